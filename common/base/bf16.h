@@ -1,0 +1,26 @@
+/* bf16: the upper half of an f32 (8 exponent bits, 7 mantissa bits), rounded to nearest, ties to even.
+ * NaN stays NaN; an f32 beyond the largest bf16 becomes infinite.                                     */
+#ifndef DP_BASE_BF16_H
+#define DP_BASE_BF16_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline float dp_bf16_to_f32(uint16_t v)
+{
+    uint32_t bits = (uint32_t)v << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static inline uint16_t dp_f32_to_bf16(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)((bits >> 16) | 0x40u); /* NaN: keep it one when its payload is cut */
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* Memory: aligned heap blocks, and page blocks that ask for 2 MB pages. Zero-filled both.
+ * Failure   NULL; the caller says what it wanted (DP_NOMEM).                                         */
+#ifndef DP_BASE_MEMORY_H
+#define DP_BASE_MEMORY_H
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 64-byte aligned, zero-filled; free with free(). */
+static inline void *dp_alloc_aligned(size_t bytes)
+{
+    size_t rounded = (bytes + 63) / 64 * 64;
+    if (rounded < bytes)
+        return NULL;
+    void *block = aligned_alloc(64, rounded ? rounded : 64);
+    if (block)
+        memset(block, 0, rounded ? rounded : 64);
+    return block;
+}
+
+/* Address space of whole 2 MB pages (transparent huge pages asked for); pages are taken as they are touched.
+ */
+void *dp_pages_alloc(size_t bytes);
+void dp_pages_free(void *block, size_t bytes);
+
+#endif

@@ -1,0 +1,85 @@
+#include "common/base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct status_row {
+    int number;
+    enum dp_status_class class;
+    const char *name;
+    const char *text;
+};
+
+static const struct status_row rows[] = {
+#define DP_STATUS_ROW(name, number, class, text) {number, DP_CLASS_##class, #name, text},
+    DP_STATUS_MAP(DP_STATUS_ROW)
+#undef DP_STATUS_ROW
+};
+
+static const struct status_row *row_of(int status)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].number == status)
+            return &rows[i];
+    return NULL;
+}
+
+const char *dp_status_name(int status)
+{
+    const struct status_row *row = row_of(status);
+    return row ? row->name : "UNKNOWN";
+}
+
+const char *dp_status_text(int status)
+{
+    const struct status_row *row = row_of(status);
+    return row ? row->text : "status unknown to this build";
+}
+
+enum dp_status_class dp_status_class(int status)
+{
+    const struct status_row *row = row_of(status);
+    return row ? row->class : DP_CLASS_FATAL;
+}
+
+enum dp_status dp_status_from_number(int number)
+{
+    return row_of(number) ? (enum dp_status)number : DP_INTERNAL;
+}
+
+enum dp_status dp_fail(struct dp_error *err, enum dp_status why, const char *format, ...)
+{
+    if (!err)
+        return why;
+    err->status = why;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    return why;
+}
+
+enum dp_status dp_wrap(struct dp_error *err, enum dp_status why, const char *format, ...)
+{
+    if (!err)
+        return why;
+    char inner[sizeof err->text];
+    memcpy(inner, err->text, sizeof inner);
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    if (n >= 0 && (size_t)n < sizeof err->text)
+        (void)snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s",
+                       inner[0] ? inner : dp_status_text(why));
+    err->status = why;
+    return why;
+}
+
+_Noreturn void dp_assert_failed(const char *fact, const char *file, int line)
+{
+    (void)fprintf(stderr, "%s:%d: internal error: %s does not hold\n", file, line, fact);
+    abort();
+}

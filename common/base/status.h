@@ -1,0 +1,69 @@
+/* Status: every failure this program can name, and the text that goes with one.
+ * Numbers go on the wire and into logs: add, never renumber.
+ * The class says who acts: RETRY the caller, later; CALLER mends its request, file or flag; LOCAL this
+ * process sheds load or is given resources; FATAL the shard or process stops.
+ * Thread    Everything here may be called from any thread; a dp_error belongs to its caller.        */
+#ifndef DP_BASE_STATUS_H
+#define DP_BASE_STATUS_H
+
+#define DP_STATUS_MAP(X)                                                                                     \
+    X(OK, 0, NONE, "ok")                                                                                     \
+    X(AGAIN, 1, RETRY, "busy, try again")                                                                    \
+    X(TIMEOUT, 2, RETRY, "deadline passed")                                                                  \
+    X(UNAVAILABLE, 3, RETRY, "peer not reachable")                                                           \
+    X(STOPPING, 4, RETRY, "shutting down")                                                                   \
+    X(SESSION, 5, RETRY, "session unknown, say hello first")                                                 \
+    X(ORDER, 6, RETRY, "an earlier request of this session is missing")                                      \
+    X(INVALID, 10, CALLER, "request breaks the protocol")                                                    \
+    X(ARGUMENT, 11, CALLER, "bad argument")                                                                  \
+    X(DATA, 12, CALLER, "bad input data")                                                                    \
+    X(NOT_FOUND, 13, CALLER, "not found")                                                                    \
+    X(EXISTS, 14, CALLER, "exists with other properties")                                                    \
+    X(GENERATION, 15, CALLER, "belongs to another cluster or generation")                                    \
+    X(VERSION, 16, CALLER, "protocol version not spoken here")                                               \
+    X(NOT_FINITE, 17, CALLER, "value is NaN or infinite")                                                    \
+    X(UNSUPPORTED, 18, CALLER, "not supported")                                                              \
+    X(TOO_OLD, 19, CALLER, "push number lies below the remembered window")                                   \
+    X(NOMEM, 20, LOCAL, "out of memory")                                                                     \
+    X(IO, 21, LOCAL, "disk or network operation failed")                                                     \
+    X(FULL, 22, LOCAL, "budget used up")                                                                     \
+    X(CORRUPT, 30, FATAL, "stored bytes fail their check")                                                   \
+    X(UNCLEAN, 31, FATAL, "store was not closed cleanly")                                                    \
+    X(INTERNAL, 32, FATAL, "internal error")
+
+enum dp_status {
+#define DP_STATUS_ENUM(name, number, class, text) DP_##name = number,
+    DP_STATUS_MAP(DP_STATUS_ENUM)
+#undef DP_STATUS_ENUM
+};
+
+enum dp_status_class { DP_CLASS_NONE, DP_CLASS_RETRY, DP_CLASS_CALLER, DP_CLASS_LOCAL, DP_CLASS_FATAL };
+
+#define DP_MUST_USE                   __attribute__((warn_unused_result))
+#define DP_PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
+
+/* What went wrong, for a person: cause first, remedy last. The caller's memory; reporting cannot fail.
+ * Starts out as {0}. */
+struct dp_error {
+    enum dp_status status;
+    char text[504];
+};
+
+/* Name of a status as logs show it ("AGAIN"), or "UNKNOWN" for a number this build does not know. */
+const char *dp_status_name(int status);
+/* One sentence of a status. */
+const char *dp_status_text(int status);
+enum dp_status_class dp_status_class(int status);
+/* A status read off the wire: one this build knows, else DP_INTERNAL. */
+enum dp_status dp_status_from_number(int number);
+
+/* Sets *err (NULL is allowed) and returns `why`. */
+enum dp_status dp_fail(struct dp_error *err, enum dp_status why, const char *format, ...) DP_PRINTF(3, 4);
+/* Puts context in front of the text that is there ("context: text") and returns `why`. */
+enum dp_status dp_wrap(struct dp_error *err, enum dp_status why, const char *format, ...) DP_PRINTF(3, 4);
+
+/* A fact of this program, not of its input: past validation only. Stays on in release builds. */
+#define DP_ASSERT(fact) ((fact) ? (void)0 : dp_assert_failed(#fact, __FILE__, __LINE__))
+_Noreturn void dp_assert_failed(const char *fact, const char *file, int line);
+
+#endif

@@ -1,0 +1,175 @@
+/* base: statuses and their texts, whole-string numbers, bf16 rounding, the bounded queue between threads. */
+#include "tests/lib/test.h"
+
+#include "common/base/bf16.h"
+#include "common/base/bytes.h"
+#include "common/base/memory.h"
+#include "common/base/parse.h"
+#include "common/base/queue.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static void error_text_keeps_cause_behind_context(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    assert_int_equal(dp_fail(&err, DP_IO, "disk %d gone", 3), DP_IO);
+    assert_int_equal(dp_wrap(&err, DP_CORRUPT, "opening '%s'", "x"), DP_CORRUPT);
+    assert_string_equal(err.text, "opening 'x': disk 3 gone");
+    assert_int_equal(err.status, DP_CORRUPT);
+    assert_int_equal(dp_fail(NULL, DP_IO, "nobody listens"), DP_IO);
+
+    char longer[2000];
+    memset(longer, 'y', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    (void)dp_fail(&err, DP_DATA, "%s", longer);
+    (void)dp_wrap(&err, DP_DATA, "%s", longer);
+    assert_true(strlen(err.text) < sizeof err.text);
+}
+
+static void statuses_have_names_and_classes(void **state)
+{
+    (void)state;
+    assert_string_equal(dp_status_name(DP_AGAIN), "AGAIN");
+    assert_int_equal(dp_status_class(DP_AGAIN), DP_CLASS_RETRY);
+    assert_int_equal(dp_status_class(DP_CORRUPT), DP_CLASS_FATAL);
+    assert_string_equal(dp_status_name(9999), "UNKNOWN");
+    assert_int_equal(dp_status_from_number(9999), DP_INTERNAL);
+    assert_int_equal(dp_status_from_number(DP_FULL), DP_FULL);
+}
+
+static void numbers_are_the_whole_string_or_refused(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    uint64_t u = 0;
+    double d = 0;
+    assert_int_equal(dp_parse_u64("18446744073709551615", 0, UINT64_MAX, "--n", &u, &err), DP_OK);
+    assert_true(u == UINT64_MAX);
+    static const char *const bad[] = {"",     " 1", "1 ", "-1", "+1", "0x10", "1e3", "18446744073709551616",
+                                      "seven"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(dp_parse_u64(bad[i], 0, UINT64_MAX, "--n", &u, &err), DP_ARGUMENT);
+        assert_non_null(strstr(err.text, "--n"));
+    }
+    assert_int_equal(dp_parse_u64("7", 8, 9, "--n", &u, &err), DP_ARGUMENT);
+    assert_int_equal(dp_parse_f64("1e-3", 0, 1, "--rate", &d, &err), DP_OK);
+    assert_true(d == 1e-3);
+    static const char *const bad_f64[] = {"", "nan", "inf", "1e999", "0.1x", " 0.1", "2"};
+    for (size_t i = 0; i < sizeof bad_f64 / sizeof bad_f64[0]; i++)
+        assert_int_equal(dp_parse_f64(bad_f64[i], 0, 1, "--rate", &d, &err), DP_ARGUMENT);
+    assert_int_equal(dp_parse_bytes("64MiB", "--cache", &u, &err), DP_OK);
+    assert_true(u == 64u << 20);
+    static const char *const bad_bytes[] = {"", "MiB", "-1", "1.5GiB", "64 MiB", "99999999999TiB", "1QiB"};
+    for (size_t i = 0; i < sizeof bad_bytes / sizeof bad_bytes[0]; i++)
+        assert_int_equal(dp_parse_bytes(bad_bytes[i], "--cache", &u, &err), DP_ARGUMENT);
+}
+
+static void bf16_rounds_to_nearest_even(void **state)
+{
+    (void)state;
+    assert_int_equal(dp_f32_to_bf16(1.0f), 0x3f80);
+    assert_int_equal(dp_f32_to_bf16(1.0f + 0x1p-8f), 0x3f80); /* tie: to even */
+    assert_int_equal(dp_f32_to_bf16(1.0f + 0x1p-7f + 0x1p-8f), 0x3f82);
+    assert_int_equal(dp_f32_to_bf16(1.0f + 0x1p-8f + 0x1p-20f), 0x3f81);
+    assert_true(isnan(dp_bf16_to_f32(dp_f32_to_bf16(NAN))));
+    assert_true(isinf(dp_bf16_to_f32(dp_f32_to_bf16(INFINITY))));
+    for (uint32_t v = 0; v <= 0xffff; v++) {
+        float f = dp_bf16_to_f32((uint16_t)v);
+        if (!isnan(f))
+            assert_int_equal(dp_f32_to_bf16(f), v);
+    }
+}
+
+static void big_endian_order_is_numeric_order(void **state)
+{
+    (void)state;
+    unsigned char a[8], b[8];
+    dp_store_u64be(a, 255);
+    dp_store_u64be(b, 256);
+    assert_true(memcmp(a, b, 8) < 0);
+    assert_true(dp_load_u64be(b) == 256);
+}
+
+struct relay {
+    struct dp_queue *queue;
+    uintptr_t sum, out_of_order;
+};
+
+static void *take_all(void *arg)
+{
+    struct relay *relay = arg;
+    void *item;
+    uintptr_t last = 0;
+    while (dp_queue_take(relay->queue, &item, 10000) == DP_OK) {
+        relay->out_of_order += (uintptr_t)item <= last;
+        last = (uintptr_t)item;
+        relay->sum += last;
+    }
+    return NULL;
+}
+
+static void queue_hands_everything_over_in_order(void **state)
+{
+    (void)state;
+    struct relay relay = {0};
+    struct dp_error err = {0};
+    pthread_t taker;
+    assert_int_equal(dp_queue_new(4, &relay.queue, &err), DP_OK);
+    assert_int_equal(pthread_create(&taker, NULL, take_all, &relay), 0);
+    for (uintptr_t i = 1; i <= 10000; i++)
+        assert_int_equal(dp_queue_put(relay.queue, (void *)i, 10000), DP_OK);
+    dp_queue_close(relay.queue);
+    assert_int_equal(pthread_join(taker, NULL), 0);
+    assert_int_equal(relay.sum, 10000u * 10001u / 2);
+    assert_int_equal(relay.out_of_order, 0);
+    assert_int_equal(dp_queue_put(relay.queue, &relay, 0), DP_STOPPING);
+    dp_queue_free(&relay.queue);
+    assert_null(relay.queue);
+}
+
+static void queue_is_bounded_and_its_waits_end(void **state)
+{
+    (void)state;
+    struct dp_queue *queue = NULL;
+    struct dp_error err = {0};
+    void *item;
+    assert_int_equal(dp_queue_new(1, &queue, &err), DP_OK);
+    assert_int_equal(dp_queue_take(queue, &item, 0), DP_TIMEOUT);
+    assert_int_equal(dp_queue_take(queue, &item, 5), DP_TIMEOUT);
+    assert_int_equal(dp_queue_put(queue, &err, 0), DP_OK);
+    assert_int_equal(dp_queue_put(queue, &err, 5), DP_TIMEOUT);
+    assert_int_equal(dp_queue_take(queue, &item, 0), DP_OK);
+    dp_queue_free(&queue);
+}
+
+static void page_blocks_are_aligned_and_zero(void **state)
+{
+    (void)state;
+    size_t bytes = ((size_t)4 << 20) + 5;
+    char *block = dp_pages_alloc(bytes);
+    assert_non_null(block);
+    assert_true((uintptr_t)block % ((size_t)2 << 20) == 0);
+    assert_true(block[0] == 0 && block[bytes - 1] == 0);
+    block[bytes - 1] = 1;
+    dp_pages_free(block, bytes);
+    assert_null(dp_pages_alloc(SIZE_MAX - 10));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(error_text_keeps_cause_behind_context),
+        cmocka_unit_test(statuses_have_names_and_classes),
+        cmocka_unit_test(numbers_are_the_whole_string_or_refused),
+        cmocka_unit_test(bf16_rounds_to_nearest_even),
+        cmocka_unit_test(big_endian_order_is_numeric_order),
+        cmocka_unit_test(queue_hands_everything_over_in_order),
+        cmocka_unit_test(queue_is_bounded_and_its_waits_end),
+        cmocka_unit_test(page_blocks_are_aligned_and_zero),
+    };
+    return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}
