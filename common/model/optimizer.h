@@ -1,18 +1,17 @@
 /* Optimizer: apply(row, gradient, rate), a pure function of its arguments and the table's hyperparameters.
- * Promise   The AVX2+FMA form and the portable form give equal bits: every operation is a single IEEE f32 (or, for
- *           Adam's corrections, f64) operation or an explicit fma, in one order; no libm pow. The gradient is
+ * Promise   The AVX2+FMA form and the portable form give equal bits: every operation is a single IEEE f32
+ * (or, for Adam's corrections, f64) operation or an explicit fma, in one order; no libm pow. The gradient is
  *           summed nowhere in here: one call is one push of one row.
  *     SGD       g' = g + l2 w;  v = momentum v + g';  w -= rate v
  *     Adagrad   g' = g + l2 w;  n += g'^2;  w -= rate g' / (sqrt(n) + epsilon)          (Duchi et al. 2011)
  *     Adam      per-row lazy: t is this row's own step count; rows that are not pushed do not decay.
  *               g' = g + l2 w;  m = b1 m + (1-b1) g';  v = b2 v + (1-b2) g'^2
  *               w -= rate decay w;  w -= rate (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + epsilon)
- *                                                     (Kingma and Ba 2015, alg. 1; decay: Loshchilov and Hutter 2019)
- *     FTRL      n' = n + g^2;  s = (sqrt(n') - sqrt(n)) / rate;  z += g - s w;
- *               w = |z| <= l1 ? 0 : (sign(z) l1 - z) / ((ftrl_beta + sqrt(n')) / rate + l2)  (McMahan et al. 2013, alg. 1)
- *               At the first push z starts where the closed form gives the row's initial weight.
- * Each adds 1 to the row's step (it stays at UINT32_MAX). The row's lsn is the caller's.
- * Thread    A prepared optimizer is constant: any.                                                     */
+ *                                                     (Kingma and Ba 2015, alg. 1; decay: Loshchilov and
+ * Hutter 2019) FTRL      n' = n + g^2;  s = (sqrt(n') - sqrt(n)) / rate;  z += g - s w; w = |z| <= l1 ? 0 :
+ * (sign(z) l1 - z) / ((ftrl_beta + sqrt(n')) / rate + l2)  (McMahan et al. 2013, alg. 1) At the first push z
+ * starts where the closed form gives the row's initial weight. Each adds 1 to the row's step (it stays at
+ * UINT32_MAX). The row's lsn is the caller's. Thread    A prepared optimizer is constant: any. */
 #ifndef DP_MODEL_OPTIMIZER_H
 #define DP_MODEL_OPTIMIZER_H
 
@@ -23,11 +22,13 @@ struct dp_optimizer;
 enum dp_optimizer_form { DP_FORM_BEST, DP_FORM_PORTABLE, DP_FORM_AVX2 };
 
 /* BEST takes AVX2 where the processor has it with FMA. DP_UNSUPPORTED when a form asked for is not there. */
-DP_MUST_USE enum dp_status dp_optimizer_new(const struct dp_table_spec *spec, enum dp_optimizer_form form,
-                                            struct dp_optimizer **out, struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_optimizer_new(const struct dp_table_spec *spec, enum dp_optimizer_form form,
+                                struct dp_optimizer **out, struct dp_error *err);
 void dp_optimizer_free(struct dp_optimizer **optimizer);
 
-/* row: a record of the spec's table (row.h). gradient: dim f32, little endian, of any alignment, finite. rate > 0. */
+/* row: a record of the spec's table (row.h). gradient: dim f32, little endian, of any alignment, finite. rate
+ * > 0. */
 void dp_optimizer_apply(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate);
 
 /* Whether n f32 (any alignment) are all finite; as fast as memory. */

@@ -18,12 +18,30 @@ static inline size_t dp_row_bytes(const struct dp_table_spec *spec)
 {
     return DP_ROW_HEADER + (size_t)spec->dim * 4u * (1u + dp_row_slots(&spec->optimizer));
 }
-static inline uint64_t dp_row_lsn(const void *row) { return dp_load_u64le(row); }
-static inline uint32_t dp_row_step(const void *row) { return dp_load_u32le((const char *)row + 8); }
-static inline uint32_t dp_row_format(const void *row) { return dp_load_u32le((const char *)row + 12); }
-static inline void dp_row_set_lsn(void *row, uint64_t lsn) { dp_store_u64le(row, lsn); }
-static inline void dp_row_set_step(void *row, uint32_t step) { dp_store_u32le((char *)row + 8, step); }
-static inline float *dp_row_weights(void *row) { return (float *)(void *)((char *)row + DP_ROW_HEADER); }
+static inline uint64_t dp_row_lsn(const void *row)
+{
+    return dp_load_u64le(row);
+}
+static inline uint32_t dp_row_step(const void *row)
+{
+    return dp_load_u32le((const char *)row + 8);
+}
+static inline uint32_t dp_row_format(const void *row)
+{
+    return dp_load_u32le((const char *)row + 12);
+}
+static inline void dp_row_set_lsn(void *row, uint64_t lsn)
+{
+    dp_store_u64le(row, lsn);
+}
+static inline void dp_row_set_step(void *row, uint32_t step)
+{
+    dp_store_u32le((char *)row + 8, step);
+}
+static inline float *dp_row_weights(void *row)
+{
+    return (float *)(void *)((char *)row + DP_ROW_HEADER);
+}
 static inline const float *dp_row_weights_const(const void *row)
 {
     return (const float *)(const void *)((const char *)row + DP_ROW_HEADER);

@@ -38,13 +38,13 @@ enum dp_optimizer_kind {
  * kind does not use are 0. */
 struct dp_optimizer_spec {
     enum dp_optimizer_kind kind;
-    float l2;       /* each kind: the gradient is g + l2 * w; FTRL: lambda2 of its closed form */
-    float momentum; /* SGD: v = momentum * v + g; w -= rate * v */
+    float l2;                    /* each kind: the gradient is g + l2 * w; FTRL: lambda2 of its closed form */
+    float momentum;              /* SGD: v = momentum * v + g; w -= rate * v */
     float beta1, beta2, epsilon; /* Adam; epsilon: Adagrad too */
-    float decay;       /* AdamW: w -= rate * decay * w, decoupled */
-    float l1;          /* FTRL: lambda1 */
-    float ftrl_beta;   /* FTRL: beta of its per-coordinate rate */
-    float accumulator; /* Adagrad: sum of squares at the start */
+    float decay;                 /* AdamW: w -= rate * decay * w, decoupled */
+    float l1;                    /* FTRL: lambda1 */
+    float ftrl_beta;             /* FTRL: beta of its per-coordinate rate */
+    float accumulator;           /* Adagrad: sum of squares at the start */
 };
 
 struct dp_table_spec {
@@ -59,15 +59,17 @@ struct dp_table_spec {
 struct dp_optimizer_spec dp_optimizer_defaults(enum dp_optimizer_kind kind);
 
 /* DP_ARGUMENT, with the field, unless every field is within its range. */
-DP_MUST_USE enum dp_status dp_table_check(const struct dp_table_spec *spec, struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_table_check(const struct dp_table_spec *spec, struct dp_error *err);
 /* DP_EXISTS, naming the first field that differs, unless both describe the same table. */
-DP_MUST_USE enum dp_status dp_table_same(const struct dp_table_spec *have, const struct dp_table_spec *want,
-                                         struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_table_same(const struct dp_table_spec *have, const struct dp_table_spec *want,
+                             struct dp_error *err);
 /* Never 0. */
 uint32_t dp_table_id(const char *name);
 
-/* Names as flags and files have them ("adam", "normal"); NULL / -1 for an unknown one. "adamw" is not a kind: it
- * is adam with decay. */
+/* Names as flags and files have them ("adam", "normal"); NULL / -1 for an unknown one. "adamw" is not a kind:
+ * it is adam with decay. */
 const char *dp_optimizer_name(enum dp_optimizer_kind kind);
 const char *dp_init_name(enum dp_init_kind kind);
 int dp_optimizer_from_name(const char *name);

@@ -1,0 +1,83 @@
+/* Backend: the operations of graph.h on one kind of device, as a struct of functions: cpu.c now, CUDA beside
+ * it. The CPU form is the oracle of every other. Memory    A backend gives buffers on its device; host
+ * pointers are never handed to it but in copy_in / copy_out. Every operation works on buffers of the shapes
+ * that graph.h gives, row-major, f32. Promise   Equal inputs give equal bits on one kind of machine and
+ * thread count: sums run in a fixed order. Thread    One thread uses one backend. Failure   A device's error
+ * is translated where it occurs; DP_NOMEM from alloc; other operations on the CPU do not fail. */
+#ifndef DP_COMPUTE_BACKEND_H
+#define DP_COMPUTE_BACKEND_H
+
+#include "common/base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Entries of a sparse batch, on the device. by_slot lists the entries sorted by (slot, entry): the entries of
+ * slot s are by_slot[slot_offsets[s]] .. by_slot[slot_offsets[s+1]-1], so that a slot's gradient is summed in
+ * one fixed order. */
+struct dp_entries {
+    uint32_t examples, distinct, count;
+    const uint32_t *offsets;      /* [examples + 1] */
+    const uint32_t *slots;        /* [count] */
+    const float *values;          /* [count] */
+    const uint32_t *example_of;   /* [count] */
+    const uint32_t *by_slot;      /* [count] */
+    const uint32_t *slot_offsets; /* [distinct + 1] */
+};
+
+/* "accumulate" below: d... += (the caller zeroes gradients at the start of a backward pass). */
+struct dp_backend_ops {
+    const char *name; /* "cpu" */
+    void (*close)(void *self);
+    enum dp_status (*alloc)(void *self, size_t bytes, void **out,
+                            struct dp_error *err); /* zero-filled, 64-byte aligned */
+    void (*release)(void *self, void *block);
+    enum dp_status (*copy_in)(void *self, void *device, const void *host, size_t bytes, struct dp_error *err);
+    enum dp_status (*copy_out)(void *self, void *host, const void *device, size_t bytes,
+                               struct dp_error *err);
+    enum dp_status (*zero)(void *self, void *block, size_t bytes, struct dp_error *err);
+    enum dp_status (*finish)(void *self,
+                             struct dp_error *err); /* waits for all issued work; reports its failure */
+
+    void (*gather_sum)(void *self, const struct dp_entries *e, const float *p, uint32_t width, float *out);
+    void (*gather_sum_back)(void *self, const struct dp_entries *e, const float *dout, uint32_t width,
+                            float *dp);
+    void (*matmul)(void *self, const float *x, const float *p, uint32_t examples, uint32_t k, uint32_t width,
+                   float *out);
+    /* dx may be NULL (x needs no gradient) */
+    void (*matmul_back)(void *self, const float *x, const float *p, const float *dout, uint32_t examples,
+                        uint32_t k, uint32_t width, float *dx, float *dp);
+    void (*bias)(void *self, const float *x, const float *p, uint32_t examples, uint32_t width, float *out);
+    void (*bias_back)(void *self, const float *dout, uint32_t examples, uint32_t width, float *dx, float *dp);
+    void (*relu)(void *self, const float *x, size_t n, float *out);
+    void (*relu_back)(void *self, const float *out, const float *dout, size_t n, float *dx);
+    void (*sigmoid)(void *self, const float *x, size_t n, float *out);
+    void (*sigmoid_back)(void *self, const float *out, const float *dout, size_t n, float *dx);
+    void (*tanh_)(void *self, const float *x, size_t n, float *out);
+    void (*tanh_back)(void *self, const float *out, const float *dout, size_t n, float *dx);
+    /* Losses: *loss is the mean (device scalar, f32, summed in f64); dx (accumulate) is d loss / d x; dx may
+     * be NULL. */
+    void (*softmax_loss)(void *self, const float *x, const float *labels, uint32_t examples, uint32_t width,
+                         float *loss, float *dx);
+    void (*logistic_loss)(void *self, const float *x, const float *labels, uint32_t examples, float *loss,
+                          float *dx);
+    void (*squared_loss)(void *self, const float *x, const float *labels, uint32_t examples, float *loss,
+                         float *dx);
+};
+
+struct dp_backend {
+    const struct dp_backend_ops *ops;
+    void *self;
+};
+
+/* threads: OpenBLAS's threads, >= 1. */
+DP_MUST_USE
+enum dp_status dp_backend_cpu(uint32_t threads, struct dp_backend *out, struct dp_error *err);
+static inline void dp_backend_close(struct dp_backend *backend)
+{
+    if (backend->ops)
+        backend->ops->close(backend->self);
+    *backend = (struct dp_backend){0};
+}
+
+#endif

@@ -1,0 +1,87 @@
+/* Graph: a model as a small static list of operations; its backward pass is derived, never written by hand.
+ *     declare (each call adds a node, inputs before users)  ->  check  ->  program.h runs it
+ * A node is a matrix [examples, width] of f32, the parameters apart. A parameter is a table on the servers:
+ *     sparse  the rows of the batch's distinct keys, [distinct, width]; its gradient is the sparse gradient
+ *     dense   a matrix [rows, width], cut into table rows of `block` floats in row-major order (key = block
+ * number) A node or parameter may be used any number of times: its gradients add up in the order of the tape,
+ * backwards. Thread    Constant after check. Failure   Declaring never fails by itself: the first mistake
+ * (shapes that do not fit, too many nodes) is kept and said by dp_graph_check, with the operation's name and
+ * shapes; later calls on a broken graph do nothing. */
+#ifndef DP_COMPUTE_GRAPH_H
+#define DP_COMPUTE_GRAPH_H
+
+#include "common/model/table.h"
+
+#include <stdbool.h>
+
+enum dp_op {
+    DP_OP_INPUT_DENSE, /* the batch's dense columns                        [B, width] */
+    DP_OP_GATHER_SUM,  /* out[i] = sum over entries j of example i of value[j] * P[slot[j]]    [B, P.width] */
+    DP_OP_MATMUL,      /* X [B, k] times dense P [k, width]                [B, width] */
+    DP_OP_BIAS,        /* X [B, width] + dense P [1, width], each row      [B, width] */
+    DP_OP_RELU,
+    DP_OP_SIGMOID,
+    DP_OP_TANH,
+    DP_OP_SOFTMAX_LOSS, /* logits [B, C], class labels; mean over examples of -log softmax[label]    [1, 1] */
+    DP_OP_LOGISTIC_LOSS, /* logit [B, 1], labels 0/1; mean of log(1 + e^x) - y x                      [1, 1]
+                          */
+    DP_OP_SQUARED_LOSS, /* X [B, 1], labels; mean of (x - y)^2                                       [1, 1] */
+    DP_OPS
+};
+
+#define DP_GRAPH_NODES_MAX      256
+#define DP_GRAPH_PARAMETERS_MAX 64
+
+struct dp_node {
+    enum dp_op op;
+    int input;     /* node, or -1 */
+    int parameter; /* or -1 */
+    uint32_t width;
+};
+
+struct dp_parameter {
+    struct dp_table_spec table; /* name, dim (sparse: width; dense: block), init, optimizer, seed */
+    bool sparse;
+    uint32_t rows, width; /* dense: [rows, width]; sparse: rows is 0 */
+};
+
+struct dp_graph;
+
+DP_MUST_USE
+enum dp_status dp_graph_new(struct dp_graph **out, struct dp_error *err);
+void dp_graph_free(struct dp_graph **graph);
+
+/* Parameters; the returned number is >= 0 also on a broken graph. Optimizer and seed are the model's caller's
+ * to set (dp_graph_set_optimizer). Names become table names. */
+int dp_graph_sparse(struct dp_graph *graph, const char *name, uint32_t width, struct dp_init_spec init);
+int dp_graph_dense(struct dp_graph *graph, const char *name, uint32_t rows, uint32_t width,
+                   struct dp_init_spec init);
+void dp_graph_set_optimizer(struct dp_graph *graph, const struct dp_optimizer_spec *optimizer, uint64_t seed);
+
+/* Operations: each returns its node. */
+int dp_graph_input(struct dp_graph *graph, uint32_t width);
+int dp_graph_gather_sum(struct dp_graph *graph, int sparse_parameter);
+int dp_graph_matmul(struct dp_graph *graph, int x, int dense_parameter);
+int dp_graph_bias(struct dp_graph *graph, int x, int dense_parameter);
+int dp_graph_unary(struct dp_graph *graph, enum dp_op op, int x); /* RELU, SIGMOID, TANH */
+/* The last operation of a graph; exactly one. `x` is also what predict gives (logits or value). */
+void dp_graph_loss(struct dp_graph *graph, enum dp_op op, int x);
+
+DP_MUST_USE
+enum dp_status dp_graph_check(const struct dp_graph *graph, struct dp_error *err);
+
+/* What is in a graph: read by programs, by the oracle of the tests, and by whoever creates the tables. */
+int dp_graph_nodes(const struct dp_graph *graph);
+const struct dp_node *dp_graph_node(const struct dp_graph *graph, int node);
+int dp_graph_parameters(const struct dp_graph *graph);
+const struct dp_parameter *dp_graph_parameter(const struct dp_graph *graph, int parameter);
+int dp_graph_output(const struct dp_graph *graph); /* the loss's input */
+
+/* Floats in the buffer of a dense parameter: rows * width rounded up to whole blocks. */
+static inline size_t dp_parameter_floats(const struct dp_parameter *p)
+{
+    size_t n = (size_t)p->rows * p->width, block = p->table.dim;
+    return (n + block - 1) / block * block;
+}
+
+#endif

@@ -1,0 +1,24 @@
+/* Model: a name with options becomes a graph. Each model is one short function in a file of its own.
+ *     logistic                                   binary labels; sparse weights "w", dense bias "b"
+ *     mlp:784-256-128-10                         classification: softmax over the last width
+ *     mlp:64-32-1,loss=squared,activation=tanh   regression: the last width is 1
+ * Failure   DP_ARGUMENT that says what is known.                                                        */
+#ifndef DP_COMPUTE_MODEL_H
+#define DP_COMPUTE_MODEL_H
+
+#include "worker/compute/graph.h"
+#include "worker/read/dataset.h"
+
+struct dp_model {
+    struct dp_graph *graph;
+    enum dp_data_form form; /* what it reads */
+    uint32_t width;         /* DP_FORM_DENSE: columns it takes */
+    enum dp_labels labels;
+    uint32_t classes; /* DP_LABELS_CLASS */
+};
+
+DP_MUST_USE
+enum dp_status dp_model_open(const char *text, struct dp_model *out, struct dp_error *err);
+void dp_model_close(struct dp_model *model);
+
+#endif

@@ -1,0 +1,70 @@
+/* Dataset: a file of labelled examples, decoded once, any minibatch of which can be read without those before
+ * it. open (detect, unpack, parse, check)  ->  fill(epoch, number), from any thread, in any order Formats
+ * libsvm / libfm text ("label index:value ...", '#' comments), MNIST idx (images + labels), each plain, gzip
+ * or zstd (told by the first bytes, not by the name). Promise   What fill gives is a function of (data,
+ * options, epoch, number) alone. Numbers 0 .. batches-1 of one epoch hold every example once, shuffled by
+ * (seed, epoch): a keyed permutation, no array of it is kept. The last batch may be short. Thread    Constant
+ * after open: fill may be called from several threads, each with its own batch. Failure   DP_DATA naming file
+ * and line (text) or file and byte (idx) and what was expected; DP_IO naming the file. */
+#ifndef DP_READ_DATASET_H
+#define DP_READ_DATASET_H
+
+#include "common/base/status.h"
+#include "worker/read/batch.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum dp_labels {
+    DP_LABELS_ANY,    /* any finite number: regression */
+    DP_LABELS_BINARY, /* {0, 1} or {-1, +1} in the file (not mixed: -1 and 0 in one file is refused); 0 / 1 in
+                         batches */
+    DP_LABELS_CLASS,  /* whole numbers 0 .. classes-1 */
+};
+
+struct dp_dataset_options {
+    const char *path;        /* libsvm file, or idx images file */
+    const char *labels_path; /* idx only; NULL: `path` with "images-idx3" replaced by "labels-idx1" */
+    enum dp_labels labels;
+    uint32_t classes; /* DP_LABELS_CLASS */
+    enum dp_data_form form;
+    uint32_t
+        width; /* DP_FORM_DENSE: columns the model takes; idx: rows x columns of an image must equal it */
+    uint32_t index_base; /* DP_FORM_DENSE from libsvm: index of the first column (1: the libsvm habit; 0:
+                            libfm's) */
+    double scale; /* every value is multiplied by it (idx pixels are 0..255: 1/255.0 makes 0..1); finite, not
+                     0 */
+    bool normalize; /* each example is divided by its Euclidean norm, after scale (all zero: left so) */
+    bool shuffle;
+    uint64_t seed;
+    uint32_t batch; /* examples in a minibatch, > 0 */
+};
+
+struct dp_dataset;
+
+DP_MUST_USE
+enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct dp_dataset **out,
+                               struct dp_error *err);
+void dp_dataset_close(struct dp_dataset **dataset);
+
+uint64_t dp_dataset_examples(const struct dp_dataset *dataset);
+uint64_t dp_dataset_batches(const struct dp_dataset *dataset); /* minibatches in an epoch */
+/* Worst case over all batches of all epochs: entries (sum of the batch largest examples) and, as a bound,
+ * distinct keys. */
+uint32_t dp_dataset_entries_max(const struct dp_dataset *dataset);
+/* Example behind position `at` (0 .. examples-1) of an epoch's order: a permutation. */
+uint64_t dp_dataset_example_at(const struct dp_dataset *dataset, uint32_t epoch, uint64_t at);
+/* CRC-like digest of the decoded content (examples, labels, values), for a report to say what was trained on.
+ */
+uint64_t dp_dataset_digest(const struct dp_dataset *dataset);
+
+/* A batch sized for this data set's worst. */
+DP_MUST_USE
+enum dp_status dp_batch_new(const struct dp_dataset *dataset, struct dp_batch **out, struct dp_error *err);
+void dp_batch_free(struct dp_batch **batch);
+
+/* number < batches. Sorts and deduplicates keys (radix sort; no allocation). */
+void dp_dataset_fill(const struct dp_dataset *dataset, uint32_t epoch, uint64_t number,
+                     struct dp_batch *batch);
+
+#endif

@@ -1,0 +1,31 @@
+/* Reader: a thread that fills minibatches ahead of the one who trains on them.
+ * Promise   Batches come in the order that the plan names, each once, then DP_NOT_FOUND ("the end").
+ * Thread    next and give_back: one consumer. One thread inside.
+ * Memory    At most `ahead` + 1 batches exist; a batch that was taken is lent until it is given back.
+ *           The consumer may hold several at once (hold_max), which are counted on top.               */
+#ifndef DP_READ_READER_H
+#define DP_READ_READER_H
+
+#include "worker/read/dataset.h"
+
+/* The minibatches of one worker: in epochs first_epoch .. first_epoch + epochs - 1, the numbers n with
+ * n % stride == offset, ascending. */
+struct dp_reader_plan {
+    uint32_t first_epoch, epochs;
+    uint32_t offset, stride;
+};
+
+struct dp_reader;
+
+DP_MUST_USE
+enum dp_status dp_reader_start(const struct dp_dataset *dataset, const struct dp_reader_plan *plan,
+                               uint32_t ahead, uint32_t hold_max, struct dp_reader **out,
+                               struct dp_error *err);
+/* Ends the thread, frees every batch that was given back; all must have been. Accepts NULL inside. */
+void dp_reader_stop(struct dp_reader **reader);
+/* DP_OK with a lent batch, DP_NOT_FOUND at the end of the plan, DP_TIMEOUT. */
+DP_MUST_USE
+enum dp_status dp_reader_next(struct dp_reader *reader, uint32_t timeout_ms, struct dp_batch **out);
+void dp_reader_give_back(struct dp_reader *reader, struct dp_batch **batch);
+
+#endif
