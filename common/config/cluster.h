@@ -1,0 +1,87 @@
+/* Cluster: the one file that servers, workers and the command read: who is where, and what is trained how.
+ * Format    libconfig (the only room that sees it); deploy/cluster.example.conf explains every key.
+ * Failure   DP_ARGUMENT naming file, line and key: a key that is not known, missing, of a wrong type or out
+ * of range. DP_IO naming the file. Memory    One struct, no pointers into the file; dp_cluster_free. */
+#ifndef DP_CONFIG_CLUSTER_H
+#define DP_CONFIG_CLUSTER_H
+
+#include "common/base/status.h"
+#include "common/model/table.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define DP_PATH_MAX    1023
+#define DP_HOST_MAX    255
+#define DP_SERVERS_MAX 256
+#define DP_SHARDS_MAX  64 /* of one server */
+
+struct dp_cluster_server {
+    char host[DP_HOST_MAX + 1];  /* the address that it listens on and that the others use */
+    uint32_t port;               /* control; its shards listen on port + 1, port + 2, ... */
+    uint32_t shards;             /* 1 .. DP_SHARDS_MAX */
+    char store[DP_PATH_MAX + 1]; /* directory; each shard has one inside */
+};
+
+enum dp_decay { DP_DECAY_NONE, DP_DECAY_LINEAR, DP_DECAY_COSINE, DP_DECAY_INVERSE_SQRT };
+
+struct dp_cluster_data {
+    char train[DP_PATH_MAX + 1], test[DP_PATH_MAX + 1];               /* test may be empty: no evaluation */
+    char train_labels[DP_PATH_MAX + 1], test_labels[DP_PATH_MAX + 1]; /* idx; empty: by the name's habit */
+    uint32_t index_base;
+    double scale; /* 0: 1 for text, 1/255 for idx */
+    bool normalize;
+};
+
+struct dp_cluster_training {
+    uint32_t workers;
+    uint32_t batch;
+    uint32_t epochs;
+    uint64_t seed;
+    double rate;
+    uint64_t warmup_steps; /* minibatches of all workers */
+    enum dp_decay decay;
+    double rate_end; /* linear, cosine: rate at the end of the last epoch */
+    struct dp_optimizer_spec optimizer;
+    uint32_t fetch_every, push_every; /* n_fetch, n_push of Downpour SGD */
+    bool overlap;                     /* the next batch is pulled while this one is computed */
+    uint32_t pushes_max;              /* pushes under way without an answer, 1 .. 64 */
+    bool bf16_values;
+    uint32_t run;                 /* number of this training run, part of its push ids: 1 .. 2^31-1 */
+    uint32_t threads;             /* of one worker's matrix products */
+    uint32_t timeout_ms;          /* any wait of a worker for a server */
+    char report[DP_PATH_MAX + 1]; /* JSON, written by worker 0; empty: none */
+};
+
+struct dp_cluster {
+    char name[DP_TABLE_NAME_MAX + 1];
+    uint64_t id; /* hash of name, unless the file gives one */
+    uint64_t generation;
+    uint64_t cache_bytes; /* of one shard */
+    uint32_t server_count;
+    struct dp_cluster_server *server;
+    char model[256];
+    struct dp_cluster_data data;
+    struct dp_cluster_training training;
+};
+
+/* Every key that a file leaves out. Servers: none. */
+void dp_cluster_defaults(struct dp_cluster *out);
+DP_MUST_USE
+enum dp_status dp_cluster_read(const char *path, struct dp_cluster **out, struct dp_error *err);
+/* Writes a file that reads back equal (whole: temporary name, sync, rename). */
+DP_MUST_USE
+enum dp_status dp_cluster_write(const struct dp_cluster *cluster, const char *path, struct dp_error *err);
+/* The checks that read makes, for a struct that was filled otherwise. */
+DP_MUST_USE
+enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err);
+void dp_cluster_free(struct dp_cluster **cluster);
+
+uint32_t dp_cluster_shards(const struct dp_cluster *cluster); /* of all servers */
+/* Endpoint of shard 0 .. shards-1, counted over the servers in the order of the file. size >= DP_HOST_MAX
+ * + 32. */
+void dp_cluster_shard_endpoint(const struct dp_cluster *cluster, uint32_t shard, char *out, size_t size);
+void dp_cluster_control_endpoint(const struct dp_cluster *cluster, uint32_t server, char *out, size_t size);
+
+#endif

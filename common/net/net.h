@@ -1,0 +1,59 @@
+/* Net: sockets that carry messages. The only room that sees zmq.h.
+ *     listener    a server's end (ROUTER): from any peer, to one peer
+ *     connection  a client's end (DEALER): to and from one server; reconnects by itself, with back-off
+ * Promise   Frames go between message and socket without being copied. Neither send nor receive blocks; waits
+ * have a deadline. A peer that breaks ZMTP, or sends a frame over the limit, loses its connection, nothing
+ * else. Messages sent to a peer that is gone, or whose queue is full, are dropped and counted: the client's
+ * resend repairs both. Thread    A socket stays with the thread that opened it. dp_net: open first, close
+ * last, on any thread. Endpoints "tcp://127.0.0.1:5701", "ipc:///path". */
+#ifndef DP_NET_NET_H
+#define DP_NET_NET_H
+
+#include "common/wire/message.h"
+
+#include <stdbool.h>
+
+struct dp_net;
+struct dp_listener;
+struct dp_connection;
+
+/* io_threads: ZeroMQ's, usually 1. */
+DP_MUST_USE
+enum dp_status dp_net_open(uint32_t io_threads, struct dp_net **out, struct dp_error *err);
+/* All sockets must be closed. Waits until what was sent has left, linger_ms at most (set at dp_net_open:
+ * 1,000). */
+void dp_net_close(struct dp_net **net);
+
+/* DP_IO naming the endpoint and the cause ("port in use"). */
+DP_MUST_USE
+enum dp_status dp_listener_open(struct dp_net *net, const char *endpoint, struct dp_listener **out,
+                                struct dp_error *err);
+void dp_listener_close(struct dp_listener **listener);
+/* DP_AGAIN when nothing waits. Messages of over DP_FRAMES_MAX frames, or from a peer whose routing id is not
+ * of this protocol's length, are dropped and counted, never given. */
+DP_MUST_USE
+enum dp_status dp_listener_receive(struct dp_listener *listener, struct dp_peer *from,
+                                   struct dp_message **out);
+/* Takes the message over, whatever happens. */
+void dp_listener_send(struct dp_listener *listener, const struct dp_peer *to, struct dp_message **message);
+/* Returns when a message waits, when wake_fd (an eventfd, or -1) is readable, or when the time is over; the
+ * caller reads the eventfd. */
+void dp_listener_wait(struct dp_listener *listener, int wake_fd, uint32_t timeout_ms);
+/* Messages dropped so far: refused on receipt, undeliverable. */
+void dp_listener_drops(const struct dp_listener *listener, uint64_t *refused, uint64_t *undeliverable);
+
+/* Connects in the background. */
+DP_MUST_USE
+enum dp_status dp_connection_open(struct dp_net *net, const char *endpoint, struct dp_connection **out,
+                                  struct dp_error *err);
+void dp_connection_close(struct dp_connection **connection);
+/* DP_AGAIN when the socket's queue is full: the message stays the caller's. */
+DP_MUST_USE
+enum dp_status dp_connection_send(struct dp_connection *connection, struct dp_message **message,
+                                  struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_connection_receive(struct dp_connection *connection, struct dp_message **out);
+/* Waits until one of n connections has a message, or the time is over. */
+void dp_connections_wait(struct dp_connection *const *connections, uint32_t n, uint32_t timeout_ms);
+
+#endif

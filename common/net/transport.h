@@ -1,0 +1,24 @@
+/* Transport: how the client library reaches servers, as a struct of functions: net's connections in a
+ * program, the simulator's network in a test. Server numbers are indices of the endpoints given at open.
+ * Promise   As net.h: nothing blocks but wait; a message may be lost, never torn.                         */
+#ifndef DP_NET_TRANSPORT_H
+#define DP_NET_TRANSPORT_H
+
+#include "common/net/net.h"
+
+struct dp_transport {
+    /* DP_AGAIN: queue full, the message stays the caller's. */
+    enum dp_status (*send)(void *self, uint32_t server, struct dp_message **message, struct dp_error *err);
+    /* Any server's next message, or DP_AGAIN. */
+    enum dp_status (*receive)(void *self, uint32_t *server, struct dp_message **message);
+    void (*wait)(void *self, uint32_t timeout_ms);
+    void (*close)(void *self);
+    void *self;
+};
+
+/* The sockets' form: a context of its own and one connection an endpoint. */
+DP_MUST_USE
+enum dp_status dp_transport_open(const char *const *endpoints, uint32_t n, struct dp_transport *out,
+                                 struct dp_error *err);
+
+#endif

@@ -1,0 +1,66 @@
+/* Reply: what a server answers, as a plain struct, and its frames.
+ * Decoding (on the client) trusts a server no more than a server trusts a client.                       */
+#ifndef DP_WIRE_REPLY_H
+#define DP_WIRE_REPLY_H
+
+#include "common/wire/request.h"
+
+enum dp_reply_kind {
+    DP_REPLY_NONE, /* a status only */
+    DP_REPLY_WELCOME,
+    DP_REPLY_TABLE_CREATED,
+    DP_REPLY_PULLED,
+    DP_REPLY_PUSHED,
+    DP_REPLY_STATUS,
+    DP_REPLY_NOTES,
+};
+
+#define DP_COUNTERS_MAX      64u
+#define DP_COUNTER_NAME_MAX  47u
+#define DP_STATUS_TABLES_MAX 256u
+
+struct dp_counter {
+    char name[DP_COUNTER_NAME_MAX + 1];
+    uint64_t value;
+};
+
+struct dp_table_status {
+    struct dp_table_spec spec;
+    uint64_t rows, bytes;
+};
+
+/* Heap memory of its own: dp_status_report_free. */
+struct dp_status_report {
+    uint32_t shard, shards;
+    uint32_t tables, counters;
+    struct dp_table_status *table;
+    struct dp_counter *counter;
+};
+
+struct dp_reply {
+    enum dp_reply_kind kind;
+    uint64_t id, session, generation, cluster, sequence;
+    enum dp_status status;
+    char reason[DP_REASON_MAX + 1]; /* of a status other than OK */
+
+    uint64_t first, last, boot, stream; /* welcome */
+    uint32_t window;
+    bool existed;                       /* table_created */
+    uint64_t applied;                   /* pulled: frames 1.. of the message are the sections' values */
+    uint64_t staleness;                 /* pushed */
+    bool repeated;                      /* pushed */
+    struct dp_status_report report;     /* status */
+    uint32_t notes;                     /* notes: frames 1.. are their bytes */
+    char (*note)[DP_NOTE_NAME_MAX + 1]; /* heap: dp_reply_clear */
+};
+
+DP_MUST_USE
+enum dp_status dp_reply_decode(const struct dp_message *message, struct dp_reply *out, struct dp_error *err);
+/* Takes over the frames (sections' values, notes' bytes), also on failure. */
+DP_MUST_USE
+enum dp_status dp_reply_encode(const struct dp_reply *reply, struct dp_frame *frames, uint32_t frame_count,
+                               struct dp_message **out, struct dp_error *err);
+/* Frees the heap parts (report, note). */
+void dp_reply_clear(struct dp_reply *reply);
+
+#endif

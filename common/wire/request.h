@@ -1,0 +1,74 @@
+/* Request: what a client asks, as a plain struct, and its frames. The only form that rooms above wire see.
+ * Decoding checks all that can be checked without tables: version, limits, frame count and sizes, key order.
+ * A decoded request lends from its message: keys and values stay where the socket put them. Failure
+ * DP_VERSION, DP_INVALID with the field and what was expected. A request whose header could be read has its
+ *           id, session and sequence set even then, so that the refusal can be answered.                  */
+#ifndef DP_WIRE_REQUEST_H
+#define DP_WIRE_REQUEST_H
+
+#include "common/model/table.h"
+#include "common/wire/limits.h"
+#include "common/wire/message.h"
+
+#include <stdbool.h>
+
+enum dp_value_type { DP_F32 = 0, DP_BF16 = 1 };
+
+static inline size_t dp_value_bytes(enum dp_value_type type)
+{
+    return type == DP_BF16 ? 2 : 4;
+}
+
+enum dp_request_kind {
+    DP_REQUEST_NONE,
+    DP_REQUEST_HELLO,
+    DP_REQUEST_CREATE_TABLE,
+    DP_REQUEST_PULL,
+    DP_REQUEST_PUSH,
+    DP_REQUEST_STATUS,
+    DP_REQUEST_NOTE_PUT,
+    DP_REQUEST_NOTES_GET,
+};
+
+struct dp_section {
+    uint32_t table;
+    uint32_t rows;
+    enum dp_value_type type;
+    const void *keys;   /* u64[rows] little endian, any alignment, mixed, strictly ascending */
+    const void *values; /* push: [rows][dim] of type, any alignment; else NULL */
+    size_t value_bytes; /* of values; a multiple of rows * dp_value_bytes(type) when rows > 0 */
+};
+
+struct dp_request {
+    enum dp_request_kind kind;
+    uint64_t id, cluster, generation, session, sequence;
+    uint32_t timeout_ms; /* 1 .. DP_TIMEOUT_MS_MAX */
+
+    char client[DP_CLIENT_NAME_MAX + 1]; /* hello */
+    bool want_stream;
+    uint64_t next_sequence;
+
+    struct dp_table_spec spec; /* create_table; dp_table_check has passed */
+
+    uint64_t stream, number, pulled_at; /* push */
+    float rate;                         /* push: finite, > 0 */
+    bool measured;
+    uint32_t sections; /* pull, push */
+    struct dp_section section[DP_SECTIONS_MAX];
+
+    char name[DP_NOTE_NAME_MAX + 1]; /* note_put: the name; notes_get: the prefix */
+    const void *note;                /* note_put: lent */
+    size_t note_bytes;
+};
+
+/* message: what came from the socket, without the peer's identity. */
+DP_MUST_USE
+enum dp_status dp_request_decode(const struct dp_message *message, struct dp_request *out,
+                                 struct dp_error *err);
+/* Makes a message: the header frame, then the frames given (each section's keys, and values for a push; the
+ * note), which it takes over, also on failure. The lent pointers inside request->section are not read. */
+DP_MUST_USE
+enum dp_status dp_request_encode(const struct dp_request *request, struct dp_frame *frames,
+                                 uint32_t frame_count, struct dp_message **out, struct dp_error *err);
+
+#endif

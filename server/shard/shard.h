@@ -1,0 +1,56 @@
+/* Shard: the logic of one contiguous part of the key space. It sees no socket, no clock and no RocksDB:
+ * requests in, replies out, over store.h, so that a simulator can drive it. receive, receive, ...  ->  turn:
+ * collect -> validate -> (misses are read) -> apply -> reply Promise   A push is applied in full or not at
+ * all, and once for each (stream, number). Requests of one session take effect in the order of their sequence
+ * numbers, across resends and misses. No input changes anything unless it is valid; each is answered with a
+ * status and a reason, but bytes in which no header can be read, which are counted. Memory is bounded: rows
+ * by cache_bytes, waiting requests by requests_max. Thread    All functions: the shard's own; counters may be
+ * read by any. Memory    receive takes the message over. Replies go out through `reply`, which takes them
+ * over. Failure   receive answers DP_AGAIN to the peer when it is full. A store's failure is answered to the
+ * requests it hit, and a failed write-back is what dp_shard_drained gives. */
+#ifndef DP_SHARD_SHARD_H
+#define DP_SHARD_SHARD_H
+
+#include "common/env/clock.h"
+#include "common/model/range.h"
+#include "common/wire/reply.h"
+#include "server/store/store.h"
+
+struct dp_shard_options {
+    uint32_t index, shards; /* of the whole cluster */
+    uint64_t cluster, generation, boot;
+    uint64_t cache_bytes;
+    uint32_t requests_max;  /* waiting at once, of all sessions; 0: 1,024 */
+    struct dp_store *store; /* the caller's, open; outlives the shard */
+    struct dp_clock clock;
+    void (*reply)(void *context, const struct dp_peer *to, struct dp_message **message);
+    void *reply_context;
+};
+
+struct dp_shard;
+
+/* Reads the tables out of the store's marks. DP_FULL, naming table and sizes, when the stored rows are more
+ * than the cache's budget. */
+DP_MUST_USE
+enum dp_status dp_shard_open(const struct dp_shard_options *options, struct dp_shard **out,
+                             struct dp_error *err);
+/* Without writing anything back: only after dp_shard_drained said so is nothing lost. */
+void dp_shard_close(struct dp_shard **shard);
+
+void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct dp_message **message);
+/* One turn over what was received and what the store completed. Never waits. Returns whether work is left
+ * that needs no further input (call again at once). */
+bool dp_shard_turn(struct dp_shard *shard);
+
+/* From now on new requests are answered DP_STOPPING; those under way end; then dirty rows are written back,
+ * in portions, a few a turn. */
+void dp_shard_drain(struct dp_shard *shard);
+/* DP_AGAIN: not yet (turn on); DP_OK: everything is in the store; else why not. */
+DP_MUST_USE
+enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *err);
+
+/* Counters, by name, as metrics have them (counters.h); any thread. Returns how many were filled, at most
+ * DP_COUNTERS_MAX. */
+uint32_t dp_shard_counters(const struct dp_shard *shard, struct dp_counter counters[DP_COUNTERS_MAX]);
+
+#endif

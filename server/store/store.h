@@ -1,0 +1,67 @@
+/* Store: where one shard's rows and marks rest, asynchronous: a job goes in, and comes back completed later.
+ *     submit(read | write | marks)  ...  completed() -> the job, with its status
+ * Seam: the RocksDB form (rocks_store.h), and the fake of the tests (tests/lib/fake_store.h), which completes
+ * in the order that a test wants. The shard sees no thread: it submits, goes on, and asks for what is
+ * completed at each turn. Promise   A write that completed DP_OK is in the store in full or, after a crash
+ * before a later marks job with DP_OK, perhaps not: marks jobs are durable when completed, and so is every
+ * write completed before them. Writes become visible in the order of submission. Reads see every write
+ * completed before they were submitted. Memory    A job and all it points to belong to the store from submit
+ * to completed. Thread    All functions: the shard's. Failure   In the job's status and error: IO (disk),
+ * CORRUPT (checksum, width), FULL (no space). A store that failed a write fails all later ones. */
+#ifndef DP_STORE_STORE_H
+#define DP_STORE_STORE_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct dp_store_key {
+    uint32_t table;
+    uint64_t mixed;
+};
+
+/* A mark: a small named value that must survive with the rows (tables, counters). */
+struct dp_store_mark {
+    const void *key, *value;
+    size_t key_bytes, value_bytes;
+};
+
+enum dp_store_job_kind {
+    DP_STORE_READ,  /* keys ascending by (table, mixed) -> row[i] filled, found[i] */
+    DP_STORE_WRITE, /* keys strictly ascending by (table, mixed), row[i] */
+    DP_STORE_MARKS, /* put, atomically, durable when completed */
+};
+
+struct dp_store_job {
+    enum dp_store_job_kind kind;
+    void *owner; /* the submitter's */
+    uint32_t count;
+    const struct dp_store_key *keys;   /* [count]: READ, WRITE */
+    void *const *rows;                 /* [count]: READ: filled; WRITE: read */
+    const uint32_t *row_bytes;         /* [count]: a stored row of another length is CORRUPT */
+    bool *found;                       /* [count]: READ */
+    const struct dp_store_mark *marks; /* [count]: MARKS */
+
+    enum dp_status status; /* when completed */
+    struct dp_error error;
+    struct dp_store_job *next; /* the store's, while it has the job */
+};
+
+struct dp_store {
+    /* DP_AGAIN: too many jobs under way; the job stays the caller's. */
+    enum dp_status (*submit)(void *self, struct dp_store_job *job);
+    struct dp_store_job *(*completed)(void *self); /* NULL: none */
+    /* Visits the marks whose key starts with prefix, in key order, while nothing else goes on: at opening
+     * only. */
+    enum dp_status (*visit_marks)(void *self, const void *prefix, size_t prefix_bytes,
+                                  enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
+                                                          struct dp_error *err),
+                                  void *context, struct dp_error *err);
+    /* All jobs must have completed. */
+    void (*close)(void *self);
+    void *self;
+};
+
+#endif
