@@ -24,13 +24,18 @@ enum dp_status dp_net_open(uint32_t io_threads, struct dp_net **out, struct dp_e
  * 1,000). */
 void dp_net_close(struct dp_net **net);
 
-/* DP_IO naming the endpoint and the cause ("port in use"). */
+/* DP_IO naming the endpoint and the cause ("port in use"); DP_ARGUMENT for one that is not of the forms
+ * above. Port * takes a free one. */
 DP_MUST_USE
 enum dp_status dp_listener_open(struct dp_net *net, const char *endpoint, struct dp_listener **out,
                                 struct dp_error *err);
 void dp_listener_close(struct dp_listener **listener);
-/* DP_AGAIN when nothing waits. Messages of over DP_FRAMES_MAX frames, or from a peer whose routing id is not
- * of this protocol's length, are dropped and counted, never given. */
+/* The endpoint that was bound, for connecting: "tcp://127.0.0.1:*" has its port now. Lives as long as the
+ * listener. */
+const char *dp_listener_endpoint(const struct dp_listener *listener);
+/* DP_AGAIN when nothing waits, or when a batch of messages was refused (more may wait). Messages over
+ * DP_FRAMES_MAX frames or DP_MESSAGE_BYTES_MAX bytes, and those of a peer that chose a routing id of its own,
+ * are dropped and counted, never given. */
 DP_MUST_USE
 enum dp_status dp_listener_receive(struct dp_listener *listener, struct dp_peer *from,
                                    struct dp_message **out);

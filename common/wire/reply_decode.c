@@ -1,0 +1,159 @@
+/* From frames to a reply: header -> head fields -> version -> body -> how many frames follow. What the frames
+ * of a pull must hold only the asker knows.                                                               */
+#include "common/wire/header.h"
+#include "common/wire/reply.h"
+#include "common/wire/spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void dp_reply_clear(struct dp_reply *reply)
+{
+    free(reply->report.table);
+    free(reply->report.counter);
+    free(reply->note);
+    reply->report = (struct dp_status_report){0};
+    reply->note = NULL;
+    reply->notes = 0;
+}
+
+/* A server's reason ends in a person's terminal: control characters do not. */
+static enum dp_status take_reason(const char *reason, struct dp_reply *out, struct dp_error *err)
+{
+    size_t len = strnlen(reason, DP_REASON_MAX + 1);
+    if (len > DP_REASON_MAX)
+        return dp_fail(err, DP_INVALID, "reason: over %u bytes", DP_REASON_MAX);
+    for (size_t i = 0; i < len; i++)
+        out->reason[i] = (unsigned char)reason[i] < 0x20 || reason[i] == 0x7f ? '?' : reason[i];
+    out->reason[len] = '\0';
+    return DP_OK;
+}
+
+static enum dp_status take_report(const Downpour__StatusReport *wire, struct dp_status_report *out,
+                                  struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    if (wire->n_tables > DP_STATUS_TABLES_MAX || wire->n_counters > DP_COUNTERS_MAX)
+        return dp_fail(err, DP_INVALID,
+                       "status_report: %zu tables and %zu counters, the limits are %u and %u", wire->n_tables,
+                       wire->n_counters, DP_STATUS_TABLES_MAX, DP_COUNTERS_MAX);
+    out->shard = wire->shard;
+    out->shards = wire->shards;
+    out->table = calloc(wire->n_tables + 1, sizeof out->table[0]);
+    out->counter = calloc(wire->n_counters + 1, sizeof out->counter[0]);
+    if (!out->table || !out->counter)
+        return dp_fail(err, DP_NOMEM, "out of memory for a status report of %zu tables", wire->n_tables);
+    for (size_t i = 0; i < wire->n_tables && st == DP_OK; i++) {
+        out->table[i].rows = wire->tables[i]->rows;
+        out->table[i].bytes = wire->tables[i]->bytes;
+        st = dp_spec_from_wire(wire->tables[i]->spec, &out->table[i].spec, err);
+    }
+    for (size_t i = 0; i < wire->n_counters && st == DP_OK; i++) {
+        out->counter[i].value = wire->counters[i]->value;
+        st = dp_header_name("counters.name", wire->counters[i]->name, 1, DP_COUNTER_NAME_MAX,
+                            out->counter[i].name, err);
+    }
+    out->tables = (uint32_t)wire->n_tables;
+    out->counters = (uint32_t)wire->n_counters;
+    return st;
+}
+
+static enum dp_status take_notes(const Downpour__Notes *wire, struct dp_reply *out, struct dp_error *err)
+{
+    if (wire->n_names > DP_NOTES_MAX)
+        return dp_fail(err, DP_INVALID, "notes: %zu, the limit is %u", wire->n_names, DP_NOTES_MAX);
+    out->note = calloc(wire->n_names + 1, sizeof out->note[0]);
+    if (!out->note)
+        return dp_fail(err, DP_NOMEM, "out of memory for %zu notes", wire->n_names);
+    out->notes = (uint32_t)wire->n_names;
+    for (size_t i = 0; i < wire->n_names; i++) {
+        enum dp_status st =
+            dp_header_name("notes.names", wire->names[i], 1, DP_NOTE_NAME_MAX, out->note[i], err);
+        if (st != DP_OK)
+            return st;
+    }
+    return DP_OK;
+}
+
+static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *out, struct dp_error *err)
+{
+    switch (wire->body_case) {
+    case DOWNPOUR__REPLY__BODY_WELCOME:
+        out->kind = DP_REPLY_WELCOME;
+        out->first = wire->welcome->first;
+        out->last = wire->welcome->last;
+        out->boot = wire->welcome->boot;
+        out->stream = wire->welcome->stream;
+        out->window = wire->welcome->window;
+        return out->first <= out->last ? DP_OK : dp_fail(err, DP_INVALID, "welcome: first is above last");
+    case DOWNPOUR__REPLY__BODY_TABLE_CREATED:
+        out->kind = DP_REPLY_TABLE_CREATED;
+        out->existed = wire->table_created->existed;
+        return DP_OK;
+    case DOWNPOUR__REPLY__BODY_PULLED:
+        out->kind = DP_REPLY_PULLED;
+        out->applied = wire->pulled->applied;
+        return DP_OK;
+    case DOWNPOUR__REPLY__BODY_PUSHED:
+        out->kind = DP_REPLY_PUSHED;
+        out->staleness = wire->pushed->staleness;
+        out->repeated = wire->pushed->repeated;
+        return DP_OK;
+    case DOWNPOUR__REPLY__BODY_STATUS_REPORT:
+        out->kind = DP_REPLY_STATUS;
+        return take_report(wire->status_report, &out->report, err);
+    case DOWNPOUR__REPLY__BODY_NOTES:
+        out->kind = DP_REPLY_NOTES;
+        return take_notes(wire->notes, out, err);
+    default:
+        out->kind = DP_REPLY_NONE;
+        return DP_OK;
+    }
+}
+
+static enum dp_status check_frames(const struct dp_message *message, const struct dp_reply *reply,
+                                   struct dp_error *err)
+{
+    uint32_t frames = message->frames - 1;
+    uint32_t least = reply->kind == DP_REPLY_NOTES ? reply->notes : 0;
+    uint32_t most = reply->kind == DP_REPLY_PULLED ? DP_SECTIONS_MAX : least;
+    if (frames < least || frames > most)
+        return dp_fail(err, DP_INVALID, "reply has %u frames behind its header, expected %u to %u", frames,
+                       least, most);
+    for (uint32_t i = 1; i <= frames; i++)
+        if (message->frame[i].size > DP_FRAME_BYTES_MAX)
+            return dp_fail(err, DP_INVALID, "frame %u of a reply has %zu bytes, the limit is %u", i,
+                           message->frame[i].size, DP_FRAME_BYTES_MAX);
+    return DP_OK;
+}
+
+enum dp_status dp_reply_decode(const struct dp_message *message, struct dp_reply *out, struct dp_error *err)
+{
+    ProtobufCMessage *header = NULL;
+    memset(out, 0, sizeof *out);
+    enum dp_status st =
+        dp_header_unpack(message, &downpour__reply__descriptor, "reply", DP_HEADER_BYTES_MAX, &header, err);
+    if (st != DP_OK)
+        return st;
+    const Downpour__Reply *wire = (const Downpour__Reply *)header;
+    out->id = wire->id;
+    out->session = wire->session;
+    out->generation = wire->generation;
+    out->cluster = wire->cluster;
+    out->sequence = wire->sequence;
+    out->status = dp_status_from_number(wire->status <= INT32_MAX ? (int)wire->status : -1);
+    if (wire->protocol != DP_PROTOCOL_VERSION)
+        st = dp_fail(err, DP_VERSION,
+                     "server speaks protocol version %u, this build %u: use programs of one release",
+                     wire->protocol, DP_PROTOCOL_VERSION);
+    else
+        st = take_reason(wire->reason, out, err);
+    if (st == DP_OK)
+        st = take_body(wire, out, err);
+    if (st == DP_OK)
+        st = check_frames(message, out, err);
+    if (st != DP_OK)
+        dp_reply_clear(out);
+    protobuf_c_message_free_unpacked(header, NULL);
+    return st;
+}

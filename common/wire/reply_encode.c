@@ -1,0 +1,162 @@
+#include "common/wire/header.h"
+#include "common/wire/reply.h"
+#include "common/wire/spec.h"
+
+#include <stdlib.h>
+
+/* The generated structs of one reply; the lists, of reports and notes only, are on the heap. */
+struct parts {
+    Downpour__Reply head;
+    union {
+        Downpour__Welcome welcome;
+        Downpour__TableCreated table_created;
+        Downpour__Pulled pulled;
+        Downpour__Pushed pushed;
+        Downpour__StatusReport report;
+        Downpour__Notes notes;
+    } body;
+    struct lists *lists;
+};
+
+struct lists {
+    Downpour__TableStatus table[DP_STATUS_TABLES_MAX], *tables[DP_STATUS_TABLES_MAX];
+    Downpour__TableSpec spec[DP_STATUS_TABLES_MAX];
+    Downpour__Counter counter[DP_COUNTERS_MAX], *counters[DP_COUNTERS_MAX];
+    char *names[DP_NOTES_MAX];
+};
+
+static void put_welcome(const struct dp_reply *reply, struct parts *parts)
+{
+    Downpour__Welcome *welcome = &parts->body.welcome;
+    downpour__welcome__init(welcome);
+    welcome->first = reply->first;
+    welcome->last = reply->last;
+    welcome->boot = reply->boot;
+    welcome->stream = reply->stream;
+    welcome->window = reply->window;
+    parts->head.body_case = DOWNPOUR__REPLY__BODY_WELCOME;
+    parts->head.welcome = welcome;
+}
+
+static void put_report(const struct dp_status_report *report, struct parts *parts)
+{
+    struct lists *lists = parts->lists;
+    Downpour__StatusReport *to = &parts->body.report;
+    downpour__status_report__init(to);
+    for (uint32_t i = 0; i < report->tables; i++) {
+        downpour__table_status__init(&lists->table[i]);
+        dp_spec_to_wire(&report->table[i].spec, &lists->spec[i]);
+        lists->table[i].spec = &lists->spec[i];
+        lists->table[i].rows = report->table[i].rows;
+        lists->table[i].bytes = report->table[i].bytes;
+        lists->tables[i] = &lists->table[i];
+    }
+    for (uint32_t i = 0; i < report->counters; i++) {
+        downpour__counter__init(&lists->counter[i]);
+        lists->counter[i].name = report->counter[i].name;
+        lists->counter[i].value = report->counter[i].value;
+        lists->counters[i] = &lists->counter[i];
+    }
+    to->tables = lists->tables;
+    to->n_tables = report->tables;
+    to->counters = lists->counters;
+    to->n_counters = report->counters;
+    to->shard = report->shard;
+    to->shards = report->shards;
+    parts->head.body_case = DOWNPOUR__REPLY__BODY_STATUS_REPORT;
+    parts->head.status_report = to;
+}
+
+static void put_notes(const struct dp_reply *reply, struct parts *parts)
+{
+    downpour__notes__init(&parts->body.notes);
+    for (uint32_t i = 0; i < reply->notes; i++)
+        parts->lists->names[i] = reply->note[i];
+    parts->body.notes.names = parts->lists->names;
+    parts->body.notes.n_names = reply->notes;
+    parts->head.body_case = DOWNPOUR__REPLY__BODY_NOTES;
+    parts->head.notes = &parts->body.notes;
+}
+
+static void put_body(const struct dp_reply *reply, struct parts *parts)
+{
+    switch (reply->kind) {
+    case DP_REPLY_NONE:
+        break;
+    case DP_REPLY_WELCOME:
+        put_welcome(reply, parts);
+        break;
+    case DP_REPLY_TABLE_CREATED:
+        downpour__table_created__init(&parts->body.table_created);
+        parts->body.table_created.existed = reply->existed;
+        parts->head.body_case = DOWNPOUR__REPLY__BODY_TABLE_CREATED;
+        parts->head.table_created = &parts->body.table_created;
+        break;
+    case DP_REPLY_PULLED:
+        downpour__pulled__init(&parts->body.pulled);
+        parts->body.pulled.applied = reply->applied;
+        parts->head.body_case = DOWNPOUR__REPLY__BODY_PULLED;
+        parts->head.pulled = &parts->body.pulled;
+        break;
+    case DP_REPLY_PUSHED:
+        downpour__pushed__init(&parts->body.pushed);
+        parts->body.pushed.staleness = reply->staleness;
+        parts->body.pushed.repeated = reply->repeated;
+        parts->head.body_case = DOWNPOUR__REPLY__BODY_PUSHED;
+        parts->head.pushed = &parts->body.pushed;
+        break;
+    case DP_REPLY_STATUS:
+        put_report(&reply->report, parts);
+        break;
+    case DP_REPLY_NOTES:
+        put_notes(reply, parts);
+        break;
+    }
+}
+
+static enum dp_status make_lists(const struct dp_reply *reply, struct lists **out, struct dp_error *err)
+{
+    bool report = reply->kind == DP_REPLY_STATUS;
+    bool notes = reply->kind == DP_REPLY_NOTES;
+    if (!report && !notes)
+        return DP_OK;
+    if (report && (reply->report.tables > DP_STATUS_TABLES_MAX || reply->report.counters > DP_COUNTERS_MAX))
+        return dp_fail(err, DP_ARGUMENT,
+                       "status report of %u tables and %u counters, the limits are %u and %u",
+                       reply->report.tables, reply->report.counters, DP_STATUS_TABLES_MAX, DP_COUNTERS_MAX);
+    if (notes && reply->notes > DP_NOTES_MAX)
+        return dp_fail(err, DP_ARGUMENT, "%u notes in one reply, the limit is %u", reply->notes,
+                       DP_NOTES_MAX);
+    *out = malloc(sizeof **out);
+    return *out ? DP_OK : dp_fail(err, DP_NOMEM, "out of memory for a reply's lists");
+}
+
+enum dp_status dp_reply_encode(const struct dp_reply *reply, struct dp_frame *frames, uint32_t frame_count,
+                               struct dp_message **out, struct dp_error *err)
+{
+    struct parts parts = {.lists = NULL};
+    *out = NULL;
+    enum dp_status st = make_lists(reply, &parts.lists, err);
+    if (st != DP_OK) {
+        for (uint32_t i = 0; i < frame_count; i++)
+            dp_frame_release(&frames[i]);
+        return st;
+    }
+    DP_ASSERT(reply->kind == DP_REPLY_PULLED
+                  ? frame_count <= DP_SECTIONS_MAX
+                  : frame_count == (reply->kind == DP_REPLY_NOTES ? reply->notes : 0));
+    downpour__reply__init(&parts.head);
+    parts.head.protocol = DP_PROTOCOL_VERSION;
+    parts.head.id = reply->id;
+    parts.head.session = reply->session;
+    parts.head.status = (uint32_t)reply->status;
+    parts.head.generation = reply->generation;
+    parts.head.cluster = reply->cluster;
+    parts.head.sequence = reply->sequence;
+    if (reply->status != DP_OK)
+        parts.head.reason = (char *)reply->reason;
+    put_body(reply, &parts);
+    st = dp_header_pack(&parts.head.base, "reply", DP_HEADER_BYTES_MAX, frames, frame_count, out, err);
+    free(parts.lists);
+    return st;
+}

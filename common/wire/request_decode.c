@@ -1,0 +1,197 @@
+/* From frames to a request: header -> head fields -> version -> body -> frames of each section -> keys'
+ * order. The head fields come first, so that any refusal behind them can be answered. */
+#include "common/base/bytes.h"
+#include "common/wire/header.h"
+#include "common/wire/request.h"
+#include "common/wire/spec.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* The keys of 64-byte steps are compared without branches; a step that is out of order is looked at again.
+ * Returns the index of the first key that is not above the one before it, or rows. */
+static uint32_t first_unordered(const unsigned char *keys, uint32_t rows)
+{
+    uint32_t i = 1;
+    for (; i + 8 <= rows; i += 8) {
+        const unsigned char *at = keys + (size_t)i * 8;
+        unsigned wrong = 0;
+        for (size_t k = 0; k < 64; k += 8)
+            wrong |= dp_load_u64le(at + k) <= dp_load_u64le(at + k - 8);
+        if (wrong)
+            break;
+    }
+    for (; i < rows; i++)
+        if (dp_load_u64le(keys + (size_t)i * 8) <= dp_load_u64le(keys + (size_t)i * 8 - 8))
+            return i;
+    return rows;
+}
+
+static enum dp_status take_keys(const struct dp_frame *frame, uint32_t at, struct dp_section *section,
+                                struct dp_error *err)
+{
+    if (frame->size != (size_t)section->rows * 8)
+        return dp_fail(err, DP_INVALID, "sections[%u]: keys frame has %zu bytes, expected %zu for %u rows",
+                       at, frame->size, (size_t)section->rows * 8, section->rows);
+    section->keys = frame->data;
+    uint32_t bad = section->rows ? first_unordered(frame->data, section->rows) : 0;
+    if (bad < section->rows)
+        return dp_fail(err, DP_INVALID,
+                       "sections[%u]: keys must be strictly ascending, but key %u (%" PRIx64
+                       ") follows %" PRIx64,
+                       at, bad, dp_load_u64le((const char *)frame->data + (size_t)bad * 8),
+                       dp_load_u64le((const char *)frame->data + (size_t)bad * 8 - 8));
+    return DP_OK;
+}
+
+static enum dp_status take_values(const struct dp_frame *frame, uint32_t at, struct dp_section *section,
+                                  struct dp_error *err)
+{
+    size_t column = (size_t)section->rows * dp_value_bytes(section->type);
+    bool fits = column == 0 ? frame->size == 0 : frame->size > 0 && frame->size % column == 0;
+    if (!fits || frame->size > DP_FRAME_BYTES_MAX)
+        return dp_fail(err, DP_INVALID,
+                       "sections[%u]: values frame has %zu bytes, expected a multiple of %zu for %u rows, at "
+                       "most %u",
+                       at, frame->size, column, section->rows, DP_FRAME_BYTES_MAX);
+    section->values = frame->data;
+    section->value_bytes = frame->size;
+    return DP_OK;
+}
+
+static enum dp_status take_sections(const struct dp_message *message, Downpour__Section *const *wire,
+                                    size_t n, struct dp_request *out, struct dp_error *err)
+{
+    uint32_t each = out->kind == DP_REQUEST_PUSH ? 2 : 1;
+    if (n > DP_SECTIONS_MAX)
+        return dp_fail(err, DP_INVALID, "sections: %zu, the limit is %u", n, DP_SECTIONS_MAX);
+    if (message->frames != 1 + n * each)
+        return dp_fail(err, DP_INVALID, "message has %u frames, expected %zu for %zu sections",
+                       message->frames, 1 + n * each, n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct dp_section *section = &out->section[i];
+        const struct dp_frame *frame = &message->frame[1 + i * each];
+        if (wire[i]->rows > DP_ROWS_MAX)
+            return dp_fail(err, DP_INVALID, "sections[%u].rows: %u, the limit is %u", i, wire[i]->rows,
+                           DP_ROWS_MAX);
+        if (wire[i]->type != DOWNPOUR__VALUE_TYPE__F32 && wire[i]->type != DOWNPOUR__VALUE_TYPE__BF16)
+            return dp_fail(err, DP_INVALID,
+                           "sections[%u].type: %d is not known, expected 0 (f32) or 1 (bf16)", i,
+                           (int)wire[i]->type);
+        section->table = wire[i]->table;
+        section->rows = wire[i]->rows;
+        section->type = wire[i]->type == DOWNPOUR__VALUE_TYPE__BF16 ? DP_BF16 : DP_F32;
+        enum dp_status st = take_keys(frame, i, section, err);
+        if (st == DP_OK && each == 2)
+            st = take_values(frame + 1, i, section, err);
+        if (st != DP_OK)
+            return st;
+    }
+    out->sections = (uint32_t)n;
+    return DP_OK;
+}
+
+static enum dp_status take_push(const struct dp_message *message, const Downpour__Push *wire,
+                                struct dp_request *out, struct dp_error *err)
+{
+    out->stream = wire->stream;
+    out->number = wire->number;
+    out->pulled_at = wire->pulled_at;
+    out->measured = wire->measured;
+    out->rate = wire->rate;
+    if (!isfinite(wire->rate) || !(wire->rate > 0))
+        return dp_fail(err, DP_INVALID, "rate: %g, expected a finite number above 0", (double)wire->rate);
+    return take_sections(message, wire->sections, wire->n_sections, out, err);
+}
+
+static enum dp_status take_note(const struct dp_message *message, const Downpour__NotePut *wire,
+                                struct dp_request *out, struct dp_error *err)
+{
+    if (message->frames != 2)
+        return dp_fail(err, DP_INVALID, "message has %u frames, expected 2: header and note",
+                       message->frames);
+    if (message->frame[1].size > DP_NOTE_BYTES_MAX)
+        return dp_fail(err, DP_INVALID, "note has %zu bytes, the limit is %u", message->frame[1].size,
+                       DP_NOTE_BYTES_MAX);
+    out->note = message->frame[1].data;
+    out->note_bytes = message->frame[1].size;
+    return dp_header_name("name", wire->name, 1, DP_NOTE_NAME_MAX, out->name, err);
+}
+
+/* Bodies that are all in the header. */
+static enum dp_status take_short(const struct dp_message *message, const Downpour__Request *wire,
+                                 struct dp_request *out, struct dp_error *err)
+{
+    if (message->frames != 1)
+        return dp_fail(err, DP_INVALID, "message has %u frames, expected the header alone", message->frames);
+    switch (out->kind) {
+    case DP_REQUEST_HELLO:
+        out->want_stream = wire->hello->want_stream;
+        out->next_sequence = wire->hello->next_sequence;
+        return dp_header_name("client", wire->hello->client, 0, DP_CLIENT_NAME_MAX, out->client, err);
+    case DP_REQUEST_CREATE_TABLE:
+        return dp_spec_from_wire(wire->create_table->spec, &out->spec, err);
+    case DP_REQUEST_NOTES_GET:
+        return dp_header_name("prefix", wire->notes_get->prefix, 0, DP_NOTE_NAME_MAX, out->name, err);
+    default:
+        return DP_OK;
+    }
+}
+
+static enum dp_status take_body(const struct dp_message *message, const Downpour__Request *wire,
+                                struct dp_request *out, struct dp_error *err)
+{
+    switch (wire->body_case) {
+    case DOWNPOUR__REQUEST__BODY_HELLO:
+        out->kind = DP_REQUEST_HELLO;
+        return take_short(message, wire, out, err);
+    case DOWNPOUR__REQUEST__BODY_CREATE_TABLE:
+        out->kind = DP_REQUEST_CREATE_TABLE;
+        return take_short(message, wire, out, err);
+    case DOWNPOUR__REQUEST__BODY_STATUS:
+        out->kind = DP_REQUEST_STATUS;
+        return take_short(message, wire, out, err);
+    case DOWNPOUR__REQUEST__BODY_NOTES_GET:
+        out->kind = DP_REQUEST_NOTES_GET;
+        return take_short(message, wire, out, err);
+    case DOWNPOUR__REQUEST__BODY_PULL:
+        out->kind = DP_REQUEST_PULL;
+        return take_sections(message, wire->pull->sections, wire->pull->n_sections, out, err);
+    case DOWNPOUR__REQUEST__BODY_PUSH:
+        out->kind = DP_REQUEST_PUSH;
+        return take_push(message, wire->push, out, err);
+    case DOWNPOUR__REQUEST__BODY_NOTE_PUT:
+        out->kind = DP_REQUEST_NOTE_PUT;
+        return take_note(message, wire->note_put, out, err);
+    default:
+        return dp_fail(err, DP_INVALID, "body: absent, or of a kind not known here");
+    }
+}
+
+enum dp_status dp_request_decode(const struct dp_message *message, struct dp_request *out,
+                                 struct dp_error *err)
+{
+    ProtobufCMessage *header = NULL;
+    memset(out, 0, sizeof *out);
+    enum dp_status st = dp_header_unpack(message, &downpour__request__descriptor, "request",
+                                         DP_REQUEST_HEADER_BYTES_MAX, &header, err);
+    if (st != DP_OK)
+        return st;
+    const Downpour__Request *wire = (const Downpour__Request *)header;
+    out->id = wire->id;
+    out->cluster = wire->cluster;
+    out->generation = wire->generation;
+    out->session = wire->session;
+    out->sequence = wire->sequence;
+    out->timeout_ms = wire->timeout_ms < DP_TIMEOUT_MS_MAX ? wire->timeout_ms : DP_TIMEOUT_MS_MAX;
+    if (wire->protocol != DP_PROTOCOL_VERSION)
+        st =
+            dp_fail(err, DP_VERSION, "protocol version %u, this build speaks %u: use programs of one release",
+                    wire->protocol, DP_PROTOCOL_VERSION);
+    else if (wire->timeout_ms == 0)
+        st = dp_fail(err, DP_INVALID, "timeout_ms: 0, expected 1 or more");
+    else
+        st = take_body(message, wire, out, err);
+    protobuf_c_message_free_unpacked(header, NULL);
+    return st;
+}

@@ -1,0 +1,139 @@
+#include "common/wire/header.h"
+#include "common/wire/request.h"
+#include "common/wire/spec.h"
+
+/* The generated structs of one request, on the caller's stack. */
+struct parts {
+    Downpour__Request head;
+    union {
+        Downpour__Hello hello;
+        Downpour__CreateTable create_table;
+        Downpour__Pull pull;
+        Downpour__Push push;
+        Downpour__Status status;
+        Downpour__NotePut note_put;
+        Downpour__NotesGet notes_get;
+    } body;
+    Downpour__TableSpec spec;
+    Downpour__Section section[DP_SECTIONS_MAX];
+    Downpour__Section *sections[DP_SECTIONS_MAX];
+};
+
+static void put_sections(const struct dp_request *request, struct parts *parts)
+{
+    for (uint32_t i = 0; i < request->sections; i++) {
+        const struct dp_section *from = &request->section[i];
+        Downpour__Section *to = &parts->section[i];
+        downpour__section__init(to);
+        to->table = from->table;
+        to->rows = from->rows;
+        to->type = from->type == DP_BF16 ? DOWNPOUR__VALUE_TYPE__BF16 : DOWNPOUR__VALUE_TYPE__F32;
+        parts->sections[i] = to;
+    }
+}
+
+static void put_pull(const struct dp_request *request, struct parts *parts)
+{
+    Downpour__Pull *pull = &parts->body.pull;
+    downpour__pull__init(pull);
+    put_sections(request, parts);
+    pull->n_sections = request->sections;
+    pull->sections = parts->sections;
+    parts->head.body_case = DOWNPOUR__REQUEST__BODY_PULL;
+    parts->head.pull = pull;
+}
+
+static void put_push(const struct dp_request *request, struct parts *parts)
+{
+    Downpour__Push *push = &parts->body.push;
+    downpour__push__init(push);
+    put_sections(request, parts);
+    push->n_sections = request->sections;
+    push->sections = parts->sections;
+    push->stream = request->stream;
+    push->number = request->number;
+    push->rate = request->rate;
+    push->pulled_at = request->pulled_at;
+    push->measured = request->measured;
+    parts->head.body_case = DOWNPOUR__REQUEST__BODY_PUSH;
+    parts->head.push = push;
+}
+
+static void put_hello(const struct dp_request *request, struct parts *parts)
+{
+    Downpour__Hello *hello = &parts->body.hello;
+    downpour__hello__init(hello);
+    hello->client = (char *)request->client;
+    hello->want_stream = request->want_stream;
+    hello->next_sequence = request->next_sequence;
+    parts->head.body_case = DOWNPOUR__REQUEST__BODY_HELLO;
+    parts->head.hello = hello;
+}
+
+static void put_create_table(const struct dp_request *request, struct parts *parts)
+{
+    downpour__create_table__init(&parts->body.create_table);
+    dp_spec_to_wire(&request->spec, &parts->spec);
+    parts->body.create_table.spec = &parts->spec;
+    parts->head.body_case = DOWNPOUR__REQUEST__BODY_CREATE_TABLE;
+    parts->head.create_table = &parts->body.create_table;
+}
+
+/* Returns how many frames must follow. */
+static uint32_t put_body(const struct dp_request *request, struct parts *parts)
+{
+    switch (request->kind) {
+    case DP_REQUEST_HELLO:
+        put_hello(request, parts);
+        return 0;
+    case DP_REQUEST_CREATE_TABLE:
+        put_create_table(request, parts);
+        return 0;
+    case DP_REQUEST_PULL:
+        put_pull(request, parts);
+        return request->sections;
+    case DP_REQUEST_PUSH:
+        put_push(request, parts);
+        return 2 * request->sections;
+    case DP_REQUEST_STATUS:
+        downpour__status__init(&parts->body.status);
+        parts->head.body_case = DOWNPOUR__REQUEST__BODY_STATUS;
+        parts->head.status = &parts->body.status;
+        return 0;
+    case DP_REQUEST_NOTE_PUT:
+        downpour__note_put__init(&parts->body.note_put);
+        parts->body.note_put.name = (char *)request->name;
+        parts->head.body_case = DOWNPOUR__REQUEST__BODY_NOTE_PUT;
+        parts->head.note_put = &parts->body.note_put;
+        return 1;
+    case DP_REQUEST_NOTES_GET:
+        downpour__notes_get__init(&parts->body.notes_get);
+        parts->body.notes_get.prefix = (char *)request->name;
+        parts->head.body_case = DOWNPOUR__REQUEST__BODY_NOTES_GET;
+        parts->head.notes_get = &parts->body.notes_get;
+        return 0;
+    case DP_REQUEST_NONE:
+        break;
+    }
+    return 0;
+}
+
+enum dp_status dp_request_encode(const struct dp_request *request, struct dp_frame *frames,
+                                 uint32_t frame_count, struct dp_message **out, struct dp_error *err)
+{
+    struct parts parts;
+    DP_ASSERT(request->kind != DP_REQUEST_NONE);
+    DP_ASSERT(request->sections <= DP_SECTIONS_MAX);
+    downpour__request__init(&parts.head);
+    parts.head.protocol = DP_PROTOCOL_VERSION;
+    parts.head.id = request->id;
+    parts.head.cluster = request->cluster;
+    parts.head.generation = request->generation;
+    parts.head.session = request->session;
+    parts.head.sequence = request->sequence;
+    parts.head.timeout_ms = request->timeout_ms;
+    uint32_t expected = put_body(request, &parts);
+    DP_ASSERT(frame_count == expected);
+    return dp_header_pack(&parts.head.base, "request", DP_REQUEST_HEADER_BYTES_MAX, frames, frame_count, out,
+                          err);
+}
