@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct dp_store_key {
     uint32_t table;
@@ -27,6 +28,15 @@ struct dp_store_mark {
     const void *key, *value;
     size_t key_bytes, value_bytes;
 };
+
+/* Marks whose key starts so are the store's own: no job may put them (asserted), no visit shows them. */
+#define DP_STORE_MARKS_OWN "store/"
+
+static inline bool dp_store_mark_is_own(const struct dp_store_mark *mark)
+{
+    return mark->key_bytes >= sizeof DP_STORE_MARKS_OWN - 1 &&
+           memcmp(mark->key, DP_STORE_MARKS_OWN, sizeof DP_STORE_MARKS_OWN - 1) == 0;
+}
 
 enum dp_store_job_kind {
     DP_STORE_READ,  /* keys ascending by (table, mixed) -> row[i] filled, found[i] */

@@ -109,8 +109,10 @@ static bool changes(const struct dp_store_job *job)
     return job->kind != DP_STORE_READ;
 }
 
-static void check_order(const struct dp_store_job *job)
+static void check(const struct dp_store_job *job)
 {
+    for (uint32_t i = 0; i < job->count && job->kind == DP_STORE_MARKS; i++)
+        DP_ASSERT(!dp_store_mark_is_own(&job->marks[i]));
     for (uint32_t i = 1; i < job->count && job->kind != DP_STORE_MARKS; i++) {
         const struct dp_store_key *low = &job->keys[i - 1], *high = &job->keys[i];
         bool equal = low->table == high->table && low->mixed == high->mixed;
@@ -168,7 +170,7 @@ static enum dp_status fake_submit(void *self, struct dp_store_job *job)
 {
     struct dp_fake_store *fake = self;
     DP_ASSERT(fake->open && job->kind < KINDS);
-    check_order(job);
+    check(job);
     if (fake->under_way == fake->jobs_max)
         return DP_AGAIN;
     fake->under_way++;

@@ -1,0 +1,18 @@
+/* Directory: the place of a store on disk, before RocksDB opens it. The room's own.
+ * Thread    Any. Failure   DP_IO naming the path, DP_CORRUPT when files are missing.                    */
+#ifndef DP_STORE_DIRECTORY_H
+#define DP_STORE_DIRECTORY_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+
+/* Makes `path` and its parents where absent, so that they outlast a power cut. */
+DP_MUST_USE
+enum dp_status dp_directory_make(const char *path, struct dp_error *err);
+/* Refuses a directory with rows (*.sst) but without the file CURRENT: RocksDB would take it as new and sweep
+ * the rows away. */
+DP_MUST_USE
+enum dp_status dp_directory_check(const char *path, struct dp_error *err);
+
+#endif

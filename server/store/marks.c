@@ -1,0 +1,221 @@
+#include "server/store/marks.h"
+
+#include "common/base/bytes.h"
+#include "server/store/rocks_error.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+static const char key_format[] = DP_STORE_MARKS_OWN "format", key_cluster[] = DP_STORE_MARKS_OWN "cluster",
+                  key_generation[] = DP_STORE_MARKS_OWN "generation",
+                  key_range[] = DP_STORE_MARKS_OWN "range", key_state[] = DP_STORE_MARKS_OWN "state";
+static const char state_open[] = "open", state_clean[] = "clean";
+
+/* What the own marks say; numbers little endian, range first | last. */
+struct own {
+    uint32_t format;
+    uint64_t cluster, generation, first, last;
+    bool clean;
+};
+
+static struct dp_store_mark mark_of(const char *key, const void *value, size_t bytes)
+{
+    return (struct dp_store_mark){key, value, strlen(key), bytes};
+}
+
+enum dp_status dp_marks_put(struct dp_rocks_db *db, const struct dp_store_mark *marks, uint32_t count,
+                            struct dp_error *err)
+{
+    char *text = NULL;
+    rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
+    for (uint32_t i = 0; i < count; i++)
+        rocksdb_writebatch_put_cf(batch, db->families[DP_ROCKS_MARKS], marks[i].key, marks[i].key_bytes,
+                                  marks[i].value, marks[i].value_bytes);
+    rocksdb_write(db->db, db->write_sync, batch, &text);
+    rocksdb_writebatch_destroy(batch);
+    return dp_rocks_error_take(&text, db->directory, "write marks", err);
+}
+
+enum dp_status dp_marks_visit(struct dp_rocks_db *db, const void *prefix, size_t prefix_bytes,
+                              enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
+                                                      struct dp_error *err),
+                              void *context, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    rocksdb_iterator_t *at = rocksdb_create_iterator_cf(db->db, db->read, db->families[DP_ROCKS_MARKS]);
+    for (rocksdb_iter_seek(at, prefix, prefix_bytes); st == DP_OK && rocksdb_iter_valid(at);
+         rocksdb_iter_next(at)) {
+        struct dp_store_mark mark = {0};
+        mark.key = rocksdb_iter_key(at, &mark.key_bytes);
+        mark.value = rocksdb_iter_value(at, &mark.value_bytes);
+        if (mark.key_bytes < prefix_bytes || (prefix_bytes && memcmp(mark.key, prefix, prefix_bytes) != 0))
+            break;
+        if (!dp_store_mark_is_own(&mark))
+            st = visit(context, &mark, err);
+    }
+    if (st == DP_OK) { /* an iterator that failed looks like one that ended */
+        char *text = NULL;
+        rocksdb_iter_get_error(at, &text);
+        st = dp_rocks_error_take(&text, db->directory, "read marks", err);
+    }
+    rocksdb_iter_destroy(at);
+    return st;
+}
+
+/* DP_NOT_FOUND without a text when there is none; a value of another length than its own is DP_CORRUPT. */
+static enum dp_status get(struct dp_rocks_db *db, const char *key, void *value, size_t bytes_max,
+                          size_t *bytes, struct dp_error *err)
+{
+    char *text = NULL;
+    rocksdb_pinnableslice_t *found =
+        rocksdb_get_pinned_cf(db->db, db->read, db->families[DP_ROCKS_MARKS], key, strlen(key), &text);
+    enum dp_status st = dp_rocks_error_take(&text, db->directory, "read marks", err);
+    if (st != DP_OK)
+        return st;
+    if (!found)
+        return DP_NOT_FOUND;
+    const char *from = rocksdb_pinnableslice_value(found, bytes);
+    if (*bytes > bytes_max)
+        st = dp_fail(err, DP_CORRUPT, "store %s: the mark %s has %zu bytes", db->directory, key, *bytes);
+    else if (*bytes > 0)
+        memcpy(value, from, *bytes);
+    rocksdb_pinnableslice_destroy(found);
+    return st;
+}
+
+static enum dp_status get_number(struct dp_rocks_db *db, const char *key, void *value, size_t bytes,
+                                 struct dp_error *err)
+{
+    size_t found = 0;
+    enum dp_status st = get(db, key, value, bytes, &found, err);
+    if (st == DP_NOT_FOUND)
+        return dp_fail(err, DP_CORRUPT, "store %s: the mark %s is missing; use another directory",
+                       db->directory, key);
+    if (st == DP_OK && found != bytes)
+        return dp_fail(err, DP_CORRUPT, "store %s: the mark %s has %zu bytes", db->directory, key, found);
+    return st;
+}
+
+static enum dp_status family_is_empty(struct dp_rocks_db *db, enum dp_rocks_family family, bool *empty,
+                                      struct dp_error *err)
+{
+    char *text = NULL;
+    rocksdb_iterator_t *at = rocksdb_create_iterator_cf(db->db, db->read, db->families[family]);
+    rocksdb_iter_seek_to_first(at);
+    *empty = !rocksdb_iter_valid(at);
+    rocksdb_iter_get_error(at, &text);
+    rocksdb_iter_destroy(at);
+    return dp_rocks_error_take(&text, db->directory, "look for rows and marks", err);
+}
+
+/* Without a state mark there was never a store here that was opened, unless there is anything else. */
+static enum dp_status check_new(struct dp_rocks_db *db, struct dp_error *err)
+{
+    bool rows_empty = false, marks_empty = false;
+    enum dp_status st = family_is_empty(db, DP_ROCKS_ROWS, &rows_empty, err);
+    if (st == DP_OK)
+        st = family_is_empty(db, DP_ROCKS_MARKS, &marks_empty, err);
+    if (st == DP_OK && !(rows_empty && marks_empty))
+        st = dp_fail(err, DP_CORRUPT,
+                     "store %s: holds rows or marks, but the mark %s is missing; use another directory",
+                     db->directory, key_state);
+    return st;
+}
+
+/* DP_NOT_FOUND: no state. */
+static enum dp_status load_own(struct dp_rocks_db *db, struct own *own, struct dp_error *err)
+{
+    char state[8], range[16];
+    size_t bytes = 0;
+    enum dp_status st = get(db, key_state, state, sizeof state, &bytes, err);
+    if (st != DP_OK)
+        return st;
+    own->clean = bytes == sizeof state_clean - 1 && memcmp(state, state_clean, bytes) == 0;
+    bool open = bytes == sizeof state_open - 1 && memcmp(state, state_open, bytes) == 0;
+    if (!own->clean && !open)
+        return dp_fail(err, DP_CORRUPT, "store %s: the mark %s is neither open nor clean", db->directory,
+                       key_state);
+    st = get_number(db, key_format, &own->format, sizeof own->format, err);
+    if (st == DP_OK && own->format == DP_MARKS_FORMAT) { /* else the others may mean something else */
+        st = get_number(db, key_cluster, &own->cluster, sizeof own->cluster, err);
+        if (st == DP_OK)
+            st = get_number(db, key_generation, &own->generation, sizeof own->generation, err);
+        if (st == DP_OK)
+            st = get_number(db, key_range, range, sizeof range, err);
+        if (st == DP_OK) {
+            own->first = dp_load_u64le(range);
+            own->last = dp_load_u64le(range + 8);
+        }
+    }
+    return st;
+}
+
+/* What it is before how it was left: who points at the wrong directory should not be told to empty it. */
+static enum dp_status check_own(const struct own *own, const struct dp_rocks_store_options *options,
+                                struct dp_error *err)
+{
+    const char *directory = options->directory;
+    if (own->format != DP_MARKS_FORMAT)
+        return dp_fail(err, DP_UNSUPPORTED,
+                       "store %s: written in format %" PRIu32 ", this build reads format %u; use the build "
+                       "that wrote it, or another directory",
+                       directory, own->format, DP_MARKS_FORMAT);
+    if (own->cluster != options->cluster)
+        return dp_fail(err, DP_GENERATION,
+                       "store %s: belongs to cluster 0x%016" PRIx64 ", not to 0x%016" PRIx64
+                       "; use another directory",
+                       directory, own->cluster, options->cluster);
+    if (own->generation != options->generation)
+        return dp_fail(err, DP_GENERATION,
+                       "store %s: belongs to generation %" PRIu64 " of the cluster, not to %" PRIu64
+                       "; use another directory",
+                       directory, own->generation, options->generation);
+    if (own->first != options->range.first || own->last != options->range.last)
+        return dp_fail(err, DP_EXISTS,
+                       "store %s: holds the range 0x%016" PRIx64 "..0x%016" PRIx64 ", not 0x%016" PRIx64
+                       "..0x%016" PRIx64
+                       ": the number of shards or this shard's index changed; put them back, or use another "
+                       "directory",
+                       directory, own->first, own->last, options->range.first, options->range.last);
+    if (!own->clean)
+        return dp_fail(err, DP_UNCLEAN,
+                       "store %s was not closed cleanly: rows pushed since the last clean close are lost; "
+                       "start with an empty directory, or with another --store",
+                       directory);
+    return DP_OK;
+}
+
+static enum dp_status put_own(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
+                              struct dp_error *err)
+{
+    char format[4], cluster[8], generation[8], range[16];
+    dp_store_u32le(format, DP_MARKS_FORMAT);
+    dp_store_u64le(cluster, options->cluster);
+    dp_store_u64le(generation, options->generation);
+    dp_store_u64le(range, options->range.first);
+    dp_store_u64le(range + 8, options->range.last);
+    const struct dp_store_mark marks[] = {
+        mark_of(key_format, format, sizeof format), mark_of(key_cluster, cluster, sizeof cluster),
+        mark_of(key_generation, generation, sizeof generation), mark_of(key_range, range, sizeof range),
+        mark_of(key_state, state_open, sizeof state_open - 1)};
+    return dp_marks_put(db, marks, sizeof marks / sizeof marks[0], err);
+}
+
+enum dp_status dp_marks_enter(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
+                              struct dp_error *err)
+{
+    struct own own = {0};
+    enum dp_status st = load_own(db, &own, err);
+    if (st == DP_OK)
+        st = check_own(&own, options, err);
+    else if (st == DP_NOT_FOUND)
+        st = check_new(db, err);
+    return st == DP_OK ? put_own(db, options, err) : st;
+}
+
+enum dp_status dp_marks_leave(struct dp_rocks_db *db, struct dp_error *err)
+{
+    struct dp_store_mark mark = mark_of(key_state, state_clean, sizeof state_clean - 1);
+    return dp_marks_put(db, &mark, 1, err);
+}

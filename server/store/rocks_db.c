@@ -1,0 +1,120 @@
+#include "server/store/rocks_db.h"
+
+#include "server/store/directory.h"
+#include "server/store/rocks_error.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CACHE_BYTES        (32u << 20) /* blocks in use only: what is hot lives in the shard's row cache */
+#define MARKS_BUFFER_BYTES (1u << 20)
+#define BLOOM_BITS         10.0
+#define LOG_FILES          2u
+#define LOG_BYTES          (1u << 20)
+#define BACKGROUND_JOBS    2
+
+static const char *const family_names[DP_ROCKS_FAMILIES] = {"default", "rows", "marks"};
+
+static rocksdb_options_t *make_options(rocksdb_cache_t *cache)
+{
+    rocksdb_options_t *options = rocksdb_options_create();
+    rocksdb_options_set_create_if_missing(options, 1);
+    rocksdb_options_set_create_missing_column_families(options, 1);
+    rocksdb_options_set_paranoid_checks(options, 1);
+    /* A torn last record (the crash came before its sync) is dropped; damage before it is refused. RocksDB's
+     * default would drop all marks behind the damage and say nothing. */
+    rocksdb_options_set_wal_recovery_mode(options, rocksdb_tolerate_corrupted_tail_records_recovery);
+    rocksdb_options_set_max_background_jobs(options, BACKGROUND_JOBS);
+    rocksdb_options_set_keep_log_file_num(options, LOG_FILES);
+    rocksdb_options_set_max_log_file_size(options, LOG_BYTES);
+    rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1);
+    rocksdb_options_set_compression(options, rocksdb_no_compression);   /* floats do not shrink */
+    rocksdb_options_set_write_buffer_size(options, MARKS_BUFFER_BYTES); /* rows use none */
+    rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
+    rocksdb_block_based_options_set_block_cache(table, cache);
+    rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(BLOOM_BITS));
+    rocksdb_options_set_block_based_table_factory(options, table);
+    rocksdb_block_based_options_destroy(table);
+    return options;
+}
+
+/* RocksDB's constructors throw on want of memory and never give NULL. */
+static void make_settings(struct dp_rocks_db *db)
+{
+    db->cache = rocksdb_cache_create_lru(CACHE_BYTES);
+    for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
+        db->options[i] = make_options(db->cache);
+    /* A small write buffer must not cut the files of rows small. */
+    rocksdb_options_set_target_file_size_base(db->options[DP_ROCKS_ROWS], 64u << 20);
+    db->read = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_verify_checksums(db->read, 1);
+    db->write_sync = rocksdb_writeoptions_create();
+    rocksdb_writeoptions_set_sync(db->write_sync, 1);
+    db->ingest = rocksdb_ingestexternalfileoptions_create();
+    rocksdb_ingestexternalfileoptions_set_move_files(db->ingest, 1);
+    db->env = rocksdb_envoptions_create();
+}
+
+static enum dp_status name_paths(const char *directory, struct dp_rocks_db *db, struct dp_error *err)
+{
+    static const char file[] = "/ingest-tmp";
+    size_t len = strlen(directory) + sizeof file;
+    db->directory = strdup(directory);
+    db->ingest_path = malloc(len);
+    if (!db->directory || !db->ingest_path)
+        return dp_fail(err, DP_NOMEM, "store %s: its paths", directory);
+    (void)snprintf(db->ingest_path, len, "%s%s", directory, file);
+    return DP_OK;
+}
+
+enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, struct dp_error *err)
+{
+    char *text = NULL;
+    *out = (struct dp_rocks_db){0};
+    enum dp_status st = name_paths(directory, out, err);
+    if (st == DP_OK)
+        st = dp_directory_make(directory, err);
+    if (st == DP_OK)
+        st = dp_directory_check(directory, err);
+    if (st != DP_OK)
+        goto done;
+    make_settings(out);
+    out->db = rocksdb_open_column_families(out->options[DP_ROCKS_DEFAULT], directory, DP_ROCKS_FAMILIES,
+                                           family_names, (const rocksdb_options_t *const *)out->options,
+                                           out->families, &text);
+    st = dp_rocks_error_take(&text, directory, "open", err);
+    if (st != DP_OK)
+        goto done;
+    /* Only now: before RocksDB holds the lock, the file may be another server's. */
+    if (unlink(out->ingest_path) != 0 && errno != ENOENT)
+        st = dp_fail(err, DP_IO, "store: remove %s: %s", out->ingest_path, strerror(errno));
+done:
+    if (st != DP_OK)
+        dp_rocks_db_close(out);
+    return st;
+}
+
+void dp_rocks_db_close(struct dp_rocks_db *db)
+{
+    /* A handle that outlives its database is an abort in RocksDB: handles, database, options, cache. */
+    for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
+        if (db->families[i])
+            rocksdb_column_family_handle_destroy(db->families[i]);
+    if (db->db)
+        rocksdb_close(db->db);
+    if (db->cache) { /* all settings were made, or none */
+        rocksdb_envoptions_destroy(db->env);
+        rocksdb_ingestexternalfileoptions_destroy(db->ingest);
+        rocksdb_writeoptions_destroy(db->write_sync);
+        rocksdb_readoptions_destroy(db->read);
+        for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
+            rocksdb_options_destroy(db->options[i]);
+        rocksdb_cache_destroy(db->cache);
+    }
+    free(db->ingest_path);
+    free(db->directory);
+    *db = (struct dp_rocks_db){0};
+}

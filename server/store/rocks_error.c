@@ -1,0 +1,42 @@
+#include "server/store/rocks_error.h"
+
+#include <rocksdb/c.h>
+#include <stdbool.h>
+#include <string.h>
+
+static bool starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+enum dp_status dp_rocks_error_take(char **text, const char *directory, const char *doing,
+                                   struct dp_error *err)
+{
+    const char *why = *text;
+    enum dp_status st = DP_OK;
+    if (!why)
+        return DP_OK;
+    /* A file that is gone reads "Corruption: Can't access ...: IO error: ...": what the text starts with
+     * decides. */
+    if (starts(why, "Corruption"))
+        st = dp_fail(err, DP_CORRUPT, "store %s: %s: %s; take the last checkpoint, or another directory",
+                     directory, doing, why);
+    else if (strstr(why, "No space left") || strstr(why, "NoSpace"))
+        st = dp_fail(err, DP_FULL, "store %s: %s: %s; make room on that disk and start again", directory,
+                     doing, why);
+    else if (strstr(why, "lock hold by current process") || strstr(why, "While lock file"))
+        st = dp_fail(err, DP_IO,
+                     "store %s: another server is using it (%s); stop that one, or use another "
+                     "directory",
+                     directory, why);
+    else if (starts(why, "Invalid argument"))
+        st = dp_fail(err, DP_EXISTS,
+                     "store %s: %s: holds a database that is no store of this build (%s); use "
+                     "another directory",
+                     directory, doing, why);
+    else
+        st = dp_fail(err, DP_IO, "store %s: %s: %s", directory, doing, why);
+    rocksdb_free(*text);
+    *text = NULL;
+    return st;
+}

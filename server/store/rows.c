@@ -1,0 +1,94 @@
+#include "server/store/rows.h"
+
+#include "server/store/rocks_error.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum dp_status write_file(struct dp_rocks_db *db, const struct dp_store_job *job, struct dp_error *err)
+{
+    char *text = NULL;
+    rocksdb_sstfilewriter_t *writer = rocksdb_sstfilewriter_create(db->env, db->options[DP_ROCKS_ROWS]);
+    rocksdb_sstfilewriter_open(writer, db->ingest_path, &text);
+    for (uint32_t i = 0; i < job->count && !text; i++) {
+        char key[DP_KEY_BYTES];
+        dp_key_put(key, job->keys[i]);
+        rocksdb_sstfilewriter_put(writer, key, sizeof key, job->rows[i], job->row_bytes[i], &text);
+    }
+    if (!text)
+        rocksdb_sstfilewriter_finish(writer, &text); /* syncs the file */
+    rocksdb_sstfilewriter_destroy(writer);
+    return dp_rocks_error_take(&text, db->directory, "write rows", err);
+}
+
+enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *job, struct dp_error *err)
+{
+    if (job->count == 0)
+        return DP_OK; /* RocksDB refuses an empty file */
+    enum dp_status st = write_file(db, job, err);
+    if (st == DP_OK) {
+        char *text = NULL;
+        const char *const paths[] = {db->ingest_path};
+        /* Moved, not copied; the manifest that names the file is synced before this returns. */
+        rocksdb_ingest_external_file_cf(db->db, db->families[DP_ROCKS_ROWS], paths, 1, db->ingest, &text);
+        st = dp_rocks_error_take(&text, db->directory, "ingest rows", err);
+    }
+    /* Gone after an ingest; after a failure it only takes up room. Should this fail, the next open sweeps. */
+    (void)unlink(db->ingest_path);
+    return st;
+}
+
+static enum dp_status take_row(const struct dp_rocks_db *db, const struct dp_store_job *job, uint32_t at,
+                               const rocksdb_pinnableslice_t *value, struct dp_error *err)
+{
+    size_t bytes = 0;
+    const char *row = value ? rocksdb_pinnableslice_value(value, &bytes) : NULL;
+    job->found[at] = row != NULL;
+    if (row && bytes != job->row_bytes[at])
+        return dp_fail(err, DP_CORRUPT,
+                       "store %s: the row of table %" PRIu32 ", mixed key 0x%016" PRIx64 " has %zu bytes, "
+                       "expected %" PRIu32 ": it was not written with this table's dim and optimizer",
+                       db->directory, job->keys[at].table, job->keys[at].mixed, bytes, job->row_bytes[at]);
+    if (bytes > 0)
+        memcpy(job->rows[at], row, bytes);
+    return DP_OK;
+}
+
+static enum dp_status read_chunk(struct dp_rocks_db *db, struct dp_rows_scratch *scratch,
+                                 const struct dp_store_job *job, uint32_t from, uint32_t len,
+                                 struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 0; i < len; i++) {
+        dp_key_put(scratch->keys[i], job->keys[from + i]);
+        scratch->key[i] = scratch->keys[i];
+        scratch->key_bytes[i] = DP_KEY_BYTES;
+        scratch->values[i] = NULL;
+        scratch->errors[i] = NULL;
+    }
+    rocksdb_batched_multi_get_cf(db->db, db->read, db->families[DP_ROCKS_ROWS], len, scratch->key,
+                                 scratch->key_bytes, scratch->values, scratch->errors, true);
+    for (uint32_t i = 0; i < len; i++) { /* to the end, also after a failure: all of it is freed here */
+        if (st != DP_OK)
+            rocksdb_free(scratch->errors[i]);
+        else
+            st = dp_rocks_error_take(&scratch->errors[i], db->directory, "read rows", err);
+        if (st == DP_OK)
+            st = take_row(db, job, from + i, scratch->values[i], err);
+        if (scratch->values[i])
+            rocksdb_pinnableslice_destroy(scratch->values[i]);
+    }
+    return st;
+}
+
+enum dp_status dp_rows_read(struct dp_rocks_db *db, struct dp_rows_scratch *scratch,
+                            const struct dp_store_job *job, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (uint32_t from = 0; st == DP_OK && from < job->count; from += DP_ROWS_CHUNK) {
+        uint32_t left = job->count - from;
+        st = read_chunk(db, scratch, job, from, left < DP_ROWS_CHUNK ? left : DP_ROWS_CHUNK, err);
+    }
+    return st;
+}

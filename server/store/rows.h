@@ -1,0 +1,29 @@
+/* Rows: many rows into RocksDB as one ingested SST file, and many out of it. The room's own.
+ * Promise   A write is in the database in full or not at all, durable when it returns DP_OK.
+ * Thread    One at a time: the store's.
+ * Failure   IO, FULL, CORRUPT. A failed write leaves no row; a failed read leaves rows and found undefined.
+ */
+#ifndef DP_STORE_ROWS_H
+#define DP_STORE_ROWS_H
+
+#include "server/store/keys.h"
+#include "server/store/rocks_db.h"
+
+#define DP_ROWS_CHUNK 512u /* keys of one question to RocksDB */
+
+/* What a read needs, reserved when the store opens. */
+struct dp_rows_scratch {
+    char keys[DP_ROWS_CHUNK][DP_KEY_BYTES];
+    const char *key[DP_ROWS_CHUNK];
+    size_t key_bytes[DP_ROWS_CHUNK];
+    rocksdb_pinnableslice_t *values[DP_ROWS_CHUNK];
+    char *errors[DP_ROWS_CHUNK];
+};
+
+DP_MUST_USE
+enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *job, struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_rows_read(struct dp_rocks_db *db, struct dp_rows_scratch *scratch,
+                            const struct dp_store_job *job, struct dp_error *err);
+
+#endif
