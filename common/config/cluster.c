@@ -1,0 +1,152 @@
+#include "common/config/cluster.h"
+
+#include "common/config/fields.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void dp_cluster_defaults(struct dp_cluster *out)
+{
+    *out = (struct dp_cluster){
+        .generation = 1,
+        .cache_bytes = UINT64_C(1) << 30,
+        .data = {.index_base = 1},
+        .training =
+            {
+                .workers = 1,
+                .batch = 128,
+                .epochs = 10,
+                .seed = 1,
+                .rate = 0.001,
+                .decay = DP_DECAY_NONE,
+                .optimizer = dp_optimizer_defaults(DP_OPT_ADAM),
+                .fetch_every = 1,
+                .push_every = 1,
+                .overlap = true,
+                .pushes_max = 4,
+                .run = 1,
+                .threads = 1,
+                .timeout_ms = 30000,
+            },
+    };
+}
+
+void dp_cluster_free(struct dp_cluster **cluster)
+{
+    if (*cluster) {
+        free((*cluster)->server);
+        free(*cluster);
+    }
+    *cluster = NULL;
+}
+
+static enum dp_status check_name(const struct dp_cluster *cluster, struct dp_error *err)
+{
+    for (const char *p = cluster->name; *p; p++)
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-", *p))
+            return dp_fail(err, DP_ARGUMENT, "'name' is \"%s\", but may hold letters, digits, _ . - only",
+                           cluster->name);
+    return DP_OK;
+}
+
+static enum dp_status check_server(const struct dp_cluster *cluster, uint32_t at, struct dp_error *err)
+{
+    const struct dp_cluster_server *s = &cluster->server[at];
+    enum dp_status st = dp_fields_check(&dp_fields_server, s, err);
+    if (st != DP_OK)
+        return st;
+    for (const char *p = s->host; *p; p++)
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-:[]%", *p))
+            return dp_fail(err, DP_ARGUMENT, "'servers.host' is \"%s\": no name or address of a machine",
+                           s->host);
+    if (s->port + s->shards > 65535)
+        return dp_fail(err, DP_ARGUMENT,
+                       "'servers.port' is %" PRIu32 ": its %" PRIu32 " shards would need ports up to %" PRIu32
+                       ", over 65535",
+                       s->port, s->shards, s->port + s->shards);
+    for (uint32_t i = 0; i < at; i++) {
+        const struct dp_cluster_server *o = &cluster->server[i];
+        if (strcmp(o->host, s->host) != 0)
+            continue;
+        if (s->port <= o->port + o->shards && o->port <= s->port + s->shards)
+            return dp_fail(err, DP_ARGUMENT,
+                           "'servers.port': server %" PRIu32 " takes ports %" PRIu32 " .. %" PRIu32
+                           " of %s, which overlap those of server %" PRIu32 " (%" PRIu32 " .. %" PRIu32 ")",
+                           at, s->port, s->port + s->shards, s->host, i, o->port, o->port + o->shards);
+        if (strcmp(o->store, s->store) == 0)
+            return dp_fail(err, DP_ARGUMENT,
+                           "'servers.store': server %" PRIu32 " and server %" PRIu32
+                           " of %s would share the directory '%s'",
+                           at, i, s->host, s->store);
+    }
+    return DP_OK;
+}
+
+static enum dp_status check_optimizer(const struct dp_cluster *cluster, struct dp_error *err)
+{
+    const struct dp_optimizer_spec *spec = &cluster->training.optimizer;
+    if (!dp_optimizer_name(spec->kind))
+        return dp_fail(err, DP_ARGUMENT, "'training.optimizer.kind' has no such kind");
+    for (size_t i = 0; i < dp_fields_optimizer.count; i++) {
+        const struct dp_field *field = &dp_fields_optimizer.field[i];
+        if (!(field->kinds & 1u << spec->kind))
+            continue;
+        enum dp_status st = dp_field_check(&dp_fields_optimizer, field, spec, err);
+        if (st != DP_OK)
+            return st;
+    }
+    /* What a server will ask when a worker makes a table with it: asked here, before anything is started. */
+    struct dp_table_spec table = {.name = "check", .dim = 1, .optimizer = *spec};
+    enum dp_status st = dp_table_check(&table, err);
+    return st == DP_OK ? st : dp_wrap(err, DP_ARGUMENT, "'training.optimizer'");
+}
+
+enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err)
+{
+    if (cluster->server_count == 0 || cluster->server_count > DP_SERVERS_MAX)
+        return dp_fail(err, DP_ARGUMENT, "'servers' has %" PRIu32 " entries, but must have 1 .. %d",
+                       cluster->server_count, DP_SERVERS_MAX);
+    enum dp_status st = dp_fields_check(&dp_fields_top, cluster, err);
+    if (st == DP_OK)
+        st = check_name(cluster, err);
+    if (st == DP_OK)
+        st = dp_fields_check(&dp_fields_data, &cluster->data, err);
+    if (st == DP_OK)
+        st = dp_fields_check(&dp_fields_training, &cluster->training, err);
+    if (st == DP_OK)
+        st = check_optimizer(cluster, err);
+    for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++)
+        st = check_server(cluster, i, err);
+    return st;
+}
+
+uint32_t dp_cluster_shards(const struct dp_cluster *cluster)
+{
+    uint32_t shards = 0;
+    for (uint32_t i = 0; i < cluster->server_count; i++)
+        shards += cluster->server[i].shards;
+    return shards;
+}
+
+static void endpoint(const struct dp_cluster_server *server, uint32_t port, char *out, size_t size)
+{
+    /* An IPv6 address stands in brackets before a port. */
+    bool bare_ipv6 = strchr(server->host, ':') && server->host[0] != '[';
+    (void)snprintf(out, size, bare_ipv6 ? "tcp://[%s]:%" PRIu32 : "tcp://%s:%" PRIu32, server->host, port);
+}
+
+void dp_cluster_shard_endpoint(const struct dp_cluster *cluster, uint32_t shard, char *out, size_t size)
+{
+    uint32_t server = 0;
+    DP_ASSERT(shard < dp_cluster_shards(cluster));
+    while (shard >= cluster->server[server].shards)
+        shard -= cluster->server[server++].shards;
+    endpoint(&cluster->server[server], cluster->server[server].port + 1 + shard, out, size);
+}
+
+void dp_cluster_control_endpoint(const struct dp_cluster *cluster, uint32_t server, char *out, size_t size)
+{
+    DP_ASSERT(server < cluster->server_count);
+    endpoint(&cluster->server[server], cluster->server[server].port, out, size);
+}

@@ -1,0 +1,379 @@
+/* The only file that sees libconfig.
+ *     text (cluster_text.h) -> libconfig -> keys, types and ranges against the tables -> the whole cluster */
+#include "common/config/fields.h"
+
+#include "common/base/parse.h"
+#include "common/config/cluster_text.h"
+#include "common/config/nearest.h"
+
+#include <inttypes.h>
+#include <libconfig.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAMES_MAX 32
+
+struct reader {
+    const char *path;
+    struct dp_error *err;
+};
+
+/* Puts "file:line" in front of what is in err. */
+static enum dp_status at_line(const struct reader *reader, const config_setting_t *setting)
+{
+    return dp_wrap(reader->err, DP_ARGUMENT, "%s:%u", reader->path,
+                   (unsigned)config_setting_source_line(setting));
+}
+
+static enum dp_status wrong_type(const struct reader *reader, const struct dp_fields *fields,
+                                 const config_setting_t *setting, const char *wanted)
+{
+    static const char *const names[] = {"nothing",          "a group { }",  "an integer",
+                                        "a 64-bit integer", "a number",     "a string",
+                                        "true or false",    "an array [ ]", "a list ( )"};
+    int type = config_setting_type(setting);
+    const char *got = type >= 0 && (size_t)type < sizeof names / sizeof names[0] ? names[type] : "unknown";
+    (void)dp_fail(reader->err, DP_ARGUMENT, "'%s%s' must be %s, not %s", fields->prefix,
+                  config_setting_name(setting) ? config_setting_name(setting) : "", wanted, got);
+    return at_line(reader, setting);
+}
+
+/* An integer of either width. Hexadecimal digits are taken as they stand, without a sign. */
+static bool get_integer(const config_setting_t *setting, bool *negative, uint64_t *out)
+{
+    int type = config_setting_type(setting);
+    if (type != CONFIG_TYPE_INT && type != CONFIG_TYPE_INT64)
+        return false;
+    int64_t value =
+        type == CONFIG_TYPE_INT ? config_setting_get_int(setting) : config_setting_get_int64(setting);
+    bool hex = config_setting_get_format(setting) == CONFIG_FORMAT_HEX;
+    *out = hex && type == CONFIG_TYPE_INT ? (uint32_t)value : (uint64_t)value;
+    *negative = value < 0 && !hex;
+    return true;
+}
+
+static enum dp_status set_integer(const struct reader *reader, const struct dp_fields *fields,
+                                  const struct dp_field *field, const config_setting_t *setting, void *at)
+{
+    uint64_t value = 0;
+    bool negative = false, text = config_setting_type(setting) == CONFIG_TYPE_STRING;
+    char what[96];
+    (void)snprintf(what, sizeof what, "'%s%s'", fields->prefix, field->key);
+    if (text && field->type != DP_FIELD_U32) {
+        const char *digits = config_setting_get_string(setting);
+        enum dp_status st = field->type == DP_FIELD_BYTES
+                                ? dp_parse_bytes(digits, what, &value, reader->err)
+                                : dp_parse_u64(digits, field->min, field->max, what, &value, reader->err);
+        if (st != DP_OK)
+            return at_line(reader, setting);
+    } else if (!get_integer(setting, &negative, &value)) {
+        return wrong_type(reader, fields, setting,
+                          field->type == DP_FIELD_BYTES ? "an integer or a string like \"4GiB\""
+                                                        : "an integer");
+    }
+    if (negative || (field->type == DP_FIELD_U32 && value > UINT32_MAX)) {
+        (void)dp_fail(reader->err, DP_ARGUMENT, "%s is %" PRId64 ", but must be %" PRIu64 " .. %" PRIu64,
+                      what, (int64_t)value, field->min, field->max);
+        return at_line(reader, setting);
+    }
+    if (field->type == DP_FIELD_U32)
+        *(uint32_t *)at = (uint32_t)value;
+    else
+        *(uint64_t *)at = value;
+    return DP_OK;
+}
+
+static enum dp_status set_real(const struct reader *reader, const struct dp_fields *fields,
+                               const struct dp_field *field, const config_setting_t *setting, void *at)
+{
+    double value;
+    if (config_setting_type(setting) == CONFIG_TYPE_FLOAT)
+        value = config_setting_get_float(setting);
+    else if (config_setting_type(setting) == CONFIG_TYPE_INT)
+        value = config_setting_get_int(setting);
+    else if (config_setting_type(setting) == CONFIG_TYPE_INT64)
+        value = (double)config_setting_get_int64(setting);
+    else
+        return wrong_type(reader, fields, setting, "a number");
+    if (field->type == DP_FIELD_F32)
+        *(float *)at = (float)value; /* beyond an f32's range: infinite, which no range holds */
+    else
+        *(double *)at = value;
+    return DP_OK;
+}
+
+static enum dp_status set_text(const struct reader *reader, const struct dp_fields *fields,
+                               const struct dp_field *field, const config_setting_t *setting, void *at)
+{
+    if (config_setting_type(setting) != CONFIG_TYPE_STRING)
+        return wrong_type(reader, fields, setting, "a string");
+    const char *text = config_setting_get_string(setting);
+    if (field->type == DP_FIELD_DECAY) {
+        int decay = dp_decay_from_name(text);
+        if (decay < 0) {
+            (void)dp_fail(reader->err, DP_ARGUMENT,
+                          "'%s%s' is \"%s\", but must be none, linear, cosine or inverse-sqrt",
+                          fields->prefix, field->key, text);
+            return at_line(reader, setting);
+        }
+        *(enum dp_decay *)at = (enum dp_decay)decay;
+        return DP_OK;
+    }
+    size_t len = strlen(text);
+    if (len > field->max) {
+        (void)dp_fail(reader->err, DP_ARGUMENT, "'%s%s' is longer than %" PRIu64 " bytes", fields->prefix,
+                      field->key, field->max);
+        return at_line(reader, setting);
+    }
+    memcpy(at, text, len + 1);
+    return DP_OK;
+}
+
+static enum dp_status set_field(const struct reader *reader, const struct dp_fields *fields,
+                                const struct dp_field *field, const config_setting_t *setting, void *base)
+{
+    void *at = (char *)base + field->offset;
+    enum dp_status st = DP_OK;
+    switch (field->type) {
+    case DP_FIELD_U32:
+    case DP_FIELD_U64:
+    case DP_FIELD_BYTES:
+        st = set_integer(reader, fields, field, setting, at);
+        break;
+    case DP_FIELD_F64:
+    case DP_FIELD_F32:
+        st = set_real(reader, fields, field, setting, at);
+        break;
+    case DP_FIELD_BOOL:
+        if (config_setting_type(setting) != CONFIG_TYPE_BOOL)
+            return wrong_type(reader, fields, setting, "true or false");
+        *(bool *)at = config_setting_get_bool(setting) != 0;
+        break;
+    case DP_FIELD_TEXT:
+    case DP_FIELD_DECAY:
+        st = set_text(reader, fields, field, setting, at);
+        break;
+    }
+    if (st == DP_OK && dp_field_check(fields, field, base, reader->err) != DP_OK)
+        st = at_line(reader, setting);
+    return st;
+}
+
+static enum dp_status unknown_key(const struct reader *reader, const struct dp_fields *fields,
+                                  const config_setting_t *setting)
+{
+    const char *names[NAMES_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < fields->count && n < NAMES_MAX; i++)
+        names[n++] = fields->field[i].key;
+    for (size_t i = 0; i < fields->group_count && n < NAMES_MAX; i++)
+        names[n++] = fields->group[i];
+    const char *near = dp_nearest(config_setting_name(setting), names, n);
+    (void)dp_fail(reader->err, DP_ARGUMENT, "unknown key '%s%s'%s%s%s%s", fields->prefix,
+                  config_setting_name(setting), near ? "; did you mean '" : "", near ? fields->prefix : "",
+                  near ? near : "", near ? "'?" : "");
+    return at_line(reader, setting);
+}
+
+static const struct dp_field *find_field(const struct dp_fields *fields, const char *key)
+{
+    for (size_t i = 0; i < fields->count; i++)
+        if (strcmp(fields->field[i].key, key) == 0)
+            return &fields->field[i];
+    return NULL;
+}
+
+static bool is_group_key(const struct dp_fields *fields, const char *key)
+{
+    for (size_t i = 0; i < fields->group_count; i++)
+        if (strcmp(fields->group[i], key) == 0)
+            return true;
+    return false;
+}
+
+/* Every key of the group into base, and none of the required ones missing. */
+static enum dp_status read_fields(const struct reader *reader, const struct dp_fields *fields,
+                                  const config_setting_t *group, void *base)
+{
+    int n = config_setting_length(group);
+    for (int i = 0; i < n; i++) {
+        const config_setting_t *setting = config_setting_get_elem(group, (unsigned)i);
+        const struct dp_field *field = find_field(fields, config_setting_name(setting));
+        enum dp_status st = DP_OK;
+        if (field)
+            st = set_field(reader, fields, field, setting, base);
+        else if (!is_group_key(fields, config_setting_name(setting)))
+            st = unknown_key(reader, fields, setting);
+        if (st != DP_OK)
+            return st;
+    }
+    for (size_t i = 0; i < fields->count; i++) {
+        const struct dp_field *field = &fields->field[i];
+        if (field->required && !config_setting_get_member(group, field->key)) {
+            (void)dp_fail(reader->err, DP_ARGUMENT, "missing key '%s%s'", fields->prefix, field->key);
+            return at_line(reader, group);
+        }
+    }
+    return DP_OK;
+}
+
+/* *out NULL: not there. */
+static enum dp_status find_group(const struct reader *reader, const struct dp_fields *fields,
+                                 const config_setting_t *parent, const char *key,
+                                 const config_setting_t **out)
+{
+    *out = config_setting_get_member(parent, key);
+    if (*out && config_setting_type(*out) != CONFIG_TYPE_GROUP)
+        return wrong_type(reader, fields, *out, "a group { }");
+    return DP_OK;
+}
+
+static enum dp_status read_optimizer(const struct reader *reader, const config_setting_t *training,
+                                     struct dp_optimizer_spec *out)
+{
+    const config_setting_t *group, *kind;
+    enum dp_status st = find_group(reader, &dp_fields_training, training, "optimizer", &group);
+    if (st != DP_OK || !group)
+        return st;
+    kind = config_setting_get_member(group, "kind");
+    if (!kind) {
+        (void)dp_fail(reader->err, DP_ARGUMENT, "missing key 'training.optimizer.kind'");
+        return at_line(reader, group);
+    }
+    if (config_setting_type(kind) != CONFIG_TYPE_STRING)
+        return wrong_type(reader, &dp_fields_optimizer, kind, "a string");
+    if (!dp_cluster_optimizer(config_setting_get_string(kind), out)) {
+        (void)dp_fail(
+            reader->err, DP_ARGUMENT,
+            "'training.optimizer.kind' is \"%s\", but must be sgd, momentum, adagrad, adam, adamw or ftrl",
+            config_setting_get_string(kind));
+        return at_line(reader, kind);
+    }
+    st = read_fields(reader, &dp_fields_optimizer, group, out);
+    for (size_t i = 0; st == DP_OK && i < dp_fields_optimizer.count; i++) {
+        const struct dp_field *field = &dp_fields_optimizer.field[i];
+        const config_setting_t *setting = config_setting_get_member(group, field->key);
+        if (setting && !(field->kinds & 1u << out->kind)) {
+            (void)dp_fail(reader->err, DP_ARGUMENT, "'training.optimizer.%s' is not a setting of kind \"%s\"",
+                          field->key, config_setting_get_string(kind));
+            st = at_line(reader, setting);
+        }
+    }
+    return st;
+}
+
+static enum dp_status read_servers(const struct reader *reader, const config_setting_t *root,
+                                   struct dp_cluster *out)
+{
+    const config_setting_t *list = config_setting_get_member(root, "servers");
+    if (!list)
+        return dp_fail(reader->err, DP_ARGUMENT, "%s:1: missing key 'servers'", reader->path);
+    if (config_setting_type(list) != CONFIG_TYPE_LIST)
+        return wrong_type(reader, &dp_fields_top, list, "a list ( { }, ... )");
+    int n = config_setting_length(list);
+    if (n < 1 || n > DP_SERVERS_MAX) {
+        (void)dp_fail(reader->err, DP_ARGUMENT, "'servers' has %d entries, but must have 1 .. %d", n,
+                      DP_SERVERS_MAX);
+        return at_line(reader, list);
+    }
+    out->server = calloc((size_t)n, sizeof *out->server);
+    if (!out->server)
+        return dp_fail(reader->err, DP_NOMEM, "%s: no memory for %d servers", reader->path, n);
+    out->server_count = (uint32_t)n;
+    for (int i = 0; i < n; i++) {
+        const config_setting_t *entry = config_setting_get_elem(list, (unsigned)i);
+        if (config_setting_type(entry) != CONFIG_TYPE_GROUP)
+            return wrong_type(reader, &dp_fields_server, entry, "a group { }");
+        out->server[i].shards = 1;
+        enum dp_status st = read_fields(reader, &dp_fields_server, entry, &out->server[i]);
+        if (st != DP_OK)
+            return st;
+    }
+    return DP_OK;
+}
+
+/* FNV-1a, 64 bit; 0 is no id. */
+static uint64_t id_of_name(const char *name)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (const unsigned char *p = (const unsigned char *)name; *p; p++)
+        hash = (hash ^ *p) * UINT64_C(0x100000001b3);
+    return hash ? hash : 1;
+}
+
+static enum dp_status read_tree(const struct reader *reader, const config_setting_t *root,
+                                struct dp_cluster *out)
+{
+    const config_setting_t *data = NULL, *training = NULL;
+    enum dp_status st = read_fields(reader, &dp_fields_top, root, out);
+    if (st == DP_OK)
+        st = read_servers(reader, root, out);
+    if (st == DP_OK)
+        st = find_group(reader, &dp_fields_top, root, "data", &data);
+    if (st == DP_OK && !data)
+        st = dp_fail(reader->err, DP_ARGUMENT, "%s:1: missing key 'data'", reader->path);
+    if (st == DP_OK)
+        st = read_fields(reader, &dp_fields_data, data, &out->data);
+    if (st == DP_OK)
+        st = find_group(reader, &dp_fields_top, root, "training", &training);
+    if (st == DP_OK && training) {
+        st = read_fields(reader, &dp_fields_training, training, &out->training);
+        if (st == DP_OK)
+            st = read_optimizer(reader, training, &out->training.optimizer);
+    }
+    if (st != DP_OK)
+        return st;
+    if (out->id == 0)
+        out->id = id_of_name(out->name);
+    st = dp_cluster_check(out, reader->err);
+    return st == DP_OK ? st : dp_wrap(reader->err, DP_ARGUMENT, "%s", reader->path);
+}
+
+/* libconfig names the line only: its text shows which key it is. */
+static enum dp_status syntax_error(const char *path, const char *text, const config_t *config,
+                                   struct dp_error *err)
+{
+    int line = config_error_line(config);
+    const char *p = text;
+    for (int i = 1; i < line && *p; i++) {
+        p += strcspn(p, "\n");
+        if (*p)
+            p++;
+    }
+    p += strspn(p, " \t");
+    return dp_fail(err, DP_ARGUMENT, "%s:%d: %s, at or before: %.*s", path, line,
+                   config_error_text(config) ? config_error_text(config) : "syntax error",
+                   (int)(strcspn(p, "\r\n") < 80 ? strcspn(p, "\r\n") : 80), p);
+}
+
+enum dp_status dp_cluster_read(const char *path, struct dp_cluster **out, struct dp_error *err)
+{
+    struct dp_error unheard = {0};
+    struct reader reader = {.path = path, .err = err ? err : &unheard};
+    struct dp_cluster *cluster = NULL;
+    char *text = NULL;
+    config_t config;
+    *out = NULL;
+    config_init(&config);
+    enum dp_status st = dp_cluster_text(path, &text, err);
+    if (st != DP_OK)
+        goto done;
+    if (!config_read_string(&config, text)) {
+        st = syntax_error(path, text, &config, err);
+        goto done;
+    }
+    cluster = calloc(1, sizeof *cluster);
+    if (!cluster) {
+        st = dp_fail(err, DP_NOMEM, "no memory for cluster file '%s'", path);
+        goto done;
+    }
+    dp_cluster_defaults(cluster);
+    st = read_tree(&reader, config_root_setting(&config), cluster);
+done:
+    config_destroy(&config);
+    free(text);
+    if (st != DP_OK)
+        dp_cluster_free(&cluster);
+    *out = cluster;
+    return st;
+}

@@ -1,0 +1,220 @@
+#include "common/config/fields.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define INTEGER(where, name, type_, low, high)                                                               \
+    {                                                                                                        \
+        .key = #name, .type = type_, .offset = offsetof(struct where, name), .min = low, .max = high         \
+    }
+#define REAL(where, name, low, high)                                                                         \
+    {                                                                                                        \
+        .key = #name, .type = DP_FIELD_F64, .offset = offsetof(struct where, name), .min_f64 = low,          \
+        .max_f64 = high                                                                                      \
+    }
+#define TEXT(where, name, len_max)                                                                           \
+    {                                                                                                        \
+        .key = #name, .type = DP_FIELD_TEXT, .offset = offsetof(struct where, name), .max = len_max          \
+    }
+#define TEXT_REQUIRED(where, name, len_max)                                                                  \
+    {                                                                                                        \
+        .key = #name, .type = DP_FIELD_TEXT, .offset = offsetof(struct where, name), .required = true,       \
+        .min = 1, .max = len_max                                                                             \
+    }
+#define BOOL(where, name)                                                                                    \
+    {                                                                                                        \
+        .key = #name, .type = DP_FIELD_BOOL, .offset = offsetof(struct where, name)                          \
+    }
+
+#define RATE_MIN 1e-30 /* above 0, and still a normal f32, in which a push carries it */
+#define RATE_MAX 1e6
+
+static const struct dp_field top[] = {
+    TEXT_REQUIRED(dp_cluster, name, DP_TABLE_NAME_MAX),
+    INTEGER(dp_cluster, id, DP_FIELD_U64, 1, UINT64_MAX),
+    INTEGER(dp_cluster, generation, DP_FIELD_U64, 1, UINT64_MAX),
+    INTEGER(dp_cluster, cache_bytes, DP_FIELD_BYTES, UINT64_C(1) << 20, UINT64_C(1) << 50),
+    TEXT_REQUIRED(dp_cluster, model, sizeof((struct dp_cluster *)0)->model - 1),
+};
+static const char *const top_groups[] = {"servers", "data", "training"};
+
+static const struct dp_field server[] = {
+    TEXT_REQUIRED(dp_cluster_server, host, DP_HOST_MAX),
+    {.key = "port",
+     .type = DP_FIELD_U32,
+     .offset = offsetof(struct dp_cluster_server, port),
+     .required = true,
+     .min = 1,
+     .max = 65535},
+    INTEGER(dp_cluster_server, shards, DP_FIELD_U32, 1, DP_SHARDS_MAX),
+    TEXT_REQUIRED(dp_cluster_server, store, DP_PATH_MAX),
+};
+
+static const struct dp_field data[] = {
+    TEXT_REQUIRED(dp_cluster_data, train, DP_PATH_MAX),
+    TEXT(dp_cluster_data, test, DP_PATH_MAX),
+    TEXT(dp_cluster_data, train_labels, DP_PATH_MAX),
+    TEXT(dp_cluster_data, test_labels, DP_PATH_MAX),
+    INTEGER(dp_cluster_data, index_base, DP_FIELD_U32, 0, 1),
+    REAL(dp_cluster_data, scale, 0, 1e30),
+    BOOL(dp_cluster_data, normalize),
+};
+
+static const struct dp_field training[] = {
+    INTEGER(dp_cluster_training, workers, DP_FIELD_U32, 1, 4096),
+    INTEGER(dp_cluster_training, batch, DP_FIELD_U32, 1, 1 << 20),
+    INTEGER(dp_cluster_training, epochs, DP_FIELD_U32, 1, 1000000),
+    INTEGER(dp_cluster_training, seed, DP_FIELD_U64, 0, UINT64_MAX),
+    REAL(dp_cluster_training, rate, RATE_MIN, RATE_MAX),
+    INTEGER(dp_cluster_training, warmup_steps, DP_FIELD_U64, 0, INT64_MAX),
+    INTEGER(dp_cluster_training, decay, DP_FIELD_DECAY, 0, 0),
+    REAL(dp_cluster_training, rate_end, 0, RATE_MAX),
+    INTEGER(dp_cluster_training, fetch_every, DP_FIELD_U32, 1, 1000000),
+    INTEGER(dp_cluster_training, push_every, DP_FIELD_U32, 1, 1000000),
+    BOOL(dp_cluster_training, overlap),
+    INTEGER(dp_cluster_training, pushes_max, DP_FIELD_U32, 1, 64),
+    BOOL(dp_cluster_training, bf16_values),
+    INTEGER(dp_cluster_training, run, DP_FIELD_U32, 1, INT32_MAX),
+    INTEGER(dp_cluster_training, threads, DP_FIELD_U32, 1, 1024),
+    INTEGER(dp_cluster_training, timeout_ms, DP_FIELD_U32, 100, 600000),
+    TEXT(dp_cluster_training, report, DP_PATH_MAX),
+};
+static const char *const training_groups[] = {"optimizer"};
+
+#define SGD     (1u << DP_OPT_SGD)
+#define ADAGRAD (1u << DP_OPT_ADAGRAD)
+#define ADAM    (1u << DP_OPT_ADAM)
+#define FTRL    (1u << DP_OPT_FTRL)
+#define BELOW_1 0.99999994 /* the f32 below 1 */
+#define HYPER(name, low, high, kinds_)                                                                       \
+    {                                                                                                        \
+        .key = #name, .type = DP_FIELD_F32, .offset = offsetof(struct dp_optimizer_spec, name),              \
+        .min_f64 = low, .max_f64 = high, .kinds = kinds_                                                     \
+    }
+
+static const struct dp_field optimizer[] = {
+    HYPER(l2, 0, 1e6, SGD | ADAGRAD | ADAM | FTRL),
+    HYPER(momentum, 0, BELOW_1, SGD),
+    HYPER(beta1, 0, BELOW_1, ADAM),
+    HYPER(beta2, 0, BELOW_1, ADAM),
+    HYPER(epsilon, 1e-30, 1e6, ADAM | ADAGRAD),
+    HYPER(decay, 0, 1e6, ADAM),
+    HYPER(l1, 0, 1e6, FTRL),
+    HYPER(ftrl_beta, 0, 1e6, FTRL),
+    HYPER(accumulator, 0, 1e6, ADAGRAD),
+};
+static const char *const optimizer_groups[] = {"kind"};
+
+const struct dp_fields dp_fields_top = {"", top, COUNT(top), top_groups, COUNT(top_groups)};
+const struct dp_fields dp_fields_server = {"servers.", server, COUNT(server), NULL, 0};
+const struct dp_fields dp_fields_data = {"data.", data, COUNT(data), NULL, 0};
+const struct dp_fields dp_fields_training = {"training.", training, COUNT(training), training_groups,
+                                             COUNT(training_groups)};
+const struct dp_fields dp_fields_optimizer = {"training.optimizer.", optimizer, COUNT(optimizer),
+                                              optimizer_groups, COUNT(optimizer_groups)};
+
+static enum dp_status check_integer(const struct dp_fields *fields, const struct dp_field *field,
+                                    uint64_t value, struct dp_error *err)
+{
+    if (value >= field->min && value <= field->max)
+        return DP_OK;
+    return dp_fail(err, DP_ARGUMENT, "'%s%s' is %" PRIu64 ", but must be %" PRIu64 " .. %" PRIu64,
+                   fields->prefix, field->key, value, field->min, field->max);
+}
+
+static enum dp_status check_real(const struct dp_fields *fields, const struct dp_field *field, double value,
+                                 struct dp_error *err)
+{
+    if (value >= field->min_f64 && value <= field->max_f64) /* false for NaN */
+        return DP_OK;
+    return dp_fail(err, DP_ARGUMENT, "'%s%s' is %g, but must be %.8g .. %.8g", fields->prefix, field->key,
+                   value, field->min_f64, field->max_f64);
+}
+
+static enum dp_status check_text(const struct dp_fields *fields, const struct dp_field *field,
+                                 const char *value, struct dp_error *err)
+{
+    size_t len = strnlen(value, field->max + 1);
+    if (len > field->max)
+        return dp_fail(err, DP_ARGUMENT, "'%s%s' is longer than %" PRIu64 " bytes", fields->prefix,
+                       field->key, field->max);
+    if (len < field->min)
+        return dp_fail(err, DP_ARGUMENT, "'%s%s' is empty: give it a value", fields->prefix, field->key);
+    return DP_OK;
+}
+
+enum dp_status dp_field_check(const struct dp_fields *fields, const struct dp_field *field, const void *base,
+                              struct dp_error *err)
+{
+    const void *at = (const char *)base + field->offset;
+    switch (field->type) {
+    case DP_FIELD_U32:
+        return check_integer(fields, field, *(const uint32_t *)at, err);
+    case DP_FIELD_U64:
+    case DP_FIELD_BYTES:
+        return check_integer(fields, field, *(const uint64_t *)at, err);
+    case DP_FIELD_F64:
+        return check_real(fields, field, *(const double *)at, err);
+    case DP_FIELD_F32:
+        return check_real(fields, field, (double)*(const float *)at, err);
+    case DP_FIELD_TEXT:
+        return check_text(fields, field, at, err);
+    case DP_FIELD_DECAY:
+        if (!dp_decay_name(*(const enum dp_decay *)at))
+            return dp_fail(err, DP_ARGUMENT, "'%s%s' has no such kind", fields->prefix, field->key);
+        return DP_OK;
+    case DP_FIELD_BOOL:
+        return DP_OK;
+    }
+    return DP_OK;
+}
+
+enum dp_status dp_fields_check(const struct dp_fields *fields, const void *base, struct dp_error *err)
+{
+    for (size_t i = 0; i < fields->count; i++) {
+        enum dp_status st = dp_field_check(fields, &fields->field[i], base, err);
+        if (st != DP_OK)
+            return st;
+    }
+    return DP_OK;
+}
+
+static const char *const decays[] = {"none", "linear", "cosine", "inverse-sqrt"};
+
+const char *dp_decay_name(enum dp_decay decay)
+{
+    return (size_t)decay < COUNT(decays) ? decays[decay] : NULL;
+}
+
+int dp_decay_from_name(const char *name)
+{
+    for (size_t i = 0; i < COUNT(decays); i++)
+        if (strcmp(decays[i], name) == 0)
+            return (int)i;
+    return -1;
+}
+
+bool dp_cluster_optimizer(const char *name, struct dp_optimizer_spec *out)
+{
+    bool momentum = strcmp(name, "momentum") == 0, decoupled = strcmp(name, "adamw") == 0;
+    int kind = momentum ? DP_OPT_SGD : decoupled ? DP_OPT_ADAM : dp_optimizer_from_name(name);
+    if (kind < 0)
+        return false;
+    *out = dp_optimizer_defaults((enum dp_optimizer_kind)kind);
+    if (momentum)
+        out->momentum = 0.9f;
+    if (decoupled)
+        out->decay = 0.01f;
+    return true;
+}
+
+const char *dp_cluster_optimizer_name(const struct dp_optimizer_spec *spec)
+{
+    if (spec->kind == DP_OPT_SGD && spec->momentum > 0)
+        return "momentum";
+    if (spec->kind == DP_OPT_ADAM && spec->decay > 0)
+        return "adamw";
+    return dp_optimizer_name(spec->kind);
+}

@@ -1,0 +1,57 @@
+/* Fields: every key of a cluster file, as a table: its name, where it lies in the struct, its type and range.
+ * Reading, writing and checking all go over these tables, so that no key is known to one of them only.
+ * Thread    Constant.                                                                                 */
+#ifndef DP_CONFIG_FIELDS_H
+#define DP_CONFIG_FIELDS_H
+
+#include "common/config/cluster.h"
+
+enum dp_field_type {
+    DP_FIELD_U32,
+    DP_FIELD_U64,
+    DP_FIELD_BYTES, /* u64; "4GiB" too */
+    DP_FIELD_F64,
+    DP_FIELD_F32,
+    DP_FIELD_BOOL,
+    DP_FIELD_TEXT,  /* max: bytes without the final 0; min 1: not empty */
+    DP_FIELD_DECAY, /* enum dp_decay by its name */
+};
+
+struct dp_field {
+    const char *key;
+    enum dp_field_type type;
+    size_t offset;
+    bool required;
+    uint64_t min, max;       /* numbers and lengths */
+    double min_f64, max_f64; /* F64, F32 */
+    unsigned kinds;          /* of an optimizer's field: bit k for each dp_optimizer_kind k that has it */
+};
+
+struct dp_fields {
+    const char *prefix; /* "training." */
+    const struct dp_field *field;
+    size_t count;
+    const char *const *group; /* keys beside the fields, each a group or list of its own */
+    size_t group_count;
+};
+
+extern const struct dp_fields dp_fields_top, dp_fields_server, dp_fields_data, dp_fields_training,
+    dp_fields_optimizer;
+
+/* DP_ARGUMENT with key and range unless the value in `base` is within the field's range. */
+DP_MUST_USE
+enum dp_status dp_field_check(const struct dp_fields *fields, const struct dp_field *field, const void *base,
+                              struct dp_error *err);
+/* All of them. */
+DP_MUST_USE
+enum dp_status dp_fields_check(const struct dp_fields *fields, const void *base, struct dp_error *err);
+
+const char *dp_decay_name(enum dp_decay decay);
+/* -1: unknown. */
+int dp_decay_from_name(const char *name);
+/* Accepts the names that people use, too: "momentum" (SGD with 0.9) and "adamw" (Adam with decay 0.01).
+ * false: unknown. Fills in the kind's defaults. */
+bool dp_cluster_optimizer(const char *name, struct dp_optimizer_spec *out);
+const char *dp_cluster_optimizer_name(const struct dp_optimizer_spec *spec);
+
+#endif

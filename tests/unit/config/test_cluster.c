@@ -1,0 +1,430 @@
+/* cluster: what is written reads back equal; the example file is read and explains every key; whatever is
+ * wrong in a file is refused by file, line and key. */
+#include "tests/lib/test.h"
+
+#include "common/config/cluster.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* libconfig 1.5 forgets the buffer of a string that never ends; the process that reads such a file ends
+ * anyway. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:strbuf_append\n";
+}
+
+static char dir[] = "/tmp/dp_test_cluster_XXXXXX";
+static char file_path[64];
+
+static void write_file(const char *text, size_t size)
+{
+    FILE *f = fopen(file_path, "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, size, f), size);
+    assert_int_equal(fclose(f), 0);
+}
+
+static enum dp_status read_text(const char *text, struct dp_cluster **out, struct dp_error *err)
+{
+    write_file(text, strlen(text));
+    return dp_cluster_read(file_path, out, err);
+}
+
+#define TOP                                                                                                  \
+    "name = \"t\";\n"                                                                                        \
+    "model = \"logistic\";\n"
+#define SERVERS  "servers = ({ host = \"127.0.0.1\"; port = 5700; store = \"s\"; });\n"
+#define DATA     "data = { train = \"a\"; };\n"
+#define GOOD     TOP SERVERS DATA
+#define TRAIN(x) GOOD "training = {\n" x "\n};\n"
+#define OPT(x)   TRAIN("optimizer = {\n" x "\n};")
+
+static void least_file_has_the_defaults(void **state)
+{
+    (void)state;
+    struct dp_cluster *c = NULL, d;
+    struct dp_error err = {0};
+    assert_int_equal(read_text(GOOD, &c, &err), DP_OK);
+    dp_cluster_defaults(&d);
+    assert_int_equal(c->server_count, 1);
+    assert_int_equal(c->server[0].shards, 1);
+    assert_true(c->id != 0);
+    assert_true(memcmp(&c->training, &d.training, sizeof d.training) == 0);
+    assert_int_equal(c->cache_bytes, d.cache_bytes);
+    dp_cluster_free(&c);
+    assert_null(c);
+    dp_cluster_free(&c);
+}
+
+static void values_come_as_written(void **state)
+{
+    (void)state;
+    struct dp_cluster *c = NULL;
+    struct dp_error err = {0};
+    static const char text[] = TOP
+        "id = \"18446744073709551615\"; generation = 0xFFFFFFFFFFFFFFFFL; cache_bytes = 8589934592;\n" SERVERS
+            DATA "training = { seed = 5000000000; warmup_steps = 5000000000L; rate = 1; epochs = 7L; batch = "
+                 "0x10; overlap = false;\n"
+        "decay = \"inverse-sqrt\"; optimizer = { kind = \"ftrl\"; l1 = 0.1; l2 = 2; }; };";
+    assert_int_equal(read_text(text, &c, &err), DP_OK);
+    assert_true(c->id == UINT64_MAX && c->generation == UINT64_MAX && c->cache_bytes == 8589934592u);
+    assert_true(c->training.seed == 5000000000u && c->training.rate == 1.0 && c->training.epochs == 7);
+    assert_int_equal(c->training.batch, 16);
+    assert_true(c->training.warmup_steps == 5000000000u);
+    assert_false(c->training.overlap);
+    assert_int_equal(c->training.decay, DP_DECAY_INVERSE_SQRT);
+    assert_int_equal(c->training.optimizer.kind, DP_OPT_FTRL);
+    assert_true(c->training.optimizer.l1 == 0.1f && c->training.optimizer.l2 == 2.0f);
+    dp_cluster_free(&c);
+    assert_int_equal(read_text(OPT("kind = \"adamw\";"), &c, &err), DP_OK);
+    assert_int_equal(c->training.optimizer.kind, DP_OPT_ADAM);
+    assert_true(c->training.optimizer.decay == 0.01f && c->training.optimizer.beta1 == 0.9f);
+    dp_cluster_free(&c);
+    assert_int_equal(read_text(OPT("momentum = 0.5; kind = \"momentum\";"), &c, &err), DP_OK);
+    assert_int_equal(c->training.optimizer.kind, DP_OPT_SGD);
+    assert_true(c->training.optimizer.momentum == 0.5f);
+    dp_cluster_free(&c);
+}
+
+struct bad {
+    const char *text;
+    const char *line; /* ":3: " */
+    const char *key;
+};
+
+static void wrong_files_are_refused_by_line_and_key(void **state)
+{
+    (void)state;
+    static const struct bad bad[] = {
+        /* unknown, at the top, in groups and lists */
+        {GOOD "modle = \"x\";\n", ":5: ", "unknown key 'modle'; did you mean 'model'?"},
+        {GOOD "zzzzzz = 1;\n", ":5: ", "unknown key 'zzzzzz'"},
+        {TRAIN("epoch = 3;"), ":6: ", "unknown key 'training.epoch'; did you mean 'training.epochs'?"},
+        {TOP SERVERS "data = { train = \"a\";\n tset = \"b\"; };",
+         ":5: ", "'data.tset'; did you mean 'data.test'"},
+        {TOP DATA "servers = ({ host = \"h\"; port = 1; store = \"s\";\n prot = 2; });",
+         ":5: ", "'servers.prot'"},
+        {OPT("kind = \"adam\";\nbeta3 = 0.1;"), ":8: ", "'training.optimizer.beta3'"},
+        {OPT("kind = \"sgd\";\nbeta1 = 0.1;"),
+         ":8: ", "'training.optimizer.beta1' is not a setting of kind \"sgd\""},
+        /* missing */
+        {"", ":", "missing key 'name'"},
+        {"name = \"t\";\n" SERVERS DATA, ":", "missing key 'model'"},
+        {TOP DATA, ":", "missing key 'servers'"},
+        {TOP SERVERS, ":", "missing key 'data'"},
+        {TOP SERVERS "data = {};", ":4: ", "missing key 'data.train'"},
+        {TOP DATA "servers = (\n{ host = \"h\"; store = \"s\"; });", ":5: ", "missing key 'servers.port'"},
+        {OPT("decay = 0.1;"), ":6: ", "missing key 'training.optimizer.kind'"},
+        /* of a wrong type */
+        {TRAIN("epochs = \"7\";"), ":6: ", "'training.epochs' must be an integer, not a string"},
+        {TRAIN("epochs = 7.0;"), ":6: ", "'training.epochs' must be an integer, not a number"},
+        {TRAIN("epochs = [1, 2];"), ":6: ", "'training.epochs' must be an integer"},
+        {TRAIN("rate = \"0.1\";"), ":6: ", "'training.rate' must be a number"},
+        {TRAIN("overlap = 1;"), ":6: ", "'training.overlap' must be true or false"},
+        {TRAIN("report = 1;"), ":6: ", "'training.report' must be a string"},
+        {TRAIN("optimizer = \"adam\";"), ":6: ", "'training.optimizer' must be a group"},
+        {OPT("kind = 3;"), ":7: ", "'training.optimizer.kind' must be a string"},
+        {GOOD "training = 4;", ":5: ", "'training' must be a group"},
+        {TOP SERVERS "data = ();", ":4: ", "'data' must be a group"},
+        {TOP DATA "servers = { };", ":4: ", "'servers' must be a list"},
+        {TOP DATA "servers = (\n3);", ":5: ", "must be a group"},
+        {GOOD "cache_bytes = 1.5;", ":5: ", "'cache_bytes' must be an integer or a string"},
+        {TRAIN("seed = \"many\";"), ":6: ", "'training.seed'"},
+        /* out of range */
+        {TOP DATA "servers = ();", ":4: ", "'servers' has 0 entries"},
+        {TRAIN("epochs = 0;"), ":6: ", "'training.epochs' is 0, but must be 1 .. 1000000"},
+        {TRAIN("epochs = -1;"), ":6: ", "'training.epochs' is -1"},
+        {TRAIN("epochs = 4294967297;"), ":6: ", "'training.epochs' is 4294967297"},
+        {TRAIN("seed = -1;"), ":6: ", "'training.seed' is -1"},
+        {TRAIN("rate = 0.0;"), ":6: ", "'training.rate' is 0"},
+        {TRAIN("rate = 1e999;"), ":6: ", "'training.rate' is inf"},
+        {TRAIN("run = 2147483648;"), ":6: ", "'training.run'"},
+        {TRAIN("decay = \"slow\";"), ":6: ", "'training.decay' is \"slow\""},
+        {OPT("kind = \"adem\";"), ":7: ", "'training.optimizer.kind' is \"adem\""},
+        {OPT("kind = \"adam\"; beta1 = 1.0;"), ":7: ", "'training.optimizer.beta1' is 1"},
+        {OPT("kind = \"sgd\"; l2 = 1e39;"), ":7: ", "'training.optimizer.l2' is inf"},
+        {GOOD "id = 0;", ":5: ", "'id' is 0"},
+        {GOOD "cache_bytes = \"12XB\";", ":5: ", "'cache_bytes'"},
+        {GOOD "cache_bytes = 5;", ":5: ", "'cache_bytes' is 5"},
+        {TOP DATA "servers = ({ host = \"h\"; port = 65536; store = \"s\"; });",
+         ":4: ", "'servers.port' is 65536"},
+        {TOP SERVERS "data = { train = \"\"; };", ":4: ", "'data.train' is empty"},
+        {"name = \"0123456789012345678901234567890123456789012345678\";", ":1: ", "'name' is longer than 47"},
+        /* doubled, and no libconfig at all */
+        {TRAIN("batch = 3;\nbatch = 4;"), ":7: ", "batch = 4;"},
+        {GOOD "model = \"x\";", ":5: ", "model = \"x\""},
+        {GOOD "training = {\n batch = ;\n};", ":6: ", "batch = ;"},
+        {GOOD "training = { batch = 3;", ":", "syntax error"},
+        {GOOD "%%%", ":5: ", "%%%"},
+        {TRAIN("seed = 99999999999999999999999;"), ":6: ", "more than 64 bits"},
+        {TRAIN("/* 1\n2 */ seed = -99999999999999999999999L;"), ":7: ", "more than 64 bits"},
+        {TRAIN("seed = 0x1FFFFFFFFFFFFFFFFL;"), ":6: ", "more than 64 bits"},
+        {TRAIN("# 99999999999999999999999\n// 99999999999999999999999 \"\nbatch = 0x1FFFFFFFF;"),
+         ":8: ", "'training.batch' is 8589934591"},
+        {GOOD "name2 = \"abc", ":", "syntax error"},
+        {GOOD "\n@include \"other\"\n", ":6: ", "@include"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct dp_cluster *c = NULL;
+        struct dp_error err = {0};
+        enum dp_status st = read_text(bad[i].text, &c, &err);
+        if (st != DP_ARGUMENT || c || !strstr(err.text, file_path) || !strstr(err.text, bad[i].line) ||
+            !strstr(err.text, bad[i].key))
+            fail_msg("case %zu: status %d, '%s' lacks '%s' or '%s'", i, st, err.text, bad[i].line,
+                     bad[i].key);
+        assert_int_equal(read_text(bad[i].text, &c, NULL), DP_ARGUMENT);
+    }
+}
+
+static void facts_about_several_keys_are_checked(void **state)
+{
+    (void)state;
+    static const struct bad bad[] = {
+        {TOP DATA "servers = ({ host = \"h\"; port = 5700; shards = 2; store = \"a\"; },"
+                  "{ host = \"h\"; port = 5702; store = \"b\"; });",
+         "", "overlap"},
+        {TOP DATA "servers = ({ host = \"h\"; port = 5700; store = \"a\"; },"
+                  "{ host = \"h\"; port = 5702; store = \"a\"; });",
+         "", "share the directory"},
+        {TOP DATA "servers = ({ host = \"h\"; port = 65530; shards = 6; store = \"a\"; });", "",
+         "over 65535"},
+        {TOP DATA "servers = ({ host = \"h h\"; port = 1; store = \"a\"; });", "", "'servers.host'"},
+        {"name = \"a b\"; model = \"m\";" SERVERS DATA, "", "'name'"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct dp_cluster *c = NULL;
+        struct dp_error err = {0};
+        if (read_text(bad[i].text, &c, &err) != DP_ARGUMENT || !strstr(err.text, bad[i].key))
+            fail_msg("case %zu: '%s' lacks '%s'", i, err.text, bad[i].key);
+    }
+    struct dp_cluster *c = NULL;
+    struct dp_error err = {0};
+    assert_int_equal(read_text(TOP DATA
+                               "servers = ({ host = \"h\"; port = 5700; shards = 2; store = \"a\"; },"
+                               "{ host = \"h\"; port = 5703; store = \"b\"; });",
+                               &c, &err),
+                     DP_OK);
+    dp_cluster_free(&c);
+}
+
+static void what_is_no_text_file_is_refused(void **state)
+{
+    (void)state;
+    struct dp_cluster *c = NULL;
+    struct dp_error err = {0};
+    assert_int_equal(dp_cluster_read("/nonexistent/cluster.conf", &c, &err), DP_IO);
+    assert_non_null(strstr(err.text, "/nonexistent/cluster.conf"));
+    assert_int_equal(dp_cluster_read(dir, &c, &err), DP_ARGUMENT);
+    assert_int_equal(dp_cluster_read("/dev/null", &c, &err), DP_ARGUMENT);
+    write_file("name\0= 3;", 9);
+    assert_int_equal(dp_cluster_read(file_path, &c, &err), DP_ARGUMENT);
+    assert_non_null(strstr(err.text, "0 byte"));
+    assert_int_equal(truncate(file_path, 5 << 20), 0);
+    assert_int_equal(dp_cluster_read(file_path, &c, &err), DP_ARGUMENT);
+    assert_null(c);
+}
+
+/* Field by field: bytes after a text's end are nobody's. */
+static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
+{
+    assert_string_equal(a->name, b->name);
+    assert_string_equal(a->model, b->model);
+    assert_true(a->id == b->id && a->generation == b->generation && a->cache_bytes == b->cache_bytes);
+    assert_int_equal(a->server_count, b->server_count);
+    for (uint32_t i = 0; i < a->server_count; i++) {
+        assert_string_equal(a->server[i].host, b->server[i].host);
+        assert_string_equal(a->server[i].store, b->server[i].store);
+        assert_int_equal(a->server[i].port, b->server[i].port);
+        assert_int_equal(a->server[i].shards, b->server[i].shards);
+    }
+    assert_string_equal(a->data.train, b->data.train);
+    assert_string_equal(a->data.test_labels, b->data.test_labels);
+    assert_true(a->data.scale == b->data.scale && a->data.normalize == b->data.normalize);
+    assert_int_equal(a->data.index_base, b->data.index_base);
+    const struct dp_cluster_training *s = &a->training, *t = &b->training;
+    assert_true(s->seed == t->seed && s->rate == t->rate && s->rate_end == t->rate_end);
+    assert_true(s->warmup_steps == t->warmup_steps && s->decay == t->decay);
+    assert_true(s->workers == t->workers && s->batch == t->batch && s->epochs == t->epochs);
+    assert_true(s->fetch_every == t->fetch_every && s->push_every == t->push_every);
+    assert_true(s->overlap == t->overlap && s->bf16_values == t->bf16_values);
+    assert_true(s->pushes_max == t->pushes_max && s->run == t->run && s->threads == t->threads);
+    assert_true(s->timeout_ms == t->timeout_ms);
+    assert_string_equal(s->report, t->report);
+    assert_true(memcmp(&s->optimizer, &t->optimizer, sizeof s->optimizer) == 0);
+}
+
+static void written_reads_back_equal(void **state)
+{
+    (void)state;
+    struct dp_cluster *c = NULL, *back = NULL;
+    struct dp_error err = {0};
+    static const char *const kinds[] = {"sgd", "momentum", "adagrad", "adam", "adamw", "ftrl"};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        char text[1000];
+        (void)snprintf(text, sizeof text, OPT("kind = \"%s\"; l2 = 0.1;"), kinds[k]);
+        assert_int_equal(read_text(text, &c, &err), DP_OK);
+        c->id = UINT64_MAX - k;
+        c->training.seed = (UINT64_C(1) << 63) + k;
+        c->training.warmup_steps = UINT64_C(1) << 40;
+        c->training.rate = 0.1 + 0x1p-50;
+        c->training.rate_end = 1e-7;
+        c->training.decay = DP_DECAY_COSINE;
+        c->data.scale = 1.0 / 255;
+        c->data.normalize = true;
+        c->training.overlap = false;
+        c->training.optimizer.l2 = nextafterf(0.1f, 1);
+        (void)snprintf(c->data.train, sizeof c->data.train,
+                       "a \"quoted\" \\ name\nwith \x7f and \xc3\xa4; // and #");
+        (void)snprintf(c->training.report, sizeof c->training.report, "%0500d", 7);
+        assert_int_equal(dp_cluster_write(c, file_path, &err), DP_OK);
+        assert_int_equal(dp_cluster_read(file_path, &back, &err), DP_OK);
+        assert_same(c, back);
+        dp_cluster_free(&c);
+        dp_cluster_free(&back);
+    }
+}
+
+static void struct_without_an_id_gets_that_of_its_name(void **state)
+{
+    (void)state;
+    struct dp_cluster *c = NULL, *back = NULL;
+    struct dp_error err = {0};
+    assert_int_equal(read_text(GOOD, &c, &err), DP_OK);
+    uint64_t id = c->id;
+    c->id = 0;
+    assert_int_equal(dp_cluster_write(c, file_path, &err), DP_OK);
+    assert_int_equal(dp_cluster_read(file_path, &back, &err), DP_OK);
+    assert_true(back->id == id);
+    dp_cluster_free(&back);
+
+    c->training.epochs = 0; /* refused, and the file is the old one */
+    assert_int_equal(dp_cluster_write(c, file_path, &err), DP_ARGUMENT);
+    assert_int_equal(dp_cluster_read(file_path, &back, &err), DP_OK);
+    c->training.epochs = 1;
+    assert_int_equal(dp_cluster_write(c, "/nonexistent/x.conf", &err), DP_IO);
+    dp_cluster_free(&back);
+    dp_cluster_free(&c);
+}
+
+static char *slurp(const char *path)
+{
+    static char text[1 << 16];
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    text[n] = '\0';
+    assert_int_equal(fclose(f), 0);
+    return text;
+}
+
+static void example_file_is_read_and_has_every_key(void **state)
+{
+    (void)state;
+    struct dp_cluster *c = NULL;
+    struct dp_error err = {0};
+    assert_int_equal(dp_cluster_read("deploy/cluster.example.conf", &c, &err), DP_OK);
+    assert_int_equal(c->server_count, 2);
+    assert_int_equal(dp_cluster_shards(c), 4);
+    static const char *const kinds[] = {"sgd", "adagrad", "adam", "ftrl"};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        c->training.optimizer =
+            dp_optimizer_defaults((enum dp_optimizer_kind)dp_optimizer_from_name(kinds[k]));
+        assert_int_equal(dp_cluster_write(c, file_path, &err), DP_OK);
+        char *written = strdup(slurp(file_path)), *next = written;
+        const char *example = slurp("deploy/cluster.example.conf");
+        while (next) {
+            char *line = next, key[64] = "";
+            next = strchr(next, '\n');
+            if (next)
+                *next++ = '\0';
+            if (sscanf(line, " %60[a-z0-9_] =", key) == 1) {
+                strcat(key, " =");
+                if (!strstr(example, key))
+                    fail_msg("the example file lacks '%s'", key);
+            }
+        }
+        free(written);
+    }
+    dp_cluster_free(&c);
+}
+
+static void endpoints_follow_the_order_of_the_file(void **state)
+{
+    (void)state;
+    struct dp_cluster *c = NULL;
+    struct dp_error err = {0};
+    char text[DP_HOST_MAX + 32];
+    assert_int_equal(read_text(TOP DATA "servers = ({ host = \"a\"; port = 10; shards = 2; store = \"a\"; },"
+                                        "{ host = \"::1\"; port = 20; store = \"b\"; });",
+                               &c, &err),
+                     DP_OK);
+    assert_int_equal(dp_cluster_shards(c), 3);
+    static const char *const want[] = {"tcp://a:11", "tcp://a:12", "tcp://[::1]:21"};
+    for (uint32_t i = 0; i < 3; i++) {
+        dp_cluster_shard_endpoint(c, i, text, sizeof text);
+        assert_string_equal(text, want[i]);
+    }
+    dp_cluster_control_endpoint(c, 1, text, sizeof text);
+    assert_string_equal(text, "tcp://[::1]:20");
+    dp_cluster_free(&c);
+}
+
+/* No byte of a good file may be changed into a crash: each is replaced in turn by a few others, or the end.
+ */
+static void damaged_files_never_crash(void **state)
+{
+    (void)state;
+    static const char good[] = OPT("kind = \"adam\"; l2 = 0.5; /* c */");
+    static const char with[] = "\0{}()[];=\"\\9x@-.\n";
+    char text[sizeof good];
+    for (size_t at = 0; at + 1 < sizeof good; at++) {
+        for (size_t w = 0; w + 1 < sizeof with; w++) {
+            struct dp_cluster *c = NULL;
+            struct dp_error err = {0};
+            memcpy(text, good, sizeof good);
+            text[at] = with[w];
+            if (read_text(text, &c, &err) != DP_OK)
+                assert_non_null(strstr(err.text, file_path));
+            dp_cluster_free(&c);
+        }
+    }
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    if (!mkdtemp(dir))
+        return -1;
+    (void)snprintf(file_path, sizeof file_path, "%s/cluster.conf", dir);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    (void)unlink(file_path);
+    return rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(least_file_has_the_defaults),
+        cmocka_unit_test(values_come_as_written),
+        cmocka_unit_test(wrong_files_are_refused_by_line_and_key),
+        cmocka_unit_test(facts_about_several_keys_are_checked),
+        cmocka_unit_test(what_is_no_text_file_is_refused),
+        cmocka_unit_test(written_reads_back_equal),
+        cmocka_unit_test(struct_without_an_id_gets_that_of_its_name),
+        cmocka_unit_test(example_file_is_read_and_has_every_key),
+        cmocka_unit_test(endpoints_follow_the_order_of_the_file),
+        cmocka_unit_test(damaged_files_never_crash),
+    };
+    return cmocka_run_group_tests_name("cluster", tests, setup, teardown);
+}
