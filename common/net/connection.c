@@ -1,0 +1,73 @@
+#include "common/net/net.h"
+#include "common/net/parts.h"
+#include "common/net/socket.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <zmq.h>
+
+struct dp_connection {
+    void *socket;
+};
+
+enum dp_status dp_connection_open(struct dp_net *net, const char *endpoint, struct dp_connection **out,
+                                  struct dp_error *err)
+{
+    *out = NULL;
+    struct dp_connection *connection = calloc(1, sizeof *connection);
+    if (!connection)
+        return dp_fail(err, DP_NOMEM, "out of memory for a connection to '%s'", endpoint);
+    enum dp_status st = dp_socket_new(net, ZMQ_DEALER, endpoint, &connection->socket, err);
+    if (st == DP_OK && zmq_connect(connection->socket, endpoint) != 0)
+        st = dp_socket_failed(errno, "connecting to", endpoint, err);
+    if (st != DP_OK)
+        dp_connection_close(&connection);
+    *out = connection;
+    return st;
+}
+
+void dp_connection_close(struct dp_connection **connection)
+{
+    if (!*connection)
+        return;
+    if ((*connection)->socket)
+        (void)zmq_close((*connection)->socket);
+    free(*connection);
+    *connection = NULL;
+}
+
+enum dp_status dp_connection_send(struct dp_connection *connection, struct dp_message **message,
+                                  struct dp_error *err)
+{
+    int events = 0;
+    size_t size = sizeof events;
+    /* Asked first: once parts are made of the frames, they cannot be given back. */
+    if (zmq_getsockopt(connection->socket, ZMQ_EVENTS, &events, &size) != 0 || !(events & ZMQ_POLLOUT))
+        return dp_fail(err, DP_AGAIN, "queue to the server is full");
+    /* Lost after all: as any message may be; the resend repairs it. */
+    (void)!dp_parts_send(connection->socket, NULL, message);
+    return DP_OK;
+}
+
+enum dp_status dp_connection_receive(struct dp_connection *connection, struct dp_message **out)
+{
+    enum dp_status st = dp_parts_receive(connection->socket, out);
+    /* One that breaks a limit is lost, as any message may be. */
+    return st == DP_OK ? DP_OK : DP_AGAIN;
+}
+
+void dp_connections_wait(struct dp_connection *const *connections, uint32_t n, uint32_t timeout_ms)
+{
+    zmq_pollitem_t few[64], *items = few;
+    if (n > 64)
+        items = malloc(n * sizeof *items);
+    if (!items) { /* no memory: wait for the first ones only; the caller comes back */
+        items = few;
+        n = 64;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        items[i] = (zmq_pollitem_t){.socket = connections[i]->socket, .events = ZMQ_POLLIN};
+    (void)zmq_poll(items, (int)n, (long)timeout_ms);
+    if (items != few)
+        free(items);
+}

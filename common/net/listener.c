@@ -1,0 +1,136 @@
+#include "common/net/net.h"
+#include "common/net/parts.h"
+#include "common/net/socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <zmq.h>
+
+/* Messages refused by one call of receive, so that a peer that sends nothing else does not hold the shard. */
+#define REFUSED_A_CALL 16
+
+struct dp_listener {
+    void *socket;
+    uint64_t refused, undeliverable;
+    char endpoint[256];
+};
+
+/* ZeroMQ removes a socket file that it finds and binds anew: a second server would take the first one's
+ * clients without a word. A file that nobody listens on is what a killed server left. */
+static bool ipc_in_use(const char *endpoint)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strncmp(endpoint, "ipc:///", 7) != 0 || strlen(endpoint + 6) >= sizeof address.sun_path)
+        return false;
+    memcpy(address.sun_path, endpoint + 6, strlen(endpoint + 6));
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (fd < 0)
+        return false;
+    /* Not blocking: a listener whose queue of new connections is full answers EAGAIN, and is there. */
+    int flags = fcntl(fd, F_GETFL);
+    (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    bool in_use = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN;
+    (void)close(fd);
+    return in_use;
+}
+
+enum dp_status dp_listener_open(struct dp_net *net, const char *endpoint, struct dp_listener **out,
+                                struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    *out = NULL;
+    struct dp_listener *listener = calloc(1, sizeof *listener);
+    if (!listener)
+        return dp_fail(err, DP_NOMEM, "out of memory for the listener '%s'", endpoint);
+    st = dp_socket_new(net, ZMQ_ROUTER, endpoint, &listener->socket, err);
+    if (st != DP_OK)
+        goto done;
+    if (ipc_in_use(endpoint)) {
+        st = dp_socket_failed(EADDRINUSE, "listening on", endpoint, err);
+        goto done;
+    }
+    if (zmq_bind(listener->socket, endpoint) != 0) {
+        st = dp_socket_failed(errno, "listening on", endpoint, err);
+        goto done;
+    }
+    size_t size = sizeof listener->endpoint;
+    if (zmq_getsockopt(listener->socket, ZMQ_LAST_ENDPOINT, listener->endpoint, &size) != 0)
+        st = dp_socket_failed(errno, "listening on", endpoint, err);
+done:
+    if (st != DP_OK)
+        dp_listener_close(&listener);
+    *out = listener;
+    return st;
+}
+
+void dp_listener_close(struct dp_listener **listener)
+{
+    if (!*listener)
+        return;
+    if ((*listener)->socket)
+        (void)zmq_close((*listener)->socket);
+    free(*listener);
+    *listener = NULL;
+}
+
+const char *dp_listener_endpoint(const struct dp_listener *listener)
+{
+    return listener->endpoint;
+}
+
+/* Ids that this socket gave are 0 and 4 bytes; those that peers choose never begin with 0. One that chose its
+ * own could keep another out who chose the same. */
+static bool take_peer(zmq_msg_t *id, struct dp_peer *from)
+{
+    const unsigned char *bytes = zmq_msg_data(id);
+    if (zmq_msg_size(id) != 5 || bytes[0] != 0)
+        return false;
+    from->size = 5;
+    memcpy(from->id, bytes, 5);
+    return true;
+}
+
+enum dp_status dp_listener_receive(struct dp_listener *listener, struct dp_peer *from,
+                                   struct dp_message **out)
+{
+    *out = NULL;
+    for (int refused = 0; refused < REFUSED_A_CALL; refused++) {
+        zmq_msg_t id;
+        (void)zmq_msg_init(&id);
+        if (zmq_msg_recv(&id, listener->socket, ZMQ_DONTWAIT) < 0) {
+            (void)zmq_msg_close(&id);
+            return DP_AGAIN;
+        }
+        bool more = zmq_msg_more(&id) != 0;
+        bool known = take_peer(&id, from);
+        (void)zmq_msg_close(&id);
+        if (known && more && dp_parts_receive(listener->socket, out) == DP_OK)
+            return DP_OK;
+        if (!known && more)
+            dp_parts_drain(listener->socket);
+        listener->refused++;
+    }
+    return DP_AGAIN;
+}
+
+void dp_listener_send(struct dp_listener *listener, const struct dp_peer *to, struct dp_message **message)
+{
+    if (dp_parts_send(listener->socket, to, message) != DP_OK)
+        listener->undeliverable++;
+}
+
+void dp_listener_wait(struct dp_listener *listener, int wake_fd, uint32_t timeout_ms)
+{
+    dp_socket_wait(listener->socket, wake_fd, timeout_ms);
+}
+
+void dp_listener_drops(const struct dp_listener *listener, uint64_t *refused, uint64_t *undeliverable)
+{
+    *refused = listener->refused;
+    *undeliverable = listener->undeliverable;
+}

@@ -1,0 +1,19 @@
+/* Parts: a message to and from the parts of a ZeroMQ multipart message, without copying. Of this room only.
+ */
+#ifndef DP_NET_PARTS_H
+#define DP_NET_PARTS_H
+
+#include "common/wire/limits.h"
+#include "common/wire/message.h"
+
+/* All that is left of the message at the head of the socket's queue. DP_AGAIN: nothing waits. DP_INVALID,
+ * DP_NOMEM: the message broke a limit, or had no room; it is gone. */
+DP_MUST_USE
+enum dp_status dp_parts_receive(void *socket, struct dp_message **out);
+/* Throws away what is left of a message of which a part with more behind it was taken. */
+void dp_parts_drain(void *socket);
+/* Takes the message over. `to`: the first part, for a ROUTER, or NULL. DP_UNAVAILABLE: dropped. */
+DP_MUST_USE
+enum dp_status dp_parts_send(void *socket, const struct dp_peer *to, struct dp_message **message);
+
+#endif

@@ -1,0 +1,95 @@
+#include "common/net/socket.h"
+#include "common/wire/limits.h"
+
+#include <errno.h>
+#include <string.h>
+#include <zmq.h>
+
+/* Messages that wait in one peer's queue, each way. Bounds the memory that a peer which does not read, or a
+ * shard which does not keep up, can take; more than a client's window with its resends. */
+#define QUEUE_LEN_MAX 128
+
+struct option {
+    int name, value;
+};
+
+static const struct option common[] = {
+    {ZMQ_LINGER, DP_LINGER_MS},    {ZMQ_SNDHWM, QUEUE_LEN_MAX},
+    {ZMQ_RCVHWM, QUEUE_LEN_MAX},   {ZMQ_SNDBUF, 4 << 20},
+    {ZMQ_RCVBUF, 4 << 20},         {ZMQ_HANDSHAKE_IVL, 10000},
+    {ZMQ_CONNECT_TIMEOUT, 5000},   {ZMQ_RECONNECT_IVL, 50},
+    {ZMQ_RECONNECT_IVL_MAX, 2000}, {ZMQ_BACKLOG, 512},
+    {ZMQ_TCP_KEEPALIVE, 1},        {ZMQ_TCP_KEEPALIVE_IDLE, 30},
+    {ZMQ_TCP_KEEPALIVE_INTVL, 10}, {ZMQ_TCP_KEEPALIVE_CNT, 3},
+};
+
+static int set_options(void *socket, int type, const char *endpoint)
+{
+    int64_t frame_max = DP_FRAME_BYTES_MAX;
+    int one = 1, failed = 0;
+    for (size_t i = 0; i < sizeof common / sizeof common[0]; i++)
+        failed |= zmq_setsockopt(socket, common[i].name, &common[i].value, sizeof common[i].value);
+    failed |= zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max);
+    /* Without it ZeroMQ drops what cannot be delivered without a word. */
+    if (type == ZMQ_ROUTER)
+        failed |= zmq_setsockopt(socket, ZMQ_ROUTER_MANDATORY, &one, sizeof one);
+    if (strchr(endpoint, '['))
+        failed |= zmq_setsockopt(socket, ZMQ_IPV6, &one, sizeof one);
+    return failed;
+}
+
+enum dp_status dp_socket_new(struct dp_net *net, int type, const char *endpoint, void **out,
+                             struct dp_error *err)
+{
+    *out = NULL;
+    if (strncmp(endpoint, "tcp://", 6) != 0 && strncmp(endpoint, "ipc://", 6) != 0)
+        return dp_socket_failed(EINVAL, "endpoint", endpoint, err);
+    void *socket = zmq_socket(net->context, type);
+    if (!socket)
+        return dp_socket_failed(errno, "opening a socket for", endpoint, err);
+    if (set_options(socket, type, endpoint) != 0) {
+        enum dp_status st = dp_socket_failed(errno, "setting up a socket for", endpoint, err);
+        (void)zmq_close(socket);
+        return st;
+    }
+    *out = socket;
+    return DP_OK;
+}
+
+enum dp_status dp_socket_failed(int number, const char *verb, const char *endpoint, struct dp_error *err)
+{
+    const char *advice = "";
+    switch (number) {
+    case EINVAL:
+    case EPROTONOSUPPORT:
+        return dp_fail(err, DP_ARGUMENT, "%s '%s': malformed, expected tcp://HOST:PORT or ipc:///PATH", verb,
+                       endpoint);
+    case EADDRINUSE:
+        advice = ": another server there? Stop it or choose another port";
+        break;
+    case EADDRNOTAVAIL:
+    case ENODEV:
+        advice = ": no such address on this machine; give one of its IP addresses, or * for all";
+        break;
+    case EACCES:
+        advice = ": choose a port above 1023, or a path in a directory that is writable";
+        break;
+    case ENAMETOOLONG:
+        advice = ": choose a shorter path";
+        break;
+    case EMFILE:
+        advice = ": close other programs or raise 'ulimit -n'";
+        break;
+    default:
+        break;
+    }
+    return dp_fail(err, DP_IO, "%s '%s': %s%s", verb, endpoint, zmq_strerror(number), advice);
+}
+
+void dp_socket_wait(void *socket, int wake_fd, uint32_t timeout_ms)
+{
+    zmq_pollitem_t items[2] = {{.socket = socket, .events = ZMQ_POLLIN},
+                               {.fd = wake_fd, .events = ZMQ_POLLIN}};
+    /* An error (a signal, say) ends the wait; whoever called looks at the socket anyway. */
+    (void)zmq_poll(items, wake_fd >= 0 ? 2 : 1, (long)timeout_ms);
+}

@@ -1,0 +1,22 @@
+/* Socket: a ZeroMQ socket with this program's settings, and its errors in words. Of this room only. */
+#ifndef DP_NET_SOCKET_H
+#define DP_NET_SOCKET_H
+
+#include "common/net/net.h"
+
+struct dp_net {
+    void *context;
+};
+
+#define DP_LINGER_MS 1000
+
+/* type: ZMQ_ROUTER or ZMQ_DEALER. The endpoint's form is checked here. */
+DP_MUST_USE
+enum dp_status dp_socket_new(struct dp_net *net, int type, const char *endpoint, void **out,
+                             struct dp_error *err);
+/* The error that zmq_bind or zmq_connect (`verb`: "listening on", "connecting to") left in `number`. */
+enum dp_status dp_socket_failed(int number, const char *verb, const char *endpoint, struct dp_error *err);
+/* Until the socket or wake_fd (-1: none) is readable, or the time is over. */
+void dp_socket_wait(void *socket, int wake_fd, uint32_t timeout_ms);
+
+#endif

@@ -1,0 +1,66 @@
+#include "common/net/transport.h"
+
+#include <stdlib.h>
+
+struct sockets {
+    struct dp_net *net;
+    uint32_t n, next; /* next: where the search for a message goes on, so that no server is starved */
+    struct dp_connection *connection[];
+};
+
+static enum dp_status sockets_send(void *self, uint32_t server, struct dp_message **message,
+                                   struct dp_error *err)
+{
+    struct sockets *sockets = self;
+    DP_ASSERT(server < sockets->n);
+    return dp_connection_send(sockets->connection[server], message, err);
+}
+
+static enum dp_status sockets_receive(void *self, uint32_t *server, struct dp_message **message)
+{
+    struct sockets *sockets = self;
+    for (uint32_t tried = 0; tried < sockets->n; tried++) {
+        *server = sockets->next;
+        sockets->next = (sockets->next + 1) % sockets->n;
+        if (dp_connection_receive(sockets->connection[*server], message) == DP_OK)
+            return DP_OK;
+    }
+    return DP_AGAIN;
+}
+
+static void sockets_wait(void *self, uint32_t timeout_ms)
+{
+    struct sockets *sockets = self;
+    dp_connections_wait(sockets->connection, sockets->n, timeout_ms);
+}
+
+static void sockets_close(void *self)
+{
+    struct sockets *sockets = self;
+    for (uint32_t i = 0; i < sockets->n; i++)
+        dp_connection_close(&sockets->connection[i]);
+    dp_net_close(&sockets->net);
+    free(sockets);
+}
+
+enum dp_status dp_transport_open(const char *const *endpoints, uint32_t n, struct dp_transport *out,
+                                 struct dp_error *err)
+{
+    *out = (struct dp_transport){0};
+    struct sockets *sockets = calloc(1, sizeof *sockets + n * sizeof sockets->connection[0]);
+    if (!sockets)
+        return dp_fail(err, DP_NOMEM, "out of memory for %u connections", n);
+    enum dp_status st = dp_net_open(1, &sockets->net, err);
+    for (; sockets->n < n && st == DP_OK; sockets->n += st == DP_OK)
+        st = dp_connection_open(sockets->net, endpoints[sockets->n], &sockets->connection[sockets->n], err);
+    if (st != DP_OK) {
+        sockets_close(sockets);
+        return st;
+    }
+    *out = (struct dp_transport){.send = sockets_send,
+                                 .receive = sockets_receive,
+                                 .wait = sockets_wait,
+                                 .close = sockets_close,
+                                 .self = sockets};
+    return DP_OK;
+}
