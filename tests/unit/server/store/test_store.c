@@ -1,0 +1,265 @@
+/* What store.h promises, on each of its forms. */
+#include "tests/lib/test.h"
+#include "tests/unit/server/store/form.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROW 144u
+
+static int set_up(void **state, bool rocks)
+{
+    struct dp_error err = {0};
+    struct form *form = form_new(rocks);
+    *state = form;
+    return form_open(form, &err) == DP_OK ? 0 : -1;
+}
+static int rocks(void **state)
+{
+    return set_up(state, true);
+}
+static int fake(void **state)
+{
+    return set_up(state, false);
+}
+static int tear_down(void **state)
+{
+    form_free(*state);
+    return 0;
+}
+
+static void write_rows(struct form *form, uint32_t count, uint32_t table, uint64_t from, uint32_t version)
+{
+    struct batch *batch = batch_new(count, ROW);
+    batch_fill(batch, table, from, 3, version);
+    assert_int_equal(form_do(form, batch_job(batch, DP_STORE_WRITE)), DP_OK);
+    batch_free(batch);
+}
+
+static void expect_rows(struct form *form, uint32_t count, uint32_t table, uint64_t from, uint32_t version)
+{
+    struct batch *batch = batch_new(count, ROW);
+    batch_fill(batch, table, from, 3, 0);
+    assert_int_equal(form_do(form, batch_job(batch, DP_STORE_READ)), DP_OK);
+    batch_expect(batch, version);
+    batch_free(batch);
+}
+
+static void absent_rows_are_not_found(void **state)
+{
+    struct batch *batch = batch_new(5, ROW);
+    batch_fill(batch, 1, 10, 3, 0);
+    memset(batch->found, 1, 5);
+    assert_int_equal(form_do(*state, batch_job(batch, DP_STORE_READ)), DP_OK);
+    for (int i = 0; i < 5; i++)
+        assert_false(batch->found[i]);
+    batch_free(batch);
+}
+
+static void rows_are_read_as_written(void **state)
+{
+    write_rows(*state, 2000, 1, 0, 1);
+    write_rows(*state, 7, 2, 0, 9); /* the same mixed keys in another table */
+    expect_rows(*state, 2000, 1, 0, 1);
+    expect_rows(*state, 7, 2, 0, 9);
+}
+
+static void found_and_absent_mix(void **state)
+{
+    struct batch *batch = batch_new(20, ROW);
+    write_rows(*state, 10, 1, 0, 1);
+    batch_fill(batch, 1, 5, 3, 0);
+    assert_int_equal(form_do(*state, batch_job(batch, DP_STORE_READ)), DP_OK);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(batch->found[i], i < 5);
+    batch->count = 5;
+    batch_expect(batch, 1);
+    batch_free(batch);
+}
+
+static void later_write_wins(void **state)
+{
+    write_rows(*state, 100, 1, 0, 1);
+    write_rows(*state, 50, 1, 25, 2);
+    expect_rows(*state, 25, 1, 0, 1);
+    expect_rows(*state, 50, 1, 25, 2);
+    expect_rows(*state, 25, 1, 75, 1);
+}
+
+/* The highest and lowest keys there are, and a key twice in a read. */
+static void keys_at_the_ends(void **state)
+{
+    static const struct dp_store_key keys[] = {
+        {0, 0}, {0, UINT64_MAX}, {UINT32_MAX, 0}, {UINT32_MAX, UINT64_MAX}};
+    struct batch *batch = batch_new(4, ROW);
+    memcpy(batch->keys, keys, sizeof keys);
+    memset(batch->bytes, 7, 4 * ROW);
+    assert_int_equal(form_do(*state, batch_job(batch, DP_STORE_WRITE)), DP_OK);
+    batch->keys[2] = batch->keys[1];
+    assert_int_equal(form_do(*state, batch_job(batch, DP_STORE_READ)), DP_OK);
+    for (int i = 0; i < 4; i++)
+        assert_true(batch->found[i] && *(unsigned char *)batch->rows[i] == 7);
+    batch_free(batch);
+}
+
+static void empty_jobs_complete(void **state)
+{
+    struct batch *batch = batch_new(0, ROW);
+    struct dp_store_job marks = marks_job(NULL, 0);
+    assert_int_equal(form_do(*state, batch_job(batch, DP_STORE_READ)), DP_OK);
+    assert_int_equal(form_do(*state, batch_job(batch, DP_STORE_WRITE)), DP_OK);
+    assert_int_equal(form_do(*state, &marks), DP_OK);
+    batch_free(batch);
+}
+
+static void another_length_is_corrupt(void **state)
+{
+    struct batch *batch = batch_new(3, ROW - 4);
+    struct dp_store_job *job = NULL;
+    write_rows(*state, 3, 1, 0, 1);
+    batch_fill(batch, 1, 0, 3, 0);
+    job = batch_job(batch, DP_STORE_READ);
+    assert_int_equal(form_do(*state, job), DP_CORRUPT);
+    assert_int_equal(job->error.status, DP_CORRUPT);
+    assert_non_null(strstr(job->error.text, "144 bytes, expected 140"));
+    expect_rows(*state, 3, 1, 0, 1); /* a failed read fails nothing else */
+    batch_free(batch);
+}
+
+/* One row, written over and over with all writes under way at once; a read submitted after all completed. */
+static void writes_become_visible_in_order(void **state)
+{
+    struct form *form = *state;
+    struct batch *writes[40];
+    for (uint32_t i = 0; i < 40; i++) {
+        writes[i] = batch_new(1 + i % 3, ROW);
+        batch_fill(writes[i], 1, 0, 3, i);
+        form_submit(form, batch_job(writes[i], DP_STORE_WRITE));
+    }
+    for (uint32_t i = 0; i < 40; i++) {
+        struct dp_store_job *job = form_wait(form);
+        assert_ptr_equal(job, &writes[i]->job);
+        assert_int_equal(job->status, DP_OK);
+    }
+    assert_null(form->store.completed(form->store.self));
+    expect_rows(form, 1, 1, 0, 39);
+    expect_rows(form, 1, 1, 1, 38);
+    for (uint32_t i = 0; i < 40; i++)
+        batch_free(writes[i]);
+}
+
+static void full_is_again_and_passes(void **state)
+{
+    struct form *form = *state;
+    enum { MANY = 5000 };
+    struct dp_store_job *jobs = calloc(MANY, sizeof *jobs);
+    uint32_t taken = 0;
+    enum dp_status st = DP_OK;
+    assert_non_null(jobs);
+    for (; taken < MANY; taken++) {
+        jobs[taken] = (struct dp_store_job){.kind = DP_STORE_READ, .owner = &jobs[taken]};
+        st = form->store.submit(form->store.self, &jobs[taken]);
+        if (st != DP_OK)
+            break;
+    }
+    assert_int_equal(st, DP_AGAIN);
+    assert_true(taken >= 64);
+    struct dp_store_job *first = form_wait(form);
+    assert_ptr_equal(first->owner, first);
+    form_submit(form, &jobs[taken]);
+    for (uint32_t i = 0; i < taken; i++)
+        assert_int_equal(form_wait(form)->status, DP_OK);
+    assert_null(form->store.completed(form->store.self));
+    free(jobs);
+}
+
+struct seen {
+    char text[256];
+    uint32_t stop_at, len;
+};
+
+static enum dp_status note(void *context, const struct dp_store_mark *mark, struct dp_error *err)
+{
+    struct seen *seen = context;
+    size_t at = strlen(seen->text);
+    (void)snprintf(seen->text + at, sizeof seen->text - at, "%.*s=%.*s ", (int)mark->key_bytes,
+                   (const char *)mark->key, (int)mark->value_bytes, (const char *)mark->value);
+    return ++seen->len == seen->stop_at ? dp_fail(err, DP_DATA, "enough") : DP_OK;
+}
+
+static void expect_marks(struct form *form, const char *prefix, const char *expected)
+{
+    struct dp_error err = {0};
+    struct seen seen = {0};
+    assert_int_equal(form->store.visit_marks(form->store.self, prefix, strlen(prefix), note, &seen, &err),
+                     DP_OK);
+    assert_string_equal(seen.text, expected);
+}
+
+static void put_marks(struct form *form)
+{
+    const struct dp_store_mark marks[] = {mark_text("t/b", "2"), mark_text("t/a", "1"), mark_text("u", ""),
+                                          mark_text("t", "0"), mark_text("\xff", "z")};
+    const struct dp_store_mark over = mark_text("t/b", "two");
+    struct dp_store_job job = marks_job(marks, 5);
+    assert_int_equal(form_do(form, &job), DP_OK);
+    job = marks_job(&over, 1);
+    assert_int_equal(form_do(form, &job), DP_OK);
+}
+
+static void marks_are_visited_in_order(void **state)
+{
+    struct form *form = *state;
+    struct dp_error err = {0};
+    struct seen seen = {.stop_at = 2};
+    expect_marks(form, "", "");
+    put_marks(form);
+    expect_marks(form, "t/", "t/a=1 t/b=two ");
+    expect_marks(form, "", "t=0 t/a=1 t/b=two u= \xff=z ");
+    expect_marks(form, "v", "");
+    assert_int_equal(form->store.visit_marks(form->store.self, "", 0, note, &seen, &err), DP_DATA);
+    assert_string_equal(err.text, "enough");
+    assert_int_equal(seen.len, 2);
+}
+
+static void rows_and_marks_outlast_a_close(void **state)
+{
+    struct form *form = *state;
+    struct dp_error err = {0};
+    write_rows(form, 1000, 1, 0, 1);
+    put_marks(form);
+    write_rows(form, 10, 1, 5, 2);
+    for (int i = 0; i < 2; i++) {
+        form_close(form, true);
+        assert_int_equal(form_open(form, &err), DP_OK);
+        expect_marks(form, "t", "t=0 t/a=1 t/b=two ");
+        expect_rows(form, 5, 1, 0, 1);
+        expect_rows(form, 10, 1, 5, 2);
+        expect_rows(form, 985, 1, 15, 1);
+    }
+}
+
+#define ON_BOTH(test)                                                                                        \
+    {"rocks: " #test, test, rocks, tear_down, NULL},                                                         \
+    {                                                                                                        \
+        "fake: " #test, test, fake, tear_down, NULL                                                          \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_BOTH(absent_rows_are_not_found),
+        ON_BOTH(rows_are_read_as_written),
+        ON_BOTH(found_and_absent_mix),
+        ON_BOTH(later_write_wins),
+        ON_BOTH(keys_at_the_ends),
+        ON_BOTH(empty_jobs_complete),
+        ON_BOTH(another_length_is_corrupt),
+        ON_BOTH(writes_become_visible_in_order),
+        ON_BOTH(full_is_again_and_passes),
+        ON_BOTH(marks_are_visited_in_order),
+        ON_BOTH(rows_and_marks_outlast_a_close),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
