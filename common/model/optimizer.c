@@ -1,0 +1,104 @@
+#include "common/model/optimizer.h"
+
+#include "common/model/optimizer_forms.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* 16 bytes each: 1 MB at most. With beta2 = 0.999 the factors are 1 from step 17,321 on. */
+#define CORRECTIONS_MAX 65536u
+/* Below it, 1 - beta^t and its root are 1 in f32. */
+#define SETTLED 0x1p-26
+
+/* By squaring: the same product on every machine, unlike libm's pow. */
+static double power(double base, uint32_t exponent)
+{
+    double result = 1.0;
+    for (; exponent; exponent >>= 1) {
+        if (exponent & 1)
+            result *= base;
+        base *= base;
+    }
+    return result;
+}
+
+struct dp_correction dp_correction_at(const struct dp_optimizer_spec *set, uint32_t step)
+{
+    double first = 1.0 - power((double)set->beta1, step);
+    double root = sqrt(1.0 - power((double)set->beta2, step));
+    return (struct dp_correction){.scale = root / first, .epsilon = (float)((double)set->epsilon * root)};
+}
+
+static enum dp_status prepare_corrections(struct dp_optimizer *optimizer, struct dp_error *err)
+{
+    const struct dp_optimizer_spec *set = &optimizer->set;
+    double slower = (double)fmaxf(set->beta1, set->beta2);
+    uint32_t len = 0;
+    while (len < CORRECTIONS_MAX && power(slower, len + 1) > SETTLED)
+        len++;
+    optimizer->corrections_settled = len < CORRECTIONS_MAX;
+    if (len == 0)
+        return DP_OK;
+    optimizer->corrections = calloc(len, sizeof *optimizer->corrections);
+    if (!optimizer->corrections)
+        return dp_fail(err, DP_NOMEM, "no memory for %u corrections of adam", (unsigned)len);
+    for (uint32_t i = 0; i < len; i++)
+        optimizer->corrections[i] = dp_correction_at(set, i + 1);
+    optimizer->corrections_len = len;
+    return DP_OK;
+}
+
+static dp_apply choose(const struct dp_optimizer_spec *set, enum dp_optimizer_form form)
+{
+    dp_apply apply = NULL;
+    if (form != DP_FORM_PORTABLE)
+        apply = dp_optimizer_avx2(set);
+    if (!apply && form != DP_FORM_AVX2)
+        apply = dp_optimizer_portable(set);
+    return apply;
+}
+
+enum dp_status dp_optimizer_new(const struct dp_table_spec *spec, enum dp_optimizer_form form,
+                                struct dp_optimizer **out, struct dp_error *err)
+{
+    struct dp_optimizer *optimizer = NULL;
+    *out = NULL;
+    enum dp_status st = dp_table_check(spec, err);
+    if (st != DP_OK)
+        goto done;
+    optimizer = calloc(1, sizeof *optimizer);
+    if (!optimizer) {
+        st = dp_fail(err, DP_NOMEM, "no memory for the optimizer of table '%s'", spec->name);
+        goto done;
+    }
+    optimizer->dim = spec->dim;
+    optimizer->set = spec->optimizer;
+    optimizer->apply = choose(&spec->optimizer, form);
+    if (!optimizer->apply) {
+        st = dp_fail(err, DP_UNSUPPORTED, "this processor lacks AVX2 or FMA: take the portable form");
+        goto done;
+    }
+    if (spec->optimizer.kind == DP_OPT_ADAM)
+        st = prepare_corrections(optimizer, err);
+    if (st != DP_OK)
+        goto done;
+    *out = optimizer;
+    optimizer = NULL;
+done:
+    dp_optimizer_free(&optimizer);
+    return st;
+}
+
+void dp_optimizer_free(struct dp_optimizer **optimizer)
+{
+    if (!*optimizer)
+        return;
+    free((*optimizer)->corrections);
+    free(*optimizer);
+    *optimizer = NULL;
+}
+
+void dp_optimizer_apply(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate)
+{
+    optimizer->apply(optimizer, row, gradient, rate);
+}

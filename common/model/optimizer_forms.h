@@ -1,0 +1,98 @@
+/* Optimizer forms: what the portable and the AVX2 form of each optimizer share; inside this room only.
+ * The scalars of a call (dependent on rate and step) are worked out here, once for both forms.       */
+#ifndef DP_MODEL_OPTIMIZER_FORMS_H
+#define DP_MODEL_OPTIMIZER_FORMS_H
+
+#include "common/model/optimizer.h"
+#include "common/model/row.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+/* Adam's corrections at one step count, moved from m and v to the rate and epsilon (end of section 2 of
+ * Kingma and Ba 2015), with epsilon scaled too, so that it is algorithm 1 exactly: rate (m / (1-b1^t)) /
+ * (sqrt(v / (1-b2^t)) + epsilon)  ==  rate scale m / (sqrt(v) + epsilon_t) scale = sqrt(1-b2^t) / (1-b1^t),
+ * epsilon_t = epsilon sqrt(1-b2^t)                               */
+struct dp_correction {
+    double scale;
+    float epsilon;
+};
+
+struct dp_optimizer {
+    void (*apply)(const struct dp_optimizer *optimizer, void *row, const void *gradient, float rate);
+    uint32_t dim;
+    struct dp_optimizer_spec set;
+    /* corrections[t - 1] for t <= corrections_len. */
+    uint32_t corrections_len;
+    bool corrections_settled; /* past the table both factors are 1 in f32 */
+    struct dp_correction *corrections;
+};
+
+/* The apply of one form for a spec's optimizer; NULL where this build or processor has no such form. */
+typedef void (*dp_apply)(const struct dp_optimizer *, void *, const void *, float);
+dp_apply dp_optimizer_portable(const struct dp_optimizer_spec *spec);
+dp_apply dp_optimizer_avx2(const struct dp_optimizer_spec *spec);
+
+/* step >= 1; not from the table. */
+struct dp_correction dp_correction_at(const struct dp_optimizer_spec *set, uint32_t step);
+
+static inline uint32_t dp_step_next(void *row)
+{
+    uint32_t step = dp_row_step(row);
+    step += step < UINT32_MAX;
+    dp_row_set_step(row, step);
+    return step;
+}
+
+struct dp_adam {
+    float l2, beta1, beta2, rest1, rest2; /* rest: 1 - beta */
+    float minus_rate, minus_decay, epsilon;
+};
+
+static inline struct dp_adam dp_adam_at(const struct dp_optimizer *optimizer, uint32_t step, float rate)
+{
+    const struct dp_optimizer_spec *set = &optimizer->set;
+    struct dp_correction correction;
+    if (step <= optimizer->corrections_len)
+        correction = optimizer->corrections[step - 1];
+    else if (optimizer->corrections_settled)
+        correction = (struct dp_correction){1.0, set->epsilon};
+    else
+        correction = dp_correction_at(set, step);
+    return (struct dp_adam){
+        .l2 = set->l2,
+        .beta1 = set->beta1,
+        .beta2 = set->beta2,
+        .rest1 = 1.0f - set->beta1,
+        .rest2 = 1.0f - set->beta2,
+        .minus_rate = (float)(-(double)rate * correction.scale),
+        .minus_decay = -(rate * set->decay),
+        .epsilon = correction.epsilon,
+    };
+}
+
+/* Signs are turned in these scalars, not in the lanes: to turn a NaN's would tell the forms apart. */
+struct dp_ftrl {
+    float l1, l2, beta;
+    float per_rate, minus_per_rate; /* 1 / rate */
+    float minus_first_den;          /* denominator of the closed form at n = 0 */
+    bool first;
+};
+
+static inline struct dp_ftrl dp_ftrl_at(const struct dp_optimizer *optimizer, uint32_t step_before,
+                                        float rate)
+{
+    const struct dp_optimizer_spec *set = &optimizer->set;
+    float per_rate = 1.0f / rate;
+    return (struct dp_ftrl){
+        .l1 = fabsf(set->l1), /* of -0 too: its sign is set by a bitwise or */
+        .l2 = set->l2,
+        .beta = set->ftrl_beta,
+        .per_rate = per_rate,
+        .minus_per_rate = -per_rate,
+        .minus_first_den = -fmaf(set->ftrl_beta, per_rate, set->l2),
+        .first = step_before == 0,
+    };
+}
+
+#endif

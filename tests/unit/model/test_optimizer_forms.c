@@ -1,0 +1,168 @@
+/* optimizer forms: AVX2 and portable give equal bits for every optimizer, every width of 1 .. 67 and 256, any
+ * alignment of the gradient, any hyperparameters and step count; nothing beyond row and gradient is touched.
+ */
+#include "tests/lib/test.h"
+
+#include "common/base/status.h"
+#include "common/model/optimizer.h"
+#include "common/model/row.h"
+#include "tests/unit/model/random.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A hyperparameter of 0 half the time, or spread over powers of ten. */
+static float some(uint64_t *seed, double low, double high)
+{
+    return random_u64(seed) & 1 ? fabsf(random_log(seed, low, high)) : 0;
+}
+
+static struct dp_table_spec random_spec(uint64_t *seed, enum dp_optimizer_kind kind, uint32_t dim)
+{
+    struct dp_table_spec spec = {.name = "t", .dim = dim};
+    struct dp_optimizer_spec *set = &spec.optimizer;
+    *set = dp_optimizer_defaults(kind);
+    set->l2 = some(seed, -8, 1);
+    if (kind == DP_OPT_SGD)
+        set->momentum = random_u64(seed) & 1 ? (float)random_unit(seed) * 0.99f : 0;
+    if (kind == DP_OPT_ADAGRAD)
+        set->accumulator = some(seed, -6, 1);
+    if (kind == DP_OPT_ADAM) {
+        set->decay = some(seed, -6, 0);
+        /* The last two fill the table of corrections and need more: rare, because it takes milliseconds. */
+        static const float betas[] = {0, 0.5f, 0.9f, 0.999f, 0.99999f, 0x1.fffffep-1f};
+        set->beta1 = betas[random_u64(seed) % (random_u64(seed) % 16 ? 4 : 6)];
+        set->beta2 = betas[random_u64(seed) % (random_u64(seed) % 16 ? 4 : 6)];
+        set->epsilon = fabsf(random_log(seed, -14, 1));
+    }
+    if (kind == DP_OPT_FTRL) {
+        set->l1 = random_u64(seed) & 3 ? some(seed, -6, 1) : -0.0f;
+        set->ftrl_beta = fabsf(random_log(seed, -8, 1));
+    }
+    return spec;
+}
+
+/* Ordinary numbers, zeros of both signs, subnormals, and (wild) ones whose squares overflow. */
+static float random_value(uint64_t *seed, bool wild)
+{
+    switch (random_u64(seed) % 16) {
+    case 0:
+        return 0.0f;
+    case 1:
+        return -0.0f;
+    case 2:
+        return random_log(seed, -44, -37);
+    case 3:
+        return wild ? random_log(seed, 15, 38) : 1.0f;
+    default:
+        return random_log(seed, -6, 1);
+    }
+}
+
+static void random_row(uint64_t *seed, const struct dp_table_spec *spec, void *row, bool wild)
+{
+    static const uint32_t steps[] = {0,     1,     2,     100,      17000,          17319,     17320,
+                                     65534, 65535, 65536, 1u << 20, UINT32_MAX - 1, UINT32_MAX};
+    float *values = dp_row_weights(row);
+    size_t dim = spec->dim, len = dim * (1 + dp_row_slots(&spec->optimizer));
+    for (size_t i = 0; i < len; i++)
+        values[i] = random_value(seed, wild);
+    /* Sums of squares are not negative: the last slot of all but SGD. */
+    for (size_t i = len - dim; i < len && spec->optimizer.kind != DP_OPT_SGD; i++)
+        values[i] = fabsf(values[i]);
+    dp_row_set_lsn(row, 77);
+    dp_row_set_step(row, steps[random_u64(seed) % (sizeof steps / sizeof steps[0])]);
+    dp_store_u32le((char *)row + 12, DP_ROW_FORMAT);
+}
+
+/* Exact blocks of the heap, so that the address sanitizer sees a byte too many. */
+static void agree(uint64_t *seed, const struct dp_table_spec *spec, const struct dp_optimizer *portable,
+                  const struct dp_optimizer *avx2, bool wild)
+{
+    size_t bytes = dp_row_bytes(spec), shift = random_u64(seed) % 16;
+    char *one = malloc(4 + bytes), *two = malloc(4 + bytes), *block = malloc(shift + spec->dim * 4);
+    assert_true(one && two && block);
+    char *gradient = block + shift;
+    random_row(seed, spec, one + 4, wild); /* off every vector's alignment */
+    memcpy(two + 4, one + 4, bytes);
+    uint32_t step = dp_row_step(one + 4);
+    for (int push = 0; push < 3; push++) {
+        for (uint32_t i = 0; i < spec->dim; i++) {
+            float value = random_value(seed, wild);
+            memcpy(gradient + (size_t)i * 4, &value, 4);
+        }
+        float rate = fabsf(random_log(seed, -6, 1));
+        dp_optimizer_apply(portable, one + 4, gradient, rate);
+        dp_optimizer_apply(avx2, two + 4, gradient, rate);
+        assert_memory_equal(one + 4, two + 4, bytes);
+        step += step < UINT32_MAX;
+        assert_true(dp_row_step(one + 4) == step && dp_row_lsn(one + 4) == 77 &&
+                    dp_row_format(one + 4) == DP_ROW_FORMAT);
+    }
+    free(one);
+    free(two);
+    free(block);
+}
+
+static void check_forms(enum dp_optimizer_kind kind, bool wild)
+{
+    uint64_t seed = 100 + (uint64_t)kind;
+    for (uint32_t dim = 1; dim <= 68; dim++) {
+        for (int settings = 0; settings < 8; settings++) {
+            struct dp_table_spec spec = random_spec(&seed, kind, dim == 68 ? 256 : dim);
+            struct dp_error err = {0};
+            struct dp_optimizer *portable = NULL, *avx2 = NULL;
+            enum dp_status st = dp_optimizer_new(&spec, DP_FORM_AVX2, &avx2, &err);
+            if (st == DP_UNSUPPORTED) {
+                print_message("no AVX2 with FMA here: nothing to compare\n");
+                skip();
+            }
+            assert_int_equal(st, DP_OK);
+            assert_int_equal(dp_optimizer_new(&spec, DP_FORM_PORTABLE, &portable, &err), DP_OK);
+            for (int row = 0; row < 8; row++)
+                agree(&seed, &spec, portable, avx2, wild);
+            dp_optimizer_free(&portable);
+            dp_optimizer_free(&avx2);
+        }
+    }
+}
+
+static void sgd_forms_agree(void **state)
+{
+    (void)state;
+    check_forms(DP_OPT_SGD, false);
+    check_forms(DP_OPT_SGD, true);
+}
+
+static void adagrad_forms_agree(void **state)
+{
+    (void)state;
+    check_forms(DP_OPT_ADAGRAD, false);
+    check_forms(DP_OPT_ADAGRAD, true);
+}
+
+static void adam_forms_agree(void **state)
+{
+    (void)state;
+    check_forms(DP_OPT_ADAM, false);
+    check_forms(DP_OPT_ADAM, true);
+}
+
+static void ftrl_forms_agree(void **state)
+{
+    (void)state;
+    check_forms(DP_OPT_FTRL, false);
+    check_forms(DP_OPT_FTRL, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sgd_forms_agree),
+        cmocka_unit_test(adagrad_forms_agree),
+        cmocka_unit_test(adam_forms_agree),
+        cmocka_unit_test(ftrl_forms_agree),
+    };
+    return cmocka_run_group_tests_name("optimizer forms", tests, NULL, NULL);
+}
