@@ -1,0 +1,56 @@
+/* Texts of RocksDB 7.8, as its Status::ToString gives them. */
+#include "server/store/rocks_error.h"
+#include "tests/lib/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void texts_become_statuses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum dp_status status;
+        const char *says;
+    } cases[] = {
+        {"Corruption: block checksum mismatch: stored = 1, computed = 2  in d/000009.sst offset 1 size 2",
+         DP_CORRUPT, "000009.sst"},
+        {"Corruption: Can't access /000009.sst: IO error: No such file or directory", DP_CORRUPT,
+         "checkpoint"},
+        {"IO error: No space left on device: While appending to file: d/ingest-tmp", DP_FULL, "make room"},
+        {"IO error: While lock file: d/LOCK: Resource temporarily unavailable", DP_IO, "another server"},
+        {"IO error: lock hold by current process, acquire time 1 acquiring thread 2: d/LOCK: No locks "
+         "available",
+         DP_IO, "another server"},
+        {"Invalid argument: Column families not opened: x", DP_EXISTS, "another directory"},
+        {"IO error: Input/output error: While fsync: d/ingest-tmp", DP_IO, "While fsync"},
+        {"", DP_IO, "write rows"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct dp_error err = {0};
+        char *text = strdup(cases[i].text);
+        assert_int_equal(dp_rocks_error_take(&text, "some/dir", "write rows", &err), cases[i].status);
+        assert_null(text);
+        assert_int_equal(err.status, cases[i].status);
+        assert_non_null(strstr(err.text, "some/dir"));
+        assert_non_null(strstr(err.text, cases[i].says));
+    }
+}
+
+static void no_text_is_ok(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    char *text = NULL;
+    assert_int_equal(dp_rocks_error_take(&text, "some/dir", "write rows", &err), DP_OK);
+    assert_int_equal(err.text[0], 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_become_statuses),
+        cmocka_unit_test(no_text_is_ok),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,470 @@
+/* What RocksDB's form adds to store.h: whose a directory is, how it was left, and a disk that fails. */
+#define _GNU_SOURCE /* mount */
+#include "server/store/marks.h"
+#include "server/store/rows.h"
+#include "tests/lib/test.h"
+#include "tests/unit/server/store/form.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ROW 144u
+
+static int set_up(void **state)
+{
+    *state = form_new(true);
+    return 0;
+}
+static int tear_down(void **state)
+{
+    struct form *form = *state;
+    if (form->open)
+        form_close(form, false);
+    (void)umount(form->options.directory); /* of a test that failed halfway */
+    form_free(form);
+    return 0;
+}
+
+static void open_it(struct form *form)
+{
+    struct dp_error err = {0};
+    enum dp_status st = form_open(form, &err);
+    if (st != DP_OK)
+        fail_msg("%s: %s", dp_status_name(st), err.text);
+}
+
+/* Opening is refused with this status, and a text that names the directory and holds all of `texts`. */
+static void expect_refusal(struct form *form, enum dp_status why, const char *const *texts)
+{
+    struct dp_error err = {0};
+    enum dp_status st = form_open(form, &err);
+    if (st != why)
+        fail_msg("%s: %s", dp_status_name(st), err.text);
+    assert_int_equal(err.status, why);
+    assert_non_null(strstr(err.text, form->options.directory));
+    for (; *texts; texts++)
+        if (!strstr(err.text, *texts))
+            fail_msg("no '%s' in: %s", *texts, err.text);
+}
+#define EXPECT_REFUSAL(form, why, ...) expect_refusal(form, why, (const char *const[]){__VA_ARGS__, NULL})
+
+static enum dp_status do_rows(struct form *form, enum dp_store_job_kind kind, uint32_t count, uint64_t from,
+                              uint32_t version, struct dp_error *err)
+{
+    struct batch *batch = batch_new(count, ROW);
+    batch_fill(batch, 1, from, 3, version);
+    enum dp_status st = form_do(form, batch_job(batch, kind));
+    if (st == DP_OK && kind == DP_STORE_READ)
+        batch_expect(batch, version);
+    *err = batch->job.error;
+    batch_free(batch);
+    return st;
+}
+
+static void write_rows(struct form *form, uint32_t count, uint64_t from, uint32_t version)
+{
+    struct dp_error err = {0};
+    if (do_rows(form, DP_STORE_WRITE, count, from, version, &err) != DP_OK)
+        fail_msg("%s", err.text);
+}
+
+static void expect_rows(struct form *form, uint32_t count, uint64_t from, uint32_t version)
+{
+    struct dp_error err = {0};
+    if (do_rows(form, DP_STORE_READ, count, from, version, &err) != DP_OK)
+        fail_msg("%s", err.text);
+}
+
+/* First of all tests: a process that has RocksDB's threads running must not fork. The rows are read below the
+ * store, which refuses the directory. */
+static void completed_jobs_outlast_the_process(void **state)
+{
+    struct form *form = *state;
+    struct dp_rocks_db db;
+    struct dp_error err = {0};
+    int how = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        const struct dp_store_mark mark = mark_text("m", "1");
+        struct dp_store_job marks = marks_job(&mark, 1);
+        open_it(form);
+        write_rows(form, 3000, 0, 1);
+        _exit(form_do(form, &marks) == DP_OK ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly");
+    assert_int_equal(dp_rocks_db_open(form->directory, &db, &err), DP_OK);
+    struct batch *read = batch_new(3000, ROW);
+    struct dp_rows_scratch *scratch = malloc(sizeof *scratch);
+    assert_non_null(scratch);
+    batch_fill(read, 1, 0, 3, 0);
+    assert_int_equal(dp_rows_read(&db, scratch, batch_job(read, DP_STORE_READ), &err), DP_OK);
+    batch_expect(read, 1);
+    dp_rocks_db_close(&db);
+    free(scratch);
+    batch_free(read);
+}
+
+/* The crash came after the database was made and before the first marks. */
+static void database_without_marks_is_new(void **state)
+{
+    struct form *form = *state;
+    struct dp_rocks_db db;
+    struct dp_error err = {0};
+    assert_int_equal(dp_rocks_db_open(form->directory, &db, &err), DP_OK);
+    dp_rocks_db_close(&db);
+    open_it(form);
+    write_rows(form, 10, 0, 1);
+    form_close(form, true);
+}
+
+static void rows_without_marks_are_refused(void **state)
+{
+    struct form *form = *state;
+    struct dp_rocks_db db;
+    struct dp_error err = {0};
+    struct batch *batch = batch_new(10, ROW);
+    batch_fill(batch, 1, 0, 1, 1);
+    assert_int_equal(dp_rocks_db_open(form->directory, &db, &err), DP_OK);
+    assert_int_equal(dp_rows_write(&db, batch_job(batch, DP_STORE_WRITE), &err), DP_OK);
+    dp_rocks_db_close(&db);
+    batch_free(batch);
+    EXPECT_REFUSAL(form, DP_CORRUPT, "store/state is missing");
+}
+
+/* Own marks of a wrong value or length, and a format of another build. Each case is checked for before those
+ * above it. */
+static void damaged_own_marks_are_refused(void **state)
+{
+    struct form *form = *state;
+    static const struct {
+        const char *key, *value;
+        size_t bytes;
+        enum dp_status why;
+    } cases[] = {{"store/state", "opens", 5, DP_CORRUPT},
+                 {"store/range", "0123456789abcdefg", 17, DP_CORRUPT},
+                 {"store/cluster", "1234567", 7, DP_CORRUPT},
+                 {"store/format", "\2\0\0", 4, DP_UNSUPPORTED}};
+    open_it(form);
+    form_close(form, true);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct dp_store_mark mark = {cases[i].key, cases[i].value, strlen(cases[i].key), cases[i].bytes};
+        struct dp_store_mark clean = {"store/state", "clean", 11, 5};
+        struct dp_rocks_db db;
+        struct dp_error err = {0};
+        assert_int_equal(dp_rocks_db_open(form->directory, &db, &err), DP_OK);
+        assert_int_equal(dp_marks_put(&db, &clean, 1, &err), DP_OK);
+        assert_int_equal(dp_marks_put(&db, &mark, 1, &err), DP_OK);
+        dp_rocks_db_close(&db);
+        expect_refusal(form, cases[i].why,
+                       (const char *const[]){cases[i].why == DP_CORRUPT ? cases[i].key : "format 2", NULL});
+    }
+}
+
+static void unclean_close_is_refused(void **state)
+{
+    struct form *form = *state;
+    open_it(form);
+    form_close(form, false);
+    for (int i = 0; i < 2; i++) /* a refusal does not heal it */
+        EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly", "lost", "empty directory", "--store");
+}
+
+/* Clean once is not clean for ever: each open takes the mark away again. */
+static void clean_mark_holds_for_one_close(void **state)
+{
+    struct form *form = *state;
+    open_it(form);
+    write_rows(form, 10, 0, 1);
+    form_close(form, true);
+    open_it(form);
+    expect_rows(form, 10, 0, 1);
+    form_close(form, false);
+    EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly");
+}
+
+static void another_identity_is_refused(void **state)
+{
+    struct form *form = *state;
+    struct dp_rocks_store_options right = form->options;
+    open_it(form);
+    write_rows(form, 10, 0, 1);
+    form_close(form, true);
+    form->options.cluster = 0xabcdu;
+    EXPECT_REFUSAL(form, DP_GENERATION, "0x1122334455667788", "0x000000000000abcd");
+    form->options = right;
+    form->options.generation = 4;
+    EXPECT_REFUSAL(form, DP_GENERATION, "generation 3", "to 4");
+    form->options = right;
+    form->options.range.first--;
+    EXPECT_REFUSAL(form, DP_EXISTS, "0x0000000000100000..0x7fffffffffffffff", "0x00000000000fffff..");
+    form->options = right;
+    form->options.range.last++;
+    EXPECT_REFUSAL(form, DP_EXISTS, "..0x7fffffffffffffff", "..0x8000000000000000");
+    form->options = right; /* the refusals changed nothing */
+    open_it(form);
+    expect_rows(form, 10, 0, 1);
+    form_close(form, false);
+    form->options.generation = 4; /* whose it is comes before how it was left */
+    EXPECT_REFUSAL(form, DP_GENERATION, "generation 3");
+}
+
+static void directory_in_use_is_refused(void **state)
+{
+    struct form *form = *state;
+    struct form other = {.rocks = true, .options = form->options};
+    open_it(form);
+    EXPECT_REFUSAL(&other, DP_IO, "another server is using it");
+    write_rows(form, 10, 0, 1);
+    form_close(form, true);
+    open_it(form);
+    expect_rows(form, 10, 0, 1);
+}
+
+static void directory_is_made_with_its_parents(void **state)
+{
+    struct form *form = *state;
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/a//b/c/", form->directory);
+    form->options.directory = path;
+    open_it(form);
+    write_rows(form, 10, 0, 1);
+    form_close(form, true);
+    open_it(form);
+    expect_rows(form, 10, 0, 1);
+    form_close(form, true);
+}
+
+static void file_in_the_way_is_named(void **state)
+{
+    struct form *form = *state;
+    char file[512], path[600];
+    (void)snprintf(file, sizeof file, "%s/file", form->directory);
+    (void)snprintf(path, sizeof path, "%s/store", file);
+    FILE *made = fopen(file, "w");
+    assert_non_null(made);
+    (void)fclose(made);
+    struct dp_error err = {0};
+    form->options.directory = path;
+    assert_int_equal(form_open(form, &err), DP_IO);
+    assert_non_null(strstr(err.text, file));
+    form->options.directory = file;
+    EXPECT_REFUSAL(form, DP_IO, "a file is in the way");
+}
+
+/* The largest *.sst: rows. */
+static void largest_sst(const struct form *form, char *path, size_t path_bytes)
+{
+    off_t largest = 0;
+    char one[1024];
+    DIR *list = opendir(form->directory);
+    assert_non_null(list);
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        struct stat found;
+        (void)snprintf(one, sizeof one, "%s/%s", form->directory, entry->d_name);
+        if (strstr(entry->d_name, ".sst") && stat(one, &found) == 0 && found.st_size > largest) {
+            largest = found.st_size;
+            (void)snprintf(path, path_bytes, "%s", one);
+        }
+    }
+    (void)closedir(list);
+    assert_true(largest > 1000000);
+}
+
+static void flip_middle(const char *path)
+{
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    long middle = ftell(file) / 2;
+    assert_int_equal(fseek(file, middle, SEEK_SET), 0);
+    int byte = fgetc(file);
+    assert_int_equal(fseek(file, middle, SEEK_SET), 0);
+    assert_int_not_equal(fputc(byte ^ 0x10, file), EOF);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void flipped_bit_is_corrupt(void **state)
+{
+    struct form *form = *state;
+    struct dp_error err = {0};
+    char sst[1100];
+    open_it(form);
+    write_rows(form, 20000, 0, 1);
+    form_close(form, true);
+    largest_sst(form, sst, sizeof sst);
+    flip_middle(sst);
+    open_it(form);
+    assert_int_equal(do_rows(form, DP_STORE_READ, 20000, 0, 1, &err), DP_CORRUPT);
+    assert_int_equal(err.status, DP_CORRUPT);
+    assert_non_null(strstr(err.text, form->directory));
+    assert_non_null(strstr(err.text, strrchr(sst, '/') + 1));
+    expect_rows(form, 100, 0, 1); /* what is whole is read still */
+}
+
+static void missing_rows_are_refused(void **state)
+{
+    struct form *form = *state;
+    char sst[1100], current[300];
+    open_it(form);
+    write_rows(form, 20000, 0, 1);
+    form_close(form, true);
+    /* RocksDB alone would take this directory as new, and remove the rows. */
+    (void)snprintf(current, sizeof current, "%s/CURRENT", form->directory);
+    assert_int_equal(unlink(current), 0);
+    EXPECT_REFUSAL(form, DP_CORRUPT, "CURRENT");
+    largest_sst(form, sst, sizeof sst); /* they are there still */
+}
+
+static void missing_file_is_named(void **state)
+{
+    struct form *form = *state;
+    char sst[1100];
+    open_it(form);
+    write_rows(form, 20000, 0, 1);
+    form_close(form, true);
+    largest_sst(form, sst, sizeof sst);
+    assert_int_equal(unlink(sst), 0);
+    *strrchr(sst, '.') = 0; /* RocksDB tells the number with another ending, the last that it tried */
+    EXPECT_REFUSAL(form, DP_CORRUPT, strrchr(sst, '/') + 1);
+}
+
+/* 100,000 rows in portions whose keys interleave, some of them twice; read back in other portions. */
+static void many_rows_in_portions(void **state)
+{
+    struct form *form = *state;
+    enum { PORTIONS = 20, LEN = 5000 };
+    open_it(form);
+    for (uint32_t round = 0; round < 2; round++)
+        for (uint32_t p = 0; p < (round ? 5 : PORTIONS); p++) {
+            struct batch *batch = batch_new(LEN, ROW);
+            batch_fill(batch, 1, 0, PORTIONS, 1 + round);
+            for (uint32_t i = 0; i < LEN; i++)
+                batch->keys[i].mixed += p;
+            for (uint32_t i = 0; i < LEN; i++) /* bytes of the row's key as it is now */
+                memcpy(batch->rows[i], &batch->keys[i].mixed, 8);
+            assert_int_equal(form_do(form, batch_job(batch, DP_STORE_WRITE)), DP_OK);
+            batch_free(batch);
+        }
+    form_close(form, true);
+    open_it(form);
+    for (uint64_t from = 0; from < PORTIONS * LEN; from += 10000) {
+        struct batch *read = batch_new(10000, ROW);
+        batch_fill(read, 1, from, 1, 0);
+        assert_int_equal(form_do(form, batch_job(read, DP_STORE_READ)), DP_OK);
+        for (uint32_t i = 0; i < 10000; i++) {
+            struct batch *one = batch_new(1, ROW);
+            uint32_t portion = (uint32_t)((from + i) % PORTIONS);
+            batch_fill(one, 1, (from + i) / PORTIONS, PORTIONS, portion < 5 ? 2 : 1);
+            assert_true(read->found[i]);
+            assert_memory_equal(read->rows[i], &read->keys[i].mixed, 8);
+            assert_memory_equal((char *)read->rows[i] + 8, (char *)one->rows[0] + 8, ROW - 8);
+            batch_free(one);
+        }
+        batch_free(read);
+    }
+}
+
+/* A file that a crash left between write and ingest is swept at the next open, and its rows are not there. */
+static void leftover_ingest_file_is_swept(void **state)
+{
+    struct form *form = *state;
+    char path[300];
+    (void)snprintf(path, sizeof path, "%s/ingest-tmp", form->directory);
+    FILE *made = fopen(path, "w");
+    assert_non_null(made);
+    (void)fclose(made);
+    open_it(form);
+    assert_int_equal(access(path, F_OK), -1);
+    write_rows(form, 10, 0, 1);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+/* A file size limit stands for a disk that fails: this process may write 256 KiB into a file, no more. */
+static void failed_write_fails_all_later_ones(void **state)
+{
+    struct form *form = *state;
+    struct rlimit before, small;
+    struct dp_error err = {0};
+    const struct dp_store_mark mark = mark_text("m", "1");
+    struct dp_store_job marks = marks_job(&mark, 1);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = 256 * 1024;
+    open_it(form);
+    write_rows(form, 100, 0, 1);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    enum dp_status st = do_rows(form, DP_STORE_WRITE, 20000, 0, 2, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    (void)signal(SIGXFSZ, handler);
+    assert_int_equal(st, DP_IO);
+    assert_non_null(strstr(err.text, form->directory));
+    assert_int_equal(do_rows(form, DP_STORE_WRITE, 1, 0, 3, &err), DP_IO);
+    assert_non_null(strstr(err.text, "an earlier write failed"));
+    assert_int_equal(form_do(form, &marks), DP_IO);
+    assert_int_equal(dp_rocks_store_mark_clean(&form->store, &err), DP_IO);
+    expect_rows(form, 100, 0, 1); /* nothing of the failed write is seen */
+    form_close(form, false);
+    EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly");
+}
+
+static void full_disk_is_full(void **state)
+{
+    struct form *form = *state;
+    struct dp_error err = {0};
+    char disk[300];
+    enum dp_status st = DP_OK;
+    (void)snprintf(disk, sizeof disk, "%s/disk", form->directory);
+    assert_int_equal(mkdir(disk, 0777), 0);
+    if (mount("none", disk, "tmpfs", 0, "size=16m") != 0) {
+        print_message("skipped: full_disk_is_full: no tmpfs could be mounted (%s)\n", strerror(errno));
+        skip();
+    }
+    form->options.directory = disk;
+    open_it(form);
+    write_rows(form, 100, 0, 1);
+    for (uint32_t i = 0; st == DP_OK && i < 40; i++)
+        st = do_rows(form, DP_STORE_WRITE, 10000, 1000 + i * 10000, 2, &err);
+    if (st == DP_FULL)
+        expect_rows(form, 100, 0, 1);
+    form_close(form, false);
+    (void)umount(disk);
+    assert_int_equal(st, DP_FULL);
+    assert_non_null(strstr(err.text, disk));
+    assert_non_null(strstr(err.text, "make room"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(completed_jobs_outlast_the_process, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(database_without_marks_is_new, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(rows_without_marks_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(damaged_own_marks_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unclean_close_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(clean_mark_holds_for_one_close, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(another_identity_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(directory_in_use_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(directory_is_made_with_its_parents, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(file_in_the_way_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(flipped_bit_is_corrupt, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(missing_rows_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(missing_file_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(many_rows_in_portions, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(leftover_ingest_file_is_swept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failed_write_fails_all_later_ones, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(full_disk_is_full, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
