@@ -1,0 +1,40 @@
+/* Call: what a ticket stands for: parcels under way and what became of them.
+ * A call is done when no parcel waits, or at the first refusal: it is then let go of by the parcels that are
+ * still under way (they go on, for the order of the session, and nobody hears of them).                */
+#ifndef DP_CLIENT_CALL_H
+#define DP_CLIENT_CALL_H
+
+#include "common/client/downpour.h"
+#include "common/client/parcel.h"
+
+struct dp_call_pull {
+    struct dp_pull_part part;
+    uint32_t dim;
+    uint64_t keys_version;
+};
+
+struct dp_call {
+    struct dp_call *next;
+    uint64_t id;
+    uint32_t waiting;     /* parcels that are not answered */
+    uint64_t deadline_ns; /* the latest that its owner named: goes into the requests */
+    struct dp_error err;  /* of the first refusal; DP_OK: none */
+    /* Takes in an answer of the kind that the parcel wants (message's frames 1.. are the sections'). May take
+     * heap parts of the reply and the message over. Gives why the answer cannot be used. NULL: nothing to do.
+     */
+    enum dp_status (*take)(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
+                           struct dp_reply *reply, struct dp_message **message, struct dp_error *err);
+    struct dp_outcome outcome;  /* push */
+    uint64_t *applied;          /* pull: the caller's, or NULL */
+    struct dp_reply kept;       /* status, notes: the answer's heap parts */
+    struct dp_message *message; /* notes */
+    uint32_t parts;
+    struct dp_call_pull part[];
+};
+
+static inline bool dp_call_done(const struct dp_call *call)
+{
+    return call->waiting == 0 || call->err.status != DP_OK;
+}
+
+#endif

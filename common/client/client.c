@@ -1,0 +1,409 @@
+#include "common/client/client_over.h"
+
+#include "common/client/client_in.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define MS_NS                   UINT64_C(1000000)
+#define DEFAULT_WINDOW          16u
+#define DEFAULT_RETRY_MS        1000u
+#define DEFAULT_OPEN_TIMEOUT_MS 10000u
+#define WINDOW_MAX              65536u
+#define SHARDS_MAX              65536u
+#define RECEIVE_MAX             1024u /* messages taken in before what is due is sent */
+
+/* ---- calls ---- */
+
+static uint64_t deadline_in(const struct dp_client *client, uint32_t timeout_ms)
+{
+    return dp_clock_ns(&client->session.clock) + timeout_ms * MS_NS;
+}
+
+struct dp_call *dp_call_new(struct dp_client *client, uint32_t parts, uint32_t timeout_ms)
+{
+    struct dp_call *call = calloc(1, sizeof *call + parts * sizeof call->part[0]);
+    if (!call)
+        return NULL;
+    call->id = ++client->last_call;
+    call->deadline_ns = deadline_in(client, timeout_ms);
+    call->parts = parts;
+    return call;
+}
+
+void dp_call_free(struct dp_call **call)
+{
+    if (*call) {
+        dp_reply_clear(&(*call)->kept);
+        dp_message_free(&(*call)->message);
+    }
+    free(*call);
+    *call = NULL;
+}
+
+static void add_call(struct dp_client *client, struct dp_call *call)
+{
+    call->next = client->calls;
+    client->calls = call;
+}
+
+static void forget_call(struct dp_client *client, const struct dp_call *call)
+{
+    for (uint32_t i = 0; i <= client->shards; i++)
+        dp_link_forget(&client->link[i], call);
+}
+
+void dp_client_end(struct dp_client *client, struct dp_call *call)
+{
+    struct dp_call **at = &client->calls;
+    while (*at != call)
+        at = &(*at)->next;
+    *at = call->next;
+    if (call->waiting > 0)
+        forget_call(client, call);
+    dp_call_free(&call);
+}
+
+/* ---- time and messages ---- */
+
+static void take_in(struct dp_client *client, uint64_t now_ns)
+{
+    struct dp_transport *t = &client->session.transport;
+    for (uint32_t i = 0; i < RECEIVE_MAX; i++) {
+        uint32_t server = 0;
+        struct dp_message *message = NULL;
+        struct dp_reply reply;
+        struct dp_error err = {0};
+        if (t->receive(t->self, &server, &message) != DP_OK)
+            return;
+        if (server > client->shards || (server == client->shards && !client->has_control)) {
+            dp_message_free(&message);
+            continue;
+        }
+        if (dp_reply_decode(message, &reply, &err) != DP_OK)
+            dp_link_garbled(&client->link[server], &reply, &err);
+        dp_link_take(&client->link[server], &reply, &message, now_ns);
+        dp_reply_clear(&reply);
+        dp_message_free(&message);
+    }
+}
+
+static void pump(struct dp_client *client, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i <= client->shards; i++)
+        dp_link_pump(&client->link[i], now_ns);
+}
+
+void dp_client_progress(struct dp_client *client)
+{
+    uint64_t now_ns = dp_clock_ns(&client->session.clock);
+    take_in(client, now_ns);
+    pump(client, now_ns);
+}
+
+/* Waits for a message, for what is due, or for until_ns; false: until_ns is over. Call progress first. */
+static bool idle(struct dp_client *client, uint64_t until_ns)
+{
+    uint64_t now_ns = dp_clock_ns(&client->session.clock);
+    if (now_ns >= until_ns)
+        return false;
+    uint64_t due = until_ns;
+    for (uint32_t i = 0; i <= client->shards; i++) {
+        uint64_t link_due = dp_link_due_ns(&client->link[i]);
+        due = link_due < due ? link_due : due;
+    }
+    uint64_t ms = due > now_ns ? (due - now_ns + MS_NS - 1) / MS_NS : 0;
+    if (ms > 0)
+        client->session.transport.wait(client->session.transport.self, (uint32_t)ms);
+    return true;
+}
+
+/* ---- issuing and waiting ---- */
+
+static struct dp_link *link_without_room(const struct dp_client *client)
+{
+    for (uint32_t i = 0; i < client->shards; i++) {
+        if (client->draft[i] && !dp_link_has_room(&client->link[i]))
+            return &client->link[i];
+    }
+    return NULL;
+}
+
+enum dp_status dp_client_await_room(struct dp_client *client, const char *what, uint32_t timeout_ms,
+                                    struct dp_error *err)
+{
+    uint64_t until_ns = deadline_in(client, timeout_ms);
+    const struct dp_link *full;
+    char text[96];
+    dp_client_progress(client);
+    while ((full = link_without_room(client))) {
+        if (!idle(client, until_ns)) {
+            (void)snprintf(text, sizeof text, "%s: window of %" PRIu32 " requests is full", what,
+                           full->window);
+            return dp_link_silence(full, DP_TIMEOUT, text, timeout_ms, err);
+        }
+        dp_client_progress(client);
+    }
+    return DP_OK;
+}
+
+void dp_client_issue(struct dp_client *client, struct dp_call **call, struct dp_ticket *out)
+{
+    struct dp_call *c = *call;
+    *call = NULL;
+    out->id = c->id;
+    add_call(client, c);
+    for (uint32_t i = 0; i < client->shards; i++) {
+        if (!client->draft[i])
+            continue;
+        client->draft[i]->call = c;
+        dp_link_put(&client->link[i], &client->draft[i]);
+    }
+    pump(client, dp_clock_ns(&client->session.clock));
+}
+
+void dp_client_drop_draft(struct dp_client *client)
+{
+    for (uint32_t i = 0; i < client->shards; i++)
+        dp_parcel_free(&client->draft[i]);
+}
+
+static enum dp_status time_is_over(const struct dp_client *client, const struct dp_call *call,
+                                   const char *what, uint32_t timeout_ms, struct dp_error *err)
+{
+    for (uint32_t i = 0; i <= client->shards; i++) {
+        if (dp_link_carries(&client->link[i], call))
+            return dp_link_silence(&client->link[i], DP_TIMEOUT, what, timeout_ms, err);
+    }
+    return dp_fail(err, DP_INTERNAL, "%s: waits for no server", what);
+}
+
+enum dp_status dp_client_await(struct dp_client *client, struct dp_call *call, const char *what,
+                               uint32_t timeout_ms, struct dp_error *err)
+{
+    uint64_t until_ns = deadline_in(client, timeout_ms);
+    if (call->deadline_ns < until_ns)
+        call->deadline_ns = until_ns;
+    dp_client_progress(client);
+    while (!dp_call_done(call)) {
+        if (!idle(client, until_ns))
+            return time_is_over(client, call, what, timeout_ms, err);
+        dp_client_progress(client);
+    }
+    if (call->err.status == DP_OK)
+        return DP_OK;
+    return dp_fail(err, call->err.status, "%s: %s", what, call->err.text);
+}
+
+static struct dp_call *find_call(struct dp_client *client, const struct dp_ticket *ticket)
+{
+    struct dp_call *call = client->calls;
+    while (call && call->id != ticket->id)
+        call = call->next;
+    return call;
+}
+
+enum dp_status dp_client_finish(struct dp_client *client, struct dp_ticket *ticket, const char *what,
+                                uint32_t timeout_ms, struct dp_error *err)
+{
+    struct dp_call *call = find_call(client, ticket);
+    DP_ASSERT(call);
+    enum dp_status st = dp_client_await(client, call, what, timeout_ms, err);
+    dp_client_end(client, call);
+    ticket->id = 0;
+    return st;
+}
+
+enum dp_status dp_client_wait(struct dp_client *client, struct dp_ticket *ticket, uint32_t timeout_ms,
+                              struct dp_outcome *outcome, struct dp_error *err)
+{
+    struct dp_call *call = find_call(client, ticket);
+    if (!call)
+        return dp_fail(err, DP_ARGUMENT, "no request is under way for this ticket: it was waited for before");
+    enum dp_status st = dp_client_await(client, call, "wait", timeout_ms, err);
+    if (st == DP_TIMEOUT && !dp_call_done(call))
+        return st;
+    if (outcome)
+        *outcome = call->outcome;
+    dp_client_end(client, call);
+    ticket->id = 0;
+    return st;
+}
+
+enum dp_status dp_client_ask(struct dp_client *client, struct dp_link *link, struct dp_parcel **parcel,
+                             const char *what, uint32_t timeout_ms, struct dp_call **out,
+                             struct dp_error *err)
+{
+    struct dp_call *call = (*parcel)->call;
+    (*parcel)->loose = true;
+    add_call(client, call);
+    dp_link_put(link, parcel);
+    enum dp_status st = dp_client_await(client, call, what, timeout_ms, err);
+    if (st != DP_OK)
+        dp_client_end(client, call);
+    else
+        *out = call;
+    return st;
+}
+
+/* ---- open and close ---- */
+
+static enum dp_status check_options(const struct dp_client_options *options, struct dp_error *err)
+{
+    if (!options->shards || options->shard_count == 0 || options->shard_count > SHARDS_MAX)
+        return dp_fail(err, DP_ARGUMENT,
+                       "a client needs the endpoints of all shards: 1 to %u of them, not %" PRIu32,
+                       SHARDS_MAX, options->shards ? options->shard_count : 0);
+    for (uint32_t i = 0; i < options->shard_count; i++) {
+        if (!options->shards[i] || !options->shards[i][0])
+            return dp_fail(err, DP_ARGUMENT, "endpoint of shard %" PRIu32 " is empty", i);
+    }
+    if (options->window > WINDOW_MAX)
+        return dp_fail(err, DP_ARGUMENT, "window of %" PRIu32 " requests: at most %u", options->window,
+                       WINDOW_MAX);
+    return DP_OK;
+}
+
+static enum dp_status draw_session(uint64_t *session, struct dp_error *err)
+{
+    while (*session == 0) {
+        if (getrandom(session, sizeof *session, 0) != (ssize_t)sizeof *session)
+            return dp_fail(err, DP_IO, "cannot draw a session number: getrandom failed");
+    }
+    return DP_OK;
+}
+
+static enum dp_status fill(struct dp_client *client, const struct dp_client_options *options,
+                           uint64_t session, struct dp_error *err)
+{
+    struct dp_session *s = &client->session;
+    uint32_t retry_ms = options->retry_ms ? options->retry_ms : DEFAULT_RETRY_MS;
+    enum dp_status st = draw_session(&session, err);
+    if (st != DP_OK)
+        return st;
+    s->id = session;
+    s->cluster = options->cluster;
+    s->generation = options->generation;
+    s->retry_ns = retry_ms * MS_NS;
+    s->shards = options->shard_count;
+    (void)snprintf(s->name, sizeof s->name, "%s", options->name ? options->name : "client");
+    client->has_control = options->control != NULL;
+    client->type = options->bf16_values ? DP_BF16 : DP_F32;
+    client->link = calloc(options->shard_count + 1, sizeof *client->link);
+    client->draft = calloc(options->shard_count, sizeof(struct dp_parcel *));
+    if (!client->link || !client->draft)
+        return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " shards", options->shard_count);
+    client->shards = options->shard_count;
+    for (uint32_t i = 0; i <= client->shards && st == DP_OK; i++) {
+        bool control = i == client->shards;
+        const char *endpoint = control ? options->control : options->shards[i];
+        st = dp_link_open(&client->link[i], s, i, control, endpoint ? endpoint : "(none)",
+                          options->window ? options->window : DEFAULT_WINDOW, err);
+    }
+    return st == DP_OK ? dp_keys_new(&client->keys, err) : st;
+}
+
+/* Until every shard has welcomed us. */
+static enum dp_status shake_hands(struct dp_client *client, uint32_t timeout_ms, struct dp_error *err)
+{
+    uint64_t until_ns = deadline_in(client, timeout_ms);
+    for (;;) {
+        const struct dp_link *missing = NULL;
+        dp_client_progress(client);
+        for (uint32_t i = 0; i < client->shards; i++) {
+            const struct dp_link *link = &client->link[i];
+            if (link->state == DP_LINK_REFUSED)
+                return dp_fail(err, link->refused.status, "%s", link->refused.text);
+            if (link->state != DP_LINK_OPEN && !missing)
+                missing = link;
+        }
+        if (!missing)
+            return DP_OK;
+        if (!idle(client, until_ns))
+            return dp_link_silence(missing, DP_UNAVAILABLE, "handshake", timeout_ms, err);
+    }
+}
+
+enum dp_status dp_client_open_over(const struct dp_client_options *options,
+                                   const struct dp_transport *transport, const struct dp_clock *clock,
+                                   uint64_t session, struct dp_client **out, struct dp_error *err)
+{
+    uint32_t timeout_ms = options->open_timeout_ms ? options->open_timeout_ms : DEFAULT_OPEN_TIMEOUT_MS;
+    struct dp_client *client = calloc(1, sizeof *client);
+    *out = NULL;
+    if (!client) {
+        transport->close(transport->self);
+        return dp_fail(err, DP_NOMEM, "no memory for a client");
+    }
+    client->session.transport = *transport;
+    client->session.clock = *clock;
+    enum dp_status st = check_options(options, err);
+    if (st != DP_OK)
+        goto done;
+    st = fill(client, options, session, err);
+    if (st != DP_OK)
+        goto done;
+    st = shake_hands(client, timeout_ms, err);
+done:
+    if (st != DP_OK)
+        dp_client_close(&client);
+    *out = client;
+    return st != DP_OK ? dp_wrap(err, st, "opening the client") : DP_OK;
+}
+
+enum dp_status dp_client_open(const struct dp_client_options *options, struct dp_client **out,
+                              struct dp_error *err)
+{
+    *out = NULL;
+    enum dp_status st = check_options(options, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "opening the client");
+    struct dp_transport transport;
+    struct dp_clock clock = dp_clock_real();
+    uint32_t n = options->shard_count + (options->control ? 1 : 0);
+    const char **endpoints = calloc(n, sizeof *endpoints);
+    if (!endpoints)
+        return dp_fail(err, DP_NOMEM, "opening the client: no memory for %" PRIu32 " endpoints", n);
+    memcpy(endpoints, options->shards, options->shard_count * sizeof *endpoints);
+    if (options->control)
+        endpoints[n - 1] = options->control;
+    st = dp_transport_open(endpoints, n, &transport, err);
+    free(endpoints);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "opening the client");
+    return dp_client_open_over(options, &transport, &clock, 0, out, err);
+}
+
+void dp_client_close(struct dp_client **client)
+{
+    struct dp_client *c = *client;
+    *client = NULL;
+    if (!c)
+        return;
+    for (uint32_t i = 0; c->link && i <= c->shards; i++)
+        dp_link_close(&c->link[i]);
+    /* After the links: their parcels point at calls and blocks; the transport lets go of its frames last. */
+    c->session.transport.close(c->session.transport.self);
+    while (c->calls) {
+        struct dp_call *call = c->calls;
+        c->calls = call->next;
+        dp_call_free(&call);
+    }
+    while (c->tables) {
+        struct dp_client_table *table = c->tables;
+        c->tables = table->next;
+        free(table);
+    }
+    dp_keys_free(&c->keys);
+    free(c->draft);
+    free(c->link);
+    free(c);
+}
+
+uint32_t dp_client_shards(const struct dp_client *client)
+{
+    return client->shards;
+}

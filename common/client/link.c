@@ -1,0 +1,512 @@
+#include "common/client/link.h"
+
+#include "common/model/range.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS_NS             UINT64_C(1000000)
+#define SILENCES_MAX      3u /* the wait for an answer doubles up to 8 times */
+#define OLDEST_FACTOR     8u /* the oldest is sent again after 8 waits, whatever else is heard */
+#define FIRST_PAUSE_SHARE 64u
+
+static uint64_t first_pause(const struct dp_link *link)
+{
+    uint64_t pause = link->session->retry_ns / FIRST_PAUSE_SHARE;
+    return pause < MS_NS ? MS_NS : pause;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+enum dp_status dp_link_open(struct dp_link *link, struct dp_session *session, uint32_t server, bool control,
+                            const char *endpoint, uint32_t window, struct dp_error *err)
+{
+    size_t size = strlen(endpoint) + 1;
+    *link = (struct dp_link){.session = session,
+                             .server = server,
+                             .control = control,
+                             .endpoint = malloc(size),
+                             .state = DP_LINK_GREETING,
+                             .window = window,
+                             .next_sequence = 1};
+    if (!link->endpoint)
+        return dp_fail(err, DP_NOMEM, "no memory for an endpoint");
+    memcpy(link->endpoint, endpoint, size);
+    link->pause_ns = first_pause(link);
+    return DP_OK;
+}
+
+static void drop_all(struct dp_parcel **list)
+{
+    while (*list) {
+        struct dp_parcel *parcel = *list;
+        *list = parcel->next;
+        dp_parcel_free(&parcel);
+    }
+}
+
+void dp_link_close(struct dp_link *link)
+{
+    drop_all(&link->first);
+    drop_all(&link->loose);
+    free(link->endpoint);
+    *link = (struct dp_link){0};
+}
+
+void dp_link_name(const struct dp_link *link, char *text, size_t size)
+{
+    if (link->control)
+        (void)snprintf(text, size, "control at %s", link->endpoint);
+    else
+        (void)snprintf(text, size, "shard %" PRIu32 " at %s", link->server, link->endpoint);
+}
+
+enum dp_status dp_link_silence(const struct dp_link *link, enum dp_status why, const char *what,
+                               uint32_t timeout_ms, struct dp_error *err)
+{
+    char name[256];
+    dp_link_name(link, name, sizeof name);
+    if (link->reason[0])
+        return dp_fail(err, why, "%s: %s did not finish it in %" PRIu32 " ms; it said: %s", what, name,
+                       timeout_ms, link->reason);
+    return dp_fail(err, why, "%s: no answer from %s in %" PRIu32 " ms: is its server running?", what, name,
+                   timeout_ms);
+}
+
+/* ---- what is under way ---- */
+
+static uint64_t oldest_sequence(const struct dp_link *link)
+{
+    return link->first ? link->first->request.sequence : link->next_sequence;
+}
+
+/* Ends a parcel that is out of its list already. why NULL: answered by the reply. */
+static void finish(struct dp_link *link, struct dp_parcel *parcel, struct dp_reply *reply,
+                   struct dp_message **message, const struct dp_error *why)
+{
+    struct dp_call *call = parcel->call;
+    char name[256];
+    if (call) {
+        struct dp_error err = {0};
+        enum dp_status st = DP_OK;
+        if (why) {
+            err = *why;
+            st = why->status;
+        } else if (reply->kind != parcel->answer) {
+            st = dp_fail(&err, DP_INVALID,
+                         "answer of kind %d instead of %d: is it a Downpour server of this version?",
+                         (int)reply->kind, (int)parcel->answer);
+        } else if (call->take) {
+            st = call->take(call, link->server, parcel, reply, message, &err);
+        }
+        call->waiting--;
+        if (st != DP_OK && call->err.status == DP_OK) {
+            dp_link_name(link, name, sizeof name);
+            (void)dp_wrap(&err, st, "%s", name);
+            call->err = err;
+        }
+    }
+    dp_parcel_free(&parcel);
+}
+
+static void take_out(struct dp_link *link, struct dp_parcel *before, struct dp_parcel *parcel)
+{
+    if (link->cursor == parcel)
+        link->cursor = parcel->next;
+    if (link->last == parcel)
+        link->last = before;
+    if (before)
+        before->next = parcel->next;
+    else
+        link->first = parcel->next;
+    parcel->next = NULL;
+    link->under_way--;
+}
+
+static void refuse_all(struct dp_link *link, const struct dp_error *why)
+{
+    link->state = DP_LINK_REFUSED;
+    link->refused = *why;
+    while (link->first) {
+        struct dp_parcel *parcel = link->first;
+        take_out(link, NULL, parcel);
+        finish(link, parcel, NULL, NULL, why);
+    }
+}
+
+bool dp_link_carries(const struct dp_link *link, const struct dp_call *call)
+{
+    for (const struct dp_parcel *p = link->first; p; p = p->next) {
+        if (p->call == call)
+            return true;
+    }
+    for (const struct dp_parcel *p = link->loose; p; p = p->next) {
+        if (p->call == call)
+            return true;
+    }
+    return false;
+}
+
+void dp_link_forget(struct dp_link *link, const struct dp_call *call)
+{
+    for (struct dp_parcel *p = link->first; p; p = p->next) {
+        if (p->call == call)
+            p->call = NULL;
+    }
+    /* Loose ones hold up nothing: they need not go on. */
+    for (struct dp_parcel **at = &link->loose; *at;) {
+        struct dp_parcel *p = *at;
+        if (p->call != call) {
+            at = &p->next;
+            continue;
+        }
+        *at = p->next;
+        dp_parcel_free(&p);
+    }
+}
+
+/* ---- sending ---- */
+
+/* The next greeting tells the shard which sequence number to expect: the oldest that is not answered. */
+static void greet(struct dp_link *link, uint64_t now_ns)
+{
+    link->state = DP_LINK_GREETING;
+    link->hello_id = 0;
+    link->cursor = link->first;
+    /* Not at once after the last time: a server that forgets us each time must not be asked in a loop. */
+    link->hello_due_ns = link->rewound_ns ? later(now_ns, link->rewound_ns + link->pause_ns) : now_ns;
+    link->rewound_ns = link->hello_due_ns;
+    link->pause_ns = sooner(link->pause_ns * 2, link->session->retry_ns);
+}
+
+void dp_link_put(struct dp_link *link, struct dp_parcel **parcel)
+{
+    struct dp_parcel *p = *parcel;
+    *parcel = NULL;
+    p->request.id = dp_session_next_id(link->session);
+    p->request.cluster = link->session->cluster;
+    p->request.generation = link->session->generation;
+    p->request.session = link->session->id;
+    if (p->call)
+        p->call->waiting++;
+    if (p->loose) {
+        p->next = link->loose;
+        link->loose = p;
+        return;
+    }
+    DP_ASSERT(!link->control && dp_link_has_room(link));
+    p->request.sequence = link->next_sequence++;
+    p->next = NULL;
+    if (link->last)
+        link->last->next = p;
+    else
+        link->first = p;
+    link->last = p;
+    link->under_way++;
+    if (!link->cursor)
+        link->cursor = p;
+    if (link->state == DP_LINK_REFUSED)
+        greet(link, dp_clock_ns(&link->session->clock));
+}
+
+/* What is left of the owner's deadline; at least until we would ask again, as the owner may wait anew. */
+static uint32_t timeout_of(const struct dp_link *link, const struct dp_parcel *parcel, uint64_t now_ns)
+{
+    uint64_t deadline = parcel->call ? parcel->call->deadline_ns : 0;
+    uint64_t left = later(deadline > now_ns ? deadline - now_ns : 0, link->session->retry_ns) / MS_NS;
+    return (uint32_t)later(sooner(left, DP_TIMEOUT_MS_MAX), 1);
+}
+
+static bool send_parcel(struct dp_link *link, struct dp_parcel *parcel, uint64_t now_ns)
+{
+    struct dp_message *message = NULL;
+    struct dp_error err = {0};
+    parcel->request.timeout_ms = timeout_of(link, parcel, now_ns);
+    enum dp_status st = dp_parcel_message(parcel, &message, &err);
+    if (st == DP_OK)
+        st = link->session->transport.send(link->session->transport.self, link->server, &message, &err);
+    if (st == DP_OK) {
+        link->resent += parcel->sends > 0;
+        parcel->sends++;
+        parcel->sent_ns = now_ns;
+    } else if (st != DP_AGAIN) {
+        (void)snprintf(link->reason, sizeof link->reason, "sending failed: %.150s", err.text);
+    }
+    dp_message_free(&message);
+    return st == DP_OK;
+}
+
+static void send_hello(struct dp_link *link, uint64_t now_ns)
+{
+    struct dp_session *session = link->session;
+    struct dp_parcel *hello = dp_parcel_new(DP_REQUEST_HELLO, DP_REPLY_WELCOME);
+    link->hello_due_ns = now_ns + MS_NS;
+    if (!hello)
+        return;
+    if (link->hello_id == 0 || link->hello_sequence != oldest_sequence(link)) {
+        link->hello_id = dp_session_next_id(session);
+        link->hello_sequence = oldest_sequence(link);
+    }
+    struct dp_request *r = &hello->request;
+    r->id = link->hello_id;
+    r->cluster = session->cluster;
+    r->generation = session->generation;
+    r->session = session->id;
+    r->next_sequence = link->hello_sequence;
+    r->want_stream = link->server == 0 && session->stream == 0;
+    memcpy(r->client, session->name, sizeof r->client);
+    if (send_parcel(link, hello, now_ns))
+        link->hello_due_ns = now_ns + session->retry_ns;
+    dp_parcel_free(&hello);
+}
+
+/* When the oldest is sent again if nothing is heard. Any answer of the shard shows that it is at work. */
+static uint64_t silent_ns(const struct dp_link *link)
+{
+    if (!link->first || link->cursor == link->first)
+        return UINT64_MAX;
+    uint64_t wait = link->session->retry_ns << link->silences;
+    uint64_t quiet = later(link->heard_ns, link->first->sent_ns) + wait;
+    /* Others' answers may go on for ever while this one's is lost. */
+    return sooner(quiet, link->first->sent_ns + OLDEST_FACTOR * link->session->retry_ns);
+}
+
+static uint64_t loose_wait_ns(const struct dp_link *link, const struct dp_parcel *parcel)
+{
+    uint32_t doublings = parcel->sends > 0 ? parcel->sends - 1 : 0;
+    return link->session->retry_ns << (doublings < SILENCES_MAX ? doublings : SILENCES_MAX);
+}
+
+static void pump_loose(struct dp_link *link, uint64_t now_ns)
+{
+    for (struct dp_parcel *p = link->loose; p; p = p->next) {
+        if (now_ns < p->due_ns)
+            continue;
+        p->due_ns = now_ns + (send_parcel(link, p, now_ns) ? loose_wait_ns(link, p) : MS_NS);
+    }
+}
+
+void dp_link_pump(struct dp_link *link, uint64_t now_ns)
+{
+    pump_loose(link, now_ns);
+    if (link->control)
+        return;
+    if (link->state == DP_LINK_GREETING && now_ns >= link->hello_due_ns)
+        send_hello(link, now_ns);
+    if (link->state != DP_LINK_OPEN)
+        return;
+    if (now_ns >= silent_ns(link)) {
+        link->cursor = link->first;
+        link->rewound_ns = now_ns;
+        if (link->silences < SILENCES_MAX)
+            link->silences++;
+    }
+    while (link->cursor && now_ns >= link->hold_ns) {
+        if (!send_parcel(link, link->cursor, now_ns)) {
+            link->hold_ns = now_ns + MS_NS;
+            break;
+        }
+        link->cursor = link->cursor->next;
+    }
+}
+
+uint64_t dp_link_due_ns(const struct dp_link *link)
+{
+    uint64_t due = UINT64_MAX;
+    for (const struct dp_parcel *p = link->loose; p; p = p->next)
+        due = sooner(due, p->due_ns);
+    if (link->control || link->state == DP_LINK_REFUSED)
+        return due;
+    if (link->state == DP_LINK_GREETING)
+        return sooner(due, link->hello_due_ns);
+    if (link->cursor)
+        due = sooner(due, link->hold_ns);
+    return sooner(due, silent_ns(link));
+}
+
+/* ---- taking answers ---- */
+
+static void remember(struct dp_link *link, const struct dp_reply *reply)
+{
+    (void)snprintf(link->reason, sizeof link->reason, "%s: %.150s", dp_status_name((int)reply->status),
+                   reply->reason[0] ? reply->reason : dp_status_text((int)reply->status));
+}
+
+void dp_link_garbled(struct dp_link *link, struct dp_reply *reply, const struct dp_error *why)
+{
+    reply->kind = DP_REPLY_NONE;
+    reply->status = why->status;
+    (void)snprintf(reply->reason, sizeof reply->reason, "its answer cannot be read: %.400s", why->text);
+    (void)snprintf(link->reason, sizeof link->reason, "something that is no reply: %.150s", why->text);
+}
+
+static bool waits_and_tries_again(enum dp_status status)
+{
+    return status == DP_AGAIN || status == DP_STOPPING || status == DP_TIMEOUT || status == DP_UNAVAILABLE;
+}
+
+static void refuse_greeting(struct dp_link *link, struct dp_error *why)
+{
+    char name[256];
+    dp_link_name(link, name, sizeof name);
+    /* The parcels' calls get the name from finish. */
+    refuse_all(link, why);
+    (void)dp_wrap(&link->refused, why->status, "%s", name);
+}
+
+static enum dp_status check_welcome(struct dp_link *link, const struct dp_reply *reply, struct dp_error *err)
+{
+    struct dp_session *session = link->session;
+    if (reply->status != DP_OK)
+        return dp_fail(err, reply->status, "%s",
+                       reply->reason[0] ? reply->reason : dp_status_text((int)reply->status));
+    if (reply->kind != DP_REPLY_WELCOME)
+        return dp_fail(err, DP_INVALID, "answers hello with a reply of kind %d: is it a Downpour shard?",
+                       (int)reply->kind);
+    struct dp_range range = dp_range_of_shard(link->server, session->shards);
+    if (reply->first != range.first || reply->last != range.last)
+        return dp_fail(err, DP_ARGUMENT,
+                       "owns mixed keys %016" PRIx64 "-%016" PRIx64 ", shard %" PRIu32 " of %" PRIu32
+                       " owns %016" PRIx64 "-%016" PRIx64
+                       ": the list of shards is in another order or not complete",
+                       reply->first, reply->last, link->server, session->shards, range.first, range.last);
+    if (link->server == 0 && session->stream == 0) {
+        if (reply->stream == 0)
+            return dp_fail(err, DP_INVALID, "gave no stream of push numbers, though asked for one");
+        session->stream = reply->stream;
+    }
+    return DP_OK;
+}
+
+static void take_welcome(struct dp_link *link, const struct dp_reply *reply, uint64_t now_ns)
+{
+    struct dp_error err = {0};
+    if (waits_and_tries_again(reply->status)) {
+        remember(link, reply);
+        link->hello_due_ns = now_ns + link->pause_ns;
+        link->pause_ns = sooner(link->pause_ns * 2, link->session->retry_ns);
+        return;
+    }
+    if (check_welcome(link, reply, &err) != DP_OK) {
+        refuse_greeting(link, &err);
+        return;
+    }
+    if (reply->window > 0 && reply->window < link->window)
+        link->window = reply->window;
+    link->restarts += link->boot != 0 && link->boot != reply->boot;
+    link->boot = reply->boot;
+    link->state = DP_LINK_OPEN;
+    link->hello_id = 0;
+    link->reason[0] = '\0';
+    link->cursor = link->first;
+    link->hold_ns = now_ns;
+}
+
+/* Everything from this parcel on is to be sent again, not before hold. Returns whether that was news. */
+static bool rewind_to(struct dp_link *link, struct dp_parcel *parcel, uint64_t hold_ns)
+{
+    if (link->cursor && link->cursor->request.sequence <= parcel->request.sequence)
+        return false;
+    link->cursor = parcel;
+    link->hold_ns = later(link->hold_ns, hold_ns);
+    link->rewound_ns = hold_ns;
+    link->pause_ns = sooner(link->pause_ns * 2, link->session->retry_ns);
+    return true;
+}
+
+static void take_order(struct dp_link *link, const struct dp_parcel *parcel, uint64_t expected,
+                       uint64_t now_ns)
+{
+    struct dp_parcel *from = link->first;
+    while (from && from->request.sequence < expected)
+        from = from->next;
+    if (!from || from->request.sequence != expected || expected > parcel->request.sequence) {
+        greet(link, now_ns); /* the shard and we do not mean the same numbers: agree anew */
+        return;
+    }
+    /* One loss is reported by each request behind it: those that come after the first rewinding wait for the
+     * pause, in which the answers to what was sent again arrive. */
+    (void)rewind_to(link, from, later(now_ns, link->rewound_ns ? link->rewound_ns + link->pause_ns : 0));
+}
+
+static void take_status(struct dp_link *link, struct dp_parcel *parcel, const struct dp_reply *reply,
+                        uint64_t now_ns)
+{
+    remember(link, reply);
+    if (parcel->loose) {
+        parcel->due_ns = now_ns + link->pause_ns;
+        link->pause_ns = sooner(link->pause_ns * 2, link->session->retry_ns);
+        return;
+    }
+    if (link->state != DP_LINK_OPEN)
+        return;
+    if (reply->status == DP_SESSION)
+        greet(link, now_ns);
+    else if (reply->status == DP_ORDER)
+        take_order(link, parcel, reply->sequence, now_ns);
+    else
+        (void)rewind_to(link, parcel, now_ns + link->pause_ns);
+}
+
+static struct dp_parcel *find(struct dp_link *link, uint64_t id, struct dp_parcel **before)
+{
+    *before = NULL;
+    for (struct dp_parcel *p = link->first; p; *before = p, p = p->next) {
+        if (p->request.id == id)
+            return p;
+    }
+    *before = NULL;
+    for (struct dp_parcel *p = link->loose; p; *before = p, p = p->next) {
+        if (p->request.id == id)
+            return p;
+    }
+    return NULL;
+}
+
+void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_message **message, uint64_t now_ns)
+{
+    struct dp_parcel *before;
+    if (reply->session != link->session->id) {
+        link->ignored++;
+        return;
+    }
+    link->heard_ns = now_ns;
+    link->silences = 0;
+    if (link->state == DP_LINK_GREETING && link->hello_id != 0 && reply->id == link->hello_id) {
+        take_welcome(link, reply, now_ns);
+        return;
+    }
+    struct dp_parcel *parcel = find(link, reply->id, &before);
+    if (!parcel || parcel->sends == 0) {
+        link->ignored++;
+        return;
+    }
+    if (waits_and_tries_again(reply->status) ||
+        (!parcel->loose && (reply->status == DP_SESSION || reply->status == DP_ORDER))) {
+        take_status(link, parcel, reply, now_ns);
+        return;
+    }
+    link->reason[0] = '\0';
+    link->pause_ns = first_pause(link);
+    if (parcel->loose) {
+        *(before ? &before->next : &link->loose) = parcel->next;
+        parcel->next = NULL;
+    } else {
+        take_out(link, before, parcel);
+    }
+    struct dp_error why = {0};
+    if (reply->status != DP_OK)
+        (void)dp_fail(&why, reply->status, "%s",
+                      reply->reason[0] ? reply->reason : dp_status_text((int)reply->status));
+    finish(link, parcel, reply, message, reply->status != DP_OK ? &why : NULL);
+}

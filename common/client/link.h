@@ -1,0 +1,74 @@
+/* Link: one server as this client sees it: greeting, the window of requests under way, sequence numbers,
+ * sending again.
+ *     put -> (greet) -> send in order -> answer -> the parcel's call
+ * Promise   Parcels reach the shard's logic in the order of put: go-back-N. `cursor` is the first parcel that
+ * is to be sent; a loss, a busy shard or a new session moves it back, and all from there are sent again, in
+ * order, at the same sequence numbers. Why    The shard executes a session's requests in order and nothing
+ * else, so what follows a missing one is refused anyway. Thread    The client's. Memory    Takes parcels
+ * over. Failure   A refused greeting refuses every parcel that is under way, with the reason; the next put
+ * greets again. A reply that fits nothing under way is counted and changes nothing. */
+#ifndef DP_CLIENT_LINK_H
+#define DP_CLIENT_LINK_H
+
+#include "common/client/call.h"
+#include "common/client/session.h"
+
+enum dp_link_state { DP_LINK_GREETING, DP_LINK_OPEN, DP_LINK_REFUSED };
+
+struct dp_link {
+    struct dp_session *session;
+    uint32_t server;
+    bool control;   /* takes loose parcels only, needs no greeting */
+    char *endpoint; /* own copy */
+    enum dp_link_state state;
+    struct dp_error refused; /* why, in REFUSED */
+    char reason[200];        /* why the server is making us wait, if it said so; "" after an answer */
+
+    struct dp_parcel *first, *last, *cursor; /* under way, by sequence; cursor NULL: all are sent */
+    struct dp_parcel *loose;
+    uint32_t under_way, window; /* of those in order */
+    uint64_t next_sequence;
+
+    uint64_t hello_id, hello_sequence; /* of the greeting now under way */
+    uint64_t hello_due_ns;
+    uint64_t boot;
+
+    uint64_t heard_ns;          /* last reply that fitted the session */
+    uint64_t hold_ns, pause_ns; /* nothing is sent in order before hold; next pause, doubling */
+    uint64_t rewound_ns;
+    uint32_t silences;
+
+    uint64_t ignored, restarts, resent; /* counters */
+};
+
+DP_MUST_USE
+enum dp_status dp_link_open(struct dp_link *link, struct dp_session *session, uint32_t server, bool control,
+                            const char *endpoint, uint32_t window, struct dp_error *err);
+void dp_link_close(struct dp_link *link); /* drops what is under way; accepts a zeroed link */
+
+static inline bool dp_link_has_room(const struct dp_link *link)
+{
+    return link->under_way < link->window;
+}
+/* There must be room (but for loose parcels, which have no window). */
+void dp_link_put(struct dp_link *link, struct dp_parcel **parcel);
+/* Sends what is due. */
+void dp_link_pump(struct dp_link *link, uint64_t now_ns);
+/* When pump has something to do next; UINT64_MAX: not before a reply. */
+uint64_t dp_link_due_ns(const struct dp_link *link);
+/* A reply of this server. May take over heap parts of the reply, and the message. */
+void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_message **message, uint64_t now_ns);
+/* Makes a reply that did not decode into a refusal, for dp_link_take: of the request that it answers, where
+ * that could be read. */
+void dp_link_garbled(struct dp_link *link, struct dp_reply *reply, const struct dp_error *why);
+/* Whether a parcel of the call is under way here. */
+bool dp_link_carries(const struct dp_link *link, const struct dp_call *call);
+/* Nobody hears of the call's parcels any more. */
+void dp_link_forget(struct dp_link *link, const struct dp_call *call);
+/* "shard 1 at tcp://..." / "control at ..." into text. */
+void dp_link_name(const struct dp_link *link, char *text, size_t size);
+/* Fails with why nothing came from this server, and what to do. */
+enum dp_status dp_link_silence(const struct dp_link *link, enum dp_status why, const char *what,
+                               uint32_t timeout_ms, struct dp_error *err);
+
+#endif

@@ -1,0 +1,116 @@
+#include "common/client/client_in.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum dp_status check(const struct dp_client *client, const char *name, size_t size,
+                            struct dp_error *err)
+{
+    if (!client->has_control)
+        return dp_fail(err, DP_ARGUMENT, "notes: this client was opened without a control endpoint");
+    if (strlen(name) > DP_NOTE_NAME_MAX)
+        return dp_fail(err, DP_ARGUMENT, "note '%.40s...': its name is over %u bytes", name,
+                       DP_NOTE_NAME_MAX);
+    if (size > DP_NOTE_BYTES_MAX)
+        return dp_fail(err, DP_ARGUMENT, "note '%s': %zu bytes, at most %u", name, size, DP_NOTE_BYTES_MAX);
+    return DP_OK;
+}
+
+static enum dp_status ask(struct dp_client *client, struct dp_parcel **parcel, struct dp_call **call,
+                          const char *what, uint32_t timeout_ms, struct dp_error *err)
+{
+    (*parcel)->call = *call;
+    return dp_client_ask(client, &client->link[client->shards], parcel, what, timeout_ms, call, err);
+}
+
+enum dp_status dp_client_note_put(struct dp_client *client, const char *name, const void *bytes, size_t size,
+                                  uint32_t timeout_ms, struct dp_error *err)
+{
+    enum dp_status st = check(client, name, size, err);
+    if (st != DP_OK)
+        return st;
+    if (!name[0])
+        return dp_fail(err, DP_ARGUMENT, "a note needs a name");
+    struct dp_parcel *parcel = dp_parcel_new(DP_REQUEST_NOTE_PUT, DP_REPLY_NONE);
+    struct dp_block *block = dp_block_new(size);
+    struct dp_call *call = dp_call_new(client, 0, timeout_ms);
+    if (!parcel || !block || !call) {
+        dp_call_free(&call);
+        st = dp_fail(err, DP_NOMEM, "note '%s': no memory", name);
+        goto done;
+    }
+    if (size > 0)
+        memcpy(dp_block_bytes(block), bytes, size);
+    memcpy(parcel->request.name, name, strlen(name) + 1);
+    dp_parcel_add(parcel, block, 0, size);
+    st = ask(client, &parcel, &call, "note", timeout_ms, err);
+    if (st == DP_OK)
+        dp_client_end(client, call);
+done:
+    dp_block_drop(&block);
+    dp_parcel_free(&parcel);
+    return st;
+}
+
+static enum dp_status keep_notes(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
+                                 struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
+{
+    (void)server;
+    (void)parcel;
+    if ((*message)->frames != 1 + reply->notes)
+        return dp_fail(err, DP_INVALID, "answers with %u names of notes and %u frames", reply->notes,
+                       (*message)->frames - 1);
+    /* What the caller clears must not hold them too. */
+    call->kept = *reply;
+    reply->note = NULL;
+    reply->report = (struct dp_status_report){0};
+    call->message = *message;
+    *message = NULL;
+    return DP_OK;
+}
+
+/* Visits in name order, whatever order the server has. */
+static void visit_all(const struct dp_call *call, const char *prefix,
+                      void (*visit)(void *context, const char *name, const void *bytes, size_t size),
+                      void *context)
+{
+    uint32_t order[DP_NOTES_MAX], n = 0;
+    for (uint32_t i = 0; i < call->kept.notes && i < DP_NOTES_MAX; i++) {
+        if (strncmp(call->kept.note[i], prefix, strlen(prefix)) != 0)
+            continue;
+        uint32_t j = n++;
+        for (; j > 0 && strcmp(call->kept.note[order[j - 1]], call->kept.note[i]) > 0; j--)
+            order[j] = order[j - 1];
+        order[j] = i;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const struct dp_frame *frame = &call->message->frame[1 + order[i]];
+        visit(context, call->kept.note[order[i]], frame->data, frame->size);
+    }
+}
+
+enum dp_status dp_client_notes(struct dp_client *client, const char *prefix,
+                               void (*visit)(void *context, const char *name, const void *bytes, size_t size),
+                               void *context, uint32_t timeout_ms, struct dp_error *err)
+{
+    enum dp_status st = check(client, prefix, 0, err);
+    if (st != DP_OK)
+        return st;
+    struct dp_parcel *parcel = dp_parcel_new(DP_REQUEST_NOTES_GET, DP_REPLY_NOTES);
+    struct dp_call *call = dp_call_new(client, 0, timeout_ms);
+    if (!parcel || !call) {
+        dp_call_free(&call);
+        st = dp_fail(err, DP_NOMEM, "notes: no memory");
+        goto done;
+    }
+    call->take = keep_notes;
+    memcpy(parcel->request.name, prefix, strlen(prefix) + 1);
+    st = ask(client, &parcel, &call, "notes", timeout_ms, err);
+    if (st != DP_OK)
+        goto done;
+    visit_all(call, prefix, visit, context);
+    dp_client_end(client, call);
+done:
+    dp_parcel_free(&parcel);
+    return st;
+}

@@ -1,0 +1,44 @@
+/* Parcel: one request to one server, kept until it is answered, so that it can be sent again.
+ * Memory    It holds the blocks that its frames point into; each sending makes a new message over them.  */
+#ifndef DP_CLIENT_PARCEL_H
+#define DP_CLIENT_PARCEL_H
+
+#include "common/client/block.h"
+#include "common/wire/reply.h"
+
+struct dp_call;
+
+struct dp_slice { /* which rows of the call's parts a section holds */
+    uint32_t part;
+    size_t from;
+};
+
+struct dp_piece {
+    struct dp_block *block;
+    size_t offset, size;
+};
+
+struct dp_parcel {
+    struct dp_parcel *next;
+    struct dp_call *call; /* NULL: nobody waits for the answer any more */
+    enum dp_reply_kind answer;
+    bool loose;       /* outside the session's order */
+    uint64_t sent_ns; /* last time; 0: never */
+    uint64_t due_ns;  /* loose: when to send (again) */
+    uint32_t sends;
+    struct dp_request request; /* its lent pointers are not used */
+    struct dp_slice slice[DP_SECTIONS_MAX];
+    uint32_t pieces;
+    struct dp_piece piece[2 * DP_SECTIONS_MAX];
+};
+
+/* Zero but for kind and answer; NULL: out of memory. */
+struct dp_parcel *dp_parcel_new(enum dp_request_kind kind, enum dp_reply_kind answer);
+void dp_parcel_free(struct dp_parcel **parcel); /* accepts NULL inside, leaves NULL */
+/* The next frame: a part of the block, of which it becomes a holder. */
+void dp_parcel_add(struct dp_parcel *parcel, struct dp_block *block, size_t offset, size_t size);
+DP_MUST_USE
+enum dp_status dp_parcel_message(const struct dp_parcel *parcel, struct dp_message **out,
+                                 struct dp_error *err);
+
+#endif

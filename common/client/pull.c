@@ -1,0 +1,137 @@
+/* Pull: keys -> a parcel a shard -> answers -> each row from the answer's frame to where it was asked for. */
+#include "common/client/parts.h"
+
+#include "common/base/bf16.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void put_row(float *to, const unsigned char *from, size_t dim, enum dp_value_type type)
+{
+    if (type == DP_F32) {
+        memcpy(to, from, dim * sizeof *to);
+        return;
+    }
+    for (size_t c = 0; c < dim; c++) {
+        uint16_t v;
+        memcpy(&v, from + 2 * c, sizeof v);
+        to[c] = dp_bf16_to_f32(v);
+    }
+}
+
+/* Rows from .. from + rows of the distinct keys, lying in `frame`, to every given position of each. */
+static void scatter(const struct dp_keys *keys, size_t from, size_t rows, const unsigned char *frame,
+                    size_t dim, enum dp_value_type type, float *weights)
+{
+    size_t row_bytes = dim * dp_value_bytes(type);
+    if (keys->lent) {
+        put_row(weights + from * dim, frame, rows * dim, type);
+        return;
+    }
+    for (size_t d = from; d < from + rows; d++, frame += row_bytes) {
+        for (size_t j = keys->starts[d]; j < keys->starts[d + 1]; j++)
+            put_row(weights + keys->order[j] * dim, frame, dim, type);
+    }
+}
+
+static enum dp_status check_answer(const struct dp_call *call, const struct dp_parcel *parcel,
+                                   const struct dp_message *message, struct dp_error *err)
+{
+    const struct dp_request *r = &parcel->request;
+    if (message->frames != 1 + r->sections)
+        return dp_fail(err, DP_INVALID,
+                       "answers a pull of %" PRIu32 " sections with %" PRIu32 " frames of values",
+                       r->sections, message->frames ? message->frames - 1 : 0);
+    for (uint32_t i = 0; i < r->sections; i++) {
+        const struct dp_call_pull *pull = &call->part[parcel->slice[i].part];
+        size_t want = (size_t)r->section[i].rows * pull->dim * dp_value_bytes(r->section[i].type);
+        if (message->frame[1 + i].size != want)
+            return dp_fail(err, DP_INVALID,
+                           "answers a pull of %" PRIu32 " rows of width %" PRIu32
+                           " with %zu bytes of values, expected %zu",
+                           r->section[i].rows, pull->dim, message->frame[1 + i].size, want);
+        if (pull->keys_version != pull->part.keys->version)
+            return dp_fail(err, DP_ARGUMENT, "the keys of a pull were set anew while it was under way");
+    }
+    return DP_OK;
+}
+
+static enum dp_status take_rows(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
+                                struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
+{
+    enum dp_status st = check_answer(call, parcel, *message, err);
+    if (st != DP_OK)
+        return st;
+    for (uint32_t i = 0; i < parcel->request.sections; i++) {
+        const struct dp_section *section = &parcel->request.section[i];
+        const struct dp_call_pull *pull = &call->part[parcel->slice[i].part];
+        scatter(pull->part.keys, parcel->slice[i].from, section->rows, (*message)->frame[1 + i].data,
+                pull->dim, section->type, pull->part.weights);
+    }
+    if (call->applied)
+        call->applied[server] = reply->applied;
+    return DP_OK;
+}
+
+static enum dp_status make(struct dp_client *client, struct dp_parts *parts, const struct dp_pull_part *given,
+                           struct dp_call *call, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 0; i < call->parts && st == DP_OK; i++) {
+        st = dp_parts_add(parts, client, given[i].table, given[i].keys, err);
+        if (st != DP_OK)
+            break;
+        if (!given[i].weights && given[i].keys->count > 0)
+            return dp_fail(err, DP_ARGUMENT, "part %" PRIu32 " has no room for weights", i);
+        call->part[i] = (struct dp_call_pull){
+            .part = given[i], .dim = given[i].table->spec.dim, .keys_version = given[i].keys->version};
+        st = dp_parts_block(&parts->part[i], 0, err);
+    }
+    return st == DP_OK ? dp_parts_cut(parts, client, DP_REQUEST_PULL, err) : st;
+}
+
+enum dp_status dp_client_pull(struct dp_client *client, const struct dp_pull_part *parts, uint32_t count,
+                              uint64_t *applied, uint32_t timeout_ms, struct dp_ticket *out,
+                              struct dp_error *err)
+{
+    struct dp_parts cut = {0};
+    struct dp_call *call = NULL;
+    enum dp_status st;
+    out->id = 0;
+    if (count > DP_SECTIONS_MAX)
+        return dp_fail(err, DP_ARGUMENT, "pull: %" PRIu32 " parts in one request: at most %u", count,
+                       DP_SECTIONS_MAX);
+    call = dp_call_new(client, count, timeout_ms);
+    if (!call)
+        return dp_fail(err, DP_NOMEM, "pull: no memory");
+    call->take = take_rows;
+    call->applied = applied;
+    st = make(client, &cut, parts, call, err);
+    if (st != DP_OK) {
+        st = dp_wrap(err, st, "pull");
+        goto done;
+    }
+    st = dp_client_await_room(client, "pull", timeout_ms, err);
+    if (st != DP_OK)
+        goto done;
+    for (uint32_t i = 0; applied && i < client->shards; i++)
+        applied[i] = DP_NOT_MEASURED;
+    dp_client_issue(client, &call, out);
+done:
+    dp_client_drop_draft(client);
+    dp_call_free(&call);
+    dp_parts_clear(&cut);
+    return st;
+}
+
+enum dp_status dp_client_pull_rows(struct dp_client *client, struct dp_client_table *table,
+                                   const uint64_t *keys, size_t n, float *weights, uint32_t timeout_ms,
+                                   struct dp_error *err)
+{
+    const struct dp_pull_part part = {.table = table, .keys = client->keys, .weights = weights};
+    struct dp_ticket ticket = {0};
+    enum dp_status st = dp_keys_set(client->keys, keys, n, err);
+    if (st == DP_OK)
+        st = dp_client_pull(client, &part, 1, NULL, timeout_ms, &ticket, err);
+    return st == DP_OK ? dp_client_finish(client, &ticket, "pull", timeout_ms, err) : st;
+}

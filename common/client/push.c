@@ -1,0 +1,221 @@
+/* Push: gradients -> gathered by distinct key, once, in the type of the wire -> all checked -> a parcel a
+ * shard. Why   The whole push is checked before any shard hears of it: a NaN never lands on half of the
+ * shards. */
+#include "common/client/parts.h"
+
+#include "common/base/bf16.h"
+#include "common/model/mix.h"
+#include "common/model/optimizer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void to_bf16(unsigned char *to, const float *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint16_t v = dp_f32_to_bf16(from[i]);
+        memcpy(to + 2 * i, &v, sizeof v);
+    }
+}
+
+/* Gradients of one key given several times: summed in the order given, in f32. */
+static void sum_rows(float *to, const struct dp_keys *keys, size_t d, const float *gradients, size_t dim)
+{
+    memcpy(to, gradients + keys->order[keys->starts[d]] * dim, dim * sizeof *to);
+    for (size_t j = keys->starts[d] + 1; j < keys->starts[d + 1]; j++) {
+        const float *more = gradients + keys->order[j] * dim;
+        for (size_t c = 0; c < dim; c++)
+            to[c] += more[c];
+    }
+}
+
+static void gather_f32(float *to, const struct dp_keys *keys, const float *gradients, size_t dim)
+{
+    for (size_t d = 0; d < keys->distinct; d++, to += dim) {
+        if (keys->starts[d + 1] - keys->starts[d] == 1)
+            memcpy(to, gradients + keys->order[keys->starts[d]] * dim, dim * sizeof *to);
+        else
+            sum_rows(to, keys, d, gradients, dim);
+    }
+}
+
+static enum dp_status gather_bf16(unsigned char *to, const struct dp_keys *keys, const float *gradients,
+                                  size_t dim, struct dp_error *err)
+{
+    float *sum = NULL;
+    for (size_t d = 0; d < keys->distinct; d++, to += 2 * dim) {
+        const float *row = gradients + keys->order[keys->starts[d]] * dim;
+        if (keys->starts[d + 1] - keys->starts[d] > 1) {
+            if (!sum)
+                sum = malloc(dim * sizeof *sum);
+            if (!sum)
+                return dp_fail(err, DP_NOMEM, "no memory for a row");
+            sum_rows(sum, keys, d, gradients, dim);
+            row = sum;
+        }
+        to_bf16(to, row, dim);
+    }
+    free(sum);
+    return DP_OK;
+}
+
+static enum dp_status gather(const struct dp_client *client, const struct dp_part *part,
+                             const float *gradients, struct dp_error *err)
+{
+    const struct dp_keys *keys = part->keys;
+    unsigned char *values = dp_block_bytes(part->block) + part->values_at;
+    size_t dim = part->table->spec.dim;
+    if (keys->distinct == 0)
+        return DP_OK;
+    if (client->type == DP_BF16) {
+        if (!keys->lent)
+            return gather_bf16(values, keys, gradients, dim, err);
+        to_bf16(values, gradients, keys->distinct * dim);
+    } else if (keys->lent) {
+        memcpy(values, gradients, keys->distinct * dim * sizeof *gradients);
+    } else {
+        gather_f32((float *)(void *)values, keys, gradients, dim);
+    }
+    return DP_OK;
+}
+
+static bool all_finite(const struct dp_client *client, const void *values, size_t n)
+{
+    return client->type == DP_BF16 ? dp_all_finite_bf16(values, n) : dp_all_finite_f32(values, n);
+}
+
+/* Looks for the value in what was given, so that its owner finds it. */
+static enum dp_status name_the_culprit(const struct dp_client *client, const struct dp_part *part,
+                                       const float *gradients, struct dp_error *err)
+{
+    const struct dp_keys *keys = part->keys;
+    size_t dim = part->table->spec.dim, row_bytes = dim * dp_value_bytes(client->type), d = 0;
+    const unsigned char *values = dp_block_bytes(part->block) + part->values_at;
+    while (d + 1 < keys->distinct && all_finite(client, values + d * row_bytes, dim))
+        d++;
+    size_t from = keys->lent ? d : keys->starts[d], end = keys->lent ? d + 1 : keys->starts[d + 1];
+    uint64_t key = dp_unmix(keys->mixed[d]);
+    for (size_t j = from; j < end; j++) {
+        size_t given = keys->lent ? j : keys->order[j];
+        for (size_t c = 0; c < dim; c++) {
+            double v = (double)gradients[given * dim + c];
+            if (!isfinite(v))
+                return dp_fail(err, DP_NOT_FINITE,
+                               "push: table '%s', key %" PRIu64
+                               ", column %zu: gradient is %f (row %zu of those "
+                               "given); nothing was sent",
+                               part->table->spec.name, key, c, v, given);
+        }
+    }
+    return dp_fail(err, DP_NOT_FINITE,
+                   "push: table '%s', key %" PRIu64
+                   ": its gradients are finite, but %s is beyond the range of %s; nothing was sent",
+                   part->table->spec.name, key, end - from > 1 ? "their sum" : "one",
+                   client->type == DP_BF16 ? "bf16" : "f32");
+}
+
+static enum dp_status make(struct dp_client *client, struct dp_parts *parts, const struct dp_push_part *given,
+                           uint32_t count, struct dp_error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        enum dp_status st = dp_parts_add(parts, client, given[i].table, given[i].keys, err);
+        if (st == DP_OK && !given[i].gradients && given[i].keys->count > 0)
+            st = dp_fail(err, DP_ARGUMENT, "part %" PRIu32 " has no gradients", i);
+        if (st == DP_OK)
+            st = dp_parts_block(&parts->part[i], dp_value_bytes(client->type), err);
+        if (st == DP_OK)
+            st = gather(client, &parts->part[i], given[i].gradients, err);
+        if (st != DP_OK)
+            return dp_wrap(err, st, "push");
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct dp_part *part = &parts->part[i];
+        const unsigned char *values = dp_block_bytes(part->block) + part->values_at;
+        if (!all_finite(client, values, part->keys->distinct * part->table->spec.dim))
+            return name_the_culprit(client, part, given[i].gradients, err);
+    }
+    enum dp_status st = dp_parts_cut(parts, client, DP_REQUEST_PUSH, err);
+    return st == DP_OK ? DP_OK : dp_wrap(err, st, "push");
+}
+
+static enum dp_status take_pushed(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
+                                  struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
+{
+    (void)server;
+    (void)message;
+    (void)err;
+    struct dp_outcome *outcome = &call->outcome;
+    /* One that was sent again may be repeated because of that alone: no news for its owner. */
+    if (reply->repeated) {
+        outcome->repeated |= parcel->sends == 1;
+        return DP_OK;
+    }
+    if (!parcel->request.measured)
+        return DP_OK;
+    outcome->measured++;
+    outcome->staleness_sum += reply->staleness;
+    if (reply->staleness > outcome->staleness_max)
+        outcome->staleness_max = reply->staleness;
+    return DP_OK;
+}
+
+/* Numbers are given last: a push that was not issued uses up none. */
+static void number(struct dp_client *client, const struct dp_push_options *options)
+{
+    bool own = options->stream == 0;
+    for (uint32_t i = 0; i < client->shards; i++) {
+        struct dp_request *r = &client->draft[i]->request;
+        r->stream = own ? client->session.stream : options->stream;
+        r->number = own ? client->next_number : options->number;
+        r->rate = options->rate;
+        r->measured = options->applied && options->applied[i] != DP_NOT_MEASURED;
+        r->pulled_at = r->measured ? options->applied[i] : 0;
+    }
+    client->next_number += own;
+}
+
+enum dp_status dp_client_push(struct dp_client *client, const struct dp_push_options *options,
+                              const struct dp_push_part *parts, uint32_t count, uint32_t timeout_ms,
+                              struct dp_ticket *out, struct dp_error *err)
+{
+    struct dp_parts cut = {0};
+    struct dp_call *call = NULL;
+    enum dp_status st;
+    out->id = 0;
+    if (!(options->rate > 0) || !isfinite(options->rate))
+        return dp_fail(err, DP_ARGUMENT, "push: rate %g: must be finite and over 0", (double)options->rate);
+    st = make(client, &cut, parts, count, err);
+    if (st != DP_OK)
+        goto done;
+    call = dp_call_new(client, 0, timeout_ms);
+    if (!call) {
+        st = dp_fail(err, DP_NOMEM, "push: no memory");
+        goto done;
+    }
+    call->take = take_pushed;
+    st = dp_client_await_room(client, "push", timeout_ms, err);
+    if (st != DP_OK)
+        goto done;
+    number(client, options);
+    dp_client_issue(client, &call, out);
+done:
+    dp_client_drop_draft(client);
+    dp_call_free(&call);
+    dp_parts_clear(&cut);
+    return st;
+}
+
+enum dp_status dp_client_push_rows(struct dp_client *client, struct dp_client_table *table,
+                                   const uint64_t *keys, size_t n, const float *gradients, float rate,
+                                   uint32_t timeout_ms, struct dp_error *err)
+{
+    const struct dp_push_part part = {.table = table, .keys = client->keys, .gradients = gradients};
+    const struct dp_push_options options = {.rate = rate};
+    struct dp_ticket ticket = {0};
+    enum dp_status st = dp_keys_set(client->keys, keys, n, err);
+    if (st == DP_OK)
+        st = dp_client_push(client, &options, &part, 1, timeout_ms, &ticket, err);
+    return st == DP_OK ? dp_client_finish(client, &ticket, "push", timeout_ms, err) : st;
+}

@@ -1,0 +1,25 @@
+/* Session: who this client is to its servers, and what its links share. One thread's.                   */
+#ifndef DP_CLIENT_SESSION_H
+#define DP_CLIENT_SESSION_H
+
+#include "common/env/clock.h"
+#include "common/net/transport.h"
+#include "common/wire/limits.h"
+
+struct dp_session {
+    struct dp_transport transport;
+    struct dp_clock clock;
+    uint64_t id, cluster, generation;
+    uint64_t stream; /* 0: shard 0 has not given it yet */
+    uint64_t last_request;
+    uint64_t retry_ns;
+    uint32_t shards;
+    char name[DP_CLIENT_NAME_MAX + 1];
+};
+
+static inline uint64_t dp_session_next_id(struct dp_session *session)
+{
+    return ++session->last_request;
+}
+
+#endif

@@ -1,0 +1,71 @@
+#include "common/client/client_in.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct dp_client_table *find(const struct dp_client *client, const char *name)
+{
+    struct dp_client_table *table = client->tables;
+    while (table && strcmp(table->spec.name, name) != 0)
+        table = table->next;
+    return table;
+}
+
+static enum dp_status make(struct dp_client *client, const struct dp_table_spec *spec, uint32_t timeout_ms,
+                           const char *what, struct dp_error *err)
+{
+    struct dp_ticket ticket = {0};
+    struct dp_call *call = dp_call_new(client, 0, timeout_ms);
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 0; i < client->shards && call; i++) {
+        client->draft[i] = dp_parcel_new(DP_REQUEST_CREATE_TABLE, DP_REPLY_TABLE_CREATED);
+        if (!client->draft[i])
+            dp_call_free(&call);
+        else
+            client->draft[i]->request.spec = *spec;
+    }
+    if (!call) {
+        st = dp_fail(err, DP_NOMEM, "%s: no memory", what);
+        goto done;
+    }
+    st = dp_client_await_room(client, what, timeout_ms, err);
+    if (st != DP_OK)
+        goto done;
+    dp_client_issue(client, &call, &ticket);
+    st = dp_client_finish(client, &ticket, what, timeout_ms, err);
+done:
+    dp_client_drop_draft(client);
+    dp_call_free(&call);
+    return st;
+}
+
+enum dp_status dp_client_table(struct dp_client *client, const struct dp_table_spec *spec,
+                               uint32_t timeout_ms, struct dp_client_table **out, struct dp_error *err)
+{
+    char what[DP_TABLE_NAME_MAX + 16];
+    *out = NULL;
+    enum dp_status st = dp_table_check(spec, err);
+    if (st != DP_OK)
+        return st;
+    (void)snprintf(what, sizeof what, "table '%s'", spec->name);
+    struct dp_client_table *table = find(client, spec->name);
+    if (table) {
+        st = dp_table_same(&table->spec, spec, err);
+        *out = st == DP_OK ? table : NULL;
+        return st;
+    }
+    table = calloc(1, sizeof *table);
+    if (!table)
+        return dp_fail(err, DP_NOMEM, "%s: no memory", what);
+    *table = (struct dp_client_table){
+        .next = client->tables, .client = client, .spec = *spec, .id = dp_table_id(spec->name)};
+    st = make(client, spec, timeout_ms, what, err);
+    if (st != DP_OK) {
+        free(table);
+        return st;
+    }
+    client->tables = table;
+    *out = table;
+    return DP_OK;
+}
