@@ -1,0 +1,47 @@
+/* Counters: what a shard did, readable by any thread while it works. Names are those of metrics. */
+#ifndef DP_SHARD_COUNTERS_H
+#define DP_SHARD_COUNTERS_H
+
+#include "common/wire/reply.h"
+
+#include <stdatomic.h>
+
+#define DP_COUNTER_MAP(X)                                                                                    \
+    X(requests_received)                                                                                     \
+    X(requests_unreadable) /* no header in them: not answered */                                             \
+    X(requests_refused)    /* answered with a status of class CALLER */                                      \
+    X(requests_postponed)  /* answered AGAIN, ORDER or SESSION */                                            \
+    X(requests_expired)                                                                                      \
+    X(pulls)                                                                                                 \
+    X(pull_rows)                                                                                             \
+    X(pushes)                                                                                                \
+    X(push_rows)                                                                                             \
+    X(pushes_repeated)                                                                                       \
+    X(pushes_not_finite)                                                                                     \
+    X(pushes_over_budget)                                                                                    \
+    X(staleness_sum)                                                                                         \
+    X(staleness_pushes)                                                                                      \
+    X(cache_rows)                                                                                            \
+    X(cache_bytes)                                                                                           \
+    X(rows_read)                                                                                             \
+    X(rows_written_back)                                                                                     \
+    X(sessions)                                                                                              \
+    X(turns)                                                                                                 \
+    X(turn_ns_max)
+
+struct dp_counters {
+#define DP_COUNTER_FIELD(name) _Atomic uint64_t name;
+    DP_COUNTER_MAP(DP_COUNTER_FIELD)
+#undef DP_COUNTER_FIELD
+};
+
+/* One writer: no read-modify-write is needed, so no locked instruction. */
+#define DP_COUNT(counters, name, n)                                                                          \
+    atomic_store_explicit(&(counters)->name,                                                                 \
+                          atomic_load_explicit(&(counters)->name, memory_order_relaxed) + (n),               \
+                          memory_order_relaxed)
+#define DP_COUNT_SET(counters, name, v) atomic_store_explicit(&(counters)->name, (v), memory_order_relaxed)
+
+uint32_t dp_counters_list(const struct dp_counters *counters, struct dp_counter out[DP_COUNTERS_MAX]);
+
+#endif

@@ -1,0 +1,110 @@
+/* Pull: rows of a request into one frame a section.
+ *     find the rows (misses.c) -> gather, a few rows ahead of the memory -> answer
+ * A key without a row anywhere has its initial value: computed, not stored.                             */
+#include "server/shard/shard_inner.h"
+
+#include "common/base/bf16.h"
+#include "common/model/init.h"
+#include "common/model/mix.h"
+#include "common/model/row.h"
+
+#include <inttypes.h>
+
+#define PREFETCH_AHEAD 10u
+
+static void put_bf16(const float *weights, uint32_t dim, char *to)
+{
+    for (uint32_t c = 0; c < dim; c++) {
+        uint16_t half = dp_f32_to_bf16(weights[c]);
+        memcpy(to + (size_t)c * 2, &half, 2);
+    }
+}
+
+static void prefetch_weights(const struct dp_row_cache *cache, uint32_t row, size_t bytes)
+{
+    if (!dp_row_is_number(row))
+        return;
+    const char *at = dp_row_cache_row(cache, row);
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch(at + i);
+}
+
+static void gather(struct dp_shard *shard, const struct dp_shard_table *table,
+                   const struct dp_section *section, const uint32_t *rows, char *to)
+{
+    uint32_t dim = table->spec.dim;
+    size_t bytes = (size_t)dim * dp_value_bytes(section->type);
+    for (uint32_t i = 0; i < section->rows; i++, to += bytes) {
+        if (i + PREFETCH_AHEAD < section->rows)
+            prefetch_weights(table->cache, rows[i + PREFETCH_AHEAD], DP_ROW_HEADER + (size_t)dim * 4);
+        const float *weights = shard->scratch;
+        if (dp_row_is_number(rows[i]))
+            weights = dp_row_weights_const(dp_row_cache_row(table->cache, rows[i]));
+        else
+            dp_init_weights(&table->spec,
+                            dp_unmix(dp_load_u64le((const char *)section->keys + (size_t)i * 8)),
+                            shard->scratch);
+        if (section->type == DP_F32)
+            memcpy(to, weights, bytes);
+        else
+            put_bf16(weights, dim, to);
+    }
+}
+
+/* What a peer asks for must fit into one answer. */
+static enum dp_status check_size(const struct dp_request *request, struct dp_shard_table **tables,
+                                 struct dp_error *err)
+{
+    uint64_t sum = 0;
+    for (uint32_t s = 0; s < request->sections; s++) {
+        uint64_t bytes = (uint64_t)request->section[s].rows * tables[s]->spec.dim *
+                         dp_value_bytes(request->section[s].type);
+        sum += bytes;
+        if (bytes > DP_FRAME_BYTES_MAX || sum > DP_MESSAGE_BYTES_MAX)
+            return dp_fail(
+                err, DP_INVALID,
+                "pull of %" PRIu32 " rows of table '%s': the answer would be over %u bytes a table or %u in "
+                "all; ask for fewer rows at once",
+                request->section[s].rows, tables[s]->spec.name, DP_FRAME_BYTES_MAX, DP_MESSAGE_BYTES_MAX);
+    }
+    return DP_OK;
+}
+
+enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
+{
+    const struct dp_request *request = &waiting->request;
+    struct dp_shard_table *tables[DP_SECTIONS_MAX];
+    struct dp_frame frames[DP_SECTIONS_MAX];
+    struct dp_error err = {0};
+    enum dp_status st = dp_shard_check_sections(shard, request, tables, &err);
+    if (st == DP_OK)
+        st = check_size(request, tables, &err);
+    if (st == DP_OK)
+        st = dp_shard_find_rows(shard, waiting, tables, &err);
+    if (st == DP_AGAIN && err.status == DP_OK)
+        return DP_DONE_WAIT;
+    uint32_t made = 0;
+    const uint32_t *rows = shard->rows;
+    uint64_t pulled = 0;
+    for (; made < request->sections && st == DP_OK; rows += request->section[made++].rows) {
+        const struct dp_section *section = &request->section[made];
+        frames[made] =
+            dp_frame_new((size_t)section->rows * tables[made]->spec.dim * dp_value_bytes(section->type));
+        if (!frames[made].data) {
+            st = dp_fail(&err, DP_NOMEM, "shard %" PRIu32 ": answer to a pull", shard->options.index);
+            break;
+        }
+        gather(shard, tables[made], section, rows, frames[made].data);
+        pulled += section->rows;
+    }
+    if (st != DP_OK) {
+        while (made > 0)
+            dp_frame_release(&frames[--made]);
+        return dp_shard_refuse_waiting(shard, waiting, &err);
+    }
+    DP_COUNT(&shard->counters, pulls, 1);
+    DP_COUNT(&shard->counters, pull_rows, pulled);
+    struct dp_reply reply = {.kind = DP_REPLY_PULLED, .applied = shard->lsn};
+    dp_shard_answer(shard, waiting, &reply, frames, request->sections);
+    return DP_DONE;
+}

@@ -1,0 +1,87 @@
+/* Row cache: the rows of one table of one shard in memory: an index from mixed key to row number, and the
+ * rows. Index     256 partitions (low bits of the mixed key) of open addressing with 16-byte slots; each
+ * doubles by itself, so that growing never stalls a turn for the whole table. Rows lie in chunks of about 4
+ * MB on 2 MB pages; a row never moves. A key is  UNKNOWN or FORGOTTEN (the store must be asked), READING (it
+ * was asked), ABSENT (it has none), or a row number. Thread    The shard's. Memory: the cache's; pointers to
+ * rows live as long as the cache. Failure   DP_NOMEM leaves the cache as it was. */
+#ifndef DP_SHARD_ROW_CACHE_H
+#define DP_SHARD_ROW_CACHE_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DP_ROW_UNKNOWN   0xffffffffu
+#define DP_ROW_ABSENT    0xfffffffeu
+#define DP_ROW_READING   0xfffffffdu
+#define DP_ROW_FORGOTTEN 0xfffffffcu
+#define DP_ROW_MAX       0xfffffff0u
+
+static inline bool dp_row_is_number(uint32_t row)
+{
+    return row < DP_ROW_MAX;
+}
+
+struct dp_row_cache {
+    size_t row_bytes;
+    uint32_t chunk_shift; /* rows in a chunk: 1 << chunk_shift */
+    uint32_t rows;        /* in use, all below it */
+    uint32_t chunks;
+    char **chunk;
+    uint64_t *dirty;  /* one bit a row */
+    uint64_t bytes;   /* taken: chunks in use, index, dirty bits */
+    uint64_t entries; /* index entries, absent ones too */
+    struct dp_row_partition {
+        struct dp_row_slot *slots;
+        uint32_t used, capacity; /* a power of two, or 0 */
+    } partition[256];
+};
+
+struct dp_row_slot {
+    uint64_t mixed;
+    uint32_t row; /* as above; DP_ROW_UNKNOWN: a free slot */
+    uint32_t reserved;
+};
+
+DP_MUST_USE
+enum dp_status dp_row_cache_new(size_t row_bytes, struct dp_row_cache **out);
+void dp_row_cache_free(struct dp_row_cache **cache);
+
+static inline void *dp_row_cache_row(const struct dp_row_cache *cache, uint32_t row)
+{
+    return cache->chunk[row >> cache->chunk_shift] +
+           (size_t)(row & ((1u << cache->chunk_shift) - 1)) * cache->row_bytes;
+}
+static inline void dp_row_cache_prefetch(const struct dp_row_cache *cache, uint32_t row)
+{
+    const char *at = dp_row_cache_row(cache, row);
+    for (size_t i = 0; i < cache->row_bytes; i += 64)
+        __builtin_prefetch(at + i);
+}
+
+uint32_t dp_row_cache_find(const struct dp_row_cache *cache, uint64_t mixed);
+/* keys: u64[n] little endian, any alignment -> rows[n]. */
+void dp_row_cache_find_many(const struct dp_row_cache *cache, const void *keys, uint32_t n, uint32_t *rows);
+/* The key must not have a row: it gets a new, zero-filled one. */
+DP_MUST_USE
+enum dp_status dp_row_cache_insert(struct dp_row_cache *cache, uint64_t mixed, uint32_t *row);
+/* The key must not have a row. state: ABSENT, READING or FORGOTTEN. Cannot fail when the key had one of them
+ * already. */
+DP_MUST_USE
+enum dp_status dp_row_cache_set_state(struct dp_row_cache *cache, uint64_t mixed, uint32_t state);
+/* Bytes that n more rows may take at most. */
+uint64_t dp_row_cache_cost(const struct dp_row_cache *cache, uint64_t n);
+
+static inline void dp_row_cache_set_dirty(struct dp_row_cache *cache, uint32_t row)
+{
+    cache->dirty[row / 64] |= (uint64_t)1 << row % 64;
+}
+
+/* Calls visit(context, mixed, row) for every dirty row, in no order. */
+void dp_row_cache_each_dirty(const struct dp_row_cache *cache,
+                             void (*visit)(void *context, uint64_t mixed, uint32_t row), void *context);
+uint64_t dp_row_cache_dirty_count(const struct dp_row_cache *cache);
+
+#endif

@@ -1,0 +1,51 @@
+/* Sessions: the clients a shard knows, and the requests of each that wait, in order.
+ * Promise   At most DP_SESSIONS_MAX are kept; the one longest silent, with nothing waiting, makes room for a
+ * new one (it is told SESSION when it speaks again, and says hello). Thread    The shard's. Memory: sessions
+ * and the waiting requests in them.                              */
+#ifndef DP_SHARD_SESSIONS_H
+#define DP_SHARD_SESSIONS_H
+
+#include "common/wire/request.h"
+
+#define DP_SESSIONS_MAX 1024u
+
+/* A request that was received and is not answered yet. */
+struct dp_waiting {
+    struct dp_waiting *next; /* in its session */
+    struct dp_peer peer;
+    struct dp_message *message; /* what the request lends from */
+    uint64_t deadline_ns;
+    size_t bytes;
+    struct dp_error broken; /* not OK: the request broke the protocol, this says how */
+    struct dp_request request;
+};
+
+struct dp_session {
+    uint64_t id, stream, heard_ns;
+    uint64_t expected; /* sequence number of the next new request */
+    uint64_t done;     /* greatest sequence number that was answered for good */
+    struct dp_waiting *first, *last;
+    uint32_t waiting;
+    bool parked;   /* the first one waits for the store */
+    bool runnable; /* in the run queue */
+    struct dp_session *next_runnable;
+    char client[DP_CLIENT_NAME_MAX + 1];
+};
+
+struct dp_sessions;
+
+DP_MUST_USE
+enum dp_status dp_sessions_new(struct dp_sessions **out);
+void dp_sessions_free(struct dp_sessions **sessions);
+struct dp_session *dp_sessions_find(const struct dp_sessions *sessions, uint64_t id);
+/* NULL: none could make room, or out of memory. */
+struct dp_session *dp_sessions_add(struct dp_sessions *sessions, uint64_t id);
+uint32_t dp_sessions_count(const struct dp_sessions *sessions);
+struct dp_session *dp_sessions_at(const struct dp_sessions *sessions, uint32_t i);
+
+void dp_waiting_free(struct dp_waiting **waiting);
+void dp_session_append(struct dp_session *session, struct dp_waiting *waiting);
+/* Unlinks the first; the caller's from now on. */
+struct dp_waiting *dp_session_take_first(struct dp_session *session);
+
+#endif

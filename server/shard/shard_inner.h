@@ -1,0 +1,140 @@
+/* What the files of the shard share. Nothing outside this folder includes it. */
+#ifndef DP_SHARD_SHARD_INNER_H
+#define DP_SHARD_SHARD_INNER_H
+
+#include "common/model/optimizer.h"
+#include "server/shard/counters.h"
+#include "server/shard/push_ids.h"
+#include "server/shard/row_cache.h"
+#include "server/shard/sessions.h"
+#include "server/shard/shard.h"
+
+#define DP_SHARD_TABLES_MAX   DP_STATUS_TABLES_MAX
+#define DP_SHARD_WINDOW       64u /* requests of one session that wait at most */
+#define DP_SHARD_REQUESTS_MAX 1024u
+#define DP_SHARD_WAITING_MAX                                                                                 \
+    ((uint64_t)2 << 30)         /* bytes of all waiting requests; one alone may be larger                    \
+                                 */
+#define DP_SHARD_TURN_MAX 256u  /* requests done in one turn */
+#define DP_STREAM_BLOCK   1024u /* streams reserved at once, durably */
+
+struct dp_shard_table {
+    uint32_t id;
+    bool durable; /* its mark is in the store */
+    struct dp_table_spec spec;
+    struct dp_optimizer *optimizer;
+    struct dp_row_cache *cache;
+    uint64_t stored;  /* rows in the store */
+    uint64_t fresh;   /* rows pushed first since opening: not in the store */
+    uint64_t creator; /* session that made it, so that its resend hears the same answer */
+    uint64_t unread;  /* of those stored, not in the cache yet: 0 means that a key unknown to the cache has no
+                         row anywhere */
+};
+
+/* A job at the store, and what it is for. */
+enum dp_shard_job_kind { DP_JOB_MISSES, DP_JOB_TABLE, DP_JOB_STREAMS, DP_JOB_WRITE_BACK, DP_JOB_LAST_MARKS };
+
+struct dp_shard_job {
+    struct dp_store_job store;
+    enum dp_shard_job_kind kind;
+    uint32_t table;            /* id: TABLE, WRITE_BACK */
+    uint64_t session, request; /* who waits: MISSES, TABLE; the answer is dropped when it is gone */
+    void *memory;              /* one block behind all the arrays */
+};
+
+enum dp_drain {
+    DP_DRAIN_NO,
+    DP_DRAIN_REQUESTS,
+    DP_DRAIN_ROWS,
+    DP_DRAIN_MARKS,
+    DP_DRAIN_DONE,
+    DP_DRAIN_FAILED
+};
+
+struct dp_write_back {
+    uint32_t table;           /* place of the table that is written */
+    struct dp_dirty_row *row; /* [rows] its dirty rows, ascending */
+    size_t rows, next;
+};
+
+struct dp_shard {
+    struct dp_shard_options options;
+    struct dp_range range;
+    struct dp_counters counters;
+    struct dp_sessions *sessions;
+    struct dp_push_ids *ids;
+    struct dp_shard_table *table[DP_SHARD_TABLES_MAX]; /* ascending by id */
+    uint32_t tables;
+    uint64_t lsn; /* of the last push applied; goes on after a restart */
+    uint64_t next_stream,
+        streams_reserved; /* given below next, durable below reserved; the shard with mixed key 0 */
+    bool reserving;
+
+    struct dp_session *run_first, *run_last;
+    uint32_t waiting; /* requests */
+    uint64_t waiting_bytes;
+    uint32_t jobs;                  /* at the store */
+    struct dp_waiting *hello_first; /* hellos that wait for streams to be reserved */
+
+    uint32_t *rows; /* scratch: row numbers of the request at hand */
+    size_t rows_room;
+    float *scratch; /* one row of gradients, DP_TABLE_DIM_MAX */
+
+    enum dp_drain drain;
+    struct dp_write_back write_back;
+    struct dp_error drain_error;
+};
+
+/* What became of a request. */
+enum dp_done {
+    DP_DONE,       /* answered */
+    DP_DONE_WAIT,  /* parked: the store was asked */
+    DP_DONE_LATER, /* answered AGAIN: it and what its session sent behind it must come again */
+};
+
+/* Answers (turn.c). */
+void dp_shard_answer(struct dp_shard *shard, const struct dp_waiting *waiting, struct dp_reply *reply,
+                     struct dp_frame *frames, uint32_t frame_count);
+void dp_shard_refuse(struct dp_shard *shard, const struct dp_peer *peer, const struct dp_request *request,
+                     uint64_t sequence, const struct dp_error *err);
+enum dp_done dp_shard_refuse_waiting(struct dp_shard *shard, const struct dp_waiting *waiting,
+                                     const struct dp_error *err);
+void dp_shard_make_runnable(struct dp_shard *shard, struct dp_session *session);
+
+/* Tables (tables.c). */
+struct dp_shard_table *dp_shard_find_table(const struct dp_shard *shard, uint32_t id);
+enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *waiting);
+void dp_shard_table_stored(struct dp_shard *shard, struct dp_shard_job *job);
+enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err);
+void dp_shard_free_tables(struct dp_shard *shard);
+enum dp_status dp_shard_submit_last_marks(struct dp_shard *shard, struct dp_error *err);
+void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting);
+uint64_t dp_shard_cache_bytes(const struct dp_shard *shard);
+
+/* Pull, push, and what both need (pull.c, push.c, misses.c). */
+enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting);
+enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting);
+/* Every section's table, its keys within the shard's range; no table twice. */
+enum dp_status dp_shard_check_sections(const struct dp_shard *shard, const struct dp_request *request,
+                                       struct dp_shard_table **tables, struct dp_error *err);
+/* The rows of every (checked) section: shard->rows, section after section. DP_OK: no key needs reading.
+ * DP_AGAIN with *err untouched: rows are being read, park the request. Else refused, why in err. */
+enum dp_status dp_shard_find_rows(struct dp_shard *shard, const struct dp_waiting *waiting,
+                                  struct dp_shard_table **tables, struct dp_error *err);
+void dp_shard_misses_read(struct dp_shard *shard, struct dp_shard_job *job);
+
+/* Jobs (misses.c). memory: freed with the job. */
+struct dp_shard_job *dp_shard_job_new(enum dp_shard_job_kind kind, void *memory);
+enum dp_status dp_shard_submit(struct dp_shard *shard, struct dp_shard_job *job);
+void dp_shard_job_free(struct dp_shard_job *job);
+
+/* Write-back (write_back.c). */
+void dp_shard_drain_turn(struct dp_shard *shard);
+void dp_shard_written_back(struct dp_shard *shard, const struct dp_shard_job *job);
+void dp_shard_write_back_free(struct dp_write_back *write_back);
+
+/* Hello, status (turn.c). Takes the request over. */
+void dp_shard_unsequenced(struct dp_shard *shard, struct dp_waiting *waiting);
+void dp_shard_streams_reserved(struct dp_shard *shard, const struct dp_shard_job *job);
+
+#endif

@@ -1,0 +1,356 @@
+/* Tables of a shard: found by id, created durably, loaded from the store's marks.
+ * Mark      key "table/" and the id in 8 hex digits; value little endian:
+ *           format u32 (1) | name 48 | dim u32 | seed u64 | init: kind u32, scale f32, fan_in u32, fan_out
+ * u32 | optimizer: kind u32, l2, momentum, beta1, beta2, epsilon, decay, l1, ftrl_beta, accumulator f32 |
+ * rows u64 rows: in the store when it was last closed cleanly. Beside them: key "lsn", value u64; key
+ * "streams", u64. */
+#include "server/shard/shard_inner.h"
+
+#include "common/model/row.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TABLE_FORMAT    1u
+#define TABLE_KEY_BYTES 14u
+#define TABLE_BYTES     (4u + 48u + 4u + 8u + 16u + 40u + 8u)
+
+static_assert(DP_TABLE_NAME_MAX + 1 == 48, "the mark's format has 48 bytes for a name");
+
+/* ---- marks */
+
+struct cursor {
+    char *at;
+};
+
+static void put_u32(struct cursor *to, uint32_t v)
+{
+    dp_store_u32le(to->at, v);
+    to->at += 4;
+}
+static void put_u64(struct cursor *to, uint64_t v)
+{
+    dp_store_u64le(to->at, v);
+    to->at += 8;
+}
+static void put_f32(struct cursor *to, float v)
+{
+    memcpy(to->at, &v, 4);
+    to->at += 4;
+}
+static uint32_t get_u32(struct cursor *from)
+{
+    uint32_t v = dp_load_u32le(from->at);
+    from->at += 4;
+    return v;
+}
+static uint64_t get_u64(struct cursor *from)
+{
+    uint64_t v = dp_load_u64le(from->at);
+    from->at += 8;
+    return v;
+}
+static float get_f32(struct cursor *from)
+{
+    float v;
+    memcpy(&v, from->at, 4);
+    from->at += 4;
+    return v;
+}
+
+static void encode_table(const struct dp_table_spec *spec, uint64_t rows, char *bytes)
+{
+    struct cursor to = {bytes};
+    const struct dp_optimizer_spec *o = &spec->optimizer;
+    put_u32(&to, TABLE_FORMAT);
+    memset(to.at, 0, 48);
+    memcpy(to.at, spec->name, strlen(spec->name));
+    to.at += 48;
+    put_u32(&to, spec->dim);
+    put_u64(&to, spec->seed);
+    put_u32(&to, (uint32_t)spec->init.kind);
+    put_f32(&to, spec->init.scale);
+    put_u32(&to, spec->init.fan_in);
+    put_u32(&to, spec->init.fan_out);
+    put_u32(&to, (uint32_t)o->kind);
+    const float hyper[] = {o->l2,    o->momentum, o->beta1,     o->beta2,      o->epsilon,
+                           o->decay, o->l1,       o->ftrl_beta, o->accumulator};
+    for (size_t i = 0; i < sizeof hyper / sizeof hyper[0]; i++)
+        put_f32(&to, hyper[i]);
+    put_u64(&to, rows);
+    DP_ASSERT(to.at == bytes + TABLE_BYTES);
+}
+
+static enum dp_status decode_table(const struct dp_store_mark *mark, struct dp_table_spec *spec,
+                                   uint64_t *rows, struct dp_error *err)
+{
+    char bytes[TABLE_BYTES];
+    if (mark->key_bytes != TABLE_KEY_BYTES || mark->value_bytes != TABLE_BYTES ||
+        dp_load_u32le(mark->value) != TABLE_FORMAT)
+        return dp_fail(err, DP_CORRUPT, "the store's mark '%.*s' is no table of format %u",
+                       (int)(mark->key_bytes < 40 ? mark->key_bytes : 40), (const char *)mark->key,
+                       TABLE_FORMAT);
+    memcpy(bytes, mark->value, sizeof bytes);
+    *spec = (struct dp_table_spec){0};
+    struct cursor from = {bytes + 4};
+    memcpy(spec->name, from.at, DP_TABLE_NAME_MAX);
+    from.at += 48;
+    spec->dim = get_u32(&from);
+    spec->seed = get_u64(&from);
+    spec->init.kind = (enum dp_init_kind)get_u32(&from);
+    spec->init.scale = get_f32(&from);
+    spec->init.fan_in = get_u32(&from);
+    spec->init.fan_out = get_u32(&from);
+    struct dp_optimizer_spec *o = &spec->optimizer;
+    o->kind = (enum dp_optimizer_kind)get_u32(&from);
+    float *const hyper[] = {&o->l2,    &o->momentum, &o->beta1,     &o->beta2,      &o->epsilon,
+                            &o->decay, &o->l1,       &o->ftrl_beta, &o->accumulator};
+    for (size_t i = 0; i < sizeof hyper / sizeof hyper[0]; i++)
+        *hyper[i] = get_f32(&from);
+    *rows = get_u64(&from);
+    if (dp_table_check(spec, err) != DP_OK)
+        return dp_wrap(err, DP_CORRUPT, "the store's mark '%.*s'", (int)mark->key_bytes,
+                       (const char *)mark->key);
+    return DP_OK;
+}
+
+/* Fills a mark for a table: key and value lie in `bytes` (TABLE_KEY_BYTES + 1 + TABLE_BYTES). */
+static struct dp_store_mark table_mark(const struct dp_shard_table *table, uint64_t rows, char *bytes)
+{
+    (void)snprintf(bytes, TABLE_KEY_BYTES + 1, "table/%08" PRIx32, table->id);
+    encode_table(&table->spec, rows, bytes + TABLE_KEY_BYTES + 1);
+    return (struct dp_store_mark){.key = bytes,
+                                  .key_bytes = TABLE_KEY_BYTES,
+                                  .value = bytes + TABLE_KEY_BYTES + 1,
+                                  .value_bytes = TABLE_BYTES};
+}
+
+/* ---- the list */
+
+static uint32_t place_of(const struct dp_shard *shard, uint32_t id)
+{
+    uint32_t low = 0, high = shard->tables;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (shard->table[middle]->id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct dp_shard_table *dp_shard_find_table(const struct dp_shard *shard, uint32_t id)
+{
+    uint32_t at = place_of(shard, id);
+    return at < shard->tables && shard->table[at]->id == id ? shard->table[at] : NULL;
+}
+
+static void table_free(struct dp_shard_table *table)
+{
+    if (!table)
+        return;
+    dp_optimizer_free(&table->optimizer);
+    dp_row_cache_free(&table->cache);
+    free(table);
+}
+
+static enum dp_status add_table(struct dp_shard *shard, const struct dp_table_spec *spec, uint64_t stored,
+                                bool durable, struct dp_shard_table **out, struct dp_error *err)
+{
+    if (shard->tables == DP_SHARD_TABLES_MAX)
+        return dp_fail(err, DP_FULL, "table '%s' would be one more than the %u that a shard can have",
+                       spec->name, DP_SHARD_TABLES_MAX);
+    struct dp_shard_table *table = calloc(1, sizeof *table);
+    if (!table)
+        return dp_fail(err, DP_NOMEM, "table '%s'", spec->name);
+    enum dp_status st = dp_row_cache_new(dp_row_bytes(spec), &table->cache);
+    if (st != DP_OK)
+        (void)dp_fail(err, st, "table '%s'", spec->name);
+    if (st == DP_OK)
+        st = dp_optimizer_new(spec, DP_FORM_BEST, &table->optimizer, err);
+    if (st != DP_OK) {
+        table_free(table);
+        return st;
+    }
+    table->spec = *spec;
+    table->id = dp_table_id(spec->name);
+    table->stored = table->unread = stored;
+    table->durable = durable;
+    uint32_t at = place_of(shard, table->id);
+    memmove(&shard->table[at + 1], &shard->table[at], (shard->tables - at) * sizeof shard->table[0]);
+    shard->table[at] = table;
+    shard->tables++;
+    *out = table;
+    return DP_OK;
+}
+
+static void remove_table(struct dp_shard *shard, uint32_t id)
+{
+    uint32_t at = place_of(shard, id);
+    table_free(shard->table[at]);
+    shard->tables--;
+    memmove(&shard->table[at], &shard->table[at + 1], (shard->tables - at) * sizeof shard->table[0]);
+}
+
+void dp_shard_free_tables(struct dp_shard *shard)
+{
+    while (shard->tables > 0)
+        table_free(shard->table[--shard->tables]);
+}
+
+uint64_t dp_shard_cache_bytes(const struct dp_shard *shard)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < shard->tables; i++)
+        bytes += shard->table[i]->cache->bytes +
+                 dp_row_cache_cost(shard->table[i]->cache, shard->table[i]->unread);
+    return bytes;
+}
+
+/* ---- opening and closing */
+
+static enum dp_status visit_table(void *context, const struct dp_store_mark *mark, struct dp_error *err)
+{
+    struct dp_table_spec spec;
+    struct dp_shard_table *table;
+    uint64_t rows = 0;
+    enum dp_status st = decode_table(mark, &spec, &rows, err);
+    return st == DP_OK ? add_table(context, &spec, rows, true, &table, err) : st;
+}
+
+static enum dp_status visit_u64(void *context, const struct dp_store_mark *mark, struct dp_error *err)
+{
+    if (mark->value_bytes != 8)
+        return dp_fail(err, DP_CORRUPT, "the store's mark '%.*s' has %zu bytes, not 8", (int)mark->key_bytes,
+                       (const char *)mark->key, mark->value_bytes);
+    *(uint64_t *)context = dp_load_u64le(mark->value);
+    return DP_OK;
+}
+
+enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err)
+{
+    const struct dp_store *store = shard->options.store;
+    enum dp_status st = store->visit_marks(store->self, "table/", 6, visit_table, shard, err);
+    if (st == DP_OK)
+        st = store->visit_marks(store->self, "lsn", 3, visit_u64, &shard->lsn, err);
+    if (st == DP_OK)
+        st = store->visit_marks(store->self, "streams", 7, visit_u64, &shard->streams_reserved, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "shard %" PRIu32, shard->options.index);
+    shard->next_stream = shard->streams_reserved;
+    uint64_t bytes = dp_shard_cache_bytes(shard);
+    if (bytes > shard->options.cache_bytes) {
+        uint64_t rows = 0;
+        for (uint32_t i = 0; i < shard->tables; i++)
+            rows += shard->table[i]->stored;
+        return dp_fail(err, DP_FULL,
+                       "shard %" PRIu32 ": the store's %" PRIu64 " rows need %" PRIu64
+                       " bytes of row cache, the budget (cache_bytes) is %" PRIu64 ": raise it",
+                       shard->options.index, rows, bytes, shard->options.cache_bytes);
+    }
+    return DP_OK;
+}
+
+enum dp_status dp_shard_submit_last_marks(struct dp_shard *shard, struct dp_error *err)
+{
+    uint32_t n = shard->tables + 1;
+    size_t each = TABLE_KEY_BYTES + 1 + TABLE_BYTES;
+    char *memory = calloc(1, n * sizeof(struct dp_store_mark) + 8 + shard->tables * each);
+    struct dp_shard_job *job = memory ? dp_shard_job_new(DP_JOB_LAST_MARKS, memory) : NULL;
+    if (!job)
+        return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": closing marks", shard->options.index);
+    struct dp_store_mark *marks = (struct dp_store_mark *)(void *)memory;
+    char *at = memory + n * sizeof *marks;
+    dp_store_u64le(at, shard->lsn);
+    marks[0] = (struct dp_store_mark){.key = "lsn", .key_bytes = 3, .value = at, .value_bytes = 8};
+    at += 8;
+    for (uint32_t i = 0; i < shard->tables; i++, at += each)
+        marks[i + 1] = table_mark(shard->table[i], shard->table[i]->stored + shard->table[i]->fresh, at);
+    job->store.kind = DP_STORE_MARKS;
+    job->store.count = n;
+    job->store.marks = marks;
+    if (dp_shard_submit(shard, job) != DP_OK)
+        return dp_fail(err, DP_INTERNAL, "shard %" PRIu32 ": the store is busy with nothing to do",
+                       shard->options.index);
+    return DP_OK;
+}
+
+/* ---- requests */
+
+static enum dp_done answer_created(struct dp_shard *shard, const struct dp_waiting *waiting, bool existed)
+{
+    struct dp_reply reply = {.kind = DP_REPLY_TABLE_CREATED, .existed = existed};
+    dp_shard_answer(shard, waiting, &reply, NULL, 0);
+    return DP_DONE;
+}
+
+enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *waiting)
+{
+    const struct dp_request *request = &waiting->request;
+    struct dp_error err = {0};
+    struct dp_shard_table *table = dp_shard_find_table(shard, dp_table_id(request->spec.name));
+    if (table) {
+        if (dp_table_same(&table->spec, &request->spec, &err) != DP_OK)
+            return dp_shard_refuse_waiting(shard, waiting, &err);
+        if (table->durable)
+            return answer_created(shard, waiting, table->creator != request->session);
+        (void)dp_fail(&err, DP_AGAIN, "table '%s' is being created", table->spec.name);
+        return dp_shard_refuse_waiting(shard, waiting, &err);
+    }
+    if (add_table(shard, &request->spec, 0, false, &table, &err) != DP_OK)
+        return dp_shard_refuse_waiting(shard, waiting, &err);
+    table->creator = request->session;
+    char *memory = calloc(1, sizeof(struct dp_store_mark) + TABLE_KEY_BYTES + 1 + TABLE_BYTES);
+    struct dp_shard_job *job = memory ? dp_shard_job_new(DP_JOB_TABLE, memory) : NULL;
+    if (job) {
+        struct dp_store_mark *mark = (struct dp_store_mark *)(void *)memory;
+        *mark = table_mark(table, 0, memory + sizeof *mark);
+        job->store.kind = DP_STORE_MARKS;
+        job->store.count = 1;
+        job->store.marks = mark;
+        job->table = table->id;
+        job->session = request->session;
+        job->request = request->id;
+        if (dp_shard_submit(shard, job) == DP_OK)
+            return DP_DONE_WAIT;
+    }
+    remove_table(shard, table->id);
+    (void)dp_fail(&err, DP_AGAIN, "shard %" PRIu32 ": its store is busy", shard->options.index);
+    return dp_shard_refuse_waiting(shard, waiting, &err);
+}
+
+void dp_shard_table_stored(struct dp_shard *shard, struct dp_shard_job *job)
+{
+    struct dp_shard_table *table = dp_shard_find_table(shard, job->table);
+    DP_ASSERT(table && !table->durable);
+    if (job->store.status == DP_OK)
+        table->durable = true;
+    else
+        remove_table(shard, job->table);
+    struct dp_session *session = dp_sessions_find(shard->sessions, job->session);
+    DP_ASSERT(session && session->parked && session->first->request.id == job->request);
+    if (job->store.status != DP_OK)
+        session->first->broken = job->store.error;
+    session->parked = false;
+    dp_shard_make_runnable(shard, session);
+}
+
+void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting)
+{
+    struct dp_table_status tables[DP_SHARD_TABLES_MAX];
+    struct dp_counter counters[DP_COUNTERS_MAX];
+    for (uint32_t i = 0; i < shard->tables; i++)
+        tables[i] = (struct dp_table_status){.spec = shard->table[i]->spec,
+                                             .rows = shard->table[i]->stored + shard->table[i]->fresh,
+                                             .bytes = shard->table[i]->cache->bytes};
+    struct dp_reply reply = {.kind = DP_REPLY_STATUS,
+                             .report = {.shard = shard->options.index,
+                                        .shards = shard->options.shards,
+                                        .tables = shard->tables,
+                                        .counters = dp_shard_counters(shard, counters),
+                                        .table = tables,
+                                        .counter = counters}};
+    dp_shard_answer(shard, waiting, &reply, NULL, 0);
+}

@@ -1,0 +1,310 @@
+/* One turn of a shard: all that waited and all that the store completed.
+ *     completed jobs -> each runnable session's requests, in its order -> answers            (this order,
+ * always) Why   Completed first: a parked request goes on before a later one of its session is looked at. One
+ * request of a session is parked or being done at a time: requests of a session take effect in the order of
+ * their sequence numbers. Holds What was answered OK was applied in full; a request that was not applied
+ * changed no row.            */
+#include "server/shard/shard_inner.h"
+
+#include "common/base/bytes.h"
+#include "common/base/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- answers */
+
+void dp_shard_answer(struct dp_shard *shard, const struct dp_waiting *waiting, struct dp_reply *reply,
+                     struct dp_frame *frames, uint32_t frame_count)
+{
+    reply->id = waiting->request.id;
+    reply->session = waiting->request.session;
+    reply->generation = shard->options.generation;
+    reply->cluster = shard->options.cluster;
+    struct dp_message *message = NULL;
+    struct dp_error err = {0};
+    if (dp_reply_encode(reply, frames, frame_count, &message, &err) != DP_OK) {
+        /* Without an answer the client asks again. */
+        dp_log(DP_LOG_WARN, "shard %" PRIu32 ": an answer was dropped: %s", shard->options.index, err.text);
+        return;
+    }
+    shard->options.reply(shard->options.reply_context, &waiting->peer, &message);
+}
+
+static void count_refusal(struct dp_shard *shard, enum dp_status status)
+{
+    if (status == DP_AGAIN || status == DP_ORDER || status == DP_SESSION || status == DP_STOPPING)
+        DP_COUNT(&shard->counters, requests_postponed, 1);
+    else if (status == DP_TIMEOUT)
+        DP_COUNT(&shard->counters, requests_expired, 1);
+    else
+        DP_COUNT(&shard->counters, requests_refused, 1);
+}
+
+void dp_shard_refuse(struct dp_shard *shard, const struct dp_peer *peer, const struct dp_request *request,
+                     uint64_t sequence, const struct dp_error *err)
+{
+    count_refusal(shard, err->status);
+    struct dp_waiting to = {.peer = *peer};
+    to.request.id = request->id;
+    to.request.session = request->session;
+    struct dp_reply reply = {.kind = DP_REPLY_NONE, .status = err->status, .sequence = sequence};
+    (void)snprintf(reply.reason, sizeof reply.reason, "%s", err->text);
+    dp_shard_answer(shard, &to, &reply, NULL, 0);
+}
+
+enum dp_done dp_shard_refuse_waiting(struct dp_shard *shard, const struct dp_waiting *waiting,
+                                     const struct dp_error *err)
+{
+    dp_shard_refuse(shard, &waiting->peer, &waiting->request, waiting->request.sequence, err);
+    return err->status == DP_AGAIN ? DP_DONE_LATER : DP_DONE;
+}
+
+/* ---- hello and status */
+
+static void welcome(struct dp_shard *shard, const struct dp_waiting *hello)
+{
+    uint64_t now = dp_clock_ns(&shard->options.clock);
+    const struct dp_request *request = &hello->request;
+    struct dp_session *session = dp_sessions_find(shard->sessions, request->session);
+    bool fresh = !session;
+    if (fresh)
+        session = dp_sessions_add(shard->sessions, request->session);
+    if (!session) {
+        struct dp_error err = {0};
+        (void)dp_fail(&err, DP_AGAIN, "%u sessions are open on shard %" PRIu32 ", each with requests waiting",
+                      DP_SESSIONS_MAX, shard->options.index);
+        dp_shard_refuse(shard, &hello->peer, request, 0, &err);
+        return;
+    }
+    session->heard_ns = now;
+    /* An old hello that arrives late must not turn the order back. */
+    if (fresh || request->next_sequence > session->expected)
+        session->expected = request->next_sequence;
+    if (fresh) {
+        (void)snprintf(session->client, sizeof session->client, "%s", request->client);
+        DP_COUNT_SET(&shard->counters, sessions, dp_sessions_count(shard->sessions));
+    }
+    if (request->want_stream && session->stream == 0) {
+        DP_ASSERT(shard->next_stream < shard->streams_reserved);
+        session->stream = shard->next_stream++;
+    }
+    struct dp_reply reply = {.kind = DP_REPLY_WELCOME,
+                             .first = shard->range.first,
+                             .last = shard->range.last,
+                             .boot = shard->options.boot,
+                             .stream = request->want_stream ? session->stream : 0,
+                             .window = DP_SHARD_WINDOW};
+    dp_shard_answer(shard, hello, &reply, NULL, 0);
+}
+
+/* Streams are given only below a bound that is in the store: a restarted server never gives one twice. */
+static enum dp_status reserve_streams(struct dp_shard *shard)
+{
+    uint64_t bound = shard->streams_reserved + DP_STREAM_BLOCK;
+    char *memory = calloc(1, sizeof(struct dp_store_mark) + 8);
+    if (!memory)
+        return DP_NOMEM;
+    struct dp_store_mark *mark = (struct dp_store_mark *)(void *)memory;
+    dp_store_u64le(memory + sizeof *mark, bound);
+    *mark = (struct dp_store_mark){
+        .key = "streams", .key_bytes = 7, .value = memory + sizeof *mark, .value_bytes = 8};
+    struct dp_shard_job *job = dp_shard_job_new(DP_JOB_STREAMS, memory);
+    if (!job)
+        return DP_NOMEM;
+    job->store.kind = DP_STORE_MARKS;
+    job->store.count = 1;
+    job->store.marks = mark;
+    enum dp_status st = dp_shard_submit(shard, job);
+    shard->reserving = st == DP_OK;
+    return st;
+}
+
+void dp_shard_streams_reserved(struct dp_shard *shard, const struct dp_shard_job *job)
+{
+    shard->reserving = false;
+    if (job->store.status == DP_OK)
+        shard->streams_reserved += DP_STREAM_BLOCK;
+    while (shard->hello_first) {
+        struct dp_waiting *hello = shard->hello_first;
+        shard->hello_first = hello->next;
+        shard->waiting--;
+        shard->waiting_bytes -= hello->bytes;
+        struct dp_session *session = dp_sessions_find(shard->sessions, hello->request.session);
+        if (job->store.status != DP_OK)
+            dp_shard_refuse(shard, &hello->peer, &hello->request, 0, &job->store.error);
+        else if (shard->next_stream < shard->streams_reserved || (session && session->stream != 0))
+            welcome(shard, hello);
+        /* else: more than a block's worth waited; it says hello again */
+        dp_waiting_free(&hello);
+    }
+}
+
+static void hello(struct dp_shard *shard, struct dp_waiting **waiting)
+{
+    struct dp_error err = {0};
+    const struct dp_request *request = &(*waiting)->request;
+    enum dp_status st = DP_OK;
+    if (request->session == 0 || request->next_sequence == 0)
+        st = dp_fail(&err, DP_INVALID, "hello: session and next_sequence start at 1");
+    else if (request->want_stream && shard->range.first != 0)
+        st = dp_fail(&err, DP_INVALID, "hello: streams are given by shard 0, this is shard %" PRIu32,
+                     shard->options.index);
+    else if (shard->drain != DP_DRAIN_NO)
+        st = dp_fail(&err, DP_STOPPING, "shard %" PRIu32 " is shutting down", shard->options.index);
+    const struct dp_session *session = dp_sessions_find(shard->sessions, request->session);
+    bool has_stream = session && session->stream != 0;
+    if (st == DP_OK && request->want_stream && !has_stream && shard->next_stream == shard->streams_reserved) {
+        if (shard->waiting >= shard->options.requests_max)
+            st = dp_fail(&err, DP_AGAIN, "shard %" PRIu32 " is busy", shard->options.index);
+        else if (!shard->reserving && reserve_streams(shard) != DP_OK)
+            st = dp_fail(&err, DP_AGAIN, "shard %" PRIu32 ": its store is busy", shard->options.index);
+        if (st == DP_OK) {
+            (*waiting)->next = shard->hello_first;
+            shard->hello_first = *waiting;
+            shard->waiting++;
+            shard->waiting_bytes += (*waiting)->bytes;
+            *waiting = NULL;
+            return;
+        }
+    }
+    if (st == DP_OK)
+        welcome(shard, *waiting);
+    else
+        dp_shard_refuse(shard, &(*waiting)->peer, request, 0, &err);
+}
+
+void dp_shard_unsequenced(struct dp_shard *shard, struct dp_waiting *waiting)
+{
+    if (waiting->request.kind == DP_REQUEST_HELLO) {
+        hello(shard, &waiting);
+    } else if (waiting->request.kind == DP_REQUEST_STATUS) {
+        dp_shard_status(shard, waiting);
+    } else {
+        struct dp_error err = {0};
+        (void)dp_fail(&err, DP_UNSUPPORTED, "notes are kept by the control socket of the first server");
+        dp_shard_refuse(shard, &waiting->peer, &waiting->request, 0, &err);
+    }
+    dp_waiting_free(&waiting);
+}
+
+/* ---- requests in order */
+
+void dp_shard_make_runnable(struct dp_shard *shard, struct dp_session *session)
+{
+    if (session->runnable || session->parked || !session->first)
+        return;
+    session->runnable = true;
+    session->next_runnable = NULL;
+    if (shard->run_last)
+        shard->run_last->next_runnable = session;
+    else
+        shard->run_first = session;
+    shard->run_last = session;
+}
+
+static struct dp_session *take_runnable(struct dp_shard *shard)
+{
+    struct dp_session *session = shard->run_first;
+    shard->run_first = session->next_runnable;
+    if (!shard->run_first)
+        shard->run_last = NULL;
+    session->runnable = false;
+    return session;
+}
+
+static void drop_first(struct dp_shard *shard, struct dp_session *session)
+{
+    struct dp_waiting *waiting = dp_session_take_first(session);
+    shard->waiting--;
+    shard->waiting_bytes -= waiting->bytes;
+    dp_waiting_free(&waiting);
+}
+
+static enum dp_done do_request(struct dp_shard *shard, struct dp_waiting *waiting)
+{
+    if (waiting->broken.status != DP_OK)
+        return dp_shard_refuse_waiting(shard, waiting, &waiting->broken);
+    if (dp_clock_ns(&shard->options.clock) > waiting->deadline_ns) {
+        struct dp_error err = {0};
+        (void)dp_fail(&err, DP_TIMEOUT, "the request's deadline passed while it waited on shard %" PRIu32,
+                      shard->options.index);
+        return dp_shard_refuse_waiting(shard, waiting, &err);
+    }
+    switch (waiting->request.kind) {
+    case DP_REQUEST_PULL:
+        return dp_shard_pull(shard, waiting);
+    case DP_REQUEST_PUSH:
+        return dp_shard_push(shard, waiting);
+    default:
+        DP_ASSERT(waiting->request.kind == DP_REQUEST_CREATE_TABLE);
+        return dp_shard_create_table(shard, waiting);
+    }
+}
+
+static void do_first(struct dp_shard *shard, struct dp_session *session)
+{
+    uint64_t sequence = session->first->request.sequence;
+    switch (do_request(shard, session->first)) {
+    case DP_DONE:
+        session->done = sequence > session->done ? sequence : session->done;
+        drop_first(shard, session);
+        break;
+    case DP_DONE_WAIT:
+        session->parked = true;
+        break;
+    case DP_DONE_LATER:
+        /* What came behind it would overtake it: the client sends all of them again, in order. (A resend of
+         * what was done before is not part of that order: it alone comes again.) */
+        if (sequence > session->done) {
+            session->expected = sequence;
+            while (session->first)
+                drop_first(shard, session);
+        } else {
+            drop_first(shard, session);
+        }
+        break;
+    }
+}
+
+static void completed(struct dp_shard *shard, struct dp_shard_job *job)
+{
+    shard->jobs--;
+    switch (job->kind) {
+    case DP_JOB_MISSES:
+        dp_shard_misses_read(shard, job);
+        break;
+    case DP_JOB_TABLE:
+        dp_shard_table_stored(shard, job);
+        break;
+    case DP_JOB_STREAMS:
+        dp_shard_streams_reserved(shard, job);
+        break;
+    case DP_JOB_WRITE_BACK:
+    case DP_JOB_LAST_MARKS:
+        dp_shard_written_back(shard, job);
+        break;
+    }
+    dp_shard_job_free(job);
+}
+
+bool dp_shard_turn(struct dp_shard *shard)
+{
+    uint64_t start = dp_clock_ns(&shard->options.clock);
+    const struct dp_store *store = shard->options.store;
+    for (struct dp_store_job *job = store->completed(store->self); job; job = store->completed(store->self))
+        completed(shard, job->owner);
+    for (uint32_t done = 0; done < DP_SHARD_TURN_MAX && shard->run_first; done++) {
+        struct dp_session *session = take_runnable(shard);
+        do_first(shard, session);
+        dp_shard_make_runnable(shard, session);
+    }
+    if (shard->drain != DP_DRAIN_NO)
+        dp_shard_drain_turn(shard);
+    uint64_t took = dp_clock_ns(&shard->options.clock) - start;
+    DP_COUNT(&shard->counters, turns, 1);
+    if (took > atomic_load_explicit(&shard->counters.turn_ns_max, memory_order_relaxed))
+        DP_COUNT_SET(&shard->counters, turn_ns_max, took);
+    return shard->run_first != NULL;
+}
