@@ -1,0 +1,247 @@
+/* Reply: each kind comes back as it went; a server's header does no more harm than a client's. */
+#include "tests/lib/test.h"
+
+#include "common/wire/reply.h"
+#include "tests/unit/wire/frames.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct dp_reply reply_of(enum dp_reply_kind kind)
+{
+    return (struct dp_reply){.kind = kind,
+                             .id = 9,
+                             .session = 0x8877665544332211u,
+                             .generation = 4,
+                             .cluster = 0xc0ffee,
+                             .sequence = 12};
+}
+
+static struct dp_message *encode(const struct dp_reply *reply, struct dp_frame *frames, uint32_t n)
+{
+    struct dp_error err = {0};
+    struct dp_message *message = NULL;
+    assert_int_equal(dp_reply_encode(reply, frames, n, &message, &err), DP_OK);
+    return message;
+}
+
+/* Encodes, decodes, compares the head. The result's heap is the caller's. */
+static struct dp_reply round_trip(const struct dp_reply *want, struct dp_frame *frames, uint32_t n)
+{
+    struct dp_error err = {0};
+    struct dp_reply got;
+    struct dp_message *message = encode(want, frames, n);
+    if (dp_reply_decode(message, &got, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(message->frames, n + 1);
+    assert_int_equal(got.kind, want->kind);
+    assert_int_equal(got.status, want->status);
+    assert_true(got.id == want->id && got.session == want->session && got.generation == want->generation);
+    assert_true(got.cluster == want->cluster && got.sequence == want->sequence);
+    dp_message_free(&message);
+    return got;
+}
+
+static void short_kinds_come_back_as_they_went(void **state)
+{
+    (void)state;
+    struct dp_reply got, want = reply_of(DP_REPLY_WELCOME);
+    want.first = 1u << 20;
+    want.last = UINT64_MAX;
+    want.boot = 0xb007;
+    want.stream = 17;
+    want.window = 64;
+    got = round_trip(&want, NULL, 0);
+    assert_true(got.first == want.first && got.last == want.last && got.boot == want.boot);
+    assert_true(got.stream == 17 && got.window == 64);
+
+    want = reply_of(DP_REPLY_TABLE_CREATED);
+    want.existed = true;
+    assert_true(round_trip(&want, NULL, 0).existed);
+
+    want = reply_of(DP_REPLY_PULLED);
+    want.applied = 1u << 31;
+    struct dp_frame values[2] = {dp_frame_copy("abcd", 4), dp_frame_new(0)};
+    assert_true(round_trip(&want, values, 2).applied == 1u << 31);
+
+    want = reply_of(DP_REPLY_PUSHED);
+    want.staleness = 3;
+    want.repeated = true;
+    got = round_trip(&want, NULL, 0);
+    assert_true(got.staleness == 3 && got.repeated);
+
+    want = reply_of(DP_REPLY_NONE);
+    want.status = DP_ORDER;
+    (void)snprintf(want.reason, sizeof want.reason, "expected 12\nfake line");
+    got = round_trip(&want, NULL, 0);
+    assert_string_equal(got.reason, "expected 12?fake line");
+}
+
+static void lists_come_back_as_they_went(void **state)
+{
+    (void)state;
+    struct dp_table_status *tables = calloc(DP_STATUS_TABLES_MAX, sizeof *tables);
+    struct dp_counter counters[DP_COUNTERS_MAX] = {0};
+    struct dp_error err = {0};
+    for (uint32_t i = 0; i < DP_STATUS_TABLES_MAX; i++) {
+        /* Full names: the largest report must fit into its header. */
+        (void)snprintf(tables[i].spec.name, sizeof tables[i].spec.name, "table_%041u", i);
+        tables[i].spec.dim = DP_TABLE_DIM_MAX;
+        tables[i].spec.seed = UINT64_MAX;
+        tables[i].spec.optimizer = dp_optimizer_defaults(i % 2 ? DP_OPT_ADAM : DP_OPT_FTRL);
+        tables[i].rows = UINT64_MAX - i;
+        tables[i].bytes = UINT64_MAX;
+    }
+    for (uint32_t i = 0; i < DP_COUNTERS_MAX; i++) {
+        (void)snprintf(counters[i].name, sizeof counters[i].name, "counter_%039u", i);
+        counters[i].value = UINT64_MAX - i;
+    }
+    struct dp_reply want = reply_of(DP_REPLY_STATUS);
+    want.report = (struct dp_status_report){1, 2, DP_STATUS_TABLES_MAX, DP_COUNTERS_MAX, tables, counters};
+    struct dp_reply got = round_trip(&want, NULL, 0);
+    assert_int_equal(got.report.tables, DP_STATUS_TABLES_MAX);
+    assert_int_equal(got.report.counters, DP_COUNTERS_MAX);
+    assert_true(got.report.shard == 1 && got.report.shards == 2);
+    for (uint32_t i = 0; i < DP_STATUS_TABLES_MAX; i++) {
+        assert_int_equal(dp_table_same(&got.report.table[i].spec, &tables[i].spec, &err), DP_OK);
+        assert_true(got.report.table[i].rows == UINT64_MAX - i);
+    }
+    assert_string_equal(got.report.counter[63].name, counters[63].name);
+    assert_true(got.report.counter[63].value == UINT64_MAX - 63);
+    dp_reply_clear(&got);
+    assert_null(got.report.table);
+
+    struct dp_message *message = NULL;
+    want.report.tables = DP_STATUS_TABLES_MAX + 1;
+    assert_int_equal(dp_reply_encode(&want, NULL, 0, &message, &err), DP_ARGUMENT);
+    free(tables);
+
+    want = reply_of(DP_REPLY_NOTES);
+    want.notes = DP_NOTES_MAX;
+    want.note = calloc(DP_NOTES_MAX, sizeof want.note[0]);
+    struct dp_frame frames[DP_NOTES_MAX];
+    for (uint32_t i = 0; i < DP_NOTES_MAX; i++) {
+        memset(want.note[i], 'n', DP_NOTE_NAME_MAX);
+        frames[i] = dp_frame_copy("note", 4);
+    }
+    got = round_trip(&want, frames, DP_NOTES_MAX);
+    assert_int_equal(got.notes, DP_NOTES_MAX);
+    assert_int_equal(strlen(got.note[DP_NOTES_MAX - 1]), DP_NOTE_NAME_MAX);
+    dp_reply_clear(&got);
+    dp_reply_clear(&want);
+}
+
+static void assert_refused(struct dp_message **message, enum dp_status why, const char *field)
+{
+    struct dp_reply got;
+    struct dp_error err = {0};
+    enum dp_status st = dp_reply_decode(*message, &got, &err);
+    if (st != why || !strstr(err.text, field))
+        fail_msg("expected %s with '%s', got %s: %s", dp_status_name(why), field, dp_status_name(st),
+                 err.text);
+    assert_true(!got.note && !got.report.table && !got.report.counter);
+    dp_message_free(message);
+}
+
+static struct dp_message *by_hand(const char *header, size_t size, uint32_t frames)
+{
+    struct dp_message *message = dp_message_new(1 + frames);
+    dp_message_add(message, dp_frame_copy(header, size));
+    for (uint32_t i = 0; i < frames; i++)
+        dp_message_add(message, dp_frame_new(4));
+    return message;
+}
+
+#define HAND(by, frames) by_hand(by, sizeof(by) - 1, frames)
+
+static void foreign_headers_are_refused(void **state)
+{
+    (void)state;
+    struct dp_message *message = dp_message_new(0);
+    assert_refused(&message, DP_INVALID, "empty message");
+    message = HAND("\x08\x02", 0);
+    assert_refused(&message, DP_VERSION, "version 2");
+    message = HAND("\x08\x01\x52\x09\x09\x01\x00\x00\x00\x00\x00\x00\x00", 0); /* welcome, first 1, last 0 */
+    assert_refused(&message, DP_INVALID, "welcome");
+    message = HAND("\x08\x01", 1);
+    assert_refused(&message, DP_INVALID, "1 frames");
+    message = HAND("\x08\x01\x62\x00", DP_SECTIONS_MAX + 1); /* pulled */
+    assert_refused(&message, DP_INVALID, "65 frames");
+    message = HAND("\x08\x01\x7a\x03\x0a\x01n", 0); /* notes: a name without its frame */
+    assert_refused(&message, DP_INVALID, "0 frames");
+    message = HAND("\x08\x01\x7a\x03\x0a\x01\n", 1);
+    assert_refused(&message, DP_INVALID, "notes.names");
+    message = HAND("\x08\x01\x72\x02\x0a\x00", 0); /* status report: a table without a spec */
+    assert_refused(&message, DP_INVALID, "spec: absent");
+    message = HAND("\x08\x01\x72\x04\x12\x02\x10\x01", 0); /* a counter without a name */
+    assert_refused(&message, DP_INVALID, "counters.name");
+    char reason[5 + DP_REASON_MAX + 1] = "\x08\x01\x2a\xf8\x03";
+    memset(reason + 5, 'r', sizeof reason - 5);
+    message = by_hand(reason, sizeof reason, 0);
+    assert_refused(&message, DP_INVALID, "reason");
+
+    struct dp_reply got;
+    message = HAND("\x08\x01\x20\xff\xff\xff\xff\x0f", 0); /* status 2^32 - 1 */
+    assert_int_equal(dp_reply_decode(message, &got, NULL), DP_OK);
+    assert_int_equal(got.status, DP_INTERNAL);
+    dp_message_free(&message);
+}
+
+/* 64 KiB that protobuf would merge body by body, each time copying the list so far. */
+static void repeated_bodies_are_refused_at_once(void **state)
+{
+    (void)state;
+    struct dp_message *message = dp_message_new(1);
+    struct dp_frame frame = dp_frame_new(DP_HEADER_BYTES_MAX);
+    for (size_t i = 0; i < frame.size; i += 4)
+        memcpy((char *)frame.data + i, "\x7a\x02\x0a", 4);
+    dp_message_add(message, frame);
+    assert_refused(&message, DP_INVALID, "not a reply");
+}
+
+static void damaged_headers_do_no_harm(void **state)
+{
+    (void)state;
+    struct dp_reply got, want = reply_of(DP_REPLY_STATUS);
+    struct dp_table_status table = {.spec = {.name = "t", .dim = 4}, .rows = 5, .bytes = 6};
+    struct dp_counter counter = {.name = "pushes", .value = 7};
+    table.spec.optimizer = dp_optimizer_defaults(DP_OPT_ADAGRAD);
+    want.status = DP_AGAIN;
+    (void)snprintf(want.reason, sizeof want.reason, "full");
+    want.report = (struct dp_status_report){0, 1, 1, 1, &table, &counter};
+    struct dp_message *message = encode(&want, NULL, 0);
+    size_t size = message->frame[0].size;
+    for (size_t cut = 0; cut < size; cut++) {
+        struct dp_message *copy = copy_cut(message, cut);
+        (void)!dp_reply_decode(copy, &got, NULL);
+        dp_reply_clear(&got);
+        dp_message_free(&copy);
+    }
+    for (size_t bit = 0; bit < size * 8; bit++) {
+        struct dp_message *copy = copy_of(message);
+        ((unsigned char *)copy->frame[0].data)[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        (void)!dp_reply_decode(copy, &got, NULL);
+        dp_reply_clear(&got);
+        dp_message_free(&copy);
+    }
+    dp_message_free(&message);
+    uint64_t seed = 20260102;
+    for (int i = 0; i < 100000; i++) {
+        message = random_message(&seed);
+        (void)!dp_reply_decode(message, &got, NULL);
+        dp_reply_clear(&got);
+        dp_message_free(&message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(short_kinds_come_back_as_they_went),
+        cmocka_unit_test(lists_come_back_as_they_went),
+        cmocka_unit_test(foreign_headers_are_refused),
+        cmocka_unit_test(repeated_bodies_are_refused_at_once),
+        cmocka_unit_test(damaged_headers_do_no_harm),
+    };
+    return cmocka_run_group_tests_name("reply", tests, NULL, NULL);
+}
