@@ -92,7 +92,7 @@ static enum dp_status check_optimizer(const struct dp_cluster *cluster, struct d
         const struct dp_field *field = &dp_fields_optimizer.field[i];
         if (!(field->kinds & 1u << spec->kind))
             continue;
-        enum dp_status st = dp_field_check(&dp_fields_optimizer, field, spec, err);
+        enum dp_status st = dp_field_check(&dp_fields_optimizer, field, spec, NULL, err);
         if (st != DP_OK)
             return st;
     }

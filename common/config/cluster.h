@@ -78,6 +78,17 @@ DP_MUST_USE
 enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err);
 void dp_cluster_free(struct dp_cluster **cluster);
 
+/* Sets one key ("training.epochs") from a person's text, with the checks of the file; `what` names it in the
+ * message ("--epochs"). "training.optimizer.kind" sets the kind's defaults, so it goes before its settings.
+ */
+DP_MUST_USE
+enum dp_status dp_cluster_set(struct dp_cluster *cluster, const char *key, const char *text, const char *what,
+                              struct dp_error *err);
+/* "adam"; "momentum" (SGD with it) and "adamw" (Adam with decay) too. */
+const char *dp_cluster_optimizer_name(const struct dp_optimizer_spec *spec);
+/* NULL: no such. */
+const char *dp_decay_name(enum dp_decay decay);
+
 uint32_t dp_cluster_shards(const struct dp_cluster *cluster); /* of all servers */
 /* Endpoint of shard 0 .. shards-1, counted over the servers in the order of the file. size >= DP_HOST_MAX
  * + 32. */

@@ -154,7 +154,7 @@ static enum dp_status set_field(const struct reader *reader, const struct dp_fie
         st = set_text(reader, fields, field, setting, at);
         break;
     }
-    if (st == DP_OK && dp_field_check(fields, field, base, reader->err) != DP_OK)
+    if (st == DP_OK && dp_field_check(fields, field, base, NULL, reader->err) != DP_OK)
         st = at_line(reader, setting);
     return st;
 }
@@ -175,14 +175,6 @@ static enum dp_status unknown_key(const struct reader *reader, const struct dp_f
     return at_line(reader, setting);
 }
 
-static const struct dp_field *find_field(const struct dp_fields *fields, const char *key)
-{
-    for (size_t i = 0; i < fields->count; i++)
-        if (strcmp(fields->field[i].key, key) == 0)
-            return &fields->field[i];
-    return NULL;
-}
-
 static bool is_group_key(const struct dp_fields *fields, const char *key)
 {
     for (size_t i = 0; i < fields->group_count; i++)
@@ -198,7 +190,7 @@ static enum dp_status read_fields(const struct reader *reader, const struct dp_f
     int n = config_setting_length(group);
     for (int i = 0; i < n; i++) {
         const config_setting_t *setting = config_setting_get_elem(group, (unsigned)i);
-        const struct dp_field *field = find_field(fields, config_setting_name(setting));
+        const struct dp_field *field = dp_fields_find(fields, config_setting_name(setting));
         enum dp_status st = DP_OK;
         if (field)
             st = set_field(reader, fields, field, setting, base);

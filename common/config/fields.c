@@ -115,55 +115,59 @@ const struct dp_fields dp_fields_training = {"training.", training, COUNT(traini
 const struct dp_fields dp_fields_optimizer = {"training.optimizer.", optimizer, COUNT(optimizer),
                                               optimizer_groups, COUNT(optimizer_groups)};
 
-static enum dp_status check_integer(const struct dp_fields *fields, const struct dp_field *field,
-                                    uint64_t value, struct dp_error *err)
+static enum dp_status check_integer(const char *what, const struct dp_field *field, uint64_t value,
+                                    struct dp_error *err)
 {
     if (value >= field->min && value <= field->max)
         return DP_OK;
-    return dp_fail(err, DP_ARGUMENT, "'%s%s' is %" PRIu64 ", but must be %" PRIu64 " .. %" PRIu64,
-                   fields->prefix, field->key, value, field->min, field->max);
+    return dp_fail(err, DP_ARGUMENT, "%s is %" PRIu64 ", but must be %" PRIu64 " .. %" PRIu64, what, value,
+                   field->min, field->max);
 }
 
-static enum dp_status check_real(const struct dp_fields *fields, const struct dp_field *field, double value,
+static enum dp_status check_real(const char *what, const struct dp_field *field, double value,
                                  struct dp_error *err)
 {
     if (value >= field->min_f64 && value <= field->max_f64) /* false for NaN */
         return DP_OK;
-    return dp_fail(err, DP_ARGUMENT, "'%s%s' is %g, but must be %.8g .. %.8g", fields->prefix, field->key,
-                   value, field->min_f64, field->max_f64);
+    return dp_fail(err, DP_ARGUMENT, "%s is %g, but must be %.8g .. %.8g", what, value, field->min_f64,
+                   field->max_f64);
 }
 
-static enum dp_status check_text(const struct dp_fields *fields, const struct dp_field *field,
-                                 const char *value, struct dp_error *err)
+static enum dp_status check_text(const char *what, const struct dp_field *field, const char *value,
+                                 struct dp_error *err)
 {
     size_t len = strnlen(value, field->max + 1);
     if (len > field->max)
-        return dp_fail(err, DP_ARGUMENT, "'%s%s' is longer than %" PRIu64 " bytes", fields->prefix,
-                       field->key, field->max);
+        return dp_fail(err, DP_ARGUMENT, "%s is longer than %" PRIu64 " bytes", what, field->max);
     if (len < field->min)
-        return dp_fail(err, DP_ARGUMENT, "'%s%s' is empty: give it a value", fields->prefix, field->key);
+        return dp_fail(err, DP_ARGUMENT, "%s is empty: give it a value", what);
     return DP_OK;
 }
 
 enum dp_status dp_field_check(const struct dp_fields *fields, const struct dp_field *field, const void *base,
-                              struct dp_error *err)
+                              const char *what, struct dp_error *err)
 {
+    char key[96];
+    if (!what) {
+        (void)snprintf(key, sizeof key, "'%s%s'", fields->prefix, field->key);
+        what = key;
+    }
     const void *at = (const char *)base + field->offset;
     switch (field->type) {
     case DP_FIELD_U32:
-        return check_integer(fields, field, *(const uint32_t *)at, err);
+        return check_integer(what, field, *(const uint32_t *)at, err);
     case DP_FIELD_U64:
     case DP_FIELD_BYTES:
-        return check_integer(fields, field, *(const uint64_t *)at, err);
+        return check_integer(what, field, *(const uint64_t *)at, err);
     case DP_FIELD_F64:
-        return check_real(fields, field, *(const double *)at, err);
+        return check_real(what, field, *(const double *)at, err);
     case DP_FIELD_F32:
-        return check_real(fields, field, (double)*(const float *)at, err);
+        return check_real(what, field, (double)*(const float *)at, err);
     case DP_FIELD_TEXT:
-        return check_text(fields, field, at, err);
+        return check_text(what, field, at, err);
     case DP_FIELD_DECAY:
         if (!dp_decay_name(*(const enum dp_decay *)at))
-            return dp_fail(err, DP_ARGUMENT, "'%s%s' has no such kind", fields->prefix, field->key);
+            return dp_fail(err, DP_ARGUMENT, "%s has no such kind", what);
         return DP_OK;
     case DP_FIELD_BOOL:
         return DP_OK;
@@ -174,11 +178,19 @@ enum dp_status dp_field_check(const struct dp_fields *fields, const struct dp_fi
 enum dp_status dp_fields_check(const struct dp_fields *fields, const void *base, struct dp_error *err)
 {
     for (size_t i = 0; i < fields->count; i++) {
-        enum dp_status st = dp_field_check(fields, &fields->field[i], base, err);
+        enum dp_status st = dp_field_check(fields, &fields->field[i], base, NULL, err);
         if (st != DP_OK)
             return st;
     }
     return DP_OK;
+}
+
+const struct dp_field *dp_fields_find(const struct dp_fields *fields, const char *key)
+{
+    for (size_t i = 0; i < fields->count; i++)
+        if (strcmp(fields->field[i].key, key) == 0)
+            return &fields->field[i];
+    return NULL;
 }
 
 static const char *const decays[] = {"none", "linear", "cosine", "inverse-sqrt"};

@@ -38,20 +38,21 @@ struct dp_fields {
 extern const struct dp_fields dp_fields_top, dp_fields_server, dp_fields_data, dp_fields_training,
     dp_fields_optimizer;
 
-/* DP_ARGUMENT with key and range unless the value in `base` is within the field's range. */
+/* DP_ARGUMENT with name and range unless the value in `base` is within the field's range. what: NULL, or how
+ * the message names it instead of by its key. */
 DP_MUST_USE
 enum dp_status dp_field_check(const struct dp_fields *fields, const struct dp_field *field, const void *base,
-                              struct dp_error *err);
+                              const char *what, struct dp_error *err);
 /* All of them. */
 DP_MUST_USE
 enum dp_status dp_fields_check(const struct dp_fields *fields, const void *base, struct dp_error *err);
+/* NULL: no such key. */
+const struct dp_field *dp_fields_find(const struct dp_fields *fields, const char *key);
 
-const char *dp_decay_name(enum dp_decay decay);
 /* -1: unknown. */
 int dp_decay_from_name(const char *name);
 /* Accepts the names that people use, too: "momentum" (SGD with 0.9) and "adamw" (Adam with decay 0.01).
  * false: unknown. Fills in the kind's defaults. */
 bool dp_cluster_optimizer(const char *name, struct dp_optimizer_spec *out);
-const char *dp_cluster_optimizer_name(const struct dp_optimizer_spec *spec);
 
 #endif

@@ -70,7 +70,7 @@ static void values_come_as_written(void **state)
     static const char text[] = TOP
         "id = \"18446744073709551615\"; generation = 0xFFFFFFFFFFFFFFFFL; cache_bytes = 8589934592;\n" SERVERS
             DATA "training = { seed = 5000000000; warmup_steps = 5000000000L; rate = 1; epochs = 7L; batch = "
-                 "0x10; overlap = false;\n"
+        "0x10; overlap = false;\n"
         "decay = \"inverse-sqrt\"; optimizer = { kind = \"ftrl\"; l1 = 0.1; l2 = 2; }; };";
     assert_int_equal(read_text(text, &c, &err), DP_OK);
     assert_true(c->id == UINT64_MAX && c->generation == UINT64_MAX && c->cache_bytes == 8589934592u);
@@ -354,6 +354,49 @@ static void example_file_is_read_and_has_every_key(void **state)
     dp_cluster_free(&c);
 }
 
+static void keys_are_set_from_text_with_the_checks_of_the_file(void **state)
+{
+    (void)state;
+    struct dp_cluster c;
+    struct dp_error err = {0};
+    dp_cluster_defaults(&c);
+    assert_int_equal(dp_cluster_set(&c, "training.epochs", "7", "--epochs", &err), DP_OK);
+    assert_int_equal(dp_cluster_set(&c, "training.seed", "18446744073709551615", "--seed", &err), DP_OK);
+    assert_int_equal(dp_cluster_set(&c, "training.rate", "0.5", "--rate", &err), DP_OK);
+    assert_int_equal(dp_cluster_set(&c, "training.decay", "cosine", "--decay", &err), DP_OK);
+    assert_int_equal(dp_cluster_set(&c, "training.optimizer.kind", "ftrl", "--optimizer", &err), DP_OK);
+    assert_int_equal(dp_cluster_set(&c, "training.optimizer.l1", "0.25", "--l1", &err), DP_OK);
+    assert_int_equal(dp_cluster_set(&c, "training.overlap", "false", "--no-overlap", &err), DP_OK);
+    assert_int_equal(dp_cluster_set(&c, "cache_bytes", "2MiB", "--cache-bytes", &err), DP_OK);
+    assert_int_equal(dp_cluster_set(&c, "data.train", "x", "--train", &err), DP_OK);
+    assert_int_equal(dp_cluster_set(&c, "model", "m", "--model", &err), DP_OK);
+    assert_true(c.training.epochs == 7 && c.training.seed == UINT64_MAX && c.training.rate == 0.5);
+    assert_true(c.training.decay == DP_DECAY_COSINE && c.training.optimizer.l1 == 0.25f);
+    assert_true(!c.training.overlap && c.cache_bytes == 2u << 20);
+    assert_string_equal(c.data.train, "x");
+    assert_string_equal(c.model, "m");
+    static const char *const bad[][3] = {
+        {"training.epochs", "0", "--x"},
+        {"training.epochs", "seven", "--x"},
+        {"training.rate", "nan", "--x"},
+        {"training.rate", "0", "--x"},
+        {"training.decay", "steep", "--x"},
+        {"cache_bytes", "1KiB", "--x"},
+        {"cache_bytes", "5XB", "--x"},
+        {"training.overlap", "1", "--x"},
+        {"data.train", "", "--x"},
+        {"training.optimizer.kind", "x", "--x"},
+        {"training.optimizer.beta1", "0.5", "--x is not a setting"},
+        {"training.nothing", "1", "--x"},
+        {"nothing", "1", "--x"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        if (dp_cluster_set(&c, bad[i][0], bad[i][1], "--x", &err) != DP_ARGUMENT ||
+            !strstr(err.text, bad[i][2]))
+            fail_msg("%s = %s: '%s'", bad[i][0], bad[i][1], err.text);
+    }
+}
+
 static void endpoints_follow_the_order_of_the_file(void **state)
 {
     (void)state;
@@ -423,6 +466,7 @@ int main(void)
         cmocka_unit_test(written_reads_back_equal),
         cmocka_unit_test(struct_without_an_id_gets_that_of_its_name),
         cmocka_unit_test(example_file_is_read_and_has_every_key),
+        cmocka_unit_test(keys_are_set_from_text_with_the_checks_of_the_file),
         cmocka_unit_test(endpoints_follow_the_order_of_the_file),
         cmocka_unit_test(damaged_files_never_crash),
     };
