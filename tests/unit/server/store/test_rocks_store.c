@@ -398,6 +398,7 @@ static void failed_write_fails_all_later_ones(void **state)
     struct dp_error err = {0};
     const struct dp_store_mark mark = mark_text("m", "1");
     struct dp_store_job marks = marks_job(&mark, 1);
+    char path[300];
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     small = before;
@@ -415,6 +416,8 @@ static void failed_write_fails_all_later_ones(void **state)
     assert_int_equal(form_do(form, &marks), DP_IO);
     assert_int_equal(dp_rocks_store_mark_clean(&form->store, &err), DP_IO);
     expect_rows(form, 100, 0, 1); /* nothing of the failed write is seen */
+    (void)snprintf(path, sizeof path, "%s/ingest-tmp", form->directory);
+    assert_int_equal(access(path, F_OK), -1); /* nor does it take up room */
     form_close(form, false);
     EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly");
 }
