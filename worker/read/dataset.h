@@ -1,11 +1,16 @@
 /* Dataset: a file of labelled examples, decoded once, any minibatch of which can be read without those before
- * it. open (detect, unpack, parse, check)  ->  fill(epoch, number), from any thread, in any order Formats
- * libsvm / libfm text ("label index:value ...", '#' comments), MNIST idx (images + labels), each plain, gzip
- * or zstd (told by the first bytes, not by the name). Promise   What fill gives is a function of (data,
- * options, epoch, number) alone. Numbers 0 .. batches-1 of one epoch hold every example once, shuffled by
- * (seed, epoch): a keyed permutation, no array of it is kept. The last batch may be short. Thread    Constant
- * after open: fill may be called from several threads, each with its own batch. Failure   DP_DATA naming file
- * and line (text) or file and byte (idx) and what was expected; DP_IO naming the file. */
+ * it.
+ *     open (unpack, detect, parse, check)  ->  fill(epoch, number), from any thread, in any order
+ * Formats   libsvm / libfm text ("label index:value ...", '#' comments), MNIST idx (images + labels, dense
+ *           only), each plain, gzip or zstd (told by the first bytes, not by the name).
+ * Promise   What fill gives is a function of (data, options, epoch, number) alone. Numbers 0 .. batches-1 of
+ *           one epoch hold every example once, shuffled by (seed, epoch): a keyed permutation, no array of it
+ *           is kept. The last batch may be short. Entries keep the order of their line.
+ * Thread    Constant after open: fill may be called from several threads, each with its own batch.
+ * Memory    The decoded examples: 12 bytes an entry and 12 an example (text), 1 byte a pixel (idx). Nothing
+ * of `options` is needed after open. Failure   DP_DATA naming file and line (text) or file and byte (idx) and
+ * what was expected, or file and place of a broken gzip or zstd stream; DP_IO naming the file; DP_ARGUMENT
+ * for options that do not go together. */
 #ifndef DP_READ_DATASET_H
 #define DP_READ_DATASET_H
 
@@ -49,20 +54,18 @@ void dp_dataset_close(struct dp_dataset **dataset);
 
 uint64_t dp_dataset_examples(const struct dp_dataset *dataset);
 uint64_t dp_dataset_batches(const struct dp_dataset *dataset); /* minibatches in an epoch */
-/* Worst case over all batches of all epochs: entries (sum of the batch largest examples) and, as a bound,
- * distinct keys. */
+/* Worst case over all batches of all epochs: entries (sum of the `batch` largest examples) and, as a bound,
+ * distinct keys. 0 for DP_FORM_DENSE. */
 uint32_t dp_dataset_entries_max(const struct dp_dataset *dataset);
 /* Example behind position `at` (0 .. examples-1) of an epoch's order: a permutation. */
 uint64_t dp_dataset_example_at(const struct dp_dataset *dataset, uint32_t epoch, uint64_t at);
-/* CRC-like digest of the decoded content (examples, labels, values), for a report to say what was trained on.
- */
+/* Digest of what the file says (labels, indices, values, in order; before labels are mapped and values
+ * scaled; however it was packed), for a report to say what was trained on. */
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset);
 
 /* A batch sized for this data set's worst. */
 DP_MUST_USE
 enum dp_status dp_batch_new(const struct dp_dataset *dataset, struct dp_batch **out, struct dp_error *err);
-void dp_batch_free(struct dp_batch **batch);
-
 /* number < batches. Sorts and deduplicates keys (radix sort; no allocation). */
 void dp_dataset_fill(const struct dp_dataset *dataset, uint32_t epoch, uint64_t number,
                      struct dp_batch *batch);

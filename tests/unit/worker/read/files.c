@@ -1,0 +1,130 @@
+#include "tests/unit/worker/read/files.h"
+
+#include "common/base/bytes.h"
+#include "tests/lib/test.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+void test_dir_open(struct test_dir *dir)
+{
+    const char *tmp = getenv("TMPDIR");
+    int n =
+        snprintf(dir->path, sizeof dir->path, "%s/dp_read_XXXXXX", tmp && strlen(tmp) < 100 ? tmp : "/tmp");
+    assert_true(n > 0);
+    assert_non_null(mkdtemp(dir->path));
+}
+
+void test_dir_close(struct test_dir *dir)
+{
+    char path[512];
+    DIR *entries = opendir(dir->path);
+    assert_non_null(entries);
+    for (struct dirent *e; (e = readdir(entries)) != NULL;) {
+        (void)snprintf(path, sizeof path, "%s/%s", dir->path, e->d_name);
+        if (e->d_name[0] != '.')
+            (void)remove(path);
+    }
+    (void)closedir(entries);
+    assert_int_equal(rmdir(dir->path), 0);
+}
+
+static size_t pack_gzip(const void *bytes, size_t len, void *out, size_t room)
+{
+    z_stream z = {0};
+    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_in = (Bytef *)(uintptr_t)bytes;
+    z.avail_in = (uInt)len;
+    z.next_out = out;
+    z.avail_out = (uInt)room;
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    assert_int_equal(deflateEnd(&z), Z_OK);
+    return z.total_out;
+}
+
+static size_t pack_zstd(const void *bytes, size_t len, void *out, size_t room)
+{
+    ZSTD_CCtx *zstd = ZSTD_createCCtx();
+    assert_non_null(zstd);
+    (void)ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
+    size_t n = ZSTD_compress2(zstd, out, room, bytes, len);
+    assert_false(ZSTD_isError(n));
+    (void)ZSTD_freeCCtx(zstd);
+    return n;
+}
+
+void *pack(enum packing packing, const void *bytes, size_t len, size_t *packed_len)
+{
+    size_t room = len * 2 + 1024;
+    void *out = malloc(room);
+    assert_non_null(out);
+    if (packing == PACK_GZIP) {
+        *packed_len = pack_gzip(bytes, len, out, room);
+    } else if (packing == PACK_ZSTD) {
+        *packed_len = pack_zstd(bytes, len, out, room);
+    } else {
+        if (len > 0)
+            memcpy(out, bytes, len);
+        *packed_len = len;
+    }
+    return out;
+}
+
+const char *write_file(struct test_dir *dir, const char *name, const void *bytes, size_t len)
+{
+    static char path[512];
+    (void)snprintf(path, sizeof path, "%s/%s", dir->path, name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, len, file), len);
+    assert_int_equal(fclose(file), 0);
+    return path;
+}
+
+const char *write_packed(struct test_dir *dir, const char *name, enum packing packing, const void *bytes,
+                         size_t len)
+{
+    size_t packed_len;
+    void *packed = pack(packing, bytes, len, &packed_len);
+    const char *path = write_file(dir, name, packed, packed_len);
+    free(packed);
+    return path;
+}
+
+const char *write_text(struct test_dir *dir, const char *name, const char *text)
+{
+    return write_file(dir, name, text, strlen(text));
+}
+
+uint8_t *make_images(uint32_t count, uint32_t rows, uint32_t columns, size_t *len)
+{
+    size_t width = (size_t)rows * columns;
+    *len = 16 + count * width;
+    uint8_t *file = malloc(*len);
+    assert_non_null(file);
+    dp_store_u32be(file, 0x803);
+    dp_store_u32be(file + 4, count);
+    dp_store_u32be(file + 8, rows);
+    dp_store_u32be(file + 12, columns);
+    for (size_t i = 0; i < count; i++)
+        for (size_t p = 0; p < width; p++)
+            file[16 + i * width + p] = (uint8_t)(i * 7 + p * 3);
+    return file;
+}
+
+uint8_t *make_labels(uint32_t count, uint32_t classes, size_t *len)
+{
+    *len = 8 + count;
+    uint8_t *file = malloc(*len);
+    assert_non_null(file);
+    dp_store_u32be(file, 0x801);
+    dp_store_u32be(file + 4, count);
+    for (uint32_t i = 0; i < count; i++)
+        file[8 + i] = (uint8_t)(i % classes);
+    return file;
+}

@@ -1,0 +1,30 @@
+/* Files: a temporary folder with small files in it, plain, gzip or zstd. For tests; fails by CMocka's fail.
+ */
+#ifndef DP_TESTS_READ_FILES_H
+#define DP_TESTS_READ_FILES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum packing { PACK_PLAIN, PACK_GZIP, PACK_ZSTD, PACKINGS };
+
+struct test_dir {
+    char path[128];
+};
+
+void test_dir_open(struct test_dir *dir);
+void test_dir_close(struct test_dir *dir); /* with every file in it */
+
+/* bytes as one gzip member or zstd frame (with checksum); for free(). */
+void *pack(enum packing packing, const void *bytes, size_t len, size_t *packed_len);
+/* Writes dir/name and gives its path (lent until the next call). */
+const char *write_file(struct test_dir *dir, const char *name, const void *bytes, size_t len);
+const char *write_packed(struct test_dir *dir, const char *name, enum packing packing, const void *bytes,
+                         size_t len);
+const char *write_text(struct test_dir *dir, const char *name, const char *text);
+/* An idx3 file of count images with pixels of a fixed rule ((image * 7 + pixel * 3) % 256), and its labels
+ * (image % classes); for free(). */
+uint8_t *make_images(uint32_t count, uint32_t rows, uint32_t columns, size_t *len);
+uint8_t *make_labels(uint32_t count, uint32_t classes, size_t *len);
+
+#endif

@@ -1,0 +1,154 @@
+/* Goal: the plan's minibatches, in order, each once, then the end; stop at any moment. */
+#include "worker/read/reader.h"
+
+#include "tests/lib/test.h"
+#include "tests/unit/worker/read/files.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define EXAMPLES 103
+#define WAIT_MS  20000
+
+struct fixture {
+    struct test_dir dir;
+    struct dp_dataset *dataset;
+};
+
+static struct dp_reader *start(const struct fixture *f, struct dp_reader_plan plan, uint32_t ahead,
+                               uint32_t hold)
+{
+    struct dp_error err = {0};
+    struct dp_reader *reader = NULL;
+    if (dp_reader_start(f->dataset, &plan, ahead, hold, &reader, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    return reader;
+}
+
+static void expect_end(struct dp_reader *reader)
+{
+    struct dp_batch *batch = NULL;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(dp_reader_next(reader, WAIT_MS, &batch), DP_NOT_FOUND);
+        assert_null(batch);
+    }
+}
+
+static void check_plan(const struct fixture *f, struct dp_reader_plan plan, uint32_t ahead)
+{
+    struct dp_reader *reader = start(f, plan, ahead, 1);
+    struct dp_batch *batch, *own = NULL;
+    struct dp_error err = {0};
+    assert_int_equal(dp_batch_new(f->dataset, &own, &err), DP_OK);
+    for (uint32_t e = plan.first_epoch; e < plan.first_epoch + plan.epochs; e++)
+        for (uint64_t n = plan.offset; n < dp_dataset_batches(f->dataset); n += plan.stride) {
+            assert_int_equal(dp_reader_next(reader, WAIT_MS, &batch), DP_OK);
+            assert_true(batch->epoch == e && batch->number == n);
+            dp_dataset_fill(f->dataset, e, n, own);
+            assert_int_equal(batch->examples, own->examples);
+            assert_memory_equal(batch->labels, own->labels, own->examples * sizeof *own->labels);
+            assert_int_equal(batch->distinct, own->distinct);
+            assert_memory_equal(batch->keys, own->keys, own->distinct * sizeof *own->keys);
+            dp_reader_give_back(reader, &batch);
+            assert_null(batch);
+        }
+    expect_end(reader);
+    dp_reader_stop(&reader);
+    dp_reader_stop(&reader);
+    dp_batch_free(&own);
+}
+
+static void plans_in_order(void **state)
+{
+    for (uint32_t ahead = 1; ahead < 40; ahead += 13)
+        for (uint32_t stride = 1; stride <= 30; stride += 7)
+            for (uint32_t offset = 0; offset < stride; offset += 3)
+                check_plan(*state, (struct dp_reader_plan){1, 3, offset, stride}, ahead);
+    check_plan(*state, (struct dp_reader_plan){5, 0, 0, 1}, 1);
+    check_plan(*state, (struct dp_reader_plan){UINT32_MAX - 1, 1, 0, 1}, 1);
+}
+
+/* Held together: all differ. One more than there are: a wait in vain, until one is given back. */
+static void several_held(void **state)
+{
+    struct dp_batch *held[5], *more = NULL;
+    struct dp_reader *reader = start(*state, (struct dp_reader_plan){0, 9, 0, 1}, 1, 3);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(dp_reader_next(reader, WAIT_MS, &held[i]), DP_OK);
+        assert_int_equal(held[i]->number, i);
+    }
+    assert_int_equal(dp_reader_next(reader, 0, &more), DP_TIMEOUT);
+    assert_int_equal(dp_reader_next(reader, 20, &more), DP_TIMEOUT);
+    dp_reader_give_back(reader, &held[2]);
+    assert_int_equal(dp_reader_next(reader, WAIT_MS, &more), DP_OK);
+    assert_int_equal(more->number, 5);
+    dp_reader_give_back(reader, &more);
+    for (int i = 0; i < 5; i++)
+        if (i != 2)
+            dp_reader_give_back(reader, &held[i]);
+    dp_reader_stop(&reader);
+}
+
+static void stop_at_any_moment(void **state)
+{
+    for (int taken = 0; taken < 30; taken++) {
+        struct dp_reader *reader = start(*state, (struct dp_reader_plan){0, UINT32_MAX, 0, 1}, 3, 0);
+        for (int i = 0; i < taken; i++) {
+            struct dp_batch *batch;
+            assert_int_equal(dp_reader_next(reader, WAIT_MS, &batch), DP_OK);
+            dp_reader_give_back(reader, &batch);
+        }
+        dp_reader_stop(&reader);
+        assert_null(reader);
+    }
+}
+
+static void bad_plans(void **state)
+{
+    struct fixture *f = *state;
+    static const struct dp_reader_plan plans[] = {{0, 1, 0, 0}, {0, 1, 2, 2}, {2, UINT32_MAX, 0, 1}};
+    for (size_t i = 0; i < 4; i++) {
+        struct dp_error err = {0};
+        struct dp_reader *reader = (void *)&err;
+        struct dp_reader_plan good = {0, 1, 0, 1};
+        assert_int_equal(dp_reader_start(f->dataset, i < 3 ? &plans[i] : &good, i < 3, 1, &reader, &err),
+                         DP_ARGUMENT);
+        assert_null(reader);
+        assert_non_null(strstr(err.text, "reader: "));
+    }
+}
+
+static int setup(void **state)
+{
+    static struct fixture f;
+    char text[EXAMPLES * 32];
+    size_t len = 0;
+    struct dp_error err = {0};
+    for (int i = 0; i < EXAMPLES; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len, "%d %d:1 1000:%d\n", i, i, i);
+    test_dir_open(&f.dir);
+    struct dp_dataset_options options = {.path = write_file(&f.dir, "file", text, len),
+                                         .form = DP_FORM_SPARSE,
+                                         .scale = 1,
+                                         .batch = 5,
+                                         .shuffle = true};
+    if (dp_dataset_open(&options, &f.dataset, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    dp_dataset_close(&f->dataset);
+    test_dir_close(&f->dir);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_in_order), cmocka_unit_test(several_held),
+                                       cmocka_unit_test(stop_at_any_moment), cmocka_unit_test(bad_plans)};
+    return cmocka_run_group_tests_name("reader", tests, setup, teardown);
+}

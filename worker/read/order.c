@@ -1,0 +1,42 @@
+#include "worker/read/order.h"
+
+#include "common/base/status.h"
+#include "common/model/mix.h"
+
+#define GOLDEN 0x9e3779b97f4a7c15u /* 2^64 / golden ratio: the step of SplitMix64 */
+
+void dp_order_init(struct dp_order *order, uint64_t n, uint64_t seed, uint32_t epoch)
+{
+    DP_ASSERT(n > 0 && n < (uint64_t)1 << 63);
+    order->n = n;
+    order->half_bits = 1;
+    while (order->half_bits < 32 && ((n - 1) >> (2 * order->half_bits)) != 0)
+        order->half_bits++;
+    /* Mixed twice, so that seed 1 in epoch 0 and seed 0 in epoch 1 have nothing in common. */
+    uint64_t state = dp_mix(dp_mix(seed + GOLDEN) + ((uint64_t)epoch + 1) * GOLDEN);
+    for (int i = 0; i < DP_ORDER_ROUNDS; i++)
+        order->keys[i] = dp_mix(state += GOLDEN);
+}
+
+static uint64_t network(const struct dp_order *order, uint64_t value)
+{
+    uint32_t bits = order->half_bits;
+    uint64_t mask = ((uint64_t)1 << bits) - 1;
+    uint64_t left = value >> bits, right = value & mask;
+    for (int i = 0; i < DP_ORDER_ROUNDS; i++) {
+        uint64_t next = left ^ (dp_mix(right + order->keys[i]) >> (64 - bits));
+        left = right;
+        right = next;
+    }
+    return left << bits | right;
+}
+
+uint64_t dp_order_at(const struct dp_order *order, uint64_t at)
+{
+    DP_ASSERT(at < order->n);
+    /* The network is a bijection of the larger domain: from a value inside, its cycle comes back inside. */
+    do
+        at = network(order, at);
+    while (at >= order->n);
+    return at;
+}

@@ -1,0 +1,233 @@
+#include "worker/read/unpack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+#define BLOCK ((size_t)256 << 10)
+
+enum packing { PLAIN, GZIP, ZSTD };
+
+struct dp_unpack {
+    char *path;
+    int fd;
+    enum packing packing;
+    bool packed_end;  /* the file is read to its end */
+    bool between;     /* the decoder stands between members or frames: here the file may end */
+    bool peeked;      /* the block in `lent` waits for next */
+    uint64_t read_at; /* packed bytes read so far, for messages */
+    z_stream gzip;
+    ZSTD_DCtx *zstd;
+    const unsigned char *lent;
+    size_t lent_len;
+    size_t in_at, in_len; /* the part of `in` that is not decoded yet */
+    unsigned char in[BLOCK], out[BLOCK];
+};
+
+/* Fills `in` from its start: as much as there is, so that a short read is only ever the end. */
+static enum dp_status read_in(struct dp_unpack *unpack, struct dp_error *err)
+{
+    unpack->in_at = unpack->in_len = 0;
+    while (unpack->in_len < BLOCK && !unpack->packed_end) {
+        ssize_t n = read(unpack->fd, unpack->in + unpack->in_len, BLOCK - unpack->in_len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return dp_fail(err, DP_IO, "%s: cannot read at byte %" PRIu64 ": %s", unpack->path,
+                           unpack->read_at, strerror(errno));
+        unpack->packed_end = n == 0;
+        unpack->in_len += (size_t)n;
+        unpack->read_at += (uint64_t)n;
+    }
+    return DP_OK;
+}
+
+static enum packing packing_of(const unsigned char *bytes, size_t len)
+{
+    if (len >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b)
+        return GZIP;
+    if (len >= 4 && memcmp(bytes, "\x28\xb5\x2f\xfd", 4) == 0)
+        return ZSTD;
+    /* A skippable frame: parallel and seekable compressors may put one first. */
+    if (len >= 4 && (bytes[0] & 0xf0) == 0x50 && memcmp(bytes + 1, "\x2a\x4d\x18", 3) == 0)
+        return ZSTD;
+    return PLAIN;
+}
+
+static enum dp_status decoder_open(struct dp_unpack *unpack, struct dp_error *err)
+{
+    if (unpack->packing == GZIP && inflateInit2(&unpack->gzip, 15 + 16) != Z_OK)
+        return dp_fail(err, DP_NOMEM, "%s: no memory for a gzip decoder", unpack->path);
+    if (unpack->packing == ZSTD && !(unpack->zstd = ZSTD_createDCtx()))
+        return dp_fail(err, DP_NOMEM, "%s: no memory for a zstd decoder", unpack->path);
+    return DP_OK;
+}
+
+enum dp_status dp_unpack_open(const char *path, struct dp_unpack **out, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    struct stat info;
+    struct dp_unpack *unpack = calloc(1, sizeof *unpack);
+    if (!unpack || !(unpack->path = strdup(path))) {
+        free(unpack);
+        return dp_fail(err, DP_NOMEM, "%s: no memory to read it", path);
+    }
+    /* Without O_NONBLOCK the open of a pipe would wait for its writer, without a deadline. */
+    unpack->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (unpack->fd < 0 || fstat(unpack->fd, &info) != 0) {
+        st = dp_fail(err, DP_IO, "%s: cannot open: %s", path, strerror(errno));
+        goto done;
+    }
+    if (!S_ISREG(info.st_mode)) {
+        st = dp_fail(err, DP_IO, "%s: is not a regular file: write the data into one", path);
+        goto done;
+    }
+    st = read_in(unpack, err);
+    if (st != DP_OK)
+        goto done;
+    unpack->packing = packing_of(unpack->in, unpack->in_len);
+    st = decoder_open(unpack, err);
+done:
+    if (st != DP_OK)
+        dp_unpack_close(&unpack);
+    *out = unpack;
+    return st;
+}
+
+void dp_unpack_close(struct dp_unpack **unpack)
+{
+    struct dp_unpack *u = *unpack;
+    if (!u)
+        return;
+    if (u->packing == GZIP)
+        (void)inflateEnd(&u->gzip);
+    (void)ZSTD_freeDCtx(u->zstd);
+    if (u->fd >= 0)
+        (void)close(u->fd);
+    free(u->path);
+    free(u);
+    *unpack = NULL;
+}
+
+/* One call of the decoder; *made is what it wrote to `out`. */
+static enum dp_status inflate_some(struct dp_unpack *unpack, size_t *made, struct dp_error *err)
+{
+    z_stream *z = &unpack->gzip;
+    if (unpack->between && inflateReset(z) != Z_OK)
+        return dp_fail(err, DP_INTERNAL, "%s: gzip decoder cannot start again", unpack->path);
+    unpack->between = false;
+    z->next_in = unpack->in + unpack->in_at;
+    z->avail_in = (uInt)(unpack->in_len - unpack->in_at);
+    z->next_out = unpack->out;
+    z->avail_out = (uInt)BLOCK;
+    int rc = inflate(z, Z_NO_FLUSH);
+    unpack->in_at = unpack->in_len - z->avail_in;
+    *made = BLOCK - z->avail_out;
+    if (rc == Z_STREAM_END)
+        unpack->between = true;
+    else if (rc == Z_MEM_ERROR)
+        return dp_fail(err, DP_NOMEM, "%s: no memory for its gzip window", unpack->path);
+    else if (rc != Z_OK && rc != Z_BUF_ERROR)
+        return dp_fail(err, DP_DATA, "%s: gzip stream is corrupt before packed byte %" PRIu64 ": %s",
+                       unpack->path, unpack->read_at - (unpack->in_len - unpack->in_at),
+                       z->msg ? z->msg : "bad stream");
+    return DP_OK;
+}
+
+static enum dp_status zstd_some(struct dp_unpack *unpack, size_t *made, struct dp_error *err)
+{
+    ZSTD_inBuffer in = {unpack->in, unpack->in_len, unpack->in_at};
+    ZSTD_outBuffer out = {unpack->out, BLOCK, 0};
+    size_t rc = ZSTD_decompressStream(unpack->zstd, &out, &in);
+    unpack->in_at = in.pos;
+    *made = out.pos;
+    if (!ZSTD_isError(rc)) {
+        unpack->between = rc == 0;
+        return DP_OK;
+    }
+    if (ZSTD_getErrorCode(rc) == ZSTD_error_memory_allocation)
+        return dp_fail(err, DP_NOMEM, "%s: no memory for its zstd window", unpack->path);
+    if (ZSTD_getErrorCode(rc) == ZSTD_error_frameParameter_windowTooLarge)
+        return dp_fail(err, DP_DATA,
+                       "%s: zstd window is over 128 MiB: compress it again without --long or --ultra",
+                       unpack->path);
+    return dp_fail(err, DP_DATA, "%s: zstd stream is corrupt before packed byte %" PRIu64 ": %s",
+                   unpack->path, unpack->read_at - (unpack->in_len - unpack->in_at), ZSTD_getErrorName(rc));
+}
+
+/* Decodes until there is something to lend or the file has ended, whole. */
+static enum dp_status decode(struct dp_unpack *unpack, struct dp_error *err)
+{
+    for (;;) {
+        if (unpack->in_at == unpack->in_len && !unpack->packed_end) {
+            enum dp_status st = read_in(unpack, err);
+            if (st != DP_OK)
+                return st;
+        }
+        bool starved = unpack->in_at == unpack->in_len;
+        if (starved && unpack->between)
+            return DP_OK;
+        /* Starved in the middle, the decoder may still hold output that found no room. */
+        size_t made = 0;
+        enum dp_status st =
+            unpack->packing == GZIP ? inflate_some(unpack, &made, err) : zstd_some(unpack, &made, err);
+        if (st != DP_OK)
+            return st;
+        if (made > 0) {
+            unpack->lent = unpack->out;
+            unpack->lent_len = made;
+            return DP_OK;
+        }
+        if (starved && !unpack->between)
+            return dp_fail(err, DP_DATA,
+                           "%s: %s stream is truncated: the file ends at packed byte %" PRIu64
+                           " in the middle of it; fetch it again",
+                           unpack->path, unpack->packing == GZIP ? "gzip" : "zstd", unpack->read_at);
+    }
+}
+
+enum dp_status dp_unpack_peek(struct dp_unpack *unpack, const unsigned char **bytes, size_t *len,
+                              struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    if (!unpack->peeked) {
+        unpack->lent_len = 0;
+        if (unpack->packing != PLAIN) {
+            st = decode(unpack, err);
+        } else {
+            if (unpack->in_at == unpack->in_len && !unpack->packed_end)
+                st = read_in(unpack, err);
+            unpack->lent = unpack->in + unpack->in_at;
+            unpack->lent_len = unpack->in_len - unpack->in_at;
+            unpack->in_at = unpack->in_len;
+        }
+        if (st != DP_OK)
+            return st;
+        unpack->peeked = true;
+    }
+    *bytes = unpack->lent;
+    *len = unpack->lent_len;
+    return DP_OK;
+}
+
+enum dp_status dp_unpack_next(struct dp_unpack *unpack, const unsigned char **bytes, size_t *len,
+                              struct dp_error *err)
+{
+    enum dp_status st = dp_unpack_peek(unpack, bytes, len, err);
+    unpack->peeked = false;
+    return st;
+}
+
+const char *dp_unpack_name(const struct dp_unpack *unpack)
+{
+    return unpack->path;
+}

@@ -1,0 +1,31 @@
+/* Unpack: the bytes of a regular file, decoded if it is gzip or zstd (told by its first bytes), block by
+ * block. open  ->  peek, next, next, ...  ->  close Promise   Several gzip members or zstd frames in a row
+ * are one stream, as gzip(1) and zstd(1) have it. The end is reported only after the last member's or frame's
+ * own check (length, checksum) passed. Thread    One at a time. Memory    Two fixed buffers and the decoder's
+ * window (zstd: at most 128 MiB), however large the file. A block is lent until the next call. Failure DP_IO
+ * (cannot open or read, not a regular file), DP_DATA (truncated or corrupt stream), DP_NOMEM; the text names
+ * the file. */
+#ifndef DP_READ_UNPACK_H
+#define DP_READ_UNPACK_H
+
+#include "common/base/status.h"
+
+#include <stddef.h>
+
+struct dp_unpack;
+
+DP_MUST_USE
+enum dp_status dp_unpack_open(const char *path, struct dp_unpack **out, struct dp_error *err);
+void dp_unpack_close(struct dp_unpack **unpack); /* accepts NULL inside, leaves NULL */
+/* Lends the next block; *len == 0 is the end. */
+DP_MUST_USE
+enum dp_status dp_unpack_next(struct dp_unpack *unpack, const unsigned char **bytes, size_t *len,
+                              struct dp_error *err);
+/* Lends the block that the coming dp_unpack_next will lend (again). */
+DP_MUST_USE
+enum dp_status dp_unpack_peek(struct dp_unpack *unpack, const unsigned char **bytes, size_t *len,
+                              struct dp_error *err);
+/* The path as it was opened. */
+const char *dp_unpack_name(const struct dp_unpack *unpack);
+
+#endif
