@@ -1,14 +1,18 @@
 /* Backend: the operations of graph.h on one kind of device, as a struct of functions: cpu.c now, CUDA beside
- * it. The CPU form is the oracle of every other. Memory    A backend gives buffers on its device; host
- * pointers are never handed to it but in copy_in / copy_out. Every operation works on buffers of the shapes
- * that graph.h gives, row-major, f32. Promise   Equal inputs give equal bits on one kind of machine and
- * thread count: sums run in a fixed order. Thread    One thread uses one backend. Failure   A device's error
- * is translated where it occurs; DP_NOMEM from alloc; other operations on the CPU do not fail. */
+ * it. The CPU form is the oracle of every other.
+ * Memory    A backend gives buffers on its device; host pointers are handed to it in copy_in / copy_out only,
+ *           unless host_memory says that they are its own. Every operation works on buffers of the shapes
+ *           that graph.h gives, row-major, f32.
+ * Promise   Equal inputs give equal bits on one kind of machine and thread count: sums run in a fixed order.
+ * Thread    One thread uses one backend.
+ * Failure   A device's error is translated where it occurs; DP_NOMEM from alloc; operations return nothing:
+ *           what failed in one is said by `finish`. On the CPU they do not fail.                         */
 #ifndef DP_COMPUTE_BACKEND_H
 #define DP_COMPUTE_BACKEND_H
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,17 +21,22 @@
  * one fixed order. */
 struct dp_entries {
     uint32_t examples, distinct, count;
-    const uint32_t *offsets;      /* [examples + 1] */
-    const uint32_t *slots;        /* [count] */
-    const float *values;          /* [count] */
+    const uint32_t *offsets; /* [examples + 1] */
+    const uint32_t *slots;   /* [count] */
+    const float *values;     /* [count] */
+    /* Only where the backend wants_by_slot, else NULL: */
     const uint32_t *example_of;   /* [count] */
     const uint32_t *by_slot;      /* [count] */
     const uint32_t *slot_offsets; /* [distinct + 1] */
 };
 
-/* "accumulate" below: d... += (the caller zeroes gradients at the start of a backward pass). */
+/* Gradients: the first that writes one in a backward pass sets it (add false), later ones add to it: so that
+ * nothing has to be zeroed. With add false all of it is written. Operations on single elements may be called
+ * in place: out == x, and in their backward form dx == dout with add false. */
 struct dp_backend_ops {
-    const char *name; /* "cpu" */
+    const char *name;   /* "cpu" */
+    bool host_memory;   /* host pointers may be given where device pointers are asked for */
+    bool wants_by_slot; /* gather_sum_back needs the lists by slot */
     void (*close)(void *self);
     enum dp_status (*alloc)(void *self, size_t bytes, void **out,
                             struct dp_error *err); /* zero-filled, 64-byte aligned */
@@ -40,23 +49,30 @@ struct dp_backend_ops {
                              struct dp_error *err); /* waits for all issued work; reports its failure */
 
     void (*gather_sum)(void *self, const struct dp_entries *e, const float *p, uint32_t width, float *out);
+    /* dp[slot] sums its entries in ascending order. */
     void (*gather_sum_back)(void *self, const struct dp_entries *e, const float *dout, uint32_t width,
-                            float *dp);
+                            float *dp, bool add);
     void (*matmul)(void *self, const float *x, const float *p, uint32_t examples, uint32_t k, uint32_t width,
                    float *out);
-    /* dx may be NULL (x needs no gradient) */
-    void (*matmul_back)(void *self, const float *x, const float *p, const float *dout, uint32_t examples,
-                        uint32_t k, uint32_t width, float *dx, float *dp);
+    void (*matmul_back_x)(void *self, const float *p, const float *dout, uint32_t examples, uint32_t k,
+                          uint32_t width, float *dx, bool add);
+    void (*matmul_back_p)(void *self, const float *x, const float *dout, uint32_t examples, uint32_t k,
+                          uint32_t width, float *dp, bool add);
     void (*bias)(void *self, const float *x, const float *p, uint32_t examples, uint32_t width, float *out);
-    void (*bias_back)(void *self, const float *dout, uint32_t examples, uint32_t width, float *dx, float *dp);
+    /* Its gradient for x is copy_back's. */
+    void (*bias_back_p)(void *self, const float *dout, uint32_t examples, uint32_t width, float *dp,
+                        bool add);
     void (*relu)(void *self, const float *x, size_t n, float *out);
-    void (*relu_back)(void *self, const float *out, const float *dout, size_t n, float *dx);
+    void (*relu_back)(void *self, const float *out, const float *dout, size_t n, float *dx, bool add);
     void (*sigmoid)(void *self, const float *x, size_t n, float *out);
-    void (*sigmoid_back)(void *self, const float *out, const float *dout, size_t n, float *dx);
+    void (*sigmoid_back)(void *self, const float *out, const float *dout, size_t n, float *dx, bool add);
     void (*tanh_)(void *self, const float *x, size_t n, float *out);
-    void (*tanh_back)(void *self, const float *out, const float *dout, size_t n, float *dx);
-    /* Losses: *loss is the mean (device scalar, f32, summed in f64); dx (accumulate) is d loss / d x; dx may
-     * be NULL. */
+    void (*tanh_back)(void *self, const float *out, const float *dout, size_t n, float *dx, bool add);
+    void (*sum)(void *self, const float *x, const float *y, size_t n, float *out);
+    /* dx = dout, or dx += dout: the gradient of every operand of a sum */
+    void (*copy_back)(void *self, const float *dout, size_t n, float *dx, bool add);
+    /* Losses: *loss is the mean (device scalar, f32, summed in f64); dx is set to d loss / d x, and may be
+     * NULL. Class labels are whole numbers below width. */
     void (*softmax_loss)(void *self, const float *x, const float *labels, uint32_t examples, uint32_t width,
                          float *loss, float *dx);
     void (*logistic_loss)(void *self, const float *x, const float *labels, uint32_t examples, float *loss,
@@ -70,7 +86,8 @@ struct dp_backend {
     void *self;
 };
 
-/* threads: OpenBLAS's threads, >= 1. */
+/* threads: OpenBLAS's threads, 1 .. 1024. OpenBLAS keeps one number for the whole process: the last opened
+ * backend sets it. */
 DP_MUST_USE
 enum dp_status dp_backend_cpu(uint32_t threads, struct dp_backend *out, struct dp_error *err);
 static inline void dp_backend_close(struct dp_backend *backend)

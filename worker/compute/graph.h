@@ -2,11 +2,13 @@
  *     declare (each call adds a node, inputs before users)  ->  check  ->  program.h runs it
  * A node is a matrix [examples, width] of f32, the parameters apart. A parameter is a table on the servers:
  *     sparse  the rows of the batch's distinct keys, [distinct, width]; its gradient is the sparse gradient
- *     dense   a matrix [rows, width], cut into table rows of `block` floats in row-major order (key = block
- * number) A node or parameter may be used any number of times: its gradients add up in the order of the tape,
- * backwards. Thread    Constant after check. Failure   Declaring never fails by itself: the first mistake
- * (shapes that do not fit, too many nodes) is kept and said by dp_graph_check, with the operation's name and
- * shapes; later calls on a broken graph do nothing. */
+ *     dense   a matrix [rows, width], cut into table rows of `block` floats, row-major (key = block number)
+ * A node or parameter may be used any number of times: its gradients add up along the tape, backwards.
+ * Thread    Constant after check.
+ * Memory    The graph owns all that it hands out; names are copied.
+ * Failure   Declaring never fails by itself: the first mistake (shapes that do not fit, too many nodes) is
+ *           kept and said by dp_graph_check, with the operation's name and shapes; later calls on a broken
+ *           graph do nothing.                                                                           */
 #ifndef DP_COMPUTE_GRAPH_H
 #define DP_COMPUTE_GRAPH_H
 
@@ -22,19 +24,24 @@ enum dp_op {
     DP_OP_RELU,
     DP_OP_SIGMOID,
     DP_OP_TANH,
+    DP_OP_ADD,          /* X + Y, both [B, width]: residuals, wide and deep       [B, width] */
     DP_OP_SOFTMAX_LOSS, /* logits [B, C], class labels; mean over examples of -log softmax[label]    [1, 1] */
-    DP_OP_LOGISTIC_LOSS, /* logit [B, 1], labels 0/1; mean of log(1 + e^x) - y x                      [1, 1]
-                          */
-    DP_OP_SQUARED_LOSS, /* X [B, 1], labels; mean of (x - y)^2                                       [1, 1] */
+    DP_OP_LOGISTIC_LOSS, /* logit [B, 1], labels 0 .. 1; mean of log(1 + e^x) - y x                  [1, 1] */
+    DP_OP_SQUARED_LOSS,  /* X [B, 1], labels; mean of (x - y)^2                                      [1, 1] */
     DP_OPS
 };
 
 #define DP_GRAPH_NODES_MAX      256
 #define DP_GRAPH_PARAMETERS_MAX 64
+/* A class label of this size is still exact in f32, and BLAS's 32-bit sizes hold it. */
+#define DP_GRAPH_WIDTH_MAX (1u << 24)
+/* Floats of one dense parameter (8 GiB): every worker holds all of it, and its gradient. */
+#define DP_GRAPH_DENSE_MAX (1ull << 31)
 
 struct dp_node {
     enum dp_op op;
     int input;     /* node, or -1 */
+    int other;     /* second input (ADD), or -1 */
     int parameter; /* or -1 */
     uint32_t width;
 };
@@ -64,11 +71,16 @@ int dp_graph_gather_sum(struct dp_graph *graph, int sparse_parameter);
 int dp_graph_matmul(struct dp_graph *graph, int x, int dense_parameter);
 int dp_graph_bias(struct dp_graph *graph, int x, int dense_parameter);
 int dp_graph_unary(struct dp_graph *graph, enum dp_op op, int x); /* RELU, SIGMOID, TANH */
+int dp_graph_add(struct dp_graph *graph, int x, int y);
 /* The last operation of a graph; exactly one. `x` is also what predict gives (logits or value). */
 void dp_graph_loss(struct dp_graph *graph, enum dp_op op, int x);
 
+/* DP_ARGUMENT: the first mistake; no loss; a node or parameter that the loss does not depend on; a table
+ * that dp_table_check refuses. */
 DP_MUST_USE
 enum dp_status dp_graph_check(const struct dp_graph *graph, struct dp_error *err);
+
+const char *dp_op_name(enum dp_op op); /* "matmul" */
 
 /* What is in a graph: read by programs, by the oracle of the tests, and by whoever creates the tables. */
 int dp_graph_nodes(const struct dp_graph *graph);

@@ -2,7 +2,10 @@
  *     binary: logloss, accuracy (logit > 0), exact AUC (area under ROC; ties count half)
  *     class:  cross-entropy, accuracy (argmax)        regression: mean squared error, RMSE
  * A part can be put into bytes, so that several workers can each evaluate a share and one of them merges.
- * Exact AUC needs every score: 5 bytes an example in a binary part.                                      */
+ * Exact AUC needs every score: 5 bytes an example in a binary part.
+ * Thread    One thread uses one dp_metrics.
+ * Failure   add and merge take all of a part or nothing: DP_NOT_FINITE for a NaN or infinite output, DP_DATA
+ *           for a label that does not fit or bytes that are no part. Without examples all figures are NaN. */
 #ifndef DP_COMPUTE_METRICS_H
 #define DP_COMPUTE_METRICS_H
 

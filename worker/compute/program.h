@@ -1,7 +1,13 @@
 /* Program: a graph made ready to run on a backend: every buffer planned and reserved for the worst batch at
- * open. weights in  ->  forward  ->  (backward  ->  gradients out) Promise   After open nothing is allocated.
- * gradient(p) is d(mean loss)/d(parameter p): dense [rows, width] (padding up to the block is 0), sparse
- * [distinct, width] in the order of batch->keys. Thread    One thread uses one program. */
+ * open.
+ *     weights in  ->  forward  ->  (backward  ->  gradients out)
+ * Promise   After open nothing is allocated. gradient(p) is d(mean loss)/d(parameter p): dense [rows, width]
+ *           (padding up to the block is 0), sparse [distinct, width] in the order of batch->keys.
+ * Thread    One thread uses one program.
+ * Memory    forward borrows batch and weights until backward returns or the next forward: a backend whose
+ *           memory is the host's computes on them where they lie.
+ * Failure   DP_ARGUMENT, DP_DATA: nothing was computed. A loss that is NaN or infinite is no failure here: it
+ *           is handed on in *loss, and its gradients are what the arithmetic gives.                      */
 #ifndef DP_COMPUTE_PROGRAM_H
 #define DP_COMPUTE_PROGRAM_H
 
@@ -31,7 +37,8 @@ DP_MUST_USE
 enum dp_status dp_program_forward(struct dp_program *program, const struct dp_batch *batch,
                                   const float *const *weights, float *loss, float *output,
                                   struct dp_error *err);
-/* After forward of the same batch. gradients[p]: host memory of the same shapes as weights[p], overwritten.
+/* Once after each forward, for the same batch (else DP_ARGUMENT). gradients[p]: host memory of the same
+ * shapes as weights[p], overwritten.
  */
 DP_MUST_USE
 enum dp_status dp_program_backward(struct dp_program *program, float *const *gradients, struct dp_error *err);

@@ -1,0 +1,151 @@
+#include "tests/lib/oracle.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct dual {
+    double v, d;
+};
+
+struct run {
+    const struct dp_graph *graph;
+    const struct dp_batch *batch;
+    double *const *weights;
+    int parameter;
+    size_t index;
+    struct dual *values[DP_GRAPH_NODES_MAX];
+};
+
+static struct dual plus(struct dual a, struct dual b)
+{
+    return (struct dual){a.v + b.v, a.d + b.d};
+}
+
+static struct dual times(struct dual a, struct dual b)
+{
+    return (struct dual){a.v * b.v, a.d * b.v + a.v * b.d};
+}
+
+static struct dual constant(double v)
+{
+    return (struct dual){v, 0};
+}
+
+static struct dual weight(const struct run *run, int parameter, size_t index)
+{
+    bool seeded = parameter == run->parameter && index == run->index;
+    return (struct dual){run->weights[parameter][index], seeded ? 1 : 0};
+}
+
+static struct dual sigmoid(struct dual x)
+{
+    double s = 1 / (1 + exp(-x.v));
+    return (struct dual){s, s * (1 - s) * x.d};
+}
+
+static struct dual entry_sum(const struct run *run, const struct dp_node *node, uint32_t i, uint32_t c)
+{
+    struct dual sum = {0, 0};
+    for (uint32_t j = run->batch->offsets[i]; j < run->batch->offsets[i + 1]; j++) {
+        size_t at = (size_t)run->batch->slots[j] * node->width + c;
+        sum = plus(sum, times(constant((double)run->batch->values[j]), weight(run, node->parameter, at)));
+    }
+    return sum;
+}
+
+static struct dual product(const struct run *run, const struct dp_node *node, uint32_t i, uint32_t c)
+{
+    uint32_t k = dp_graph_node(run->graph, node->input)->width;
+    struct dual sum = {0, 0};
+    for (uint32_t at = 0; at < k; at++)
+        sum = plus(sum, times(run->values[node->input][(size_t)i * k + at],
+                              weight(run, node->parameter, (size_t)at * node->width + c)));
+    return sum;
+}
+
+static struct dual element(const struct run *run, const struct dp_node *node, uint32_t i, uint32_t c)
+{
+    size_t at = (size_t)i * node->width + c;
+    struct dual x = node->input >= 0 && node->op != DP_OP_MATMUL ? run->values[node->input][at] : constant(0);
+    switch (node->op) {
+    case DP_OP_INPUT_DENSE:
+        return constant((double)run->batch->dense[at]);
+    case DP_OP_GATHER_SUM:
+        return entry_sum(run, node, i, c);
+    case DP_OP_MATMUL:
+        return product(run, node, i, c);
+    case DP_OP_BIAS:
+        return plus(x, weight(run, node->parameter, c));
+    case DP_OP_RELU:
+        return x.v > 0 ? x : constant(0);
+    case DP_OP_SIGMOID:
+        return sigmoid(x);
+    case DP_OP_TANH:
+        return (struct dual){tanh(x.v), (1 - tanh(x.v) * tanh(x.v)) * x.d};
+    case DP_OP_ADD:
+        return plus(x, run->values[node->other][at]);
+    default:
+        abort();
+    }
+}
+
+static struct dual loss_of(const struct run *run, const struct dp_node *node, uint32_t i)
+{
+    uint32_t width = dp_graph_node(run->graph, node->input)->width;
+    const struct dual *x = run->values[node->input] + (size_t)i * width;
+    double y = (double)run->batch->labels[i];
+    if (node->op == DP_OP_SQUARED_LOSS)
+        return times(plus(x[0], constant(-y)), plus(x[0], constant(-y)));
+    if (node->op == DP_OP_LOGISTIC_LOSS) {
+        double softplus = x[0].v > 0 ? x[0].v + log1p(exp(-x[0].v)) : log1p(exp(x[0].v));
+        return (struct dual){softplus - y * x[0].v, (sigmoid(x[0]).v - y) * x[0].d};
+    }
+    double max = x[0].v;
+    for (uint32_t c = 1; c < width; c++)
+        max = fmax(max, x[c].v);
+    struct dual sum = {0, 0};
+    for (uint32_t c = 0; c < width; c++) {
+        double e = exp(x[c].v - max);
+        sum = plus(sum, (struct dual){e, e * x[c].d});
+    }
+    struct dual of_label = x[(size_t)y];
+    return (struct dual){log(sum.v) + max - of_label.v, sum.d / sum.v - of_label.d};
+}
+
+struct dp_oracle_result dp_oracle_run(const struct dp_graph *graph, const struct dp_batch *batch,
+                                      double *const *weights, int parameter, size_t index, double *output)
+{
+    struct run run = {graph, batch, weights, parameter, index, {NULL}};
+    int nodes = dp_graph_nodes(graph);
+    for (int n = 0; n < nodes - 1; n++) {
+        const struct dp_node *node = dp_graph_node(graph, n);
+        run.values[n] = calloc((size_t)batch->examples * node->width, sizeof *run.values[n]);
+        if (!run.values[n])
+            abort();
+        for (uint32_t i = 0; i < batch->examples; i++)
+            for (uint32_t c = 0; c < node->width; c++)
+                run.values[n][(size_t)i * node->width + c] = element(&run, node, i, c);
+    }
+    struct dual loss = {0, 0};
+    for (uint32_t i = 0; i < batch->examples; i++)
+        loss = plus(loss, loss_of(&run, dp_graph_node(graph, nodes - 1), i));
+    int last = dp_graph_output(graph);
+    size_t n = (size_t)batch->examples * dp_graph_node(graph, last)->width;
+    for (size_t i = 0; output && i < n; i++)
+        output[i] = run.values[last][i].v;
+    for (int i = 0; i < nodes - 1; i++)
+        free(run.values[i]);
+    return (struct dp_oracle_result){loss.v / batch->examples, loss.d / batch->examples};
+}
+
+double dp_oracle_difference(const struct dp_graph *graph, const struct dp_batch *batch,
+                            double *const *weights, int parameter, size_t index)
+{
+    double kept = weights[parameter][index], h = 1e-6 * fmax(1, fabs(kept));
+    weights[parameter][index] = kept + h;
+    double above = dp_oracle_run(graph, batch, weights, -1, 0, NULL).loss;
+    weights[parameter][index] = kept - h;
+    double below = dp_oracle_run(graph, batch, weights, -1, 0, NULL).loss;
+    weights[parameter][index] = kept;
+    return (above - below) / (2 * h);
+}

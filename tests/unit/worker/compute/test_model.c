@@ -1,0 +1,118 @@
+/* Models: what a text becomes, and what is said of one that is wrong. */
+#include "tests/lib/test.h"
+
+#include "worker/compute/model.h"
+
+#include <string.h>
+
+static void logistic_is_a_sparse_graph(void **state)
+{
+    (void)state;
+    struct dp_model m;
+    assert_int_equal(dp_model_open("logistic", &m, NULL), DP_OK);
+    assert_int_equal(m.form, DP_FORM_SPARSE);
+    assert_int_equal(m.labels, DP_LABELS_BINARY);
+    const struct dp_parameter *w = dp_graph_parameter(m.graph, 0), *b = dp_graph_parameter(m.graph, 1);
+    assert_string_equal(w->table.name, "logistic.w");
+    assert_true(w->sparse && w->table.dim == 1 && w->table.init.kind == DP_INIT_ZERO);
+    assert_string_equal(b->table.name, "logistic.b");
+    assert_true(!b->sparse && b->table.dim == 1);
+    dp_model_close(&m);
+    assert_null(m.graph);
+}
+
+static void mlp_starts_by_he_and_glorot(void **state)
+{
+    (void)state;
+    struct dp_model m;
+    assert_int_equal(dp_model_open("mlp:784-256-128-10", &m, NULL), DP_OK);
+    assert_int_equal(m.form, DP_FORM_DENSE);
+    assert_int_equal(m.width, 784);
+    assert_int_equal(m.labels, DP_LABELS_CLASS);
+    assert_int_equal(m.classes, 10);
+    assert_int_equal(dp_graph_parameters(m.graph), 6);
+    static const struct {
+        const char *name;
+        enum dp_init_kind kind;
+        uint32_t in, out;
+    } want[] = {{"mlp.w1", DP_INIT_HE, 784, 256},    {"mlp.b1", DP_INIT_ZERO, 0, 0},
+                {"mlp.w2", DP_INIT_HE, 256, 128},    {"mlp.b2", DP_INIT_ZERO, 0, 0},
+                {"mlp.w3", DP_INIT_XAVIER, 128, 10}, {"mlp.b3", DP_INIT_ZERO, 0, 0}};
+    for (int p = 0; p < 6; p++) {
+        const struct dp_table_spec *table = &dp_graph_parameter(m.graph, p)->table;
+        assert_string_equal(table->name, want[p].name);
+        assert_int_equal(table->init.kind, want[p].kind);
+        assert_int_equal(table->init.fan_in, want[p].in);
+        assert_int_equal(table->init.fan_out, want[p].out);
+    }
+    dp_model_close(&m);
+
+    assert_int_equal(dp_model_open("mlp:64-32-1,loss=squared,activation=tanh", &m, NULL), DP_OK);
+    assert_int_equal(m.labels, DP_LABELS_ANY);
+    assert_int_equal(m.classes, 0);
+    assert_int_equal(dp_graph_parameter(m.graph, 0)->table.init.kind, DP_INIT_XAVIER);
+    assert_int_equal(dp_graph_node(m.graph, 3)->op, DP_OP_TANH);
+    dp_model_close(&m);
+    assert_int_equal(dp_model_open("mlp:3-1,loss=logistic", &m, NULL), DP_OK);
+    assert_int_equal(m.labels, DP_LABELS_BINARY);
+    dp_model_close(&m);
+}
+
+static void wrong_texts_are_answered(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"", "known are"},
+        {"resnet", "no model is named 'resnet'; known are, for example: logistic, mlp:784"},
+        {"MLP:2-2", "no model is named 'MLP'"},
+        {"logistic:3", "takes no shape"},
+        {"logistic,rate=1", "'rate' is no option of logistic; it has: none"},
+        {"mlp", "needs a shape"},
+        {"mlp:", "needs a shape"},
+        {"mlp:784", "one width is no layer"},
+        {"mlp:784-0-10", "width"},
+        {"mlp:784--10", "width"},
+        {"mlp:784-10-", "width"},
+        {"mlp:-784-10", "width"},
+        {"mlp:784x10", "784x10"},
+        {"mlp:7-9999999999999999999999999999999999999999-3", "width"},
+        {"mlp:4000000000-4000000000-2", "width"},
+        {"mlp:16777216-16777216-2", "a dense parameter has at most 2147483648"},
+        {"mlp:64-64-10,activation=foo", "activation 'foo' is not known: relu, sigmoid or tanh"},
+        {"mlp:64-64-10,loss=hinge", "loss 'hinge' is not known"},
+        {"mlp:64-64-10,depth=3", "'depth' is no option of mlp; it has: activation, loss"},
+        {"mlp:64-64-10,activation", "has no value"},
+        {"mlp:64-64-10,activation=", "has no value"},
+        {"mlp:64-64-10,", "'' is no option"},
+        {"mlp:64-64-10,activation=relu,activation=tanh", "given twice"},
+        {"mlp:64-1", "add loss=squared"},
+        {"mlp:64-2,loss=squared", "the last width is 2"},
+        {"mlp:1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1-2", "more than 33 widths"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct dp_model m;
+        struct dp_error err = {0};
+        assert_int_equal(dp_model_open(cases[i].text, &m, &err), DP_ARGUMENT);
+        assert_null(m.graph);
+        if (!strstr(err.text, cases[i].says))
+            fail_msg("model '%s': '%s' does not say '%s'", cases[i].text, err.text, cases[i].says);
+        assert_int_equal(err.status, DP_ARGUMENT);
+    }
+    char longer[2000];
+    struct dp_model m;
+    memset(longer, 'm', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    assert_int_equal(dp_model_open(longer, &m, NULL), DP_ARGUMENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(logistic_is_a_sparse_graph),
+        cmocka_unit_test(mlp_starts_by_he_and_glorot),
+        cmocka_unit_test(wrong_texts_are_answered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

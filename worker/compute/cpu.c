@@ -1,0 +1,350 @@
+/* The CPU's operations: products by OpenBLAS, the rest plain loops that the compiler vectorises. Sums run in
+ * the order of the examples or entries. */
+#include "worker/compute/backend.h"
+
+#include "common/base/memory.h"
+#include "worker/compute/blas.h"
+
+#include <cblas.h>
+#include <math.h>
+
+/* In front of a loop over elements: its arrays are equal or apart, so no pass depends on another. Without it
+ * the compiler's own check for overlap sends the loops in place down the slow road. */
+#if defined(__clang__)
+#define ELEMENTS _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define ELEMENTS _Pragma("GCC ivdep")
+#endif
+
+static void cpu_close(void *self)
+{
+    (void)self;
+}
+
+static enum dp_status cpu_alloc(void *self, size_t bytes, void **out, struct dp_error *err)
+{
+    (void)self;
+    *out = dp_alloc_aligned(bytes);
+    if (!*out)
+        return dp_fail(err, DP_NOMEM, "no memory for %zu bytes: a smaller batch or model needs less", bytes);
+    return DP_OK;
+}
+
+static void cpu_release(void *self, void *block)
+{
+    (void)self;
+    free(block);
+}
+
+static enum dp_status cpu_copy(void *self, void *to, const void *from, size_t bytes, struct dp_error *err)
+{
+    (void)self, (void)err;
+    if (bytes > 0)
+        memcpy(to, from, bytes);
+    return DP_OK;
+}
+
+static enum dp_status cpu_zero(void *self, void *block, size_t bytes, struct dp_error *err)
+{
+    (void)self, (void)err;
+    if (bytes > 0)
+        memset(block, 0, bytes);
+    return DP_OK;
+}
+
+static enum dp_status cpu_finish(void *self, struct dp_error *err)
+{
+    (void)self, (void)err;
+    return DP_OK;
+}
+
+/* Width 1 (logistic regression): four running sums, since one would wait for each addition. */
+static float gather_one(const uint32_t *slots, const float *values, uint32_t count, const float *p)
+{
+    float sum[4] = {0};
+    uint32_t j = 0;
+    for (; j + 4 <= count; j += 4)
+        for (uint32_t lane = 0; lane < 4; lane++)
+            sum[lane] += values[j + lane] * p[slots[j + lane]];
+    for (; j < count; j++)
+        sum[0] += values[j] * p[slots[j]];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+static void cpu_gather_sum(void *self, const struct dp_entries *e, const float *p, uint32_t width, float *out)
+{
+    (void)self;
+    for (uint32_t i = 0; i < e->examples; i++) {
+        uint32_t begin = e->offsets[i], end = e->offsets[i + 1];
+        if (width == 1) {
+            out[i] = gather_one(e->slots + begin, e->values + begin, end - begin, p);
+            continue;
+        }
+        float *restrict row = out + (size_t)i * width;
+        memset(row, 0, width * sizeof *row);
+        for (uint32_t j = begin; j < end; j++) {
+            const float *from = p + (size_t)e->slots[j] * width;
+            float value = e->values[j];
+            for (uint32_t c = 0; c < width; c++)
+                row[c] += value * from[c];
+        }
+    }
+}
+
+/* Entries in their own order: each slot then sums its entries in ascending order, without lists by slot. */
+static void cpu_gather_sum_back(void *self, const struct dp_entries *e, const float *dout, uint32_t width,
+                                float *dp, bool add)
+{
+    (void)self;
+    if (!add && e->distinct > 0)
+        memset(dp, 0, (size_t)e->distinct * width * sizeof *dp);
+    for (uint32_t i = 0; i < e->examples; i++) {
+        const float *row = dout + (size_t)i * width;
+        uint32_t begin = e->offsets[i], end = e->offsets[i + 1];
+        if (width == 1) {
+            for (uint32_t j = begin; j < end; j++)
+                dp[e->slots[j]] += e->values[j] * row[0];
+            continue;
+        }
+        for (uint32_t j = begin; j < end; j++) {
+            float *restrict to = dp + (size_t)e->slots[j] * width;
+            float value = e->values[j];
+            for (uint32_t c = 0; c < width; c++)
+                to[c] += value * row[c];
+        }
+    }
+}
+
+static void cpu_matmul(void *self, const float *x, const float *p, uint32_t examples, uint32_t k,
+                       uint32_t width, float *out)
+{
+    (void)self;
+    int m = (int)examples, kk = (int)k, n = (int)width;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, kk, 1.0f, x, kk, p, n, 0.0f, out, n);
+}
+
+/* dx = dout p^T */
+static void cpu_matmul_back_x(void *self, const float *p, const float *dout, uint32_t examples, uint32_t k,
+                              uint32_t width, float *dx, bool add)
+{
+    (void)self;
+    int m = (int)examples, kk = (int)k, n = (int)width;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, kk, n, 1.0f, dout, n, p, n, add ? 1.0f : 0.0f, dx,
+                kk);
+}
+
+/* dp = x^T dout */
+static void cpu_matmul_back_p(void *self, const float *x, const float *dout, uint32_t examples, uint32_t k,
+                              uint32_t width, float *dp, bool add)
+{
+    (void)self;
+    int m = (int)examples, kk = (int)k, n = (int)width;
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, kk, n, m, 1.0f, x, kk, dout, n, add ? 1.0f : 0.0f,
+                dp, n);
+}
+
+static void cpu_bias(void *self, const float *x, const float *p, uint32_t examples, uint32_t width,
+                     float *out)
+{
+    (void)self;
+    for (uint32_t i = 0; i < examples; i++) {
+        size_t at = (size_t)i * width;
+        ELEMENTS
+        for (size_t c = 0; c < width; c++)
+            out[at + c] = x[at + c] + p[c];
+    }
+}
+
+static void cpu_bias_back_p(void *self, const float *dout, uint32_t examples, uint32_t width, float *dp,
+                            bool add)
+{
+    (void)self;
+    if (!add)
+        memset(dp, 0, width * sizeof *dp);
+    for (uint32_t i = 0; i < examples; i++) {
+        size_t at = (size_t)i * width;
+        ELEMENTS
+        for (size_t c = 0; c < width; c++)
+            dp[c] += dout[at + c];
+    }
+}
+
+/* NaN stays NaN, so that a broken layer is seen in the loss. */
+static void cpu_relu(void *self, const float *x, size_t n, float *out)
+{
+    (void)self;
+    ELEMENTS
+    for (size_t i = 0; i < n; i++)
+        out[i] = x[i] < 0.0f ? 0.0f : x[i];
+}
+
+static void cpu_relu_back(void *self, const float *out, const float *dout, size_t n, float *dx, bool add)
+{
+    (void)self;
+    ELEMENTS
+    for (size_t i = 0; i < n; i++) {
+        float d = dout[i]; /* read in any case: a load under a condition is not vectorised */
+        d = out[i] > 0.0f ? d : 0.0f;
+        dx[i] = add ? dx[i] + d : d;
+    }
+}
+
+static void cpu_sigmoid(void *self, const float *x, size_t n, float *out)
+{
+    (void)self;
+    ELEMENTS
+    for (size_t i = 0; i < n; i++)
+        out[i] = 1.0f / (1.0f + expf(-x[i]));
+}
+
+static void cpu_sigmoid_back(void *self, const float *out, const float *dout, size_t n, float *dx, bool add)
+{
+    (void)self;
+    ELEMENTS
+    for (size_t i = 0; i < n; i++) {
+        float d = dout[i] * (out[i] * (1.0f - out[i]));
+        dx[i] = add ? dx[i] + d : d;
+    }
+}
+
+static void cpu_tanh(void *self, const float *x, size_t n, float *out)
+{
+    (void)self;
+    ELEMENTS
+    for (size_t i = 0; i < n; i++)
+        out[i] = tanhf(x[i]);
+}
+
+static void cpu_tanh_back(void *self, const float *out, const float *dout, size_t n, float *dx, bool add)
+{
+    (void)self;
+    ELEMENTS
+    for (size_t i = 0; i < n; i++) {
+        float d = dout[i] * (1.0f - out[i] * out[i]);
+        dx[i] = add ? dx[i] + d : d;
+    }
+}
+
+static void cpu_sum(void *self, const float *x, const float *y, size_t n, float *out)
+{
+    (void)self;
+    ELEMENTS
+    for (size_t i = 0; i < n; i++)
+        out[i] = x[i] + y[i];
+}
+
+static void cpu_copy_back(void *self, const float *dout, size_t n, float *dx, bool add)
+{
+    (void)self;
+    if (add) {
+        ELEMENTS
+        for (size_t i = 0; i < n; i++)
+            dx[i] += dout[i];
+    } else if (dx != dout) {
+        memcpy(dx, dout, n * sizeof *dx);
+    }
+}
+
+/* -log softmax(x)[label] = log(sum e^(x - max)) - (x[label] - max): no e^x grows beyond 1. */
+static void cpu_softmax_loss(void *self, const float *x, const float *labels, uint32_t examples,
+                             uint32_t width, float *loss, float *dx)
+{
+    (void)self;
+    double total = 0;
+    float each = 1.0f / (float)examples;
+    for (uint32_t i = 0; i < examples; i++) {
+        const float *row = x + (size_t)i * width;
+        float *drow = dx ? dx + (size_t)i * width : NULL;
+        uint32_t label = (uint32_t)labels[i];
+        float max = row[0];
+        for (uint32_t c = 1; c < width; c++)
+            max = row[c] > max ? row[c] : max;
+        double sum = 0;
+        for (uint32_t c = 0; c < width; c++) {
+            float e = expf(row[c] - max);
+            sum += (double)e;
+            if (drow)
+                drow[c] = e;
+        }
+        total += log(sum) - ((double)row[label] - (double)max);
+        if (!drow)
+            continue;
+        float scale = each / (float)sum;
+        for (uint32_t c = 0; c < width; c++)
+            drow[c] *= scale;
+        drow[label] -= each;
+    }
+    *loss = (float)(total / examples);
+}
+
+/* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|) */
+static void cpu_logistic_loss(void *self, const float *x, const float *labels, uint32_t examples, float *loss,
+                              float *dx)
+{
+    (void)self;
+    double total = 0;
+    for (uint32_t i = 0; i < examples; i++) {
+        double logit = (double)x[i], label = (double)labels[i];
+        double e = exp(-fabs(logit));
+        total += (logit > 0 ? logit : 0) + log1p(e) - label * logit;
+        double sigmoid = logit > 0 ? 1 / (1 + e) : e / (1 + e);
+        if (dx)
+            dx[i] = (float)((sigmoid - label) / examples);
+    }
+    *loss = (float)(total / examples);
+}
+
+static void cpu_squared_loss(void *self, const float *x, const float *labels, uint32_t examples, float *loss,
+                             float *dx)
+{
+    (void)self;
+    double total = 0;
+    for (uint32_t i = 0; i < examples; i++) {
+        double off = (double)x[i] - (double)labels[i];
+        total += off * off;
+        if (dx)
+            dx[i] = (float)(2 * off / examples);
+    }
+    *loss = (float)(total / examples);
+}
+
+static const struct dp_backend_ops cpu_ops = {
+    .name = "cpu",
+    .host_memory = true,
+    .wants_by_slot = false,
+    .close = cpu_close,
+    .alloc = cpu_alloc,
+    .release = cpu_release,
+    .copy_in = cpu_copy,
+    .copy_out = cpu_copy,
+    .zero = cpu_zero,
+    .finish = cpu_finish,
+    .gather_sum = cpu_gather_sum,
+    .gather_sum_back = cpu_gather_sum_back,
+    .matmul = cpu_matmul,
+    .matmul_back_x = cpu_matmul_back_x,
+    .matmul_back_p = cpu_matmul_back_p,
+    .bias = cpu_bias,
+    .bias_back_p = cpu_bias_back_p,
+    .relu = cpu_relu,
+    .relu_back = cpu_relu_back,
+    .sigmoid = cpu_sigmoid,
+    .sigmoid_back = cpu_sigmoid_back,
+    .tanh_ = cpu_tanh,
+    .tanh_back = cpu_tanh_back,
+    .sum = cpu_sum,
+    .copy_back = cpu_copy_back,
+    .softmax_loss = cpu_softmax_loss,
+    .logistic_loss = cpu_logistic_loss,
+    .squared_loss = cpu_squared_loss,
+};
+
+enum dp_status dp_backend_cpu(uint32_t threads, struct dp_backend *out, struct dp_error *err)
+{
+    *out = (struct dp_backend){0};
+    if (threads == 0 || threads > 1024)
+        return dp_fail(err, DP_ARGUMENT, "compute threads: %u is not 1 .. 1024", threads);
+    dp_blas_init((int)threads);
+    out->ops = &cpu_ops;
+    return DP_OK;
+}

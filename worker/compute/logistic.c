@@ -1,0 +1,16 @@
+/* Logistic regression: one weight a key, and a bias. Starts at 0: the loss is convex, any start will do. */
+#include "worker/compute/models.h"
+
+enum dp_status dp_model_logistic(const struct dp_model_text *text, struct dp_model *model,
+                                 struct dp_error *err)
+{
+    (void)text, (void)err;
+    struct dp_init_spec zero = {.kind = DP_INIT_ZERO};
+    struct dp_graph *g = model->graph;
+    int w = dp_graph_sparse(g, "logistic.w", 1, zero);
+    int b = dp_graph_dense(g, "logistic.b", 1, 1, zero);
+    dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, dp_graph_bias(g, dp_graph_gather_sum(g, w), b));
+    model->form = DP_FORM_SPARSE;
+    model->labels = DP_LABELS_BINARY;
+    return DP_OK;
+}

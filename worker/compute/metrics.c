@@ -1,0 +1,311 @@
+#include "worker/compute/metrics.h"
+
+#include "common/base/bytes.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+/* Packed: 64 bytes of header, then (binary) scores f32[examples], labels u8[examples], then a digest u64 of
+ * all before it. Header: magic u32, version u32, size u64 of the whole, kind u32, classes u32, examples u64,
+ * correct u64, loss sum f64, 16 bytes 0. */
+#define PACK_MAGIC   0x544d5044u /* "DPMT" */
+#define PACK_VERSION 1u
+#define PACK_HEADER  64u
+#define PACK_DIGEST  8u
+
+struct dp_metrics {
+    enum dp_labels labels;
+    uint32_t classes, width;
+    uint64_t examples, correct;
+    double loss_sum;
+    /* DP_LABELS_BINARY: one of each an example. */
+    float *scores;
+    uint8_t *positive;
+    size_t room;
+};
+
+enum dp_status dp_metrics_new(enum dp_labels labels, uint32_t classes, struct dp_metrics **out,
+                              struct dp_error *err)
+{
+    *out = NULL;
+    if (labels != DP_LABELS_ANY && labels != DP_LABELS_BINARY && labels != DP_LABELS_CLASS)
+        return dp_fail(err, DP_ARGUMENT, "metrics: labels of kind %d are not known", (int)labels);
+    if (labels == DP_LABELS_CLASS && classes < 2)
+        return dp_fail(err, DP_ARGUMENT, "metrics: %" PRIu32 " classes, needs 2 or more", classes);
+    struct dp_metrics *metrics = calloc(1, sizeof *metrics);
+    if (!metrics)
+        return dp_fail(err, DP_NOMEM, "metrics: no memory for %zu bytes", sizeof *metrics);
+    metrics->labels = labels;
+    metrics->classes = labels == DP_LABELS_CLASS ? classes : 0;
+    metrics->width = labels == DP_LABELS_CLASS ? classes : 1;
+    *out = metrics;
+    return DP_OK;
+}
+
+void dp_metrics_free(struct dp_metrics **metrics)
+{
+    if (!*metrics)
+        return;
+    free((*metrics)->scores);
+    free((*metrics)->positive);
+    free(*metrics);
+    *metrics = NULL;
+}
+
+static enum dp_status make_room(struct dp_metrics *metrics, uint64_t more, struct dp_error *err)
+{
+    uint64_t wanted = metrics->examples + more;
+    if (wanted <= metrics->room)
+        return DP_OK;
+    size_t room = metrics->room * 2 > wanted ? metrics->room * 2 : (size_t)wanted;
+    if (room > SIZE_MAX / 8)
+        return dp_fail(err, DP_NOMEM, "metrics: %" PRIu64 " scores are too many", wanted);
+    float *scores = realloc(metrics->scores, room * sizeof *scores);
+    if (scores)
+        metrics->scores = scores;
+    uint8_t *positive = scores ? realloc(metrics->positive, room) : NULL;
+    if (!positive)
+        return dp_fail(err, DP_NOMEM, "metrics: no memory for %zu scores", room);
+    metrics->positive = positive;
+    metrics->room = room;
+    return DP_OK;
+}
+
+static enum dp_status check_part(const struct dp_metrics *metrics, const float *output, const float *labels,
+                                 uint32_t examples, struct dp_error *err)
+{
+    for (uint32_t i = 0; i < examples; i++) {
+        float y = labels[i];
+        bool fits = metrics->labels == DP_LABELS_BINARY ? y == 0 || y == 1
+                    : metrics->labels == DP_LABELS_CLASS
+                        ? y >= 0 && y < (float)metrics->classes && y == (float)(uint32_t)y
+                        : isfinite(y);
+        if (!fits)
+            return dp_fail(err, DP_DATA, "metrics: label %g of example %" PRIu32 " does not fit the model",
+                           (double)y, i);
+        for (uint32_t c = 0; c < metrics->width; c++) {
+            float x = output[(size_t)i * metrics->width + c];
+            if (!isfinite(x))
+                return dp_fail(err, DP_NOT_FINITE,
+                               "the model's output for example %" PRIu32
+                               " is %g: training has diverged, try a lower learning rate",
+                               i, (double)x);
+        }
+    }
+    return DP_OK;
+}
+
+static void add_binary(struct dp_metrics *metrics, double x, bool positive)
+{
+    metrics->scores[metrics->examples] = (float)x;
+    metrics->positive[metrics->examples] = positive;
+    metrics->loss_sum += fmax(x, 0) - (positive ? x : 0) + log1p(exp(-fabs(x)));
+    metrics->correct += (x > 0) == positive;
+}
+
+static void add_class(struct dp_metrics *metrics, const float *x, uint32_t label)
+{
+    uint32_t best = 0;
+    double sum = 0;
+    for (uint32_t c = 1; c < metrics->width; c++)
+        best = x[c] > x[best] ? c : best;
+    for (uint32_t c = 0; c < metrics->width; c++)
+        sum += exp((double)x[c] - (double)x[best]);
+    metrics->loss_sum += log(sum) - ((double)x[label] - (double)x[best]);
+    metrics->correct += best == label;
+}
+
+enum dp_status dp_metrics_add(struct dp_metrics *metrics, const float *output, const float *labels,
+                              uint32_t examples, struct dp_error *err)
+{
+    enum dp_status st = check_part(metrics, output, labels, examples, err);
+    if (st == DP_OK && metrics->labels == DP_LABELS_BINARY)
+        st = make_room(metrics, examples, err);
+    if (st != DP_OK)
+        return st;
+    for (uint32_t i = 0; i < examples; i++) {
+        const float *x = output + (size_t)i * metrics->width;
+        if (metrics->labels == DP_LABELS_BINARY) {
+            add_binary(metrics, (double)x[0], labels[i] == 1);
+        } else if (metrics->labels == DP_LABELS_CLASS) {
+            add_class(metrics, x, (uint32_t)labels[i]);
+        } else {
+            double off = (double)x[0] - (double)labels[i];
+            metrics->loss_sum += off * off;
+        }
+        metrics->examples++;
+    }
+    return DP_OK;
+}
+
+/* FNV-1a: against damage on the way, not against an adversary. */
+static uint64_t digest(const unsigned char *bytes, size_t size)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < size; i++)
+        h = (h ^ bytes[i]) * 0x100000001b3u;
+    return h;
+}
+
+static size_t packed_size(const struct dp_metrics *metrics, uint64_t examples)
+{
+    return PACK_HEADER + (metrics->labels == DP_LABELS_BINARY ? (size_t)examples * 5 : 0) + PACK_DIGEST;
+}
+
+enum dp_status dp_metrics_pack(const struct dp_metrics *metrics, void **bytes, size_t *size,
+                               struct dp_error *err)
+{
+    size_t n = (size_t)metrics->examples, total = packed_size(metrics, metrics->examples);
+    unsigned char *to = calloc(1, total);
+    *bytes = to;
+    *size = to ? total : 0;
+    if (!to)
+        return dp_fail(err, DP_NOMEM, "metrics: no memory for %zu bytes", total);
+    dp_store_u32le(to, PACK_MAGIC);
+    dp_store_u32le(to + 4, PACK_VERSION);
+    dp_store_u64le(to + 8, total);
+    dp_store_u32le(to + 16, (uint32_t)metrics->labels);
+    dp_store_u32le(to + 20, metrics->classes);
+    dp_store_u64le(to + 24, metrics->examples);
+    dp_store_u64le(to + 32, metrics->correct);
+    memcpy(to + 40, &metrics->loss_sum, sizeof metrics->loss_sum);
+    if (metrics->labels == DP_LABELS_BINARY && n > 0) {
+        memcpy(to + PACK_HEADER, metrics->scores, n * 4);
+        memcpy(to + PACK_HEADER + n * 4, metrics->positive, n);
+    }
+    dp_store_u64le(to + total - PACK_DIGEST, digest(to, total - PACK_DIGEST));
+    return DP_OK;
+}
+
+/* Whether the scores and labels of a packed binary part are ones that add would have let in. */
+static bool scores_fit(const unsigned char *scores, const unsigned char *positive, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float score;
+        memcpy(&score, scores + i * 4, sizeof score);
+        if (!isfinite(score) || positive[i] > 1)
+            return false;
+    }
+    return true;
+}
+
+enum dp_status dp_metrics_merge(struct dp_metrics *metrics, const void *bytes, size_t size,
+                                struct dp_error *err)
+{
+    const unsigned char *from = bytes;
+    if (size < PACK_HEADER + PACK_DIGEST || dp_load_u32le(from) != PACK_MAGIC)
+        return dp_fail(err, DP_DATA, "these %zu bytes are no part of an evaluation", size);
+    if (dp_load_u32le(from + 4) != PACK_VERSION)
+        return dp_fail(err, DP_DATA, "part of an evaluation has version %" PRIu32 ", this build reads %u",
+                       dp_load_u32le(from + 4), PACK_VERSION);
+    if (dp_load_u64le(from + 8) != size ||
+        dp_load_u64le(from + size - PACK_DIGEST) != digest(from, size - PACK_DIGEST))
+        return dp_fail(err, DP_DATA, "part of an evaluation is damaged or cut short (%zu bytes)", size);
+    if (dp_load_u32le(from + 16) != (uint32_t)metrics->labels || dp_load_u32le(from + 20) != metrics->classes)
+        return dp_fail(err, DP_DATA, "part of an evaluation is of another kind of model");
+    uint64_t n = dp_load_u64le(from + 24), correct = dp_load_u64le(from + 32);
+    double loss_sum;
+    memcpy(&loss_sum, from + 40, sizeof loss_sum);
+    bool binary = metrics->labels == DP_LABELS_BINARY;
+    if (n > UINT64_MAX / 8 || size != packed_size(metrics, n) || correct > n || !isfinite(loss_sum) ||
+        n > UINT64_MAX / 8 - metrics->examples ||
+        (binary && !scores_fit(from + PACK_HEADER, from + PACK_HEADER + n * 4, (size_t)n)))
+        return dp_fail(err, DP_DATA, "part of an evaluation contradicts itself");
+    if (binary && n > 0) {
+        enum dp_status st = make_room(metrics, n, err);
+        if (st != DP_OK)
+            return st;
+        memcpy(metrics->scores + metrics->examples, from + PACK_HEADER, n * 4);
+        memcpy(metrics->positive + metrics->examples, from + PACK_HEADER + n * 4, n);
+    }
+    metrics->examples += n;
+    metrics->correct += correct;
+    metrics->loss_sum += loss_sum;
+    return DP_OK;
+}
+
+/* An integer that orders as the float does, shifted by one, with the label in the lowest bit. */
+static uint64_t ordered(float score, uint8_t positive)
+{
+    uint32_t bits;
+    score += 0.0f; /* -0 is 0 */
+    memcpy(&bits, &score, sizeof bits);
+    bits = bits >> 31 ? ~bits : bits | 0x80000000u;
+    return (uint64_t)bits << 1 | positive;
+}
+
+/* By scores, ascending: three passes of 11 bits. */
+static void sort_scores(uint64_t **keys, uint64_t **other, size_t n)
+{
+    for (unsigned shift = 1; shift <= 23; shift += 11) {
+        size_t at[2048] = {0}, sum = 0;
+        for (size_t i = 0; i < n; i++)
+            at[(*keys)[i] >> shift & 2047]++;
+        for (size_t d = 0; d < 2048; d++) {
+            size_t count = at[d];
+            at[d] = sum;
+            sum += count;
+        }
+        for (size_t i = 0; i < n; i++)
+            (*other)[at[(*keys)[i] >> shift & 2047]++] = (*keys)[i];
+        uint64_t *swap = *keys;
+        *keys = *other;
+        *other = swap;
+    }
+}
+
+/* Area under ROC = share of (positive, negative) pairs that are ordered right, ties half (Mann-Whitney U). */
+static double auc_of_sorted(const uint64_t *keys, size_t n)
+{
+    uint64_t negatives = 0, positives = 0;
+    double twice = 0; /* pairs ordered right twice, ties once; whole numbers, exact below 2^53 */
+    for (size_t i = 0; i < n;) {
+        uint64_t group[2] = {0};
+        size_t end = i;
+        for (; end < n && keys[end] >> 1 == keys[i] >> 1; end++)
+            group[keys[end] & 1]++;
+        twice += (double)group[1] * (double)(2 * negatives + group[0]);
+        negatives += group[0];
+        positives += group[1];
+        i = end;
+    }
+    if (negatives == 0 || positives == 0)
+        return (double)NAN;
+    return twice / 2 / ((double)positives * (double)negatives);
+}
+
+static enum dp_status auc(const struct dp_metrics *metrics, double *out, struct dp_error *err)
+{
+    size_t n = (size_t)metrics->examples;
+    enum dp_status st = DP_OK;
+    uint64_t *keys = malloc((n + 1) * sizeof *keys), *other = malloc((n + 1) * sizeof *other);
+    if (!keys || !other) {
+        st = dp_fail(err, DP_NOMEM, "metrics: no memory to sort %zu scores", n);
+        goto done;
+    }
+    for (size_t i = 0; i < n; i++)
+        keys[i] = ordered(metrics->scores[i], metrics->positive[i]);
+    sort_scores(&keys, &other, n);
+    *out = auc_of_sorted(keys, n);
+done:
+    free(keys);
+    free(other);
+    return st;
+}
+
+enum dp_status dp_metrics_figures(const struct dp_metrics *metrics, struct dp_figures *out,
+                                  struct dp_error *err)
+{
+    double n = (double)metrics->examples, none = (double)NAN;
+    *out = (struct dp_figures){metrics->examples, none, none, none, none};
+    if (metrics->examples == 0)
+        return DP_OK;
+    out->loss = metrics->loss_sum / n;
+    if (metrics->labels == DP_LABELS_ANY)
+        out->rmse = sqrt(out->loss);
+    else
+        out->accuracy = (double)metrics->correct / n;
+    return metrics->labels == DP_LABELS_BINARY ? auc(metrics, &out->auc, err) : DP_OK;
+}

@@ -1,0 +1,125 @@
+#include "worker/compute/model.h"
+
+#include "worker/compute/models.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct known {
+    const char *name;
+    const char *example;
+    bool shaped; /* wants ":shape" */
+    const char *options[DP_MODEL_OPTIONS_MAX];
+    enum dp_status (*declare)(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err);
+} models[] = {
+    {"logistic", "logistic", false, {NULL}, dp_model_logistic},
+    {"mlp", "mlp:784-256-128-10,activation=relu", true, {"activation", "loss"}, dp_model_mlp},
+};
+
+#define MODELS         (sizeof models / sizeof models[0])
+#define MODEL_TEXT_MAX 511
+
+const char *dp_model_option(const struct dp_model_text *text, const char *name, const char *otherwise)
+{
+    for (int i = 0; i < text->options; i++)
+        if (strcmp(text->option[i].name, name) == 0)
+            return text->option[i].value;
+    return otherwise;
+}
+
+static enum dp_status find_model(const char *name, const struct known **out, struct dp_error *err)
+{
+    char examples[256] = "";
+    for (size_t i = 0; i < MODELS; i++) {
+        if (strcmp(models[i].name, name) == 0) {
+            *out = &models[i];
+            return DP_OK;
+        }
+        size_t at = strlen(examples);
+        (void)snprintf(examples + at, sizeof examples - at, "%s%s", i ? ", " : "", models[i].example);
+    }
+    return dp_fail(err, DP_ARGUMENT, "no model is named '%.64s'; known are, for example: %s", name, examples);
+}
+
+/* Takes one "option=value" apart, in place. */
+static enum dp_status add_option(const struct known *known, char *part, struct dp_model_text *text,
+                                 struct dp_error *err)
+{
+    char *value = strchr(part, '=');
+    if (value)
+        *value++ = '\0';
+    char names[128] = "";
+    bool found = false;
+    for (int i = 0; i < DP_MODEL_OPTIONS_MAX && known->options[i]; i++) {
+        size_t at = strlen(names);
+        (void)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", known->options[i]);
+        found |= strcmp(known->options[i], part) == 0;
+    }
+    if (!found)
+        return dp_fail(err, DP_ARGUMENT, "'%.64s' is no option of %s; it has: %s", part, known->name,
+                       names[0] ? names : "none");
+    if (!value || !*value)
+        return dp_fail(err, DP_ARGUMENT, "option '%s' has no value: write %s=VALUE", part, part);
+    if (dp_model_option(text, part, NULL))
+        return dp_fail(err, DP_ARGUMENT, "option '%s' is given twice", part);
+    /* Each allowed name once: there is room. */
+    text->option[text->options].name = part;
+    text->option[text->options++].value = value;
+    return DP_OK;
+}
+
+/* Takes `copy` apart, in place. */
+static enum dp_status take_apart(char *copy, const struct known **known, struct dp_model_text *text,
+                                 struct dp_error *err)
+{
+    char *rest = strchr(copy, ',');
+    if (rest)
+        *rest++ = '\0';
+    char *shape = strchr(copy, ':');
+    if (shape)
+        *shape++ = '\0';
+    enum dp_status st = find_model(copy, known, err);
+    if (st != DP_OK)
+        return st;
+    text->shape = shape ? shape : "";
+    if ((*known)->shaped != (text->shape[0] != '\0') || (shape && !*shape))
+        return dp_fail(err, DP_ARGUMENT, "%s %s: write, for example, %s", (*known)->name,
+                       (*known)->shaped ? "needs a shape" : "takes no shape", (*known)->example);
+    while (st == DP_OK && rest) {
+        char *part = rest;
+        rest = strchr(part, ',');
+        if (rest)
+            *rest++ = '\0';
+        st = add_option(*known, part, text, err);
+    }
+    return st;
+}
+
+enum dp_status dp_model_open(const char *text, struct dp_model *out, struct dp_error *err)
+{
+    char copy[MODEL_TEXT_MAX + 1];
+    const struct known *known = NULL;
+    struct dp_model_text parts = {0};
+    *out = (struct dp_model){0};
+    if (strlen(text) > MODEL_TEXT_MAX)
+        return dp_fail(err, DP_ARGUMENT, "model '%.64s...': longer than %d characters", text, MODEL_TEXT_MAX);
+    memcpy(copy, text, strlen(text) + 1);
+    enum dp_status st = take_apart(copy, &known, &parts, err);
+    if (st == DP_OK)
+        st = dp_graph_new(&out->graph, err);
+    if (st == DP_OK)
+        st = known->declare(&parts, out, err);
+    if (st == DP_OK)
+        st = dp_graph_check(out->graph, err);
+    if (st != DP_OK) {
+        dp_model_close(out);
+        st = dp_wrap(err, st, "model '%.128s'", text);
+    }
+    return st;
+}
+
+void dp_model_close(struct dp_model *model)
+{
+    dp_graph_free(&model->graph);
+    *model = (struct dp_model){0};
+}

@@ -1,0 +1,184 @@
+#include "worker/compute/plan.h"
+
+#include "common/base/memory.h"
+
+#include <inttypes.h>
+
+/* A block that is cut from front to back. Without a base it only counts, so that one function both measures
+ * and cuts. */
+struct arena {
+    char *base;
+    size_t used;
+    bool overflow;
+};
+
+#define ARENA_ALIGN 256 /* what a CUDA device likes; a multiple of a cache line */
+
+static void *take(struct arena *arena, size_t count, size_t each)
+{
+    size_t bytes, rounded, end;
+    if (__builtin_mul_overflow(count, each, &bytes) ||
+        __builtin_add_overflow(bytes, (size_t)ARENA_ALIGN - 1, &rounded) ||
+        __builtin_add_overflow(arena->used, rounded / ARENA_ALIGN * ARENA_ALIGN, &end)) {
+        arena->overflow = true;
+        return NULL;
+    }
+    void *at = arena->base ? arena->base + arena->used : NULL;
+    arena->used = end;
+    return at;
+}
+
+static float *take_floats(struct arena *arena, size_t rows, size_t width)
+{
+    size_t n;
+    if (__builtin_mul_overflow(rows, width, &n)) {
+        arena->overflow = true;
+        return NULL;
+    }
+    return take(arena, n, sizeof(float));
+}
+
+static bool on_elements(enum dp_op op)
+{
+    return op == DP_OP_BIAS || op == DP_OP_RELU || op == DP_OP_SIGMOID || op == DP_OP_TANH;
+}
+
+/* Whether an operation's backward pass reads what it gave. */
+static bool keeps_output(enum dp_op op)
+{
+    return op == DP_OP_INPUT_DENSE || op == DP_OP_RELU || op == DP_OP_SIGMOID || op == DP_OP_TANH;
+}
+
+static void count_users(const struct dp_graph *graph, int *users)
+{
+    for (int i = 0; i < dp_graph_nodes(graph); i++) {
+        const struct dp_node *node = dp_graph_node(graph, i);
+        if (node->input >= 0)
+            users[node->input]++;
+        if (node->other >= 0)
+            users[node->other]++;
+    }
+}
+
+static void lay_out_nodes(struct dp_plan *plan, struct arena *arena, const struct dp_graph *graph,
+                          const struct dp_program_limits *limits)
+{
+    int users[DP_GRAPH_NODES_MAX] = {0};
+    count_users(graph, users);
+    for (int i = 0; i < dp_graph_nodes(graph) - 1; i++) {
+        const struct dp_node *node = dp_graph_node(graph, i);
+        int x = node->input, y = node->other;
+        if (node->op == DP_OP_INPUT_DENSE) {
+            plan->has_dense = true;
+            plan->nodes[i].value = plan->dense;
+            continue;
+        }
+        plan->has_sparse |= node->op == DP_OP_GATHER_SUM;
+        plan->nodes[i].needs_gradient = node->parameter >= 0 || (x >= 0 && plan->nodes[x].needs_gradient) ||
+                                        (y >= 0 && plan->nodes[y].needs_gradient);
+        bool alone = on_elements(node->op) && users[x] == 1;
+        if (alone && !keeps_output(dp_graph_node(graph, x)->op))
+            plan->nodes[i].value = plan->nodes[x].value;
+        else
+            plan->nodes[i].value = take_floats(arena, limits->examples, node->width);
+        if (!plan->nodes[i].needs_gradient)
+            continue;
+        if (alone && plan->nodes[x].needs_gradient)
+            plan->nodes[i].gradient = plan->nodes[x].gradient;
+        else
+            plan->nodes[i].gradient = take_floats(arena, limits->examples, node->width);
+    }
+}
+
+static uint32_t input_width(const struct dp_graph *graph)
+{
+    for (int i = 0; i < dp_graph_nodes(graph); i++)
+        if (dp_graph_node(graph, i)->op == DP_OP_INPUT_DENSE)
+            return dp_graph_node(graph, i)->width;
+    return 0;
+}
+
+/* Copies of what the caller has in host memory, for a backend that cannot use it there. */
+static void lay_out_copies(struct dp_plan *plan, struct arena *arena, const struct dp_graph *graph,
+                           const struct dp_backend_ops *ops, const struct dp_program_limits *limits)
+{
+    size_t entries = limits->entries;
+    plan->labels = take_floats(arena, limits->examples, 1);
+    plan->dense = take_floats(arena, limits->examples, input_width(graph));
+    plan->offsets = take(arena, (size_t)limits->examples + 1, sizeof(uint32_t));
+    plan->slots = take(arena, entries, sizeof(uint32_t));
+    plan->values = take_floats(arena, entries, 1);
+    if (ops->wants_by_slot) {
+        plan->example_of = take(arena, entries, sizeof(uint32_t));
+        plan->by_slot = take(arena, entries, sizeof(uint32_t));
+        plan->slot_offsets = take(arena, (size_t)limits->distinct + 1, sizeof(uint32_t));
+    }
+    for (int p = 0; p < dp_graph_parameters(graph); p++) {
+        const struct dp_parameter *parameter = dp_graph_parameter(graph, p);
+        size_t rows = parameter->sparse ? limits->distinct : 1;
+        size_t width = parameter->sparse ? parameter->width : dp_parameter_floats(parameter);
+        plan->parameters[p].weights = take_floats(arena, rows, width);
+        plan->parameters[p].gradient = take_floats(arena, rows, width);
+    }
+}
+
+static void lay_out(struct dp_plan *plan, struct arena *arena, const struct dp_graph *graph,
+                    const struct dp_backend_ops *ops, const struct dp_program_limits *limits)
+{
+    plan->loss = take_floats(arena, 1, 1);
+    if (!ops->host_memory)
+        lay_out_copies(plan, arena, graph, ops, limits);
+    lay_out_nodes(plan, arena, graph, limits);
+}
+
+static void lay_out_host(struct dp_plan *plan, struct arena *arena, const struct dp_program_limits *limits)
+{
+    plan->host_example_of = take(arena, limits->entries, sizeof(uint32_t));
+    plan->host_by_slot = take(arena, limits->entries, sizeof(uint32_t));
+    plan->host_slot_offsets = take(arena, (size_t)limits->distinct + 1, sizeof(uint32_t));
+}
+
+enum dp_status dp_plan_init(struct dp_plan *plan, const struct dp_graph *graph,
+                            const struct dp_backend *backend, const struct dp_program_limits *limits,
+                            struct dp_error *err)
+{
+    const struct dp_backend_ops *ops = backend->ops;
+    struct arena device = {0}, host = {0};
+    enum dp_status st = DP_OK;
+    *plan = (struct dp_plan){0};
+    lay_out(plan, &device, graph, ops, limits);
+    if (ops->wants_by_slot)
+        lay_out_host(plan, &host, limits);
+    if (device.overflow || host.overflow || __builtin_add_overflow(device.used, host.used, &plan->bytes)) {
+        st = dp_fail(err, DP_NOMEM, "buffers are larger than any memory: use a smaller batch or model");
+        goto done;
+    }
+    st = ops->alloc(backend->self, device.used, &plan->block, err);
+    if (st != DP_OK)
+        goto done;
+    device = (struct arena){.base = plan->block};
+    lay_out(plan, &device, graph, ops, limits);
+    if (ops->wants_by_slot) {
+        plan->host_block = dp_alloc_aligned(host.used);
+        if (!plan->host_block) {
+            st = dp_fail(err, DP_NOMEM, "no memory for %zu bytes", host.used);
+            goto done;
+        }
+        host = (struct arena){.base = plan->host_block};
+        lay_out_host(plan, &host, limits);
+    }
+done:
+    if (st != DP_OK) {
+        dp_plan_clear(plan, backend);
+        st = dp_wrap(err, st, "%s buffers for batches of %" PRIu32 " examples", ops->name, limits->examples);
+    }
+    return st;
+}
+
+void dp_plan_clear(struct dp_plan *plan, const struct dp_backend *backend)
+{
+    if (plan->block)
+        backend->ops->release(backend->self, plan->block);
+    free(plan->host_block);
+    *plan = (struct dp_plan){0};
+}

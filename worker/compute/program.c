@@ -1,0 +1,435 @@
+/* One pass of a program.
+ *     check the batch -> bind it (or copy it) -> forward along the tape -> loss, output
+ *     backward along the tape -> padding -> gradients
+ * Why   The loss's gradient is computed with the loss: softmax is then evaluated once. The first user of a
+ *       node or parameter that the backward pass meets sets its gradient, the others add: nothing is zeroed.
+ * Holds When a node's turn comes in the backward pass its gradient is complete, since users come later on the
+ *       tape than what they use. */
+#include "worker/compute/program.h"
+
+#include "worker/compute/plan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct dp_program {
+    const struct dp_graph *graph;
+    struct dp_backend backend;
+    struct dp_program_limits limits;
+    struct dp_plan plan;
+
+    /* The batch of the last forward. */
+    bool forwarded;
+    uint32_t examples;
+    const float *dense, *labels;
+    struct dp_entries entries;
+    const float *weights[DP_GRAPH_PARAMETERS_MAX]; /* on the device */
+
+    /* The backward pass under way. */
+    float *gradients[DP_GRAPH_PARAMETERS_MAX]; /* on the device */
+    bool node_written[DP_GRAPH_NODES_MAX], parameter_written[DP_GRAPH_PARAMETERS_MAX];
+};
+
+enum dp_status dp_program_open(const struct dp_graph *graph, const struct dp_backend *backend,
+                               const struct dp_program_limits *limits, struct dp_program **out,
+                               struct dp_error *err)
+{
+    *out = NULL;
+    enum dp_status st = dp_graph_check(graph, err);
+    if (st != DP_OK)
+        return st;
+    if (limits->examples == 0 || limits->examples > DP_GRAPH_WIDTH_MAX)
+        return dp_fail(err, DP_ARGUMENT, "a batch of %" PRIu32 " examples is not within 1 .. %u",
+                       limits->examples, DP_GRAPH_WIDTH_MAX);
+    struct dp_program *program = calloc(1, sizeof *program);
+    if (!program)
+        return dp_fail(err, DP_NOMEM, "program: no memory for %zu bytes", sizeof *program);
+    program->graph = graph;
+    program->backend = *backend;
+    program->limits = *limits;
+    st = dp_plan_init(&program->plan, graph, backend, limits, err);
+    if (st != DP_OK) {
+        free(program);
+        return st;
+    }
+    *out = program;
+    return DP_OK;
+}
+
+void dp_program_close(struct dp_program **program)
+{
+    if (!*program)
+        return;
+    dp_plan_clear(&(*program)->plan, &(*program)->backend);
+    free(*program);
+    *program = NULL;
+}
+
+size_t dp_program_bytes(const struct dp_program *program)
+{
+    return program->plan.bytes;
+}
+
+static const struct dp_node *loss_node(const struct dp_program *program)
+{
+    return dp_graph_node(program->graph, dp_graph_nodes(program->graph) - 1);
+}
+
+static enum dp_status check_entries(const struct dp_program *program, const struct dp_batch *batch,
+                                    struct dp_error *err)
+{
+    if (!batch->offsets || batch->offsets[0] != 0)
+        return dp_fail(err, DP_ARGUMENT, "batch has no sparse entries, which this model reads");
+    for (uint32_t i = 0; i < batch->examples; i++)
+        if (batch->offsets[i] > batch->offsets[i + 1])
+            return dp_fail(err, DP_ARGUMENT, "batch offsets fall at example %" PRIu32, i);
+    uint32_t entries = batch->offsets[batch->examples];
+    if (entries > program->limits.entries || batch->distinct > program->limits.distinct)
+        return dp_fail(err, DP_ARGUMENT,
+                       "batch of %" PRIu32 " entries and %" PRIu32 " keys, room is for %" PRIu32
+                       " and %" PRIu32,
+                       entries, batch->distinct, program->limits.entries, program->limits.distinct);
+    uint32_t most = 0;
+    for (uint32_t j = 0; j < entries; j++)
+        most = batch->slots[j] > most ? batch->slots[j] : most;
+    if (entries > 0 && most >= batch->distinct)
+        return dp_fail(err, DP_ARGUMENT, "batch slot %" PRIu32 " is beyond its %" PRIu32 " keys", most,
+                       batch->distinct);
+    return DP_OK;
+}
+
+/* Labels index into softmax rows: they are checked here too, beside the data set's own check. */
+static enum dp_status check_labels(const struct dp_program *program, const struct dp_batch *batch,
+                                   struct dp_error *err)
+{
+    enum dp_op op = loss_node(program)->op;
+    uint32_t classes = dp_graph_node(program->graph, dp_graph_output(program->graph))->width;
+    for (uint32_t i = 0; i < batch->examples; i++) {
+        float label = batch->labels[i];
+        if (op == DP_OP_SOFTMAX_LOSS &&
+            !(label >= 0 && label < (float)classes && label == (float)(uint32_t)label))
+            return dp_fail(err, DP_DATA,
+                           "label %g of example %" PRIu32 " of the batch is no class 0 .. %" PRIu32
+                           ": the model needs as many outputs as the data has classes",
+                           (double)label, i, classes - 1);
+        if (op == DP_OP_LOGISTIC_LOSS && !(label >= 0 && label <= 1))
+            return dp_fail(err, DP_DATA, "label %g of example %" PRIu32 " of the batch is not within 0 .. 1",
+                           (double)label, i);
+    }
+    return DP_OK;
+}
+
+static enum dp_status check_batch(const struct dp_program *program, const struct dp_batch *batch,
+                                  const float *const *weights, struct dp_error *err)
+{
+    if (batch->examples == 0 || batch->examples > program->limits.examples)
+        return dp_fail(err, DP_ARGUMENT, "batch of %" PRIu32 " examples, room is for 1 .. %" PRIu32,
+                       batch->examples, program->limits.examples);
+    if (program->plan.has_dense) {
+        uint32_t width = 0;
+        for (int i = 0; width == 0; i++)
+            if (dp_graph_node(program->graph, i)->op == DP_OP_INPUT_DENSE)
+                width = dp_graph_node(program->graph, i)->width;
+        if (!batch->dense || batch->width != width)
+            return dp_fail(err, DP_ARGUMENT, "batch has %" PRIu32 " dense columns, the model takes %" PRIu32,
+                           batch->dense ? batch->width : 0, width);
+    }
+    enum dp_status st = DP_OK;
+    if (program->plan.has_sparse)
+        st = check_entries(program, batch, err);
+    if (st == DP_OK)
+        st = check_labels(program, batch, err);
+    for (int p = 0; st == DP_OK && p < dp_graph_parameters(program->graph); p++) {
+        const struct dp_parameter *parameter = dp_graph_parameter(program->graph, p);
+        if (!weights[p] && !(parameter->sparse && batch->distinct == 0))
+            st = dp_fail(err, DP_ARGUMENT, "weights of '%s' are missing", parameter->table.name);
+    }
+    return st;
+}
+
+/* Floats of a parameter in this batch. */
+static size_t parameter_floats(const struct dp_program *program, int p)
+{
+    const struct dp_parameter *parameter = dp_graph_parameter(program->graph, p);
+    return parameter->sparse ? (size_t)program->entries.distinct * parameter->width
+                             : dp_parameter_floats(parameter);
+}
+
+/* Entries by slot, each slot's in ascending order: a counting sort. */
+static void sort_by_slot(const struct dp_plan *plan, const struct dp_entries *e)
+{
+    uint32_t *end = plan->host_slot_offsets;
+    memset(end, 0, ((size_t)e->distinct + 1) * sizeof *end);
+    for (uint32_t i = 0; i < e->examples; i++)
+        for (uint32_t j = e->offsets[i]; j < e->offsets[i + 1]; j++)
+            plan->host_example_of[j] = i;
+    for (uint32_t j = 0; j < e->count; j++)
+        end[e->slots[j]]++;
+    for (uint32_t s = 1; s <= e->distinct; s++)
+        end[s] += end[s - 1];
+    /* Each end moves down to its slot's begin as the slot fills from behind. */
+    for (uint32_t j = e->count; j-- > 0;)
+        plan->host_by_slot[--end[e->slots[j]]] = j;
+}
+
+/* `count` floats or u32 of the host, where the backend can use them: as they lie there, or copied to
+ * `device`. After a failure, kept in *st, further calls do nothing. */
+static const void *bring(const struct dp_program *program, void *device, const void *host, size_t count,
+                         enum dp_status *st, struct dp_error *err)
+{
+    const struct dp_backend *backend = &program->backend;
+    if (backend->ops->host_memory)
+        return host;
+    if (*st == DP_OK && count > 0)
+        *st = backend->ops->copy_in(backend->self, device, host, count * sizeof(uint32_t), err);
+    return device;
+}
+
+static enum dp_status bind_entries(struct dp_program *program, const struct dp_batch *batch,
+                                   struct dp_error *err)
+{
+    const struct dp_plan *plan = &program->plan;
+    struct dp_entries *e = &program->entries;
+    enum dp_status st = DP_OK;
+    size_t count = batch->offsets[batch->examples];
+    *e = (struct dp_entries){.examples = batch->examples,
+                             .distinct = batch->distinct,
+                             .count = (uint32_t)count,
+                             .offsets = batch->offsets,
+                             .slots = batch->slots};
+    if (program->backend.ops->wants_by_slot) {
+        sort_by_slot(plan, e);
+        e->example_of = bring(program, plan->example_of, plan->host_example_of, count, &st, err);
+        e->by_slot = bring(program, plan->by_slot, plan->host_by_slot, count, &st, err);
+        e->slot_offsets = bring(program, plan->slot_offsets, plan->host_slot_offsets,
+                                (size_t)batch->distinct + 1, &st, err);
+    }
+    e->offsets = bring(program, plan->offsets, batch->offsets, (size_t)batch->examples + 1, &st, err);
+    e->slots = bring(program, plan->slots, batch->slots, count, &st, err);
+    e->values = bring(program, plan->values, batch->values, count, &st, err);
+    return st;
+}
+
+static enum dp_status bind_batch(struct dp_program *program, const struct dp_batch *batch,
+                                 const float *const *weights, struct dp_error *err)
+{
+    const struct dp_plan *plan = &program->plan;
+    enum dp_status st = DP_OK;
+    program->examples = batch->examples;
+    program->entries = (struct dp_entries){0};
+    if (plan->has_sparse)
+        st = bind_entries(program, batch, err);
+    program->labels = bring(program, plan->labels, batch->labels, batch->examples, &st, err);
+    if (plan->has_dense)
+        program->dense =
+            bring(program, plan->dense, batch->dense, (size_t)batch->examples * batch->width, &st, err);
+    for (int p = 0; p < dp_graph_parameters(program->graph); p++)
+        program->weights[p] =
+            bring(program, plan->parameters[p].weights, weights[p], parameter_floats(program, p), &st, err);
+    return st;
+}
+
+static const float *value_of(const struct dp_program *program, int node)
+{
+    if (dp_graph_node(program->graph, node)->op == DP_OP_INPUT_DENSE)
+        return program->dense;
+    return program->plan.nodes[node].value;
+}
+
+static void forward_node(struct dp_program *program, int at)
+{
+    const struct dp_node *node = dp_graph_node(program->graph, at);
+    const struct dp_backend_ops *ops = program->backend.ops;
+    void *self = program->backend.self;
+    uint32_t examples = program->examples, width = node->width;
+    size_t n = (size_t)examples * width;
+    const float *x = node->input >= 0 ? value_of(program, node->input) : NULL;
+    const float *p = node->parameter >= 0 ? program->weights[node->parameter] : NULL;
+    uint32_t x_width = node->input >= 0 ? dp_graph_node(program->graph, node->input)->width : 0;
+    float *dx = node->input >= 0 ? program->plan.nodes[node->input].gradient : NULL; /* losses */
+    float *out = program->plan.nodes[at].value;
+    switch (node->op) {
+    case DP_OP_INPUT_DENSE:
+        break;
+    case DP_OP_GATHER_SUM:
+        ops->gather_sum(self, &program->entries, p, width, out);
+        break;
+    case DP_OP_MATMUL:
+        ops->matmul(self, x, p, examples, x_width, width, out);
+        break;
+    case DP_OP_BIAS:
+        ops->bias(self, x, p, examples, width, out);
+        break;
+    case DP_OP_RELU:
+        ops->relu(self, x, n, out);
+        break;
+    case DP_OP_SIGMOID:
+        ops->sigmoid(self, x, n, out);
+        break;
+    case DP_OP_TANH:
+        ops->tanh_(self, x, n, out);
+        break;
+    case DP_OP_ADD:
+        ops->sum(self, x, value_of(program, node->other), n, out);
+        break;
+    case DP_OP_SOFTMAX_LOSS:
+        ops->softmax_loss(self, x, program->labels, examples, x_width, program->plan.loss, dx);
+        break;
+    case DP_OP_LOGISTIC_LOSS:
+        ops->logistic_loss(self, x, program->labels, examples, program->plan.loss, dx);
+        break;
+    case DP_OP_SQUARED_LOSS:
+        ops->squared_loss(self, x, program->labels, examples, program->plan.loss, dx);
+        break;
+    case DP_OPS:
+        DP_ASSERT(!"an operation");
+    }
+}
+
+enum dp_status dp_program_forward(struct dp_program *program, const struct dp_batch *batch,
+                                  const float *const *weights, float *loss, float *output,
+                                  struct dp_error *err)
+{
+    const struct dp_backend *backend = &program->backend;
+    program->forwarded = false;
+    enum dp_status st = check_batch(program, batch, weights, err);
+    if (st == DP_OK)
+        st = bind_batch(program, batch, weights, err);
+    if (st != DP_OK)
+        return st;
+    for (int i = 0; i < dp_graph_nodes(program->graph); i++)
+        forward_node(program, i);
+    st = backend->ops->copy_out(backend->self, loss, program->plan.loss, sizeof *loss, err);
+    int last = dp_graph_output(program->graph);
+    size_t n = (size_t)batch->examples * dp_graph_node(program->graph, last)->width;
+    if (st == DP_OK && output)
+        st = backend->ops->copy_out(backend->self, output, value_of(program, last), n * sizeof *output, err);
+    if (st == DP_OK)
+        st = backend->ops->finish(backend->self, err);
+    program->forwarded = st == DP_OK;
+    return st;
+}
+
+/* Whether a gradient was written before in this pass (so that it is to be added to); it is from here on. */
+static bool once_more(bool *written)
+{
+    bool before = *written;
+    *written = true;
+    return before;
+}
+
+/* The gradient that `node` (a sum of some form) hands on to one of its operands. */
+static void hand_on(struct dp_program *program, int operand, const float *dout, size_t n)
+{
+    float *dx = program->plan.nodes[operand].gradient;
+    if (dx)
+        program->backend.ops->copy_back(program->backend.self, dout, n, dx,
+                                        once_more(&program->node_written[operand]));
+}
+
+static void backward_unary(struct dp_program *program, const struct dp_node *node, const float *out,
+                           const float *dout, size_t n)
+{
+    const struct dp_backend_ops *ops = program->backend.ops;
+    float *dx = program->plan.nodes[node->input].gradient;
+    bool add = once_more(&program->node_written[node->input]);
+    if (node->op == DP_OP_RELU)
+        ops->relu_back(program->backend.self, out, dout, n, dx, add);
+    else if (node->op == DP_OP_SIGMOID)
+        ops->sigmoid_back(program->backend.self, out, dout, n, dx, add);
+    else
+        ops->tanh_back(program->backend.self, out, dout, n, dx, add);
+}
+
+static void backward_matmul(struct dp_program *program, const struct dp_node *node, const float *dout)
+{
+    const struct dp_backend *backend = &program->backend;
+    uint32_t k = dp_graph_node(program->graph, node->input)->width;
+    float *dx = program->plan.nodes[node->input].gradient;
+    backend->ops->matmul_back_p(backend->self, value_of(program, node->input), dout, program->examples, k,
+                                node->width, program->gradients[node->parameter],
+                                once_more(&program->parameter_written[node->parameter]));
+    if (dx)
+        backend->ops->matmul_back_x(backend->self, program->weights[node->parameter], dout, program->examples,
+                                    k, node->width, dx, once_more(&program->node_written[node->input]));
+}
+
+static void backward_node(struct dp_program *program, int at)
+{
+    const struct dp_node *node = dp_graph_node(program->graph, at);
+    const struct dp_backend *backend = &program->backend;
+    const float *dout = program->plan.nodes[at].gradient;
+    size_t n = (size_t)program->examples * node->width;
+    float *dp = node->parameter >= 0 ? program->gradients[node->parameter] : NULL;
+    switch (node->op) {
+    case DP_OP_INPUT_DENSE:
+        break;
+    case DP_OP_GATHER_SUM:
+        backend->ops->gather_sum_back(backend->self, &program->entries, dout, node->width, dp,
+                                      once_more(&program->parameter_written[node->parameter]));
+        break;
+    case DP_OP_MATMUL:
+        backward_matmul(program, node, dout);
+        break;
+    case DP_OP_BIAS:
+        backend->ops->bias_back_p(backend->self, dout, program->examples, node->width, dp,
+                                  once_more(&program->parameter_written[node->parameter]));
+        hand_on(program, node->input, dout, n);
+        break;
+    case DP_OP_RELU:
+    case DP_OP_SIGMOID:
+    case DP_OP_TANH:
+        backward_unary(program, node, value_of(program, at), dout, n);
+        break;
+    case DP_OP_ADD:
+        hand_on(program, node->input, dout, n);
+        hand_on(program, node->other, dout, n);
+        break;
+    case DP_OP_SOFTMAX_LOSS:
+    case DP_OP_LOGISTIC_LOSS:
+    case DP_OP_SQUARED_LOSS:
+    case DP_OPS:
+        DP_ASSERT(!"an operation before the loss");
+    }
+}
+
+/* Sets the padding of dense gradients to 0, and copies what does not lie with the caller. */
+static enum dp_status deliver(struct dp_program *program, float *const *gradients, struct dp_error *err)
+{
+    const struct dp_backend *backend = &program->backend;
+    enum dp_status st = DP_OK;
+    for (int p = 0; st == DP_OK && p < dp_graph_parameters(program->graph); p++) {
+        const struct dp_parameter *parameter = dp_graph_parameter(program->graph, p);
+        size_t n = parameter_floats(program, p);
+        size_t used = parameter->sparse ? n : (size_t)parameter->rows * parameter->width;
+        float *from = program->gradients[p];
+        if (n > used)
+            st = backend->ops->zero(backend->self, from + used, (n - used) * sizeof *from, err);
+        if (st == DP_OK && !backend->ops->host_memory && n > 0)
+            st = backend->ops->copy_out(backend->self, gradients[p], from, n * sizeof *from, err);
+    }
+    return st == DP_OK ? backend->ops->finish(backend->self, err) : st;
+}
+
+enum dp_status dp_program_backward(struct dp_program *program, float *const *gradients, struct dp_error *err)
+{
+    if (!program->forwarded)
+        return dp_fail(err, DP_ARGUMENT, "backward needs a forward of the same batch before it, each time");
+    for (int p = 0; p < dp_graph_parameters(program->graph); p++) {
+        if (!gradients[p] && parameter_floats(program, p) > 0)
+            return dp_fail(err, DP_ARGUMENT, "no room is given for the gradient of '%s'",
+                           dp_graph_parameter(program->graph, p)->table.name);
+        program->gradients[p] =
+            program->backend.ops->host_memory ? gradients[p] : program->plan.parameters[p].gradient;
+    }
+    /* Activations' gradients may be overwritten in place: a second pass would start from other numbers. */
+    program->forwarded = false;
+    memset(program->node_written, 0, sizeof program->node_written);
+    memset(program->parameter_written, 0, sizeof program->parameter_written);
+    program->node_written[dp_graph_output(program->graph)] = true;
+    for (int i = dp_graph_nodes(program->graph) - 2; i >= 0; i--)
+        if (program->plan.nodes[i].needs_gradient)
+            backward_node(program, i);
+    return deliver(program, gradients, err);
+}
