@@ -1,0 +1,39 @@
+/* Figures: what one worker has to say about its training when it is over: it puts them as a note, and worker
+ * 0 makes the report of everybody's.                                                                       */
+#ifndef DP_WORKER_FIGURES_H
+#define DP_WORKER_FIGURES_H
+
+#include "worker/staleness.h"
+
+#include <stddef.h>
+
+struct dp_epoch_figures {
+    double loss_sum; /* over examples, of the loss before the step */
+    uint64_t examples;
+    double seconds; /* training, without evaluation */
+};
+
+struct dp_worker_figures {
+    uint32_t worker, epochs;
+    uint64_t pushes;
+    struct dp_staleness staleness;
+    struct dp_epoch_figures *epoch; /* [epochs], heap */
+};
+
+DP_MUST_USE
+enum dp_status dp_worker_figures_init(struct dp_worker_figures *figures, uint32_t worker, uint32_t epochs,
+                                      struct dp_error *err);
+void dp_worker_figures_clear(struct dp_worker_figures *figures);
+uint64_t dp_worker_figures_examples(const struct dp_worker_figures *figures);
+double dp_worker_figures_seconds(const struct dp_worker_figures *figures);
+
+/* JSON text, malloc'd. */
+DP_MUST_USE
+enum dp_status dp_worker_figures_pack(const struct dp_worker_figures *figures, char **text,
+                                      struct dp_error *err);
+/* Into a struct of {0}; DP_DATA unless it is what pack gave, with this many epochs. */
+DP_MUST_USE
+enum dp_status dp_worker_figures_unpack(const char *text, size_t size, uint32_t epochs,
+                                        struct dp_worker_figures *out, struct dp_error *err);
+
+#endif

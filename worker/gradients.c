@@ -1,0 +1,200 @@
+#include "worker/gradients.h"
+
+#include "common/base/memory.h"
+#include "common/model/mix.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One parameter's buffers. */
+struct summed {
+    bool sparse;
+    uint32_t width;       /* floats a key */
+    size_t floats;        /* dense */
+    float *sum;           /* dense: the sum; sparse: rows of all batches, one behind the other */
+    float *later;         /* dense, several batches: output for every batch but the first of a sum */
+    struct dp_keys *keys; /* dense: its blocks */
+};
+
+struct dp_gradients {
+    struct dp_client_table *const *tables;
+    int parameters;
+    uint32_t shards, distinct_max, batches_max;
+    bool any_sparse;
+    struct summed summed[DP_GRAPH_PARAMETERS_MAX];
+    float *written[DP_GRAPH_PARAMETERS_MAX];
+    struct dp_push_part parts[DP_GRAPH_PARAMETERS_MAX];
+    struct dp_keys *keys; /* of all sparse parameters */
+    uint64_t *user;       /* several batches: keys so far, unmixed */
+    size_t keys_len;
+    uint64_t *applied;
+    const struct dp_batch *batch; /* between next and add; with one batch until the push */
+    uint32_t count;               /* batches in the sum */
+};
+
+static float *floats_of(size_t a, size_t b)
+{
+    size_t n;
+    if (__builtin_mul_overflow(a, b, &n) || __builtin_mul_overflow(n, sizeof(float), &n))
+        return NULL;
+    return dp_alloc_aligned(n);
+}
+
+static enum dp_status block_keys(struct summed *summed, struct dp_error *err)
+{
+    size_t blocks = summed->floats / summed->width;
+    enum dp_status st = dp_keys_new(&summed->keys, err);
+    if (st != DP_OK)
+        return st;
+    uint64_t *numbers = calloc(blocks, sizeof *numbers);
+    if (!numbers)
+        return dp_fail(err, DP_NOMEM, "no memory for %zu block numbers", blocks);
+    for (size_t i = 0; i < blocks; i++)
+        numbers[i] = i;
+    st = dp_keys_set(summed->keys, numbers, blocks, err);
+    free(numbers);
+    return st;
+}
+
+static enum dp_status summed_new(struct dp_gradients *gradients, const struct dp_parameter *parameter,
+                                 struct summed *summed, struct dp_error *err)
+{
+    bool several = gradients->batches_max > 1;
+    summed->sparse = parameter->sparse;
+    summed->width = parameter->table.dim;
+    if (parameter->sparse) {
+        gradients->any_sparse = true;
+        summed->sum = floats_of((size_t)gradients->distinct_max * gradients->batches_max, summed->width);
+    } else {
+        summed->floats = dp_parameter_floats(parameter);
+        summed->sum = floats_of(summed->floats, 1);
+        summed->later = several ? floats_of(summed->floats, 1) : NULL;
+    }
+    if (!summed->sum || (!summed->sparse && several && !summed->later))
+        return dp_fail(err, DP_NOMEM,
+                       "no memory for the gradients of parameter %s: push more often or take "
+                       "smaller minibatches",
+                       parameter->table.name);
+    return parameter->sparse ? DP_OK : block_keys(summed, err);
+}
+
+enum dp_status dp_gradients_new(const struct dp_gradients_options *options, struct dp_gradients **out,
+                                struct dp_error *err)
+{
+    *out = NULL;
+    struct dp_gradients *gradients = calloc(1, sizeof *gradients);
+    if (!gradients)
+        return dp_fail(err, DP_NOMEM, "no memory for the gradients of a minibatch");
+    gradients->tables = options->tables;
+    gradients->parameters = dp_graph_parameters(options->graph);
+    gradients->shards = options->shards;
+    gradients->distinct_max = options->distinct_max;
+    gradients->batches_max = options->batches_max;
+
+    enum dp_status st = dp_keys_new(&gradients->keys, err);
+    for (int p = 0; st == DP_OK && p < gradients->parameters; p++)
+        st = summed_new(gradients, dp_graph_parameter(options->graph, p), &gradients->summed[p], err);
+    if (st != DP_OK)
+        goto done;
+    gradients->applied = calloc(options->shards, sizeof *gradients->applied);
+    bool unmix = gradients->any_sparse && gradients->batches_max > 1;
+    if (unmix)
+        gradients->user =
+            calloc((size_t)gradients->distinct_max * gradients->batches_max + 1, sizeof *gradients->user);
+    if (!gradients->applied || (unmix && !gradients->user))
+        st = dp_fail(err, DP_NOMEM, "no memory for the keys of a push");
+done:
+    if (st != DP_OK)
+        dp_gradients_free(&gradients);
+    *out = gradients;
+    return st;
+}
+
+void dp_gradients_free(struct dp_gradients **gradients)
+{
+    struct dp_gradients *g = *gradients;
+    *gradients = NULL;
+    if (!g)
+        return;
+    for (int p = 0; p < g->parameters; p++) {
+        free(g->summed[p].sum);
+        free(g->summed[p].later);
+        dp_keys_free(&g->summed[p].keys);
+    }
+    dp_keys_free(&g->keys);
+    free(g->user);
+    free(g->applied);
+    free(g);
+}
+
+float *const *dp_gradients_next(struct dp_gradients *gradients, const struct dp_batch *batch,
+                                const uint64_t *applied)
+{
+    DP_ASSERT(gradients->count < gradients->batches_max);
+    if (gradients->count == 0) {
+        memcpy(gradients->applied, applied, gradients->shards * sizeof *applied);
+        gradients->keys_len = 0;
+    }
+    gradients->batch = batch;
+    for (int p = 0; p < gradients->parameters; p++) {
+        struct summed *summed = &gradients->summed[p];
+        if (summed->sparse)
+            gradients->written[p] = summed->sum + gradients->keys_len * summed->width;
+        else
+            gradients->written[p] = gradients->count == 0 ? summed->sum : summed->later;
+    }
+    return gradients->written;
+}
+
+void dp_gradients_add(struct dp_gradients *gradients)
+{
+    for (int p = 0; gradients->count > 0 && p < gradients->parameters; p++) {
+        struct summed *summed = &gradients->summed[p];
+        for (size_t i = 0; i < summed->floats; i++)
+            summed->sum[i] += summed->later[i];
+    }
+    if (gradients->any_sparse) {
+        const struct dp_batch *batch = gradients->batch;
+        DP_ASSERT(batch->distinct <= gradients->distinct_max);
+        for (uint32_t k = 0; gradients->user && k < batch->distinct; k++)
+            gradients->user[gradients->keys_len + k] = dp_unmix(batch->keys[k]);
+        gradients->keys_len += batch->distinct;
+    }
+    gradients->count++;
+}
+
+enum dp_status dp_gradients_push(struct dp_gradients *gradients, struct dp_client *client,
+                                 const struct dp_push_options *options, uint32_t timeout_ms,
+                                 struct dp_ticket *ticket, struct dp_error *err)
+{
+    DP_ASSERT(gradients->count > 0);
+    gradients->count = 0;
+    enum dp_status st = DP_OK;
+    if (gradients->any_sparse)
+        st = gradients->user
+                 ? dp_keys_set(gradients->keys, gradients->user, gradients->keys_len, err)
+                 : dp_keys_lend(gradients->keys, gradients->batch->keys, gradients->batch->distinct, err);
+    if (st != DP_OK)
+        return st;
+    for (int p = 0; p < gradients->parameters; p++) {
+        const struct summed *summed = &gradients->summed[p];
+        gradients->parts[p] = (struct dp_push_part){.table = gradients->tables[p],
+                                                    .keys = summed->sparse ? gradients->keys : summed->keys,
+                                                    .gradients = summed->sum};
+    }
+    struct dp_push_options full = *options;
+    full.applied = gradients->applied;
+    return dp_client_push(client, &full, gradients->parts, (uint32_t)gradients->parameters, timeout_ms,
+                          ticket, err);
+}
+
+const float *dp_gradients_sum(const struct dp_gradients *gradients, int parameter)
+{
+    return gradients->summed[parameter].sum;
+}
+
+const uint64_t *dp_gradients_keys(const struct dp_gradients *gradients, size_t *n)
+{
+    *n = gradients->keys_len;
+    return gradients->user ? gradients->user : gradients->batch->keys;
+}

@@ -1,0 +1,33 @@
+/* Group: which minibatches of an epoch are one worker's, and which of them are fetched or pushed together.
+ * Minibatch number n is of worker n % workers; a worker's minibatches have positions 0, 1, ... in ascending
+ * order of n. Group g of `every` holds the positions g * every .. g * every + every - 1; the last one of an
+ * epoch may be short, and none crosses epochs.                                                          */
+#ifndef DP_WORKER_GROUP_H
+#define DP_WORKER_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct dp_share {
+    uint64_t batches; /* minibatches of an epoch, all workers */
+    uint32_t worker, workers;
+};
+
+struct dp_group {
+    uint64_t first; /* position */
+    uint32_t count;
+};
+
+/* Minibatches of this worker in an epoch: its positions. */
+uint64_t dp_share_positions(struct dp_share share);
+uint64_t dp_share_number(struct dp_share share, uint64_t position);
+/* Examples of this worker in an epoch of `examples` cut into minibatches of `batch`, the last one short. */
+uint64_t dp_share_examples(struct dp_share share, uint64_t examples, uint32_t batch);
+
+uint64_t dp_groups(uint64_t positions, uint32_t every);
+/* index < dp_groups */
+struct dp_group dp_group_at(uint64_t positions, uint32_t every, uint64_t index);
+/* Whether a group ends with this position. */
+bool dp_group_ends(uint64_t positions, uint32_t every, uint64_t position);
+
+#endif

@@ -1,0 +1,186 @@
+#include "worker/job.h"
+
+#include "common/wire/reply.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENDPOINT_BYTES (DP_HOST_MAX + 32)
+/* How long one wait lasts before a signal is looked for, and how long answers are waited for after one. */
+#define SLICE_MS        200u
+#define AFTER_SIGNAL_MS 5000u
+
+static enum dp_status client_open(struct dp_job *job, const char *name, struct dp_error *err)
+{
+    const struct dp_cluster *cluster = job->cluster;
+    const struct dp_cluster_training *training = &cluster->training;
+    char control[ENDPOINT_BYTES];
+    dp_cluster_control_endpoint(cluster, 0, control, sizeof control);
+    char(*endpoint)[ENDPOINT_BYTES] = calloc(job->shards, sizeof *endpoint);
+    const char **endpoints = calloc(job->shards, sizeof *endpoints);
+    enum dp_status st = DP_NOMEM;
+    if (!endpoint || !endpoints) {
+        (void)dp_fail(err, st, "no memory for the endpoints of %u shards", job->shards);
+        goto done;
+    }
+    for (uint32_t i = 0; i < job->shards; i++) {
+        dp_cluster_shard_endpoint(cluster, i, endpoint[i], sizeof endpoint[i]);
+        endpoints[i] = endpoint[i];
+    }
+    struct dp_client_options options = {
+        .name = name,
+        .cluster = cluster->id,
+        .generation = cluster->generation,
+        .shards = endpoints,
+        .shard_count = job->shards,
+        .control = control,
+        /* Two fetches and every push that may be unanswered: issuing one never waits for room. */
+        .window = training->pushes_max + 4,
+        .open_timeout_ms = training->timeout_ms,
+        .bf16_values = training->bf16_values,
+    };
+    st = dp_client_open(&options, &job->client, err);
+done:
+    free(endpoint);
+    free(endpoints);
+    return st;
+}
+
+enum dp_status dp_job_open(const struct dp_cluster *cluster, uint32_t worker, const char *name,
+                           const atomic_int *stop, struct dp_job *out, struct dp_error *err)
+{
+    *out = (struct dp_job){.cluster = cluster,
+                           .worker = worker,
+                           .stop = stop,
+                           .clock = dp_clock_real(),
+                           .shards = dp_cluster_shards(cluster)};
+    enum dp_status st = dp_model_open(cluster->model, &out->model, err);
+    if (st == DP_OK) {
+        dp_graph_set_optimizer(out->model.graph, &cluster->training.optimizer, cluster->training.seed);
+        st = dp_graph_check(out->model.graph, err);
+    }
+    if (st == DP_OK)
+        st = client_open(out, name, err);
+    if (st != DP_OK)
+        dp_job_close(out);
+    return st;
+}
+
+void dp_job_disconnect(struct dp_job *job)
+{
+    dp_client_close(&job->client);
+}
+
+void dp_job_close(struct dp_job *job)
+{
+    dp_client_close(&job->client);
+    dp_program_close(&job->program);
+    dp_backend_close(&job->backend);
+    dp_model_close(&job->model);
+}
+
+/* Whether the first shard, and so each, has the table. */
+static enum dp_status table_is_there(struct dp_job *job, const char *name, struct dp_error *err)
+{
+    struct dp_status_report *report = NULL;
+    enum dp_status st = dp_client_status(job->client, 0, job->cluster->training.timeout_ms, &report, err);
+    if (st != DP_OK)
+        return st;
+    bool there = false;
+    for (uint32_t i = 0; i < report->tables; i++)
+        there |= strcmp(report->table[i].spec.name, name) == 0;
+    dp_client_status_free(&report);
+    return there
+               ? DP_OK
+               : dp_fail(err, DP_NOT_FOUND, "the servers have no table %s: model %s was not trained on them",
+                         name, job->cluster->model);
+}
+
+enum dp_status dp_job_tables(struct dp_job *job, bool must_exist, struct dp_error *err)
+{
+    for (int p = 0; p < dp_graph_parameters(job->model.graph); p++) {
+        const struct dp_table_spec *spec = &dp_graph_parameter(job->model.graph, p)->table;
+        enum dp_status st = must_exist ? table_is_there(job, spec->name, err) : DP_OK;
+        if (st == DP_OK)
+            st = dp_client_table(job->client, spec, job->cluster->training.timeout_ms, &job->table[p], err);
+        if (st != DP_OK)
+            return st;
+    }
+    return DP_OK;
+}
+
+/* The factor that a cluster file leaves to the format: idx pixels are 0 .. 255. An idx file is one whose
+ * labels are named, or whose name says where they are: the data set refuses any other. */
+static double scale_of(double scale, const char *path, const char *labels)
+{
+    if (scale != 0)
+        return scale;
+    return labels || strstr(path, "images-idx3") ? 1.0 / 255.0 : 1.0;
+}
+
+struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path, const char *labels,
+                                      bool shuffle)
+{
+    const struct dp_cluster *cluster = job->cluster;
+    labels = labels && labels[0] ? labels : NULL;
+    return (struct dp_dataset_options){
+        .path = path,
+        .labels_path = labels,
+        .labels = job->model.labels,
+        .classes = job->model.classes,
+        .form = job->model.form,
+        .width = job->model.width,
+        .index_base = cluster->data.index_base,
+        .scale = scale_of(cluster->data.scale, path, labels),
+        .normalize = cluster->data.normalize,
+        .shuffle = shuffle,
+        .seed = cluster->training.seed,
+        .batch = cluster->training.batch,
+    };
+}
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+enum dp_status dp_job_program(struct dp_job *job, const struct dp_dataset *a, const struct dp_dataset *b,
+                              struct dp_error *err)
+{
+    uint32_t entries = 0;
+    if (job->model.form == DP_FORM_SPARSE)
+        entries = larger(dp_dataset_entries_max(a), b ? dp_dataset_entries_max(b) : 0);
+    const struct dp_program_limits limits = {
+        .examples = job->cluster->training.batch, .entries = entries, .distinct = entries};
+    job->distinct_max = entries;
+    enum dp_status st = dp_backend_cpu(job->cluster->training.threads, &job->backend, err);
+    if (st == DP_OK)
+        st = dp_program_open(job->model.graph, &job->backend, &limits, &job->program, err);
+    return st;
+}
+
+enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
+                           struct dp_error *err)
+{
+    if (ticket->id == 0)
+        return DP_OK;
+    uint64_t begun = dp_clock_ns(&job->clock), asked = 0;
+    uint64_t patience = (uint64_t)job->cluster->training.timeout_ms * 1000000u;
+    for (;;) {
+        uint64_t now = dp_clock_ns(&job->clock), left = now - begun < patience ? begun + patience - now : 0;
+        uint32_t slice = left / 1000000u < SLICE_MS ? (uint32_t)(left / 1000000u) + 1 : SLICE_MS;
+        enum dp_status st = dp_client_wait(job->client, ticket, slice, outcome, err);
+        if (st != DP_TIMEOUT)
+            return st;
+        now = dp_clock_ns(&job->clock);
+        if (now - begun >= patience)
+            return dp_wrap(err, st, "no answer within %u ms", job->cluster->training.timeout_ms);
+        if (!dp_job_stopped(job))
+            continue;
+        if (asked == 0)
+            asked = now;
+        if (now - asked >= (uint64_t)AFTER_SIGNAL_MS * 1000000u)
+            return dp_wrap(err, DP_STOPPING, "stopped by a signal while this was unanswered");
+    }
+}

@@ -1,0 +1,62 @@
+/* Job: all that a worker process has open: the cluster file, the model, the client with the model's tables,
+ * and, made ready for data sets, the program that computes. Train and predict stand on it.
+ * Promise   A wait for the servers ends: when the answer is there, when training.timeout_ms has passed
+ *           (DP_TIMEOUT naming the server), or shortly after a signal (DP_STOPPING).
+ * Thread    One.
+ * Failure   open: nothing is left open. A client that failed may still write into the buffers of a pull:
+ *           dp_job_disconnect before those are freed.                                                    */
+#ifndef DP_WORKER_JOB_H
+#define DP_WORKER_JOB_H
+
+#include "common/client/downpour.h"
+#include "common/config/cluster.h"
+#include "common/env/clock.h"
+#include "worker/compute/model.h"
+#include "worker/compute/program.h"
+#include "worker/read/dataset.h"
+
+#include <stdatomic.h>
+
+struct dp_job {
+    const struct dp_cluster *cluster;
+    uint32_t worker;        /* predict: 0 */
+    const atomic_int *stop; /* number of the signal that asks to stop, or 0 */
+    struct dp_clock clock;
+    struct dp_model model;
+    uint32_t shards;
+    struct dp_client *client;
+    struct dp_client_table *table[DP_GRAPH_PARAMETERS_MAX];
+    struct dp_backend backend;
+    struct dp_program *program;
+    uint32_t distinct_max; /* of a minibatch of any data set that the program was made for */
+};
+
+/* What makes two processes' lines in the servers' logs differ: "worker 0", "predict". */
+DP_MUST_USE
+enum dp_status dp_job_open(const struct dp_cluster *cluster, uint32_t worker, const char *name,
+                           const atomic_int *stop, struct dp_job *out, struct dp_error *err);
+void dp_job_close(struct dp_job *job);
+void dp_job_disconnect(struct dp_job *job);
+
+/* Opens the model's tables, making those that are absent; with must_exist an absent one is DP_NOT_FOUND. */
+DP_MUST_USE
+enum dp_status dp_job_tables(struct dp_job *job, bool must_exist, struct dp_error *err);
+
+/* Options of a data set as the model and the cluster file want it; labels: NULL by the name's habit. */
+struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path, const char *labels,
+                                      bool shuffle);
+/* Backend and program for the worst minibatch of both; b may be NULL. */
+DP_MUST_USE
+enum dp_status dp_job_program(struct dp_job *job, const struct dp_dataset *a, const struct dp_dataset *b,
+                              struct dp_error *err);
+
+static inline bool dp_job_stopped(const struct dp_job *job)
+{
+    return atomic_load_explicit(job->stop, memory_order_relaxed) != 0;
+}
+/* Waits for a ticket ({0}: at once). outcome: NULL or filled. */
+DP_MUST_USE
+enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
+                           struct dp_error *err);
+
+#endif

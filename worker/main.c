@@ -1,0 +1,159 @@
+/* downpour-worker: trains one share of a run, or writes scores.
+ * Exit      0; 2 with one line that says cause and remedy; 128 + the signal's number after a signal (143 for
+ *           SIGTERM), when the step under way is finished and its pushes are answered.                   */
+#include "common/base/log.h"
+#include "common/base/parse.h"
+#include "worker/predict.h"
+#include "worker/train.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: downpour-worker --cluster FILE --worker N\n"
+    "       downpour-worker --cluster FILE --predict DATA [--labels FILE] --out FILE\n"
+    "\n"
+    "  --cluster FILE   the cluster file that servers and workers share\n"
+    "  --worker N       train as worker N: 0 .. training.workers - 1\n"
+    "  --predict DATA   write the trained model's score of each example of DATA, a line each\n"
+    "  --labels FILE    labels of an idx file, where its name does not tell them\n"
+    "  --out FILE       where the scores go\n";
+
+struct flags {
+    const char *cluster, *worker, *predict, *labels, *out;
+    bool help;
+};
+
+/* The one thing that a signal's handler can reach. */
+static atomic_int stop_signal;
+
+static void on_signal(int number)
+{
+    atomic_store(&stop_signal, number);
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGINT, &action, NULL);
+}
+
+static enum dp_status parse_flags(int argc, char **argv, struct flags *out, struct dp_error *err)
+{
+    static const struct option options[] = {
+        {"cluster", required_argument, NULL, 'c'},
+        {"worker", required_argument, NULL, 'w'},
+        {"predict", required_argument, NULL, 'p'},
+        {"labels", required_argument, NULL, 'l'},
+        {"out", required_argument, NULL, 'o'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    *out = (struct flags){0};
+    opterr = 0;
+    for (int c; (c = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
+        switch (c) {
+        case 'c':
+            out->cluster = optarg;
+            break;
+        case 'w':
+            out->worker = optarg;
+            break;
+        case 'p':
+            out->predict = optarg;
+            break;
+        case 'l':
+            out->labels = optarg;
+            break;
+        case 'o':
+            out->out = optarg;
+            break;
+        case 'h':
+            out->help = true;
+            return DP_OK;
+        case ':':
+            return dp_fail(err, DP_ARGUMENT, "%s wants a value, see --help", argv[optind - 1]);
+        default:
+            return dp_fail(err, DP_ARGUMENT, "unknown flag %s, see --help", argv[optind - 1]);
+        }
+    }
+    if (optind < argc)
+        return dp_fail(err, DP_ARGUMENT, "\"%s\" is no flag, see --help", argv[optind]);
+    if (!out->cluster)
+        return dp_fail(err, DP_ARGUMENT, "--cluster FILE is missing, see --help");
+    if ((out->worker != NULL) == (out->predict != NULL))
+        return dp_fail(err, DP_ARGUMENT,
+                       "give --worker N to train or --predict DATA to write scores, see --help");
+    if (out->predict && !out->out)
+        return dp_fail(err, DP_ARGUMENT, "--predict wants --out FILE too");
+    if (out->worker && (out->labels || out->out))
+        return dp_fail(err, DP_ARGUMENT,
+                       "--labels and --out go with --predict; a training's are in the cluster file");
+    return DP_OK;
+}
+
+static enum dp_status train(const struct dp_cluster *cluster, const char *number, struct dp_error *err)
+{
+    uint64_t worker;
+    enum dp_status st = dp_parse_u64(number, 0, cluster->training.workers - 1, "--worker", &worker, err);
+    if (st != DP_OK)
+        return st;
+    if (!cluster->data.train[0])
+        return dp_fail(err, DP_ARGUMENT, "the cluster file names no data.train to train on");
+    char name[32];
+    (void)snprintf(name, sizeof name, "worker %" PRIu64, worker);
+    dp_log_start(name, DP_LOG_INFO);
+    struct dp_job job;
+    st = dp_job_open(cluster, (uint32_t)worker, name, &stop_signal, &job, err);
+    if (st != DP_OK)
+        return st;
+    st = dp_job_tables(&job, false, err);
+    if (st == DP_OK) {
+        /* Until here a signal ends the process at once: nothing was pushed. */
+        catch_signals();
+        st = dp_train(&job, err);
+    }
+    dp_job_close(&job);
+    return st;
+}
+
+static enum dp_status predict(const struct dp_cluster *cluster, const struct flags *flags,
+                              struct dp_error *err)
+{
+    dp_log_start("predict", DP_LOG_INFO);
+    struct dp_job job;
+    enum dp_status st = dp_job_open(cluster, 0, "predict", &stop_signal, &job, err);
+    if (st != DP_OK)
+        return st;
+    st = dp_job_tables(&job, true, err);
+    catch_signals();
+    if (st == DP_OK)
+        st = dp_predict(&job, flags->predict, flags->labels, flags->out, err);
+    dp_job_close(&job);
+    return st;
+}
+
+int main(int argc, char **argv)
+{
+    struct dp_error err = {0};
+    struct flags flags;
+    struct dp_cluster *cluster = NULL;
+    enum dp_status st = parse_flags(argc, argv, &flags, &err);
+    if (st == DP_OK && flags.help)
+        return fputs(usage, stdout) < 0 ? 2 : 0;
+    if (st == DP_OK)
+        st = dp_cluster_read(flags.cluster, &cluster, &err);
+    if (st == DP_OK)
+        st = flags.worker ? train(cluster, flags.worker, &err) : predict(cluster, &flags, &err);
+    dp_cluster_free(&cluster);
+    if (st == DP_OK)
+        return 0;
+    int signal_number = atomic_load(&stop_signal);
+    (void)fprintf(stderr, "downpour-worker: %s\n", err.text[0] ? err.text : dp_status_text(st));
+    return st == DP_STOPPING && signal_number ? 128 + signal_number : 2;
+}

@@ -1,0 +1,157 @@
+#include "worker/peers.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NAME_BYTES 128
+#define POLL_MS    100
+
+static void name_of(const struct dp_job *job, const char *what, uint32_t worker, char *name)
+{
+    (void)snprintf(name, NAME_BYTES, "run/%" PRIu32 "/%s/%" PRIu32, job->cluster->training.run, what, worker);
+}
+
+enum dp_status dp_peers_put(struct dp_job *job, const char *what, uint32_t worker, const void *bytes,
+                            size_t size, struct dp_error *err)
+{
+    char name[NAME_BYTES];
+    name_of(job, what, worker, name);
+    return dp_client_note_put(job->client, name, bytes, size, job->cluster->training.timeout_ms, err);
+}
+
+/* A prefix finds worker 1's note and worker 10's: only the whole name counts. */
+struct search {
+    const char *name;
+    struct dp_note found;
+    bool nomem;
+};
+
+static void take_if_same(void *context, const char *name, const void *bytes, size_t size)
+{
+    struct search *search = context;
+    if (strcmp(name, search->name) != 0 || search->found.bytes)
+        return;
+    search->found.bytes = malloc(size ? size : 1);
+    search->nomem = !search->found.bytes;
+    if (search->nomem)
+        return;
+    memcpy(search->found.bytes, bytes, size);
+    search->found.size = size;
+}
+
+static enum dp_status fetch(struct dp_job *job, const char *what, uint32_t worker, struct dp_note *out,
+                            struct dp_error *err)
+{
+    char name[NAME_BYTES];
+    name_of(job, what, worker, name);
+    struct search search = {.name = name};
+    enum dp_status st =
+        dp_client_notes(job->client, name, take_if_same, &search, job->cluster->training.timeout_ms, err);
+    if (st == DP_OK && search.nomem)
+        st = dp_fail(err, DP_NOMEM, "no memory for the note %s", name);
+    if (st != DP_OK)
+        free(search.found.bytes);
+    else
+        *out = search.found;
+    return st;
+}
+
+enum dp_status dp_peers_look(struct dp_job *job, const char *what, struct dp_note *notes, uint32_t *missing,
+                             struct dp_error *err)
+{
+    *missing = 0;
+    for (uint32_t w = 0; w < job->cluster->training.workers; w++) {
+        if (notes[w].bytes)
+            continue;
+        enum dp_status st = fetch(job, what, w, &notes[w], err);
+        if (st != DP_OK)
+            return st;
+        *missing += notes[w].bytes == NULL;
+    }
+    return DP_OK;
+}
+
+/* The last sign of one worker. */
+struct sign {
+    struct dp_note note;
+    uint64_t since_ns;
+};
+
+static void state_of(const struct dp_note *note, char *out, size_t size)
+{
+    json_t *root = note->bytes ? json_loadb(note->bytes, note->size, 0, NULL) : NULL;
+    const char *state = json_string_value(json_object_get(root, "state"));
+    (void)snprintf(out, size, "%s", state ? state : "none");
+    json_decref(root);
+}
+
+/* One missing worker: whether it still may be waited for. */
+static enum dp_status check_sign(struct dp_job *job, const char *what, uint32_t worker, struct sign *sign,
+                                 struct dp_error *err)
+{
+    struct dp_note note = {0};
+    enum dp_status st = fetch(job, "progress", worker, &note, err);
+    if (st != DP_OK)
+        return st;
+    uint64_t now = dp_clock_ns(&job->clock);
+    if (note.size != sign->note.size || (note.size && memcmp(note.bytes, sign->note.bytes, note.size) != 0))
+        sign->since_ns = now;
+    free(sign->note.bytes);
+    sign->note = note;
+    char state[32];
+    state_of(&note, state, sizeof state);
+    if (strcmp(state, "failed") == 0 || strcmp(state, "stopped") == 0)
+        return dp_fail(err, DP_UNAVAILABLE,
+                       "worker %" PRIu32 " has %s before it could give its part \"%s\": see its "
+                       "own message",
+                       worker, strcmp(state, "failed") == 0 ? "failed" : "been stopped", what);
+    uint32_t timeout_ms = job->cluster->training.timeout_ms;
+    if (now - sign->since_ns > (uint64_t)timeout_ms * 1000000u)
+        return dp_fail(err, DP_TIMEOUT,
+                       "worker %" PRIu32 " has given no sign for %" PRIu32 " ms (its last state: %s) "
+                       "and its part \"%s\" is missing: is it running?",
+                       worker, timeout_ms, state, what);
+    return DP_OK;
+}
+
+enum dp_status dp_peers_wait(struct dp_job *job, struct dp_progress *progress, const char *what,
+                             struct dp_note *notes, struct dp_error *err)
+{
+    uint32_t workers = job->cluster->training.workers, missing = 0;
+    struct sign *signs = calloc(workers, sizeof *signs);
+    if (!signs)
+        return dp_fail(err, DP_NOMEM, "no memory to wait for %" PRIu32 " workers", workers);
+    for (uint32_t w = 0; w < workers; w++)
+        signs[w].since_ns = dp_clock_ns(&job->clock);
+    enum dp_status st;
+    while ((st = dp_peers_look(job, what, notes, &missing, err)) == DP_OK && missing > 0) {
+        for (uint32_t w = 0; st == DP_OK && w < workers; w++)
+            if (!notes[w].bytes)
+                st = check_sign(job, what, w, &signs[w], err);
+        if (st != DP_OK)
+            break;
+        if (dp_job_stopped(job)) {
+            st = dp_fail(err, DP_STOPPING, "stopped by a signal while waiting for other workers");
+            break;
+        }
+        dp_progress_tick(progress);
+        const struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};
+        (void)nanosleep(&pause, NULL);
+    }
+    for (uint32_t w = 0; w < workers; w++)
+        free(signs[w].note.bytes);
+    free(signs);
+    return st;
+}
+
+void dp_peers_clear(struct dp_note *notes, uint32_t workers)
+{
+    for (uint32_t w = 0; notes && w < workers; w++) {
+        free(notes[w].bytes);
+        notes[w] = (struct dp_note){0};
+    }
+}

@@ -1,0 +1,71 @@
+#include "worker/predict.h"
+
+#include "worker/scan.h"
+#include "worker/whole.h"
+
+#include <math.h>
+
+static double probability(double logit)
+{
+    /* Neither form overflows on its side. */
+    return logit >= 0 ? 1.0 / (1.0 + exp(-logit)) : exp(logit) / (1.0 + exp(logit));
+}
+
+void dp_predict_line(FILE *stream, enum dp_labels labels, const float *output, uint32_t width)
+{
+    if (labels != DP_LABELS_CLASS) {
+        double value = (double)output[0];
+        (void)fprintf(stream, "%.9g\n", labels == DP_LABELS_BINARY ? probability(value) : value);
+        return;
+    }
+    float top = output[0];
+    for (uint32_t i = 1; i < width; i++)
+        top = output[i] > top ? output[i] : top;
+    double sum = 0;
+    for (uint32_t i = 0; i < width; i++)
+        sum += exp((double)output[i] - (double)top);
+    for (uint32_t i = 0; i < width; i++)
+        (void)fprintf(stream, "%.9g%c", exp((double)output[i] - (double)top) / sum,
+                      i + 1 < width ? ' ' : '\n');
+}
+
+struct lines {
+    FILE *stream;
+    enum dp_labels labels;
+};
+
+static enum dp_status write_lines(void *context, const struct dp_batch *batch, const float *output,
+                                  uint32_t width, struct dp_error *err)
+{
+    const struct lines *lines = context;
+    for (uint32_t i = 0; i < batch->examples; i++)
+        dp_predict_line(lines->stream, lines->labels, output + (size_t)i * width, width);
+    return ferror(lines->stream) ? dp_fail(err, DP_IO, "the scores could not be written: is the disk full?")
+                                 : DP_OK;
+}
+
+enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labels, const char *out,
+                          struct dp_error *err)
+{
+    struct dp_dataset *dataset = NULL;
+    struct dp_whole file = {0};
+    struct dp_dataset_options options = dp_job_data(job, data, labels, false);
+    options.labels = DP_LABELS_ANY;
+    enum dp_status st = dp_dataset_open(&options, &dataset, err);
+    if (st == DP_OK)
+        st = dp_job_program(job, dataset, NULL, err);
+    if (st == DP_OK)
+        st = dp_whole_open(out, &file, err);
+    if (st != DP_OK)
+        goto done;
+    struct lines lines = {.stream = file.stream, .labels = job->model.labels};
+    const struct dp_scan scan = {
+        .job = job, .data = dataset, .offset = 0, .stride = 1, .visit = write_lines, .context = &lines};
+    st = dp_scan(&scan, err);
+    if (st == DP_OK)
+        st = dp_whole_commit(&file, err);
+done:
+    dp_whole_drop(&file);
+    dp_dataset_close(&dataset);
+    return st;
+}

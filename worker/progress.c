@@ -1,0 +1,95 @@
+#include "worker/progress.h"
+
+#include "common/base/log.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVERY_NS      UINT64_C(500000000)
+#define AFTER_FAIL_NS UINT64_C(10000000000)
+#define NOTE_MS       1000u
+
+void dp_progress_init(struct dp_progress *progress, struct dp_job *job, uint64_t examples_total)
+{
+    *progress = (struct dp_progress){.job = job,
+                                     .state = "reading",
+                                     .epoch = 1,
+                                     .epochs = job->cluster->training.epochs,
+                                     .examples_total = examples_total,
+                                     .told_ns = dp_clock_ns(&job->clock),
+                                     .loss = (double)NAN};
+}
+
+char *dp_progress_text(const struct dp_progress *progress, double seconds)
+{
+    json_t *root =
+        json_pack("{s:s,s:I,s:I,s:I,s:I,s:f,s:f,s:I}", "state", progress->state, "epoch",
+                  (json_int_t)progress->epoch, "epochs", (json_int_t)progress->epochs, "examples",
+                  (json_int_t)progress->examples, "examples_total", (json_int_t)progress->examples_total,
+                  "examples_per_s", seconds > 0 ? (double)progress->loss_examples / seconds : 0.0,
+                  "staleness_mean", progress->staleness_mean, "beat", (json_int_t)progress->beat);
+    /* What is not finite has no place in JSON: the key stays away. */
+    json_t *loss = json_real(progress->loss);
+    if (root && loss)
+        (void)json_object_set(root, "loss", loss);
+    json_decref(loss);
+    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_decref(root);
+    return text;
+}
+
+static void tell(struct dp_progress *progress)
+{
+    struct dp_job *job = progress->job;
+    if (!job->client)
+        return;
+    uint64_t now = dp_clock_ns(&job->clock);
+    if (progress->loss_examples)
+        progress->loss = progress->loss_sum / (double)progress->loss_examples;
+    progress->beat++;
+    char name[96];
+    (void)snprintf(name, sizeof name, "run/%" PRIu32 "/progress/%" PRIu32, job->cluster->training.run,
+                   job->worker);
+    char *text = dp_progress_text(progress, (double)(now - progress->told_ns) / 1e9);
+    struct dp_error err = {0};
+    enum dp_status st = text ? dp_client_note_put(job->client, name, text, strlen(text), NOTE_MS, &err)
+                             : dp_fail(&err, DP_NOMEM, "no memory");
+    free(text);
+    if (st != DP_OK)
+        dp_log(DP_LOG_WARN, "progress could not be told, training goes on: %s", err.text);
+    progress->told_ns = dp_clock_ns(&job->clock);
+    progress->next_ns = progress->told_ns + (st == DP_OK ? EVERY_NS : AFTER_FAIL_NS);
+    progress->loss_sum = 0;
+    progress->loss_examples = 0;
+}
+
+void dp_progress_enter(struct dp_progress *progress, const char *state)
+{
+    progress->state = state;
+    tell(progress);
+}
+
+void dp_progress_add(struct dp_progress *progress, double loss, uint32_t examples)
+{
+    progress->loss_sum += loss * examples;
+    progress->loss_examples += examples;
+    progress->examples += examples;
+}
+
+void dp_progress_tick(struct dp_progress *progress)
+{
+    if (dp_clock_ns(&progress->job->clock) >= progress->next_ns)
+        tell(progress);
+}
+
+void dp_progress_end(struct dp_progress *progress, struct dp_job *job, enum dp_status why)
+{
+    bool deaf = why == DP_TIMEOUT || why == DP_UNAVAILABLE;
+    if (progress && !deaf)
+        dp_progress_enter(progress, why == DP_STOPPING ? "stopped" : "failed");
+    dp_job_disconnect(job);
+}

@@ -1,0 +1,232 @@
+#include "worker/report.h"
+
+#include "common/config/fields.h"
+#include "worker/whole.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Sets what is finite: JSON has no NaN. */
+static void real(json_t *object, const char *key, double value)
+{
+    if (isfinite(value))
+        (void)json_object_set_new(object, key, json_real(value));
+}
+
+/* An f32 setting as a person wrote it: 0.9, not 0.89999997615814209. */
+static void real_f32(json_t *object, const char *key, float value)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.7g", (double)value);
+    real(object, key, strtod(text, NULL));
+}
+
+static void integer(json_t *object, const char *key, uint64_t value)
+{
+    (void)json_object_set_new(object, key, json_integer((json_int_t)value));
+}
+
+static void string(json_t *object, const char *key, const char *value)
+{
+    if (value && value[0])
+        (void)json_object_set_new(object, key, json_string(value));
+}
+
+/* The new object under `key`. */
+static json_t *object_in(json_t *object, const char *key)
+{
+    json_t *inner = json_object();
+    (void)json_object_set_new(object, key, inner);
+    return inner;
+}
+
+double dp_report_train_loss(const struct dp_report *report, uint32_t epoch)
+{
+    double sum = 0;
+    uint64_t examples = 0;
+    for (uint32_t w = 0; w < report->cluster->training.workers; w++) {
+        sum += report->workers[w].epoch[epoch].loss_sum;
+        examples += report->workers[w].epoch[epoch].examples;
+    }
+    return examples ? sum / (double)examples : (double)NAN;
+}
+
+double dp_report_seconds(const struct dp_report *report, uint32_t epoch)
+{
+    double slowest = 0;
+    for (uint32_t w = 0; w < report->cluster->training.workers; w++)
+        slowest = fmax(slowest, report->workers[w].epoch[epoch].seconds);
+    return slowest;
+}
+
+double dp_report_throughput(const struct dp_report *report, double *seconds)
+{
+    uint64_t examples = 0;
+    *seconds = 0;
+    for (uint32_t w = 0; w < report->cluster->training.workers; w++) {
+        examples += dp_worker_figures_examples(&report->workers[w]);
+        *seconds = fmax(*seconds, dp_worker_figures_seconds(&report->workers[w]));
+    }
+    return *seconds > 0 ? (double)examples / *seconds : (double)NAN;
+}
+
+static json_t *figures_json(const struct dp_figures *figures)
+{
+    json_t *root = json_object();
+    integer(root, "examples", figures->examples);
+    real(root, "loss", figures->loss);
+    real(root, "accuracy", figures->accuracy);
+    real(root, "auc", figures->auc);
+    real(root, "rmse", figures->rmse);
+    return root;
+}
+
+static void data_json(const struct dp_report *report, json_t *root)
+{
+    const struct dp_cluster_data *data = &report->cluster->data;
+    char digest[24];
+    (void)snprintf(digest, sizeof digest, "%016" PRIx64, report->digest);
+    json_t *out = object_in(root, "data");
+    string(out, "train", data->train);
+    string(out, "train_labels", data->train_labels);
+    string(out, "test", data->test);
+    string(out, "test_labels", data->test_labels);
+    integer(out, "examples", report->examples);
+    string(out, "digest", digest);
+    real(out, "scale", data->scale);
+    (void)json_object_set_new(out, "normalize", json_boolean(data->normalize));
+}
+
+static void optimizer_json(const struct dp_optimizer_spec *spec, json_t *settings)
+{
+    json_t *out = object_in(settings, "optimizer");
+    string(out, "kind", dp_optimizer_name(spec->kind));
+    const struct {
+        const char *key;
+        float value;
+    } fields[] = {{"l2", spec->l2},       {"momentum", spec->momentum},   {"beta1", spec->beta1},
+                  {"beta2", spec->beta2}, {"epsilon", spec->epsilon},     {"decay", spec->decay},
+                  {"l1", spec->l1},       {"ftrl_beta", spec->ftrl_beta}, {"accumulator", spec->accumulator}};
+    /* What a kind does not use is 0. */
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (fields[i].value != 0)
+            real_f32(out, fields[i].key, fields[i].value);
+}
+
+static void settings_json(const struct dp_report *report, json_t *root)
+{
+    const struct dp_cluster *cluster = report->cluster;
+    const struct dp_cluster_training *t = &cluster->training;
+    json_t *out = object_in(root, "settings");
+    integer(out, "servers", cluster->server_count);
+    integer(out, "shards", dp_cluster_shards(cluster));
+    integer(out, "workers", t->workers);
+    integer(out, "threads", t->threads);
+    integer(out, "batch", t->batch);
+    integer(out, "epochs", t->epochs);
+    integer(out, "seed", t->seed);
+    real(out, "rate", t->rate);
+    integer(out, "warmup_steps", t->warmup_steps);
+    string(out, "decay", dp_decay_name(t->decay));
+    real(out, "rate_end", t->rate_end);
+    optimizer_json(&t->optimizer, out);
+    integer(out, "fetch_every", t->fetch_every);
+    integer(out, "push_every", t->push_every);
+    (void)json_object_set_new(out, "overlap", json_boolean(t->overlap));
+    integer(out, "pushes_max", t->pushes_max);
+    (void)json_object_set_new(out, "bf16_values", json_boolean(t->bf16_values));
+    integer(out, "run", t->run);
+    integer(out, "timeout_ms", t->timeout_ms);
+}
+
+static void epochs_json(const struct dp_report *report, json_t *root)
+{
+    json_t *epochs = json_array();
+    (void)json_object_set_new(root, "epochs", epochs);
+    uint32_t n = report->cluster->training.epochs;
+    for (uint32_t e = 0; e < n; e++) {
+        json_t *epoch = json_object();
+        integer(epoch, "epoch", e + 1);
+        real(epoch, "train_loss", dp_report_train_loss(report, e));
+        real(epoch, "seconds", dp_report_seconds(report, e));
+        if (report->tested[e].known)
+            (void)json_object_set_new(epoch, "test", figures_json(&report->tested[e].figures));
+        (void)json_array_append_new(epochs, epoch);
+    }
+    if (n && report->tested[n - 1].known)
+        (void)json_object_set_new(object_in(root, "final"), "test",
+                                  figures_json(&report->tested[n - 1].figures));
+}
+
+static void staleness_json(const struct dp_staleness *staleness, json_t *root)
+{
+    json_t *out = object_in(root, "staleness"), *histogram = json_array();
+    if (staleness->measured) {
+        real(out, "mean", dp_staleness_mean(staleness));
+        integer(out, "max", staleness->max);
+    }
+    integer(out, "pushes", staleness->pushes);
+    integer(out, "repeated", staleness->repeated);
+    for (uint32_t i = 0; i < dp_staleness_buckets(staleness); i++)
+        (void)json_array_append_new(histogram, json_integer((json_int_t)staleness->histogram[i]));
+    (void)json_object_set_new(out, "histogram", histogram);
+}
+
+static void workers_json(const struct dp_report *report, json_t *root)
+{
+    json_t *workers = json_array();
+    (void)json_object_set_new(root, "workers", workers);
+    for (uint32_t w = 0; w < report->cluster->training.workers; w++) {
+        const struct dp_worker_figures *figures = &report->workers[w];
+        uint64_t examples = dp_worker_figures_examples(figures);
+        double seconds = dp_worker_figures_seconds(figures);
+        json_t *worker = json_object();
+        integer(worker, "worker", w);
+        integer(worker, "examples", examples);
+        real(worker, "seconds", seconds);
+        real(worker, "examples_per_s", seconds > 0 ? (double)examples / seconds : (double)NAN);
+        integer(worker, "pushes", figures->pushes);
+        staleness_json(&figures->staleness, worker);
+        (void)json_array_append_new(workers, worker);
+    }
+}
+
+enum dp_status dp_report_text(const struct dp_report *report, char **text, struct dp_error *err)
+{
+    json_t *root = json_object();
+    string(root, "model", report->cluster->model);
+    string(root, "cluster", report->cluster->name);
+    data_json(report, root);
+    settings_json(report, root);
+    epochs_json(report, root);
+    double seconds, throughput = dp_report_throughput(report, &seconds);
+    json_t *speed = object_in(root, "throughput");
+    real(speed, "examples_per_s", throughput);
+    real(speed, "seconds", seconds);
+    struct dp_staleness all = {0};
+    for (uint32_t w = 0; w < report->cluster->training.workers; w++)
+        dp_staleness_merge(&all, &report->workers[w].staleness);
+    staleness_json(&all, root);
+    workers_json(report, root);
+    *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+    json_decref(root);
+    return *text ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the report");
+}
+
+enum dp_status dp_report_write(const struct dp_report *report, const char *path, struct dp_error *err)
+{
+    char *text = NULL;
+    struct dp_whole file = {0};
+    enum dp_status st = dp_report_text(report, &text, err);
+    if (st == DP_OK)
+        st = dp_whole_open(path, &file, err);
+    if (st == DP_OK) {
+        (void)fprintf(file.stream, "%s\n", text);
+        st = dp_whole_commit(&file, err);
+    }
+    free(text);
+    return st == DP_OK ? st : dp_wrap(err, st, "report");
+}

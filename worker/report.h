@@ -1,0 +1,34 @@
+/* Report: what a training was and reached, as one JSON file for people and scripts. A figure that does not
+ * fit the model, or was not measured, has no key.
+ * Promise   The file is there whole or not at all: temporary name, sync, rename.                        */
+#ifndef DP_WORKER_REPORT_H
+#define DP_WORKER_REPORT_H
+
+#include "common/config/cluster.h"
+#include "worker/compute/metrics.h"
+#include "worker/figures.h"
+
+struct dp_tested {
+    bool known;
+    struct dp_figures figures;
+};
+
+struct dp_report {
+    const struct dp_cluster *cluster;
+    uint64_t examples, digest;
+    const struct dp_worker_figures *workers; /* [training.workers] */
+    const struct dp_tested *tested;          /* [training.epochs] */
+};
+
+/* Of all workers: */
+double dp_report_train_loss(const struct dp_report *report, uint32_t epoch);  /* NaN: no examples */
+double dp_report_seconds(const struct dp_report *report, uint32_t epoch);     /* of the slowest */
+double dp_report_throughput(const struct dp_report *report, double *seconds); /* examples/s */
+
+/* JSON text, malloc'd. */
+DP_MUST_USE
+enum dp_status dp_report_text(const struct dp_report *report, char **text, struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_report_write(const struct dp_report *report, const char *path, struct dp_error *err);
+
+#endif

@@ -1,0 +1,24 @@
+/* Scan: the model's outputs over a share of a data set, in the file's order: evaluation and prediction.
+ *     dense parameters are pulled once;  for each minibatch: pull (the next is under way) -> forward -> visit
+ * Thread    The client's, and a reader's inside.
+ * Failure   The client is closed (progress.h), as pulls may be unanswered.                               */
+#ifndef DP_WORKER_SCAN_H
+#define DP_WORKER_SCAN_H
+
+#include "worker/progress.h"
+
+struct dp_scan {
+    struct dp_job *job;
+    const struct dp_dataset *data; /* within the limits that the job's program was made for */
+    uint32_t offset, stride;       /* minibatches n with n % stride == offset */
+    struct dp_progress *progress;  /* or NULL */
+    /* output: [examples, width], lent for the call. */
+    enum dp_status (*visit)(void *context, const struct dp_batch *batch, const float *output, uint32_t width,
+                            struct dp_error *err);
+    void *context;
+};
+
+DP_MUST_USE
+enum dp_status dp_scan(const struct dp_scan *scan, struct dp_error *err);
+
+#endif

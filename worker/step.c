@@ -1,0 +1,293 @@
+#include "worker/step.h"
+
+#include "worker/gradients.h"
+#include "worker/group.h"
+#include "worker/push_id.h"
+#include "worker/rate.h"
+#include "worker/read/reader.h"
+#include "worker/weights.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* F minibatches whose parameters were pulled together. */
+struct fetch {
+    struct dp_weights *weights;
+    struct dp_batch **batch; /* [fetch_every] */
+    uint32_t count;
+    struct dp_ticket ticket;
+};
+
+struct dp_loop {
+    struct dp_job *job;
+    struct dp_progress *progress;
+    struct dp_worker_figures *figures;
+    const struct dp_cluster_training *training;
+    struct dp_share share;
+    struct dp_rate rate;
+    uint64_t positions;
+    uint32_t fetch_every, push_every; /* no more than positions */
+    struct fetch fetch[2];
+    struct dp_gradients *gradients;
+    struct dp_reader *reader;
+    struct dp_ticket sent[64]; /* a ring of unanswered pushes, oldest first */
+    uint32_t sent_first, sent_len;
+    uint32_t epoch;
+};
+
+static uint32_t at_most(uint32_t value, uint64_t max)
+{
+    return max < 1 ? 1 : value < max ? value : (uint32_t)max;
+}
+
+static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
+{
+    struct dp_job *job = loop->job;
+    struct dp_weights_options weights = {.graph = job->model.graph,
+                                         .tables = job->table,
+                                         .shards = job->shards,
+                                         .distinct_max = job->distinct_max,
+                                         .batches_max = loop->fetch_every};
+    struct dp_gradients_options gradients = {.graph = job->model.graph,
+                                             .tables = job->table,
+                                             .shards = job->shards,
+                                             .distinct_max = job->distinct_max,
+                                             .batches_max = loop->push_every};
+    enum dp_status st = dp_gradients_new(&gradients, &loop->gradients, err);
+    for (int i = 0; st == DP_OK && i < 2; i++) {
+        st = dp_weights_new(&weights, &loop->fetch[i].weights, err);
+        loop->fetch[i].batch = calloc(loop->fetch_every, sizeof *loop->fetch[i].batch);
+        if (st == DP_OK && !loop->fetch[i].batch)
+            st = dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " minibatches", loop->fetch_every);
+    }
+    return st;
+}
+
+enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, struct dp_progress *progress,
+                            struct dp_worker_figures *figures, struct dp_loop **out, struct dp_error *err)
+{
+    const struct dp_cluster_training *training = &job->cluster->training;
+    *out = NULL;
+    struct dp_loop *loop = calloc(1, sizeof *loop);
+    if (!loop)
+        return dp_fail(err, DP_NOMEM, "no memory for the training loop");
+    loop->job = job;
+    loop->progress = progress;
+    loop->figures = figures;
+    loop->training = training;
+    loop->share = (struct dp_share){
+        .batches = dp_dataset_batches(data), .worker = job->worker, .workers = training->workers};
+    loop->positions = dp_share_positions(loop->share);
+    loop->rate = dp_rate_of(training, loop->share.batches * training->epochs);
+    /* Groups never cross epochs, so no more room than an epoch is needed. */
+    loop->fetch_every = at_most(training->fetch_every, loop->positions);
+    loop->push_every = at_most(training->push_every, loop->positions);
+
+    enum dp_status st = buffers_open(loop, err);
+    if (st == DP_OK && loop->positions > 0) {
+        const struct dp_reader_plan plan = {
+            .epochs = training->epochs, .offset = job->worker, .stride = training->workers};
+        st = dp_reader_start(data, &plan, 2 * loop->fetch_every + 2, 2 * loop->fetch_every, &loop->reader,
+                             err);
+    }
+    if (st != DP_OK)
+        dp_loop_close(&loop);
+    *out = loop;
+    return st;
+}
+
+static void fetch_release(struct dp_loop *loop, struct fetch *fetch)
+{
+    for (uint32_t i = 0; i < fetch->count; i++)
+        dp_reader_give_back(loop->reader, &fetch->batch[i]);
+    fetch->count = 0;
+}
+
+void dp_loop_close(struct dp_loop **loop)
+{
+    struct dp_loop *l = *loop;
+    *loop = NULL;
+    if (!l)
+        return;
+    for (int i = 0; i < 2; i++)
+        fetch_release(l, &l->fetch[i]);
+    dp_reader_stop(&l->reader);
+    for (int i = 0; i < 2; i++) {
+        dp_weights_free(&l->fetch[i].weights);
+        free(l->fetch[i].batch);
+    }
+    dp_gradients_free(&l->gradients);
+    free(l);
+}
+
+/* Reads the minibatches of fetch `index` of this epoch and sends their pull on its way. */
+static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct dp_error *err)
+{
+    struct fetch *fetch = &loop->fetch[index % 2];
+    struct dp_group group = dp_group_at(loop->positions, loop->fetch_every, index);
+    uint32_t timeout_ms = loop->training->timeout_ms;
+    DP_ASSERT(fetch->count == 0);
+    while (fetch->count < group.count) {
+        struct dp_batch *batch;
+        enum dp_status st = dp_reader_next(loop->reader, timeout_ms, &batch);
+        if (st != DP_OK)
+            return dp_fail(err, st, "the reader gave no minibatch within %" PRIu32 " ms", timeout_ms);
+        DP_ASSERT(batch->epoch == loop->epoch &&
+                  batch->number == dp_share_number(loop->share, group.first + fetch->count));
+        fetch->batch[fetch->count++] = batch;
+    }
+    enum dp_status st = dp_weights_take(fetch->weights, fetch->batch, fetch->count, err);
+    if (st != DP_OK)
+        return st;
+    return dp_weights_issue(fetch->weights, loop->job->client, DP_WEIGHTS_ALL, timeout_ms, &fetch->ticket,
+                            err);
+}
+
+static enum dp_status wait_oldest_push(struct dp_loop *loop, struct dp_error *err)
+{
+    struct dp_outcome outcome = {0};
+    enum dp_status st = dp_job_wait(loop->job, &loop->sent[loop->sent_first], &outcome, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "push in epoch %" PRIu32, loop->epoch + 1);
+    loop->sent_first = (loop->sent_first + 1) % 64;
+    loop->sent_len--;
+    dp_staleness_add(&loop->figures->staleness, &outcome);
+    loop->progress->staleness_mean = dp_staleness_mean(&loop->figures->staleness);
+    return DP_OK;
+}
+
+static enum dp_status wait_pushes(struct dp_loop *loop, uint32_t leave, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    while (st == DP_OK && loop->sent_len > leave)
+        st = wait_oldest_push(loop, err);
+    return st;
+}
+
+static enum dp_status push(struct dp_loop *loop, uint64_t position, float rate, struct dp_error *err)
+{
+    enum dp_status st = wait_pushes(loop, loop->training->pushes_max - 1, err);
+    if (st != DP_OK)
+        return st;
+    const struct dp_push_options options = {
+        .rate = rate,
+        .stream = dp_push_stream(loop->training->run, loop->epoch),
+        .number = dp_push_number(loop->job->worker, loop->training->workers, position / loop->push_every)};
+    struct dp_ticket *ticket = &loop->sent[(loop->sent_first + loop->sent_len) % 64];
+    st = dp_gradients_push(loop->gradients, loop->job->client, &options, loop->training->timeout_ms, ticket,
+                           err);
+    if (st != DP_OK)
+        return st;
+    loop->sent_len++;
+    loop->figures->pushes++;
+    return DP_OK;
+}
+
+/* Minibatch i of a fetch whose weights are there. */
+static enum dp_status compute(struct dp_loop *loop, struct fetch *fetch, uint32_t i, uint64_t position,
+                              struct dp_error *err)
+{
+    struct dp_program *program = loop->job->program;
+    const struct dp_batch *batch = fetch->batch[i];
+    float rate = dp_rate_at(&loop->rate, loop->epoch * loop->share.batches + batch->number);
+    float loss;
+    enum dp_status st =
+        dp_program_forward(program, batch, dp_weights_of(fetch->weights, i), &loss, NULL, err);
+    if (st != DP_OK)
+        return st;
+    if (!isfinite(loss))
+        return dp_fail(err, DP_NOT_FINITE, "the loss is %f", (double)loss);
+    float *const *gradients = dp_gradients_next(loop->gradients, batch, dp_weights_applied(fetch->weights));
+    st = dp_program_backward(program, gradients, err);
+    if (st != DP_OK)
+        return st;
+    dp_gradients_add(loop->gradients);
+    if (i + 1 < fetch->count)
+        dp_weights_step(fetch->weights, rate, gradients);
+
+    struct dp_epoch_figures *figures = &loop->figures->epoch[loop->epoch];
+    figures->loss_sum += (double)loss * batch->examples;
+    figures->examples += batch->examples;
+    dp_progress_add(loop->progress, (double)loss, batch->examples);
+    if (dp_group_ends(loop->positions, loop->push_every, position))
+        st = push(loop, position, rate, err);
+    return st;
+}
+
+/* What went wrong in a step, with its place and what may help. */
+static enum dp_status explain(const struct dp_loop *loop, const struct dp_batch *batch, enum dp_status st,
+                              struct dp_error *err)
+{
+    if (st != DP_NOT_FINITE)
+        return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, loop->epoch + 1, batch->number);
+    return dp_wrap(err, st,
+                   "training has diverged in epoch %" PRIu32 ", minibatch %" PRIu64
+                   " (try a lower --rate than %g, or --warmup)",
+                   loop->epoch + 1, batch->number, loop->training->rate);
+}
+
+static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct dp_error *err)
+{
+    struct fetch *fetch = &loop->fetch[index % 2];
+    uint64_t first = dp_group_at(loop->positions, loop->fetch_every, index).first;
+    enum dp_status st = dp_job_wait(loop->job, &fetch->ticket, NULL, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "pull in epoch %" PRIu32, loop->epoch + 1);
+    for (uint32_t i = 0; i < fetch->count; i++) {
+        /* A push has a copy of what it was given, but its keys are lent until then: all go back at the end.
+         */
+        st = compute(loop, fetch, i, first + i, err);
+        if (st != DP_OK)
+            return explain(loop, fetch->batch[i], st, err);
+        dp_progress_tick(loop->progress);
+        if (dp_job_stopped(loop->job))
+            return dp_fail(err, DP_STOPPING,
+                           "stopped by a signal in epoch %" PRIu32 ", after minibatch %" PRIu64,
+                           loop->epoch + 1, fetch->batch[i]->number);
+    }
+    fetch_release(loop, fetch);
+    return DP_OK;
+}
+
+static enum dp_status train_fetches(struct dp_loop *loop, struct dp_error *err)
+{
+    uint64_t fetches = dp_groups(loop->positions, loop->fetch_every);
+    bool overlap = loop->training->overlap;
+    enum dp_status st = fetches ? fetch_start(loop, 0, err) : DP_OK;
+    for (uint64_t i = 0; st == DP_OK && i < fetches; i++) {
+        bool more = i + 1 < fetches;
+        if (overlap && more)
+            st = fetch_start(loop, i + 1, err);
+        if (st == DP_OK)
+            st = train_fetch(loop, i, err);
+        if (st == DP_OK && !overlap && more)
+            st = wait_pushes(loop, 0, err);
+        if (st == DP_OK && !overlap && more)
+            st = fetch_start(loop, i + 1, err);
+    }
+    return st;
+}
+
+enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_error *err)
+{
+    uint64_t begun = dp_clock_ns(&loop->job->clock);
+    loop->epoch = epoch;
+    loop->progress->epoch = epoch + 1;
+    loop->progress->state = "training";
+    enum dp_status st = train_fetches(loop, err);
+    /* After a signal too: what was pushed is to be known as applied before this worker goes. */
+    struct dp_error late = {0};
+    if (st == DP_OK || st == DP_STOPPING) {
+        enum dp_status drained = wait_pushes(loop, 0, &late);
+        if (drained != DP_OK) {
+            if (err)
+                *err = late;
+            st = drained;
+        }
+    }
+    if (st != DP_OK)
+        dp_progress_end(loop->progress, loop->job, st);
+    loop->figures->epoch[epoch].seconds = (double)(dp_clock_ns(&loop->job->clock) - begun) / 1e9;
+    return st;
+}

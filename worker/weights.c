@@ -1,0 +1,285 @@
+#include "worker/weights.h"
+
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One parameter's buffers. */
+struct held {
+    bool sparse;
+    uint32_t width;       /* floats a key */
+    size_t floats;        /* dense */
+    float *local;         /* what the pull writes; with several batches: the local copy */
+    float *gathered;      /* sparse, several batches: rows of the batch that `of` was called for */
+    struct dp_keys *keys; /* dense: its blocks */
+};
+
+struct dp_weights {
+    struct dp_client_table *const *tables;
+    int parameters;
+    uint32_t distinct_max, batches_max;
+    bool dense_lent, any_sparse;
+    struct held held[DP_GRAPH_PARAMETERS_MAX];
+    const float *shown[DP_GRAPH_PARAMETERS_MAX];
+    struct dp_pull_part parts[DP_GRAPH_PARAMETERS_MAX];
+    struct dp_keys *keys; /* of all sparse parameters */
+    uint64_t *applied;
+
+    struct dp_batch *const *batches;
+    uint32_t count;
+    uint32_t at;      /* the batch that `of` was called for */
+    uint64_t *merged; /* several batches: the union of their keys */
+    uint64_t *spare;  /* the other side of a merge */
+    size_t merged_len;
+    uint32_t *place; /* where key k of the batch at hand lies in the union */
+};
+
+/* a * b * size zero-filled bytes, or NULL. */
+static void *block_of(size_t a, size_t b, size_t size)
+{
+    size_t n;
+    if (__builtin_mul_overflow(a, b, &n) || __builtin_mul_overflow(n, size, &n))
+        return NULL;
+    return dp_alloc_aligned(n);
+}
+
+static enum dp_status dense_new(struct held *held, const struct dp_parameter *parameter, struct dp_error *err)
+{
+    size_t blocks = held->floats / parameter->table.dim;
+    enum dp_status st = dp_keys_new(&held->keys, err);
+    if (st != DP_OK)
+        return st;
+    held->local = block_of(held->floats, 1, sizeof(float));
+    uint64_t *numbers = block_of(blocks, 1, sizeof *numbers);
+    if (held->local && numbers) {
+        for (size_t i = 0; i < blocks; i++)
+            numbers[i] = i;
+        st = dp_keys_set(held->keys, numbers, blocks, err);
+    } else {
+        st = dp_fail(err, DP_NOMEM, "no memory for the %zu floats of parameter %s", held->floats,
+                     parameter->table.name);
+    }
+    free(numbers);
+    return st;
+}
+
+static enum dp_status sparse_new(struct dp_weights *weights, struct held *held,
+                                 const struct dp_parameter *parameter, struct dp_error *err)
+{
+    size_t keys = (size_t)weights->distinct_max * weights->batches_max;
+    weights->any_sparse = true;
+    held->local = block_of(keys, held->width, sizeof(float));
+    if (held->local && weights->batches_max > 1)
+        held->gathered = block_of(weights->distinct_max, held->width, sizeof(float));
+    if (!held->local || (weights->batches_max > 1 && !held->gathered))
+        return dp_fail(err, DP_NOMEM,
+                       "no memory for %zu rows of parameter %s: fetch less often or take smaller "
+                       "minibatches",
+                       keys, parameter->table.name);
+    return DP_OK;
+}
+
+static enum dp_status held_new(struct dp_weights *weights, const struct dp_weights_options *options,
+                               struct dp_error *err)
+{
+    for (int p = 0; p < weights->parameters; p++) {
+        const struct dp_parameter *parameter = dp_graph_parameter(options->graph, p);
+        struct held *held = &weights->held[p];
+        held->sparse = parameter->sparse;
+        held->width = parameter->table.dim;
+        held->floats = parameter->sparse ? 0 : dp_parameter_floats(parameter);
+        enum dp_status st = DP_OK;
+        if (parameter->sparse)
+            st = sparse_new(weights, held, parameter, err);
+        else if (options->dense_of)
+            held->local = options->dense_of->held[p].local;
+        else
+            st = dense_new(held, parameter, err);
+        if (st != DP_OK)
+            return st;
+        weights->shown[p] = held->gathered ? held->gathered : held->local;
+    }
+    return DP_OK;
+}
+
+enum dp_status dp_weights_new(const struct dp_weights_options *options, struct dp_weights **out,
+                              struct dp_error *err)
+{
+    *out = NULL;
+    struct dp_weights *weights = calloc(1, sizeof *weights);
+    if (!weights)
+        return dp_fail(err, DP_NOMEM, "no memory for the weights of a minibatch");
+    weights->tables = options->tables;
+    weights->parameters = dp_graph_parameters(options->graph);
+    weights->distinct_max = options->distinct_max;
+    weights->batches_max = options->batches_max;
+    weights->dense_lent = options->dense_of != NULL;
+
+    enum dp_status st = held_new(weights, options, err);
+    if (st == DP_OK)
+        st = dp_keys_new(&weights->keys, err);
+    if (st != DP_OK)
+        goto done;
+    weights->applied = calloc(options->shards, sizeof *weights->applied);
+    if (weights->any_sparse && weights->batches_max > 1) {
+        weights->merged = block_of(weights->distinct_max, weights->batches_max, sizeof *weights->merged);
+        weights->spare = block_of(weights->distinct_max, weights->batches_max, sizeof *weights->spare);
+        weights->place = block_of(weights->distinct_max, 1, sizeof *weights->place);
+        if (!weights->merged || !weights->spare || !weights->place)
+            st = DP_NOMEM;
+    }
+    if (st != DP_OK || !weights->applied)
+        st = dp_fail(err, DP_NOMEM, "no memory for the keys of %u minibatches", weights->batches_max);
+done:
+    if (st != DP_OK)
+        dp_weights_free(&weights);
+    *out = weights;
+    return st;
+}
+
+void dp_weights_free(struct dp_weights **weights)
+{
+    struct dp_weights *w = *weights;
+    *weights = NULL;
+    if (!w)
+        return;
+    for (int p = 0; p < w->parameters; p++) {
+        if (w->held[p].sparse || !w->dense_lent)
+            free(w->held[p].local);
+        free(w->held[p].gathered);
+        dp_keys_free(&w->held[p].keys);
+    }
+    dp_keys_free(&w->keys);
+    free(w->applied);
+    free(w->merged);
+    free(w->spare);
+    free(w->place);
+    free(w);
+}
+
+/* The union of two ascending lists, into out; gives its length. */
+static size_t merge(const uint64_t *a, size_t a_len, const uint64_t *b, size_t b_len, uint64_t *out)
+{
+    size_t i = 0, j = 0, n = 0;
+    while (i < a_len && j < b_len) {
+        uint64_t x = a[i], y = b[j];
+        out[n++] = x < y ? x : y;
+        i += x <= y;
+        j += y <= x;
+    }
+    memcpy(out + n, a + i, (a_len - i) * sizeof *out);
+    n += a_len - i;
+    memcpy(out + n, b + j, (b_len - j) * sizeof *out);
+    return n + b_len - j;
+}
+
+enum dp_status dp_weights_take(struct dp_weights *weights, struct dp_batch *const *batches, uint32_t count,
+                               struct dp_error *err)
+{
+    DP_ASSERT(count > 0 && count <= weights->batches_max);
+    weights->batches = batches;
+    weights->count = count;
+    if (!weights->any_sparse)
+        return DP_OK;
+    for (uint32_t i = 0; i < count; i++)
+        DP_ASSERT(batches[i]->distinct <= weights->distinct_max);
+    if (weights->batches_max == 1)
+        return dp_keys_lend(weights->keys, batches[0]->keys, batches[0]->distinct, err);
+    weights->merged_len = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        weights->merged_len = merge(weights->merged, weights->merged_len, batches[i]->keys,
+                                    batches[i]->distinct, weights->spare);
+        uint64_t *swap = weights->merged;
+        weights->merged = weights->spare;
+        weights->spare = swap;
+    }
+    return dp_keys_lend(weights->keys, weights->merged, weights->merged_len, err);
+}
+
+enum dp_status dp_weights_issue(struct dp_weights *weights, struct dp_client *client,
+                                enum dp_weights_which which, uint32_t timeout_ms, struct dp_ticket *ticket,
+                                struct dp_error *err)
+{
+    *ticket = (struct dp_ticket){0};
+    uint32_t parts = 0;
+    for (int p = 0; p < weights->parameters; p++) {
+        const struct held *held = &weights->held[p];
+        if (held->sparse ? which == DP_WEIGHTS_DENSE : weights->dense_lent || which == DP_WEIGHTS_SPARSE)
+            continue;
+        weights->parts[parts++] = (struct dp_pull_part){.table = weights->tables[p],
+                                                        .keys = held->sparse ? weights->keys : held->keys,
+                                                        .weights = held->local};
+    }
+    if (parts == 0)
+        return DP_OK;
+    return dp_client_pull(client, weights->parts, parts, weights->applied, timeout_ms, ticket, err);
+}
+
+const uint64_t *dp_weights_applied(const struct dp_weights *weights)
+{
+    return weights->applied;
+}
+
+/* Where the batch's keys lie in the union: both ascend, so one walk finds all. */
+static void find_places(struct dp_weights *weights, const struct dp_batch *batch)
+{
+    size_t at = 0;
+    for (uint32_t k = 0; k < batch->distinct; k++) {
+        while (weights->merged[at] < batch->keys[k])
+            at++;
+        weights->place[k] = (uint32_t)at;
+    }
+}
+
+const float *const *dp_weights_of(struct dp_weights *weights, uint32_t i)
+{
+    DP_ASSERT(i < weights->count);
+    weights->at = i;
+    if (!weights->any_sparse || weights->batches_max == 1)
+        return weights->shown;
+    const struct dp_batch *batch = weights->batches[i];
+    find_places(weights, batch);
+    for (int p = 0; p < weights->parameters; p++) {
+        const struct held *held = &weights->held[p];
+        if (!held->sparse)
+            continue;
+        size_t width = held->width;
+        for (uint32_t k = 0; k < batch->distinct; k++)
+            memcpy(held->gathered + k * width, held->local + weights->place[k] * width,
+                   width * sizeof(float));
+    }
+    return weights->shown;
+}
+
+static void descend(float *w, const float *g, size_t n, float rate)
+{
+    for (size_t i = 0; i < n; i++)
+        w[i] -= rate * g[i];
+}
+
+void dp_weights_step(struct dp_weights *weights, float rate, float *const *gradients)
+{
+    for (int p = 0; p < weights->parameters; p++) {
+        struct held *held = &weights->held[p];
+        if (!held->sparse) {
+            descend(held->local, gradients[p], held->floats, rate);
+            continue;
+        }
+        size_t width = held->width;
+        DP_ASSERT(weights->batches_max > 1); /* with one batch a fetch there is nothing to step to */
+        for (uint32_t k = 0; k < weights->batches[weights->at]->distinct; k++)
+            descend(held->local + weights->place[k] * width, gradients[p] + k * width, width, rate);
+    }
+}
+
+float *dp_weights_local(struct dp_weights *weights, int parameter)
+{
+    return weights->held[parameter].local;
+}
+
+const uint64_t *dp_weights_keys(const struct dp_weights *weights, size_t *n)
+{
+    *n = dp_keys_distinct(weights->keys);
+    return dp_keys_mixed(weights->keys);
+}
