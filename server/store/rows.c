@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 static enum dp_status write_file(struct dp_rocks_db *db, const struct dp_store_job *job, struct dp_error *err)
 {
@@ -34,8 +33,8 @@ enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *
         rocksdb_ingest_external_file_cf(db->db, db->families[DP_ROCKS_ROWS], paths, 1, db->ingest, &text);
         st = dp_rocks_error_take(&text, db->directory, "ingest rows", err);
     }
-    /* Gone after an ingest; after a failure it only takes up room. Should this fail, the next open sweeps. */
-    (void)unlink(db->ingest_path);
+    /* RocksDB removed the file, but after an ingest that failed: no write follows that, and the next open
+     * sweeps. */
     return st;
 }
 
