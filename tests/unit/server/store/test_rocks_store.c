@@ -39,7 +39,7 @@ static void open_it(struct form *form)
     struct dp_error err = {0};
     enum dp_status st = form_open(form, &err);
     if (st != DP_OK)
-        fail_msg("%s: %s", dp_status_name(st), err.text);
+        fail_msg("%s: %s", dp_status_name((int)st), err.text);
 }
 
 /* Opening is refused with this status, and a text that names the directory and holds all of `texts`. */
@@ -48,7 +48,7 @@ static void expect_refusal(struct form *form, enum dp_status why, const char *co
     struct dp_error err = {0};
     enum dp_status st = form_open(form, &err);
     if (st != why)
-        fail_msg("%s: %s", dp_status_name(st), err.text);
+        fail_msg("%s: %s", dp_status_name((int)st), err.text);
     assert_int_equal(err.status, why);
     assert_non_null(strstr(err.text, form->options.directory));
     for (; *texts; texts++)
