@@ -4,6 +4,7 @@
 #include "common/model/row.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The bits of draw number `draw` of a row. Mixed twice, with the row's own number between, so that two rows
  * whose numbers happen to lie near each other do not share a stretch of draws. */
@@ -23,15 +24,23 @@ static uint64_t row_number(const struct dp_table_spec *spec, uint64_t key)
 static double minus_log(uint64_t v)
 {
     int exponent = 63 - __builtin_clzll(v);
-    double m = (double)v / (double)((uint64_t)1 << exponent);
+    uint64_t m_bits = (v << (63 - exponent) << 1 >> 12) | 0x3ff0000000000000u;
+    double m;
+    memcpy(&m, &m_bits, sizeof m);
     if (m >= 1.4142135623730951) {
         m *= 0.5;
         exponent++;
     }
     double s = (m - 1.0) / (m + 1.0), s2 = s * s;
     double series = 1.0 / 17.0;
-    for (int odd = 15; odd >= 1; odd -= 2)
-        series = series * s2 + 1.0 / odd;
+    series = series * s2 + 1.0 / 15.0;
+    series = series * s2 + 1.0 / 13.0;
+    series = series * s2 + 1.0 / 11.0;
+    series = series * s2 + 1.0 / 9.0;
+    series = series * s2 + 1.0 / 7.0;
+    series = series * s2 + 1.0 / 5.0;
+    series = series * s2 + 1.0 / 3.0;
+    series = series * s2 + 1.0;
     return (double)(53 - exponent) * 0.69314718055994531 - 2.0 * s * series;
 }
 
@@ -42,12 +51,15 @@ static void cos_sin(uint64_t turn, double *cosine, double *sine)
     uint64_t quarter = (turn + ((uint64_t)1 << 61)) >> 62;
     int64_t rest = (int64_t)(turn - (quarter << 62));
     double x = (double)rest * (1.5707963267948966 / 4611686018427387904.0), x2 = x * x;
-    double c = 1.0, s = 1.0;
-    for (int k = 16; k >= 2; k -= 2) {
-        c = 1.0 - x2 / (k * (k - 1)) * c;
-        s = 1.0 - x2 / (k * (k + 1)) * s;
-    }
-    s *= x;
+    double c = 1.0 / 20922789888000.0, s = -1.0 / 1307674368000.0; /* 1/16!, -1/15! */
+    c = c * x2 - 1.0 / 87178291200.0, s = s * x2 + 1.0 / 6227020800.0;
+    c = c * x2 + 1.0 / 479001600.0, s = s * x2 - 1.0 / 39916800.0;
+    c = c * x2 - 1.0 / 3628800.0, s = s * x2 + 1.0 / 362880.0;
+    c = c * x2 + 1.0 / 40320.0, s = s * x2 - 1.0 / 5040.0;
+    c = c * x2 - 1.0 / 720.0, s = s * x2 + 1.0 / 120.0;
+    c = c * x2 + 1.0 / 24.0, s = s * x2 - 1.0 / 6.0;
+    c = c * x2 - 1.0 / 2.0, s = s * x2 + 1.0;
+    c = c * x2 + 1.0, s *= x;
     double cosines[4] = {c, -s, -c, s}, sines[4] = {s, c, -s, -c};
     *cosine = cosines[quarter & 3];
     *sine = sines[quarter & 3];
