@@ -72,6 +72,10 @@ void dp_listener_close(struct dp_listener **listener)
 {
     if (!*listener)
         return;
+    /* ZeroMQ leaves its socket file. Removed while it is still listened on: afterwards the path could be
+     * another server's already. */
+    if (strncmp((*listener)->endpoint, "ipc:///", 7) == 0)
+        (void)unlink((*listener)->endpoint + 6);
     if ((*listener)->socket)
         (void)zmq_close((*listener)->socket);
     free(*listener);

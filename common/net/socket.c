@@ -1,4 +1,5 @@
 #include "common/net/socket.h"
+#include "common/base/parse.h"
 #include "common/wire/limits.h"
 
 #include <errno.h>
@@ -38,11 +39,24 @@ static int set_options(void *socket, int type, const char *endpoint)
     return failed;
 }
 
+/* ZeroMQ takes ports modulo 65,536: a typing error would listen somewhere. `any`: port * is allowed. */
+static bool is_endpoint(const char *endpoint, bool any)
+{
+    if (strncmp(endpoint, "ipc://", 6) == 0)
+        return endpoint[6] != '\0';
+    const char *port = strrchr(endpoint, ':');
+    uint64_t number = 0;
+    if (strncmp(endpoint, "tcp://", 6) != 0 || port < endpoint + 6)
+        return false;
+    return (any && strcmp(port, ":*") == 0) ||
+           dp_parse_u64(port + 1, 1, 65535, "port", &number, NULL) == DP_OK;
+}
+
 enum dp_status dp_socket_new(struct dp_net *net, int type, const char *endpoint, void **out,
                              struct dp_error *err)
 {
     *out = NULL;
-    if (strncmp(endpoint, "tcp://", 6) != 0 && strncmp(endpoint, "ipc://", 6) != 0)
+    if (!is_endpoint(endpoint, type == ZMQ_ROUTER))
         return dp_socket_failed(EINVAL, "endpoint", endpoint, err);
     void *socket = zmq_socket(net->context, type);
     if (!socket)
