@@ -1,6 +1,5 @@
 #include "worker/report.h"
 
-#include "common/config/fields.h"
 #include "worker/whole.h"
 
 #include <inttypes.h>

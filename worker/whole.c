@@ -1,6 +1,7 @@
 #include "worker/whole.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,16 +28,23 @@ done:
 
 enum dp_status dp_whole_commit(struct dp_whole *whole, struct dp_error *err)
 {
-    enum dp_status st = DP_OK;
-    int bad = ferror(whole->stream);
-    errno = 0;
-    bad |= fflush(whole->stream);
-    bad |= fsync(fileno(whole->stream));
-    int why = errno; /* of the first that says something */
-    bad |= fclose(whole->stream);
+    /* Close in any case; the first failure says why. A write that failed earlier left no errno behind. */
+    bool good = ferror(whole->stream) == 0;
+    int why = good ? 0 : EIO;
+    if (good && (fflush(whole->stream) != 0 || fsync(fileno(whole->stream)) != 0)) {
+        why = errno;
+        good = false;
+    }
+    if (fclose(whole->stream) != 0 && good) {
+        why = errno;
+        good = false;
+    }
     whole->stream = NULL;
-    if (bad || rename(whole->temporary, whole->path) != 0)
-        st = dp_fail(err, DP_IO, "cannot write %s: %s", whole->path, strerror(why ? why : errno));
+    if (good && rename(whole->temporary, whole->path) != 0) {
+        why = errno;
+        good = false;
+    }
+    enum dp_status st = good ? DP_OK : dp_fail(err, DP_IO, "cannot write %s: %s", whole->path, strerror(why));
     if (st == DP_OK) {
         free(whole->temporary);
         whole->temporary = NULL; /* it has its name now: nothing to remove */

@@ -1,0 +1,44 @@
+/* Goal    a worker's figures survive the note; rubbish in their place is refused. */
+#include "tests/lib/test.h"
+#include "worker/figures.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void test_round(void **state)
+{
+    (void)state;
+    struct dp_worker_figures have, back = {0};
+    assert_int_equal(dp_worker_figures_init(&have, 3, 2, NULL), DP_OK);
+    have.pushes = 70;
+    have.staleness = (struct dp_staleness){
+        .pushes = 68, .repeated = 2, .measured = 136, .sum = 99, .max = 5, .histogram = {1, 2}};
+    have.staleness.histogram[64] = 9;
+    have.epoch[0] = (struct dp_epoch_figures){.loss_sum = 0.1, .examples = 1000, .seconds = 1.0};
+    have.epoch[1] = (struct dp_epoch_figures){.loss_sum = 1e-300, .examples = 24, .seconds = 0.25};
+    char *text;
+    assert_int_equal(dp_worker_figures_pack(&have, &text, NULL), DP_OK);
+    assert_int_equal(dp_worker_figures_unpack(text, strlen(text), 2, &back, NULL), DP_OK);
+    assert_int_equal(back.worker, 3);
+    assert_int_equal(back.pushes, 70);
+    assert_memory_equal(&back.staleness, &have.staleness, sizeof have.staleness);
+    assert_memory_equal(back.epoch, have.epoch, 2 * sizeof *have.epoch);
+    assert_int_equal(dp_worker_figures_examples(&back), 1024);
+    assert_true(dp_worker_figures_seconds(&back) == 1.25);
+    dp_worker_figures_clear(&back);
+
+    /* Of another number of epochs, and cut at every byte. */
+    struct dp_error err = {0};
+    assert_int_equal(dp_worker_figures_unpack(text, strlen(text), 3, &back, &err), DP_DATA);
+    assert_non_null(strstr(err.text, "3 epochs"));
+    for (size_t n = 0; n < strlen(text); n++)
+        assert_int_equal(dp_worker_figures_unpack(text, n, 2, &back, NULL), DP_DATA);
+    free(text);
+    dp_worker_figures_clear(&have);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

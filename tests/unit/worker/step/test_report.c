@@ -1,0 +1,120 @@
+/* Goal    the report holds what was reached, under the keys that scripts read; what was not measured has
+ * none. Method  a training that never was, its JSON read back. */
+#include "tests/lib/test.h"
+#include "worker/report.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct made {
+    struct dp_cluster cluster;
+    struct dp_cluster_server server;
+    struct dp_worker_figures workers[2];
+    struct dp_epoch_figures epochs[2][2];
+    struct dp_tested tested[2];
+    struct dp_report report;
+};
+
+static void make(struct made *m)
+{
+    memset(m, 0, sizeof *m);
+    dp_cluster_defaults(&m->cluster);
+    m->server = (struct dp_cluster_server){.host = "h", .port = 1, .shards = 3};
+    m->cluster.server_count = 1;
+    m->cluster.server = &m->server;
+    (void)snprintf(m->cluster.model, sizeof m->cluster.model, "logistic");
+    (void)snprintf(m->cluster.data.train, sizeof m->cluster.data.train, "a \"quoted\" name");
+    m->cluster.training.workers = 2;
+    m->cluster.training.epochs = 2;
+    m->cluster.training.optimizer = dp_optimizer_defaults(DP_OPT_ADAM);
+    for (uint32_t w = 0; w < 2; w++) {
+        m->workers[w] =
+            (struct dp_worker_figures){.worker = w, .epochs = 2, .epoch = m->epochs[w], .pushes = 5};
+        m->workers[w].staleness =
+            (struct dp_staleness){.pushes = 5, .measured = 10, .sum = 10 * w, .max = 4 * w};
+        m->workers[w].staleness.histogram[w] = 5;
+        m->epochs[w][0] =
+            (struct dp_epoch_figures){.loss_sum = 30, .examples = 100 - 50 * w, .seconds = 1 + w};
+        m->epochs[w][1] =
+            (struct dp_epoch_figures){.loss_sum = 15, .examples = 100 - 50 * w, .seconds = 1 + w};
+    }
+    m->tested[1] = (struct dp_tested){
+        .known = true,
+        .figures = {.examples = 10, .loss = 0.5, .accuracy = 0.75, .auc = (double)NAN, .rmse = (double)NAN}};
+    m->report = (struct dp_report){
+        .cluster = &m->cluster, .examples = 150, .digest = 0xabc, .workers = m->workers, .tested = m->tested};
+}
+
+static double number_at(const json_t *root, const char *a, const char *b)
+{
+    const json_t *value = json_object_get(json_object_get(root, a), b);
+    if (!json_is_number(value))
+        fail_msg("%s.%s is missing", a, b);
+    return json_number_value(value);
+}
+
+static void test_text(void **state)
+{
+    (void)state;
+    struct made m;
+    make(&m);
+    char *text;
+    assert_int_equal(dp_report_text(&m.report, &text, NULL), DP_OK);
+    json_t *root = json_loads(text, 0, NULL);
+    assert_non_null(root);
+    assert_string_equal(json_string_value(json_object_get(root, "model")), "logistic");
+    const json_t *data = json_object_get(root, "data");
+    assert_string_equal(json_string_value(json_object_get(data, "train")), "a \"quoted\" name");
+    assert_string_equal(json_string_value(json_object_get(data, "digest")), "0000000000000abc");
+    assert_null(json_object_get(data, "test"));
+    assert_true(number_at(root, "settings", "shards") == 3);
+    const json_t *optimizer = json_object_get(json_object_get(root, "settings"), "optimizer");
+    assert_true(json_number_value(json_object_get(optimizer, "beta2")) == 0.999);
+    assert_null(json_object_get(optimizer, "l1"));
+
+    const json_t *first = json_array_get(json_object_get(root, "epochs"), 0);
+    assert_true(fabs(json_number_value(json_object_get(first, "train_loss")) - 0.4) < 1e-9);
+    assert_true(json_number_value(json_object_get(first, "seconds")) == 2);
+    assert_null(json_object_get(first, "test"));
+    const json_t *last = json_object_get(json_object_get(root, "final"), "test");
+    assert_true(json_number_value(json_object_get(last, "accuracy")) == 0.75);
+    assert_null(json_object_get(last, "auc"));
+
+    assert_true(number_at(root, "throughput", "examples_per_s") == 75); /* 300 in the slower one's 4 s */
+    assert_true(number_at(root, "staleness", "mean") == 0.5);
+    assert_true(number_at(root, "staleness", "max") == 4);
+    assert_true(number_at(root, "staleness", "pushes") == 10);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(root, "staleness"), "histogram")), 2);
+    assert_int_equal(json_array_size(json_object_get(root, "workers")), 2);
+    json_decref(root);
+    free(text);
+}
+
+/* No worker had anything: no loss, no speed, and still JSON. */
+static void test_nothing_measured(void **state)
+{
+    (void)state;
+    struct made m;
+    make(&m);
+    memset(m.epochs, 0, sizeof m.epochs);
+    memset(m.tested, 0, sizeof m.tested);
+    m.workers[0].staleness = m.workers[1].staleness = (struct dp_staleness){0};
+    char *text;
+    assert_int_equal(dp_report_text(&m.report, &text, NULL), DP_OK);
+    json_t *root = json_loads(text, 0, NULL);
+    assert_non_null(root);
+    assert_null(json_object_get(json_array_get(json_object_get(root, "epochs"), 0), "train_loss"));
+    assert_null(json_object_get(json_object_get(root, "throughput"), "examples_per_s"));
+    assert_null(json_object_get(json_object_get(root, "staleness"), "mean"));
+    assert_null(json_object_get(root, "final"));
+    json_decref(root);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(test_nothing_measured)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
