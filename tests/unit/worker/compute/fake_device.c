@@ -23,13 +23,13 @@ static void fake_close(void *self)
 static enum dp_status fake_alloc(void *self, size_t bytes, void **out, struct dp_error *err)
 {
     struct fake_device *fake = self;
+    fake->bytes = bytes;
     if (fake->fail_alloc)
         return dp_fail(err, DP_NOMEM, "fake device is full");
     assert_null(fake->block);
     fake->allocs++;
     enum dp_status st = fake->cpu->alloc(NULL, bytes, out, err);
     fake->block = *out;
-    fake->bytes = bytes;
     return st;
 }
 

@@ -256,8 +256,8 @@ static void batches_that_do_not_fit_are_refused(void **state)
     f.batch.offsets = NULL;
     refused(&f, DP_ARGUMENT, "no sparse entries");
     f.batch = good;
-    f.batch.distinct = 13;
-    refused(&f, DP_ARGUMENT, "13 keys");
+    f.batch.distinct = 101;
+    refused(&f, DP_ARGUMENT, "101 keys");
     f.batch = good;
     good.slots[1] = good.distinct;
     refused(&f, DP_ARGUMENT, "beyond its");
@@ -355,12 +355,17 @@ static void sizes_beyond_memory_are_said(void **state)
 {
     (void)state;
     struct dp_model m = model("mlp:100-16000000-2");
-    struct dp_backend backend = cpu();
+    struct fake_device fake;
+    struct dp_backend backend;
     struct dp_program *program = NULL;
     struct dp_error err = {0};
     struct dp_program_limits limits = {1u << 24, 0, 0}; /* 2^24 x 16e6 floats: a petabyte */
+    fake_device_init(&fake, &backend);
+    fake.fail_alloc = true;
     assert_int_equal(dp_program_open(m.graph, &backend, &limits, &program, &err), DP_NOMEM);
     assert_null(program);
+    assert_non_null(strstr(err.text, "16777216 examples"));
+    assert_true(fake.bytes > (size_t)1 << 49);
     limits.examples = 1u << 25;
     assert_int_equal(dp_program_open(m.graph, &backend, &limits, &program, &err), DP_ARGUMENT);
     limits.examples = 0;
