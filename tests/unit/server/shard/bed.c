@@ -1,0 +1,222 @@
+#include "tests/unit/server/shard/bed.h"
+
+#include "common/model/mix.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t bed_now(void *self)
+{
+    return ((struct bed *)self)->now_ns;
+}
+
+static void take_reply(void *context, const struct dp_peer *to, struct dp_message **message)
+{
+    struct bed *bed = context;
+    struct dp_error err = {0};
+    assert_int_equal(to->size, 5);
+    assert_true(bed->replies < BED_REPLIES);
+    struct bed_reply *out = &bed->reply[bed->replies++];
+    memset(out, 0, sizeof *out);
+    assert_int_equal(dp_reply_decode(*message, &out->reply, &err), DP_OK);
+    for (uint32_t f = 1; f < (*message)->frames && out->reply.kind == DP_REPLY_PULLED; f++) {
+        size_t n = (*message)->frame[f].size / 4;
+        assert_true(out->values + n <= 1024);
+        memcpy(out->value + out->values, (*message)->frame[f].data, n * 4);
+        out->values += n;
+    }
+    out->tables = out->reply.report.tables;
+    out->table_rows = out->tables ? out->reply.report.table[0].rows : 0;
+    dp_reply_clear(&out->reply);
+    dp_message_free(message);
+}
+
+static void open_shard(struct bed *bed)
+{
+    struct dp_error err = {0};
+    bed->store = dp_fake_store_open(bed->fake);
+    struct dp_shard_options options = {.index = bed->index,
+                                       .shards = bed->shards,
+                                       .cluster = BED_CLUSTER,
+                                       .generation = BED_GENERATION,
+                                       .boot = 99,
+                                       .cache_bytes = bed->cache_bytes,
+                                       .requests_max = 100,
+                                       .store = &bed->store,
+                                       .clock = {bed_now, bed},
+                                       .reply = take_reply,
+                                       .reply_context = bed};
+    if (dp_shard_open(&options, &bed->shard, &err) != DP_OK)
+        fail_msg("%s", err.text);
+}
+
+void bed_open(struct bed *bed, uint32_t index, uint32_t shards)
+{
+    *bed =
+        (struct bed){.index = index, .shards = shards, .cache_bytes = 64u << 20, .now_ns = 1, .next_id = 1};
+    bed->reply = calloc(BED_REPLIES, sizeof *bed->reply);
+    bed->fake = dp_fake_store_new(16);
+    assert_non_null(bed->reply);
+    open_shard(bed);
+}
+
+void bed_close(struct bed *bed)
+{
+    dp_fake_store_hold(bed->fake, false);
+    bed_turn(bed);
+    dp_shard_close(&bed->shard);
+    bed->store.close(bed->store.self);
+    dp_fake_store_free(&bed->fake);
+    free(bed->reply);
+}
+
+enum dp_status bed_drain(struct bed *bed, struct dp_error *err)
+{
+    dp_shard_drain(bed->shard);
+    enum dp_status st = DP_AGAIN;
+    for (uint32_t i = 0; i < 10000 && st == DP_AGAIN; i++) {
+        bed_turn(bed);
+        st = dp_shard_drained(bed->shard, err);
+    }
+    return st;
+}
+
+void bed_restart(struct bed *bed)
+{
+    struct dp_error err = {0};
+    if (bed_drain(bed, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    dp_shard_close(&bed->shard);
+    bed->store.close(bed->store.self);
+    open_shard(bed);
+}
+
+void bed_turn(struct bed *bed)
+{
+    while (dp_shard_turn(bed->shard))
+        ;
+}
+
+const struct bed_reply *bed_reply_to(const struct bed *bed, uint64_t id)
+{
+    for (uint32_t i = 0; i < bed->replies; i++)
+        if (bed->reply[i].reply.id == id)
+            return &bed->reply[i];
+    return NULL;
+}
+
+const struct bed_reply *bed_expect_at(const struct bed *bed, uint64_t id, enum dp_status wanted,
+                                      const char *file, int line)
+{
+    const struct bed_reply *reply = bed_reply_to(bed, id);
+    if (!reply || reply->reply.status != wanted) {
+        (void)fprintf(stderr, "%s:%d: request %u: expected %s, got %s %s\n", file, line, (unsigned)id,
+                      dp_status_name(wanted), reply ? dp_status_name((int)reply->reply.status) : "no answer",
+                      reply ? reply->reply.reason : "");
+        fail();
+    }
+    return reply;
+}
+
+uint64_t bed_send(struct bed *bed, struct dp_request *request, struct dp_frame *frames, uint32_t count)
+{
+    static const struct dp_peer peer = {.size = 5, .id = {0, 1, 2, 3, 4}};
+    struct dp_message *message = NULL;
+    struct dp_error err = {0};
+    request->id = bed->next_id++;
+    if (request->cluster == 0)
+        request->cluster = BED_CLUSTER;
+    if (request->generation == 0)
+        request->generation = BED_GENERATION;
+    if (request->timeout_ms == 0)
+        request->timeout_ms = 1000;
+    if (dp_request_encode(request, frames, count, &message, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    dp_shard_receive(bed->shard, &peer, &message);
+    assert_null(message);
+    return request->id;
+}
+
+uint64_t bed_hello(struct bed *bed, uint64_t session, uint64_t next_sequence, bool want_stream)
+{
+    struct dp_request request = {.kind = DP_REQUEST_HELLO,
+                                 .session = session,
+                                 .client = "test",
+                                 .next_sequence = next_sequence,
+                                 .want_stream = want_stream};
+    return bed_send(bed, &request, NULL, 0);
+}
+
+uint64_t bed_create(struct bed *bed, uint64_t session, uint64_t sequence, const struct dp_table_spec *spec)
+{
+    struct dp_request request = {
+        .kind = DP_REQUEST_CREATE_TABLE, .session = session, .sequence = sequence, .spec = *spec};
+    return bed_send(bed, &request, NULL, 0);
+}
+
+uint64_t bed_pull(struct bed *bed, uint64_t session, uint64_t sequence, const char *table,
+                  const uint64_t *keys, uint32_t n)
+{
+    struct dp_request request = {.kind = DP_REQUEST_PULL,
+                                 .session = session,
+                                 .sequence = sequence,
+                                 .sections = 1,
+                                 .section = {{.table = dp_table_id(table), .rows = n}}};
+    struct dp_frame frame = dp_frame_copy(keys, n * sizeof *keys);
+    return bed_send(bed, &request, &frame, 1);
+}
+
+uint64_t bed_push(struct bed *bed, uint64_t session, uint64_t sequence, const char *table,
+                  const uint64_t *keys, uint32_t n, uint32_t dim, float gradient, uint64_t stream,
+                  uint64_t number)
+{
+    struct dp_request request = {.kind = DP_REQUEST_PUSH,
+                                 .session = session,
+                                 .sequence = sequence,
+                                 .stream = stream,
+                                 .number = number,
+                                 .rate = 1,
+                                 .sections = 1,
+                                 .section = {{.table = dp_table_id(table), .rows = n}}};
+    struct dp_frame frames[2] = {dp_frame_copy(keys, n * sizeof *keys), dp_frame_new((size_t)n * dim * 4)};
+    for (size_t i = 0; i < (size_t)n * dim; i++)
+        memcpy((char *)frames[1].data + i * 4, &gradient, 4);
+    return bed_send(bed, &request, frames, 2);
+}
+
+void bed_meet(struct bed *bed, uint64_t session)
+{
+    bed_expect(bed, bed_hello(bed, session, 1, false), DP_OK);
+}
+
+void bed_make_table(struct bed *bed, uint64_t session, uint64_t sequence, const struct dp_table_spec *spec)
+{
+    uint64_t id = bed_create(bed, session, sequence, spec);
+    bed_turn(bed);
+    bed_turn(bed);
+    bed_expect(bed, id, DP_OK);
+}
+
+struct dp_table_spec bed_sgd(const char *name, uint32_t dim)
+{
+    struct dp_table_spec spec = {.dim = dim, .optimizer = dp_optimizer_defaults(DP_OPT_SGD)};
+    (void)snprintf(spec.name, sizeof spec.name, "%s", name);
+    spec.optimizer.momentum = 0;
+    return spec;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+void bed_keys(const struct bed *bed, uint64_t first, uint32_t n, uint64_t *mixed)
+{
+    struct dp_range range = dp_range_of_shard(bed->index, bed->shards);
+    for (uint32_t i = 0; i < n; first++)
+        if (dp_range_has(range, dp_mix(first)))
+            mixed[i++] = dp_mix(first);
+    qsort(mixed, n, sizeof *mixed, ascending);
+}

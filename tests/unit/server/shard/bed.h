@@ -1,0 +1,66 @@
+/* Bed: a shard over a fake store and a hand-turned clock; requests as structs in, replies as structs out. */
+#ifndef DP_TESTS_SHARD_BED_H
+#define DP_TESTS_SHARD_BED_H
+
+#include "tests/lib/test.h"
+
+#include "server/shard/shard.h"
+#include "tests/lib/fake_store.h"
+
+#define BED_CLUSTER    7u
+#define BED_GENERATION 3u
+#define BED_REPLIES    256u
+
+struct bed_reply {
+    struct dp_reply reply; /* report and notes are cleared */
+    uint32_t tables;       /* of a status report */
+    uint64_t table_rows;   /* of its first table */
+    float value[1024];     /* of pulled: all sections' values, one after the other (f32) */
+    size_t values;
+};
+
+struct bed {
+    struct dp_fake_store *fake;
+    struct dp_store store;
+    struct dp_shard *shard;
+    uint64_t now_ns;
+    uint32_t index, shards;
+    uint64_t cache_bytes;
+    uint64_t next_id;
+    uint32_t replies;
+    struct bed_reply *reply; /* [BED_REPLIES], in the order they came */
+};
+
+void bed_open(struct bed *bed, uint32_t index, uint32_t shards);
+void bed_close(struct bed *bed);
+/* Drains, closes, opens again on the same store. */
+void bed_restart(struct bed *bed);
+enum dp_status bed_drain(struct bed *bed, struct dp_error *err);
+void bed_turn(struct bed *bed);
+/* The reply to request `id`, or NULL. */
+const struct bed_reply *bed_reply_to(const struct bed *bed, uint64_t id);
+
+/* Requests: sent, not turned. Each returns its id. */
+uint64_t bed_hello(struct bed *bed, uint64_t session, uint64_t next_sequence, bool want_stream);
+uint64_t bed_create(struct bed *bed, uint64_t session, uint64_t sequence, const struct dp_table_spec *spec);
+uint64_t bed_pull(struct bed *bed, uint64_t session, uint64_t sequence, const char *table,
+                  const uint64_t *keys, uint32_t n);
+uint64_t bed_push(struct bed *bed, uint64_t session, uint64_t sequence, const char *table,
+                  const uint64_t *keys, uint32_t n, uint32_t dim, float gradient, uint64_t stream,
+                  uint64_t number);
+/* Any request with the fields given; frames as dp_request_encode wants them. */
+uint64_t bed_send(struct bed *bed, struct dp_request *request, struct dp_frame *frames, uint32_t count);
+
+/* Sent, turned, and answered as expected. */
+void bed_meet(struct bed *bed, uint64_t session);
+void bed_make_table(struct bed *bed, uint64_t session, uint64_t sequence, const struct dp_table_spec *spec);
+#define bed_expect(bed, id, wanted) bed_expect_at(bed, id, wanted, __FILE__, __LINE__)
+const struct bed_reply *bed_expect_at(const struct bed *bed, uint64_t id, enum dp_status wanted,
+                                      const char *file, int line);
+
+/* SGD without extras, initial value 0: a row equals minus the sum of rate * gradient. */
+struct dp_table_spec bed_sgd(const char *name, uint32_t dim);
+/* n user keys from `first` that fall into the bed's shard, as mixed keys, ascending. */
+void bed_keys(const struct bed *bed, uint64_t first, uint32_t n, uint64_t *mixed);
+
+#endif

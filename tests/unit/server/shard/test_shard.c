@@ -1,0 +1,595 @@
+/* Shard: what it promises in shard.h, over a fake store. Sessions 1, 2, ...; table "t" of dim 2, SGD at rate
+ * 1 from 0. */
+#include "tests/unit/server/shard/bed.h"
+
+#include "common/model/mix.h"
+#include "common/model/row.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define T ((uint64_t)1 << 63 | 1)
+
+static void start(struct bed *bed)
+{
+    struct dp_table_spec spec = bed_sgd("t", 2);
+    bed_open(bed, 0, 1);
+    bed_meet(bed, 1);
+    bed_meet(bed, 2);
+    bed_make_table(bed, 1, 1, &spec);
+}
+
+static float value_of(struct bed *bed, uint64_t session, uint64_t sequence, uint64_t mixed)
+{
+    uint64_t id = bed_pull(bed, session, sequence, "t", &mixed, 1);
+    bed_turn(bed);
+    bed_turn(bed);
+    const struct bed_reply *reply = bed_expect(bed, id, DP_OK);
+    assert_int_equal(reply->values, 2);
+    return reply->value[0];
+}
+
+static uint64_t counter(const struct bed *bed, const char *name)
+{
+    struct dp_counter counters[DP_COUNTERS_MAX];
+    uint32_t n = dp_shard_counters(bed->shard, counters);
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(counters[i].name, name) == 0)
+            return counters[i].value;
+    fail_msg("no counter %s", name);
+    return 0;
+}
+
+static void a_push_shows_in_the_next_pull(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[5];
+    start(&bed);
+    bed_keys(&bed, 10, 5, keys);
+    uint64_t before = bed_pull(&bed, 1, 2, "t", keys, 5);
+    uint64_t push = bed_push(&bed, 1, 3, "t", keys + 1, 3, 2, 0.5f, T, 0);
+    uint64_t after = bed_pull(&bed, 1, 4, "t", keys, 5);
+    bed_turn(&bed);
+    const struct bed_reply *reply = bed_expect(&bed, before, DP_OK);
+    for (size_t i = 0; i < 10; i++)
+        assert_true(reply->value[i] == 0);
+    bed_expect(&bed, push, DP_OK);
+    reply = bed_expect(&bed, after, DP_OK);
+    assert_int_equal(reply->reply.applied, 1);
+    for (size_t i = 0; i < 10; i++)
+        assert_true(reply->value[i] == (i >= 2 && i < 8 ? -0.5f : 0));
+    assert_int_equal(counter(&bed, "cache_rows"), 3); /* a pull stores nothing */
+    bed_close(&bed);
+}
+
+static void a_repeated_push_is_answered_and_not_applied(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t key;
+    start(&bed);
+    bed_keys(&bed, 10, 1, &key);
+    uint64_t a = bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 5);
+    uint64_t b = bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 5); /* a resend */
+    uint64_t c = bed_push(&bed, 2, 1, "t", &key, 1, 2, 1, T, 5); /* another worker had the same minibatch */
+    bed_turn(&bed);
+    assert_false(bed_expect(&bed, a, DP_OK)->reply.repeated);
+    assert_true(bed_expect(&bed, b, DP_OK)->reply.repeated);
+    assert_true(bed_expect(&bed, c, DP_OK)->reply.repeated);
+    assert_true(value_of(&bed, 1, 3, key) == -1);
+    assert_int_equal(counter(&bed, "pushes_repeated"), 2);
+    bed_close(&bed);
+}
+
+static void staleness_counts_the_pushes_between(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t key;
+    start(&bed);
+    bed_keys(&bed, 10, 1, &key);
+    (void)bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 0);
+    (void)bed_push(&bed, 1, 3, "t", &key, 1, 2, 1, T, 1);
+    struct dp_request request = {.kind = DP_REQUEST_PUSH,
+                                 .session = 1,
+                                 .sequence = 4,
+                                 .stream = T,
+                                 .number = 2,
+                                 .rate = 1,
+                                 .measured = true,
+                                 .pulled_at = 0};
+    uint64_t id = bed_send(&bed, &request, NULL, 0);
+    bed_turn(&bed);
+    assert_int_equal(bed_expect(&bed, id, DP_OK)->reply.staleness, 2);
+    bed_close(&bed);
+}
+
+static void requests_of_a_session_keep_their_order(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t key;
+    start(&bed);
+    bed_keys(&bed, 10, 1, &key);
+    uint64_t early = bed_push(&bed, 1, 3, "t", &key, 1, 2, 1, T, 1);
+    bed_turn(&bed);
+    assert_int_equal(bed_expect(&bed, early, DP_ORDER)->reply.sequence, 2);
+    bed_expect(&bed, bed_pull(&bed, 77, 1, "t", &key, 1), DP_SESSION);
+    /* A late hello does not turn the order back; a new one of a client that goes on elsewhere moves it
+     * forward. */
+    bed_expect(&bed, bed_hello(&bed, 1, 1, false), DP_OK);
+    early = bed_push(&bed, 1, 3, "t", &key, 1, 2, 1, T, 1);
+    assert_int_equal(bed_expect(&bed, early, DP_ORDER)->reply.sequence, 2);
+    bed_expect(&bed, bed_hello(&bed, 1, 3, false), DP_OK);
+    uint64_t id = bed_push(&bed, 1, 3, "t", &key, 1, 2, 1, T, 1);
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_OK);
+    bed_close(&bed);
+}
+
+static void strangers_are_refused(void **state)
+{
+    (void)state;
+    struct bed bed;
+    start(&bed);
+    struct dp_request other = {.kind = DP_REQUEST_STATUS, .session = 1, .cluster = 8};
+    const struct bed_reply *reply = bed_expect(&bed, bed_send(&bed, &other, NULL, 0), DP_GENERATION);
+    assert_non_null(strstr(reply->reply.reason, "cluster"));
+    other = (struct dp_request){.kind = DP_REQUEST_STATUS, .session = 1, .generation = 2};
+    bed_expect(&bed, bed_send(&bed, &other, NULL, 0), DP_GENERATION);
+    other = (struct dp_request){.kind = DP_REQUEST_NOTES_GET, .session = 1};
+    bed_expect(&bed, bed_send(&bed, &other, NULL, 0), DP_UNSUPPORTED);
+    bed_close(&bed);
+}
+
+/* Every wrong push and pull: its status, and no row changes. */
+static void wrong_requests_change_nothing(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[2], sequence = 2, id;
+    bed_open(&bed, 1, 2);
+    bed_meet(&bed, 1);
+    struct dp_table_spec spec = bed_sgd("t", 2);
+    bed_make_table(&bed, 1, 1, &spec);
+    bed_keys(&bed, 10, 2, keys);
+
+    id = bed_push(&bed, 1, sequence++, "absent", keys, 2, 2, 1, T, 0);
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_NOT_FOUND);
+    id = bed_push(&bed, 1, sequence++, "t", keys, 2, 3, 1, T, 1); /* wrong width */
+    bed_turn(&bed);
+    assert_non_null(strstr(bed_expect(&bed, id, DP_INVALID)->reply.reason, "'t'"));
+    id = bed_push(&bed, 1, sequence++, "t", keys, 2, 2, NAN, T, 2);
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_NOT_FINITE);
+    id = bed_push(&bed, 1, sequence++, "t", keys, 2, 2, -INFINITY, T, 3);
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_NOT_FINITE);
+    assert_int_equal(counter(&bed, "pushes_not_finite"), 2);
+    id = bed_push(&bed, 1, sequence++, "t", keys, 2, 2, 1, 0, 4); /* stream 0 */
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_INVALID);
+    uint64_t foreign = 5; /* mixed key of shard 0 */
+    id = bed_push(&bed, 1, sequence++, "t", &foreign, 1, 2, 1, T, 5);
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_INVALID);
+    struct dp_request twice = {.kind = DP_REQUEST_PULL, .session = 1, .sequence = sequence++, .sections = 2};
+    twice.section[0] = twice.section[1] = (struct dp_section){.table = dp_table_id("t"), .rows = 1};
+    struct dp_frame frames[2] = {dp_frame_copy(keys, 8), dp_frame_copy(keys, 8)};
+    id = bed_send(&bed, &twice, frames, 2);
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_INVALID);
+    /* Keys not ascending: the wire's check, answered in order. */
+    uint64_t swapped[2] = {keys[1], keys[0]};
+    id = bed_pull(&bed, 1, sequence++, "t", swapped, 2);
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_INVALID);
+
+    assert_int_equal(counter(&bed, "cache_rows"), 0);
+    assert_true(value_of(&bed, 1, sequence++, keys[0]) == 0);
+    /* A push that was refused for its contents used up its number: the same number is not taken any more. */
+    id = bed_push(&bed, 1, sequence++, "t", keys, 2, 2, 1, T, 2);
+    bed_turn(&bed);
+    assert_true(bed_expect(&bed, id, DP_OK)->reply.repeated);
+    /* And resent as it was it is refused again. */
+    id = bed_push(&bed, 1, 4, "t", keys, 2, 2, NAN, T, 2);
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_NOT_FINITE);
+    bed_close(&bed);
+}
+
+static void a_pull_too_large_to_answer_is_refused(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct dp_table_spec spec = bed_sgd("wide", DP_TABLE_DIM_MAX);
+    start(&bed);
+    bed_make_table(&bed, 1, 2, &spec);
+    uint64_t *keys = malloc(2000 * sizeof *keys);
+    for (uint64_t i = 0; i < 2000; i++)
+        keys[i] = i;
+    uint64_t id = bed_pull(&bed, 1, 3, "wide", keys, 2000); /* 500 MiB */
+    free(keys);
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_INVALID);
+    bed_close(&bed);
+}
+
+static void rubbish_is_counted_and_harmless(void **state)
+{
+    (void)state;
+    struct bed bed;
+    static const struct dp_peer peer = {.size = 5};
+    start(&bed);
+    uint32_t seed = 12345;
+    for (uint32_t i = 0; i < 5000; i++) {
+        struct dp_message *message = dp_message_new(4);
+        uint32_t frames = i % 5;
+        for (uint32_t f = 0; f < frames && f < 4; f++) {
+            struct dp_frame frame = dp_frame_new(i % 97);
+            for (size_t b = 0; b < frame.size; b++)
+                ((unsigned char *)frame.data)[b] =
+                    (unsigned char)((seed = seed * 1664525u + 1013904223u) >> 24);
+            dp_message_add(message, frame);
+        }
+        dp_shard_receive(bed.shard, &peer, &message);
+        assert_null(message);
+        if (bed.replies > 200)
+            bed.replies = 0;
+    }
+    bed_turn(&bed);
+    assert_true(counter(&bed, "requests_unreadable") > 1000);
+    bed.replies = 0;
+    assert_true(value_of(&bed, 2, 1, 1) == 0);
+    bed_close(&bed);
+}
+
+static void a_request_past_its_deadline_is_not_done(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t key;
+    start(&bed);
+    bed_keys(&bed, 10, 1, &key);
+    uint64_t id = bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 0);
+    bed.now_ns += 1001u * 1000000u;
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_TIMEOUT);
+    assert_true(value_of(&bed, 1, 3, key) == 0);
+    bed_close(&bed);
+}
+
+static void a_full_shard_postpones(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t key, id = 0;
+    start(&bed);
+    bed_keys(&bed, 10, 1, &key);
+    for (uint64_t i = 0; i < 65; i++)
+        id = bed_push(&bed, 1, 2 + i, "t", &key, 1, 2, 1, T, i);
+    bed_expect(&bed, id, DP_AGAIN); /* the window of one session */
+    for (uint64_t i = 0; i < 37; i++)
+        id = bed_push(&bed, 2, 1 + i, "t", &key, 1, 2, 1, T + 1, i);
+    bed_expect(&bed, id, DP_AGAIN); /* of all: 100 */
+    bed_turn(&bed);
+    assert_true(value_of(&bed, 1, 66, key) == -100);
+    bed_close(&bed);
+}
+
+static void a_number_above_the_window_waits_and_what_follows_it_too(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t key;
+    start(&bed);
+    bed_keys(&bed, 10, 1, &key);
+    uint64_t ahead = bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 65536);
+    uint64_t behind = bed_push(&bed, 1, 3, "t", &key, 1, 2, 1, T, 1);
+    bed_turn(&bed);
+    bed_expect(&bed, ahead, DP_AGAIN);
+    assert_null(bed_reply_to(&bed, behind)); /* dropped: it would have overtaken */
+    (void)bed_push(&bed, 2, 1, "t", &key, 1, 2, 1, T, 0);
+    bed_turn(&bed);
+    ahead = bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 65536);
+    behind = bed_push(&bed, 1, 3, "t", &key, 1, 2, 1, T, 1);
+    bed_turn(&bed);
+    assert_false(bed_expect(&bed, ahead, DP_OK)->reply.repeated);
+    assert_false(bed_expect(&bed, behind, DP_OK)->reply.repeated);
+    bed_close(&bed);
+}
+
+static void a_table_is_answered_when_it_is_durable(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct dp_table_spec spec = bed_sgd("u", 3), wider = bed_sgd("u", 4);
+    uint64_t key;
+    start(&bed);
+    bed_keys(&bed, 10, 1, &key);
+    dp_fake_store_hold(bed.fake, true);
+    uint64_t create = bed_create(&bed, 1, 2, &spec);
+    uint64_t pull = bed_pull(&bed, 1, 3, "u", &key, 1);
+    uint64_t other = bed_create(&bed, 2, 1, &spec);
+    bed_turn(&bed);
+    assert_null(bed_reply_to(&bed, create));
+    assert_null(bed_reply_to(&bed, pull));
+    bed_expect(&bed, other, DP_AGAIN);
+    dp_fake_store_hold(bed.fake, false);
+    bed_turn(&bed);
+    assert_false(bed_expect(&bed, create, DP_OK)->reply.existed);
+    assert_int_equal(bed_expect(&bed, pull, DP_OK)->values, 3);
+    other = bed_create(&bed, 2, 1, &spec);
+    uint64_t differs = bed_create(&bed, 2, 2, &wider);
+    bed_turn(&bed);
+    assert_true(bed_expect(&bed, other, DP_OK)->reply.existed);
+    assert_non_null(strstr(bed_expect(&bed, differs, DP_EXISTS)->reply.reason, "dim"));
+    /* The store cannot take it: refused, and it is not there. */
+    struct dp_table_spec unlucky = bed_sgd("v", 1);
+    dp_fake_store_fail(bed.fake, DP_STORE_MARKS, 1, DP_FULL);
+    create = bed_create(&bed, 1, 4, &unlucky);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    bed_expect(&bed, create, DP_FULL);
+    pull = bed_pull(&bed, 1, 5, "v", &key, 1);
+    bed_turn(&bed);
+    bed_expect(&bed, pull, DP_NOT_FOUND);
+    bed_close(&bed);
+}
+
+static void rows_come_back_after_a_clean_close(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[100];
+    start(&bed);
+    bed_keys(&bed, 1000, 100, keys);
+    (void)bed_push(&bed, 1, 2, "t", keys, 60, 2, 1, T, 0);
+    (void)bed_push(&bed, 1, 3, "t", keys + 40, 60, 2, 1, T, 1);
+    bed_turn(&bed);
+    bed_restart(&bed);
+    assert_int_equal(dp_fake_store_rows(bed.fake), 100);
+    struct dp_store_key first = {dp_table_id("t"), keys[0]}, both = {dp_table_id("t"), keys[50]};
+    size_t bytes;
+    assert_int_equal(dp_row_lsn(dp_fake_store_row(bed.fake, first, &bytes)), 1);
+    assert_int_equal(dp_row_lsn(dp_fake_store_row(bed.fake, both, &bytes)), 2);
+    assert_int_equal(dp_row_step(dp_fake_store_row(bed.fake, both, &bytes)), 2);
+    bed_meet(&bed, 1);
+    uint64_t id = bed_pull(&bed, 1, 1, "t", keys, 100);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    const struct bed_reply *reply = bed_expect(&bed, id, DP_OK);
+    assert_int_equal(reply->reply.applied, 2);
+    for (size_t i = 0; i < 100; i++)
+        assert_true(reply->value[2 * i] == (i >= 40 && i < 60 ? -2 : -1));
+    struct dp_request status = {.kind = DP_REQUEST_STATUS, .session = 1};
+    assert_int_equal(bed_expect(&bed, bed_send(&bed, &status, NULL, 0), DP_OK)->table_rows, 100);
+    /* A second close writes back only what changed since, and the counts still agree. */
+    uint64_t written = dp_fake_store_items(bed.fake, DP_STORE_WRITE), fresh;
+    bed_keys(&bed, 5000000, 1, &fresh);
+    (void)bed_push(&bed, 1, 2, "t", &fresh, 1, 2, 1, T, 0);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    bed_restart(&bed);
+    assert_int_equal(dp_fake_store_items(bed.fake, DP_STORE_WRITE), written + 1);
+    bed_meet(&bed, 1);
+    assert_int_equal(bed_expect(&bed, bed_send(&bed, &status, NULL, 0), DP_OK)->table_rows, 101);
+    bed_close(&bed);
+}
+
+static void misses_are_read_once_and_in_order(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[20];
+    start(&bed);
+    bed_keys(&bed, 1000, 20, keys);
+    (void)bed_push(&bed, 1, 2, "t", keys, 10, 2, 1, T, 0);
+    bed_turn(&bed);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_meet(&bed, 2);
+    dp_fake_store_hold(bed.fake, true);
+    uint64_t a = bed_pull(&bed, 1, 1, "t", keys, 15);
+    uint64_t push = bed_push(&bed, 1, 2, "t", keys, 1, 2, 1, T, 1);
+    uint64_t later = bed_pull(&bed, 1, 3, "t", keys, 1);
+    uint64_t b = bed_pull(&bed, 2, 1, "t", keys + 5, 10); /* keys that are being read already */
+    bed_turn(&bed);
+    assert_int_equal(dp_fake_store_jobs(bed.fake, DP_STORE_READ), 1);
+    assert_null(bed_reply_to(&bed, a));
+    assert_null(bed_reply_to(&bed, push));
+    dp_fake_store_release_all(bed.fake);
+    bed_turn(&bed);
+    assert_true(bed_expect(&bed, a, DP_OK)->value[0] == -1); /* before the push behind it */
+    assert_true(bed_expect(&bed, a, DP_OK)->value[2 * 12] == 0);
+    assert_true(bed_expect(&bed, b, DP_OK)->value[0] == -1);
+    assert_true(bed_expect(&bed, later, DP_OK)->value[0] == -2);
+    assert_int_equal(dp_fake_store_jobs(bed.fake, DP_STORE_READ), 1);
+    bed_close(&bed);
+}
+
+static void others_are_served_while_one_waits_for_the_store(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[20];
+    start(&bed);
+    bed_keys(&bed, 1000, 20, keys);
+    (void)bed_push(&bed, 1, 2, "t", keys, 20, 2, 1, T, 0);
+    bed_turn(&bed);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_meet(&bed, 2);
+    uint64_t warm = bed_pull(&bed, 2, 1, "t", keys, 1);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    bed_expect(&bed, warm, DP_OK);
+    dp_fake_store_hold(bed.fake, true);
+    uint64_t slow = bed_pull(&bed, 1, 1, "t", keys, 20);
+    uint64_t quick = bed_pull(&bed, 2, 2, "t", keys, 1);
+    bed_turn(&bed);
+    bed_expect(&bed, quick, DP_OK);
+    assert_null(bed_reply_to(&bed, slow));
+    bed_close(&bed);
+}
+
+static void a_failed_read_is_told_and_tried_again(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[4];
+    start(&bed);
+    bed_keys(&bed, 1000, 4, keys);
+    (void)bed_push(&bed, 1, 2, "t", keys, 4, 2, 1, T, 0);
+    bed_turn(&bed);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_meet(&bed, 2);
+    dp_fake_store_fail(bed.fake, DP_STORE_READ, 1, DP_CORRUPT);
+    dp_fake_store_hold(bed.fake, true);
+    uint64_t a = bed_pull(&bed, 1, 1, "t", keys, 4);
+    uint64_t b = bed_pull(&bed, 2, 1, "t", keys, 4);
+    bed_turn(&bed);
+    dp_fake_store_hold(bed.fake, false);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    bed_expect(&bed, a, DP_CORRUPT);
+    assert_true(bed_expect(&bed, b, DP_OK)->value[0] == -1); /* it asked for itself */
+    bed_close(&bed);
+}
+
+static void a_table_over_the_budget_is_refused(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[500], sequence = 2, id = 0;
+    struct dp_error err = {0};
+    start(&bed);
+    struct dp_shard_options small;
+    for (uint64_t i = 0; i < 20; i++) {
+        bed_keys(&bed, 100000 * (i + 1), 500, keys);
+        (void)bed_push(&bed, 1, sequence++, "t", keys, 500, 2, 1, T, i);
+        bed_turn(&bed);
+    }
+    assert_int_equal(counter(&bed, "cache_rows"), 10000);
+    assert_int_equal(bed_drain(&bed, &err), DP_OK);
+    dp_shard_close(&bed.shard);
+    bed.store.close(bed.store.self);
+    bed.store = dp_fake_store_open(bed.fake);
+    /* 10,000 rows of 24 bytes and their index do not fit 100 KB. */
+    small = (struct dp_shard_options){
+        .shards = 1,
+        .cluster = BED_CLUSTER,
+        .generation = BED_GENERATION,
+        .cache_bytes = 100000,
+        .store = &bed.store,
+        .clock = dp_clock_real(),
+        .reply = (void (*)(void *, const struct dp_peer *, struct dp_message **))abort};
+    assert_int_equal(dp_shard_open(&small, &bed.shard, &err), DP_FULL);
+    assert_non_null(strstr(err.text, "cache_bytes"));
+    assert_null(bed.shard);
+    bed.store.close(bed.store.self);
+
+    /* And a push that would go over it, of a shard that is open: refused whole, pulls go on. */
+    struct bed full;
+    struct dp_table_spec spec = bed_sgd("t", 2);
+    bed_open(&full, 0, 1);
+    bed_close(&full);
+    bed_open(&full, 0, 1);
+    full.cache_bytes = 100000;
+    bed_restart(&full);
+    bed_meet(&full, 1);
+    bed_make_table(&full, 1, 1, &spec);
+    uint64_t rows = 0;
+    for (uint64_t i = 0; i < 20; i++) {
+        bed_keys(&full, 100000 * (i + 1), 500, keys);
+        id = bed_push(&full, 1, 2 + i, "t", keys, 500, 2, 1, T, i);
+        bed_turn(&full);
+        if (bed_reply_to(&full, id)->reply.status != DP_OK)
+            break;
+        rows += 500;
+    }
+    bed_expect(&full, id, DP_FULL);
+    assert_true(rows >= 500 && rows <= 2500);
+    assert_int_equal(counter(&full, "cache_rows"), rows);
+    assert_true(value_of(&full, 1, 2 + rows / 500 + 1, keys[0]) == 0);
+    bed_close(&full);
+    dp_fake_store_free(&bed.fake);
+    free(bed.reply);
+}
+
+static void draining_refuses_new_work_and_tells_failures(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct dp_error err = {0};
+    uint64_t keys[10];
+    start(&bed);
+    bed_keys(&bed, 1000, 10, keys);
+    uint64_t id = bed_push(&bed, 1, 2, "t", keys, 10, 2, 1, T, 0);
+    dp_shard_drain(bed.shard); /* what was taken in is still done */
+    uint64_t late = bed_push(&bed, 1, 3, "t", keys, 10, 2, 1, T, 1);
+    dp_fake_store_fail(bed.fake, DP_STORE_WRITE, 1, DP_IO);
+    assert_int_equal(bed_drain(&bed, &err), DP_IO);
+    bed_expect(&bed, id, DP_OK);
+    bed_expect(&bed, late, DP_STOPPING);
+    assert_non_null(strstr(err.text, "could not write its rows back"));
+    bed_close(&bed);
+}
+
+static void streams_are_never_given_twice(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t last = 0;
+    start(&bed);
+    for (uint32_t opening = 0; opening < 3; opening++) {
+        for (uint64_t i = 0; i < 40; i++) {
+            uint64_t id = bed_hello(&bed, 1000 + i, 1, true);
+            bed_turn(&bed);
+            uint64_t stream = bed_expect(&bed, id, DP_OK)->reply.stream;
+            assert_true(stream > last && stream >> 63 == 0);
+            last = stream;
+            id = bed_hello(&bed, 1000 + i, 1, true); /* said again: the same */
+            bed_turn(&bed);
+            assert_int_equal(bed_expect(&bed, id, DP_OK)->reply.stream, stream);
+        }
+        bed.replies = 0;
+        bed_restart(&bed);
+    }
+    dp_fake_store_fail(bed.fake, DP_STORE_MARKS, 1, DP_IO);
+    uint64_t id = bed_hello(&bed, 5, 1, true);
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_IO);
+    bed_close(&bed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_push_shows_in_the_next_pull),
+        cmocka_unit_test(a_repeated_push_is_answered_and_not_applied),
+        cmocka_unit_test(staleness_counts_the_pushes_between),
+        cmocka_unit_test(requests_of_a_session_keep_their_order),
+        cmocka_unit_test(strangers_are_refused),
+        cmocka_unit_test(wrong_requests_change_nothing),
+        cmocka_unit_test(a_pull_too_large_to_answer_is_refused),
+        cmocka_unit_test(rubbish_is_counted_and_harmless),
+        cmocka_unit_test(a_request_past_its_deadline_is_not_done),
+        cmocka_unit_test(a_full_shard_postpones),
+        cmocka_unit_test(a_number_above_the_window_waits_and_what_follows_it_too),
+        cmocka_unit_test(a_table_is_answered_when_it_is_durable),
+        cmocka_unit_test(rows_come_back_after_a_clean_close),
+        cmocka_unit_test(misses_are_read_once_and_in_order),
+        cmocka_unit_test(others_are_served_while_one_waits_for_the_store),
+        cmocka_unit_test(a_failed_read_is_told_and_tried_again),
+        cmocka_unit_test(a_table_over_the_budget_is_refused),
+        cmocka_unit_test(draining_refuses_new_work_and_tells_failures),
+        cmocka_unit_test(streams_are_never_given_twice),
+    };
+    return cmocka_run_group_tests_name("shard", tests, NULL, NULL);
+}
