@@ -73,7 +73,7 @@ enum dp_status dp_wrap(struct dp_error *err, enum dp_status why, const char *for
     va_end(args);
     if (n >= 0 && (size_t)n < sizeof err->text)
         (void)snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s",
-                       inner[0] ? inner : dp_status_text(why));
+                       inner[0] ? inner : dp_status_text((int)why));
     err->status = why;
     return why;
 }
