@@ -11,9 +11,6 @@
 #ifndef DP_CLIENT_DOWNPOUR_H
 #define DP_CLIENT_DOWNPOUR_H
 
-#include "common/base/status.h"
-#include "common/model/table.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +18,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#include "common/base/status.h"
+#include "common/model/table.h"
 
 struct dp_client;
 

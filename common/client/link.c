@@ -219,11 +219,16 @@ void dp_link_put(struct dp_link *link, struct dp_parcel **parcel)
         greet(link, dp_clock_ns(&link->session->clock));
 }
 
-/* What is left of the owner's deadline; at least until we would ask again, as the owner may wait anew. */
+/* A pull need not be answered when its owner has gone; until we would ask again it always has, as the owner
+ * may wait anew. What changes rows or tables has no deadline of its own: were it dropped, the requests behind
+ * it would overtake it. */
 static uint32_t timeout_of(const struct dp_link *link, const struct dp_parcel *parcel, uint64_t now_ns)
 {
+    if (parcel->request.kind == DP_REQUEST_PUSH || parcel->request.kind == DP_REQUEST_CREATE_TABLE)
+        return DP_TIMEOUT_MS_MAX;
     uint64_t deadline = parcel->call ? parcel->call->deadline_ns : 0;
-    uint64_t left = later(deadline > now_ns ? deadline - now_ns : 0, link->session->retry_ns) / MS_NS;
+    uint64_t least = OLDEST_FACTOR * link->session->retry_ns;
+    uint64_t left = later(deadline > now_ns ? deadline - now_ns : 0, least) / MS_NS;
     return (uint32_t)later(sooner(left, DP_TIMEOUT_MS_MAX), 1);
 }
 

@@ -1,0 +1,80 @@
+/* Fake transport: a network with shards at its other end, in one thread, on a clock of its own.
+ *     client -> (lost, doubled, delayed) -> shard model -> (lost, doubled, delayed) -> client
+ * The model does what a shard promises, in the plainest way: sessions, order of sequence numbers, push ids,
+ * rows that are the sum of their gradients. A test scripts the rest with two hooks. Seeded: equal runs.
+ * Thread    One. Memory    dp_fake_net_free frees all, after the client is closed.                       */
+#ifndef DP_TESTS_LIB_FAKE_TRANSPORT_H
+#define DP_TESTS_LIB_FAKE_TRANSPORT_H
+
+#include "common/env/clock.h"
+#include "common/net/transport.h"
+#include "common/wire/reply.h"
+
+#define DP_FAKE_SHARDS_MAX 8u
+#define DP_FAKE_LOG_MAX    4096u
+#define DP_FAKE_DIM_MAX    64u
+
+struct dp_fake_faults {                      /* of 1,000 */
+    uint32_t lose, twice, slow;              /* messages, each way; slow: delayed at random, so overtaken */
+    uint32_t again, order, forget, stopping; /* requests */
+    uint32_t full;                           /* sends: the socket's queue is full */
+    uint32_t slow_ms;
+};
+
+struct dp_fake_push {
+    uint64_t session, sequence, stream, number, pulled_at;
+    bool measured;
+    float rate;
+};
+
+struct dp_fake_row {
+    uint32_t table;
+    uint64_t mixed;
+    float sum[DP_FAKE_DIM_MAX];
+};
+
+struct dp_fake_shard {
+    uint64_t session, expected; /* 0: none is known */
+    uint64_t boot, stream, applied;
+    uint32_t tables, rows, pushes, hellos, pulls;
+    struct dp_table_spec table[8];
+    struct dp_fake_row *row;
+    struct dp_fake_push push[DP_FAKE_LOG_MAX]; /* in the order they were applied */
+};
+
+struct dp_fake_net {
+    uint32_t shards;
+    uint64_t random, now_ns;
+    struct dp_fake_faults faults;
+    bool dead[DP_FAKE_SHARDS_MAX + 1]; /* takes messages and says nothing */
+    uint64_t cluster, generation;
+    uint32_t window; /* in welcomes; 0: none */
+    struct dp_fake_shard shard[DP_FAKE_SHARDS_MAX];
+    uint32_t sent, sent_to[DP_FAKE_SHARDS_MAX + 1];
+    size_t sent_bytes;
+    /* Before a request is done: another status than OK is answered instead; DP_TIMEOUT: no answer at all. */
+    enum dp_status (*refuse)(void *context, uint32_t shard, const struct dp_request *request,
+                             struct dp_reply *reply);
+    /* Before a reply leaves: may change it and its frames. */
+    void (*tamper)(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
+                   uint32_t *frame_count);
+    void *context;
+    struct dp_fake_mail *mail; /* under way, by time */
+    struct dp_fake_note {
+        char name[DP_NOTE_NAME_MAX + 1];
+        char bytes[64];
+        size_t size;
+    } note[8];
+    uint32_t notes;
+    bool closed;
+};
+
+struct dp_fake_net *dp_fake_net_new(uint64_t seed, uint32_t shards);
+void dp_fake_net_free(struct dp_fake_net **net);
+struct dp_transport dp_fake_net_transport(struct dp_fake_net *net);
+struct dp_clock dp_fake_net_clock(struct dp_fake_net *net);
+/* The row's sums, or NULL: never pushed. */
+const float *dp_fake_net_row(const struct dp_fake_net *net, uint32_t table, uint64_t mixed);
+uint64_t dp_fake_net_random(struct dp_fake_net *net, uint64_t below);
+
+#endif
