@@ -192,7 +192,6 @@ static void cpu_relu_back(void *self, const float *out, const float *dout, size_
 static void cpu_sigmoid(void *self, const float *x, size_t n, float *out)
 {
     (void)self;
-    ELEMENTS
     for (size_t i = 0; i < n; i++)
         out[i] = 1.0f / (1.0f + expf(-x[i]));
 }
@@ -210,7 +209,6 @@ static void cpu_sigmoid_back(void *self, const float *out, const float *dout, si
 static void cpu_tanh(void *self, const float *x, size_t n, float *out)
 {
     (void)self;
-    ELEMENTS
     for (size_t i = 0; i < n; i++)
         out[i] = tanhf(x[i]);
 }

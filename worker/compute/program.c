@@ -283,7 +283,7 @@ static void forward_node(struct dp_program *program, int at)
         ops->squared_loss(self, x, program->labels, examples, program->plan.loss, dx);
         break;
     case DP_OPS:
-        DP_ASSERT(!"an operation");
+        DP_ASSERT(node->op < DP_OPS);
     }
 }
 
@@ -390,7 +390,7 @@ static void backward_node(struct dp_program *program, int at)
     case DP_OP_LOGISTIC_LOSS:
     case DP_OP_SQUARED_LOSS:
     case DP_OPS:
-        DP_ASSERT(!"an operation before the loss");
+        DP_ASSERT(node->op < DP_OP_SOFTMAX_LOSS); /* a loss only ends a graph */
     }
 }
 
