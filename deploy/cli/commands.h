@@ -1,0 +1,13 @@
+/* Commands: one function for each subcommand. argv: what follows its name.
+ * Returns the exit code: 0, 2 (with one line on stderr that says cause and remedy), or 128 + the signal's
+ * number. */
+#ifndef DP_CLI_COMMANDS_H
+#define DP_CLI_COMMANDS_H
+
+#include "common/base/status.h"
+
+int dp_command_run(int argc, char *const *argv);
+int dp_command_predict(int argc, char *const *argv);
+int dp_command_status(int argc, char *const *argv);
+
+#endif

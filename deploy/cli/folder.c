@@ -1,0 +1,182 @@
+#include "deploy/cli/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum dp_status dp_path_absolute(const char *path, char *out, struct dp_error *err)
+{
+    char here[PATH_MAX] = "";
+    if (path[0] != '/' && !getcwd(here, sizeof here))
+        return dp_fail(err, DP_IO, "cannot find the present directory: %s", strerror(errno));
+    int n = snprintf(out, DP_PATH_MAX + 1, "%s%s%s", here, path[0] == '/' ? "" : "/", path);
+    if (n > DP_PATH_MAX)
+        return dp_fail(err, DP_ARGUMENT, "path '%s' is longer than %d bytes", path, DP_PATH_MAX);
+    return DP_OK;
+}
+
+enum dp_status dp_folder_path(const struct dp_folder *folder, char *out, struct dp_error *err,
+                              const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = snprintf(out, DP_PATH_MAX + 1, "%s/", folder->path);
+    if (n <= DP_PATH_MAX)
+        n += vsnprintf(out + n, (size_t)(DP_PATH_MAX + 1 - n), format, args);
+    va_end(args);
+    if (n > DP_PATH_MAX)
+        return dp_fail(err, DP_ARGUMENT,
+                       "paths in '%s' would be longer than %d bytes: choose a shorter --dir", folder->path,
+                       DP_PATH_MAX);
+    return DP_OK;
+}
+
+static enum dp_status make_directory(const char *path, struct dp_error *err)
+{
+    struct stat info;
+    if (mkdir(path, 0777) == 0)
+        return DP_OK;
+    int why = errno;
+    if (why == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return DP_OK;
+    return dp_fail(err, DP_IO, "cannot make directory '%s': %s", path,
+                   why == EEXIST ? "there is something else of that name" : strerror(why));
+}
+
+static enum dp_status take_lock(struct dp_folder *folder, const char *path, struct dp_error *err)
+{
+    folder->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (folder->lock < 0)
+        return dp_fail(err, DP_IO, "cannot write '%s': %s", path, strerror(errno));
+    if (flock(folder->lock, LOCK_EX | LOCK_NB) != 0)
+        return dp_fail(
+            err, DP_EXISTS,
+            "'%s' is in use by another downpour command or its servers: wait for it, or choose another "
+            "directory",
+            folder->path);
+    return DP_OK;
+}
+
+enum dp_status dp_folder_open(const char *path, bool must_exist, struct dp_folder *out, struct dp_error *err)
+{
+    static const char *const inside[] = {"log", "store"};
+    char name[DP_PATH_MAX + 1];
+    *out = (struct dp_folder){.lock = -1};
+    enum dp_status st = dp_path_absolute(path, out->path, err);
+    if (st == DP_OK)
+        st = dp_folder_path(out, out->conf, err, "cluster.conf");
+    if (st != DP_OK)
+        goto done;
+    if (must_exist && !dp_folder_has_run(out)) {
+        st = dp_fail(err, DP_NOT_FOUND,
+                     "'%s' is not the directory of a run: it has no cluster.conf and store", path);
+        goto done;
+    }
+    st = make_directory(out->path, err);
+    for (size_t i = 0; st == DP_OK && i < sizeof inside / sizeof inside[0]; i++) {
+        st = dp_folder_path(out, name, err, "%s", inside[i]);
+        if (st == DP_OK)
+            st = make_directory(name, err);
+    }
+    if (st == DP_OK)
+        st = dp_folder_path(out, name, err, "lock");
+    if (st == DP_OK)
+        st = take_lock(out, name, err);
+done:
+    if (st != DP_OK)
+        dp_folder_close(out);
+    return st;
+}
+
+void dp_folder_close(struct dp_folder *folder)
+{
+    if (folder->lock >= 0)
+        (void)close(folder->lock);
+    folder->lock = -1;
+}
+
+bool dp_folder_has_run(const struct dp_folder *folder)
+{
+    char store[DP_PATH_MAX + 1];
+    struct dp_error unheard = {0};
+    bool found = false;
+    if (access(folder->conf, F_OK) != 0 || dp_folder_path(folder, store, &unheard, "store") != DP_OK)
+        return false;
+    DIR *dir = opendir(store);
+    for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir))
+        found = found || strncmp(entry->d_name, "server-", 7) == 0;
+    if (dir)
+        (void)closedir(dir);
+    return found;
+}
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *where)
+{
+    (void)info;
+    (void)type;
+    (void)where;
+    return remove(path);
+}
+
+/* "server-12", and with a suffix "server-12.log": what runs are known to make. */
+static bool is_numbered(const char *name, const char *stem, const char *suffix)
+{
+    size_t len = strlen(stem);
+    if (strncmp(name, stem, len) != 0 || name[len] < '0' || name[len] > '9')
+        return false;
+    len += strspn(name + len, "0123456789");
+    return strcmp(name + len, suffix) == 0;
+}
+
+static bool is_ours(const char *directory, const char *name)
+{
+    if (strcmp(directory, "store") == 0)
+        return is_numbered(name, "server-", "");
+    return is_numbered(name, "server-", ".log") || is_numbered(name, "worker-", ".log") ||
+           is_numbered(name, "predict-server-", ".log") || strcmp(name, "predict-worker.log") == 0;
+}
+
+static enum dp_status clear_inside(const struct dp_folder *folder, const char *directory,
+                                   struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 1];
+    enum dp_status st = dp_folder_path(folder, path, err, "%s", directory);
+    DIR *dir = st == DP_OK ? opendir(path) : NULL;
+    if (!dir)
+        return st;
+    for (struct dirent *entry = readdir(dir); st == DP_OK && entry; entry = readdir(dir)) {
+        if (!is_ours(directory, entry->d_name))
+            continue;
+        st = dp_folder_path(folder, path, err, "%s/%s", directory, entry->d_name);
+        if (st == DP_OK && nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0)
+            st = dp_fail(err, DP_IO, "cannot remove '%s': %s", path, strerror(errno));
+    }
+    (void)closedir(dir);
+    return st;
+}
+
+enum dp_status dp_folder_clear(const struct dp_folder *folder, struct dp_error *err)
+{
+    static const char *const files[] = {"predict.conf", "report.json", "cluster.conf"};
+    char path[DP_PATH_MAX + 1];
+    if (access(folder->conf, F_OK) != 0)
+        return DP_OK; /* no run was ever here: nothing in it can be ours */
+    enum dp_status st = clear_inside(folder, "store", err);
+    if (st == DP_OK)
+        st = clear_inside(folder, "log", err);
+    /* The cluster file last: it is the sign that the rest is ours, should this be cut short. */
+    for (size_t i = 0; st == DP_OK && i < sizeof files / sizeof files[0]; i++) {
+        st = dp_folder_path(folder, path, err, "%s", files[i]);
+        if (st == DP_OK && unlink(path) != 0 && errno != ENOENT)
+            st = dp_fail(err, DP_IO, "cannot remove '%s': %s", path, strerror(errno));
+    }
+    return st;
+}

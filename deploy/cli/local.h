@@ -1,0 +1,48 @@
+/* Local: the processes of a cluster on this machine, and the signals to this one.
+ *     open -> start, start, ... -> wait, look, wait, ... -> stop workers -> stop servers -> close
+ * Promise   No process is left behind: each child gets SIGTERM when this process dies, however it dies; stop
+ * and close end each by SIGTERM and, past a deadline, by SIGKILL with its whole process group, and say so.
+ *           SIGINT, SIGTERM and SIGHUP to this process are taken as wishes to stop and end no wait here
+ * uncleanly. Thread    One; opened before any other thread is started (they inherit the blocked signals).
+ * Failure   A child that could not be executed says so in its log and ends with 127.                    */
+#ifndef DP_CLI_LOCAL_H
+#define DP_CLI_LOCAL_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum dp_local_role {
+    DP_LOCAL_SERVER, /* runs until it is stopped */
+    DP_LOCAL_WORKER, /* ends by itself, with 0 */
+};
+
+struct dp_local;
+
+DP_MUST_USE
+enum dp_status dp_local_open(struct dp_local **out, struct dp_error *err);
+/* Stops what still runs (workers first); accepts NULL inside, leaves NULL. */
+void dp_local_close(struct dp_local **local);
+
+/* argv[0] is the path; NULL ends it. Standard output and error go to the file `log`, made anew; standard
+ * input is empty. name: copied ("server 0"). keep_fd: inherited (-1: none). */
+DP_MUST_USE
+enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, const char *name,
+                              const char *const *argv, const char *log, int keep_fd, struct dp_error *err);
+
+/* Until something happened (a child ended, a signal came) or the time is over. */
+void dp_local_wait(struct dp_local *local, uint32_t timeout_ms);
+/* The signal that asked this process to stop, or 0. */
+int dp_local_signal(const struct dp_local *local);
+uint32_t dp_local_running(const struct dp_local *local, enum dp_local_role role);
+/* Whether a child ended as it should not have. If so, dp_local_explain tells a person which, how, and what
+ * its log says at the end. */
+bool dp_local_failed(const struct dp_local *local);
+void dp_local_explain(const struct dp_local *local, FILE *file);
+/* SIGTERM to each of the role; past grace_ms, or at a further signal to this process, SIGKILL. DP_TIMEOUT:
+ * one had to be killed, DP_IO: one ended badly; both said on stderr. */
+enum dp_status dp_local_stop(struct dp_local *local, enum dp_local_role role, uint32_t grace_ms);
+
+#endif

@@ -1,0 +1,48 @@
+/* downpour: the command. Each subcommand is a file of its own. */
+#include "deploy/cli/commands.h"
+
+#include "common/config/nearest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char usage[] =
+    "Usage: downpour COMMAND [FLAGS]\n"
+    "\n"
+    "  run       train on this machine: starts servers and workers, stops them, tells the result\n"
+    "  predict   write the scores of a file by the model that a run trained\n"
+    "  status    what the shards of a running cluster say of themselves\n"
+    "\n"
+    "  --help    this text; with a command: its flags, their units and defaults\n"
+    "  --version\n"
+    "\n"
+    "Exit code: 0; 2 with cause and remedy on standard error; 128 + number of the signal that stopped it.\n";
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char *const *argv);
+    } commands[] = {
+        {"run", dp_command_run},
+        {"predict", dp_command_predict},
+        {"status", dp_command_status},
+    };
+    static const char *const words[] = {"run", "predict", "status", "--help", "--version"};
+    const char *word = argc > 1 ? argv[1] : "";
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (strcmp(word, commands[i].name) == 0)
+            return commands[i].run(argc - 2, argv + 2);
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
+        return fputs(usage, stdout) < 0 || fflush(stdout) != 0 ? 2 : 0;
+    if (strcmp(word, "--version") == 0)
+        return puts("downpour " DOWNPOUR_VERSION) < 0 || fflush(stdout) != 0 ? 2 : 0;
+    if (argc < 2) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    const char *near = dp_nearest(word, words, sizeof words / sizeof words[0]);
+    fprintf(stderr, "downpour: unknown command '%s'%s%s%s; 'downpour --help' lists them\n", word,
+            near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+    return 2;
+}

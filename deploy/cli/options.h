@@ -1,0 +1,46 @@
+/* Options: the flags of one subcommand, as a table that both the parser and --help read.
+ * Forms     --name VALUE, --name=VALUE; a switch has no value. Each at most once; nothing but flags is taken.
+ * Failure   DP_ARGUMENT naming the flag, and the nearest known one where there is one.                  */
+#ifndef DP_CLI_OPTIONS_H
+#define DP_CLI_OPTIONS_H
+
+#include "common/config/cluster.h"
+
+#include <stdio.h>
+
+struct dp_option {
+    const char *name;     /* "--epochs" */
+    const char *argument; /* "N"; NULL: a switch */
+    const char *help;     /* with unit and default */
+    const char *key;      /* of the cluster file, which the value goes to, or NULL */
+    const char *switched; /* a switch's value for that key */
+};
+
+/* A heading in --help: name NULL. */
+#define DP_OPTION_HEADING(text)                                                                              \
+    {                                                                                                        \
+        .help = (text)                                                                                       \
+    }
+
+struct dp_command {
+    const char *name;    /* "run" */
+    const char *summary; /* lines below the usage line in --help */
+    const char *usage;
+    const struct dp_option *options;
+    size_t count;
+};
+
+/* values[count]: the text of each flag given (a switch: ""), else NULL. *help: --help was among them, and the
+ * rest is not looked at. argv: what follows the subcommand. */
+DP_MUST_USE
+enum dp_status dp_options_parse(const struct dp_command *command, int argc, char *const *argv,
+                                const char **values, _Bool *help, struct dp_error *err);
+/* The value of a flag of the table, or NULL. */
+const char *dp_options_value(const struct dp_command *command, const char *const *values, const char *name);
+/* Every flag that has a key into the cluster, in an order that lets them stand on each other. */
+DP_MUST_USE
+enum dp_status dp_options_apply(const struct dp_command *command, const char *const *values,
+                                struct dp_cluster *cluster, struct dp_error *err);
+void dp_options_help(const struct dp_command *command, FILE *file);
+
+#endif

@@ -1,0 +1,187 @@
+/* predict: the scores of a file by a model that a run trained.
+ *     directory's lock -> its cluster on free ports, in predict.conf -> servers -> one worker -> scores ->
+ * stopped */
+#include "deploy/cli/commands.h"
+#include "deploy/cli/folder.h"
+#include "deploy/cli/local.h"
+#include "deploy/cli/options.h"
+#include "deploy/cli/ports.h"
+#include "deploy/cli/servers.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WORKER_STOP_MS 10000u
+#define SERVER_STOP_MS 120000u
+#define LOOK_MS        500u
+
+static const struct dp_option options[] = {
+    {"--from", "DIR", "the directory of a run (its --dir) (needed)", NULL, NULL},
+    {"--data", "FILE", "examples in the form of the training data (needed)", NULL, NULL},
+    {"--data-labels", "FILE", "labels of idx images; default: by the images' name", NULL, NULL},
+    {"--out", "FILE", "a line of scores for each example; default: standard output", NULL, NULL},
+    {"--model", "MODEL", "refuse unless this is the model that was trained", NULL, NULL},
+};
+#define OPTIONS (sizeof options / sizeof options[0])
+
+static const struct dp_command command = {
+    .name = "predict",
+    .usage = "--from DIR --data FILE [--out FILE]",
+    .summary = "Writes the scores of the examples in a file, by the model that a run trained: the "
+               "probability of 1, the\n"
+               "probabilities of all classes, or the value; a line for each example.",
+    .options = options,
+    .count = OPTIONS,
+};
+
+struct predict {
+    const char *values[OPTIONS];
+    struct dp_cluster *cluster;
+    struct dp_folder folder;
+    struct dp_local *local;
+    struct dp_client *client;
+    char conf[DP_PATH_MAX + 1], data[DP_PATH_MAX + 1], labels[DP_PATH_MAX + 1], out[DP_PATH_MAX + 1];
+    bool copy; /* out is a file of ours that goes to standard output */
+};
+
+static const char *flag(const struct predict *p, const char *name)
+{
+    return dp_options_value(&command, p->values, name);
+}
+
+static enum dp_status settle_input(const char *name, const char *path, char *out, struct dp_error *err)
+{
+    if (access(path, R_OK) != 0)
+        return dp_fail(err, DP_IO, "%s: cannot read '%s': %s", name, path, strerror(errno));
+    return dp_path_absolute(path, out, err);
+}
+
+static enum dp_status settle(struct predict *p, struct dp_error *err)
+{
+    if (!flag(p, "--from") || !flag(p, "--data"))
+        return dp_fail(err, DP_ARGUMENT, "%s is needed; 'downpour predict --help' lists all flags",
+                       flag(p, "--from") ? "--data FILE" : "--from DIR");
+    enum dp_status st = settle_input("--data", flag(p, "--data"), p->data, err);
+    if (st == DP_OK && flag(p, "--data-labels"))
+        st = settle_input("--data-labels", flag(p, "--data-labels"), p->labels, err);
+    if (st == DP_OK)
+        st = dp_folder_open(flag(p, "--from"), true, &p->folder, err);
+    if (st == DP_OK)
+        st = dp_cluster_read(p->folder.conf, &p->cluster, err);
+    if (st == DP_OK && flag(p, "--model") && strcmp(flag(p, "--model"), p->cluster->model) != 0)
+        st = dp_fail(err, DP_EXISTS, "'%s' holds the model '%s', not '%s': leave --model out", p->folder.path,
+                     p->cluster->model, flag(p, "--model"));
+    p->copy = !flag(p, "--out");
+    if (st == DP_OK)
+        st = p->copy ? dp_folder_path(&p->folder, p->out, err, "predict-%ld.out", (long)getpid())
+                     : dp_path_absolute(flag(p, "--out"), p->out, err);
+    if (st == DP_OK)
+        st = dp_ports_choose(p->cluster, 0, err);
+    if (st == DP_OK)
+        st = dp_folder_path(&p->folder, p->conf, err, "predict.conf");
+    if (st == DP_OK)
+        st = dp_cluster_write(p->cluster, p->conf, err);
+    return st;
+}
+
+static enum dp_status start_worker(struct predict *p, struct dp_error *err)
+{
+    char program[DP_PATH_MAX + 1], log[DP_PATH_MAX + 1];
+    enum dp_status st = dp_program_path("downpour-worker", program, err);
+    if (st == DP_OK)
+        st = dp_folder_path(&p->folder, log, err, "log/predict-worker.log");
+    if (st != DP_OK)
+        return st;
+    const char *argv[] = {program, "--cluster", p->conf, "--predict", p->data,
+                          "--out", p->out,      NULL,    NULL,        NULL};
+    if (p->labels[0]) {
+        argv[7] = "--labels";
+        argv[8] = p->labels;
+    }
+    return dp_local_start(p->local, DP_LOCAL_WORKER, "worker", argv, log, -1, err);
+}
+
+static enum dp_status score(struct predict *p, struct dp_error *err)
+{
+    enum dp_status st = dp_servers_start(p->local, &p->folder, p->cluster, p->conf, "predict-server", err);
+    if (st == DP_OK)
+        st = dp_servers_await(p->local, p->cluster, p->cluster->training.timeout_ms, &p->client, err);
+    if (st == DP_OK)
+        st = start_worker(p, err);
+    while (st == DP_OK && dp_local_running(p->local, DP_LOCAL_WORKER) > 0) {
+        dp_local_wait(p->local, LOOK_MS);
+        dp_client_progress(p->client);
+        if (dp_local_signal(p->local) || dp_local_failed(p->local))
+            return dp_fail(err, DP_STOPPING, "stopped before the end");
+    }
+    return st;
+}
+
+static enum dp_status copy_out(const char *path, struct dp_error *err)
+{
+    char bytes[65536];
+    enum dp_status st = DP_OK;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return dp_fail(err, DP_IO, "cannot read the scores in '%s': %s", path, strerror(errno));
+    for (size_t n; st == DP_OK && (n = fread(bytes, 1, sizeof bytes, file)) > 0;)
+        if (fwrite(bytes, 1, n, stdout) != n)
+            st = dp_fail(err, DP_IO, "cannot write to standard output: %s", strerror(errno));
+    if (st == DP_OK && ferror(file))
+        st = dp_fail(err, DP_IO, "cannot read the scores in '%s': %s", path, strerror(errno));
+    if (fflush(stdout) != 0 && st == DP_OK)
+        st = dp_fail(err, DP_IO, "cannot write to standard output: %s", strerror(errno));
+    (void)fclose(file);
+    return st;
+}
+
+static int finish(struct predict *p, enum dp_status st, struct dp_error *err)
+{
+    int code = st == DP_OK ? 0 : 2;
+    bool failed = p->local && dp_local_failed(p->local);
+    if (p->local && !failed && dp_local_signal(p->local)) {
+        code = 128 + dp_local_signal(p->local);
+        fprintf(stderr, "downpour: stopping, as signal %d asks\n", dp_local_signal(p->local));
+    } else if (failed) {
+        dp_local_explain(p->local, stderr);
+        code = 2;
+    } else if (st != DP_OK) {
+        fprintf(stderr, "downpour: %s\n", err->text);
+    }
+    if (p->local) {
+        (void)dp_local_stop(p->local, DP_LOCAL_WORKER, WORKER_STOP_MS);
+        dp_client_close(&p->client);
+        if (dp_local_stop(p->local, DP_LOCAL_SERVER, SERVER_STOP_MS) != DP_OK && code == 0)
+            code = 2;
+    }
+    if (code == 0 && p->copy && copy_out(p->out, err) != DP_OK) {
+        fprintf(stderr, "downpour: %s\n", err->text);
+        code = 2;
+    }
+    if (p->copy && p->out[0])
+        (void)unlink(p->out);
+    dp_local_close(&p->local);
+    dp_folder_close(&p->folder);
+    dp_cluster_free(&p->cluster);
+    return code;
+}
+
+int dp_command_predict(int argc, char *const *argv)
+{
+    struct predict predict = {.folder.lock = -1};
+    struct dp_error err = {0};
+    bool help;
+    enum dp_status st = dp_options_parse(&command, argc, argv, predict.values, &help, &err);
+    if (st == DP_OK && help) {
+        dp_options_help(&command, stdout);
+        return fflush(stdout) == 0 ? 0 : 2;
+    }
+    if (st == DP_OK)
+        st = settle(&predict, &err);
+    if (st == DP_OK)
+        st = dp_local_open(&predict.local, &err);
+    if (st == DP_OK)
+        st = score(&predict, &err);
+    return finish(&predict, st, &err);
+}

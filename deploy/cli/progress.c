@@ -1,0 +1,151 @@
+#include "deploy/cli/progress.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PLAIN_MS 5000u
+#define NOTES_MS 1000u
+
+static uint64_t whole(const json_t *root, const char *key)
+{
+    json_int_t value = json_integer_value(json_object_get(root, key));
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+void dp_cli_progress_add(struct dp_cli_progress *progress, const void *json, size_t size)
+{
+    json_t *root = json_loadb(json, size, 0, NULL);
+    const char *state = json_string_value(json_object_get(root, "state"));
+    uint64_t epoch = whole(root, "epoch"), epochs = whole(root, "epochs"), examples = whole(root, "examples");
+    const json_t *loss = json_object_get(root, "loss"), *rate = json_object_get(root, "examples_per_s");
+    if (!state || epoch > UINT32_MAX || epochs > UINT32_MAX)
+        goto done;
+    bool is_done = strcmp(state, "done") == 0;
+    if (!is_done && (progress->workers == progress->done || epoch < progress->epoch))
+        progress->epoch = (uint32_t)epoch;
+    if (is_done && progress->workers == progress->done)
+        progress->epoch = (uint32_t)epoch;
+    progress->epochs = (uint32_t)epochs;
+    progress->workers++;
+    progress->done += is_done;
+    progress->waiting += strcmp(state, "waiting") == 0;
+    progress->evaluating += strcmp(state, "evaluating") == 0;
+    progress->reading += strcmp(state, "reading") == 0;
+    progress->examples += examples;
+    progress->total += whole(root, "examples_total");
+    if (json_is_number(rate) && strcmp(state, "training") == 0)
+        progress->rate += json_number_value(rate);
+    if (json_is_number(loss)) {
+        progress->loss_sum += json_number_value(loss);
+        progress->losses++;
+    }
+done:
+    json_decref(root);
+}
+
+const char *dp_cli_number(double value, char *out, size_t size)
+{
+    char digits[32];
+    int n = snprintf(digits, sizeof digits, "%.0f", value);
+    size_t to = 0;
+    for (int i = 0; i < n && i < (int)sizeof digits - 1 && to + 2 < size; i++) {
+        out[to++] = digits[i];
+        if (digits[i] != '-' && (n - 1 - i) % 3 == 0 && i + 1 < n)
+            out[to++] = ',';
+    }
+    out[to] = '\0';
+    return out;
+}
+
+static void time_left(const struct dp_cli_progress *p, char *out, size_t size)
+{
+    double seconds = p->rate > 0 && p->total > p->examples ? (double)(p->total - p->examples) / p->rate : 0;
+    out[0] = '\0';
+    if (!(seconds > 0) || seconds > 1e9)
+        return;
+    unsigned long s = (unsigned long)ceil(seconds);
+    if (s >= 3600)
+        (void)snprintf(out, size, "  %lu:%02lu:%02lu left", s / 3600, s / 60 % 60, s % 60);
+    else
+        (void)snprintf(out, size, "  %lu:%02lu left", s / 60, s % 60);
+}
+
+void dp_cli_progress_text(const struct dp_cli_progress *p, char *out, size_t size)
+{
+    char number[32], left[32], loss[32] = "", speed[64] = "";
+    if (p->workers == 0 || p->reading == p->workers) {
+        (void)snprintf(out, size, p->workers ? "reading the data" : "starting the workers");
+        return;
+    }
+    double share = p->total ? 100.0 * (double)p->examples / (double)p->total : 0;
+    if (p->losses)
+        (void)snprintf(loss, sizeof loss, "  loss %.5g", p->loss_sum / p->losses);
+    if (p->rate > 0 && p->rate < 1e15)
+        (void)snprintf(speed, sizeof speed, "  %s examples/s", dp_cli_number(p->rate, number, sizeof number));
+    time_left(p, left, sizeof left);
+    bool evaluating = p->evaluating > 0 && p->evaluating + p->waiting + p->done == p->workers;
+    (void)snprintf(out, size, "epoch %" PRIu32 "/%" PRIu32 "  %3.0f%%%s%s%s%s", p->epoch, p->epochs,
+                   share > 100 ? 100 : floor(share), loss, speed, left, evaluating ? "  evaluating" : "");
+}
+
+void dp_cli_line_init(struct dp_cli_line *line, FILE *file)
+{
+    struct winsize window;
+    *line = (struct dp_cli_line){.file = file, .width = 80};
+    line->moving = isatty(fileno(file)) == 1;
+    if (line->moving && ioctl(fileno(file), TIOCGWINSZ, &window) == 0 && window.ws_col > 0)
+        line->width = window.ws_col;
+}
+
+void dp_cli_line_show(struct dp_cli_line *line, const char *text, uint64_t now_ms)
+{
+    bool same = strcmp(text, line->last) == 0;
+    if (line->moving) {
+        if (same && line->open)
+            return;
+        /* Cut to the terminal's width, as a wrapped line cannot be gone back over; then the old one's rest
+         * erased. */
+        fprintf(line->file, "\r%.*s\033[K", (int)(line->width > 1 ? line->width - 1 : 1), text);
+        line->open = true;
+    } else {
+        if (same || now_ms < line->next_ms)
+            return;
+        fprintf(line->file, "%s\n", text);
+        line->next_ms = now_ms + PLAIN_MS;
+    }
+    fflush(line->file);
+    (void)snprintf(line->last, sizeof line->last, "%s", text);
+}
+
+void dp_cli_line_end(struct dp_cli_line *line)
+{
+    if (line->open) {
+        fputc('\n', line->file);
+        fflush(line->file);
+    }
+    line->open = false;
+}
+
+static void visit(void *context, const char *name, const void *bytes, size_t size)
+{
+    (void)name;
+    dp_cli_progress_add(context, bytes, size);
+}
+
+void dp_cli_progress_watch(struct dp_client *client, uint32_t run, struct dp_cli_line *line)
+{
+    struct dp_cli_progress progress = {0};
+    struct timespec now;
+    char prefix[64], text[160];
+    (void)snprintf(prefix, sizeof prefix, "run/%" PRIu32 "/progress/", run);
+    if (dp_client_notes(client, prefix, visit, &progress, NOTES_MS, NULL) != DP_OK)
+        return;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    dp_cli_progress_text(&progress, text, sizeof text);
+    dp_cli_line_show(line, text, (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000);
+}

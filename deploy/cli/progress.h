@@ -1,0 +1,47 @@
+/* Progress: what the workers say of themselves, as one line for a person.
+ * Notes     run/<run>/progress/<worker>: a JSON object with state, epoch, epochs, examples, examples_total
+ * (of that worker), loss, examples_per_s. A note that cannot be read counts as none: watching never stops a
+ * training. On a terminal the line is written over itself; elsewhere a new one comes every few seconds, if it
+ * differs.     */
+#ifndef DP_CLI_PROGRESS_H
+#define DP_CLI_PROGRESS_H
+
+#include "common/client/downpour.h"
+
+#include <stdio.h>
+
+/* Of all workers; {0} before the first note. */
+struct dp_cli_progress {
+    uint32_t workers; /* that have said something */
+    uint32_t waiting, evaluating, reading, done;
+    uint32_t epoch, epochs; /* of the one that is least far */
+    uint64_t examples, total;
+    double rate; /* examples/s */
+    double loss_sum;
+    uint32_t losses;
+};
+
+void dp_cli_progress_add(struct dp_cli_progress *progress, const void *json, size_t size);
+/* "epoch 2/10  43%  loss 0.1234  81,234 examples/s  0:12 left" */
+void dp_cli_progress_text(const struct dp_cli_progress *progress, char *out, size_t size);
+
+struct dp_cli_line {
+    FILE *file;
+    bool moving;      /* a terminal */
+    unsigned width;   /* of it */
+    bool open;        /* a line without its end stands there */
+    uint64_t next_ms; /* when the next plain line is due */
+    char last[160];
+};
+
+void dp_cli_line_init(struct dp_cli_line *line, FILE *file);
+void dp_cli_line_show(struct dp_cli_line *line, const char *text, uint64_t now_ms);
+/* Before anything else is written to the file. */
+void dp_cli_line_end(struct dp_cli_line *line);
+
+/* Asks the servers and shows what they know; a server that does not answer changes nothing. */
+void dp_cli_progress_watch(struct dp_client *client, uint32_t run, struct dp_cli_line *line);
+/* 81234567 as "81,234,567". out: 32 bytes at least. */
+const char *dp_cli_number(double value, char *out, size_t size);
+
+#endif

@@ -1,0 +1,419 @@
+/* run: a whole training on this machine.
+ *     flags -> directory -> cluster file -> servers -> (they answer) -> workers -> (they end) -> servers
+ * stopped -> result Why   The cluster file is written before anything is started: whatever happens after, it
+ * says what the store is. */
+#include "deploy/cli/commands.h"
+#include "deploy/cli/folder.h"
+#include "deploy/cli/local.h"
+#include "deploy/cli/options.h"
+#include "deploy/cli/outcome.h"
+#include "deploy/cli/ports.h"
+#include "deploy/cli/progress.h"
+#include "deploy/cli/servers.h"
+
+#include "common/base/parse.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define WORKER_STOP_MS 10000u
+#define SERVER_STOP_MS 120000u
+#define LOOK_MS        500u
+
+static const struct dp_option options[] = {
+    DP_OPTION_HEADING("What is trained"),
+    {"--model", "MODEL", "logistic, mlp:64-64-10, ... (needed)", "model", NULL},
+    {"--train", "FILE", "libsvm text or MNIST idx images; plain, .gz or .zst (needed)", "data.train", NULL},
+    {"--test", "FILE", "evaluated after each epoch; default: none", "data.test", NULL},
+    {"--train-labels", "FILE", "labels of idx images; default: by the images' name", "data.train_labels",
+     NULL},
+    {"--test-labels", "FILE", "the same for --test", "data.test_labels", NULL},
+    {"--index-base", "0|1", "number of the first feature in libsvm text; default 1", "data.index_base", NULL},
+    {"--scale", "X", "each value is multiplied by it; default 1, for idx images 1/255", "data.scale", NULL},
+    {"--normalize", NULL, "scale each example to Euclidean length 1", "data.normalize", "true"},
+    DP_OPTION_HEADING("How"),
+    {"--epochs", "N", "passes over the training data; default 10", "training.epochs", NULL},
+    {"--batch", "N", "examples in a minibatch; default 128", "training.batch", NULL},
+    {"--rate", "X", "learning rate; default 0.001", "training.rate", NULL},
+    {"--optimizer", "NAME", "sgd, momentum, adagrad, adam, adamw or ftrl; default adam",
+     "training.optimizer.kind", NULL},
+    {"--l2", "X", "L2 regularisation, all optimizers; default 0", "training.optimizer.l2", NULL},
+    {"--l1", "X", "L1 regularisation (ftrl); default 0", "training.optimizer.l1", NULL},
+    {"--decay-weight", "X", "decoupled weight decay (adam, adamw); default 0, adamw 0.01",
+     "training.optimizer.decay", NULL},
+    {"--momentum", "X", "of sgd; default 0, momentum 0.9", "training.optimizer.momentum", NULL},
+    {"--beta1", "X", "of adam; default 0.9", "training.optimizer.beta1", NULL},
+    {"--beta2", "X", "of adam; default 0.999", "training.optimizer.beta2", NULL},
+    {"--epsilon", "X", "of adam and adagrad; default 1e-8 and 1e-10", "training.optimizer.epsilon", NULL},
+    {"--warmup", "N", "minibatches (of all workers) in which the rate rises to its value; default 0",
+     "training.warmup_steps", NULL},
+    {"--decay", "KIND", "of the rate: none, linear, cosine or inverse-sqrt; default none", "training.decay",
+     NULL},
+    {"--rate-end", "X", "rate at the end of linear and cosine decay; default 0", "training.rate_end", NULL},
+    {"--seed", "N", "of initial weights and shuffling; default 1", "training.seed", NULL},
+    {"--fetch-every", "N", "minibatches between two pulls of the weights; default 1", "training.fetch_every",
+     NULL},
+    {"--push-every", "N", "minibatches whose gradients go out as one push; default 1", "training.push_every",
+     NULL},
+    {"--no-overlap", NULL, "do not read and pull the next minibatch while one is computed",
+     "training.overlap", "false"},
+    {"--bf16", NULL, "values travel as bf16: half the bytes, 8 bits of precision", "training.bf16_values",
+     "true"},
+    DP_OPTION_HEADING("With what"),
+    {"--servers", "N", "server processes; default 1", NULL, NULL},
+    {"--workers", "N", "worker processes; default 1", "training.workers", NULL},
+    {"--shards", "N", "shards (threads) of each server; default 1", NULL, NULL},
+    {"--threads", "N", "threads of each worker's matrix products; default 1", "training.threads", NULL},
+    {"--cache-bytes", "BYTES", "memory for the rows of one shard (\"512MiB\"); default 1GiB", "cache_bytes",
+     NULL},
+    {"--port", "N", "control port of the first server, the others follow;\ndefault: free ports are found",
+     NULL, NULL},
+    {"--timeout", "SECONDS", "longest wait for a server, 1 .. 600; default 30", NULL, NULL},
+    DP_OPTION_HEADING("Where"),
+    {"--dir", "DIR",
+     "cluster file, logs, store and report; default ./downpour-run.\nA store that is there is trained on",
+     NULL, NULL},
+    {"--fresh", NULL, "remove first what earlier runs made in DIR, their store too", NULL, NULL},
+    {"--report", "FILE", "result as JSON; default DIR/report.json", NULL, NULL},
+    {"--cluster", "FILE",
+     "settings that the flags change; its servers' number and shards,\nnot their addresses", NULL, NULL},
+};
+#define OPTIONS (sizeof options / sizeof options[0])
+
+static const struct dp_command command = {
+    .name = "run",
+    .usage = "--model MODEL --train FILE [--test FILE] [--servers N] [--workers N] [...]",
+    .summary = "Trains on this machine: starts servers and workers, shows how it goes, stops them, tells the "
+               "result.\n"
+               "Example: downpour run --servers 2 --workers 2 --model logistic --train a9a --test a9a.t",
+    .options = options,
+    .count = OPTIONS,
+};
+
+struct run {
+    const char *values[OPTIONS];
+    struct dp_cluster *cluster;
+    struct dp_folder folder;
+    struct dp_local *local;
+    struct dp_client *client;
+    struct dp_cli_line line;
+    bool continues; /* on an earlier run's store */
+};
+
+static const char *flag(const struct run *run, const char *name)
+{
+    return dp_options_value(&command, run->values, name);
+}
+
+static enum dp_status number(const struct run *run, const char *name, uint64_t min, uint64_t max,
+                             uint32_t *out, struct dp_error *err)
+{
+    uint64_t value;
+    if (!flag(run, name))
+        return DP_OK;
+    enum dp_status st = dp_parse_u64(flag(run, name), min, max, name, &value, err);
+    if (st == DP_OK)
+        *out = (uint32_t)value;
+    return st;
+}
+
+/* The base, or one server with all defaults. */
+static enum dp_status begin_cluster(struct run *run, struct dp_error *err)
+{
+    if (flag(run, "--cluster"))
+        return dp_cluster_read(flag(run, "--cluster"), &run->cluster, err);
+    run->cluster = calloc(1, sizeof *run->cluster);
+    if (!run->cluster)
+        return dp_fail(err, DP_NOMEM, "no memory");
+    dp_cluster_defaults(run->cluster);
+    (void)snprintf(run->cluster->name, sizeof run->cluster->name, "local");
+    return DP_OK;
+}
+
+static enum dp_status set_servers(struct run *run, struct dp_error *err)
+{
+    struct dp_cluster *c = run->cluster;
+    uint32_t count = c->server_count ? c->server_count : 1, shards = 0;
+    enum dp_status st = number(run, "--servers", 1, DP_SERVERS_MAX, &count, err);
+    if (st == DP_OK)
+        st = number(run, "--shards", 1, DP_SHARDS_MAX, &shards, err);
+    if (st != DP_OK)
+        return st;
+    struct dp_cluster_server *server = calloc(count, sizeof *server);
+    if (!server)
+        return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " servers", count);
+    for (uint32_t i = 0; i < count; i++)
+        server[i].shards = shards ? shards : i < c->server_count ? c->server[i].shards : 1;
+    free(c->server);
+    c->server = server;
+    c->server_count = count;
+    return DP_OK;
+}
+
+/* A file of the data: absolute, as servers and a later predict may stand elsewhere, and readable. */
+static enum dp_status settle_file(const char *name, char *path, struct dp_error *err)
+{
+    char absolute[DP_PATH_MAX + 1];
+    if (!path[0])
+        return DP_OK;
+    if (access(path, R_OK) != 0)
+        return dp_fail(err, DP_IO, "%s: cannot read '%s': %s", name, path, strerror(errno));
+    enum dp_status st = dp_path_absolute(path, absolute, err);
+    if (st == DP_OK)
+        memcpy(path, absolute, sizeof absolute);
+    return st;
+}
+
+static enum dp_status settle_files(struct run *run, struct dp_error *err)
+{
+    struct dp_cluster_data *data = &run->cluster->data;
+    if (!run->cluster->model[0])
+        return dp_fail(err, DP_ARGUMENT, "--model MODEL is needed; 'downpour run --help' lists all flags");
+    if (!data->train[0])
+        return dp_fail(err, DP_ARGUMENT, "--train FILE is needed; 'downpour run --help' lists all flags");
+    enum dp_status st = settle_file("--train", data->train, err);
+    if (st == DP_OK)
+        st = settle_file("--test", data->test, err);
+    if (st == DP_OK)
+        st = settle_file("--train-labels", data->train_labels, err);
+    if (st == DP_OK)
+        st = settle_file("--test-labels", data->test_labels, err);
+    return st;
+}
+
+static enum dp_status make_cluster(struct run *run, struct dp_error *err)
+{
+    uint32_t seconds = 0;
+    enum dp_status st = begin_cluster(run, err);
+    if (st == DP_OK)
+        st = dp_options_apply(&command, run->values, run->cluster, err);
+    if (st == DP_OK)
+        st = number(run, "--timeout", 1, 600, &seconds, err);
+    if (st == DP_OK && seconds)
+        run->cluster->training.timeout_ms = 1000 * seconds;
+    if (st == DP_OK)
+        st = set_servers(run, err);
+    if (st == DP_OK)
+        st = settle_files(run, err);
+    return st;
+}
+
+static enum dp_status set_report(struct run *run, struct dp_error *err)
+{
+    char *report = run->cluster->training.report, directory[DP_PATH_MAX + 1];
+    if (!flag(run, "--report"))
+        return dp_folder_path(&run->folder, report, err, "report.json");
+    enum dp_status st = dp_path_absolute(flag(run, "--report"), report, err);
+    if (st != DP_OK)
+        return st;
+    /* Now, and not after an hour of training. */
+    (void)snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(report, '/') - report + 1), report);
+    if (access(directory, W_OK | X_OK) != 0)
+        return dp_fail(err, DP_IO, "--report: cannot write in '%s': %s", directory, strerror(errno));
+    return DP_OK;
+}
+
+/* What the store that lies there was made with holds on: how keys are cut among shards, and which cluster it
+ * is. */
+static enum dp_status join_earlier(struct run *run, const struct dp_cluster *earlier, struct dp_error *err)
+{
+    struct dp_cluster *c = run->cluster;
+    const char *dir = run->folder.path;
+    if (earlier->server_count != c->server_count)
+        return dp_fail(err, DP_EXISTS,
+                       "'%s' holds the store of %" PRIu32 " servers, not %" PRIu32 ": use --servers %" PRIu32
+                       ", another --dir, or --fresh to remove it",
+                       dir, earlier->server_count, c->server_count, earlier->server_count);
+    for (uint32_t i = 0; i < c->server_count; i++)
+        if (earlier->server[i].shards != c->server[i].shards)
+            return dp_fail(err, DP_EXISTS,
+                           "'%s' holds a store of %" PRIu32 " shards for server %" PRIu32 ", not %" PRIu32
+                           ": use --shards %" PRIu32 ", another --dir, or --fresh to remove it",
+                           dir, earlier->server[i].shards, i, c->server[i].shards, earlier->server[i].shards);
+    if (strcmp(earlier->model, c->model) != 0)
+        return dp_fail(
+            err, DP_EXISTS,
+            "'%s' holds the store of model '%s', not '%s': use another --dir, or --fresh to remove it", dir,
+            earlier->model, c->model);
+    if (earlier->training.run == INT32_MAX)
+        return dp_fail(err, DP_FULL, "'%s' has seen 2^31-1 runs: use another --dir", dir);
+    memcpy(c->name, earlier->name, sizeof c->name);
+    c->id = earlier->id;
+    c->generation = earlier->generation;
+    c->training.run = earlier->training.run + 1;
+    run->continues = true;
+    return DP_OK;
+}
+
+static enum dp_status set_places(struct run *run, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 0; st == DP_OK && i < run->cluster->server_count; i++) {
+        struct dp_cluster_server *server = &run->cluster->server[i];
+        (void)snprintf(server->host, sizeof server->host, "127.0.0.1");
+        st = dp_folder_path(&run->folder, server->store, err, "store/server-%" PRIu32, i);
+    }
+    return st;
+}
+
+/* One of its own for each new store, so that a worker left over from another run is refused by these servers.
+ */
+static enum dp_status new_id(struct dp_cluster *cluster, struct dp_error *err)
+{
+    cluster->id = 0;
+    if (getrandom(&cluster->id, sizeof cluster->id, 0) != (ssize_t)sizeof cluster->id)
+        return dp_fail(err, DP_IO, "cannot get a random number: %s", strerror(errno));
+    cluster->id |= 1; /* never 0 */
+    return DP_OK;
+}
+
+static enum dp_status settle_folder(struct run *run, struct dp_error *err)
+{
+    struct dp_cluster *earlier = NULL;
+    uint32_t port = 0;
+    const char *dir = flag(run, "--dir") ? flag(run, "--dir") : "downpour-run";
+    enum dp_status st = number(run, "--port", 1, 65535, &port, err);
+    if (st == DP_OK)
+        st = dp_folder_open(dir, false, &run->folder, err);
+    if (st == DP_OK && flag(run, "--fresh"))
+        st = dp_folder_clear(&run->folder, err);
+    if (st == DP_OK && dp_folder_has_run(&run->folder)) {
+        st = dp_cluster_read(run->folder.conf, &earlier, err);
+        if (st == DP_OK)
+            st = join_earlier(run, earlier, err);
+        dp_cluster_free(&earlier);
+    }
+    if (st == DP_OK && !run->continues)
+        st = new_id(run->cluster, err);
+    if (st == DP_OK)
+        st = set_report(run, err);
+    if (st == DP_OK)
+        st = set_places(run, err);
+    if (st == DP_OK)
+        st = dp_ports_choose(run->cluster, port, err);
+    if (st == DP_OK)
+        st = dp_cluster_write(run->cluster, run->folder.conf, err);
+    dp_cluster_free(&run->cluster);
+    if (st == DP_OK) /* as the others will read it, its id filled in */
+        st = dp_cluster_read(run->folder.conf, &run->cluster, err);
+    return st;
+}
+
+static enum dp_status start_workers(struct run *run, struct dp_error *err)
+{
+    char program[DP_PATH_MAX + 1], path[DP_PATH_MAX + 1], index[16], name[32];
+    enum dp_status st = dp_program_path("downpour-worker", program, err);
+    for (uint32_t i = 0; st == DP_OK && i < run->cluster->training.workers; i++) {
+        (void)snprintf(index, sizeof index, "%" PRIu32, i);
+        (void)snprintf(name, sizeof name, "worker %" PRIu32, i);
+        const char *const argv[] = {program, "--cluster", run->folder.conf, "--worker", index, NULL};
+        st = dp_folder_path(&run->folder, path, err, "log/worker-%" PRIu32 ".log", i);
+        if (st == DP_OK)
+            st = dp_local_start(run->local, DP_LOCAL_WORKER, name, argv, path, -1, err);
+    }
+    return st;
+}
+
+/* DP_STOPPING: a signal, or a process ended as it should not have. */
+static enum dp_status train(struct run *run, struct dp_error *err)
+{
+    enum dp_status st =
+        dp_servers_start(run->local, &run->folder, run->cluster, run->folder.conf, "server", err);
+    if (st == DP_OK)
+        st = dp_servers_await(run->local, run->cluster, run->cluster->training.timeout_ms, &run->client, err);
+    if (st == DP_OK)
+        st = start_workers(run, err);
+    while (st == DP_OK && dp_local_running(run->local, DP_LOCAL_WORKER) > 0) {
+        dp_local_wait(run->local, LOOK_MS);
+        if (dp_local_signal(run->local) || dp_local_failed(run->local))
+            return dp_fail(err, DP_STOPPING, "stopped before the end of the training");
+        dp_cli_progress_watch(run->client, run->cluster->training.run, &run->line);
+    }
+    return st;
+}
+
+static enum dp_status stop_all(struct run *run)
+{
+    enum dp_status workers = dp_local_stop(run->local, DP_LOCAL_WORKER, WORKER_STOP_MS);
+    dp_client_close(&run->client);
+    enum dp_status servers = dp_local_stop(run->local, DP_LOCAL_SERVER, SERVER_STOP_MS);
+    return servers == DP_OK ? workers : servers;
+}
+
+static void tell_start(const struct run *run)
+{
+    const struct dp_cluster *c = run->cluster;
+    fprintf(stderr, "Training %s: %" PRIu32 " servers, %" PRIu32 " shards, %" PRIu32 " workers, in %s\n",
+            c->model, c->server_count, dp_cluster_shards(c), c->training.workers, run->folder.path);
+    if (run->continues)
+        fprintf(stderr,
+                "Going on from the store of the earlier run there; this is run %" PRIu32
+                " (--fresh starts anew).\n",
+                c->training.run);
+}
+
+static enum dp_status tell_result(struct run *run, struct dp_error *err)
+{
+    enum dp_status st = dp_outcome_print(run->cluster->training.report, stdout, err);
+    printf("Report:    %s\n", run->cluster->training.report);
+    printf("Store:     %s/store\n", run->folder.path);
+    printf("Logs:      %s/log\n", run->folder.path);
+    printf("Scores of further data: downpour predict --from %s --data FILE\n", run->folder.path);
+    if (fflush(stdout) != 0 && st == DP_OK)
+        st = dp_fail(err, DP_IO, "cannot write to standard output: %s", strerror(errno));
+    return st;
+}
+
+static int finish(struct run *run, enum dp_status st, struct dp_error *err)
+{
+    int code = st == DP_OK ? 0 : 2;
+    dp_cli_line_end(&run->line);
+    bool failed = run->local && dp_local_failed(run->local);
+    if (run->local && !failed && dp_local_signal(run->local)) {
+        code = 128 + dp_local_signal(run->local);
+        fprintf(stderr, "downpour: stopping, as signal %d asks\n", dp_local_signal(run->local));
+    } else if (failed) {
+        dp_local_explain(run->local, stderr);
+        code = 2;
+    } else if (st != DP_OK) {
+        fprintf(stderr, "downpour: %s\n", err->text);
+    }
+    if (run->local && stop_all(run) != DP_OK && code == 0)
+        code = 2;
+    if (code == 0 && tell_result(run, err) != DP_OK) {
+        fprintf(stderr, "downpour: %s\n", err->text);
+        code = 2;
+    }
+    dp_local_close(&run->local);
+    dp_folder_close(&run->folder);
+    dp_cluster_free(&run->cluster);
+    return code;
+}
+
+int dp_command_run(int argc, char *const *argv)
+{
+    struct run run = {.folder.lock = -1};
+    struct dp_error err = {0};
+    bool help;
+    dp_cli_line_init(&run.line, stderr);
+    enum dp_status st = dp_options_parse(&command, argc, argv, run.values, &help, &err);
+    if (st == DP_OK && help) {
+        dp_options_help(&command, stdout);
+        return fflush(stdout) == 0 ? 0 : 2;
+    }
+    if (st == DP_OK)
+        st = make_cluster(&run, &err);
+    if (st == DP_OK)
+        st = settle_folder(&run, &err);
+    if (st == DP_OK)
+        st = dp_local_open(&run.local, &err);
+    if (st == DP_OK) {
+        tell_start(&run);
+        st = train(&run, &err);
+    }
+    return finish(&run, st, &err);
+}

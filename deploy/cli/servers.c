@@ -1,0 +1,106 @@
+#include "deploy/cli/servers.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TRY_MS 1000u /* one attempt to reach the servers; between two, signals and children are looked at */
+
+enum dp_status dp_program_path(const char *name, char *out, struct dp_error *err)
+{
+    char self[DP_PATH_MAX + 1];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0)
+        return dp_fail(err, DP_IO, "cannot find this program's own path: %s", strerror(errno));
+    self[n] = '\0';
+    char *slash = strrchr(self, '/');
+    DP_ASSERT(slash);
+    *slash = '\0';
+    if (snprintf(out, DP_PATH_MAX + 1, "%s/%s", self, name) > DP_PATH_MAX)
+        return dp_fail(err, DP_ARGUMENT, "the path of this program is too long");
+    if (access(out, X_OK) != 0)
+        return dp_fail(err, DP_NOT_FOUND, "cannot execute '%s': %s; it belongs beside the downpour command",
+                       out, strerror(errno));
+    return DP_OK;
+}
+
+enum dp_status dp_servers_start(struct dp_local *local, const struct dp_folder *folder,
+                                const struct dp_cluster *cluster, const char *conf, const char *log,
+                                struct dp_error *err)
+{
+    char program[DP_PATH_MAX + 1], path[DP_PATH_MAX + 1], number[16], name[32];
+    enum dp_status st = dp_program_path("downpour-server", program, err);
+    for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++) {
+        (void)snprintf(number, sizeof number, "%" PRIu32, i);
+        (void)snprintf(name, sizeof name, "server %" PRIu32, i);
+        const char *const argv[] = {program, "--cluster", conf, "--server", number, NULL};
+        st = dp_folder_path(folder, path, err, "log/%s-%" PRIu32 ".log", log, i);
+        if (st == DP_OK) /* it holds the directory's lock for as long as it may write to its store */
+            st = dp_local_start(local, DP_LOCAL_SERVER, name, argv, path, folder->lock, err);
+    }
+    return st;
+}
+
+enum dp_status dp_servers_client(const struct dp_cluster *cluster, const char *name, uint32_t timeout_ms,
+                                 struct dp_client **out, struct dp_error *err)
+{
+    enum { ENDPOINT_MAX = DP_HOST_MAX + 32 };
+    uint32_t shards = dp_cluster_shards(cluster);
+    char control[ENDPOINT_MAX];
+    char(*endpoint)[ENDPOINT_MAX] = calloc(shards, sizeof *endpoint);
+    const char **endpoints = calloc(shards, sizeof *endpoints);
+    enum dp_status st;
+    *out = NULL;
+    if (!endpoint || !endpoints) {
+        st = dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " endpoints", shards);
+        goto done;
+    }
+    for (uint32_t i = 0; i < shards; i++) {
+        dp_cluster_shard_endpoint(cluster, i, endpoint[i], sizeof endpoint[i]);
+        endpoints[i] = endpoint[i];
+    }
+    dp_cluster_control_endpoint(cluster, 0, control, sizeof control);
+    struct dp_client_options options = {
+        .name = name,
+        .cluster = cluster->id,
+        .generation = cluster->generation,
+        .shards = endpoints,
+        .shard_count = shards,
+        .control = control,
+        .open_timeout_ms = timeout_ms,
+    };
+    st = dp_client_open(&options, out, err);
+done:
+    free(endpoints);
+    free(endpoint);
+    return st;
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+enum dp_status dp_servers_await(struct dp_local *local, const struct dp_cluster *cluster, uint32_t timeout_ms,
+                                struct dp_client **out, struct dp_error *err)
+{
+    uint64_t deadline = now_ms() + timeout_ms;
+    for (;;) {
+        uint64_t now = now_ms();
+        uint32_t left = now < deadline ? (uint32_t)(deadline - now) : 1;
+        enum dp_status st =
+            dp_servers_client(cluster, "downpour command", left < TRY_MS ? left : TRY_MS, out, err);
+        if (st == DP_OK)
+            return st;
+        dp_local_wait(local, 0);
+        if (dp_local_signal(local) || dp_local_failed(local))
+            return dp_fail(err, DP_STOPPING, "stopped while the servers were starting");
+        if (dp_status_class(st) != DP_CLASS_RETRY || now_ms() >= deadline)
+            return dp_wrap(err, st, "the servers were started, but do not answer (their logs tell more)");
+    }
+}

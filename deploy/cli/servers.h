@@ -1,0 +1,29 @@
+/* Servers: the server processes of a local cluster, from start to the first answer of each.
+ * Failure   DP_STOPPING: a signal asked to stop, or a child ended (dp_local_failed tells). DP_TIMEOUT naming
+ * the server that did not answer.                                                                          */
+#ifndef DP_CLI_SERVERS_H
+#define DP_CLI_SERVERS_H
+
+#include "common/client/downpour.h"
+#include "deploy/cli/folder.h"
+#include "deploy/cli/local.h"
+
+/* Path of a program beside this one. out: DP_PATH_MAX + 1. */
+DP_MUST_USE
+enum dp_status dp_program_path(const char *name, char *out, struct dp_error *err);
+
+/* conf: the cluster file they read. log: "server" makes log/server-0.log, ... */
+DP_MUST_USE
+enum dp_status dp_servers_start(struct dp_local *local, const struct dp_folder *folder,
+                                const struct dp_cluster *cluster, const char *conf, const char *log,
+                                struct dp_error *err);
+/* A client to all of them once they answer. */
+DP_MUST_USE
+enum dp_status dp_servers_await(struct dp_local *local, const struct dp_cluster *cluster, uint32_t timeout_ms,
+                                struct dp_client **out, struct dp_error *err);
+/* A client to the servers of a cluster file, which may run anywhere. */
+DP_MUST_USE
+enum dp_status dp_servers_client(const struct dp_cluster *cluster, const char *name, uint32_t timeout_ms,
+                                 struct dp_client **out, struct dp_error *err);
+
+#endif
