@@ -4,8 +4,10 @@
 #include "tests/lib/test.h"
 #include "tests/unit/worker/read/files.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXAMPLES 103
 #define WAIT_MS  20000
@@ -103,6 +105,25 @@ static void stop_at_any_moment(void **state)
     }
 }
 
+/* A signal to the process with its main thread's mask shut stays pending: the reader's thread does not take
+ * it. */
+static void thread_takes_no_signals(void **state)
+{
+    struct dp_reader *reader = start(*state, (struct dp_reader_plan){0, UINT32_MAX, 0, 1}, 1, 0);
+    sigset_t one, before, pending;
+    int got = 0;
+    assert_int_equal(sigemptyset(&one), 0);
+    assert_int_equal(sigaddset(&one, SIGUSR1), 0);
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, &one, &before), 0);
+    assert_false(sigismember(&before, SIGUSR1)); /* the caller's mask is as it was before start */
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    assert_int_equal(sigpending(&pending), 0);
+    assert_true(sigismember(&pending, SIGUSR1));
+    assert_int_equal(sigwait(&one, &got), 0);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+    dp_reader_stop(&reader);
+}
+
 static void bad_plans(void **state)
 {
     struct fixture *f = *state;
@@ -149,6 +170,8 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(plans_in_order), cmocka_unit_test(several_held),
-                                       cmocka_unit_test(stop_at_any_moment), cmocka_unit_test(bad_plans)};
+                                       cmocka_unit_test(stop_at_any_moment),
+                                       cmocka_unit_test(thread_takes_no_signals),
+                                       cmocka_unit_test(bad_plans)};
     return cmocka_run_group_tests_name("reader", tests, setup, teardown);
 }
