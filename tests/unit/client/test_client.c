@@ -1,1 +1,356 @@
-int main(void){return 0;}
+/* client: what each call promises, on a network that behaves unless the test says otherwise. */
+#include "tests/unit/client/bench.h"
+
+#include "common/base/bf16.h"
+#include "common/model/mix.h"
+#include "common/model/range.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- opening ---- */
+
+static void open_greets_each_shard_and_asks_the_first_for_a_stream(void **state)
+{
+    (void)state;
+    struct bench b = opened(3, false);
+    assert_int_equal(dp_client_shards(b.client), 3);
+    assert_int_equal(b.net->shard[0].stream, 900);
+    assert_int_equal(b.net->shard[1].stream, 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(b.net->shard[i].hellos, 1);
+    done(&b);
+}
+
+static void open_names_the_shard_that_is_not_there(void **state)
+{
+    (void)state;
+    struct bench b = made(3);
+    b.net->dead[1] = true;
+    uint64_t start = b.net->now_ns;
+    assert_int_equal(open_client(&b), DP_UNAVAILABLE);
+    text_has(&b, "no answer from shard 1 at tcp://f1 in 1000 ms: is its server running?");
+    assert_true(b.net->now_ns - start >= 1000000000u && b.net->now_ns - start < 1200000000u);
+    assert_in_range(b.net->sent_to[1], 9, 11); /* hello again each retry_ms */
+    done(&b);
+}
+
+static void swap_ranges(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
+                        uint32_t *n)
+{
+    (void)context;
+    (void)frames;
+    (void)n;
+    struct dp_range other = dp_range_of_shard(1 - shard, 2);
+    reply->first = other.first;
+    reply->last = other.last;
+}
+
+static void no_stream(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
+                      uint32_t *n)
+{
+    (void)context;
+    (void)shard;
+    (void)frames;
+    (void)n;
+    reply->stream = 0;
+}
+
+static enum dp_status other_generation(void *context, uint32_t shard, const struct dp_request *r,
+                                       struct dp_reply *reply)
+{
+    (void)context;
+    (void)r;
+    (void)snprintf(reply->reason, sizeof reply->reason, "this is generation 9");
+    return shard == 1 ? DP_GENERATION : DP_OK;
+}
+
+static void open_passes_refusals_on(void **state)
+{
+    (void)state;
+    struct bench b = made(2);
+    b.net->tamper = swap_ranges;
+    assert_int_equal(open_client(&b), DP_ARGUMENT);
+    text_has(&b, "the list of shards is in another order or not complete");
+    text_has(&b, "shard 0 at tcp://f0");
+    done(&b);
+
+    b = made(2);
+    b.net->refuse = other_generation;
+    assert_int_equal(open_client(&b), DP_GENERATION);
+    text_has(&b, "shard 1 at tcp://f1: this is generation 9");
+    done(&b);
+
+    b = made(2);
+    b.net->tamper = no_stream;
+    assert_int_equal(open_client(&b), DP_INVALID);
+    done(&b);
+
+    b = made(2);
+    b.options.shard_count = 0;
+    assert_int_equal(open_client(&b), DP_ARGUMENT);
+    done(&b);
+}
+
+/* ---- rows ---- */
+
+static void rows_come_and_go(uint32_t shards, bool bf16)
+{
+    enum { N = 500, DIM = 5 };
+    struct bench b = opened(shards, bf16);
+    struct dp_client_table *t = table(&b, "t", DIM);
+    static uint64_t key[N];
+    static float gradient[N][DIM], weights[N][DIM], expected[N / 4][DIM];
+    memset(expected, 0, sizeof expected);
+    for (size_t i = 0; i < N; i++) {
+        key[i] = dp_fake_net_random(b.net, N / 4);
+        for (size_t c = 0; c < DIM; c++) {
+            gradient[i][c] = (float)dp_fake_net_random(b.net, 8) - 3;
+            expected[key[i]][c] += gradient[i][c];
+        }
+    }
+    assert_int_equal(dp_client_push_rows(b.client, t, key, N, gradient[0], 0.5f, WAIT_MS, &b.err), DP_OK);
+    for (size_t i = 0; i < N; i++)
+        key[i] = dp_fake_net_random(b.net, N / 4);
+    assert_int_equal(dp_client_pull_rows(b.client, t, key, N, weights[0], WAIT_MS, &b.err), DP_OK);
+    for (size_t i = 0; i < N; i++)
+        assert_memory_equal(weights[i], expected[key[i]], sizeof weights[i]);
+    for (uint32_t s = 0; s < shards; s++) {
+        assert_int_equal(b.net->shard[s].pushes, 1);
+        assert_true(b.net->shard[s].push[0].rate == 0.5f);
+        assert_true(b.net->shard[s].rows > 0);
+    }
+    done(&b);
+}
+
+static void duplicates_and_any_order_on_any_number_of_shards(void **state)
+{
+    (void)state;
+    for (uint32_t shards = 1; shards <= 8; shards++) {
+        rows_come_and_go(shards, false);
+        rows_come_and_go(shards, true);
+    }
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void lent_keys_and_several_tables_in_one_request(void **state)
+{
+    (void)state;
+    enum { N = 40 };
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        struct bench b = opened(4, bf16);
+        struct dp_client_table *one = table(&b, "one", 1), *wide = table(&b, "wide", 33);
+        uint64_t mixed[N];
+        float g1[N], w1[N], g2[3][33], w2[3][33];
+        const uint64_t user[3] = {8, 1, 8};
+        struct dp_keys *lent, *set;
+        struct dp_ticket ticket;
+        for (size_t i = 0; i < N; i++)
+            mixed[i] = dp_mix(i);
+        qsort(mixed, N, sizeof mixed[0], ascending);
+        for (size_t i = 0; i < N; i++)
+            g1[i] = (float)dp_unmix(mixed[i]) + 1;
+        for (size_t i = 0; i < 99; i++)
+            g2[i / 33][i % 33] = (float)i;
+        assert_int_equal(dp_keys_new(&lent, &b.err), DP_OK);
+        assert_int_equal(dp_keys_new(&set, &b.err), DP_OK);
+        assert_int_equal(dp_keys_lend(lent, mixed, N, &b.err), DP_OK);
+        assert_int_equal(dp_keys_set(set, user, 3, &b.err), DP_OK);
+        const struct dp_push_part push[] = {{one, lent, g1}, {wide, set, g2[0]}};
+        const struct dp_pull_part pull[] = {{wide, set, w2[0]}, {one, lent, w1}};
+        const struct dp_push_options options = {.rate = 1};
+        assert_int_equal(dp_client_push(b.client, &options, push, 2, WAIT_MS, &ticket, &b.err), DP_OK);
+        memset(g1, 0xff, sizeof g1); /* a push copies */
+        assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_OK);
+        assert_int_equal(dp_client_pull(b.client, pull, 2, NULL, WAIT_MS, &ticket, &b.err), DP_OK);
+        assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_OK);
+        for (size_t i = 0; i < N; i++)
+            assert_true(w1[i] == (float)dp_unmix(mixed[i]) + 1);
+        for (size_t c = 0; c < 33; c++) {
+            assert_true(w2[0][c] == (float)(c + 66 + c) && w2[2][c] == w2[0][c]);
+            assert_true(w2[1][c] == (float)(33 + c));
+        }
+        dp_keys_free(&lent);
+        dp_keys_free(&set);
+        done(&b);
+    }
+}
+
+static void bf16_halves_the_bytes_of_values(void **state)
+{
+    (void)state;
+    size_t bytes[2];
+    static float g[100][64];
+    uint64_t key[100];
+    for (size_t i = 0; i < 100; i++)
+        key[i] = i;
+    g[3][4] = 1.00390625f; /* between two bf16 */
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        struct bench b = opened(1, bf16);
+        struct dp_client_table *t = table(&b, "t", 64);
+        bytes[bf16] = b.net->sent_bytes;
+        assert_int_equal(dp_client_push_rows(b.client, t, key, 100, g[0], 1, WAIT_MS, &b.err), DP_OK);
+        bytes[bf16] = b.net->sent_bytes - bytes[bf16];
+        float want = bf16 ? dp_bf16_to_f32(dp_f32_to_bf16(g[3][4])) : g[3][4];
+        assert_true(dp_fake_net_row(b.net, dp_table_id("t"), dp_mix(3))[4] == want);
+        done(&b);
+    }
+    assert_in_range(bytes[0] - bytes[1], 100 * 64 * 2 - 8, 100 * 64 * 2); /* the header says which, too */
+}
+
+static void empty_requests(void **state)
+{
+    (void)state;
+    struct bench b = opened(2, false);
+    struct dp_client_table *t = table(&b, "t", 2);
+    uint64_t applied[2] = {1, 1};
+    struct dp_keys *keys;
+    struct dp_ticket ticket;
+    assert_int_equal(dp_keys_new(&keys, &b.err), DP_OK);
+    const struct dp_pull_part pull = {t, keys, NULL};
+    const struct dp_push_options options = {.rate = 1};
+    uint32_t sent = b.net->sent;
+    assert_int_equal(dp_client_pull(b.client, &pull, 1, applied, 0, &ticket, &b.err), DP_OK);
+    assert_int_equal(dp_client_wait(b.client, &ticket, 0, NULL, &b.err), DP_OK);
+    assert_true(applied[0] == DP_NOT_MEASURED && applied[1] == DP_NOT_MEASURED);
+    assert_int_equal(b.net->sent, sent);
+    assert_int_equal(dp_client_push(b.client, &options, NULL, 0, WAIT_MS, &ticket, &b.err), DP_OK);
+    assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_OK);
+    assert_true(b.net->shard[0].pushes == 1 && b.net->shard[1].pushes == 1);
+    dp_keys_free(&keys);
+    done(&b);
+}
+
+/* ---- refusals before anything is sent ---- */
+
+static void a_push_that_is_not_finite_is_refused_whole(void **state)
+{
+    (void)state;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        struct bench b = opened(4, bf16);
+        struct dp_client_table *t = table(&b, "users", 2);
+        uint64_t key[50];
+        float g[50][2];
+        for (uint64_t i = 0; i < 50; i++) {
+            key[i] = i < 49 ? i : 48; /* 48 twice */
+            g[i][0] = g[i][1] = 1;
+        }
+        uint32_t sent = b.net->sent;
+        g[17][1] = NAN;
+        assert_int_equal(dp_client_push_rows(b.client, t, key, 50, g[0], 1, WAIT_MS, &b.err), DP_NOT_FINITE);
+        text_has(&b, "table 'users', key 17, column 1");
+        g[17][1] = -INFINITY;
+        assert_int_equal(dp_client_push_rows(b.client, t, key, 50, g[0], 1, WAIT_MS, &b.err), DP_NOT_FINITE);
+        text_has(&b, "-inf");
+        g[17][1] = 0;
+        g[48][0] = g[49][0] = 3e38f;
+        assert_int_equal(dp_client_push_rows(b.client, t, key, 50, g[0], 1, WAIT_MS, &b.err), DP_NOT_FINITE);
+        text_has(&b, "key 48: its gradients are finite, but their sum is beyond");
+        g[48][0] = g[49][0] = 0;
+        const float rates[] = {0, -1, NAN, INFINITY};
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(dp_client_push_rows(b.client, t, key, 50, g[0], rates[i], WAIT_MS, &b.err),
+                             DP_ARGUMENT);
+        assert_int_equal(b.net->sent, sent);
+        assert_int_equal(dp_client_push_rows(b.client, t, key, 50, g[0], 1, WAIT_MS, &b.err), DP_OK);
+        assert_int_equal(b.net->shard[0].push[0].number, 0); /* refused ones used up none */
+        done(&b);
+    }
+}
+
+static void arguments_are_checked(void **state)
+{
+    (void)state;
+    struct bench b = opened(1, false), other = opened(1, false);
+    struct dp_client_table *t = table(&b, "t", 2), *foreign = table(&other, "t", 2), *none;
+    struct dp_keys *keys;
+    struct dp_ticket ticket = {99};
+    float w[2];
+    const uint64_t key = 1;
+    struct dp_table_spec spec = {.name = "bad name", .dim = 1};
+    assert_int_equal(dp_keys_new(&keys, &b.err), DP_OK);
+    assert_int_equal(dp_keys_set(keys, &key, 1, &b.err), DP_OK);
+    const struct dp_pull_part twice[] = {{t, keys, w}, {t, keys, w}}, other_s = {foreign, keys, w},
+                              no_table = {NULL, keys, w}, no_room = {t, keys, NULL};
+    assert_int_equal(dp_client_pull(b.client, twice, 2, NULL, 0, &ticket, &b.err), DP_ARGUMENT);
+    text_has(&b, "table 't' is in two parts");
+    assert_int_equal(ticket.id, 0);
+    assert_int_equal(dp_client_pull(b.client, &other_s, 1, NULL, 0, &ticket, &b.err), DP_ARGUMENT);
+    assert_int_equal(dp_client_pull(b.client, &no_table, 1, NULL, 0, &ticket, &b.err), DP_ARGUMENT);
+    assert_int_equal(dp_client_pull(b.client, &no_room, 1, NULL, 0, &ticket, &b.err), DP_ARGUMENT);
+    assert_int_equal(dp_client_wait(b.client, &ticket, 0, NULL, &b.err), DP_ARGUMENT);
+    assert_int_equal(dp_client_table(b.client, &spec, 0, &none, &b.err), DP_ARGUMENT);
+    assert_int_equal(dp_client_pull_rows(b.client, t, &key, 1, w, WAIT_MS, NULL), DP_OK); /* err NULL */
+    dp_keys_free(&keys);
+    done(&other);
+    done(&b);
+}
+
+static void a_request_over_the_limits_is_not_sent(void **state)
+{
+    (void)state;
+    struct bench b = opened(1, false);
+    struct dp_client_table *t = table(&b, "t", 64);
+    size_t n = DP_FRAME_BYTES_MAX / 256 + 1;
+    uint64_t *mixed = malloc(n * sizeof *mixed);
+    float unused;
+    struct dp_keys *keys;
+    struct dp_ticket ticket;
+    assert_non_null(mixed);
+    for (size_t i = 0; i < n; i++)
+        mixed[i] = i;
+    assert_int_equal(dp_keys_new(&keys, &b.err), DP_OK);
+    assert_int_equal(dp_keys_lend(keys, mixed, n, &b.err), DP_OK);
+    const struct dp_pull_part part = {t, keys, &unused};
+    uint32_t sent = b.net->sent;
+    assert_int_equal(dp_client_pull(b.client, &part, 1, NULL, WAIT_MS, &ticket, &b.err), DP_ARGUMENT);
+    text_has(&b, "cut it into several");
+    assert_int_equal(b.net->sent, sent);
+    dp_keys_free(&keys);
+    free(mixed);
+    done(&b);
+}
+
+static void tables_are_checked_against_what_is_there(void **state)
+{
+    (void)state;
+    struct bench b = opened(2, false);
+    struct dp_client_table *t = table(&b, "t", 4), *again = NULL;
+    struct dp_table_spec spec = {.name = "t", .dim = 4, .optimizer = dp_optimizer_defaults(DP_OPT_SGD)};
+    assert_int_equal(dp_client_table(b.client, &spec, WAIT_MS, &again, &b.err), DP_OK);
+    assert_ptr_equal(t, again);
+    spec.dim = 5;
+    assert_int_equal(dp_client_table(b.client, &spec, WAIT_MS, &again, &b.err), DP_EXISTS);
+    assert_null(again);
+    (void)snprintf(b.net->shard[1].table[0].name, 9, "u"); /* as another client had made it */
+    (void)snprintf(spec.name, sizeof spec.name, "u");
+    assert_int_equal(dp_client_table(b.client, &spec, WAIT_MS, &again, &b.err), DP_EXISTS);
+    text_has(&b, "shard 1 at tcp://f1");
+    text_has(&b, "dim");
+    done(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(open_greets_each_shard_and_asks_the_first_for_a_stream),
+        cmocka_unit_test(open_names_the_shard_that_is_not_there),
+        cmocka_unit_test(open_passes_refusals_on),
+        cmocka_unit_test(duplicates_and_any_order_on_any_number_of_shards),
+        cmocka_unit_test(lent_keys_and_several_tables_in_one_request),
+        cmocka_unit_test(bf16_halves_the_bytes_of_values),
+        cmocka_unit_test(empty_requests),
+        cmocka_unit_test(a_push_that_is_not_finite_is_refused_whole),
+        cmocka_unit_test(arguments_are_checked),
+        cmocka_unit_test(a_request_over_the_limits_is_not_sent),
+        cmocka_unit_test(tables_are_checked_against_what_is_there),
+    };
+    return cmocka_run_group_tests_name("client", tests, NULL, NULL);
+}
