@@ -438,6 +438,7 @@ static void the_fullest_push_fits(void **state)
     }
     struct dp_message *message = encode(&request, frames, 2 * DP_SECTIONS_MAX);
     assert_int_equal(message->frames, DP_FRAMES_MAX);
+    assert_true(message->frame[0].size < DP_REQUEST_HEADER_BYTES_MAX / 2);
     assert_int_equal(dp_request_decode(message, &got, NULL), DP_OK);
     assert_int_equal(got.sections, DP_SECTIONS_MAX);
     dp_message_free(&message);
