@@ -413,7 +413,6 @@ static void take_welcome(struct dp_link *link, const struct dp_reply *reply, uin
     link->state = DP_LINK_OPEN;
     link->hello_id = 0;
     link->reason[0] = '\0';
-    link->cursor = link->first;
     link->hold_ns = now_ns;
 }
 

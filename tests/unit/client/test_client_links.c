@@ -384,6 +384,40 @@ static void a_busy_shard_is_quoted_and_asked_again(void **state)
     done(&b);
 }
 
+static enum dp_status drop_second(void *context, uint32_t shard, const struct dp_request *r,
+                                  struct dp_reply *reply)
+{
+    bool *dropped = context;
+    (void)shard;
+    (void)reply;
+    if (*dropped || r->kind != DP_REQUEST_PUSH || r->number != 1)
+        return DP_OK;
+    *dropped = true;
+    return DP_TIMEOUT;
+}
+
+static void a_lost_request_is_mended_at_once_and_once(void **state)
+{
+    (void)state;
+    struct bench b = opened(1, false);
+    struct dp_client_table *t = table(&b, "t", 4);
+    struct dp_ticket ticket[10];
+    bool dropped = false;
+    b.net->refuse = drop_second;
+    b.net->context = &dropped;
+    uint64_t start = b.net->now_ns;
+    uint32_t before = b.net->sent;
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(push_one(&b, t, 3, WAIT_MS, &ticket[i]), DP_OK);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(dp_client_wait(b.client, &ticket[i], WAIT_MS, NULL, &b.err), DP_OK);
+    assert_true(dropped);
+    assert_true(b.net->now_ns - start < 2000000);   /* not by silence, which is 100 ms */
+    assert_int_equal(b.net->shard[0].hellos, 1);    /* nor by a new session */
+    assert_int_equal(b.net->sent - before, 10 + 9); /* the eight ORDERs behind it are one loss */
+    done(&b);
+}
+
 static void a_restarted_server_is_greeted_again(void **state)
 {
     (void)state;
@@ -504,6 +538,7 @@ int main(void)
         cmocka_unit_test(rubbish_breaks_nothing),
         cmocka_unit_test(keys_that_change_under_a_pull_are_noticed),
         cmocka_unit_test(a_busy_shard_is_quoted_and_asked_again),
+        cmocka_unit_test(a_lost_request_is_mended_at_once_and_once),
         cmocka_unit_test(a_restarted_server_is_greeted_again),
         cmocka_unit_test(a_refused_greeting_fails_what_waits_and_is_tried_anew),
         cmocka_unit_test(status_tells_of_a_shard),

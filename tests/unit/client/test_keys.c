@@ -49,7 +49,7 @@ static void any_keys_are_sorted_and_merged(void **state)
     assert_non_null(given);
     assert_int_equal(dp_keys_new(&keys, &err), DP_OK);
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
-        for (int kind = 0; kind < 6; kind++) {
+        for (int kind = 0; kind < 7; kind++) {
             size_t n = sizes[s];
             for (size_t i = 0; i < n; i++) {
                 uint64_t r = next(&random);
@@ -58,7 +58,9 @@ static void any_keys_are_sorted_and_merged(void **state)
                            : kind == 2 ? n - i
                            : kind == 3 ? r
                            : kind == 4 ? dp_unmix(r % (4 * n)) /* all upper bits 0: not by the short sort */
-                                       : dp_unmix(UINT64_MAX - i);
+                           : kind == 5
+                               ? dp_unmix(UINT64_MAX - i)
+                               : dp_unmix((r & 0xf) << 60 | (r >> 33)); /* 16 groups, each of any order */
             }
             assert_int_equal(dp_keys_set(keys, given, n, &err), DP_OK);
             check(keys, given, n);
