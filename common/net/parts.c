@@ -90,8 +90,8 @@ enum dp_status dp_parts_receive(void *socket, struct dp_message **out)
     return st;
 }
 
-/* Consumes the frame unless there is no memory. A frame that nobody frees is copied: its bytes are lent for
- * the call only, and a part may outlive it. */
+/* Takes a large frame over; one that was copied stays the message's. A frame that nobody frees is copied: its
+ * bytes are lent for the call only, and a part may outlive it. */
 static bool make_part(struct dp_frame *frame, zmq_msg_t *part)
 {
     if (frame->size > COPY_MAX && frame->release) {
@@ -104,7 +104,6 @@ static bool make_part(struct dp_frame *frame, zmq_msg_t *part)
         return false;
     if (frame->size > 0)
         memcpy(zmq_msg_data(part), frame->data, frame->size);
-    dp_frame_release(frame);
     return true;
 }
 

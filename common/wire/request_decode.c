@@ -8,22 +8,16 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* The keys of 64-byte steps are compared without branches; a step that is out of order is looked at again.
- * Returns the index of the first key that is not above the one before it, or rows. */
+/* The index of the first key that is not above the one before it, or rows. */
 static uint32_t first_unordered(const unsigned char *keys, uint32_t rows)
 {
-    uint32_t i = 1;
-    for (; i + 8 <= rows; i += 8) {
-        const unsigned char *at = keys + (size_t)i * 8;
-        unsigned wrong = 0;
-        for (size_t k = 0; k < 64; k += 8)
-            wrong |= dp_load_u64le(at + k) <= dp_load_u64le(at + k - 8);
-        if (wrong)
-            break;
-    }
-    for (; i < rows; i++)
-        if (dp_load_u64le(keys + (size_t)i * 8) <= dp_load_u64le(keys + (size_t)i * 8 - 8))
+    uint64_t last = dp_load_u64le(keys);
+    for (uint32_t i = 1; i < rows; i++) {
+        uint64_t key = dp_load_u64le(keys + (size_t)i * 8);
+        if (key <= last)
             return i;
+        last = key;
+    }
     return rows;
 }
 

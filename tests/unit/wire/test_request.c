@@ -143,6 +143,32 @@ static void short_kinds_come_back_as_they_went(void **state)
     dp_message_free(&message);
 }
 
+/* Each field that a kind of optimizer uses, with a number of its own. */
+static void every_hyperparameter_comes_back(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    for (int kind = DP_OPT_SGD; kind <= DP_OPT_FTRL; kind++) {
+        struct dp_request got, want = request_of(DP_REQUEST_CREATE_TABLE);
+        want.spec = some_spec();
+        want.spec.init = (struct dp_init_spec){DP_INIT_NORMAL, 0.25f, 0, 0};
+        struct dp_optimizer_spec *optimizer = &want.spec.optimizer;
+        *optimizer = dp_optimizer_defaults((enum dp_optimizer_kind)kind);
+        optimizer->l2 = 0.011f;
+        optimizer->momentum = kind == DP_OPT_SGD ? 0.5f : 0;
+        optimizer->decay = kind == DP_OPT_ADAM ? 0.013f : 0;
+        optimizer->accumulator = kind == DP_OPT_ADAGRAD ? 0.125f : 0;
+        optimizer->l1 = kind == DP_OPT_FTRL ? 0.017f : 0;
+        if (kind == DP_OPT_FTRL)
+            optimizer->ftrl_beta = 2;
+        struct dp_message *message = encode(&want, NULL, 0);
+        if (dp_request_decode(message, &got, &err) != DP_OK ||
+            dp_table_same(&got.spec, &want.spec, &err) != DP_OK)
+            fail_msg("optimizer %d: %s", kind, err.text);
+        dp_message_free(&message);
+    }
+}
+
 static void sections_lend_the_frames(void **state)
 {
     (void)state;
@@ -228,6 +254,14 @@ static void frames_of_wrong_length_or_number_are_refused(void **state)
             dp_frame_release(&message->frame[--message->frames]);
         assert_refused(&message, DP_INVALID, "frames");
     }
+    want = request_of(DP_REQUEST_PUSH);
+    want.rate = 1;
+    struct dp_message *push = encode(&want, NULL, 0);
+    message = dp_message_new(2); /* more frames than sections */
+    dp_message_add(message, dp_frame_copy(push->frame[0].data, push->frame[0].size));
+    dp_message_add(message, dp_frame_new(0));
+    assert_refused(&message, DP_INVALID, "expected 1 for 0 sections");
+    dp_message_free(&push);
     message = dp_message_new(0);
     assert_refused(&message, DP_INVALID, "empty message");
     message = dp_message_new(1);
@@ -344,6 +378,8 @@ static void foreign_headers_are_refused(void **state)
     memset(name + 13, 'n', sizeof name - 13);
     message = message_of(name, sizeof name);
     assert_refused(&message, DP_INVALID, "");
+    message = HAND(HEAD "\x72\xf6\xff\xff\xff\xff\xff\xff\xff\xff\x01"); /* a length of 2^64 - 10 */
+    assert_refused(&message, DP_INVALID, "not a request");
     message = HAND("GET / HTTP/1.1\r\n");
     assert_refused(&message, DP_INVALID, "not a request");
 }
@@ -448,6 +484,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_kinds_come_back_as_they_went),
+        cmocka_unit_test(every_hyperparameter_comes_back),
         cmocka_unit_test(sections_lend_the_frames),
         cmocka_unit_test(key_order_is_strict_at_every_place),
         cmocka_unit_test(frames_of_wrong_length_or_number_are_refused),
