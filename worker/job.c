@@ -175,7 +175,8 @@ enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct 
             return st;
         now = dp_clock_ns(&job->clock);
         if (now - begun >= patience)
-            return dp_wrap(err, st, "no answer within %u ms", job->cluster->training.timeout_ms);
+            return dp_wrap(err, st, "gave up after %u ms; the last try says",
+                           job->cluster->training.timeout_ms);
         if (!dp_job_stopped(job))
             continue;
         if (asked == 0)

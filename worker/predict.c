@@ -59,8 +59,13 @@ enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labe
     if (st != DP_OK)
         goto done;
     struct lines lines = {.stream = file.stream, .labels = job->model.labels};
-    const struct dp_scan scan = {
-        .job = job, .data = dataset, .offset = 0, .stride = 1, .visit = write_lines, .context = &lines};
+    const struct dp_scan scan = {.job = job,
+                                 .data = dataset,
+                                 .offset = 0,
+                                 .stride = 1,
+                                 .no_labels = true,
+                                 .visit = write_lines,
+                                 .context = &lines};
     st = dp_scan(&scan, err);
     if (st == DP_OK)
         st = dp_whole_commit(&file, err);

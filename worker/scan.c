@@ -6,6 +6,7 @@
 #include "worker/weights.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* Two fetches of one minibatch each: while one is computed, the other is under way. */
 struct look {
@@ -65,6 +66,8 @@ static enum dp_status finish(struct scanning *s, struct look *look, struct dp_er
     enum dp_status st = dp_job_wait(scan->job, &look->ticket, NULL, err);
     if (st != DP_OK)
         return st;
+    if (scan->no_labels)
+        memset(look->batch->labels, 0, look->batch->examples * sizeof *look->batch->labels);
     float loss;
     st = dp_program_forward(scan->job->program, look->batch, dp_weights_of(look->weights, 0), &loss,
                             s->output, err);

@@ -11,6 +11,7 @@ struct dp_scan {
     struct dp_job *job;
     const struct dp_dataset *data; /* within the limits that the job's program was made for */
     uint32_t offset, stride;       /* minibatches n with n % stride == offset */
+    bool no_labels;                /* whatever labels the data has: each counts as 0, which fits any model */
     struct dp_progress *progress;  /* or NULL */
     /* output: [examples, width], lent for the call. */
     enum dp_status (*visit)(void *context, const struct dp_batch *batch, const float *output, uint32_t width,
