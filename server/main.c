@@ -23,7 +23,7 @@ struct server {
     struct dp_cluster *cluster;
     const struct dp_cluster_server *self;
     uint32_t number;
-    uint64_t boot;
+    uint64_t boot, salt;
     struct dp_net *net;
     uint32_t started;
     struct dp_shard_thread *shard[DP_SHARDS_MAX];
@@ -109,6 +109,7 @@ static enum dp_status start_shards(struct server *server, struct dp_error *err)
                                                   .cluster = server->cluster->id,
                                                   .generation = server->cluster->generation,
                                                   .boot = server->boot,
+                                                  .salt = server->salt,
                                                   .cache_bytes = server->cluster->cache_bytes};
         enum dp_status st = dp_shard_thread_start(&options, &server->shard[server->started], err);
         if (st != DP_OK)
@@ -137,10 +138,10 @@ static enum dp_status start_control(struct server *server, struct dp_error *err)
 static enum dp_status stop(struct server *server, struct dp_error *err)
 {
     enum dp_status first = DP_OK;
+    /* Control reads the shards' counters: it goes first, a shard frees itself as soon as it has drained. */
+    dp_control_stop(&server->control);
     for (uint32_t i = 0; i < server->started; i++)
         dp_shard_thread_drain(server->shard[i]);
-    /* Control reads the shards' counters: it goes before them. */
-    dp_control_stop(&server->control);
     for (uint32_t i = 0; i < server->started; i++) {
         struct dp_error one = {0};
         enum dp_status st = dp_shard_thread_join(&server->shard[i], &one);
@@ -165,6 +166,7 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
     /* Before any thread: all of them inherit it, and only this one is told. */
     DP_ASSERT(pthread_sigmask(SIG_BLOCK, &signals, NULL) == 0);
     DP_ASSERT(getrandom(&server->boot, sizeof server->boot, 0) == (ssize_t)sizeof server->boot);
+    DP_ASSERT(getrandom(&server->salt, sizeof server->salt, 0) == (ssize_t)sizeof server->salt);
     enum dp_status st = dp_net_open(1, &server->net, err);
     if (st == DP_OK)
         st = start_shards(server, err);

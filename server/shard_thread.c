@@ -27,7 +27,8 @@ struct dp_shard_thread {
     pthread_mutex_t lock;
     pthread_cond_t started_changed;
     bool started;
-    enum dp_status status;
+    enum dp_status started_status; /* under the lock */
+    enum dp_status status;         /* the thread's, until it has ended */
     struct dp_error error;
 };
 
@@ -67,6 +68,7 @@ static enum dp_status open_all(struct dp_shard_thread *thread, struct dp_error *
                                      .generation = o->generation,
                                      .boot = o->boot,
                                      .cache_bytes = o->cache_bytes,
+                                     .salt = o->salt,
                                      .store = &thread->store,
                                      .clock = dp_clock_real(),
                                      .reply = send_reply,
@@ -85,7 +87,7 @@ static void say_started(struct dp_shard_thread *thread, enum dp_status st)
 {
     DP_ASSERT(pthread_mutex_lock(&thread->lock) == 0);
     thread->started = true;
-    thread->status = st;
+    thread->started_status = st;
     DP_ASSERT(pthread_cond_signal(&thread->started_changed) == 0);
     DP_ASSERT(pthread_mutex_unlock(&thread->lock) == 0);
 }
@@ -176,7 +178,7 @@ enum dp_status dp_shard_thread_start(const struct dp_shard_thread_options *optio
     DP_ASSERT(pthread_mutex_lock(&thread->lock) == 0);
     while (!thread->started)
         DP_ASSERT(pthread_cond_wait(&thread->started_changed, &thread->lock) == 0);
-    enum dp_status st = thread->status;
+    enum dp_status st = thread->started_status;
     DP_ASSERT(pthread_mutex_unlock(&thread->lock) == 0);
     if (st != DP_OK)
         return dp_shard_thread_join(&thread, err);

@@ -13,6 +13,7 @@ struct dp_shard_thread_options {
     const char *endpoint, *directory; /* of this shard; copied */
     uint32_t index, shards;           /* in the cluster */
     uint64_t cluster, generation, boot, cache_bytes;
+    uint64_t salt; /* shard.h */
 };
 
 struct dp_shard_thread;

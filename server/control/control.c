@@ -11,7 +11,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define WAIT_MS 1000u
+#define WAIT_MS     1000u
+#define RECEIVE_MAX 64u /* messages before it looks whether it is to stop: a flood must not keep it */
 
 struct dp_control {
     struct dp_control_options options;
@@ -52,6 +53,14 @@ static enum dp_status get_notes(struct dp_control *control, const struct dp_peer
         return dp_fail(err, DP_INVALID,
                        "%" PRIu32 " notes start with '%s', an answer holds %u: ask for fewer", n,
                        request->name, DP_NOTES_MAX - 1);
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < n; i++)
+        bytes += note[i].size;
+    if (bytes > DP_MESSAGE_BYTES_MAX - DP_HEADER_BYTES_MAX)
+        return dp_fail(err, DP_INVALID,
+                       "%" PRIu32
+                       " notes start with '%s', %zu bytes together, an answer holds %u: ask for fewer",
+                       n, request->name, bytes, DP_MESSAGE_BYTES_MAX - DP_HEADER_BYTES_MAX);
     struct dp_frame frames[DP_NOTES_MAX];
     char(*names)[DP_NOTE_NAME_MAX + 1] = calloc(n + 1, sizeof *names);
     if (!names)
@@ -158,11 +167,13 @@ static void *serve(void *arg)
     while (st == DP_OK && !atomic_load(&control->stop)) {
         struct dp_peer from;
         struct dp_message *message = NULL;
-        while (dp_listener_receive(control->listener, &from, &message) == DP_OK) {
+        uint32_t n = 0;
+        while (n++ < RECEIVE_MAX && dp_listener_receive(control->listener, &from, &message) == DP_OK) {
             do_message(control, &from, message);
             dp_message_free(&message);
         }
-        dp_listener_wait(control->listener, control->wake_fd, WAIT_MS);
+        if (n <= RECEIVE_MAX)
+            dp_listener_wait(control->listener, control->wake_fd, WAIT_MS);
     }
     dp_listener_close(&control->listener);
     return NULL;

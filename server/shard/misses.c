@@ -63,17 +63,17 @@ static void restate(struct dp_row_cache *cache, uint64_t mixed, uint32_t state)
     DP_ASSERT(st == DP_OK);
 }
 
-/* Takes the marks back: no read will come. */
+/* Takes the first `unknown` marks of a request back: no read will come for them. */
 static void forget_reading(const struct dp_request *request, struct dp_shard_table **tables,
-                           const uint32_t *rows)
+                           const uint32_t *rows, uint32_t unknown)
 {
-    for (uint32_t s = 0; s < request->sections; rows += request->section[s++].rows)
-        for (uint32_t i = 0; i < request->section[s].rows; i++) {
-            uint64_t mixed = dp_load_u64le((const char *)request->section[s].keys + (size_t)i * 8);
-            if (!dp_row_is_number(rows[i]) && rows[i] != DP_ROW_ABSENT && rows[i] != DP_ROW_READING &&
-                dp_row_cache_find(tables[s]->cache, mixed) == DP_ROW_READING)
-                restate(tables[s]->cache, mixed, DP_ROW_FORGOTTEN); /* it has an entry */
-        }
+    for (uint32_t s = 0; s < request->sections && unknown > 0; rows += request->section[s++].rows)
+        for (uint32_t i = 0; i < request->section[s].rows && unknown > 0; i++)
+            if (tables[s]->unread > 0 && (rows[i] == DP_ROW_UNKNOWN || rows[i] == DP_ROW_FORGOTTEN)) {
+                uint64_t mixed = dp_load_u64le((const char *)request->section[s].keys + (size_t)i * 8);
+                restate(tables[s]->cache, mixed, DP_ROW_FORGOTTEN);
+                unknown--;
+            }
 }
 
 struct read_memory {
@@ -228,10 +228,10 @@ enum dp_status dp_shard_find_rows(struct dp_shard *shard, const struct dp_waitin
         st = dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": reading %" PRIu32 " rows", shard->options.index,
                      unknown);
     else if (dp_shard_submit(shard, job) != DP_OK)
-        st = dp_fail(err, DP_FULL, "shard %" PRIu32 ": its store is busy", shard->options.index);
+        st = dp_fail(err, DP_AGAIN, "shard %" PRIu32 ": its store is busy", shard->options.index);
     else
         return DP_AGAIN;
-    forget_reading(request, tables, shard->rows);
+    forget_reading(request, tables, shard->rows, unknown);
     return st;
 }
 
@@ -250,13 +250,16 @@ static void take_row(struct dp_shard *shard, struct dp_shard_job *job, uint32_t 
             &job->store.error, DP_CORRUPT,
             "table '%s': the row of mixed key %016" PRIx64 " has format %" PRIu32 ", this program knows %u",
             table->spec.name, key->mixed, dp_row_format(job->store.rows[i]), DP_ROW_FORMAT);
+    else if (job->store.status == DP_OK && job->store.found[i] && table->unread == 0)
+        job->store.status = dp_fail(&job->store.error, DP_CORRUPT,
+                                    "table '%s': the store holds more rows than the %" PRIu64 " of its mark",
+                                    table->spec.name, table->stored);
     if (job->store.status != DP_OK) {
         restate(table->cache, key->mixed, DP_ROW_FORGOTTEN);
     } else if (!job->store.found[i]) {
         restate(table->cache, key->mixed, DP_ROW_ABSENT);
     } else if (dp_row_cache_insert(table->cache, key->mixed, &row) == DP_OK) {
         memcpy(dp_row_cache_row(table->cache, row), job->store.rows[i], table->cache->row_bytes);
-        DP_ASSERT(table->unread > 0);
         table->unread--;
         DP_COUNT(&shard->counters, rows_read, 1);
     } else {

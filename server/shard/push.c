@@ -42,12 +42,16 @@ static enum dp_status check_budget(struct dp_shard *shard, const struct dp_reque
                                    struct dp_shard_table **tables, struct dp_error *err)
 {
     const uint32_t *rows = shard->rows;
+    uint64_t taken = dp_shard_cache_bytes(shard);
     for (uint32_t s = 0; s < request->sections; s++) {
         uint32_t fresh = 0;
         for (uint32_t i = 0; i < request->section[s].rows; i++)
             fresh += !dp_row_is_number(*rows++);
-        uint64_t cost = fresh ? dp_row_cache_cost(tables[s]->cache, fresh) : 0;
-        uint64_t taken = fresh ? dp_shard_cache_bytes(shard) : 0;
+        /* With the rows that the store still has to give, which have been counted once. */
+        uint64_t unread = tables[s]->unread;
+        uint64_t cost = fresh ? dp_row_cache_cost(tables[s]->cache, unread + fresh) -
+                                    dp_row_cache_cost(tables[s]->cache, unread)
+                              : 0;
         if (fresh && taken + cost > shard->options.cache_bytes) {
             DP_COUNT(&shard->counters, pushes_over_budget, 1);
             return dp_fail(
@@ -57,6 +61,7 @@ static enum dp_status check_budget(struct dp_shard *shard, const struct dp_reque
                 " bytes of its row cache are taken; give servers more (cache_bytes) or add servers",
                 shard->options.index, fresh, tables[s]->spec.name, taken, shard->options.cache_bytes);
         }
+        taken += cost;
     }
     return DP_OK;
 }
@@ -169,6 +174,12 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
         return DP_DONE_WAIT;
     if (st == DP_OK)
         st = check_budget(shard, request, tables, &err);
+    if (st == DP_OK && waiting->late)
+        st = dp_fail(&err, DP_TOO_OLD,
+                     "request %" PRIu64
+                     " was refused before, and what its session sent behind it was done: it "
+                     "would take effect out of order",
+                     request->sequence);
     uint32_t *rows = shard->rows;
     for (uint32_t s = 0; s < request->sections && st == DP_OK; rows += request->section[s++].rows)
         st = make_rows(shard, &request->section[s], tables[s], rows, &err);

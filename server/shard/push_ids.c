@@ -59,14 +59,18 @@ static void remove_at(struct dp_push_ids *ids, uint32_t at)
     memmove(&ids->stream[at], &ids->stream[at + 1], (ids->count - at) * sizeof ids->stream[0]);
 }
 
-/* Forgets the oldest stream of the kind that holds more of them. */
-static void forget_one(struct dp_push_ids *ids)
+/* Forgets the oldest stream of the kind that holds more of them. false: that is `fresh` itself, which then
+ * has no place: every id up to the greatest forgotten one stays refused, for ever. */
+static bool forget_one(struct dp_push_ids *ids, uint64_t fresh)
 {
     uint32_t training = place_of(ids, DP_STREAM_TRAINING);
     uint32_t at = training > ids->count - training ? 0 : training;
     uint64_t id = ids->stream[at]->id;
+    if (kind_of(fresh) == kind_of(id) && fresh < id)
+        return false;
     ids->forgotten[kind_of(id)] = id;
     remove_at(ids, at);
+    return true;
 }
 
 enum dp_push_seen dp_push_ids_look(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
@@ -79,8 +83,10 @@ enum dp_push_seen dp_push_ids_look(struct dp_push_ids *ids, uint64_t stream, uin
         if (!fresh)
             return DP_PUSH_NOMEM;
         fresh->id = stream;
-        if (ids->count == DP_STREAMS_MAX)
-            forget_one(ids);
+        if (ids->count == DP_STREAMS_MAX && !forget_one(ids, stream)) {
+            free(fresh);
+            return DP_PUSH_TOO_OLD;
+        }
         at = place_of(ids, stream);
         memmove(&ids->stream[at + 1], &ids->stream[at], (ids->count - at) * sizeof ids->stream[0]);
         ids->stream[at] = fresh;

@@ -8,13 +8,16 @@
 #define PREFETCH_AHEAD  12u
 #define PARTITION_BITS  8u
 #define PARTITION_COUNT (1u << PARTITION_BITS)
+#define SLOT_COST       ((uint64_t)43)
+#define PARTITION_MIN   ((uint64_t)CAPACITY_MIN * sizeof(struct dp_row_slot))
 
-enum dp_status dp_row_cache_new(size_t row_bytes, struct dp_row_cache **out)
+enum dp_status dp_row_cache_new(size_t row_bytes, uint64_t salt, struct dp_row_cache **out)
 {
     struct dp_row_cache *cache = calloc(1, sizeof *cache);
     if (!cache)
         return DP_NOMEM;
     cache->row_bytes = row_bytes;
+    cache->salt = salt | 1;
     while (((size_t)2 << cache->chunk_shift) * row_bytes <= CHUNK_BYTES)
         cache->chunk_shift++;
     cache->bytes = sizeof *cache;
@@ -45,20 +48,22 @@ void dp_row_cache_free(struct dp_row_cache **cache)
     *cache = NULL;
 }
 
-static uint32_t partition_of(uint64_t mixed)
+/* Multiply-shift (Dietzfelbinger et al. 1997): the highest bits of the product are the partition, those below
+ * them the place in it. */
+static uint32_t partition_of(uint64_t hash)
 {
-    return (uint32_t)mixed & (PARTITION_COUNT - 1);
+    return (uint32_t)(hash >> (64 - PARTITION_BITS));
 }
-static uint32_t home_of(uint64_t mixed, uint32_t capacity)
+static uint32_t home_of(uint64_t hash, uint32_t capacity)
 {
-    return (uint32_t)(mixed >> PARTITION_BITS) & (capacity - 1);
+    return (uint32_t)(hash << PARTITION_BITS >> (33 + __builtin_clz(capacity)));
 }
 
 /* The key's slot, or the free slot where it belongs. capacity > 0. */
-static struct dp_row_slot *slot_of(const struct dp_row_partition *partition, uint64_t mixed)
+static struct dp_row_slot *slot_of(const struct dp_row_partition *partition, uint64_t mixed, uint64_t hash)
 {
     uint32_t mask = partition->capacity - 1;
-    for (uint32_t at = home_of(mixed, partition->capacity);; at = (at + 1) & mask) {
+    for (uint32_t at = home_of(hash, partition->capacity);; at = (at + 1) & mask) {
         struct dp_row_slot *slot = &partition->slots[at];
         if (slot->row == DP_ROW_UNKNOWN || slot->mixed == mixed)
             return slot;
@@ -67,8 +72,9 @@ static struct dp_row_slot *slot_of(const struct dp_row_partition *partition, uin
 
 uint32_t dp_row_cache_find(const struct dp_row_cache *cache, uint64_t mixed)
 {
-    const struct dp_row_partition *partition = &cache->partition[partition_of(mixed)];
-    return partition->capacity == 0 ? DP_ROW_UNKNOWN : slot_of(partition, mixed)->row;
+    uint64_t hash = mixed * cache->salt;
+    const struct dp_row_partition *partition = &cache->partition[partition_of(hash)];
+    return partition->capacity == 0 ? DP_ROW_UNKNOWN : slot_of(partition, mixed, hash)->row;
 }
 
 void dp_row_cache_find_many(const struct dp_row_cache *cache, const void *keys, uint32_t n, uint32_t *rows)
@@ -76,7 +82,7 @@ void dp_row_cache_find_many(const struct dp_row_cache *cache, const void *keys, 
     const char *at = keys;
     for (uint32_t i = 0; i < n; i++) {
         if (i + PREFETCH_AHEAD < n) {
-            uint64_t ahead = dp_load_u64le(at + (size_t)(i + PREFETCH_AHEAD) * 8);
+            uint64_t ahead = dp_load_u64le(at + (size_t)(i + PREFETCH_AHEAD) * 8) * cache->salt;
             const struct dp_row_partition *partition = &cache->partition[partition_of(ahead)];
             if (partition->capacity != 0)
                 __builtin_prefetch(&partition->slots[home_of(ahead, partition->capacity)]);
@@ -85,18 +91,33 @@ void dp_row_cache_find_many(const struct dp_row_cache *cache, const void *keys, 
     }
 }
 
+/* What may be forgotten: the store is asked again. READING may not: a read will come back for it. */
+static bool is_droppable(uint32_t row)
+{
+    return row == DP_ROW_ABSENT || row == DP_ROW_FORGOTTEN;
+}
+
 static enum dp_status grow_partition(struct dp_row_cache *cache, struct dp_row_partition *partition)
 {
-    struct dp_row_partition larger = {
-        .used = partition->used, .capacity = partition->capacity ? partition->capacity * 2 : CAPACITY_MIN};
+    uint32_t dropped = 0;
+    for (uint32_t i = 0; i < partition->capacity; i++)
+        dropped += is_droppable(partition->slots[i].row);
+    bool grows = partition->used == 0 || dropped < partition->used / 2;
+    struct dp_row_partition larger = {.capacity = !grows                ? partition->capacity
+                                                  : partition->capacity ? partition->capacity * 2
+                                                                        : CAPACITY_MIN};
     larger.slots = malloc(larger.capacity * sizeof larger.slots[0]);
     if (!larger.slots)
         return DP_NOMEM;
     for (uint32_t i = 0; i < larger.capacity; i++)
         larger.slots[i] = (struct dp_row_slot){.row = DP_ROW_UNKNOWN};
     for (uint32_t i = 0; i < partition->capacity; i++)
-        if (partition->slots[i].row != DP_ROW_UNKNOWN)
-            *slot_of(&larger, partition->slots[i].mixed) = partition->slots[i];
+        if (partition->slots[i].row != DP_ROW_UNKNOWN && (grows || !is_droppable(partition->slots[i].row))) {
+            uint64_t mixed = partition->slots[i].mixed;
+            *slot_of(&larger, mixed, mixed * cache->salt) = partition->slots[i];
+            larger.used++;
+        }
+    cache->entries -= partition->used - larger.used;
     cache->bytes += (larger.capacity - partition->capacity) * sizeof larger.slots[0];
     free(partition->slots);
     *partition = larger;
@@ -106,20 +127,21 @@ static enum dp_status grow_partition(struct dp_row_cache *cache, struct dp_row_p
 /* The key's slot, or a free one for it. */
 static struct dp_row_slot *slot_for_entry(struct dp_row_cache *cache, uint64_t mixed)
 {
-    struct dp_row_partition *partition = &cache->partition[partition_of(mixed)];
-    struct dp_row_slot *there = partition->capacity ? slot_of(partition, mixed) : NULL;
+    uint64_t hash = mixed * cache->salt;
+    struct dp_row_partition *partition = &cache->partition[partition_of(hash)];
+    struct dp_row_slot *there = partition->capacity ? slot_of(partition, mixed, hash) : NULL;
     if (there && there->row != DP_ROW_UNKNOWN)
         return there;
     /* At most 3/4 full: a probe stays within a cache line or two. */
     if ((partition->used + 1) * 4 > partition->capacity * 3 && grow_partition(cache, partition) != DP_OK)
         return NULL;
-    return slot_of(partition, mixed);
+    return slot_of(partition, mixed, hash);
 }
 
 static void take_slot(struct dp_row_cache *cache, struct dp_row_slot *slot, uint64_t mixed, uint32_t row)
 {
     if (slot->row == DP_ROW_UNKNOWN) {
-        cache->partition[partition_of(mixed)].used++;
+        cache->partition[partition_of(mixed * cache->salt)].used++;
         cache->entries++;
     }
     *slot = (struct dp_row_slot){.mixed = mixed, .row = row};
@@ -144,7 +166,9 @@ static enum dp_status add_chunk(struct dp_row_cache *cache)
     char *chunk = cache->chunks == 0 ? calloc(1, chunk_bytes(cache)) : dp_pages_alloc(chunk_bytes(cache));
     if (!chunk)
         return DP_NOMEM;
-    cache->chunk[cache->chunks++] = chunk;
+    cache->chunk[cache->chunks] = chunk;
+    cache->bytes += sizeof list[0] + (bits_after - (cache->chunks ? bits_before : 0)) * sizeof dirty[0];
+    cache->chunks++;
     return DP_OK;
 }
 
@@ -177,8 +201,22 @@ enum dp_status dp_row_cache_set_state(struct dp_row_cache *cache, uint64_t mixed
 
 uint64_t dp_row_cache_cost(const struct dp_row_cache *cache, uint64_t n)
 {
-    /* A slot at 3/8 load, the least after a doubling, is 43 bytes. */
-    return n * (cache->row_bytes + 43) + n / 8;
+    if (n == 0)
+        return 0;
+    /* A slot at 3/8 load, the least after a doubling, is 43 bytes an entry; no partition has less than 8. All
+     * that the new entries may bring a partition to, less what it has. */
+    uint64_t index = SLOT_COST * (cache->entries + n) + PARTITION_COUNT * PARTITION_MIN;
+    for (uint32_t i = 0; i < PARTITION_COUNT; i++) {
+        const struct dp_row_partition *p = &cache->partition[i];
+        uint64_t has = (uint64_t)p->capacity * sizeof p->slots[0];
+        uint64_t due = SLOT_COST * p->used + PARTITION_MIN;
+        index -= has < due ? has : due;
+    }
+    uint64_t chunks = ((cache->rows + n - 1) >> cache->chunk_shift) + 1;
+    uint64_t new_chunks = chunks > cache->chunks ? chunks - cache->chunks : 0;
+    uint64_t each =
+        sizeof cache->chunk[0] + ((uint64_t)1 << cache->chunk_shift) / 8 + 2 * sizeof cache->dirty[0];
+    return n * cache->row_bytes + index + new_chunks * each;
 }
 
 void dp_row_cache_each_dirty(const struct dp_row_cache *cache,

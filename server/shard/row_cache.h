@@ -1,9 +1,12 @@
 /* Row cache: the rows of one table of one shard in memory: an index from mixed key to row number, and the
- * rows. Index     256 partitions (low bits of the mixed key) of open addressing with 16-byte slots; each
- * doubles by itself, so that growing never stalls a turn for the whole table. Rows lie in chunks of about 4
- * MB on 2 MB pages; a row never moves. A key is  UNKNOWN or FORGOTTEN (the store must be asked), READING (it
- * was asked), ABSENT (it has none), or a row number. Thread    The shard's. Memory: the cache's; pointers to
- * rows live as long as the cache. Failure   DP_NOMEM leaves the cache as it was. */
+ * rows. Index     256 partitions of open addressing with 16-byte slots; each doubles by itself, so that
+ * growing never stalls a turn for the whole table. Places come from a product with a secret odd number, so
+ * that a peer who picks his keys cannot make them all meet in one place. ABSENT and FORGOTTEN keys, which
+ * cost a slot and no row, are dropped where they are half of a partition that would grow: pulls of keys that
+ * are nowhere do not grow the index without bound, they are read again. Rows lie in chunks of about 4 MB on 2
+ * MB pages; a row never moves. A key is  UNKNOWN or FORGOTTEN (the store must be asked), READING (it was
+ * asked), ABSENT (it has none), or a row number. Thread    The shard's. Memory: the cache's; pointers to rows
+ * live as long as the cache. Failure   DP_NOMEM leaves the cache as it was. */
 #ifndef DP_SHARD_ROW_CACHE_H
 #define DP_SHARD_ROW_CACHE_H
 
@@ -31,7 +34,8 @@ struct dp_row_cache {
     uint32_t chunks;
     char **chunk;
     uint64_t *dirty;  /* one bit a row */
-    uint64_t bytes;   /* taken: chunks in use, index, dirty bits */
+    uint64_t salt;    /* odd */
+    uint64_t bytes;   /* taken: rows in use, index, dirty bits, list of chunks */
     uint64_t entries; /* index entries, absent ones too */
     struct dp_row_partition {
         struct dp_row_slot *slots;
@@ -46,7 +50,7 @@ struct dp_row_slot {
 };
 
 DP_MUST_USE
-enum dp_status dp_row_cache_new(size_t row_bytes, struct dp_row_cache **out);
+enum dp_status dp_row_cache_new(size_t row_bytes, uint64_t salt, struct dp_row_cache **out);
 void dp_row_cache_free(struct dp_row_cache **cache);
 
 static inline void *dp_row_cache_row(const struct dp_row_cache *cache, uint32_t row)
@@ -71,7 +75,7 @@ enum dp_status dp_row_cache_insert(struct dp_row_cache *cache, uint64_t mixed, u
  * already. */
 DP_MUST_USE
 enum dp_status dp_row_cache_set_state(struct dp_row_cache *cache, uint64_t mixed, uint32_t state);
-/* Bytes that n more rows may take at most. */
+/* Bytes that n more rows may take at most, whatever their keys. */
 uint64_t dp_row_cache_cost(const struct dp_row_cache *cache, uint64_t n);
 
 static inline void dp_row_cache_set_dirty(struct dp_row_cache *cache, uint32_t row)

@@ -16,6 +16,7 @@ struct dp_waiting {
     struct dp_message *message; /* what the request lends from */
     uint64_t deadline_ns;
     size_t bytes;
+    bool late;              /* its sequence number had been answered for good when it was looked at first */
     struct dp_error broken; /* not OK: the request broke the protocol, this says how */
     struct dp_request request;
 };
@@ -23,7 +24,7 @@ struct dp_waiting {
 struct dp_session {
     uint64_t id, stream, heard_ns;
     uint64_t expected; /* sequence number of the next new request */
-    uint64_t done;     /* greatest sequence number that was answered for good */
+    uint64_t done;     /* what has a sequence number up to this was answered for good */
     struct dp_waiting *first, *last;
     uint32_t waiting;
     bool parked;   /* the first one waits for the store */

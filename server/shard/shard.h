@@ -20,6 +20,7 @@ struct dp_shard_options {
     uint32_t index, shards; /* of the whole cluster */
     uint64_t cluster, generation, boot;
     uint64_t cache_bytes;
+    uint64_t salt;          /* a secret of this process: row_cache.h */
     uint32_t requests_max;  /* waiting at once, of all sessions; 0: 1,024 */
     struct dp_store *store; /* the caller's, open; outlives the shard */
     struct dp_clock clock;

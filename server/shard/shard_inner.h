@@ -89,7 +89,7 @@ struct dp_shard {
 enum dp_done {
     DP_DONE,       /* answered */
     DP_DONE_WAIT,  /* parked: the store was asked */
-    DP_DONE_LATER, /* answered AGAIN: it and what its session sent behind it must come again */
+    DP_DONE_LATER, /* answered AGAIN or TIMEOUT: it and what its session sent behind it must come again */
 };
 
 /* Answers (turn.c). */

@@ -165,7 +165,7 @@ static enum dp_status add_table(struct dp_shard *shard, const struct dp_table_sp
     struct dp_shard_table *table = calloc(1, sizeof *table);
     if (!table)
         return dp_fail(err, DP_NOMEM, "table '%s'", spec->name);
-    enum dp_status st = dp_row_cache_new(dp_row_bytes(spec), &table->cache);
+    enum dp_status st = dp_row_cache_new(dp_row_bytes(spec), shard->options.salt, &table->cache);
     if (st != DP_OK)
         (void)dp_fail(err, st, "table '%s'", spec->name);
     if (st == DP_OK)

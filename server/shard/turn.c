@@ -58,7 +58,8 @@ enum dp_done dp_shard_refuse_waiting(struct dp_shard *shard, const struct dp_wai
                                      const struct dp_error *err)
 {
     dp_shard_refuse(shard, &waiting->peer, &waiting->request, waiting->request.sequence, err);
-    return err->status == DP_AGAIN ? DP_DONE_LATER : DP_DONE;
+    /* Both are sent again by the client: what is behind them must not overtake them. */
+    return err->status == DP_AGAIN || err->status == DP_TIMEOUT ? DP_DONE_LATER : DP_DONE;
 }
 
 /* ---- hello and status */
@@ -82,6 +83,8 @@ static void welcome(struct dp_shard *shard, const struct dp_waiting *hello)
     /* An old hello that arrives late must not turn the order back. */
     if (fresh || request->next_sequence > session->expected)
         session->expected = request->next_sequence;
+    if (request->next_sequence - 1 > session->done)
+        session->done = request->next_sequence - 1; /* the client has the answers to those */
     if (fresh) {
         (void)snprintf(session->client, sizeof session->client, "%s", request->client);
         DP_COUNT_SET(&shard->counters, sessions, dp_sessions_count(shard->sessions));
@@ -246,6 +249,7 @@ static enum dp_done do_request(struct dp_shard *shard, struct dp_waiting *waitin
 static void do_first(struct dp_shard *shard, struct dp_session *session)
 {
     uint64_t sequence = session->first->request.sequence;
+    session->first->late = sequence <= session->done;
     switch (do_request(shard, session->first)) {
     case DP_DONE:
         session->done = sequence > session->done ? sequence : session->done;

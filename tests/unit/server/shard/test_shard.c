@@ -258,8 +258,10 @@ static void a_request_past_its_deadline_is_not_done(void **state)
     uint64_t id = bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 0);
     bed.now_ns += 1001u * 1000000u;
     bed_turn(&bed);
+    uint64_t behind = bed_pull(&bed, 1, 3, "t", &key, 1); /* came too early, for what is to come again */
     bed_expect(&bed, id, DP_TIMEOUT);
-    assert_true(value_of(&bed, 1, 3, key) == 0);
+    assert_int_equal(bed_expect(&bed, behind, DP_ORDER)->reply.sequence, 2);
+    assert_true(value_of(&bed, 1, 2, key) == 0);
     bed_close(&bed);
 }
 
