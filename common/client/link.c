@@ -372,9 +372,13 @@ static void refuse_greeting(struct dp_link *link, struct dp_error *why)
 static enum dp_status check_welcome(struct dp_link *link, const struct dp_reply *reply, struct dp_error *err)
 {
     struct dp_session *session = link->session;
-    if (reply->status != DP_OK)
-        return dp_fail(err, reply->status, "%s",
-                       reply->reason[0] ? reply->reason : dp_status_text((int)reply->status));
+    if (reply->status != DP_OK) {
+        /* Another shard than the first refuses to give a stream before it can tell us which one it is. */
+        bool misplaced = reply->status == DP_INVALID && link->server == 0 && session->stream == 0;
+        return dp_fail(err, reply->status, "%s%s",
+                       reply->reason[0] ? reply->reason : dp_status_text((int)reply->status),
+                       misplaced ? ": is the list of shards in another order?" : "");
+    }
     if (reply->kind != DP_REPLY_WELCOME)
         return dp_fail(err, DP_INVALID, "answers hello with a reply of kind %d: is it a Downpour shard?",
                        (int)reply->kind);

@@ -67,6 +67,15 @@ static enum dp_status other_generation(void *context, uint32_t shard, const stru
     return shard == 1 ? DP_GENERATION : DP_OK;
 }
 
+static enum dp_status not_the_first(void *context, uint32_t shard, const struct dp_request *r,
+                                    struct dp_reply *reply)
+{
+    (void)context;
+    (void)shard;
+    (void)snprintf(reply->reason, sizeof reply->reason, "streams are given by shard 0, this is shard 1");
+    return r->want_stream ? DP_INVALID : DP_OK;
+}
+
 static void open_passes_refusals_on(void **state)
 {
     (void)state;
@@ -86,6 +95,12 @@ static void open_passes_refusals_on(void **state)
     b = made(2);
     b.net->tamper = no_stream;
     assert_int_equal(open_client(&b), DP_INVALID);
+    done(&b);
+
+    b = made(2);
+    b.net->refuse = not_the_first;
+    assert_int_equal(open_client(&b), DP_INVALID);
+    text_has(&b, "this is shard 1: is the list of shards in another order?");
     done(&b);
 
     b = made(2);
