@@ -78,7 +78,7 @@ enum dp_status dp_wrap(struct dp_error *err, enum dp_status why, const char *for
     return why;
 }
 
-_Noreturn void dp_assert_failed(const char *fact, const char *file, int line)
+__attribute__((noreturn)) void dp_assert_failed(const char *fact, const char *file, int line)
 {
     (void)fprintf(stderr, "%s:%d: internal error: %s does not hold\n", file, line, fact);
     abort();

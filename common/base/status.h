@@ -64,6 +64,6 @@ enum dp_status dp_wrap(struct dp_error *err, enum dp_status why, const char *for
 
 /* A fact of this program, not of its input: past validation only. Stays on in release builds. */
 #define DP_ASSERT(fact) ((fact) ? (void)0 : dp_assert_failed(#fact, __FILE__, __LINE__))
-_Noreturn void dp_assert_failed(const char *fact, const char *file, int line);
+__attribute__((noreturn)) void dp_assert_failed(const char *fact, const char *file, int line);
 
 #endif
