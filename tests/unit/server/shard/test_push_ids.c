@@ -1,0 +1,135 @@
+/* Push ids against a naive set of numbers; the window's edge; forgetting. */
+#include "tests/lib/test.h"
+
+#include "server/shard/push_ids.h"
+
+#include <stdlib.h>
+
+#define TRAINING(n) (DP_STREAM_TRAINING | (n))
+
+static struct dp_push_ids *start(void)
+{
+    struct dp_push_ids *ids = NULL;
+    assert_int_equal(dp_push_ids_new(&ids), DP_OK);
+    return ids;
+}
+
+static void add(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
+{
+    assert_int_equal(dp_push_ids_look(ids, stream, number), DP_PUSH_NEW);
+    dp_push_ids_add(ids, stream, number);
+    assert_int_equal(dp_push_ids_look(ids, stream, number), DP_PUSH_REPEATED);
+}
+
+/* Three windows of numbers of two streams, each asked for at random around a moving front. */
+static void it_agrees_with_a_naive_set(void **state)
+{
+    (void)state;
+    const uint64_t span = 3 * DP_PUSH_WINDOW;
+    struct dp_push_ids *ids = start();
+    uint8_t *seen[2] = {calloc(span, 1), calloc(span, 1)};
+    uint64_t low[2] = {0, 0}, seed = 9;
+    uint32_t above = 0;
+    for (uint32_t op = 0; op < 1500000; op++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        uint64_t random = seed >> 24;
+        uint32_t s = (uint32_t)(random & 1);
+        /* Mostly the one that holds the window back and what follows it, else anything near the window. */
+        uint64_t reach = random / 16 % 4 ? 64 : DP_PUSH_WINDOW + 64;
+        uint64_t number = low[s] + random / 64 % reach;
+        number = number > 20 && random / 2 % 8 == 0 ? number - 20 : number;
+        if (number >= span)
+            continue;
+        enum dp_push_seen want = number < low[s] || seen[s][number]  ? DP_PUSH_REPEATED
+                                 : number - low[s] >= DP_PUSH_WINDOW ? DP_PUSH_ABOVE
+                                                                     : DP_PUSH_NEW;
+        uint64_t stream = s ? TRAINING(4) : 4;
+        assert_int_equal(dp_push_ids_look(ids, stream, number), want);
+        above += want == DP_PUSH_ABOVE;
+        if (want != DP_PUSH_NEW)
+            continue;
+        dp_push_ids_add(ids, stream, number);
+        seen[s][number] = 1;
+        while (low[s] < span && seen[s][low[s]])
+            low[s]++;
+    }
+    assert_true(low[0] > 2 * DP_PUSH_WINDOW && low[1] > 2 * DP_PUSH_WINDOW && above > 100);
+    free(seen[0]);
+    free(seen[1]);
+    dp_push_ids_free(&ids);
+    assert_null(ids);
+}
+
+static void the_window_ends_where_it_ends(void **state)
+{
+    (void)state;
+    struct dp_push_ids *ids = start();
+    const uint64_t w = DP_PUSH_WINDOW;
+    assert_int_equal(dp_push_ids_look(ids, 1, w), DP_PUSH_ABOVE);
+    assert_int_equal(dp_push_ids_look(ids, 1, UINT64_MAX), DP_PUSH_ABOVE);
+    add(ids, 1, w - 1);
+    add(ids, 1, 1);
+    assert_int_equal(dp_push_ids_look(ids, 1, w), DP_PUSH_ABOVE);
+    add(ids, 1, 0); /* low is 2 now: numbers w and w + 1 take the places of 0 and 1 */
+    add(ids, 1, w);
+    add(ids, 1, w + 1);
+    assert_int_equal(dp_push_ids_look(ids, 1, w + 2), DP_PUSH_ABOVE);
+    assert_int_equal(dp_push_ids_look(ids, 1, 0), DP_PUSH_REPEATED);
+    for (uint64_t n = 2; n < w - 1; n++)
+        add(ids, 1, n);
+    assert_int_equal(dp_push_ids_look(ids, 1, 2 * w + 1), DP_PUSH_NEW); /* low: w + 2 */
+    assert_int_equal(dp_push_ids_look(ids, 1, 2 * w + 2), DP_PUSH_ABOVE);
+    assert_int_equal(dp_push_ids_look(ids, 2, 0), DP_PUSH_NEW); /* each stream its own */
+    assert_int_equal(dp_push_ids_look(ids, TRAINING(1), 0), DP_PUSH_NEW);
+    dp_push_ids_free(&ids);
+}
+
+static void the_oldest_of_the_larger_kind_is_forgotten(void **state)
+{
+    (void)state;
+    struct dp_push_ids *ids = start();
+    for (uint64_t i = 1; i <= DP_STREAMS_MAX / 2; i++) {
+        add(ids, 1000 + i, 7);
+        add(ids, TRAINING(1000 + i), 7);
+    }
+    add(ids, TRAINING(2000), 7); /* as many of each: a training one goes */
+    assert_int_equal(dp_push_ids_look(ids, TRAINING(1001), 7), DP_PUSH_TOO_OLD);
+    assert_int_equal(dp_push_ids_look(ids, TRAINING(1002), 7), DP_PUSH_REPEATED);
+    assert_int_equal(dp_push_ids_look(ids, 1001, 7), DP_PUSH_REPEATED);
+    for (uint64_t i = 0; i < 5; i++)
+        add(ids, 3000 + i, 7); /* training has as many again, then handshake has more */
+    assert_int_equal(dp_push_ids_look(ids, 1001, 7), DP_PUSH_TOO_OLD);
+    assert_int_equal(dp_push_ids_look(ids, TRAINING(2000), 7), DP_PUSH_REPEATED);
+    assert_int_equal(dp_push_ids_look(ids, 3004, 7), DP_PUSH_REPEATED);
+    dp_push_ids_free(&ids);
+}
+
+/* An old stream that turns up late must not bring back a younger one that was forgotten. */
+static void what_was_forgotten_stays_so(void **state)
+{
+    (void)state;
+    struct dp_push_ids *ids = start();
+    for (uint64_t i = 0; i < DP_STREAMS_MAX; i++)
+        add(ids, 1000 + i, 7);
+    assert_int_equal(dp_push_ids_look(ids, 500, 7), DP_PUSH_TOO_OLD); /* older than all that are kept */
+    assert_int_equal(dp_push_ids_look(ids, 1000, 7), DP_PUSH_REPEATED);
+    for (uint64_t i = 0; i < 3 * DP_STREAMS_MAX; i++) {
+        add(ids, 5000 + i, 7);
+        (void)dp_push_ids_look(ids, 500 + i, 7);
+        for (uint64_t old = 1000; old <= 1000 + i && old < 1000 + DP_STREAMS_MAX; old += 37)
+            assert_int_equal(dp_push_ids_look(ids, old, 7), DP_PUSH_TOO_OLD);
+    }
+    add(ids, TRAINING(1), 0); /* the other kind has its own past */
+    dp_push_ids_free(&ids);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_agrees_with_a_naive_set),
+        cmocka_unit_test(the_window_ends_where_it_ends),
+        cmocka_unit_test(the_oldest_of_the_larger_kind_is_forgotten),
+        cmocka_unit_test(what_was_forgotten_stays_so),
+    };
+    return cmocka_run_group_tests_name("push_ids", tests, NULL, NULL);
+}
