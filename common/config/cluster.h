@@ -1,7 +1,8 @@
 /* Cluster: the one file that servers, workers and the command read: who is where, and what is trained how.
  * Format    libconfig (the only room that sees it); deploy/cluster.example.conf explains every key.
  * Failure   DP_ARGUMENT naming file, line and key: a key that is not known, missing, of a wrong type or out
- * of range. DP_IO naming the file. Memory    One struct, no pointers into the file; dp_cluster_free. */
+ *           of range. DP_IO naming the file.
+ * Memory    One struct, no pointers into the file; dp_cluster_free.                                      */
 #ifndef DP_CONFIG_CLUSTER_H
 #define DP_CONFIG_CLUSTER_H
 

@@ -1,6 +1,6 @@
 /* Commands: one function for each subcommand. argv: what follows its name.
- * Returns the exit code: 0, 2 (with one line on stderr that says cause and remedy), or 128 + the signal's
- * number. */
+ * Returns   The exit code: 0, 2 (with a line on stderr that says cause and remedy), or 128 + the signal's
+ *           number.                                                                                      */
 #ifndef DP_CLI_COMMANDS_H
 #define DP_CLI_COMMANDS_H
 

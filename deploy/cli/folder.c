@@ -163,14 +163,14 @@ static enum dp_status clear_inside(const struct dp_folder *folder, const char *d
     return st;
 }
 
-enum dp_status dp_folder_clear(const struct dp_folder *folder, struct dp_error *err)
+enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err)
 {
     static const char *const files[] = {"predict.conf", "report.json", "cluster.conf"};
     char path[DP_PATH_MAX + 1];
     if (access(folder->conf, F_OK) != 0)
         return DP_OK; /* no run was ever here: nothing in it can be ours */
     enum dp_status st = clear_inside(folder, "store", err);
-    if (st == DP_OK)
+    if (st == DP_OK && logs)
         st = clear_inside(folder, "log", err);
     /* The cluster file last: it is the sign that the rest is ours, should this be cut short. */
     for (size_t i = 0; st == DP_OK && i < sizeof files / sizeof files[0]; i++) {

@@ -1,8 +1,8 @@
 /* Folder: the directory of a local run, and what this command has made in it.
  *     lock  cluster.conf  predict.conf  log/  store/server-0/ ...  report.json
  * Promise   One command at a time works in it: the lock is held until this process and every server that
- * inherited it has ended. Clearing it removes what runs have made, by name, and nothing else. Failure   DP_IO
- * naming the path; DP_EXISTS: another command is at work in it.                          */
+ *           inherited it have ended. Clearing removes what runs have made, by name, and nothing else.
+ * Failure   DP_IO naming the path; DP_EXISTS: another command is at work in it.                          */
 #ifndef DP_CLI_FOLDER_H
 #define DP_CLI_FOLDER_H
 
@@ -25,9 +25,9 @@ enum dp_status dp_folder_path(const struct dp_folder *folder, char *out, struct 
                               const char *format, ...) DP_PRINTF(4, 5);
 /* Whether an earlier run left a cluster file and a store. */
 bool dp_folder_has_run(const struct dp_folder *folder);
-/* Removes cluster files, logs, stores and the report of earlier runs. */
+/* Removes cluster files, stores, the report and, if told to, the logs of earlier runs. */
 DP_MUST_USE
-enum dp_status dp_folder_clear(const struct dp_folder *folder, struct dp_error *err);
+enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err);
 
 /* An absolute form of a path that need not exist yet. out: DP_PATH_MAX + 1. */
 DP_MUST_USE

@@ -80,18 +80,18 @@ void dp_local_close(struct dp_local **local)
 }
 
 /* Between fork and exec: async-signal-safe calls only, as other threads may have held any lock. */
-static _Noreturn void become(const char *const *argv, int log, int keep_fd, pid_t parent,
-                             const sigset_t *mask)
+static _Noreturn void become(const char *const *argv, int log, int keep_fd, pid_t parent, int at_death)
 {
     static const char failed[] = "cannot be executed; is it beside the downpour command?\n";
     struct sigaction ordinary = {.sa_handler = SIG_DFL};
+    sigset_t none;
     int empty = open("/dev/null", O_RDONLY);
     (void)setpgid(0, 0);
     (void)sigaction(SIGINT, &ordinary, NULL);
     (void)sigaction(SIGTERM, &ordinary, NULL);
     (void)sigaction(SIGHUP, &ordinary, NULL);
     (void)sigaction(SIGPIPE, &ordinary, NULL);
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    (void)prctl(PR_SET_PDEATHSIG, at_death);
     if (getppid() != parent)
         _exit(1); /* it died before the line above */
     (void)dup2(empty, STDIN_FILENO);
@@ -99,7 +99,8 @@ static _Noreturn void become(const char *const *argv, int log, int keep_fd, pid_
     (void)dup2(log, STDERR_FILENO);
     if (keep_fd >= 0)
         (void)fcntl(keep_fd, F_SETFD, 0);
-    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)execv(argv[0], (char *const *)(uintptr_t)argv);
     (void)!write(STDERR_FILENO, argv[0], strlen(argv[0]));
     (void)!write(STDERR_FILENO, ": ", 2);
@@ -112,8 +113,6 @@ enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, c
 {
     enum dp_status st = DP_OK;
     struct child *child = &local->child[local->children];
-    sigset_t none;
-    (void)sigemptyset(&none);
     if (local->children == CHILDREN_MAX)
         return dp_fail(err, DP_FULL, "more than %d processes: start them by hand, from one cluster file",
                        CHILDREN_MAX);
@@ -125,7 +124,7 @@ enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, c
     pid_t parent = getpid();
     pid_t pid = child->log ? fork() : -1;
     if (pid == 0)
-        become(argv, fd, keep_fd, parent, &none);
+        become(argv, fd, keep_fd, parent, role == DP_LOCAL_SERVER ? SIGTERM : SIGKILL);
     if (pid < 0) {
         st = dp_fail(err, DP_NOMEM, "cannot start %s: %s", name, strerror(errno));
         free(child->log);
@@ -190,12 +189,23 @@ static bool ended_badly(const struct child *child)
     return child->role == DP_LOCAL_SERVER || !WIFEXITED(child->status) || WEXITSTATUS(child->status) != 0;
 }
 
-bool dp_local_failed(const struct dp_local *local)
+static const struct child *first_failed(const struct dp_local *local)
 {
     for (uint32_t i = 0; i < local->children; i++)
         if (ended_badly(&local->child[i]))
-            return true;
-    return false;
+            return &local->child[i];
+    return NULL;
+}
+
+bool dp_local_failed(const struct dp_local *local)
+{
+    return first_failed(local) != NULL;
+}
+
+bool dp_local_server_failed(const struct dp_local *local)
+{
+    const struct child *child = first_failed(local);
+    return child && child->role == DP_LOCAL_SERVER; /* servers were started first, and so stand first */
 }
 
 static void show_tail(const char *path, FILE *file)
@@ -236,12 +246,9 @@ static void explain_one(const struct child *child, FILE *file)
 
 void dp_local_explain(const struct dp_local *local, FILE *file)
 {
-    for (uint32_t i = 0; i < local->children; i++) {
-        if (ended_badly(&local->child[i])) {
-            explain_one(&local->child[i], file);
-            return; /* the others end because of it, more often than not */
-        }
-    }
+    const struct child *child = first_failed(local);
+    if (child)
+        explain_one(child, file); /* the others end because of it, more often than not */
 }
 
 static uint64_t now_ms(void)
@@ -282,7 +289,11 @@ enum dp_status dp_local_stop(struct dp_local *local, enum dp_local_role role, ui
 {
     enum dp_status st = DP_OK;
     reap(local);
-    signal_all(local, role, SIGTERM);
+    signal_all(local, role, grace_ms ? SIGTERM : SIGKILL);
+    if (grace_ms == 0) {
+        (void)await_end(local, role, KILL_MS, false);
+        return DP_OK;
+    }
     if (!await_end(local, role, grace_ms, true)) {
         for (uint32_t i = 0; i < local->children; i++)
             if (local->child[i].running && local->child[i].role == role)

@@ -1,9 +1,10 @@
 /* Local: the processes of a cluster on this machine, and the signals to this one.
  *     open -> start, start, ... -> wait, look, wait, ... -> stop workers -> stop servers -> close
- * Promise   No process is left behind: each child gets SIGTERM when this process dies, however it dies; stop
- * and close end each by SIGTERM and, past a deadline, by SIGKILL with its whole process group, and say so.
- *           SIGINT, SIGTERM and SIGHUP to this process are taken as wishes to stop and end no wait here
- * uncleanly. Thread    One; opened before any other thread is started (they inherit the blocked signals).
+ * Promise   No process is left behind: when this one dies, however it dies, workers get SIGKILL and servers
+ *           SIGTERM, on which they close their stores. stop and close end each by SIGTERM and, past a
+ *           deadline, by SIGKILL with its whole process group, and say so.
+ *           SIGINT, SIGTERM and SIGHUP to this process are wishes to stop; they interrupt the waits here.
+ * Thread    One; opened before any other thread is started (they inherit the blocked signals).
  * Failure   A child that could not be executed says so in its log and ends with 127.                    */
 #ifndef DP_CLI_LOCAL_H
 #define DP_CLI_LOCAL_H
@@ -40,9 +41,10 @@ uint32_t dp_local_running(const struct dp_local *local, enum dp_local_role role)
 /* Whether a child ended as it should not have. If so, dp_local_explain tells a person which, how, and what
  * its log says at the end. */
 bool dp_local_failed(const struct dp_local *local);
+bool dp_local_server_failed(const struct dp_local *local);
 void dp_local_explain(const struct dp_local *local, FILE *file);
-/* SIGTERM to each of the role; past grace_ms, or at a further signal to this process, SIGKILL. DP_TIMEOUT:
- * one had to be killed, DP_IO: one ended badly; both said on stderr. */
+/* grace_ms 0: SIGKILL at once. Else SIGTERM to each of the role; past grace_ms, or at a further signal to
+ * this process, SIGKILL. DP_TIMEOUT: one had to be killed, DP_IO: one ended badly; both said on stderr. */
 enum dp_status dp_local_stop(struct dp_local *local, enum dp_local_role role, uint32_t grace_ms);
 
 #endif

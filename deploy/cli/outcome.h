@@ -1,5 +1,5 @@
 /* Outcome: a run's report file, as tables for a person.
- * Failure   DP_IO, DP_DATA naming the file. A figure that the report lacks is left out, not shown as 0. */
+ * Failure   DP_DATA naming the file. A figure that the report lacks is left out, not shown as 0.          */
 #ifndef DP_CLI_OUTCOME_H
 #define DP_CLI_OUTCOME_H
 

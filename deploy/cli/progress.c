@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define PLAIN_MS 5000u
+#define FIRST_MS 1000u /* to the second line: the first one says only that it begins */
 #define NOTES_MS 1000u
 
 static uint64_t whole(const json_t *root, const char *key)
@@ -116,7 +117,7 @@ void dp_cli_line_show(struct dp_cli_line *line, const char *text, uint64_t now_m
         if (same || now_ms < line->next_ms)
             return;
         fprintf(line->file, "%s\n", text);
-        line->next_ms = now_ms + PLAIN_MS;
+        line->next_ms = now_ms + (line->shown++ ? PLAIN_MS : FIRST_MS);
     }
     fflush(line->file);
     (void)snprintf(line->last, sizeof line->last, "%s", text);
@@ -137,15 +138,16 @@ static void visit(void *context, const char *name, const void *bytes, size_t siz
     dp_cli_progress_add(context, bytes, size);
 }
 
-void dp_cli_progress_watch(struct dp_client *client, uint32_t run, struct dp_cli_line *line)
+uint64_t dp_cli_progress_watch(struct dp_client *client, uint32_t run, struct dp_cli_line *line)
 {
     struct dp_cli_progress progress = {0};
     struct timespec now;
     char prefix[64], text[160];
     (void)snprintf(prefix, sizeof prefix, "run/%" PRIu32 "/progress/", run);
     if (dp_client_notes(client, prefix, visit, &progress, NOTES_MS, NULL) != DP_OK)
-        return;
+        return 0;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     dp_cli_progress_text(&progress, text, sizeof text);
     dp_cli_line_show(line, text, (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000);
+    return progress.examples;
 }

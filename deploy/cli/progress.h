@@ -1,8 +1,9 @@
 /* Progress: what the workers say of themselves, as one line for a person.
  * Notes     run/<run>/progress/<worker>: a JSON object with state, epoch, epochs, examples, examples_total
- * (of that worker), loss, examples_per_s. A note that cannot be read counts as none: watching never stops a
- * training. On a terminal the line is written over itself; elsewhere a new one comes every few seconds, if it
- * differs.     */
+ *           (of that worker), loss, examples_per_s. One that cannot be read counts as none: watching never
+ *           stops a training.
+ * Line      On a terminal it is written over itself; elsewhere a new one comes every few seconds, if it
+ *           differs.                                                                                     */
 #ifndef DP_CLI_PROGRESS_H
 #define DP_CLI_PROGRESS_H
 
@@ -30,6 +31,7 @@ struct dp_cli_line {
     bool moving;      /* a terminal */
     unsigned width;   /* of it */
     bool open;        /* a line without its end stands there */
+    unsigned shown;   /* plain lines so far */
     uint64_t next_ms; /* when the next plain line is due */
     char last[160];
 };
@@ -39,8 +41,9 @@ void dp_cli_line_show(struct dp_cli_line *line, const char *text, uint64_t now_m
 /* Before anything else is written to the file. */
 void dp_cli_line_end(struct dp_cli_line *line);
 
-/* Asks the servers and shows what they know; a server that does not answer changes nothing. */
-void dp_cli_progress_watch(struct dp_client *client, uint32_t run, struct dp_cli_line *line);
+/* Asks the servers and shows what they know; a server that does not answer changes nothing. Gives the
+ * examples trained on so far. */
+uint64_t dp_cli_progress_watch(struct dp_client *client, uint32_t run, struct dp_cli_line *line);
 /* 81234567 as "81,234,567". out: 32 bytes at least. */
 const char *dp_cli_number(double value, char *out, size_t size);
 

@@ -1,7 +1,9 @@
 /* run: a whole training on this machine.
  *     flags -> directory -> cluster file -> servers -> (they answer) -> workers -> (they end) -> servers
- * stopped -> result Why   The cluster file is written before anything is started: whatever happens after, it
- * says what the store is. */
+ * stopped
+ *     -> result
+ * Why   The cluster file is written before anything is started: whatever happens after, it says what the
+ *       store is.                                                                                        */
 #include "deploy/cli/commands.h"
 #include "deploy/cli/folder.h"
 #include "deploy/cli/local.h"
@@ -102,6 +104,7 @@ struct run {
     struct dp_client *client;
     struct dp_cli_line line;
     bool continues; /* on an earlier run's store */
+    bool trained;   /* some worker has said so */
 };
 
 static const char *flag(const struct run *run, const char *name)
@@ -280,7 +283,7 @@ static enum dp_status settle_folder(struct run *run, struct dp_error *err)
     if (st == DP_OK)
         st = dp_folder_open(dir, false, &run->folder, err);
     if (st == DP_OK && flag(run, "--fresh"))
-        st = dp_folder_clear(&run->folder, err);
+        st = dp_folder_clear(&run->folder, true, err);
     if (st == DP_OK && dp_folder_has_run(&run->folder)) {
         st = dp_cluster_read(run->folder.conf, &earlier, err);
         if (st == DP_OK)
@@ -318,6 +321,12 @@ static enum dp_status start_workers(struct run *run, struct dp_error *err)
     return st;
 }
 
+static void watch(struct run *run)
+{
+    if (run->client && dp_cli_progress_watch(run->client, run->cluster->training.run, &run->line) > 0)
+        run->trained = true;
+}
+
 /* DP_STOPPING: a signal, or a process ended as it should not have. */
 static enum dp_status train(struct run *run, struct dp_error *err)
 {
@@ -331,14 +340,16 @@ static enum dp_status train(struct run *run, struct dp_error *err)
         dp_local_wait(run->local, LOOK_MS);
         if (dp_local_signal(run->local) || dp_local_failed(run->local))
             return dp_fail(err, DP_STOPPING, "stopped before the end of the training");
-        dp_cli_progress_watch(run->client, run->cluster->training.run, &run->line);
+        watch(run);
     }
     return st;
 }
 
 static enum dp_status stop_all(struct run *run)
 {
-    enum dp_status workers = dp_local_stop(run->local, DP_LOCAL_WORKER, WORKER_STOP_MS);
+    /* Without their server workers have nothing to wait for. */
+    uint32_t grace_ms = dp_local_server_failed(run->local) ? 0 : WORKER_STOP_MS;
+    enum dp_status workers = dp_local_stop(run->local, DP_LOCAL_WORKER, grace_ms);
     dp_client_close(&run->client);
     enum dp_status servers = dp_local_stop(run->local, DP_LOCAL_SERVER, SERVER_STOP_MS);
     return servers == DP_OK ? workers : servers;
@@ -347,8 +358,10 @@ static enum dp_status stop_all(struct run *run)
 static void tell_start(const struct run *run)
 {
     const struct dp_cluster *c = run->cluster;
-    fprintf(stderr, "Training %s: %" PRIu32 " servers, %" PRIu32 " shards, %" PRIu32 " workers, in %s\n",
-            c->model, c->server_count, dp_cluster_shards(c), c->training.workers, run->folder.path);
+    uint32_t shards = dp_cluster_shards(c), workers = c->training.workers;
+    fprintf(stderr, "Training %s: %" PRIu32 " server%s, %" PRIu32 " shard%s, %" PRIu32 " worker%s, in %s\n",
+            c->model, c->server_count, c->server_count == 1 ? "" : "s", shards, shards == 1 ? "" : "s",
+            workers, workers == 1 ? "" : "s", run->folder.path);
     if (run->continues)
         fprintf(stderr,
                 "Going on from the store of the earlier run there; this is run %" PRIu32
@@ -368,6 +381,18 @@ static enum dp_status tell_result(struct run *run, struct dp_error *err)
     return st;
 }
 
+/* A store that nobody trained on (a wrong model's name, a missing column) is taken away again: the next try
+ * would be told that it does not fit. */
+static void after_failure(struct run *run)
+{
+    struct dp_error unheard = {0};
+    if (run->continues)
+        fprintf(stderr, "downpour: this run went on from an earlier one's store; --fresh would remove that "
+                        "and start anew\n");
+    else if (!run->trained && dp_folder_clear(&run->folder, false, &unheard) != DP_OK)
+        fprintf(stderr, "downpour: %s\n", unheard.text);
+}
+
 static int finish(struct run *run, enum dp_status st, struct dp_error *err)
 {
     int code = st == DP_OK ? 0 : 2;
@@ -382,8 +407,15 @@ static int finish(struct run *run, enum dp_status st, struct dp_error *err)
     } else if (st != DP_OK) {
         fprintf(stderr, "downpour: %s\n", err->text);
     }
+    if (run->local && !dp_local_server_failed(run->local)) {
+        run->line.next_ms = 0; /* the last one is due, however soon it comes */
+        watch(run);
+    }
+    dp_cli_line_end(&run->line);
     if (run->local && stop_all(run) != DP_OK && code == 0)
         code = 2;
+    if (failed)
+        after_failure(run);
     if (code == 0 && tell_result(run, err) != DP_OK) {
         fprintf(stderr, "downpour: %s\n", err->text);
         code = 2;

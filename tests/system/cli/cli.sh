@@ -1,0 +1,216 @@
+#!/usr/bin/env bash
+# The downpour command as a user has it: wrong flags and files, a whole run, going on, predicting, signals, and children
+# that fail, hang or never answer. usage: cli.sh PATH/TO/downpour
+set -u
+downpour=$(realpath "$1")
+bin=$(dirname "$downpour")
+data=$PWD/tests/data
+dir=$(mktemp -d "${TMPDIR:-/tmp}/dp_cli_XXXXXX")
+failures=0
+
+finish() {
+    rm -rf "$dir"
+    [ "$failures" = 0 ] || echo "$failures checks failed"
+    [ "$failures" = 0 ]
+    exit
+}
+trap finish EXIT
+
+fail() {
+    failures=$((failures + 1))
+    echo "FAILED: $1"
+    sed 's/^/    /' "$dir"/{out,err,run.out,run.err} 2>/dev/null
+}
+
+# expect CODE TEXT COMMAND...: exit code, and text on standard output or error
+expect() {
+    local code=$1 text=$2 got
+    shift 2
+    timeout 90 "$@" >"$dir/out" 2>"$dir/err"
+    got=$?
+    [ "$got" = "$code" ] || fail "exit code $got, not $code: $*"
+    [ -z "$text" ] || cat "$dir/out" "$dir/err" | grep -qF -e "$text" || fail "no '$text' from: $*"
+}
+
+# Processes whose command line names our directory, whatever they are. (grep's own does not; a zombie's is empty.)
+left() {
+    (cd "$dir" && grep -lzF -f pattern /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3)
+}
+
+nobody_left() {
+    local i
+    for i in $(seq 1 100); do
+        [ -z "$(left)" ] && return
+        sleep 0.1
+    done
+    fail "processes are left after $1: $(left | tr '\n' ' ')"
+}
+
+# until FILE: it is there and not empty
+until_written() {
+    local i
+    for i in $(seq 1 300); do
+        [ -s "$1" ] && return
+        sleep 0.1
+    done
+    fail "'$1' was not written"
+}
+
+echo "one line" >"$dir/file"
+echo "$dir/" >"$dir/pattern"
+
+# --- flags
+expect 2 "Usage: downpour COMMAND" "$downpour"
+expect 0 "Usage: downpour COMMAND" "$downpour" --help
+expect 0 "downpour 0." "$downpour" --version
+expect 2 "unknown command 'ruin' (did you mean 'run'?)" "$downpour" ruin
+for command in run predict status; do
+    expect 0 "Usage: downpour $command" "$downpour" $command --help
+    expect 2 "unknown flag '--frobnicate'" "$downpour" $command --frobnicate 1
+    expect 2 "is needed" "$downpour" $command
+done
+base=("$downpour" run --dir "$dir/run")
+expect 2 "'--epoch' (did you mean '--epochs'?)" "${base[@]}" --epoch 3
+expect 2 "--epochs" "${base[@]}" --epochs 0
+expect 2 "--epochs" "${base[@]}" --epochs three
+expect 2 "--rate" "${base[@]}" --rate -1
+expect 2 "--optimizer is 'adem'" "${base[@]}" --optimizer adem
+expect 2 "--l1 is not a setting of the optimizer 'adam'" "${base[@]}" --l1 1
+expect 2 "--servers" "${base[@]}" --servers 0
+expect 2 "--shards" "${base[@]}" --shards 65
+expect 2 "--timeout" "${base[@]}" --timeout 0
+expect 2 "--seed" "${base[@]}" --seed 18446744073709551616
+expect 2 "--cache-bytes" "${base[@]}" --cache-bytes 12QB
+expect 2 "'--rate' is given twice" "${base[@]}" --rate 1 --rate 2
+expect 2 "unexpected argument 'x'" "${base[@]}" x
+ok=("${base[@]}" --model logistic --train "$dir/file")
+expect 2 "--model MODEL is needed" "${base[@]}" --train "$dir/file"
+expect 2 "--train FILE is needed" "${base[@]}" --model logistic
+expect 2 "--train: cannot read '/nonexistent'" "${base[@]}" --model logistic --train /nonexistent
+expect 2 "--test: cannot read '/nonexistent'" "${ok[@]}" --test /nonexistent
+expect 2 "--report: cannot write in '/nonexistent/'" "${ok[@]}" --report /nonexistent/r.json
+expect 2 "cannot make directory '/dev/null/x'" "$downpour" run --model logistic --train "$dir/file" --dir=/dev/null/x
+expect 2 "--port" "${ok[@]}" --port 65536
+expect 2 "cannot read cluster file '/nonexistent'" "${ok[@]}" --cluster /nonexistent
+printf 'name = "x";\nmodle = "y";\n' >"$dir/bad.conf"
+expect 2 "bad.conf:2: unknown key 'modle'; did you mean 'model'?" "$downpour" status --cluster "$dir/bad.conf"
+expect 2 "cannot read cluster file" "$downpour" status --cluster /nonexistent
+expect 2 "is not the directory of a run" "$downpour" predict --from "$dir" --data "$dir/file"
+expect 2 "--data: cannot read" "$downpour" predict --from "$dir" --data /nonexistent
+nobody_left "flags"
+rm -rf "$dir/run"
+
+# --- fake programs beside a copy of the command: what fails, hangs, never answers
+fake=$dir/fake
+mkdir "$fake"
+cp "$downpour" "$fake/downpour"
+printf '#!/bin/sh\necho "no luck with $*" >&2\nexit 7\n' >"$fake/downpour-server"
+cp "$fake/downpour-server" "$fake/downpour-worker"
+chmod +x "$fake"/*
+with_fake=("$fake/downpour" run --dir "$dir/run" --model logistic --train "$dir/file")
+expect 2 "server 0 ended with status 7; its log, $dir/run/log/server-0.log, ends with:" "${with_fake[@]}"
+expect 2 "    no luck with --cluster $dir/run/cluster.conf --server 0" "${with_fake[@]}"
+nobody_left "a server that failed"
+
+# Deaf to SIGTERM, and it never answers: named, and a second signal ends the waiting for it.
+printf '#!/bin/bash\ntrap "" TERM\necho $$ >>%s/started\nwhile :; do sleep 0.2; done\n' "$dir" >"$fake/downpour-server"
+"${with_fake[@]}" --servers 2 >"$dir/out" 2>"$dir/err" &
+pid=$!
+until_written "$dir/started"
+kill -INT $pid
+sleep 0.5
+kill -INT $pid
+wait $pid
+[ $? = 130 ] || fail "two interrupts did not end it with 130"
+grep -q "did not stop when asked to, and is killed" "$dir/err" || fail "killing was not said"
+nobody_left "two interrupts"
+printf '#!/bin/sh\nexec sleep 1000\n' >"$fake/downpour-server"
+expect 2 "is its server running" "${with_fake[@]}" --timeout 1
+nobody_left "a server that never answered"
+rm -rf "$dir/run"
+
+# The command itself is killed: its children follow.
+printf '#!/bin/sh\necho $$ >%s/pid\nexec sleep 1000\n' "$dir" >"$fake/downpour-server"
+"${with_fake[@]}" >"$dir/out" 2>"$dir/err" &
+pid=$!
+until_written "$dir/pid"
+kill -KILL $pid
+wait $pid 2>/dev/null
+for i in $(seq 1 100); do kill -0 "$(cat "$dir/pid")" 2>/dev/null || break; sleep 0.1; done
+kill -0 "$(cat "$dir/pid")" 2>/dev/null && fail "a server outlived the command"
+rm -rf "$dir/run"
+
+# --- the real ones
+[ -x "$bin/downpour-server" ] && [ -x "$bin/downpour-worker" ] || { fail "no server and worker in $bin"; exit; }
+train=("${base[@]}" --model mlp:64-32-10 --train "$data/digits.train.libsvm.gz" --batch 32 --rate 0.005 --servers 2)
+expect 2 "no model is named" "${base[@]}" --model quux --train "$data/digits.train.libsvm.gz"
+expect 2 "file:1:" "${ok[@]}"
+[ -e "$dir/run/cluster.conf" ] && fail "a store that nobody trained on was kept"
+expect 0 "Test set: accuracy" "${train[@]}" --workers 2 --epochs 3 --test "$data/digits.test.libsvm.gz" --report "$dir/r.json"
+[ -s "$dir/r.json" ] || fail "no report"
+grep -q "3/3 " "$dir/err" || fail "progress was not shown"
+[ "$(grep -c '^ *[123] ' "$dir/out")" = 3 ] || fail "no table of epochs"
+nobody_left "a run"
+expect 2 "use --servers 2, another --dir, or --fresh" "${base[@]}" --model mlp:64-32-10 --train "$data/digits.train.libsvm.gz"
+expect 2 "use --shards 1, another --dir, or --fresh" "${train[@]}" --shards 3
+expect 2 "holds the store of model 'mlp:64-32-10'" "${train[@]/mlp:64-32-10/mlp:64-16-10}"
+expect 0 "this is run 2" "${train[@]}" --epochs 1
+grep -q "run = 2;" "$dir/run/cluster.conf" || fail "the second run has not its number"
+(cd / && timeout 60 "$downpour" predict --from "$dir/run" --data "$data/digits.test.libsvm.gz" >"$dir/scores" 2>"$dir/err") || fail "predict from another directory"
+[ "$(wc -l <"$dir/scores")" = "$(zcat "$data/digits.test.libsvm.gz" | wc -l)" ] || fail "not a line of scores for each example"
+expect 0 "" "$downpour" predict --from "$dir/run" --data "$data/digits.test.libsvm.gz" --out "$dir/scores2" --model mlp:64-32-10
+cmp -s "$dir/scores" "$dir/scores2" || fail "scores differ between standard output and file"
+ls "$dir"/run/predict-*.out >/dev/null 2>&1 && fail "a file of scores is left in the directory"
+expect 2 "holds the model 'mlp:64-32-10', not 'logistic'" "$downpour" predict --from "$dir/run" --data "$dir/file" --model logistic
+expect 2 "file:1:" "$downpour" predict --from "$dir/run" --data "$dir/file"
+nobody_left "predict"
+
+# While one runs: its status, a second one in its directory, its ports, and what a signal does.
+for signal in INT:130 TERM:143; do
+    "${train[@]}" --epochs 1000000 >"$dir/run.out" 2>"$dir/run.err" &
+    pid=$!
+    for i in $(seq 1 200); do grep -q "^epoch" "$dir/run.err" && break; sleep 0.1; done
+    port=$(sed -n 's/ *port = \([0-9]*\);/\1/p' "$dir/run/cluster.conf" | head -1)
+    expect 0 "mlp.w1" "$downpour" status --cluster "$dir/run/cluster.conf"
+    expect 2 "is in use by another downpour command" "${train[@]}"
+    expect 2 "port $port cannot be taken" "$downpour" run --model logistic --train "$dir/file" --dir "$dir/other" --port "$port"
+    kill -"${signal%:*}" $pid
+    wait $pid
+    [ $? = "${signal#*:}" ] || fail "SIG${signal%:*} did not end it with ${signal#*:}"
+    nobody_left "SIG${signal%:*}"
+done
+# A worker that is killed ends the run; the store is closed cleanly, and trained on.
+"${train[@]}" --epochs 1000000 >"$dir/run.out" 2>"$dir/run.err" &
+pid=$!
+for i in $(seq 1 200); do grep -q "^epoch" "$dir/run.err" && break; sleep 0.1; done
+for p in $(left); do grep -qz -e downpour-worker "/proc/$p/cmdline" 2>/dev/null && kill -KILL "$p"; done
+wait $pid
+[ $? = 2 ] || fail "a killed worker did not end the run with 2"
+grep -q "worker 0 was killed by signal 9" "$dir/run.err" || fail "the killed worker was not named"
+nobody_left "a killed worker"
+expect 0 "Going on from the store" "${train[@]}" --epochs 1
+# A server that is killed ends it, too; its store is refused by name, and --fresh gets out of that.
+"${train[@]}" --epochs 1000000 >"$dir/run.out" 2>"$dir/run.err" &
+pid=$!
+for i in $(seq 1 200); do grep -q "^epoch" "$dir/run.err" && break; sleep 0.1; done
+for p in $(left); do tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -q -e "downpour-server.*--server 1" && kill -KILL "$p"; done
+wait $pid
+[ $? = 2 ] || fail "a killed server did not end the run with 2"
+grep -q "server 1 was killed by signal 9" "$dir/run.err" || fail "the killed server was not named"
+nobody_left "a killed server"
+expect 2 "--fresh would remove that" "${train[@]}" --epochs 1
+echo mine >"$dir/run/store/mine"
+expect 0 "Report:" "${train[@]}" --epochs 1 --fresh
+[ -e "$dir/run/store/mine" ] || fail "--fresh removed what was not its own"
+grep -q "run = 1;" "$dir/run/cluster.conf" || fail "--fresh did not start anew"
+# A cluster file as the base: settings from it, addresses of its own.
+sed 's/ port = .*/ port = 1;/; s/epochs = .*/epochs = 2;/; s/host = .*/host = "192.0.2.1";/' "$dir/run/cluster.conf" |
+    awk '/port = 1;/ && n++ { sub("1;", "9;") } { print }' >"$dir/base.conf"
+expect 0 "Report:" "$downpour" run --cluster "$dir/base.conf" --dir "$dir/based" --batch 64
+grep -q "epochs = 2;" "$dir/based/cluster.conf" && grep -q "batch = 64;" "$dir/based/cluster.conf" || fail "the base was not taken"
+# On a terminal one line moves.
+if command -v script >/dev/null; then
+    script -qec "'$downpour' run --dir '$dir/tty' --model mlp:64-32-10 --train '$data/digits.train.libsvm.gz' --epochs 100" "$dir/typescript" >/dev/null
+    grep -q $'\r.*epoch .*100%.*\033\\[K' "$dir/typescript" || fail "no moving line on a terminal"
+fi
+nobody_left "all"

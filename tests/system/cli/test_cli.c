@@ -1,0 +1,322 @@
+/* The command's parts: flags, the progress line, ports, and the directory of a run. */
+#include "tests/lib/test.h"
+
+#include "deploy/cli/folder.h"
+#include "deploy/cli/options.h"
+#include "deploy/cli/ports.h"
+#include "deploy/cli/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct dp_option options[] = {
+    DP_OPTION_HEADING("Some"),
+    {"--epochs", "N", "passes", "training.epochs", NULL},
+    {"--l1", "X", "first line\nsecond", "training.optimizer.l1", NULL},
+    {"--optimizer", "NAME", "kind", "training.optimizer.kind", NULL},
+    {"--no-overlap", NULL, "a switch", "training.overlap", "false"},
+    {"--dir", "DIR", "a directory", NULL, NULL},
+};
+#define OPTIONS (sizeof options / sizeof options[0])
+static const struct dp_command command = {"run", "summary", "usage", options, OPTIONS};
+
+static enum dp_status parse(char *const *argv, const char **values, bool *help, struct dp_error *err)
+{
+    int argc = 0;
+    while (argv[argc])
+        argc++;
+    return dp_options_parse(&command, argc, argv, values, help, err);
+}
+
+static void flags_come_in_both_forms_and_any_order(void **state)
+{
+    (void)state;
+    const char *values[OPTIONS];
+    struct dp_error err = {0};
+    struct dp_cluster cluster;
+    bool help;
+    /* --l1 before the optimizer that it belongs to */
+    char *argv[] = {"--l1=0.5", "--optimizer", "ftrl", "--no-overlap", "--epochs=7", "--dir", "-x", NULL};
+    assert_int_equal(parse(argv, values, &help, &err), DP_OK);
+    assert_false(help);
+    dp_cluster_defaults(&cluster);
+    assert_int_equal(dp_options_apply(&command, values, &cluster, &err), DP_OK);
+    assert_true(cluster.training.epochs == 7 && !cluster.training.overlap);
+    assert_true(cluster.training.optimizer.kind == DP_OPT_FTRL && cluster.training.optimizer.l1 == 0.5f);
+    assert_string_equal(dp_options_value(&command, values, "--dir"), "-x");
+    char *none[] = {NULL};
+    assert_int_equal(parse(none, values, &help, &err), DP_OK);
+    assert_null(dp_options_value(&command, values, "--dir"));
+    char *helped[] = {"--nonsense", "--help", NULL};
+    assert_int_equal(parse(helped, values, &help, &err), DP_OK);
+    assert_true(help);
+}
+
+static void wrong_flags_are_named_with_the_nearest(void **state)
+{
+    (void)state;
+    static const struct {
+        char *argv[4];
+        const char *text;
+    } bad[] = {
+        {{"--epoch", "3", NULL}, "'--epoch' (did you mean '--epochs'?)"},
+        {{"--quantum", NULL}, "unknown flag '--quantum'; "},
+        {{"epochs", NULL}, "unexpected argument 'epochs'"},
+        {{"--epochs", NULL}, "'--epochs' lacks its value"},
+        {{"--epochs", "--dir", "x", NULL}, "'--epochs' lacks its value"},
+        {{"--epochs=1", "--epochs=2", NULL}, "'--epochs' is given twice"},
+        {{"--no-overlap=1", NULL}, "'--no-overlap' takes no value"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        const char *values[OPTIONS];
+        struct dp_error err = {0};
+        bool help;
+        if (parse(bad[i].argv, values, &help, &err) != DP_ARGUMENT || !strstr(err.text, bad[i].text))
+            fail_msg("case %zu: '%s'", i, err.text);
+    }
+    const char *values[OPTIONS] = {NULL, "0"};
+    struct dp_error err = {0};
+    struct dp_cluster cluster;
+    dp_cluster_defaults(&cluster);
+    assert_int_equal(dp_options_apply(&command, values, &cluster, &err), DP_ARGUMENT);
+    assert_non_null(strstr(err.text, "--epochs"));
+}
+
+static void help_lists_every_flag(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    assert_non_null(file);
+    dp_options_help(&command, file);
+    assert_int_equal(fclose(file), 0);
+    for (size_t i = 1; i < OPTIONS; i++)
+        assert_non_null(strstr(text, options[i].name));
+    assert_non_null(strstr(text, "\n                           second\n"));
+    free(text);
+}
+
+static void add(struct dp_cli_progress *p, const char *json)
+{
+    dp_cli_progress_add(p, json, strlen(json));
+}
+
+static void progress_sums_the_workers(void **state)
+{
+    (void)state;
+    struct dp_cli_progress p = {0};
+    char text[160];
+    dp_cli_progress_text(&p, text, sizeof text);
+    assert_string_equal(text, "starting the workers");
+    add(&p, "{\"state\":\"reading\",\"epoch\":1,\"epochs\":4,\"examples\":0,\"examples_total\":10}");
+    dp_cli_progress_text(&p, text, sizeof text);
+    assert_string_equal(text, "reading the data");
+
+    memset(&p, 0, sizeof p);
+    add(&p, "{\"state\":\"training\",\"epoch\":3,\"epochs\":4,\"examples\":70000,\"examples_total\":100000,"
+            "\"loss\":0.5,\"examples_per_s\":800.0}");
+    add(&p, "{\"state\":\"training\",\"epoch\":2,\"epochs\":4,\"examples\":50000,\"examples_total\":100000,"
+            "\"loss\":0.25,\"examples_per_s\":700.0}");
+    dp_cli_progress_text(&p, text, sizeof text);
+    assert_string_equal(text, "epoch 2/4   60%  loss 0.375  1,500 examples/s  0:54 left");
+    add(&p, "{\"state\":\"done\",\"epoch\":4,\"epochs\":4,\"examples\":100000,\"examples_total\":100000}");
+    assert_int_equal(p.epoch, 2); /* of those still at work */
+
+    memset(&p, 0, sizeof p);
+    add(&p, "{\"state\":\"waiting\",\"epoch\":4,\"epochs\":4,\"examples\":9,\"examples_total\":10,\"loss\":"
+            "1e-7}");
+    add(&p, "{\"state\":\"evaluating\",\"epoch\":4,\"epochs\":4,\"examples\":10,\"examples_total\":10}");
+    dp_cli_progress_text(&p, text, sizeof text);
+    assert_string_equal(text, "epoch 4/4   95%  loss 1e-07  evaluating");
+}
+
+static void notes_that_make_no_sense_change_nothing(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "",        "{", "[]", "7", "\"x\"", "{}", "{\"state\":3}", "{\"state\":\"x\",\"epoch\":99999999999}",
+        "\xff\xfe"};
+    struct dp_cli_progress p = {0}, none = {0};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        add(&p, bad[i]);
+    assert_memory_equal(&p, &none, sizeof p);
+    char text[160];
+    add(&p, "{\"state\":\"training\",\"epoch\":-1,\"epochs\":-1,\"examples\":-5,\"examples_total\":-5,"
+            "\"loss\":1e308,"
+            "\"examples_per_s\":1e308}");
+    dp_cli_progress_text(&p, text, sizeof text);
+}
+
+static void numbers_have_their_thousands_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *text;
+    } want[] = {{0, "0"}, {999, "999"}, {1000, "1,000"}, {81234567, "81,234,567"}, {-1234, "-1,234"}};
+    char text[32];
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++)
+        assert_string_equal(dp_cli_number(want[i].value, text, sizeof text), want[i].text);
+    assert_true(strlen(dp_cli_number(1e300, text, sizeof text)) < sizeof text);
+}
+
+static void plain_lines_come_seldom_and_only_when_new(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = tmpfile(), *copy;
+    struct dp_cli_line line;
+    assert_non_null(file);
+    dp_cli_line_init(&line, file);
+    assert_false(line.moving);
+    dp_cli_line_show(&line, "a", 1000);
+    dp_cli_line_show(&line, "b", 1500); /* too early */
+    dp_cli_line_show(&line, "c", 2000);
+    dp_cli_line_show(&line, "d", 6000); /* too early */
+    dp_cli_line_show(&line, "c", 9000); /* the same */
+    dp_cli_line_show(&line, "e", 9500);
+    dp_cli_line_end(&line);
+    rewind(file);
+    copy = open_memstream(&text, &size);
+    for (int c; (c = fgetc(file)) != EOF;)
+        fputc(c, copy);
+    assert_int_equal(fclose(copy), 0);
+    assert_string_equal(text, "a\nc\ne\n");
+    free(text);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void moving_line_is_written_over_itself(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    struct dp_cli_line line = {.file = file, .moving = true, .width = 5};
+    dp_cli_line_show(&line, "abcdefgh", 0);
+    dp_cli_line_show(&line, "abcdefgh", 1);
+    dp_cli_line_show(&line, "x", 2);
+    dp_cli_line_end(&line);
+    dp_cli_line_end(&line);
+    assert_int_equal(fclose(file), 0);
+    assert_string_equal(text, "\rabcd\033[K\rx\033[K\n");
+    free(text);
+}
+
+static void ports_are_apart_and_taken_ones_are_named(void **state)
+{
+    (void)state;
+    struct dp_cluster_server servers[2] = {{.shards = 2}, {.shards = 3}};
+    struct dp_cluster cluster = {.server_count = 2, .server = servers};
+    struct dp_error err = {0};
+    assert_int_equal(dp_ports_choose(&cluster, 0, &err), DP_OK);
+    uint32_t first = servers[0].port;
+    assert_true(first >= 1024 && first < 32768);
+    assert_int_equal(servers[1].port, first + 3);
+    assert_int_equal(dp_ports_choose(&cluster, first, &err), DP_OK);
+    assert_int_equal(servers[0].port, first);
+    assert_int_equal(dp_ports_choose(&cluster, 65530, &err), DP_ARGUMENT);
+    assert_non_null(strstr(err.text, "65535"));
+    if (geteuid() != 0) {
+        assert_int_equal(dp_ports_choose(&cluster, 1, &err), DP_IO);
+        assert_non_null(strstr(err.text, "port 1 "));
+    }
+}
+
+static char dir[] = "/tmp/dp_test_cli_XXXXXX";
+
+static void make(const char *name)
+{
+    char path[256];
+    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    if (name[strlen(name) - 1] == '/') {
+        assert_int_equal(mkdir(path, 0777), 0);
+        return;
+    }
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static bool there(const char *name)
+{
+    char path[256];
+    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    return access(path, F_OK) == 0;
+}
+
+static void folder_is_locked_and_clears_what_is_its_own(void **state)
+{
+    (void)state;
+    struct dp_folder folder, second;
+    struct dp_error err = {0};
+    static const char *const ours[] = {
+        "store/server-0/x/y",     "store/server-0", "log/server-0.log", "log/worker-12.log",
+        "log/predict-worker.log", "report.json",    "predict.conf",     "cluster.conf"};
+    static const char *const theirs[] = {"notes.txt", "store/server-x", "store/mine", "log/server-0.log.old",
+                                         "log/other.log"};
+    assert_int_equal(dp_folder_open(dir, true, &folder, &err), DP_NOT_FOUND);
+    assert_int_equal(dp_folder_open(dir, false, &folder, &err), DP_OK);
+    assert_int_equal(dp_folder_open(dir, false, &second, &err), DP_EXISTS);
+    assert_non_null(strstr(err.text, dir));
+    assert_false(dp_folder_has_run(&folder));
+    make("store/server-0/");
+    make("store/server-0/x/");
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+        if (i != 1 && i != 7)
+            make(ours[i]);
+    for (size_t i = 0; i < sizeof theirs / sizeof theirs[0]; i++)
+        make(theirs[i]);
+    /* Without a cluster file nothing says that the rest is ours. */
+    assert_int_equal(dp_folder_clear(&folder, true, &err), DP_OK);
+    assert_true(there("store/server-0"));
+    make("cluster.conf");
+    assert_true(dp_folder_has_run(&folder));
+    assert_int_equal(dp_folder_clear(&folder, true, &err), DP_OK);
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+        if (there(ours[i]))
+            fail_msg("'%s' is still there", ours[i]);
+    for (size_t i = 0; i < sizeof theirs / sizeof theirs[0]; i++)
+        if (!there(theirs[i]))
+            fail_msg("'%s' is gone", theirs[i]);
+    dp_folder_close(&folder);
+    assert_int_equal(dp_folder_open(dir, false, &folder, &err), DP_OK);
+    dp_folder_close(&folder);
+    assert_int_equal(dp_folder_open("/dev/null/x", false, &folder, &err), DP_IO);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    char remove[64];
+    (void)snprintf(remove, sizeof remove, "rm -r %s", dir);
+    return system(remove);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flags_come_in_both_forms_and_any_order),
+        cmocka_unit_test(wrong_flags_are_named_with_the_nearest),
+        cmocka_unit_test(help_lists_every_flag),
+        cmocka_unit_test(progress_sums_the_workers),
+        cmocka_unit_test(notes_that_make_no_sense_change_nothing),
+        cmocka_unit_test(numbers_have_their_thousands_apart),
+        cmocka_unit_test(plain_lines_come_seldom_and_only_when_new),
+        cmocka_unit_test(moving_line_is_written_over_itself),
+        cmocka_unit_test(ports_are_apart_and_taken_ones_are_named),
+        cmocka_unit_test(folder_is_locked_and_clears_what_is_its_own),
+    };
+    return cmocka_run_group_tests_name("cli", tests, setup, teardown);
+}

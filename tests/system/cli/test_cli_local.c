@@ -1,0 +1,210 @@
+/* local: children that end well, badly, late or never; nobody is left behind. */
+#include "tests/lib/test.h"
+
+#include "deploy/cli/local.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/dp_test_local_XXXXXX";
+static char log_path[64];
+
+static struct dp_local *opened(void)
+{
+    struct dp_local *local = NULL;
+    struct dp_error err = {0};
+    assert_int_equal(dp_local_open(&local, &err), DP_OK);
+    return local;
+}
+
+static void start(struct dp_local *local, enum dp_local_role role, const char *script)
+{
+    struct dp_error err = {0};
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    assert_int_equal(dp_local_start(local, role, "child 7", argv, log_path, -1, &err), DP_OK);
+}
+
+/* Until nobody of the role runs; 10 s at most. */
+static void await(struct dp_local *local, enum dp_local_role role)
+{
+    for (int i = 0; i < 100 && dp_local_running(local, role); i++)
+        dp_local_wait(local, 100);
+    assert_int_equal(dp_local_running(local, role), 0);
+}
+
+/* Until the child has written a line: it is past whatever it did before. */
+static long first_line(struct dp_local *local)
+{
+    for (int i = 0; i < 1000; i++) {
+        long number = 0;
+        FILE *log = fopen(log_path, "r");
+        assert_non_null(log);
+        int got = fscanf(log, "%ld\n", &number);
+        (void)fclose(log);
+        if (got == 1)
+            return number;
+        dp_local_wait(local, 10);
+    }
+    fail_msg("the child has said nothing");
+    return 0;
+}
+
+static char *explained(const struct dp_local *local)
+{
+    static char text[4096];
+    memset(text, 0, sizeof text);
+    FILE *file = fmemopen(text, sizeof text - 1, "w");
+    dp_local_explain(local, file);
+    assert_int_equal(fclose(file), 0);
+    return text;
+}
+
+static void worker_may_end_with_0_only(void **state)
+{
+    (void)state;
+    struct dp_local *local = opened();
+    start(local, DP_LOCAL_WORKER, "exit 0");
+    await(local, DP_LOCAL_WORKER);
+    assert_false(dp_local_failed(local));
+    start(local, DP_LOCAL_WORKER, "for i in 1 2 3 4 5 6 7 8 9; do echo line $i; done; exit 3");
+    await(local, DP_LOCAL_WORKER);
+    assert_true(dp_local_failed(local));
+    assert_false(dp_local_server_failed(local));
+    const char *text = explained(local);
+    assert_non_null(strstr(text, "child 7 ended with status 3"));
+    assert_non_null(strstr(text, log_path));
+    assert_non_null(strstr(text, "    line 9\n"));
+    assert_null(strstr(text, "line 1\n")); /* the end of it only */
+    dp_local_close(&local);
+    assert_null(local);
+    dp_local_close(&local);
+}
+
+static void server_may_not_end_by_itself(void **state)
+{
+    (void)state;
+    struct dp_local *local = opened();
+    start(local, DP_LOCAL_SERVER, "exit 0");
+    await(local, DP_LOCAL_SERVER);
+    assert_true(dp_local_failed(local) && dp_local_server_failed(local));
+    dp_local_close(&local);
+    local = opened();
+    start(local, DP_LOCAL_SERVER, "kill -SEGV $$");
+    await(local, DP_LOCAL_SERVER);
+    assert_non_null(strstr(explained(local), "was killed by signal 11"));
+    dp_local_close(&local);
+}
+
+static void stop_asks_first(void **state)
+{
+    (void)state;
+    struct dp_local *local = opened();
+    start(local, DP_LOCAL_SERVER, "trap 'echo closing; exit 0' TERM; echo 1; while :; do sleep 0.05; done");
+    (void)first_line(local);
+    assert_int_equal(dp_local_stop(local, DP_LOCAL_SERVER, 10000), DP_OK);
+    assert_false(dp_local_failed(local));
+    char line[64] = "";
+    FILE *log = fopen(log_path, "r");
+    assert_non_null(fgets(line, sizeof line, log));
+    assert_non_null(fgets(line, sizeof line, log));
+    assert_string_equal(line, "closing\n");
+    (void)fclose(log);
+    dp_local_close(&local);
+    /* A server that does not close well is said so. */
+    local = opened();
+    start(local, DP_LOCAL_SERVER, "trap 'exit 5' TERM; echo 1; while :; do sleep 0.05; done");
+    (void)first_line(local);
+    assert_int_equal(dp_local_stop(local, DP_LOCAL_SERVER, 10000), DP_IO);
+    dp_local_close(&local);
+}
+
+static void the_deaf_are_killed_with_all_they_started(void **state)
+{
+    (void)state;
+    struct dp_local *local = opened();
+    /* The number is that of a grandchild. */
+    start(local, DP_LOCAL_SERVER, "trap '' TERM; sleep 1000 & echo $!; wait");
+    pid_t grandchild = (pid_t)first_line(local);
+    assert_int_equal(kill(grandchild, 0), 0);
+    assert_int_equal(dp_local_stop(local, DP_LOCAL_SERVER, 200), DP_TIMEOUT);
+    assert_int_equal(dp_local_running(local, DP_LOCAL_SERVER), 0);
+    /* Killed; it may stay a zombie until its new parent looks. */
+    char path[64], stat[256] = "";
+    for (int i = 0; i < 500; i++) {
+        (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)grandchild);
+        FILE *file = fopen(path, "r");
+        if (!file || !fgets(stat, sizeof stat, file) || strstr(stat, ") Z")) {
+            stat[0] = '\0';
+            if (file)
+                (void)fclose(file);
+            break;
+        }
+        (void)fclose(file);
+        dp_local_wait(local, 10);
+    }
+    assert_string_equal(stat, "");
+    dp_local_close(&local);
+}
+
+static void a_second_signal_hurries(void **state)
+{
+    (void)state;
+    struct dp_local *local = opened();
+    start(local, DP_LOCAL_SERVER, "trap '' TERM; echo 1; while :; do sleep 0.05; done");
+    (void)first_line(local);
+    assert_int_equal(kill(getpid(), SIGINT), 0);
+    for (int i = 0; i < 100 && !dp_local_signal(local); i++)
+        dp_local_wait(local, 100);
+    assert_int_equal(dp_local_signal(local), SIGINT);
+    assert_int_equal(kill(getpid(), SIGTERM), 0);
+    assert_int_equal(dp_local_stop(local, DP_LOCAL_SERVER, 1000000), DP_TIMEOUT); /* not after 1,000 s */
+    assert_int_equal(dp_local_signal(local), SIGINT);
+    dp_local_close(&local);
+}
+
+static void what_cannot_be_executed_says_so(void **state)
+{
+    (void)state;
+    struct dp_local *local = opened();
+    struct dp_error err = {0};
+    const char *const argv[] = {"/nonexistent/program", NULL};
+    assert_int_equal(dp_local_start(local, DP_LOCAL_WORKER, "w", argv, "/nonexistent/log", -1, &err), DP_IO);
+    assert_non_null(strstr(err.text, "/nonexistent/log"));
+    assert_int_equal(dp_local_start(local, DP_LOCAL_WORKER, "w", argv, log_path, -1, &err), DP_OK);
+    await(local, DP_LOCAL_WORKER);
+    assert_non_null(strstr(explained(local), "status 127"));
+    assert_non_null(strstr(explained(local), "/nonexistent/program: cannot be executed"));
+    dp_local_close(&local);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    if (!mkdtemp(dir))
+        return -1;
+    (void)snprintf(log_path, sizeof log_path, "%s/log", dir);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    (void)unlink(log_path);
+    return rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(worker_may_end_with_0_only),
+        cmocka_unit_test(server_may_not_end_by_itself),
+        cmocka_unit_test(stop_asks_first),
+        cmocka_unit_test(the_deaf_are_killed_with_all_they_started),
+        cmocka_unit_test(a_second_signal_hurries),
+        cmocka_unit_test(what_cannot_be_executed_says_so),
+    };
+    return cmocka_run_group_tests_name("local", tests, setup, teardown);
+}
