@@ -223,7 +223,7 @@ static enum dp_status explain(const struct dp_loop *loop, const struct dp_batch 
         return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, loop->epoch + 1, batch->number);
     return dp_wrap(err, st,
                    "training has diverged in epoch %" PRIu32 ", minibatch %" PRIu64
-                   " (try a lower --rate than %g, or --warmup)",
+                   " (try a lower --rate than %g, or more warm-up)",
                    loop->epoch + 1, batch->number, loop->training->rate);
 }
 

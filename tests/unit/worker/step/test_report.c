@@ -36,9 +36,9 @@ static void make(struct made *m)
             (struct dp_staleness){.pushes = 5, .measured = 10, .sum = 10 * w, .max = 4 * w};
         m->workers[w].staleness.histogram[w] = 5;
         m->epochs[w][0] =
-            (struct dp_epoch_figures){.loss_sum = 30, .examples = 100 - 50 * w, .seconds = 1 + w};
+            (struct dp_epoch_figures){.loss_sum = 30, .examples = 100 - 50 * w, .seconds = 2 - w};
         m->epochs[w][1] =
-            (struct dp_epoch_figures){.loss_sum = 15, .examples = 100 - 50 * w, .seconds = 1 + w};
+            (struct dp_epoch_figures){.loss_sum = 15, .examples = 100 - 50 * w, .seconds = 2 - w};
     }
     m->tested[1] = (struct dp_tested){
         .known = true,
