@@ -53,10 +53,15 @@ static void open_shard(struct bed *bed)
 
 void bed_open(struct bed *bed, uint32_t index, uint32_t shards)
 {
+    bed_open_with(bed, index, shards, 16);
+}
+
+void bed_open_with(struct bed *bed, uint32_t index, uint32_t shards, uint32_t jobs_max)
+{
     *bed =
         (struct bed){.index = index, .shards = shards, .cache_bytes = 64u << 20, .now_ns = 1, .next_id = 1};
     bed->reply = calloc(BED_REPLIES, sizeof *bed->reply);
-    bed->fake = dp_fake_store_new(16);
+    bed->fake = dp_fake_store_new(jobs_max);
     assert_non_null(bed->reply);
     open_shard(bed);
 }

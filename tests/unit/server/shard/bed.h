@@ -32,6 +32,8 @@ struct bed {
 };
 
 void bed_open(struct bed *bed, uint32_t index, uint32_t shards);
+/* Over a store that takes jobs_max jobs at once, then says AGAIN. */
+void bed_open_with(struct bed *bed, uint32_t index, uint32_t shards, uint32_t jobs_max);
 void bed_close(struct bed *bed);
 /* Drains, closes, opens again on the same store. */
 void bed_restart(struct bed *bed);
