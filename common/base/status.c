@@ -61,19 +61,28 @@ enum dp_status dp_fail(struct dp_error *err, enum dp_status why, const char *for
     return why;
 }
 
+/* Appends as much of `more` as fits behind the first `at` characters. */
+static size_t append(struct dp_error *err, size_t at, const char *more)
+{
+    size_t room = sizeof err->text - 1 - at, n = strlen(more);
+    n = n < room ? n : room;
+    memcpy(err->text + at, more, n);
+    err->text[at + n] = '\0';
+    return at + n;
+}
+
 enum dp_status dp_wrap(struct dp_error *err, enum dp_status why, const char *format, ...)
 {
     if (!err)
         return why;
-    char inner[sizeof err->text];
-    memcpy(inner, err->text, sizeof inner);
+    struct dp_error inner = *err;
     va_list args;
     va_start(args, format);
     int n = vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
-    if (n >= 0 && (size_t)n < sizeof err->text)
-        (void)snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s",
-                       inner[0] ? inner : dp_status_text((int)why));
+    size_t at = n < 0 ? 0 : (size_t)n < sizeof err->text ? (size_t)n : sizeof err->text - 1;
+    at = append(err, at, ": ");
+    (void)append(err, at, inner.text[0] ? inner.text : dp_status_text((int)why));
     err->status = why;
     return why;
 }
