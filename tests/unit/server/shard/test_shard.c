@@ -570,6 +570,132 @@ static void streams_are_never_given_twice(void **state)
     bed_close(&bed);
 }
 
+/* Two tables that would each fit, and not together: nothing of the request is done. */
+static void all_tables_of_a_push_share_the_budget(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[600];
+    bed_open(&bed, 0, 1);
+    bed.cache_bytes = 140000; /* two empty tables are 8 KB */
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    struct dp_table_spec t = bed_sgd("t", 2), u = bed_sgd("u", 2);
+    bed_make_table(&bed, 1, 1, &t);
+    bed_make_table(&bed, 1, 2, &u);
+    bed_keys(&bed, 1, 600, keys);
+    struct dp_request both = {
+        .kind = DP_REQUEST_PUSH, .session = 1, .sequence = 3, .stream = T, .rate = 1, .sections = 2};
+    struct dp_frame frames[4];
+    for (uint32_t i = 0; i < 2; i++) {
+        both.section[i] = (struct dp_section){.table = dp_table_id(i ? "u" : "t"), .rows = 600};
+        frames[2 * i] = dp_frame_copy(keys, sizeof keys);
+        frames[2 * i + 1] = dp_frame_new(600 * 8);
+        memset(frames[2 * i + 1].data, 0, 600 * 8);
+    }
+    uint64_t id = bed_send(&bed, &both, frames, 4);
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_FULL);
+    assert_int_equal(counter(&bed, "cache_rows"), 0);
+    id = bed_push(&bed, 1, 4, "u", keys, 600, 2, 1, T, 1); /* one alone does fit */
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_OK);
+    bed_close(&bed);
+}
+
+/* What stands behind a request that came too late is sent again behind it. */
+static void nothing_overtakes_a_request_past_its_deadline(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t key;
+    start(&bed);
+    bed_keys(&bed, 10, 1, &key);
+    uint64_t pull = bed_pull(&bed, 1, 2, "t", &key, 1);
+    bed.now_ns += 1001u * 1000000u;
+    uint64_t push = bed_push(&bed, 1, 3, "t", &key, 1, 2, 1, T, 0); /* in time */
+    bed_turn(&bed);
+    bed_expect(&bed, pull, DP_TIMEOUT);
+    assert_null(bed_reply_to(&bed, push));
+    assert_true(value_of(&bed, 1, 2, key) == 0);
+    bed_close(&bed);
+}
+
+/* A push that was refused for good, resent because the refusal was lost, when its row can be read again. */
+static void a_push_refused_before_does_not_take_effect_later(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t key;
+    start(&bed);
+    bed_keys(&bed, 10, 1, &key);
+    (void)bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 0);
+    bed_turn(&bed);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    dp_fake_store_fail(bed.fake, DP_STORE_READ, 1, DP_IO);
+    uint64_t refused = bed_push(&bed, 1, 1, "t", &key, 1, 2, 1, T, 1);
+    uint64_t behind = bed_push(&bed, 1, 2, "t", &key, 1, 2, 4, T, 2);
+    for (uint32_t i = 0; i < 4; i++)
+        bed_turn(&bed);
+    bed_expect(&bed, refused, DP_IO);
+    bed_expect(&bed, behind, DP_OK);
+    uint64_t again = bed_push(&bed, 1, 1, "t", &key, 1, 2, 1, T, 1);
+    bed_turn(&bed);
+    bed_expect(&bed, again, DP_TOO_OLD);
+    assert_true(value_of(&bed, 1, 3, key) == -5);
+    bed_close(&bed);
+}
+
+/* The index does not grow with keys that are asked for and are nowhere, before all rows were read too. */
+static void pulls_of_keys_that_are_nowhere_take_no_memory(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[500];
+    start(&bed);
+    bed_keys(&bed, 1, 10, keys);
+    (void)bed_push(&bed, 1, 2, "t", keys, 10, 2, 1, T, 0);
+    bed_turn(&bed);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    for (uint64_t i = 0; i < 400; i++) {
+        bed_keys(&bed, 1000 + 500 * i, 500, keys);
+        uint64_t id = bed_pull(&bed, 1, 1 + i, "t", keys, 500);
+        bed_turn(&bed);
+        bed_turn(&bed);
+        bed_expect(&bed, id, DP_OK);
+        bed.replies = 0;
+    }
+    assert_true(counter(&bed, "cache_bytes") < 200000);
+    bed_close(&bed);
+}
+
+static void a_store_with_more_rows_than_its_mark_is_corrupt(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[3];
+    start(&bed);
+    bed_keys(&bed, 10, 3, keys);
+    (void)bed_push(&bed, 1, 2, "t", keys, 2, 2, 1, T, 0);
+    bed_turn(&bed);
+    struct dp_error err = {0};
+    assert_int_equal(bed_drain(&bed, &err), DP_OK);
+    size_t bytes;
+    char row[64];
+    const void *had = dp_fake_store_row(bed.fake, (struct dp_store_key){dp_table_id("t"), keys[0]}, &bytes);
+    memcpy(row, had, bytes);
+    dp_fake_store_put_row(bed.fake, (struct dp_store_key){dp_table_id("t"), keys[2]}, row, bytes);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    uint64_t id = bed_pull(&bed, 1, 1, "t", keys, 3);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    assert_non_null(strstr(bed_expect(&bed, id, DP_CORRUPT)->reply.reason, "'t'"));
+    bed_close(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -592,6 +718,11 @@ int main(void)
         cmocka_unit_test(a_table_over_the_budget_is_refused),
         cmocka_unit_test(draining_refuses_new_work_and_tells_failures),
         cmocka_unit_test(streams_are_never_given_twice),
+        cmocka_unit_test(all_tables_of_a_push_share_the_budget),
+        cmocka_unit_test(nothing_overtakes_a_request_past_its_deadline),
+        cmocka_unit_test(a_push_refused_before_does_not_take_effect_later),
+        cmocka_unit_test(pulls_of_keys_that_are_nowhere_take_no_memory),
+        cmocka_unit_test(a_store_with_more_rows_than_its_mark_is_corrupt),
     };
     return cmocka_run_group_tests_name("shard", tests, NULL, NULL);
 }
