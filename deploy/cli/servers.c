@@ -1,13 +1,17 @@
 #include "deploy/cli/servers.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#define TRY_MS 1000u /* one attempt to reach the servers; between two, signals and children are looked at */
+#define LOOK_MS  20u
+#define LEAST_MS 1000u /* for the handshake, once the ports are open */
 
 enum dp_status dp_program_path(const char *name, char *out, struct dp_error *err)
 {
@@ -86,21 +90,46 @@ static uint64_t now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+static bool accepts(uint32_t port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool yes = fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    if (fd >= 0)
+        (void)close(fd);
+    return yes;
+}
+
+/* The first of all ports of this machine's servers that nobody listens at; 0: none is left. */
+static uint32_t closed_port(const struct dp_cluster *cluster)
+{
+    for (uint32_t i = 0; i < cluster->server_count; i++)
+        for (uint32_t k = 0; k <= cluster->server[i].shards; k++)
+            if (!accepts(cluster->server[i].port + k))
+                return cluster->server[i].port + k;
+    return 0;
+}
+
+/* First until every port is open, looking often and at signals and children too; a client asks once then. */
 enum dp_status dp_servers_await(struct dp_local *local, const struct dp_cluster *cluster, uint32_t timeout_ms,
                                 struct dp_client **out, struct dp_error *err)
 {
     uint64_t deadline = now_ms() + timeout_ms;
-    for (;;) {
-        uint64_t now = now_ms();
-        uint32_t left = now < deadline ? (uint32_t)(deadline - now) : 1;
-        enum dp_status st =
-            dp_servers_client(cluster, "downpour command", left < TRY_MS ? left : TRY_MS, out, err);
-        if (st == DP_OK)
-            return st;
-        dp_local_wait(local, 0);
+    uint32_t closed;
+    while ((closed = closed_port(cluster)) != 0) {
+        if (now_ms() >= deadline)
+            return dp_fail(err, DP_TIMEOUT,
+                           "the servers were started, but nobody listens at 127.0.0.1:%" PRIu32
+                           " after %" PRIu32 " ms: see their logs",
+                           closed, timeout_ms);
+        dp_local_wait(local, LOOK_MS);
         if (dp_local_signal(local) || dp_local_failed(local))
             return dp_fail(err, DP_STOPPING, "stopped while the servers were starting");
-        if (dp_status_class(st) != DP_CLASS_RETRY || now_ms() >= deadline)
-            return dp_wrap(err, st, "the servers were started, but do not answer (their logs tell more)");
     }
+    uint64_t now = now_ms();
+    uint32_t left = now + LEAST_MS < deadline ? (uint32_t)(deadline - now) : LEAST_MS;
+    enum dp_status st = dp_servers_client(cluster, "downpour command", left, out, err);
+    return st == DP_OK ? st
+                       : dp_wrap(err, st, "the servers were started, but do not answer (see their logs)");
 }

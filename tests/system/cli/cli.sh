@@ -118,14 +118,14 @@ printf '#!/bin/bash\ntrap "" TERM\necho $$ >>%s/started\nwhile :; do sleep 0.2; 
 pid=$!
 until_written "$dir/started"
 kill -INT $pid
-sleep 0.5
+for i in $(seq 1 100); do grep -q "as signal 2 asks" "$dir/err" && break; sleep 0.1; done
 kill -INT $pid
 wait $pid
 [ $? = 130 ] || fail "two interrupts did not end it with 130"
 grep -q "did not stop when asked to, and is killed" "$dir/err" || fail "killing was not said"
 nobody_left "two interrupts"
 printf '#!/bin/sh\nexec sleep 1000\n' >"$fake/downpour-server"
-expect 2 "is its server running" "${with_fake[@]}" --timeout 1
+expect 2 "nobody listens at 127.0.0.1:" "${with_fake[@]}" --timeout 1
 nobody_left "a server that never answered"
 rm -rf "$dir/run"
 
