@@ -124,7 +124,7 @@ static enum dp_done refuse_contents(struct dp_shard *shard, const struct dp_wait
                                     const struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
-    if (dp_status_class(err->status) == DP_CLASS_CALLER &&
+    if (dp_status_class((int)err->status) == DP_CLASS_CALLER &&
         dp_push_ids_look(shard->ids, request->stream, request->number) == DP_PUSH_NEW)
         dp_push_ids_add(shard->ids, request->stream, request->number);
     return dp_shard_refuse_waiting(shard, waiting, err);

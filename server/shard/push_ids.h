@@ -8,6 +8,7 @@
 
 #include "common/base/status.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define DP_PUSH_WINDOW     65536u
@@ -31,5 +32,12 @@ enum dp_push_seen {
 enum dp_push_seen dp_push_ids_look(struct dp_push_ids *ids, uint64_t stream, uint64_t number);
 /* The id was looked up in this turn and is new. */
 void dp_push_ids_add(struct dp_push_ids *ids, uint64_t stream, uint64_t number);
+
+/* malloc'd bytes, the caller's. NULL: out of memory. */
+void *dp_push_ids_pack(const struct dp_push_ids *ids, size_t *size);
+/* Into a fresh memory. DP_CORRUPT when the bytes are not a packed one. */
+DP_MUST_USE
+enum dp_status dp_push_ids_unpack(struct dp_push_ids *ids, const void *bytes, size_t size,
+                                  struct dp_error *err);
 
 #endif

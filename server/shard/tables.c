@@ -220,6 +220,11 @@ static enum dp_status visit_table(void *context, const struct dp_store_mark *mar
     return st == DP_OK ? add_table(context, &spec, rows, true, &table, err) : st;
 }
 
+static enum dp_status visit_ids(void *context, const struct dp_store_mark *mark, struct dp_error *err)
+{
+    return dp_push_ids_unpack(context, mark->value, mark->value_bytes, err);
+}
+
 static enum dp_status visit_u64(void *context, const struct dp_store_mark *mark, struct dp_error *err)
 {
     if (mark->value_bytes != 8)
@@ -237,6 +242,8 @@ enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err
         st = store->visit_marks(store->self, "lsn", 3, visit_u64, &shard->lsn, err);
     if (st == DP_OK)
         st = store->visit_marks(store->self, "streams", 7, visit_u64, &shard->streams_reserved, err);
+    if (st == DP_OK)
+        st = store->visit_marks(store->self, "ids", 3, visit_ids, shard->ids, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "shard %" PRIu32, shard->options.index);
     shard->next_stream = shard->streams_reserved;
@@ -253,24 +260,39 @@ enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err
     return DP_OK;
 }
 
+/* The closing marks: lsn, push ids, every table with its count of rows. */
+static struct dp_shard_job *last_marks(const struct dp_shard *shard)
+{
+    uint32_t n = shard->tables + 2;
+    size_t each = TABLE_KEY_BYTES + 1 + TABLE_BYTES, ids_bytes = 0;
+    char *ids = dp_push_ids_pack(shard->ids, &ids_bytes);
+    char *memory =
+        ids ? calloc(1, n * sizeof(struct dp_store_mark) + 8 + shard->tables * each + ids_bytes) : NULL;
+    struct dp_shard_job *job = memory ? dp_shard_job_new(DP_JOB_LAST_MARKS, memory) : NULL;
+    if (job) {
+        struct dp_store_mark *marks = (struct dp_store_mark *)(void *)memory;
+        char *at = memory + n * sizeof *marks;
+        dp_store_u64le(at, shard->lsn);
+        marks[0] = (struct dp_store_mark){.key = "lsn", .key_bytes = 3, .value = at, .value_bytes = 8};
+        at += 8;
+        for (uint32_t i = 0; i < shard->tables; i++, at += each)
+            marks[i + 1] = table_mark(shard->table[i], shard->table[i]->stored + shard->table[i]->fresh, at);
+        memcpy(at, ids, ids_bytes);
+        marks[n - 1] =
+            (struct dp_store_mark){.key = "ids", .key_bytes = 3, .value = at, .value_bytes = ids_bytes};
+        job->store.kind = DP_STORE_MARKS;
+        job->store.count = n;
+        job->store.marks = marks;
+    }
+    free(ids);
+    return job;
+}
+
 enum dp_status dp_shard_submit_last_marks(struct dp_shard *shard, struct dp_error *err)
 {
-    uint32_t n = shard->tables + 1;
-    size_t each = TABLE_KEY_BYTES + 1 + TABLE_BYTES;
-    char *memory = calloc(1, n * sizeof(struct dp_store_mark) + 8 + shard->tables * each);
-    struct dp_shard_job *job = memory ? dp_shard_job_new(DP_JOB_LAST_MARKS, memory) : NULL;
+    struct dp_shard_job *job = last_marks(shard);
     if (!job)
         return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": closing marks", shard->options.index);
-    struct dp_store_mark *marks = (struct dp_store_mark *)(void *)memory;
-    char *at = memory + n * sizeof *marks;
-    dp_store_u64le(at, shard->lsn);
-    marks[0] = (struct dp_store_mark){.key = "lsn", .key_bytes = 3, .value = at, .value_bytes = 8};
-    at += 8;
-    for (uint32_t i = 0; i < shard->tables; i++, at += each)
-        marks[i + 1] = table_mark(shard->table[i], shard->table[i]->stored + shard->table[i]->fresh, at);
-    job->store.kind = DP_STORE_MARKS;
-    job->store.count = n;
-    job->store.marks = marks;
     if (dp_shard_submit(shard, job) != DP_OK)
         return dp_fail(err, DP_INTERNAL, "shard %" PRIu32 ": the store is busy with nothing to do",
                        shard->options.index);

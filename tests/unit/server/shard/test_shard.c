@@ -61,6 +61,7 @@ static void a_push_shows_in_the_next_pull(void **state)
     assert_int_equal(reply->reply.applied, 1);
     for (size_t i = 0; i < 10; i++)
         assert_true(reply->value[i] == (i >= 2 && i < 8 ? -0.5f : 0));
+    assert_int_equal(counter(&bed, "pull_rows"), 10);
     assert_int_equal(counter(&bed, "cache_rows"), 3); /* a pull stores nothing */
     bed_close(&bed);
 }
@@ -380,6 +381,28 @@ static void rows_come_back_after_a_clean_close(void **state)
     assert_int_equal(dp_fake_store_items(bed.fake, DP_STORE_WRITE), written + 1);
     bed_meet(&bed, 1);
     assert_int_equal(bed_expect(&bed, bed_send(&bed, &status, NULL, 0), DP_OK)->table_rows, 101);
+    bed_close(&bed);
+}
+
+static void push_ids_are_remembered_across_a_clean_close(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t key;
+    start(&bed);
+    bed_keys(&bed, 10, 1, &key);
+    (void)bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 0);
+    (void)bed_push(&bed, 1, 3, "t", &key, 1, 2, 1, T, 7);
+    bed_turn(&bed);
+    for (uint32_t opening = 0; opening < 2; opening++) {
+        bed_restart(&bed);
+        bed_meet(&bed, 1);
+        uint64_t again =
+            bed_push(&bed, 1, 1, "t", &key, 1, 2, 1, T, 7); /* its answer was lost, then the server went */
+        bed_turn(&bed);
+        assert_true(bed_expect(&bed, again, DP_OK)->reply.repeated);
+        assert_true(value_of(&bed, 1, 2, key) == -2);
+    }
     bed_close(&bed);
 }
 
@@ -712,6 +735,7 @@ int main(void)
         cmocka_unit_test(a_number_above_the_window_waits_and_what_follows_it_too),
         cmocka_unit_test(a_table_is_answered_when_it_is_durable),
         cmocka_unit_test(rows_come_back_after_a_clean_close),
+        cmocka_unit_test(push_ids_are_remembered_across_a_clean_close),
         cmocka_unit_test(misses_are_read_once_and_in_order),
         cmocka_unit_test(others_are_served_while_one_waits_for_the_store),
         cmocka_unit_test(a_failed_read_is_told_and_tried_again),
