@@ -19,7 +19,8 @@ static bool reserve_sparse(struct dp_batch *batch, size_t *wanted)
            (batch->values = reserve(entries, sizeof *batch->values, wanted)) &&
            (batch->keys = reserve(entries, sizeof *batch->keys, wanted)) &&
            (sort->entries = reserve(entries, sizeof *sort->entries, wanted)) &&
-           (sort->sorted = reserve(entries, sizeof *sort->sorted, wanted));
+           (sort->sorted = reserve(entries, sizeof *sort->sorted, wanted)) &&
+           (sort->table = reserve(dp_distinct_table_len(batch->room.entries), sizeof *sort->table, wanted));
 }
 
 enum dp_status dp_batch_reserve(const struct dp_batch_shape *shape, struct dp_batch **out,
@@ -60,6 +61,7 @@ void dp_batch_free(struct dp_batch **batch)
     if (b->scratch) {
         free(b->scratch->sort.entries);
         free(b->scratch->sort.sorted);
+        free(b->scratch->sort.table);
     }
     free(b->scratch);
     free(b->labels);

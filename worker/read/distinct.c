@@ -6,6 +6,12 @@
 /* Up to here insertion sort is cheaper than a pass with 256 counters. */
 #define INSERTION_MAX 32
 
+#define FREE UINT32_MAX
+/* Behind the last home: room for the runs there, and a slot that stays free and so ends every probe. */
+#define TAIL 64u
+/* Slots that may be passed or moved, for each entry, before keys count as clustered. */
+#define STEPS_MAX 4u
+
 static void insertion_sort(struct dp_distinct_entry *a, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++) {
@@ -60,7 +66,7 @@ static uint32_t top_bits(uint32_t n)
     return bits;
 }
 
-uint32_t dp_distinct(struct dp_distinct_scratch *scratch, uint32_t n, uint64_t *keys, uint32_t *slots)
+static uint32_t by_sorting(struct dp_distinct_scratch *scratch, uint32_t n, uint64_t *keys, uint32_t *slots)
 {
     struct dp_distinct_entry *from = scratch->entries, *to = scratch->sorted;
     uint32_t *starts = scratch->starts;
@@ -82,5 +88,70 @@ uint32_t dp_distinct(struct dp_distinct_scratch *scratch, uint32_t n, uint64_t *
             slots[to[i].at] = distinct - 1;
         }
     }
+    return distinct;
+}
+
+/* At most two thirds of the homes are taken, if all keys differ. */
+static uint32_t home_bits(uint32_t n)
+{
+    uint32_t bits = 1;
+    while (bits < 31 && (uint64_t)1 << bits < (uint64_t)n + n / 2)
+        bits++;
+    return bits;
+}
+
+size_t dp_distinct_table_len(uint32_t entries)
+{
+    return ((size_t)1 << home_bits(entries)) + TAIL;
+}
+
+/* Puts the entries' keys into the table, each with its number in order of first appearance, and into `slots`
+ * each entry's number. How many are distinct; 0: keys cluster, nothing was done. */
+static uint32_t fill_table(struct dp_distinct_scratch *scratch, uint32_t n, uint32_t *slots)
+{
+    struct dp_distinct_entry *table = scratch->table;
+    const struct dp_distinct_entry *end = table + dp_distinct_table_len(n) - 1;
+    uint32_t shift = 64 - home_bits(n), distinct = 0;
+    ptrdiff_t steps = (ptrdiff_t)STEPS_MAX * n;
+    memset(table, 0xff, dp_distinct_table_len(n) * sizeof *table); /* every `at` FREE */
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t key = scratch->entries[i].key;
+        struct dp_distinct_entry *home = table + (key >> shift), *here = home, *next;
+        while (here->at != FREE && here->key < key)
+            here++;
+        if (here->at == FREE || here->key != key) {
+            for (next = here; next->at != FREE;)
+                next++;
+            steps -= next - home;
+            if (next == end || steps < 0)
+                return 0;
+            for (; next > here; next--)
+                *next = next[-1];
+            *here = (struct dp_distinct_entry){.key = key, .at = distinct++};
+        } else if ((steps -= here - home) < 0) {
+            return 0;
+        }
+        slots[scratch->entries[i].at] = here->at;
+    }
+    return distinct;
+}
+
+uint32_t dp_distinct(struct dp_distinct_scratch *scratch, uint32_t n, uint64_t *keys, uint32_t *slots)
+{
+    uint32_t distinct = fill_table(scratch, n, slots), row = 0;
+    if (distinct == 0)
+        return by_sorting(scratch, n, keys, slots);
+    struct dp_distinct_entry *sorted = scratch->sorted, *rows = scratch->entries;
+    /* No branch on what is free, which no processor could foresee. */
+    for (const struct dp_distinct_entry *at = scratch->table; row < distinct; at++) {
+        sorted[row] = *at;
+        row += at->at != FREE;
+    }
+    for (row = 0; row < distinct; row++) {
+        keys[row] = sorted[row].key;
+        rows[sorted[row].at].at = row;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        slots[i] = rows[slots[i]].at;
     return distinct;
 }

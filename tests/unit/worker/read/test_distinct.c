@@ -1,5 +1,5 @@
 /* Goal: keys ascend strictly, and every entry's slot is the row of its key. Method: key sets of many kinds,
- * the clustered ones that defeat the first scatter among them. */
+ * the clustered ones that fill a run of the table, or its end, among them. */
 #include "worker/read/distinct.h"
 
 #include "common/model/mix.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { UNIFORM, FEW, ONE, LOW_BITS, TOP_BITS, POPULAR, ASCENDING, KINDS };
+enum kind { UNIFORM, FEW, ONE, LOW_BITS, TOP_BITS, POPULAR, ASCENDING, AT_END, KINDS };
 
 static uint64_t key_of(enum kind kind, uint64_t i)
 {
@@ -25,6 +25,8 @@ static uint64_t key_of(enum kind kind, uint64_t i)
         return dp_mix(i) << 60;
     case POPULAR:
         return i % 3 == 0 ? dp_mix(1) : dp_mix(1) + dp_mix(i) % 50;
+    case AT_END:
+        return UINT64_MAX - dp_mix(i) % 1000;
     case ASCENDING:
     default:
         return i;
@@ -39,7 +41,8 @@ static void check(enum kind kind, uint32_t n)
     assert_true(scratch && keys && slots);
     scratch->entries = calloc(n, sizeof *scratch->entries);
     scratch->sorted = calloc(n, sizeof *scratch->sorted);
-    assert_true(scratch->entries && scratch->sorted);
+    scratch->table = calloc(dp_distinct_table_len(n), sizeof *scratch->table);
+    assert_true(scratch->entries && scratch->sorted && scratch->table);
     memset(slots, 0xff, n * sizeof *slots);
     for (uint32_t i = 0; i < n; i++)
         scratch->entries[i] = (struct dp_distinct_entry){.key = key_of(kind, i), .at = i};
@@ -59,6 +62,7 @@ static void check(enum kind kind, uint32_t n)
     free(used);
     free(scratch->entries);
     free(scratch->sorted);
+    free(scratch->table);
     free(scratch);
     free(keys);
     free(slots);
