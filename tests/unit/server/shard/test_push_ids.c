@@ -4,6 +4,7 @@
 #include "server/shard/push_ids.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define TRAINING(n) (DP_STREAM_TRAINING | (n))
 

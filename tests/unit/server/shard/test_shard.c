@@ -374,7 +374,7 @@ static void rows_come_back_after_a_clean_close(void **state)
     /* A second close writes back only what changed since, and the counts still agree. */
     uint64_t written = dp_fake_store_items(bed.fake, DP_STORE_WRITE), fresh;
     bed_keys(&bed, 5000000, 1, &fresh);
-    (void)bed_push(&bed, 1, 2, "t", &fresh, 1, 2, 1, T, 0);
+    (void)bed_push(&bed, 1, 2, "t", &fresh, 1, 2, 1, T, 2);
     bed_turn(&bed);
     bed_turn(&bed);
     bed_restart(&bed);
