@@ -117,7 +117,8 @@ const struct bed_reply *bed_expect_at(const struct bed *bed, uint64_t id, enum d
     const struct bed_reply *reply = bed_reply_to(bed, id);
     if (!reply || reply->reply.status != wanted) {
         (void)fprintf(stderr, "%s:%d: request %u: expected %s, got %s %s\n", file, line, (unsigned)id,
-                      dp_status_name(wanted), reply ? dp_status_name((int)reply->reply.status) : "no answer",
+                      dp_status_name((int)wanted),
+                      reply ? dp_status_name((int)reply->reply.status) : "no answer",
                       reply ? reply->reply.reason : "");
         fail();
     }

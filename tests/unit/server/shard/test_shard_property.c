@@ -206,16 +206,17 @@ static void take_replies(struct world *world, struct server *server, uint32_t dr
     server->bed.replies = 0;
 }
 
-/* What was done before the shard closed is known to its client: push ids end with the server, for now. */
+/* A refusal that was lost is forgotten with the session: the push would be tried anew. So it is heard here.
+ */
 static void restart(struct world *world, struct server *server)
 {
     dp_fake_store_hold(server->bed.fake, false);
     server->hold = false;
     bed_restart(&server->bed);
-    take_replies(world, server, 0);
+    take_replies(world, server, 4);
     for (uint32_t c = 0; c < CLIENTS; c++)
         for (uint32_t o = 0; o < OPS; o++)
-            server->part[c][o].answered = server->part[c][o].fate != UNKNOWN;
+            server->part[c][o].answered = server->part[c][o].answered || server->part[c][o].fate == REFUSED;
 }
 
 static void trouble(struct world *world, struct server *server)
