@@ -1,0 +1,124 @@
+/* Servers and workers started by hand from one cluster file: the example file's keys, any order, other
+ * directories. */
+#include "tests/lib/test.h"
+#include "tests/system/place.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The text with each of the pairs (from, to) replaced; a `from` that is not in it fails the test. */
+static const char *replaced(struct dp_place *place, const char *text, const char *const (*pairs)[2],
+                            size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *at = strstr(text, pairs[i][0]);
+        if (!at)
+            fail_msg("the example file has no '%s'", pairs[i][0]);
+        text =
+            dp_place_text(place, "%.*s%s%s", (int)(at - text), text, pairs[i][1], at + strlen(pairs[i][0]));
+    }
+    return text;
+}
+
+/* deploy/cluster.example.conf on free ports, with the digits that are packed here. */
+static const char *example_conf(struct dp_place *place)
+{
+    uint32_t port = dp_place_ports(6);
+    const char *const pairs[][2] = {
+        {"port = 5700;", dp_place_text(place, "port = %u;", (unsigned)port)},
+        {"port = 5710;", dp_place_text(place, "port = %u;", (unsigned)port + 3)},
+        {"train = \"tests/data/digits.train.libsvm", "train = \"" DP_DIGITS_TRAIN},
+        {"test = \"tests/data/digits.test.libsvm", "test = \"" DP_DIGITS_TEST},
+        {"scale = 0.0;", "scale = 0.0625;"},
+        {"workers = 2;", "workers = 3;"},
+        {"epochs = 10;", "epochs = 6;"},
+        {"batch = 64;", "batch = 8;"},
+    };
+    const char *text = dp_place_read(place, DP_SOURCE "/deploy/cluster.example.conf", NULL);
+    /* Named with .gz in the file already, or not. */
+    text = replaced(place, text, pairs, sizeof pairs / sizeof pairs[0]);
+    const char *const twice[][2] = {{".gz.gz", ".gz"}, {".gz.gz", ".gz"}};
+    if (strstr(text, ".gz.gz"))
+        text = replaced(place, text, twice, 2);
+    return dp_place_file(place, "cluster.conf", text, strlen(text));
+}
+
+static void a_cluster_from_the_example_file(void **state)
+{
+    struct dp_place *place = *state;
+    const char *conf = example_conf(place);
+    /* A worker before its servers, the rest in any order; stores and report lie where they were started. */
+    struct dp_process *worker[3], *server[2];
+    worker[2] = dp_place_worker(place, conf, 2);
+    server[1] = dp_place_server(place, conf, 1);
+    worker[0] = dp_place_worker(place, conf, 0);
+    server[0] = dp_place_server(place, conf, 0);
+    worker[1] = dp_place_worker(place, conf, 1);
+    for (int i = 0; i < 3; i++)
+        dp_place_ended(worker[i], 0);
+    const char *report = dp_place_path(place, "report.json");
+    assert_true(dp_place_number(place, report, "final.test.accuracy") > 0.8);
+    assert_true(dp_place_number(place, report, "settings.shards") == 4);
+    assert_true(dp_place_number(place, report, "workers.2.pushes") > 0);
+    /* 180 minibatches of 8 in each epoch; each goes to every shard. */
+    assert_true(dp_place_counter(place, conf, "pushes") == 4 * 6 * 180);
+    assert_true(dp_place_counter(place, conf, "requests_refused") == 0);
+    struct dp_process *status = dp_place_try(place, 0, "downpour", "status", "--cluster", conf);
+    dp_place_says(status, "shard 0 of 4 at tcp://127.0.0.1:");
+    dp_place_says(status, "shard 3 of 4 at tcp://127.0.0.1:");
+    dp_place_says(status, "adam");
+    /* The same number of a run again: refused, its pushes would be taken for repeated ones. */
+    dp_place_says(dp_place_try(place, 2, "downpour-worker", "--cluster", conf, "--worker", "1"),
+                  "give training.run another number");
+    dp_place_stops_cleanly(server[0]);
+    dp_place_stops_cleanly(server[1]);
+}
+
+static void scores_by_hand(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {.servers = 2};
+    const char *conf = dp_place_conf(place, &cluster), *out = dp_place_path(place, "scores");
+    struct dp_process *server[2];
+    for (uint32_t i = 0; i < 2; i++)
+        server[i] = dp_place_server(place, conf, i);
+    /* Not trained yet. */
+    dp_place_says(dp_place_try(place, 2, "downpour-worker", "--cluster", conf, "--predict", DP_DIGITS_TEST,
+                               "--out", out),
+                  "was not trained on them");
+    dp_place_ended(dp_place_worker(place, conf, 0), 0);
+    (void)dp_place_try(place, 0, "downpour-worker", "--cluster", conf, "--predict", DP_DIGITS_TEST, "--out",
+                       out);
+    const char *scores = dp_place_read(place, out, NULL);
+    int lines = 0;
+    for (const char *p = scores; *p; p++)
+        lines += *p == '\n';
+    assert_int_equal(lines, 360);
+    for (uint32_t i = 0; i < 2; i++)
+        dp_place_stops_cleanly(server[i]);
+}
+
+static void a_worker_that_is_asked_to_stop(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {.epochs = 100000};
+    const char *conf = dp_place_conf(place, &cluster);
+    struct dp_process *server = dp_place_server(place, conf, 0), *worker = dp_place_worker(place, conf, 0);
+    dp_place_awaits(worker, "epoch 2 of");
+    dp_process_signal(worker, SIGTERM);
+    dp_place_ended(worker, 143);
+    dp_place_stops_cleanly(server);
+}
+
+int main(void)
+{
+#define DP_HAND_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
+    const struct CMUnitTest tests[] = {
+        DP_HAND_TEST(a_cluster_from_the_example_file),
+        DP_HAND_TEST(scores_by_hand),
+        DP_HAND_TEST(a_worker_that_is_asked_to_stop),
+    };
+    return cmocka_run_group_tests_name("by hand", tests, NULL, NULL);
+}

@@ -1,0 +1,105 @@
+/* SIGKILL to each kind of process: a store that was not closed is refused by name, a run stops all, nobody is
+ * left. */
+#include "tests/lib/test.h"
+#include "tests/system/place.h"
+
+#include <signal.h>
+#include <string.h>
+
+static void a_killed_servers_store_is_refused(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {.shards = 2, .epochs = 100000, .timeout_ms = 1000};
+    const char *conf = dp_place_conf(place, &cluster);
+    struct dp_process *server = dp_place_server(place, conf, 0), *worker = dp_place_worker(place, conf, 0);
+    dp_place_awaits(worker, "epoch 2 of");
+    dp_process_signal(server, SIGKILL);
+    dp_place_ended(server, -SIGKILL);
+    dp_place_ended(worker, 2);
+    dp_place_says(worker, "tcp://127.0.0.1:");
+    for (int again = 0; again < 2; again++) {
+        server = dp_place_try(place, 2, "downpour-server", "--cluster", conf, "--server", "0");
+        dp_place_says(server, dp_place_path(place, "c-0/shard-0000"));
+        dp_place_says(server, "not closed cleanly");
+    }
+}
+
+static struct dp_process *endless_run(struct dp_place *place)
+{
+    struct dp_process *run =
+        dp_place_start(place, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2",
+                       "--workers", "2", "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale",
+                       "0.0625", "--batch", "16", "--epochs", "100000", NULL);
+    dp_place_awaits(run, "/100000 ");
+    return run;
+}
+
+static void kill_one(struct dp_place *place, struct dp_process *run, const char *which)
+{
+    pid_t pid = dp_process_find(run, dp_place_text(place, "/%s", which));
+    assert_true(pid > 0);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+}
+
+static void a_killed_worker_ends_its_run(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_process *run = endless_run(place);
+    kill_one(place, run,
+             dp_place_text(place, "downpour-worker --cluster %s --worker 1",
+                           dp_place_path(place, "run/cluster.conf")));
+    dp_place_ended(run, 2);
+    dp_place_says(run, "worker 1 was killed by signal 9");
+    /* Its servers were stopped well: the store is trained on. */
+    run = dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2",
+                       "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs",
+                       "1");
+    dp_place_says(run, "this is run 2");
+}
+
+static void a_killed_server_ends_its_run(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_process *run = endless_run(place);
+    kill_one(place, run,
+             dp_place_text(place, "downpour-server --cluster %s --server 1",
+                           dp_place_path(place, "run/cluster.conf")));
+    dp_place_ended(run, 2);
+    dp_place_says(run, "server 1 was killed by signal 9");
+    /* The next one is told why it cannot go on, and what helps. */
+    run = dp_place_try(place, 2, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2",
+                       "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs",
+                       "1");
+    dp_place_says(run, "not closed cleanly");
+    dp_place_says(run, "--fresh");
+    (void)dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2",
+                       "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs",
+                       "1", "--fresh");
+}
+
+static void a_killed_command_leaves_nobody_and_a_clean_store(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_process *run = endless_run(place);
+    dp_process_signal(run, SIGKILL);
+    assert_int_equal(dp_process_wait(run, DP_SOON_MS), -SIGKILL);
+    uint64_t deadline = dp_process_now_ms() + (uint64_t)DP_SOON_MS * DP_PATIENCE;
+    while (dp_process_left(run) > 0 && dp_process_now_ms() < deadline)
+        dp_process_pause();
+    assert_int_equal(dp_process_left(run), 0);
+    (void)dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2",
+                       "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs",
+                       "1");
+}
+
+int main(void)
+{
+#define DP_KILLS_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
+    const struct CMUnitTest tests[] = {
+        DP_KILLS_TEST(a_killed_servers_store_is_refused),
+        DP_KILLS_TEST(a_killed_worker_ends_its_run),
+        DP_KILLS_TEST(a_killed_server_ends_its_run),
+        DP_KILLS_TEST(a_killed_command_leaves_nobody_and_a_clean_store),
+    };
+    return cmocka_run_group_tests_name("kills", tests, NULL, NULL);
+}

@@ -1,0 +1,122 @@
+/* Each setting of a training reaches a sane result: optimizers, asynchrony, bf16, activations, losses. */
+#include "tests/lib/test.h"
+#include "tests/system/place.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Two workers on two servers; up to ten more words. The last test figure of that name. */
+static double train_digits(struct dp_place *place, const char *model, const char *rate, const char *a,
+                           const char *b, const char *c, const char *d, const char *e)
+{
+    (void)dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--fresh",
+                       "--servers", "2", "--workers", "2", "--model", model, "--train", DP_DIGITS_TRAIN,
+                       "--test", DP_DIGITS_TEST, "--scale", "0.0625", "--batch", "8", "--epochs", "6",
+                       "--rate", rate, a, b, c, d, e);
+    return dp_place_number(place, dp_place_path(place, "run/report.json"), "final.test.accuracy");
+}
+
+static void each_optimizer_learns(void **state)
+{
+    static const char *const settings[][2] = {{"sgd", "0.1"},    {"momentum", "0.02"}, {"adagrad", "0.02"},
+                                              {"adam", "0.003"}, {"adamw", "0.003"},   {"ftrl", "0.1"}};
+    struct dp_place *place = *state;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        double accuracy = train_digits(place, "mlp:64-64-10", settings[i][1], "--optimizer", settings[i][0],
+                                       NULL, NULL, NULL);
+        if (!(accuracy > 0.75))
+            fail_msg("%s reached %f", settings[i][0], accuracy);
+    }
+}
+
+static void fetches_and_pushes_now_and_then(void **state)
+{
+    struct dp_place *place = *state;
+    double accuracy =
+        train_digits(place, "mlp:64-64-10", "0.002", "--fetch-every", "4", "--push-every", "3", NULL);
+    assert_true(accuracy > 0.7);
+    /* 180 minibatches a pass: 90 of each worker, 30 groups of 3. */
+    assert_true(dp_place_number(place, dp_place_path(place, "run/report.json"), "staleness.pushes") ==
+                6 * 60);
+}
+
+static void bf16_values_do(void **state)
+{
+    assert_true(train_digits(*state, "mlp:64-64-10", "0.003", "--bf16", NULL, NULL, NULL, NULL) > 0.78);
+}
+
+static void rates_rise_and_fall(void **state)
+{
+    struct dp_place *place = *state;
+    assert_true(train_digits(place, "mlp:64-64-10", "0.005", "--warmup", "50", "--decay", "linear", NULL) >
+                0.78);
+    assert_true(train_digits(place, "mlp:64-64-10", "0.005", "--decay", "inverse-sqrt", NULL, NULL, NULL) >
+                0.7);
+}
+
+static void other_activations_learn(void **state)
+{
+    struct dp_place *place = *state;
+    assert_true(
+        train_digits(place, "mlp:64-32-32-10,activation=tanh", "0.005", NULL, NULL, NULL, NULL, NULL) > 0.78);
+    assert_true(
+        train_digits(place, "mlp:64-64-10,activation=sigmoid", "0.005", NULL, NULL, NULL, NULL, NULL) > 0.7);
+}
+
+/* y = 2 x1 - x2 + 0.5, which a net without a hidden layer holds exactly. */
+static void regression_finds_a_line(void **state)
+{
+    struct dp_place *place = *state;
+    char *text = NULL;
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+    assert_non_null(file);
+    for (int i = 0; i < 2000; i++) {
+        double x1 = (i * 37 % 200) / 100.0 - 1, x2 = (i * 91 % 200) / 100.0 - 1;
+        fprintf(file, "%.6f 1:%.6f 2:%.6f\n", 2 * x1 - x2 + 0.5, x1, x2);
+    }
+    assert_int_equal(fclose(file), 0);
+    const char *data = dp_place_file(place, "line", text, size);
+    free(text);
+    (void)dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2",
+                       "--workers", "2", "--model", "mlp:2-1,loss=squared", "--train", data, "--test", data,
+                       "--batch", "16", "--epochs", "8", "--rate", "0.02");
+    assert_true(dp_place_number(place, dp_place_path(place, "run/report.json"), "final.test.rmse") < 0.1);
+    static const char two[] = "0 1:0 2:0\n0 1:1 2:-1\n";
+    struct dp_process *predict =
+        dp_place_try(place, 0, "downpour", "predict", "--from", dp_place_path(place, "run"), "--data",
+                     dp_place_file(place, "two", two, strlen(two)));
+    double at_origin = 0, at_corner = 0;
+    assert_int_equal(sscanf(dp_process_out(predict), "%lf\n%lf\n", &at_origin, &at_corner), 2);
+    assert_true(fabs(at_origin - 0.5) < 0.2);
+    assert_true(fabs(at_corner - 3.5) < 0.3);
+}
+
+static void settings_from_a_cluster_file(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {.servers = 2, .epochs = 3, .training = "overlap = false; seed = 9;"};
+    const char *conf = dp_place_conf(place, &cluster), *report = dp_place_path(place, "r.json");
+    (void)dp_place_try(place, 0, "downpour", "run", "--cluster", conf, "--dir", dp_place_path(place, "run"),
+                       "--epochs", "1", "--report", report);
+    assert_true(dp_place_number(place, report, "settings.epochs") == 1);
+    assert_true(dp_place_number(place, report, "settings.servers") == 2);
+    assert_true(dp_place_number(place, report, "settings.seed") == 9);
+}
+
+int main(void)
+{
+#define DP_SETTINGS_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
+    const struct CMUnitTest tests[] = {
+        DP_SETTINGS_TEST(each_optimizer_learns),
+        DP_SETTINGS_TEST(fetches_and_pushes_now_and_then),
+        DP_SETTINGS_TEST(bf16_values_do),
+        DP_SETTINGS_TEST(rates_rise_and_fall),
+        DP_SETTINGS_TEST(other_activations_learn),
+        DP_SETTINGS_TEST(regression_finds_a_line),
+        DP_SETTINGS_TEST(settings_from_a_cluster_file),
+    };
+    return cmocka_run_group_tests_name("settings", tests, NULL, NULL);
+}
