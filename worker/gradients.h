@@ -1,10 +1,12 @@
 /* Gradients: what up to batches_max minibatches push together, of every parameter of the graph.
  *     for each batch: next -> (a backward pass writes) -> add;   push sends the sum and starts anew
- * With one minibatch a push (the hot path) keys are lent by the batch and the backward pass's output is what
- * the client copies from. With several, sparse gradients are written one batch behind the other and the
- * client sums equal keys, in the order of the batches; dense ones are added here. Promise   The staleness of
- * a push is counted from the pull of its first minibatch, the oldest. Memory    Everything is sized at open.
- * A batch must live until its push when batches_max is 1, else until add. Thread    The client's. */
+ * With one minibatch a push (the hot path) keys are lent by the batch and the backward pass's output is
+ * what the client copies from. With several, sparse gradients are written one batch behind the other and
+ * the client sums equal keys, in the order of the batches; dense ones are added here.
+ * Promise   The staleness of a push is counted from the pull of its first minibatch, the oldest.
+ * Memory    Everything is sized at open. A batch must live until its push when batches_max is 1, else until
+ *           add.
+ * Thread    The client's. */
 #ifndef DP_WORKER_GRADIENTS_H
 #define DP_WORKER_GRADIENTS_H
 

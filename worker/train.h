@@ -3,8 +3,8 @@
  * The test set is evaluated after each epoch by all workers together; the last evaluation begins when all
  * have trained, so that the last figures are those of the final weights. Worker 0 merges an epoch's parts
  * when it comes by and they are complete, so that nobody trains slower for it, logs them and, at the end,
- * writes the report. Failure   DP_STOPPING after a signal, pushes answered; DP_EXISTS when this run was
- * trained already.    */
+ * writes the report.
+ * Failure   DP_STOPPING after a signal, pushes answered; DP_EXISTS when this run was trained already. */
 #ifndef DP_WORKER_TRAIN_H
 #define DP_WORKER_TRAIN_H
 

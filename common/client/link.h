@@ -1,12 +1,15 @@
 /* Link: one server as this client sees it: greeting, the window of requests under way, sequence numbers,
  * sending again.
  *     put -> (greet) -> send in order -> answer -> the parcel's call
- * Promise   Parcels reach the shard's logic in the order of put: go-back-N. `cursor` is the first parcel that
- * is to be sent; a loss, a busy shard or a new session moves it back, and all from there are sent again, in
- * order, at the same sequence numbers. Why    The shard executes a session's requests in order and nothing
- * else, so what follows a missing one is refused anyway. Thread    The client's. Memory    Takes parcels
- * over. Failure   A refused greeting refuses every parcel that is under way, with the reason; the next put
- * greets again. A reply that fits nothing under way is counted and changes nothing. */
+ * Promise   Parcels reach the shard's logic in the order of put: go-back-N. `cursor` is the first parcel
+ *           that is to be sent; a loss, a busy shard or a new session moves it back, and all from there are
+ *           sent again, in order, at the same sequence numbers.
+ * Why       The shard executes a session's requests in order and nothing else, so what follows a missing
+ *           one is refused anyway.
+ * Thread    The client's.
+ * Memory    Takes parcels over.
+ * Failure   A refused greeting refuses every parcel that is under way, with the reason; the next put greets
+ *           again. A reply that fits nothing under way is counted and changes nothing. */
 #ifndef DP_CLIENT_LINK_H
 #define DP_CLIENT_LINK_H
 

@@ -1,6 +1,7 @@
 /* Push: gradients -> gathered by distinct key, once, in the type of the wire -> all checked -> a parcel a
- * shard. Why   The whole push is checked before any shard hears of it: a NaN never lands on half of the
- * shards. */
+ * shard.
+ * Why       The whole push is checked before any shard hears of it: a NaN never lands on half of the
+ *           shards. */
 #include "common/client/parts.h"
 
 #include "common/base/bf16.h"

@@ -1,7 +1,8 @@
 /* Hash: what table ids and initial weights are drawn from; inside this room only. Pinned by known-value
  * tests: another function here is another table id and other initial rows, so a store of before would be
- * misread. Source    FNV-1a (Fowler, Noll, Vo) for names; the finaliser of SplitMix64 (Steele et al. 2014),
- * with Stafford's constants, for numbers.                                                         */
+ * misread.
+ * Source    FNV-1a (Fowler, Noll, Vo) for names; the finaliser of SplitMix64 (Steele et al. 2014), with
+ *           Stafford's constants, for numbers. */
 #ifndef DP_MODEL_HASH_H
 #define DP_MODEL_HASH_H
 

@@ -1,11 +1,12 @@
 /* Net: sockets that carry messages. The only room that sees zmq.h.
  *     listener    a server's end (ROUTER): from any peer, to one peer
  *     connection  a client's end (DEALER): to and from one server; reconnects by itself, with back-off
- * Promise   Frames go between message and socket without being copied. Neither send nor receive blocks; waits
- * have a deadline. A peer that breaks ZMTP, or sends a frame over the limit, loses its connection, nothing
- * else. Messages sent to a peer that is gone, or whose queue is full, are dropped and counted: the client's
- * resend repairs both. Thread    A socket stays with the thread that opened it. dp_net: open first, close
- * last, on any thread. Endpoints "tcp://127.0.0.1:5701", "ipc:///path". */
+ * Promise   Frames go between message and socket without being copied. Neither send nor receive blocks;
+ *           waits have a deadline. A peer that breaks ZMTP, or sends a frame over the limit, loses its
+ *           connection, nothing else. Messages sent to a peer that is gone, or whose queue is full, are
+ *           dropped and counted: the client's resend repairs both.
+ * Thread    A socket stays with the thread that opened it. dp_net: open first, close last, on any thread.
+ * Endpoints "tcp://127.0.0.1:5701", "ipc:///path". */
 #ifndef DP_NET_NET_H
 #define DP_NET_NET_H
 

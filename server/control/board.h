@@ -1,7 +1,7 @@
 /* Board: small named notes of a run (progress, parts of an evaluation), in memory, by name.
  * Promise   A note that is put again replaces the old one. Bounded: DP_BOARD_BYTES_MAX and
- * DP_BOARD_NOTES_MAX; beyond them puts are refused with DP_FULL. Thread    The control thread's. Memory:
- * copies.                                                      */
+ *           DP_BOARD_NOTES_MAX; beyond them puts are refused with DP_FULL.
+ * Thread    The control thread's. Memory: copies. */
 #ifndef DP_CONTROL_BOARD_H
 #define DP_CONTROL_BOARD_H
 

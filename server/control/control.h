@@ -1,7 +1,9 @@
 /* Control: the one thread of a server that answers what has nothing to do with rows: notes, and the sum of
- * its shards' counters. Promise   Answers hello, status, note_put and notes_get; anything else is refused
- * with a reason. It never touches a shard's rows, so that whatever is asked of it, pushes go on. Thread start
- * and stop: the server's main thread. One thread inside, which owns the socket and the board. */
+ * its shards' counters.
+ * Promise   Answers hello, status, note_put and notes_get; anything else is refused with a reason. It never
+ *           touches a shard's rows, so that whatever is asked of it, pushes go on.
+ * Thread    start and stop: the server's main thread. One thread inside, which owns the socket and the
+ *           board. */
 #ifndef DP_CONTROL_CONTROL_H
 #define DP_CONTROL_CONTROL_H
 

@@ -1,6 +1,6 @@
 /* Pull: rows of a request into one frame a section.
  *     find the rows (misses.c) -> gather, a few rows ahead of the memory -> answer
- * A key without a row anywhere has its initial value: computed, not stored.                             */
+ * A key without a row anywhere has its initial value: computed, not stored. */
 #include "server/shard/shard_inner.h"
 
 #include "common/base/bf16.h"

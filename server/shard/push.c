@@ -1,9 +1,10 @@
 /* Push: gradients into rows, all of a request or nothing, once for each (stream, number).
  *     check values -> (stream, number) seen? -> find the rows (misses.c) -> room for new ones -> new rows ->
- *     lsn -> apply -> remember the number -> answer                                       (this order,
- * always) Why   Checks first: a push that is refused for its contents is refused so again when it is resent,
- * and it has used up its number (a stream would stall on it). Room before rows: nothing is half applied. A
- * new row without a push applied to it equals no row: what a failure leaves behind is invisible.     */
+ *     lsn -> apply -> remember the number -> answer                                  (this order, always)
+ * Why       Checks first: a push that is refused for its contents is refused so again when it is resent,
+ *           and it has used up its number (a stream would stall on it). Room before rows: nothing is half
+ *           applied. A new row without a push applied to it equals no row: what a failure leaves behind is
+ *           invisible. */
 #include "server/shard/shard_inner.h"
 
 #include "common/base/bf16.h"

@@ -1,8 +1,9 @@
-/* Push ids: which pushes a shard has applied, so that a resend is not counted twice.
- * Each stream has a low-water mark (all numbers below it were applied) and a window of DP_PUSH_WINDOW numbers
- * above it, one bit each. Streams are bounded too: of the two kinds (a training run's, and those given at a
- * handshake) the smallest numbers are the oldest; when there are too many the smallest is forgotten, and from
- * then on refused. In memory for now: this memory ends with the server. Thread    The shard's. */
+/* Push ids: which pushes a shard has applied, so that a resend is not counted twice. Each stream has a low-
+ * water mark (all numbers below it were applied) and a window of DP_PUSH_WINDOW numbers above it, one bit
+ * each. Streams are bounded too: of the two kinds (a training run's, and those given at a handshake) the
+ * smallest numbers are the oldest; when there are too many the smallest is forgotten, and from then on
+ * refused. In memory for now: this memory ends with the server.
+ * Thread    The shard's. */
 #ifndef DP_SHARD_PUSH_IDS_H
 #define DP_SHARD_PUSH_IDS_H
 

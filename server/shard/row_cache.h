@@ -1,12 +1,15 @@
 /* Row cache: the rows of one table of one shard in memory: an index from mixed key to row number, and the
- * rows. Index     256 partitions of open addressing with 16-byte slots; each doubles by itself, so that
- * growing never stalls a turn for the whole table. Places come from a product with a secret odd number, so
- * that a peer who picks his keys cannot make them all meet in one place. ABSENT and FORGOTTEN keys, which
- * cost a slot and no row, are dropped where they are half of a partition that would grow: pulls of keys that
- * are nowhere do not grow the index without bound, they are read again. Rows lie in chunks of about 4 MB on 2
- * MB pages; a row never moves. A key is  UNKNOWN or FORGOTTEN (the store must be asked), READING (it was
- * asked), ABSENT (it has none), or a row number. Thread    The shard's. Memory: the cache's; pointers to rows
- * live as long as the cache. Failure   DP_NOMEM leaves the cache as it was. */
+ * rows.
+ * Index     256 partitions of open addressing with 16-byte slots; each doubles by itself, so that growing
+ *           never stalls a turn for the whole table. Places come from a product with a secret odd number,
+ *           so that a peer who picks his keys cannot make them all meet in one place. ABSENT and FORGOTTEN
+ *           keys, which cost a slot and no row, are dropped where they are half of a partition that would
+ *           grow: pulls of keys that are nowhere do not grow the index without bound, they are read again.
+ *           Rows lie in chunks of about 4 MB on 2 MB pages; a row never moves. A key is UNKNOWN or
+ *           FORGOTTEN (the store must be asked), READING (it was asked), ABSENT (it has none), or a row
+ *           number.
+ * Thread    The shard's. Memory: the cache's; pointers to rows live as long as the cache.
+ * Failure   DP_NOMEM leaves the cache as it was. */
 #ifndef DP_SHARD_ROW_CACHE_H
 #define DP_SHARD_ROW_CACHE_H
 

@@ -1,7 +1,7 @@
 /* Sessions: the clients a shard knows, and the requests of each that wait, in order.
- * Promise   At most DP_SESSIONS_MAX are kept; the one longest silent, with nothing waiting, makes room for a
- * new one (it is told SESSION when it speaks again, and says hello). Thread    The shard's. Memory: sessions
- * and the waiting requests in them.                              */
+ * Promise   At most DP_SESSIONS_MAX are kept; the one longest silent, with nothing waiting, makes room for
+ *           a new one (it is told SESSION when it speaks again, and says hello).
+ * Thread    The shard's. Memory: sessions and the waiting requests in them. */
 #ifndef DP_SHARD_SESSIONS_H
 #define DP_SHARD_SESSIONS_H
 

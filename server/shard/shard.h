@@ -1,13 +1,15 @@
 /* Shard: the logic of one contiguous part of the key space. It sees no socket, no clock and no RocksDB:
- * requests in, replies out, over store.h, so that a simulator can drive it. receive, receive, ...  ->  turn:
- * collect -> validate -> (misses are read) -> apply -> reply Promise   A push is applied in full or not at
- * all, and once for each (stream, number). Requests of one session take effect in the order of their sequence
- * numbers, across resends and misses. No input changes anything unless it is valid; each is answered with a
- * status and a reason, but bytes in which no header can be read, which are counted. Memory is bounded: rows
- * by cache_bytes, waiting requests by requests_max. Thread    All functions: the shard's own; counters may be
- * read by any. Memory    receive takes the message over. Replies go out through `reply`, which takes them
- * over. Failure   receive answers DP_AGAIN to the peer when it is full. A store's failure is answered to the
- * requests it hit, and a failed write-back is what dp_shard_drained gives. */
+ * requests in, replies out, over store.h, so that a simulator can drive it.
+ *     receive, receive, ...  ->  turn: collect -> validate -> (misses are read) -> apply -> reply
+ * Promise   A push is applied in full or not at all, and once for each (stream, number). Requests of one
+ *           session take effect in the order of their sequence numbers, across resends and misses. No input
+ *           changes anything unless it is valid; each is answered with a status and a reason, but bytes in
+ *           which no header can be read, which are counted. Memory is bounded: rows by cache_bytes, waiting
+ *           requests by requests_max.
+ * Thread    All functions: the shard's own; counters may be read by any.
+ * Memory    receive takes the message over. Replies go out through `reply`, which takes them over.
+ * Failure   receive answers DP_AGAIN to the peer when it is full. A store's failure is answered to the
+ *           requests it hit, and a failed write-back is what dp_shard_drained gives. */
 #ifndef DP_SHARD_SHARD_H
 #define DP_SHARD_SHARD_H
 

@@ -1,7 +1,8 @@
 /* Draining: what a shard does before it closes.
- *     requests under way end -> dirty rows, table by table, ascending, in portions -> the closing marks (this
- * order, always) Why   Marks last: they say how many rows the store holds. Two portions are at the store at a
- * time: one is written while the next is listed.                 */
+ *     requests under way end -> dirty rows, table by table, ascending, in portions
+ *     -> the closing marks                                                           (this order, always)
+ * Why       Marks last: they say how many rows the store holds. Two portions are at the store at a time:
+ *           one is written while the next is listed. */
 #include "server/shard/shard_inner.h"
 
 #include <inttypes.h>

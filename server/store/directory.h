@@ -1,5 +1,6 @@
 /* Directory: the place of a store on disk, before RocksDB opens it. The room's own.
- * Thread    Any. Failure   DP_IO naming the path, DP_CORRUPT when files are missing.                    */
+ * Thread    Any.
+ * Failure   DP_IO naming the path, DP_CORRUPT when files are missing. */
 #ifndef DP_STORE_DIRECTORY_H
 #define DP_STORE_DIRECTORY_H
 

@@ -1,7 +1,7 @@
 /* Rocks db: one open RocksDB with the column families rows and marks, and its options. The room's own.
  * Thread    open, close: one; between them RocksDB's handles may be used by any.
- * Memory    The handles are this struct's.  Failure   open leaves nothing behind in memory; a directory that
- * was made stays. */
+ * Memory    The handles are this struct's.
+ * Failure   open leaves nothing behind in memory; a directory that was made stays. */
 #ifndef DP_STORE_ROCKS_DB_H
 #define DP_STORE_ROCKS_DB_H
 

@@ -1,5 +1,6 @@
 /* Rocks error: RocksDB's texts turned into statuses. The room's own.
- * Thread    Any.    Memory    RocksDB's text is freed, and *text set to NULL.                          */
+ * Thread    Any.
+ * Memory    RocksDB's text is freed, and *text set to NULL. */
 #ifndef DP_STORE_ROCKS_ERROR_H
 #define DP_STORE_ROCKS_ERROR_H
 

@@ -1,11 +1,12 @@
-/* Rocks store: store.h on RocksDB. One database directory a shard, two column families: rows (key: table u32
- * | mixed u64, both big endian; value: the row record) and marks. Rows get in as sorted SST files that are
- * ingested, and in no other way. The only room that sees rocksdb/c.h. Promise   See store.h. Which cluster,
- * generation and range a directory belongs to stands in its marks: opening it as another is refused
- * (DP_GENERATION, DP_EXISTS), by name. A directory in use is refused (DP_IO). Until the journal comes, what
- * was pushed since the last clean close lives in memory only: a directory that was not closed cleanly is
- * refused (DP_UNCLEAN), with what to do. Thread    One thread inside does the disk's work; wake(context) is
- * called from it when a job was completed.      */
+/* Rocks store: store.h on RocksDB. One database directory a shard, two column families: rows (key: table
+ * u32 | mixed u64, both big endian; value: the row record) and marks. Rows get in as sorted SST files that
+ * are ingested, and in no other way. The only room that sees rocksdb/c.h.
+ * Promise   See store.h. Which cluster, generation and range a directory belongs to stands in its marks:
+ *           opening it as another is refused (DP_GENERATION, DP_EXISTS), by name. A directory in use is
+ *           refused (DP_IO). Until the journal comes, what was pushed since the last clean close lives in
+ *           memory only: a directory that was not closed cleanly is refused (DP_UNCLEAN), with what to do.
+ * Thread    One thread inside does the disk's work; wake(context) is called from it when a job was
+ *           completed. */
 #ifndef DP_STORE_ROCKS_STORE_H
 #define DP_STORE_ROCKS_STORE_H
 

@@ -1,13 +1,17 @@
-/* Store: where one shard's rows and marks rest, asynchronous: a job goes in, and comes back completed later.
+/* Store: where one shard's rows and marks rest, asynchronous: a job goes in, and comes back completed
+ * later.
  *     submit(read | write | marks)  ...  completed() -> the job, with its status
- * Seam: the RocksDB form (rocks_store.h), and the fake of the tests (tests/lib/fake_store.h), which completes
- * in the order that a test wants. The shard sees no thread: it submits, goes on, and asks for what is
- * completed at each turn. Promise   A write that completed DP_OK is in the store in full or, after a crash
- * before a later marks job with DP_OK, perhaps not: marks jobs are durable when completed, and so is every
- * write completed before them. Writes become visible in the order of submission. Reads see every write
- * completed before they were submitted. Memory    A job and all it points to belong to the store from submit
- * to completed. Thread    All functions: the shard's. Failure   In the job's status and error: IO (disk),
- * CORRUPT (checksum, width), FULL (no space). A store that failed a write fails all later ones. */
+ * Seam: the RocksDB form (rocks_store.h), and the fake of the tests (tests/lib/fake_store.h), which
+ * completes in the order that a test wants. The shard sees no thread: it submits, goes on, and asks for
+ * what is completed at each turn.
+ * Promise   A write that completed DP_OK is in the store in full or, after a crash before a later marks job
+ *           with DP_OK, perhaps not: marks jobs are durable when completed, and so is every write completed
+ *           before them. Writes become visible in the order of submission. Reads see every write completed
+ *           before they were submitted.
+ * Memory    A job and all it points to belong to the store from submit to completed.
+ * Thread    All functions: the shard's.
+ * Failure   In the job's status and error: IO (disk), CORRUPT (checksum, width), FULL (no space). A store
+ *           that failed a write fails all later ones. */
 #ifndef DP_STORE_STORE_H
 #define DP_STORE_STORE_H
 

@@ -2,7 +2,8 @@
  *     client -> (lost, doubled, delayed) -> shard model -> (lost, doubled, delayed) -> client
  * The model does what a shard promises, in the plainest way: sessions, order of sequence numbers, push ids,
  * rows that are the sum of their gradients. A test scripts the rest with two hooks. Seeded: equal runs.
- * Thread    One. Memory    dp_fake_net_free frees all, after the client is closed.                       */
+ * Thread    One.
+ * Memory    dp_fake_net_free frees all, after the client is closed. */
 #ifndef DP_TESTS_LIB_FAKE_TRANSPORT_H
 #define DP_TESTS_LIB_FAKE_TRANSPORT_H
 

@@ -1,16 +1,18 @@
-/* Dataset: a file of labelled examples, decoded once, any minibatch of which can be read without those before
- * it.
+/* Dataset: a file of labelled examples, decoded once, any minibatch of which can be read without those
+ * before it.
  *     open (unpack, detect, parse, check)  ->  fill(epoch, number), from any thread, in any order
  * Formats   libsvm / libfm text ("label index:value ...", '#' comments), MNIST idx (images + labels, dense
- *           only), each plain, gzip or zstd (told by the first bytes, not by the name).
- * Promise   What fill gives is a function of (data, options, epoch, number) alone. Numbers 0 .. batches-1 of
- *           one epoch hold every example once, shuffled by (seed, epoch): a keyed permutation, no array of it
- *           is kept. The last batch may be short. Entries keep the order of their line.
+ * only), each plain, gzip or zstd (told by the first bytes, not by the name).
+ * Promise   What fill gives is a function of (data, options, epoch, number) alone. Numbers 0 .. batches-1
+ *           of
+ * one epoch hold every example once, shuffled by (seed, epoch): a keyed permutation, no array of it
+ * is kept. The last batch may be short. Entries keep the order of their line.
  * Thread    Constant after open: fill may be called from several threads, each with its own batch.
  * Memory    The decoded examples: 12 bytes an entry and 12 an example (text), 1 byte a pixel (idx). Nothing
- * of `options` is needed after open. Failure   DP_DATA naming file and line (text) or file and byte (idx) and
- * what was expected, or file and place of a broken gzip or zstd stream; DP_IO naming the file; DP_ARGUMENT
- * for options that do not go together. */
+ *           of `options` is needed after open.
+ * Failure   DP_DATA naming file and line (text) or file and byte (idx) and what was expected, or file and
+ *           place of a broken gzip or zstd stream; DP_IO naming the file; DP_ARGUMENT for options that do
+ *           not go together. */
 #ifndef DP_READ_DATASET_H
 #define DP_READ_DATASET_H
 

@@ -1,8 +1,11 @@
 /* Idx: the images (idx3, bytes) and labels (idx1, bytes) of MNIST (LeCun, Cortes, Burges), out of unpacked
- * files. Promise   Magic number, counts and sizes are checked to the byte; what a header claims is believed,
- * and paid for in memory, only as far as bytes come. Thread    One at a time. Memory    What is given is the
- * caller's, for free(). Failure   DP_DATA ("name: byte N: what was expected"; N counts decoded bytes from 0),
- * DP_NOMEM, or unpack's. */
+ * files.
+ * Promise   Magic number, counts and sizes are checked to the byte; what a header claims is believed, and
+ *           paid for in memory, only as far as bytes come.
+ * Thread    One at a time.
+ * Memory    What is given is the caller's, for free().
+ * Failure   DP_DATA ("name: byte N: what was expected"; N counts decoded bytes from 0), DP_NOMEM, or
+ *           unpack's. */
 #ifndef DP_READ_IDX_H
 #define DP_READ_IDX_H
 

@@ -1,11 +1,12 @@
 /* Reader: a thread that fills minibatches ahead of the one who trains on them.
  *     start  ->  next, give_back, next, ...  ->  stop
  * Promise   Batches come in the order that the plan names, each once, then DP_NOT_FOUND ("the end"), again
- * and again. Thread    next and give_back: one consumer. One thread inside; it takes no signals. Memory
- * `ahead` + 1 + `hold_max` batches (fewer if the plan is shorter), all made at start. A batch that was taken
- * is lent until it is given back. A consumer that holds more than hold_max slows the thread; one that holds
- * all of them waits in vain: DP_TIMEOUT. Failure   start: DP_ARGUMENT, DP_NOMEM, and nothing is left behind.
- * The data set must outlive the reader. */
+ *           and again.
+ * Thread    next and give_back: one consumer. One thread inside; it takes no signals.
+ * Memory    `ahead` + 1 + `hold_max` batches (fewer if the plan is shorter), all made at start. A batch
+ *           that was taken is lent until it is given back. A consumer that holds more than hold_max slows
+ *           the thread; one that holds all of them waits in vain: DP_TIMEOUT.
+ * Failure   start: DP_ARGUMENT, DP_NOMEM, and nothing is left behind. The data set must outlive the reader. */
 #ifndef DP_READ_READER_H
 #define DP_READ_READER_H
 

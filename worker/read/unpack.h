@@ -1,10 +1,13 @@
 /* Unpack: the bytes of a regular file, decoded if it is gzip or zstd (told by its first bytes), block by
- * block. open  ->  peek, next, next, ...  ->  close Promise   Several gzip members or zstd frames in a row
- * are one stream, as gzip(1) and zstd(1) have it. The end is reported only after the last member's or frame's
- * own check (length, checksum) passed. Thread    One at a time. Memory    Two fixed buffers and the decoder's
- * window (zstd: at most 128 MiB), however large the file. A block is lent until the next call. Failure DP_IO
- * (cannot open or read, not a regular file), DP_DATA (truncated or corrupt stream), DP_NOMEM; the text names
- * the file. */
+ * block. open -> peek, next, next, ... -> close
+ * Promise   Several gzip members or zstd frames in a row are one stream, as gzip(1) and zstd(1) have it.
+ *           The end is reported only after the last member's or frame's own check (length, checksum)
+ *           passed.
+ * Thread    One at a time.
+ * Memory    Two fixed buffers and the decoder's window (zstd: at most 128 MiB), however large the file. A
+ *           block is lent until the next call.
+ * Failure   DP_IO (cannot open or read, not a regular file), DP_DATA (truncated or corrupt stream),
+ *           DP_NOMEM; the text names the file. */
 #ifndef DP_READ_UNPACK_H
 #define DP_READ_UNPACK_H
 

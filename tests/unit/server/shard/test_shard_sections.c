@@ -35,13 +35,15 @@ static uint64_t send_all(struct bed *bed, bool push, uint64_t sequence, uint32_t
     uint32_t made = 0;
     for (uint32_t s = 0; s < 3; s++) {
         uint32_t table = (first + s) % 3, dim = table + 1;
-        request.section[s] = (struct dp_section){.table = dp_table_id(names[table]), .rows = n};
-        frames[made++] = dp_frame_copy(keys, n * sizeof keys[0]);
+        /* Table t has its rows in another order of arrival: the row numbers of a key differ. */
+        uint32_t skip = sequence == 4 && n > 2 ? table : 0, rows = n - skip;
+        request.section[s] = (struct dp_section){.table = dp_table_id(names[table]), .rows = rows};
+        frames[made++] = dp_frame_copy(keys + skip, rows * sizeof keys[0]);
         if (!push)
             continue;
-        frames[made] = dp_frame_new((size_t)n * dim * 4);
-        for (uint32_t i = 0; i < n * dim; i++) {
-            float gradient = (float)(10 * table + i / dim);
+        frames[made] = dp_frame_new((size_t)rows * dim * 4);
+        for (uint32_t i = 0; i < rows * dim; i++) {
+            float gradient = skip ? 0 : (float)(10 * table + i / dim);
             memcpy((char *)frames[made].data + (size_t)i * 4, &gradient, 4);
         }
         made++;
@@ -63,7 +65,8 @@ static void check_all(const struct bed_reply *reply, uint32_t first, uint32_t n,
     for (uint32_t s = 0; s < 3; s++) {
         uint32_t table = (first + s) % 3, dim = table + 1;
         for (uint32_t i = 0; i < n * dim; i++)
-            assert_true(reply->value[at++] == -times * (float)(10 * table + i / dim));
+            assert_true(reply->value[at++] ==
+                        -(table == 0 ? times + 1 : times) * (float)(10 * table + i / dim));
     }
     assert_int_equal(reply->values, at);
 }
@@ -75,8 +78,8 @@ static void sections_stand_in_any_order(void **state)
     uint64_t keys[7];
     start(&bed, 1);
     bed_keys(&bed, 1, 7, keys);
-    for (uint32_t first = 0; first < 3; first++)
-        expect_all(&bed, true, 4 + first, first, keys, 7, DP_OK);
+    for (uint32_t first = 0; first < 4; first++)
+        expect_all(&bed, true, 4 + first, first % 3, keys, 7, DP_OK);
     for (uint32_t first = 0; first < 3; first++) {
         bed_restart(&bed); /* so that each order is read from the store too */
         bed_meet(&bed, 1);

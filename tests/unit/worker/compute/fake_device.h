@@ -1,6 +1,7 @@
 /* Fake device: the CPU's operations behind a wall: its memory is not the host's, it wants the lists by slot
  * and sums sparse gradients by them, and it fails when told to. A host pointer where a device pointer
- * belongs, or lists that are wrong, fail the test. Thread    The test's own (it asserts). */
+ * belongs, or lists that are wrong, fail the test.
+ * Thread    The test's own (it asserts). */
 #ifndef DP_TESTS_COMPUTE_FAKE_DEVICE_H
 #define DP_TESTS_COMPUTE_FAKE_DEVICE_H
 
