@@ -292,6 +292,8 @@ enum dp_status dp_local_stop(struct dp_local *local, enum dp_local_role role, ui
     signal_all(local, role, grace_ms ? SIGTERM : SIGKILL);
     if (grace_ms == 0) {
         (void)await_end(local, role, KILL_MS, false);
+        for (uint32_t i = 0; i < local->children; i++) /* that it was killed is no news */
+            local->child[i].told |= local->child[i].stopping;
         return DP_OK;
     }
     if (!await_end(local, role, grace_ms, true)) {

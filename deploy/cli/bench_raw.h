@@ -1,0 +1,33 @@
+/* Raw: the same bytes as a pull or push, over bare sockets: what the wire alone allows.
+ *     start (forks the peer) -> connect -> loads -> stop
+ * Promise   A header of 48 bytes and the frames of the real request, answered by a header and, for a pull,
+ *           the real answer's bytes, all without copies; nothing is looked up, checked or kept. It stands on
+ *           the net room's sockets, with the settings that servers and clients have.
+ *           The peer is a process of its own; it ends when this one does.
+ * Thread    One; start before any other thread is made (it forks).                                        */
+#ifndef DP_CLI_BENCH_RAW_H
+#define DP_CLI_BENCH_RAW_H
+
+#include "deploy/cli/bench_load.h"
+
+struct dp_raw;
+
+struct dp_raw_shape {
+    uint64_t rows;
+    size_t keys_bytes, values_bytes; /* of the request */
+    size_t reply_bytes;
+};
+
+/* bytes_max: of any frame that will be asked for. */
+DP_MUST_USE
+enum dp_status dp_raw_start(size_t bytes_max, struct dp_raw **out, struct dp_error *err);
+/* The peer's process. */
+long dp_raw_peer(const struct dp_raw *raw);
+DP_MUST_USE
+enum dp_status dp_raw_connect(struct dp_raw *raw, struct dp_error *err);
+void dp_raw_stop(struct dp_raw **raw);
+
+/* Requests of the shapes in turn. Until the next call of this. */
+struct dp_load dp_raw_load(struct dp_raw *raw, const struct dp_raw_shape *shapes, uint32_t count);
+
+#endif

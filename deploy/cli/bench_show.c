@@ -1,0 +1,112 @@
+#include "deploy/cli/bench_show.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_value(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static int by_ns(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static void sorted(const struct dp_bench_figure *figure, double *out)
+{
+    memcpy(out, figure->value, figure->n * sizeof *out);
+    qsort(out, figure->n, sizeof *out, by_value);
+}
+
+double dp_bench_median(const struct dp_bench_figure *figure)
+{
+    double v[DP_BENCH_REPEATS_MAX];
+    uint32_t n = figure->n;
+    if (n == 0)
+        return 0;
+    sorted(figure, v);
+    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+double dp_bench_spread(const struct dp_bench_figure *figure)
+{
+    double v[DP_BENCH_REPEATS_MAX], median = dp_bench_median(figure);
+    if (figure->n == 0 || !(median > 0))
+        return 0;
+    sorted(figure, v);
+    return (v[figure->n - 1] - v[0]) / median;
+}
+
+double dp_bench_quantile(uint64_t *ns, size_t n, double at)
+{
+    if (n == 0)
+        return 0;
+    qsort(ns, n, sizeof *ns, by_ns);
+    size_t i = (size_t)(at * (double)n);
+    return (double)ns[i < n ? i : n - 1];
+}
+
+void dp_bench_head(void)
+{
+    printf("M rows/s: median of the repeats, and their spread ((largest - smallest) / median); ratio: median "
+           "of the repeats' own\n"
+           "%5s %-5s %-8s %-5s %10s %8s %7s %8s %7s %7s %9s\n",
+           "dim", "what", "keys", "type", "rows", "downpour", "spread", "raw", "spread", "ratio", "memcpy");
+}
+
+void dp_bench_show_line(const struct dp_bench_line *l, bool json)
+{
+    double rate = dp_bench_median(&l->rate), raw = dp_bench_median(&l->raw);
+    double copy = dp_bench_median(&l->memcpy_rate), ratio = dp_bench_median(&l->ratio);
+    if (json)
+        printf("{\"measure\":\"%s\",\"dim\":%" PRIu32
+               ",\"keys\":\"%s\",\"type\":\"%s\",\"transport\":\"tcp\","
+               "\"rows\":%" PRIu64 ",\"keys_a_request\":%.0f,\"in_flight\":%" PRIu32 ",\"repeats\":%" PRIu32
+               ",\"rows_per_s\":%.0f,\"spread\":%.3f,\"raw_rows_per_s\":%.0f,\"raw_spread\":%.3f,"
+               "\"ratio\":%.4f,\"ratio_spread\":%.3f,\"memcpy_rows_per_s\":%.0f}\n",
+               l->what, l->dim, l->draw, l->type, l->rows, l->keys, l->in_flight, l->rate.n, rate,
+               dp_bench_spread(&l->rate), raw, dp_bench_spread(&l->raw), ratio, dp_bench_spread(&l->ratio),
+               copy);
+    else
+        printf("%5" PRIu32 " %-5s %-8s %-5s %10" PRIu64 " %8.2f %6.0f%% %8.2f %6.0f%% %7.3f %9.1f\n", l->dim,
+               l->what, l->draw, l->type, l->rows, rate / 1e6, dp_bench_spread(&l->rate) * 100, raw / 1e6,
+               dp_bench_spread(&l->raw) * 100, ratio, copy / 1e6);
+    (void)fflush(stdout);
+}
+
+void dp_bench_show_delay(const struct dp_bench_delay *d, bool json)
+{
+    if (json)
+        printf("{\"measure\":\"latency\",\"what\":\"%s\",\"dim\":%" PRIu32 ",\"keys_a_request\":%" PRIu32
+               ",\"samples\":%" PRIu32
+               ",\"p50_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f,\"raw_p50_us\":%.1f,"
+               "\"raw_p99_us\":%.1f,\"raw_p999_us\":%.1f}\n",
+               d->what, d->dim, d->keys, d->samples, d->p50, d->p99, d->p999, d->raw_p50, d->raw_p99,
+               d->raw_p999);
+    else
+        printf("%5" PRIu32 " %-5s round trip of %" PRIu32
+               " rows, us: p50 %.0f  p99 %.0f  p99.9 %.0f   (raw %.0f  "
+               "%.0f  %.0f)\n",
+               d->dim, d->what, d->keys, d->p50, d->p99, d->p999, d->raw_p50, d->raw_p99, d->raw_p999);
+    (void)fflush(stdout);
+}
+
+void dp_bench_show_memory(uint32_t dim, uint64_t rows, uint64_t bytes, uint64_t record, double fill_s,
+                          bool json)
+{
+    double each = (double)bytes / (double)rows;
+    if (json)
+        printf("{\"measure\":\"memory\",\"dim\":%" PRIu32 ",\"rows\":%" PRIu64
+               ",\"bytes_a_row\":%.1f,\"record_bytes\":%" PRIu64 ",\"fill_s\":%.2f}\n",
+               dim, rows, each, record, fill_s);
+    else
+        printf("%5" PRIu32 " %" PRIu64 " rows filled in %.1f s; memory %.0f bytes a row, of which %" PRIu64
+               " are the row\n",
+               dim, rows, fill_s, each, record);
+    (void)fflush(stdout);
+}

@@ -1,0 +1,49 @@
+/* Bench show: figures of repeats as a table for people or as JSON lines for scripts. */
+#ifndef DP_CLI_BENCH_SHOW_H
+#define DP_CLI_BENCH_SHOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DP_BENCH_REPEATS_MAX 99u
+
+struct dp_bench_figure {
+    uint32_t n;
+    double value[DP_BENCH_REPEATS_MAX];
+};
+
+static inline void dp_bench_add(struct dp_bench_figure *figure, double value)
+{
+    if (figure->n < DP_BENCH_REPEATS_MAX)
+        figure->value[figure->n++] = value;
+}
+double dp_bench_median(const struct dp_bench_figure *figure);
+/* Of all repeats: (largest - smallest) / median. */
+double dp_bench_spread(const struct dp_bench_figure *figure);
+/* Of n sorted or unsorted values (sorts them): the one that a share `at` of them does not exceed. */
+double dp_bench_quantile(uint64_t *ns, size_t n, double at);
+
+/* One line of throughput. raw and ratio hold one value a repeat, taken beside `rate`. */
+struct dp_bench_line {
+    const char *what, *draw, *type; /* "pull", "uniform", "f32" */
+    uint32_t dim;
+    uint64_t rows;
+    double keys; /* rows of a request, mean */
+    uint32_t in_flight;
+    struct dp_bench_figure rate, raw, ratio, memcpy_rate;
+};
+struct dp_bench_delay {
+    const char *what; /* "pull" */
+    uint32_t dim, keys, samples;
+    double p50, p99, p999, raw_p50, raw_p99, raw_p999; /* microseconds */
+};
+
+void dp_bench_head(void);
+void dp_bench_show_line(const struct dp_bench_line *line, bool json);
+void dp_bench_show_delay(const struct dp_bench_delay *delay, bool json);
+/* bytes 0: not known. record: bytes of one row as stored. */
+void dp_bench_show_memory(uint32_t dim, uint64_t rows, uint64_t bytes, uint64_t record, double fill_s,
+                          bool json);
+
+#endif
