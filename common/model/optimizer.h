@@ -12,6 +12,7 @@
  * sqrt(n)) / rate; z += g - s w; w = |z| <= l1 ? 0 : (sign(z) l1 - z) / ((ftrl_beta + sqrt(n')) / rate +
  * l2) (McMahan et al. 2013, alg. 1) At the first push z starts where the closed form gives the row's
  * initial weight. Each adds 1 to the row's step (it stays at UINT32_MAX). The row's lsn is the caller's.
+ * Running means (v of momentum; Adam's m, and v with it) under 2^-120 become 0: none is ever subnormal.
  * Thread    A prepared optimizer is constant: any. */
 #ifndef DP_MODEL_OPTIMIZER_H
 #define DP_MODEL_OPTIMIZER_H

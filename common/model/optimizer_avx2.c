@@ -58,6 +58,12 @@ BLOCK __m256 with_sign(float size, __m256 sign)
     return _mm256_or_ps(all(size), _mm256_and_ps(sign, all(-0.0f)));
 }
 
+/* Lanes with |x| < DP_TINY; a NaN is not. */
+BLOCK __m256 are_tiny(__m256 x)
+{
+    return _mm256_cmp_ps(_mm256_andnot_ps(all(-0.0f), x), all(DP_TINY), _CMP_LT_OQ);
+}
+
 BLOCK void sgd_block(const struct dp_optimizer *o, struct lanes lanes, float *row_w, const void *gradient,
                      uint32_t i, float rate)
 {
@@ -73,6 +79,7 @@ BLOCK void momentum_block(const struct dp_optimizer *o, struct lanes lanes, floa
     __m256 w = get(lanes, row_w + i);
     __m256 g = _mm256_fmadd_ps(all(o->set.l2), w, get_gradient(lanes, gradient, i));
     __m256 v = _mm256_fmadd_ps(all(o->set.momentum), get(lanes, row_v + i), g);
+    v = _mm256_andnot_ps(are_tiny(v), v);
     put(lanes, row_v + i, v);
     put(lanes, row_w + i, _mm256_fmadd_ps(all(-rate), v, w));
 }
@@ -98,6 +105,9 @@ BLOCK void adam_block(const struct dp_optimizer *o, const struct dp_adam *at, st
     __m256 m = _mm256_fmadd_ps(all(at->beta1), get(lanes, row_m + i), _mm256_mul_ps(all(at->rest1), g));
     __m256 square = _mm256_mul_ps(_mm256_mul_ps(all(at->rest2), g), g);
     __m256 v = _mm256_fmadd_ps(all(at->beta2), get(lanes, row_v + i), square);
+    __m256 gone = are_tiny(m);
+    m = _mm256_andnot_ps(gone, m);
+    v = _mm256_andnot_ps(_mm256_and_ps(gone, are_tiny(v)), v);
     __m256 decayed = _mm256_fmadd_ps(all(at->minus_decay), w, w);
     __m256 step = _mm256_div_ps(m, _mm256_add_ps(_mm256_sqrt_ps(v), all(at->epsilon)));
     put(lanes, row_m + i, m);

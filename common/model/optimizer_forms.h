@@ -36,6 +36,10 @@ dp_apply dp_optimizer_avx2(const struct dp_optimizer_spec *spec);
 /* step >= 1; not from the table. */
 struct dp_correction dp_correction_at(const struct dp_optimizer_spec *set, uint32_t step);
 
+/* Running means below it are 0. Where gradients stay away a mean shrinks into the subnormal numbers and rounds to itself
+ * there for ever, and each operation on it costs a processor a hundred times as much. */
+#define DP_TINY 0x1p-120f
+
 static inline uint32_t dp_step_next(void *row)
 {
     uint32_t step = dp_row_step(row);

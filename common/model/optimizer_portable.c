@@ -27,7 +27,8 @@ static void momentum(const struct dp_optimizer *optimizer, void *row, const void
     float *w = dp_row_weights(row), *v = w + optimizer->dim;
     for (uint32_t i = 0; i < optimizer->dim; i++) {
         float g = fmaf(optimizer->set.l2, w[i], gradient_at(gradient, i));
-        v[i] = fmaf(optimizer->set.momentum, v[i], g);
+        float mean = fmaf(optimizer->set.momentum, v[i], g);
+        v[i] = fabsf(mean) < DP_TINY ? 0.0f : mean;
         w[i] = fmaf(-rate, v[i], w[i]);
     }
 }
@@ -49,8 +50,10 @@ static void adam(const struct dp_optimizer *optimizer, void *row, const void *gr
     float *w = dp_row_weights(row), *m = w + optimizer->dim, *v = m + optimizer->dim;
     for (uint32_t i = 0; i < optimizer->dim; i++) {
         float g = fmaf(at.l2, w[i], gradient_at(gradient, i));
-        m[i] = fmaf(at.beta1, m[i], at.rest1 * g);
-        v[i] = fmaf(at.beta2, v[i], at.rest2 * g * g);
+        float mean = fmaf(at.beta1, m[i], at.rest1 * g), square = fmaf(at.beta2, v[i], at.rest2 * g * g);
+        bool gone = fabsf(mean) < DP_TINY;
+        m[i] = gone ? 0.0f : mean;
+        v[i] = gone && square < DP_TINY ? 0.0f : square;
         float decayed = fmaf(at.minus_decay, w[i], w[i]);
         w[i] = fmaf(at.minus_rate, m[i] / (sqrtf(v[i]) + at.epsilon), decayed);
     }

@@ -335,6 +335,40 @@ static void ftrls_l1_gives_exact_zeros(void **state)
     }
 }
 
+/* One push, then pushes of 0 until both means are gone: no value is ever subnormal (each operation on one costs a
+ * hundred times as much), they end at 0, and the weight is float64's throughout. */
+static void means_end_at_zero(void **state)
+{
+    (void)state;
+    static const struct dp_optimizer_spec sets[] = {
+        {.kind = DP_OPT_SGD, .momentum = 0.9f},
+        {.kind = DP_OPT_ADAM, .beta1 = 0.9f, .beta2 = 0.99f, .epsilon = 1e-8f},
+        {.kind = DP_OPT_ADAM, .beta1 = 0.9f, .beta2 = 0.99f, .epsilon = 1e-15f},
+    };
+    for (uint32_t at = 0; at < 6; at++) {
+        struct bench b = bench_of(&sets[at / 2], DIM, at % 2 ? DP_FORM_BEST : DP_FORM_PORTABLE);
+        double w[DIM], x[DIM][2] = {{0}};
+        float gradient[DIM];
+        for (int i = 0; i < DIM; i++) {
+            w[i] = (double)(b.values[i] = 0.5f);
+            gradient[i] = (float)(i - 100) * 0.01f;
+        }
+        for (uint32_t t = 1; t <= 12000; t++) {
+            dp_optimizer_apply(b.optimizer, b.row, gradient, 0.01f);
+            for (uint32_t i = 0; i < DIM * (1 + b.slots); i++)
+                assert_true(fpclassify(b.values[i]) != FP_SUBNORMAL);
+            for (int i = 0; i < DIM; i++) {
+                naive_f64(&sets[at / 2], 0.01, t, (double)gradient[i], &w[i], x[i]);
+                assert_true(fabs((double)b.values[i] - w[i]) < 1e-5);
+            }
+            memset(gradient, 0, sizeof gradient);
+        }
+        for (uint32_t i = DIM; i < DIM * (1 + b.slots); i++)
+            assert_true(b.values[i] == 0);
+        bench_free(&b);
+    }
+}
+
 static void forms_are_what_was_asked_for(void **state)
 {
     (void)state;
@@ -362,6 +396,7 @@ int main(void)
         cmocka_unit_test(sgd_counts_exactly),
         cmocka_unit_test(ftrl_starts_at_the_initial_weight),
         cmocka_unit_test(ftrls_l1_gives_exact_zeros),
+        cmocka_unit_test(means_end_at_zero),
         cmocka_unit_test(forms_are_what_was_asked_for),
     };
     return cmocka_run_group_tests_name("optimizer", tests, NULL, NULL);
