@@ -278,7 +278,7 @@ static bool await_end(struct dp_local *local, enum dp_local_role role, uint32_t 
     reap(local);
     while (dp_local_running(local, role) > 0) {
         uint64_t now = now_ms();
-        if (now >= deadline || (0 && hurried && local->asked_count != asked))
+        if (now >= deadline || (hurried && local->asked_count != asked))
             return false;
         dp_local_wait(local, (uint32_t)(deadline - now));
     }
