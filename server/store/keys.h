@@ -14,6 +14,11 @@ static inline void dp_key_put(char bytes[DP_KEY_BYTES], struct dp_store_key key)
     dp_store_u64be(bytes + 4, key.mixed);
 }
 
+static inline struct dp_store_key dp_key_get(const char bytes[DP_KEY_BYTES])
+{
+    return (struct dp_store_key){dp_load_u32be(bytes), dp_load_u64be(bytes + 4)};
+}
+
 /* Below 0, 0 or above 0, as memcmp of the bytes. */
 static inline int dp_key_compare(struct dp_store_key a, struct dp_store_key b)
 {

@@ -131,6 +131,17 @@ static enum dp_status rocks_visit_marks(void *self, const void *prefix, size_t p
     return dp_marks_visit(&store->db, prefix, prefix_bytes, visit, context, err);
 }
 
+static enum dp_status rocks_visit_rows(void *self,
+                                       enum dp_status (*visit)(void *context, struct dp_store_key key,
+                                                               const void *row, size_t row_bytes,
+                                                               struct dp_error *err),
+                                       void *context, struct dp_error *err)
+{
+    struct rocks_store *store = self;
+    DP_ASSERT(store->under_way == 0);
+    return dp_rows_visit(&store->db, visit, context, err);
+}
+
 static void destroy(struct rocks_store *store)
 {
     if (store->thread_runs) {
@@ -188,6 +199,7 @@ enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options,
     *out = (struct dp_store){.submit = rocks_submit,
                              .completed = rocks_completed,
                              .visit_marks = rocks_visit_marks,
+                             .visit_rows = rocks_visit_rows,
                              .close = rocks_close,
                              .self = store};
     return DP_OK;

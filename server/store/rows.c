@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define READAHEAD_BYTES (2u << 20)
+
 static enum dp_status write_file(struct dp_rocks_db *db, const struct dp_store_job *job, struct dp_error *err)
 {
     char *text = NULL;
@@ -89,5 +91,43 @@ enum dp_status dp_rows_read(struct dp_rocks_db *db, struct dp_rows_scratch *scra
         uint32_t left = job->count - from;
         st = read_chunk(db, scratch, job, from, left < DP_ROWS_CHUNK ? left : DP_ROWS_CHUNK, err);
     }
+    return st;
+}
+
+static enum dp_status visit_one(const struct dp_rocks_db *db, rocksdb_iterator_t *at,
+                                enum dp_status (*visit)(void *context, struct dp_store_key key,
+                                                        const void *row, size_t row_bytes,
+                                                        struct dp_error *err),
+                                void *context, struct dp_error *err)
+{
+    size_t key_bytes = 0, row_bytes = 0;
+    const char *key = rocksdb_iter_key(at, &key_bytes);
+    const char *row = rocksdb_iter_value(at, &row_bytes);
+    if (key_bytes != DP_KEY_BYTES)
+        return dp_fail(err, DP_CORRUPT, "store %s: the key of a row has %zu bytes; use another directory",
+                       db->directory, key_bytes);
+    return visit(context, dp_key_get(key), row, row_bytes, err);
+}
+
+enum dp_status dp_rows_visit(struct dp_rocks_db *db,
+                             enum dp_status (*visit)(void *context, struct dp_store_key key, const void *row,
+                                                     size_t row_bytes, struct dp_error *err),
+                             void *context, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    rocksdb_readoptions_t *read = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_verify_checksums(read, 1);
+    rocksdb_readoptions_set_readahead_size(read, READAHEAD_BYTES);
+    rocksdb_readoptions_set_fill_cache(read, 0); /* each block is read once */
+    rocksdb_iterator_t *at = rocksdb_create_iterator_cf(db->db, read, db->families[DP_ROCKS_ROWS]);
+    for (rocksdb_iter_seek_to_first(at); st == DP_OK && rocksdb_iter_valid(at); rocksdb_iter_next(at))
+        st = visit_one(db, at, visit, context, err);
+    if (st == DP_OK) { /* an iterator that failed looks like one that ended */
+        char *text = NULL;
+        rocksdb_iter_get_error(at, &text);
+        st = dp_rocks_error_take(&text, db->directory, "read rows", err);
+    }
+    rocksdb_iter_destroy(at);
+    rocksdb_readoptions_destroy(read);
     return st;
 }

@@ -25,5 +25,11 @@ enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *
 DP_MUST_USE
 enum dp_status dp_rows_read(struct dp_rocks_db *db, struct dp_rows_scratch *scratch,
                             const struct dp_store_job *job, struct dp_error *err);
+/* store.h's visit_rows. */
+DP_MUST_USE
+enum dp_status dp_rows_visit(struct dp_rocks_db *db,
+                             enum dp_status (*visit)(void *context, struct dp_store_key key, const void *row,
+                                                     size_t row_bytes, struct dp_error *err),
+                             void *context, struct dp_error *err);
 
 #endif

@@ -73,6 +73,13 @@ struct dp_store {
                                   enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
                                                           struct dp_error *err),
                                   void *context, struct dp_error *err);
+    /* Visits all rows in key order, while nothing else goes on: at opening only. The row, at any alignment,
+     * is lent for the call. What visit gives, unless DP_OK, ends it and is given. */
+    enum dp_status (*visit_rows)(void *self,
+                                 enum dp_status (*visit)(void *context, struct dp_store_key key,
+                                                         const void *row, size_t row_bytes,
+                                                         struct dp_error *err),
+                                 void *context, struct dp_error *err);
     /* All jobs must have completed. */
     void (*close)(void *self);
     void *self;

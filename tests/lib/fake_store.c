@@ -221,6 +221,23 @@ static enum dp_status fake_visit_marks(void *self, const void *prefix, size_t pr
     return st;
 }
 
+static enum dp_status fake_visit_rows(void *self,
+                                      enum dp_status (*visit)(void *context, struct dp_store_key key,
+                                                              const void *row, size_t row_bytes,
+                                                              struct dp_error *err),
+                                      void *context, struct dp_error *err)
+{
+    struct dp_fake_store *fake = self;
+    enum dp_status st = DP_OK;
+    DP_ASSERT(fake->open && fake->under_way == 0);
+    for (size_t at = 0; st == DP_OK && at < fake->rows.len; at++) {
+        const struct entry *entry = &fake->rows.entries[at];
+        struct dp_store_key key = {dp_load_u32be(entry->bytes), dp_load_u64be(entry->bytes + 4)};
+        st = visit(context, key, entry->bytes + entry->key_bytes, entry->value_bytes, err);
+    }
+    return st;
+}
+
 static void fake_close(void *self)
 {
     struct dp_fake_store *fake = self;
@@ -257,6 +274,7 @@ struct dp_store dp_fake_store_open(struct dp_fake_store *fake)
     return (struct dp_store){.submit = fake_submit,
                              .completed = fake_completed,
                              .visit_marks = fake_visit_marks,
+                             .visit_rows = fake_visit_rows,
                              .close = fake_close,
                              .self = fake};
 }

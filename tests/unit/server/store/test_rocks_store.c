@@ -294,6 +294,14 @@ static void flip_middle(const char *path)
     assert_int_equal(fclose(file), 0);
 }
 
+static enum dp_status count_row(void *context, struct dp_store_key key, const void *row, size_t row_bytes,
+                                struct dp_error *err)
+{
+    (void)key, (void)row, (void)row_bytes, (void)err;
+    ++*(uint64_t *)context;
+    return DP_OK;
+}
+
 static void flipped_bit_is_corrupt(void **state)
 {
     struct form *form = *state;
@@ -310,6 +318,11 @@ static void flipped_bit_is_corrupt(void **state)
     assert_non_null(strstr(err.text, form->directory));
     assert_non_null(strstr(err.text, strrchr(sst, '/') + 1));
     expect_rows(form, 100, 0, 1); /* what is whole is read still */
+    uint64_t visited = 0;
+    err = (struct dp_error){0};
+    assert_int_equal(form->store.visit_rows(form->store.self, count_row, &visited, &err), DP_CORRUPT);
+    assert_non_null(strstr(err.text, strrchr(sst, '/') + 1));
+    assert_true(visited > 0 && visited < 20000);
 }
 
 static void missing_rows_are_refused(void **state)

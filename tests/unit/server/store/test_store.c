@@ -240,6 +240,80 @@ static void rows_and_marks_outlast_a_close(void **state)
     }
 }
 
+struct rows_seen {
+    struct dp_store_key last;
+    uint64_t len, stop_at, wrong;
+    const struct batch *first, *second; /* what is stored; second is the newer */
+};
+
+static const void *expected_row(const struct rows_seen *seen, struct dp_store_key key)
+{
+    const struct batch *batches[] = {seen->second, seen->first};
+    for (int b = 0; b < 2; b++)
+        for (uint32_t i = 0; batches[b] && i < batches[b]->count; i++)
+            if (batches[b]->keys[i].table == key.table && batches[b]->keys[i].mixed == key.mixed)
+                return batches[b]->rows[i];
+    return NULL;
+}
+
+static enum dp_status note_row(void *context, struct dp_store_key key, const void *row, size_t row_bytes,
+                               struct dp_error *err)
+{
+    struct rows_seen *seen = context;
+    struct dp_store_key last = seen->last;
+    bool above = key.table > last.table || (key.table == last.table && key.mixed > last.mixed);
+    const void *expected = expected_row(seen, key);
+    seen->wrong += seen->len > 0 && !above;
+    seen->wrong += row_bytes != ROW || !expected || memcmp(row, expected, ROW) != 0;
+    seen->last = key;
+    return ++seen->len == seen->stop_at ? dp_fail(err, DP_DATA, "enough") : DP_OK;
+}
+
+static void expect_visit(struct form *form, const struct batch *first, const struct batch *second,
+                         uint64_t len)
+{
+    struct dp_error err = {0};
+    struct rows_seen seen = {.first = first, .second = second};
+    assert_int_equal(form->store.visit_rows(form->store.self, note_row, &seen, &err), DP_OK);
+    assert_int_equal(seen.len, len);
+    assert_int_equal(seen.wrong, 0);
+}
+
+/* Two tables, the ends of the key space, 300 rows overwritten, marks beside them; again after a reopen. */
+static void rows_are_visited_in_order(void **state)
+{
+    struct form *form = *state;
+    struct dp_error err = {0};
+    struct batch *first = batch_new(1500, ROW), *second = batch_new(500, ROW);
+    expect_visit(form, NULL, NULL, 0);
+    batch_fill(first, 1, 0, 0x0103050709u, 1);
+    for (uint32_t i = 1000; i < 1500; i++)
+        first->keys[i] = (struct dp_store_key){i == 1499 ? UINT32_MAX : 300, (i - 1000) * 77};
+    first->keys[1499].mixed = UINT64_MAX;
+    batch_fill(second, 1, 700, 0x0103050709u, 2); /* 300 keys of first, 200 of its own */
+    assert_int_equal(form_do(form, batch_job(first, DP_STORE_WRITE)), DP_OK);
+    put_marks(form);
+    expect_visit(form, first, NULL, 1500);
+    assert_int_equal(form_do(form, batch_job(second, DP_STORE_WRITE)), DP_OK);
+    expect_visit(form, first, second, 1700);
+    form_close(form, true);
+    assert_int_equal(form_open(form, &err), DP_OK);
+    expect_visit(form, first, second, 1700);
+    batch_free(first);
+    batch_free(second);
+}
+
+static void visit_of_rows_ends_when_told(void **state)
+{
+    struct form *form = *state;
+    struct dp_error err = {0};
+    struct rows_seen seen = {.stop_at = 2};
+    write_rows(form, 10, 1, 0, 1);
+    assert_int_equal(form->store.visit_rows(form->store.self, note_row, &seen, &err), DP_DATA);
+    assert_string_equal(err.text, "enough");
+    assert_int_equal(seen.len, 2);
+}
+
 #define ON_BOTH(test)                                                                                        \
     {"rocks: " #test, test, rocks, tear_down, NULL},                                                         \
     {                                                                                                        \
@@ -259,6 +333,8 @@ int main(void)
         ON_BOTH(writes_become_visible_in_order),
         ON_BOTH(full_is_again_and_passes),
         ON_BOTH(marks_are_visited_in_order),
+        ON_BOTH(rows_are_visited_in_order),
+        ON_BOTH(visit_of_rows_ends_when_told),
         ON_BOTH(rows_and_marks_outlast_a_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
