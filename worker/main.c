@@ -8,6 +8,7 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -143,6 +144,10 @@ int main(int argc, char **argv)
     struct dp_error err = {0};
     struct flags flags;
     struct dp_cluster *cluster = NULL;
+    /* Frames of a few hundred KB come and go with each step: kept in the heap, not mapped, zeroed and unmapped each
+     * time. */
+    (void)mallopt(M_MMAP_THRESHOLD, 64 << 20);
+    (void)mallopt(M_TRIM_THRESHOLD, 256 << 20);
     enum dp_status st = parse_flags(argc, argv, &flags, &err);
     if (st == DP_OK && flags.help)
         return fputs(usage, stdout) < 0 ? 2 : 0;
