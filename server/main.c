@@ -101,16 +101,20 @@ static enum dp_status start_shards(struct server *server, struct dp_error *err)
         uint32_t index = first + server->started;
         dp_cluster_shard_endpoint(server->cluster, index, endpoint, sizeof endpoint);
         (void)snprintf(directory, sizeof directory, "%s/shard-%04" PRIu32, server->self->store, index);
-        struct dp_shard_thread_options options = {.net = server->net,
-                                                  .endpoint = endpoint,
-                                                  .directory = directory,
-                                                  .index = index,
-                                                  .shards = dp_cluster_shards(server->cluster),
-                                                  .cluster = server->cluster->id,
-                                                  .generation = server->cluster->generation,
-                                                  .boot = server->boot,
-                                                  .salt = server->salt,
-                                                  .cache_bytes = server->cluster->cache_bytes};
+        struct dp_shard_thread_options options = {
+            .net = server->net,
+            .endpoint = endpoint,
+            .directory = directory,
+            .index = index,
+            .shards = dp_cluster_shards(server->cluster),
+            .cluster = server->cluster->id,
+            .generation = server->cluster->generation,
+            .boot = server->boot,
+            .salt = server->salt,
+            .cache_bytes = server->cluster->cache_bytes,
+            .journal = {.journaled = server->cluster->durability != DP_CLUSTER_NONE,
+                        .synced = server->cluster->durability == DP_CLUSTER_MACHINE,
+                        .budget_bytes = server->cluster->journal_bytes}};
         enum dp_status st = dp_shard_thread_start(&options, &server->shard[server->started], err);
         if (st != DP_OK)
             return st;

@@ -1,5 +1,6 @@
 #include "server/shard_thread.h"
 
+#include "common/base/log.h"
 #include "server/shard/shard.h"
 #include "server/store/rocks_store.h"
 
@@ -8,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@ struct dp_shard_thread {
     struct dp_shard_thread_options options;
     char endpoint[512], directory[1280];
     struct dp_store store;
+    struct dp_disk disk; /* the journal's */
     struct dp_shard *shard;
     struct dp_listener *listener;
     pthread_t thread;
@@ -46,10 +49,33 @@ static void send_reply(void *context, const struct dp_peer *to, struct dp_messag
     dp_listener_send(thread->listener, to, message);
 }
 
+/* A journal has room for many segments, so that some can be free while others wait for rows to be written back. */
+static uint64_t segment_bytes(uint64_t budget_bytes)
+{
+    uint64_t bytes = budget_bytes / 8;
+    return bytes < (256u << 20) ? bytes : 256u << 20;
+}
+
+static void say_recovered(const struct dp_shard_thread *thread, uint64_t took_ns)
+{
+    struct dp_counter counters[DP_COUNTERS_MAX];
+    uint64_t pushes = 0, rows = 0;
+    uint32_t n = dp_shard_counters(thread->shard, counters);
+    for (uint32_t i = 0; i < n; i++) {
+        pushes = strcmp(counters[i].name, "pushes_replayed") == 0 ? counters[i].value : pushes;
+        rows = strcmp(counters[i].name, "rows_read") == 0 ? counters[i].value : rows;
+    }
+    dp_log(DP_LOG_INFO,
+           "shard %" PRIu32 " was not closed cleanly: recovered %" PRIu64 " rows of the store and %" PRIu64
+           " pushes of the journal in %.3f s",
+           thread->options.index, rows, pushes, (double)took_ns / 1e9);
+}
+
 static enum dp_status open_all(struct dp_shard_thread *thread, struct dp_error *err)
 {
     const struct dp_shard_thread_options *o = &thread->options;
     /* The socket first: a second server on this port must not touch the store. */
+    bool recovers = false;
     enum dp_status st = dp_listener_open(o->net, thread->endpoint, &thread->listener, err);
     if (st != DP_OK)
         return st;
@@ -57,29 +83,51 @@ static enum dp_status open_all(struct dp_shard_thread *thread, struct dp_error *
                                            .cluster = o->cluster,
                                            .generation = o->generation,
                                            .range = dp_range_of_shard(o->index, o->shards),
+                                           .journaled = o->journal.journaled,
+                                           .recovers = &recovers,
                                            .wake = wake,
                                            .wake_context = thread};
     st = dp_rocks_store_open(&store, &thread->store, err);
     if (st != DP_OK)
         return st;
-    struct dp_shard_options shard = {.index = o->index,
-                                     .shards = o->shards,
-                                     .cluster = o->cluster,
-                                     .generation = o->generation,
-                                     .boot = o->boot,
-                                     .cache_bytes = o->cache_bytes,
-                                     .salt = o->salt,
-                                     .store = &thread->store,
-                                     .clock = dp_clock_real(),
-                                     .reply = send_reply,
-                                     .reply_context = thread};
+    if (o->journal.journaled) {
+        char directory[sizeof thread->directory + 16];
+        (void)snprintf(directory, sizeof directory, "%s/journal", thread->directory);
+        st = dp_disk_open(directory, &thread->disk, err);
+        if (st != DP_OK)
+            return st;
+    }
+    struct dp_shard_options shard = {
+        .index = o->index,
+        .shards = o->shards,
+        .cluster = o->cluster,
+        .generation = o->generation,
+        .boot = o->boot,
+        .cache_bytes = o->cache_bytes,
+        .salt = o->salt,
+        .store = &thread->store,
+        .journaled = o->journal.journaled,
+        .recovers = recovers,
+        .journal = {.disk = &thread->disk,
+                    .durability = o->journal.synced ? DP_DURABILITY_MACHINE : DP_DURABILITY_PROCESS,
+                    .budget_bytes = o->journal.budget_bytes,
+                    .segment_bytes = segment_bytes(o->journal.budget_bytes),
+                    .commit_thread = true,
+                    .wake = wake,
+                    .wake_context = thread},
+        .clock = dp_clock_real(),
+        .reply = send_reply,
+        .reply_context = thread};
+    uint64_t began_ns = dp_clock_ns(&shard.clock);
     st = dp_shard_open(&shard, &thread->shard, err);
-    if (st != DP_OK) {
+    if (st != DP_OK && !recovers) {
         /* Nothing was changed: what was clean stays clean. */
         struct dp_error ignored;
         if (dp_rocks_store_mark_clean(&thread->store, &ignored) != DP_OK)
             return dp_wrap(err, st, "and the store could not be marked clean again");
     }
+    if (st == DP_OK && recovers)
+        say_recovered(thread, dp_clock_ns(&shard.clock) - began_ns);
     return st;
 }
 
@@ -144,6 +192,8 @@ static void *serve(void *arg)
     dp_shard_close(&thread->shard);
     if (thread->store.close)
         thread->store.close(thread->store.self);
+    if (thread->disk.self)
+        dp_disk_close(&thread->disk);
     dp_listener_close(&thread->listener);
     thread->status = st; /* read after the join */
     return NULL;

@@ -9,11 +9,18 @@
 #include "common/net/net.h"
 #include "common/wire/reply.h"
 
+/* The journal of a shard (server/store/journal.h); not journaled: durability none. */
+struct dp_shard_thread_journal {
+    bool journaled, synced; /* synced: survives loss of power, else the death of the process */
+    uint64_t budget_bytes;
+};
+
 struct dp_shard_thread_options {
     struct dp_net *net;
     const char *endpoint, *directory; /* of this shard; copied */
     uint32_t index, shards;           /* in the cluster */
     uint64_t cluster, generation, boot, cache_bytes;
+    struct dp_shard_thread_journal journal;
     uint64_t salt; /* shard.h */
 };
 

@@ -11,6 +11,8 @@ void dp_cluster_defaults(struct dp_cluster *out)
     *out = (struct dp_cluster){
         .generation = 1,
         .cache_bytes = UINT64_C(1) << 30,
+        .durability = DP_CLUSTER_MACHINE,
+        .journal_bytes = UINT64_C(1) << 30,
         .data = {.index_base = 1},
         .training =
             {

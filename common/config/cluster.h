@@ -27,6 +27,13 @@ struct dp_cluster_server {
 
 enum dp_decay { DP_DECAY_NONE, DP_DECAY_LINEAR, DP_DECAY_COSINE, DP_DECAY_INVERSE_SQRT };
 
+/* What an answered push survives. */
+enum dp_cluster_durability {
+    DP_CLUSTER_MACHINE, /* loss of power */
+    DP_CLUSTER_PROCESS, /* the death of the process */
+    DP_CLUSTER_NONE,    /* nothing: a store that was not closed cleanly is refused */
+};
+
 struct dp_cluster_data {
     char train[DP_PATH_MAX + 1], test[DP_PATH_MAX + 1];               /* test may be empty: no evaluation */
     char train_labels[DP_PATH_MAX + 1], test_labels[DP_PATH_MAX + 1]; /* idx; empty: by the name's habit */
@@ -60,6 +67,8 @@ struct dp_cluster {
     uint64_t id; /* hash of name, unless the file gives one */
     uint64_t generation;
     uint64_t cache_bytes; /* of one shard */
+    enum dp_cluster_durability durability;
+    uint64_t journal_bytes; /* budget of one shard's journal */
     uint32_t server_count;
     struct dp_cluster_server *server;
     char model[256];
@@ -89,6 +98,7 @@ enum dp_status dp_cluster_set(struct dp_cluster *cluster, const char *key, const
 const char *dp_cluster_optimizer_name(const struct dp_optimizer_spec *spec);
 /* NULL: no such. */
 const char *dp_decay_name(enum dp_decay decay);
+const char *dp_cluster_durability_name(enum dp_cluster_durability durability);
 
 uint32_t dp_cluster_shards(const struct dp_cluster *cluster); /* of all servers */
 /* Endpoint of shard 0 .. shards-1, counted over the servers in the order of the file. size >= DP_HOST_MAX

@@ -108,16 +108,11 @@ static enum dp_status set_text(const struct reader *reader, const struct dp_fiel
     if (config_setting_type(setting) != CONFIG_TYPE_STRING)
         return wrong_type(reader, fields, setting, "a string");
     const char *text = config_setting_get_string(setting);
-    if (field->type == DP_FIELD_DECAY) {
-        int decay = dp_decay_from_name(text);
-        if (decay < 0) {
-            (void)dp_fail(reader->err, DP_ARGUMENT,
-                          "'%s%s' is \"%s\", but must be none, linear, cosine or inverse-sqrt",
-                          fields->prefix, field->key, text);
-            return at_line(reader, setting);
-        }
-        *(enum dp_decay *)at = (enum dp_decay)decay;
-        return DP_OK;
+    if (field->type == DP_FIELD_NAME) {
+        char what[96];
+        (void)snprintf(what, sizeof what, "'%s%s'", fields->prefix, field->key);
+        return dp_field_set_name(field, text, at, what, reader->err) == DP_OK ? DP_OK
+                                                                              : at_line(reader, setting);
     }
     size_t len = strlen(text);
     if (len > field->max) {
@@ -150,7 +145,7 @@ static enum dp_status set_field(const struct reader *reader, const struct dp_fie
         *(bool *)at = config_setting_get_bool(setting) != 0;
         break;
     case DP_FIELD_TEXT:
-    case DP_FIELD_DECAY:
+    case DP_FIELD_NAME:
         st = set_text(reader, fields, field, setting, at);
         break;
     }

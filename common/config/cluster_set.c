@@ -33,7 +33,6 @@ static enum dp_status set_field(const struct dp_fields *fields, const struct dp_
 {
     void *at = (char *)base + field->offset;
     enum dp_status st = DP_OK;
-    int decay;
     switch (field->type) {
     case DP_FIELD_U32:
     case DP_FIELD_U64:
@@ -54,12 +53,8 @@ static enum dp_status set_field(const struct dp_fields *fields, const struct dp_
             return dp_fail(err, DP_ARGUMENT, "%s is longer than %u bytes", what, (unsigned)field->max);
         memcpy(at, text, strlen(text) + 1);
         break;
-    case DP_FIELD_DECAY:
-        decay = dp_decay_from_name(text);
-        if (decay < 0)
-            return dp_fail(err, DP_ARGUMENT, "%s is '%s', but must be none, linear, cosine or inverse-sqrt",
-                           what, text);
-        *(enum dp_decay *)at = (enum dp_decay)decay;
+    case DP_FIELD_NAME:
+        st = dp_field_set_name(field, text, at, what, err);
         break;
     }
     return st == DP_OK ? dp_field_check(fields, field, base, what, err) : st;

@@ -68,8 +68,8 @@ static void put_field(FILE *file, const char *indent, const struct dp_field *fie
     case DP_FIELD_TEXT:
         put_text(file, at);
         break;
-    case DP_FIELD_DECAY:
-        put_text(file, dp_decay_name(*(const enum dp_decay *)at));
+    case DP_FIELD_NAME:
+        put_text(file, field->names[*(const uint32_t *)at]);
         break;
     }
     fputs(";\n", file);

@@ -1,7 +1,9 @@
 #include "common/config/fields.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -28,14 +30,26 @@
         .key = #name, .type = DP_FIELD_BOOL, .offset = offsetof(struct where, name)                          \
     }
 
+#define NAMES(where, name, names_)                                                                           \
+    {                                                                                                        \
+        .key = #name, .type = DP_FIELD_NAME, .offset = offsetof(struct where, name), .names = names_,        \
+        .max = COUNT(names_) - 1                                                                             \
+    }
+
 #define RATE_MIN 1e-30 /* above 0, and still a normal f32, in which a push carries it */
 #define RATE_MAX 1e6
+
+static const char *const decays[] = {"none", "linear", "cosine", "inverse-sqrt"};
+static const char *const durabilities[] = {"machine", "process", "none"};
+static_assert(sizeof(enum dp_decay) == 4 && sizeof(enum dp_cluster_durability) == 4, "NAME fields are u32");
 
 static const struct dp_field top[] = {
     TEXT_REQUIRED(dp_cluster, name, DP_TABLE_NAME_MAX),
     INTEGER(dp_cluster, id, DP_FIELD_U64, 1, UINT64_MAX),
     INTEGER(dp_cluster, generation, DP_FIELD_U64, 1, UINT64_MAX),
     INTEGER(dp_cluster, cache_bytes, DP_FIELD_BYTES, UINT64_C(1) << 20, UINT64_C(1) << 50),
+    NAMES(dp_cluster, durability, durabilities),
+    INTEGER(dp_cluster, journal_bytes, DP_FIELD_BYTES, UINT64_C(16) << 20, UINT64_C(1) << 40),
     TEXT_REQUIRED(dp_cluster, model, sizeof((struct dp_cluster *)0)->model - 1),
 };
 static const char *const top_groups[] = {"servers", "data", "training"};
@@ -69,7 +83,7 @@ static const struct dp_field training[] = {
     INTEGER(dp_cluster_training, seed, DP_FIELD_U64, 0, UINT64_MAX),
     REAL(dp_cluster_training, rate, RATE_MIN, RATE_MAX),
     INTEGER(dp_cluster_training, warmup_steps, DP_FIELD_U64, 0, INT64_MAX),
-    INTEGER(dp_cluster_training, decay, DP_FIELD_DECAY, 0, 0),
+    NAMES(dp_cluster_training, decay, decays),
     REAL(dp_cluster_training, rate_end, 0, RATE_MAX),
     INTEGER(dp_cluster_training, fetch_every, DP_FIELD_U32, 1, 1000000),
     INTEGER(dp_cluster_training, push_every, DP_FIELD_U32, 1, 1000000),
@@ -165,8 +179,8 @@ enum dp_status dp_field_check(const struct dp_fields *fields, const struct dp_fi
         return check_real(what, field, (double)*(const float *)at, err);
     case DP_FIELD_TEXT:
         return check_text(what, field, at, err);
-    case DP_FIELD_DECAY:
-        if (!dp_decay_name(*(const enum dp_decay *)at))
+    case DP_FIELD_NAME:
+        if (*(const uint32_t *)at > field->max)
             return dp_fail(err, DP_ARGUMENT, "%s has no such kind", what);
         return DP_OK;
     case DP_FIELD_BOOL:
@@ -193,19 +207,33 @@ const struct dp_field *dp_fields_find(const struct dp_fields *fields, const char
     return NULL;
 }
 
-static const char *const decays[] = {"none", "linear", "cosine", "inverse-sqrt"};
-
 const char *dp_decay_name(enum dp_decay decay)
 {
     return (size_t)decay < COUNT(decays) ? decays[decay] : NULL;
 }
 
-int dp_decay_from_name(const char *name)
+const char *dp_cluster_durability_name(enum dp_cluster_durability durability)
 {
-    for (size_t i = 0; i < COUNT(decays); i++)
-        if (strcmp(decays[i], name) == 0)
-            return (int)i;
-    return -1;
+    return (size_t)durability < COUNT(durabilities) ? durabilities[durability] : NULL;
+}
+
+enum dp_status dp_field_set_name(const struct dp_field *field, const char *name, void *at, const char *what,
+                                 struct dp_error *err)
+{
+    char known[128] = "";
+    for (uint64_t i = 0; i <= field->max; i++) {
+        if (strcmp(field->names[i], name) == 0) {
+            *(uint32_t *)at = (uint32_t)i;
+            return DP_OK;
+        }
+        size_t len = strlen(known);
+        (void)snprintf(known + len, sizeof known - len, "%s%s",
+                       i == 0            ? ""
+                       : i == field->max ? " or "
+                                         : ", ",
+                       field->names[i]);
+    }
+    return dp_fail(err, DP_ARGUMENT, "%s is '%s', but must be %s", what, name, known);
 }
 
 bool dp_cluster_optimizer(const char *name, struct dp_optimizer_spec *out)

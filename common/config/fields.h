@@ -13,8 +13,8 @@ enum dp_field_type {
     DP_FIELD_F64,
     DP_FIELD_F32,
     DP_FIELD_BOOL,
-    DP_FIELD_TEXT,  /* max: bytes without the final 0; min 1: not empty */
-    DP_FIELD_DECAY, /* enum dp_decay by its name */
+    DP_FIELD_TEXT, /* max: bytes without the final 0; min 1: not empty */
+    DP_FIELD_NAME, /* an enum (from 0, ascending by 1) by one of `names` */
 };
 
 struct dp_field {
@@ -22,9 +22,10 @@ struct dp_field {
     enum dp_field_type type;
     size_t offset;
     bool required;
-    uint64_t min, max;       /* numbers and lengths */
-    double min_f64, max_f64; /* F64, F32 */
-    unsigned kinds;          /* of an optimizer's field: bit k for each dp_optimizer_kind k that has it */
+    uint64_t min, max;        /* numbers and lengths */
+    double min_f64, max_f64;  /* F64, F32 */
+    const char *const *names; /* NAME: [max + 1] */
+    unsigned kinds;           /* of an optimizer's field: bit k for each dp_optimizer_kind k that has it */
 };
 
 struct dp_fields {
@@ -49,8 +50,10 @@ enum dp_status dp_fields_check(const struct dp_fields *fields, const void *base,
 /* NULL: no such key. */
 const struct dp_field *dp_fields_find(const struct dp_fields *fields, const char *key);
 
-/* -1: unknown. */
-int dp_decay_from_name(const char *name);
+/* Sets a NAME field by its name. DP_ARGUMENT: unknown, the known ones are listed. what: as dp_field_check. */
+DP_MUST_USE
+enum dp_status dp_field_set_name(const struct dp_field *field, const char *name, void *at, const char *what,
+                                 struct dp_error *err);
 /* Accepts the names that people use, too: "momentum" (SGD with 0.9) and "adamw" (Adam with decay 0.01).
  * false: unknown. Fills in the kind's defaults. */
 bool dp_cluster_optimizer(const char *name, struct dp_optimizer_spec *out);

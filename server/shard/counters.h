@@ -25,6 +25,10 @@
     X(cache_bytes)                                                                                           \
     X(rows_read)                                                                                             \
     X(rows_written_back)                                                                                     \
+    X(write_back_cycles)                                                                                     \
+    X(pushes_replayed)                                                                                       \
+    X(journal_bytes)                                                                                         \
+    X(answers_held)                                                                                          \
     X(sessions)                                                                                              \
     X(turns)                                                                                                 \
     X(turn_ns_max)

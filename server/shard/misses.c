@@ -31,12 +31,17 @@ void dp_shard_job_free(struct dp_shard_job *job)
     free(job);
 }
 
-enum dp_status dp_shard_submit(struct dp_shard *shard, struct dp_shard_job *job)
+enum dp_status dp_shard_try_submit(struct dp_shard *shard, struct dp_shard_job *job)
 {
     enum dp_status st = shard->options.store->submit(shard->options.store->self, &job->store);
-    if (st == DP_OK)
-        shard->jobs++;
-    else
+    shard->jobs += st == DP_OK;
+    return st;
+}
+
+enum dp_status dp_shard_submit(struct dp_shard *shard, struct dp_shard_job *job)
+{
+    enum dp_status st = dp_shard_try_submit(shard, job);
+    if (st != DP_OK)
         dp_shard_job_free(job);
     return st;
 }

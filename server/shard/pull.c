@@ -104,7 +104,7 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
     }
     DP_COUNT(&shard->counters, pulls, 1);
     DP_COUNT(&shard->counters, pull_rows, pulled);
-    struct dp_reply reply = {.kind = DP_REPLY_PULLED, .applied = shard->lsn};
+    struct dp_reply reply = {.kind = DP_REPLY_PULLED, .applied = shard->applied};
     dp_shard_answer(shard, waiting, &reply, frames, request->sections);
     return DP_DONE;
 }

@@ -7,14 +7,7 @@
  *           invisible. */
 #include "server/shard/shard_inner.h"
 
-#include "common/base/bf16.h"
-#include "common/model/init.h"
-#include "common/model/mix.h"
-#include "common/model/row.h"
-
 #include <inttypes.h>
-
-#define PREFETCH_AHEAD 6u
 
 static enum dp_status check_values(struct dp_shard *shard, const struct dp_section *section,
                                    const struct dp_shard_table *table, struct dp_error *err)
@@ -67,66 +60,15 @@ static enum dp_status check_budget(struct dp_shard *shard, const struct dp_reque
     return DP_OK;
 }
 
-static enum dp_status make_rows(struct dp_shard *shard, const struct dp_section *section,
-                                struct dp_shard_table *table, uint32_t *rows, struct dp_error *err)
-{
-    for (uint32_t i = 0; i < section->rows; i++) {
-        if (dp_row_is_number(rows[i]))
-            continue;
-        uint64_t mixed = dp_load_u64le((const char *)section->keys + (size_t)i * 8);
-        if (dp_row_cache_insert(table->cache, mixed, &rows[i]) != DP_OK)
-            return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": new rows of table '%s'", shard->options.index,
-                           table->spec.name);
-        dp_init_row(&table->spec, dp_unmix(mixed), dp_row_cache_row(table->cache, rows[i]));
-        DP_COUNT(&shard->counters, cache_rows, 1);
-    }
-    return DP_OK;
-}
-
-static const void *widen(struct dp_shard *shard, const char *halves, uint32_t dim)
-{
-    for (uint32_t c = 0; c < dim; c++) {
-        uint16_t half;
-        memcpy(&half, halves + (size_t)c * 2, 2);
-        shard->scratch[c] = dp_bf16_to_f32(half);
-    }
-    return shard->scratch;
-}
-
-static void apply(struct dp_shard *shard, const struct dp_section *section, struct dp_shard_table *table,
-                  const uint32_t *rows, float rate)
-{
-    uint32_t dim = table->spec.dim;
-    size_t bytes = (size_t)dim * dp_value_bytes(section->type);
-    const char *gradient = section->values;
-    for (uint32_t i = 0; i < section->rows; i++, gradient += bytes) {
-        if (i + PREFETCH_AHEAD < section->rows)
-            dp_row_cache_prefetch(table->cache, rows[i + PREFETCH_AHEAD]);
-        void *row = dp_row_cache_row(table->cache, rows[i]);
-        table->fresh += dp_row_lsn(row) == 0;
-        dp_optimizer_apply(table->optimizer, row,
-                           section->type == DP_F32 ? gradient : widen(shard, gradient, dim), rate);
-        dp_row_set_lsn(row, shard->lsn);
-        dp_row_cache_set_dirty(table->cache, rows[i]);
-    }
-    DP_COUNT(&shard->counters, push_rows, section->rows);
-}
-
-static enum dp_done answer_pushed(struct dp_shard *shard, const struct dp_waiting *waiting,
-                                  uint64_t staleness, bool repeated)
-{
-    struct dp_reply reply = {.kind = DP_REPLY_PUSHED, .staleness = staleness, .repeated = repeated};
-    dp_shard_answer(shard, waiting, &reply, NULL, 0);
-    return DP_DONE;
-}
-
 /* Refuses a push that will never be right. Its number is used up. */
 static enum dp_done refuse_contents(struct dp_shard *shard, const struct dp_waiting *waiting,
                                     const struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
+    struct dp_error journal = {0};
     if (dp_status_class((int)err->status) == DP_CLASS_CALLER &&
-        dp_push_ids_look(shard->ids, request->stream, request->number) == DP_PUSH_NEW)
+        dp_push_ids_look(shard->ids, request->stream, request->number) == DP_PUSH_NEW &&
+        dp_shard_journal_push(shard, request, NULL, false, &journal) == DP_OK)
         dp_push_ids_add(shard->ids, request->stream, request->number);
     return dp_shard_refuse_waiting(shard, waiting, err);
 }
@@ -167,7 +109,8 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
     st = look_id(shard, request, &err);
     if (st == DP_EXISTS) {
         DP_COUNT(&shard->counters, pushes_repeated, 1);
-        return answer_pushed(shard, waiting, 0, true);
+        dp_shard_hold_answer(shard, waiting, 0, true);
+        return DP_DONE;
     }
     if (st == DP_OK)
         st = dp_shard_find_rows(shard, waiting, tables, &err);
@@ -183,21 +126,24 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
                      request->sequence);
     uint32_t *rows = shard->rows;
     for (uint32_t s = 0; s < request->sections && st == DP_OK; rows += request->section[s++].rows)
-        st = make_rows(shard, &request->section[s], tables[s], rows, &err);
+        st = dp_shard_make_rows(shard, &request->section[s], tables[s], rows, &err);
+    if (st == DP_OK)
+        st = dp_shard_journal_push(shard, request, tables, true, &err);
     if (st != DP_OK)
         return dp_shard_refuse_waiting(shard, waiting, &err);
 
     uint64_t staleness =
-        request->measured && request->pulled_at <= shard->lsn ? shard->lsn - request->pulled_at : 0;
-    shard->lsn++;
+        request->measured && request->pulled_at <= shard->applied ? shard->applied - request->pulled_at : 0;
+    shard->applied++;
     rows = shard->rows;
     for (uint32_t s = 0; s < request->sections; rows += request->section[s++].rows)
-        apply(shard, &request->section[s], tables[s], rows, request->rate);
+        dp_shard_apply(shard, &request->section[s], tables[s], rows, request->rate, shard->lsn);
     dp_push_ids_add(shard->ids, request->stream, request->number);
     DP_COUNT(&shard->counters, pushes, 1);
     if (request->measured) {
         DP_COUNT(&shard->counters, staleness_sum, staleness);
         DP_COUNT(&shard->counters, staleness_pushes, 1);
     }
-    return answer_pushed(shard, waiting, staleness, false);
+    dp_shard_hold_answer(shard, waiting, staleness, false);
+    return DP_DONE;
 }

@@ -117,6 +117,14 @@ void dp_push_ids_add(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
     }
 }
 
+enum dp_status dp_push_ids_restore(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
+{
+    enum dp_push_seen seen = dp_push_ids_look(ids, stream, number);
+    if (seen == DP_PUSH_NEW)
+        dp_push_ids_add(ids, stream, number);
+    return seen == DP_PUSH_NOMEM ? DP_NOMEM : DP_OK;
+}
+
 /* ---- packed */
 
 #define PACK_FORMAT 1u

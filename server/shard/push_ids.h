@@ -34,6 +34,10 @@ enum dp_push_seen dp_push_ids_look(struct dp_push_ids *ids, uint64_t stream, uin
 /* The id was looked up in this turn and is new. */
 void dp_push_ids_add(struct dp_push_ids *ids, uint64_t stream, uint64_t number);
 
+/* Replay: the id was applied. Whether it is remembered already does not matter; DP_NOMEM. */
+DP_MUST_USE
+enum dp_status dp_push_ids_restore(struct dp_push_ids *ids, uint64_t stream, uint64_t number);
+
 /* malloc'd bytes, the caller's. NULL: out of memory. */
 void *dp_push_ids_pack(const struct dp_push_ids *ids, size_t *size);
 /* Into a fresh memory. DP_CORRUPT when the bytes are not a packed one. */

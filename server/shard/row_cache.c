@@ -6,18 +6,22 @@
 #define CHUNK_BYTES     ((size_t)4 << 20)
 #define CAPACITY_MIN    8u
 #define PREFETCH_AHEAD  12u
-#define PARTITION_BITS  8u
-#define PARTITION_COUNT (1u << PARTITION_BITS)
+#define PARTITION_COUNT DP_ROW_PARTITIONS
 #define SLOT_COST       ((uint64_t)43)
 #define PARTITION_MIN   ((uint64_t)CAPACITY_MIN * sizeof(struct dp_row_slot))
 
-enum dp_status dp_row_cache_new(size_t row_bytes, uint64_t salt, struct dp_row_cache **out)
+enum dp_status dp_row_cache_new(size_t row_bytes, uint64_t salt, struct dp_range range,
+                                struct dp_row_cache **out)
 {
     struct dp_row_cache *cache = calloc(1, sizeof *cache);
     if (!cache)
         return DP_NOMEM;
     cache->row_bytes = row_bytes;
     cache->salt = salt | 1;
+    cache->first = range.first;
+    uint64_t span = range.last - range.first;
+    while (span >> cache->range_shift >= PARTITION_COUNT)
+        cache->range_shift++;
     while (((size_t)2 << cache->chunk_shift) * row_bytes <= CHUNK_BYTES)
         cache->chunk_shift++;
     cache->bytes = sizeof *cache;
@@ -44,19 +48,19 @@ void dp_row_cache_free(struct dp_row_cache **cache)
     }
     free((*cache)->chunk);
     free((*cache)->dirty);
+    free((*cache)->due);
     free(*cache);
     *cache = NULL;
 }
 
-/* Multiply-shift (Dietzfelbinger et al. 1997): the highest bits of the product are the partition, those below
- * them the place in it. */
-static uint32_t partition_of(uint64_t hash)
+static uint32_t partition_of(const struct dp_row_cache *cache, uint64_t mixed)
 {
-    return (uint32_t)(hash >> (64 - PARTITION_BITS));
+    return (uint32_t)((mixed - cache->first) >> cache->range_shift);
 }
+/* Multiply-shift (Dietzfelbinger et al. 1997): the highest bits of the product are the place in a partition. */
 static uint32_t home_of(uint64_t hash, uint32_t capacity)
 {
-    return (uint32_t)(hash << PARTITION_BITS >> (33 + __builtin_clz(capacity)));
+    return (uint32_t)(hash >> (33 + __builtin_clz(capacity)));
 }
 
 /* The key's slot, or the free slot where it belongs. capacity > 0. */
@@ -73,7 +77,7 @@ static struct dp_row_slot *slot_of(const struct dp_row_partition *partition, uin
 uint32_t dp_row_cache_find(const struct dp_row_cache *cache, uint64_t mixed)
 {
     uint64_t hash = mixed * cache->salt;
-    const struct dp_row_partition *partition = &cache->partition[partition_of(hash)];
+    const struct dp_row_partition *partition = &cache->partition[partition_of(cache, mixed)];
     return partition->capacity == 0 ? DP_ROW_UNKNOWN : slot_of(partition, mixed, hash)->row;
 }
 
@@ -82,10 +86,10 @@ void dp_row_cache_find_many(const struct dp_row_cache *cache, const void *keys, 
     const char *at = keys;
     for (uint32_t i = 0; i < n; i++) {
         if (i + PREFETCH_AHEAD < n) {
-            uint64_t ahead = dp_load_u64le(at + (size_t)(i + PREFETCH_AHEAD) * 8) * cache->salt;
-            const struct dp_row_partition *partition = &cache->partition[partition_of(ahead)];
+            uint64_t ahead = dp_load_u64le(at + (size_t)(i + PREFETCH_AHEAD) * 8);
+            const struct dp_row_partition *partition = &cache->partition[partition_of(cache, ahead)];
             if (partition->capacity != 0)
-                __builtin_prefetch(&partition->slots[home_of(ahead, partition->capacity)]);
+                __builtin_prefetch(&partition->slots[home_of(ahead * cache->salt, partition->capacity)]);
         }
         rows[i] = dp_row_cache_find(cache, dp_load_u64le(at + (size_t)i * 8));
     }
@@ -128,7 +132,7 @@ static enum dp_status grow_partition(struct dp_row_cache *cache, struct dp_row_p
 static struct dp_row_slot *slot_for_entry(struct dp_row_cache *cache, uint64_t mixed)
 {
     uint64_t hash = mixed * cache->salt;
-    struct dp_row_partition *partition = &cache->partition[partition_of(hash)];
+    struct dp_row_partition *partition = &cache->partition[partition_of(cache, mixed)];
     struct dp_row_slot *there = partition->capacity ? slot_of(partition, mixed, hash) : NULL;
     if (there && there->row != DP_ROW_UNKNOWN)
         return there;
@@ -141,10 +145,20 @@ static struct dp_row_slot *slot_for_entry(struct dp_row_cache *cache, uint64_t m
 static void take_slot(struct dp_row_cache *cache, struct dp_row_slot *slot, uint64_t mixed, uint32_t row)
 {
     if (slot->row == DP_ROW_UNKNOWN) {
-        cache->partition[partition_of(mixed * cache->salt)].used++;
+        cache->partition[partition_of(cache, mixed)].used++;
         cache->entries++;
     }
     *slot = (struct dp_row_slot){.mixed = mixed, .row = row};
+}
+
+static enum dp_status grow_bits(uint64_t **bits, size_t before, size_t after)
+{
+    uint64_t *more = realloc(*bits, after * sizeof more[0]);
+    if (!more)
+        return DP_NOMEM;
+    memset(more + before, 0, (after - before) * sizeof more[0]);
+    *bits = more;
+    return DP_OK;
 }
 
 static enum dp_status add_chunk(struct dp_row_cache *cache)
@@ -155,19 +169,16 @@ static enum dp_status add_chunk(struct dp_row_cache *cache)
     cache->chunk = list;
     size_t bits_before = ((size_t)cache->chunks << cache->chunk_shift) / 64 + 1;
     size_t bits_after = ((size_t)(cache->chunks + 1) << cache->chunk_shift) / 64 + 1;
-    uint64_t *dirty = realloc(cache->dirty, bits_after * sizeof dirty[0]);
-    if (!dirty)
+    if (grow_bits(&cache->dirty, cache->chunks ? bits_before : 0, bits_after) != DP_OK ||
+        grow_bits(&cache->due, cache->chunks ? bits_before : 0, bits_after) != DP_OK)
         return DP_NOMEM;
-    cache->dirty = dirty;
-    if (cache->chunks == 0)
-        dirty[0] = 0;
-    memset(dirty + bits_before, 0, (bits_after - bits_before) * sizeof dirty[0]);
     /* A small table stays within its first chunk: plain memory, of which only what is touched is taken. */
     char *chunk = cache->chunks == 0 ? calloc(1, chunk_bytes(cache)) : dp_pages_alloc(chunk_bytes(cache));
     if (!chunk)
         return DP_NOMEM;
     cache->chunk[cache->chunks] = chunk;
-    cache->bytes += sizeof list[0] + (bits_after - (cache->chunks ? bits_before : 0)) * sizeof dirty[0];
+    cache->bytes +=
+        sizeof list[0] + (bits_after - (cache->chunks ? bits_before : 0)) * 2 * sizeof cache->dirty[0];
     cache->chunks++;
     return DP_OK;
 }
@@ -215,26 +226,40 @@ uint64_t dp_row_cache_cost(const struct dp_row_cache *cache, uint64_t n)
     uint64_t chunks = ((cache->rows + n - 1) >> cache->chunk_shift) + 1;
     uint64_t new_chunks = chunks > cache->chunks ? chunks - cache->chunks : 0;
     uint64_t each =
-        sizeof cache->chunk[0] + ((uint64_t)1 << cache->chunk_shift) / 8 + 2 * sizeof cache->dirty[0];
+        sizeof cache->chunk[0] + ((uint64_t)1 << cache->chunk_shift) / 8 * 2 + 4 * sizeof cache->dirty[0];
     return n * cache->row_bytes + index + new_chunks * each;
 }
 
-void dp_row_cache_each_dirty(const struct dp_row_cache *cache,
-                             void (*visit)(void *context, uint64_t mixed, uint32_t row), void *context)
+static size_t words_of(const struct dp_row_cache *cache)
 {
-    for (uint32_t p = 0; p < PARTITION_COUNT; p++)
-        for (uint32_t i = 0; i < cache->partition[p].capacity; i++) {
-            const struct dp_row_slot *slot = &cache->partition[p].slots[i];
-            if (dp_row_is_number(slot->row) && (cache->dirty[slot->row / 64] >> slot->row % 64 & 1))
-                visit(context, slot->mixed, slot->row);
-        }
+    return cache->chunks ? ((size_t)cache->chunks << cache->chunk_shift) / 64 + 1 : 0;
 }
 
-uint64_t dp_row_cache_dirty_count(const struct dp_row_cache *cache)
+void dp_row_cache_begin_cycle(struct dp_row_cache *cache)
 {
-    uint64_t n = 0;
-    if (cache->chunks > 0)
-        for (uint64_t i = 0; i <= cache->rows / 64; i++)
-            n += (uint64_t)__builtin_popcountll(cache->dirty[i]);
-    return n;
+    uint64_t *due = cache->dirty;
+    cache->dirty = cache->due;
+    cache->due = due;
+    if (words_of(cache) > 0)
+        memset(cache->dirty, 0, words_of(cache) * sizeof cache->dirty[0]);
+}
+
+uint32_t dp_row_cache_take_due(struct dp_row_cache *cache, uint32_t partition, uint32_t most,
+                               void (*visit)(void *context, uint64_t mixed, uint32_t row), void *context)
+{
+    const struct dp_row_partition *p = &cache->partition[partition];
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < p->capacity && taken < most; i++) {
+        const struct dp_row_slot *slot = &p->slots[i];
+        if (!dp_row_is_number(slot->row))
+            continue;
+        uint64_t bit = (uint64_t)1 << slot->row % 64;
+        if (cache->due[slot->row / 64] & bit) {
+            cache->due[slot->row / 64] &= ~bit;
+            cache->dirty[slot->row / 64] &= ~bit;
+            visit(context, slot->mixed, slot->row);
+            taken++;
+        }
+    }
+    return taken;
 }

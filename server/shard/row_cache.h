@@ -1,7 +1,8 @@
 /* Row cache: the rows of one table of one shard in memory: an index from mixed key to row number, and the
  * rows.
- * Index     256 partitions of open addressing with 16-byte slots; each doubles by itself, so that growing
- *           never stalls a turn for the whole table. Places come from a product with a secret odd number,
+ * Index     Up to 256 partitions, each an interval of the shard's mixed keys, of open addressing with 16-byte
+ *           slots; each doubles by itself, so that growing never stalls a turn for the whole table, and is
+ *           written back by itself. Places come from a product with a secret odd number,
  *           so that a peer who picks his keys cannot make them all meet in one place. ABSENT and FORGOTTEN
  *           keys, which cost a slot and no row, are dropped where they are half of a partition that would
  *           grow: pulls of keys that are nowhere do not grow the index without bound, they are read again.
@@ -14,6 +15,7 @@
 #define DP_SHARD_ROW_CACHE_H
 
 #include "common/base/status.h"
+#include "common/model/range.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +26,8 @@
 #define DP_ROW_READING   0xfffffffdu
 #define DP_ROW_FORGOTTEN 0xfffffffcu
 #define DP_ROW_MAX       0xfffffff0u
+
+#define DP_ROW_PARTITIONS 256u
 
 static inline bool dp_row_is_number(uint32_t row)
 {
@@ -36,14 +40,17 @@ struct dp_row_cache {
     uint32_t rows;        /* in use, all below it */
     uint32_t chunks;
     char **chunk;
-    uint64_t *dirty;  /* one bit a row */
-    uint64_t salt;    /* odd */
-    uint64_t bytes;   /* taken: rows in use, index, dirty bits, list of chunks */
-    uint64_t entries; /* index entries, absent ones too */
+    /* One bit a row: changed since the write-back cycle at hand began; changed before, and not written yet. */
+    uint64_t *dirty, *due;
+    uint64_t first;       /* of the shard's range */
+    uint32_t range_shift; /* mixed - first, shifted: the partition */
+    uint64_t salt;        /* odd */
+    uint64_t bytes;       /* taken: rows in use, index, dirty bits, list of chunks */
+    uint64_t entries;     /* index entries, absent ones too */
     struct dp_row_partition {
         struct dp_row_slot *slots;
         uint32_t used, capacity; /* a power of two, or 0 */
-    } partition[256];
+    } partition[DP_ROW_PARTITIONS];
 };
 
 struct dp_row_slot {
@@ -53,7 +60,8 @@ struct dp_row_slot {
 };
 
 DP_MUST_USE
-enum dp_status dp_row_cache_new(size_t row_bytes, uint64_t salt, struct dp_row_cache **out);
+enum dp_status dp_row_cache_new(size_t row_bytes, uint64_t salt, struct dp_range range,
+                                struct dp_row_cache **out);
 void dp_row_cache_free(struct dp_row_cache **cache);
 
 static inline void *dp_row_cache_row(const struct dp_row_cache *cache, uint32_t row)
@@ -86,9 +94,17 @@ static inline void dp_row_cache_set_dirty(struct dp_row_cache *cache, uint32_t r
     cache->dirty[row / 64] |= (uint64_t)1 << row % 64;
 }
 
-/* Calls visit(context, mixed, row) for every dirty row, in no order. */
-void dp_row_cache_each_dirty(const struct dp_row_cache *cache,
-                             void (*visit)(void *context, uint64_t mixed, uint32_t row), void *context);
-uint64_t dp_row_cache_dirty_count(const struct dp_row_cache *cache);
+/* Back to due: the caller could not have it written. */
+static inline void dp_row_cache_set_due(struct dp_row_cache *cache, uint32_t row)
+{
+    cache->due[row / 64] |= (uint64_t)1 << row % 64;
+}
+
+/* A write-back cycle begins: what is dirty becomes due. Nothing may be due. */
+void dp_row_cache_begin_cycle(struct dp_row_cache *cache);
+/* Calls visit(context, mixed, row) for due rows of one partition, in no order, `most` at most; they are neither due nor
+ * dirty then: the caller has them written as they are. Returns how many. */
+uint32_t dp_row_cache_take_due(struct dp_row_cache *cache, uint32_t partition, uint32_t most,
+                               void (*visit)(void *context, uint64_t mixed, uint32_t row), void *context);
 
 #endif

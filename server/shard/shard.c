@@ -28,6 +28,8 @@ enum dp_status dp_shard_open(const struct dp_shard_options *options, struct dp_s
         goto done;
     }
     st = dp_shard_load_tables(shard, err);
+    if (st == DP_OK)
+        st = dp_shard_open_journal(shard, err);
 done:
     if (st != DP_OK)
         dp_shard_close(&shard);
@@ -45,7 +47,9 @@ void dp_shard_close(struct dp_shard **shard)
         (*shard)->hello_first = hello->next;
         dp_waiting_free(&hello);
     }
-    dp_shard_write_back_free(&(*shard)->write_back);
+    dp_journal_close(&(*shard)->journal);
+    dp_held_clear(&(*shard)->held);
+    dp_shard_job_free((*shard)->write_back.ready);
     dp_shard_free_tables(*shard);
     dp_push_ids_free(&(*shard)->ids);
     dp_sessions_free(&(*shard)->sessions);
@@ -80,7 +84,7 @@ static enum dp_status check_order(struct dp_shard *shard, const struct dp_reques
     if (!session)
         return dp_fail(err, DP_SESSION, "session unknown to shard %" PRIu32 ": say hello first",
                        shard->options.index);
-    if (shard->drain != DP_DRAIN_NO)
+    if (shard->draining)
         return dp_fail(err, DP_STOPPING, "shard %" PRIu32 " is shutting down", shard->options.index);
     if (request->sequence > session->expected)
         return dp_fail(err, DP_ORDER, "request %" PRIu64 " came before request %" PRIu64, request->sequence,

@@ -16,13 +16,18 @@
 #include "common/env/clock.h"
 #include "common/model/range.h"
 #include "common/wire/reply.h"
+#include "server/store/journal.h"
 #include "server/store/store.h"
 
 struct dp_shard_options {
     uint32_t index, shards; /* of the whole cluster */
     uint64_t cluster, generation, boot;
     uint64_t cache_bytes;
-    uint64_t salt;          /* a secret of this process: row_cache.h */
+    uint64_t salt; /* a secret of this process: row_cache.h */
+    /* Pushes are journaled before they are answered, as `journal` says (disk, durability, sizes, thread, wake; replay is the
+     * shard's). Not journaled: durability none. */
+    bool journaled, recovers; /* recovers: the store was not closed cleanly, the journal has what it lacks */
+    struct dp_journal_options journal;
     uint32_t requests_max;  /* waiting at once, of all sessions; 0: 1,024 */
     struct dp_store *store; /* the caller's, open; outlives the shard */
     struct dp_clock clock;

@@ -4,6 +4,7 @@
 
 #include "common/model/optimizer.h"
 #include "server/shard/counters.h"
+#include "server/shard/held.h"
 #include "server/shard/push_ids.h"
 #include "server/shard/row_cache.h"
 #include "server/shard/sessions.h"
@@ -32,7 +33,7 @@ struct dp_shard_table {
 };
 
 /* A job at the store, and what it is for. */
-enum dp_shard_job_kind { DP_JOB_MISSES, DP_JOB_TABLE, DP_JOB_STREAMS, DP_JOB_WRITE_BACK, DP_JOB_LAST_MARKS };
+enum dp_shard_job_kind { DP_JOB_MISSES, DP_JOB_TABLE, DP_JOB_STREAMS, DP_JOB_ROWS, DP_JOB_MARKS };
 
 struct dp_shard_job {
     struct dp_store_job store;
@@ -42,19 +43,21 @@ struct dp_shard_job {
     void *memory;              /* one block behind all the arrays */
 };
 
-enum dp_drain {
-    DP_DRAIN_NO,
-    DP_DRAIN_REQUESTS,
-    DP_DRAIN_ROWS,
-    DP_DRAIN_MARKS,
-    DP_DRAIN_DONE,
-    DP_DRAIN_FAILED
-};
+/* A write-back cycle (write_back.c). */
+enum dp_cycle { DP_CYCLE_IDLE, DP_CYCLE_ROWS, DP_CYCLE_MARKS };
 
 struct dp_write_back {
-    uint32_t table;           /* place of the table that is written */
-    struct dp_dirty_row *row; /* [rows] its dirty rows, ascending */
-    size_t rows, next;
+    enum dp_cycle cycle;
+    uint64_t rows_lsn;          /* when the cycle is done every row's pushes up to it are in the store */
+    uint64_t marked_lsn;        /* rows_lsn of the last cycle that is done */
+    uint64_t began_ns, bytes;   /* journal bytes appended when it began */
+    uint32_t table, partition;  /* the next to be taken */
+    uint32_t under_way;         /* portions, or marks, at the store */
+    bool wanted;                /* the journal is full */
+    bool is_last, last_done;    /* the cycle began when nothing could change any more; it is done */
+    struct dp_shard_job *ready; /* waits for the journal to be durable past its rows or marks */
+    uint64_t ready_lsn;
+    struct dp_error failed; /* of a portion or of marks: nothing is written back any more */
 };
 
 struct dp_shard {
@@ -65,7 +68,8 @@ struct dp_shard {
     struct dp_push_ids *ids;
     struct dp_shard_table *table[DP_SHARD_TABLES_MAX]; /* ascending by id */
     uint32_t tables;
-    uint64_t lsn; /* of the last push applied; goes on after a restart */
+    uint64_t lsn;     /* of the last push journaled; goes on after a restart */
+    uint64_t applied; /* pushes applied: what staleness is counted in */
     uint64_t next_stream,
         streams_reserved; /* given below next, durable below reserved; the shard with mixed key 0 */
     bool reserving;
@@ -80,9 +84,14 @@ struct dp_shard {
     size_t rows_room;
     float *scratch; /* one row of gradients, DP_TABLE_DIM_MAX */
 
-    enum dp_drain drain;
+    bool draining;
     struct dp_write_back write_back;
-    struct dp_error drain_error;
+
+    struct dp_journal *journal; /* NULL: durability none */
+    uint64_t durable;           /* lsn up to which pushes are durable; without a journal the last one */
+    struct dp_error journal_failed;
+    struct dp_held held;
+    bool rows_loaded; /* recovery has every row of the store in the cache */
 };
 
 /* What became of a request. */
@@ -107,7 +116,10 @@ enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *wa
 void dp_shard_table_stored(struct dp_shard *shard, struct dp_shard_job *job);
 enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err);
 void dp_shard_free_tables(struct dp_shard *shard);
-enum dp_status dp_shard_submit_last_marks(struct dp_shard *shard, struct dp_error *err);
+/* A job with the marks of a cycle: lsn, push ids, every table. NULL: out of memory. */
+struct dp_shard_job *dp_shard_marks_job(const struct dp_shard *shard, uint64_t rows_lsn);
+/* DP_AGAIN: the store is busy, the job stays the caller's. */
+enum dp_status dp_shard_try_submit(struct dp_shard *shard, struct dp_shard_job *job);
 void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting);
 uint64_t dp_shard_cache_bytes(const struct dp_shard *shard);
 
@@ -129,9 +141,26 @@ enum dp_status dp_shard_submit(struct dp_shard *shard, struct dp_shard_job *job)
 void dp_shard_job_free(struct dp_shard_job *job);
 
 /* Write-back (write_back.c). */
-void dp_shard_drain_turn(struct dp_shard *shard);
-void dp_shard_written_back(struct dp_shard *shard, const struct dp_shard_job *job);
-void dp_shard_write_back_free(struct dp_write_back *write_back);
+void dp_shard_write_back_turn(struct dp_shard *shard);
+bool dp_shard_write_back_goes_on(const struct dp_shard *shard); /* without further input */
+void dp_shard_written_back(struct dp_shard *shard, struct dp_shard_job *job);
+
+/* Journal (journaling.c): append a push (with its rows, or only its number), learn what became durable, replay. */
+enum dp_status dp_shard_open_journal(struct dp_shard *shard, struct dp_error *err);
+/* DP_AGAIN: the journal has no room until rows are written back. */
+enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_request *push,
+                                     struct dp_shard_table **tables, bool with_rows, struct dp_error *err);
+void dp_shard_hold_answer(struct dp_shard *shard, const struct dp_waiting *waiting, uint64_t staleness,
+                          bool repeated);
+void dp_shard_journal_turn(struct dp_shard *shard);   /* at the start of a turn */
+void dp_shard_journal_commit(struct dp_shard *shard); /* at its end */
+
+/* Applying (apply.c): the row changes of a push, for push.c and for replay. */
+enum dp_status dp_shard_make_rows(struct dp_shard *shard, const struct dp_section *section,
+                                  struct dp_shard_table *table, uint32_t *rows, struct dp_error *err);
+/* Rows whose lsn is not below `lsn` are left as they are. */
+void dp_shard_apply(struct dp_shard *shard, const struct dp_section *section, struct dp_shard_table *table,
+                    const uint32_t *rows, float rate, uint64_t lsn);
 
 /* Hello, status (turn.c). Takes the request over. */
 void dp_shard_unsequenced(struct dp_shard *shard, struct dp_waiting *waiting);

@@ -165,7 +165,8 @@ static enum dp_status add_table(struct dp_shard *shard, const struct dp_table_sp
     struct dp_shard_table *table = calloc(1, sizeof *table);
     if (!table)
         return dp_fail(err, DP_NOMEM, "table '%s'", spec->name);
-    enum dp_status st = dp_row_cache_new(dp_row_bytes(spec), shard->options.salt, &table->cache);
+    enum dp_status st =
+        dp_row_cache_new(dp_row_bytes(spec), shard->options.salt, shard->range, &table->cache);
     if (st != DP_OK)
         (void)dp_fail(err, st, "table '%s'", spec->name);
     if (st == DP_OK)
@@ -260,19 +261,18 @@ enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err
     return DP_OK;
 }
 
-/* The closing marks: lsn, push ids, every table with its count of rows. */
-static struct dp_shard_job *last_marks(const struct dp_shard *shard)
+struct dp_shard_job *dp_shard_marks_job(const struct dp_shard *shard, uint64_t rows_lsn)
 {
     uint32_t n = shard->tables + 2;
     size_t each = TABLE_KEY_BYTES + 1 + TABLE_BYTES, ids_bytes = 0;
     char *ids = dp_push_ids_pack(shard->ids, &ids_bytes);
     char *memory =
         ids ? calloc(1, n * sizeof(struct dp_store_mark) + 8 + shard->tables * each + ids_bytes) : NULL;
-    struct dp_shard_job *job = memory ? dp_shard_job_new(DP_JOB_LAST_MARKS, memory) : NULL;
+    struct dp_shard_job *job = memory ? dp_shard_job_new(DP_JOB_MARKS, memory) : NULL;
     if (job) {
         struct dp_store_mark *marks = (struct dp_store_mark *)(void *)memory;
         char *at = memory + n * sizeof *marks;
-        dp_store_u64le(at, shard->lsn);
+        dp_store_u64le(at, rows_lsn);
         marks[0] = (struct dp_store_mark){.key = "lsn", .key_bytes = 3, .value = at, .value_bytes = 8};
         at += 8;
         for (uint32_t i = 0; i < shard->tables; i++, at += each)
@@ -286,17 +286,6 @@ static struct dp_shard_job *last_marks(const struct dp_shard *shard)
     }
     free(ids);
     return job;
-}
-
-enum dp_status dp_shard_submit_last_marks(struct dp_shard *shard, struct dp_error *err)
-{
-    struct dp_shard_job *job = last_marks(shard);
-    if (!job)
-        return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": closing marks", shard->options.index);
-    if (dp_shard_submit(shard, job) != DP_OK)
-        return dp_fail(err, DP_INTERNAL, "shard %" PRIu32 ": the store is busy with nothing to do",
-                       shard->options.index);
-    return DP_OK;
 }
 
 /* ---- requests */

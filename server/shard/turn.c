@@ -154,7 +154,7 @@ static void hello(struct dp_shard *shard, struct dp_waiting **waiting)
     else if (request->want_stream && shard->range.first != 0)
         st = dp_fail(&err, DP_INVALID, "hello: streams are given by shard 0, this is shard %" PRIu32,
                      shard->options.index);
-    else if (shard->drain != DP_DRAIN_NO)
+    else if (shard->draining)
         st = dp_fail(&err, DP_STOPPING, "shard %" PRIu32 " is shutting down", shard->options.index);
     const struct dp_session *session = dp_sessions_find(shard->sessions, request->session);
     bool has_stream = session && session->stream != 0;
@@ -285,8 +285,8 @@ static void completed(struct dp_shard *shard, struct dp_shard_job *job)
     case DP_JOB_STREAMS:
         dp_shard_streams_reserved(shard, job);
         break;
-    case DP_JOB_WRITE_BACK:
-    case DP_JOB_LAST_MARKS:
+    case DP_JOB_ROWS:
+    case DP_JOB_MARKS:
         dp_shard_written_back(shard, job);
         break;
     }
@@ -297,6 +297,7 @@ bool dp_shard_turn(struct dp_shard *shard)
 {
     uint64_t start = dp_clock_ns(&shard->options.clock);
     const struct dp_store *store = shard->options.store;
+    dp_shard_journal_turn(shard);
     for (struct dp_store_job *job = store->completed(store->self); job; job = store->completed(store->self))
         completed(shard, job->owner);
     for (uint32_t done = 0; done < DP_SHARD_TURN_MAX && shard->run_first; done++) {
@@ -304,11 +305,11 @@ bool dp_shard_turn(struct dp_shard *shard)
         do_first(shard, session);
         dp_shard_make_runnable(shard, session);
     }
-    if (shard->drain != DP_DRAIN_NO)
-        dp_shard_drain_turn(shard);
+    dp_shard_journal_commit(shard);
+    dp_shard_write_back_turn(shard);
     uint64_t took = dp_clock_ns(&shard->options.clock) - start;
     DP_COUNT(&shard->counters, turns, 1);
     if (took > atomic_load_explicit(&shard->counters.turn_ns_max, memory_order_relaxed))
         DP_COUNT_SET(&shard->counters, turn_ns_max, took);
-    return shard->run_first != NULL;
+    return shard->run_first != NULL || dp_shard_write_back_goes_on(shard);
 }

@@ -1,154 +1,232 @@
-/* Draining: what a shard does before it closes.
- *     requests under way end -> dirty rows, table by table, ascending, in portions
- *     -> the closing marks                                                           (this order, always)
- * Why       Marks last: they say how many rows the store holds. Two portions are at the store at a time:
- *           one is written while the next is listed. */
+/* Write-back: rows that changed go to the store, in cycles, in the background; a shard that drains ends with one.
+ *     begin (what is dirty becomes due) -> due rows, table by table, partition by partition, each portion sorted ->
+ *     marks (push ids, tables, rows_lsn) -> the journal is released up to rows_lsn                  (this order, always)
+ * Why       No row and no mark goes to the store before the journal is durable past it: a portion is copied at once
+ *           and waits for that. Marks come after all rows of the cycle: they say from where replay must start. A row that
+ *           changes while its cycle is under way is dirty again, for the next cycle, so that after a cycle every push up to
+ *           rows_lsn is in the store.
+ *           Two portions are at the store at a time, and a turn copies one: nobody waits for a cycle. */
 #include "server/shard/shard_inner.h"
+
+#include "common/base/log.h"
+#include "common/model/row.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define PORTION_BYTES ((size_t)16 << 20)
-#define PORTIONS_MAX  2u
-
-struct dp_dirty_row {
-    uint64_t mixed;
-    uint32_t row;
-};
-
-void dp_shard_write_back_free(struct dp_write_back *write_back)
-{
-    free(write_back->row);
-    *write_back = (struct dp_write_back){.table = write_back->table};
-}
+#define PORTION_BYTES     ((size_t)4 << 20)
+#define PORTIONS_MAX      2u
+#define PARTITIONS_A_TURN 16u
+#define CYCLE_NS          (10u * 1000000000ull) /* with pushes in between */
+#define CYCLE_SHARE       4u                    /* of the journal's budget */
+#define JOURNAL_BYTES     ((uint64_t)4 << 30)   /* its default budget */
 
 void dp_shard_drain(struct dp_shard *shard)
 {
-    if (shard->drain == DP_DRAIN_NO)
-        shard->drain = DP_DRAIN_REQUESTS;
+    shard->draining = true;
+}
+
+/* Nothing can change any more. */
+static bool is_quiet(const struct dp_shard *shard)
+{
+    return shard->draining && shard->waiting == 0 && shard->held.count == 0;
 }
 
 enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *err)
 {
-    if (shard->drain == DP_DRAIN_DONE)
-        return DP_OK;
-    if (shard->drain == DP_DRAIN_FAILED && shard->jobs == 0) {
+    const struct dp_write_back *w = &shard->write_back;
+    const struct dp_error *why = w->failed.status != DP_OK ? &w->failed : &shard->journal_failed;
+    if (!shard->draining || shard->waiting > 0 || shard->jobs > 0)
+        return DP_AGAIN;
+    if (why->status != DP_OK) {
+        struct dp_error text = *why;
+        (void)dp_wrap(&text, text.status, "shard %" PRIu32 " could not write its rows back",
+                      shard->options.index);
         if (err)
-            *err = shard->drain_error;
-        return shard->drain_error.status;
+            *err = text;
+        return text.status;
     }
-    return DP_AGAIN;
+    return w->last_done ? DP_OK : DP_AGAIN;
 }
 
 static void fail(struct dp_shard *shard, const struct dp_error *err)
 {
-    if (shard->drain == DP_DRAIN_FAILED)
+    if (shard->write_back.failed.status != DP_OK)
         return;
-    shard->drain = DP_DRAIN_FAILED;
-    shard->drain_error = *err;
-    (void)dp_wrap(&shard->drain_error, err->status, "shard %" PRIu32 " could not write its rows back",
-                  shard->options.index);
+    shard->write_back.failed = *err;
+    dp_log(DP_LOG_ERROR, "shard %" PRIu32 ": rows cannot be written back: %s", shard->options.index,
+           err->text);
 }
+
+static bool is_time(const struct dp_shard *shard)
+{
+    const struct dp_write_back *w = &shard->write_back;
+    if (is_quiet(shard))
+        return !w->last_done;
+    if (!shard->journal)
+        return false; /* without a journal a cycle in the middle would be worth nothing after a crash */
+    uint64_t budget =
+        shard->options.journal.budget_bytes ? shard->options.journal.budget_bytes : JOURNAL_BYTES;
+    return shard->lsn > w->marked_lsn && (w->wanted || w->bytes > budget / CYCLE_SHARE ||
+                                          dp_clock_ns(&shard->options.clock) - w->began_ns > CYCLE_NS);
+}
+
+static void begin(struct dp_shard *shard)
+{
+    struct dp_write_back *w = &shard->write_back;
+    w->cycle = DP_CYCLE_ROWS;
+    w->rows_lsn = shard->lsn;
+    w->is_last = is_quiet(shard);
+    w->began_ns = dp_clock_ns(&shard->options.clock);
+    w->bytes = 0;
+    w->wanted = false;
+    w->table = w->partition = 0;
+    for (uint32_t i = 0; i < shard->tables; i++)
+        dp_row_cache_begin_cycle(shard->table[i]->cache);
+}
+
+/* ---- portions */
+
+struct portion {
+    struct dp_due_row {
+        uint64_t mixed;
+        uint32_t row;
+    } * due;
+    uint32_t count;
+};
 
 static void list_row(void *context, uint64_t mixed, uint32_t row)
 {
-    struct dp_write_back *write_back = context;
-    write_back->row[write_back->rows++] = (struct dp_dirty_row){.mixed = mixed, .row = row};
+    struct portion *portion = context;
+    portion->due[portion->count++] = (struct dp_due_row){.mixed = mixed, .row = row};
 }
 
 static int by_mixed(const void *a, const void *b)
 {
-    uint64_t x = ((const struct dp_dirty_row *)a)->mixed, y = ((const struct dp_dirty_row *)b)->mixed;
+    uint64_t x = ((const struct dp_due_row *)a)->mixed, y = ((const struct dp_due_row *)b)->mixed;
     return (x > y) - (x < y);
 }
 
-static enum dp_status list_dirty(struct dp_shard *shard, const struct dp_shard_table *table,
-                                 struct dp_error *err)
+/* A job that writes copies of these rows: they go on changing. *lsn: the greatest of theirs. */
+static struct dp_shard_job *portion_job(const struct dp_shard_table *table, const struct portion *portion,
+                                        uint64_t *lsn)
 {
-    struct dp_write_back *write_back = &shard->write_back;
-    uint64_t count = dp_row_cache_dirty_count(table->cache);
-    write_back->row = malloc((count + 1) * sizeof write_back->row[0]);
-    if (!write_back->row)
-        return dp_fail(err, DP_NOMEM, "listing %" PRIu64 " rows of table '%s'", count, table->spec.name);
-    dp_row_cache_each_dirty(table->cache, list_row, write_back);
-    DP_ASSERT(write_back->rows == count);
-    qsort(write_back->row, write_back->rows, sizeof write_back->row[0], by_mixed);
-    return DP_OK;
-}
-
-/* One portion of the table at hand. Rows are lent to the store: nothing changes them any more. */
-static enum dp_status submit_portion(struct dp_shard *shard, const struct dp_shard_table *table,
-                                     struct dp_error *err)
-{
-    struct dp_write_back *write_back = &shard->write_back;
-    size_t left = write_back->rows - write_back->next, most = PORTION_BYTES / table->cache->row_bytes + 1;
-    uint32_t n = (uint32_t)(left < most ? left : most);
-    size_t each = sizeof(struct dp_store_key) + sizeof(void *) + sizeof(uint32_t);
-    char *memory = malloc(n * each);
-    struct dp_shard_job *job = memory ? dp_shard_job_new(DP_JOB_WRITE_BACK, memory) : NULL;
+    uint32_t n = portion->count;
+    size_t row_bytes = table->cache->row_bytes;
+    char *memory = malloc(n * (sizeof(struct dp_store_key) + sizeof(void *) + row_bytes + sizeof(uint32_t)));
+    struct dp_shard_job *job = memory ? dp_shard_job_new(DP_JOB_ROWS, memory) : NULL;
     if (!job)
-        return dp_fail(err, DP_NOMEM, "writing back %" PRIu32 " rows of table '%s'", n, table->spec.name);
+        return NULL;
     struct dp_store_key *keys = (void *)memory;
     void **rows = (void *)(memory + n * sizeof *keys);
-    uint32_t *row_bytes = (void *)(memory + n * (sizeof *keys + sizeof *rows));
-    for (uint32_t i = 0; i < n; i++) {
-        const struct dp_dirty_row *row = &write_back->row[write_back->next + i];
-        keys[i] = (struct dp_store_key){.table = table->id, .mixed = row->mixed};
-        rows[i] = dp_row_cache_row(table->cache, row->row);
-        row_bytes[i] = (uint32_t)table->cache->row_bytes;
+    uint32_t *lengths = (void *)(memory + n * (sizeof *keys + sizeof *rows));
+    char *bytes = memory + n * (sizeof *keys + sizeof *rows + sizeof *lengths);
+    for (uint32_t i = 0; i < n; i++, bytes += row_bytes) {
+        memcpy(bytes, dp_row_cache_row(table->cache, portion->due[i].row), row_bytes);
+        keys[i] = (struct dp_store_key){.table = table->id, .mixed = portion->due[i].mixed};
+        rows[i] = bytes;
+        lengths[i] = (uint32_t)row_bytes;
+        *lsn = dp_row_lsn(bytes) > *lsn ? dp_row_lsn(bytes) : *lsn;
     }
     job->store.kind = DP_STORE_WRITE;
     job->store.count = n;
     job->store.keys = keys;
     job->store.rows = rows;
-    job->store.row_bytes = row_bytes;
-    if (dp_shard_submit(shard, job) == DP_OK)
-        write_back->next += n; /* else: the store is busy; next turn */
-    return DP_OK;
+    job->store.row_bytes = lengths;
+    return job;
 }
 
-static enum dp_status write_rows(struct dp_shard *shard, struct dp_error *err)
+/* The next portion of the partition at hand into w->ready; none: moves on. */
+static enum dp_status take_portion(struct dp_shard *shard)
 {
-    struct dp_write_back *write_back = &shard->write_back;
+    struct dp_write_back *w = &shard->write_back;
+    const struct dp_shard_table *table = shard->table[w->table];
+    uint32_t most = (uint32_t)(PORTION_BYTES / table->cache->row_bytes + 1);
+    uint32_t entries = table->cache->partition[w->partition].used;
+    most = most < entries ? most : entries;
+    struct portion portion = {.due = most ? malloc(most * sizeof *portion.due) : NULL};
+    if (most && !portion.due)
+        return DP_NOMEM;
+    if (most)
+        (void)dp_row_cache_take_due(table->cache, w->partition, most, list_row, &portion);
     enum dp_status st = DP_OK;
-    while (st == DP_OK && write_back->table < shard->tables && shard->jobs < PORTIONS_MAX) {
-        const struct dp_shard_table *table = shard->table[write_back->table];
-        if (!write_back->row)
-            st = list_dirty(shard, table, err);
-        if (st == DP_OK && write_back->next < write_back->rows) {
-            uint32_t jobs = shard->jobs;
-            st = submit_portion(shard, table, err);
-            if (shard->jobs == jobs)
-                break;
-        }
-        if (st == DP_OK && write_back->next == write_back->rows) {
-            dp_shard_write_back_free(write_back);
-            write_back->table++;
-        }
+    if (portion.count > 0) {
+        qsort(portion.due, portion.count, sizeof portion.due[0], by_mixed);
+        w->ready_lsn = 0;
+        w->ready = portion_job(table, &portion, &w->ready_lsn);
+        for (uint32_t i = 0; !w->ready && i < portion.count; i++)
+            dp_row_cache_set_due(table->cache, portion.due[i].row);
+        st = w->ready ? DP_OK : DP_NOMEM;
     }
+    if (portion.count < most || most == 0) {
+        w->partition = (w->partition + 1) % DP_ROW_PARTITIONS;
+        w->table += w->partition == 0;
+    }
+    free(portion.due);
     return st;
 }
 
-void dp_shard_drain_turn(struct dp_shard *shard)
+static void submit_ready(struct dp_shard *shard)
 {
-    struct dp_error err = {0};
-    if (shard->drain == DP_DRAIN_REQUESTS && shard->waiting == 0 && shard->jobs == 0)
-        shard->drain = DP_DRAIN_ROWS;
-    if (shard->drain == DP_DRAIN_ROWS && write_rows(shard, &err) != DP_OK)
-        fail(shard, &err);
-    if (shard->drain == DP_DRAIN_ROWS && shard->write_back.table == shard->tables && shard->jobs == 0) {
-        shard->drain = DP_DRAIN_MARKS;
-        if (dp_shard_submit_last_marks(shard, &err) != DP_OK)
-            fail(shard, &err);
+    struct dp_write_back *w = &shard->write_back;
+    if (w->ready && shard->durable >= w->ready_lsn && w->under_way < PORTIONS_MAX &&
+        dp_shard_try_submit(shard, w->ready) == DP_OK) {
+        w->ready = NULL;
+        w->under_way++;
     }
 }
 
-void dp_shard_written_back(struct dp_shard *shard, const struct dp_shard_job *job)
+static void rows_turn(struct dp_shard *shard)
 {
-    if (job->store.status != DP_OK)
+    struct dp_write_back *w = &shard->write_back;
+    for (uint32_t i = 0; i < PARTITIONS_A_TURN && !w->ready && w->table < shard->tables; i++)
+        if (take_portion(shard) != DP_OK)
+            break; /* no memory: in a later turn */
+    submit_ready(shard);
+    if (w->table < shard->tables || w->ready || w->under_way > 0)
+        return;
+    w->ready = dp_shard_marks_job(shard, w->rows_lsn);
+    w->ready_lsn = shard->lsn; /* the ids in it */
+    if (w->ready)
+        w->cycle = DP_CYCLE_MARKS;
+}
+
+void dp_shard_write_back_turn(struct dp_shard *shard)
+{
+    struct dp_write_back *w = &shard->write_back;
+    if (w->failed.status != DP_OK || shard->journal_failed.status != DP_OK) {
+        dp_shard_job_free(w->ready);
+        w->ready = NULL;
+        return;
+    }
+    if (w->cycle == DP_CYCLE_IDLE && is_time(shard))
+        begin(shard);
+    if (w->cycle == DP_CYCLE_ROWS)
+        rows_turn(shard);
+    submit_ready(shard);
+}
+
+bool dp_shard_write_back_goes_on(const struct dp_shard *shard)
+{
+    const struct dp_write_back *w = &shard->write_back;
+    return w->cycle == DP_CYCLE_ROWS && !w->ready && w->under_way < PORTIONS_MAX &&
+           w->table < shard->tables && w->failed.status == DP_OK && shard->journal_failed.status == DP_OK;
+}
+
+void dp_shard_written_back(struct dp_shard *shard, struct dp_shard_job *job)
+{
+    struct dp_write_back *w = &shard->write_back;
+    w->under_way--;
+    if (job->store.status != DP_OK) {
         fail(shard, &job->store.error);
-    else if (job->kind == DP_JOB_WRITE_BACK)
+    } else if (job->kind == DP_JOB_ROWS) {
         DP_COUNT(&shard->counters, rows_written_back, job->store.count);
-    else if (shard->drain == DP_DRAIN_MARKS)
-        shard->drain = DP_DRAIN_DONE;
+    } else {
+        w->cycle = DP_CYCLE_IDLE;
+        w->marked_lsn = w->rows_lsn;
+        w->last_done = w->is_last;
+        if (shard->journal)
+            dp_journal_release(shard->journal, w->rows_lsn + 1);
+        DP_COUNT(&shard->counters, write_back_cycles, 1);
+    }
 }

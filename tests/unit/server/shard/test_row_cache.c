@@ -10,6 +10,8 @@
 #define KEYS 20000u
 #define SALT 0x9d3c5b17aa01f6e5u
 
+static const struct dp_range whole = {0, UINT64_MAX};
+
 static uint64_t next_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -59,7 +61,29 @@ static void note_dirty(void *context, uint64_t mixed, uint32_t row)
     (void)mixed;
 }
 
-static void check_all(const struct dp_row_cache *cache, const struct naive *naive, uint32_t kind)
+/* A whole cycle: what was dirty is given once, and is clean then. In pieces, to see that a piece ends where it should. */
+static uint64_t take_all(struct dp_row_cache *cache, uint32_t most,
+                         void (*visit)(void *context, uint64_t mixed, uint32_t row), void *context)
+{
+    uint64_t taken = 0;
+    dp_row_cache_begin_cycle(cache);
+    for (uint32_t p = 0; p < DP_ROW_PARTITIONS; p++)
+        for (uint32_t n = most; n == most;) {
+            n = dp_row_cache_take_due(cache, p, most, visit, context);
+            assert_true(n <= most);
+            taken += n;
+        }
+    return taken;
+}
+
+static void ignore(void *context, uint64_t mixed, uint32_t row)
+{
+    (void)context;
+    (void)mixed;
+    (void)row;
+}
+
+static void check_all(struct dp_row_cache *cache, struct naive *naive, uint32_t kind)
 {
     uint64_t *keys = malloc(KEYS * 8 + 1), dirty = 0;
     uint32_t *rows = malloc(KEYS * sizeof *rows);
@@ -83,9 +107,10 @@ static void check_all(const struct dp_row_cache *cache, const struct naive *naiv
         }
     }
     struct listing listing = {naive, kind, 0, by_row};
-    dp_row_cache_each_dirty(cache, note_dirty, &listing);
+    assert_int_equal(take_all(cache, 100, note_dirty, &listing), dirty);
     assert_int_equal(listing.seen, dirty);
-    assert_int_equal(dp_row_cache_dirty_count(cache), dirty);
+    assert_int_equal(take_all(cache, 100, note_dirty, &listing), 0);
+    memset(naive->dirty, 0, sizeof naive->dirty);
     free(keys);
     free(rows);
     free(by_row);
@@ -141,7 +166,7 @@ static void it_agrees_with_a_naive_one(void **state)
             naive->state[i] = DP_ROW_UNKNOWN;
         memset(naive->dirty, 0, sizeof naive->dirty);
         naive->rows = 0;
-        assert_int_equal(dp_row_cache_new(24 + 4 * kind, SALT, &cache), DP_OK);
+        assert_int_equal(dp_row_cache_new(24 + 4 * kind, SALT, whole, &cache), DP_OK);
         for (uint32_t op = 0; op < 200000; op++) {
             do_one(cache, naive, kind, next_random(&seed));
             if (op == 1000 || op == 20000)
@@ -161,7 +186,7 @@ static void rows_do_not_move_and_lie_apart(void **state)
     static const uint32_t rows[] = {500000, 5000, 11, 5}; /* several chunks each */
     for (size_t w = 0; w < 4; w++) {
         struct dp_row_cache *cache = NULL;
-        assert_int_equal(dp_row_cache_new(widths[w], SALT, &cache), DP_OK);
+        assert_int_equal(dp_row_cache_new(widths[w], SALT, whole, &cache), DP_OK);
         char **at = malloc(rows[w] * sizeof *at);
         for (uint32_t i = 0; i < rows[w]; i++) {
             uint32_t row;
@@ -181,7 +206,7 @@ static void rows_do_not_move_and_lie_apart(void **state)
             assert_memory_equal(at[i], &i, 4);
             assert_memory_equal(at[i] + widths[w] - 4, &i, 4);
         }
-        assert_int_equal(dp_row_cache_dirty_count(cache), (rows[w] + 2) / 3);
+        assert_int_equal(take_all(cache, 1000, ignore, NULL), (rows[w] + 2) / 3);
         free(at);
         dp_row_cache_free(&cache);
     }
@@ -195,7 +220,7 @@ static void cost_is_never_below_what_is_taken(void **state)
     for (uint32_t round = 0; round < 60; round++) {
         struct dp_row_cache *cache = NULL;
         size_t row_bytes = 16 + 4 * (1 + next_random(&seed) % 300);
-        assert_int_equal(dp_row_cache_new(row_bytes, SALT, &cache), DP_OK);
+        assert_int_equal(dp_row_cache_new(row_bytes, SALT, whole, &cache), DP_OK);
         assert_int_equal(dp_row_cache_cost(cache, 0), 0);
         uint64_t made = 0;
         for (uint32_t step = 0; step < 40; step++) {
@@ -211,7 +236,7 @@ static void cost_is_never_below_what_is_taken(void **state)
         /* From empty, all together: 43 bytes of index a row, a partition's least, dirty bits. */
         assert_true(cache->bytes <= made * (row_bytes + 44) + 65536);
         struct dp_row_cache *empty = NULL;
-        assert_int_equal(dp_row_cache_new(row_bytes, SALT, &empty), DP_OK);
+        assert_int_equal(dp_row_cache_new(row_bytes, SALT, whole, &empty), DP_OK);
         assert_true(dp_row_cache_cost(empty, 1000000) <= 1000000 * (row_bytes + 44) + 65536);
         dp_row_cache_free(&empty);
         dp_row_cache_free(&cache);
@@ -222,7 +247,7 @@ static void keys_that_are_nowhere_do_not_pile_up(void **state)
 {
     (void)state;
     struct dp_row_cache *cache = NULL;
-    assert_int_equal(dp_row_cache_new(24, SALT, &cache), DP_OK);
+    assert_int_equal(dp_row_cache_new(24, SALT, whole, &cache), DP_OK);
     uint32_t row;
     for (uint64_t i = 0; i < 1000; i++)
         assert_int_equal(dp_row_cache_insert(cache, key_of(0, i), &row), DP_OK);
@@ -250,7 +275,7 @@ static void picked_keys_do_not_meet_in_one_place(void **state)
         struct dp_row_cache *cache = NULL;
         uint64_t probes = 0;
         uint32_t row;
-        assert_int_equal(dp_row_cache_new(20, SALT, &cache), DP_OK);
+        assert_int_equal(dp_row_cache_new(20, SALT, whole, &cache), DP_OK);
         for (uint64_t i = 0; i < 300000; i++)
             assert_int_equal(dp_row_cache_insert(cache, key_of(kind, i), &row), DP_OK);
         /* Runs of taken slots: what a probe may have to walk. */
@@ -266,9 +291,37 @@ static void picked_keys_do_not_meet_in_one_place(void **state)
     }
 }
 
+/* A row that changes while its cycle is under way is dirty again, but what is taken later in the cycle is clean. */
+static void a_cycle_and_what_changes_meanwhile(void **state)
+{
+    (void)state;
+    struct dp_row_cache *cache = NULL;
+    uint32_t row[4];
+    assert_int_equal(dp_row_cache_new(24, SALT, whole, &cache), DP_OK);
+    for (uint64_t i = 0; i < 4; i++) {
+        assert_int_equal(dp_row_cache_insert(cache, i << 62, &row[i]),
+                         DP_OK); /* partitions 0, 64, 128, 192 */
+        dp_row_cache_set_dirty(cache, row[i]);
+    }
+    dp_row_cache_begin_cycle(cache);
+    assert_int_equal(dp_row_cache_take_due(cache, 0, 10, ignore, NULL), 1);
+    dp_row_cache_set_dirty(cache, row[0]); /* after it was taken */
+    dp_row_cache_set_dirty(cache, row[1]); /* before */
+    assert_int_equal(dp_row_cache_take_due(cache, 64, 10, ignore, NULL), 1);
+    assert_int_equal(dp_row_cache_take_due(cache, 128, 10, ignore, NULL), 1);
+    dp_row_cache_set_due(cache, row[2]); /* it could not be written */
+    assert_int_equal(dp_row_cache_take_due(cache, 128, 10, ignore, NULL), 1);
+    assert_int_equal(dp_row_cache_take_due(cache, 192, 10, ignore, NULL), 1);
+    dp_row_cache_begin_cycle(cache);
+    for (uint32_t p = 0; p < DP_ROW_PARTITIONS; p++)
+        assert_int_equal(dp_row_cache_take_due(cache, p, 10, ignore, NULL), p == 0);
+    dp_row_cache_free(&cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cycle_and_what_changes_meanwhile),
         cmocka_unit_test(it_agrees_with_a_naive_one),
         cmocka_unit_test(rows_do_not_move_and_lie_apart),
         cmocka_unit_test(cost_is_never_below_what_is_taken),

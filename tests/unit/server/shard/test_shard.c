@@ -525,7 +525,7 @@ static void a_table_over_the_budget_is_refused(void **state)
     bed_open(&full, 0, 1);
     bed_close(&full);
     bed_open(&full, 0, 1);
-    full.cache_bytes = 100000;
+    full.cache_bytes = 150000;
     bed_restart(&full);
     bed_meet(&full, 1);
     bed_make_table(&full, 1, 1, &spec);

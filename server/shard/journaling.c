@@ -1,0 +1,220 @@
+/* The shard and its journal: what is pushed is appended, what is appended becomes durable, what is durable is answered.
+ *     append -> apply -> (end of the turn) commit -> ... -> (start of a turn) durable -> answer      (this order, always)
+ * Why       An answer is held until the journal is durable past its push; a repeated push's, until past the last one
+ *           appended, so that the first copy is durable too. Replay reads no configuration and no clock: the record and the
+ *           table's mark have all that applying needs.
+ * Holds     durable <= lsn; rows == replay(store, journal up to lsn), bit for bit. */
+#include "server/shard/shard_inner.h"
+
+#include "common/base/log.h"
+#include "server/shard/record.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- replay */
+
+static enum dp_status load_row(void *context, struct dp_store_key key, const void *row, size_t row_bytes,
+                               struct dp_error *err)
+{
+    struct dp_shard *shard = context;
+    struct dp_shard_table *table = dp_shard_find_table(shard, key.table);
+    uint32_t number;
+    if (!table || row_bytes != table->cache->row_bytes)
+        return dp_fail(err, DP_CORRUPT, "the store has a row of %zu bytes for table %08" PRIx32 ", which %s",
+                       row_bytes, key.table, table ? "has rows of another length" : "has no mark");
+    if (dp_row_is_number(dp_row_cache_find(table->cache, key.mixed)))
+        return DP_OK;
+    if (dp_row_cache_insert(table->cache, key.mixed, &number) != DP_OK)
+        return dp_fail(err, DP_NOMEM, "rows of table '%s'", table->spec.name);
+    memcpy(dp_row_cache_row(table->cache, number), row, row_bytes);
+    table->stored++;
+    DP_COUNT(&shard->counters, rows_read, 1);
+    DP_COUNT(&shard->counters, cache_rows, 1);
+    return DP_OK;
+}
+
+/* All rows of the store into the cache: replay needs those it touches, and after a crash nobody has counted them. */
+static enum dp_status load_rows(struct dp_shard *shard, struct dp_error *err)
+{
+    const struct dp_store *store = shard->options.store;
+    shard->rows_loaded = true;
+    for (uint32_t i = 0; i < shard->tables; i++)
+        shard->table[i]->stored = shard->table[i]->unread = 0;
+    return store->visit_rows(store->self, load_row, shard, err);
+}
+
+static enum dp_status replay_section(struct dp_shard *shard, const struct dp_section *section, uint32_t dim,
+                                     float rate, uint64_t lsn, struct dp_error *err)
+{
+    struct dp_shard_table *table = dp_shard_find_table(shard, section->table);
+    if (!table || table->spec.dim != dim)
+        return dp_fail(err, DP_CORRUPT,
+                       "a push to table %08" PRIx32 " of width %" PRIu32 ", which the store %s",
+                       section->table, dim, table ? "has with another width" : "does not know");
+    if (section->rows > shard->rows_room) {
+        uint32_t *more = realloc(shard->rows, section->rows * sizeof more[0]);
+        if (!more)
+            return dp_fail(err, DP_NOMEM, "%" PRIu32 " rows", section->rows);
+        shard->rows = more;
+        shard->rows_room = section->rows;
+    }
+    dp_row_cache_find_many(table->cache, section->keys, section->rows, shard->rows);
+    enum dp_status st = dp_shard_make_rows(shard, section, table, shard->rows, err);
+    if (st == DP_OK)
+        dp_shard_apply(shard, section, table, shard->rows, rate, lsn);
+    return st;
+}
+
+static enum dp_status replay(void *context, uint64_t lsn, const void *record, size_t bytes,
+                             struct dp_error *err)
+{
+    struct dp_shard *shard = context;
+    uint32_t dims[DP_SECTIONS_MAX];
+    struct dp_request *push = calloc(1, sizeof *push);
+    enum dp_status st = push ? DP_OK : dp_fail(err, DP_NOMEM, "a record");
+    if (st == DP_OK && !shard->rows_loaded)
+        st = load_rows(shard, err);
+    if (st == DP_OK)
+        st = dp_record_decode(record, bytes, push, dims, err);
+    for (uint32_t s = 0; st == DP_OK && s < push->sections; s++)
+        st = replay_section(shard, &push->section[s], dims[s], push->rate, lsn, err);
+    if (st == DP_OK && dp_push_ids_restore(shard->ids, push->stream, push->number) != DP_OK)
+        st = dp_fail(err, DP_NOMEM, "push ids");
+    free(push);
+    DP_COUNT(&shard->counters, pushes_replayed, 1);
+    return st == DP_OK ? DP_OK : dp_wrap(err, st, "replaying record %" PRIu64, lsn);
+}
+
+enum dp_status dp_shard_open_journal(struct dp_shard *shard, struct dp_error *err)
+{
+    shard->write_back.rows_lsn = shard->write_back.marked_lsn = shard->lsn;
+    enum dp_status st = DP_OK;
+    if (shard->options.journaled) {
+        struct dp_journal_options options = shard->options.journal;
+        options.replay_after = shard->lsn;
+        options.replay = replay;
+        options.replay_context = shard;
+        if (shard->options.recovers)
+            st = load_rows(shard, err);
+        if (st == DP_OK)
+            st = dp_journal_open(&options, &shard->journal, err);
+        if (st == DP_OK)
+            shard->lsn = dp_journal_last(shard->journal);
+    }
+    shard->applied = shard->durable = shard->lsn;
+    shard->write_back.began_ns = dp_clock_ns(&shard->options.clock);
+    return st == DP_OK ? DP_OK : dp_wrap(err, st, "shard %" PRIu32, shard->options.index);
+}
+
+/* ---- pushes */
+
+static enum dp_status append(struct dp_shard *shard, const struct dp_request *push,
+                             struct dp_shard_table **tables, bool with_rows, struct dp_error *err)
+{
+    struct dp_journal_piece pieces[DP_RECORD_PIECES_MAX];
+    char head[DP_RECORD_HEAD_MAX];
+    uint32_t dims[DP_SECTIONS_MAX];
+    size_t bytes = 0;
+    for (uint32_t s = 0; with_rows && s < push->sections; s++)
+        dims[s] = tables[s]->spec.dim;
+    uint32_t n = dp_record_encode(push, dims, with_rows, head, pieces);
+    for (uint32_t i = 0; i < n; i++)
+        bytes += pieces[i].bytes;
+    enum dp_status st = dp_journal_append(shard->journal, pieces, n, &shard->lsn, err);
+    if (st == DP_OK) {
+        shard->write_back.bytes += bytes;
+        DP_COUNT(&shard->counters, journal_bytes, bytes);
+    }
+    return st;
+}
+
+enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_request *push,
+                                     struct dp_shard_table **tables, bool with_rows, struct dp_error *err)
+{
+    if (!shard->journal) {
+        shard->durable = ++shard->lsn;
+        return DP_OK;
+    }
+    if (shard->journal_failed.status != DP_OK) {
+        *err = shard->journal_failed;
+        return dp_wrap(err, err->status, "shard %" PRIu32 " takes no pushes, restart its server",
+                       shard->options.index);
+    }
+    enum dp_status st = append(shard, push, tables, with_rows, err);
+    if (st != DP_AGAIN)
+        return st;
+    if (shard->write_back.failed.status != DP_OK) { /* nobody will make room */
+        *err = shard->write_back.failed;
+        return dp_wrap(err, err->status,
+                       "shard %" PRIu32 ": its journal is full and rows cannot be written back",
+                       shard->options.index);
+    }
+    shard->write_back.wanted = true;
+    return st;
+}
+
+static void answer_pushed(struct dp_shard *shard, const struct dp_held_answer *answer)
+{
+    struct dp_waiting to = {.peer = answer->peer};
+    to.request.id = answer->id;
+    to.request.session = answer->session;
+    struct dp_reply reply = {
+        .kind = DP_REPLY_PUSHED, .staleness = answer->staleness, .repeated = answer->repeated};
+    dp_shard_answer(shard, &to, &reply, NULL, 0);
+}
+
+void dp_shard_hold_answer(struct dp_shard *shard, const struct dp_waiting *waiting, uint64_t staleness,
+                          bool repeated)
+{
+    struct dp_held_answer answer = {.lsn = shard->lsn,
+                                    .peer = waiting->peer,
+                                    .id = waiting->request.id,
+                                    .session = waiting->request.session,
+                                    .staleness = staleness,
+                                    .repeated = repeated};
+    if (shard->durable >= answer.lsn)
+        answer_pushed(shard, &answer);
+    else if (dp_held_add(&shard->held, &answer) != DP_OK)
+        dp_log(DP_LOG_WARN, "shard %" PRIu32 ": no memory to hold an answer: the client will ask again",
+               shard->options.index);
+}
+
+/* ---- turns */
+
+/* A push that was applied but will never be durable is answered as failed: the client does not count on it. */
+static void refuse_held(struct dp_shard *shard)
+{
+    struct dp_held_answer answer;
+    while (dp_held_take(&shard->held, UINT64_MAX, &answer)) {
+        struct dp_request request = {0};
+        request.id = answer.id;
+        request.session = answer.session;
+        dp_shard_refuse(shard, &answer.peer, &request, 0, &shard->journal_failed);
+    }
+}
+
+void dp_shard_journal_turn(struct dp_shard *shard)
+{
+    if (!shard->journal || shard->journal_failed.status != DP_OK)
+        return;
+    enum dp_status st = DP_OK;
+    struct dp_error err = {0};
+    struct dp_held_answer answer;
+    shard->durable = dp_journal_durable(shard->journal, &st, &err);
+    while (dp_held_take(&shard->held, shard->durable, &answer))
+        answer_pushed(shard, &answer);
+    if (st != DP_OK) {
+        shard->journal_failed = err;
+        dp_log(DP_LOG_ERROR, "shard %" PRIu32 ": %s; no push is taken any more, restart the server",
+               shard->options.index, err.text);
+        refuse_held(shard);
+    }
+    DP_COUNT_SET(&shard->counters, answers_held, shard->held.count);
+}
+
+void dp_shard_journal_commit(struct dp_shard *shard)
+{
+    if (shard->journal && shard->durable < shard->lsn && shard->journal_failed.status == DP_OK)
+        dp_journal_commit(shard->journal);
+}
