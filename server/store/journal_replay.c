@@ -235,8 +235,18 @@ static enum dp_status scan(struct window *w, struct dp_journal_found *found, uin
     return st;
 }
 
+/* A file whose records were all cut by a later opening stays behind until it is used again: its first lsn is not below
+ * that of a later file. It is no part of any chain. */
 static void find_start(struct dp_journal_found *found, uint64_t wanted)
 {
+    uint64_t lowest = UINT64_MAX;
+    for (size_t i = found->count; i-- > 0;) {
+        struct dp_journal_found_file *file = &found->files[i];
+        if (file->valid && file->page.first_lsn >= lowest)
+            file->valid = false;
+        if (file->valid)
+            lowest = file->page.first_lsn;
+    }
     found->start = found->stop = found->count;
     for (size_t i = 0; i < found->count; i++)
         if (found->files[i].valid && found->files[i].page.first_lsn <= wanted)
@@ -317,7 +327,7 @@ enum dp_status dp_journal_look(const struct dp_journal_options *options, struct 
                                struct dp_error *err)
 {
     struct window w = {.disk = options->disk};
-    bool closed = false, any = false;
+    bool closed = false;
     enum dp_status st = find_files(options, found, err);
     if (st != DP_OK)
         goto done;
@@ -330,10 +340,7 @@ enum dp_status dp_journal_look(const struct dp_journal_options *options, struct 
         st = scan_rest(&w, found, closed, err);
     if (st != DP_OK)
         goto done;
-    for (size_t i = 0; i < found->count; i++)
-        any = any || found->files[i].valid;
-    bool gap = found->start == found->count && any; /* all begin later than is wanted */
-    if (gap || found->claimed > found->chain_lsn) {
+    if (found->claimed > found->chain_lsn) {
         st = refuse(found, found->chain_lsn + 1, err);
         goto done;
     }
