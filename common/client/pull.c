@@ -12,11 +12,7 @@ static void put_row(float *to, const unsigned char *from, size_t dim, enum dp_va
         memcpy(to, from, dim * sizeof *to);
         return;
     }
-    for (size_t c = 0; c < dim; c++) {
-        uint16_t v;
-        memcpy(&v, from + 2 * c, sizeof v);
-        to[c] = dp_bf16_to_f32(v);
-    }
+    dp_bf16_get(from, to, dim);
 }
 
 /* Rows from .. from + rows of the distinct keys, lying in `frame`, to every given position of each. */

@@ -13,14 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void to_bf16(unsigned char *to, const float *from, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint16_t v = dp_f32_to_bf16(from[i]);
-        memcpy(to + 2 * i, &v, sizeof v);
-    }
-}
-
 /* Gradients of one key given several times: summed in the order given, in f32. */
 static void sum_rows(float *to, const struct dp_keys *keys, size_t d, const float *gradients, size_t dim)
 {
@@ -56,7 +48,7 @@ static enum dp_status gather_bf16(unsigned char *to, const struct dp_keys *keys,
             sum_rows(sum, keys, d, gradients, dim);
             row = sum;
         }
-        to_bf16(to, row, dim);
+        dp_bf16_put(row, to, dim);
     }
     free(sum);
     return DP_OK;
@@ -73,7 +65,7 @@ static enum dp_status gather(const struct dp_client *client, const struct dp_par
     if (client->type == DP_BF16) {
         if (!keys->lent)
             return gather_bf16(values, keys, gradients, dim, err);
-        to_bf16(values, gradients, keys->distinct * dim);
+        dp_bf16_put(gradients, values, keys->distinct * dim);
     } else if (keys->lent) {
         memcpy(values, gradients, keys->distinct * dim * sizeof *gradients);
     } else {

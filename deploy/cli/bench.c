@@ -384,7 +384,7 @@ static enum dp_status start_raw(struct bench *b, struct dp_error *err)
     for (uint32_t i = 0; i < b->dims; i++)
         widest = b->dim[i] > widest ? b->dim[i] : widest;
     dp_pin_to(&b->pin, b->pin.server); /* its peer stands where the server will */
-    enum dp_status st = dp_raw_start((size_t)b->keys * (8 + (size_t)widest * 4), &b->raw, err);
+    enum dp_status st = dp_raw_start((size_t)b->keys * (8 + (size_t)widest * 4), b->in_flight, &b->raw, err);
     dp_pin_to(&b->pin, b->pin.client);
     return st;
 }

@@ -17,11 +17,17 @@
 #define START_MS     10000
 #define END_MS       5000u
 
+struct pool { /* buffers, one after another */
+    unsigned char *bytes;
+    size_t each;
+    uint32_t buffers;
+};
+
 struct dp_raw {
     pid_t peer;
     int control; /* closed: the peer ends */
     char endpoint[256];
-    unsigned char *bytes;
+    struct pool pool;
     struct dp_net *net;
     struct dp_connection *connection;
     const struct dp_raw_shape *shapes;
@@ -41,19 +47,24 @@ static struct dp_frame lent(void *bytes, size_t size)
     return (struct dp_frame){.data = bytes, .size = size, .release = keep};
 }
 
-static void answer(struct dp_listener *listener, const struct dp_peer *to, const struct dp_message *request,
-                   unsigned char *bytes, size_t bytes_max)
+static unsigned char *buffer(const struct pool *pool, uint64_t n)
 {
-    uint64_t size = 0;
+    return pool->bytes + n % pool->buffers * pool->each;
+}
+
+static void answer(struct dp_listener *listener, const struct dp_peer *to, const struct dp_message *request,
+                   const struct pool *pool)
+{
+    uint64_t header[HEADER_BYTES / 8]; /* size of the answer, number of the request */
     if (request->frame[0].size != HEADER_BYTES)
         return;
-    memcpy(&size, request->frame[0].data, sizeof size);
-    struct dp_message *reply = size <= bytes_max ? dp_message_new(2) : NULL;
+    memcpy(header, request->frame[0].data, sizeof header);
+    struct dp_message *reply = header[0] <= pool->each ? dp_message_new(2) : NULL;
     if (!reply)
         return;
-    dp_message_add(reply, lent(bytes, HEADER_BYTES));
-    if (size > 0)
-        dp_message_add(reply, lent(bytes, size));
+    dp_message_add(reply, (struct dp_frame){.data = header, .size = sizeof header});
+    if (header[0] > 0)
+        dp_message_add(reply, lent(buffer(pool, header[1]), header[0]));
     dp_listener_send(listener, to, &reply);
 }
 
@@ -63,13 +74,13 @@ static bool is_over(int control)
     return poll(&fd, 1, 0) != 0;
 }
 
-static void serve(struct dp_listener *listener, int control, unsigned char *bytes, size_t bytes_max)
+static void serve(struct dp_listener *listener, int control, const struct pool *pool)
 {
     struct dp_peer from;
     struct dp_message *request = NULL;
     for (;;) {
         while (dp_listener_receive(listener, &from, &request) == DP_OK) {
-            answer(listener, &from, request, bytes, bytes_max);
+            answer(listener, &from, request, pool);
             dp_message_free(&request);
         }
         dp_listener_wait(listener, control, LOOK_MS);
@@ -79,7 +90,7 @@ static void serve(struct dp_listener *listener, int control, unsigned char *byte
 }
 
 /* The whole life of the forked process; gives its exit code. Only the endpoint goes to `tell`. */
-static int be_peer(int tell, int control, unsigned char *bytes, size_t bytes_max)
+static int be_peer(int tell, int control, const struct pool *pool)
 {
     struct dp_net *net = NULL;
     struct dp_listener *listener = NULL;
@@ -91,11 +102,11 @@ static int be_peer(int tell, int control, unsigned char *bytes, size_t bytes_max
         const char *endpoint = dp_listener_endpoint(listener);
         size_t size = strlen(endpoint);
         if (write(tell, endpoint, size) == (ssize_t)size && close(tell) == 0)
-            serve(listener, control, bytes, bytes_max);
+            serve(listener, control, pool);
     }
     dp_listener_close(&listener);
     dp_net_close(&net);
-    free(bytes);
+    free(pool->bytes);
     return st == DP_OK ? 0 : 1;
 }
 
@@ -120,7 +131,7 @@ static enum dp_status hear_endpoint(struct dp_raw *raw, int from, struct dp_erro
     return DP_OK;
 }
 
-enum dp_status dp_raw_start(size_t bytes_max, struct dp_raw **out, struct dp_error *err)
+enum dp_status dp_raw_start(size_t bytes_max, uint32_t buffers, struct dp_raw **out, struct dp_error *err)
 {
     int tell[2] = {-1, -1}, control[2] = {-1, -1};
     enum dp_status st = DP_OK;
@@ -128,23 +139,23 @@ enum dp_status dp_raw_start(size_t bytes_max, struct dp_raw **out, struct dp_err
     *out = NULL;
     if (raw) {
         raw->control = -1;
-        bytes_max = bytes_max > HEADER_BYTES ? bytes_max : HEADER_BYTES;
-        raw->bytes = malloc(bytes_max);
+        raw->pool =
+            (struct pool){.bytes = malloc(buffers * bytes_max), .each = bytes_max, .buffers = buffers};
     }
-    if (!raw || !raw->bytes || pipe(tell) != 0 || pipe(control) != 0) {
+    if (!raw || !raw->pool.bytes || pipe(tell) != 0 || pipe(control) != 0) {
         st = dp_fail(err, DP_NOMEM, "no memory or pipes for raw sockets");
         goto done;
     }
-    memset(raw->bytes, 1, bytes_max);
+    memset(raw->pool.bytes, 1, buffers * bytes_max);
     pid_t parent = getpid();
     raw->peer = fork();
     if (raw->peer == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)close(control[1]);
         (void)close(tell[0]);
-        unsigned char *bytes = raw->bytes;
+        struct pool pool = raw->pool;
         free(raw);
-        _exit(getppid() == parent ? be_peer(tell[1], control[0], bytes, bytes_max) : 1);
+        _exit(getppid() == parent ? be_peer(tell[1], control[0], &pool) : 1);
     }
     if (raw->peer < 0) {
         raw->peer = 0;
@@ -204,7 +215,7 @@ void dp_raw_stop(struct dp_raw **raw)
         (void)close(r->control);
     if (r->peer > 0)
         end_peer(r);
-    free(r->bytes);
+    free(r->pool.bytes);
     free(r);
 }
 
@@ -213,14 +224,15 @@ static enum dp_status issue(void *self, uint32_t slot, uint64_t n, struct dp_err
     struct dp_raw *raw = self;
     const struct dp_raw_shape *shape = &raw->shapes[n % raw->count];
     uint64_t header[HEADER_BYTES / 8] = {shape->reply_bytes, n};
+    unsigned char *bytes = buffer(&raw->pool, n);
     struct dp_message *message = dp_message_new(3);
     (void)slot;
     if (!message)
         return dp_fail(err, DP_NOMEM, "raw: no memory for a message");
     dp_message_add(message, (struct dp_frame){.data = header, .size = sizeof header});
-    dp_message_add(message, lent(raw->bytes, shape->keys_bytes));
+    dp_message_add(message, lent(bytes, shape->keys_bytes));
     if (shape->values_bytes > 0)
-        dp_message_add(message, lent(raw->bytes, shape->values_bytes));
+        dp_message_add(message, lent(bytes + shape->keys_bytes, shape->values_bytes));
     enum dp_status st = dp_connection_send(raw->connection, &message, err);
     dp_message_free(&message);
     return st == DP_OK ? DP_OK : dp_wrap(err, st, "raw");

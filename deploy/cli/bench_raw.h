@@ -1,8 +1,9 @@
 /* Raw: the same bytes as a pull or push, over bare sockets: what the wire alone allows.
  *     start (forks the peer) -> connect -> loads -> stop
  * Promise   A header of 48 bytes and the frames of the real request, answered by a header and, for a pull,
- *           the real answer's bytes, all without copies; nothing is looked up, checked or kept. It stands on
- *           the net room's sockets, with the settings that servers and clients have.
+ *           the real answer's bytes, all without copies; nothing is looked up, checked or kept. Each end has
+ *           as many buffers as requests are under way, since bytes that are on their way cannot be those of
+ *           the next. It stands on the net room's sockets, with the settings that servers and clients have.
  *           The peer is a process of its own; it ends when this one does.
  * Thread    One; start before any other thread is made (it forks).                                        */
 #ifndef DP_CLI_BENCH_RAW_H
@@ -18,9 +19,9 @@ struct dp_raw_shape {
     size_t reply_bytes;
 };
 
-/* bytes_max: of any frame that will be asked for. */
+/* bytes_max: of any frame that will be asked for. buffers: as many as requests will be under way. */
 DP_MUST_USE
-enum dp_status dp_raw_start(size_t bytes_max, struct dp_raw **out, struct dp_error *err);
+enum dp_status dp_raw_start(size_t bytes_max, uint32_t buffers, struct dp_raw **out, struct dp_error *err);
 /* The peer's process. */
 long dp_raw_peer(const struct dp_raw *raw);
 DP_MUST_USE

@@ -116,7 +116,7 @@ static enum dp_status open_client(struct dp_bench_server *server, bool bf16, str
     struct dp_table_spec spec = {.name = "bench",
                                  .dim = server->dim,
                                  .seed = 1,
-                                 .init = {.kind = DP_INIT_NORMAL, .scale = 0.01f},
+                                 .init = {.kind = DP_INIT_ZERO},
                                  .optimizer = dp_optimizer_defaults(DP_OPT_ADAM)};
     enum dp_status st = dp_client_open(&options, &server->client[bf16], err);
     if (st == DP_OK)

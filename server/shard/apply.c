@@ -9,7 +9,7 @@
 
 #include <inttypes.h>
 
-#define PREFETCH_AHEAD 6u
+#define PREFETCH_AHEAD 12u
 
 enum dp_status dp_shard_make_rows(struct dp_shard *shard, const struct dp_section *section,
                                   struct dp_shard_table *table, uint32_t *rows, struct dp_error *err)
@@ -29,11 +29,7 @@ enum dp_status dp_shard_make_rows(struct dp_shard *shard, const struct dp_sectio
 
 static const void *widen(struct dp_shard *shard, const char *halves, uint32_t dim)
 {
-    for (uint32_t c = 0; c < dim; c++) {
-        uint16_t half;
-        memcpy(&half, halves + (size_t)c * 2, 2);
-        shard->scratch[c] = dp_bf16_to_f32(half);
-    }
+    dp_bf16_get(halves, shard->scratch, dim);
     return shard->scratch;
 }
 

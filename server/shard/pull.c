@@ -10,15 +10,7 @@
 
 #include <inttypes.h>
 
-#define PREFETCH_AHEAD 10u
-
-static void put_bf16(const float *weights, uint32_t dim, char *to)
-{
-    for (uint32_t c = 0; c < dim; c++) {
-        uint16_t half = dp_f32_to_bf16(weights[c]);
-        memcpy(to + (size_t)c * 2, &half, 2);
-    }
-}
+#define PREFETCH_AHEAD 12u
 
 static void prefetch_weights(const struct dp_row_cache *cache, uint32_t row, size_t bytes)
 {
@@ -47,7 +39,7 @@ static void gather(struct dp_shard *shard, const struct dp_shard_table *table,
         if (section->type == DP_F32)
             memcpy(to, weights, bytes);
         else
-            put_bf16(weights, dim, to);
+            dp_bf16_put(weights, to, dim);
     }
 }
 

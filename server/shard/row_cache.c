@@ -4,8 +4,9 @@
 #include "common/base/memory.h"
 
 #define CHUNK_BYTES     ((size_t)4 << 20)
+#define EXTENT_CHUNKS   16u /* mapped as one: whole 2 MB pages for each would waste up to a quarter */
 #define CAPACITY_MIN    8u
-#define PREFETCH_AHEAD  12u
+#define FIND_AHEAD      16u
 #define PARTITION_COUNT DP_ROW_PARTITIONS
 #define SLOT_COST       ((uint64_t)43)
 #define PARTITION_MIN   ((uint64_t)CAPACITY_MIN * sizeof(struct dp_row_slot))
@@ -40,12 +41,10 @@ void dp_row_cache_free(struct dp_row_cache **cache)
         return;
     for (uint32_t i = 0; i < PARTITION_COUNT; i++)
         free((*cache)->partition[i].slots);
-    for (uint32_t i = 0; i < (*cache)->chunks; i++) {
-        if (i == 0)
-            free((*cache)->chunk[i]);
-        else
-            dp_pages_free((*cache)->chunk[i], chunk_bytes(*cache));
-    }
+    if ((*cache)->chunks > 0)
+        free((*cache)->chunk[0]);
+    for (uint32_t i = 1; i < (*cache)->chunks; i += EXTENT_CHUNKS)
+        dp_pages_free((*cache)->chunk[i], EXTENT_CHUNKS * chunk_bytes(*cache));
     free((*cache)->chunk);
     free((*cache)->dirty);
     free((*cache)->due);
@@ -81,17 +80,40 @@ uint32_t dp_row_cache_find(const struct dp_row_cache *cache, uint64_t mixed)
     return partition->capacity == 0 ? DP_ROW_UNKNOWN : slot_of(partition, mixed, hash)->row;
 }
 
+/* The slot where a key's search begins; NULL: its partition is empty. */
+static const struct dp_row_slot *first_slot(const struct dp_row_cache *cache, uint64_t mixed)
+{
+    uint64_t hash = mixed * cache->salt;
+    const struct dp_row_partition *partition = &cache->partition[partition_of(cache, mixed)];
+    return partition->capacity == 0 ? NULL : &partition->slots[home_of(hash, partition->capacity)];
+}
+
+/* Two stages over a ring of slots: where the search begins, fetched; then, AHEAD keys later, what is there:
+ * nearly always the key itself or nothing. */
 void dp_row_cache_find_many(const struct dp_row_cache *cache, const void *keys, uint32_t n, uint32_t *rows)
 {
+    const struct dp_row_slot *ring[FIND_AHEAD];
     const char *at = keys;
+    uint32_t ahead = n < FIND_AHEAD ? n : FIND_AHEAD;
+    for (uint32_t i = 0; i < ahead; i++) {
+        ring[i] = first_slot(cache, dp_load_u64le(at + (size_t)i * 8));
+        __builtin_prefetch(ring[i]);
+    }
     for (uint32_t i = 0; i < n; i++) {
-        if (i + PREFETCH_AHEAD < n) {
-            uint64_t ahead = dp_load_u64le(at + (size_t)(i + PREFETCH_AHEAD) * 8);
-            const struct dp_row_partition *partition = &cache->partition[partition_of(cache, ahead)];
-            if (partition->capacity != 0)
-                __builtin_prefetch(&partition->slots[home_of(ahead * cache->salt, partition->capacity)]);
+        uint64_t mixed = dp_load_u64le(at + (size_t)i * 8);
+        const struct dp_row_slot *slot = ring[i % FIND_AHEAD];
+        if (i + FIND_AHEAD < n) {
+            const struct dp_row_slot *next =
+                first_slot(cache, dp_load_u64le(at + (size_t)(i + FIND_AHEAD) * 8));
+            __builtin_prefetch(next);
+            ring[i % FIND_AHEAD] = next;
         }
-        rows[i] = dp_row_cache_find(cache, dp_load_u64le(at + (size_t)i * 8));
+        if (!slot)
+            rows[i] = DP_ROW_UNKNOWN;
+        else if (slot->mixed == mixed || slot->row == DP_ROW_UNKNOWN)
+            rows[i] = slot->row;
+        else
+            rows[i] = dp_row_cache_find(cache, mixed);
     }
 }
 
@@ -161,6 +183,17 @@ static enum dp_status grow_bits(uint64_t **bits, size_t before, size_t after)
     return DP_OK;
 }
 
+/* A small table stays within its first chunk: plain memory, of which only what is touched is taken. The
+ * others are parts of extents: address space whose pages are taken as they are touched. */
+static char *new_chunk(const struct dp_row_cache *cache)
+{
+    if (cache->chunks == 0)
+        return calloc(1, chunk_bytes(cache));
+    if ((cache->chunks - 1) % EXTENT_CHUNKS == 0)
+        return dp_pages_alloc(EXTENT_CHUNKS * chunk_bytes(cache));
+    return cache->chunk[cache->chunks - 1] + chunk_bytes(cache);
+}
+
 static enum dp_status add_chunk(struct dp_row_cache *cache)
 {
     char **list = realloc(cache->chunk, (cache->chunks + 1) * sizeof list[0]);
@@ -172,8 +205,7 @@ static enum dp_status add_chunk(struct dp_row_cache *cache)
     if (grow_bits(&cache->dirty, cache->chunks ? bits_before : 0, bits_after) != DP_OK ||
         grow_bits(&cache->due, cache->chunks ? bits_before : 0, bits_after) != DP_OK)
         return DP_NOMEM;
-    /* A small table stays within its first chunk: plain memory, of which only what is touched is taken. */
-    char *chunk = cache->chunks == 0 ? calloc(1, chunk_bytes(cache)) : dp_pages_alloc(chunk_bytes(cache));
+    char *chunk = new_chunk(cache);
     if (!chunk)
         return DP_NOMEM;
     cache->chunk[cache->chunks] = chunk;

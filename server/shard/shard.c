@@ -41,7 +41,12 @@ void dp_shard_close(struct dp_shard **shard)
 {
     if (!*shard)
         return;
-    DP_ASSERT((*shard)->jobs == 0);
+    const struct dp_store *store = (*shard)->options.store;
+    for (struct dp_store_job *job; (*shard)->jobs > 0 && (job = store->completed(store->self));) {
+        (*shard)->jobs--;
+        dp_shard_job_free(job->owner);
+    }
+    DP_ASSERT((*shard)->jobs == 0); /* who closes it has let the store come to an end */
     while ((*shard)->hello_first) {
         struct dp_waiting *hello = (*shard)->hello_first;
         (*shard)->hello_first = hello->next;

@@ -1,17 +1,21 @@
 /* Journal: the order in which one shard accepted pushes, kept on disk.
  *     append, append, ...  ->  apply  ->  durable  ->  reply
- * Promise   A record is replayed, in append order, once dp_journal_durable() has reached its lsn. Without
- * that it may be lost, never reordered, never torn. lsns ascend by 1 without a gap. Each opening starts a new
- * segment with a new incarnation number, which is mixed into every record's CRC: replay wants (incarnation,
- * lsn) without a gap, so that a stale record behind a torn tail is never taken for new. Records carry the
- * durable lsn of their time: damage at or below the highest one seen is DP_CORRUPT (named: file, offset, lsn)
- * and refused; damage beyond it is the torn tail and is cut. Segments  of segment_bytes, reserved ahead,
- * recycled by rename once every record in them is below what dp_journal_release() names. The file format is
- * in README.md of this room. Thread    append, durable, release: the shard's. One commit thread inside syncs
- * (one sync for all that waits) and calls wake(context). With options.commit_thread false there is none:
- * dp_journal_commit() does one round (simulator). Memory    append copies the record; replay lends it for the
- * callback only. Failure   After a failed write or sync the handle is poisoned: every later call gives that
- * status: close, reopen, replay. (A failed fsync may have dropped pages; trying again would lie.) */
+ * Promise   A record is replayed, in append order, once dp_journal_durable() has reached its lsn. Without that
+ *           it may be lost, never reordered, never torn. lsns ascend by 1 without a gap.
+ *           Each opening starts a new segment with a new incarnation number, which is mixed into every
+ *           record's CRC: replay wants (incarnation, lsn) without a gap, so that a stale record behind a torn
+ *           tail is never taken for new. Records carry the synced lsn of their time: damage at or below the
+ *           highest one seen is DP_CORRUPT (named: file, offset, lsn) and refused before anything is replayed;
+ *           damage beyond it is the torn tail and is cut. What is replayed is durable before it is.
+ * Segments  of segment_bytes, reserved ahead, recycled by rename once every record in them is below what
+ *           dp_journal_release() names. The file format is in README.md of this room.
+ * Thread    append, durable, synced, last, commit, sync, release, figures: the shard's. One commit thread inside
+ *           syncs (one sync for all that waits) and makes segments; none of the shard's calls waits for either.
+ *           It calls wake(context). With options.commit_thread false there is none: dp_journal_commit() does one
+ *           round (simulator).
+ * Memory    append copies the record; replay lends it for the callback only.
+ * Failure   After a failed write or sync the handle is poisoned: every later call gives that status: close,
+ *           reopen, replay. (A failed fsync may have dropped pages; trying again would lie.) */
 #ifndef DP_STORE_JOURNAL_H
 #define DP_STORE_JOURNAL_H
 
@@ -27,12 +31,13 @@ enum dp_durability {
 struct dp_journal_options {
     struct dp_disk *disk; /* the caller's, outlives the journal; one journal a directory */
     enum dp_durability durability;
-    uint64_t segment_bytes; /* 0: 256 MiB; at least 64 KiB; a record must fit into one */
     uint64_t
-        budget_bytes; /* of all segments; append gives DP_AGAIN when no segment below it is free. 0: 4 GiB */
+        segment_bytes;     /* 0: 256 MiB; at least 64 KiB, whole pages of 4 KiB; a record must fit into one */
+    uint64_t budget_bytes; /* of all segments, at least 3 of them; 0: 4 GiB */
     bool commit_thread;
-    void (*wake)(
-        void *context); /* from the commit thread, after durable advanced or the journal was poisoned */
+    /* From the commit thread: durable or synced advanced, the journal was poisoned, or, after an append that gave
+     * DP_AGAIN or DP_FULL, a segment became ready. */
+    void (*wake)(void *context);
     void *wake_context;
     /* Records above `replay_after` are replayed at open, in order, before it returns. Not DP_OK ends the
      * opening. */
@@ -44,33 +49,46 @@ struct dp_journal_options {
 
 struct dp_journal;
 
+#define DP_JOURNAL_PIECES_MAX 120u
+
 struct dp_journal_piece {
     const void *data;
     size_t bytes;
 };
 
+/* DP_CORRUPT: damaged below what was durable, or records after replay_after are missing; nothing was replayed.
+ * DP_UNSUPPORTED: written by another version. DP_FULL, DP_IO: the disk; try again. */
 DP_MUST_USE
 enum dp_status dp_journal_open(const struct dp_journal_options *options, struct dp_journal **out,
                                struct dp_error *err);
-/* Commits what was appended, then closes. Accepts NULL inside, leaves NULL. */
+/* Commits what was appended, marks the end as clean, then closes. Accepts NULL inside, leaves NULL. */
 void dp_journal_close(struct dp_journal **journal);
 
 /* One record of several pieces; its lsn is the last one + 1 (after open: the last replayed, or replay_after,
- * + 1). DP_AGAIN: the budget is used up until release; nothing was appended. */
+ * + 1). DP_AGAIN: the budget is used up until release, or the next segment is not made yet; DP_FULL: it cannot be
+ * made, the disk is full (tried again by itself); DP_ARGUMENT: too large for a segment. Nothing was appended then,
+ * and appending may go on later. */
 DP_MUST_USE
 enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_journal_piece *pieces,
                                  uint32_t count, uint64_t *lsn, struct dp_error *err);
-/* Asks the commit thread for a round; what is under way goes on. Called once a turn, after its appends. */
+/* Asks the commit thread for a round; what is under way goes on. Called once a turn, after its appends. In mode
+ * process durable has reached the last append when it returns, and there is no wake for that. */
 void dp_journal_commit(struct dp_journal *journal);
-/* lsn up to which everything is durable; *status: DP_OK or why the journal is poisoned (err then says it). */
+/* Mode process: asks for a round that syncs, before rows are written back (rule 2). Mode machine: as commit. */
+void dp_journal_sync(struct dp_journal *journal);
+/* lsn up to which everything is durable in the mode's sense; *status: DP_OK or why the journal is poisoned (err
+ * then says it). */
 uint64_t dp_journal_durable(struct dp_journal *journal, enum dp_status *status, struct dp_error *err);
+/* lsn up to which everything survives a loss of power, in both modes: no row above it may go to RocksDB. */
+uint64_t dp_journal_synced(const struct dp_journal *journal);
 uint64_t dp_journal_last(const struct dp_journal *journal); /* lsn of the last append */
-/* Records below `keep_from` are needed no more: their segments may be recycled. */
+/* Records below `keep_from` are needed no more: their segments may be recycled, once they are synced. The next
+ * opening's replay_after must be at least keep_from - 1. */
 void dp_journal_release(struct dp_journal *journal, uint64_t keep_from);
 
 struct dp_journal_figures {
-    uint64_t segments, bytes_budget, bytes_used; /* used: in segments that are kept */
-    uint64_t first_lsn, last_lsn, durable_lsn, incarnation;
+    uint64_t segments, bytes_budget, bytes_used; /* used: of the segments whose records are kept */
+    uint64_t first_lsn, last_lsn, durable_lsn, synced_lsn, incarnation; /* first: that is kept */
     uint64_t syncs, appended_bytes;
     uint64_t replayed_records, replayed_bytes, cut_bytes; /* at open */
 };

@@ -1,8 +1,10 @@
 /* Process: a program under test, in a session of its own, its output kept in files.
  *     start -> (await text, signal)* -> wait -> (left) -> free
  * Promise   Every wait has a deadline, scaled by DP_PATIENCE where a sanitizer slows all down. free ends
- * whatever of the session still runs, the grandchildren too; they die with the test program as well. Thread
- * One. Failure   What cannot be started ends the test program: there is nothing to test then. */
+ *           whatever of the session still runs, the grandchildren too; they die with the test program as
+ *           well.
+ * Thread    One.
+ * Failure   What cannot be started ends the test program: there is nothing to test then. */
 #ifndef DP_TESTS_LIB_PROCESS_H
 #define DP_TESTS_LIB_PROCESS_H
 

@@ -303,7 +303,7 @@ static enum dp_status ask(struct stranger *stranger, const struct dp_request *re
 {
     struct dp_error err = {0};
     struct dp_message *message = NULL, *answer = dp_message_new(8);
-    struct dp_frame empty[2] = {dp_frame_new(0), dp_frame_new(0)};
+    struct dp_frame empty[2] = {{0}};
     uint32_t arrays_known = request->kind == DP_REQUEST_PUSH ? 2 : request->kind == DP_REQUEST_PULL ? 1 : 0;
     if (dp_request_encode(request, empty, arrays_known, &message, &err) != DP_OK)
         fail_msg("%s", err.text);

@@ -7,26 +7,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Two workers on two servers; up to ten more words. The last test figure of that name. */
+/* A sanitizer has seen all there is to see in fewer. */
+#define SLACK  (DP_PATIENCE > 1 ? 0.1 : 0)
+#define EPOCHS (DP_PATIENCE > 1 ? "3" : "6")
+
+/* Two workers on two servers; up to five more words. The last test figure of that name. */
 static double train_digits(struct dp_place *place, const char *model, const char *rate, const char *a,
                            const char *b, const char *c, const char *d, const char *e)
 {
     (void)dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--fresh",
                        "--servers", "2", "--workers", "2", "--model", model, "--train", DP_DIGITS_TRAIN,
-                       "--test", DP_DIGITS_TEST, "--scale", "0.0625", "--batch", "8", "--epochs", "6",
+                       "--test", DP_DIGITS_TEST, "--scale", "0.0625", "--batch", "16", "--epochs", EPOCHS,
                        "--rate", rate, a, b, c, d, e);
-    return dp_place_number(place, dp_place_path(place, "run/report.json"), "final.test.accuracy");
+    double accuracy = dp_place_number(place, dp_place_path(place, "run/report.json"), "final.test.accuracy");
+    print_message("%s %s %s: accuracy %.4f\n", model, a ? a : "", b ? b : "", accuracy);
+    return accuracy;
 }
 
 static void each_optimizer_learns(void **state)
 {
-    static const char *const settings[][2] = {{"sgd", "0.1"},    {"momentum", "0.02"}, {"adagrad", "0.02"},
-                                              {"adam", "0.003"}, {"adamw", "0.003"},   {"ftrl", "0.1"}};
+    static const char *const settings[][2] = {{"sgd", "0.15"},   {"momentum", "0.03"}, {"adagrad", "0.03"},
+                                              {"adam", "0.005"}, {"adamw", "0.005"},   {"ftrl", "0.15"}};
     struct dp_place *place = *state;
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         double accuracy = train_digits(place, "mlp:64-64-10", settings[i][1], "--optimizer", settings[i][0],
                                        NULL, NULL, NULL);
-        if (!(accuracy > 0.75))
+        if (!(accuracy > 0.75 - SLACK))
             fail_msg("%s reached %f", settings[i][0], accuracy);
     }
 }
@@ -36,33 +42,34 @@ static void fetches_and_pushes_now_and_then(void **state)
     struct dp_place *place = *state;
     double accuracy =
         train_digits(place, "mlp:64-64-10", "0.002", "--fetch-every", "4", "--push-every", "3", NULL);
-    assert_true(accuracy > 0.7);
-    /* 180 minibatches a pass: 90 of each worker, 30 groups of 3. */
+    assert_true(accuracy > 0.7 - SLACK);
+    /* 90 minibatches a pass: 45 of each worker, 15 groups of 3. */
     assert_true(dp_place_number(place, dp_place_path(place, "run/report.json"), "staleness.pushes") ==
-                6 * 60);
+                (DP_PATIENCE > 1 ? 3 : 6) * 30);
 }
 
 static void bf16_values_do(void **state)
 {
-    assert_true(train_digits(*state, "mlp:64-64-10", "0.003", "--bf16", NULL, NULL, NULL, NULL) > 0.78);
+    assert_true(train_digits(*state, "mlp:64-64-10", "0.003", "--bf16", NULL, NULL, NULL, NULL) >
+                0.78 - SLACK);
 }
 
 static void rates_rise_and_fall(void **state)
 {
     struct dp_place *place = *state;
     assert_true(train_digits(place, "mlp:64-64-10", "0.005", "--warmup", "50", "--decay", "linear", NULL) >
-                0.78);
+                0.78 - SLACK);
     assert_true(train_digits(place, "mlp:64-64-10", "0.005", "--decay", "inverse-sqrt", NULL, NULL, NULL) >
-                0.7);
+                0.7 - SLACK);
 }
 
 static void other_activations_learn(void **state)
 {
     struct dp_place *place = *state;
-    assert_true(
-        train_digits(place, "mlp:64-32-32-10,activation=tanh", "0.005", NULL, NULL, NULL, NULL, NULL) > 0.78);
-    assert_true(
-        train_digits(place, "mlp:64-64-10,activation=sigmoid", "0.005", NULL, NULL, NULL, NULL, NULL) > 0.7);
+    assert_true(train_digits(place, "mlp:64-32-32-10,activation=tanh", "0.005", NULL, NULL, NULL, NULL,
+                             NULL) > 0.78 - SLACK);
+    assert_true(train_digits(place, "mlp:64-64-10,activation=sigmoid", "0.005", NULL, NULL, NULL, NULL,
+                             NULL) > 0.7 - SLACK);
 }
 
 /* y = 2 x1 - x2 + 0.5, which a net without a hidden layer holds exactly. */

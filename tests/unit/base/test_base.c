@@ -84,6 +84,37 @@ static void bf16_rounds_to_nearest_even(void **state)
     }
 }
 
+/* Every upper half with lower halves around the ties, in arrays of every length at every alignment. */
+static void bf16_arrays_equal_single_values(void **state)
+{
+    static const uint16_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
+    enum { MOST = 37 };
+    uint32_t upper = 0;
+    (void)state;
+    for (uint32_t round = 0; upper < 0x10000; round++) {
+        size_t n = round % (MOST + 1);
+        float from[MOST], back[MOST + 1];
+        unsigned char bytes[2 * MOST + 4];
+        for (size_t i = 0; i < n; i++) {
+            uint32_t bits = upper++ << 16 | low[(round + i) % 6];
+            memcpy(&from[i], &bits, sizeof bits);
+        }
+        memset(bytes, 0x5a, sizeof bytes);
+        memset(back, 0x5a, sizeof back);
+        dp_bf16_put(from, bytes + round % 2, n);
+        dp_bf16_get(bytes + round % 2, back, n);
+        for (size_t i = 0; i < n; i++) {
+            uint16_t want = dp_f32_to_bf16(from[i]), got;
+            float wide = dp_bf16_to_f32(want);
+            memcpy(&got, bytes + round % 2 + 2 * i, 2);
+            assert_int_equal(got, want);
+            assert_memory_equal(&back[i], &wide, sizeof wide);
+        }
+        assert_int_equal(bytes[round % 2 + 2 * n], 0x5a); /* nothing is written past the end */
+        assert_int_equal(((unsigned char *)&back[n])[0], 0x5a);
+    }
+}
+
 static void big_endian_order_is_numeric_order(void **state)
 {
     (void)state;
@@ -166,6 +197,7 @@ int main(void)
         cmocka_unit_test(statuses_have_names_and_classes),
         cmocka_unit_test(numbers_are_the_whole_string_or_refused),
         cmocka_unit_test(bf16_rounds_to_nearest_even),
+        cmocka_unit_test(bf16_arrays_equal_single_values),
         cmocka_unit_test(big_endian_order_is_numeric_order),
         cmocka_unit_test(queue_hands_everything_over_in_order),
         cmocka_unit_test(queue_is_bounded_and_its_waits_end),

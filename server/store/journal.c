@@ -1,0 +1,516 @@
+/* The shard's side:  append -> (stage | write at once) -> commit asks for a round -> durable.
+ *     open: look at what is there -> make the tail durable -> replay -> new segment -> commit thread
+ * Why   Replay after the tail is durable: rows may be written back while it runs (rule 2).
+ *       A new segment and incarnation at each opening, durable before the first append: what lies behind a cut
+ *       tail can never continue this opening's records (rule 5). */
+#include "server/store/journal_inside.h"
+
+#include "common/base/memory.h"
+#include "server/store/crc32c.h"
+#include "server/store/journal_replay.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define SEGMENT_BYTES (256u << 20)
+#define SEGMENT_MIN   (64u << 10)
+#define BUDGET_BYTES  (UINT64_C(4) << 30)
+
+static enum dp_status poisoned(struct dp_journal *journal, struct dp_error *err)
+{
+    enum dp_status st = (enum dp_status)atomic_load(&journal->poison);
+    if (st == DP_OK)
+        return st;
+    (void)pthread_mutex_lock(&journal->lock);
+    st = dp_fail(err, st, "%s; the journal must be opened again", journal->why.text);
+    (void)pthread_mutex_unlock(&journal->lock);
+    return st;
+}
+
+void dp_journal_pad(struct dp_journal *journal)
+{
+    uint64_t gap = dp_journal_page_up(journal->staged) - journal->staged;
+    if (gap == 0)
+        return;
+    struct dp_journal_header pad = {
+        .kind = DP_JOURNAL_PAD,
+        .bytes = gap - DP_JOURNAL_HEADER,
+        .lsn = journal->last,
+        .incarnation = journal->incarnation,
+        .synced_lsn = atomic_load(&journal->synced),
+    };
+    dp_journal_header_put(journal->stage + journal->staged, &pad);
+    memset(journal->stage + journal->staged + DP_JOURNAL_HEADER, 0, gap - DP_JOURNAL_HEADER);
+    journal->staged += gap;
+}
+
+/* The shard swaps out what is staged, to write it itself; `then` bytes more follow behind it. Lock held. */
+static void take_in_hand(struct dp_journal *journal, uint64_t *at, size_t *bytes, uint64_t then)
+{
+    uint8_t *full = journal->stage;
+    journal->stage = journal->hand;
+    journal->hand = full;
+    *at = journal->stage_at;
+    *bytes = journal->staged;
+    journal->hand_first = journal->stage_first ? journal->stage_first : journal->last + 1;
+    journal->stage_at = dp_journal_page_up(journal->stage_at + journal->staged + then);
+    journal->staged = 0;
+    journal->stage_first = 0;
+}
+
+/* Writes without the lock, which is held before and after. */
+static enum dp_status write_in_hand(struct dp_journal *journal, uint64_t at,
+                                    const struct dp_disk_piece *pieces, uint32_t count, struct dp_error *err)
+{
+    struct dp_error why = {0};
+    uint64_t number = journal->segments[journal->count - 1].number;
+    struct dp_file *file = journal->segments[journal->count - 1].file;
+    (void)pthread_mutex_unlock(&journal->lock);
+    enum dp_status st = journal->disk->write(journal->disk->self, file, at, pieces, count, &why);
+    if (st != DP_OK) {
+        (void)dp_wrap(&why, st, "journal: append");
+        dp_journal_poison(journal, &why);
+        (void)dp_fail(err, st, "%s", why.text);
+    }
+    (void)pthread_mutex_lock(&journal->lock);
+    DP_ASSERT(journal->segments[journal->count - 1].number == number);
+    journal->segments[journal->count - 1].dirty = true;
+    if (st == DP_OK)
+        journal->hand_first = 0; /* else what is in hand is never taken for written */
+    return st;
+}
+
+static enum dp_status flush(struct dp_journal *journal, struct dp_error *err)
+{
+    uint64_t at;
+    size_t bytes;
+    if (journal->staged == 0)
+        return DP_OK;
+    dp_journal_pad(journal);
+    take_in_hand(journal, &at, &bytes, 0);
+    struct dp_disk_piece piece = {journal->hand, bytes};
+    return write_in_hand(journal, at, &piece, 1, err);
+}
+
+/* The shard goes on in the next segment, whose first page is staged in front of its first record. */
+static enum dp_status roll(struct dp_journal *journal, struct dp_error *err)
+{
+    if (!journal->next.file) {
+        journal->starved = true;
+        if (journal->making.status != DP_OK)
+            return dp_fail(err, DP_FULL, "%s; pushes wait until there is room", journal->making.text);
+        journal->want_segment = true;
+        (void)pthread_cond_signal(&journal->wanted);
+        if (journal->count >= journal->segments_max)
+            return dp_fail(err, DP_AGAIN,
+                           "journal: its budget of %zu segments is used up; rows must be written back first",
+                           (size_t)journal->segments_max);
+        return dp_fail(err, DP_AGAIN, "journal: the next segment is not ready yet");
+    }
+    enum dp_status st = flush(journal, err);
+    if (st != DP_OK)
+        return st;
+    journal->segments[journal->count - 1].last_lsn = journal->last;
+    DP_ASSERT(journal->count < journal->room);
+    struct dp_journal_segment *segment = &journal->segments[journal->count++];
+    *segment = journal->next;
+    segment->first_lsn = journal->last + 1;
+    segment->last_lsn = journal->last;
+    journal->next = (struct dp_journal_segment){0};
+    struct dp_journal_page page = {
+        .version = DP_JOURNAL_VERSION,
+        .number = segment->number,
+        .incarnation = journal->incarnation,
+        .first_lsn = segment->first_lsn,
+        .synced_lsn = atomic_load(&journal->synced),
+        .bytes = segment->bytes,
+    };
+    dp_journal_page_put(journal->stage, &page);
+    journal->stage_at = 0;
+    journal->staged = DP_JOURNAL_PAGE;
+    journal->want_segment = true;
+    if (journal->options.durability == DP_DURABILITY_PROCESS)
+        journal->want_round = true; /* the finished one is synced, so that little is ever unsynced */
+    (void)pthread_cond_signal(&journal->wanted);
+    return DP_OK;
+}
+
+static void stage_record(struct dp_journal *journal, const uint8_t *header,
+                         const struct dp_journal_piece *pieces, uint32_t count, uint64_t whole)
+{
+    uint8_t *to = journal->stage + journal->staged, *end = to + whole;
+    memcpy(to, header, DP_JOURNAL_HEADER);
+    to += DP_JOURNAL_HEADER;
+    for (uint32_t i = 0; i < count; i++) {
+        if (pieces[i].bytes > 0)
+            memcpy(to, pieces[i].data, pieces[i].bytes);
+        to += pieces[i].bytes;
+    }
+    memset(to, 0, (size_t)(end - to));
+    journal->staged += whole;
+    if (!journal->stage_first)
+        journal->stage_first = journal->last + 1;
+}
+
+/* What is staged, the record, and zeros and a pad up to the page, in one write. */
+static enum dp_status write_record(struct dp_journal *journal, const uint8_t *header,
+                                   const struct dp_journal_piece *pieces, uint32_t count, uint64_t payload,
+                                   struct dp_error *err)
+{
+    uint8_t end[2 * DP_JOURNAL_PAGE];
+    struct dp_disk_piece parts[DP_DISK_PIECES_MAX];
+    uint64_t at, whole = dp_journal_record_bytes(payload);
+    size_t before;
+    uint32_t n = 0;
+    take_in_hand(journal, &at, &before, whole);
+    uint64_t align = whole - DP_JOURNAL_HEADER - payload;
+    uint64_t gap = dp_journal_page_up(at + before + whole) - (at + before + whole);
+    memset(end, 0, align + gap);
+    if (gap > 0) {
+        struct dp_journal_header pad = {
+            .kind = DP_JOURNAL_PAD,
+            .bytes = gap - DP_JOURNAL_HEADER,
+            .lsn = journal->last + 1,
+            .incarnation = journal->incarnation,
+            .synced_lsn = atomic_load(&journal->synced),
+        };
+        dp_journal_header_put(end + align, &pad);
+    }
+    parts[n++] = (struct dp_disk_piece){journal->hand, before};
+    parts[n++] = (struct dp_disk_piece){header, DP_JOURNAL_HEADER};
+    for (uint32_t i = 0; i < count; i++)
+        parts[n++] = (struct dp_disk_piece){pieces[i].data, pieces[i].bytes};
+    parts[n++] = (struct dp_disk_piece){end, align + gap};
+    return write_in_hand(journal, at, parts, n, err);
+}
+
+static void header_of(const struct dp_journal *journal, const struct dp_journal_piece *pieces, uint32_t count,
+                      uint64_t payload, uint8_t to[DP_JOURNAL_HEADER])
+{
+    struct dp_journal_header header = {
+        .payload_crc = dp_journal_payload_seed(journal->incarnation, journal->last + 1),
+        .kind = DP_JOURNAL_RECORD,
+        .bytes = payload,
+        .lsn = journal->last + 1,
+        .incarnation = journal->incarnation,
+        .synced_lsn = atomic_load(&journal->synced),
+    };
+    for (uint32_t i = 0; i < count; i++)
+        header.payload_crc = dp_crc32c(header.payload_crc, pieces[i].data, pieces[i].bytes);
+    dp_journal_header_put(to, &header);
+}
+
+enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_journal_piece *pieces,
+                                 uint32_t count, uint64_t *lsn, struct dp_error *err)
+{
+    uint8_t header[DP_JOURNAL_HEADER];
+    uint64_t payload = 0, room = journal->segment_bytes - DP_JOURNAL_PAGE - DP_JOURNAL_HEADER;
+    enum dp_status st = poisoned(journal, err);
+    if (st != DP_OK)
+        return st;
+    if (count > DP_JOURNAL_PIECES_MAX)
+        return dp_fail(err, DP_ARGUMENT, "journal: a record of %u pieces, %u at most", count,
+                       DP_JOURNAL_PIECES_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        if (pieces[i].bytes > room - payload)
+            return dp_fail(err, DP_ARGUMENT, "journal: a record must fit into a segment of %" PRIu64 " bytes",
+                           journal->segment_bytes);
+        payload += pieces[i].bytes;
+    }
+    uint64_t whole = dp_journal_record_bytes(payload);
+    header_of(journal, pieces, count, payload, header);
+    (void)pthread_mutex_lock(&journal->lock);
+    if (journal->count > journal->segments_max) { /* opened with the budget used up */
+        journal->starved = true;
+        st = dp_fail(err, DP_AGAIN, "journal: its budget is used up; rows must be written back first");
+        goto done;
+    }
+    if (journal->stage_at + journal->staged + whole > journal->segments[journal->count - 1].bytes)
+        st = roll(journal, err);
+    else if (whole <= DP_JOURNAL_STAGED_MAX && journal->staged + whole > DP_JOURNAL_STAGE_BYTES)
+        st = flush(journal, err);
+    if (st != DP_OK)
+        goto done;
+    if (whole <= DP_JOURNAL_STAGED_MAX)
+        stage_record(journal, header, pieces, count, whole);
+    else
+        st = write_record(journal, header, pieces, count, payload, err);
+    if (st != DP_OK)
+        goto done;
+    *lsn = ++journal->last;
+    journal->appended_bytes += payload;
+done:
+    (void)pthread_mutex_unlock(&journal->lock);
+    return st;
+}
+
+static void commit(struct dp_journal *journal, bool sync)
+{
+    bool machine = journal->options.durability == DP_DURABILITY_MACHINE;
+    if (atomic_load(&journal->poison) != DP_OK)
+        return;
+    (void)pthread_mutex_lock(&journal->lock);
+    if (!machine && flush(journal, NULL) == DP_OK)
+        atomic_store(&journal->durable, journal->last);
+    bool round = (machine || sync || journal->want_round) && journal->last > atomic_load(&journal->synced);
+    if (journal->thread_runs && round) {
+        journal->want_round = true;
+        (void)pthread_cond_signal(&journal->wanted);
+    }
+    (void)pthread_mutex_unlock(&journal->lock);
+    if (journal->thread_runs)
+        return;
+    journal->want_round = journal->want_segment = false;
+    if (round)
+        dp_journal_round(journal);
+    dp_journal_prepare(journal);
+}
+
+void dp_journal_commit(struct dp_journal *journal)
+{
+    commit(journal, false);
+}
+
+void dp_journal_sync(struct dp_journal *journal)
+{
+    commit(journal, true);
+}
+
+uint64_t dp_journal_durable(struct dp_journal *journal, enum dp_status *status, struct dp_error *err)
+{
+    *status = poisoned(journal, err);
+    return atomic_load(&journal->durable);
+}
+
+uint64_t dp_journal_synced(const struct dp_journal *journal)
+{
+    return atomic_load(&journal->synced);
+}
+
+uint64_t dp_journal_last(const struct dp_journal *journal)
+{
+    return journal->last;
+}
+
+void dp_journal_release(struct dp_journal *journal, uint64_t keep_from)
+{
+    (void)pthread_mutex_lock(&journal->lock);
+    if (keep_from > journal->keep_from) {
+        journal->keep_from = keep_from;
+        if (journal->count > 1 && journal->segments[0].last_lsn < keep_from) {
+            journal->want_segment = true;
+            (void)pthread_cond_signal(&journal->wanted);
+        }
+    }
+    (void)pthread_mutex_unlock(&journal->lock);
+}
+
+void dp_journal_figures(struct dp_journal *journal, struct dp_journal_figures *out)
+{
+    (void)pthread_mutex_lock(&journal->lock);
+    *out = journal->opened;
+    out->segments = journal->count + journal->spare_count + (journal->next.file != NULL);
+    out->bytes_budget = journal->segments_max * journal->segment_bytes;
+    for (size_t i = 0; i < journal->count; i++)
+        out->bytes_used += journal->segments[i].bytes;
+    out->first_lsn = journal->segments[0].first_lsn;
+    out->last_lsn = journal->last;
+    out->durable_lsn = atomic_load(&journal->durable);
+    out->synced_lsn = atomic_load(&journal->synced);
+    out->incarnation = journal->incarnation;
+    out->syncs = journal->syncs;
+    out->appended_bytes = journal->appended_bytes;
+    (void)pthread_mutex_unlock(&journal->lock);
+}
+
+/* ---- opening and closing ---- */
+
+static enum dp_status check_options(const struct dp_journal_options *options, struct dp_journal *journal,
+                                    struct dp_error *err)
+{
+    uint64_t budget = options->budget_bytes ? options->budget_bytes : BUDGET_BYTES;
+    journal->options = *options;
+    journal->disk = options->disk;
+    journal->segment_bytes = options->segment_bytes ? options->segment_bytes : SEGMENT_BYTES;
+    journal->segments_max = budget / journal->segment_bytes;
+    if (journal->segment_bytes < SEGMENT_MIN || journal->segment_bytes % DP_JOURNAL_PAGE != 0)
+        return dp_fail(err, DP_ARGUMENT,
+                       "journal: segments of %" PRIu64 " bytes; whole pages of %u, %u at least",
+                       journal->segment_bytes, DP_JOURNAL_PAGE, SEGMENT_MIN);
+    if (journal->segments_max < 3)
+        return dp_fail(err, DP_ARGUMENT,
+                       "journal: a budget of %" PRIu64 " bytes is less than 3 segments of %" PRIu64, budget,
+                       journal->segment_bytes);
+    return DP_OK;
+}
+
+static enum dp_status make_threads_tools(struct dp_journal *journal, struct dp_error *err)
+{
+    pthread_condattr_t attributes;
+    journal->lock_made = pthread_mutex_init(&journal->lock, NULL) == 0;
+    if (!journal->lock_made || pthread_condattr_init(&attributes) != 0)
+        return dp_fail(err, DP_NOMEM, "journal: make a lock");
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    journal->wanted_made = pthread_cond_init(&journal->wanted, &attributes) == 0;
+    (void)pthread_condattr_destroy(&attributes);
+    return journal->wanted_made ? DP_OK : dp_fail(err, DP_NOMEM, "journal: make a condition");
+}
+
+/* What is still needed goes to the kept segments, the rest to the spares. */
+static enum dp_status adopt(struct dp_journal *journal, struct dp_journal_found *found, struct dp_error *err)
+{
+    journal->room = found->count + journal->segments_max + 3;
+    journal->segments = calloc(journal->room, sizeof *journal->segments);
+    journal->spares = calloc(journal->room, sizeof *journal->spares);
+    journal->stage = dp_alloc_aligned(DP_JOURNAL_STAGE_BYTES);
+    journal->hand = dp_alloc_aligned(DP_JOURNAL_STAGE_BYTES);
+    journal->taken = dp_alloc_aligned(DP_JOURNAL_STAGE_BYTES);
+    if (!journal->segments || !journal->spares || !journal->stage || !journal->hand || !journal->taken)
+        return dp_fail(err, DP_NOMEM, "journal: buffers");
+    for (size_t i = 0; i < found->count; i++) {
+        struct dp_journal_segment *segment = &found->files[i].segment;
+        if (found->files[i].needed)
+            journal->segments[journal->count++] = *segment;
+        else
+            journal->spares[journal->spare_count++] = *segment;
+        if (segment->number > journal->number_last)
+            journal->number_last = segment->number;
+        segment->file = NULL;
+    }
+    return DP_OK;
+}
+
+/* The opening's own segment: its page is durable before anything is appended. */
+static enum dp_status begin(struct dp_journal *journal, struct dp_error *err)
+{
+    uint8_t bytes[DP_JOURNAL_PAGE];
+    struct dp_journal_segment old = {0}, made;
+    for (size_t i = 0; i < journal->spare_count && !old.file; i++) {
+        if (journal->spares[i].bytes != journal->segment_bytes)
+            continue;
+        old = journal->spares[i];
+        journal->spares[i] = journal->spares[--journal->spare_count];
+    }
+    enum dp_status st = dp_journal_segment_make(journal->disk, &old, journal->number_last + 1,
+                                                journal->segment_bytes, &made, err);
+    if (st != DP_OK)
+        return st;
+    made.first_lsn = journal->last + 1;
+    made.last_lsn = journal->last;
+    made.page_synced = true;
+    journal->number_last = made.number;
+    journal->segments[journal->count++] = made;
+    struct dp_journal_page page = {
+        .version = DP_JOURNAL_VERSION,
+        .number = made.number,
+        .incarnation = journal->incarnation,
+        .first_lsn = made.first_lsn,
+        .synced_lsn = journal->last,
+        .bytes = made.bytes,
+    };
+    dp_journal_page_put(bytes, &page);
+    struct dp_disk_piece piece = {bytes, sizeof bytes};
+    st = journal->disk->write(journal->disk->self, made.file, 0, &piece, 1, err);
+    if (st == DP_OK)
+        st = journal->disk->sync(journal->disk->self, made.file, err);
+    journal->stage_at = DP_JOURNAL_PAGE;
+    return st;
+}
+
+static void release_all(struct dp_journal *journal)
+{
+    for (size_t i = 0; i < journal->count; i++)
+        dp_journal_segment_close(journal->disk, &journal->segments[i]);
+    for (size_t i = 0; i < journal->spare_count; i++)
+        dp_journal_segment_close(journal->disk, &journal->spares[i]);
+    if (journal->next.file)
+        dp_journal_segment_close(journal->disk, &journal->next);
+    if (journal->wanted_made)
+        (void)pthread_cond_destroy(&journal->wanted);
+    if (journal->lock_made)
+        (void)pthread_mutex_destroy(&journal->lock);
+    free(journal->segments);
+    free(journal->spares);
+    free(journal->stage);
+    free(journal->hand);
+    free(journal->taken);
+    free(journal);
+}
+
+enum dp_status dp_journal_open(const struct dp_journal_options *options, struct dp_journal **out,
+                               struct dp_error *err)
+{
+    struct dp_journal_found found = {0};
+    struct dp_journal *journal = calloc(1, sizeof *journal);
+    if (!journal)
+        return dp_fail(err, DP_NOMEM, "journal");
+    enum dp_status st = check_options(options, journal, err);
+    if (st == DP_OK)
+        st = make_threads_tools(journal, err);
+    if (st == DP_OK)
+        st = dp_journal_look(options, &found, err);
+    if (st == DP_OK)
+        st = dp_journal_harden(options, &found, err);
+    if (st == DP_OK)
+        st = dp_journal_replay(options, &found, err);
+    if (st != DP_OK)
+        goto done;
+    journal->last = found.last_lsn;
+    journal->incarnation = found.incarnation + 1;
+    journal->keep_from = options->replay_after + 1;
+    atomic_store(&journal->durable, journal->last);
+    atomic_store(&journal->synced, journal->last);
+    journal->opened.replayed_records = found.replayed_records;
+    journal->opened.replayed_bytes = found.replayed_bytes;
+    journal->opened.cut_bytes = found.cut_bytes;
+    st = adopt(journal, &found, err);
+    if (st == DP_OK)
+        st = begin(journal, err);
+    if (st != DP_OK)
+        goto done;
+    dp_journal_prepare(journal); /* the first turn finds a segment ahead */
+    if (options->commit_thread)
+        st = dp_journal_thread_start(journal, err);
+done:
+    dp_journal_found_clear(options, &found);
+    if (st == DP_OK)
+        *out = journal;
+    else
+        release_all(journal);
+    return st;
+}
+
+/* So that the next opening knows the end for the end, and all before it for durable. */
+static void mark_closed(struct dp_journal *journal)
+{
+    uint8_t page[DP_JOURNAL_PAGE] = {0};
+    struct dp_journal_segment *segment = &journal->segments[journal->count - 1];
+    if (journal->staged > 0 || atomic_load(&journal->synced) != journal->last ||
+        journal->stage_at + DP_JOURNAL_PAGE > segment->bytes)
+        return;
+    struct dp_journal_header header = {
+        .kind = DP_JOURNAL_CLOSED,
+        .lsn = journal->last,
+        .incarnation = journal->incarnation,
+        .synced_lsn = journal->last,
+    };
+    dp_journal_header_put(page, &header);
+    struct dp_disk_piece piece = {page, sizeof page};
+    if (journal->disk->write(journal->disk->self, segment->file, journal->stage_at, &piece, 1, NULL) == DP_OK)
+        (void)journal->disk->sync(journal->disk->self, segment->file, NULL);
+}
+
+void dp_journal_close(struct dp_journal **out)
+{
+    struct dp_journal *journal = *out;
+    if (!journal)
+        return;
+    bool threaded = journal->thread_runs;
+    dp_journal_thread_stop(journal); /* does a last round */
+    if (!threaded)
+        dp_journal_round(journal);
+    if (atomic_load(&journal->poison) == DP_OK)
+        mark_closed(journal);
+    release_all(journal);
+    *out = NULL;
+}

@@ -1,0 +1,59 @@
+/* Journal record: the bytes of the journal's files, and nothing else: the page in front of a segment, the header
+ * in front of a record. README.md of this room holds the format.
+ * Promise   take() gives only what put() made, whole: anything else is false.
+ * Thread    Any.                                                                                   */
+#ifndef DP_STORE_JOURNAL_RECORD_H
+#define DP_STORE_JOURNAL_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DP_JOURNAL_PAGE    4096u /* writes start and end at multiples of it */
+#define DP_JOURNAL_HEADER  64u   /* bytes of a record's header, and what records are aligned to */
+#define DP_JOURNAL_VERSION 1u
+
+struct dp_journal_page {
+    uint32_t version;
+    uint64_t number;      /* of the segment, also in its name */
+    uint64_t incarnation; /* of the opening that wrote it */
+    uint64_t first_lsn;   /* of the first record in it */
+    uint64_t synced_lsn;  /* all up to here was durable when this was written */
+    uint64_t bytes;       /* of the segment */
+};
+
+enum dp_journal_kind {
+    DP_JOURNAL_RECORD = 1,
+    DP_JOURNAL_PAD = 2,   /* fills up to the end of a page; its payload is 0 and not checked */
+    DP_JOURNAL_CLOSED = 3 /* the last thing in a journal that was closed; no payload */
+};
+
+struct dp_journal_header {
+    uint32_t payload_crc;
+    enum dp_journal_kind kind;
+    uint64_t bytes; /* of the payload, without what aligns it */
+    uint64_t lsn;   /* PAD, CLOSED: of the last record before */
+    uint64_t incarnation;
+    uint64_t synced_lsn;
+};
+
+void dp_journal_page_put(uint8_t to[DP_JOURNAL_PAGE], const struct dp_journal_page *page);
+/* Of any version, which the caller looks at. */
+bool dp_journal_page_take(const uint8_t from[DP_JOURNAL_HEADER], struct dp_journal_page *out);
+void dp_journal_header_put(uint8_t to[DP_JOURNAL_HEADER], const struct dp_journal_header *header);
+bool dp_journal_header_take(const uint8_t from[DP_JOURNAL_HEADER], struct dp_journal_header *out);
+
+/* What a payload's CRC starts from: the same bytes under another lsn or incarnation do not fit. */
+uint32_t dp_journal_payload_seed(uint64_t incarnation, uint64_t lsn);
+
+/* Bytes in the file of a record with this payload. */
+static inline uint64_t dp_journal_record_bytes(uint64_t payload)
+{
+    return DP_JOURNAL_HEADER + (payload + DP_JOURNAL_HEADER - 1) / DP_JOURNAL_HEADER * DP_JOURNAL_HEADER;
+}
+static inline uint64_t dp_journal_page_up(uint64_t at)
+{
+    return (at + DP_JOURNAL_PAGE - 1) / DP_JOURNAL_PAGE * DP_JOURNAL_PAGE;
+}
+
+#endif

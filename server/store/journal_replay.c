@@ -1,0 +1,461 @@
+/* The chain: the last segment whose first lsn is not above what is wanted, and those behind it, as long as each goes
+ * on where the one before ended. A segment's records count up to the first lsn of the next valid segment: what lies
+ * beyond was cut by the opening that made the next one.
+ * Why   A claim ("all up to lsn n was durable") is true for ever, whoever made it: no opening cuts below a claim it
+ *       could see. So claims are taken from stale records too, and from behind damage; a missing record at or below
+ *       the highest claim was durable once, and is refused. */
+#include "server/store/journal_replay.h"
+
+#include "common/base/memory.h"
+#include "server/store/crc32c.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WINDOW_BYTES (4u << 20)
+
+/* A window on a file, as large as the largest thing asked for. */
+struct window {
+    const struct dp_disk *disk;
+    struct dp_file *file;
+    uint64_t file_bytes, at;
+    uint8_t *data;
+    size_t filled, room;
+};
+
+/* NULL: failed, *st says how. [at, at + bytes) must lie in the file. */
+static const uint8_t *window_get(struct window *w, uint64_t at, size_t bytes, enum dp_status *st,
+                                 struct dp_error *err)
+{
+    if (at >= w->at && at + bytes <= w->at + w->filled)
+        return w->data + (at - w->at);
+    if (bytes > w->room) {
+        size_t room = bytes > WINDOW_BYTES ? bytes : WINDOW_BYTES;
+        uint8_t *data = malloc(room);
+        if (!data) {
+            *st = dp_fail(err, DP_NOMEM, "journal: a buffer of %zu bytes", room);
+            return NULL;
+        }
+        free(w->data);
+        w->data = data;
+        w->room = room;
+    }
+    uint64_t left = w->file_bytes - at;
+    w->filled = 0;
+    size_t want = left < w->room ? (size_t)left : w->room;
+    *st = w->disk->read(w->disk->self, w->file, at, w->data, want, err);
+    if (*st != DP_OK)
+        return NULL;
+    w->at = at;
+    w->filled = want;
+    return w->data;
+}
+
+static void window_turn(struct window *w, const struct dp_journal_segment *segment)
+{
+    w->file = segment->file;
+    w->file_bytes = segment->bytes;
+    w->filled = 0;
+}
+
+/* ---- one segment ---- */
+
+struct cursor {
+    uint64_t at;    /* of the next header */
+    uint64_t lsn;   /* of the last record */
+    uint64_t limit; /* records from this lsn on do not count */
+    bool closed;    /* a clean end was seen */
+    bool damaged;   /* it ended before the file did */
+};
+
+/* The next record that counts: *payload is set, or NULL at the end. */
+static enum dp_status next_record(struct window *w, const struct dp_journal_page *page, struct cursor *cursor,
+                                  struct dp_journal_header *header, const uint8_t **payload,
+                                  struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    *payload = NULL;
+    while (cursor->lsn + 1 < cursor->limit && cursor->at + DP_JOURNAL_HEADER <= w->file_bytes) {
+        const uint8_t *bytes = window_get(w, cursor->at, DP_JOURNAL_HEADER, &st, err);
+        if (!bytes)
+            return st;
+        uint64_t room = w->file_bytes - cursor->at - DP_JOURNAL_HEADER;
+        bool record = dp_journal_header_take(bytes, header) && header->incarnation == page->incarnation &&
+                      header->lsn == cursor->lsn + (header->kind == DP_JOURNAL_RECORD) &&
+                      header->bytes <= room &&
+                      dp_journal_record_bytes(header->bytes) <= room + DP_JOURNAL_HEADER;
+        if (!record || header->kind == DP_JOURNAL_CLOSED) {
+            cursor->closed = record;
+            cursor->damaged = !record;
+            return DP_OK;
+        }
+        if (header->kind == DP_JOURNAL_PAD) {
+            cursor->at += dp_journal_record_bytes(header->bytes);
+            continue;
+        }
+        bytes = window_get(w, cursor->at + DP_JOURNAL_HEADER, (size_t)header->bytes, &st, err);
+        if (!bytes)
+            return st;
+        uint32_t seed = dp_journal_payload_seed(header->incarnation, header->lsn);
+        if (dp_crc32c(seed, bytes, (size_t)header->bytes) != header->payload_crc) {
+            cursor->damaged = true;
+            return DP_OK;
+        }
+        cursor->at += dp_journal_record_bytes(header->bytes);
+        cursor->lsn = header->lsn;
+        *payload = bytes;
+        return DP_OK;
+    }
+    return DP_OK;
+}
+
+static uint64_t limit_of(const struct dp_journal_found *found, size_t i)
+{
+    for (size_t k = i + 1; k < found->count; k++)
+        if (found->files[k].valid)
+            return found->files[k].page.first_lsn;
+    return UINT64_MAX;
+}
+
+static struct cursor cursor_at_start(const struct dp_journal_found *found, size_t i)
+{
+    const struct dp_journal_found_file *file = &found->files[i];
+    return (struct cursor){
+        .at = DP_JOURNAL_PAGE, .lsn = file->page.first_lsn - 1, .limit = limit_of(found, i)};
+}
+
+static void claim(struct dp_journal_found *found, uint64_t synced, uint64_t incarnation)
+{
+    if (synced > found->claimed)
+        found->claimed = synced;
+    if (incarnation > found->incarnation)
+        found->incarnation = incarnation;
+}
+
+/* ---- look ---- */
+
+struct names {
+    uint64_t *numbers;
+    size_t count, room;
+    bool failed;
+};
+
+static void visit_name(void *context, const char *name)
+{
+    struct names *names = context;
+    uint64_t number;
+    if (!dp_journal_segment_number(name, &number))
+        return;
+    if (names->count == names->room) {
+        size_t room = names->room ? 2 * names->room : 32;
+        uint64_t *numbers = realloc(names->numbers, room * sizeof *numbers);
+        if (!numbers) {
+            names->failed = true;
+            return;
+        }
+        names->numbers = numbers;
+        names->room = room;
+    }
+    names->numbers[names->count++] = number;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static enum dp_status look_at_page(const struct dp_disk *disk, struct dp_journal_found *found,
+                                   struct dp_journal_found_file *file, struct dp_error *err)
+{
+    uint8_t bytes[DP_JOURNAL_HEADER];
+    enum dp_status st = disk->size(disk->self, file->segment.file, &file->segment.bytes, err);
+    if (st != DP_OK || file->segment.bytes < DP_JOURNAL_PAGE)
+        return st;
+    st = disk->read(disk->self, file->segment.file, 0, bytes, sizeof bytes, err);
+    if (st != DP_OK || !dp_journal_page_take(bytes, &file->page))
+        return st;
+    if (file->page.version != DP_JOURNAL_VERSION)
+        return dp_fail(err, DP_UNSUPPORTED,
+                       "journal: segment %016" PRIx64
+                       " has format %u, this build knows %u; use the build that wrote it",
+                       file->segment.number, file->page.version, DP_JOURNAL_VERSION);
+    file->valid = file->page.number == file->segment.number && file->page.first_lsn > 0;
+    claim(found, file->page.synced_lsn, file->page.incarnation);
+    return DP_OK;
+}
+
+static enum dp_status find_files(const struct dp_journal_options *options, struct dp_journal_found *found,
+                                 struct dp_error *err)
+{
+    struct names names = {0};
+    const struct dp_disk *disk = options->disk;
+    enum dp_status st = disk->list(disk->self, visit_name, &names, err);
+    if (st == DP_OK && names.failed)
+        st = dp_fail(err, DP_NOMEM, "journal: the list of its files");
+    if (st == DP_OK && names.count > 0) {
+        qsort(names.numbers, names.count, sizeof *names.numbers, by_number);
+        found->files = calloc(names.count, sizeof *found->files);
+        if (!found->files)
+            st = dp_fail(err, DP_NOMEM, "journal: the list of its files");
+    }
+    for (size_t i = 0; st == DP_OK && i < names.count; i++) {
+        char name[DP_JOURNAL_NAME_BYTES];
+        struct dp_journal_found_file *file = &found->files[i];
+        file->segment.number = names.numbers[i];
+        dp_journal_segment_name(name, names.numbers[i]);
+        st = disk->open(disk->self, name, false, &file->segment.file, err);
+        if (st == DP_OK)
+            found->count++;
+        if (st == DP_OK)
+            st = look_at_page(disk, found, file, err);
+    }
+    free(names.numbers);
+    return st;
+}
+
+/* Every header in [from, end of file): its claim, and what of it is cut. */
+static enum dp_status scan(struct window *w, struct dp_journal_found *found, uint64_t from, uint64_t cut_lsn,
+                           uint64_t cut_incarnation, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    struct dp_journal_header header;
+    for (uint64_t at = from; at + DP_JOURNAL_HEADER <= w->file_bytes; at += DP_JOURNAL_HEADER) {
+        const uint8_t *bytes = window_get(w, at, DP_JOURNAL_HEADER, &st, err);
+        if (!bytes)
+            return st;
+        if (!dp_journal_header_take(bytes, &header))
+            continue;
+        claim(found, header.synced_lsn, header.incarnation);
+        if (header.kind == DP_JOURNAL_RECORD && header.incarnation == cut_incarnation &&
+            header.lsn >= cut_lsn)
+            found->cut_bytes += dp_journal_record_bytes(header.bytes);
+    }
+    return st;
+}
+
+/* A file whose records were all cut by a later opening stays behind until it is used again: its first lsn is not below
+ * that of a later file. It is no part of any chain. */
+static void find_start(struct dp_journal_found *found, uint64_t wanted)
+{
+    uint64_t lowest = UINT64_MAX;
+    for (size_t i = found->count; i-- > 0;) {
+        struct dp_journal_found_file *file = &found->files[i];
+        if (file->valid && file->page.first_lsn >= lowest)
+            file->valid = false;
+        if (file->valid)
+            lowest = file->page.first_lsn;
+    }
+    found->start = found->stop = found->count;
+    for (size_t i = 0; i < found->count; i++)
+        if (found->files[i].valid && found->files[i].page.first_lsn <= wanted)
+            found->start = i;
+}
+
+/* From found->start on; stops behind the last file of the chain. */
+static enum dp_status walk(struct window *w, struct dp_journal_found *found, bool *closed,
+                           struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    struct dp_journal_header header;
+    const uint8_t *payload;
+    for (size_t i = found->start; i < found->count; i++) {
+        struct dp_journal_found_file *file = &found->files[i];
+        if (!file->valid)
+            continue;
+        if (i > found->start && file->page.first_lsn != found->chain_lsn + 1)
+            return st;
+        struct cursor cursor = cursor_at_start(found, i);
+        window_turn(w, &file->segment);
+        do {
+            st = next_record(w, &file->page, &cursor, &header, &payload, err);
+            if (st == DP_OK && payload)
+                claim(found, header.synced_lsn, header.incarnation);
+        } while (st == DP_OK && payload);
+        if (st != DP_OK)
+            return st;
+        *closed = cursor.closed;
+        if (cursor.closed)
+            claim(found, header.synced_lsn, header.incarnation);
+        file->end = cursor.at;
+        file->end_lsn = found->chain_lsn = cursor.lsn;
+        found->stop = i + 1;
+    }
+    return st;
+}
+
+/* Claims behind the end of the chain: in the rest of its last file, and in all files that came later. */
+static enum dp_status scan_rest(struct window *w, struct dp_journal_found *found, bool closed,
+                                struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    bool chain = found->stop > 0 && found->start < found->stop;
+    uint64_t incarnation = chain ? found->files[found->stop - 1].page.incarnation : 0;
+    size_t from = chain ? found->stop - 1 : 0;
+    for (size_t i = from; st == DP_OK && i < found->count; i++) {
+        uint64_t at = chain && i == from ? found->files[i].end : 0;
+        if (chain && i == from && closed)
+            continue;
+        window_turn(w, &found->files[i].segment);
+        st = scan(w, found, at, found->chain_lsn + 1, incarnation, err);
+    }
+    return st;
+}
+
+static enum dp_status refuse(const struct dp_journal_found *found, uint64_t missing, struct dp_error *err)
+{
+    char name[DP_JOURNAL_NAME_BYTES] = "its first segment";
+    uint64_t at = 0;
+    bool chain = found->start < found->stop;
+    if (chain) {
+        const struct dp_journal_found_file *file = &found->files[found->stop - 1];
+        dp_journal_segment_name(name, file->segment.number);
+        at = file->end;
+    }
+    /* The chain ended well, so it is the page of the one behind. */
+    if (!chain && found->count > 0)
+        dp_journal_segment_name(name, found->files[0].segment.number);
+    return dp_fail(err, DP_CORRUPT,
+                   "journal: record lsn %" PRIu64 " is damaged or missing (%s, offset %" PRIu64
+                   " or the segment behind it), but records up to %" PRIu64
+                   " were durable; restore the last checkpoint, or bring the files back",
+                   missing, name, at, found->claimed);
+}
+
+enum dp_status dp_journal_look(const struct dp_journal_options *options, struct dp_journal_found *found,
+                               struct dp_error *err)
+{
+    struct window w = {.disk = options->disk};
+    bool closed = false;
+    enum dp_status st = find_files(options, found, err);
+    if (st != DP_OK)
+        goto done;
+    find_start(found, options->replay_after + 1);
+    if (found->start < found->count)
+        st = walk(&w, found, &closed, err);
+    else
+        found->chain_lsn = options->replay_after;
+    if (st == DP_OK)
+        st = scan_rest(&w, found, closed, err);
+    if (st != DP_OK)
+        goto done;
+    if (found->claimed > found->chain_lsn) {
+        st = refuse(found, found->chain_lsn + 1, err);
+        goto done;
+    }
+    found->last_lsn = found->chain_lsn > options->replay_after ? found->chain_lsn : options->replay_after;
+    for (size_t i = found->start; i < found->stop; i++) {
+        struct dp_journal_found_file *file = &found->files[i];
+        file->needed =
+            file->valid && file->end_lsn > options->replay_after && file->end_lsn >= file->page.first_lsn;
+        file->segment.first_lsn = file->page.first_lsn;
+        file->segment.last_lsn = file->end_lsn;
+        file->segment.page_synced = true;
+    }
+done:
+    free(w.data);
+    return st;
+}
+
+/* ---- harden ---- */
+
+/* Where the records above `lsn` begin. */
+static enum dp_status find_after(struct window *w, const struct dp_journal_found *found, size_t i,
+                                 uint64_t lsn, uint64_t *at, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    struct cursor cursor = cursor_at_start(found, i);
+    struct dp_journal_header header;
+    const uint8_t *payload;
+    if (found->files[i].page.first_lsn > lsn) {
+        *at = 0; /* the page too */
+        return st;
+    }
+    do {
+        st = next_record(w, &found->files[i].page, &cursor, &header, &payload, err);
+    } while (st == DP_OK && payload && cursor.lsn < lsn);
+    *at = cursor.at / DP_JOURNAL_PAGE * DP_JOURNAL_PAGE;
+    return st;
+}
+
+/* Records above the highest claim are in the page cache at least; whether they are on the disk nobody knows, and
+ * after a failed sync by the process before, a sync alone would say yes and do nothing. So they are written again,
+ * the same bytes in the same place, and then synced. */
+enum dp_status dp_journal_harden(const struct dp_journal_options *options, struct dp_journal_found *found,
+                                 struct dp_error *err)
+{
+    const struct dp_disk *disk = options->disk;
+    struct window w = {.disk = disk};
+    enum dp_status st = DP_OK;
+    for (size_t i = found->start; st == DP_OK && i < found->stop; i++) {
+        struct dp_journal_found_file *file = &found->files[i];
+        if (!file->valid || file->end_lsn <= found->claimed)
+            continue;
+        uint64_t at = 0, end = dp_journal_page_up(file->end);
+        if (end > file->segment.bytes)
+            end = file->segment.bytes;
+        window_turn(&w, &file->segment);
+        st = find_after(&w, found, i, found->claimed, &at, err);
+        while (st == DP_OK && at < end) {
+            size_t bytes = end - at < WINDOW_BYTES ? (size_t)(end - at) : WINDOW_BYTES;
+            const uint8_t *data = window_get(&w, at, bytes, &st, err);
+            if (!data)
+                break;
+            struct dp_disk_piece piece = {data, bytes};
+            st = disk->write(disk->self, file->segment.file, at, &piece, 1, err);
+            at += bytes;
+        }
+        if (st == DP_OK)
+            st = disk->sync(disk->self, file->segment.file, err);
+    }
+    free(w.data);
+    return st == DP_OK ? st : dp_wrap(err, st, "journal: make its tail durable");
+}
+
+/* ---- replay ---- */
+
+enum dp_status dp_journal_replay(const struct dp_journal_options *options, struct dp_journal_found *found,
+                                 struct dp_error *err)
+{
+    struct window w = {.disk = options->disk};
+    enum dp_status st = DP_OK;
+    struct dp_journal_header header;
+    const uint8_t *payload;
+    for (size_t i = found->start; st == DP_OK && i < found->stop; i++) {
+        struct dp_journal_found_file *file = &found->files[i];
+        if (!file->valid || !file->needed)
+            continue;
+        struct cursor cursor = cursor_at_start(found, i);
+        window_turn(&w, &file->segment);
+        while (cursor.lsn < file->end_lsn) {
+            st = next_record(&w, &file->page, &cursor, &header, &payload, err);
+            if (st == DP_OK && !payload)
+                st = dp_fail(err, DP_CORRUPT,
+                             "journal: record lsn %" PRIu64
+                             " reads differently the second time (segment %016" PRIx64 ", offset %" PRIu64
+                             "); look at the disk's health",
+                             cursor.lsn + 1, file->segment.number, cursor.at);
+            if (st != DP_OK)
+                break;
+            if (header.lsn <= options->replay_after)
+                continue;
+            if (options->replay)
+                st = options->replay(options->replay_context, header.lsn, payload, (size_t)header.bytes, err);
+            if (st != DP_OK)
+                break;
+            found->replayed_records++;
+            found->replayed_bytes += header.bytes;
+        }
+    }
+    free(w.data);
+    return st;
+}
+
+void dp_journal_found_clear(const struct dp_journal_options *options, struct dp_journal_found *found)
+{
+    for (size_t i = 0; i < found->count; i++)
+        dp_journal_segment_close(options->disk, &found->files[i].segment);
+    free(found->files);
+    *found = (struct dp_journal_found){0};
+}

@@ -1,0 +1,401 @@
+/* A shard with its journal on a simulated disk, crashed at any point, over and over: every acknowledged push is there once,
+ * and a push that is sent again is never there twice.
+ * Method    A seed decides a script of pushes, resends, turns, time, held store jobs, power cuts (at any disk operation),
+ *           process deaths and clean restarts. Rows start at 0, gradients are small integers, the rate is 1: sums are exact.
+ *           After each crash every acknowledged push is sent again and must be known; at the end all are sent until
+ *           acknowledged, and each row must be minus the sum of all its gradients. DP_TEST_SEED=n runs one seed.      */
+#include "tests/lib/test.h"
+
+#include "common/model/mix.h"
+#include "server/shard/shard.h"
+#include "tests/lib/fake_store.h"
+#include "tests/lib/sim_disk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEYS    40u
+#define PUSHES  120u
+#define STREAM  ((uint64_t)1 << 63 | 5)
+#define ROWS    6u /* of a push, at most */
+#define SESSION 9u
+
+struct push {
+    uint32_t rows;
+    uint32_t key[ROWS];
+    float gradient;
+    uint64_t id; /* of the last request that carried it; 0: never sent */
+    bool acknowledged;
+};
+
+struct crash {
+    uint64_t seed, random;
+    struct dp_fake_store *fake;
+    struct dp_store store;
+    struct dp_sim_disk *sim;
+    struct dp_disk disk;
+    struct dp_shard *shard;
+    enum dp_durability durability;
+    uint64_t now_ns, next_id, sequence;
+    uint64_t mixed[KEYS];
+    uint32_t issued;
+    struct push push[PUSHES];
+    float value[KEYS];
+    uint64_t pull_id;
+    bool pulled, welcomed, created;
+    uint32_t crashes, cuts;
+};
+
+static uint64_t draw(struct crash *c, uint64_t below)
+{
+    c->random ^= c->random >> 12;
+    c->random ^= c->random << 25;
+    c->random ^= c->random >> 27;
+    return (c->random * 0x2545f4914f6cdd1du >> 33) % below;
+}
+
+static uint64_t now_of(void *self)
+{
+    return ((struct crash *)self)->now_ns;
+}
+
+static void broken(const struct crash *c, const char *what, uint64_t number)
+{
+    fail_msg("seed %llu: %s %llu (run again: DP_TEST_SEED=%llu)", (unsigned long long)c->seed, what,
+             (unsigned long long)number, (unsigned long long)c->seed);
+}
+
+static void take_reply(void *context, const struct dp_peer *to, struct dp_message **message)
+{
+    struct crash *c = context;
+    struct dp_reply *reply = calloc(1, sizeof *reply);
+    struct dp_error err = {0};
+    (void)to;
+    assert_non_null(reply);
+    assert_int_equal(dp_reply_decode(*message, reply, &err), DP_OK);
+    c->welcomed |= reply->kind == DP_REPLY_WELCOME;
+    c->created |= reply->kind == DP_REPLY_TABLE_CREATED;
+    if (reply->kind == DP_REPLY_PULLED && reply->id == c->pull_id) {
+        for (uint32_t k = 0; k < KEYS; k++)
+            memcpy(&c->value[k], (const char *)(*message)->frame[1].data + k * 8, 4);
+        c->pulled = true;
+    }
+    for (uint32_t i = 0; reply->kind == DP_REPLY_PUSHED && i < c->issued; i++)
+        if (c->push[i].id == reply->id) {
+            if (c->push[i].acknowledged && !reply->repeated)
+                broken(c, "acknowledged, and lost: push", i);
+            c->push[i].acknowledged = true;
+        }
+    if (reply->status == DP_ORDER)
+        c->sequence = reply->sequence;
+    dp_reply_clear(reply);
+    free(reply);
+    dp_message_free(message);
+}
+
+static uint64_t send_request(struct crash *c, struct dp_request *request, struct dp_frame *frames,
+                             uint32_t count)
+{
+    static const struct dp_peer peer = {.size = 5, .id = {0, 1, 2, 3, 4}};
+    struct dp_message *message = NULL;
+    struct dp_error err = {0};
+    request->id = c->next_id++;
+    request->session = SESSION;
+    request->cluster = request->generation = 1;
+    request->timeout_ms = 600000;
+    assert_int_equal(dp_request_encode(request, frames, count, &message, &err), DP_OK);
+    dp_shard_receive(c->shard, &peer, &message);
+    return request->id;
+}
+
+static void turn(struct crash *c)
+{
+    for (uint32_t i = 0; i < 1000 && dp_shard_turn(c->shard); i++)
+        ;
+}
+
+static void send_push(struct crash *c, uint32_t number)
+{
+    struct push *push = &c->push[number];
+    struct dp_request request = {.kind = DP_REQUEST_PUSH,
+                                 .sequence = c->sequence++, /* an ORDER answer may set it back at once */
+                                 .stream = STREAM,
+                                 .number = number,
+                                 .rate = 1,
+                                 .sections = push->rows > 0,
+                                 .section = {{.table = dp_table_id("t"), .rows = push->rows}}};
+    struct dp_frame frames[2] = {dp_frame_new(push->rows * 8), dp_frame_new(push->rows * 8)};
+    for (uint32_t i = 0; i < push->rows; i++) {
+        float pair[2] = {push->gradient, push->gradient * 2};
+        memcpy((char *)frames[0].data + i * 8, &c->mixed[push->key[i]], 8);
+        memcpy((char *)frames[1].data + i * 8, pair, 8);
+    }
+    if (push->rows == 0) {
+        dp_frame_release(&frames[0]);
+        dp_frame_release(&frames[1]);
+    }
+    push->id = c->next_id; /* the answer may come at once */
+    (void)send_request(c, &request, frames, push->rows > 0 ? 2 : 0);
+}
+
+static void new_push(struct crash *c)
+{
+    struct push *push = &c->push[c->issued++];
+    uint32_t key = (uint32_t)draw(c, 8);
+    *push = (struct push){.gradient = (float)(1 + draw(c, 5))};
+    for (uint32_t want = (uint32_t)draw(c, ROWS + 1); push->rows < want && key < KEYS;
+         key += 1 + (uint32_t)draw(c, 9))
+        push->key[push->rows++] = key;
+    send_push(c, c->issued - 1);
+}
+
+/* A new session with the shard, its table, everything turned until it is there. False: the power went. */
+static bool meet(struct crash *c)
+{
+    struct dp_request hello = {.kind = DP_REQUEST_HELLO, .client = "test", .next_sequence = 1};
+    struct dp_request create = {.kind = DP_REQUEST_CREATE_TABLE,
+                                .sequence = 1,
+                                .spec = {.name = "t", .dim = 2, .optimizer = {.kind = DP_OPT_SGD}}};
+    c->welcomed = c->created = false;
+    c->sequence = 2;
+    (void)send_request(c, &hello, NULL, 0);
+    (void)send_request(c, &create, NULL, 0);
+    for (uint32_t i = 0; i < 10 && !c->created; i++)
+        turn(c);
+    return c->welcomed && c->created;
+}
+
+/* DP_OK, or the power went while it opened. */
+static enum dp_status open_shard(struct crash *c, bool recovers)
+{
+    struct dp_error err = {0};
+    c->store = dp_fake_store_open(c->fake);
+    struct dp_shard_options options = {.shards = 1,
+                                       .cluster = 1,
+                                       .generation = 1,
+                                       .boot = 1,
+                                       .cache_bytes = 64u << 20,
+                                       .store = &c->store,
+                                       .clock = {now_of, c},
+                                       .journaled = true,
+                                       .recovers = recovers,
+                                       .journal = {.disk = &c->disk,
+                                                   .durability = c->durability,
+                                                   .segment_bytes = 64u << 10,
+                                                   .budget_bytes = 4 * (64u << 10)},
+                                       .reply = take_reply,
+                                       .reply_context = c};
+    enum dp_status st = dp_shard_open(&options, &c->shard, &err);
+    if (st != DP_OK) {
+        c->store.close(c->store.self);
+        if (!dp_sim_disk_is_off(c->sim))
+            fail_msg("seed %llu: it does not open again: %s", (unsigned long long)c->seed, err.text);
+    }
+    return st;
+}
+
+static void close_all(struct crash *c)
+{
+    dp_fake_store_hold(c->fake, false);
+    dp_shard_close(&c->shard);
+    c->store.close(c->store.self);
+}
+
+/* Everything stops where it is; what the disk has not synced survives as the seed will. Opens again, through further cuts. */
+static void crash(struct crash *c)
+{
+    static const enum dp_sim_survival power[] = {DP_SIM_NOTHING, DP_SIM_ALL, DP_SIM_RANDOM};
+    c->crashes++;
+    if (!dp_sim_disk_is_off(c->sim)) {
+        dp_sim_disk_cut_at(c->sim, 1); /* closing must not save anything */
+    }
+    close_all(c);
+    bool dies = c->durability == DP_DURABILITY_PROCESS || draw(c, 4) == 0;
+    dp_sim_disk_restart(c->sim, dies ? DP_SIM_PROCESS : power[draw(c, 3)]);
+    for (bool again = true; again;) {
+        dp_sim_disk_cut_at(c->sim, draw(c, 3) == 0 ? 1 + draw(c, 20) : 0);
+        again = open_shard(c, true) != DP_OK;
+        if (!again && dp_sim_disk_is_off(c->sim)) { /* it went after all that opening waits for */
+            close_all(c);
+            again = true;
+        }
+        if (again) {
+            c->cuts++;
+            dp_sim_disk_restart(c->sim, dies ? DP_SIM_PROCESS : power[draw(c, 3)]);
+        }
+    }
+    dp_sim_disk_cut_at(c->sim, 0);
+    if (!meet(c))
+        broken(c, "no welcome after crash", c->crashes);
+    for (uint32_t i = 0; i < c->issued; i++)
+        if (c->push[i].acknowledged)
+            send_push(c, i);
+    turn(c);
+    turn(c);
+}
+
+static void clean_restart(struct crash *c)
+{
+    struct dp_error err = {0};
+    enum dp_status st = DP_AGAIN;
+    dp_sim_disk_cut_at(c->sim, 0);
+    dp_fake_store_hold(c->fake, false);
+    dp_shard_drain(c->shard);
+    for (uint32_t i = 0; i < 1000 && st == DP_AGAIN; i++) {
+        turn(c);
+        st = dp_shard_drained(c->shard, &err);
+    }
+    if (st != DP_OK)
+        fail_msg("seed %llu: not drained: %s", (unsigned long long)c->seed, err.text);
+    close_all(c);
+    if (open_shard(c, false) != DP_OK || !meet(c))
+        broken(c, "no welcome after clean restart", 0);
+}
+
+static void step(struct crash *c)
+{
+    switch (draw(c, 16)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3:
+    case 4:
+        if (c->issued < PUSHES)
+            new_push(c);
+        break;
+    case 5:
+        if (c->issued > 0)
+            send_push(c, (uint32_t)draw(c, c->issued));
+        break;
+    case 6:
+        c->now_ns += draw(c, 12) * 1000000000u;
+        break;
+    case 7:
+        dp_fake_store_hold(c->fake, draw(c, 2));
+        break;
+    case 8:
+        if (dp_fake_store_held(c->fake) > 0)
+            dp_fake_store_release(c->fake, 0);
+        break;
+    case 9:
+        if (draw(c, 3) == 0)
+            dp_sim_disk_cut_at(c->sim, 1 + draw(c, 6));
+        break;
+    case 10:
+        if (draw(c, 4) == 0)
+            crash(c);
+        break;
+    case 11:
+        if (draw(c, 6) == 0)
+            clean_restart(c);
+        break;
+    default:
+        turn(c);
+        break;
+    }
+    if (dp_sim_disk_is_off(c->sim)) {
+        c->cuts++;
+        crash(c);
+    }
+}
+
+static void finish(struct crash *c)
+{
+    dp_sim_disk_cut_at(c->sim, 0);
+    dp_fake_store_hold(c->fake, false);
+    crash(c);
+    for (uint32_t round = 0, missing = 1; missing > 0; round++) {
+        missing = 0;
+        for (uint32_t i = 0; i < c->issued; i++)
+            if (!c->push[i].acknowledged) {
+                missing++;
+                send_push(c, i);
+                turn(c);
+                turn(c);
+                c->now_ns += 11000000000u; /* a cycle, where the journal is full */
+            }
+        if (round == 20)
+            broken(c, "pushes that are never acknowledged:", missing);
+    }
+    struct dp_request pull = {.kind = DP_REQUEST_PULL,
+                              .sequence = c->sequence++,
+                              .sections = 1,
+                              .section = {{.table = dp_table_id("t"), .rows = KEYS}}};
+    struct dp_frame keys = dp_frame_copy(c->mixed, sizeof c->mixed);
+    c->pulled = false;
+    c->pull_id = c->next_id;
+    float want[KEYS] = {0};
+    for (uint32_t i = 0; i < c->issued; i++)
+        for (uint32_t r = 0; r < c->push[i].rows; r++)
+            want[c->push[i].key[r]] -= c->push[i].gradient;
+    (void)send_request(c, &pull, &keys, 1);
+    turn(c);
+    turn(c);
+    if (!c->pulled)
+        broken(c, "no answer to the pull", c->pull_id);
+    for (uint32_t k = 0; k < KEYS; k++)
+        if (c->value[k] != want[k])
+            fail_msg("seed %llu: key %u is %g, expected %g", (unsigned long long)c->seed, k,
+                     (double)c->value[k], (double)want[k]);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void run_seed(uint64_t seed, enum dp_durability durability, uint64_t *crashes)
+{
+    struct crash *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    c->seed = seed;
+    c->random = seed * 0x9e3779b97f4a7c15u + 1;
+    c->durability = durability;
+    c->now_ns = c->next_id = 1;
+    for (uint32_t i = 0; i < KEYS; i++)
+        c->mixed[i] = dp_mix(i + 1);
+    qsort(c->mixed, KEYS, sizeof c->mixed[0], ascending);
+    c->fake = dp_fake_store_new(8);
+    c->sim = dp_sim_disk_new(seed);
+    c->disk = dp_sim_disk_interface(c->sim);
+    assert_int_equal(open_shard(c, false), DP_OK);
+    assert_true(meet(c));
+    for (uint32_t i = 0; i < 600; i++)
+        step(c);
+    finish(c);
+    *crashes += c->crashes;
+    close_all(c);
+    dp_sim_disk_free(&c->sim);
+    dp_fake_store_free(&c->fake);
+    free(c);
+}
+
+static void run_seeds(enum dp_durability durability)
+{
+    const char *one = getenv("DP_TEST_SEED"), *count = getenv("DP_TEST_SEEDS");
+    uint64_t first = one ? strtoull(one, NULL, 10) : 1, n = one ? 1 : count ? strtoull(count, NULL, 10) : 300;
+    uint64_t crashes = 0;
+    for (uint64_t seed = first; seed < first + n; seed++)
+        run_seed(seed, durability, &crashes);
+    printf("%llu seeds, %llu crashes\n", (unsigned long long)n, (unsigned long long)crashes);
+}
+
+static void power_is_lost(void **state)
+{
+    (void)state;
+    run_seeds(DP_DURABILITY_MACHINE);
+}
+
+static void the_process_dies(void **state)
+{
+    (void)state;
+    run_seeds(DP_DURABILITY_PROCESS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(power_is_lost), cmocka_unit_test(the_process_dies)};
+    return cmocka_run_group_tests_name("shard and journal, crashed", tests, NULL, NULL);
+}
