@@ -105,13 +105,13 @@ static void append_all(struct dp_disk *disk, enum dp_durability durability, uint
         assert_int_equal(poison, DP_OK);
         assert_true(durable <= dp_journal_last(journal));
         if (next % 11 == 0 && synced > 20)
-            dp_journal_release(journal, (kept = synced - 20));
+            dp_journal_release(journal, (kept = synced - 20 > kept ? synced - 20 : kept));
         if (st == DP_AGAIN) {
             refused++;
             if (durability == DP_DURABILITY_PROCESS)
                 dp_journal_sync(journal);
             if (synced > 1)
-                dp_journal_release(journal, (kept = synced));
+                dp_journal_release(journal, (kept = synced > kept ? synced : kept));
             (void)wait_for(&bell, rings);
         }
     }
