@@ -71,15 +71,16 @@ static enum dp_status replay(void *context, uint64_t lsn, const void *record, si
 {
     struct dp_shard *shard = context;
     uint32_t dims[DP_SECTIONS_MAX];
+    enum dp_status refused = DP_OK;
     struct dp_request *push = calloc(1, sizeof *push);
     enum dp_status st = push ? DP_OK : dp_fail(err, DP_NOMEM, "a record");
     if (st == DP_OK && !shard->rows_loaded)
         st = load_rows(shard, err);
     if (st == DP_OK)
-        st = dp_record_decode(record, bytes, push, dims, err);
+        st = dp_record_decode(record, bytes, push, &refused, dims, err);
     for (uint32_t s = 0; st == DP_OK && s < push->sections; s++)
         st = replay_section(shard, &push->section[s], dims[s], push->rate, lsn, err);
-    if (st == DP_OK && dp_push_ids_restore(shard->ids, push->stream, push->number) != DP_OK)
+    if (st == DP_OK && dp_push_ids_restore(shard->ids, push->stream, push->number, refused) != DP_OK)
         st = dp_fail(err, DP_NOMEM, "push ids");
     free(push);
     DP_COUNT(&shard->counters, pushes_replayed, 1);
@@ -110,15 +111,15 @@ enum dp_status dp_shard_open_journal(struct dp_shard *shard, struct dp_error *er
 /* ---- pushes */
 
 static enum dp_status append(struct dp_shard *shard, const struct dp_request *push,
-                             struct dp_shard_table **tables, bool with_rows, struct dp_error *err)
+                             struct dp_shard_table **tables, enum dp_status refused, struct dp_error *err)
 {
     struct dp_journal_piece pieces[DP_RECORD_PIECES_MAX];
     char head[DP_RECORD_HEAD_MAX];
     uint32_t dims[DP_SECTIONS_MAX];
     size_t bytes = 0;
-    for (uint32_t s = 0; with_rows && s < push->sections; s++)
+    for (uint32_t s = 0; refused == DP_OK && s < push->sections; s++)
         dims[s] = tables[s]->spec.dim;
-    uint32_t n = dp_record_encode(push, dims, with_rows, head, pieces);
+    uint32_t n = dp_record_encode(push, dims, refused, head, pieces);
     for (uint32_t i = 0; i < n; i++)
         bytes += pieces[i].bytes;
     enum dp_status st = dp_journal_append(shard->journal, pieces, n, &shard->lsn, err);
@@ -130,7 +131,8 @@ static enum dp_status append(struct dp_shard *shard, const struct dp_request *pu
 }
 
 enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_request *push,
-                                     struct dp_shard_table **tables, bool with_rows, struct dp_error *err)
+                                     struct dp_shard_table **tables, enum dp_status refused,
+                                     struct dp_error *err)
 {
     if (!shard->journal) {
         shard->durable = ++shard->lsn;
@@ -141,7 +143,7 @@ enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_req
         return dp_wrap(err, err->status, "shard %" PRIu32 " takes no pushes, restart its server",
                        shard->options.index);
     }
-    enum dp_status st = append(shard, push, tables, with_rows, err);
+    enum dp_status st = append(shard, push, tables, refused, err);
     if (st != DP_AGAIN)
         return st;
     if (shard->write_back.failed.status != DP_OK) { /* nobody will make room */

@@ -88,6 +88,7 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
         }
         gather(shard, tables[made], section, rows, frames[made].data);
         pulled += section->rows;
+        shard->turn_bytes += frames[made].size;
     }
     if (st != DP_OK) {
         while (made > 0)

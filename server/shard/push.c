@@ -1,9 +1,8 @@
 /* Push: gradients into rows, all of a request or nothing, once for each (stream, number).
  *     check values -> (stream, number) seen? -> find the rows (misses.c) -> room for new ones -> new rows ->
  *     lsn -> apply -> remember the number -> answer                                  (this order, always)
- * Why       Checks first: a push that is refused for its contents is refused so again when it is resent,
- *           and it has used up its number (a stream would stall on it). Room before rows: nothing is half
- *           applied. A new row without a push applied to it equals no row: what a failure leaves behind is
+ * Why       A push that is refused for good has used up its number: a stream would stall on it, and it must not take effect behind
+ *           what came after it. Room before rows: nothing is half applied. A new row without a push applied to it equals no row: what a failure leaves behind is
  *           invisible. */
 #include "server/shard/shard_inner.h"
 
@@ -60,37 +59,48 @@ static enum dp_status check_budget(struct dp_shard *shard, const struct dp_reque
     return DP_OK;
 }
 
-/* Refuses a push that will never be right. Its number is used up. */
-static enum dp_done refuse_contents(struct dp_shard *shard, const struct dp_waiting *waiting,
-                                    const struct dp_error *err)
+/* Refuses a push. For good (a status that asks for no other try): its number is used up, so that its stream does not stall on it
+ * and it cannot take effect later, behind what came after it; when it is sent again it hears the same. */
+enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waiting *waiting,
+                                  const struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
-    struct dp_error journal = {0};
-    if (dp_status_class((int)err->status) == DP_CLASS_CALLER &&
-        dp_push_ids_look(shard->ids, request->stream, request->number) == DP_PUSH_NEW &&
-        dp_shard_journal_push(shard, request, NULL, false, &journal) == DP_OK)
-        dp_push_ids_add(shard->ids, request->stream, request->number);
+    struct dp_error ignored = {0};
+    enum dp_status before;
+    bool for_good = dp_status_class((int)err->status) != DP_CLASS_RETRY && request->stream != 0;
+    if (for_good && dp_push_ids_look(shard->ids, request->stream, request->number, &before) == DP_PUSH_NEW &&
+        dp_push_ids_reserve(shard->ids, request->stream, request->number) == DP_OK &&
+        dp_shard_journal_push(shard, request, NULL, err->status, &ignored) == DP_OK)
+        dp_push_ids_add(shard->ids, request->stream, request->number, err->status);
     return dp_shard_refuse_waiting(shard, waiting, err);
 }
 
-/* DP_OK: the id is new. DP_EXISTS: it was applied before. */
+/* DP_OK: the id is new. DP_EXISTS with *err untouched: it was applied before. */
 static enum dp_status look_id(struct dp_shard *shard, const struct dp_request *request, struct dp_error *err)
 {
-    switch (dp_push_ids_look(shard->ids, request->stream, request->number)) {
+    enum dp_status before = DP_OK, st;
+    switch (dp_push_ids_look(shard->ids, request->stream, request->number, &before)) {
     case DP_PUSH_NEW:
-        return DP_OK;
+        st = dp_push_ids_reserve(shard->ids, request->stream, request->number);
+        if (st == DP_OK)
+            return DP_OK;
+        if (st == DP_NOMEM)
+            return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": push ids", shard->options.index);
+        break;
     case DP_PUSH_REPEATED:
         return DP_EXISTS;
+    case DP_PUSH_REFUSED:
+        return dp_fail(err, before, "push %" PRIu64 " of stream %016" PRIx64 " was refused before: %s",
+                       request->number, request->stream, dp_status_text((int)before));
     case DP_PUSH_ABOVE:
         return dp_fail(err, DP_AGAIN,
                        "push %" PRIu64 " of stream %016" PRIx64 " is over %u ahead of one that is missing",
                        request->number, request->stream, DP_PUSH_WINDOW);
     case DP_PUSH_TOO_OLD:
-        return dp_fail(err, DP_TOO_OLD, "stream %016" PRIx64 " was forgotten: newer ones took its place",
-                       request->stream);
-    default:
-        return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": push ids", shard->options.index);
+        break;
     }
+    return dp_fail(err, DP_TOO_OLD, "stream %016" PRIx64 " was forgotten: newer ones took its place",
+                   request->stream);
 }
 
 enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
@@ -105,9 +115,9 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
     for (uint32_t s = 0; s < request->sections && st == DP_OK; s++)
         st = check_values(shard, &request->section[s], tables[s], &err);
     if (st != DP_OK)
-        return refuse_contents(shard, waiting, &err);
+        return dp_shard_refuse_push(shard, waiting, &err);
     st = look_id(shard, request, &err);
-    if (st == DP_EXISTS) {
+    if (st == DP_EXISTS && err.status == DP_OK) {
         DP_COUNT(&shard->counters, pushes_repeated, 1);
         dp_shard_hold_answer(shard, waiting, 0, true);
         return DP_DONE;
@@ -118,19 +128,13 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
         return DP_DONE_WAIT;
     if (st == DP_OK)
         st = check_budget(shard, request, tables, &err);
-    if (st == DP_OK && waiting->late)
-        st = dp_fail(&err, DP_TOO_OLD,
-                     "request %" PRIu64
-                     " was refused before, and what its session sent behind it was done: it "
-                     "would take effect out of order",
-                     request->sequence);
     uint32_t *rows = shard->rows;
     for (uint32_t s = 0; s < request->sections && st == DP_OK; rows += request->section[s++].rows)
         st = dp_shard_make_rows(shard, &request->section[s], tables[s], rows, &err);
     if (st == DP_OK)
-        st = dp_shard_journal_push(shard, request, tables, true, &err);
+        st = dp_shard_journal_push(shard, request, tables, DP_OK, &err);
     if (st != DP_OK)
-        return dp_shard_refuse_waiting(shard, waiting, &err);
+        return dp_shard_refuse_push(shard, waiting, &err);
 
     uint64_t staleness =
         request->measured && request->pulled_at <= shard->applied ? shard->applied - request->pulled_at : 0;
@@ -138,7 +142,7 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
     rows = shard->rows;
     for (uint32_t s = 0; s < request->sections; rows += request->section[s++].rows)
         dp_shard_apply(shard, &request->section[s], tables[s], rows, request->rate, shard->lsn);
-    dp_push_ids_add(shard->ids, request->stream, request->number);
+    dp_push_ids_add(shard->ids, request->stream, request->number, DP_OK);
     DP_COUNT(&shard->counters, pushes, 1);
     if (request->measured) {
         DP_COUNT(&shard->counters, staleness_sum, staleness);

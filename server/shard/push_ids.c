@@ -10,13 +10,21 @@
 
 struct stream {
     uint64_t id, low;
-    uint64_t bits[WORDS]; /* number n above low: bit n % DP_PUSH_WINDOW */
+    uint64_t *bits; /* [WORDS], number n above low: bit n % DP_PUSH_WINDOW; NULL: none above low */
+    uint32_t set;   /* bits that are 1 */
+};
+
+struct refused {
+    uint64_t stream, number;
+    enum dp_status status;
 };
 
 struct dp_push_ids {
     uint32_t count;
     struct stream *stream[DP_STREAMS_MAX]; /* ascending by id */
     uint64_t forgotten[2];                 /* greatest forgotten id of each kind: handshake, training */
+    uint32_t refusals;                     /* ever; the last DP_REFUSED_MAX of them are kept */
+    struct refused refused[DP_REFUSED_MAX];
 };
 
 static uint32_t kind_of(uint64_t stream)
@@ -30,12 +38,18 @@ enum dp_status dp_push_ids_new(struct dp_push_ids **out)
     return *out ? DP_OK : DP_NOMEM;
 }
 
+static void stream_free(struct stream *stream)
+{
+    free(stream->bits);
+    free(stream);
+}
+
 void dp_push_ids_free(struct dp_push_ids **ids)
 {
     if (!*ids)
         return;
     for (uint32_t i = 0; i < (*ids)->count; i++)
-        free((*ids)->stream[i]);
+        stream_free((*ids)->stream[i]);
     free(*ids);
     *ids = NULL;
 }
@@ -54,15 +68,57 @@ static uint32_t place_of(const struct dp_push_ids *ids, uint64_t stream)
     return low;
 }
 
+static struct stream *find(const struct dp_push_ids *ids, uint64_t stream)
+{
+    uint32_t at = place_of(ids, stream);
+    return at < ids->count && ids->stream[at]->id == stream ? ids->stream[at] : NULL;
+}
+
+static bool is_set(const struct stream *s, uint64_t number)
+{
+    uint64_t bit = number % DP_PUSH_WINDOW;
+    return s->bits && (s->bits[bit / 64] >> bit % 64 & 1);
+}
+
+/* ---- looking */
+
+static enum dp_push_seen used_up(const struct dp_push_ids *ids, uint64_t stream, uint64_t number,
+                                 enum dp_status *status)
+{
+    uint32_t kept = ids->refusals < DP_REFUSED_MAX ? ids->refusals : DP_REFUSED_MAX;
+    for (uint32_t i = 0; i < kept; i++)
+        if (ids->refused[i].stream == stream && ids->refused[i].number == number) {
+            *status = ids->refused[i].status;
+            return DP_PUSH_REFUSED;
+        }
+    return DP_PUSH_REPEATED;
+}
+
+enum dp_push_seen dp_push_ids_look(const struct dp_push_ids *ids, uint64_t stream, uint64_t number,
+                                   enum dp_status *status)
+{
+    const struct stream *s = find(ids, stream);
+    if (!s && stream <= ids->forgotten[kind_of(stream)])
+        return DP_PUSH_TOO_OLD;
+    uint64_t low = s ? s->low : 0;
+    if (number < low)
+        return used_up(ids, stream, number, status);
+    if (number - low >= DP_PUSH_WINDOW)
+        return DP_PUSH_ABOVE;
+    return s && is_set(s, number) ? used_up(ids, stream, number, status) : DP_PUSH_NEW;
+}
+
+/* ---- adding */
+
 static void remove_at(struct dp_push_ids *ids, uint32_t at)
 {
-    free(ids->stream[at]);
+    stream_free(ids->stream[at]);
     ids->count--;
     memmove(&ids->stream[at], &ids->stream[at + 1], (ids->count - at) * sizeof ids->stream[0]);
 }
 
-/* Forgets the oldest stream of the kind that holds more of them. false: that is `fresh` itself, which then
- * has no place: every id up to the greatest forgotten one stays refused, for ever. */
+/* Forgets the oldest stream of the kind that holds more of them. false: that is `fresh` itself, which then has no place:
+ * every id up to the greatest forgotten one stays refused, for ever. */
 static bool forget_one(struct dp_push_ids *ids, uint64_t fresh)
 {
     uint32_t training = place_of(ids, DP_STREAM_TRAINING);
@@ -75,99 +131,125 @@ static bool forget_one(struct dp_push_ids *ids, uint64_t fresh)
     return true;
 }
 
-enum dp_push_seen dp_push_ids_look(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
+static enum dp_status make_stream(struct dp_push_ids *ids, uint64_t stream, struct stream **out)
 {
-    uint32_t at = place_of(ids, stream);
-    if (at == ids->count || ids->stream[at]->id != stream) {
-        if (stream <= ids->forgotten[kind_of(stream)])
-            return DP_PUSH_TOO_OLD;
-        struct stream *fresh = calloc(1, sizeof *fresh);
-        if (!fresh)
-            return DP_PUSH_NOMEM;
-        fresh->id = stream;
-        if (ids->count == DP_STREAMS_MAX && !forget_one(ids, stream)) {
-            free(fresh);
-            return DP_PUSH_TOO_OLD;
-        }
-        at = place_of(ids, stream);
-        memmove(&ids->stream[at + 1], &ids->stream[at], (ids->count - at) * sizeof ids->stream[0]);
-        ids->stream[at] = fresh;
-        ids->count++;
+    struct stream *fresh = calloc(1, sizeof *fresh);
+    if (!fresh)
+        return DP_NOMEM;
+    fresh->id = stream;
+    if (ids->count == DP_STREAMS_MAX && !forget_one(ids, stream)) {
+        free(fresh);
+        return DP_TOO_OLD;
     }
-    const struct stream *s = ids->stream[at];
-    if (number < s->low)
-        return DP_PUSH_REPEATED;
-    if (number - s->low >= DP_PUSH_WINDOW)
-        return DP_PUSH_ABOVE;
-    uint64_t bit = number % DP_PUSH_WINDOW;
-    return s->bits[bit / 64] >> bit % 64 & 1 ? DP_PUSH_REPEATED : DP_PUSH_NEW;
+    uint32_t at = place_of(ids, stream);
+    memmove(&ids->stream[at + 1], &ids->stream[at], (ids->count - at) * sizeof ids->stream[0]);
+    ids->stream[at] = *out = fresh;
+    ids->count++;
+    return DP_OK;
 }
 
-void dp_push_ids_add(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
+enum dp_status dp_push_ids_reserve(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
 {
-    uint32_t at = place_of(ids, stream);
-    DP_ASSERT(at < ids->count && ids->stream[at]->id == stream);
-    struct stream *s = ids->stream[at];
-    DP_ASSERT(number >= s->low && number - s->low < DP_PUSH_WINDOW);
+    struct stream *s = find(ids, stream);
+    enum dp_status st = s ? DP_OK : make_stream(ids, stream, &s);
+    if (st == DP_OK && number != s->low && !s->bits) {
+        s->bits = calloc(WORDS, sizeof s->bits[0]);
+        st = s->bits ? DP_OK : DP_NOMEM;
+    }
+    return st;
+}
+
+static void set(struct stream *s, uint64_t number)
+{
     uint64_t bit = number % DP_PUSH_WINDOW;
     s->bits[bit / 64] |= (uint64_t)1 << bit % 64;
-    for (bit = s->low % DP_PUSH_WINDOW; s->bits[bit / 64] >> bit % 64 & 1; bit = s->low % DP_PUSH_WINDOW) {
-        s->bits[bit / 64] &= ~((uint64_t)1 << bit % 64);
-        s->low++;
-    }
+    s->set++;
 }
 
-enum dp_status dp_push_ids_restore(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
+void dp_push_ids_add(struct dp_push_ids *ids, uint64_t stream, uint64_t number, enum dp_status status)
 {
-    enum dp_push_seen seen = dp_push_ids_look(ids, stream, number);
-    if (seen == DP_PUSH_NEW)
-        dp_push_ids_add(ids, stream, number);
-    return seen == DP_PUSH_NOMEM ? DP_NOMEM : DP_OK;
+    struct stream *s = find(ids, stream);
+    DP_ASSERT(s && number >= s->low && number - s->low < DP_PUSH_WINDOW && !is_set(s, number));
+    if (number != s->low)
+        set(s, number);
+    else
+        for (s->low++; is_set(s, s->low); s->low++, s->set--) {
+            uint64_t bit = s->low % DP_PUSH_WINDOW;
+            s->bits[bit / 64] &= ~((uint64_t)1 << bit % 64);
+        }
+    if (s->set == 0) {
+        free(s->bits);
+        s->bits = NULL;
+    }
+    if (status != DP_OK)
+        ids->refused[ids->refusals++ % DP_REFUSED_MAX] = (struct refused){stream, number, status};
+}
+
+enum dp_status dp_push_ids_restore(struct dp_push_ids *ids, uint64_t stream, uint64_t number,
+                                   enum dp_status status)
+{
+    enum dp_status before, st = DP_OK;
+    if (dp_push_ids_look(ids, stream, number, &before) != DP_PUSH_NEW)
+        return DP_OK;
+    st = dp_push_ids_reserve(ids, stream, number);
+    if (st == DP_OK)
+        dp_push_ids_add(ids, stream, number, status);
+    return st == DP_NOMEM ? st : DP_OK;
 }
 
 /* ---- packed */
 
-#define PACK_FORMAT 1u
-#define PACK_HEAD   24u
-#define PACK_STREAM 20u
-
-static bool is_applied(const struct stream *s, uint64_t number)
-{
-    uint64_t bit = number % DP_PUSH_WINDOW;
-    return s->bits[bit / 64] >> bit % 64 & 1;
-}
+#define PACK_FORMAT  2u
+#define PACK_HEAD    32u
+#define PACK_STREAM  20u
+#define PACK_REFUSED 20u
 
 /* Word w of the window, counted from low. */
 static uint64_t word_above_low(const struct stream *s, uint32_t w)
 {
     uint64_t word = 0;
     for (uint32_t i = 0; i < 64; i++)
-        word |= (uint64_t)is_applied(s, s->low + (uint64_t)w * 64 + i) << i;
+        word |= (uint64_t)is_set(s, s->low + (uint64_t)w * 64 + i) << i;
     return word;
+}
+
+static char *pack_stream(const struct stream *s, char *at)
+{
+    uint32_t words = 0;
+    dp_store_u64le(at, s->id);
+    dp_store_u64le(at + 8, s->low);
+    for (uint32_t w = 0; w < WORDS && s->bits; w++) {
+        uint64_t word = word_above_low(s, w);
+        dp_store_u64le(at + PACK_STREAM + (size_t)w * 8, word);
+        words = word ? w + 1 : words; /* the empty rest is left out */
+    }
+    dp_store_u32le(at + 16, words);
+    return at + PACK_STREAM + (size_t)words * 8;
 }
 
 void *dp_push_ids_pack(const struct dp_push_ids *ids, size_t *size)
 {
-    char *bytes = malloc(PACK_HEAD + ids->count * (PACK_STREAM + sizeof ids->stream[0]->bits));
+    uint32_t kept = ids->refusals < DP_REFUSED_MAX ? ids->refusals : DP_REFUSED_MAX;
+    size_t most = PACK_HEAD + kept * PACK_REFUSED;
+    for (uint32_t i = 0; i < ids->count; i++)
+        most += PACK_STREAM + (ids->stream[i]->bits ? WORDS * 8 : 0);
+    char *bytes = malloc(most), *at = bytes;
     if (!bytes)
         return NULL;
     dp_store_u32le(bytes, PACK_FORMAT);
     dp_store_u32le(bytes + 4, ids->count);
     dp_store_u64le(bytes + 8, ids->forgotten[0]);
     dp_store_u64le(bytes + 16, ids->forgotten[1]);
-    char *at = bytes + PACK_HEAD;
-    for (uint32_t i = 0; i < ids->count; i++) {
-        const struct stream *s = ids->stream[i];
-        uint32_t words = 0;
-        dp_store_u64le(at, s->id);
-        dp_store_u64le(at + 8, s->low);
-        for (uint32_t w = 0; w < WORDS; w++) {
-            uint64_t word = word_above_low(s, w);
-            dp_store_u64le(at + PACK_STREAM + (size_t)w * 8, word);
-            words = word ? w + 1 : words; /* the empty rest is left out */
-        }
-        dp_store_u32le(at + 16, words);
-        at += PACK_STREAM + (size_t)words * 8;
+    dp_store_u32le(bytes + 24, kept);
+    dp_store_u32le(bytes + 28, 0);
+    at += PACK_HEAD;
+    for (uint32_t i = 0; i < ids->count; i++)
+        at = pack_stream(ids->stream[i], at);
+    for (uint32_t i = ids->refusals - kept; i != ids->refusals; i++, at += PACK_REFUSED) {
+        const struct refused *refused = &ids->refused[i % DP_REFUSED_MAX];
+        dp_store_u64le(at, refused->stream);
+        dp_store_u64le(at + 8, refused->number);
+        dp_store_u32le(at + 16, (uint32_t)refused->status);
     }
     *size = (size_t)(at - bytes);
     return bytes;
@@ -183,16 +265,15 @@ static enum dp_status unpack_stream(struct dp_push_ids *ids, const char **at, si
     if (ids->count > 0 && id <= ids->stream[ids->count - 1]->id)
         return dp_fail(err, DP_CORRUPT, "push ids: streams are not in order");
     struct stream *s = calloc(1, sizeof *s);
-    if (!s)
+    if (s)
+        ids->stream[ids->count++] = s;
+    if (!s || (words > 0 && !(s->bits = calloc(WORDS, sizeof s->bits[0]))))
         return dp_fail(err, DP_NOMEM, "push ids");
     s->id = id;
     s->low = dp_load_u64le(*at + 8);
     for (uint32_t i = 0; i < words * 64; i++)
-        if (dp_load_u64le(*at + PACK_STREAM + (size_t)(i / 64) * 8) >> i % 64 & 1) {
-            uint64_t bit = (s->low + i) % DP_PUSH_WINDOW;
-            s->bits[bit / 64] |= (uint64_t)1 << bit % 64;
-        }
-    ids->stream[ids->count++] = s;
+        if (dp_load_u64le(*at + PACK_STREAM + (size_t)(i / 64) * 8) >> i % 64 & 1)
+            set(s, s->low + i);
     *at += PACK_STREAM + (size_t)words * 8;
     *left -= PACK_STREAM + (size_t)words * 8;
     return DP_OK;
@@ -203,9 +284,10 @@ enum dp_status dp_push_ids_unpack(struct dp_push_ids *ids, const void *bytes, si
 {
     DP_ASSERT(ids->count == 0);
     const char *at = bytes;
-    if (size < PACK_HEAD || dp_load_u32le(at) != PACK_FORMAT || dp_load_u32le(at + 4) > DP_STREAMS_MAX)
+    if (size < PACK_HEAD || dp_load_u32le(at) != PACK_FORMAT || dp_load_u32le(at + 4) > DP_STREAMS_MAX ||
+        dp_load_u32le(at + 24) > DP_REFUSED_MAX)
         return dp_fail(err, DP_CORRUPT, "push ids: %zu bytes that are not format %u", size, PACK_FORMAT);
-    uint32_t count = dp_load_u32le(at + 4);
+    uint32_t count = dp_load_u32le(at + 4), refused = dp_load_u32le(at + 24);
     ids->forgotten[0] = dp_load_u64le(at + 8);
     ids->forgotten[1] = dp_load_u64le(at + 16);
     at += PACK_HEAD;
@@ -213,7 +295,12 @@ enum dp_status dp_push_ids_unpack(struct dp_push_ids *ids, const void *bytes, si
     enum dp_status st = DP_OK;
     for (uint32_t i = 0; i < count && st == DP_OK; i++)
         st = unpack_stream(ids, &at, &size, err);
-    if (st == DP_OK && size != 0)
-        st = dp_fail(err, DP_CORRUPT, "push ids: %zu bytes too many", size);
+    if (st == DP_OK && size != (size_t)refused * PACK_REFUSED)
+        st = dp_fail(err, DP_CORRUPT, "push ids: %zu bytes for %u refused ones", size, refused);
+    for (uint32_t i = 0; i < refused && st == DP_OK; i++, at += PACK_REFUSED)
+        ids->refused[ids->refusals++] =
+            (struct refused){.stream = dp_load_u64le(at),
+                             .number = dp_load_u64le(at + 8),
+                             .status = dp_status_from_number((int)dp_load_u32le(at + 16))};
     return st;
 }

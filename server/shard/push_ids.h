@@ -1,8 +1,12 @@
-/* Push ids: which pushes a shard has applied, so that a resend is not counted twice. Each stream has a low-
- * water mark (all numbers below it were applied) and a window of DP_PUSH_WINDOW numbers above it, one bit
- * each. Streams are bounded too: of the two kinds (a training run's, and those given at a handshake) the
- * smallest numbers are the oldest; when there are too many the smallest is forgotten, and from then on
- * refused. In memory for now: this memory ends with the server.
+/* Push ids: which pushes a shard has applied or refused for good, so that a resend is not counted twice and hears the same.
+ * Each stream has a low-water mark (all numbers below it are used up) and a window of DP_PUSH_WINDOW numbers above it, one bit
+ * each, kept only while some are used up out of order. Of the refused the last DP_REFUSED_MAX are known by their status.
+ * Streams are bounded too: of the two kinds (a training run's, and those given at a handshake) the smallest numbers are the
+ * oldest; when there are too many the smallest is forgotten, and from then on refused.
+ * Packed, this memory rests in the store's mark "ids", little endian:
+ *     format u32 (2) | streams u32 | greatest forgotten u64 of each kind: handshake, training | refused u32 | 0 u32 |
+ *     streams times: id u64 | low u64 | words u32 | u64[words], bit i of them: number low + i is used up
+ *     refused times, oldest first: stream u64 | number u64 | status u32
  * Thread    The shard's. */
 #ifndef DP_SHARD_PUSH_IDS_H
 #define DP_SHARD_PUSH_IDS_H
@@ -13,7 +17,8 @@
 #include <stdint.h>
 
 #define DP_PUSH_WINDOW     65536u
-#define DP_STREAMS_MAX     512u
+#define DP_STREAMS_MAX     16384u
+#define DP_REFUSED_MAX     256u
 #define DP_STREAM_TRAINING ((uint64_t)1 << 63) /* else: given at a handshake */
 
 struct dp_push_ids;
@@ -24,19 +29,24 @@ void dp_push_ids_free(struct dp_push_ids **ids);
 
 enum dp_push_seen {
     DP_PUSH_NEW,
-    DP_PUSH_REPEATED, /* applied, or refused, before */
+    DP_PUSH_REPEATED, /* applied before; or refused so long ago that its status is not known any more */
+    DP_PUSH_REFUSED,  /* before, with *status */
     DP_PUSH_ABOVE,    /* beyond the window: ask again when the ones before it are there */
     DP_PUSH_TOO_OLD,  /* its stream was forgotten */
-    DP_PUSH_NOMEM,
 };
-/* Makes room for the stream when it is new. stream > 0. */
-enum dp_push_seen dp_push_ids_look(struct dp_push_ids *ids, uint64_t stream, uint64_t number);
-/* The id was looked up in this turn and is new. */
-void dp_push_ids_add(struct dp_push_ids *ids, uint64_t stream, uint64_t number);
-
-/* Replay: the id was applied. Whether it is remembered already does not matter; DP_NOMEM. */
+/* Changes nothing. stream > 0. */
+enum dp_push_seen dp_push_ids_look(const struct dp_push_ids *ids, uint64_t stream, uint64_t number,
+                                   enum dp_status *status);
+/* Makes room for a number that is new, so that add cannot fail. DP_NOMEM; DP_TOO_OLD: all streams kept are younger. */
 DP_MUST_USE
-enum dp_status dp_push_ids_restore(struct dp_push_ids *ids, uint64_t stream, uint64_t number);
+enum dp_status dp_push_ids_reserve(struct dp_push_ids *ids, uint64_t stream, uint64_t number);
+/* A new number, for which there is room, is used up: applied (DP_OK), or refused with this status. */
+void dp_push_ids_add(struct dp_push_ids *ids, uint64_t stream, uint64_t number, enum dp_status status);
+
+/* Replay: the same, whether it is remembered already or not. DP_NOMEM. */
+DP_MUST_USE
+enum dp_status dp_push_ids_restore(struct dp_push_ids *ids, uint64_t stream, uint64_t number,
+                                   enum dp_status status);
 
 /* malloc'd bytes, the caller's. NULL: out of memory. */
 void *dp_push_ids_pack(const struct dp_push_ids *ids, size_t *size);

@@ -6,16 +6,16 @@
 #define HEAD    32u
 #define SECTION 16u
 
-uint32_t dp_record_encode(const struct dp_request *push, const uint32_t *dims, bool with_rows, char *head,
-                          struct dp_journal_piece pieces[DP_RECORD_PIECES_MAX])
+uint32_t dp_record_encode(const struct dp_request *push, const uint32_t *dims, enum dp_status refused,
+                          char *head, struct dp_journal_piece pieces[DP_RECORD_PIECES_MAX])
 {
-    uint32_t sections = with_rows ? push->sections : 0, n = 1;
+    uint32_t sections = refused == DP_OK ? push->sections : 0, n = 1;
     dp_store_u32le(head, FORMAT);
     dp_store_u32le(head + 4, sections);
     dp_store_u64le(head + 8, push->stream);
     dp_store_u64le(head + 16, push->number);
     memcpy(head + 24, &push->rate, 4);
-    dp_store_u32le(head + 28, 0);
+    dp_store_u32le(head + 28, (uint32_t)refused);
     for (uint32_t s = 0; s < sections; s++) {
         const struct dp_section *section = &push->section[s];
         char *at = head + HEAD + s * SECTION;
@@ -33,7 +33,7 @@ uint32_t dp_record_encode(const struct dp_request *push, const uint32_t *dims, b
 }
 
 enum dp_status dp_record_decode(const void *bytes, size_t size, struct dp_request *out,
-                                uint32_t dims[DP_SECTIONS_MAX], struct dp_error *err)
+                                enum dp_status *refused, uint32_t dims[DP_SECTIONS_MAX], struct dp_error *err)
 {
     const char *head = bytes;
     if (size < HEAD || dp_load_u32le(head) != FORMAT || dp_load_u32le(head + 4) > DP_SECTIONS_MAX ||
@@ -44,6 +44,7 @@ enum dp_status dp_record_decode(const void *bytes, size_t size, struct dp_reques
     out->stream = dp_load_u64le(head + 8);
     out->number = dp_load_u64le(head + 16);
     memcpy(&out->rate, head + 24, 4);
+    *refused = dp_status_from_number((int)dp_load_u32le(head + 28));
     const char *at = head + HEAD + out->sections * SECTION;
     size_t left = size - (size_t)(at - head);
     for (uint32_t s = 0; s < out->sections; s++) {

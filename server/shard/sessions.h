@@ -16,8 +16,9 @@ struct dp_waiting {
     struct dp_message *message; /* what the request lends from */
     uint64_t deadline_ns;
     size_t bytes;
-    bool late;              /* its sequence number had been answered for good when it was looked at first */
-    struct dp_error broken; /* not OK: the request broke the protocol, this says how */
+    bool decoded;
+    struct dp_error
+        broken; /* not OK: the request broke the protocol (it is not decoded), or what it needs could not be read */
     struct dp_request request;
 };
 

@@ -17,8 +17,8 @@ enum dp_status dp_shard_open(const struct dp_shard_options *options, struct dp_s
     if (shard->options.requests_max == 0)
         shard->options.requests_max = DP_SHARD_REQUESTS_MAX;
     shard->range = dp_range_of_shard(options->index, options->shards);
-    shard->next_stream = 1;
-    shard->streams_reserved = 1;
+    shard->streams_reserved = shard->options.first_stream ? shard->options.first_stream : 1;
+    shard->next_stream = shard->streams_reserved;
     enum dp_status st = dp_sessions_new(&shard->sessions);
     if (st == DP_OK)
         st = dp_push_ids_new(&shard->ids);
@@ -140,6 +140,7 @@ static struct dp_waiting *decode(struct dp_shard *shard, const struct dp_peer *f
         waiting->bytes = dp_message_bytes(waiting->message);
         enum dp_status st = dp_request_decode(waiting->message, &waiting->request, &waiting->broken);
         DP_ASSERT(st == waiting->broken.status);
+        waiting->decoded = st == DP_OK;
         if (st != DP_OK && waiting->request.id == 0)
             dp_waiting_free(&waiting);
     }

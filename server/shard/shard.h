@@ -22,6 +22,8 @@
 struct dp_shard_options {
     uint32_t index, shards; /* of the whole cluster */
     uint64_t cluster, generation, boot;
+    uint64_t
+        first_stream; /* of a store without any: above every stream given before a store was thrown away; > 0 */
     uint64_t cache_bytes;
     uint64_t salt; /* a secret of this process: row_cache.h */
     /* Pushes are journaled before they are answered, as `journal` says (disk, durability, sizes, thread, wake; replay is the

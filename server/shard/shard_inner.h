@@ -14,10 +14,12 @@
 #define DP_SHARD_WINDOW       64u /* requests of one session that wait at most */
 #define DP_SHARD_REQUESTS_MAX 1024u
 #define DP_SHARD_WAITING_MAX                                                                                 \
-    ((uint64_t)2 << 30)         /* bytes of all waiting requests; one alone may be larger                    \
+    ((uint64_t)2 << 30)        /* bytes of all waiting requests; one alone may be larger                    \
                                  */
-#define DP_SHARD_TURN_MAX 256u  /* requests done in one turn */
-#define DP_STREAM_BLOCK   1024u /* streams reserved at once, durably */
+#define DP_SHARD_TURN_MAX 256u /* requests done in one turn */
+#define DP_SHARD_TURN_BYTES                                                                                  \
+    ((uint64_t)64 << 20)      /* gathered in one turn, then the socket is looked at again */
+#define DP_STREAM_BLOCK 1024u /* streams reserved at once, durably */
 
 struct dp_shard_table {
     uint32_t id;
@@ -77,6 +79,7 @@ struct dp_shard {
     struct dp_session *run_first, *run_last;
     uint32_t waiting; /* requests */
     uint64_t waiting_bytes;
+    uint64_t turn_bytes;            /* gathered in this turn */
     uint32_t jobs;                  /* at the store */
     struct dp_waiting *hello_first; /* hellos that wait for streams to be reserved */
 
@@ -126,6 +129,8 @@ uint64_t dp_shard_cache_bytes(const struct dp_shard *shard);
 /* Pull, push, and what both need (pull.c, push.c, misses.c). */
 enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting);
 enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting);
+enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waiting *waiting,
+                                  const struct dp_error *err);
 /* Every section's table, its keys within the shard's range; no table twice. */
 enum dp_status dp_shard_check_sections(const struct dp_shard *shard, const struct dp_request *request,
                                        struct dp_shard_table **tables, struct dp_error *err);
@@ -145,11 +150,12 @@ void dp_shard_write_back_turn(struct dp_shard *shard);
 bool dp_shard_write_back_goes_on(const struct dp_shard *shard); /* without further input */
 void dp_shard_written_back(struct dp_shard *shard, struct dp_shard_job *job);
 
-/* Journal (journaling.c): append a push (with its rows, or only its number), learn what became durable, replay. */
+/* Journal (journaling.c): append a push (with its rows, or only its number when it is refused), learn what became durable, replay. */
 enum dp_status dp_shard_open_journal(struct dp_shard *shard, struct dp_error *err);
 /* DP_AGAIN: the journal has no room until rows are written back. */
 enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_request *push,
-                                     struct dp_shard_table **tables, bool with_rows, struct dp_error *err);
+                                     struct dp_shard_table **tables, enum dp_status refused,
+                                     struct dp_error *err);
 void dp_shard_hold_answer(struct dp_shard *shard, const struct dp_waiting *waiting, uint64_t staleness,
                           bool repeated);
 void dp_shard_journal_turn(struct dp_shard *shard);   /* at the start of a turn */

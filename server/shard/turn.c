@@ -227,8 +227,12 @@ static void drop_first(struct dp_shard *shard, struct dp_session *session)
 
 static enum dp_done do_request(struct dp_shard *shard, struct dp_waiting *waiting)
 {
-    if (waiting->broken.status != DP_OK)
+    if (waiting->broken.status != DP_OK && !waiting->decoded)
         return dp_shard_refuse_waiting(shard, waiting, &waiting->broken);
+    if (waiting->broken.status != DP_OK)
+        return waiting->request.kind == DP_REQUEST_PUSH
+                   ? dp_shard_refuse_push(shard, waiting, &waiting->broken)
+                   : dp_shard_refuse_waiting(shard, waiting, &waiting->broken);
     if (dp_clock_ns(&shard->options.clock) > waiting->deadline_ns) {
         struct dp_error err = {0};
         (void)dp_fail(&err, DP_TIMEOUT, "the request's deadline passed while it waited on shard %" PRIu32,
@@ -249,7 +253,6 @@ static enum dp_done do_request(struct dp_shard *shard, struct dp_waiting *waitin
 static void do_first(struct dp_shard *shard, struct dp_session *session)
 {
     uint64_t sequence = session->first->request.sequence;
-    session->first->late = sequence <= session->done;
     switch (do_request(shard, session->first)) {
     case DP_DONE:
         session->done = sequence > session->done ? sequence : session->done;
@@ -300,7 +303,9 @@ bool dp_shard_turn(struct dp_shard *shard)
     dp_shard_journal_turn(shard);
     for (struct dp_store_job *job = store->completed(store->self); job; job = store->completed(store->self))
         completed(shard, job->owner);
-    for (uint32_t done = 0; done < DP_SHARD_TURN_MAX && shard->run_first; done++) {
+    shard->turn_bytes = 0;
+    for (uint32_t done = 0;
+         done < DP_SHARD_TURN_MAX && shard->turn_bytes < DP_SHARD_TURN_BYTES && shard->run_first; done++) {
         struct dp_session *session = take_runnable(shard);
         do_first(shard, session);
         dp_shard_make_runnable(shard, session);

@@ -92,6 +92,20 @@ static enum dp_status flush(struct dp_journal *journal, struct dp_error *err)
     return write_in_hand(journal, at, &piece, 1, err);
 }
 
+static void page_of(const struct dp_journal *journal, const struct dp_journal_segment *segment,
+                    uint64_t synced_lsn, uint8_t to[DP_JOURNAL_PAGE])
+{
+    struct dp_journal_page page = {
+        .version = DP_JOURNAL_VERSION,
+        .number = segment->number,
+        .incarnation = journal->incarnation,
+        .first_lsn = segment->first_lsn,
+        .synced_lsn = synced_lsn,
+        .bytes = segment->bytes,
+    };
+    dp_journal_page_put(to, &page);
+}
+
 /* The shard goes on in the next segment, whose first page is staged in front of its first record. */
 static enum dp_status roll(struct dp_journal *journal, struct dp_error *err)
 {
@@ -117,15 +131,7 @@ static enum dp_status roll(struct dp_journal *journal, struct dp_error *err)
     segment->first_lsn = journal->last + 1;
     segment->last_lsn = journal->last;
     journal->next = (struct dp_journal_segment){0};
-    struct dp_journal_page page = {
-        .version = DP_JOURNAL_VERSION,
-        .number = segment->number,
-        .incarnation = journal->incarnation,
-        .first_lsn = segment->first_lsn,
-        .synced_lsn = atomic_load(&journal->synced),
-        .bytes = segment->bytes,
-    };
-    dp_journal_page_put(journal->stage, &page);
+    page_of(journal, segment, atomic_load(&journal->synced), journal->stage);
     journal->stage_at = 0;
     journal->staged = DP_JOURNAL_PAGE;
     journal->want_segment = true;
@@ -400,15 +406,7 @@ static enum dp_status begin(struct dp_journal *journal, struct dp_error *err)
     made.page_synced = true;
     journal->number_last = made.number;
     journal->segments[journal->count++] = made;
-    struct dp_journal_page page = {
-        .version = DP_JOURNAL_VERSION,
-        .number = made.number,
-        .incarnation = journal->incarnation,
-        .first_lsn = made.first_lsn,
-        .synced_lsn = journal->last,
-        .bytes = made.bytes,
-    };
-    dp_journal_page_put(bytes, &page);
+    page_of(journal, &journal->segments[journal->count - 1], journal->last, bytes);
     struct dp_disk_piece piece = {bytes, sizeof bytes};
     st = journal->disk->write(journal->disk->self, made.file, 0, &piece, 1, err);
     if (st == DP_OK)
@@ -480,23 +478,33 @@ done:
     return st;
 }
 
-/* So that the next opening knows the end for the end, and all before it for durable. */
+/* So that the next opening knows the end for the end, and all before it for durable. Without room for the mark the
+ * page of the next segment says it. */
 static void mark_closed(struct dp_journal *journal)
 {
-    uint8_t page[DP_JOURNAL_PAGE] = {0};
+    uint8_t bytes[DP_JOURNAL_PAGE] = {0};
     struct dp_journal_segment *segment = &journal->segments[journal->count - 1];
-    if (journal->staged > 0 || atomic_load(&journal->synced) != journal->last ||
-        journal->stage_at + DP_JOURNAL_PAGE > segment->bytes)
+    uint64_t at = journal->stage_at;
+    if (journal->staged > 0 || atomic_load(&journal->synced) != journal->last)
         return;
-    struct dp_journal_header header = {
-        .kind = DP_JOURNAL_CLOSED,
-        .lsn = journal->last,
-        .incarnation = journal->incarnation,
-        .synced_lsn = journal->last,
-    };
-    dp_journal_header_put(page, &header);
-    struct dp_disk_piece piece = {page, sizeof page};
-    if (journal->disk->write(journal->disk->self, segment->file, journal->stage_at, &piece, 1, NULL) == DP_OK)
+    if (at + sizeof bytes <= segment->bytes) {
+        struct dp_journal_header header = {
+            .kind = DP_JOURNAL_CLOSED,
+            .lsn = journal->last,
+            .incarnation = journal->incarnation,
+            .synced_lsn = journal->last,
+        };
+        dp_journal_header_put(bytes, &header);
+    } else if (journal->next.file) {
+        at = 0;
+        segment = &journal->next;
+        segment->first_lsn = journal->last + 1;
+        page_of(journal, segment, journal->last, bytes);
+    } else {
+        return;
+    }
+    struct dp_disk_piece piece = {bytes, sizeof bytes};
+    if (journal->disk->write(journal->disk->self, segment->file, at, &piece, 1, NULL) == DP_OK)
         (void)journal->disk->sync(journal->disk->self, segment->file, NULL);
 }
 

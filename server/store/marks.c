@@ -10,13 +10,15 @@
 static const char key_format[] = DP_STORE_MARKS_OWN "format", key_cluster[] = DP_STORE_MARKS_OWN "cluster",
                   key_generation[] = DP_STORE_MARKS_OWN "generation",
                   key_range[] = DP_STORE_MARKS_OWN "range", key_state[] = DP_STORE_MARKS_OWN "state";
-static const char state_open[] = "open", state_clean[] = "clean";
+
+enum state { STATE_OPEN, STATE_OPEN_JOURNALED, STATE_CLEAN, STATES };
+static const char *const state_texts[STATES] = {"open", "open-journaled", "clean"};
 
 /* What the own marks say; numbers little endian, range first | last. */
 struct own {
     uint32_t format;
     uint64_t cluster, generation, first, last;
-    bool clean;
+    enum state state;
 };
 
 static struct dp_store_mark mark_of(const char *key, const void *value, size_t bytes)
@@ -124,18 +126,27 @@ static enum dp_status check_new(struct dp_rocks_db *db, struct dp_error *err)
 }
 
 /* DP_NOT_FOUND: no state. */
-static enum dp_status load_own(struct dp_rocks_db *db, struct own *own, struct dp_error *err)
+static enum dp_status load_state(struct dp_rocks_db *db, enum state *state, struct dp_error *err)
 {
-    char state[8], range[16];
+    char text[16];
     size_t bytes = 0;
-    enum dp_status st = get(db, key_state, state, sizeof state, &bytes, err);
+    enum dp_status st = get(db, key_state, text, sizeof text, &bytes, err);
     if (st != DP_OK)
         return st;
-    own->clean = bytes == sizeof state_clean - 1 && memcmp(state, state_clean, bytes) == 0;
-    bool open = bytes == sizeof state_open - 1 && memcmp(state, state_open, bytes) == 0;
-    if (!own->clean && !open)
-        return dp_fail(err, DP_CORRUPT, "store %s: the mark %s is neither open nor clean", db->directory,
-                       key_state);
+    for (*state = 0; *state < STATES; ++*state)
+        if (bytes == strlen(state_texts[*state]) && memcmp(text, state_texts[*state], bytes) == 0)
+            return DP_OK;
+    return dp_fail(err, DP_CORRUPT, "store %s: the mark %s is none of open, open-journaled, clean",
+                   db->directory, key_state);
+}
+
+/* DP_NOT_FOUND: no state. */
+static enum dp_status load_own(struct dp_rocks_db *db, struct own *own, struct dp_error *err)
+{
+    char range[16];
+    enum dp_status st = load_state(db, &own->state, err);
+    if (st != DP_OK)
+        return st;
     st = get_number(db, key_format, &own->format, sizeof own->format, err);
     if (st == DP_OK && own->format == DP_MARKS_FORMAT) { /* else the others may mean something else */
         st = get_number(db, key_cluster, &own->cluster, sizeof own->cluster, err);
@@ -178,7 +189,13 @@ static enum dp_status check_own(const struct own *own, const struct dp_rocks_sto
                        ": the number of shards or this shard's index changed; put them back, or use another "
                        "directory",
                        directory, own->first, own->last, options->range.first, options->range.last);
-    if (!own->clean)
+    if (own->state == STATE_OPEN_JOURNALED && !options->journaled)
+        return dp_fail(
+            err, DP_UNCLEAN,
+            "store %s was not closed cleanly, and its journal holds pushes that are not in it yet; "
+            "start it once with durability machine or process, so that its journal is replayed",
+            directory);
+    if (own->state == STATE_OPEN)
         return dp_fail(err, DP_UNCLEAN,
                        "store %s was not closed cleanly: rows pushed since the last clean close are lost; "
                        "start with an empty directory, or with another --store",
@@ -190,6 +207,7 @@ static enum dp_status put_own(struct dp_rocks_db *db, const struct dp_rocks_stor
                               struct dp_error *err)
 {
     char format[4], cluster[8], generation[8], range[16];
+    const char *state = state_texts[options->journaled ? STATE_OPEN_JOURNALED : STATE_OPEN];
     dp_store_u32le(format, DP_MARKS_FORMAT);
     dp_store_u64le(cluster, options->cluster);
     dp_store_u64le(generation, options->generation);
@@ -198,24 +216,27 @@ static enum dp_status put_own(struct dp_rocks_db *db, const struct dp_rocks_stor
     const struct dp_store_mark marks[] = {
         mark_of(key_format, format, sizeof format), mark_of(key_cluster, cluster, sizeof cluster),
         mark_of(key_generation, generation, sizeof generation), mark_of(key_range, range, sizeof range),
-        mark_of(key_state, state_open, sizeof state_open - 1)};
+        mark_of(key_state, state, strlen(state))};
     return dp_marks_put(db, marks, sizeof marks / sizeof marks[0], err);
 }
 
 enum dp_status dp_marks_enter(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
-                              struct dp_error *err)
+                              bool *recovers, struct dp_error *err)
 {
     struct own own = {0};
     enum dp_status st = load_own(db, &own, err);
-    if (st == DP_OK)
+    bool was_there = st == DP_OK;
+    if (was_there)
         st = check_own(&own, options, err);
     else if (st == DP_NOT_FOUND)
         st = check_new(db, err);
+    *recovers = was_there && own.state == STATE_OPEN_JOURNALED;
     return st == DP_OK ? put_own(db, options, err) : st;
 }
 
 enum dp_status dp_marks_leave(struct dp_rocks_db *db, struct dp_error *err)
 {
-    struct dp_store_mark mark = mark_of(key_state, state_clean, sizeof state_clean - 1);
+    struct dp_store_mark mark =
+        mark_of(key_state, state_texts[STATE_CLEAN], strlen(state_texts[STATE_CLEAN]));
     return dp_marks_put(db, &mark, 1, err);
 }

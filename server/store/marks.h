@@ -1,6 +1,6 @@
 /* Marks: small named values in RocksDB, the submitters' and the store's own ("store/..."). The room's own.
  * Own marks say what a directory is (format, cluster, generation, range) and whether it was closed cleanly:
- *     (no mark, no row: new)  -> enter ->  "open"  -> leave ->  "clean"  -> enter ->  "open" ...
+ *     (no mark, no row: new)  -> enter ->  "open" or "open-journaled"  -> leave ->  "clean"  -> enter -> ...
  * Promise   put, enter and leave are atomic, and durable when they return DP_OK.
  * Thread    enter, visit, leave: while no job is under way; put: the store's.                           */
 #ifndef DP_STORE_MARKS_H
@@ -20,10 +20,11 @@ enum dp_status dp_marks_visit(struct dp_rocks_db *db, const void *prefix, size_t
                                                       struct dp_error *err),
                               void *context, struct dp_error *err);
 /* Checks that the directory is the one that the options say (DP_UNSUPPORTED, DP_GENERATION, DP_EXISTS) and
- * was closed cleanly (DP_UNCLEAN), and says durably that it is open now. A refusal changes nothing. */
+ * was closed cleanly or, to be opened with its journal, was open with one (else DP_UNCLEAN), and says durably
+ * that it is open now, and how. A refusal changes nothing. *recovers: see rocks_store.h; never NULL here. */
 DP_MUST_USE
 enum dp_status dp_marks_enter(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
-                              struct dp_error *err);
+                              bool *recovers, struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_marks_leave(struct dp_rocks_db *db, struct dp_error *err);
 

@@ -8,25 +8,51 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#define JOBS_MAX     256u /* under way at once: submitted, and not yet given by completed() */
-#define TAKE_WAIT_MS 1000u
+#define JOBS_MAX        256u /* under way at once: submitted, and not yet given by completed() */
+#define READERS_DEFAULT 2u
+#define PART_KEYS_MIN   512u /* a read of more than two of these is split over the readers */
+#define TAKE_WAIT_MS    1000u
+
+/* A part of a read: one reader's work. */
+struct part {
+    struct ticket *ticket;
+    uint32_t from, count;
+};
+
+/* A job under way, and where it stands. */
+struct ticket {
+    struct dp_store_job *job;
+    struct part parts[DP_ROCKS_READERS_MAX]; /* READ */
+    uint32_t parts_left;                     /* `lock` guards it */
+    struct ticket *next;                     /* in `unused` or in `completed` */
+};
+
+struct reader {
+    struct rocks_store *store;
+    pthread_t thread;
+    struct dp_rows_scratch scratch;
+};
 
 struct rocks_store {
     struct dp_rocks_db db;
     void (*wake)(void *context);
     void *wake_context;
-    struct dp_queue *queue; /* JOBS_MAX long: a submit that is let through finds room */
-    pthread_t thread;
-    bool thread_runs;
+    /* Long enough for all tickets: a submit that is let through finds room. */
+    struct dp_queue *changes; /* of tickets: WRITE, MARKS */
+    struct dp_queue *reads;   /* of parts */
+    pthread_t writer;
+    struct reader *readers; /* [readers_len_max] */
+    uint32_t readers_len_max, readers_len;
+    bool writer_runs;
     /* The shard's. */
     uint32_t under_way;
     bool marked_clean;
-    /* The thread's; the shard's while nothing is under way (`lock` carries it over). */
+    struct ticket tickets[JOBS_MAX], *unused;
+    /* The writer's; the shard's while nothing is under way (`lock` carries it over). */
     struct dp_error failed; /* of the first write that failed: the store fails all later ones */
-    struct dp_rows_scratch scratch;
-    /* Both's. */
+    /* All threads'. */
     pthread_mutex_t lock;
-    struct dp_store_job *completed, **completed_end;
+    struct ticket *completed, **completed_end;
 };
 
 static bool changes(const struct dp_store_job *job)
@@ -39,47 +65,73 @@ static enum dp_status fail_again(const struct rocks_store *store, struct dp_erro
     return dp_fail(err, store->failed.status, "an earlier write failed: %s", store->failed.text);
 }
 
-static void execute(struct rocks_store *store, struct dp_store_job *job)
+/* One part of a job is done: st and err say how. The job's status is that of the first part that failed; the
+ * last part that is done completes it. */
+static void finish_part(struct rocks_store *store, struct ticket *ticket, enum dp_status st,
+                        const struct dp_error *err)
 {
-    if (changes(job) && store->failed.status != DP_OK) {
-        job->status = fail_again(store, &job->error);
-        return;
+    struct dp_store_job *job = ticket->job;
+    DP_ASSERT(pthread_mutex_lock(&store->lock) == 0);
+    if (st != DP_OK && job->status == DP_OK) {
+        job->status = st;
+        job->error = *err;
     }
-    switch (job->kind) {
-    case DP_STORE_READ:
-        job->status = dp_rows_read(&store->db, &store->scratch, job, &job->error);
-        break;
-    case DP_STORE_WRITE:
-        job->status = dp_rows_write(&store->db, job, &job->error);
-        break;
-    case DP_STORE_MARKS:
-        job->status = dp_marks_put(&store->db, job->marks, job->count, &job->error);
-        break;
+    bool last = --ticket->parts_left == 0;
+    if (last) {
+        ticket->next = NULL;
+        *store->completed_end = ticket;
+        store->completed_end = &ticket->next;
     }
-    if (changes(job) && job->status != DP_OK)
-        store->failed = job->error;
+    DP_ASSERT(pthread_mutex_unlock(&store->lock) == 0);
+    if (last)
+        store->wake(store->wake_context);
 }
 
-static void *run(void *context)
+static void change(struct rocks_store *store, struct ticket *ticket)
+{
+    const struct dp_store_job *job = ticket->job;
+    struct dp_error err = {0};
+    enum dp_status st = DP_OK;
+    if (store->failed.status != DP_OK)
+        st = fail_again(store, &err);
+    else {
+        st = job->kind == DP_STORE_WRITE ? dp_rows_write(&store->db, job, &err)
+                                         : dp_marks_put(&store->db, job->marks, job->count, &err);
+        if (st != DP_OK)
+            store->failed = err;
+    }
+    finish_part(store, ticket, st, &err);
+}
+
+static void *run_writer(void *context)
 {
     struct rocks_store *store = context;
     void *item = NULL;
     for (;;) {
-        enum dp_status st = dp_queue_take(store->queue, &item, TAKE_WAIT_MS);
+        enum dp_status st = dp_queue_take(store->changes, &item, TAKE_WAIT_MS);
         if (st == DP_STOPPING)
-            break;
+            return NULL;
+        if (st == DP_OK)
+            change(store, item);
+    }
+}
+
+static void *run_reader(void *context)
+{
+    struct reader *reader = context;
+    struct rocks_store *store = reader->store;
+    void *item = NULL;
+    for (;;) {
+        enum dp_status st = dp_queue_take(store->reads, &item, TAKE_WAIT_MS);
+        if (st == DP_STOPPING)
+            return NULL;
         if (st != DP_OK)
             continue;
-        struct dp_store_job *job = item;
-        execute(store, job);
-        job->next = NULL;
-        DP_ASSERT(pthread_mutex_lock(&store->lock) == 0);
-        *store->completed_end = job;
-        store->completed_end = &job->next;
-        DP_ASSERT(pthread_mutex_unlock(&store->lock) == 0);
-        store->wake(store->wake_context);
+        const struct part *part = item;
+        struct dp_error err = {0};
+        st = dp_rows_read(&store->db, &reader->scratch, part->ticket->job, part->from, part->count, &err);
+        finish_part(store, part->ticket, st, &err);
     }
-    return NULL;
 }
 
 static void check(const struct dp_store_job *job)
@@ -90,17 +142,45 @@ static void check(const struct dp_store_job *job)
         DP_ASSERT(!dp_store_mark_is_own(&job->marks[i]));
 }
 
+/* How many parts are worth it: each of at least PART_KEYS_MIN keys, no more than readers. */
+static uint32_t parts_of(const struct rocks_store *store, uint32_t count)
+{
+    if (count <= 2 * PART_KEYS_MIN)
+        return 1;
+    uint32_t parts = count / PART_KEYS_MIN;
+    return parts < store->readers_len ? parts : store->readers_len;
+}
+
+static void put_read(struct rocks_store *store, struct ticket *ticket)
+{
+    uint32_t count = ticket->job->count, parts = parts_of(store, count), from = 0;
+    ticket->parts_left = parts; /* before the first put: a reader may be done with it at once */
+    for (uint32_t i = 0; i < parts; i++) {
+        uint32_t upto = (uint32_t)((uint64_t)count * (i + 1) / parts);
+        ticket->parts[i] = (struct part){ticket, from, upto - from};
+        from = upto;
+        DP_ASSERT(dp_queue_put(store->reads, &ticket->parts[i], 0) == DP_OK);
+    }
+}
+
 static enum dp_status rocks_submit(void *self, struct dp_store_job *job)
 {
     struct rocks_store *store = self;
+    struct ticket *ticket = store->unused;
     DP_ASSERT(!(store->marked_clean && changes(job)));
     check(job);
-    if (store->under_way == JOBS_MAX)
+    if (!ticket)
         return DP_AGAIN;
+    store->unused = ticket->next;
     store->under_way++;
+    ticket->job = job;
     job->status = DP_OK;
     job->error = (struct dp_error){0};
-    DP_ASSERT(dp_queue_put(store->queue, job, 0) == DP_OK);
+    if (changes(job)) {
+        ticket->parts_left = 1;
+        DP_ASSERT(dp_queue_put(store->changes, ticket, 0) == DP_OK);
+    } else
+        put_read(store, ticket);
     return DP_OK;
 }
 
@@ -108,15 +188,20 @@ static struct dp_store_job *rocks_completed(void *self)
 {
     struct rocks_store *store = self;
     DP_ASSERT(pthread_mutex_lock(&store->lock) == 0);
-    struct dp_store_job *job = store->completed;
-    if (job) {
-        store->completed = job->next;
+    struct ticket *ticket = store->completed;
+    if (ticket) {
+        store->completed = ticket->next;
         if (!store->completed)
             store->completed_end = &store->completed;
-        job->next = NULL;
     }
     DP_ASSERT(pthread_mutex_unlock(&store->lock) == 0);
-    store->under_way -= job != NULL;
+    if (!ticket)
+        return NULL;
+    struct dp_store_job *job = ticket->job;
+    ticket->next = store->unused;
+    store->unused = ticket;
+    store->under_way--;
+    job->next = NULL;
     return job;
 }
 
@@ -144,13 +229,19 @@ static enum dp_status rocks_visit_rows(void *self,
 
 static void destroy(struct rocks_store *store)
 {
-    if (store->thread_runs) {
-        dp_queue_close(store->queue);
-        DP_ASSERT(pthread_join(store->thread, NULL) == 0);
-    }
+    if (store->changes)
+        dp_queue_close(store->changes);
+    if (store->reads)
+        dp_queue_close(store->reads);
+    if (store->writer_runs)
+        DP_ASSERT(pthread_join(store->writer, NULL) == 0);
+    for (uint32_t i = 0; i < store->readers_len; i++)
+        DP_ASSERT(pthread_join(store->readers[i].thread, NULL) == 0);
     dp_rocks_db_close(&store->db);
-    dp_queue_free(&store->queue);
+    dp_queue_free(&store->changes);
+    dp_queue_free(&store->reads);
     (void)pthread_mutex_destroy(&store->lock);
+    free(store->readers);
     free(store);
 }
 
@@ -161,33 +252,72 @@ static void rocks_close(void *self)
     destroy(store);
 }
 
+static enum dp_status start_threads(struct rocks_store *store, const char *directory, struct dp_error *err)
+{
+    store->writer_runs = pthread_create(&store->writer, NULL, run_writer, store) == 0;
+    bool started = store->writer_runs;
+    while (started && store->readers_len < store->readers_len_max) {
+        struct reader *reader = &store->readers[store->readers_len];
+        reader->store = store;
+        started = pthread_create(&reader->thread, NULL, run_reader, reader) == 0;
+        store->readers_len += started;
+    }
+    return started ? DP_OK : dp_fail(err, DP_NOMEM, "store %s: no thread could be started", directory);
+}
+
 /* Order: the state mark is last, so that nothing that fails here leaves a store that looks open. */
 static enum dp_status start(struct rocks_store *store, const struct dp_rocks_store_options *options,
                             struct dp_error *err)
 {
-    enum dp_status st = dp_queue_new(JOBS_MAX, &store->queue, err);
+    bool recovers = false;
+    enum dp_status st = dp_queue_new(JOBS_MAX, &store->changes, err);
+    if (st == DP_OK)
+        st = dp_queue_new((size_t)JOBS_MAX * store->readers_len_max, &store->reads, err);
     if (st == DP_OK)
         st = dp_rocks_db_open(options->directory, &store->db, err);
-    if (st != DP_OK)
-        return st;
-    store->thread_runs = pthread_create(&store->thread, NULL, run, store) == 0;
-    if (!store->thread_runs)
-        return dp_fail(err, DP_NOMEM, "store %s: no thread could be started", options->directory);
-    return dp_marks_enter(&store->db, options, err);
+    if (st == DP_OK)
+        st = start_threads(store, options->directory, err);
+    if (st == DP_OK)
+        st = dp_marks_enter(&store->db, options, &recovers, err);
+    if (st == DP_OK && options->recovers)
+        *options->recovers = recovers;
+    return st;
+}
+
+static struct rocks_store *make(const struct dp_rocks_store_options *options)
+{
+    uint32_t readers = options->readers ? options->readers : READERS_DEFAULT;
+    struct rocks_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return NULL;
+    store->readers = calloc(readers, sizeof store->readers[0]);
+    if (!store->readers) {
+        free(store);
+        return NULL;
+    }
+    store->readers_len_max = readers;
+    store->wake = options->wake;
+    store->wake_context = options->wake_context;
+    store->completed_end = &store->completed;
+    for (uint32_t i = 0; i < JOBS_MAX; i++) {
+        store->tickets[i].next = store->unused;
+        store->unused = &store->tickets[i];
+    }
+    DP_ASSERT(pthread_mutex_init(&store->lock, NULL) == 0);
+    return store;
 }
 
 enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options, struct dp_store *out,
                                    struct dp_error *err)
 {
     DP_ASSERT(options->directory && options->wake);
-    struct rocks_store *store = calloc(1, sizeof *store);
+    if (options->readers > DP_ROCKS_READERS_MAX)
+        return dp_fail(err, DP_INVALID, "store %s: %u readers, at most %u are possible", options->directory,
+                       (unsigned)options->readers, DP_ROCKS_READERS_MAX);
+    struct rocks_store *store = make(options);
     if (!store)
         return dp_fail(err, DP_NOMEM, "store %s", options->directory);
-    store->wake = options->wake;
-    store->wake_context = options->wake_context;
-    store->completed_end = &store->completed;
-    DP_ASSERT(pthread_mutex_init(&store->lock, NULL) == 0);
-    /* Signals are for the caller's threads: the thread here and RocksDB's own start with all blocked. */
+    /* Signals are for the caller's threads: the threads here and RocksDB's own start with all blocked. */
     sigset_t all, before;
     DP_ASSERT(sigfillset(&all) == 0 && pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
     enum dp_status st = start(store, options, err);

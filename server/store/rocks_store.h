@@ -3,22 +3,30 @@
  * are ingested, and in no other way. The only room that sees rocksdb/c.h.
  * Promise   See store.h. Which cluster, generation and range a directory belongs to stands in its marks:
  *           opening it as another is refused (DP_GENERATION, DP_EXISTS), by name. A directory in use is
- *           refused (DP_IO). Until the journal comes, what was pushed since the last clean close lives in
- *           memory only: a directory that was not closed cleanly is refused (DP_UNCLEAN), with what to do.
- * Thread    One thread inside does the disk's work; wake(context) is called from it when a job was
- *           completed. */
+ *           refused (DP_IO). A directory that was not closed cleanly holds less than was pushed: it is opened
+ *           only if it was open beside a journal and is to be again (options.journaled; *recovers then says
+ *           that the journal must be replayed), else refused (DP_UNCLEAN), with what to do.
+ * Thread    Inside, one thread writes and a few read; wake(context) is called from each of them, at the same
+ *           time too, when a job was completed, and not after close. Reads do not wait for writes, nor do
+ *           they complete in any order; writes and marks complete in order of submission. */
 #ifndef DP_STORE_ROCKS_STORE_H
 #define DP_STORE_ROCKS_STORE_H
 
 #include "common/model/range.h"
 #include "server/store/store.h"
 
+#define DP_ROCKS_READERS_MAX 16u
+
 struct dp_rocks_store_options {
     const char *directory; /* made when absent, parents too */
     uint64_t cluster, generation;
     struct dp_range range;
+    bool journaled; /* a journal beside the store keeps what is not written back yet */
+    bool *recovers; /* may be NULL; set when the open gives DP_OK. true: not closed cleanly, replay the
+                     * journal; false: new or clean, so that no journal holds anything that is not here */
     void (*wake)(void *context);
     void *wake_context;
+    uint32_t readers; /* threads that read; 0: 2; at most DP_ROCKS_READERS_MAX, else DP_INVALID */
 };
 
 DP_MUST_USE

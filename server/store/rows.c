@@ -84,12 +84,15 @@ static enum dp_status read_chunk(struct dp_rocks_db *db, struct dp_rows_scratch 
 }
 
 enum dp_status dp_rows_read(struct dp_rocks_db *db, struct dp_rows_scratch *scratch,
-                            const struct dp_store_job *job, struct dp_error *err)
+                            const struct dp_store_job *job, uint32_t from, uint32_t count,
+                            struct dp_error *err)
 {
     enum dp_status st = DP_OK;
-    for (uint32_t from = 0; st == DP_OK && from < job->count; from += DP_ROWS_CHUNK) {
-        uint32_t left = job->count - from;
-        st = read_chunk(db, scratch, job, from, left < DP_ROWS_CHUNK ? left : DP_ROWS_CHUNK, err);
+    while (st == DP_OK && count > 0) {
+        uint32_t len = count < DP_ROWS_CHUNK ? count : DP_ROWS_CHUNK;
+        st = read_chunk(db, scratch, job, from, len, err);
+        from += len;
+        count -= len;
     }
     return st;
 }

@@ -1,6 +1,6 @@
 /* Rows: many rows into RocksDB as one ingested SST file, and many out of it. The room's own.
  * Promise   A write is in the database in full or not at all, durable when it returns DP_OK.
- * Thread    One at a time: the store's.
+ * Thread    Writes: one at a time. Reads: any, each with a scratch of its own, beside writes too.
  * Failure   IO, FULL, CORRUPT. A failed write leaves no row; a failed read leaves rows and found undefined.
  */
 #ifndef DP_STORE_ROWS_H
@@ -22,9 +22,11 @@ struct dp_rows_scratch {
 
 DP_MUST_USE
 enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *job, struct dp_error *err);
+/* Of the job's keys those at from .. from + count - 1. */
 DP_MUST_USE
 enum dp_status dp_rows_read(struct dp_rocks_db *db, struct dp_rows_scratch *scratch,
-                            const struct dp_store_job *job, struct dp_error *err);
+                            const struct dp_store_job *job, uint32_t from, uint32_t count,
+                            struct dp_error *err);
 /* store.h's visit_rows. */
 DP_MUST_USE
 enum dp_status dp_rows_visit(struct dp_rocks_db *db,

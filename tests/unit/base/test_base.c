@@ -84,19 +84,20 @@ static void bf16_rounds_to_nearest_even(void **state)
     }
 }
 
-/* Every upper half with lower halves around the ties, in arrays of every length at every alignment. */
+/* Every upper half with each lower half around the ties, in arrays of every length at every alignment. */
 static void bf16_arrays_equal_single_values(void **state)
 {
     static const uint16_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
     enum { MOST = 37 };
-    uint32_t upper = 0;
+    uint32_t value = 0;
     (void)state;
-    for (uint32_t round = 0; upper < 0x10000; round++) {
+    for (uint32_t round = 0; value < 6 * 0x10000; round++) {
         size_t n = round % (MOST + 1);
         float from[MOST], back[MOST + 1];
         unsigned char bytes[2 * MOST + 4];
         for (size_t i = 0; i < n; i++) {
-            uint32_t bits = upper++ << 16 | low[(round + i) % 6];
+            uint32_t bits = value / 6 << 16 | low[value % 6];
+            value++;
             memcpy(&from[i], &bits, sizeof bits);
         }
         memset(bytes, 0x5a, sizeof bytes);

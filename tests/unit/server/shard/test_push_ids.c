@@ -8,6 +8,18 @@
 
 #define TRAINING(n) (DP_STREAM_TRAINING | (n))
 
+static enum dp_push_seen look(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
+{
+    enum dp_status status;
+    return dp_push_ids_look(ids, stream, number, &status);
+}
+
+static void put(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
+{
+    assert_int_equal(dp_push_ids_reserve(ids, stream, number), DP_OK);
+    dp_push_ids_add(ids, stream, number, DP_OK);
+}
+
 static struct dp_push_ids *start(void)
 {
     struct dp_push_ids *ids = NULL;
@@ -17,9 +29,9 @@ static struct dp_push_ids *start(void)
 
 static void add(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
 {
-    assert_int_equal(dp_push_ids_look(ids, stream, number), DP_PUSH_NEW);
-    dp_push_ids_add(ids, stream, number);
-    assert_int_equal(dp_push_ids_look(ids, stream, number), DP_PUSH_REPEATED);
+    assert_int_equal(look(ids, stream, number), DP_PUSH_NEW);
+    put(ids, stream, number);
+    assert_int_equal(look(ids, stream, number), DP_PUSH_REPEATED);
 }
 
 /* Three windows of numbers of two streams, each asked for at random around a moving front. */
@@ -45,11 +57,11 @@ static void it_agrees_with_a_naive_set(void **state)
                                  : number - low[s] >= DP_PUSH_WINDOW ? DP_PUSH_ABOVE
                                                                      : DP_PUSH_NEW;
         uint64_t stream = s ? TRAINING(4) : 4;
-        assert_int_equal(dp_push_ids_look(ids, stream, number), want);
+        assert_int_equal(look(ids, stream, number), want);
         above += want == DP_PUSH_ABOVE;
         if (want != DP_PUSH_NEW)
             continue;
-        dp_push_ids_add(ids, stream, number);
+        put(ids, stream, number);
         seen[s][number] = 1;
         while (low[s] < span && seen[s][low[s]])
             low[s]++;
@@ -66,22 +78,22 @@ static void the_window_ends_where_it_ends(void **state)
     (void)state;
     struct dp_push_ids *ids = start();
     const uint64_t w = DP_PUSH_WINDOW;
-    assert_int_equal(dp_push_ids_look(ids, 1, w), DP_PUSH_ABOVE);
-    assert_int_equal(dp_push_ids_look(ids, 1, UINT64_MAX), DP_PUSH_ABOVE);
+    assert_int_equal(look(ids, 1, w), DP_PUSH_ABOVE);
+    assert_int_equal(look(ids, 1, UINT64_MAX), DP_PUSH_ABOVE);
     add(ids, 1, w - 1);
     add(ids, 1, 1);
-    assert_int_equal(dp_push_ids_look(ids, 1, w), DP_PUSH_ABOVE);
+    assert_int_equal(look(ids, 1, w), DP_PUSH_ABOVE);
     add(ids, 1, 0); /* low is 2 now: numbers w and w + 1 take the places of 0 and 1 */
     add(ids, 1, w);
     add(ids, 1, w + 1);
-    assert_int_equal(dp_push_ids_look(ids, 1, w + 2), DP_PUSH_ABOVE);
-    assert_int_equal(dp_push_ids_look(ids, 1, 0), DP_PUSH_REPEATED);
+    assert_int_equal(look(ids, 1, w + 2), DP_PUSH_ABOVE);
+    assert_int_equal(look(ids, 1, 0), DP_PUSH_REPEATED);
     for (uint64_t n = 2; n < w - 1; n++)
         add(ids, 1, n);
-    assert_int_equal(dp_push_ids_look(ids, 1, 2 * w + 1), DP_PUSH_NEW); /* low: w + 2 */
-    assert_int_equal(dp_push_ids_look(ids, 1, 2 * w + 2), DP_PUSH_ABOVE);
-    assert_int_equal(dp_push_ids_look(ids, 2, 0), DP_PUSH_NEW); /* each stream its own */
-    assert_int_equal(dp_push_ids_look(ids, TRAINING(1), 0), DP_PUSH_NEW);
+    assert_int_equal(look(ids, 1, 2 * w + 1), DP_PUSH_NEW); /* low: w + 2 */
+    assert_int_equal(look(ids, 1, 2 * w + 2), DP_PUSH_ABOVE);
+    assert_int_equal(look(ids, 2, 0), DP_PUSH_NEW); /* each stream its own */
+    assert_int_equal(look(ids, TRAINING(1), 0), DP_PUSH_NEW);
     dp_push_ids_free(&ids);
 }
 
@@ -94,17 +106,17 @@ static void the_oldest_of_the_larger_kind_is_forgotten(void **state)
         add(ids, TRAINING(1000 + i), 7);
     }
     add(ids, TRAINING(2000), 7); /* as many of each: a training one goes */
-    assert_int_equal(dp_push_ids_look(ids, TRAINING(1001), 7), DP_PUSH_TOO_OLD);
-    assert_int_equal(dp_push_ids_look(ids, TRAINING(1002), 7), DP_PUSH_REPEATED);
-    assert_int_equal(dp_push_ids_look(ids, 1001, 7), DP_PUSH_REPEATED);
+    assert_int_equal(look(ids, TRAINING(1001), 7), DP_PUSH_TOO_OLD);
+    assert_int_equal(look(ids, TRAINING(1002), 7), DP_PUSH_REPEATED);
+    assert_int_equal(look(ids, 1001, 7), DP_PUSH_REPEATED);
     for (uint64_t i = 0; i < 5; i++)
         add(ids, 3000 + i, 7); /* training has as many again, then handshake has more */
-    assert_int_equal(dp_push_ids_look(ids, 1001, 7), DP_PUSH_TOO_OLD);
-    assert_int_equal(dp_push_ids_look(ids, TRAINING(2000), 7), DP_PUSH_REPEATED);
-    assert_int_equal(dp_push_ids_look(ids, 3004, 7), DP_PUSH_REPEATED);
+    assert_int_equal(look(ids, 1001, 7), DP_PUSH_TOO_OLD);
+    assert_int_equal(look(ids, TRAINING(2000), 7), DP_PUSH_REPEATED);
+    assert_int_equal(look(ids, 3004, 7), DP_PUSH_REPEATED);
     /* Now handshake would give its place: what was forgotten of training does not come back for it. */
-    assert_int_equal(dp_push_ids_look(ids, TRAINING(1001), 7), DP_PUSH_TOO_OLD);
-    assert_int_equal(dp_push_ids_look(ids, TRAINING(1002), 7), DP_PUSH_TOO_OLD);
+    assert_int_equal(look(ids, TRAINING(1001), 7), DP_PUSH_TOO_OLD);
+    assert_int_equal(look(ids, TRAINING(1002), 7), DP_PUSH_REPEATED); /* looking forgets nobody */
     dp_push_ids_free(&ids);
 }
 
@@ -115,13 +127,13 @@ static void what_was_forgotten_stays_so(void **state)
     struct dp_push_ids *ids = start();
     for (uint64_t i = 0; i < DP_STREAMS_MAX; i++)
         add(ids, 1000 + i, 7);
-    assert_int_equal(dp_push_ids_look(ids, 500, 7), DP_PUSH_TOO_OLD); /* older than all that are kept */
-    assert_int_equal(dp_push_ids_look(ids, 1000, 7), DP_PUSH_REPEATED);
+    assert_int_equal(dp_push_ids_reserve(ids, 500, 7), DP_TOO_OLD); /* older than all that are kept */
+    assert_int_equal(look(ids, 1000, 7), DP_PUSH_REPEATED);
     for (uint64_t i = 0; i < 3 * DP_STREAMS_MAX; i++) {
         add(ids, 5000 + i, 7);
-        (void)dp_push_ids_look(ids, 500 + i, 7);
-        for (uint64_t old = 1000; old <= 1000 + i && old < 1000 + DP_STREAMS_MAX; old += 37)
-            assert_int_equal(dp_push_ids_look(ids, old, 7), DP_PUSH_TOO_OLD);
+        (void)look(ids, 500 + i, 7);
+        for (uint64_t old = 1000; old <= 1000 + i && old < 1000 + DP_STREAMS_MAX && i % 61 == 0; old += 37)
+            assert_int_equal(look(ids, old, 7), DP_PUSH_TOO_OLD);
     }
     add(ids, TRAINING(1), 0); /* the other kind has its own past */
     dp_push_ids_free(&ids);
@@ -139,8 +151,8 @@ static void rests_in_bytes(void **state)
     static const uint64_t numbers[] = {0, 1, 2, 5, 63, 64, 65, 4000, 65538};
     for (uint64_t stream = 1; stream <= 3; stream++)
         for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-            assert_int_equal(dp_push_ids_look(ids, stream, numbers[i]), DP_PUSH_NEW);
-            dp_push_ids_add(ids, stream, numbers[i]);
+            assert_int_equal(look(ids, stream, numbers[i]), DP_PUSH_NEW);
+            put(ids, stream, numbers[i]);
         }
     char *bytes = dp_push_ids_pack(ids, &size);
     assert_non_null(bytes);
@@ -148,7 +160,7 @@ static void rests_in_bytes(void **state)
     assert_int_equal(dp_push_ids_unpack(again, bytes, size, &err), DP_OK);
     for (uint64_t stream = 1; stream <= 3; stream++)
         for (uint64_t n = 0; n < 65541; n++)
-            assert_int_equal(dp_push_ids_look(again, stream, n), dp_push_ids_look(ids, stream, n));
+            assert_int_equal(look(again, stream, n), look(ids, stream, n));
     dp_push_ids_free(&again);
     for (size_t cut = 0; cut < size; cut++) {
         char *part = malloc(cut + 1); /* its own block: a read past it is the sanitizer's */
@@ -163,9 +175,34 @@ static void rests_in_bytes(void **state)
     dp_push_ids_free(&ids);
 }
 
+/* A refused number is used up, and known by its status until DP_REFUSED_MAX others were refused; packed too. */
+static void refusals_are_remembered(void **state)
+{
+    (void)state;
+    struct dp_push_ids *ids = start(), *again = start();
+    struct dp_error err = {0};
+    enum dp_status status = DP_OK;
+    size_t size;
+    for (uint64_t n = 0; n < DP_REFUSED_MAX + 10; n++) {
+        assert_int_equal(dp_push_ids_reserve(ids, 3, n), DP_OK);
+        dp_push_ids_add(ids, 3, n, DP_FULL);
+    }
+    void *bytes = dp_push_ids_pack(ids, &size);
+    assert_int_equal(dp_push_ids_unpack(again, bytes, size, &err), DP_OK);
+    free(bytes);
+    for (uint64_t n = 0; n < DP_REFUSED_MAX + 10; n++) {
+        assert_int_equal(dp_push_ids_look(again, 3, n, &status), n < 10 ? DP_PUSH_REPEATED : DP_PUSH_REFUSED);
+        assert_int_equal(status, n < 10 ? DP_OK : DP_FULL);
+    }
+    assert_int_equal(look(again, 3, DP_REFUSED_MAX + 10), DP_PUSH_NEW);
+    dp_push_ids_free(&ids);
+    dp_push_ids_free(&again);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refusals_are_remembered),
         cmocka_unit_test(rests_in_bytes),
         cmocka_unit_test(it_agrees_with_a_naive_set),
         cmocka_unit_test(the_window_ends_where_it_ends),

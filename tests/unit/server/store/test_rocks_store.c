@@ -84,7 +84,34 @@ static void expect_rows(struct form *form, uint32_t count, uint64_t from, uint32
         fail_msg("%s", err.text);
 }
 
-/* First of all tests: a process that has RocksDB's threads running must not fork. The rows are read below the
+/* Before others, see the next test. A pipe that nobody reads stands in the way of the write, which so never
+ * ends; an alarm ends a process whose reads wait for it. */
+static void reads_do_not_wait_for_writes(void **state)
+{
+    struct form *form = *state;
+    char path[300];
+    int how = 0;
+    (void)snprintf(path, sizeof path, "%s/ingest-tmp", form->directory);
+    pid_t child = fork();
+    if (child == 0) {
+        struct batch *write = batch_new(1, ROW);
+        (void)alarm(30);
+        open_it(form);
+        write_rows(form, 3000, 0, 1);
+        if (mkfifo(path, 0600) != 0)
+            _exit(1);
+        form_submit(form, batch_job(write, DP_STORE_WRITE));
+        for (int i = 0; i < 20; i++) {
+            expect_rows(form, 10, 0, 1);
+            expect_rows(form, 3000, 0, 1);
+        }
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+}
+
+/* Before all tests that do not fork: a process that has RocksDB's threads running must not fork. The rows are read below the
  * store, which refuses the directory. */
 static void completed_jobs_outlast_the_process(void **state)
 {
@@ -108,7 +135,7 @@ static void completed_jobs_outlast_the_process(void **state)
     struct dp_rows_scratch *scratch = malloc(sizeof *scratch);
     assert_non_null(scratch);
     batch_fill(read, 1, 0, 3, 0);
-    assert_int_equal(dp_rows_read(&db, scratch, batch_job(read, DP_STORE_READ), &err), DP_OK);
+    assert_int_equal(dp_rows_read(&db, scratch, batch_job(read, DP_STORE_READ), 0, 3000, &err), DP_OK);
     batch_expect(read, 1);
     dp_rocks_db_close(&db);
     free(scratch);
@@ -403,6 +430,22 @@ static void leftover_ingest_file_is_swept(void **state)
     assert_int_equal(access(path, F_OK), -1);
 }
 
+static void readers_are_as_many_as_asked_for(void **state)
+{
+    static const uint32_t counts[] = {1, 3, DP_ROCKS_READERS_MAX};
+    struct form *form = *state;
+    for (uint32_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        form->options.readers = counts[i];
+        open_it(form);
+        write_rows(form, 20000, 0, i);
+        expect_rows(form, 20000, 0, i);
+        expect_rows(form, 1025, 0, i);
+        form_close(form, true);
+    }
+    form->options.readers = DP_ROCKS_READERS_MAX + 1;
+    EXPECT_REFUSAL(form, DP_INVALID, "17 readers", "at most 16");
+}
+
 /* A file size limit stands for a disk that fails: this process may write 256 KiB into a file, no more. */
 static void failed_write_fails_all_later_ones(void **state)
 {
@@ -464,6 +507,7 @@ static void full_disk_is_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(reads_do_not_wait_for_writes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(completed_jobs_outlast_the_process, set_up, tear_down),
         cmocka_unit_test_setup_teardown(database_without_marks_is_new, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rows_without_marks_are_refused, set_up, tear_down),
@@ -479,6 +523,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(missing_file_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_rows_in_portions, set_up, tear_down),
         cmocka_unit_test_setup_teardown(leftover_ingest_file_is_swept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(readers_are_as_many_as_asked_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failed_write_fails_all_later_ones, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_disk_is_full, set_up, tear_down),
     };

@@ -127,6 +127,114 @@ static void another_length_is_corrupt(void **state)
     batch_free(batch);
 }
 
+/* Reads of many keys may be done in parts: what fails in any of them fails the job. */
+static void one_bad_row_of_many_is_corrupt(void **state)
+{
+    static const uint32_t places[] = {0, 1, 1499, 1500, 2999, 4999};
+    struct batch *read = batch_new(5000, ROW);
+    write_rows(*state, 5000, 1, 0, 1);
+    batch_fill(read, 1, 0, 3, 0);
+    for (uint32_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        read->row_bytes[places[i]] = ROW - 4;
+        assert_int_equal(form_do(*state, batch_job(read, DP_STORE_READ)), DP_CORRUPT);
+        assert_non_null(strstr(read->job.error.text, "144 bytes, expected 140"));
+        read->row_bytes[places[i]] = ROW;
+    }
+    expect_rows(*state, 5000, 1, 0, 1);
+    batch_free(read);
+}
+
+/* Every length around those at which a read may be cut into parts, all of them under way at once. */
+static void reads_of_every_length(void **state)
+{
+    static const uint32_t lens[] = {1,    2,    511,  512,  513,  1023, 1024, 1025, 1026, 1535, 1536,
+                                    1537, 2047, 2048, 2049, 3000, 4095, 4096, 4097, 5000, 8191, 8193};
+    enum { LENS = sizeof lens / sizeof lens[0] };
+    struct batch *reads[LENS];
+    write_rows(*state, 9000, 1, 0, 1);
+    for (uint32_t i = 0; i < LENS; i++) {
+        reads[i] = batch_new(lens[i], ROW);
+        batch_fill(reads[i], 1, i, 3, 0);
+        form_submit(*state, batch_job(reads[i], DP_STORE_READ));
+    }
+    for (uint32_t i = 0; i < LENS; i++)
+        assert_int_equal(form_wait(*state)->status, DP_OK);
+    for (uint32_t i = 0; i < LENS; i++) {
+        batch_expect(reads[i], 1);
+        batch_free(reads[i]);
+    }
+}
+
+/* One read of the test below: the rows that it finds must be of a version between these. */
+struct dated_read {
+    struct batch *batch;
+    uint32_t least; /* completed when it was submitted */
+};
+
+static void submit_dated(struct form *form, struct dated_read *read, uint32_t least)
+{
+    read->least = least;
+    batch_fill(read->batch, 1, 0, 1, 0);
+    form_submit(form, batch_job(read->batch, DP_STORE_READ));
+}
+
+static void expect_dated(const struct dated_read *read, uint32_t most)
+{
+    assert_int_equal(read->batch->job.status, DP_OK);
+    for (uint32_t i = 0; i < read->batch->count; i++) {
+        const unsigned char *row = read->batch->rows[i];
+        assert_int_equal(read->batch->found[i], 1);
+        assert_true(row[0] >= read->least && row[0] <= most);
+        assert_memory_equal(row, row + 1, ROW - 1); /* one version all through */
+    }
+}
+
+/* The same 3,000 rows written over and over, while reads of some and of all of them are under way: each sees
+ * what had completed when it was submitted, or newer. */
+static void reads_see_the_writes_completed_before(void **state)
+{
+    enum { WRITES = 60, READS = 6, LEN = 3000 };
+    struct form *form = *state;
+    struct batch *write = batch_new(LEN, ROW);
+    struct dated_read reads[READS];
+    uint32_t completed = 0, under_way = 0, seen = 0;
+    for (uint32_t i = 0; i < READS; i++)
+        reads[i].batch = batch_new(i % 2 ? 10 : LEN, ROW);
+    batch_fill(write, 1, 0, 1, 0);
+    memset(write->bytes, 1, (size_t)LEN * ROW);
+    assert_int_equal(form_do(form, batch_job(write, DP_STORE_WRITE)), DP_OK);
+    completed = 1;
+    memset(write->bytes, 2, (size_t)LEN * ROW);
+    form_submit(form, batch_job(write, DP_STORE_WRITE));
+    for (; under_way < READS; under_way++)
+        submit_dated(form, &reads[under_way], completed);
+    for (under_way++; under_way > 0;) {
+        struct dp_store_job *job = form_wait(form);
+        bool more = completed < WRITES;
+        under_way--;
+        if (job == &write->job) {
+            assert_int_equal(job->status, DP_OK);
+            completed++;
+            memset(write->bytes, (int)completed + 1, (size_t)LEN * ROW);
+            if (more)
+                form_submit(form, batch_job(write, DP_STORE_WRITE));
+            under_way += more;
+        }
+        for (uint32_t i = 0; i < READS; i++)
+            if (job == &reads[i].batch->job) {
+                expect_dated(&reads[i], completed + 1);
+                seen++;
+                if (more)
+                    submit_dated(form, &reads[i], completed);
+                under_way += more;
+            }
+    }
+    assert_true(seen >= READS && completed >= WRITES);
+    for (uint32_t i = 0; i < READS; i++)
+        batch_free(reads[i].batch);
+    batch_free(write);
+}
+
 /* One row, written over and over with all writes under way at once; a read submitted after all completed. */
 static void writes_become_visible_in_order(void **state)
 {
@@ -330,6 +438,9 @@ int main(void)
         ON_BOTH(keys_at_the_ends),
         ON_BOTH(empty_jobs_complete),
         ON_BOTH(another_length_is_corrupt),
+        ON_BOTH(one_bad_row_of_many_is_corrupt),
+        ON_BOTH(reads_of_every_length),
+        ON_BOTH(reads_see_the_writes_completed_before),
         ON_BOTH(writes_become_visible_in_order),
         ON_BOTH(full_is_again_and_passes),
         ON_BOTH(marks_are_visited_in_order),

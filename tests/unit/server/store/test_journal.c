@@ -1,0 +1,432 @@
+/* The journal's rules one by one, on the simulated disk. */
+#include "server/store/journal_record.h"
+#include "tests/lib/test.h"
+#include "tests/unit/server/store/journal_world.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct world world;
+
+static void opened(enum dp_durability durability, uint64_t seed)
+{
+    world_init(&world, seed, durability);
+    world_recover(&world, 0);
+}
+
+static void name_of(char name[32], uint64_t number)
+{
+    (void)snprintf(name, 32, "journal-%016" PRIx64, number);
+}
+
+/* Offset of the record with this lsn and incarnation in a file; 0: not there. */
+static uint64_t offset_of(uint64_t number, uint64_t lsn, uint64_t incarnation)
+{
+    char name[32];
+    uint64_t bytes;
+    struct dp_journal_header header;
+    name_of(name, number);
+    const uint8_t *data = dp_sim_disk_bytes(world.sim, name, &bytes);
+    for (uint64_t at = DP_JOURNAL_PAGE; data && at + DP_JOURNAL_HEADER <= bytes; at += DP_JOURNAL_HEADER)
+        if (dp_journal_header_take(data + at, &header) && header.kind == DP_JOURNAL_RECORD &&
+            header.lsn == lsn && header.incarnation == incarnation)
+            return at;
+    return 0;
+}
+
+static void what_was_appended_is_replayed(void **state)
+{
+    (void)state;
+    static const uint64_t sizes[] = {1, 60, 64, 4000, 32000, 33000, 55000};
+    struct dp_journal_figures figures;
+    opened(DP_DURABILITY_MACHINE, 1);
+    for (uint32_t i = 0; i < 21; i++) {
+        while (world_append(&world, sizes[i % 7]) == DP_AGAIN) {
+            world_release(&world, world.synced);
+            (void)world_commit(&world);
+        }
+        (void)world_commit(&world);
+    }
+    uint64_t last = world.last;
+    world_close(&world);
+    for (uint32_t i = 0; i < 3; i++) {
+        world_recover(&world, 0);
+        assert_int_equal(world.replayed, last);
+        dp_journal_figures(world.journal, &figures);
+        assert_int_equal(figures.replayed_records, last - world.marks);
+        assert_int_equal(figures.cut_bytes, 0);
+        assert_int_equal(figures.incarnation, i + 2);
+        world_close(&world);
+    }
+    world_clear(&world);
+}
+
+static void empty_and_largest_records(void **state)
+{
+    (void)state;
+    static uint8_t large[WORLD_SEGMENT];
+    uint64_t lsn;
+    struct dp_error err = {0};
+    opened(DP_DURABILITY_MACHINE, 2);
+    world.options.replay = NULL;
+    struct dp_journal_piece piece = {large, WORLD_SEGMENT - DP_JOURNAL_PAGE - DP_JOURNAL_HEADER};
+    assert_int_equal(dp_journal_append(world.journal, NULL, 0, &lsn, &err), DP_OK);
+    dp_journal_commit(world.journal);
+    assert_int_equal(dp_journal_append(world.journal, &piece, 1, &lsn, &err), DP_OK);
+    assert_int_equal(lsn, 2);
+    piece.bytes++;
+    assert_int_equal(dp_journal_append(world.journal, &piece, 1, &lsn, &err), DP_ARGUMENT);
+    struct dp_journal_piece many[DP_JOURNAL_PIECES_MAX + 1] = {{0}};
+    assert_int_equal(dp_journal_append(world.journal, many, DP_JOURNAL_PIECES_MAX + 1, &lsn, &err),
+                     DP_ARGUMENT);
+    dp_journal_close(&world.journal);
+    assert_int_equal(dp_journal_open(&world.options, &world.journal, &err), DP_OK);
+    assert_int_equal(dp_journal_last(world.journal), 2);
+    world_clear(&world);
+}
+
+static void bad_options_are_named(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    world_init(&world, 3, DP_DURABILITY_MACHINE);
+    world.options.segment_bytes = 60 << 10;
+    assert_int_equal(dp_journal_open(&world.options, &world.journal, &err), DP_ARGUMENT);
+    world.options.segment_bytes = (64 << 10) + 1;
+    assert_int_equal(dp_journal_open(&world.options, &world.journal, &err), DP_ARGUMENT);
+    world.options.segment_bytes = 64 << 10;
+    world.options.budget_bytes = 128 << 10;
+    assert_int_equal(dp_journal_open(&world.options, &world.journal, &err), DP_ARGUMENT);
+    assert_non_null(strstr(err.text, "budget"));
+    world_clear(&world);
+}
+
+/* Each bit of some, and random ones of all: refused, or nothing durable is lost. */
+static void flipped_bits_after_a_clean_close(void **state)
+{
+    (void)state;
+    uint64_t refused = 0, tries = 0;
+    opened(DP_DURABILITY_MACHINE, 4);
+    for (uint32_t i = 0; i < 30; i++) {
+        (void)world_append(&world, i % 5 == 0 ? 20000 : 700);
+        (void)world_commit(&world);
+    }
+    world_close(&world);
+    for (uint32_t i = 0; i < 6000; i++) {
+        char name[32];
+        uint64_t bytes = 0, lsn = 1 + world_draw(&world) % world.last, number = 1, at = 0;
+        for (; number < 6 && !at; number++)
+            at = offset_of(number, lsn, 1);
+        assert_true(at > 0);
+        name_of(name, number - 1);
+        /* The header in half of the cases; what is durable of a record has no bit to spare but what aligns it. */
+        at = i % 8 == 0 ? world_draw(&world) % DP_JOURNAL_HEADER
+                        : at + world_draw(&world) % (i % 2 ? DP_JOURNAL_HEADER : DP_JOURNAL_HEADER + 8);
+        uint8_t bit = (uint8_t)(1u << world_draw(&world) % 8);
+        dp_sim_disk_bytes(world.sim, name, &bytes)[at] ^= bit;
+        struct dp_error err = {0};
+        enum dp_status st = world_open(&world, &err);
+        tries++;
+        refused += st == DP_CORRUPT;
+        assert_int_equal(st, DP_CORRUPT);
+        assert_non_null(strstr(err.text, "journal-"));
+        assert_non_null(strstr(err.text, "lsn"));
+        assert_int_equal(world.replayed, 0); /* refused before anything was replayed */
+        dp_sim_disk_bytes(world.sim, name, &bytes)[at] ^= bit;
+    }
+    assert_int_equal(refused, tries);
+    world_recover(&world, 0);
+    world_clear(&world);
+}
+
+/* After a crash: records at or below the highest claim are refused, those beyond are cut. */
+static void flipped_bits_around_the_durable_lsn(void **state)
+{
+    (void)state;
+    for (uint64_t lsn = 1; lsn <= 6; lsn++) {
+        char name[32];
+        uint64_t bytes;
+        struct dp_error err = {0};
+        opened(DP_DURABILITY_MACHINE, 5);
+        for (uint32_t i = 0; i < 6; i++) { /* 4 says that 3 was durable; 4, 5, 6 are a round of their own */
+            (void)world_append(&world, 300);
+            if (i < 3)
+                (void)world_commit(&world);
+        }
+        (void)world_commit(&world);
+        world.durable = world.synced = 3;
+        dp_sim_disk_cut_at(world.sim, 1);
+        dp_journal_close(&world.journal); /* without its mark */
+        dp_sim_disk_restart(world.sim, DP_SIM_NOTHING);
+        name_of(name, 1);
+        uint64_t at = offset_of(1, lsn, 1);
+        dp_sim_disk_bytes(world.sim, name, &bytes)[at + 70] ^= 4;
+        enum dp_status st = world_open(&world, &err);
+        if (lsn <= 3) {
+            assert_int_equal(st, DP_CORRUPT);
+            char wanted[64];
+            (void)snprintf(wanted, sizeof wanted, "lsn %" PRIu64 " is damaged", lsn);
+            assert_non_null(strstr(err.text, wanted));
+        } else {
+            assert_int_equal(st, DP_OK);
+            assert_int_equal(world.last, lsn - 1);
+        }
+        world_clear(&world);
+    }
+}
+
+/* The exact place behind a torn tail holds a record of an earlier opening, whole, with the lsn that comes next. */
+static void a_stale_record_is_not_taken(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    char name[32];
+    uint64_t bytes;
+    uint8_t stale[4096];
+    opened(DP_DURABILITY_MACHINE, 6);
+    (void)world_append(&world, 300);
+    (void)world_commit(&world); /* 1 */
+    (void)world_append(&world, 300);
+    (void)world_commit(&world); /* 2, to be lost */
+    uint64_t at = offset_of(1, 2, 1);
+    name_of(name, 1);
+    memcpy(stale, dp_sim_disk_bytes(world.sim, name, &bytes) + at, sizeof stale);
+    world.synced = world.durable = 1;
+    dp_sim_disk_cut_at(world.sim, 1);
+    dp_journal_close(&world.journal);
+    dp_sim_disk_restart(world.sim, DP_SIM_NOTHING);
+    memset(dp_sim_disk_bytes(world.sim, name, &bytes) + at, 0, sizeof stale);
+    assert_int_equal(world_open(&world, &err), DP_OK); /* segment 3: 2 was prepared */
+    assert_int_equal(world.last, 1);
+    dp_sim_disk_cut_at(world.sim, 1);
+    dp_journal_close(&world.journal);
+    dp_sim_disk_restart(world.sim, DP_SIM_NOTHING);
+    uint64_t page = 0;
+    for (uint64_t number = 2; number < 5 && !page; number++) {
+        struct dp_journal_page found;
+        name_of(name, number);
+        uint8_t *data = dp_sim_disk_bytes(world.sim, name, &bytes);
+        if (data && dp_journal_page_take(data, &found) && found.number == number && found.incarnation == 2) {
+            page = number;
+            memcpy(data + DP_JOURNAL_PAGE, stale, sizeof stale); /* as a recycled file would hold it */
+        }
+    }
+    assert_true(page > 0);
+    assert_int_equal(world_open(&world, &err), DP_OK);
+    assert_int_equal(world.last, 1);
+    world_clear(&world);
+}
+
+static void a_failed_sync_poisons(void **state)
+{
+    (void)state;
+    for (uint32_t kind = 0; kind < 2; kind++) {
+        enum dp_status st;
+        struct dp_error err = {0};
+        uint64_t lsn;
+        opened(DP_DURABILITY_MACHINE, 7 + kind);
+        (void)world_append(&world, 300);
+        (void)world_commit(&world);
+        (void)world_append(&world, 300);
+        dp_sim_disk_fail(world.sim, kind ? DP_SIM_WRITE : DP_SIM_SYNC, 1, 1, DP_IO);
+        dp_journal_commit(world.journal);
+        assert_int_equal(dp_journal_durable(world.journal, &st, &err), 1);
+        assert_int_equal(st, DP_IO);
+        assert_non_null(strstr(err.text, "injected"));
+        dp_journal_commit(world.journal); /* the disk would sync now; nobody may believe it */
+        assert_int_equal(dp_journal_durable(world.journal, &st, &err), 1);
+        assert_int_equal(dp_journal_append(world.journal, NULL, 0, &lsn, &err), DP_IO);
+        /* Reopened: what is replayed of the doubtful record is durable then. */
+        dp_journal_close(&world.journal);
+        dp_sim_disk_restart(world.sim, DP_SIM_PROCESS);
+        world_recover(&world, 0);
+        world_crash(&world, DP_SIM_NOTHING);
+        world_recover(&world, 0);
+        world_clear(&world);
+    }
+}
+
+/* A record that a failed sync left in the page cache only, and that an opening replayed, must outlast power. */
+static void what_is_replayed_is_durable(void **state)
+{
+    (void)state;
+    uint32_t seen = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        opened(DP_DURABILITY_MACHINE, 100 + seed);
+        (void)world_append(&world, 300);
+        dp_sim_disk_fail(world.sim, DP_SIM_SYNC, 1, 1, DP_IO);
+        dp_journal_commit(world.journal);
+        dp_journal_close(&world.journal);
+        dp_sim_disk_restart(world.sim, DP_SIM_PROCESS);
+        world_recover(&world, 0);
+        seen += world.replayed == 1;
+        world_crash(&world, DP_SIM_NOTHING);
+        world_recover(&world, 0);
+        world_clear(&world);
+    }
+    assert_in_range(seen, 5, 35);
+}
+
+static void a_full_budget_waits_for_release(void **state)
+{
+    (void)state;
+    struct dp_journal_figures figures;
+    enum dp_status st;
+    opened(DP_DURABILITY_MACHINE, 9);
+    for (uint32_t lap = 0; lap < 20; lap++) {
+        while ((st = world_append(&world, 40000)) == DP_OK)
+            (void)world_commit(&world);
+        assert_int_equal(st, DP_AGAIN);
+        dp_journal_figures(world.journal, &figures);
+        assert_int_equal(figures.segments, WORLD_BUDGET / WORLD_SEGMENT);
+        assert_int_equal(figures.bytes_used, WORLD_BUDGET);
+        /* One segment: not released while one of its records is needed. */
+        world_release(&world, figures.first_lsn);
+        world_release(&world, world.marks + (lap % 2 ? 3 : 6));
+        (void)world_commit(&world);
+        assert_true(dp_sim_disk_used(world.sim) <= WORLD_BUDGET);
+        world_crash(&world, DP_SIM_RANDOM);
+        world_recover(&world, 0);
+        world_release(&world, world.synced);
+        (void)world_commit(&world);
+    }
+    world_clear(&world);
+}
+
+static void a_full_disk_refuses_and_recovers(void **state)
+{
+    (void)state;
+    enum dp_status st;
+    struct dp_error err = {0};
+    uint64_t lsn;
+    opened(DP_DURABILITY_MACHINE, 10);
+    dp_sim_disk_capacity(world.sim, dp_sim_disk_used(world.sim));
+    while ((st = world_append(&world, 40000)) == DP_OK)
+        assert_int_equal(world_commit(&world), DP_OK);
+    assert_int_equal(st, DP_FULL);
+    uint64_t last = world.last;
+    struct dp_journal_piece piece = {"a record that is too long for what is left", 40};
+    while (dp_journal_append(world.journal, &piece, 1, &lsn, &err) == DP_OK) {
+        /* The rest of the last segment takes small ones. */
+        dp_journal_commit(world.journal);
+        last = lsn;
+        world.options.replay = NULL;
+    }
+    assert_int_equal(err.status, DP_FULL);
+    assert_non_null(strstr(err.text, "space"));
+    dp_journal_commit(world.journal);
+    assert_int_equal(dp_journal_durable(world.journal, &st, NULL), last);
+    assert_int_equal(st, DP_OK);
+    dp_sim_disk_capacity(world.sim, UINT64_MAX);
+    dp_journal_commit(world.journal);
+    assert_int_equal(dp_journal_append(world.journal, &piece, 1, &lsn, &err), DP_OK);
+    world_clear(&world);
+}
+
+static void process_mode_is_durable_once_written(void **state)
+{
+    (void)state;
+    opened(DP_DURABILITY_PROCESS, 11);
+    for (uint32_t i = 0; i < 10; i++) {
+        (void)world_append(&world, 900);
+        assert_int_equal(world_commit(&world), DP_OK);
+        assert_int_equal(world.durable, world.last);
+        assert_int_equal(world.synced, 0);
+    }
+    world_crash(&world, DP_SIM_PROCESS);
+    world_recover(&world, 0);
+    assert_int_equal(world.last, 10);
+    (void)world_append(&world, 900);
+    (void)world_commit(&world);
+    dp_journal_sync(world.journal);
+    world.synced = dp_journal_synced(world.journal);
+    assert_int_equal(world.synced, 11);
+    (void)world_append(&world, 900);
+    (void)world_commit(&world);
+    world_crash(&world, DP_SIM_NOTHING);
+    world_recover(&world, 0);
+    assert_int_equal(world.last, 11);
+    world_clear(&world);
+}
+
+static void another_version_and_missing_files_are_refused(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    uint64_t bytes;
+    opened(DP_DURABILITY_MACHINE, 12);
+    for (uint32_t i = 0; i < 8; i++) {
+        (void)world_append(&world, 40000);
+        (void)world_commit(&world);
+    }
+    world_close(&world);
+    /* The first segment is gone. */
+    assert_int_equal(world.disk.rename(world.disk.self, "journal-0000000000000001", "elsewhere", &err),
+                     DP_OK);
+    assert_int_equal(world_open(&world, &err), DP_CORRUPT);
+    assert_int_equal(world.disk.rename(world.disk.self, "elsewhere", "journal-0000000000000001", &err),
+                     DP_OK);
+    assert_int_equal(world.disk.rename(world.disk.self, "journal-0000000000000002", "elsewhere", &err),
+                     DP_OK);
+    assert_int_equal(world_open(&world, &err), DP_CORRUPT);
+    assert_int_equal(world.disk.rename(world.disk.self, "elsewhere", "journal-0000000000000002", &err),
+                     DP_OK);
+    struct dp_journal_page page;
+    uint8_t *data = dp_sim_disk_bytes(world.sim, "journal-0000000000000001", &bytes);
+    assert_true(dp_journal_page_take(data, &page));
+    page.version = 2;
+    dp_journal_page_put(data, &page);
+    assert_int_equal(world_open(&world, &err), DP_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "format 2"));
+    page.version = 1;
+    dp_journal_page_put(data, &page);
+    world_recover(&world, 0);
+    world_clear(&world);
+}
+
+static enum dp_status refuse(void *context, uint64_t lsn, const void *record, size_t bytes,
+                             struct dp_error *err)
+{
+    (void)context, (void)record, (void)bytes;
+    return dp_fail(err, DP_UNSUPPORTED, "not lsn %" PRIu64, lsn);
+}
+
+static void replay_may_end_the_opening(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    opened(DP_DURABILITY_MACHINE, 13);
+    (void)world_append(&world, 40);
+    (void)world_append(&world, 40);
+    world_close(&world);
+    struct dp_journal_options options = world.options;
+    options.replay = refuse;
+    options.replay_after = 1;
+    assert_int_equal(dp_journal_open(&options, &world.journal, &err), DP_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "not lsn 2"));
+    assert_null(world.journal);
+    world_recover(&world, 0);
+    world_clear(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_appended_is_replayed),
+        cmocka_unit_test(empty_and_largest_records),
+        cmocka_unit_test(bad_options_are_named),
+        cmocka_unit_test(flipped_bits_after_a_clean_close),
+        cmocka_unit_test(flipped_bits_around_the_durable_lsn),
+        cmocka_unit_test(a_stale_record_is_not_taken),
+        cmocka_unit_test(a_failed_sync_poisons),
+        cmocka_unit_test(what_is_replayed_is_durable),
+        cmocka_unit_test(a_full_budget_waits_for_release),
+        cmocka_unit_test(a_full_disk_refuses_and_recovers),
+        cmocka_unit_test(process_mode_is_durable_once_written),
+        cmocka_unit_test(another_version_and_missing_files_are_refused),
+        cmocka_unit_test(replay_may_end_the_opening),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

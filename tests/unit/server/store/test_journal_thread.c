@@ -1,0 +1,202 @@
+/* The form with a commit thread, on the simulated disk and on the real one: while the test's thread appends, durable
+ * follows, never ahead of what is synced; segments are made and recycled behind it; what was durable is replayed. */
+#include "server/store/journal.h"
+#include "tests/lib/sim_disk.h"
+#include "tests/lib/test.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SEGMENT (128u << 10)
+#define WAIT_MS 20000
+
+struct bell {
+    pthread_mutex_t lock;
+    pthread_cond_t rung;
+    uint64_t rings;
+};
+
+static void ring(void *context)
+{
+    struct bell *bell = context;
+    (void)pthread_mutex_lock(&bell->lock);
+    bell->rings++;
+    (void)pthread_cond_signal(&bell->rung);
+    (void)pthread_mutex_unlock(&bell->lock);
+}
+
+/* Until it was rung more than `seen` times. */
+static uint64_t wait_for(struct bell *bell, uint64_t seen)
+{
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_MS / 1000;
+    (void)pthread_mutex_lock(&bell->lock);
+    int waited = 0;
+    while (bell->rings <= seen && waited != ETIMEDOUT)
+        waited = pthread_cond_timedwait(&bell->rung, &bell->lock, &until);
+    uint64_t rings = bell->rings;
+    (void)pthread_mutex_unlock(&bell->lock);
+    assert_int_not_equal(waited, ETIMEDOUT);
+    return rings;
+}
+
+static uint64_t rings_of(struct bell *bell)
+{
+    (void)pthread_mutex_lock(&bell->lock);
+    uint64_t rings = bell->rings;
+    (void)pthread_mutex_unlock(&bell->lock);
+    return rings;
+}
+
+struct replayed {
+    uint64_t last, count;
+};
+
+static enum dp_status check(void *context, uint64_t lsn, const void *record, size_t bytes,
+                            struct dp_error *err)
+{
+    struct replayed *replayed = context;
+    uint64_t tag;
+    if (bytes < 8 || (memcpy(&tag, record, 8), tag != lsn) || (replayed->last && lsn != replayed->last + 1))
+        return dp_fail(err, DP_INTERNAL, "lsn %llu", (unsigned long long)lsn);
+    replayed->last = lsn;
+    replayed->count++;
+    return DP_OK;
+}
+
+static void append_all(struct dp_disk *disk, enum dp_durability durability, uint64_t records)
+{
+    static uint8_t record[90000];
+    struct bell bell = {.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER};
+    struct dp_error err = {0};
+    struct dp_journal *journal = NULL;
+    struct replayed replayed = {0};
+    struct dp_journal_options options = {
+        .disk = disk,
+        .durability = durability,
+        .segment_bytes = SEGMENT,
+        .budget_bytes = 4u * SEGMENT,
+        .commit_thread = true,
+        .wake = ring,
+        .wake_context = &bell,
+        .replay = check,
+        .replay_context = &replayed,
+    };
+    enum dp_status st = dp_journal_open(&options, &journal, &err);
+    assert_int_equal(st, DP_OK);
+    uint64_t lsn = 0, refused = 0, kept = 0;
+    while (lsn < records) {
+        uint64_t rings = rings_of(&bell), next = lsn + 1;
+        memcpy(record, &next, 8);
+        struct dp_journal_piece piece = {record, next % 7 == 0 ? 50000 : 8 + next % 1000};
+        st = dp_journal_append(journal, &piece, 1, &lsn, &err);
+        assert_true(st == DP_OK || st == DP_AGAIN);
+        if (next % 3 == 0 || st == DP_AGAIN)
+            dp_journal_commit(journal);
+        enum dp_status poison;
+        uint64_t durable = dp_journal_durable(journal, &poison, &err), synced = dp_journal_synced(journal);
+        assert_int_equal(poison, DP_OK);
+        assert_true(durable <= dp_journal_last(journal));
+        if (next % 11 == 0 && synced > 20)
+            dp_journal_release(journal, (kept = synced - 20 > kept ? synced - 20 : kept));
+        if (st == DP_AGAIN) {
+            refused++;
+            if (durability == DP_DURABILITY_PROCESS)
+                dp_journal_sync(journal);
+            if (synced > 1)
+                dp_journal_release(journal, (kept = synced > kept ? synced : kept));
+            (void)wait_for(&bell, rings);
+        }
+    }
+    struct dp_journal_figures figures;
+    dp_journal_figures(journal, &figures);
+    assert_true(figures.segments <= 4);
+    assert_true(figures.syncs > 0 && figures.syncs <= records + 20);
+    dp_journal_close(&journal);
+    options.replay_after = kept ? kept - 1 : 0;
+    replayed = (struct replayed){0};
+    assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
+    assert_int_equal(replayed.last, records);
+    assert_int_equal(replayed.count, records - options.replay_after);
+    dp_journal_close(&journal);
+}
+
+static void on_the_simulated_disk(void **state)
+{
+    (void)state;
+    for (uint32_t mode = 0; mode < 2; mode++) {
+        struct dp_sim_disk *sim = dp_sim_disk_new(5);
+        struct dp_disk disk = dp_sim_disk_interface(sim);
+        append_all(&disk, mode ? DP_DURABILITY_PROCESS : DP_DURABILITY_MACHINE, 3000);
+        dp_sim_disk_free(&sim);
+    }
+}
+
+static void remove_name(void *context, const char *name)
+{
+    struct dp_disk *disk = context;
+    (void)disk->remove(disk->self, name, NULL);
+}
+
+static void on_the_real_disk(void **state)
+{
+    (void)state;
+    for (uint32_t mode = 0; mode < 2; mode++) {
+        char path[] = "/tmp/downpour-journal-XXXXXX";
+        struct dp_error err = {0};
+        struct dp_disk disk;
+        assert_non_null(mkdtemp(path));
+        assert_int_equal(dp_disk_open(path, &disk, &err), DP_OK);
+        append_all(&disk, mode ? DP_DURABILITY_PROCESS : DP_DURABILITY_MACHINE, 1500);
+        (void)disk.list(disk.self, remove_name, &disk, NULL);
+        dp_disk_close(&disk);
+        assert_int_equal(rmdir(path), 0);
+    }
+}
+
+static void a_failed_sync_wakes_and_poisons(void **state)
+{
+    (void)state;
+    struct bell bell = {.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER};
+    struct dp_sim_disk *sim = dp_sim_disk_new(6);
+    struct dp_disk disk = dp_sim_disk_interface(sim);
+    struct dp_error err = {0};
+    struct dp_journal *journal = NULL;
+    struct dp_journal_options options = {.disk = &disk,
+                                         .segment_bytes = SEGMENT,
+                                         .budget_bytes = 4u * SEGMENT,
+                                         .commit_thread = true,
+                                         .wake = ring,
+                                         .wake_context = &bell};
+    uint64_t lsn;
+    enum dp_status poison;
+    assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
+    uint64_t rings = rings_of(&bell);
+    dp_sim_disk_fail(sim, DP_SIM_SYNC, 1, 1, DP_IO);
+    struct dp_journal_piece piece = {"record", 6};
+    assert_int_equal(dp_journal_append(journal, &piece, 1, &lsn, &err), DP_OK);
+    dp_journal_commit(journal);
+    (void)wait_for(&bell, rings);
+    assert_int_equal(dp_journal_durable(journal, &poison, &err), 0);
+    assert_int_equal(poison, DP_IO);
+    assert_int_equal(dp_journal_append(journal, &piece, 1, &lsn, &err), DP_IO);
+    dp_journal_close(&journal);
+    dp_sim_disk_free(&sim);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(on_the_simulated_disk),
+        cmocka_unit_test(on_the_real_disk),
+        cmocka_unit_test(a_failed_sync_wakes_and_poisons),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
