@@ -19,6 +19,16 @@ static inline void *dp_alloc_aligned(size_t bytes)
     return block;
 }
 
+/* Asks for the cache lines of [at, at + bytes) ahead of their use; `at` may be any address. Without the empty
+ * asm GCC takes this for a function without effect and drops the calls: pulls and pushes then wait for every
+ * row, at half the speed. */
+static inline void dp_prefetch(const void *at, size_t bytes)
+{
+    __asm__ volatile("");
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const char *)at + i);
+}
+
 /* Address space of whole 2 MB pages (transparent huge pages asked for); pages are taken as they are touched.
  */
 void *dp_pages_alloc(size_t bytes);

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DP_DISK_PIECES_MAX 128u
+#define DP_DISK_PIECES_MAX 144u
 
 struct dp_file; /* the disk's own */
 

@@ -100,10 +100,14 @@ enum dp_status dp_shard_open_journal(struct dp_shard *shard, struct dp_error *er
             st = load_rows(shard, err);
         if (st == DP_OK)
             st = dp_journal_open(&options, &shard->journal, err);
-        if (st == DP_OK)
+        if (st == DP_OK) {
             shard->lsn = dp_journal_last(shard->journal);
+            /* A crash between the marks of a cycle and this is made up for: else a full journal would stay so. */
+            dp_journal_release(shard->journal, shard->write_back.marked_lsn + 1);
+            dp_journal_commit(shard->journal);
+        }
     }
-    shard->applied = shard->durable = shard->lsn;
+    shard->applied = shard->durable = shard->synced = shard->lsn;
     shard->write_back.began_ns = dp_clock_ns(&shard->options.clock);
     return st == DP_OK ? DP_OK : dp_wrap(err, st, "shard %" PRIu32, shard->options.index);
 }
@@ -135,7 +139,7 @@ enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_req
                                      struct dp_error *err)
 {
     if (!shard->journal) {
-        shard->durable = ++shard->lsn;
+        shard->durable = shard->synced = ++shard->lsn;
         return DP_OK;
     }
     if (shard->journal_failed.status != DP_OK) {
@@ -204,6 +208,7 @@ void dp_shard_journal_turn(struct dp_shard *shard)
     struct dp_error err = {0};
     struct dp_held_answer answer;
     shard->durable = dp_journal_durable(shard->journal, &st, &err);
+    shard->synced = dp_journal_synced(shard->journal);
     while (dp_held_take(&shard->held, shard->durable, &answer))
         answer_pushed(shard, &answer);
     if (st != DP_OK) {
@@ -219,4 +224,8 @@ void dp_shard_journal_commit(struct dp_shard *shard)
 {
     if (shard->journal && shard->durable < shard->lsn && shard->journal_failed.status == DP_OK)
         dp_journal_commit(shard->journal);
+    /* In mode process nobody else asks for a sync. */
+    if (shard->journal && shard->write_back.ready && shard->synced < shard->write_back.ready_lsn &&
+        shard->journal_failed.status == DP_OK)
+        dp_journal_sync(shard->journal);
 }

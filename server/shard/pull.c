@@ -14,11 +14,8 @@
 
 static void prefetch_weights(const struct dp_row_cache *cache, uint32_t row, size_t bytes)
 {
-    if (!dp_row_is_number(row))
-        return;
-    const char *at = dp_row_cache_row(cache, row);
-    for (size_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch(at + i);
+    if (dp_row_is_number(row))
+        dp_prefetch(dp_row_cache_row(cache, row), bytes);
 }
 
 static void gather(struct dp_shard *shard, const struct dp_shard_table *table,

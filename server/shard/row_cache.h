@@ -14,6 +14,7 @@
 #ifndef DP_SHARD_ROW_CACHE_H
 #define DP_SHARD_ROW_CACHE_H
 
+#include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/model/range.h"
 
@@ -71,9 +72,7 @@ static inline void *dp_row_cache_row(const struct dp_row_cache *cache, uint32_t 
 }
 static inline void dp_row_cache_prefetch(const struct dp_row_cache *cache, uint32_t row)
 {
-    const char *at = dp_row_cache_row(cache, row);
-    for (size_t i = 0; i < cache->row_bytes; i += 64)
-        __builtin_prefetch(at + i);
+    dp_prefetch(dp_row_cache_row(cache, row), cache->row_bytes);
 }
 
 uint32_t dp_row_cache_find(const struct dp_row_cache *cache, uint64_t mixed);

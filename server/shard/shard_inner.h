@@ -92,6 +92,7 @@ struct dp_shard {
 
     struct dp_journal *journal; /* NULL: durability none */
     uint64_t durable;           /* lsn up to which pushes are durable; without a journal the last one */
+    uint64_t synced;            /* lsn up to which pushes survive loss of power: rows and marks wait for it */
     struct dp_error journal_failed;
     struct dp_held held;
     bool rows_loaded; /* recovery has every row of the store in the cache */

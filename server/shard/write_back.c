@@ -1,7 +1,7 @@
 /* Write-back: rows that changed go to the store, in cycles, in the background; a shard that drains ends with one.
  *     begin (what is dirty becomes due) -> due rows, table by table, partition by partition, each portion sorted ->
  *     marks (push ids, tables, rows_lsn) -> the journal is released up to rows_lsn                  (this order, always)
- * Why       No row and no mark goes to the store before the journal is durable past it: a portion is copied at once
+ * Why       No row and no mark goes to the store before the journal is synced past it: a portion is copied at once
  *           and waits for that. Marks come after all rows of the cycle: they say from where replay must start. A row that
  *           changes while its cycle is under way is dirty again, for the next cycle, so that after a cycle every push up to
  *           rows_lsn is in the store.
@@ -169,7 +169,7 @@ static enum dp_status take_portion(struct dp_shard *shard)
 static void submit_ready(struct dp_shard *shard)
 {
     struct dp_write_back *w = &shard->write_back;
-    if (w->ready && shard->durable >= w->ready_lsn && w->under_way < PORTIONS_MAX &&
+    if (w->ready && shard->synced >= w->ready_lsn && w->under_way < PORTIONS_MAX &&
         dp_shard_try_submit(shard, w->ready) == DP_OK) {
         w->ready = NULL;
         w->under_way++;
@@ -225,8 +225,10 @@ void dp_shard_written_back(struct dp_shard *shard, struct dp_shard_job *job)
         w->cycle = DP_CYCLE_IDLE;
         w->marked_lsn = w->rows_lsn;
         w->last_done = w->is_last;
-        if (shard->journal)
+        if (shard->journal) {
             dp_journal_release(shard->journal, w->rows_lsn + 1);
+            dp_journal_commit(shard->journal); /* a round makes segments out of what was released */
+        }
         DP_COUNT(&shard->counters, write_back_cycles, 1);
     }
 }

@@ -227,7 +227,7 @@ enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_jou
     header_of(journal, pieces, count, payload, header);
     (void)pthread_mutex_lock(&journal->lock);
     if (journal->count > journal->segments_max) { /* opened with the budget used up */
-        journal->starved = true;
+        journal->over = true;
         st = dp_fail(err, DP_AGAIN, "journal: its budget is used up; rows must be written back first");
         goto done;
     }

@@ -49,7 +49,7 @@ struct dp_journal_options {
 
 struct dp_journal;
 
-#define DP_JOURNAL_PIECES_MAX 120u
+#define DP_JOURNAL_PIECES_MAX 136u
 
 struct dp_journal_piece {
     const void *data;

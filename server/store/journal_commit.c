@@ -201,10 +201,11 @@ void dp_journal_prepare(struct dp_journal *journal)
     if (st != DP_OK && st != DP_FULL)
         dp_journal_poison(journal, &err);
     (void)pthread_mutex_lock(&journal->lock);
-    if (journal->starved && (journal->next.file || (st != DP_OK && st != DP_FULL))) {
-        ready = true;
-        journal->starved = false;
-    }
+    bool poisoned = st != DP_OK && st != DP_FULL;
+    ready = (journal->starved && (journal->next.file || poisoned)) ||
+            (journal->over && (journal->count <= journal->segments_max || poisoned));
+    if (ready)
+        journal->starved = journal->over = false;
     (void)pthread_mutex_unlock(&journal->lock);
     if (ready)
         wake(journal);

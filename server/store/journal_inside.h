@@ -37,7 +37,9 @@ struct dp_journal {
     uint64_t stage_at;    /* where they go in the last segment; a whole page */
     uint64_t stage_first; /* lsn of the first record in it; 0: none */
     uint64_t hand_first;  /* lsn of the first record that the shard is writing; 0: none */
-    bool want_round, want_segment, starved, stop;
+    bool want_round, want_segment, stop;
+    bool starved;           /* an append waits for a segment */
+    bool over;              /* an append waits until no more than the budget is kept */
     struct dp_error making; /* why no segment could be made: DP_FULL, else DP_OK */
     struct dp_error why;    /* of the poison */
     uint64_t syncs;

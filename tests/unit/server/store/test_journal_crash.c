@@ -8,6 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ /* ten times slower */
+#define SEEDS 400
+#else
+#define SEEDS 3000
+#endif
+
 static const enum dp_sim_survival survivals[] = {DP_SIM_NOTHING, DP_SIM_ALL, DP_SIM_RANDOM, DP_SIM_RANDOM};
 
 /* Appends over segment edges, commits, releases, recycling, reopenings: the same at each call. */
@@ -85,7 +91,7 @@ static void random_scripts(void **state)
 {
     (void)state;
     static struct world world;
-    uint64_t appends = 0, losses = 0, seeds = 3000, first = 1;
+    uint64_t appends = 0, losses = 0, seeds = SEEDS, first = 1;
     const char *one = getenv("DOWNPOUR_SEED"), *many = getenv("DOWNPOUR_SEEDS");
     if (one)
         first = seeds = strtoull(one, NULL, 10);

@@ -191,12 +191,55 @@ static void a_failed_sync_wakes_and_poisons(void **state)
     dp_sim_disk_free(&sim);
 }
 
+/* The budget used up before an opening: refused until a release, and woken by it. */
+static void a_release_wakes(void **state)
+{
+    (void)state;
+    static uint8_t record[60000];
+    struct bell bell = {.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER};
+    struct dp_sim_disk *sim = dp_sim_disk_new(7);
+    struct dp_disk disk = dp_sim_disk_interface(sim);
+    struct dp_error err = {0};
+    struct dp_journal *journal = NULL;
+    struct dp_journal_options options = {.disk = &disk,
+                                         .segment_bytes = SEGMENT,
+                                         .budget_bytes = 4u * SEGMENT,
+                                         .commit_thread = true,
+                                         .wake = ring,
+                                         .wake_context = &bell};
+    struct dp_journal_piece piece = {record, sizeof record};
+    uint64_t lsn = 0, rings;
+    assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
+    struct dp_journal_figures figures = {0};
+    while (figures.bytes_used < 4u * SEGMENT) {
+        rings = rings_of(&bell);
+        enum dp_status st = dp_journal_append(journal, &piece, 1, &lsn, &err);
+        assert_true(st == DP_OK || st == DP_AGAIN);
+        dp_journal_commit(journal);
+        if (st == DP_AGAIN)
+            (void)wait_for(&bell, rings);
+        dp_journal_figures(journal, &figures);
+    }
+    dp_journal_close(&journal);
+    assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
+    uint64_t last = dp_journal_last(journal);
+    rings = rings_of(&bell);
+    assert_int_equal(dp_journal_append(journal, &piece, 1, &lsn, &err), DP_AGAIN);
+    dp_journal_release(journal, 3); /* what was in the first segment */
+    (void)wait_for(&bell, rings);
+    assert_int_equal(dp_journal_append(journal, &piece, 1, &lsn, &err), DP_OK);
+    assert_int_equal(lsn, last + 1);
+    dp_journal_close(&journal);
+    dp_sim_disk_free(&sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(on_the_simulated_disk),
         cmocka_unit_test(on_the_real_disk),
         cmocka_unit_test(a_failed_sync_wakes_and_poisons),
+        cmocka_unit_test(a_release_wakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
