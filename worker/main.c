@@ -159,6 +159,6 @@ int main(int argc, char **argv)
     if (st == DP_OK)
         return 0;
     int signal_number = atomic_load(&stop_signal);
-    (void)fprintf(stderr, "downpour-worker: %s\n", err.text[0] ? err.text : dp_status_text(st));
+    (void)fprintf(stderr, "downpour-worker: %s\n", err.text[0] ? err.text : dp_status_text((int)st));
     return st == DP_STOPPING && signal_number ? 128 + signal_number : 2;
 }

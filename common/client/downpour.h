@@ -1,8 +1,8 @@
 /* Downpour's client library: pull rows, push gradients, wait; from any C program.
  *     open -> table -> (pull -> wait -> ... -> push -> wait)* -> close
  * Promise   Issue, overlap, wait: pull and push return when the request is on its way; a push is applied
- *           exactly once on each shard however often it had to be sent (while a server lives). Requests
- *           take effect on each shard in the order they were issued. A push is checked (finite, sizes) in
+ *           exactly once on each shard however often it had to be sent, also over a restart of a server
+ *           that was closed cleanly. Requests take effect on each shard in the order they were issued. A push is checked (finite, sizes) in
  *           full before any part of it is sent. Every wait has a deadline and names what it waited for.
  * Thread    A client and its tickets belong to one thread. Several clients may be used by several threads.
  * Memory    keys and weights of a pull, and the applied array, must live until its wait gave an answer; a
@@ -133,6 +133,9 @@ DP_MUST_USE
 enum dp_status dp_client_pull_rows(struct dp_client *client, struct dp_client_table *table,
                                    const uint64_t *keys, size_t n, float *weights, uint32_t timeout_ms,
                                    struct dp_error *err);
+/* DP_TIMEOUT: the push may still be applied; calling this again is another push, which may count the gradients
+ * twice. Who must know uses dp_client_push and waits again. DP_EXISTS: a shard had seen the push's number
+ * before and did not apply it: two clients share a stream. */
 DP_MUST_USE
 enum dp_status dp_client_push_rows(struct dp_client *client, struct dp_client_table *table,
                                    const uint64_t *keys, size_t n, const float *gradients, float rate,

@@ -154,6 +154,21 @@ static enum dp_status take_pushed(struct dp_call *call, uint32_t server, const s
     return DP_OK;
 }
 
+/* A simple push's caller sees no outcome. Its number, of a stream of this client's own, is new to the shard
+ * unless somebody else used it: these gradients were not applied. */
+static enum dp_status take_pushed_first(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
+                                        struct dp_reply *reply, struct dp_message **message,
+                                        struct dp_error *err)
+{
+    if (reply->repeated && parcel->sends == 1)
+        return dp_fail(err, DP_EXISTS,
+                       "push: number %" PRIu64 " of stream %" PRIu64
+                       " was applied before, and this one was not: two clients share a stream; close this "
+                       "client and open another",
+                       parcel->request.number, parcel->request.stream);
+    return take_pushed(call, server, parcel, reply, message, err);
+}
+
 /* Numbers are given last: a push that was not issued uses up none. */
 static void number(struct dp_client *client, const struct dp_push_options *options)
 {
@@ -169,9 +184,9 @@ static void number(struct dp_client *client, const struct dp_push_options *optio
     client->next_number += own;
 }
 
-enum dp_status dp_client_push(struct dp_client *client, const struct dp_push_options *options,
-                              const struct dp_push_part *parts, uint32_t count, uint32_t timeout_ms,
-                              struct dp_ticket *out, struct dp_error *err)
+static enum dp_status issue(struct dp_client *client, const struct dp_push_options *options,
+                            const struct dp_push_part *parts, uint32_t count, bool simple,
+                            uint32_t timeout_ms, struct dp_ticket *out, struct dp_error *err)
 {
     struct dp_parts cut = {0};
     struct dp_call *call = NULL;
@@ -187,7 +202,7 @@ enum dp_status dp_client_push(struct dp_client *client, const struct dp_push_opt
         st = dp_fail(err, DP_NOMEM, "push: no memory");
         goto done;
     }
-    call->take = take_pushed;
+    call->take = simple ? take_pushed_first : take_pushed;
     st = dp_client_await_room(client, "push", timeout_ms, err);
     if (st != DP_OK)
         goto done;
@@ -200,6 +215,13 @@ done:
     return st;
 }
 
+enum dp_status dp_client_push(struct dp_client *client, const struct dp_push_options *options,
+                              const struct dp_push_part *parts, uint32_t count, uint32_t timeout_ms,
+                              struct dp_ticket *out, struct dp_error *err)
+{
+    return issue(client, options, parts, count, false, timeout_ms, out, err);
+}
+
 enum dp_status dp_client_push_rows(struct dp_client *client, struct dp_client_table *table,
                                    const uint64_t *keys, size_t n, const float *gradients, float rate,
                                    uint32_t timeout_ms, struct dp_error *err)
@@ -209,6 +231,6 @@ enum dp_status dp_client_push_rows(struct dp_client *client, struct dp_client_ta
     struct dp_ticket ticket = {0};
     enum dp_status st = dp_keys_set(client->keys, keys, n, err);
     if (st == DP_OK)
-        st = dp_client_push(client, &options, &part, 1, timeout_ms, &ticket, err);
+        st = issue(client, &options, &part, 1, true, timeout_ms, &ticket, err);
     return st == DP_OK ? dp_client_finish(client, &ticket, "push", timeout_ms, err) : st;
 }

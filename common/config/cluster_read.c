@@ -18,9 +18,11 @@ struct reader {
     struct dp_error *err;
 };
 
-/* Puts "file:line" in front of what is in err. */
+/* Puts "file:line" in front of what is in err; "file" where the whole file is meant. */
 static enum dp_status at_line(const struct reader *reader, const config_setting_t *setting)
 {
+    if (config_setting_is_root(setting))
+        return dp_wrap(reader->err, DP_ARGUMENT, "%s", reader->path);
     return dp_wrap(reader->err, DP_ARGUMENT, "%s:%u", reader->path,
                    (unsigned)config_setting_source_line(setting));
 }
@@ -254,7 +256,7 @@ static enum dp_status read_servers(const struct reader *reader, const config_set
 {
     const config_setting_t *list = config_setting_get_member(root, "servers");
     if (!list)
-        return dp_fail(reader->err, DP_ARGUMENT, "%s:1: missing key 'servers'", reader->path);
+        return dp_fail(reader->err, DP_ARGUMENT, "%s: missing key 'servers'", reader->path);
     if (config_setting_type(list) != CONFIG_TYPE_LIST)
         return wrong_type(reader, &dp_fields_top, list, "a list ( { }, ... )");
     int n = config_setting_length(list);
@@ -298,7 +300,7 @@ static enum dp_status read_tree(const struct reader *reader, const config_settin
     if (st == DP_OK)
         st = find_group(reader, &dp_fields_top, root, "data", &data);
     if (st == DP_OK && !data)
-        st = dp_fail(reader->err, DP_ARGUMENT, "%s:1: missing key 'data'", reader->path);
+        st = dp_fail(reader->err, DP_ARGUMENT, "%s: missing key 'data'", reader->path);
     if (st == DP_OK)
         st = read_fields(reader, &dp_fields_data, data, &out->data);
     if (st == DP_OK)

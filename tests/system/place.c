@@ -69,7 +69,7 @@ static const char *keep(struct dp_place *place, char *text)
     return text;
 }
 
-static char *format_text(const char *format, va_list args)
+static DP_PRINTF(1, 0) char *format_text(const char *format, va_list args)
 {
     char *text = NULL;
     FILE *stream;

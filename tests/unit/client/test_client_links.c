@@ -197,6 +197,33 @@ static void a_number_of_ones_own_counts_once(void **state)
     done(&b);
 }
 
+static void a_simple_push_whose_number_was_taken_is_an_error(void **state)
+{
+    (void)state;
+    struct bench b = opened(2, false);
+    struct dp_client_table *t = table(&b, "t", 2);
+    uint64_t key[1] = {5};
+    float gradient[2] = {1, 1};
+    assert_int_equal(dp_client_push_rows(b.client, t, key, 1, gradient, 1, WAIT_MS, &b.err), DP_OK);
+    /* Somebody else's push under the number that comes next. */
+    struct dp_fake_shard *shard = &b.net->shard[1];
+    assert_int_equal(shard->pushes, 1);
+    shard->push[1] = shard->push[0];
+    shard->push[1].number++;
+    shard->pushes = 2;
+    assert_int_equal(dp_client_push_rows(b.client, t, key, 1, gradient, 1, WAIT_MS, &b.err), DP_EXISTS);
+    assert_non_null(strstr(b.err.text, "two clients share a stream"));
+    assert_non_null(strstr(b.err.text, "number 1 of stream"));
+    assert_int_equal(dp_client_push_rows(b.client, t, key, 1, gradient, 1, WAIT_MS, &b.err), DP_OK);
+    /* Sent twice since its answer was lost: no error, though the second is repeated. */
+    b.net->faults.lose = 500;
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(dp_client_push_rows(b.client, t, key, 1, gradient, 1, 600000, &b.err), DP_OK);
+    b.net->faults.lose = 0;
+    assert_int_equal(shard->pushes, 43);
+    done(&b);
+}
+
 /* ---- answers that are no good ---- */
 
 enum lie {
@@ -543,6 +570,7 @@ int main(void)
         cmocka_unit_test(the_window_is_respected),
         cmocka_unit_test(staleness_is_measured),
         cmocka_unit_test(a_number_of_ones_own_counts_once),
+        cmocka_unit_test(a_simple_push_whose_number_was_taken_is_an_error),
         cmocka_unit_test(lies_fail_their_ticket_and_nothing_else),
         cmocka_unit_test(rubbish_breaks_nothing),
         cmocka_unit_test(keys_that_change_under_a_pull_are_noticed),

@@ -456,7 +456,7 @@ static void assert_not_opened(struct dp_net *net, const char *endpoint, enum dp_
     struct dp_error err = {0};
     enum dp_status st = dp_listener_open(net, endpoint, &listener, &err);
     if (st != why || !strstr(err.text, endpoint) || !strstr(err.text, cause))
-        fail_msg("'%s': %s: %s", endpoint, dp_status_name(st), err.text);
+        fail_msg("'%s': %s: %s", endpoint, dp_status_name((int)st), err.text);
     assert_null(listener);
 }
 

@@ -44,8 +44,8 @@ static void assert_refused(struct dp_message **message, enum dp_status why, cons
     struct dp_error err = {0};
     enum dp_status st = dp_request_decode(*message, &got, &err);
     if (st != why || !strstr(err.text, field))
-        fail_msg("expected %s with '%s', got %s: %s", dp_status_name(why), field, dp_status_name(st),
-                 err.text);
+        fail_msg("expected %s with '%s', got %s: %s", dp_status_name((int)why), field,
+                 dp_status_name((int)st), err.text);
     dp_message_free(message);
 }
 
