@@ -113,6 +113,7 @@ static enum dp_status open_all(struct dp_shard_thread *thread, struct dp_error *
         .cluster = o->cluster,
         .generation = o->generation,
         .boot = o->boot,
+        .first_stream = first_stream(),
         .cache_bytes = o->cache_bytes,
         .salt = o->salt,
         .store = &thread->store,

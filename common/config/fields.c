@@ -233,7 +233,7 @@ enum dp_status dp_field_set_name(const struct dp_field *field, const char *name,
                                          : ", ",
                        field->names[i]);
     }
-    return dp_fail(err, DP_ARGUMENT, "%s is '%s', but must be %s", what, name, known);
+    return dp_fail(err, DP_ARGUMENT, "%s is \"%s\", but must be %s", what, name, known);
 }
 
 bool dp_cluster_optimizer(const char *name, struct dp_optimizer_spec *out)

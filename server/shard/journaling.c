@@ -222,10 +222,13 @@ void dp_shard_journal_turn(struct dp_shard *shard)
 
 void dp_shard_journal_commit(struct dp_shard *shard)
 {
-    if (shard->journal && shard->durable < shard->lsn && shard->journal_failed.status == DP_OK)
+    if (!shard->journal || shard->journal_failed.status != DP_OK)
+        return;
+    if (shard->durable < shard->lsn) {
         dp_journal_commit(shard->journal);
+        dp_shard_journal_turn(shard); /* mode process: it is durable already, and nobody will wake us */
+    }
     /* In mode process nobody else asks for a sync. */
-    if (shard->journal && shard->write_back.ready && shard->synced < shard->write_back.ready_lsn &&
-        shard->journal_failed.status == DP_OK)
+    if (shard->write_back.ready && shard->synced < shard->write_back.ready_lsn)
         dp_journal_sync(shard->journal);
 }
