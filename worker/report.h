@@ -9,7 +9,7 @@
 #include "worker/figures.h"
 
 struct dp_tested {
-    bool known;
+    bool known, gone; /* neither: may still come; gone: never will */
     struct dp_figures figures;
 };
 

@@ -20,6 +20,7 @@ struct training {
     struct dp_worker_figures figures;
     struct dp_loop *loop;
     struct dp_tested *tested; /* worker 0: [epochs] */
+    struct dp_eval_ring ring; /* with a test set */
 };
 
 /* A second training under the number of a first would push under ids that the servers have counted. */
@@ -50,6 +51,8 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     if (st == DP_OK && data->test[0]) {
         options = dp_job_data(t->job, data->test, data->test_labels, false);
         st = dp_dataset_open(&options, &t->test, err);
+        if (st == DP_OK)
+            st = dp_evaluate_plan(t->job, t->test, &t->ring, err);
     }
     if (st == DP_OK)
         st = dp_job_program(t->job, t->train, t->test, err);
@@ -102,19 +105,29 @@ static void log_figures(uint32_t epoch, const struct dp_figures *figures)
     dp_log(DP_LOG_INFO, "epoch %" PRIu32 ", test: %s", epoch, text);
 }
 
-/* Worker 0: epochs 1 .. upto whose figures are not known yet. */
-static enum dp_status merge_epochs(struct training *t, uint32_t upto, bool wait, struct dp_error *err)
+/* Worker 0: epochs 1 .. upto whose figures are not known yet. Those of the last one are waited for: when all
+ * have trained, the parts of others are there or will never be. */
+static enum dp_status merge_epochs(struct training *t, uint32_t upto, struct dp_error *err)
 {
     for (uint32_t e = 1; e <= upto; e++) {
         struct dp_tested *tested = &t->tested[e - 1];
-        if (tested->known)
+        enum dp_eval_note found;
+        if (tested->known || tested->gone)
             continue;
-        enum dp_status st =
-            dp_evaluate_merge(t->job, &t->progress, e, wait, &tested->known, &tested->figures, err);
+        enum dp_status st = dp_evaluate_merge(t->job, &t->progress, t->ring, e, e == t->settings->epochs,
+                                              &found, &tested->figures, err);
         if (st != DP_OK)
             return st;
+        tested->known = found == DP_EVAL_PART;
+        tested->gone = found == DP_EVAL_GONE;
         if (tested->known)
             log_figures(e, &tested->figures);
+        else if (tested->gone)
+            dp_log(DP_LOG_WARN,
+                   "epoch %" PRIu32
+                   " will have no test figures: parts of its evaluation are no longer on the "
+                   "first server",
+                   e);
     }
     return DP_OK;
 }
@@ -132,9 +145,9 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
                    (double)figures->examples / figures->seconds);
         bool last = e + 1 == t->settings->epochs;
         if (t->test && !last)
-            st = dp_evaluate_share(t->job, &t->progress, t->test, e + 1, err);
+            st = dp_evaluate_share(t->job, &t->progress, t->test, t->ring, e + 1, err);
         if (st == DP_OK && t->test && !last && t->job->worker == 0)
-            st = merge_epochs(t, e + 1, false, err);
+            st = merge_epochs(t, e + 1, err);
         if (st != DP_OK)
             return st;
     }
@@ -190,12 +203,12 @@ static enum dp_status finish(struct training *t, struct dp_error *err)
     dp_progress_enter(&t->progress, "waiting");
     st = dp_peers_wait(job, &t->progress, "trained", trained, err);
     if (st == DP_OK && t->test)
-        st = dp_evaluate_share(job, &t->progress, t->test, t->settings->epochs, err);
+        st = dp_evaluate_share(job, &t->progress, t->test, t->ring, t->settings->epochs, err);
     if (st != DP_OK || job->worker != 0)
         goto done;
     dp_progress_enter(&t->progress, "waiting");
     if (t->test)
-        st = merge_epochs(t, t->settings->epochs, true, err);
+        st = merge_epochs(t, t->settings->epochs, err);
     if (st == DP_OK)
         st = write_report(t, trained, err);
 done:
