@@ -1,18 +1,43 @@
 #include "worker/evaluate.h"
 
+#include "common/base/bytes.h"
+#include "worker/group.h"
 #include "worker/peers.h"
 #include "worker/scan.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WHAT_BYTES 32
-
-static void what_of(uint32_t epoch, char *what)
+enum dp_status dp_evaluate_plan(const struct dp_job *job, const struct dp_dataset *test,
+                                struct dp_eval_ring *out, struct dp_error *err)
 {
-    (void)snprintf(what, WHAT_BYTES, "eval/%" PRIu32, epoch);
+    const struct dp_cluster_training *training = &job->cluster->training;
+    /* Worker 0 has the largest share; each worker finds the same, so that all fail or none. */
+    const struct dp_share largest = {.batches = dp_dataset_batches(test), .workers = training->workers};
+    uint64_t examples = dp_dataset_examples(test),
+             part = dp_metrics_pack_bytes(job->model.labels,
+                                          dp_share_examples(largest, examples, training->batch)),
+             all = dp_metrics_pack_bytes(job->model.labels, examples) +
+                   (training->workers - 1) * dp_metrics_pack_bytes(job->model.labels, 0);
+    return dp_eval_ring_plan(training->epochs, training->workers, part, all, out, err);
+}
+
+/* The epoch, and behind it the part. */
+static enum dp_status put(struct dp_job *job, struct dp_eval_ring ring, uint32_t epoch, uint32_t worker,
+                          const void *part, size_t size, struct dp_error *err)
+{
+    char what[DP_EVAL_NAME_BYTES];
+    unsigned char *bytes = malloc(DP_EVAL_EPOCH_BYTES + size);
+    if (!bytes)
+        return dp_fail(err, DP_NOMEM, "no memory for a part of %zu bytes", size);
+    dp_store_u32le(bytes, epoch);
+    if (size)
+        memcpy(bytes + DP_EVAL_EPOCH_BYTES, part, size);
+    dp_eval_note_name(ring, epoch, what);
+    enum dp_status st = dp_peers_put(job, what, worker, bytes, DP_EVAL_EPOCH_BYTES + size, err);
+    free(bytes);
+    return st;
 }
 
 static enum dp_status add(void *context, const struct dp_batch *batch, const float *output, uint32_t width,
@@ -26,7 +51,8 @@ static enum dp_status add(void *context, const struct dp_batch *batch, const flo
 }
 
 enum dp_status dp_evaluate_share(struct dp_job *job, struct dp_progress *progress,
-                                 const struct dp_dataset *test, uint32_t epoch, struct dp_error *err)
+                                 const struct dp_dataset *test, struct dp_eval_ring ring, uint32_t epoch,
+                                 struct dp_error *err)
 {
     void *bytes = NULL;
     size_t size = 0;
@@ -45,11 +71,8 @@ enum dp_status dp_evaluate_share(struct dp_job *job, struct dp_progress *progres
     st = dp_scan(&scan, err);
     if (st == DP_OK)
         st = dp_metrics_pack(metrics, &bytes, &size, err);
-    if (st != DP_OK)
-        goto done;
-    char what[WHAT_BYTES];
-    what_of(epoch, what);
-    st = dp_peers_put(job, what, job->worker, bytes, size, err);
+    if (st == DP_OK)
+        st = put(job, ring, epoch, job->worker, bytes, size, err);
 done:
     free(bytes);
     dp_metrics_free(&metrics);
@@ -62,7 +85,8 @@ static enum dp_status merge(struct dp_job *job, const struct dp_note *notes, str
     struct dp_metrics *metrics = NULL;
     enum dp_status st = dp_metrics_new(job->model.labels, job->model.classes, &metrics, err);
     for (uint32_t w = 0; st == DP_OK && w < job->cluster->training.workers; w++) {
-        st = dp_metrics_merge(metrics, notes[w].bytes, notes[w].size, err);
+        const unsigned char *bytes = notes[w].bytes;
+        st = dp_metrics_merge(metrics, bytes + DP_EVAL_EPOCH_BYTES, notes[w].size - DP_EVAL_EPOCH_BYTES, err);
         if (st != DP_OK)
             st = dp_wrap(err, st, "the part of worker %" PRIu32, w);
     }
@@ -72,25 +96,43 @@ static enum dp_status merge(struct dp_job *job, const struct dp_note *notes, str
     return st;
 }
 
-enum dp_status dp_evaluate_merge(struct dp_job *job, struct dp_progress *progress, uint32_t epoch, bool wait,
-                                 bool *done, struct dp_figures *out, struct dp_error *err)
+/* Of all workers' notes: gone if one is, else not yet if one is. */
+static enum dp_status read_notes(const struct dp_note *notes, uint32_t workers, uint32_t epoch,
+                                 enum dp_eval_note *found, struct dp_error *err)
+{
+    *found = DP_EVAL_PART;
+    for (uint32_t w = 0; w < workers; w++) {
+        enum dp_eval_note one = DP_EVAL_NOT_YET;
+        enum dp_status st =
+            notes[w].bytes ? dp_eval_note_read(notes[w].bytes, notes[w].size, epoch, &one, err) : DP_OK;
+        if (st != DP_OK)
+            return dp_wrap(err, st, "the part of worker %" PRIu32, w);
+        if (one == DP_EVAL_GONE || (one == DP_EVAL_NOT_YET && *found == DP_EVAL_PART))
+            *found = one;
+    }
+    return DP_OK;
+}
+
+enum dp_status dp_evaluate_merge(struct dp_job *job, struct dp_progress *progress, struct dp_eval_ring ring,
+                                 uint32_t epoch, bool wait, enum dp_eval_note *found, struct dp_figures *out,
+                                 struct dp_error *err)
 {
     uint32_t workers = job->cluster->training.workers, missing = 0;
-    char what[WHAT_BYTES];
-    what_of(epoch, what);
-    *done = false;
+    char what[DP_EVAL_NAME_BYTES];
+    dp_eval_note_name(ring, epoch, what);
+    *found = DP_EVAL_NOT_YET;
     struct dp_note *notes = calloc(workers, sizeof *notes);
     if (!notes)
         return dp_fail(err, DP_NOMEM, "no memory for the parts of %" PRIu32 " workers", workers);
     enum dp_status st = wait ? dp_peers_wait(job, progress, what, notes, err)
                              : dp_peers_look(job, what, notes, &missing, err);
-    if (st != DP_OK || missing > 0)
+    if (st == DP_OK)
+        st = read_notes(notes, workers, epoch, found, err);
+    if (st != DP_OK || *found != DP_EVAL_PART)
         goto done;
     st = merge(job, notes, out, err);
-    *done = st == DP_OK;
-    /* The server holds notes for as long as it runs: what was merged need not lie there. */
     for (uint32_t w = 0; st == DP_OK && w < workers; w++)
-        st = dp_peers_put(job, what, w, "merged", strlen("merged"), err);
+        st = put(job, ring, epoch, w, NULL, 0, err);
 done:
     dp_peers_clear(notes, workers);
     free(notes);

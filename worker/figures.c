@@ -26,6 +26,12 @@ uint64_t dp_worker_figures_examples(const struct dp_worker_figures *figures)
     return n;
 }
 
+uint64_t dp_worker_figures_new_examples(const struct dp_worker_figures *figures)
+{
+    uint64_t n = dp_worker_figures_examples(figures);
+    return n > figures->repeated_examples ? n - figures->repeated_examples : 0;
+}
+
 double dp_worker_figures_seconds(const struct dp_worker_figures *figures)
 {
     double seconds = 0;
@@ -47,13 +53,15 @@ enum dp_status dp_worker_figures_pack(const struct dp_worker_figures *figures, c
     int bad = 0;
     for (uint32_t e = 0; e < figures->epochs; e++) {
         const struct dp_epoch_figures *figure = &figures->epoch[e];
-        bad |= json_array_append_new(
-            epochs, json_pack("[f,I,f]", figure->loss_sum, (json_int_t)figure->examples, figure->seconds));
+        bad |= json_array_append_new(epochs,
+                                     json_pack("[f,I,f,f]", figure->loss_sum, (json_int_t)figure->examples,
+                                               figure->begun, figure->seconds));
     }
     for (uint32_t i = 0; i < DP_STALENESS_BUCKETS; i++)
         bad |= json_array_append_new(histogram, integer(s->histogram[i]));
     bad |= json_object_set_new(root, "worker", integer(figures->worker));
     bad |= json_object_set_new(root, "pushes", integer(figures->pushes));
+    bad |= json_object_set_new(root, "repeated_examples", integer(figures->repeated_examples));
     bad |= json_object_set_new(root, "measured_pushes", integer(s->pushes));
     bad |= json_object_set_new(root, "repeated", integer(s->repeated));
     bad |= json_object_set_new(root, "measured", integer(s->measured));
@@ -82,11 +90,13 @@ static bool read_epochs(const json_t *array, struct dp_worker_figures *out)
     for (uint32_t e = 0; e < out->epochs; e++) {
         const json_t *row = json_array_get(array, e);
         const json_t *loss = json_array_get(row, 0), *examples = json_array_get(row, 1),
-                     *seconds = json_array_get(row, 2);
-        if (!json_is_real(loss) || !json_is_integer(examples) || !json_is_real(seconds))
+                     *begun = json_array_get(row, 2), *seconds = json_array_get(row, 3);
+        if (!json_is_real(loss) || !json_is_integer(examples) || !json_is_real(begun) ||
+            !json_is_real(seconds))
             return false;
         out->epoch[e] = (struct dp_epoch_figures){.loss_sum = json_real_value(loss),
                                                   .examples = (uint64_t)json_integer_value(examples),
+                                                  .begun = json_real_value(begun),
                                                   .seconds = json_real_value(seconds)};
     }
     return true;
@@ -97,9 +107,11 @@ static bool read_figures(const json_t *root, struct dp_worker_figures *out)
     struct dp_staleness *s = &out->staleness;
     uint64_t worker;
     if (!read_u64(root, "worker", &worker) || worker > UINT32_MAX ||
-        !read_u64(root, "pushes", &out->pushes) || !read_u64(root, "measured_pushes", &s->pushes) ||
-        !read_u64(root, "repeated", &s->repeated) || !read_u64(root, "measured", &s->measured) ||
-        !read_u64(root, "sum", &s->sum) || !read_u64(root, "max", &s->max))
+        !read_u64(root, "pushes", &out->pushes) ||
+        !read_u64(root, "repeated_examples", &out->repeated_examples) ||
+        !read_u64(root, "measured_pushes", &s->pushes) || !read_u64(root, "repeated", &s->repeated) ||
+        !read_u64(root, "measured", &s->measured) || !read_u64(root, "sum", &s->sum) ||
+        !read_u64(root, "max", &s->max))
         return false;
     out->worker = (uint32_t)worker;
     const json_t *histogram = json_object_get(root, "histogram");

@@ -10,12 +10,14 @@
 struct dp_epoch_figures {
     double loss_sum; /* over examples, of the loss before the step */
     uint64_t examples;
+    double begun;   /* seconds since 1970, by this machine's clock */
     double seconds; /* training, without evaluation */
 };
 
 struct dp_worker_figures {
     uint32_t worker, epochs;
-    uint64_t pushes;
+    uint64_t pushes;            /* that some shard applied, and not before */
+    uint64_t repeated_examples; /* of pushes that were there already: trained again, for nothing new */
     struct dp_staleness staleness;
     struct dp_epoch_figures *epoch; /* [epochs], heap */
 };
@@ -25,6 +27,8 @@ enum dp_status dp_worker_figures_init(struct dp_worker_figures *figures, uint32_
                                       struct dp_error *err);
 void dp_worker_figures_clear(struct dp_worker_figures *figures);
 uint64_t dp_worker_figures_examples(const struct dp_worker_figures *figures);
+/* Without those that were repeated. */
+uint64_t dp_worker_figures_new_examples(const struct dp_worker_figures *figures);
 double dp_worker_figures_seconds(const struct dp_worker_figures *figures);
 
 /* JSON text, malloc'd. */

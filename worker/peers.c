@@ -43,7 +43,7 @@ static void take_if_same(void *context, const char *name, const void *bytes, siz
     search->found.size = size;
 }
 
-static enum dp_status fetch(struct dp_job *job, const char *what, uint32_t worker, struct dp_note *out,
+enum dp_status dp_peers_one(struct dp_job *job, const char *what, uint32_t worker, struct dp_note *out,
                             struct dp_error *err)
 {
     char name[NAME_BYTES];
@@ -67,7 +67,7 @@ enum dp_status dp_peers_look(struct dp_job *job, const char *what, struct dp_not
     for (uint32_t w = 0; w < job->cluster->training.workers; w++) {
         if (notes[w].bytes)
             continue;
-        enum dp_status st = fetch(job, what, w, &notes[w], err);
+        enum dp_status st = dp_peers_one(job, what, w, &notes[w], err);
         if (st != DP_OK)
             return st;
         *missing += notes[w].bytes == NULL;
@@ -94,7 +94,7 @@ static enum dp_status check_sign(struct dp_job *job, const char *what, uint32_t 
                                  struct dp_error *err)
 {
     struct dp_note note = {0};
-    enum dp_status st = fetch(job, "progress", worker, &note, err);
+    enum dp_status st = dp_peers_one(job, "progress", worker, &note, err);
     if (st != DP_OK)
         return st;
     uint64_t now = dp_clock_ns(&job->clock);

@@ -61,15 +61,48 @@ double dp_report_seconds(const struct dp_report *report, uint32_t epoch)
     return slowest;
 }
 
-double dp_report_throughput(const struct dp_report *report, double *seconds)
+struct span {
+    double from, to;
+};
+
+static int by_from(const void *a, const void *b)
 {
-    uint64_t examples = 0;
-    *seconds = 0;
-    for (uint32_t w = 0; w < report->cluster->training.workers; w++) {
-        examples += dp_worker_figures_examples(&report->workers[w]);
-        *seconds = fmax(*seconds, dp_worker_figures_seconds(&report->workers[w]));
+    const struct span *x = a, *y = b;
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+/* How much time lies in at least one of the spans; sorts them. */
+static double covered(struct span *spans, size_t count)
+{
+    double sum = 0, end = -HUGE_VAL;
+    qsort(spans, count, sizeof *spans, by_from);
+    for (size_t i = 0; i < count; i++) {
+        sum += fmax(0, spans[i].to - fmax(end, spans[i].from));
+        end = fmax(end, spans[i].to);
     }
-    return *seconds > 0 ? (double)examples / *seconds : (double)NAN;
+    return sum;
+}
+
+enum dp_status dp_report_speed(const struct dp_report *report, struct dp_speed *out, struct dp_error *err)
+{
+    const struct dp_cluster_training *t = &report->cluster->training;
+    size_t count = 0;
+    *out = (struct dp_speed){0};
+    struct span *spans = calloc((size_t)t->workers * t->epochs, sizeof *spans);
+    if (!spans)
+        return dp_fail(err, DP_NOMEM, "no memory for the times of %" PRIu32 " workers", t->workers);
+    for (uint32_t w = 0; w < t->workers; w++) {
+        out->examples += dp_worker_figures_new_examples(&report->workers[w]);
+        for (uint32_t e = 0; e < t->epochs; e++) {
+            const struct dp_epoch_figures *epoch = &report->workers[w].epoch[e];
+            if (epoch->examples)
+                spans[count++] = (struct span){.from = epoch->begun, .to = epoch->begun + epoch->seconds};
+        }
+    }
+    out->seconds = covered(spans, count);
+    out->examples_per_s = out->seconds > 0 ? (double)out->examples / out->seconds : (double)NAN;
+    free(spans);
+    return DP_OK;
 }
 
 static json_t *figures_json(const struct dp_figures *figures)
@@ -180,13 +213,13 @@ static void workers_json(const struct dp_report *report, json_t *root)
     (void)json_object_set_new(root, "workers", workers);
     for (uint32_t w = 0; w < report->cluster->training.workers; w++) {
         const struct dp_worker_figures *figures = &report->workers[w];
-        uint64_t examples = dp_worker_figures_examples(figures);
+        uint64_t new_examples = dp_worker_figures_new_examples(figures);
         double seconds = dp_worker_figures_seconds(figures);
         json_t *worker = json_object();
         integer(worker, "worker", w);
-        integer(worker, "examples", examples);
+        integer(worker, "examples", dp_worker_figures_examples(figures));
         real(worker, "seconds", seconds);
-        real(worker, "examples_per_s", seconds > 0 ? (double)examples / seconds : (double)NAN);
+        real(worker, "examples_per_s", seconds > 0 ? (double)new_examples / seconds : (double)NAN);
         integer(worker, "pushes", figures->pushes);
         staleness_json(&figures->staleness, worker);
         (void)json_array_append_new(workers, worker);
@@ -195,16 +228,19 @@ static void workers_json(const struct dp_report *report, json_t *root)
 
 enum dp_status dp_report_text(const struct dp_report *report, char **text, struct dp_error *err)
 {
+    struct dp_speed speed;
+    enum dp_status st = dp_report_speed(report, &speed, err);
+    if (st != DP_OK)
+        return st;
     json_t *root = json_object();
     string(root, "model", report->cluster->model);
     string(root, "cluster", report->cluster->name);
     data_json(report, root);
     settings_json(report, root);
     epochs_json(report, root);
-    double seconds, throughput = dp_report_throughput(report, &seconds);
-    json_t *speed = object_in(root, "throughput");
-    real(speed, "examples_per_s", throughput);
-    real(speed, "seconds", seconds);
+    json_t *throughput = object_in(root, "throughput");
+    real(throughput, "examples_per_s", speed.examples_per_s);
+    real(throughput, "seconds", speed.seconds);
     struct dp_staleness all = {0};
     for (uint32_t w = 0; w < report->cluster->training.workers; w++)
         dp_staleness_merge(&all, &report->workers[w].staleness);

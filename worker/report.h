@@ -9,7 +9,7 @@
 #include "worker/figures.h"
 
 struct dp_tested {
-    bool known;
+    bool known, gone; /* neither: may still come; gone: never will */
     struct dp_figures figures;
 };
 
@@ -21,9 +21,18 @@ struct dp_report {
 };
 
 /* Of all workers: */
-double dp_report_train_loss(const struct dp_report *report, uint32_t epoch);  /* NaN: no examples */
-double dp_report_seconds(const struct dp_report *report, uint32_t epoch);     /* of the slowest */
-double dp_report_throughput(const struct dp_report *report, double *seconds); /* examples/s */
+double dp_report_train_loss(const struct dp_report *report, uint32_t epoch); /* NaN: no examples */
+double dp_report_seconds(const struct dp_report *report, uint32_t epoch);    /* of the slowest */
+/* Speed of the training as a whole: the examples whose pushes were new, over the time in which at least one
+ * worker was training, on the clock on the wall: evaluation and waiting count as long as another one trains.
+ * So workers that start one after another are not faster than they were. Clocks of several machines must
+ * agree to well under the length of the training. */
+struct dp_speed {
+    uint64_t examples;
+    double seconds, examples_per_s; /* NaN: nothing was trained */
+};
+DP_MUST_USE
+enum dp_status dp_report_speed(const struct dp_report *report, struct dp_speed *out, struct dp_error *err);
 
 /* JSON text, malloc'd. */
 DP_MUST_USE

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* F minibatches whose parameters were pulled together. */
 struct fetch {
@@ -17,6 +18,12 @@ struct fetch {
     struct dp_batch **batch; /* [fetch_every] */
     uint32_t count;
     struct dp_ticket ticket;
+};
+
+/* A push that is not answered. */
+struct sent {
+    struct dp_ticket ticket;
+    uint32_t examples;
 };
 
 struct dp_loop {
@@ -31,7 +38,8 @@ struct dp_loop {
     struct fetch fetch[2];
     struct dp_gradients *gradients;
     struct dp_reader *reader;
-    struct dp_ticket sent[64]; /* a ring of unanswered pushes, oldest first */
+    uint32_t examples;    /* of the push that is being gathered */
+    struct sent sent[64]; /* a ring of unanswered pushes, oldest first */
     uint32_t sent_first, sent_len;
     uint32_t epoch;
 };
@@ -147,11 +155,17 @@ static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct d
 static enum dp_status wait_oldest_push(struct dp_loop *loop, struct dp_error *err)
 {
     struct dp_outcome outcome = {0};
-    enum dp_status st = dp_job_wait(loop->job, &loop->sent[loop->sent_first], &outcome, err);
+    struct sent *oldest = &loop->sent[loop->sent_first];
+    enum dp_status st = dp_job_wait(loop->job, &oldest->ticket, &outcome, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "push in epoch %" PRIu32, loop->epoch + 1);
     loop->sent_first = (loop->sent_first + 1) % 64;
     loop->sent_len--;
+    /* Measured: some shard had not seen it. */
+    if (outcome.repeated && outcome.measured == 0)
+        loop->figures->repeated_examples += oldest->examples;
+    else
+        loop->figures->pushes++;
     dp_staleness_add(&loop->figures->staleness, &outcome);
     loop->progress->staleness_mean = dp_staleness_mean(&loop->figures->staleness);
     return DP_OK;
@@ -174,13 +188,14 @@ static enum dp_status push(struct dp_loop *loop, uint64_t position, float rate, 
         .rate = rate,
         .stream = dp_push_stream(loop->training->run, loop->epoch),
         .number = dp_push_number(loop->job->worker, loop->training->workers, position / loop->push_every)};
-    struct dp_ticket *ticket = &loop->sent[(loop->sent_first + loop->sent_len) % 64];
-    st = dp_gradients_push(loop->gradients, loop->job->client, &options, loop->training->timeout_ms, ticket,
-                           err);
+    struct sent *newest = &loop->sent[(loop->sent_first + loop->sent_len) % 64];
+    st = dp_gradients_push(loop->gradients, loop->job->client, &options, loop->training->timeout_ms,
+                           &newest->ticket, err);
     if (st != DP_OK)
         return st;
+    newest->examples = loop->examples;
+    loop->examples = 0;
     loop->sent_len++;
-    loop->figures->pushes++;
     return DP_OK;
 }
 
@@ -209,6 +224,7 @@ static enum dp_status compute(struct dp_loop *loop, struct fetch *fetch, uint32_
     struct dp_epoch_figures *figures = &loop->figures->epoch[loop->epoch];
     figures->loss_sum += (double)loss * batch->examples;
     figures->examples += batch->examples;
+    loop->examples += batch->examples;
     dp_progress_add(loop->progress, (double)loss, batch->examples);
     if (dp_group_ends(loop->positions, loop->push_every, position))
         st = push(loop, position, rate, err);
@@ -269,10 +285,19 @@ static enum dp_status train_fetches(struct dp_loop *loop, struct dp_error *err)
     return st;
 }
 
+/* For comparing with other machines; how long a thing took is told by the clock that never jumps. */
+static double unix_seconds(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_error *err)
 {
     uint64_t begun = dp_clock_ns(&loop->job->clock);
     loop->epoch = epoch;
+    loop->figures->epoch[epoch].begun = unix_seconds();
     loop->progress->epoch = epoch + 1;
     loop->progress->state = "training";
     enum dp_status st = train_fetches(loop, err);

@@ -20,24 +20,45 @@ struct training {
     struct dp_worker_figures figures;
     struct dp_loop *loop;
     struct dp_tested *tested; /* worker 0: [epochs] */
+    struct dp_eval_ring ring; /* with a test set */
+    bool resumed;             /* this worker was started before in this run, and ended early */
 };
 
-/* A second training under the number of a first would push under ids that the servers have counted. */
-static enum dp_status refuse_second(struct dp_job *job, struct dp_error *err)
+/* A second training under the number of a first would push under ids that the servers have counted. Tells
+ * whether this worker has been at work in this run before, as one has that was killed. */
+static enum dp_status look_back(struct dp_job *job, bool *resumed, struct dp_error *err)
 {
-    uint32_t workers = job->cluster->training.workers, missing = 0;
-    struct dp_note *notes = calloc(workers, sizeof *notes);
-    if (!notes)
-        return dp_fail(err, DP_NOMEM, "no memory for the notes of %" PRIu32 " workers", workers);
-    enum dp_status st = dp_peers_look(job, "trained", notes, &missing, err);
-    if (st == DP_OK && notes[job->worker].bytes)
+    struct dp_note trained = {0}, progress = {0};
+    enum dp_status st = dp_peers_one(job, "trained", job->worker, &trained, err);
+    if (st == DP_OK)
+        st = dp_peers_one(job, "progress", job->worker, &progress, err);
+    if (st == DP_OK && trained.bytes)
         st = dp_fail(err, DP_EXISTS,
                      "worker %" PRIu32 " has finished run %" PRIu32
                      " on these servers already: give training.run another number",
                      job->worker, job->cluster->training.run);
-    dp_peers_clear(notes, workers);
-    free(notes);
+    *resumed = progress.bytes != NULL;
+    free(trained.bytes);
+    free(progress.bytes);
     return st;
+}
+
+/* Notes are gone when the first server has been started again; the ids of pushes are not. */
+static enum dp_status check_something_new(const struct training *t, struct dp_error *err)
+{
+    const struct dp_staleness *staleness = &t->figures.staleness;
+    if (staleness->repeated == 0)
+        return DP_OK;
+    if (staleness->pushes == 0 && !t->resumed)
+        return dp_fail(err, DP_EXISTS,
+                       "nothing was trained: the servers had applied every push of worker %" PRIu32
+                       " in run %" PRIu32 " before; a further training wants a higher training.run",
+                       t->job->worker, t->settings->run);
+    dp_log(DP_LOG_WARN,
+           "%" PRIu64 " pushes had been applied before and were counted once: this run was begun on these "
+           "servers already",
+           staleness->repeated);
+    return DP_OK;
 }
 
 static enum dp_status data_open(struct training *t, struct dp_error *err)
@@ -50,6 +71,8 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     if (st == DP_OK && data->test[0]) {
         options = dp_job_data(t->job, data->test, data->test_labels, false);
         st = dp_dataset_open(&options, &t->test, err);
+        if (st == DP_OK)
+            st = dp_evaluate_plan(t->job, t->test, &t->ring, err);
     }
     if (st == DP_OK)
         st = dp_job_program(t->job, t->train, t->test, err);
@@ -60,7 +83,7 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
 {
     struct dp_job *job = t->job;
     dp_progress_init(&t->progress, job, 0);
-    enum dp_status st = refuse_second(job, err);
+    enum dp_status st = look_back(job, &t->resumed, err);
     if (st != DP_OK)
         return st;
     dp_progress_enter(&t->progress, "reading");
@@ -102,19 +125,29 @@ static void log_figures(uint32_t epoch, const struct dp_figures *figures)
     dp_log(DP_LOG_INFO, "epoch %" PRIu32 ", test: %s", epoch, text);
 }
 
-/* Worker 0: epochs 1 .. upto whose figures are not known yet. */
-static enum dp_status merge_epochs(struct training *t, uint32_t upto, bool wait, struct dp_error *err)
+/* Worker 0: epochs 1 .. upto whose figures are not known yet. Those of the last one are waited for: when all
+ * have trained, the parts of others are there or will never be. */
+static enum dp_status merge_epochs(struct training *t, uint32_t upto, struct dp_error *err)
 {
     for (uint32_t e = 1; e <= upto; e++) {
         struct dp_tested *tested = &t->tested[e - 1];
-        if (tested->known)
+        enum dp_eval_note found;
+        if (tested->known || tested->gone)
             continue;
-        enum dp_status st =
-            dp_evaluate_merge(t->job, &t->progress, e, wait, &tested->known, &tested->figures, err);
+        enum dp_status st = dp_evaluate_merge(t->job, &t->progress, t->ring, e, e == t->settings->epochs,
+                                              &found, &tested->figures, err);
         if (st != DP_OK)
             return st;
+        tested->known = found == DP_EVAL_PART;
+        tested->gone = found == DP_EVAL_GONE;
         if (tested->known)
             log_figures(e, &tested->figures);
+        else if (tested->gone)
+            dp_log(DP_LOG_WARN,
+                   "epoch %" PRIu32
+                   " will have no test figures: parts of its evaluation are no longer on the "
+                   "first server",
+                   e);
     }
     return DP_OK;
 }
@@ -132,19 +165,13 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
                    (double)figures->examples / figures->seconds);
         bool last = e + 1 == t->settings->epochs;
         if (t->test && !last)
-            st = dp_evaluate_share(t->job, &t->progress, t->test, e + 1, err);
+            st = dp_evaluate_share(t->job, &t->progress, t->test, t->ring, e + 1, err);
         if (st == DP_OK && t->test && !last && t->job->worker == 0)
-            st = merge_epochs(t, e + 1, false, err);
+            st = merge_epochs(t, e + 1, err);
         if (st != DP_OK)
             return st;
     }
-    if (t->figures.staleness.repeated)
-        dp_log(DP_LOG_WARN,
-               "%" PRIu64
-               " pushes had been applied before and were counted once: this run was begun on these "
-               "servers already",
-               t->figures.staleness.repeated);
-    return DP_OK;
+    return check_something_new(t, err);
 }
 
 static enum dp_status write_report(struct training *t, const struct dp_note *trained, struct dp_error *err)
@@ -158,15 +185,17 @@ static enum dp_status write_report(struct training *t, const struct dp_note *tra
         st = dp_worker_figures_unpack(trained[w].bytes, trained[w].size, t->settings->epochs, &figures[w],
                                       err);
     if (st == DP_OK) {
+        struct dp_speed speed;
         const struct dp_report report = {.cluster = t->job->cluster,
                                          .examples = dp_dataset_examples(t->train),
                                          .digest = dp_dataset_digest(t->train),
                                          .workers = figures,
                                          .tested = t->tested};
-        double seconds, throughput = dp_report_throughput(&report, &seconds);
-        dp_log(DP_LOG_INFO, "trained %" PRIu32 " epochs in %.1f s, %.0f examples/s", t->settings->epochs,
-               seconds, throughput);
-        if (t->settings->report[0])
+        st = dp_report_speed(&report, &speed, err);
+        if (st == DP_OK)
+            dp_log(DP_LOG_INFO, "trained %" PRIu32 " epochs in %.1f s, %.0f examples/s", t->settings->epochs,
+                   speed.seconds, speed.examples_per_s);
+        if (st == DP_OK && t->settings->report[0])
             st = dp_report_write(&report, t->settings->report, err);
     }
     for (uint32_t w = 0; w < workers; w++)
@@ -190,12 +219,12 @@ static enum dp_status finish(struct training *t, struct dp_error *err)
     dp_progress_enter(&t->progress, "waiting");
     st = dp_peers_wait(job, &t->progress, "trained", trained, err);
     if (st == DP_OK && t->test)
-        st = dp_evaluate_share(job, &t->progress, t->test, t->settings->epochs, err);
+        st = dp_evaluate_share(job, &t->progress, t->test, t->ring, t->settings->epochs, err);
     if (st != DP_OK || job->worker != 0)
         goto done;
     dp_progress_enter(&t->progress, "waiting");
     if (t->test)
-        st = merge_epochs(t, t->settings->epochs, true, err);
+        st = merge_epochs(t, t->settings->epochs, err);
     if (st == DP_OK)
         st = write_report(t, trained, err);
 done:

@@ -101,7 +101,7 @@ enum dp_status dp_client_pull(struct dp_client *client, const struct dp_pull_par
                               struct dp_error *err);
 
 struct dp_push_options {
-    float rate;      /* learning rate of this step, > 0 */
+    float rate;      /* learning rate of this step: finite, FLT_MIN or more */
     uint64_t stream; /* 0: this client's own stream, numbered by the client */
     uint64_t number; /* with a stream of one's own: each number once; above the remembered window it waits */
     const uint64_t *applied; /* [shards] of the pull it stands on, or NULL */

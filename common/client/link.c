@@ -7,15 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MS_NS             UINT64_C(1000000)
-#define SILENCES_MAX      3u /* the wait for an answer doubles up to 8 times */
-#define OLDEST_FACTOR     8u /* the oldest is sent again after 8 waits, whatever else is heard */
+#define MS_NS            UINT64_C(1000000)
+#define SILENCES_MAX     3u /* the wait for an answer doubles up to 8 times */
+#define OVERTAKEN_FACTOR 8u /* waits after which an overtaken request is sent again, whatever else is heard */
+/* Transfers slower than this are taken for lost ones: about a tenth of what a gigabit carries. */
+#define SLOWEST_BYTES_S   (12u << 20)
 #define FIRST_PAUSE_SHARE 64u
 
 static uint64_t first_pause(const struct dp_link *link)
 {
     uint64_t pause = link->session->retry_ns / FIRST_PAUSE_SHARE;
     return pause < MS_NS ? MS_NS : pause;
+}
+
+/* What the largest transfer under way may take. Answers come in order, or nearly: since the last one, one
+ * request and its answer at most had to pass, whatever waits behind them. */
+static uint64_t transfer_ns(const struct dp_link *link)
+{
+    return link->largest * 1000 / SLOWEST_BYTES_S * MS_NS;
 }
 
 static uint64_t later(uint64_t a, uint64_t b)
@@ -205,6 +214,7 @@ void dp_link_put(struct dp_link *link, struct dp_parcel **parcel)
         return;
     }
     DP_ASSERT(!link->control && dp_link_has_room(link));
+    link->largest = later(link->first ? link->largest : 0, p->bytes);
     p->request.sequence = link->next_sequence++;
     p->next = NULL;
     if (link->last)
@@ -227,7 +237,7 @@ static uint32_t timeout_of(const struct dp_link *link, const struct dp_parcel *p
     if (parcel->request.kind == DP_REQUEST_PUSH || parcel->request.kind == DP_REQUEST_CREATE_TABLE)
         return DP_TIMEOUT_MS_MAX;
     uint64_t deadline = parcel->call ? parcel->call->deadline_ns : 0;
-    uint64_t least = OLDEST_FACTOR * link->session->retry_ns;
+    uint64_t least = OVERTAKEN_FACTOR * link->session->retry_ns + transfer_ns(link);
     uint64_t left = later(deadline > now_ns ? deadline - now_ns : 0, least) / MS_NS;
     return (uint32_t)later(sooner(left, DP_TIMEOUT_MS_MAX), 1);
 }
@@ -244,6 +254,7 @@ static bool send_parcel(struct dp_link *link, struct dp_parcel *parcel, uint64_t
         link->resent += parcel->sends > 0;
         parcel->sends++;
         parcel->sent_ns = now_ns;
+        parcel->overtaken_ns = 0;
     } else if (st != DP_AGAIN) {
         (void)snprintf(link->reason, sizeof link->reason, "sending failed: %.150s", err.text);
     }
@@ -275,15 +286,19 @@ static void send_hello(struct dp_link *link, uint64_t now_ns)
     dp_parcel_free(&hello);
 }
 
-/* When the oldest is sent again if nothing is heard. Any answer of the shard shows that it is at work. */
+/* When the oldest is sent again if nothing is heard. Any answer of the shard shows that it is at work, and that
+ * bytes pass. */
 static uint64_t silent_ns(const struct dp_link *link)
 {
-    if (!link->first || link->cursor == link->first)
+    const struct dp_parcel *oldest = link->first;
+    if (!oldest || link->cursor == oldest)
         return UINT64_MAX;
-    uint64_t wait = link->session->retry_ns << link->silences;
-    uint64_t quiet = later(link->heard_ns, link->first->sent_ns) + wait;
+    uint64_t wait = link->session->retry_ns;
+    uint64_t quiet = later(link->heard_ns, oldest->sent_ns) + (wait << link->silences) + transfer_ns(link);
+    if (oldest->overtaken_ns == 0)
+        return quiet;
     /* Others' answers may go on for ever while this one's is lost. */
-    return sooner(quiet, link->first->sent_ns + OLDEST_FACTOR * link->session->retry_ns);
+    return sooner(quiet, oldest->overtaken_ns + OVERTAKEN_FACTOR * wait + transfer_ns(link));
 }
 
 static uint64_t loose_wait_ns(const struct dp_link *link, const struct dp_parcel *parcel)
@@ -481,6 +496,16 @@ static struct dp_parcel *find(struct dp_link *link, uint64_t id, struct dp_parce
     return NULL;
 }
 
+/* An answer to what was sent after the oldest: so the oldest has arrived, and is being worked on, or it or its
+ * answer is lost. */
+static void note_overtaking(struct dp_link *link, const struct dp_parcel *answered, uint64_t now_ns)
+{
+    struct dp_parcel *oldest = link->first;
+    if (oldest && answered != oldest && oldest->sends > 0 && oldest->overtaken_ns == 0 &&
+        answered->sent_ns >= oldest->sent_ns)
+        oldest->overtaken_ns = now_ns;
+}
+
 void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_message **message, uint64_t now_ns)
 {
     struct dp_parcel *before;
@@ -499,6 +524,7 @@ void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_messag
         link->ignored++;
         return;
     }
+    note_overtaking(link, parcel, now_ns);
     if (waits_and_tries_again(reply->status) ||
         (!parcel->loose && (reply->status == DP_SESSION || reply->status == DP_ORDER))) {
         take_status(link, parcel, reply, now_ns);

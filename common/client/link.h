@@ -31,6 +31,7 @@ struct dp_link {
     struct dp_parcel *loose;
     uint32_t under_way, window; /* of those in order */
     uint64_t next_sequence;
+    uint64_t largest; /* bytes: at least those of each parcel that is under way, in order */
 
     uint64_t hello_id, hello_sequence; /* of the greeting now under way */
     uint64_t hello_due_ns;

@@ -28,6 +28,7 @@ void dp_parcel_add(struct dp_parcel *parcel, struct dp_block *block, size_t offs
     DP_ASSERT(parcel->pieces < 2 * DP_SECTIONS_MAX);
     parcel->piece[parcel->pieces++] =
         (struct dp_piece){.block = dp_block_keep(block), .offset = offset, .size = size};
+    parcel->bytes += size;
 }
 
 enum dp_status dp_parcel_message(const struct dp_parcel *parcel, struct dp_message **out,

@@ -74,6 +74,8 @@ static enum dp_status cut_shard(struct dp_parts *parts, struct dp_client *client
         dp_parcel_add(parcel, part->block, from * sizeof(uint64_t), rows * sizeof(uint64_t));
         if (push)
             dp_parcel_add(parcel, part->block, part->values_at + from * row_bytes, rows * row_bytes);
+        else
+            parcel->bytes += rows * row_bytes; /* the answer's */
     }
     return DP_OK;
 }

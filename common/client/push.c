@@ -8,6 +8,7 @@
 #include "common/model/mix.h"
 #include "common/model/optimizer.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -192,8 +193,9 @@ static enum dp_status issue(struct dp_client *client, const struct dp_push_optio
     struct dp_call *call = NULL;
     enum dp_status st;
     out->id = 0;
-    if (!(options->rate > 0) || !isfinite(options->rate))
-        return dp_fail(err, DP_ARGUMENT, "push: rate %g: must be finite and over 0", (double)options->rate);
+    if (!(options->rate >= FLT_MIN) || !isfinite(options->rate)) /* as the shard checks it */
+        return dp_fail(err, DP_ARGUMENT, "push: rate %g: must be finite and at least %g",
+                       (double)options->rate, (double)FLT_MIN);
     st = make(client, &cut, parts, count, err);
     if (st != DP_OK)
         goto done;

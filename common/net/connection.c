@@ -45,7 +45,7 @@ enum dp_status dp_connection_send(struct dp_connection *connection, struct dp_me
     if (zmq_getsockopt(connection->socket, ZMQ_EVENTS, &events, &size) != 0 || !(events & ZMQ_POLLOUT))
         return dp_fail(err, DP_AGAIN, "queue to the server is full");
     /* Lost after all: as any message may be; the resend repairs it. */
-    (void)!dp_parts_send(connection->socket, NULL, message);
+    (void)!dp_parts_send(connection->socket, NULL, NULL, message);
     return DP_OK;
 }
 

@@ -1,3 +1,4 @@
+#include "common/net/account.h"
 #include "common/net/net.h"
 #include "common/net/parts.h"
 #include "common/net/socket.h"
@@ -16,6 +17,7 @@
 
 struct dp_listener {
     void *socket;
+    struct dp_accounts *accounts;
     uint64_t refused, undeliverable;
     char endpoint[256];
 };
@@ -47,6 +49,11 @@ enum dp_status dp_listener_open(struct dp_net *net, const char *endpoint, struct
     struct dp_listener *listener = calloc(1, sizeof *listener);
     if (!listener)
         return dp_fail(err, DP_NOMEM, "out of memory for the listener '%s'", endpoint);
+    listener->accounts = dp_accounts_new();
+    if (!listener->accounts) {
+        st = dp_fail(err, DP_NOMEM, "out of memory for the listener '%s'", endpoint);
+        goto done;
+    }
     st = dp_socket_new(net, ZMQ_ROUTER, endpoint, &listener->socket, err);
     if (st != DP_OK)
         goto done;
@@ -78,6 +85,7 @@ void dp_listener_close(struct dp_listener **listener)
         (void)unlink((*listener)->endpoint + 6);
     if ((*listener)->socket)
         (void)zmq_close((*listener)->socket);
+    dp_accounts_free(&(*listener)->accounts);
     free(*listener);
     *listener = NULL;
 }
@@ -122,10 +130,31 @@ enum dp_status dp_listener_receive(struct dp_listener *listener, struct dp_peer 
     return DP_AGAIN;
 }
 
+/* Whether the message may go, and who bears its bytes. Small frames are taken for sent at once: the queue's
+ * length bounds them. */
+static bool bearer(struct dp_listener *listener, const struct dp_peer *to, const struct dp_message *message,
+                   struct dp_account **out)
+{
+    size_t bytes = dp_parts_counted(message);
+    *out = NULL;
+    if (bytes == 0)
+        return true;
+    *out = dp_accounts_find(listener->accounts, to);
+    if (!*out)
+        return false;
+    uint64_t unsent = dp_account_unsent(*out);
+    return unsent == 0 || unsent + bytes <= DP_PEER_UNSENT_MAX;
+}
+
 void dp_listener_send(struct dp_listener *listener, const struct dp_peer *to, struct dp_message **message)
 {
-    if (dp_parts_send(listener->socket, to, message) != DP_OK)
+    struct dp_account *account = NULL;
+    if (!bearer(listener, to, *message, &account)) {
+        dp_message_free(message);
         listener->undeliverable++;
+    } else if (dp_parts_send(listener->socket, to, account, message) != DP_OK) {
+        listener->undeliverable++;
+    }
 }
 
 void dp_listener_wait(struct dp_listener *listener, int wake_fd, uint32_t timeout_ms)

@@ -3,8 +3,8 @@
  *     connection  a client's end (DEALER): to and from one server; reconnects by itself, with back-off
  * Promise   Frames go between message and socket without being copied. Neither send nor receive blocks;
  *           waits have a deadline. A peer that breaks ZMTP, or sends a frame over the limit, loses its
- *           connection, nothing else. Messages sent to a peer that is gone, or whose queue is full, are
- *           dropped and counted: the client's resend repairs both.
+ *           connection, nothing else. Messages sent to a peer that is gone, whose queue is full, or
+ *           that does not read, are dropped and counted: the client's resend repairs them.
  * Thread    A socket stays with the thread that opened it. dp_net: open first, close last, on any thread.
  * Endpoints "tcp://127.0.0.1:5701", "ipc:///path". */
 #ifndef DP_NET_NET_H
@@ -13,6 +13,9 @@
 #include "common/wire/message.h"
 
 #include <stdbool.h>
+
+/* A peer that leaves so many bytes unread gets nothing more (but small messages) until it reads. */
+#define DP_PEER_UNSENT_MAX (128u << 20)
 
 struct dp_net;
 struct dp_listener;
@@ -40,7 +43,9 @@ const char *dp_listener_endpoint(const struct dp_listener *listener);
 DP_MUST_USE
 enum dp_status dp_listener_receive(struct dp_listener *listener, struct dp_peer *from,
                                    struct dp_message **out);
-/* Takes the message over, whatever happens. */
+/* Takes the message over, whatever happens. Dropped and counted as undeliverable: what has no peer or finds its
+ * queue full; what would raise the bytes that the peer has not let ZeroMQ send yet (of frames over 512 bytes)
+ * over DP_PEER_UNSENT_MAX. To a peer with nothing unsent a message goes, whatever its size. */
 void dp_listener_send(struct dp_listener *listener, const struct dp_peer *to, struct dp_message **message);
 /* Returns when a message waits, when wake_fd (an eventfd, or -1) is readable, or when the time is over; the
  * caller reads the eventfd. */

@@ -90,10 +90,46 @@ enum dp_status dp_parts_receive(void *socket, struct dp_message **out)
     return st;
 }
 
+/* A frame whose bytes its peer's account bears. */
+struct counted {
+    struct dp_frame frame;
+    struct dp_account *account;
+};
+
+static void release_counted(void *data, void *owner)
+{
+    struct counted counted = *(struct counted *)owner;
+    size_t bytes = counted.frame.size;
+    (void)data;
+    free(owner);
+    dp_frame_release(&counted.frame);
+    dp_account_back(counted.account, bytes);
+}
+
+static bool give_counted(struct dp_frame *frame, struct dp_account *account, zmq_msg_t *part)
+{
+    struct counted *counted = malloc(sizeof *counted);
+    if (!counted)
+        return false;
+    *counted = (struct counted){*frame, account};
+    if (zmq_msg_init_data(part, frame->data, frame->size, release_counted, counted) != 0) {
+        free(counted);
+        return false;
+    }
+    dp_account_give(account, frame->size);
+    *frame = (struct dp_frame){0};
+    return true;
+}
+
 /* Takes a large frame over; one that was copied stays the message's. A frame that nobody frees is copied: its
  * bytes are lent for the call only, and a part may outlive it. */
-static bool make_part(struct dp_frame *frame, zmq_msg_t *part)
+static bool make_part(struct dp_frame *frame, struct dp_account *account, zmq_msg_t *part)
 {
+    if (frame->size > COPY_MAX && account) {
+        if (!frame->release)
+            *frame = dp_frame_copy(frame->data, frame->size);
+        return frame->data && give_counted(frame, account, part);
+    }
     if (frame->size > COPY_MAX && frame->release) {
         if (zmq_msg_init_data(part, frame->data, frame->size, frame->release, frame->owner) != 0)
             return false;
@@ -105,6 +141,14 @@ static bool make_part(struct dp_frame *frame, zmq_msg_t *part)
     if (frame->size > 0)
         memcpy(zmq_msg_data(part), frame->data, frame->size);
     return true;
+}
+
+size_t dp_parts_counted(const struct dp_message *message)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < message->frames; i++)
+        bytes += message->frame[i].size > COPY_MAX ? message->frame[i].size : 0;
+    return bytes;
 }
 
 /* False: the part did not go, and is closed. */
@@ -129,13 +173,14 @@ static bool send_to(void *socket, const struct dp_peer *to)
     return send_part(socket, &id, true);
 }
 
-enum dp_status dp_parts_send(void *socket, const struct dp_peer *to, struct dp_message **message)
+enum dp_status dp_parts_send(void *socket, const struct dp_peer *to, struct dp_account *account,
+                             struct dp_message **message)
 {
     zmq_msg_t parts[DP_FRAMES_MAX];
     uint32_t n = (*message)->frames, made = 0, at = 0;
     DP_ASSERT(n >= 1 && n <= DP_FRAMES_MAX);
     /* All parts before the first goes: running out of memory between two would tear the message. */
-    while (made < n && make_part(&(*message)->frame[made], &parts[made]))
+    while (made < n && make_part(&(*message)->frame[made], account, &parts[made]))
         made++;
     dp_message_free(message);
     bool sent = made == n && (!to || send_to(socket, to));

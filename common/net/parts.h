@@ -3,6 +3,7 @@
 #ifndef DP_NET_PARTS_H
 #define DP_NET_PARTS_H
 
+#include "common/net/account.h"
 #include "common/wire/limits.h"
 #include "common/wire/message.h"
 
@@ -12,8 +13,12 @@ DP_MUST_USE
 enum dp_status dp_parts_receive(void *socket, struct dp_message **out);
 /* Throws away what is left of a message of which a part with more behind it was taken. */
 void dp_parts_drain(void *socket);
-/* Takes the message over. `to`: the first part, for a ROUTER, or NULL. DP_UNAVAILABLE: dropped. */
+/* The message's bytes that an account bears: of frames that are not copied into ZeroMQ's own small blocks. */
+size_t dp_parts_counted(const struct dp_message *message);
+/* Takes the message over. `to`: the first part, for a ROUTER, or NULL. account: bears the counted bytes until
+ * ZeroMQ lets go of them; NULL: nobody counts. DP_UNAVAILABLE: dropped. */
 DP_MUST_USE
-enum dp_status dp_parts_send(void *socket, const struct dp_peer *to, struct dp_message **message);
+enum dp_status dp_parts_send(void *socket, const struct dp_peer *to, struct dp_account *account,
+                             struct dp_message **message);
 
 #endif

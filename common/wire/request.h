@@ -51,7 +51,7 @@ struct dp_request {
     struct dp_table_spec spec; /* create_table; dp_table_check has passed */
 
     uint64_t stream, number, pulled_at; /* push */
-    float rate;                         /* push: finite, > 0 */
+    float rate;                         /* push: finite, >= FLT_MIN */
     bool measured;
     uint32_t sections; /* pull, push */
     struct dp_section section[DP_SECTIONS_MAX];

@@ -5,6 +5,7 @@
 #include "common/wire/request.h"
 #include "common/wire/spec.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -93,8 +94,10 @@ static enum dp_status take_push(const struct dp_message *message, const Downpour
     out->pulled_at = wire->pulled_at;
     out->measured = wire->measured;
     out->rate = wire->rate;
-    if (!isfinite(wire->rate) || !(wire->rate > 0))
-        return dp_fail(err, DP_INVALID, "rate: %g, expected a finite number above 0", (double)wire->rate);
+    /* Optimizers divide by it: 1 over a subnormal number may be infinite, and the row with it. */
+    if (!isfinite(wire->rate) || !(wire->rate >= FLT_MIN))
+        return dp_fail(err, DP_INVALID, "rate: %g, expected a finite number of %g or more",
+                       (double)wire->rate, (double)FLT_MIN);
     return take_sections(message, wire->sections, wire->n_sections, out, err);
 }
 

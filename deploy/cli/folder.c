@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define EARLIER "cluster.earlier.conf"
+
 enum dp_status dp_path_absolute(const char *path, char *out, struct dp_error *err)
 {
     char here[PATH_MAX] = "";
@@ -65,6 +67,37 @@ static enum dp_status take_lock(struct dp_folder *folder, const char *path, stru
     return DP_OK;
 }
 
+static enum dp_status move_conf(const struct dp_folder *folder, bool back, struct dp_error *err)
+{
+    char earlier[DP_PATH_MAX + 1];
+    enum dp_status st = dp_folder_path(folder, earlier, err, EARLIER);
+    if (st != DP_OK)
+        return st;
+    const char *from = back ? earlier : folder->conf, *to = back ? folder->conf : earlier;
+    if (rename(from, to) != 0 && errno != ENOENT)
+        return dp_fail(err, DP_IO, "cannot rename '%s' to '%s': %s", from, to, strerror(errno));
+    return DP_OK;
+}
+
+enum dp_status dp_folder_keep(const struct dp_folder *folder, struct dp_error *err)
+{
+    return move_conf(folder, false, err);
+}
+
+enum dp_status dp_folder_restore(const struct dp_folder *folder, struct dp_error *err)
+{
+    return move_conf(folder, true, err);
+}
+
+enum dp_status dp_folder_accept(const struct dp_folder *folder, struct dp_error *err)
+{
+    char earlier[DP_PATH_MAX + 1];
+    enum dp_status st = dp_folder_path(folder, earlier, err, EARLIER);
+    if (st == DP_OK && unlink(earlier) != 0 && errno != ENOENT)
+        st = dp_fail(err, DP_IO, "cannot remove '%s': %s", earlier, strerror(errno));
+    return st;
+}
+
 enum dp_status dp_folder_open(const char *path, bool must_exist, struct dp_folder *out, struct dp_error *err)
 {
     static const char *const inside[] = {"log", "store"};
@@ -90,6 +123,8 @@ enum dp_status dp_folder_open(const char *path, bool must_exist, struct dp_folde
         st = dp_folder_path(out, name, err, "lock");
     if (st == DP_OK)
         st = take_lock(out, name, err);
+    if (st == DP_OK) /* of a command that was killed before it knew */
+        st = dp_folder_restore(out, err);
 done:
     if (st != DP_OK)
         dp_folder_close(out);
@@ -105,10 +140,13 @@ void dp_folder_close(struct dp_folder *folder)
 
 bool dp_folder_has_run(const struct dp_folder *folder)
 {
-    char store[DP_PATH_MAX + 1];
+    char store[DP_PATH_MAX + 1], earlier[DP_PATH_MAX + 1];
     struct dp_error unheard = {0};
     bool found = false;
-    if (access(folder->conf, F_OK) != 0 || dp_folder_path(folder, store, &unheard, "store") != DP_OK)
+    if (dp_folder_path(folder, store, &unheard, "store") != DP_OK ||
+        dp_folder_path(folder, earlier, &unheard, EARLIER) != DP_OK)
+        return false;
+    if (access(folder->conf, F_OK) != 0 && access(earlier, F_OK) != 0)
         return false;
     DIR *dir = opendir(store);
     for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir))
@@ -165,7 +203,7 @@ static enum dp_status clear_inside(const struct dp_folder *folder, const char *d
 
 enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err)
 {
-    static const char *const files[] = {"predict.conf", "report.json", "cluster.conf"};
+    static const char *const files[] = {"predict.conf", "report.json", EARLIER, "cluster.conf"};
     char path[DP_PATH_MAX + 1];
     if (access(folder->conf, F_OK) != 0)
         return DP_OK; /* no run was ever here: nothing in it can be ours */

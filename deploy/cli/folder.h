@@ -1,7 +1,10 @@
 /* Folder: the directory of a local run, and what this command has made in it.
- *     lock  cluster.conf  predict.conf  log/  store/server-0/ ...  report.json
+ *     lock  cluster.conf  cluster.earlier.conf  predict.conf  log/  store/server-0/ ...  report.json
  * Promise   One command at a time works in it: the lock is held until this process and every server that
  *           inherited it have ended. Clearing removes what runs have made, by name, and nothing else.
+ *           cluster.conf is always that of a run that the store was trained by: an earlier run's is kept as
+ *           cluster.earlier.conf until the servers have accepted the new one's tables, and comes back if they
+ *           never do, be it by the next command that opens the directory.
  * Failure   DP_IO naming the path; DP_EXISTS: another command is at work in it.                          */
 #ifndef DP_CLI_FOLDER_H
 #define DP_CLI_FOLDER_H
@@ -28,6 +31,16 @@ bool dp_folder_has_run(const struct dp_folder *folder);
 /* Removes cluster files, stores, the report and, if told to, the logs of earlier runs. */
 DP_MUST_USE
 enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err);
+
+/* Before another cluster file is written: keeps the one that is there. */
+DP_MUST_USE
+enum dp_status dp_folder_keep(const struct dp_folder *folder, struct dp_error *err);
+/* The store fits the new cluster file: what was kept goes. Without one that was kept both do nothing. */
+DP_MUST_USE
+enum dp_status dp_folder_accept(const struct dp_folder *folder, struct dp_error *err);
+/* It does not: what was kept comes back. */
+DP_MUST_USE
+enum dp_status dp_folder_restore(const struct dp_folder *folder, struct dp_error *err);
 
 /* An absolute form of a path that need not exist yet. out: DP_PATH_MAX + 1. */
 DP_MUST_USE

@@ -138,16 +138,16 @@ static void visit(void *context, const char *name, const void *bytes, size_t siz
     dp_cli_progress_add(context, bytes, size);
 }
 
-uint64_t dp_cli_progress_watch(struct dp_client *client, uint32_t run, struct dp_cli_line *line)
+struct dp_cli_progress dp_cli_progress_watch(struct dp_client *client, uint32_t run, struct dp_cli_line *line)
 {
     struct dp_cli_progress progress = {0};
     struct timespec now;
     char prefix[64], text[160];
     (void)snprintf(prefix, sizeof prefix, "run/%" PRIu32 "/progress/", run);
     if (dp_client_notes(client, prefix, visit, &progress, NOTES_MS, NULL) != DP_OK)
-        return 0;
+        return (struct dp_cli_progress){0};
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     dp_cli_progress_text(&progress, text, sizeof text);
     dp_cli_line_show(line, text, (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000);
-    return progress.examples;
+    return progress;
 }

@@ -41,9 +41,10 @@ void dp_cli_line_show(struct dp_cli_line *line, const char *text, uint64_t now_m
 /* Before anything else is written to the file. */
 void dp_cli_line_end(struct dp_cli_line *line);
 
-/* Asks the servers and shows what they know; a server that does not answer changes nothing. Gives the
- * examples trained on so far. */
-uint64_t dp_cli_progress_watch(struct dp_client *client, uint32_t run, struct dp_cli_line *line);
+/* Asks the servers and shows what they know; a server that does not answer changes nothing. Of all
+ * workers; {0}: none has said anything, or it could not be asked. */
+struct dp_cli_progress dp_cli_progress_watch(struct dp_client *client, uint32_t run,
+                                             struct dp_cli_line *line);
 /* 81234567 as "81,234,567". out: 32 bytes at least. */
 const char *dp_cli_number(double value, char *out, size_t size);
 

@@ -3,7 +3,8 @@
  * stopped
  *     -> result
  * Why   The cluster file is written before anything is started: whatever happens after, it says what the
- *       store is.                                                                                        */
+ *       store is. That of an earlier run on the same store is kept until a worker has told its first
+ *       progress: by then the servers have accepted its tables. If none ever does, it comes back. */
 #include "deploy/cli/commands.h"
 #include "deploy/cli/folder.h"
 #include "deploy/cli/local.h"
@@ -109,6 +110,7 @@ struct run {
     struct dp_client *client;
     struct dp_cli_line line;
     bool continues; /* on an earlier run's store */
+    bool accepted;  /* the servers have the tables that this run wants: some worker got past them */
     bool trained;   /* some worker has said so */
 };
 
@@ -303,6 +305,8 @@ static enum dp_status settle_folder(struct run *run, struct dp_error *err)
         st = set_places(run, err);
     if (st == DP_OK)
         st = dp_ports_choose(run->cluster, port, err);
+    if (st == DP_OK && run->continues)
+        st = dp_folder_keep(&run->folder, err);
     if (st == DP_OK)
         st = dp_cluster_write(run->cluster, run->folder.conf, err);
     dp_cluster_free(&run->cluster);
@@ -326,10 +330,26 @@ static enum dp_status start_workers(struct run *run, struct dp_error *err)
     return st;
 }
 
+static void accept(struct run *run)
+{
+    struct dp_error err = {0};
+    if (run->accepted)
+        return;
+    run->accepted = true;
+    if (dp_folder_accept(&run->folder, &err) == DP_OK)
+        return;
+    dp_cli_line_end(&run->line);
+    fprintf(stderr, "downpour: %s\n", err.text);
+}
+
 static void watch(struct run *run)
 {
-    if (run->client && dp_cli_progress_watch(run->client, run->cluster->training.run, &run->line) > 0)
-        run->trained = true;
+    if (!run->client)
+        return;
+    struct dp_cli_progress seen = dp_cli_progress_watch(run->client, run->cluster->training.run, &run->line);
+    run->trained = run->trained || seen.examples > 0;
+    if (seen.workers > 0)
+        accept(run);
 }
 
 /* DP_STOPPING: a signal, or a process ended as it should not have. */
@@ -400,6 +420,7 @@ static void after_failure(struct run *run)
 
 static int finish(struct run *run, enum dp_status st, struct dp_error *err)
 {
+    struct dp_error unheard = {0};
     int code = st == DP_OK ? 0 : 2;
     dp_cli_line_end(&run->line);
     bool failed = run->local && dp_local_failed(run->local);
@@ -419,6 +440,10 @@ static int finish(struct run *run, enum dp_status st, struct dp_error *err)
     dp_cli_line_end(&run->line);
     if (run->local && stop_all(run) != DP_OK && code == 0)
         code = 2;
+    if (code == 0)
+        accept(run);
+    if (!run->accepted && run->folder.lock >= 0 && dp_folder_restore(&run->folder, &unheard) != DP_OK)
+        fprintf(stderr, "downpour: %s\n", unheard.text);
     if (failed)
         after_failure(run);
     if (code == 0 && tell_result(run, err) != DP_OK) {

@@ -155,6 +155,28 @@ static void a_killed_command_leaves_nobody_and_a_clean_store(void **state)
                        "1");
 }
 
+/* Its first epochs were merged and their parts taken away: they have no figures, and the rest goes on. */
+static void a_killed_worker_0_that_is_started_again_goes_on(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {.workers = 2, .epochs = 200, .batch = 8};
+    const char *conf = dp_place_conf(place, &cluster), *report = dp_place_path(place, "c.json");
+    struct dp_process *server = dp_place_server(place, conf, 0), *worker[2];
+    for (uint32_t i = 0; i < 2; i++)
+        worker[i] = dp_place_worker(place, conf, i);
+    dp_place_awaits(worker[0], "epoch 2, test:");
+    dp_process_signal(worker[0], SIGKILL);
+    dp_place_ended(worker[0], -SIGKILL);
+    worker[0] = dp_place_worker(place, conf, 0);
+    for (uint32_t i = 0; i < 2; i++)
+        dp_place_ended(worker[i], 0);
+    dp_place_says(worker[0], "epoch 1 will have no test figures");
+    assert_true(dp_place_number(place, report, "epochs.0.train_loss") > 0);
+    assert_null(strstr(dp_process_err(worker[0]), "epoch 1, test:"));
+    assert_true(dp_place_number(place, report, "final.test.accuracy") > 0.8);
+    dp_place_stops_cleanly(server);
+}
+
 int main(void)
 {
 #define DP_KILLS_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
@@ -163,6 +185,7 @@ int main(void)
         DP_KILLS_TEST(a_killed_server_and_worker_lose_nothing),
         DP_KILLS_TEST(mode_process_survives_kills_too),
         DP_KILLS_TEST(a_killed_worker_ends_its_run),
+        DP_KILLS_TEST(a_killed_worker_0_that_is_started_again_goes_on),
         DP_KILLS_TEST(a_killed_server_ends_its_run),
         DP_KILLS_TEST(a_killed_command_leaves_nobody_and_a_clean_store),
     };

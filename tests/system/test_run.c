@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define CLASSES 10
 #define TEST    360u /* images of the test set */
@@ -144,6 +145,41 @@ static void predicts_in_the_files_order(void **state)
     assert_string_equal(dp_place_read(place, out, NULL), scores);
 }
 
+static struct dp_process *try_more(struct dp_place *place, int code, const char *optimizer)
+{
+    return dp_place_try(place, code, "downpour", "run", "--dir", dp_place_path(place, "run"), "--model",
+                        "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs", "1",
+                        "--optimizer", optimizer);
+}
+
+/* The cluster file stays that of the run that the store is of. */
+static void a_run_that_does_not_fit_its_store_spoils_nothing(void **state)
+{
+    struct dp_place *place = *state;
+    const char *run = dp_place_path(place, "run"), *conf = dp_place_path(place, "run/cluster.conf"),
+               *earlier = dp_place_path(place, "run/cluster.earlier.conf");
+    (void)try_more(place, 0, "sgd");
+    const char *before = dp_place_read(place, conf, NULL);
+    dp_place_says(try_more(place, 2, "adam"), "optimizer");
+    assert_string_equal(dp_place_read(place, conf, NULL), before);
+    assert_int_not_equal(access(earlier, F_OK), 0);
+    (void)dp_place_try(place, 0, "downpour", "predict", "--from", run, "--data", DP_DIGITS_TEST);
+    /* One that fits is written down. */
+    dp_place_says(try_more(place, 0, "sgd"), "this is run 2");
+    assert_string_not_equal(dp_place_read(place, conf, NULL), before);
+    assert_int_not_equal(access(earlier, F_OK), 0);
+    /* A command that was killed before it knew: its file stands there, and the earlier one beside it. */
+    before = dp_place_read(place, conf, NULL);
+    (void)dp_place_file(place, "run/cluster.earlier.conf", before, strlen(before));
+    (void)dp_place_file(place, "run/cluster.conf", "rubbish", 7);
+    (void)dp_place_try(place, 0, "downpour", "predict", "--from", run, "--data", DP_DIGITS_TEST);
+    assert_string_equal(dp_place_read(place, conf, NULL), before);
+    /* And one that was killed between the two. */
+    assert_int_equal(rename(conf, earlier), 0);
+    (void)dp_place_try(place, 0, "downpour", "predict", "--from", run, "--data", DP_DIGITS_TEST);
+    assert_string_equal(dp_place_read(place, conf, NULL), before);
+}
+
 static void two_runs_share_no_directory(void **state)
 {
     struct dp_place *place = *state;
@@ -165,6 +201,7 @@ int main(void)
         DP_RUN_TEST(learns_the_digits),
         DP_RUN_TEST(goes_on_from_its_store),
         DP_RUN_TEST(predicts_in_the_files_order),
+        DP_RUN_TEST(a_run_that_does_not_fit_its_store_spoils_nothing),
         DP_RUN_TEST(two_runs_share_no_directory),
     };
     return cmocka_run_group_tests_name("run", tests, NULL, NULL);

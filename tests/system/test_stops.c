@@ -59,6 +59,38 @@ static void a_server_stops_and_training_goes_on_later(void **state)
         dp_place_stops_cleanly(busy.server[i]);
 }
 
+/* The servers know a run's pushes by their ids, also after they were started again. */
+static void a_second_training_under_one_number_is_told_so(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {.epochs = 1};
+    const char *conf = dp_place_conf(place, &cluster);
+    struct dp_process *server = dp_place_server(place, conf, 0);
+    dp_place_ended(dp_place_worker(place, conf, 0), 0);
+    dp_place_stops_cleanly(server);
+    server = dp_place_server(place, conf, 0);
+    struct dp_process *worker = dp_place_worker(place, conf, 0);
+    dp_place_ended(worker, 2);
+    dp_place_says(worker, "nothing was trained");
+    dp_place_says(worker, "in run 1 before");
+    dp_place_says(worker, "a higher training.run");
+    dp_place_stops_cleanly(server);
+    /* A longer training under it is one that was cut off: half of it is new. */
+    cluster.epochs = 2;
+    conf = dp_place_conf(place, &cluster);
+    server = dp_place_server(place, conf, 0);
+    dp_place_ended(dp_place_worker(place, conf, 0), 0);
+    const char *report = dp_place_path(place, "c.json");
+    double pushes = dp_place_number(place, report, "workers.0.pushes");
+    assert_true(pushes == 90); /* of 16 */
+    assert_true(dp_place_number(place, report, "staleness.repeated") == pushes);
+    assert_true(dp_place_number(place, report, "workers.0.examples") == 2 * 1437);
+    double made = dp_place_number(place, report, "throughput.examples_per_s") *
+                  dp_place_number(place, report, "throughput.seconds");
+    assert_true(made > 1436 && made < 1438);
+    dp_place_stops_cleanly(server);
+}
+
 static void both_servers_stop_at_once(void **state)
 {
     struct dp_place *place = *state;
@@ -129,6 +161,7 @@ int main(void)
 #define DP_STOPS_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
         DP_STOPS_TEST(a_server_stops_and_training_goes_on_later),
+        DP_STOPS_TEST(a_second_training_under_one_number_is_told_so),
         DP_STOPS_TEST(both_servers_stop_at_once),
         DP_STOPS_TEST(an_interrupted_run_leaves_a_clean_store),
         DP_STOPS_TEST(an_interrupted_predict_leaves_nobody),

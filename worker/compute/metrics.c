@@ -149,15 +149,16 @@ static uint64_t digest(const unsigned char *bytes, size_t size)
     return h;
 }
 
-static size_t packed_size(const struct dp_metrics *metrics, uint64_t examples)
+uint64_t dp_metrics_pack_bytes(enum dp_labels labels, uint64_t examples)
 {
-    return PACK_HEADER + (metrics->labels == DP_LABELS_BINARY ? (size_t)examples * 5 : 0) + PACK_DIGEST;
+    return PACK_HEADER + (labels == DP_LABELS_BINARY ? examples * 5 : 0) + PACK_DIGEST;
 }
 
 enum dp_status dp_metrics_pack(const struct dp_metrics *metrics, void **bytes, size_t *size,
                                struct dp_error *err)
 {
-    size_t n = (size_t)metrics->examples, total = packed_size(metrics, metrics->examples);
+    size_t n = (size_t)metrics->examples,
+           total = (size_t)dp_metrics_pack_bytes(metrics->labels, metrics->examples);
     unsigned char *to = calloc(1, total);
     *bytes = to;
     *size = to ? total : 0;
@@ -209,8 +210,8 @@ enum dp_status dp_metrics_merge(struct dp_metrics *metrics, const void *bytes, s
     double loss_sum;
     memcpy(&loss_sum, from + 40, sizeof loss_sum);
     bool binary = metrics->labels == DP_LABELS_BINARY;
-    if (n > UINT64_MAX / 8 || size != packed_size(metrics, n) || correct > n || !isfinite(loss_sum) ||
-        n > UINT64_MAX / 8 - metrics->examples ||
+    if (n > UINT64_MAX / 8 || size != dp_metrics_pack_bytes(metrics->labels, n) || correct > n ||
+        !isfinite(loss_sum) || n > UINT64_MAX / 8 - metrics->examples ||
         (binary && !scores_fit(from + PACK_HEADER, from + PACK_HEADER + n * 4, (size_t)n)))
         return dp_fail(err, DP_DATA, "part of an evaluation contradicts itself");
     if (binary && n > 0) {

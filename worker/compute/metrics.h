@@ -33,6 +33,8 @@ enum dp_status dp_metrics_add(struct dp_metrics *metrics, const float *output, c
 DP_MUST_USE
 enum dp_status dp_metrics_pack(const struct dp_metrics *metrics, void **bytes, size_t *size,
                                struct dp_error *err);
+/* How many bytes that is for a part of so many examples. */
+uint64_t dp_metrics_pack_bytes(enum dp_labels labels, uint64_t examples);
 /* Adds a packed part; DP_DATA when the bytes are not one, or of another kind. */
 DP_MUST_USE
 enum dp_status dp_metrics_merge(struct dp_metrics *metrics, const void *bytes, size_t size,

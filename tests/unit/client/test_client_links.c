@@ -8,7 +8,7 @@
 static enum dp_status push_one(struct bench *b, struct dp_client_table *t, uint64_t key, uint32_t timeout_ms,
                                struct dp_ticket *out)
 {
-    const float g[4] = {1, 1, 1, 1};
+    const float g[DP_FAKE_DIM_MAX] = {1, 1, 1, 1};
     struct dp_keys *keys;
     assert_int_equal(dp_keys_new(&keys, &b->err), DP_OK);
     assert_int_equal(dp_keys_set(keys, &key, 1, &b->err), DP_OK);
@@ -95,7 +95,7 @@ static void a_shard_that_is_heard_is_not_hurried(void **state)
     b.net->refuse = only_status;
     b.net->context = &hold;
     assert_int_equal(push_one(&b, t, 3, WAIT_MS, &ticket), DP_OK);
-    for (int i = 0; i < 8; i++) { /* 640 ms; retry_ms is 100 */
+    for (int i = 0; i < 9; i++) { /* 720 ms; retry_ms is 100 */
         uint32_t before = b.net->sent_to[0];
         advance(&b, 80);
         assert_int_equal(b.net->sent_to[0], before);
@@ -107,11 +107,106 @@ static void a_shard_that_is_heard_is_not_hurried(void **state)
     uint32_t before = b.net->sent_to[0];
     assert_int_equal(dp_client_status(b.client, 0, WAIT_MS, &report, &b.err), DP_OK);
     dp_client_status_free(&report);
-    advance(&b, 90); /* but not for ever: the oldest is 8 retries old */
+    advance(&b, 90); /* but not for ever: 8 retries after the first answer that overtook it */
     assert_int_equal(b.net->sent_to[0], before + 2);
     hold = false;
     assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_OK);
     done(&b);
+}
+
+/* A line on which each large answer takes a second, and all behind it waits. */
+static struct slow_line {
+    enum dp_status (*receive)(void *self, uint32_t *server, struct dp_message **message);
+    struct dp_message *held[64];
+    uint32_t from, count;
+    uint64_t free_ns;
+} line;
+
+static enum dp_status receive_slowly(void *self, uint32_t *server, struct dp_message **message)
+{
+    const struct dp_fake_net *net = self;
+    while (line.receive(self, server, message) == DP_OK) {
+        assert_true(line.count < 64);
+        if (line.from == line.count && net->now_ns > line.free_ns)
+            line.free_ns = net->now_ns;
+        if (line.from == line.count && dp_message_bytes(*message) > 1 << 20)
+            line.free_ns += UINT64_C(1000000000);
+        line.held[line.count++] = *message;
+    }
+    *server = 0;
+    *message = NULL;
+    if (line.from == line.count || net->now_ns < line.free_ns)
+        return DP_AGAIN;
+    *message = line.held[line.from++];
+    if (line.from < line.count && dp_message_bytes(line.held[line.from]) > 1 << 20)
+        line.free_ns += UINT64_C(1000000000);
+    return DP_OK;
+}
+
+enum { MANY = 49152, WIDE = 64 }; /* 12.4 MiB of keys and weights: 1,031 ms at the slowest rate */
+
+static struct dp_ticket pull_many(struct bench *b, struct dp_client_table *t, struct dp_keys *keys,
+                                  float *weights)
+{
+    struct dp_ticket ticket;
+    const struct dp_pull_part pull = {t, keys, weights};
+    assert_int_equal(dp_client_pull(b->client, &pull, 1, NULL, WAIT_MS, &ticket, &b->err), DP_OK);
+    return ticket;
+}
+
+static void a_slow_transfer_is_not_asked_for_twice(void **state)
+{
+    (void)state;
+    struct bench b = made(1);
+    struct dp_transport transport = dp_fake_net_transport(b.net);
+    struct dp_clock clock = dp_fake_net_clock(b.net);
+    struct dp_ticket ticket[6];
+    struct dp_keys *keys;
+    uint64_t *key = calloc(MANY, sizeof *key);
+    float *weights = calloc((size_t)MANY * WIDE, sizeof *weights);
+    assert_true(key && weights);
+    for (uint64_t i = 0; i < MANY; i++)
+        key[i] = i;
+    line = (struct slow_line){.receive = transport.receive};
+    transport.receive = receive_slowly;
+    assert_int_equal(dp_client_open_over(&b.options, &transport, &clock, 41, &b.client, &b.err), DP_OK);
+    struct dp_client_table *t = table(&b, "t", WIDE);
+    assert_int_equal(dp_keys_new(&keys, &b.err), DP_OK);
+    assert_int_equal(dp_keys_set(keys, key, MANY, &b.err), DP_OK);
+
+    /* Six seconds, 60 times retry_ms, with a second of silence before each answer. */
+    uint32_t before = b.net->sent_to[0];
+    for (int i = 0; i < 6; i++)
+        ticket[i] = pull_many(&b, t, keys, weights);
+    advance(&b, 5900);
+    assert_int_equal(dp_client_wait(b.client, &ticket[4], 0, NULL, &b.err), DP_OK);
+    assert_int_equal(dp_client_wait(b.client, &ticket[5], 0, NULL, &b.err), DP_TIMEOUT);
+    advance(&b, 200);
+    for (int i = 0; i < 6; i++) {
+        if (i != 4)
+            assert_int_equal(dp_client_wait(b.client, &ticket[i], 0, NULL, &b.err), DP_OK);
+    }
+    assert_int_equal(b.net->sent_to[0] - before, 6);
+
+    /* One that is lost is asked for again, when it would have been here. */
+    b.net->dead[0] = true;
+    ticket[0] = pull_many(&b, t, keys, weights);
+    advance(&b, 1100);
+    assert_int_equal(b.net->sent_to[0] - before, 7);
+    b.net->dead[0] = false;
+    advance(&b, 50);
+    assert_int_equal(b.net->sent_to[0] - before, 8);
+    assert_int_equal(dp_client_wait(b.client, &ticket[0], WAIT_MS, NULL, &b.err), DP_OK);
+
+    /* What is small does not wait for what was large. */
+    b.net->dead[0] = true;
+    assert_int_equal(push_one(&b, t, 3, WAIT_MS, &ticket[0]), DP_OK);
+    advance(&b, 101);
+    assert_int_equal(b.net->sent_to[0] - before, 10);
+    dp_keys_free(&keys);
+    done(&b);
+    free(key);
+    free(weights);
 }
 
 static void the_window_is_respected(void **state)
@@ -567,6 +662,7 @@ int main(void)
         cmocka_unit_test(wait_names_the_silent_shard_and_may_be_repeated),
         cmocka_unit_test(silence_is_asked_again_ever_more_slowly),
         cmocka_unit_test(a_shard_that_is_heard_is_not_hurried),
+        cmocka_unit_test(a_slow_transfer_is_not_asked_for_twice),
         cmocka_unit_test(the_window_is_respected),
         cmocka_unit_test(staleness_is_measured),
         cmocka_unit_test(a_number_of_ones_own_counts_once),

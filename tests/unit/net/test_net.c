@@ -583,6 +583,127 @@ static void what_cannot_be_delivered_is_counted_and_freed(void **state)
     pair_close(&pair);
 }
 
+/* ---- peers that do not read ---- */
+
+static _Atomic uint64_t live_bytes;
+
+static void release_large(void *data, void *owner)
+{
+    (void)data;
+    atomic_fetch_sub(&live_bytes, (uint64_t)(uintptr_t)owner);
+}
+
+/* Of `block`; small frames around it, as in a reply. */
+static void send_large(struct dp_listener *listener, const struct dp_peer *to, void *block, size_t size)
+{
+    struct dp_message *message = dp_message_new(2);
+    assert_non_null(message);
+    dp_message_add(message, dp_frame_copy("head", 4));
+    dp_message_add(message, (struct dp_frame){block, size, release_large, (void *)(uintptr_t)size});
+    atomic_fetch_add(&live_bytes, size);
+    dp_listener_send(listener, to, &message);
+    assert_null(message);
+}
+
+static uint64_t undeliverable_of(const struct dp_listener *listener)
+{
+    uint64_t refused = 0, undeliverable = 0;
+    dp_listener_drops(listener, &refused, &undeliverable);
+    return undeliverable;
+}
+
+/* Reads `count` messages of "head" and `size` bytes; how many came in time. */
+static uint64_t read_large(void *rogue, size_t size, uint64_t count)
+{
+    zmq_pollitem_t item = {.socket = rogue, .events = ZMQ_POLLIN};
+    uint64_t n = 0;
+    while (n < count && zmq_poll(&item, 1, 20000) > 0) {
+        zmq_msg_t part;
+        (void)zmq_msg_init(&part);
+        assert_int_equal(zmq_msg_recv(&part, rogue, 0), 4);
+        assert_int_equal(zmq_msg_recv(&part, rogue, 0), size);
+        (void)zmq_msg_close(&part);
+        n++;
+    }
+    return n;
+}
+
+/* ZeroMQ tells a socket in its own calls that a peer has gone: as a server does, it is asked meanwhile. */
+static void assert_all_released(struct dp_listener *listener)
+{
+    for (uint64_t end = now_ms() + 10000; atomic_load(&live_bytes) > 0 && now_ms() < end;)
+        dp_listener_wait(listener, -1, 1);
+    assert_int_equal(atomic_load(&live_bytes), 0);
+}
+
+/* A peer that asks and does not read: its queue would take 128 messages. */
+static void a_peer_that_does_not_read_takes_bounded_memory(void **state)
+{
+    (void)state;
+    enum { ASKED = 40, MIB = 1 << 20, SIZE = 20 * MIB };
+    struct pair pair = pair_open(ANY_PORT);
+    struct dp_message *message = NULL;
+    struct dp_peer deaf;
+    int one = 1, small = 64 << 10;
+    char *block = calloc(1, (size_t)200 * MIB);
+    void *context = zmq_ctx_new(), *rogue = zmq_socket(context, ZMQ_DEALER);
+    assert_non_null(block);
+    atomic_store(&live_bytes, 0);
+    (void)zmq_setsockopt(rogue, ZMQ_RCVHWM, &one, sizeof one);
+    (void)zmq_setsockopt(rogue, ZMQ_RCVBUF, &small, sizeof small);
+    assert_int_equal(zmq_connect(rogue, pair.endpoint), 0);
+    assert_int_equal(zmq_send(rogue, "pull", 4, 0), 4);
+    assert_int_equal(receive_at(pair.listener, &deaf, &message, 10000), DP_OK);
+    dp_message_free(&message);
+
+    /* Nothing unsent: it goes, whatever its size; then nothing large does, but others are served. */
+    send_large(pair.listener, &deaf, block, (size_t)200 * MIB);
+    assert_int_equal(undeliverable_of(pair.listener), 0);
+    assert_int_equal(read_large(rogue, (size_t)200 * MIB, 1), 1);
+    assert_all_released(pair.listener);
+    for (int i = 0; i < ASKED; i++) {
+        send_large(pair.listener, &deaf, block, SIZE);
+        assert_true(atomic_load(&live_bytes) <= DP_PEER_UNSENT_MAX);
+    }
+    uint64_t dropped = undeliverable_of(pair.listener);
+    assert_true(dropped >= 20 && dropped <= ASKED - 128 / 20);
+    struct dp_peer from;
+    for (uint64_t n = 0; n < 20; n++) {
+        assert_reaches(&pair, n);
+        send_number(pair.connection, n);
+        assert_int_equal(receive_at(pair.listener, &from, &message, 10000), DP_OK);
+        dp_listener_send(pair.listener, &from, &message);
+        assert_int_equal(receive_answer(pair.connection, &message, 10000), DP_OK);
+        assert_numbered(message, n);
+        dp_message_free(&message);
+    }
+    assert_int_equal(undeliverable_of(pair.listener), dropped);
+
+    /* It reads again: what was kept arrives, and it is served as before. */
+    assert_int_equal(read_large(rogue, SIZE, ASKED - dropped), ASKED - dropped);
+    assert_all_released(pair.listener);
+    send_large(pair.listener, &deaf, block, SIZE);
+    assert_int_equal(undeliverable_of(pair.listener), dropped);
+    assert_int_equal(read_large(rogue, SIZE, 1), 1);
+
+    /* It goes with its bytes unsent: they come back. So do those of one that is left when the listener goes. */
+    for (int i = 0; i < 6; i++)
+        send_large(pair.listener, &deaf, block, SIZE);
+    assert_true(atomic_load(&live_bytes) > 0);
+    one = 0;
+    (void)zmq_setsockopt(rogue, ZMQ_LINGER, &one, sizeof one);
+    (void)zmq_close(rogue);
+    assert_all_released(pair.listener);
+    for (int i = 0; i < 6; i++)
+        send_large(pair.listener, &from, block, SIZE);
+    assert_true(atomic_load(&live_bytes) > 0);
+    dp_listener_close(&pair.listener);
+    pair_close(&pair);
+    assert_int_equal(atomic_load(&live_bytes), 0);
+    (void)zmq_ctx_term(context);
+    free(block);
+}
+
 static void waits_end_at_the_deadline_or_when_woken(void **state)
 {
     (void)state;
@@ -620,6 +741,7 @@ int main(void)
         cmocka_unit_test(an_ipc_path_in_use_is_not_taken_over),
         cmocka_unit_test(a_server_that_comes_back_is_found_again),
         cmocka_unit_test(what_cannot_be_delivered_is_counted_and_freed),
+        cmocka_unit_test(a_peer_that_does_not_read_takes_bounded_memory),
         cmocka_unit_test(waits_end_at_the_deadline_or_when_woken),
     };
     return cmocka_run_group_tests_name("net", tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include "common/wire/request.h"
 #include "tests/unit/wire/frames.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -289,7 +290,7 @@ static void broken_fields_are_refused_by_name(void **state)
     struct dp_request request = request_of(DP_REQUEST_STATUS);
     request.timeout_ms = 0;
     assert_request_refused(&request, DP_INVALID, "timeout_ms");
-    static const float bad_rates[] = {0.0f, -1.0f, NAN, INFINITY};
+    static const float bad_rates[] = {0.0f, -1.0f, NAN, INFINITY, 1e-45f, FLT_MIN / 2};
     for (size_t i = 0; i < sizeof bad_rates / sizeof bad_rates[0]; i++) {
         request = request_of(DP_REQUEST_PUSH);
         request.rate = bad_rates[i];
@@ -331,6 +332,13 @@ static void broken_fields_are_refused_by_name(void **state)
     struct dp_request got;
     assert_int_equal(dp_request_decode(message, &got, NULL), DP_OK);
     assert_int_equal(got.timeout_ms, DP_TIMEOUT_MS_MAX);
+    dp_message_free(&message);
+
+    request = request_of(DP_REQUEST_PUSH);
+    request.rate = FLT_MIN; /* the least that is taken */
+    message = encode(&request, NULL, 0);
+    assert_int_equal(dp_request_decode(message, &got, NULL), DP_OK);
+    assert_true(got.rate == FLT_MIN && isfinite(1 / got.rate));
     dp_message_free(&message);
 }
 

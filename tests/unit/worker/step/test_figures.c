@@ -11,16 +11,20 @@ static void test_round(void **state)
     struct dp_worker_figures have, back = {0};
     assert_int_equal(dp_worker_figures_init(&have, 3, 2, NULL), DP_OK);
     have.pushes = 70;
+    have.repeated_examples = 24;
     have.staleness = (struct dp_staleness){
         .pushes = 68, .repeated = 2, .measured = 136, .sum = 99, .max = 5, .histogram = {1, 2}};
     have.staleness.histogram[64] = 9;
-    have.epoch[0] = (struct dp_epoch_figures){.loss_sum = 0.1, .examples = 1000, .seconds = 1.0};
+    have.epoch[0] =
+        (struct dp_epoch_figures){.loss_sum = 0.1, .examples = 1000, .begun = 1.7e9, .seconds = 1.0};
     have.epoch[1] = (struct dp_epoch_figures){.loss_sum = 1e-300, .examples = 24, .seconds = 0.25};
     char *text;
     assert_int_equal(dp_worker_figures_pack(&have, &text, NULL), DP_OK);
     assert_int_equal(dp_worker_figures_unpack(text, strlen(text), 2, &back, NULL), DP_OK);
     assert_int_equal(back.worker, 3);
     assert_int_equal(back.pushes, 70);
+    assert_int_equal(back.repeated_examples, 24);
+    assert_int_equal(dp_worker_figures_new_examples(&back), 1000);
     assert_memory_equal(&back.staleness, &have.staleness, sizeof have.staleness);
     assert_memory_equal(back.epoch, have.epoch, 2 * sizeof *have.epoch);
     assert_int_equal(dp_worker_figures_examples(&back), 1024);

@@ -38,7 +38,7 @@ static void make(struct made *m)
         m->epochs[w][0] =
             (struct dp_epoch_figures){.loss_sum = 30, .examples = 100 - 50 * w, .seconds = 2 - w};
         m->epochs[w][1] =
-            (struct dp_epoch_figures){.loss_sum = 15, .examples = 100 - 50 * w, .seconds = 2 - w};
+            (struct dp_epoch_figures){.loss_sum = 15, .examples = 100 - 50 * w, .begun = 2, .seconds = 2 - w};
     }
     m->tested[1] = (struct dp_tested){
         .known = true,
@@ -82,7 +82,7 @@ static void test_text(void **state)
     assert_true(json_number_value(json_object_get(last, "accuracy")) == 0.75);
     assert_null(json_object_get(last, "auc"));
 
-    assert_true(number_at(root, "throughput", "examples_per_s") == 75); /* 300 in the slower one's 4 s */
+    assert_true(number_at(root, "throughput", "examples_per_s") == 75); /* 300 in 4 s */
     assert_true(number_at(root, "staleness", "mean") == 0.5);
     assert_true(number_at(root, "staleness", "max") == 4);
     assert_true(number_at(root, "staleness", "pushes") == 10);
@@ -90,6 +90,37 @@ static void test_text(void **state)
     assert_int_equal(json_array_size(json_object_get(root, "workers")), 2);
     json_decref(root);
     free(text);
+}
+
+static struct dp_speed speed_of(const struct made *m)
+{
+    struct dp_speed speed;
+    assert_int_equal(dp_report_speed(&m->report, &speed, NULL), DP_OK);
+    return speed;
+}
+
+/* Goal    the speed is what was reached, not what would have been had all begun together. */
+static void test_speed(void **state)
+{
+    (void)state;
+    struct made m;
+    make(&m);
+    /* Worker 0 trains from 1000 to 1002 and 1003 to 1005, evaluating between; worker 1 within that. */
+    m.epochs[0][0].begun = 1000;
+    m.epochs[0][1].begun = 1003;
+    m.epochs[1][0].begun = 1000.5;
+    m.epochs[1][1].begun = 1003.5;
+    assert_true(speed_of(&m).seconds == 4 && speed_of(&m).examples_per_s == 75);
+    /* While the one evaluates the other trains. */
+    m.epochs[1][0].begun = 1002;
+    assert_true(speed_of(&m).seconds == 5 && speed_of(&m).examples_per_s == 60);
+    /* One after the other. */
+    m.epochs[1][0].begun = 1005;
+    m.epochs[1][1].begun = 1006;
+    assert_true(speed_of(&m).seconds == 6 && speed_of(&m).examples_per_s == 50);
+    /* What was there already was not trained now. */
+    m.workers[1].repeated_examples = 100;
+    assert_true(speed_of(&m).examples == 200);
 }
 
 /* No worker had anything: no loss, no speed, and still JSON. */
@@ -115,6 +146,7 @@ static void test_nothing_measured(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(test_nothing_measured)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(test_speed),
+                                       cmocka_unit_test(test_nothing_measured)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,80 @@
+/* Goal    however many epochs and workers, the notes of evaluations are few and are told apart; parts that notes
+ * cannot hold are refused before a training. */
+#include "tests/lib/test.h"
+
+#include "common/base/bytes.h"
+#include "common/wire/limits.h"
+#include "worker/eval_note.h"
+
+#include <string.h>
+
+static void few_names_however_many_epochs(void **state)
+{
+    (void)state;
+    static const uint32_t workers[] = {1, 2, 100, 4096};
+    for (size_t i = 0; i < sizeof workers / sizeof workers[0]; i++) {
+        struct dp_eval_ring ring;
+        assert_int_equal(dp_eval_ring_plan(1000000, workers[i], 72, 72 * workers[i], &ring, NULL), DP_OK);
+        /* And two more a worker: progress and trained. */
+        assert_true(workers[i] * (ring.slots + 3) <= 65536);
+        assert_true(ring.slots >= 8 && ring.slots <= 64);
+        char name[DP_EVAL_NAME_BYTES], other[DP_EVAL_NAME_BYTES];
+        for (uint32_t e = 1; e + ring.slots < 200; e++) {
+            dp_eval_note_name(ring, e, name);
+            dp_eval_note_name(ring, e + ring.slots, other);
+            assert_string_equal(name, other);
+            for (uint32_t d = 1; d < ring.slots; d++) {
+                dp_eval_note_name(ring, e + d, other);
+                assert_string_not_equal(name, other);
+            }
+        }
+        dp_eval_note_name(ring, 1000000, name);
+        assert_string_equal(name, "eval/last");
+    }
+}
+
+static void parts_that_notes_cannot_hold_are_refused(void **state)
+{
+    (void)state;
+    struct dp_eval_ring ring;
+    struct dp_error err = {0};
+    const uint64_t most = DP_NOTE_BYTES_MAX - DP_EVAL_EPOCH_BYTES;
+    assert_int_equal(dp_eval_ring_plan(10, 2, most, 2 * most, &ring, &err), DP_OK);
+    assert_int_equal(ring.slots, 4); /* of 128 MiB each in 512 */
+    assert_int_equal(dp_eval_ring_plan(10, 2, most + 1, 2 * most, &ring, &err), DP_FULL);
+    assert_non_null(strstr(err.text, "more workers than 2"));
+    assert_int_equal(dp_eval_ring_plan(10, 8, most, 8 * most, &ring, &err), DP_OK);
+    assert_int_equal(ring.slots, 1);
+    assert_int_equal(dp_eval_ring_plan(10, 9, most, 9 * most, &ring, &err), DP_FULL);
+    assert_non_null(strstr(err.text, "smaller test set"));
+}
+
+static void a_note_is_of_its_epoch_or_not(void **state)
+{
+    (void)state;
+    unsigned char note[16] = {0};
+    enum dp_eval_note found;
+    struct dp_error err = {0};
+    dp_store_u32le(note, 70);
+    assert_int_equal(dp_eval_note_read(note, sizeof note, 70, &found, &err), DP_OK);
+    assert_int_equal(found, DP_EVAL_PART);
+    assert_int_equal(dp_eval_note_read(note, DP_EVAL_EPOCH_BYTES, 70, &found, &err), DP_OK);
+    assert_int_equal(found, DP_EVAL_GONE); /* merged */
+    assert_int_equal(dp_eval_note_read(note, sizeof note, 6, &found, &err), DP_OK);
+    assert_int_equal(found, DP_EVAL_GONE); /* overwritten */
+    for (size_t size = DP_EVAL_EPOCH_BYTES; size <= sizeof note; size++) {
+        assert_int_equal(dp_eval_note_read(note, size, 134, &found, &err), DP_OK);
+        assert_int_equal(found, DP_EVAL_NOT_YET);
+    }
+    assert_int_equal(dp_eval_note_read(note, 3, 70, &found, &err), DP_DATA);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(few_names_however_many_epochs),
+        cmocka_unit_test(parts_that_notes_cannot_hold_are_refused),
+        cmocka_unit_test(a_note_is_of_its_epoch_or_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
