@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static enum dp_status sync_directory(const char *path, struct dp_error *err)
@@ -81,6 +83,13 @@ enum dp_status dp_directory_check(const char *path, struct dp_error *err)
     (void)closedir(list);
     if (why != 0)
         return dp_fail(err, DP_IO, "store: list directory %s: %s", path, strerror(why));
+    struct statvfs disk;
+    if (statvfs(path, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < DP_DIRECTORY_ROOM)
+        return dp_fail(err, DP_FULL,
+                       "store %s: its disk has %llu KiB left, a store is not opened with less than %u KiB; "
+                       "make room and start again",
+                       path, (unsigned long long)((uint64_t)disk.f_bavail * disk.f_frsize >> 10),
+                       DP_DIRECTORY_ROOM >> 10);
     if (rows && !current)
         return dp_fail(err, DP_CORRUPT,
                        "store %s: there are rows (*.sst), but the file CURRENT is missing; bring it back, or "

@@ -11,7 +11,10 @@
 /* Makes `path` and its parents where absent, so that they outlast a power cut. */
 DP_MUST_USE
 enum dp_status dp_directory_make(const char *path, struct dp_error *err);
-/* Refuses a directory with rows (*.sst) but without the file CURRENT: RocksDB would take it as new and sweep
+/* Opening RocksDB on a full disk aborts in its info log (rocks_db.c). */
+#define DP_DIRECTORY_ROOM (4u << 20)
+
+/* DP_FULL: less than DP_DIRECTORY_ROOM is left on its disk. Refuses a directory with rows (*.sst) but without the file CURRENT: RocksDB would take it as new and sweep
  * the rows away. */
 DP_MUST_USE
 enum dp_status dp_directory_check(const char *path, struct dp_error *err);

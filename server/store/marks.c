@@ -231,7 +231,17 @@ enum dp_status dp_marks_enter(struct dp_rocks_db *db, const struct dp_rocks_stor
     else if (st == DP_NOT_FOUND)
         st = check_new(db, err);
     *recovers = was_there && own.state == STATE_OPEN_JOURNALED;
-    return st == DP_OK ? put_own(db, options, err) : st;
+    if (st == DP_OK)
+        st = put_own(db, options, err);
+    if (st ==
+        DP_OK) { /* into a file, and its name into the manifest: without RocksDB's log the store is not taken for a clean one */
+        char *text = NULL;
+        rocksdb_flushoptions_t *flush = rocksdb_flushoptions_create();
+        rocksdb_flush_cf(db->db, flush, db->families[DP_ROCKS_MARKS], &text);
+        rocksdb_flushoptions_destroy(flush);
+        st = dp_rocks_error_take(&text, db->directory, "write the open mark", err);
+    }
+    return st;
 }
 
 enum dp_status dp_marks_leave(struct dp_rocks_db *db, struct dp_error *err)

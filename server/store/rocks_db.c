@@ -12,6 +12,7 @@
 #define CACHE_BYTES        (32u << 20) /* blocks in use only: what is hot lives in the shard's row cache */
 #define MARKS_BUFFER_BYTES (1u << 20)
 #define BLOOM_BITS         10.0
+#define LOG_LEVEL_FATAL    4
 #define LOG_FILES          2u
 #define LOG_BYTES          (1u << 20)
 #define BACKGROUND_JOBS    2
@@ -30,6 +31,10 @@ static rocksdb_options_t *make_options(rocksdb_cache_t *cache)
     rocksdb_options_set_max_background_jobs(options, BACKGROUND_JOBS);
     rocksdb_options_set_keep_log_file_num(options, LOG_FILES);
     rocksdb_options_set_max_log_file_size(options, LOG_BYTES);
+    /* Debian builds RocksDB with assertions on: once a write to its info log has failed (full disk), the next one aborts the
+     * process. So it says as little as it can, and dp_directory_check wants some room before it opens. */
+    rocksdb_options_set_info_log_level(options, LOG_LEVEL_FATAL);
+    rocksdb_options_set_stats_dump_period_sec(options, 0);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1);
     rocksdb_options_set_compression(options, rocksdb_no_compression);   /* floats do not shrink */
     rocksdb_options_set_write_buffer_size(options, MARKS_BUFFER_BYTES); /* rows use none */
