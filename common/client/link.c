@@ -358,7 +358,7 @@ uint64_t dp_link_due_ns(const struct dp_link *link)
 
 static void remember(struct dp_link *link, const struct dp_reply *reply)
 {
-    (void)snprintf(link->reason, sizeof link->reason, "%s: %.150s", dp_status_name((int)reply->status),
+    (void)snprintf(link->reason, sizeof link->reason, "%s: %.300s", dp_status_name((int)reply->status),
                    reply->reason[0] ? reply->reason : dp_status_text((int)reply->status));
 }
 

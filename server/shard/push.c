@@ -59,20 +59,24 @@ static enum dp_status check_budget(struct dp_shard *shard, const struct dp_reque
     return DP_OK;
 }
 
-/* Refuses a push. For good (a status that asks for no other try): its number is used up, so that its stream does not stall on it
- * and it cannot take effect later, behind what came after it; when it is sent again it hears the same. */
+/* Refuses a push. For good (its contents, or a row that is damaged): its number is used up, so that its stream does not stall on it
+ * and it cannot take effect later, behind what came after it; when it is sent again it hears the same. What this server lacks
+ * (room, memory, a disk that works) refuses nobody for good: the client is told why, as AGAIN, and tries until its deadline. */
 enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waiting *waiting,
                                   const struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
-    struct dp_error ignored = {0};
+    struct dp_error answer = *err, ignored = {0};
     enum dp_status before;
-    bool for_good = dp_status_class((int)err->status) != DP_CLASS_RETRY && request->stream != 0;
+    enum dp_status_class class = dp_status_class((int)err->status);
+    if (class == DP_CLASS_LOCAL)
+        answer.status = DP_AGAIN;
+    bool for_good = class != DP_CLASS_LOCAL && class != DP_CLASS_RETRY && request->stream != 0;
     if (for_good && dp_push_ids_look(shard->ids, request->stream, request->number, &before) == DP_PUSH_NEW &&
         dp_push_ids_reserve(shard->ids, request->stream, request->number) == DP_OK &&
         dp_shard_journal_push(shard, request, NULL, err->status, &ignored) == DP_OK)
         dp_push_ids_add(shard->ids, request->stream, request->number, err->status);
-    return dp_shard_refuse_waiting(shard, waiting, err);
+    return dp_shard_refuse_waiting(shard, waiting, &answer);
 }
 
 /* DP_OK: the id is new. DP_EXISTS with *err untouched: it was applied before. */
