@@ -25,7 +25,7 @@ struct dp_link {
     char *endpoint; /* own copy */
     enum dp_link_state state;
     struct dp_error refused; /* why, in REFUSED */
-    char reason[200];        /* why the server is making us wait, if it said so; "" after an answer */
+    char reason[360];        /* why the server is making us wait, if it said so; "" after an answer */
 
     struct dp_parcel *first, *last, *cursor; /* under way, by sequence; cursor NULL: all are sent */
     struct dp_parcel *loose;
