@@ -94,7 +94,7 @@ enum dp_status dp_board_put(struct dp_board *board, const char *name, const void
 uint32_t dp_board_find(const struct dp_board *board, const char *prefix, const struct dp_note **first)
 {
     uint32_t at = place_of(board, prefix), n = 0;
-    *first = board->note + at;
+    *first = board->note ? board->note + at : NULL;
     while (at + n < board->count && strncmp(board->note[at + n].name, prefix, strlen(prefix)) == 0)
         n++;
     return n;
