@@ -44,6 +44,14 @@ void dp_journal_pad(struct dp_journal *journal)
     journal->staged += gap;
 }
 
+uint64_t dp_journal_written(const struct dp_journal *journal)
+{
+    uint64_t first = journal->taken_first  ? journal->taken_first
+                     : journal->hand_first ? journal->hand_first
+                                           : journal->stage_first;
+    return first ? first - 1 : journal->last;
+}
+
 /* The shard swaps out what is staged, to write it itself; `then` bytes more follow behind it. Lock held. */
 static void take_in_hand(struct dp_journal *journal, uint64_t *at, size_t *bytes, uint64_t then)
 {
@@ -257,7 +265,7 @@ static void commit(struct dp_journal *journal, bool sync)
         return;
     (void)pthread_mutex_lock(&journal->lock);
     if (!machine && flush(journal, NULL) == DP_OK)
-        atomic_store(&journal->durable, journal->last);
+        atomic_store(&journal->durable, dp_journal_written(journal));
     bool round = (machine || sync || journal->want_round) && journal->last > atomic_load(&journal->synced);
     if (journal->thread_runs && round) {
         journal->want_round = true;

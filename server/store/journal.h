@@ -72,7 +72,8 @@ DP_MUST_USE
 enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_journal_piece *pieces,
                                  uint32_t count, uint64_t *lsn, struct dp_error *err);
 /* Asks the commit thread for a round; what is under way goes on. Called once a turn, after its appends. In mode
- * process durable has reached the last append when it returns, and there is no wake for that. */
+ * process durable has reached the last append when it returns, and there is no wake for that; but where the commit thread
+ * is writing some of it, durable gets there, and wakes, when that is written. */
 void dp_journal_commit(struct dp_journal *journal);
 /* Mode process: asks for a round that syncs, before rows are written back (rule 2). Mode machine: as commit. */
 void dp_journal_sync(struct dp_journal *journal);

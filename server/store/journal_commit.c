@@ -2,7 +2,7 @@
  * then make the next segment ahead of need, out of a released one if there is one.
  * Why   Oldest first: lsns become durable in order. A segment is made after the round is published, so that
  *       replies do not wait for it.
- * Holds durable never passes a record that the shard is still writing (hand_first). */
+ * Holds durable never passes a record that somebody is still writing (hand_first, taken_first). */
 #include "server/store/journal_inside.h"
 
 #include "common/base/deadline.h"
@@ -45,12 +45,28 @@ static uint64_t take(struct dp_journal *journal, struct dp_file **file, uint64_t
         *at = journal->stage_at;
         *bytes = journal->staged;
         segment->dirty = true; /* nobody but this thread syncs */
+        journal->taken_first = journal->stage_first ? journal->stage_first : journal->last + 1;
         journal->stage_at += journal->staged;
         journal->staged = 0;
         journal->stage_first = 0;
     }
     (void)pthread_mutex_unlock(&journal->lock);
     return target;
+}
+
+/* What was taken is written. In mode process that makes it durable: the shard, which found it taken, is told. */
+static void taken_is_written(struct dp_journal *journal)
+{
+    (void)pthread_mutex_lock(&journal->lock);
+    journal->taken_first = 0;
+    uint64_t written = dp_journal_written(journal);
+    bool further =
+        journal->options.durability == DP_DURABILITY_PROCESS && written > atomic_load(&journal->durable);
+    if (further)
+        atomic_store(&journal->durable, written);
+    (void)pthread_mutex_unlock(&journal->lock);
+    if (further)
+        wake(journal);
 }
 
 /* The oldest segment above `after` that was written since its last sync. */
@@ -96,6 +112,8 @@ void dp_journal_round(struct dp_journal *journal)
     if (bytes > 0) {
         struct dp_disk_piece piece = {journal->taken, bytes};
         st = journal->disk->write(journal->disk->self, file, at, &piece, 1, &err);
+        if (st == DP_OK)
+            taken_is_written(journal);
     }
     while (st == DP_OK && next_dirty(journal, &after, &file)) {
         st = journal->disk->sync(journal->disk->self, file, &err);

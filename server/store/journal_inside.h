@@ -37,6 +37,7 @@ struct dp_journal {
     uint64_t stage_at;    /* where they go in the last segment; a whole page */
     uint64_t stage_first; /* lsn of the first record in it; 0: none */
     uint64_t hand_first;  /* lsn of the first record that the shard is writing; 0: none */
+    uint64_t taken_first; /* the same of the commit thread */
     bool want_round, want_segment, stop;
     bool starved;           /* an append waits for a segment */
     bool over;              /* an append waits until no more than the budget is kept */
@@ -55,6 +56,8 @@ struct dp_journal {
 
 /* Fills what is staged up to a whole page; lock held. */
 void dp_journal_pad(struct dp_journal *journal);
+/* lsn up to which everything was written; lock held. */
+uint64_t dp_journal_written(const struct dp_journal *journal);
 void dp_journal_poison(struct dp_journal *journal, const struct dp_error *why);
 
 /* journal_commit.c: all that is appended is written and synced; then the next segment is made if there is none.

@@ -233,6 +233,140 @@ static void a_release_wakes(void **state)
     dp_sim_disk_free(&sim);
 }
 
+/* A disk on which a write of another thread than the test's waits at a gate. */
+struct gate {
+    struct dp_disk disk, under;
+    pthread_t test;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool shut, waits;
+};
+
+static enum dp_status gated_write(void *self, struct dp_file *file, uint64_t at,
+                                  const struct dp_disk_piece *pieces, uint32_t count, struct dp_error *err)
+{
+    struct gate *gate = self;
+    (void)pthread_mutex_lock(&gate->lock);
+    while (gate->shut && !pthread_equal(pthread_self(), gate->test)) {
+        gate->waits = true;
+        (void)pthread_cond_broadcast(&gate->changed);
+        (void)pthread_cond_wait(&gate->changed, &gate->lock);
+    }
+    (void)pthread_mutex_unlock(&gate->lock);
+    return gate->under.write(gate->under.self, file, at, pieces, count, err);
+}
+
+/* The simulated disk but for writes: all other functions get the self of what is under. */
+static enum dp_status gated_open(void *self, const char *name, _Bool create, struct dp_file **out,
+                                 struct dp_error *err)
+{
+    const struct gate *gate = self;
+    return gate->under.open(gate->under.self, name, create, out, err);
+}
+static void gated_close(void *self, struct dp_file *file)
+{
+    const struct gate *gate = self;
+    gate->under.close(gate->under.self, file);
+}
+static enum dp_status gated_size(void *self, struct dp_file *file, uint64_t *bytes, struct dp_error *err)
+{
+    const struct gate *gate = self;
+    return gate->under.size(gate->under.self, file, bytes, err);
+}
+static enum dp_status gated_reserve(void *self, struct dp_file *file, uint64_t bytes, struct dp_error *err)
+{
+    const struct gate *gate = self;
+    return gate->under.reserve(gate->under.self, file, bytes, err);
+}
+static enum dp_status gated_read(void *self, struct dp_file *file, uint64_t at, void *to, size_t bytes,
+                                 struct dp_error *err)
+{
+    const struct gate *gate = self;
+    return gate->under.read(gate->under.self, file, at, to, bytes, err);
+}
+static enum dp_status gated_sync(void *self, struct dp_file *file, struct dp_error *err)
+{
+    const struct gate *gate = self;
+    return gate->under.sync(gate->under.self, file, err);
+}
+static enum dp_status gated_rename(void *self, const char *from, const char *to, struct dp_error *err)
+{
+    const struct gate *gate = self;
+    return gate->under.rename(gate->under.self, from, to, err);
+}
+static enum dp_status gated_remove(void *self, const char *name, struct dp_error *err)
+{
+    const struct gate *gate = self;
+    return gate->under.remove(gate->under.self, name, err);
+}
+static enum dp_status gated_sync_directory(void *self, struct dp_error *err)
+{
+    const struct gate *gate = self;
+    return gate->under.sync_directory(gate->under.self, err);
+}
+static enum dp_status gated_list(void *self, void (*visit)(void *context, const char *name), void *context,
+                                 struct dp_error *err)
+{
+    const struct gate *gate = self;
+    return gate->under.list(gate->under.self, visit, context, err);
+}
+
+/* Mode process: what the commit thread took and has not written yet would be gone if the process died now. */
+static void what_is_being_written_is_not_durable(void **state)
+{
+    (void)state;
+    static uint8_t record[30000];
+    struct bell bell = {.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER};
+    struct dp_sim_disk *sim = dp_sim_disk_new(8);
+    struct gate gate = {.under = dp_sim_disk_interface(sim),
+                        .test = pthread_self(),
+                        .lock = PTHREAD_MUTEX_INITIALIZER,
+                        .changed = PTHREAD_COND_INITIALIZER};
+    gate.disk = (struct dp_disk){gated_open,   gated_close,          gated_size, gated_reserve,
+                                 gated_read,   gated_write,          gated_sync, gated_rename,
+                                 gated_remove, gated_sync_directory, gated_list, &gate};
+    struct dp_error err = {0};
+    struct dp_journal *journal = NULL;
+    struct dp_journal_options options = {.disk = &gate.disk,
+                                         .durability = DP_DURABILITY_PROCESS,
+                                         .segment_bytes = SEGMENT,
+                                         .budget_bytes = 4u * SEGMENT,
+                                         .commit_thread = true,
+                                         .wake = ring,
+                                         .wake_context = &bell};
+    struct dp_journal_piece piece = {record, sizeof record};
+    struct dp_journal_figures figures = {0};
+    enum dp_status poison;
+    uint64_t lsn = 0;
+    assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
+    dp_journal_figures(journal, &figures);
+    uint64_t used = figures.bytes_used;
+    gate.shut = true;
+    while (figures.bytes_used == used) { /* the first record of the next segment is the thread's to write */
+        assert_int_equal(dp_journal_append(journal, &piece, 1, &lsn, &err), DP_OK);
+        dp_journal_figures(journal, &figures);
+    }
+    (void)pthread_mutex_lock(&gate.lock);
+    while (!gate.waits)
+        (void)pthread_cond_wait(&gate.changed, &gate.lock);
+    (void)pthread_mutex_unlock(&gate.lock);
+    uint64_t taken = lsn;
+    dp_journal_commit(journal);
+    assert_int_equal(dp_journal_durable(journal, &poison, &err), taken - 1);
+    assert_int_equal(dp_journal_append(journal, &piece, 1, &lsn, &err), DP_OK);
+    dp_journal_commit(journal); /* behind the hole: of no use either */
+    assert_int_equal(dp_journal_durable(journal, &poison, &err), taken - 1);
+    uint64_t rings = rings_of(&bell);
+    (void)pthread_mutex_lock(&gate.lock);
+    gate.shut = false;
+    (void)pthread_cond_broadcast(&gate.changed);
+    (void)pthread_mutex_unlock(&gate.lock);
+    (void)wait_for(&bell, rings);
+    assert_int_equal(dp_journal_durable(journal, &poison, &err), lsn);
+    dp_journal_close(&journal);
+    dp_sim_disk_free(&sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +374,7 @@ int main(void)
         cmocka_unit_test(on_the_real_disk),
         cmocka_unit_test(a_failed_sync_wakes_and_poisons),
         cmocka_unit_test(a_release_wakes),
+        cmocka_unit_test(what_is_being_written_is_not_durable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
