@@ -1,7 +1,7 @@
 /* downpour-server: one server of a cluster.
- *     read the cluster file -> a thread for each shard, one for control -> wait for SIGTERM -> drain, write
- * back, exit 0 Exit 0: closed cleanly. 2: it could not start, or could not write its rows back; why is on
- * stderr.       */
+ *     read the cluster file -> a thread for each shard, one for control -> wait for SIGTERM -> drain,
+ *     write back, exit 0
+ * Exit      0: closed cleanly. 2: it could not start, or could not write its rows back; why is on stderr. */
 #define _GNU_SOURCE
 #include "common/base/log.h"
 #include "common/base/parse.h"

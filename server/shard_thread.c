@@ -50,8 +50,8 @@ static void send_reply(void *context, const struct dp_peer *to, struct dp_messag
     dp_listener_send(thread->listener, to, message);
 }
 
-/* Other shards and live clients may know streams of a store that was thrown away: wall-clock seconds, shifted, are above all
- * that it gave (a million a second). */
+/* Other shards and live clients may know streams of a store that was thrown away: wall-clock seconds, shifted, are
+ * above all that it gave (a million a second). */
 static uint64_t first_stream(void)
 {
     struct timespec now;

@@ -1,6 +1,6 @@
 /* Shard thread: one shard with its socket, its store and the loop that turns it.
- *     start: store opened, shard loaded, socket bound -> turns ... -> drain -> 
- *     rows written back, store marked clean -> join
+ *     start: socket bound -> store opened -> journal's directory opened -> shard loaded, journal replayed ->
+ *     turns ... -> drain -> rows written back -> store marked clean -> journal closed -> join
  * Thread    Functions: the server's main thread. counters: any.
  * Failure   start gives why; after that the thread ends only when it is told to, or when its store fails. */
 #ifndef DP_SERVER_SHARD_THREAD_H

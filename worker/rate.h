@@ -4,9 +4,8 @@
  *     warm-up        rate (step + 1) / warmup                                        while step < warmup
  *     none           rate
  *     linear         rate + (rate_end - rate) t,  t = (step - warmup) / (steps - warmup)
- *     cosine         rate_end + (rate - rate_end) (1 + cos(pi t)) / 2                (Loshchilov, Hutter
- * 2017) inverse sqrt   rate sqrt(h / (h + step - warmup)),  h = max(warmup, 1)         (Vaswani et al. 2017)
- */
+ *     cosine         rate_end + (rate - rate_end) (1 + cos(pi t)) / 2                (Loshchilov, Hutter 2017)
+ *     inverse sqrt   rate sqrt(h / (h + step - warmup)),  h = max(warmup, 1)         (Vaswani et al. 2017) */
 #ifndef DP_WORKER_RATE_H
 #define DP_WORKER_RATE_H
 

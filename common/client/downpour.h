@@ -1,9 +1,11 @@
 /* Downpour's client library: pull rows, push gradients, wait; from any C program.
  *     open -> table -> (pull -> wait -> ... -> push -> wait)* -> close
  * Promise   Issue, overlap, wait: pull and push return when the request is on its way; a push is applied
- *           exactly once on each shard however often it had to be sent, also over a restart of a server
- *           that was closed cleanly. Requests take effect on each shard in the order they were issued. A push is checked (finite, sizes) in
- *           full before any part of it is sent. Every wait has a deadline and names what it waited for.
+ *           exactly once on each shard however often it had to be sent, also over a restart of a server that
+ *           was closed cleanly, or killed where the cluster's durability is machine or process; what was
+ *           answered is then still there. Requests take effect on each shard in the order they were issued. A
+ *           push is checked (finite, sizes) in full before any part of it is sent. Every wait has a deadline
+ *           and names what it waited for.
  * Thread    A client and its tickets belong to one thread. Several clients may be used by several threads.
  * Memory    keys and weights of a pull, and the applied array, must live until its wait gave an answer; a
  *           push copies.

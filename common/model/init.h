@@ -1,7 +1,7 @@
 /* Init: the value a row has before its first push, computed, never stored.
  * Promise   A pure function of (spec.seed, spec.name, key, column): equal bits on every processor, shard
- * count and call order. Counter-based: column c of key k needs no other column. No libm: logarithm and cosine
- *           are polynomials of our own in double, so that a libm of another version changes nothing.
+ *           count and call order. Counter-based: column c of key k needs no other column. No libm: logarithm
+ *           and cosine are polynomials of our own in double, so that a libm of another version changes nothing.
  * Thread    Any; nothing is kept.                                                                     */
 #ifndef DP_MODEL_INIT_H
 #define DP_MODEL_INIT_H

@@ -1,6 +1,6 @@
 /* predict: the scores of a file by a model that a run trained.
  *     directory's lock -> its cluster on free ports, in predict.conf -> servers -> one worker -> scores ->
- * stopped */
+ *     stopped */
 #include "deploy/cli/commands.h"
 #include "deploy/cli/folder.h"
 #include "deploy/cli/local.h"

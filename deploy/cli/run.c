@@ -1,7 +1,6 @@
 /* run: a whole training on this machine.
- *     flags -> directory -> cluster file -> servers -> (they answer) -> workers -> (they end) -> servers
- * stopped
- *     -> result
+ *     flags -> directory -> cluster file -> servers -> (they answer) -> workers -> (they end) ->
+ *     servers stopped -> result
  * Why   The cluster file is written before anything is started: whatever happens after, it says what the
  *       store is. That of an earlier run on the same store is kept until a worker has told its first
  *       progress: by then the servers have accepted its tables. If none ever does, it comes back. */

@@ -1,5 +1,6 @@
 /* Applying a push to rows, the same when it is new and when it is replayed.
- * A row takes a push only if the push is newer than the row (its lsn): redo of what the store had already changes nothing. */
+ * A row takes a push only if the push is newer than the row (its lsn): redo of what the store had already changes
+ * nothing. */
 #include "server/shard/shard_inner.h"
 
 #include "common/base/bf16.h"

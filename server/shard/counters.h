@@ -9,9 +9,9 @@
 #define DP_COUNTER_MAP(X)                                                                                    \
     X(requests_received)                                                                                     \
     X(requests_unreadable) /* no header in them: not answered */                                             \
-    X(requests_refused)    /* answered with a status of class CALLER */                                      \
-    X(requests_postponed)  /* answered AGAIN, ORDER or SESSION */                                            \
-    X(requests_expired)                                                                                      \
+    X(requests_refused)    /* answered with any status but those of the next two */                          \
+    X(requests_postponed)  /* answered AGAIN, ORDER, SESSION or STOPPING */                                  \
+    X(requests_expired)    /* answered TIMEOUT */                                                            \
     X(pulls)                                                                                                 \
     X(pull_rows)                                                                                             \
     X(pushes)                                                                                                \

@@ -1,8 +1,9 @@
-/* The shard and its journal: what is pushed is appended, what is appended becomes durable, what is durable is answered.
- *     append -> apply -> (end of the turn) commit -> ... -> (start of a turn) durable -> answer      (this order, always)
+/* The shard and its journal: what is pushed is appended, what is appended becomes durable, what is durable is
+ * answered.
+ *     append -> apply -> (end of the turn) commit -> ... -> (start of a turn) durable -> answer (this order, always)
  * Why       An answer is held until the journal is durable past its push; a repeated push's, until past the last one
- *           appended, so that the first copy is durable too. Replay reads no configuration and no clock: the record and the
- *           table's mark have all that applying needs.
+ *           appended, so that the first copy is durable too. Replay reads no configuration and no clock: the record
+ *           and the table's mark have all that applying needs.
  * Holds     durable <= lsn; rows == replay(store, journal up to lsn), bit for bit. */
 #include "server/shard/shard_inner.h"
 

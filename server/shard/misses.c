@@ -2,7 +2,7 @@
  *     find -> (some unknown: park the request, one read for all of them) -> read -> found: into the cache,
  *     else: ABSENT -> every parked request tries again
  * Why   One read a key is under way at a time: a key that is being read is marked READING, and whoever needs
- * it waits for the same read. A row that is in the cache is never overwritten by a read. */
+ *       it waits for the same read. A row that is in the cache is never overwritten by a read. */
 #include "server/shard/shard_inner.h"
 
 #include "common/model/row.h"

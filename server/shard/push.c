@@ -1,9 +1,11 @@
 /* Push: gradients into rows, all of a request or nothing, once for each (stream, number).
  *     check values -> (stream, number) seen? -> find the rows (misses.c) -> room for new ones -> new rows ->
- *     lsn -> apply -> remember the number -> answer                                  (this order, always)
- * Why       A push that is refused for good has used up its number: a stream would stall on it, and it must not take effect behind
- *           what came after it. Room before rows: nothing is half applied. A new row without a push applied to it equals no row: what a failure leaves behind is
- *           invisible. */
+ *     append to the journal -> apply -> remember the number -> hold the answer until it is durable
+ *                                                                                    (this order, always)
+ * Why       A push that is refused for good has used up its number: a stream would stall on it, and it must
+ *           not take effect behind what came after it. Room before rows: nothing is half applied. A new row
+ *           without a push applied to it equals no row: what a failure leaves behind is invisible. Rows never
+ *           hold a push that the journal's order does not know. */
 #include "server/shard/shard_inner.h"
 
 #include <inttypes.h>
@@ -59,9 +61,10 @@ static enum dp_status check_budget(struct dp_shard *shard, const struct dp_reque
     return DP_OK;
 }
 
-/* Refuses a push. For good (its contents, or a row that is damaged): its number is used up, so that its stream does not stall on it
- * and it cannot take effect later, behind what came after it; when it is sent again it hears the same. What this server lacks
- * (room, memory, a disk that works) refuses nobody for good: the client is told why, as AGAIN, and tries until its deadline. */
+/* Refuses a push. For good (its contents, or a row that is damaged): its number is used up, so that its stream does
+ * not stall on it and it cannot take effect later, behind what came after it; when it is sent again it hears the
+ * same. What this server lacks (room, memory, a disk that works) refuses nobody for good: the client is told why, as
+ * AGAIN, and tries until its deadline. */
 enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waiting *waiting,
                                   const struct dp_error *err)
 {

@@ -1,9 +1,12 @@
-/* Push ids: which pushes a shard has applied or refused for good, so that a resend is not counted twice and hears the same.
- * Each stream has a low-water mark (all numbers below it are used up) and a window of DP_PUSH_WINDOW numbers above it, one bit
- * each, kept only while some are used up out of order. Of the refused the last DP_REFUSED_MAX are known by their status.
- * Streams are bounded too: of the two kinds (a training run's, and those given at a handshake) the smallest numbers are the
- * oldest; when there are too many the smallest is forgotten, and from then on refused.
- * Packed, this memory rests in the store's mark "ids", little endian:
+/* Push ids: which pushes a shard has applied or refused for good, so that a resend is not counted twice and hears
+ * the same.
+ * Each stream has a low-water mark (all numbers below it are used up) and a window of DP_PUSH_WINDOW numbers above
+ * it, one bit each, kept only while some are used up out of order. Of the refused the last DP_REFUSED_MAX are known
+ * by their status. Streams are bounded too: DP_STREAMS_MAX of the two kinds together (a training run's, and those
+ * given at a handshake); in each the smallest numbers are the oldest. When there are too many, the smallest of the
+ * kind that has more of them is forgotten, and from then on refused.
+ * Packed, this memory is put with each write-back cycle's marks, as the store's mark "ids"; what was used up since is
+ * in the journal's records (journaling.c), and replay restores it. Little endian:
  *     format u32 (2) | streams u32 | greatest forgotten u64 of each kind: handshake, training | refused u32 | 0 u32 |
  *     streams times: id u64 | low u64 | words u32 | u64[words], bit i of them: number low + i is used up
  *     refused times, oldest first: stream u64 | number u64 | status u32

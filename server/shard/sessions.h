@@ -17,8 +17,8 @@ struct dp_waiting {
     uint64_t deadline_ns;
     size_t bytes;
     bool decoded;
-    struct dp_error
-        broken; /* not OK: the request broke the protocol (it is not decoded), or what it needs could not be read */
+    /* Not OK: the request broke the protocol (it is not decoded), or what it needs could not be read. */
+    struct dp_error broken;
     struct dp_request request;
 };
 

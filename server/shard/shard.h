@@ -1,15 +1,18 @@
 /* Shard: the logic of one contiguous part of the key space. It sees no socket, no clock and no RocksDB:
  * requests in, replies out, over store.h, so that a simulator can drive it.
- *     receive, receive, ...  ->  turn: collect -> validate -> (misses are read) -> apply -> reply
- * Promise   A push is applied in full or not at all, and once for each (stream, number). Requests of one
- *           session take effect in the order of their sequence numbers, across resends and misses. No input
- *           changes anything unless it is valid; each is answered with a status and a reason, but bytes in
- *           which no header can be read, which are counted. Memory is bounded: rows by cache_bytes, waiting
- *           requests by requests_max.
+ *     receive, receive, ...  ->  turn: collect -> validate -> (misses are read) -> append to the journal ->
+ *     apply -> (durable) -> reply
+ * Promise   A push is applied in full or not at all, and once for each (stream, number), over crashes too where
+ *           pushes are journaled: what was answered is there after the next open. Requests of one session
+ *           take effect in the order of their sequence numbers, across resends and misses. No input changes
+ *           anything unless it is valid; each is answered with a status and a reason, but bytes in which no
+ *           header can be read, which are counted. Memory is bounded: rows by cache_bytes, waiting requests by
+ *           requests_max.
  * Thread    All functions: the shard's own; counters may be read by any.
  * Memory    receive takes the message over. Replies go out through `reply`, which takes them over.
  * Failure   receive answers DP_AGAIN to the peer when it is full. A store's failure is answered to the
- *           requests it hit, and a failed write-back is what dp_shard_drained gives. */
+ *           requests it hit, and a failed write-back is what dp_shard_drained gives. After the journal failed
+ *           no push is taken any more; pulls go on. */
 #ifndef DP_SHARD_SHARD_H
 #define DP_SHARD_SHARD_H
 
@@ -22,12 +25,12 @@
 struct dp_shard_options {
     uint32_t index, shards; /* of the whole cluster */
     uint64_t cluster, generation, boot;
-    uint64_t
-        first_stream; /* of a store without any: above every stream given before a store was thrown away; > 0 */
+    /* Of a store without any: above every stream given before a store was thrown away. 0: 1. */
+    uint64_t first_stream;
     uint64_t cache_bytes;
     uint64_t salt; /* a secret of this process: row_cache.h */
-    /* Pushes are journaled before they are answered, as `journal` says (disk, durability, sizes, thread, wake; replay is the
-     * shard's). Not journaled: durability none. */
+    /* Pushes are journaled before they are answered, as `journal` says (disk, durability, sizes, thread, wake;
+     * replay is the shard's). Not journaled: durability none. */
     bool journaled, recovers; /* recovers: the store was not closed cleanly, the journal has what it lacks */
     struct dp_journal_options journal;
     uint32_t requests_max;  /* waiting at once, of all sessions; 0: 1,024 */
@@ -39,8 +42,8 @@ struct dp_shard_options {
 
 struct dp_shard;
 
-/* Reads the tables out of the store's marks. DP_FULL, naming table and sizes, when the stored rows are more
- * than the cache's budget. */
+/* Reads the tables and push ids out of the store's marks, and what they lack out of the journal; after a crash all
+ * rows of the store, too. DP_FULL, naming sizes, when the stored rows are more than the cache's budget. */
 DP_MUST_USE
 enum dp_status dp_shard_open(const struct dp_shard_options *options, struct dp_shard **out,
                              struct dp_error *err);
@@ -52,8 +55,8 @@ void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct
  * that needs no further input (call again at once). */
 bool dp_shard_turn(struct dp_shard *shard);
 
-/* From now on new requests are answered DP_STOPPING; those under way end; then dirty rows are written back,
- * in portions, a few a turn. */
+/* From now on new requests are answered DP_STOPPING; those under way end; then a last write-back cycle
+ * runs (write_back.c). */
 void dp_shard_drain(struct dp_shard *shard);
 /* DP_AGAIN: not yet (turn on); DP_OK: everything is in the store; else why not. */
 DP_MUST_USE

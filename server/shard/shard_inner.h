@@ -13,13 +13,10 @@
 #define DP_SHARD_TABLES_MAX   DP_STATUS_TABLES_MAX
 #define DP_SHARD_WINDOW       64u /* requests of one session that wait at most */
 #define DP_SHARD_REQUESTS_MAX 1024u
-#define DP_SHARD_WAITING_MAX                                                                                 \
-    ((uint64_t)2 << 30)        /* bytes of all waiting requests; one alone may be larger                    \
-                                 */
-#define DP_SHARD_TURN_MAX 256u /* requests done in one turn */
-#define DP_SHARD_TURN_BYTES                                                                                  \
-    ((uint64_t)64 << 20)      /* gathered in one turn, then the socket is looked at again */
-#define DP_STREAM_BLOCK 1024u /* streams reserved at once, durably */
+#define DP_SHARD_WAITING_MAX  ((uint64_t)2 << 30) /* bytes of all waiting requests; one alone may be larger */
+#define DP_SHARD_TURN_MAX     256u                /* requests done in one turn */
+#define DP_SHARD_TURN_BYTES   ((uint64_t)64 << 20) /* gathered in one turn by its pulls */
+#define DP_STREAM_BLOCK       1024u                /* streams reserved at once, durably */
 
 struct dp_shard_table {
     uint32_t id;
@@ -151,7 +148,8 @@ void dp_shard_write_back_turn(struct dp_shard *shard);
 bool dp_shard_write_back_goes_on(const struct dp_shard *shard); /* without further input */
 void dp_shard_written_back(struct dp_shard *shard, struct dp_shard_job *job);
 
-/* Journal (journaling.c): append a push (with its rows, or only its number when it is refused), learn what became durable, replay. */
+/* Journal (journaling.c): append a push (with its rows, or only its number when it is refused), learn what became
+ * durable, replay. */
 enum dp_status dp_shard_open_journal(struct dp_shard *shard, struct dp_error *err);
 /* DP_AGAIN: the journal has no room until rows are written back. */
 enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_request *push,

@@ -1,9 +1,12 @@
 /* Tables of a shard: found by id, created durably, loaded from the store's marks.
  * Mark      key "table/" and the id in 8 hex digits; value little endian:
- *           format u32 (1) | name 48 | dim u32 | seed u64 | init: kind u32, scale f32, fan_in u32, fan_out
- * u32 | optimizer: kind u32, l2, momentum, beta1, beta2, epsilon, decay, l1, ftrl_beta, accumulator f32 |
- * rows u64 rows: in the store when it was last closed cleanly. Beside them: key "lsn", value u64; key
- * "streams", u64. */
+ *               format u32 (1) | name 48 | dim u32 | seed u64 |
+ *               init: kind u32, scale f32, fan_in u32, fan_out u32 |
+ *               optimizer: kind u32, l2, momentum, beta1, beta2, epsilon, decay, l1, ftrl_beta, accumulator f32 |
+ *               rows u64
+ *           rows: of the table when these marks were put (after a crash they are counted anew). Beside them: "lsn",
+ *           u64: every push up to it is in the stored rows, replay starts behind it; "streams", u64: none from
+ *           it on was given yet; "ids" (push_ids.h). A write-back cycle ends with all but "streams", put at once. */
 #include "server/shard/shard_inner.h"
 
 #include "common/model/row.h"

@@ -1,9 +1,11 @@
 /* One turn of a shard: all that waited and all that the store completed.
- *     completed jobs -> each runnable session's requests, in its order -> answers   (this order, always)
+ *     journal durable -> held answers -> completed jobs -> each runnable session's requests, in its order ->
+ *     commit of the journal -> a step of write-back                                 (this order, always)
  * Why       Completed first: a parked request goes on before a later one of its session is looked at. One
  *           request of a session is parked or being done at a time: requests of a session take effect in
- *           the order of their sequence numbers.
- * Holds     What was answered OK was applied in full; a request that was not applied changed no row. */
+ *           the order of their sequence numbers. One commit, at the end: the turn's pushes share a sync.
+ * Holds     What was answered OK was applied in full, and is durable (journaling.c); a request that was not
+ *           applied changed no row. */
 #include "server/shard/shard_inner.h"
 
 #include "common/base/bytes.h"

@@ -1,10 +1,10 @@
 /* Write-back: rows that changed go to the store, in cycles, in the background; a shard that drains ends with one.
  *     begin (what is dirty becomes due) -> due rows, table by table, partition by partition, each portion sorted ->
- *     marks (push ids, tables, rows_lsn) -> the journal is released up to rows_lsn                  (this order, always)
+ *     marks (push ids, tables, rows_lsn) -> the journal is released up to rows_lsn              (this order, always)
  * Why       No row and no mark goes to the store before the journal is synced past it: a portion is copied at once
- *           and waits for that. Marks come after all rows of the cycle: they say from where replay must start. A row that
- *           changes while its cycle is under way is dirty again, for the next cycle, so that after a cycle every push up to
- *           rows_lsn is in the store.
+ *           and waits for that. Marks come after all rows of the cycle: they say from where replay must start. A row
+ *           that changes while its cycle is under way is dirty again, for the next cycle, so that after a cycle every
+ *           push up to rows_lsn is in the store.
  *           Two portions are at the store at a time, and a turn copies one: nobody waits for a cycle. */
 #include "server/shard/shard_inner.h"
 

@@ -31,9 +31,8 @@ enum dp_durability {
 struct dp_journal_options {
     struct dp_disk *disk; /* the caller's, outlives the journal; one journal a directory */
     enum dp_durability durability;
-    uint64_t
-        segment_bytes;     /* 0: 256 MiB; at least 64 KiB, whole pages of 4 KiB; a record must fit into one */
-    uint64_t budget_bytes; /* of all segments, at least 3 of them; 0: 4 GiB */
+    uint64_t segment_bytes; /* 0: 256 MiB; at least 64 KiB, whole pages of 4 KiB; a record fits into one */
+    uint64_t budget_bytes;  /* of all segments, at least 3 of them; 0: 4 GiB */
     bool commit_thread;
     /* From the commit thread: durable or synced advanced, the journal was poisoned, or, after an append that gave
      * DP_AGAIN or DP_FULL, a segment became ready. */

@@ -3,9 +3,9 @@
  * are ingested, and in no other way. The only room that sees rocksdb/c.h.
  * Promise   See store.h. Which cluster, generation and range a directory belongs to stands in its marks:
  *           opening it as another is refused (DP_GENERATION, DP_EXISTS), by name. A directory in use is
- *           refused (DP_IO). A directory that was not closed cleanly holds less than was pushed: it is opened
- *           only if it was open beside a journal and is to be again (options.journaled; *recovers then says
- *           that the journal must be replayed), else refused (DP_UNCLEAN), with what to do.
+ *           refused (DP_IO). A directory that was not closed cleanly holds less than was pushed. It is opened
+ *           only if a journal lay beside it and will again (options.journaled): *recovers then says that the
+ *           journal must be replayed. Else it is refused (DP_UNCLEAN), with what to do.
  * Thread    Inside, one thread writes and a few read; wake(context) is called from each of them, at the same
  *           time too, when a job was completed, and not after close. Reads do not wait for writes, nor do
  *           they complete in any order; writes and marks complete in order of submission. */

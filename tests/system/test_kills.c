@@ -1,5 +1,5 @@
-/* SIGKILL to each kind of process: a store that was not closed is refused by name, a run stops all, nobody is
- * left. */
+/* SIGKILL to each kind of process: with a journal the training ends bit for bit as an undisturbed one, without one
+ * the store is refused by name; a run stops all, nobody is left. */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 

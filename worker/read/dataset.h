@@ -2,11 +2,10 @@
  * before it.
  *     open (unpack, detect, parse, check)  ->  fill(epoch, number), from any thread, in any order
  * Formats   libsvm / libfm text ("label index:value ...", '#' comments), MNIST idx (images + labels, dense
- * only), each plain, gzip or zstd (told by the first bytes, not by the name).
- * Promise   What fill gives is a function of (data, options, epoch, number) alone. Numbers 0 .. batches-1
- *           of
- * one epoch hold every example once, shuffled by (seed, epoch): a keyed permutation, no array of it
- * is kept. The last batch may be short. Entries keep the order of their line.
+ *           only), each plain, gzip or zstd (told by the first bytes, not by the name).
+ * Promise   What fill gives is a function of (data, options, epoch, number) alone. Numbers 0 .. batches-1 of
+ *           one epoch hold every example once, shuffled by (seed, epoch): a keyed permutation, no array of it
+ *           is kept. The last batch may be short. Entries keep the order of their line.
  * Thread    Constant after open: fill may be called from several threads, each with its own batch.
  * Memory    The decoded examples: 12 bytes an entry and 12 an example (text), 1 byte a pixel (idx). Nothing
  *           of `options` is needed after open.

@@ -2,9 +2,9 @@
  * Promise   No allocation. Fastest on keys that are spread evenly (mixed keys); at worst 8 passes.
  * Thread    One, with its own scratch.
  * Method    Linear probing with a key's top bits as its home, and smaller keys first in a run: each distinct
- * key is stored once, and the table, read from its start, is in order. Where keys cluster, the entries are
- *           sorted instead: one scatter by the top bits into buckets of few keys, then insertion sort in
- * each; a bucket that is large for all that is split by its next 8 bits. */
+ *           key is stored once, and the table, read from its start, is in order. Where keys cluster, the
+ *           entries are sorted instead: one scatter by the top bits into buckets of few keys, then insertion
+ *           sort in each; a bucket that is large for all that is split by its next 8 bits. */
 #ifndef DP_READ_DISTINCT_H
 #define DP_READ_DISTINCT_H
 

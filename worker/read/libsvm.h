@@ -1,15 +1,14 @@
 /* Libsvm: the lines "label index:value index:value ... # comment" out of blocks of text; libfm's are the
- * same. new -> feed, feed, ... -> finish -> free
+ * same.
+ *     new -> feed, feed, ... -> finish -> free
  * Promise   Blocks may be cut anywhere. Blanks and tabs separate; lines end in LF or CR LF, the last may
  *           lack it; empty lines and lines with only a comment hold no example. Indices are 0 .. 2^63-1 in
  *           any order, none twice in a line; label and values are finite f32.
  * Thread    One at a time.
  * Memory    The longest line that a block's edge cuts, and the longest example. An example is lent to
- *           `visit`
- * for that call only.
+ *           `visit` for that call only.
  * Failure   DP_DATA ("name:line: what was expected"), DP_NOMEM, or what `visit` returns, with "name:line"
- *           put
- * in front of its text. The first one is the last: free is all that may follow. */
+ *           put in front of its text. The first one is the last: free is all that may follow. */
 #ifndef DP_READ_LIBSVM_H
 #define DP_READ_LIBSVM_H
 

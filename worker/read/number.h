@@ -1,7 +1,7 @@
 /* Number: decimal numbers out of a line of text, bounded by a pointer, not by a terminator.
  * Promise   dp_number_f32 gives the f32 nearest to the decimal (ties to even), as strtof in the C locale
- *           does; the grammar is [+-] digits [. digits] [e [+-] digits]: no hexadecimal, no "nan", no
- *           "inf".
+ *           does; the grammar is [+-] digits [. digits] [e [+-] digits]: no hexadecimal, no "nan",
+ *           no "inf".
  * Thread    Pure.
  * Failure   NULL: no number starts there, it is longer than DP_NUMBER_LEN_MAX characters (when those
  *           matter) or not finite as f32. Else the place behind the number; what may stand there is the

@@ -2,8 +2,9 @@
  * Promise   For each (seed, epoch) dp_order_at is a bijection on [0, n); equal on every machine.
  * Thread    Constant after init.
  * Source    A balanced Feistel network over the least even number of bits that holds n, walked until the
- * value falls inside (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002: cycle walking); the
- * domain is under 4n, so the walk has fewer than 4 steps on average. It shuffles; it is no cipher. */
+ *           value falls inside (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002: cycle
+ *           walking); the domain is under 4n, so the walk has fewer than 4 steps on average. It shuffles; it
+ *           is no cipher. */
 #ifndef DP_READ_ORDER_H
 #define DP_READ_ORDER_H
 

@@ -1,5 +1,6 @@
 /* Unpack: the bytes of a regular file, decoded if it is gzip or zstd (told by its first bytes), block by
- * block. open -> peek, next, next, ... -> close
+ * block.
+ *     open -> peek, next, next, ... -> close
  * Promise   Several gzip members or zstd frames in a row are one stream, as gzip(1) and zstd(1) have it.
  *           The end is reported only after the last member's or frame's own check (length, checksum)
  *           passed.

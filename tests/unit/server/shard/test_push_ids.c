@@ -1,4 +1,4 @@
-/* Push ids against a naive set of numbers; the window's edge; forgetting. */
+/* Push ids against a naive set of numbers; the window's edge; forgetting; refusals; packed and unpacked. */
 #include "tests/lib/test.h"
 
 #include "server/shard/push_ids.h"

@@ -1,5 +1,5 @@
-/* Shard: what it promises in shard.h, over a fake store. Sessions 1, 2, ...; table "t" of dim 2, SGD at rate
- * 1 from 0. */
+/* Shard: what it promises in shard.h, over a fake store, without a journal. Sessions 1, 2, ...; table "t" of
+ * dim 2, SGD at rate 1 from 0. */
 #include "tests/unit/server/shard/bed.h"
 
 #include "common/model/mix.h"

@@ -1,9 +1,10 @@
-/* A shard with its journal on a simulated disk, crashed at any point, over and over: every acknowledged push is there once,
- * and a push that is sent again is never there twice.
- * Method    A seed decides a script of pushes, resends, turns, time, held store jobs, power cuts (at any disk operation),
- *           process deaths and clean restarts. Rows start at 0, gradients are small integers, the rate is 1: sums are exact.
- *           After each crash every acknowledged push is sent again and must be known; at the end all are sent until
- *           acknowledged, and each row must be minus the sum of all its gradients. DP_TEST_SEED=n runs one seed.      */
+/* A shard with its journal on a simulated disk, crashed at any point, over and over: every acknowledged push is
+ * there once, and a push that is sent again is never there twice.
+ * Method    A seed decides a script of pushes, resends, turns, time, held store jobs, power cuts (at any disk
+ *           operation), process deaths and clean restarts. Rows start at 0, gradients are small integers, the rate
+ *           is 1: sums are exact. After each crash every acknowledged push is sent again and must be known; at the
+ *           end all are sent until acknowledged, and each row must be minus the sum of all its gradients.
+ * Seeds     DP_TEST_SEED=n runs one, DP_TEST_SEEDS=n so many (300 unless told), in each of the three modes. */
 #include "tests/lib/test.h"
 
 #include "common/model/mix.h"

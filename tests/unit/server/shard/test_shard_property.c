@@ -1,10 +1,10 @@
 /* Seeded scripts of pushes and pulls of several clients, on 1 shard and split on 4, against a naive model.
- *     Requests are sent early, late, twice and long after they were answered; answers are dropped; the
- * store's reads are held, let go in any order, refused (AGAIN) and failed; time passes; shards are closed and
- * opened. Checked   Every request is answered in the end. Each row is the exact sum of the pushes that were
- * answered OK, each once. A pull sees all that its client pushed before it, nothing that it pushed behind it.
- * Client c of the script pushes small whole numbers into column c with SGD at rate 1: sums are exact in f32.
- */
+ * Script    Requests are sent early, late, twice and long after they were answered; answers are dropped; the
+ *           store's reads are held, let go in any order, refused (AGAIN) and failed; time passes; shards are
+ *           closed and opened.
+ * Checked   Every request is answered in the end. Each row is the exact sum of the pushes that were answered OK,
+ *           each once. A pull sees all that its client pushed before it, nothing that it pushed behind it.
+ * Client c of the script pushes small whole numbers into column c with SGD at rate 1: sums are exact in f32. */
 #include "tests/unit/server/shard/bed.h"
 
 #include "common/model/mix.h"

@@ -1,5 +1,6 @@
-/* Goal: what fill gives is right, and a function of (data, options, epoch, number) alone. Method: a generated
- * data set whose examples name themselves in their labels, so that a batch can be compared with the rule. */
+/* Goal: what fill gives is right, and a function of (data, options, epoch, number) alone.
+ * Method: a generated data set whose examples name themselves in their labels, so that a batch can be compared with
+ * the rule. */
 #include "worker/read/dataset.h"
 
 #include "common/model/mix.h"
