@@ -31,8 +31,8 @@ static struct dp_place_cluster fixed_order(const char *file, const char *durabil
 {
     return (struct dp_place_cluster){.file = file,
                                      .shards = 2,
-                                     .epochs = 60,
-                                     .batch = 4,
+                                     .epochs = 24,
+                                     .batch = 8,
                                      .timeout_ms = 60000,
                                      .training = "overlap = false; pushes_max = 1;",
                                      .top = durability};
@@ -63,7 +63,7 @@ static void check_kills(struct dp_place *place, const char *file, const char *du
     struct dp_place_cluster cluster = fixed_order(file, durability);
     const char *conf = dp_place_conf(place, &cluster);
     struct dp_process *server = dp_place_server(place, conf, 0), *worker = dp_place_worker(place, conf, 0);
-    for (int epoch = 3; epoch <= 15; epoch += 3) {
+    for (int epoch = 3; epoch <= 12; epoch += 3) {
         dp_place_awaits(worker, dp_place_text(place, "epoch %d of", epoch));
         dp_process_signal(server, SIGKILL);
         dp_place_ended(server, -SIGKILL);
