@@ -76,10 +76,12 @@ enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waitin
         answer.status = DP_AGAIN;
     bool for_good = class != DP_CLASS_LOCAL && class != DP_CLASS_RETRY && request->stream != 0;
     if (for_good && dp_push_ids_look(shard->ids, request->stream, request->number, &before) == DP_PUSH_NEW) {
-        if (dp_push_ids_reserve(shard->ids, request->stream, request->number) == DP_OK &&
-            dp_shard_journal_push(shard, request, NULL, err->status, &ignored) == DP_OK)
+        enum dp_status st = dp_push_ids_reserve(shard->ids, request->stream, request->number);
+        if (st == DP_OK)
+            st = dp_shard_journal_push(shard, request, NULL, err->status, &ignored);
+        if (st == DP_OK)
             dp_push_ids_add(shard->ids, request->stream, request->number, err->status);
-        else
+        else if (st != DP_TOO_OLD)
             answer.status = DP_AGAIN; /* it cannot be remembered now: later it is refused again, for good */
     }
     return dp_shard_refuse_waiting(shard, waiting, &answer);
