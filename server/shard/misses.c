@@ -129,7 +129,7 @@ static struct dp_shard_job *read_job(const struct dp_request *request, struct dp
     for (uint32_t o = 0; o < request->sections; o++) {
         uint32_t s = order[o];
         uint32_t row_bytes = (uint32_t)dp_row_bytes(&tables[s]->spec);
-        for (uint32_t i = 0; i < request->section[s].rows; i++) {
+        for (uint32_t i = 0; i < request->section[s].rows && tables[s]->unread > 0; i++) {
             uint32_t row = rows[starts[s] + i];
             if (row != DP_ROW_UNKNOWN && row != DP_ROW_FORGOTTEN)
                 continue;

@@ -174,9 +174,27 @@ static void streams_go_on_behind_what_was_reserved(void **state)
     bed_close(&bed);
 }
 
+/* After a restart: one table has rows that must be read, another none at all, and a request names new keys of both. */
+static void a_table_without_rows_beside_one_that_is_read(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[7];
+    start(&bed, 1);
+    bed_keys(&bed, 1, 7, keys);
+    uint64_t id = bed_push(&bed, 1, 4, "b", keys, 1, 2, 1, T, 0);
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_OK);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    expect_all(&bed, false, 1, 0, keys, 7, DP_OK);
+    bed_close(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_table_without_rows_beside_one_that_is_read),
         cmocka_unit_test(sections_stand_in_any_order),
         cmocka_unit_test(keys_beyond_either_end_are_refused),
         cmocka_unit_test(a_pull_whose_tables_are_too_large_together_is_refused),
