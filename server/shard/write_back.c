@@ -158,7 +158,7 @@ static enum dp_status take_portion(struct dp_shard *shard)
             dp_row_cache_set_due(table->cache, portion.due[i].row);
         st = w->ready ? DP_OK : DP_NOMEM;
     }
-    if (portion.count < most || most == 0) {
+    if (st == DP_OK && (portion.count < most || most == 0)) {
         w->partition = (w->partition + 1) % DP_ROW_PARTITIONS;
         w->table += w->partition == 0;
     }

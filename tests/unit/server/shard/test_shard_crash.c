@@ -1,10 +1,12 @@
 /* A shard with its journal on a simulated disk, crashed at any point, over and over: every acknowledged push is
  * there once, and a push that is sent again is never there twice.
- * Method    A seed decides a script of pushes, resends, turns, time, held store jobs, power cuts (at any disk
- *           operation), process deaths and clean restarts. Rows start at 0, gradients are small integers, the rate
- *           is 1: sums are exact. After each crash every acknowledged push is sent again and must be known; at the
- *           end all are sent until acknowledged, and each row must be minus the sum of all its gradients.
- * Seeds     DP_TEST_SEED=n runs one, DP_TEST_SEEDS=n so many (300 unless told), in each of the three modes. */
+ * Method    A seed decides a script of pushes, resends, new tables, turns, time, held store jobs, failed
+ *           allocations, power cuts (at any disk operation), process deaths and clean restarts; some seeds fail a
+ *           write or a mark of the store, a sync of the journal, or fill its disk. Rows start at 0, gradients are
+ *           small integers, the rate is 1: sums are exact. After each crash every acknowledged push is sent again
+ *           and must be known; at the end all are sent until acknowledged, and each row must be minus the sum of
+ *           all its gradients.
+ * Seeds     DP_TEST_SEED=n runs one, DP_TEST_SEEDS=n so many of each variant. */
 #include "tests/lib/test.h"
 
 #include "common/model/mix.h"
@@ -21,10 +23,11 @@
 #define STREAM  ((uint64_t)1 << 63 | 5)
 #define ROWS    6u /* of a push, at most */
 #define SESSION 9u
+#define TABLES  5u
 
 struct push {
     uint32_t rows;
-    uint32_t key[ROWS];
+    uint32_t key[ROWS], tables; /* the same rows of so many of the first tables */
     float gradient;
     uint64_t id; /* of the last request that carried it; 0: never sent */
     bool acknowledged;
@@ -44,7 +47,10 @@ struct crash {
     struct push push[PUSHES];
     float value[KEYS];
     uint64_t pull_id;
-    bool pulled, welcomed, created;
+    bool pulled, welcomed;
+    uint32_t dim, tables, created; /* tables: asked for; created: answered since the last crash */
+    uint64_t segment_bytes;
+    bool fails_store, fails_disk, failed; /* this seed does; has done */
     uint32_t crashes, cuts;
     bool power_too; /* mode process, power lost all the same */
 };
@@ -55,6 +61,45 @@ static uint64_t draw(struct crash *c, uint64_t below)
     c->random ^= c->random << 25;
     c->random ^= c->random >> 27;
     return (c->random * 0x2545f4914f6cdd1du >> 33) % below;
+}
+
+/* ---- want of memory: while it is not 0 one allocation in so many fails, but those of the simulation */
+
+static uint32_t short_of_memory;
+static uint64_t shortage = 1;
+static struct dp_disk sim_functions;
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+
+static bool is_short(void)
+{
+    if (short_of_memory == 0)
+        return false;
+    shortage = shortage * 6364136223846793005u + 1442695040888963407u;
+    return (shortage >> 33) % short_of_memory == 0;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return is_short() ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return is_short() ? NULL : __real_calloc(count, bytes);
+}
+
+static enum dp_status open_file(void *self, const char *name, _Bool create, struct dp_file **out,
+                                struct dp_error *err)
+{
+    uint32_t before = short_of_memory;
+    short_of_memory = 0;
+    enum dp_status st = sim_functions.open(self, name, create, out, err);
+    short_of_memory = before;
+    return st;
 }
 
 static uint64_t now_of(void *self)
@@ -71,16 +116,18 @@ static void broken(const struct crash *c, const char *what, uint64_t number)
 static void take_reply(void *context, const struct dp_peer *to, struct dp_message **message)
 {
     struct crash *c = context;
+    uint32_t before = short_of_memory;
+    short_of_memory = 0;
     struct dp_reply *reply = calloc(1, sizeof *reply);
     struct dp_error err = {0};
     (void)to;
     assert_non_null(reply);
     assert_int_equal(dp_reply_decode(*message, reply, &err), DP_OK);
     c->welcomed |= reply->kind == DP_REPLY_WELCOME;
-    c->created |= reply->kind == DP_REPLY_TABLE_CREATED;
+    c->created += reply->kind == DP_REPLY_TABLE_CREATED;
     if (reply->kind == DP_REPLY_PULLED && reply->id == c->pull_id) {
         for (uint32_t k = 0; k < KEYS; k++)
-            memcpy(&c->value[k], (const char *)(*message)->frame[1].data + k * 8, 4);
+            memcpy(&c->value[k], (const char *)(*message)->frame[1].data + (size_t)k * c->dim * 4, 4);
         c->pulled = true;
     }
     for (uint32_t i = 0; reply->kind == DP_REPLY_PUSHED && i < c->issued; i++)
@@ -94,6 +141,7 @@ static void take_reply(void *context, const struct dp_peer *to, struct dp_messag
     dp_reply_clear(reply);
     free(reply);
     dp_message_free(message);
+    short_of_memory = before;
 }
 
 static uint64_t send_request(struct crash *c, struct dp_request *request, struct dp_frame *frames,
@@ -117,6 +165,8 @@ static void turn(struct crash *c)
         ;
 }
 
+static const char *const table_names[TABLES] = {"t", "users", "items", "words", "bias"};
+
 static void send_push(struct crash *c, uint32_t number)
 {
     struct push *push = &c->push[number];
@@ -125,47 +175,70 @@ static void send_push(struct crash *c, uint32_t number)
                                  .stream = STREAM,
                                  .number = number,
                                  .rate = 1,
-                                 .sections = push->rows > 0,
-                                 .section = {{.table = dp_table_id("t"), .rows = push->rows}}};
-    struct dp_frame frames[2] = {dp_frame_new(push->rows * 8), dp_frame_new(push->rows * 8)};
-    for (uint32_t i = 0; i < push->rows; i++) {
-        float pair[2] = {push->gradient, push->gradient * 2};
-        memcpy((char *)frames[0].data + i * 8, &c->mixed[push->key[i]], 8);
-        memcpy((char *)frames[1].data + i * 8, pair, 8);
-    }
-    if (push->rows == 0) {
-        dp_frame_release(&frames[0]);
-        dp_frame_release(&frames[1]);
+                                 .sections = push->rows > 0 ? push->tables : 0};
+    struct dp_frame frames[2 * TABLES];
+    for (uint32_t t = 0; t < request.sections; t++) {
+        request.section[t] = (struct dp_section){.table = dp_table_id(table_names[t]), .rows = push->rows};
+        frames[2 * t] = dp_frame_new(push->rows * 8);
+        frames[2 * t + 1] = dp_frame_new((size_t)push->rows * c->dim * 4);
+        float *values = frames[2 * t + 1].data;
+        for (uint32_t i = 0; i < push->rows; i++) {
+            memcpy((char *)frames[2 * t].data + i * 8, &c->mixed[push->key[i]], 8);
+            for (uint32_t d = 0; d < c->dim; d++)
+                values[(size_t)i * c->dim + d] = push->gradient;
+        }
     }
     push->id = c->next_id; /* the answer may come at once */
-    (void)send_request(c, &request, frames, push->rows > 0 ? 2 : 0);
+    (void)send_request(c, &request, frames, 2 * request.sections);
 }
 
 static void new_push(struct crash *c)
 {
     struct push *push = &c->push[c->issued++];
     uint32_t key = (uint32_t)draw(c, 8);
-    *push = (struct push){.gradient = (float)(1 + draw(c, 5))};
+    *push = (struct push){.gradient = (float)(1 + draw(c, 5)), .tables = 1 + (uint32_t)draw(c, c->created)};
     for (uint32_t want = (uint32_t)draw(c, ROWS + 1); push->rows < want && key < KEYS;
          key += 1 + (uint32_t)draw(c, 9))
         push->key[push->rows++] = key;
     send_push(c, c->issued - 1);
 }
 
-/* A new session with the shard, its table, everything turned until it is there. False: the power went. */
+static void create_table(struct crash *c, uint32_t table)
+{
+    struct dp_request create = {.kind = DP_REQUEST_CREATE_TABLE,
+                                .sequence = c->sequence++,
+                                .spec = {.dim = c->dim, .optimizer = {.kind = DP_OPT_SGD}}};
+    (void)snprintf(create.spec.name, sizeof create.spec.name, "%s", table_names[table]);
+    (void)send_request(c, &create, NULL, 0);
+}
+
+/* A new session with the shard, its tables, everything turned until they are there. False: the power went. */
 static bool meet(struct crash *c)
 {
     struct dp_request hello = {.kind = DP_REQUEST_HELLO, .client = "test", .next_sequence = 1};
-    struct dp_request create = {.kind = DP_REQUEST_CREATE_TABLE,
-                                .sequence = 1,
-                                .spec = {.name = "t", .dim = 2, .optimizer = {.kind = DP_OPT_SGD}}};
-    c->welcomed = c->created = false;
-    c->sequence = 2;
+    c->welcomed = false;
+    c->created = 0;
+    c->sequence = 1;
     (void)send_request(c, &hello, NULL, 0);
-    (void)send_request(c, &create, NULL, 0);
-    for (uint32_t i = 0; i < 10 && !c->created; i++)
+    for (uint32_t t = 0; t < c->tables; t++)
+        create_table(c, t);
+    for (uint32_t i = 0; i < 10 && c->created < c->tables; i++)
         turn(c);
-    return c->welcomed && c->created;
+    return c->welcomed && c->created == c->tables;
+}
+
+/* In the middle of whatever goes on. */
+static void new_table(struct crash *c)
+{
+    if (c->tables == TABLES || c->created < c->tables)
+        return;
+    create_table(c, c->tables++);
+    for (uint32_t i = 0; i < 10 && c->created < c->tables; i++) {
+        if (dp_fake_store_held(c->fake) > 0)
+            dp_fake_store_release(c->fake, 0);
+        turn(c);
+    }
+    c->tables = c->created; /* fewer: its mark, or an earlier write, failed */
 }
 
 /* DP_OK, or the power went while it opened. */
@@ -184,8 +257,8 @@ static enum dp_status open_shard(struct crash *c, bool recovers)
                                        .recovers = recovers,
                                        .journal = {.disk = &c->disk,
                                                    .durability = c->durability,
-                                                   .segment_bytes = 64u << 10,
-                                                   .budget_bytes = 4 * (64u << 10)},
+                                                   .segment_bytes = c->segment_bytes,
+                                                   .budget_bytes = 4 * c->segment_bytes},
                                        .reply = take_reply,
                                        .reply_context = c};
     enum dp_status st = dp_shard_open(&options, &c->shard, &err);
@@ -209,6 +282,8 @@ static void crash(struct crash *c)
 {
     static const enum dp_sim_survival power[] = {DP_SIM_NOTHING, DP_SIM_ALL, DP_SIM_RANDOM};
     c->crashes++;
+    dp_sim_disk_fail(c->sim, DP_SIM_SYNC, 0, 0, DP_IO);
+    dp_sim_disk_capacity(c->sim, UINT64_MAX);
     if (!dp_sim_disk_is_off(c->sim)) {
         dp_sim_disk_cut_at(c->sim, 1); /* closing must not save anything */
     }
@@ -245,22 +320,43 @@ static void clean_restart(struct crash *c)
     struct dp_error err = {0};
     enum dp_status st = DP_AGAIN;
     dp_sim_disk_cut_at(c->sim, 0);
+    dp_sim_disk_fail(c->sim, DP_SIM_SYNC, 0, 0, DP_IO);
+    dp_sim_disk_capacity(c->sim, UINT64_MAX);
     dp_fake_store_hold(c->fake, false);
     dp_shard_drain(c->shard);
     for (uint32_t i = 0; i < 1000 && st == DP_AGAIN; i++) {
         turn(c);
         st = dp_shard_drained(c->shard, &err);
     }
-    if (st != DP_OK)
+    if (st != DP_OK && (st == DP_AGAIN || !c->failed))
         fail_msg("seed %llu: not drained: %s", (unsigned long long)c->seed, err.text);
+    if (st != DP_OK) {
+        crash(c);
+        return;
+    }
     close_all(c);
     if (open_shard(c, false) != DP_OK || !meet(c))
         broken(c, "no welcome after clean restart", 0);
 }
 
+static void something_fails(struct crash *c)
+{
+    c->failed = c->failed || c->fails_store || c->fails_disk;
+    if (c->fails_store) {
+        dp_fake_store_fail(c->fake, draw(c, 2) ? DP_STORE_WRITE : DP_STORE_MARKS, 1 + (uint32_t)draw(c, 4),
+                           draw(c, 2) ? DP_IO : DP_FULL);
+        c->fails_store = false; /* one failure may wait at a time */
+    } else if (c->fails_disk && c->durability == DP_DURABILITY_MACHINE && draw(c, 2)) {
+        /* (Mode process: what a failed sync drops was acknowledged.) */
+        dp_sim_disk_fail(c->sim, DP_SIM_SYNC, 1 + draw(c, 4), 1, draw(c, 2) ? DP_IO : DP_FULL);
+    } else if (c->fails_disk) {
+        dp_sim_disk_capacity(c->sim, draw(c, 2) ? dp_sim_disk_used(c->sim) : UINT64_MAX);
+    }
+}
+
 static void step(struct crash *c)
 {
-    switch (draw(c, 16)) {
+    switch (draw(c, 20)) {
     case 0:
     case 1:
     case 2:
@@ -295,6 +391,21 @@ static void step(struct crash *c)
         if (draw(c, 6) == 0)
             clean_restart(c);
         break;
+    case 12:
+        if (draw(c, 4) == 0)
+            new_table(c);
+        break;
+    case 13:
+    case 14:
+        shortage = c->random;
+        short_of_memory = 1 + (uint32_t)draw(c, 5);
+        (void)dp_shard_turn(c->shard);
+        short_of_memory = 0;
+        break;
+    case 15:
+        if (draw(c, 10) == 0)
+            something_fails(c);
+        break;
     default:
         turn(c);
         break;
@@ -303,6 +414,32 @@ static void step(struct crash *c)
         c->cuts++;
         crash(c);
     }
+}
+
+/* Every row of a table is the sum of all that was pushed to it. */
+static void compare(struct crash *c, uint32_t table)
+{
+    struct dp_request pull = {.kind = DP_REQUEST_PULL,
+                              .sequence = c->sequence++,
+                              .sections = 1,
+                              .section = {{.table = dp_table_id(table_names[table]), .rows = KEYS}}};
+    struct dp_frame keys = dp_frame_copy(c->mixed, sizeof c->mixed);
+    c->pulled = false;
+    c->pull_id = c->next_id;
+    float want[KEYS] = {0};
+    for (uint32_t i = 0; i < c->issued; i++)
+        for (uint32_t r = 0; r < c->push[i].rows && table < c->push[i].tables; r++)
+            want[c->push[i].key[r]] -= c->push[i].gradient;
+    (void)send_request(c, &pull, &keys, 1);
+    turn(c);
+    turn(c);
+    if (!c->pulled)
+        broken(c, "no answer to the pull", c->pull_id);
+    for (uint32_t k = 0; k < KEYS; k++)
+        if (c->value[k] != want[k])
+            fail_msg("seed %llu: table %s, key %u is %g, expected %g (run again: DP_TEST_SEED=%llu)",
+                     (unsigned long long)c->seed, table_names[table], k, (double)c->value[k], (double)want[k],
+                     (unsigned long long)c->seed);
 }
 
 static void finish(struct crash *c)
@@ -320,29 +457,13 @@ static void finish(struct crash *c)
                 turn(c);
                 c->now_ns += 11000000000u; /* a cycle, where the journal is full */
             }
+        if (missing > 0 && c->failed && round % 5 == 4)
+            crash(c); /* what failed stays so until it is opened again */
         if (round == 20)
             broken(c, "pushes that are never acknowledged:", missing);
     }
-    struct dp_request pull = {.kind = DP_REQUEST_PULL,
-                              .sequence = c->sequence++,
-                              .sections = 1,
-                              .section = {{.table = dp_table_id("t"), .rows = KEYS}}};
-    struct dp_frame keys = dp_frame_copy(c->mixed, sizeof c->mixed);
-    c->pulled = false;
-    c->pull_id = c->next_id;
-    float want[KEYS] = {0};
-    for (uint32_t i = 0; i < c->issued; i++)
-        for (uint32_t r = 0; r < c->push[i].rows; r++)
-            want[c->push[i].key[r]] -= c->push[i].gradient;
-    (void)send_request(c, &pull, &keys, 1);
-    turn(c);
-    turn(c);
-    if (!c->pulled)
-        broken(c, "no answer to the pull", c->pull_id);
-    for (uint32_t k = 0; k < KEYS; k++)
-        if (c->value[k] != want[k])
-            fail_msg("seed %llu: key %u is %g, expected %g", (unsigned long long)c->seed, k,
-                     (double)c->value[k], (double)want[k]);
+    for (uint32_t t = 0; t < c->tables; t++)
+        compare(c, t);
 }
 
 static int ascending(const void *a, const void *b)
@@ -351,24 +472,34 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void run_seed(uint64_t seed, enum dp_durability durability, bool power_too, uint64_t *crashes)
+struct variant {
+    enum dp_durability durability;
+    bool power_too, failures, wide; /* wide: all rows in one partition, of which a portion takes some */
+};
+
+static void run_seed(uint64_t seed, struct variant variant, uint64_t *crashes)
 {
     struct crash *c = calloc(1, sizeof *c);
     assert_non_null(c);
     c->seed = seed;
     c->random = seed * 0x9e3779b97f4a7c15u + 1;
-    c->durability = durability;
-    c->power_too = power_too;
+    c->durability = variant.durability;
+    c->power_too = variant.power_too;
+    c->fails_store = c->fails_disk = variant.failures;
+    c->dim = variant.wide ? 65536 : 2;
+    c->segment_bytes = variant.wide ? 8u << 20 : 64u << 10;
+    c->tables = 1;
     c->now_ns = c->next_id = 1;
     for (uint32_t i = 0; i < KEYS; i++)
-        c->mixed[i] = dp_mix(i + 1);
+        c->mixed[i] = variant.wide ? 3 * i : dp_mix(i + 1);
     qsort(c->mixed, KEYS, sizeof c->mixed[0], ascending);
-    c->fake = dp_fake_store_new(8);
+    c->fake = dp_fake_store_new(2 + (uint32_t)draw(c, 6));
     c->sim = dp_sim_disk_new(seed);
-    c->disk = dp_sim_disk_interface(c->sim);
+    c->disk = sim_functions = dp_sim_disk_interface(c->sim);
+    c->disk.open = open_file;
     assert_int_equal(open_shard(c, false), DP_OK);
     assert_true(meet(c));
-    for (uint32_t i = 0; i < 600; i++)
+    for (uint32_t i = 0; i < (variant.wide ? 150 : 600); i++)
         step(c);
     finish(c);
     *crashes += c->crashes;
@@ -378,37 +509,62 @@ static void run_seed(uint64_t seed, enum dp_durability durability, bool power_to
     free(c);
 }
 
-static void run_seeds(enum dp_durability durability, bool power_too)
+static void run_seeds(struct variant variant, uint64_t usual)
 {
     const char *one = getenv("DP_TEST_SEED"), *count = getenv("DP_TEST_SEEDS");
-    uint64_t first = one ? strtoull(one, NULL, 10) : 1, n = one ? 1 : count ? strtoull(count, NULL, 10) : 300;
+    uint64_t first = one ? strtoull(one, NULL, 10) : 1;
+    uint64_t n = one ? 1 : count ? strtoull(count, NULL, 10) : usual;
     uint64_t crashes = 0;
     for (uint64_t seed = first; seed < first + n; seed++)
-        run_seed(seed, durability, power_too, &crashes);
+        run_seed(seed, variant, &crashes);
     printf("%llu seeds, %llu crashes\n", (unsigned long long)n, (unsigned long long)crashes);
 }
 
 static void power_is_lost(void **state)
 {
     (void)state;
-    run_seeds(DP_DURABILITY_MACHINE, false);
+    run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE}, 200);
 }
 
 static void the_process_dies(void **state)
 {
     (void)state;
-    run_seeds(DP_DURABILITY_PROCESS, false);
+    run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS}, 200);
 }
 
 static void power_is_lost_in_mode_process(void **state)
 {
     (void)state;
-    run_seeds(DP_DURABILITY_PROCESS, true);
+    run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS, .power_too = true}, 200);
+}
+
+static void store_and_disk_fail(void **state)
+{
+    (void)state;
+    run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE, .failures = true}, 200);
+}
+
+static void store_and_disk_fail_in_mode_process(void **state)
+{
+    (void)state;
+    run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS, .failures = true}, 200);
+}
+
+static void a_partition_is_many_portions(void **state)
+{
+    (void)state;
+    run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE, .wide = true}, 3);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(power_is_lost), cmocka_unit_test(the_process_dies),
-                                       cmocka_unit_test(power_is_lost_in_mode_process)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(power_is_lost),
+        cmocka_unit_test(the_process_dies),
+        cmocka_unit_test(power_is_lost_in_mode_process),
+        cmocka_unit_test(store_and_disk_fail),
+        cmocka_unit_test(store_and_disk_fail_in_mode_process),
+        cmocka_unit_test(a_partition_is_many_portions),
+    };
     return cmocka_run_group_tests_name("shard and journal, crashed", tests, NULL, NULL);
 }
