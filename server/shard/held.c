@@ -35,6 +35,8 @@ bool dp_held_take(struct dp_held *held, uint64_t durable, struct dp_held_answer 
 
 void dp_held_clear(struct dp_held *held)
 {
+    for (uint32_t i = 0; i < held->count; i++)
+        free(held->answer[(held->first + i) % held->room].refused);
     free(held->answer);
     *held = (struct dp_held){0};
 }

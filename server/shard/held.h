@@ -12,6 +12,8 @@ struct dp_held_answer {
     struct dp_peer peer;
     uint64_t id, session, staleness;
     bool repeated;
+    uint64_t sequence;        /* of the request; a refusal names it */
+    struct dp_error *refused; /* malloc'd; NULL: applied */
 };
 
 struct dp_held {
@@ -22,7 +24,7 @@ struct dp_held {
 /* lsn: not below the last one's. */
 DP_MUST_USE
 enum dp_status dp_held_add(struct dp_held *held, const struct dp_held_answer *answer);
-/* The oldest if it waits for no lsn above `durable`, taken out; false: none. */
+/* The oldest if it waits for no lsn above `durable`, taken out, with its refusal; false: none. */
 bool dp_held_take(struct dp_held *held, uint64_t durable, struct dp_held_answer *out);
 void dp_held_clear(struct dp_held *held);
 

@@ -161,8 +161,21 @@ enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_req
     return st;
 }
 
-static void answer_pushed(struct dp_shard *shard, const struct dp_held_answer *answer)
+static void refuse(struct dp_shard *shard, const struct dp_held_answer *answer, const struct dp_error *err)
 {
+    struct dp_request request = {0};
+    request.id = answer->id;
+    request.session = answer->session;
+    dp_shard_refuse(shard, &answer->peer, &request, answer->sequence, err);
+}
+
+static void answer_held(struct dp_shard *shard, struct dp_held_answer *answer)
+{
+    if (answer->refused) {
+        refuse(shard, answer, answer->refused);
+        free(answer->refused);
+        return;
+    }
     struct dp_waiting to = {.peer = answer->peer};
     to.request.id = answer->id;
     to.request.session = answer->session;
@@ -171,33 +184,61 @@ static void answer_pushed(struct dp_shard *shard, const struct dp_held_answer *a
     dp_shard_answer(shard, &to, &reply, NULL, 0);
 }
 
+static void hold(struct dp_shard *shard, const struct dp_waiting *waiting, struct dp_held_answer *answer)
+{
+    answer->lsn = shard->lsn;
+    answer->peer = waiting->peer;
+    answer->id = waiting->request.id;
+    answer->session = waiting->request.session;
+    answer->sequence = waiting->request.sequence;
+    if (shard->durable >= answer->lsn) {
+        answer_held(shard, answer);
+    } else if (dp_held_add(&shard->held, answer) != DP_OK) {
+        free(answer->refused);
+        dp_log(DP_LOG_WARN, "shard %" PRIu32 ": no memory to hold an answer: the client will ask again",
+               shard->options.index);
+    }
+}
+
 void dp_shard_hold_answer(struct dp_shard *shard, const struct dp_waiting *waiting, uint64_t staleness,
                           bool repeated)
 {
-    struct dp_held_answer answer = {.lsn = shard->lsn,
-                                    .peer = waiting->peer,
-                                    .id = waiting->request.id,
-                                    .session = waiting->request.session,
-                                    .staleness = staleness,
-                                    .repeated = repeated};
-    if (shard->durable >= answer.lsn)
-        answer_pushed(shard, &answer);
-    else if (dp_held_add(&shard->held, &answer) != DP_OK)
-        dp_log(DP_LOG_WARN, "shard %" PRIu32 ": no memory to hold an answer: the client will ask again",
-               shard->options.index);
+    struct dp_held_answer answer = {.staleness = staleness, .repeated = repeated};
+    hold(shard, waiting, &answer);
+}
+
+void dp_shard_hold_refusal(struct dp_shard *shard, const struct dp_waiting *waiting,
+                           const struct dp_error *err)
+{
+    struct dp_held_answer answer = {.refused = malloc(sizeof *err)};
+    if (!answer.refused)
+        return; /* the client will ask again */
+    *answer.refused = *err;
+    hold(shard, waiting, &answer);
+}
+
+bool dp_shard_journal_lost(const struct dp_shard *shard, struct dp_error *err)
+{
+    if (shard->journal_failed.status == DP_OK || shard->durable >= shard->lsn)
+        return false;
+    *err = shard->journal_failed;
+    (void)dp_wrap(err, DP_AGAIN, "shard %" PRIu32 " takes no pushes, restart its server",
+                  shard->options.index);
+    err->status = DP_AGAIN;
+    return true;
 }
 
 /* ---- turns */
 
-/* A push that was applied but will never be durable is answered as failed: the client does not count on it. */
+/* What will never be durable here: whether it is in the journal, the next opening sees. It is to be asked again. */
 static void refuse_held(struct dp_shard *shard)
 {
     struct dp_held_answer answer;
+    struct dp_error err = {0};
     while (dp_held_take(&shard->held, UINT64_MAX, &answer)) {
-        struct dp_request request = {0};
-        request.id = answer.id;
-        request.session = answer.session;
-        dp_shard_refuse(shard, &answer.peer, &request, 0, &shard->journal_failed);
+        (void)dp_shard_journal_lost(shard, &err);
+        refuse(shard, &answer, &err);
+        free(answer.refused);
     }
 }
 
@@ -211,7 +252,7 @@ void dp_shard_journal_turn(struct dp_shard *shard)
     shard->durable = dp_journal_durable(shard->journal, &st, &err);
     shard->synced = dp_journal_synced(shard->journal);
     while (dp_held_take(&shard->held, shard->durable, &answer))
-        answer_pushed(shard, &answer);
+        answer_held(shard, &answer);
     if (st != DP_OK) {
         shard->journal_failed = err;
         dp_log(DP_LOG_ERROR, "shard %" PRIu32 ": %s; no push is taken any more, restart the server",

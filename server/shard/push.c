@@ -75,7 +75,9 @@ enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waitin
     if (class == DP_CLASS_LOCAL)
         answer.status = DP_AGAIN;
     bool for_good = class != DP_CLASS_LOCAL && class != DP_CLASS_RETRY && request->stream != 0;
-    if (for_good && dp_push_ids_look(shard->ids, request->stream, request->number, &before) == DP_PUSH_NEW) {
+    if (!for_good)
+        return dp_shard_refuse_waiting(shard, waiting, &answer);
+    if (dp_push_ids_look(shard->ids, request->stream, request->number, &before) == DP_PUSH_NEW) {
         enum dp_status st = dp_push_ids_reserve(shard->ids, request->stream, request->number);
         if (st == DP_OK)
             st = dp_shard_journal_push(shard, request, NULL, err->status, &ignored);
@@ -84,7 +86,10 @@ enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waitin
         else if (st != DP_TOO_OLD)
             answer.status = DP_AGAIN; /* it cannot be remembered now: later it is refused again, for good */
     }
-    return dp_shard_refuse_waiting(shard, waiting, &answer);
+    if (answer.status == DP_AGAIN || dp_shard_journal_lost(shard, &answer))
+        return dp_shard_refuse_waiting(shard, waiting, &answer);
+    dp_shard_hold_refusal(shard, waiting, &answer);
+    return DP_DONE;
 }
 
 /* DP_OK: the id is new. DP_EXISTS with *err untouched: it was applied before. */
@@ -130,6 +135,8 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
         return dp_shard_refuse_push(shard, waiting, &err);
     st = look_id(shard, request, &err);
     if (st == DP_EXISTS && err.status == DP_OK) {
+        if (dp_shard_journal_lost(shard, &err))
+            return dp_shard_refuse_waiting(shard, waiting, &err);
         DP_COUNT(&shard->counters, pushes_repeated, 1);
         dp_shard_hold_answer(shard, waiting, 0, true);
         return DP_DONE;

@@ -157,6 +157,11 @@ enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_req
                                      struct dp_error *err);
 void dp_shard_hold_answer(struct dp_shard *shard, const struct dp_waiting *waiting, uint64_t staleness,
                           bool repeated);
+/* A refusal that used up a number, too: after a crash it must still be used up. */
+void dp_shard_hold_refusal(struct dp_shard *shard, const struct dp_waiting *waiting,
+                           const struct dp_error *err);
+/* The journal failed before all that was pushed was durable: nothing can be held any more, why in err (DP_AGAIN). */
+bool dp_shard_journal_lost(const struct dp_shard *shard, struct dp_error *err);
 void dp_shard_journal_turn(struct dp_shard *shard);   /* at the start of a turn */
 void dp_shard_journal_commit(struct dp_shard *shard); /* at its end */
 

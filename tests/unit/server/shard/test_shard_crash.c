@@ -14,6 +14,7 @@
 #include "tests/lib/fake_store.h"
 #include "tests/lib/sim_disk.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,8 @@ struct crash {
     struct push push[PUSHES];
     float value[KEYS];
     uint64_t pull_id;
+    uint64_t answered; /* id of the last answer, and its status */
+    enum dp_status status;
     bool pulled, welcomed;
     uint32_t dim, tables, created; /* tables: asked for; created: answered since the last crash */
     uint64_t segment_bytes;
@@ -136,6 +139,8 @@ static void take_reply(void *context, const struct dp_peer *to, struct dp_messag
                 broken(c, "acknowledged, and lost: push", i);
             c->push[i].acknowledged = true;
         }
+    c->answered = reply->id;
+    c->status = reply->status;
     if (reply->status == DP_ORDER)
         c->sequence = reply->sequence;
     dp_reply_clear(reply);
@@ -556,6 +561,47 @@ static void a_partition_is_many_portions(void **state)
     run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE, .wide = true}, 3);
 }
 
+/* Whatever becomes of the journal, a push is answered: what may not be durable as AGAIN, never as done or final. */
+static void a_failed_sync_leaves_nobody_waiting(void **state)
+{
+    (void)state;
+    for (uint32_t refused = 0; refused < 2; refused++) {
+        struct crash *c = calloc(1, sizeof *c);
+        assert_non_null(c);
+        c->random = c->now_ns = c->next_id = 1;
+        c->dim = 2;
+        c->segment_bytes = 64u << 10;
+        c->tables = 1;
+        c->issued = 1;
+        c->push[0] = (struct push){.rows = 1, .tables = 1, .gradient = refused ? NAN : 1};
+        c->fake = dp_fake_store_new(8);
+        c->sim = dp_sim_disk_new(1);
+        c->disk = sim_functions = dp_sim_disk_interface(c->sim);
+        assert_int_equal(open_shard(c, false), DP_OK);
+        assert_true(meet(c));
+        dp_sim_disk_fail(c->sim, DP_SIM_SYNC, 1, 1, DP_IO);
+        for (uint32_t time = 0; time < 2; time++) {
+            send_push(c, 0);
+            turn(c);
+            turn(c);
+            assert_int_equal(c->answered, c->push[0].id);
+            assert_int_equal(c->status, DP_AGAIN);
+        }
+        close_all(c);
+        dp_sim_disk_restart(c->sim, DP_SIM_PROCESS);
+        assert_int_equal(open_shard(c, true), DP_OK);
+        assert_true(meet(c));
+        send_push(c, 0);
+        turn(c);
+        turn(c);
+        assert_int_equal(c->status, refused ? DP_NOT_FINITE : DP_OK);
+        close_all(c);
+        dp_sim_disk_free(&c->sim);
+        dp_fake_store_free(&c->fake);
+        free(c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -565,6 +611,7 @@ int main(void)
         cmocka_unit_test(store_and_disk_fail),
         cmocka_unit_test(store_and_disk_fail_in_mode_process),
         cmocka_unit_test(a_partition_is_many_portions),
+        cmocka_unit_test(a_failed_sync_leaves_nobody_waiting),
     };
     return cmocka_run_group_tests_name("shard and journal, crashed", tests, NULL, NULL);
 }
