@@ -7,6 +7,7 @@
  * Holds     durable <= lsn; rows == replay(store, journal up to lsn), bit for bit. */
 #include "server/shard/shard_inner.h"
 
+#include "common/base/bytes.h"
 #include "common/base/log.h"
 #include "server/shard/record.h"
 
@@ -24,6 +25,9 @@ static enum dp_status load_row(void *context, struct dp_store_key key, const voi
     if (!table || row_bytes != table->cache->row_bytes)
         return dp_fail(err, DP_CORRUPT, "the store has a row of %zu bytes for table %08" PRIx32 ", which %s",
                        row_bytes, key.table, table ? "has rows of another length" : "has no mark");
+    if (!dp_range_has(shard->range, key.mixed))
+        return dp_fail(err, DP_CORRUPT, "the store has a row of another shard, mixed key %016" PRIx64,
+                       key.mixed);
     if (dp_row_is_number(dp_row_cache_find(table->cache, key.mixed)))
         return DP_OK;
     if (dp_row_cache_insert(table->cache, key.mixed, &number) != DP_OK)
@@ -53,6 +57,16 @@ static enum dp_status replay_section(struct dp_shard *shard, const struct dp_sec
         return dp_fail(err, DP_CORRUPT,
                        "a push to table %08" PRIx32 " of width %" PRIu32 ", which the store %s",
                        section->table, dim, table ? "has with another width" : "does not know");
+    for (uint32_t i = 0; i < section->rows; i++) {
+        const char *key = (const char *)section->keys + (size_t)i * 8;
+        if (!dp_range_has(shard->range, dp_load_u64le(key)) ||
+            (i > 0 && dp_load_u64le(key - 8) >= dp_load_u64le(key)))
+            return dp_fail(
+                err, DP_CORRUPT,
+                "a push to table '%s' whose keys are not of this shard, or not in order: is it another "
+                "shard's journal?",
+                table->spec.name);
+    }
     if (section->rows > shard->rows_room) {
         uint32_t *more = realloc(shard->rows, section->rows * sizeof more[0]);
         if (!more)
@@ -88,6 +102,26 @@ static enum dp_status replay(void *context, uint64_t lsn, const void *record, si
     return st == DP_OK ? DP_OK : dp_wrap(err, st, "replaying record %" PRIu64, lsn);
 }
 
+/* The store learns which opening of the journal is to be there next time, before anything is answered: a journal that is
+ * gone, or an older copy, is then refused, not taken for an empty one. */
+static enum dp_status put_incarnation(struct dp_shard *shard, struct dp_error *err)
+{
+    struct dp_journal_figures figures;
+    dp_journal_figures(shard->journal, &figures);
+    struct dp_store_mark *mark = calloc(1, sizeof *mark + 8);
+    struct dp_shard_job *job = mark ? dp_shard_job_new(DP_JOB_JOURNAL, mark) : NULL;
+    if (!job)
+        return dp_fail(err, DP_NOMEM, "the journal's mark");
+    char *value = (char *)(mark + 1);
+    dp_store_u64le(value, figures.incarnation);
+    *mark = (struct dp_store_mark){.key = "journal", .key_bytes = 7, .value = value, .value_bytes = 8};
+    job->store.kind = DP_STORE_MARKS;
+    job->store.count = 1;
+    job->store.marks = mark;
+    enum dp_status st = dp_shard_submit(shard, job);
+    return st == DP_OK ? st : dp_fail(err, st, "the journal's mark");
+}
+
 enum dp_status dp_shard_open_journal(struct dp_shard *shard, struct dp_error *err)
 {
     shard->write_back.rows_lsn = shard->write_back.marked_lsn = shard->lsn;
@@ -97,6 +131,8 @@ enum dp_status dp_shard_open_journal(struct dp_shard *shard, struct dp_error *er
         options.replay_after = shard->lsn;
         options.replay = replay;
         options.replay_context = shard;
+        options.incarnation = shard->incarnation;
+        options.must_be_there = shard->options.recovers;
         if (shard->options.recovers)
             st = load_rows(shard, err);
         if (st == DP_OK)
@@ -106,6 +142,7 @@ enum dp_status dp_shard_open_journal(struct dp_shard *shard, struct dp_error *er
             /* A crash between the marks of a cycle and this is made up for: else a full journal would stay so. */
             dp_journal_release(shard->journal, shard->write_back.marked_lsn + 1);
             dp_journal_commit(shard->journal);
+            st = put_incarnation(shard, err);
         }
     }
     shard->applied = shard->durable = shard->synced = shard->lsn;
@@ -242,6 +279,21 @@ static void refuse_held(struct dp_shard *shard)
     }
 }
 
+static void fail_journal(struct dp_shard *shard, const struct dp_error *err)
+{
+    shard->journal_failed = *err;
+    dp_log(DP_LOG_ERROR, "shard %" PRIu32 ": %s; no push is taken any more, restart the server",
+           shard->options.index, err->text);
+    refuse_held(shard);
+}
+
+void dp_shard_journal_put(struct dp_shard *shard, const struct dp_shard_job *job)
+{
+    shard->incarnation_put = job->store.status == DP_OK;
+    if (!shard->incarnation_put && shard->journal_failed.status == DP_OK)
+        fail_journal(shard, &job->store.error);
+}
+
 void dp_shard_journal_turn(struct dp_shard *shard)
 {
     if (!shard->journal || shard->journal_failed.status != DP_OK)
@@ -249,15 +301,13 @@ void dp_shard_journal_turn(struct dp_shard *shard)
     enum dp_status st = DP_OK;
     struct dp_error err = {0};
     struct dp_held_answer answer;
-    shard->durable = dp_journal_durable(shard->journal, &st, &err);
+    uint64_t durable = dp_journal_durable(shard->journal, &st, &err);
+    shard->durable = shard->incarnation_put ? durable : shard->durable;
     shard->synced = dp_journal_synced(shard->journal);
     while (dp_held_take(&shard->held, shard->durable, &answer))
         answer_held(shard, &answer);
     if (st != DP_OK) {
-        shard->journal_failed = err;
-        dp_log(DP_LOG_ERROR, "shard %" PRIu32 ": %s; no push is taken any more, restart the server",
-               shard->options.index, err.text);
-        refuse_held(shard);
+        fail_journal(shard, &err);
     }
     DP_COUNT_SET(&shard->counters, answers_held, shard->held.count);
 }

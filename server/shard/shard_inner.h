@@ -32,7 +32,14 @@ struct dp_shard_table {
 };
 
 /* A job at the store, and what it is for. */
-enum dp_shard_job_kind { DP_JOB_MISSES, DP_JOB_TABLE, DP_JOB_STREAMS, DP_JOB_ROWS, DP_JOB_MARKS };
+enum dp_shard_job_kind {
+    DP_JOB_MISSES,
+    DP_JOB_TABLE,
+    DP_JOB_STREAMS,
+    DP_JOB_ROWS,
+    DP_JOB_MARKS,
+    DP_JOB_JOURNAL
+};
 
 struct dp_shard_job {
     struct dp_store_job store;
@@ -91,6 +98,9 @@ struct dp_shard {
     uint64_t durable;           /* lsn up to which pushes are durable; without a journal the last one */
     uint64_t synced;            /* lsn up to which pushes survive loss of power: rows and marks wait for it */
     struct dp_error journal_failed;
+    uint64_t
+        incarnation; /* of the journal, as the store knows it; below this opening's nothing is answered */
+    bool incarnation_put;
     struct dp_held held;
     bool rows_loaded; /* recovery has every row of the store in the cache */
 };
@@ -157,6 +167,7 @@ enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_req
                                      struct dp_error *err);
 void dp_shard_hold_answer(struct dp_shard *shard, const struct dp_waiting *waiting, uint64_t staleness,
                           bool repeated);
+void dp_shard_journal_put(struct dp_shard *shard, const struct dp_shard_job *job);
 /* A refusal that used up a number, too: after a crash it must still be used up. */
 void dp_shard_hold_refusal(struct dp_shard *shard, const struct dp_waiting *waiting,
                            const struct dp_error *err);

@@ -5,7 +5,7 @@
  *               optimizer: kind u32, l2, momentum, beta1, beta2, epsilon, decay, l1, ftrl_beta, accumulator f32 |
  *               rows u64
  *           rows: of the table when these marks were put (after a crash they are counted anew). Beside them: "lsn",
- *           u64: every push up to it is in the stored rows, replay starts behind it; "streams", u64: none from
+ *           u64: every push up to it is in the stored rows, replay starts behind it; "streams", u64; "journal", u64: the incarnation of the journal that must be there: none from
  *           it on was given yet; "ids" (push_ids.h). A write-back cycle ends with all but "streams", put at once. */
 #include "server/shard/shard_inner.h"
 
@@ -244,6 +244,8 @@ enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err
     enum dp_status st = store->visit_marks(store->self, "table/", 6, visit_table, shard, err);
     if (st == DP_OK)
         st = store->visit_marks(store->self, "lsn", 3, visit_u64, &shard->lsn, err);
+    if (st == DP_OK)
+        st = store->visit_marks(store->self, "journal", 7, visit_u64, &shard->incarnation, err);
     if (st == DP_OK)
         st = store->visit_marks(store->self, "streams", 7, visit_u64, &shard->streams_reserved, err);
     if (st == DP_OK)

@@ -294,6 +294,9 @@ static void completed(struct dp_shard *shard, struct dp_shard_job *job)
     case DP_JOB_MARKS:
         dp_shard_written_back(shard, job);
         break;
+    case DP_JOB_JOURNAL:
+        dp_shard_journal_put(shard, job);
+        break;
     }
     dp_shard_job_free(job);
 }

@@ -462,7 +462,8 @@ enum dp_status dp_journal_open(const struct dp_journal_options *options, struct 
     if (st != DP_OK)
         goto done;
     journal->last = found.last_lsn;
-    journal->incarnation = found.incarnation + 1;
+    journal->incarnation =
+        (found.incarnation > options->incarnation ? found.incarnation : options->incarnation) + 1;
     journal->keep_from = options->replay_after + 1;
     atomic_store(&journal->durable, journal->last);
     atomic_store(&journal->synced, journal->last);

@@ -41,6 +41,10 @@ struct dp_journal_options {
     /* Records above `replay_after` are replayed at open, in order, before it returns. Not DP_OK ends the
      * opening. */
     uint64_t replay_after;
+    /* Greatest incarnation that the caller knows to have been (0: none); this one's will be above it. must_be_there:
+     * files of it, or of a later one, must be found, else DP_CORRUPT: they were removed, or are an older copy. */
+    uint64_t incarnation;
+    bool must_be_there;
     enum dp_status (*replay)(void *context, uint64_t lsn, const void *record, size_t bytes,
                              struct dp_error *err);
     void *replay_context;

@@ -344,6 +344,14 @@ enum dp_status dp_journal_look(const struct dp_journal_options *options, struct 
         st = refuse(found, found->chain_lsn + 1, err);
         goto done;
     }
+    if (options->must_be_there && found->incarnation < options->incarnation) {
+        st = dp_fail(
+            err, DP_CORRUPT,
+            "journal: opening %" PRIu64 " wrote to it, but what is there ends with opening %" PRIu64
+            ": files were removed, or are an older copy; bring them back, or restore the last checkpoint",
+            options->incarnation, found->incarnation);
+        goto done;
+    }
     found->last_lsn = found->chain_lsn > options->replay_after ? found->chain_lsn : options->replay_after;
     for (size_t i = found->start; i < found->stop; i++) {
         struct dp_journal_found_file *file = &found->files[i];

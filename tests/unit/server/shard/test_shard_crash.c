@@ -53,6 +53,8 @@ struct crash {
     bool pulled, welcomed;
     uint32_t dim, tables, created; /* tables: asked for; created: answered since the last crash */
     uint64_t segment_bytes;
+    uint32_t shards; /* 0: one */
+    bool may_be_refused;
     bool fails_store, fails_disk, failed; /* this seed does; has done */
     uint32_t crashes, cuts;
     bool power_too; /* mode process, power lost all the same */
@@ -251,7 +253,7 @@ static enum dp_status open_shard(struct crash *c, bool recovers)
 {
     struct dp_error err = {0};
     c->store = dp_fake_store_open(c->fake);
-    struct dp_shard_options options = {.shards = 1,
+    struct dp_shard_options options = {.shards = c->shards ? c->shards : 1,
                                        .cluster = 1,
                                        .generation = 1,
                                        .boot = 1,
@@ -269,7 +271,7 @@ static enum dp_status open_shard(struct crash *c, bool recovers)
     enum dp_status st = dp_shard_open(&options, &c->shard, &err);
     if (st != DP_OK) {
         c->store.close(c->store.self);
-        if (!dp_sim_disk_is_off(c->sim))
+        if (!dp_sim_disk_is_off(c->sim) && !c->may_be_refused)
             fail_msg("seed %llu: it does not open again: %s", (unsigned long long)c->seed, err.text);
     }
     return st;
@@ -602,6 +604,68 @@ static void a_failed_sync_leaves_nobody_waiting(void **state)
     }
 }
 
+static struct crash *one_push(void)
+{
+    struct crash *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    c->random = c->now_ns = c->next_id = 1;
+    c->dim = 2;
+    c->segment_bytes = 64u << 10;
+    c->tables = c->issued = 1;
+    c->may_be_refused = true;
+    c->push[0] = (struct push){.rows = 2, .tables = 1, .gradient = 1, .key = {0, 1}};
+    c->mixed[1] = UINT64_MAX;
+    c->fake = dp_fake_store_new(8);
+    c->sim = dp_sim_disk_new(1);
+    c->disk = sim_functions = dp_sim_disk_interface(c->sim);
+    assert_int_equal(open_shard(c, false), DP_OK);
+    assert_true(meet(c));
+    send_push(c, 0);
+    turn(c);
+    turn(c);
+    assert_true(c->push[0].acknowledged);
+    close_all(c);
+    return c;
+}
+
+static void end(struct crash *c)
+{
+    dp_sim_disk_free(&c->sim);
+    dp_fake_store_free(&c->fake);
+    free(c);
+}
+
+/* The files of the journal are gone: the store knows that there were some, and does not start with less than it had. */
+static void a_journal_that_is_gone_is_missed(void **state)
+{
+    (void)state;
+    struct crash *c = one_push();
+    struct dp_sim_disk *full = c->sim;
+    c->sim = dp_sim_disk_new(2);
+    c->disk = dp_sim_disk_interface(c->sim);
+    assert_int_equal(open_shard(c, true), DP_CORRUPT);
+    dp_sim_disk_free(&c->sim);
+    c->sim = full; /* brought back */
+    c->disk = dp_sim_disk_interface(c->sim);
+    assert_int_equal(open_shard(c, true), DP_OK);
+    assert_true(meet(c));
+    send_push(c, 0);
+    turn(c);
+    turn(c);
+    close_all(c);
+    end(c);
+}
+
+/* Keys that are not of the shard's range: refused, not looked for outside the index. */
+static void a_journal_of_another_shard_is_refused(void **state)
+{
+    (void)state;
+    struct crash *c = one_push();
+    c->shards = 300;
+    assert_int_equal(open_shard(c, true), DP_CORRUPT);
+    end(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -612,6 +676,8 @@ int main(void)
         cmocka_unit_test(store_and_disk_fail_in_mode_process),
         cmocka_unit_test(a_partition_is_many_portions),
         cmocka_unit_test(a_failed_sync_leaves_nobody_waiting),
+        cmocka_unit_test(a_journal_that_is_gone_is_missed),
+        cmocka_unit_test(a_journal_of_another_shard_is_refused),
     };
     return cmocka_run_group_tests_name("shard and journal, crashed", tests, NULL, NULL);
 }
