@@ -63,6 +63,7 @@ static uint64_t first_stream(void)
 static uint64_t segment_bytes(uint64_t budget_bytes)
 {
     uint64_t bytes = budget_bytes / 8;
+    bytes -= bytes % 4096; /* whole pages, whatever the budget */
     return bytes < (256u << 20) ? bytes : 256u << 20;
 }
 

@@ -5,8 +5,9 @@
  *               optimizer: kind u32, l2, momentum, beta1, beta2, epsilon, decay, l1, ftrl_beta, accumulator f32 |
  *               rows u64
  *           rows: of the table when these marks were put (after a crash they are counted anew). Beside them: "lsn",
- *           u64: every push up to it is in the stored rows, replay starts behind it; "streams", u64; "journal", u64: the incarnation of the journal that must be there: none from
- *           it on was given yet; "ids" (push_ids.h). A write-back cycle ends with all but "streams", put at once. */
+ *           u64: every push up to it is in the stored rows, replay starts behind it; "streams", u64: none from
+ *           it on was given yet; "journal", u64: the incarnation of the journal that must be there; "ids"
+ *           (push_ids.h). A write-back cycle ends with all but "streams" and "journal", put at once. */
 #include "server/shard/shard_inner.h"
 
 #include "common/model/row.h"
