@@ -1,134 +1,16 @@
 /* Tables of a shard: found by id, created durably, loaded from the store's marks.
- * Mark      key "table/" and the id in 8 hex digits; value little endian:
- *               format u32 (1) | name 48 | dim u32 | seed u64 |
- *               init: kind u32, scale f32, fan_in u32, fan_out u32 |
- *               optimizer: kind u32, l2, momentum, beta1, beta2, epsilon, decay, l1, ftrl_beta, accumulator f32 |
- *               rows u64
- *           rows: of the table when these marks were put (after a crash they are counted anew). Beside them: "lsn",
+ * Marks     "table/...": table_mark.h. Beside them: "lsn",
  *           u64: every push up to it is in the stored rows, replay starts behind it; "streams", u64: none from
  *           it on was given yet; "journal", u64: the incarnation of the journal that must be there; "ids"
  *           (push_ids.h). A write-back cycle ends with all but "streams" and "journal", put at once. */
 #include "server/shard/shard_inner.h"
+#include "server/shard/table_mark.h"
 
 #include "common/model/row.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define TABLE_FORMAT    1u
-#define TABLE_KEY_BYTES 14u
-#define TABLE_BYTES     (4u + 48u + 4u + 8u + 16u + 40u + 8u)
-
-static_assert(DP_TABLE_NAME_MAX + 1 == 48, "the mark's format has 48 bytes for a name");
-
-/* ---- marks */
-
-struct cursor {
-    char *at;
-};
-
-static void put_u32(struct cursor *to, uint32_t v)
-{
-    dp_store_u32le(to->at, v);
-    to->at += 4;
-}
-static void put_u64(struct cursor *to, uint64_t v)
-{
-    dp_store_u64le(to->at, v);
-    to->at += 8;
-}
-static void put_f32(struct cursor *to, float v)
-{
-    memcpy(to->at, &v, 4);
-    to->at += 4;
-}
-static uint32_t get_u32(struct cursor *from)
-{
-    uint32_t v = dp_load_u32le(from->at);
-    from->at += 4;
-    return v;
-}
-static uint64_t get_u64(struct cursor *from)
-{
-    uint64_t v = dp_load_u64le(from->at);
-    from->at += 8;
-    return v;
-}
-static float get_f32(struct cursor *from)
-{
-    float v;
-    memcpy(&v, from->at, 4);
-    from->at += 4;
-    return v;
-}
-
-static void encode_table(const struct dp_table_spec *spec, uint64_t rows, char *bytes)
-{
-    struct cursor to = {bytes};
-    const struct dp_optimizer_spec *o = &spec->optimizer;
-    put_u32(&to, TABLE_FORMAT);
-    memset(to.at, 0, 48);
-    memcpy(to.at, spec->name, strlen(spec->name));
-    to.at += 48;
-    put_u32(&to, spec->dim);
-    put_u64(&to, spec->seed);
-    put_u32(&to, (uint32_t)spec->init.kind);
-    put_f32(&to, spec->init.scale);
-    put_u32(&to, spec->init.fan_in);
-    put_u32(&to, spec->init.fan_out);
-    put_u32(&to, (uint32_t)o->kind);
-    const float hyper[] = {o->l2,    o->momentum, o->beta1,     o->beta2,      o->epsilon,
-                           o->decay, o->l1,       o->ftrl_beta, o->accumulator};
-    for (size_t i = 0; i < sizeof hyper / sizeof hyper[0]; i++)
-        put_f32(&to, hyper[i]);
-    put_u64(&to, rows);
-    DP_ASSERT(to.at == bytes + TABLE_BYTES);
-}
-
-static enum dp_status decode_table(const struct dp_store_mark *mark, struct dp_table_spec *spec,
-                                   uint64_t *rows, struct dp_error *err)
-{
-    char bytes[TABLE_BYTES];
-    if (mark->key_bytes != TABLE_KEY_BYTES || mark->value_bytes != TABLE_BYTES ||
-        dp_load_u32le(mark->value) != TABLE_FORMAT)
-        return dp_fail(err, DP_CORRUPT, "the store's mark '%.*s' is no table of format %u",
-                       (int)(mark->key_bytes < 40 ? mark->key_bytes : 40), (const char *)mark->key,
-                       TABLE_FORMAT);
-    memcpy(bytes, mark->value, sizeof bytes);
-    *spec = (struct dp_table_spec){0};
-    struct cursor from = {bytes + 4};
-    memcpy(spec->name, from.at, DP_TABLE_NAME_MAX);
-    from.at += 48;
-    spec->dim = get_u32(&from);
-    spec->seed = get_u64(&from);
-    spec->init.kind = (enum dp_init_kind)get_u32(&from);
-    spec->init.scale = get_f32(&from);
-    spec->init.fan_in = get_u32(&from);
-    spec->init.fan_out = get_u32(&from);
-    struct dp_optimizer_spec *o = &spec->optimizer;
-    o->kind = (enum dp_optimizer_kind)get_u32(&from);
-    float *const hyper[] = {&o->l2,    &o->momentum, &o->beta1,     &o->beta2,      &o->epsilon,
-                            &o->decay, &o->l1,       &o->ftrl_beta, &o->accumulator};
-    for (size_t i = 0; i < sizeof hyper / sizeof hyper[0]; i++)
-        *hyper[i] = get_f32(&from);
-    *rows = get_u64(&from);
-    if (dp_table_check(spec, err) != DP_OK)
-        return dp_wrap(err, DP_CORRUPT, "the store's mark '%.*s'", (int)mark->key_bytes,
-                       (const char *)mark->key);
-    return DP_OK;
-}
-
-/* Fills a mark for a table: key and value lie in `bytes` (TABLE_KEY_BYTES + 1 + TABLE_BYTES). */
-static struct dp_store_mark table_mark(const struct dp_shard_table *table, uint64_t rows, char *bytes)
-{
-    (void)snprintf(bytes, TABLE_KEY_BYTES + 1, "table/%08" PRIx32, table->id);
-    encode_table(&table->spec, rows, bytes + TABLE_KEY_BYTES + 1);
-    return (struct dp_store_mark){.key = bytes,
-                                  .key_bytes = TABLE_KEY_BYTES,
-                                  .value = bytes + TABLE_KEY_BYTES + 1,
-                                  .value_bytes = TABLE_BYTES};
-}
 
 /* ---- the list */
 
@@ -221,7 +103,7 @@ static enum dp_status visit_table(void *context, const struct dp_store_mark *mar
     struct dp_table_spec spec;
     struct dp_shard_table *table;
     uint64_t rows = 0;
-    enum dp_status st = decode_table(mark, &spec, &rows, err);
+    enum dp_status st = dp_table_mark_decode(mark, &spec, &rows, err);
     return st == DP_OK ? add_table(context, &spec, rows, true, &table, err) : st;
 }
 
@@ -242,7 +124,7 @@ static enum dp_status visit_u64(void *context, const struct dp_store_mark *mark,
 enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err)
 {
     const struct dp_store *store = shard->options.store;
-    enum dp_status st = store->visit_marks(store->self, "table/", 6, visit_table, shard, err);
+    enum dp_status st = store->visit_marks(store->self, DP_TABLE_MARK_PREFIX, 6, visit_table, shard, err);
     if (st == DP_OK)
         st = store->visit_marks(store->self, "lsn", 3, visit_u64, &shard->lsn, err);
     if (st == DP_OK)
@@ -270,7 +152,7 @@ enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err
 struct dp_shard_job *dp_shard_marks_job(const struct dp_shard *shard, uint64_t rows_lsn)
 {
     uint32_t n = shard->tables + 2;
-    size_t each = TABLE_KEY_BYTES + 1 + TABLE_BYTES, ids_bytes = 0;
+    size_t each = DP_TABLE_MARK_BYTES, ids_bytes = 0;
     char *ids = dp_push_ids_pack(shard->ids, &ids_bytes);
     char *memory =
         ids ? calloc(1, n * sizeof(struct dp_store_mark) + 8 + shard->tables * each + ids_bytes) : NULL;
@@ -282,7 +164,8 @@ struct dp_shard_job *dp_shard_marks_job(const struct dp_shard *shard, uint64_t r
         marks[0] = (struct dp_store_mark){.key = "lsn", .key_bytes = 3, .value = at, .value_bytes = 8};
         at += 8;
         for (uint32_t i = 0; i < shard->tables; i++, at += each)
-            marks[i + 1] = table_mark(shard->table[i], shard->table[i]->stored + shard->table[i]->fresh, at);
+            marks[i + 1] = dp_table_mark_encode(&shard->table[i]->spec,
+                                                shard->table[i]->stored + shard->table[i]->fresh, at);
         memcpy(at, ids, ids_bytes);
         marks[n - 1] =
             (struct dp_store_mark){.key = "ids", .key_bytes = 3, .value = at, .value_bytes = ids_bytes};
@@ -319,11 +202,11 @@ enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *wa
     if (add_table(shard, &request->spec, 0, false, &table, &err) != DP_OK)
         return dp_shard_refuse_waiting(shard, waiting, &err);
     table->creator = request->session;
-    char *memory = calloc(1, sizeof(struct dp_store_mark) + TABLE_KEY_BYTES + 1 + TABLE_BYTES);
+    char *memory = calloc(1, sizeof(struct dp_store_mark) + DP_TABLE_MARK_BYTES);
     struct dp_shard_job *job = memory ? dp_shard_job_new(DP_JOB_TABLE, memory) : NULL;
     if (job) {
         struct dp_store_mark *mark = (struct dp_store_mark *)(void *)memory;
-        *mark = table_mark(table, 0, memory + sizeof *mark);
+        *mark = dp_table_mark_encode(&table->spec, 0, memory + sizeof *mark);
         job->store.kind = DP_STORE_MARKS;
         job->store.count = 1;
         job->store.marks = mark;
