@@ -1,5 +1,6 @@
 #include "server/store/rocks_store.h"
 
+#include "common/base/deadline.h"
 #include "common/base/queue.h"
 #include "server/store/marks.h"
 #include "server/store/rows.h"
@@ -12,6 +13,7 @@
 #define READERS_DEFAULT 2u
 #define PART_KEYS_MIN   512u /* a read of more than two of these is split over the readers */
 #define TAKE_WAIT_MS    1000u
+#define WAIT_MS         1000u
 
 /* A part of a read: one reader's work. */
 struct part {
@@ -52,6 +54,7 @@ struct rocks_store {
     struct dp_error failed; /* of the first write that failed: the store fails all later ones */
     /* All threads'. */
     pthread_mutex_t lock;
+    pthread_cond_t completed_changed;
     struct ticket *completed, **completed_end;
 };
 
@@ -81,6 +84,7 @@ static void finish_part(struct rocks_store *store, struct ticket *ticket, enum d
         ticket->next = NULL;
         *store->completed_end = ticket;
         store->completed_end = &ticket->next;
+        DP_ASSERT(pthread_cond_signal(&store->completed_changed) == 0);
     }
     DP_ASSERT(pthread_mutex_unlock(&store->lock) == 0);
     if (last)
@@ -205,6 +209,17 @@ static struct dp_store_job *rocks_completed(void *self)
     return job;
 }
 
+static void rocks_wait(void *self)
+{
+    struct rocks_store *store = self;
+    struct timespec until = dp_deadline_in_ms(WAIT_MS);
+    DP_ASSERT(pthread_mutex_lock(&store->lock) == 0);
+    while (!store->completed && store->under_way > 0 &&
+           pthread_cond_timedwait(&store->completed_changed, &store->lock, &until) == 0)
+        continue;
+    DP_ASSERT(pthread_mutex_unlock(&store->lock) == 0);
+}
+
 static enum dp_status rocks_visit_marks(void *self, const void *prefix, size_t prefix_bytes,
                                         enum dp_status (*visit)(void *context,
                                                                 const struct dp_store_mark *mark,
@@ -240,6 +255,7 @@ static void destroy(struct rocks_store *store)
     dp_rocks_db_close(&store->db);
     dp_queue_free(&store->changes);
     dp_queue_free(&store->reads);
+    (void)pthread_cond_destroy(&store->completed_changed);
     (void)pthread_mutex_destroy(&store->lock);
     free(store->readers);
     free(store);
@@ -303,7 +319,12 @@ static struct rocks_store *make(const struct dp_rocks_store_options *options)
         store->tickets[i].next = store->unused;
         store->unused = &store->tickets[i];
     }
+    pthread_condattr_t monotonic;
     DP_ASSERT(pthread_mutex_init(&store->lock, NULL) == 0);
+    DP_ASSERT(pthread_condattr_init(&monotonic) == 0 &&
+              pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
+              pthread_cond_init(&store->completed_changed, &monotonic) == 0 &&
+              pthread_condattr_destroy(&monotonic) == 0);
     return store;
 }
 
@@ -328,6 +349,7 @@ enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options,
     }
     *out = (struct dp_store){.submit = rocks_submit,
                              .completed = rocks_completed,
+                             .wait = rocks_wait,
                              .visit_marks = rocks_visit_marks,
                              .visit_rows = rocks_visit_rows,
                              .close = rocks_close,

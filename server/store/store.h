@@ -67,6 +67,9 @@ struct dp_store {
     /* DP_AGAIN: too many jobs under way; the job stays the caller's. */
     enum dp_status (*submit)(void *self, struct dp_store_job *job);
     struct dp_store_job *(*completed)(void *self); /* NULL: none */
+    /* Returns when completed() would give a job, or none is under way, or after a second at most: the caller
+     * looks, and waits again. At opening only: a turn never waits. */
+    void (*wait)(void *self);
     /* Visits the marks whose key starts with prefix, in key order, while nothing else goes on: at opening
      * only. */
     enum dp_status (*visit_marks)(void *self, const void *prefix, size_t prefix_bytes,

@@ -198,6 +198,14 @@ static struct dp_store_job *fake_completed(void *self)
     return job;
 }
 
+static void fake_wait(void *self)
+{
+    struct dp_fake_store *fake = self;
+    DP_ASSERT(fake->open);
+    if (!fake->completed && fake->held)
+        dp_fake_store_release(fake, 0);
+}
+
 static enum dp_status fake_visit_marks(void *self, const void *prefix, size_t prefix_bytes,
                                        enum dp_status (*visit)(void *context,
                                                                const struct dp_store_mark *mark,
@@ -273,6 +281,7 @@ struct dp_store dp_fake_store_open(struct dp_fake_store *fake)
     fake->open = true;
     return (struct dp_store){.submit = fake_submit,
                              .completed = fake_completed,
+                             .wait = fake_wait,
                              .visit_marks = fake_visit_marks,
                              .visit_rows = fake_visit_rows,
                              .close = fake_close,

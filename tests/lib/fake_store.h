@@ -2,7 +2,8 @@
  *     new -> open(&store) -> jobs, releases, failures -> store.close -> open again ... -> free
  * Promise   As store.h. Not held: a job completes within submit. Held: jobs wait in the order of submission
  *           until they are released, one by one; a read may overtake, a write or marks job may not overtake
- *           an earlier write or marks job (asserted). What was completed outlives store.close, until free.
+ *           an earlier write or marks job (asserted). wait() releases the oldest when none is completed. What
+ *           was completed outlives store.close, until free.
  * Thread    All functions: one.
  * Memory    Rows and marks are copied. Running out of memory ends the test.
  * Failure   Injected with dp_fake_store_fail; a row of another length than its reader's is CORRUPT. After a

@@ -422,6 +422,28 @@ static void visit_of_rows_ends_when_told(void **state)
     assert_int_equal(seen.len, 2);
 }
 
+/* Without wakes: wait alone must lead to every job, and return with none under way. */
+static void wait_leads_to_completed_jobs(void **state)
+{
+    struct form *form = *state;
+    struct batch *reads[3];
+    if (form->fake)
+        dp_fake_store_hold(form->fake, true);
+    for (int i = 0; i < 3; i++) {
+        reads[i] = batch_new(2000, ROW);
+        batch_fill(reads[i], 1, 0, 1, 0);
+        form_submit(form, batch_job(reads[i], DP_STORE_READ));
+    }
+    for (int seen = 0, waits = 0; seen < 3; seen += form->store.completed(form->store.self) != NULL) {
+        form->store.wait(form->store.self);
+        assert_true(++waits < 60);
+    }
+    form->store.wait(form->store.self);
+    assert_null(form->store.completed(form->store.self));
+    for (int i = 0; i < 3; i++)
+        batch_free(reads[i]);
+}
+
 #define ON_BOTH(test)                                                                                        \
     {"rocks: " #test, test, rocks, tear_down, NULL},                                                         \
     {                                                                                                        \
@@ -446,6 +468,7 @@ int main(void)
         ON_BOTH(marks_are_visited_in_order),
         ON_BOTH(rows_are_visited_in_order),
         ON_BOTH(visit_of_rows_ends_when_told),
+        ON_BOTH(wait_leads_to_completed_jobs),
         ON_BOTH(rows_and_marks_outlast_a_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
