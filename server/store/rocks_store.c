@@ -2,6 +2,8 @@
 
 #include "common/base/deadline.h"
 #include "common/base/queue.h"
+#include "server/store/count.h"
+#include "server/store/figures.h"
 #include "server/store/marks.h"
 #include "server/store/rows.h"
 
@@ -11,7 +13,9 @@
 
 #define JOBS_MAX        256u /* under way at once: submitted, and not yet given by completed() */
 #define READERS_DEFAULT 2u
-#define PART_KEYS_MIN   512u /* a read of more than two of these is split over the readers */
+#define PART_KEYS_MIN   512u  /* a read of more than two of these is split over the readers */
+#define COUNT_ROWS      4096u /* a slice: some milliseconds of a reader */
+#define COUNT_STANDS    64u   /* how often a slice stands back for reads that wait */
 #define TAKE_WAIT_MS    1000u
 #define WAIT_MS         1000u
 
@@ -35,15 +39,23 @@ struct reader {
     struct dp_rows_scratch scratch;
 };
 
+/* The count that is under way: one at a time. */
+struct counting {
+    struct dp_count count;
+    uint32_t stood_back;
+};
+
 struct rocks_store {
     struct dp_rocks_db db;
+    struct dp_figures figures; /* taken by the writer */
     void (*wake)(void *context);
     void *wake_context;
     /* Long enough for all tickets: a submit that is let through finds room. */
     struct dp_queue *changes; /* of tickets: WRITE, MARKS */
     struct dp_queue *reads;   /* of parts */
     pthread_t writer;
-    struct reader *readers; /* [readers_len_max] */
+    struct counting counting; /* of the shard, then of who has its part */
+    struct reader *readers;   /* [readers_len_max] */
     uint32_t readers_len_max, readers_len;
     bool writer_runs;
     /* The shard's. */
@@ -60,7 +72,7 @@ struct rocks_store {
 
 static bool changes(const struct dp_store_job *job)
 {
-    return job->kind != DP_STORE_READ;
+    return job->kind == DP_STORE_WRITE || job->kind == DP_STORE_MARKS;
 }
 
 static enum dp_status fail_again(const struct rocks_store *store, struct dp_error *err)
@@ -107,17 +119,52 @@ static void change(struct rocks_store *store, struct ticket *ticket)
     finish_part(store, ticket, st, &err);
 }
 
+static time_t seconds_now(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
 static void *run_writer(void *context)
 {
     struct rocks_store *store = context;
     void *item = NULL;
-    for (;;) {
+    for (time_t figures_at = 0;;) {
         enum dp_status st = dp_queue_take(store->changes, &item, TAKE_WAIT_MS);
         if (st == DP_STOPPING)
             return NULL;
         if (st == DP_OK)
             change(store, item);
+        if (seconds_now() != figures_at) {
+            figures_at = seconds_now();
+            dp_figures_take(&store->db, &store->figures);
+        }
     }
+}
+
+/* A slice of the count, behind the reads that wait, but not for ever. */
+static void count_some(struct rocks_store *store, struct part *part)
+{
+    struct counting *counting = &store->counting;
+    struct dp_store_job *job = part->ticket->job;
+    struct dp_error err = {0};
+    enum dp_status st = DP_OK;
+    bool done = false;
+    if (atomic_load(&job->cancelled)) {
+        st = dp_fail(&err, DP_STOPPING, "store %s: the count of its rows was cancelled", store->db.directory);
+    } else if (dp_queue_len(store->reads) > 0 && counting->stood_back < COUNT_STANDS) {
+        counting->stood_back++;
+    } else {
+        counting->stood_back = 0;
+        st = dp_count_step(&store->db, &counting->count, job, COUNT_ROWS, &done, &err);
+    }
+    if (st == DP_OK && !done) {
+        DP_ASSERT(dp_queue_put(store->reads, part, 0) == DP_OK);
+        return;
+    }
+    dp_count_end(&counting->count);
+    finish_part(store, part->ticket, st, &err);
 }
 
 static void *run_reader(void *context)
@@ -131,8 +178,12 @@ static void *run_reader(void *context)
             return NULL;
         if (st != DP_OK)
             continue;
-        const struct part *part = item;
+        struct part *part = item;
         struct dp_error err = {0};
+        if (part->ticket->job->kind == DP_STORE_COUNT) {
+            count_some(store, part);
+            continue;
+        }
         st = dp_rows_read(&store->db, &reader->scratch, part->ticket->job, part->from, part->count, &err);
         finish_part(store, part->ticket, st, &err);
     }
@@ -140,6 +191,8 @@ static void *run_reader(void *context)
 
 static void check(const struct dp_store_job *job)
 {
+    for (uint32_t i = 1; i < job->count && job->kind == DP_STORE_COUNT; i++)
+        DP_ASSERT(job->keys[i - 1].table < job->keys[i].table);
     for (uint32_t i = 1; i < job->count && job->kind != DP_STORE_MARKS; i++)
         DP_ASSERT(dp_key_compare(job->keys[i - 1], job->keys[i]) < (job->kind == DP_STORE_READ));
     for (uint32_t i = 0; i < job->count && job->kind == DP_STORE_MARKS; i++)
@@ -167,6 +220,18 @@ static void put_read(struct rocks_store *store, struct ticket *ticket)
     }
 }
 
+/* The iterator is made here, so that the moment is that of submit. */
+static void put_count(struct rocks_store *store, struct ticket *ticket)
+{
+    DP_ASSERT(!store->counting.count.at);
+    for (uint32_t i = 0; i < ticket->job->count; i++)
+        ticket->job->counts[i] = 0;
+    dp_count_begin(&store->db, &store->counting.count);
+    ticket->parts_left = 1;
+    ticket->parts[0] = (struct part){ticket, 0, 0};
+    DP_ASSERT(dp_queue_put(store->reads, &ticket->parts[0], 0) == DP_OK);
+}
+
 static enum dp_status rocks_submit(void *self, struct dp_store_job *job)
 {
     struct rocks_store *store = self;
@@ -183,8 +248,11 @@ static enum dp_status rocks_submit(void *self, struct dp_store_job *job)
     if (changes(job)) {
         ticket->parts_left = 1;
         DP_ASSERT(dp_queue_put(store->changes, ticket, 0) == DP_OK);
-    } else
+    } else if (job->kind == DP_STORE_COUNT) {
+        put_count(store, ticket);
+    } else {
         put_read(store, ticket);
+    }
     return DP_OK;
 }
 
@@ -242,6 +310,12 @@ static enum dp_status rocks_visit_rows(void *self,
     return dp_rows_visit(&store->db, visit, context, err);
 }
 
+static void rocks_figures(void *self, struct dp_store_figures *out)
+{
+    struct rocks_store *store = self;
+    dp_figures_get(&store->figures, out);
+}
+
 static void destroy(struct rocks_store *store)
 {
     if (store->changes)
@@ -291,8 +365,10 @@ static enum dp_status start(struct rocks_store *store, const struct dp_rocks_sto
         st = dp_queue_new((size_t)JOBS_MAX * store->readers_len_max, &store->reads, err);
     if (st == DP_OK)
         st = dp_rocks_db_open(options->directory, &store->db, err);
-    if (st == DP_OK)
+    if (st == DP_OK) {
+        dp_figures_take(&store->db, &store->figures);
         st = start_threads(store, options->directory, err);
+    }
     if (st == DP_OK)
         st = dp_marks_enter(&store->db, options, &recovers, err);
     if (st == DP_OK && options->recovers)
@@ -352,6 +428,7 @@ enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options,
                              .wait = rocks_wait,
                              .visit_marks = rocks_visit_marks,
                              .visit_rows = rocks_visit_rows,
+                             .figures = rocks_figures,
                              .close = rocks_close,
                              .self = store};
     return DP_OK;

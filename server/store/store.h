@@ -10,13 +10,15 @@
  *           before they were submitted.
  * Memory    A job and all it points to belong to the store from submit to completed.
  * Thread    All functions: the shard's.
- * Failure   In the job's status and error: IO (disk), CORRUPT (checksum, width), FULL (no space). A store
- *           that failed a write fails all later ones. */
+ * Failure   In the job's status and error: IO (disk), CORRUPT (checksum, width), FULL (no space). A write or
+ *           marks job that is FULL left nothing behind: submitted again, it succeeds when there is room. A
+ *           store that failed one in another way fails all later ones. */
 #ifndef DP_STORE_STORE_H
 #define DP_STORE_STORE_H
 
 #include "common/base/status.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,21 +48,32 @@ enum dp_store_job_kind {
     DP_STORE_READ,  /* keys ascending by (table, mixed) -> row[i] filled, found[i] */
     DP_STORE_WRITE, /* keys strictly ascending by (table, mixed), row[i] */
     DP_STORE_MARKS, /* put, atomically, durable when completed */
+    DP_STORE_COUNT, /* keys[i].table ascending -> counts[i]: the rows of that table when it was submitted */
 };
 
 struct dp_store_job {
     enum dp_store_job_kind kind;
     void *owner; /* the submitter's */
     uint32_t count;
-    const struct dp_store_key *keys;   /* [count]: READ, WRITE */
+    const struct dp_store_key *keys;   /* [count]: READ, WRITE, COUNT */
     void *const *rows;                 /* [count]: READ: filled; WRITE: read */
     const uint32_t *row_bytes;         /* [count]: a stored row of another length is CORRUPT */
     bool *found;                       /* [count]: READ */
     const struct dp_store_mark *marks; /* [count]: MARKS */
+    uint64_t *counts;                  /* [count]: COUNT; a row of a table not named is CORRUPT */
+    /* COUNT: it may take long, behind all reads; set by the submitter, it completes soon, with STOPPING. */
+    atomic_bool cancelled;
 
     enum dp_status status; /* when completed */
     struct dp_error error;
     struct dp_store_job *next; /* the store's, while it has the job */
+};
+
+/* What the store knows of itself, a second old at most. */
+struct dp_store_figures {
+    uint64_t l0_files, compaction_debt_bytes; /* rows that wait to be merged into the levels below */
+    uint64_t file_bytes, block_cache_bytes, reader_bytes; /* reader: indexes and filters of open files */
+    uint64_t rows_about;                                  /* an estimate; 0: none */
 };
 
 struct dp_store {
@@ -83,6 +96,7 @@ struct dp_store {
                                                          const void *row, size_t row_bytes,
                                                          struct dp_error *err),
                                  void *context, struct dp_error *err);
+    void (*figures)(void *self, struct dp_store_figures *out); /* any thread */
     /* All jobs must have completed. */
     void (*close)(void *self);
     void *self;

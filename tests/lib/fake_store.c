@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define KINDS     (DP_STORE_MARKS + 1)
+#define KINDS     (DP_STORE_COUNT + 1)
 #define KEY_BYTES 12u
 
 /* A sorted array of (key, value), keys in the order of their bytes. */
@@ -106,7 +106,7 @@ static void put_key(unsigned char bytes[KEY_BYTES], struct dp_store_key key)
 
 static bool changes(const struct dp_store_job *job)
 {
-    return job->kind != DP_STORE_READ;
+    return job->kind == DP_STORE_WRITE || job->kind == DP_STORE_MARKS;
 }
 
 static void check(const struct dp_store_job *job)
@@ -136,15 +136,29 @@ static enum dp_status read_rows(struct dp_fake_store *fake, struct dp_store_job 
     return DP_OK;
 }
 
+/* At submit, whenever it completes: of that moment. */
+static void count_rows(const struct dp_fake_store *fake, struct dp_store_job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        job->counts[i] = 0;
+        for (size_t at = 0; at < fake->rows.len; at++)
+            job->counts[i] += dp_load_u32be(fake->rows.entries[at].bytes) == job->keys[i].table;
+    }
+}
+
 static void execute(struct dp_fake_store *fake, struct dp_store_job *job)
 {
+    if (job->kind == DP_STORE_COUNT && atomic_load(&job->cancelled)) {
+        job->status = dp_fail(&job->error, DP_STOPPING, "fake store: the count was cancelled");
+        return;
+    }
     if (changes(job) && fake->poisoned != DP_OK) {
         job->status = dp_fail(&job->error, fake->poisoned, "fake store: an earlier write failed");
         return;
     }
     if (fake->fail_in[job->kind] > 0 && --fake->fail_in[job->kind] == 0) {
         job->status = dp_fail(&job->error, fake->fail_why[job->kind], "fake store: failure asked for");
-        if (changes(job))
+        if (changes(job) && job->status != DP_FULL)
             fake->poisoned = job->status;
         return;
     }
@@ -177,6 +191,8 @@ static enum dp_status fake_submit(void *self, struct dp_store_job *job)
     fake->jobs[job->kind]++;
     fake->items[job->kind] += job->count;
     job->error = (struct dp_error){0};
+    if (job->kind == DP_STORE_COUNT)
+        count_rows(fake, job);
     if (!fake->hold || (fake->read_at_submit && !changes(job)))
         execute(fake, job);
     append(fake->hold ? &fake->held_end : &fake->completed_end, job);
@@ -246,6 +262,12 @@ static enum dp_status fake_visit_rows(void *self,
     return st;
 }
 
+static void fake_figures(void *self, struct dp_store_figures *out)
+{
+    struct dp_fake_store *fake = self;
+    *out = (struct dp_store_figures){.rows_about = fake->rows.len};
+}
+
 static void fake_close(void *self)
 {
     struct dp_fake_store *fake = self;
@@ -284,6 +306,7 @@ struct dp_store dp_fake_store_open(struct dp_fake_store *fake)
                              .wait = fake_wait,
                              .visit_marks = fake_visit_marks,
                              .visit_rows = fake_visit_rows,
+                             .figures = fake_figures,
                              .close = fake_close,
                              .self = fake};
 }

@@ -8,7 +8,7 @@
  * Memory    Rows and marks are copied. Running out of memory ends the test.
  * Failure   Injected with dp_fake_store_fail; a row of another length than its reader's is CORRUPT. After a
  *           write or marks job failed, all later ones fail with its status, as in a real store, until the
- *           store is closed. */
+ *           store is closed; but FULL fails that one only. */
 #ifndef DP_TESTS_LIB_FAKE_STORE_H
 #define DP_TESTS_LIB_FAKE_STORE_H
 

@@ -80,13 +80,13 @@ static void failure_hits_the_job_named_and_all_writes_after(void **state)
     struct dp_store_job marks = marks_job(&mark, 1);
     struct dp_error err = {0};
     size_t bytes = 0;
-    dp_fake_store_fail(form->fake, DP_STORE_WRITE, 2, DP_FULL);
+    dp_fake_store_fail(form->fake, DP_STORE_WRITE, 2, DP_IO);
     dp_fake_store_fail(form->fake, DP_STORE_READ, 1, DP_CORRUPT);
     assert_int_equal(form_do(form, batch_job(write, DP_STORE_WRITE)), DP_OK);
     batch_fill(write, 1, 0, 1, 2);
-    assert_int_equal(form_do(form, batch_job(write, DP_STORE_WRITE)), DP_FULL);
-    assert_int_equal(form_do(form, batch_job(write, DP_STORE_WRITE)), DP_FULL);
-    assert_int_equal(form_do(form, &marks), DP_FULL);
+    assert_int_equal(form_do(form, batch_job(write, DP_STORE_WRITE)), DP_IO);
+    assert_int_equal(form_do(form, batch_job(write, DP_STORE_WRITE)), DP_IO);
+    assert_int_equal(form_do(form, &marks), DP_IO);
     assert_null(dp_fake_store_mark(form->fake, "m", 1, &bytes));
     assert_int_equal(form_do(form, batch_job(read, DP_STORE_READ)), DP_CORRUPT);
     assert_int_equal(form_do(form, batch_job(read, DP_STORE_READ)), DP_OK);
@@ -96,6 +96,20 @@ static void failure_hits_the_job_named_and_all_writes_after(void **state)
     assert_int_equal(form_do(form, &marks), DP_OK);
     assert_memory_equal(dp_fake_store_mark(form->fake, "m", 1, &bytes), "1", 1);
     assert_int_equal(bytes, 1);
+    batch_free(write);
+    batch_free(read);
+}
+
+static void full_fails_one_job_only(void **state)
+{
+    struct form *form = *state;
+    struct batch *write = batch_of(1), *read = batch_of(0);
+    dp_fake_store_fail(form->fake, DP_STORE_WRITE, 1, DP_FULL);
+    assert_int_equal(form_do(form, batch_job(write, DP_STORE_WRITE)), DP_FULL);
+    assert_int_equal(dp_fake_store_rows(form->fake), 0);
+    assert_int_equal(form_do(form, batch_job(write, DP_STORE_WRITE)), DP_OK);
+    assert_int_equal(form_do(form, batch_job(read, DP_STORE_READ)), DP_OK);
+    batch_expect(read, 1);
     batch_free(write);
     batch_free(read);
 }
@@ -121,6 +135,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(held_reads_come_back_in_any_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(read_sees_its_moment, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failure_hits_the_job_named_and_all_writes_after, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(full_fails_one_job_only, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stored_state_is_put_and_looked_at, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -444,6 +444,50 @@ static void wait_leads_to_completed_jobs(void **state)
         batch_free(reads[i]);
 }
 
+/* 1200 rows of table 1, 30 of which are overwritten, 500 of table 7, none of 3; what is written behind the count's
+ * submit is not in it. */
+static void rows_are_counted_as_of_submit(void **state)
+{
+    struct form *form = *state;
+    struct dp_store_key keys[3] = {{1, 0}, {3, 0}, {7, 0}};
+    uint64_t counts[3] = {9, 9, 9};
+    struct dp_store_job count = {.kind = DP_STORE_COUNT, .count = 3, .keys = keys, .counts = counts};
+    struct batch *late = batch_new(100, ROW);
+    write_rows(form, 1200, 1, 0, 1);
+    write_rows(form, 30, 1, 100, 2);
+    write_rows(form, 500, 7, 0, 1);
+    batch_fill(late, 3, 0, 1, 1);
+    if (form->fake)
+        dp_fake_store_hold(form->fake, true);
+    form_submit(form, &count);
+    form_submit(form, batch_job(late, DP_STORE_WRITE));
+    if (form->fake)
+        dp_fake_store_hold(form->fake, false);
+    (void)form_wait(form);
+    (void)form_wait(form);
+    assert_int_equal(count.status, DP_OK);
+    assert_int_equal(counts[0], 1200);
+    assert_int_equal(counts[1], 0);
+    assert_int_equal(counts[2], 500);
+    assert_int_equal(form_do(form, &count), DP_OK);
+    assert_int_equal(counts[1], 100);
+    batch_free(late);
+}
+
+static void a_cancelled_count_stops(void **state)
+{
+    struct form *form = *state;
+    struct dp_store_key key = {1, 0};
+    uint64_t rows = 0;
+    struct dp_store_job count = {.kind = DP_STORE_COUNT, .count = 1, .keys = &key, .counts = &rows};
+    write_rows(form, 10, 1, 0, 1);
+    atomic_store(&count.cancelled, true);
+    assert_int_equal(form_do(form, &count), DP_STOPPING);
+    atomic_store(&count.cancelled, false);
+    assert_int_equal(form_do(form, &count), DP_OK);
+    assert_int_equal(rows, 10);
+}
+
 #define ON_BOTH(test)                                                                                        \
     {"rocks: " #test, test, rocks, tear_down, NULL},                                                         \
     {                                                                                                        \
@@ -469,6 +513,8 @@ int main(void)
         ON_BOTH(rows_are_visited_in_order),
         ON_BOTH(visit_of_rows_ends_when_told),
         ON_BOTH(wait_leads_to_completed_jobs),
+        ON_BOTH(rows_are_counted_as_of_submit),
+        ON_BOTH(a_cancelled_count_stops),
         ON_BOTH(rows_and_marks_outlast_a_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

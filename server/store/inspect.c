@@ -1,0 +1,438 @@
+/* RocksDB opened read-only: no lock, no info log, no sweeping of files; its log of marks is replayed into memory.
+ * Damage  An open that is as strict as a server's decides. Where it is refused for damage, a second, lax one
+ *         is tried, only in order to name more of it: what it shows is never taken for whole. */
+#include "server/store/inspect.h"
+
+#include "server/store/keys.h"
+#include "server/store/marks.h"
+#include "server/store/rocks_error.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CACHE_BYTES     (8u << 20)
+#define READAHEAD_BYTES (2u << 20)
+#define BLOOM_BITS      10.0 /* as rocks_db.c: without a policy the filter blocks are not read, nor checked */
+#define EDGES_PER_FILE  2u
+
+static const char *const family_names[DP_ROCKS_FAMILIES] = {"default", "rows", "marks"};
+static const char *const state_names[] = {"new", "clean", "open-journaled", "open"};
+
+struct edge {
+    char key[DP_KEY_BYTES];
+};
+
+struct dp_inspect {
+    struct dp_rocks_db db; /* without what writing needs */
+    struct dp_inspect_own own;
+    char *manifest; /* its name */
+    struct edge *edges; /* where files of rows begin, and the keys behind their ends; ascending */
+    size_t edge_count;
+};
+
+const char *dp_inspect_state_name(enum dp_inspect_state state)
+{
+    return state_names[state];
+}
+
+/* ---- the directory */
+
+static void join(char *to, size_t room, const char *directory, const char *name)
+{
+    (void)snprintf(to, room, "%s/%s", directory, name);
+}
+
+bool dp_inspect_is_store(const char *directory)
+{
+    static const char *const signs[] = {"CURRENT", "IDENTITY", "journal"};
+    char path[4096];
+    for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++) {
+        join(path, sizeof path, directory, signs[i]);
+        if (access(path, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+pid_t dp_inspect_in_use(const char *directory)
+{
+    char path[4096];
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    join(path, sizeof path, directory, "LOCK");
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    bool asked = fcntl(file, F_GETLK, &lock) == 0;
+    (void)close(file);
+    return asked && lock.l_type != F_UNLCK ? lock.l_pid : 0;
+}
+
+/* What CURRENT names; RocksDB's messages on a damaged manifest do not say which file it is. */
+static char *read_manifest_name(const char *directory)
+{
+    char path[4096], name[256];
+    join(path, sizeof path, directory, "CURRENT");
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return NULL;
+    bool read = fgets(name, sizeof name, file) != NULL;
+    (void)fclose(file);
+    if (!read)
+        return NULL;
+    name[strcspn(name, "\n")] = 0;
+    return strdup(name);
+}
+
+static enum dp_status check_directory(const char *directory, struct dp_error *err)
+{
+    char path[4096];
+    DIR *list = opendir(directory);
+    if (!list)
+        return dp_fail(err, errno == ENOENT ? DP_NOT_FOUND : DP_IO, "inspect %s: %s; give a store's directory",
+                       directory, strerror(errno));
+    (void)closedir(list);
+    if (!dp_inspect_is_store(directory))
+        return dp_fail(err, DP_NOT_FOUND,
+                       "%s is no store: it has none of CURRENT, IDENTITY and journal, which a shard's directory has; give a "
+                       "server's directory (with shard-0000, ...) or a shard's",
+                       directory);
+    join(path, sizeof path, directory, "CURRENT");
+    if (access(path, F_OK) != 0)
+        return dp_fail(err, DP_CORRUPT,
+                       "store %s: the file CURRENT is missing: without it none of its rows can be found; bring it back, or "
+                       "restore the last checkpoint",
+                       directory);
+    return DP_OK;
+}
+
+/* ---- opening */
+
+static rocksdb_options_t *make_options(rocksdb_cache_t *cache, bool strict)
+{
+    rocksdb_options_t *options = rocksdb_options_create();
+    rocksdb_options_set_create_if_missing(options, 0);
+    rocksdb_options_set_paranoid_checks(options, strict);
+    rocksdb_options_set_wal_recovery_mode(options, rocksdb_tolerate_corrupted_tail_records_recovery);
+    /* A scan must read every block, not jump over the older versions of a row. */
+    rocksdb_options_set_max_sequential_skip_in_iterations(options, UINT64_MAX);
+    rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
+    rocksdb_block_based_options_set_block_cache(table, cache);
+    rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(BLOOM_BITS));
+    rocksdb_options_set_block_based_table_factory(options, table);
+    rocksdb_block_based_options_destroy(table);
+    return options;
+}
+
+static void close_db(struct dp_rocks_db *db)
+{
+    for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
+        if (db->families[i])
+            rocksdb_column_family_handle_destroy(db->families[i]);
+    if (db->db)
+        rocksdb_close(db->db);
+    if (db->read)
+        rocksdb_readoptions_destroy(db->read);
+    for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
+        if (db->options[i])
+            rocksdb_options_destroy(db->options[i]);
+    if (db->cache)
+        rocksdb_cache_destroy(db->cache);
+    free(db->directory);
+    *db = (struct dp_rocks_db){0};
+}
+
+static enum dp_status open_db(const char *directory, bool strict, struct dp_rocks_db *db, struct dp_error *err)
+{
+    char *text = NULL;
+    *db = (struct dp_rocks_db){.directory = strdup(directory)};
+    if (!db->directory)
+        return dp_fail(err, DP_NOMEM, "inspect %s", directory);
+    db->cache = rocksdb_cache_create_lru(CACHE_BYTES);
+    for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
+        db->options[i] = make_options(db->cache, strict);
+    db->read = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_verify_checksums(db->read, 1);
+    rocksdb_readoptions_set_readahead_size(db->read, READAHEAD_BYTES);
+    rocksdb_readoptions_set_fill_cache(db->read, 0); /* each block is read once */
+    db->db = rocksdb_open_for_read_only_column_families(
+        db->options[DP_ROCKS_DEFAULT], directory, DP_ROCKS_FAMILIES, family_names,
+        (const rocksdb_options_t *const *)db->options, db->families, 0, &text);
+    enum dp_status st = dp_rocks_error_take(&text, directory, "open read-only", err);
+    if (st != DP_OK)
+        close_db(db);
+    return st;
+}
+
+/* Names the manifest where RocksDB names no file. */
+static void name_manifest(const char *manifest, const char *directory, struct dp_error *err)
+{
+    if (!strstr(err->text, ".sst") && !strstr(err->text, ".log") && !strstr(err->text, "MANIFEST") && manifest)
+        (void)dp_wrap(err, err->status, "%s/%s, or what it names, is damaged", directory, manifest);
+}
+
+/* ---- own marks */
+
+/* false: not there, or of another length. */
+static bool get_own(struct dp_inspect *inspect, const char *name, void *to, size_t bytes_max, size_t *bytes,
+                    enum dp_status *st, struct dp_error *err)
+{
+    char key[32], *text = NULL;
+    (void)snprintf(key, sizeof key, DP_STORE_MARKS_OWN "%s", name);
+    rocksdb_pinnableslice_t *found = NULL;
+    if (*st == DP_OK) {
+        found = rocksdb_get_pinned_cf(inspect->db.db, inspect->db.read, inspect->db.families[DP_ROCKS_MARKS],
+                                      key, strlen(key), &text);
+        *st = dp_rocks_error_take(&text, inspect->db.directory, "read marks", err);
+    }
+    if (!found)
+        return false;
+    const char *value = rocksdb_pinnableslice_value(found, bytes);
+    bool fits = *bytes <= bytes_max;
+    if (fits)
+        memcpy(to, value, *bytes);
+    rocksdb_pinnableslice_destroy(found);
+    return fits;
+}
+
+static enum dp_status read_state(struct dp_inspect *inspect, enum dp_inspect_state *out, struct dp_error *err)
+{
+    char state[16];
+    size_t bytes = 0;
+    enum dp_status st = DP_OK;
+    *out = DP_INSPECT_NEW;
+    if (!get_own(inspect, "state", state, sizeof state, &bytes, &st, err))
+        return st;
+    for (int i = DP_INSPECT_CLEAN; i <= DP_INSPECT_OPEN; i++)
+        if (bytes == strlen(state_names[i]) && memcmp(state, state_names[i], bytes) == 0)
+            *out = (enum dp_inspect_state)i;
+    return *out != DP_INSPECT_NEW ? DP_OK
+                                  : dp_fail(err, DP_CORRUPT, "store %s: the mark store/state is none of this build's",
+                                            inspect->db.directory);
+}
+
+static enum dp_status read_own(struct dp_inspect *inspect, struct dp_error *err)
+{
+    struct dp_inspect_own *own = &inspect->own;
+    const char *directory = inspect->db.directory;
+    char range[16], format[4], number[8];
+    size_t bytes = 0;
+    enum dp_status st = read_state(inspect, &own->state, err);
+    if (st != DP_OK || own->state == DP_INSPECT_NEW)
+        return st;
+    bool whole = get_own(inspect, "format", format, sizeof format, &bytes, &st, err) && bytes == sizeof format;
+    own->format = whole ? dp_load_u32le(format) : 0;
+    if (whole && own->format != DP_MARKS_FORMAT)
+        return dp_fail(err, DP_UNSUPPORTED,
+                       "store %s: written in format %u, this build reads format %u; use the build that wrote it",
+                       directory, (unsigned)own->format, DP_MARKS_FORMAT);
+    whole = whole && get_own(inspect, "cluster", number, sizeof number, &bytes, &st, err) && bytes == sizeof number;
+    own->cluster = whole ? dp_load_u64le(number) : 0;
+    whole =
+        whole && get_own(inspect, "generation", number, sizeof number, &bytes, &st, err) && bytes == sizeof number;
+    own->generation = whole ? dp_load_u64le(number) : 0;
+    whole = whole && get_own(inspect, "range", range, sizeof range, &bytes, &st, err) && bytes == sizeof range;
+    if (st == DP_OK && !whole)
+        return dp_fail(err, DP_CORRUPT,
+                       "store %s: one of the marks store/format, cluster, generation, range is missing or of "
+                       "a wrong length",
+                       directory);
+    if (whole)
+        own->range = (struct dp_range){dp_load_u64le(range), dp_load_u64le(range + 8)};
+    return st;
+}
+
+/* ---- files */
+
+static int compare_edges(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(struct edge));
+}
+
+/* The smallest key above `key`. */
+static void step_key(char key[DP_KEY_BYTES])
+{
+    for (size_t i = DP_KEY_BYTES; i-- > 0 && ++key[i] == 0;)
+        continue;
+}
+
+static enum dp_status find_edges(struct dp_inspect *inspect, struct dp_error *err)
+{
+    const rocksdb_livefiles_t *files = rocksdb_livefiles(inspect->db.db);
+    int count = rocksdb_livefiles_count(files);
+    inspect->edges = calloc((size_t)count * EDGES_PER_FILE + 1, sizeof inspect->edges[0]);
+    for (int i = 0; i < count && inspect->edges; i++) {
+        size_t bytes = 0;
+        if (strcmp(rocksdb_livefiles_column_family_name(files, i), family_names[DP_ROCKS_ROWS]) != 0)
+            continue;
+        struct edge *edge = &inspect->edges[inspect->edge_count];
+        const char *key = rocksdb_livefiles_smallestkey(files, i, &bytes);
+        memcpy(edge[0].key, key, bytes < DP_KEY_BYTES ? bytes : DP_KEY_BYTES);
+        key = rocksdb_livefiles_largestkey(files, i, &bytes);
+        memcpy(edge[1].key, key, bytes < DP_KEY_BYTES ? bytes : DP_KEY_BYTES);
+        step_key(edge[1].key);
+        inspect->edge_count += EDGES_PER_FILE;
+    }
+    rocksdb_livefiles_destroy(files);
+    if (!inspect->edges)
+        return dp_fail(err, DP_NOMEM, "inspect %s", inspect->db.directory);
+    qsort(inspect->edges, inspect->edge_count, sizeof inspect->edges[0], compare_edges);
+    return DP_OK;
+}
+
+enum dp_status dp_inspect_files(const struct dp_inspect *inspect,
+                                enum dp_status (*visit)(void *context, const struct dp_inspect_file *file,
+                                                        struct dp_error *err),
+                                void *context, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    const rocksdb_livefiles_t *files = rocksdb_livefiles(inspect->db.db);
+    for (int i = 0; st == DP_OK && i < rocksdb_livefiles_count(files); i++) {
+        const char *name = rocksdb_livefiles_name(files, i);
+        const char *family = rocksdb_livefiles_column_family_name(files, i);
+        struct dp_inspect_file file = {.name = *name == '/' ? name + 1 : name,
+                                       .rows = strcmp(family, family_names[DP_ROCKS_ROWS]) == 0,
+                                       .level = rocksdb_livefiles_level(files, i),
+                                       .bytes = rocksdb_livefiles_size(files, i),
+                                       .entries = rocksdb_livefiles_entries(files, i)};
+        st = visit(context, &file, err);
+    }
+    rocksdb_livefiles_destroy(files);
+    return st;
+}
+
+/* ---- open, close */
+
+enum dp_status dp_inspect_open(const char *directory, const struct dp_inspect_damage *damaged,
+                               struct dp_inspect **out, struct dp_error *err)
+{
+    enum dp_status st = check_directory(directory, err);
+    if (st != DP_OK)
+        return st;
+    struct dp_inspect *inspect = calloc(1, sizeof *inspect);
+    if (!inspect)
+        return dp_fail(err, DP_NOMEM, "inspect %s", directory);
+    inspect->manifest = read_manifest_name(directory);
+    st = open_db(directory, true, &inspect->db, err);
+    if (st != DP_OK)
+        name_manifest(inspect->manifest, directory, err);
+    if (st == DP_CORRUPT && damaged) {
+        struct dp_error lax;
+        damaged->tell(damaged->context, err);
+        if (open_db(directory, false, &inspect->db, &lax) == DP_OK)
+            st = DP_OK;
+    }
+    if (st == DP_OK)
+        st = read_own(inspect, err);
+    if (st == DP_OK)
+        st = find_edges(inspect, err);
+    if (st != DP_OK)
+        dp_inspect_close(&inspect);
+    *out = inspect;
+    return st;
+}
+
+void dp_inspect_close(struct dp_inspect **inspect)
+{
+    if (!*inspect)
+        return;
+    close_db(&(*inspect)->db);
+    free((*inspect)->edges);
+    free((*inspect)->manifest);
+    free(*inspect);
+    *inspect = NULL;
+}
+
+const struct dp_inspect_own *dp_inspect_own(const struct dp_inspect *inspect)
+{
+    return &inspect->own;
+}
+
+/* ---- marks and rows */
+
+enum dp_status dp_inspect_marks(struct dp_inspect *inspect, const char *prefix,
+                                enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
+                                                        struct dp_error *err),
+                                void *context, struct dp_error *err)
+{
+    return dp_marks_visit(&inspect->db, prefix, strlen(prefix), visit, context, err);
+}
+
+struct scan {
+    struct dp_inspect *inspect;
+    enum dp_status (*visit)(void *context, struct dp_store_key key, const void *row, size_t row_bytes,
+                            struct dp_error *err);
+    void *context;
+    bool ended;             /* by visit */
+    char last[DP_KEY_BYTES]; /* tried */
+};
+
+/* From scan->last on. */
+static enum dp_status scan_from(struct scan *scan, struct dp_error *err)
+{
+    struct dp_rocks_db *db = &scan->inspect->db;
+    enum dp_status st = DP_OK;
+    rocksdb_iterator_t *at = rocksdb_create_iterator_cf(db->db, db->read, db->families[DP_ROCKS_ROWS]);
+    for (rocksdb_iter_seek(at, scan->last, DP_KEY_BYTES); st == DP_OK && rocksdb_iter_valid(at);
+         rocksdb_iter_next(at)) {
+        size_t key_bytes = 0, row_bytes = 0;
+        const char *key = rocksdb_iter_key(at, &key_bytes), *row = rocksdb_iter_value(at, &row_bytes);
+        if (key_bytes != DP_KEY_BYTES) {
+            st = dp_fail(err, DP_CORRUPT, "store %s: the key of a row has %zu bytes, not %u", db->directory,
+                         key_bytes, DP_KEY_BYTES);
+            break;
+        }
+        memcpy(scan->last, key, DP_KEY_BYTES);
+        st = scan->visit(scan->context, dp_key_get(key), row, row_bytes, err);
+        scan->ended = st != DP_OK;
+    }
+    if (st == DP_OK) { /* an iterator that failed looks like one that ended */
+        char *text = NULL;
+        rocksdb_iter_get_error(at, &text);
+        st = dp_rocks_error_take(&text, db->directory, "read rows", err);
+    }
+    rocksdb_iter_destroy(at);
+    return st;
+}
+
+/* Behind a damaged place: to where a file begins or one has ended. */
+static bool next_edge(struct scan *scan)
+{
+    const struct dp_inspect *inspect = scan->inspect;
+    for (size_t i = 0; i < inspect->edge_count; i++)
+        if (memcmp(inspect->edges[i].key, scan->last, DP_KEY_BYTES) > 0) {
+            memcpy(scan->last, inspect->edges[i].key, DP_KEY_BYTES);
+            return true;
+        }
+    return false;
+}
+
+enum dp_status dp_inspect_rows(struct dp_inspect *inspect, const struct dp_inspect_damage *damaged,
+                               enum dp_status (*visit)(void *context, struct dp_store_key key, const void *row,
+                                                       size_t row_bytes, struct dp_error *err),
+                               void *context, struct dp_error *err)
+{
+    struct scan scan = {.inspect = inspect, .visit = visit, .context = context};
+    for (;;) {
+        enum dp_status st = scan_from(&scan, err);
+        if (st == DP_OK || scan.ended || !damaged)
+            return st;
+        damaged->tell(damaged->context, err);
+        if (!next_edge(&scan))
+            return DP_OK;
+    }
+}
+
+enum dp_status dp_inspect_rows_from(struct dp_inspect *inspect, struct dp_store_key from,
+                                    enum dp_status (*visit)(void *context, struct dp_store_key key,
+                                                            const void *row, size_t row_bytes,
+                                                            struct dp_error *err),
+                                    void *context, struct dp_error *err)
+{
+    struct scan scan = {.inspect = inspect, .visit = visit, .context = context};
+    dp_key_put(scan.last, from);
+    return scan_from(&scan, err);
+}
