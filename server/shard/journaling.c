@@ -45,7 +45,7 @@ static enum dp_status load_rows(struct dp_shard *shard, struct dp_error *err)
     const struct dp_store *store = shard->options.store;
     shard->rows_loaded = true;
     for (uint32_t i = 0; i < shard->tables; i++)
-        shard->table[i]->stored = shard->table[i]->unread = 0;
+        shard->table[i]->stored = shard->table[i]->away = 0;
     return store->visit_rows(store->self, load_row, shard, err);
 }
 

@@ -74,7 +74,7 @@ static void forget_reading(const struct dp_request *request, struct dp_shard_tab
 {
     for (uint32_t s = 0; s < request->sections && unknown > 0; rows += request->section[s++].rows)
         for (uint32_t i = 0; i < request->section[s].rows && unknown > 0; i++)
-            if (tables[s]->unread > 0 && (rows[i] == DP_ROW_UNKNOWN || rows[i] == DP_ROW_FORGOTTEN)) {
+            if (dp_shard_must_ask(tables[s]) && (rows[i] == DP_ROW_UNKNOWN || rows[i] == DP_ROW_FORGOTTEN)) {
                 uint64_t mixed = dp_load_u64le((const char *)request->section[s].keys + (size_t)i * 8);
                 restate(tables[s]->cache, mixed, DP_ROW_FORGOTTEN);
                 unknown--;
@@ -129,7 +129,7 @@ static struct dp_shard_job *read_job(const struct dp_request *request, struct dp
     for (uint32_t o = 0; o < request->sections; o++) {
         uint32_t s = order[o];
         uint32_t row_bytes = (uint32_t)dp_row_bytes(&tables[s]->spec);
-        for (uint32_t i = 0; i < request->section[s].rows && tables[s]->unread > 0; i++) {
+        for (uint32_t i = 0; i < request->section[s].rows && dp_shard_must_ask(tables[s]); i++) {
             uint32_t row = rows[starts[s] + i];
             if (row != DP_ROW_UNKNOWN && row != DP_ROW_FORGOTTEN)
                 continue;
@@ -218,7 +218,7 @@ enum dp_status dp_shard_find_rows(struct dp_shard *shard, const struct dp_waitin
     for (uint32_t s = 0; s < request->sections; rows += request->section[s++].rows) {
         const struct dp_section *section = &request->section[s];
         dp_row_cache_find_many(tables[s]->cache, section->keys, section->rows, rows);
-        if (tables[s]->unread == 0)
+        if (!dp_shard_must_ask(tables[s]))
             continue; /* what the cache does not know has no row anywhere */
         for (uint32_t i = 0; i < section->rows; i++)
             reading = reading || rows[i] == DP_ROW_READING;
@@ -255,7 +255,7 @@ static void take_row(struct dp_shard *shard, struct dp_shard_job *job, uint32_t 
             &job->store.error, DP_CORRUPT,
             "table '%s': the row of mixed key %016" PRIx64 " has format %" PRIu32 ", this program knows %u",
             table->spec.name, key->mixed, dp_row_format(job->store.rows[i]), DP_ROW_FORMAT);
-    else if (job->store.status == DP_OK && job->store.found[i] && table->unread == 0)
+    else if (job->store.status == DP_OK && job->store.found[i] && !dp_shard_must_ask(table))
         job->store.status = dp_fail(&job->store.error, DP_CORRUPT,
                                     "table '%s': the store holds more rows than the %" PRIu64 " of its mark",
                                     table->spec.name, table->stored);
@@ -265,7 +265,7 @@ static void take_row(struct dp_shard *shard, struct dp_shard_job *job, uint32_t 
         restate(table->cache, key->mixed, DP_ROW_ABSENT);
     } else if (dp_row_cache_insert(table->cache, key->mixed, &row) == DP_OK) {
         memcpy(dp_row_cache_row(table->cache, row), job->store.rows[i], table->cache->row_bytes);
-        table->unread--;
+        table->away--;
         DP_COUNT(&shard->counters, rows_read, 1);
     } else {
         restate(table->cache, key->mixed, DP_ROW_FORGOTTEN);

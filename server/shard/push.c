@@ -43,9 +43,9 @@ static enum dp_status check_budget(struct dp_shard *shard, const struct dp_reque
         for (uint32_t i = 0; i < request->section[s].rows; i++)
             fresh += !dp_row_is_number(*rows++);
         /* With the rows that the store still has to give, which have been counted once. */
-        uint64_t unread = tables[s]->unread;
-        uint64_t cost = fresh ? dp_row_cache_cost(tables[s]->cache, unread + fresh) -
-                                    dp_row_cache_cost(tables[s]->cache, unread)
+        uint64_t away = tables[s]->away;
+        uint64_t cost = fresh ? dp_row_cache_cost(tables[s]->cache, away + fresh) -
+                                    dp_row_cache_cost(tables[s]->cache, away)
                               : 0;
         if (fresh && taken + cost > shard->options.cache_bytes) {
             DP_COUNT(&shard->counters, pushes_over_budget, 1);

@@ -27,8 +27,11 @@ struct dp_shard_table {
     uint64_t stored;  /* rows in the store */
     uint64_t fresh;   /* rows pushed first since opening: not in the store */
     uint64_t creator; /* session that made it, so that its resend hears the same answer */
-    uint64_t unread;  /* of those stored, not in the cache yet: 0 means that a key unknown to the cache has no
-                         row anywhere */
+    /* Rows that the store has and the cache has not: 0 means that a key unknown to the cache has no row anywhere. While
+     * `counted` is false `stored` is not known, so `away` is only what came and went since opening, from 0 on (it may
+     * wrap below 0): whoever learns the number adds it to both. */
+    uint64_t away;
+    bool counted;
 };
 
 /* A job at the store, and what it is for. */
@@ -147,6 +150,18 @@ enum dp_status dp_shard_check_sections(const struct dp_shard *shard, const struc
 enum dp_status dp_shard_find_rows(struct dp_shard *shard, const struct dp_waiting *waiting,
                                   struct dp_shard_table **tables, struct dp_error *err);
 void dp_shard_misses_read(struct dp_shard *shard, struct dp_shard_job *job);
+/* A key that the cache does not know may have a row in the store. */
+static inline bool dp_shard_must_ask(const struct dp_shard_table *table)
+{
+    return !table->counted || table->away > 0;
+}
+
+/* Room (room.c). Row numbers and states of keys found before a call are not valid after it: find them again.
+ * Room for `rows` more rows of this table, by evicting rows that are clean. DP_OK. DP_AGAIN: no clean row is left now; a
+ * write-back cycle was asked for (dp_shard_write_back_turn, and its jobs), after which to try again. DP_FULL: they can never
+ * have room. It may take long: for replay. */
+enum dp_status dp_shard_make_room(struct dp_shard *shard, struct dp_shard_table *table, uint32_t rows,
+                                  struct dp_error *err);
 
 /* Jobs (misses.c). memory: freed with the job. */
 struct dp_shard_job *dp_shard_job_new(enum dp_shard_job_kind kind, void *memory);

@@ -63,7 +63,8 @@ static enum dp_status add_table(struct dp_shard *shard, const struct dp_table_sp
     }
     table->spec = *spec;
     table->id = dp_table_id(spec->name);
-    table->stored = table->unread = stored;
+    table->stored = table->away = stored;
+    table->counted = true;
     table->durable = durable;
     uint32_t at = place_of(shard, table->id);
     memmove(&shard->table[at + 1], &shard->table[at], (shard->tables - at) * sizeof shard->table[0]);
@@ -92,7 +93,7 @@ uint64_t dp_shard_cache_bytes(const struct dp_shard *shard)
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < shard->tables; i++)
         bytes += shard->table[i]->cache->bytes +
-                 dp_row_cache_cost(shard->table[i]->cache, shard->table[i]->unread);
+                 dp_row_cache_cost(shard->table[i]->cache, shard->table[i]->away);
     return bytes;
 }
 
