@@ -9,6 +9,7 @@
 /* One parameter's buffers. */
 struct summed {
     bool sparse;
+    uint32_t group;       /* sparse */
     uint32_t width;       /* floats a key */
     size_t floats;        /* dense */
     float *sum;           /* dense: the sum; sparse: rows of all batches, one behind the other */
@@ -16,17 +17,22 @@ struct summed {
     struct dp_keys *keys; /* dense: its blocks */
 };
 
+/* The keys of one group, of all batches of a push. */
+struct gathered {
+    uint32_t distinct_max; /* of one batch */
+    struct dp_keys *keys;
+    uint64_t *user; /* several batches: keys so far, unmixed */
+    size_t keys_len;
+};
+
 struct dp_gradients {
     struct dp_client_table *const *tables;
     int parameters;
-    uint32_t shards, distinct_max, batches_max;
-    bool any_sparse;
+    uint32_t shards, batches_max, groups;
     struct summed summed[DP_GRAPH_PARAMETERS_MAX];
     float *written[DP_GRAPH_PARAMETERS_MAX];
     struct dp_push_part parts[DP_GRAPH_PARAMETERS_MAX];
-    struct dp_keys *keys; /* of all sparse parameters */
-    uint64_t *user;       /* several batches: keys so far, unmixed */
-    size_t keys_len;
+    struct gathered gathered[DP_BATCH_GROUPS_MAX];
     uint64_t *applied;
     const struct dp_batch *batch; /* between next and add; with one batch until the push */
     uint32_t count;               /* batches in the sum */
@@ -61,10 +67,11 @@ static enum dp_status summed_new(struct dp_gradients *gradients, const struct dp
 {
     bool several = gradients->batches_max > 1;
     summed->sparse = parameter->sparse;
+    summed->group = parameter->group;
     summed->width = parameter->table.dim;
     if (parameter->sparse) {
-        gradients->any_sparse = true;
-        summed->sum = floats_of((size_t)gradients->distinct_max * gradients->batches_max, summed->width);
+        summed->sum = floats_of(
+            (size_t)gradients->gathered[summed->group].distinct_max * gradients->batches_max, summed->width);
     } else {
         summed->floats = dp_parameter_floats(parameter);
         summed->sum = floats_of(summed->floats, 1);
@@ -78,6 +85,17 @@ static enum dp_status summed_new(struct dp_gradients *gradients, const struct dp
     return parameter->sparse ? DP_OK : block_keys(summed, err);
 }
 
+static enum dp_status gathered_new(struct gathered *gathered, uint32_t distinct_max, uint32_t batches_max,
+                                   struct dp_error *err)
+{
+    gathered->distinct_max = distinct_max;
+    enum dp_status st = dp_keys_new(&gathered->keys, err);
+    if (st != DP_OK || batches_max == 1)
+        return st;
+    gathered->user = calloc((size_t)distinct_max * batches_max + 1, sizeof *gathered->user);
+    return gathered->user ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the keys of a push");
+}
+
 enum dp_status dp_gradients_new(const struct dp_gradients_options *options, struct dp_gradients **out,
                                 struct dp_error *err)
 {
@@ -88,21 +106,20 @@ enum dp_status dp_gradients_new(const struct dp_gradients_options *options, stru
     gradients->tables = options->tables;
     gradients->parameters = dp_graph_parameters(options->graph);
     gradients->shards = options->shards;
-    gradients->distinct_max = options->distinct_max;
+    gradients->groups = options->worst->groups;
     gradients->batches_max = options->batches_max;
 
-    enum dp_status st = dp_keys_new(&gradients->keys, err);
+    enum dp_status st = DP_OK;
+    for (uint32_t g = 0; st == DP_OK && g < gradients->groups; g++)
+        st = gathered_new(&gradients->gathered[g], dp_batch_distinct_max(options->worst, g),
+                          options->batches_max, err);
     for (int p = 0; st == DP_OK && p < gradients->parameters; p++)
         st = summed_new(gradients, dp_graph_parameter(options->graph, p), &gradients->summed[p], err);
     if (st != DP_OK)
         goto done;
     gradients->applied = calloc(options->shards, sizeof *gradients->applied);
-    bool unmix = gradients->any_sparse && gradients->batches_max > 1;
-    if (unmix)
-        gradients->user =
-            calloc((size_t)gradients->distinct_max * gradients->batches_max + 1, sizeof *gradients->user);
-    if (!gradients->applied || (unmix && !gradients->user))
-        st = dp_fail(err, DP_NOMEM, "no memory for the keys of a push");
+    if (!gradients->applied)
+        st = dp_fail(err, DP_NOMEM, "no memory for the figures of %u shards", options->shards);
 done:
     if (st != DP_OK)
         dp_gradients_free(&gradients);
@@ -121,8 +138,10 @@ void dp_gradients_free(struct dp_gradients **gradients)
         free(g->summed[p].later);
         dp_keys_free(&g->summed[p].keys);
     }
-    dp_keys_free(&g->keys);
-    free(g->user);
+    for (uint32_t i = 0; i < g->groups; i++) {
+        dp_keys_free(&g->gathered[i].keys);
+        free(g->gathered[i].user);
+    }
     free(g->applied);
     free(g);
 }
@@ -133,13 +152,14 @@ float *const *dp_gradients_next(struct dp_gradients *gradients, const struct dp_
     DP_ASSERT(gradients->count < gradients->batches_max);
     if (gradients->count == 0) {
         memcpy(gradients->applied, applied, gradients->shards * sizeof *applied);
-        gradients->keys_len = 0;
+        for (uint32_t g = 0; g < gradients->groups; g++)
+            gradients->gathered[g].keys_len = 0;
     }
     gradients->batch = batch;
     for (int p = 0; p < gradients->parameters; p++) {
         struct summed *summed = &gradients->summed[p];
         if (summed->sparse)
-            gradients->written[p] = summed->sum + gradients->keys_len * summed->width;
+            gradients->written[p] = summed->sum + gradients->gathered[summed->group].keys_len * summed->width;
         else
             gradients->written[p] = gradients->count == 0 ? summed->sum : summed->later;
     }
@@ -153,12 +173,13 @@ void dp_gradients_add(struct dp_gradients *gradients)
         for (size_t i = 0; i < summed->floats; i++)
             summed->sum[i] += summed->later[i];
     }
-    if (gradients->any_sparse) {
-        const struct dp_batch *batch = gradients->batch;
-        DP_ASSERT(batch->distinct <= gradients->distinct_max);
-        for (uint32_t k = 0; gradients->user && k < batch->distinct; k++)
-            gradients->user[gradients->keys_len + k] = dp_unmix(batch->keys[k]);
-        gradients->keys_len += batch->distinct;
+    for (uint32_t g = 0; g < gradients->groups; g++) {
+        struct gathered *gathered = &gradients->gathered[g];
+        const struct dp_batch_group *group = &gradients->batch->group[g];
+        DP_ASSERT(group->distinct <= gathered->distinct_max);
+        for (uint32_t k = 0; gathered->user && k < group->distinct; k++)
+            gathered->user[gathered->keys_len + k] = dp_unmix(group->keys[k]);
+        gathered->keys_len += group->distinct;
     }
     gradients->count++;
 }
@@ -170,17 +191,20 @@ enum dp_status dp_gradients_push(struct dp_gradients *gradients, struct dp_clien
     DP_ASSERT(gradients->count > 0);
     gradients->count = 0;
     enum dp_status st = DP_OK;
-    if (gradients->any_sparse)
-        st = gradients->user
-                 ? dp_keys_set(gradients->keys, gradients->user, gradients->keys_len, err)
-                 : dp_keys_lend(gradients->keys, gradients->batch->keys, gradients->batch->distinct, err);
+    for (uint32_t g = 0; st == DP_OK && g < gradients->groups; g++) {
+        const struct gathered *gathered = &gradients->gathered[g];
+        const struct dp_batch_group *group = &gradients->batch->group[g];
+        st = gathered->user ? dp_keys_set(gathered->keys, gathered->user, gathered->keys_len, err)
+                            : dp_keys_lend(gathered->keys, group->keys, group->distinct, err);
+    }
     if (st != DP_OK)
         return st;
     for (int p = 0; p < gradients->parameters; p++) {
         const struct summed *summed = &gradients->summed[p];
-        gradients->parts[p] = (struct dp_push_part){.table = gradients->tables[p],
-                                                    .keys = summed->sparse ? gradients->keys : summed->keys,
-                                                    .gradients = summed->sum};
+        gradients->parts[p] = (struct dp_push_part){
+            .table = gradients->tables[p],
+            .keys = summed->sparse ? gradients->gathered[summed->group].keys : summed->keys,
+            .gradients = summed->sum};
     }
     struct dp_push_options full = *options;
     full.applied = gradients->applied;
@@ -193,8 +217,9 @@ const float *dp_gradients_sum(const struct dp_gradients *gradients, int paramete
     return gradients->summed[parameter].sum;
 }
 
-const uint64_t *dp_gradients_keys(const struct dp_gradients *gradients, size_t *n)
+const uint64_t *dp_gradients_keys(const struct dp_gradients *gradients, uint32_t group, size_t *n)
 {
-    *n = gradients->keys_len;
-    return gradients->user ? gradients->user : gradients->batch->keys;
+    const struct gathered *gathered = &gradients->gathered[group];
+    *n = gathered->keys_len;
+    return gathered->user ? gathered->user : gradients->batch->group[group].keys;
 }

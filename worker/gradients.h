@@ -20,7 +20,7 @@ struct dp_gradients_options {
     const struct dp_graph *graph;
     struct dp_client_table *const *tables; /* [parameters of the graph] */
     uint32_t shards;
-    uint32_t distinct_max; /* keys of one minibatch at most; 0 without sparse parameters */
+    const struct dp_batch_shape *worst; /* of a minibatch; read at open only */
     uint32_t batches_max;
 };
 
@@ -41,8 +41,8 @@ enum dp_status dp_gradients_push(struct dp_gradients *gradients, struct dp_clien
                                  const struct dp_push_options *options, uint32_t timeout_ms,
                                  struct dp_ticket *ticket, struct dp_error *err);
 
-/* What a push would send, for tests: the sum so far of a parameter and, for sparse ones, the user's keys. */
+/* What a push would send, for tests: the sum so far of a parameter and a group's keys, the user's. */
 const float *dp_gradients_sum(const struct dp_gradients *gradients, int parameter);
-const uint64_t *dp_gradients_keys(const struct dp_gradients *gradients, size_t *n);
+const uint64_t *dp_gradients_keys(const struct dp_gradients *gradients, uint32_t group, size_t *n);
 
 #endif

@@ -140,23 +140,14 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
     };
 }
 
-static uint32_t larger(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
 enum dp_status dp_job_program(struct dp_job *job, const struct dp_dataset *a, const struct dp_dataset *b,
                               struct dp_error *err)
 {
-    uint32_t entries = 0;
-    if (job->model.form == DP_FORM_SPARSE)
-        entries = larger(dp_dataset_entries_max(a), b ? dp_dataset_entries_max(b) : 0);
-    const struct dp_program_limits limits = {
-        .examples = job->cluster->training.batch, .entries = entries, .distinct = entries};
-    job->distinct_max = entries;
+    job->worst = b ? dp_batch_shape_max(dp_dataset_shape(a), dp_dataset_shape(b)) : *dp_dataset_shape(a);
+    job->worst.examples = job->cluster->training.batch;
     enum dp_status st = dp_backend_cpu(job->cluster->training.threads, &job->backend, err);
     if (st == DP_OK)
-        st = dp_program_open(job->model.graph, &job->backend, &limits, &job->program, err);
+        st = dp_program_open(job->model.graph, &job->backend, &job->worst, &job->program, err);
     return st;
 }
 

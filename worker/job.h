@@ -28,7 +28,7 @@ struct dp_job {
     struct dp_client_table *table[DP_GRAPH_PARAMETERS_MAX];
     struct dp_backend backend;
     struct dp_program *program;
-    uint32_t distinct_max; /* of a minibatch of any data set that the program was made for */
+    struct dp_batch_shape worst; /* of the minibatches that the program was made for */
 };
 
 /* What makes two processes' lines in the servers' logs differ: "worker 0", "predict". */

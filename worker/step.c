@@ -55,12 +55,12 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
     struct dp_weights_options weights = {.graph = job->model.graph,
                                          .tables = job->table,
                                          .shards = job->shards,
-                                         .distinct_max = job->distinct_max,
+                                         .worst = &job->worst,
                                          .batches_max = loop->fetch_every};
     struct dp_gradients_options gradients = {.graph = job->model.graph,
                                              .tables = job->table,
                                              .shards = job->shards,
-                                             .distinct_max = job->distinct_max,
+                                             .worst = &job->worst,
                                              .batches_max = loop->push_every};
     enum dp_status st = dp_gradients_new(&gradients, &loop->gradients, err);
     for (int i = 0; st == DP_OK && i < 2; i++) {

@@ -8,6 +8,7 @@
 /* One parameter's buffers. */
 struct held {
     bool sparse;
+    uint32_t group;       /* sparse */
     uint32_t width;       /* floats a key */
     size_t floats;        /* dense */
     float *local;         /* what the pull writes; with several batches: the local copy */
@@ -15,24 +16,30 @@ struct held {
     struct dp_keys *keys; /* dense: its blocks */
 };
 
-struct dp_weights {
-    struct dp_client_table *const *tables;
-    int parameters;
-    uint32_t distinct_max, batches_max;
-    bool dense_lent, any_sparse;
-    struct held held[DP_GRAPH_PARAMETERS_MAX];
-    const float *shown[DP_GRAPH_PARAMETERS_MAX];
-    struct dp_pull_part parts[DP_GRAPH_PARAMETERS_MAX];
-    struct dp_keys *keys; /* of all sparse parameters */
-    uint64_t *applied;
-
-    struct dp_batch *const *batches;
-    uint32_t count;
-    uint32_t at;      /* the batch that `of` was called for */
+/* The keys of one group, of all batches of a fetch. */
+struct united {
+    uint32_t distinct_max; /* of one batch */
+    struct dp_keys *keys;
     uint64_t *merged; /* several batches: the union of their keys */
     uint64_t *spare;  /* the other side of a merge */
     size_t merged_len;
     uint32_t *place; /* where key k of the batch at hand lies in the union */
+};
+
+struct dp_weights {
+    struct dp_client_table *const *tables;
+    int parameters;
+    uint32_t batches_max, groups;
+    bool dense_lent;
+    struct held held[DP_GRAPH_PARAMETERS_MAX];
+    const float *shown[DP_GRAPH_PARAMETERS_MAX];
+    struct dp_pull_part parts[DP_GRAPH_PARAMETERS_MAX];
+    struct united united[DP_BATCH_GROUPS_MAX];
+    uint64_t *applied;
+
+    struct dp_batch *const *batches;
+    uint32_t count;
+    uint32_t at; /* the batch that `of` was called for */
 };
 
 /* a * b * size zero-filled bytes, or NULL. */
@@ -67,11 +74,11 @@ static enum dp_status dense_new(struct held *held, const struct dp_parameter *pa
 static enum dp_status sparse_new(struct dp_weights *weights, struct held *held,
                                  const struct dp_parameter *parameter, struct dp_error *err)
 {
-    size_t keys = (size_t)weights->distinct_max * weights->batches_max;
-    weights->any_sparse = true;
+    uint32_t distinct_max = weights->united[held->group].distinct_max;
+    size_t keys = (size_t)distinct_max * weights->batches_max;
     held->local = block_of(keys, held->width, sizeof(float));
     if (held->local && weights->batches_max > 1)
-        held->gathered = block_of(weights->distinct_max, held->width, sizeof(float));
+        held->gathered = block_of(distinct_max, held->width, sizeof(float));
     if (!held->local || (weights->batches_max > 1 && !held->gathered))
         return dp_fail(err, DP_NOMEM,
                        "no memory for %zu rows of parameter %s: fetch less often or take smaller "
@@ -87,6 +94,7 @@ static enum dp_status held_new(struct dp_weights *weights, const struct dp_weigh
         const struct dp_parameter *parameter = dp_graph_parameter(options->graph, p);
         struct held *held = &weights->held[p];
         held->sparse = parameter->sparse;
+        held->group = parameter->group;
         held->width = parameter->table.dim;
         held->floats = parameter->sparse ? 0 : dp_parameter_floats(parameter);
         enum dp_status st = DP_OK;
@@ -103,6 +111,21 @@ static enum dp_status held_new(struct dp_weights *weights, const struct dp_weigh
     return DP_OK;
 }
 
+static enum dp_status united_new(struct united *united, uint32_t distinct_max, uint32_t batches_max,
+                                 struct dp_error *err)
+{
+    united->distinct_max = distinct_max;
+    enum dp_status st = dp_keys_new(&united->keys, err);
+    if (st != DP_OK || batches_max == 1)
+        return st;
+    united->merged = block_of(distinct_max, batches_max, sizeof *united->merged);
+    united->spare = block_of(distinct_max, batches_max, sizeof *united->spare);
+    united->place = block_of(distinct_max, 1, sizeof *united->place);
+    if (!united->merged || !united->spare || !united->place)
+        return dp_fail(err, DP_NOMEM, "no memory for the keys of %u minibatches", batches_max);
+    return DP_OK;
+}
+
 enum dp_status dp_weights_new(const struct dp_weights_options *options, struct dp_weights **out,
                               struct dp_error *err)
 {
@@ -112,25 +135,21 @@ enum dp_status dp_weights_new(const struct dp_weights_options *options, struct d
         return dp_fail(err, DP_NOMEM, "no memory for the weights of a minibatch");
     weights->tables = options->tables;
     weights->parameters = dp_graph_parameters(options->graph);
-    weights->distinct_max = options->distinct_max;
+    weights->groups = options->worst->groups;
     weights->batches_max = options->batches_max;
     weights->dense_lent = options->dense_of != NULL;
 
-    enum dp_status st = held_new(weights, options, err);
+    enum dp_status st = DP_OK;
+    for (uint32_t g = 0; st == DP_OK && g < weights->groups; g++)
+        st = united_new(&weights->united[g], dp_batch_distinct_max(options->worst, g), options->batches_max,
+                        err);
     if (st == DP_OK)
-        st = dp_keys_new(&weights->keys, err);
+        st = held_new(weights, options, err);
     if (st != DP_OK)
         goto done;
     weights->applied = calloc(options->shards, sizeof *weights->applied);
-    if (weights->any_sparse && weights->batches_max > 1) {
-        weights->merged = block_of(weights->distinct_max, weights->batches_max, sizeof *weights->merged);
-        weights->spare = block_of(weights->distinct_max, weights->batches_max, sizeof *weights->spare);
-        weights->place = block_of(weights->distinct_max, 1, sizeof *weights->place);
-        if (!weights->merged || !weights->spare || !weights->place)
-            st = DP_NOMEM;
-    }
-    if (st != DP_OK || !weights->applied)
-        st = dp_fail(err, DP_NOMEM, "no memory for the keys of %u minibatches", weights->batches_max);
+    if (!weights->applied)
+        st = dp_fail(err, DP_NOMEM, "no memory for the figures of %u shards", options->shards);
 done:
     if (st != DP_OK)
         dp_weights_free(&weights);
@@ -150,11 +169,13 @@ void dp_weights_free(struct dp_weights **weights)
         free(w->held[p].gathered);
         dp_keys_free(&w->held[p].keys);
     }
-    dp_keys_free(&w->keys);
+    for (uint32_t g = 0; g < w->groups; g++) {
+        dp_keys_free(&w->united[g].keys);
+        free(w->united[g].merged);
+        free(w->united[g].spare);
+        free(w->united[g].place);
+    }
     free(w->applied);
-    free(w->merged);
-    free(w->spare);
-    free(w->place);
     free(w);
 }
 
@@ -174,27 +195,35 @@ static size_t merge(const uint64_t *a, size_t a_len, const uint64_t *b, size_t b
     return n + b_len - j;
 }
 
+static enum dp_status unite(struct united *united, uint32_t group, struct dp_batch *const *batches,
+                            uint32_t count, struct dp_error *err)
+{
+    for (uint32_t i = 0; i < count; i++)
+        DP_ASSERT(batches[i]->group[group].distinct <= united->distinct_max);
+    if (!united->merged)
+        return dp_keys_lend(united->keys, batches[0]->group[group].keys, batches[0]->group[group].distinct,
+                            err);
+    united->merged_len = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct dp_batch_group *of = &batches[i]->group[group];
+        united->merged_len = merge(united->merged, united->merged_len, of->keys, of->distinct, united->spare);
+        uint64_t *swap = united->merged;
+        united->merged = united->spare;
+        united->spare = swap;
+    }
+    return dp_keys_lend(united->keys, united->merged, united->merged_len, err);
+}
+
 enum dp_status dp_weights_take(struct dp_weights *weights, struct dp_batch *const *batches, uint32_t count,
                                struct dp_error *err)
 {
     DP_ASSERT(count > 0 && count <= weights->batches_max);
     weights->batches = batches;
     weights->count = count;
-    if (!weights->any_sparse)
-        return DP_OK;
-    for (uint32_t i = 0; i < count; i++)
-        DP_ASSERT(batches[i]->distinct <= weights->distinct_max);
-    if (weights->batches_max == 1)
-        return dp_keys_lend(weights->keys, batches[0]->keys, batches[0]->distinct, err);
-    weights->merged_len = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        weights->merged_len = merge(weights->merged, weights->merged_len, batches[i]->keys,
-                                    batches[i]->distinct, weights->spare);
-        uint64_t *swap = weights->merged;
-        weights->merged = weights->spare;
-        weights->spare = swap;
-    }
-    return dp_keys_lend(weights->keys, weights->merged, weights->merged_len, err);
+    enum dp_status st = DP_OK;
+    for (uint32_t g = 0; st == DP_OK && g < weights->groups; g++)
+        st = unite(&weights->united[g], g, batches, count, err);
+    return st;
 }
 
 enum dp_status dp_weights_issue(struct dp_weights *weights, struct dp_client *client,
@@ -207,9 +236,10 @@ enum dp_status dp_weights_issue(struct dp_weights *weights, struct dp_client *cl
         const struct held *held = &weights->held[p];
         if (held->sparse ? which == DP_WEIGHTS_DENSE : weights->dense_lent || which == DP_WEIGHTS_SPARSE)
             continue;
-        weights->parts[parts++] = (struct dp_pull_part){.table = weights->tables[p],
-                                                        .keys = held->sparse ? weights->keys : held->keys,
-                                                        .weights = held->local};
+        weights->parts[parts++] =
+            (struct dp_pull_part){.table = weights->tables[p],
+                                  .keys = held->sparse ? weights->united[held->group].keys : held->keys,
+                                  .weights = held->local};
     }
     if (parts == 0)
         return DP_OK;
@@ -222,13 +252,13 @@ const uint64_t *dp_weights_applied(const struct dp_weights *weights)
 }
 
 /* Where the batch's keys lie in the union: both ascend, so one walk finds all. */
-static void find_places(struct dp_weights *weights, const struct dp_batch *batch)
+static void find_places(struct united *united, const struct dp_batch_group *group)
 {
     size_t at = 0;
-    for (uint32_t k = 0; k < batch->distinct; k++) {
-        while (weights->merged[at] < batch->keys[k])
+    for (uint32_t k = 0; k < group->distinct; k++) {
+        while (united->merged[at] < group->keys[k])
             at++;
-        weights->place[k] = (uint32_t)at;
+        united->place[k] = (uint32_t)at;
     }
 }
 
@@ -236,18 +266,19 @@ const float *const *dp_weights_of(struct dp_weights *weights, uint32_t i)
 {
     DP_ASSERT(i < weights->count);
     weights->at = i;
-    if (!weights->any_sparse || weights->batches_max == 1)
+    if (weights->batches_max == 1)
         return weights->shown;
     const struct dp_batch *batch = weights->batches[i];
-    find_places(weights, batch);
+    for (uint32_t g = 0; g < weights->groups; g++)
+        find_places(&weights->united[g], &batch->group[g]);
     for (int p = 0; p < weights->parameters; p++) {
         const struct held *held = &weights->held[p];
         if (!held->sparse)
             continue;
         size_t width = held->width;
-        for (uint32_t k = 0; k < batch->distinct; k++)
-            memcpy(held->gathered + k * width, held->local + weights->place[k] * width,
-                   width * sizeof(float));
+        const uint32_t *place = weights->united[held->group].place;
+        for (uint32_t k = 0; k < batch->group[held->group].distinct; k++)
+            memcpy(held->gathered + k * width, held->local + place[k] * width, width * sizeof(float));
     }
     return weights->shown;
 }
@@ -268,8 +299,9 @@ void dp_weights_step(struct dp_weights *weights, float rate, float *const *gradi
         }
         size_t width = held->width;
         DP_ASSERT(weights->batches_max > 1); /* with one batch a fetch there is nothing to step to */
-        for (uint32_t k = 0; k < weights->batches[weights->at]->distinct; k++)
-            descend(held->local + weights->place[k] * width, gradients[p] + k * width, width, rate);
+        const uint32_t *place = weights->united[held->group].place;
+        for (uint32_t k = 0; k < weights->batches[weights->at]->group[held->group].distinct; k++)
+            descend(held->local + place[k] * width, gradients[p] + k * width, width, rate);
     }
 }
 
@@ -278,8 +310,8 @@ float *dp_weights_local(struct dp_weights *weights, int parameter)
     return weights->held[parameter].local;
 }
 
-const uint64_t *dp_weights_keys(const struct dp_weights *weights, size_t *n)
+const uint64_t *dp_weights_keys(const struct dp_weights *weights, uint32_t group, size_t *n)
 {
-    *n = dp_keys_distinct(weights->keys);
-    return dp_keys_mixed(weights->keys);
+    *n = dp_keys_distinct(weights->united[group].keys);
+    return dp_keys_mixed(weights->united[group].keys);
 }

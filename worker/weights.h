@@ -1,6 +1,6 @@
 /* Weights: the rows that one fetch of up to batches_max minibatches needs, of every parameter of the graph.
  *     take (batches)  ->  issue  ->  wait  ->  for each batch in order: of, step
- * Dense parameters: all blocks, keys prepared once. Sparse: the union of the batches' distinct keys.
+ * Dense parameters: all blocks, keys prepared once. Sparse: the union of the batches' distinct keys, group by group.
  * With one minibatch a fetch (the hot path) keys are lent by the batch and `of` hands out what the pull
  * wrote: nothing is copied. With several, `of` gathers the batch's rows from the local copy, and `step` moves
  * the local copy by plain SGD, as Downpour SGD does between two fetches (Dean et al. 2012, algorithm 7.1).
@@ -20,7 +20,7 @@ struct dp_weights_options {
     const struct dp_graph *graph;
     struct dp_client_table *const *tables; /* [parameters of the graph] */
     uint32_t shards;
-    uint32_t distinct_max; /* keys of one minibatch at most; 0 without sparse parameters */
+    const struct dp_batch_shape *worst; /* of a minibatch; read at open only */
     uint32_t batches_max;
     const struct dp_weights *dense_of; /* NULL, or whose dense parameters this one shows as its own */
 };
@@ -51,9 +51,9 @@ const float *const *dp_weights_of(struct dp_weights *weights, uint32_t i);
  * gives them for that batch. */
 void dp_weights_step(struct dp_weights *weights, float rate, float *const *gradients);
 
-/* The local copy of one parameter ([blocks][dim], or [union of keys][dim]) and the union: for tests, and for
- * whoever fills it without a client. */
+/* The local copy of one parameter ([blocks][dim], or [union of keys][dim]) and a group's union: for tests,
+ * and for whoever fills it without a client. */
 float *dp_weights_local(struct dp_weights *weights, int parameter);
-const uint64_t *dp_weights_keys(const struct dp_weights *weights, size_t *n);
+const uint64_t *dp_weights_keys(const struct dp_weights *weights, uint32_t group, size_t *n);
 
 #endif

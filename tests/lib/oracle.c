@@ -46,9 +46,10 @@ static struct dual sigmoid(struct dual x)
 static struct dual entry_sum(const struct run *run, const struct dp_node *node, uint32_t i, uint32_t c)
 {
     struct dual sum = {0, 0};
-    for (uint32_t j = run->batch->offsets[i]; j < run->batch->offsets[i + 1]; j++) {
-        size_t at = (size_t)run->batch->slots[j] * node->width + c;
-        sum = plus(sum, times(constant((double)run->batch->values[j]), weight(run, node->parameter, at)));
+    const struct dp_batch_list *list = &run->batch->list[node->list];
+    for (uint32_t j = list->offsets[i]; j < list->offsets[i + 1]; j++) {
+        size_t at = (size_t)list->slots[j] * node->width + c;
+        sum = plus(sum, times(constant((double)list->values[j]), weight(run, node->parameter, at)));
     }
     return sum;
 }

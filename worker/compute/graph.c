@@ -8,7 +8,8 @@
 struct dp_graph {
     struct dp_node nodes[DP_GRAPH_NODES_MAX];
     struct dp_parameter parameters[DP_GRAPH_PARAMETERS_MAX];
-    int node_count, parameter_count;
+    int node_count, parameter_count, group_count, list_count;
+    struct dp_graph_list lists[DP_BATCH_LISTS_MAX];
     bool closed;            /* has its loss */
     struct dp_error broken; /* the first mistake; DP_OK while there is none */
 };
@@ -80,17 +81,49 @@ static struct dp_parameter *next_parameter(struct dp_graph *graph, const char *n
     return p;
 }
 
-int dp_graph_sparse(struct dp_graph *graph, const char *name, uint32_t width, struct dp_init_spec init)
+int dp_graph_group(struct dp_graph *graph)
+{
+    if (is_broken(graph))
+        return 0;
+    if (graph->group_count == DP_BATCH_GROUPS_MAX) {
+        (void)dp_fail(&graph->broken, DP_ARGUMENT, "a graph reads at most %u kinds of keys",
+                      DP_BATCH_GROUPS_MAX);
+        return 0;
+    }
+    return graph->group_count++;
+}
+
+int dp_graph_list(struct dp_graph *graph, int group, uint32_t each)
+{
+    if (is_broken(graph))
+        return 0;
+    if (group < 0 || group >= graph->group_count || graph->list_count == DP_BATCH_LISTS_MAX) {
+        (void)dp_fail(&graph->broken, DP_ARGUMENT,
+                      "list %d of group %d: there are %d groups, and at most %u lists", graph->list_count,
+                      group, graph->group_count, DP_BATCH_LISTS_MAX);
+        return 0;
+    }
+    graph->lists[graph->list_count] = (struct dp_graph_list){.group = (uint32_t)group, .each = each};
+    return graph->list_count++;
+}
+
+int dp_graph_sparse(struct dp_graph *graph, int group, const char *name, uint32_t width,
+                    struct dp_init_spec init)
 {
     struct dp_parameter *p = next_parameter(graph, name);
     if (!p)
         return 0;
+    if (group < 0 || group >= graph->group_count) {
+        (void)dp_fail(&graph->broken, DP_ARGUMENT, "parameter '%s': there is no group %d", name, group);
+        return 0;
+    }
     if (width == 0 || width > DP_TABLE_DIM_MAX) {
         (void)dp_fail(&graph->broken, DP_ARGUMENT, "parameter '%s': width %" PRIu32 " is not 1 .. %d", name,
                       width, DP_TABLE_DIM_MAX);
         return 0;
     }
     p->sparse = true;
+    p->group = (uint32_t)group;
     p->width = p->table.dim = width;
     p->table.init = init;
     return graph->parameter_count++;
@@ -207,17 +240,23 @@ int dp_graph_input(struct dp_graph *graph, uint32_t width)
             return 0;
         }
     }
-    return append(graph, (struct dp_node){DP_OP_INPUT_DENSE, -1, -1, -1, width});
+    return append(graph, (struct dp_node){DP_OP_INPUT_DENSE, -1, -1, -1, -1, width});
 }
 
-int dp_graph_gather_sum(struct dp_graph *graph, int sparse_parameter)
+int dp_graph_gather_sum(struct dp_graph *graph, int sparse_parameter, int list)
 {
     if (!may_add(graph, DP_OP_GATHER_SUM, -1, -1))
         return 0;
     const struct dp_parameter *p = parameter_for(graph, DP_OP_GATHER_SUM, sparse_parameter, true);
     if (!p)
         return 0;
-    return append(graph, (struct dp_node){DP_OP_GATHER_SUM, -1, -1, sparse_parameter, p->width});
+    if (list < 0 || list >= graph->list_count || graph->lists[list].group != p->group) {
+        (void)dp_fail(&graph->broken, DP_ARGUMENT,
+                      "gather_sum: list %d is not one of the keys of '%s', those of group %" PRIu32, list,
+                      p->table.name, p->group);
+        return 0;
+    }
+    return append(graph, (struct dp_node){DP_OP_GATHER_SUM, -1, -1, sparse_parameter, list, p->width});
 }
 
 int dp_graph_matmul(struct dp_graph *graph, int x, int dense_parameter)
@@ -235,7 +274,7 @@ int dp_graph_matmul(struct dp_graph *graph, int x, int dense_parameter)
                       width, p->table.name, p->rows, p->width, width);
         return 0;
     }
-    return append(graph, (struct dp_node){DP_OP_MATMUL, x, -1, dense_parameter, p->width});
+    return append(graph, (struct dp_node){DP_OP_MATMUL, x, -1, dense_parameter, -1, p->width});
 }
 
 int dp_graph_bias(struct dp_graph *graph, int x, int dense_parameter)
@@ -253,7 +292,7 @@ int dp_graph_bias(struct dp_graph *graph, int x, int dense_parameter)
                       width, p->table.name, p->rows, p->width, width);
         return 0;
     }
-    return append(graph, (struct dp_node){DP_OP_BIAS, x, -1, dense_parameter, width});
+    return append(graph, (struct dp_node){DP_OP_BIAS, x, -1, dense_parameter, -1, width});
 }
 
 int dp_graph_unary(struct dp_graph *graph, enum dp_op op, int x)
@@ -265,7 +304,7 @@ int dp_graph_unary(struct dp_graph *graph, enum dp_op op, int x)
                       dp_op_name(op));
         return 0;
     }
-    return append(graph, (struct dp_node){op, x, -1, -1, graph->nodes[x].width});
+    return append(graph, (struct dp_node){op, x, -1, -1, -1, graph->nodes[x].width});
 }
 
 int dp_graph_add(struct dp_graph *graph, int x, int y)
@@ -278,7 +317,7 @@ int dp_graph_add(struct dp_graph *graph, int x, int y)
                       graph->nodes[x].width, graph->nodes[y].width);
         return 0;
     }
-    return append(graph, (struct dp_node){DP_OP_ADD, x, y, -1, graph->nodes[x].width});
+    return append(graph, (struct dp_node){DP_OP_ADD, x, y, -1, -1, graph->nodes[x].width});
 }
 
 void dp_graph_loss(struct dp_graph *graph, enum dp_op op, int x)
@@ -297,7 +336,7 @@ void dp_graph_loss(struct dp_graph *graph, enum dp_op op, int x)
                       width);
     if (is_broken(graph))
         return;
-    (void)append(graph, (struct dp_node){op, x, -1, -1, 1});
+    (void)append(graph, (struct dp_node){op, x, -1, -1, -1, 1});
     graph->closed = true;
 }
 
@@ -306,6 +345,7 @@ void dp_graph_loss(struct dp_graph *graph, enum dp_op op, int x)
 static enum dp_status check_used(const struct dp_graph *graph, struct dp_error *err)
 {
     bool node_used[DP_GRAPH_NODES_MAX] = {false}, parameter_used[DP_GRAPH_PARAMETERS_MAX] = {false};
+    bool list_used[DP_BATCH_LISTS_MAX] = {false};
     for (int i = 0; i < graph->node_count; i++) {
         const struct dp_node *node = &graph->nodes[i];
         if (node->input >= 0)
@@ -314,6 +354,8 @@ static enum dp_status check_used(const struct dp_graph *graph, struct dp_error *
             node_used[node->other] = true;
         if (node->parameter >= 0)
             parameter_used[node->parameter] = true;
+        if (node->list >= 0)
+            list_used[node->list] = true;
     }
     for (int i = 0; i < graph->node_count - 1; i++)
         if (!node_used[i])
@@ -323,6 +365,9 @@ static enum dp_status check_used(const struct dp_graph *graph, struct dp_error *
         if (!parameter_used[i])
             return dp_fail(err, DP_ARGUMENT, "parameter '%s' is used by no operation: remove it",
                            graph->parameters[i].table.name);
+    for (int i = 0; i < graph->list_count; i++)
+        if (!list_used[i])
+            return dp_fail(err, DP_ARGUMENT, "list %d is read by no operation: remove it", i);
     return DP_OK;
 }
 
@@ -350,6 +395,22 @@ const struct dp_node *dp_graph_node(const struct dp_graph *graph, int node)
 {
     DP_ASSERT(node >= 0 && node < graph->node_count);
     return &graph->nodes[node];
+}
+
+int dp_graph_groups(const struct dp_graph *graph)
+{
+    return graph->group_count;
+}
+
+int dp_graph_lists(const struct dp_graph *graph)
+{
+    return graph->list_count;
+}
+
+struct dp_graph_list dp_graph_list_at(const struct dp_graph *graph, int list)
+{
+    DP_ASSERT(list >= 0 && list < graph->list_count);
+    return graph->lists[list];
 }
 
 int dp_graph_parameters(const struct dp_graph *graph)

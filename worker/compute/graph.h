@@ -1,7 +1,7 @@
 /* Graph: a model as a small static list of operations; its backward pass is derived, never written by hand.
  *     declare (each call adds a node, inputs before users)  ->  check  ->  program.h runs it
  * A node is a matrix [examples, width] of f32, the parameters apart. A parameter is a table on the servers:
- *     sparse  the rows of the batch's distinct keys, [distinct, width]; its gradient is the sparse gradient
+ *     sparse  the rows of a group's distinct keys, [distinct, width]; its gradient is the sparse gradient
  *     dense   a matrix [rows, width], cut into table rows of `block` floats, row-major (key = block number)
  * A node or parameter may be used any number of times: its gradients add up along the tape, backwards.
  * Thread    Constant after check.
@@ -13,12 +13,14 @@
 #define DP_COMPUTE_GRAPH_H
 
 #include "common/model/table.h"
+#include "worker/read/batch.h"
 
 #include <stdbool.h>
 
 enum dp_op {
     DP_OP_INPUT_DENSE, /* the batch's dense columns                        [B, width] */
-    DP_OP_GATHER_SUM,  /* out[i] = sum over entries j of example i of value[j] * P[slot[j]]    [B, P.width] */
+    DP_OP_GATHER_SUM,  /* out[i] = sum over a list's entries j of example i of value[j] * P[slot[j]]
+                          [B, P.width] */
     DP_OP_MATMUL,      /* X [B, k] times dense P [k, width]                [B, width] */
     DP_OP_BIAS,        /* X [B, width] + dense P [1, width], each row      [B, width] */
     DP_OP_RELU,
@@ -43,12 +45,14 @@ struct dp_node {
     int input;     /* node, or -1 */
     int other;     /* second input (ADD), or -1 */
     int parameter; /* or -1 */
+    int list;      /* of the batch, or -1 */
     uint32_t width;
 };
 
 struct dp_parameter {
     struct dp_table_spec table; /* name, dim (sparse: width; dense: block), init, optimizer, seed */
     bool sparse;
+    uint32_t group;       /* sparse: whose keys are its rows' */
     uint32_t rows, width; /* dense: [rows, width]; sparse: rows is 0 */
 };
 
@@ -58,16 +62,24 @@ DP_MUST_USE
 enum dp_status dp_graph_new(struct dp_graph **out, struct dp_error *err);
 void dp_graph_free(struct dp_graph **graph);
 
+/* What the graph reads of a batch (worker/read/batch.h), beside its dense columns: kinds of keys, and lists of
+ * entries with keys of one kind; each: entries that every example has, 0: it varies. Both are numbered from 0 in the
+ * order of declaration, as the data set numbers them. */
+int dp_graph_group(struct dp_graph *graph);
+int dp_graph_list(struct dp_graph *graph, int group, uint32_t each);
+
 /* Parameters; the returned number is >= 0 also on a broken graph. Optimizer and seed are the model's caller's
  * to set (dp_graph_set_optimizer). Names become table names. */
-int dp_graph_sparse(struct dp_graph *graph, const char *name, uint32_t width, struct dp_init_spec init);
+int dp_graph_sparse(struct dp_graph *graph, int group, const char *name, uint32_t width,
+                    struct dp_init_spec init);
 int dp_graph_dense(struct dp_graph *graph, const char *name, uint32_t rows, uint32_t width,
                    struct dp_init_spec init);
 void dp_graph_set_optimizer(struct dp_graph *graph, const struct dp_optimizer_spec *optimizer, uint64_t seed);
 
 /* Operations: each returns its node. */
 int dp_graph_input(struct dp_graph *graph, uint32_t width);
-int dp_graph_gather_sum(struct dp_graph *graph, int sparse_parameter);
+/* The list's keys are of the parameter's group. */
+int dp_graph_gather_sum(struct dp_graph *graph, int sparse_parameter, int list);
 int dp_graph_matmul(struct dp_graph *graph, int x, int dense_parameter);
 int dp_graph_bias(struct dp_graph *graph, int x, int dense_parameter);
 int dp_graph_unary(struct dp_graph *graph, enum dp_op op, int x); /* RELU, SIGMOID, TANH */
@@ -85,6 +97,12 @@ const char *dp_op_name(enum dp_op op); /* "matmul" */
 /* What is in a graph: read by programs, by the oracle of the tests, and by whoever creates the tables. */
 int dp_graph_nodes(const struct dp_graph *graph);
 const struct dp_node *dp_graph_node(const struct dp_graph *graph, int node);
+int dp_graph_groups(const struct dp_graph *graph);
+int dp_graph_lists(const struct dp_graph *graph);
+struct dp_graph_list {
+    uint32_t group, each;
+};
+struct dp_graph_list dp_graph_list_at(const struct dp_graph *graph, int list);
 int dp_graph_parameters(const struct dp_graph *graph);
 const struct dp_parameter *dp_graph_parameter(const struct dp_graph *graph, int parameter);
 int dp_graph_output(const struct dp_graph *graph); /* the loss's input */

@@ -7,9 +7,10 @@ enum dp_status dp_model_logistic(const struct dp_model_text *text, struct dp_mod
     (void)text, (void)err;
     struct dp_init_spec zero = {.kind = DP_INIT_ZERO};
     struct dp_graph *g = model->graph;
-    int w = dp_graph_sparse(g, "logistic.w", 1, zero);
+    int features = dp_graph_group(g), list = dp_graph_list(g, features, 0);
+    int w = dp_graph_sparse(g, features, "logistic.w", 1, zero);
     int b = dp_graph_dense(g, "logistic.b", 1, 1, zero);
-    dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, dp_graph_bias(g, dp_graph_gather_sum(g, w), b));
+    dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, dp_graph_bias(g, dp_graph_gather_sum(g, w, list), b));
     model->form = DP_FORM_SPARSE;
     model->labels = DP_LABELS_BINARY;
     return DP_OK;

@@ -61,7 +61,7 @@ static void count_users(const struct dp_graph *graph, int *users)
 }
 
 static void lay_out_nodes(struct dp_plan *plan, struct arena *arena, const struct dp_graph *graph,
-                          const struct dp_program_limits *limits)
+                          const struct dp_batch_shape *worst)
 {
     int users[DP_GRAPH_NODES_MAX] = {0};
     count_users(graph, users);
@@ -73,20 +73,19 @@ static void lay_out_nodes(struct dp_plan *plan, struct arena *arena, const struc
             plan->nodes[i].value = plan->dense;
             continue;
         }
-        plan->has_sparse |= node->op == DP_OP_GATHER_SUM;
         plan->nodes[i].needs_gradient = node->parameter >= 0 || (x >= 0 && plan->nodes[x].needs_gradient) ||
                                         (y >= 0 && plan->nodes[y].needs_gradient);
         bool alone = on_elements(node->op) && users[x] == 1;
         if (alone && !keeps_output(dp_graph_node(graph, x)->op))
             plan->nodes[i].value = plan->nodes[x].value;
         else
-            plan->nodes[i].value = take_floats(arena, limits->examples, node->width);
+            plan->nodes[i].value = take_floats(arena, worst->examples, node->width);
         if (!plan->nodes[i].needs_gradient)
             continue;
         if (alone && plan->nodes[x].needs_gradient)
             plan->nodes[i].gradient = plan->nodes[x].gradient;
         else
-            plan->nodes[i].gradient = take_floats(arena, limits->examples, node->width);
+            plan->nodes[i].gradient = take_floats(arena, worst->examples, node->width);
     }
 }
 
@@ -98,24 +97,32 @@ static uint32_t input_width(const struct dp_graph *graph)
     return 0;
 }
 
+/* Slots of a list's group, and one: what slot_offsets holds. */
+static size_t slots_of(const struct dp_batch_shape *worst, uint32_t list)
+{
+    return (size_t)dp_batch_distinct_max(worst, worst->list[list].group) + 1;
+}
+
 /* Copies of what the caller has in host memory, for a backend that cannot use it there. */
 static void lay_out_copies(struct dp_plan *plan, struct arena *arena, const struct dp_graph *graph,
-                           const struct dp_backend_ops *ops, const struct dp_program_limits *limits)
+                           const struct dp_backend_ops *ops, const struct dp_batch_shape *worst)
 {
-    size_t entries = limits->entries;
-    plan->labels = take_floats(arena, limits->examples, 1);
-    plan->dense = take_floats(arena, limits->examples, input_width(graph));
-    plan->offsets = take(arena, (size_t)limits->examples + 1, sizeof(uint32_t));
-    plan->slots = take(arena, entries, sizeof(uint32_t));
-    plan->values = take_floats(arena, entries, 1);
-    if (ops->wants_by_slot) {
-        plan->example_of = take(arena, entries, sizeof(uint32_t));
-        plan->by_slot = take(arena, entries, sizeof(uint32_t));
-        plan->slot_offsets = take(arena, (size_t)limits->distinct + 1, sizeof(uint32_t));
+    plan->labels = take_floats(arena, worst->examples, 1);
+    plan->dense = take_floats(arena, worst->examples, input_width(graph));
+    for (uint32_t l = 0; l < worst->lists; l++) {
+        size_t entries = worst->list[l].entries;
+        plan->lists[l].offsets = take(arena, (size_t)worst->examples + 1, sizeof(uint32_t));
+        plan->lists[l].slots = take(arena, entries, sizeof(uint32_t));
+        plan->lists[l].values = take_floats(arena, entries, 1);
+        if (!ops->wants_by_slot)
+            continue;
+        plan->lists[l].example_of = take(arena, entries, sizeof(uint32_t));
+        plan->lists[l].by_slot = take(arena, entries, sizeof(uint32_t));
+        plan->lists[l].slot_offsets = take(arena, slots_of(worst, l), sizeof(uint32_t));
     }
     for (int p = 0; p < dp_graph_parameters(graph); p++) {
         const struct dp_parameter *parameter = dp_graph_parameter(graph, p);
-        size_t rows = parameter->sparse ? limits->distinct : 1;
+        size_t rows = parameter->sparse ? dp_batch_distinct_max(worst, parameter->group) : 1;
         size_t width = parameter->sparse ? parameter->width : dp_parameter_floats(parameter);
         plan->parameters[p].weights = take_floats(arena, rows, width);
         plan->parameters[p].gradient = take_floats(arena, rows, width);
@@ -123,32 +130,34 @@ static void lay_out_copies(struct dp_plan *plan, struct arena *arena, const stru
 }
 
 static void lay_out(struct dp_plan *plan, struct arena *arena, const struct dp_graph *graph,
-                    const struct dp_backend_ops *ops, const struct dp_program_limits *limits)
+                    const struct dp_backend_ops *ops, const struct dp_batch_shape *worst)
 {
     plan->loss = take_floats(arena, 1, 1);
     if (!ops->host_memory)
-        lay_out_copies(plan, arena, graph, ops, limits);
-    lay_out_nodes(plan, arena, graph, limits);
+        lay_out_copies(plan, arena, graph, ops, worst);
+    lay_out_nodes(plan, arena, graph, worst);
 }
 
-static void lay_out_host(struct dp_plan *plan, struct arena *arena, const struct dp_program_limits *limits)
+static void lay_out_host(struct dp_plan *plan, struct arena *arena, const struct dp_batch_shape *worst)
 {
-    plan->host_example_of = take(arena, limits->entries, sizeof(uint32_t));
-    plan->host_by_slot = take(arena, limits->entries, sizeof(uint32_t));
-    plan->host_slot_offsets = take(arena, (size_t)limits->distinct + 1, sizeof(uint32_t));
+    for (uint32_t l = 0; l < worst->lists; l++) {
+        plan->lists[l].host_example_of = take(arena, worst->list[l].entries, sizeof(uint32_t));
+        plan->lists[l].host_by_slot = take(arena, worst->list[l].entries, sizeof(uint32_t));
+        plan->lists[l].host_slot_offsets = take(arena, slots_of(worst, l), sizeof(uint32_t));
+    }
 }
 
 enum dp_status dp_plan_init(struct dp_plan *plan, const struct dp_graph *graph,
-                            const struct dp_backend *backend, const struct dp_program_limits *limits,
+                            const struct dp_backend *backend, const struct dp_batch_shape *worst,
                             struct dp_error *err)
 {
     const struct dp_backend_ops *ops = backend->ops;
     struct arena device = {0}, host = {0};
     enum dp_status st = DP_OK;
     *plan = (struct dp_plan){0};
-    lay_out(plan, &device, graph, ops, limits);
+    lay_out(plan, &device, graph, ops, worst);
     if (ops->wants_by_slot)
-        lay_out_host(plan, &host, limits);
+        lay_out_host(plan, &host, worst);
     if (device.overflow || host.overflow || __builtin_add_overflow(device.used, host.used, &plan->bytes)) {
         st = dp_fail(err, DP_NOMEM, "buffers are larger than any memory: use a smaller batch or model");
         goto done;
@@ -157,7 +166,7 @@ enum dp_status dp_plan_init(struct dp_plan *plan, const struct dp_graph *graph,
     if (st != DP_OK)
         goto done;
     device = (struct arena){.base = plan->block};
-    lay_out(plan, &device, graph, ops, limits);
+    lay_out(plan, &device, graph, ops, worst);
     if (ops->wants_by_slot) {
         plan->host_block = dp_alloc_aligned(host.used);
         if (!plan->host_block) {
@@ -165,12 +174,12 @@ enum dp_status dp_plan_init(struct dp_plan *plan, const struct dp_graph *graph,
             goto done;
         }
         host = (struct arena){.base = plan->host_block};
-        lay_out_host(plan, &host, limits);
+        lay_out_host(plan, &host, worst);
     }
 done:
     if (st != DP_OK) {
         dp_plan_clear(plan, backend);
-        st = dp_wrap(err, st, "%s buffers for batches of %" PRIu32 " examples", ops->name, limits->examples);
+        st = dp_wrap(err, st, "%s buffers for batches of %" PRIu32 " examples", ops->name, worst->examples);
     }
     return st;
 }

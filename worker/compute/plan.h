@@ -20,14 +20,17 @@ struct dp_plan {
     struct {
         float *weights, *gradient; /* NULL where they are the caller's, in host memory */
     } parameters[DP_GRAPH_PARAMETERS_MAX];
-    bool has_dense, has_sparse; /* parts of a batch that the graph reads */
+    bool has_dense; /* the graph reads a batch's columns */
     float *loss;
 
     /* The batch; NULL in host memory. */
-    float *dense, *labels, *values;
-    uint32_t *offsets, *slots, *example_of, *by_slot, *slot_offsets;
-    /* Host arrays behind the last three, where the backend wants them; else NULL. */
-    uint32_t *host_example_of, *host_by_slot, *host_slot_offsets;
+    float *dense, *labels;
+    struct {
+        float *values;
+        uint32_t *offsets, *slots, *example_of, *by_slot, *slot_offsets;
+        /* Host arrays behind the last three, where the backend wants them; else NULL. */
+        uint32_t *host_example_of, *host_by_slot, *host_slot_offsets;
+    } lists[DP_BATCH_LISTS_MAX];
 
     void *block;      /* the backend's */
     void *host_block; /* malloc'd */
@@ -36,7 +39,7 @@ struct dp_plan {
 
 DP_MUST_USE
 enum dp_status dp_plan_init(struct dp_plan *plan, const struct dp_graph *graph,
-                            const struct dp_backend *backend, const struct dp_program_limits *limits,
+                            const struct dp_backend *backend, const struct dp_batch_shape *worst,
                             struct dp_error *err);
 void dp_plan_clear(struct dp_plan *plan, const struct dp_backend *backend);
 

@@ -16,14 +16,15 @@
 struct dp_program {
     const struct dp_graph *graph;
     struct dp_backend backend;
-    struct dp_program_limits limits;
+    struct dp_batch_shape worst;
     struct dp_plan plan;
 
     /* The batch of the last forward. */
     bool forwarded;
     uint32_t examples;
     const float *dense, *labels;
-    struct dp_entries entries;
+    struct dp_entries entries[DP_BATCH_LISTS_MAX];
+    uint32_t distinct[DP_BATCH_GROUPS_MAX];
     const float *weights[DP_GRAPH_PARAMETERS_MAX]; /* on the device */
 
     /* The backward pass under way. */
@@ -31,24 +32,49 @@ struct dp_program {
     bool node_written[DP_GRAPH_NODES_MAX], parameter_written[DP_GRAPH_PARAMETERS_MAX];
 };
 
+/* Whether batches of this shape have what the graph reads. */
+static enum dp_status check_shape(const struct dp_graph *graph, const struct dp_batch_shape *worst,
+                                  struct dp_error *err)
+{
+    int lists = dp_graph_lists(graph);
+    if (worst->lists != (uint32_t)lists || worst->groups != (uint32_t)dp_graph_groups(graph))
+        return dp_fail(err, DP_ARGUMENT,
+                       "the data gives %" PRIu32 " lists of %" PRIu32
+                       " kinds of keys, the model reads %d of %d",
+                       worst->lists, worst->groups, lists, dp_graph_groups(graph));
+    for (int l = 0; l < lists; l++) {
+        struct dp_graph_list wanted = dp_graph_list_at(graph, l);
+        const struct dp_list_shape *has = &worst->list[l];
+        if (has->group != wanted.group || (wanted.each != 0 && has->each != wanted.each))
+            return dp_fail(err, DP_ARGUMENT,
+                           "list %d of the data has keys of kind %" PRIu32 ", %" PRIu32
+                           " an example, the model reads kind %" PRIu32 ", %" PRIu32 " an example (0: any)",
+                           l, has->group, has->each, wanted.group, wanted.each);
+    }
+    return DP_OK;
+}
+
 enum dp_status dp_program_open(const struct dp_graph *graph, const struct dp_backend *backend,
-                               const struct dp_program_limits *limits, struct dp_program **out,
+                               const struct dp_batch_shape *worst, struct dp_program **out,
                                struct dp_error *err)
 {
     *out = NULL;
     enum dp_status st = dp_graph_check(graph, err);
     if (st != DP_OK)
         return st;
-    if (limits->examples == 0 || limits->examples > DP_GRAPH_WIDTH_MAX)
+    if (worst->examples == 0 || worst->examples > DP_GRAPH_WIDTH_MAX)
         return dp_fail(err, DP_ARGUMENT, "a batch of %" PRIu32 " examples is not within 1 .. %u",
-                       limits->examples, DP_GRAPH_WIDTH_MAX);
+                       worst->examples, DP_GRAPH_WIDTH_MAX);
+    st = check_shape(graph, worst, err);
+    if (st != DP_OK)
+        return st;
     struct dp_program *program = calloc(1, sizeof *program);
     if (!program)
         return dp_fail(err, DP_NOMEM, "program: no memory for %zu bytes", sizeof *program);
     program->graph = graph;
     program->backend = *backend;
-    program->limits = *limits;
-    st = dp_plan_init(&program->plan, graph, backend, limits, err);
+    program->worst = *worst;
+    st = dp_plan_init(&program->plan, graph, backend, worst, err);
     if (st != DP_OK) {
         free(program);
         return st;
@@ -76,27 +102,46 @@ static const struct dp_node *loss_node(const struct dp_program *program)
     return dp_graph_node(program->graph, dp_graph_nodes(program->graph) - 1);
 }
 
-static enum dp_status check_entries(const struct dp_program *program, const struct dp_batch *batch,
-                                    struct dp_error *err)
+static enum dp_status check_list(const struct dp_program *program, const struct dp_batch *batch, uint32_t l,
+                                 struct dp_error *err)
 {
-    if (!batch->offsets || batch->offsets[0] != 0)
-        return dp_fail(err, DP_ARGUMENT, "batch has no sparse entries, which this model reads");
+    const struct dp_batch_list *list = &batch->list[l];
+    const struct dp_list_shape *room = &program->worst.list[l];
+    uint32_t distinct = batch->group[room->group].distinct;
+    if (!list->offsets || list->offsets[0] != 0)
+        return dp_fail(err, DP_ARGUMENT, "batch has no list %" PRIu32 " of entries, which this model reads",
+                       l);
     for (uint32_t i = 0; i < batch->examples; i++)
-        if (batch->offsets[i] > batch->offsets[i + 1])
-            return dp_fail(err, DP_ARGUMENT, "batch offsets fall at example %" PRIu32, i);
-    uint32_t entries = batch->offsets[batch->examples];
-    if (entries > program->limits.entries || batch->distinct > program->limits.distinct)
-        return dp_fail(err, DP_ARGUMENT,
-                       "batch of %" PRIu32 " entries and %" PRIu32 " keys, room is for %" PRIu32
-                       " and %" PRIu32,
-                       entries, batch->distinct, program->limits.entries, program->limits.distinct);
-    uint32_t most = 0;
+        if (list->offsets[i] > list->offsets[i + 1] ||
+            (room->each != 0 && list->offsets[i + 1] - list->offsets[i] != room->each))
+            return dp_fail(err, DP_ARGUMENT,
+                           "list %" PRIu32 " goes from entry %" PRIu32 " to %" PRIu32 " in example %" PRIu32
+                           ", %" PRIu32 " are wanted (0: any number)",
+                           l, list->offsets[i], list->offsets[i + 1], i, room->each);
+    uint32_t entries = list->offsets[batch->examples], most = 0;
+    if (entries > room->entries)
+        return dp_fail(err, DP_ARGUMENT, "list %" PRIu32 " has %" PRIu32 " entries, room is for %" PRIu32, l,
+                       entries, room->entries);
     for (uint32_t j = 0; j < entries; j++)
-        most = batch->slots[j] > most ? batch->slots[j] : most;
-    if (entries > 0 && most >= batch->distinct)
+        most = list->slots[j] > most ? list->slots[j] : most;
+    if (entries > 0 && most >= distinct)
         return dp_fail(err, DP_ARGUMENT, "batch slot %" PRIu32 " is beyond its %" PRIu32 " keys", most,
-                       batch->distinct);
+                       distinct);
     return DP_OK;
+}
+
+static enum dp_status check_lists(const struct dp_program *program, const struct dp_batch *batch,
+                                  struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (uint32_t g = 0; g < program->worst.groups; g++)
+        if (batch->group[g].distinct > dp_batch_distinct_max(&program->worst, g))
+            return dp_fail(err, DP_ARGUMENT,
+                           "batch has %" PRIu32 " keys of kind %" PRIu32 ", room is for %" PRIu32,
+                           batch->group[g].distinct, g, dp_batch_distinct_max(&program->worst, g));
+    for (uint32_t l = 0; st == DP_OK && l < program->worst.lists; l++)
+        st = check_list(program, batch, l, err);
+    return st;
 }
 
 /* Labels index into softmax rows: they are checked here too, beside the data set's own check. */
@@ -123,9 +168,9 @@ static enum dp_status check_labels(const struct dp_program *program, const struc
 static enum dp_status check_batch(const struct dp_program *program, const struct dp_batch *batch,
                                   const float *const *weights, struct dp_error *err)
 {
-    if (batch->examples == 0 || batch->examples > program->limits.examples)
+    if (batch->examples == 0 || batch->examples > program->worst.examples)
         return dp_fail(err, DP_ARGUMENT, "batch of %" PRIu32 " examples, room is for 1 .. %" PRIu32,
-                       batch->examples, program->limits.examples);
+                       batch->examples, program->worst.examples);
     if (program->plan.has_dense) {
         uint32_t width = 0;
         for (int i = 0; width == 0; i++)
@@ -135,14 +180,12 @@ static enum dp_status check_batch(const struct dp_program *program, const struct
             return dp_fail(err, DP_ARGUMENT, "batch has %" PRIu32 " dense columns, the model takes %" PRIu32,
                            batch->dense ? batch->width : 0, width);
     }
-    enum dp_status st = DP_OK;
-    if (program->plan.has_sparse)
-        st = check_entries(program, batch, err);
+    enum dp_status st = check_lists(program, batch, err);
     if (st == DP_OK)
         st = check_labels(program, batch, err);
     for (int p = 0; st == DP_OK && p < dp_graph_parameters(program->graph); p++) {
         const struct dp_parameter *parameter = dp_graph_parameter(program->graph, p);
-        if (!weights[p] && !(parameter->sparse && batch->distinct == 0))
+        if (!weights[p] && !(parameter->sparse && batch->group[parameter->group].distinct == 0))
             st = dp_fail(err, DP_ARGUMENT, "weights of '%s' are missing", parameter->table.name);
     }
     return st;
@@ -152,25 +195,25 @@ static enum dp_status check_batch(const struct dp_program *program, const struct
 static size_t parameter_floats(const struct dp_program *program, int p)
 {
     const struct dp_parameter *parameter = dp_graph_parameter(program->graph, p);
-    return parameter->sparse ? (size_t)program->entries.distinct * parameter->width
+    return parameter->sparse ? (size_t)program->distinct[parameter->group] * parameter->width
                              : dp_parameter_floats(parameter);
 }
 
 /* Entries by slot, each slot's in ascending order: a counting sort. */
-static void sort_by_slot(const struct dp_plan *plan, const struct dp_entries *e)
+static void sort_by_slot(const struct dp_plan *plan, uint32_t list, const struct dp_entries *e)
 {
-    uint32_t *end = plan->host_slot_offsets;
+    uint32_t *end = plan->lists[list].host_slot_offsets;
     memset(end, 0, ((size_t)e->distinct + 1) * sizeof *end);
     for (uint32_t i = 0; i < e->examples; i++)
         for (uint32_t j = e->offsets[i]; j < e->offsets[i + 1]; j++)
-            plan->host_example_of[j] = i;
+            plan->lists[list].host_example_of[j] = i;
     for (uint32_t j = 0; j < e->count; j++)
         end[e->slots[j]]++;
     for (uint32_t s = 1; s <= e->distinct; s++)
         end[s] += end[s - 1];
     /* Each end moves down to its slot's begin as the slot fills from behind. */
     for (uint32_t j = e->count; j-- > 0;)
-        plan->host_by_slot[--end[e->slots[j]]] = j;
+        plan->lists[list].host_by_slot[--end[e->slots[j]]] = j;
 }
 
 /* `count` floats or u32 of the host, where the backend can use them: as they lie there, or copied to
@@ -186,28 +229,30 @@ static const void *bring(const struct dp_program *program, void *device, const v
     return device;
 }
 
-static enum dp_status bind_entries(struct dp_program *program, const struct dp_batch *batch,
-                                   struct dp_error *err)
+static enum dp_status bind_list(struct dp_program *program, const struct dp_batch *batch, uint32_t l,
+                                struct dp_error *err)
 {
     const struct dp_plan *plan = &program->plan;
-    struct dp_entries *e = &program->entries;
+    const struct dp_batch_list *list = &batch->list[l];
+    struct dp_entries *e = &program->entries[l];
     enum dp_status st = DP_OK;
-    size_t count = batch->offsets[batch->examples];
+    size_t count = list->offsets[batch->examples];
     *e = (struct dp_entries){.examples = batch->examples,
-                             .distinct = batch->distinct,
+                             .distinct = batch->group[program->worst.list[l].group].distinct,
                              .count = (uint32_t)count,
-                             .offsets = batch->offsets,
-                             .slots = batch->slots};
+                             .offsets = list->offsets,
+                             .slots = list->slots};
     if (program->backend.ops->wants_by_slot) {
-        sort_by_slot(plan, e);
-        e->example_of = bring(program, plan->example_of, plan->host_example_of, count, &st, err);
-        e->by_slot = bring(program, plan->by_slot, plan->host_by_slot, count, &st, err);
-        e->slot_offsets = bring(program, plan->slot_offsets, plan->host_slot_offsets,
-                                (size_t)batch->distinct + 1, &st, err);
+        sort_by_slot(plan, l, e);
+        e->example_of =
+            bring(program, plan->lists[l].example_of, plan->lists[l].host_example_of, count, &st, err);
+        e->by_slot = bring(program, plan->lists[l].by_slot, plan->lists[l].host_by_slot, count, &st, err);
+        e->slot_offsets = bring(program, plan->lists[l].slot_offsets, plan->lists[l].host_slot_offsets,
+                                (size_t)e->distinct + 1, &st, err);
     }
-    e->offsets = bring(program, plan->offsets, batch->offsets, (size_t)batch->examples + 1, &st, err);
-    e->slots = bring(program, plan->slots, batch->slots, count, &st, err);
-    e->values = bring(program, plan->values, batch->values, count, &st, err);
+    e->offsets = bring(program, plan->lists[l].offsets, list->offsets, (size_t)batch->examples + 1, &st, err);
+    e->slots = bring(program, plan->lists[l].slots, list->slots, count, &st, err);
+    e->values = bring(program, plan->lists[l].values, list->values, count, &st, err);
     return st;
 }
 
@@ -217,9 +262,10 @@ static enum dp_status bind_batch(struct dp_program *program, const struct dp_bat
     const struct dp_plan *plan = &program->plan;
     enum dp_status st = DP_OK;
     program->examples = batch->examples;
-    program->entries = (struct dp_entries){0};
-    if (plan->has_sparse)
-        st = bind_entries(program, batch, err);
+    for (uint32_t g = 0; g < program->worst.groups; g++)
+        program->distinct[g] = batch->group[g].distinct;
+    for (uint32_t l = 0; st == DP_OK && l < program->worst.lists; l++)
+        st = bind_list(program, batch, l, err);
     program->labels = bring(program, plan->labels, batch->labels, batch->examples, &st, err);
     if (plan->has_dense)
         program->dense =
@@ -253,7 +299,7 @@ static void forward_node(struct dp_program *program, int at)
     case DP_OP_INPUT_DENSE:
         break;
     case DP_OP_GATHER_SUM:
-        ops->gather_sum(self, &program->entries, p, width, out);
+        ops->gather_sum(self, &program->entries[node->list], p, width, out);
         break;
     case DP_OP_MATMUL:
         ops->matmul(self, x, p, examples, x_width, width, out);
@@ -366,7 +412,7 @@ static void backward_node(struct dp_program *program, int at)
     case DP_OP_INPUT_DENSE:
         break;
     case DP_OP_GATHER_SUM:
-        backend->ops->gather_sum_back(backend->self, &program->entries, dout, node->width, dp,
+        backend->ops->gather_sum_back(backend->self, &program->entries[node->list], dout, node->width, dp,
                                       once_more(&program->parameter_written[node->parameter]));
         break;
     case DP_OP_MATMUL:

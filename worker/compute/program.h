@@ -2,7 +2,7 @@
  * open.
  *     weights in  ->  forward  ->  (backward  ->  gradients out)
  * Promise   After open nothing is allocated. gradient(p) is d(mean loss)/d(parameter p): dense [rows, width]
- *           (padding up to the block is 0), sparse [distinct, width] in the order of batch->keys.
+ *           (padding up to the block is 0), sparse [distinct, width] in the order of its group's keys.
  * Thread    One thread uses one program.
  * Memory    forward borrows batch and weights until backward returns or the next forward: a backend whose
  *           memory is the host's computes on them where they lie.
@@ -15,23 +15,20 @@
 #include "worker/compute/graph.h"
 #include "worker/read/batch.h"
 
-struct dp_program_limits {
-    uint32_t examples, entries, distinct; /* of the worst batch; the last two 0 for dense data */
-};
-
 struct dp_program;
 
-/* graph and backend stay the caller's and outlive the program. */
+/* worst: the worst batch; DP_ARGUMENT where its lists and columns are not those that the graph reads. graph and
+ * backend stay the caller's and outlive the program. */
 DP_MUST_USE
 enum dp_status dp_program_open(const struct dp_graph *graph, const struct dp_backend *backend,
-                               const struct dp_program_limits *limits, struct dp_program **out,
+                               const struct dp_batch_shape *worst, struct dp_program **out,
                                struct dp_error *err);
 void dp_program_close(struct dp_program **program);
 /* Bytes reserved, for the log and the report. */
 size_t dp_program_bytes(const struct dp_program *program);
 
-/* weights[p], host memory: dense: dp_parameter_floats(p); sparse: [batch->distinct, width], in the order of
- * batch->keys. output (NULL or host [examples, width of the output node]) gets logits or values; *loss the
+/* weights[p], host memory: dense: dp_parameter_floats(p); sparse: [distinct keys of its group, width], in
+ * their order. output (NULL or host [examples, width of the output node]) gets logits or values; *loss the
  * mean loss. */
 DP_MUST_USE
 enum dp_status dp_program_forward(struct dp_program *program, const struct dp_batch *batch,

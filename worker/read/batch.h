@@ -11,19 +11,33 @@
 
 #include <stdint.h>
 
-/* The examples of a data set come in one of two forms. */
-enum dp_data_form {
-    DP_FORM_SPARSE, /* per example a list of (key, value) */
-    DP_FORM_DENSE,  /* per example `width` f32 */
+#define DP_BATCH_GROUPS_MAX 32u
+#define DP_BATCH_LISTS_MAX  64u
+
+/* What the worst batch needs. A *list* gives each example some (key, value) entries: its words, its user, the item it
+ * is compared with. A *group* is the lists whose keys are of one kind, and so of the same tables. */
+struct dp_batch_shape {
+    uint32_t examples;
+    uint32_t width; /* dense columns; 0: none */
+    uint32_t groups, lists;
+    struct dp_list_shape {
+        uint32_t group;
+        uint32_t entries; /* of all examples together, at most */
+        uint32_t each;    /* of every example; 0: it varies */
+    } list[DP_BATCH_LISTS_MAX];
 };
 
-/* What the worst batch needs. */
-struct dp_batch_shape {
-    enum dp_data_form form;
-    uint32_t examples;
-    uint32_t entries; /* DP_FORM_SPARSE */
-    uint32_t width;   /* DP_FORM_DENSE */
-};
+/* Distinct keys of a group, at most: the entries of its lists. */
+static inline uint32_t dp_batch_distinct_max(const struct dp_batch_shape *shape, uint32_t group)
+{
+    uint32_t entries = 0;
+    for (uint32_t l = 0; l < shape->lists; l++)
+        if (shape->list[l].group == group)
+            entries += shape->list[l].entries;
+    return entries;
+}
+/* The worst of both, which have the same lists (asserted). */
+struct dp_batch_shape dp_batch_shape_max(const struct dp_batch_shape *a, const struct dp_batch_shape *b);
 
 struct dp_batch_scratch;
 
@@ -33,16 +47,20 @@ struct dp_batch {
     uint32_t examples;
     float *labels; /* [examples] as the file has them, after dp_dataset_options.labels */
 
-    /* DP_FORM_SPARSE: example i has entries offsets[i] .. offsets[i+1]-1; entry j is row slots[j] of the
-     * batch's distinct keys, times values[j]. */
-    uint32_t *offsets; /* [examples + 1] */
-    uint32_t *slots;   /* [offsets[examples]] */
-    float *values;     /* [offsets[examples]] */
-    uint64_t *keys;    /* [distinct] mixed keys (common/model/mix.h), strictly ascending */
-    uint32_t distinct;
+    /* Example i has entries offsets[i] .. offsets[i+1]-1 of a list; entry j is row slots[j] of the distinct keys
+     * of the list's group, times values[j]. */
+    struct dp_batch_list {
+        uint32_t *offsets; /* [examples + 1] */
+        uint32_t *slots;   /* [offsets[examples]] */
+        float *values;     /* [offsets[examples]] */
+    } list[DP_BATCH_LISTS_MAX];
+    struct dp_batch_group {
+        uint64_t *keys; /* [distinct] mixed keys (common/model/mix.h), strictly ascending */
+        uint32_t distinct;
+        uint32_t *slots; /* of all its lists, one behind the other */
+    } group[DP_BATCH_GROUPS_MAX];
 
-    /* DP_FORM_DENSE: row-major [examples][width]. */
-    float *dense;
+    float *dense; /* row-major [examples][width], or NULL */
     uint32_t width;
 
     struct dp_batch_shape room;       /* what the arrays hold at most */

@@ -1,6 +1,6 @@
 #include "worker/read/dataset.h"
 
-#include "worker/read/batch_scratch.h"
+#include "worker/read/batch_fill.h"
 #include "worker/read/content.h"
 #include "worker/read/order.h"
 
@@ -80,10 +80,13 @@ static enum dp_status plan(struct dp_dataset *dataset, const char *path, struct 
                        " entries, over 2^32: make it smaller",
                        path, o->batch, entries);
     dataset->batches = n / o->batch + (n % o->batch != 0);
-    dataset->shape = (struct dp_batch_shape){.form = o->form,
-                                             .examples = (uint32_t)take,
-                                             .entries = (uint32_t)entries,
-                                             .width = o->form == DP_FORM_DENSE ? o->width : 0};
+    dataset->shape.examples = (uint32_t)take;
+    if (o->form == DP_FORM_DENSE) {
+        dataset->shape.width = o->width;
+    } else {
+        dataset->shape.groups = dataset->shape.lists = 1;
+        dataset->shape.list[0] = (struct dp_list_shape){.entries = (uint32_t)entries};
+    }
     for (int p = 0; p < 256; p++)
         dataset->pixel[p] = (float)(p * o->scale);
     return DP_OK;
@@ -129,9 +132,9 @@ uint64_t dp_dataset_batches(const struct dp_dataset *dataset)
     return dataset->batches;
 }
 
-uint32_t dp_dataset_entries_max(const struct dp_dataset *dataset)
+const struct dp_batch_shape *dp_dataset_shape(const struct dp_dataset *dataset)
 {
-    return dataset->shape.entries;
+    return &dataset->shape;
 }
 
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset)
@@ -152,22 +155,6 @@ uint64_t dp_dataset_example_at(const struct dp_dataset *dataset, uint32_t epoch,
     struct dp_order order;
     dp_order_init(&order, dataset->content.examples, dataset->options.seed, epoch);
     return dp_order_at(&order, at);
-}
-
-/* Appends one example's entries; returns how many entries the batch has then. */
-static uint32_t fill_sparse(const struct dp_content *content, uint64_t example, uint32_t have,
-                            struct dp_batch *batch)
-{
-    struct dp_distinct_entry *entries = batch->scratch->sort.entries;
-    uint64_t from = content->offsets[example];
-    uint32_t count = (uint32_t)(content->offsets[example + 1] - from);
-    DP_ASSERT(count <= batch->room.entries - have);
-    const uint64_t *keys = content->keys + from;
-    for (uint32_t i = 0; i < count; i++)
-        entries[have + i] = (struct dp_distinct_entry){.key = keys[i], .at = have + i};
-    if (count > 0)
-        memcpy(batch->values + have, content->values + from, count * sizeof *batch->values);
-    return have + count;
 }
 
 static void fill_columns(const struct dp_content *content, uint64_t example, uint32_t width, float *row)
@@ -193,6 +180,14 @@ static void fill_pixels(const struct dp_dataset *dataset, uint64_t example, floa
         row[i] = (float)((double)row[i] / norm);
 }
 
+static void fill_dense(const struct dp_dataset *dataset, uint64_t example, float *row)
+{
+    if (dataset->content.pixels)
+        fill_pixels(dataset, example, row);
+    else
+        fill_columns(&dataset->content, example, dataset->shape.width, row);
+}
+
 void dp_dataset_fill(const struct dp_dataset *dataset, uint32_t epoch, uint64_t number,
                      struct dp_batch *batch)
 {
@@ -200,25 +195,31 @@ void dp_dataset_fill(const struct dp_dataset *dataset, uint32_t epoch, uint64_t 
     const struct dp_dataset_options *o = &dataset->options;
     DP_ASSERT(number < dataset->batches);
     uint64_t first = number * o->batch, left = content->examples - first;
-    uint32_t examples = left < o->batch ? (uint32_t)left : o->batch, have = 0;
-    DP_ASSERT(batch->room.form == o->form && batch->room.examples >= examples &&
+    uint32_t examples = left < o->batch ? (uint32_t)left : o->batch;
+    bool sparse = o->form == DP_FORM_SPARSE;
+    DP_ASSERT(batch->room.lists == dataset->shape.lists && batch->room.examples >= examples &&
               batch->width == dataset->shape.width);
     struct dp_order order;
     dp_order_init(&order, content->examples, o->seed, epoch);
     batch->epoch = epoch;
     batch->number = number;
     batch->examples = examples;
-    batch->offsets[0] = 0;
+    if (sparse) {
+        dp_batch_fill_group(batch, 0);
+        dp_batch_fill_list(batch, 0);
+    }
     for (uint32_t i = 0; i < examples; i++) {
         uint64_t example = o->shuffle ? dp_order_at(&order, first + i) : first + i;
         batch->labels[i] = content->labels[example];
-        if (o->form == DP_FORM_SPARSE)
-            have = fill_sparse(content, example, have, batch);
-        else if (content->pixels)
-            fill_pixels(dataset, example, batch->dense + (size_t)i * batch->width);
-        else
-            fill_columns(content, example, batch->width, batch->dense + (size_t)i * batch->width);
-        batch->offsets[i + 1] = have;
+        if (!sparse) {
+            fill_dense(dataset, example, batch->dense + (size_t)i * batch->width);
+            continue;
+        }
+        uint64_t from = content->offsets[example];
+        dp_batch_fill_entries(batch, content->keys + from, content->values + from,
+                              (uint32_t)entries_of(content, example));
+        dp_batch_fill_example(batch);
     }
-    batch->distinct = have > 0 ? dp_distinct(&batch->scratch->sort, have, batch->keys, batch->slots) : 0;
+    if (sparse)
+        dp_batch_fill_group_end(batch);
 }

@@ -28,6 +28,12 @@ enum dp_labels {
     DP_LABELS_CLASS,  /* whole numbers 0 .. classes-1 */
 };
 
+/* How a model wants the features of libsvm text. */
+enum dp_data_form {
+    DP_FORM_SPARSE, /* one list: the (index, value) pairs of a line */
+    DP_FORM_DENSE,  /* `width` columns */
+};
+
 struct dp_dataset_options {
     const char *path;        /* libsvm file, or idx images file */
     const char *labels_path; /* idx only; NULL: `path` with "images-idx3" replaced by "labels-idx1" */
@@ -55,9 +61,8 @@ void dp_dataset_close(struct dp_dataset **dataset);
 
 uint64_t dp_dataset_examples(const struct dp_dataset *dataset);
 uint64_t dp_dataset_batches(const struct dp_dataset *dataset); /* minibatches in an epoch */
-/* Worst case over all batches of all epochs: entries (sum of the `batch` largest examples) and, as a bound,
- * distinct keys. 0 for DP_FORM_DENSE. */
-uint32_t dp_dataset_entries_max(const struct dp_dataset *dataset);
+/* Of the worst batch of all epochs: a list's entries are the sum of the `batch` largest examples. Lent. */
+const struct dp_batch_shape *dp_dataset_shape(const struct dp_dataset *dataset);
 /* Example behind position `at` (0 .. examples-1) of an epoch's order: a permutation. */
 uint64_t dp_dataset_example_at(const struct dp_dataset *dataset, uint32_t epoch, uint64_t at);
 /* Digest of what the file says (labels, indices, values, in order; before labels are mapped and values

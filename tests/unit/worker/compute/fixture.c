@@ -35,25 +35,38 @@ static void make_labels(struct fixture *f, enum dp_op loss, uint32_t width)
 }
 
 /* Some keys occur often, examples without entries occur, a slot may occur twice in one example. */
+static void make_list(struct fixture *f, uint32_t l)
+{
+    const struct dp_list_shape *shape = &f->worst.list[l];
+    struct dp_batch_list *list = &f->batch.list[l];
+    uint32_t count = 0, room = f->batch.examples * (shape->each ? shape->each : 7);
+    list->offsets = get(f->batch.examples + 1, sizeof *list->offsets);
+    list->slots = get(room, sizeof *list->slots);
+    list->values = get(room, sizeof *list->values);
+    for (uint32_t i = 0; i < f->batch.examples; i++) {
+        uint32_t entries = shape->each ? shape->each : (uint32_t)(fixture_random(&f->random) % 8);
+        for (uint32_t j = 0; j < entries; j++, count++) {
+            list->slots[count] =
+                (uint32_t)(fixture_random(&f->random) % f->batch.group[shape->group].distinct);
+            list->values[count] = fixture_uniform(&f->random);
+        }
+        list->offsets[i + 1] = count;
+    }
+}
+
 static void make_entries(struct fixture *f)
 {
-    struct dp_batch *batch = &f->batch;
-    uint32_t count = 0;
-    batch->distinct = 1 + (uint32_t)(fixture_random(&f->random) % (f->seed % 2 ? 12 : 100));
-    batch->offsets = get(batch->examples + 1, sizeof *batch->offsets);
-    batch->slots = get(batch->examples * 7, sizeof *batch->slots);
-    batch->values = get(batch->examples * 7, sizeof *batch->values);
-    batch->keys = get(batch->distinct, sizeof *batch->keys);
-    for (uint32_t s = 0; s < batch->distinct; s++)
-        batch->keys[s] = 1000 + 3 * s;
-    for (uint32_t i = 0; i < batch->examples; i++) {
-        uint32_t entries = (uint32_t)(fixture_random(&f->random) % 8);
-        for (uint32_t j = 0; j < entries; j++, count++) {
-            batch->slots[count] = (uint32_t)(fixture_random(&f->random) % batch->distinct);
-            batch->values[count] = fixture_uniform(&f->random);
-        }
-        batch->offsets[i + 1] = count;
+    for (uint32_t g = 0; g < f->worst.groups; g++) {
+        struct dp_batch_group *group = &f->batch.group[g];
+        uint32_t most = dp_batch_distinct_max(&f->worst, g);
+        group->distinct = 1 + (uint32_t)(fixture_random(&f->random) % (f->seed % 2 ? 12 : 100));
+        group->distinct = group->distinct < most ? group->distinct : most;
+        group->keys = get(group->distinct, sizeof *group->keys);
+        for (uint32_t s = 0; s < group->distinct; s++)
+            group->keys[s] = 1000 + 3 * s;
     }
+    for (uint32_t l = 0; l < f->worst.lists; l++)
+        make_list(f, l);
 }
 
 static void make_dense(struct fixture *f, uint32_t width)
@@ -71,8 +84,15 @@ void fixture_open(struct fixture *f, const struct dp_graph *graph, struct dp_bac
     struct dp_error err = {0};
     *f = (struct fixture){.seed = seed, .random = seed, .graph = graph, .backend = backend};
     f->batch.examples = examples;
-    f->limits = (struct dp_program_limits){2 * examples, 14 * examples, 100};
-    if (dp_program_open(graph, &f->backend, &f->limits, &f->program, &err) != DP_OK)
+    f->worst = (struct dp_batch_shape){.examples = 2 * examples,
+                                       .groups = (uint32_t)dp_graph_groups(graph),
+                                       .lists = (uint32_t)dp_graph_lists(graph)};
+    for (uint32_t l = 0; l < f->worst.lists; l++) {
+        struct dp_graph_list list = dp_graph_list_at(graph, (int)l);
+        f->worst.list[l] = (struct dp_list_shape){
+            .group = list.group, .entries = (list.each ? 2 * list.each : 14) * examples, .each = list.each};
+    }
+    if (dp_program_open(graph, &f->backend, &f->worst, &f->program, &err) != DP_OK)
         fail_msg("%s", err.text);
     for (int i = 0; i < dp_graph_nodes(graph); i++)
         if (dp_graph_node(graph, i)->op == DP_OP_INPUT_DENSE && !f->batch.dense)
@@ -83,8 +103,8 @@ void fixture_open(struct fixture *f, const struct dp_graph *graph, struct dp_bac
     f->output = get((size_t)examples * width, sizeof *f->output);
     for (int p = 0; p < dp_graph_parameters(graph); p++) {
         const struct dp_parameter *parameter = dp_graph_parameter(graph, p);
-        size_t n =
-            parameter->sparse ? (size_t)f->batch.distinct * parameter->width : dp_parameter_floats(parameter);
+        size_t n = parameter->sparse ? (size_t)f->batch.group[parameter->group].distinct * parameter->width
+                                     : dp_parameter_floats(parameter);
         f->floats[p] = n;
         f->weights[p] = get(n, sizeof(float));
         f->gradients[p] = get(n, sizeof(float));
@@ -104,10 +124,13 @@ void fixture_close(struct fixture *f)
         free(f->weights64[p]);
     }
     free(f->batch.labels);
-    free(f->batch.offsets);
-    free(f->batch.slots);
-    free(f->batch.values);
-    free(f->batch.keys);
+    for (uint32_t l = 0; l < DP_BATCH_LISTS_MAX; l++) {
+        free(f->batch.list[l].offsets);
+        free(f->batch.list[l].slots);
+        free(f->batch.list[l].values);
+    }
+    for (uint32_t g = 0; g < DP_BATCH_GROUPS_MAX; g++)
+        free(f->batch.group[g].keys);
     free(f->batch.dense);
     free(f->output);
 }

@@ -9,7 +9,7 @@ struct fixture {
     const struct dp_graph *graph;
     struct dp_backend backend;
     struct dp_program *program;
-    struct dp_program_limits limits;
+    struct dp_batch_shape worst;
     struct dp_batch batch;
     float *weights[DP_GRAPH_PARAMETERS_MAX], *gradients[DP_GRAPH_PARAMETERS_MAX];
     double *weights64[DP_GRAPH_PARAMETERS_MAX];

@@ -27,6 +27,13 @@ struct figure {
 
 static const struct dp_init_spec zero_init = {.kind = DP_INIT_ZERO};
 
+/* The sum of an example's entries, of a list and a table of their own. */
+static int gather(struct dp_graph *g, const char *name, uint32_t width)
+{
+    int group = dp_graph_group(g), list = dp_graph_list(g, group, 0);
+    return dp_graph_gather_sum(g, dp_graph_sparse(g, group, name, width, zero_init), list);
+}
+
 static int matmul(struct dp_graph *g, int x, const char *name, uint32_t rows, uint32_t width)
 {
     return dp_graph_matmul(g, x, dp_graph_dense(g, name, rows, width, zero_init));
@@ -35,13 +42,12 @@ static int matmul(struct dp_graph *g, int x, const char *name, uint32_t rows, ui
 static void gather_one(struct dp_graph *g, const struct shape *s)
 {
     (void)s;
-    dp_graph_loss(g, DP_OP_SQUARED_LOSS, dp_graph_gather_sum(g, dp_graph_sparse(g, "w", 1, zero_init)));
+    dp_graph_loss(g, DP_OP_SQUARED_LOSS, gather(g, "w", 1));
 }
 
 static void gather_wide(struct dp_graph *g, const struct shape *s)
 {
-    dp_graph_loss(g, DP_OP_SOFTMAX_LOSS,
-                  dp_graph_gather_sum(g, dp_graph_sparse(g, "w", s->a + 1, zero_init)));
+    dp_graph_loss(g, DP_OP_SOFTMAX_LOSS, gather(g, "w", s->a + 1));
 }
 
 static void one_matmul(struct dp_graph *g, const struct shape *s)
@@ -119,16 +125,17 @@ static void weight_twice(struct dp_graph *g, const struct shape *s)
 
 static void sparse_twice(struct dp_graph *g, const struct shape *s)
 {
-    int w = dp_graph_sparse(g, "w", s->a, zero_init);
-    int x = matmul(g, dp_graph_gather_sum(g, w), "v", s->a, s->a);
-    x = dp_graph_add(g, dp_graph_unary(g, DP_OP_SIGMOID, x), dp_graph_gather_sum(g, w));
+    int words = dp_graph_group(g), list = dp_graph_list(g, words, 0);
+    int w = dp_graph_sparse(g, words, "w", s->a, zero_init);
+    int x = matmul(g, dp_graph_gather_sum(g, w, list), "v", s->a, s->a);
+    x = dp_graph_add(g, dp_graph_unary(g, DP_OP_SIGMOID, x), dp_graph_gather_sum(g, w, list));
     dp_graph_loss(g, DP_OP_SQUARED_LOSS, matmul(g, x, "last", s->a, 1));
 }
 
 static void wide_and_deep(struct dp_graph *g, const struct shape *s)
 {
     int x = dp_graph_unary(g, DP_OP_RELU, matmul(g, dp_graph_input(g, s->a), "w1", s->a, s->b));
-    int wide = dp_graph_gather_sum(g, dp_graph_sparse(g, "wide", 1, zero_init));
+    int wide = gather(g, "wide", 1);
     dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, dp_graph_add(g, matmul(g, x, "w2", s->b, 1), wide));
 }
 

@@ -44,10 +44,10 @@ static void wrong_shapes_are_named(void **state)
     dp_graph_add(g, x, dp_graph_matmul(g, x, dp_graph_dense(g, "w", 4, 3, zero)));
     says(g, "add: [B, 4] plus [B, 3]");
     g = fresh();
-    dp_graph_matmul(g, dp_graph_input(g, 4), dp_graph_sparse(g, "s", 3, zero));
+    dp_graph_matmul(g, dp_graph_input(g, 4), dp_graph_sparse(g, dp_graph_group(g), "s", 3, zero));
     says(g, "takes a dense parameter, and 's' is sparse");
     g = fresh();
-    dp_graph_gather_sum(g, dp_graph_dense(g, "d", 3, 3, zero));
+    dp_graph_gather_sum(g, dp_graph_dense(g, "d", 3, 3, zero), 0);
     says(g, "takes a sparse parameter, and 'd' is dense");
     g = fresh();
     (void)dp_graph_input(g, 4);
@@ -79,7 +79,7 @@ static void misuse_is_named(void **state)
     dp_graph_loss(g, DP_OP_TANH, dp_graph_input(g, 1));
     says(g, "tanh is not a loss");
     g = fresh();
-    dp_graph_gather_sum(g, 3);
+    dp_graph_gather_sum(g, 3, 0);
     says(g, "there is no parameter 3");
     g = fresh();
     int x = dp_graph_input(g, 1);
@@ -102,13 +102,13 @@ static void parameters_are_checked(void **state)
     (void)state;
     struct dp_graph *g = fresh();
     (void)dp_graph_dense(g, "w", 1, 1, zero);
-    (void)dp_graph_sparse(g, "w", 1, zero);
+    (void)dp_graph_sparse(g, dp_graph_group(g), "w", 1, zero);
     says(g, "'w' is declared twice");
     g = fresh();
-    (void)dp_graph_sparse(g, "w", 0, zero);
+    (void)dp_graph_sparse(g, dp_graph_group(g), "w", 0, zero);
     says(g, "width 0");
     g = fresh();
-    (void)dp_graph_sparse(g, "w", DP_TABLE_DIM_MAX + 1, zero);
+    (void)dp_graph_sparse(g, dp_graph_group(g), "w", DP_TABLE_DIM_MAX + 1, zero);
     says(g, "is not 1 .. 65536");
     g = fresh();
     (void)dp_graph_dense(g, "w", 4000000000u, 4000000000u, zero);
@@ -120,8 +120,8 @@ static void parameters_are_checked(void **state)
     (void)dp_graph_dense(g, "a name of more than forty-seven characters, which no table has", 1, 1, zero);
     says(g, "at most 47 characters");
     g = fresh();
-    int w = dp_graph_sparse(g, "no spaces", 1, zero); /* dp_table_check's */
-    dp_graph_loss(g, DP_OP_SQUARED_LOSS, dp_graph_gather_sum(g, w));
+    int w = dp_graph_sparse(g, dp_graph_group(g), "no spaces", 1, zero); /* dp_table_check's */
+    dp_graph_loss(g, DP_OP_SQUARED_LOSS, dp_graph_gather_sum(g, w, dp_graph_list(g, 0, 0)));
     says(g, "no spaces");
     g = fresh();
     char name[16];
@@ -169,8 +169,9 @@ static void optimizer_and_seed_reach_every_table(void **state)
 {
     (void)state;
     struct dp_graph *g = fresh();
-    int w = dp_graph_sparse(g, "w", 1, zero), b = dp_graph_dense(g, "b", 1, 1, zero);
-    dp_graph_loss(g, DP_OP_SQUARED_LOSS, dp_graph_bias(g, dp_graph_gather_sum(g, w), b));
+    int w = dp_graph_sparse(g, dp_graph_group(g), "w", 1, zero), b = dp_graph_dense(g, "b", 1, 1, zero);
+    dp_graph_loss(g, DP_OP_SQUARED_LOSS,
+                  dp_graph_bias(g, dp_graph_gather_sum(g, w, dp_graph_list(g, 0, 0)), b));
     assert_int_equal(dp_graph_check(g, NULL), DP_OK);
     struct dp_optimizer_spec adam = dp_optimizer_defaults(DP_OPT_ADAM);
     dp_graph_set_optimizer(g, &adam, 77);

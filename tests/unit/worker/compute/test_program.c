@@ -67,13 +67,14 @@ static struct dp_graph *mixed(void)
     struct dp_init_spec zero = {.kind = DP_INIT_ZERO};
     struct dp_graph *g;
     assert_int_equal(dp_graph_new(&g, NULL), DP_OK);
-    int wide = dp_graph_sparse(g, "wide", 5, zero), w = dp_graph_dense(g, "w", 5, 5, zero);
+    int words = dp_graph_group(g), list = dp_graph_list(g, words, 0);
+    int wide = dp_graph_sparse(g, words, "wide", 5, zero), w = dp_graph_dense(g, "w", 5, 5, zero);
     int x = dp_graph_bias(g, dp_graph_input(g, 5), dp_graph_dense(g, "b", 1, 5, zero));
     x = dp_graph_add(g, dp_graph_unary(g, DP_OP_TANH, dp_graph_matmul(g, x, w)),
-                     dp_graph_gather_sum(g, wide));
+                     dp_graph_gather_sum(g, wide, list));
     x = dp_graph_add(g, dp_graph_unary(g, DP_OP_RELU, dp_graph_matmul(g, x, w)), x);
     int big = dp_graph_dense(g, "big", 5, 70, zero), last = dp_graph_dense(g, "last", 70, 1, zero);
-    x = dp_graph_matmul(g, dp_graph_add(g, x, dp_graph_gather_sum(g, wide)), big);
+    x = dp_graph_matmul(g, dp_graph_add(g, x, dp_graph_gather_sum(g, wide, list)), big);
     dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, dp_graph_matmul(g, dp_graph_unary(g, DP_OP_SIGMOID, x), last));
     return g;
 }
@@ -149,9 +150,9 @@ static void failures_of_a_device_are_said(void **state)
     fixture_close(&want);
 
     struct dp_program *none;
-    struct dp_program_limits limits = {4, 4, 4};
+    struct dp_batch_shape worst = {.examples = 4, .groups = 1, .lists = 1, .list[0] = {.entries = 4}};
     fake.fail_alloc = true;
-    assert_int_equal(dp_program_open(g, &device, &limits, &none, &err), DP_NOMEM);
+    assert_int_equal(dp_program_open(g, &device, &worst, &none, &err), DP_NOMEM);
     assert_null(none);
     dp_graph_free(&g);
 }
@@ -195,15 +196,15 @@ static void short_batch_is_a_batch(void **state)
     struct dp_batch batch = part.batch;
     uint32_t offsets[14];
     for (uint32_t from = 0, count = 10; from < 13; from += count, count = 3) {
-        uint32_t entry = batch.offsets[from];
+        uint32_t entry = batch.list[0].offsets[from];
         for (uint32_t i = 0; i <= count; i++)
-            offsets[i] = batch.offsets[from + i] - entry;
+            offsets[i] = batch.list[0].offsets[from + i] - entry;
         part.batch.examples = count;
         part.batch.labels = batch.labels + from;
         part.batch.dense = batch.dense + (size_t)from * batch.width;
-        part.batch.offsets = offsets;
-        part.batch.slots = batch.slots + entry;
-        part.batch.values = batch.values + entry;
+        part.batch.list[0].offsets = offsets;
+        part.batch.list[0].slots = batch.list[0].slots + entry;
+        part.batch.list[0].values = batch.list[0].values + entry;
         fixture_run(&part);
         loss += (double)part.loss * count / 13;
         for (int p = 0; p < dp_graph_parameters(g); p++)
@@ -253,19 +254,19 @@ static void batches_that_do_not_fit_are_refused(void **state)
     f.batch.dense = NULL;
     refused(&f, DP_ARGUMENT, "0 dense columns");
     f.batch = good;
-    f.batch.offsets = NULL;
-    refused(&f, DP_ARGUMENT, "no sparse entries");
+    f.batch.list[0].offsets = NULL;
+    refused(&f, DP_ARGUMENT, "no list 0 of entries");
     f.batch = good;
-    f.batch.distinct = 101;
-    refused(&f, DP_ARGUMENT, "101 keys");
+    f.batch.group[0].distinct = 12 * 7 + 1;
+    refused(&f, DP_ARGUMENT, "85 keys");
     f.batch = good;
-    good.slots[1] = good.distinct;
+    good.list[0].slots[1] = good.group[0].distinct;
     refused(&f, DP_ARGUMENT, "beyond its");
-    good.slots[1] = 0;
-    uint32_t kept = good.offsets[2];
-    good.offsets[2] = UINT32_MAX;
-    refused(&f, DP_ARGUMENT, "fall at example 2");
-    good.offsets[2] = kept;
+    good.list[0].slots[1] = 0;
+    uint32_t kept = good.list[0].offsets[2];
+    good.list[0].offsets[2] = UINT32_MAX;
+    refused(&f, DP_ARGUMENT, "in example 2");
+    good.list[0].offsets[2] = kept;
     good.labels[3] = 1.5f;
     refused(&f, DP_DATA, "label 1.5 of example 3");
     good.labels[3] = (float)NAN;
@@ -341,9 +342,9 @@ static void batch_without_entries_is_computed(void **state)
     struct dp_model m = model("logistic");
     struct fixture f;
     fixture_open(&f, m.graph, cpu(), 4, 1, 2);
-    f.batch.distinct = 0;
+    f.batch.group[0].distinct = 0;
     f.floats[0] = 0;
-    memset(f.batch.offsets, 0, 5 * sizeof *f.batch.offsets);
+    memset(f.batch.list[0].offsets, 0, 5 * sizeof *f.batch.list[0].offsets);
     fixture_run(&f);
     for (int i = 0; i < 4; i++)
         assert_true(f.output[i] == f.weights[1][0]);
@@ -359,17 +360,17 @@ static void sizes_beyond_memory_are_said(void **state)
     struct dp_backend backend;
     struct dp_program *program = NULL;
     struct dp_error err = {0};
-    struct dp_program_limits limits = {1u << 24, 0, 0}; /* 2^24 x 16e6 floats: a petabyte */
+    struct dp_batch_shape worst = {.examples = 1u << 24}; /* 2^24 x 16e6 floats: a petabyte */
     fake_device_init(&fake, &backend);
     fake.fail_alloc = true;
-    assert_int_equal(dp_program_open(m.graph, &backend, &limits, &program, &err), DP_NOMEM);
+    assert_int_equal(dp_program_open(m.graph, &backend, &worst, &program, &err), DP_NOMEM);
     assert_null(program);
     assert_non_null(strstr(err.text, "16777216 examples"));
     assert_true(fake.bytes > (size_t)1 << 49);
-    limits.examples = 1u << 25;
-    assert_int_equal(dp_program_open(m.graph, &backend, &limits, &program, &err), DP_ARGUMENT);
-    limits.examples = 0;
-    assert_int_equal(dp_program_open(m.graph, &backend, &limits, &program, &err), DP_ARGUMENT);
+    worst.examples = 1u << 25;
+    assert_int_equal(dp_program_open(m.graph, &backend, &worst, &program, &err), DP_ARGUMENT);
+    worst.examples = 0;
+    assert_int_equal(dp_program_open(m.graph, &backend, &worst, &program, &err), DP_ARGUMENT);
     assert_int_equal(dp_backend_cpu(0, &backend, &err), DP_ARGUMENT);
     assert_int_equal(dp_backend_cpu(1025, &backend, &err), DP_ARGUMENT);
     dp_model_close(&m);

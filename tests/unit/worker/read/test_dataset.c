@@ -71,17 +71,17 @@ static struct dp_batch *batch_of(const struct dp_dataset *dataset)
 /* The batch against the rule, entry by entry. */
 static void check_sparse(const struct dp_batch *b)
 {
-    assert_int_equal(b->offsets[0], 0);
-    for (uint32_t d = 1; d < b->distinct; d++)
-        assert_true(b->keys[d - 1] < b->keys[d]);
+    assert_int_equal(b->list[0].offsets[0], 0);
+    for (uint32_t d = 1; d < b->group[0].distinct; d++)
+        assert_true(b->group[0].keys[d - 1] < b->group[0].keys[d]);
     for (uint32_t e = 0; e < b->examples; e++) {
         uint32_t i = (uint32_t)b->labels[e];
-        assert_int_equal(b->offsets[e + 1] - b->offsets[e], rule_entries(i));
+        assert_int_equal(b->list[0].offsets[e + 1] - b->list[0].offsets[e], rule_entries(i));
         for (uint32_t j = 0; j < rule_entries(i); j++) {
-            uint32_t at = b->offsets[e] + j;
-            assert_true(b->slots[at] < b->distinct);
-            assert_true(b->keys[b->slots[at]] == dp_mix(rule_index(i, j)));
-            assert_true(b->values[at] == rule_value(i, j));
+            uint32_t at = b->list[0].offsets[e] + j;
+            assert_true(b->list[0].slots[at] < b->group[0].distinct);
+            assert_true(b->group[0].keys[b->list[0].slots[at]] == dp_mix(rule_index(i, j)));
+            assert_true(b->list[0].values[at] == rule_value(i, j));
         }
     }
 }
@@ -155,16 +155,16 @@ static void order_by_seed_and_epoch(void **state)
 /* Everything a batch says, in one number. */
 static uint64_t digest_of(const struct dp_batch *b)
 {
-    uint64_t d = b->examples * 31u + b->distinct;
+    uint64_t d = b->examples * 31u + b->group[0].distinct;
     for (uint32_t i = 0; i < b->examples; i++)
-        d = dp_mix(d + 1) ^ (uint64_t)b->labels[i] ^ (uint64_t)b->offsets[i + 1] << 20;
-    for (uint32_t i = 0; i < b->offsets[b->examples]; i++) {
+        d = dp_mix(d + 1) ^ (uint64_t)b->labels[i] ^ (uint64_t)b->list[0].offsets[i + 1] << 20;
+    for (uint32_t i = 0; i < b->list[0].offsets[b->examples]; i++) {
         uint32_t bits;
-        memcpy(&bits, &b->values[i], sizeof bits);
-        d = dp_mix(d + 1) ^ b->slots[i] ^ (uint64_t)bits << 20;
+        memcpy(&bits, &b->list[0].values[i], sizeof bits);
+        d = dp_mix(d + 1) ^ b->list[0].slots[i] ^ (uint64_t)bits << 20;
     }
-    for (uint32_t i = 0; i < b->distinct; i++)
-        d = dp_mix(d + 1) ^ b->keys[i];
+    for (uint32_t i = 0; i < b->group[0].distinct; i++)
+        d = dp_mix(d + 1) ^ b->group[0].keys[i];
     return d;
 }
 
@@ -235,7 +235,7 @@ static void worst_batch(void **state)
         options.batch = batch;
         struct dp_dataset *dataset = open_ok(&options);
         sum += sizes[batch - 1];
-        assert_int_equal(dp_dataset_entries_max(dataset), sum);
+        assert_int_equal(dp_dataset_shape(dataset)->list[0].entries, sum);
         dp_dataset_close(&dataset);
     }
     free(text);
@@ -274,9 +274,9 @@ static void scale_and_normalize(void **state)
     assert_true(dp_dataset_digest(scaled) == dp_dataset_digest(unit));
     struct dp_batch *batch = batch_of(scaled);
     dp_dataset_fill(scaled, 0, 0, batch);
-    assert_true(batch->values[0] == 6 && batch->values[1] == -8 && batch->values[2] == 0);
+    assert_true(batch->list[0].values[0] == 6 && batch->list[0].values[1] == -8 && batch->list[0].values[2] == 0);
     dp_dataset_fill(unit, 0, 0, batch);
-    assert_true(batch->values[0] == 0.6f && batch->values[1] == -0.8f && batch->values[2] == 0);
+    assert_true(batch->list[0].values[0] == 0.6f && batch->list[0].values[1] == -0.8f && batch->list[0].values[2] == 0);
     dp_batch_free(&batch);
     dp_dataset_close(&scaled);
     dp_dataset_close(&unit);
@@ -310,7 +310,7 @@ static void idx_images(void **state)
             options.normalize = normalize;
             struct dp_dataset *dataset = open_ok(&options);
             assert_int_equal(dp_dataset_examples(dataset), 50);
-            assert_int_equal(dp_dataset_entries_max(dataset), 0);
+            assert_int_equal(dp_dataset_shape(dataset)->lists, 0);
             struct dp_batch *batch = batch_of(dataset);
             uint64_t at = 0;
             for (uint64_t n = 0; n < dp_dataset_batches(dataset); n++) {
@@ -484,7 +484,7 @@ static void batch_without_memory(void **state)
     (void)state;
     struct dp_error err = {0};
     struct dp_batch *batch = (void *)&err;
-    struct dp_batch_shape shape = {.form = DP_FORM_DENSE, .examples = 1u << 31, .width = 1u << 31};
+    struct dp_batch_shape shape = {.examples = 1u << 31, .width = 1u << 31};
     assert_int_equal(dp_batch_reserve(&shape, &batch, &err), DP_NOMEM);
     assert_non_null(strstr(err.text, "18446744073709551615 bytes"));
     assert_null(batch);

@@ -48,7 +48,7 @@ static void check(const char *folder, const struct known *set)
     for (uint64_t n = 0; n < dp_dataset_batches(dataset); n++) {
         dp_dataset_fill(dataset, 0, n, batch);
         examples += batch->examples;
-        entries += batch->offsets[batch->examples];
+        entries += set->form == DP_FORM_SPARSE ? batch->list[0].offsets[batch->examples] : 0;
         for (uint32_t i = 0; i < batch->examples; i++)
             labels += (double)batch->labels[i];
     }

@@ -49,8 +49,9 @@ static void check_plan(const struct fixture *f, struct dp_reader_plan plan, uint
             dp_dataset_fill(f->dataset, e, n, own);
             assert_int_equal(batch->examples, own->examples);
             assert_memory_equal(batch->labels, own->labels, own->examples * sizeof *own->labels);
-            assert_int_equal(batch->distinct, own->distinct);
-            assert_memory_equal(batch->keys, own->keys, own->distinct * sizeof *own->keys);
+            assert_int_equal(batch->group[0].distinct, own->group[0].distinct);
+            assert_memory_equal(batch->group[0].keys, own->group[0].keys,
+                                own->group[0].distinct * sizeof *own->group[0].keys);
             dp_reader_give_back(reader, &batch);
             assert_null(batch);
         }

@@ -9,8 +9,9 @@
 static struct dp_gradients *gradients_new(const struct dp_graph *graph, uint32_t batches_max)
 {
     struct dp_client_table *tables[FIX_PARAMETERS] = {NULL};
+    const struct dp_batch_shape worst = fixture_worst(4);
     const struct dp_gradients_options options = {
-        .graph = graph, .tables = tables, .shards = 2, .distinct_max = 4, .batches_max = batches_max};
+        .graph = graph, .tables = tables, .shards = 2, .worst = &worst, .batches_max = batches_max};
     struct dp_gradients *gradients;
     assert_int_equal(dp_gradients_new(&options, &gradients, NULL), DP_OK);
     return gradients;
@@ -20,9 +21,9 @@ static struct dp_gradients *gradients_new(const struct dp_graph *graph, uint32_t
 static void backward(const struct dp_graph *graph, float *const *out, const struct dp_batch *batch,
                      float value)
 {
-    for (uint32_t k = 0; k < batch->distinct; k++)
+    for (uint32_t k = 0; k < batch->group[0].distinct; k++)
         out[FIX_THIN][k] = value;
-    for (uint32_t k = 0; k < batch->distinct * 3; k++)
+    for (uint32_t k = 0; k < batch->group[0].distinct * 3; k++)
         out[FIX_WIDE][k] = value * 10;
     for (size_t i = 0; i < dp_parameter_floats(dp_graph_parameter(graph, FIX_DENSE)); i++)
         out[FIX_DENSE][i] = value;
@@ -41,7 +42,7 @@ static void test_several(void **state)
         dp_gradients_add(gradients);
     }
     size_t n;
-    const uint64_t *keys = dp_gradients_keys(gradients, &n), want[] = {7, 8, 8};
+    const uint64_t *keys = dp_gradients_keys(gradients, 0, &n), want[] = {7, 8, 8};
     assert_int_equal(n, 3);
     assert_memory_equal(keys, want, sizeof want);
     const float thin[] = {1, 1, 2}, wide[] = {10, 10, 10, 10, 10, 10, 20, 20, 20};
@@ -67,7 +68,7 @@ static void test_one_lends_its_keys(void **state)
     backward(graph, out, &batch, 1);
     dp_gradients_add(gradients);
     size_t n;
-    assert_ptr_equal(dp_gradients_keys(gradients, &n), a);
+    assert_ptr_equal(dp_gradients_keys(gradients, 0, &n), a);
     assert_int_equal(n, 2);
     dp_gradients_free(&gradients);
     dp_graph_free(&graph);

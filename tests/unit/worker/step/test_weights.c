@@ -13,7 +13,7 @@ static float value_of(uint64_t key, uint32_t column)
 static void fill(struct dp_weights *weights, int parameter, uint32_t width)
 {
     size_t n;
-    const uint64_t *keys = dp_weights_keys(weights, &n);
+    const uint64_t *keys = dp_weights_keys(weights, 0, &n);
     float *local = dp_weights_local(weights, parameter);
     for (size_t k = 0; k < n; k++)
         for (uint32_t c = 0; c < width; c++)
@@ -24,10 +24,11 @@ static struct dp_weights *weights_new(const struct dp_graph *graph, uint32_t bat
                                       const struct dp_weights *dense_of)
 {
     struct dp_client_table *tables[FIX_PARAMETERS] = {NULL};
+    const struct dp_batch_shape worst = fixture_worst(5);
     const struct dp_weights_options options = {.graph = graph,
                                                .tables = tables,
                                                .shards = 2,
-                                               .distinct_max = 5,
+                                               .worst = &worst,
                                                .batches_max = batches_max,
                                                .dense_of = dense_of};
     struct dp_weights *weights;
@@ -46,13 +47,13 @@ static void test_union(void **state)
     const uint64_t want[] = {1, 2, 5, 9, 10, 11, 12};
     assert_int_equal(dp_weights_take(weights, batches, 3, NULL), DP_OK);
     size_t n;
-    const uint64_t *keys = dp_weights_keys(weights, &n);
+    const uint64_t *keys = dp_weights_keys(weights, 0, &n);
     assert_int_equal(n, 7);
     assert_memory_equal(keys, want, sizeof want);
     /* A short group after a full one, with an empty batch in it. */
-    batch[0].distinct = 0;
+    batch[0].group[0].distinct = 0;
     assert_int_equal(dp_weights_take(weights, batches, 2, NULL), DP_OK);
-    keys = dp_weights_keys(weights, &n);
+    keys = dp_weights_keys(weights, 0, &n);
     assert_int_equal(n, 5);
     assert_memory_equal(keys, b, sizeof b);
     dp_weights_free(&weights);
@@ -72,10 +73,10 @@ static void test_rows_of_each_batch(void **state)
     fill(weights, FIX_WIDE, 3);
     for (uint32_t i = 0; i < 2; i++) {
         const float *const *rows = dp_weights_of(weights, i);
-        for (uint32_t k = 0; k < batch[i].distinct; k++) {
-            assert_true(rows[FIX_THIN][k] == value_of(batch[i].keys[k], 0));
+        for (uint32_t k = 0; k < batch[i].group[0].distinct; k++) {
+            assert_true(rows[FIX_THIN][k] == value_of(batch[i].group[0].keys[k], 0));
             for (uint32_t c = 0; c < 3; c++)
-                assert_true(rows[FIX_WIDE][k * 3 + c] == value_of(batch[i].keys[k], c));
+                assert_true(rows[FIX_WIDE][k * 3 + c] == value_of(batch[i].group[0].keys[k], c));
         }
         assert_ptr_equal(rows[FIX_DENSE], dp_weights_local(weights, FIX_DENSE));
     }
@@ -126,7 +127,7 @@ static void test_one_batch_copies_nothing(void **state)
     struct dp_batch batch = fixture_batch(a, 3), *batches[1] = {&batch};
     assert_int_equal(dp_weights_take(weights, batches, 1, NULL), DP_OK);
     size_t n;
-    assert_ptr_equal(dp_weights_keys(weights, &n), a);
+    assert_ptr_equal(dp_weights_keys(weights, 0, &n), a);
     assert_int_equal(n, 3);
     const float *const *rows = dp_weights_of(weights, 0);
     for (int p = 0; p < FIX_PARAMETERS; p++)
