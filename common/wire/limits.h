@@ -15,6 +15,7 @@
 #define DP_NOTE_NAME_MAX            255u
 #define DP_CLIENT_NAME_MAX          63u
 #define DP_NOTES_MAX                (DP_FRAMES_MAX - 1u)
+#define DP_POSITIONS_MAX            4096u /* numbers asked for at once */
 #define DP_REASON_MAX               503u
 
 #endif

@@ -13,6 +13,7 @@ enum dp_reply_kind {
     DP_REPLY_PUSHED,
     DP_REPLY_STATUS,
     DP_REPLY_NOTES,
+    DP_REPLY_POSITIONS, /* frame 1: u64 words of bits, how many the asker knows */
 };
 
 #define DP_COUNTERS_MAX      64u

@@ -105,6 +105,9 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
     case DOWNPOUR__REPLY__BODY_NOTES:
         out->kind = DP_REPLY_NOTES;
         return take_notes(wire->notes, out, err);
+    case DOWNPOUR__REPLY__BODY_POSITIONS:
+        out->kind = DP_REPLY_POSITIONS;
+        return DP_OK;
     default:
         out->kind = DP_REPLY_NONE;
         return DP_OK;
@@ -115,7 +118,7 @@ static enum dp_status check_frames(const struct dp_message *message, const struc
                                    struct dp_error *err)
 {
     uint32_t frames = message->frames - 1;
-    uint32_t least = reply->kind == DP_REPLY_NOTES ? reply->notes : 0;
+    uint32_t least = reply->kind == DP_REPLY_NOTES ? reply->notes : reply->kind == DP_REPLY_POSITIONS ? 1 : 0;
     uint32_t most = reply->kind == DP_REPLY_PULLED ? DP_SECTIONS_MAX : least;
     if (frames < least || frames > most)
         return dp_fail(err, DP_INVALID, "reply has %u frames behind its header, expected %u to %u", frames,

@@ -14,6 +14,7 @@ struct parts {
         Downpour__Pushed pushed;
         Downpour__StatusReport report;
         Downpour__Notes notes;
+        Downpour__Positions positions;
     } body;
     struct lists *lists;
 };
@@ -111,6 +112,11 @@ static void put_body(const struct dp_reply *reply, struct parts *parts)
     case DP_REPLY_NOTES:
         put_notes(reply, parts);
         break;
+    case DP_REPLY_POSITIONS:
+        downpour__positions__init(&parts->body.positions);
+        parts->head.body_case = DOWNPOUR__REPLY__BODY_POSITIONS;
+        parts->head.positions = &parts->body.positions;
+        break;
     }
 }
 
@@ -142,9 +148,11 @@ enum dp_status dp_reply_encode(const struct dp_reply *reply, struct dp_frame *fr
             dp_frame_release(&frames[i]);
         return st;
     }
-    DP_ASSERT(reply->kind == DP_REPLY_PULLED
-                  ? frame_count <= DP_SECTIONS_MAX
-                  : frame_count == (reply->kind == DP_REPLY_NOTES ? reply->notes : 0));
+    uint32_t frames_max = reply->kind == DP_REPLY_PULLED      ? DP_SECTIONS_MAX
+                          : reply->kind == DP_REPLY_NOTES     ? reply->notes
+                          : reply->kind == DP_REPLY_POSITIONS ? 1
+                                                              : 0;
+    DP_ASSERT(frame_count <= frames_max && (reply->kind == DP_REPLY_PULLED || frame_count == frames_max));
     downpour__reply__init(&parts.head);
     parts.head.protocol = DP_PROTOCOL_VERSION;
     parts.head.id = reply->id;

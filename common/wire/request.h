@@ -28,6 +28,7 @@ enum dp_request_kind {
     DP_REQUEST_STATUS,
     DP_REQUEST_NOTE_PUT,
     DP_REQUEST_NOTES_GET,
+    DP_REQUEST_POSITIONS_GET,
 };
 
 struct dp_section {
@@ -50,7 +51,8 @@ struct dp_request {
 
     struct dp_table_spec spec; /* create_table; dp_table_check has passed */
 
-    uint64_t stream, number, pulled_at; /* push */
+    uint64_t stream, number, pulled_at; /* push; positions_get: stream, and the first number */
+    uint32_t numbers;                   /* positions_get: 1 .. DP_POSITIONS_MAX */
     float rate;                         /* push: finite, >= FLT_MIN */
     bool measured;
     uint32_t sections; /* pull, push */

@@ -115,6 +115,22 @@ static enum dp_status take_note(const struct dp_message *message, const Downpour
     return dp_header_name("name", wire->name, 1, DP_NOTE_NAME_MAX, out->name, err);
 }
 
+static enum dp_status take_positions(const Downpour__PositionsGet *wire, struct dp_request *out,
+                                     struct dp_error *err)
+{
+    out->stream = wire->stream;
+    out->number = wire->from;
+    out->numbers = wire->count;
+    if (wire->stream == 0)
+        return dp_fail(err, DP_INVALID, "stream: 0 is nobody's");
+    if (wire->count == 0 || wire->count > DP_POSITIONS_MAX)
+        return dp_fail(err, DP_INVALID, "count: %u, expected 1 to %u", wire->count, DP_POSITIONS_MAX);
+    if (wire->from > UINT64_MAX - wire->count)
+        return dp_fail(err, DP_INVALID, "from: %" PRIu64 " and %u numbers are beyond 2^64", wire->from,
+                       wire->count);
+    return DP_OK;
+}
+
 /* Bodies that are all in the header. */
 static enum dp_status take_short(const struct dp_message *message, const Downpour__Request *wire,
                                  struct dp_request *out, struct dp_error *err)
@@ -130,6 +146,8 @@ static enum dp_status take_short(const struct dp_message *message, const Downpou
         return dp_spec_from_wire(wire->create_table->spec, &out->spec, err);
     case DP_REQUEST_NOTES_GET:
         return dp_header_name("prefix", wire->notes_get->prefix, 0, DP_NOTE_NAME_MAX, out->name, err);
+    case DP_REQUEST_POSITIONS_GET:
+        return take_positions(wire->positions_get, out, err);
     default:
         return DP_OK;
     }
@@ -150,6 +168,9 @@ static enum dp_status take_body(const struct dp_message *message, const Downpour
         return take_short(message, wire, out, err);
     case DOWNPOUR__REQUEST__BODY_NOTES_GET:
         out->kind = DP_REQUEST_NOTES_GET;
+        return take_short(message, wire, out, err);
+    case DOWNPOUR__REQUEST__BODY_POSITIONS_GET:
+        out->kind = DP_REQUEST_POSITIONS_GET;
         return take_short(message, wire, out, err);
     case DOWNPOUR__REQUEST__BODY_PULL:
         out->kind = DP_REQUEST_PULL;

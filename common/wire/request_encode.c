@@ -13,6 +13,7 @@ struct parts {
         Downpour__Status status;
         Downpour__NotePut note_put;
         Downpour__NotesGet notes_get;
+        Downpour__PositionsGet positions_get;
     } body;
     Downpour__TableSpec spec;
     Downpour__Section section[DP_SECTIONS_MAX];
@@ -79,6 +80,17 @@ static void put_create_table(const struct dp_request *request, struct parts *par
     parts->head.create_table = &parts->body.create_table;
 }
 
+static void put_positions_get(const struct dp_request *request, struct parts *parts)
+{
+    Downpour__PositionsGet *get = &parts->body.positions_get;
+    downpour__positions_get__init(get);
+    get->stream = request->stream;
+    get->from = request->number;
+    get->count = request->numbers;
+    parts->head.body_case = DOWNPOUR__REQUEST__BODY_POSITIONS_GET;
+    parts->head.positions_get = get;
+}
+
 /* Returns how many frames must follow. */
 static uint32_t put_body(const struct dp_request *request, struct parts *parts)
 {
@@ -111,6 +123,9 @@ static uint32_t put_body(const struct dp_request *request, struct parts *parts)
         parts->body.notes_get.prefix = (char *)request->name;
         parts->head.body_case = DOWNPOUR__REQUEST__BODY_NOTES_GET;
         parts->head.notes_get = &parts->body.notes_get;
+        return 0;
+    case DP_REQUEST_POSITIONS_GET:
+        put_positions_get(request, parts);
         return 0;
     case DP_REQUEST_NONE:
         break;

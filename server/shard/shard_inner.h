@@ -105,6 +105,7 @@ struct dp_shard {
         incarnation; /* of the journal, as the store knows it; below this opening's nothing is answered */
     bool incarnation_put;
     struct dp_held held;
+    struct dp_held_positions *positions; /* oldest first */
     bool rows_loaded; /* recovery has every row of the store in the cache */
 };
 
@@ -197,6 +198,11 @@ enum dp_status dp_shard_make_rows(struct dp_shard *shard, const struct dp_sectio
 /* Rows whose lsn is not below `lsn` are left as they are. */
 void dp_shard_apply(struct dp_shard *shard, const struct dp_section *section, struct dp_shard_table *table,
                     const uint32_t *rows, float rate, uint64_t lsn);
+
+/* Positions (positions.c): an answer held until the journal is durable past what it tells. */
+void dp_shard_positions(struct dp_shard *shard, const struct dp_waiting *waiting);
+void dp_shard_positions_turn(struct dp_shard *shard);
+void dp_shard_positions_clear(struct dp_shard *shard);
 
 /* Hello, status (turn.c). Takes the request over. */
 void dp_shard_unsequenced(struct dp_shard *shard, struct dp_waiting *waiting);

@@ -186,6 +186,8 @@ void dp_shard_unsequenced(struct dp_shard *shard, struct dp_waiting *waiting)
         hello(shard, &waiting);
     } else if (waiting->request.kind == DP_REQUEST_STATUS) {
         dp_shard_status(shard, waiting);
+    } else if (waiting->request.kind == DP_REQUEST_POSITIONS_GET) {
+        dp_shard_positions(shard, waiting);
     } else {
         struct dp_error err = {0};
         (void)dp_fail(&err, DP_UNSUPPORTED, "notes are kept by the control socket of the first server");
@@ -306,6 +308,7 @@ bool dp_shard_turn(struct dp_shard *shard)
     uint64_t start = dp_clock_ns(&shard->options.clock);
     const struct dp_store *store = shard->options.store;
     dp_shard_journal_turn(shard);
+    dp_shard_positions_turn(shard);
     for (struct dp_store_job *job = store->completed(store->self); job; job = store->completed(store->self))
         completed(shard, job->owner);
     shard->turn_bytes = 0;

@@ -299,6 +299,25 @@ static void do_status(const struct dp_fake_net *net, uint32_t index, struct dp_r
     reply->report.counter->value = shard->pushes;
 }
 
+/* As the client's promise has it: what was applied, one bit each. */
+static uint32_t do_positions(struct dp_fake_net *net, uint32_t index, const struct dp_request *r,
+                             struct dp_reply *reply, struct dp_frame *frames)
+{
+    const struct dp_fake_shard *shard = &net->shard[index];
+    uint64_t word[DP_POSITIONS_MAX / 64] = {0};
+    size_t size = (size_t)(r->numbers + 63) / 64 * 8;
+    for (uint32_t i = 0; i < shard->pushes; i++) {
+        const struct dp_fake_push *push = &shard->push[i];
+        if (push->stream == r->stream && push->number >= r->number && push->number - r->number < r->numbers)
+            word[(push->number - r->number) / 64] |= UINT64_C(1) << (push->number - r->number) % 64;
+    }
+    reply->kind = DP_REPLY_POSITIONS;
+    frames[0] = dp_frame_new(size);
+    for (uint32_t i = 0; i < size / 8; i++)
+        dp_store_u64le((char *)frames[0].data + (size_t)i * 8, word[i]);
+    return 1;
+}
+
 static uint32_t do_notes(struct dp_fake_net *net, const struct dp_request *r, struct dp_reply *reply,
                          struct dp_frame *frames)
 {
@@ -350,6 +369,8 @@ static void serve(struct dp_fake_net *net, uint32_t index, struct dp_message *me
         frame_count = do_notes(net, &r, &reply, frames);
     else if (st == DP_OK && r.kind == DP_REQUEST_HELLO)
         do_hello(net, index, &r, &reply);
+    else if (st == DP_OK && r.kind == DP_REQUEST_POSITIONS_GET)
+        frame_count = do_positions(net, index, &r, &reply, frames);
     else if (st == DP_OK && r.kind == DP_REQUEST_STATUS)
         do_status(net, index, &reply);
     else if (st == DP_OK)

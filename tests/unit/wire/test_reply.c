@@ -70,6 +70,10 @@ static void short_kinds_come_back_as_they_went(void **state)
     got = round_trip(&want, NULL, 0);
     assert_true(got.staleness == 3 && got.repeated);
 
+    want = reply_of(DP_REPLY_POSITIONS);
+    struct dp_frame bits = dp_frame_copy("12345678", 8);
+    (void)round_trip(&want, &bits, 1);
+
     want = reply_of(DP_REPLY_NONE);
     want.status = DP_ORDER;
     (void)snprintf(want.reason, sizeof want.reason, "expected 12\nfake line");

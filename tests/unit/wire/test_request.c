@@ -125,6 +125,16 @@ static void short_kinds_come_back_as_they_went(void **state)
     assert_head(&got, &want);
     dp_message_free(&message);
 
+    want = request_of(DP_REQUEST_POSITIONS_GET);
+    want.stream = UINT64_C(1) << 63 | 7;
+    want.number = UINT64_MAX - DP_POSITIONS_MAX;
+    want.numbers = DP_POSITIONS_MAX;
+    message = encode(&want, NULL, 0);
+    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
+    assert_head(&got, &want);
+    assert_true(got.stream == want.stream && got.number == want.number && got.numbers == want.numbers);
+    dp_message_free(&message);
+
     want = request_of(DP_REQUEST_NOTES_GET);
     (void)snprintf(want.name, sizeof want.name, "progress/");
     message = encode(&want, NULL, 0);
@@ -296,6 +306,17 @@ static void broken_fields_are_refused_by_name(void **state)
         request.rate = bad_rates[i];
         assert_request_refused(&request, DP_INVALID, "rate");
     }
+    request = request_of(DP_REQUEST_POSITIONS_GET);
+    request.numbers = 1;
+    assert_request_refused(&request, DP_INVALID, "stream");
+    request.stream = 1;
+    request.numbers = 0;
+    assert_request_refused(&request, DP_INVALID, "count");
+    request.numbers = DP_POSITIONS_MAX + 1;
+    assert_request_refused(&request, DP_INVALID, "count");
+    request.numbers = 2;
+    request.number = UINT64_MAX - 1;
+    assert_request_refused(&request, DP_INVALID, "from");
     request = request_of(DP_REQUEST_HELLO);
     (void)snprintf(request.client, sizeof request.client, "two\nlines");
     assert_request_refused(&request, DP_INVALID, "client");
