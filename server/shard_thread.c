@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* pthread_setname_np */
 #include "server/shard_thread.h"
 
 #include "common/base/log.h"
@@ -193,6 +194,10 @@ static void *serve(void *arg)
 {
     struct dp_shard_thread *thread = arg;
     enum dp_status st = open_all(thread, &thread->error);
+    /* For top and taskset; only now: the threads that were made in there would inherit it. */
+    char name[16];
+    (void)snprintf(name, sizeof name, "shard %" PRIu32, thread->options.index % 1000000);
+    (void)pthread_setname_np(pthread_self(), name);
     bool serving = st == DP_OK;
     say_started(thread, st);
     if (serving) {

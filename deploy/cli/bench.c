@@ -39,8 +39,11 @@ static const struct dp_option options[] = {
     {"--only", "WHAT", "pull, push or latency; default: all", NULL, NULL},
     {"--draw", "KIND", "uniform or zipf (exponent 1.05); default: both", NULL, NULL},
     {"--type", "TYPE", "values on the wire: f32 or bf16; default: both", NULL, NULL},
-    {"--no-pin", NULL, "leave it to the kernel where client and server run; default: a processor each", NULL,
-     NULL},
+    {"--pin", "KIND",
+     "shard: the server's serving thread on one processor, all else on another (default);\n"
+     "process: server and client on one each; none: as the kernel likes",
+     NULL, NULL},
+    {"--alone", NULL, "no yardsticks beside it: for profilers", NULL, NULL},
     {"--quick", NULL, "a few seconds: width 16, 200000 rows, 3 short repeats", NULL, NULL},
     {"--json", NULL, "a line of JSON for each figure in place of the table", NULL, NULL},
 };
@@ -64,7 +67,7 @@ struct bench {
     uint64_t rows, keys;
     uint32_t in_flight, repeats, slice_ms, sets, delays;
     const char *only, *draw, *type;
-    bool json;
+    bool json, alone;
     struct dp_pin pin;
     struct dp_raw *raw;
     struct dp_local *local;
@@ -147,7 +150,10 @@ static enum dp_status settle(struct bench *b, struct dp_error *err)
     static const char *const only[] = {"pull", "push", "latency", NULL};
     static const char *const draw[] = {"uniform", "zipf", NULL};
     static const char *const type[] = {"f32", "bf16", NULL};
+    static const char *const pin[] = {"shard", "process", "none", NULL};
+    const char *pinned = NULL;
     bool quick = flag(b, "--quick") != NULL;
+    b->alone = flag(b, "--alone") != NULL;
     b->json = flag(b, "--json") != NULL;
     b->rows = quick ? 200000 : 10000000;
     b->keys = 10000;
@@ -183,8 +189,11 @@ static enum dp_status settle(struct bench *b, struct dp_error *err)
                          "%" PRIu64 " keys of width %" PRIu32 " are over %" PRIu64
                          " bytes a request: give fewer --keys or smaller --dims",
                          b->keys, b->dim[i], REQUEST_MAX);
-    if (!flag(b, "--no-pin"))
-        b->pin = dp_pin_choose();
+    if (st == DP_OK)
+        st = word(b, "--pin", pin, &pinned, err);
+    b->pin = dp_pin_choose(!pinned || strcmp(pinned, "shard") == 0 ? DP_PIN_SHARD
+                           : strcmp(pinned, "process") == 0        ? DP_PIN_PROCESS
+                                                                   : DP_PIN_NONE);
     return st;
 }
 
@@ -253,9 +262,9 @@ static enum dp_status measure(struct place *p, struct kind *kind, bool counted, 
     struct dp_load load = dp_bench_rows_load(work), raw = dp_bench_rows_raw(work, b->raw),
                    copy = dp_bench_rows_memcpy(work);
     enum dp_status st = dp_load_run(&load, b->in_flight, b->slice_ms, &kind->number, &rate, err);
-    if (st == DP_OK)
+    if (st == DP_OK && !b->alone)
         st = dp_load_run(&raw, b->in_flight, b->slice_ms, &kind->raw_number, &raw_rate, err);
-    if (st == DP_OK)
+    if (st == DP_OK && !b->alone)
         st = dp_load_run(&copy, b->in_flight, b->slice_ms / 10 + 1, &kind->copy_number, &copy_rate, err);
     if (st == DP_OK)
         st = dp_bench_server_look(&p->server, err);
@@ -263,7 +272,7 @@ static enum dp_status measure(struct place *p, struct kind *kind, bool counted, 
         return st;
     dp_bench_add(&kind->line.rate, rate);
     dp_bench_add(&kind->line.raw, raw_rate);
-    dp_bench_add(&kind->line.ratio, rate / raw_rate);
+    dp_bench_add(&kind->line.ratio, raw_rate > 0 ? rate / raw_rate : 0);
     dp_bench_add(&kind->line.memcpy_rate, copy_rate);
     return DP_OK;
 }
@@ -383,9 +392,10 @@ static enum dp_status start_raw(struct bench *b, struct dp_error *err)
     uint32_t widest = 0;
     for (uint32_t i = 0; i < b->dims; i++)
         widest = b->dim[i] > widest ? b->dim[i] : widest;
-    dp_pin_to(&b->pin, b->pin.server); /* its peer stands where the server will */
-    enum dp_status st = dp_raw_start((size_t)b->keys * (8 + (size_t)widest * 4), b->in_flight, &b->raw, err);
-    dp_pin_to(&b->pin, b->pin.client);
+    dp_pin_server(&b->pin); /* its peer stands where the server will */
+    enum dp_status st =
+        dp_raw_start((size_t)b->keys * (8 + (size_t)widest * 4), b->in_flight, &b->pin, &b->raw, err);
+    dp_pin_client(&b->pin);
     return st;
 }
 
@@ -396,10 +406,12 @@ static enum dp_status measure_all(struct bench *b, struct dp_error *err)
         printf("one server process of one shard, one client process, tcp on this machine; %" PRIu64
                " keys drawn a request, %" PRIu32 " requests under way; ",
                b->keys, b->in_flight);
-        if (b->pin.on)
-            printf("client on processor %" PRIu32 ", server on %" PRIu32 "\n", b->pin.client, b->pin.server);
-        else
+        if (b->pin.kind == DP_PIN_NONE)
             printf("not pinned\n");
+        else
+            printf("%s on processor %" PRIu32 ", %s on %" PRIu32 "\n",
+                   b->pin.kind == DP_PIN_SHARD ? "all" : "client", b->pin.client,
+                   b->pin.kind == DP_PIN_SHARD ? "but the serving thread" : "server", b->pin.server);
         dp_bench_head();
     }
     for (uint32_t i = 0; i < b->dims && st == DP_OK; i++)

@@ -90,7 +90,7 @@ static void serve(struct dp_listener *listener, int control, const struct pool *
 }
 
 /* The whole life of the forked process; gives its exit code. Only the endpoint goes to `tell`. */
-static int be_peer(int tell, int control, const struct pool *pool)
+static int be_peer(int tell, int control, const struct pool *pool, const struct dp_pin *pin)
 {
     struct dp_net *net = NULL;
     struct dp_listener *listener = NULL;
@@ -98,6 +98,7 @@ static int be_peer(int tell, int control, const struct pool *pool)
     enum dp_status st = dp_net_open(1, &net, &err);
     if (st == DP_OK)
         st = dp_listener_open(net, "tcp://127.0.0.1:*", &listener, &err);
+    dp_pin_serving(pin); /* ZeroMQ's thread stays where the process was started */
     if (st == DP_OK) {
         const char *endpoint = dp_listener_endpoint(listener);
         size_t size = strlen(endpoint);
@@ -131,7 +132,8 @@ static enum dp_status hear_endpoint(struct dp_raw *raw, int from, struct dp_erro
     return DP_OK;
 }
 
-enum dp_status dp_raw_start(size_t bytes_max, uint32_t buffers, struct dp_raw **out, struct dp_error *err)
+enum dp_status dp_raw_start(size_t bytes_max, uint32_t buffers, const struct dp_pin *pin, struct dp_raw **out,
+                            struct dp_error *err)
 {
     int tell[2] = {-1, -1}, control[2] = {-1, -1};
     enum dp_status st = DP_OK;
@@ -155,7 +157,7 @@ enum dp_status dp_raw_start(size_t bytes_max, uint32_t buffers, struct dp_raw **
         (void)close(tell[0]);
         struct pool pool = raw->pool;
         free(raw);
-        _exit(getppid() == parent ? be_peer(tell[1], control[0], &pool) : 1);
+        _exit(getppid() == parent ? be_peer(tell[1], control[0], &pool, pin) : 1);
     }
     if (raw->peer < 0) {
         raw->peer = 0;

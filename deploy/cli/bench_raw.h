@@ -10,6 +10,7 @@
 #define DP_CLI_BENCH_RAW_H
 
 #include "deploy/cli/bench_load.h"
+#include "deploy/cli/bench_pin.h"
 
 struct dp_raw;
 
@@ -21,7 +22,8 @@ struct dp_raw_shape {
 
 /* bytes_max: of any frame that will be asked for. buffers: as many as requests will be under way. */
 DP_MUST_USE
-enum dp_status dp_raw_start(size_t bytes_max, uint32_t buffers, struct dp_raw **out, struct dp_error *err);
+enum dp_status dp_raw_start(size_t bytes_max, uint32_t buffers, const struct dp_pin *pin, struct dp_raw **out,
+                            struct dp_error *err);
 /* The peer's process. */
 long dp_raw_peer(const struct dp_raw *raw);
 DP_MUST_USE

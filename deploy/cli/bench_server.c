@@ -133,16 +133,17 @@ enum dp_status dp_bench_server_open(struct dp_bench_server *server, struct dp_lo
     enum dp_status st = make_folder(server, err);
     if (st == DP_OK)
         st = make_cluster(server, cache_bytes, err);
-    dp_pin_to(pin, pin->server); /* the server inherits it */
+    dp_pin_server(pin); /* the server inherits it */
     if (st == DP_OK)
         st = dp_servers_start(local, &server->folder, server->cluster, server->folder.conf, "server", err);
-    dp_pin_to(pin, pin->client);
+    dp_pin_client(pin);
     if (st == DP_OK)
         st = dp_servers_await(local, server->cluster, DP_BENCH_WAIT_MS, &first, err);
     dp_client_close(&first);
     for (int bf16 = 0; bf16 < 2 && st == DP_OK; bf16++)
         st = open_client(server, bf16, err);
     server->pid = find_child(other);
+    dp_pin_thread(pin, server->pid, "shard ");
     server->resident = dp_bench_server_resident(server);
     if (st != DP_OK)
         dp_bench_server_close(server);

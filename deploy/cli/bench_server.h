@@ -20,7 +20,7 @@ struct dp_bench_server {
     uint32_t dim;
 };
 
-/* Started on pin->server; this thread is on pin->client afterwards. other: a child that is not the server. */
+/* Started and pinned; this thread is where clients are afterwards. other: a child that is not the server. */
 DP_MUST_USE
 enum dp_status dp_bench_server_open(struct dp_bench_server *server, struct dp_local *local, long other,
                                     uint32_t dim, uint64_t cache_bytes, const struct dp_pin *pin,
