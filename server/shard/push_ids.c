@@ -304,3 +304,27 @@ enum dp_status dp_push_ids_unpack(struct dp_push_ids *ids, const void *bytes, si
                              .status = dp_status_from_number((int)dp_load_u32le(at + 16))};
     return st;
 }
+
+/* ---- for people */
+
+void dp_push_ids_visit(
+    const struct dp_push_ids *ids, void (*stream)(void *context, const struct dp_push_stream *stream),
+    void (*refused)(void *context, uint64_t stream, uint64_t number, enum dp_status status), void *context)
+{
+    for (uint32_t i = 0; i < ids->count; i++) {
+        const struct stream *s = ids->stream[i];
+        uint64_t greatest = s->low;
+        for (uint64_t n = s->low; s->bits && n - s->low < DP_PUSH_WINDOW; n++)
+            greatest = is_set(s, n) ? n : greatest;
+        struct dp_push_stream one = {.stream = s->id,
+                                     .low = s->low,
+                                     .used_above = s->set,
+                                     .holes = s->set ? greatest - s->low + 1 - s->set : 0};
+        stream(context, &one);
+    }
+    uint32_t kept = ids->refusals < DP_REFUSED_MAX ? ids->refusals : DP_REFUSED_MAX;
+    for (uint32_t i = ids->refusals - kept; i != ids->refusals; i++) {
+        const struct refused *one = &ids->refused[i % DP_REFUSED_MAX];
+        refused(context, one->stream, one->number, one->status);
+    }
+}

@@ -58,4 +58,13 @@ DP_MUST_USE
 enum dp_status dp_push_ids_unpack(struct dp_push_ids *ids, const void *bytes, size_t size,
                                   struct dp_error *err);
 
+/* What is remembered, for people. Holes: numbers above the low-water mark, below the greatest used up, that are not. */
+struct dp_push_stream {
+    uint64_t stream, low, used_above, holes;
+};
+/* Streams ascending; refused: oldest first. */
+void dp_push_ids_visit(
+    const struct dp_push_ids *ids, void (*stream)(void *context, const struct dp_push_stream *stream),
+    void (*refused)(void *context, uint64_t stream, uint64_t number, enum dp_status status), void *context);
+
 #endif

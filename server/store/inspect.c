@@ -29,7 +29,7 @@ struct edge {
 struct dp_inspect {
     struct dp_rocks_db db; /* without what writing needs */
     struct dp_inspect_own own;
-    char *manifest; /* its name */
+    char *manifest;     /* its name */
     struct edge *edges; /* where files of rows begin, and the keys behind their ends; ascending */
     size_t edge_count;
 };
@@ -92,18 +92,20 @@ static enum dp_status check_directory(const char *directory, struct dp_error *er
     char path[4096];
     DIR *list = opendir(directory);
     if (!list)
-        return dp_fail(err, errno == ENOENT ? DP_NOT_FOUND : DP_IO, "inspect %s: %s; give a store's directory",
-                       directory, strerror(errno));
+        return dp_fail(err, errno == ENOENT ? DP_NOT_FOUND : DP_IO,
+                       "inspect %s: %s; give a store's directory", directory, strerror(errno));
     (void)closedir(list);
     if (!dp_inspect_is_store(directory))
         return dp_fail(err, DP_NOT_FOUND,
-                       "%s is no store: it has none of CURRENT, IDENTITY and journal, which a shard's directory has; give a "
+                       "%s is no store: it has none of CURRENT, IDENTITY and journal, which a shard's "
+                       "directory has; give a "
                        "server's directory (with shard-0000, ...) or a shard's",
                        directory);
     join(path, sizeof path, directory, "CURRENT");
     if (access(path, F_OK) != 0)
         return dp_fail(err, DP_CORRUPT,
-                       "store %s: the file CURRENT is missing: without it none of its rows can be found; bring it back, or "
+                       "store %s: the file CURRENT is missing: without it none of its rows can be found; "
+                       "bring it back, or "
                        "restore the last checkpoint",
                        directory);
     return DP_OK;
@@ -145,7 +147,8 @@ static void close_db(struct dp_rocks_db *db)
     *db = (struct dp_rocks_db){0};
 }
 
-static enum dp_status open_db(const char *directory, bool strict, struct dp_rocks_db *db, struct dp_error *err)
+static enum dp_status open_db(const char *directory, bool strict, struct dp_rocks_db *db,
+                              struct dp_error *err)
 {
     char *text = NULL;
     *db = (struct dp_rocks_db){.directory = strdup(directory)};
@@ -170,7 +173,8 @@ static enum dp_status open_db(const char *directory, bool strict, struct dp_rock
 /* Names the manifest where RocksDB names no file. */
 static void name_manifest(const char *manifest, const char *directory, struct dp_error *err)
 {
-    if (!strstr(err->text, ".sst") && !strstr(err->text, ".log") && !strstr(err->text, "MANIFEST") && manifest)
+    if (!strstr(err->text, ".sst") && !strstr(err->text, ".log") && !strstr(err->text, "MANIFEST") &&
+        manifest)
         (void)dp_wrap(err, err->status, "%s/%s, or what it names, is damaged", directory, manifest);
 }
 
@@ -209,9 +213,10 @@ static enum dp_status read_state(struct dp_inspect *inspect, enum dp_inspect_sta
     for (int i = DP_INSPECT_CLEAN; i <= DP_INSPECT_OPEN; i++)
         if (bytes == strlen(state_names[i]) && memcmp(state, state_names[i], bytes) == 0)
             *out = (enum dp_inspect_state)i;
-    return *out != DP_INSPECT_NEW ? DP_OK
-                                  : dp_fail(err, DP_CORRUPT, "store %s: the mark store/state is none of this build's",
-                                            inspect->db.directory);
+    return *out != DP_INSPECT_NEW
+               ? DP_OK
+               : dp_fail(err, DP_CORRUPT, "store %s: the mark store/state is none of this build's",
+                         inspect->db.directory);
 }
 
 static enum dp_status read_own(struct dp_inspect *inspect, struct dp_error *err)
@@ -223,18 +228,22 @@ static enum dp_status read_own(struct dp_inspect *inspect, struct dp_error *err)
     enum dp_status st = read_state(inspect, &own->state, err);
     if (st != DP_OK || own->state == DP_INSPECT_NEW)
         return st;
-    bool whole = get_own(inspect, "format", format, sizeof format, &bytes, &st, err) && bytes == sizeof format;
+    bool whole =
+        get_own(inspect, "format", format, sizeof format, &bytes, &st, err) && bytes == sizeof format;
     own->format = whole ? dp_load_u32le(format) : 0;
     if (whole && own->format != DP_MARKS_FORMAT)
-        return dp_fail(err, DP_UNSUPPORTED,
-                       "store %s: written in format %u, this build reads format %u; use the build that wrote it",
-                       directory, (unsigned)own->format, DP_MARKS_FORMAT);
-    whole = whole && get_own(inspect, "cluster", number, sizeof number, &bytes, &st, err) && bytes == sizeof number;
+        return dp_fail(
+            err, DP_UNSUPPORTED,
+            "store %s: written in format %u, this build reads format %u; use the build that wrote it",
+            directory, (unsigned)own->format, DP_MARKS_FORMAT);
+    whole = whole && get_own(inspect, "cluster", number, sizeof number, &bytes, &st, err) &&
+            bytes == sizeof number;
     own->cluster = whole ? dp_load_u64le(number) : 0;
-    whole =
-        whole && get_own(inspect, "generation", number, sizeof number, &bytes, &st, err) && bytes == sizeof number;
+    whole = whole && get_own(inspect, "generation", number, sizeof number, &bytes, &st, err) &&
+            bytes == sizeof number;
     own->generation = whole ? dp_load_u64le(number) : 0;
-    whole = whole && get_own(inspect, "range", range, sizeof range, &bytes, &st, err) && bytes == sizeof range;
+    whole =
+        whole && get_own(inspect, "range", range, sizeof range, &bytes, &st, err) && bytes == sizeof range;
     if (st == DP_OK && !whole)
         return dp_fail(err, DP_CORRUPT,
                        "store %s: one of the marks store/format, cluster, generation, range is missing or of "
@@ -366,7 +375,7 @@ struct scan {
     enum dp_status (*visit)(void *context, struct dp_store_key key, const void *row, size_t row_bytes,
                             struct dp_error *err);
     void *context;
-    bool ended;             /* by visit */
+    bool ended;              /* by visit */
     char last[DP_KEY_BYTES]; /* tried */
 };
 
@@ -411,8 +420,9 @@ static bool next_edge(struct scan *scan)
 }
 
 enum dp_status dp_inspect_rows(struct dp_inspect *inspect, const struct dp_inspect_damage *damaged,
-                               enum dp_status (*visit)(void *context, struct dp_store_key key, const void *row,
-                                                       size_t row_bytes, struct dp_error *err),
+                               enum dp_status (*visit)(void *context, struct dp_store_key key,
+                                                       const void *row, size_t row_bytes,
+                                                       struct dp_error *err),
                                void *context, struct dp_error *err)
 {
     struct scan scan = {.inspect = inspect, .visit = visit, .context = context};

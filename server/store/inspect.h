@@ -73,8 +73,9 @@ enum dp_status dp_inspect_marks(struct dp_inspect *inspect, const char *prefix,
  * be read behind it is, and the end is DP_OK; else the first one ends it. */
 DP_MUST_USE
 enum dp_status dp_inspect_rows(struct dp_inspect *inspect, const struct dp_inspect_damage *damaged,
-                               enum dp_status (*visit)(void *context, struct dp_store_key key, const void *row,
-                                                       size_t row_bytes, struct dp_error *err),
+                               enum dp_status (*visit)(void *context, struct dp_store_key key,
+                                                       const void *row, size_t row_bytes,
+                                                       struct dp_error *err),
                                void *context, struct dp_error *err);
 /* From the first row at or above `from` on, until visit gives another status than DP_OK. */
 DP_MUST_USE
