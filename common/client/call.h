@@ -26,6 +26,7 @@ struct dp_call {
                            struct dp_reply *reply, struct dp_message **message, struct dp_error *err);
     struct dp_outcome outcome;  /* push */
     uint64_t *applied;          /* pull: the caller's, or NULL */
+    uint64_t *bits;             /* pushed: the caller's */
     struct dp_reply kept;       /* status, notes: the answer's heap parts */
     struct dp_message *message; /* notes */
     uint32_t parts;

@@ -130,6 +130,15 @@ enum dp_status dp_client_wait(struct dp_client *client, struct dp_ticket *ticket
  * for long. */
 void dp_client_progress(struct dp_client *client);
 
+/* Which of the numbers from .. from + count - 1 of a stream every shard has applied: bit i of
+ * bits[(count + 63) / 64] is number from + i. For who was started again and wants to go on where it stopped: what
+ * is told survives what an answered push survives. A number whose bit is 0 may be there on some shards: push it
+ * again, and it takes effect on the others alone. DP_TOO_OLD: a shard has forgotten the stream, as newer ones took
+ * its place, and takes no push of it any more; a stream never pushed to has no bit set. */
+DP_MUST_USE
+enum dp_status dp_client_pushed(struct dp_client *client, uint64_t stream, uint64_t from, size_t count,
+                                uint64_t *bits, uint32_t timeout_ms, struct dp_error *err);
+
 /* Simple forms: one table, done when they return. */
 DP_MUST_USE
 enum dp_status dp_client_pull_rows(struct dp_client *client, struct dp_client_table *table,
