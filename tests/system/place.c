@@ -15,9 +15,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#define PROCESSES_MAX 256u
-#define TEXTS_MAX     1024u
-#define WORDS_MAX     64
+#define WORDS_MAX 64
 /* Below the ports that the kernel gives to clients: nothing else takes them between our look and a server's
  * bind. */
 #define PORTS_FROM 10000u
@@ -25,9 +23,9 @@
 
 struct dp_place {
     char dir[256];
-    uint32_t processes, texts;
-    struct dp_process *process[PROCESSES_MAX];
-    char *text[TEXTS_MAX];
+    uint32_t processes, texts, started;
+    struct dp_process **process;
+    char **text;
 };
 
 int dp_place_setup(void **state)
@@ -56,6 +54,8 @@ int dp_place_teardown(void **state)
         dp_process_free(&place->process[i]);
     for (uint32_t i = 0; i < place->texts; i++)
         free(place->text[i]);
+    free(place->process);
+    free(place->text);
     int failed = nftw(place->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     free(place);
     return failed;
@@ -64,7 +64,8 @@ int dp_place_teardown(void **state)
 static const char *keep(struct dp_place *place, char *text)
 {
     assert_non_null(text);
-    assert_true(place->texts < TEXTS_MAX);
+    place->text = realloc(place->text, (place->texts + 1) * sizeof *place->text);
+    assert_non_null(place->text);
     place->text[place->texts++] = text;
     return text;
 }
@@ -143,14 +144,25 @@ struct dp_process *dp_place_start(struct dp_place *place, const char *program, .
     for (const char *word; n < WORDS_MAX && (word = va_arg(args, const char *)) != NULL;)
         argv[n++] = word;
     va_end(args);
-    assert_true(n < WORDS_MAX && place->processes < PROCESSES_MAX);
+    assert_true(n < WORDS_MAX);
     if (strncmp(program, "downpour", 8) == 0)
         argv[0] = dp_place_text(place, "%s/%s", DP_BIN, program);
     const struct dp_process_options options = {
         .argv = argv,
-        .prefix = dp_place_path(place, "process-%u", (unsigned)place->processes),
+        .prefix = dp_place_path(place, "process-%u", (unsigned)place->started++),
         .cwd = place->dir};
+    place->process = realloc(place->process, (place->processes + 1) * sizeof(struct dp_process *));
+    assert_non_null(place->process);
     return place->process[place->processes++] = dp_process_start(&options);
+}
+
+void dp_place_drop(struct dp_place *place, struct dp_process **process)
+{
+    uint32_t i = 0;
+    while (place->process[i] != *process)
+        i++;
+    place->process[i] = place->process[--place->processes];
+    dp_process_free(process);
 }
 
 static void show(struct dp_process *process)
