@@ -43,6 +43,7 @@ static const struct dp_option options[] = {
      "shard: the server's serving thread on one processor, all else on another (default);\n"
      "process: server and client on one each; none: as the kernel likes",
      NULL, NULL},
+    {"--cpu", NULL, "show the processor time of each thread for a row, too", NULL, NULL},
     {"--alone", NULL, "no yardsticks beside it: for profilers", NULL, NULL},
     {"--quick", NULL, "a few seconds: width 16, 200000 rows, 3 short repeats", NULL, NULL},
     {"--json", NULL, "a line of JSON for each figure in place of the table", NULL, NULL},
@@ -67,7 +68,7 @@ struct bench {
     uint64_t rows, keys;
     uint32_t in_flight, repeats, slice_ms, sets, delays;
     const char *only, *draw, *type;
-    bool json, alone;
+    bool json, alone, cpu;
     struct dp_pin pin;
     struct dp_raw *raw;
     struct dp_local *local;
@@ -154,6 +155,7 @@ static enum dp_status settle(struct bench *b, struct dp_error *err)
     const char *pinned = NULL;
     bool quick = flag(b, "--quick") != NULL;
     b->alone = flag(b, "--alone") != NULL;
+    b->cpu = flag(b, "--cpu") != NULL;
     b->json = flag(b, "--json") != NULL;
     b->rows = quick ? 200000 : 10000000;
     b->keys = 10000;
@@ -261,7 +263,12 @@ static enum dp_status measure(struct place *p, struct kind *kind, bool counted, 
                       kind->bf16);
     struct dp_load load = dp_bench_rows_load(work), raw = dp_bench_rows_raw(work, b->raw),
                    copy = dp_bench_rows_memcpy(work);
+    struct dp_cpu before, after;
+    uint64_t began = dp_bench_now_ns();
+    dp_cpu_look(p->server.pid, &before);
     enum dp_status st = dp_load_run(&load, b->in_flight, b->slice_ms, &kind->number, &rate, err);
+    dp_cpu_look(p->server.pid, &after);
+    double seconds = (double)(dp_bench_now_ns() - began) / 1e9;
     if (st == DP_OK && !b->alone)
         st = dp_load_run(&raw, b->in_flight, b->slice_ms, &kind->raw_number, &raw_rate, err);
     if (st == DP_OK && !b->alone)
@@ -270,6 +277,8 @@ static enum dp_status measure(struct place *p, struct kind *kind, bool counted, 
         st = dp_bench_server_look(&p->server, err);
     if (st != DP_OK || !counted)
         return st;
+    dp_cpu_add(&kind->line.cpu, &before, &after);
+    kind->line.cpu_rows += (uint64_t)(rate * seconds);
     dp_bench_add(&kind->line.rate, rate);
     dp_bench_add(&kind->line.raw, raw_rate);
     dp_bench_add(&kind->line.ratio, raw_rate > 0 ? rate / raw_rate : 0);
@@ -285,7 +294,7 @@ static enum dp_status throughput(struct place *p, struct dp_error *err)
         for (uint32_t i = 0; i < p->kinds && st == DP_OK; i++)
             st = measure(p, &p->kind[i], repeat > 0, err);
     for (uint32_t i = 0; i < p->kinds && st == DP_OK; i++)
-        dp_bench_show_line(&p->kind[i].line, p->bench->json);
+        dp_bench_show_line(&p->kind[i].line, p->bench->json, p->bench->cpu);
     return st;
 }
 

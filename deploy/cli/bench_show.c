@@ -59,23 +59,37 @@ void dp_bench_head(void)
            "dim", "what", "keys", "type", "rows", "downpour", "spread", "raw", "spread", "ratio", "memcpy");
 }
 
-void dp_bench_show_line(const struct dp_bench_line *l, bool json)
+static void show_cpu(const struct dp_bench_line *l, bool json)
+{
+    printf(json ? ",\"cpu_ns_a_row\":{" : "            ns of processor time a row:");
+    for (int i = 0; i < DP_CPU_PARTS; i++)
+        printf(json ? "%s\"%s\":%.2f" : "%s %s %.1f", i == 0 ? "" : ",", dp_cpu_names[i],
+               l->cpu_rows ? (double)l->cpu.ns[i] / (double)l->cpu_rows : 0.0);
+    printf(json ? "}" : "\n");
+}
+
+void dp_bench_show_line(const struct dp_bench_line *l, bool json, bool cpu)
 {
     double rate = dp_bench_median(&l->rate), raw = dp_bench_median(&l->raw);
     double copy = dp_bench_median(&l->memcpy_rate), ratio = dp_bench_median(&l->ratio);
-    if (json)
+    if (json) {
         printf("{\"measure\":\"%s\",\"dim\":%" PRIu32
                ",\"keys\":\"%s\",\"type\":\"%s\",\"transport\":\"tcp\","
                "\"rows\":%" PRIu64 ",\"keys_a_request\":%.0f,\"in_flight\":%" PRIu32 ",\"repeats\":%" PRIu32
                ",\"rows_per_s\":%.0f,\"spread\":%.3f,\"raw_rows_per_s\":%.0f,\"raw_spread\":%.3f,"
-               "\"ratio\":%.4f,\"ratio_spread\":%.3f,\"memcpy_rows_per_s\":%.0f}\n",
+               "\"ratio\":%.4f,\"ratio_spread\":%.3f,\"memcpy_rows_per_s\":%.0f",
                l->what, l->dim, l->draw, l->type, l->rows, l->keys, l->in_flight, l->rate.n, rate,
                dp_bench_spread(&l->rate), raw, dp_bench_spread(&l->raw), ratio, dp_bench_spread(&l->ratio),
                copy);
-    else
+        show_cpu(l, true);
+        printf("}\n");
+    } else {
         printf("%5" PRIu32 " %-5s %-8s %-5s %10" PRIu64 " %8.2f %6.0f%% %8.2f %6.0f%% %7.3f %9.1f\n", l->dim,
                l->what, l->draw, l->type, l->rows, rate / 1e6, dp_bench_spread(&l->rate) * 100, raw / 1e6,
                dp_bench_spread(&l->raw) * 100, ratio, copy / 1e6);
+        if (cpu)
+            show_cpu(l, false);
+    }
     (void)fflush(stdout);
 }
 

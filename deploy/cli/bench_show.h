@@ -2,6 +2,8 @@
 #ifndef DP_CLI_BENCH_SHOW_H
 #define DP_CLI_BENCH_SHOW_H
 
+#include "deploy/cli/bench_cpu.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,6 +34,8 @@ struct dp_bench_line {
     double keys; /* rows of a request, mean */
     uint32_t in_flight;
     struct dp_bench_figure rate, raw, ratio, memcpy_rate;
+    struct dp_cpu cpu; /* of all repeats */
+    uint64_t cpu_rows;
 };
 struct dp_bench_delay {
     const char *what; /* "pull" */
@@ -40,7 +44,8 @@ struct dp_bench_delay {
 };
 
 void dp_bench_head(void);
-void dp_bench_show_line(const struct dp_bench_line *line, bool json);
+/* cpu: a second line says the processor time of each thread. */
+void dp_bench_show_line(const struct dp_bench_line *line, bool json, bool cpu);
 void dp_bench_show_delay(const struct dp_bench_delay *delay, bool json);
 /* bytes 0: not known. record: bytes of one row as stored. */
 void dp_bench_show_memory(uint32_t dim, uint64_t rows, uint64_t bytes, uint64_t record, double fill_s,

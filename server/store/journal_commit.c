@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #define TICK_MS 200u /* a segment that could not be made is tried again */
 
@@ -232,6 +233,7 @@ void dp_journal_prepare(struct dp_journal *journal)
 static void *run(void *context)
 {
     struct dp_journal *journal = context;
+    (void)prctl(PR_SET_NAME, "journal");
     for (;;) {
         (void)pthread_mutex_lock(&journal->lock);
         bool tick = false;

@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 
 #define JOBS_MAX        256u /* under way at once: submitted, and not yet given by completed() */
 #define READERS_DEFAULT 2u
@@ -18,6 +20,7 @@
 #define COUNT_STANDS    64u   /* how often a slice stands back for reads that wait */
 #define TAKE_WAIT_MS    1000u
 #define WAIT_MS         1000u
+#define WRITER_NICE     10
 
 /* A part of a read: one reader's work. */
 struct part {
@@ -130,6 +133,9 @@ static void *run_writer(void *context)
 {
     struct rocks_store *store = context;
     void *item = NULL;
+    /* As compaction: rows are written back in what time the shard leaves. On Linux it is this thread's alone. */
+    (void)setpriority(PRIO_PROCESS, 0, WRITER_NICE);
+    (void)prctl(PR_SET_NAME, "store write");
     for (time_t figures_at = 0;;) {
         enum dp_status st = dp_queue_take(store->changes, &item, TAKE_WAIT_MS);
         if (st == DP_STOPPING)
@@ -172,6 +178,7 @@ static void *run_reader(void *context)
     struct reader *reader = context;
     struct rocks_store *store = reader->store;
     void *item = NULL;
+    (void)prctl(PR_SET_NAME, "store read");
     for (;;) {
         enum dp_status st = dp_queue_take(store->reads, &item, TAKE_WAIT_MS);
         if (st == DP_STOPPING)
