@@ -52,5 +52,4 @@ void dp_shard_apply(struct dp_shard *shard, const struct dp_section *section, st
         dp_row_set_lsn(row, lsn);
         dp_row_cache_set_dirty(table->cache, rows[i]);
     }
-    DP_COUNT(&shard->counters, push_rows, section->rows);
 }

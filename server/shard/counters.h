@@ -27,6 +27,9 @@
     X(rows_written_back)                                                                                     \
     X(write_back_cycles)                                                                                     \
     X(pushes_replayed)                                                                                       \
+    X(rows_replayed)                                                                                         \
+    X(bytes_replayed)                                                                                        \
+    X(tables_uncounted)                                                                                      \
     X(journal_bytes)                                                                                         \
     X(answers_held)                                                                                          \
     X(sessions)                                                                                              \

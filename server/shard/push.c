@@ -159,8 +159,10 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
         request->measured && request->pulled_at <= shard->applied ? shard->applied - request->pulled_at : 0;
     shard->applied++;
     rows = shard->rows;
-    for (uint32_t s = 0; s < request->sections; rows += request->section[s++].rows)
+    for (uint32_t s = 0; s < request->sections; rows += request->section[s++].rows) {
         dp_shard_apply(shard, &request->section[s], tables[s], rows, request->rate, shard->lsn);
+        DP_COUNT(&shard->counters, push_rows, request->section[s].rows);
+    }
     dp_push_ids_add(shard->ids, request->stream, request->number, DP_OK);
     DP_COUNT(&shard->counters, pushes, 1);
     if (request->measured) {

@@ -32,6 +32,7 @@ struct dp_shard_table {
      * wrap below 0): whoever learns the number adds it to both. */
     uint64_t away;
     bool counted;
+    uint64_t marked; /* rows that its mark told when this opening began */
 };
 
 /* A job at the store, and what it is for. */
@@ -41,7 +42,9 @@ enum dp_shard_job_kind {
     DP_JOB_STREAMS,
     DP_JOB_ROWS,
     DP_JOB_MARKS,
-    DP_JOB_JOURNAL
+    DP_JOB_JOURNAL,
+    DP_JOB_REPLAY,
+    DP_JOB_COUNT
 };
 
 struct dp_shard_job {
@@ -106,7 +109,8 @@ struct dp_shard {
     bool incarnation_put;
     struct dp_held held;
     struct dp_held_positions *positions; /* oldest first */
-    bool rows_loaded; /* recovery has every row of the store in the cache */
+    struct dp_recovery *recovery;  /* while the journal is replayed (recovery.c) */
+    struct dp_shard_job *counting; /* the store counts its rows; else NULL */
 };
 
 /* What became of a request. */
@@ -169,14 +173,23 @@ struct dp_shard_job *dp_shard_job_new(enum dp_shard_job_kind kind, void *memory)
 enum dp_status dp_shard_submit(struct dp_shard *shard, struct dp_shard_job *job);
 void dp_shard_job_free(struct dp_shard_job *job);
 
+/* All that the store completed goes where it belongs (turn.c). */
+void dp_shard_take_completed(struct dp_shard *shard);
+
 /* Write-back (write_back.c). */
 void dp_shard_write_back_turn(struct dp_shard *shard);
 bool dp_shard_write_back_goes_on(const struct dp_shard *shard); /* without further input */
 void dp_shard_written_back(struct dp_shard *shard, struct dp_shard_job *job);
 
-/* Journal (journaling.c): append a push (with its rows, or only its number when it is refused), learn what became
- * durable, replay. */
+/* Recovery (recovery.c): the journal is opened, what it has beyond the store is replayed. While it is replayed
+ * shard->journal is NULL and shard->recovery is not; shard->synced is the last lsn applied. */
 enum dp_status dp_shard_open_journal(struct dp_shard *shard, struct dp_error *err);
+void dp_shard_recovery_read(struct dp_shard *shard, struct dp_shard_job *job);
+void dp_shard_counted(struct dp_shard *shard, struct dp_shard_job *job);
+void dp_shard_stop_counting(struct dp_shard *shard); /* who stops does not wait for it */
+
+/* Journal (journaling.c): append a push (with its rows, or only its number when it is refused), learn what became
+ * durable. */
 /* DP_AGAIN: the journal has no room until rows are written back. */
 enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_request *push,
                                      struct dp_shard_table **tables, enum dp_status refused,

@@ -4,7 +4,7 @@
  *               init: kind u32, scale f32, fan_in u32, fan_out u32 |
  *               optimizer: kind u32, l2, momentum, beta1, beta2, epsilon, decay, l1, ftrl_beta, accumulator f32 |
  *               rows u64
- *           rows: of the table when the mark was put (after a crash they are counted anew).
+ *           rows: of the table when the mark was put, or DP_TABLE_ROWS_UNKNOWN (after a crash they are counted anew).
  * Thread    Any; pure. */
 #ifndef DP_SHARD_TABLE_MARK_H
 #define DP_SHARD_TABLE_MARK_H
@@ -12,7 +12,8 @@
 #include "common/model/table.h"
 #include "server/store/store.h"
 
-#define DP_TABLE_MARK_PREFIX "table/"
+#define DP_TABLE_MARK_PREFIX  "table/"
+#define DP_TABLE_ROWS_UNKNOWN UINT64_MAX
 /* What encode needs: key with its ending 0, and value. */
 #define DP_TABLE_MARK_BYTES (14u + 1u + 4u + 48u + 4u + 8u + 16u + 40u + 8u)
 

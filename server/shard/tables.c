@@ -93,7 +93,8 @@ uint64_t dp_shard_cache_bytes(const struct dp_shard *shard)
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < shard->tables; i++)
         bytes += shard->table[i]->cache->bytes +
-                 dp_row_cache_cost(shard->table[i]->cache, shard->table[i]->away);
+                 dp_row_cache_cost(shard->table[i]->cache,
+                                   shard->table[i]->counted ? shard->table[i]->away : 0);
     return bytes;
 }
 
@@ -105,7 +106,14 @@ static enum dp_status visit_table(void *context, const struct dp_store_mark *mar
     struct dp_shard_table *table;
     uint64_t rows = 0;
     enum dp_status st = dp_table_mark_decode(mark, &spec, &rows, err);
-    return st == DP_OK ? add_table(context, &spec, rows, true, &table, err) : st;
+    bool counted = rows != DP_TABLE_ROWS_UNKNOWN;
+    if (st == DP_OK)
+        st = add_table(context, &spec, counted ? rows : 0, true, &table, err);
+    if (st == DP_OK) {
+        table->counted = counted;
+        table->marked = table->stored;
+    }
+    return st;
 }
 
 static enum dp_status visit_ids(void *context, const struct dp_store_mark *mark, struct dp_error *err)
@@ -150,6 +158,14 @@ enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err
     return DP_OK;
 }
 
+/* Of a table that is not counted yet: no more than it has. */
+static uint64_t rows_known(const struct dp_shard_table *table)
+{
+    if (table->counted)
+        return table->stored + table->fresh;
+    return table->marked > table->fresh ? table->marked : table->fresh; /* they may be the same rows */
+}
+
 struct dp_shard_job *dp_shard_marks_job(const struct dp_shard *shard, uint64_t rows_lsn)
 {
     uint32_t n = shard->tables + 2;
@@ -165,8 +181,9 @@ struct dp_shard_job *dp_shard_marks_job(const struct dp_shard *shard, uint64_t r
         marks[0] = (struct dp_store_mark){.key = "lsn", .key_bytes = 3, .value = at, .value_bytes = 8};
         at += 8;
         for (uint32_t i = 0; i < shard->tables; i++, at += each)
-            marks[i + 1] = dp_table_mark_encode(&shard->table[i]->spec,
-                                                shard->table[i]->stored + shard->table[i]->fresh, at);
+            marks[i + 1] = dp_table_mark_encode(
+                &shard->table[i]->spec,
+                shard->table[i]->counted ? rows_known(shard->table[i]) : DP_TABLE_ROWS_UNKNOWN, at);
         memcpy(at, ids, ids_bytes);
         marks[n - 1] =
             (struct dp_store_mark){.key = "ids", .key_bytes = 3, .value = at, .value_bytes = ids_bytes};
@@ -244,7 +261,7 @@ void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting)
     struct dp_counter counters[DP_COUNTERS_MAX];
     for (uint32_t i = 0; i < shard->tables; i++)
         tables[i] = (struct dp_table_status){.spec = shard->table[i]->spec,
-                                             .rows = shard->table[i]->stored + shard->table[i]->fresh,
+                                             .rows = rows_known(shard->table[i]),
                                              .bytes = shard->table[i]->cache->bytes};
     struct dp_reply reply = {.kind = DP_REPLY_STATUS,
                              .report = {.shard = shard->options.index,

@@ -299,18 +299,29 @@ static void completed(struct dp_shard *shard, struct dp_shard_job *job)
     case DP_JOB_JOURNAL:
         dp_shard_journal_put(shard, job);
         break;
+    case DP_JOB_REPLAY:
+        dp_shard_recovery_read(shard, job);
+        break;
+    case DP_JOB_COUNT:
+        dp_shard_counted(shard, job);
+        break;
     }
     dp_shard_job_free(job);
+}
+
+void dp_shard_take_completed(struct dp_shard *shard)
+{
+    const struct dp_store *store = shard->options.store;
+    for (struct dp_store_job *job = store->completed(store->self); job; job = store->completed(store->self))
+        completed(shard, job->owner);
 }
 
 bool dp_shard_turn(struct dp_shard *shard)
 {
     uint64_t start = dp_clock_ns(&shard->options.clock);
-    const struct dp_store *store = shard->options.store;
     dp_shard_journal_turn(shard);
     dp_shard_positions_turn(shard);
-    for (struct dp_store_job *job = store->completed(store->self); job; job = store->completed(store->self))
-        completed(shard, job->owner);
+    dp_shard_take_completed(shard);
     shard->turn_bytes = 0;
     for (uint32_t done = 0;
          done < DP_SHARD_TURN_MAX && shard->turn_bytes < DP_SHARD_TURN_BYTES && shard->run_first; done++) {

@@ -24,6 +24,7 @@
 void dp_shard_drain(struct dp_shard *shard)
 {
     shard->draining = true;
+    dp_shard_stop_counting(shard);
 }
 
 /* Nothing can change any more. */
@@ -63,7 +64,7 @@ static bool is_time(const struct dp_shard *shard)
     const struct dp_write_back *w = &shard->write_back;
     if (is_quiet(shard))
         return !w->last_done;
-    if (!shard->journal)
+    if (!shard->journal && !shard->recovery)
         return false; /* without a journal a cycle in the middle would be worth nothing after a crash */
     uint64_t budget =
         shard->options.journal.budget_bytes ? shard->options.journal.budget_bytes : JOURNAL_BYTES;

@@ -28,6 +28,8 @@ enum dp_durability {
     DP_DURABILITY_PROCESS, /* written before durable: survives the death of the process */
 };
 
+enum dp_journal_phase { DP_JOURNAL_CHECKING, DP_JOURNAL_REPLAYING };
+
 struct dp_journal_options {
     struct dp_disk *disk; /* the caller's, outlives the journal; one journal a directory */
     enum dp_durability durability;
@@ -48,6 +50,11 @@ struct dp_journal_options {
     enum dp_status (*replay)(void *context, uint64_t lsn, const void *record, size_t bytes,
                              struct dp_error *err);
     void *replay_context;
+    /* While it opens, every few MB: bytes of files read in this phase, of how many. Not DP_OK ends the opening with
+     * that status. May be NULL. */
+    enum dp_status (*progress)(void *context, enum dp_journal_phase phase, uint64_t done_bytes,
+                               uint64_t all_bytes, struct dp_error *err);
+    void *progress_context;
 };
 
 struct dp_journal;

@@ -22,7 +22,22 @@ struct window {
     uint64_t file_bytes, at;
     uint8_t *data;
     size_t filled, room;
+    const struct dp_journal_options *options;
+    enum dp_journal_phase phase;
+    uint64_t done_bytes, all_bytes; /* what was read, what may be */
 };
+
+static struct window window_of(const struct dp_journal_options *options, enum dp_journal_phase phase)
+{
+    return (struct window){.disk = options->disk, .options = options, .phase = phase};
+}
+
+static enum dp_status tell_progress(const struct window *w, struct dp_error *err)
+{
+    const struct dp_journal_options *o = w->options;
+    uint64_t done = w->done_bytes < w->all_bytes ? w->done_bytes : w->all_bytes;
+    return o->progress ? o->progress(o->progress_context, w->phase, done, w->all_bytes, err) : DP_OK;
+}
 
 /* NULL: failed, *st says how. [at, at + bytes) must lie in the file. */
 static const uint8_t *window_get(struct window *w, uint64_t at, size_t bytes, enum dp_status *st,
@@ -44,9 +59,12 @@ static const uint8_t *window_get(struct window *w, uint64_t at, size_t bytes, en
     uint64_t left = w->file_bytes - at;
     w->filled = 0;
     size_t want = left < w->room ? (size_t)left : w->room;
-    *st = w->disk->read(w->disk->self, w->file, at, w->data, want, err);
+    *st = tell_progress(w, err);
+    if (*st == DP_OK)
+        *st = w->disk->read(w->disk->self, w->file, at, w->data, want, err);
     if (*st != DP_OK)
         return NULL;
+    w->done_bytes += want;
     w->at = at;
     w->filled = want;
     return w->data;
@@ -326,12 +344,14 @@ static enum dp_status refuse(const struct dp_journal_found *found, uint64_t miss
 enum dp_status dp_journal_look(const struct dp_journal_options *options, struct dp_journal_found *found,
                                struct dp_error *err)
 {
-    struct window w = {.disk = options->disk};
+    struct window w = window_of(options, DP_JOURNAL_CHECKING);
     bool closed = false;
     enum dp_status st = find_files(options, found, err);
     if (st != DP_OK)
         goto done;
     find_start(found, options->replay_after + 1);
+    for (size_t i = found->start < found->count ? found->start : 0; i < found->count; i++)
+        w.all_bytes += found->files[i].segment.bytes;
     if (found->start < found->count)
         st = walk(&w, found, &closed, err);
     else
@@ -394,7 +414,7 @@ enum dp_status dp_journal_harden(const struct dp_journal_options *options, struc
                                  struct dp_error *err)
 {
     const struct dp_disk *disk = options->disk;
-    struct window w = {.disk = disk};
+    struct window w = window_of(options, DP_JOURNAL_CHECKING);
     enum dp_status st = DP_OK;
     for (size_t i = found->start; st == DP_OK && i < found->stop; i++) {
         struct dp_journal_found_file *file = &found->files[i];
@@ -426,10 +446,13 @@ enum dp_status dp_journal_harden(const struct dp_journal_options *options, struc
 enum dp_status dp_journal_replay(const struct dp_journal_options *options, struct dp_journal_found *found,
                                  struct dp_error *err)
 {
-    struct window w = {.disk = options->disk};
+    struct window w = window_of(options, DP_JOURNAL_REPLAYING);
     enum dp_status st = DP_OK;
     struct dp_journal_header header;
     const uint8_t *payload;
+    for (size_t i = found->start; i < found->stop; i++)
+        if (found->files[i].valid && found->files[i].needed)
+            w.all_bytes += found->files[i].end;
     for (size_t i = found->start; st == DP_OK && i < found->stop; i++) {
         struct dp_journal_found_file *file = &found->files[i];
         if (!file->valid || !file->needed)
