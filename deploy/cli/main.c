@@ -12,6 +12,7 @@ static const char usage[] =
     "  run       train on this machine: starts servers and workers, stops them, tells the result\n"
     "  predict   write the scores of a file by the model that a run trained\n"
     "  status    what the shards of a running cluster say of themselves\n"
+    "  inspect   what a store on disk holds, whether it is whole, and a digest of its rows\n"
     "  bench     how fast one server is on this machine, beside bare sockets and a bare copy\n"
     "\n"
     "  --help    this text; with a command: its flags, their units and defaults\n"
@@ -28,9 +29,10 @@ int main(int argc, char **argv)
         {"run", dp_command_run},
         {"predict", dp_command_predict},
         {"status", dp_command_status},
+        {"inspect", dp_command_inspect},
         {"bench", dp_command_bench},
     };
-    static const char *const words[] = {"run", "predict", "status", "bench", "--help", "--version"};
+    static const char *const words[] = {"run", "predict", "status", "inspect", "bench", "--help", "--version"};
     const char *word = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(word, commands[i].name) == 0)

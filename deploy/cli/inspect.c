@@ -1,0 +1,229 @@
+/* inspect: a read-only view of a store, its checksums, its digest, its rows. */
+#include "deploy/cli/commands.h"
+#include "deploy/cli/inspect_places.h"
+#include "deploy/cli/inspect_show.h"
+#include "deploy/cli/options.h"
+
+#include "common/base/parse.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIMIT_DEFAULT 20u
+
+static const struct dp_option options[] = {
+    {"--verify", NULL,
+     "check every checksum: blocks of rows and marks, records of the journal; rows' format,\nlength, range "
+     "and lsn. Names each damaged place; exit code 2 if there is one",
+     NULL, NULL},
+    {"--digest", NULL,
+     "a digest of all rows, per table and in all, over what they hold (key, step, weights,\nslots) and "
+     "nothing else: equal for any number of shards, files and write-backs",
+     NULL, NULL},
+    {"--as-stored", NULL,
+     "with --digest: of the stored rows of a store that is in use or was killed, though its\njournal has "
+     "more; without it that is refused",
+     NULL, NULL},
+    {"--rows", "TABLE", "print rows of a table instead: step, lsn, weights, slots, as they are stored", NULL,
+     NULL},
+    {"--key", "KEY", "with --rows: this one; may be given several times; default: the first ones", NULL,
+     NULL},
+    {"--limit", "N", "with --rows: at most N rows, 1 .. 1000000; default 20", NULL, NULL},
+    {"--json", NULL, "one JSON object instead of text", NULL, NULL},
+};
+#define OPTIONS (sizeof options / sizeof options[0])
+
+static const struct dp_command command = {
+    .name = "inspect",
+    .usage = "DIR... [FLAGS]",
+    .summary =
+        "Shows what stores hold: tables, rows, lsns, journal, push numbers. DIR: of a shard, of a server "
+        "(its store), or of a\n"
+        "'downpour run'; several are taken together. Nothing in them is changed, made or locked. All rows "
+        "are read.\n"
+        "Beside a running server: rows are those that it last wrote back, what is in its memory is not seen, "
+        "and its\n"
+        "journal, which it writes meanwhile, is not verified. It may remove a file just then: try again.",
+    .options = options,
+    .count = OPTIONS,
+};
+
+struct asked {
+    char **flags; /* what dp_options_parse takes */
+    int flag_count;
+    const char **directories;
+    size_t directory_count;
+    uint64_t *keys;
+    size_t key_count;
+    const char *values[OPTIONS];
+    uint64_t limit;
+    bool help;
+};
+
+static void asked_clear(struct asked *asked)
+{
+    free(asked->flags);
+    free(asked->directories);
+    free(asked->keys);
+}
+
+static bool takes_value(const char *word)
+{
+    for (size_t i = 0; i < OPTIONS; i++)
+        if (strcmp(word, options[i].name) == 0)
+            return options[i].argument != NULL;
+    return false;
+}
+
+/* DIRs and --key out of the words, the rest to the parser that all commands have. */
+static enum dp_status split(int argc, char *const *argv, struct asked *asked, struct dp_error *err)
+{
+    size_t room = (size_t)argc + 1;
+    asked->flags = calloc(room, sizeof asked->flags[0]);
+    asked->directories = calloc(room, sizeof asked->directories[0]);
+    asked->keys = calloc(room, sizeof asked->keys[0]);
+    if (!asked->flags || !asked->directories || !asked->keys)
+        return dp_fail(err, DP_NOMEM, "the arguments");
+    for (int a = 0; a < argc; a++) {
+        bool more = a + 1 < argc;
+        const char *key = strncmp(argv[a], "--key=", 6) == 0 ? argv[a] + 6 : NULL;
+        if (strcmp(argv[a], "--key") == 0 && more)
+            key = argv[++a];
+        if (key) {
+            enum dp_status st =
+                dp_parse_u64(key, 0, UINT64_MAX, "--key", &asked->keys[asked->key_count++], err);
+            if (st != DP_OK)
+                return st;
+        } else if (strncmp(argv[a], "-", 1) != 0) {
+            asked->directories[asked->directory_count++] = argv[a];
+        } else {
+            asked->flags[asked->flag_count++] = argv[a];
+            if (takes_value(argv[a]) && more)
+                asked->flags[asked->flag_count++] = argv[++a];
+        }
+    }
+    return DP_OK;
+}
+
+static bool has(const struct asked *asked, const char *name)
+{
+    return dp_options_value(&command, asked->values, name) != NULL;
+}
+
+static enum dp_status read_flags(int argc, char *const *argv, struct asked *asked, struct dp_error *err)
+{
+    enum dp_status st = split(argc, argv, asked, err);
+    if (st == DP_OK)
+        st = dp_options_parse(&command, asked->flag_count, asked->flags, asked->values, &asked->help, err);
+    if (st != DP_OK || asked->help)
+        return st;
+    const char *limit = dp_options_value(&command, asked->values, "--limit");
+    bool rows = has(asked, "--rows");
+    asked->limit = LIMIT_DEFAULT;
+    if (asked->directory_count == 0)
+        return dp_fail(err, DP_ARGUMENT, "a store's directory is needed: downpour inspect DIR");
+    if (!rows && (limit || asked->key_count > 0))
+        return dp_fail(err, DP_ARGUMENT, "--key and --limit go with --rows TABLE");
+    if (rows && (has(asked, "--verify") || has(asked, "--digest")))
+        return dp_fail(err, DP_ARGUMENT, "--rows prints rows only; give --verify and --digest without it");
+    if (has(asked, "--as-stored") && !has(asked, "--digest"))
+        return dp_fail(err, DP_ARGUMENT, "--as-stored goes with --digest");
+    return limit ? dp_parse_u64(limit, 1, 1000000, "--limit", &asked->limit, err) : DP_OK;
+}
+
+/* After all was shown: what of it makes this a failure. */
+static enum dp_status judge(const struct asked *asked, const struct dp_view *views, size_t count,
+                            struct dp_error *err)
+{
+    size_t damages = 0, unclean = count;
+    const char *first = NULL;
+    for (size_t i = 0; i < count; i++) {
+        damages += views[i].damages;
+        first = first || views[i].damages == 0 ? first : views[i].damage[0].text;
+        unclean = unclean == count && !dp_view_is_clean(&views[i]) ? i : unclean;
+    }
+    if (damages > 0)
+        return dp_fail(err, DP_CORRUPT, "%zu damaged place%s%s: %.380s", damages, damages == 1 ? "" : "s",
+                       has(asked, "--verify") ? "" : " (--verify looks for all)", first);
+    if (unclean < count && has(asked, "--digest") && !has(asked, "--as-stored"))
+        return dp_fail(
+            err, DP_UNCLEAN,
+            "store %s is %s: no digest of what it will hold can be given; start and stop its server, or say "
+            "--as-stored for that of the rows that are stored now",
+            views[unclean].directory,
+            views[unclean].in_use ? "in use" : "not closed cleanly, and its journal has more");
+    return DP_OK;
+}
+
+static enum dp_status show_views(const struct asked *asked, const struct dp_places *places,
+                                 struct dp_error *err)
+{
+    const struct dp_view_options how = {.verify = has(asked, "--verify"), .digest = has(asked, "--digest")};
+    struct dp_view *views = calloc(places->count, sizeof views[0]);
+    struct dp_digest_table *sum = NULL;
+    size_t sums = 0, count = 0;
+    enum dp_status st = views ? DP_OK : dp_fail(err, DP_NOMEM, "inspect");
+    while (st == DP_OK && count < places->count) {
+        st = dp_view_gather(places->path[count], &how, &views[count], err);
+        count++; /* what failed is cleared too */
+    }
+    enum dp_status judged = st == DP_OK ? judge(asked, views, count, err) : DP_OK;
+    bool digest = how.digest && judged == DP_OK; /* none that is not of all rows */
+    if (st == DP_OK && !(sum = dp_view_sum(views, count, &sums)))
+        st = dp_fail(err, DP_NOMEM, "inspect");
+    if (st == DP_OK) {
+        const struct dp_show show = {
+            .views = views, .count = count, .verify = how.verify, .digest = digest, .sum = sum, .sums = sums};
+        struct dp_error shown = {0};
+        if (!has(asked, "--json"))
+            dp_show_text(&show);
+        else if (dp_show_json(&show, &shown) != DP_OK && judged == DP_OK) {
+            *err = shown;
+            judged = shown.status;
+        }
+        st = judged;
+    }
+    free(sum);
+    for (size_t i = 0; i < count; i++)
+        dp_view_clear(&views[i]);
+    free(views);
+    return st;
+}
+
+static enum dp_status inspect(const struct asked *asked, struct dp_error *err)
+{
+    struct dp_places places = {0};
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < asked->directory_count; i++)
+        st = dp_places_add(&places, asked->directories[i], err);
+    const struct dp_show_rows rows = {.directories = (const char *const *)places.path,
+                                      .count = places.count,
+                                      .table = dp_options_value(&command, asked->values, "--rows"),
+                                      .keys = asked->keys,
+                                      .key_count = asked->key_count,
+                                      .limit = asked->limit,
+                                      .json = has(asked, "--json")};
+    if (st == DP_OK)
+        st = rows.table ? dp_show_rows(&rows, err) : show_views(asked, &places, err);
+    dp_places_clear(&places);
+    return st;
+}
+
+int dp_command_inspect(int argc, char *const *argv)
+{
+    struct asked asked = {0};
+    struct dp_error err = {0};
+    enum dp_status st = read_flags(argc, argv, &asked, &err);
+    if (st == DP_OK && asked.help)
+        dp_options_help(&command, stdout);
+    else if (st == DP_OK)
+        st = inspect(&asked, &err);
+    asked_clear(&asked);
+    if (fflush(stdout) != 0 && st == DP_OK)
+        st = dp_fail(&err, DP_IO, "cannot write to standard output");
+    if (st != DP_OK)
+        fprintf(stderr, "downpour: inspect: %s\n", err.text);
+    return st == DP_OK ? 0 : 2;
+}

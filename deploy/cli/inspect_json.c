@@ -1,0 +1,144 @@
+#include "deploy/cli/inspect_show.h"
+
+#include "common/config/cluster.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+/* lsns, keys and cluster ids use all 64 bits, JSON's numbers in most readers 53: ids and mixed keys are hex texts. */
+static json_t *hex(uint64_t n)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "0x%016" PRIx64, n);
+    return json_string(text);
+}
+
+static json_t *count_of(uint64_t n)
+{
+    return json_integer((json_int_t)n);
+}
+
+static json_t *digest_of(const struct dp_digest *digest)
+{
+    char text[DP_DIGEST_TEXT];
+    dp_digest_text(digest, text);
+    return json_string(text);
+}
+
+static json_t *tables_of(const struct dp_show *show, const struct dp_view *view)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < view->tables; i++) {
+        const struct dp_view_table *t = &view->table[i];
+        json_t *one =
+            json_pack("{s:s, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "name", t->spec.name, "dim",
+                      (json_int_t)t->spec.dim, "optimizer", dp_show_optimizer_name(&t->spec.optimizer),
+                      "init", dp_init_name(t->spec.init.kind), "seed", hex(t->spec.seed), "rows",
+                      count_of(t->rows), "bytes", count_of(t->bytes), "first_lsn", count_of(t->first_lsn),
+                      "last_lsn", count_of(t->last_lsn), "rows_of_mark", count_of(t->marked_rows));
+        if (show->digest)
+            (void)json_object_set_new(one, "digest", digest_of(&t->digest));
+        (void)json_array_append_new(list, one);
+    }
+    return list;
+}
+
+static json_t *files_of(const struct dp_view_files *files)
+{
+    return json_pack("{s:o, s:o, s:o}", "count", count_of(files->count), "bytes", count_of(files->bytes),
+                     "entries", count_of(files->entries));
+}
+
+static json_t *journal_of(const struct dp_view *view)
+{
+    const struct dp_inspect_journal *j = &view->journal;
+    json_t *segments = json_array();
+    for (size_t i = 0; i < view->segments; i++) {
+        const struct dp_inspect_segment *s = &view->segment[i].segment;
+        (void)json_array_append_new(
+            segments, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "file", view->segment[i].file, "state",
+                                dp_inspect_segment_state_name(s->state), "opening", count_of(s->incarnation),
+                                "first_lsn", count_of(s->first_lsn), "last_lsn", count_of(s->last_lsn),
+                                "bytes", count_of(s->bytes), "used_bytes", count_of(s->used_bytes)));
+    }
+    json_t *replay = json_pack("{s:o, s:o, s:o, s:o, s:o}", "records", count_of(j->replay_records), "bytes",
+                               count_of(j->replay_bytes), "pushes", count_of(view->replay_pushes), "rows",
+                               count_of(view->replay_rows), "refusals", count_of(view->replay_refused));
+    json_t *journal =
+        json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "present", (int)j->present, "opening",
+                  count_of(j->incarnation), "durable_lsn", count_of(j->durable_lsn), "last_lsn",
+                  count_of(j->last_lsn), "torn_bytes", count_of(j->torn_bytes), "checked_records",
+                  count_of(j->checked_records), "replay", replay, "segments", segments);
+    if (view->journal_refused.status != DP_OK)
+        (void)json_object_set_new(journal, "refused", json_string(view->journal_refused.text));
+    return journal;
+}
+
+static void add_stream(void *context, const struct dp_push_stream *s)
+{
+    json_t *marks = context;
+    (void)json_array_append_new(json_object_get(marks, "streams"),
+                                json_pack("{s:o, s:o, s:o, s:o}", "stream", hex(s->stream), "low",
+                                          count_of(s->low), "used_above", count_of(s->used_above), "holes",
+                                          count_of(s->holes)));
+}
+
+static void add_refused(void *context, uint64_t stream, uint64_t number, enum dp_status status)
+{
+    json_t *marks = context;
+    (void)json_array_append_new(json_object_get(marks, "refused"),
+                                json_pack("{s:o, s:o, s:s}", "stream", hex(stream), "number",
+                                          count_of(number), "status", dp_status_name((int)status)));
+}
+
+static json_t *view_of(const struct dp_show *show, const struct dp_view *view)
+{
+    json_t *damage = json_array();
+    for (size_t i = 0; i < view->damages && i < DP_VIEW_DAMAGE_MAX; i++)
+        (void)json_array_append_new(damage, json_string(view->damage[i].text));
+    json_t *one =
+        json_pack("{s:s, s:b, s:b, s:o, s:o}", "directory", view->directory, "opened", (int)view->opened,
+                  "clean", (int)dp_view_is_clean(view), "damages", count_of(view->damages), "damage", damage);
+    if (view->in_use)
+        (void)json_object_set_new(one, "in_use_by", json_integer(view->in_use));
+    if (!view->opened)
+        return one;
+    json_t *marks = json_pack("{s:[], s:[]}", "streams", "refused");
+    dp_push_ids_visit(view->ids, add_stream, add_refused, marks);
+    json_t *more = json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state",
+                             dp_inspect_state_name(view->own.state), "format", (json_int_t)view->own.format,
+                             "cluster", hex(view->own.cluster), "generation", count_of(view->own.generation),
+                             "first_mixed_key", hex(view->own.range.first), "last_mixed_key",
+                             hex(view->own.range.last), "rows_lsn", count_of(view->rows_lsn), "next_stream",
+                             count_of(view->streams), "row_files", files_of(&view->row_files), "mark_files",
+                             files_of(&view->mark_files), "unnamed_files", count_of(view->unnamed_files),
+                             "tables", tables_of(show, view), "journal", journal_of(view));
+    (void)json_object_update(one, more);
+    (void)json_object_update(one, marks);
+    json_decref(more);
+    json_decref(marks);
+    return one;
+}
+
+enum dp_status dp_show_json(const struct dp_show *show, struct dp_error *err)
+{
+    json_t *stores = json_array(), *all = json_pack("{s:O}", "stores", stores);
+    for (size_t i = 0; i < show->count; i++)
+        (void)json_array_append_new(stores, view_of(show, &show->views[i]));
+    json_decref(stores);
+    if (show->digest) {
+        json_t *tables = json_array();
+        struct dp_digest sum = dp_digest_of_all(show->sum, show->sums);
+        for (size_t i = 0; i < show->sums; i++)
+            (void)json_array_append_new(tables, json_pack("{s:s, s:I, s:o, s:o}", "name", show->sum[i].name,
+                                                          "dim", (json_int_t)show->sum[i].dim, "rows",
+                                                          count_of(show->sum[i].digest.rows), "digest",
+                                                          digest_of(&show->sum[i].digest)));
+        (void)json_object_set_new(all, "tables", tables);
+        (void)json_object_set_new(all, "digest", digest_of(&sum));
+    }
+    bool written = all && json_dumpf(all, stdout, JSON_INDENT(2)) == 0 && fputc('\n', stdout) == '\n';
+    json_decref(all);
+    return written ? DP_OK : dp_fail(err, DP_IO, "cannot write to standard output");
+}

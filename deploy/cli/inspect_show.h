@@ -1,0 +1,39 @@
+/* Inspect show: views as text for people, or as one JSON object for scripts. */
+#ifndef DP_CLI_INSPECT_SHOW_H
+#define DP_CLI_INSPECT_SHOW_H
+
+#include "deploy/cli/inspect_view.h"
+
+/* What is asked for besides the views. */
+struct dp_show {
+    const struct dp_view *views;
+    size_t count;
+    bool verify, digest;
+    /* digest: of all views together; asserted to be there then. */
+    const struct dp_digest_table *sum;
+    size_t sums;
+};
+
+void dp_show_text(const struct dp_show *show);
+DP_MUST_USE
+enum dp_status dp_show_json(const struct dp_show *show, struct dp_error *err);
+
+/* Rows of one table, for people or as JSON: those of `keys`, or, without any, the first `limit` in stored order. */
+struct dp_show_rows {
+    const char *const *directories;
+    size_t count;
+    const char *table;
+    const uint64_t *keys; /* users' keys */
+    size_t key_count;
+    uint64_t limit; /* rows at most */
+    bool json;
+};
+DP_MUST_USE
+enum dp_status dp_show_rows(const struct dp_show_rows *rows, struct dp_error *err);
+
+/* What a slot of an optimizer is called: "m"; slot < dp_row_slots(). */
+const char *dp_show_slot_name(const struct dp_optimizer_spec *optimizer, uint32_t slot);
+/* "adamw" is adam with decay, "momentum" sgd with it. */
+const char *dp_show_optimizer_name(const struct dp_optimizer_spec *optimizer);
+
+#endif
