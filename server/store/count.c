@@ -9,8 +9,7 @@
 
 void dp_count_begin(const struct dp_rocks_db *db, struct dp_count *count)
 {
-    *count = (struct dp_count){.read = rocksdb_readoptions_create()};
-    rocksdb_readoptions_set_verify_checksums(count->read, 1);
+    *count = (struct dp_count){.read = dp_rocks_db_read_options()};
     rocksdb_readoptions_set_readahead_size(count->read, READAHEAD_BYTES);
     rocksdb_readoptions_set_fill_cache(count->read, 0); /* each block is read once */
     count->at = rocksdb_create_iterator_cf(db->db, count->read, db->families[DP_ROCKS_ROWS]);

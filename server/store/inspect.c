@@ -157,8 +157,7 @@ static enum dp_status open_db(const char *directory, bool strict, struct dp_rock
     db->cache = rocksdb_cache_create_lru(CACHE_BYTES);
     for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
         db->options[i] = make_options(db->cache, strict);
-    db->read = rocksdb_readoptions_create();
-    rocksdb_readoptions_set_verify_checksums(db->read, 1);
+    db->read = dp_rocks_db_read_options();
     rocksdb_readoptions_set_readahead_size(db->read, READAHEAD_BYTES);
     rocksdb_readoptions_set_fill_cache(db->read, 0); /* each block is read once */
     db->db = rocksdb_open_for_read_only_column_families(

@@ -118,8 +118,7 @@ enum dp_status dp_rows_visit(struct dp_rocks_db *db,
                              void *context, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
-    rocksdb_readoptions_t *read = rocksdb_readoptions_create();
-    rocksdb_readoptions_set_verify_checksums(read, 1);
+    rocksdb_readoptions_t *read = dp_rocks_db_read_options();
     rocksdb_readoptions_set_readahead_size(read, READAHEAD_BYTES);
     rocksdb_readoptions_set_fill_cache(read, 0); /* each block is read once */
     rocksdb_iterator_t *at = rocksdb_create_iterator_cf(db->db, read, db->families[DP_ROCKS_ROWS]);
