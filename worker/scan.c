@@ -106,8 +106,10 @@ enum dp_status dp_scan(const struct dp_scan *scan, struct dp_error *err)
         return DP_OK;
     struct scanning s = {.scan = scan};
     enum dp_status st = scanning_open(&s, err);
+    dp_program_evaluate(scan->job->program, true);
     if (st == DP_OK)
         st = run(&s, positions, err);
+    dp_program_evaluate(scan->job->program, false);
     if (st != DP_OK)
         dp_progress_end(scan->progress, scan->job, st);
     for (int i = 0; i < 2; i++)

@@ -43,48 +43,120 @@ static struct dual sigmoid(struct dual x)
     return (struct dual){s, s * (1 - s) * x.d};
 }
 
+/* Column c of the row of entry j: value * P[slot]. */
+static struct dual entry(const struct run *run, const struct dp_node *node, uint32_t j, uint32_t c)
+{
+    const struct dp_batch_list *list = &run->batch->list[node->list];
+    uint32_t width = dp_graph_parameter(run->graph, node->parameter)->width;
+    return times(constant((double)list->values[j]),
+                 weight(run, node->parameter, (size_t)list->slots[j] * width + c));
+}
+
 static struct dual entry_sum(const struct run *run, const struct dp_node *node, uint32_t i, uint32_t c)
 {
     struct dual sum = {0, 0};
     const struct dp_batch_list *list = &run->batch->list[node->list];
-    for (uint32_t j = list->offsets[i]; j < list->offsets[i + 1]; j++) {
-        size_t at = (size_t)list->slots[j] * node->width + c;
-        sum = plus(sum, times(constant((double)list->values[j]), weight(run, node->parameter, at)));
-    }
+    uint32_t count = list->offsets[i + 1] - list->offsets[i];
+    for (uint32_t j = list->offsets[i]; j < list->offsets[i + 1]; j++)
+        sum = plus(sum, entry(run, node, j, c));
+    return node->op == DP_OP_GATHER_MEAN && count > 0 ? times(constant(1.0 / count), sum) : sum;
+}
+
+/* The sum over pairs, pair by pair. */
+static struct dual interactions(const struct run *run, const struct dp_node *node, uint32_t i)
+{
+    struct dual sum = {0, 0};
+    const struct dp_batch_list *list = &run->batch->list[node->list];
+    uint32_t width = dp_graph_parameter(run->graph, node->parameter)->width;
+    for (uint32_t j = list->offsets[i]; j < list->offsets[i + 1]; j++)
+        for (uint32_t k = j + 1; k < list->offsets[i + 1]; k++)
+            for (uint32_t c = 0; c < width; c++)
+                sum = plus(sum, times(entry(run, node, j, c), entry(run, node, k, c)));
     return sum;
+}
+
+/* Column c of input k in example i. */
+static struct dual of_input(const struct run *run, const struct dp_node *node, int k, uint32_t i, uint32_t c)
+{
+    return run->values[node->input[k]][(size_t)i * dp_graph_node(run->graph, node->input[k])->width + c];
 }
 
 static struct dual product(const struct run *run, const struct dp_node *node, uint32_t i, uint32_t c)
 {
-    uint32_t k = dp_graph_node(run->graph, node->input)->width;
+    uint32_t k = dp_graph_node(run->graph, node->input[0])->width;
     struct dual sum = {0, 0};
     for (uint32_t at = 0; at < k; at++)
-        sum = plus(sum, times(run->values[node->input][(size_t)i * k + at],
+        sum = plus(sum, times(of_input(run, node, 0, i, at),
                               weight(run, node->parameter, (size_t)at * node->width + c)));
+    return sum;
+}
+
+static struct dual dot(const struct run *run, const struct dp_node *node, uint32_t i)
+{
+    struct dual sum = {0, 0};
+    for (uint32_t c = 0; c < dp_graph_node(run->graph, node->input[0])->width; c++)
+        sum = plus(sum, times(of_input(run, node, 0, i, c), of_input(run, node, 1, i, c)));
+    return sum;
+}
+
+static struct dual concat(const struct run *run, const struct dp_node *node, uint32_t i, uint32_t c)
+{
+    int k = 0;
+    for (; c >= dp_graph_node(run->graph, node->input[k])->width; k++)
+        c -= dp_graph_node(run->graph, node->input[k])->width;
+    return of_input(run, node, k, i, c);
+}
+
+static struct dual pair(const struct run *run, const struct dp_node *node, uint32_t i, uint32_t at)
+{
+    uint32_t vectors = node->from, width = dp_graph_node(run->graph, node->input[0])->width / vectors, a = 0;
+    for (; at >= vectors - 1 - a; a++)
+        at -= vectors - 1 - a;
+    struct dual sum = {0, 0};
+    for (uint32_t c = 0; c < width; c++)
+        sum = plus(sum, times(of_input(run, node, 0, i, a * width + c),
+                              of_input(run, node, 0, i, (a + 1 + at) * width + c)));
     return sum;
 }
 
 static struct dual element(const struct run *run, const struct dp_node *node, uint32_t i, uint32_t c)
 {
-    size_t at = (size_t)i * node->width + c;
-    struct dual x = node->input >= 0 && node->op != DP_OP_MATMUL ? run->values[node->input][at] : constant(0);
     switch (node->op) {
     case DP_OP_INPUT_DENSE:
-        return constant((double)run->batch->dense[at]);
+        return constant((double)run->batch->dense[(size_t)i * node->width + c]);
     case DP_OP_GATHER_SUM:
+    case DP_OP_GATHER_MEAN:
         return entry_sum(run, node, i, c);
+    case DP_OP_GATHER: {
+        uint32_t width = dp_graph_parameter(run->graph, node->parameter)->width;
+        return entry(run, node, run->batch->list[node->list].offsets[i] + c / width, c % width);
+    }
+    case DP_OP_INTERACTIONS:
+        return interactions(run, node, i);
     case DP_OP_MATMUL:
         return product(run, node, i, c);
     case DP_OP_BIAS:
-        return plus(x, weight(run, node->parameter, c));
+        return plus(of_input(run, node, 0, i, c), weight(run, node->parameter, c));
     case DP_OP_RELU:
-        return x.v > 0 ? x : constant(0);
+        return of_input(run, node, 0, i, c).v > 0 ? of_input(run, node, 0, i, c) : constant(0);
     case DP_OP_SIGMOID:
-        return sigmoid(x);
-    case DP_OP_TANH:
+        return sigmoid(of_input(run, node, 0, i, c));
+    case DP_OP_TANH: {
+        struct dual x = of_input(run, node, 0, i, c);
         return (struct dual){tanh(x.v), (1 - tanh(x.v) * tanh(x.v)) * x.d};
+    }
+    case DP_OP_SLICE:
+        return of_input(run, node, 0, i, node->from + c);
     case DP_OP_ADD:
-        return plus(x, run->values[node->other][at]);
+        return plus(of_input(run, node, 0, i, c), of_input(run, node, 1, i, c));
+    case DP_OP_MULTIPLY:
+        return times(of_input(run, node, 0, i, c), of_input(run, node, 1, i, c));
+    case DP_OP_DOT:
+        return dot(run, node, i);
+    case DP_OP_CONCAT:
+        return concat(run, node, i, c);
+    case DP_OP_PAIRS:
+        return pair(run, node, i, c);
     default:
         abort();
     }
@@ -92,11 +164,16 @@ static struct dual element(const struct run *run, const struct dp_node *node, ui
 
 static struct dual loss_of(const struct run *run, const struct dp_node *node, uint32_t i)
 {
-    uint32_t width = dp_graph_node(run->graph, node->input)->width;
-    const struct dual *x = run->values[node->input] + (size_t)i * width;
+    uint32_t width = dp_graph_node(run->graph, node->input[0])->width;
+    const struct dual *x = run->values[node->input[0]] + (size_t)i * width;
     double y = (double)run->batch->labels[i];
     if (node->op == DP_OP_SQUARED_LOSS)
         return times(plus(x[0], constant(-y)), plus(x[0], constant(-y)));
+    if (node->op == DP_OP_BPR_LOSS) {
+        struct dual below = plus(run->values[node->input[1]][i], times(constant(-1), x[0]));
+        double softplus = below.v > 0 ? below.v + log1p(exp(-below.v)) : log1p(exp(below.v));
+        return (struct dual){softplus, sigmoid(below).v * below.d};
+    }
     if (node->op == DP_OP_LOGISTIC_LOSS) {
         double softplus = x[0].v > 0 ? x[0].v + log1p(exp(-x[0].v)) : log1p(exp(x[0].v));
         return (struct dual){softplus - y * x[0].v, (sigmoid(x[0]).v - y) * x[0].d};

@@ -30,6 +30,11 @@ struct dp_entries {
     const uint32_t *slot_offsets; /* [distinct + 1] */
 };
 
+/* Columns from .. from + count - 1 of a matrix of from_width to columns to .. of one of to_width. */
+struct dp_columns {
+    uint32_t from_width, from, to_width, to, count;
+};
+
 /* Gradients: the first that writes one in a backward pass sets it (add false), later ones add to it: so that
  * nothing has to be zeroed. With add false all of it is written. Operations on single elements may be called
  * in place: out == x, and in their backward form dx == dout with add false. */
@@ -48,10 +53,21 @@ struct dp_backend_ops {
     enum dp_status (*finish)(void *self,
                              struct dp_error *err); /* waits for all issued work; reports its failure */
 
-    void (*gather_sum)(void *self, const struct dp_entries *e, const float *p, uint32_t width, float *out);
-    /* dp[slot] sums its entries in ascending order. */
+    /* Rows of a sparse parameter p [distinct, width]. mean: each example's sum over its number of entries. */
+    void (*gather_sum)(void *self, const struct dp_entries *e, const float *p, uint32_t width, bool mean,
+                       float *out);
+    /* In each backward form dp[slot] sums its entries in ascending order. */
     void (*gather_sum_back)(void *self, const struct dp_entries *e, const float *dout, uint32_t width,
-                            float *dp, bool add);
+                            bool mean, float *dp, bool add);
+    /* out, dout: [entries, width] */
+    void (*gather)(void *self, const struct dp_entries *e, const float *p, uint32_t width, float *out);
+    void (*gather_back)(void *self, const struct dp_entries *e, const float *dout, uint32_t width, float *dp,
+                        bool add);
+    /* sums [examples, width]: each example's sum of rows, which the backward form takes. */
+    void (*interactions)(void *self, const struct dp_entries *e, const float *p, uint32_t width, float *sums,
+                         float *out);
+    void (*interactions_back)(void *self, const struct dp_entries *e, const float *p, const float *sums,
+                              const float *dout, uint32_t width, float *dp, bool add);
     void (*matmul)(void *self, const float *x, const float *p, uint32_t examples, uint32_t k, uint32_t width,
                    float *out);
     void (*matmul_back_x)(void *self, const float *p, const float *dout, uint32_t examples, uint32_t k,
@@ -68,7 +84,23 @@ struct dp_backend_ops {
     void (*sigmoid_back)(void *self, const float *out, const float *dout, size_t n, float *dx, bool add);
     void (*tanh_)(void *self, const float *x, size_t n, float *out);
     void (*tanh_back)(void *self, const float *out, const float *dout, size_t n, float *dx, bool add);
+    /* Its backward form is the same with dout for x. Element i stays as dp_dropout_keeps says (dropout.h). */
+    void (*dropout)(void *self, const float *x, size_t n, uint64_t seed, float rate, float *out, bool add);
+    void (*columns)(void *self, const float *x, const struct dp_columns *columns, uint32_t examples,
+                    float *out, bool add);
     void (*sum)(void *self, const float *x, const float *y, size_t n, float *out);
+    void (*multiply)(void *self, const float *x, const float *y, size_t n, float *out);
+    /* dx = dout * y */
+    void (*multiply_back)(void *self, const float *y, const float *dout, size_t n, float *dx, bool add);
+    /* out [examples]; dx[i] = dout[i] * y[i] */
+    void (*dot)(void *self, const float *x, const float *y, uint32_t examples, uint32_t width, float *out);
+    void (*dot_back)(void *self, const float *y, const float *dout, uint32_t examples, uint32_t width,
+                     float *dx, bool add);
+    /* x [examples, vectors, width], out [examples, vectors (vectors - 1) / 2] */
+    void (*pairs)(void *self, const float *x, uint32_t examples, uint32_t vectors, uint32_t width,
+                  float *out);
+    void (*pairs_back)(void *self, const float *x, const float *dout, uint32_t examples, uint32_t vectors,
+                       uint32_t width, float *dx, bool add);
     /* dx = dout, or dx += dout: the gradient of every operand of a sum */
     void (*copy_back)(void *self, const float *dout, size_t n, float *dx, bool add);
     /* Losses: *loss is the mean (device scalar, f32, summed in f64); dx is set to d loss / d x, and may be
@@ -79,6 +111,8 @@ struct dp_backend_ops {
                           float *dx);
     void (*squared_loss)(void *self, const float *x, const float *labels, uint32_t examples, float *loss,
                          float *dx);
+    void (*bpr_loss)(void *self, const float *x, const float *y, uint32_t examples, float *loss, float *dx,
+                     float *dy);
 };
 
 struct dp_backend {

@@ -1,31 +1,32 @@
-#include "worker/compute/graph.h"
+#include "worker/compute/graph_inside.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct dp_graph {
-    struct dp_node nodes[DP_GRAPH_NODES_MAX];
-    struct dp_parameter parameters[DP_GRAPH_PARAMETERS_MAX];
-    int node_count, parameter_count, group_count, list_count;
-    struct dp_graph_list lists[DP_BATCH_LISTS_MAX];
-    bool closed;            /* has its loss */
-    struct dp_error broken; /* the first mistake; DP_OK while there is none */
-};
-
 static const char *const op_names[DP_OPS] = {
     [DP_OP_INPUT_DENSE] = "input",
     [DP_OP_GATHER_SUM] = "gather_sum",
+    [DP_OP_GATHER_MEAN] = "gather_mean",
+    [DP_OP_GATHER] = "gather",
+    [DP_OP_INTERACTIONS] = "interactions",
     [DP_OP_MATMUL] = "matmul",
     [DP_OP_BIAS] = "bias",
     [DP_OP_RELU] = "relu",
     [DP_OP_SIGMOID] = "sigmoid",
     [DP_OP_TANH] = "tanh",
+    [DP_OP_DROPOUT] = "dropout",
+    [DP_OP_SLICE] = "slice",
     [DP_OP_ADD] = "add",
+    [DP_OP_MULTIPLY] = "multiply",
+    [DP_OP_DOT] = "dot",
+    [DP_OP_CONCAT] = "concat",
+    [DP_OP_PAIRS] = "pairs",
     [DP_OP_SOFTMAX_LOSS] = "softmax loss",
     [DP_OP_LOGISTIC_LOSS] = "logistic loss",
     [DP_OP_SQUARED_LOSS] = "squared loss",
+    [DP_OP_BPR_LOSS] = "bpr loss",
 };
 
 const char *dp_op_name(enum dp_op op)
@@ -47,16 +48,11 @@ void dp_graph_free(struct dp_graph **graph)
     *graph = NULL;
 }
 
-static bool is_broken(const struct dp_graph *graph)
-{
-    return graph->broken.status != DP_OK;
-}
-
 /* The next parameter, named; NULL when the graph is or thereby becomes broken. */
 static struct dp_parameter *next_parameter(struct dp_graph *graph, const char *name)
 {
     struct dp_error *err = &graph->broken;
-    if (is_broken(graph))
+    if (dp_graph_is_broken(graph))
         return NULL;
     if (graph->parameter_count == DP_GRAPH_PARAMETERS_MAX) {
         (void)dp_fail(err, DP_ARGUMENT, "parameter '%s': a graph holds at most %d parameters", name,
@@ -83,7 +79,7 @@ static struct dp_parameter *next_parameter(struct dp_graph *graph, const char *n
 
 int dp_graph_group(struct dp_graph *graph)
 {
-    if (is_broken(graph))
+    if (dp_graph_is_broken(graph))
         return 0;
     if (graph->group_count == DP_BATCH_GROUPS_MAX) {
         (void)dp_fail(&graph->broken, DP_ARGUMENT, "a graph reads at most %u kinds of keys",
@@ -95,7 +91,7 @@ int dp_graph_group(struct dp_graph *graph)
 
 int dp_graph_list(struct dp_graph *graph, int group, uint32_t each)
 {
-    if (is_broken(graph))
+    if (dp_graph_is_broken(graph))
         return 0;
     if (group < 0 || group >= graph->group_count || graph->list_count == DP_BATCH_LISTS_MAX) {
         (void)dp_fail(&graph->broken, DP_ARGUMENT,
@@ -179,165 +175,7 @@ void dp_graph_set_optimizer(struct dp_graph *graph, const struct dp_optimizer_sp
         graph->parameters[i].table.optimizer = *optimizer;
         graph->parameters[i].table.seed = seed;
     }
-}
-
-/* Whether an operation may be added with this input (-1: it has none). */
-static bool may_add(struct dp_graph *graph, enum dp_op op, int x, int input_min)
-{
-    if (is_broken(graph))
-        return false;
-    if (graph->closed)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s: comes after the loss, which ends a graph",
-                      dp_op_name(op));
-    else if (graph->node_count == DP_GRAPH_NODES_MAX)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s: a graph holds at most %d operations", dp_op_name(op),
-                      DP_GRAPH_NODES_MAX);
-    else if (x < input_min || x >= graph->node_count)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s: its input %d is no operation before it",
-                      dp_op_name(op), x);
-    return !is_broken(graph);
-}
-
-/* The parameter of an operation, or NULL and a broken graph. */
-static const struct dp_parameter *parameter_for(struct dp_graph *graph, enum dp_op op, int parameter,
-                                                bool sparse)
-{
-    if (parameter < 0 || parameter >= graph->parameter_count) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s: there is no parameter %d", dp_op_name(op), parameter);
-        return NULL;
-    }
-    const struct dp_parameter *p = &graph->parameters[parameter];
-    if (p->sparse != sparse) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s: takes a %s parameter, and '%s' is %s", dp_op_name(op),
-                      sparse ? "sparse" : "dense", p->table.name, p->sparse ? "sparse" : "dense");
-        return NULL;
-    }
-    return p;
-}
-
-static int append(struct dp_graph *graph, struct dp_node node)
-{
-    graph->nodes[graph->node_count] = node;
-    return graph->node_count++;
-}
-
-int dp_graph_input(struct dp_graph *graph, uint32_t width)
-{
-    if (!may_add(graph, DP_OP_INPUT_DENSE, -1, -1))
-        return 0;
-    if (width == 0 || width > DP_GRAPH_WIDTH_MAX) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "input: width %" PRIu32 " is not 1 .. %u", width,
-                      DP_GRAPH_WIDTH_MAX);
-        return 0;
-    }
-    for (int i = 0; i < graph->node_count; i++) {
-        const struct dp_node *before = &graph->nodes[i];
-        if (before->op == DP_OP_INPUT_DENSE && before->width != width) {
-            (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                          "input: width %" PRIu32 ", and an input before it has width %" PRIu32
-                          ": a batch has one",
-                          width, before->width);
-            return 0;
-        }
-    }
-    return append(graph, (struct dp_node){DP_OP_INPUT_DENSE, -1, -1, -1, -1, width});
-}
-
-int dp_graph_gather_sum(struct dp_graph *graph, int sparse_parameter, int list)
-{
-    if (!may_add(graph, DP_OP_GATHER_SUM, -1, -1))
-        return 0;
-    const struct dp_parameter *p = parameter_for(graph, DP_OP_GATHER_SUM, sparse_parameter, true);
-    if (!p)
-        return 0;
-    if (list < 0 || list >= graph->list_count || graph->lists[list].group != p->group) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "gather_sum: list %d is not one of the keys of '%s', those of group %" PRIu32, list,
-                      p->table.name, p->group);
-        return 0;
-    }
-    return append(graph, (struct dp_node){DP_OP_GATHER_SUM, -1, -1, sparse_parameter, list, p->width});
-}
-
-int dp_graph_matmul(struct dp_graph *graph, int x, int dense_parameter)
-{
-    if (!may_add(graph, DP_OP_MATMUL, x, 0))
-        return 0;
-    const struct dp_parameter *p = parameter_for(graph, DP_OP_MATMUL, dense_parameter, false);
-    if (!p)
-        return 0;
-    uint32_t width = graph->nodes[x].width;
-    if (p->rows != width) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "matmul: x [B, %" PRIu32 "] times '%s' [%" PRIu32 ", %" PRIu32
-                      "] does not fit: the parameter needs %" PRIu32 " rows",
-                      width, p->table.name, p->rows, p->width, width);
-        return 0;
-    }
-    return append(graph, (struct dp_node){DP_OP_MATMUL, x, -1, dense_parameter, -1, p->width});
-}
-
-int dp_graph_bias(struct dp_graph *graph, int x, int dense_parameter)
-{
-    if (!may_add(graph, DP_OP_BIAS, x, 0))
-        return 0;
-    const struct dp_parameter *p = parameter_for(graph, DP_OP_BIAS, dense_parameter, false);
-    if (!p)
-        return 0;
-    uint32_t width = graph->nodes[x].width;
-    if (p->rows != 1 || p->width != width) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "bias: x [B, %" PRIu32 "] plus '%s' [%" PRIu32 ", %" PRIu32
-                      "] does not fit: the parameter must be [1, %" PRIu32 "]",
-                      width, p->table.name, p->rows, p->width, width);
-        return 0;
-    }
-    return append(graph, (struct dp_node){DP_OP_BIAS, x, -1, dense_parameter, -1, width});
-}
-
-int dp_graph_unary(struct dp_graph *graph, enum dp_op op, int x)
-{
-    if (!may_add(graph, op, x, 0))
-        return 0;
-    if (op != DP_OP_RELU && op != DP_OP_SIGMOID && op != DP_OP_TANH) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s is not an operation on single elements",
-                      dp_op_name(op));
-        return 0;
-    }
-    return append(graph, (struct dp_node){op, x, -1, -1, -1, graph->nodes[x].width});
-}
-
-int dp_graph_add(struct dp_graph *graph, int x, int y)
-{
-    if (!may_add(graph, DP_OP_ADD, x, 0) || !may_add(graph, DP_OP_ADD, y, 0))
-        return 0;
-    if (graph->nodes[x].width != graph->nodes[y].width) {
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "add: [B, %" PRIu32 "] plus [B, %" PRIu32 "] does not fit: the widths must be equal",
-                      graph->nodes[x].width, graph->nodes[y].width);
-        return 0;
-    }
-    return append(graph, (struct dp_node){DP_OP_ADD, x, y, -1, -1, graph->nodes[x].width});
-}
-
-void dp_graph_loss(struct dp_graph *graph, enum dp_op op, int x)
-{
-    if (!may_add(graph, op, x, 0))
-        return;
-    uint32_t width = graph->nodes[x].width;
-    if (op != DP_OP_SOFTMAX_LOSS && op != DP_OP_LOGISTIC_LOSS && op != DP_OP_SQUARED_LOSS)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s is not a loss", dp_op_name(op));
-    else if (op == DP_OP_SOFTMAX_LOSS && width < 2)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "softmax loss: x [B, 1] has one class: it needs two or more; one column takes the "
-                      "logistic or squared loss");
-    else if (op != DP_OP_SOFTMAX_LOSS && width != 1)
-        (void)dp_fail(&graph->broken, DP_ARGUMENT, "%s: x [B, %" PRIu32 "] must be [B, 1]", dp_op_name(op),
-                      width);
-    if (is_broken(graph))
-        return;
-    (void)append(graph, (struct dp_node){op, x, -1, -1, -1, 1});
-    graph->closed = true;
+    graph->seed = seed;
 }
 
 /* Every node but the loss, and every parameter, has a user: since inputs come before users, each then leads
@@ -348,10 +186,8 @@ static enum dp_status check_used(const struct dp_graph *graph, struct dp_error *
     bool list_used[DP_BATCH_LISTS_MAX] = {false};
     for (int i = 0; i < graph->node_count; i++) {
         const struct dp_node *node = &graph->nodes[i];
-        if (node->input >= 0)
-            node_used[node->input] = true;
-        if (node->other >= 0)
-            node_used[node->other] = true;
+        for (int k = 0; k < node->inputs; k++)
+            node_used[node->input[k]] = true;
         if (node->parameter >= 0)
             parameter_used[node->parameter] = true;
         if (node->list >= 0)
@@ -373,7 +209,7 @@ static enum dp_status check_used(const struct dp_graph *graph, struct dp_error *
 
 enum dp_status dp_graph_check(const struct dp_graph *graph, struct dp_error *err)
 {
-    if (is_broken(graph))
+    if (dp_graph_is_broken(graph))
         return dp_fail(err, graph->broken.status, "%s", graph->broken.text);
     if (!graph->closed)
         return dp_fail(err, DP_ARGUMENT, "the graph has no loss: end it with dp_graph_loss");
@@ -427,5 +263,10 @@ const struct dp_parameter *dp_graph_parameter(const struct dp_graph *graph, int 
 int dp_graph_output(const struct dp_graph *graph)
 {
     DP_ASSERT(graph->closed);
-    return graph->nodes[graph->node_count - 1].input;
+    return graph->nodes[graph->node_count - 1].input[0];
+}
+
+uint64_t dp_graph_seed(const struct dp_graph *graph)
+{
+    return graph->seed;
 }

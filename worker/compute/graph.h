@@ -19,17 +19,31 @@
 
 enum dp_op {
     DP_OP_INPUT_DENSE, /* the batch's dense columns                        [B, width] */
-    DP_OP_GATHER_SUM,  /* out[i] = sum over a list's entries j of example i of value[j] * P[slot[j]]
-                          [B, P.width] */
-    DP_OP_MATMUL,      /* X [B, k] times dense P [k, width]                [B, width] */
-    DP_OP_BIAS,        /* X [B, width] + dense P [1, width], each row      [B, width] */
+    /* Of a list's entries j of example i, each the row r(j) = value[j] * P[slot[j]] of a sparse P: */
+    DP_OP_GATHER_SUM,  /* out[i] = sum of r(j)                             [B, P.width] */
+    DP_OP_GATHER_MEAN, /* their mean; 0 without entries                    [B, P.width] */
+    DP_OP_GATHER,      /* r(j) in sequence; every example has `each`       [B, each * P.width] */
+    DP_OP_INTERACTIONS, /* factorisation machine (Rendle 2010): the sum over pairs j < k of r(j) . r(k), computed
+                           as half of |sum r(j)|^2 - sum |r(j)|^2           [B, 1] */
+    DP_OP_MATMUL,       /* X [B, k] times dense P [k, width]                [B, width] */
+    DP_OP_BIAS,         /* X [B, width] + dense P [1, width], each row      [B, width] */
     DP_OP_RELU,
     DP_OP_SIGMOID,
     DP_OP_TANH,
-    DP_OP_ADD,          /* X + Y, both [B, width]: residuals, wide and deep       [B, width] */
+    DP_OP_DROPOUT,  /* 0 with probability `rate`, else x / (1 - rate); in training only. Which elements is a
+                           function of (seed, epoch, number of the minibatch, operation)  [B, width] */
+    DP_OP_SLICE,    /* columns from .. from + width - 1                 [B, width] */
+    DP_OP_ADD,      /* X + Y, both [B, width]: residuals, wide and deep       [B, width] */
+    DP_OP_MULTIPLY, /* X * Y, element by element                        [B, width] */
+    DP_OP_DOT,      /* X . Y, row by row                                [B, 1] */
+    DP_OP_CONCAT,   /* the columns of up to 32, one after the other     [B, sum of widths] */
+    DP_OP_PAIRS, /* X as n vectors of width / n: the products x_a . x_b of all pairs a < b, (0,1), (0,2), ...
+                           (1,2), ... (DLRM: Naumov et al. 2019)            [B, n (n - 1) / 2] */
     DP_OP_SOFTMAX_LOSS, /* logits [B, C], class labels; mean over examples of -log softmax[label]    [1, 1] */
     DP_OP_LOGISTIC_LOSS, /* logit [B, 1], labels 0 .. 1; mean of log(1 + e^x) - y x                  [1, 1] */
     DP_OP_SQUARED_LOSS,  /* X [B, 1], labels; mean of (x - y)^2                                      [1, 1] */
+    DP_OP_BPR_LOSS, /* X, Y [B, 1], no labels; mean of log(1 + e^(y - x)): x is to be above y (Rendle 2009)
+                            [1, 1] */
     DP_OPS
 };
 
@@ -40,13 +54,18 @@ enum dp_op {
 /* Floats of one dense parameter (8 GiB): every worker holds all of it, and its gradient. */
 #define DP_GRAPH_DENSE_MAX (1ull << 31)
 
+#define DP_NODE_INPUTS_MAX 32
+
 struct dp_node {
     enum dp_op op;
-    int input;     /* node, or -1 */
-    int other;     /* second input (ADD), or -1 */
+    int inputs; /* how many it has */
+    int input[DP_NODE_INPUTS_MAX];
     int parameter; /* or -1 */
     int list;      /* of the batch, or -1 */
     uint32_t width;
+    uint32_t from;   /* SLICE: its first column; PAIRS: how many vectors */
+    float rate;      /* DROPOUT */
+    bool recomputed; /* dp_graph_recompute */
 };
 
 struct dp_parameter {
@@ -80,12 +99,28 @@ void dp_graph_set_optimizer(struct dp_graph *graph, const struct dp_optimizer_sp
 int dp_graph_input(struct dp_graph *graph, uint32_t width);
 /* The list's keys are of the parameter's group. */
 int dp_graph_gather_sum(struct dp_graph *graph, int sparse_parameter, int list);
+int dp_graph_gather_mean(struct dp_graph *graph, int sparse_parameter, int list);
+/* The list has the same number of entries in every example. */
+int dp_graph_gather(struct dp_graph *graph, int sparse_parameter, int list);
+int dp_graph_interactions(struct dp_graph *graph, int sparse_parameter, int list);
 int dp_graph_matmul(struct dp_graph *graph, int x, int dense_parameter);
 int dp_graph_bias(struct dp_graph *graph, int x, int dense_parameter);
 int dp_graph_unary(struct dp_graph *graph, enum dp_op op, int x); /* RELU, SIGMOID, TANH */
+int dp_graph_dropout(struct dp_graph *graph, int x, float rate);  /* 0 <= rate < 1 */
+int dp_graph_slice(struct dp_graph *graph, int x, uint32_t from, uint32_t width);
 int dp_graph_add(struct dp_graph *graph, int x, int y);
+int dp_graph_multiply(struct dp_graph *graph, int x, int y);
+int dp_graph_dot(struct dp_graph *graph, int x, int y);
+int dp_graph_concat(struct dp_graph *graph, const int *x, int count); /* 1 .. DP_NODE_INPUTS_MAX */
+int dp_graph_pairs(struct dp_graph *graph, int x, uint32_t vectors);  /* 2 or more, of equal width */
 /* The last operation of a graph; exactly one. `x` is also what predict gives (logits or value). */
 void dp_graph_loss(struct dp_graph *graph, enum dp_op op, int x);
+/* The same with two inputs; predict gives x. */
+void dp_graph_loss_of_pair(struct dp_graph *graph, enum dp_op op, int x, int y);
+
+/* Activation checkpointing (Chen et al. 2016): what this operation gives is not kept for the backward pass but
+ * computed once more, so that its memory serves others in between. Results are equal, bit for bit. */
+void dp_graph_recompute(struct dp_graph *graph, int node);
 
 /* DP_ARGUMENT: the first mistake; no loss; a node or parameter that the loss does not depend on; a table
  * that dp_table_check refuses. */
@@ -105,7 +140,8 @@ struct dp_graph_list {
 struct dp_graph_list dp_graph_list_at(const struct dp_graph *graph, int list);
 int dp_graph_parameters(const struct dp_graph *graph);
 const struct dp_parameter *dp_graph_parameter(const struct dp_graph *graph, int parameter);
-int dp_graph_output(const struct dp_graph *graph); /* the loss's input */
+int dp_graph_output(const struct dp_graph *graph); /* the loss's first input */
+uint64_t dp_graph_seed(const struct dp_graph *graph);
 
 /* Floats in the buffer of a dense parameter: rows * width rounded up to whole blocks. */
 static inline size_t dp_parameter_floats(const struct dp_parameter *p)

@@ -1,6 +1,7 @@
 #include "worker/compute/plan.h"
 
 #include "common/base/memory.h"
+#include "worker/compute/reuse.h"
 
 #include <inttypes.h>
 
@@ -40,7 +41,8 @@ static float *take_floats(struct arena *arena, size_t rows, size_t width)
 
 static bool on_elements(enum dp_op op)
 {
-    return op == DP_OP_BIAS || op == DP_OP_RELU || op == DP_OP_SIGMOID || op == DP_OP_TANH;
+    return op == DP_OP_BIAS || op == DP_OP_RELU || op == DP_OP_SIGMOID || op == DP_OP_TANH ||
+           op == DP_OP_DROPOUT;
 }
 
 /* Whether an operation's backward pass reads what it gave. */
@@ -53,11 +55,38 @@ static void count_users(const struct dp_graph *graph, int *users)
 {
     for (int i = 0; i < dp_graph_nodes(graph); i++) {
         const struct dp_node *node = dp_graph_node(graph, i);
-        if (node->input >= 0)
-            users[node->input]++;
-        if (node->other >= 0)
-            users[node->other]++;
+        for (int k = 0; k < node->inputs; k++)
+            users[node->input[k]]++;
     }
+}
+
+/* Buffers that recomputed values share. */
+static void lay_out_reused(struct dp_plan *plan, struct arena *arena, const struct dp_graph *graph,
+                           const struct dp_batch_shape *worst)
+{
+    struct dp_reuse reuse;
+    float *buffers[DP_GRAPH_NODES_MAX];
+    dp_reuse_plan(graph, &reuse);
+    for (int b = 0; b < reuse.buffers; b++)
+        buffers[b] = take_floats(arena, worst->examples, reuse.width[b]);
+    for (int i = 0; i < dp_graph_nodes(graph) - 1; i++)
+        if (reuse.buffer_of[i] >= 0)
+            plan->nodes[i].value = buffers[reuse.buffer_of[i]];
+}
+
+static void lay_out_gradient(struct dp_plan *plan, struct arena *arena, const struct dp_graph *graph, int i,
+                             bool alone, const struct dp_batch_shape *worst)
+{
+    const struct dp_node *node = dp_graph_node(graph, i);
+    plan->nodes[i].needs_gradient = node->parameter >= 0;
+    for (int k = 0; k < node->inputs; k++)
+        plan->nodes[i].needs_gradient |= plan->nodes[node->input[k]].needs_gradient;
+    if (!plan->nodes[i].needs_gradient)
+        return;
+    if (alone && plan->nodes[node->input[0]].needs_gradient)
+        plan->nodes[i].gradient = plan->nodes[node->input[0]].gradient;
+    else
+        plan->nodes[i].gradient = take_floats(arena, worst->examples, node->width);
 }
 
 static void lay_out_nodes(struct dp_plan *plan, struct arena *arena, const struct dp_graph *graph,
@@ -65,27 +94,24 @@ static void lay_out_nodes(struct dp_plan *plan, struct arena *arena, const struc
 {
     int users[DP_GRAPH_NODES_MAX] = {0};
     count_users(graph, users);
+    lay_out_reused(plan, arena, graph, worst);
     for (int i = 0; i < dp_graph_nodes(graph) - 1; i++) {
         const struct dp_node *node = dp_graph_node(graph, i);
-        int x = node->input, y = node->other;
         if (node->op == DP_OP_INPUT_DENSE) {
             plan->has_dense = true;
             plan->nodes[i].value = plan->dense;
             continue;
         }
-        plan->nodes[i].needs_gradient = node->parameter >= 0 || (x >= 0 && plan->nodes[x].needs_gradient) ||
-                                        (y >= 0 && plan->nodes[y].needs_gradient);
-        bool alone = on_elements(node->op) && users[x] == 1;
-        if (alone && !keeps_output(dp_graph_node(graph, x)->op))
-            plan->nodes[i].value = plan->nodes[x].value;
-        else
+        const struct dp_node *x = node->inputs > 0 ? dp_graph_node(graph, node->input[0]) : NULL;
+        bool alone = on_elements(node->op) && users[node->input[0]] == 1;
+        if (alone && !keeps_output(x->op) && !x->recomputed && !node->recomputed)
+            plan->nodes[i].value = plan->nodes[node->input[0]].value;
+        else if (!node->recomputed)
             plan->nodes[i].value = take_floats(arena, worst->examples, node->width);
-        if (!plan->nodes[i].needs_gradient)
-            continue;
-        if (alone && plan->nodes[x].needs_gradient)
-            plan->nodes[i].gradient = plan->nodes[x].gradient;
-        else
-            plan->nodes[i].gradient = take_floats(arena, worst->examples, node->width);
+        if (node->op == DP_OP_INTERACTIONS)
+            plan->nodes[i].saved =
+                take_floats(arena, worst->examples, dp_graph_parameter(graph, node->parameter)->width);
+        lay_out_gradient(plan, arena, graph, i, alone, worst);
     }
 }
 

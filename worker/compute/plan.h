@@ -2,6 +2,7 @@
  * Inside this room only.
  *     in place   an operation on single elements writes over its input, where nobody else reads that input
  *                and the input's own backward pass does not need it; its gradient likewise
+ *     recomputed values that are not kept share buffers with others that live at other times (reuse.h)
  *     host       a backend that can use host memory gets no copies of batch, weights and gradients: their
  *                pointers are set by each forward and backward
  * Thread    The program's.
@@ -15,6 +16,7 @@ struct dp_plan {
     struct {
         float *value;    /* [examples, width]; NULL for the loss and for an input in host memory */
         float *gradient; /* NULL where needs_gradient is not set */
+        float *saved;    /* INTERACTIONS: the sums of its rows, [examples, P.width], for the backward pass */
         bool needs_gradient;
     } nodes[DP_GRAPH_NODES_MAX];
     struct {

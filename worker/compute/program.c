@@ -5,32 +5,13 @@
  *       node or parameter that the backward pass meets sets its gradient, the others add: nothing is zeroed.
  * Holds When a node's turn comes in the backward pass its gradient is complete, since users come later on the
  *       tape than what they use. */
-#include "worker/compute/program.h"
+#include "worker/compute/program_inside.h"
 
-#include "worker/compute/plan.h"
+#include "common/model/mix.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct dp_program {
-    const struct dp_graph *graph;
-    struct dp_backend backend;
-    struct dp_batch_shape worst;
-    struct dp_plan plan;
-
-    /* The batch of the last forward. */
-    bool forwarded;
-    uint32_t examples;
-    const float *dense, *labels;
-    struct dp_entries entries[DP_BATCH_LISTS_MAX];
-    uint32_t distinct[DP_BATCH_GROUPS_MAX];
-    const float *weights[DP_GRAPH_PARAMETERS_MAX]; /* on the device */
-
-    /* The backward pass under way. */
-    float *gradients[DP_GRAPH_PARAMETERS_MAX]; /* on the device */
-    bool node_written[DP_GRAPH_NODES_MAX], parameter_written[DP_GRAPH_PARAMETERS_MAX];
-};
 
 /* Whether batches of this shape have what the graph reads. */
 static enum dp_status check_shape(const struct dp_graph *graph, const struct dp_batch_shape *worst,
@@ -95,6 +76,11 @@ void dp_program_close(struct dp_program **program)
 size_t dp_program_bytes(const struct dp_program *program)
 {
     return program->plan.bytes;
+}
+
+void dp_program_evaluate(struct dp_program *program, bool evaluates)
+{
+    program->evaluates = evaluates;
 }
 
 static const struct dp_node *loss_node(const struct dp_program *program)
@@ -262,6 +248,8 @@ static enum dp_status bind_batch(struct dp_program *program, const struct dp_bat
     const struct dp_plan *plan = &program->plan;
     enum dp_status st = DP_OK;
     program->examples = batch->examples;
+    program->dropout_seed =
+        dp_mix(dp_graph_seed(program->graph) + dp_mix(batch->epoch + dp_mix(batch->number)));
     for (uint32_t g = 0; g < program->worst.groups; g++)
         program->distinct[g] = batch->group[g].distinct;
     for (uint32_t l = 0; st == DP_OK && l < program->worst.lists; l++)
@@ -276,63 +264,6 @@ static enum dp_status bind_batch(struct dp_program *program, const struct dp_bat
     return st;
 }
 
-static const float *value_of(const struct dp_program *program, int node)
-{
-    if (dp_graph_node(program->graph, node)->op == DP_OP_INPUT_DENSE)
-        return program->dense;
-    return program->plan.nodes[node].value;
-}
-
-static void forward_node(struct dp_program *program, int at)
-{
-    const struct dp_node *node = dp_graph_node(program->graph, at);
-    const struct dp_backend_ops *ops = program->backend.ops;
-    void *self = program->backend.self;
-    uint32_t examples = program->examples, width = node->width;
-    size_t n = (size_t)examples * width;
-    const float *x = node->input >= 0 ? value_of(program, node->input) : NULL;
-    const float *p = node->parameter >= 0 ? program->weights[node->parameter] : NULL;
-    uint32_t x_width = node->input >= 0 ? dp_graph_node(program->graph, node->input)->width : 0;
-    float *dx = node->input >= 0 ? program->plan.nodes[node->input].gradient : NULL; /* losses */
-    float *out = program->plan.nodes[at].value;
-    switch (node->op) {
-    case DP_OP_INPUT_DENSE:
-        break;
-    case DP_OP_GATHER_SUM:
-        ops->gather_sum(self, &program->entries[node->list], p, width, out);
-        break;
-    case DP_OP_MATMUL:
-        ops->matmul(self, x, p, examples, x_width, width, out);
-        break;
-    case DP_OP_BIAS:
-        ops->bias(self, x, p, examples, width, out);
-        break;
-    case DP_OP_RELU:
-        ops->relu(self, x, n, out);
-        break;
-    case DP_OP_SIGMOID:
-        ops->sigmoid(self, x, n, out);
-        break;
-    case DP_OP_TANH:
-        ops->tanh_(self, x, n, out);
-        break;
-    case DP_OP_ADD:
-        ops->sum(self, x, value_of(program, node->other), n, out);
-        break;
-    case DP_OP_SOFTMAX_LOSS:
-        ops->softmax_loss(self, x, program->labels, examples, x_width, program->plan.loss, dx);
-        break;
-    case DP_OP_LOGISTIC_LOSS:
-        ops->logistic_loss(self, x, program->labels, examples, program->plan.loss, dx);
-        break;
-    case DP_OP_SQUARED_LOSS:
-        ops->squared_loss(self, x, program->labels, examples, program->plan.loss, dx);
-        break;
-    case DP_OPS:
-        DP_ASSERT(node->op < DP_OPS);
-    }
-}
-
 enum dp_status dp_program_forward(struct dp_program *program, const struct dp_batch *batch,
                                   const float *const *weights, float *loss, float *output,
                                   struct dp_error *err)
@@ -345,99 +276,17 @@ enum dp_status dp_program_forward(struct dp_program *program, const struct dp_ba
     if (st != DP_OK)
         return st;
     for (int i = 0; i < dp_graph_nodes(program->graph); i++)
-        forward_node(program, i);
+        dp_forward_node(program, i);
     st = backend->ops->copy_out(backend->self, loss, program->plan.loss, sizeof *loss, err);
     int last = dp_graph_output(program->graph);
     size_t n = (size_t)batch->examples * dp_graph_node(program->graph, last)->width;
     if (st == DP_OK && output)
-        st = backend->ops->copy_out(backend->self, output, value_of(program, last), n * sizeof *output, err);
+        st = backend->ops->copy_out(backend->self, output, dp_value_of(program, last), n * sizeof *output,
+                                    err);
     if (st == DP_OK)
         st = backend->ops->finish(backend->self, err);
-    program->forwarded = st == DP_OK;
+    program->forwarded = st == DP_OK && !program->evaluates;
     return st;
-}
-
-/* Whether a gradient was written before in this pass (so that it is to be added to); it is from here on. */
-static bool once_more(bool *written)
-{
-    bool before = *written;
-    *written = true;
-    return before;
-}
-
-/* The gradient that `node` (a sum of some form) hands on to one of its operands. */
-static void hand_on(struct dp_program *program, int operand, const float *dout, size_t n)
-{
-    float *dx = program->plan.nodes[operand].gradient;
-    if (dx)
-        program->backend.ops->copy_back(program->backend.self, dout, n, dx,
-                                        once_more(&program->node_written[operand]));
-}
-
-static void backward_unary(struct dp_program *program, const struct dp_node *node, const float *out,
-                           const float *dout, size_t n)
-{
-    const struct dp_backend_ops *ops = program->backend.ops;
-    float *dx = program->plan.nodes[node->input].gradient;
-    bool add = once_more(&program->node_written[node->input]);
-    if (node->op == DP_OP_RELU)
-        ops->relu_back(program->backend.self, out, dout, n, dx, add);
-    else if (node->op == DP_OP_SIGMOID)
-        ops->sigmoid_back(program->backend.self, out, dout, n, dx, add);
-    else
-        ops->tanh_back(program->backend.self, out, dout, n, dx, add);
-}
-
-static void backward_matmul(struct dp_program *program, const struct dp_node *node, const float *dout)
-{
-    const struct dp_backend *backend = &program->backend;
-    uint32_t k = dp_graph_node(program->graph, node->input)->width;
-    float *dx = program->plan.nodes[node->input].gradient;
-    backend->ops->matmul_back_p(backend->self, value_of(program, node->input), dout, program->examples, k,
-                                node->width, program->gradients[node->parameter],
-                                once_more(&program->parameter_written[node->parameter]));
-    if (dx)
-        backend->ops->matmul_back_x(backend->self, program->weights[node->parameter], dout, program->examples,
-                                    k, node->width, dx, once_more(&program->node_written[node->input]));
-}
-
-static void backward_node(struct dp_program *program, int at)
-{
-    const struct dp_node *node = dp_graph_node(program->graph, at);
-    const struct dp_backend *backend = &program->backend;
-    const float *dout = program->plan.nodes[at].gradient;
-    size_t n = (size_t)program->examples * node->width;
-    float *dp = node->parameter >= 0 ? program->gradients[node->parameter] : NULL;
-    switch (node->op) {
-    case DP_OP_INPUT_DENSE:
-        break;
-    case DP_OP_GATHER_SUM:
-        backend->ops->gather_sum_back(backend->self, &program->entries[node->list], dout, node->width, dp,
-                                      once_more(&program->parameter_written[node->parameter]));
-        break;
-    case DP_OP_MATMUL:
-        backward_matmul(program, node, dout);
-        break;
-    case DP_OP_BIAS:
-        backend->ops->bias_back_p(backend->self, dout, program->examples, node->width, dp,
-                                  once_more(&program->parameter_written[node->parameter]));
-        hand_on(program, node->input, dout, n);
-        break;
-    case DP_OP_RELU:
-    case DP_OP_SIGMOID:
-    case DP_OP_TANH:
-        backward_unary(program, node, value_of(program, at), dout, n);
-        break;
-    case DP_OP_ADD:
-        hand_on(program, node->input, dout, n);
-        hand_on(program, node->other, dout, n);
-        break;
-    case DP_OP_SOFTMAX_LOSS:
-    case DP_OP_LOGISTIC_LOSS:
-    case DP_OP_SQUARED_LOSS:
-    case DP_OPS:
-        DP_ASSERT(node->op < DP_OP_SOFTMAX_LOSS); /* a loss only ends a graph */
-    }
 }
 
 /* Sets the padding of dense gradients to 0, and copies what does not lie with the caller. */
@@ -473,9 +322,15 @@ enum dp_status dp_program_backward(struct dp_program *program, float *const *gra
     program->forwarded = false;
     memset(program->node_written, 0, sizeof program->node_written);
     memset(program->parameter_written, 0, sizeof program->parameter_written);
-    program->node_written[dp_graph_output(program->graph)] = true;
+    memset(program->has_value, 0, sizeof program->has_value);
+    program->failed = (struct dp_error){0};
+    const struct dp_node *loss = loss_node(program);
+    for (int k = 0; k < loss->inputs; k++)
+        program->node_written[loss->input[k]] = true;
     for (int i = dp_graph_nodes(program->graph) - 2; i >= 0; i--)
         if (program->plan.nodes[i].needs_gradient)
-            backward_node(program, i);
+            dp_backward_node(program, i);
+    if (program->failed.status != DP_OK)
+        return dp_fail(err, program->failed.status, "%s", program->failed.text);
     return deliver(program, gradients, err);
 }

@@ -27,6 +27,9 @@ void dp_program_close(struct dp_program **program);
 /* Bytes reserved, for the log and the report. */
 size_t dp_program_bytes(const struct dp_program *program);
 
+/* From now on forward is that of evaluation (nothing drops out; no backward) or, as at open, of training. */
+void dp_program_evaluate(struct dp_program *program, bool evaluates);
+
 /* weights[p], host memory: dense: dp_parameter_floats(p); sparse: [distinct keys of its group, width], in
  * their order. output (NULL or host [examples, width of the output node]) gets logits or values; *loss the
  * mean loss. */

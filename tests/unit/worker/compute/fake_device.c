@@ -75,7 +75,7 @@ static enum dp_status fake_finish(void *self, struct dp_error *err)
     return ((struct fake_device *)self)->fail_finish ? dp_fail(err, DP_IO, "fake kernel failed") : DP_OK;
 }
 
-static void fake_gather_sum(void *self, const struct dp_entries *e, const float *p, uint32_t width,
+static void fake_gather_sum(void *self, const struct dp_entries *e, const float *p, uint32_t width, bool mean,
                             float *out)
 {
     inside(self, e->offsets);
@@ -83,12 +83,13 @@ static void fake_gather_sum(void *self, const struct dp_entries *e, const float 
     inside(self, e->values);
     inside(self, p);
     inside(self, out);
-    ((struct fake_device *)self)->cpu->gather_sum(NULL, e, p, width, out);
+    ((struct fake_device *)self)->cpu->gather_sum(NULL, e, p, width, mean, out);
 }
 
 static void fake_gather_sum_back(void *self, const struct dp_entries *e, const float *dout, uint32_t width,
-                                 float *dp, bool add)
+                                 bool mean, float *dp, bool add)
 {
+    assert_false(mean);
     inside(self, e->by_slot);
     inside(self, e->example_of);
     inside(self, e->slot_offsets);

@@ -139,6 +139,77 @@ static void wide_and_deep(struct dp_graph *g, const struct shape *s)
     dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, dp_graph_add(g, matmul(g, x, "w2", s->b, 1), wide));
 }
 
+/* ---- rows in sequence, means, interactions, and what joins columns */
+
+static int rows(struct dp_graph *g, const char *name, uint32_t width, uint32_t each)
+{
+    int group = dp_graph_group(g), list = dp_graph_list(g, group, each);
+    return dp_graph_gather(g, dp_graph_sparse(g, group, name, width, zero_init), list);
+}
+
+static void gather_mean(struct dp_graph *g, const struct shape *s)
+{
+    int group = dp_graph_group(g), list = dp_graph_list(g, group, 0);
+    int w = dp_graph_sparse(g, group, "w", s->a + 1, zero_init),
+        b = dp_graph_sparse(g, group, "b", 1, zero_init);
+    int x = matmul(g, dp_graph_gather_mean(g, w, list), "v", s->a + 1, 1);
+    dp_graph_loss(g, DP_OP_SQUARED_LOSS, dp_graph_add(g, x, dp_graph_gather_mean(g, b, list)));
+}
+
+static void gather_rows(struct dp_graph *g, const struct shape *s)
+{
+    dp_graph_loss(g, DP_OP_SQUARED_LOSS, matmul(g, rows(g, "w", s->a, s->c), "v", s->a * s->c, 1));
+}
+
+/* Two lists with keys of one kind, as the two items of a comparison. */
+static void two_lists(struct dp_graph *g, const struct shape *s)
+{
+    int items = dp_graph_group(g), a = dp_graph_list(g, items, 1), b = dp_graph_list(g, items, 1);
+    int w = dp_graph_sparse(g, items, "w", s->a, zero_init), user = rows(g, "u", s->a, 1);
+    int x = dp_graph_dot(g, user, dp_graph_gather(g, w, a)),
+        y = dp_graph_dot(g, user, dp_graph_gather(g, w, b));
+    dp_graph_loss_of_pair(g, DP_OP_BPR_LOSS, x, y);
+}
+
+static void interactions(struct dp_graph *g, const struct shape *s)
+{
+    int group = dp_graph_group(g), list = dp_graph_list(g, group, 0);
+    int v = dp_graph_sparse(g, group, "v", s->a, zero_init), w = dp_graph_sparse(g, group, "w", 1, zero_init);
+    int x = dp_graph_add(g, dp_graph_interactions(g, v, list), dp_graph_gather_sum(g, w, list));
+    dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, x);
+}
+
+static void products(struct dp_graph *g, const struct shape *s)
+{
+    int x = matmul(g, dp_graph_input(g, s->a), "w1", s->a, s->b),
+        y = matmul(g, dp_graph_input(g, s->a), "w2", s->a, s->b);
+    int z = dp_graph_multiply(g, dp_graph_multiply(g, x, y), dp_graph_unary(g, DP_OP_TANH, x));
+    int last = dp_graph_add(g, dp_graph_dot(g, z, y), matmul(g, dp_graph_multiply(g, y, y), "w3", s->b, 1));
+    dp_graph_loss(g, DP_OP_SQUARED_LOSS, dp_graph_add(g, last, dp_graph_dot(g, x, x)));
+}
+
+static void columns(struct dp_graph *g, const struct shape *s)
+{
+    int x = matmul(g, dp_graph_input(g, s->a), "w1", s->a, s->b + 2), y = rows(g, "r", s->c, 2);
+    int parts[4] = {x, y, dp_graph_slice(g, x, 1, s->b), x};
+    int z = dp_graph_concat(g, parts, 4);
+    uint32_t width = 3 * s->b + 4 + 2 * s->c;
+    int half = dp_graph_add(g, dp_graph_slice(g, z, 0, width / 2),
+                            dp_graph_slice(g, z, width - width / 2, width / 2));
+    int one = dp_graph_concat(g, &half, 1);
+    dp_graph_loss(g, DP_OP_SQUARED_LOSS,
+                  dp_graph_add(g, matmul(g, one, "w2", width / 2, 1), matmul(g, z, "w3", width, 1)));
+}
+
+static void pairs(struct dp_graph *g, const struct shape *s)
+{
+    uint32_t n = s->c + 1;
+    int x = matmul(g, dp_graph_input(g, s->a), "w1", s->a, s->b * n);
+    int y = dp_graph_pairs(g, x, n);
+    dp_graph_loss(g, DP_OP_SQUARED_LOSS,
+                  dp_graph_add(g, matmul(g, y, "w2", n * (n - 1) / 2, 1), matmul(g, x, "w3", s->b * n, 1)));
+}
+
 static const struct figure figures[] = {
     {"gather_sum, width 1", gather_one, 2e-6, 1},
     {"gather_sum", gather_wide, 2e-6, 1},
@@ -153,6 +224,13 @@ static const struct figure figures[] = {
     {"a weight used twice", weight_twice, 1e-5, 1},
     {"a sparse weight used twice", sparse_twice, 1e-5, 1},
     {"wide and deep", wide_and_deep, 1e-5, 1},
+    {"gather_mean", gather_mean, 1e-5, 1},
+    {"gather", gather_rows, 1e-5, 1},
+    {"bpr loss, two lists", two_lists, 1e-5, 1},
+    {"interactions", interactions, 1e-5, 1},
+    {"multiply, dot", products, 1e-5, 0.5f},
+    {"concat, slice", columns, 1e-5, 1},
+    {"pairs", pairs, 1e-5, 0.5f},
 };
 
 static void near(const struct fixture *f, const char *what, const char *name, double have, double want,

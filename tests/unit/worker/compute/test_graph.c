@@ -42,7 +42,7 @@ static void wrong_shapes_are_named(void **state)
     g = fresh();
     x = dp_graph_input(g, 4);
     dp_graph_add(g, x, dp_graph_matmul(g, x, dp_graph_dense(g, "w", 4, 3, zero)));
-    says(g, "add: [B, 4] plus [B, 3]");
+    says(g, "add: [B, 4] and [B, 3]");
     g = fresh();
     dp_graph_matmul(g, dp_graph_input(g, 4), dp_graph_sparse(g, dp_graph_group(g), "s", 3, zero));
     says(g, "takes a dense parameter, and 's' is sparse");
@@ -77,7 +77,7 @@ static void misuse_is_named(void **state)
     says(g, "matmul is not an operation on single elements");
     g = fresh();
     dp_graph_loss(g, DP_OP_TANH, dp_graph_input(g, 1));
-    says(g, "tanh is not a loss");
+    says(g, "tanh is not a loss of one input");
     g = fresh();
     dp_graph_gather_sum(g, 3, 0);
     says(g, "there is no parameter 3");

@@ -1,0 +1,42 @@
+/* What program.c, forward.c and backward.c share. Inside this room only. */
+#ifndef DP_COMPUTE_PROGRAM_INSIDE_H
+#define DP_COMPUTE_PROGRAM_INSIDE_H
+
+#include "worker/compute/plan.h"
+#include "worker/compute/program.h"
+
+struct dp_program {
+    const struct dp_graph *graph;
+    struct dp_backend backend;
+    struct dp_batch_shape worst;
+    struct dp_plan plan;
+
+    /* The batch of the last forward. */
+    bool forwarded, evaluates;
+    uint32_t examples;
+    uint64_t dropout_seed; /* of the minibatch */
+    const float *dense, *labels;
+    struct dp_entries entries[DP_BATCH_LISTS_MAX];
+    uint32_t distinct[DP_BATCH_GROUPS_MAX];
+    const float *weights[DP_GRAPH_PARAMETERS_MAX]; /* on the device */
+
+    /* The backward pass under way. */
+    float *gradients[DP_GRAPH_PARAMETERS_MAX]; /* on the device */
+    bool node_written[DP_GRAPH_NODES_MAX], parameter_written[DP_GRAPH_PARAMETERS_MAX];
+    bool has_value[DP_GRAPH_NODES_MAX]; /* recomputed nodes */
+    struct dp_error failed;             /* of an operation that can fail */
+};
+
+static inline const float *dp_value_of(const struct dp_program *program, int node)
+{
+    if (dp_graph_node(program->graph, node)->op == DP_OP_INPUT_DENSE)
+        return program->dense;
+    return program->plan.nodes[node].value;
+}
+
+/* Of the node's own stream of random numbers, in this minibatch. */
+uint64_t dp_dropout_seed(const struct dp_program *program, int node);
+void dp_forward_node(struct dp_program *program, int node);
+void dp_backward_node(struct dp_program *program, int node);
+
+#endif
