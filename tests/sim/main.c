@@ -1,0 +1,209 @@
+/* sim: a cluster in one thread, from a seed: the real shard, journal and client on simulated disks, network and clock.
+ *     sim [--seed N] [--from N] [--seeds N] [--verbose] [--look]
+ * --look: a bad seed is what is wanted: exit 0 when one is found, 1 when none is. README.md says what is checked. */
+#include "tests/sim/model.h"
+#include "tests/sim/net.h"
+#include "tests/sim/server.h"
+#include "tests/sim/worker.h"
+
+#include <inttypes.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATIENCE_NS (3000 * SIM_S) /* after the last fault */
+
+static uint64_t playing; /* the seed, for the last words of a failed assertion */
+
+static void fault(struct sim_world *world, const struct sim_fault *f)
+{
+    struct sim_server *server = world->server[f->choice % world->plan.servers];
+    struct sim_worker *worker = world->worker[f->choice % world->plan.workers];
+    uint64_t more = f->choice / 16;
+    switch (f->kind) {
+    case SIM_PROCESS_DIES:
+        sim_server_dies(server, false);
+        break;
+    case SIM_POWER_GOES:
+        sim_server_dies(server, true);
+        break;
+    case SIM_POWER_GOES_LATER:
+        sim_server_loses_power_at(server, 1 + more % 24);
+        break;
+    case SIM_WORKER_DIES:
+        sim_worker_dies(worker);
+        break;
+    case SIM_RESET:
+        sim_worker_reset(worker, (uint32_t)(more % world->plan.servers));
+        break;
+    case SIM_READ_FAILS:
+        sim_server_read_fails(server);
+        break;
+    case SIM_WRITE_FAILS:
+        sim_server_write_fails(server, more);
+        break;
+    case SIM_SYNC_FAILS:
+        sim_server_sync_fails(server, more);
+        break;
+    case SIM_DISK_FULL:
+        sim_server_disk_is_full(server);
+        break;
+    case SIM_RESTART:
+        sim_server_restart(server);
+        break;
+    case SIM_ALL_DIE:
+        for (uint32_t i = 0; i < world->plan.servers; i++)
+            sim_server_dies(world->server[i], more % 2);
+        break;
+    case SIM_FAULT_KINDS:
+        break;
+    }
+}
+
+static void step(struct sim_world *world, uint64_t deadline_ns, const char *what)
+{
+    if (world->calm && world->now_ns > deadline_ns)
+        sim_fail(world, "nothing fails any more, and %s", what);
+    if (!sim_step(world))
+        sim_fail(world, "nothing happens any more, and %s", what);
+}
+
+static bool workers_are_done(const struct sim_world *world)
+{
+    for (uint32_t i = 0; i < world->plan.workers; i++)
+        if (!sim_worker_is_done(world->worker[i]))
+            return false;
+    return true;
+}
+
+static void heal(struct sim_world *world)
+{
+    world->calm = true;
+    for (uint32_t i = 0; i < world->plan.servers; i++)
+        sim_server_heal(world->server[i]);
+}
+
+static void run(struct sim_world *world)
+{
+    uint64_t deadline_ns = UINT64_MAX;
+    for (uint32_t next = 0; !workers_are_done(world);) {
+        for (; next < world->plan.faults && world->plan.fault[next].event <= world->events; next++)
+            fault(world, &world->plan.fault[next]);
+        if (!world->calm && next == world->plan.faults && world->events > world->plan.calm_event) {
+            heal(world);
+            deadline_ns = world->now_ns + PATIENCE_NS;
+        }
+        step(world, deadline_ns, "workers are not done");
+    }
+    heal(world);
+}
+
+/* All drained, and closed. */
+static void stop_all(struct sim_world *world)
+{
+    uint64_t deadline_ns = world->now_ns + PATIENCE_NS;
+    for (uint32_t stopped = 0; stopped < world->plan.servers;) {
+        stopped = 0;
+        for (uint32_t i = 0; i < world->plan.servers; i++) {
+            if (sim_server_is_stopped(world->server[i]))
+                stopped++;
+            else if (sim_server_is_up(world->server[i]))
+                sim_server_stop(world->server[i]);
+        }
+        if (stopped < world->plan.servers)
+            step(world, deadline_ns, "servers are not drained");
+    }
+}
+
+static void audit(struct sim_world *world)
+{
+    uint64_t deadline_ns = world->now_ns + PATIENCE_NS;
+    for (uint32_t i = 0; i < world->plan.servers; i++)
+        sim_server_start(world->server[i]);
+    sim_worker_audit(world->worker[0]);
+    while (!sim_worker_is_done(world->worker[0]))
+        step(world, deadline_ns, "the audit is not done");
+}
+
+static uint64_t play(uint64_t seed)
+{
+    struct sim_world *world = sim_world_new(seed);
+    playing = seed;
+    sim_plan_make(world, &world->plan);
+    world->model = sim_model_new(world);
+    for (uint32_t i = 0; i < world->plan.servers; i++)
+        (void)sim_server_new(world, i);
+    for (uint32_t i = 0; i < world->plan.workers; i++)
+        (void)sim_worker_new(world, i);
+    for (uint32_t i = 0; i < world->plan.servers; i++)
+        sim_server_start(world->server[i]);
+    run(world);
+    if (world->plan.fixed)
+        sim_worker_compare(world);
+    stop_all(world);
+    audit(world);
+    stop_all(world);
+    sim_model_end(world->model);
+    uint64_t events = world->events;
+    for (uint32_t i = 0; i < world->plan.workers; i++)
+        sim_worker_free(&world->worker[i]);
+    for (uint32_t i = 0; i < world->plan.servers; i++)
+        sim_server_free(&world->server[i]);
+    sim_net_clear(world);
+    sim_model_free(&world->model);
+    sim_world_free(&world);
+    return events;
+}
+
+/* A failed assertion, or worse. */
+static void last_words(int number)
+{
+    char text[128];
+    int n = snprintf(text, sizeof text,
+                     "seed %" PRIu64 ": signal %d\nrun it again: sim --seed %" PRIu64 " --verbose\n", playing,
+                     number, playing);
+    if (n > 0 && write(STDOUT_FILENO, text, (size_t)n) < 0)
+        _exit(2);
+    _exit(sim_bad_exit);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t first = 1, seeds = getenv("DP_LONG") ? 1000000 : 1000, events = 0;
+    bool look = false;
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        if (strcmp(argv[i], "--verbose") == 0) {
+            sim_verbose = true;
+        } else if (strcmp(argv[i], "--look") == 0) {
+            look = true;
+        } else if (strcmp(argv[i], "--seed") == 0) {
+            first = strtoull(value, NULL, 10);
+            seeds = 1;
+            i++;
+        } else if (strcmp(argv[i], "--from") == 0) {
+            first = strtoull(value, NULL, 10);
+            i++;
+        } else if (strcmp(argv[i], "--seeds") == 0) {
+            seeds = strtoull(value, NULL, 10);
+            i++;
+        } else {
+            (void)fprintf(stderr, "sim [--seed N] [--from N] [--seeds N] [--verbose] [--look]\n");
+            return 2;
+        }
+    }
+    sim_bad_exit = look ? 0 : 1;
+    /* Worlds come and go: keep their memory. */
+    (void)mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    (void)mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    (void)signal(SIGABRT, last_words);
+    (void)signal(SIGSEGV, last_words);
+    for (uint64_t seed = first; seed < first + seeds; seed++)
+        events += play(seed);
+    (void)printf("%" PRIu64 " seeds from %" PRIu64 ", %" PRIu64 " events: nothing bad\n", seeds, first,
+                 events);
+    return look ? 1 : 0;
+}

@@ -1,0 +1,16 @@
+/* Net: messages between workers and servers, which are lost, doubled, delayed and overtaken as the plan says.
+ * Thread    One. Memory: messages are taken over. */
+#ifndef DP_SIM_NET_H
+#define DP_SIM_NET_H
+
+#include "common/wire/message.h"
+#include "tests/sim/world.h"
+
+/* To a server, from the worker's connection of now (its life and the number of resets). */
+void sim_net_to_server(struct sim_world *world, uint32_t worker, uint32_t server, struct dp_message *message);
+void sim_net_to_worker(struct sim_world *world, uint32_t server, const struct dp_peer *to,
+                       struct dp_message *message);
+/* Events that were never delivered. */
+void sim_net_clear(struct sim_world *world);
+
+#endif

@@ -1,0 +1,95 @@
+#include "tests/sim/plan.h"
+
+#include "tests/sim/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static uint32_t up_to(struct sim_world *world, uint32_t most)
+{
+    return (uint32_t)sim_draw(world, most + 1);
+}
+
+/* Nothing, half of the time. */
+static uint32_t maybe(struct sim_world *world, uint32_t most)
+{
+    return sim_draw(world, 2) ? 0 : up_to(world, most);
+}
+
+static void make_table(struct sim_world *world, struct dp_table_spec *spec, uint32_t index)
+{
+    static const enum dp_optimizer_kind kinds[] = {DP_OPT_SGD, DP_OPT_ADAM, DP_OPT_ADAGRAD, DP_OPT_FTRL};
+    static const uint32_t dims[] = {1, 2, 3, 8, 17, 100, 200};
+    *spec = (struct dp_table_spec){.seed = sim_draw(world, 1000)};
+    (void)snprintf(spec->name, sizeof spec->name, "table-%u", index);
+    spec->dim = dims[sim_draw(world, sizeof dims / sizeof dims[0])];
+    enum dp_optimizer_kind kind = index == 0 ? DP_OPT_SGD : kinds[sim_draw(world, 4)];
+    spec->optimizer = dp_optimizer_defaults(kind);
+    if (index > 0) {
+        spec->init = (struct dp_init_spec){.kind = DP_INIT_UNIFORM, .scale = 0.5f};
+        if (kind == DP_OPT_SGD)
+            spec->optimizer.momentum = 0.5f;
+    }
+}
+
+static int by_event(const void *a, const void *b)
+{
+    const struct sim_fault *x = a, *y = b;
+    return x->event != y->event ? (x->event > y->event) - (x->event < y->event)
+                                : (x->choice > y->choice) - (x->choice < y->choice);
+}
+
+static void make_faults(struct sim_world *world, struct sim_plan *plan)
+{
+    uint32_t kinds = (uint32_t)sim_draw(world, 1u << SIM_FAULT_KINDS); /* those that this seed has */
+    uint64_t events = 300 + (uint64_t)plan->workers * plan->steps * plan->servers * 12;
+    plan->calm_event = events;
+    plan->faults = sim_draw(world, 16) == 0 ? 0 : up_to(world, SIM_FAULTS_MAX);
+    if (plan->fixed)
+        kinds &= ~(1u << SIM_WORKER_DIES);
+    if (kinds == 0)
+        plan->faults = 0;
+    for (uint32_t i = 0; i < plan->faults; i++) {
+        struct sim_fault *fault = &plan->fault[i];
+        do
+            fault->kind = (enum sim_fault_kind)sim_draw(world, SIM_FAULT_KINDS);
+        while (!(kinds >> fault->kind & 1));
+        fault->event = 20 + sim_draw(world, events);
+        fault->choice = sim_draw(world, 1u << 20);
+    }
+    qsort(plan->fault, plan->faults, sizeof plan->fault[0], by_event);
+}
+
+void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
+{
+    static const uint32_t keys[] = {12, 30, 60, SIM_KEYS_MAX};
+    *plan = (struct sim_plan){.servers = 1 + up_to(world, SIM_SERVERS_MAX - 1),
+                              .workers = 1 + up_to(world, SIM_WORKERS_MAX - 1),
+                              .tables = 1 + up_to(world, 2),
+                              .keys = keys[sim_draw(world, 4)],
+                              .steps = 8 + up_to(world, SIM_STEPS_MAX - 8),
+                              .segment_bytes = 64u << 10,
+                              .cache_bytes = 64u << 20};
+    plan->steps = plan->workers > 1 ? plan->steps / 2 + 4 : plan->steps;
+    plan->durability = sim_draw(world, 4) ? DP_DURABILITY_MACHINE : DP_DURABILITY_PROCESS;
+    plan->process = plan->durability == DP_DURABILITY_PROCESS || sim_draw(world, 5) == 0;
+    plan->budget_bytes = plan->segment_bytes * (3 + up_to(world, 2));
+    plan->fixed = plan->workers == 1 && sim_draw(world, 2);
+    plan->bf16 = !plan->fixed && sim_draw(world, 4) == 0;
+    plan->in_flight = plan->fixed ? 1 : 1 + up_to(world, 3);
+    for (uint32_t t = 0; t < plan->tables; t++)
+        make_table(world, &plan->table[t], t);
+    plan->lose = maybe(world, 100);
+    plan->twice = maybe(world, 150);
+    plan->slow = maybe(world, 300);
+    plan->slow_ms = 1 + up_to(world, 800);
+    plan->think_ms = maybe(world, 1500);
+    plan->sync_ms = maybe(world, sim_draw(world, 2) ? 5 : 200);
+    plan->job_ms = maybe(world, sim_draw(world, 2) ? 5 : 500);
+    plan->turn_us = maybe(world, sim_draw(world, 2) ? 200 : 20000);
+    plan->jobs_max = 2 + up_to(world, 6);
+    plan->requests_max = sim_draw(world, 4) ? 64 : 3;
+    plan->window = 1 + up_to(world, 15);
+    plan->retry_ms = 100 + up_to(world, 900);
+    make_faults(world, plan);
+}

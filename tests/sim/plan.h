@@ -1,0 +1,65 @@
+/* Plan: what one seed decides before anything runs: the size of the cluster, its tables, and what is to fail.
+ * Thread    Any; constant after. */
+#ifndef DP_SIM_PLAN_H
+#define DP_SIM_PLAN_H
+
+#include "common/env/disk.h"
+#include "common/model/table.h"
+#include "server/store/journal.h"
+
+#include <stdbool.h>
+
+#define SIM_SERVERS_MAX 3u
+#define SIM_WORKERS_MAX 3u
+#define SIM_TABLES_MAX  4u
+#define SIM_FAULTS_MAX  24u
+#define SIM_KEYS_MAX    96u /* of a table */
+#define SIM_STEPS_MAX   64u /* of a worker */
+
+enum sim_fault_kind {
+    SIM_PROCESS_DIES, /* of a server */
+    SIM_POWER_GOES,
+    SIM_POWER_GOES_LATER, /* at a disk operation from now */
+    SIM_WORKER_DIES,
+    SIM_RESET, /* of a connection */
+    SIM_READ_FAILS,
+    SIM_WRITE_FAILS, /* of the store; the server is started again later */
+    SIM_SYNC_FAILS,  /* of the journal; the same */
+    SIM_DISK_FULL,   /* for a while */
+    SIM_RESTART,     /* drained and opened again */
+    SIM_ALL_DIE,
+    SIM_FAULT_KINDS
+};
+
+struct sim_fault {
+    uint64_t event; /* the number of events after which it happens */
+    enum sim_fault_kind kind;
+    uint64_t choice; /* of whom, and how */
+};
+
+struct sim_plan {
+    uint32_t servers, workers, tables, keys, steps;
+    struct dp_table_spec table[SIM_TABLES_MAX];
+    enum dp_durability durability;
+    uint64_t segment_bytes, budget_bytes, cache_bytes;
+    bool fixed;         /* one worker that waits for each push: the rows at the end are known beforehand */
+    bool bf16;          /* values travel so */
+    bool process;       /* only processes die, power stays */
+    uint32_t in_flight; /* pushes that a worker leaves unanswered */
+    uint32_t lose, twice, slow;                           /* of 1,000 messages */
+    uint32_t slow_ms, think_ms, sync_ms, job_ms, turn_us; /* at most */
+    uint32_t jobs_max, requests_max, window, retry_ms;
+    uint64_t calm_event; /* from here on nothing fails */
+    uint32_t faults;
+    struct sim_fault fault[SIM_FAULTS_MAX]; /* by event */
+};
+
+struct sim_world;
+/* Its gradients are integers, so that its sums are exact. */
+static inline bool sim_is_integers(const struct dp_table_spec *spec)
+{
+    return spec->optimizer.kind == DP_OPT_SGD && spec->optimizer.momentum == 0.0f;
+}
+void sim_plan_make(struct sim_world *world, struct sim_plan *plan);
+
+#endif

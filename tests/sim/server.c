@@ -1,0 +1,528 @@
+#include "tests/sim/server.h"
+
+#include "common/base/log.h"
+#include "server/shard/shard.h"
+#include "tests/lib/sim_disk.h"
+#include "tests/sim/model.h"
+#include "tests/sim/net.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TICK_NS   (SIM_S / 2) /* a turn, when nothing else asks for one */
+#define INBOX_MAX 512u
+
+struct letter {
+    struct letter *next;
+    struct dp_peer from;
+    struct dp_message *message;
+};
+
+struct sim_server {
+    struct sim_world *world;
+    uint32_t index;
+    uint64_t life; /* of events: those of an earlier one are void */
+    bool up, clean, draining, stops, stopped;
+    bool sick; /* an operation of its disk is to fail */
+    struct dp_sim_disk *sim;
+    struct dp_disk disk;
+    struct sim_store *rows;
+    struct dp_store store;
+    struct dp_shard *shard;
+    struct dp_journal *journal;
+    struct letter *inbox, **inbox_end;
+    uint64_t turn_at; /* the earliest that is asked for; UINT64_MAX: none */
+    bool commit_asked, sync_asked;
+    struct dp_journal_options given; /* of the opening under way */
+};
+
+/* The world of now, and the server whose shard is at work: what the shard calls knows nothing of them. */
+static struct sim_world *playing;
+static struct sim_server *working;
+
+static void start(void *context, uint64_t life);
+static void crash(struct sim_server *server, bool power);
+
+/* ---- the journal's side */
+
+enum dp_status __real_dp_journal_open(const struct dp_journal_options *options, struct dp_journal **out,
+                                      struct dp_error *err);
+enum dp_status __wrap_dp_journal_open(const struct dp_journal_options *options, struct dp_journal **out,
+                                      struct dp_error *err);
+enum dp_status __real_dp_journal_append(struct dp_journal *journal, const struct dp_journal_piece *pieces,
+                                        uint32_t count, uint64_t *lsn, struct dp_error *err);
+enum dp_status __wrap_dp_journal_append(struct dp_journal *journal, const struct dp_journal_piece *pieces,
+                                        uint32_t count, uint64_t *lsn, struct dp_error *err);
+void __real_dp_journal_commit(struct dp_journal *journal);
+void __wrap_dp_journal_commit(struct dp_journal *journal);
+void __real_dp_journal_sync(struct dp_journal *journal);
+void __wrap_dp_journal_sync(struct dp_journal *journal);
+void __wrap_dp_log(enum dp_log_level level, const char *format, ...) DP_PRINTF(2, 3);
+
+static enum dp_status replay(void *context, uint64_t lsn, const void *record, size_t bytes,
+                             struct dp_error *err)
+{
+    struct sim_server *server = context;
+    sim_model_replayed(server->world->model, server->index, lsn, record, bytes);
+    return server->given.replay(server->given.replay_context, lsn, record, bytes, err);
+}
+
+enum dp_status __wrap_dp_journal_open(const struct dp_journal_options *options, struct dp_journal **out,
+                                      struct dp_error *err)
+{
+    struct dp_journal_options watched = *options;
+    struct sim_server *server = NULL;
+    for (uint32_t i = 0; i < playing->plan.servers; i++)
+        if (options->disk == &playing->server[i]->disk)
+            server = playing->server[i];
+    DP_ASSERT(server);
+    server->given = *options;
+    watched.replay = replay;
+    watched.replay_context = server;
+    enum dp_status st = __real_dp_journal_open(&watched, out, err);
+    if (st != DP_OK)
+        return st;
+    server->journal = *out;
+    sim_model_opened(playing->model, server->index, dp_journal_last(*out));
+    return st;
+}
+
+static struct sim_server *owner_of(const struct dp_journal *journal)
+{
+    for (uint32_t i = 0; i < playing->plan.servers; i++)
+        if (playing->server[i]->journal == journal)
+            return playing->server[i];
+    sim_fail(playing, "a journal that no server has");
+}
+
+static void ask_turn(struct sim_server *server, uint64_t delay_ns);
+
+/* What the commit thread would do once it is signalled. */
+static void commit_round(void *context, uint64_t life)
+{
+    struct sim_server *server = context;
+    if (life != server->life)
+        return;
+    bool sync = server->sync_asked;
+    server->commit_asked = server->sync_asked = false;
+    if (sync)
+        __real_dp_journal_sync(server->journal);
+    else
+        __real_dp_journal_commit(server->journal);
+    if (dp_sim_disk_is_off(server->sim))
+        crash(server, true);
+    else
+        ask_turn(server, 1000);
+}
+
+static void ask_commit(struct sim_server *server, bool sync)
+{
+    server->sync_asked |= sync;
+    if (server->commit_asked)
+        return;
+    server->commit_asked = true;
+    sim_at(server->world, 1000 * (10 + sim_draw(server->world, server->world->plan.sync_ms * 1000 + 1)),
+           commit_round, server, server->life);
+}
+
+void __wrap_dp_journal_commit(struct dp_journal *journal)
+{
+    struct sim_server *server = owner_of(journal);
+    if (server->world->plan.durability == DP_DURABILITY_PROCESS || server->world->plan.sync_ms == 0)
+        __real_dp_journal_commit(journal);
+    else
+        ask_commit(server, false);
+}
+
+void __wrap_dp_journal_sync(struct dp_journal *journal)
+{
+    struct sim_server *server = owner_of(journal);
+    if (server->world->plan.sync_ms == 0)
+        __real_dp_journal_sync(journal);
+    else
+        ask_commit(server, true);
+}
+
+enum dp_status __wrap_dp_journal_append(struct dp_journal *journal, const struct dp_journal_piece *pieces,
+                                        uint32_t count, uint64_t *lsn, struct dp_error *err)
+{
+    struct sim_server *server = owner_of(journal);
+    uint64_t got = 0;
+    enum dp_status st = __real_dp_journal_append(journal, pieces, count, &got, err);
+    if (st == DP_OK) {
+        *lsn = got;
+        sim_model_appended(server->world->model, server->index, got, pieces, count);
+    } else if (st == DP_AGAIN || st == DP_FULL) {
+        ask_commit(server, false); /* the thread tries to make a segment */
+    }
+    return st;
+}
+
+static void dies_by_hand(void *context, uint64_t life)
+{
+    struct sim_server *server = context;
+    if (server->up && life == server->life)
+        crash(server, false);
+}
+
+/* Somebody reads the log: a server that has an error to tell is started again. */
+void __wrap_dp_log(enum dp_log_level level, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    if (level == DP_LOG_ERROR && working)
+        sim_at(playing, SIM_S * (1 + sim_draw(playing, 8)), dies_by_hand, working, working->life);
+    if (!sim_verbose)
+        return;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    sim_say(playing, "log: %s", text);
+}
+
+/* ---- turns */
+
+static void forget_inbox(struct sim_server *server)
+{
+    while (server->inbox) {
+        struct letter *letter = server->inbox;
+        server->inbox = letter->next;
+        dp_message_free(&letter->message);
+        free(letter);
+    }
+    server->inbox_end = &server->inbox;
+}
+
+static void take_in(struct sim_server *server)
+{
+    while (server->inbox) {
+        struct letter *letter = server->inbox;
+        server->inbox = letter->next;
+        sim_model_asked(server->world->model, server->index, letter->message);
+        dp_shard_receive(server->shard, &letter->from, &letter->message);
+        free(letter);
+    }
+    server->inbox_end = &server->inbox;
+}
+
+static void close_all(struct sim_server *server)
+{
+    server->up = false;
+    server->life++;
+    server->turn_at = UINT64_MAX;
+    server->commit_asked = server->sync_asked = false;
+    forget_inbox(server);
+    dp_shard_close(&server->shard);
+    server->journal = NULL;
+    server->store.close(server->store.self);
+    sim_model_closed(server->world->model, server->index);
+}
+
+/* Down for a while. */
+static void start_later(struct sim_server *server)
+{
+    sim_at(server->world, SIM_MS * (1 + sim_draw(server->world, 3000)), start, server, server->life);
+}
+
+static void check_bounds(const struct sim_server *server)
+{
+    struct dp_counter counters[DP_COUNTERS_MAX];
+    uint32_t n = dp_shard_counters(server->shard, counters);
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t value = counters[i].value;
+        if (strcmp(counters[i].name, "cache_bytes") == 0 && value > server->world->plan.cache_bytes)
+            sim_fail(server->world,
+                     "shard %" PRIu32 ": %" PRIu64 " bytes of row cache, %" PRIu64 " are allowed",
+                     server->index, value, server->world->plan.cache_bytes);
+        if (strcmp(counters[i].name, "answers_held") == 0 && value > INBOX_MAX)
+            sim_fail(server->world, "shard %" PRIu32 " holds %" PRIu64 " answers", server->index, value);
+    }
+}
+
+/* Drained: is it time to close? */
+static void drained(struct sim_server *server)
+{
+    struct dp_error err = {0};
+    enum dp_status st = dp_shard_drained(server->shard, &err);
+    if (st == DP_AGAIN)
+        return;
+    sim_say(server->world, "s%" PRIu32 ": drained: %s %s", server->index, dp_status_name((int)st), err.text);
+    server->clean = st == DP_OK;
+    close_all(server);
+    if (st == DP_OK)
+        sim_model_drained(server->world->model, server->index, server->rows);
+    server->stopped = server->stops && st == DP_OK;
+    if (!server->stopped)
+        start_later(server);
+}
+
+static void turn(void *context, uint64_t life)
+{
+    struct sim_server *server = context;
+    if (life != server->life || server->world->now_ns < server->turn_at)
+        return;
+    server->turn_at = UINT64_MAX;
+    working = server;
+    take_in(server);
+    bool more = dp_shard_turn(server->shard);
+    working = NULL;
+    if (dp_sim_disk_is_off(server->sim)) {
+        crash(server, true);
+        return;
+    }
+    if (server->world->events % 16 == 0)
+        check_bounds(server);
+    ask_turn(server, more ? 1000 : TICK_NS);
+    if (server->draining)
+        drained(server);
+}
+
+static void ask_turn(struct sim_server *server, uint64_t delay_ns)
+{
+    uint64_t at = server->world->now_ns + delay_ns;
+    if (at >= server->turn_at)
+        return;
+    server->turn_at = at;
+    sim_at(server->world, delay_ns, turn, server, server->life);
+}
+
+static void wake(void *context)
+{
+    ask_turn(context, 1000);
+}
+
+void sim_server_receive(struct sim_server *server, const struct dp_peer *from, struct dp_message **message)
+{
+    if (!server->up) {
+        dp_message_free(message);
+        return;
+    }
+    struct letter *letter = malloc(sizeof *letter);
+    DP_ASSERT(letter);
+    *letter = (struct letter){.from = *from, .message = *message};
+    *message = NULL;
+    *server->inbox_end = letter;
+    server->inbox_end = &letter->next;
+    ask_turn(server, 1000 * (1 + sim_draw(server->world, server->world->plan.turn_us + 1)));
+}
+
+static void reply(void *context, const struct dp_peer *to, struct dp_message **message)
+{
+    struct sim_server *server = context;
+    if (dp_sim_disk_is_off(server->sim)) {
+        dp_message_free(message);
+        return;
+    }
+    sim_model_answered(server->world->model, server->index, *message);
+    sim_net_to_worker(server->world, server->index, to, *message);
+    *message = NULL;
+}
+
+/* ---- start and crash */
+
+static enum dp_status open_shard(struct sim_server *server, struct dp_error *err)
+{
+    const struct sim_plan *plan = &server->world->plan;
+    server->store = sim_store_open(server->rows);
+    struct dp_shard_options options = {.index = server->index,
+                                       .shards = plan->servers,
+                                       .cluster = 7,
+                                       .generation = 1,
+                                       .boot = server->life + 1,
+                                       .cache_bytes = plan->cache_bytes,
+                                       .salt = sim_draw(server->world, UINT64_C(1) << 40),
+                                       .requests_max = plan->requests_max,
+                                       .store = &server->store,
+                                       .clock = sim_clock(server->world),
+                                       .journaled = true,
+                                       .recovers = !server->clean,
+                                       .journal = {.disk = &server->disk,
+                                                   .durability = plan->durability,
+                                                   .segment_bytes = plan->segment_bytes,
+                                                   .budget_bytes = plan->budget_bytes},
+                                       .reply = reply,
+                                       .reply_context = server};
+    enum dp_status st = dp_shard_open(&options, &server->shard, err);
+    if (st == DP_OK) {
+        server->clean = false;
+        server->up = true;
+        server->draining = false;
+        return st;
+    }
+    sim_store_crash(server->rows, false);
+    while (server->store.completed(server->store.self))
+        ;
+    server->store.close(server->store.self);
+    server->journal = NULL;
+    server->life++;
+    server->commit_asked = server->sync_asked = false;
+    server->turn_at = UINT64_MAX;
+    return st;
+}
+
+static void restart_disk(struct sim_server *server, bool power)
+{
+    static const enum dp_sim_survival survivals[] = {DP_SIM_NOTHING, DP_SIM_ALL, DP_SIM_RANDOM};
+    server->sick = false;
+    dp_sim_disk_restart(server->sim, power ? survivals[sim_draw(server->world, 3)] : DP_SIM_PROCESS);
+}
+
+static void start(void *context, uint64_t life)
+{
+    struct sim_server *server = context;
+    struct dp_error err = {0};
+    if (life != server->life)
+        return;
+    if (!server->world->calm && !server->world->plan.process && sim_draw(server->world, 6) == 0)
+        dp_sim_disk_cut_at(server->sim, 1 + sim_draw(server->world, 16));
+    bool clean = server->clean;
+    enum dp_status st = open_shard(server, &err);
+    bool off = dp_sim_disk_is_off(server->sim);
+    sim_say(server->world, "s%" PRIu32 ": start, %s: %s %s", server->index, clean ? "clean" : "recovering",
+            dp_status_name((int)st), off ? "power went" : err.text);
+    if (off && st == DP_OK) {
+        crash(server, true);
+        return;
+    }
+    if (off)
+        restart_disk(server, true);
+    else if (st == DP_IO && server->sick)
+        restart_disk(server, false); /* the failure that was asked for */
+    else if (st == DP_FULL && !server->world->calm)
+        sim_say(server->world, "s%" PRIu32 ": the disk is full", server->index);
+    else if (st != DP_OK)
+        sim_fail(server->world, "shard %" PRIu32 " does not open again: %s", server->index, err.text);
+    if (st == DP_OK)
+        ask_turn(server, 1000);
+    else
+        start_later(server);
+}
+
+static void crash(struct sim_server *server, bool power)
+{
+    sim_say(server->world, "s%" PRIu32 ": %s", server->index, power ? "power goes" : "dies");
+    if (!dp_sim_disk_is_off(server->sim))
+        dp_sim_disk_cut_at(server->sim, 1); /* closing saves nothing */
+    sim_store_crash(server->rows, power);
+    close_all(server);
+    restart_disk(server, power);
+    start_later(server);
+}
+
+struct sim_server *sim_server_new(struct sim_world *world, uint32_t index)
+{
+    struct sim_server *server = calloc(1, sizeof *server);
+    DP_ASSERT(server);
+    playing = world;
+    *server = (struct sim_server){.world = world, .index = index, .clean = true, .turn_at = UINT64_MAX};
+    world->server[index] = server;
+    server->inbox_end = &server->inbox;
+    server->sim = dp_sim_disk_new(sim_draw(world, UINT64_C(1) << 40));
+    server->disk = dp_sim_disk_interface(server->sim);
+    server->rows = sim_store_new(world, wake, server);
+    return server;
+}
+
+void sim_server_free(struct sim_server **out)
+{
+    struct sim_server *server = *out;
+    if (server->up) {
+        sim_store_crash(server->rows, false);
+        close_all(server);
+    }
+    forget_inbox(server);
+    dp_sim_disk_free(&server->sim);
+    sim_store_free(&server->rows);
+    free(server);
+    *out = NULL;
+}
+
+bool sim_server_is_up(const struct sim_server *server)
+{
+    return server->up;
+}
+
+bool sim_server_is_stopped(const struct sim_server *server)
+{
+    return server->stopped;
+}
+
+void sim_server_start(struct sim_server *server)
+{
+    server->stops = server->stopped = false;
+    start(server, server->life);
+}
+
+/* ---- faults */
+
+void sim_server_dies(struct sim_server *server, bool power)
+{
+    if (server->up)
+        crash(server, power && !server->world->plan.process);
+}
+
+void sim_server_loses_power_at(struct sim_server *server, uint64_t operation)
+{
+    if (server->up && !server->world->plan.process)
+        dp_sim_disk_cut_at(server->sim, operation);
+}
+
+void sim_server_read_fails(struct sim_server *server)
+{
+    if (server->up)
+        sim_store_fail(server->rows, DP_STORE_READ, DP_IO);
+}
+
+void sim_server_write_fails(struct sim_server *server, uint64_t choice)
+{
+    if (!server->up)
+        return;
+    sim_store_fail(server->rows, choice % 2 ? DP_STORE_WRITE : DP_STORE_MARKS,
+                   choice / 2 % 2 ? DP_IO : DP_FULL);
+}
+
+void sim_server_sync_fails(struct sim_server *server, uint64_t choice)
+{
+    if (!server->up || server->world->plan.durability == DP_DURABILITY_PROCESS)
+        return;
+    server->sick = true;
+    dp_sim_disk_fail(server->sim, DP_SIM_SYNC, 1 + choice % 4, 1, DP_IO);
+}
+
+static void has_room(void *context, uint64_t life)
+{
+    struct sim_server *server = context;
+    (void)life;
+    dp_sim_disk_capacity(server->sim, UINT64_MAX);
+}
+
+void sim_server_disk_is_full(struct sim_server *server)
+{
+    dp_sim_disk_capacity(server->sim, dp_sim_disk_used(server->sim));
+    sim_at(server->world, SIM_S * (1 + sim_draw(server->world, 15)), has_room, server, 0);
+}
+
+void sim_server_restart(struct sim_server *server)
+{
+    if (!server->up || server->draining)
+        return;
+    sim_say(server->world, "s%" PRIu32 ": drains", server->index);
+    server->draining = true;
+    dp_shard_drain(server->shard);
+    ask_turn(server, 1000);
+}
+
+void sim_server_stop(struct sim_server *server)
+{
+    server->stops = true;
+    sim_server_restart(server);
+}
+
+void sim_server_heal(struct sim_server *server)
+{
+    dp_sim_disk_capacity(server->sim, UINT64_MAX);
+    dp_sim_disk_cut_at(server->sim, 0);
+    sim_store_heal(server->rows);
+}

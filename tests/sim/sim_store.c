@@ -1,0 +1,410 @@
+#include "tests/sim/sim_store.h"
+
+#include <stdlib.h>
+
+#define KINDS (DP_STORE_COUNT + 1)
+
+struct row {
+    struct dp_store_key key;
+    size_t bytes;
+    char *data;
+};
+
+struct mark {
+    size_t key_bytes, value_bytes;
+    char *data; /* key, then value */
+};
+
+/* A row as it was before a write that no marks followed yet. */
+struct undo {
+    uint64_t job;
+    struct row old; /* data NULL: was not there */
+};
+
+struct pending {
+    struct dp_store_job *job;
+    uint64_t number;
+};
+
+struct sim_store {
+    struct sim_world *world;
+    void (*wake)(void *context);
+    void *context;
+    struct row *row; /* by key */
+    struct mark *mark;
+    struct undo *undo;
+    uint32_t rows, rows_room, marks, marks_room, undos, undos_room;
+    struct pending *pending; /* in order of submission */
+    uint32_t count, room, under_way;
+    uint64_t number, change_due_ns;
+    struct dp_store_job *completed, **completed_end;
+    bool open, dead, fails[KINDS];
+    enum dp_status why[KINDS], poisoned;
+};
+
+static void *resized(void *old, size_t bytes)
+{
+    void *block = realloc(old, bytes ? bytes : 1);
+    DP_ASSERT(block);
+    return block;
+}
+
+static char *copied(const void *bytes, size_t n)
+{
+    char *copy = resized(NULL, n);
+    memcpy(copy, bytes, n);
+    return copy;
+}
+
+#define GROW(array, count, room)                                                                             \
+    do {                                                                                                     \
+        if ((count) == (room)) {                                                                             \
+            (room) = (room) ? 2 * (room) : 64;                                                               \
+            (array) = resized((array), (room) * sizeof((array)[0]));                                         \
+        }                                                                                                    \
+    } while (0)
+
+/* ---- rows and marks */
+
+static uint32_t place_of(const struct sim_store *store, struct dp_store_key key)
+{
+    uint32_t low = 0, high = store->rows;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        const struct dp_store_key *at = &store->row[middle].key;
+        if (at->table < key.table || (at->table == key.table && at->mixed < key.mixed))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct row *find_row(const struct sim_store *store, struct dp_store_key key)
+{
+    uint32_t at = place_of(store, key);
+    if (at == store->rows || store->row[at].key.table != key.table || store->row[at].key.mixed != key.mixed)
+        return NULL;
+    return &store->row[at];
+}
+
+static void put_row(struct sim_store *store, uint64_t job, struct dp_store_key key, const void *data,
+                    size_t bytes)
+{
+    struct row *row = find_row(store, key);
+    GROW(store->undo, store->undos, store->undos_room);
+    struct undo *undo = &store->undo[store->undos++];
+    *undo = (struct undo){.job = job, .old = {.key = key}};
+    if (row) {
+        undo->old = *row;
+    } else {
+        GROW(store->row, store->rows, store->rows_room);
+        uint32_t at = place_of(store, key);
+        row = &store->row[at];
+        memmove(row + 1, row, (store->rows++ - at) * sizeof *row);
+    }
+    *row = (struct row){.key = key, .bytes = bytes, .data = copied(data, bytes)};
+}
+
+static void forget_undo(struct sim_store *store)
+{
+    while (store->undos > 0)
+        free(store->undo[--store->undos].old.data);
+}
+
+/* Takes back the writes of the last jobs, those above `upto`. */
+static void take_back(struct sim_store *store, uint64_t upto)
+{
+    while (store->undos > 0 && store->undo[store->undos - 1].job > upto) {
+        struct undo *undo = &store->undo[--store->undos];
+        struct row *row = find_row(store, undo->old.key);
+        free(row->data);
+        if (undo->old.data)
+            *row = undo->old;
+        else
+            memmove(row, row + 1, (size_t)(&store->row[store->rows--] - (row + 1)) * sizeof *row);
+    }
+}
+
+static int compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
+{
+    int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
+    return order ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
+}
+
+static void put_mark(struct sim_store *store, const struct dp_store_mark *put)
+{
+    uint32_t at = 0;
+    int order = 1;
+    while (at < store->marks &&
+           (order = compare(store->mark[at].data, store->mark[at].key_bytes, put->key, put->key_bytes)) < 0)
+        at++;
+    if (at == store->marks || order != 0) {
+        GROW(store->mark, store->marks, store->marks_room);
+        memmove(&store->mark[at + 1], &store->mark[at], (store->marks++ - at) * sizeof store->mark[0]);
+        store->mark[at].data = NULL;
+    }
+    struct mark *mark = &store->mark[at];
+    mark->data = resized(mark->data, put->key_bytes + put->value_bytes);
+    memcpy(mark->data, put->key, put->key_bytes);
+    memcpy(mark->data + put->key_bytes, put->value, put->value_bytes);
+    mark->key_bytes = put->key_bytes;
+    mark->value_bytes = put->value_bytes;
+}
+
+/* ---- jobs */
+
+static bool changes(const struct dp_store_job *job)
+{
+    return job->kind == DP_STORE_WRITE || job->kind == DP_STORE_MARKS;
+}
+
+/* Row i of a read, as it is now. */
+static void read_row(struct sim_store *store, struct dp_store_job *job, uint32_t i)
+{
+    const struct row *row = find_row(store, job->keys[i]);
+    job->found[i] = row != NULL;
+    if (row && row->bytes != job->row_bytes[i])
+        job->status = dp_fail(&job->error, DP_CORRUPT, "simulated store: a row of another length");
+    else if (row)
+        memcpy(job->rows[i], row->data, row->bytes);
+}
+
+static void count_rows(const struct sim_store *store, struct dp_store_job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        job->counts[i] = 0;
+        for (uint32_t r = 0; r < store->rows; r++)
+            job->counts[i] += store->row[r].key.table == job->keys[i].table;
+    }
+}
+
+static void change(struct sim_store *store, struct dp_store_job *job, uint64_t number)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        if (job->kind == DP_STORE_WRITE)
+            put_row(store, number, job->keys[i], job->rows[i], job->row_bytes[i]);
+        else
+            put_mark(store, &job->marks[i]);
+    }
+    if (job->kind == DP_STORE_MARKS)
+        forget_undo(store);
+}
+
+static void execute(struct sim_store *store, struct dp_store_job *job, uint64_t number)
+{
+    if (changes(job) && store->poisoned != DP_OK) {
+        job->status = dp_fail(&job->error, store->poisoned, "simulated store: an earlier write failed");
+    } else if (store->fails[job->kind]) {
+        store->fails[job->kind] = false;
+        job->status = dp_fail(&job->error, store->why[job->kind], "simulated store: failure asked for");
+        if (changes(job) && job->status != DP_FULL)
+            store->poisoned = job->status;
+    } else if (job->kind == DP_STORE_COUNT) {
+        if (atomic_load(&job->cancelled))
+            job->status = dp_fail(&job->error, DP_STOPPING, "simulated store: the count was cancelled");
+    } else if (changes(job)) {
+        change(store, job, number);
+    } else {
+        for (uint32_t i = 0; i < job->count; i++)
+            if (sim_draw(store->world, 2)) /* else what was read when it was submitted */
+                read_row(store, job, i);
+    }
+}
+
+static void complete(struct sim_store *store, uint32_t at)
+{
+    struct dp_store_job *job = store->pending[at].job;
+    memmove(&store->pending[at], &store->pending[at + 1], (--store->count - at) * sizeof store->pending[0]);
+    job->next = NULL;
+    *store->completed_end = job;
+    store->completed_end = &job->next;
+}
+
+static void is_due(void *context, uint64_t number)
+{
+    struct sim_store *store = context;
+    for (uint32_t i = 0; i < store->count; i++) {
+        if (store->pending[i].number != number)
+            continue;
+        execute(store, store->pending[i].job, number);
+        complete(store, i);
+        store->wake(store->context);
+        return;
+    }
+}
+
+static enum dp_status submit(void *self, struct dp_store_job *job)
+{
+    struct sim_store *store = self;
+    struct sim_world *world = store->world;
+    DP_ASSERT(store->open);
+    if (store->under_way >= world->plan.jobs_max)
+        return DP_AGAIN;
+    store->under_way++;
+    job->error = (struct dp_error){0};
+    job->status = DP_OK;
+    for (uint32_t i = 0; job->kind == DP_STORE_READ && i < job->count; i++)
+        read_row(store, job, i);
+    if (job->kind == DP_STORE_COUNT)
+        count_rows(store, job); /* of this moment */
+    GROW(store->pending, store->count, store->room);
+    store->pending[store->count++] = (struct pending){job, ++store->number};
+    uint64_t delay_ns = 1000 * (1 + sim_draw(world, 1000 * (uint64_t)world->plan.job_ms + 1));
+    if (changes(job)) { /* in order */
+        uint64_t due_ns = world->now_ns + delay_ns;
+        store->change_due_ns = due_ns > store->change_due_ns ? due_ns : store->change_due_ns + 1;
+        delay_ns = store->change_due_ns - world->now_ns;
+    }
+    sim_at(world, delay_ns, is_due, store, store->number);
+    return DP_OK;
+}
+
+static struct dp_store_job *completed(void *self)
+{
+    struct sim_store *store = self;
+    struct dp_store_job *job = store->completed;
+    if (!job)
+        return NULL;
+    store->completed = job->next;
+    if (!store->completed)
+        store->completed_end = &store->completed;
+    store->under_way--;
+    return job;
+}
+
+/* At opening: what is under way comes to its end without the world's time. */
+static void wait_for_job(void *self)
+{
+    struct sim_store *store = self;
+    if (store->completed || store->count == 0)
+        return;
+    execute(store, store->pending[0].job, store->pending[0].number);
+    complete(store, 0);
+}
+
+static void tell_figures(void *self, struct dp_store_figures *out)
+{
+    struct sim_store *store = self;
+    *out = (struct dp_store_figures){.rows_about = sim_draw(store->world, 2) ? store->rows : 0};
+}
+
+static enum dp_status visit_marks(void *self, const void *prefix, size_t prefix_bytes,
+                                  enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
+                                                          struct dp_error *err),
+                                  void *context, struct dp_error *err)
+{
+    struct sim_store *store = self;
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 0; i < store->marks && st == DP_OK; i++) {
+        const struct mark *mark = &store->mark[i];
+        struct dp_store_mark lent = {mark->data, mark->data + mark->key_bytes, mark->key_bytes,
+                                     mark->value_bytes};
+        if (mark->key_bytes >= prefix_bytes && memcmp(mark->data, prefix, prefix_bytes) == 0)
+            st = visit(context, &lent, err);
+    }
+    return st;
+}
+
+static enum dp_status visit_rows(void *self,
+                                 enum dp_status (*visit)(void *context, struct dp_store_key key,
+                                                         const void *row, size_t row_bytes,
+                                                         struct dp_error *err),
+                                 void *context, struct dp_error *err)
+{
+    struct sim_store *store = self;
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 0; i < store->rows && st == DP_OK; i++)
+        st = visit(context, store->row[i].key, store->row[i].data, store->row[i].bytes, err);
+    return st;
+}
+
+static void close_store(void *self)
+{
+    struct sim_store *store = self;
+    DP_ASSERT(store->open && store->under_way == 0);
+    store->open = false;
+}
+
+/* ---- the hand of the test */
+
+struct sim_store *sim_store_new(struct sim_world *world, void (*wake)(void *context), void *context)
+{
+    struct sim_store *store = resized(NULL, sizeof *store);
+    *store = (struct sim_store){.world = world, .wake = wake, .context = context};
+    store->completed_end = &store->completed;
+    return store;
+}
+
+void sim_store_free(struct sim_store **out)
+{
+    struct sim_store *store = *out;
+    for (uint32_t i = 0; i < store->rows; i++)
+        free(store->row[i].data);
+    for (uint32_t i = 0; i < store->marks; i++)
+        free(store->mark[i].data);
+    forget_undo(store);
+    free(store->row);
+    free(store->mark);
+    free(store->undo);
+    free(store->pending);
+    free(store);
+    *out = NULL;
+}
+
+struct dp_store sim_store_open(struct sim_store *store)
+{
+    DP_ASSERT(!store->open);
+    store->open = true;
+    store->poisoned = DP_OK;
+    memset(store->fails, 0, sizeof store->fails);
+    return (struct dp_store){.submit = submit,
+                             .completed = completed,
+                             .wait = wait_for_job,
+                             .figures = tell_figures,
+                             .visit_marks = visit_marks,
+                             .visit_rows = visit_rows,
+                             .close = close_store,
+                             .self = store};
+}
+
+void sim_store_crash(struct sim_store *store, bool power)
+{
+    uint64_t did = sim_draw(store->world, 3) ? 0 : sim_draw(store->world, store->count + 1);
+    for (uint32_t i = 0; i < store->count && did > 0; i++)
+        if (changes(store->pending[i].job)) {
+            execute(store, store->pending[i].job, store->pending[i].number);
+            did--;
+        }
+    while (store->count > 0) {
+        struct dp_store_job *job = store->pending[0].job;
+        job->status = dp_fail(&job->error, DP_IO, "simulated store: it is gone");
+        complete(store, 0);
+    }
+    if (power && sim_draw(store->world, 2))
+        take_back(store, store->number - sim_draw(store->world, store->number + 1));
+    store->change_due_ns = 0;
+}
+
+void sim_store_fail(struct sim_store *store, enum dp_store_job_kind kind, enum dp_status why)
+{
+    store->fails[kind] = true;
+    store->why[kind] = why;
+}
+
+void sim_store_heal(struct sim_store *store)
+{
+    memset(store->fails, 0, sizeof store->fails);
+}
+
+uint32_t sim_store_rows(const struct sim_store *store)
+{
+    return store->rows;
+}
+
+const void *sim_store_row(const struct sim_store *store, struct dp_store_key key, size_t *bytes)
+{
+    const struct row *row = find_row(store, key);
+    *bytes = row ? row->bytes : 0;
+    return row ? row->data : NULL;
+}

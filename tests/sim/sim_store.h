@@ -1,0 +1,32 @@
+/* Sim store: store.h in memory whose jobs take simulated time, finish as a disk's might, and do not survive all.
+ *     new -> open(&store) -> jobs ... -> close, or crash -> open again ... -> free
+ * Promise   As store.h, as weakly as it allows: reads finish in any order and may see a row before or after a write
+ *           that is under way beside them, each row for itself; a write is there before the next marks job only
+ *           if luck will have it, where power was lost; what was not done when the process died was done up to
+ *           some job, or not.
+ * Thread    One. Memory: rows and marks are copied. */
+#ifndef DP_SIM_STORE_H
+#define DP_SIM_STORE_H
+
+#include "server/store/store.h"
+#include "tests/sim/world.h"
+
+struct sim_store;
+
+/* wake(context): a job was completed. */
+struct sim_store *sim_store_new(struct sim_world *world, void (*wake)(void *context), void *context);
+void sim_store_free(struct sim_store **store); /* closed */
+/* Jobs take up to job_ms; at most jobs_max are under way. */
+struct dp_store sim_store_open(struct sim_store *store);
+/* Everything stops: what was under way is given back by completed(), failed. Then close. */
+void sim_store_crash(struct sim_store *store, bool power);
+/* The next job of this kind fails; after a write or marks, all later ones do until it is opened again. */
+void sim_store_fail(struct sim_store *store, enum dp_store_job_kind kind, enum dp_status why);
+
+void sim_store_heal(struct sim_store *store); /* what waits to fail does not */
+
+uint32_t sim_store_rows(const struct sim_store *store);
+/* NULL: not there. Lent until the next change. */
+const void *sim_store_row(const struct sim_store *store, struct dp_store_key key, size_t *bytes);
+
+#endif

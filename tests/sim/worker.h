@@ -1,0 +1,31 @@
+/* Worker: a process that trains, over the real client library, which waits as it does in life: on a stack of its own,
+ * which the world leaves and comes back to.
+ *     open the client -> tables -> (pull -> compute -> push)* -> close
+ * Killed, its connections are silent and its clock runs away, so that it comes to its end by itself; the next life
+ * does again what it had done last, under the same ids.
+ * Thread    One. */
+#ifndef DP_SIM_WORKER_H
+#define DP_SIM_WORKER_H
+
+#include "common/wire/message.h"
+#include "tests/sim/world.h"
+
+struct sim_worker;
+
+struct sim_worker *sim_worker_new(struct sim_world *world, uint32_t index);
+void sim_worker_free(struct sim_worker **worker);
+void sim_worker_receive(struct sim_worker *worker, uint32_t server, struct dp_message **message);
+uint32_t sim_worker_life(const struct sim_worker *worker);
+uint32_t sim_worker_resets(const struct sim_worker *worker, uint32_t server);
+void sim_worker_dies(struct sim_worker *worker);
+/* Its connection to a server is lost, with all that is under way on it. */
+void sim_worker_reset(struct sim_worker *worker, uint32_t server);
+bool sim_worker_is_done(const struct sim_worker *worker);
+/* It pulls every row, which must be the model's of now, and sends old pushes again, which must change nothing. */
+void sim_worker_audit(struct sim_worker *worker);
+
+/* An undisturbed run of a plan whose order is fixed, without shards, client or network: its rows must be those of
+ * the model. */
+void sim_worker_compare(struct sim_world *world);
+
+#endif
