@@ -139,13 +139,17 @@ static void has_ended(struct dp_chaos *chaos, struct actor *actor)
     *actor = (struct actor){.life = actor->life, .start_at = chaos->now + draw(chaos, 150)};
 }
 
+/* One that was told to drain may be through, or have been told before it could listen. */
+static bool may_end_by_itself(const struct actor *actor, int code)
+{
+    return actor->draining && (code == 0 || code == -SIGTERM);
+}
+
 static void kill_now(struct dp_chaos *chaos, struct actor *actor)
 {
     dp_process_signal(actor->process, SIGKILL);
-    if (actor->draining && dp_process_wait(actor->process, DP_SOON_MS) == 0)
-        dp_place_ended(actor->process, 0); /* it was faster */
-    else
-        dp_place_ended(actor->process, -SIGKILL);
+    int code = dp_process_wait(actor->process, DP_SOON_MS);
+    dp_place_ended(actor->process, may_end_by_itself(actor, code) ? code : -SIGKILL);
     chaos->sums.kills++;
     has_ended(chaos, actor);
 }
@@ -167,14 +171,11 @@ static void look_after(struct dp_chaos *chaos, uint32_t i)
         kill_now(chaos, actor);
         return;
     }
-    if (dp_process_wait(actor->process, 0) == DP_PROCESS_RUNS)
+    int code = dp_process_wait(actor->process, 0);
+    if (code == DP_PROCESS_RUNS)
         return;
-    if (!actor->draining) {
-        dp_place_ended(actor->process, DP_PROCESS_RUNS); /* fails, and shows what it said */
-    } else {
-        dp_place_ended(actor->process, 0);
-        has_ended(chaos, actor);
-    }
+    dp_place_ended(actor->process, may_end_by_itself(actor, code) ? code : DP_PROCESS_RUNS); /* or show why */
+    has_ended(chaos, actor);
 }
 
 static void restore_lane(struct dp_chaos *chaos, uint32_t lane)
@@ -401,6 +402,8 @@ void dp_chaos_compare(struct dp_chaos *chaos, struct dp_ledger_sums *sums)
         dp_place_stops_cleanly(chaos->actor[i].process);
     for (uint32_t i = 0; i < chaos->options.servers; i++)
         has_ended(chaos, &chaos->actor[i]);
+    (void)dp_place_digest(chaos->place, dp_place_path(chaos->place, "c-0"),
+                          chaos->options.servers > 1 ? dp_place_path(chaos->place, "c-1") : NULL);
     dp_chaos_settle(chaos);
     check_once(chaos, accounts, count, sums);
     free(accounts);

@@ -331,6 +331,18 @@ double dp_place_number(struct dp_place *place, const char *json, const char *whe
     return value;
 }
 
+const char *dp_place_digest(struct dp_place *place, const char *store, const char *other)
+{
+    struct dp_process *inspect =
+        dp_place_try(place, 0, "downpour", "inspect", "--verify", "--digest", store, other);
+    const char *digest = strstr(dp_process_out(inspect), "\ndigest ");
+    if (!digest) {
+        show(inspect);
+        fail_msg("no digest");
+    }
+    return dp_place_text(place, "%s", digest);
+}
+
 double dp_place_counter(struct dp_place *place, const char *conf, const char *counter)
 {
     struct dp_process *status = dp_place_try(place, 0, "downpour", "status", "--cluster", conf);

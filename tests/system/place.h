@@ -74,6 +74,9 @@ void dp_place_stops_cleanly(struct dp_process *server);
 
 /* A number in a JSON file: "epochs.0.test.accuracy"; fails the test where there is none. */
 double dp_place_number(struct dp_place *place, const char *json, const char *where);
+/* What `downpour inspect --verify --digest` says of the rows of stores (up to two): "digest ... of all N rows", each
+ * table's before it. Every checksum is right, and every row was written back. */
+const char *dp_place_digest(struct dp_place *place, const char *store, const char *other);
 /* Sum over all shards of a counter, as `downpour status` tells it. */
 double dp_place_counter(struct dp_place *place, const char *conf, const char *counter);
 

@@ -1,0 +1,141 @@
+/* Servers that must not start: a second one beside the first, and one of another cluster file on a store that is there.
+ * Each is refused with its cause, and what was there stays as it was. */
+#include "tests/lib/test.h"
+#include "tests/system/place.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The file FILE.conf of this cluster, with the stores of "c". */
+static const char *conf_as(struct dp_place *place, struct dp_place_cluster *cluster, const char *file)
+{
+    const char *path = dp_place_path(place, "%s.conf", file);
+    cluster->file = "c";
+    assert_int_equal(rename(dp_place_conf(place, cluster), path), 0);
+    return path;
+}
+
+static void refused(struct dp_place *place, const char *conf, uint32_t server, const char *cause)
+{
+    struct dp_process *process = dp_place_try(place, 2, "downpour-server", "--cluster", conf, "--server",
+                                              dp_place_text(place, "%u", (unsigned)server));
+    dp_place_says(process, cause);
+}
+
+static const char *scores_of(struct dp_place *place, const char *conf)
+{
+    const char *out = dp_place_path(place, "scores");
+    (void)dp_place_try(place, 0, "downpour-worker", "--cluster", conf, "--predict", DP_DIGITS_TEST, "--out",
+                       out);
+    return dp_place_read(place, out, NULL);
+}
+
+static void a_second_server_leaves_the_first_alone(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {
+        .shards = 2, .epochs = 30, .batch = 8, .training = "overlap = false; pushes_max = 1;"};
+    struct dp_place_cluster calm = cluster, moved = cluster;
+    const char *conf = conf_as(place, &cluster, "first"), *elsewhere = conf_as(place, &moved, "moved");
+    struct dp_process *server = dp_place_server(place, conf, 0), *worker = dp_place_worker(place, conf, 0);
+    for (int epoch = 1; epoch <= 3; epoch++) {
+        dp_place_awaits(worker, dp_place_text(place, "epoch %d of", epoch));
+        refused(place, conf, 0, "in use");
+        refused(place, elsewhere, 0, "another server is using it");
+    }
+    dp_place_ended(worker, 0);
+    const char *scores = scores_of(place, conf);
+    dp_process_signal(server, SIGKILL); /* what the others did to the store would show now */
+    dp_place_ended(server, -SIGKILL);
+    server = dp_place_server(place, conf, 0);
+    assert_string_equal(scores_of(place, conf), scores);
+    dp_place_stops_cleanly(server);
+    calm.file = "calm";
+    const char *calm_conf = dp_place_conf(place, &calm);
+    server = dp_place_server(place, calm_conf, 0);
+    dp_place_ended(dp_place_worker(place, calm_conf, 0), 0);
+    assert_string_equal(scores_of(place, calm_conf), scores);
+    dp_place_stops_cleanly(server);
+}
+
+/* Two at once: one serves, the other is refused, whoever was first. */
+static void of_two_that_start_at_once_one_serves(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {0}, moved = {0};
+    const char *conf[2] = {conf_as(place, &cluster, "first"), conf_as(place, &moved, "moved")};
+    for (int round = 0; round < 6; round++) {
+        struct dp_process *server[2];
+        int serves = -1;
+        for (int i = 0; i < 2; i++)
+            server[i] = dp_place_start(place, "downpour-server", "--cluster", conf[round % 2 ? i : 0],
+                                       "--server", "0", NULL);
+        uint64_t deadline = dp_process_now_ms() + (uint64_t)DP_SOON_MS * DP_PATIENCE;
+        for (; serves < 0 && dp_process_now_ms() < deadline; dp_process_pause())
+            for (int i = 0; i < 2; i++)
+                serves = strstr(dp_process_err(server[i]), "ready:") ? i : serves;
+        assert_true(serves >= 0);
+        dp_place_ended(server[1 - serves], 2);
+        if (round < 3)
+            dp_place_stops_cleanly(server[serves]);
+        else {
+            dp_process_signal(server[serves], SIGKILL);
+            dp_place_ended(server[serves], -SIGKILL);
+        }
+    }
+    dp_place_stops_cleanly(dp_place_server(place, conf[0], 0));
+}
+
+static void all_others_are_refused(struct dp_place *place, const struct dp_place_cluster *right)
+{
+    struct dp_place_cluster c = *right;
+    c.generation = 2;
+    refused(place, conf_as(place, &c, "wrong"), 0, "belongs to generation 1 of the cluster, not to 2");
+    c = *right;
+    c.top = "id = 78;";
+    refused(place, conf_as(place, &c, "wrong"), 0, "belongs to");
+    c = *right;
+    c.shards = 1; /* of two servers: half as many in all */
+    refused(place, conf_as(place, &c, "wrong"), 0, "the number of shards or this shard's index changed");
+    c = *right;
+    c.servers = 1;
+    refused(place, conf_as(place, &c, "wrong"), 0, "the number of shards or this shard's index changed");
+    c = *right;
+    c.top = "id = 77; durability = \"none\";";
+    refused(place, conf_as(place, &c, "wrong"), 0, "not closed cleanly");
+}
+
+static void a_store_is_served_to_nobody_elses_cluster(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {.servers = 2, .shards = 2, .epochs = 3, .batch = 8, .top = "id = 77;"};
+    const char *conf = conf_as(place, &cluster, "right");
+    struct dp_process *server[2], *worker;
+    for (uint32_t i = 0; i < 2; i++)
+        server[i] = dp_place_server(place, conf, i);
+    worker = dp_place_worker(place, conf, 0);
+    dp_place_ended(worker, 0);
+    const char *scores = scores_of(place, conf);
+    for (uint32_t i = 0; i < 2; i++) {
+        dp_process_signal(server[i], SIGKILL);
+        dp_place_ended(server[i], -SIGKILL);
+    }
+    all_others_are_refused(place, &cluster);
+    for (uint32_t i = 0; i < 2; i++)
+        server[i] = dp_place_server(place, conf, i);
+    assert_string_equal(scores_of(place, conf), scores);
+    for (uint32_t i = 0; i < 2; i++)
+        dp_place_stops_cleanly(server[i]);
+}
+
+int main(void)
+{
+#define DP_STARTS_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
+    const struct CMUnitTest tests[] = {
+        DP_STARTS_TEST(a_second_server_leaves_the_first_alone),
+        DP_STARTS_TEST(of_two_that_start_at_once_one_serves),
+        DP_STARTS_TEST(a_store_is_served_to_nobody_elses_cluster),
+    };
+    return cmocka_run_group_tests_name("starts", tests, NULL, NULL);
+}
