@@ -23,9 +23,9 @@ enum dp_status dp_evaluate_plan(const struct dp_job *job, const struct dp_datase
     return dp_eval_ring_plan(training->epochs, training->workers, part, all, out, err);
 }
 
-/* The epoch, and behind it the part. */
+/* The epoch, and behind it the part. keep: this worker's own, put again when the first server loses it. */
 static enum dp_status put(struct dp_job *job, struct dp_eval_ring ring, uint32_t epoch, uint32_t worker,
-                          const void *part, size_t size, struct dp_error *err)
+                          const void *part, size_t size, bool keep, struct dp_error *err)
 {
     char what[DP_EVAL_NAME_BYTES];
     unsigned char *bytes = malloc(DP_EVAL_EPOCH_BYTES + size);
@@ -35,7 +35,8 @@ static enum dp_status put(struct dp_job *job, struct dp_eval_ring ring, uint32_t
     if (size)
         memcpy(bytes + DP_EVAL_EPOCH_BYTES, part, size);
     dp_eval_note_name(ring, epoch, what);
-    enum dp_status st = dp_peers_put(job, what, worker, bytes, DP_EVAL_EPOCH_BYTES + size, err);
+    enum dp_status st = keep ? dp_peers_keep(job, what, bytes, DP_EVAL_EPOCH_BYTES + size, err)
+                             : dp_peers_put(job, what, worker, bytes, DP_EVAL_EPOCH_BYTES + size, err);
     free(bytes);
     return st;
 }
@@ -72,7 +73,7 @@ enum dp_status dp_evaluate_share(struct dp_job *job, struct dp_progress *progres
     if (st == DP_OK)
         st = dp_metrics_pack(metrics, &bytes, &size, err);
     if (st == DP_OK)
-        st = put(job, ring, epoch, job->worker, bytes, size, err);
+        st = put(job, ring, epoch, job->worker, bytes, size, epoch == ring.epochs, err);
 done:
     free(bytes);
     dp_metrics_free(&metrics);
@@ -113,6 +114,15 @@ static enum dp_status read_notes(const struct dp_note *notes, uint32_t workers, 
     return DP_OK;
 }
 
+enum dp_status dp_evaluate_drop(struct dp_job *job, struct dp_eval_ring ring, uint32_t epoch,
+                                struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (uint32_t w = 0; st == DP_OK && w < job->cluster->training.workers; w++)
+        st = put(job, ring, epoch, w, NULL, 0, false, err);
+    return st;
+}
+
 enum dp_status dp_evaluate_merge(struct dp_job *job, struct dp_progress *progress, struct dp_eval_ring ring,
                                  uint32_t epoch, bool wait, enum dp_eval_note *found, struct dp_figures *out,
                                  struct dp_error *err)
@@ -131,8 +141,8 @@ enum dp_status dp_evaluate_merge(struct dp_job *job, struct dp_progress *progres
     if (st != DP_OK || *found != DP_EVAL_PART)
         goto done;
     st = merge(job, notes, out, err);
-    for (uint32_t w = 0; st == DP_OK && w < workers; w++)
-        st = put(job, ring, epoch, w, NULL, 0, err);
+    if (st == DP_OK && !wait)
+        st = dp_evaluate_drop(job, ring, epoch, err);
 done:
     dp_peers_clear(notes, workers);
     free(notes);

@@ -20,7 +20,7 @@ void dp_worker_figures_clear(struct dp_worker_figures *figures)
 
 uint64_t dp_worker_figures_examples(const struct dp_worker_figures *figures)
 {
-    uint64_t n = 0;
+    uint64_t n = figures->found_examples;
     for (uint32_t e = 0; e < figures->epochs; e++)
         n += figures->epoch[e].examples;
     return n;
@@ -28,7 +28,7 @@ uint64_t dp_worker_figures_examples(const struct dp_worker_figures *figures)
 
 uint64_t dp_worker_figures_new_examples(const struct dp_worker_figures *figures)
 {
-    uint64_t n = dp_worker_figures_examples(figures);
+    uint64_t n = dp_worker_figures_examples(figures) - figures->found_examples;
     return n > figures->repeated_examples ? n - figures->repeated_examples : 0;
 }
 
@@ -50,8 +50,11 @@ enum dp_status dp_worker_figures_pack(const struct dp_worker_figures *figures, c
 {
     const struct dp_staleness *s = &figures->staleness;
     json_t *epochs = json_array(), *histogram = json_array(), *root = json_object();
+    uint32_t used = figures->epochs;
     int bad = 0;
-    for (uint32_t e = 0; e < figures->epochs; e++) {
+    while (used > 0 && figures->epoch[used - 1].examples == 0)
+        used--;
+    for (uint32_t e = 0; e < used; e++) {
         const struct dp_epoch_figures *figure = &figures->epoch[e];
         bad |= json_array_append_new(epochs,
                                      json_pack("[f,I,f,f]", figure->loss_sum, (json_int_t)figure->examples,
@@ -61,6 +64,7 @@ enum dp_status dp_worker_figures_pack(const struct dp_worker_figures *figures, c
         bad |= json_array_append_new(histogram, integer(s->histogram[i]));
     bad |= json_object_set_new(root, "worker", integer(figures->worker));
     bad |= json_object_set_new(root, "pushes", integer(figures->pushes));
+    bad |= json_object_set_new(root, "found_examples", integer(figures->found_examples));
     bad |= json_object_set_new(root, "repeated_examples", integer(figures->repeated_examples));
     bad |= json_object_set_new(root, "measured_pushes", integer(s->pushes));
     bad |= json_object_set_new(root, "repeated", integer(s->repeated));
@@ -85,9 +89,9 @@ static bool read_u64(const json_t *object, const char *key, uint64_t *out)
 
 static bool read_epochs(const json_t *array, struct dp_worker_figures *out)
 {
-    if (!json_is_array(array) || json_array_size(array) != out->epochs)
+    if (!json_is_array(array) || json_array_size(array) > out->epochs)
         return false;
-    for (uint32_t e = 0; e < out->epochs; e++) {
+    for (uint32_t e = 0; e < json_array_size(array); e++) {
         const json_t *row = json_array_get(array, e);
         const json_t *loss = json_array_get(row, 0), *examples = json_array_get(row, 1),
                      *begun = json_array_get(row, 2), *seconds = json_array_get(row, 3);
@@ -107,7 +111,7 @@ static bool read_figures(const json_t *root, struct dp_worker_figures *out)
     struct dp_staleness *s = &out->staleness;
     uint64_t worker;
     if (!read_u64(root, "worker", &worker) || worker > UINT32_MAX ||
-        !read_u64(root, "pushes", &out->pushes) ||
+        !read_u64(root, "pushes", &out->pushes) || !read_u64(root, "found_examples", &out->found_examples) ||
         !read_u64(root, "repeated_examples", &out->repeated_examples) ||
         !read_u64(root, "measured_pushes", &s->pushes) || !read_u64(root, "repeated", &s->repeated) ||
         !read_u64(root, "measured", &s->measured) || !read_u64(root, "sum", &s->sum) ||

@@ -17,6 +17,7 @@ struct dp_epoch_figures {
 struct dp_worker_figures {
     uint32_t worker, epochs;
     uint64_t pushes;            /* that some shard applied, and not before */
+    uint64_t found_examples;    /* found done when this worker was started again, their figures lost */
     uint64_t repeated_examples; /* of pushes that were there already: trained again, for nothing new */
     struct dp_staleness staleness;
     struct dp_epoch_figures *epoch; /* [epochs], heap */
@@ -27,15 +28,15 @@ enum dp_status dp_worker_figures_init(struct dp_worker_figures *figures, uint32_
                                       struct dp_error *err);
 void dp_worker_figures_clear(struct dp_worker_figures *figures);
 uint64_t dp_worker_figures_examples(const struct dp_worker_figures *figures);
-/* Without those that were repeated. */
+/* Without those that were repeated or found done. */
 uint64_t dp_worker_figures_new_examples(const struct dp_worker_figures *figures);
 double dp_worker_figures_seconds(const struct dp_worker_figures *figures);
 
-/* JSON text, malloc'd. */
+/* JSON text, malloc'd; epochs at the end that have nothing are left out. */
 DP_MUST_USE
 enum dp_status dp_worker_figures_pack(const struct dp_worker_figures *figures, char **text,
                                       struct dp_error *err);
-/* Into a struct of {0}; DP_DATA unless it is what pack gave, with this many epochs. */
+/* Into a struct of {0}; DP_DATA unless it is what pack gave, with this many epochs at most. */
 DP_MUST_USE
 enum dp_status dp_worker_figures_unpack(const char *text, size_t size, uint32_t epochs,
                                         struct dp_worker_figures *out, struct dp_error *err);

@@ -31,7 +31,8 @@ struct dp_gradients {
     uint32_t shards, batches_max, groups;
     struct summed summed[DP_GRAPH_PARAMETERS_MAX];
     float *written[DP_GRAPH_PARAMETERS_MAX];
-    struct dp_push_part parts[DP_GRAPH_PARAMETERS_MAX];
+    struct dp_push_part parts[DP_GRAPH_PARAMETERS_MAX + 1];
+    const struct dp_push_part *also;
     struct gathered gathered[DP_BATCH_GROUPS_MAX];
     uint64_t *applied;
     const struct dp_batch *batch; /* between next and add; with one batch until the push */
@@ -184,6 +185,11 @@ void dp_gradients_add(struct dp_gradients *gradients)
     gradients->count++;
 }
 
+void dp_gradients_also(struct dp_gradients *gradients, const struct dp_push_part *part)
+{
+    gradients->also = part;
+}
+
 enum dp_status dp_gradients_push(struct dp_gradients *gradients, struct dp_client *client,
                                  const struct dp_push_options *options, uint32_t timeout_ms,
                                  struct dp_ticket *ticket, struct dp_error *err)
@@ -208,8 +214,10 @@ enum dp_status dp_gradients_push(struct dp_gradients *gradients, struct dp_clien
     }
     struct dp_push_options full = *options;
     full.applied = gradients->applied;
-    return dp_client_push(client, &full, gradients->parts, (uint32_t)gradients->parameters, timeout_ms,
-                          ticket, err);
+    uint32_t count = (uint32_t)gradients->parameters;
+    if (gradients->also)
+        gradients->parts[count++] = *gradients->also;
+    return dp_client_push(client, &full, gradients->parts, count, timeout_ms, ticket, err);
 }
 
 const float *dp_gradients_sum(const struct dp_gradients *gradients, int parameter)

@@ -35,6 +35,8 @@ float *const *dp_gradients_next(struct dp_gradients *gradients, const struct dp_
                                 const uint64_t *applied);
 /* Takes what was written into the sum. */
 void dp_gradients_add(struct dp_gradients *gradients);
+/* One more part that the next pushes have; NULL: none. Lent. */
+void dp_gradients_also(struct dp_gradients *gradients, const struct dp_push_part *part);
 /* options->applied is filled in here. The sum is empty afterwards, whatever came of it. */
 DP_MUST_USE
 enum dp_status dp_gradients_push(struct dp_gradients *gradients, struct dp_client *client,

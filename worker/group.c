@@ -14,6 +14,12 @@ uint64_t dp_share_number(struct dp_share share, uint64_t position)
     return share.worker + (uint64_t)share.workers * position;
 }
 
+uint64_t dp_share_position(struct dp_share share, uint64_t number)
+{
+    DP_ASSERT(number % share.workers == share.worker);
+    return number / share.workers;
+}
+
 uint64_t dp_share_examples(struct dp_share share, uint64_t examples, uint32_t batch)
 {
     uint64_t positions = dp_share_positions(share);

@@ -21,6 +21,7 @@ struct dp_group {
 /* Minibatches of this worker in an epoch: its positions. */
 uint64_t dp_share_positions(struct dp_share share);
 uint64_t dp_share_number(struct dp_share share, uint64_t position);
+uint64_t dp_share_position(struct dp_share share, uint64_t number); /* the other way round */
 /* Examples of this worker in an epoch of `examples` cut into minibatches of `batch`, the last one short. */
 uint64_t dp_share_examples(struct dp_share share, uint64_t examples, uint32_t batch);
 

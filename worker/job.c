@@ -1,15 +1,16 @@
 #include "worker/job.h"
 
 #include "common/wire/reply.h"
+#include "worker/patience.h"
+#include "worker/peers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ENDPOINT_BYTES (DP_HOST_MAX + 32)
-/* How long one wait lasts before a signal is looked for, and how long answers are waited for after one. */
-#define SLICE_MS        200u
-#define AFTER_SIGNAL_MS 5000u
+/* How long one wait lasts before a signal is looked for. */
+#define SLICE_MS 200u
 
 static enum dp_status client_open(struct dp_job *job, const char *name, struct dp_error *err)
 {
@@ -37,10 +38,13 @@ static enum dp_status client_open(struct dp_job *job, const char *name, struct d
         .control = control,
         /* Two fetches and every push that may be unanswered: issuing one never waits for room. */
         .window = training->pushes_max + 4,
-        .open_timeout_ms = training->timeout_ms,
         .bf16_values = training->bf16_values,
     };
-    st = dp_client_open(&options, &job->client, err);
+    struct dp_patience patience = dp_patience_begin(job);
+    do {
+        options.open_timeout_ms = dp_patience_slice_ms(&patience, DP_PATIENCE_TELL_MS);
+        st = dp_client_open(&options, &job->client, err);
+    } while (dp_patience_more(&patience, &st, err));
 done:
     free(endpoint);
     free(endpoints);
@@ -74,6 +78,7 @@ void dp_job_disconnect(struct dp_job *job)
 
 void dp_job_close(struct dp_job *job)
 {
+    dp_peers_forget(job);
     dp_client_close(&job->client);
     dp_program_close(&job->program);
     dp_backend_close(&job->backend);
@@ -84,7 +89,12 @@ void dp_job_close(struct dp_job *job)
 static enum dp_status table_is_there(struct dp_job *job, const char *name, struct dp_error *err)
 {
     struct dp_status_report *report = NULL;
-    enum dp_status st = dp_client_status(job->client, 0, job->cluster->training.timeout_ms, &report, err);
+    struct dp_patience patience = dp_patience_begin(job);
+    enum dp_status st;
+    do
+        st = dp_client_status(job->client, 0, dp_patience_slice_ms(&patience, DP_PATIENCE_TELL_MS), &report,
+                              err);
+    while (dp_patience_more(&patience, &st, err));
     if (st != DP_OK)
         return st;
     bool there = false;
@@ -97,13 +107,25 @@ static enum dp_status table_is_there(struct dp_job *job, const char *name, struc
                          name, job->cluster->model);
 }
 
+enum dp_status dp_job_table(struct dp_job *job, const struct dp_table_spec *spec,
+                            struct dp_client_table **out, struct dp_error *err)
+{
+    struct dp_patience patience = dp_patience_begin(job);
+    enum dp_status st;
+    do
+        st = dp_client_table(job->client, spec, dp_patience_slice_ms(&patience, DP_PATIENCE_TELL_MS), out,
+                             err);
+    while (dp_patience_more(&patience, &st, err));
+    return st;
+}
+
 enum dp_status dp_job_tables(struct dp_job *job, bool must_exist, struct dp_error *err)
 {
     for (int p = 0; p < dp_graph_parameters(job->model.graph); p++) {
         const struct dp_table_spec *spec = &dp_graph_parameter(job->model.graph, p)->table;
         enum dp_status st = must_exist ? table_is_there(job, spec->name, err) : DP_OK;
         if (st == DP_OK)
-            st = dp_client_table(job->client, spec, job->cluster->training.timeout_ms, &job->table[p], err);
+            st = dp_job_table(job, spec, &job->table[p], err);
         if (st != DP_OK)
             return st;
     }
@@ -156,23 +178,10 @@ enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct 
 {
     if (ticket->id == 0)
         return DP_OK;
-    uint64_t begun = dp_clock_ns(&job->clock), asked = 0;
-    uint64_t patience = (uint64_t)job->cluster->training.timeout_ms * 1000000u;
-    for (;;) {
-        uint64_t now = dp_clock_ns(&job->clock), left = now - begun < patience ? begun + patience - now : 0;
-        uint32_t slice = left / 1000000u < SLICE_MS ? (uint32_t)(left / 1000000u) + 1 : SLICE_MS;
-        enum dp_status st = dp_client_wait(job->client, ticket, slice, outcome, err);
-        if (st != DP_TIMEOUT)
-            return st;
-        now = dp_clock_ns(&job->clock);
-        if (now - begun >= patience)
-            return dp_wrap(err, st, "gave up after %u ms; the last try says",
-                           job->cluster->training.timeout_ms);
-        if (!dp_job_stopped(job))
-            continue;
-        if (asked == 0)
-            asked = now;
-        if (now - asked >= (uint64_t)AFTER_SIGNAL_MS * 1000000u)
-            return dp_wrap(err, DP_STOPPING, "stopped by a signal while this was unanswered");
-    }
+    struct dp_patience patience = dp_patience_begin(job);
+    enum dp_status st;
+    do
+        st = dp_client_wait(job->client, ticket, dp_patience_slice_ms(&patience, SLICE_MS), outcome, err);
+    while (dp_patience_more(&patience, &st, err));
+    return st;
 }

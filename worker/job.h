@@ -1,7 +1,8 @@
 /* Job: all that a worker process has open: the cluster file, the model, the client with the model's tables,
  * and, made ready for data sets, the program that computes. Train and predict stand on it.
  * Promise   A wait for the servers ends: when the answer is there, when training.timeout_ms has passed
- *           (DP_TIMEOUT naming the server), or shortly after a signal (DP_STOPPING).
+ *           (DP_TIMEOUT naming the server), or shortly after a signal (DP_STOPPING). Every 10 s of it are
+ *           logged, with the server and the cause.
  * Thread    One.
  * Failure   open: nothing is left open. A client that failed may still write into the buffers of a pull:
  *           dp_job_disconnect before those are freed.                                                    */
@@ -28,6 +29,9 @@ struct dp_job {
     struct dp_client_table *table[DP_GRAPH_PARAMETERS_MAX];
     struct dp_backend backend;
     struct dp_program *program;
+    bool resumes;                /* this worker was begun in this run before, or may have been: --resume */
+    bool counts;                 /* keeps a ledger (ledger.h) */
+    struct dp_kept *kept;        /* notes that are put again where the first server lost them (peers.h) */
     struct dp_batch_shape worst; /* of the minibatches that the program was made for */
 };
 
@@ -42,6 +46,10 @@ void dp_job_disconnect(struct dp_job *job);
 DP_MUST_USE
 enum dp_status dp_job_tables(struct dp_job *job, bool must_exist, struct dp_error *err);
 
+DP_MUST_USE
+enum dp_status dp_job_table(struct dp_job *job, const struct dp_table_spec *spec,
+                            struct dp_client_table **out, struct dp_error *err);
+
 /* Options of a data set as the model and the cluster file want it; labels: NULL by the name's habit. */
 struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path, const char *labels,
                                       bool shuffle);
@@ -54,7 +62,7 @@ static inline bool dp_job_stopped(const struct dp_job *job)
 {
     return atomic_load_explicit(job->stop, memory_order_relaxed) != 0;
 }
-/* Waits for a ticket ({0}: at once). outcome: NULL or filled. */
+/* Waits for a ticket ({0}: at once), with patience (patience.h). outcome: NULL or filled. */
 DP_MUST_USE
 enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
                            struct dp_error *err);

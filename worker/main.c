@@ -14,18 +14,20 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: downpour-worker --cluster FILE --worker N\n"
+    "usage: downpour-worker --cluster FILE --worker N [--resume]\n"
     "       downpour-worker --cluster FILE --predict DATA [--labels FILE] --out FILE\n"
     "\n"
     "  --cluster FILE   the cluster file that servers and workers share\n"
     "  --worker N       train as worker N: 0 .. training.workers - 1\n"
+    "  --resume         it may have been killed after its last push: a training that is all done is no\n"
+    "                   error then\n"
     "  --predict DATA   write the trained model's score of each example of DATA, a line each\n"
     "  --labels FILE    labels of an idx file, where its name does not tell them\n"
     "  --out FILE       where the scores go\n";
 
 struct flags {
     const char *cluster, *worker, *predict, *labels, *out;
-    bool help;
+    bool help, resume, ledger; /* ledger: for tests (ledger.h) */
 };
 
 /* The one thing that a signal's handler can reach. */
@@ -53,6 +55,8 @@ static enum dp_status parse_flags(int argc, char **argv, struct flags *out, stru
         {"labels", required_argument, NULL, 'l'},
         {"out", required_argument, NULL, 'o'},
         {"help", no_argument, NULL, 'h'},
+        {"resume", no_argument, NULL, 'r'},
+        {"ledger", no_argument, NULL, 'L'},
         {NULL, 0, NULL, 0},
     };
     *out = (struct flags){0};
@@ -73,6 +77,12 @@ static enum dp_status parse_flags(int argc, char **argv, struct flags *out, stru
             break;
         case 'o':
             out->out = optarg;
+            break;
+        case 'r':
+            out->resume = true;
+            break;
+        case 'L':
+            out->ledger = true;
             break;
         case 'h':
             out->help = true;
@@ -98,10 +108,11 @@ static enum dp_status parse_flags(int argc, char **argv, struct flags *out, stru
     return DP_OK;
 }
 
-static enum dp_status train(const struct dp_cluster *cluster, const char *number, struct dp_error *err)
+static enum dp_status train(const struct dp_cluster *cluster, const struct flags *flags, struct dp_error *err)
 {
     uint64_t worker;
-    enum dp_status st = dp_parse_u64(number, 0, cluster->training.workers - 1, "--worker", &worker, err);
+    enum dp_status st =
+        dp_parse_u64(flags->worker, 0, cluster->training.workers - 1, "--worker", &worker, err);
     if (st != DP_OK)
         return st;
     if (!cluster->data.train[0])
@@ -113,6 +124,8 @@ static enum dp_status train(const struct dp_cluster *cluster, const char *number
     st = dp_job_open(cluster, (uint32_t)worker, name, &stop_signal, &job, err);
     if (st != DP_OK)
         return st;
+    job.resumes = flags->resume;
+    job.counts = flags->ledger;
     st = dp_job_tables(&job, false, err);
     if (st == DP_OK) {
         /* Until here a signal ends the process at once: nothing was pushed. */
@@ -154,7 +167,7 @@ int main(int argc, char **argv)
     if (st == DP_OK)
         st = dp_cluster_read(flags.cluster, &cluster, &err);
     if (st == DP_OK)
-        st = flags.worker ? train(cluster, flags.worker, &err) : predict(cluster, &flags, &err);
+        st = flags.worker ? train(cluster, &flags, &err) : predict(cluster, &flags, &err);
     dp_cluster_free(&cluster);
     if (st == DP_OK)
         return 0;

@@ -1,5 +1,8 @@
 #include "worker/peers.h"
 
+#include "common/base/log.h"
+#include "worker/patience.h"
+
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -20,7 +23,13 @@ enum dp_status dp_peers_put(struct dp_job *job, const char *what, uint32_t worke
 {
     char name[NAME_BYTES];
     name_of(job, what, worker, name);
-    return dp_client_note_put(job->client, name, bytes, size, job->cluster->training.timeout_ms, err);
+    struct dp_patience patience = dp_patience_begin(job);
+    enum dp_status st;
+    do
+        st = dp_client_note_put(job->client, name, bytes, size,
+                                dp_patience_slice_ms(&patience, DP_PATIENCE_TELL_MS), err);
+    while (dp_patience_more(&patience, &st, err));
+    return st;
 }
 
 /* A prefix finds worker 1's note and worker 10's: only the whole name counts. */
@@ -49,8 +58,12 @@ enum dp_status dp_peers_one(struct dp_job *job, const char *what, uint32_t worke
     char name[NAME_BYTES];
     name_of(job, what, worker, name);
     struct search search = {.name = name};
-    enum dp_status st =
-        dp_client_notes(job->client, name, take_if_same, &search, job->cluster->training.timeout_ms, err);
+    struct dp_patience patience = dp_patience_begin(job);
+    enum dp_status st;
+    do
+        st = dp_client_notes(job->client, name, take_if_same, &search,
+                             dp_patience_slice_ms(&patience, DP_PATIENCE_TELL_MS), err);
+    while (dp_patience_more(&patience, &st, err));
     if (st == DP_OK && search.nomem)
         st = dp_fail(err, DP_NOMEM, "no memory for the note %s", name);
     if (st != DP_OK)
@@ -75,13 +88,76 @@ enum dp_status dp_peers_look(struct dp_job *job, const char *what, struct dp_not
     return DP_OK;
 }
 
+/* ---- notes that are kept */
+
+struct dp_kept {
+    struct dp_kept *next;
+    char what[NAME_BYTES];
+    size_t size;
+    char bytes[];
+};
+
+enum dp_status dp_peers_keep(struct dp_job *job, const char *what, const void *bytes, size_t size,
+                             struct dp_error *err)
+{
+    struct dp_kept *kept = malloc(sizeof *kept + size);
+    if (!kept)
+        return dp_fail(err, DP_NOMEM, "no memory to keep the note %s", what);
+    *kept = (struct dp_kept){.next = job->kept, .size = size};
+    (void)snprintf(kept->what, sizeof kept->what, "%s", what);
+    if (size)
+        memcpy(kept->bytes, bytes, size);
+    job->kept = kept;
+    return dp_peers_put(job, what, job->worker, bytes, size, err);
+}
+
+void dp_peers_forget(struct dp_job *job)
+{
+    while (job->kept) {
+        struct dp_kept *kept = job->kept;
+        job->kept = kept->next;
+        free(kept);
+    }
+}
+
+/* The first one kept (the smallest) is looked for: those that came later went with the same server. */
+static enum dp_status put_lost(struct dp_job *job, struct dp_error *err)
+{
+    struct dp_note note = {0};
+    const struct dp_kept *first = job->kept;
+    if (!first)
+        return DP_OK;
+    while (first->next)
+        first = first->next;
+    enum dp_status st = dp_peers_one(job, first->what, job->worker, &note, err);
+    bool lost = st == DP_OK && !note.bytes;
+    free(note.bytes);
+    /* It goes last: a try that was cut off is then done again. */
+    for (const struct dp_kept *kept = job->kept; st == DP_OK && lost && kept; kept = kept->next)
+        st = dp_peers_put(job, kept->what, job->worker, kept->bytes, kept->size, err);
+    return st;
+}
+
+/* ---- waiting */
+
+/* Between two looks: what the first server has lost is put again, and that this worker lives is told. */
+static enum dp_status pause_between(struct dp_job *job, struct dp_progress *progress, struct dp_error *err)
+{
+    const struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};
+    if (dp_job_stopped(job))
+        return dp_fail(err, DP_STOPPING, "stopped by a signal while waiting for other workers");
+    dp_progress_tick(progress);
+    (void)nanosleep(&pause, NULL);
+    return put_lost(job, err);
+}
+
 /* The last sign of one worker. */
 struct sign {
     struct dp_note note;
     uint64_t since_ns;
 };
 
-static void state_of(const struct dp_note *note, char *out, size_t size)
+void dp_peers_state(const struct dp_note *note, char *out, size_t size)
 {
     json_t *root = note->bytes ? json_loadb(note->bytes, note->size, 0, NULL) : NULL;
     const char *state = json_string_value(json_object_get(root, "state"));
@@ -103,7 +179,7 @@ static enum dp_status check_sign(struct dp_job *job, const char *what, uint32_t 
     free(sign->note.bytes);
     sign->note = note;
     char state[32];
-    state_of(&note, state, sizeof state);
+    dp_peers_state(&note, state, sizeof state);
     if (strcmp(state, "failed") == 0 || strcmp(state, "stopped") == 0)
         return dp_fail(err, DP_UNAVAILABLE,
                        "worker %" PRIu32 " has %s before it could give its part \"%s\": see its "
@@ -132,19 +208,35 @@ enum dp_status dp_peers_wait(struct dp_job *job, struct dp_progress *progress, c
         for (uint32_t w = 0; st == DP_OK && w < workers; w++)
             if (!notes[w].bytes)
                 st = check_sign(job, what, w, &signs[w], err);
+        if (st == DP_OK)
+            st = pause_between(job, progress, err);
         if (st != DP_OK)
             break;
-        if (dp_job_stopped(job)) {
-            st = dp_fail(err, DP_STOPPING, "stopped by a signal while waiting for other workers");
-            break;
-        }
-        dp_progress_tick(progress);
-        const struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};
-        (void)nanosleep(&pause, NULL);
     }
     for (uint32_t w = 0; w < workers; w++)
         free(signs[w].note.bytes);
     free(signs);
+    return st;
+}
+
+enum dp_status dp_peers_wait_first(struct dp_job *job, struct dp_progress *progress, struct dp_error *err)
+{
+    struct sign sign = {.since_ns = dp_clock_ns(&job->clock)};
+    struct dp_error why = {0};
+    char state[32] = "";
+    enum dp_status st = DP_OK;
+    while (st == DP_OK) {
+        enum dp_status first = check_sign(job, "report", 0, &sign, &why);
+        dp_peers_state(&sign.note, state, sizeof state);
+        if (strcmp(state, "done") == 0)
+            break;
+        if (first == DP_UNAVAILABLE || first == DP_TIMEOUT) {
+            dp_log(DP_LOG_WARN, "this worker is done, but there may be no report: %s", why.text);
+            break;
+        }
+        st = first == DP_OK ? pause_between(job, progress, err) : dp_fail(err, first, "%s", why.text);
+    }
+    free(sign.note.bytes);
     return st;
 }
 

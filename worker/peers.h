@@ -2,7 +2,8 @@
  *     run/<run>/<what>/<worker>        what: "trained", "progress", "eval/..." (eval_note.h)
  * Promise   A wait ends: all notes are there, or a worker whose note is missing has given no new sign of
  *           progress (progress.h) for training.timeout_ms, has failed or was stopped: it is named. A worker
- *           that is still training may take as long as it needs.                                         */
+ *           that is still training may take as long as it needs. A first server that was started again has no
+ *           notes: those that were kept are put again while this worker waits. */
 #ifndef DP_WORKER_PEERS_H
 #define DP_WORKER_PEERS_H
 
@@ -28,6 +29,17 @@ enum dp_status dp_peers_look(struct dp_job *job, const char *what, struct dp_not
 DP_MUST_USE
 enum dp_status dp_peers_wait(struct dp_job *job, struct dp_progress *progress, const char *what,
                              struct dp_note *notes, struct dp_error *err);
+/* Puts a note and keeps a copy: when the first server has lost it, waits here put it again. */
+DP_MUST_USE
+enum dp_status dp_peers_keep(struct dp_job *job, const char *what, const void *bytes, size_t size,
+                             struct dp_error *err);
+void dp_peers_forget(struct dp_job *job); /* the copies */
+/* Until worker 0 has written the report, has failed, was stopped, or gives no sign for training.timeout_ms: it may need
+ * this worker's notes, which go with the first server. DP_OK in each of these cases, as this worker's own part is done. */
+DP_MUST_USE
+enum dp_status dp_peers_wait_first(struct dp_job *job, struct dp_progress *progress, struct dp_error *err);
+/* What a worker's progress note says it is at ("training", "done"); "none" without one. */
+void dp_peers_state(const struct dp_note *progress, char *out, size_t size);
 void dp_peers_clear(struct dp_note *notes, uint32_t workers);
 
 #endif

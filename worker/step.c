@@ -36,6 +36,9 @@ struct dp_loop {
     uint64_t positions;
     uint32_t fetch_every, push_every; /* no more than positions */
     struct fetch fetch[2];
+    const struct dp_position *position;
+    struct dp_ledger *ledger;
+    struct dp_push_part counted; /* of the push at hand */
     struct dp_gradients *gradients;
     struct dp_reader *reader;
     uint32_t examples;    /* of the push that is being gathered */
@@ -63,6 +66,8 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
                                              .worst = &job->worst,
                                              .batches_max = loop->push_every};
     enum dp_status st = dp_gradients_new(&gradients, &loop->gradients, err);
+    if (st == DP_OK && loop->ledger)
+        dp_gradients_also(loop->gradients, &loop->counted);
     for (int i = 0; st == DP_OK && i < 2; i++) {
         st = dp_weights_new(&weights, &loop->fetch[i].weights, err);
         loop->fetch[i].batch = calloc(loop->fetch_every, sizeof *loop->fetch[i].batch);
@@ -73,7 +78,8 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
 }
 
 enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, struct dp_progress *progress,
-                            struct dp_worker_figures *figures, struct dp_loop **out, struct dp_error *err)
+                            struct dp_worker_figures *figures, const struct dp_position *position,
+                            struct dp_ledger *ledger, struct dp_loop **out, struct dp_error *err)
 {
     const struct dp_cluster_training *training = &job->cluster->training;
     *out = NULL;
@@ -83,6 +89,8 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->job = job;
     loop->progress = progress;
     loop->figures = figures;
+    loop->position = position;
+    loop->ledger = ledger;
     loop->training = training;
     loop->share = (struct dp_share){
         .batches = dp_dataset_batches(data), .worker = job->worker, .workers = training->workers};
@@ -94,8 +102,10 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
 
     enum dp_status st = buffers_open(loop, err);
     if (st == DP_OK && loop->positions > 0) {
-        const struct dp_reader_plan plan = {
-            .epochs = training->epochs, .offset = job->worker, .stride = training->workers};
+        const struct dp_reader_plan plan = {.first_epoch = position->epoch,
+                                            .epochs = training->epochs - position->epoch,
+                                            .offset = job->worker,
+                                            .stride = training->workers};
         st = dp_reader_start(data, &plan, 2 * loop->fetch_every + 2, 2 * loop->fetch_every, &loop->reader,
                              err);
     }
@@ -129,6 +139,15 @@ void dp_loop_close(struct dp_loop **loop)
     free(l);
 }
 
+/* A minibatch whose push was done before this worker was started again. */
+static void leave(struct dp_loop *loop, struct dp_batch **batch)
+{
+    loop->progress->examples += (*batch)->examples;
+    loop->figures->found_examples += (*batch)->examples;
+    dp_reader_give_back(loop->reader, batch);
+    dp_progress_tick(loop->progress);
+}
+
 /* Reads the minibatches of fetch `index` of this epoch and sends their pull on its way. */
 static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct dp_error *err)
 {
@@ -136,15 +155,20 @@ static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct d
     struct dp_group group = dp_group_at(loop->positions, loop->fetch_every, index);
     uint32_t timeout_ms = loop->training->timeout_ms;
     DP_ASSERT(fetch->count == 0);
-    while (fetch->count < group.count) {
+    for (uint32_t i = 0; i < group.count; i++) {
         struct dp_batch *batch;
         enum dp_status st = dp_reader_next(loop->reader, timeout_ms, &batch);
         if (st != DP_OK)
             return dp_fail(err, st, "the reader gave no minibatch within %" PRIu32 " ms", timeout_ms);
         DP_ASSERT(batch->epoch == loop->epoch &&
-                  batch->number == dp_share_number(loop->share, group.first + fetch->count));
-        fetch->batch[fetch->count++] = batch;
+                  batch->number == dp_share_number(loop->share, group.first + i));
+        if (dp_position_done(loop->position, loop->epoch, (group.first + i) / loop->push_every))
+            leave(loop, &batch);
+        else
+            fetch->batch[fetch->count++] = batch;
     }
+    if (fetch->count == 0)
+        return DP_OK;
     enum dp_status st = dp_weights_take(fetch->weights, fetch->batch, fetch->count, err);
     if (st != DP_OK)
         return st;
@@ -188,6 +212,10 @@ static enum dp_status push(struct dp_loop *loop, uint64_t position, float rate, 
         .rate = rate,
         .stream = dp_push_stream(loop->training->run, loop->epoch),
         .number = dp_push_number(loop->job->worker, loop->training->workers, position / loop->push_every)};
+    if (loop->ledger)
+        st = dp_ledger_part(loop->ledger, loop->epoch, options.number, rate, &loop->counted, err);
+    if (st != DP_OK)
+        return st;
     struct sent *newest = &loop->sent[(loop->sent_first + loop->sent_len) % 64];
     st = dp_gradients_push(loop->gradients, loop->job->client, &options, loop->training->timeout_ms,
                            &newest->ticket, err);
@@ -200,11 +228,11 @@ static enum dp_status push(struct dp_loop *loop, uint64_t position, float rate, 
 }
 
 /* Minibatch i of a fetch whose weights are there. */
-static enum dp_status compute(struct dp_loop *loop, struct fetch *fetch, uint32_t i, uint64_t position,
-                              struct dp_error *err)
+static enum dp_status compute(struct dp_loop *loop, struct fetch *fetch, uint32_t i, struct dp_error *err)
 {
     struct dp_program *program = loop->job->program;
     const struct dp_batch *batch = fetch->batch[i];
+    uint64_t position = dp_share_position(loop->share, batch->number);
     float rate = dp_rate_at(&loop->rate, loop->epoch * loop->share.batches + batch->number);
     float loss;
     enum dp_status st =
@@ -246,14 +274,13 @@ static enum dp_status explain(const struct dp_loop *loop, const struct dp_batch 
 static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct dp_error *err)
 {
     struct fetch *fetch = &loop->fetch[index % 2];
-    uint64_t first = dp_group_at(loop->positions, loop->fetch_every, index).first;
     enum dp_status st = dp_job_wait(loop->job, &fetch->ticket, NULL, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "pull in epoch %" PRIu32, loop->epoch + 1);
     for (uint32_t i = 0; i < fetch->count; i++) {
         /* A push has a copy of what it was given, but its keys are lent until then: all go back at the end.
          */
-        st = compute(loop, fetch, i, first + i, err);
+        st = compute(loop, fetch, i, err);
         if (st != DP_OK)
             return explain(loop, fetch->batch[i], st, err);
         dp_progress_tick(loop->progress);

@@ -3,7 +3,11 @@
 #include "common/base/log.h"
 #include "worker/evaluate.h"
 #include "worker/group.h"
+#include "worker/patience.h"
 #include "worker/peers.h"
+#include "worker/position.h"
+#include "worker/push_id.h"
+#include "worker/remember.h"
 #include "worker/report.h"
 #include "worker/step.h"
 
@@ -22,43 +26,41 @@ struct training {
     struct dp_tested *tested; /* worker 0: [epochs] */
     struct dp_eval_ring ring; /* with a test set */
     bool resumed;             /* this worker was started before in this run, and ended early */
+    bool over;                /* and had done everything */
+    struct dp_share share;
+    struct dp_position position;
+    struct dp_remember remember;
+    struct dp_ledger *ledger; /* or NULL */
 };
 
 /* A second training under the number of a first would push under ids that the servers have counted. Tells
  * whether this worker has been at work in this run before, as one has that was killed. */
-static enum dp_status look_back(struct dp_job *job, bool *resumed, struct dp_error *err)
+static enum dp_status look_back(struct training *t, struct dp_error *err)
 {
-    struct dp_note trained = {0}, progress = {0};
-    enum dp_status st = dp_peers_one(job, "trained", job->worker, &trained, err);
-    if (st == DP_OK)
-        st = dp_peers_one(job, "progress", job->worker, &progress, err);
-    if (st == DP_OK && trained.bytes)
+    struct dp_job *job = t->job;
+    struct dp_note progress = {0};
+    char state[32];
+    enum dp_status st = dp_peers_one(job, "progress", job->worker, &progress, err);
+    dp_peers_state(&progress, state, sizeof state);
+    t->over = strcmp(state, "done") == 0;
+    if (st == DP_OK && t->over && !job->resumes)
         st = dp_fail(err, DP_EXISTS,
                      "worker %" PRIu32 " has finished run %" PRIu32
                      " on these servers already: give training.run another number",
                      job->worker, job->cluster->training.run);
-    *resumed = progress.bytes != NULL;
-    free(trained.bytes);
+    t->resumed = job->resumes || progress.bytes != NULL;
     free(progress.bytes);
     return st;
 }
 
-/* Notes are gone when the first server has been started again; the ids of pushes are not. */
-static enum dp_status check_something_new(const struct training *t, struct dp_error *err)
+static void tell_repeated(const struct training *t)
 {
-    const struct dp_staleness *staleness = &t->figures.staleness;
-    if (staleness->repeated == 0)
-        return DP_OK;
-    if (staleness->pushes == 0 && !t->resumed)
-        return dp_fail(err, DP_EXISTS,
-                       "nothing was trained: the servers had applied every push of worker %" PRIu32
-                       " in run %" PRIu32 " before; a further training wants a higher training.run",
-                       t->job->worker, t->settings->run);
-    dp_log(DP_LOG_WARN,
-           "%" PRIu64 " pushes had been applied before and were counted once: this run was begun on these "
-           "servers already",
-           staleness->repeated);
-    return DP_OK;
+    if (t->figures.staleness.repeated)
+        dp_log(DP_LOG_WARN,
+               "%" PRIu64
+               " pushes had been applied before and were counted once: this run was begun on these "
+               "servers already",
+               t->figures.staleness.repeated);
 }
 
 static enum dp_status data_open(struct training *t, struct dp_error *err)
@@ -79,33 +81,120 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     return st;
 }
 
+static enum dp_status ask(void *context, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
+                          struct dp_error *err)
+{
+    struct dp_job *job = context;
+    struct dp_patience patience = dp_patience_begin(job);
+    enum dp_status st;
+    do
+        st = dp_client_pushed(job->client, stream, from, count, bits,
+                              dp_patience_slice_ms(&patience, DP_PATIENCE_TELL_MS), err);
+    while (dp_patience_more(&patience, &st, err));
+    return st;
+}
+
+/* 1,234 */
+static const char *grouped(uint64_t value, char out[32])
+{
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%" PRIu64, value), to = 0;
+    for (int i = 0; i < n; i++) {
+        out[to++] = digits[i];
+        if ((n - 1 - i) % 3 == 0 && i + 1 < n)
+            out[to++] = ',';
+    }
+    out[to] = '\0';
+    return out;
+}
+
+static void tell_position(const struct training *t)
+{
+    const struct dp_position *p = &t->position;
+    char at[32], of[32];
+    if (p->epoch == t->settings->epochs)
+        dp_log(DP_LOG_INFO, "continues after its last epoch: every push was there");
+    else
+        dp_log(DP_LOG_INFO, "continues at epoch %" PRIu32 ", minibatch %s of %s%s", p->epoch + 1,
+               grouped(p->first * t->settings->push_every + 1, at), grouped(dp_share_positions(t->share), of),
+               t->settings->workers > 1 ? " of its share" : "");
+}
+
+/* Examples and pushes of what is found done count, so that figures are those of the whole training. */
+static void count_found(struct training *t)
+{
+    const struct dp_position *p = &t->position;
+    struct dp_worker_figures *figures = &t->figures;
+    uint64_t each = dp_share_examples(t->share, dp_dataset_examples(t->train), t->settings->batch);
+    figures->found_examples = 0;
+    figures->pushes = p->epoch * p->groups + p->done;
+    t->progress.examples = p->epoch * each;
+    for (uint32_t e = 0; e < figures->epochs; e++) {
+        struct dp_epoch_figures *epoch = &figures->epoch[e];
+        if (e >= p->epoch)
+            *epoch = (struct dp_epoch_figures){0};
+        else if (epoch->examples < each)
+            figures->found_examples += each - epoch->examples;
+    }
+}
+
+/* Where an earlier process of this worker was when it was killed. */
+static enum dp_status find_position(struct training *t, struct dp_error *err)
+{
+    const struct dp_position_plan plan = {
+        .run = t->settings->run,
+        .epochs = t->settings->epochs,
+        .worker = t->job->worker,
+        .workers = t->settings->workers,
+        .groups = dp_groups(dp_share_positions(t->share), t->settings->push_every),
+        .ask = ask,
+        .context = t->job};
+    enum dp_status st = dp_position_find(&plan, &t->position, err);
+    if (st != DP_OK || !dp_position_begun(&t->position))
+        return st;
+    t->over = t->position.epoch == t->settings->epochs && !t->resumed;
+    if (t->over)
+        return dp_fail(err, DP_EXISTS,
+                       "nothing was trained: the servers had applied every push of worker %" PRIu32
+                       " in run %" PRIu32 " before; a further training wants a higher training.run; a worker "
+                       "that was killed after its last push goes on with --resume",
+                       t->job->worker, t->settings->run);
+    dp_remember_get(t->job, &t->figures, t->job->worker == 0 ? t->tested : NULL);
+    count_found(t);
+    tell_position(t);
+    return DP_OK;
+}
+
 static enum dp_status training_open(struct training *t, struct dp_error *err)
 {
     struct dp_job *job = t->job;
     dp_progress_init(&t->progress, job, 0);
-    enum dp_status st = look_back(job, &t->resumed, err);
-    if (st != DP_OK)
-        return st;
     dp_progress_enter(&t->progress, "reading");
-    st = data_open(t, err);
+    enum dp_status st = data_open(t, err);
     if (st != DP_OK)
         return st;
-    const struct dp_share share = {
+    t->share = (struct dp_share){
         .batches = dp_dataset_batches(t->train), .worker = job->worker, .workers = t->settings->workers};
     t->progress.examples_total =
-        t->settings->epochs * dp_share_examples(share, dp_dataset_examples(t->train), t->settings->batch);
+        t->settings->epochs * dp_share_examples(t->share, dp_dataset_examples(t->train), t->settings->batch);
     t->tested = calloc(t->settings->epochs, sizeof *t->tested);
     if (!t->tested)
         return dp_fail(err, DP_NOMEM, "no memory for the figures of %" PRIu32 " epochs", t->settings->epochs);
     st = dp_worker_figures_init(&t->figures, job->worker, t->settings->epochs, err);
     if (st == DP_OK)
-        st = dp_loop_open(job, t->train, &t->progress, &t->figures, &t->loop, err);
+        st = find_position(t, err);
+    if (st == DP_OK && job->counts)
+        st = dp_ledger_open(job, &t->ledger, err);
+    if (st == DP_OK)
+        st = dp_loop_open(job, t->train, &t->progress, &t->figures, &t->position, t->ledger, &t->loop, err);
     return st;
 }
 
 static void training_close(struct training *t)
 {
     dp_loop_close(&t->loop);
+    dp_ledger_close(&t->ledger);
+    dp_position_clear(&t->position);
     dp_worker_figures_clear(&t->figures);
     free(t->tested);
     dp_dataset_close(&t->test);
@@ -152,12 +241,37 @@ static enum dp_status merge_epochs(struct training *t, uint32_t upto, struct dp_
     return DP_OK;
 }
 
+/* An earlier process may have been killed between an epoch and its evaluation. */
+static enum dp_status evaluate_last_found(struct training *t, struct dp_error *err)
+{
+    struct dp_note note = {0};
+    char what[DP_EVAL_NAME_BYTES];
+    uint32_t epoch = t->position.epoch;
+    enum dp_eval_note found = DP_EVAL_NOT_YET;
+    if (!t->test || epoch == 0 || epoch == t->settings->epochs || t->position.done > 0 ||
+        t->tested[epoch - 1].known)
+        return DP_OK;
+    dp_eval_note_name(t->ring, epoch, what);
+    enum dp_status st = dp_peers_one(t->job, what, t->job->worker, &note, err);
+    if (st == DP_OK && note.bytes)
+        st = dp_eval_note_read(note.bytes, note.size, epoch, &found, err);
+    free(note.bytes);
+    if (st == DP_OK && found == DP_EVAL_NOT_YET)
+        st = dp_evaluate_share(t->job, &t->progress, t->test, t->ring, epoch, err);
+    return st;
+}
+
 static enum dp_status train_epochs(struct training *t, struct dp_error *err)
 {
-    for (uint32_t e = 0; e < t->settings->epochs; e++) {
-        enum dp_status st = dp_loop_epoch(t->loop, e, err);
+    const struct dp_tested *kept = t->test && t->job->worker == 0 ? t->tested : NULL;
+    enum dp_status st = evaluate_last_found(t, err);
+    if (st != DP_OK)
+        return st;
+    for (uint32_t e = t->position.epoch; e < t->settings->epochs; e++) {
+        st = dp_loop_epoch(t->loop, e, err);
         if (st != DP_OK)
             return st;
+        dp_remember_put(&t->remember, t->job, &t->figures, kept);
         const struct dp_epoch_figures *figures = &t->figures.epoch[e];
         if (figures->examples)
             dp_log(DP_LOG_INFO, "epoch %" PRIu32 " of %" PRIu32 ", own share: loss %.5g, %.0f examples/s",
@@ -170,8 +284,10 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
             st = merge_epochs(t, e + 1, err);
         if (st != DP_OK)
             return st;
+        dp_remember_put(&t->remember, t->job, &t->figures, kept);
     }
-    return check_something_new(t, err);
+    tell_repeated(t);
+    return DP_OK;
 }
 
 static enum dp_status write_report(struct training *t, const struct dp_note *trained, struct dp_error *err)
@@ -213,19 +329,21 @@ static enum dp_status finish(struct training *t, struct dp_error *err)
     if (st == DP_OK)
         st = dp_worker_figures_pack(&t->figures, &text, err);
     if (st == DP_OK)
-        st = dp_peers_put(job, "trained", job->worker, text, strlen(text), err);
-    if (st != DP_OK || (!t->test && job->worker != 0))
+        st = dp_peers_keep(job, "trained", text, strlen(text), err);
+    if (st != DP_OK)
         goto done;
     dp_progress_enter(&t->progress, "waiting");
-    st = dp_peers_wait(job, &t->progress, "trained", trained, err);
-    if (st == DP_OK && t->test)
+    if (t->test || job->worker == 0)
+        st = dp_peers_wait(job, &t->progress, "trained", trained, err);
+    if (st == DP_OK && t->test) {
         st = dp_evaluate_share(job, &t->progress, t->test, t->ring, t->settings->epochs, err);
-    if (st != DP_OK || job->worker != 0)
-        goto done;
-    dp_progress_enter(&t->progress, "waiting");
-    if (t->test)
+        dp_progress_enter(&t->progress, "waiting");
+    }
+    if (st == DP_OK && job->worker != 0)
+        st = dp_peers_wait_first(job, &t->progress, err);
+    if (st == DP_OK && t->test && job->worker == 0)
         st = merge_epochs(t, t->settings->epochs, err);
-    if (st == DP_OK)
+    if (st == DP_OK && job->worker == 0)
         st = write_report(t, trained, err);
 done:
     dp_peers_clear(trained, t->settings->workers);
@@ -234,16 +352,36 @@ done:
     return st;
 }
 
+/* When "done" is told nobody needs the last parts any more. */
+static void tidy_up(struct training *t)
+{
+    struct dp_error err = {0};
+    if (t->test && t->job->worker == 0 &&
+        dp_evaluate_drop(t->job, t->ring, t->settings->epochs, &err) != DP_OK)
+        dp_log(DP_LOG_WARN, "parts of the last evaluation stay on the first server: %s", err.text);
+}
+
 enum dp_status dp_train(struct dp_job *job, struct dp_error *err)
 {
     struct training t = {.job = job, .settings = &job->cluster->training};
-    enum dp_status st = training_open(&t, err);
+    enum dp_status st = look_back(&t, err);
+    if (st != DP_OK || t.over) { /* and leave the note that says so */
+        if (st == DP_OK)
+            dp_log(DP_LOG_INFO, "had finished before: nothing is left to do");
+        dp_job_disconnect(job);
+        return st;
+    }
+    st = training_open(&t, err);
     if (st == DP_OK)
         st = train_epochs(&t, err);
     if (st == DP_OK)
         st = finish(&t, err);
-    if (st == DP_OK)
+    if (st == DP_OK || t.over)
         dp_progress_enter(&t.progress, "done");
+    if (st == DP_OK)
+        tidy_up(&t);
+    else if (t.over)
+        dp_job_disconnect(job);
     else
         dp_progress_end(&t.progress, job, st); /* before buffers go that a pull may still write into */
     training_close(&t);

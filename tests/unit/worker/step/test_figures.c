@@ -12,6 +12,7 @@ static void test_round(void **state)
     assert_int_equal(dp_worker_figures_init(&have, 3, 2, NULL), DP_OK);
     have.pushes = 70;
     have.repeated_examples = 24;
+    have.found_examples = 100;
     have.staleness = (struct dp_staleness){
         .pushes = 68, .repeated = 2, .measured = 136, .sum = 99, .max = 5, .histogram = {1, 2}};
     have.staleness.histogram[64] = 9;
@@ -27,16 +28,24 @@ static void test_round(void **state)
     assert_int_equal(dp_worker_figures_new_examples(&back), 1000);
     assert_memory_equal(&back.staleness, &have.staleness, sizeof have.staleness);
     assert_memory_equal(back.epoch, have.epoch, 2 * sizeof *have.epoch);
-    assert_int_equal(dp_worker_figures_examples(&back), 1024);
+    assert_int_equal(dp_worker_figures_examples(&back), 1124);
     assert_true(dp_worker_figures_seconds(&back) == 1.25);
     dp_worker_figures_clear(&back);
 
     /* Of another number of epochs, and cut at every byte. */
     struct dp_error err = {0};
-    assert_int_equal(dp_worker_figures_unpack(text, strlen(text), 3, &back, &err), DP_DATA);
-    assert_non_null(strstr(err.text, "3 epochs"));
+    assert_int_equal(dp_worker_figures_unpack(text, strlen(text), 1, &back, &err), DP_DATA);
+    assert_non_null(strstr(err.text, "1 epochs"));
     for (size_t n = 0; n < strlen(text); n++)
         assert_int_equal(dp_worker_figures_unpack(text, n, 2, &back, NULL), DP_DATA);
+    free(text);
+
+    /* What has not begun yet is left out. */
+    have.epoch[1] = (struct dp_epoch_figures){0};
+    assert_int_equal(dp_worker_figures_pack(&have, &text, NULL), DP_OK);
+    assert_int_equal(dp_worker_figures_unpack(text, strlen(text), 2, &back, NULL), DP_OK);
+    assert_memory_equal(back.epoch, have.epoch, 2 * sizeof *have.epoch);
+    dp_worker_figures_clear(&back);
     free(text);
     dp_worker_figures_clear(&have);
 }
