@@ -9,15 +9,21 @@
 #include "server/control/control.h"
 #include "server/shard_thread.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <malloc.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
+
+#define SAY_MS 10000 /* between lines on how far recovery is */
 
 struct server {
     struct dp_cluster *cluster;
@@ -27,6 +33,8 @@ struct server {
     struct dp_net *net;
     uint32_t started;
     struct dp_shard_thread *shard[DP_SHARDS_MAX];
+    bool serves[DP_SHARDS_MAX]; /* it was told of */
+    int opened_fd;              /* a shard came to serve, or failed */
     struct dp_control *control;
 };
 
@@ -73,34 +81,51 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
     return st;
 }
 
-/* The server's counters: its shards' added up, but the longest turn. */
+/* The server's counters: those of its shards that serve, added up, but the longest turn. */
 static uint32_t sum_counters(void *context, struct dp_counter counters[DP_COUNTERS_MAX])
 {
     const struct server *server = context;
     uint32_t n = 0;
     for (uint32_t i = 0; i < server->started; i++) {
         struct dp_counter one[DP_COUNTERS_MAX];
-        n = dp_shard_thread_counters(server->shard[i], i == 0 ? counters : one);
-        for (uint32_t c = 0; c < n && i > 0; c++) {
+        uint32_t these = dp_shard_thread_counters(server->shard[i], one);
+        for (uint32_t c = 0; c < these && n > 0; c++) {
             bool is_max = strcmp(one[c].name, "turn_ns_max") == 0;
             uint64_t sum = counters[c].value + one[c].value;
             uint64_t max = counters[c].value > one[c].value ? counters[c].value : one[c].value;
             counters[c].value = is_max ? max : sum;
         }
+        if (n == 0 && these > 0) {
+            memcpy(counters, one, these * sizeof one[0]);
+            n = these;
+        }
     }
     return n;
 }
 
+static void shard_opened(void *context)
+{
+    const struct server *server = context;
+    uint64_t one = 1;
+    DP_ASSERT(write(server->opened_fd, &one, sizeof one) == sizeof one);
+}
+
+static void name_shard(const struct server *server, uint32_t at, uint32_t *index,
+                       char endpoint[DP_HOST_MAX + 32], char directory[DP_PATH_MAX + 32])
+{
+    *index = at;
+    for (uint32_t i = 0; i < server->number; i++)
+        *index += server->cluster->server[i].shards;
+    dp_cluster_shard_endpoint(server->cluster, *index, endpoint, DP_HOST_MAX + 32);
+    (void)snprintf(directory, DP_PATH_MAX + 32, "%s/shard-%04" PRIu32, server->self->store, *index);
+}
+
 static enum dp_status start_shards(struct server *server, struct dp_error *err)
 {
-    uint32_t first = 0;
-    for (uint32_t i = 0; i < server->number; i++)
-        first += server->cluster->server[i].shards;
     for (; server->started < server->self->shards; server->started++) {
         char endpoint[DP_HOST_MAX + 32], directory[DP_PATH_MAX + 32];
-        uint32_t index = first + server->started;
-        dp_cluster_shard_endpoint(server->cluster, index, endpoint, sizeof endpoint);
-        (void)snprintf(directory, sizeof directory, "%s/shard-%04" PRIu32, server->self->store, index);
+        uint32_t index;
+        name_shard(server, server->started, &index, endpoint, directory);
         struct dp_shard_thread_options options = {
             .net = server->net,
             .endpoint = endpoint,
@@ -112,14 +137,14 @@ static enum dp_status start_shards(struct server *server, struct dp_error *err)
             .boot = server->boot,
             .salt = server->salt,
             .cache_bytes = server->cluster->cache_bytes,
+            .opened = shard_opened,
+            .opened_context = server,
             .journal = {.journaled = server->cluster->durability != DP_CLUSTER_NONE,
                         .synced = server->cluster->durability == DP_CLUSTER_MACHINE,
                         .budget_bytes = server->cluster->journal_bytes}};
         enum dp_status st = dp_shard_thread_start(&options, &server->shard[server->started], err);
         if (st != DP_OK)
             return st;
-        dp_log(DP_LOG_INFO, "shard %" PRIu32 " of %" PRIu32 " serves at %s, store %s", index, options.shards,
-               endpoint, directory);
     }
     return DP_OK;
 }
@@ -139,7 +164,7 @@ static enum dp_status start_control(struct server *server, struct dp_error *err)
 }
 
 /* All shards drain at once; the first failure is told. */
-static enum dp_status stop(struct server *server, struct dp_error *err)
+static enum dp_status stop(struct server *server, bool *all_clean, struct dp_error *err)
 {
     enum dp_status first = DP_OK;
     /* Control reads the shards' counters: it goes first, a shard frees itself as soon as it has drained. */
@@ -149,6 +174,10 @@ static enum dp_status stop(struct server *server, struct dp_error *err)
     for (uint32_t i = 0; i < server->started; i++) {
         struct dp_error one = {0};
         enum dp_status st = dp_shard_thread_join(&server->shard[i], &one);
+        if (st == DP_STOPPING) { /* it was still opening: nothing is lost */
+            *all_clean = false;
+            continue;
+        }
         if (st != DP_OK)
             dp_log(DP_LOG_ERROR, "%s", one.text);
         if (st != DP_OK && first == DP_OK) {
@@ -160,10 +189,76 @@ static enum dp_status stop(struct server *server, struct dp_error *err)
     return first;
 }
 
+/* Tells of shards as they come to serve. True: all do. */
+static bool all_serve(struct server *server, bool *failed)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < server->started; i++) {
+        char endpoint[DP_HOST_MAX + 32], directory[DP_PATH_MAX + 32];
+        uint32_t index;
+        enum dp_status st = dp_shard_thread_state(server->shard[i]);
+        all = all && st == DP_OK;
+        *failed = *failed || (st != DP_OK && st != DP_AGAIN);
+        if (st != DP_OK || server->serves[i])
+            continue;
+        server->serves[i] = true;
+        name_shard(server, i, &index, endpoint, directory);
+        dp_log(DP_LOG_INFO, "shard %" PRIu32 " of %" PRIu32 " serves at %s, store %s", index,
+               dp_cluster_shards(server->cluster), endpoint, directory);
+    }
+    return all;
+}
+
+static void say_opening(const struct server *server)
+{
+    for (uint32_t i = 0; i < server->started; i++) {
+        struct dp_error text;
+        if (dp_shard_thread_state(server->shard[i]) == DP_AGAIN) {
+            dp_shard_thread_say(server->shard[i], &text);
+            dp_log(DP_LOG_INFO, "%s", text.text);
+        }
+    }
+}
+
+/* Returns when told to stop (*received), or when a shard could not be opened (0). */
+static void serve_until_told(struct server *server, int signal_fd, int *received)
+{
+    bool ready = false, failed = false;
+    while (*received == 0 && !failed) {
+        struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN},
+                                {.fd = server->opened_fd, .events = POLLIN}};
+        struct signalfd_siginfo signal;
+        uint64_t count;
+        int n = poll(fds, 2, ready ? -1 : SAY_MS);
+        if (n == 0)
+            say_opening(server);
+        if (fds[1].revents && read(server->opened_fd, &count, sizeof count) != sizeof count)
+            continue;
+        if (fds[0].revents && read(signal_fd, &signal, sizeof signal) == sizeof signal)
+            *received = (int)signal.ssi_signo;
+        bool all = all_serve(server, &failed);
+        if (all && !ready && *received == 0)
+            dp_log(DP_LOG_INFO, "ready: %" PRIu32 " shards of cluster '%s', generation %" PRIu64,
+                   server->started, server->cluster->name, server->cluster->generation);
+        ready = ready || all;
+    }
+}
+
+static enum dp_status open_fds(struct server *server, const sigset_t *signals, int *signal_fd,
+                               struct dp_error *err)
+{
+    *signal_fd = signalfd(-1, signals, SFD_CLOEXEC);
+    server->opened_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (*signal_fd < 0 || server->opened_fd < 0)
+        return dp_fail(err, DP_IO, "signalfd, eventfd: %s", strerror(errno));
+    return DP_OK;
+}
+
 static enum dp_status serve(struct server *server, struct dp_error *err)
 {
     sigset_t signals;
-    int received = 0;
+    int received = 0, signal_fd = -1;
+    server->opened_fd = -1;
     (void)sigemptyset(&signals);
     (void)sigaddset(&signals, SIGTERM);
     (void)sigaddset(&signals, SIGINT);
@@ -171,21 +266,26 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
     DP_ASSERT(pthread_sigmask(SIG_BLOCK, &signals, NULL) == 0);
     DP_ASSERT(getrandom(&server->boot, sizeof server->boot, 0) == (ssize_t)sizeof server->boot);
     DP_ASSERT(getrandom(&server->salt, sizeof server->salt, 0) == (ssize_t)sizeof server->salt);
-    enum dp_status st = dp_net_open(1, &server->net, err);
+    enum dp_status st = open_fds(server, &signals, &signal_fd, err);
+    if (st == DP_OK)
+        st = dp_net_open(1, &server->net, err);
     if (st == DP_OK)
         st = start_shards(server, err);
     if (st == DP_OK)
         st = start_control(server, err);
-    if (st == DP_OK) {
-        dp_log(DP_LOG_INFO, "ready: %" PRIu32 " shards of cluster '%s', generation %" PRIu64, server->started,
-               server->cluster->name, server->cluster->generation);
-        DP_ASSERT(sigwait(&signals, &received) == 0);
+    if (st == DP_OK)
+        serve_until_told(server, signal_fd, &received);
+    if (received)
         dp_log(DP_LOG_INFO, "%s: closing", received == SIGTERM ? "SIGTERM" : "SIGINT");
-    }
     struct dp_error closing = {0};
-    enum dp_status closed = stop(server, st == DP_OK ? err : &closing);
+    bool all_clean = true;
+    enum dp_status closed = stop(server, &all_clean, st == DP_OK ? err : &closing);
     if (st == DP_OK && closed == DP_OK)
-        dp_log(DP_LOG_INFO, "closed cleanly");
+        dp_log(DP_LOG_INFO, all_clean ? "closed cleanly" : "closed; the next start recovers what is left");
+    if (signal_fd >= 0)
+        (void)close(signal_fd);
+    if (server->opened_fd >= 0)
+        (void)close(server->opened_fd);
     return st == DP_OK ? closed : st;
 }
 

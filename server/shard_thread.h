@@ -1,8 +1,9 @@
 /* Shard thread: one shard with its socket, its store and the loop that turns it.
- *     start: socket bound -> store opened -> journal's directory opened -> shard loaded, journal replayed ->
+ *     start: socket bound -> (every request: AGAIN, how far it is) store opened, journal replayed -> opened ->
  *     turns ... -> drain -> rows written back -> store marked clean -> journal closed -> join
- * Thread    Functions: the server's main thread. counters: any.
- * Failure   start gives why; after that the thread ends only when it is told to, or when its store fails. */
+ * Thread    Functions: the server's main thread. counters, state: any, before the drain.
+ * Failure   start gives why the socket could not be bound. A shard that could not be opened has ended, its state is not
+ *           OK, and join gives why. After that the thread ends only when it is told to, or when its store fails. */
 #ifndef DP_SERVER_SHARD_THREAD_H
 #define DP_SERVER_SHARD_THREAD_H
 
@@ -21,7 +22,9 @@ struct dp_shard_thread_options {
     uint32_t index, shards;           /* in the cluster */
     uint64_t cluster, generation, boot, cache_bytes;
     struct dp_shard_thread_journal journal;
-    uint64_t salt; /* shard.h */
+    uint64_t salt;                 /* shard.h */
+    void (*opened)(void *context); /* from the shard's thread, once: its state is not AGAIN any more */
+    void *opened_context;
 };
 
 struct dp_shard_thread;
@@ -29,11 +32,17 @@ struct dp_shard_thread;
 DP_MUST_USE
 enum dp_status dp_shard_thread_start(const struct dp_shard_thread_options *options,
                                      struct dp_shard_thread **out, struct dp_error *err);
-/* Tells it to drain. dp_shard_thread_join waits for the end. */
+/* DP_AGAIN while it opens, DP_OK when it serves, else it could not be opened. */
+enum dp_status dp_shard_thread_state(const struct dp_shard_thread *thread);
+/* While it opens: how far it is. Any thread. */
+void dp_shard_thread_say(const struct dp_shard_thread *thread, struct dp_error *text);
+/* Tells it to drain; a shard that still opens gives up soon. dp_shard_thread_join waits for the end. */
 void dp_shard_thread_drain(struct dp_shard_thread *thread);
-/* DP_OK: every row is in the store, which is marked clean. */
+/* DP_OK: every row is in the store, which is marked clean. DP_STOPPING: it was told to drain before it had opened; the
+ * next start does what was left. */
 DP_MUST_USE
 enum dp_status dp_shard_thread_join(struct dp_shard_thread **thread, struct dp_error *err);
+/* None while it opens. */
 uint32_t dp_shard_thread_counters(const struct dp_shard_thread *thread,
                                   struct dp_counter counters[DP_COUNTERS_MAX]);
 

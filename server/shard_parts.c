@@ -1,0 +1,149 @@
+#include "server/shard_parts.h"
+
+#include "common/base/log.h"
+#include "server/store/rocks_store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* Other shards and live clients may know streams of a store that was thrown away: wall-clock seconds, shifted, are
+ * above all that it gave (a million a second). */
+static uint64_t first_stream(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec << 20;
+}
+
+/* A journal has room for many segments, so that some can be free while others wait for rows to be written back. */
+static uint64_t segment_bytes(uint64_t budget_bytes)
+{
+    uint64_t bytes = budget_bytes / 8;
+    bytes -= bytes % 4096; /* whole pages, whatever the budget */
+    return bytes < (256u << 20) ? bytes : 256u << 20;
+}
+
+static uint64_t counter_of(const struct dp_counter *counters, uint32_t n, const char *name)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(counters[i].name, name) == 0)
+            return counters[i].value;
+    return 0;
+}
+
+static void say_recovered(const struct dp_shard_parts *parts, uint32_t index, uint64_t took_ns)
+{
+    struct dp_counter c[DP_COUNTERS_MAX];
+    uint32_t n = dp_shard_counters(parts->shard, c);
+    dp_log(DP_LOG_INFO,
+           "shard %" PRIu32 " was not closed cleanly: recovered in %.3f s: %" PRIu64 " pushes (%" PRIu64
+           " rows, %.1f MB) of the journal replayed, %" PRIu64 " rows of the store read",
+           index, (double)took_ns / 1e9, counter_of(c, n, "pushes_replayed"),
+           counter_of(c, n, "rows_replayed"), (double)counter_of(c, n, "bytes_replayed") / 1e6,
+           counter_of(c, n, "rows_read"));
+}
+
+static enum dp_status note_progress(void *context, enum dp_journal_phase phase, uint64_t done_bytes,
+                                    uint64_t all_bytes, struct dp_error *err)
+{
+    struct dp_shard_progress *progress = context;
+    atomic_store(&progress->done_bytes, done_bytes);
+    atomic_store(&progress->all_bytes, all_bytes);
+    atomic_store(&progress->phase, phase == DP_JOURNAL_CHECKING ? DP_SHARD_CHECKING : DP_SHARD_REPLAYING);
+    return atomic_load(&progress->stop) ? dp_fail(err, DP_STOPPING, "stopped while it recovered") : DP_OK;
+}
+
+static enum dp_status open_disk(struct dp_shard_parts *parts, const char *directory, struct dp_error *err)
+{
+    char path[1280 + 16];
+    (void)snprintf(path, sizeof path, "%s/journal", directory);
+    return dp_disk_open(path, &parts->disk, err);
+}
+
+static enum dp_status open_shard(struct dp_shard_parts *parts, const struct dp_shard_parts_options *options,
+                                 bool recovers, struct dp_error *err)
+{
+    const struct dp_shard_thread_options *o = options->thread;
+    struct dp_shard_options shard = {
+        .index = o->index,
+        .shards = o->shards,
+        .cluster = o->cluster,
+        .generation = o->generation,
+        .boot = o->boot,
+        .first_stream = first_stream(),
+        .cache_bytes = o->cache_bytes,
+        .salt = o->salt,
+        .store = &parts->store,
+        .journaled = o->journal.journaled,
+        .recovers = recovers,
+        .journal = {.disk = &parts->disk,
+                    .durability = o->journal.synced ? DP_DURABILITY_MACHINE : DP_DURABILITY_PROCESS,
+                    .budget_bytes = o->journal.budget_bytes,
+                    .segment_bytes = segment_bytes(o->journal.budget_bytes),
+                    .commit_thread = true,
+                    .wake = options->wake,
+                    .wake_context = options->context,
+                    .progress = note_progress,
+                    .progress_context = &parts->progress},
+        .clock = dp_clock_real(),
+        .reply = options->reply,
+        .reply_context = options->context};
+    return dp_shard_open(&shard, &parts->shard, err);
+}
+
+enum dp_status dp_shard_parts_open(struct dp_shard_parts *parts, const struct dp_shard_parts_options *options,
+                                   struct dp_error *err)
+{
+    const struct dp_shard_thread_options *o = options->thread;
+    bool recovers = false;
+    struct dp_clock clock = dp_clock_real();
+    uint64_t began_ns = dp_clock_ns(&clock);
+    struct dp_rocks_store_options store = {.directory = options->directory,
+                                           .cluster = o->cluster,
+                                           .generation = o->generation,
+                                           .range = dp_range_of_shard(o->index, o->shards),
+                                           .journaled = o->journal.journaled,
+                                           .recovers = &recovers,
+                                           .wake = options->wake,
+                                           .wake_context = options->context};
+    enum dp_status st = dp_rocks_store_open(&store, &parts->store, err);
+    if (st != DP_OK)
+        return st;
+    if (o->journal.journaled)
+        st = open_disk(parts, options->directory, err);
+    if (st == DP_OK)
+        st = open_shard(parts, options, recovers, err);
+    if (st != DP_OK && !recovers) {
+        struct dp_error ignored;
+        if (dp_rocks_store_mark_clean(&parts->store, &ignored) != DP_OK)
+            st = dp_wrap(err, st, "and the store could not be marked clean again");
+    }
+    if (st == DP_OK && recovers)
+        say_recovered(parts, o->index, dp_clock_ns(&clock) - began_ns);
+    return st;
+}
+
+void dp_shard_parts_close(struct dp_shard_parts *parts)
+{
+    dp_shard_close(&parts->shard);
+    if (parts->store.close)
+        parts->store.close(parts->store.self);
+    if (parts->disk.self)
+        dp_disk_close(&parts->disk);
+    parts->store = (struct dp_store){0};
+}
+
+void dp_shard_parts_say(const struct dp_shard_parts *parts, uint32_t index, struct dp_error *err)
+{
+    static const double mb = 1e6;
+    int phase = atomic_load(&parts->progress.phase);
+    if (phase == DP_SHARD_OPENING)
+        (void)dp_fail(err, DP_AGAIN, "shard %" PRIu32 " is opening its store", index);
+    else
+        (void)dp_fail(err, DP_AGAIN, "shard %" PRIu32 " is recovering: %.0f of %.0f MB of its journal %s",
+                      index, (double)atomic_load(&parts->progress.done_bytes) / mb,
+                      (double)atomic_load(&parts->progress.all_bytes) / mb,
+                      phase == DP_SHARD_CHECKING ? "checked" : "replayed");
+}
