@@ -153,6 +153,7 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .classes = job->model.classes,
         .form = job->model.form,
         .width = job->model.width,
+        .fields = job->model.fields,
         .index_base = cluster->data.index_base,
         .scale = scale_of(cluster->data.scale, path, labels),
         .normalize = cluster->data.normalize,

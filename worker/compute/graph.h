@@ -47,7 +47,7 @@ enum dp_op {
     DP_OPS
 };
 
-#define DP_GRAPH_NODES_MAX      256
+#define DP_GRAPH_NODES_MAX      1024
 #define DP_GRAPH_PARAMETERS_MAX 64
 /* A class label of this size is still exact in f32, and BLAS's 32-bit sizes hold it. */
 #define DP_GRAPH_WIDTH_MAX (1u << 24)

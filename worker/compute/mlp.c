@@ -1,11 +1,7 @@
-/* MLP: dense layers of the widths given, an activation between them. Layers before a ReLU start by He's
- * rule, the others (the last too) by Glorot's: each keeps the signal's variance through its layer. */
+/* MLP: dense layers of the widths given, an activation between them. */
 #include "worker/compute/models.h"
 
-#include "common/base/parse.h"
-
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define WIDTHS_MAX (DP_GRAPH_PARAMETERS_MAX / 2 + 1)
@@ -37,42 +33,6 @@ static enum dp_status choose(const struct dp_model_text *text, const char *optio
                    choices[1].name, choices[2].name);
 }
 
-/* "784-256-10" */
-static enum dp_status parse_widths(const char *shape, uint32_t *widths, int *count, struct dp_error *err)
-{
-    for (const char *at = shape; at;) {
-        const char *dash = strchr(at, '-');
-        size_t length = dash ? (size_t)(dash - at) : strlen(at);
-        char part[24];
-        if (*count == WIDTHS_MAX)
-            return dp_fail(err, DP_ARGUMENT, "more than %d widths", WIDTHS_MAX);
-        (void)snprintf(part, sizeof part, "%.*s", (int)(length < sizeof part ? length : sizeof part - 1), at);
-        uint64_t width;
-        enum dp_status st = dp_parse_u64(part, 1, DP_GRAPH_WIDTH_MAX, "width", &width, err);
-        if (st != DP_OK)
-            return st;
-        widths[(*count)++] = (uint32_t)width;
-        at = dash ? dash + 1 : NULL;
-    }
-    if (*count < 2)
-        return dp_fail(err, DP_ARGUMENT,
-                       "one width is no layer: give the columns of the data first and the outputs last, as "
-                       "mlp:784-256-10");
-    return DP_OK;
-}
-
-static int layer(struct dp_graph *g, int x, int number, uint32_t in, uint32_t out, bool before_relu)
-{
-    char name[DP_TABLE_NAME_MAX + 1];
-    struct dp_init_spec init = {
-        .kind = before_relu ? DP_INIT_HE : DP_INIT_XAVIER, .fan_in = in, .fan_out = out};
-    (void)snprintf(name, sizeof name, "mlp.w%d", number);
-    int w = dp_graph_dense(g, name, in, out, init);
-    (void)snprintf(name, sizeof name, "mlp.b%d", number);
-    int b = dp_graph_dense(g, name, 1, out, (struct dp_init_spec){.kind = DP_INIT_ZERO});
-    return dp_graph_bias(g, dp_graph_matmul(g, x, w), b);
-}
-
 enum dp_status dp_model_mlp(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err)
 {
     uint32_t widths[WIDTHS_MAX];
@@ -82,7 +42,7 @@ enum dp_status dp_model_mlp(const struct dp_model_text *text, struct dp_model *m
     if (st == DP_OK)
         st = choose(text, "loss", losses, &loss, err);
     if (st == DP_OK)
-        st = parse_widths(text->shape, widths, &count, err);
+        st = dp_model_widths(text->shape, widths, WIDTHS_MAX, &count, "mlp:784-256-10", err);
     if (st != DP_OK)
         return st;
     uint32_t last = widths[count - 1];
@@ -96,7 +56,8 @@ enum dp_status dp_model_mlp(const struct dp_model_text *text, struct dp_model *m
     int x = dp_graph_input(model->graph, widths[0]);
     for (int i = 1; i < count; i++) {
         bool hidden = i < count - 1;
-        x = layer(model->graph, x, i, widths[i - 1], widths[i], hidden && activation->op == DP_OP_RELU);
+        x = dp_model_layer(model->graph, "mlp", x, i, widths[i - 1], widths[i],
+                           hidden && activation->op == DP_OP_RELU);
         if (hidden)
             x = dp_graph_unary(model->graph, activation->op, x);
     }

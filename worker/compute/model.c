@@ -14,6 +14,18 @@ static const struct known {
 } models[] = {
     {"logistic", "logistic", false, {NULL}, dp_model_logistic},
     {"mlp", "mlp:784-256-128-10,activation=relu", true, {"activation", "loss"}, dp_model_mlp},
+    {"fm", "fm:8", true, {"loss"}, dp_model_fm},
+    {"mf", "mf:16,loss=bpr", true, {"loss"}, dp_model_mf},
+    {"neumf", "neumf:16-64-32-16", true, {NULL}, dp_model_neumf},
+    {"wide-deep", "wide-deep:16-256-128", true, {"fields", "columns", "dropout"}, dp_model_wide_deep},
+    {"deepfm", "deepfm:16-256-128", true, {"fields", "columns", "dropout"}, dp_model_deepfm},
+    {"dlrm",
+     "dlrm:64,bottom=512-256,top=512-256",
+     true,
+     {"bottom", "top", "tables", "fields", "columns"},
+     dp_model_dlrm},
+    {"skipgram", "skipgram:64", true, {NULL}, dp_model_skipgram},
+    {"lstm", "lstm:16-32-64,classes=256", true, {"classes", "recompute"}, dp_model_lstm},
 };
 
 #define MODELS         (sizeof models / sizeof models[0])
@@ -29,7 +41,7 @@ const char *dp_model_option(const struct dp_model_text *text, const char *name, 
 
 static enum dp_status find_model(const char *name, const struct known **out, struct dp_error *err)
 {
-    char examples[256] = "";
+    char examples[384] = "";
     for (size_t i = 0; i < MODELS; i++) {
         if (strcmp(models[i].name, name) == 0) {
             *out = &models[i];

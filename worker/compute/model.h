@@ -12,7 +12,8 @@
 struct dp_model {
     struct dp_graph *graph;
     enum dp_data_form form; /* what it reads */
-    uint32_t width;         /* DP_FORM_DENSE: columns it takes */
+    uint32_t width;         /* columns it takes */
+    uint32_t fields;        /* categories or tokens it takes */
     enum dp_labels labels;
     uint32_t classes; /* DP_LABELS_CLASS */
 };

@@ -29,6 +29,8 @@ static enum dp_status check_options(const struct dp_dataset_options *o, struct d
     if (!isfinite(o->scale) || o->scale == 0)
         return dp_fail(err, DP_ARGUMENT, "%s: scale %g: expected a finite number other than 0", o->path,
                        o->scale);
+    if (o->form != DP_FORM_SPARSE && o->form != DP_FORM_DENSE)
+        return dp_fail(err, DP_UNSUPPORTED, "%s: this format gives no %s", o->path, dp_form_text(o->form));
     if (o->form == DP_FORM_DENSE && o->width == 0)
         return dp_fail(err, DP_ARGUMENT, "%s: a dense form of 0 columns: expected at least 1", o->path);
     if (o->labels == DP_LABELS_CLASS && (o->classes == 0 || o->classes > CLASSES_MAX))

@@ -17,6 +17,7 @@
 
 #include "common/base/status.h"
 #include "worker/read/batch.h"
+#include "worker/read/form.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,18 +29,13 @@ enum dp_labels {
     DP_LABELS_CLASS,  /* whole numbers 0 .. classes-1 */
 };
 
-/* How a model wants the features of libsvm text. */
-enum dp_data_form {
-    DP_FORM_SPARSE, /* one list: the (index, value) pairs of a line */
-    DP_FORM_DENSE,  /* `width` columns */
-};
-
 struct dp_dataset_options {
     const char *path;        /* libsvm file, or idx images file */
     const char *labels_path; /* idx only; NULL: `path` with "images-idx3" replaced by "labels-idx1" */
     enum dp_labels labels;
     uint32_t classes; /* DP_LABELS_CLASS */
     enum dp_data_form form;
+    uint32_t fields; /* FIELDS, TABLES: categories; WINDOWS: tokens */
     uint32_t
         width; /* DP_FORM_DENSE: columns the model takes; idx: rows x columns of an image must equal it */
     uint32_t index_base; /* DP_FORM_DENSE from libsvm: index of the first column (1: the libsvm habit; 0:

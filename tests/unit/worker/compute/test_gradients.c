@@ -345,6 +345,37 @@ static void models_agree_with_float64(void **state)
     print_message("models: worst error %.2g of 1e-04\n", worst);
 }
 
+/* Each model of the table, small. */
+static void every_model_agrees_with_float64(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"fm:5",
+                                        "fm:3,loss=squared",
+                                        "mf:4",
+                                        "mf:4,loss=bpr",
+                                        "neumf:3-8-5",
+                                        "wide-deep:3-7-4,fields=3,columns=2",
+                                        "wide-deep:3-7,fields=2,columns=0",
+                                        "deepfm:3-7-4,fields=4,columns=2",
+                                        "dlrm:3,bottom=5,top=6-4,fields=3,columns=2",
+                                        "dlrm:3,bottom=5,top=6,fields=3,columns=2,tables=fields",
+                                        "skipgram:6",
+                                        "lstm:4-3-5,classes=6",
+                                        "lstm:1-2-3,classes=2",
+                                        "lstm:4-3-5,classes=6,recompute=1"};
+    struct dp_model model;
+    struct dp_error err = {0};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        double worst = 0;
+        if (dp_model_open(texts[i], &model, &err) != DP_OK)
+            fail_msg("%s", err.text);
+        for (uint64_t seed = 1; seed <= 4; seed++)
+            worst = fmax(worst, check_graph(model.graph, texts[i], 3 + (uint32_t)seed, 0.7f, 1e-4, seed));
+        print_message("%-56s worst error %.2g of 1e-04\n", texts[i], worst);
+        dp_model_close(&model);
+    }
+}
+
 /* Logits of 1e4: e^x would overflow f32 and f64. */
 static void huge_logits_stay_finite(void **state)
 {
@@ -365,6 +396,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_agree_with_float64),
         cmocka_unit_test(models_agree_with_float64),
+        cmocka_unit_test(every_model_agrees_with_float64),
         cmocka_unit_test(huge_logits_stay_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

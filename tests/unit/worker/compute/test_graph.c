@@ -134,7 +134,7 @@ static void parameters_are_checked(void **state)
     int x = dp_graph_input(g, 1);
     for (int i = 0; i <= DP_GRAPH_NODES_MAX; i++)
         x = dp_graph_unary(g, DP_OP_RELU, x);
-    says(g, "at most 256 operations");
+    says(g, "at most 1024 operations");
 }
 
 static void dense_parameters_are_cut_into_rows(void **state)

@@ -1,0 +1,40 @@
+/* Form: in what groups, lists and columns (batch.h) a model wants its data. A file format gives those forms that it can;
+ * another is refused by name.
+ * A key of a group is what the format numbers or hashes, mixed (common/model/mix.h). Values are 1 where none is told. */
+#ifndef DP_READ_FORM_H
+#define DP_READ_FORM_H
+
+#include <stdint.h>
+
+#define DP_FORM_USERS 0 /* groups and lists of PAIRS and TRIPLES */
+#define DP_FORM_ITEMS 1
+#define DP_FORM_OTHER 2 /* TRIPLES: the list of items to compare with */
+
+enum dp_data_form {
+    DP_FORM_SPARSE, /* list 0 of group 0: any number of (key, value) an example */
+    DP_FORM_DENSE,  /* `width` columns */
+    DP_FORM_PAIRS, /* list 0 of group 0: a user; list 1 of group 1: an item. Label 1 where they met, else 0 */
+    DP_FORM_TRIPLES, /* the same; and list 2 of group 1: an item that the user did not meet. No labels */
+    DP_FORM_FIELDS, /* `width` columns; list 0 of group 0: one key for each of `fields` categories, which are told
+                        apart by field */
+    DP_FORM_TABLES, /* the same, but field f is list f of a group f of its own */
+    DP_FORM_WINDOWS, /* list 0 of group 0: `fields` tokens in sequence; the label is the class of the next one */
+    DP_FORMS
+};
+
+/* "pairs of user and item", for messages */
+static inline const char *dp_form_text(enum dp_data_form form)
+{
+    static const char *const texts[DP_FORMS] = {
+        [DP_FORM_SPARSE] = "lists of features",
+        [DP_FORM_DENSE] = "columns",
+        [DP_FORM_PAIRS] = "pairs of user and item",
+        [DP_FORM_TRIPLES] = "triples of user, item and another item",
+        [DP_FORM_FIELDS] = "columns and categories",
+        [DP_FORM_TABLES] = "columns and categories with tables of their own",
+        [DP_FORM_WINDOWS] = "windows of tokens",
+    };
+    return (unsigned)form < DP_FORMS ? texts[form] : "unknown data";
+}
+
+#endif
