@@ -2,6 +2,7 @@
 
 #include "server/store/directory.h"
 #include "server/store/rocks_error.h"
+#include "server/store/rocks_tail.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,8 +26,8 @@ static rocksdb_options_t *make_options(rocksdb_cache_t *cache)
     rocksdb_options_set_create_if_missing(options, 1);
     rocksdb_options_set_create_missing_column_families(options, 1);
     rocksdb_options_set_paranoid_checks(options, 1);
-    /* A torn last record (the crash came before its sync) is dropped; damage before it is refused. RocksDB's
-     * default would drop all marks behind the damage and say nothing. */
+    /* A last record that ends with its file (the crash came before its sync) is dropped, damage is refused: rocks_tail.h tells
+     * which of it is a torn write. RocksDB's default would drop all marks behind the damage and say nothing. */
     rocksdb_options_set_wal_recovery_mode(options, rocksdb_tolerate_corrupted_tail_records_recovery);
     rocksdb_options_set_max_background_jobs(options, BACKGROUND_JOBS);
     rocksdb_options_set_keep_log_file_num(options, LOG_FILES);
@@ -88,9 +89,19 @@ static enum dp_status name_paths(const char *directory, struct dp_rocks_db *db, 
     return DP_OK;
 }
 
-enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, struct dp_error *err)
+static enum dp_status open_families(const char *directory, struct dp_rocks_db *db, struct dp_error *err)
 {
     char *text = NULL;
+    db->db = rocksdb_open_column_families(db->options[DP_ROCKS_DEFAULT], directory, DP_ROCKS_FAMILIES,
+                                          family_names, (const rocksdb_options_t *const *)db->options,
+                                          db->families, &text);
+    return dp_rocks_error_take(&text, directory, "open", err);
+}
+
+enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, struct dp_error *err)
+{
+    struct dp_error mending;
+    bool mended = false;
     *out = (struct dp_rocks_db){0};
     enum dp_status st = name_paths(directory, out, err);
     if (st == DP_OK)
@@ -100,10 +111,9 @@ enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, 
     if (st != DP_OK)
         goto done;
     make_settings(out);
-    out->db = rocksdb_open_column_families(out->options[DP_ROCKS_DEFAULT], directory, DP_ROCKS_FAMILIES,
-                                           family_names, (const rocksdb_options_t *const *)out->options,
-                                           out->families, &text);
-    st = dp_rocks_error_take(&text, directory, "open", err);
+    st = open_families(directory, out, err);
+    if (st == DP_CORRUPT && dp_rocks_tail_mend(directory, &mended, &mending) == DP_OK && mended)
+        st = open_families(directory, out, err);
     if (st != DP_OK)
         goto done;
     /* Only now: before RocksDB holds the lock, the file may be another server's. */

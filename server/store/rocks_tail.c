@@ -1,0 +1,192 @@
+#include "server/store/rocks_tail.h"
+
+#include "common/base/log.h"
+#include "server/store/crc32c.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* RocksDB's log format (its wiki, "Write Ahead Log File Format"): blocks, in each records that do not cross its end;
+ * a record: CRC32C u32 (masked, of type and data) | bytes u16 | type u8 | data. */
+#define BLOCK     32768u
+#define HEADER    7u
+#define SECTOR    512u
+#define NAME_ROOM 1400u
+
+enum part { PART_ZERO = 0, PART_FULL = 1, PART_FIRST = 2, PART_MIDDLE = 3, PART_LAST = 4 };
+
+struct file {
+    int fd;
+    uint8_t *bytes;
+    size_t size;
+};
+
+/* Bytes of the intact part of a record at `at`, its header included; 0: none. */
+static size_t part_at(const struct file *file, size_t at)
+{
+    const uint8_t *p = file->bytes + at;
+    size_t room = BLOCK - at % BLOCK;
+    room = room < file->size - at ? room : file->size - at;
+    if (room < HEADER || p[6] < PART_FULL || p[6] > PART_LAST)
+        return 0;
+    size_t data = (size_t)p[4] | (size_t)p[5] << 8;
+    uint32_t masked = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+    if (HEADER + data > room)
+        return 0;
+    uint32_t sum = dp_crc32c(0, p + 6, 1 + data);
+    return masked == (sum >> 15 | sum << 17) + 0xa282ead8u ? HEADER + data : 0;
+}
+
+/* Where the last whole record ends of those that follow each other from the file's start. */
+static size_t intact(const struct file *file)
+{
+    size_t end = 0, at = 0;
+    bool within = false;
+    while (at < file->size) {
+        if (BLOCK - at % BLOCK < HEADER) { /* a block's trailer */
+            at += BLOCK - at % BLOCK;
+            continue;
+        }
+        size_t bytes = part_at(file, at);
+        enum part part = bytes ? (enum part)file->bytes[at + 6] : PART_ZERO;
+        bool starts = part == PART_FULL || part == PART_FIRST;
+        if (!bytes || starts == within)
+            break;
+        at += bytes;
+        within = part == PART_FIRST || part == PART_MIDDLE;
+        if (!within)
+            end = at;
+    }
+    return end;
+}
+
+static bool has_zero_sector(const struct file *file, size_t from)
+{
+    for (size_t at = from; at < file->size;) {
+        size_t next = (at / SECTOR + 1) * SECTOR, i = at;
+        next = next < file->size ? next : file->size;
+        while (i < next && file->bytes[i] == 0)
+            i++;
+        if (i == next)
+            return true;
+        at = next;
+    }
+    return false;
+}
+
+static bool is_torn(const struct file *file, size_t from)
+{
+    for (size_t at = from; at < file->size; at++)
+        if ((size_t)(BLOCK - at % BLOCK) >= HEADER && file->size - at >= HEADER &&
+            (file->bytes[at + 6] == PART_FULL || file->bytes[at + 6] == PART_FIRST) && part_at(file, at) > 0)
+            return false; /* a later record: what lies before it was synced once */
+    return has_zero_sector(file, from);
+}
+
+static enum dp_status read_all(const char *path, struct file *file, struct dp_error *err)
+{
+    struct stat found;
+    file->fd = open(path, O_RDWR | O_CLOEXEC);
+    if (file->fd < 0 || fstat(file->fd, &found) != 0)
+        return dp_fail(err, DP_IO, "store: open %s: %s", path, strerror(errno));
+    file->size = (size_t)found.st_size;
+    file->bytes = malloc(file->size + 1);
+    if (!file->bytes)
+        return dp_fail(err, DP_NOMEM, "store: read %s (%zu bytes)", path, file->size);
+    for (size_t done = 0; done < file->size;) {
+        ssize_t n = pread(file->fd, file->bytes + done, file->size - done, (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return dp_fail(err, DP_IO, "store: read %s: %s", path, n < 0 ? strerror(errno) : "it ends early");
+        done += (size_t)n;
+    }
+    return DP_OK;
+}
+
+static enum dp_status mend_file(const char *path, bool *mended, struct dp_error *err)
+{
+    struct file file = {.fd = -1};
+    enum dp_status st = read_all(path, &file, err);
+    if (st == DP_OK) {
+        size_t end = intact(&file);
+        if (end < file.size && is_torn(&file, end)) {
+            if (ftruncate(file.fd, (off_t)end) != 0 || fsync(file.fd) != 0) {
+                st = dp_fail(err, DP_IO, "store: cut %s to %zu bytes: %s", path, end, strerror(errno));
+            } else {
+                dp_log(DP_LOG_WARN,
+                       "%s: its last write was torn by a loss of power and never synced: %zu bytes cut off",
+                       path, file.size - end);
+                *mended = true;
+            }
+        }
+    }
+    free(file.bytes);
+    if (file.fd >= 0)
+        (void)close(file.fd);
+    return st;
+}
+
+/* The newest log of marks: NUMBER.log. False: there is none. */
+static bool newest_log(const char *directory, char path[NAME_ROOM])
+{
+    uint64_t newest = 0;
+    bool found = false;
+    DIR *list = opendir(directory);
+    if (!list)
+        return false;
+    for (const struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        char *end;
+        uint64_t number = strtoull(entry->d_name, &end, 10);
+        if (end == entry->d_name || strcmp(end, ".log") != 0 || (found && number < newest))
+            continue;
+        newest = number;
+        found = snprintf(path, NAME_ROOM, "%s/%s", directory, entry->d_name) < (int)NAME_ROOM;
+    }
+    (void)closedir(list);
+    return found;
+}
+
+/* The manifest that CURRENT names. */
+static bool current_manifest(const char *directory, char path[NAME_ROOM])
+{
+    char name[64] = {0};
+    if (snprintf(path, NAME_ROOM, "%s/CURRENT", directory) >= (int)NAME_ROOM)
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, name, sizeof name - 1) : -1;
+    if (fd >= 0)
+        (void)close(fd);
+    if (n <= 0 || strncmp(name, "MANIFEST-", 9) != 0)
+        return false;
+    name[strcspn(name, "\n/")] = '\0';
+    return snprintf(path, NAME_ROOM, "%s/%s", directory, name) < (int)NAME_ROOM;
+}
+
+enum dp_status dp_rocks_tail_mend(const char *directory, bool *mended, struct dp_error *err)
+{
+    char path[NAME_ROOM];
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    enum dp_status st = DP_OK;
+    *mended = false;
+    if (snprintf(path, sizeof path, "%s/LOCK", directory) >= (int)sizeof path)
+        return DP_OK;
+    int fd = open(path, O_RDWR | O_CLOEXEC); /* the lock that RocksDB takes, too */
+    if (fd < 0 || fcntl(fd, F_SETLK, &lock) != 0)
+        goto done;
+    if (newest_log(directory, path))
+        st = mend_file(path, mended, err);
+    if (st == DP_OK && current_manifest(directory, path))
+        st = mend_file(path, mended, err);
+done:
+    if (fd >= 0)
+        (void)close(fd);
+    return st;
+}
