@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LEDGER_CLIENT DP_TESTS_BIN "/ledger_client"
@@ -303,20 +304,52 @@ static void happen(struct dp_chaos *chaos)
         pause_one(chaos);
 }
 
+static void awake(struct dp_chaos *chaos)
+{
+    chaos->calm = false;
+    for (uint32_t i = 0; i < chaos->options.clients; i++)
+        (void)unlink(chaos->stop[i]);
+}
+
 void dp_chaos_storm(struct dp_chaos *chaos, uint32_t kills)
 {
     uint64_t until = chaos->sums.kills + kills;
     uint64_t deadline = dp_process_now_ms() +
                         (uint64_t)DP_PATIENCE * (LATEST_MS + (uint64_t)kills * 20 * chaos->options.every_ms);
-    chaos->calm = false;
-    for (uint32_t i = 0; i < chaos->options.clients; i++)
-        (void)unlink(chaos->stop[i]);
+    awake(chaos);
     while (chaos->sums.kills < until) {
         dp_chaos_tick(chaos);
         if (chaos->now >= chaos->next_at)
             happen(chaos);
         if (chaos->now >= deadline)
             fail_msg("%" PRIu64 " kills in all that time, not %" PRIu64, chaos->sums.kills, until);
+    }
+}
+
+void dp_chaos_kill(struct dp_chaos *chaos, uint32_t server)
+{
+    if (chaos->actor[server].process)
+        kill_now(chaos, &chaos->actor[server]);
+}
+
+static uint64_t records(const struct dp_chaos *chaos)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < chaos->options.clients; i++) {
+        struct stat file;
+        bytes += stat(chaos->file[i], &file) == 0 ? (uint64_t)file.st_size : 0;
+    }
+    return bytes / sizeof(struct dp_ledger_record);
+}
+
+void dp_chaos_go_on(struct dp_chaos *chaos, uint32_t pushes)
+{
+    uint64_t deadline = dp_process_now_ms() + LATEST_MS, until = records(chaos) + 2 * (uint64_t)pushes;
+    awake(chaos);
+    while (records(chaos) < until) {
+        dp_chaos_tick(chaos);
+        if (chaos->now >= deadline)
+            fail_msg("fewer than %" PRIu32 " pushes in all that time", pushes);
     }
 }
 

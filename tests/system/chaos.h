@@ -19,7 +19,9 @@
 #define DP_CHAOS_CLIENTS_MAX 8u
 
 struct dp_chaos_options {
-    const char *const *conf; /* cluster files that differ in what a restart may change; a NULL at the end */
+    const char *const
+        *conf; /* cluster files that differ in what a restart may change; a NULL at the end; lent: read
+                                at each start */
     uint32_t servers, shards /* of each */, clients, port;
     bool same;         /* a client that comes back goes on with its stream and numbers */
     bool proxied;      /* clients connect through a proxy */
@@ -41,10 +43,13 @@ void dp_chaos_compare(struct dp_chaos *chaos, struct dp_ledger_sums *sums);
 const struct dp_chaos_sums *dp_chaos_sums(const struct dp_chaos *chaos);
 void dp_chaos_close(struct dp_chaos **chaos);
 
-/* A server as it stands in the place, for tests of their own; it is up after settle. */
+/* Of tests that choose their events themselves. The server's process (NULL while it is down), the proxy; a look at all:
+ * whoever is due is started, what the proxy has is moved; kill -9, and a new start soon; until clients recorded so many
+ * pushes more. */
 struct dp_process *dp_chaos_server(struct dp_chaos *chaos, uint32_t server);
 struct dp_proxy *dp_chaos_proxy(struct dp_chaos *chaos);
-/* Without events: starts who is to be started, moves what the proxy has, wants all others to live. */
 void dp_chaos_tick(struct dp_chaos *chaos);
+void dp_chaos_kill(struct dp_chaos *chaos, uint32_t server);
+void dp_chaos_go_on(struct dp_chaos *chaos, uint32_t pushes);
 
 #endif
