@@ -33,6 +33,9 @@ static void fault(struct sim_world *world, const struct sim_fault *f)
     case SIM_POWER_GOES_LATER:
         sim_server_loses_power_at(server, 1 + more % 24);
         break;
+    case SIM_POWER_GOES_AT_JOB:
+        sim_server_loses_power_at_job(server, more % 2);
+        break;
     case SIM_WORKER_DIES:
         sim_worker_dies(worker);
         break;

@@ -16,13 +16,13 @@ static uint32_t maybe(struct sim_world *world, uint32_t most)
     return sim_draw(world, 2) ? 0 : up_to(world, most);
 }
 
-static void make_table(struct sim_world *world, struct dp_table_spec *spec, uint32_t index)
+static void make_table(struct sim_world *world, struct dp_table_spec *spec, uint32_t index, bool wide)
 {
     static const enum dp_optimizer_kind kinds[] = {DP_OPT_SGD, DP_OPT_ADAM, DP_OPT_ADAGRAD, DP_OPT_FTRL};
     static const uint32_t dims[] = {1, 2, 3, 8, 17, 100, 200};
     *spec = (struct dp_table_spec){.seed = sim_draw(world, 1000)};
     (void)snprintf(spec->name, sizeof spec->name, "table-%u", index);
-    spec->dim = dims[sim_draw(world, sizeof dims / sizeof dims[0])];
+    spec->dim = dims[wide ? 5 + sim_draw(world, 2) : sim_draw(world, sizeof dims / sizeof dims[0])];
     enum dp_optimizer_kind kind = index == 0 ? DP_OPT_SGD : kinds[sim_draw(world, 4)];
     spec->optimizer = dp_optimizer_defaults(kind);
     if (index > 0) {
@@ -73,12 +73,25 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
     plan->steps = plan->workers > 1 ? plan->steps / 2 + 4 : plan->steps;
     plan->durability = sim_draw(world, 4) ? DP_DURABILITY_MACHINE : DP_DURABILITY_PROCESS;
     plan->process = plan->durability == DP_DURABILITY_PROCESS || sim_draw(world, 5) == 0;
+    plan->storm = !plan->process && sim_draw(world, 4) == 0;
     plan->budget_bytes = plan->segment_bytes * (3 + up_to(world, 2));
+    plan->sectors = !plan->process && sim_draw(world, 6) == 0;
+    plan->storm |= plan->sectors;
+    if (plan->sectors) {
+        plan->servers = plan->tables = 1;
+        plan->workers = SIM_WORKERS_MAX;
+    }
     plan->fixed = plan->workers == 1 && sim_draw(world, 2);
     plan->bf16 = !plan->fixed && sim_draw(world, 4) == 0;
     plan->in_flight = plan->fixed ? 1 : 1 + up_to(world, 3);
+    bool wide = sim_draw(world, 3) == 0; /* so much that the journal fills up */
     for (uint32_t t = 0; t < plan->tables; t++)
-        make_table(world, &plan->table[t], t);
+        make_table(world, &plan->table[t], t, wide);
+    if (plan->sectors) {
+        plan->table[0].dim = 90;
+        plan->in_flight = 4;
+        plan->bf16 = false;
+    }
     plan->lose = maybe(world, 100);
     plan->twice = maybe(world, 150);
     plan->slow = maybe(world, 300);
@@ -87,6 +100,8 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
     plan->sync_ms = maybe(world, sim_draw(world, 2) ? 5 : 200);
     plan->job_ms = maybe(world, sim_draw(world, 2) ? 5 : 500);
     plan->turn_us = maybe(world, sim_draw(world, 2) ? 200 : 20000);
+    if (plan->sectors)
+        plan->sync_ms = 1 + up_to(world, 50);
     plan->jobs_max = 2 + up_to(world, 6);
     plan->requests_max = sim_draw(world, 4) ? 64 : 3;
     plan->window = 1 + up_to(world, 15);

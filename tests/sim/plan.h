@@ -19,7 +19,8 @@
 enum sim_fault_kind {
     SIM_PROCESS_DIES, /* of a server */
     SIM_POWER_GOES,
-    SIM_POWER_GOES_LATER, /* at a disk operation from now */
+    SIM_POWER_GOES_LATER,  /* at a disk operation from now */
+    SIM_POWER_GOES_AT_JOB, /* right after the store has done a write, or marks */
     SIM_WORKER_DIES,
     SIM_RESET, /* of a connection */
     SIM_READ_FAILS,
@@ -42,10 +43,12 @@ struct sim_plan {
     struct dp_table_spec table[SIM_TABLES_MAX];
     enum dp_durability durability;
     uint64_t segment_bytes, budget_bytes, cache_bytes;
-    bool fixed;         /* one worker that waits for each push: the rows at the end are known beforehand */
-    bool bf16;          /* values travel so */
-    bool process;       /* only processes die, power stays */
-    uint32_t in_flight; /* pushes that a worker leaves unanswered */
+    bool fixed;   /* one worker that waits for each push: the rows at the end are known beforehand */
+    bool bf16;    /* values travel so */
+    bool process; /* only processes die, power stays */
+    bool sectors; /* records of one sector each, and storm: what a torn write leaves of the one before */
+    bool storm;   /* a server that starts is soon gone again */
+    uint32_t in_flight;                                   /* pushes that a worker leaves unanswered */
     uint32_t lose, twice, slow;                           /* of 1,000 messages */
     uint32_t slow_ms, think_ms, sync_ms, job_ms, turn_us; /* at most */
     uint32_t jobs_max, requests_max, window, retry_ms;

@@ -223,7 +223,8 @@ static void close_all(struct sim_server *server)
 /* Down for a while. */
 static void start_later(struct sim_server *server)
 {
-    sim_at(server->world, SIM_MS * (1 + sim_draw(server->world, 3000)), start, server, server->life);
+    sim_at(server->world, SIM_MS * (1 + sim_draw(server->world, server->world->plan.storm ? 300 : 3000)),
+           start, server, server->life);
 }
 
 static void check_bounds(const struct sim_server *server)
@@ -291,6 +292,15 @@ static void ask_turn(struct sim_server *server, uint64_t delay_ns)
 static void wake(void *context)
 {
     ask_turn(context, 1000);
+}
+
+/* Rows reach the store only when their records survive a loss of power. */
+static void wrote(void *context, uint64_t lsn)
+{
+    const struct sim_server *server = context;
+    if (server->journal && lsn > dp_journal_synced(server->journal))
+        sim_fail(server->world, "shard %" PRIu32 " writes a row of lsn %" PRIu64 " back, synced is %" PRIu64,
+                 server->index, lsn, dp_journal_synced(server->journal));
 }
 
 void sim_server_receive(struct sim_server *server, const struct dp_peer *from, struct dp_message **message)
@@ -364,9 +374,11 @@ static enum dp_status open_shard(struct sim_server *server, struct dp_error *err
 
 static void restart_disk(struct sim_server *server, bool power)
 {
-    static const enum dp_sim_survival survivals[] = {DP_SIM_NOTHING, DP_SIM_ALL, DP_SIM_RANDOM};
+    static const enum dp_sim_survival survivals[] = {DP_SIM_RANDOM, DP_SIM_NOTHING, DP_SIM_ALL,
+                                                     DP_SIM_RANDOM, DP_SIM_RANDOM,  DP_SIM_RANDOM};
+    uint64_t kinds = server->world->plan.storm ? 6 : 3;
     server->sick = false;
-    dp_sim_disk_restart(server->sim, power ? survivals[sim_draw(server->world, 3)] : DP_SIM_PROCESS);
+    dp_sim_disk_restart(server->sim, power ? survivals[sim_draw(server->world, kinds)] : DP_SIM_PROCESS);
 }
 
 static void start(void *context, uint64_t life)
@@ -375,8 +387,10 @@ static void start(void *context, uint64_t life)
     struct dp_error err = {0};
     if (life != server->life)
         return;
-    if (!server->world->calm && !server->world->plan.process && sim_draw(server->world, 6) == 0)
-        dp_sim_disk_cut_at(server->sim, 1 + sim_draw(server->world, 16));
+    const struct sim_plan *plan = &server->world->plan;
+    if (!server->world->calm && !plan->process &&
+        sim_draw(server->world, plan->storm ? 4 : 8) < (plan->storm ? 3 : 1))
+        dp_sim_disk_cut_at(server->sim, (plan->storm ? 4 : 1) + sim_draw(server->world, 16));
     bool clean = server->clean;
     enum dp_status st = open_shard(server, &err);
     bool off = dp_sim_disk_is_off(server->sim);
@@ -421,7 +435,7 @@ struct sim_server *sim_server_new(struct sim_world *world, uint32_t index)
     server->inbox_end = &server->inbox;
     server->sim = dp_sim_disk_new(sim_draw(world, UINT64_C(1) << 40));
     server->disk = dp_sim_disk_interface(server->sim);
-    server->rows = sim_store_new(world, wake, server);
+    server->rows = sim_store_new(world, wake, wrote, server);
     return server;
 }
 
@@ -467,6 +481,18 @@ void sim_server_loses_power_at(struct sim_server *server, uint64_t operation)
 {
     if (server->up && !server->world->plan.process)
         dp_sim_disk_cut_at(server->sim, operation);
+}
+
+static void job_done(void *context)
+{
+    struct sim_server *server = context;
+    if (server->up)
+        crash(server, !server->world->plan.process);
+}
+
+void sim_server_loses_power_at_job(struct sim_server *server, bool marks)
+{
+    sim_store_die(server->rows, marks ? DP_STORE_MARKS : DP_STORE_WRITE, job_done);
 }
 
 void sim_server_read_fails(struct sim_server *server)

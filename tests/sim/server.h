@@ -19,6 +19,7 @@ bool sim_server_is_up(const struct sim_server *server);
 /* What a plan's faults do. Those that leave it unusable start it again some time later. */
 void sim_server_dies(struct sim_server *server, bool power);
 void sim_server_loses_power_at(struct sim_server *server, uint64_t operation);
+void sim_server_loses_power_at_job(struct sim_server *server, bool marks);
 void sim_server_read_fails(struct sim_server *server);
 void sim_server_write_fails(struct sim_server *server, uint64_t choice);
 void sim_server_sync_fails(struct sim_server *server, uint64_t choice);

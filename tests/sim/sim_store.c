@@ -1,5 +1,7 @@
 #include "tests/sim/sim_store.h"
 
+#include "common/model/row.h"
+
 #include <stdlib.h>
 
 #define KINDS (DP_STORE_COUNT + 1)
@@ -29,6 +31,7 @@ struct pending {
 struct sim_store {
     struct sim_world *world;
     void (*wake)(void *context);
+    void (*wrote)(void *context, uint64_t lsn);
     void *context;
     struct row *row; /* by key */
     struct mark *mark;
@@ -38,7 +41,8 @@ struct sim_store {
     uint32_t count, room, under_way;
     uint64_t number, change_due_ns;
     struct dp_store_job *completed, **completed_end;
-    bool open, dead, fails[KINDS];
+    bool open, fails[KINDS];
+    void (*died[KINDS])(void *context);
     enum dp_status why[KINDS], poisoned;
 };
 
@@ -181,6 +185,10 @@ static void count_rows(const struct sim_store *store, struct dp_store_job *job)
 
 static void change(struct sim_store *store, struct dp_store_job *job, uint64_t number)
 {
+    uint64_t lsn = 0;
+    for (uint32_t i = 0; job->kind == DP_STORE_WRITE && i < job->count; i++)
+        lsn = dp_row_lsn(job->rows[i]) > lsn ? dp_row_lsn(job->rows[i]) : lsn;
+    store->wrote(store->context, lsn);
     for (uint32_t i = 0; i < job->count; i++) {
         if (job->kind == DP_STORE_WRITE)
             put_row(store, number, job->keys[i], job->rows[i], job->row_bytes[i]);
@@ -227,9 +235,12 @@ static void is_due(void *context, uint64_t number)
     for (uint32_t i = 0; i < store->count; i++) {
         if (store->pending[i].number != number)
             continue;
+        enum dp_store_job_kind kind = store->pending[i].job->kind;
         execute(store, store->pending[i].job, number);
         complete(store, i);
-        store->wake(store->context);
+        void (*died)(void *died_context) = store->died[kind];
+        store->died[kind] = NULL;
+        (died ? died : store->wake)(store->context);
         return;
     }
 }
@@ -328,10 +339,11 @@ static void close_store(void *self)
 
 /* ---- the hand of the test */
 
-struct sim_store *sim_store_new(struct sim_world *world, void (*wake)(void *context), void *context)
+struct sim_store *sim_store_new(struct sim_world *world, void (*wake)(void *context),
+                                void (*wrote)(void *context, uint64_t lsn), void *context)
 {
     struct sim_store *store = resized(NULL, sizeof *store);
-    *store = (struct sim_store){.world = world, .wake = wake, .context = context};
+    *store = (struct sim_store){.world = world, .wake = wake, .wrote = wrote, .context = context};
     store->completed_end = &store->completed;
     return store;
 }
@@ -395,6 +407,12 @@ void sim_store_fail(struct sim_store *store, enum dp_store_job_kind kind, enum d
 void sim_store_heal(struct sim_store *store)
 {
     memset(store->fails, 0, sizeof store->fails);
+    memset(store->died, 0, sizeof store->died);
+}
+
+void sim_store_die(struct sim_store *store, enum dp_store_job_kind kind, void (*died)(void *context))
+{
+    store->died[kind] = died;
 }
 
 uint32_t sim_store_rows(const struct sim_store *store)

@@ -13,8 +13,9 @@
 
 struct sim_store;
 
-/* wake(context): a job was completed. */
-struct sim_store *sim_store_new(struct sim_world *world, void (*wake)(void *context), void *context);
+/* wake(context): a job was completed. wrote(context, lsn): rows are written, the newest of this lsn. */
+struct sim_store *sim_store_new(struct sim_world *world, void (*wake)(void *context),
+                                void (*wrote)(void *context, uint64_t lsn), void *context);
 void sim_store_free(struct sim_store **store); /* closed */
 /* Jobs take up to job_ms; at most jobs_max are under way. */
 struct dp_store sim_store_open(struct sim_store *store);
@@ -23,6 +24,8 @@ void sim_store_crash(struct sim_store *store, bool power);
 /* The next job of this kind fails; after a write or marks, all later ones do until it is opened again. */
 void sim_store_fail(struct sim_store *store, enum dp_store_job_kind kind, enum dp_status why);
 
+/* died(context) right after the next job of this kind is done. */
+void sim_store_die(struct sim_store *store, enum dp_store_job_kind kind, void (*died)(void *context));
 void sim_store_heal(struct sim_store *store); /* what waits to fail does not */
 
 uint32_t sim_store_rows(const struct sim_store *store);

@@ -205,10 +205,11 @@ static void make_batch(const struct sim_world *world, uint32_t worker, uint32_t 
     if (out->parts > plan->tables)
         out->parts = plan->tables;
     uint32_t first = (uint32_t)mixed_draw(&state, plan->tables);
+    out->parts = plan->sectors ? 1 : out->parts;
     for (uint32_t p = 0; p < out->parts; p++) {
         out->part[p].table = (first + p) % plan->tables;
         uint64_t key = mixed_draw(&state, plan->keys);
-        uint32_t want = 1 + (uint32_t)mixed_draw(&state, ROWS_MAX);
+        uint32_t want = plan->sectors ? 1 : 1 + (uint32_t)mixed_draw(&state, ROWS_MAX);
         for (; out->part[p].rows < want;
              out->part[p].rows++, key += 1 + mixed_draw(&state, plan->keys / ROWS_MAX - 1))
             out->part[p].key[out->part[p].rows] = key % plan->keys;
