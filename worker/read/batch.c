@@ -73,6 +73,8 @@ enum dp_status dp_batch_reserve(const struct dp_batch_shape *shape, struct dp_ba
     if (ok && shape->width > 0)
         ok = (batch->dense = reserve(examples * shape->width, sizeof *batch->dense, &wanted));
     if (ok)
+        ok = (batch->scratch->order = reserve(examples, sizeof(uint64_t), &wanted));
+    if (ok)
         ok = reserve_groups(batch, &wanted) && reserve_lists(batch, &wanted) &&
              (batch->labels = reserve(examples, sizeof *batch->labels, &wanted));
     if (!ok) {
@@ -92,6 +94,7 @@ void dp_batch_free(struct dp_batch **batch)
     if (!b)
         return;
     if (b->scratch) {
+        free(b->scratch->order);
         free(b->scratch->sort.entries);
         free(b->scratch->sort.sorted);
         free(b->scratch->sort.table);

@@ -13,6 +13,7 @@
 
 struct dp_batch_scratch {
     struct dp_distinct_scratch sort;
+    uint64_t *order; /* [room.examples]: which examples of the epoch the batch has */
     /* What is being filled. */
     uint32_t group, list, base, have, examples;
 };

@@ -1,31 +1,36 @@
-/* Content: the decoded examples of a data set, and the reading of a file into them.
- * Promise   Keys are mixed and values scaled and normalized once, here. The digest depends on what the files
- *           say, not on how they are packed, nor on scale, normalization or form.
+/* Content: the decoded examples of a file, as flat arrays; which of them there are is the format's (format.h). And what
+ * formats share to make them. Private to this room.
  * Thread    Constant after load.
- * Memory    Owns its arrays.
- * Failure   As dataset.h says; after a failed load the content is empty. */
+ * Memory    Owns its arrays. */
 #ifndef DP_READ_CONTENT_H
 #define DP_READ_CONTENT_H
 
 #include "worker/read/dataset.h"
 
-struct dp_content {
-    uint64_t examples;
-    float *labels; /* [examples], as batches have them */
-    uint64_t digest;
+#define DP_CONTENT_GOLDEN 0x9e3779b97f4a7c15u
 
-    /* Text: example i has entries offsets[i] .. offsets[i + 1] - 1. */
+struct dp_content {
+    uint64_t examples; /* in the file */
+    float *labels;     /* [examples], as batches have them */
+    uint64_t digest; /* of what the file says, not of how it is packed, nor of scale, normalization or form */
+
+    /* libsvm: example i has entries offsets[i] .. offsets[i + 1] - 1. */
     uint64_t *offsets; /* [examples + 1] */
     uint64_t *keys;    /* mixed for DP_FORM_SPARSE, the column for DP_FORM_DENSE */
     float *values;
 
-    /* Idx: bytes, scaled as a batch is filled. */
-    uint8_t *pixels; /* [examples][options.width], else NULL */
+    /* idx: bytes, scaled as a batch is filled. */
+    uint8_t *pixels; /* [examples][options.width] */
 };
 
-DP_MUST_USE
-enum dp_status dp_content_load(const struct dp_dataset_options *options, struct dp_content *out,
-                               struct dp_error *err);
 void dp_content_clear(struct dp_content *content);
+
+uint64_t dp_content_digest(uint64_t digest, uint64_t word);
+uint64_t dp_content_digest_bytes(uint64_t digest, const void *bytes, uint64_t len);
+/* realloc to `count` numbers; DP_NOMEM leaves the array as it was. */
+DP_MUST_USE
+enum dp_status dp_content_grow_u64(uint64_t **array, uint64_t count, struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_content_grow_f32(float **array, uint64_t count, struct dp_error *err);
 
 #endif

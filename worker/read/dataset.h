@@ -30,7 +30,8 @@ enum dp_labels {
 };
 
 struct dp_dataset_options {
-    const char *path;        /* libsvm file, or idx images file */
+    const char *path;
+    const char *format; /* "libsvm", "idx"; NULL or "auto": by the form wanted and the file's first bytes */
     const char *labels_path; /* idx only; NULL: `path` with "images-idx3" replaced by "labels-idx1" */
     enum dp_labels labels;
     uint32_t classes; /* DP_LABELS_CLASS */

@@ -355,7 +355,7 @@ static void bad_idx(void **state)
     expect(&options, DP_DATA, "t-labels-idx1-ubyte: byte 13: label 5: expected a class from 0 to 4");
     options.classes = 10;
     options.form = DP_FORM_SPARSE;
-    expect(&options, DP_ARGUMENT, "idx images are dense");
+    expect(&options, DP_ARGUMENT, "gives no lists of features");
     options.form = DP_FORM_DENSE;
     options.scale = 1e38;
     expect(&options, DP_ARGUMENT, "infinite");

@@ -1,0 +1,63 @@
+#include "worker/read/format.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct dp_format *const formats[] = {&dp_format_libsvm, &dp_format_idx};
+
+#define FORMATS (sizeof formats / sizeof formats[0])
+
+static enum dp_status by_name(const struct dp_dataset_options *options, const struct dp_format **out,
+                              struct dp_error *err)
+{
+    char names[128] = "";
+    for (size_t i = 0; i < FORMATS; i++) {
+        if (strcmp(formats[i]->name, options->format) == 0) {
+            *out = formats[i];
+            return DP_OK;
+        }
+        size_t at = strlen(names);
+        (void)snprintf(names + at, sizeof names - at, ", %s", formats[i]->name);
+    }
+    return dp_fail(err, DP_ARGUMENT, "format '%.32s' is not known: auto%s", options->format, names);
+}
+
+/* The first that gives what is wanted; idx is told by its magic number, which starts with two zero bytes: no text has
+ * one. */
+static const struct dp_format *by_content(const struct dp_dataset_options *options, unsigned char first)
+{
+    if (first == 0)
+        return &dp_format_idx;
+    for (size_t i = 0; i < FORMATS; i++)
+        if (formats[i]->forms & 1u << options->form && formats[i] != &dp_format_idx)
+            return formats[i];
+    return &dp_format_libsvm;
+}
+
+enum dp_status dp_format_choose(const struct dp_dataset_options *options, struct dp_unpack *unpack,
+                                const struct dp_format **out, struct dp_error *err)
+{
+    const unsigned char *bytes = NULL;
+    size_t len = 0;
+    bool named = options->format && strcmp(options->format, "auto") != 0;
+    enum dp_status st = dp_unpack_peek(unpack, &bytes, &len, err);
+    if (st == DP_OK && named)
+        st = by_name(options, out, err);
+    if (st != DP_OK)
+        return st;
+    if (!named)
+        *out = by_content(options, len > 0 ? bytes[0] : 1);
+    if (len == 0)
+        return dp_fail(err, DP_DATA, "%s: is empty: expected %s", options->path, (*out)->holds);
+    if (options->labels_path && !(*out)->labels_apart)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s: is no idx file, its labels are in it: leave out the file of labels '%s'",
+                       options->path, options->labels_path);
+    if (!((*out)->forms & 1u << options->form))
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "%s: a file of format %s (%s) gives no %s, which the model takes: choose another model, "
+            "or convert the file",
+            options->path, (*out)->name, (*out)->holds, dp_form_text(options->form));
+    return DP_OK;
+}

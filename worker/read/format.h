@@ -1,0 +1,43 @@
+/* Format: one kind of file: how it is decoded, and how its examples enter a minibatch. Private to this room.
+ *     choose -> load -> (examples, shape) -> fill, from any thread
+ * A new format is a file format_<name>.c with one such struct, its line here and in format.c's table. */
+#ifndef DP_READ_FORMAT_H
+#define DP_READ_FORMAT_H
+
+#include "worker/read/content.h"
+#include "worker/read/unpack.h"
+
+struct dp_format_fill {
+    const struct dp_dataset_options *options; /* without paths */
+    const struct dp_content *content;
+    uint32_t epoch;
+    uint32_t examples;
+    const uint64_t *order; /* [examples]: which of the epoch's examples */
+};
+
+struct dp_format {
+    const char *name;  /* "libsvm" */
+    const char *holds; /* what is expected in such a file: "lines of 'label index:value ...'" */
+    uint32_t forms;    /* those that it gives: bits 1 << enum dp_data_form */
+    bool labels_apart; /* options.labels_path names a second file */
+    /* Decodes the file into an empty content; after a failure the caller clears it. */
+    enum dp_status (*load)(const struct dp_dataset_options *options, struct dp_unpack *unpack,
+                           struct dp_content *out, struct dp_error *err);
+    /* Examples of an epoch: NULL: those of the content. More where some are drawn. */
+    uint64_t (*examples)(const struct dp_dataset_options *options, const struct dp_content *content);
+    /* Columns, groups and lists of the worst minibatch of `take` examples (out->examples is set already). */
+    enum dp_status (*shape)(const struct dp_dataset_options *options, const struct dp_content *content,
+                            uint32_t take, struct dp_batch_shape *out, struct dp_error *err);
+    /* Labels, columns and entries (batch_fill.h). Nothing but (content, options, epoch, order) decides what. */
+    void (*fill)(const struct dp_format_fill *what, struct dp_batch *batch);
+};
+
+extern const struct dp_format dp_format_libsvm, dp_format_idx;
+
+/* By options->format, or by the form that is wanted and by the file's first bytes. DP_ARGUMENT: it does not give that
+ * form; DP_DATA: an empty file. */
+DP_MUST_USE
+enum dp_status dp_format_choose(const struct dp_dataset_options *options, struct dp_unpack *unpack,
+                                const struct dp_format **out, struct dp_error *err);
+
+#endif
