@@ -6,6 +6,7 @@
 #include "server/store/figures.h"
 #include "server/store/marks.h"
 #include "server/store/rows.h"
+#include "server/store/space.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -106,6 +107,30 @@ static void finish_part(struct rocks_store *store, struct ticket *ticket, enum d
         store->wake(store->wake_context);
 }
 
+/* DP_FULL only where nothing was changed. */
+static enum dp_status put_marks(struct rocks_store *store, const struct dp_store_job *job,
+                                struct dp_error *err)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < job->count; i++)
+        bytes += job->marks[i].key_bytes + job->marks[i].value_bytes;
+    enum dp_status st = dp_space_check(store->db.directory, 2 * bytes, DP_SPACE_MARKS, err);
+    if (st != DP_OK)
+        return st;
+    st = dp_marks_put(&store->db, job->marks, job->count, err);
+    return st == DP_FULL ? dp_rows_database_full(err) : st;
+}
+
+static enum dp_status write_rows(struct rocks_store *store, const struct dp_store_job *job,
+                                 struct dp_error *err)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < job->count; i++)
+        bytes += DP_KEY_BYTES + job->row_bytes[i];
+    enum dp_status st = dp_space_check(store->db.directory, bytes + bytes / 8, DP_SPACE_ROWS, err);
+    return st == DP_OK ? dp_rows_write(&store->db, job, err) : st;
+}
+
 static void change(struct rocks_store *store, struct ticket *ticket)
 {
     const struct dp_store_job *job = ticket->job;
@@ -113,12 +138,10 @@ static void change(struct rocks_store *store, struct ticket *ticket)
     enum dp_status st = DP_OK;
     if (store->failed.status != DP_OK)
         st = fail_again(store, &err);
-    else {
-        st = job->kind == DP_STORE_WRITE ? dp_rows_write(&store->db, job, &err)
-                                         : dp_marks_put(&store->db, job->marks, job->count, &err);
-        if (st != DP_OK)
-            store->failed = err;
-    }
+    else
+        st = job->kind == DP_STORE_WRITE ? write_rows(store, job, &err) : put_marks(store, job, &err);
+    if (st != DP_OK && st != DP_FULL && store->failed.status == DP_OK)
+        store->failed = err;
     finish_part(store, ticket, st, &err);
 }
 

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #define READAHEAD_BYTES (2u << 20)
 
@@ -23,6 +24,11 @@ static enum dp_status write_file(struct dp_rocks_db *db, const struct dp_store_j
     return dp_rocks_error_take(&text, db->directory, "write rows", err);
 }
 
+enum dp_status dp_rows_database_full(struct dp_error *err)
+{
+    return dp_wrap(err, DP_IO, "the database takes no more writes, restart the server when there is room");
+}
+
 enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *job, struct dp_error *err)
 {
     if (job->count == 0)
@@ -34,9 +40,11 @@ enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *
         /* Moved, not copied; the manifest that names the file is synced before this returns. */
         rocksdb_ingest_external_file_cf(db->db, db->families[DP_ROCKS_ROWS], paths, 1, db->ingest, &text);
         st = dp_rocks_error_take(&text, db->directory, "ingest rows", err);
+        if (st == DP_FULL)
+            st = dp_rows_database_full(err);
     }
-    /* RocksDB removed the file, but after an ingest that failed: no write follows that, and the next open
-     * sweeps. */
+    if (st != DP_OK)
+        (void)unlink(db->ingest_path); /* what is left of it takes room */
     return st;
 }
 

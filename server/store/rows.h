@@ -1,7 +1,8 @@
 /* Rows: many rows into RocksDB as one ingested SST file, and many out of it. The room's own.
  * Promise   A write is in the database in full or not at all, durable when it returns DP_OK.
  * Thread    Writes: one at a time. Reads: any, each with a scratch of its own, beside writes too.
- * Failure   IO, FULL, CORRUPT. A failed write leaves no row; a failed read leaves rows and found undefined.
+ * Failure   IO, CORRUPT; FULL: the disk, before the database was touched. A failed write leaves no row; a failed
+ *           read leaves rows and found undefined.
  */
 #ifndef DP_STORE_ROWS_H
 #define DP_STORE_ROWS_H
@@ -22,6 +23,9 @@ struct dp_rows_scratch {
 
 DP_MUST_USE
 enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *job, struct dp_error *err);
+/* The database itself met a full disk: it takes no write before it is opened again, so this is no DP_FULL that may be
+ * tried again. */
+enum dp_status dp_rows_database_full(struct dp_error *err);
 /* Of the job's keys those at from .. from + count - 1. */
 DP_MUST_USE
 enum dp_status dp_rows_read(struct dp_rocks_db *db, struct dp_rows_scratch *scratch,

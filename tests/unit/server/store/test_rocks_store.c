@@ -478,30 +478,48 @@ static void failed_write_fails_all_later_ones(void **state)
     EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly");
 }
 
-static void full_disk_is_full(void **state)
+/* What did not fit is refused by itself, and succeeds when there is room again; marks still fit. */
+static void full_disk_refuses_until_there_is_room(void **state)
 {
     struct form *form = *state;
-    struct dp_error err = {0};
-    char disk[300];
+    struct dp_error err = {0}, ignored = {0};
+    const struct dp_store_mark mark = mark_text("m", "1");
+    struct dp_store_job marks = marks_job(&mark, 1);
+    char disk[300], left[320];
     enum dp_status st = DP_OK;
+    uint32_t i = 0;
     (void)snprintf(disk, sizeof disk, "%s/disk", form->directory);
     assert_int_equal(mkdir(disk, 0777), 0);
     if (mount("none", disk, "tmpfs", 0, "size=16m") != 0) {
-        print_message("skipped: full_disk_is_full: no tmpfs could be mounted (%s)\n", strerror(errno));
+        print_message("skipped: full_disk_refuses_until_there_is_room: no tmpfs could be mounted (%s)\n",
+                      strerror(errno));
         skip();
     }
     form->options.directory = disk;
     open_it(form);
     write_rows(form, 100, 0, 1);
-    for (uint32_t i = 0; st == DP_OK && i < 40; i++)
-        st = do_rows(form, DP_STORE_WRITE, 10000, 1000 + i * 10000, 2, &err);
-    if (st == DP_FULL)
-        expect_rows(form, 100, 0, 1);
-    form_close(form, false);
+    while (st == DP_OK && i < 40)
+        st = do_rows(form, DP_STORE_WRITE, 10000, 1000 + i++ * 10000, 2, &err);
+    enum dp_status again = do_rows(form, DP_STORE_WRITE, 10000, 1000 + (i - 1) * 10000, 2, &ignored);
+    enum dp_status marked = form_do(form, &marks);
+    (void)snprintf(left, sizeof left, "%s/ingest-tmp", disk);
+    bool removed = access(left, F_OK) != 0;
+    expect_rows(form, 100, 0, 1);
+    assert_int_equal(mount("none", disk, "tmpfs", MS_REMOUNT, "size=64m"), 0);
+    enum dp_status then = do_rows(form, DP_STORE_WRITE, 10000, 1000 + (i - 1) * 10000, 2, &ignored);
+    expect_rows(form, 10000, 1000 + (i - 1) * 10000, 2);
+    form_close(form, true);
+    open_it(form); /* it is clean */
+    expect_rows(form, 10000, 1000 + (i - 1) * 10000, 2);
+    form_close(form, true);
     (void)umount(disk);
     assert_int_equal(st, DP_FULL);
     assert_non_null(strstr(err.text, disk));
     assert_non_null(strstr(err.text, "make room"));
+    assert_int_equal(again, DP_FULL);
+    assert_int_equal(marked, DP_OK);
+    assert_true(removed);
+    assert_int_equal(then, DP_OK);
 }
 
 int main(void)
@@ -525,7 +543,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(leftover_ingest_file_is_swept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(readers_are_as_many_as_asked_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failed_write_fails_all_later_ones, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(full_disk_is_full, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(full_disk_refuses_until_there_is_room, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
