@@ -6,6 +6,7 @@
 #include "server/store/keys.h"
 #include "server/store/marks.h"
 #include "server/store/rocks_error.h"
+#include "server/store/rocks_log.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,8 +23,9 @@
 static const char *const family_names[DP_ROCKS_FAMILIES] = {"default", "rows", "marks"};
 static const char *const state_names[] = {"new", "clean", "open-journaled", "open"};
 
-struct edge {
+struct edge { /* of a file of rows */
     char key[DP_KEY_BYTES];
+    char file[32];
 };
 
 struct dp_inspect {
@@ -257,7 +259,7 @@ static enum dp_status read_own(struct dp_inspect *inspect, struct dp_error *err)
 
 static int compare_edges(const void *a, const void *b)
 {
-    return memcmp(a, b, sizeof(struct edge));
+    return memcmp(((const struct edge *)a)->key, ((const struct edge *)b)->key, DP_KEY_BYTES);
 }
 
 /* The smallest key above `key`. */
@@ -282,6 +284,8 @@ static enum dp_status find_edges(struct dp_inspect *inspect, struct dp_error *er
         key = rocksdb_livefiles_largestkey(files, i, &bytes);
         memcpy(edge[1].key, key, bytes < DP_KEY_BYTES ? bytes : DP_KEY_BYTES);
         step_key(edge[1].key);
+        for (int e = 0; e < 2; e++)
+            (void)snprintf(edge[e].file, sizeof edge[e].file, "%s", rocksdb_livefiles_name(files, i));
         inspect->edge_count += EDGES_PER_FILE;
     }
     rocksdb_livefiles_destroy(files);
@@ -324,7 +328,9 @@ enum dp_status dp_inspect_open(const char *directory, const struct dp_inspect_da
     if (!inspect)
         return dp_fail(err, DP_NOMEM, "inspect %s", directory);
     inspect->manifest = read_manifest_name(directory);
-    st = open_db(directory, true, &inspect->db, err);
+    st = dp_rocks_log_check(directory, err);
+    if (st == DP_OK)
+        st = open_db(directory, true, &inspect->db, err);
     if (st != DP_OK)
         name_manifest(inspect->manifest, directory, err);
     if (st == DP_CORRUPT && damaged) {
@@ -406,6 +412,19 @@ static enum dp_status scan_from(struct scan *scan, struct dp_error *err)
     return st;
 }
 
+/* RocksDB does not say in which file some kinds of damage are: then it is one that was to be read next, or was being read. */
+static void name_file(const struct scan *scan, struct dp_error *err)
+{
+    const struct dp_inspect *inspect = scan->inspect;
+    if (strstr(err->text, ".sst"))
+        return;
+    for (size_t i = 0; i < inspect->edge_count; i++)
+        if (memcmp(inspect->edges[i].key, scan->last, DP_KEY_BYTES) >= 0) {
+            (void)dp_wrap(err, err->status, "at or near %s%s", inspect->db.directory, inspect->edges[i].file);
+            return;
+        }
+}
+
 /* Behind a damaged place: to where a file begins or one has ended. */
 static bool next_edge(struct scan *scan)
 {
@@ -429,6 +448,7 @@ enum dp_status dp_inspect_rows(struct dp_inspect *inspect, const struct dp_inspe
         enum dp_status st = scan_from(&scan, err);
         if (st == DP_OK || scan.ended || !damaged)
             return st;
+        name_file(&scan, err);
         damaged->tell(damaged->context, err);
         if (!next_edge(&scan))
             return DP_OK;

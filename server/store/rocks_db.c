@@ -2,6 +2,7 @@
 
 #include "server/store/directory.h"
 #include "server/store/rocks_error.h"
+#include "server/store/rocks_log.h"
 #include "server/store/rocks_tail.h"
 
 #include <errno.h>
@@ -108,6 +109,8 @@ enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, 
         st = dp_directory_make(directory, err);
     if (st == DP_OK)
         st = dp_directory_check(directory, err);
+    if (st == DP_OK)
+        st = dp_rocks_log_check(directory, err);
     if (st != DP_OK)
         goto done;
     make_settings(out);
