@@ -200,7 +200,7 @@ int main(int argc, char **argv)
     }
     sim_bad_exit = look ? 0 : 1;
     /* Worlds come and go: keep their memory. */
-    (void)mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    (void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
     (void)mallopt(M_TRIM_THRESHOLD, 1 << 30);
     (void)signal(SIGABRT, last_words);
     (void)signal(SIGSEGV, last_words);

@@ -23,7 +23,8 @@ struct letter {
 struct sim_server {
     struct sim_world *world;
     uint32_t index;
-    uint64_t life; /* of events: those of an earlier one are void */
+    uint64_t life;    /* of events: those of an earlier one are void */
+    uint64_t by_hand; /* the life that somebody is about to end */
     bool up, clean, draining, stops, stopped;
     bool sick; /* an operation of its disk is to fail */
     struct dp_sim_disk *sim;
@@ -167,13 +168,22 @@ static void dies_by_hand(void *context, uint64_t life)
         crash(server, false);
 }
 
-/* Somebody reads the log: a server that has an error to tell is started again. */
+/* Somebody looks after it: a server that has an error to tell, or whose store takes nothing any more, is started
+ * again. */
+static void start_by_hand(struct sim_server *server)
+{
+    if (server->by_hand == server->life)
+        return;
+    server->by_hand = server->life;
+    sim_at(server->world, SIM_S * (1 + sim_draw(server->world, 8)), dies_by_hand, server, server->life);
+}
+
 void __wrap_dp_log(enum dp_log_level level, const char *format, ...)
 {
     char text[512];
     va_list args;
     if (level == DP_LOG_ERROR && working)
-        sim_at(playing, SIM_S * (1 + sim_draw(playing, 8)), dies_by_hand, working, working->life);
+        start_by_hand(working);
     if (!sim_verbose)
         return;
     va_start(args, format);
@@ -275,6 +285,8 @@ static void turn(void *context, uint64_t life)
     }
     if (server->world->events % 16 == 0)
         check_bounds(server);
+    if (sim_store_is_poisoned(server->rows))
+        start_by_hand(server);
     ask_turn(server, more ? 1000 : TICK_NS);
     if (server->draining)
         drained(server);
@@ -340,7 +352,7 @@ static enum dp_status open_shard(struct sim_server *server, struct dp_error *err
                                        .shards = plan->servers,
                                        .cluster = 7,
                                        .generation = 1,
-                                       .boot = server->life + 1,
+                                       .boot = server->life,
                                        .cache_bytes = plan->cache_bytes,
                                        .salt = sim_draw(server->world, UINT64_C(1) << 40),
                                        .requests_max = plan->requests_max,
@@ -430,7 +442,8 @@ struct sim_server *sim_server_new(struct sim_world *world, uint32_t index)
     struct sim_server *server = calloc(1, sizeof *server);
     DP_ASSERT(server);
     playing = world;
-    *server = (struct sim_server){.world = world, .index = index, .clean = true, .turn_at = UINT64_MAX};
+    *server =
+        (struct sim_server){.world = world, .index = index, .life = 1, .clean = true, .turn_at = UINT64_MAX};
     world->server[index] = server;
     server->inbox_end = &server->inbox;
     server->sim = dp_sim_disk_new(sim_draw(world, UINT64_C(1) << 40));

@@ -415,6 +415,11 @@ void sim_store_die(struct sim_store *store, enum dp_store_job_kind kind, void (*
     store->died[kind] = died;
 }
 
+bool sim_store_is_poisoned(const struct sim_store *store)
+{
+    return store->poisoned != DP_OK;
+}
+
 uint32_t sim_store_rows(const struct sim_store *store)
 {
     return store->rows;

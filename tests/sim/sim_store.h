@@ -26,6 +26,8 @@ void sim_store_fail(struct sim_store *store, enum dp_store_job_kind kind, enum d
 
 /* died(context) right after the next job of this kind is done. */
 void sim_store_die(struct sim_store *store, enum dp_store_job_kind kind, void (*died)(void *context));
+/* One failed, and all later ones will. */
+bool sim_store_is_poisoned(const struct sim_store *store);
 void sim_store_heal(struct sim_store *store); /* what waits to fail does not */
 
 uint32_t sim_store_rows(const struct sim_store *store);
