@@ -1,0 +1,606 @@
+/* Inspect: what real stores and journals hold is seen, damage is named, nothing is changed; the digest is of contents. */
+#include "common/model/mix.h"
+#include "common/model/row.h"
+#include "server/shard/table_mark.h"
+#include "server/store/inspect.h"
+#include "server/store/inspect_digest.h"
+#include "server/store/inspect_journal.h"
+#include "server/store/journal.h"
+#include "server/store/marks.h"
+#include "tests/lib/test.h"
+#include "tests/unit/server/store/form.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define DIM       8u
+#define FILE_ROWS 400u
+#define FILES     4u
+
+static struct dp_table_spec spec_of(const char *name)
+{
+    struct dp_table_spec spec = {.dim = DIM, .seed = 7, .optimizer = dp_optimizer_defaults(DP_OPT_ADAM)};
+    (void)snprintf(spec.name, sizeof spec.name, "%s", name);
+    return spec;
+}
+
+static int set_up(void **state)
+{
+    struct form *form = form_new(true);
+    form->options.range = (struct dp_range){0, UINT64_MAX};
+    form->options.journaled = true;
+    *state = form;
+    return 0;
+}
+static int tear_down(void **state)
+{
+    form_free(*state);
+    return 0;
+}
+
+static void must(enum dp_status st, const struct dp_error *err)
+{
+    if (st != DP_OK)
+        fail_msg("%s: %s", dp_status_name((int)st), err->text);
+}
+
+/* Row of user key i: contents depend on i and step, not on lsn. */
+static void fill_row(char *row, uint64_t key, uint32_t step, uint64_t lsn)
+{
+    memset(row, 0, DP_ROW_HEADER);
+    dp_row_set_lsn(row, lsn);
+    dp_row_set_step(row, step);
+    dp_store_u32le(row + 12, DP_ROW_FORMAT);
+    for (uint32_t i = 0; i < DIM * 3; i++) {
+        float value = (float)(key * 31 + i * 7 + step);
+        memcpy(row + DP_ROW_HEADER + i * 4, &value, 4);
+    }
+}
+
+static int compare_mixed(const void *a, const void *b)
+{
+    uint64_t x = dp_mix(*(const uint64_t *)a), y = dp_mix(*(const uint64_t *)b);
+    return (x > y) - (x < y);
+}
+
+/* One SST file of the keys from..from + count - 1. */
+static void put_rows(struct form *form, const char *table, uint64_t from, uint32_t count, uint32_t step,
+                     uint64_t lsn)
+{
+    struct dp_table_spec spec = spec_of(table);
+    struct batch *batch = batch_new(count, (uint32_t)dp_row_bytes(&spec));
+    uint64_t *keys = calloc(count, sizeof keys[0]);
+    for (uint32_t i = 0; i < count; i++)
+        keys[i] = from + i;
+    qsort(keys, count, sizeof keys[0], compare_mixed);
+    for (uint32_t i = 0; i < count; i++) {
+        batch->keys[i] = (struct dp_store_key){dp_table_id(table), dp_mix(keys[i])};
+        fill_row(batch->rows[i], keys[i], step, lsn);
+    }
+    batch->job = (struct dp_store_job){.kind = DP_STORE_WRITE,
+                                       .count = count,
+                                       .keys = batch->keys,
+                                       .rows = batch->rows,
+                                       .row_bytes = batch->row_bytes};
+    assert_int_equal(form_do(form, &batch->job), DP_OK);
+    free(keys);
+    batch_free(batch);
+}
+
+static void put_table(struct form *form, const char *name)
+{
+    char bytes[DP_TABLE_MARK_BYTES];
+    struct dp_table_spec spec = spec_of(name);
+    struct dp_store_mark mark = dp_table_mark_encode(&spec, 0, bytes);
+    struct dp_store_job job = marks_job(&mark, 1);
+    assert_int_equal(form_do(form, &job), DP_OK);
+}
+
+static void open_it(struct form *form)
+{
+    struct dp_error err = {0};
+    must(form_open(form, &err), &err);
+}
+
+/* A store of FILES files of rows, each with keys of its own table: "a", "b", ... so that their ranges are apart. */
+static void make_store(struct form *form)
+{
+    open_it(form);
+    for (uint32_t f = 0; f < FILES; f++) {
+        char name[2] = {(char)('a' + f), 0};
+        put_table(form, name);
+        put_rows(form, name, f * 1000, FILE_ROWS, f + 1, f + 10);
+    }
+    form_close(form, true);
+}
+
+/* ---- what was seen */
+
+struct seen {
+    uint64_t rows;
+    struct dp_digest digest;
+    uint32_t damages;
+    struct dp_error damage[8];
+};
+
+static enum dp_status see_row(void *context, struct dp_store_key key, const void *row, size_t row_bytes,
+                              struct dp_error *err)
+{
+    struct seen *seen = context;
+    (void)err;
+    seen->rows++;
+    dp_digest_add_row(&seen->digest, dp_unmix(key.mixed) ^ key.table, row, row_bytes);
+    return DP_OK;
+}
+
+static void see_damage(void *context, const struct dp_error *what)
+{
+    struct seen *seen = context;
+    if (seen->damages < 8)
+        seen->damage[seen->damages] = *what;
+    seen->damages++;
+}
+
+static bool names(const struct seen *seen, const char *text)
+{
+    for (uint32_t i = 0; i < seen->damages && i < 8; i++)
+        if (strstr(seen->damage[i].text, text))
+            return true;
+    return false;
+}
+
+static struct seen look(const char *directory)
+{
+    struct seen seen = {0};
+    const struct dp_inspect_damage damage = {see_damage, &seen};
+    struct dp_inspect *inspect = NULL;
+    struct dp_error err = {0};
+    if (dp_inspect_open(directory, &damage, &inspect, &err) == DP_OK)
+        must(dp_inspect_rows(inspect, &damage, see_row, &seen, &err), &err);
+    else if (seen.damages == 0)
+        see_damage(&seen, &err);
+    dp_inspect_close(&inspect);
+    return seen;
+}
+
+static void path_of(char path[600], const char *directory, const char *name)
+{
+    (void)snprintf(path, 600, "%s/%s", directory, name);
+}
+
+static unsigned char *slurp(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    *size = (size_t)ftell(file);
+    unsigned char *bytes = malloc(*size + 1);
+    rewind(file);
+    assert_int_equal(fread(bytes, 1, *size, file), *size);
+    (void)fclose(file);
+    return bytes;
+}
+
+static void flip(const char *path, long at, unsigned bit)
+{
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    int byte = fgetc(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    assert_true(byte != EOF && fputc(byte ^ (1 << bit), file) != EOF);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Names, bytes and times of all files, folded. */
+static uint64_t print_of(const char *directory)
+{
+    uint64_t print = 0;
+    DIR *list = opendir(directory);
+    assert_non_null(list);
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        char path[600];
+        struct stat found;
+        path_of(path, directory, entry->d_name);
+        assert_int_equal(stat(path, &found), 0);
+        uint64_t one = (uint64_t)found.st_mtim.tv_nsec * 31 + (uint64_t)found.st_size;
+        for (const char *c = entry->d_name; *c; c++)
+            one = one * 1099511628211u + (unsigned char)*c;
+        if (S_ISREG(found.st_mode)) {
+            size_t size;
+            unsigned char *bytes = slurp(path, &size);
+            for (size_t i = 0; i < size; i++)
+                one = one * 1099511628211u + bytes[i];
+            free(bytes);
+        } else if (entry->d_name[0] != '.')
+            one += print_of(path);
+        print += dp_mix(one);
+    }
+    (void)closedir(list);
+    return print;
+}
+
+/* ---- tests */
+
+static enum dp_status count_marks(void *context, const struct dp_store_mark *mark, struct dp_error *err)
+{
+    (void)mark, (void)err;
+    ++*(int *)context;
+    return DP_OK;
+}
+
+static enum dp_status count_files(void *context, const struct dp_inspect_file *file, struct dp_error *err)
+{
+    (void)err;
+    *(uint64_t *)context += file->rows ? file->entries : 0;
+    return DP_OK;
+}
+
+static void all_is_seen_and_nothing_changed(void **state)
+{
+    struct form *form = *state;
+    struct dp_inspect *inspect = NULL;
+    struct dp_error err = {0};
+    int marks = 0;
+    uint64_t entries = 0;
+    make_store(form);
+    uint64_t before = print_of(form->directory);
+    assert_true(dp_inspect_is_store(form->directory));
+    assert_int_equal(dp_inspect_in_use(form->directory), 0);
+    must(dp_inspect_open(form->directory, NULL, &inspect, &err), &err);
+    const struct dp_inspect_own *own = dp_inspect_own(inspect);
+    assert_int_equal(own->state, DP_INSPECT_CLEAN);
+    assert_int_equal(own->format, DP_MARKS_FORMAT);
+    assert_true(own->cluster == form->options.cluster && own->generation == form->options.generation);
+    assert_true(own->range.first == 0 && own->range.last == UINT64_MAX);
+    must(dp_inspect_marks(inspect, DP_TABLE_MARK_PREFIX, count_marks, &marks, &err), &err);
+    assert_int_equal(marks, FILES);
+    must(dp_inspect_files(inspect, count_files, &entries, &err), &err);
+    assert_int_equal(entries, FILES * FILE_ROWS);
+    dp_inspect_close(&inspect);
+    struct seen seen = look(form->directory);
+    assert_int_equal(seen.rows, FILES * FILE_ROWS);
+    assert_int_equal(seen.damages, 0);
+    assert_true(print_of(form->directory) == before);
+}
+
+static void states_are_told_apart(void **state)
+{
+    struct form *form = *state;
+    struct dp_inspect *inspect = NULL;
+    struct dp_error err = {0};
+    assert_int_equal(dp_inspect_open(form->directory, NULL, &inspect, &err), DP_NOT_FOUND);
+    assert_non_null(strstr(err.text, "CURRENT"));
+    open_it(form);
+    form_close(form, false);
+    must(dp_inspect_open(form->directory, NULL, &inspect, &err), &err);
+    assert_int_equal(dp_inspect_own(inspect)->state, DP_INSPECT_OPEN_JOURNALED);
+    dp_inspect_close(&inspect);
+    struct dp_rocks_db db;
+    char format[4];
+    dp_store_u32le(format, DP_MARKS_FORMAT + 1);
+    struct dp_store_mark mark = {"store/format", format, 12, sizeof format};
+    must(dp_rocks_db_open(form->directory, &db, &err), &err);
+    must(dp_marks_put(&db, &mark, 1, &err), &err);
+    dp_rocks_db_close(&db);
+    assert_int_equal(dp_inspect_open(form->directory, NULL, &inspect, &err), DP_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "use the build that wrote it"));
+}
+
+static void the_digest_is_of_contents_only(void **state)
+{
+    struct form *form = *state, *other = form_new(true);
+    other->options.range = form->options.range;
+    open_it(form);
+    put_rows(form, "a", 0, 300, 5, 100);
+    form_close(form, true);
+    struct seen want = look(form->directory);
+    assert_int_equal(want.rows, 300);
+    /* In other files, another order, with versions that were replaced, other lsns. */
+    open_it(other);
+    put_rows(other, "a", 200, 100, 5, 7);
+    put_rows(other, "a", 0, 150, 4, 8);
+    put_rows(other, "a", 100, 100, 5, 9);
+    put_rows(other, "a", 0, 100, 5, 11);
+    form_close(other, true);
+    struct seen got = look(other->directory);
+    assert_int_equal(got.rows, 300);
+    assert_memory_equal(&got.digest, &want.digest, sizeof want.digest);
+    /* Parts add up. */
+    struct dp_digest parts[2] = {{0}, {0}}, sum = {0};
+    char row[DP_ROW_HEADER + DIM * 12];
+    for (uint64_t key = 0; key < 300; key++) {
+        fill_row(row, key, 5, key);
+        dp_digest_add_row(&parts[key % 2], key ^ dp_table_id("a"), row, sizeof row);
+    }
+    dp_digest_add(&sum, &parts[1]);
+    dp_digest_add(&sum, &parts[0]);
+    assert_memory_equal(&sum, &want.digest, sizeof sum);
+    form_free(other);
+}
+
+static void the_digest_tells_each_bit(void **state)
+{
+    (void)state;
+    char row[DP_ROW_HEADER + DIM * 12];
+    struct dp_digest first = {0}, twice[2] = {{0}, {0}};
+    fill_row(row, 3, 5, 1);
+    dp_digest_add_row(&first, 3, row, sizeof row);
+    for (size_t bit = 8 * 8; bit < sizeof row * 8; bit++) { /* behind the lsn */
+        struct dp_digest digest = {0};
+        row[bit / 8] = (char)(row[bit / 8] ^ 1 << bit % 8);
+        dp_digest_add_row(&digest, 3, row, sizeof row);
+        bool format = bit / 8 >= 12 && bit / 8 < 16;
+        assert_true((digest.low == first.low && digest.high == first.high) == format);
+        row[bit / 8] = (char)(row[bit / 8] ^ 1 << bit % 8);
+    }
+    /* Two rows whose keys change places. */
+    char second[sizeof row];
+    fill_row(second, 4, 6, 1);
+    dp_digest_add_row(&twice[0], 3, row, sizeof row);
+    dp_digest_add_row(&twice[0], 4, second, sizeof row);
+    dp_digest_add_row(&twice[1], 4, row, sizeof row);
+    dp_digest_add_row(&twice[1], 3, second, sizeof row);
+    assert_true(twice[0].low != twice[1].low);
+    /* All tables: pinned, so that digests of different builds can be compared. */
+    struct dp_digest_table tables[] = {{"a", DIM, twice[0]}, {"b", DIM, twice[1]}};
+    struct dp_digest all = dp_digest_of_all(tables, 2);
+    char text[DP_DIGEST_TEXT];
+    dp_digest_text(&all, text);
+    assert_int_equal(all.rows, 4);
+    assert_string_equal(text, "9b5ee0d818adb83266bc1a2c707c33a8");
+}
+
+/* The file that has the rows of table 'a' + f: the f-th by number, and the first after RocksDB's own. */
+static void row_file(const struct form *form, uint32_t f, char path[600], char name[32])
+{
+    struct dirent **list = NULL;
+    int count = scandir(form->directory, &list, NULL, alphasort);
+    uint32_t at = 0;
+    *name = 0;
+    for (int i = 0; i < count; i++) {
+        size_t len = strlen(list[i]->d_name);
+        struct stat found;
+        char one[600];
+        path_of(one, form->directory, list[i]->d_name);
+        if (len > 4 && strcmp(list[i]->d_name + len - 4, ".sst") == 0 && stat(one, &found) == 0 &&
+            found.st_size > 20000 && at++ == f) {
+            (void)snprintf(path, 600, "%s", one);
+            (void)snprintf(name, 32, "%.31s", list[i]->d_name);
+        }
+        free(list[i]);
+    }
+    free(list);
+    assert_true(*name);
+}
+
+static enum dp_status count_rows(void *context, struct dp_store_key key, const void *row, size_t row_bytes,
+                                 struct dp_error *err)
+{
+    (void)key, (void)row, (void)row_bytes, (void)err;
+    ++*(uint64_t *)context;
+    return DP_OK;
+}
+
+/* In each file, data blocks and footers: named, what lies in other files is seen; a visit as the server does it fails. */
+static void flipped_bits_in_files_of_rows_are_named(void **state)
+{
+    struct form *form = *state;
+    make_store(form);
+    for (uint32_t f = 0; f < FILES; f++) {
+        char path[600], name[32];
+        size_t size;
+        row_file(form, f, path, name);
+        free(slurp(path, &size));
+        const long places[] = {100, 20000, (long)size - 4};
+        for (int p = 0; p < 3; p++) {
+            flip(path, places[p], 3);
+            struct seen seen = look(form->directory);
+            if (!names(&seen, name))
+                fail_msg("%s, offset %ld: %u damages: %s", name, places[p], seen.damages,
+                         seen.damage[0].text);
+            assert_true(seen.rows < FILES * FILE_ROWS);
+            if (p < 2) /* a block: all but its rows */
+                assert_true(seen.rows >= (FILES - 1) * FILE_ROWS);
+            struct dp_error err = {0};
+            uint64_t rows = 0;
+            enum dp_status st = form_open(form, &err);
+            if (st == DP_OK) {
+                st = form->store.visit_rows(form->store.self, count_rows, &rows, &err);
+                form_close(form, true);
+            }
+            assert_int_equal(st, DP_CORRUPT);
+            if (p < 2)
+                assert_non_null(strstr(err.text, name));
+            flip(path, places[p], 3);
+        }
+    }
+    assert_int_equal(look(form->directory).rows, FILES * FILE_ROWS);
+}
+
+/* Every header's bits and some of the rest, of the manifest and of the log of marks: no row is lost without a word. */
+static void flipped_bits_in_rocksdbs_logs_are_refused(void **state)
+{
+    struct form *form = *state;
+    make_store(form);
+    struct dirent **list = NULL;
+    int count = scandir(form->directory, &list, NULL, alphasort), logs = 0;
+    for (int i = 0; i < count; i++) {
+        char path[600];
+        size_t size, len = strlen(list[i]->d_name);
+        bool manifest = strncmp(list[i]->d_name, "MANIFEST", 8) == 0;
+        path_of(path, form->directory, list[i]->d_name);
+        if (manifest || (len > 4 && strcmp(list[i]->d_name + len - 4, ".log") == 0)) {
+            unsigned char *bytes = slurp(path, &size);
+            for (size_t at = 0, record = 0, next = 0; at < size; at++) {
+                if (at == next) {
+                    record = at;
+                    next = at + 7 + bytes[at + 4] + 256u * bytes[at + 5];
+                }
+                bool told =
+                    at - record >= 4 && at - record < 7; /* length and type: no checksum covers the length */
+                for (unsigned bit = told ? 0 : (unsigned)at % 8; bit < 8; bit += told ? 1 : 8) {
+                    flip(path, (long)at, bit);
+                    struct seen seen = look(form->directory);
+                    if (seen.damages == 0 && (manifest || seen.rows != FILES * FILE_ROWS))
+                        fail_msg("%s, offset %zu, bit %u: %" PRIu64 " rows, no damage", list[i]->d_name, at,
+                                 bit, seen.rows);
+                    flip(path, (long)at, bit);
+                }
+            }
+            free(bytes);
+            logs++;
+        }
+        free(list[i]);
+    }
+    free(list);
+    assert_int_equal(logs, 2);
+    assert_int_equal(look(form->directory).damages, 0);
+}
+
+/* ---- the journal */
+
+#define RECORDS 40u
+
+struct journal_seen {
+    uint32_t segments, records, damages;
+    uint64_t last;
+    struct dp_error damage[4];
+};
+
+static void see_segment(void *context, const struct dp_inspect_segment *segment)
+{
+    struct journal_seen *seen = context;
+    seen->segments++;
+    assert_int_equal(strlen(segment->file), strlen("journal-0123456789abcdef"));
+}
+
+static enum dp_status see_record(void *context, uint64_t lsn, const void *record, size_t bytes,
+                                 struct dp_error *err)
+{
+    struct journal_seen *seen = context;
+    (void)record, (void)bytes, (void)err;
+    seen->records++;
+    seen->last = lsn;
+    return DP_OK;
+}
+
+static void see_journal_damage(void *context, const struct dp_error *what)
+{
+    struct journal_seen *seen = context;
+    if (seen->damages < 4)
+        seen->damage[seen->damages] = *what;
+    seen->damages++;
+}
+
+static void wake(void *context)
+{
+    (void)context;
+}
+
+static void make_journal(const char *directory)
+{
+    struct dp_disk disk;
+    struct dp_error err = {0};
+    struct dp_journal *journal = NULL;
+    must(dp_disk_open(directory, &disk, &err), &err);
+    struct dp_journal_options options = {
+        .disk = &disk, .segment_bytes = 64u << 10, .budget_bytes = 16 * (64u << 10), .wake = wake};
+    must(dp_journal_open(&options, &journal, &err), &err);
+    for (uint32_t i = 0; i < RECORDS; i++) {
+        char record[9000];
+        uint64_t lsn;
+        memset(record, (int)i, sizeof record);
+        struct dp_journal_piece piece = {record, sizeof record};
+        dp_journal_commit(journal);
+        must(dp_journal_append(journal, &piece, 1, &lsn, &err), &err);
+        dp_journal_commit(journal);
+    }
+    dp_journal_close(&journal);
+    dp_disk_close(&disk);
+}
+
+static enum dp_status look_at_journal(const char *directory, uint64_t after, bool verify,
+                                      struct journal_seen *seen, struct dp_inspect_journal *out,
+                                      struct dp_error *err)
+{
+    *seen = (struct journal_seen){0};
+    *err = (struct dp_error){0};
+    struct dp_inspect_journal_options options = {.directory = directory,
+                                                 .replay_after = after,
+                                                 .segment = see_segment,
+                                                 .record = see_record,
+                                                 .damaged = verify ? see_journal_damage : NULL,
+                                                 .context = seen};
+    return dp_inspect_journal(&options, out, err);
+}
+
+static void the_journal_is_seen_and_not_changed(void **state)
+{
+    struct form *form = *state;
+    struct journal_seen seen;
+    struct dp_inspect_journal journal;
+    struct dp_error err;
+    make_journal(form->directory);
+    uint64_t before = print_of(form->directory);
+    must(look_at_journal(form->directory, 0, true, &seen, &journal, &err), &err);
+    assert_int_equal(seen.records, RECORDS);
+    assert_int_equal(seen.damages, 0);
+    assert_true(seen.segments >= 6);
+    assert_int_equal(journal.last_lsn, RECORDS);
+    assert_int_equal(journal.durable_lsn, RECORDS);
+    assert_int_equal(journal.checked_records, RECORDS);
+    must(look_at_journal(form->directory, 30, false, &seen, &journal, &err), &err);
+    assert_int_equal(seen.records, RECORDS - 30);
+    assert_int_equal(journal.replay_records, RECORDS - 30);
+    assert_int_equal(seen.last, RECORDS);
+    assert_true(print_of(form->directory) == before);
+    must(look_at_journal("/nowhere/at/all", 0, false, &seen, &journal, &err), &err);
+    assert_false(journal.present);
+}
+
+/* Two damaged records in one segment, and one in a segment that no opening needs: each by file, offset and lsn. */
+static void flipped_bits_in_the_journal_are_named(void **state)
+{
+    struct form *form = *state;
+    struct journal_seen seen;
+    struct dp_inspect_journal journal;
+    struct dp_error err;
+    char path[600];
+    make_journal(form->directory);
+    path_of(path, form->directory, "journal-0000000000000002");
+    flip(path, 4096 + 64 + 100, 0);   /* a payload: the first record's */
+    flip(path, 4096 + 12288 + 30, 2); /* the second's header */
+    assert_int_equal(look_at_journal(form->directory, 0, true, &seen, &journal, &err), DP_CORRUPT);
+    assert_non_null(strstr(err.text, "journal-0000000000000"));
+    assert_int_equal(seen.damages, 2);
+    assert_non_null(strstr(seen.damage[0].text, "journal-0000000000000002, offset 4096:"));
+    assert_non_null(strstr(seen.damage[1].text, "journal-0000000000000002, offset 16384:"));
+    assert_int_equal(look_at_journal(form->directory, 0, false, &seen, &journal, &err), DP_CORRUPT);
+    /* Needed no more: an opening does not see it. */
+    must(look_at_journal(form->directory, RECORDS, true, &seen, &journal, &err), &err);
+    assert_int_equal(seen.damages, 2);
+    flip(path, 4096 + 64 + 100, 0);
+    flip(path, 4096 + 12288 + 30, 2);
+    flip(path, 20, 1); /* its page */
+    assert_int_equal(look_at_journal(form->directory, 0, true, &seen, &journal, &err), DP_CORRUPT);
+    assert_true(seen.damages >= 1);
+    flip(path, 20, 1);
+    must(look_at_journal(form->directory, 0, true, &seen, &journal, &err), &err);
+    assert_int_equal(seen.damages, 0);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(all_is_seen_and_nothing_changed),         TEST(states_are_told_apart),
+        TEST(the_digest_is_of_contents_only),          TEST(the_digest_tells_each_bit),
+        TEST(flipped_bits_in_files_of_rows_are_named), TEST(flipped_bits_in_rocksdbs_logs_are_refused),
+        TEST(the_journal_is_seen_and_not_changed),     TEST(flipped_bits_in_the_journal_are_named),
+    };
+    return cmocka_run_group_tests_name("inspect", tests, NULL, NULL);
+}
