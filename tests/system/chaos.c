@@ -432,6 +432,8 @@ void dp_chaos_compare(struct dp_chaos *chaos, struct dp_ledger_sums *sums)
         assert_true(dp_ledger_read(chaos->file[i], i, &accounts, &count));
     check_once(chaos, accounts, count, sums);
     for (uint32_t i = 0; i < chaos->options.servers; i++)
+        dp_process_signal(chaos->actor[i].process, SIGTERM);
+    for (uint32_t i = 0; i < chaos->options.servers; i++)
         dp_place_stops_cleanly(chaos->actor[i].process);
     for (uint32_t i = 0; i < chaos->options.servers; i++)
         has_ended(chaos, &chaos->actor[i]);

@@ -104,7 +104,7 @@ static struct dp_process *endless_run(struct dp_place *place)
     struct dp_process *run =
         dp_place_start(place, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2",
                        "--workers", "2", "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale",
-                       "0.0625", "--batch", "16", "--epochs", "100000", NULL);
+                       "0.0625", "--batch", "16", "--epochs", "100000", "--restarts", "0", NULL);
     dp_place_awaits(run, "/100000 ");
     return run;
 }

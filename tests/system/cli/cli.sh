@@ -179,8 +179,8 @@ for signal in INT:130 TERM:143; do
     [ $? = "${signal#*:}" ] || fail "SIG${signal%:*} did not end it with ${signal#*:}"
     nobody_left "SIG${signal%:*}"
 done
-# A worker that is killed ends the run; the store is closed cleanly, and trained on.
-"${train[@]}" --epochs 1000000 >"$dir/run.out" 2>"$dir/run.err" &
+# A worker that is killed and not to be started again ends the run; the store is closed cleanly, and trained on.
+"${train[@]}" --epochs 1000000 --restarts 0 >"$dir/run.out" 2>"$dir/run.err" &
 pid=$!
 for i in $(seq 1 200); do grep -q "^epoch" "$dir/run.err" && break; sleep 0.1; done
 for p in $(left); do grep -qz -e downpour-worker "/proc/$p/cmdline" 2>/dev/null && kill -KILL "$p"; done
@@ -189,7 +189,8 @@ wait $pid
 grep -q "worker 0 was killed by signal 9" "$dir/run.err" || fail "the killed worker was not named"
 nobody_left "a killed worker"
 expect 0 "Going on from the store" "${train[@]}" --epochs 1
-# A server that is killed ends it, too; its store is refused by name, and --fresh gets out of that.
+# A server that is killed is started again, but has no journal: it refuses its store by name, which ends the run, and --fresh
+# gets out of that.
 "${train[@]}" --epochs 1000000 >"$dir/run.out" 2>"$dir/run.err" &
 pid=$!
 for i in $(seq 1 200); do grep -q "^epoch" "$dir/run.err" && break; sleep 0.1; done
@@ -197,6 +198,7 @@ for p in $(left); do tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -q -e "d
 wait $pid
 [ $? = 2 ] || fail "a killed server did not end the run with 2"
 grep -q "server 1 was killed by signal 9" "$dir/run.err" || fail "the killed server was not named"
+grep -q "server 1 ended with status 2" "$dir/run.err" || fail "a server that refuses was not named"
 nobody_left "a killed server"
 expect 2 "--fresh would remove that" "${train[@]}" --epochs 1
 echo mine >"$dir/run/store/mine"

@@ -23,7 +23,7 @@ static struct dp_local *opened(void)
 static void start(struct dp_local *local, enum dp_local_role role, const char *script)
 {
     struct dp_error err = {0};
-    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    const char *const argv[] = {"/bin/sh", "-c", script, log_path, NULL}; /* $0: the log */
     assert_int_equal(dp_local_start(local, role, "child 7", argv, log_path, -1, &err), DP_OK);
 }
 
@@ -196,10 +196,85 @@ static int teardown(void **state)
     return rmdir(dir);
 }
 
+/* The news so far, as one text. */
+static const char *news_of(struct dp_local *local)
+{
+    static char text[4096];
+    char line[256];
+    size_t at = 0;
+    text[0] = '\0';
+    while (dp_local_news(local, line, sizeof line))
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s\n", line);
+    return text;
+}
+
+static void who_dies_is_started_again_until_the_limit(void **state)
+{
+    (void)state;
+    struct dp_local *local = opened();
+    dp_local_restart_dead(local, 3);
+    /* It dies twice, then ends well; its log goes on. */
+    start(local, DP_LOCAL_WORKER, "echo life; [ $(grep -c life \"$0\") -lt 3 ] && kill -KILL $$; exit 0");
+    for (int i = 0; i < 200 && dp_local_running(local, DP_LOCAL_WORKER); i++) {
+        assert_false(dp_local_failed(local));
+        dp_local_wait(local, 100);
+    }
+    assert_int_equal(dp_local_running(local, DP_LOCAL_WORKER), 0);
+    assert_false(dp_local_failed(local));
+    const char *news = news_of(local);
+    assert_non_null(strstr(news, "child 7 was killed by signal 9 (Killed); it is started again in 0.1 s "
+                                 "(restart 1 of 3 within 10 minutes)"));
+    assert_non_null(strstr(news, "in 0.2 s (restart 2 of 3"));
+    assert_string_equal(news_of(local), "");
+    /* One restart is left for all. */
+    start(local, DP_LOCAL_SERVER, "kill -SEGV $$");
+    await(local, DP_LOCAL_SERVER);
+    assert_true(dp_local_server_failed(local));
+    news = news_of(local);
+    assert_non_null(strstr(news, "restart 3 of 3"));
+    assert_non_null(strstr(news, "signal 11"));
+    assert_non_null(strstr(news, "is not started again: 3 restarts within 10 minutes are the limit"));
+    dp_local_close(&local);
+}
+
+static void who_refuses_is_not_started_again(void **state)
+{
+    (void)state;
+    struct dp_local *local = opened();
+    dp_local_restart_dead(local, 20);
+    start(local, DP_LOCAL_SERVER, "echo the store is damaged; exit 2");
+    await(local, DP_LOCAL_SERVER);
+    assert_true(dp_local_server_failed(local));
+    assert_non_null(strstr(explained(local), "the store is damaged"));
+    assert_string_equal(news_of(local), "");
+    dp_local_close(&local);
+}
+
+static void stopping_ends_the_wait_for_a_restart(void **state)
+{
+    (void)state;
+    struct dp_local *local = opened();
+    dp_local_restart_dead(local, 20);
+    for (int i = 0; i < 3; i++) {
+        start(local, DP_LOCAL_SERVER, "kill -KILL $$");
+        for (int k = 0; k < 100 && !strstr(news_of(local), "is started again"); k++)
+            dp_local_wait(local, 100);
+    }
+    assert_int_equal(dp_local_running(local, DP_LOCAL_SERVER), 3);
+    (void)dp_local_stop(local, DP_LOCAL_SERVER, 10000);
+    assert_int_equal(dp_local_running(local, DP_LOCAL_SERVER), 0);
+    dp_local_wait(local, 300);
+    assert_int_equal(dp_local_running(local, DP_LOCAL_SERVER), 0);
+    dp_local_close(&local);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worker_may_end_with_0_only),
+        cmocka_unit_test(who_dies_is_started_again_until_the_limit),
+        cmocka_unit_test(who_refuses_is_not_started_again),
+        cmocka_unit_test(stopping_ends_the_wait_for_a_restart),
         cmocka_unit_test(server_may_not_end_by_itself),
         cmocka_unit_test(stop_asks_first),
         cmocka_unit_test(the_deaf_are_killed_with_all_they_started),
