@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define IPC_PATH_MAX 107u /* "ipc://", a path of a socket, less "-65535" and the end */
+
 void dp_cluster_defaults(struct dp_cluster *out)
 {
     *out = (struct dp_cluster){
@@ -58,7 +60,11 @@ static enum dp_status check_server(const struct dp_cluster *cluster, uint32_t at
     enum dp_status st = dp_fields_check(&dp_fields_server, s, err);
     if (st != DP_OK)
         return st;
-    for (const char *p = s->host; *p; p++)
+    bool path = strncmp(s->host, "ipc:///", 7) == 0; /* sockets of this machine: PATH-PORT */
+    if (path && strlen(s->host) > IPC_PATH_MAX)
+        return dp_fail(err, DP_ARGUMENT, "'servers.host' is \"%s\": a path of a socket has at most %u bytes",
+                       s->host, IPC_PATH_MAX - 6u);
+    for (const char *p = s->host; *p && !path; p++)
         if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-:[]%", *p))
             return dp_fail(err, DP_ARGUMENT, "'servers.host' is \"%s\": no name or address of a machine",
                            s->host);
@@ -134,8 +140,13 @@ uint32_t dp_cluster_shards(const struct dp_cluster *cluster)
 static void endpoint(const struct dp_cluster_server *server, uint32_t port, char *out, size_t size)
 {
     /* An IPv6 address stands in brackets before a port. */
-    bool bare_ipv6 = strchr(server->host, ':') && server->host[0] != '[';
-    (void)snprintf(out, size, bare_ipv6 ? "tcp://[%s]:%" PRIu32 : "tcp://%s:%" PRIu32, server->host, port);
+    bool path = strncmp(server->host, "ipc:///", 7) == 0;
+    bool bare_ipv6 = !path && strchr(server->host, ':') && server->host[0] != '[';
+    (void)snprintf(out, size,
+                   path        ? "%s-%" PRIu32
+                   : bare_ipv6 ? "tcp://[%s]:%" PRIu32
+                               : "tcp://%s:%" PRIu32,
+                   server->host, port);
 }
 
 void dp_cluster_shard_endpoint(const struct dp_cluster *cluster, uint32_t shard, char *out, size_t size)

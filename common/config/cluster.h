@@ -19,7 +19,9 @@
 #define DP_SHARDS_MAX  64 /* of one server */
 
 struct dp_cluster_server {
-    char host[DP_HOST_MAX + 1];  /* the address that it listens on and that the others use */
+    /* The address that it listens on and that the others use; or, where all are on one machine, ipc:///PATH: its sockets
+     * are then the files PATH-PORT. */
+    char host[DP_HOST_MAX + 1];
     uint32_t port;               /* control; its shards listen on port + 1, port + 2, ... */
     uint32_t shards;             /* 1 .. DP_SHARDS_MAX */
     char store[DP_PATH_MAX + 1]; /* directory; each shard has one inside */

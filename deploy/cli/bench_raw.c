@@ -90,14 +90,15 @@ static void serve(struct dp_listener *listener, int control, const struct pool *
 }
 
 /* The whole life of the forked process; gives its exit code. Only the endpoint goes to `tell`. */
-static int be_peer(int tell, int control, const struct pool *pool, const struct dp_pin *pin)
+static int be_peer(int tell, int control, const char *endpoint_wanted, const struct pool *pool,
+                   const struct dp_pin *pin)
 {
     struct dp_net *net = NULL;
     struct dp_listener *listener = NULL;
     struct dp_error err = {0};
     enum dp_status st = dp_net_open(1, &net, &err);
     if (st == DP_OK)
-        st = dp_listener_open(net, "tcp://127.0.0.1:*", &listener, &err);
+        st = dp_listener_open(net, endpoint_wanted, &listener, &err);
     dp_pin_serving(pin); /* ZeroMQ's thread stays where the process was started */
     if (st == DP_OK) {
         const char *endpoint = dp_listener_endpoint(listener);
@@ -132,8 +133,8 @@ static enum dp_status hear_endpoint(struct dp_raw *raw, int from, struct dp_erro
     return DP_OK;
 }
 
-enum dp_status dp_raw_start(size_t bytes_max, uint32_t buffers, const struct dp_pin *pin, struct dp_raw **out,
-                            struct dp_error *err)
+enum dp_status dp_raw_start(const char *at, size_t bytes_max, uint32_t buffers, const struct dp_pin *pin,
+                            struct dp_raw **out, struct dp_error *err)
 {
     int tell[2] = {-1, -1}, control[2] = {-1, -1};
     enum dp_status st = DP_OK;
@@ -157,7 +158,7 @@ enum dp_status dp_raw_start(size_t bytes_max, uint32_t buffers, const struct dp_
         (void)close(tell[0]);
         struct pool pool = raw->pool;
         free(raw);
-        _exit(getppid() == parent ? be_peer(tell[1], control[0], &pool, pin) : 1);
+        _exit(getppid() == parent ? be_peer(tell[1], control[0], at, &pool, pin) : 1);
     }
     if (raw->peer < 0) {
         raw->peer = 0;

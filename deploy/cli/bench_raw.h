@@ -20,10 +20,10 @@ struct dp_raw_shape {
     size_t reply_bytes;
 };
 
-/* bytes_max: of any frame that will be asked for. buffers: as many as requests will be under way. */
+/* at: "tcp://127.0.0.1:*" or "ipc:///PATH". bytes_max: of any frame that will be asked for. buffers: as many as requests will be under way. */
 DP_MUST_USE
-enum dp_status dp_raw_start(size_t bytes_max, uint32_t buffers, const struct dp_pin *pin, struct dp_raw **out,
-                            struct dp_error *err);
+enum dp_status dp_raw_start(const char *at, size_t bytes_max, uint32_t buffers, const struct dp_pin *pin,
+                            struct dp_raw **out, struct dp_error *err);
 /* The peer's process. */
 long dp_raw_peer(const struct dp_raw *raw);
 DP_MUST_USE

@@ -75,8 +75,9 @@ static int remove_one(const char *path, const struct stat *info, int type, struc
     return remove(path);
 }
 
-static enum dp_status make_cluster(struct dp_bench_server *server, uint64_t cache_bytes, struct dp_error *err)
+static enum dp_status make_cluster(struct dp_bench_server *server, struct dp_error *err)
 {
+    const struct dp_bench_server_options *o = &server->options;
     struct dp_cluster *c = server->cluster = calloc(1, sizeof *c);
     if (!c)
         return dp_fail(err, DP_NOMEM, "no memory for a cluster");
@@ -86,12 +87,17 @@ static enum dp_status make_cluster(struct dp_bench_server *server, uint64_t cach
         return dp_fail(err, DP_NOMEM, "no memory for a cluster");
     c->server_count = 1;
     c->server[0].shards = 1;
-    c->cache_bytes = cache_bytes;
+    c->cache_bytes = o->cache_bytes;
+    c->durability = o->durability;
+    c->journal_bytes = o->journal_bytes;
     c->id = dp_bench_now_ns() | 1;
     (void)snprintf(c->name, sizeof c->name, "bench");
     (void)snprintf(c->model, sizeof c->model, "logistic");
     (void)snprintf(c->data.train, sizeof c->data.train, "none");
-    (void)snprintf(c->server[0].host, sizeof c->server[0].host, "127.0.0.1");
+    if (o->ipc)
+        (void)snprintf(c->server[0].host, sizeof c->server[0].host, "ipc://%.240s/s", server->folder.path);
+    else
+        (void)snprintf(c->server[0].host, sizeof c->server[0].host, "127.0.0.1");
     enum dp_status st = dp_folder_path(&server->folder, c->server[0].store, err, "store/server-0");
     if (st == DP_OK)
         st = dp_ports_choose(c, 0, err);
@@ -114,7 +120,7 @@ static enum dp_status open_client(struct dp_bench_server *server, bool bf16, str
         .bf16_values = bf16,
     };
     struct dp_table_spec spec = {.name = "bench",
-                                 .dim = server->dim,
+                                 .dim = server->options.dim,
                                  .seed = 1,
                                  .init = {.kind = DP_INIT_ZERO},
                                  .optimizer = dp_optimizer_defaults(DP_OPT_ADAM)};
@@ -124,30 +130,70 @@ static enum dp_status open_client(struct dp_bench_server *server, bool bf16, str
     return st;
 }
 
-enum dp_status dp_bench_server_open(struct dp_bench_server *server, struct dp_local *local, long other,
-                                    uint32_t dim, uint64_t cache_bytes, const struct dp_pin *pin,
-                                    struct dp_error *err)
+static enum dp_status start(struct dp_bench_server *server, struct dp_error *err)
 {
     struct dp_client *first = NULL;
-    *server = (struct dp_bench_server){.local = local, .folder.lock = -1, .dim = dim};
-    enum dp_status st = make_folder(server, err);
+    dp_pin_server(&server->pin); /* the server inherits it */
+    enum dp_status st =
+        dp_servers_start(server->local, &server->folder, server->cluster, server->folder.conf, "server", err);
+    dp_pin_client(&server->pin);
     if (st == DP_OK)
-        st = make_cluster(server, cache_bytes, err);
-    dp_pin_server(pin); /* the server inherits it */
-    if (st == DP_OK)
-        st = dp_servers_start(local, &server->folder, server->cluster, server->folder.conf, "server", err);
-    dp_pin_client(pin);
-    if (st == DP_OK)
-        st = dp_servers_await(local, server->cluster, DP_BENCH_WAIT_MS, &first, err);
+        st = dp_servers_await(server->local, server->cluster, DP_BENCH_WAIT_MS, &first, err);
     dp_client_close(&first);
     for (int bf16 = 0; bf16 < 2 && st == DP_OK; bf16++)
         st = open_client(server, bf16, err);
-    server->pid = find_child(other);
-    dp_pin_thread(pin, server->pid, "shard ");
+    return st;
+}
+
+/* Its threads are all there once it has answered. */
+static void find_server(struct dp_bench_server *server)
+{
+    server->pid = find_child(server->child);
+    dp_pin_thread(&server->pin, server->pid, "shard ");
+}
+
+enum dp_status dp_bench_server_open(struct dp_bench_server *server, struct dp_local *local, long other,
+                                    const struct dp_bench_server_options *options, const struct dp_pin *pin,
+                                    struct dp_error *err)
+{
+    *server = (struct dp_bench_server){
+        .local = local, .folder.lock = -1, .options = *options, .child = other, .pin = *pin};
+    enum dp_status st = make_folder(server, err);
+    if (st == DP_OK)
+        st = make_cluster(server, err);
+    if (st == DP_OK)
+        st = start(server, err);
+    find_server(server);
     server->resident = dp_bench_server_resident(server);
     if (st != DP_OK)
         dp_bench_server_close(server);
     return st;
+}
+
+enum dp_status dp_bench_server_revive(struct dp_bench_server *server, uint64_t *ns, struct dp_error *err)
+{
+    dp_client_close(&server->client[0]);
+    dp_client_close(&server->client[1]);
+    (void)dp_local_stop(server->local, DP_LOCAL_SERVER, 0);
+    uint64_t began = dp_bench_now_ns();
+    enum dp_status st = start(server, err);
+    *ns = dp_bench_now_ns() - began;
+    find_server(server);
+    return st;
+}
+
+enum dp_status dp_bench_server_counters(struct dp_bench_server *server, struct dp_status_report **out,
+                                        struct dp_error *err)
+{
+    return dp_client_status(server->client[0], 0, DP_BENCH_WAIT_MS, out, err);
+}
+
+uint64_t dp_bench_counter(const struct dp_status_report *report, const char *name)
+{
+    for (uint32_t i = 0; i < report->counters; i++)
+        if (strcmp(report->counter[i].name, name) == 0)
+            return report->counter[i].value;
+    return 0;
 }
 
 void dp_bench_server_close(struct dp_bench_server *server)
@@ -189,14 +235,14 @@ static enum dp_status fill_some(struct dp_bench_server *server, struct dp_keys *
 
 enum dp_status dp_bench_server_fill(struct dp_bench_server *server, uint64_t rows, struct dp_error *err)
 {
-    size_t most = FILL_BYTES / (server->dim * sizeof(float));
+    size_t most = FILL_BYTES / (server->options.dim * sizeof(float));
     most = most > FILL_KEYS ? FILL_KEYS : most > 0 ? most : 1;
     struct dp_keys *keys = NULL;
     uint64_t *numbers = malloc(most * sizeof *numbers);
-    float *gradients = malloc(most * server->dim * sizeof *gradients);
+    float *gradients = malloc(most * server->options.dim * sizeof *gradients);
     enum dp_status st = numbers && gradients ? dp_keys_new(&keys, err)
                                              : dp_fail(err, DP_NOMEM, "no memory to fill a table from");
-    for (size_t i = 0; st == DP_OK && i < most * server->dim; i++)
+    for (size_t i = 0; st == DP_OK && i < most * server->options.dim; i++)
         gradients[i] = (float)(i % 7 + 1) * 0.001f;
     for (uint64_t from = 0; from < rows && st == DP_OK; from += most)
         st = fill_some(server, keys, numbers, gradients, from,

@@ -1,30 +1,49 @@
 /* Bench server: one real server of one shard, its table filled, and clients to it.
- *     open -> fill -> (clients' requests) -> close
- * Promise   A directory, a cluster file and ports of its own. close kills the server (its rows are of no use
- *           to anybody) and removes the directory.
+ *     open -> fill -> (clients' requests, revive) -> close
+ * Promise   A directory, a cluster file and ports of its own: several may be open at once. close kills them (their rows
+ *           are of no use to anybody) and removes the directory.
  * Failure   DP_STOPPING: a signal, or the server ended (dp_local_failed tells).                           */
 #ifndef DP_CLI_BENCH_SERVER_H
 #define DP_CLI_BENCH_SERVER_H
 
+#include "common/wire/reply.h"
 #include "deploy/cli/bench_pin.h"
 #include "deploy/cli/servers.h"
 
+struct dp_bench_server_options {
+    uint32_t dim;
+    enum dp_cluster_durability durability;
+    bool ipc;
+    uint64_t cache_bytes, journal_bytes;
+};
+
 struct dp_bench_server {
+    struct dp_bench_server_options options;
     struct dp_local *local; /* lent */
     struct dp_folder folder;
     struct dp_cluster *cluster;
     struct dp_client *client[2]; /* values as f32, as bf16 */
     struct dp_client_table *table[2];
     uint64_t resident; /* bytes of the server before it had rows */
-    long pid;
-    uint32_t dim;
+    long pid, child;   /* child: of this process, and not the server */
+    struct dp_pin pin;
 };
 
 /* Started and pinned; this thread is where clients are afterwards. other: a child that is not the server. */
 DP_MUST_USE
 enum dp_status dp_bench_server_open(struct dp_bench_server *server, struct dp_local *local, long other,
-                                    uint32_t dim, uint64_t cache_bytes, const struct dp_pin *pin,
+                                    const struct dp_bench_server_options *options, const struct dp_pin *pin,
                                     struct dp_error *err);
+/* kill -9, and the same again over the same store. *ns: from the start of the process until it answers the hello of a
+ * client and knows the table. */
+DP_MUST_USE
+enum dp_status dp_bench_server_revive(struct dp_bench_server *server, uint64_t *ns, struct dp_error *err);
+/* A counter of the shard by its name; 0: it has none of that name. */
+DP_MUST_USE
+enum dp_status dp_bench_server_counters(struct dp_bench_server *server, struct dp_status_report **out,
+                                        struct dp_error *err);
+uint64_t dp_bench_counter(const struct dp_status_report *report, const char *name);
+/* Kills all servers of `local`. */
 void dp_bench_server_close(struct dp_bench_server *server);
 /* One push of each key 0 .. rows-1. */
 DP_MUST_USE

@@ -28,19 +28,30 @@ double dp_bench_quantile(uint64_t *ns, size_t n, double at);
 
 /* One line of throughput. raw and ratio hold one value a repeat, taken beside `rate`. */
 struct dp_bench_line {
-    const char *what, *draw, *type; /* "pull", "uniform", "f32" */
+    const char *what, *draw, *type;     /* "pull", "uniform", "f32" */
+    const char *durability, *transport; /* "machine", "tcp" */
+    uint32_t cache;                     /* percent of the rows */
     uint32_t dim;
     uint64_t rows;
     double keys; /* rows of a request, mean */
     uint32_t in_flight;
     struct dp_bench_figure rate, raw, ratio, memcpy_rate;
-    struct dp_cpu cpu; /* of all repeats */
-    uint64_t cpu_rows;
+    struct dp_bench_figure disk, disk_ratio; /* n 0: not measured */
+    struct dp_bench_figure none_ratio;       /* to durability none */
+    struct dp_cpu cpu;                       /* of all repeats */
+    uint64_t cpu_rows, misses;
 };
 struct dp_bench_delay {
-    const char *what; /* "pull" */
+    const char *what, *durability, *transport; /* "pull", "machine", "tcp" */
     uint32_t dim, keys, samples;
     double p50, p99, p999, raw_p50, raw_p99, raw_p999; /* microseconds */
+};
+
+struct dp_bench_recovery {
+    const char *what, *durability;
+    uint32_t dim;
+    uint64_t rows, replayed_rows, replayed_bytes;
+    double seconds;
 };
 
 void dp_bench_head(void);
@@ -50,5 +61,7 @@ void dp_bench_show_delay(const struct dp_bench_delay *delay, bool json);
 /* bytes 0: not known. record: bytes of one row as stored. */
 void dp_bench_show_memory(uint32_t dim, uint64_t rows, uint64_t bytes, uint64_t record, double fill_s,
                           bool json);
+
+void dp_bench_show_recovery(const struct dp_bench_recovery *line, bool json);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,12 +91,18 @@ static uint64_t now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static bool accepts(uint32_t port)
+static bool accepts(const char *host, uint32_t port)
 {
+    bool path = strncmp(host, "ipc://", 6) == 0;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_un local = {.sun_family = AF_UNIX};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool yes = fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    if (path)
+        (void)snprintf(local.sun_path, sizeof local.sun_path, "%.101s-%" PRIu32, host + 6, port);
+    int fd = socket(path ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool yes =
+        fd >= 0 && connect(fd, path ? (const struct sockaddr *)&local : (const struct sockaddr *)&address,
+                           path ? sizeof local : sizeof address) == 0;
     if (fd >= 0)
         (void)close(fd);
     return yes;
@@ -106,7 +113,7 @@ static uint32_t closed_port(const struct dp_cluster *cluster)
 {
     for (uint32_t i = 0; i < cluster->server_count; i++)
         for (uint32_t k = 0; k <= cluster->server[i].shards; k++)
-            if (!accepts(cluster->server[i].port + k))
+            if (!accepts(cluster->server[i].host, cluster->server[i].port + k))
                 return cluster->server[i].port + k;
     return 0;
 }

@@ -39,6 +39,7 @@ static enum dp_status read_text(const char *text, struct dp_cluster **out, struc
 #define TOP                                                                                                  \
     "name = \"t\";\n"                                                                                        \
     "model = \"logistic\";\n"
+#define FIFTY    "01234567890123456789012345678901234567890123456789"
 #define SERVERS  "servers = ({ host = \"127.0.0.1\"; port = 5700; store = \"s\"; });\n"
 #define DATA     "data = { train = \"a\"; };\n"
 #define GOOD     TOP SERVERS DATA
@@ -195,6 +196,9 @@ static void facts_about_several_keys_are_checked(void **state)
         {TOP DATA "servers = ({ host = \"h\"; port = 65530; shards = 6; store = \"a\"; });", "",
          "over 65535"},
         {TOP DATA "servers = ({ host = \"h h\"; port = 1; store = \"a\"; });", "", "'servers.host'"},
+        {TOP DATA "servers = ({ host = \"ipc://h\"; port = 1; store = \"a\"; });", "", "'servers.host'"},
+        {TOP DATA "servers = ({ host = \"ipc:///" FIFTY FIFTY "2\"; port = 1; store = \"a\"; });", "",
+         "at most 101 bytes"},
         {"name = \"a b\"; model = \"m\";" SERVERS DATA, "", "'name'"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -404,12 +408,14 @@ static void endpoints_follow_the_order_of_the_file(void **state)
     struct dp_error err = {0};
     char text[DP_HOST_MAX + 32];
     assert_int_equal(read_text(TOP DATA "servers = ({ host = \"a\"; port = 10; shards = 2; store = \"a\"; },"
-                                        "{ host = \"::1\"; port = 20; store = \"b\"; });",
+                                        "{ host = \"::1\"; port = 20; store = \"b\"; },"
+                                        "{ host = \"ipc:///run/my sockets/s\"; port = 20; store = \"b\"; });",
                                &c, &err),
                      DP_OK);
-    assert_int_equal(dp_cluster_shards(c), 3);
-    static const char *const want[] = {"tcp://a:11", "tcp://a:12", "tcp://[::1]:21"};
-    for (uint32_t i = 0; i < 3; i++) {
+    assert_int_equal(dp_cluster_shards(c), 4);
+    static const char *const want[] = {"tcp://a:11", "tcp://a:12", "tcp://[::1]:21",
+                                       "ipc:///run/my sockets/s-21"};
+    for (uint32_t i = 0; i < 4; i++) {
         dp_cluster_shard_endpoint(c, i, text, sizeof text);
         assert_string_equal(text, want[i]);
     }
