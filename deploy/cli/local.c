@@ -19,13 +19,24 @@
 #define CLOSE_SERVERS 60000
 #define KILL_MS       10000
 
+#define PAUSE_FIRST_MS 100u
+#define PAUSE_MAX_MS   5000u
+#define LIVED_MS       10000u /* one that lived so long begins with the first pause again */
+#define RESTARTS_IN_MS 600000u
+#define NEWS_MAX       8u
+
 struct child {
     enum dp_local_role role;
     pid_t pid;
     bool running;
     bool stopping; /* it was asked to end */
     bool told;     /* how it ended has been said */
-    int status;    /* of waitpid, when it has ended */
+    bool waits;    /* it died, and is started again at due_ms */
+    uint64_t started_ms, due_ms;
+    uint32_t pause_ms;
+    char **argv; /* one block */
+    int keep_fd;
+    int status; /* of waitpid, when it has ended */
     char name[32];
     char *log;
 };
@@ -35,6 +46,11 @@ struct dp_local {
     sigset_t before;
     int asked; /* the first of SIGINT, SIGTERM, SIGHUP */
     unsigned asked_count;
+    uint32_t restarts_max;
+    uint32_t restarts;    /* ever */
+    uint64_t *restart_ms; /* [restarts_max], a ring: when the last ones were */
+    uint32_t news_first, news_len;
+    char news[NEWS_MAX][256];
     uint32_t children;
     struct child child[CHILDREN_MAX];
 };
@@ -70,8 +86,11 @@ void dp_local_close(struct dp_local **local)
         return;
     (void)dp_local_stop(l, DP_LOCAL_WORKER, CLOSE_WORKERS);
     (void)dp_local_stop(l, DP_LOCAL_SERVER, CLOSE_SERVERS);
-    for (uint32_t i = 0; i < l->children; i++)
+    for (uint32_t i = 0; i < l->children; i++) {
         free(l->child[i].log);
+        free(l->child[i].argv);
+    }
+    free(l->restart_ms);
     (void)close(l->signals);
     /* The signals stay blocked: one that waits to be delivered would end this process before it has said
      * how it went. */
@@ -108,34 +127,178 @@ static _Noreturn void become(const char *const *argv, int log, int keep_fd, pid_
     _exit(127);
 }
 
-enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, const char *name,
-                              const char *const *argv, const char *log, int keep_fd, struct dp_error *err)
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* One block: the pointers, then the words. NULL: no memory. */
+static char **copy_argv(const char *const *argv)
+{
+    size_t n = 0, bytes = 0;
+    for (; argv[n]; n++)
+        bytes += strlen(argv[n]) + 1;
+    char **copy = malloc((n + 1) * sizeof *copy + bytes);
+    if (!copy)
+        return NULL;
+    char *at = (char *)(copy + n + 1);
+    for (size_t i = 0; i < n; i++) {
+        size_t size = strlen(argv[i]) + 1;
+        memcpy(at, argv[i], size);
+        copy[i] = at;
+        at += size;
+    }
+    copy[n] = NULL;
+    return copy;
+}
+
+/* log_flags: O_TRUNC at first, later its log goes on. */
+static enum dp_status launch(struct child *child, int log_flags, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
-    struct child *child = &local->child[local->children];
-    if (local->children == CHILDREN_MAX)
-        return dp_fail(err, DP_FULL, "more than %d processes: start them by hand, from one cluster file",
-                       CHILDREN_MAX);
-    int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+    int fd = open(child->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | log_flags, 0666);
     if (fd < 0)
-        return dp_fail(err, DP_IO, "cannot write log '%s': %s", log, strerror(errno));
-    *child = (struct child){.role = role, .log = strdup(log)};
-    (void)snprintf(child->name, sizeof child->name, "%s", name);
-    pid_t parent = getpid();
-    pid_t pid = child->log ? fork() : -1;
+        return dp_fail(err, DP_IO, "cannot write log '%s': %s", child->log, strerror(errno));
+    pid_t parent = getpid(), pid = fork();
     if (pid == 0)
-        become(argv, fd, keep_fd, parent, role == DP_LOCAL_SERVER ? SIGTERM : SIGKILL);
+        become((const char *const *)child->argv, fd, child->keep_fd, parent,
+               child->role == DP_LOCAL_SERVER ? SIGTERM : SIGKILL);
     if (pid < 0) {
-        st = dp_fail(err, DP_NOMEM, "cannot start %s: %s", name, strerror(errno));
-        free(child->log);
+        st = dp_fail(err, DP_NOMEM, "cannot start %s: %s", child->name, strerror(errno));
     } else {
         (void)setpgid(pid, pid); /* here too: it may be signalled before it came that far */
         child->pid = pid;
         child->running = true;
-        local->children++;
+        child->started_ms = now_ms();
     }
     (void)close(fd);
     return st;
+}
+
+enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, const char *name,
+                              const char *const *argv, const char *log, int keep_fd, struct dp_error *err)
+{
+    struct child *child = &local->child[local->children];
+    if (local->children == CHILDREN_MAX)
+        return dp_fail(err, DP_FULL, "more than %d processes: start them by hand, from one cluster file",
+                       CHILDREN_MAX);
+    *child = (struct child){.role = role, .log = strdup(log), .argv = copy_argv(argv), .keep_fd = keep_fd};
+    (void)snprintf(child->name, sizeof child->name, "%s", name);
+    enum dp_status st = child->log && child->argv ? launch(child, O_TRUNC, err)
+                                                  : dp_fail(err, DP_NOMEM, "cannot start %s", name);
+    if (st == DP_OK) {
+        local->children++;
+    } else {
+        free(child->log);
+        free(child->argv);
+    }
+    return st;
+}
+
+/* ---- starting again */
+
+void dp_local_restart_dead(struct dp_local *local, uint32_t max)
+{
+    uint64_t *ring = max ? calloc(max, sizeof *ring) : NULL;
+    free(local->restart_ms);
+    local->restart_ms = ring;
+    local->restarts_max = ring ? max : 0; /* without memory none is started again */
+}
+
+static void tell(struct dp_local *local, const char *text)
+{
+    if (local->news_len == NEWS_MAX) {
+        local->news_first = (local->news_first + 1) % NEWS_MAX;
+        local->news_len--;
+    }
+    char *news = local->news[(local->news_first + local->news_len++) % NEWS_MAX];
+    (void)snprintf(news, sizeof local->news[0], "%.255s", text);
+}
+
+bool dp_local_news(struct dp_local *local, char *text, size_t size)
+{
+    if (local->news_len == 0)
+        return false;
+    (void)snprintf(text, size, "%s", local->news[local->news_first]);
+    local->news_first = (local->news_first + 1) % NEWS_MAX;
+    local->news_len--;
+    return true;
+}
+
+static void how_it_ended(const struct child *child, char *text, size_t size)
+{
+    if (WIFSIGNALED(child->status))
+        (void)snprintf(text, size, "%s was killed by signal %d (%s)", child->name, WTERMSIG(child->status),
+                       strsignal(WTERMSIG(child->status)));
+    else
+        (void)snprintf(text, size, "%s ended with status %d", child->name, WEXITSTATUS(child->status));
+}
+
+static uint32_t restarts_lately(const struct dp_local *local, uint64_t now)
+{
+    uint32_t kept = local->restarts < local->restarts_max ? local->restarts : local->restarts_max, n = 0;
+    for (uint32_t i = 0; i < kept; i++)
+        n += now - local->restart_ms[i] < RESTARTS_IN_MS;
+    return n;
+}
+
+/* After its end: whether it is to be started again, and when. */
+static void consider(struct dp_local *local, struct child *child)
+{
+    char text[160], line[256];
+    uint64_t now = now_ms();
+    if (local->restarts_max == 0 || child->stopping || local->asked || WIFEXITED(child->status))
+        return;
+    how_it_ended(child, text, sizeof text);
+    uint32_t lately = restarts_lately(local, now);
+    if (lately == local->restarts_max) {
+        (void)snprintf(line, sizeof line,
+                       "%s, and is not started again: %u restarts within 10 minutes are the limit "
+                       "(--restarts)",
+                       text, local->restarts_max);
+        tell(local, line);
+        return;
+    }
+    bool lived = now - child->started_ms >= LIVED_MS;
+    child->pause_ms = lived || child->pause_ms == 0 ? PAUSE_FIRST_MS : child->pause_ms * 2;
+    if (child->pause_ms > PAUSE_MAX_MS)
+        child->pause_ms = PAUSE_MAX_MS;
+    child->due_ms = now + child->pause_ms;
+    child->waits = true;
+    local->restart_ms[local->restarts++ % local->restarts_max] = now;
+    (void)snprintf(line, sizeof line,
+                   "%s; it is started again in %.1f s (restart %u of %u within 10 minutes)", text,
+                   child->pause_ms / 1000.0, local->restarts, local->restarts_max);
+    tell(local, line);
+}
+
+/* Those that are due. One that cannot be started stays as it ended. */
+static void start_again(struct dp_local *local)
+{
+    uint64_t now = now_ms();
+    for (uint32_t i = 0; i < local->children; i++) {
+        struct child *child = &local->child[i];
+        struct dp_error err = {0};
+        if (!child->waits || now < child->due_ms)
+            continue;
+        child->waits = false;
+        if (launch(child, 0, &err) != DP_OK)
+            tell(local, err.text);
+    }
+}
+
+static uint32_t until_due(const struct dp_local *local, uint32_t timeout_ms)
+{
+    uint64_t now = now_ms(), left = timeout_ms;
+    for (uint32_t i = 0; i < local->children; i++) {
+        const struct child *child = &local->child[i];
+        uint64_t in = child->due_ms > now ? child->due_ms - now : 0;
+        if (child->waits && in < left)
+            left = in;
+    }
+    return (uint32_t)left;
 }
 
 static void reap(struct dp_local *local)
@@ -151,6 +314,7 @@ static void reap(struct dp_local *local)
         (void)kill(-child->pid, SIGKILL);
         (void)waitpid(child->pid, &child->status, 0);
         child->running = false;
+        consider(local, child);
     }
 }
 
@@ -158,7 +322,7 @@ void dp_local_wait(struct dp_local *local, uint32_t timeout_ms)
 {
     struct pollfd fd = {.fd = local->signals, .events = POLLIN};
     struct signalfd_siginfo info;
-    (void)poll(&fd, 1, (int)timeout_ms);
+    (void)poll(&fd, 1, (int)until_due(local, timeout_ms));
     while (read(local->signals, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGCHLD)
             continue;
@@ -167,6 +331,8 @@ void dp_local_wait(struct dp_local *local, uint32_t timeout_ms)
             local->asked = (int)info.ssi_signo;
     }
     reap(local);
+    if (!local->asked)
+        start_again(local);
 }
 
 int dp_local_signal(const struct dp_local *local)
@@ -178,13 +344,13 @@ uint32_t dp_local_running(const struct dp_local *local, enum dp_local_role role)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < local->children; i++)
-        n += local->child[i].running && local->child[i].role == role;
+        n += (local->child[i].running || local->child[i].waits) && local->child[i].role == role;
     return n;
 }
 
 static bool ended_badly(const struct child *child)
 {
-    if (child->running || child->stopping)
+    if (child->running || child->waits || child->stopping)
         return false;
     return child->role == DP_LOCAL_SERVER || !WIFEXITED(child->status) || WEXITSTATUS(child->status) != 0;
 }
@@ -235,11 +401,9 @@ static void show_tail(const char *path, FILE *file)
 
 static void explain_one(const struct child *child, FILE *file)
 {
-    if (WIFSIGNALED(child->status))
-        fprintf(file, "downpour: %s was killed by signal %d (%s)", child->name, WTERMSIG(child->status),
-                strsignal(WTERMSIG(child->status)));
-    else
-        fprintf(file, "downpour: %s ended with status %d", child->name, WEXITSTATUS(child->status));
+    char text[160];
+    how_it_ended(child, text, sizeof text);
+    fprintf(file, "downpour: %s", text);
     fprintf(file, "; its log, %s, ends with:\n", child->log);
     show_tail(child->log, file);
 }
@@ -251,17 +415,14 @@ void dp_local_explain(const struct dp_local *local, FILE *file)
         explain_one(child, file); /* the others end because of it, more often than not */
 }
 
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static void signal_all(struct dp_local *local, enum dp_local_role role, int signal)
 {
     for (uint32_t i = 0; i < local->children; i++) {
         struct child *child = &local->child[i];
+        if (child->role == role && child->waits) { /* it has ended already */
+            child->waits = false;
+            child->stopping = child->told = true;
+        }
         if (!child->running || child->role != role)
             continue;
         child->stopping = true;

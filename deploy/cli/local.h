@@ -3,6 +3,9 @@
  * Promise   No process is left behind: when this one dies, however it dies, workers get SIGKILL and servers
  *           SIGTERM, on which they close their stores. stop and close end each by SIGTERM and, past a
  *           deadline, by SIGKILL with its whole process group, and say so.
+ *           After dp_local_restart_dead a child that was killed by a signal (a crash is one) is started again, after
+ *           a pause that doubles from 0.1 s to 5 s while it keeps dying, and so many times within 10 minutes, all
+ *           children together. One that ends with a code has said why: it is not, as it would say so again.
  *           SIGINT, SIGTERM and SIGHUP to this process are wishes to stop; they interrupt the waits here.
  * Thread    One; opened before any other thread is started (they inherit the blocked signals).
  * Failure   A child that could not be executed says so in its log and ends with 127.                    */
@@ -27,7 +30,13 @@ enum dp_status dp_local_open(struct dp_local **out, struct dp_error *err);
 /* Stops what still runs (workers first); accepts NULL inside, leaves NULL. */
 void dp_local_close(struct dp_local **local);
 
-/* argv[0] is the path; NULL ends it. Standard output and error go to the file `log`, made anew; standard
+/* From now on children that die are started again; max 0: none is (as before this call). */
+void dp_local_restart_dead(struct dp_local *local, uint32_t max);
+/* What happened to a child since the last call, a line for a person ("server 1 was killed by signal 9 (Killed); ...");
+ * false: nothing. */
+bool dp_local_news(struct dp_local *local, char *text, size_t size);
+
+/* argv[0] is the path; NULL ends it. Copied, for when it has to be started again: the log then goes on. Standard output and error go to the file `log`, made anew; standard
  * input is empty. name: copied ("server 0"). keep_fd: inherited (-1: none). */
 DP_MUST_USE
 enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, const char *name,
@@ -37,6 +46,7 @@ enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, c
 void dp_local_wait(struct dp_local *local, uint32_t timeout_ms);
 /* The signal that asked this process to stop, or 0. */
 int dp_local_signal(const struct dp_local *local);
+/* Those that will be started again are among them. */
 uint32_t dp_local_running(const struct dp_local *local, enum dp_local_role role);
 /* Whether a child ended as it should not have. If so, dp_local_explain tells a person which, how, and what
  * its log says at the end. */

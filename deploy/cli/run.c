@@ -25,6 +25,8 @@
 #define WORKER_STOP_MS 10000u
 #define SERVER_STOP_MS 120000u
 #define LOOK_MS        500u
+#define RESTARTS       20u
+#define RESTARTS_MAX   10000u
 
 static const struct dp_option options[] = {
     DP_OPTION_HEADING("What is trained"),
@@ -80,6 +82,8 @@ static const struct dp_option options[] = {
     {"--port", "N", "control port of the first server, the others follow;\ndefault: free ports are found",
      NULL, NULL},
     {"--timeout", "SECONDS", "longest wait for a server, 1 .. 600; default 30", NULL, NULL},
+    {"--restarts", "N",
+     "how often processes that died are started again within 10 minutes, 0 .. 10000; default 20", NULL, NULL},
     DP_OPTION_HEADING("Where"),
     {"--dir", "DIR",
      "cluster file, logs, store and report; default ./downpour-run.\nA store that is there is trained on",
@@ -108,6 +112,7 @@ struct run {
     struct dp_local *local;
     struct dp_client *client;
     struct dp_cli_line line;
+    uint32_t restarts;
     bool continues; /* on an earlier run's store */
     bool accepted;  /* the servers have the tables that this run wants: some worker got past them */
     bool trained;   /* some worker has said so */
@@ -204,6 +209,8 @@ static enum dp_status make_cluster(struct run *run, struct dp_error *err)
         st = number(run, "--timeout", 1, 600, &seconds, err);
     if (st == DP_OK && seconds)
         run->cluster->training.timeout_ms = 1000 * seconds;
+    if (st == DP_OK)
+        st = number(run, "--restarts", 0, RESTARTS_MAX, &run->restarts, err);
     if (st == DP_OK)
         st = set_servers(run, err);
     if (st == DP_OK)
@@ -321,12 +328,23 @@ static enum dp_status start_workers(struct run *run, struct dp_error *err)
     for (uint32_t i = 0; st == DP_OK && i < run->cluster->training.workers; i++) {
         (void)snprintf(index, sizeof index, "%" PRIu32, i);
         (void)snprintf(name, sizeof name, "worker %" PRIu32, i);
-        const char *const argv[] = {program, "--cluster", run->folder.conf, "--worker", index, NULL};
+        const char *const argv[] = {program,    "--cluster", run->folder.conf, "--worker", index,
+                                    "--resume", NULL};
         st = dp_folder_path(&run->folder, path, err, "log/worker-%" PRIu32 ".log", i);
         if (st == DP_OK)
             st = dp_local_start(run->local, DP_LOCAL_WORKER, name, argv, path, -1, err);
     }
     return st;
+}
+
+/* What happened to the processes. */
+static void tell_news(struct run *run)
+{
+    char text[256];
+    while (dp_local_news(run->local, text, sizeof text)) {
+        dp_cli_line_end(&run->line);
+        fprintf(stderr, "downpour: %s\n", text);
+    }
 }
 
 static void accept(struct run *run)
@@ -362,6 +380,7 @@ static enum dp_status train(struct run *run, struct dp_error *err)
         st = start_workers(run, err);
     while (st == DP_OK && dp_local_running(run->local, DP_LOCAL_WORKER) > 0) {
         dp_local_wait(run->local, LOOK_MS);
+        tell_news(run);
         if (dp_local_signal(run->local) || dp_local_failed(run->local))
             return dp_fail(err, DP_STOPPING, "stopped before the end of the training");
         watch(run);
@@ -422,6 +441,8 @@ static int finish(struct run *run, enum dp_status st, struct dp_error *err)
     struct dp_error unheard = {0};
     int code = st == DP_OK ? 0 : 2;
     dp_cli_line_end(&run->line);
+    if (run->local)
+        tell_news(run);
     bool failed = run->local && dp_local_failed(run->local);
     if (run->local && !failed && dp_local_signal(run->local)) {
         code = 128 + dp_local_signal(run->local);
@@ -457,7 +478,7 @@ static int finish(struct run *run, enum dp_status st, struct dp_error *err)
 
 int dp_command_run(int argc, char *const *argv)
 {
-    struct run run = {.folder.lock = -1};
+    struct run run = {.folder.lock = -1, .restarts = RESTARTS};
     struct dp_error err = {0};
     bool help;
     dp_cli_line_init(&run.line, stderr);
@@ -473,6 +494,7 @@ int dp_command_run(int argc, char *const *argv)
     if (st == DP_OK)
         st = dp_local_open(&run.local, &err);
     if (st == DP_OK) {
+        dp_local_restart_dead(run.local, run.restarts);
         tell_start(&run);
         st = train(&run, &err);
     }

@@ -1,0 +1,230 @@
+/* A training of two workers, with overlap, on two servers, under kill -9 of either: every minibatch counts exactly once on
+ * every shard. Each push adds 1 to a row of its own on each shard (worker/ledger.h); at the end each row is 1.
+ * DP_LONG=1: 10 kills of workers and 10 of servers instead of 2 and 2; DP_TEST_SEED: other moments. */
+#include "tests/lib/test.h"
+#include "tests/system/place.h"
+
+#include "common/client/downpour.h"
+#include "common/config/cluster.h"
+#include "common/model/mix.h"
+#include "worker/ledger.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SERVERS 2u
+#define SHARDS  2u /* of each */
+#define WORKERS 2u
+#define BATCH   8u
+#define BATCHES 180u /* of 1,437 digits */
+#define APART   3u   /* epochs between two kills */
+
+struct run {
+    struct dp_place *place;
+    struct dp_place_cluster cluster;
+    const char *conf;
+    struct dp_process *server[SERVERS], *worker[WORKERS];
+    uint32_t numbers; /* pushes of an epoch, of all workers */
+    uint64_t random;
+};
+
+static uint64_t draw(struct run *run, uint64_t below)
+{
+    run->random = run->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (run->random >> 33) % below;
+}
+
+static void seed(struct run *run)
+{
+    const char *given = getenv("DP_TEST_SEED");
+    uint64_t number = given ? (uint64_t)strtoull(given, NULL, 10) : (uint64_t)(uint32_t)getpid();
+    print_message("moments by DP_TEST_SEED=%llu\n", (unsigned long long)number);
+    run->random = number * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static uint32_t kills(void) /* of workers, and as many of servers */
+{
+    return getenv("DP_LONG") ? 10 : 2;
+}
+
+static void start_worker(struct run *run, uint32_t worker)
+{
+    run->worker[worker] = dp_place_start(run->place, "downpour-worker", "--cluster", run->conf, "--worker",
+                                         dp_place_text(run->place, "%u", (unsigned)worker), "--ledger", NULL);
+}
+
+static void start_all(struct run *run, const char *training)
+{
+    run->cluster = (struct dp_place_cluster){.servers = SERVERS,
+                                             .shards = SHARDS,
+                                             .workers = WORKERS,
+                                             .epochs = APART * 2 * kills() + 30,
+                                             .batch = BATCH,
+                                             .rate = "0.0078125",
+                                             .timeout_ms = 60000,
+                                             .training = training,
+                                             .top = "journal_bytes = \"16MiB\";"};
+    run->conf = dp_place_conf(run->place, &run->cluster);
+    for (uint32_t i = 0; i < SERVERS; i++)
+        run->server[i] = dp_place_server(run->place, run->conf, i);
+    for (uint32_t i = 0; i < WORKERS; i++)
+        start_worker(run, i);
+}
+
+static const char *epoch_text(char text[32], uint32_t epoch)
+{
+    (void)snprintf(text, 32, "epoch %u of", (unsigned)epoch);
+    return text;
+}
+
+/* Until the worker has finished this epoch, or a later one: it may have been started again since. Then a moment within the
+ * epoch that follows. */
+static void wait_for(struct run *run, uint32_t worker, uint32_t epoch)
+{
+    struct dp_process *process = run->worker[worker];
+    uint64_t deadline = dp_process_now_ms() + (uint64_t)DP_SOON_MS * DP_PATIENCE;
+    bool there = false;
+    char text[32];
+    while (!there && dp_process_now_ms() < deadline) {
+        dp_process_pause();
+        const char *said = dp_process_err(process);
+        for (uint32_t e = epoch; !there && e < run->cluster.epochs; e++)
+            there = strstr(said, epoch_text(text, e)) != NULL;
+    }
+    if (!there)
+        dp_place_awaits(process, "an epoch that did not come"); /* shows what it said */
+    for (uint64_t pauses = draw(run, 8); pauses > 0; pauses--)
+        dp_process_pause();
+}
+
+static void kill_worker(struct run *run, uint32_t worker)
+{
+    dp_process_signal(run->worker[worker], SIGKILL);
+    dp_place_ended(run->worker[worker], -SIGKILL);
+    start_worker(run, worker);
+    dp_place_awaits(run->worker[worker], "continues at epoch");
+}
+
+static void kill_server(struct run *run, uint32_t server)
+{
+    dp_process_signal(run->server[server], SIGKILL);
+    dp_place_ended(run->server[server], -SIGKILL);
+    run->server[server] = dp_place_server(run->place, run->conf, server);
+}
+
+/* Every row of the ledger: all workers' pushes of all epochs, on every shard, and one number more, which nobody pushed. */
+static void check_ledger(struct run *run)
+{
+    struct dp_cluster *cluster = NULL;
+    struct dp_client *client = NULL;
+    struct dp_client_table *table = NULL;
+    struct dp_error err = {0};
+    char endpoint[SERVERS * SHARDS][DP_HOST_MAX + 32];
+    const char *endpoints[SERVERS * SHARDS];
+    assert_int_equal(dp_cluster_read(run->conf, &cluster, &err), DP_OK);
+    uint32_t shards = dp_cluster_shards(cluster);
+    for (uint32_t s = 0; s < shards; s++) {
+        dp_cluster_shard_endpoint(cluster, s, endpoint[s], sizeof endpoint[s]);
+        endpoints[s] = endpoint[s];
+    }
+    const struct dp_client_options options = {.name = "test",
+                                              .cluster = cluster->id,
+                                              .generation = cluster->generation,
+                                              .shards = endpoints,
+                                              .shard_count = shards,
+                                              .open_timeout_ms = DP_SOON_MS * DP_PATIENCE};
+    struct dp_table_spec spec = {.name = DP_LEDGER_TABLE, .dim = 1, .optimizer = {.kind = DP_OPT_SGD}};
+    if (dp_client_open(&options, &client, &err) != DP_OK ||
+        dp_client_table(client, &spec, DP_SOON_MS * DP_PATIENCE, &table, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    size_t n = (size_t)shards * (run->numbers + 1);
+    uint64_t *keys = calloc(n, sizeof *keys);
+    float *rows = calloc(n, sizeof *rows);
+    assert_true(keys && rows);
+    for (uint32_t e = 0; e < run->cluster.epochs; e++) {
+        for (size_t i = 0; i < n; i++)
+            keys[i] = dp_unmix(dp_ledger_row((uint32_t)i % shards, shards, e, i / shards));
+        if (dp_client_pull_rows(client, table, keys, n, rows, DP_SOON_MS * DP_PATIENCE, &err) != DP_OK)
+            fail_msg("%s", err.text);
+        for (size_t i = 0; i < n; i++) {
+            float want = i / shards < run->numbers ? 1.0f : 0.0f;
+            if (rows[i] < want || rows[i] > want)
+                fail_msg("push %u of epoch %u was counted %g times on shard %u", (unsigned)(i / shards),
+                         (unsigned)e + 1, (double)rows[i], (unsigned)(i % shards));
+        }
+    }
+    free(keys);
+    free(rows);
+    dp_client_close(&client);
+    dp_cluster_free(&cluster);
+}
+
+static void storm(struct run *run)
+{
+    seed(run);
+    for (uint32_t i = 0; i < kills(); i++) {
+        uint32_t epoch = 1 + 2 * APART * i;
+        wait_for(run, i % WORKERS, epoch);
+        kill_worker(run, i % WORKERS);
+        wait_for(run, (i + 1) % WORKERS, epoch + APART);
+        kill_server(run, i % SERVERS);
+    }
+    for (uint32_t i = 0; i < WORKERS; i++)
+        dp_place_ended(run->worker[i], 0);
+    check_ledger(run);
+    /* And it was counted right: whoever computed a minibatch, it is an example and a push of its worker. */
+    const char *report = dp_place_path(run->place, "c.json");
+    double examples = 0, pushes = 0;
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        examples += dp_place_number(run->place, report,
+                                    dp_place_text(run->place, "workers.%u.examples", (unsigned)i));
+        pushes +=
+            dp_place_number(run->place, report, dp_place_text(run->place, "workers.%u.pushes", (unsigned)i));
+        /* What a killed worker had sent may arrive after its successor has asked: such a push is made again. */
+        pushes += dp_place_number(run->place, report,
+                                  dp_place_text(run->place, "workers.%u.staleness.repeated", (unsigned)i));
+    }
+    assert_true(examples == 1437.0 * run->cluster.epochs);
+    assert_true(pushes >= (double)run->numbers * run->cluster.epochs);
+    for (uint32_t i = 0; i < SERVERS; i++)
+        dp_place_stops_cleanly(run->server[i]);
+}
+
+static void every_minibatch_counts_once_on_every_shard(void **state)
+{
+    struct run run = {.place = *state, .numbers = BATCHES};
+    start_all(&run, "");
+    storm(&run);
+}
+
+static void so_does_every_group(void **state)
+{
+    struct run run = {.place = *state, .numbers = BATCHES / 3};
+    start_all(&run, "push_every = 3; fetch_every = 2;");
+    storm(&run);
+}
+
+static void the_ledger_wants_a_rate_that_is_exact(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {.epochs = 1};
+    const char *conf = dp_place_conf(place, &cluster);
+    struct dp_process *server = dp_place_server(place, conf, 0);
+    dp_place_says(dp_place_try(place, 2, "downpour-worker", "--cluster", conf, "--worker", "0", "--ledger"),
+                  "must be a power of two");
+    dp_place_stops_cleanly(server);
+}
+
+int main(void)
+{
+#define DP_TRAIN_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
+    const struct CMUnitTest tests[] = {
+        DP_TRAIN_TEST(every_minibatch_counts_once_on_every_shard),
+        DP_TRAIN_TEST(so_does_every_group),
+        DP_TRAIN_TEST(the_ledger_wants_a_rate_that_is_exact),
+    };
+    return cmocka_run_group_tests_name("ledger of a training", tests, NULL, NULL);
+}
