@@ -18,6 +18,7 @@
 #define CACHE_BYTES     (8u << 20)
 #define READAHEAD_BYTES (2u << 20)
 #define BLOOM_BITS      10.0 /* as rocks_db.c: without a policy the filter blocks are not read, nor checked */
+#define LIVE_TRIES      50
 #define EDGES_PER_FILE  2u
 
 static const char *const family_names[DP_ROCKS_FAMILIES] = {"default", "rows", "marks"};
@@ -318,6 +319,22 @@ enum dp_status dp_inspect_files(const struct dp_inspect *inspect,
 
 /* ---- open, close */
 
+static enum dp_status open_whole(struct dp_inspect *inspect, const char *directory, struct dp_error *err)
+{
+    enum dp_status st = dp_rocks_log_check(directory, err);
+    if (st == DP_OK)
+        st = open_db(directory, true, &inspect->db, err);
+    /* A server that runs may remove a file between the naming and the opening of it: the next manifest names others. */
+    for (int i = 0; (st == DP_CORRUPT || st == DP_IO) && i < LIVE_TRIES && dp_inspect_in_use(directory) != 0;
+         i++)
+        st = open_db(directory, true, &inspect->db, err);
+    if (st == DP_CORRUPT) {
+        dp_rocks_log_name_damage(directory, err);
+        name_manifest(inspect->manifest, directory, err);
+    }
+    return st;
+}
+
 enum dp_status dp_inspect_open(const char *directory, const struct dp_inspect_damage *damaged,
                                struct dp_inspect **out, struct dp_error *err)
 {
@@ -328,11 +345,7 @@ enum dp_status dp_inspect_open(const char *directory, const struct dp_inspect_da
     if (!inspect)
         return dp_fail(err, DP_NOMEM, "inspect %s", directory);
     inspect->manifest = read_manifest_name(directory);
-    st = dp_rocks_log_check(directory, err);
-    if (st == DP_OK)
-        st = open_db(directory, true, &inspect->db, err);
-    if (st != DP_OK)
-        name_manifest(inspect->manifest, directory, err);
+    st = open_whole(inspect, directory, err);
     if (st == DP_CORRUPT && damaged) {
         struct dp_error lax;
         damaged->tell(damaged->context, err);

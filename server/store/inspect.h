@@ -4,7 +4,7 @@
  *           it was opened, RocksDB's log of marks included: not the rows that live in a journal only, nor those in a
  *           running server's memory. Checksums are verified on all that is read.
  * Live      Beside a running server (dp_inspect_in_use) it sees the state of one moment. RocksDB may remove a file
- *           between the naming and the opening of it: open then gives DP_CORRUPT or DP_IO; try again.
+ *           between the naming and the opening of it: open tries again, and gives up with DP_CORRUPT or DP_IO.
  * Thread    One.
  * Memory    Rows, keys and marks are lent for the call.
  * Failure   NOT_FOUND: no store, with what was looked for; UNSUPPORTED: of another format; CORRUPT; IO. */

@@ -117,6 +117,8 @@ enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, 
     st = open_families(directory, out, err);
     if (st == DP_CORRUPT && dp_rocks_tail_mend(directory, &mended, &mending) == DP_OK && mended)
         st = open_families(directory, out, err);
+    if (st == DP_CORRUPT)
+        dp_rocks_log_name_damage(directory, err);
     if (st != DP_OK)
         goto done;
     /* Only now: before RocksDB holds the lock, the file may be another server's. */

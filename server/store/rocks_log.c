@@ -4,7 +4,6 @@
 #include "server/store/crc32c.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -69,12 +68,13 @@ static bool has_whole_record(const uint8_t *block, uint32_t from, uint32_t upto)
     return false;
 }
 
-/* Offset of the damaged record in a block; UINT32_MAX: none. *ended: RocksDB reads no further. */
-static uint32_t find_damage(const uint8_t *block, uint32_t upto, bool *ended)
+/* Offset of the damaged record in a block; UINT32_MAX: none. *ended: RocksDB reads no further than *stop. */
+static uint32_t find_damage(const uint8_t *block, uint32_t upto, uint32_t *stop, bool *ended)
 {
     for (uint32_t at = 0; at + HEADER <= upto;) {
         uint32_t left = upto - at - HEADER, bytes = length_of(block + at);
         *ended = true;
+        *stop = at;
         if (bytes > left) {
             bool damaged =
                 is_whole_under_another_length(block + at, left) || has_whole_record(block, at + 1, upto);
@@ -88,57 +88,77 @@ static uint32_t find_damage(const uint8_t *block, uint32_t upto, bool *ended)
     return UINT32_MAX;
 }
 
-static enum dp_status check_file(const char *directory, const char *name, struct dp_error *err)
-{
+struct place {
     char path[4096];
-    struct stat found;
-    enum dp_status st = DP_OK;
+    uint64_t at;
+};
+
+/* Of what find_damage finds or, with `any`, of the first record that is not whole. */
+static bool find_in_file(const char *directory, const char *name, bool any, struct place *out)
+{
+    struct stat status;
+    bool found = false, ended = false;
     uint8_t *block = malloc(BLOCK);
-    (void)snprintf(path, sizeof path, "%s/%s", directory, name);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (!block || file < 0 || fstat(file, &found) != 0)
+    (void)snprintf(out->path, sizeof out->path, "%s/%s", directory, name);
+    int file = open(out->path, O_RDONLY | O_CLOEXEC);
+    if (!block || file < 0 || fstat(file, &status) != 0)
         goto done; /* one that is missing RocksDB names */
-    bool ended = false;
-    for (uint64_t from = 0; from < (uint64_t)found.st_size && !ended && st == DP_OK; from += BLOCK) {
-        uint64_t left = (uint64_t)found.st_size - from;
-        uint32_t bytes = left < BLOCK ? (uint32_t)left : BLOCK;
+    uint64_t size = (uint64_t)status.st_size;
+    for (uint64_t from = 0; from < size && !ended && !found; from += BLOCK) {
+        uint32_t bytes = size - from < BLOCK ? (uint32_t)(size - from) : BLOCK, stop = 0;
         if (pread(file, block, bytes, (off_t)from) != (ssize_t)bytes)
             break;
-        uint32_t at = find_damage(block, bytes, &ended);
-        if (at != UINT32_MAX)
-            st = dp_fail(err, DP_CORRUPT,
-                         "store %s: %s is damaged at offset %" PRIu64
-                         ": a record's type or length is not that of its contents; take the last checkpoint, "
-                         "or bring the file "
-                         "back",
-                         directory, path, from + at);
+        uint32_t at = find_damage(block, bytes, &stop, &ended);
+        found = at != UINT32_MAX || (any && ended);
+        out->at = from + (at != UINT32_MAX ? at : stop);
     }
 done:
     if (file >= 0)
         (void)close(file);
     free(block);
-    return st;
+    return found;
 }
 
-enum dp_status dp_rocks_log_check(const char *directory, struct dp_error *err)
+/* In the manifest that CURRENT names, then in each *.log. */
+static bool find_in_logs(const char *directory, bool any, struct place *out)
 {
     char path[4096], manifest[256];
-    enum dp_status st = DP_OK;
+    bool found = false;
     (void)snprintf(path, sizeof path, "%s/CURRENT", directory);
     FILE *current = fopen(path, "re");
     if (current && fgets(manifest, sizeof manifest, current)) {
         manifest[strcspn(manifest, "\n")] = 0;
-        st = check_file(directory, manifest, err);
+        found = find_in_file(directory, manifest, any, out);
     }
     if (current)
         (void)fclose(current);
-    DIR *list = st == DP_OK ? opendir(directory) : NULL;
-    for (struct dirent *entry = list ? readdir(list) : NULL; st == DP_OK && entry; entry = readdir(list)) {
+    DIR *list = found ? NULL : opendir(directory);
+    for (struct dirent *entry = list ? readdir(list) : NULL; !found && entry; entry = readdir(list)) {
         size_t len = strlen(entry->d_name);
         if (len > 4 && strcmp(entry->d_name + len - 4, ".log") == 0)
-            st = check_file(directory, entry->d_name, err);
+            found = find_in_file(directory, entry->d_name, any, out);
     }
     if (list)
         (void)closedir(list);
-    return st;
+    return found;
+}
+
+enum dp_status dp_rocks_log_check(const char *directory, struct dp_error *err)
+{
+    struct place place;
+    if (!find_in_logs(directory, false, &place))
+        return DP_OK;
+    return dp_fail(err, DP_CORRUPT,
+                   "store %s: %s is damaged at offset %" PRIu64
+                   ": a record's type or length is not that of its contents; take the last checkpoint, or "
+                   "bring the file back",
+                   directory, place.path, place.at);
+}
+
+void dp_rocks_log_name_damage(const char *directory, struct dp_error *err)
+{
+    struct place place;
+    bool named = strstr(err->text, ".sst") || strstr(err->text, ".log") || strstr(err->text, "MANIFEST");
+    if (!named && find_in_logs(directory, true, &place))
+        (void)dp_wrap(err, err->status, "%s is damaged at offset %" PRIu64, place.path, place.at);
 }

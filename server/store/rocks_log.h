@@ -15,5 +15,8 @@
 /* Of the manifest that CURRENT names and of each *.log. DP_OK where there is none. */
 DP_MUST_USE
 enum dp_status dp_rocks_log_check(const char *directory, struct dp_error *err);
+/* RocksDB says "checksum mismatch" and not where: puts the file and offset in front of an error that names no file, where one
+ * of the logs has a record that is not whole. */
+void dp_rocks_log_name_damage(const char *directory, struct dp_error *err);
 
 #endif

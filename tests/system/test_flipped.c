@@ -1,0 +1,211 @@
+/* One flipped bit in a store: inspect names the file, and a server refuses to start, or refuses the read, or serves what was
+ * there; never anything else. */
+#include "tests/lib/test.h"
+#include "tests/system/place.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *scores_path(struct dp_place *place, const char *conf)
+{
+    return dp_place_text(place, "%s.scores", conf);
+}
+
+/* What a worker pulls, as scores: nine digits tell f32 apart. NULL: it was refused; *worker says how. */
+static const char *scores_of(struct dp_place *place, const char *conf, struct dp_process **worker)
+{
+    const char *out = scores_path(place, conf);
+    (void)remove(out);
+    *worker = dp_place_start(place, "downpour-worker", "--cluster", conf, "--predict", DP_DIGITS_TEST,
+                             "--out", out, NULL);
+    int code = dp_process_wait(*worker, DP_SOON_MS);
+    if (code != 0 && code != 2)
+        fail_msg("the worker ended with %d: %s", code, dp_process_err(*worker));
+    return code == 0 ? dp_place_read(place, out, NULL) : NULL;
+}
+
+struct trained {
+    const char *conf, *store, *kept, *scores;
+};
+
+/* Trains, ends the server in this way, keeps a copy of its store. */
+static struct trained train(struct dp_place *place, bool clean)
+{
+    struct trained t;
+    struct dp_process *worker;
+    struct dp_place_cluster cluster = {.epochs = 3,
+                                       .batch = 8,
+                                       .timeout_ms = 10000,
+                                       .training = "overlap = false; pushes_max = 1;",
+                                       .top = "journal_bytes = \"16MiB\";"};
+    t.conf = dp_place_conf(place, &cluster);
+    t.store = dp_place_path(place, "c-0");
+    t.kept = dp_place_path(place, "kept");
+    struct dp_process *server = dp_place_server(place, t.conf, 0);
+    dp_place_ended(dp_place_worker(place, t.conf, 0), 0);
+    t.scores = scores_of(place, t.conf, &worker);
+    assert_non_null(t.scores);
+    if (clean)
+        dp_place_stops_cleanly(server);
+    else {
+        dp_process_signal(server, SIGKILL);
+        dp_place_ended(server, -SIGKILL);
+    }
+    (void)dp_place_try(place, 0, "/bin/mv", t.store, t.kept);
+    return t;
+}
+
+static void flip(const char *path, long at, int bit)
+{
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    int byte = fgetc(file);
+    assert_true(byte != EOF);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    assert_int_equal(fputc(byte ^ 1 << bit, file), byte ^ 1 << bit);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A fresh copy of what was kept, with this bit of `name` flipped. `harmless`: it may be that nobody misses it. */
+static void check_flip(struct dp_place *place, const struct trained *t, const char *name, long at, int bit,
+                       bool harmless)
+{
+    (void)dp_place_try(place, 0, "/bin/rm", "-rf", t->store);
+    (void)dp_place_try(place, 0, "/bin/cp", "-a", t->kept, t->store);
+    flip(dp_place_text(place, "%s/shard-0000/%s", t->store, name), at, bit);
+    const char *file = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+    struct dp_process *inspect = dp_place_start(place, "downpour", "inspect", t->store, "--verify", NULL);
+    int code = dp_process_wait(inspect, DP_SOON_MS);
+    if (!harmless && (code != 2 || !strstr(dp_process_err(inspect), file)))
+        fail_msg("%s, offset %ld, bit %d: inspect ended with %d: %s", name, at, bit, code,
+                 dp_process_err(inspect));
+    struct dp_process *worker = NULL, *server = dp_place_start(place, "downpour-server", "--cluster", t->conf,
+                                                               "--server", "0", NULL);
+    if (!dp_process_await(server, "ready:", DP_SOON_MS)) {
+        dp_place_ended(server, 2);
+        if (!strstr(dp_process_err(server), file) && !strstr(dp_process_err(server), "MANIFEST") &&
+            !(strstr(name, "journal-") && strstr(dp_process_err(server), "journal-")))
+            fail_msg("%s, offset %ld, bit %d: the server says: %s", name, at, bit, dp_process_err(server));
+        return;
+    }
+    const char *scores = scores_of(place, t->conf, &worker);
+    if (scores && strcmp(scores, t->scores) != 0)
+        fail_msg("%s, offset %ld, bit %d: other values are served", name, at, bit);
+    if (!scores && !strstr(dp_process_err(worker), file))
+        fail_msg("%s, offset %ld, bit %d: the worker says: %s", name, at, bit, dp_process_err(worker));
+    dp_process_signal(server, SIGKILL);
+    dp_place_ended(server, -SIGKILL);
+}
+
+static long size_of(struct dp_place *place, const struct trained *t, const char *name)
+{
+    struct stat found;
+    assert_int_equal(stat(dp_place_text(place, "%s/shard-0000/%s", t->kept, name), &found), 0);
+    return (long)found.st_size;
+}
+
+/* The names in the kept shard that start with or end in the text; *count of them. */
+static const char **find(struct dp_place *place, const struct trained *t, const char *text, int *count)
+{
+    static const char *names[64];
+    struct dirent **list = NULL;
+    const char *slash = strchr(text, '/'), *within = slash ? "journal/" : "";
+    const char *part = slash ? slash + 1 : text;
+    int all = scandir(dp_place_text(place, "%s/shard-0000/%s", t->kept, within), &list, NULL, alphasort);
+    *count = 0;
+    for (int i = 0; i < all; i++) {
+        const char *name = list[i]->d_name;
+        size_t len = strlen(name), most = strlen(part);
+        if (len > most && *count < 64 &&
+            (strncmp(name, part, most) == 0 || strcmp(name + len - most, part) == 0))
+            names[(*count)++] = dp_place_text(place, "%s%s", within, name);
+        free(list[i]);
+    }
+    free(list);
+    assert_true(*count > 0);
+    return names;
+}
+
+static void in_files_of_rows_and_marks(void **state)
+{
+    struct dp_place *place = *state;
+    struct trained t = train(place, true);
+    int count;
+    const char **names = find(place, &t, ".sst", &count);
+    /* The first holds marks; of the others a few. */
+    for (int i = 0; i < count; i += i == 0 ? 1 : (count + 3) / 4) {
+        long size = size_of(place, &t, names[i]);
+        check_flip(place, &t, names[i], 40, 2, false);        /* a block of data */
+        check_flip(place, &t, names[i], size - 4, 1, false);  /* the footer: its magic number */
+        check_flip(place, &t, names[i], size - 51, 1, false); /* and a handle in it */
+    }
+}
+
+static void in_rocksdbs_logs(void **state)
+{
+    struct dp_place *place = *state;
+    struct trained t = train(place, true);
+    int count;
+    const char *manifest = find(place, &t, "MANIFEST", &count)[0];
+    long size = size_of(place, &t, manifest);
+    size_t bytes = 0;
+    const unsigned char *log = (const unsigned char *)dp_place_read(
+        place, dp_place_text(place, "%s/shard-0000/%s", t.kept, manifest), &bytes);
+    long record = 0, last = 0, before = 0; /* the last two records */
+    while (record + 7 <= size) {
+        before = last;
+        last = record;
+        record += 7 + log[record + 4] + 256 * log[record + 5];
+    }
+    check_flip(place, &t, manifest, 2, 5, false);
+    check_flip(place, &t, manifest, before + 5, 6, false); /* a length, beyond the end */
+    check_flip(place, &t, manifest, before + 6, 2, false); /* a type, of a recycled log */
+    check_flip(place, &t, manifest, last + 5, 6, false);
+    check_flip(place, &t, manifest, last + 20, 0, false);
+    check_flip(place, &t, "CURRENT", 3, 0, false);
+    /* What is lost of the last marks, the journal gives back: it is replayed. */
+    const char *marks = find(place, &t, ".log", &count)[0];
+    size = size_of(place, &t, marks);
+    check_flip(place, &t, marks, 20, 3, true);
+    check_flip(place, &t, marks, 5, 6, true);
+    check_flip(place, &t, marks, size - 3, 3, true);
+}
+
+static void in_the_journal(void **state)
+{
+    struct dp_place *place = *state;
+    struct trained t = train(place, false);
+    int count, kept = 0;
+    const char **names = find(place, &t, "journal/journal-", &count);
+    for (int i = 0; i < count; i++) {
+        size_t bytes = 0;
+        const char *segment =
+            dp_place_read(place, dp_place_text(place, "%s/shard-0000/%s", t.kept, names[i]), &bytes);
+        if (memcmp(segment, "DPJ1", 4) != 0)
+            continue; /* not used yet */
+        bool has_record = memcmp(segment + 4096, "DPJR", 4) == 0;
+        kept += has_record;
+        if (has_record && kept <= 3) {
+            check_flip(place, &t, names[i], 4096 + 24, 0, false);  /* the first record's header */
+            check_flip(place, &t, names[i], 4096 + 200, 4, false); /* its payload */
+            check_flip(place, &t, names[i], 20, 4, false);         /* the page */
+        }
+    }
+    assert_true(kept > 0);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(in_files_of_rows_and_marks),
+        TEST(in_rocksdbs_logs),
+        TEST(in_the_journal),
+    };
+    return cmocka_run_group_tests_name("flipped", tests, NULL, NULL);
+}
