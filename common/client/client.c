@@ -285,6 +285,7 @@ static enum dp_status fill(struct dp_client *client, const struct dp_client_opti
     if (st != DP_OK)
         return st;
     s->id = session;
+    s->random = session;
     s->cluster = options->cluster;
     s->generation = options->generation;
     s->retry_ns = retry_ms * MS_NS;

@@ -193,7 +193,9 @@ static void greet(struct dp_link *link, uint64_t now_ns)
     link->hello_id = 0;
     link->cursor = link->first;
     /* Not at once after the last time: a server that forgets us each time must not be asked in a loop. */
-    link->hello_due_ns = link->rewound_ns ? later(now_ns, link->rewound_ns + link->pause_ns) : now_ns;
+    link->hello_due_ns =
+        link->rewound_ns ? later(now_ns, link->rewound_ns + dp_session_jitter(link->session, link->pause_ns))
+                         : now_ns;
     link->rewound_ns = link->hello_due_ns;
     link->pause_ns = sooner(link->pause_ns * 2, link->session->retry_ns);
 }
@@ -282,7 +284,7 @@ static void send_hello(struct dp_link *link, uint64_t now_ns)
     r->want_stream = link->server == 0 && session->stream == 0;
     memcpy(r->client, session->name, sizeof r->client);
     if (send_parcel(link, hello, now_ns))
-        link->hello_due_ns = now_ns + session->retry_ns;
+        link->hello_due_ns = now_ns + dp_session_jitter(session, session->retry_ns);
     dp_parcel_free(&hello);
 }
 
@@ -312,7 +314,9 @@ static void pump_loose(struct dp_link *link, uint64_t now_ns)
     for (struct dp_parcel *p = link->loose; p; p = p->next) {
         if (now_ns < p->due_ns)
             continue;
-        p->due_ns = now_ns + (send_parcel(link, p, now_ns) ? loose_wait_ns(link, p) : MS_NS);
+        p->due_ns =
+            now_ns +
+            (send_parcel(link, p, now_ns) ? dp_session_jitter(link->session, loose_wait_ns(link, p)) : MS_NS);
     }
 }
 
@@ -417,7 +421,7 @@ static void take_welcome(struct dp_link *link, const struct dp_reply *reply, uin
     struct dp_error err = {0};
     if (waits_and_tries_again(reply->status)) {
         remember(link, reply);
-        link->hello_due_ns = now_ns + link->pause_ns;
+        link->hello_due_ns = now_ns + dp_session_jitter(link->session, link->pause_ns);
         link->pause_ns = sooner(link->pause_ns * 2, link->session->retry_ns);
         return;
     }
@@ -467,7 +471,7 @@ static void take_status(struct dp_link *link, struct dp_parcel *parcel, const st
 {
     remember(link, reply);
     if (parcel->loose) {
-        parcel->due_ns = now_ns + link->pause_ns;
+        parcel->due_ns = now_ns + dp_session_jitter(link->session, link->pause_ns);
         link->pause_ns = sooner(link->pause_ns * 2, link->session->retry_ns);
         return;
     }
@@ -478,7 +482,7 @@ static void take_status(struct dp_link *link, struct dp_parcel *parcel, const st
     else if (reply->status == DP_ORDER)
         take_order(link, parcel, reply->sequence, now_ns);
     else
-        (void)rewind_to(link, parcel, now_ns + link->pause_ns);
+        (void)rewind_to(link, parcel, now_ns + dp_session_jitter(link->session, link->pause_ns));
 }
 
 static struct dp_parcel *find(struct dp_link *link, uint64_t id, struct dp_parcel **before)

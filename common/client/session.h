@@ -12,10 +12,20 @@ struct dp_session {
     uint64_t id, cluster, generation;
     uint64_t stream; /* 0: shard 0 has not given it yet */
     uint64_t last_request;
+    uint64_t random; /* of jitter; not 0 */
     uint64_t retry_ns;
     uint32_t shards;
     char name[DP_CLIENT_NAME_MAX + 1];
 };
+
+/* A pause, up to a quarter longer: the clients of a server that comes back do not all ask at once. */
+static inline uint64_t dp_session_jitter(struct dp_session *session, uint64_t ns)
+{
+    session->random ^= session->random << 13;
+    session->random ^= session->random >> 7;
+    session->random ^= session->random << 17;
+    return ns + session->random % (ns / 4 + 1);
+}
 
 static inline uint64_t dp_session_next_id(struct dp_session *session)
 {

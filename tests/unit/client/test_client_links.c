@@ -1,6 +1,8 @@
 /* client: waits that end and name their cause, the window, resends, servers that lie or come back. */
 #include "tests/unit/client/bench.h"
 
+#include "common/client/session.h"
+
 #include "common/model/mix.h"
 
 #include <stdlib.h>
@@ -656,10 +658,64 @@ static void notes_come_back_in_name_order(void **state)
     done(&b);
 }
 
+static enum dp_status recovering(void *context, uint32_t shard, const struct dp_request *r,
+                                 struct dp_reply *reply)
+{
+    (void)shard;
+    (void)r;
+    const bool *still = context;
+    (void)snprintf(reply->reason, sizeof reply->reason, "shard 0 is recovering: 3 of 9 segments");
+    return *still ? DP_AGAIN : DP_OK;
+}
+
+/* For a minute; then all is as it was. */
+static void a_shard_that_recovers_is_asked_with_pauses(void **state)
+{
+    (void)state;
+    struct bench b = opened(1, false);
+    struct dp_client_table *t = table(&b, "t", 4);
+    struct dp_ticket ticket;
+    bool still = true;
+    b.net->refuse = recovering;
+    b.net->context = &still;
+    b.net->shard[0].session = 0; /* it was started again */
+    assert_int_equal(push_one(&b, t, 3, WAIT_MS, &ticket), DP_OK);
+    uint32_t before = b.net->sent_to[0];
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(dp_client_wait(b.client, &ticket, 10000, NULL, &b.err), DP_TIMEOUT);
+        text_has(&b, "shard 0 at tcp://f0");
+        text_has(&b, "AGAIN: shard 0 is recovering: 3 of 9 segments");
+    }
+    /* Pauses of 100 to 125 ms once they have grown. */
+    assert_in_range(b.net->sent_to[0] - before, 60000 / 125, 60000 / 100 + 20);
+    still = false;
+    assert_int_equal(dp_client_wait(b.client, &ticket, 1000, NULL, &b.err), DP_OK);
+    assert_int_equal(b.net->shard[0].pushes, 1);
+    done(&b);
+}
+
+/* Clients of one server do not come back all at once. */
+static void pauses_are_drawn(void **state)
+{
+    (void)state;
+    struct dp_session session = {.random = 41};
+    uint64_t least = UINT64_MAX, most = 0;
+    for (int i = 0; i < 1000; i++) {
+        uint64_t pause = dp_session_jitter(&session, 1000000);
+        least = pause < least ? pause : least;
+        most = pause > most ? pause : most;
+    }
+    assert_in_range(least, 1000000, 1010000);
+    assert_in_range(most, 1240000, 1250000);
+    assert_in_range(dp_session_jitter(&session, 0), 0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wait_names_the_silent_shard_and_may_be_repeated),
+        cmocka_unit_test(a_shard_that_recovers_is_asked_with_pauses),
+        cmocka_unit_test(pauses_are_drawn),
         cmocka_unit_test(silence_is_asked_again_ever_more_slowly),
         cmocka_unit_test(a_shard_that_is_heard_is_not_hurried),
         cmocka_unit_test(a_slow_transfer_is_not_asked_for_twice),
