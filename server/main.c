@@ -7,6 +7,7 @@
 #include "common/base/parse.h"
 #include "common/config/cluster.h"
 #include "server/control/control.h"
+#include "server/layout.h"
 #include "server/shard_thread.h"
 
 #include <errno.h>
@@ -33,6 +34,7 @@ struct server {
     struct dp_net *net;
     uint32_t started;
     struct dp_shard_thread *shard[DP_SHARDS_MAX];
+    bool layout_known;          /* its directory says which shards are there */
     bool serves[DP_SHARDS_MAX]; /* it was told of */
     int opened_fd;              /* a shard came to serve, or failed */
     struct dp_control *control;
@@ -110,12 +112,18 @@ static void shard_opened(void *context)
     DP_ASSERT(write(server->opened_fd, &one, sizeof one) == sizeof one);
 }
 
+static struct dp_layout layout_of(const struct server *server)
+{
+    struct dp_layout layout = {.count = server->self->shards, .total = dp_cluster_shards(server->cluster)};
+    for (uint32_t i = 0; i < server->number; i++)
+        layout.first += server->cluster->server[i].shards;
+    return layout;
+}
+
 static void name_shard(const struct server *server, uint32_t at, uint32_t *index,
                        char endpoint[DP_HOST_MAX + 32], char directory[DP_PATH_MAX + 32])
 {
-    *index = at;
-    for (uint32_t i = 0; i < server->number; i++)
-        *index += server->cluster->server[i].shards;
+    *index = layout_of(server).first + at;
     dp_cluster_shard_endpoint(server->cluster, *index, endpoint, DP_HOST_MAX + 32);
     (void)snprintf(directory, DP_PATH_MAX + 32, "%s/shard-%04" PRIu32, server->self->store, *index);
 }
@@ -220,11 +228,27 @@ static void say_opening(const struct server *server)
     }
 }
 
+/* All shards serve. */
+static enum dp_status get_ready(struct server *server, struct dp_error *err)
+{
+    const struct dp_layout layout = layout_of(server);
+    if (!server->layout_known) {
+        enum dp_status st = dp_layout_put(server->self->store, &layout, err);
+        if (st != DP_OK)
+            return st;
+    }
+    dp_log(DP_LOG_INFO, "ready: %" PRIu32 " shards of cluster '%s', generation %" PRIu64, server->started,
+           server->cluster->name, server->cluster->generation);
+    return DP_OK;
+}
+
 /* Returns when told to stop (*received), or when a shard could not be opened (0). */
-static void serve_until_told(struct server *server, int signal_fd, int *received)
+static enum dp_status serve_until_told(struct server *server, int signal_fd, int *received,
+                                       struct dp_error *err)
 {
     bool ready = false, failed = false;
-    while (*received == 0 && !failed) {
+    enum dp_status st = DP_OK;
+    while (*received == 0 && !failed && st == DP_OK) {
         struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN},
                                 {.fd = server->opened_fd, .events = POLLIN}};
         struct signalfd_siginfo signal;
@@ -238,10 +262,10 @@ static void serve_until_told(struct server *server, int signal_fd, int *received
             *received = (int)signal.ssi_signo;
         bool all = all_serve(server, &failed);
         if (all && !ready && *received == 0)
-            dp_log(DP_LOG_INFO, "ready: %" PRIu32 " shards of cluster '%s', generation %" PRIu64,
-                   server->started, server->cluster->name, server->cluster->generation);
+            st = get_ready(server, err);
         ready = ready || all;
     }
+    return st;
 }
 
 static enum dp_status open_fds(struct server *server, const sigset_t *signals, int *signal_fd,
@@ -257,6 +281,7 @@ static enum dp_status open_fds(struct server *server, const sigset_t *signals, i
 static enum dp_status serve(struct server *server, struct dp_error *err)
 {
     sigset_t signals;
+    const struct dp_layout layout = layout_of(server);
     int received = 0, signal_fd = -1;
     server->opened_fd = -1;
     (void)sigemptyset(&signals);
@@ -270,11 +295,13 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
     if (st == DP_OK)
         st = dp_net_open(1, &server->net, err);
     if (st == DP_OK)
+        st = dp_layout_check(server->self->store, &layout, &server->layout_known, err);
+    if (st == DP_OK)
         st = start_shards(server, err);
     if (st == DP_OK)
         st = start_control(server, err);
     if (st == DP_OK)
-        serve_until_told(server, signal_fd, &received);
+        st = serve_until_told(server, signal_fd, &received, err);
     if (received)
         dp_log(DP_LOG_INFO, "%s: closing", received == SIGTERM ? "SIGTERM" : "SIGINT");
     struct dp_error closing = {0};

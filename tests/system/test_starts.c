@@ -97,10 +97,10 @@ static void all_others_are_refused(struct dp_place *place, const struct dp_place
     refused(place, conf_as(place, &c, "wrong"), 0, "belongs to");
     c = *right;
     c.shards = 1; /* of two servers: half as many in all */
-    refused(place, conf_as(place, &c, "wrong"), 0, "the number of shards or this shard's index changed");
+    refused(place, conf_as(place, &c, "wrong"), 0, "put servers, shards and store of the cluster file back");
     c = *right;
     c.servers = 1;
-    refused(place, conf_as(place, &c, "wrong"), 0, "the number of shards or this shard's index changed");
+    refused(place, conf_as(place, &c, "wrong"), 0, "put servers, shards and store of the cluster file back");
     c = *right;
     c.top = "id = 77; durability = \"none\";";
     refused(place, conf_as(place, &c, "wrong"), 0, "not closed cleanly");
@@ -129,6 +129,50 @@ static void a_store_is_served_to_nobody_elses_cluster(void **state)
         dp_place_stops_cleanly(server[i]);
 }
 
+/* The same ranges in all, but not where they were: never an empty shard beside, or instead of, the ones with rows. */
+static void shards_are_not_looked_for_elsewhere(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {.servers = 2, .shards = 2, .epochs = 1, .top = "id = 77;"}, c;
+    const char *conf = conf_as(place, &cluster, "right");
+    struct dp_process *server[2];
+    for (uint32_t i = 0; i < 2; i++)
+        server[i] = dp_place_server(place, conf, i);
+    dp_place_ended(dp_place_worker(place, conf, 0), 0);
+    for (uint32_t i = 0; i < 2; i++)
+        dp_place_stops_cleanly(server[i]);
+    c = cluster;
+    c.servers = 1;
+    c.shards = 4; /* shards 2 and 3 lie with server 1 */
+    refused(place, conf_as(place, &c, "one"), 0, "holds shards 0..1 of 4, and this server's are shards 0..3");
+    c = cluster;
+    c.servers = 4;
+    c.shards = 1; /* server 0 would leave shard 1 alone */
+    refused(place, conf_as(place, &c, "four"), 0,
+            "holds shards 0..1 of 4, and this server's are shards 0..0");
+    const char *first = dp_place_path(place, "c-0"), *second = dp_place_path(place, "c-1");
+    const char *aside = dp_place_path(place, "aside"), *gone = dp_place_path(place, "c-0/shard-0001");
+    assert_int_equal(rename(first, aside) | rename(second, first) | rename(aside, second), 0);
+    refused(place, conf, 0, "holds shards 2..3 of 4");
+    refused(place, conf, 1, "holds shards 0..1 of 4");
+    assert_int_equal(rename(first, aside) | rename(second, first) | rename(aside, second), 0);
+    assert_int_equal(rename(gone, aside), 0);
+    refused(place, conf, 0, "of its 2 shards only 1 are there");
+    assert_int_equal(rename(aside, gone), 0);
+    for (uint32_t i = 0; i < 2; i++)
+        server[i] = dp_place_server(place, conf, i);
+    for (uint32_t i = 0; i < 2; i++)
+        dp_place_stops_cleanly(server[i]);
+    (void)dp_place_file(place, "c-0/layout", "torn", 4);
+    refused(place, conf, 0, "its file 'layout' has 4 bytes");
+    /* One that never served all of its shards has not said so: their names do. */
+    assert_int_equal(remove(dp_place_path(place, "c-0/layout")), 0);
+    c = cluster;
+    c.servers = 4;
+    c.shards = 1;
+    refused(place, conf_as(place, &c, "four"), 0, "holds shard-0001");
+}
+
 int main(void)
 {
 #define DP_STARTS_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
@@ -136,6 +180,7 @@ int main(void)
         DP_STARTS_TEST(a_second_server_leaves_the_first_alone),
         DP_STARTS_TEST(of_two_that_start_at_once_one_serves),
         DP_STARTS_TEST(a_store_is_served_to_nobody_elses_cluster),
+        DP_STARTS_TEST(shards_are_not_looked_for_elsewhere),
     };
     return cmocka_run_group_tests_name("starts", tests, NULL, NULL);
 }

@@ -1,0 +1,146 @@
+#include "server/layout.h"
+
+#include "common/env/disk.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME       "layout"
+#define TEXT_BYTES 64u /* of the file; the text is shorter, the rest is 0 */
+#define FORMAT     "downpour layout 1: shards %" PRIu32 "..%" PRIu32 " of %" PRIu32 "\n"
+
+static void text_of(const struct dp_layout *layout, char text[TEXT_BYTES])
+{
+    memset(text, 0, TEXT_BYTES);
+    (void)snprintf(text, TEXT_BYTES, FORMAT, layout->first, layout->first + layout->count - 1, layout->total);
+}
+
+static enum dp_status other(const char *directory, const struct dp_layout *layout, const char *has,
+                            struct dp_error *err)
+{
+    return dp_fail(err, DP_EXISTS,
+                   "%s holds %s, and this server's are shards %" PRIu32 "..%" PRIu32 " of %" PRIu32
+                   ": put servers, shards and store of the cluster file back as they were, or use an empty "
+                   "directory",
+                   directory, has, layout->first, layout->first + layout->count - 1, layout->total);
+}
+
+static enum dp_status read_file(struct dp_disk *disk, char text[TEXT_BYTES], struct dp_error *err)
+{
+    struct dp_file *file = NULL;
+    uint64_t bytes = 0;
+    enum dp_status st = disk->open(disk->self, NAME, false, &file, err);
+    if (st != DP_OK)
+        return st;
+    st = disk->size(disk->self, file, &bytes, err);
+    if (st == DP_OK && bytes != TEXT_BYTES)
+        st = dp_fail(err, DP_CORRUPT, "its file '" NAME "' has %" PRIu64 " bytes instead of %u", bytes,
+                     TEXT_BYTES);
+    if (st == DP_OK)
+        st = disk->read(disk->self, file, 0, text, TEXT_BYTES, err);
+    disk->close(disk->self, file);
+    return st;
+}
+
+/* What the names in the directory say: shards that are there, as bits of ours, and one of others. */
+struct found {
+    const struct dp_layout *layout;
+    uint32_t ours;
+    bool has_other;
+    char other[32];
+};
+
+static void see(void *context, const char *name)
+{
+    struct found *found = context;
+    uint32_t index;
+    char same[32];
+    if (sscanf(name, "shard-%4" SCNu32, &index) != 1)
+        return;
+    (void)snprintf(same, sizeof same, "shard-%04" PRIu32, index);
+    if (strcmp(same, name) != 0)
+        return;
+    if (index >= found->layout->first && index - found->layout->first < found->layout->count) {
+        found->ours++;
+    } else {
+        found->has_other = true;
+        memcpy(found->other, same, sizeof same);
+    }
+}
+
+static enum dp_status check(struct dp_disk *disk, const char *directory, const struct dp_layout *layout,
+                            bool *known, struct dp_error *err)
+{
+    struct found found = {.layout = layout};
+    struct dp_error absent = {0};
+    struct dp_layout has;
+    char text[TEXT_BYTES], want[TEXT_BYTES];
+    uint32_t last;
+    enum dp_status st = disk->list(disk->self, see, &found, err);
+    if (st != DP_OK)
+        return st;
+    st = read_file(disk, text, &absent);
+    *known = st == DP_OK;
+    if (st == DP_NOT_FOUND)
+        return found.has_other ? other(directory, layout, found.other, err) : DP_OK;
+    if (st != DP_OK) {
+        *err = absent;
+        return dp_wrap(err, st, "%s", directory);
+    }
+    text_of(layout, want);
+    if (memcmp(text, want, TEXT_BYTES) == 0)
+        return found.ours == layout->count
+                   ? DP_OK
+                   : dp_fail(err, DP_CORRUPT,
+                             "%s: of its %" PRIu32 " shards only %" PRIu32
+                             " are there: put the others back, or begin anew with an empty directory",
+                             directory, layout->count, found.ours);
+    text[TEXT_BYTES - 1] = '\0';
+    if (sscanf(text, FORMAT, &has.first, &last, &has.total) != 3)
+        return dp_fail(err, DP_CORRUPT, "%s: its file '" NAME "' is damaged", directory);
+    (void)snprintf(want, sizeof want, "shards %" PRIu32 "..%" PRIu32 " of %" PRIu32, has.first, last,
+                   has.total);
+    return other(directory, layout, want, err);
+}
+
+enum dp_status dp_layout_check(const char *directory, const struct dp_layout *layout, bool *known,
+                               struct dp_error *err)
+{
+    struct dp_disk disk;
+    *known = false;
+    if (access(directory, F_OK) != 0)
+        return DP_OK;
+    enum dp_status st = dp_disk_open(directory, &disk, err);
+    if (st != DP_OK)
+        return st;
+    st = check(&disk, directory, layout, known, err);
+    dp_disk_close(&disk);
+    return st;
+}
+
+enum dp_status dp_layout_put(const char *directory, const struct dp_layout *layout, struct dp_error *err)
+{
+    char text[TEXT_BYTES];
+    struct dp_disk disk;
+    struct dp_file *file = NULL;
+    const struct dp_disk_piece piece = {.data = text, .bytes = sizeof text};
+    text_of(layout, text);
+    enum dp_status st = dp_disk_open(directory, &disk, err);
+    if (st != DP_OK)
+        return st;
+    st = disk.open(disk.self, NAME ".tmp", true, &file, err);
+    if (st == DP_OK) {
+        st = disk.write(disk.self, file, 0, &piece, 1, err);
+        if (st == DP_OK)
+            st = disk.sync(disk.self, file, err);
+        disk.close(disk.self, file);
+    }
+    if (st == DP_OK)
+        st = disk.rename(disk.self, NAME ".tmp", NAME, err);
+    if (st == DP_OK)
+        st = disk.sync_directory(disk.self, err);
+    dp_disk_close(&disk);
+    return st == DP_OK ? DP_OK : dp_wrap(err, st, "keeping the layout of %s", directory);
+}

@@ -1,0 +1,29 @@
+/* Layout: which shards lie in a server's directory, kept there in the file `layout` from the day all of them served.
+ *     check (before a shard is opened) -> shards open -> all serve -> put
+ * Why       A shard's store knows its own range and nothing of its neighbours. In another server's directory, or after
+ *           shards went from one server to another, the ones that are missing would be made anew, empty, beside or
+ *           instead of those that have the rows.
+ * Promise   A directory whose shards are others, or of which one is gone, is refused with both layouts named; nothing is
+ *           changed. Put is durable when it returns, and replaces the file whole.
+ * Thread    Any; one at a time.
+ * Failure   DP_EXISTS another layout; DP_CORRUPT a shard that is gone, a file that is no layout; DP_IO, DP_FULL. */
+#ifndef DP_SERVER_LAYOUT_H
+#define DP_SERVER_LAYOUT_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct dp_layout {
+    uint32_t first, count, total; /* shards first .. first + count - 1 of a cluster of total */
+};
+
+/* *known: the file is there, and right. A directory that does not exist is good, and is not made. */
+DP_MUST_USE
+enum dp_status dp_layout_check(const char *directory, const struct dp_layout *layout, bool *known,
+                               struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_layout_put(const char *directory, const struct dp_layout *layout, struct dp_error *err);
+
+#endif

@@ -1,0 +1,189 @@
+/* A disk that fills up, here a small tmpfs: pushes are refused with the cause, pulls go on, nothing is lost, and when there is
+ * room the server goes on by itself; killed while the disk is full, it recovers when there is room. */
+#define _GNU_SOURCE /* mount, unshare */
+#include "common/config/cluster.h"
+#include "tests/fault/ledger.h"
+#include "tests/lib/test.h"
+#include "tests/system/place.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define SMALL      (14u << 20) /* bytes: less than the journal may take */
+#define LARGE      (96u << 20)
+#define A_LAP      1200u /* pushes: more than a journal holds */
+#define PUSHES_MAX 3000u
+#define SOON_MS    2000u
+
+struct disk {
+    struct dp_place *place;
+    const char *conf, *path;
+    struct dp_cluster *cluster;
+    struct dp_client *client;
+    struct dp_client_table *table;
+    struct dp_process *server;
+    struct dp_ticket ticket; /* of the push that waits */
+    uint64_t pushes;         /* sent, the one that waits included */
+};
+
+static void wants(enum dp_status st, const struct dp_error *err)
+{
+    if (st != DP_OK)
+        fail_msg("%s", err->text);
+}
+
+static int mount_it(const struct disk *disk, uint64_t bytes, unsigned long flags)
+{
+    char size[48];
+    (void)snprintf(size, sizeof size, "size=%" PRIu64, bytes);
+    return mount("none", disk->path, "tmpfs", flags, size);
+}
+
+/* False: no right to mount. The disk is gone with this process. */
+static bool begin(struct disk *disk, struct dp_place *place, uint64_t bytes)
+{
+    struct dp_place_cluster cluster = {.top = "journal_bytes = \"16MiB\";"};
+    struct dp_error err = {0};
+    *disk = (struct disk){
+        .place = place, .conf = dp_place_conf(place, &cluster), .path = dp_place_path(place, "c-0")};
+    assert_int_equal(mkdir(disk->path, 0777), 0);
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount_it(disk, bytes, 0) != 0) {
+        print_message("skipped: no tmpfs could be mounted (%s)\n", strerror(errno));
+        return false;
+    }
+    wants(dp_cluster_read(disk->conf, &disk->cluster, &err), &err);
+    disk->server = dp_place_server(place, disk->conf, 0);
+    wants(dp_ledger_open(disk->cluster, 0, &disk->client, &disk->table, &err), &err);
+    return true;
+}
+
+static void end(struct disk *disk)
+{
+    dp_client_close(&disk->client);
+    dp_cluster_free(&disk->cluster);
+    (void)umount(disk->path);
+}
+
+/* Pushes, each waited for, until one is not taken; it goes on waiting. */
+static void push_until_full(struct disk *disk, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    while (st == DP_OK && disk->pushes < PUSHES_MAX) {
+        wants(dp_ledger_push(disk->client, disk->table, 0, disk->pushes, &disk->ticket, err), err);
+        disk->pushes++;
+        st = dp_client_wait(disk->client, &disk->ticket, SOON_MS * DP_PATIENCE, NULL, err);
+    }
+    assert_int_equal(st, DP_TIMEOUT);
+}
+
+static void make_room(struct disk *disk)
+{
+    assert_int_equal(mount_it(disk, LARGE, MS_REMOUNT), 0);
+}
+
+/* Pulled by another client: one's own requests keep their order, so its pulls wait behind its push. */
+static void rows_are(struct disk *disk, uint64_t pushes)
+{
+    struct dp_error err = {0};
+    struct dp_client *client = NULL;
+    struct dp_client_table *table;
+    uint64_t m;
+    wants(dp_ledger_open(disk->cluster, 0, &client, &table, &err), &err);
+    wants(dp_ledger_check(client, table, 0, pushes, pushes, &m, &err), &err);
+    dp_client_close(&client);
+}
+
+static void push_some(struct disk *disk, uint32_t count)
+{
+    struct dp_error err = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        wants(dp_ledger_push(disk->client, disk->table, 0, disk->pushes++, &disk->ticket, &err), &err);
+        wants(dp_client_wait(disk->client, &disk->ticket, DP_SOON_MS * DP_PATIENCE, NULL, &err), &err);
+    }
+}
+
+/* Nothing more fits: no file of rows, no segment. */
+static void leave_no_room(struct disk *disk)
+{
+    struct statvfs space;
+    assert_int_equal(statvfs(disk->path, &space), 0);
+    assert_int_equal(
+        mount_it(disk, (uint64_t)(space.f_blocks - space.f_bfree + 4) * space.f_frsize, MS_REMOUNT), 0);
+}
+
+/* early: before the journal has all its segments; else after, so that rows are what has no room. */
+static void check_full(struct dp_place *place, bool early)
+{
+    struct disk disk;
+    struct dp_error err = {0};
+    if (!begin(&disk, place, early ? SMALL : LARGE))
+        skip();
+    if (!early) {
+        push_some(&disk, A_LAP);
+        leave_no_room(&disk);
+    }
+    push_until_full(&disk, &err);
+    print_message("push %" PRIu64 ": %s\n", disk.pushes, err.text);
+    assert_non_null(strstr(err.text, "make room"));
+    rows_are(&disk, disk.pushes - 1); /* pulls go on */
+    make_room(&disk);
+    wants(dp_client_wait(disk.client, &disk.ticket, DP_SOON_MS * DP_PATIENCE, NULL, &err), &err);
+    push_some(&disk, A_LAP);
+    rows_are(&disk, disk.pushes);
+    dp_place_stops_cleanly(disk.server);
+    disk.server = dp_place_server(disk.place, disk.conf, 0);
+    rows_are(&disk, disk.pushes);
+    dp_place_stops_cleanly(disk.server);
+    end(&disk);
+}
+
+static void a_full_disk_refuses_pushes_until_there_is_room(void **state)
+{
+    check_full(*state, true);
+}
+
+static void rows_that_have_no_room_are_written_back_later(void **state)
+{
+    check_full(*state, false);
+}
+
+static void a_server_killed_on_a_full_disk_recovers_when_there_is_room(void **state)
+{
+    struct disk disk;
+    struct dp_error err = {0};
+    if (!begin(&disk, *state, SMALL))
+        skip();
+    push_until_full(&disk, &err);
+    dp_process_signal(disk.server, SIGKILL);
+    dp_place_ended(disk.server, -SIGKILL);
+    make_room(&disk);
+    disk.server = dp_place_server(disk.place, disk.conf, 0);
+    dp_place_says(disk.server, "recovered");
+    wants(dp_client_wait(disk.client, &disk.ticket, DP_SOON_MS * DP_PATIENCE, NULL, &err), &err);
+    rows_are(&disk, disk.pushes);
+    dp_place_stops_cleanly(disk.server);
+    end(&disk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_full_disk_refuses_pushes_until_there_is_room, dp_place_setup,
+                                        dp_place_teardown),
+        cmocka_unit_test_setup_teardown(rows_that_have_no_room_are_written_back_later, dp_place_setup,
+                                        dp_place_teardown),
+        cmocka_unit_test_setup_teardown(a_server_killed_on_a_full_disk_recovers_when_there_is_room,
+                                        dp_place_setup, dp_place_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
