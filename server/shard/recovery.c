@@ -19,21 +19,23 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define BATCH_BYTES ((size_t)32 << 20)
-#define BATCH_ROWS  200000u
-#define BATCH_SHARE 8u /* of the cache's budget */
+/* A batch: as many keys as can be read in one go, so that a block of the store is read once for all of them. */
+#define BATCH_BYTES ((size_t)128 << 20)
+#define BATCH_ROWS  1000000u
+#define BATCH_SHARE 8u /* of the cache's budget, its records and its rows each */
 #define ENTRY_BYTES ((size_t)16)
-#define INDEX_BYTES 43u   /* of a row's entry in the index, at most */
-#define READ_ROWS   4096u /* of one read; it is split over the store's readers */
+#define INDEX_BYTES 43u    /* of a row's entry in the index, at most */
+#define READ_ROWS   16384u /* of one read; it is split over the store's readers */
 #define READ_BYTES  ((size_t)4 << 20)
-#define READS_MAX   8u    /* at the store */
-#define READ_NS     2100u /* a row by its key, two readers at work */
-#define VISIT_NS    700u  /* a row where all are read in order */
+#define READS_MAX   8u /* at the store */
+/* Measured (tests/bench/recovery_bench.c, rows of 208 bytes): what matters is their ratio. */
+#define READ_NS  2250u /* a row by its key, two readers at work */
+#define VISIT_NS 450u  /* a row where all are read in order */
 
 struct dp_recovery {
     struct dp_request *push; /* scratch: a record decoded */
     char *bytes;             /* entries: lsn u64 | length u64 | record, filled up to 8 */
-    size_t used, room;
+    size_t used, room, most;
     uint64_t rows[DP_SHARD_TABLES_MAX]; /* of each table in the batch, repeated ones too */
     uint64_t all_rows, cost;
     struct dp_store_key *keys; /* to be read */
@@ -438,7 +440,7 @@ static enum dp_status add_record(struct dp_recovery *r, uint64_t lsn, const void
 {
     size_t whole = ENTRY_BYTES + ((bytes + 7) & ~(size_t)7);
     if (r->used + whole > r->room) {
-        size_t room = whole > BATCH_BYTES ? whole : BATCH_BYTES;
+        size_t room = whole > r->most ? whole : r->most;
         char *more = realloc(r->bytes, room);
         if (!more)
             return dp_fail(err, DP_NOMEM, "a batch of %zu bytes", room);
@@ -472,7 +474,7 @@ static enum dp_status replay(void *context, uint64_t lsn, const void *record, si
     if (st != DP_OK)
         return dp_wrap(err, st, "replaying record %" PRIu64, lsn);
     uint64_t share = shard->options.cache_bytes / BATCH_SHARE;
-    if (r->used > 0 && (r->used + bytes + ENTRY_BYTES + 8 > BATCH_BYTES || r->all_rows + rows > BATCH_ROWS ||
+    if (r->used > 0 && (r->used + bytes + ENTRY_BYTES + 8 > r->most || r->all_rows + rows > BATCH_ROWS ||
                         r->cost + cost > share))
         st = flush(shard, err);
     for (uint32_t s = 0; st == DP_OK && s < r->push->sections; s++)
@@ -514,7 +516,9 @@ static enum dp_status put_incarnation(struct dp_shard *shard, struct dp_error *e
 
 static enum dp_status open_journal(struct dp_shard *shard, struct dp_error *err)
 {
-    struct dp_recovery r = {.push = calloc(1, sizeof *r.push)};
+    uint64_t share = shard->options.cache_bytes / BATCH_SHARE;
+    struct dp_recovery r = {.push = calloc(1, sizeof *r.push),
+                            .most = share < BATCH_BYTES ? (size_t)share : BATCH_BYTES};
     struct dp_journal_options options = shard->options.journal;
     options.replay_after = shard->lsn;
     options.replay = replay;
