@@ -75,7 +75,7 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
     plan->process = plan->durability == DP_DURABILITY_PROCESS || sim_draw(world, 5) == 0;
     plan->storm = !plan->process && sim_draw(world, 4) == 0;
     plan->budget_bytes = plan->segment_bytes * (3 + up_to(world, 2));
-    plan->sectors = !plan->process && sim_draw(world, 6) == 0;
+    plan->sectors = !plan->process && sim_draw(world, 4) == 0;
     plan->storm |= plan->sectors;
     if (plan->sectors) {
         plan->servers = plan->tables = 1;
@@ -92,6 +92,7 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
         plan->in_flight = 4;
         plan->bf16 = false;
     }
+    plan->blind = sim_draw(world, 3) ? 0 : up_to(world, 1000);
     plan->lose = maybe(world, 100);
     plan->twice = maybe(world, 150);
     plan->slow = maybe(world, 300);
@@ -100,11 +101,16 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
     plan->sync_ms = maybe(world, sim_draw(world, 2) ? 5 : 200);
     plan->job_ms = maybe(world, sim_draw(world, 2) ? 5 : 500);
     plan->turn_us = maybe(world, sim_draw(world, 2) ? 200 : 20000);
-    if (plan->sectors)
-        plan->sync_ms = 1 + up_to(world, 50);
     plan->jobs_max = 2 + up_to(world, 6);
     plan->requests_max = sim_draw(world, 4) ? 64 : 3;
     plan->window = 1 + up_to(world, 15);
     plan->retry_ms = 100 + up_to(world, 900);
+    if (plan->sectors) { /* many pushes wait for one write */
+        plan->sync_ms = 20 + up_to(world, 60);
+        plan->think_ms = plan->slow = 0;
+        plan->blind = 1000;
+        plan->window = 8;
+        plan->retry_ms = 100;
+    }
     make_faults(world, plan);
 }

@@ -48,8 +48,9 @@ struct sim_plan {
     bool process; /* only processes die, power stays */
     bool sectors; /* records of one sector each, and storm: what a torn write leaves of the one before */
     bool storm;   /* a server that starts is soon gone again */
-    uint32_t in_flight;                                   /* pushes that a worker leaves unanswered */
-    uint32_t lose, twice, slow;                           /* of 1,000 messages */
+    uint32_t in_flight;         /* pushes that a worker leaves unanswered */
+    uint32_t blind;             /* of 1,000 pushes, those without a pull before them */
+    uint32_t lose, twice, slow; /* of 1,000 messages */
     uint32_t slow_ms, think_ms, sync_ms, job_ms, turn_us; /* at most */
     uint32_t jobs_max, requests_max, window, retry_ms;
     uint64_t calm_event; /* from here on nothing fails */

@@ -36,6 +36,7 @@ struct sim_server {
     struct letter *inbox, **inbox_end;
     uint64_t turn_at; /* the earliest that is asked for; UINT64_MAX: none */
     bool commit_asked, sync_asked;
+    uint32_t rounds;                 /* of this life */
     struct dp_journal_options given; /* of the opening under way */
 };
 
@@ -107,6 +108,11 @@ static void commit_round(void *context, uint64_t life)
     if (life != server->life)
         return;
     bool sync = server->sync_asked;
+    /* Where a storm's records are of one sector each: power goes in the first write of an opening. */
+    uint64_t unsynced = dp_journal_last(server->journal) - dp_journal_synced(server->journal);
+    if (server->world->plan.sectors && !server->world->calm && unsynced > 0 && server->rounds++ == 0 &&
+        sim_draw(server->world, 4) > 0)
+        dp_sim_disk_cut_at(server->sim, 1);
     server->commit_asked = server->sync_asked = false;
     if (sync)
         __real_dp_journal_sync(server->journal);
@@ -371,6 +377,7 @@ static enum dp_status open_shard(struct sim_server *server, struct dp_error *err
         server->clean = false;
         server->up = true;
         server->draining = false;
+        server->rounds = 0;
         return st;
     }
     sim_store_crash(server->rows, false);
@@ -388,7 +395,7 @@ static void restart_disk(struct sim_server *server, bool power)
 {
     static const enum dp_sim_survival survivals[] = {DP_SIM_RANDOM, DP_SIM_NOTHING, DP_SIM_ALL,
                                                      DP_SIM_RANDOM, DP_SIM_RANDOM,  DP_SIM_RANDOM};
-    uint64_t kinds = server->world->plan.storm ? 6 : 3;
+    uint64_t kinds = server->world->plan.sectors ? 1 : server->world->plan.storm ? 6 : 3;
     server->sick = false;
     dp_sim_disk_restart(server->sim, power ? survivals[sim_draw(server->world, kinds)] : DP_SIM_PROCESS);
 }

@@ -37,6 +37,7 @@ struct batch {
         uint64_t key[ROWS_MAX];
     } part[PARTS_MAX];
     float rate;
+    bool blind; /* pushed without a pull before it, so that rows may be missing in the cache */
 };
 
 struct pull {
@@ -201,6 +202,7 @@ static void make_batch(const struct sim_world *world, uint32_t worker, uint32_t 
     uint64_t state = dp_mix(world->seed * 1000 + worker * 100 + 1) + number;
     state = dp_mix(state);
     *out = (struct batch){.rate = mixed_draw(&state, 2) ? 1.0f : 0.5f};
+    out->blind = mixed_draw(&state, 1000) < plan->blind;
     out->parts = (uint32_t)mixed_draw(&state, PARTS_MAX + 1);
     if (out->parts > plan->tables)
         out->parts = plan->tables;
@@ -253,6 +255,9 @@ static void pull_issue(struct sim_worker *worker, struct pull *pull, bool newest
 {
     struct dp_pull_part parts[PARTS_MAX];
     struct dp_error err = {0};
+    pull->ticket.id = 0;
+    for (uint32_t i = 0; i < worker->world->plan.servers; i++)
+        pull->applied[i] = DP_NOT_MEASURED;
     for (uint32_t p = 0; p < pull->batch.parts; p++) {
         uint32_t table = pull->batch.part[p].table;
         must(worker, dp_keys_set(pull->keys[p], pull->batch.part[p].key, pull->batch.part[p].rows, &err),
@@ -263,16 +268,21 @@ static void pull_issue(struct sim_worker *worker, struct pull *pull, bool newest
                 newest ? sim_model_newest(worker->world->model, table, pull->batch.part[p].key[i])
                        : sim_model_floor(worker->world->model, table, pull->batch.part[p].key[i]);
     }
-    must(
-        worker,
-        dp_client_pull(worker->client, parts, pull->batch.parts, pull->applied, WAIT_MS, &pull->ticket, &err),
-        &err);
+    if (pull->batch.blind) {
+        memset(pull->weights, 0, sizeof pull->weights);
+        return;
+    }
+    enum dp_status st =
+        dp_client_pull(worker->client, parts, pull->batch.parts, pull->applied, WAIT_MS, &pull->ticket, &err);
+    must(worker, st, &err);
 }
 
 /* False: this worker is dead. */
 static bool pull_wait(struct sim_worker *worker, struct pull *pull)
 {
     struct dp_error err = {0};
+    if (pull->batch.blind)
+        return !worker->dead;
     while (!worker->dead) {
         enum dp_status st = dp_client_wait(worker->client, &pull->ticket, WAIT_MS, NULL, &err);
         if (worker->dead || st == DP_OK)
@@ -587,7 +597,9 @@ void sim_worker_compare(struct sim_world *world)
             for (uint32_t i = 0; i < batch.part[p].rows; i++) {
                 uint32_t t = batch.part[p].table;
                 char *row = rows[t][batch.part[p].key[i]];
-                gradient_of(world, t, batch.part[p].key[i], n, dp_row_weights(row), gradients[0]);
+                static const float zeros[DIM_MAX];
+                gradient_of(world, t, batch.part[p].key[i], n, batch.blind ? zeros : dp_row_weights(row),
+                            gradients[0]);
                 dp_optimizer_apply(optimizer[t], row, gradients[0], batch.rate);
             }
     }
