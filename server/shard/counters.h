@@ -23,9 +23,14 @@
     X(staleness_pushes)                                                                                      \
     X(cache_rows)                                                                                            \
     X(cache_bytes)                                                                                           \
+    X(cache_budget)                                                                                          \
+    X(misses) /* keys that the store was asked for */                                                        \
     X(rows_read)                                                                                             \
+    X(rows_evicted)                                                                                          \
+    X(requests_parked) /* for room in the cache */                                                           \
     X(rows_written_back)                                                                                     \
     X(write_back_cycles)                                                                                     \
+    X(writes_full) /* portions and marks for which the disk had no space: they are tried again */            \
     X(pushes_replayed)                                                                                       \
     X(rows_replayed)                                                                                         \
     X(bytes_replayed)                                                                                        \

@@ -1,8 +1,9 @@
 /* Finding rows, and reading those that only the store has.
- *     find -> (some unknown: park the request, one read for all of them) -> read -> found: into the cache,
- *     else: ABSENT -> every parked request tries again
+ *     find -> (some unknown: room for them (room.c), park the request, one read for all of them) -> read -> found:
+ *     into the cache, else: ABSENT -> parked requests try again
  * Why   One read a key is under way at a time: a key that is being read is marked READING, and whoever needs
- *       it waits for the same read. A row that is in the cache is never overwritten by a read. */
+ *       it waits for the same read. A row that is in the cache is never overwritten by a read. Room before the read:
+ *       what it brings has its place, whatever comes meanwhile. */
 #include "server/shard/shard_inner.h"
 
 #include "common/model/row.h"
@@ -175,8 +176,8 @@ static enum dp_status check_section(const struct dp_shard *shard, const struct d
     return DP_OK;
 }
 
-static enum dp_status make_room(struct dp_shard *shard, const struct dp_request *request,
-                                struct dp_error *err)
+static enum dp_status check_scratch(struct dp_shard *shard, const struct dp_request *request,
+                                    struct dp_error *err)
 {
     size_t rows = 0;
     for (uint32_t s = 0; s < request->sections; s++)
@@ -205,39 +206,174 @@ enum dp_status dp_shard_check_sections(const struct dp_shard *shard, const struc
     return st;
 }
 
-enum dp_status dp_shard_find_rows(struct dp_shard *shard, const struct dp_waiting *waiting,
+/* What became of a request's keys. */
+struct found {
+    uint32_t unknown[DP_SECTIONS_MAX], fresh[DP_SECTIONS_MAX]; /* to be read; new rows of a push */
+    uint32_t entries[DP_SECTIONS_MAX],
+        unknown_entries[DP_SECTIONS_MAX]; /* those of either not in the index */
+    uint32_t to_read, to_make;
+    bool reading;
+    uint64_t share; /* bytes of rows that it needs in the cache at once */
+};
+
+static void look(struct dp_shard *shard, const struct dp_request *request, struct dp_shard_table **tables,
+                 struct found *found)
+{
+    bool makes = request->kind == DP_REQUEST_PUSH;
+    uint32_t *rows = shard->rows;
+    *found = (struct found){0};
+    for (uint32_t s = 0; s < request->sections; rows += request->section[s++].rows) {
+        const struct dp_section *section = &request->section[s];
+        const struct dp_shard_table *table = tables[s];
+        bool ask = dp_shard_must_ask(table);
+        dp_row_cache_find_many(table->cache, section->keys, section->rows, rows);
+        if (!ask && table->reserved == 0 && !makes)
+            continue; /* what the cache does not know has no row anywhere */
+        uint32_t unknown = 0, fresh = 0, reading = 0, entries = 0;
+        for (uint32_t i = 0; i < section->rows; i++) {
+            bool is_new = !dp_row_is_number(rows[i]), is_read = rows[i] == DP_ROW_READING;
+            bool is_unknown = ask && (rows[i] == DP_ROW_UNKNOWN || rows[i] == DP_ROW_FORGOTTEN);
+            reading += is_read;
+            entries += rows[i] == DP_ROW_UNKNOWN;
+            unknown += is_unknown;
+            fresh += is_new && !is_read && !is_unknown;
+        }
+        found->unknown[s] = unknown;
+        found->entries[s] = entries;
+        found->unknown_entries[s] = ask ? entries : 0;
+        found->fresh[s] = makes ? fresh : 0;
+        found->to_read += unknown;
+        found->to_make += found->fresh[s];
+        found->reading = found->reading || reading > 0;
+        found->share += (section->rows - (makes ? 0 : fresh)) * (table->cache->row_bytes + DP_ROW_SLOT_COST);
+    }
+}
+
+/* One request may hold half of the cache: what the others need stays. */
+static enum dp_status check_share(const struct dp_shard *shard, const struct found *found,
+                                  struct dp_error *err)
+{
+    uint64_t most = shard->options.cache_bytes / DP_SHARD_REQUEST_SHARE;
+    if (found->share <= most)
+        return DP_OK;
+    return dp_fail(err, DP_INVALID,
+                   "shard %" PRIu32 ": one request whose rows take %" PRIu64
+                   " bytes, of a row cache of %" PRIu64 ", of which one may take %" PRIu64
+                   ": ask for fewer rows at once, or give servers more (cache_bytes), or add servers",
+                   shard->options.index, found->share, shard->options.cache_bytes, most);
+}
+
+static void touch(struct dp_shard *shard, const struct dp_request *request, struct dp_shard_table **tables)
+{
+    const uint32_t *rows = shard->rows;
+    for (uint32_t s = 0; s < request->sections && shard->room.tight; s++)
+        for (uint32_t i = request->section[s].rows; i > 0; i--, rows++)
+            if (dp_row_is_number(*rows))
+                dp_row_cache_touch(tables[s]->cache, *rows);
+}
+
+/* What it knows already must outlive what is evicted for the rest. */
+static void touch_all(struct dp_shard *shard, const struct dp_request *request,
+                      struct dp_shard_table **tables)
+{
+    const uint32_t *rows = shard->rows;
+    for (uint32_t s = 0; s < request->sections; rows += request->section[s++].rows)
+        for (uint32_t i = 0; i < request->section[s].rows; i++)
+            if (dp_row_is_number(rows[i]))
+                dp_row_cache_touch(tables[s]->cache, rows[i]);
+            else if (rows[i] == DP_ROW_ABSENT)
+                restate(tables[s]->cache,
+                        dp_load_u64le((const char *)request->section[s].keys + (size_t)i * 8), DP_ROW_ABSENT);
+}
+
+/* Memory of a read of the unknown keys (read_memory). */
+static uint64_t read_bytes(const struct dp_request *request, struct dp_shard_table **tables,
+                           const struct found *found)
+{
+    uint64_t bytes = 0;
+    for (uint32_t s = 0; s < request->sections; s++)
+        bytes += (uint64_t)found->unknown[s] *
+                 (sizeof(struct dp_store_key) + sizeof(void *) + 5 + tables[s]->cache->row_bytes);
+    return bytes;
+}
+
+static enum dp_status read_unknown(struct dp_shard *shard, struct dp_waiting *waiting,
+                                   struct dp_shard_table **tables, const struct found *found,
+                                   struct dp_error *err)
+{
+    const struct dp_request *request = &waiting->request;
+    uint32_t *rows = shard->rows, marked = 0;
+    enum dp_status st = DP_OK;
+    for (uint32_t s = 0; s < request->sections && st == DP_OK; rows += request->section[s++].rows)
+        if (found->unknown[s] > 0)
+            st = mark_unknown(tables[s], &request->section[s], rows, &marked);
+    struct dp_shard_job *job = st == DP_OK ? read_job(request, tables, shard->rows, marked) : NULL;
+    if (!job) {
+        st = dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": reading %" PRIu32 " rows", shard->options.index,
+                     found->to_read);
+    } else {
+        job->bytes = read_bytes(request, tables, found);
+        waiting->read = job;
+        st = dp_shard_submit(shard, job);
+        if (st != DP_OK)
+            (void)dp_fail(err, DP_AGAIN, "shard %" PRIu32 ": its store is busy", shard->options.index);
+    }
+    if (st != DP_OK) {
+        waiting->read = NULL;
+        forget_reading(request, tables, shard->rows, marked);
+        return st;
+    }
+    for (uint32_t s = 0; s < request->sections; s++)
+        tables[s]->reserved += found->unknown[s];
+    shard->room.reads_bytes += job->bytes;
+    if (++waiting->reads > DP_SHARD_READS_PATIENT && !shard->room.urgent)
+        shard->room.urgent = waiting;
+    DP_COUNT(&shard->counters, misses, found->to_read);
+    return DP_AGAIN;
+}
+
+enum dp_status dp_shard_find_rows(struct dp_shard *shard, struct dp_waiting *waiting,
                                   struct dp_shard_table **tables, struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
-    enum dp_status st = make_room(shard, request, err);
+    struct found found;
+    enum dp_status st = check_scratch(shard, request, err);
+    waiting->needs_room = false;
+    if (st == DP_OK)
+        look(shard, request, tables, &found);
+    /* Each time around rows were evicted for it, perhaps some of its own. */
+    for (uint32_t times = 0; st == DP_OK && found.to_read + found.to_make > 0 && times <= DP_SHARD_ROOM_TRIES;
+         times++) {
+        struct dp_room_need need = {.sections = request->sections, .tables = tables};
+        need.rows = found.to_read ? found.unknown : found.fresh;
+        need.entries = found.to_read ? found.unknown_entries : found.entries;
+        need.bytes = found.to_read ? read_bytes(request, tables, &found) : 0;
+        st = check_share(shard, &found, err);
+        if (st == DP_OK && found.to_read == 0 && found.reading) {
+            waiting->needs_room = false;
+            return DP_AGAIN;
+        }
+        if (st == DP_OK) {
+            touch_all(shard, request, tables);
+            st = dp_shard_room_for(shard, waiting, &need, err);
+        }
+        if (st == DP_OK && found.to_read > 0)
+            return read_unknown(shard, waiting, tables, &found, err);
+        if (st == DP_OK)
+            break;
+        if (st == DP_EXISTS) {
+            st = DP_OK;
+            look(shard, request, tables, &found);
+            waiting->needs_room = true; /* unless it has it in the end */
+            if (times == DP_SHARD_ROOM_TRIES)
+                return DP_AGAIN;
+        }
+    }
     if (st != DP_OK)
         return st;
-    uint32_t unknown = 0;
-    bool reading = false;
-    uint32_t *rows = shard->rows;
-    for (uint32_t s = 0; s < request->sections; rows += request->section[s++].rows) {
-        const struct dp_section *section = &request->section[s];
-        dp_row_cache_find_many(tables[s]->cache, section->keys, section->rows, rows);
-        if (!dp_shard_must_ask(tables[s]))
-            continue; /* what the cache does not know has no row anywhere */
-        for (uint32_t i = 0; i < section->rows; i++)
-            reading = reading || rows[i] == DP_ROW_READING;
-        st = mark_unknown(tables[s], section, rows, &unknown);
-        if (st != DP_OK)
-            break;
-    }
-    if (st == DP_OK && unknown == 0)
-        return reading ? DP_AGAIN : DP_OK;
-    struct dp_shard_job *job = st == DP_OK ? read_job(request, tables, shard->rows, unknown) : NULL;
-    if (!job)
-        st = dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": reading %" PRIu32 " rows", shard->options.index,
-                     unknown);
-    else if (dp_shard_submit(shard, job) != DP_OK)
-        st = dp_fail(err, DP_AGAIN, "shard %" PRIu32 ": its store is busy", shard->options.index);
-    else
-        return DP_AGAIN;
-    forget_reading(request, tables, shard->rows, unknown);
-    return st;
+    waiting->needs_room = false;
+    touch(shard, request, tables);
+    return found.reading ? DP_AGAIN : DP_OK;
 }
 
 /* Takes one row of a finished read in. */
@@ -245,17 +381,18 @@ static void take_row(struct dp_shard *shard, struct dp_shard_job *job, uint32_t 
 {
     const struct dp_store_key *key = &job->store.keys[i];
     struct dp_shard_table *table = dp_shard_find_table(shard, key->table);
-    DP_ASSERT(table);
-    if (dp_row_is_number(dp_row_cache_find(table->cache, key->mixed)))
-        return;
+    DP_ASSERT(table && table->reserved > 0);
+    table->reserved--;
+    if (dp_row_cache_find(table->cache, key->mixed) != DP_ROW_READING)
+        return; /* the row was present since */
     uint32_t row;
-    if (job->store.status == DP_OK && job->store.found[i] &&
-        dp_row_format(job->store.rows[i]) != DP_ROW_FORMAT)
+    bool found = job->store.status == DP_OK && job->store.found[i];
+    if (found && dp_row_format(job->store.rows[i]) != DP_ROW_FORMAT)
         job->store.status = dp_fail(
             &job->store.error, DP_CORRUPT,
             "table '%s': the row of mixed key %016" PRIx64 " has format %" PRIu32 ", this program knows %u",
             table->spec.name, key->mixed, dp_row_format(job->store.rows[i]), DP_ROW_FORMAT);
-    else if (job->store.status == DP_OK && job->store.found[i] && !dp_shard_must_ask(table))
+    else if (found && !dp_shard_must_ask(table))
         job->store.status = dp_fail(&job->store.error, DP_CORRUPT,
                                     "table '%s': the store holds more rows than the %" PRIu64 " of its mark",
                                     table->spec.name, table->stored);
@@ -267,6 +404,7 @@ static void take_row(struct dp_shard *shard, struct dp_shard_job *job, uint32_t 
         memcpy(dp_row_cache_row(table->cache, row), job->store.rows[i], table->cache->row_bytes);
         table->away--;
         DP_COUNT(&shard->counters, rows_read, 1);
+        DP_COUNT(&shard->counters, cache_rows, 1);
     } else {
         restate(table->cache, key->mixed, DP_ROW_FORGOTTEN);
         job->store.status =
@@ -278,14 +416,19 @@ void dp_shard_misses_read(struct dp_shard *shard, struct dp_shard_job *job)
 {
     for (uint32_t i = 0; i < job->store.count; i++)
         take_row(shard, job, i);
+    shard->room.reads_bytes -= job->bytes;
+    shard->room.changed = true;
     for (uint32_t i = 0; i < dp_sessions_count(shard->sessions); i++) {
         struct dp_session *session = dp_sessions_at(shard->sessions, i);
-        if (!session->parked || session->first->request.kind == DP_REQUEST_CREATE_TABLE)
+        if (!session->parked || session->in_room || session->first->request.kind == DP_REQUEST_CREATE_TABLE)
             continue;
+        struct dp_waiting *first = session->first;
+        if (first->read && first->read != job)
+            continue; /* its own is still to come */
         /* Whose read failed hears why; others who waited for the same rows ask for themselves. */
-        if (job->store.status != DP_OK && session->id == job->session &&
-            session->first->request.id == job->request)
-            session->first->broken = job->store.error;
+        if (job->store.status != DP_OK && first->read == job)
+            first->broken = job->store.error;
+        first->read = NULL;
         session->parked = false;
         dp_shard_make_runnable(shard, session);
     }

@@ -1,5 +1,5 @@
 /* Push: gradients into rows, all of a request or nothing, once for each (stream, number).
- *     check values -> (stream, number) seen? -> find the rows (misses.c) -> room for new ones -> new rows ->
+ *     check values -> (stream, number) seen? -> find the rows, room for new ones (misses.c, room.c) -> new rows ->
  *     append to the journal -> apply -> remember the number -> hold the answer until it is durable
  *                                                                                    (this order, always)
  * Why       A push that is refused for good has used up its number: a stream would stall on it, and it must
@@ -27,36 +27,6 @@ static enum dp_status check_values(struct dp_shard *shard, const struct dp_secti
         return dp_fail(err, DP_NOT_FINITE,
                        "push to table '%s' holds a NaN or infinite gradient: nothing was applied",
                        table->spec.name);
-    }
-    return DP_OK;
-}
-
-/* Bytes that the request's new rows may take, against what the budget leaves beside the rows that the store
- * still has to give. */
-static enum dp_status check_budget(struct dp_shard *shard, const struct dp_request *request,
-                                   struct dp_shard_table **tables, struct dp_error *err)
-{
-    const uint32_t *rows = shard->rows;
-    uint64_t taken = dp_shard_cache_bytes(shard);
-    for (uint32_t s = 0; s < request->sections; s++) {
-        uint32_t fresh = 0;
-        for (uint32_t i = 0; i < request->section[s].rows; i++)
-            fresh += !dp_row_is_number(*rows++);
-        /* With the rows that the store still has to give, which have been counted once. */
-        uint64_t away = tables[s]->away;
-        uint64_t cost = fresh ? dp_row_cache_cost(tables[s]->cache, away + fresh) -
-                                    dp_row_cache_cost(tables[s]->cache, away)
-                              : 0;
-        if (fresh && taken + cost > shard->options.cache_bytes) {
-            DP_COUNT(&shard->counters, pushes_over_budget, 1);
-            return dp_fail(
-                err, DP_FULL,
-                "shard %" PRIu32 " has no room for %" PRIu32 " more rows of table '%s': %" PRIu64
-                " of %" PRIu64
-                " bytes of its row cache are taken; give servers more (cache_bytes) or add servers",
-                shard->options.index, fresh, tables[s]->spec.name, taken, shard->options.cache_bytes);
-        }
-        taken += cost;
     }
     return DP_OK;
 }
@@ -145,13 +115,15 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
         st = dp_shard_find_rows(shard, waiting, tables, &err);
     if (st == DP_AGAIN && err.status == DP_OK)
         return DP_DONE_WAIT;
-    if (st == DP_OK)
-        st = check_budget(shard, request, tables, &err);
     uint32_t *rows = shard->rows;
     for (uint32_t s = 0; s < request->sections && st == DP_OK; rows += request->section[s++].rows)
         st = dp_shard_make_rows(shard, &request->section[s], tables[s], rows, &err);
     if (st == DP_OK)
         st = dp_shard_journal_push(shard, request, tables, DP_OK, &err);
+    if (st == DP_AGAIN && shard->write_back.full.status != DP_OK) /* why the journal has no room */
+        (void)dp_fail(&err, DP_AGAIN,
+                      "shard %" PRIu32 ": its journal is full and rows cannot be written back: %s",
+                      shard->options.index, shard->write_back.full.text);
     if (st != DP_OK)
         return dp_shard_refuse_push(shard, waiting, &err);
 

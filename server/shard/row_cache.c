@@ -1,15 +1,21 @@
+#define _DEFAULT_SOURCE
 #include "server/shard/row_cache.h"
 
 #include "common/base/bytes.h"
 #include "common/base/memory.h"
+
+#include <sys/mman.h>
 
 #define CHUNK_BYTES     ((size_t)4 << 20)
 #define EXTENT_CHUNKS   16u /* mapped as one: whole 2 MB pages for each would waste up to a quarter */
 #define CAPACITY_MIN    8u
 #define FIND_AHEAD      16u
 #define PARTITION_COUNT DP_ROW_PARTITIONS
-#define SLOT_COST       ((uint64_t)43)
 #define PARTITION_MIN   ((uint64_t)CAPACITY_MIN * sizeof(struct dp_row_slot))
+#define BITMAPS         3u /* dirty, due, touched */
+#define HUGE_PAGE       ((size_t)2 << 20)
+#define SMALL_PAGE      ((size_t)4096)
+#define SHRINK_LAPS     6u /* one takes the touched bits, one evicts, one moves; some rows are dirty at first */
 
 enum dp_status dp_row_cache_new(size_t row_bytes, uint64_t salt, struct dp_range range,
                                 struct dp_row_cache **out)
@@ -26,6 +32,8 @@ enum dp_status dp_row_cache_new(size_t row_bytes, uint64_t salt, struct dp_range
     while (((size_t)2 << cache->chunk_shift) * row_bytes <= CHUNK_BYTES)
         cache->chunk_shift++;
     cache->bytes = sizeof *cache;
+    cache->empty = PARTITION_COUNT;
+    cache->target = DP_ROW_MAX;
     *out = cache;
     return DP_OK;
 }
@@ -48,6 +56,7 @@ void dp_row_cache_free(struct dp_row_cache **cache)
     free((*cache)->chunk);
     free((*cache)->dirty);
     free((*cache)->due);
+    free((*cache)->touched);
     free(*cache);
     *cache = NULL;
 }
@@ -123,31 +132,58 @@ static bool is_droppable(uint32_t row)
     return row == DP_ROW_ABSENT || row == DP_ROW_FORGOTTEN;
 }
 
+/* What the partition is charged: a line, so that an entry that goes gives back what it took. */
+static uint64_t charge_of(const struct dp_row_partition *partition)
+{
+    return partition->capacity ? DP_ROW_SLOT_COST * partition->used + PARTITION_MIN : 0;
+}
+
+/* The entries into `capacity` slots; droppable ones stay behind unless they are kept. */
+static enum dp_status rebuild(struct dp_row_cache *cache, struct dp_row_partition *partition,
+                              uint32_t capacity, bool keeps)
+{
+    struct dp_row_partition next = {.capacity = capacity, .slots = malloc(capacity * sizeof next.slots[0])};
+    if (!next.slots)
+        return DP_NOMEM;
+    for (uint32_t i = 0; i < capacity; i++)
+        next.slots[i] = (struct dp_row_slot){.row = DP_ROW_UNKNOWN};
+    for (uint32_t i = 0; i < partition->capacity; i++)
+        if (partition->slots[i].row != DP_ROW_UNKNOWN && (keeps || !is_droppable(partition->slots[i].row))) {
+            uint64_t mixed = partition->slots[i].mixed;
+            *slot_of(&next, mixed, mixed * cache->salt) = partition->slots[i];
+            next.used++;
+        }
+    uint64_t bytes = (uint64_t)capacity * sizeof next.slots[0];
+    uint64_t before = (uint64_t)partition->capacity * sizeof next.slots[0];
+    cache->empty -= partition->capacity == 0;
+    cache->entries -= partition->used - next.used;
+    cache->slots = cache->slots - partition->capacity + capacity;
+    cache->bytes = cache->bytes - before + bytes;
+    cache->index_bytes = cache->index_bytes - before + bytes;
+    cache->index_charge = cache->index_charge - charge_of(partition) + charge_of(&next);
+    free(partition->slots);
+    *partition = next;
+    return DP_OK;
+}
+
+static void drop_slots(struct dp_row_cache *cache, struct dp_row_partition *partition)
+{
+    cache->empty++;
+    cache->slots -= partition->capacity;
+    cache->bytes -= (uint64_t)partition->capacity * sizeof partition->slots[0];
+    cache->index_bytes -= (uint64_t)partition->capacity * sizeof partition->slots[0];
+    cache->index_charge -= charge_of(partition);
+    free(partition->slots);
+    *partition = (struct dp_row_partition){0};
+}
+
 static enum dp_status grow_partition(struct dp_row_cache *cache, struct dp_row_partition *partition)
 {
-    uint32_t dropped = 0;
-    for (uint32_t i = 0; i < partition->capacity; i++)
+    uint32_t dropped = 0, capacity = partition->capacity;
+    for (uint32_t i = 0; i < capacity; i++)
         dropped += is_droppable(partition->slots[i].row);
     bool grows = partition->used == 0 || dropped < partition->used / 2;
-    struct dp_row_partition larger = {.capacity = !grows                ? partition->capacity
-                                                  : partition->capacity ? partition->capacity * 2
-                                                                        : CAPACITY_MIN};
-    larger.slots = malloc(larger.capacity * sizeof larger.slots[0]);
-    if (!larger.slots)
-        return DP_NOMEM;
-    for (uint32_t i = 0; i < larger.capacity; i++)
-        larger.slots[i] = (struct dp_row_slot){.row = DP_ROW_UNKNOWN};
-    for (uint32_t i = 0; i < partition->capacity; i++)
-        if (partition->slots[i].row != DP_ROW_UNKNOWN && (grows || !is_droppable(partition->slots[i].row))) {
-            uint64_t mixed = partition->slots[i].mixed;
-            *slot_of(&larger, mixed, mixed * cache->salt) = partition->slots[i];
-            larger.used++;
-        }
-    cache->entries -= partition->used - larger.used;
-    cache->bytes += (larger.capacity - partition->capacity) * sizeof larger.slots[0];
-    free(partition->slots);
-    *partition = larger;
-    return DP_OK;
+    return rebuild(cache, partition, !grows ? capacity : capacity ? capacity * 2 : CAPACITY_MIN, grows);
 }
 
 /* The key's slot, or a free one for it. */
@@ -167,10 +203,32 @@ static struct dp_row_slot *slot_for_entry(struct dp_row_cache *cache, uint64_t m
 static void take_slot(struct dp_row_cache *cache, struct dp_row_slot *slot, uint64_t mixed, uint32_t row)
 {
     if (slot->row == DP_ROW_UNKNOWN) {
-        cache->partition[partition_of(cache, mixed)].used++;
+        struct dp_row_partition *partition = &cache->partition[partition_of(cache, mixed)];
+        cache->index_charge -= charge_of(partition);
+        partition->used++;
+        cache->index_charge += charge_of(partition);
         cache->entries++;
     }
-    *slot = (struct dp_row_slot){.mixed = mixed, .row = row};
+    *slot = (struct dp_row_slot){.mixed = mixed, .row = row, .touched = row == DP_ROW_ABSENT};
+}
+
+/* The entries behind it that would not be found any more move up (Knuth 6.4, algorithm R): no search meets a gap. */
+static void remove_slot(struct dp_row_cache *cache, struct dp_row_partition *partition, uint32_t at)
+{
+    uint32_t mask = partition->capacity - 1;
+    for (uint32_t next = (at + 1) & mask; partition->slots[next].row != DP_ROW_UNKNOWN;
+         next = (next + 1) & mask) {
+        uint32_t home = home_of(partition->slots[next].mixed * cache->salt, partition->capacity);
+        if (((next - home) & mask) >= ((next - at) & mask)) {
+            partition->slots[at] = partition->slots[next];
+            at = next;
+        }
+    }
+    partition->slots[at] = (struct dp_row_slot){.row = DP_ROW_UNKNOWN};
+    cache->index_charge -= charge_of(partition);
+    partition->used--;
+    cache->index_charge += charge_of(partition);
+    cache->entries--;
 }
 
 static enum dp_status grow_bits(uint64_t **bits, size_t before, size_t after)
@@ -200,34 +258,100 @@ static enum dp_status add_chunk(struct dp_row_cache *cache)
     if (!list)
         return DP_NOMEM;
     cache->chunk = list;
-    size_t bits_before = ((size_t)cache->chunks << cache->chunk_shift) / 64 + 1;
-    size_t bits_after = ((size_t)(cache->chunks + 1) << cache->chunk_shift) / 64 + 1;
-    if (grow_bits(&cache->dirty, cache->chunks ? bits_before : 0, bits_after) != DP_OK ||
-        grow_bits(&cache->due, cache->chunks ? bits_before : 0, bits_after) != DP_OK)
+    size_t before = cache->chunks ? ((size_t)cache->chunks << cache->chunk_shift) / 64 + 1 : 0;
+    size_t after = ((size_t)(cache->chunks + 1) << cache->chunk_shift) / 64 + 1;
+    if (grow_bits(&cache->dirty, before, after) != DP_OK || grow_bits(&cache->due, before, after) != DP_OK ||
+        grow_bits(&cache->touched, before, after) != DP_OK)
         return DP_NOMEM;
     char *chunk = new_chunk(cache);
     if (!chunk)
         return DP_NOMEM;
     cache->chunk[cache->chunks] = chunk;
-    cache->bytes +=
-        sizeof list[0] + (bits_after - (cache->chunks ? bits_before : 0)) * 2 * sizeof cache->dirty[0];
+    cache->bytes += sizeof list[0] + (after - before) * BITMAPS * sizeof cache->dirty[0];
     cache->chunks++;
+    return DP_OK;
+}
+
+/* ---- rows in use and free ones */
+
+/* Memory of the first `rows` rows: the first chunk as they are touched, extents in whole pages. */
+static uint64_t rows_bytes(const struct dp_row_cache *cache, uint64_t rows)
+{
+    uint64_t first = (uint64_t)1 << cache->chunk_shift;
+    if (rows <= first)
+        return rows * cache->row_bytes;
+    uint64_t in_extent = first * EXTENT_CHUNKS, behind = rows - first;
+    uint64_t whole = (in_extent * cache->row_bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    uint64_t rest = (behind % in_extent * cache->row_bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    return first * cache->row_bytes + behind / in_extent * whole + rest;
+}
+
+static void link_row(const struct dp_row_cache *cache, uint32_t row, uint32_t next)
+{
+    memcpy(dp_row_cache_row(cache, row), &next, sizeof next);
+}
+
+static void put_free(const struct dp_row_cache *cache, struct dp_row_list *list, uint32_t row)
+{
+    link_row(cache, row, list->first);
+    list->last = list->count ? list->last : row;
+    list->first = row;
+    list->count++;
+}
+
+static uint32_t take_free(const struct dp_row_cache *cache, struct dp_row_list *list)
+{
+    uint32_t row = list->first;
+    DP_ASSERT(list->count > 0);
+    memcpy(&list->first, dp_row_cache_row(cache, row), sizeof list->first);
+    list->count--;
+    return row;
+}
+
+/* Behind the end of `list`; leaves `from` empty. */
+static void join_free(const struct dp_row_cache *cache, struct dp_row_list *list, struct dp_row_list *from)
+{
+    if (from->count > 0 && list->count > 0) {
+        link_row(cache, list->last, from->first);
+        list->last = from->last;
+        list->count += from->count;
+    } else if (from->count > 0) {
+        *list = *from;
+    }
+    *from = (struct dp_row_list){0};
+}
+
+static void sort_one(struct dp_row_cache *cache)
+{
+    uint32_t row = take_free(cache, &cache->unsorted);
+    put_free(cache, row < cache->target ? &cache->free : &cache->above, row);
+}
+
+/* Low numbers first: what lies above the target stays free. */
+static enum dp_status new_row(struct dp_row_cache *cache, uint32_t *row)
+{
+    while (cache->free.count == 0 && cache->unsorted.count > 0)
+        sort_one(cache);
+    if (cache->free.count > 0 || cache->above.count > 0) {
+        *row = take_free(cache, cache->free.count > 0 ? &cache->free : &cache->above);
+        return DP_OK;
+    }
+    if (cache->rows == DP_ROW_MAX ||
+        (cache->rows >> cache->chunk_shift == cache->chunks && add_chunk(cache) != DP_OK))
+        return DP_NOMEM;
+    cache->bytes += rows_bytes(cache, (uint64_t)cache->rows + 1) - rows_bytes(cache, cache->rows);
+    *row = cache->rows++;
     return DP_OK;
 }
 
 enum dp_status dp_row_cache_insert(struct dp_row_cache *cache, uint64_t mixed, uint32_t *row)
 {
-    if (cache->rows == DP_ROW_MAX)
-        return DP_NOMEM;
-    if (cache->rows >> cache->chunk_shift == cache->chunks && add_chunk(cache) != DP_OK)
-        return DP_NOMEM;
     struct dp_row_slot *slot = slot_for_entry(cache, mixed);
-    if (!slot)
+    if (!slot || new_row(cache, row) != DP_OK)
         return DP_NOMEM;
     DP_ASSERT(!dp_row_is_number(slot->row));
-    *row = cache->rows++;
-    cache->bytes += cache->row_bytes;
     take_slot(cache, slot, mixed, *row);
+    dp_row_cache_touch(cache, *row);
     return DP_OK;
 }
 
@@ -242,24 +366,15 @@ enum dp_status dp_row_cache_set_state(struct dp_row_cache *cache, uint64_t mixed
     return DP_OK;
 }
 
-uint64_t dp_row_cache_cost(const struct dp_row_cache *cache, uint64_t n)
+uint64_t dp_row_cache_cost_of(const struct dp_row_cache *cache, uint64_t n, uint64_t entries)
 {
-    if (n == 0)
-        return 0;
-    /* A slot at 3/8 load, the least after a doubling, is 43 bytes an entry; no partition has less than 8. All
-     * that the new entries may bring a partition to, less what it has. */
-    uint64_t index = SLOT_COST * (cache->entries + n) + PARTITION_COUNT * PARTITION_MIN;
-    for (uint32_t i = 0; i < PARTITION_COUNT; i++) {
-        const struct dp_row_partition *p = &cache->partition[i];
-        uint64_t has = (uint64_t)p->capacity * sizeof p->slots[0];
-        uint64_t due = SLOT_COST * p->used + PARTITION_MIN;
-        index -= has < due ? has : due;
-    }
-    uint64_t chunks = ((cache->rows + n - 1) >> cache->chunk_shift) + 1;
+    uint64_t free = dp_row_cache_free_rows(cache), more = n > free ? n - free : 0, rows = cache->rows + more;
+    uint64_t chunks = more ? ((rows - 1) >> cache->chunk_shift) + 1 : 0;
     uint64_t new_chunks = chunks > cache->chunks ? chunks - cache->chunks : 0;
-    uint64_t each =
-        sizeof cache->chunk[0] + ((uint64_t)1 << cache->chunk_shift) / 8 * 2 + 4 * sizeof cache->dirty[0];
-    return n * cache->row_bytes + index + new_chunks * each;
+    uint64_t each = sizeof cache->chunk[0] +
+                    BITMAPS * (((uint64_t)1 << cache->chunk_shift) / 8 + 2 * sizeof cache->dirty[0]);
+    return DP_ROW_SLOT_COST * entries + PARTITION_MIN * (entries < cache->empty ? entries : cache->empty) +
+           rows_bytes(cache, rows) - rows_bytes(cache, cache->rows) + new_chunks * each;
 }
 
 static size_t words_of(const struct dp_row_cache *cache)
@@ -272,6 +387,8 @@ void dp_row_cache_begin_cycle(struct dp_row_cache *cache)
     uint64_t *due = cache->dirty;
     cache->dirty = cache->due;
     cache->due = due;
+    cache->due_rows = cache->dirty_rows;
+    cache->dirty_rows = 0;
     if (words_of(cache) > 0)
         memset(cache->dirty, 0, words_of(cache) * sizeof cache->dirty[0]);
 }
@@ -288,10 +405,179 @@ uint32_t dp_row_cache_take_due(struct dp_row_cache *cache, uint32_t partition, u
         uint64_t bit = (uint64_t)1 << slot->row % 64;
         if (cache->due[slot->row / 64] & bit) {
             cache->due[slot->row / 64] &= ~bit;
+            cache->due_rows--;
+            cache->dirty_rows -= (cache->dirty[slot->row / 64] & bit) != 0;
             cache->dirty[slot->row / 64] &= ~bit;
             visit(context, slot->mixed, slot->row);
             taken++;
         }
     }
     return taken;
+}
+
+/* ---- the hand */
+
+static bool has_bit(const uint64_t *bits, uint32_t row)
+{
+    return bits[row / 64] >> row % 64 & 1;
+}
+
+static void move_bit(uint64_t *bits, uint32_t from, uint32_t to)
+{
+    bits[to / 64] |= (uint64_t)has_bit(bits, from) << to % 64; /* a free row has none */
+    bits[from / 64] &= ~((uint64_t)1 << from % 64);
+}
+
+static void free_row(struct dp_row_cache *cache, uint32_t row)
+{
+    cache->touched[row / 64] &= ~((uint64_t)1 << row % 64);
+    put_free(cache, row < cache->target ? &cache->free : &cache->above, row);
+}
+
+static void move_row(struct dp_row_cache *cache, struct dp_row_slot *slot)
+{
+    uint32_t from = slot->row, to = take_free(cache, &cache->free);
+    memcpy(dp_row_cache_row(cache, to), dp_row_cache_row(cache, from), cache->row_bytes);
+    move_bit(cache->dirty, from, to);
+    move_bit(cache->due, from, to);
+    move_bit(cache->touched, from, to);
+    slot->row = to;
+    free_row(cache, from);
+}
+
+/* On to the next partition; one that has become too large is made smaller. (Above 9/32, at half the capacity 9/16, there is
+ * room for it to come and go.) */
+static void pass_partition(struct dp_row_cache *cache)
+{
+    struct dp_row_partition *partition = &cache->partition[cache->hand_partition];
+    bool is_empty = partition->used == 0 && partition->capacity > 0;
+    bool is_sparse = (uint64_t)partition->used * 32 < (uint64_t)partition->capacity * 9;
+    if (is_empty)
+        drop_slots(cache, partition);
+    else if (is_sparse && partition->capacity > CAPACITY_MIN)
+        (void)rebuild(cache, partition, partition->capacity / 2, true); /* no memory: another time */
+    cache->hand_place = 0;
+    cache->hand_partition = (cache->hand_partition + 1) % PARTITION_COUNT;
+    cache->laps += cache->hand_partition == 0;
+}
+
+/* The second chance. */
+static bool is_victim(struct dp_row_cache *cache, uint32_t row)
+{
+    bool touched = has_bit(cache->touched, row);
+    cache->touched[row / 64] &= ~((uint64_t)1 << row % 64);
+    return !touched && !has_bit(cache->dirty, row) && !has_bit(cache->due, row) &&
+           cache->writing[cache->hand_partition] == 0;
+}
+
+/* Rows below `from` are passed by. */
+static uint32_t go_round(struct dp_row_cache *cache, uint32_t from, uint32_t want, uint32_t *steps,
+                         void (*evicted)(void *context, const void *row), void *context)
+{
+    uint32_t count = 0;
+    for (; *steps > 0 && count < want; --*steps) {
+        struct dp_row_partition *partition = &cache->partition[cache->hand_partition];
+        if (cache->hand_place >= partition->capacity) {
+            pass_partition(cache);
+            continue;
+        }
+        struct dp_row_slot *slot = &partition->slots[cache->hand_place];
+        bool chance = slot->touched;
+        slot->touched = 0;
+        if (is_droppable(slot->row) && !chance) {
+            remove_slot(cache, partition, cache->hand_place); /* and another entry may be there now */
+            continue;
+        }
+        if (dp_row_is_number(slot->row) && slot->row >= cache->target && cache->free.count > 0)
+            move_row(cache, slot);
+        else if (dp_row_is_number(slot->row) && slot->row >= from && is_victim(cache, slot->row)) {
+            evicted(context, dp_row_cache_row(cache, slot->row));
+            free_row(cache, slot->row);
+            remove_slot(cache, partition, cache->hand_place);
+            count++;
+            continue;
+        }
+        cache->hand_place++;
+    }
+    return count;
+}
+
+uint32_t dp_row_cache_evict(struct dp_row_cache *cache, uint32_t want, uint32_t *steps,
+                            void (*evicted)(void *context, const void *row), void *context)
+{
+    return go_round(cache, 0, want, steps, evicted, context);
+}
+
+/* ---- shrinking */
+
+void dp_row_cache_shrink(struct dp_row_cache *cache, uint32_t target)
+{
+    DP_ASSERT(!dp_row_cache_is_shrinking(cache));
+    cache->target = target;
+    cache->shrink_lap = cache->laps;
+    join_free(cache, &cache->unsorted, &cache->free);
+    join_free(cache, &cache->unsorted, &cache->above);
+}
+
+/* Pages of the rows from `target` on. */
+static void give_pages_back(struct dp_row_cache *cache, uint32_t target)
+{
+    uint32_t first = 1u << cache->chunk_shift, in_extent = first * EXTENT_CHUNKS;
+    if (target < first) { /* of the heap's: only what is wholly within */
+        uint32_t end = cache->rows < first ? cache->rows : first;
+        uintptr_t from = (uintptr_t)cache->chunk[0] + (uint64_t)target * cache->row_bytes;
+        uintptr_t to = (uintptr_t)cache->chunk[0] + (uint64_t)end * cache->row_bytes;
+        from = (from + SMALL_PAGE - 1) / SMALL_PAGE * SMALL_PAGE;
+        to = to / SMALL_PAGE * SMALL_PAGE;
+        if (from < to)
+            (void)madvise((void *)from, to - from, MADV_DONTNEED);
+    }
+    for (uint64_t start = first; start < cache->rows; start += in_extent) {
+        uint64_t kept = target > start ? target - start : 0;
+        size_t whole = (size_t)in_extent * cache->row_bytes;
+        size_t from = kept < in_extent ? (size_t)kept * cache->row_bytes : whole;
+        from = (from + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+        whole = (whole + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+        if (from < whole)
+            (void)madvise(cache->chunk[start >> cache->chunk_shift] + from, whole - from, MADV_DONTNEED);
+    }
+}
+
+static bool is_shrunk(struct dp_row_cache *cache)
+{
+    if (cache->unsorted.count > 0 || (uint64_t)cache->target + cache->above.count < cache->rows)
+        return false;
+    DP_ASSERT(cache->target + cache->above.count == cache->rows);
+    give_pages_back(cache, cache->target);
+    cache->bytes -= rows_bytes(cache, cache->rows) - rows_bytes(cache, cache->target);
+    cache->rows = cache->target;
+    cache->above = (struct dp_row_list){0};
+    cache->target = DP_ROW_MAX;
+    return true;
+}
+
+bool dp_row_cache_shrink_step(struct dp_row_cache *cache, uint32_t *steps,
+                              void (*evicted)(void *context, const void *row), void *context)
+{
+    DP_ASSERT(dp_row_cache_is_shrinking(cache));
+    if (cache->target >= cache->rows) { /* others' doing: nothing is above it */
+        cache->target = DP_ROW_MAX;
+        return true;
+    }
+    for (; *steps > 0 && cache->unsorted.count > 0; --*steps)
+        sort_one(cache);
+    while (*steps > 0 && !is_shrunk(cache)) {
+        uint32_t left = cache->rows - cache->target - cache->above.count, some = *steps < 64 ? *steps : 64;
+        uint32_t before = some, places = cache->free.count;
+        if (cache->laps - cache->shrink_lap > SHRINK_LAPS) {
+            cache->target = DP_ROW_MAX;
+            join_free(cache, &cache->free, &cache->above);
+            return false;
+        }
+        /* Only as many leave as have no place below. */
+        (void)go_round(cache, left > places ? 0 : cache->target, left > places ? left - places : left, &some,
+                       evicted, context);
+        *steps -= before - some;
+    }
+    return !dp_row_cache_is_shrinking(cache);
 }

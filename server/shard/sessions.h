@@ -17,6 +17,9 @@ struct dp_waiting {
     uint64_t deadline_ns;
     size_t bytes;
     bool decoded;
+    bool needs_room;  /* in the cache, before anything else: it is parked for that */
+    uint32_t reads;   /* how often it had rows read */
+    const void *read; /* the job that reads for it; NULL: none */
     /* Not OK: the request broke the protocol (it is not decoded), or what it needs could not be read. */
     struct dp_error broken;
     struct dp_request request;
@@ -28,9 +31,10 @@ struct dp_session {
     uint64_t done;     /* what has a sequence number up to this was answered for good */
     struct dp_waiting *first, *last;
     uint32_t waiting;
-    bool parked;   /* the first one waits for the store */
+    bool parked;   /* the first one waits for the store, or for room */
+    bool in_room;  /* in the list of those who wait for room */
     bool runnable; /* in the run queue */
-    struct dp_session *next_runnable;
+    struct dp_session *next_runnable, *next_in_room;
     char client[DP_CLIENT_NAME_MAX + 1];
 };
 

@@ -55,7 +55,7 @@ void dp_shard_close(struct dp_shard **shard)
     dp_journal_close(&(*shard)->journal);
     dp_held_clear(&(*shard)->held);
     dp_shard_positions_clear(*shard);
-    dp_shard_job_free((*shard)->write_back.ready);
+    dp_shard_write_back_clear(*shard);
     dp_shard_free_tables(*shard);
     dp_push_ids_free(&(*shard)->ids);
     dp_sessions_free(&(*shard)->sessions);

@@ -43,7 +43,7 @@ struct dp_shard_options {
 struct dp_shard;
 
 /* Reads the tables and push ids out of the store's marks, and what they lack out of the journal; after a crash all
- * rows of the store, too. DP_FULL, naming sizes, when the stored rows are more than the cache's budget. */
+ * rows of the store, too. */
 DP_MUST_USE
 enum dp_status dp_shard_open(const struct dp_shard_options *options, struct dp_shard **out,
                              struct dp_error *err);

@@ -10,13 +10,16 @@
 #include "server/shard/sessions.h"
 #include "server/shard/shard.h"
 
-#define DP_SHARD_TABLES_MAX   DP_STATUS_TABLES_MAX
-#define DP_SHARD_WINDOW       64u /* requests of one session that wait at most */
-#define DP_SHARD_REQUESTS_MAX 1024u
-#define DP_SHARD_WAITING_MAX  ((uint64_t)2 << 30) /* bytes of all waiting requests; one alone may be larger */
-#define DP_SHARD_TURN_MAX     256u                /* requests done in one turn */
-#define DP_SHARD_TURN_BYTES   ((uint64_t)64 << 20) /* gathered in one turn by its pulls */
-#define DP_STREAM_BLOCK       1024u                /* streams reserved at once, durably */
+#define DP_SHARD_TABLES_MAX    DP_STATUS_TABLES_MAX
+#define DP_SHARD_WINDOW        64u /* requests of one session that wait at most */
+#define DP_SHARD_REQUESTS_MAX  1024u
+#define DP_SHARD_WAITING_MAX   ((uint64_t)2 << 30) /* bytes of all waiting requests; one alone may be larger */
+#define DP_SHARD_TURN_MAX      256u                /* requests done in one turn */
+#define DP_SHARD_TURN_BYTES    ((uint64_t)64 << 20) /* gathered in one turn by its pulls */
+#define DP_STREAM_BLOCK        1024u                /* streams reserved at once, durably */
+#define DP_SHARD_REQUEST_SHARE 2u /* one request's rows may take one part in so many of the cache */
+#define DP_SHARD_READS_PATIENT 2u /* reads of one request, before it is urgent */
+#define DP_SHARD_ROOM_TRIES    4u /* to find its rows together, in one turn */
 
 struct dp_shard_table {
     uint32_t id;
@@ -32,7 +35,9 @@ struct dp_shard_table {
      * wrap below 0): whoever learns the number adds it to both. */
     uint64_t away;
     bool counted;
-    uint64_t marked; /* rows that its mark told when this opening began */
+    uint32_t reserved; /* rows that the reads under way may bring: they have their room */
+    bool hungry;       /* room was wanted here: rows are evicted ahead */
+    uint64_t marked;   /* rows that its mark told when this opening began */
 };
 
 /* A job at the store, and what it is for. */
@@ -50,8 +55,10 @@ enum dp_shard_job_kind {
 struct dp_shard_job {
     struct dp_store_job store;
     enum dp_shard_job_kind kind;
-    uint32_t table;            /* id: TABLE, WRITE_BACK */
+    uint32_t table, partition; /* table's id: TABLE, ROWS */
     uint64_t session, request; /* who waits: MISSES, TABLE; the answer is dropped when it is gone */
+    size_t bytes;              /* of its memory: MISSES */
+    struct dp_shard_job *next; /* while it is to be submitted again */
     void *memory;              /* one block behind all the arrays */
 };
 
@@ -66,10 +73,26 @@ struct dp_write_back {
     uint32_t table, partition;  /* the next to be taken */
     uint32_t under_way;         /* portions, or marks, at the store */
     bool wanted;                /* the journal is full */
+    bool pressed;               /* the cache wants rows to be clean */
+    struct dp_shard_job *again; /* the disk was full: what to submit again, oldest first */
+    struct dp_error full;       /* and what it said; OK: it is not */
+    uint64_t again_ns;          /* and when */
     bool is_last, last_done;    /* the cycle began when nothing could change any more; it is done */
     struct dp_shard_job *ready; /* waits for the journal to be durable past its rows or marks */
     uint64_t ready_lsn;
     struct dp_error failed; /* of a portion or of marks: nothing is written back any more */
+};
+
+/* Room in the cache (room.c). */
+struct dp_room {
+    struct dp_session *first, *last; /* whose first request waits for room, oldest first */
+    uint64_t reads_bytes;            /* memory of the reads under way */
+    uint64_t walked;                 /* slots the hand has passed for the oldest since something changed */
+    bool is_stuck;                   /* and found nothing, twice round: it waits for a change */
+    const struct dp_waiting
+        *urgent;  /* its rows were evicted while others were read: now nobody else reads or evicts */
+    bool changed; /* rows became clean, or room came: it is worth trying again */
+    bool tight;   /* rows are evicted, or soon will be: what is used is touched */
 };
 
 struct dp_shard {
@@ -99,6 +122,7 @@ struct dp_shard {
 
     bool draining;
     struct dp_write_back write_back;
+    struct dp_room room;
 
     struct dp_journal *journal; /* NULL: durability none */
     uint64_t durable;           /* lsn up to which pushes are durable; without a journal the last one */
@@ -109,14 +133,14 @@ struct dp_shard {
     bool incarnation_put;
     struct dp_held held;
     struct dp_held_positions *positions; /* oldest first */
-    struct dp_recovery *recovery;  /* while the journal is replayed (recovery.c) */
-    struct dp_shard_job *counting; /* the store counts its rows; else NULL */
+    struct dp_recovery *recovery;        /* while the journal is replayed (recovery.c) */
+    struct dp_shard_job *counting;       /* the store counts its rows; else NULL */
 };
 
 /* What became of a request. */
 enum dp_done {
     DP_DONE,       /* answered */
-    DP_DONE_WAIT,  /* parked: the store was asked */
+    DP_DONE_WAIT,  /* parked: the store was asked, or it waits for room */
     DP_DONE_LATER, /* answered AGAIN or TIMEOUT: it and what its session sent behind it must come again */
 };
 
@@ -150,9 +174,10 @@ enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waitin
 /* Every section's table, its keys within the shard's range; no table twice. */
 enum dp_status dp_shard_check_sections(const struct dp_shard *shard, const struct dp_request *request,
                                        struct dp_shard_table **tables, struct dp_error *err);
-/* The rows of every (checked) section: shard->rows, section after section. DP_OK: no key needs reading.
- * DP_AGAIN with *err untouched: rows are being read, park the request. Else refused, why in err. */
-enum dp_status dp_shard_find_rows(struct dp_shard *shard, const struct dp_waiting *waiting,
+/* The rows of every (checked) section: shard->rows, section after section. DP_OK: no key needs reading, and a push's new
+ * rows have room. DP_AGAIN with *err untouched: rows are being read, or it waits for room: park the request. Else
+ * refused, why in err. */
+enum dp_status dp_shard_find_rows(struct dp_shard *shard, struct dp_waiting *waiting,
                                   struct dp_shard_table **tables, struct dp_error *err);
 void dp_shard_misses_read(struct dp_shard *shard, struct dp_shard_job *job);
 /* A key that the cache does not know may have a row in the store. */
@@ -167,6 +192,26 @@ static inline bool dp_shard_must_ask(const struct dp_shard_table *table)
  * have room. It may take long: for replay. */
 enum dp_status dp_shard_make_room(struct dp_shard *shard, struct dp_shard_table *table, uint32_t rows,
                                   struct dp_error *err);
+/* The same for rows[i] more rows of shard->table[i], of all tables at once. */
+enum dp_status dp_shard_make_room_for_all(struct dp_shard *shard, const uint64_t *rows, struct dp_error *err);
+
+/* What a request wants room for: rows of its sections' tables, and bytes beside. */
+struct dp_room_need {
+    uint32_t sections;
+    struct dp_shard_table **tables;
+    const uint32_t *rows, *entries; /* entries: of those, whose keys are not in the index */
+    uint64_t bytes;
+};
+/* DP_OK: it is there, nothing was evicted. DP_EXISTS: it was made: find again. DP_AGAIN, *err untouched: park it for room. Else
+ * why not, in err. */
+enum dp_status dp_shard_room_for(struct dp_shard *shard, struct dp_waiting *waiting,
+                                 const struct dp_room_need *need, struct dp_error *err);
+uint64_t dp_shard_taken(const struct dp_shard *shard); /* of the budget */
+uint64_t dp_shard_dirty_bytes(const struct dp_shard *shard);
+void dp_shard_park_for_room(struct dp_shard *shard, struct dp_session *session);
+void dp_shard_unpark(struct dp_shard *shard, struct dp_session *session); /* it waits for room no more */
+void dp_shard_room_turn(struct dp_shard *shard);
+bool dp_shard_room_goes_on(const struct dp_shard *shard);
 
 /* Jobs (misses.c). memory: freed with the job. */
 struct dp_shard_job *dp_shard_job_new(enum dp_shard_job_kind kind, void *memory);
@@ -179,7 +224,11 @@ void dp_shard_take_completed(struct dp_shard *shard);
 /* Write-back (write_back.c). */
 void dp_shard_write_back_turn(struct dp_shard *shard);
 bool dp_shard_write_back_goes_on(const struct dp_shard *shard); /* without further input */
-void dp_shard_written_back(struct dp_shard *shard, struct dp_shard_job *job);
+/* True: the job is kept. */
+bool dp_shard_written_back(struct dp_shard *shard, struct dp_shard_job *job);
+/* Why rows cannot be written back now (failed for good, disk full, journal lost); NULL: they can. */
+const struct dp_error *dp_shard_not_writing(const struct dp_shard *shard);
+void dp_shard_write_back_clear(struct dp_shard *shard);
 
 /* Recovery (recovery.c): the journal is opened, what it has beyond the store is replayed. While it is replayed
  * shard->journal is NULL and shard->recovery is not; shard->synced is the last lsn applied. */

@@ -90,11 +90,9 @@ void dp_shard_free_tables(struct dp_shard *shard)
 
 uint64_t dp_shard_cache_bytes(const struct dp_shard *shard)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = shard->room.reads_bytes;
     for (uint32_t i = 0; i < shard->tables; i++)
-        bytes += shard->table[i]->cache->bytes +
-                 dp_row_cache_cost(shard->table[i]->cache,
-                                   shard->table[i]->counted ? shard->table[i]->away : 0);
+        bytes += shard->table[i]->cache->bytes;
     return bytes;
 }
 
@@ -145,16 +143,6 @@ enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err
     if (st != DP_OK)
         return dp_wrap(err, st, "shard %" PRIu32, shard->options.index);
     shard->next_stream = shard->streams_reserved;
-    uint64_t bytes = dp_shard_cache_bytes(shard);
-    if (bytes > shard->options.cache_bytes) {
-        uint64_t rows = 0;
-        for (uint32_t i = 0; i < shard->tables; i++)
-            rows += shard->table[i]->stored;
-        return dp_fail(err, DP_FULL,
-                       "shard %" PRIu32 ": the store's %" PRIu64 " rows need %" PRIu64
-                       " bytes of row cache, the budget (cache_bytes) is %" PRIu64 ": raise it",
-                       shard->options.index, rows, bytes, shard->options.cache_bytes);
-    }
     return DP_OK;
 }
 

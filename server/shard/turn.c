@@ -224,6 +224,10 @@ static struct dp_session *take_runnable(struct dp_shard *shard)
 static void drop_first(struct dp_shard *shard, struct dp_session *session)
 {
     struct dp_waiting *waiting = dp_session_take_first(session);
+    if (shard->room.urgent == waiting) {
+        shard->room.urgent = NULL;
+        shard->room.changed = true;
+    }
     shard->waiting--;
     shard->waiting_bytes -= waiting->bytes;
     dp_waiting_free(&waiting);
@@ -257,7 +261,12 @@ static enum dp_done do_request(struct dp_shard *shard, struct dp_waiting *waitin
 static void do_first(struct dp_shard *shard, struct dp_session *session)
 {
     uint64_t sequence = session->first->request.sequence;
-    switch (do_request(shard, session->first)) {
+    enum dp_done done = do_request(shard, session->first);
+    if (done == DP_DONE_WAIT && session->first->needs_room)
+        dp_shard_park_for_room(shard, session);
+    else
+        dp_shard_unpark(shard, session);
+    switch (done) {
     case DP_DONE:
         session->done = sequence > session->done ? sequence : session->done;
         drop_first(shard, session);
@@ -294,7 +303,8 @@ static void completed(struct dp_shard *shard, struct dp_shard_job *job)
         break;
     case DP_JOB_ROWS:
     case DP_JOB_MARKS:
-        dp_shard_written_back(shard, job);
+        if (dp_shard_written_back(shard, job))
+            return;
         break;
     case DP_JOB_JOURNAL:
         dp_shard_journal_put(shard, job);
@@ -322,6 +332,7 @@ bool dp_shard_turn(struct dp_shard *shard)
     dp_shard_journal_turn(shard);
     dp_shard_positions_turn(shard);
     dp_shard_take_completed(shard);
+    dp_shard_room_turn(shard);
     shard->turn_bytes = 0;
     for (uint32_t done = 0;
          done < DP_SHARD_TURN_MAX && shard->turn_bytes < DP_SHARD_TURN_BYTES && shard->run_first; done++) {
@@ -335,5 +346,5 @@ bool dp_shard_turn(struct dp_shard *shard)
     DP_COUNT(&shard->counters, turns, 1);
     if (took > atomic_load_explicit(&shard->counters.turn_ns_max, memory_order_relaxed))
         DP_COUNT_SET(&shard->counters, turn_ns_max, took);
-    return shard->run_first != NULL || dp_shard_write_back_goes_on(shard);
+    return shard->run_first != NULL || dp_shard_write_back_goes_on(shard) || dp_shard_room_goes_on(shard);
 }

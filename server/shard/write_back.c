@@ -5,7 +5,10 @@
  *           and waits for that. Marks come after all rows of the cycle: they say from where replay must start. A row
  *           that changes while its cycle is under way is dirty again, for the next cycle, so that after a cycle every
  *           push up to rows_lsn is in the store.
- *           Two portions are at the store at a time, and a turn copies one: nobody waits for a cycle. */
+ *           Two portions are at the store at a time, and a turn copies one: nobody waits for a cycle.
+ *           Until a portion is in the store no row leaves the cache from its partition (row_cache.h): what is read back
+ *           has all that was pushed.
+ *           Where the disk is full, what it did not take is kept, and tried again each second. */
 #include "server/shard/shard_inner.h"
 
 #include "common/base/log.h"
@@ -20,6 +23,8 @@
 #define CYCLE_NS          (10u * 1000000000ull) /* with pushes in between */
 #define CYCLE_SHARE       4u                    /* of the journal's budget */
 #define JOURNAL_BYTES     ((uint64_t)4 << 30)   /* its default budget */
+#define DIRTY_SHARE       2u                    /* of the cache's, where rows are evicted */
+#define AGAIN_NS          (1000000000ull)       /* the disk was full */
 
 void dp_shard_drain(struct dp_shard *shard)
 {
@@ -64,8 +69,13 @@ static bool is_time(const struct dp_shard *shard)
     const struct dp_write_back *w = &shard->write_back;
     if (is_quiet(shard))
         return !w->last_done;
+    if (shard->lsn == w->marked_lsn)
+        return false;
+    if (w->pressed ||
+        (shard->room.tight && dp_shard_dirty_bytes(shard) > shard->options.cache_bytes / DIRTY_SHARE))
+        return true;
     if (!shard->journal && !shard->recovery)
-        return false; /* without a journal a cycle in the middle would be worth nothing after a crash */
+        return false; /* but for room a cycle in the middle would be worth nothing: after a crash all is refused */
     uint64_t budget =
         shard->options.journal.budget_bytes ? shard->options.journal.budget_bytes : JOURNAL_BYTES;
     return shard->lsn > w->marked_lsn && (w->wanted || w->bytes > budget / CYCLE_SHARE ||
@@ -80,7 +90,7 @@ static void begin(struct dp_shard *shard)
     w->is_last = is_quiet(shard);
     w->began_ns = dp_clock_ns(&shard->options.clock);
     w->bytes = 0;
-    w->wanted = false;
+    w->wanted = w->pressed = false;
     w->table = w->partition = 0;
     for (uint32_t i = 0; i < shard->tables; i++)
         dp_row_cache_begin_cycle(shard->table[i]->cache);
@@ -159,6 +169,11 @@ static enum dp_status take_portion(struct dp_shard *shard)
             dp_row_cache_set_due(table->cache, portion.due[i].row);
         st = w->ready ? DP_OK : DP_NOMEM;
     }
+    if (w->ready) {
+        w->ready->table = table->id;
+        w->ready->partition = w->partition;
+        table->cache->writing[w->partition]++;
+    }
     if (st == DP_OK && (portion.count < most || most == 0)) {
         w->partition = (w->partition + 1) % DP_ROW_PARTITIONS;
         w->table += w->partition == 0;
@@ -170,22 +185,50 @@ static enum dp_status take_portion(struct dp_shard *shard)
 static void submit_ready(struct dp_shard *shard)
 {
     struct dp_write_back *w = &shard->write_back;
-    if (w->ready && shard->synced >= w->ready_lsn && w->under_way < PORTIONS_MAX &&
+    if (w->ready && shard->synced >= w->ready_lsn && w->under_way < PORTIONS_MAX && !w->again &&
         dp_shard_try_submit(shard, w->ready) == DP_OK) {
         w->ready = NULL;
         w->under_way++;
     }
 }
 
+/* What a full disk did not take, when it is time; who stops tries once more and does not wait. */
+static void submit_again(struct dp_shard *shard)
+{
+    struct dp_write_back *w = &shard->write_back;
+    while (w->again && (is_quiet(shard) || dp_clock_ns(&shard->options.clock) >= w->again_ns)) {
+        struct dp_shard_job *job = w->again, *next = job->next;
+        job->store.status = DP_OK;
+        job->store.error = (struct dp_error){0};
+        if (dp_shard_try_submit(shard, job) != DP_OK)
+            break;
+        w->again = next;
+        w->under_way++;
+    }
+}
+
+static void end_cycle(struct dp_shard *shard)
+{
+    struct dp_write_back *w = &shard->write_back;
+    w->cycle = DP_CYCLE_IDLE;
+    w->marked_lsn = w->rows_lsn;
+    shard->room.changed = true; /* who waits for clean rows asks for the next */
+    DP_COUNT(&shard->counters, write_back_cycles, 1);
+}
+
 static void rows_turn(struct dp_shard *shard)
 {
     struct dp_write_back *w = &shard->write_back;
-    for (uint32_t i = 0; i < PARTITIONS_A_TURN && !w->ready && w->table < shard->tables; i++)
+    for (uint32_t i = 0; i < PARTITIONS_A_TURN && !w->ready && !w->again && w->table < shard->tables; i++)
         if (take_portion(shard) != DP_OK)
             break; /* no memory: in a later turn */
     submit_ready(shard);
-    if (w->table < shard->tables || w->ready || w->under_way > 0)
+    if (w->table < shard->tables || w->ready || w->again || w->under_way > 0)
         return;
+    if (!shard->journal && !shard->recovery && !w->is_last) {
+        end_cycle(shard); /* its marks would be worth nothing */
+        return;
+    }
     w->ready = dp_shard_marks_job(shard, w->rows_lsn);
     w->ready_lsn = shard->lsn; /* the ids in it */
     if (w->ready)
@@ -196,10 +239,10 @@ void dp_shard_write_back_turn(struct dp_shard *shard)
 {
     struct dp_write_back *w = &shard->write_back;
     if (w->failed.status != DP_OK || shard->journal_failed.status != DP_OK) {
-        dp_shard_job_free(w->ready);
-        w->ready = NULL;
+        dp_shard_write_back_clear(shard);
         return;
     }
+    submit_again(shard);
     if (w->cycle == DP_CYCLE_IDLE && is_time(shard))
         begin(shard);
     if (w->cycle == DP_CYCLE_ROWS)
@@ -210,26 +253,79 @@ void dp_shard_write_back_turn(struct dp_shard *shard)
 bool dp_shard_write_back_goes_on(const struct dp_shard *shard)
 {
     const struct dp_write_back *w = &shard->write_back;
-    return w->cycle == DP_CYCLE_ROWS && !w->ready && w->under_way < PORTIONS_MAX &&
+    return w->cycle == DP_CYCLE_ROWS && !w->ready && !w->again && w->under_way < PORTIONS_MAX &&
            w->table < shard->tables && w->failed.status == DP_OK && shard->journal_failed.status == DP_OK;
 }
 
-void dp_shard_written_back(struct dp_shard *shard, struct dp_shard_job *job)
+const struct dp_error *dp_shard_not_writing(const struct dp_shard *shard)
+{
+    const struct dp_write_back *w = &shard->write_back;
+    if (w->failed.status != DP_OK || shard->journal_failed.status != DP_OK)
+        return w->failed.status != DP_OK ? &w->failed : &shard->journal_failed;
+    return w->full.status != DP_OK ? &w->full : NULL;
+}
+
+/* Of a portion that is given up the partition stays as it is: the store may lack its rows. */
+void dp_shard_write_back_clear(struct dp_shard *shard)
+{
+    struct dp_write_back *w = &shard->write_back;
+    dp_shard_job_free(w->ready);
+    w->ready = NULL;
+    while (w->again) {
+        struct dp_shard_job *job = w->again;
+        w->again = job->next;
+        dp_shard_job_free(job);
+    }
+}
+
+/* True: the job is kept, to be submitted again. Who stops does not wait for space. */
+static bool keep_full(struct dp_shard *shard, struct dp_shard_job *job)
+{
+    struct dp_write_back *w = &shard->write_back;
+    struct dp_shard_job **end = &w->again;
+    if (job->store.status != DP_FULL || is_quiet(shard))
+        return false;
+    while (*end)
+        end = &(*end)->next;
+    *end = job;
+    job->next = NULL;
+    w->again_ns = dp_clock_ns(&shard->options.clock) + AGAIN_NS;
+    if (w->full.status == DP_OK)
+        dp_log(DP_LOG_ERROR,
+               "shard %" PRIu32
+               ": rows cannot be written back: %s; it is tried again each second, pushes go on "
+               "until the journal is full",
+               shard->options.index, job->store.error.text);
+    w->full = job->store.error;
+    shard->room.changed = true; /* who waits for clean rows hears why */
+    DP_COUNT(&shard->counters, writes_full, 1);
+    return true;
+}
+
+bool dp_shard_written_back(struct dp_shard *shard, struct dp_shard_job *job)
 {
     struct dp_write_back *w = &shard->write_back;
     w->under_way--;
+    if (keep_full(shard, job))
+        return true;
+    shard->room.changed = true;
     if (job->store.status != DP_OK) {
         fail(shard, &job->store.error);
-    } else if (job->kind == DP_JOB_ROWS) {
-        DP_COUNT(&shard->counters, rows_written_back, job->store.count);
-    } else {
-        w->cycle = DP_CYCLE_IDLE;
-        w->marked_lsn = w->rows_lsn;
-        w->last_done = w->is_last;
-        if (shard->journal) {
-            dp_journal_release(shard->journal, w->rows_lsn + 1);
-            dp_journal_commit(shard->journal); /* a round makes segments out of what was released */
-        }
-        DP_COUNT(&shard->counters, write_back_cycles, 1);
+        return false;
     }
+    if (w->full.status != DP_OK)
+        dp_log(DP_LOG_INFO, "shard %" PRIu32 ": rows are written back again", shard->options.index);
+    w->full = (struct dp_error){0};
+    if (job->kind == DP_JOB_ROWS) {
+        dp_shard_find_table(shard, job->table)->cache->writing[job->partition]--;
+        DP_COUNT(&shard->counters, rows_written_back, job->store.count);
+        return false;
+    }
+    w->last_done = w->is_last;
+    end_cycle(shard);
+    if (shard->journal) {
+        dp_journal_release(shard->journal, w->rows_lsn + 1);
+        dp_journal_commit(shard->journal); /* a round makes segments out of what was released */
+    }
+    return false;
 }

@@ -1,6 +1,7 @@
 #include "tests/unit/server/shard/bed.h"
 
 #include "common/model/mix.h"
+#include "server/shard/row_cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,8 +100,17 @@ void bed_restart(struct bed *bed)
 
 void bed_turn(struct bed *bed)
 {
-    while (dp_shard_turn(bed->shard))
-        ;
+    for (uint32_t i = 0; dp_shard_turn(bed->shard); i++)
+        assert_true(i < 100000); /* it has work for ever */
+}
+
+uint64_t bed_budget(size_t row_bytes, uint64_t n)
+{
+    struct dp_row_cache *cache = NULL;
+    assert_int_equal(dp_row_cache_new(row_bytes, 1, dp_range_of_shard(0, 1), &cache), DP_OK);
+    uint64_t bytes = dp_row_cache_charge(cache) + dp_row_cache_cost(cache, n);
+    dp_row_cache_free(&cache);
+    return bytes;
 }
 
 const struct bed_reply *bed_reply_to(const struct bed *bed, uint64_t id)

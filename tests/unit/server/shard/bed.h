@@ -40,6 +40,8 @@ void bed_close(struct bed *bed);
 void bed_restart(struct bed *bed);
 enum dp_status bed_drain(struct bed *bed, struct dp_error *err);
 void bed_turn(struct bed *bed);
+/* cache_bytes in which n rows of a table with rows of that length have room, whatever their keys. */
+uint64_t bed_budget(size_t row_bytes, uint64_t n);
 /* The reply to request `id`, or NULL. */
 const struct bed_reply *bed_reply_to(const struct bed *bed, uint64_t id);
 

@@ -116,20 +116,11 @@ static void check_all(struct dp_row_cache *cache, struct naive *naive, uint32_t 
     free(by_row);
 }
 
-static bool is_zero(const void *row, size_t bytes)
-{
-    const char *at = row;
-    for (size_t i = 0; i < bytes; i++)
-        if (at[i] != 0)
-            return false;
-    return true;
-}
-
 static void do_one(struct dp_row_cache *cache, struct naive *naive, uint32_t kind, uint64_t random)
 {
     static const uint32_t states[] = {DP_ROW_ABSENT, DP_ROW_READING, DP_ROW_FORGOTTEN};
     uint32_t i = (uint32_t)(random % KEYS), what = (uint32_t)(random / KEYS % 8), row;
-    uint64_t key = key_of(kind, i), before = cache->bytes, most = dp_row_cache_cost(cache, 1);
+    uint64_t key = key_of(kind, i), before = dp_row_cache_charge(cache), most = dp_row_cache_cost(cache, 1);
     assert_true(agrees(dp_row_cache_find(cache, key), naive->state[i]));
     if (dp_row_is_number(naive->state[i])) {
         if (what < 2) {
@@ -144,14 +135,13 @@ static void do_one(struct dp_row_cache *cache, struct naive *naive, uint32_t kin
         naive->rows++;
         naive->state[i] = row;
         uint64_t mark = i + 1;
-        assert_true(is_zero(dp_row_cache_row(cache, row), cache->row_bytes));
         memcpy(dp_row_cache_row(cache, row), &mark, 8);
-        assert_true(cache->bytes >= before + cache->row_bytes);
     } else if (what < 6) {
         assert_int_equal(dp_row_cache_set_state(cache, key, states[what - 3]), DP_OK);
         naive->state[i] = states[what - 3];
     }
-    assert_true(cache->bytes - before <= most);
+    assert_true(dp_row_cache_charge(cache) <= before + most);
+    assert_true(cache->bytes <= dp_row_cache_charge(cache));
 }
 
 static void it_agrees_with_a_naive_one(void **state)
@@ -192,7 +182,6 @@ static void rows_do_not_move_and_lie_apart(void **state)
             uint32_t row;
             assert_int_equal(dp_row_cache_insert(cache, key_of(0, i), &row), DP_OK);
             at[i] = dp_row_cache_row(cache, row);
-            assert_true(at[i][0] == 0 && at[i][widths[w] - 1] == 0);
             assert_int_equal((uintptr_t)at[i] % 4, 0);
             memcpy(at[i], &i, 4);
             memcpy(at[i] + widths[w] - 4, &i, 4);
@@ -224,20 +213,22 @@ static void cost_is_never_below_what_is_taken(void **state)
         assert_int_equal(dp_row_cache_cost(cache, 0), 0);
         uint64_t made = 0;
         for (uint32_t step = 0; step < 40; step++) {
-            uint64_t n = 1 + next_random(&seed) % (step % 4 == 0 ? 3000 : 40), before = cache->bytes;
+            uint64_t n = 1 + next_random(&seed) % (step % 4 == 0 ? 3000 : 40),
+                     before = dp_row_cache_charge(cache);
             uint64_t most = dp_row_cache_cost(cache, n);
             for (uint64_t i = 0; i < n; i++) {
                 uint32_t row;
                 assert_int_equal(dp_row_cache_insert(cache, key_of(round % 4, made++), &row), DP_OK);
             }
-            assert_true(cache->bytes - before <= most);
-            assert_true(cache->bytes - before >= n * row_bytes);
+            assert_true(dp_row_cache_charge(cache) - before <= most);
+            assert_true(cache->bytes <= dp_row_cache_charge(cache));
         }
-        /* From empty, all together: 43 bytes of index a row, a partition's least, dirty bits. */
-        assert_true(cache->bytes <= made * (row_bytes + 44) + 65536);
+        /* From empty, all together: 43 bytes of index a row, a partition's least, bits of a chunk, a page. */
+        assert_true(cache->bytes <= made * (row_bytes + 45) + 100000 + (2u << 20));
         struct dp_row_cache *empty = NULL;
         assert_int_equal(dp_row_cache_new(row_bytes, SALT, whole, &empty), DP_OK);
-        assert_true(dp_row_cache_cost(empty, 1000000) <= 1000000 * (row_bytes + 44) + 65536);
+        assert_true(dp_row_cache_cost(empty, 1000000) <=
+                    1000000 * (row_bytes + row_bytes / 16 + 45) + 100000 + (2u << 20));
         dp_row_cache_free(&empty);
         dp_row_cache_free(&cache);
     }
@@ -318,6 +309,224 @@ static void a_cycle_and_what_changes_meanwhile(void **state)
     dp_row_cache_free(&cache);
 }
 
+/* ---- eviction: everything that may happen to a cache, against a naive map of what each row holds */
+
+#define LIVE 3000u
+
+struct mirror {
+    struct dp_row_cache *cache;
+    uint64_t random, evicted;
+    uint32_t kind;
+    struct {
+        uint32_t state, version; /* DP_ROW_MAX: a row; what it holds */
+        bool dirty, due;
+    } key[LIVE];
+};
+
+static uint32_t draw(struct mirror *m, uint32_t below)
+{
+    return (uint32_t)(next_random(&m->random) % below);
+}
+
+static void put_content(struct mirror *m, uint32_t row, uint32_t i)
+{
+    uint32_t content[2] = {i, ++m->key[i].version};
+    memcpy((char *)dp_row_cache_row(m->cache, row) + 4, content, sizeof content);
+    char *last = (char *)dp_row_cache_row(m->cache, row) + m->cache->row_bytes - 4;
+    memcpy(last, &content[1], 4);
+}
+
+static uint32_t partition_of_key(const struct mirror *m, uint32_t i)
+{
+    return (uint32_t)(key_of(m->kind, i) >> 56);
+}
+
+static void note_evicted(void *context, const void *row)
+{
+    struct mirror *m = context;
+    uint32_t content[2];
+    memcpy(content, (const char *)row + 4, sizeof content);
+    uint32_t i = content[0];
+    assert_int_equal(m->key[i].state, DP_ROW_MAX);
+    assert_int_equal(m->key[i].version, content[1]);
+    assert_false(m->key[i].dirty || m->key[i].due);
+    assert_int_equal(m->cache->writing[partition_of_key(m, i)], 0);
+    m->key[i].state = DP_ROW_UNKNOWN;
+    m->evicted++;
+}
+
+static void note_taken(void *context, uint64_t mixed, uint32_t row)
+{
+    struct mirror *m = context;
+    uint32_t content[2];
+    memcpy(content, (const char *)dp_row_cache_row(m->cache, row) + 4, sizeof content);
+    assert_int_equal(key_of(m->kind, content[0]), mixed);
+    assert_true(m->key[content[0]].due);
+    m->key[content[0]].due = m->key[content[0]].dirty = false;
+}
+
+static void use_key(struct mirror *m, uint32_t i)
+{
+    uint64_t key = key_of(m->kind, i), before = dp_row_cache_charge(m->cache);
+    uint64_t most = dp_row_cache_cost(m->cache, 1);
+    uint32_t row = dp_row_cache_find(m->cache, key), what = draw(m, 8);
+    if (m->key[i].state == DP_ROW_MAX) {
+        if (what < 2) {
+            put_content(m, row, i);
+            dp_row_cache_set_dirty(m->cache, row);
+            m->key[i].dirty = true;
+        } else if (what < 5) {
+            dp_row_cache_touch(m->cache, row);
+        }
+    } else if (what < 5) {
+        assert_int_equal(dp_row_cache_insert(m->cache, key, &row), DP_OK);
+        m->key[i].state = DP_ROW_MAX;
+        put_content(m, row, i);
+    } else {
+        static const uint32_t states[] = {DP_ROW_ABSENT, DP_ROW_READING, DP_ROW_FORGOTTEN};
+        assert_int_equal(dp_row_cache_set_state(m->cache, key, states[what - 5]), DP_OK);
+        m->key[i].state = states[what - 5];
+    }
+    assert_true(dp_row_cache_charge(m->cache) <= before + most);
+}
+
+static void compare_all(struct mirror *m)
+{
+    uint64_t rows = 0, dirty = 0, due = 0;
+    for (uint32_t i = 0; i < LIVE; i++) {
+        uint32_t row = dp_row_cache_find(m->cache, key_of(m->kind, i)), content[2], last;
+        if (m->key[i].state != DP_ROW_MAX) {
+            assert_true(agrees(row, m->key[i].state));
+            continue;
+        }
+        assert_true(dp_row_is_number(row) && row < m->cache->rows);
+        memcpy(content, (char *)dp_row_cache_row(m->cache, row) + 4, sizeof content);
+        memcpy(&last, (char *)dp_row_cache_row(m->cache, row) + m->cache->row_bytes - 4, 4);
+        assert_int_equal(content[0], i);
+        assert_int_equal(content[1], m->key[i].version);
+        assert_int_equal(last, m->key[i].version);
+        rows++;
+        dirty += m->key[i].dirty;
+        due += m->key[i].due;
+    }
+    assert_int_equal(m->cache->rows - dp_row_cache_free_rows(m->cache), rows);
+    assert_int_equal(m->cache->dirty_rows, dirty);
+    assert_int_equal(m->cache->due_rows, due);
+    assert_true(m->cache->bytes <= dp_row_cache_charge(m->cache) + m->cache->index_charge);
+}
+
+static void cycle(struct mirror *m)
+{
+    if (m->cache->due_rows == 0) {
+        dp_row_cache_begin_cycle(m->cache);
+        for (uint32_t i = 0; i < LIVE; i++) {
+            m->key[i].due = m->key[i].dirty;
+            m->key[i].dirty = false;
+        }
+    }
+    for (uint32_t n = draw(m, 200); n > 0; n--)
+        (void)dp_row_cache_take_due(m->cache, draw(m, DP_ROW_PARTITIONS), 1 + draw(m, 5), note_taken, m);
+    uint32_t partition = draw(m, DP_ROW_PARTITIONS);
+    m->cache->writing[partition] = !m->cache->writing[partition];
+}
+
+static void make_smaller(struct mirror *m)
+{
+    uint32_t steps = draw(m, 3000), before = m->cache->rows;
+    uint64_t bytes = m->cache->bytes;
+    if (!dp_row_cache_is_shrinking(m->cache))
+        dp_row_cache_shrink(m->cache, draw(m, m->cache->rows + 1));
+    uint32_t target = m->cache->target;
+    if (dp_row_cache_shrink_step(m->cache, &steps, note_evicted, m) && target < before) {
+        assert_int_equal(m->cache->rows, target);
+        assert_true(m->cache->bytes <= bytes);
+    }
+}
+
+/* As the first of these tests, with rows that go, memory that is used again, and a cache that shrinks in the middle of it. */
+static void what_is_evicted_is_clean_and_all_else_stays(void **state)
+{
+    (void)state;
+    static const size_t widths[] = {20, 272, 16 + 4 * 4096};
+    struct mirror *m = malloc(sizeof *m);
+    assert_non_null(m);
+    for (uint32_t round = 0; round < 12; round++) {
+        memset(m, 0, sizeof *m);
+        m->random = 1000 + round;
+        m->kind = round % 4;
+        for (uint32_t i = 0; i < LIVE; i++)
+            m->key[i].state = DP_ROW_UNKNOWN;
+        assert_int_equal(dp_row_cache_new(widths[round % 3], SALT, whole, &m->cache), DP_OK);
+        for (uint32_t op = 0; op < 60000; op++) {
+            uint32_t what = draw(m, 100);
+            if (what < 94) {
+                use_key(m, draw(m, LIVE));
+            } else if (what < 97) {
+                uint32_t steps = draw(m, 400), want = draw(m, 100), before = steps;
+                uint64_t gone = m->evicted;
+                uint32_t count = dp_row_cache_evict(m->cache, want, &steps, note_evicted, m);
+                assert_int_equal(count, m->evicted - gone);
+                assert_true(m->evicted - gone <= want && steps <= before);
+            } else if (what < 98) {
+                cycle(m);
+            } else if (op % 3 == 0) {
+                make_smaller(m);
+            }
+            if (op % 5000 == 0)
+                compare_all(m);
+        }
+        compare_all(m);
+        assert_true(m->evicted > 1000);
+        dp_row_cache_free(&m->cache);
+    }
+    free(m);
+}
+
+static void nobody(void *context, const void *row)
+{
+    (void)context;
+    (void)row;
+}
+
+/* Rows that go give back what they cost, at any fill: a budget once reached can be kept. */
+static void an_evicted_row_gives_its_charge_back(void **state)
+{
+    (void)state;
+    struct dp_row_cache *cache = NULL;
+    uint32_t row;
+    assert_int_equal(dp_row_cache_new(208, SALT, whole, &cache), DP_OK);
+    for (uint64_t i = 0; i < 40000; i++)
+        assert_int_equal(dp_row_cache_insert(cache, key_of(0, i), &row), DP_OK);
+    uint64_t full = dp_row_cache_charge(cache), bytes = cache->bytes;
+    for (uint64_t i = 40000; i < 400000; i += 100) {
+        uint32_t steps = 100000;
+        assert_int_equal(dp_row_cache_evict(cache, 100, &steps, nobody, NULL), 100);
+        assert_true(dp_row_cache_charge(cache) + dp_row_cache_cost(cache, 100) <= full);
+        for (uint64_t k = i; k < i + 100; k++)
+            assert_int_equal(dp_row_cache_insert(cache, key_of(0, k), &row), DP_OK);
+    }
+    assert_int_equal(cache->rows, 40000);
+    assert_true(cache->bytes <= bytes + bytes / 20); /* some partition may have doubled */
+    assert_int_equal(dp_row_cache_charge(cache), full);
+    /* And shrunk to a tenth it has a tenth, index and all. */
+    dp_row_cache_shrink(cache, 4000);
+    for (uint32_t i = 0; dp_row_cache_is_shrinking(cache); i++) {
+        uint32_t steps = 1000;
+        assert_true(i < 1000);
+        (void)dp_row_cache_shrink_step(cache, &steps, nobody, NULL);
+    }
+    for (uint32_t lap = 0; lap < 4; lap++) {
+        uint32_t steps = (uint32_t)cache->slots + DP_ROW_PARTITIONS;
+        (void)dp_row_cache_evict(cache, 1, &steps, nobody, NULL);
+        steps = (uint32_t)cache->slots + DP_ROW_PARTITIONS;
+        for (uint32_t i = 0; i < cache->rows; i++)
+            dp_row_cache_touch(cache, i);
+    }
+    assert_int_equal(cache->rows, 4000);
+    assert_true(dp_row_cache_charge(cache) < full / 6);
+    dp_row_cache_free(&cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +535,8 @@ int main(void)
         cmocka_unit_test(rows_do_not_move_and_lie_apart),
         cmocka_unit_test(cost_is_never_below_what_is_taken),
         cmocka_unit_test(keys_that_are_nowhere_do_not_pile_up),
+        cmocka_unit_test(what_is_evicted_is_clean_and_all_else_stays),
+        cmocka_unit_test(an_evicted_row_gives_its_charge_back),
         cmocka_unit_test(picked_keys_do_not_meet_in_one_place),
     };
     return cmocka_run_group_tests_name("row_cache", tests, NULL, NULL);

@@ -487,64 +487,229 @@ static void a_failed_read_is_told_and_tried_again(void **state)
     bed_close(&bed);
 }
 
-static void a_table_over_the_budget_is_refused(void **state)
+static float first_value(struct bed *bed, uint64_t session, uint64_t sequence, uint64_t key)
+{
+    uint64_t id = bed_pull(bed, session, sequence, "t", &key, 1);
+    for (uint32_t turns = 0; turns < 4; turns++)
+        bed_turn(bed);
+    return bed_expect(bed, id, DP_OK)->value[0];
+}
+
+/* Ten times as many rows as have room: pushed, read back, pushed again; what is taken stays within the budget. */
+static void a_table_may_be_larger_than_the_cache(void **state)
 {
     (void)state;
     struct bed bed;
-    uint64_t keys[500], sequence = 2, id = 0;
-    struct dp_error err = {0};
-    start(&bed);
-    struct dp_shard_options small;
-    for (uint64_t i = 0; i < 20; i++) {
-        bed_keys(&bed, 100000 * (i + 1), 500, keys);
-        (void)bed_push(&bed, 1, sequence++, "t", keys, 500, 2, 1, T, i);
-        bed_turn(&bed);
-    }
-    assert_int_equal(counter(&bed, "cache_rows"), 10000);
-    assert_int_equal(bed_drain(&bed, &err), DP_OK);
-    dp_shard_close(&bed.shard);
-    bed.store.close(bed.store.self);
-    bed.store = dp_fake_store_open(bed.fake);
-    /* 10,000 rows of 24 bytes and their index do not fit 100 KB. */
-    small = (struct dp_shard_options){
-        .shards = 1,
-        .cluster = BED_CLUSTER,
-        .generation = BED_GENERATION,
-        .cache_bytes = 100000,
-        .store = &bed.store,
-        .clock = dp_clock_real(),
-        .reply = (void (*)(void *, const struct dp_peer *, struct dp_message **))abort};
-    assert_int_equal(dp_shard_open(&small, &bed.shard, &err), DP_FULL);
-    assert_non_null(strstr(err.text, "cache_bytes"));
-    assert_null(bed.shard);
-    bed.store.close(bed.store.self);
-
-    /* And a push that would go over it, of a shard that is open: refused whole, pulls go on. */
-    struct bed full;
+    uint64_t keys[500];
     struct dp_table_spec spec = bed_sgd("t", 2);
-    bed_open(&full, 0, 1);
-    bed_close(&full);
-    bed_open(&full, 0, 1);
-    full.cache_bytes = 150000;
-    bed_restart(&full);
-    bed_meet(&full, 1);
-    bed_make_table(&full, 1, 1, &spec);
-    uint64_t rows = 0;
-    for (uint64_t i = 0; i < 20; i++) {
-        bed_keys(&full, 100000 * (i + 1), 500, keys);
-        id = bed_push(&full, 1, 2 + i, "t", keys, 500, 2, 1, T, i);
-        bed_turn(&full);
-        if (bed_reply_to(&full, id)->reply.status != DP_OK)
-            break;
-        rows += 500;
+    bed_open(&bed, 0, 1);
+    bed.cache_bytes = bed_budget(24, 1200);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_make_table(&bed, 1, 1, &spec);
+    for (uint64_t i = 0; i < 48; i++) {
+        bed_keys(&bed, 100000 * (i % 24 + 1), 500, keys);
+        uint64_t id = bed_push(&bed, 1, 2 + i, "t", keys, 500, 2, (float)(1 + i / 24), T, i);
+        for (uint32_t turns = 0; turns < 10; turns++)
+            bed_turn(&bed);
+        bed_expect(&bed, id, DP_OK);
+        assert_true(counter(&bed, "cache_bytes") <= bed.cache_bytes);
+        bed.replies = 0;
     }
-    bed_expect(&full, id, DP_AGAIN); /* with the cause: room may be made */
-    assert_true(rows >= 500 && rows <= 2500);
-    assert_int_equal(counter(&full, "cache_rows"), rows);
-    assert_true(value_of(&full, 1, 2 + rows / 500, keys[0]) == 0);
-    bed_close(&full);
-    dp_fake_store_free(&bed.fake);
-    free(bed.reply);
+    assert_true(counter(&bed, "rows_evicted") > 20000 && counter(&bed, "misses") >= 10000);
+    for (uint32_t again = 0; again < 2; again++) {
+        for (uint64_t i = 0; i < 24; i++) {
+            bed_keys(&bed, 100000 * (i + 1), 500, keys);
+            uint64_t id = bed_pull(&bed, 1, (again ? 1 : 50) + i, "t", keys, 500);
+            for (uint32_t turns = 0; turns < 10; turns++)
+                bed_turn(&bed);
+            const struct bed_reply *reply = bed_expect(&bed, id, DP_OK);
+            assert_int_equal(reply->values, 1000);
+            for (size_t v = 0; v < reply->values; v++)
+                assert_true(reply->value[v] == -3);
+            assert_true(counter(&bed, "cache_bytes") <= bed.cache_bytes);
+            bed.replies = 0;
+        }
+        bed_restart(&bed);
+        bed_meet(&bed, 1);
+    }
+    bed_close(&bed);
+}
+
+/* Its rows would not fit beside anything else, now or ever: it is not told to try again. */
+static void a_request_that_is_too_large_is_refused_for_good(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[500];
+    struct dp_table_spec spec = bed_sgd("t", 500);
+    bed_open(&bed, 0, 1);
+    bed.cache_bytes = bed_budget(16 + 4 * 500, 100);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_make_table(&bed, 1, 1, &spec);
+    bed_keys(&bed, 1, 500, keys);
+    uint64_t push = bed_push(&bed, 1, 2, "t", keys, 80, 500, 1, T, 0);
+    bed_turn(&bed);
+    assert_non_null(strstr(bed_expect(&bed, push, DP_INVALID)->reply.reason, "cache_bytes"));
+    assert_int_equal(counter(&bed, "cache_rows"), 0);
+    push = bed_push(&bed, 1, 3, "t", keys, 40, 500, 1, T, 1);
+    bed_turn(&bed);
+    bed_expect(&bed, push, DP_OK);
+    bed_close(&bed);
+}
+
+/* A full cache with nothing to evict: the request waits, is answered when rows were written, or when its time is over. */
+static void a_request_waits_for_room(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[100], others[100];
+    struct dp_table_spec spec = bed_sgd("t", 100);
+    bed_open(&bed, 0, 1);
+    bed.cache_bytes = bed_budget(16 + 4 * 100, 110);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_meet(&bed, 2);
+    bed_make_table(&bed, 1, 1, &spec);
+    bed_keys(&bed, 1, 100, keys);
+    bed_keys(&bed, 10000, 100, others);
+    (void)bed_push(&bed, 1, 2, "t", keys, 50, 100, 1, T, 0);
+    bed_turn(&bed);
+    (void)bed_push(&bed, 1, 3, "t", keys + 50, 50, 100, 1, T, 1);
+    bed_turn(&bed);
+    dp_fake_store_hold(bed.fake, true);
+    uint64_t late = bed_push(&bed, 1, 4, "t", others, 40, 100, 1, T, 2);
+    uint64_t behind = bed_push(&bed, 2, 1, "t", others + 40, 40, 100, 1, T + 1, 0);
+    bed_turn(&bed);
+    assert_null(bed_reply_to(&bed, late));
+    assert_int_equal(counter(&bed, "requests_parked"), 2);
+    uint64_t hit =
+        bed_pull(&bed, 2, 2, "t", keys, 1); /* behind its session's push; nobody else waits for it */
+    bed_meet(&bed, 3);
+    uint64_t other = bed_pull(&bed, 3, 1, "t", keys, 1);
+    bed_turn(&bed);
+    bed_expect(&bed, other, DP_OK);
+    bed.now_ns += 1001u * 1000000u;
+    bed_turn(&bed);
+    bed_expect(&bed, late, DP_TIMEOUT);
+    bed_expect(&bed, behind, DP_TIMEOUT);
+    assert_null(bed_reply_to(&bed, hit));
+    late = bed_push(&bed, 1, 4, "t", others, 40, 100, 1, T, 2);
+    bed_turn(&bed);
+    assert_null(bed_reply_to(&bed, late));
+    dp_fake_store_hold(bed.fake, false);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    bed_expect(&bed, late, DP_OK);
+    bed_close(&bed);
+}
+
+/* Rows that cannot be written make no room: who needs some hears why. What is clean still goes. */
+static void a_store_that_takes_no_rows_is_the_cause_told(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct dp_error err = {0};
+    uint64_t keys[60], others[60];
+    struct dp_table_spec spec = bed_sgd("t", 100);
+    bed_open(&bed, 0, 1);
+    bed.cache_bytes = bed_budget(16 + 4 * 100, 110);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_make_table(&bed, 1, 1, &spec);
+    bed_keys(&bed, 1, 60, keys);
+    bed_keys(&bed, 10000, 60, others);
+    (void)bed_push(&bed, 1, 2, "t", keys, 50, 100, 1, T, 0);
+    bed_turn(&bed);
+    dp_fake_store_fail(bed.fake, DP_STORE_WRITE, 1, DP_IO);
+    (void)bed_push(&bed, 1, 3, "t", others, 50, 100, 1, T, 1);
+    bed_turn(&bed);
+    bed_keys(&bed, 90000, 60, others);
+    uint64_t push = bed_push(&bed, 1, 4, "t", others, 50, 100, 1, T, 2);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    assert_non_null(strstr(bed_expect(&bed, push, DP_AGAIN)->reply.reason, "cannot be written back"));
+    assert_int_equal(counter(&bed, "rows_evicted"), 0);
+    assert_true(first_value(&bed, 1, 4, keys[0]) == -1);
+    assert_int_equal(bed_drain(&bed, &err), DP_IO);
+    bed_close(&bed);
+}
+
+/* A disk that is full is not the end: what it did not take is written when there is space. */
+static void a_full_disk_is_tried_again(void **state)
+{
+    (void)state;
+    for (uint32_t kind = 0; kind < 2; kind++) {
+        struct bed bed;
+        struct dp_error err = {0};
+        uint64_t keys[60], others[60];
+        struct dp_table_spec spec = bed_sgd("t", 100);
+        bed_open(&bed, 0, 1);
+        bed.cache_bytes = bed_budget(16 + 4 * 100, 110);
+        bed_restart(&bed);
+        bed_meet(&bed, 1);
+        bed_make_table(&bed, 1, 1, &spec);
+        bed_keys(&bed, 1, 60, keys);
+        (void)bed_push(&bed, 1, 2, "t", keys, 50, 100, 1, T, 0);
+        bed_turn(&bed);
+        dp_fake_store_fail(bed.fake, kind ? DP_STORE_MARKS : DP_STORE_WRITE, 1, DP_FULL);
+        if (kind) { /* what drains does not wait for space */
+            assert_int_equal(bed_drain(&bed, &err), DP_FULL);
+            bed_close(&bed);
+            continue;
+        }
+        bed_keys(&bed, 10000, 60, others);
+        (void)bed_push(&bed, 1, 3, "t", others, 50, 100, 1, T, 1);
+        bed_turn(&bed);
+        bed_keys(&bed, 90000, 60, others);
+        uint64_t push = bed_push(&bed, 1, 4, "t", others, 50, 100, 1, T, 2);
+        bed_turn(&bed);
+        bed_turn(&bed);
+        assert_non_null(strstr(bed_expect(&bed, push, DP_AGAIN)->reply.reason, "cannot be written back"));
+        assert_int_equal(counter(&bed, "writes_full"), 1);
+        bed.now_ns += 1000u * 1000000u;
+        bed_turn(&bed);
+        bed_turn(&bed);
+        push = bed_push(&bed, 1, 4, "t", others, 50, 100, 1, T, 2);
+        bed_turn(&bed);
+        bed_turn(&bed);
+        bed_expect(&bed, push, DP_OK);
+        assert_true(first_value(&bed, 1, 5, keys[0]) == -1);
+        bed_restart(&bed);
+        bed_meet(&bed, 1);
+        assert_true(first_value(&bed, 1, 1, keys[0]) == -1 && first_value(&bed, 1, 2, others[0]) == -1);
+        bed_close(&bed);
+    }
+}
+
+/* One table has the whole cache, then another is used: it gets what the first does not use any more. */
+static void memory_goes_to_the_table_that_is_used(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct dp_table_spec t = bed_sgd("t", 100), u = bed_sgd("u", 100);
+    uint64_t keys[500], sequence = 3, number = 0, before = 0;
+    bed_open(&bed, 0, 1);
+    bed.cache_bytes = bed_budget(16 + 4 * 100, 1000) + bed_budget(16 + 4 * 100, 1);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_make_table(&bed, 1, 1, &t);
+    bed_make_table(&bed, 1, 2, &u);
+    for (uint32_t use = 0; use < 3; use++)
+        for (uint64_t i = 0; i < 300; i++) {
+            bed_keys(&bed, 100000 * (i % 10 + 1), 80, keys);
+            uint64_t id = bed_push(&bed, 1, sequence++, use == 1 ? "u" : "t", keys, 80, 100, 1, T, number++);
+            for (uint32_t turns = 0; turns < 10; turns++)
+                bed_turn(&bed);
+            bed_expect(&bed, id, DP_OK);
+            assert_true(counter(&bed, "cache_bytes") <= bed.cache_bytes);
+            bed.replies = 0;
+            /* 800 rows are in use: in the end they are all in the cache. */
+            before = i == 250 ? counter(&bed, "misses") : before;
+            assert_true(i < 250 || counter(&bed, "misses") == before);
+        }
+    bed_close(&bed);
 }
 
 static void draining_refuses_new_work_and_tells_failures(void **state)
@@ -600,7 +765,7 @@ static void all_tables_of_a_push_share_the_budget(void **state)
     struct bed bed;
     uint64_t keys[600];
     bed_open(&bed, 0, 1);
-    bed.cache_bytes = 140000; /* two empty tables are 8 KB */
+    bed.cache_bytes = 140000;
     bed_restart(&bed);
     bed_meet(&bed, 1);
     struct dp_table_spec t = bed_sgd("t", 2), u = bed_sgd("u", 2);
@@ -618,9 +783,9 @@ static void all_tables_of_a_push_share_the_budget(void **state)
     }
     uint64_t id = bed_send(&bed, &both, frames, 4);
     bed_turn(&bed);
-    bed_expect(&bed, id, DP_AGAIN);
+    bed_expect(&bed, id, DP_INVALID);
     assert_int_equal(counter(&bed, "cache_rows"), 0);
-    id = bed_push(&bed, 1, 3, "u", keys, 600, 2, 1, T, 1); /* one alone does fit */
+    id = bed_push(&bed, 1, 4, "u", keys, 600, 2, 1, T, 1); /* one alone does fit */
     bed_turn(&bed);
     bed_expect(&bed, id, DP_OK);
     bed_close(&bed);
@@ -744,7 +909,12 @@ int main(void)
         cmocka_unit_test(misses_are_read_once_and_in_order),
         cmocka_unit_test(others_are_served_while_one_waits_for_the_store),
         cmocka_unit_test(a_failed_read_is_told_and_tried_again),
-        cmocka_unit_test(a_table_over_the_budget_is_refused),
+        cmocka_unit_test(a_table_may_be_larger_than_the_cache),
+        cmocka_unit_test(a_request_that_is_too_large_is_refused_for_good),
+        cmocka_unit_test(a_request_waits_for_room),
+        cmocka_unit_test(a_store_that_takes_no_rows_is_the_cause_told),
+        cmocka_unit_test(a_full_disk_is_tried_again),
+        cmocka_unit_test(memory_goes_to_the_table_that_is_used),
         cmocka_unit_test(draining_refuses_new_work_and_tells_failures),
         cmocka_unit_test(streams_are_never_given_twice),
         cmocka_unit_test(all_tables_of_a_push_share_the_budget),

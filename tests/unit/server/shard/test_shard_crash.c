@@ -2,7 +2,8 @@
  * there once, and a push that is sent again is never there twice.
  * Method    A seed decides a script of pushes, resends, new tables, turns, time, held store jobs, failed
  *           allocations, power cuts (at any disk operation), process deaths and clean restarts; some seeds fail a
- *           write or a mark of the store, a sync of the journal, or fill its disk. Rows start at 0, gradients are
+ *           write or a mark of the store, a sync of the journal, or fill either's disk; in some variants the cache has
+ *           room for little more than a push, so that rows leave it all the time. Rows start at 0, gradients are
  *           small integers, the rate is 1: sums are exact. After each crash every acknowledged push is sent again
  *           and must be known; at the end all are sent until acknowledged, and each row must be minus the sum of
  *           all its gradients.
@@ -10,6 +11,7 @@
 #include "tests/lib/test.h"
 
 #include "common/model/mix.h"
+#include "server/shard/row_cache.h"
 #include "server/shard/shard.h"
 #include "tests/lib/fake_store.h"
 #include "tests/lib/sim_disk.h"
@@ -48,6 +50,7 @@ struct crash {
     struct push push[PUSHES];
     float value[KEYS];
     uint64_t pull_id;
+    uint32_t pull_first, pull_rows;
     uint64_t answered; /* id of the last answer, and its status */
     enum dp_status status;
     bool pulled, welcomed;
@@ -56,6 +59,8 @@ struct crash {
     uint32_t shards; /* 0: one */
     bool may_be_refused;
     bool fails_store, fails_disk, failed; /* this seed does; has done */
+    bool small;                           /* the cache */
+    uint64_t evicted;
     uint32_t crashes, cuts;
     bool power_too; /* mode process, power lost all the same */
 };
@@ -131,8 +136,9 @@ static void take_reply(void *context, const struct dp_peer *to, struct dp_messag
     c->welcomed |= reply->kind == DP_REPLY_WELCOME;
     c->created += reply->kind == DP_REPLY_TABLE_CREATED;
     if (reply->kind == DP_REPLY_PULLED && reply->id == c->pull_id) {
-        for (uint32_t k = 0; k < KEYS; k++)
-            memcpy(&c->value[k], (const char *)(*message)->frame[1].data + (size_t)k * c->dim * 4, 4);
+        for (uint32_t k = 0; k < c->pull_rows; k++)
+            memcpy(&c->value[c->pull_first + k],
+                   (const char *)(*message)->frame[1].data + (size_t)k * c->dim * 4, 4);
         c->pulled = true;
     }
     for (uint32_t i = 0; reply->kind == DP_REPLY_PUSHED && i < c->issued; i++)
@@ -237,8 +243,8 @@ static bool meet(struct crash *c)
 /* In the middle of whatever goes on. */
 static void new_table(struct crash *c)
 {
-    if (c->tables == TABLES || c->created < c->tables)
-        return;
+    if (c->tables == TABLES || c->created < c->tables || c->small)
+        return; /* (small: it would take the room that the pushes need) */
     create_table(c, c->tables++);
     for (uint32_t i = 0; i < 10 && c->created < c->tables; i++) {
         if (dp_fake_store_held(c->fake) > 0)
@@ -246,6 +252,27 @@ static void new_table(struct crash *c)
         turn(c);
     }
     c->tables = c->created; /* fewer: its mark, or an earlier write, failed */
+}
+
+/* Small: room for the tables that there are, and for a push with what reads its rows. */
+static uint64_t cache_bytes(struct crash *c)
+{
+    struct dp_row_cache *cache = NULL;
+    struct dp_range whole = {0, UINT64_MAX};
+    size_t row_bytes = 16 + 4 * c->dim;
+    if (!c->small)
+        return 64u << 20;
+    assert_int_equal(dp_row_cache_new(row_bytes, 1, whole, &cache), DP_OK);
+    uint64_t base = dp_row_cache_charge(cache) + dp_row_cache_cost(cache, 1), one = row_bytes + 43 + 128;
+    dp_row_cache_free(&cache);
+    return c->tables * (base + (ROWS + draw(c, 6)) * one + ROWS * (row_bytes + 32));
+}
+
+static void count_evicted(struct crash *c)
+{
+    struct dp_counter counters[DP_COUNTERS_MAX];
+    for (uint32_t i = 0, n = dp_shard_counters(c->shard, counters); i < n; i++)
+        c->evicted += strcmp(counters[i].name, "rows_evicted") == 0 ? counters[i].value : 0;
 }
 
 /* DP_OK, or the power went while it opened. */
@@ -257,7 +284,7 @@ static enum dp_status open_shard(struct crash *c, bool recovers)
                                        .cluster = 1,
                                        .generation = 1,
                                        .boot = 1,
-                                       .cache_bytes = 64u << 20,
+                                       .cache_bytes = cache_bytes(c),
                                        .store = &c->store,
                                        .clock = {now_of, c},
                                        .journaled = true,
@@ -271,7 +298,8 @@ static enum dp_status open_shard(struct crash *c, bool recovers)
     enum dp_status st = dp_shard_open(&options, &c->shard, &err);
     if (st != DP_OK) {
         c->store.close(c->store.self);
-        if (!dp_sim_disk_is_off(c->sim) && !c->may_be_refused)
+        if (!dp_sim_disk_is_off(c->sim) && !c->may_be_refused &&
+            !c->failed) /* replay, too, writes rows back */
             fail_msg("seed %llu: it does not open again: %s", (unsigned long long)c->seed, err.text);
     }
     return st;
@@ -280,6 +308,7 @@ static enum dp_status open_shard(struct crash *c, bool recovers)
 static void close_all(struct crash *c)
 {
     dp_fake_store_hold(c->fake, false);
+    count_evicted(c);
     dp_shard_close(&c->shard);
     c->store.close(c->store.self);
 }
@@ -423,25 +452,33 @@ static void step(struct crash *c)
     }
 }
 
-/* Every row of a table is the sum of all that was pushed to it. */
-static void compare(struct crash *c, uint32_t table)
+static void pull_values(struct crash *c, uint32_t table, uint32_t first, uint32_t n)
 {
     struct dp_request pull = {.kind = DP_REQUEST_PULL,
                               .sequence = c->sequence++,
                               .sections = 1,
-                              .section = {{.table = dp_table_id(table_names[table]), .rows = KEYS}}};
-    struct dp_frame keys = dp_frame_copy(c->mixed, sizeof c->mixed);
+                              .section = {{.table = dp_table_id(table_names[table]), .rows = n}}};
+    struct dp_frame keys = dp_frame_copy(&c->mixed[first], n * sizeof c->mixed[0]);
     c->pulled = false;
+    c->pull_first = first;
+    c->pull_rows = n;
     c->pull_id = c->next_id;
+    (void)send_request(c, &pull, &keys, 1);
+    for (uint32_t i = 0; i < 6 && !c->pulled; i++)
+        turn(c);
+    if (!c->pulled)
+        broken(c, "no answer to the pull", c->pull_id);
+}
+
+/* Every row of a table is the sum of all that was pushed to it. */
+static void compare(struct crash *c, uint32_t table)
+{
     float want[KEYS] = {0};
     for (uint32_t i = 0; i < c->issued; i++)
         for (uint32_t r = 0; r < c->push[i].rows && table < c->push[i].tables; r++)
             want[c->push[i].key[r]] -= c->push[i].gradient;
-    (void)send_request(c, &pull, &keys, 1);
-    turn(c);
-    turn(c);
-    if (!c->pulled)
-        broken(c, "no answer to the pull", c->pull_id);
+    for (uint32_t k = 0, n = c->small ? 4 : KEYS; k < KEYS; k += n)
+        pull_values(c, table, k, n);
     for (uint32_t k = 0; k < KEYS; k++)
         if (c->value[k] != want[k])
             fail_msg("seed %llu: table %s, key %u is %g, expected %g (run again: DP_TEST_SEED=%llu)",
@@ -482,9 +519,10 @@ static int ascending(const void *a, const void *b)
 struct variant {
     enum dp_durability durability;
     bool power_too, failures, wide; /* wide: all rows in one partition, of which a portion takes some */
+    bool small;
 };
 
-static void run_seed(uint64_t seed, struct variant variant, uint64_t *crashes)
+static void run_seed(uint64_t seed, struct variant variant, uint64_t *crashes, uint64_t *evicted)
 {
     struct crash *c = calloc(1, sizeof *c);
     assert_non_null(c);
@@ -493,9 +531,10 @@ static void run_seed(uint64_t seed, struct variant variant, uint64_t *crashes)
     c->durability = variant.durability;
     c->power_too = variant.power_too;
     c->fails_store = c->fails_disk = variant.failures;
-    c->dim = variant.wide ? 65536 : 2;
+    c->small = variant.small;
+    c->dim = variant.wide ? 65536 : variant.small ? 64 : 2;
     c->segment_bytes = variant.wide ? 8u << 20 : 64u << 10;
-    c->tables = 1;
+    c->tables = variant.small ? 1 + (uint32_t)draw(c, 2) : 1;
     c->now_ns = c->next_id = 1;
     for (uint32_t i = 0; i < KEYS; i++)
         c->mixed[i] = variant.wide ? 3 * i : dp_mix(i + 1);
@@ -511,6 +550,7 @@ static void run_seed(uint64_t seed, struct variant variant, uint64_t *crashes)
     finish(c);
     *crashes += c->crashes;
     close_all(c);
+    *evicted += c->evicted;
     dp_sim_disk_free(&c->sim);
     dp_fake_store_free(&c->fake);
     free(c);
@@ -521,10 +561,12 @@ static void run_seeds(struct variant variant, uint64_t usual)
     const char *one = getenv("DP_TEST_SEED"), *count = getenv("DP_TEST_SEEDS");
     uint64_t first = one ? strtoull(one, NULL, 10) : 1;
     uint64_t n = one ? 1 : count ? strtoull(count, NULL, 10) : usual;
-    uint64_t crashes = 0;
+    uint64_t crashes = 0, evicted = 0;
     for (uint64_t seed = first; seed < first + n; seed++)
-        run_seed(seed, variant, &crashes);
-    printf("%llu seeds, %llu crashes\n", (unsigned long long)n, (unsigned long long)crashes);
+        run_seed(seed, variant, &crashes, &evicted);
+    printf("%llu seeds, %llu crashes, %llu rows evicted\n", (unsigned long long)n,
+           (unsigned long long)crashes, (unsigned long long)evicted);
+    assert_true(one || !variant.small || evicted > 50 * n);
 }
 
 static void power_is_lost(void **state)
@@ -555,6 +597,24 @@ static void store_and_disk_fail_in_mode_process(void **state)
 {
     (void)state;
     run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS, .failures = true}, 200);
+}
+
+static void power_is_lost_with_a_small_cache(void **state)
+{
+    (void)state;
+    run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE, .small = true}, 200);
+}
+
+static void the_process_dies_with_a_small_cache(void **state)
+{
+    (void)state;
+    run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS, .small = true}, 100);
+}
+
+static void store_and_disk_fail_with_a_small_cache(void **state)
+{
+    (void)state;
+    run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE, .failures = true, .small = true}, 200);
 }
 
 static void a_partition_is_many_portions(void **state)
@@ -674,6 +734,9 @@ int main(void)
         cmocka_unit_test(power_is_lost_in_mode_process),
         cmocka_unit_test(store_and_disk_fail),
         cmocka_unit_test(store_and_disk_fail_in_mode_process),
+        cmocka_unit_test(power_is_lost_with_a_small_cache),
+        cmocka_unit_test(the_process_dies_with_a_small_cache),
+        cmocka_unit_test(store_and_disk_fail_with_a_small_cache),
         cmocka_unit_test(a_partition_is_many_portions),
         cmocka_unit_test(a_failed_sync_leaves_nobody_waiting),
         cmocka_unit_test(a_journal_that_is_gone_is_missed),
