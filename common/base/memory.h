@@ -4,6 +4,7 @@
 #define DP_BASE_MEMORY_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +26,9 @@ static inline void *dp_alloc_aligned(size_t bytes)
 static inline void dp_prefetch(const void *at, size_t bytes)
 {
     __asm__ volatile("");
-    for (size_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch((const char *)at + i);
+    const char *line = (const char *)at - ((uintptr_t)at & 63); /* the last one too, wherever it begins */
+    for (; line < (const char *)at + bytes; line += 64)
+        __builtin_prefetch(line);
 }
 
 /* Address space of whole 2 MB pages (transparent huge pages asked for); pages are taken as they are touched.

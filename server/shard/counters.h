@@ -39,6 +39,15 @@
     X(answers_held)                                                                                          \
     X(sessions)                                                                                              \
     X(turns)                                                                                                 \
+    X(turns_over_1ms)                                                                                        \
+    X(turns_over_2ms)                                                                                        \
+    X(turns_over_5ms)                                                                                        \
+    X(turns_over_10ms)                                                                                       \
+    X(turns_over_20ms)                                                                                       \
+    X(turns_over_50ms)                                                                                       \
+    X(turns_over_100ms)                                                                                      \
+    X(turns_over_200ms)                                                                                      \
+    X(turns_over_500ms)                                                                                      \
     X(turn_ns_max)
 
 struct dp_counters {

@@ -15,7 +15,7 @@
 static void prefetch_weights(const struct dp_row_cache *cache, uint32_t row, size_t bytes)
 {
     if (dp_row_is_number(row))
-        dp_prefetch(dp_row_cache_row(cache, row), bytes);
+        dp_prefetch((const char *)dp_row_cache_row(cache, row) + DP_ROW_HEADER, bytes);
 }
 
 static void gather(struct dp_shard *shard, const struct dp_shard_table *table,
@@ -25,7 +25,7 @@ static void gather(struct dp_shard *shard, const struct dp_shard_table *table,
     size_t bytes = (size_t)dim * dp_value_bytes(section->type);
     for (uint32_t i = 0; i < section->rows; i++, to += bytes) {
         if (i + PREFETCH_AHEAD < section->rows)
-            prefetch_weights(table->cache, rows[i + PREFETCH_AHEAD], DP_ROW_HEADER + (size_t)dim * 4);
+            prefetch_weights(table->cache, rows[i + PREFETCH_AHEAD], (size_t)dim * 4);
         const float *weights = shard->scratch;
         if (dp_row_is_number(rows[i]))
             weights = dp_row_weights_const(dp_row_cache_row(table->cache, rows[i]));

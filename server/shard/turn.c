@@ -326,6 +326,20 @@ void dp_shard_take_completed(struct dp_shard *shard)
         completed(shard, job->owner);
 }
 
+static void count_turn(struct dp_counters *c, uint64_t ns)
+{
+    _Atomic uint64_t *const over[] = {&c->turns_over_1ms,   &c->turns_over_2ms,   &c->turns_over_5ms,
+                                      &c->turns_over_10ms,  &c->turns_over_20ms,  &c->turns_over_50ms,
+                                      &c->turns_over_100ms, &c->turns_over_200ms, &c->turns_over_500ms};
+    static const uint32_t ms[] = {1, 2, 5, 10, 20, 50, 100, 200, 500};
+    DP_COUNT(c, turns, 1);
+    for (size_t i = 0; i < sizeof ms / sizeof ms[0] && ns > ms[i] * UINT64_C(1000000); i++)
+        atomic_store_explicit(over[i], atomic_load_explicit(over[i], memory_order_relaxed) + 1,
+                              memory_order_relaxed);
+    if (ns > atomic_load_explicit(&c->turn_ns_max, memory_order_relaxed))
+        DP_COUNT_SET(c, turn_ns_max, ns);
+}
+
 bool dp_shard_turn(struct dp_shard *shard)
 {
     uint64_t start = dp_clock_ns(&shard->options.clock);
@@ -339,12 +353,12 @@ bool dp_shard_turn(struct dp_shard *shard)
         struct dp_session *session = take_runnable(shard);
         do_first(shard, session);
         dp_shard_make_runnable(shard, session);
+        if (shard->held.count > 0)
+            dp_shard_journal_turn(shard); /* what became durable meanwhile does not wait for the turn's end */
     }
     dp_shard_journal_commit(shard);
     dp_shard_write_back_turn(shard);
     uint64_t took = dp_clock_ns(&shard->options.clock) - start;
-    DP_COUNT(&shard->counters, turns, 1);
-    if (took > atomic_load_explicit(&shard->counters.turn_ns_max, memory_order_relaxed))
-        DP_COUNT_SET(&shard->counters, turn_ns_max, took);
+    count_turn(&shard->counters, took);
     return shard->run_first != NULL || dp_shard_write_back_goes_on(shard) || dp_shard_room_goes_on(shard);
 }
