@@ -1,0 +1,280 @@
+/* A shard's thread while its shard opens: it answers, and it stops.
+ * Method    RocksDB's file CURRENT is a named pipe that nobody writes: the opening waits there until the test writes what
+ *           the file held. Requests go over a real socket. */
+#define _XOPEN_SOURCE 700 /* nftw, mkdtemp */
+#include "tests/lib/test.h"
+
+#include "common/base/deadline.h"
+#include "common/wire/request.h"
+#include "server/shard_parts.h"
+#include "server/shard_thread.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WAIT_MS 60000u
+
+struct scene {
+    char directory[200], endpoint[300], current[300], kept[64];
+    size_t kept_bytes;
+    struct dp_net *net;
+    struct dp_shard_thread *thread;
+    struct dp_connection *connection;
+    uint64_t next_id;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint32_t opened;
+};
+
+static void note_opened(void *context)
+{
+    struct scene *s = context;
+    (void)pthread_mutex_lock(&s->lock);
+    s->opened++;
+    (void)pthread_cond_signal(&s->changed);
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+static void await_opened(struct scene *s)
+{
+    struct timespec until = dp_deadline_in_ms(WAIT_MS);
+    int late = 0;
+    (void)pthread_mutex_lock(&s->lock);
+    while (s->opened == 0 && late == 0)
+        late = pthread_cond_timedwait(&s->changed, &s->lock, &until);
+    s->opened = 0;
+    (void)pthread_mutex_unlock(&s->lock);
+    assert_int_equal(late, 0);
+}
+
+static int set_up(void **state)
+{
+    struct scene *s = calloc(1, sizeof *s);
+    struct dp_error err;
+    pthread_condattr_t monotonic;
+    const char *above = getenv("TMPDIR");
+    if (!s)
+        return -1;
+    (void)snprintf(s->directory, sizeof s->directory, "%.150s/dp_thread_XXXXXX", above ? above : "/tmp");
+    if (!mkdtemp(s->directory) || dp_net_open(1, &s->net, &err) != DP_OK)
+        return -1;
+    (void)snprintf(s->endpoint, sizeof s->endpoint, "ipc://%s/socket", s->directory);
+    (void)snprintf(s->current, sizeof s->current, "%s/store/CURRENT", s->directory);
+    (void)pthread_mutex_init(&s->lock, NULL);
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&s->changed, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+    *state = s;
+    return dp_connection_open(s->net, s->endpoint, &s->connection, &err) == DP_OK ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *walk)
+{
+    (void)found, (void)kind, (void)walk;
+    return remove(path);
+}
+
+static int tear_down(void **state)
+{
+    struct scene *s = *state;
+    dp_connection_close(&s->connection);
+    dp_net_close(&s->net);
+    (void)nftw(s->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    (void)pthread_cond_destroy(&s->changed);
+    (void)pthread_mutex_destroy(&s->lock);
+    free(s);
+    return 0;
+}
+
+static void start(struct scene *s)
+{
+    struct dp_error err;
+    char store[260];
+    (void)snprintf(store, sizeof store, "%s/store", s->directory);
+    struct dp_shard_thread_options options = {
+        .net = s->net,
+        .endpoint = s->endpoint,
+        .directory = store,
+        .index = 0,
+        .shards = 1,
+        .cluster = 7,
+        .generation = 1,
+        .boot = 9,
+        .cache_bytes = 64u << 20,
+        .journal = {.journaled = true, .synced = true, .budget_bytes = 16u << 20},
+        .salt = 3,
+        .opened = note_opened,
+        .opened_context = s};
+    if (dp_shard_thread_start(&options, &s->thread, &err) != DP_OK)
+        fail_msg("%s", err.text);
+}
+
+static enum dp_status stop(struct scene *s)
+{
+    struct dp_error err = {0};
+    dp_shard_thread_drain(s->thread);
+    return dp_shard_thread_join(&s->thread, &err);
+}
+
+/* The store is there, closed cleanly; its file CURRENT becomes a pipe. */
+static void stand_in_the_way(struct scene *s)
+{
+    start(s);
+    await_opened(s);
+    assert_int_equal(stop(s), DP_OK);
+    FILE *file = fopen(s->current, "re");
+    assert_non_null(file);
+    s->kept_bytes = fread(s->kept, 1, sizeof s->kept, file);
+    (void)fclose(file);
+    assert_int_equal(unlink(s->current), 0);
+    assert_int_equal(mkfifo(s->current, 0666), 0);
+}
+
+/* Blocks until the opening reads. The file is in its place for whoever opens it next. */
+static void let_through(struct scene *s)
+{
+    char aside[310];
+    (void)snprintf(aside, sizeof aside, "%s.aside", s->current);
+    FILE *file = fopen(aside, "we");
+    assert_non_null(file);
+    assert_int_equal(fwrite(s->kept, 1, s->kept_bytes, file), s->kept_bytes);
+    assert_int_equal(fclose(file), 0);
+    int pipe = open(s->current, O_WRONLY | O_CLOEXEC);
+    assert_true(pipe >= 0);
+    assert_int_equal(rename(aside, s->current), 0);
+    assert_int_equal(write(pipe, s->kept, s->kept_bytes), (ssize_t)s->kept_bytes);
+    assert_int_equal(close(pipe), 0);
+}
+
+static struct dp_reply ask(struct scene *s, enum dp_request_kind kind)
+{
+    struct dp_error err;
+    struct dp_message *message = NULL, *answer = NULL;
+    struct dp_reply reply = {0};
+    struct dp_request *request = calloc(1, sizeof *request);
+    assert_non_null(request);
+    *request = (struct dp_request){.kind = kind,
+                                   .id = ++s->next_id,
+                                   .cluster = 7,
+                                   .generation = 1,
+                                   .session = 5,
+                                   .next_sequence = 1,
+                                   .timeout_ms = 1000,
+                                   .client = "test"};
+    assert_int_equal(dp_request_encode(request, NULL, 0, &message, &err), DP_OK);
+    free(request);
+    assert_int_equal(dp_connection_send(s->connection, &message, &err), DP_OK);
+    for (uint32_t waits = 0; dp_connection_receive(s->connection, &answer) != DP_OK; waits++) {
+        assert_true(waits < 60);
+        dp_connections_wait(&s->connection, 1, 1000);
+    }
+    assert_int_equal(dp_reply_decode(answer, &reply, &err), DP_OK);
+    dp_message_free(&answer);
+    assert_int_equal(reply.id, s->next_id);
+    dp_reply_clear(&reply);
+    return reply;
+}
+
+static void a_shard_that_opens_says_so(void **state)
+{
+    struct scene *s = *state;
+    static const enum dp_request_kind kinds[] = {DP_REQUEST_HELLO, DP_REQUEST_STATUS};
+    struct dp_counter counters[DP_COUNTERS_MAX];
+    stand_in_the_way(s);
+    start(s);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct dp_reply reply = ask(s, kinds[i]);
+        assert_int_equal(reply.status, DP_AGAIN);
+        assert_int_equal(reply.cluster, 7);
+        assert_int_equal(reply.session, 5);
+        assert_string_equal(reply.reason, "shard 0 is opening its store");
+    }
+    assert_int_equal(dp_shard_thread_state(s->thread), DP_AGAIN);
+    assert_int_equal(dp_shard_thread_counters(s->thread, counters), 0);
+    let_through(s);
+    await_opened(s);
+    assert_int_equal(dp_shard_thread_state(s->thread), DP_OK);
+    assert_true(dp_shard_thread_counters(s->thread, counters) > 0);
+    assert_int_equal(ask(s, DP_REQUEST_HELLO).status, DP_OK);
+    assert_int_equal(stop(s), DP_OK);
+}
+
+static void a_shard_that_opens_is_stopped(void **state)
+{
+    struct scene *s = *state;
+    stand_in_the_way(s);
+    start(s);
+    assert_int_equal(ask(s, DP_REQUEST_HELLO).status, DP_AGAIN);
+    dp_shard_thread_drain(s->thread);
+    /* Answered by the turn that saw the drain, or by a later one. */
+    assert_int_equal(ask(s, DP_REQUEST_HELLO).status, DP_AGAIN);
+    let_through(s);
+    await_opened(s);
+    assert_int_equal(dp_shard_thread_state(s->thread), DP_STOPPING);
+    assert_int_equal(stop(s), DP_STOPPING);
+    start(s); /* what was clean is clean */
+    await_opened(s);
+    assert_int_equal(ask(s, DP_REQUEST_HELLO).status, DP_OK);
+    assert_int_equal(stop(s), DP_OK);
+}
+
+/* A file in the journal's way: told by join; the store, which was clean, is clean again. */
+static void a_shard_that_cannot_open_tells_why(void **state)
+{
+    struct scene *s = *state;
+    struct dp_error err = {0};
+    char journal[300], aside[300];
+    (void)snprintf(journal, sizeof journal, "%s/store/journal", s->directory);
+    (void)snprintf(aside, sizeof aside, "%s/aside", s->directory);
+    start(s);
+    await_opened(s);
+    assert_int_equal(stop(s), DP_OK);
+    assert_int_equal(rename(journal, aside), 0);
+    FILE *file = fopen(journal, "we");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    start(s);
+    await_opened(s);
+    assert_int_equal(dp_shard_thread_state(s->thread), DP_IO);
+    assert_int_equal(dp_shard_thread_join(&s->thread, &err), DP_IO);
+    assert_non_null(strstr(err.text, journal));
+    assert_int_equal(unlink(journal), 0);
+    start(s); /* without the old journal: a store that is clean needs none */
+    await_opened(s);
+    assert_int_equal(ask(s, DP_REQUEST_HELLO).status, DP_OK);
+    assert_int_equal(stop(s), DP_OK);
+}
+
+static void progress_is_told_in_mb(void **state)
+{
+    (void)state;
+    struct dp_shard_parts parts = {0};
+    struct dp_error err;
+    atomic_store(&parts.progress.phase, DP_SHARD_REPLAYING);
+    atomic_store(&parts.progress.done_bytes, 12000000);
+    atomic_store(&parts.progress.all_bytes, 345600000);
+    dp_shard_parts_say(&parts, 3, &err);
+    assert_int_equal(err.status, DP_AGAIN);
+    assert_string_equal(err.text, "shard 3 is recovering: 12 of 346 MB of its journal replayed");
+    atomic_store(&parts.progress.phase, DP_SHARD_CHECKING);
+    dp_shard_parts_say(&parts, 3, &err);
+    assert_string_equal(err.text, "shard 3 is recovering: 12 of 346 MB of its journal checked");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_shard_that_opens_says_so, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_shard_that_opens_is_stopped, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_shard_that_cannot_open_tells_why, set_up, tear_down),
+        cmocka_unit_test(progress_is_told_in_mb),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
