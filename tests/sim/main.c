@@ -208,5 +208,6 @@ int main(int argc, char **argv)
         events += play(seed);
     (void)printf("%" PRIu64 " seeds from %" PRIu64 ", %" PRIu64 " events: nothing bad\n", seeds, first,
                  events);
+    sim_server_tell_counts();
     return look ? 1 : 0;
 }

@@ -1,9 +1,14 @@
 #include "tests/sim/plan.h"
 
+#include "common/model/row.h"
 #include "tests/sim/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+#ifndef EVICTS
+#define EVICTS 0
+#endif
 
 static uint32_t up_to(struct sim_world *world, uint32_t most)
 {
@@ -60,9 +65,22 @@ static void make_faults(struct sim_world *world, struct sim_plan *plan)
     qsort(plan->fault, plan->faults, sizeof plan->fault[0], by_event);
 }
 
+/* A row cache that is smaller than a shard's rows, but never so small that a request does not fit, or what opening
+ * takes at once. */
+static uint64_t cache_bytes(struct sim_world *world, const struct sim_plan *plan)
+{
+    uint64_t largest = 0, all = 0;
+    for (uint32_t t = 0; t < plan->tables; t++) {
+        uint64_t row = dp_row_bytes(&plan->table[t]) + 200;
+        largest = row > largest ? row : largest;
+        all += row * plan->keys / plan->servers;
+    }
+    return 26 * largest + (16u << 10) + sim_draw(world, all / 4);
+}
+
 void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
 {
-    static const uint32_t keys[] = {12, 30, 60, SIM_KEYS_MAX};
+    static const uint32_t keys[] = {12, 30, 60, 96};
     *plan = (struct sim_plan){.servers = 1 + up_to(world, SIM_SERVERS_MAX - 1),
                               .workers = 1 + up_to(world, SIM_WORKERS_MAX - 1),
                               .tables = 1 + up_to(world, 2),
@@ -84,7 +102,10 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
     plan->fixed = plan->workers == 1 && sim_draw(world, 2);
     plan->bf16 = !plan->fixed && sim_draw(world, 4) == 0;
     plan->in_flight = plan->fixed ? 1 : 1 + up_to(world, 3);
-    bool wide = sim_draw(world, 3) == 0; /* so much that the journal fills up */
+    bool small = EVICTS && sim_draw(world, 4) == 0;
+    bool wide = small || sim_draw(world, 3) == 0; /* so much that the journal fills up */
+    plan->keys = small ? SIM_KEYS_MAX : plan->keys;
+    plan->steps = small ? SIM_STEPS_MAX : plan->steps;
     for (uint32_t t = 0; t < plan->tables; t++)
         make_table(world, &plan->table[t], t, wide);
     if (plan->sectors) {
@@ -92,6 +113,8 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
         plan->in_flight = 4;
         plan->bf16 = false;
     }
+    if (small)
+        plan->cache_bytes = cache_bytes(world, plan);
     plan->blind = sim_draw(world, 3) ? 0 : up_to(world, 1000);
     plan->lose = maybe(world, 100);
     plan->twice = maybe(world, 150);

@@ -13,8 +13,8 @@
 #define SIM_WORKERS_MAX 3u
 #define SIM_TABLES_MAX  4u
 #define SIM_FAULTS_MAX  24u
-#define SIM_KEYS_MAX    96u /* of a table */
-#define SIM_STEPS_MAX   64u /* of a worker */
+#define SIM_KEYS_MAX    192u /* of a table */
+#define SIM_STEPS_MAX   64u  /* of a worker */
 
 enum sim_fault_kind {
     SIM_PROCESS_DIES, /* of a server */

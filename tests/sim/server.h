@@ -32,4 +32,7 @@ void sim_server_start(struct sim_server *server); /* a stopped one */
 /* Nothing fails any more. */
 void sim_server_heal(struct sim_server *server);
 
+/* Prints what happened in all worlds so far. */
+void sim_server_tell_counts(void);
+
 #endif
