@@ -189,7 +189,11 @@ void dp_shard_journal_commit(struct dp_shard *shard)
         dp_journal_commit(shard->journal);
         dp_shard_journal_turn(shard); /* mode process: it is durable already, and nobody will wake us */
     }
-    /* In mode process nobody else asks for a sync. */
-    if (shard->write_back.ready && shard->synced < shard->write_back.ready_lsn)
+}
+
+void dp_shard_journal_sync_ready(struct dp_shard *shard)
+{
+    if (shard->journal && shard->journal_failed.status == DP_OK && shard->write_back.ready &&
+        shard->synced < shard->write_back.ready_lsn)
         dp_journal_sync(shard->journal);
 }

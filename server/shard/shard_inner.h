@@ -253,6 +253,8 @@ void dp_shard_hold_refusal(struct dp_shard *shard, const struct dp_waiting *wait
 bool dp_shard_journal_lost(const struct dp_shard *shard, struct dp_error *err);
 void dp_shard_journal_turn(struct dp_shard *shard);   /* at the start of a turn */
 void dp_shard_journal_commit(struct dp_shard *shard); /* at its end */
+/* After the step of write-back: what it made ready waits for a sync, which in mode process nobody else asks for. */
+void dp_shard_journal_sync_ready(struct dp_shard *shard);
 
 /* Applying (apply.c): the row changes of a push, for push.c and for replay. */
 enum dp_status dp_shard_make_rows(struct dp_shard *shard, const struct dp_section *section,
