@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,8 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_MS  20u
-#define LEAST_MS 1000u /* for the handshake, once the ports are open */
+#define LOOK_MS      20u
+#define HANDSHAKE_MS 1000u /* one try, once the ports are open */
+#define RECOVERING   10u   /* times the timeout: what is replayed takes its time, and is told */
+#define TELL_MS      10000u
 
 enum dp_status dp_program_path(const char *name, char *out, struct dp_error *err)
 {
@@ -118,7 +121,28 @@ static uint32_t closed_port(const struct dp_cluster *cluster)
     return 0;
 }
 
-/* First until every port is open, looking often and at signals and children too; a client asks once then. */
+/* Until all shards have welcomed a client: a server that replays its journal answers, but not yet that. */
+static enum dp_status open_client(struct dp_local *local, const struct dp_cluster *cluster,
+                                  uint32_t timeout_ms, struct dp_client **out, struct dp_error *err)
+{
+    uint64_t deadline = now_ms() + (uint64_t)RECOVERING * timeout_ms, tell = now_ms() + TELL_MS;
+    for (;;) {
+        enum dp_status st = dp_servers_client(cluster, "downpour command", HANDSHAKE_MS, out, err);
+        dp_local_wait(local, 0);
+        if (st == DP_OK)
+            return st;
+        if (dp_local_signal(local) || dp_local_failed(local))
+            return dp_fail(err, DP_STOPPING, "stopped while the servers were starting");
+        if (st != DP_UNAVAILABLE || now_ms() >= deadline)
+            return dp_wrap(err, st, "the servers were started, but do not answer (see their logs)");
+        if (now_ms() >= tell) {
+            tell += TELL_MS;
+            (void)fprintf(stderr, "downpour: waiting for the servers: %s\n", err ? err->text : "");
+        }
+    }
+}
+
+/* First until every port is open, looking often and at signals and children too. */
 enum dp_status dp_servers_await(struct dp_local *local, const struct dp_cluster *cluster, uint32_t timeout_ms,
                                 struct dp_client **out, struct dp_error *err)
 {
@@ -134,9 +158,5 @@ enum dp_status dp_servers_await(struct dp_local *local, const struct dp_cluster 
         if (dp_local_signal(local) || dp_local_failed(local))
             return dp_fail(err, DP_STOPPING, "stopped while the servers were starting");
     }
-    uint64_t now = now_ms();
-    uint32_t left = now + LEAST_MS < deadline ? (uint32_t)(deadline - now) : LEAST_MS;
-    enum dp_status st = dp_servers_client(cluster, "downpour command", left, out, err);
-    return st == DP_OK ? st
-                       : dp_wrap(err, st, "the servers were started, but do not answer (see their logs)");
+    return open_client(local, cluster, timeout_ms, out, err);
 }

@@ -17,7 +17,8 @@ DP_MUST_USE
 enum dp_status dp_servers_start(struct dp_local *local, const struct dp_folder *folder,
                                 const struct dp_cluster *cluster, const char *conf, const char *log,
                                 struct dp_error *err);
-/* A client to all of them once they answer. */
+/* A client to all of them once they answer: timeout_ms until every port is open, and 10 times that until all that is
+ * replayed is replayed (told every 10 s). */
 DP_MUST_USE
 enum dp_status dp_servers_await(struct dp_local *local, const struct dp_cluster *cluster, uint32_t timeout_ms,
                                 struct dp_client **out, struct dp_error *err);

@@ -191,7 +191,7 @@ nobody_left "a killed worker"
 expect 0 "Going on from the store" "${train[@]}" --epochs 1
 # A server that is killed is started again, but has no journal: it refuses its store by name, which ends the run, and --fresh
 # gets out of that.
-"${train[@]}" --epochs 1000000 >"$dir/run.out" 2>"$dir/run.err" &
+"${train[@]}" --epochs 1000000 --durability none --fresh >"$dir/run.out" 2>"$dir/run.err" &
 pid=$!
 for i in $(seq 1 200); do grep -q "^epoch" "$dir/run.err" && break; sleep 0.1; done
 for p in $(left); do tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -q -e "downpour-server.*--server 1" && kill -KILL "$p"; done
@@ -200,7 +200,7 @@ wait $pid
 grep -q "server 1 was killed by signal 9" "$dir/run.err" || fail "the killed server was not named"
 grep -q "server 1 ended with status 2" "$dir/run.err" || fail "a server that refuses was not named"
 nobody_left "a killed server"
-expect 2 "--fresh would remove that" "${train[@]}" --epochs 1
+expect 2 "--fresh would remove that" "${train[@]}" --durability none --epochs 1
 echo mine >"$dir/run/store/mine"
 expect 0 "Report:" "${train[@]}" --epochs 1 --fresh
 [ -e "$dir/run/store/mine" ] || fail "--fresh removed what was not its own"
