@@ -16,7 +16,7 @@
 
 #include "common/client/downpour.h"
 
-#define DP_LEDGER_ROWS      4096u
+#define DP_LEDGER_ROWS      16384u
 #define DP_LEDGER_TOUCHED   400u
 #define DP_LEDGER_DIM       64u
 #define DP_LEDGER_SLOTS     16u
