@@ -1,6 +1,12 @@
 #include "server/shard/counters.h"
 
+#include <assert.h>
 #include <stdio.h>
+#include <string.h>
+
+#define OWN_COUNTED(name) +1
+static_assert(0 DP_COUNTER_MAP(OWN_COUNTED) + DP_COUNTERS_STORE <= DP_COUNTERS_MAX, "a reply holds so many");
+#undef OWN_COUNTED
 
 uint32_t dp_counters_list(const struct dp_counters *counters, struct dp_counter out[DP_COUNTERS_MAX])
 {
@@ -11,4 +17,17 @@ uint32_t dp_counters_list(const struct dp_counters *counters, struct dp_counter 
     DP_COUNTER_MAP(DP_COUNTER_LIST)
 #undef DP_COUNTER_LIST
     return n;
+}
+
+uint32_t dp_counters_list_store(const struct dp_store_figures *figures, struct dp_counter *out)
+{
+    const struct dp_counter all[DP_COUNTERS_STORE] = {
+        {"store_l0_files", figures->l0_files},
+        {"store_compaction_debt_bytes", figures->compaction_debt_bytes},
+        {"store_file_bytes", figures->file_bytes},
+        {"store_block_cache_bytes", figures->block_cache_bytes},
+        {"store_reader_bytes", figures->reader_bytes},
+        {"store_rows_about", figures->rows_about}};
+    memcpy(out, all, sizeof all);
+    return DP_COUNTERS_STORE;
 }

@@ -3,6 +3,7 @@
 #define DP_SHARD_COUNTERS_H
 
 #include "common/wire/reply.h"
+#include "server/store/store.h"
 
 #include <stdatomic.h>
 
@@ -64,5 +65,8 @@ struct dp_counters {
 #define DP_COUNT_SET(counters, name, v) atomic_store_explicit(&(counters)->name, (v), memory_order_relaxed)
 
 uint32_t dp_counters_list(const struct dp_counters *counters, struct dp_counter out[DP_COUNTERS_MAX]);
+/* What the store says of itself: store_l0_files, ...; at most DP_COUNTERS_STORE. */
+#define DP_COUNTERS_STORE 6u
+uint32_t dp_counters_list_store(const struct dp_store_figures *figures, struct dp_counter *out);
 
 #endif

@@ -184,5 +184,8 @@ void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct
 
 uint32_t dp_shard_counters(const struct dp_shard *shard, struct dp_counter counters[DP_COUNTERS_MAX])
 {
-    return dp_counters_list(&shard->counters, counters);
+    struct dp_store_figures figures = {0};
+    shard->options.store->figures(shard->options.store->self, &figures);
+    uint32_t n = dp_counters_list(&shard->counters, counters);
+    return n + dp_counters_list_store(&figures, counters + n);
 }
