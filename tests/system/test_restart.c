@@ -120,6 +120,31 @@ static void the_limit_ends_the_run(void **state)
                   "is not started again: 1 restarts within 10 minutes are the limit (--restarts)");
 }
 
+/* For over 10 s: the worker says whom it waits for and why, and goes on when the server is there again. */
+static void a_server_gone_for_long_is_waited_for(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {.servers = 2, .epochs = 40, .batch = 8, .timeout_ms = 120000};
+    const char *conf = dp_place_conf(place, &cluster);
+    struct dp_process *server[2], *worker;
+    for (uint32_t i = 0; i < 2; i++)
+        server[i] = dp_place_server(place, conf, i);
+    worker = dp_place_worker(place, conf, 0);
+    dp_place_awaits(worker, "epoch 2 of");
+    dp_process_signal(server[1], SIGKILL);
+    dp_place_ended(server[1], -SIGKILL);
+    dp_place_awaits(worker, "waiting for 1");
+    dp_place_says(worker,
+                  dp_place_text(place,
+                                "s, for 120 s at most (training.timeout_ms): wait: no answer from shard 1 at "
+                                "tcp://127.0.0.1:%u in",
+                                (unsigned)(cluster.port + 3)));
+    server[1] = dp_place_server(place, conf, 1);
+    dp_place_ended(worker, 0);
+    for (uint32_t i = 0; i < 2; i++)
+        dp_place_stops_cleanly(server[i]);
+}
+
 int main(void)
 {
 #define DP_RESTART_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
@@ -127,6 +152,7 @@ int main(void)
         DP_RESTART_TEST(killed_processes_are_started_again),
         DP_RESTART_TEST(a_worker_killed_while_it_waits_ends_well),
         DP_RESTART_TEST(the_limit_ends_the_run),
+        DP_RESTART_TEST(a_server_gone_for_long_is_waited_for),
     };
     return cmocka_run_group_tests_name("restart", tests, NULL, NULL);
 }

@@ -1,0 +1,92 @@
+/* Goal    a worker waits for servers as long as it was told, in slices, and ends when a signal came. */
+#include "tests/lib/test.h"
+#include "worker/patience.h"
+
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+
+struct bench {
+    uint64_t now_ns;
+    atomic_int stop;
+    struct dp_cluster cluster;
+    struct dp_job job;
+};
+
+static uint64_t now_of(void *self)
+{
+    return ((struct bench *)self)->now_ns;
+}
+
+static void begin(struct bench *b, uint32_t timeout_ms)
+{
+    *b = (struct bench){.now_ns = 5000 * MS, .cluster.training.timeout_ms = timeout_ms};
+    b->job = (struct dp_job){.cluster = &b->cluster, .stop = &b->stop, .clock = {now_of, b}};
+}
+
+/* Tries that take their whole slice and give `why`; how long it went on, in ms. */
+static uint64_t patience_of(struct bench *b, enum dp_status why, uint32_t slice_ms, struct dp_error *err,
+                            enum dp_status *st)
+{
+    struct dp_patience patience = dp_patience_begin(&b->job);
+    uint64_t begun = b->now_ns;
+    do {
+        uint32_t ms = dp_patience_slice_ms(&patience, slice_ms);
+        assert_in_range(ms, 1, slice_ms);
+        b->now_ns += ms * MS;
+        *st = why == DP_OK ? DP_OK : dp_fail(err, why, "shard 1 is gone");
+    } while (dp_patience_more(&patience, st, err));
+    return (b->now_ns - begun) / MS;
+}
+
+static void silence_is_borne_as_long_as_told(void **state)
+{
+    (void)state;
+    static struct bench b;
+    struct dp_error err = {0};
+    enum dp_status st;
+    begin(&b, 65000);
+    assert_in_range(patience_of(&b, DP_TIMEOUT, 200, &err, &st), 65000, 65001);
+    assert_int_equal(st, DP_TIMEOUT);
+    assert_string_equal(err.text, "gave up after 65000 ms; the last try says: shard 1 is gone");
+    begin(&b, 1000);
+    assert_in_range(patience_of(&b, DP_UNAVAILABLE, 10000, &err, &st), 1000, 1001);
+    assert_int_equal(st, DP_UNAVAILABLE);
+}
+
+static void answers_end_it(void **state)
+{
+    (void)state;
+    static struct bench b;
+    struct dp_error err = {0};
+    enum dp_status st;
+    begin(&b, 65000);
+    assert_in_range(patience_of(&b, DP_OK, 200, &err, &st), 200, 200);
+    assert_int_equal(st, DP_OK);
+    assert_in_range(patience_of(&b, DP_GENERATION, 200, &err, &st), 200, 200);
+    assert_int_equal(st, DP_GENERATION);
+    assert_string_equal(err.text, "shard 1 is gone");
+}
+
+static void a_signal_leaves_a_few_seconds(void **state)
+{
+    (void)state;
+    static struct bench b;
+    struct dp_error err = {0};
+    enum dp_status st;
+    begin(&b, 65000);
+    atomic_store(&b.stop, 15);
+    assert_in_range(patience_of(&b, DP_TIMEOUT, 200, &err, &st), 5000, 5400);
+    assert_int_equal(st, DP_STOPPING);
+    assert_non_null(strstr(err.text, "stopped by a signal"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(silence_is_borne_as_long_as_told),
+        cmocka_unit_test(answers_end_it),
+        cmocka_unit_test(a_signal_leaves_a_few_seconds),
+    };
+    return cmocka_run_group_tests_name("patience", tests, NULL, NULL);
+}
