@@ -198,6 +198,48 @@ static void refusals_are_remembered(void **state)
     dp_push_ids_free(&again);
 }
 
+struct visited {
+    struct dp_push_stream stream[2];
+    uint32_t streams, refusals;
+    uint64_t refused;
+};
+
+static void visit_stream(void *context, const struct dp_push_stream *stream)
+{
+    struct visited *visited = context;
+    visited->stream[visited->streams++] = *stream;
+}
+
+static void visit_refused(void *context, uint64_t stream, uint64_t number, enum dp_status status)
+{
+    struct visited *visited = context;
+    assert_true(stream == 4 && status == DP_NOT_FINITE);
+    visited->refused = number;
+    visited->refusals++;
+}
+
+static void what_is_remembered_can_be_visited(void **state)
+{
+    (void)state;
+    struct dp_push_ids *ids = start();
+    struct visited visited = {0};
+    put(ids, 4, 0);
+    put(ids, 4, 3);
+    put(ids, 4, 6); /* 1, 2, 4, 5 are holes */
+    put(ids, TRAINING(9), 0);
+    assert_int_equal(dp_push_ids_reserve(ids, 4, 7), DP_OK);
+    dp_push_ids_add(ids, 4, 7, DP_NOT_FINITE);
+    dp_push_ids_visit(ids, visit_stream, visit_refused, &visited);
+    assert_int_equal(visited.streams, 2);
+    assert_true(visited.stream[0].stream == 4 && visited.stream[0].low == 1);
+    assert_true(visited.stream[0].used_above == 3 && visited.stream[0].holes == 4);
+    assert_true(visited.stream[1].stream == TRAINING(9) && visited.stream[1].low == 1);
+    assert_true(visited.stream[1].used_above == 0 && visited.stream[1].holes == 0);
+    assert_int_equal(visited.refusals, 1);
+    assert_int_equal(visited.refused, 7);
+    dp_push_ids_free(&ids);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +249,7 @@ int main(void)
         cmocka_unit_test(the_window_ends_where_it_ends),
         cmocka_unit_test(the_oldest_of_the_larger_kind_is_forgotten),
         cmocka_unit_test(what_was_forgotten_stays_so),
+        cmocka_unit_test(what_is_remembered_can_be_visited),
     };
     return cmocka_run_group_tests_name("push_ids", tests, NULL, NULL);
 }
