@@ -76,7 +76,7 @@ static void the_same_streams_in_mode_process(void **state)
 {
     struct dp_chaos_options options = four_clients();
     const char *conf[2] = {conf_with(*state, &options, "process.conf",
-                                     SMALL "cache_bytes = \"1MiB\"; durability = \"process\";"),
+                                     SMALL "cache_bytes = \"2MiB\"; durability = \"process\";"),
                            NULL};
     struct dp_ledger_sums sums;
     options.conf = conf;
