@@ -190,7 +190,8 @@ static enum dp_status read_keys(struct dp_shard *shard, struct dp_error *err)
     struct dp_shard_job *job = NULL;
     enum dp_status st = DP_OK;
     uint32_t from = 0;
-    qsort(r->keys, r->keys_count, sizeof r->keys[0], by_key);
+    if (r->keys_count > 0) /* else there may be no array */
+        qsort(r->keys, r->keys_count, sizeof r->keys[0], by_key);
     while (r->reads > 0 || (st == DP_OK && from < r->keys_count)) {
         while (st == DP_OK && from < r->keys_count && r->reads < READS_MAX) {
             job = job ? job : read_job(shard, from);
