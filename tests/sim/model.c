@@ -535,6 +535,20 @@ void sim_model_acknowledged(struct sim_model *model, uint64_t stream, uint64_t n
     model->acknowledged[model->acks++].number = number;
 }
 
+void sim_model_told(struct sim_model *model, uint64_t stream, uint64_t count)
+{
+    for (uint32_t shard = 0; shard < model->world->plan.servers && count > 0; shard++) {
+        uint64_t lsn = find_record(model, shard, stream, count - 1); /* those before it have lower ones */
+        if (lsn == 0)
+            sim_fail(model->world,
+                     "a worker is told that push %" PRIu64 " of stream %016" PRIx64
+                     " is there, and shard %" PRIu32 " does not have it",
+                     count - 1, stream, shard);
+        if (lsn > model->shard[shard].answered)
+            model->shard[shard].answered = lsn;
+    }
+}
+
 bool sim_model_is_acknowledged(const struct sim_model *model, uint64_t stream, uint64_t number)
 {
     for (uint32_t i = model->acks; i-- > 0;)

@@ -50,6 +50,8 @@ void sim_model_sends(struct sim_model *model, uint64_t stream, uint64_t number, 
                      const struct sim_sent *sections, uint32_t count);
 /* It was acknowledged. */
 void sim_model_acknowledged(struct sim_model *model, uint64_t stream, uint64_t number);
+/* Servers told a worker that they have all numbers below `count`. */
+void sim_model_told(struct sim_model *model, uint64_t stream, uint64_t count);
 bool sim_model_is_acknowledged(const struct sim_model *model, uint64_t stream, uint64_t number);
 /* The state of a row of now: nothing older may be shown once all is at rest. */
 uint32_t sim_model_newest(struct sim_model *model, uint32_t table, uint64_t key);

@@ -6,10 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#ifndef EVICTS
-#define EVICTS 0
-#endif
-
 static uint32_t up_to(struct sim_world *world, uint32_t most)
 {
     return (uint32_t)sim_draw(world, most + 1);
@@ -102,7 +98,7 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
     plan->fixed = plan->workers == 1 && sim_draw(world, 2);
     plan->bf16 = !plan->fixed && sim_draw(world, 4) == 0;
     plan->in_flight = plan->fixed ? 1 : 1 + up_to(world, 3);
-    bool small = EVICTS && sim_draw(world, 4) == 0;
+    bool small = sim_draw(world, 4) == 0;
     bool wide = small || sim_draw(world, 3) == 0; /* so much that the journal fills up */
     plan->keys = small ? SIM_KEYS_MAX : plan->keys;
     plan->steps = small ? SIM_STEPS_MAX : plan->steps;

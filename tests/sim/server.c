@@ -77,6 +77,8 @@ void __real_dp_journal_commit(struct dp_journal *journal);
 void __wrap_dp_journal_commit(struct dp_journal *journal);
 void __real_dp_journal_sync(struct dp_journal *journal);
 void __wrap_dp_journal_sync(struct dp_journal *journal);
+void __real_dp_journal_release(struct dp_journal *journal, uint64_t keep_from);
+void __wrap_dp_journal_release(struct dp_journal *journal, uint64_t keep_from);
 void __wrap_dp_log(enum dp_log_level level, const char *format, ...) DP_PRINTF(2, 3);
 
 static enum dp_status replay(void *context, uint64_t lsn, const void *record, size_t bytes,
@@ -166,6 +168,12 @@ void __wrap_dp_journal_sync(struct dp_journal *journal)
         __real_dp_journal_sync(journal);
     else
         ask_commit(server, true);
+}
+
+void __wrap_dp_journal_release(struct dp_journal *journal, uint64_t keep_from)
+{
+    __real_dp_journal_release(journal, keep_from);
+    ask_commit(owner_of(journal), false); /* the thread makes a segment of what it can have */
 }
 
 enum dp_status __wrap_dp_journal_append(struct dp_journal *journal, const struct dp_journal_piece *pieces,

@@ -317,7 +317,8 @@ static void push_wait(struct sim_worker *worker)
     sim_say(worker->world, "w%" PRIu32 ": push %" PRIu64 " of %016" PRIx64 " is acknowledged", worker->index,
             push->number, push->stream);
     sim_model_acknowledged(worker->world->model, push->stream, push->number);
-    worker->acknowledged++;
+    worker->acknowledged = worker->own || push->number < worker->acknowledged ? worker->acknowledged
+                                                                              : (uint32_t)push->number + 1;
     memmove(&worker->push[0], &worker->push[1], --worker->pushes * sizeof worker->push[0]);
 }
 
@@ -350,11 +351,38 @@ static void push_issue(struct sim_worker *worker, const struct pull *pull, uint6
     worker->pushes++;
 }
 
+/* A training stream goes on where the servers say, or some numbers before: those are then pushed again. */
+static void find_position(struct sim_worker *worker)
+{
+    uint64_t bits[(SIM_STEPS_MAX + 63) / 64] = {0};
+    uint32_t steps = worker->world->plan.steps, told = 0, back = (uint32_t)sim_draw(worker->world, 3);
+    struct dp_error err = {0};
+    must(worker, dp_client_pushed(worker->client, training_stream(worker), 0, steps, bits, WAIT_MS, &err),
+         &err);
+    if (worker->dead)
+        return;
+    while (told < steps && bits[told / 64] >> told % 64 & 1)
+        told++;
+    for (uint32_t i = told; i < steps; i++)
+        if (bits[i / 64] >> i % 64 & 1)
+            sim_fail(worker->world, "worker %" PRIu32 " is told of push %" PRIu32 ", and not of %" PRIu32,
+                     worker->index, i, told);
+    if (told < worker->acknowledged)
+        sim_fail(worker->world,
+                 "worker %" PRIu32 " is told of %" PRIu32 " pushes, %" PRIu32 " were acknowledged",
+                 worker->index, told, worker->acknowledged);
+    sim_say(worker->world, "w%" PRIu32 ": %" PRIu32 " pushes are there", worker->index, told);
+    sim_model_told(worker->world->model, training_stream(worker), told);
+    worker->next = told > back ? told - back : 0;
+}
+
 /* As a worker's loop does it: pulls one ahead, where the plan has pushes overlap. */
 static void train(struct sim_worker *worker)
 {
     const struct sim_plan *plan = &worker->world->plan;
     bool ahead = false;
+    if (!worker->own && worker->life > 1)
+        find_position(worker);
     while (worker->next < plan->steps && !worker->dead) {
         struct pull *now = &worker->pull[worker->next % 2], *then = &worker->pull[(worker->next + 1) % 2];
         if (!ahead) {
@@ -539,12 +567,6 @@ void sim_worker_dies(struct sim_worker *worker)
         return;
     sim_say(worker->world, "w%" PRIu32 ": dies", worker->index);
     end_life(worker);
-    /* A training stream begins again where it is known to be, or some numbers before; what a client's own stream
-     * had sent without an answer is left alone. */
-    uint32_t back = worker->own ? 0 : (uint32_t)sim_draw(worker->world, 3);
-    if (!worker->own)
-        worker->next = worker->acknowledged > back ? worker->acknowledged - back : 0;
-    worker->acknowledged = worker->next;
     sim_at(worker->world, SIM_MS * (1 + sim_draw(worker->world, 2000)), start, worker, 0);
 }
 
