@@ -7,6 +7,7 @@
 #include "deploy/cli/bench_rows.h"
 #include "deploy/cli/bench_server.h"
 #include "deploy/cli/bench_show.h"
+#include "deploy/cli/bench_sustained.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/options.h"
 
@@ -30,7 +31,6 @@
 #define CACHE_BYTES    ((uint64_t)1 << 45)
 #define JOURNAL_BYTES  ((uint64_t)4 << 30)
 #define REPLAY_ROWS    1000000u
-#define SETTLE_MS      60000u
 #define SEED           UINT64_C(20240229)
 #define SLICE_MS       300u
 #define QUICK_SLICE_MS 40u
@@ -562,28 +562,6 @@ static enum dp_status revive(struct place *p, uint32_t variant, const char *what
     return DP_OK;
 }
 
-/* Until nothing is left to be written back: the second cycle after now begins with all that was pushed before. */
-static enum dp_status await_written(struct place *p, uint32_t variant, struct dp_error *err)
-{
-    struct dp_bench_server *server = &p->server[variant];
-    uint64_t until = dp_bench_now_ns() + SETTLE_MS * UINT64_C(1000000), written = UINT64_MAX, same = 0;
-    while (dp_bench_now_ns() < until && same < 13) { /* a cycle begins 10 s after the last */
-        struct dp_status_report *report = NULL;
-        enum dp_status st = dp_bench_server_counters(server, &report, err);
-        if (st != DP_OK)
-            return st;
-        uint64_t now = dp_bench_counter(report, "rows_written_back");
-        same = now == written ? same + 1 : 0;
-        written = now;
-        dp_client_status_free(&report);
-        dp_local_wait(server->local, 1000);
-        st = dp_bench_server_look(server, err);
-        if (st != DP_OK)
-            return st;
-    }
-    return DP_OK;
-}
-
 /* Killed as it was filled; with all rows in the store; with a million row updates in the journal besides. */
 static enum dp_status recovery(struct place *p, uint32_t variant, struct dp_error *err)
 {
@@ -591,7 +569,7 @@ static enum dp_status recovery(struct place *p, uint32_t variant, struct dp_erro
         return DP_OK;
     enum dp_status st = revive(p, variant, "after it was filled", err);
     if (st == DP_OK)
-        st = await_written(p, variant, err);
+        st = dp_bench_server_settle(&p->server[variant], err);
     if (st == DP_OK)
         st = revive(p, variant, "rows in the store", err);
     if (st == DP_OK)
@@ -747,6 +725,8 @@ static int finish(struct bench *b, enum dp_status st, const struct dp_error *err
 
 int dp_command_bench(int argc, char *const *argv)
 {
+    if (argc > 0 && strcmp(argv[0], "sustained") == 0)
+        return dp_bench_sustained(argc - 1, argv + 1);
     struct bench bench = {0};
     struct dp_error err = {0};
     bool help;

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #define FILL_BYTES ((size_t)32 << 20)
-#define FILL_KEYS  65536u
+#define FILL_KEYS  16384u
+#define SETTLE_MS  90000u
+#define SETTLED_S  13u /* a cycle begins 10 s after the last, where there is something to be written */
 
 /* The number behind a word in one of /proc's files ("VmRSS:"), in kB there; 0: not there. */
 static uint64_t kilobytes(const char *path, const char *word)
@@ -194,6 +196,26 @@ uint64_t dp_bench_counter(const struct dp_status_report *report, const char *nam
         if (strcmp(report->counter[i].name, name) == 0)
             return report->counter[i].value;
     return 0;
+}
+
+enum dp_status dp_bench_server_settle(struct dp_bench_server *server, struct dp_error *err)
+{
+    uint64_t until = dp_bench_now_ns() + SETTLE_MS * UINT64_C(1000000), written = UINT64_MAX, same = 0;
+    while (dp_bench_now_ns() < until && same < SETTLED_S) {
+        struct dp_status_report *report = NULL;
+        enum dp_status st = dp_bench_server_counters(server, &report, err);
+        if (st != DP_OK)
+            return st;
+        uint64_t now = dp_bench_counter(report, "rows_written_back");
+        same = now == written ? same + 1 : 0;
+        written = now;
+        dp_client_status_free(&report);
+        dp_local_wait(server->local, 1000);
+        st = dp_bench_server_look(server, err);
+        if (st != DP_OK)
+            return st;
+    }
+    return DP_OK;
 }
 
 void dp_bench_server_close(struct dp_bench_server *server)

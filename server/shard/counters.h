@@ -49,7 +49,9 @@
     X(turns_over_100ms)                                                                                      \
     X(turns_over_200ms)                                                                                      \
     X(turns_over_500ms)                                                                                      \
-    X(turn_ns_max)
+    X(turn_ns_max)                                                                                           \
+    X(l0_files) /* of the store, as it is when a status is asked for */                                      \
+    X(compaction_debt_bytes)
 
 struct dp_counters {
 #define DP_COUNTER_FIELD(name) _Atomic uint64_t name;

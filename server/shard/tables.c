@@ -247,6 +247,10 @@ void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting)
 {
     struct dp_table_status tables[DP_SHARD_TABLES_MAX];
     struct dp_counter counters[DP_COUNTERS_MAX];
+    struct dp_store_figures figures = {0};
+    shard->options.store->figures(shard->options.store->self, &figures);
+    DP_COUNT_SET(&shard->counters, l0_files, figures.l0_files);
+    DP_COUNT_SET(&shard->counters, compaction_debt_bytes, figures.compaction_debt_bytes);
     for (uint32_t i = 0; i < shard->tables; i++)
         tables[i] = (struct dp_table_status){.spec = shard->table[i]->spec,
                                              .rows = rows_known(shard->table[i]),
