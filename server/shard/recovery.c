@@ -24,7 +24,6 @@
 #define BATCH_ROWS  1000000u
 #define BATCH_SHARE 8u /* of the cache's budget, its records and its rows each */
 #define ENTRY_BYTES ((size_t)16)
-#define INDEX_BYTES 43u    /* of a row's entry in the index, at most */
 #define READ_ROWS   16384u /* of one read; it is split over the store's readers */
 #define READ_BYTES  ((size_t)4 << 20)
 #define READS_MAX   8u /* at the store */
@@ -305,33 +304,16 @@ static enum dp_status each_record(struct dp_shard *shard, bool apply, struct dp_
     return st;
 }
 
-/* Room for all that the batch may bring in, asked for as rows of its largest table: asked for table by table, one
- * table's room would be given to the next. */
+/* Room for all that the batch may bring in: clean rows leave, and where there are none changed ones are written back. */
 static enum dp_status make_room(struct dp_shard *shard, struct dp_error *err)
 {
-    const struct dp_recovery *r = shard->recovery;
-    struct dp_shard_table *table = NULL;
-    uint64_t bytes = 0, most = 0;
-    for (uint32_t i = 0; i < shard->tables; i++) {
-        uint64_t cost = dp_row_cache_cost(shard->table[i]->cache, r->rows[i]);
-        bytes += cost;
-        table = cost > most ? shard->table[i] : table;
-        most = cost > most ? cost : most;
-    }
-    if (!table)
-        return DP_OK;
-    uint64_t rows = r->rows[0];
-    for (uint32_t i = 0; i < shard->tables; i++)
-        rows = shard->table[i] == table ? r->rows[i] : rows;
-    rows += (bytes - most + table->cache->row_bytes - 1) / table->cache->row_bytes;
     enum dp_status st;
-    while ((st = dp_shard_make_room(shard, table, (uint32_t)rows, err)) == DP_AGAIN) {
+    while ((st = dp_shard_make_room_for_all(shard, shard->recovery->rows, err)) == DP_AGAIN) {
         dp_shard_write_back_turn(shard);
-        wait_for_jobs(shard);
-        if (shard->write_back.failed.status != DP_OK) {
-            *err = shard->write_back.failed;
-            return err->status;
-        }
+        if (dp_shard_write_back_goes_on(shard))
+            dp_shard_take_completed(shard);
+        else
+            wait_for_jobs(shard);
     }
     return st;
 }
@@ -362,7 +344,7 @@ static bool worth_loading(const struct dp_shard *shard)
     for (uint32_t i = 0; i < shard->tables; i++)
         row_bytes =
             shard->table[i]->cache->row_bytes > row_bytes ? shard->table[i]->cache->row_bytes : row_bytes;
-    if (rows == 0 || rows * (row_bytes + INDEX_BYTES) > shard->options.cache_bytes / 2)
+    if (rows == 0 || rows * (row_bytes + DP_ROW_SLOT_COST) > shard->options.cache_bytes / 2)
         return false;
     uint64_t updates = r->all_rows * (r->journal_bytes / (r->used + 1) + 1);
     uint64_t touched = updates < rows ? updates : rows;
@@ -432,7 +414,7 @@ static void count_section(struct dp_shard *shard, const struct dp_section *secti
         if (shard->table[i]->id == section->table) {
             r->rows[i] += section->rows;
             r->all_rows += section->rows;
-            r->cost += section->rows * (shard->table[i]->cache->row_bytes + INDEX_BYTES);
+            r->cost += section->rows * (shard->table[i]->cache->row_bytes + DP_ROW_SLOT_COST);
         }
 }
 
@@ -469,8 +451,9 @@ static enum dp_status replay(void *context, uint64_t lsn, const void *record, si
         st = check_section(shard, &r->push->section[s], dims[s], err);
         rows += r->push->section[s].rows;
         if (st == DP_OK)
-            cost += r->push->section[s].rows *
-                    (dp_shard_find_table(shard, r->push->section[s].table)->cache->row_bytes + INDEX_BYTES);
+            cost +=
+                r->push->section[s].rows *
+                (dp_shard_find_table(shard, r->push->section[s].table)->cache->row_bytes + DP_ROW_SLOT_COST);
     }
     if (st != DP_OK)
         return dp_wrap(err, st, "replaying record %" PRIu64, lsn);

@@ -20,10 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEYS   1500u /* of a table */
+#define KEYS   3000u /* of a table */
 #define TABLES 2u
 #define PUSHES 150u
-#define ROWS   200u /* of a push, at most */
+#define ROWS   300u /* of a push, at most */
 #define DIM    16u
 #define TURNS  100000u
 
@@ -329,7 +329,7 @@ static struct recovery *new_of(uint64_t seed)
     return r;
 }
 
-static const uint64_t budgets[] = {64u << 20, 1u << 20, 400u << 10};
+static const uint64_t budgets[] = {64u << 20, 1u << 20, 250u << 10};
 
 static void run_seed(uint64_t seed)
 {
@@ -438,12 +438,15 @@ static void large_shares_are_loaded_small_ones_asked_for(void **state)
     assert_int_equal(dp_fake_store_jobs(r->fake, DP_STORE_COUNT), 0);
     assert_int_equal(dp_fake_store_jobs(r->fake, DP_STORE_READ), 0);
     close_shard(r);
-    r->cache_bytes = 400u << 10;
+    r->cache_bytes = 250u << 10;
     r->hold = true;
     assert_int_equal(try_to_open(r, &err), DP_OK);
     assert_int_equal(dp_fake_store_jobs(r->fake, DP_STORE_COUNT), 1);
     assert_true(dp_fake_store_jobs(r->fake, DP_STORE_READ) > 0);
     assert_int_equal(counter(r, "pushes_replayed"), PUSHES - r->stored_lsn);
+    assert_true(counter(r, "rows_evicted") > 0); /* with changed rows written back for it, on the way */
+    assert_true(counter(r, "rows_written_back") > 0);
+    assert_true(counter(r, "cache_bytes") <= r->cache_bytes);
     close_shard(r);
     free_all(r);
 }
