@@ -411,6 +411,55 @@ static void replay_may_end_the_opening(void **state)
     world_clear(&world);
 }
 
+struct told {
+    uint32_t times, stop_at;
+    uint64_t done[2], all[2];
+    uint64_t wrong;
+};
+
+static enum dp_status note_progress(void *context, enum dp_journal_phase phase, uint64_t done_bytes,
+                                    uint64_t all_bytes, struct dp_error *err)
+{
+    struct told *told = context;
+    told->wrong += done_bytes > all_bytes || done_bytes < told->done[phase];
+    told->done[phase] = done_bytes;
+    told->all[phase] = all_bytes;
+    return ++told->times == told->stop_at ? dp_fail(err, DP_STOPPING, "enough") : DP_OK;
+}
+
+/* An opening tells how far it is, and may be stopped there: whatever the place, the next one replays all. */
+static void an_opening_tells_its_progress_and_stops(void **state)
+{
+    (void)state;
+    struct dp_error err;
+    struct told told = {0};
+    opened(DP_DURABILITY_MACHINE, 77);
+    for (uint32_t i = 0; i < 60; i++) {
+        while (world_append(&world, 50000) == DP_AGAIN) {
+            world_release(&world, world.synced);
+            (void)world_commit(&world);
+        }
+        (void)world_commit(&world);
+    }
+    uint64_t last = world.last;
+    world_close(&world);
+    world.options.progress = note_progress;
+    world.options.progress_context = &told;
+    for (told.stop_at = 1; world_open(&world, &err) != DP_OK; told.stop_at++) {
+        assert_int_equal(err.status, DP_STOPPING);
+        assert_int_equal(told.times, told.stop_at);
+        told = (struct told){.stop_at = told.stop_at};
+        assert_true(told.stop_at < 1000);
+    }
+    assert_true(told.stop_at > 4);
+    assert_int_equal(told.wrong, 0);
+    assert_true(told.all[DP_JOURNAL_CHECKING] > 0 && told.all[DP_JOURNAL_REPLAYING] > 0);
+    assert_int_equal(world.replayed, last);
+    world.options.progress = NULL;
+    world_close(&world);
+    world_clear(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -427,6 +476,7 @@ int main(void)
         cmocka_unit_test(process_mode_is_durable_once_written),
         cmocka_unit_test(another_version_and_missing_files_are_refused),
         cmocka_unit_test(replay_may_end_the_opening),
+        cmocka_unit_test(an_opening_tells_its_progress_and_stops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
