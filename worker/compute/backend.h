@@ -46,10 +46,14 @@ struct dp_backend_ops {
     enum dp_status (*alloc)(void *self, size_t bytes, void **out,
                             struct dp_error *err); /* zero-filled, 64-byte aligned */
     void (*release)(void *self, void *block);
+    /* Host memory that copies go from and to while the host goes on; NULL: the backend has no use for it. */
+    enum dp_status (*pin)(void *self, void *host, size_t bytes, struct dp_error *err);
+    void (*unpin)(void *self, void *host);
     enum dp_status (*copy_in)(void *self, void *device, const void *host, size_t bytes, struct dp_error *err);
     enum dp_status (*copy_out)(void *self, void *host, const void *device, size_t bytes,
                                struct dp_error *err);
     enum dp_status (*zero)(void *self, void *block, size_t bytes, struct dp_error *err);
+    bool (*done)(void *self); /* all issued work is done: finish will not wait. NULL: it always is */
     enum dp_status (*finish)(void *self,
                              struct dp_error *err); /* waits for all issued work; reports its failure */
 
@@ -128,7 +132,8 @@ static inline void dp_backend_close(struct dp_backend *backend)
 {
     if (backend->ops)
         backend->ops->close(backend->self);
-    *backend = (struct dp_backend){0};
+    backend->ops = NULL;
+    backend->self = NULL;
 }
 
 #endif

@@ -1,0 +1,212 @@
+// The device: opened and closed, memory, copies, failures.
+#include "worker/compute/cuda/device.h"
+
+#include <stdlib.h>
+
+#define WORKSPACE_BYTES ((size_t)32 << 20)
+
+static enum dp_status status_of(cudaError_t code)
+{
+    switch (code) {
+    case cudaSuccess:
+        return DP_OK;
+    case cudaErrorMemoryAllocation:
+        return DP_NOMEM;
+    case cudaErrorNoDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorInvalidDevice:
+    case cudaErrorSystemDriverMismatch:
+        return DP_NOT_FOUND;
+    default:
+        return DP_IO;
+    }
+}
+
+static enum dp_status fail(struct dp_error *err, cudaError_t code, const char *what)
+{
+    if (code == cudaSuccess)
+        return DP_OK;
+    return dp_fail(err, status_of(code), "CUDA, %s: %s (%s)", what, cudaGetErrorString(code), cudaGetErrorName(code));
+}
+
+void dp_cuda_note(struct dp_cuda *cuda, cudaError_t code, const char *what)
+{
+    if (code != cudaSuccess && cuda->failed.status == DP_OK)
+        (void)fail(&cuda->failed, code, what);
+}
+
+static enum dp_status alloc(void *self, size_t bytes, void **out, struct dp_error *err)
+{
+    struct dp_cuda *cuda = dp_cuda_of(self);
+    size_t left = 0, all = 0;
+    *out = NULL;
+    cudaError_t code = cudaMalloc(out, bytes > 0 ? bytes : 1);
+    if (code == cudaErrorMemoryAllocation && cudaMemGetInfo(&left, &all) == cudaSuccess) {
+        (void)cudaGetLastError();
+        return dp_fail(err, DP_NOMEM,
+                       "device %d has no %zu bytes: %zu of its %zu are free; a smaller batch or model needs less",
+                       cuda->device, bytes, left, all);
+    }
+    if (code == cudaSuccess)
+        code = cudaMemsetAsync(*out, 0, bytes, cuda->stream);
+    if (code == cudaSuccess)
+        code = cudaStreamSynchronize(cuda->stream);
+    if (code != cudaSuccess) {
+        (void)cudaFree(*out);
+        *out = NULL;
+    }
+    return fail(err, code, "memory");
+}
+
+static void release(void *self, void *block)
+{
+    (void)self;
+    (void)cudaFree(block);
+}
+
+static enum dp_status pin(void *self, void *host, size_t bytes, struct dp_error *err)
+{
+    (void)self;
+    cudaError_t code = bytes > 0 ? cudaHostRegister(host, bytes, cudaHostRegisterDefault) : cudaSuccess;
+    if (code == cudaErrorHostMemoryAlreadyRegistered) {
+        (void)cudaGetLastError();
+        code = cudaSuccess;
+    }
+    return fail(err, code, "pinning host memory");
+}
+
+static void unpin(void *self, void *host)
+{
+    (void)self;
+    if (cudaHostUnregister(host) != cudaSuccess)
+        (void)cudaGetLastError();
+}
+
+static enum dp_status copy_in(void *self, void *device, const void *host, size_t bytes, struct dp_error *err)
+{
+    return fail(err, cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, dp_cuda_of(self)->stream),
+                "copy to the device");
+}
+
+static enum dp_status copy_out(void *self, void *host, const void *device, size_t bytes, struct dp_error *err)
+{
+    return fail(err, cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, dp_cuda_of(self)->stream),
+                "copy from the device");
+}
+
+static enum dp_status zero(void *self, void *block, size_t bytes, struct dp_error *err)
+{
+    return fail(err, cudaMemsetAsync(block, 0, bytes, dp_cuda_of(self)->stream), "zeroing memory");
+}
+
+static bool done(void *self)
+{
+    return cudaStreamQuery(dp_cuda_of(self)->stream) != cudaErrorNotReady;
+}
+
+static enum dp_status finish(void *self, struct dp_error *err)
+{
+    struct dp_cuda *cuda = dp_cuda_of(self);
+    dp_cuda_note(cuda, cudaStreamSynchronize(cuda->stream), "a kernel");
+    if (cuda->failed.status != DP_OK)
+        return dp_fail(err, cuda->failed.status, "%s", cuda->failed.text);
+    return DP_OK;
+}
+
+static void close_device(void *self)
+{
+    struct dp_cuda *cuda = dp_cuda_of(self);
+    if (cuda->blas)
+        (void)cublasDestroy(cuda->blas);
+    if (cuda->stream)
+        (void)cudaStreamDestroy(cuda->stream);
+    (void)cudaFree(cuda->workspace);
+    free(cuda);
+}
+
+void dp_cuda_set_memory(struct dp_backend_ops *ops)
+{
+    ops->name = "cuda";
+    ops->wants_by_slot = true;
+    ops->close = close_device;
+    ops->alloc = alloc;
+    ops->release = release;
+    ops->pin = pin;
+    ops->unpin = unpin;
+    ops->copy_in = copy_in;
+    ops->copy_out = copy_out;
+    ops->zero = zero;
+    ops->done = done;
+    ops->finish = finish;
+}
+
+static enum dp_status check_device(const struct dp_cuda_options *options, struct dp_error *err)
+{
+    int devices = 0, major = 0, minor = 0;
+    cudaError_t code = cudaGetDeviceCount(&devices);
+    if (code != cudaSuccess)
+        return fail(err, code, "looking for a device");
+    if (options->device < 0 || options->device >= devices)
+        return dp_fail(err, DP_NOT_FOUND, "there is no CUDA device %d: this machine has %d", options->device, devices);
+    code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, options->device);
+    if (code == cudaSuccess)
+        code = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, options->device);
+    if (code != cudaSuccess)
+        return fail(err, code, "asking what the device can do");
+    if (major < 8)
+        return dp_fail(err, DP_UNSUPPORTED,
+                       "CUDA device %d has compute capability %d.%d; this program is built for 8.0 and later "
+                       "(which TF32 and bf16 need too)",
+                       options->device, major, minor);
+    return DP_OK;
+}
+
+static enum dp_status start(struct dp_cuda *cuda, const struct dp_cuda_options *options, struct dp_error *err)
+{
+    static const cublasComputeType_t computes[] = {CUBLAS_COMPUTE_32F_PEDANTIC, CUBLAS_COMPUTE_32F_FAST_TF32,
+                                                   CUBLAS_COMPUTE_32F_FAST_16BF};
+    cuda->device = options->device;
+    cuda->compute = computes[options->precision];
+    cudaError_t code = cudaSetDevice(options->device);
+    if (code == cudaSuccess)
+        code = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
+    if (code == cudaSuccess)
+        code = cudaMalloc(&cuda->workspace, WORKSPACE_BYTES);
+    if (code != cudaSuccess)
+        return fail(err, code, "opening the device");
+    cublasStatus_t blas = cublasCreate(&cuda->blas);
+    if (blas == CUBLAS_STATUS_SUCCESS)
+        blas = cublasSetStream(cuda->blas, cuda->stream);
+    // One workspace of our own: equal bits from run to run.
+    if (blas == CUBLAS_STATUS_SUCCESS)
+        blas = cublasSetWorkspace(cuda->blas, cuda->workspace, WORKSPACE_BYTES);
+    if (blas != CUBLAS_STATUS_SUCCESS)
+        return dp_fail(err, DP_IO, "cuBLAS could not be opened: %s", cublasGetStatusString(blas));
+    return DP_OK;
+}
+
+extern "C" enum dp_status dp_cuda_open(const struct dp_cuda_options *options, struct dp_backend *out,
+                                       struct dp_error *err)
+{
+    *out = {};
+    enum dp_status st = check_device(options, err);
+    if (st != DP_OK)
+        return st;
+    struct dp_cuda *cuda = static_cast<struct dp_cuda *>(calloc(1, sizeof *cuda));
+    if (!cuda)
+        return dp_fail(err, DP_NOMEM, "no memory for the CUDA backend");
+    dp_cuda_set_memory(&cuda->ops);
+    dp_cuda_set_rows(&cuda->ops);
+    dp_cuda_set_products(&cuda->ops);
+    dp_cuda_set_elements(&cuda->ops);
+    dp_cuda_set_pairs(&cuda->ops);
+    dp_cuda_set_losses(&cuda->ops);
+    st = start(cuda, options, err);
+    if (st != DP_OK) {
+        close_device(cuda);
+        return st;
+    }
+    out->ops = &cuda->ops;
+    out->self = cuda;
+    return DP_OK;
+}

@@ -1,0 +1,54 @@
+// What the .cu files share: the device's state, launches, and the first failure.
+#ifndef DP_COMPUTE_CUDA_DEVICE_H
+#define DP_COMPUTE_CUDA_DEVICE_H
+
+#include "worker/compute/cuda/cuda.h"
+
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+
+struct dp_cuda {
+    struct dp_backend_ops ops;
+    int device;
+    cudaStream_t stream;
+    cublasHandle_t blas;
+    cublasComputeType_t compute;
+    void *workspace; // cuBLAS's
+    struct dp_error failed;
+};
+
+static inline struct dp_cuda *dp_cuda_of(void *self)
+{
+    return static_cast<struct dp_cuda *>(self);
+}
+
+// Keeps the first failure; `what` is the operation's name.
+void dp_cuda_note(struct dp_cuda *cuda, cudaError_t code, const char *what);
+
+// After a launch: a bad configuration shows here, a fault of the kernel at finish.
+static inline void dp_cuda_launched(struct dp_cuda *cuda, const char *what)
+{
+    dp_cuda_note(cuda, cudaPeekAtLastError(), what);
+}
+
+#define DP_CUDA_THREADS 256u
+
+// Blocks for a loop over n elements with a stride of the whole grid.
+static inline unsigned dp_cuda_blocks(size_t n)
+{
+    size_t blocks = (n + DP_CUDA_THREADS - 1) / DP_CUDA_THREADS;
+    return static_cast<unsigned>(blocks < 1 ? 1 : blocks < 65536 ? blocks : 65536);
+}
+
+#define DP_CUDA_LOOP(i, n)                                                                                   \
+    for (size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x; i < (n);                     \
+         i += static_cast<size_t>(gridDim.x) * blockDim.x)
+
+void dp_cuda_set_memory(struct dp_backend_ops *ops);
+void dp_cuda_set_rows(struct dp_backend_ops *ops);
+void dp_cuda_set_products(struct dp_backend_ops *ops);
+void dp_cuda_set_elements(struct dp_backend_ops *ops);
+void dp_cuda_set_pairs(struct dp_backend_ops *ops);
+void dp_cuda_set_losses(struct dp_backend_ops *ops);
+
+#endif

@@ -1,0 +1,123 @@
+// Products of vectors: row by row, and of all pairs in a row.
+#include "worker/compute/cuda/device.h"
+
+__device__ static float add_lanes(float x)
+{
+    for (int half = 16; half > 0; half /= 2)
+        x += __shfl_down_sync(0xffffffffu, x, half);
+    return x;
+}
+
+// A warp an example.
+__global__ static void dot_kernel(const float *x, const float *y, uint32_t examples, uint32_t width, float *out)
+{
+    uint32_t lane = threadIdx.x % 32, warps = gridDim.x * blockDim.x / 32;
+    for (uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) / 32; i < examples; i += warps) {
+        float total = 0;
+        for (uint32_t c = lane; c < width; c += 32)
+            total += x[static_cast<size_t>(i) * width + c] * y[static_cast<size_t>(i) * width + c];
+        total = add_lanes(total);
+        if (lane == 0)
+            out[i] = total;
+    }
+}
+
+static void dot(void *self, const float *x, const float *y, uint32_t examples, uint32_t width, float *out)
+{
+    struct dp_cuda *cuda = dp_cuda_of(self);
+    dot_kernel<<<dp_cuda_blocks(static_cast<size_t>(examples) * 32), DP_CUDA_THREADS, 0, cuda->stream>>>(x, y, examples,
+                                                                                                      width, out);
+    dp_cuda_launched(cuda, "dot");
+}
+
+__global__ static void dot_back_kernel(const float *y, const float *dout, uint32_t examples, uint32_t width, float *dx,
+                                       bool add)
+{
+    DP_CUDA_LOOP(at, static_cast<size_t>(examples) * width)
+    {
+        float d = dout[at / width] * y[at];
+        dx[at] = add ? dx[at] + d : d;
+    }
+}
+
+static void dot_back(void *self, const float *y, const float *dout, uint32_t examples, uint32_t width, float *dx,
+                     bool add)
+{
+    struct dp_cuda *cuda = dp_cuda_of(self);
+    dot_back_kernel<<<dp_cuda_blocks(static_cast<size_t>(examples) * width), DP_CUDA_THREADS, 0, cuda->stream>>>(
+        y, dout, examples, width, dx, add);
+    dp_cuda_launched(cuda, "dot, dx");
+}
+
+// Number of the pair (a, b), a < b, in the order (0,1), (0,2), ..., (1,2), ...
+__device__ static uint32_t pair_of(uint32_t a, uint32_t b, uint32_t vectors)
+{
+    return a * (2 * vectors - a - 1) / 2 + b - a - 1;
+}
+
+// A block an example. A warp takes row a and all b > a, so that no index is divided.
+__global__ static void pairs_kernel(const float *x, uint32_t examples, uint32_t vectors, uint32_t width, float *out)
+{
+    uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    size_t pairs = static_cast<size_t>(vectors) * (vectors - 1) / 2;
+    for (uint32_t i = blockIdx.x; i < examples; i += gridDim.x) {
+        const float *row = x + static_cast<size_t>(i) * vectors * width;
+        for (uint32_t a = warp; a < vectors; a += warps)
+            for (uint32_t b = a + 1; b < vectors; b++) {
+                float total = 0;
+                for (uint32_t c = lane; c < width; c += 32)
+                    total += row[static_cast<size_t>(a) * width + c] * row[static_cast<size_t>(b) * width + c];
+                total = add_lanes(total);
+                if (lane == 0)
+                    out[i * pairs + pair_of(a, b, vectors)] = total;
+            }
+    }
+}
+
+static unsigned blocks_of(uint32_t examples)
+{
+    return examples < 65536 ? examples : 65536;
+}
+
+static void pairs(void *self, const float *x, uint32_t examples, uint32_t vectors, uint32_t width, float *out)
+{
+    struct dp_cuda *cuda = dp_cuda_of(self);
+    pairs_kernel<<<blocks_of(examples), DP_CUDA_THREADS, 0, cuda->stream>>>(x, examples, vectors, width, out);
+    dp_cuda_launched(cuda, "pairs");
+}
+
+// A thread an element: dx[a][c] sums the other vectors' column c, in their order.
+__global__ static void pairs_back_kernel(const float *x, const float *dout, uint32_t examples, uint32_t vectors,
+                                         uint32_t width, float *dx, bool add)
+{
+    size_t each = static_cast<size_t>(vectors) * width, pairs = static_cast<size_t>(vectors) * (vectors - 1) / 2;
+    DP_CUDA_LOOP(at, examples * each)
+    {
+        size_t i = at / each;
+        uint32_t a = static_cast<uint32_t>(at % each / width), c = static_cast<uint32_t>(at % width);
+        const float *row = x + i * each, *d = dout + i * pairs;
+        float sum = 0;
+        for (uint32_t b = 0; b < a; b++)
+            sum += d[pair_of(b, a, vectors)] * row[static_cast<size_t>(b) * width + c];
+        for (uint32_t b = a + 1; b < vectors; b++)
+            sum += d[pair_of(a, b, vectors)] * row[static_cast<size_t>(b) * width + c];
+        dx[at] = add ? dx[at] + sum : sum;
+    }
+}
+
+static void pairs_back(void *self, const float *x, const float *dout, uint32_t examples, uint32_t vectors,
+                       uint32_t width, float *dx, bool add)
+{
+    struct dp_cuda *cuda = dp_cuda_of(self);
+    pairs_back_kernel<<<dp_cuda_blocks(static_cast<size_t>(examples) * vectors * width), DP_CUDA_THREADS, 0, cuda->stream>>>(
+        x, dout, examples, vectors, width, dx, add);
+    dp_cuda_launched(cuda, "pairs, dx");
+}
+
+void dp_cuda_set_pairs(struct dp_backend_ops *ops)
+{
+    ops->dot = dot;
+    ops->dot_back = dot_back;
+    ops->pairs = pairs;
+    ops->pairs_back = pairs_back;
+}
