@@ -8,6 +8,8 @@
 
 #define PUSHES_A_STREAM 4u /* many streams: marks of several sectors */
 
+#define PULLED 2000u /* rows of a request: divides DP_LEDGER_ROWS */
+
 static uint64_t key_of(uint32_t number, uint64_t row)
 {
     return row * DP_LEDGER_CLIENTS + number;
@@ -72,8 +74,10 @@ enum dp_status dp_ledger_check(struct dp_client *client, struct dp_client_table 
     DP_ASSERT(key && weights && sum);
     for (uint64_t row = 0; row < DP_LEDGER_ROWS; row++)
         key[row] = key_of(number, row);
-    enum dp_status st =
-        dp_client_pull_rows(client, table, key, DP_LEDGER_ROWS, weights, DP_LEDGER_WAIT_MS, err);
+    enum dp_status st = DP_OK;
+    for (uint32_t at = 0; st == DP_OK && at < DP_LEDGER_ROWS; at += PULLED) /* a part of the row cache each */
+        st = dp_client_pull_rows(client, table, key + at, PULLED, weights + (size_t)at * DP_LEDGER_DIM,
+                                 DP_LEDGER_WAIT_MS, err);
     if (st != DP_OK)
         goto done;
     *m = weights[0] >= 0 && weights[0] < 1e6f ? (uint64_t)weights[0] : UINT64_MAX;
