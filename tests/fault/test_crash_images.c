@@ -54,11 +54,9 @@ static void start_life(struct recording *r)
     (void)snprintf(r->environment[2], sizeof r->environment[2], DP_RECORD_LOG "=%s", r->log);
     (void)snprintf(r->environment[3], sizeof r->environment[3], DP_RECORD_DIE_AT "=%" PRIu32,
                    r->life < LIVES ? die_at[r->life] : 0);
-    const char *const environment[] = {r->environment[0],
-                                       r->environment[1],
-                                       r->environment[2],
+    const char *const environment[] = {r->environment[0], r->environment[1], r->environment[2],
                                        r->environment[3],
-                                       "ASAN_OPTIONS=verify_asan_link_order=0",
+
                                        NULL};
     const struct dp_process_options options = {.argv = argv,
                                                .prefix = dp_place_path(r->place, "life-%" PRIu32, r->life),
