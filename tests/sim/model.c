@@ -477,10 +477,9 @@ void sim_model_drained(struct sim_model *model, uint32_t shard, const struct sim
 
 /* ---- the workers' side */
 
-void sim_model_sends(struct sim_model *model, uint64_t stream, uint64_t number, float rate,
+void sim_model_sends(struct sim_model *model, uint64_t stream, uint64_t number,
                      const struct sim_sent *sections, uint32_t count)
 {
-    (void)rate;
     if (model->sents == model->sents_room) {
         model->sents_room = model->sents_room ? 2 * model->sents_room : 128;
         model->sent = resized(model->sent, model->sents_room * sizeof model->sent[0]);

@@ -46,7 +46,7 @@ struct sim_sent {
     const uint64_t *keys; /* not mixed, no key twice */
     const float *gradients;
 };
-void sim_model_sends(struct sim_model *model, uint64_t stream, uint64_t number, float rate,
+void sim_model_sends(struct sim_model *model, uint64_t stream, uint64_t number,
                      const struct sim_sent *sections, uint32_t count);
 /* It was acknowledged. */
 void sim_model_acknowledged(struct sim_model *model, uint64_t stream, uint64_t number);

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TICK_NS   (SIM_S / 2) /* a turn, when nothing else asks for one */
-#define INBOX_MAX 512u
+#define TICK_NS  (SIM_S / 2) /* a turn, when nothing else asks for one */
+#define HELD_MAX 512u
 
 struct letter {
     struct letter *next;
@@ -296,7 +296,7 @@ static void check_bounds(const struct sim_server *server)
             sim_fail(server->world,
                      "shard %" PRIu32 ": %" PRIu64 " bytes of row cache, %" PRIu64 " are allowed",
                      server->index, value, server->world->plan.cache_bytes);
-        if (strcmp(counters[i].name, "answers_held") == 0 && value > INBOX_MAX)
+        if (strcmp(counters[i].name, "answers_held") == 0 && value > HELD_MAX)
             sim_fail(server->world, "shard %" PRIu32 " holds %" PRIu64 " answers", server->index, value);
     }
 }

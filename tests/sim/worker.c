@@ -64,7 +64,8 @@ struct sim_worker {
     uint64_t waits, wake; /* the number of the wait that the next event ends */
     struct letter *inbox, **inbox_end;
     ucontext_t context;
-    uint32_t next, acknowledged; /* number of the next minibatch; all below `acknowledged` were */
+    uint32_t next,
+        acknowledged; /* numbers of minibatches: the next; below which all were (training stream) */
     struct dp_client *client;
     struct dp_client_table *table[SIM_TABLES_MAX];
     struct pull pull[2];
@@ -344,7 +345,7 @@ static void push_issue(struct sim_worker *worker, const struct pull *pull, uint6
     push->stream = worker->own ? worker->client->session.stream : options.stream;
     push->number = options.number;
     compute(worker, pull, number);
-    sim_model_sends(worker->world->model, push->stream, push->number, options.rate, sent, pull->batch.parts);
+    sim_model_sends(worker->world->model, push->stream, push->number, sent, pull->batch.parts);
     must(worker,
          dp_client_push(worker->client, &options, parts, pull->batch.parts, WAIT_MS, &push->ticket, &err),
          &err);
