@@ -16,14 +16,15 @@
 
 #include <inttypes.h>
 
-#define AHEAD_SHARE  16u /* of the budget: room that is kept ready where rows are evicted */
-#define AHEAD_MOST   ((uint64_t)4 << 20)
-#define AHEAD_ROWS   512u /* in one turn */
-#define TURN_STEPS   8192u
-#define SHRINK_SHARE 16u /* of a table's rows, at least, when it shrinks */
-#define WAKE_MOST    8u
-#define LAPS_APART   2u
-#define STUCK_LAPS   3u /* touched bits, ABSENT keys, slots of empty partitions */
+#define AHEAD_SHARE   16u /* of the budget: room that is kept ready where rows are evicted */
+#define AHEAD_MOST    ((uint64_t)4 << 20)
+#define AHEAD_ROWS    512u /* in one turn */
+#define TURN_STEPS    8192u
+#define SHRINK_SHARE  16u    /* of a table's rows, at least, when it shrinks */
+#define REQUEST_STEPS 65536u /* of the hand, when a request comes first; in a turn while it waits */
+#define HEAD_STEPS    32768u
+#define LAPS_APART    2u
+#define STUCK_LAPS    3u /* touched bits, ABSENT keys, slots of empty partitions */
 
 uint64_t dp_shard_taken(const struct dp_shard *shard)
 {
@@ -88,7 +89,7 @@ static uint32_t lap_of(const struct dp_shard_table *table)
 }
 
 /* Rows of the tables that want room; a lap each at most, so that what was just touched stays. */
-static uint32_t evict_for(struct dp_shard *shard, const struct dp_room_need *need, bool patient)
+static uint32_t evict_for(struct dp_shard *shard, const struct dp_room_need *need, uint32_t most)
 {
     uint32_t count = 0;
     for (uint32_t s = 0; s < need->sections; s++) {
@@ -97,8 +98,7 @@ static uint32_t evict_for(struct dp_shard *shard, const struct dp_room_need *nee
         if (need->rows[s] == 0 || deficit == 0)
             continue;
         uint64_t want = deficit / (table->cache->row_bytes + DP_ROW_SLOT_COST) + 1;
-        uint64_t most = 8 * want + 1024;
-        uint32_t lap = lap_of(table), steps = patient || most > lap ? lap : (uint32_t)most, before = steps;
+        uint32_t lap = lap_of(table), steps = most < lap ? most : lap, before = steps;
         count += evict(shard, table, want, &steps);
         shard->room.walked += before - steps;
         table->hungry = true;
@@ -216,18 +216,36 @@ static enum dp_status want_clean_rows(struct dp_shard *shard, const struct dp_ro
     shrink_for(shard, need);
     if (is_hopeless(shard))
         return no_room(shard, need, err);
-    if (why && dp_shard_dirty_bytes(shard) > 0)
+    if (why)
         return dp_fail(err, DP_AGAIN,
                        "shard %" PRIu32 ": its row cache is full, and its rows cannot be written back: %s",
                        shard->options.index, why->text);
     return DP_AGAIN;
 }
 
+static uint64_t laps_of(const struct dp_room_need *need)
+{
+    uint64_t slots = 0;
+    for (uint32_t s = 0; s < need->sections; s++)
+        slots += need->rows[s] ? STUCK_LAPS * (uint64_t)lap_of(need->tables[s]) : 0;
+    return slots;
+}
+
+/* The turns go on with it: the request is tried again when it has its room. */
+static void keep_need(struct dp_room *room, const struct dp_waiting *waiting, const struct dp_room_need *need)
+{
+    room->need_of = waiting;
+    room->sections = need->sections;
+    room->bytes = need->bytes;
+    memcpy(room->tables, need->tables, need->sections * sizeof room->tables[0]);
+    memcpy(room->rows, need->rows, need->sections * sizeof room->rows[0]);
+    memcpy(room->entries, need->entries, need->sections * sizeof room->entries[0]);
+}
+
 enum dp_status dp_shard_room_for(struct dp_shard *shard, struct dp_waiting *waiting,
                                  const struct dp_room_need *need, struct dp_error *err)
 {
     struct dp_room *room = &shard->room;
-    enum dp_status st = DP_AGAIN;
     waiting->needs_room = true;
     if (room->urgent ? room->urgent != waiting : room->first && room->first->first != waiting)
         return DP_AGAIN;
@@ -236,24 +254,18 @@ enum dp_status dp_shard_room_for(struct dp_shard *shard, struct dp_waiting *wait
         waiting->needs_room = false;
         return DP_OK;
     }
-    uint64_t laps = 0;
-    for (uint32_t s = 0; s < need->sections; s++)
-        laps += need->rows[s] ? STUCK_LAPS * (uint64_t)lap_of(need->tables[s]) : 0;
-    if (evict_for(shard, need, false) > 0 || deficit_of(shard, need) == 0) {
-        room->walked = 0;
+    bool was_stuck = room->need_of == waiting && room->is_stuck;
+    if (!was_stuck && evict_for(shard, need, REQUEST_STEPS) > 0 && deficit_of(shard, need) == 0)
         return DP_EXISTS;
-    }
-    room->is_stuck = room->walked >= laps;
-    if (room->is_stuck)
-        st = want_clean_rows(shard, need, err);
-    return st;
+    keep_need(room, waiting, need);
+    return was_stuck ? want_clean_rows(shard, need, err) : DP_AGAIN;
 }
 
 static enum dp_status make_room(struct dp_shard *shard, const struct dp_room_need *need, struct dp_error *err)
 {
     set_laps(shard, need);
     for (uint32_t laps = 0; laps < STUCK_LAPS && deficit_of(shard, need) > 0; laps++)
-        while (evict_for(shard, need, true) > 0 && deficit_of(shard, need) > 0)
+        while (evict_for(shard, need, UINT32_MAX) > 0 && deficit_of(shard, need) > 0)
             ;
     for (uint64_t before = UINT64_MAX; deficit_of(shard, need) > 0 && deficit_of(shard, need) < before;) {
         before = deficit_of(shard, need);
@@ -316,7 +328,7 @@ void dp_shard_unpark(struct dp_shard *shard, struct dp_session *session)
     *link = session->next_in_room;
     room->last = room->last == session ? before : room->last;
     session->in_room = false;
-    room->changed = true; /* for the next */
+    room->need_of = NULL; /* the next is to be tried */
 }
 
 static void wake(struct dp_shard *shard, struct dp_session *session)
@@ -325,23 +337,52 @@ static void wake(struct dp_shard *shard, struct dp_session *session)
     dp_shard_make_runnable(shard, session);
 }
 
-/* Those whose deadline passed are answered that; of the others the first try again. */
-static void wake_some(struct dp_shard *shard)
+/* Whose turn it is; NULL: nobody's, or the urgent one waits for its read. */
+static struct dp_session *head_of(const struct dp_shard *shard)
+{
+    const struct dp_room *room = &shard->room;
+    struct dp_session *session = room->first;
+    while (room->urgent && session && session->first != room->urgent)
+        session = session->next_in_room;
+    return session;
+}
+
+/* Evicts for the one at the head, and has it tried when it has its room; or when it is stuck, to ask for clean rows or to be
+ * told why there are none. */
+static void serve_head(struct dp_shard *shard)
 {
     struct dp_room *room = &shard->room;
-    uint64_t now = dp_clock_ns(&shard->options.clock);
-    bool tries = room->changed || !room->is_stuck;
+    struct dp_session *head = head_of(shard);
+    struct dp_room_need need = {.sections = room->sections,
+                                .tables = room->tables,
+                                .rows = room->rows,
+                                .entries = room->entries,
+                                .bytes = room->bytes};
     if (room->changed)
         room->walked = 0;
-    room->changed = room->is_stuck = false;
-    uint32_t at = 0, trying = 0;
-    for (struct dp_session *session = room->first; session; session = session->next_in_room, at++) {
-        bool first = room->urgent ? session->first == room->urgent : at < WAKE_MOST;
-        trying += tries && first;
-        if ((tries && first) || now > session->first->deadline_ns)
-            wake(shard, session);
+    if (!head || (room->is_stuck && room->need_of == head->first && !room->changed))
+        return;
+    room->changed = false;
+    if (room->need_of == head->first) {
+        room->is_stuck = false;
+        (void)evict_for(shard, &need, HEAD_STEPS);
+        if (deficit_of(shard, &need) > 0 && room->walked < laps_of(&need))
+            return;
+        room->is_stuck = deficit_of(shard, &need) > 0;
+    } else {
+        room->is_stuck = false;
+        room->walked = 0;
     }
-    room->is_stuck = trying == 0; /* the urgent one waits for its read */
+    wake(shard, head);
+}
+
+/* Those whose deadline passed are answered that. */
+static void end_late(struct dp_shard *shard)
+{
+    uint64_t now = dp_clock_ns(&shard->options.clock);
+    for (struct dp_session *session = shard->room.first; session; session = session->next_in_room)
+        if (now > session->first->deadline_ns)
+            wake(shard, session);
 }
 
 /* ---- ahead of need */
@@ -359,8 +400,7 @@ static void evict_ahead(struct dp_shard *shard, struct dp_shard_table *table)
         return;
     }
     uint64_t want = (wanted - there) / row + 1;
-    if (evict(shard, table, want < AHEAD_ROWS ? want : AHEAD_ROWS, &steps) > 0)
-        shard->room.changed = true;
+    (void)evict(shard, table, want < AHEAD_ROWS ? want : AHEAD_ROWS, &steps);
 }
 
 void dp_shard_room_turn(struct dp_shard *shard)
@@ -372,15 +412,15 @@ void dp_shard_room_turn(struct dp_shard *shard)
     for (uint32_t i = 0; i < shard->tables; i++) {
         struct dp_shard_table *table = shard->table[i];
         room->tight = room->tight || dp_shard_must_ask(table);
-        if (table->hungry && !room->urgent)
+        if (table->hungry && !room->urgent && !room->first)
             evict_ahead(shard, table);
         hungry = hungry || table->hungry;
     }
     if (hungry && !shrinking_table(shard))
         balance(shard);
     shrink_step(shard, TURN_STEPS);
-    if (room->first)
-        wake_some(shard);
+    serve_head(shard);
+    end_late(shard);
     DP_COUNT_SET(&shard->counters, cache_bytes, dp_shard_cache_bytes(shard));
     DP_COUNT_SET(&shard->counters, cache_budget, budget);
 }
@@ -388,5 +428,7 @@ void dp_shard_room_turn(struct dp_shard *shard)
 bool dp_shard_room_goes_on(const struct dp_shard *shard)
 {
     const struct dp_room *room = &shard->room;
-    return (room->first && (room->changed || !room->is_stuck)) || shrinking_table(shard);
+    const struct dp_session *head = head_of(shard);
+    return (head && (room->changed || !room->is_stuck || room->need_of != head->first)) ||
+           shrinking_table(shard);
 }

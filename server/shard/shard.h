@@ -42,8 +42,7 @@ struct dp_shard_options {
 
 struct dp_shard;
 
-/* Reads the tables and push ids out of the store's marks, and what they lack out of the journal; after a crash all
- * rows of the store, too. */
+/* Reads the tables and push ids out of the store's marks, and what they lack out of the journal. */
 DP_MUST_USE
 enum dp_status dp_shard_open(const struct dp_shard_options *options, struct dp_shard **out,
                              struct dp_error *err);

@@ -55,11 +55,12 @@ enum dp_shard_job_kind {
 struct dp_shard_job {
     struct dp_store_job store;
     enum dp_shard_job_kind kind;
-    uint32_t table, partition; /* table's id: TABLE, ROWS */
-    uint64_t session, request; /* who waits: MISSES, TABLE; the answer is dropped when it is gone */
-    size_t bytes;              /* of its memory: MISSES */
-    struct dp_shard_job *next; /* while it is to be submitted again */
-    void *memory;              /* one block behind all the arrays */
+    uint32_t table;                    /* id: TABLE, ROWS */
+    uint32_t partition, partition_end; /* from which its rows are, the end exclusive: ROWS */
+    uint64_t session, request;         /* who waits: MISSES, TABLE; the answer is dropped when it is gone */
+    size_t bytes;                      /* of its memory: MISSES */
+    struct dp_shard_job *next;         /* while it is to be submitted again */
+    void *memory;                      /* one block behind all the arrays */
 };
 
 /* A write-back cycle (write_back.c). */
@@ -87,8 +88,14 @@ struct dp_write_back {
 struct dp_room {
     struct dp_session *first, *last; /* whose first request waits for room, oldest first */
     uint64_t reads_bytes;            /* memory of the reads under way */
-    uint64_t walked;                 /* slots the hand has passed for the oldest since something changed */
-    bool is_stuck;                   /* and found nothing, twice round: it waits for a change */
+    /* What the one at the head of them lacked when it was tried; NULL: it is to be tried. */
+    const struct dp_waiting *need_of;
+    uint32_t sections;
+    struct dp_shard_table *tables[DP_SECTIONS_MAX];
+    uint32_t rows[DP_SECTIONS_MAX], entries[DP_SECTIONS_MAX];
+    uint64_t bytes;
+    uint64_t walked; /* slots the hand has passed for it since something changed */
+    bool is_stuck;   /* and found too little: it waits for a change */
     const struct dp_waiting
         *urgent;  /* its rows were evicted while others were read: now nobody else reads or evicts */
     bool changed; /* rows became clean, or room came: it is worth trying again */

@@ -315,7 +315,7 @@ static void check_rows(struct world *world, struct server *server, uint64_t sess
              try++) { /* the failure may still be due */
             require(world, try < 3);
             uint64_t id = bed_pull(&server->bed, session, sequence++, "t", &keys[i], 1);
-            for (uint32_t turns = 0; turns < 4; turns++)
+            for (uint32_t turns = 0; turns < 12; turns++)
                 bed_turn(&server->bed);
             reply = bed_reply_to(&server->bed, id);
             require(world, reply && (reply->reply.status == DP_OK || reply->reply.status == DP_IO));
