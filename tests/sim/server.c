@@ -480,8 +480,10 @@ static void crash(struct sim_server *server, bool power)
 {
     sim_say(server->world, "s%" PRIu32 ": %s", server->index, power ? "power goes" : "dies");
     counted[power].sum++;
-    if (!dp_sim_disk_is_off(server->sim))
-        dp_sim_disk_cut_at(server->sim, 1); /* closing saves nothing */
+    if (!dp_sim_disk_is_off(server->sim)) { /* at once, so that closing saves nothing */
+        dp_sim_disk_cut_at(server->sim, 1);
+        (void)server->disk.sync_directory(server->disk.self, NULL);
+    }
     sim_store_crash(server->rows, power);
     close_all(server);
     restart_disk(server, power);
