@@ -1,6 +1,8 @@
 #define _DEFAULT_SOURCE /* pwritev */
 #include "common/env/disk.h"
 
+#include "common/env/directory.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -181,53 +183,6 @@ static enum dp_status real_list(void *self, void (*visit)(void *context, const c
     return why ? failed(err, "list directory", disk->path, why) : DP_OK;
 }
 
-static enum dp_status sync_path(const char *path, struct dp_error *err)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return failed(err, "open directory", path, errno);
-    int why = fsync(fd) ? errno : 0;
-    (void)close(fd);
-    return why ? failed(err, "sync directory", path, why) : DP_OK;
-}
-
-/* path[0..) is made; its name is synced in the directory above it, which exists. */
-static enum dp_status make_one(char *path, struct dp_error *err)
-{
-    struct stat found;
-    if (mkdir(path, 0777) != 0) {
-        int why = errno;
-        if (why == EEXIST && stat(path, &found) == 0 && S_ISDIR(found.st_mode))
-            return DP_OK;
-        return failed(err, "make directory", path, why);
-    }
-    char *slash = strrchr(path, '/');
-    if (!slash)
-        return sync_path(".", err);
-    if (slash == path)
-        return sync_path("/", err);
-    *slash = 0;
-    enum dp_status st = sync_path(path, err);
-    *slash = '/';
-    return st;
-}
-
-static enum dp_status make_all(char *path, struct dp_error *err)
-{
-    enum dp_status st = DP_OK;
-    size_t len = strlen(path);
-    while (len > 1 && path[len - 1] == '/')
-        path[--len] = 0;
-    for (char *at = path + 1; st == DP_OK && *at; at++) {
-        if (*at != '/' || at[-1] == '/')
-            continue;
-        *at = 0;
-        st = make_one(path, err);
-        *at = '/';
-    }
-    return st == DP_OK ? make_one(path, err) : st;
-}
-
 enum dp_status dp_disk_open(const char *directory, struct dp_disk *out, struct dp_error *err)
 {
     enum dp_status st;
@@ -242,7 +197,7 @@ enum dp_status dp_disk_open(const char *directory, struct dp_disk *out, struct d
         st = dp_fail(err, DP_NOMEM, "disk %s", directory);
         goto done;
     }
-    st = make_all(disk->path, err);
+    st = dp_directory_make(disk->path, err);
     if (st != DP_OK)
         goto done;
     disk->directory = open(disk->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -2,70 +2,9 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
-
-static enum dp_status sync_directory(const char *path, struct dp_error *err)
-{
-    int file = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (file < 0)
-        return dp_fail(err, DP_IO, "store: open directory %s: %s", path, strerror(errno));
-    int failed = fsync(file);
-    int why = errno;
-    (void)close(file);
-    return failed ? dp_fail(err, DP_IO, "store: sync directory %s: %s", path, strerror(why)) : DP_OK;
-}
-
-/* path[0..len) is made; its name is synced in the directory above it, which exists. */
-static enum dp_status make_one(char *path, struct dp_error *err)
-{
-    struct stat found;
-    if (mkdir(path, 0777) != 0) {
-        int why = errno;
-        if (why == EEXIST && stat(path, &found) == 0 && S_ISDIR(found.st_mode))
-            return DP_OK;
-        return dp_fail(err, DP_IO, "store: make directory %s: %s; check that path", path,
-                       why == EEXIST ? "a file is in the way" : strerror(why));
-    }
-    char *slash = strrchr(path, '/');
-    if (!slash)
-        return sync_directory(".", err);
-    if (slash == path)
-        return sync_directory("/", err);
-    *slash = 0;
-    enum dp_status st = sync_directory(path, err);
-    *slash = '/';
-    return st;
-}
-
-enum dp_status dp_directory_make(const char *path, struct dp_error *err)
-{
-    enum dp_status st = DP_OK;
-    if (!*path)
-        return dp_fail(err, DP_ARGUMENT, "store: the directory's name is empty");
-    char *part = strdup(path);
-    if (!part)
-        return dp_fail(err, DP_NOMEM, "store: path %s", path);
-    size_t len = strlen(part);
-    while (len > 1 && part[len - 1] == '/')
-        part[--len] = 0;
-    for (char *at = part + 1; st == DP_OK && *at; at++) {
-        if (*at != '/' || at[-1] == '/')
-            continue;
-        *at = 0;
-        st = make_one(part, err);
-        *at = '/';
-    }
-    if (st == DP_OK)
-        st = make_one(part, err);
-    free(part);
-    return st;
-}
 
 enum dp_status dp_directory_check(const char *path, struct dp_error *err)
 {

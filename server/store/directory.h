@@ -8,9 +8,6 @@
 
 #include <stdbool.h>
 
-/* Makes `path` and its parents where absent, so that they outlast a power cut. */
-DP_MUST_USE
-enum dp_status dp_directory_make(const char *path, struct dp_error *err);
 /* Opening RocksDB on a full disk aborts in its info log (rocks_db.c). */
 #define DP_DIRECTORY_ROOM (4u << 20)
 

@@ -1,5 +1,6 @@
 #include "server/store/rocks_db.h"
 
+#include "common/env/directory.h"
 #include "server/store/directory.h"
 #include "server/store/rocks_error.h"
 #include "server/store/rocks_log.h"
