@@ -9,6 +9,9 @@
 #ifndef DP_COMPUTE_CUDA_CUDA_H
 #define DP_COMPUTE_CUDA_CUDA_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
 #include "worker/compute/backend.h"
 
 enum dp_precision {
@@ -22,9 +25,6 @@ struct dp_cuda_options {
     enum dp_precision precision;
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
 /* The plugin's one symbol. */
 enum dp_status dp_cuda_open(const struct dp_cuda_options *options, struct dp_backend *out, struct dp_error *err);
 #ifdef __cplusplus

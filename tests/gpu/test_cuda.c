@@ -1,0 +1,150 @@
+/* CUDA against the CPU, which is the oracle: each operation, alone in a small graph and in every model, with a tolerance
+ * of its own; equal bits when it is done again; failures by name. Skipped where there is no GPU. */
+#include "tests/lib/test.h"
+
+#include "fixture.h"
+#include "worker/compute/device.h"
+#include "worker/compute/model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct dp_backend device(const char *name, const char *precision)
+{
+    const struct dp_device_options options = {.device = name, .precision = precision, .threads = 1};
+    struct dp_backend backend;
+    struct dp_error err = {0};
+    if (dp_device_open(&options, &backend, NULL, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    return backend;
+}
+
+static double worst_of(const float *have, const float *want, size_t n)
+{
+    double scale = 1e-6, worst = 0;
+    for (size_t i = 0; i < n; i++)
+        scale = fmax(scale, fabs((double)want[i]));
+    for (size_t i = 0; i < n; i++) {
+        double off = fabs((double)have[i] - (double)want[i]) / scale;
+        if (!(off <= worst))
+            worst = isfinite(off) ? off : INFINITY;
+    }
+    return worst;
+}
+
+/* Loss, outputs and gradients of a model on both; returns the worst difference, relative to each array's greatest. */
+static double compare(const char *text, const char *precision, uint32_t examples, uint64_t seed)
+{
+    struct dp_model model;
+    struct dp_error err = {0};
+    struct fixture cpu, gpu;
+    if (dp_model_open(text, &model, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    fixture_open(&cpu, model.graph, device("cpu", "f32"), examples, 0.5f, seed);
+    fixture_open(&gpu, model.graph, device("cuda", precision), examples, 0.5f, seed);
+    fixture_run(&cpu);
+    fixture_run(&gpu);
+    uint32_t width = dp_graph_node(model.graph, dp_graph_output(model.graph))->width;
+    double worst =
+        fmax(worst_of(&gpu.loss, &cpu.loss, 1), worst_of(gpu.output, cpu.output, (size_t)examples * width));
+    float *first[DP_GRAPH_PARAMETERS_MAX];
+    for (int p = 0; p < dp_graph_parameters(model.graph); p++) {
+        worst = fmax(worst, worst_of(gpu.gradients[p], cpu.gradients[p], cpu.floats[p]));
+        assert_non_null(first[p] = malloc((gpu.floats[p] + 1) * sizeof(float)));
+        memcpy(first[p], gpu.gradients[p], gpu.floats[p] * sizeof(float));
+    }
+    fixture_run(&gpu);
+    for (int p = 0; p < dp_graph_parameters(model.graph); p++) {
+        assert_memory_equal(first[p], gpu.gradients[p], gpu.floats[p] * sizeof(float));
+        free(first[p]);
+    }
+    fixture_close(&gpu);
+    fixture_close(&cpu);
+    dp_model_close(&model);
+    return worst;
+}
+
+static void models_agree_with_the_cpu(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double tolerance;
+    } cases[] = {{"logistic", 1e-5},
+                 {"mlp:64-33-10", 1e-5},
+                 {"mlp:64-33-1,loss=squared,activation=tanh", 1e-5},
+                 {"mlp:20-300-2,activation=sigmoid", 1e-5},
+                 {"fm:5", 1e-5},
+                 {"fm:64,loss=squared", 1e-5},
+                 {"mf:16", 1e-5},
+                 {"mf:70,loss=bpr", 1e-5},
+                 {"neumf:8-16-9", 1e-5},
+                 {"wide-deep:8-32-16,fields=26,columns=13,dropout=0.3", 1e-5},
+                 {"deepfm:8-32-16,fields=26,columns=13", 1e-5},
+                 {"dlrm:64,bottom=32,top=64,fields=26,columns=13", 1e-5},
+                 {"dlrm:16,bottom=32,top=64,fields=5,columns=13,tables=fields", 1e-5},
+                 {"skipgram:50", 1e-5},
+                 {"lstm:6-8-16,classes=40", 2e-5},
+                 {"lstm:6-8-16,classes=40,recompute=1", 2e-5}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        double worst = 0;
+        for (uint64_t seed = 1; seed <= 3; seed++)
+            worst = fmax(worst, compare(cases[i].text, "f32", seed == 3 ? 700 : 5 + (uint32_t)seed, seed));
+        print_message("%-60s worst %.2g of %.0g\n", cases[i].text, worst, cases[i].tolerance);
+        assert_true(worst <= cases[i].tolerance);
+    }
+}
+
+static void lower_precision_is_near(void **state)
+{
+    (void)state;
+    double tf32 = compare("mlp:512-256-10", "tf32", 300, 1), bf16 = compare("mlp:512-256-10", "bf16", 300, 1);
+    print_message("tf32 %.2g, bf16 %.2g\n", tf32, bf16);
+    assert_true(tf32 < 1e-2 && bf16 < 1e-1);
+}
+
+static void what_is_too_large_is_said(void **state)
+{
+    (void)state;
+    struct dp_model model;
+    struct dp_program *program = NULL;
+    struct dp_error err = {0};
+    struct dp_backend backend = device("cuda", "f32");
+    const struct dp_batch_shape worst = {.examples = 1u << 20, .width = 64};
+    assert_int_equal(dp_model_open("mlp:64-4000000-2", &model, &err), DP_OK);
+    assert_int_equal(dp_program_open(model.graph, &backend, &worst, &program, &err), DP_NOMEM);
+    assert_non_null(strstr(err.text, "a smaller batch or model needs less"));
+    dp_backend_close(&backend);
+    dp_model_close(&model);
+}
+
+static void no_such_device_is_said(void **state)
+{
+    (void)state;
+    const struct dp_device_options options = {.device = "cuda:999", .precision = "f32", .threads = 1};
+    struct dp_backend backend;
+    struct dp_error err = {0};
+    assert_int_equal(dp_device_open(&options, &backend, NULL, &err), DP_NOT_FOUND);
+    assert_non_null(strstr(err.text, "no CUDA device 999"));
+}
+
+int main(void)
+{
+    const struct dp_device_options options = {.device = "cuda", .precision = "f32", .threads = 1};
+    struct dp_backend backend;
+    struct dp_error err = {0};
+    if (dp_device_open(&options, &backend, NULL, &err) != DP_OK) {
+        (void)printf("skipped: %s\n", err.text);
+        return 77;
+    }
+    dp_backend_close(&backend);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(models_agree_with_the_cpu),
+        cmocka_unit_test(lower_precision_is_near),
+        cmocka_unit_test(what_is_too_large_is_said),
+        cmocka_unit_test(no_such_device_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
