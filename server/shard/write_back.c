@@ -125,9 +125,14 @@ static int by_mixed(const void *a, const void *b)
 static void sort_due(const struct dp_row_cache *cache, struct dp_due_row *due, uint32_t n,
                      struct dp_due_row *spare)
 {
-    uint32_t starts[PLACES + 1] = {0},
-                             shift = cache->range_shift > PLACE_BITS ? cache->range_shift - PLACE_BITS : 0;
+    uint32_t starts[PLACES + 1],
+        shift = cache->range_shift > PLACE_BITS ? cache->range_shift - PLACE_BITS : 0;
     uint64_t moves = 8 * (uint64_t)n;
+    if (n < PLACES / 16) {
+        qsort(due, n, sizeof due[0], by_mixed);
+        return;
+    }
+    memset(starts, 0, sizeof starts);
     for (uint32_t i = 0; i < n; i++)
         starts[((due[i].mixed - cache->first) >> shift) % PLACES + 1]++;
     for (uint32_t p = 0; p < PLACES; p++)
