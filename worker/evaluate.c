@@ -16,10 +16,11 @@ enum dp_status dp_evaluate_plan(const struct dp_job *job, const struct dp_datase
     /* Worker 0 has the largest share; each worker finds the same, so that all fail or none. */
     const struct dp_share largest = {.batches = dp_dataset_batches(test), .workers = training->workers};
     uint64_t examples = dp_dataset_examples(test),
-             part = dp_metrics_pack_bytes(job->model.labels,
+             part = dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(test),
                                           dp_share_examples(largest, examples, training->batch)),
-             all = dp_metrics_pack_bytes(job->model.labels, examples) +
-                   (training->workers - 1) * dp_metrics_pack_bytes(job->model.labels, 0);
+             all = dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(test), examples) +
+                   (training->workers - 1) *
+                       dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(test), 0);
     return dp_eval_ring_plan(training->epochs, training->workers, part, all, out, err);
 }
 
@@ -41,11 +42,39 @@ static enum dp_status put(struct dp_job *job, struct dp_eval_ring ring, uint32_t
     return st;
 }
 
+struct share {
+    const struct dp_dataset *test;
+    uint32_t batch; /* examples in a whole minibatch */
+    struct dp_metrics *metrics;
+    uint32_t *list_of; /* [batch], where lists are ranked */
+};
+
+static enum dp_status share_open(struct share *share, const struct dp_job *job, const struct dp_dataset *test,
+                                 struct dp_error *err)
+{
+    uint32_t lists = dp_dataset_lists(test);
+    *share = (struct share){.test = test, .batch = job->cluster->training.batch};
+    enum dp_status st = dp_metrics_new(job->model.labels, job->model.classes, lists, &share->metrics, err);
+    if (st == DP_OK && lists && !(share->list_of = calloc(share->batch, sizeof *share->list_of)))
+        st = dp_fail(err, DP_NOMEM, "no memory for the lists of a minibatch");
+    return st;
+}
+
+static void share_close(struct share *share)
+{
+    free(share->list_of);
+    dp_metrics_free(&share->metrics);
+}
+
 static enum dp_status add(void *context, const struct dp_batch *batch, const float *output, uint32_t width,
                           struct dp_error *err)
 {
+    struct share *share = context;
     (void)width;
-    enum dp_status st = dp_metrics_add(context, output, batch->labels, batch->examples, err);
+    for (uint32_t i = 0; share->list_of && i < batch->examples; i++)
+        share->list_of[i] = dp_dataset_list_of(share->test, batch->number * share->batch + i);
+    enum dp_status st =
+        dp_metrics_add(share->metrics, output, batch->labels, share->list_of, batch->examples, err);
     if (st == DP_NOT_FINITE)
         st = dp_wrap(err, st, "the training has diverged, a lower rate may help");
     return st;
@@ -57,9 +86,9 @@ enum dp_status dp_evaluate_share(struct dp_job *job, struct dp_progress *progres
 {
     void *bytes = NULL;
     size_t size = 0;
-    struct dp_metrics *metrics = NULL;
+    struct share share;
     dp_progress_enter(progress, "evaluating");
-    enum dp_status st = dp_metrics_new(job->model.labels, job->model.classes, &metrics, err);
+    enum dp_status st = share_open(&share, job, test, err);
     if (st != DP_OK)
         goto done;
     const struct dp_scan scan = {.job = job,
@@ -68,23 +97,24 @@ enum dp_status dp_evaluate_share(struct dp_job *job, struct dp_progress *progres
                                  .stride = job->cluster->training.workers,
                                  .progress = progress,
                                  .visit = add,
-                                 .context = metrics};
+                                 .context = &share};
     st = dp_scan(&scan, err);
     if (st == DP_OK)
-        st = dp_metrics_pack(metrics, &bytes, &size, err);
+        st = dp_metrics_pack(share.metrics, &bytes, &size, err);
     if (st == DP_OK)
         st = put(job, ring, epoch, job->worker, bytes, size, epoch == ring.epochs, err);
 done:
     free(bytes);
-    dp_metrics_free(&metrics);
+    share_close(&share);
     return st == DP_OK ? st : dp_wrap(err, st, "evaluation after epoch %" PRIu32, epoch);
 }
 
-static enum dp_status merge(struct dp_job *job, const struct dp_note *notes, struct dp_figures *out,
-                            struct dp_error *err)
+static enum dp_status merge(struct dp_job *job, const struct dp_dataset *test, const struct dp_note *notes,
+                            struct dp_figures *out, struct dp_error *err)
 {
     struct dp_metrics *metrics = NULL;
-    enum dp_status st = dp_metrics_new(job->model.labels, job->model.classes, &metrics, err);
+    enum dp_status st =
+        dp_metrics_new(job->model.labels, job->model.classes, dp_dataset_lists(test), &metrics, err);
     for (uint32_t w = 0; st == DP_OK && w < job->cluster->training.workers; w++) {
         const unsigned char *bytes = notes[w].bytes;
         st = dp_metrics_merge(metrics, bytes + DP_EVAL_EPOCH_BYTES, notes[w].size - DP_EVAL_EPOCH_BYTES, err);
@@ -123,8 +153,9 @@ enum dp_status dp_evaluate_drop(struct dp_job *job, struct dp_eval_ring ring, ui
     return st;
 }
 
-enum dp_status dp_evaluate_merge(struct dp_job *job, struct dp_progress *progress, struct dp_eval_ring ring,
-                                 uint32_t epoch, bool wait, enum dp_eval_note *found, struct dp_figures *out,
+enum dp_status dp_evaluate_merge(struct dp_job *job, struct dp_progress *progress,
+                                 const struct dp_dataset *test, struct dp_eval_ring ring, uint32_t epoch,
+                                 bool wait, enum dp_eval_note *found, struct dp_figures *out,
                                  struct dp_error *err)
 {
     uint32_t workers = job->cluster->training.workers, missing = 0;
@@ -140,7 +171,7 @@ enum dp_status dp_evaluate_merge(struct dp_job *job, struct dp_progress *progres
         st = read_notes(notes, workers, epoch, found, err);
     if (st != DP_OK || *found != DP_EVAL_PART)
         goto done;
-    st = merge(job, notes, out, err);
+    st = merge(job, test, notes, out, err);
     if (st == DP_OK && !wait)
         st = dp_evaluate_drop(job, ring, epoch, err);
 done:

@@ -26,8 +26,9 @@ enum dp_status dp_evaluate_drop(struct dp_job *job, struct dp_eval_ring ring, ui
  * GONE: there will be none. With `wait` it waits for those that are missing, for the last epoch only,
  * and leaves the parts where they are: a worker 0 that is killed before it has reported finds them again. */
 DP_MUST_USE
-enum dp_status dp_evaluate_merge(struct dp_job *job, struct dp_progress *progress, struct dp_eval_ring ring,
-                                 uint32_t epoch, bool wait, enum dp_eval_note *found, struct dp_figures *out,
+enum dp_status dp_evaluate_merge(struct dp_job *job, struct dp_progress *progress,
+                                 const struct dp_dataset *test, struct dp_eval_ring ring, uint32_t epoch,
+                                 bool wait, enum dp_eval_note *found, struct dp_figures *out,
                                  struct dp_error *err);
 
 #endif

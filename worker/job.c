@@ -148,12 +148,14 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
     labels = labels && labels[0] ? labels : NULL;
     return (struct dp_dataset_options){
         .path = path,
+        .format = cluster->data.format,
         .labels_path = labels,
         .labels = job->model.labels,
         .classes = job->model.classes,
         .form = job->model.form,
         .width = job->model.width,
         .fields = job->model.fields,
+        .negatives = cluster->data.negatives,
         .index_base = cluster->data.index_base,
         .scale = scale_of(cluster->data.scale, path, labels),
         .normalize = cluster->data.normalize,

@@ -37,6 +37,8 @@ char *dp_remember_tested_pack(const struct dp_tested *tested, uint32_t epochs)
             bad |= json_array_append_new(row, real(f->accuracy));
             bad |= json_array_append_new(row, real(f->auc));
             bad |= json_array_append_new(row, real(f->rmse));
+            bad |= json_array_append_new(row, real(f->hr10));
+            bad |= json_array_append_new(row, real(f->ndcg10));
         }
         bad |= json_array_append_new(root, row);
     }
@@ -53,7 +55,7 @@ bool dp_remember_tested_unpack(const char *text, size_t size, uint32_t epochs, s
         const json_t *row = json_array_get(root, e);
         if (json_is_null(row))
             continue;
-        good = json_is_array(row) && json_array_size(row) == 5 && json_is_integer(json_array_get(row, 0));
+        good = json_is_array(row) && json_array_size(row) == 7 && json_is_integer(json_array_get(row, 0));
         if (!good)
             break;
         tested[e] =
@@ -62,7 +64,9 @@ bool dp_remember_tested_unpack(const char *text, size_t size, uint32_t epochs, s
                                            .loss = real_of(json_array_get(row, 1)),
                                            .accuracy = real_of(json_array_get(row, 2)),
                                            .auc = real_of(json_array_get(row, 3)),
-                                           .rmse = real_of(json_array_get(row, 4))}};
+                                           .rmse = real_of(json_array_get(row, 4)),
+                                           .hr10 = real_of(json_array_get(row, 5)),
+                                           .ndcg10 = real_of(json_array_get(row, 6))}};
     }
     json_decref(root);
     return good;

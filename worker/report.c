@@ -113,6 +113,8 @@ static json_t *figures_json(const struct dp_figures *figures)
     real(root, "accuracy", figures->accuracy);
     real(root, "auc", figures->auc);
     real(root, "rmse", figures->rmse);
+    real(root, "hr10", figures->hr10);
+    real(root, "ndcg10", figures->ndcg10);
     return root;
 }
 
@@ -126,6 +128,7 @@ static void data_json(const struct dp_report *report, json_t *root)
     string(out, "train_labels", data->train_labels);
     string(out, "test", data->test);
     string(out, "test_labels", data->test_labels);
+    string(out, "test_negatives", data->test_negatives);
     integer(out, "examples", report->examples);
     string(out, "digest", digest);
     real(out, "scale", data->scale);

@@ -72,6 +72,7 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
         st = dp_fail(err, DP_DATA, "%s has no examples to train on", data->train);
     if (st == DP_OK && data->test[0]) {
         options = dp_job_data(t->job, data->test, data->test_labels, false);
+        options.negatives_path = data->test_negatives[0] ? data->test_negatives : NULL;
         st = dp_dataset_open(&options, &t->test, err);
         if (st == DP_OK)
             st = dp_evaluate_plan(t->job, t->test, &t->ring, err);
@@ -210,7 +211,10 @@ static void log_figures(uint32_t epoch, const struct dp_figures *figures)
     if (isfinite(figures->auc))
         at += (size_t)snprintf(text + at, sizeof text - at, ", AUC %.4f", figures->auc);
     if (isfinite(figures->rmse))
-        (void)snprintf(text + at, sizeof text - at, ", RMSE %.5g", figures->rmse);
+        at += (size_t)snprintf(text + at, sizeof text - at, ", RMSE %.5g", figures->rmse);
+    if (isfinite(figures->hr10))
+        (void)snprintf(text + at, sizeof text - at, ", HR@10 %.4f, NDCG@10 %.4f", figures->hr10,
+                       figures->ndcg10);
     dp_log(DP_LOG_INFO, "epoch %" PRIu32 ", test: %s", epoch, text);
 }
 
@@ -223,8 +227,8 @@ static enum dp_status merge_epochs(struct training *t, uint32_t upto, struct dp_
         enum dp_eval_note found;
         if (tested->known || tested->gone)
             continue;
-        enum dp_status st = dp_evaluate_merge(t->job, &t->progress, t->ring, e, e == t->settings->epochs,
-                                              &found, &tested->figures, err);
+        enum dp_status st = dp_evaluate_merge(t->job, &t->progress, t->test, t->ring, e,
+                                              e == t->settings->epochs, &found, &tested->figures, err);
         if (st != DP_OK)
             return st;
         tested->known = found == DP_EVAL_PART;

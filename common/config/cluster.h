@@ -39,6 +39,10 @@ enum dp_cluster_durability {
 struct dp_cluster_data {
     char train[DP_PATH_MAX + 1], test[DP_PATH_MAX + 1];               /* test may be empty: no evaluation */
     char train_labels[DP_PATH_MAX + 1], test_labels[DP_PATH_MAX + 1]; /* idx; empty: by the name's habit */
+    char
+        test_negatives[DP_PATH_MAX + 1]; /* pairs: what each test pair's item is ranked among; may be empty */
+    char format[16];                     /* "auto", or the name of one */
+    uint32_t negatives;                  /* pairs: items sampled for each */
     uint32_t index_base;
     double scale; /* 0: 1 for text, 1/255 for idx */
     bool normalize;

@@ -16,6 +16,8 @@ static const struct column {
     {"accuracy", "accuracy", true, "%12.4f"},
     {"auc", "AUC", true, "%12.5f"},
     {"rmse", "RMSE", true, "%12.5f"},
+    {"hr10", "HR@10", true, "%12.4f"},
+    {"ndcg10", "NDCG@10", true, "%12.4f"},
     {"seconds", "seconds", false, "%12.2f"},
 };
 #define COLUMNS (sizeof columns / sizeof columns[0])
@@ -71,10 +73,9 @@ static void print_epochs(const json_t *epochs, FILE *file)
 
 static void print_final(const json_t *root, FILE *file)
 {
-    static const char *const names[][3] = {{"accuracy", "accuracy", "%.4f"},
-                                           {"auc", "AUC", "%.5f"},
-                                           {"rmse", "RMSE", "%.5f"},
-                                           {"loss", "loss", "%.5f"}};
+    static const char *const names[][3] = {{"hr10", "HR@10", "%.4f"},        {"ndcg10", "NDCG@10", "%.4f"},
+                                           {"accuracy", "accuracy", "%.4f"}, {"auc", "AUC", "%.5f"},
+                                           {"rmse", "RMSE", "%.5f"},         {"loss", "loss", "%.5f"}};
     const json_t *test = json_object_get(json_object_get(root, "final"), "test");
     bool first = true;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

@@ -31,11 +31,18 @@
 static const struct dp_option options[] = {
     DP_OPTION_HEADING("What is trained"),
     {"--model", "MODEL", "logistic, mlp:64-64-10, ... (needed)", "model", NULL},
-    {"--train", "FILE", "libsvm text or MNIST idx images; plain, .gz or .zst (needed)", "data.train", NULL},
+    {"--train", "FILE", "libsvm text, MNIST idx images, pairs 'user item'; plain, .gz or .zst\n(needed)",
+     "data.train", NULL},
     {"--test", "FILE", "evaluated after each epoch; default: none", "data.test", NULL},
     {"--train-labels", "FILE", "labels of idx images; default: by the images' name", "data.train_labels",
      NULL},
     {"--test-labels", "FILE", "the same for --test", "data.test_labels", NULL},
+    {"--test-negatives", "FILE",
+     "pairs: lines '(user,item) item item ...', among which each pair of --test is ranked",
+     "data.test_negatives", NULL},
+    {"--format", "NAME", "of the data files; default auto: by the model and the first bytes", "data.format",
+     NULL},
+    {"--negatives", "N", "pairs: items sampled for each pair; default 4", "data.negatives", NULL},
     {"--index-base", "0|1", "number of the first feature in libsvm text; default 1", "data.index_base", NULL},
     {"--scale", "X", "each value is multiplied by it; default 1, for idx images 1/255", "data.scale", NULL},
     {"--normalize", NULL, "scale each example to Euclidean length 1", "data.normalize", "true"},
@@ -196,6 +203,8 @@ static enum dp_status settle_files(struct run *run, struct dp_error *err)
         st = settle_file("--train-labels", data->train_labels, err);
     if (st == DP_OK)
         st = settle_file("--test-labels", data->test_labels, err);
+    if (st == DP_OK)
+        st = settle_file("--test-negatives", data->test_negatives, err);
     return st;
 }
 

@@ -7,29 +7,40 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Packed: 64 bytes of header, then (binary) scores f32[examples], labels u8[examples], then a digest u64 of
- * all before it. Header: magic u32, version u32, size u64 of the whole, kind u32, classes u32, examples u64,
- * correct u64, loss sum f64, 16 bytes 0. */
+/* Packed: 64 bytes of header, then (binary or ranked) scores f32[examples], (ranked) lists u32[examples], (binary or
+ * ranked) labels u8[examples], then a digest u64 of all before it. Header: magic u32, version u32, size u64 of the whole,
+ * kind u32, classes u32, examples u64, correct u64, loss sum f64, lists u32, 12 bytes 0. */
 #define PACK_MAGIC   0x544d5044u /* "DPMT" */
-#define PACK_VERSION 1u
+#define PACK_VERSION 2u
 #define PACK_HEADER  64u
 #define PACK_DIGEST  8u
+
+#define RANKS 10u /* HR@10, NDCG@10 */
 
 struct dp_metrics {
     enum dp_labels labels;
     uint32_t classes, width;
     uint64_t examples, correct;
+    uint32_t lists; /* that are ranked; 0: none */
     double loss_sum;
-    /* DP_LABELS_BINARY: one of each an example. */
+    /* DP_LABELS_BINARY, or ranked: one of each an example. */
     float *scores;
     uint8_t *positive;
+    uint32_t *list_of; /* ranked */
     size_t room;
 };
 
-enum dp_status dp_metrics_new(enum dp_labels labels, uint32_t classes, struct dp_metrics **out,
-                              struct dp_error *err)
+static bool keeps_scores(enum dp_labels labels, uint32_t lists)
+{
+    return labels == DP_LABELS_BINARY || lists > 0;
+}
+
+enum dp_status dp_metrics_new(enum dp_labels labels, uint32_t classes, uint32_t lists,
+                              struct dp_metrics **out, struct dp_error *err)
 {
     *out = NULL;
+    if (lists > 0 && labels == DP_LABELS_CLASS)
+        return dp_fail(err, DP_ARGUMENT, "metrics: a model of classes ranks no lists");
     if (labels != DP_LABELS_ANY && labels != DP_LABELS_BINARY && labels != DP_LABELS_CLASS)
         return dp_fail(err, DP_ARGUMENT, "metrics: labels of kind %d are not known", (int)labels);
     if (labels == DP_LABELS_CLASS && classes < 2)
@@ -38,6 +49,7 @@ enum dp_status dp_metrics_new(enum dp_labels labels, uint32_t classes, struct dp
     if (!metrics)
         return dp_fail(err, DP_NOMEM, "metrics: no memory for %zu bytes", sizeof *metrics);
     metrics->labels = labels;
+    metrics->lists = lists;
     metrics->classes = labels == DP_LABELS_CLASS ? classes : 0;
     metrics->width = labels == DP_LABELS_CLASS ? classes : 1;
     *out = metrics;
@@ -50,6 +62,7 @@ void dp_metrics_free(struct dp_metrics **metrics)
         return;
     free((*metrics)->scores);
     free((*metrics)->positive);
+    free((*metrics)->list_of);
     free(*metrics);
     *metrics = NULL;
 }
@@ -69,16 +82,22 @@ static enum dp_status make_room(struct dp_metrics *metrics, uint64_t more, struc
     if (!positive)
         return dp_fail(err, DP_NOMEM, "metrics: no memory for %zu scores", room);
     metrics->positive = positive;
+    uint32_t *list_of = metrics->lists ? realloc(metrics->list_of, room * sizeof *list_of) : NULL;
+    if (metrics->lists && !list_of)
+        return dp_fail(err, DP_NOMEM, "metrics: no memory for %zu scores", room);
+    metrics->list_of = list_of;
     metrics->room = room;
     return DP_OK;
 }
 
 static enum dp_status check_part(const struct dp_metrics *metrics, const float *output, const float *labels,
-                                 uint32_t examples, struct dp_error *err)
+                                 const uint32_t *list_of, uint32_t examples, struct dp_error *err)
 {
     for (uint32_t i = 0; i < examples; i++) {
         float y = labels[i];
-        bool fits = metrics->labels == DP_LABELS_BINARY ? y == 0 || y == 1
+        if (metrics->lists && list_of[i] >= metrics->lists)
+            return dp_fail(err, DP_DATA, "metrics: list %" PRIu32 " of %" PRIu32, list_of[i], metrics->lists);
+        bool fits = keeps_scores(metrics->labels, metrics->lists) ? y == 0 || y == 1
                     : metrics->labels == DP_LABELS_CLASS
                         ? y >= 0 && y < (float)metrics->classes && y == (float)(uint32_t)y
                         : isfinite(y);
@@ -97,11 +116,23 @@ static enum dp_status check_part(const struct dp_metrics *metrics, const float *
     return DP_OK;
 }
 
+static void add_score(struct dp_metrics *metrics, float x, bool positive, uint32_t list)
+{
+    metrics->scores[metrics->examples] = x;
+    metrics->positive[metrics->examples] = positive;
+    if (metrics->lists)
+        metrics->list_of[metrics->examples] = list;
+}
+
+/* log(1 + e^x), neither side overflowing */
+static double softplus(double x)
+{
+    return fmax(x, 0) + log1p(exp(-fabs(x)));
+}
+
 static void add_binary(struct dp_metrics *metrics, double x, bool positive)
 {
-    metrics->scores[metrics->examples] = (float)x;
-    metrics->positive[metrics->examples] = positive;
-    metrics->loss_sum += fmax(x, 0) - (positive ? x : 0) + log1p(exp(-fabs(x)));
+    metrics->loss_sum += softplus(x) - (positive ? x : 0);
     metrics->correct += (x > 0) == positive;
 }
 
@@ -118,20 +149,23 @@ static void add_class(struct dp_metrics *metrics, const float *x, uint32_t label
 }
 
 enum dp_status dp_metrics_add(struct dp_metrics *metrics, const float *output, const float *labels,
-                              uint32_t examples, struct dp_error *err)
+                              const uint32_t *list_of, uint32_t examples, struct dp_error *err)
 {
-    enum dp_status st = check_part(metrics, output, labels, examples, err);
-    if (st == DP_OK && metrics->labels == DP_LABELS_BINARY)
+    DP_ASSERT((metrics->lists > 0) == (list_of != NULL));
+    enum dp_status st = check_part(metrics, output, labels, list_of, examples, err);
+    if (st == DP_OK && keeps_scores(metrics->labels, metrics->lists))
         st = make_room(metrics, examples, err);
     if (st != DP_OK)
         return st;
     for (uint32_t i = 0; i < examples; i++) {
         const float *x = output + (size_t)i * metrics->width;
+        if (keeps_scores(metrics->labels, metrics->lists))
+            add_score(metrics, x[0], labels[i] == 1, list_of ? list_of[i] : 0);
         if (metrics->labels == DP_LABELS_BINARY) {
             add_binary(metrics, (double)x[0], labels[i] == 1);
         } else if (metrics->labels == DP_LABELS_CLASS) {
             add_class(metrics, x, (uint32_t)labels[i]);
-        } else {
+        } else if (metrics->lists == 0) { /* else its loss is BPR's, of whole lists */
             double off = (double)x[0] - (double)labels[i];
             metrics->loss_sum += off * off;
         }
@@ -149,16 +183,17 @@ static uint64_t digest(const unsigned char *bytes, size_t size)
     return h;
 }
 
-uint64_t dp_metrics_pack_bytes(enum dp_labels labels, uint64_t examples)
+uint64_t dp_metrics_pack_bytes(enum dp_labels labels, uint32_t lists, uint64_t examples)
 {
-    return PACK_HEADER + (labels == DP_LABELS_BINARY ? examples * 5 : 0) + PACK_DIGEST;
+    uint64_t each = lists ? 9 : labels == DP_LABELS_BINARY ? 5 : 0;
+    return PACK_HEADER + examples * each + PACK_DIGEST;
 }
 
 enum dp_status dp_metrics_pack(const struct dp_metrics *metrics, void **bytes, size_t *size,
                                struct dp_error *err)
 {
     size_t n = (size_t)metrics->examples,
-           total = (size_t)dp_metrics_pack_bytes(metrics->labels, metrics->examples);
+           total = (size_t)dp_metrics_pack_bytes(metrics->labels, metrics->lists, metrics->examples);
     unsigned char *to = calloc(1, total);
     *bytes = to;
     *size = to ? total : 0;
@@ -172,24 +207,39 @@ enum dp_status dp_metrics_pack(const struct dp_metrics *metrics, void **bytes, s
     dp_store_u64le(to + 24, metrics->examples);
     dp_store_u64le(to + 32, metrics->correct);
     memcpy(to + 40, &metrics->loss_sum, sizeof metrics->loss_sum);
-    if (metrics->labels == DP_LABELS_BINARY && n > 0) {
-        memcpy(to + PACK_HEADER, metrics->scores, n * 4);
-        memcpy(to + PACK_HEADER + n * 4, metrics->positive, n);
+    dp_store_u32le(to + 48, metrics->lists);
+    if (keeps_scores(metrics->labels, metrics->lists) && n > 0) {
+        unsigned char *at = to + PACK_HEADER;
+        memcpy(at, metrics->scores, n * 4);
+        if (metrics->lists)
+            memcpy(at + n * 4, metrics->list_of, n * 4);
+        memcpy(at + n * (metrics->lists ? 8 : 4), metrics->positive, n);
     }
     dp_store_u64le(to + total - PACK_DIGEST, digest(to, total - PACK_DIGEST));
     return DP_OK;
 }
 
-/* Whether the scores and labels of a packed binary part are ones that add would have let in. */
-static bool scores_fit(const unsigned char *scores, const unsigned char *positive, size_t n)
+/* Whether the scores, lists and labels of a packed part are ones that add would have let in. */
+static bool scores_fit(const struct dp_metrics *metrics, const unsigned char *scores, size_t n)
 {
+    const unsigned char *list_of = scores + n * 4, *positive = scores + n * (metrics->lists ? 8 : 4);
     for (size_t i = 0; i < n; i++) {
         float score;
         memcpy(&score, scores + i * 4, sizeof score);
         if (!isfinite(score) || positive[i] > 1)
             return false;
+        if (metrics->lists && dp_load_u32le(list_of + i * 4) >= metrics->lists)
+            return false;
     }
     return true;
+}
+
+static void take_scores(struct dp_metrics *metrics, const unsigned char *scores, size_t n)
+{
+    memcpy(metrics->scores + metrics->examples, scores, n * 4);
+    if (metrics->lists)
+        memcpy(metrics->list_of + metrics->examples, scores + n * 4, n * 4);
+    memcpy(metrics->positive + metrics->examples, scores + n * (metrics->lists ? 8 : 4), n);
 }
 
 enum dp_status dp_metrics_merge(struct dp_metrics *metrics, const void *bytes, size_t size,
@@ -204,22 +254,22 @@ enum dp_status dp_metrics_merge(struct dp_metrics *metrics, const void *bytes, s
     if (dp_load_u64le(from + 8) != size ||
         dp_load_u64le(from + size - PACK_DIGEST) != digest(from, size - PACK_DIGEST))
         return dp_fail(err, DP_DATA, "part of an evaluation is damaged or cut short (%zu bytes)", size);
-    if (dp_load_u32le(from + 16) != (uint32_t)metrics->labels || dp_load_u32le(from + 20) != metrics->classes)
+    if (dp_load_u32le(from + 16) != (uint32_t)metrics->labels ||
+        dp_load_u32le(from + 20) != metrics->classes || dp_load_u32le(from + 48) != metrics->lists)
         return dp_fail(err, DP_DATA, "part of an evaluation is of another kind of model");
     uint64_t n = dp_load_u64le(from + 24), correct = dp_load_u64le(from + 32);
     double loss_sum;
     memcpy(&loss_sum, from + 40, sizeof loss_sum);
-    bool binary = metrics->labels == DP_LABELS_BINARY;
-    if (n > UINT64_MAX / 8 || size != dp_metrics_pack_bytes(metrics->labels, n) || correct > n ||
-        !isfinite(loss_sum) || n > UINT64_MAX / 8 - metrics->examples ||
-        (binary && !scores_fit(from + PACK_HEADER, from + PACK_HEADER + n * 4, (size_t)n)))
+    bool scores = keeps_scores(metrics->labels, metrics->lists);
+    if (n > UINT64_MAX / 16 || size != dp_metrics_pack_bytes(metrics->labels, metrics->lists, n) ||
+        correct > n || !isfinite(loss_sum) || n > UINT64_MAX / 8 - metrics->examples ||
+        (scores && !scores_fit(metrics, from + PACK_HEADER, (size_t)n)))
         return dp_fail(err, DP_DATA, "part of an evaluation contradicts itself");
-    if (binary && n > 0) {
+    if (scores && n > 0) {
         enum dp_status st = make_room(metrics, n, err);
         if (st != DP_OK)
             return st;
-        memcpy(metrics->scores + metrics->examples, from + PACK_HEADER, n * 4);
-        memcpy(metrics->positive + metrics->examples, from + PACK_HEADER + n * 4, n);
+        take_scores(metrics, from + PACK_HEADER, (size_t)n);
     }
     metrics->examples += n;
     metrics->correct += correct;
@@ -296,11 +346,65 @@ done:
     return st;
 }
 
+/* held[l]: the score of list l's example labelled 1; above[l]: how many others are not below it. */
+static enum dp_status rank_lists(const struct dp_metrics *metrics, float *held, uint32_t *above, double *bpr,
+                                 struct dp_error *err)
+{
+    size_t n = (size_t)metrics->examples;
+    for (size_t i = 0; i < n; i++)
+        if (metrics->positive[i]) {
+            held[metrics->list_of[i]] = metrics->scores[i];
+            above[metrics->list_of[i]]++;
+        }
+    for (uint32_t l = 0; l < metrics->lists; l++) {
+        if (above[l] != 1)
+            return dp_fail(err, DP_DATA,
+                           "metrics: list %" PRIu32 " has %" PRIu32 " examples labelled 1: expected one", l,
+                           above[l]);
+        above[l] = 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t list = metrics->list_of[i];
+        if (metrics->positive[i])
+            continue;
+        above[list] += metrics->scores[i] >= held[list];
+        *bpr += softplus((double)metrics->scores[i] - (double)held[list]);
+    }
+    return DP_OK;
+}
+
+static enum dp_status ranking(const struct dp_metrics *metrics, struct dp_figures *out, struct dp_error *err)
+{
+    double hits = 0, gains = 0, bpr = 0;
+    float *held = calloc(metrics->lists, sizeof *held);
+    uint32_t *above = calloc(metrics->lists, sizeof *above);
+    enum dp_status st = held && above ? rank_lists(metrics, held, above, &bpr, err)
+                                      : dp_fail(err, DP_NOMEM, "metrics: no memory to rank %" PRIu32 " lists",
+                                                metrics->lists);
+    for (uint32_t l = 0; st == DP_OK && l < metrics->lists; l++)
+        if (above[l] < RANKS) {
+            hits++;
+            gains += log(2) / log(above[l] + 2.0);
+        }
+    free(held);
+    free(above);
+    if (st != DP_OK)
+        return st;
+    out->hr10 = hits / metrics->lists;
+    out->ndcg10 = gains / metrics->lists;
+    if (metrics->labels == DP_LABELS_ANY) {
+        out->rmse = (double)NAN;
+        out->loss = metrics->examples > metrics->lists ? bpr / (double)(metrics->examples - metrics->lists)
+                                                       : (double)NAN;
+    }
+    return DP_OK;
+}
+
 enum dp_status dp_metrics_figures(const struct dp_metrics *metrics, struct dp_figures *out,
                                   struct dp_error *err)
 {
     double n = (double)metrics->examples, none = (double)NAN;
-    *out = (struct dp_figures){metrics->examples, none, none, none, none};
+    *out = (struct dp_figures){metrics->examples, none, none, none, none, none, none};
     if (metrics->examples == 0)
         return DP_OK;
     out->loss = metrics->loss_sum / n;
@@ -308,5 +412,6 @@ enum dp_status dp_metrics_figures(const struct dp_metrics *metrics, struct dp_fi
         out->rmse = sqrt(out->loss);
     else
         out->accuracy = (double)metrics->correct / n;
-    return metrics->labels == DP_LABELS_BINARY ? auc(metrics, &out->auc, err) : DP_OK;
+    enum dp_status st = metrics->labels == DP_LABELS_BINARY ? auc(metrics, &out->auc, err) : DP_OK;
+    return st == DP_OK && metrics->lists ? ranking(metrics, out, err) : st;
 }

@@ -41,6 +41,14 @@ enum dp_status dp_content_grow_u64(uint64_t **array, uint64_t count, struct dp_e
     return st;
 }
 
+enum dp_status dp_content_grow_u32(uint32_t **array, uint64_t count, struct dp_error *err)
+{
+    void *block = *array;
+    enum dp_status st = grow(&block, count, sizeof **array, err);
+    *array = block;
+    return st;
+}
+
 enum dp_status dp_content_grow_f32(float **array, uint64_t count, struct dp_error *err)
 {
     void *block = *array;
@@ -56,5 +64,6 @@ void dp_content_clear(struct dp_content *content)
     free(content->keys);
     free(content->values);
     free(content->pixels);
+    free(content->codes);
     *content = (struct dp_content){0};
 }

@@ -7,6 +7,7 @@
 
 #include "worker/read/dataset.h"
 
+#define DP_CONTENT_FACTS  8
 #define DP_CONTENT_GOLDEN 0x9e3779b97f4a7c15u
 
 struct dp_content {
@@ -21,6 +22,12 @@ struct dp_content {
 
     /* idx: bytes, scaled as a batch is filled. */
     uint8_t *pixels; /* [examples][options.width] */
+
+    uint32_t *codes;                  /* places in `keys`, and what else a format numbers */
+    uint64_t facts[DP_CONTENT_FACTS]; /* numbers of the format's own */
+    /* How long each array is: what a cache keeps of it. */
+    uint64_t labels_len, offsets_len, keys_len, values_len, pixels_len, codes_len;
+    uint64_t lists; /* ranked together: list l has examples offsets[l] .. offsets[l + 1] - 1; 0: none is */
 };
 
 void dp_content_clear(struct dp_content *content);
@@ -30,6 +37,8 @@ uint64_t dp_content_digest_bytes(uint64_t digest, const void *bytes, uint64_t le
 /* realloc to `count` numbers; DP_NOMEM leaves the array as it was. */
 DP_MUST_USE
 enum dp_status dp_content_grow_u64(uint64_t **array, uint64_t count, struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_content_grow_u32(uint32_t **array, uint64_t count, struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_content_grow_f32(float **array, uint64_t count, struct dp_error *err);
 

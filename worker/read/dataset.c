@@ -74,6 +74,7 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
         return dp_fail(err, DP_NOMEM, "%s: no memory to read it", options->path);
     dataset->options = *options;
     dataset->options.path = dataset->options.labels_path = dataset->options.format = NULL;
+    dataset->options.negatives_path = NULL;
     st = load(dataset, options, err);
     if (st == DP_OK)
         st = plan(dataset, options->path, err);
@@ -105,6 +106,26 @@ uint64_t dp_dataset_batches(const struct dp_dataset *dataset)
 const struct dp_batch_shape *dp_dataset_shape(const struct dp_dataset *dataset)
 {
     return &dataset->shape;
+}
+
+uint32_t dp_dataset_lists(const struct dp_dataset *dataset)
+{
+    return (uint32_t)dataset->content.lists;
+}
+
+uint32_t dp_dataset_list_of(const struct dp_dataset *dataset, uint64_t example)
+{
+    const uint64_t *offsets = dataset->content.offsets;
+    uint64_t low = 0, high = dataset->content.lists - 1; /* the last that starts at or before it */
+    DP_ASSERT(dataset->content.lists > 0 && example < dataset->examples);
+    while (low < high) {
+        uint64_t mid = low + (high - low + 1) / 2;
+        if (offsets[mid] <= example)
+            low = mid;
+        else
+            high = mid - 1;
+    }
+    return (uint32_t)low;
 }
 
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset)

@@ -2,7 +2,7 @@
  * before it.
  *     open (unpack, detect, parse, check)  ->  fill(epoch, number), from any thread, in any order
  * Formats   libsvm / libfm text ("label index:value ...", '#' comments), MNIST idx (images + labels, dense
- *           only), each plain, gzip or zstd (told by the first bytes, not by the name).
+ *           only), pairs of users and items, each plain, gzip or zstd (told by the first bytes, not by the name).
  * Promise   What fill gives is a function of (data, options, epoch, number) alone. Numbers 0 .. batches-1 of
  *           one epoch hold every example once, shuffled by (seed, epoch): a keyed permutation, no array of it
  *           is kept. The last batch may be short. Entries keep the order of their line.
@@ -31,7 +31,8 @@ enum dp_labels {
 
 struct dp_dataset_options {
     const char *path;
-    const char *format; /* "libsvm", "idx"; NULL or "auto": by the form wanted and the file's first bytes */
+    const char
+        *format; /* "libsvm", "pairs", ...; NULL or "auto": by the form wanted and the file's first bytes */
     const char *labels_path; /* idx only; NULL: `path` with "images-idx3" replaced by "labels-idx1" */
     enum dp_labels labels;
     uint32_t classes; /* DP_LABELS_CLASS */
@@ -43,6 +44,9 @@ struct dp_dataset_options {
                             libfm's) */
     double scale; /* every value is multiplied by it (idx pixels are 0..255: 1/255.0 makes 0..1); finite, not
                      0 */
+    const char *negatives_path; /* pairs: the file of items that each pair's own is ranked among; or NULL */
+    uint32_t negatives;         /* PAIRS: items that are sampled for each pair */
+    bool scored;    /* only for what a model says of it: nothing is sampled, labels may be missing */
     bool normalize; /* each example is divided by its Euclidean norm, after scale (all zero: left so) */
     bool shuffle;
     uint64_t seed;
@@ -62,6 +66,10 @@ uint64_t dp_dataset_batches(const struct dp_dataset *dataset); /* minibatches in
 const struct dp_batch_shape *dp_dataset_shape(const struct dp_dataset *dataset);
 /* Example behind position `at` (0 .. examples-1) of an epoch's order: a permutation. */
 uint64_t dp_dataset_example_at(const struct dp_dataset *dataset, uint32_t epoch, uint64_t at);
+/* Lists whose examples are ranked among each other (pairs with negatives_path), one of each labelled 1; 0: there are
+ * none. Not for shuffled data. And which of them an example is in, ascending. */
+uint32_t dp_dataset_lists(const struct dp_dataset *dataset);
+uint32_t dp_dataset_list_of(const struct dp_dataset *dataset, uint64_t example);
 /* Digest of what the file says (labels, indices, values, in order; before labels are mapped and values
  * scaled; however it was packed), for a report to say what was trained on. */
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset);

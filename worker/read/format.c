@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct dp_format *const formats[] = {&dp_format_libsvm, &dp_format_idx};
+static const struct dp_format *const formats[] = {&dp_format_libsvm, &dp_format_idx, &dp_format_pairs};
 
 #define FORMATS (sizeof formats / sizeof formats[0])
 
@@ -24,14 +24,20 @@ static enum dp_status by_name(const struct dp_dataset_options *options, const st
 
 /* The first that gives what is wanted; idx is told by its magic number, which starts with two zero bytes: no text has
  * one. */
-static const struct dp_format *by_content(const struct dp_dataset_options *options, unsigned char first)
+static const struct dp_format *by_content(const struct dp_dataset_options *options,
+                                          const unsigned char *bytes, size_t len)
 {
-    if (first == 0)
+    const struct dp_format *last = NULL;
+    if (len > 0 && bytes[0] == 0)
         return &dp_format_idx;
-    for (size_t i = 0; i < FORMATS; i++)
-        if (formats[i]->forms & 1u << options->form && formats[i] != &dp_format_idx)
+    for (size_t i = 0; i < FORMATS; i++) {
+        if (!(formats[i]->forms & 1u << options->form) || formats[i] == &dp_format_idx)
+            continue;
+        if (!formats[i]->begins || formats[i]->begins(options, bytes, len))
             return formats[i];
-    return &dp_format_libsvm;
+        last = formats[i];
+    }
+    return last ? last : &dp_format_libsvm;
 }
 
 enum dp_status dp_format_choose(const struct dp_dataset_options *options, struct dp_unpack *unpack,
@@ -46,13 +52,19 @@ enum dp_status dp_format_choose(const struct dp_dataset_options *options, struct
     if (st != DP_OK)
         return st;
     if (!named)
-        *out = by_content(options, len > 0 ? bytes[0] : 1);
+        *out = by_content(options, bytes, len);
     if (len == 0)
         return dp_fail(err, DP_DATA, "%s: is empty: expected %s", options->path, (*out)->holds);
     if (options->labels_path && !(*out)->labels_apart)
         return dp_fail(err, DP_ARGUMENT,
                        "%s: is no idx file, its labels are in it: leave out the file of labels '%s'",
                        options->path, options->labels_path);
+    if (options->negatives_path && !(*out)->negatives_apart)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "%s: a file of format %s has no items to be ranked among: leave out the file of negatives "
+            "'%s'",
+            options->path, (*out)->name, options->negatives_path);
     if (!((*out)->forms & 1u << options->form))
         return dp_fail(
             err, DP_ARGUMENT,

@@ -16,10 +16,14 @@ struct dp_format_fill {
 };
 
 struct dp_format {
-    const char *name;  /* "libsvm" */
-    const char *holds; /* what is expected in such a file: "lines of 'label index:value ...'" */
-    uint32_t forms;    /* those that it gives: bits 1 << enum dp_data_form */
-    bool labels_apart; /* options.labels_path names a second file */
+    const char *name;     /* "libsvm" */
+    const char *holds;    /* what is expected in such a file: "lines of 'label index:value ...'" */
+    uint32_t forms;       /* those that it gives: bits 1 << enum dp_data_form */
+    bool labels_apart;    /* options.labels_path names a second file */
+    bool negatives_apart; /* options.negatives_path does */
+    /* Whether a file that begins so is of this format, where options->form is one of `forms`. NULL: any is. The first of
+     * the table that says yes is taken. */
+    bool (*begins)(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len);
     /* Decodes the file into an empty content; after a failure the caller clears it. */
     enum dp_status (*load)(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                            struct dp_content *out, struct dp_error *err);
@@ -32,7 +36,7 @@ struct dp_format {
     void (*fill)(const struct dp_format_fill *what, struct dp_batch *batch);
 };
 
-extern const struct dp_format dp_format_libsvm, dp_format_idx;
+extern const struct dp_format dp_format_libsvm, dp_format_idx, dp_format_pairs;
 
 /* By options->format, or by the form that is wanted and by the file's first bytes. DP_ARGUMENT: it does not give that
  * form; DP_DATA: an empty file. */

@@ -10,9 +10,9 @@ static void tested_figures_come_back(void **state)
 {
     (void)state;
     struct dp_tested have[4] = {
-        [0] = {.known = true, .figures = {10, 0.5, 0.25, (double)NAN, (double)NAN}},
+        [0] = {.known = true, .figures = {10, 0.5, 0.25, (double)NAN, (double)NAN, 0.75, 0.5}},
         [1] = {.gone = true},
-        [2] = {.known = true, .figures = {20, 1e-300, (double)NAN, 1.0, 3.0}},
+        [2] = {.known = true, .figures = {20, 1e-300, (double)NAN, 1.0, 3.0, (double)NAN, (double)NAN}},
     };
     struct dp_tested back[4] = {0};
     char *text = dp_remember_tested_pack(have, 4);
@@ -22,6 +22,7 @@ static void tested_figures_come_back(void **state)
     assert_true(back[0].figures.examples == 10 && back[0].figures.loss == 0.5);
     assert_true(back[0].figures.accuracy == 0.25 && isnan(back[0].figures.auc));
     assert_true(back[2].figures.loss == 1e-300 && back[2].figures.rmse == 3.0);
+    assert_true(back[0].figures.hr10 == 0.75 && back[0].figures.ndcg10 == 0.5 && isnan(back[2].figures.hr10));
     assert_false(dp_remember_tested_unpack(text, strlen(text), 2, back)); /* of fewer epochs */
     for (size_t n = 0; n < strlen(text); n++)
         assert_false(dp_remember_tested_unpack(text, n, 4, back));

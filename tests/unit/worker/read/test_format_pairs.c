@@ -1,0 +1,316 @@
+/* Goal: pairs, their sampled items and their ranked lists are what the file and the numbers say.
+ * Method: a small file whose pairs are known; each sampled item is checked against what the user met, and counted. */
+#include "common/model/mix.h"
+#include "tests/lib/test.h"
+#include "tests/unit/worker/read/formats.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* User u (0 .. 6) meets item i (of 11, ids 100 + 3 i) where (u * 5 + i * 7) % 4 == 0; user 2 also a pair twice. */
+#define USERS 7u
+#define ITEMS 11u
+
+static bool met(uint32_t u, uint32_t i)
+{
+    return (u * 5 + i * 7) % 4 == 0 || i == u;
+}
+
+static uint64_t user_key(uint32_t u)
+{
+    return dp_mix(1000 - (uint64_t)u);
+}
+
+static uint64_t item_key(uint32_t i)
+{
+    return dp_mix(100 + 3 * (uint64_t)i);
+}
+
+static uint32_t pairs_text(char *text, size_t size)
+{
+    uint32_t pairs = 0;
+    size_t len = (size_t)snprintf(text, size, "# a comment\n\n");
+    for (uint32_t u = 0; u < USERS; u++)
+        for (uint32_t i = 0; i < ITEMS; i++)
+            for (uint32_t times = met(u, i) + (uint32_t)(u == 2 && i == 2); times > 0; times--, pairs++)
+                len +=
+                    (size_t)snprintf(text + len, size - len, u % 2 ? "%u %u\r\n" : "\t%u\t%u 4.5\t-12e1 \n",
+                                     1000 - u, 100 + 3 * i);
+    return pairs;
+}
+
+static struct dp_dataset_options options_of(enum dp_data_form form)
+{
+    return (struct dp_dataset_options){.form = form,
+                                       .labels = form == DP_FORM_PAIRS ? DP_LABELS_BINARY : DP_LABELS_ANY,
+                                       .scale = 1,
+                                       .negatives = 3,
+                                       .shuffle = true,
+                                       .seed = 9,
+                                       .batch = 10};
+}
+
+struct where {
+    uint32_t user, item;
+};
+
+static struct where where_of(uint64_t user, uint64_t item)
+{
+    struct where w = {USERS, ITEMS};
+    for (uint32_t u = 0; u < USERS; u++)
+        if (user_key(u) == user)
+            w.user = u;
+    for (uint32_t i = 0; i < ITEMS; i++)
+        if (item_key(i) == item)
+            w.item = i;
+    assert_true(w.user < USERS && w.item < ITEMS);
+    return w;
+}
+
+/* Counts of one epoch: how often each pair came as met, and as sampled. */
+struct counts {
+    uint32_t met[USERS][ITEMS], sampled[USERS][ITEMS];
+};
+
+static void count_epoch(const struct dp_dataset *dataset, uint32_t epoch, struct counts *counts)
+{
+    struct dp_batch *b = formats_batch(dataset);
+    for (uint64_t n = 0; n < dp_dataset_batches(dataset); n++) {
+        dp_dataset_fill(dataset, epoch, n, b);
+        for (uint32_t i = 0; i < b->examples; i++) {
+            struct where w = where_of(formats_key(b, 0, 0, i, 0), formats_key(b, 1, 1, i, 0));
+            assert_true(b->list[0].values[i] == 1 && b->list[1].values[i] == 1);
+            assert_int_equal(b->labels[i] == 1, met(w.user, w.item));
+            if (b->labels[i] == 1)
+                counts->met[w.user][w.item]++;
+            else
+                counts->sampled[w.user][w.item]++;
+            if (b->room.lists == 3) {
+                struct where other = where_of(formats_key(b, 0, 0, i, 0), formats_key(b, 1, 2, i, 0));
+                assert_false(met(other.user, other.item));
+                counts->sampled[other.user][other.item]++;
+            }
+        }
+    }
+    dp_batch_free(&b);
+}
+
+static void each_pair_and_its_sampled_items(void **state)
+{
+    (void)state;
+    enum { EPOCHS = 600 };
+    struct test_dir dir;
+    char text[4096];
+    test_dir_open(&dir);
+    uint32_t pairs = pairs_text(text, sizeof text);
+    for (int form = DP_FORM_PAIRS; form <= DP_FORM_TRIPLES; form++) {
+        struct dp_dataset_options options = options_of((enum dp_data_form)form);
+        options.path = write_text(&dir, "pairs", text);
+        struct dp_dataset *dataset = formats_open(&options);
+        uint32_t each = form == DP_FORM_PAIRS ? 3 : 1;
+        struct counts all = {0};
+        assert_int_equal(dp_dataset_examples(dataset), form == DP_FORM_PAIRS ? 4 * pairs : pairs);
+        for (uint32_t epoch = 0; epoch < EPOCHS; epoch++)
+            count_epoch(dataset, epoch, &all);
+        for (uint32_t u = 0; u < USERS; u++) {
+            uint32_t of_user = 0, unmet = 0;
+            for (uint32_t i = 0; i < ITEMS; i++) {
+                uint32_t times = met(u, i) + (uint32_t)(u == 2 && i == 2);
+                assert_int_equal(all.met[u][i], EPOCHS * times);
+                of_user += times;
+                unmet += !met(u, i);
+            }
+            /* Uniform: each count within 6 deviations of its mean. */
+            double mean = (double)EPOCHS * each * of_user / unmet;
+            for (uint32_t i = 0; i < ITEMS; i++)
+                if (!met(u, i) &&
+                    ((double)all.sampled[u][i] - mean) * ((double)all.sampled[u][i] - mean) > 36 * mean)
+                    fail_msg("user %u, item %u: drawn %u times, expected about %g", u, i, all.sampled[u][i],
+                             mean);
+        }
+        dp_dataset_close(&dataset);
+        formats_check(&dir, options, text);
+    }
+    test_dir_close(&dir);
+}
+
+/* The seed and the epoch change what is sampled; the same numbers give the same. */
+static void sampling_hangs_on_the_numbers(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    char text[4096];
+    test_dir_open(&dir);
+    (void)pairs_text(text, sizeof text);
+    struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
+    options.shuffle = false;
+    options.path = write_text(&dir, "pairs", text);
+    struct dp_dataset *a = formats_open(&options);
+    options.seed = 10;
+    struct dp_dataset *b = formats_open(&options);
+    struct dp_batch *x = formats_batch(a), *y = formats_batch(b);
+    dp_dataset_fill(a, 0, 0, x);
+    dp_dataset_fill(a, 0, 0, y);
+    formats_same_batch(x, y);
+    for (int k = 0; k < 2; k++) {
+        uint32_t differ = 0;
+        dp_dataset_fill(k ? a : b, k ? 1 : 0, 0, y);
+        for (uint32_t i = 0; i < x->examples; i++) {
+            assert_true(formats_key(x, 0, 0, i, 0) == formats_key(y, 0, 0, i, 0));
+            bool same = formats_key(x, 1, 1, i, 0) == formats_key(y, 1, 1, i, 0);
+            assert_true(same || x->labels[i] == 0);
+            differ += !same;
+        }
+        assert_true(differ > 0);
+    }
+    dp_batch_free(&x);
+    dp_batch_free(&y);
+    dp_dataset_close(&a);
+    dp_dataset_close(&b);
+    test_dir_close(&dir);
+}
+
+/* Lists in the file's order, minibatches cut anywhere; in both forms. */
+static void lists_are_kept_together(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t user, item;
+        float label;
+        uint32_t list;
+    } want[] = {{7, 5, 1, 0}, {7, 9, 0, 0}, {7, 0, 0, 0}, {3, 5, 1, 1},
+                {3, 6, 0, 1}, {7, 9, 1, 2}, {7, 5, 0, 2}};
+    enum { N = sizeof want / sizeof want[0] };
+    struct test_dir dir;
+    char negatives[256];
+    test_dir_open(&dir);
+    (void)snprintf(negatives, sizeof negatives, "%s",
+                   write_text(&dir, "negatives", "(7,5)\t9\t0\r\n\n(3,5) 6\n(7,9)\t5"));
+    for (int form = DP_FORM_PAIRS; form <= DP_FORM_TRIPLES; form++) {
+        struct dp_dataset_options options = options_of((enum dp_data_form)form);
+        options.path = write_text(&dir, "test", "7\t5\t1\t0\n3 5 1 0\n7 9\n");
+        options.negatives_path = negatives;
+        options.shuffle = false;
+        options.batch = 2;
+        struct dp_dataset *dataset = formats_open(&options);
+        struct dp_batch *b = formats_batch(dataset);
+        assert_int_equal(dp_dataset_examples(dataset), N);
+        assert_int_equal(dp_dataset_lists(dataset), 3);
+        for (uint32_t i = 0; i < N; i++) {
+            dp_dataset_fill(dataset, 0, i / 2, b);
+            assert_true(formats_key(b, 0, 0, i % 2, 0) == dp_mix(want[i].user));
+            assert_true(formats_key(b, 1, 1, i % 2, 0) == dp_mix(want[i].item));
+            assert_true(b->labels[i % 2] == want[i].label);
+            assert_int_equal(dp_dataset_list_of(dataset, i), want[i].list);
+        }
+        dp_batch_free(&b);
+        dp_dataset_close(&dataset);
+        formats_check(&dir, options, "7\t5\t1\t0\n3 5 1 0\n7 9\n");
+    }
+    test_dir_close(&dir);
+}
+
+/* For prediction pairs are taken as they are. */
+static void scored_pairs_are_not_joined_by_others(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    test_dir_open(&dir);
+    for (int form = DP_FORM_PAIRS; form <= DP_FORM_TRIPLES; form++) {
+        struct dp_dataset_options options = options_of((enum dp_data_form)form);
+        options.path = write_text(&dir, "data", "1 2\n1 2\n1 3\n"); /* user 1 met all: nothing is sampled */
+        options.scored = true;
+        options.shuffle = false;
+        struct dp_dataset *dataset = formats_open(&options);
+        struct dp_batch *b = formats_batch(dataset);
+        assert_int_equal(dp_dataset_examples(dataset), 3);
+        dp_dataset_fill(dataset, 0, 0, b);
+        assert_true(formats_key(b, 1, 1, 2, 0) == dp_mix(3));
+        dp_batch_free(&b);
+        dp_dataset_close(&dataset);
+    }
+    test_dir_close(&dir);
+}
+
+static void bad_files_are_refused(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
+    static const struct {
+        const char *text;
+        unsigned line;
+        const char *words;
+    } bad[] = {
+        {"1 2\n-1 3\n", 2, "expected the id of a user, a whole number from 0, found '-1'"},
+        {"1 2\n1 -3\n", 2, "expected the id of an item, a whole number from 0, found '-3'"},
+        {"1 2\n1\n", 2, "expected the id of an item, a whole number from 0, found ''"},
+        {"1 x\n", 1, "found 'x'"},
+        {"1.5 2\n", 1, "found '1.5'"},
+        {"1 2e3\n", 1, "found '2e3'"},
+        {"1 9223372036854775808\n", 1, "found '9223372036854775808'"},
+        {"1 2 good\n", 1, "expected a number, or nothing, behind user and item, found 'good'"},
+        {"1 2 nan\n", 1, "found 'nan'"},
+        {"#\n\n", 0, "holds no pairs"},
+        {"1 2\n4 2\n\n1 3\n4 4\n1 4\n4 4\n", 6, "user 1 has met all 3 items"},
+        {"", 0, "is empty"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        options.format = "pairs";
+        formats_refused(&dir, options, bad[i].text, bad[i].line, DP_DATA, bad[i].words);
+    }
+    options.form = DP_FORM_SPARSE;
+    formats_refused(&dir, options, "1 2\n", 0, DP_ARGUMENT, "gives no lists of features");
+    options.format = "libsvm";
+    options.negatives_path = "x";
+    formats_refused(&dir, options, "1 2:1\n", 0, DP_ARGUMENT, "leave out the file of negatives 'x'");
+    test_dir_close(&dir);
+}
+
+static void bad_lists_are_refused(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    char path[256];
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
+    (void)snprintf(path, sizeof path, "%s", write_text(&dir, "test", "7 5\n3 5\n"));
+    options.path = path;
+    static const struct {
+        const char *text, *words;
+    } bad[] = {
+        {"(7,5) 1\n(3,6) 1\n", "/negatives:2: expected (3,5), which is pair 2, found '(3,6)'"},
+        {"(7,5) 1\n(3,55) 1\n", "/negatives:2: expected (3,5)"},
+        {"7 5 1\n", "/negatives:1: expected (7,5)"},
+        {"(7,5) 1\n(3,5)\n", "/negatives:2: expected items that 5 is ranked among, found none"},
+        {"(7,5) 1\n(3,5) 6 5\n", "/negatives:2: item 5 is to be ranked among others, found among them"},
+        {"(7,5) 1\n(3,5) 6 -5\n", "/negatives:2: expected the id of an item"},
+        {"(7,5) 1\n(3,5) 6\n(3,5) 6\n", "/negatives:3: a line too many: the file of pairs has 2"},
+        {"(7,5) 1\n", "/negatives: ends after 1 lines"},
+        {"", "/negatives: ends after 0 lines"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct dp_error err = {0};
+        struct dp_dataset *dataset;
+        options.negatives_path = write_text(&dir, "negatives", bad[i].text);
+        assert_int_equal(dp_dataset_open(&options, &dataset, &err), DP_DATA);
+        if (!strstr(err.text, bad[i].words))
+            fail_msg("'%s', expected '%s'", err.text, bad[i].words);
+    }
+    test_dir_close(&dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_pair_and_its_sampled_items),
+        cmocka_unit_test(sampling_hangs_on_the_numbers),
+        cmocka_unit_test(lists_are_kept_together),
+        cmocka_unit_test(scored_pairs_are_not_joined_by_others),
+        cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(bad_lists_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,41 @@
+/* Lines: the lines of a text, or the records of a CSV file, out of blocks of bytes.
+ *     new -> feed, feed, ... -> finish -> free
+ * Promise   Blocks may be cut anywhere. Lines end in LF or CR LF, the last may lack it. With `quotes` (RFC 4180) a line's
+ *           end between double quotes is part of the record. A line's number is that of its first line, from 1.
+ * Thread    One at a time.
+ * Memory    The longest line that a block's edge cuts. A line is lent to `visit` for that call only, without its end.
+ * Failure   What `visit` returns, with "name:line" put in front of its text; DP_DATA: a quote without its second;
+ *           DP_NOMEM. The first one is the last: free is all that may follow. */
+#ifndef DP_READ_LINES_H
+#define DP_READ_LINES_H
+
+#include "worker/read/unpack.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct dp_lines_sink {
+    enum dp_status (*visit)(void *self, const char *at, const char *end, uint64_t line, struct dp_error *err);
+    void *self;
+};
+
+struct dp_lines;
+
+DP_MUST_USE
+enum dp_status dp_lines_new(const char *name, bool quotes, struct dp_lines_sink sink, struct dp_lines **out,
+                            struct dp_error *err);
+void dp_lines_free(struct dp_lines **lines); /* accepts NULL inside, leaves NULL */
+DP_MUST_USE
+enum dp_status dp_lines_feed(struct dp_lines *lines, const void *bytes, size_t len, struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_lines_finish(struct dp_lines *lines, struct dp_error *err);
+
+/* All of a file. */
+DP_MUST_USE
+enum dp_status dp_lines_of(struct dp_unpack *unpack, bool quotes, struct dp_lines_sink sink,
+                           struct dp_error *err);
+
+/* "expected WHAT, found 'TEXT'", the text cut to 40 characters and safe to print. */
+enum dp_status dp_lines_unexpected(const char *what, const char *at, const char *end, struct dp_error *err);
+
+#endif
