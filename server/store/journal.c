@@ -241,11 +241,11 @@ enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_jou
     }
     if (journal->stage_at + journal->staged + whole > journal->segments[journal->count - 1].bytes)
         st = roll(journal, err);
-    else if (whole <= journal->staged_max && journal->staged + whole > journal->stage_bytes)
+    else if (whole <= DP_JOURNAL_STAGED_MAX && journal->staged + whole > DP_JOURNAL_STAGE_BYTES)
         st = flush(journal, err);
     if (st != DP_OK)
         goto done;
-    if (whole <= journal->staged_max)
+    if (whole <= DP_JOURNAL_STAGED_MAX)
         stage_record(journal, header, pieces, count, whole);
     else
         st = write_record(journal, header, pieces, count, payload, err);
@@ -347,13 +347,6 @@ static enum dp_status check_options(const struct dp_journal_options *options, st
     journal->disk = options->disk;
     journal->segment_bytes = options->segment_bytes ? options->segment_bytes : SEGMENT_BYTES;
     journal->segments_max = budget / journal->segment_bytes;
-    uint64_t stage = journal->segment_bytes / 32 / DP_JOURNAL_PAGE * DP_JOURNAL_PAGE;
-    /* In mode process the shard writes anyway, and at once. */
-    bool small = stage <= DP_JOURNAL_STAGE_MIN || options->durability == DP_DURABILITY_PROCESS;
-    journal->stage_bytes = small                          ? DP_JOURNAL_STAGE_MIN
-                           : stage < DP_JOURNAL_STAGE_MAX ? stage
-                                                          : DP_JOURNAL_STAGE_MAX;
-    journal->staged_max = small ? DP_JOURNAL_STAGED_MIN : journal->stage_bytes / 2;
     if (journal->segment_bytes < SEGMENT_MIN || journal->segment_bytes % DP_JOURNAL_PAGE != 0)
         return dp_fail(err, DP_ARGUMENT,
                        "journal: segments of %" PRIu64 " bytes; whole pages of %u, %u at least",
@@ -383,9 +376,9 @@ static enum dp_status adopt(struct dp_journal *journal, struct dp_journal_found 
     journal->room = found->count + journal->segments_max + 3;
     journal->segments = calloc(journal->room, sizeof *journal->segments);
     journal->spares = calloc(journal->room, sizeof *journal->spares);
-    journal->stage = aligned_alloc(DP_JOURNAL_PAGE, journal->stage_bytes);
-    journal->hand = aligned_alloc(DP_JOURNAL_PAGE, journal->stage_bytes);
-    journal->taken = aligned_alloc(DP_JOURNAL_PAGE, journal->stage_bytes);
+    journal->stage = dp_alloc_aligned(DP_JOURNAL_STAGE_BYTES);
+    journal->hand = dp_alloc_aligned(DP_JOURNAL_STAGE_BYTES);
+    journal->taken = dp_alloc_aligned(DP_JOURNAL_STAGE_BYTES);
     if (!journal->segments || !journal->spares || !journal->stage || !journal->hand || !journal->taken)
         return dp_fail(err, DP_NOMEM, "journal: buffers");
     for (size_t i = 0; i < found->count; i++) {

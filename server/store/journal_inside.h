@@ -15,17 +15,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* A copy costs the shard less than a write to the page cache, which may wait for the disk: so all but huge records are
- * staged, and the commit thread writes them. Small segments have small buffers. */
-#define DP_JOURNAL_STAGE_MIN  (256u * 1024u)
-#define DP_JOURNAL_STAGE_MAX  (8u * 1024u * 1024u)
-#define DP_JOURNAL_STAGED_MIN (32u * 1024u)
+#define DP_JOURNAL_STAGE_BYTES (256u * 1024u)
+#define DP_JOURNAL_STAGED_MAX  (32u * 1024u) /* a larger record is written straight from its pieces */
 
 struct dp_journal {
     struct dp_journal_options options;
     const struct dp_disk *disk;
     uint64_t segment_bytes, segments_max, incarnation;
-    uint64_t stage_bytes, staged_max; /* a larger record is written straight from its pieces */
 
     pthread_mutex_t lock; /* from here to `thread` */
     pthread_cond_t wanted;
