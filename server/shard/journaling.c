@@ -15,8 +15,6 @@
 
 /* ---- pushes */
 
-#define COMMIT_BYTES ((size_t)256 << 10)
-
 static enum dp_status append(struct dp_shard *shard, const struct dp_request *push,
                              struct dp_shard_table **tables, enum dp_status refused, struct dp_error *err)
 {
@@ -30,10 +28,6 @@ static enum dp_status append(struct dp_shard *shard, const struct dp_request *pu
     for (uint32_t i = 0; i < n; i++)
         bytes += pieces[i].bytes;
     enum dp_status st = dp_journal_append(shard->journal, pieces, n, &shard->lsn, err);
-    /* A large record is on its way to the disk while its rows are changed; small ones share the turn's commit. */
-    if (st == DP_OK && bytes >= COMMIT_BYTES && shard->options.journal.commit_thread &&
-        shard->options.journal.durability == DP_DURABILITY_MACHINE)
-        dp_journal_commit(shard->journal);
     if (st == DP_OK) {
         shard->write_back.bytes += bytes;
         DP_COUNT(&shard->counters, journal_bytes, bytes);
