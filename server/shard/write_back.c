@@ -180,19 +180,32 @@ static struct dp_shard_job *portion_job(const struct dp_shard_table *table, cons
     return job;
 }
 
+/* The table that the cycle is at: the first with due rows. (Tables come and go while it runs: what is due is in no list but
+ * theirs.) NULL: all are taken. */
+static const struct dp_shard_table *due_table(const struct dp_shard *shard)
+{
+    for (uint32_t i = 0; i < shard->tables; i++)
+        if (shard->table[i]->cache->due_rows > 0)
+            return shard->table[i];
+    return NULL;
+}
+
 /* Due rows from the partition at hand on, of as many as make a portion, into w->ready; none: moves on. Partitions ascend, so
  * only each of them is sorted. */
 static enum dp_status take_portion(struct dp_shard *shard)
 {
     struct dp_write_back *w = &shard->write_back;
-    const struct dp_shard_table *table = shard->table[w->table];
+    const struct dp_shard_table *table = due_table(shard);
     struct dp_row_cache *cache = table->cache;
+    if (w->table != table->id)
+        w->partition = 0;
+    w->table = table->id;
     uint32_t most = (uint32_t)(PORTION_BYTES / cache->row_bytes + 1), p = w->partition;
     most = most < cache->due_rows ? most : cache->due_rows;
-    struct portion portion = {.due = most ? malloc(2 * (size_t)most * sizeof *portion.due) : NULL};
-    if (most && !portion.due)
+    struct portion portion = {.due = malloc(2 * (size_t)most * sizeof *portion.due)};
+    if (!portion.due)
         return DP_NOMEM;
-    for (uint64_t slots = 0; most && p < DP_ROW_PARTITIONS && slots < SLOTS_A_TURN; p++) {
+    for (uint64_t slots = 0; p < DP_ROW_PARTITIONS && slots < SLOTS_A_TURN; p++) {
         struct dp_due_row *piece = portion.due + portion.count;
         slots += cache->partition[p].capacity + 1;
         uint32_t taken = dp_row_cache_take_due(cache, p, most - portion.count, list_row, &portion);
@@ -216,10 +229,8 @@ static enum dp_status take_portion(struct dp_shard *shard)
         for (uint32_t i = w->partition; i < w->ready->partition_end; i++)
             cache->writing[i]++;
     }
-    if (st == DP_OK) {
-        w->partition = most > 0 ? p % DP_ROW_PARTITIONS : 0;
-        w->table += w->partition == 0 && (most == 0 || p == DP_ROW_PARTITIONS);
-    }
+    if (st == DP_OK)
+        w->partition = p % DP_ROW_PARTITIONS;
     free(portion.due);
     return st;
 }
@@ -261,10 +272,10 @@ static void end_cycle(struct dp_shard *shard)
 static void rows_turn(struct dp_shard *shard)
 {
     struct dp_write_back *w = &shard->write_back;
-    if (!w->ready && !w->again && w->table < shard->tables)
+    if (!w->ready && !w->again && due_table(shard))
         (void)take_portion(shard); /* no memory: in a later turn */
     submit_ready(shard);
-    if (w->table < shard->tables || w->ready || w->again || w->under_way > 0)
+    if (due_table(shard) || w->ready || w->again || w->under_way > 0)
         return;
     if (!shard->journal && !shard->recovery && !w->is_last) {
         end_cycle(shard); /* its marks would be worth nothing */
@@ -295,7 +306,7 @@ bool dp_shard_write_back_goes_on(const struct dp_shard *shard)
 {
     const struct dp_write_back *w = &shard->write_back;
     return w->cycle == DP_CYCLE_ROWS && !w->ready && !w->again && w->under_way < PORTIONS_MAX &&
-           w->table < shard->tables && w->failed.status == DP_OK && shard->journal_failed.status == DP_OK;
+           due_table(shard) && w->failed.status == DP_OK && shard->journal_failed.status == DP_OK;
 }
 
 const struct dp_error *dp_shard_not_writing(const struct dp_shard *shard)
