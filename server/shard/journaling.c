@@ -145,6 +145,7 @@ static void refuse_held(struct dp_shard *shard)
 static void fail_journal(struct dp_shard *shard, const struct dp_error *err)
 {
     shard->journal_failed = *err;
+    shard->room.changed = true; /* who waits for clean rows hears that there will be none */
     dp_log(DP_LOG_ERROR, "shard %" PRIu32 ": %s; no push is taken any more, restart the server",
            shard->options.index, err->text);
     refuse_held(shard);
