@@ -43,6 +43,9 @@ struct dp_cluster_data {
         test_negatives[DP_PATH_MAX + 1]; /* pairs: what each test pair's item is ranked among; may be empty */
     char format[16];                     /* "auto", or the name of one */
     uint32_t negatives;                  /* pairs: items sampled for each */
+    char label[128];                     /* csv: the name of its column */
+    char categories[1024];               /* csv: names, "a,b"; empty: by the first lines */
+    uint32_t hash_bits;                  /* of categories' keys; 0: 63 */
     uint32_t index_base;
     double scale; /* 0: 1 for text, 1/255 for idx */
     bool normalize;

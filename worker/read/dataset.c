@@ -29,6 +29,9 @@ static enum dp_status check_options(const struct dp_dataset_options *o, struct d
     if (!isfinite(o->scale) || o->scale == 0)
         return dp_fail(err, DP_ARGUMENT, "%s: scale %g: expected a finite number other than 0", o->path,
                        o->scale);
+    if (o->hash_bits > 63)
+        return dp_fail(err, DP_ARGUMENT, "%s: keys of %" PRIu32 " bits: expected at most 63", o->path,
+                       o->hash_bits);
     if (o->form == DP_FORM_DENSE && o->width == 0)
         return dp_fail(err, DP_ARGUMENT, "%s: a dense form of 0 columns: expected at least 1", o->path);
     if (o->labels == DP_LABELS_CLASS && (o->classes == 0 || o->classes > CLASSES_MAX))
@@ -74,7 +77,8 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
         return dp_fail(err, DP_NOMEM, "%s: no memory to read it", options->path);
     dataset->options = *options;
     dataset->options.path = dataset->options.labels_path = dataset->options.format = NULL;
-    dataset->options.negatives_path = NULL;
+    dataset->options.negatives_path = dataset->options.like_path = NULL;
+    dataset->options.label = dataset->options.categories = NULL;
     st = load(dataset, options, err);
     if (st == DP_OK)
         st = plan(dataset, options->path, err);

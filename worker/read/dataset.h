@@ -2,7 +2,7 @@
  * before it.
  *     open (unpack, detect, parse, check)  ->  fill(epoch, number), from any thread, in any order
  * Formats   libsvm / libfm text ("label index:value ...", '#' comments), MNIST idx (images + labels, dense
- *           only), pairs of users and items, each plain, gzip or zstd (told by the first bytes, not by the name).
+ *           only), pairs of users and items, Criteo's click logs, CSV, each plain, gzip or zstd (told by the first bytes, not by the name).
  * Promise   What fill gives is a function of (data, options, epoch, number) alone. Numbers 0 .. batches-1 of
  *           one epoch hold every example once, shuffled by (seed, epoch): a keyed permutation, no array of it
  *           is kept. The last batch may be short. Entries keep the order of their line.
@@ -46,8 +46,14 @@ struct dp_dataset_options {
                      0 */
     const char *negatives_path; /* pairs: the file of items that each pair's own is ranked among; or NULL */
     uint32_t negatives;         /* PAIRS: items that are sampled for each pair */
-    bool scored;    /* only for what a model says of it: nothing is sampled, labels may be missing */
-    bool normalize; /* each example is divided by its Euclidean norm, after scale (all zero: left so) */
+    const char *label;          /* csv: the name of its column */
+    const char *
+        categories; /* csv: names of columns, "a,b"; NULL: those whose first 1,000 lines are not all numbers */
+    const char
+        *like_path;     /* csv: the file whose header and first lines say what is what; NULL: `path` itself */
+    uint32_t hash_bits; /* of a category's key, 1 .. 63; 0: 63 */
+    bool scored;        /* only for what a model says of it: nothing is sampled, labels may be missing */
+    bool normalize;     /* each example is divided by its Euclidean norm, after scale (all zero: left so) */
     bool shuffle;
     uint64_t seed;
     uint32_t batch; /* examples in a minibatch, > 0 */

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct dp_format *const formats[] = {&dp_format_libsvm, &dp_format_idx, &dp_format_pairs};
+static const struct dp_format *const formats[] = {&dp_format_csv, &dp_format_criteo, &dp_format_libsvm,
+                                                  &dp_format_idx, &dp_format_pairs};
 
 #define FORMATS (sizeof formats / sizeof formats[0])
 

@@ -36,7 +36,8 @@ struct dp_format {
     void (*fill)(const struct dp_format_fill *what, struct dp_batch *batch);
 };
 
-extern const struct dp_format dp_format_libsvm, dp_format_idx, dp_format_pairs;
+extern const struct dp_format dp_format_criteo, dp_format_csv, dp_format_idx, dp_format_libsvm,
+    dp_format_pairs;
 
 /* By options->format, or by the form that is wanted and by the file's first bytes. DP_ARGUMENT: it does not give that
  * form; DP_DATA: an empty file. */

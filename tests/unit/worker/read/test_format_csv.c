@@ -1,0 +1,206 @@
+/* Goal: a CSV's columns are told apart, by names and whatever the quotes hide; bad files name their line.
+ * Method: files written by hand, whose values are known. */
+#include "common/model/mix.h"
+#include "tests/lib/test.h"
+#include "tests/unit/worker/read/formats.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT                                                                                                 \
+    "\xef\xbb\xbf"                                                                                           \
+    "age,\"the city\",y, income ,note\r\n"                                                                   \
+    "31,Rome,1,-2.5e3,\n"                                                                                    \
+    " 40 ,\"New\"\" York, \nNY\",0,,x\n"                                                                     \
+    "\n"                                                                                                     \
+    ",Rome,1,7,\"\"\n"                                                                                       \
+    "5,\"\",\"0\",8,x"
+
+static struct dp_dataset_options options_of(enum dp_data_form form)
+{
+    return (struct dp_dataset_options){.form = form,
+                                       .labels = DP_LABELS_BINARY,
+                                       .scale = 1,
+                                       .width = 2,
+                                       .fields = 2,
+                                       .label = "y",
+                                       .batch = 4};
+}
+
+static void columns_are_told_apart(void **state)
+{
+    (void)state;
+    static const float dense[] = {31, -2500, 40, 0, 0, 7, 5, 8}, labels[] = {1, 0, 1, 0};
+    struct test_dir dir;
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
+    options.path = write_text(&dir, "t", TEXT);
+    struct dp_dataset *dataset = formats_open(&options);
+    struct dp_batch *b = formats_batch(dataset);
+    dp_dataset_fill(dataset, 0, 0, b);
+    assert_int_equal(b->examples, 4);
+    assert_memory_equal(b->dense, dense, sizeof dense);
+    assert_memory_equal(b->labels, labels, sizeof labels);
+    assert_int_equal(b->group[0].distinct, 3 + 2); /* Rome, New York, none; none, x */
+    assert_true(formats_key(b, 0, 0, 0, 0) == formats_key(b, 0, 0, 2, 0));
+    assert_true(formats_key(b, 0, 0, 0, 1) == formats_key(b, 0, 0, 2, 1)); /* nothing is "" */
+    assert_true(formats_key(b, 0, 0, 1, 1) == formats_key(b, 0, 0, 3, 1));
+    assert_true(formats_key(b, 0, 0, 3, 0) !=
+                formats_key(b, 0, 0, 0, 1)); /* in each column another nothing */
+    dp_batch_free(&b);
+    dp_dataset_close(&dataset);
+    for (int form = DP_FORM_SPARSE; form < DP_FORMS; form++) {
+        options.form = (enum dp_data_form)form;
+        options.batch = 3;
+        if (form == DP_FORM_SPARSE || form == DP_FORM_FIELDS || form == DP_FORM_TABLES)
+            formats_check(&dir, options, TEXT);
+    }
+    test_dir_close(&dir);
+}
+
+static void numbers_alone(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_DENSE);
+    options.normalize = true;
+    options.path = write_text(&dir, "t", "y,a,b\n1,3,4\n0,,\n");
+    struct dp_dataset *dataset = formats_open(&options);
+    struct dp_batch *b = formats_batch(dataset);
+    dp_dataset_fill(dataset, 0, 0, b);
+    assert_true(fabsf(b->dense[0] - 0.6f) < 1e-6f && fabsf(b->dense[1] - 0.8f) < 1e-6f);
+    assert_true(b->dense[2] == 0 && b->dense[3] == 0);
+    dp_batch_free(&b);
+    dp_dataset_close(&dataset);
+    formats_check(&dir, options, "y,a,b\n1,3,4\n0,,\n");
+    formats_refused(&dir, options, TEXT, 0, DP_ARGUMENT,
+                    "2 columns of categories, but the model takes numbers only");
+    formats_refused(&dir, options, "y,a\n1,2\n", 0, DP_ARGUMENT,
+                    "has 1 columns of numbers, but the model takes 2");
+    test_dir_close(&dir);
+}
+
+/* A number by its looks that is named is a category; one that is not named must be a number. */
+static void named_categories(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
+    options.categories = " age,the city,note";
+    options.width = 1;
+    options.fields = 3;
+    options.path = write_text(&dir, "t", TEXT);
+    struct dp_dataset *dataset = formats_open(&options);
+    assert_int_equal(dp_dataset_shape(dataset)->width, 1);
+    dp_dataset_close(&dataset);
+    options.categories = "age,town";
+    formats_refused(&dir, options, TEXT, 1, DP_DATA,
+                    "category 'town' is no column; there are: age, the city, y");
+    options.categories = "age,y";
+    formats_refused(&dir, options, TEXT, 1, DP_DATA, "column 'y' is the label");
+    options.categories = "age,note";
+    options.width = options.fields = 2;
+    formats_refused(
+        &dir, options, TEXT, 2, DP_DATA,
+        "column 'the city' (text? name it in the setting categories): expected a number, or nothing, "
+        "found 'Rome'");
+    test_dir_close(&dir);
+}
+
+/* The training file says what the columns are: a test file may have them in another order, and only numbers in a column
+ * of categories. */
+static void a_test_file_is_like_the_training_file(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    char train[256], test[256];
+    test_dir_open(&dir);
+    (void)snprintf(train, sizeof train, "%s", write_text(&dir, "train", "y,a,c,d\n1,2,7,5\n0,3,x,6\n"));
+    (void)snprintf(test, sizeof test, "%s", write_text(&dir, "test", "c,d,y,a\n7,5,1,2\n"));
+    struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
+    options.fields = 1;
+    options.batch = 1;
+    options.path = train;
+    struct dp_dataset *a = formats_open(&options);
+    options.path = test;
+    options.like_path = train;
+    struct dp_dataset *b = formats_open(&options);
+    struct dp_batch *x = formats_batch(a), *y = formats_batch(b);
+    dp_dataset_fill(a, 0, 0, x);
+    dp_dataset_fill(b, 0, 0, y);
+    formats_same_batch(x, y);
+    dp_batch_free(&x);
+    dp_batch_free(&y);
+    dp_dataset_close(&a);
+    dp_dataset_close(&b);
+    formats_refused(&dir, options, "c,d,y,b\n", 1, DP_DATA, "of the training file, 'b' is no column");
+    formats_refused(&dir, options, "c,d,y\n", 1, DP_DATA, "column 'a' of the training file is missing");
+    formats_refused(&dir, options, "c,d,y,a,a\n", 1, DP_DATA, "two columns are named 'a'");
+    formats_refused(&dir, options, "c,d,a\n7,5,2\n", 1, DP_DATA,
+                    "column 'y' of the training file is missing");
+    options.scored = true; /* but not where it is not needed */
+    options.labels = DP_LABELS_ANY;
+    options.path = write_text(&dir, "scored", "c,d,a\n7,5,2\n");
+    b = formats_open(&options);
+    dp_dataset_close(&b);
+    test_dir_close(&dir);
+}
+
+static void late_text_is_refused(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    char text[16384];
+    size_t len = (size_t)snprintf(text, sizeof text, "y,a,b\n");
+    for (int i = 0; i < 1100; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len, "1,%d,%s\n", i, i == 1050 ? "late" : "0");
+    test_dir_open(&dir);
+    formats_refused(&dir, options_of(DP_FORM_SPARSE), text, 1052, DP_DATA, "column 'b' (text?");
+    test_dir_close(&dir);
+}
+
+static void bad_files_are_refused(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+    static const struct {
+        const char *text;
+        unsigned line;
+        const char *words;
+    } bad[] = {
+        {"a,b\n1,2\n", 1, "the label 'y' is no column; there are: a, b"},
+        {"y,a,a\n", 1, "two columns are named 'a'"},
+        {"y,,a\n", 1, "column 2 has no name"},
+        {"y,a\n1,2\n1\n", 3, "expected 2 columns, as the header has, found 1"},
+        {"y,a\n1,2\n1,2,3\n", 3, "found 3"},
+        {"y,a\n1,\"2\"x\n", 2, "expected a comma behind a quoted field, found 'x'"},
+        {"y,a\n1,2\"\"\n", 2, "expected quotes around a whole field only"},
+        {"y,a\n1,2\n1,\"2\n", 3, "a field begins with a quote that nothing ends"},
+        {"y,a\n2,2\n", 2, "column 'y': label 2: expected 0 or 1"},
+        {"y,a\n,2\n", 2, "column 'y': expected a label"},
+        {"y,a\n", 0, "holds no examples"},
+        {"\n\n", 0, "has no header"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        formats_refused(&dir, options, bad[i].text, bad[i].line, DP_DATA, bad[i].words);
+    options.label = NULL;
+    options.format = "csv";
+    formats_refused(&dir, options, "y,a\n1,2\n", 0, DP_ARGUMENT,
+                    "needs the name of its label's column (data.label)");
+    test_dir_close(&dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_are_told_apart), cmocka_unit_test(numbers_alone),
+        cmocka_unit_test(named_categories),       cmocka_unit_test(a_test_file_is_like_the_training_file),
+        cmocka_unit_test(late_text_is_refused),   cmocka_unit_test(bad_files_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,247 @@
+#include "worker/read/columns.h"
+
+#include "common/model/mix.h"
+#include "worker/read/batch_fill.h"
+#include "worker/read/lines.h"
+#include "worker/read/number.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS, FIELDS }; /* facts */
+
+/* content:  values  [examples][columns], NaN where a cell is empty
+ *           keys    [examples][fields], then those of the numeric columns, for lists of features */
+
+static enum dp_status fits_model(const struct dp_columns *c, struct dp_error *err)
+{
+    const struct dp_dataset_options *o = c->options;
+    if (o->form == DP_FORM_DENSE && c->fields > 0)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "%s: has %" PRIu32
+            " columns of categories, but the model takes numbers only: choose another model, or leave "
+            "them out of the file",
+            o->path, c->fields);
+    if (o->form == DP_FORM_DENSE && c->columns != o->width)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s: has %" PRIu32 " columns of numbers, but the model takes %" PRIu32, o->path,
+                       c->columns, o->width);
+    bool clicks = o->form == DP_FORM_FIELDS || o->form == DP_FORM_TABLES;
+    if (clicks && (c->columns != o->width || c->fields != o->fields))
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s: has %" PRIu32 " columns of numbers and %" PRIu32
+                       " of categories, but the model takes %" PRIu32 " and %" PRIu32 ": add columns=%" PRIu32
+                       ",fields=%" PRIu32 " to the model",
+                       o->path, c->columns, c->fields, o->width, o->fields, c->columns, c->fields);
+    if (clicks && o->normalize)
+        return dp_fail(err, DP_ARGUMENT, "%s: categories cannot be normalized: leave that setting out",
+                       o->path);
+    return DP_OK;
+}
+
+enum dp_status dp_columns_begin(struct dp_columns *out, const struct dp_dataset_options *options,
+                                struct dp_content *content, uint32_t columns, uint32_t fields,
+                                struct dp_error *err)
+{
+    *out = (struct dp_columns){.options = options,
+                               .content = content,
+                               .rule = {options->labels, options->classes, false, false},
+                               .columns = columns,
+                               .fields = fields};
+    content->facts[COLUMNS] = columns;
+    content->facts[FIELDS] = fields;
+    return fits_model(out, err);
+}
+
+static enum dp_status resize(struct dp_columns *c, uint64_t max, struct dp_error *err)
+{
+    enum dp_status st = dp_content_grow_f32(&c->content->labels, max, err);
+    if (st == DP_OK)
+        st = dp_content_grow_f32(&c->content->values, max * c->columns + 1, err);
+    if (st == DP_OK)
+        st = dp_content_grow_u64(&c->content->keys, max * c->fields + c->columns + 1, err);
+    if (st == DP_OK)
+        c->examples_max = max;
+    return st;
+}
+
+enum dp_status dp_columns_row(struct dp_columns *c, struct dp_error *err)
+{
+    struct dp_content *content = c->content;
+    if (content->examples == c->examples_max) {
+        enum dp_status st = resize(c, c->examples_max * 2 + 1024, err);
+        if (st != DP_OK)
+            return st;
+    }
+    uint64_t row = content->examples++;
+    c->label = content->labels + row;
+    c->values = content->values + row * c->columns;
+    c->keys = content->keys + row * c->fields;
+    return DP_OK;
+}
+
+enum dp_status dp_columns_end(struct dp_columns *c, const uint64_t *salt, struct dp_error *err)
+{
+    struct dp_content *content = c->content;
+    uint64_t n = content->examples;
+    if (n == 0)
+        return dp_fail(err, DP_DATA, "%s: holds no examples", c->options->path);
+    enum dp_status st = resize(c, n, err);
+    if (st != DP_OK)
+        return st;
+    c->keys = content->keys + n * c->fields;
+    for (uint32_t i = 0; i < c->columns; i++)
+        c->keys[i] = dp_mix(dp_mix(salt[i]) >> (c->options->hash_bits ? 64 - c->options->hash_bits : 1));
+    content->labels_len = n;
+    content->values_len = n * c->columns;
+    content->keys_len = n * c->fields + c->columns;
+    return DP_OK;
+}
+
+uint64_t dp_columns_hash(uint64_t salt, const char *text, size_t len)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ dp_mix(salt);
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+enum dp_status dp_columns_number(struct dp_columns *c, uint32_t column, const char *at, const char *end,
+                                 double (*of)(double x), struct dp_error *err)
+{
+    float x = NAN;
+    if (at < end && dp_number_f32(at, end, &x) != end)
+        return dp_lines_unexpected("a number, or nothing", at, end, err);
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    c->content->digest = dp_content_digest(c->content->digest, at < end ? bits : UINT64_MAX);
+    c->values[column] = at < end ? (float)((of ? of((double)x) : (double)x) * c->options->scale) : x;
+    if (at < end && !isfinite(c->values[column]))
+        return dp_fail(err, DP_DATA, "value %g is infinite after scale %g", (double)x, c->options->scale);
+    return DP_OK;
+}
+
+void dp_columns_category(struct dp_columns *c, uint32_t field, uint64_t salt, const char *at, size_t len)
+{
+    uint64_t hash = dp_mix(dp_columns_hash(salt, at, len));
+    c->content->digest = dp_content_digest(c->content->digest, hash);
+    c->keys[field] = dp_mix(hash >> (c->options->hash_bits ? 64 - c->options->hash_bits : 1));
+}
+
+enum dp_status dp_columns_label(struct dp_columns *c, const char *at, const char *end, struct dp_error *err)
+{
+    float label = 0;
+    bool missing = at == end && c->options->scored;
+    if (!missing && (at == end || dp_number_f32(at, end, &label) != end))
+        return dp_lines_unexpected("a label (a number)", at, end, err);
+    uint32_t bits;
+    memcpy(&bits, &label, sizeof bits);
+    c->content->digest = dp_content_digest(c->content->digest, bits);
+    return dp_label_map(&c->rule, label, c->label, err);
+}
+
+/* ---- minibatches */
+
+enum dp_status dp_columns_shape(const struct dp_dataset_options *options, const struct dp_content *content,
+                                uint32_t take, struct dp_batch_shape *out, struct dp_error *err)
+{
+    uint64_t columns = content->facts[COLUMNS], fields = content->facts[FIELDS];
+    bool sparse = options->form == DP_FORM_SPARSE;
+    uint64_t each = sparse ? columns + fields : fields;
+    out->width = sparse ? 0 : (uint32_t)columns;
+    if (options->form == DP_FORM_DENSE)
+        return DP_OK;
+    if (each * take > UINT32_MAX || (options->form == DP_FORM_TABLES && fields > DP_BATCH_GROUPS_MAX))
+        return dp_fail(err, DP_ARGUMENT,
+                       "a minibatch of %" PRIu32 " examples with %" PRIu64 " entries each is too large", take,
+                       each);
+    if (options->form == DP_FORM_TABLES) {
+        out->groups = out->lists = (uint32_t)fields;
+        for (uint32_t f = 0; f < fields; f++)
+            out->list[f] = (struct dp_list_shape){.group = f, .entries = take, .each = 1};
+        return DP_OK;
+    }
+    out->groups = out->lists = 1;
+    out->list[0] =
+        (struct dp_list_shape){.entries = (uint32_t)(each * take), .each = sparse ? 0 : (uint32_t)fields};
+    return DP_OK;
+}
+
+/* What all values of a row are divided by. */
+static double norm_of(const struct dp_format_fill *what, const float *values, uint64_t columns, uint64_t ones)
+{
+    double squares = (double)ones;
+    if (!what->options->normalize)
+        return 1;
+    for (uint64_t i = 0; i < columns; i++)
+        squares += isnan(values[i]) ? 0 : (double)values[i] * (double)values[i];
+    return squares > 0 ? sqrt(squares) : 1;
+}
+
+static void fill_dense(const struct dp_format_fill *what, struct dp_batch *batch)
+{
+    const struct dp_content *content = what->content;
+    for (uint32_t i = 0; i < what->examples; i++) {
+        const float *values = content->values + what->order[i] * batch->width;
+        float *row = batch->dense + (size_t)i * batch->width;
+        double norm = norm_of(what, values, batch->width, 0);
+        for (uint32_t c = 0; c < batch->width; c++)
+            row[c] = isnan(values[c]) ? 0 : (float)((double)values[c] / norm);
+    }
+}
+
+/* Columns that are there, then categories. */
+static void fill_sparse(const struct dp_format_fill *what, struct dp_batch *batch)
+{
+    const struct dp_content *content = what->content;
+    uint64_t columns = content->facts[COLUMNS], fields = content->facts[FIELDS];
+    const uint64_t *column_key = content->keys + content->examples * fields;
+    dp_batch_fill_group(batch, 0);
+    dp_batch_fill_list(batch, 0);
+    for (uint32_t i = 0; i < what->examples; i++) {
+        const float *values = content->values + what->order[i] * columns;
+        const uint64_t *keys = content->keys + what->order[i] * fields;
+        double norm = norm_of(what, values, columns, fields);
+        float one = (float)(1 / norm);
+        for (uint64_t c = 0; c < columns; c++) {
+            float value = (float)((double)values[c] / norm);
+            if (!isnan(value))
+                dp_batch_fill_entries(batch, &column_key[c], &value, 1);
+        }
+        for (uint64_t f = 0; f < fields; f++)
+            dp_batch_fill_entries(batch, &keys[f], &one, 1);
+        dp_batch_fill_example(batch);
+    }
+    dp_batch_fill_group_end(batch);
+}
+
+static void fill_fields(const struct dp_format_fill *what, struct dp_batch *batch)
+{
+    const struct dp_content *content = what->content;
+    uint64_t fields = content->facts[FIELDS];
+    uint32_t lists = batch->room.lists, each = (uint32_t)fields / lists; /* of a list */
+    for (uint32_t l = 0; l < lists; l++) {
+        dp_batch_fill_group(batch, l);
+        dp_batch_fill_list(batch, l);
+        for (uint32_t i = 0; i < what->examples; i++) {
+            dp_batch_fill_entries(batch, content->keys + what->order[i] * fields + l, NULL, each);
+            dp_batch_fill_example(batch);
+        }
+        dp_batch_fill_group_end(batch);
+    }
+}
+
+void dp_columns_fill(const struct dp_format_fill *what, struct dp_batch *batch)
+{
+    for (uint32_t i = 0; i < what->examples; i++)
+        batch->labels[i] = what->content->labels[what->order[i]];
+    if (what->options->form == DP_FORM_SPARSE)
+        fill_sparse(what, batch);
+    else
+        fill_dense(what, batch);
+    if (what->options->form == DP_FORM_FIELDS || what->options->form == DP_FORM_TABLES)
+        fill_fields(what, batch);
+}

@@ -1,0 +1,56 @@
+/* Columns: examples of numeric columns and categories, as content and in minibatches: what the formats of tables share.
+ * Private to this room.
+ *     begin -> (row: its label, values and keys are the caller's to set) ... -> end -> shape, fill
+ * Promise   A category's key is a function of its column's salt and its text alone, reduced to options.hash_bits (0: 63);
+ *           an empty one has a key of its own in each column.
+ * Memory    The content's arrays: 4 bytes a numeric column, 8 bytes a category, 4 bytes an example.
+ * Failure   DP_ARGUMENT: the model takes other numbers of columns or categories than the file has. */
+#ifndef DP_READ_COLUMNS_H
+#define DP_READ_COLUMNS_H
+
+#include "worker/read/format.h"
+#include "worker/read/labels.h"
+
+struct dp_columns {
+    const struct dp_dataset_options *options;
+    struct dp_content *content;
+    struct dp_label_rule rule;
+    uint32_t columns, fields; /* of an example */
+    uint64_t examples_max;
+    /* Of the row at hand: */
+    float *label;
+    float *values;  /* [columns]; NaN: empty */
+    uint64_t *keys; /* [fields], by dp_columns_key */
+};
+
+DP_MUST_USE
+enum dp_status dp_columns_begin(struct dp_columns *out, const struct dp_dataset_options *options,
+                                struct dp_content *content, uint32_t columns, uint32_t fields,
+                                struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_columns_row(struct dp_columns *columns, struct dp_error *err);
+/* salt: [columns], of the numeric ones. DP_DATA: no rows. */
+DP_MUST_USE
+enum dp_status dp_columns_end(struct dp_columns *columns, const uint64_t *salt, struct dp_error *err);
+
+/* A cell of the row, with options.scale behind what `of` makes of it; "" is NaN. DP_DATA: no number. */
+DP_MUST_USE
+enum dp_status dp_columns_number(struct dp_columns *columns, uint32_t column, const char *at, const char *end,
+                                 double (*of)(double x), struct dp_error *err);
+void dp_columns_category(struct dp_columns *columns, uint32_t field, uint64_t salt, const char *at,
+                         size_t len);
+/* The label of the row; with options.scored none need be there ("" is 0). */
+DP_MUST_USE
+enum dp_status dp_columns_label(struct dp_columns *columns, const char *at, const char *end,
+                                struct dp_error *err);
+
+/* Those of struct dp_format. */
+DP_MUST_USE
+enum dp_status dp_columns_shape(const struct dp_dataset_options *options, const struct dp_content *content,
+                                uint32_t take, struct dp_batch_shape *out, struct dp_error *err);
+void dp_columns_fill(const struct dp_format_fill *what, struct dp_batch *batch);
+
+/* FNV-1a. */
+uint64_t dp_columns_hash(uint64_t salt, const char *text, size_t len);
+
+#endif

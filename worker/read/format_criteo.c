@@ -1,0 +1,99 @@
+/* Criteo's click logs: label, 13 integers and 26 categories, parted by tabs; any but the label may be empty. An integer x
+ * becomes sign(x) log(1 + |x|); empty: 0 in a column, and no entry in a list of features. */
+#include "worker/read/columns.h"
+
+#include "worker/read/lines.h"
+
+#include <math.h>
+#include <string.h>
+
+#define INTEGERS   13u
+#define CATEGORIES 26u
+#define CELLS      (1 + INTEGERS + CATEGORIES)
+#define SALT       0x43726974656f0000u /* with a column's number */
+
+static double squeeze(double x)
+{
+    return x < 0 ? -log1p(-x) : log1p(x);
+}
+
+struct cell {
+    const char *at, *end;
+};
+
+/* Cells of a line into cells[CELLS]; a line of a file to be scored may lack its label. */
+static enum dp_status take_apart(const struct dp_columns *c, const char *at, const char *end,
+                                 struct cell *cells, struct dp_error *err)
+{
+    uint32_t found = 1, shift;
+    for (const char *p = at; p < end; p++)
+        found += *p == '\t';
+    shift = c->options->scored && found == CELLS - 1;
+    if (found != CELLS && !shift)
+        return dp_fail(err, DP_DATA,
+                       "expected 40 columns (label, 13 integers, 26 categories, parted by tabs), found %u",
+                       found);
+    cells[0] = (struct cell){at, at};
+    for (uint32_t i = shift; i < CELLS; i++) {
+        const char *tab = i + 1 < CELLS ? memchr(at, '\t', (size_t)(end - at)) : end;
+        cells[i] = (struct cell){at, tab};
+        at = tab + 1;
+    }
+    return DP_OK;
+}
+
+static enum dp_status add_line(void *self, const char *at, const char *end, uint64_t line,
+                               struct dp_error *err)
+{
+    struct dp_columns *c = self;
+    struct cell cells[CELLS];
+    (void)line;
+    if (at == end)
+        return DP_OK;
+    enum dp_status st = take_apart(c, at, end, cells, err);
+    if (st == DP_OK)
+        st = dp_columns_row(c, err);
+    if (st == DP_OK)
+        st = dp_columns_label(c, cells[0].at, cells[0].end, err);
+    for (uint32_t i = 0; st == DP_OK && i < INTEGERS; i++) {
+        st = dp_columns_number(c, i, cells[1 + i].at, cells[1 + i].end, squeeze, err);
+        if (st != DP_OK)
+            st = dp_wrap(err, st, "integer %u", i + 1);
+    }
+    for (uint32_t i = 0; st == DP_OK && i < CATEGORIES; i++) {
+        const struct cell *cell = &cells[1 + INTEGERS + i];
+        dp_columns_category(c, i, SALT + INTEGERS + i, cell->at, (size_t)(cell->end - cell->at));
+    }
+    return st;
+}
+
+static enum dp_status load(const struct dp_dataset_options *options, struct dp_unpack *unpack,
+                           struct dp_content *out, struct dp_error *err)
+{
+    struct dp_columns columns;
+    uint64_t salt[INTEGERS];
+    for (uint32_t i = 0; i < INTEGERS; i++)
+        salt[i] = SALT + i;
+    enum dp_status st = dp_columns_begin(&columns, options, out, INTEGERS, CATEGORIES, err);
+    if (st == DP_OK)
+        st = dp_lines_of(unpack, false, (struct dp_lines_sink){add_line, &columns}, err);
+    return st == DP_OK ? dp_columns_end(&columns, salt, err) : st;
+}
+
+/* A first line of as many columns. */
+static bool begins(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len)
+{
+    uint32_t cells = 1;
+    for (size_t i = 0; i < len && bytes[i] != '\n'; i++)
+        cells += bytes[i] == '\t';
+    return cells == CELLS || (options->scored && cells == CELLS - 1);
+}
+
+const struct dp_format dp_format_criteo = {.name = "criteo",
+                                           .holds = "lines of a label, 13 integers and 26 categories",
+                                           .forms = 1u << DP_FORM_SPARSE | 1u << DP_FORM_FIELDS |
+                                                    1u << DP_FORM_TABLES,
+                                           .begins = begins,
+                                           .load = load,
+                                           .shape = dp_columns_shape,
+                                           .fill = dp_columns_fill};

@@ -1,0 +1,377 @@
+/* CSV with a header (RFC 4180): one column is the label; the others are numbers or categories, told apart by
+ * options.categories or by whether all of the first lines are numbers.
+ *     the training file's header and first lines -> which column is what -> this file's header, by names -> its records
+ * Why   What a test file's columns are is read in the training file: its own first lines might say otherwise. */
+#include "worker/read/columns.h"
+
+#include "worker/read/lines.h"
+#include "worker/read/number.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_LINES  1000u
+#define COLUMNS_MAX 65536u
+
+enum kind { KIND_NUMBER, KIND_CATEGORY, KIND_LABEL };
+
+struct cell {
+    const char *at, *end;
+};
+
+/* A record taken apart: cells lie in the line, or in `text` where quotes had to be taken out. */
+struct record {
+    struct cell *cells;
+    size_t count, max;
+    char *text;
+    size_t text_max;
+};
+
+struct csv {
+    const struct dp_dataset_options *options;
+    /* Of the training file: */
+    struct column {
+        char *name;
+        enum kind kind;
+        uint32_t place; /* among those of its kind */
+        uint64_t salt;
+    } * column;
+    uint32_t columns;
+    uint64_t looked; /* records */
+    /* Of the file at hand: */
+    uint32_t *column_of; /* [cells]: which column of the training file a cell is */
+    size_t cells;
+    struct record record;
+    struct dp_columns rows;
+    bool labelled;
+};
+
+static enum dp_status reserve(struct record *r, size_t text, struct dp_error *err)
+{
+    if (r->count == r->max) {
+        size_t max = r->max * 2 + 64;
+        struct cell *cells = realloc(r->cells, max * sizeof *cells);
+        if (!cells)
+            return dp_fail(err, DP_NOMEM, "no memory for %zu cells", max);
+        r->cells = cells;
+        r->max = max;
+    }
+    if (text > r->text_max) {
+        char *grown = realloc(r->text, text);
+        if (!grown)
+            return dp_fail(err, DP_NOMEM, "no memory for a line of %zu bytes", text);
+        r->text = grown;
+        r->text_max = text;
+    }
+    return DP_OK;
+}
+
+/* A quoted cell that starts at `at`; *behind: what follows its second quote. The second may not be there. */
+static struct cell unquote(const char *at, const char *end, char **text, const char **behind)
+{
+    struct cell cell = {*text, *text};
+    for (at++; at < end; at++) {
+        if (*at == '"' && (at + 1 == end || at[1] != '"'))
+            break;
+        at += *at == '"';
+        *(*text)++ = *at;
+    }
+    cell.end = *text;
+    *behind = at < end ? at + 1 : end;
+    return cell;
+}
+
+static enum dp_status take_apart(struct record *r, const char *at, const char *end, struct dp_error *err)
+{
+    char *text = NULL;
+    r->count = 0;
+    for (;;) {
+        enum dp_status st = reserve(r, (size_t)(end - at) * (r->count == 0) + 1, err);
+        if (st != DP_OK)
+            return st;
+        text = r->count ? text : r->text;
+        struct cell *cell = &r->cells[r->count++];
+        const char *behind;
+        if (at < end && *at == '"') {
+            *cell = unquote(at, end, &text, &behind);
+        } else {
+            behind = memchr(at, ',', (size_t)(end - at));
+            behind = behind ? behind : end;
+            *cell = (struct cell){at, behind};
+            if (memchr(at, '"', (size_t)(behind - at)))
+                return dp_lines_unexpected("quotes around a whole field only, each inside doubled", at,
+                                           behind, err);
+        }
+        if (behind < end && *behind != ',')
+            return dp_lines_unexpected("a comma behind a quoted field", behind, end, err);
+        if (behind == end)
+            return DP_OK;
+        at = behind + 1;
+    }
+}
+
+static struct cell trimmed(struct cell cell)
+{
+    while (cell.at < cell.end && (*cell.at == ' ' || *cell.at == '\t'))
+        cell.at++;
+    while (cell.at < cell.end && (cell.end[-1] == ' ' || cell.end[-1] == '\t'))
+        cell.end--;
+    return cell;
+}
+
+static bool is_name(struct cell cell, const char *name)
+{
+    size_t len = (size_t)(cell.end - cell.at);
+    return strlen(name) == len && memcmp(cell.at, name, len) == 0;
+}
+
+/* ---- what the columns are */
+
+static enum dp_status no_such(const struct csv *csv, const char *what, struct cell name, struct dp_error *err)
+{
+    char names[128] = "";
+    for (uint32_t i = 0; i < csv->columns && strlen(names) + 4 < sizeof names; i++)
+        (void)snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
+                       csv->column[i].name);
+    return dp_fail(err, DP_DATA, "%s '%.*s' is no column; there are: %s", what, (int)(name.end - name.at),
+                   name.at, names);
+}
+
+static struct column *find_column(struct csv *csv, struct cell name)
+{
+    for (uint32_t i = 0; i < csv->columns; i++)
+        if (is_name(name, csv->column[i].name))
+            return &csv->column[i];
+    return NULL;
+}
+
+/* "a,b": names with a comma in them cannot be told. */
+static enum dp_status name_categories(struct csv *csv, struct dp_error *err)
+{
+    for (const char *at = csv->options->categories; *at;) {
+        size_t len = strcspn(at, ",");
+        struct cell name = trimmed((struct cell){at, at + len});
+        struct column *column = find_column(csv, name);
+        if (!column)
+            return no_such(csv, "category", name, err);
+        if (column->kind == KIND_LABEL)
+            return dp_fail(err, DP_DATA, "column '%s' is the label and cannot be a category too",
+                           column->name);
+        column->kind = KIND_CATEGORY;
+        at += len + (at[len] == ',');
+    }
+    return DP_OK;
+}
+
+static enum dp_status read_names(struct csv *csv, const char *at, const char *end, struct dp_error *err)
+{
+    const char *label = csv->options->label;
+    if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
+        at += 3;
+    enum dp_status st = take_apart(&csv->record, at, end, err);
+    if (st != DP_OK)
+        return st;
+    if (csv->record.count > COLUMNS_MAX)
+        return dp_fail(err, DP_DATA, "more than %u columns", COLUMNS_MAX);
+    csv->column = calloc(csv->record.count, sizeof *csv->column);
+    if (!csv->column)
+        return dp_fail(err, DP_NOMEM, "no memory for %zu columns", csv->record.count);
+    for (size_t i = 0; i < csv->record.count; i++) {
+        struct cell name = trimmed(csv->record.cells[i]);
+        if (name.at == name.end)
+            return dp_fail(err, DP_DATA, "column %zu has no name: expected a header", i + 1);
+        if (find_column(csv, name))
+            return dp_fail(err, DP_DATA, "two columns are named '%.*s'", (int)(name.end - name.at), name.at);
+        struct column *column = &csv->column[csv->columns++];
+        column->name = strndup(name.at, (size_t)(name.end - name.at));
+        if (!column->name)
+            return dp_fail(err, DP_NOMEM, "no memory for the names of columns");
+        column->salt = dp_columns_hash(0, name.at, (size_t)(name.end - name.at));
+    }
+    struct column *named = find_column(csv, (struct cell){label, label + strlen(label)});
+    if (!named)
+        return no_such(csv, "the label", (struct cell){label, label + strlen(label)}, err);
+    named->kind = KIND_LABEL;
+    return csv->options->categories ? name_categories(csv, err) : DP_OK;
+}
+
+/* The header, and what the first lines say; DP_STOPPING: enough is seen. */
+static enum dp_status look(void *self, const char *at, const char *end, uint64_t line, struct dp_error *err)
+{
+    struct csv *csv = self;
+    (void)line;
+    if (at == end)
+        return DP_OK;
+    if (!csv->column)
+        return read_names(csv, at, end, err);
+    if (csv->options->categories || csv->looked++ == LOOK_LINES)
+        return dp_fail(err, DP_STOPPING, "enough");
+    enum dp_status st = take_apart(&csv->record, at, end, err);
+    for (uint32_t i = 0; st == DP_OK && i < csv->columns && i < csv->record.count; i++) {
+        struct cell cell = trimmed(csv->record.cells[i]);
+        float ignored;
+        if (cell.at < cell.end && csv->column[i].kind == KIND_NUMBER &&
+            dp_number_f32(cell.at, cell.end, &ignored) != cell.end)
+            csv->column[i].kind = KIND_CATEGORY;
+    }
+    return st;
+}
+
+static enum dp_status look_at(struct csv *csv, const char *path, struct dp_error *err)
+{
+    struct dp_unpack *unpack = NULL;
+    struct dp_error last = {0};
+    enum dp_status st = dp_unpack_open(path, &unpack, &last);
+    if (st == DP_OK)
+        st = dp_lines_of(unpack, true, (struct dp_lines_sink){look, csv}, &last);
+    dp_unpack_close(&unpack);
+    if (st == DP_STOPPING)
+        st = DP_OK;
+    if (st != DP_OK) {
+        if (err)
+            *err = last;
+        return st;
+    }
+    uint32_t places[3] = {0};
+    for (uint32_t i = 0; i < csv->columns; i++)
+        csv->column[i].place = places[csv->column[i].kind]++;
+    return csv->columns > 0 ? DP_OK : dp_fail(err, DP_DATA, "%s: has no header", path);
+}
+
+/* ---- this file */
+
+static uint32_t count_kind(const struct csv *csv, enum kind kind)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < csv->columns; i++)
+        count += csv->column[i].kind == kind;
+    return count;
+}
+
+static enum dp_status match_names(struct csv *csv, const char *at, const char *end, struct dp_error *err)
+{
+    if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
+        at += 3;
+    enum dp_status st = take_apart(&csv->record, at, end, err);
+    if (st != DP_OK)
+        return st;
+    csv->cells = csv->record.count;
+    csv->column_of = calloc(csv->cells, sizeof *csv->column_of);
+    bool *seen = calloc(csv->columns, sizeof *seen);
+    if (!csv->column_of || !seen)
+        st = dp_fail(err, DP_NOMEM, "no memory for %zu columns", csv->cells);
+    for (size_t i = 0; st == DP_OK && i < csv->cells; i++) {
+        struct cell name = trimmed(csv->record.cells[i]);
+        struct column *column = find_column(csv, name);
+        if (!column) {
+            st = no_such(csv, "of the training file,", name, err);
+        } else if (seen[column - csv->column]) {
+            st = dp_fail(err, DP_DATA, "two columns are named '%s'", column->name);
+        } else {
+            csv->column_of[i] = (uint32_t)(column - csv->column);
+            seen[column - csv->column] = true;
+        }
+    }
+    for (uint32_t i = 0; st == DP_OK && i < csv->columns; i++) {
+        csv->labelled |= seen[i] && csv->column[i].kind == KIND_LABEL;
+        if (!seen[i] && !(csv->options->scored && csv->column[i].kind == KIND_LABEL))
+            st = dp_fail(err, DP_DATA, "column '%s' of the training file is missing", csv->column[i].name);
+    }
+    free(seen);
+    return st;
+}
+
+static enum dp_status add_cell(struct csv *csv, const struct column *column, struct cell cell,
+                               struct dp_error *err)
+{
+    struct cell number = trimmed(cell);
+    enum dp_status st = DP_OK;
+    if (column->kind == KIND_CATEGORY)
+        dp_columns_category(&csv->rows, column->place, column->salt, cell.at, (size_t)(cell.end - cell.at));
+    else if (column->kind == KIND_LABEL)
+        st = dp_columns_label(&csv->rows, number.at, number.end, err);
+    else
+        st = dp_columns_number(&csv->rows, column->place, number.at, number.end, NULL, err);
+    if (st != DP_OK && column->kind == KIND_NUMBER)
+        return dp_wrap(err, st, "column '%s' (text? name it in the setting categories)", column->name);
+    return st == DP_OK ? st : dp_wrap(err, st, "column '%s'", column->name);
+}
+
+static enum dp_status add_record(void *self, const char *at, const char *end, uint64_t line,
+                                 struct dp_error *err)
+{
+    struct csv *csv = self;
+    (void)line;
+    if (at == end)
+        return DP_OK;
+    if (!csv->column_of)
+        return match_names(csv, at, end, err);
+    enum dp_status st = take_apart(&csv->record, at, end, err);
+    if (st == DP_OK && csv->record.count != csv->cells)
+        st = dp_fail(err, DP_DATA, "expected %zu columns, as the header has, found %zu", csv->cells,
+                     csv->record.count);
+    if (st == DP_OK)
+        st = dp_columns_row(&csv->rows, err);
+    if (st == DP_OK && !csv->labelled)
+        st = dp_columns_label(&csv->rows, at, at, err);
+    for (size_t i = 0; st == DP_OK && i < csv->cells; i++)
+        st = add_cell(csv, &csv->column[csv->column_of[i]], csv->record.cells[i], err);
+    return st;
+}
+
+static enum dp_status read_rows(struct csv *csv, struct dp_unpack *unpack, struct dp_content *out,
+                                struct dp_error *err)
+{
+    uint32_t numbers = count_kind(csv, KIND_NUMBER), n = 0;
+    uint64_t *salt = calloc(numbers + 1, sizeof *salt);
+    if (!salt)
+        return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " columns", numbers);
+    for (uint32_t i = 0; i < csv->columns; i++)
+        if (csv->column[i].kind == KIND_NUMBER)
+            salt[n++] = csv->column[i].salt;
+    enum dp_status st =
+        dp_columns_begin(&csv->rows, csv->options, out, numbers, count_kind(csv, KIND_CATEGORY), err);
+    if (st == DP_OK)
+        st = dp_lines_of(unpack, true, (struct dp_lines_sink){add_record, csv}, err);
+    if (st == DP_OK)
+        st = dp_columns_end(&csv->rows, salt, err);
+    free(salt);
+    return st;
+}
+
+static enum dp_status load(const struct dp_dataset_options *options, struct dp_unpack *unpack,
+                           struct dp_content *out, struct dp_error *err)
+{
+    struct csv csv = {.options = options};
+    if (!options->label || !options->label[0])
+        return dp_fail(err, DP_ARGUMENT, "%s: a CSV file needs the name of its label's column (data.label)",
+                       options->path);
+    enum dp_status st = look_at(&csv, options->like_path ? options->like_path : options->path, err);
+    if (st == DP_OK)
+        st = read_rows(&csv, unpack, out, err);
+    for (uint32_t i = 0; i < csv.columns; i++)
+        free(csv.column[i].name);
+    free(csv.column);
+    free(csv.column_of);
+    free(csv.record.cells);
+    free(csv.record.text);
+    return st;
+}
+
+/* Where a label is named: nothing else has one. */
+static bool begins(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len)
+{
+    (void)bytes, (void)len;
+    return options->label && options->label[0];
+}
+
+const struct dp_format dp_format_csv = {.name = "csv",
+                                        .holds = "a header and lines of values parted by commas",
+                                        .forms = 1u << DP_FORM_SPARSE | 1u << DP_FORM_DENSE |
+                                                 1u << DP_FORM_FIELDS | 1u << DP_FORM_TABLES,
+                                        .begins = begins,
+                                        .load = load,
+                                        .shape = dp_columns_shape,
+                                        .fill = dp_columns_fill};
