@@ -234,6 +234,10 @@ static uint64_t laps_of(const struct dp_room_need *need)
 /* The turns go on with it: the request is tried again when it has its room. */
 static void keep_need(struct dp_room *room, const struct dp_waiting *waiting, const struct dp_room_need *need)
 {
+    if (room->need_of != waiting) { /* what the last one found is not this one's */
+        room->is_stuck = false;
+        room->walked = 0;
+    }
     room->need_of = waiting;
     room->sections = need->sections;
     room->bytes = need->bytes;
