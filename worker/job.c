@@ -156,6 +156,7 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .width = job->model.width,
         .fields = job->model.fields,
         .negatives = cluster->data.negatives,
+        .window = cluster->data.window,
         .label = cluster->data.label[0] ? cluster->data.label : NULL,
         .categories = cluster->data.categories[0] ? cluster->data.categories : NULL,
         .like_path = cluster->data.train,

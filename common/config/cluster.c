@@ -15,7 +15,7 @@ void dp_cluster_defaults(struct dp_cluster *out)
         .cache_bytes = UINT64_C(1) << 30,
         .durability = DP_CLUSTER_MACHINE,
         .journal_bytes = UINT64_C(1) << 30,
-        .data = {.format = "auto", .negatives = 4, .index_base = 1},
+        .data = {.format = "auto", .negatives = 4, .window = 5, .index_base = 1},
         .training =
             {
                 .workers = 1,

@@ -42,7 +42,8 @@ struct dp_cluster_data {
     char
         test_negatives[DP_PATH_MAX + 1]; /* pairs: what each test pair's item is ranked among; may be empty */
     char format[16];                     /* "auto", or the name of one */
-    uint32_t negatives;                  /* pairs: items sampled for each */
+    uint32_t negatives;                  /* pairs: items, or words, sampled for each */
+    uint32_t window;                     /* text as pairs: how far a near word may be away */
     char label[128];                     /* csv: the name of its column */
     char categories[1024];               /* csv: names, "a,b"; empty: by the first lines */
     uint32_t hash_bits;                  /* of categories' keys; 0: 63 */

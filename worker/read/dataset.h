@@ -2,7 +2,7 @@
  * before it.
  *     open (unpack, detect, parse, check)  ->  fill(epoch, number), from any thread, in any order
  * Formats   libsvm / libfm text ("label index:value ...", '#' comments), MNIST idx (images + labels, dense
- *           only), pairs of users and items, Criteo's click logs, CSV, each plain, gzip or zstd (told by the first bytes, not by the name).
+ *           only), pairs of users and items, Criteo's click logs, CSV, text, each plain, gzip or zstd (told by the first bytes, not by the name).
  * Promise   What fill gives is a function of (data, options, epoch, number) alone. Numbers 0 .. batches-1 of
  *           one epoch hold every example once, shuffled by (seed, epoch): a keyed permutation, no array of it
  *           is kept. The last batch may be short. Entries keep the order of their line.
@@ -45,7 +45,8 @@ struct dp_dataset_options {
     double scale; /* every value is multiplied by it (idx pixels are 0..255: 1/255.0 makes 0..1); finite, not
                      0 */
     const char *negatives_path; /* pairs: the file of items that each pair's own is ranked among; or NULL */
-    uint32_t negatives;         /* PAIRS: items that are sampled for each pair */
+    uint32_t window;            /* text, PAIRS: how many words a near word may be away */
+    uint32_t negatives;         /* PAIRS: items or words that are sampled for each pair */
     const char *label;          /* csv: the name of its column */
     const char *
         categories; /* csv: names of columns, "a,b"; NULL: those whose first 1,000 lines are not all numbers */

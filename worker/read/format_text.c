@@ -1,0 +1,322 @@
+/* Text: its bytes as windows of tokens, each with the byte behind it as its class; or its words as pairs of one word and
+ * one near it, each with sampled words beside it (Mikolov et al. 2013: a word's chance is its count to the power 0.75;
+ * the near word itself is not drawn).
+ * Words are what stands between blanks and ends of lines, byte for byte; the file is one sequence of them. */
+#include "worker/read/format.h"
+
+#include "common/model/mix.h"
+#include "worker/read/batch_fill.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHANCE_UNIT 1048576.0 /* of 1 in the sums of chances */
+
+enum { WORDS }; /* facts */
+
+/* content, windows:  pixels  the bytes
+ * content, words:    keys    mixed hashes of the distinct words, ascending by hash
+ *                    codes   for each word of the text its number among those
+ *                    offsets sums of chances: word w has offsets[w] .. offsets[w + 1] */
+
+static enum dp_status load_bytes(const struct dp_dataset_options *options, struct dp_unpack *unpack,
+                                 struct dp_content *out, struct dp_error *err)
+{
+    uint64_t have = 0, max = 0, fields = options->fields;
+    const unsigned char *bytes;
+    size_t len = 1;
+    enum dp_status st = DP_OK;
+    while (st == DP_OK && len > 0) {
+        st = dp_unpack_next(unpack, &bytes, &len, err);
+        if (st == DP_OK && len > max - have) {
+            max = (max + len) * 2;
+            uint8_t *grown = realloc(out->pixels, max);
+            if (!grown)
+                return dp_fail(err, DP_NOMEM, "%s: no memory for its text", options->path);
+            out->pixels = grown;
+        }
+        for (size_t i = 0; st == DP_OK && i < len; i++)
+            if (bytes[i] >= options->classes)
+                st = dp_fail(err, DP_DATA,
+                             "%s: byte %" PRIu64 " is %u, but the model has %" PRIu32
+                             " classes: add classes=256 to it",
+                             options->path, have + i, bytes[i], options->classes);
+        if (st == DP_OK && len > 0)
+            memcpy(out->pixels + have, bytes, len);
+        have += len;
+    }
+    if (st == DP_OK && have <= fields)
+        st =
+            dp_fail(err, DP_DATA, "%s: has %" PRIu64 " bytes: expected more than the %" PRIu64 " of a window",
+                    options->path, have, fields);
+    if (st != DP_OK)
+        return st;
+    out->pixels_len = have;
+    out->examples = have - fields;
+    out->digest = dp_content_digest_bytes(out->digest, out->pixels, have);
+    return DP_OK;
+}
+
+/* ---- words */
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+struct words {
+    struct dp_content *content;
+    uint64_t *hashes, count, max;
+    uint64_t hash; /* of the word at hand: FNV-1a; 0: there is none */
+};
+
+#define HASH_NONE  0u
+#define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
+
+static enum dp_status end_word(struct words *w, struct dp_error *err)
+{
+    if (w->count == w->max) {
+        uint64_t max = w->max * 2 + 4096;
+        enum dp_status st = dp_content_grow_u64(&w->hashes, max, err);
+        if (st != DP_OK)
+            return st;
+        w->max = max;
+    }
+    uint64_t hash = dp_mix(w->hash) >> 1;
+    w->content->digest = dp_content_digest(w->content->digest, hash);
+    w->hashes[w->count++] = hash;
+    w->hash = HASH_NONE;
+    return DP_OK;
+}
+
+static enum dp_status feed_words(struct words *w, const unsigned char *bytes, size_t len,
+                                 struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < len; i++) {
+        bool blank = bytes[i] == ' ' || (bytes[i] >= '\t' && bytes[i] <= '\r');
+        if (!blank)
+            w->hash = ((w->hash == HASH_NONE ? HASH_BEGIN : w->hash) ^ bytes[i]) * UINT64_C(0x100000001b3);
+        else if (w->hash != HASH_NONE)
+            st = end_word(w, err);
+    }
+    return st;
+}
+
+static enum dp_status number_words(struct words *w, struct dp_error *err)
+{
+    struct dp_content *content = w->content;
+    uint64_t distinct = 0;
+    enum dp_status st = dp_content_grow_u64(&content->keys, w->count, err);
+    if (st == DP_OK)
+        st = dp_content_grow_u32(&content->codes, w->count, err);
+    if (st != DP_OK)
+        return st;
+    memcpy(content->keys, w->hashes, w->count * sizeof *w->hashes);
+    qsort(content->keys, (size_t)w->count, sizeof *content->keys, by_value);
+    for (uint64_t i = 0; i < w->count; i++)
+        if (i == 0 || content->keys[i] != content->keys[distinct - 1])
+            content->keys[distinct++] = content->keys[i];
+    for (uint64_t i = 0; i < w->count; i++) {
+        const uint64_t *found =
+            bsearch(&w->hashes[i], content->keys, (size_t)distinct, sizeof *content->keys, by_value);
+        DP_ASSERT(found);
+        content->codes[i] = (uint32_t)(found - content->keys);
+    }
+    content->facts[WORDS] = distinct;
+    content->codes_len = w->count;
+    content->keys_len = distinct;
+    return dp_content_grow_u64(&content->keys, distinct, err);
+}
+
+/* count^0.75 by square roots, which every machine rounds alike. */
+static enum dp_status sum_chances(struct dp_content *content, struct dp_error *err)
+{
+    uint64_t words = content->facts[WORDS], sum = 0;
+    enum dp_status st = dp_content_grow_u64(&content->offsets, words + 1, err);
+    if (st != DP_OK)
+        return st;
+    memset(content->offsets, 0, (words + 1) * sizeof *content->offsets);
+    for (uint64_t i = 0; i < content->codes_len; i++)
+        content->offsets[content->codes[i]]++;
+    for (uint64_t i = 0; i <= words; i++) {
+        double root = sqrt((double)content->offsets[i]);
+        content->offsets[i] = sum;
+        sum += (uint64_t)(root * sqrt(root) * CHANCE_UNIT);
+    }
+    content->offsets_len = words + 1;
+    return DP_OK;
+}
+
+/* Pairs of words at most `window` apart, in one direction. */
+static uint64_t neighbours(uint64_t words, uint32_t window)
+{
+    uint64_t sum = 0;
+    for (uint64_t d = 1; d <= window && d < words; d++)
+        sum += words - d;
+    return sum;
+}
+
+static enum dp_status load_words(const struct dp_dataset_options *options, struct dp_unpack *unpack,
+                                 struct dp_content *out, struct dp_error *err)
+{
+    struct words w = {.content = out};
+    const unsigned char *bytes;
+    size_t len = 1;
+    enum dp_status st = DP_OK;
+    while (st == DP_OK && len > 0) {
+        st = dp_unpack_next(unpack, &bytes, &len, err);
+        if (st == DP_OK)
+            st = feed_words(&w, bytes, len, err);
+    }
+    if (st == DP_OK && w.hash != HASH_NONE)
+        st = end_word(&w, err);
+    if (st == DP_OK && w.count > UINT32_MAX)
+        st = dp_fail(err, DP_DATA, "%s: has over 2^32 words", options->path);
+    if (st == DP_OK && w.count > 0)
+        st = number_words(&w, err);
+    if (st == DP_OK && out->facts[WORDS] < 2)
+        st = dp_fail(err, DP_DATA, "%s: has %" PRIu64 " different words: expected 2 at least", options->path,
+                     out->facts[WORDS]);
+    if (st == DP_OK)
+        st = sum_chances(out, err);
+    for (uint64_t i = 0; st == DP_OK && i < out->keys_len; i++)
+        out->keys[i] = dp_mix(out->keys[i]);
+    out->examples = 2 * neighbours(w.count, options->window);
+    free(w.hashes);
+    return st;
+}
+
+static enum dp_status load(const struct dp_dataset_options *options, struct dp_unpack *unpack,
+                           struct dp_content *out, struct dp_error *err)
+{
+    if (options->form == DP_FORM_WINDOWS)
+        return load_bytes(options, unpack, out, err);
+    if (options->window == 0)
+        return dp_fail(err, DP_ARGUMENT, "%s: a window of 0 words: expected at least 1", options->path);
+    return load_words(options, unpack, out, err);
+}
+
+/* ---- minibatches */
+
+static uint64_t examples_of_pair(const struct dp_dataset_options *options)
+{
+    return options->form == DP_FORM_PAIRS && !options->scored ? 1 + (uint64_t)options->negatives : 1;
+}
+
+static uint64_t examples(const struct dp_dataset_options *options, const struct dp_content *content)
+{
+    return content->examples * examples_of_pair(options);
+}
+
+static enum dp_status shape(const struct dp_dataset_options *options, const struct dp_content *content,
+                            uint32_t take, struct dp_batch_shape *out, struct dp_error *err)
+{
+    (void)content;
+    if (options->form == DP_FORM_PAIRS) {
+        out->groups = out->lists = 2;
+        for (uint32_t l = 0; l < 2; l++)
+            out->list[l] = (struct dp_list_shape){.group = l, .entries = take, .each = 1};
+        return DP_OK;
+    }
+    if ((uint64_t)take * options->fields > UINT32_MAX)
+        return dp_fail(err, DP_ARGUMENT,
+                       "a minibatch of %" PRIu32 " windows of %" PRIu32 " tokens is too large", take,
+                       options->fields);
+    out->groups = out->lists = 1;
+    out->list[0] = (struct dp_list_shape){.entries = take * options->fields, .each = options->fields};
+    return DP_OK;
+}
+
+static void fill_windows(const struct dp_format_fill *what, struct dp_batch *batch)
+{
+    uint64_t key[256];
+    uint32_t fields = what->options->fields;
+    for (uint64_t i = 0; i < 256; i++)
+        key[i] = dp_mix(i);
+    dp_batch_fill_group(batch, 0);
+    dp_batch_fill_list(batch, 0);
+    for (uint32_t i = 0; i < what->examples; i++) {
+        const uint8_t *window = what->content->pixels + what->order[i];
+        for (uint32_t t = 0; t < fields; t++)
+            dp_batch_fill_entries(batch, &key[window[t]], NULL, 1);
+        dp_batch_fill_example(batch);
+        batch->labels[i] = window[fields];
+    }
+    dp_batch_fill_group_end(batch);
+}
+
+/* Pairs in order of their distance, then of their place, each in both directions. */
+static void find_pair(const struct dp_format_fill *what, uint64_t pair, uint32_t *word, uint32_t *near)
+{
+    const struct dp_content *content = what->content;
+    uint64_t at = pair / 2, apart = 1;
+    while (at >= content->codes_len - apart)
+        at -= content->codes_len - apart++;
+    *word = content->codes[pair % 2 ? at + apart : at];
+    *near = content->codes[pair % 2 ? at : at + apart];
+}
+
+/* A word by its chance, but not `near`. */
+static uint32_t draw(const struct dp_content *content, uint32_t near, uint64_t random)
+{
+    const uint64_t *sums = content->offsets;
+    uint64_t words = content->facts[WORDS], chance = sums[near + 1] - sums[near];
+    uint64_t r = random % (sums[words] - chance), low = 0, high = words - 1;
+    if (r >= sums[near])
+        r += chance;
+    while (low < high) { /* the last that starts at or before r */
+        uint64_t mid = low + (high - low + 1) / 2;
+        if (sums[mid] <= r)
+            low = mid;
+        else
+            high = mid - 1;
+    }
+    return (uint32_t)low;
+}
+
+static uint64_t state_of(const struct dp_format_fill *what)
+{
+    const uint64_t sampling = 0x776f726473u; /* so that order and draws have nothing in common */
+    return dp_mix(dp_mix(what->options->seed ^ sampling) + ((uint64_t)what->epoch + 1) * DP_CONTENT_GOLDEN);
+}
+
+static void fill_words(const struct dp_format_fill *what, struct dp_batch *batch)
+{
+    const struct dp_content *content = what->content;
+    uint64_t each = examples_of_pair(what->options), state = state_of(what);
+    for (uint32_t side = 0; side < 2; side++) {
+        dp_batch_fill_group(batch, side);
+        dp_batch_fill_list(batch, side);
+        for (uint32_t i = 0; i < what->examples; i++) {
+            uint32_t word, near;
+            uint64_t example = what->order[i];
+            find_pair(what, example / each, &word, &near);
+            batch->labels[i] = example % each == 0;
+            if (side == 1 && example % each != 0)
+                near = draw(content, near, dp_mix(state + (example + 1) * DP_CONTENT_GOLDEN));
+            dp_batch_fill_entries(batch, &content->keys[side ? near : word], NULL, 1);
+            dp_batch_fill_example(batch);
+        }
+        dp_batch_fill_group_end(batch);
+    }
+}
+
+static void fill(const struct dp_format_fill *what, struct dp_batch *batch)
+{
+    if (what->options->form == DP_FORM_PAIRS)
+        fill_words(what, batch);
+    else
+        fill_windows(what, batch);
+}
+
+const struct dp_format dp_format_text = {.name = "text",
+                                         .holds = "any text",
+                                         .forms = 1u << DP_FORM_PAIRS | 1u << DP_FORM_WINDOWS,
+                                         .load = load,
+                                         .examples = examples,
+                                         .shape = shape,
+                                         .fill = fill};
