@@ -161,6 +161,7 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .categories = cluster->data.categories[0] ? cluster->data.categories : NULL,
         .like_path = cluster->data.train,
         .hash_bits = cluster->data.hash_bits,
+        .cache = cluster->data.cache[0] ? cluster->data.cache : NULL,
         .index_base = cluster->data.index_base,
         .scale = scale_of(cluster->data.scale, path, labels),
         .normalize = cluster->data.normalize,

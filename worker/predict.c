@@ -52,6 +52,7 @@ enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labe
     struct dp_dataset_options options = dp_job_data(job, data, labels, false);
     options.labels = DP_LABELS_ANY;
     options.scored = true;
+    options.cache = NULL; /* read once */
     enum dp_status st = dp_dataset_open(&options, &dataset, err);
     if (st == DP_OK)
         st = dp_job_program(job, dataset, NULL, err);

@@ -46,6 +46,7 @@ struct dp_cluster_data {
     uint32_t window;                     /* text as pairs: how far a near word may be away */
     char label[128];                     /* csv: the name of its column */
     char categories[1024];               /* csv: names, "a,b"; empty: by the first lines */
+    char cache[DP_PATH_MAX + 1];         /* directory of decoded files; empty: none */
     uint32_t hash_bits;                  /* of categories' keys; 0: 63 */
     uint32_t index_base;
     double scale; /* 0: 1 for text, 1/255 for idx */

@@ -77,6 +77,7 @@ static const struct dp_field data[] = {
     INTEGER(dp_cluster_data, window, DP_FIELD_U32, 1, 1000),
     TEXT(dp_cluster_data, label, sizeof((struct dp_cluster_data *)0)->label - 1),
     TEXT(dp_cluster_data, categories, sizeof((struct dp_cluster_data *)0)->categories - 1),
+    TEXT(dp_cluster_data, cache, DP_PATH_MAX),
     INTEGER(dp_cluster_data, hash_bits, DP_FIELD_U32, 0, 63),
     INTEGER(dp_cluster_data, index_base, DP_FIELD_U32, 0, 1),
     REAL(dp_cluster_data, scale, 0, 1e30),

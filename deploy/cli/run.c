@@ -52,6 +52,8 @@ static const struct dp_option options[] = {
     {"--hash-bits", "N", "CSV, Criteo: categories are hashed to so many bits; default 63", "data.hash_bits",
      NULL},
     {"--negatives", "N", "pairs: items (of text: words) sampled for each; default 4", "data.negatives", NULL},
+    {"--cache", "DIR", "where decoded data files are kept for the next start; default DIR/cache of --dir",
+     "data.cache", NULL},
     {"--index-base", "0|1", "number of the first feature in libsvm text; default 1", "data.index_base", NULL},
     {"--scale", "X", "each value is multiplied by it; default 1, for idx images 1/255", "data.scale", NULL},
     {"--normalize", NULL, "scale each example to Euclidean length 1", "data.normalize", "true"},
@@ -104,7 +106,9 @@ static const struct dp_option options[] = {
     {"--dir", "DIR",
      "cluster file, logs, store and report; default ./downpour-run.\nA store that is there is trained on",
      NULL, NULL},
-    {"--fresh", NULL, "remove first what earlier runs made in DIR, their store too", NULL, NULL},
+    {"--fresh", NULL,
+     "remove first what earlier runs made in DIR, their store too\n(decoded data in DIR/cache stays)", NULL,
+     NULL},
     {"--report", "FILE", "result as JSON; default DIR/report.json", NULL, NULL},
     {"--cluster", "FILE",
      "settings that the flags change; its servers' number and shards,\nnot their addresses", NULL, NULL},
@@ -283,6 +287,18 @@ static enum dp_status join_earlier(struct run *run, const struct dp_cluster *ear
     return DP_OK;
 }
 
+/* Absolute, as report and store are; where none is named, one beside the store. */
+static enum dp_status set_cache(struct run *run, struct dp_error *err)
+{
+    char absolute[DP_PATH_MAX + 1], *cache = run->cluster->data.cache;
+    if (!cache[0])
+        return dp_folder_path(&run->folder, cache, err, "cache");
+    enum dp_status st = dp_path_absolute(cache, absolute, err);
+    if (st == DP_OK)
+        memcpy(cache, absolute, sizeof absolute);
+    return st;
+}
+
 static enum dp_status set_places(struct run *run, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
@@ -325,6 +341,8 @@ static enum dp_status settle_folder(struct run *run, struct dp_error *err)
         st = new_id(run->cluster, err);
     if (st == DP_OK)
         st = set_report(run, err);
+    if (st == DP_OK)
+        st = set_cache(run, err);
     if (st == DP_OK)
         st = set_places(run, err);
     if (st == DP_OK)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 uint64_t dp_content_digest(uint64_t digest, uint64_t word)
 {
@@ -59,6 +60,11 @@ enum dp_status dp_content_grow_f32(float **array, uint64_t count, struct dp_erro
 
 void dp_content_clear(struct dp_content *content)
 {
+    if (content->mapped) {
+        (void)munmap(content->mapped, content->mapped_bytes);
+        *content = (struct dp_content){0};
+        return;
+    }
     free(content->labels);
     free(content->offsets);
     free(content->keys);

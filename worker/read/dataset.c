@@ -1,7 +1,7 @@
 #include "worker/read/dataset.h"
 
 #include "worker/read/batch_fill.h"
-#include "worker/read/format.h"
+#include "worker/read/cache.h"
 #include "worker/read/order.h"
 
 #include <inttypes.h>
@@ -60,7 +60,9 @@ static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_o
     if (st == DP_OK)
         st = dp_format_choose(options, unpack, &dataset->format, err);
     if (st == DP_OK)
-        st = dataset->format->load(options, unpack, &dataset->content, err);
+        st = options->cache && dataset->format->decodes_slowly
+                 ? dp_cache_get(options, dataset->format, unpack, &dataset->content, err)
+                 : dataset->format->load(options, unpack, &dataset->content, err);
     dp_unpack_close(&unpack);
     return st;
 }
@@ -78,7 +80,7 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
     dataset->options = *options;
     dataset->options.path = dataset->options.labels_path = dataset->options.format = NULL;
     dataset->options.negatives_path = dataset->options.like_path = NULL;
-    dataset->options.label = dataset->options.categories = NULL;
+    dataset->options.cache = dataset->options.label = dataset->options.categories = NULL;
     st = load(dataset, options, err);
     if (st == DP_OK)
         st = plan(dataset, options->path, err);

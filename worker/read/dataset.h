@@ -53,8 +53,10 @@ struct dp_dataset_options {
     const char
         *like_path;     /* csv: the file whose header and first lines say what is what; NULL: `path` itself */
     uint32_t hash_bits; /* of a category's key, 1 .. 63; 0: 63 */
-    bool scored;        /* only for what a model says of it: nothing is sampled, labels may be missing */
-    bool normalize;     /* each example is divided by its Euclidean norm, after scale (all zero: left so) */
+    const char
+        *cache;     /* directory of decoded files that are mapped instead of decoded (cache.h); NULL: none */
+    bool scored;    /* only for what a model says of it: nothing is sampled, labels may be missing */
+    bool normalize; /* each example is divided by its Euclidean norm, after scale (all zero: left so) */
     bool shuffle;
     uint64_t seed;
     uint32_t batch; /* examples in a minibatch, > 0 */

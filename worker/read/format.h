@@ -20,6 +20,8 @@ struct dp_format {
     const char *holds;    /* what is expected in such a file: "lines of 'label index:value ...'" */
     uint32_t forms;       /* those that it gives: bits 1 << enum dp_data_form */
     bool labels_apart;    /* options.labels_path names a second file */
+    bool like_apart;      /* options.like_path does */
+    bool decodes_slowly;  /* so that a cache of its content is worth its room */
     bool negatives_apart; /* options.negatives_path does */
     /* Whether a file that begins so is of this format, where options->form is one of `forms`. NULL: any is. The first of
      * the table that says yes is taken. */

@@ -94,6 +94,7 @@ const struct dp_format dp_format_criteo = {.name = "criteo",
                                            .forms = 1u << DP_FORM_SPARSE | 1u << DP_FORM_FIELDS |
                                                     1u << DP_FORM_TABLES,
                                            .begins = begins,
+                                           .decodes_slowly = true,
                                            .load = load,
                                            .shape = dp_columns_shape,
                                            .fill = dp_columns_fill};

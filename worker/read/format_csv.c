@@ -372,6 +372,8 @@ const struct dp_format dp_format_csv = {.name = "csv",
                                         .forms = 1u << DP_FORM_SPARSE | 1u << DP_FORM_DENSE |
                                                  1u << DP_FORM_FIELDS | 1u << DP_FORM_TABLES,
                                         .begins = begins,
+                                        .decodes_slowly = true,
                                         .load = load,
+                                        .like_apart = true,
                                         .shape = dp_columns_shape,
                                         .fill = dp_columns_fill};

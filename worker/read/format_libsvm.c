@@ -140,6 +140,9 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
         st = resize_entries(&b, b.entries + 1, err);
     if (st == DP_OK)
         st = resize_examples(&b, out->examples, err);
+    out->labels_len = out->examples;
+    out->offsets_len = out->examples + 1;
+    out->keys_len = out->values_len = b.entries;
     dp_libsvm_free(&libsvm);
     return st;
 }
@@ -230,6 +233,7 @@ static void fill(const struct dp_format_fill *what, struct dp_batch *batch)
 const struct dp_format dp_format_libsvm = {.name = "libsvm",
                                            .holds = "lines of 'label index:value ...'",
                                            .forms = 1u << DP_FORM_SPARSE | 1u << DP_FORM_DENSE,
+                                           .decodes_slowly = true,
                                            .load = load,
                                            .shape = shape,
                                            .fill = fill};

@@ -316,6 +316,7 @@ static void fill(const struct dp_format_fill *what, struct dp_batch *batch)
 const struct dp_format dp_format_text = {.name = "text",
                                          .holds = "any text",
                                          .forms = 1u << DP_FORM_PAIRS | 1u << DP_FORM_WINDOWS,
+                                         .decodes_slowly = true,
                                          .load = load,
                                          .examples = examples,
                                          .shape = shape,

@@ -1,0 +1,306 @@
+/* Goal: a cache gives what decoding gives, or is made again: never anything else.
+ * Method: data sets of each format are opened without a cache, with a new one and with one that is there; every byte of a
+ * small cache file is flipped, every length cut; sources change in each way. */
+#include "common/base/log.h"
+#include "tests/lib/test.h"
+#include "tests/unit/worker/read/formats.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CLICKS                                                                                               \
+    "1\t1\t\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t13\ta\tb\tc\td\te\tf\tg\th\ti\tj\tk\tl\tm\tn\to\tp\tq\tr\ts\t" \
+    "t\tu\tv\tw\tx\ty\t\n"
+
+static const struct kind {
+    const char *format, *text, *negatives;
+    enum dp_data_form form;
+    enum dp_labels labels;
+    uint32_t width, fields;
+} kinds[] = {
+    {"libsvm", "1 3:1 9:2\n0\n1 2:0.5\n", NULL, DP_FORM_SPARSE, DP_LABELS_BINARY, 0, 0},
+    {"libsvm", "1 3:1 9:2\n0\n1 2:0.5\n", NULL, DP_FORM_DENSE, DP_LABELS_BINARY, 9, 0},
+    {"pairs", "1 2\n1 3\n2 2\n3 4\n", NULL, DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0},
+    {"pairs", "1 2\n1 3\n2 2\n3 4\n", NULL, DP_FORM_TRIPLES, DP_LABELS_ANY, 0, 0},
+    {"pairs", "1 2\n2 2\n", "(1,2) 7 8\n(2,2) 5\n", DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0},
+    {"criteo", CLICKS CLICKS, NULL, DP_FORM_SPARSE, DP_LABELS_BINARY, 0, 0},
+    {"criteo", CLICKS CLICKS, NULL, DP_FORM_TABLES, DP_LABELS_BINARY, 13, 26},
+    {"csv", "y,a,b\n1,2,x\n0,3,\n", NULL, DP_FORM_FIELDS, DP_LABELS_BINARY, 1, 1},
+    {"text", "to be or not to be", NULL, DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0},
+    {"text", "to be or not to be", NULL, DP_FORM_WINDOWS, DP_LABELS_CLASS, 0, 3},
+};
+#define KINDS (sizeof kinds / sizeof kinds[0])
+
+struct place {
+    struct test_dir dir, cache;
+    char path[256], negatives[256];
+};
+
+static void place_open(struct place *place)
+{
+    test_dir_open(&place->dir);
+    test_dir_open(&place->cache);
+}
+
+static void place_close(struct place *place)
+{
+    test_dir_close(&place->dir);
+    test_dir_close(&place->cache);
+}
+
+static struct dp_dataset_options options_of(struct place *place, const struct kind *kind)
+{
+    (void)snprintf(place->path, sizeof place->path, "%s", write_text(&place->dir, "data", kind->text));
+    if (kind->negatives)
+        (void)snprintf(place->negatives, sizeof place->negatives, "%s",
+                       write_text(&place->dir, "negatives", kind->negatives));
+    return (struct dp_dataset_options){.path = place->path,
+                                       .negatives_path = kind->negatives ? place->negatives : NULL,
+                                       .format = kind->format,
+                                       .form = kind->form,
+                                       .labels = kind->labels,
+                                       .classes = 256,
+                                       .index_base = 1,
+                                       .width = kind->width,
+                                       .fields = kind->fields,
+                                       .negatives = 2,
+                                       .window = 2,
+                                       .label = "y",
+                                       .scale = 1,
+                                       .batch = 2};
+}
+
+/* The only file of the cache's directory. */
+static void cache_file(const struct place *place, char *out, size_t size)
+{
+    unsigned files = 0;
+    DIR *dir = opendir(place->cache.path);
+    assert_non_null(dir);
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
+        if (entry->d_name[0] != '.') {
+            (void)snprintf(out, size, "%s/%s", place->cache.path, entry->d_name);
+            files++;
+        }
+    (void)closedir(dir);
+    assert_int_equal(files, 1);
+}
+
+static ino_t inode(const struct place *place)
+{
+    char path[512];
+    struct stat info;
+    cache_file(place, path, sizeof path);
+    assert_int_equal(stat(path, &info), 0);
+    return info.st_ino;
+}
+
+/* With the cache as it is now, against decoding. */
+static void check(struct dp_dataset_options options, const struct place *place)
+{
+    struct dp_dataset *decoded = formats_open(&options);
+    options.cache = place->cache.path;
+    struct dp_dataset *cached = formats_open(&options);
+    assert_int_equal(dp_dataset_lists(decoded), dp_dataset_lists(cached));
+    assert_memory_equal(dp_dataset_shape(decoded), dp_dataset_shape(cached), sizeof(struct dp_batch_shape));
+    formats_same(decoded, cached, 0);
+    formats_same(decoded, cached, 3);
+    dp_dataset_close(&decoded);
+    dp_dataset_close(&cached);
+}
+
+static void each_format_comes_back(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < KINDS; k++) {
+        struct place place;
+        place_open(&place);
+        struct dp_dataset_options options = options_of(&place, &kinds[k]);
+        check(options, &place);
+        ino_t first = inode(&place);
+        check(options, &place);
+        assert_true(inode(&place) == first); /* it was used, not made again */
+        options.batch = 1;                   /* what does not change the content does not change the cache */
+        options.seed = 7;
+        options.shuffle = true;
+        check(options, &place);
+        assert_true(inode(&place) == first);
+        place_close(&place);
+    }
+}
+
+static void changed_sources_are_seen(void **state)
+{
+    (void)state;
+    struct place place;
+    place_open(&place);
+    struct dp_dataset_options options = options_of(&place, &kinds[4]);
+    check(options, &place);
+    ino_t before = inode(&place);
+    (void)write_text(&place.dir, "data", kinds[4].text); /* another time, the same bytes */
+    check(options, &place);
+    assert_true(inode(&place) == before);
+    (void)write_text(&place.dir, "negatives", "(1,2) 7 9\n(2,2) 5\n"); /* the same size */
+    check(options, &place);
+    assert_true(inode(&place) != before);
+    before = inode(&place);
+    (void)write_text(&place.dir, "data", "1 2\n2  2\n");
+    check(options, &place);
+    assert_true(inode(&place) != before);
+    place_close(&place);
+
+    place_open(&place);
+    char like[256];
+    options = options_of(&place, &kinds[7]);
+    (void)snprintf(like, sizeof like, "%s", write_text(&place.dir, "like", "y,b,a\n1,x,0\n"));
+    options.like_path = like;
+    check(options, &place);
+    before = inode(&place);
+    (void)write_text(&place.dir, "like", "y,b,a\n1,0,0\n");
+    options.width = 2;
+    options.fields = 0;
+    options.form = DP_FORM_DENSE;
+    struct dp_dataset *dataset = NULL;
+    struct dp_error err = {0};
+    options.cache = place.cache.path;
+    assert_int_equal(dp_dataset_open(&options, &dataset, &err), DP_DATA); /* x is no number now */
+    place_close(&place);
+}
+
+/* Settings that change the content have a file of their own. */
+static void settings_are_told_apart(void **state)
+{
+    (void)state;
+    struct place place;
+    place_open(&place);
+    struct dp_dataset_options options = options_of(&place, &kinds[5]);
+    check(options, &place);
+    options.hash_bits = 9;
+    check(options, &place);
+    options.scale = 2;
+    check(options, &place);
+    options.scored = true;
+    check(options, &place);
+    place_close(&place);
+}
+
+static void write_bytes(const char *path, const unsigned char *bytes, size_t len)
+{
+    /* As a torn write would leave it: in place. The earlier mapping is closed. */
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, len, file), len);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void damaged_files_are_made_again(void **state)
+{
+    (void)state;
+    struct place place;
+    char path[512];
+    place_open(&place);
+    struct dp_dataset_options options = options_of(&place, &kinds[2]);
+    check(options, &place);
+    cache_file(&place, path, sizeof path);
+    FILE *file = fopen(path, "rb");
+    static unsigned char good[4096], now[4096];
+    size_t len = fread(good, 1, sizeof good, file);
+    assert_int_equal(fclose(file), 0);
+    assert_in_range(len, 500, sizeof good - 1);
+    for (size_t i = 0; i < 2 * len; i++) {
+        memcpy(now, good, len);
+        now[i / 2] ^= (unsigned char)(i % 2 ? 0x80 : 1);
+        write_bytes(path, now, i % 2 && i / 2 > 0 ? i / 2 : len); /* flipped, or cut (and flipped) */
+        check(options, &place);
+    }
+    write_bytes(path, good, len);
+    memcpy(now, good, len);
+    write_bytes(path, now, len + 1);
+    check(options, &place);
+    file = fopen(path, "rb");
+    assert_int_equal(fread(now, 1, sizeof now, file), len);
+    assert_int_equal(fclose(file), 0);
+    place_close(&place);
+}
+
+static void a_cache_that_cannot_be_written_stops_nothing(void **state)
+{
+    (void)state;
+    struct place place;
+    place_open(&place);
+    struct dp_dataset_options options = options_of(&place, &kinds[0]);
+    struct dp_dataset *dataset;
+    static const char *const bad[] = {"/proc/none/cache", "/dev/null"};
+    for (size_t i = 0; i < 2; i++) {
+        options.cache = bad[i];
+        dataset = formats_open(&options);
+        assert_int_equal(dp_dataset_examples(dataset), 3);
+        dp_dataset_close(&dataset);
+    }
+    /* What is wrong with the data is said as without a cache, and leaves none. */
+    options.cache = place.cache.path;
+    formats_refused(&place.dir, options, "1 3:1\n1 x\n", 2, DP_DATA, "index:value");
+    assert_int_equal(rmdir(place.cache.path), 0);
+    check(options, &place); /* made again */
+    place_close(&place);
+}
+
+struct opener {
+    const struct dp_dataset_options *options;
+    struct dp_dataset *dataset;
+    enum dp_status st;
+};
+
+static void *open_one(void *context)
+{
+    struct opener *opener = context;
+    opener->st = dp_dataset_open(opener->options, &opener->dataset, NULL);
+    return NULL;
+}
+
+static void several_open_it_at_once(void **state)
+{
+    (void)state;
+    enum { OPENERS = 4 };
+    for (int round = 0; round < 20; round++) {
+        struct place place;
+        struct opener openers[OPENERS];
+        pthread_t threads[OPENERS];
+        place_open(&place);
+        struct dp_dataset_options options = options_of(&place, &kinds[1]);
+        struct dp_dataset *decoded = formats_open(&options);
+        options.cache = place.cache.path;
+        for (int i = 0; i < OPENERS; i++) {
+            openers[i] = (struct opener){.options = &options};
+            assert_int_equal(pthread_create(&threads[i], NULL, open_one, &openers[i]), 0);
+        }
+        for (int i = 0; i < OPENERS; i++)
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+        (void)inode(&place); /* one file, no temporary one */
+        for (int i = 0; i < OPENERS; i++) {
+            assert_int_equal(openers[i].st, DP_OK);
+            formats_same(decoded, openers[i].dataset, 0);
+            dp_dataset_close(&openers[i].dataset);
+        }
+        dp_dataset_close(&decoded);
+        place_close(&place);
+    }
+}
+
+int main(void)
+{
+    dp_log_start("test", DP_LOG_ERROR);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_format_comes_back),
+        cmocka_unit_test(changed_sources_are_seen),
+        cmocka_unit_test(settings_are_told_apart),
+        cmocka_unit_test(damaged_files_are_made_again),
+        cmocka_unit_test(a_cache_that_cannot_be_written_stops_nothing),
+        cmocka_unit_test(several_open_it_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,359 @@
+/* File: the head, then each array at a multiple of 64 bytes. All numbers are u64, little endian as this machine's memory
+ * has them: another machine's magic number does not match. */
+#include "worker/read/cache.h"
+
+#include "common/base/log.h"
+#include "common/model/mix.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAGIC UINT64_C(0x3165686361437044) /* "DpCache1" */
+/* Of the file and of what every format makes: raise it when a format decodes otherwise. */
+#define VERSION     UINT64_C(1)
+#define SOURCES_MAX 3
+#define ARRAYS      6
+#define ALIGN       UINT64_C(64)
+#define PATH_BYTES  4096
+#define WRITE_MAX   (UINT64_C(64) << 20)
+
+struct source {
+    uint64_t size, mtime_ns, digest;
+};
+
+struct head {
+    uint64_t magic, version, bytes; /* of the whole file */
+    uint64_t fingerprint;           /* of the options that decide what is decoded */
+    uint64_t sources;
+    struct source source[SOURCES_MAX];
+    uint64_t examples, digest, lists, facts[DP_CONTENT_FACTS];
+    struct {
+        uint64_t at, count, sum;
+    } array[ARRAYS];
+    uint64_t sum; /* of the head before it */
+};
+
+struct array {
+    void **at;
+    uint64_t *count;
+    size_t each;
+};
+
+static void arrays_of(struct dp_content *c, struct array out[ARRAYS])
+{
+    const struct array arrays[ARRAYS] = {
+        {(void **)&c->labels, &c->labels_len, sizeof *c->labels},
+        {(void **)&c->offsets, &c->offsets_len, sizeof *c->offsets},
+        {(void **)&c->keys, &c->keys_len, sizeof *c->keys},
+        {(void **)&c->values, &c->values_len, sizeof *c->values},
+        {(void **)&c->pixels, &c->pixels_len, sizeof *c->pixels},
+        {(void **)&c->codes, &c->codes_len, sizeof *c->codes},
+    };
+    memcpy(out, arrays, sizeof arrays);
+}
+
+/* Against damage and chance, not against a forger. Four sums side by side keep a core's multipliers busy. */
+static uint64_t sum_of(uint64_t seed, const void *bytes, uint64_t len)
+{
+    const unsigned char *at = bytes;
+    uint64_t lane[4] = {seed, seed + 1, seed + 2, seed + 3}, word[4] = {0};
+    for (; len >= sizeof word; at += sizeof word, len -= sizeof word) {
+        memcpy(word, at, sizeof word);
+        for (int i = 0; i < 4; i++) {
+            lane[i] = (lane[i] ^ word[i]) * DP_CONTENT_GOLDEN;
+            lane[i] ^= lane[i] >> 29;
+        }
+    }
+    memset(word, 0, sizeof word);
+    if (len > 0)
+        memcpy(word, at, len);
+    for (int i = 0; i < 4; i++)
+        seed = dp_mix(seed + lane[i]) ^ dp_mix(word[i] + (uint64_t)i + len * DP_CONTENT_GOLDEN);
+    return seed;
+}
+
+/* ---- what a cache is of */
+
+struct place {
+    char path[PATH_BYTES];
+    uint64_t fingerprint;
+    uint64_t sources;
+    struct source source[SOURCES_MAX];
+};
+
+static uint64_t add_text(uint64_t sum, const char *text)
+{
+    return text ? sum_of(sum + 1, text, strlen(text)) : dp_mix(sum);
+}
+
+/* Sizes, times and names of the sources stand apart: a change there is told from other options. */
+static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct dp_format *format)
+{
+    const uint64_t numbers[] = {
+        VERSION,       (uint64_t)o->labels, o->classes,   (uint64_t)o->form, o->fields,          o->width,
+        o->index_base, o->window,           o->hash_bits, o->normalize,      (uint64_t)o->scored};
+    uint64_t sum = sum_of(0, numbers, sizeof numbers);
+    sum = sum_of(sum, &o->scale, sizeof o->scale);
+    sum = add_text(sum, format->name);
+    sum = add_text(sum, o->label);
+    return add_text(sum, o->categories);
+}
+
+static enum dp_status stat_source(const char *path, struct source *out, struct dp_error *err)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return dp_fail(err, DP_IO, "cannot read '%s': %s", path, strerror(errno));
+    out->size = (uint64_t)info.st_size;
+    out->mtime_ns = (uint64_t)info.st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)info.st_mtim.tv_nsec;
+    return DP_OK;
+}
+
+/* Reads all of it: much faster than decoding, and surer than its time. */
+static enum dp_status measure(const char *path, struct source *out, struct dp_error *err)
+{
+    const size_t room = 1u << 20;
+    enum dp_status st = stat_source(path, out, err);
+    unsigned char *bytes = st == DP_OK ? malloc(room) : NULL;
+    int fd = bytes ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    if (st == DP_OK && fd < 0)
+        st = dp_fail(err, bytes ? DP_IO : DP_NOMEM, "cannot read '%s': %s", path, strerror(errno));
+    out->digest = 0;
+    for (ssize_t len = 1; st == DP_OK && len > 0;) {
+        size_t have = 0;
+        while (have < room && (len = read(fd, bytes + have, room - have)) > 0)
+            have += (size_t)len;
+        if (len < 0)
+            st = dp_fail(err, DP_IO, "cannot read '%s': %s", path, strerror(errno));
+        out->digest = sum_of(out->digest, bytes, have);
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    free(bytes);
+    return st;
+}
+
+static enum dp_status find_place(const struct dp_dataset_options *o, const struct dp_format *format,
+                                 struct place *out, struct dp_error *err)
+{
+    const char *paths[SOURCES_MAX] = {o->path, o->negatives_path, format->like_apart ? o->like_path : NULL};
+    *out = (struct place){.fingerprint = fingerprint_of(o, format)};
+    uint64_t name = out->fingerprint;
+    for (int i = 0; i < SOURCES_MAX; i++) {
+        name = add_text(name, paths[i]);
+        if (!paths[i])
+            continue;
+        enum dp_status st = measure(paths[i], &out->source[out->sources++], err);
+        if (st != DP_OK)
+            return st;
+    }
+    int len = snprintf(out->path, sizeof out->path, "%s/%016" PRIx64 ".decoded", o->cache, name);
+    if (len < 0 || (size_t)len + 32 >= sizeof out->path)
+        return dp_fail(err, DP_ARGUMENT, "the path of the cache is too long: '%.64s...'", o->cache);
+    return DP_OK;
+}
+
+/* ---- reading */
+
+/* NULL, or what is wrong with the file. */
+static const char *check_head(const struct head *head, uint64_t bytes, const struct place *place)
+{
+    if (bytes < sizeof *head || head->magic != MAGIC)
+        return "is no cache file";
+    if (head->sum != sum_of(0, head, offsetof(struct head, sum)) || head->bytes != bytes)
+        return "is damaged";
+    if (head->version != VERSION || head->fingerprint != place->fingerprint)
+        return "is of another version or other settings";
+    if (head->sources != place->sources)
+        return "is of other files";
+    for (uint64_t i = 0; i < place->sources; i++)
+        if (head->source[i].size != place->source[i].size ||
+            head->source[i].digest != place->source[i].digest)
+            return "is of a file that has changed since";
+    return NULL;
+}
+
+static const char *take_arrays(const struct head *head, struct dp_content *content)
+{
+    struct array arrays[ARRAYS];
+    unsigned char *base = content->mapped;
+    arrays_of(content, arrays);
+    for (int i = 0; i < ARRAYS; i++) {
+        uint64_t at = head->array[i].at, count = head->array[i].count;
+        if (at % ALIGN != 0 || at > head->bytes || count > (head->bytes - at) / arrays[i].each)
+            return "is damaged";
+        if (head->array[i].sum != sum_of(0, base + at, count * arrays[i].each))
+            return "is damaged";
+        *arrays[i].at = base + at;
+        *arrays[i].count = count;
+    }
+    content->examples = head->examples;
+    content->digest = head->digest;
+    content->lists = head->lists;
+    memcpy(content->facts, head->facts, sizeof content->facts);
+    return NULL;
+}
+
+/* Maps the cache file into an empty content. NULL: done; "": there is none; else what is wrong with it. */
+static const char *map(const struct place *place, struct dp_content *out)
+{
+    struct stat info;
+    const char *wrong = "cannot be read";
+    int fd = open(place->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? "" : wrong;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
+        size_t bytes = (size_t)info.st_size;
+        void *mapped = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+        if (mapped != MAP_FAILED) {
+            out->mapped = mapped;
+            out->mapped_bytes = bytes;
+            wrong = check_head(mapped, bytes, place);
+            if (!wrong)
+                wrong = take_arrays(mapped, out);
+        }
+    }
+    (void)close(fd);
+    if (wrong)
+        dp_content_clear(out);
+    return wrong;
+}
+
+/* ---- writing */
+
+static bool write_all(int fd, const void *bytes, uint64_t len)
+{
+    const char *at = bytes;
+    while (len > 0) {
+        ssize_t wrote = write(fd, at, (size_t)(len < WRITE_MAX ? len : WRITE_MAX));
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return false;
+        at += wrote;
+        len -= (uint64_t)wrote;
+    }
+    return true;
+}
+
+static uint64_t aligned(uint64_t at)
+{
+    return (at + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static bool write_content(int fd, const struct place *place, struct dp_content *content)
+{
+    static const char zeros[ALIGN];
+    struct array arrays[ARRAYS];
+    struct head head = {.magic = MAGIC,
+                        .version = VERSION,
+                        .fingerprint = place->fingerprint,
+                        .sources = place->sources,
+                        .examples = content->examples,
+                        .digest = content->digest,
+                        .lists = content->lists};
+    uint64_t at = aligned(sizeof head);
+    arrays_of(content, arrays);
+    memcpy(head.source, place->source, sizeof head.source);
+    memcpy(head.facts, content->facts, sizeof head.facts);
+    for (int i = 0; i < ARRAYS; i++) {
+        uint64_t count = *arrays[i].count, len = count * arrays[i].each;
+        head.array[i].at = at;
+        head.array[i].count = count;
+        head.array[i].sum = sum_of(0, len ? *arrays[i].at : zeros, len);
+        at = aligned(at + len);
+    }
+    head.bytes = at;
+    head.sum = sum_of(0, &head, offsetof(struct head, sum));
+    bool good = write_all(fd, &head, sizeof head) && write_all(fd, zeros, aligned(sizeof head) - sizeof head);
+    for (int i = 0; good && i < ARRAYS; i++) {
+        uint64_t len = *arrays[i].count * arrays[i].each;
+        good = write_all(fd, *arrays[i].at, len) && write_all(fd, zeros, aligned(len) - len);
+    }
+    return good && fsync(fd) == 0;
+}
+
+/* Whether a source is another now than when it was measured. */
+static bool has_moved(const struct dp_dataset_options *o, const struct place *place)
+{
+    struct source now = {0};
+    return stat_source(o->path, &now, NULL) != DP_OK || now.size != place->source[0].size ||
+           now.mtime_ns != place->source[0].mtime_ns;
+}
+
+static bool write_cache(const struct dp_dataset_options *o, const struct place *place,
+                        struct dp_content *content)
+{
+    char temporary[PATH_BYTES + 32];
+    if (has_moved(o, place))
+        return false;
+    if (mkdir(o->cache, 0777) != 0 && errno != EEXIST) {
+        dp_log(DP_LOG_WARN, "no cache: cannot make the directory '%s': %s", o->cache, strerror(errno));
+        return false;
+    }
+    /* A name that no other process or thread has. */
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)snprintf(temporary, sizeof temporary, "%s.new-%ld-%09ld", place->path, (long)getpid(), now.tv_nsec);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    bool good = fd >= 0 && write_content(fd, place, content);
+    int why = errno;
+    if (fd >= 0 && close(fd) != 0 && good) {
+        why = errno;
+        good = false;
+    }
+    if (good && rename(temporary, place->path) != 0) {
+        why = errno;
+        good = false;
+    }
+    if (!good) {
+        dp_log(DP_LOG_WARN, "no cache: cannot write '%s': %s", place->path, strerror(why));
+        if (fd >= 0)
+            (void)unlink(temporary);
+    }
+    return good;
+}
+
+/* Decodes, and leaves a cache file for the next one. */
+static enum dp_status build(const struct dp_dataset_options *options, const struct dp_format *format,
+                            struct dp_unpack *unpack, const struct place *place, struct dp_content *out,
+                            struct dp_error *err)
+{
+    enum dp_status st = format->load(options, unpack, out, err);
+    if (st != DP_OK || !write_cache(options, place, out))
+        return st;
+    /* From now on as everyone: the same pages, once in memory. */
+    struct dp_content mapped = {0};
+    if (map(place, &mapped) == NULL) {
+        dp_content_clear(out);
+        *out = mapped;
+    }
+    return DP_OK;
+}
+
+enum dp_status dp_cache_get(const struct dp_dataset_options *options, const struct dp_format *format,
+                            struct dp_unpack *unpack, struct dp_content *out, struct dp_error *err)
+{
+    struct place *place = calloc(1, sizeof *place);
+    if (!place)
+        return dp_fail(err, DP_NOMEM, "%s: no memory for its cache", options->path);
+    enum dp_status st = find_place(options, format, place, err);
+    if (st == DP_OK) {
+        const char *wrong = map(place, out);
+        if (wrong && *wrong)
+            dp_log(DP_LOG_INFO, "the cache '%s' of %s %s: it is made again", place->path, options->path,
+                   wrong);
+        if (wrong)
+            st = build(options, format, unpack, place, out, err);
+    }
+    free(place);
+    return st;
+}
