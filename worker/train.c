@@ -74,6 +74,12 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
         options = dp_job_data(t->job, data->test, data->test_labels, false);
         options.negatives_path = data->test_negatives[0] ? data->test_negatives : NULL;
         st = dp_dataset_open(&options, &t->test, err);
+        /* Such a model says only which item is above which. */
+        if (st == DP_OK && t->job->model.form == DP_FORM_TRIPLES && dp_dataset_lists(t->test) == 0)
+            st = dp_fail(err, DP_ARGUMENT,
+                         "%s: this model ranks items: name the file of those that each pair is ranked among "
+                         "(data.test_negatives, --test-negatives), or leave the test file out",
+                         data->test);
         if (st == DP_OK)
             st = dp_evaluate_plan(t->job, t->test, &t->ring, err);
     }

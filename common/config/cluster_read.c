@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <libconfig.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,11 +105,33 @@ static enum dp_status set_real(const struct reader *reader, const struct dp_fiel
     return DP_OK;
 }
 
+/* [ "a", "b" ]  ->  "a,b" */
+static enum dp_status set_list(const struct reader *reader, const struct dp_fields *fields,
+                               const struct dp_field *field, const config_setting_t *setting, char *at)
+{
+    size_t len = 0;
+    at[0] = '\0';
+    for (int i = 0; i < config_setting_length(setting); i++) {
+        const char *text = config_setting_get_string_elem(setting, i);
+        if (!text || !text[0] || strchr(text, ','))
+            return wrong_type(reader, fields, setting, "an array of strings without commas");
+        if (len + strlen(text) + 2 > field->max + 1) {
+            (void)dp_fail(reader->err, DP_ARGUMENT, "'%s%s' is longer than %" PRIu64 " bytes", fields->prefix,
+                          field->key, field->max);
+            return at_line(reader, setting);
+        }
+        len += (size_t)snprintf(at + len, field->max + 1 - len, "%s%s", i ? "," : "", text);
+    }
+    return DP_OK;
+}
+
 static enum dp_status set_text(const struct reader *reader, const struct dp_fields *fields,
                                const struct dp_field *field, const config_setting_t *setting, void *at)
 {
+    if (field->list && config_setting_type(setting) == CONFIG_TYPE_ARRAY)
+        return set_list(reader, fields, field, setting, at);
     if (config_setting_type(setting) != CONFIG_TYPE_STRING)
-        return wrong_type(reader, fields, setting, "a string");
+        return wrong_type(reader, fields, setting, field->list ? "an array of strings" : "a string");
     const char *text = config_setting_get_string(setting);
     if (field->type == DP_FIELD_NAME) {
         char what[96];

@@ -112,6 +112,21 @@ static void decoded_files_are_kept(void **state)
     }
 }
 
+static void what_cannot_be_ranked_is_refused(void **state)
+{
+    struct dp_place *place = *state;
+    const char *pairs = dp_place_file(place, "pairs", "1 2\n1 3\n2 2\n2 4\n", 16),
+               *full = dp_place_file(place, "full", "1 2\n1 3\n2 2\n", 12),
+               *run = dp_place_path(place, "run");
+    struct dp_process *ended =
+        dp_place_try(place, 2, "downpour", "run", "--dir", run, "--model", "mf:4,loss=bpr", "--train", pairs,
+                     "--test", pairs, "--durability", "none");
+    dp_place_says(ended, "this model ranks items: name the file");
+    ended = dp_place_try(place, 2, "downpour", "run", "--dir", run, "--model", "mf:4", "--train", full,
+                         "--durability", "none");
+    dp_place_says(ended, "full:2: user 1 has met all 2 items of the file");
+}
+
 /* Few epochs of what reaches HR@10 0.917 and NDCG@10 0.682 after 20. */
 static void gowalla(void **state)
 {
@@ -139,6 +154,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(figures_are_those_of_the_scores, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(decoded_files_are_kept, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(what_cannot_be_ranked_is_refused, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(gowalla, dp_place_setup, dp_place_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

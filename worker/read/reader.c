@@ -52,13 +52,16 @@ static void fill(const struct dp_reader *reader, uint32_t epoch, uint64_t number
 static void *run(void *self)
 {
     struct dp_reader *reader = self;
+    const struct dp_reader_plan *plan = &reader->plan;
     uint64_t batches = dp_dataset_batches(reader->dataset);
-    for (uint32_t e = 0; e < reader->plan.epochs; e++)
-        for (uint64_t n = reader->plan.offset; n < batches; n += reader->plan.stride) {
+    for (uint32_t e = 0; e < plan->epochs; e++)
+        for (uint64_t n = plan->offset; n < batches; n += plan->stride) {
+            if (plan->skip && plan->skip(plan->of, plan->first_epoch + e, n))
+                continue;
             struct dp_batch *batch = take_empty(reader);
             if (!batch)
                 goto done;
-            fill(reader, reader->plan.first_epoch + e, n, batch);
+            fill(reader, plan->first_epoch + e, n, batch);
             /* `full` has room for every batch there is. */
             DP_ASSERT(dp_queue_put(reader->full, batch, 0) == DP_OK);
         }

@@ -1,6 +1,6 @@
 /* Reader: a thread that fills minibatches ahead of the one who trains on them.
  *     start  ->  next, give_back, next, ...  ->  stop
- * Promise   Batches come in the order that the plan names, each once, then DP_NOT_FOUND ("the end"), again
+ * Promise   Batches come in the order that the plan names, each once, those it skips left out, then DP_NOT_FOUND ("the end"), again
  *           and again.
  * Thread    next and give_back: one consumer. One thread inside; it takes no signals.
  * Memory    `ahead` + 1 + `hold_max` batches (fewer if the plan is shorter), all made at start. A batch
@@ -17,6 +17,10 @@
 struct dp_reader_plan {
     uint32_t first_epoch, epochs;
     uint32_t offset, stride;
+    /* Those that are not wanted, which then cost nothing; NULL: all are. Asked by the reader's thread: `of` must not
+     * change until stop. */
+    bool (*skip)(const void *of, uint32_t epoch, uint64_t number);
+    const void *of;
 };
 
 struct dp_reader;

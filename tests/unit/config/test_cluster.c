@@ -156,6 +156,10 @@ static void wrong_files_are_refused_by_line_and_key(void **state)
         {TOP DATA "servers = ({ host = \"h\"; port = 65536; store = \"s\"; });",
          ":4: ", "'servers.port' is 65536"},
         {TOP SERVERS "data = { train = \"\"; };", ":4: ", "'data.train' is empty"},
+        {TOP SERVERS "data = { train = [\"a\"]; };", ":4: ", "'data.train' must be a string"},
+        {TOP SERVERS "data = { train = \"a\"; categories = [1]; };", ":4: ", "must be an array of strings"},
+        {TOP SERVERS "data = { train = \"a\"; categories = [\"a,b\"]; };", ":4: ", "strings without commas"},
+        {TOP SERVERS "data = { train = \"a\"; categories = 1; };", ":4: ", "must be an array of strings"},
         {"name = \"0123456789012345678901234567890123456789012345678\";", ":1: ", "'name' is longer than 47"},
         /* doubled, and no libconfig at all */
         {TRAIN("batch = 3;\nbatch = 4;"), ":7: ", "batch = 4;"},
@@ -251,6 +255,13 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_string_equal(a->data.test_labels, b->data.test_labels);
     assert_true(a->data.scale == b->data.scale && a->data.normalize == b->data.normalize);
     assert_int_equal(a->data.index_base, b->data.index_base);
+    assert_string_equal(a->data.test_negatives, b->data.test_negatives);
+    assert_string_equal(a->data.format, b->data.format);
+    assert_string_equal(a->data.label, b->data.label);
+    assert_string_equal(a->data.categories, b->data.categories);
+    assert_string_equal(a->data.cache, b->data.cache);
+    assert_true(a->data.negatives == b->data.negatives && a->data.window == b->data.window);
+    assert_int_equal(a->data.hash_bits, b->data.hash_bits);
     const struct dp_cluster_training *s = &a->training, *t = &b->training;
     assert_true(s->seed == t->seed && s->rate == t->rate && s->rate_end == t->rate_end);
     assert_true(s->warmup_steps == t->warmup_steps && s->decay == t->decay);
@@ -281,6 +292,9 @@ static void written_reads_back_equal(void **state)
         c->training.decay = DP_DECAY_COSINE;
         c->data.scale = 1.0 / 255;
         c->data.normalize = true;
+        c->data.negatives = c->data.window = c->data.hash_bits = 7;
+        (void)snprintf(c->data.categories, sizeof c->data.categories, "a b,\"c\"");
+        (void)snprintf(c->data.cache, sizeof c->data.cache, "some where");
         c->training.overlap = false;
         c->training.optimizer.l2 = nextafterf(0.1f, 1);
         (void)snprintf(c->data.train, sizeof c->data.train,
@@ -292,6 +306,29 @@ static void written_reads_back_equal(void **state)
         dp_cluster_free(&c);
         dp_cluster_free(&back);
     }
+}
+
+static void categories_may_be_an_array(void **state)
+{
+    (void)state;
+    struct dp_cluster *c = NULL;
+    struct dp_error err = {0};
+    assert_int_equal(
+        read_text(TOP SERVERS "data = { train = \"a\"; categories = [\"x\", \"y z\", \"w\"]; };", &c, &err),
+        DP_OK);
+    assert_string_equal(c->data.categories, "x,y z,w");
+    dp_cluster_free(&c);
+    char text[4096], *end = text;
+    end += sprintf(end, TOP SERVERS "data = { train = \"a\"; categories = [\"x\"");
+    for (int i = 0; i < 511; i++)
+        end += sprintf(end, ",\"%c\"", 'a' + i % 26);
+    (void)sprintf(end, "]; };"); /* 1 + 2 * 511 bytes: fits; with another one it does not */
+    assert_int_equal(read_text(text, &c, &err), DP_OK);
+    assert_int_equal(strlen(c->data.categories), 1023);
+    dp_cluster_free(&c);
+    (void)sprintf(end, ",\"a\"]; };");
+    assert_int_equal(read_text(text, &c, &err), DP_ARGUMENT);
+    assert_non_null(strstr(err.text, "'data.categories' is longer than 1023 bytes"));
 }
 
 static void struct_without_an_id_gets_that_of_its_name(void **state)
@@ -470,6 +507,7 @@ int main(void)
         cmocka_unit_test(facts_about_several_keys_are_checked),
         cmocka_unit_test(what_is_no_text_file_is_refused),
         cmocka_unit_test(written_reads_back_equal),
+        cmocka_unit_test(categories_may_be_an_array),
         cmocka_unit_test(struct_without_an_id_gets_that_of_its_name),
         cmocka_unit_test(example_file_is_read_and_has_every_key),
         cmocka_unit_test(keys_are_set_from_text_with_the_checks_of_the_file),

@@ -17,12 +17,18 @@ struct fixture {
     struct dp_dataset *dataset;
 };
 
-static struct dp_reader *start(const struct fixture *f, struct dp_reader_plan plan, uint32_t ahead,
+static struct dp_reader_plan plan(uint32_t first_epoch, uint32_t epochs, uint32_t offset, uint32_t stride)
+{
+    return (struct dp_reader_plan){
+        .first_epoch = first_epoch, .epochs = epochs, .offset = offset, .stride = stride};
+}
+
+static struct dp_reader *start(const struct fixture *f, struct dp_reader_plan of, uint32_t ahead,
                                uint32_t hold)
 {
     struct dp_error err = {0};
     struct dp_reader *reader = NULL;
-    if (dp_reader_start(f->dataset, &plan, ahead, hold, &reader, &err) != DP_OK)
+    if (dp_reader_start(f->dataset, &of, ahead, hold, &reader, &err) != DP_OK)
         fail_msg("%s", err.text);
     return reader;
 }
@@ -36,14 +42,16 @@ static void expect_end(struct dp_reader *reader)
     }
 }
 
-static void check_plan(const struct fixture *f, struct dp_reader_plan plan, uint32_t ahead)
+static void check_plan(const struct fixture *f, struct dp_reader_plan of, uint32_t ahead)
 {
-    struct dp_reader *reader = start(f, plan, ahead, 1);
+    struct dp_reader *reader = start(f, of, ahead, 1);
     struct dp_batch *batch, *own = NULL;
     struct dp_error err = {0};
     assert_int_equal(dp_batch_new(f->dataset, &own, &err), DP_OK);
-    for (uint32_t e = plan.first_epoch; e < plan.first_epoch + plan.epochs; e++)
-        for (uint64_t n = plan.offset; n < dp_dataset_batches(f->dataset); n += plan.stride) {
+    for (uint32_t e = of.first_epoch; e < of.first_epoch + of.epochs; e++)
+        for (uint64_t n = of.offset; n < dp_dataset_batches(f->dataset); n += of.stride) {
+            if (of.skip && of.skip(of.of, e, n))
+                continue;
             assert_int_equal(dp_reader_next(reader, WAIT_MS, &batch), DP_OK);
             assert_true(batch->epoch == e && batch->number == n);
             dp_dataset_fill(f->dataset, e, n, own);
@@ -66,16 +74,40 @@ static void plans_in_order(void **state)
     for (uint32_t ahead = 1; ahead < 40; ahead += 13)
         for (uint32_t stride = 1; stride <= 30; stride += 7)
             for (uint32_t offset = 0; offset < stride; offset += 3)
-                check_plan(*state, (struct dp_reader_plan){1, 3, offset, stride}, ahead);
-    check_plan(*state, (struct dp_reader_plan){5, 0, 0, 1}, 1);
-    check_plan(*state, (struct dp_reader_plan){UINT32_MAX - 1, 1, 0, 1}, 1);
+                check_plan(*state, plan(1, 3, offset, stride), ahead);
+    check_plan(*state, plan(5, 0, 0, 1), 1);
+    check_plan(*state, plan(UINT32_MAX - 1, 1, 0, 1), 1);
+}
+
+/* What a worker that was started again finds done: all of an epoch but its last, and one between. */
+static bool most(const void *of, uint32_t epoch, uint64_t number)
+{
+    return epoch == *(const uint32_t *)of && number != 4 && number != 20;
+}
+
+static bool all_of_it(const void *of, uint32_t epoch, uint64_t number)
+{
+    (void)of, (void)epoch, (void)number;
+    return true;
+}
+
+static void some_are_skipped(void **state)
+{
+    const uint32_t epoch = 2;
+    struct dp_reader_plan of = plan(2, 3, 0, 4);
+    of.skip = most;
+    of.of = &epoch;
+    for (uint32_t ahead = 1; ahead < 4; ahead++)
+        check_plan(*state, of, ahead);
+    of.skip = all_of_it;
+    check_plan(*state, of, 1);
 }
 
 /* Held together: all differ. One more than there are: a wait in vain, until one is given back. */
 static void several_held(void **state)
 {
     struct dp_batch *held[5], *more = NULL;
-    struct dp_reader *reader = start(*state, (struct dp_reader_plan){0, 9, 0, 1}, 1, 3);
+    struct dp_reader *reader = start(*state, plan(0, 9, 0, 1), 1, 3);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(dp_reader_next(reader, WAIT_MS, &held[i]), DP_OK);
         assert_int_equal(held[i]->number, i);
@@ -95,7 +127,7 @@ static void several_held(void **state)
 static void stop_at_any_moment(void **state)
 {
     for (int taken = 0; taken < 30; taken++) {
-        struct dp_reader *reader = start(*state, (struct dp_reader_plan){0, UINT32_MAX, 0, 1}, 3, 0);
+        struct dp_reader *reader = start(*state, plan(0, UINT32_MAX, 0, 1), 3, 0);
         for (int i = 0; i < taken; i++) {
             struct dp_batch *batch;
             assert_int_equal(dp_reader_next(reader, WAIT_MS, &batch), DP_OK);
@@ -110,7 +142,7 @@ static void stop_at_any_moment(void **state)
  * it. */
 static void thread_takes_no_signals(void **state)
 {
-    struct dp_reader *reader = start(*state, (struct dp_reader_plan){0, UINT32_MAX, 0, 1}, 1, 0);
+    struct dp_reader *reader = start(*state, plan(0, UINT32_MAX, 0, 1), 1, 0);
     struct dp_batch *batch;
     sigset_t one, before, pending;
     int got = 0;
@@ -132,11 +164,11 @@ static void thread_takes_no_signals(void **state)
 static void bad_plans(void **state)
 {
     struct fixture *f = *state;
-    static const struct dp_reader_plan plans[] = {{0, 1, 0, 0}, {0, 1, 2, 2}, {2, UINT32_MAX, 0, 1}};
+    const struct dp_reader_plan plans[] = {plan(0, 1, 0, 0), plan(0, 1, 2, 2), plan(2, UINT32_MAX, 0, 1)};
     for (size_t i = 0; i < 4; i++) {
         struct dp_error err = {0};
         struct dp_reader *reader = (void *)&err;
-        struct dp_reader_plan good = {0, 1, 0, 1};
+        struct dp_reader_plan good = plan(0, 1, 0, 1);
         assert_int_equal(dp_reader_start(f->dataset, i < 3 ? &plans[i] : &good, i < 3, 1, &reader, &err),
                          DP_ARGUMENT);
         assert_null(reader);
@@ -174,7 +206,7 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_in_order), cmocka_unit_test(several_held),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_in_order), cmocka_unit_test(some_are_skipped), cmocka_unit_test(several_held),
                                        cmocka_unit_test(stop_at_any_moment),
                                        cmocka_unit_test(thread_takes_no_signals),
                                        cmocka_unit_test(bad_plans)};
