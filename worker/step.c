@@ -33,7 +33,7 @@ struct dp_loop {
     const struct dp_cluster_training *training;
     struct dp_share share;
     struct dp_rate rate;
-    uint64_t positions;
+    uint64_t positions, examples_all; /* examples: of all workers */
     uint32_t fetch_every, push_every; /* no more than positions */
     struct fetch fetch[2];
     const struct dp_position *position;
@@ -77,6 +77,14 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
     return st;
 }
 
+/* Whether the push of a minibatch was done before this worker was started again. The reader's thread asks too: nothing
+ * that is read here changes after open. */
+static bool is_done(const void *of, uint32_t epoch, uint64_t number)
+{
+    const struct dp_loop *loop = of;
+    return dp_position_done(loop->position, epoch, dp_share_position(loop->share, number) / loop->push_every);
+}
+
 enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, struct dp_progress *progress,
                             struct dp_worker_figures *figures, const struct dp_position *position,
                             struct dp_ledger *ledger, struct dp_loop **out, struct dp_error *err)
@@ -95,6 +103,7 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->share = (struct dp_share){
         .batches = dp_dataset_batches(data), .worker = job->worker, .workers = training->workers};
     loop->positions = dp_share_positions(loop->share);
+    loop->examples_all = dp_dataset_examples(data);
     loop->rate = dp_rate_of(training, loop->share.batches * training->epochs);
     /* Groups never cross epochs, so no more room than an epoch is needed. */
     loop->fetch_every = at_most(training->fetch_every, loop->positions);
@@ -105,7 +114,9 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
         const struct dp_reader_plan plan = {.first_epoch = position->epoch,
                                             .epochs = training->epochs - position->epoch,
                                             .offset = job->worker,
-                                            .stride = training->workers};
+                                            .stride = training->workers,
+                                            .skip = is_done,
+                                            .of = loop};
         st = dp_reader_start(data, &plan, 2 * loop->fetch_every + 2, 2 * loop->fetch_every, &loop->reader,
                              err);
     }
@@ -139,16 +150,17 @@ void dp_loop_close(struct dp_loop **loop)
     free(l);
 }
 
-/* A minibatch whose push was done before this worker was started again. */
-static void leave(struct dp_loop *loop, struct dp_batch **batch)
+/* A minibatch that is not read, as its push was done before. */
+static void leave(struct dp_loop *loop, uint64_t number)
 {
-    loop->progress->examples += (*batch)->examples;
-    loop->figures->found_examples += (*batch)->examples;
-    dp_reader_give_back(loop->reader, batch);
+    uint64_t before = number * loop->training->batch, left = loop->examples_all - before;
+    uint64_t examples = left < loop->training->batch ? left : loop->training->batch;
+    loop->progress->examples += examples;
+    loop->figures->found_examples += examples;
     dp_progress_tick(loop->progress);
 }
 
-/* Reads the minibatches of fetch `index` of this epoch and sends their pull on its way. */
+/* Reads the minibatches of fetch `index` of this epoch, but those that are done, and sends their pull on its way. */
 static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct dp_error *err)
 {
     struct fetch *fetch = &loop->fetch[index % 2];
@@ -156,19 +168,24 @@ static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct d
     uint32_t timeout_ms = loop->training->timeout_ms;
     DP_ASSERT(fetch->count == 0);
     for (uint32_t i = 0; i < group.count; i++) {
+        uint64_t number = dp_share_number(loop->share, group.first + i);
         struct dp_batch *batch;
+        if (is_done(loop, loop->epoch, number)) {
+            leave(loop, number);
+            continue;
+        }
         enum dp_status st = dp_reader_next(loop->reader, timeout_ms, &batch);
         if (st != DP_OK)
             return dp_fail(err, st, "the reader gave no minibatch within %" PRIu32 " ms", timeout_ms);
-        DP_ASSERT(batch->epoch == loop->epoch &&
-                  batch->number == dp_share_number(loop->share, group.first + i));
-        if (dp_position_done(loop->position, loop->epoch, (group.first + i) / loop->push_every))
-            leave(loop, &batch);
-        else
-            fetch->batch[fetch->count++] = batch;
+        DP_ASSERT(batch->epoch == loop->epoch && batch->number == number);
+        fetch->batch[fetch->count++] = batch;
     }
-    if (fetch->count == 0)
-        return DP_OK;
+    if (fetch->count == 0) /* then nothing that follows looks for a signal */
+        return dp_job_stopped(loop->job)
+                   ? dp_fail(err, DP_STOPPING,
+                             "stopped by a signal in epoch %" PRIu32 ", among minibatches done before",
+                             loop->epoch + 1)
+                   : DP_OK;
     enum dp_status st = dp_weights_take(fetch->weights, fetch->batch, fetch->count, err);
     if (st != DP_OK)
         return st;

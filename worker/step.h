@@ -8,7 +8,7 @@
  * and pushed. Groups of F and P never cross epochs.
  * Promise   After an epoch every push of it was answered: an epoch starts from, and ends with, quiet. Each
  *           group goes out under its push id (push_id.h), even if it has no rows. Minibatches whose push was done
- *           before are read and left: not computed, not pushed; their examples count as found.
+ *           before are left: not read, not computed, not pushed; their examples count as found.
  * Thread    The client's; a reader's inside.
  * Failure   DP_NOT_FINITE: the loss or a gradient is NaN or infinite, nothing of that step was pushed;
  *           DP_STOPPING: a signal came, the step under way was finished, its pushes answered. The client is

@@ -50,7 +50,7 @@ static void check_plan(const struct fixture *f, struct dp_reader_plan of, uint32
     assert_int_equal(dp_batch_new(f->dataset, &own, &err), DP_OK);
     for (uint32_t e = of.first_epoch; e < of.first_epoch + of.epochs; e++)
         for (uint64_t n = of.offset; n < dp_dataset_batches(f->dataset); n += of.stride) {
-            if (of.skip && of.skip(of.of, e, n))
+            if (of.skip && (of.skip)(of.of, e, n))
                 continue;
             assert_int_equal(dp_reader_next(reader, WAIT_MS, &batch), DP_OK);
             assert_true(batch->epoch == e && batch->number == n);
@@ -206,7 +206,9 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_in_order), cmocka_unit_test(some_are_skipped), cmocka_unit_test(several_held),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_in_order),
+                                       cmocka_unit_test(some_are_skipped),
+                                       cmocka_unit_test(several_held),
                                        cmocka_unit_test(stop_at_any_moment),
                                        cmocka_unit_test(thread_takes_no_signals),
                                        cmocka_unit_test(bad_plans)};
