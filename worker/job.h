@@ -1,7 +1,7 @@
 /* Job: all that a worker process has open: the cluster file, the model, the client with the model's tables,
  * and, made ready for data sets, the program that computes. Train and predict stand on it.
  * Promise   A wait for the servers ends: when the answer is there, when training.timeout_ms has passed
- *           (DP_TIMEOUT naming the server), or shortly after a signal (DP_STOPPING). Every 10 s of it are
+ *           without a sign that one will come (patience.h; DP_TIMEOUT naming the server), or shortly after a signal (DP_STOPPING). Every 10 s of it are
  *           logged, with the server and the cause.
  * Thread    One.
  * Failure   open: nothing is left open. A client that failed may still write into the buffers of a pull:
@@ -29,10 +29,11 @@ struct dp_job {
     struct dp_client_table *table[DP_GRAPH_PARAMETERS_MAX];
     struct dp_backend backend;
     struct dp_program *program;
-    bool resumes;                /* this worker was begun in this run before, or may have been: --resume */
-    bool counts;                 /* keeps a ledger (ledger.h) */
-    struct dp_kept *kept;        /* notes that are put again where the first server lost them (peers.h) */
-    struct dp_batch_shape worst; /* of the minibatches that the program was made for */
+    bool resumes;                 /* this worker was begun in this run before, or may have been: --resume */
+    bool counts;                  /* keeps a ledger (ledger.h) */
+    struct dp_progress *progress; /* told while a wait lasts, or NULL */
+    struct dp_kept *kept;         /* notes that are put again where the first server lost them (peers.h) */
+    struct dp_batch_shape worst;  /* of the minibatches that the program was made for */
 };
 
 /* What makes two processes' lines in the servers' logs differ: "worker 0", "predict". */

@@ -2,7 +2,10 @@
 
 #include "common/base/log.h"
 
+#include "worker/progress.h"
+
 #include <inttypes.h>
+#include <string.h>
 
 #define MS_NS           UINT64_C(1000000)
 #define AFTER_SIGNAL_MS 5000u
@@ -10,12 +13,40 @@
 struct dp_patience dp_patience_begin(const struct dp_job *job)
 {
     uint64_t now = dp_clock_ns(&job->clock);
-    return (struct dp_patience){.job = job, .begun_ns = now, .told_ns = now};
+    return (struct dp_patience){.job = job, .first_ns = now, .begun_ns = now, .told_ns = now};
+}
+
+static uint64_t timeout_ns(const struct dp_patience *patience)
+{
+    return patience->job->cluster->training.timeout_ms * MS_NS;
+}
+
+/* Where a server that recovers says how far it is: all of that text. FNV-1a; 0: it says nothing of it. */
+static uint64_t recovered(const char *text)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    const char *at = strstr(text, " is recovering: ");
+    for (; at && *at; at++)
+        hash = (hash ^ (uint8_t)*at) * 0x100000001b3u;
+    return at ? hash : 0;
+}
+
+/* What the last try said may be no silence: a server that comes nearer, or one that waits for another worker. */
+static void hear(struct dp_patience *patience, const char *text, uint64_t now)
+{
+    uint64_t at = recovered(text);
+    if ((at && at != patience->recovered) || strstr(text, " is opening its store") ||
+        strstr(text, " ahead of one that is missing"))
+        patience->begun_ns = now;
+    if (at)
+        patience->recovered = at;
 }
 
 uint32_t dp_patience_slice_ms(const struct dp_patience *patience, uint32_t slice_max_ms)
 {
-    uint64_t until = patience->begun_ns + patience->job->cluster->training.timeout_ms * MS_NS;
+    uint64_t until = patience->begun_ns + timeout_ns(patience);
+    uint64_t last = patience->first_ns + DP_PATIENCE_MOST * timeout_ns(patience);
+    until = until < last ? until : last;
     uint64_t now = dp_clock_ns(&patience->job->clock), left_ms = now < until ? (until - now) / MS_NS : 0;
     return left_ms < slice_max_ms ? (uint32_t)left_ms + 1 : slice_max_ms;
 }
@@ -26,9 +57,12 @@ bool dp_patience_more(struct dp_patience *patience, enum dp_status *st, struct d
     uint32_t timeout_ms = job->cluster->training.timeout_ms;
     if (*st != DP_TIMEOUT && *st != DP_UNAVAILABLE)
         return false;
-    uint64_t now = dp_clock_ns(&job->clock), waited = now - patience->begun_ns;
-    if (waited >= timeout_ms * MS_NS) {
-        *st = dp_wrap(err, *st, "gave up after %" PRIu32 " ms; the last try says", timeout_ms);
+    uint64_t now = dp_clock_ns(&job->clock), waited = now - patience->first_ns;
+    hear(patience, err ? err->text : "", now);
+    bool silent = now - patience->begun_ns >= timeout_ns(patience);
+    if (silent || waited >= DP_PATIENCE_MOST * timeout_ns(patience)) {
+        *st = dp_wrap(err, *st, "gave up after %" PRIu64 " ms; the last try says",
+                      waited < (timeout_ms + 2) * MS_NS ? timeout_ms : waited / MS_NS);
         return false;
     }
     if (dp_job_stopped(job)) {
@@ -40,8 +74,12 @@ bool dp_patience_more(struct dp_patience *patience, enum dp_status *st, struct d
     }
     if (now - patience->told_ns >= DP_PATIENCE_TELL_MS * MS_NS) {
         patience->told_ns = now;
-        dp_log(DP_LOG_WARN, "waiting for %" PRIu64 " s, for %" PRIu32 " s at most (training.timeout_ms): %s",
-               waited / 1000 / MS_NS, timeout_ms / 1000, err ? err->text : "");
+        uint64_t left = timeout_ns(patience) - (now - patience->begun_ns);
+        dp_log(DP_LOG_WARN,
+               "waiting for %" PRIu64 " s, for %" PRIu64 " s more if nothing moves (training.timeout_ms): %s",
+               waited / 1000 / MS_NS, left / 1000 / MS_NS, err ? err->text : "");
     }
+    if (job->progress) /* those who wait for this worker see that it lives */
+        dp_progress_tick(job->progress);
     return true;
 }

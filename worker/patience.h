@@ -1,17 +1,23 @@
 /* Patience: how long a worker goes on asking servers that do not answer: training.timeout_ms, in slices, so that a
  * signal is seen and, every 10 s, the log says who is waited for and why.
  *     begin  ->  (a try of slice_ms  ->  more?)*
- * Promise   more() is false at the latest when timeout_ms has passed since begin, or 5 s after a signal. */
+ * Promise   more() is false when timeout_ms have passed since begin, or since a try last told of a server that has come
+ *           nearer ("is recovering: X of Y MB", another X), that opens its store, or that waits for a push of another
+ *           worker ("ahead of one that is missing"); at the latest when DP_PATIENCE_MOST times timeout_ms have passed
+ *           since begin, or 5 s after a signal. Meanwhile the job's progress is told. */
 #ifndef DP_WORKER_PATIENCE_H
 #define DP_WORKER_PATIENCE_H
 
 #include "worker/job.h"
 
 #define DP_PATIENCE_TELL_MS 10000u
+#define DP_PATIENCE_MOST    10u
 
 struct dp_patience {
     const struct dp_job *job;
-    uint64_t begun_ns, told_ns, asked_ns; /* asked: when a signal was seen; 0: none was */
+    uint64_t first_ns, begun_ns; /* begun: what is borne as silence */
+    uint64_t told_ns, asked_ns;  /* asked: when a signal was seen; 0: none was */
+    uint64_t recovered;          /* stands for how far a server said it was */
 };
 
 struct dp_patience dp_patience_begin(const struct dp_job *job);

@@ -185,10 +185,12 @@ static enum dp_status check_sign(struct dp_job *job, const char *what, uint32_t 
                        "worker %" PRIu32 " has %s before it could give its part \"%s\": see its "
                        "own message",
                        worker, strcmp(state, "failed") == 0 ? "failed" : "been stopped", what);
-    uint32_t timeout_ms = job->cluster->training.timeout_ms;
-    if (now - sign->since_ns > (uint64_t)timeout_ms * 1000000u)
+    uint64_t timeout_ms = job->cluster->training.timeout_ms;
+    if (strcmp(state, "reading") == 0) /* it has one thread, which tells nothing while it reads */
+        timeout_ms *= DP_PATIENCE_MOST;
+    if (now - sign->since_ns > timeout_ms * 1000000u)
         return dp_fail(err, DP_TIMEOUT,
-                       "worker %" PRIu32 " has given no sign for %" PRIu32 " ms (its last state: %s) "
+                       "worker %" PRIu32 " has given no sign for %" PRIu64 " ms (its last state: %s) "
                        "and its part \"%s\" is missing: is it running?",
                        worker, timeout_ms, state, what);
     return DP_OK;

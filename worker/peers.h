@@ -1,7 +1,7 @@
 /* Peers: what the workers of a run tell each other through notes on the first server, one a worker:
  *     run/<run>/<what>/<worker>        what: "trained", "progress", "eval/..." (eval_note.h)
  * Promise   A wait ends: all notes are there, or a worker whose note is missing has given no new sign of
- *           progress (progress.h) for training.timeout_ms, has failed or was stopped: it is named. A worker
+ *           progress (progress.h) for training.timeout_ms (10 times that while it reads its data), has failed or was stopped: it is named. A worker
  *           that is still training may take as long as it needs. A first server that was started again has no
  *           notes: those that were kept are put again while this worker waits. */
 #ifndef DP_WORKER_PEERS_H

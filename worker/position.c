@@ -40,6 +40,20 @@ static enum dp_status find_epoch(const struct dp_position_plan *plan, uint32_t *
     return st;
 }
 
+/* A piece that has its answer keeps it, however long those behind it have to be asked again. */
+static enum dp_status ask_pieces(const struct dp_position_plan *plan, uint32_t epoch, uint64_t count,
+                                 uint64_t *bits, struct dp_error *err)
+{
+    uint64_t first = dp_push_number(plan->worker, plan->workers, 0);
+    enum dp_status st = DP_OK;
+    for (uint64_t at = 0; st == DP_OK && at < count; at += DP_POSITION_PIECE) {
+        uint64_t n = count - at < DP_POSITION_PIECE ? count - at : DP_POSITION_PIECE;
+        st = plan->ask(plan->context, dp_push_stream(plan->run, epoch), first + at, (size_t)n, bits + at / 64,
+                       err);
+    }
+    return st;
+}
+
 /* The numbers of all workers between this one's first and last; its own are kept. */
 static enum dp_status find_groups(const struct dp_position_plan *plan, struct dp_position *out,
                                   struct dp_error *err)
@@ -52,8 +66,7 @@ static enum dp_status find_groups(const struct dp_position_plan *plan, struct dp
         (void)dp_fail(err, st, "no memory for the numbers of %" PRIu64 " pushes", plan->groups);
         goto done;
     }
-    st = plan->ask(plan->context, dp_push_stream(plan->run, out->epoch),
-                   dp_push_number(plan->worker, plan->workers, 0), (size_t)count, all, err);
+    st = ask_pieces(plan, out->epoch, count, all, err);
     out->first = plan->groups;
     for (uint64_t g = 0; st == DP_OK && g < plan->groups; g++) {
         if (bit(all, g * plan->workers)) {

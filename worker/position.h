@@ -17,11 +17,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Numbers that are asked for at once: as many as one request holds. */
+#define DP_POSITION_PIECE 4096u
+
 struct dp_position_plan {
     uint32_t run, epochs;
     uint32_t worker, workers;
     uint64_t groups; /* pushes of this worker in an epoch */
-    /* As dp_client_pushed. */
+    /* As dp_client_pushed, for DP_POSITION_PIECE numbers at most. */
     enum dp_status (*ask)(void *context, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
                           struct dp_error *err);
     void *context;

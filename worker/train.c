@@ -1,6 +1,7 @@
 #include "worker/train.h"
 
 #include "common/base/log.h"
+#include "common/wire/limits.h"
 #include "worker/evaluate.h"
 #include "worker/group.h"
 #include "worker/patience.h"
@@ -88,6 +89,9 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     return st;
 }
 
+_Static_assert(DP_POSITION_PIECE <= DP_POSITIONS_MAX, "a piece is one request");
+
+/* As often as it takes, with patience for each piece. */
 static enum dp_status ask(void *context, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
                           struct dp_error *err)
 {
@@ -176,6 +180,7 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
 {
     struct dp_job *job = t->job;
     dp_progress_init(&t->progress, job, 0);
+    job->progress = &t->progress;
     dp_progress_enter(&t->progress, "reading");
     enum dp_status st = data_open(t, err);
     if (st != DP_OK)
@@ -199,6 +204,7 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
 
 static void training_close(struct training *t)
 {
+    t->job->progress = NULL;
     dp_loop_close(&t->loop);
     dp_ledger_close(&t->ledger);
     dp_position_clear(&t->position);
