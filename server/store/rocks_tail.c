@@ -81,9 +81,10 @@ static bool has_zero_sector(const struct file *file, size_t from)
     return false;
 }
 
+/* The record at `from` is not whole (its first part may be: it is in one block, the rest in the next). */
 static bool is_torn(const struct file *file, size_t from)
 {
-    for (size_t at = from; at < file->size; at++)
+    for (size_t at = from + 1; at < file->size; at++)
         if ((size_t)(BLOCK - at % BLOCK) >= HEADER && file->size - at >= HEADER &&
             (file->bytes[at + 6] == PART_FULL || file->bytes[at + 6] == PART_FIRST) && part_at(file, at) > 0)
             return false; /* a later record: what lies before it was synced once */

@@ -12,7 +12,8 @@
 #include <string.h>
 
 #define SECTOR 512u
-#define LONG   5000u /* bytes of a mark: many sectors */
+#define LONG   5000u  /* bytes of a mark: many sectors */
+#define FAR    29000u /* so many bytes before, it crosses the end of a block of RocksDB's log */
 
 struct file {
     char path[640];
@@ -50,24 +51,35 @@ static enum dp_status open_it(struct form *form, struct dp_error *err)
     return form_open(form, err);
 }
 
-/* Two marks of many sectors, put one after the other, then the end of the process (for RocksDB: nothing is flushed). */
-static struct form *two_marks(struct file *log)
+/* Marks of many sectors, put one after the other, then the end of the process (for RocksDB: nothing is flushed). */
+static struct form *marks_after(size_t before, struct file *log)
 {
+    static char first[FAR + 1];
     struct dp_error err = {0};
     struct form *form = form_new(true);
     assert_int_equal(open_it(form, &err), DP_OK);
+    memset(first, 'z', before);
+    first[before] = '\0';
+    struct dp_store_mark mark = mark_text("before", first);
+    struct dp_store_job job = marks_job(&mark, 1);
+    assert_int_equal(form_do(form, &job), DP_OK);
     for (int i = 0; i < 2; i++) {
         char value[LONG + 1];
         memset(value, 'a' + i, LONG);
         value[LONG] = '\0';
-        struct dp_store_mark mark = mark_text(i == 0 ? "first" : "second", value);
-        struct dp_store_job job = marks_job(&mark, 1);
+        mark = mark_text(i == 0 ? "first" : "second", value);
+        job = marks_job(&mark, 1);
         assert_int_equal(form_do(form, &job), DP_OK);
     }
     form_close(form, false);
     find(form, ".log", log);
     assert_true(log->size > 2 * LONG);
     return form;
+}
+
+static struct form *two_marks(struct file *log)
+{
+    return marks_after(1, log);
 }
 
 struct seen {
@@ -91,13 +103,12 @@ static struct seen seen_in(struct form *form)
     return seen;
 }
 
-static void a_torn_last_write_is_cut_off(void **state)
+static void torn_after(size_t before)
 {
     static struct file log;
     size_t lost = 0, sectors = 0;
-    (void)state;
     do {
-        struct form *form = two_marks(&log);
+        struct form *form = marks_after(before, &log);
         struct dp_error err = {0};
         size_t from = (log.size - LONG + SECTOR - 1) / SECTOR * SECTOR;
         sectors = (log.size - from) / SECTOR;
@@ -111,6 +122,20 @@ static void a_torn_last_write_is_cut_off(void **state)
         form_free(form);
     } while (++lost < sectors);
     assert_true(lost > 5);
+}
+
+static void a_torn_last_write_is_cut_off(void **state)
+{
+    (void)state;
+    torn_after(1);
+}
+
+/* Its first part is whole where only the rest, in the next block, is torn. */
+static void one_over_two_blocks_too(void **state)
+{
+    (void)state;
+    torn_after(FAR - LONG);
+    torn_after(FAR - LONG - 2000);
 }
 
 static void refused(struct form *form, const struct file *file)
@@ -184,6 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_torn_last_write_is_cut_off),
+        cmocka_unit_test(one_over_two_blocks_too),
         cmocka_unit_test(rot_in_the_last_write_is_refused),
         cmocka_unit_test(a_lost_sector_before_the_last_write_is_refused),
         cmocka_unit_test(a_torn_manifest_is_cut_off_and_a_rotten_one_refused),
