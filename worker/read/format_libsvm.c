@@ -50,7 +50,8 @@ static enum dp_status make_room(struct builder *b, size_t entries, struct dp_err
     enum dp_status st = DP_OK;
     if (b->content->examples == b->examples_max)
         st = resize_examples(b, b->examples_max * 2 + 1024, err);
-    if (st == DP_OK && entries > b->entries_max - b->entries)
+    /* At least once, so that there is an array to point into. */
+    if (st == DP_OK && (b->entries_max == 0 || entries > b->entries_max - b->entries))
         st = resize_entries(b, (b->entries_max + entries) * 2 + 1024, err);
     return st;
 }
