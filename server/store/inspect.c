@@ -3,6 +3,7 @@
  *         is tried, only in order to name more of it: what it shows is never taken for whole. */
 #include "server/store/inspect.h"
 
+#include "server/store/inspect_disk.h"
 #include "server/store/keys.h"
 #include "server/store/marks.h"
 #include "server/store/rocks_error.h"
@@ -13,6 +14,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CACHE_BYTES     (8u << 20)
@@ -66,8 +68,8 @@ pid_t dp_inspect_in_use(const char *directory)
     char path[4096];
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     join(path, sizeof path, directory, "LOCK");
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
+    int file;
+    if (dp_inspect_file(AT_FDCWD, path, &file, NULL) != DP_OK)
         return 0;
     bool asked = fcntl(file, F_GETLK, &lock) == 0;
     (void)close(file);
@@ -79,15 +81,32 @@ static char *read_manifest_name(const char *directory)
 {
     char path[4096], name[256];
     join(path, sizeof path, directory, "CURRENT");
-    FILE *file = fopen(path, "re");
-    if (!file)
+    int file;
+    if (dp_inspect_file(AT_FDCWD, path, &file, NULL) != DP_OK)
         return NULL;
-    bool read = fgets(name, sizeof name, file) != NULL;
-    (void)fclose(file);
-    if (!read)
+    ssize_t bytes = read(file, name, sizeof name - 1);
+    (void)close(file);
+    if (bytes <= 0)
         return NULL;
+    name[bytes] = 0;
     name[strcspn(name, "\n")] = 0;
     return strdup(name);
+}
+
+/* RocksDB would wait for ever for one who writes into a pipe. */
+static enum dp_status check_kinds(const char *directory, DIR *list, struct dp_error *err)
+{
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        struct stat found;
+        if (fstatat(dirfd(list), entry->d_name, &found, 0) == 0 && !S_ISREG(found.st_mode) &&
+            !S_ISDIR(found.st_mode))
+            return dp_fail(
+                err, DP_CORRUPT,
+                "store %s: %s is no file, but a pipe, a socket or a device: no store has one; bring "
+                "the file back, or take the last checkpoint",
+                directory, entry->d_name);
+    }
+    return DP_OK;
 }
 
 static enum dp_status check_directory(const char *directory, struct dp_error *err)
@@ -97,7 +116,10 @@ static enum dp_status check_directory(const char *directory, struct dp_error *er
     if (!list)
         return dp_fail(err, errno == ENOENT ? DP_NOT_FOUND : DP_IO,
                        "inspect %s: %s; give a store's directory", directory, strerror(errno));
+    enum dp_status st = check_kinds(directory, list, err);
     (void)closedir(list);
+    if (st != DP_OK)
+        return st;
     if (!dp_inspect_is_store(directory))
         return dp_fail(err, DP_NOT_FOUND,
                        "%s is no store: it has none of CURRENT, IDENTITY and journal, which a shard's "

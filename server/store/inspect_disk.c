@@ -32,6 +32,25 @@ static enum dp_status refuse(struct dp_error *err)
     return dp_fail(err, DP_UNSUPPORTED, "inspect changes nothing");
 }
 
+enum dp_status dp_inspect_file(int directory, const char *name, int *out, struct dp_error *err)
+{
+    struct stat found;
+    int file = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    *out = -1;
+    if (file < 0)
+        return dp_fail(err, errno == ENOENT ? DP_NOT_FOUND : DP_IO, "%s", strerror(errno));
+    enum dp_status st = DP_OK;
+    if (fstat(file, &found) != 0)
+        st = dp_fail(err, DP_IO, "%s", strerror(errno));
+    else if (!S_ISREG(found.st_mode))
+        st = dp_fail(err, DP_CORRUPT, "it is no file: bring the file back");
+    if (st == DP_OK)
+        *out = file;
+    else
+        (void)close(file);
+    return st;
+}
+
 static enum dp_status read_open(void *self, const char *name, _Bool create, struct dp_file **out,
                                 struct dp_error *err)
 {
@@ -42,11 +61,10 @@ static enum dp_status read_open(void *self, const char *name, _Bool create, stru
     if (!file)
         return dp_fail(err, DP_NOMEM, "open %s/%s", disk->path, name);
     (void)snprintf(file->name, sizeof file->name, "%s", name);
-    file->fd = openat(disk->directory, name, O_RDONLY | O_CLOEXEC);
-    if (file->fd < 0) {
-        enum dp_status st = failed(err, disk, "open", name);
+    enum dp_status st = dp_inspect_file(disk->directory, name, &file->fd, err);
+    if (st != DP_OK) {
         free(file);
-        return st;
+        return dp_wrap(err, st, "open %s/%s", disk->path, name);
     }
     *out = file;
     return DP_OK;

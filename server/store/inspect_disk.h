@@ -10,4 +10,9 @@ DP_MUST_USE
 enum dp_status dp_inspect_disk_open(const char *directory, struct dp_disk *out, struct dp_error *err);
 void dp_inspect_disk_close(struct dp_disk *disk);
 
+/* Opens a file for reading into *out. What is no file (a pipe, which would make its reader wait for ever, a device, a
+ * directory) is DP_CORRUPT. directory: a descriptor, or AT_FDCWD. The text is the cause alone. */
+DP_MUST_USE
+enum dp_status dp_inspect_file(int directory, const char *name, int *out, struct dp_error *err);
+
 #endif

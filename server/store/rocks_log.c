@@ -2,6 +2,7 @@
 
 #include "common/base/bytes.h"
 #include "server/store/crc32c.h"
+#include "server/store/inspect_disk.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -100,8 +101,8 @@ static bool find_in_file(const char *directory, const char *name, bool any, stru
     bool found = false, ended = false;
     uint8_t *block = malloc(BLOCK);
     (void)snprintf(out->path, sizeof out->path, "%s/%s", directory, name);
-    int file = open(out->path, O_RDONLY | O_CLOEXEC);
-    if (!block || file < 0 || fstat(file, &status) != 0)
+    int file = -1;
+    if (!block || dp_inspect_file(AT_FDCWD, out->path, &file, NULL) != DP_OK || fstat(file, &status) != 0)
         goto done; /* one that is missing RocksDB names */
     uint64_t size = (uint64_t)status.st_size;
     for (uint64_t from = 0; from < size && !ended && !found; from += BLOCK) {
@@ -125,13 +126,14 @@ static bool find_in_logs(const char *directory, bool any, struct place *out)
     char path[4096], manifest[256];
     bool found = false;
     (void)snprintf(path, sizeof path, "%s/CURRENT", directory);
-    FILE *current = fopen(path, "re");
-    if (current && fgets(manifest, sizeof manifest, current)) {
+    int current;
+    if (dp_inspect_file(AT_FDCWD, path, &current, NULL) == DP_OK) {
+        ssize_t bytes = read(current, manifest, sizeof manifest - 1);
+        (void)close(current);
+        manifest[bytes > 0 ? bytes : 0] = 0;
         manifest[strcspn(manifest, "\n")] = 0;
-        found = find_in_file(directory, manifest, any, out);
+        found = bytes > 0 && find_in_file(directory, manifest, any, out);
     }
-    if (current)
-        (void)fclose(current);
     DIR *list = found ? NULL : opendir(directory);
     for (struct dirent *entry = list ? readdir(list) : NULL; !found && entry; entry = readdir(list)) {
         size_t len = strlen(entry->d_name);

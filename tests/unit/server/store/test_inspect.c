@@ -7,6 +7,7 @@
 #include "server/store/inspect_journal.h"
 #include "server/store/journal.h"
 #include "server/store/marks.h"
+#include "server/store/rocks_log.h"
 #include "tests/lib/test.h"
 #include "tests/unit/server/store/form.h"
 
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define DIM       8u
 #define FILE_ROWS 400u
@@ -593,6 +595,60 @@ static void flipped_bits_in_the_journal_are_named(void **state)
     assert_int_equal(seen.damages, 0);
 }
 
+/* In place of `name`, for as long as it takes to look. */
+static struct seen look_at_pipe(const char *directory, const char *name)
+{
+    char path[600], aside[600];
+    path_of(path, directory, name);
+    (void)snprintf(aside, sizeof aside, "%.590s.aside", path);
+    bool was = rename(path, aside) == 0;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(dp_inspect_in_use(directory), 0);
+    struct seen seen = look(directory);
+    assert_int_equal(remove(path), 0);
+    if (was)
+        assert_int_equal(rename(aside, path), 0);
+    return seen;
+}
+
+/* Whoever opens a pipe waits for one who writes. Planted: an open that waits (the alarm ends the test). */
+static void a_pipe_in_place_of_a_file_is_refused(void **state)
+{
+    static const char *const names_of[] = {"CURRENT", "LOCK", "000777.log", "IDENTITY"};
+    struct form *form = *state;
+    char path[600];
+    (void)alarm(60);
+    make_store(form);
+    for (size_t i = 0; i < sizeof names_of / sizeof names_of[0]; i++) {
+        struct seen seen = look_at_pipe(form->directory, names_of[i]);
+        assert_int_equal(seen.rows, 0);
+        assert_true(names(&seen, names_of[i]) && names(&seen, "is no file"));
+    }
+    assert_int_equal(look(form->directory).damages, 0);
+    struct dp_error err = {0};
+    path_of(path, form->directory, "000777.log");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    must(dp_rocks_log_check(form->directory, &err), &err);
+    (void)alarm(0);
+}
+
+static void a_pipe_in_the_journal_is_refused(void **state)
+{
+    struct form *form = *state;
+    struct journal_seen seen;
+    struct dp_inspect_journal journal;
+    struct dp_error err;
+    char path[600];
+    (void)alarm(60);
+    make_journal(form->directory);
+    path_of(path, form->directory, "journal-0000000000000002");
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(look_at_journal(form->directory, 0, true, &seen, &journal, &err), DP_CORRUPT);
+    assert_non_null(strstr(err.text, "journal-0000000000000002: it is no file"));
+    (void)alarm(0);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -601,6 +657,7 @@ int main(void)
         TEST(the_digest_is_of_contents_only),          TEST(the_digest_tells_each_bit),
         TEST(flipped_bits_in_files_of_rows_are_named), TEST(flipped_bits_in_rocksdbs_logs_are_refused),
         TEST(the_journal_is_seen_and_not_changed),     TEST(flipped_bits_in_the_journal_are_named),
+        TEST(a_pipe_in_place_of_a_file_is_refused),    TEST(a_pipe_in_the_journal_is_refused),
     };
     return cmocka_run_group_tests_name("inspect", tests, NULL, NULL);
 }
