@@ -46,6 +46,7 @@ struct dp_local {
     sigset_t before;
     int asked; /* the first of SIGINT, SIGTERM, SIGHUP */
     unsigned asked_count;
+    bool ending; /* since a stop, until the next start: who dies is not started again */
     uint32_t restarts_max;
     uint32_t restarts;    /* ever */
     uint64_t *restart_ms; /* [restarts_max], a ring: when the last ones were */
@@ -181,6 +182,7 @@ enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, c
                               const char *const *argv, const char *log, int keep_fd, struct dp_error *err)
 {
     struct child *child = &local->child[local->children];
+    local->ending = false;
     if (local->children == CHILDREN_MAX)
         return dp_fail(err, DP_FULL, "more than %d processes: start them by hand, from one cluster file",
                        CHILDREN_MAX);
@@ -314,7 +316,10 @@ static void reap(struct dp_local *local)
         (void)kill(-child->pid, SIGKILL);
         (void)waitpid(child->pid, &child->status, 0);
         child->running = false;
-        consider(local, child);
+        if (local->ending)
+            child->stopping = true; /* then the stop of its role tells how it ended */
+        else
+            consider(local, child);
     }
 }
 
@@ -331,7 +336,7 @@ void dp_local_wait(struct dp_local *local, uint32_t timeout_ms)
             local->asked = (int)info.ssi_signo;
     }
     reap(local);
-    if (!local->asked)
+    if (!local->asked && !local->ending)
         start_again(local);
 }
 
@@ -450,6 +455,7 @@ enum dp_status dp_local_stop(struct dp_local *local, enum dp_local_role role, ui
 {
     enum dp_status st = DP_OK;
     reap(local);
+    local->ending = true;
     signal_all(local, role, grace_ms ? SIGTERM : SIGKILL);
     if (grace_ms == 0) {
         (void)await_end(local, role, KILL_MS, false);

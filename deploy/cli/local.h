@@ -54,7 +54,7 @@ bool dp_local_failed(const struct dp_local *local);
 bool dp_local_server_failed(const struct dp_local *local);
 void dp_local_explain(const struct dp_local *local, FILE *file);
 /* grace_ms 0: SIGKILL at once. Else SIGTERM to each of the role; past grace_ms, or at a further signal to
- * this process, SIGKILL. DP_TIMEOUT: one had to be killed, DP_IO: one ended badly; both said on stderr. */
+ * this process, SIGKILL. From then on, until the next start, who dies is not started again. DP_TIMEOUT: one had to be killed, DP_IO: one ended badly; both said on stderr. */
 enum dp_status dp_local_stop(struct dp_local *local, enum dp_local_role role, uint32_t grace_ms);
 
 #endif

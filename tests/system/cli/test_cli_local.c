@@ -268,6 +268,33 @@ static void stopping_ends_the_wait_for_a_restart(void **state)
     dp_local_close(&local);
 }
 
+/* While workers are asked to stop, the server they still talk to dies. Planted: it is started again. */
+static void who_dies_during_a_stop_stays_dead(void **state)
+{
+    (void)state;
+    struct dp_local *local = opened();
+    dp_local_restart_dead(local, 20);
+    start(local, DP_LOCAL_SERVER,
+          "[ -e $0.ask ] && exec sleep 60; echo $$; echo $$ > $0.pid; until [ -e $0.ask ]; do sleep 0.05; "
+          "done; "
+          "kill -KILL $$");
+    (void)first_line(local);
+    start(local, DP_LOCAL_WORKER,
+          "trap 'touch $0.ask; while kill -0 $(cat $0.pid); do sleep 0.05; done; sleep 0.5; exit 0' TERM; "
+          "echo $$; "
+          "while :; do sleep 0.05; done");
+    (void)first_line(local);
+    assert_int_equal(dp_local_stop(local, DP_LOCAL_WORKER, 20000), DP_OK);
+    assert_int_equal(dp_local_running(local, DP_LOCAL_SERVER), 0);
+    assert_int_equal(dp_local_stop(local, DP_LOCAL_SERVER, 10000), DP_IO); /* it says how that one ended */
+    dp_local_close(&local);
+    char path[80];
+    (void)snprintf(path, sizeof path, "%s.ask", log_path);
+    assert_int_equal(remove(path), 0);
+    (void)snprintf(path, sizeof path, "%s.pid", log_path);
+    assert_int_equal(remove(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +302,7 @@ int main(void)
         cmocka_unit_test(who_dies_is_started_again_until_the_limit),
         cmocka_unit_test(who_refuses_is_not_started_again),
         cmocka_unit_test(stopping_ends_the_wait_for_a_restart),
+        cmocka_unit_test(who_dies_during_a_stop_stays_dead),
         cmocka_unit_test(server_may_not_end_by_itself),
         cmocka_unit_test(stop_asks_first),
         cmocka_unit_test(the_deaf_are_killed_with_all_they_started),
