@@ -1,9 +1,12 @@
 #include "deploy/cli/folder.h"
 
+#include "common/base/parse.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,6 +16,7 @@
 #include <unistd.h>
 
 #define EARLIER "cluster.earlier.conf"
+#define RUN     "run"
 
 enum dp_status dp_path_absolute(const char *path, char *out, struct dp_error *err)
 {
@@ -95,6 +99,55 @@ enum dp_status dp_folder_accept(const struct dp_folder *folder, struct dp_error 
     enum dp_status st = dp_folder_path(folder, earlier, err, EARLIER);
     if (st == DP_OK && unlink(earlier) != 0 && errno != ENOENT)
         st = dp_fail(err, DP_IO, "cannot remove '%s': %s", earlier, strerror(errno));
+    return st;
+}
+
+enum dp_status dp_folder_run(const struct dp_folder *folder, uint32_t *out, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 1], text[16] = "";
+    uint64_t run = 0;
+    *out = 0;
+    enum dp_status st = dp_folder_path(folder, path, err, RUN);
+    if (st != DP_OK)
+        return st;
+    FILE *file = fopen(path, "re");
+    if (!file && errno == ENOENT)
+        return DP_OK;
+    if (!file)
+        return dp_fail(err, DP_IO, "cannot read '%s': %s", path, strerror(errno));
+    bool read = fgets(text, sizeof text, file) != NULL;
+    (void)fclose(file);
+    text[strcspn(text, "\n")] = '\0';
+    if (!read || dp_parse_u64(text, 1, INT32_MAX, RUN, &run, NULL) != DP_OK)
+        return dp_fail(
+            err, DP_DATA,
+            "'%s' holds no number of a run: write one into it that is higher than any run here had, or "
+            "use --fresh",
+            path);
+    *out = (uint32_t)run;
+    return DP_OK;
+}
+
+enum dp_status dp_folder_set_run(const struct dp_folder *folder, uint32_t run, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 1], temporary[DP_PATH_MAX + 1];
+    enum dp_status st = dp_folder_path(folder, path, err, RUN);
+    if (st == DP_OK)
+        st = dp_folder_path(folder, temporary, err, RUN ".new");
+    if (st != DP_OK)
+        return st;
+    FILE *file = fopen(temporary, "we");
+    bool good =
+        file && fprintf(file, "%" PRIu32 "\n", run) > 0 && fflush(file) == 0 && fsync(fileno(file)) == 0;
+    if (file)
+        good = fclose(file) == 0 && good;
+    if (!good || rename(temporary, path) != 0)
+        return dp_fail(err, DP_IO, "cannot write '%s': %s", path, strerror(errno));
+    int directory = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0 || fsync(directory) != 0)
+        st = dp_fail(err, DP_IO, "cannot sync directory '%s': %s", folder->path, strerror(errno));
+    if (directory >= 0)
+        (void)close(directory);
     return st;
 }
 
@@ -203,7 +256,8 @@ static enum dp_status clear_inside(const struct dp_folder *folder, const char *d
 
 enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err)
 {
-    static const char *const files[] = {"predict.conf", "report.json", EARLIER, "cluster.conf"};
+    static const char *const files[] = {"predict.conf", "report.json", EARLIER,
+                                        RUN ".new",     RUN,           "cluster.conf"};
     char path[DP_PATH_MAX + 1];
     if (access(folder->conf, F_OK) != 0)
         return DP_OK; /* no run was ever here: nothing in it can be ours */

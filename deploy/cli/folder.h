@@ -1,10 +1,12 @@
 /* Folder: the directory of a local run, and what this command has made in it.
- *     lock  cluster.conf  cluster.earlier.conf  predict.conf  log/  store/server-0/ ...  report.json
+ *     lock  cluster.conf  cluster.earlier.conf  run  predict.conf  log/  store/server-0/ ...  report.json
  * Promise   One command at a time works in it: the lock is held until this process and every server that
  *           inherited it have ended. Clearing removes what runs have made, by name, and nothing else.
  *           cluster.conf is always that of a run that the store was trained by: an earlier run's is kept as
  *           cluster.earlier.conf until the servers have accepted the new one's tables, and comes back if they
  *           never do, be it by the next command that opens the directory.
+ *           `run` holds the highest number that a run on the store was given: it never goes down while the store is
+ *           there, whichever cluster file comes back.
  * Failure   DP_IO naming the path; DP_EXISTS: another command is at work in it.                          */
 #ifndef DP_CLI_FOLDER_H
 #define DP_CLI_FOLDER_H
@@ -31,6 +33,13 @@ bool dp_folder_has_run(const struct dp_folder *folder);
 /* Removes cluster files, stores, the report and, if told to, the logs of earlier runs. */
 DP_MUST_USE
 enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err);
+
+/* The highest number that a run here was given; 0: none is known. DP_DATA: the file says something else. */
+DP_MUST_USE
+enum dp_status dp_folder_run(const struct dp_folder *folder, uint32_t *out, struct dp_error *err);
+/* Durably, before the number is used. */
+DP_MUST_USE
+enum dp_status dp_folder_set_run(const struct dp_folder *folder, uint32_t run, struct dp_error *err);
 
 /* Before another cluster file is written: keeps the one that is there. */
 DP_MUST_USE

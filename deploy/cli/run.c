@@ -277,12 +277,19 @@ static enum dp_status join_earlier(struct run *run, const struct dp_cluster *ear
             err, DP_EXISTS,
             "'%s' holds the store of model '%s', not '%s': use another --dir, or --fresh to remove it", dir,
             earlier->model, c->model);
-    if (earlier->training.run == INT32_MAX)
+    /* Its own may be lower: the cluster file of a run that was given a number and failed is not kept. */
+    uint32_t run_before = 0;
+    enum dp_status st = dp_folder_run(&run->folder, &run_before, err);
+    if (st != DP_OK)
+        return st;
+    if (run_before < earlier->training.run)
+        run_before = earlier->training.run;
+    if (run_before == INT32_MAX)
         return dp_fail(err, DP_FULL, "'%s' has seen 2^31-1 runs: use another --dir", dir);
     memcpy(c->name, earlier->name, sizeof c->name);
     c->id = earlier->id;
     c->generation = earlier->generation;
-    c->training.run = earlier->training.run + 1;
+    c->training.run = run_before + 1;
     run->continues = true;
     return DP_OK;
 }
@@ -347,6 +354,8 @@ static enum dp_status settle_folder(struct run *run, struct dp_error *err)
         st = set_places(run, err);
     if (st == DP_OK)
         st = dp_ports_choose(run->cluster, port, err);
+    if (st == DP_OK)
+        st = dp_folder_set_run(&run->folder, run->cluster->training.run, err);
     if (st == DP_OK && run->continues)
         st = dp_folder_keep(&run->folder, err);
     if (st == DP_OK)

@@ -164,8 +164,8 @@ static void a_run_that_does_not_fit_its_store_spoils_nothing(void **state)
     assert_string_equal(dp_place_read(place, conf, NULL), before);
     assert_int_not_equal(access(earlier, F_OK), 0);
     (void)dp_place_try(place, 0, "downpour", "predict", "--from", run, "--data", DP_DIGITS_TEST);
-    /* One that fits is written down. */
-    dp_place_says(try_more(place, 0, "sgd"), "this is run 2");
+    /* One that fits is written down. Number 2 was given to the one that did not, and is not given again. */
+    dp_place_says(try_more(place, 0, "sgd"), "this is run 3");
     assert_string_not_equal(dp_place_read(place, conf, NULL), before);
     assert_int_not_equal(access(earlier, F_OK), 0);
     /* A command that was killed before it knew: its file stands there, and the earlier one beside it. */

@@ -290,6 +290,42 @@ static void folder_is_locked_and_clears_what_is_its_own(void **state)
     assert_int_equal(dp_folder_open("/dev/null/x", false, &folder, &err), DP_IO);
 }
 
+/* Planted: a lower number is found after the cluster file came back (the number stood in it alone). */
+static void the_highest_run_stays(void **state)
+{
+    (void)state;
+    struct dp_folder folder;
+    struct dp_error err = {0};
+    uint32_t run = 7;
+    char path[256];
+    assert_int_equal(dp_folder_open(dir, false, &folder, &err), DP_OK);
+    assert_int_equal(dp_folder_run(&folder, &run, &err), DP_OK);
+    assert_int_equal(run, 0);
+    make("cluster.conf");
+    for (uint32_t given = 3; given < 200000; given *= 10) { /* each fails before its tables are accepted */
+        assert_int_equal(dp_folder_set_run(&folder, given, &err), DP_OK);
+        assert_int_equal(dp_folder_keep(&folder, &err), DP_OK);
+        make("cluster.conf");
+        dp_folder_close(&folder);
+        assert_int_equal(dp_folder_open(dir, false, &folder, &err), DP_OK);
+        assert_false(there("cluster.earlier.conf"));
+        assert_int_equal(dp_folder_run(&folder, &run, &err), DP_OK);
+        assert_int_equal(run, given);
+    }
+    static const char *const wrong[] = {"", "0", "-1", "2147483648", "3 4", "12345678901234567890"};
+    (void)snprintf(path, sizeof path, "%s/run", dir);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        assert_true(fputs(wrong[i], file) >= 0 && fclose(file) == 0);
+        assert_int_equal(dp_folder_run(&folder, &run, &err), DP_DATA);
+        assert_non_null(strstr(err.text, path));
+    }
+    assert_int_equal(dp_folder_clear(&folder, false, &err), DP_OK);
+    assert_false(there("run"));
+    dp_folder_close(&folder);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -317,6 +353,7 @@ int main(void)
         cmocka_unit_test(moving_line_is_written_over_itself),
         cmocka_unit_test(ports_are_apart_and_taken_ones_are_named),
         cmocka_unit_test(folder_is_locked_and_clears_what_is_its_own),
+        cmocka_unit_test(the_highest_run_stays),
     };
     return cmocka_run_group_tests_name("cli", tests, setup, teardown);
 }
