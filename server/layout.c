@@ -70,6 +70,24 @@ static void see(void *context, const char *name)
     }
 }
 
+/* Every shard has served once (the layout is put after that), so each has a store. */
+static enum dp_status check_stores(const char *directory, const struct dp_layout *layout,
+                                   struct dp_error *err)
+{
+    char path[1400];
+    for (uint32_t i = layout->first; i < layout->first + layout->count; i++) {
+        (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32 "/CURRENT", directory, i);
+        if (access(path, F_OK) != 0)
+            return dp_fail(
+                err, DP_CORRUPT,
+                "%s is not there: shard %" PRIu32
+                " has lost its store (is its disk mounted?): put it back, or begin anew with an empty "
+                "directory",
+                path, i);
+    }
+    return DP_OK;
+}
+
 static enum dp_status check(struct dp_disk *disk, const char *directory, const struct dp_layout *layout,
                             bool *known, struct dp_error *err)
 {
@@ -92,7 +110,7 @@ static enum dp_status check(struct dp_disk *disk, const char *directory, const s
     text_of(layout, want);
     if (memcmp(text, want, TEXT_BYTES) == 0)
         return found.ours == layout->count
-                   ? DP_OK
+                   ? check_stores(directory, layout, err)
                    : dp_fail(err, DP_CORRUPT,
                              "%s: of its %" PRIu32 " shards only %" PRIu32
                              " are there: put the others back, or begin anew with an empty directory",

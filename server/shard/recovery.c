@@ -367,8 +367,10 @@ static enum dp_status begin(struct dp_shard *shard, struct dp_error *err)
 static enum dp_status flush(struct dp_shard *shard, struct dp_error *err)
 {
     struct dp_recovery *r = shard->recovery;
+    if (r->used == 0)
+        return DP_OK;
     enum dp_status st = r->began ? DP_OK : begin(shard, err);
-    if (st == DP_OK && r->used > 0)
+    if (st == DP_OK)
         st = make_room(shard, err);
     if (st == DP_OK)
         st = each_record(shard, false, err);
@@ -459,8 +461,11 @@ static enum dp_status replay(void *context, uint64_t lsn, const void *record, si
         return dp_wrap(err, st, "replaying record %" PRIu64, lsn);
     uint64_t share = shard->options.cache_bytes / BATCH_SHARE;
     if (r->used > 0 && (r->used + bytes + ENTRY_BYTES + 8 > r->most || r->all_rows + rows > BATCH_ROWS ||
-                        r->cost + cost > share))
+                        r->cost + cost > share)) {
         st = flush(shard, err);
+        if (st == DP_OK) /* the batch was decoded into the same place */
+            st = dp_record_decode(record, bytes, r->push, &refused, dims, err);
+    }
     for (uint32_t s = 0; st == DP_OK && s < r->push->sections; s++)
         count_section(shard, &r->push->section[s]);
     return st == DP_OK ? add_record(r, lsn, record, bytes, err) : st;
