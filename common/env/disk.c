@@ -1,4 +1,4 @@
-#define _DEFAULT_SOURCE /* pwritev */
+#define _GNU_SOURCE /* pwritev, O_DIRECT */
 #include "common/env/disk.h"
 
 #include "common/env/directory.h"
@@ -21,6 +21,7 @@ struct real_disk {
 
 struct dp_file {
     int fd;
+    bool direct;
     char name[]; /* with the directory: what a person looks for */
 };
 
@@ -50,6 +51,7 @@ static enum dp_status real_open(void *self, const char *name, _Bool create, stru
     if (!file)
         return dp_fail(err, DP_NOMEM, "open %s/%s", disk->path, name);
     (void)snprintf(file->name, room, "%s/%s", disk->path, name);
+    file->direct = false;
     file->fd = openat(disk->directory, name, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
     if (file->fd < 0) {
         enum dp_status st = failed(err, "open", file->name, errno);
@@ -105,6 +107,19 @@ static enum dp_status real_read(void *self, struct dp_file *file, uint64_t at, v
     return DP_OK;
 }
 
+static void set_direct(struct dp_file *file, bool direct)
+{
+    int flags = fcntl(file->fd, F_GETFL);
+    file->direct =
+        flags >= 0 && fcntl(file->fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0 && direct;
+}
+
+static void real_go_direct(void *self, struct dp_file *file)
+{
+    (void)self;
+    set_direct(file, true); /* where the file system refuses, all stays as it is */
+}
+
 static enum dp_status real_write(void *self, struct dp_file *file, uint64_t at,
                                  const struct dp_disk_piece *pieces, uint32_t count, struct dp_error *err)
 {
@@ -122,6 +137,10 @@ static enum dp_status real_write(void *self, struct dp_file *file, uint64_t at,
         ssize_t n = pwritev(file->fd, part, (int)count, (off_t)at);
         if (n < 0 && errno == EINTR)
             continue;
+        if (n < 0 && errno == EINVAL && file->direct) { /* it wants more than whole pages */
+            set_direct(file, false);
+            continue;
+        }
         if (n < 0)
             return failed(err, "write", file->name, errno);
         at += (uint64_t)n;
@@ -217,6 +236,7 @@ enum dp_status dp_disk_open(const char *directory, struct dp_disk *out, struct d
         .remove = real_remove,
         .sync_directory = real_sync_directory,
         .list = real_list,
+        .go_direct = real_go_direct,
         .self = disk,
     };
 done:

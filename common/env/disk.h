@@ -47,6 +47,10 @@ struct dp_disk {
     /* Visits every name, in no order. */
     enum dp_status (*list)(void *self, void (*visit)(void *context, const char *name), void *context,
                            struct dp_error *err);
+    /* A hint, NULL where there is none: writes go past the system's cache from now on (O_DIRECT), so that they cost no
+     * copy and no page of it. All must be whole pages of 4,096 bytes then: place, memory and length. What was
+     * written is durable after sync, as before. */
+    void (*go_direct)(void *self, struct dp_file *file);
     void *self;
 };
 

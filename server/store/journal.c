@@ -27,77 +27,15 @@ static enum dp_status poisoned(struct dp_journal *journal, struct dp_error *err)
     return st;
 }
 
-void dp_journal_pad(struct dp_journal *journal)
+/* Mode process: what is staged is written, by this thread. Lock held. */
+static void write_now(struct dp_journal *journal)
 {
-    uint64_t gap = dp_journal_page_up(journal->staged) - journal->staged;
-    if (gap == 0)
-        return;
-    struct dp_journal_header pad = {
-        .kind = DP_JOURNAL_PAD,
-        .bytes = gap - DP_JOURNAL_HEADER,
-        .lsn = journal->last,
-        .incarnation = journal->incarnation,
-        .synced_lsn = atomic_load(&journal->synced),
-    };
-    dp_journal_header_put(journal->stage + journal->staged, &pad);
-    memset(journal->stage + journal->staged + DP_JOURNAL_HEADER, 0, gap - DP_JOURNAL_HEADER);
-    journal->staged += gap;
-}
-
-uint64_t dp_journal_written(const struct dp_journal *journal)
-{
-    uint64_t first = journal->taken_first  ? journal->taken_first
-                     : journal->hand_first ? journal->hand_first
-                                           : journal->stage_first;
-    return first ? first - 1 : journal->last;
-}
-
-/* The shard swaps out what is staged, to write it itself; `then` bytes more follow behind it. Lock held. */
-static void take_in_hand(struct dp_journal *journal, uint64_t *at, size_t *bytes, uint64_t then)
-{
-    uint8_t *full = journal->stage;
-    journal->stage = journal->hand;
-    journal->hand = full;
-    *at = journal->stage_at;
-    *bytes = journal->staged;
-    journal->hand_first = journal->stage_first ? journal->stage_first : journal->last + 1;
-    journal->stage_at = dp_journal_page_up(journal->stage_at + journal->staged + then);
-    journal->staged = 0;
-    journal->stage_first = 0;
-}
-
-/* Writes without the lock, which is held before and after. */
-static enum dp_status write_in_hand(struct dp_journal *journal, uint64_t at,
-                                    const struct dp_disk_piece *pieces, uint32_t count, struct dp_error *err)
-{
-    struct dp_error why = {0};
-    uint64_t number = journal->segments[journal->count - 1].number;
-    struct dp_file *file = journal->segments[journal->count - 1].file;
-    (void)pthread_mutex_unlock(&journal->lock);
-    enum dp_status st = journal->disk->write(journal->disk->self, file, at, pieces, count, &why);
-    if (st != DP_OK) {
-        (void)dp_wrap(&why, st, "journal: append");
-        dp_journal_poison(journal, &why);
-        (void)dp_fail(err, st, "%s", why.text);
-    }
-    (void)pthread_mutex_lock(&journal->lock);
-    DP_ASSERT(journal->segments[journal->count - 1].number == number);
-    journal->segments[journal->count - 1].dirty = true;
+    enum dp_status st = DP_OK;
+    dp_journal_stage_close(journal);
+    while (st == DP_OK && journal->stage.count > 0 && !journal->stage.writing)
+        st = dp_journal_stage_write(journal, NULL);
     if (st == DP_OK)
-        journal->hand_first = 0; /* else what is in hand is never taken for written */
-    return st;
-}
-
-static enum dp_status flush(struct dp_journal *journal, struct dp_error *err)
-{
-    uint64_t at;
-    size_t bytes;
-    if (journal->staged == 0)
-        return DP_OK;
-    dp_journal_pad(journal);
-    take_in_hand(journal, &at, &bytes, 0);
-    struct dp_disk_piece piece = {journal->hand, bytes};
-    return write_in_hand(journal, at, &piece, 1, err);
+        atomic_store(&journal->durable, dp_journal_stage_written(journal));
 }
 
 static void page_of(const struct dp_journal *journal, const struct dp_journal_segment *segment,
@@ -114,8 +52,8 @@ static void page_of(const struct dp_journal *journal, const struct dp_journal_se
     dp_journal_page_put(to, &page);
 }
 
-/* The shard goes on in the next segment, whose first page is staged in front of its first record. */
-static enum dp_status roll(struct dp_journal *journal, struct dp_error *err)
+/* The shard goes on in the next segment, whose first page is to be staged in front of its first record. */
+static enum dp_status roll(struct dp_journal *journal, uint8_t page[DP_JOURNAL_PAGE], struct dp_error *err)
 {
     if (!journal->next.file) {
         journal->starved = true;
@@ -129,9 +67,7 @@ static enum dp_status roll(struct dp_journal *journal, struct dp_error *err)
                            (size_t)journal->segments_max);
         return dp_fail(err, DP_AGAIN, "journal: the next segment is not ready yet");
     }
-    enum dp_status st = flush(journal, err);
-    if (st != DP_OK)
-        return st;
+    dp_journal_stage_close(journal);
     journal->segments[journal->count - 1].last_lsn = journal->last;
     DP_ASSERT(journal->count < journal->room);
     struct dp_journal_segment *segment = &journal->segments[journal->count++];
@@ -139,63 +75,13 @@ static enum dp_status roll(struct dp_journal *journal, struct dp_error *err)
     segment->first_lsn = journal->last + 1;
     segment->last_lsn = journal->last;
     journal->next = (struct dp_journal_segment){0};
-    page_of(journal, segment, atomic_load(&journal->synced), journal->stage);
-    journal->stage_at = 0;
-    journal->staged = DP_JOURNAL_PAGE;
+    journal->stage.end = 0;
+    page_of(journal, segment, atomic_load(&journal->synced), page);
     journal->want_segment = true;
     if (journal->options.durability == DP_DURABILITY_PROCESS)
         journal->want_round = true; /* the finished one is synced, so that little is ever unsynced */
     (void)pthread_cond_signal(&journal->wanted);
     return DP_OK;
-}
-
-static void stage_record(struct dp_journal *journal, const uint8_t *header,
-                         const struct dp_journal_piece *pieces, uint32_t count, uint64_t whole)
-{
-    uint8_t *to = journal->stage + journal->staged, *end = to + whole;
-    memcpy(to, header, DP_JOURNAL_HEADER);
-    to += DP_JOURNAL_HEADER;
-    for (uint32_t i = 0; i < count; i++) {
-        if (pieces[i].bytes > 0)
-            memcpy(to, pieces[i].data, pieces[i].bytes);
-        to += pieces[i].bytes;
-    }
-    memset(to, 0, (size_t)(end - to));
-    journal->staged += whole;
-    if (!journal->stage_first)
-        journal->stage_first = journal->last + 1;
-}
-
-/* What is staged, the record, and zeros and a pad up to the page, in one write. */
-static enum dp_status write_record(struct dp_journal *journal, const uint8_t *header,
-                                   const struct dp_journal_piece *pieces, uint32_t count, uint64_t payload,
-                                   struct dp_error *err)
-{
-    uint8_t end[2 * DP_JOURNAL_PAGE];
-    struct dp_disk_piece parts[DP_DISK_PIECES_MAX];
-    uint64_t at, whole = dp_journal_record_bytes(payload);
-    size_t before;
-    uint32_t n = 0;
-    take_in_hand(journal, &at, &before, whole);
-    uint64_t align = whole - DP_JOURNAL_HEADER - payload;
-    uint64_t gap = dp_journal_page_up(at + before + whole) - (at + before + whole);
-    memset(end, 0, align + gap);
-    if (gap > 0) {
-        struct dp_journal_header pad = {
-            .kind = DP_JOURNAL_PAD,
-            .bytes = gap - DP_JOURNAL_HEADER,
-            .lsn = journal->last + 1,
-            .incarnation = journal->incarnation,
-            .synced_lsn = atomic_load(&journal->synced),
-        };
-        dp_journal_header_put(end + align, &pad);
-    }
-    parts[n++] = (struct dp_disk_piece){journal->hand, before};
-    parts[n++] = (struct dp_disk_piece){header, DP_JOURNAL_HEADER};
-    for (uint32_t i = 0; i < count; i++)
-        parts[n++] = (struct dp_disk_piece){pieces[i].data, pieces[i].bytes};
-    parts[n++] = (struct dp_disk_piece){end, align + gap};
-    return write_in_hand(journal, at, parts, n, err);
 }
 
 static void header_of(const struct dp_journal *journal, const struct dp_journal_piece *pieces, uint32_t count,
@@ -217,7 +103,7 @@ static void header_of(const struct dp_journal *journal, const struct dp_journal_
 enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_journal_piece *pieces,
                                  uint32_t count, uint64_t *lsn, struct dp_error *err)
 {
-    uint8_t header[DP_JOURNAL_HEADER];
+    uint8_t bytes[DP_JOURNAL_PAGE + DP_JOURNAL_HEADER]; /* the header behind the page of a new segment */
     uint64_t payload = 0, room = journal->segment_bytes - DP_JOURNAL_PAGE - DP_JOURNAL_HEADER;
     enum dp_status st = poisoned(journal, err);
     if (st != DP_OK)
@@ -232,23 +118,27 @@ enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_jou
         payload += pieces[i].bytes;
     }
     uint64_t whole = dp_journal_record_bytes(payload);
-    header_of(journal, pieces, count, payload, header);
+    header_of(journal, pieces, count, payload, bytes + DP_JOURNAL_PAGE);
     (void)pthread_mutex_lock(&journal->lock);
     if (journal->count > journal->segments_max) { /* opened with the budget used up */
         journal->over = true;
         st = dp_fail(err, DP_AGAIN, "journal: its budget is used up; rows must be written back first");
         goto done;
     }
-    if (journal->stage_at + journal->staged + whole > journal->segments[journal->count - 1].bytes)
-        st = roll(journal, err);
-    else if (whole <= DP_JOURNAL_STAGED_MAX && journal->staged + whole > DP_JOURNAL_STAGE_BYTES)
-        st = flush(journal, err);
+    st = dp_journal_stage_room(journal, whole, err);
     if (st != DP_OK)
         goto done;
-    if (whole <= DP_JOURNAL_STAGED_MAX)
-        stage_record(journal, header, pieces, count, whole);
-    else
-        st = write_record(journal, header, pieces, count, payload, err);
+    size_t front = DP_JOURNAL_HEADER;
+    const uint8_t *begin = bytes + DP_JOURNAL_PAGE;
+    if (journal->stage.end + whole > journal->segments[journal->count - 1].bytes) {
+        st = roll(journal, bytes, err);
+        if (st != DP_OK)
+            goto done;
+        front += DP_JOURNAL_PAGE;
+        begin = bytes;
+        whole += DP_JOURNAL_PAGE;
+    }
+    st = dp_journal_stage_put(journal, begin, front, pieces, count, whole, err);
     if (st != DP_OK)
         goto done;
     *lsn = ++journal->last;
@@ -264,9 +154,10 @@ static void commit(struct dp_journal *journal, bool sync)
     if (atomic_load(&journal->poison) != DP_OK)
         return;
     (void)pthread_mutex_lock(&journal->lock);
-    if (!machine && flush(journal, NULL) == DP_OK)
-        atomic_store(&journal->durable, dp_journal_written(journal));
-    bool round = (machine || sync || journal->want_round) && journal->last > atomic_load(&journal->synced);
+    if (!machine)
+        write_now(journal);
+    bool round = (machine || sync || journal->want_round || journal->stage.count > 0) &&
+                 journal->last > atomic_load(&journal->synced);
     if (journal->thread_runs && round) {
         journal->want_round = true;
         (void)pthread_cond_signal(&journal->wanted);
@@ -366,8 +257,11 @@ static enum dp_status make_threads_tools(struct dp_journal *journal, struct dp_e
         return dp_fail(err, DP_NOMEM, "journal: make a lock");
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     journal->wanted_made = pthread_cond_init(&journal->wanted, &attributes) == 0;
+    journal->written_made = pthread_cond_init(&journal->written, &attributes) == 0;
     (void)pthread_condattr_destroy(&attributes);
-    return journal->wanted_made ? DP_OK : dp_fail(err, DP_NOMEM, "journal: make a condition");
+    return journal->wanted_made && journal->written_made
+               ? DP_OK
+               : dp_fail(err, DP_NOMEM, "journal: make a condition");
 }
 
 /* What is still needed goes to the kept segments, the rest to the spares. */
@@ -376,11 +270,11 @@ static enum dp_status adopt(struct dp_journal *journal, struct dp_journal_found 
     journal->room = found->count + journal->segments_max + 3;
     journal->segments = calloc(journal->room, sizeof *journal->segments);
     journal->spares = calloc(journal->room, sizeof *journal->spares);
-    journal->stage = dp_alloc_aligned(DP_JOURNAL_STAGE_BYTES);
-    journal->hand = dp_alloc_aligned(DP_JOURNAL_STAGE_BYTES);
-    journal->taken = dp_alloc_aligned(DP_JOURNAL_STAGE_BYTES);
-    if (!journal->segments || !journal->spares || !journal->stage || !journal->hand || !journal->taken)
-        return dp_fail(err, DP_NOMEM, "journal: buffers");
+    if (!journal->segments || !journal->spares)
+        return dp_fail(err, DP_NOMEM, "journal: segments");
+    enum dp_status st = dp_journal_stage_init(&journal->stage, err);
+    if (st != DP_OK)
+        return st;
     for (size_t i = 0; i < found->count; i++) {
         struct dp_journal_segment *segment = &found->files[i].segment;
         if (found->files[i].needed)
@@ -397,7 +291,7 @@ static enum dp_status adopt(struct dp_journal *journal, struct dp_journal_found 
 /* The opening's own segment: its page is durable before anything is appended. */
 static enum dp_status begin(struct dp_journal *journal, struct dp_error *err)
 {
-    uint8_t bytes[DP_JOURNAL_PAGE];
+    _Alignas(DP_JOURNAL_PAGE) uint8_t bytes[DP_JOURNAL_PAGE];
     struct dp_journal_segment old = {0}, made;
     for (size_t i = 0; i < journal->spare_count && !old.file; i++) {
         if (journal->spares[i].bytes != journal->segment_bytes)
@@ -412,6 +306,7 @@ static enum dp_status begin(struct dp_journal *journal, struct dp_error *err)
     made.first_lsn = journal->last + 1;
     made.last_lsn = journal->last;
     made.page_synced = true;
+    dp_journal_go_direct(journal, &made);
     journal->number_last = made.number;
     journal->segments[journal->count++] = made;
     page_of(journal, &journal->segments[journal->count - 1], journal->last, bytes);
@@ -419,7 +314,7 @@ static enum dp_status begin(struct dp_journal *journal, struct dp_error *err)
     st = journal->disk->write(journal->disk->self, made.file, 0, &piece, 1, err);
     if (st == DP_OK)
         st = journal->disk->sync(journal->disk->self, made.file, err);
-    journal->stage_at = DP_JOURNAL_PAGE;
+    journal->stage.end = DP_JOURNAL_PAGE;
     return st;
 }
 
@@ -433,13 +328,13 @@ static void release_all(struct dp_journal *journal)
         dp_journal_segment_close(journal->disk, &journal->next);
     if (journal->wanted_made)
         (void)pthread_cond_destroy(&journal->wanted);
+    if (journal->written_made)
+        (void)pthread_cond_destroy(&journal->written);
     if (journal->lock_made)
         (void)pthread_mutex_destroy(&journal->lock);
     free(journal->segments);
     free(journal->spares);
-    free(journal->stage);
-    free(journal->hand);
-    free(journal->taken);
+    dp_journal_stage_clear(&journal->stage);
     free(journal);
 }
 
@@ -491,10 +386,10 @@ done:
  * page of the next segment says it. */
 static void mark_closed(struct dp_journal *journal)
 {
-    uint8_t bytes[DP_JOURNAL_PAGE] = {0};
+    _Alignas(DP_JOURNAL_PAGE) uint8_t bytes[DP_JOURNAL_PAGE] = {0};
     struct dp_journal_segment *segment = &journal->segments[journal->count - 1];
-    uint64_t at = journal->stage_at;
-    if (journal->staged > 0 || atomic_load(&journal->synced) != journal->last)
+    uint64_t at = journal->stage.end;
+    if (journal->stage.count > 0 || atomic_load(&journal->synced) != journal->last)
         return;
     if (at + sizeof bytes <= segment->bytes) {
         struct dp_journal_header header = {

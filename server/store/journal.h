@@ -10,7 +10,8 @@
  * Segments  of segment_bytes, reserved ahead, recycled by rename once every record in them is below what
  *           dp_journal_release() names. The file format is in README.md of this room.
  * Thread    append, durable, synced, last, commit, sync, release, figures: the shard's. One commit thread inside
- *           syncs (one sync for all that waits) and makes segments; none of the shard's calls waits for either.
+ *           writes and syncs (one sync for all that waits) and makes segments. Of the shard's calls only append waits,
+ *           for a disk that is 16 MiB behind, 100 ms at most (a record of more than 8 MiB: while it is taken).
  *           It calls wake(context). With options.commit_thread false there is none: dp_journal_commit() does one
  *           round (simulator).
  * Memory    append copies the record; replay lends it for the callback only.
@@ -37,7 +38,7 @@ struct dp_journal_options {
     uint64_t budget_bytes;  /* of all segments, at least 3 of them; 0: 4 GiB */
     bool commit_thread;
     /* From the commit thread: durable or synced advanced, the journal was poisoned, or, after an append that gave
-     * DP_AGAIN or DP_FULL, a segment became ready. */
+     * DP_AGAIN or DP_FULL, there is room again. */
     void (*wake)(void *context);
     void *wake_context;
     /* Records above `replay_after` are replayed at open, in order, before it returns. Not DP_OK ends the
@@ -75,7 +76,7 @@ enum dp_status dp_journal_open(const struct dp_journal_options *options, struct 
 void dp_journal_close(struct dp_journal **journal);
 
 /* One record of several pieces; its lsn is the last one + 1 (after open: the last replayed, or replay_after,
- * + 1). DP_AGAIN: the budget is used up until release, or the next segment is not made yet; DP_FULL: it cannot be
+ * + 1). DP_AGAIN: the budget is used up until release, the next segment is not made yet, or the disk is behind; DP_FULL: it cannot be
  * made, the disk is full (tried again by itself); DP_ARGUMENT: too large for a segment. Nothing was appended then,
  * and appending may go on later. */
 DP_MUST_USE

@@ -1,8 +1,8 @@
-/* A round:  take what is staged -> write it -> sync what was written, oldest segment first -> durable -> wake,
+/* A round:  write what is staged -> sync what was written, oldest segment first -> durable -> wake,
  * then make the next segment ahead of need, out of a released one if there is one.
  * Why   Oldest first: lsns become durable in order. A segment is made after the round is published, so that
  *       replies do not wait for it.
- * Holds durable never passes a record that somebody is still writing (hand_first, taken_first). */
+ * Holds durable never passes a record that is not written: it is in the stage until it is. */
 #include "server/store/journal_inside.h"
 
 #include "common/base/deadline.h"
@@ -27,47 +27,40 @@ void dp_journal_poison(struct dp_journal *journal, const struct dp_error *why)
         journal->why = *why;
         atomic_store(&journal->poison, (int)why->status);
     }
+    (void)pthread_cond_broadcast(&journal->written);
     (void)pthread_mutex_unlock(&journal->lock);
 }
 
-/* Swaps the staged bytes out; gives the lsn that is reached once they are written and synced. */
-static uint64_t take(struct dp_journal *journal, struct dp_file **file, uint64_t *at, size_t *bytes)
+/* Writes what was staged when it began; gives the lsn that is reached once it is synced. */
+static enum dp_status write_staged(struct dp_journal *journal, uint64_t *target, struct dp_error *err)
 {
+    enum dp_status st = DP_OK;
     (void)pthread_mutex_lock(&journal->lock);
-    uint64_t target = journal->hand_first ? journal->hand_first - 1 : journal->last;
-    *bytes = 0;
-    if (journal->staged > 0) {
-        struct dp_journal_segment *segment = &journal->segments[journal->count - 1];
-        dp_journal_pad(journal);
-        uint8_t *full = journal->stage;
-        journal->stage = journal->taken;
-        journal->taken = full;
-        *file = segment->file;
-        *at = journal->stage_at;
-        *bytes = journal->staged;
-        segment->dirty = true; /* nobody but this thread syncs */
-        journal->taken_first = journal->stage_first ? journal->stage_first : journal->last + 1;
-        journal->stage_at += journal->staged;
-        journal->staged = 0;
-        journal->stage_first = 0;
+    dp_journal_stage_close(journal);
+    uint64_t upto = journal->stage.closed;
+    while (st == DP_OK && journal->stage.written < upto) {
+        if (!journal->stage.writing) {
+            st = dp_journal_stage_write(journal, err);
+            continue;
+        }
+        struct timespec until = dp_deadline_in_ms(TICK_MS); /* the shard is writing */
+        (void)pthread_cond_timedwait(&journal->written, &journal->lock, &until);
+        if (atomic_load(&journal->poison) != DP_OK)
+            st = dp_fail(err, (enum dp_status)atomic_load(&journal->poison), "%s", journal->why.text);
     }
-    (void)pthread_mutex_unlock(&journal->lock);
-    return target;
-}
-
-/* What was taken is written. In mode process that makes it durable: the shard, which found it taken, is told. */
-static void taken_is_written(struct dp_journal *journal)
-{
-    (void)pthread_mutex_lock(&journal->lock);
-    journal->taken_first = 0;
-    uint64_t written = dp_journal_written(journal);
-    bool further =
-        journal->options.durability == DP_DURABILITY_PROCESS && written > atomic_load(&journal->durable);
+    *target = dp_journal_stage_written(journal);
+    /* Mode process: the shard left it to this thread, and is told. */
+    bool further = st == DP_OK && journal->options.durability == DP_DURABILITY_PROCESS &&
+                   *target > atomic_load(&journal->durable);
     if (further)
-        atomic_store(&journal->durable, written);
+        atomic_store(&journal->durable, *target);
+    further |= journal->behind && st == DP_OK;
+    if (st == DP_OK)
+        journal->behind = false;
     (void)pthread_mutex_unlock(&journal->lock);
     if (further)
         wake(journal);
+    return st;
 }
 
 /* The oldest segment above `after` that was written since its last sync. */
@@ -104,18 +97,10 @@ void dp_journal_round(struct dp_journal *journal)
 {
     struct dp_error err = {0};
     struct dp_file *file = NULL;
-    uint64_t at = 0, after = 0;
-    size_t bytes;
-    enum dp_status st = DP_OK;
+    uint64_t target = 0, after = 0;
     if (atomic_load(&journal->poison) != DP_OK)
         return;
-    uint64_t target = take(journal, &file, &at, &bytes);
-    if (bytes > 0) {
-        struct dp_disk_piece piece = {journal->taken, bytes};
-        st = journal->disk->write(journal->disk->self, file, at, &piece, 1, &err);
-        if (st == DP_OK)
-            taken_is_written(journal);
-    }
+    enum dp_status st = write_staged(journal, &target, &err);
     while (st == DP_OK && next_dirty(journal, &after, &file)) {
         st = journal->disk->sync(journal->disk->self, file, &err);
         (void)pthread_mutex_lock(&journal->lock);
@@ -132,6 +117,12 @@ void dp_journal_round(struct dp_journal *journal)
         publish(journal, target);
         wake(journal);
     }
+}
+
+void dp_journal_go_direct(const struct dp_journal *journal, const struct dp_journal_segment *segment)
+{
+    if (journal->options.durability == DP_DURABILITY_MACHINE && journal->disk->go_direct)
+        journal->disk->go_direct(journal->disk->self, segment->file);
 }
 
 /* Moves segments that nobody needs to the spares; lock held. The page of the one behind must be durable: it
@@ -204,6 +195,8 @@ void dp_journal_prepare(struct dp_journal *journal)
             continue;
         }
         st = dp_journal_segment_make(journal->disk, &old, number, journal->segment_bytes, &made, &err);
+        if (st == DP_OK)
+            dp_journal_go_direct(journal, &made);
         (void)pthread_mutex_lock(&journal->lock);
         journal->making = (struct dp_error){0};
         if (st == DP_OK) {

@@ -84,6 +84,37 @@ static void bytes_come_back(void **state)
     disk->close(disk->self, again);
 }
 
+/* Whole pages past the cache, then bytes that were in the cache before, both read by another handle. */
+static void direct_writes_come_back(void **state)
+{
+    const struct form *form = *state;
+    const struct dp_disk *disk = &form->disk;
+    static _Alignas(4096) uint8_t pages[3 * 4096];
+    static uint8_t got[6 * 4096];
+    struct dp_file *file = NULL, *reader = NULL;
+    struct dp_error err = {0};
+    struct dp_disk_piece all = {pages, sizeof pages}, two[2] = {{pages + 4096, 4096}, {pages, 4096}};
+    for (size_t i = 0; i < sizeof pages; i++)
+        pages[i] = (uint8_t)(i / 4096 + i % 7 + 1);
+    assert_int_equal(disk->open(disk->self, "direct", true, &file, &err), DP_OK);
+    assert_int_equal(disk->reserve(disk->self, file, sizeof got, &err), DP_OK);
+    assert_int_equal(disk->write(disk->self, file, 0, &all, 1, &err), DP_OK);
+    if (disk->go_direct)
+        disk->go_direct(disk->self, file);
+    assert_int_equal(disk->open(disk->self, "direct", false, &reader, &err), DP_OK);
+    assert_int_equal(disk->read(disk->self, reader, 0, got, sizeof got, &err), DP_OK);
+    assert_int_equal(disk->write(disk->self, file, 3 * 4096, &all, 1, &err), DP_OK);
+    assert_int_equal(disk->write(disk->self, file, 4096, two, 2, &err), DP_OK);
+    assert_int_equal(disk->sync(disk->self, file, &err), DP_OK);
+    assert_int_equal(disk->read(disk->self, reader, 0, got, sizeof got, &err), DP_OK);
+    assert_memory_equal(got, pages, 4096);
+    assert_memory_equal(got + 4096, pages + 4096, 4096);
+    assert_memory_equal(got + 2 * 4096, pages, 4096);
+    assert_memory_equal(got + 3 * 4096, pages, sizeof pages);
+    disk->close(disk->self, reader);
+    disk->close(disk->self, file);
+}
+
 static void reserved_space_reads_as_zero(void **state)
 {
     struct dp_disk *disk = &((struct form *)*state)->disk;
@@ -284,6 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BOTH(bytes_come_back),
+        BOTH(direct_writes_come_back),
         BOTH(reserved_space_reads_as_zero),
         BOTH(names_change),
         BOTH(a_file_in_the_way_is_named),

@@ -311,6 +311,34 @@ static enum dp_status gated_list(void *self, void (*visit)(void *context, const 
     return gate->under.list(gate->under.self, visit, context, err);
 }
 
+static void gate_init(struct gate *gate, struct dp_sim_disk *sim)
+{
+    *gate = (struct gate){.under = dp_sim_disk_interface(sim),
+                          .test = pthread_self(),
+                          .lock = PTHREAD_MUTEX_INITIALIZER,
+                          .changed = PTHREAD_COND_INITIALIZER};
+    gate->disk = (struct dp_disk){.open = gated_open,
+                                  .close = gated_close,
+                                  .size = gated_size,
+                                  .reserve = gated_reserve,
+                                  .read = gated_read,
+                                  .write = gated_write,
+                                  .sync = gated_sync,
+                                  .rename = gated_rename,
+                                  .remove = gated_remove,
+                                  .sync_directory = gated_sync_directory,
+                                  .list = gated_list,
+                                  .self = gate};
+}
+
+static void gate_open(struct gate *gate)
+{
+    (void)pthread_mutex_lock(&gate->lock);
+    gate->shut = false;
+    (void)pthread_cond_broadcast(&gate->changed);
+    (void)pthread_mutex_unlock(&gate->lock);
+}
+
 /* Mode process: what the commit thread took and has not written yet would be gone if the process died now. */
 static void what_is_being_written_is_not_durable(void **state)
 {
@@ -318,13 +346,8 @@ static void what_is_being_written_is_not_durable(void **state)
     static uint8_t record[30000];
     struct bell bell = {.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER};
     struct dp_sim_disk *sim = dp_sim_disk_new(8);
-    struct gate gate = {.under = dp_sim_disk_interface(sim),
-                        .test = pthread_self(),
-                        .lock = PTHREAD_MUTEX_INITIALIZER,
-                        .changed = PTHREAD_COND_INITIALIZER};
-    gate.disk = (struct dp_disk){gated_open,   gated_close,          gated_size, gated_reserve,
-                                 gated_read,   gated_write,          gated_sync, gated_rename,
-                                 gated_remove, gated_sync_directory, gated_list, &gate};
+    struct gate gate;
+    gate_init(&gate, sim);
     struct dp_error err = {0};
     struct dp_journal *journal = NULL;
     struct dp_journal_options options = {.disk = &gate.disk,
@@ -343,6 +366,7 @@ static void what_is_being_written_is_not_durable(void **state)
     uint64_t used = figures.bytes_used;
     gate.shut = true;
     while (figures.bytes_used == used) { /* the first record of the next segment is the thread's to write */
+        dp_journal_commit(journal);
         assert_int_equal(dp_journal_append(journal, &piece, 1, &lsn, &err), DP_OK);
         dp_journal_figures(journal, &figures);
     }
@@ -357,14 +381,132 @@ static void what_is_being_written_is_not_durable(void **state)
     dp_journal_commit(journal); /* behind the hole: of no use either */
     assert_int_equal(dp_journal_durable(journal, &poison, &err), taken - 1);
     uint64_t rings = rings_of(&bell);
-    (void)pthread_mutex_lock(&gate.lock);
-    gate.shut = false;
-    (void)pthread_cond_broadcast(&gate.changed);
-    (void)pthread_mutex_unlock(&gate.lock);
+    gate_open(&gate);
     (void)wait_for(&bell, rings);
     assert_int_equal(dp_journal_durable(journal, &poison, &err), lsn);
     dp_journal_close(&journal);
     dp_sim_disk_free(&sim);
+}
+
+/* The disk takes nothing: appends are refused when the stage is full, and go on, with nothing lost, when it does. */
+static void a_disk_that_is_behind_is_waited_for(void **state)
+{
+    (void)state;
+    static uint8_t record[3u << 20];
+    struct bell bell = {.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER};
+    struct dp_sim_disk *sim = dp_sim_disk_new(9);
+    struct gate gate;
+    gate_init(&gate, sim);
+    struct dp_error err = {0};
+    struct dp_journal *journal = NULL;
+    struct replayed replayed = {0};
+    struct dp_journal_options options = {.disk = &gate.disk,
+                                         .segment_bytes = 16u << 20,
+                                         .budget_bytes = 64u << 20,
+                                         .commit_thread = true,
+                                         .wake = ring,
+                                         .wake_context = &bell,
+                                         .replay = check,
+                                         .replay_context = &replayed};
+    struct dp_journal_piece piece = {record, sizeof record};
+    enum dp_status st = DP_OK, poison;
+    uint64_t lsn = 0, last = 0;
+    assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
+    gate.shut = true;
+    uint64_t rings = rings_of(&bell);
+    while (st == DP_OK) {
+        uint64_t next = lsn + 1;
+        assert_true(next < 20);
+        memcpy(record, &next, 8);
+        st = dp_journal_append(journal, &piece, 1, &lsn, &err);
+        dp_journal_commit(journal);
+    }
+    assert_int_equal(st, DP_AGAIN);
+    assert_non_null(strstr(err.text, "the disk has not taken"));
+    assert_true(lsn >= 3);
+    assert_int_equal(dp_journal_durable(journal, &poison, &err), 0);
+    last = lsn;
+    gate_open(&gate);
+    (void)wait_for(&bell, rings);
+    while (lsn == last) {
+        rings = rings_of(&bell);
+        uint64_t next = lsn + 1;
+        memcpy(record, &next, 8);
+        st = dp_journal_append(journal, &piece, 1, &lsn, &err);
+        assert_true(st == DP_OK || st == DP_AGAIN);
+        if (st == DP_AGAIN)
+            (void)wait_for(&bell, rings);
+    }
+    assert_int_equal(lsn, last + 1);
+    dp_journal_close(&journal);
+    assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
+    assert_int_equal(replayed.last, lsn);
+    assert_int_equal(replayed.count, lsn);
+    dp_journal_close(&journal);
+    dp_sim_disk_free(&sim);
+}
+
+/* Records from nothing to more than the stage holds, in both modes, with a thread and without. */
+static void records_of_all_sizes(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {
+        8,   4032,      32700, 32768,    1u << 20,  (1u << 20) - 4096 - 128, 5000000,
+        100, 20u << 20, 64,    3u << 20, 17u << 20, (1u << 20) - 64};
+    uint64_t records = sizeof sizes / sizeof *sizes;
+    uint8_t *record = calloc(1, 20u << 20);
+    assert_non_null(record);
+    for (uint32_t form = 0; form < 8; form++) {
+        char path[] = "/tmp/downpour-journal-XXXXXX";
+        struct bell bell = {.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER};
+        struct dp_sim_disk *sim = dp_sim_disk_new(10);
+        struct dp_error err = {0};
+        struct dp_disk disk = dp_sim_disk_interface(sim);
+        struct dp_journal *journal = NULL;
+        struct replayed replayed = {0};
+        if (form & 1) {
+            assert_non_null(mkdtemp(path));
+            assert_int_equal(dp_disk_open(path, &disk, &err), DP_OK);
+        }
+        struct dp_journal_options options = {.disk = &disk,
+                                             .durability =
+                                                 form & 2 ? DP_DURABILITY_PROCESS : DP_DURABILITY_MACHINE,
+                                             .segment_bytes = 24u << 20,
+                                             .budget_bytes = 120u << 20,
+                                             .commit_thread = (form & 4) != 0,
+                                             .wake = ring,
+                                             .wake_context = &bell,
+                                             .replay = check,
+                                             .replay_context = &replayed};
+        uint64_t lsn = 0;
+        assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
+        while (lsn < records) {
+            uint64_t rings = rings_of(&bell), next = lsn + 1;
+            memset(record, (int)next, sizes[lsn]);
+            memcpy(record, &next, 8);
+            struct dp_journal_piece pieces[3] = {{record, sizes[lsn] / 3},
+                                                 {record + sizes[lsn] / 3, 0},
+                                                 {record + sizes[lsn] / 3, sizes[lsn] - sizes[lsn] / 3}};
+            enum dp_status st = dp_journal_append(journal, pieces, 3, &lsn, &err);
+            assert_true(st == DP_OK || st == DP_AGAIN);
+            if (next % 2 == 0 || st == DP_AGAIN)
+                dp_journal_commit(journal);
+            if (st == DP_AGAIN && options.commit_thread)
+                (void)wait_for(&bell, rings);
+        }
+        dp_journal_close(&journal);
+        assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
+        assert_int_equal(replayed.last, records);
+        assert_int_equal(replayed.count, records);
+        dp_journal_close(&journal);
+        dp_sim_disk_free(&sim);
+        if (form & 1) {
+            (void)disk.list(disk.self, remove_name, &disk, NULL);
+            dp_disk_close(&disk);
+            assert_int_equal(rmdir(path), 0);
+        }
+    }
+    free(record);
 }
 
 int main(void)
@@ -375,6 +517,8 @@ int main(void)
         cmocka_unit_test(a_failed_sync_wakes_and_poisons),
         cmocka_unit_test(a_release_wakes),
         cmocka_unit_test(what_is_being_written_is_not_durable),
+        cmocka_unit_test(a_disk_that_is_behind_is_waited_for),
+        cmocka_unit_test(records_of_all_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

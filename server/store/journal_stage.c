@@ -1,0 +1,235 @@
+#include "server/store/journal_stage.h"
+
+#include "common/base/deadline.h"
+#include "common/base/memory.h"
+#include "server/store/journal_inside.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define BEHIND_MS 100u   /* an append waits so long for the disk, then the caller tries again */
+#define HUNG_MS   60000u /* so long within a record that is larger than the stage */
+
+enum dp_status dp_journal_stage_init(struct dp_journal_stage *stage, struct dp_error *err)
+{
+    stage->memory = dp_pages_alloc(DP_JOURNAL_CHUNKS * DP_JOURNAL_CHUNK_BYTES);
+    if (!stage->memory)
+        return dp_fail(err, DP_NOMEM, "journal: buffers");
+    for (uint32_t i = 0; i < DP_JOURNAL_CHUNKS; i++)
+        stage->unused[i] = stage->memory + (DP_JOURNAL_CHUNKS - 1 - i) * DP_JOURNAL_CHUNK_BYTES;
+    stage->unused_count = DP_JOURNAL_CHUNKS;
+    return DP_OK;
+}
+
+void dp_journal_stage_clear(struct dp_journal_stage *stage)
+{
+    dp_pages_free(stage->memory, DP_JOURNAL_CHUNKS * DP_JOURNAL_CHUNK_BYTES);
+    *stage = (struct dp_journal_stage){0};
+}
+
+uint64_t dp_journal_stage_written(const struct dp_journal *journal)
+{
+    const struct dp_journal_stage *stage = &journal->stage;
+    return stage->count > 0 ? stage->chunk[stage->first].first_lsn - 1 : journal->last;
+}
+
+static void mark_closed(struct dp_journal_stage *stage)
+{
+    stage->filling = false;
+    stage->closed++;
+}
+
+void dp_journal_stage_close(struct dp_journal *journal)
+{
+    struct dp_journal_stage *stage = &journal->stage;
+    if (!stage->filling || stage->putting)
+        return;
+    struct dp_journal_chunk *chunk = stage->last;
+    size_t gap = (size_t)dp_journal_page_up(chunk->bytes) - chunk->bytes;
+    if (gap > 0) {
+        struct dp_journal_header pad = {
+            .kind = DP_JOURNAL_PAD,
+            .bytes = gap - DP_JOURNAL_HEADER,
+            .lsn = journal->last,
+            .incarnation = journal->incarnation,
+            .synced_lsn = atomic_load(&journal->synced),
+        };
+        dp_journal_header_put(chunk->data + chunk->bytes, &pad);
+        memset(chunk->data + chunk->bytes + DP_JOURNAL_HEADER, 0, gap - DP_JOURNAL_HEADER);
+    }
+    chunk->bytes += gap;
+    stage->end += gap;
+    mark_closed(stage);
+}
+
+static struct dp_journal_segment *segment_of(struct dp_journal *journal, uint64_t number)
+{
+    size_t i = journal->count;
+    while (i > 0 && journal->segments[i - 1].number != number)
+        i--;
+    DP_ASSERT(i > 0); /* it holds records that are not synced */
+    return &journal->segments[i - 1];
+}
+
+enum dp_status dp_journal_stage_write(struct dp_journal *journal, struct dp_error *err)
+{
+    struct dp_journal_stage *stage = &journal->stage;
+    struct dp_disk_piece pieces[DP_JOURNAL_CHUNKS];
+    uint32_t n = 0, closed = stage->count - stage->filling;
+    struct dp_journal_chunk first = stage->chunk[stage->first];
+    DP_ASSERT(closed > 0 && !stage->writing);
+    for (; n < closed; n++) {
+        const struct dp_journal_chunk *chunk = &stage->chunk[(stage->first + n) % DP_JOURNAL_CHUNKS];
+        if (chunk->number != first.number)
+            break;
+        pieces[n] = (struct dp_disk_piece){chunk->data, chunk->bytes};
+    }
+    stage->writing = true;
+    (void)pthread_mutex_unlock(&journal->lock);
+    struct dp_error why = {0};
+    enum dp_status st = journal->disk->write(journal->disk->self, first.file, first.at, pieces, n, &why);
+    if (st != DP_OK) {
+        (void)dp_wrap(&why, st, "journal: write what was appended");
+        dp_journal_poison(journal, &why);
+        (void)dp_fail(err, st, "%s", why.text);
+    }
+    (void)pthread_mutex_lock(&journal->lock);
+    stage->writing = false;
+    if (st == DP_OK) {
+        segment_of(journal, first.number)->dirty = true;
+        for (uint32_t i = n; i > 0; i--)
+            stage->unused[stage->unused_count++] =
+                stage->chunk[(stage->first + i - 1) % DP_JOURNAL_CHUNKS].data;
+        stage->first = (stage->first + n) % DP_JOURNAL_CHUNKS;
+        stage->count -= n;
+        stage->written += n;
+    }
+    (void)pthread_cond_broadcast(&journal->written);
+    return st;
+}
+
+/* One step towards room: writes, or waits for who does. DP_TIMEOUT at `until`. */
+static enum dp_status make_room(struct dp_journal *journal, const struct timespec *until,
+                                struct dp_error *err)
+{
+    struct dp_journal_stage *stage = &journal->stage;
+    enum dp_status st = (enum dp_status)atomic_load(&journal->poison);
+    if (st != DP_OK)
+        return dp_fail(err, st, "%s", journal->why.text);
+    bool own = !journal->thread_runs || journal->options.durability == DP_DURABILITY_PROCESS;
+    if (own && !stage->writing)
+        return dp_journal_stage_write(journal, err);
+    if (!stage->writing) {
+        journal->want_round = true;
+        (void)pthread_cond_signal(&journal->wanted);
+    }
+    if (pthread_cond_timedwait(&journal->written, &journal->lock, until) == ETIMEDOUT)
+        return dp_fail(err, DP_TIMEOUT, "journal: the disk is behind");
+    return DP_OK;
+}
+
+enum dp_status dp_journal_stage_room(struct dp_journal *journal, uint64_t bytes, struct dp_error *err)
+{
+    struct dp_journal_stage *stage = &journal->stage;
+    uint64_t need = (bytes + DP_JOURNAL_PAGE) / DP_JOURNAL_CHUNK_BYTES + 2;
+    if (need > DP_JOURNAL_CHUNKS / 2) /* the rest as it goes */
+        need = DP_JOURNAL_CHUNKS / 2;
+    if (stage->unused_count >= need)
+        return DP_OK;
+    struct timespec until = dp_deadline_in_ms(BEHIND_MS);
+    enum dp_status st = DP_OK;
+    dp_journal_stage_close(journal);
+    while (st == DP_OK && stage->unused_count < need)
+        st = make_room(journal, &until, err);
+    if (st != DP_TIMEOUT)
+        return st;
+    journal->behind = true;
+    return dp_fail(err, DP_AGAIN, "journal: the disk has not taken %zu MiB yet that were appended",
+                   (size_t)DP_JOURNAL_CHUNKS * DP_JOURNAL_CHUNK_BYTES >> 20);
+}
+
+static enum dp_status next_chunk(struct dp_journal *journal, struct dp_error *err)
+{
+    struct dp_journal_stage *stage = &journal->stage;
+    struct timespec until = dp_deadline_in_ms(HUNG_MS);
+    enum dp_status st = DP_OK;
+    if (stage->filling)
+        mark_closed(stage);
+    while (st == DP_OK && stage->unused_count == 0)
+        st = make_room(journal, &until, err);
+    if (st != DP_OK)
+        return st;
+    const struct dp_journal_segment *segment = &journal->segments[journal->count - 1];
+    stage->last = &stage->chunk[(stage->first + stage->count++) % DP_JOURNAL_CHUNKS];
+    *stage->last = (struct dp_journal_chunk){
+        .data = stage->unused[--stage->unused_count],
+        .file = segment->file,
+        .number = segment->number,
+        .at = stage->end,
+        .first_lsn = journal->last + 1,
+    };
+    stage->filling = true;
+    return DP_OK;
+}
+
+/* data NULL: zeros. `locked`: the lock is held, else it is taken for each new chunk. */
+static enum dp_status put(struct dp_journal *journal, const void *data, size_t bytes, bool locked,
+                          struct dp_error *err)
+{
+    struct dp_journal_stage *stage = &journal->stage;
+    const uint8_t *from = data;
+    while (bytes > 0) {
+        if (!stage->filling || stage->last->bytes == DP_JOURNAL_CHUNK_BYTES) {
+            if (!locked)
+                (void)pthread_mutex_lock(&journal->lock);
+            enum dp_status st = next_chunk(journal, err);
+            if (!locked)
+                (void)pthread_mutex_unlock(&journal->lock);
+            if (st != DP_OK)
+                return st;
+        }
+        struct dp_journal_chunk *chunk = stage->last;
+        size_t step = DP_JOURNAL_CHUNK_BYTES - chunk->bytes;
+        if (step > bytes)
+            step = bytes;
+        if (from) {
+            memcpy(chunk->data + chunk->bytes, from, step);
+            from += step;
+        } else {
+            memset(chunk->data + chunk->bytes, 0, step);
+        }
+        chunk->bytes += step;
+        stage->end += step;
+        bytes -= step;
+    }
+    return DP_OK;
+}
+
+enum dp_status dp_journal_stage_put(struct dp_journal *journal, const uint8_t *header, size_t header_bytes,
+                                    const struct dp_journal_piece *pieces, uint32_t count, uint64_t whole,
+                                    struct dp_error *err)
+{
+    struct dp_error why = {0};
+    uint64_t left = whole - header_bytes;
+    bool locked = whole <= DP_JOURNAL_LOCKED_MAX;
+    journal->stage.putting = true;
+    if (!locked)
+        (void)pthread_mutex_unlock(&journal->lock);
+    enum dp_status st = put(journal, header, header_bytes, locked, &why);
+    for (uint32_t i = 0; i < count && st == DP_OK; i++) {
+        st = put(journal, pieces[i].data, pieces[i].bytes, locked, &why);
+        left -= pieces[i].bytes;
+    }
+    if (st == DP_OK)
+        st = put(journal, NULL, (size_t)left, locked, &why);
+    if (!locked)
+        (void)pthread_mutex_lock(&journal->lock);
+    if (st != DP_OK) { /* half a record is in the stage: nothing may follow it */
+        (void)pthread_mutex_unlock(&journal->lock);
+        dp_journal_poison(journal, &why);
+        (void)pthread_mutex_lock(&journal->lock);
+        return dp_fail(err, st, "%s", why.text);
+    }
+    journal->stage.putting = false;
+    return DP_OK;
+}
