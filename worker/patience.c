@@ -21,6 +21,14 @@ static uint64_t timeout_ns(const struct dp_patience *patience)
     return patience->job->cluster->training.timeout_ms * MS_NS;
 }
 
+/* If nothing moves from here on. */
+static uint64_t until_ns(const struct dp_patience *patience)
+{
+    uint64_t until = patience->begun_ns + timeout_ns(patience);
+    uint64_t last = patience->first_ns + DP_PATIENCE_MOST * timeout_ns(patience);
+    return until < last ? until : last;
+}
+
 /* Where a server that recovers says how far it is: all of that text. FNV-1a; 0: it says nothing of it. */
 static uint64_t recovered(const char *text)
 {
@@ -44,9 +52,7 @@ static void hear(struct dp_patience *patience, const char *text, uint64_t now)
 
 uint32_t dp_patience_slice_ms(const struct dp_patience *patience, uint32_t slice_max_ms)
 {
-    uint64_t until = patience->begun_ns + timeout_ns(patience);
-    uint64_t last = patience->first_ns + DP_PATIENCE_MOST * timeout_ns(patience);
-    until = until < last ? until : last;
+    uint64_t until = until_ns(patience);
     uint64_t now = dp_clock_ns(&patience->job->clock), left_ms = now < until ? (until - now) / MS_NS : 0;
     return left_ms < slice_max_ms ? (uint32_t)left_ms + 1 : slice_max_ms;
 }
@@ -59,8 +65,7 @@ bool dp_patience_more(struct dp_patience *patience, enum dp_status *st, struct d
         return false;
     uint64_t now = dp_clock_ns(&job->clock), waited = now - patience->first_ns;
     hear(patience, err ? err->text : "", now);
-    bool silent = now - patience->begun_ns >= timeout_ns(patience);
-    if (silent || waited >= DP_PATIENCE_MOST * timeout_ns(patience)) {
+    if (now >= until_ns(patience)) {
         *st = dp_wrap(err, *st, "gave up after %" PRIu64 " ms; the last try says",
                       waited < (timeout_ms + 2) * MS_NS ? timeout_ms : waited / MS_NS);
         return false;
@@ -74,10 +79,9 @@ bool dp_patience_more(struct dp_patience *patience, enum dp_status *st, struct d
     }
     if (now - patience->told_ns >= DP_PATIENCE_TELL_MS * MS_NS) {
         patience->told_ns = now;
-        uint64_t left = timeout_ns(patience) - (now - patience->begun_ns);
-        dp_log(DP_LOG_WARN,
-               "waiting for %" PRIu64 " s, for %" PRIu64 " s more if nothing moves (training.timeout_ms): %s",
-               waited / 1000 / MS_NS, left / 1000 / MS_NS, err ? err->text : "");
+        dp_log(DP_LOG_WARN, "waiting for %" PRIu64 " s, for %" PRIu64 " s at most (training.timeout_ms): %s",
+               waited / 1000 / MS_NS, (until_ns(patience) - patience->first_ns) / 1000 / MS_NS,
+               err ? err->text : "");
     }
     if (job->progress) /* those who wait for this worker see that it lives */
         dp_progress_tick(job->progress);

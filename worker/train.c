@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/wire/limits.h"
+#include "worker/agreed.h"
 #include "worker/evaluate.h"
 #include "worker/group.h"
 #include "worker/patience.h"
@@ -149,6 +150,21 @@ static void count_found(struct training *t)
     }
 }
 
+/* That what was done stands for the examples that would be left. A first server that was started again has no note of it. */
+static enum dp_status agree(struct training *t, struct dp_error *err)
+{
+    struct dp_note before = {0};
+    char text[DP_AGREED_BYTES];
+    dp_agreed_text(t->job->cluster, dp_dataset_digest(t->train), dp_dataset_examples(t->train), text);
+    enum dp_status st = DP_OK;
+    if (dp_position_begun(&t->position))
+        st = dp_peers_one(t->job, "plan", t->job->worker, &before, err);
+    if (st == DP_OK && before.bytes)
+        st = dp_agreed_check(text, before.bytes, before.size, t->settings->run, err);
+    free(before.bytes);
+    return st == DP_OK ? dp_peers_keep(t->job, "plan", text, strlen(text), err) : st;
+}
+
 /* Where an earlier process of this worker was when it was killed. */
 static enum dp_status find_position(struct training *t, struct dp_error *err)
 {
@@ -161,6 +177,8 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
         .ask = ask,
         .context = t->job};
     enum dp_status st = dp_position_find(&plan, &t->position, err);
+    if (st == DP_OK)
+        st = agree(t, err);
     if (st != DP_OK || !dp_position_begun(&t->position))
         return st;
     t->over = t->position.epoch == t->settings->epochs && !t->resumed;
