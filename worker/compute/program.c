@@ -81,6 +81,7 @@ size_t dp_program_bytes(const struct dp_program *program)
 void dp_program_evaluate(struct dp_program *program, bool evaluates)
 {
     program->evaluates = evaluates;
+    program->forwarded = false; /* a backward would drop out other units than its forward did, or none */
 }
 
 static const struct dp_node *loss_node(const struct dp_program *program)

@@ -27,7 +27,8 @@ void dp_program_close(struct dp_program **program);
 /* Bytes reserved, for the log and the report. */
 size_t dp_program_bytes(const struct dp_program *program);
 
-/* From now on forward is that of evaluation (nothing drops out; no backward) or, as at open, of training. */
+/* From now on forward is that of evaluation (nothing drops out; no backward) or, as at open, of training. A backward needs a
+ * forward after it. */
 void dp_program_evaluate(struct dp_program *program, bool evaluates);
 
 /* weights[p], host memory: dense: dp_parameter_floats(p); sparse: [distinct keys of its group, width], in

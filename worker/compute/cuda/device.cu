@@ -68,10 +68,10 @@ static enum dp_status pin(void *self, void *host, size_t bytes, struct dp_error 
 {
     (void)self;
     cudaError_t code = bytes > 0 ? cudaHostRegister(host, bytes, cudaHostRegisterDefault) : cudaSuccess;
-    if (code == cudaErrorHostMemoryAlreadyRegistered) {
+    if (code != cudaSuccess) /* it would be taken for that of the next kernel: pinning is only a help */
         (void)cudaGetLastError();
+    if (code == cudaErrorHostMemoryAlreadyRegistered)
         code = cudaSuccess;
-    }
     return fail(err, code, "pinning host memory");
 }
 

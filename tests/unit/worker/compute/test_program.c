@@ -313,6 +313,11 @@ static void backward_needs_its_forward(void **state)
     assert_int_equal(dp_program_backward(f.program, f.gradients, &err), DP_ARGUMENT);
     assert_non_null(strstr(err.text, "mlp.w2"));
     f.gradients[2] = kept;
+    dp_program_evaluate(f.program, true); /* between the two */
+    assert_int_equal(dp_program_backward(f.program, f.gradients, &err), DP_ARGUMENT);
+    dp_program_evaluate(f.program, false);
+    assert_int_equal(dp_program_backward(f.program, f.gradients, &err), DP_ARGUMENT);
+    fixture_run(&f);
     fixture_close(&f);
     dp_model_close(&m);
 }
