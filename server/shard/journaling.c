@@ -189,6 +189,8 @@ void dp_shard_journal_commit(struct dp_shard *shard)
 void dp_shard_journal_sync_ready(struct dp_shard *shard)
 {
     if (shard->journal && shard->journal_failed.status == DP_OK && shard->write_back.ready &&
-        shard->synced < shard->write_back.ready_lsn)
+        shard->synced < shard->write_back.ready_lsn) {
         dp_journal_sync(shard->journal);
+        dp_shard_journal_turn(shard);
+    }
 }

@@ -332,6 +332,30 @@ static enum dp_status read_unknown(struct dp_shard *shard, struct dp_waiting *wa
     return DP_AGAIN;
 }
 
+/* For what it lacks; what it has already does not leave for that, but may move. DP_EXISTS: of a table whose rows were all in
+ * the cache some had to leave, so there is more to read now. */
+static enum dp_status want_room(struct dp_shard *shard, struct dp_waiting *waiting,
+                                struct dp_shard_table **tables, struct found *found, struct dp_error *err)
+{
+    const struct dp_request *request = &waiting->request;
+    struct dp_room_need need = {.request = request,
+                                .sections = request->sections,
+                                .tables = tables,
+                                .rows = found->to_read ? found->unknown : found->fresh,
+                                .entries = found->to_read ? found->unknown_entries : found->entries,
+                                .bytes = found->to_read ? read_bytes(request, tables, found) : 0};
+    touch_all(shard, request, tables);
+    enum dp_status st = dp_shard_room_for(shard, waiting, &need, err);
+    if (st != DP_EXISTS)
+        return st;
+    struct found before = *found;
+    look(shard, request, tables, found);
+    if (before.to_read > 0)
+        return found->to_read == before.to_read ? DP_OK : DP_EXISTS;
+    *found = before; /* what was nowhere still is */
+    return DP_OK;
+}
+
 enum dp_status dp_shard_find_rows(struct dp_shard *shard, struct dp_waiting *waiting,
                                   struct dp_shard_table **tables, struct dp_error *err)
 {
@@ -339,39 +363,20 @@ enum dp_status dp_shard_find_rows(struct dp_shard *shard, struct dp_waiting *wai
     struct found found;
     enum dp_status st = check_scratch(shard, request, err);
     waiting->needs_room = false;
-    if (st == DP_OK)
-        look(shard, request, tables, &found);
-    /* Each time around rows were evicted for it, perhaps some of its own. */
-    for (uint32_t times = 0; st == DP_OK && found.to_read + found.to_make > 0 && times <= DP_SHARD_ROOM_TRIES;
-         times++) {
-        struct dp_room_need need = {.sections = request->sections, .tables = tables};
-        need.rows = found.to_read ? found.unknown : found.fresh;
-        need.entries = found.to_read ? found.unknown_entries : found.entries;
-        need.bytes = found.to_read ? read_bytes(request, tables, &found) : 0;
-        st = check_share(shard, &found, err);
-        if (st == DP_OK && found.to_read == 0 && found.reading) {
-            waiting->needs_room = false;
-            return DP_AGAIN;
-        }
-        if (st == DP_OK) {
-            touch_all(shard, request, tables);
-            st = dp_shard_room_for(shard, waiting, &need, err);
-        }
-        if (st == DP_OK && found.to_read > 0)
-            return read_unknown(shard, waiting, tables, &found, err);
-        if (st == DP_OK)
-            break;
-        if (st == DP_EXISTS) {
-            st = DP_OK;
-            look(shard, request, tables, &found);
-            waiting->needs_room = true; /* unless it has it in the end */
-            if (times == DP_SHARD_ROOM_TRIES)
-                return DP_AGAIN;
-        }
-    }
     if (st != DP_OK)
         return st;
-    waiting->needs_room = false;
+    look(shard, request, tables, &found);
+    for (st = DP_EXISTS; st == DP_EXISTS && found.to_read + found.to_make > 0;) {
+        st = check_share(shard, &found, err);
+        if (st == DP_OK && found.to_read == 0 && found.reading)
+            return DP_AGAIN;
+        if (st == DP_OK)
+            st = want_room(shard, waiting, tables, &found, err);
+        if (st == DP_OK && found.to_read > 0)
+            return read_unknown(shard, waiting, tables, &found, err);
+        if (st != DP_OK && st != DP_EXISTS)
+            return st;
+    }
     touch(shard, request, tables);
     return found.reading ? DP_AGAIN : DP_OK;
 }

@@ -6,12 +6,13 @@
  * Why       Evicting from the table that wants room needs no more than the hand: the memory of a row is of use to its own
  *           table only. What a table has too much is seen by the hands: where one goes round faster than another by two
  *           laps, the slower one's table gives a sixteenth of its rows' memory back.
- *           A request whose rows are evicted while others of it are read, again and again, becomes urgent: until it is
- *           done nobody else has rows read or evicted.
+ *           A request does not evict its own rows: it would read them again for ever. One whose rows are evicted by others
+ *           while the rest is read, again and again, becomes urgent: until it is done nobody else has rows read or evicted.
  * Holds     What is taken is within the budget, reads under way with all that they may bring included. No row that is
  *           dirty, due, or under way to the store leaves (row_cache.h). */
 #include "server/shard/shard_inner.h"
 
+#include "common/base/bytes.h"
 #include "common/model/row.h"
 
 #include <inttypes.h>
@@ -24,7 +25,8 @@
 #define REQUEST_STEPS 65536u /* of the hand, when a request comes first; in a turn while it waits */
 #define HEAD_STEPS    32768u
 #define LAPS_APART    2u
-#define STUCK_LAPS    3u /* touched bits, ABSENT keys, slots of empty partitions */
+#define STUCK_LAPS                                                                                           \
+    3u /* touched bits, ABSENT keys, slots of empty partitions: nothing is left that could leave */
 
 uint64_t dp_shard_taken(const struct dp_shard *shard)
 {
@@ -35,6 +37,14 @@ uint64_t dp_shard_taken(const struct dp_shard *shard)
         bytes += dp_row_cache_charge(cache) + dp_row_cache_cost_of(cache, shard->table[i]->reserved, 0);
     }
     return bytes;
+}
+
+bool dp_shard_is_tight(const struct dp_shard *shard)
+{
+    bool is_tight = dp_shard_taken(shard) > shard->options.cache_bytes / 4 * 3;
+    for (uint32_t i = 0; i < shard->tables && !is_tight; i++)
+        is_tight = dp_shard_must_ask(shard->table[i]);
+    return is_tight;
 }
 
 uint64_t dp_shard_dirty_bytes(const struct dp_shard *shard)
@@ -75,11 +85,42 @@ static void evicted(void *context, const void *row)
     DP_COUNT(&evicting->shard->counters, cache_rows, UINT64_MAX);
 }
 
-static uint32_t evict(struct dp_shard *shard, struct dp_shard_table *table, uint64_t want, uint32_t *steps)
+static const struct dp_section *section_of(const struct dp_request *request, uint32_t table)
+{
+    for (uint32_t s = 0; request && s < request->sections; s++)
+        if (request->section[s].table == table)
+            return &request->section[s];
+    return NULL;
+}
+
+/* The keys of `keeps` stay. */
+static struct dp_row_leaving leaving(struct evicting *evicting, const struct dp_request *keeps)
+{
+    const struct dp_section *kept = section_of(keeps, evicting->table->id);
+    return (struct dp_row_leaving){.evicted = evicted,
+                                   .context = evicting,
+                                   .kept = kept ? kept->keys : NULL,
+                                   .kept_count = kept ? kept->rows : 0};
+}
+
+static uint32_t evict(struct dp_shard *shard, struct dp_shard_table *table, const struct dp_request *keeps,
+                      uint64_t want, uint32_t *steps)
 {
     struct evicting context = {shard, table};
+    struct dp_row_leaving leaves = leaving(&context, keeps);
     uint32_t most = want < DP_ROW_MAX ? (uint32_t)want : DP_ROW_MAX;
-    return dp_row_cache_evict(table->cache, most, steps, evicted, &context);
+    return dp_row_cache_evict(table->cache, most, steps, &leaves);
+}
+
+/* Rows of this table that a request has in the cache. */
+static uint32_t rows_had(const struct dp_shard_table *table, const struct dp_request *request)
+{
+    const struct dp_section *section = section_of(request, table->id);
+    uint32_t had = 0;
+    for (uint32_t i = 0; section && i < section->rows; i++)
+        had += dp_row_is_number(
+            dp_row_cache_find(table->cache, dp_load_u64le((const char *)section->keys + (size_t)i * 8)));
+    return had;
 }
 
 static uint32_t lap_of(const struct dp_shard_table *table)
@@ -99,7 +140,7 @@ static uint32_t evict_for(struct dp_shard *shard, const struct dp_room_need *nee
             continue;
         uint64_t want = deficit / (table->cache->row_bytes + DP_ROW_SLOT_COST) + 1;
         uint32_t lap = lap_of(table), steps = most < lap ? most : lap, before = steps;
-        count += evict(shard, table, want, &steps);
+        count += evict(shard, table, need->request, want, &steps);
         shard->room.walked += before - steps;
         table->hungry = true;
     }
@@ -107,6 +148,16 @@ static uint32_t evict_for(struct dp_shard *shard, const struct dp_room_need *nee
 }
 
 /* ---- shrinking a table */
+
+/* Whose turn it is; NULL: nobody's, or the urgent one waits for its read. */
+static struct dp_session *head_of(const struct dp_shard *shard)
+{
+    const struct dp_room *room = &shard->room;
+    struct dp_session *session = room->first;
+    while (room->urgent && session && session->first != room->urgent)
+        session = session->next_in_room;
+    return session;
+}
 
 static struct dp_shard_table *shrinking_table(const struct dp_shard *shard)
 {
@@ -116,32 +167,37 @@ static struct dp_shard_table *shrinking_table(const struct dp_shard *shard)
     return NULL;
 }
 
-static void shrink(struct dp_shard_table *table, uint64_t bytes)
+/* Rows of at least so many bytes, where it may lose so many. */
+static void shrink(struct dp_shard_table *table, uint64_t bytes, uint64_t most)
 {
     struct dp_row_cache *cache = table->cache;
     uint64_t rows = bytes / cache->row_bytes + cache->rows / SHRINK_SHARE + 1;
+    rows = rows < most ? rows : most;
     dp_row_cache_shrink(cache, rows < cache->rows ? cache->rows - (uint32_t)rows : 0);
 }
 
-/* The one that has most that could go: free rows and clean ones, but those that the need would take. */
+/* The one that has most that could go: free rows and clean ones, but those that the need has or would take. Once, until
+ * something changes. */
 static void shrink_for(struct dp_shard *shard, const struct dp_room_need *need)
 {
     struct dp_shard_table *best = NULL;
-    uint64_t most = 0;
-    if (shrinking_table(shard))
+    uint64_t most = 0, deficit = deficit_of(shard, need);
+    if (shrinking_table(shard) || shard->room.shrunk)
         return;
     for (uint32_t i = 0; i < shard->tables; i++) {
         const struct dp_row_cache *cache = shard->table[i]->cache;
-        uint64_t keeps = (uint64_t)cache->dirty_rows + cache->due_rows + shard->table[i]->reserved;
+        uint64_t keeps = (uint64_t)cache->dirty_rows + cache->due_rows + shard->table[i]->reserved +
+                         rows_had(shard->table[i], need->request);
         for (uint32_t s = 0; s < need->sections; s++)
             keeps += need->tables[s] == shard->table[i] ? need->rows[s] : 0;
         uint64_t bytes = cache->rows > keeps ? (cache->rows - keeps) * cache->row_bytes : 0;
         best = bytes > most ? shard->table[i] : best;
         most = bytes > most ? bytes : most;
     }
-    uint64_t deficit = deficit_of(shard, need);
-    if (best)
-        shrink(best, deficit + deficit / 4);
+    if (!best)
+        return;
+    shrink(best, deficit + deficit / 4, most / best->cache->row_bytes);
+    shard->room.shrunk = true;
 }
 
 /* The hand of a table that wants room goes round faster than that of a large one. */
@@ -152,10 +208,18 @@ static void balance(struct dp_shard *shard)
             const struct dp_row_cache *cache = shard->table[j]->cache;
             if ((uint64_t)cache->rows * cache->row_bytes > shard->options.cache_bytes / AHEAD_SHARE &&
                 shard->table[i]->cache->laps >= cache->laps + LAPS_APART) {
-                shrink(shard->table[j], 0);
+                shrink(shard->table[j], 0, cache->rows);
                 return;
             }
         }
+}
+
+static uint64_t most_laps(const struct dp_shard *shard)
+{
+    uint64_t laps = 0;
+    for (uint32_t i = 0; i < shard->tables; i++)
+        laps = shard->table[i]->cache->laps > laps ? shard->table[i]->cache->laps : laps;
+    return laps;
 }
 
 static void shrink_step(struct dp_shard *shard, uint32_t steps)
@@ -163,9 +227,19 @@ static void shrink_step(struct dp_shard *shard, uint32_t steps)
     struct dp_shard_table *table = shrinking_table(shard);
     if (!table)
         return;
+    const struct dp_waiting *waiting = shard->room.urgent ? shard->room.urgent : shard->room.need_of;
     struct evicting context = {shard, table};
-    if (dp_row_cache_shrink_step(table->cache, &steps, evicted, &context))
-        shard->room.changed = true;
+    struct dp_row_leaving leaves = leaving(&context, waiting ? &waiting->request : NULL);
+    bool done = dp_row_cache_shrink_step(table->cache, &steps, &leaves);
+    if (dp_row_cache_is_shrinking(table->cache))
+        return;
+    for (uint32_t i = 0; i < shard->tables;
+         i++) /* shrinking is no sign of hunger: the hands start level again */
+        shard->table[i]->cache->laps = most_laps(shard);
+    const struct dp_session *head = head_of(shard);
+    shard->room.changed = shard->room.changed || done;
+    if (!done && !shard->room.shrunk && head && head->first == shard->room.need_of)
+        shard->room.waits = false; /* it was given up, and was not for him: now one may shrink for him */
 }
 
 /* ---- what a request wants */
@@ -173,22 +247,21 @@ static void shrink_step(struct dp_shard *shard, uint32_t steps)
 /* A new table starts where the others are: else it would seem the slowest. */
 static void set_laps(struct dp_shard *shard, const struct dp_room_need *need)
 {
-    uint64_t laps = 0;
-    for (uint32_t i = 0; i < shard->tables; i++)
-        laps = shard->table[i]->cache->laps > laps ? shard->table[i]->cache->laps : laps;
+    uint64_t laps = most_laps(shard);
     for (uint32_t s = 0; s < need->sections; s++)
         if (need->tables[s]->cache->rows == 0)
             need->tables[s]->cache->laps = laps;
 }
 
-/* Nothing is left that could leave, now or later. */
-static bool is_hopeless(const struct dp_shard *shard)
+/* Nothing is left that could leave, now or later, but its own rows. */
+static bool is_hopeless(const struct dp_shard *shard, const struct dp_room_need *need)
 {
     if (shard->write_back.under_way > 0 || shard->write_back.ready || shard->write_back.again)
         return false;
     for (uint32_t i = 0; i < shard->tables; i++)
         if (shard->table[i]->reserved > 0 ||
-            shard->table[i]->cache->rows > dp_row_cache_free_rows(shard->table[i]->cache))
+            shard->table[i]->cache->rows >
+                dp_row_cache_free_rows(shard->table[i]->cache) + rows_had(shard->table[i], need->request))
             return false;
     return !shrinking_table(shard);
 }
@@ -214,7 +287,7 @@ static enum dp_status want_clean_rows(struct dp_shard *shard, const struct dp_ro
     const struct dp_error *why = dp_shard_not_writing(shard);
     shard->write_back.pressed = shard->write_back.pressed || dp_shard_dirty_bytes(shard) > 0;
     shrink_for(shard, need);
-    if (is_hopeless(shard))
+    if (is_hopeless(shard, need))
         return no_room(shard, need, err);
     if (why)
         return dp_fail(err, DP_AGAIN,
@@ -235,9 +308,10 @@ static uint64_t laps_of(const struct dp_room_need *need)
 static void keep_need(struct dp_room *room, const struct dp_waiting *waiting, const struct dp_room_need *need)
 {
     if (room->need_of != waiting) { /* what the last one found is not this one's */
-        room->is_stuck = false;
         room->walked = 0;
+        room->shrunk = false;
     }
+    room->waits = false;
     room->need_of = waiting;
     room->sections = need->sections;
     room->bytes = need->bytes;
@@ -258,11 +332,19 @@ enum dp_status dp_shard_room_for(struct dp_shard *shard, struct dp_waiting *wait
         waiting->needs_room = false;
         return DP_OK;
     }
-    bool was_stuck = room->need_of == waiting && room->is_stuck;
-    if (!was_stuck && evict_for(shard, need, REQUEST_STEPS) > 0 && deficit_of(shard, need) == 0)
-        return DP_EXISTS;
     keep_need(room, waiting, need);
-    return was_stuck ? want_clean_rows(shard, need, err) : DP_AGAIN;
+    if (room->walked < laps_of(need) && evict_for(shard, need, REQUEST_STEPS) > 0 &&
+        deficit_of(shard, need) == 0) {
+        waiting->needs_room = false;
+        room->need_of = NULL;
+        return DP_EXISTS;
+    }
+    if (room->walked < laps_of(need))
+        return DP_AGAIN;
+    enum dp_status st = want_clean_rows(shard, need, err);
+    room->waits = err->status == DP_OK;
+    room->need_of = room->waits ? waiting : NULL;
+    return st;
 }
 
 static enum dp_status make_room(struct dp_shard *shard, const struct dp_room_need *need, struct dp_error *err)
@@ -273,6 +355,7 @@ static enum dp_status make_room(struct dp_shard *shard, const struct dp_room_nee
             ;
     for (uint64_t before = UINT64_MAX; deficit_of(shard, need) > 0 && deficit_of(shard, need) < before;) {
         before = deficit_of(shard, need);
+        shard->room.shrunk = false;
         shrink_for(shard, need);
         while (shrinking_table(shard))
             shrink_step(shard, TURN_STEPS);
@@ -332,7 +415,8 @@ void dp_shard_unpark(struct dp_shard *shard, struct dp_session *session)
     *link = session->next_in_room;
     room->last = room->last == session ? before : room->last;
     session->in_room = false;
-    room->need_of = NULL; /* the next is to be tried */
+    if (room->need_of == session->first)
+        room->need_of = NULL;
 }
 
 static void wake(struct dp_shard *shard, struct dp_session *session)
@@ -341,14 +425,23 @@ static void wake(struct dp_shard *shard, struct dp_session *session)
     dp_shard_make_runnable(shard, session);
 }
 
-/* Whose turn it is; NULL: nobody's, or the urgent one waits for its read. */
-static struct dp_session *head_of(const struct dp_shard *shard)
+/* room->need_of is not NULL. */
+static struct dp_room_need need_of_head(struct dp_shard *shard)
+{
+    struct dp_room *room = &shard->room;
+    return (struct dp_room_need){.request = &room->need_of->request,
+                                 .sections = room->sections,
+                                 .tables = room->tables,
+                                 .rows = room->rows,
+                                 .entries = room->entries,
+                                 .bytes = room->bytes};
+}
+
+/* It is to be tried, or there is something to evict for it. Else it is stuck, until something changes. */
+static bool head_goes_on(const struct dp_shard *shard, const struct dp_session *head)
 {
     const struct dp_room *room = &shard->room;
-    struct dp_session *session = room->first;
-    while (room->urgent && session && session->first != room->urgent)
-        session = session->next_in_room;
-    return session;
+    return room->changed || room->need_of != head->first || !room->waits;
 }
 
 /* Evicts for the one at the head, and has it tried when it has its room; or when it is stuck, to ask for clean rows or to be
@@ -357,25 +450,17 @@ static void serve_head(struct dp_shard *shard)
 {
     struct dp_room *room = &shard->room;
     struct dp_session *head = head_of(shard);
-    struct dp_room_need need = {.sections = room->sections,
-                                .tables = room->tables,
-                                .rows = room->rows,
-                                .entries = room->entries,
-                                .bytes = room->bytes};
-    if (room->changed)
-        room->walked = 0;
-    if (!head || (room->is_stuck && room->need_of == head->first && !room->changed))
+    if (!head || !head_goes_on(shard, head))
         return;
-    room->changed = false;
+    if (room->changed) {
+        room->walked = 0;
+        room->shrunk = room->changed = room->waits = false;
+    }
     if (room->need_of == head->first) {
-        room->is_stuck = false;
+        struct dp_room_need need = need_of_head(shard);
         (void)evict_for(shard, &need, HEAD_STEPS);
         if (deficit_of(shard, &need) > 0 && room->walked < laps_of(&need))
             return;
-        room->is_stuck = deficit_of(shard, &need) > 0;
-    } else {
-        room->is_stuck = false;
-        room->walked = 0;
     }
     wake(shard, head);
 }
@@ -404,7 +489,7 @@ static void evict_ahead(struct dp_shard *shard, struct dp_shard_table *table)
         return;
     }
     uint64_t want = (wanted - there) / row + 1;
-    (void)evict(shard, table, want < AHEAD_ROWS ? want : AHEAD_ROWS, &steps);
+    (void)evict(shard, table, NULL, want < AHEAD_ROWS ? want : AHEAD_ROWS, &steps);
 }
 
 void dp_shard_room_turn(struct dp_shard *shard)
@@ -412,10 +497,9 @@ void dp_shard_room_turn(struct dp_shard *shard)
     struct dp_room *room = &shard->room;
     uint64_t budget = shard->options.cache_bytes;
     bool hungry = false;
-    room->tight = dp_shard_taken(shard) > budget / 4 * 3;
+    room->tight = dp_shard_is_tight(shard);
     for (uint32_t i = 0; i < shard->tables; i++) {
         struct dp_shard_table *table = shard->table[i];
-        room->tight = room->tight || dp_shard_must_ask(table);
         if (table->hungry && !room->urgent && !room->first)
             evict_ahead(shard, table);
         hungry = hungry || table->hungry;
@@ -431,8 +515,6 @@ void dp_shard_room_turn(struct dp_shard *shard)
 
 bool dp_shard_room_goes_on(const struct dp_shard *shard)
 {
-    const struct dp_room *room = &shard->room;
     const struct dp_session *head = head_of(shard);
-    return (head && (room->changed || !room->is_stuck || room->need_of != head->first)) ||
-           shrinking_table(shard);
+    return (head && head_goes_on(shard, head)) || shrinking_table(shard);
 }

@@ -127,9 +127,9 @@ void dp_row_cache_find_many(const struct dp_row_cache *cache, const void *keys, 
 }
 
 /* What may be forgotten: the store is asked again. READING may not: a read will come back for it. */
-static bool is_droppable(uint32_t row)
+static bool is_droppable(const struct dp_row_slot *slot)
 {
-    return row == DP_ROW_ABSENT || row == DP_ROW_FORGOTTEN;
+    return (slot->row == DP_ROW_ABSENT || slot->row == DP_ROW_FORGOTTEN) && !slot->touched;
 }
 
 /* What the partition is charged: a line, so that an entry that goes gives back what it took. */
@@ -148,9 +148,11 @@ static enum dp_status rebuild(struct dp_row_cache *cache, struct dp_row_partitio
     for (uint32_t i = 0; i < capacity; i++)
         next.slots[i] = (struct dp_row_slot){.row = DP_ROW_UNKNOWN};
     for (uint32_t i = 0; i < partition->capacity; i++)
-        if (partition->slots[i].row != DP_ROW_UNKNOWN && (keeps || !is_droppable(partition->slots[i].row))) {
+        if (partition->slots[i].row != DP_ROW_UNKNOWN && (keeps || !is_droppable(&partition->slots[i]))) {
             uint64_t mixed = partition->slots[i].mixed;
-            *slot_of(&next, mixed, mixed * cache->salt) = partition->slots[i];
+            struct dp_row_slot *to = slot_of(&next, mixed, mixed * cache->salt);
+            *to = partition->slots[i];
+            to->touched = 0;
             next.used++;
         }
     uint64_t bytes = (uint64_t)capacity * sizeof next.slots[0];
@@ -177,12 +179,13 @@ static void drop_slots(struct dp_row_cache *cache, struct dp_row_partition *part
     *partition = (struct dp_row_partition){0};
 }
 
+/* ABSENT keys that were wanted since the last time stay, so that a request does not lose some of its keys to the others. */
 static enum dp_status grow_partition(struct dp_row_cache *cache, struct dp_row_partition *partition)
 {
     uint32_t dropped = 0, capacity = partition->capacity;
     for (uint32_t i = 0; i < capacity; i++)
-        dropped += is_droppable(partition->slots[i].row);
-    bool grows = partition->used == 0 || dropped < partition->used / 2;
+        dropped += is_droppable(&partition->slots[i]);
+    bool grows = partition->used == 0 || dropped < partition->used / 4;
     return rebuild(cache, partition, !grows ? capacity : capacity ? capacity * 2 : CAPACITY_MIN, grows);
 }
 
@@ -470,9 +473,23 @@ static bool is_victim(struct dp_row_cache *cache, uint32_t row)
            cache->writing[cache->hand_partition] == 0;
 }
 
+static bool is_kept(const struct dp_row_leaving *leaving, uint64_t mixed)
+{
+    uint32_t low = 0, high = leaving->kept_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        uint64_t key = dp_load_u64le((const char *)leaving->kept + (size_t)middle * 8);
+        if (key == mixed)
+            return true;
+        low = key < mixed ? middle + 1 : low;
+        high = key < mixed ? high : middle;
+    }
+    return false;
+}
+
 /* Rows below `from` are passed by. */
 static uint32_t go_round(struct dp_row_cache *cache, uint32_t from, uint32_t want, uint32_t *steps,
-                         void (*evicted)(void *context, const void *row), void *context)
+                         const struct dp_row_leaving *leaving)
 {
     uint32_t count = 0;
     for (; *steps > 0 && count < want; --*steps) {
@@ -482,16 +499,17 @@ static uint32_t go_round(struct dp_row_cache *cache, uint32_t from, uint32_t wan
             continue;
         }
         struct dp_row_slot *slot = &partition->slots[cache->hand_place];
-        bool chance = slot->touched;
+        bool goes = is_droppable(slot) && !is_kept(leaving, slot->mixed);
         slot->touched = 0;
-        if (is_droppable(slot->row) && !chance) {
+        if (goes) {
             remove_slot(cache, partition, cache->hand_place); /* and another entry may be there now */
             continue;
         }
         if (dp_row_is_number(slot->row) && slot->row >= cache->target && cache->free.count > 0)
             move_row(cache, slot);
-        else if (dp_row_is_number(slot->row) && slot->row >= from && is_victim(cache, slot->row)) {
-            evicted(context, dp_row_cache_row(cache, slot->row));
+        else if (dp_row_is_number(slot->row) && slot->row >= from && is_victim(cache, slot->row) &&
+                 !is_kept(leaving, slot->mixed)) {
+            leaving->evicted(leaving->context, dp_row_cache_row(cache, slot->row));
             free_row(cache, slot->row);
             remove_slot(cache, partition, cache->hand_place);
             count++;
@@ -503,9 +521,9 @@ static uint32_t go_round(struct dp_row_cache *cache, uint32_t from, uint32_t wan
 }
 
 uint32_t dp_row_cache_evict(struct dp_row_cache *cache, uint32_t want, uint32_t *steps,
-                            void (*evicted)(void *context, const void *row), void *context)
+                            const struct dp_row_leaving *leaving)
 {
-    return go_round(cache, 0, want, steps, evicted, context);
+    return go_round(cache, 0, want, steps, leaving);
 }
 
 /* ---- shrinking */
@@ -557,7 +575,7 @@ static bool is_shrunk(struct dp_row_cache *cache)
 }
 
 bool dp_row_cache_shrink_step(struct dp_row_cache *cache, uint32_t *steps,
-                              void (*evicted)(void *context, const void *row), void *context)
+                              const struct dp_row_leaving *leaving)
 {
     DP_ASSERT(dp_row_cache_is_shrinking(cache));
     if (cache->target >= cache->rows) { /* others' doing: nothing is above it */
@@ -576,7 +594,7 @@ bool dp_row_cache_shrink_step(struct dp_row_cache *cache, uint32_t *steps,
         }
         /* Only as many leave as have no place below. */
         (void)go_round(cache, left > places ? 0 : cache->target, left > places ? left - places : left, &some,
-                       evicted, context);
+                       leaving);
         *steps -= before - some;
     }
     return !dp_row_cache_is_shrinking(cache);

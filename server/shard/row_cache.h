@@ -3,13 +3,14 @@
  *           slots; each doubles by itself, so that growing never stalls a turn for the whole table, and is
  *           written back by itself. Places come from a product with a secret odd number, so that a peer who
  *           picks his keys cannot make them all meet in one place. ABSENT and FORGOTTEN keys, which cost a slot
- *           and no row, are dropped where they are half of a partition that would grow: pulls of keys that are
+ *           and no row, are dropped where those not wanted lately are a quarter of a partition that would grow: pulls of keys that are
  *           nowhere do not grow the index without bound, they are read again.
  *           Rows lie in chunks of about 4 MB on 2 MB pages. A key is UNKNOWN or FORGOTTEN (the store must be
  *           asked), READING (it was asked), ABSENT (it has none), or a row number.
  * Eviction  Second chance: a hand goes round the index, slot by slot (rows know no key), takes the touched bit from rows
  *           that have it and evicts those that have not. What is dirty or due stays, and all rows of a partition of
- *           which a portion is being written. FORGOTTEN keys go as the hand meets them, ABSENT ones as rows do. The memory of an
+ *           which a portion is being written, and keys that the caller names. FORGOTTEN keys go as the hand meets them, ABSENT ones as
+ *           rows do. The memory of an
  *           evicted row is for the next row of this cache; shrinking gives it back: rows above a number are moved below
  *           it or evicted, then the pages behind it returned.
  * Charge    What budgets count: the bytes taken, but 43 for each entry of the index, which is a partition's emptiest (3/8)
@@ -150,10 +151,17 @@ void dp_row_cache_begin_cycle(struct dp_row_cache *cache);
 uint32_t dp_row_cache_take_due(struct dp_row_cache *cache, uint32_t partition, uint32_t most,
                                void (*visit)(void *context, uint64_t mixed, uint32_t row), void *context);
 
-/* Evicts `want` rows at most; the hand looks at *steps slots at most, which are taken from it. evicted is told of each row,
- * which is there during the call. Returns how many. */
+/* Who is told of rows that leave, and whose keys stay. */
+struct dp_row_leaving {
+    void (*evicted)(void *context, const void *row); /* which is there during the call */
+    void *context;
+    const void *kept; /* keys (u64 little endian, ascending) that do not leave, ABSENT ones too */
+    uint32_t kept_count;
+};
+
+/* Evicts `want` rows at most; the hand looks at *steps slots at most, which are taken from it. Returns how many. */
 uint32_t dp_row_cache_evict(struct dp_row_cache *cache, uint32_t want, uint32_t *steps,
-                            void (*evicted)(void *context, const void *row), void *context);
+                            const struct dp_row_leaving *leaving);
 
 /* Shrinking: `rows` is to come down to `target`; what does not fit below it is evicted. */
 static inline bool dp_row_cache_is_shrinking(const struct dp_row_cache *cache)
@@ -164,6 +172,6 @@ void dp_row_cache_shrink(struct dp_row_cache *cache, uint32_t target);
 /* True: done, the memory is given back. False: not yet; or given up, after the hand went round six times and could not
  * move all (they are dirty, or new rows came): what was freed is for new rows then. */
 bool dp_row_cache_shrink_step(struct dp_row_cache *cache, uint32_t *steps,
-                              void (*evicted)(void *context, const void *row), void *context);
+                              const struct dp_row_leaving *leaving);
 
 #endif

@@ -19,7 +19,6 @@
 #define DP_STREAM_BLOCK        1024u                /* streams reserved at once, durably */
 #define DP_SHARD_REQUEST_SHARE 2u /* one request's rows may take one part in so many of the cache */
 #define DP_SHARD_READS_PATIENT 2u /* reads of one request, before it is urgent */
-#define DP_SHARD_ROOM_TRIES    4u /* to find its rows together, in one turn */
 
 struct dp_shard_table {
     uint32_t id;
@@ -88,18 +87,19 @@ struct dp_write_back {
 struct dp_room {
     struct dp_session *first, *last; /* whose first request waits for room, oldest first */
     uint64_t reads_bytes;            /* memory of the reads under way */
-    /* What the one at the head of them lacked when it was tried; NULL: it is to be tried. */
+    /* What the one at the head of them lacked when it was tried, and who it is; another or NULL: it is to be tried. */
     const struct dp_waiting *need_of;
     uint32_t sections;
     struct dp_shard_table *tables[DP_SECTIONS_MAX];
     uint32_t rows[DP_SECTIONS_MAX], entries[DP_SECTIONS_MAX];
     uint64_t bytes;
     uint64_t walked; /* slots the hand has passed for it since something changed */
-    bool is_stuck;   /* and found too little: it waits for a change */
+    bool shrunk;     /* a table shrinks for it since then, or could not */
+    bool waits;      /* it was tried when the hand had found too little, and waits for a change */
     const struct dp_waiting
         *urgent;  /* its rows were evicted while others were read: now nobody else reads or evicts */
     bool changed; /* rows became clean, or room came: it is worth trying again */
-    bool tight;   /* rows are evicted, or soon will be: what is used is touched */
+    bool tight;   /* since the last turn: what is used is touched */
 };
 
 struct dp_shard {
@@ -204,16 +204,19 @@ enum dp_status dp_shard_make_room_for_all(struct dp_shard *shard, const uint64_t
 
 /* What a request wants room for: rows of its sections' tables, and bytes beside. */
 struct dp_room_need {
+    const struct dp_request *request; /* its keys do not leave for it; NULL: replay's */
     uint32_t sections;
     struct dp_shard_table **tables;
     const uint32_t *rows, *entries; /* entries: of those, whose keys are not in the index */
     uint64_t bytes;
 };
-/* DP_OK: it is there, nothing was evicted. DP_EXISTS: it was made: find again. DP_AGAIN, *err untouched: park it for room. Else
+/* DP_OK: it is there, nothing was evicted. DP_EXISTS: it was made, and row numbers changed. DP_AGAIN, *err untouched: park it for room. Else
  * why not, in err. */
 enum dp_status dp_shard_room_for(struct dp_shard *shard, struct dp_waiting *waiting,
                                  const struct dp_room_need *need, struct dp_error *err);
 uint64_t dp_shard_taken(const struct dp_shard *shard); /* of the budget */
+/* Rows are evicted, or soon will be. */
+bool dp_shard_is_tight(const struct dp_shard *shard);
 uint64_t dp_shard_dirty_bytes(const struct dp_shard *shard);
 void dp_shard_park_for_room(struct dp_shard *shard, struct dp_session *session);
 void dp_shard_unpark(struct dp_shard *shard, struct dp_session *session); /* it waits for room no more */
@@ -260,7 +263,7 @@ void dp_shard_hold_refusal(struct dp_shard *shard, const struct dp_waiting *wait
 bool dp_shard_journal_lost(const struct dp_shard *shard, struct dp_error *err);
 void dp_shard_journal_turn(struct dp_shard *shard);   /* at the start of a turn */
 void dp_shard_journal_commit(struct dp_shard *shard); /* at its end */
-/* After the step of write-back: what it made ready waits for a sync, which in mode process nobody else asks for. */
+/* What write-back made ready waits for a sync, which in mode process nobody else asks for. */
 void dp_shard_journal_sync_ready(struct dp_shard *shard);
 
 /* Applying (apply.c): the row changes of a push, for push.c and for replay. */

@@ -358,7 +358,6 @@ bool dp_shard_turn(struct dp_shard *shard)
     }
     dp_shard_journal_commit(shard);
     dp_shard_write_back_turn(shard);
-    dp_shard_journal_sync_ready(shard);
     uint64_t took = dp_clock_ns(&shard->options.clock) - start;
     count_turn(&shard->counters, took);
     return shard->run_first != NULL || dp_shard_write_back_goes_on(shard) || dp_shard_room_goes_on(shard);

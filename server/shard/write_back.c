@@ -74,7 +74,7 @@ static bool is_time(const struct dp_shard *shard)
     if (shard->lsn == w->marked_lsn)
         return false;
     if (w->pressed ||
-        (shard->room.tight && dp_shard_dirty_bytes(shard) > shard->options.cache_bytes / DIRTY_SHARE))
+        (dp_shard_dirty_bytes(shard) > shard->options.cache_bytes / DIRTY_SHARE && dp_shard_is_tight(shard)))
         return true;
     if (!shard->journal && !shard->recovery)
         return false; /* but for room a cycle in the middle would be worth nothing: after a crash all is refused */
@@ -300,13 +300,20 @@ void dp_shard_write_back_turn(struct dp_shard *shard)
     if (w->cycle == DP_CYCLE_ROWS)
         rows_turn(shard);
     submit_ready(shard);
+    dp_shard_journal_sync_ready(shard);
+    submit_ready(shard); /* what was synced at once: nobody will wake us for it */
 }
 
 bool dp_shard_write_back_goes_on(const struct dp_shard *shard)
 {
     const struct dp_write_back *w = &shard->write_back;
-    return w->cycle == DP_CYCLE_ROWS && !w->ready && !w->again && w->under_way < PORTIONS_MAX &&
-           due_table(shard) && w->failed.status == DP_OK && shard->journal_failed.status == DP_OK;
+    if (w->failed.status != DP_OK || shard->journal_failed.status != DP_OK)
+        return false;
+    if (w->cycle == DP_CYCLE_IDLE)
+        return is_time(shard);
+    /* (No row is due and nothing under way: there was no memory for the marks.) */
+    return w->cycle == DP_CYCLE_ROWS && !w->ready && !w->again &&
+           w->under_way < (due_table(shard) ? PORTIONS_MAX : 1);
 }
 
 const struct dp_error *dp_shard_not_writing(const struct dp_shard *shard)

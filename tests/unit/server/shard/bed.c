@@ -19,6 +19,7 @@ static void take_reply(void *context, const struct dp_peer *to, struct dp_messag
     assert_int_equal(to->size, 5);
     assert_true(bed->replies < BED_REPLIES);
     struct bed_reply *out = &bed->reply[bed->replies++];
+    bed->answered++;
     memset(out, 0, sizeof *out);
     assert_int_equal(dp_reply_decode(*message, &out->reply, &err), DP_OK);
     for (uint32_t f = 1; f < (*message)->frames && out->reply.kind == DP_REPLY_PULLED; f++) {
@@ -36,7 +37,7 @@ static void take_reply(void *context, const struct dp_peer *to, struct dp_messag
 static void open_shard(struct bed *bed)
 {
     struct dp_error err = {0};
-    bed->store = dp_fake_store_open(bed->fake);
+    bed->store = rest_open(&bed->rest, bed->fake);
     struct dp_shard_options options = {.index = bed->index,
                                        .shards = bed->shards,
                                        .cluster = BED_CLUSTER,
@@ -98,10 +99,18 @@ void bed_restart(struct bed *bed)
     open_shard(bed);
 }
 
+static uint64_t answered_of(void *context)
+{
+    return ((const struct bed *)context)->answered;
+}
+
 void bed_turn(struct bed *bed)
 {
     for (uint32_t i = 0; dp_shard_turn(bed->shard); i++)
         assert_true(i < 100000); /* it has work for ever */
+    const char *did = rest_check(&bed->rest, bed->shard, answered_of, bed);
+    if (did)
+        fail_msg("a shard that said that nothing goes on did something in its next turn: %s", did);
 }
 
 uint64_t bed_budget(size_t row_bytes, uint64_t n)

@@ -7,6 +7,7 @@
 
 #include "server/shard/shard.h"
 #include "tests/lib/fake_store.h"
+#include "tests/unit/server/shard/rest.h"
 
 #define BED_CLUSTER    7u
 #define BED_GENERATION 3u
@@ -23,12 +24,14 @@ struct bed_reply {
 struct bed {
     struct dp_fake_store *fake;
     struct dp_store store;
+    struct rest rest;
     struct dp_shard *shard;
     uint64_t now_ns;
     uint32_t index, shards;
     uint64_t cache_bytes;
     uint64_t next_id;
     uint32_t replies;
+    uint64_t answered;       /* replies, of all that came */
     struct bed_reply *reply; /* [BED_REPLIES], in the order they came */
 };
 
@@ -39,6 +42,7 @@ void bed_close(struct bed *bed);
 /* Drains, closes, opens again on the same store. */
 void bed_restart(struct bed *bed);
 enum dp_status bed_drain(struct bed *bed, struct dp_error *err);
+/* Until nothing goes on; then it must rest. */
 void bed_turn(struct bed *bed);
 /* cache_bytes in which n rows of a table with rows of that length have room, whatever their keys. */
 uint64_t bed_budget(size_t row_bytes, uint64_t n);

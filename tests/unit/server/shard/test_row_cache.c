@@ -249,7 +249,7 @@ static void keys_that_are_nowhere_do_not_pile_up(void **state)
         assert_int_equal(
             dp_row_cache_set_state(cache, key_of(0, i), i % 5 ? DP_ROW_ABSENT : DP_ROW_FORGOTTEN), DP_OK);
     }
-    assert_true(cache->bytes < 400000);
+    assert_true(cache->bytes < 700000);
     for (uint64_t i = 0; i < 1000; i++)
         assert_true(dp_row_is_number(dp_row_cache_find(cache, key_of(0, i))));
     for (uint64_t i = 1000; i < 1100; i++) /* a read comes back for these */
@@ -318,10 +318,12 @@ struct mirror {
     uint64_t random, evicted;
     uint32_t kind;
     struct {
-        uint32_t state, version; /* DP_ROW_MAX: a row; what it holds */
-        bool dirty, due;
+        uint32_t state, version;           /* DP_ROW_MAX: a row; what it holds */
+        bool dirty, due, kept, was_absent; /* kept: does not leave now; and was known to be nowhere */
     } key[LIVE];
 };
+
+#define KEPT 20u
 
 static uint32_t draw(struct mirror *m, uint32_t below)
 {
@@ -349,7 +351,7 @@ static void note_evicted(void *context, const void *row)
     uint32_t i = content[0];
     assert_int_equal(m->key[i].state, DP_ROW_MAX);
     assert_int_equal(m->key[i].version, content[1]);
-    assert_false(m->key[i].dirty || m->key[i].due);
+    assert_false(m->key[i].dirty || m->key[i].due || m->key[i].kept);
     assert_int_equal(m->cache->writing[partition_of_key(m, i)], 0);
     m->key[i].state = DP_ROW_UNKNOWN;
     m->evicted++;
@@ -430,17 +432,49 @@ static void cycle(struct mirror *m)
     m->cache->writing[partition] = !m->cache->writing[partition];
 }
 
+static int ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Some keys, wherever they are, stay. */
+static struct dp_row_leaving keep_some(struct mirror *m, uint32_t some[KEPT], uint64_t keys[KEPT])
+{
+    uint32_t n = draw(m, 2) * KEPT;
+    for (uint32_t k = 0; k < KEPT; k++) {
+        some[k] = draw(m, LIVE);
+        keys[k] = key_of(m->kind, some[k]);
+        m->key[some[k]].kept = n > 0;
+        m->key[some[k]].was_absent = dp_row_cache_find(m->cache, keys[k]) == DP_ROW_ABSENT;
+    }
+    qsort(keys, KEPT, sizeof keys[0], ascending);
+    return (struct dp_row_leaving){.evicted = note_evicted, .context = m, .kept = keys, .kept_count = n};
+}
+
+static void keep_no_more(struct mirror *m, const uint32_t some[KEPT])
+{
+    for (uint32_t k = 0; k < KEPT; k++) {
+        if (m->key[some[k]].kept && m->key[some[k]].was_absent)
+            assert_int_equal(dp_row_cache_find(m->cache, key_of(m->kind, some[k])), DP_ROW_ABSENT);
+        m->key[some[k]].kept = false;
+    }
+}
+
 static void make_smaller(struct mirror *m)
 {
     uint32_t steps = draw(m, 3000), before = m->cache->rows;
     uint64_t bytes = m->cache->bytes;
     if (!dp_row_cache_is_shrinking(m->cache))
         dp_row_cache_shrink(m->cache, draw(m, m->cache->rows + 1));
-    uint32_t target = m->cache->target;
-    if (dp_row_cache_shrink_step(m->cache, &steps, note_evicted, m) && target < before) {
+    uint32_t target = m->cache->target, some[KEPT];
+    uint64_t keys[KEPT];
+    struct dp_row_leaving leaving = keep_some(m, some, keys);
+    if (dp_row_cache_shrink_step(m->cache, &steps, &leaving) && target < before) {
         assert_int_equal(m->cache->rows, target);
         assert_true(m->cache->bytes <= bytes);
     }
+    keep_no_more(m, some);
 }
 
 /* As the first of these tests, with rows that go, memory that is used again, and a cache that shrinks in the middle of it. */
@@ -463,10 +497,13 @@ static void what_is_evicted_is_clean_and_all_else_stays(void **state)
                 use_key(m, draw(m, LIVE));
             } else if (what < 97) {
                 uint32_t steps = draw(m, 400), want = draw(m, 100), before = steps;
-                uint64_t gone = m->evicted;
-                uint32_t count = dp_row_cache_evict(m->cache, want, &steps, note_evicted, m);
+                uint32_t some[KEPT];
+                uint64_t gone = m->evicted, keys[KEPT];
+                struct dp_row_leaving leaving = keep_some(m, some, keys);
+                uint32_t count = dp_row_cache_evict(m->cache, want, &steps, &leaving);
                 assert_int_equal(count, m->evicted - gone);
                 assert_true(m->evicted - gone <= want && steps <= before);
+                keep_no_more(m, some);
             } else if (what < 98) {
                 cycle(m);
             } else if (op % 3 == 0) {
@@ -493,6 +530,7 @@ static void an_evicted_row_gives_its_charge_back(void **state)
 {
     (void)state;
     struct dp_row_cache *cache = NULL;
+    struct dp_row_leaving leaving = {.evicted = nobody};
     uint32_t row;
     assert_int_equal(dp_row_cache_new(208, SALT, whole, &cache), DP_OK);
     for (uint64_t i = 0; i < 40000; i++)
@@ -500,7 +538,7 @@ static void an_evicted_row_gives_its_charge_back(void **state)
     uint64_t full = dp_row_cache_charge(cache), bytes = cache->bytes;
     for (uint64_t i = 40000; i < 400000; i += 100) {
         uint32_t steps = 100000;
-        assert_int_equal(dp_row_cache_evict(cache, 100, &steps, nobody, NULL), 100);
+        assert_int_equal(dp_row_cache_evict(cache, 100, &steps, &leaving), 100);
         assert_true(dp_row_cache_charge(cache) + dp_row_cache_cost(cache, 100) <= full);
         for (uint64_t k = i; k < i + 100; k++)
             assert_int_equal(dp_row_cache_insert(cache, key_of(0, k), &row), DP_OK);
@@ -513,11 +551,11 @@ static void an_evicted_row_gives_its_charge_back(void **state)
     for (uint32_t i = 0; dp_row_cache_is_shrinking(cache); i++) {
         uint32_t steps = 1000;
         assert_true(i < 1000);
-        (void)dp_row_cache_shrink_step(cache, &steps, nobody, NULL);
+        (void)dp_row_cache_shrink_step(cache, &steps, &leaving);
     }
     for (uint32_t lap = 0; lap < 4; lap++) {
         uint32_t steps = (uint32_t)cache->slots + DP_ROW_PARTITIONS;
-        (void)dp_row_cache_evict(cache, 1, &steps, nobody, NULL);
+        (void)dp_row_cache_evict(cache, 1, &steps, &leaving);
         steps = (uint32_t)cache->slots + DP_ROW_PARTITIONS;
         for (uint32_t i = 0; i < cache->rows; i++)
             dp_row_cache_touch(cache, i);

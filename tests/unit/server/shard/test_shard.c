@@ -574,11 +574,11 @@ static void a_request_waits_for_room(void **state)
     bed_make_table(&bed, 1, 1, &spec);
     bed_keys(&bed, 1, 100, keys);
     bed_keys(&bed, 10000, 100, others);
+    dp_fake_store_hold(bed.fake, true);
     (void)bed_push(&bed, 1, 2, "t", keys, 50, 100, 1, T, 0);
     bed_turn(&bed);
     (void)bed_push(&bed, 1, 3, "t", keys + 50, 50, 100, 1, T, 1);
     bed_turn(&bed);
-    dp_fake_store_hold(bed.fake, true);
     uint64_t late = bed_push(&bed, 1, 4, "t", others, 40, 100, 1, T, 2);
     uint64_t behind = bed_push(&bed, 2, 1, "t", others + 40, 40, 100, 1, T + 1, 0);
     bed_turn(&bed);
@@ -860,7 +860,8 @@ static void pulls_of_keys_that_are_nowhere_take_no_memory(void **state)
         bed_expect(&bed, id, DP_OK);
         bed.replies = 0;
     }
-    assert_true(counter(&bed, "cache_bytes") < 200000);
+    assert_true(counter(&bed, "cache_bytes") <
+                400000); /* the last half of a partition's may stay, as they come */
     bed_close(&bed);
 }
 
