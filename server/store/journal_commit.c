@@ -54,9 +54,6 @@ static enum dp_status write_staged(struct dp_journal *journal, uint64_t *target,
                    *target > atomic_load(&journal->durable);
     if (further)
         atomic_store(&journal->durable, *target);
-    further |= journal->behind && st == DP_OK;
-    if (st == DP_OK)
-        journal->behind = false;
     (void)pthread_mutex_unlock(&journal->lock);
     if (further)
         wake(journal);

@@ -33,7 +33,6 @@ struct dp_journal {
     struct dp_journal_stage stage;
     bool want_round, want_segment, stop;
     bool starved;           /* an append waits for a segment */
-    bool behind;            /* an append waits for chunks */
     bool over;              /* an append waits until no more than the budget is kept */
     struct dp_error making; /* why no segment could be made: DP_FULL, else DP_OK */
     struct dp_error why;    /* of the poison */

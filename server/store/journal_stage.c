@@ -143,7 +143,7 @@ enum dp_status dp_journal_stage_room(struct dp_journal *journal, uint64_t bytes,
         st = make_room(journal, &until, err);
     if (st != DP_TIMEOUT)
         return st;
-    journal->behind = true;
+    /* Whole records are in the stage: when they are written, durable advances, and that wakes. */
     return dp_fail(err, DP_AGAIN, "journal: the disk has not taken %zu MiB yet that were appended",
                    (size_t)DP_JOURNAL_CHUNKS * DP_JOURNAL_CHUNK_BYTES >> 20);
 }
