@@ -76,8 +76,8 @@ enum dp_status dp_journal_open(const struct dp_journal_options *options, struct 
 void dp_journal_close(struct dp_journal **journal);
 
 /* One record of several pieces; its lsn is the last one + 1 (after open: the last replayed, or replay_after,
- * + 1). DP_AGAIN: the budget is used up until release, the next segment is not made yet, or the disk is behind; DP_FULL: it cannot be
- * made, the disk is full (tried again by itself); DP_ARGUMENT: too large for a segment. Nothing was appended then,
+ * + 1). DP_AGAIN: the budget is used up until release, the next segment is not made yet, or the disk is behind;
+ * DP_FULL: it cannot be made, the disk is full (tried again by itself); DP_ARGUMENT: too large for a segment. Nothing was appended then,
  * and appending may go on later. */
 DP_MUST_USE
 enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_journal_piece *pieces,

@@ -84,6 +84,7 @@ enum dp_status dp_journal_stage_write(struct dp_journal *journal, struct dp_erro
             break;
         pieces[n] = (struct dp_disk_piece){chunk->data, chunk->bytes};
     }
+    DP_ASSERT(first.at % DP_JOURNAL_PAGE == 0); /* else a page that may be durable would be written again */
     stage->writing = true;
     (void)pthread_mutex_unlock(&journal->lock);
     struct dp_error why = {0};
