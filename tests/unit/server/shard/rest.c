@@ -92,7 +92,7 @@ const char *rest_check(struct rest *rest, struct dp_shard *shard, uint64_t (*oth
     (void)dp_shard_counters(shard, after);
     for (uint32_t i = 0; i < n; i++)
         if (before[i].value != after[i].value && counts_progress(before[i].name)) {
-            (void)snprintf(rest->did, sizeof rest->did, "%s", before[i].name);
+            (void)snprintf(rest->did, sizeof rest->did, "%.63s", before[i].name);
             return rest->did;
         }
     if (rest->taken != taken)
