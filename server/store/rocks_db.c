@@ -73,10 +73,6 @@ static void make_settings(struct dp_rocks_db *db)
     db->ingest = rocksdb_ingestexternalfileoptions_create();
     rocksdb_ingestexternalfileoptions_set_move_files(db->ingest, 1);
     db->env = rocksdb_envoptions_create();
-    /* Compaction takes what the shards' threads leave of the processors: it has time, a push has not. */
-    rocksdb_env_t *threads = rocksdb_create_default_env();
-    rocksdb_env_lower_thread_pool_cpu_priority(threads);
-    rocksdb_env_destroy(threads);
 }
 
 static enum dp_status name_paths(const char *directory, struct dp_rocks_db *db, struct dp_error *err)
