@@ -26,13 +26,11 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(int argc, char *const *argv);
     } commands[] = {
-        {"run", dp_command_run},
-        {"predict", dp_command_predict},
-        {"status", dp_command_status},
-        {"inspect", dp_command_inspect},
-        {"bench", dp_command_bench},
+        {"run", dp_command_run},         {"predict", dp_command_predict}, {"status", dp_command_status},
+        {"inspect", dp_command_inspect}, {"bench", dp_command_bench},
     };
-    static const char *const words[] = {"run", "predict", "status", "inspect", "bench", "--help", "--version"};
+    static const char *const words[] = {"run",   "predict", "status",   "inspect",
+                                        "bench", "--help",  "--version"};
     const char *word = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(word, commands[i].name) == 0)

@@ -26,7 +26,8 @@ struct dp_cuda_options {
 };
 
 /* The plugin's one symbol. */
-enum dp_status dp_cuda_open(const struct dp_cuda_options *options, struct dp_backend *out, struct dp_error *err);
+enum dp_status dp_cuda_open(const struct dp_cuda_options *options, struct dp_backend *out,
+                            struct dp_error *err);
 #ifdef __cplusplus
 }
 #endif

@@ -274,9 +274,11 @@ static void scale_and_normalize(void **state)
     assert_true(dp_dataset_digest(scaled) == dp_dataset_digest(unit));
     struct dp_batch *batch = batch_of(scaled);
     dp_dataset_fill(scaled, 0, 0, batch);
-    assert_true(batch->list[0].values[0] == 6 && batch->list[0].values[1] == -8 && batch->list[0].values[2] == 0);
+    assert_true(batch->list[0].values[0] == 6 && batch->list[0].values[1] == -8 &&
+                batch->list[0].values[2] == 0);
     dp_dataset_fill(unit, 0, 0, batch);
-    assert_true(batch->list[0].values[0] == 0.6f && batch->list[0].values[1] == -0.8f && batch->list[0].values[2] == 0);
+    assert_true(batch->list[0].values[0] == 0.6f && batch->list[0].values[1] == -0.8f &&
+                batch->list[0].values[2] == 0);
     dp_batch_free(&batch);
     dp_dataset_close(&scaled);
     dp_dataset_close(&unit);
