@@ -13,6 +13,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#define BEHIND_NS                                                                                            \
+    UINT64_C(1000000000) /* so long a push waits for a disk that is behind, before the client hears why */
+
 /* ---- pushes */
 
 static enum dp_status append(struct dp_shard *shard, const struct dp_request *push,
@@ -59,6 +62,27 @@ enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_req
     }
     shard->write_back.wanted = true;
     return st;
+}
+
+/* The disk is behind: that passes in milliseconds, or the clients hear of it. */
+bool dp_shard_journal_waits(struct dp_shard *shard)
+{
+    uint64_t now = dp_clock_ns(&shard->options.clock);
+    if (shard->behind_ns == 0)
+        shard->behind_ns = now;
+    return now - shard->behind_ns < BEHIND_NS;
+}
+
+/* Those that were parked because the disk was behind try again. */
+static void unpark(struct dp_shard *shard)
+{
+    for (uint32_t i = 0; i < dp_sessions_count(shard->sessions); i++) {
+        struct dp_session *session = dp_sessions_at(shard->sessions, i);
+        if (!session->parked || !session->first->needs_disk)
+            continue;
+        session->first->needs_disk = session->parked = false;
+        dp_shard_make_runnable(shard, session);
+    }
 }
 
 static void refuse(struct dp_shard *shard, const struct dp_held_answer *answer, const struct dp_error *err)
@@ -149,6 +173,7 @@ static void fail_journal(struct dp_shard *shard, const struct dp_error *err)
     dp_log(DP_LOG_ERROR, "shard %" PRIu32 ": %s; no push is taken any more, restart the server",
            shard->options.index, err->text);
     refuse_held(shard);
+    unpark(shard);
 }
 
 void dp_shard_journal_put(struct dp_shard *shard, const struct dp_shard_job *job)
@@ -165,14 +190,18 @@ void dp_shard_journal_turn(struct dp_shard *shard)
     enum dp_status st = DP_OK;
     struct dp_error err = {0};
     struct dp_held_answer answer;
-    uint64_t durable = dp_journal_durable(shard->journal, &st, &err);
+    uint64_t durable = dp_journal_durable(shard->journal, &st, &err), before = shard->on_disk;
+    shard->on_disk = durable;
     shard->durable = shard->incarnation_put ? durable : shard->durable;
     shard->synced = dp_journal_synced(shard->journal);
     while (dp_held_take(&shard->held, shard->durable, &answer))
         answer_held(shard, &answer);
-    if (st != DP_OK) {
+    if (st != DP_OK)
         fail_journal(shard, &err);
-    }
+    if (shard->behind_ns != 0 && (durable > before || !dp_shard_journal_waits(shard)))
+        unpark(shard);
+    if (durable > before)
+        shard->behind_ns = 0;
     DP_COUNT_SET(&shard->counters, answers_held, shard->held.count);
 }
 

@@ -97,6 +97,7 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
     struct dp_error err = {0};
     enum dp_status st =
         request->stream == 0 ? dp_fail(&err, DP_INVALID, "push: stream 0 is nobody's") : DP_OK;
+    waiting->needs_disk = false;
     if (st == DP_OK)
         st = dp_shard_check_sections(shard, request, tables, &err);
     for (uint32_t s = 0; s < request->sections && st == DP_OK; s++)
@@ -120,6 +121,11 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
         st = dp_shard_make_rows(shard, &request->section[s], tables[s], rows, &err);
     if (st == DP_OK)
         st = dp_shard_journal_push(shard, request, tables, DP_OK, &err);
+    waiting->needs_disk = st == DP_TIMEOUT;
+    if (waiting->needs_disk && dp_shard_journal_waits(shard))
+        return DP_DONE_WAIT;
+    if (waiting->needs_disk)
+        st = err.status = DP_AGAIN;
     if (st == DP_AGAIN && shard->write_back.full.status != DP_OK) /* why the journal has no room */
         (void)dp_fail(&err, DP_AGAIN,
                       "shard %" PRIu32 ": its journal is full and rows cannot be written back: %s",

@@ -138,6 +138,8 @@ struct dp_shard {
     uint64_t
         incarnation; /* of the journal, as the store knows it; below this opening's nothing is answered */
     bool incarnation_put;
+    uint64_t on_disk;   /* lsn up to which the journal is durable, whatever may be answered */
+    uint64_t behind_ns; /* since when pushes are parked because the disk is behind; 0: none is */
     struct dp_held held;
     struct dp_held_positions *positions; /* oldest first */
     struct dp_recovery *recovery;        /* while the journal is replayed (recovery.c) */
@@ -147,7 +149,7 @@ struct dp_shard {
 /* What became of a request. */
 enum dp_done {
     DP_DONE,       /* answered */
-    DP_DONE_WAIT,  /* parked: the store was asked, or it waits for room */
+    DP_DONE_WAIT,  /* parked: the store was asked, or it waits for room, or for the journal's disk */
     DP_DONE_LATER, /* answered AGAIN or TIMEOUT: it and what its session sent behind it must come again */
 };
 
@@ -249,10 +251,12 @@ void dp_shard_stop_counting(struct dp_shard *shard); /* who stops does not wait 
 
 /* Journal (journaling.c): append a push (with its rows, or only its number when it is refused), learn what became
  * durable. */
-/* DP_AGAIN: the journal has no room until rows are written back. */
+/* DP_AGAIN: the journal has no room until rows are written back. DP_TIMEOUT: its disk is behind: park it. */
 enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_request *push,
                                      struct dp_shard_table **tables, enum dp_status refused,
                                      struct dp_error *err);
+/* A push is parked until the disk has taken more; false: it has taken nothing for too long, refuse it. */
+bool dp_shard_journal_waits(struct dp_shard *shard);
 void dp_shard_hold_answer(struct dp_shard *shard, const struct dp_waiting *waiting, uint64_t staleness,
                           bool repeated);
 void dp_shard_journal_put(struct dp_shard *shard, const struct dp_shard_job *job);

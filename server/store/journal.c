@@ -138,9 +138,7 @@ enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_jou
         begin = bytes;
         whole += DP_JOURNAL_PAGE;
     }
-    st = dp_journal_stage_put(journal, begin, front, pieces, count, whole, err);
-    if (st != DP_OK)
-        goto done;
+    dp_journal_stage_put(journal, begin, front, pieces, count, whole);
     *lsn = ++journal->last;
     journal->appended_bytes += payload;
 done:
@@ -238,10 +236,11 @@ static enum dp_status check_options(const struct dp_journal_options *options, st
     journal->disk = options->disk;
     journal->segment_bytes = options->segment_bytes ? options->segment_bytes : SEGMENT_BYTES;
     journal->segments_max = budget / journal->segment_bytes;
-    if (journal->segment_bytes < SEGMENT_MIN || journal->segment_bytes % DP_JOURNAL_PAGE != 0)
+    if (journal->segment_bytes < SEGMENT_MIN || journal->segment_bytes > DP_JOURNAL_RECORD_MAX ||
+        journal->segment_bytes % DP_JOURNAL_PAGE != 0)
         return dp_fail(err, DP_ARGUMENT,
-                       "journal: segments of %" PRIu64 " bytes; whole pages of %u, %u at least",
-                       journal->segment_bytes, DP_JOURNAL_PAGE, SEGMENT_MIN);
+                       "journal: segments of %" PRIu64 " bytes; whole pages of %u, %u to %" PRIu64,
+                       journal->segment_bytes, DP_JOURNAL_PAGE, SEGMENT_MIN, DP_JOURNAL_RECORD_MAX);
     if (journal->segments_max < 3)
         return dp_fail(err, DP_ARGUMENT,
                        "journal: a budget of %" PRIu64 " bytes is less than 3 segments of %" PRIu64, budget,

@@ -34,7 +34,7 @@ enum dp_journal_phase { DP_JOURNAL_CHECKING, DP_JOURNAL_REPLAYING };
 struct dp_journal_options {
     struct dp_disk *disk; /* the caller's, outlives the journal; one journal a directory */
     enum dp_durability durability;
-    uint64_t segment_bytes; /* 0: 256 MiB; at least 64 KiB, whole pages of 4 KiB; a record fits into one */
+    uint64_t segment_bytes; /* 0: 256 MiB; 64 KiB to 256 MiB, whole pages of 4 KiB; a record fits into one */
     uint64_t budget_bytes;  /* of all segments, at least 3 of them; 0: 4 GiB */
     bool commit_thread;
     /* From the commit thread: durable or synced advanced, the journal was poisoned, or, after an append that gave
@@ -76,7 +76,8 @@ enum dp_status dp_journal_open(const struct dp_journal_options *options, struct 
 void dp_journal_close(struct dp_journal **journal);
 
 /* One record of several pieces; its lsn is the last one + 1 (after open: the last replayed, or replay_after,
- * + 1). DP_AGAIN: the budget is used up until release, the next segment is not made yet, or the disk is behind;
+ * + 1). DP_AGAIN: the budget is used up until release, or the next segment is not made yet; DP_TIMEOUT: the disk is
+ * behind, to be tried again when durable advances (the call does not wait for it);
  * DP_FULL: it cannot be made, the disk is full (tried again by itself); DP_ARGUMENT: too large for a segment. Nothing was appended then,
  * and appending may go on later. */
 DP_MUST_USE

@@ -1,14 +1,10 @@
 #include "server/store/journal_stage.h"
 
-#include "common/base/deadline.h"
 #include "common/base/memory.h"
 #include "server/store/journal_inside.h"
 
-#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
-
-#define BEHIND_MS 100u   /* an append waits so long for the disk, then the caller tries again */
-#define HUNG_MS   60000u /* so long within a record that is larger than the stage */
 
 enum dp_status dp_journal_stage_init(struct dp_journal_stage *stage, struct dp_error *err)
 {
@@ -21,8 +17,31 @@ enum dp_status dp_journal_stage_init(struct dp_journal_stage *stage, struct dp_e
     return DP_OK;
 }
 
+/* Of the stage's own memory, else for one large record. */
+static bool is_kept(const struct dp_journal_stage *stage, const uint8_t *data)
+{
+    uintptr_t at = (uintptr_t)data, from = (uintptr_t)stage->memory;
+    return at >= from && at < from + DP_JOURNAL_CHUNKS * DP_JOURNAL_CHUNK_BYTES;
+}
+
+static void give_back(struct dp_journal_stage *stage, uint8_t *data)
+{
+    if (is_kept(stage, data))
+        stage->unused[stage->unused_count++] = data;
+    else
+        free(data);
+}
+
 void dp_journal_stage_clear(struct dp_journal_stage *stage)
 {
+    for (uint32_t i = 0; i < stage->unused_count; i++)
+        if (!is_kept(stage, stage->unused[i]))
+            free(stage->unused[i]);
+    for (uint32_t i = 0; i < stage->count; i++) { /* poisoned: they were not written */
+        uint8_t *data = stage->chunk[(stage->first + i) % DP_JOURNAL_RING].data;
+        if (!is_kept(stage, data))
+            free(data);
+    }
     dp_pages_free(stage->memory, DP_JOURNAL_CHUNKS * DP_JOURNAL_CHUNK_BYTES);
     *stage = (struct dp_journal_stage){0};
 }
@@ -78,8 +97,8 @@ enum dp_status dp_journal_stage_write(struct dp_journal *journal, struct dp_erro
     uint32_t n = 0, closed = stage->count - stage->filling;
     struct dp_journal_chunk first = stage->chunk[stage->first];
     DP_ASSERT(closed > 0 && !stage->writing);
-    for (; n < closed; n++) {
-        const struct dp_journal_chunk *chunk = &stage->chunk[(stage->first + n) % DP_JOURNAL_CHUNKS];
+    for (; n < closed && n < DP_JOURNAL_CHUNKS; n++) {
+        const struct dp_journal_chunk *chunk = &stage->chunk[(stage->first + n) % DP_JOURNAL_RING];
         if (chunk->number != first.number)
             break;
         pieces[n] = (struct dp_disk_piece){chunk->data, chunk->bytes};
@@ -99,9 +118,8 @@ enum dp_status dp_journal_stage_write(struct dp_journal *journal, struct dp_erro
     if (st == DP_OK) {
         segment_of(journal, first.number)->dirty = true;
         for (uint32_t i = n; i > 0; i--)
-            stage->unused[stage->unused_count++] =
-                stage->chunk[(stage->first + i - 1) % DP_JOURNAL_CHUNKS].data;
-        stage->first = (stage->first + n) % DP_JOURNAL_CHUNKS;
+            give_back(stage, stage->chunk[(stage->first + i - 1) % DP_JOURNAL_RING].data);
+        stage->first = (stage->first + n) % DP_JOURNAL_RING;
         stage->count -= n;
         stage->written += n;
     }
@@ -109,23 +127,16 @@ enum dp_status dp_journal_stage_write(struct dp_journal *journal, struct dp_erro
     return st;
 }
 
-/* One step towards room: writes, or waits for who does. DP_TIMEOUT at `until`. */
-static enum dp_status make_room(struct dp_journal *journal, const struct timespec *until,
-                                struct dp_error *err)
+/* What a record larger than half the stage needs beyond it. */
+static enum dp_status take_more(struct dp_journal_stage *stage, uint64_t need, struct dp_error *err)
 {
-    struct dp_journal_stage *stage = &journal->stage;
-    enum dp_status st = (enum dp_status)atomic_load(&journal->poison);
-    if (st != DP_OK)
-        return dp_fail(err, st, "%s", journal->why.text);
-    bool own = !journal->thread_runs || journal->options.durability == DP_DURABILITY_PROCESS;
-    if (own && !stage->writing)
-        return dp_journal_stage_write(journal, err);
-    if (!stage->writing) {
-        journal->want_round = true;
-        (void)pthread_cond_signal(&journal->wanted);
+    while (stage->unused_count < need) {
+        uint8_t *data = aligned_alloc(DP_JOURNAL_PAGE, DP_JOURNAL_CHUNK_BYTES);
+        if (!data)
+            return dp_fail(err, DP_NOMEM, "journal: a record of %zu MiB",
+                           (size_t)need * DP_JOURNAL_CHUNK_BYTES >> 20);
+        stage->unused[stage->unused_count++] = data;
     }
-    if (pthread_cond_timedwait(&journal->written, &journal->lock, until) == ETIMEDOUT)
-        return dp_fail(err, DP_TIMEOUT, "journal: the disk is behind");
     return DP_OK;
 }
 
@@ -133,35 +144,33 @@ enum dp_status dp_journal_stage_room(struct dp_journal *journal, uint64_t bytes,
 {
     struct dp_journal_stage *stage = &journal->stage;
     uint64_t need = (bytes + DP_JOURNAL_PAGE) / DP_JOURNAL_CHUNK_BYTES + 2;
-    if (need > DP_JOURNAL_CHUNKS / 2) /* the rest as it goes */
-        need = DP_JOURNAL_CHUNKS / 2;
-    if (stage->unused_count >= need)
-        return DP_OK;
-    struct timespec until = dp_deadline_in_ms(BEHIND_MS);
+    uint64_t kept = need < DP_JOURNAL_CHUNKS / 2 ? need : DP_JOURNAL_CHUNKS / 2;
+    bool writes = !journal->thread_runs || journal->options.durability == DP_DURABILITY_PROCESS;
     enum dp_status st = DP_OK;
-    dp_journal_stage_close(journal);
-    while (st == DP_OK && stage->unused_count < need)
-        st = make_room(journal, &until, err);
-    if (st != DP_TIMEOUT)
+    DP_ASSERT(need <= DP_JOURNAL_RING - DP_JOURNAL_CHUNKS);
+    if (stage->unused_count < kept)
+        dp_journal_stage_close(journal);
+    while (st == DP_OK && stage->unused_count < kept && writes && !stage->writing)
+        st = dp_journal_stage_write(journal, err);
+    if (st != DP_OK)
         return st;
+    if (stage->unused_count >= kept)
+        return take_more(stage, need, err);
     /* Whole records are in the stage: when they are written, durable advances, and that wakes. */
-    return dp_fail(err, DP_AGAIN, "journal: the disk has not taken %zu MiB yet that were appended",
+    journal->want_round = true;
+    (void)pthread_cond_signal(&journal->wanted);
+    return dp_fail(err, DP_TIMEOUT, "journal: the disk has not taken %zu MiB yet that were appended",
                    (size_t)DP_JOURNAL_CHUNKS * DP_JOURNAL_CHUNK_BYTES >> 20);
 }
 
-static enum dp_status next_chunk(struct dp_journal *journal, struct dp_error *err)
+static void next_chunk(struct dp_journal *journal)
 {
     struct dp_journal_stage *stage = &journal->stage;
-    struct timespec until = dp_deadline_in_ms(HUNG_MS);
-    enum dp_status st = DP_OK;
     if (stage->filling)
         mark_closed(stage);
-    while (st == DP_OK && stage->unused_count == 0)
-        st = make_room(journal, &until, err);
-    if (st != DP_OK)
-        return st;
+    DP_ASSERT(stage->unused_count > 0 && stage->count < DP_JOURNAL_RING); /* dp_journal_stage_room */
     const struct dp_journal_segment *segment = &journal->segments[journal->count - 1];
-    stage->last = &stage->chunk[(stage->first + stage->count++) % DP_JOURNAL_CHUNKS];
+    stage->last = &stage->chunk[(stage->first + stage->count++) % DP_JOURNAL_RING];
     *stage->last = (struct dp_journal_chunk){
         .data = stage->unused[--stage->unused_count],
         .file = segment->file,
@@ -170,12 +179,10 @@ static enum dp_status next_chunk(struct dp_journal *journal, struct dp_error *er
         .first_lsn = journal->last + 1,
     };
     stage->filling = true;
-    return DP_OK;
 }
 
 /* data NULL: zeros. `locked`: the lock is held, else it is taken for each new chunk. */
-static enum dp_status put(struct dp_journal *journal, const void *data, size_t bytes, bool locked,
-                          struct dp_error *err)
+static void put(struct dp_journal *journal, const void *data, size_t bytes, bool locked)
 {
     struct dp_journal_stage *stage = &journal->stage;
     const uint8_t *from = data;
@@ -183,11 +190,9 @@ static enum dp_status put(struct dp_journal *journal, const void *data, size_t b
         if (!stage->filling || stage->last->bytes == DP_JOURNAL_CHUNK_BYTES) {
             if (!locked)
                 (void)pthread_mutex_lock(&journal->lock);
-            enum dp_status st = next_chunk(journal, err);
+            next_chunk(journal);
             if (!locked)
                 (void)pthread_mutex_unlock(&journal->lock);
-            if (st != DP_OK)
-                return st;
         }
         struct dp_journal_chunk *chunk = stage->last;
         size_t step = DP_JOURNAL_CHUNK_BYTES - chunk->bytes;
@@ -203,34 +208,23 @@ static enum dp_status put(struct dp_journal *journal, const void *data, size_t b
         stage->end += step;
         bytes -= step;
     }
-    return DP_OK;
 }
 
-enum dp_status dp_journal_stage_put(struct dp_journal *journal, const uint8_t *header, size_t header_bytes,
-                                    const struct dp_journal_piece *pieces, uint32_t count, uint64_t whole,
-                                    struct dp_error *err)
+void dp_journal_stage_put(struct dp_journal *journal, const uint8_t *header, size_t header_bytes,
+                          const struct dp_journal_piece *pieces, uint32_t count, uint64_t whole)
 {
-    struct dp_error why = {0};
     uint64_t left = whole - header_bytes;
     bool locked = whole <= DP_JOURNAL_LOCKED_MAX;
     journal->stage.putting = true;
     if (!locked)
         (void)pthread_mutex_unlock(&journal->lock);
-    enum dp_status st = put(journal, header, header_bytes, locked, &why);
-    for (uint32_t i = 0; i < count && st == DP_OK; i++) {
-        st = put(journal, pieces[i].data, pieces[i].bytes, locked, &why);
+    put(journal, header, header_bytes, locked);
+    for (uint32_t i = 0; i < count; i++) {
+        put(journal, pieces[i].data, pieces[i].bytes, locked);
         left -= pieces[i].bytes;
     }
-    if (st == DP_OK)
-        st = put(journal, NULL, (size_t)left, locked, &why);
+    put(journal, NULL, (size_t)left, locked);
     if (!locked)
         (void)pthread_mutex_lock(&journal->lock);
-    if (st != DP_OK) { /* half a record is in the stage: nothing may follow it */
-        (void)pthread_mutex_unlock(&journal->lock);
-        dp_journal_poison(journal, &why);
-        (void)pthread_mutex_lock(&journal->lock);
-        return dp_fail(err, st, "%s", why.text);
-    }
     journal->stage.putting = false;
-    return DP_OK;
 }

@@ -5,7 +5,7 @@
  * Thread    put, the shard's; it copies without the lock. A chunk is closed by the shard, or, while no record is
  *           being put, by who holds the lock. Whoever set `writing` writes.
  * Memory    DP_JOURNAL_CHUNKS of DP_JOURNAL_CHUNK_BYTES, on 2 MB pages, taken as they are first used; the chunk that
- *           was freed last is used next.
+ *           was freed last is used next. What a record larger than half of that needs beyond it is freed when written.
  * Failure   A write that fails poisons the journal; its chunks stay, so that they never count as written. */
 #ifndef DP_STORE_JOURNAL_STAGE_H
 #define DP_STORE_JOURNAL_STAGE_H
@@ -16,6 +16,8 @@
 
 #define DP_JOURNAL_CHUNK_BYTES ((size_t)1 << 20)
 #define DP_JOURNAL_CHUNKS      16u
+#define DP_JOURNAL_RECORD_MAX  ((uint64_t)256 << 20) /* of a segment, too */
+#define DP_JOURNAL_RING        (2u * DP_JOURNAL_CHUNKS + (uint32_t)(DP_JOURNAL_RECORD_MAX / DP_JOURNAL_CHUNK_BYTES))
 #define DP_JOURNAL_LOCKED_MAX  (32u * 1024u) /* a larger record is copied without the lock */
 
 struct dp_journal;
@@ -31,8 +33,8 @@ struct dp_journal_chunk {
 };
 
 struct dp_journal_stage {
-    struct dp_journal_chunk chunk[DP_JOURNAL_CHUNKS]; /* a ring */
-    uint8_t *memory, *unused[DP_JOURNAL_CHUNKS];
+    struct dp_journal_chunk chunk[DP_JOURNAL_RING]; /* a ring */
+    uint8_t *memory, *unused[DP_JOURNAL_RING];
     uint32_t first, count, unused_count;
     struct dp_journal_chunk *last; /* that is, or was, being filled */
     uint64_t closed, written;      /* chunks, ever */
@@ -48,15 +50,13 @@ void dp_journal_stage_clear(struct dp_journal_stage *stage);
 
 /* All with the lock held. */
 
-/* Until a record of so many bytes, and a segment's page, have room. DP_AGAIN: the disk is behind, the wake will
- * tell; or why it is poisoned. */
+/* Room for a record of so many bytes and a segment's page: what put takes. DP_TIMEOUT: the disk is behind, when durable
+ * advances there is more (it does not wait for it); DP_NOMEM; or why it is poisoned. */
 DP_MUST_USE
 enum dp_status dp_journal_stage_room(struct dp_journal *journal, uint64_t bytes, struct dp_error *err);
-/* Header, pieces, zeros up to `whole` bytes. Not DP_OK: the journal is poisoned. */
-DP_MUST_USE
-enum dp_status dp_journal_stage_put(struct dp_journal *journal, const uint8_t *header, size_t header_bytes,
-                                    const struct dp_journal_piece *pieces, uint32_t count, uint64_t whole,
-                                    struct dp_error *err);
+/* Header, pieces, zeros up to `whole` bytes. There is room. */
+void dp_journal_stage_put(struct dp_journal *journal, const uint8_t *header, size_t header_bytes,
+                          const struct dp_journal_piece *pieces, uint32_t count, uint64_t whole);
 /* Nothing while a record is being put. */
 void dp_journal_stage_close(struct dp_journal *journal);
 /* Writes the first closed chunks, as far as they are one run; nobody may be writing. Lets go of the lock meanwhile. */
