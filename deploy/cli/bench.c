@@ -602,8 +602,7 @@ static enum dp_status open_servers(struct place *p, struct dp_error *err)
     }
     /* What is measured is not slowed by the write-back of what it was filled with; a killed server is to have that. */
     for (uint32_t i = 0; i < b->variants && st == DP_OK && !wanted_recovery(b) && !flag(b, "--quick"); i++)
-        if (b->variant[i].durability != DP_CLUSTER_NONE || b->cache[i] < 100)
-            st = dp_bench_server_settle(&p->server[i], err);
+        st = dp_bench_server_settle(&p->server[i], err);
     return st;
 }
 

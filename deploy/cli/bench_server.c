@@ -1,5 +1,6 @@
 #include "deploy/cli/bench_server.h"
 
+#include "deploy/cli/bench_cpu.h"
 #include "deploy/cli/bench_load.h"
 #include "deploy/cli/ports.h"
 
@@ -12,8 +13,9 @@
 
 #define FILL_BYTES ((size_t)32 << 20)
 #define FILL_KEYS  16384u
-#define SETTLE_MS  90000u
-#define SETTLED_S  13u /* a cycle begins 10 s after the last, where there is something to be written */
+#define SETTLE_MS  180000u
+#define SETTLED_S  3u
+#define STORE_NS   UINT64_C(50000000) /* of a second: RocksDB merges nothing */
 
 /* The number behind a word in one of /proc's files ("VmRSS:"), in kB there; 0: not there. */
 static uint64_t kilobytes(const char *path, const char *word)
@@ -200,20 +202,26 @@ uint64_t dp_bench_counter(const struct dp_status_report *report, const char *nam
 
 enum dp_status dp_bench_server_settle(struct dp_bench_server *server, struct dp_error *err)
 {
-    uint64_t until = dp_bench_now_ns() + SETTLE_MS * UINT64_C(1000000), written = UINT64_MAX, same = 0;
-    while (dp_bench_now_ns() < until && same < SETTLED_S) {
+    uint64_t until = dp_bench_now_ns() + SETTLE_MS * UINT64_C(1000000), written = UINT64_MAX;
+    struct dp_cpu before, after;
+    dp_cpu_look(server->pid, &before);
+    bool writes = server->options.durability != DP_CLUSTER_NONE; /* but for room */
+    for (uint32_t same = 0; writes && dp_bench_now_ns() < until && same < SETTLED_S;) {
         struct dp_status_report *report = NULL;
-        enum dp_status st = dp_bench_server_counters(server, &report, err);
-        if (st != DP_OK)
-            return st;
-        uint64_t now = dp_bench_counter(report, "rows_written_back");
-        same = now == written ? same + 1 : 0;
-        written = now;
-        dp_client_status_free(&report);
         dp_local_wait(server->local, 1000);
-        st = dp_bench_server_look(server, err);
+        enum dp_status st = dp_bench_server_look(server, err);
+        if (st == DP_OK)
+            st = dp_bench_server_counters(server, &report, err);
         if (st != DP_OK)
             return st;
+        dp_cpu_look(server->pid, &after);
+        uint64_t now = dp_bench_counter(report, "rows_written_back");
+        bool rests = now == written && dp_bench_counter(report, "rows_dirty") == 0 &&
+                     after.ns[DP_CPU_STORE] - before.ns[DP_CPU_STORE] < STORE_NS;
+        same = rests ? same + 1 : 0;
+        written = now;
+        before = after;
+        dp_client_status_free(&report);
     }
     return DP_OK;
 }

@@ -43,7 +43,7 @@ DP_MUST_USE
 enum dp_status dp_bench_server_counters(struct dp_bench_server *server, struct dp_status_report **out,
                                         struct dp_error *err);
 uint64_t dp_bench_counter(const struct dp_status_report *report, const char *name);
-/* Until nothing is left to be written back, but 90 s at most. */
+/* Until nothing is left to be written back and RocksDB merges nothing, but 180 s at most. */
 DP_MUST_USE
 enum dp_status dp_bench_server_settle(struct dp_bench_server *server, struct dp_error *err);
 /* Kills all servers of `local`. */

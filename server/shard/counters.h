@@ -30,6 +30,7 @@
     X(rows_evicted)                                                                                          \
     X(requests_parked) /* for room in the cache */                                                           \
     X(rows_written_back)                                                                                     \
+    X(rows_dirty) /* not written back yet, as it is when a status is asked for */                            \
     X(write_back_cycles)                                                                                     \
     X(writes_full) /* portions and marks for which the disk had no space: they are tried again */            \
     X(pushes_replayed)                                                                                       \

@@ -557,7 +557,7 @@ enum dp_status dp_shard_open_journal(struct dp_shard *shard, struct dp_error *er
 {
     enum dp_status st = DP_OK;
     shard->write_back.rows_lsn = shard->write_back.marked_lsn = shard->lsn;
-    shard->write_back.began_ns = dp_clock_ns(&shard->options.clock);
+    shard->write_back.since_ns = dp_clock_ns(&shard->options.clock);
     shard->applied = shard->durable = shard->synced = shard->lsn;
     for (uint32_t i = 0; shard->options.recovers && i < shard->tables; i++) {
         shard->table[i]->counted = false;

@@ -246,6 +246,14 @@ void dp_shard_table_stored(struct dp_shard *shard, struct dp_shard_job *job)
     dp_shard_make_runnable(shard, session);
 }
 
+static uint64_t dirty_rows(const struct dp_shard *shard)
+{
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < shard->tables; i++)
+        rows += (uint64_t)shard->table[i]->cache->dirty_rows + shard->table[i]->cache->due_rows;
+    return rows;
+}
+
 void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting)
 {
     struct dp_table_status tables[DP_SHARD_TABLES_MAX];
@@ -253,6 +261,7 @@ void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting)
     struct dp_store_figures figures = {0};
     shard->options.store->figures(shard->options.store->self, &figures);
     DP_COUNT_SET(&shard->counters, l0_files, figures.l0_files);
+    DP_COUNT_SET(&shard->counters, rows_dirty, dirty_rows(shard));
     DP_COUNT_SET(&shard->counters, compaction_debt_bytes, figures.compaction_debt_bytes);
     for (uint32_t i = 0; i < shard->tables; i++)
         tables[i] = (struct dp_table_status){.spec = shard->table[i]->spec,

@@ -22,7 +22,7 @@
 #define PLACE_BITS    12u
 #define PLACES        (1u << PLACE_BITS)
 #define SLOTS_A_TURN  (1u << 18)            /* of the index, looked at for due rows */
-#define CYCLE_NS      (10u * 1000000000ull) /* with pushes in between */
+#define CYCLE_NS      (30u * 1000000000ull) /* after the first push that is not in the store */
 #define CYCLE_SHARE   4u                    /* of the journal's budget */
 #define JOURNAL_BYTES ((uint64_t)4 << 30)   /* its default budget */
 #define DIRTY_SHARE   2u                    /* of the cache's, where rows are evicted */
@@ -81,7 +81,7 @@ static bool is_time(const struct dp_shard *shard)
     uint64_t budget =
         shard->options.journal.budget_bytes ? shard->options.journal.budget_bytes : JOURNAL_BYTES;
     return shard->lsn > w->marked_lsn && (w->wanted || w->bytes > budget / CYCLE_SHARE ||
-                                          dp_clock_ns(&shard->options.clock) - w->began_ns > CYCLE_NS);
+                                          dp_clock_ns(&shard->options.clock) - w->since_ns > CYCLE_NS);
 }
 
 static void begin(struct dp_shard *shard)
@@ -90,7 +90,7 @@ static void begin(struct dp_shard *shard)
     w->cycle = DP_CYCLE_ROWS;
     w->rows_lsn = shard->lsn;
     w->is_last = is_quiet(shard);
-    w->began_ns = dp_clock_ns(&shard->options.clock);
+    w->since_ns = dp_clock_ns(&shard->options.clock);
     w->bytes = 0;
     w->wanted = w->pressed = false;
     w->table = w->partition = 0;
