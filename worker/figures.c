@@ -49,7 +49,7 @@ enum dp_status dp_worker_figures_pack(const struct dp_worker_figures *figures, c
                                       struct dp_error *err)
 {
     const struct dp_staleness *s = &figures->staleness;
-    json_t *epochs = json_array(), *histogram = json_array(), *root = json_object();
+    json_t *epochs = json_array(), *histogram = json_array(), *spent = json_array(), *root = json_object();
     uint32_t used = figures->epochs;
     int bad = 0;
     while (used > 0 && figures->epoch[used - 1].examples == 0)
@@ -72,6 +72,9 @@ enum dp_status dp_worker_figures_pack(const struct dp_worker_figures *figures, c
     bad |= json_object_set_new(root, "sum", integer(s->sum));
     bad |= json_object_set_new(root, "max", integer(s->max));
     bad |= json_object_set_new(root, "histogram", histogram);
+    for (int i = 0; i < DP_SPENT_KINDS; i++)
+        bad |= json_array_append_new(spent, json_real(figures->spent.seconds[i]));
+    bad |= json_object_set_new(root, "spent", spent);
     bad |= json_object_set_new(root, "epochs", epochs);
     *text = bad ? NULL : json_dumps(root, JSON_COMPACT);
     json_decref(root);
@@ -106,6 +109,19 @@ static bool read_epochs(const json_t *array, struct dp_worker_figures *out)
     return true;
 }
 
+static bool read_spent(const json_t *array, struct dp_spent *out)
+{
+    if (!json_is_array(array) || json_array_size(array) != DP_SPENT_KINDS)
+        return false;
+    for (int i = 0; i < DP_SPENT_KINDS; i++) {
+        const json_t *seconds = json_array_get(array, (size_t)i);
+        if (!json_is_real(seconds))
+            return false;
+        out->seconds[i] = json_real_value(seconds);
+    }
+    return true;
+}
+
 static bool read_figures(const json_t *root, struct dp_worker_figures *out)
 {
     struct dp_staleness *s = &out->staleness;
@@ -123,7 +139,8 @@ static bool read_figures(const json_t *root, struct dp_worker_figures *out)
         return false;
     for (uint32_t i = 0; i < DP_STALENESS_BUCKETS; i++)
         s->histogram[i] = (uint64_t)json_integer_value(json_array_get(histogram, i));
-    return read_epochs(json_object_get(root, "epochs"), out);
+    return read_spent(json_object_get(root, "spent"), &out->spent) &&
+           read_epochs(json_object_get(root, "epochs"), out);
 }
 
 enum dp_status dp_worker_figures_unpack(const char *text, size_t size, uint32_t epochs,

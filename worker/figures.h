@@ -3,6 +3,7 @@
 #ifndef DP_WORKER_FIGURES_H
 #define DP_WORKER_FIGURES_H
 
+#include "worker/spent.h"
 #include "worker/staleness.h"
 
 #include <stddef.h>
@@ -20,6 +21,7 @@ struct dp_worker_figures {
     uint64_t found_examples;    /* found done when this worker was started again, their figures lost */
     uint64_t repeated_examples; /* of pushes that were there already: trained again, for nothing new */
     struct dp_staleness staleness;
+    struct dp_spent spent; /* of all epochs */
     struct dp_epoch_figures *epoch; /* [epochs], heap */
 };
 

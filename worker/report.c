@@ -210,6 +210,17 @@ static void staleness_json(const struct dp_staleness *staleness, json_t *root)
     (void)json_object_set_new(out, "histogram", histogram);
 }
 
+/* Seconds by kind; "waiting" is the sum of the three that wait. */
+static void spent_json(const struct dp_spent *spent, json_t *root)
+{
+    json_t *out = object_in(root, "spent_s");
+    for (int i = 0; i < DP_SPENT_KINDS; i++)
+        real(out, dp_spent_name((enum dp_spent_on)i), spent->seconds[i]);
+    real(out, "waiting",
+         spent->seconds[DP_SPENT_WAITING_PULL] + spent->seconds[DP_SPENT_WAITING_PUSH] +
+             spent->seconds[DP_SPENT_WAITING_DEVICE]);
+}
+
 static void workers_json(const struct dp_report *report, json_t *root)
 {
     json_t *workers = json_array();
@@ -225,6 +236,7 @@ static void workers_json(const struct dp_report *report, json_t *root)
         real(worker, "examples_per_s", seconds > 0 ? (double)new_examples / seconds : (double)NAN);
         integer(worker, "pushes", figures->pushes);
         staleness_json(&figures->staleness, worker);
+        spent_json(&figures->spent, worker);
         (void)json_array_append_new(workers, worker);
     }
 }
@@ -245,9 +257,13 @@ enum dp_status dp_report_text(const struct dp_report *report, char **text, struc
     real(throughput, "examples_per_s", speed.examples_per_s);
     real(throughput, "seconds", speed.seconds);
     struct dp_staleness all = {0};
-    for (uint32_t w = 0; w < report->cluster->training.workers; w++)
+    struct dp_spent spent = {0};
+    for (uint32_t w = 0; w < report->cluster->training.workers; w++) {
         dp_staleness_merge(&all, &report->workers[w].staleness);
+        dp_spent_merge(&spent, &report->workers[w].spent);
+    }
     staleness_json(&all, root);
+    spent_json(&spent, root);
     workers_json(report, root);
     *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
     json_decref(root);

@@ -45,6 +45,7 @@ struct dp_loop {
     struct sent sent[64]; /* a ring of unanswered pushes, oldest first */
     uint32_t sent_first, sent_len;
     uint32_t epoch;
+    struct dp_stopwatch watch; /* of the epoch under way */
 };
 
 static uint32_t at_most(uint32_t value, uint64_t max)
@@ -167,6 +168,7 @@ static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct d
     struct dp_group group = dp_group_at(loop->positions, loop->fetch_every, index);
     uint32_t timeout_ms = loop->training->timeout_ms;
     DP_ASSERT(fetch->count == 0);
+    dp_stopwatch_lap(&loop->watch, DP_SPENT_OTHER);
     for (uint32_t i = 0; i < group.count; i++) {
         uint64_t number = dp_share_number(loop->share, group.first + i);
         struct dp_batch *batch;
@@ -180,6 +182,7 @@ static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct d
         DP_ASSERT(batch->epoch == loop->epoch && batch->number == number);
         fetch->batch[fetch->count++] = batch;
     }
+    dp_stopwatch_lap(&loop->watch, DP_SPENT_READ);
     if (fetch->count == 0) /* then nothing that follows looks for a signal */
         return dp_job_stopped(loop->job)
                    ? dp_fail(err, DP_STOPPING,
@@ -187,10 +190,11 @@ static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct d
                              loop->epoch + 1)
                    : DP_OK;
     enum dp_status st = dp_weights_take(fetch->weights, fetch->batch, fetch->count, err);
-    if (st != DP_OK)
-        return st;
-    return dp_weights_issue(fetch->weights, loop->job->client, DP_WEIGHTS_ALL, timeout_ms, &fetch->ticket,
-                            err);
+    if (st == DP_OK)
+        st = dp_weights_issue(fetch->weights, loop->job->client, DP_WEIGHTS_ALL, timeout_ms, &fetch->ticket,
+                              err);
+    dp_stopwatch_lap(&loop->watch, DP_SPENT_PULL);
+    return st;
 }
 
 static enum dp_status wait_oldest_push(struct dp_loop *loop, struct dp_error *err)
@@ -217,11 +221,13 @@ static enum dp_status wait_pushes(struct dp_loop *loop, uint32_t leave, struct d
     enum dp_status st = DP_OK;
     while (st == DP_OK && loop->sent_len > leave)
         st = wait_oldest_push(loop, err);
+    dp_stopwatch_lap(&loop->watch, DP_SPENT_WAITING_PUSH);
     return st;
 }
 
 static enum dp_status push(struct dp_loop *loop, uint64_t position, float rate, struct dp_error *err)
 {
+    dp_stopwatch_lap(&loop->watch, DP_SPENT_OTHER);
     enum dp_status st = wait_pushes(loop, loop->training->pushes_max - 1, err);
     if (st != DP_OK)
         return st;
@@ -236,6 +242,7 @@ static enum dp_status push(struct dp_loop *loop, uint64_t position, float rate, 
     struct sent *newest = &loop->sent[(loop->sent_first + loop->sent_len) % 64];
     st = dp_gradients_push(loop->gradients, loop->job->client, &options, loop->training->timeout_ms,
                            &newest->ticket, err);
+    dp_stopwatch_lap(&loop->watch, DP_SPENT_PUSH);
     if (st != DP_OK)
         return st;
     newest->examples = loop->examples;
@@ -265,6 +272,7 @@ static enum dp_status compute(struct dp_loop *loop, struct fetch *fetch, uint32_
     dp_gradients_add(loop->gradients);
     if (i + 1 < fetch->count)
         dp_weights_step(fetch->weights, rate, gradients);
+    dp_stopwatch_lap(&loop->watch, DP_SPENT_COMPUTE);
 
     struct dp_epoch_figures *figures = &loop->figures->epoch[loop->epoch];
     figures->loss_sum += (double)loss * batch->examples;
@@ -291,7 +299,9 @@ static enum dp_status explain(const struct dp_loop *loop, const struct dp_batch 
 static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct dp_error *err)
 {
     struct fetch *fetch = &loop->fetch[index % 2];
+    dp_stopwatch_lap(&loop->watch, DP_SPENT_OTHER);
     enum dp_status st = dp_job_wait(loop->job, &fetch->ticket, NULL, err);
+    dp_stopwatch_lap(&loop->watch, DP_SPENT_WAITING_PULL);
     if (st != DP_OK)
         return dp_wrap(err, st, "pull in epoch %" PRIu32, loop->epoch + 1);
     for (uint32_t i = 0; i < fetch->count; i++) {
@@ -301,6 +311,7 @@ static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct d
         if (st != DP_OK)
             return explain(loop, fetch->batch[i], st, err);
         dp_progress_tick(loop->progress);
+        dp_stopwatch_lap(&loop->watch, DP_SPENT_OTHER);
         if (dp_job_stopped(loop->job))
             return dp_fail(err, DP_STOPPING,
                            "stopped by a signal in epoch %" PRIu32 ", after minibatch %" PRIu64,
@@ -340,6 +351,7 @@ static double unix_seconds(void)
 enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_error *err)
 {
     uint64_t begun = dp_clock_ns(&loop->job->clock);
+    loop->watch = dp_stopwatch_start(&loop->job->clock, &loop->figures->spent);
     loop->epoch = epoch;
     loop->figures->epoch[epoch].begun = unix_seconds();
     loop->progress->epoch = epoch + 1;

@@ -320,6 +320,10 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
             return st;
         dp_remember_put(&t->remember, t->job, &t->figures, kept);
     }
+    char spent[256];
+    dp_spent_text(&t->figures.spent, spent, sizeof spent);
+    if (spent[0])
+        dp_log(DP_LOG_INFO, "time of its steps: %s", spent);
     tell_repeated(t);
     return DP_OK;
 }

@@ -16,6 +16,8 @@ static void test_round(void **state)
     have.staleness = (struct dp_staleness){
         .pushes = 68, .repeated = 2, .measured = 136, .sum = 99, .max = 5, .histogram = {1, 2}};
     have.staleness.histogram[64] = 9;
+    for (int i = 0; i < DP_SPENT_KINDS; i++)
+        have.spent.seconds[i] = 0.1 * i;
     have.epoch[0] =
         (struct dp_epoch_figures){.loss_sum = 0.1, .examples = 1000, .begun = 1.7e9, .seconds = 1.0};
     have.epoch[1] = (struct dp_epoch_figures){.loss_sum = 1e-300, .examples = 24, .seconds = 0.25};
@@ -27,6 +29,7 @@ static void test_round(void **state)
     assert_int_equal(back.repeated_examples, 24);
     assert_int_equal(dp_worker_figures_new_examples(&back), 1000);
     assert_memory_equal(&back.staleness, &have.staleness, sizeof have.staleness);
+    assert_memory_equal(&back.spent, &have.spent, sizeof have.spent);
     assert_memory_equal(back.epoch, have.epoch, 2 * sizeof *have.epoch);
     assert_int_equal(dp_worker_figures_examples(&back), 1124);
     assert_true(dp_worker_figures_seconds(&back) == 1.25);

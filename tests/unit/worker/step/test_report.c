@@ -35,6 +35,9 @@ static void make(struct made *m)
         m->workers[w].staleness =
             (struct dp_staleness){.pushes = 5, .measured = 10, .sum = 10 * w, .max = 4 * w};
         m->workers[w].staleness.histogram[w] = 5;
+        m->workers[w].spent.seconds[DP_SPENT_COMPUTE] = 1.5;
+        m->workers[w].spent.seconds[DP_SPENT_WAITING_PULL] = 0.25;
+        m->workers[w].spent.seconds[DP_SPENT_WAITING_DEVICE] = w;
         m->epochs[w][0] =
             (struct dp_epoch_figures){.loss_sum = 30, .examples = 100 - 50 * w, .seconds = 2 - w};
         m->epochs[w][1] =
@@ -83,6 +86,10 @@ static void test_text(void **state)
     assert_null(json_object_get(last, "auc"));
 
     assert_true(number_at(root, "throughput", "examples_per_s") == 75); /* 300 in 4 s */
+    assert_true(number_at(root, "spent_s", "compute") == 3);
+    assert_true(number_at(root, "spent_s", "waiting_pull") == 0.5);
+    assert_true(number_at(root, "spent_s", "waiting") == 1.5);
+    assert_true(number_at(json_array_get(json_object_get(root, "workers"), 0), "spent_s", "waiting") == 0.25);
     assert_true(number_at(root, "staleness", "mean") == 0.5);
     assert_true(number_at(root, "staleness", "max") == 4);
     assert_true(number_at(root, "staleness", "pushes") == 10);
