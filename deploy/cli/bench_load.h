@@ -31,5 +31,11 @@ enum dp_status dp_load_run(const struct dp_load *load, uint32_t in_flight, uint3
 DP_MUST_USE
 enum dp_status dp_load_round_trips(const struct dp_load *load, uint32_t n, uint64_t *first, uint64_t *ns,
                                    struct dp_error *err);
+/* Round trips of `front`, n at most, while a second thread keeps `behind` in flight; done: how many there were in max_ms.
+ * The two loads share nothing. */
+DP_MUST_USE
+enum dp_status dp_load_beside(const struct dp_load *front, const struct dp_load *behind, uint32_t in_flight,
+                              uint32_t max_ms, uint32_t n, uint64_t *ns, uint32_t *done,
+                              struct dp_error *err);
 
 #endif

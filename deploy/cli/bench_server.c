@@ -123,7 +123,7 @@ static enum dp_status open_client(struct dp_bench_server *server, bool bf16, str
         .retry_ms = 5000,
         .bf16_values = bf16,
     };
-    struct dp_table_spec spec = {.name = "bench",
+    struct dp_table_spec spec = {.name = DP_BENCH_TABLE,
                                  .dim = server->options.dim,
                                  .seed = 1,
                                  .init = {.kind = DP_INIT_ZERO},

@@ -10,6 +10,8 @@
 #include "deploy/cli/bench_pin.h"
 #include "deploy/cli/servers.h"
 
+#define DP_BENCH_TABLE "bench"
+
 struct dp_bench_server_options {
     uint32_t dim;
     enum dp_cluster_durability durability;

@@ -57,10 +57,12 @@ void dp_bench_head(void)
         "M rows/s: median of the repeats, and their spread ((largest - smallest) / median); ratio: median of "
         "the "
         "repeats' own. /disk: to the same\n"
-        "bytes appended and synced bare; /none: to durability none; miss: rows that the store was asked for\n"
-        "%5s %-5s %-8s %-5s %-8s %-4s %6s %10s %8s %7s %8s %7s %7s %7s %8s %7s %7s %6s\n",
+        "bytes appended and synced bare; /none: to durability none; miss: rows that the store was asked for; "
+        "store:\n"
+        "these rows by bare MultiGet; /store: missed rows/s to that\n"
+        "%5s %-5s %-8s %-5s %-8s %-4s %6s %10s %8s %7s %8s %7s %7s %7s %8s %7s %7s %6s %6s %6s\n",
         "dim", "what", "keys", "type", "durable", "wire", "cache", "rows", "downpour", "spread", "raw",
-        "spread", "ratio", "memcpy", "disk", "/disk", "/none", "miss");
+        "spread", "ratio", "memcpy", "disk", "/disk", "/none", "miss", "store", "/store");
 }
 
 static void show_cpu(const struct dp_bench_line *l, bool json)
@@ -80,12 +82,13 @@ static void show_line_json(const struct dp_bench_line *l, double rate, double ra
            ",\"repeats\":%" PRIu32
            ",\"rows_per_s\":%.0f,\"spread\":%.3f,\"raw_rows_per_s\":%.0f,\"raw_spread\":%.3f,"
            "\"ratio\":%.4f,\"ratio_spread\":%.3f,\"memcpy_rows_per_s\":%.0f,\"disk_rows_per_s\":%.0f,"
-           "\"disk_ratio\":%.4f,\"none_ratio\":%.4f,\"miss_share\":%.4f",
+           "\"disk_ratio\":%.4f,\"none_ratio\":%.4f,\"miss_share\":%.4f,"
+           "\"multiget_rows_per_s\":%.0f,\"multiget_ratio\":%.4f",
            l->what, l->dim, l->draw, l->type, l->durability, l->transport, l->cache, l->rows, l->keys,
            l->in_flight, l->rate.n, rate, dp_bench_spread(&l->rate), raw, dp_bench_spread(&l->raw),
            dp_bench_median(&l->ratio), dp_bench_spread(&l->ratio), dp_bench_median(&l->memcpy_rate),
            dp_bench_median(&l->disk), dp_bench_median(&l->disk_ratio), dp_bench_median(&l->none_ratio),
-           misses);
+           misses, dp_bench_median(&l->store), dp_bench_median(&l->store_ratio));
     show_cpu(l, true);
     printf("}\n");
 }
@@ -114,7 +117,10 @@ void dp_bench_show_line(const struct dp_bench_line *l, bool json, bool cpu)
         show_figure(&l->disk, 8, 2, 1e-6);
         show_figure(&l->disk_ratio, 7, 2, 1);
         show_figure(&l->none_ratio, 7, 2, 1);
-        printf(" %5.1f%%\n", misses * 100);
+        printf(" %5.1f%%", misses * 100);
+        show_figure(&l->store, 6, 2, 1e-6);
+        show_figure(&l->store_ratio, 6, 2, 1);
+        printf("\n");
         if (cpu)
             show_cpu(l, false);
     }

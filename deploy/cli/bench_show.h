@@ -36,10 +36,11 @@ struct dp_bench_line {
     double keys; /* rows of a request, mean */
     uint32_t in_flight;
     struct dp_bench_figure rate, raw, ratio, memcpy_rate;
-    struct dp_bench_figure disk, disk_ratio; /* n 0: not measured */
-    struct dp_bench_figure none_ratio;       /* to durability none */
-    struct dp_cpu cpu;                       /* of all repeats */
-    uint64_t cpu_rows, misses;
+    struct dp_bench_figure disk, disk_ratio;   /* n 0: not measured */
+    struct dp_bench_figure none_ratio;         /* to durability none */
+    struct dp_bench_figure store, store_ratio; /* bare MultiGet of the missed rows; n 0: not measured */
+    struct dp_cpu cpu;                         /* of all repeats */
+    uint64_t cpu_rows, misses;                 /* of all repeats */
 };
 struct dp_bench_delay {
     const char *what, *durability, *transport; /* "pull", "machine", "tcp" */

@@ -22,10 +22,14 @@ def mnist(data, out):
     np.savez(out, **arrays)
 
 
-def _libsvm(path):
+def _unpacked(path):
     if not shutil.which("zstd"):
         raise FileNotFoundError("the program zstd (apt-get install zstd)")
-    text = subprocess.run(["zstd", "-dc", str(path)], stdout=subprocess.PIPE, check=True).stdout
+    return subprocess.run(["zstd", "-dc", str(path)], stdout=subprocess.PIPE, check=True).stdout
+
+
+def _libsvm(path):
+    text = _unpacked(path)
     starts, labels, numbers = [0], [], []
     for line in text.splitlines():
         label, _, rest = line.partition(b" ")
@@ -43,3 +47,35 @@ def imdb(data, out):
         for key, value in _libsvm(data / f"imdb_bow.{part}.libsvm.zst").items():
             arrays[f"{part}_{key}"] = value
     np.savez(out, **arrays)
+
+
+def _pairs(path):
+    """The first two numbers of each line: user, item."""
+    lines = _unpacked(path).splitlines()
+    return np.array([line.split()[:2] for line in lines], np.int64)
+
+
+def gowalla(data, out):
+    lists = _unpacked(data / "gowalla.ncf.test.negative.zst").splitlines()
+    np.savez(out, train_pairs=_pairs(data / "gowalla.ncf.train.pairs.zst"),
+             test_pairs=_pairs(data / "gowalla.ncf.test.rating.zst"),
+             test_negatives=np.array([line.split(b"\t")[1:] for line in lists], np.int64))
+
+
+CLICK_ROWS, CLICK_FIELDS, CLICK_COLUMNS = 409600, 26, 13
+
+
+def clicks(folder, out):
+    """Rows in Criteo's format, as text for Downpour (folder / clicks.tsv) and the same as arrays: 26 categories by
+    Zipf's law, 100 to 100,000 of each kind, 13 integers. Its labels say little: it is for the time of a step."""
+    text = folder / "clicks.tsv"
+    draw = np.random.default_rng(1)
+    sizes = np.geomspace(100, 100000, CLICK_FIELDS).astype(np.int64)
+    ids = np.stack([(draw.zipf(1.05, CLICK_ROWS) - 1) % size for size in sizes], 1)
+    integers = draw.geometric(0.05, (CLICK_ROWS, CLICK_COLUMNS)) - 1
+    labels = (draw.random(CLICK_ROWS) < 0.2 + 0.1 * (ids[:, 0] % 3)).astype(np.int64)
+    with open(text, "w") as file:
+        for label, row, cells in zip(labels.tolist(), integers.tolist(), ids.tolist()):
+            file.write("\t".join([str(label), *map(str, row), *map("{:x}".format, cells)]) + "\n")
+    np.savez(out, train_ids=ids, train_columns=np.log1p(integers).astype(np.float32),
+             train_labels=labels.astype(np.float32), train_sizes=sizes)
