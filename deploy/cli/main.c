@@ -12,6 +12,7 @@ static const char usage[] =
     "  run       train on this machine: starts servers and workers, stops them, tells the result\n"
     "  predict   write the scores of a file by the model that a run trained\n"
     "  status    what the shards of a running cluster say of themselves\n"
+    "  generate  write data whose true model is known, and what that model reaches\n"
     "  inspect   what a store on disk holds, whether it is whole, and a digest of its rows\n"
     "  bench     how fast one server is on this machine, beside bare sockets and a bare copy\n"
     "\n"
@@ -27,10 +28,10 @@ int main(int argc, char **argv)
         int (*run)(int argc, char *const *argv);
     } commands[] = {
         {"run", dp_command_run},         {"predict", dp_command_predict}, {"status", dp_command_status},
-        {"inspect", dp_command_inspect}, {"bench", dp_command_bench},
+        {"inspect", dp_command_inspect}, {"bench", dp_command_bench},     {"generate", dp_command_generate},
     };
-    static const char *const words[] = {"run",   "predict", "status",   "inspect",
-                                        "bench", "--help",  "--version"};
+    static const char *const words[] = {"run",   "predict",  "status", "inspect",
+                                        "bench", "generate", "--help", "--version"};
     const char *word = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(word, commands[i].name) == 0)

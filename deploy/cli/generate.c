@@ -1,0 +1,242 @@
+/* generate: data whose true model is known, and what that model reaches on it.
+ *     rows, one by one -> FILE or standard output;  figures -> standard output, or standard error beside the rows */
+#include "deploy/cli/commands.h"
+#include "deploy/cli/generate_clicks.h"
+#include "deploy/cli/generate_figures.h"
+#include "deploy/cli/options.h"
+
+#include "common/base/parse.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ROWS_MAX (UINT64_C(1) << 40)
+
+static const struct dp_option options[] = {
+    {"--rows", "N", "rows to write (needed)", NULL, NULL},
+    {"--features", "N", "categories of the largest columns, 2 .. 10,000,000; default 100,000", NULL, NULL},
+    {"--seed", "N", "of the hidden model and of the rows; default 1", NULL, NULL},
+    {"--first", "N",
+     "number of the first row; default 0. Rows 1,000,000 and up test a\nmodel of the first million", NULL,
+     NULL},
+    {"--out", "FILE", "default: standard output", NULL, NULL},
+    {"--json", NULL, "the figures as JSON", NULL, NULL},
+};
+#define OPTIONS (sizeof options / sizeof options[0])
+
+static const struct dp_command command = {
+    .name = "generate",
+    .usage = "clicks --rows N [--features N] [--seed N] [--first N] [--out FILE] [--json]",
+    .summary =
+        "Writes rows in the form of Criteo's click logs (label, 13 integers, 26 categories, parted by tabs)\n"
+        "from a hidden true model, and tells its logloss and AUC, which no model can beat by more than\n"
+        "chance. The same seed gives the same bytes on every machine.\n"
+        "Example: downpour generate clicks --rows 1000000 --seed 1 --out clicks.tsv",
+    .options = options,
+    .count = OPTIONS,
+};
+
+struct generate {
+    const char *values[OPTIONS];
+    uint64_t rows, features, seed, first;
+    char *temporary; /* the file until it is whole, heap; NULL: written in its place */
+    FILE *file;
+    struct dp_clicks *clicks;
+    struct dp_truth *truth;
+};
+
+static const char *flag(const struct generate *g, const char *name)
+{
+    return dp_options_value(&command, g->values, name);
+}
+
+static enum dp_status settle(struct generate *g, struct dp_error *err)
+{
+    const struct {
+        const char *name;
+        uint64_t min, max, otherwise, *to;
+    } numbers[] = {{"--rows", 1, ROWS_MAX, 0, &g->rows},
+                   {"--features", DP_CLICKS_FEATURES_MIN, DP_CLICKS_FEATURES_MAX, 100000, &g->features},
+                   {"--seed", 0, UINT64_MAX, 1, &g->seed},
+                   {"--first", 0, ROWS_MAX, 0, &g->first}};
+    if (!flag(g, "--rows"))
+        return dp_fail(err, DP_ARGUMENT, "--rows N is needed; 'downpour generate --help' lists all flags");
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        const char *text = flag(g, numbers[i].name);
+        *numbers[i].to = numbers[i].otherwise;
+        enum dp_status st =
+            text ? dp_parse_u64(text, numbers[i].min, numbers[i].max, numbers[i].name, numbers[i].to, err)
+                 : DP_OK;
+        if (st != DP_OK)
+            return st;
+    }
+    return DP_OK;
+}
+
+static enum dp_status failed(const struct generate *g, struct dp_error *err)
+{
+    const char *out = flag(g, "--out");
+    return dp_fail(err, DP_IO, "cannot write %s: %s", out ? out : "to standard output",
+                   errno ? strerror(errno) : "input/output error");
+}
+
+/* A file appears under its name when it is whole; what is no file (a pipe, a device) is written as it is. */
+static enum dp_status open_out(struct generate *g, struct dp_error *err)
+{
+    const char *out = flag(g, "--out");
+    struct stat is;
+    g->file = stdout;
+    if (!out)
+        return DP_OK;
+    if (stat(out, &is) != 0 || S_ISREG(is.st_mode)) {
+        size_t size = strlen(out) + 32;
+        g->temporary = malloc(size);
+        if (!g->temporary)
+            return dp_fail(err, DP_NOMEM, "no memory to write %s", out);
+        (void)snprintf(g->temporary, size, "%s.tmp.%ld", out, (long)getpid());
+    }
+    g->file = fopen(g->temporary ? g->temporary : out, "we");
+    if (g->file)
+        return DP_OK;
+    enum dp_status st = failed(g, err);
+    free(g->temporary); /* there is nothing to remove */
+    g->temporary = NULL;
+    return st;
+}
+
+static enum dp_status write_rows(struct generate *g, struct dp_error *err)
+{
+    char line[DP_CLICKS_LINE_BYTES];
+    struct dp_clicks_row row;
+    errno = 0;
+    for (uint64_t n = 0; n < g->rows; n++) {
+        dp_clicks_draw(g->clicks, g->first + n, &row);
+        dp_truth_add(g->truth, row.probability, row.label);
+        size_t len = dp_clicks_line(g->clicks, &row, line);
+        if (fwrite(line, 1, len, g->file) != len)
+            return failed(g, err);
+    }
+    if (fflush(g->file) != 0)
+        return failed(g, err);
+    return DP_OK;
+}
+
+static enum dp_status close_out(struct generate *g, struct dp_error *err)
+{
+    FILE *file = g->file;
+    g->file = NULL;
+    if (file == stdout)
+        return DP_OK;
+    if ((fclose(file) != 0) | (g->temporary && rename(g->temporary, flag(g, "--out")) != 0))
+        return failed(g, err);
+    free(g->temporary);
+    g->temporary = NULL;
+    return DP_OK;
+}
+
+/* ---- figures */
+
+static void set(json_t *object, const char *key, double value)
+{
+    if (isfinite(value))
+        (void)json_object_set_new(object, key, json_real(value));
+}
+
+static void show_json(const struct generate *g, const struct dp_truth_figures *figures, FILE *to)
+{
+    json_t *root = json_object(), *constant = json_object(), *truth = json_object();
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {{"rows", g->rows},
+                   {"first", g->first},
+                   {"features", g->features},
+                   {"seed", g->seed},
+                   {"positives", g->truth->positives}};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        (void)json_object_set_new(root, numbers[i].key, json_integer((json_int_t)numbers[i].value));
+    set(root, "base_rate", figures->base_rate);
+    set(constant, "logloss", figures->loss_constant);
+    set(truth, "logloss", figures->loss);
+    set(truth, "auc", figures->auc);
+    (void)json_object_set_new(root, "constant", constant);
+    (void)json_object_set_new(root, "truth", truth);
+    (void)json_dumpf(root, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    fputc('\n', to);
+    json_decref(root);
+}
+
+static void show_text(const struct generate *g, const struct dp_truth_figures *figures, FILE *to)
+{
+    fprintf(to,
+            "%" PRIu64 " rows, %.2f%% of them clicks; up to %" PRIu64 " categories a column; seed %" PRIu64
+            "\n",
+            g->rows, 100 * figures->base_rate, g->features, g->seed);
+    fprintf(to, "%-24s%12s%12s\n", "", "logloss", "AUC");
+    fprintf(to, "%-24s%12.5f%12.5f\n", "constant (base rate)", figures->loss_constant, 0.5);
+    fprintf(to, "%-24s%12.5f%12.5f\n", "the true model", figures->loss, figures->auc);
+}
+
+static enum dp_status show(const struct generate *g, struct dp_error *err)
+{
+    FILE *to = flag(g, "--out") ? stdout : stderr;
+    struct dp_truth_figures figures;
+    dp_truth_figures(g->truth, &figures);
+    if (flag(g, "--json"))
+        show_json(g, &figures, to);
+    else
+        show_text(g, &figures, to);
+    return fflush(to) == 0 ? DP_OK : dp_fail(err, DP_IO, "cannot write the figures: %s", strerror(errno));
+}
+
+static enum dp_status generate(struct generate *g, struct dp_error *err)
+{
+    enum dp_status st = settle(g, err);
+    if (st == DP_OK && !(g->truth = calloc(1, sizeof *g->truth)))
+        st = dp_fail(err, DP_NOMEM, "no memory");
+    if (st == DP_OK)
+        st = dp_clicks_new((uint32_t)g->features, g->seed, &g->clicks, err);
+    if (st == DP_OK)
+        st = open_out(g, err);
+    if (st == DP_OK)
+        st = write_rows(g, err);
+    if (st == DP_OK)
+        st = close_out(g, err);
+    if (st == DP_OK)
+        st = show(g, err);
+    if (g->file && g->file != stdout)
+        (void)fclose(g->file);
+    if (g->temporary)
+        (void)unlink(g->temporary);
+    free(g->temporary);
+    dp_clicks_free(&g->clicks);
+    free(g->truth);
+    return st;
+}
+
+int dp_command_generate(int argc, char *const *argv)
+{
+    struct generate g = {0};
+    struct dp_error err = {0};
+    bool help = false, named = argc > 0 && argv[0][0] != '-',
+         clicks = named && strcmp(argv[0], "clicks") == 0;
+    enum dp_status st = dp_options_parse(&command, argc - named, argv + named, g.values, &help, &err);
+    if (help) {
+        dp_options_help(&command, stdout);
+        return fflush(stdout) == 0 ? 0 : 2;
+    }
+    if (!clicks)
+        st = dp_fail(&err, DP_ARGUMENT, "%s%s%s; what can be generated: clicks",
+                     named ? "there is no '" : "say what", named ? argv[0] : "", named ? "'" : "");
+    if (st == DP_OK)
+        st = generate(&g, &err);
+    if (st != DP_OK)
+        fprintf(stderr, "downpour: %s\n", err.text);
+    return st == DP_OK ? 0 : 2;
+}
