@@ -4,6 +4,7 @@
 
 #include "common/base/log.h"
 #include "common/model/mix.h"
+#include "worker/read/draft.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MAGIC UINT64_C(0x3165686361437044) /* "DpCache1" */
@@ -23,6 +23,7 @@
 #define ARRAYS      6
 #define ALIGN       UINT64_C(64)
 #define PATH_BYTES  4096
+#define ENDING      ".decoded"
 #define WRITE_MAX   (UINT64_C(64) << 20)
 
 struct source {
@@ -86,6 +87,7 @@ struct place {
     char path[PATH_BYTES];
     uint64_t fingerprint;
     uint64_t sources;
+    const char *source_path[SOURCES_MAX]; /* of the options */
     struct source source[SOURCES_MAX];
 };
 
@@ -111,7 +113,9 @@ static enum dp_status stat_source(const char *path, struct source *out, struct d
 {
     struct stat info;
     if (stat(path, &info) != 0)
-        return dp_fail(err, DP_IO, "cannot read '%s': %s", path, strerror(errno));
+        return dp_fail(err, DP_IO, "%s: cannot read: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode)) /* a device may have no end */
+        return dp_fail(err, DP_IO, "%s: is not a regular file: write the data into one", path);
     out->size = (uint64_t)info.st_size;
     out->mtime_ns = (uint64_t)info.st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)info.st_mtim.tv_nsec;
     return DP_OK;
@@ -125,14 +129,14 @@ static enum dp_status measure(const char *path, struct source *out, struct dp_er
     unsigned char *bytes = st == DP_OK ? malloc(room) : NULL;
     int fd = bytes ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     if (st == DP_OK && fd < 0)
-        st = dp_fail(err, bytes ? DP_IO : DP_NOMEM, "cannot read '%s': %s", path, strerror(errno));
+        st = dp_fail(err, bytes ? DP_IO : DP_NOMEM, "%s: cannot read: %s", path, strerror(errno));
     out->digest = 0;
     for (ssize_t len = 1; st == DP_OK && len > 0;) {
         size_t have = 0;
         while (have < room && (len = read(fd, bytes + have, room - have)) > 0)
             have += (size_t)len;
         if (len < 0)
-            st = dp_fail(err, DP_IO, "cannot read '%s': %s", path, strerror(errno));
+            st = dp_fail(err, DP_IO, "%s: cannot read: %s", path, strerror(errno));
         out->digest = sum_of(out->digest, bytes, have);
     }
     if (fd >= 0)
@@ -151,12 +155,13 @@ static enum dp_status find_place(const struct dp_dataset_options *o, const struc
         name = add_text(name, paths[i]);
         if (!paths[i])
             continue;
+        out->source_path[out->sources] = paths[i];
         enum dp_status st = measure(paths[i], &out->source[out->sources++], err);
         if (st != DP_OK)
             return st;
     }
-    int len = snprintf(out->path, sizeof out->path, "%s/%016" PRIx64 ".decoded", o->cache, name);
-    if (len < 0 || (size_t)len + 32 >= sizeof out->path)
+    int len = snprintf(out->path, sizeof out->path, "%s/%016" PRIx64 ENDING, o->cache, name);
+    if (len < 0 || (size_t)len >= sizeof out->path)
         return dp_fail(err, DP_ARGUMENT, "the path of the cache is too long: '%.64s...'", o->cache);
     return DP_OK;
 }
@@ -278,48 +283,55 @@ static bool write_content(int fd, const struct place *place, struct dp_content *
         uint64_t len = *arrays[i].count * arrays[i].each;
         good = write_all(fd, *arrays[i].at, len) && write_all(fd, zeros, aligned(len) - len);
     }
-    return good && fsync(fd) == 0;
+    return good;
 }
 
-/* Whether a source is another now than when it was measured. */
-static bool has_moved(const struct dp_dataset_options *o, const struct place *place)
+/* The source that is another now than when it was measured, before it was decoded: what came of it is of neither. NULL:
+ * none is. By size, time and all of its bytes: an edit in place may keep the size, a copy the time. */
+static const char *changed_source(const struct place *place)
 {
-    struct source now = {0};
-    return stat_source(o->path, &now, NULL) != DP_OK || now.size != place->source[0].size ||
-           now.mtime_ns != place->source[0].mtime_ns;
+    for (uint64_t i = 0; i < place->sources; i++) {
+        const struct source *then = &place->source[i];
+        struct source now = {0};
+        if (measure(place->source_path[i], &now, NULL) != DP_OK || now.size != then->size ||
+            now.mtime_ns != then->mtime_ns || now.digest != then->digest)
+            return place->source_path[i];
+    }
+    return NULL;
+}
+
+static enum dp_status write_file(const struct dp_dataset_options *o, const struct place *place,
+                                 struct dp_content *content, struct dp_error *err)
+{
+    struct dp_draft draft;
+    const char *changed = changed_source(place);
+    if (changed)
+        return dp_fail(err, DP_DATA, "'%s' changed while it was read", changed);
+    if (mkdir(o->cache, 0777) != 0 && errno != EEXIST)
+        return dp_fail(err, DP_IO, "cannot make the directory '%s': %s", o->cache, strerror(errno));
+    uint32_t swept = dp_draft_sweep(o->cache, ENDING);
+    if (swept > 0)
+        dp_log(DP_LOG_INFO,
+               "removed %" PRIu32 " unfinished files, of interrupted starts, from the cache '%s'", swept,
+               o->cache);
+    enum dp_status st = dp_draft_open(place->path, &draft, err);
+    if (st != DP_OK)
+        return st;
+    if (write_content(draft.fd, place, content))
+        return dp_draft_commit(&draft, place->path, err);
+    st = dp_fail(err, DP_IO, "cannot write '%s': %s", place->path, strerror(errno));
+    dp_draft_drop(&draft);
+    return st;
 }
 
 static bool write_cache(const struct dp_dataset_options *o, const struct place *place,
                         struct dp_content *content)
 {
-    char temporary[PATH_BYTES + 32];
-    if (has_moved(o, place))
-        return false;
-    if (mkdir(o->cache, 0777) != 0 && errno != EEXIST) {
-        dp_log(DP_LOG_WARN, "no cache: cannot make the directory '%s': %s", o->cache, strerror(errno));
-        return false;
-    }
-    /* A name that no other process or thread has. */
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    (void)snprintf(temporary, sizeof temporary, "%s.new-%ld-%09ld", place->path, (long)getpid(), now.tv_nsec);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    bool good = fd >= 0 && write_content(fd, place, content);
-    int why = errno;
-    if (fd >= 0 && close(fd) != 0 && good) {
-        why = errno;
-        good = false;
-    }
-    if (good && rename(temporary, place->path) != 0) {
-        why = errno;
-        good = false;
-    }
-    if (!good) {
-        dp_log(DP_LOG_WARN, "no cache: cannot write '%s': %s", place->path, strerror(why));
-        if (fd >= 0)
-            (void)unlink(temporary);
-    }
-    return good;
+    struct dp_error err = {0};
+    if (write_file(o, place, content, &err) == DP_OK)
+        return true;
+    dp_log(DP_LOG_WARN, "no cache of %s: %s", o->path, err.text);
+    return false;
 }
 
 /* Decodes, and leaves a cache file for the next one. */

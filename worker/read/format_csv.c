@@ -5,6 +5,7 @@
 #include "worker/read/columns.h"
 
 #include "worker/read/lines.h"
+#include "worker/read/names.h"
 #include "worker/read/number.h"
 
 #include <inttypes.h>
@@ -39,7 +40,8 @@ struct csv {
         uint64_t salt;
     } * column;
     uint32_t columns;
-    uint64_t looked; /* records */
+    struct dp_names names; /* of columns */
+    uint64_t looked;       /* records */
     /* Of the file at hand: */
     uint32_t *column_of; /* [cells]: which column of the training file a cell is */
     size_t cells;
@@ -121,30 +123,35 @@ static struct cell trimmed(struct cell cell)
     return cell;
 }
 
-static bool is_name(struct cell cell, const char *name)
-{
-    size_t len = (size_t)(cell.end - cell.at);
-    return strlen(name) == len && memcmp(cell.at, name, len) == 0;
-}
-
 /* ---- what the columns are */
+
+/* A name as messages have it: cut to 40 characters, and safe to print. */
+struct shown {
+    char text[44];
+};
+
+static struct shown shown(struct cell name)
+{
+    struct shown out;
+    dp_lines_show(name.at, name.end, out.text);
+    return out;
+}
 
 static enum dp_status no_such(const struct csv *csv, const char *what, struct cell name, struct dp_error *err)
 {
     char names[128] = "";
-    for (uint32_t i = 0; i < csv->columns && strlen(names) + 4 < sizeof names; i++)
+    for (uint32_t i = 0; i < csv->columns && strlen(names) + 4 < sizeof names; i++) {
+        const char *column = csv->column[i].name;
         (void)snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
-                       csv->column[i].name);
-    return dp_fail(err, DP_DATA, "%s '%.*s' is no column; there are: %s", what, (int)(name.end - name.at),
-                   name.at, names);
+                       shown((struct cell){column, column + strlen(column)}).text);
+    }
+    return dp_fail(err, DP_DATA, "%s '%s' is no column; there are: %s", what, shown(name).text, names);
 }
 
 static struct column *find_column(struct csv *csv, struct cell name)
 {
-    for (uint32_t i = 0; i < csv->columns; i++)
-        if (is_name(name, csv->column[i].name))
-            return &csv->column[i];
-    return NULL;
+    uint32_t place = dp_names_find(&csv->names, name.at, (size_t)(name.end - name.at));
+    return place == DP_NAMES_NONE ? NULL : &csv->column[place];
 }
 
 /* "a,b": names with a comma in them cannot be told. */
@@ -158,10 +165,31 @@ static enum dp_status name_categories(struct csv *csv, struct dp_error *err)
             return no_such(csv, "category", name, err);
         if (column->kind == KIND_LABEL)
             return dp_fail(err, DP_DATA, "column '%s' is the label and cannot be a category too",
-                           column->name);
+                           shown(name).text);
         column->kind = KIND_CATEGORY;
         at += len + (at[len] == ',');
     }
+    return DP_OK;
+}
+
+/* One more column; its name must be a new one. */
+static enum dp_status add_column(struct csv *csv, struct cell name, struct dp_error *err)
+{
+    struct column *column = &csv->column[csv->columns];
+    size_t len = (size_t)(name.end - name.at);
+    if (len == 0)
+        return dp_fail(err, DP_DATA, "column %" PRIu32 " has no name: expected a header", csv->columns + 1);
+    if (memchr(name.at, '\0', len))
+        return dp_fail(err, DP_DATA,
+                       "the name of column %" PRIu32 ", '%s', holds a NUL byte: is this a text file?",
+                       csv->columns + 1, shown(name).text);
+    column->name = strndup(name.at, len);
+    if (!column->name)
+        return dp_fail(err, DP_NOMEM, "no memory for the names of columns");
+    column->salt = dp_columns_hash(0, name.at, len);
+    uint32_t place = csv->columns++;
+    if (dp_names_add(&csv->names, column->name, len, place) != place)
+        return dp_fail(err, DP_DATA, "two columns are named '%s'", shown(name).text);
     return DP_OK;
 }
 
@@ -178,18 +206,11 @@ static enum dp_status read_names(struct csv *csv, const char *at, const char *en
     csv->column = calloc(csv->record.count, sizeof *csv->column);
     if (!csv->column)
         return dp_fail(err, DP_NOMEM, "no memory for %zu columns", csv->record.count);
-    for (size_t i = 0; i < csv->record.count; i++) {
-        struct cell name = trimmed(csv->record.cells[i]);
-        if (name.at == name.end)
-            return dp_fail(err, DP_DATA, "column %zu has no name: expected a header", i + 1);
-        if (find_column(csv, name))
-            return dp_fail(err, DP_DATA, "two columns are named '%.*s'", (int)(name.end - name.at), name.at);
-        struct column *column = &csv->column[csv->columns++];
-        column->name = strndup(name.at, (size_t)(name.end - name.at));
-        if (!column->name)
-            return dp_fail(err, DP_NOMEM, "no memory for the names of columns");
-        column->salt = dp_columns_hash(0, name.at, (size_t)(name.end - name.at));
-    }
+    st = dp_names_init(&csv->names, (uint32_t)csv->record.count, err);
+    for (size_t i = 0; st == DP_OK && i < csv->record.count; i++)
+        st = add_column(csv, trimmed(csv->record.cells[i]), err);
+    if (st != DP_OK)
+        return st;
     struct column *named = find_column(csv, (struct cell){label, label + strlen(label)});
     if (!named)
         return no_such(csv, "the label", (struct cell){label, label + strlen(label)}, err);
@@ -268,7 +289,7 @@ static enum dp_status match_names(struct csv *csv, const char *at, const char *e
         if (!column) {
             st = no_such(csv, "of the training file,", name, err);
         } else if (seen[column - csv->column]) {
-            st = dp_fail(err, DP_DATA, "two columns are named '%s'", column->name);
+            st = dp_fail(err, DP_DATA, "two columns are named '%s'", shown(name).text);
         } else {
             csv->column_of[i] = (uint32_t)(column - csv->column);
             seen[column - csv->column] = true;
@@ -353,6 +374,7 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
         st = read_rows(&csv, unpack, out, err);
     for (uint32_t i = 0; i < csv.columns; i++)
         free(csv.column[i].name);
+    dp_names_clear(&csv.names);
     free(csv.column);
     free(csv.column_of);
     free(csv.record.cells);

@@ -8,8 +8,11 @@ struct dp_lines {
     char *name;
     struct dp_lines_sink sink;
     bool quotes, inside; /* between two quotes */
-    uint64_t line;       /* the one that starts next, from 1 */
-    uint64_t within;     /* ends of lines between the quotes of the record at hand */
+    bool second;     /* the byte before was a second quote: one more is a quote of the text, and goes on */
+    uint64_t line;   /* the one that starts next, from 1 */
+    uint64_t within; /* ends of lines between the quotes of the record at hand */
+    uint64_t quote_line; /* of the quote that is open, */
+    uint64_t quoted;     /* and how many bytes follow it */
     char *carry;         /* the start of a line whose end is in a later block */
     size_t carry_len, carry_max;
 };
@@ -59,20 +62,48 @@ static enum dp_status carry_append(struct dp_lines *lines, const char *bytes, si
     return DP_OK;
 }
 
-/* The end of the line that starts at `at`, or NULL: it is in a later block. */
-static const char *find_end(struct dp_lines *lines, const char *at, const char *end)
+static void take_quote(struct dp_lines *lines)
 {
-    if (!lines->quotes)
-        return memchr(at, '\n', (size_t)(end - at));
-    for (; at < end; at++) {
-        if (*at == '"')
-            lines->inside = !lines->inside;
-        else if (*at == '\n' && !lines->inside)
-            return at;
-        else if (*at == '\n')
-            lines->within++;
+    lines->inside = !lines->inside;
+    if (lines->inside && !lines->second) {
+        lines->quote_line = lines->line + lines->within;
+        lines->quoted = 0;
     }
-    return NULL;
+    lines->second = !lines->inside;
+}
+
+static enum dp_status unended(const struct dp_lines *lines, const char *how, struct dp_error *err)
+{
+    return dp_fail(err, DP_DATA,
+                   "%s:%" PRIu64 ": a field begins with a quote that nothing ends%s: add the second "
+                   "one, or double it where it is part of the text",
+                   lines->name, lines->quote_line, how);
+}
+
+/* The end of the line that starts at `at`, or NULL: it is in a later block. */
+static enum dp_status find_end(struct dp_lines *lines, const char *at, const char *end, const char **out,
+                               struct dp_error *err)
+{
+    *out = NULL;
+    if (!lines->quotes) {
+        *out = memchr(at, '\n', (size_t)(end - at));
+        return DP_OK;
+    }
+    for (; at < end; at++) {
+        if (*at == '"') {
+            take_quote(lines);
+        } else {
+            lines->second = false;
+            if (*at == '\n' && !lines->inside) {
+                *out = at;
+                return DP_OK;
+            }
+            lines->within += *at == '\n';
+        }
+        if ((lines->inside || lines->second) && lines->quoted++ > DP_LINES_QUOTED_MAX)
+            return unended(lines, " within 1 MiB", err);
+    }
+    return DP_OK;
 }
 
 static enum dp_status visit(struct dp_lines *lines, const char *at, const char *end, struct dp_error *err)
@@ -99,7 +130,10 @@ enum dp_status dp_lines_feed(struct dp_lines *lines, const void *bytes, size_t l
     const char *p = bytes, *end = p + len;
     enum dp_status st = DP_OK;
     while (p < end && st == DP_OK) {
-        const char *newline = find_end(lines, p, end);
+        const char *newline;
+        st = find_end(lines, p, end, &newline, err);
+        if (st != DP_OK)
+            break;
         if (newline && lines->carry_len == 0) {
             st = visit(lines, p, newline, err);
         } else {
@@ -115,8 +149,7 @@ enum dp_status dp_lines_feed(struct dp_lines *lines, const void *bytes, size_t l
 enum dp_status dp_lines_finish(struct dp_lines *lines, struct dp_error *err)
 {
     if (lines->inside)
-        return dp_fail(err, DP_DATA, "%s:%" PRIu64 ": a field begins with a quote that nothing ends",
-                       lines->name, lines->line);
+        return unended(lines, "", err);
     return lines->carry_len > 0 ? visit_carried(lines, err) : DP_OK;
 }
 
@@ -136,14 +169,19 @@ enum dp_status dp_lines_of(struct dp_unpack *unpack, bool quotes, struct dp_line
     return st;
 }
 
+void dp_lines_show(const char *at, const char *end, char out[44])
+{
+    size_t n = 0;
+    for (; at < end && n < 40; at++)
+        out[n++] = *at >= 0x20 && *at < 0x7f ? *at : '?';
+    for (int dots = 0; at < end && dots < 3; dots++)
+        out[n++] = '.';
+    out[n] = '\0';
+}
+
 enum dp_status dp_lines_unexpected(const char *what, const char *at, const char *end, struct dp_error *err)
 {
     char text[44];
-    size_t n = 0;
-    for (; at < end && n < 40; at++)
-        text[n++] = *at >= 0x20 && *at < 0x7f ? *at : '?';
-    for (int dots = 0; at < end && dots < 3; dots++)
-        text[n++] = '.';
-    text[n] = '\0';
+    dp_lines_show(at, end, text);
     return dp_fail(err, DP_DATA, "expected %s, found '%s'", what, text);
 }

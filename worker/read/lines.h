@@ -3,8 +3,9 @@
  * Promise   Blocks may be cut anywhere. Lines end in LF or CR LF, the last may lack it. With `quotes` (RFC 4180) a line's
  *           end between double quotes is part of the record. A line's number is that of its first line, from 1.
  * Thread    One at a time.
- * Memory    The longest line that a block's edge cuts. A line is lent to `visit` for that call only, without its end.
- * Failure   What `visit` returns, with "name:line" put in front of its text; DP_DATA: a quote without its second;
+ * Memory    The longest line that a block's edge cuts; a quoted field is refused beyond DP_LINES_QUOTED_MAX bytes, so a quote
+ *           without its second costs no more than that. A line is lent to `visit` for that call only, without its end.
+ * Failure   What `visit` returns, with "name:line" put in front of its text; DP_DATA: a quote without its second, with its line;
  *           DP_NOMEM. The first one is the last: free is all that may follow. */
 #ifndef DP_READ_LINES_H
 #define DP_READ_LINES_H
@@ -13,6 +14,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#define DP_LINES_QUOTED_MAX (1u << 20)
 
 struct dp_lines_sink {
     enum dp_status (*visit)(void *self, const char *at, const char *end, uint64_t line, struct dp_error *err);
@@ -35,6 +38,8 @@ DP_MUST_USE
 enum dp_status dp_lines_of(struct dp_unpack *unpack, bool quotes, struct dp_lines_sink sink,
                            struct dp_error *err);
 
+/* The text cut to 40 characters ("..." behind it) and safe to print. */
+void dp_lines_show(const char *at, const char *end, char out[44]);
 /* "expected WHAT, found 'TEXT'", the text cut to 40 characters and safe to print. */
 enum dp_status dp_lines_unexpected(const char *what, const char *at, const char *end, struct dp_error *err);
 

@@ -4,8 +4,10 @@
 #include "common/base/log.h"
 #include "tests/lib/test.h"
 #include "tests/unit/worker/read/formats.h"
+#include "worker/read/cache.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,6 +168,80 @@ static void changed_sources_are_seen(void **state)
     place_close(&place);
 }
 
+/* A format whose load finds its sources changed under it: pairs, and the one of them that is named. */
+static const char *edit_path, *edit_text;
+static bool edit_keeps_time;
+
+static enum dp_status load_and_edit(const struct dp_dataset_options *options, struct dp_unpack *unpack,
+                                    struct dp_content *out, struct dp_error *err)
+{
+    struct stat before;
+    enum dp_status st = dp_format_pairs.load(options, unpack, out, err);
+    assert_int_equal(stat(edit_path, &before), 0);
+    FILE *file = fopen(edit_path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fputs(edit_text, file) < 0, 0);
+    assert_int_equal(fclose(file), 0);
+    struct timespec times[2] = {before.st_atim, before.st_mtim};
+    if (edit_keeps_time)
+        assert_int_equal(utimensat(AT_FDCWD, edit_path, times, 0), 0);
+    return st;
+}
+
+static void get(const struct dp_dataset_options *options, const struct dp_format *format)
+{
+    struct dp_unpack *unpack = NULL;
+    struct dp_content content = {0};
+    assert_int_equal(dp_unpack_open(options->path, &unpack, NULL), DP_OK);
+    assert_int_equal(dp_cache_get(options, format, unpack, &content, NULL), DP_OK);
+    dp_unpack_close(&unpack);
+    dp_content_clear(&content);
+}
+
+/* What was decoded is of neither state of the sources then, and no cache may say that it is of the earlier one. */
+static void a_source_that_changes_while_it_is_read_leaves_no_cache(void **state)
+{
+    (void)state;
+    static const struct {
+        bool second, keeps_time;
+        const char *text;
+    } edits[] = {
+        {false, false, "1 2\n2  2\n"},
+        {false, true, "1 2\n2 3\n"}, /* the same size, the same time */
+        {true, false, "(1,2) 7 8 9\n(2,2) 5\n"},
+        {true, true, "(1,2) 7 9\n(2,2) 5\n"},
+        {true, false, "(1,2) 7 8\n(2,2) 5\n"}, /* the same bytes: which ones were read nobody knows */
+    };
+    struct dp_format format = dp_format_pairs;
+    format.load = load_and_edit;
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        struct place place;
+        place_open(&place);
+        struct dp_dataset_options options = options_of(&place, &kinds[4]);
+        options.cache = place.cache.path;
+        edit_path = edits[i].second ? place.negatives : place.path;
+        edit_text = edits[i].text;
+        edit_keeps_time = edits[i].keeps_time;
+        get(&options, &format);
+        if (rmdir(place.cache.path) != 0)
+            fail_msg("edit %zu left a cache file", i);
+        assert_int_equal(mkdir(place.cache.path, 0700), 0);
+        place_close(&place);
+    }
+}
+
+static void unfinished_files_are_swept(void **state)
+{
+    (void)state;
+    struct place place;
+    place_open(&place);
+    struct dp_dataset_options options = options_of(&place, &kinds[0]);
+    (void)write_text(&place.cache, "0123456789abcdef.decoded.new-7-123456789", "cut off");
+    check(options, &place);
+    (void)inode(&place); /* one file */
+    place_close(&place);
+}
+
 /* Settings that change the content have a file of their own. */
 static void settings_are_told_apart(void **state)
 {
@@ -292,6 +368,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_format_comes_back),
         cmocka_unit_test(changed_sources_are_seen),
+        cmocka_unit_test(a_source_that_changes_while_it_is_read_leaves_no_cache),
+        cmocka_unit_test(unfinished_files_are_swept),
         cmocka_unit_test(settings_are_told_apart),
         cmocka_unit_test(damaged_files_are_made_again),
         cmocka_unit_test(a_cache_that_cannot_be_written_stops_nothing),

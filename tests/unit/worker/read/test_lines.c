@@ -76,11 +76,61 @@ static void failures_name_the_place(void **state)
     seen.refuse = 0;
     assert_int_equal(read_cut("a\nb\"c\nd\n", true, 1, 3, &seen, &err), DP_DATA);
     assert_non_null(strstr(err.text, "file:2: a field begins with a quote"));
+    seen.text[0] = '\0'; /* the line of the quote, not of its record */
+    assert_int_equal(read_cut("a\n\"b\nc\",\"d\ne\n", true, 1, 3, &seen, &err), DP_DATA);
+    assert_non_null(strstr(err.text, "file:3: a field begins with a quote"));
+}
+
+/* A quote without its second is refused within a bound, however large the file is; doubled quotes do not begin anew. */
+static void endless_quotes_are_refused(void **state)
+{
+    (void)state;
+    static const char *const tails[] = {"x\n", "\"\"\n", "\"\""};
+    for (size_t t = 0; t < 3; t++) {
+        struct dp_lines *lines;
+        struct seen seen = {.text = ""};
+        struct dp_error err = {0};
+        enum dp_status st = DP_OK;
+        uint64_t fed = 0, block = 512 * strlen(tails[t]);
+        char many[2048];
+        for (size_t i = 0; i < block; i++)
+            many[i] = tails[t][i % strlen(tails[t])];
+        assert_int_equal(dp_lines_new("file", true, (struct dp_lines_sink){see, &seen}, &lines, &err), DP_OK);
+        assert_int_equal(dp_lines_feed(lines, "a,b\nc,\"d\ne\",\"", 13, &err), DP_OK);
+        for (; st == DP_OK && fed < 8 * DP_LINES_QUOTED_MAX; fed += block)
+            st = dp_lines_feed(lines, many, block, &err);
+        dp_lines_free(&lines);
+        assert_int_equal(st, DP_DATA);
+        assert_in_range(fed, DP_LINES_QUOTED_MAX, DP_LINES_QUOTED_MAX + 2 * block);
+        assert_non_null(
+            strstr(err.text, "file:3: a field begins with a quote that nothing ends within 1 MiB"));
+        assert_string_equal(seen.text, "1:a,b|");
+    }
+}
+
+/* Many fields, each shorter than that, are a record. */
+static void many_quoted_fields_are_read(void **state)
+{
+    (void)state;
+    struct dp_lines *lines;
+    struct seen seen = {.text = "", .refuse = 1};
+    struct dp_error err = {0};
+    static char field[1 << 18];
+    memset(field, 'x', sizeof field);
+    field[0] = field[sizeof field - 2] = '"';
+    field[sizeof field - 1] = ',';
+    assert_int_equal(dp_lines_new("file", true, (struct dp_lines_sink){see, &seen}, &lines, &err), DP_OK);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(dp_lines_feed(lines, field, sizeof field, &err), DP_OK);
+    assert_int_equal(dp_lines_finish(lines, &err), DP_DATA); /* by `see` */
+    assert_non_null(strstr(err.text, "file:1: expected something else"));
+    dp_lines_free(&lines);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(cut_anywhere),
-                                       cmocka_unit_test(failures_name_the_place)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cut_anywhere), cmocka_unit_test(failures_name_the_place),
+        cmocka_unit_test(endless_quotes_are_refused), cmocka_unit_test(many_quoted_fields_are_read)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
