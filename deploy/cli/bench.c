@@ -388,9 +388,9 @@ static enum dp_status measure_all(struct bench *b, struct dp_error *err)
     for (int ipc = 0; ipc < 2 && st == DP_OK; ipc++)
         st = b->raw[ipc] ? dp_raw_connect(b->raw[ipc], err) : DP_OK;
     if (st == DP_OK && !b->json) {
-        printf("one server process of one shard, one client process, this machine; %" PRIu64
+        printf("one server process, shards: %" PRIu32 ", one client process, this machine; %" PRIu64
                " keys drawn a request, %" PRIu32 " requests under way; ",
-               b->keys, b->in_flight);
+               b->shards, b->keys, b->in_flight);
         if (b->pin.kind == DP_PIN_NONE)
             printf("not pinned\n");
         else

@@ -28,10 +28,11 @@ static const struct dp_option options[] = {
     {"--transport", "LIST", "of tcp, ipc; a server for each; default tcp", NULL, NULL},
     {"--cache", "LIST", "percent of the rows that the server's cache holds; a server for each; default 100",
      NULL, NULL},
+    {"--shards", "N", "of a server, 1 .. 8, each with a thread; default 1", NULL, NULL},
     {"--journal-bytes", "N", "budget of a server's journal; default 4294967296", NULL, NULL},
     {"--pin", "KIND",
-     "shard: the server's serving thread on one processor, all else on another (default, but\n"
-     "for recovery: none);\n"
+     "shard: the server's serving thread on one processor, all else on another (default;\n"
+     "none for recovery and several shards);\n"
      "process: server and client on one each; none: as the kernel likes",
      NULL, NULL},
     {"--cpu", NULL, "show the processor time of each thread for a row, too", NULL, NULL},
@@ -172,8 +173,11 @@ static enum dp_status settle_variants(struct bench *b, struct dp_error *err)
                            "over %u servers at once: name fewer durabilities, transports or caches",
                            VARIANTS_MAX);
         b->cache[b->variants] = caches[c];
-        b->variant[b->variants++] = (struct dp_bench_server_options){
-            .durability = (enum dp_cluster_durability)d, .ipc = t == 1, .journal_bytes = b->journal_bytes};
+        b->variant[b->variants++] =
+            (struct dp_bench_server_options){.durability = (enum dp_cluster_durability)d,
+                                             .ipc = t == 1,
+                                             .journal_bytes = b->journal_bytes,
+                                             .shards = b->shards};
     }
     return st;
 }
@@ -193,6 +197,7 @@ enum dp_status dp_bench_settle(struct bench *b, struct dp_error *err)
     b->keys = 10000;
     b->in_flight = 4;
     b->journal_bytes = JOURNAL_BYTES;
+    b->shards = 1;
     b->repeats = quick ? 3 : 5;
     b->slice_ms = quick ? QUICK_SLICE_MS : SLICE_MS;
     b->sets = quick ? 64 : 512;
@@ -208,6 +213,8 @@ enum dp_status dp_bench_settle(struct bench *b, struct dp_error *err)
         st = number(b, "--keys", 1, 1000000, &b->keys, err);
     if (st == DP_OK)
         st = number(b, "--journal-bytes", (uint64_t)1 << 20, (uint64_t)1 << 40, &b->journal_bytes, err);
+    if (st == DP_OK)
+        st = small(b, "--shards", 1, DP_BENCH_SHARDS_MAX, &b->shards, err);
     if (st == DP_OK)
         st = settle_variants(b, err);
     if (st == DP_OK)
@@ -231,7 +238,7 @@ enum dp_status dp_bench_settle(struct bench *b, struct dp_error *err)
     if (st == DP_OK)
         st = word(b, "--pin", pin, &pinned, err);
     if (!pinned) /* nobody pins a server that starts again */
-        pinned = b->only && strcmp(b->only, "recovery") == 0 ? "none" : "shard";
+        pinned = b->shards > 1 || (b->only && strcmp(b->only, "recovery") == 0) ? "none" : "shard";
     b->pin = dp_pin_choose(strcmp(pinned, "shard") == 0     ? DP_PIN_SHARD
                            : strcmp(pinned, "process") == 0 ? DP_PIN_PROCESS
                                                             : DP_PIN_NONE);

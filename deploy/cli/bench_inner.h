@@ -20,7 +20,7 @@ struct bench {
     const char *values[FLAGS_MAX];
     uint32_t dim[DIMS_MAX], dims;
     uint64_t rows, keys, journal_bytes;
-    uint32_t in_flight, repeats, slice_ms, sets, delays;
+    uint32_t shards, in_flight, repeats, slice_ms, sets, delays;
     const char *only, *draw, *type;
     bool json, alone, cpu;
     struct dp_bench_server_options variant[VARIANTS_MAX]; /* dim and cache_bytes: by width */

@@ -90,7 +90,7 @@ static enum dp_status make_cluster(struct dp_bench_server *server, struct dp_err
     if (!c->server)
         return dp_fail(err, DP_NOMEM, "no memory for a cluster");
     c->server_count = 1;
-    c->server[0].shards = 1;
+    c->server[0].shards = o->shards;
     c->cache_bytes = o->cache_bytes;
     c->durability = o->durability;
     c->journal_bytes = o->journal_bytes;
@@ -110,15 +110,18 @@ static enum dp_status make_cluster(struct dp_bench_server *server, struct dp_err
 
 static enum dp_status open_client(struct dp_bench_server *server, bool bf16, struct dp_error *err)
 {
-    char endpoint[DP_HOST_MAX + 32];
-    const char *shards[] = {endpoint};
-    dp_cluster_shard_endpoint(server->cluster, 0, endpoint, sizeof endpoint);
+    char endpoint[DP_BENCH_SHARDS_MAX][DP_HOST_MAX + 32];
+    const char *shards[DP_BENCH_SHARDS_MAX];
+    for (uint32_t i = 0; i < server->options.shards; i++) {
+        dp_cluster_shard_endpoint(server->cluster, i, endpoint[i], sizeof endpoint[i]);
+        shards[i] = endpoint[i];
+    }
     struct dp_client_options options = {
         .name = "downpour bench",
         .cluster = server->cluster->id,
         .generation = server->cluster->generation,
         .shards = shards,
-        .shard_count = 1,
+        .shard_count = server->options.shards,
         .window = DP_BENCH_IN_FLIGHT_MAX,
         .retry_ms = 5000,
         .bf16_values = bf16,
@@ -189,7 +192,17 @@ enum dp_status dp_bench_server_revive(struct dp_bench_server *server, uint64_t *
 enum dp_status dp_bench_server_counters(struct dp_bench_server *server, struct dp_status_report **out,
                                         struct dp_error *err)
 {
-    return dp_client_status(server->client[0], 0, DP_BENCH_WAIT_MS, out, err);
+    enum dp_status st = dp_client_status(server->client[0], 0, DP_BENCH_WAIT_MS, out, err);
+    for (uint32_t shard = 1; st == DP_OK && shard < server->options.shards; shard++) {
+        struct dp_status_report *more = NULL;
+        st = dp_client_status(server->client[0], shard, DP_BENCH_WAIT_MS, &more, err);
+        for (uint32_t i = 0; st == DP_OK && i < (*out)->counters; i++)
+            (*out)->counter[i].value += dp_bench_counter(more, (*out)->counter[i].name);
+        dp_client_status_free(&more);
+    }
+    if (st != DP_OK)
+        dp_client_status_free(out);
+    return st;
 }
 
 uint64_t dp_bench_counter(const struct dp_status_report *report, const char *name)

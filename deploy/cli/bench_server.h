@@ -1,4 +1,4 @@
-/* Bench server: one real server of one shard, its table filled, and clients to it.
+/* Bench server: one real server, its table filled, and clients to it.
  *     open -> fill -> (clients' requests, revive) -> close
  * Promise   A directory, a cluster file and ports of its own: several may be open at once. close kills them (their rows
  *           are of no use to anybody) and removes the directory.
@@ -10,10 +10,11 @@
 #include "deploy/cli/bench_pin.h"
 #include "deploy/cli/servers.h"
 
-#define DP_BENCH_TABLE "bench"
+#define DP_BENCH_TABLE      "bench"
+#define DP_BENCH_SHARDS_MAX 8u
 
 struct dp_bench_server_options {
-    uint32_t dim;
+    uint32_t dim, shards;
     enum dp_cluster_durability durability;
     bool ipc;
     uint64_t cache_bytes, journal_bytes;
@@ -40,10 +41,11 @@ enum dp_status dp_bench_server_open(struct dp_bench_server *server, struct dp_lo
  * client and knows the table. */
 DP_MUST_USE
 enum dp_status dp_bench_server_revive(struct dp_bench_server *server, uint64_t *ns, struct dp_error *err);
-/* A counter of the shard by its name; 0: it has none of that name. */
+/* Sums over its shards. */
 DP_MUST_USE
 enum dp_status dp_bench_server_counters(struct dp_bench_server *server, struct dp_status_report **out,
                                         struct dp_error *err);
+/* A counter by its name; 0: there is none of that name. */
 uint64_t dp_bench_counter(const struct dp_status_report *report, const char *name);
 /* Until nothing is left to be written back and RocksDB merges nothing, but 180 s at most. */
 DP_MUST_USE
