@@ -269,7 +269,7 @@ static void show_end(struct run *run, const struct dp_bench_figure *rates, doubl
                "interval); p99.99 of %" PRIu64 " turns within %" PRIu32
                " ms (0: over 500), longest %.2f ms; a timer alone: p99.99 %.2f ms late, "
                "at most %.2f; %.1f M rows written back\n",
-               mean / 1e6, mean / run->peak, run->peak / 1e6, dp_bench_median(rates) / run->peak,
+               mean / 1e6, mean / run->peak, run->peak / 1e6, median / run->peak, median / best,
                b->turns - a->turns, bound_ms(a, b), (double)b->turn_ns_max / 1e6, late9999, latest,
                (double)(b->written - a->written) / 1e6);
 }
