@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#define PUT_AGAIN_NS UINT64_C(1000000000) /* the disk was full */
 #define BEHIND_NS                                                                                            \
     UINT64_C(1000000000) /* so long a push waits for a disk that is behind, before the client hears why */
 
@@ -51,6 +52,12 @@ enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_req
     if (shard->journal_failed.status != DP_OK) {
         *err = shard->journal_failed;
         return dp_wrap(err, err->status, "shard %" PRIu32 " takes no pushes, restart its server",
+                       shard->options.index);
+    }
+    if (shard->incarnation_full.status != DP_OK) {
+        *err = shard->incarnation_full;
+        return dp_wrap(err, err->status,
+                       "shard %" PRIu32 " takes no pushes until its store has the journal's mark",
                        shard->options.index);
     }
     enum dp_status st = append(shard, push, tables, refused, err);
@@ -145,18 +152,19 @@ void dp_shard_hold_refusal(struct dp_shard *shard, const struct dp_waiting *wait
 
 bool dp_shard_journal_lost(const struct dp_shard *shard, struct dp_error *err)
 {
-    if (shard->journal_failed.status == DP_OK || shard->durable >= shard->lsn)
+    bool failed = shard->journal_failed.status != DP_OK;
+    if ((!failed && shard->incarnation_full.status == DP_OK) || shard->durable >= shard->lsn)
         return false;
-    *err = shard->journal_failed;
-    (void)dp_wrap(err, DP_AGAIN, "shard %" PRIu32 " takes no pushes, restart its server",
-                  shard->options.index);
+    *err = failed ? shard->journal_failed : shard->incarnation_full;
+    (void)dp_wrap(err, DP_AGAIN, "shard %" PRIu32 " takes no pushes%s", shard->options.index,
+                  failed ? ", restart its server" : " until its store has the journal's mark");
     err->status = DP_AGAIN;
     return true;
 }
 
 /* ---- turns */
 
-/* What will never be durable here: whether it is in the journal, the next opening sees. It is to be asked again. */
+/* What will never be durable here, or not soon: whether it is in the journal, the next opening sees. It is to be asked again. */
 static void refuse_held(struct dp_shard *shard)
 {
     struct dp_held_answer answer;
@@ -178,11 +186,47 @@ static void fail_journal(struct dp_shard *shard, const struct dp_error *err)
     unpark(shard);
 }
 
-void dp_shard_journal_put(struct dp_shard *shard, const struct dp_shard_job *job)
+static void keep_put(struct dp_shard *shard, struct dp_shard_job *job)
 {
+    if (shard->incarnation_full.status == DP_OK)
+        dp_log(DP_LOG_ERROR,
+               "shard %" PRIu32
+               ": the journal's mark has no room: %s; it is tried again each second, no push "
+               "is taken until then",
+               shard->options.index, job->store.error.text);
+    shard->incarnation_full = job->store.error;
+    shard->incarnation_again = job;
+    shard->incarnation_again_ns = dp_clock_ns(&shard->options.clock) + PUT_AGAIN_NS;
+    DP_COUNT(&shard->counters, writes_full, 1);
+    refuse_held(shard);
+    unpark(shard);
+}
+
+bool dp_shard_journal_put(struct dp_shard *shard, struct dp_shard_job *job)
+{
+    if (job->store.status == DP_FULL && shard->journal_failed.status == DP_OK) {
+        keep_put(shard, job);
+        return true;
+    }
+    if (job->store.status == DP_OK && shard->incarnation_full.status != DP_OK)
+        dp_log(DP_LOG_INFO, "shard %" PRIu32 ": pushes are taken", shard->options.index);
+    shard->incarnation_full = (struct dp_error){0};
     shard->incarnation_put = job->store.status == DP_OK;
     if (!shard->incarnation_put && shard->journal_failed.status == DP_OK)
         fail_journal(shard, &job->store.error);
+    return false;
+}
+
+/* (Who stops needs no mark: after a clean close there is nothing in the journal to be missed.) */
+static void put_again(struct dp_shard *shard)
+{
+    struct dp_shard_job *job = shard->incarnation_again;
+    if (!job || shard->draining || dp_clock_ns(&shard->options.clock) < shard->incarnation_again_ns)
+        return;
+    job->store.status = DP_OK;
+    job->store.error = (struct dp_error){0};
+    if (dp_shard_try_submit(shard, job) == DP_OK)
+        shard->incarnation_again = NULL;
 }
 
 void dp_shard_journal_turn(struct dp_shard *shard)
@@ -204,6 +248,7 @@ void dp_shard_journal_turn(struct dp_shard *shard)
         unpark(shard);
     if (durable > before)
         shard->behind_ns = 0;
+    put_again(shard);
     DP_COUNT_SET(&shard->counters, answers_held, shard->held.count);
 }
 

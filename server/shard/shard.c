@@ -53,6 +53,7 @@ void dp_shard_close(struct dp_shard **shard)
         dp_waiting_free(&hello);
     }
     dp_journal_close(&(*shard)->journal);
+    dp_shard_job_free((*shard)->incarnation_again);
     dp_held_clear(&(*shard)->held);
     dp_shard_positions_clear(*shard);
     dp_shard_write_back_clear(*shard);

@@ -138,6 +138,9 @@ struct dp_shard {
     uint64_t
         incarnation; /* of the journal, as the store knows it; below this opening's nothing is answered */
     bool incarnation_put;
+    struct dp_error incarnation_full; /* why the store could not take it: DP_FULL, tried again; else OK */
+    struct dp_shard_job *incarnation_again; /* while it is to be submitted again */
+    uint64_t incarnation_again_ns;
     uint64_t on_disk;   /* lsn up to which the journal is durable, whatever may be answered */
     uint64_t behind_ns; /* since when pushes are parked because the disk is behind; 0: none is */
     struct dp_held held;
@@ -259,11 +262,13 @@ enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_req
 bool dp_shard_journal_waits(struct dp_shard *shard);
 void dp_shard_hold_answer(struct dp_shard *shard, const struct dp_waiting *waiting, uint64_t staleness,
                           bool repeated);
-void dp_shard_journal_put(struct dp_shard *shard, const struct dp_shard_job *job);
+/* True: the job is kept. */
+bool dp_shard_journal_put(struct dp_shard *shard, struct dp_shard_job *job);
 /* A refusal that used up a number, too: after a crash it must still be used up. */
 void dp_shard_hold_refusal(struct dp_shard *shard, const struct dp_waiting *waiting,
                            const struct dp_error *err);
-/* The journal failed before all that was pushed was durable: nothing can be held any more, why in err (DP_AGAIN). */
+/* The journal failed, or the disk has no room for its mark, before all that was pushed was durable: nothing can be held,
+ * why in err (DP_AGAIN). */
 bool dp_shard_journal_lost(const struct dp_shard *shard, struct dp_error *err);
 void dp_shard_journal_turn(struct dp_shard *shard);   /* at the start of a turn */
 void dp_shard_journal_commit(struct dp_shard *shard); /* at its end */

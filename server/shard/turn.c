@@ -307,7 +307,8 @@ static void completed(struct dp_shard *shard, struct dp_shard_job *job)
             return;
         break;
     case DP_JOB_JOURNAL:
-        dp_shard_journal_put(shard, job);
+        if (dp_shard_journal_put(shard, job))
+            return;
         break;
     case DP_JOB_REPLAY:
         dp_shard_recovery_read(shard, job);

@@ -694,6 +694,81 @@ static void a_failed_sync_leaves_nobody_waiting(void **state)
     }
 }
 
+/* The store has no room for the mark of the journal's opening: pushes hear that, those that came before it was known too,
+ * and are taken when there is room. */
+static void a_mark_that_has_no_room_is_put_later(void **state)
+{
+    (void)state;
+    for (uint32_t early = 0; early < 2; early++) {
+        struct crash *c = calloc(1, sizeof *c);
+        assert_non_null(c);
+        c->random = c->now_ns = c->next_id = 1;
+        c->dim = 2;
+        c->segment_bytes = 64u << 10;
+        c->tables = 1;
+        c->issued = 2;
+        c->push[0] = (struct push){.rows = 1, .tables = 1, .gradient = 1};
+        c->push[1] = (struct push){.rows = 1, .tables = 1, .gradient = 2};
+        c->fake = dp_fake_store_new(8);
+        c->sim = dp_sim_disk_new(1);
+        c->disk = sim_functions = dp_sim_disk_interface(c->sim);
+        assert_int_equal(open_shard(c, false), DP_OK);
+        assert_true(meet(c));
+        close_all(c);
+        dp_fake_store_hold(c->fake, early);
+        dp_fake_store_fail(c->fake, DP_STORE_MARKS, 1, DP_FULL);
+        assert_int_equal(open_shard(c, true), DP_OK);
+        c->tables = 0;
+        assert_true(meet(c));
+        if (!early)
+            turn(c);
+        send_push(c, 0);
+        turn(c);
+        for (uint32_t i = 0; i < dp_fake_store_held(c->fake);) /* its rows are read */
+            if (dp_fake_store_held_job(c->fake, i)->kind == DP_STORE_MARKS)
+                i++;
+            else
+                dp_fake_store_release(c->fake, i);
+        turn(c);
+        if (early) { /* it is in the journal when the store says no */
+            assert_int_not_equal(c->answered, c->push[0].id);
+            dp_fake_store_hold(c->fake, false);
+            turn(c);
+        } else {
+            c->sequence--; /* AGAIN: all behind it comes again */
+        }
+        assert_int_equal(c->answered, c->push[0].id);
+        assert_int_equal(c->status, DP_AGAIN);
+        dp_fake_store_fail(c->fake, DP_STORE_MARKS, 1, DP_FULL); /* and once more */
+        c->now_ns += 1000000000;
+        turn(c);
+        send_push(c, 0);
+        turn(c);
+        assert_int_equal(c->answered, c->push[0].id);
+        assert_int_equal(c->status, DP_AGAIN);
+        assert_false(c->push[0].acknowledged);
+        c->sequence--; /* as above */
+        c->now_ns += 1000000000;
+        turn(c);
+        send_push(c, 0);
+        send_push(c, 1);
+        turn(c);
+        turn(c);
+        assert_true(c->push[0].acknowledged && c->push[1].acknowledged);
+        close_all(c);
+        assert_int_equal(open_shard(c, true), DP_OK); /* and are there after a crash */
+        assert_true(meet(c));
+        send_push(c, 0);
+        turn(c);
+        turn(c);
+        assert_int_equal(c->status, DP_OK);
+        close_all(c);
+        dp_sim_disk_free(&c->sim);
+        dp_fake_store_free(&c->fake);
+        free(c);
+    }
+}
+
 static struct crash *one_push(void)
 {
     struct crash *c = calloc(1, sizeof *c);
@@ -769,6 +844,7 @@ int main(void)
         cmocka_unit_test(store_and_disk_fail_with_a_small_cache),
         cmocka_unit_test(a_partition_is_many_portions),
         cmocka_unit_test(a_failed_sync_leaves_nobody_waiting),
+        cmocka_unit_test(a_mark_that_has_no_room_is_put_later),
         cmocka_unit_test(a_journal_that_is_gone_is_missed),
         cmocka_unit_test(a_journal_of_another_shard_is_refused),
     };
