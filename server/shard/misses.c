@@ -105,11 +105,12 @@ static void *read_memory(uint32_t n, size_t bytes, struct read_memory *out)
     return block;
 }
 
-/* Reads the unknown keys of a request. The store wants them ascending by (table, mixed): sections are put in
- * the order of their tables' ids, and within one they ascend already. */
+/* Reads the unknown keys of a request, so many of each section. The store wants them ascending by (table, mixed): sections
+ * are put in the order of their tables' ids, and within one they ascend already. */
 static struct dp_shard_job *read_job(const struct dp_request *request, struct dp_shard_table **tables,
-                                     const uint32_t *rows, uint32_t unknown)
+                                     const uint32_t *rows, const uint32_t *unknown)
 {
+    uint32_t all = 0;
     size_t bytes = 0, starts[DP_SECTIONS_MAX], at = 0;
     uint32_t order[DP_SECTIONS_MAX];
     for (uint32_t s = 0; s < request->sections; at += request->section[s++].rows) {
@@ -118,18 +119,19 @@ static struct dp_shard_job *read_job(const struct dp_request *request, struct dp
             order[place] = order[place - 1];
         order[place] = s;
         starts[s] = at;
-        bytes += (size_t)unknown * dp_row_bytes(&tables[s]->spec); /* more than enough */
+        bytes += (size_t)unknown[s] * tables[s]->cache->row_bytes;
+        all += unknown[s];
     }
     struct read_memory m;
     struct dp_shard_job *job = dp_shard_job_new(DP_JOB_MISSES, NULL);
-    if (!job || !(job->memory = read_memory(unknown, bytes, &m))) {
+    if (!job || !(job->memory = read_memory(all, bytes, &m))) {
         dp_shard_job_free(job);
         return NULL;
     }
     uint32_t n = 0;
     for (uint32_t o = 0; o < request->sections; o++) {
         uint32_t s = order[o];
-        uint32_t row_bytes = (uint32_t)dp_row_bytes(&tables[s]->spec);
+        uint32_t row_bytes = (uint32_t)tables[s]->cache->row_bytes;
         for (uint32_t i = 0; i < request->section[s].rows && dp_shard_must_ask(tables[s]); i++) {
             uint32_t row = rows[starts[s] + i];
             if (row != DP_ROW_UNKNOWN && row != DP_ROW_FORGOTTEN)
@@ -142,7 +144,7 @@ static struct dp_shard_job *read_job(const struct dp_request *request, struct dp
             m.row_bytes[n++] = row_bytes;
         }
     }
-    DP_ASSERT(n == unknown);
+    DP_ASSERT(n == all && m.bytes == (char *)m.found);
     job->store.kind = DP_STORE_READ;
     job->store.count = n;
     job->store.keys = m.keys;
@@ -307,7 +309,7 @@ static enum dp_status read_unknown(struct dp_shard *shard, struct dp_waiting *wa
     for (uint32_t s = 0; s < request->sections && st == DP_OK; rows += request->section[s++].rows)
         if (found->unknown[s] > 0)
             st = mark_unknown(tables[s], &request->section[s], rows, &marked);
-    struct dp_shard_job *job = st == DP_OK ? read_job(request, tables, shard->rows, marked) : NULL;
+    struct dp_shard_job *job = st == DP_OK ? read_job(request, tables, shard->rows, found->unknown) : NULL;
     if (!job) {
         st = dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": reading %" PRIu32 " rows", shard->options.index,
                      found->to_read);
