@@ -1,6 +1,7 @@
 #include "worker/figures.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +76,7 @@ enum dp_status dp_worker_figures_pack(const struct dp_worker_figures *figures, c
     for (int i = 0; i < DP_SPENT_KINDS; i++)
         bad |= json_array_append_new(spent, json_real(figures->spent.seconds[i]));
     bad |= json_object_set_new(root, "spent", spent);
+    bad |= json_object_set_new(root, "device", json_string(figures->device));
     bad |= json_object_set_new(root, "epochs", epochs);
     *text = bad ? NULL : json_dumps(root, JSON_COMPACT);
     json_decref(root);
@@ -139,6 +141,10 @@ static bool read_figures(const json_t *root, struct dp_worker_figures *out)
         return false;
     for (uint32_t i = 0; i < DP_STALENESS_BUCKETS; i++)
         s->histogram[i] = (uint64_t)json_integer_value(json_array_get(histogram, i));
+    const json_t *device = json_object_get(root, "device");
+    if (!json_is_string(device))
+        return false;
+    (void)snprintf(out->device, sizeof out->device, "%s", json_string_value(device));
     return read_spent(json_object_get(root, "spent"), &out->spent) &&
            read_epochs(json_object_get(root, "epochs"), out);
 }

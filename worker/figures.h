@@ -21,7 +21,8 @@ struct dp_worker_figures {
     uint64_t found_examples;    /* found done when this worker was started again, their figures lost */
     uint64_t repeated_examples; /* of pushes that were there already: trained again, for nothing new */
     struct dp_staleness staleness;
-    struct dp_spent spent; /* of all epochs */
+    struct dp_spent spent;          /* of all epochs */
+    char device[64];                /* what it computed on last (job.h) */
     struct dp_epoch_figures *epoch; /* [epochs], heap */
 };
 

@@ -1,6 +1,8 @@
 #include "worker/job.h"
 
+#include "common/base/log.h"
 #include "common/wire/reply.h"
+#include "worker/compute/device.h"
 #include "worker/patience.h"
 #include "worker/peers.h"
 
@@ -51,6 +53,19 @@ done:
     return st;
 }
 
+static enum dp_status device_open(struct dp_job *job, struct dp_error *err)
+{
+    const struct dp_cluster_training *training = &job->cluster->training;
+    const struct dp_device_options options = {.device = training->device,
+                                              .precision = dp_cluster_precision_name(training->precision),
+                                              .threads = training->threads};
+    enum dp_status st = dp_device_open(&options, &job->backend, job->device, err);
+    if (st != DP_OK)
+        return st;
+    dp_log(DP_LOG_INFO, "computes on %s", job->device);
+    return DP_OK;
+}
+
 enum dp_status dp_job_open(const struct dp_cluster *cluster, uint32_t worker, const char *name,
                            const atomic_int *stop, struct dp_job *out, struct dp_error *err)
 {
@@ -59,7 +74,9 @@ enum dp_status dp_job_open(const struct dp_cluster *cluster, uint32_t worker, co
                            .stop = stop,
                            .clock = dp_clock_real(),
                            .shards = dp_cluster_shards(cluster)};
-    enum dp_status st = dp_model_open(cluster->model, &out->model, err);
+    enum dp_status st = device_open(out, err);
+    if (st == DP_OK)
+        st = dp_model_open(cluster->model, &out->model, err);
     if (st == DP_OK) {
         dp_graph_set_optimizer(out->model.graph, &cluster->training.optimizer, cluster->training.seed);
         st = dp_graph_check(out->model.graph, err);
@@ -176,10 +193,7 @@ enum dp_status dp_job_program(struct dp_job *job, const struct dp_dataset *a, co
 {
     job->worst = b ? dp_batch_shape_max(dp_dataset_shape(a), dp_dataset_shape(b)) : *dp_dataset_shape(a);
     job->worst.examples = job->cluster->training.batch;
-    enum dp_status st = dp_backend_cpu(job->cluster->training.threads, &job->backend, err);
-    if (st == DP_OK)
-        st = dp_program_open(job->model.graph, &job->backend, &job->worst, &job->program, err);
-    return st;
+    return dp_program_open(job->model.graph, &job->backend, &job->worst, &job->program, err);
 }
 
 enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,

@@ -28,6 +28,7 @@ struct dp_job {
     struct dp_client *client;
     struct dp_client_table *table[DP_GRAPH_PARAMETERS_MAX];
     struct dp_backend backend;
+    char device[64]; /* what it is, for people: "cpu, 1 thread", "cuda:0, tf32" */
     struct dp_program *program;
     bool resumes;                 /* this worker was begun in this run before, or may have been: --resume */
     bool counts;                  /* keeps a ledger (ledger.h) */
@@ -36,7 +37,8 @@ struct dp_job {
     struct dp_batch_shape worst;  /* of the minibatches that the program was made for */
 };
 
-/* What makes two processes' lines in the servers' logs differ: "worker 0", "predict". */
+/* Device, model and client, in this order: what a machine lacks is said before anything is waited for.
+ * name: what makes two processes' lines in the servers' logs differ: "worker 0", "predict". */
 DP_MUST_USE
 enum dp_status dp_job_open(const struct dp_cluster *cluster, uint32_t worker, const char *name,
                            const atomic_int *stop, struct dp_job *out, struct dp_error *err);
@@ -54,7 +56,7 @@ enum dp_status dp_job_table(struct dp_job *job, const struct dp_table_spec *spec
 /* Options of a data set as the model and the cluster file want it; labels: NULL by the name's habit. */
 struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path, const char *labels,
                                       bool shuffle);
-/* Backend and program for the worst minibatch of both; b may be NULL. */
+/* The program for the worst minibatch of both; b may be NULL. */
 DP_MUST_USE
 enum dp_status dp_job_program(struct dp_job *job, const struct dp_dataset *a, const struct dp_dataset *b,
                               struct dp_error *err);

@@ -14,19 +14,21 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: downpour-worker --cluster FILE --worker N [--resume]\n"
+    "usage: downpour-worker --cluster FILE --worker N [--resume] [--device NAME] [--precision KIND]\n"
     "       downpour-worker --cluster FILE --predict DATA [--labels FILE] --out FILE\n"
     "\n"
     "  --cluster FILE   the cluster file that servers and workers share\n"
     "  --worker N       train as worker N: 0 .. training.workers - 1\n"
     "  --resume         it may have been killed after its last push: a training that is all done is no\n"
     "                   error then\n"
+    "  --device NAME    cpu, cuda:N or auto, in place of the cluster file's training.device\n"
+    "  --precision KIND f32, tf32 or bf16, in place of training.precision\n"
     "  --predict DATA   write the trained model's score of each example of DATA, a line each\n"
     "  --labels FILE    labels of an idx file, where its name does not tell them\n"
     "  --out FILE       where the scores go\n";
 
 struct flags {
-    const char *cluster, *worker, *predict, *labels, *out;
+    const char *cluster, *worker, *predict, *labels, *out, *device, *precision;
     bool help, resume, ledger; /* ledger: for tests (ledger.h) */
 };
 
@@ -54,6 +56,8 @@ static enum dp_status parse_flags(int argc, char **argv, struct flags *out, stru
         {"predict", required_argument, NULL, 'p'},
         {"labels", required_argument, NULL, 'l'},
         {"out", required_argument, NULL, 'o'},
+        {"device", required_argument, NULL, 'd'},
+        {"precision", required_argument, NULL, 'P'},
         {"help", no_argument, NULL, 'h'},
         {"resume", no_argument, NULL, 'r'},
         {"ledger", no_argument, NULL, 'L'},
@@ -77,6 +81,12 @@ static enum dp_status parse_flags(int argc, char **argv, struct flags *out, stru
             break;
         case 'o':
             out->out = optarg;
+            break;
+        case 'd':
+            out->device = optarg;
+            break;
+        case 'P':
+            out->precision = optarg;
             break;
         case 'r':
             out->resume = true;
@@ -106,6 +116,17 @@ static enum dp_status parse_flags(int argc, char **argv, struct flags *out, stru
         return dp_fail(err, DP_ARGUMENT,
                        "--labels and --out go with --predict; a training's are in the cluster file");
     return DP_OK;
+}
+
+/* This machine's own: others that read the file may have another device. */
+static enum dp_status set_device(struct dp_cluster *cluster, const struct flags *flags, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    if (flags->device)
+        st = dp_cluster_set(cluster, "training.device", flags->device, "--device", err);
+    if (st == DP_OK && flags->precision)
+        st = dp_cluster_set(cluster, "training.precision", flags->precision, "--precision", err);
+    return st == DP_OK ? dp_cluster_check(cluster, err) : st;
 }
 
 static enum dp_status train(const struct dp_cluster *cluster, const struct flags *flags, struct dp_error *err)
@@ -166,6 +187,8 @@ int main(int argc, char **argv)
         return fputs(usage, stdout) < 0 ? 2 : 0;
     if (st == DP_OK)
         st = dp_cluster_read(flags.cluster, &cluster, &err);
+    if (st == DP_OK)
+        st = set_device(cluster, &flags, &err);
     if (st == DP_OK)
         st = flags.worker ? train(cluster, &flags, &err) : predict(cluster, &flags, &err);
     dp_cluster_free(&cluster);

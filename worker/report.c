@@ -160,6 +160,8 @@ static void settings_json(const struct dp_report *report, json_t *root)
     integer(out, "shards", dp_cluster_shards(cluster));
     integer(out, "workers", t->workers);
     integer(out, "threads", t->threads);
+    string(out, "device", t->device);
+    string(out, "precision", dp_cluster_precision_name(t->precision));
     integer(out, "batch", t->batch);
     integer(out, "epochs", t->epochs);
     integer(out, "seed", t->seed);
@@ -235,6 +237,7 @@ static void workers_json(const struct dp_report *report, json_t *root)
         real(worker, "seconds", seconds);
         real(worker, "examples_per_s", seconds > 0 ? (double)new_examples / seconds : (double)NAN);
         integer(worker, "pushes", figures->pushes);
+        string(worker, "device", figures->device);
         staleness_json(&figures->staleness, worker);
         spent_json(&figures->spent, worker);
         (void)json_array_append_new(workers, worker);

@@ -213,6 +213,7 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
     st = dp_worker_figures_init(&t->figures, job->worker, t->settings->epochs, err);
     if (st == DP_OK)
         st = find_position(t, err);
+    (void)snprintf(t->figures.device, sizeof t->figures.device, "%s", job->device);
     if (st == DP_OK && job->counts)
         st = dp_ledger_open(job, &t->ledger, err);
     if (st == DP_OK)

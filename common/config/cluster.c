@@ -31,6 +31,8 @@ void dp_cluster_defaults(struct dp_cluster *out)
                 .pushes_max = 4,
                 .run = 1,
                 .threads = 1,
+                .device = "cpu",
+                .precision = DP_CLUSTER_F32,
                 .timeout_ms = 30000,
             },
     };
@@ -110,6 +112,28 @@ static enum dp_status check_optimizer(const struct dp_cluster *cluster, struct d
     return st == DP_OK ? st : dp_wrap(err, DP_ARGUMENT, "'training.optimizer'");
 }
 
+/* That the name can be one: whether there is such a device, the worker finds out. */
+static enum dp_status check_device(const struct dp_cluster_training *training, struct dp_error *err)
+{
+    const char *device = training->device;
+    bool cuda = strncmp(device, "cuda", 4) == 0;
+    const char *number = cuda && device[4] == ':' ? device + 5 : NULL;
+    size_t digits = number ? strspn(number, "0123456789") : 0;
+    if (number ? digits == 0 || digits > 4 || number[digits] != '\0'
+               : strcmp(device, "cpu") != 0 && strcmp(device, "auto") != 0 && strcmp(device, "cuda") != 0)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "'training.device' is \"%s\", but must be cpu, cuda, cuda:N (N: number of the GPU) or auto",
+            device);
+    if (strcmp(device, "cpu") == 0 && training->precision != DP_CLUSTER_F32)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "'training.precision' is %s, but the CPU computes in f32: give 'training.device' a GPU "
+            "(cuda:0 or auto) or leave precision out",
+            dp_cluster_precision_name(training->precision));
+    return DP_OK;
+}
+
 enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err)
 {
     if (cluster->server_count == 0 || cluster->server_count > DP_SERVERS_MAX)
@@ -122,6 +146,8 @@ enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_erro
         st = dp_fields_check(&dp_fields_data, &cluster->data, err);
     if (st == DP_OK)
         st = dp_fields_check(&dp_fields_training, &cluster->training, err);
+    if (st == DP_OK)
+        st = check_device(&cluster->training, err);
     if (st == DP_OK)
         st = check_optimizer(cluster, err);
     for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++)

@@ -36,6 +36,9 @@ enum dp_cluster_durability {
     DP_CLUSTER_NONE,    /* nothing: a store that was not closed cleanly is refused */
 };
 
+/* How products round on a worker's GPU. */
+enum dp_cluster_precision { DP_CLUSTER_F32, DP_CLUSTER_TF32, DP_CLUSTER_BF16 };
+
 struct dp_cluster_data {
     char train[DP_PATH_MAX + 1], test[DP_PATH_MAX + 1];               /* test may be empty: no evaluation */
     char train_labels[DP_PATH_MAX + 1], test_labels[DP_PATH_MAX + 1]; /* idx; empty: by the name's habit */
@@ -67,8 +70,10 @@ struct dp_cluster_training {
     bool overlap;                     /* the next batch is pulled while this one is computed */
     uint32_t pushes_max;              /* pushes under way without an answer, 1 .. 64 */
     bool bf16_values;
-    uint32_t run;                 /* number of this training run, part of its push ids: 1 .. 2^31-1 */
-    uint32_t threads;             /* of one worker's matrix products */
+    uint32_t run;     /* number of this training run, part of its push ids: 1 .. 2^31-1 */
+    uint32_t threads; /* of one worker's matrix products */
+    char device[16];  /* "cpu", "cuda", "cuda:N" or "auto" */
+    enum dp_cluster_precision precision;
     uint32_t timeout_ms;          /* any wait of a worker for a server */
     char report[DP_PATH_MAX + 1]; /* JSON, written by worker 0; empty: none */
 };
@@ -109,6 +114,7 @@ enum dp_status dp_cluster_set(struct dp_cluster *cluster, const char *key, const
 const char *dp_cluster_optimizer_name(const struct dp_optimizer_spec *spec);
 /* NULL: no such. */
 const char *dp_decay_name(enum dp_decay decay);
+const char *dp_cluster_precision_name(enum dp_cluster_precision precision);
 const char *dp_cluster_durability_name(enum dp_cluster_durability durability);
 
 uint32_t dp_cluster_shards(const struct dp_cluster *cluster); /* of all servers */

@@ -41,7 +41,10 @@
 
 static const char *const decays[] = {"none", "linear", "cosine", "inverse-sqrt"};
 static const char *const durabilities[] = {"machine", "process", "none"};
-static_assert(sizeof(enum dp_decay) == 4 && sizeof(enum dp_cluster_durability) == 4, "NAME fields are u32");
+static const char *const precisions[] = {"f32", "tf32", "bf16"};
+static_assert(sizeof(enum dp_decay) == 4 && sizeof(enum dp_cluster_durability) == 4 &&
+                  sizeof(enum dp_cluster_precision) == 4,
+              "NAME fields are u32");
 
 static const struct dp_field top[] = {
     TEXT_REQUIRED(dp_cluster, name, DP_TABLE_NAME_MAX),
@@ -104,6 +107,8 @@ static const struct dp_field training[] = {
     BOOL(dp_cluster_training, bf16_values),
     INTEGER(dp_cluster_training, run, DP_FIELD_U32, 1, INT32_MAX),
     INTEGER(dp_cluster_training, threads, DP_FIELD_U32, 1, 1024),
+    TEXT(dp_cluster_training, device, sizeof((struct dp_cluster_training *)0)->device - 1),
+    NAMES(dp_cluster_training, precision, precisions),
     INTEGER(dp_cluster_training, timeout_ms, DP_FIELD_U32, 100, 600000),
     TEXT(dp_cluster_training, report, DP_PATH_MAX),
 };
@@ -222,6 +227,11 @@ const struct dp_field *dp_fields_find(const struct dp_fields *fields, const char
 const char *dp_decay_name(enum dp_decay decay)
 {
     return (size_t)decay < COUNT(decays) ? decays[decay] : NULL;
+}
+
+const char *dp_cluster_precision_name(enum dp_cluster_precision precision)
+{
+    return (size_t)precision < COUNT(precisions) ? precisions[precision] : NULL;
 }
 
 const char *dp_cluster_durability_name(enum dp_cluster_durability durability)

@@ -137,6 +137,14 @@ static void wrong_files_are_refused_by_line_and_key(void **state)
         {TOP DATA "servers = (\n3);", ":5: ", "must be a group"},
         {GOOD "cache_bytes = 1.5;", ":5: ", "'cache_bytes' must be an integer or a string"},
         {TRAIN("seed = \"many\";"), ":6: ", "'training.seed'"},
+        /* devices */
+        {TRAIN("device = \"gpu\";"), ".conf", "'training.device' is \"gpu\", but must be cpu, cuda, cuda:N"},
+        {TRAIN("device = \"cuda:\";"), ".conf", "'training.device'"},
+        {TRAIN("device = \"cuda:0x\";"), ".conf", "'training.device'"},
+        {TRAIN("device = \"cuda:12345\";"), ".conf", "'training.device'"},
+        {TRAIN("device = \"cuda:0\"; precision = \"f16\";"), ":6: ", "but must be f32, tf32 or bf16"},
+        {TRAIN("precision = \"bf16\";"), ".conf",
+         "'training.precision' is bf16, but the CPU computes in f32"},
         /* out of range */
         {TOP DATA "servers = ();", ":4: ", "'servers' has 0 entries"},
         {TRAIN("epochs = 0;"), ":6: ", "'training.epochs' is 0, but must be 1 .. 1000000"},
@@ -270,6 +278,8 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_true(s->overlap == t->overlap && s->bf16_values == t->bf16_values);
     assert_true(s->pushes_max == t->pushes_max && s->run == t->run && s->threads == t->threads);
     assert_true(s->timeout_ms == t->timeout_ms);
+    assert_string_equal(s->device, t->device);
+    assert_int_equal(s->precision, t->precision);
     assert_string_equal(s->report, t->report);
     assert_true(memcmp(&s->optimizer, &t->optimizer, sizeof s->optimizer) == 0);
 }
@@ -296,6 +306,8 @@ static void written_reads_back_equal(void **state)
         (void)snprintf(c->data.categories, sizeof c->data.categories, "a b,\"c\"");
         (void)snprintf(c->data.cache, sizeof c->data.cache, "some where");
         c->training.overlap = false;
+        c->training.precision = DP_CLUSTER_BF16;
+        (void)snprintf(c->training.device, sizeof c->training.device, "cuda:12");
         c->training.optimizer.l2 = nextafterf(0.1f, 1);
         (void)snprintf(c->data.train, sizeof c->data.train,
                        "a \"quoted\" \\ name\nwith \x7f and \xc3\xa4; // and #");

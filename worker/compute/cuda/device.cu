@@ -26,7 +26,8 @@ static enum dp_status fail(struct dp_error *err, cudaError_t code, const char *w
 {
     if (code == cudaSuccess)
         return DP_OK;
-    return dp_fail(err, status_of(code), "CUDA, %s: %s (%s)", what, cudaGetErrorString(code), cudaGetErrorName(code));
+    return dp_fail(err, status_of(code), "CUDA, %s: %s (%s)", what, cudaGetErrorString(code),
+                   cudaGetErrorName(code));
 }
 
 void dp_cuda_note(struct dp_cuda *cuda, cudaError_t code, const char *what)
@@ -43,9 +44,10 @@ static enum dp_status alloc(void *self, size_t bytes, void **out, struct dp_erro
     cudaError_t code = cudaMalloc(out, bytes > 0 ? bytes : 1);
     if (code == cudaErrorMemoryAllocation && cudaMemGetInfo(&left, &all) == cudaSuccess) {
         (void)cudaGetLastError();
-        return dp_fail(err, DP_NOMEM,
-                       "device %d has no %zu bytes: %zu of its %zu are free; a smaller batch or model needs less",
-                       cuda->device, bytes, left, all);
+        return dp_fail(
+            err, DP_NOMEM,
+            "device %d has no %zu bytes: %zu of its %zu are free; a smaller batch or model needs less",
+            cuda->device, bytes, left, all);
     }
     if (code == cudaSuccess)
         code = cudaMemsetAsync(*out, 0, bytes, cuda->stream);
@@ -140,19 +142,43 @@ void dp_cuda_set_memory(struct dp_backend_ops *ops)
     ops->finish = finish;
 }
 
+// CUDA's words for these are of versions and of nothing else.
+static enum dp_status count_devices(int *devices, struct dp_error *err)
+{
+    int driver = 0, runtime = 0;
+    cudaError_t code = cudaGetDeviceCount(devices);
+    if (code == cudaErrorNoDevice || (code == cudaSuccess && *devices == 0))
+        return dp_fail(err, DP_NOT_FOUND,
+                       "the NVIDIA driver sees no GPU on this machine (CUDA_VISIBLE_DEVICES hides some?)");
+    if (code != cudaErrorInsufficientDriver)
+        return fail(err, code, "looking for a device");
+    (void)cudaGetLastError();
+    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+        return dp_fail(err, DP_NOT_FOUND, "this machine has no NVIDIA driver (libcuda.so.1)");
+    (void)cudaRuntimeGetVersion(&runtime);
+    return dp_fail(err, DP_NOT_FOUND,
+                   "the NVIDIA driver is for CUDA %d.%d, this program wants %d.%d: a newer driver",
+                   driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+}
+
 static enum dp_status check_device(const struct dp_cuda_options *options, struct dp_error *err)
 {
     int devices = 0, major = 0, minor = 0;
-    cudaError_t code = cudaGetDeviceCount(&devices);
-    if (code != cudaSuccess)
-        return fail(err, code, "looking for a device");
+    enum dp_status st = count_devices(&devices, err);
+    if (st != DP_OK)
+        return st;
     if (options->device < 0 || options->device >= devices)
-        return dp_fail(err, DP_NOT_FOUND, "there is no CUDA device %d: this machine has %d", options->device, devices);
-    code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, options->device);
+        return dp_fail(err, DP_NOT_FOUND, "there is no CUDA device %d: this machine has %d", options->device,
+                       devices);
+    cudaError_t code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, options->device);
     if (code == cudaSuccess)
         code = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, options->device);
     if (code != cudaSuccess)
         return fail(err, code, "asking what the device can do");
+    if (major < 8 && options->precision == DP_PRECISION_BF16)
+        return dp_fail(err, DP_UNSUPPORTED,
+                       "CUDA device %d has no bf16: its compute capability is %d.%d, bf16 came with 8.0",
+                       options->device, major, minor);
     if (major < 8)
         return dp_fail(err, DP_UNSUPPORTED,
                        "CUDA device %d has compute capability %d.%d; this program is built for 8.0 and later "

@@ -2,6 +2,7 @@
 #include "tests/lib/test.h"
 #include "worker/figures.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@ static void test_round(void **state)
     struct dp_worker_figures have, back = {0};
     assert_int_equal(dp_worker_figures_init(&have, 3, 2, NULL), DP_OK);
     have.pushes = 70;
+    (void)snprintf(have.device, sizeof have.device, "cuda:0, tf32");
     have.repeated_examples = 24;
     have.found_examples = 100;
     have.staleness = (struct dp_staleness){
@@ -26,6 +28,7 @@ static void test_round(void **state)
     assert_int_equal(dp_worker_figures_unpack(text, strlen(text), 2, &back, NULL), DP_OK);
     assert_int_equal(back.worker, 3);
     assert_int_equal(back.pushes, 70);
+    assert_string_equal(back.device, "cuda:0, tf32");
     assert_int_equal(back.repeated_examples, 24);
     assert_int_equal(dp_worker_figures_new_examples(&back), 1000);
     assert_memory_equal(&back.staleness, &have.staleness, sizeof have.staleness);
