@@ -18,7 +18,12 @@ struct dp_dataset {
     struct dp_content content;
     struct dp_batch_shape shape; /* of the worst batch */
     uint64_t examples, batches;  /* of an epoch */
+    struct dp_order parts;       /* with held_out: of all examples, those held out behind the others */
+    uint64_t parts_first;        /* place there of the first of this part */
 };
+
+/* As an epoch's number: none gets so far. */
+#define PARTS_EPOCH UINT32_MAX
 
 static enum dp_status check_options(const struct dp_dataset_options *o, struct dp_error *err)
 {
@@ -32,6 +37,9 @@ static enum dp_status check_options(const struct dp_dataset_options *o, struct d
     if (o->hash_bits > 63)
         return dp_fail(err, DP_ARGUMENT, "%s: keys of %" PRIu32 " bits: expected at most 63", o->path,
                        o->hash_bits);
+    if (!(o->held_out >= 0 && o->held_out <= 0.9) || (o->held && o->held_out == 0))
+        return dp_fail(err, DP_ARGUMENT, "%s: a share of %g held out: expected 0 to 0.9", o->path,
+                       o->held_out);
     if (o->form == DP_FORM_DENSE && o->width == 0)
         return dp_fail(err, DP_ARGUMENT, "%s: a dense form of 0 columns: expected at least 1", o->path);
     if (o->labels == DP_LABELS_CLASS && (o->classes == 0 || o->classes > CLASSES_MAX))
@@ -40,15 +48,37 @@ static enum dp_status check_options(const struct dp_dataset_options *o, struct d
     return DP_OK;
 }
 
+static enum dp_status plan_parts(struct dp_dataset *dataset, const char *path, struct dp_error *err)
+{
+    const struct dp_dataset_options *o = &dataset->options;
+    uint64_t all = dataset->examples, held = (uint64_t)((double)all * o->held_out);
+    if (o->held_out == 0)
+        return DP_OK;
+    if (dataset->format->examples)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s: of a file of %s no share can be held out: name a file of its own for validation",
+                       path, dataset->format->name);
+    if (all < 2)
+        return dp_fail(err, DP_ARGUMENT, "%s: of %" PRIu64 " examples none can be held out", path, all);
+    held = held < 1 ? 1 : held < all ? held : all - 1;
+    dp_order_init(&dataset->parts, all, o->seed, PARTS_EPOCH);
+    dataset->parts_first = o->held ? all - held : 0;
+    dataset->examples = o->held ? held : all - held;
+    return DP_OK;
+}
+
 static enum dp_status plan(struct dp_dataset *dataset, const char *path, struct dp_error *err)
 {
     const struct dp_dataset_options *o = &dataset->options;
     const struct dp_format *format = dataset->format;
     dataset->examples = format->examples ? format->examples(o, &dataset->content) : dataset->content.examples;
+    enum dp_status st = plan_parts(dataset, path, err);
+    if (st != DP_OK)
+        return st;
     uint64_t n = dataset->examples, take = n < o->batch ? n : o->batch;
     dataset->batches = n / o->batch + (n % o->batch != 0);
     dataset->shape.examples = (uint32_t)take;
-    enum dp_status st = format->shape(o, &dataset->content, (uint32_t)take, &dataset->shape, err);
+    st = format->shape(o, &dataset->content, (uint32_t)take, &dataset->shape, err);
     return st == DP_OK ? DP_OK : dp_wrap(err, st, "%s", path);
 }
 
@@ -144,14 +174,19 @@ enum dp_status dp_batch_new(const struct dp_dataset *dataset, struct dp_batch **
     return dp_batch_reserve(&dataset->shape, out, err);
 }
 
+/* The example at a place of an epoch whose order was made. */
+static uint64_t example_at(const struct dp_dataset *dataset, const struct dp_order *order, uint64_t at)
+{
+    at = dataset->options.shuffle ? dp_order_at(order, at) : at;
+    return dataset->options.held_out > 0 ? dp_order_at(&dataset->parts, dataset->parts_first + at) : at;
+}
+
 uint64_t dp_dataset_example_at(const struct dp_dataset *dataset, uint32_t epoch, uint64_t at)
 {
-    DP_ASSERT(at < dataset->examples);
-    if (!dataset->options.shuffle)
-        return at;
     struct dp_order order;
+    DP_ASSERT(at < dataset->examples);
     dp_order_init(&order, dataset->examples, dataset->options.seed, epoch);
-    return dp_order_at(&order, at);
+    return example_at(dataset, &order, at);
 }
 
 void dp_dataset_fill(const struct dp_dataset *dataset, uint32_t epoch, uint64_t number,
@@ -167,7 +202,7 @@ void dp_dataset_fill(const struct dp_dataset *dataset, uint32_t epoch, uint64_t 
     struct dp_order order;
     dp_order_init(&order, dataset->examples, o->seed, epoch);
     for (uint32_t i = 0; i < examples; i++)
-        at[i] = o->shuffle ? dp_order_at(&order, first + i) : first + i;
+        at[i] = example_at(dataset, &order, first + i);
     batch->epoch = epoch;
     batch->number = number;
     batch->examples = examples;

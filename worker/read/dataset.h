@@ -57,6 +57,10 @@ struct dp_dataset_options {
         *cache;     /* directory of decoded files that are mapped instead of decoded (cache.h); NULL: none */
     bool scored;    /* only for what a model says of it: nothing is sampled, labels may be missing */
     bool normalize; /* each example is divided by its Euclidean norm, after scale (all zero: left so) */
+    /* A share of the examples, drawn by (seed, number) from the whole file whatever its order, is held out: at least one,
+     * and one is left. held: this data set is those; else the others. 0: none is. Not where examples are sampled. */
+    double held_out; /* 0 .. 0.9 */
+    bool held;
     bool shuffle;
     uint64_t seed;
     uint32_t batch; /* examples in a minibatch, > 0 */
