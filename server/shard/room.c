@@ -296,19 +296,22 @@ static enum dp_status want_clean_rows(struct dp_shard *shard, const struct dp_ro
     return DP_AGAIN;
 }
 
-static uint64_t laps_of(const struct dp_room_need *need)
+/* So many steps are enough for the laps, of the most slots that there were since they began: the hand itself drops slots, and
+ * what leaves takes a step too. */
+static uint64_t laps_of(struct dp_room *room, const struct dp_room_need *need)
 {
     uint64_t slots = 0;
     for (uint32_t s = 0; s < need->sections; s++)
-        slots += need->rows[s] ? STUCK_LAPS * (uint64_t)lap_of(need->tables[s]) : 0;
-    return slots;
+        slots += need->rows[s] ? lap_of(need->tables[s]) + need->tables[s]->cache->entries : 0;
+    room->laps = STUCK_LAPS * slots > room->laps ? STUCK_LAPS * slots : room->laps;
+    return room->laps;
 }
 
 /* The turns go on with it: the request is tried again when it has its room. */
 static void keep_need(struct dp_room *room, const struct dp_waiting *waiting, const struct dp_room_need *need)
 {
     if (room->need_of != waiting) { /* what the last one found is not this one's */
-        room->walked = 0;
+        room->walked = room->laps = 0;
         room->shrunk = false;
     }
     room->waits = false;
@@ -333,13 +336,13 @@ enum dp_status dp_shard_room_for(struct dp_shard *shard, struct dp_waiting *wait
         return DP_OK;
     }
     keep_need(room, waiting, need);
-    if (room->walked < laps_of(need) && evict_for(shard, need, REQUEST_STEPS) > 0 &&
+    if (room->walked < laps_of(room, need) && evict_for(shard, need, REQUEST_STEPS) > 0 &&
         deficit_of(shard, need) == 0) {
         waiting->needs_room = false;
         room->need_of = NULL;
         return DP_EXISTS;
     }
-    if (room->walked < laps_of(need))
+    if (room->walked < laps_of(room, need))
         return DP_AGAIN;
     enum dp_status st = want_clean_rows(shard, need, err);
     room->waits = err->status == DP_OK;
@@ -453,13 +456,13 @@ static void serve_head(struct dp_shard *shard)
     if (!head || !head_goes_on(shard, head))
         return;
     if (room->changed) {
-        room->walked = 0;
+        room->walked = room->laps = 0;
         room->shrunk = room->changed = room->waits = false;
     }
     if (room->need_of == head->first) {
         struct dp_room_need need = need_of_head(shard);
         (void)evict_for(shard, &need, HEAD_STEPS);
-        if (deficit_of(shard, &need) > 0 && room->walked < laps_of(&need))
+        if (deficit_of(shard, &need) > 0 && room->walked < laps_of(room, &need))
             return;
     }
     wake(shard, head);

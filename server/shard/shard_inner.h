@@ -94,6 +94,7 @@ struct dp_room {
     uint32_t rows[DP_SECTIONS_MAX], entries[DP_SECTIONS_MAX];
     uint64_t bytes;
     uint64_t walked; /* slots the hand has passed for it since something changed */
+    uint64_t laps;   /* so many are to be passed before it is stuck */
     bool shrunk;     /* a table shrinks for it since then, or could not */
     bool waits;      /* it was tried when the hand had found too little, and waits for a change */
     const struct dp_waiting

@@ -3,6 +3,7 @@
  *           store's reads are held, let go in any order, refused (AGAIN) and failed; time passes; shards are
  *           closed and opened. Two seeds in three have a cache with room for little more than the largest request, so
  *           that rows are evicted all the time.
+ * Seeds     DP_TEST_SEED=n runs one, DP_TEST_SEEDS=n so many, behind those that once failed.
  * Checked   Every request is answered in the end. Each row is the exact sum of the pushes that were answered OK,
  *           each once. A pull sees all that its client pushed before it, nothing that it pushed behind it.
  * Client c of the script pushes small whole numbers into column c with SGD at rate 1: sums are exact in f32. */
@@ -397,6 +398,20 @@ static void run(struct world *world)
     }
 }
 
+/* One that showed something wrong: a pull refused for good, because the hand that had to go round had dropped slots on its way
+ * and was thought to have been everywhere. */
+static const uint64_t found[] = {797};
+
+static uint64_t play(struct world *world, uint64_t seed, uint32_t shards)
+{
+    memset(world, 0, sizeof *world);
+    world->seed = world->random = seed;
+    world->shards = shards;
+    write_script(world);
+    run(world);
+    return world->evicted;
+}
+
 static void scripts_end_as_the_model_says(void **state)
 {
     (void)state;
@@ -407,15 +422,11 @@ static void scripts_end_as_the_model_says(void **state)
     uint64_t count = only ? 1 : many ? strtoull(many, NULL, 10) : SEEDS;
     struct world *world = malloc(sizeof *world);
     assert_non_null(world);
+    for (uint32_t i = 0; i < sizeof found / sizeof found[0] && !only; i++)
+        (void)play(world, found[i], 1);
     for (uint64_t seed = first; seed < first + count; seed++)
-        for (uint32_t shards = 1; shards <= SHARDS_MAX; shards += SHARDS_MAX - 1) {
-            memset(world, 0, sizeof *world);
-            world->seed = world->random = seed;
-            world->shards = shards;
-            write_script(world);
-            run(world);
-            evicted += world->evicted;
-        }
+        for (uint32_t shards = 1; shards <= SHARDS_MAX; shards += SHARDS_MAX - 1)
+            evicted += play(world, seed, shards);
     print_message(
         "seeds %u to %u, each on 1 and on %u shards (DP_TEST_SEED=n: that one, DP_TEST_SEEDS=n: so many)\n",
         (unsigned)first, (unsigned)(first + count - 1), SHARDS_MAX);
