@@ -27,9 +27,13 @@
 #define READ_ROWS   16384u /* of one read; it is split over the store's readers */
 #define READ_BYTES  ((size_t)4 << 20)
 #define READS_MAX   8u /* at the store */
-/* Measured (tests/bench/recovery_bench.c, rows of 208 bytes): what matters is their ratio. */
-#define READ_NS  2250u /* a row by its key, two readers at work */
-#define VISIT_NS 450u  /* a row where all are read in order */
+/* A row read by its key (two readers at work) costs as much as so many where all are read in order. Measured:
+ * tests/bench/recovery_bench.c, rows of 208 bytes. */
+#define READ_COST 5u
+/* All rows are read in order where half of the cache has room for as many as the store thinks it has. It only estimates:
+ * where there are more, that ends when they take this much, and rows are read by their keys. */
+#define ROWS_A_LOOK             256u
+#define LOAD_SHARE(cache_bytes) ((cache_bytes) / 4 * 3)
 
 struct dp_recovery {
     struct dp_request *push; /* scratch: a record decoded */
@@ -42,6 +46,7 @@ struct dp_recovery {
     uint32_t reads;
     bool began; /* the first batch was looked at */
     uint64_t journal_bytes;
+    bool too_many;          /* rows in the store to read all in order */
     struct dp_error failed; /* of a read */
 };
 
@@ -329,6 +334,10 @@ static enum dp_status load_row(void *context, struct dp_store_key key, const voi
     if (!dp_range_has(shard->range, key.mixed))
         return dp_fail(err, DP_CORRUPT, "the store has a row of another shard, mixed key %016" PRIx64,
                        key.mixed);
+    if (table->stored % ROWS_A_LOOK == 0 && dp_shard_taken(shard) > LOAD_SHARE(shard->options.cache_bytes)) {
+        shard->recovery->too_many = true;
+        return dp_fail(err, DP_FULL, "more rows than the store thought");
+    }
     table->stored++;
     table->away++;
     return put_row(shard, table, key.mixed, row, err);
@@ -344,11 +353,11 @@ static bool worth_loading(const struct dp_shard *shard)
     for (uint32_t i = 0; i < shard->tables; i++)
         row_bytes =
             shard->table[i]->cache->row_bytes > row_bytes ? shard->table[i]->cache->row_bytes : row_bytes;
-    if (rows == 0 || rows * (row_bytes + DP_ROW_SLOT_COST) > shard->options.cache_bytes / 2)
+    if (rows == 0 || rows > shard->options.cache_bytes / 2 / (row_bytes + DP_ROW_SLOT_COST))
         return false;
-    uint64_t updates = r->all_rows * (r->journal_bytes / (r->used + 1) + 1);
-    uint64_t touched = updates < rows ? updates : rows;
-    return touched * READ_NS > rows * VISIT_NS;
+    uint64_t batches = r->journal_bytes / (r->used + 1) + 1;
+    uint64_t touched = r->all_rows < rows / batches ? r->all_rows * batches : rows;
+    return touched > rows / READ_COST;
 }
 
 /* Before anything is read or written back. */
@@ -359,6 +368,14 @@ static enum dp_status begin(struct dp_shard *shard, struct dp_error *err)
     if (!worth_loading(shard))
         return submit_count(shard, err);
     enum dp_status st = store->visit_rows(store->self, load_row, shard, err);
+    if (st == DP_FULL && shard->recovery->too_many) { /* what was loaded stays, as if it had been asked for */
+        *err = (struct dp_error){0};
+        for (uint32_t i = 0; i < shard->tables; i++) {
+            shard->table[i]->away -= shard->table[i]->stored;
+            shard->table[i]->stored = 0;
+        }
+        return submit_count(shard, err);
+    }
     for (uint32_t i = 0; st == DP_OK && i < shard->tables; i++)
         shard->table[i]->counted = true;
     return st;
