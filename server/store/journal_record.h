@@ -9,9 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DP_JOURNAL_PAGE    4096u /* writes start and end at multiples of it */
-#define DP_JOURNAL_HEADER  64u   /* bytes of a record's header, and what records are aligned to */
-#define DP_JOURNAL_VERSION 1u
+#define DP_JOURNAL_PAGE       4096u /* writes start and end at multiples of it */
+#define DP_JOURNAL_HEADER     64u   /* bytes of a record's header, and what records are aligned to */
+#define DP_JOURNAL_VERSION    1u
+#define DP_JOURNAL_RECORD_MAX ((uint64_t)256 << 20) /* of a segment, too */
 
 struct dp_journal_page {
     uint32_t version;
@@ -50,6 +51,13 @@ uint32_t dp_journal_payload_seed(uint64_t incarnation, uint64_t lsn);
 static inline uint64_t dp_journal_record_bytes(uint64_t payload)
 {
     return DP_JOURNAL_HEADER + (payload + DP_JOURNAL_HEADER - 1) / DP_JOURNAL_HEADER * DP_JOURNAL_HEADER;
+}
+/* Whether a record of this header fits into what is left of its file, `room` bytes behind the header: what does not was not
+ * written by us, whatever its checksum says. */
+static inline bool dp_journal_record_fits(const struct dp_journal_header *header, uint64_t room)
+{
+    return header->bytes <= room && header->bytes <= DP_JOURNAL_RECORD_MAX &&
+           dp_journal_record_bytes(header->bytes) <= room + DP_JOURNAL_HEADER;
 }
 static inline uint64_t dp_journal_page_up(uint64_t at)
 {

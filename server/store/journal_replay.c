@@ -101,8 +101,7 @@ static enum dp_status next_record(struct window *w, const struct dp_journal_page
         uint64_t room = w->file_bytes - cursor->at - DP_JOURNAL_HEADER;
         bool record = dp_journal_header_take(bytes, header) && header->incarnation == page->incarnation &&
                       header->lsn == cursor->lsn + (header->kind == DP_JOURNAL_RECORD) &&
-                      header->bytes <= room &&
-                      dp_journal_record_bytes(header->bytes) <= room + DP_JOURNAL_HEADER;
+                      dp_journal_record_fits(header, room);
         if (!record || header->kind == DP_JOURNAL_CLOSED) {
             cursor->closed = record;
             cursor->damaged = !record;

@@ -11,12 +11,12 @@
 #define DP_STORE_JOURNAL_STAGE_H
 
 #include "common/env/disk.h"
+#include "server/store/journal_record.h"
 
 #include <stdbool.h>
 
 #define DP_JOURNAL_CHUNK_BYTES ((size_t)1 << 20)
 #define DP_JOURNAL_CHUNKS      16u
-#define DP_JOURNAL_RECORD_MAX  ((uint64_t)256 << 20) /* of a segment, too */
 #define DP_JOURNAL_RING        (2u * DP_JOURNAL_CHUNKS + (uint32_t)(DP_JOURNAL_RECORD_MAX / DP_JOURNAL_CHUNK_BYTES))
 #define DP_JOURNAL_LOCKED_MAX  (32u * 1024u) /* a larger record is copied without the lock */
 

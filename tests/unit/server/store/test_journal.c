@@ -1,12 +1,15 @@
 /* The journal's rules one by one, on the simulated disk. */
+#include "server/store/crc32c.h"
 #include "server/store/journal_record.h"
 #include "tests/lib/test.h"
 #include "tests/unit/server/store/journal_world.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct world world;
 
@@ -460,6 +463,49 @@ static void an_opening_tells_its_progress_and_stops(void **state)
     world_clear(&world);
 }
 
+/* A file that grew, and in it a header whose checksum holds, of a record larger than any that can be appended: it is not taken
+ * for one, and no memory is asked for it. */
+static void a_record_larger_than_any_is_none(void **state)
+{
+    (void)state;
+    static uint8_t zeros[1 << 20];
+    char path[] = "/tmp/downpour-journal-XXXXXX", file[64];
+    uint8_t bytes[DP_JOURNAL_HEADER];
+    uint64_t lsn, payload = DP_JOURNAL_RECORD_MAX + (1 << 20);
+    struct dp_disk disk;
+    struct dp_error err = {0};
+    struct dp_journal *journal = NULL;
+    assert_non_null(mkdtemp(path));
+    assert_int_equal(dp_disk_open(path, &disk, &err), DP_OK);
+    struct dp_journal_options options = {
+        .disk = &disk, .segment_bytes = WORLD_SEGMENT, .budget_bytes = WORLD_BUDGET};
+    assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
+    struct dp_journal_piece piece = {zeros, 100};
+    assert_int_equal(dp_journal_append(journal, &piece, 1, &lsn, &err), DP_OK);
+    dp_journal_commit(journal);
+    dp_journal_close(&journal);
+    struct dp_journal_header header = {.payload_crc = dp_journal_payload_seed(1, 2),
+                                       .kind = DP_JOURNAL_RECORD,
+                                       .bytes = payload,
+                                       .lsn = 2,
+                                       .incarnation = 1};
+    for (uint64_t done = 0; done < payload; done += sizeof zeros)
+        header.payload_crc = dp_crc32c(header.payload_crc, zeros, sizeof zeros);
+    dp_journal_header_put(bytes, &header);
+    (void)snprintf(file, sizeof file, "%s/journal-%016x", path, 1);
+    int fd = open(file, O_RDWR);
+    assert_true(fd >= 0 && ftruncate(fd, (off_t)(payload + WORLD_SEGMENT)) == 0);
+    assert_int_equal(pwrite(fd, bytes, sizeof bytes, 2 * DP_JOURNAL_PAGE),
+                     sizeof bytes); /* where it was closed */
+    (void)close(fd);
+    assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
+    assert_int_equal(dp_journal_last(journal), 1);
+    dp_journal_close(&journal);
+    dp_disk_close(&disk);
+    (void)snprintf(file, sizeof file, "rm -r %s", path);
+    assert_int_equal(system(file), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +523,7 @@ int main(void)
         cmocka_unit_test(another_version_and_missing_files_are_refused),
         cmocka_unit_test(replay_may_end_the_opening),
         cmocka_unit_test(an_opening_tells_its_progress_and_stops),
+        cmocka_unit_test(a_record_larger_than_any_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
