@@ -1,6 +1,7 @@
 #include "common/config/cluster.h"
 
 #include "common/config/fields.h"
+#include "common/config/goal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -134,6 +135,33 @@ static enum dp_status check_device(const struct dp_cluster_training *training, s
     return DP_OK;
 }
 
+enum dp_status dp_cluster_check_stop(const struct dp_cluster *cluster, struct dp_error *err)
+{
+    const struct dp_cluster_training *t = &cluster->training;
+    const struct dp_cluster_data *data = &cluster->data;
+    struct dp_goal goal;
+    enum dp_metric metric;
+    enum dp_status st =
+        t->stop_at[0] ? dp_goal_parse(t->stop_at, "'training.stop_at' (--stop-at)", &goal, err) : DP_OK;
+    if (st == DP_OK && t->patience_metric[0])
+        st = dp_metric_parse(t->patience_metric, "'training.patience_metric' (--patience-metric)", &metric,
+                             err);
+    if (st == DP_OK && t->patience_metric[0] && t->patience == 0)
+        st = dp_fail(err, DP_ARGUMENT,
+                     "'training.patience_metric' is \"%s\", but 'training.patience' says no number of epochs",
+                     t->patience_metric);
+    if (st == DP_OK && data->validation[0] && data->validation_share > 0)
+        st = dp_fail(err, DP_ARGUMENT, "'data.validation' and 'data.validation_share': give one of them");
+    if (st == DP_OK && (t->stop_at[0] || t->patience) && !data->validation[0] &&
+        data->validation_share == 0 && !data->test[0])
+        st = dp_fail(
+            err, DP_ARGUMENT,
+            "'training.%s' looks at a figure, but there is nothing to evaluate: give 'data.validation' a "
+            "file or 'data.validation_share' a share (--validation, --validation-share)",
+            t->stop_at[0] ? "stop_at" : "patience");
+    return st;
+}
+
 enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err)
 {
     if (cluster->server_count == 0 || cluster->server_count > DP_SERVERS_MAX)
@@ -146,6 +174,8 @@ enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_erro
         st = dp_fields_check(&dp_fields_data, &cluster->data, err);
     if (st == DP_OK)
         st = dp_fields_check(&dp_fields_training, &cluster->training, err);
+    if (st == DP_OK)
+        st = dp_cluster_check_stop(cluster, err);
     if (st == DP_OK)
         st = check_device(&cluster->training, err);
     if (st == DP_OK)

@@ -44,13 +44,18 @@ struct dp_cluster_data {
     char train_labels[DP_PATH_MAX + 1], test_labels[DP_PATH_MAX + 1]; /* idx; empty: by the name's habit */
     char
         test_negatives[DP_PATH_MAX + 1]; /* pairs: what each test pair's item is ranked among; may be empty */
-    char format[16];                     /* "auto", or the name of one */
-    uint32_t negatives;                  /* pairs: items, or words, sampled for each */
-    uint32_t window;                     /* text as pairs: how far a near word may be away */
-    char label[128];                     /* csv: the name of its column */
-    char categories[1024];               /* csv: names, "a,b"; empty: by the first lines */
-    char cache[DP_PATH_MAX + 1];         /* directory of decoded files; empty: none */
-    uint32_t hash_bits;                  /* of categories' keys; 0: 63 */
+    /* Evaluated after each epoch, all workers' weights at rest; the test set then at the end only. A file, or a share of
+     * the training file's examples (0: none) */
+    char validation[DP_PATH_MAX + 1], validation_labels[DP_PATH_MAX + 1],
+        validation_negatives[DP_PATH_MAX + 1];
+    double validation_share;
+    char format[16];             /* "auto", or the name of one */
+    uint32_t negatives;          /* pairs: items, or words, sampled for each */
+    uint32_t window;             /* text as pairs: how far a near word may be away */
+    char label[128];             /* csv: the name of its column */
+    char categories[1024];       /* csv: names, "a,b"; empty: by the first lines */
+    char cache[DP_PATH_MAX + 1]; /* directory of decoded files; empty: none */
+    uint32_t hash_bits;          /* of categories' keys; 0: 63 */
     uint32_t index_base;
     double scale; /* 0: 1 for text, 1/255 for idx */
     bool normalize;
@@ -74,7 +79,10 @@ struct dp_cluster_training {
     uint32_t threads; /* of one worker's matrix products */
     char device[16];  /* "cpu", "cuda", "cuda:N" or "auto" */
     enum dp_cluster_precision precision;
-    uint32_t timeout_ms;          /* any wait of a worker for a server */
+    char stop_at[32];         /* "auc:0.8": the training ends with the epoch that reaches it; empty: none */
+    uint32_t patience;        /* it ends after so many epochs without a better figure; 0: it does not */
+    char patience_metric[16]; /* which figure; empty: stop_at's, else the loss */
+    uint32_t timeout_ms;      /* any wait of a worker for a server */
     char report[DP_PATH_MAX + 1]; /* JSON, written by worker 0; empty: none */
 };
 
@@ -102,6 +110,9 @@ enum dp_status dp_cluster_write(const struct dp_cluster *cluster, const char *pa
 /* The checks that read makes, for a struct that was filled otherwise. */
 DP_MUST_USE
 enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err);
+/* Of these, that of `stop_at`, patience and the sets that they look at alone. */
+DP_MUST_USE
+enum dp_status dp_cluster_check_stop(const struct dp_cluster *cluster, struct dp_error *err);
 void dp_cluster_free(struct dp_cluster **cluster);
 
 /* Sets one key ("training.epochs") from a person's text, with the checks of the file; `what` names it in the

@@ -145,6 +145,22 @@ static void wrong_files_are_refused_by_line_and_key(void **state)
         {TRAIN("device = \"cuda:0\"; precision = \"f16\";"), ":6: ", "but must be f32, tf32 or bf16"},
         {TRAIN("precision = \"bf16\";"), ".conf",
          "'training.precision' is bf16, but the CPU computes in f32"},
+        /* early ends */
+        {TRAIN("stop_at = \"auc\";"), ".conf", "(--stop-at) is 'auc', but must be METRIC:VALUE"},
+        {TRAIN("stop_at = \":1\";"), ".conf", "must be METRIC:VALUE"},
+        {TRAIN("stop_at = \"acuracy:0.5\";"), ".conf", "no metric 'acuracy' (did you mean 'accuracy'?)"},
+        {TRAIN("stop_at = \"auc:1.5\";"), ".conf", "auc is never above 1"},
+        {TRAIN("stop_at = \"hr@10:0\";"), ".conf", "never below 0"},
+        {TRAIN("stop_at = \"logloss:-1\";"), ".conf", "logloss is never 0 or below"},
+        {TRAIN("stop_at = \"logloss:nan\";"), ".conf", "(--stop-at)"},
+        {TRAIN("stop_at = \"logloss:0.4\";"), ".conf", "there is nothing to evaluate"},
+        {TRAIN("patience = 3;"), ".conf", "'training.patience' looks at a figure"},
+        {TRAIN("patience_metric = \"auc\";"), ".conf", "says no number of epochs"},
+        {TRAIN("patience = 1; patience_metric = \"zzz\";"), ".conf", "no metric 'zzz'; those that there are"},
+        {TOP SERVERS "data = { train = \"a\"; validation = \"b\"; validation_share = 0.1; };", ".conf",
+         "give one of them"},
+        {TOP SERVERS "data = { train = \"a\"; validation_share = 0.95; };",
+         ":4: ", "'data.validation_share'"},
         /* out of range */
         {TOP DATA "servers = ();", ":4: ", "'servers' has 0 entries"},
         {TRAIN("epochs = 0;"), ":6: ", "'training.epochs' is 0, but must be 1 .. 1000000"},
@@ -264,6 +280,10 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_true(a->data.scale == b->data.scale && a->data.normalize == b->data.normalize);
     assert_int_equal(a->data.index_base, b->data.index_base);
     assert_string_equal(a->data.test_negatives, b->data.test_negatives);
+    assert_string_equal(a->data.validation, b->data.validation);
+    assert_string_equal(a->data.validation_labels, b->data.validation_labels);
+    assert_string_equal(a->data.validation_negatives, b->data.validation_negatives);
+    assert_true(a->data.validation_share == b->data.validation_share);
     assert_string_equal(a->data.format, b->data.format);
     assert_string_equal(a->data.label, b->data.label);
     assert_string_equal(a->data.categories, b->data.categories);
@@ -277,7 +297,9 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_true(s->fetch_every == t->fetch_every && s->push_every == t->push_every);
     assert_true(s->overlap == t->overlap && s->bf16_values == t->bf16_values);
     assert_true(s->pushes_max == t->pushes_max && s->run == t->run && s->threads == t->threads);
-    assert_true(s->timeout_ms == t->timeout_ms);
+    assert_true(s->timeout_ms == t->timeout_ms && s->patience == t->patience);
+    assert_string_equal(s->stop_at, t->stop_at);
+    assert_string_equal(s->patience_metric, t->patience_metric);
     assert_string_equal(s->device, t->device);
     assert_int_equal(s->precision, t->precision);
     assert_string_equal(s->report, t->report);
@@ -305,6 +327,12 @@ static void written_reads_back_equal(void **state)
         c->data.negatives = c->data.window = c->data.hash_bits = 7;
         (void)snprintf(c->data.categories, sizeof c->data.categories, "a b,\"c\"");
         (void)snprintf(c->data.cache, sizeof c->data.cache, "some where");
+        c->data.validation_share = 0.1 + 0x1p-50;
+        (void)snprintf(c->data.validation_labels, sizeof c->data.validation_labels, "l");
+        (void)snprintf(c->data.validation_negatives, sizeof c->data.validation_negatives, "n");
+        (void)snprintf(c->training.stop_at, sizeof c->training.stop_at, "hr@10:0.5");
+        (void)snprintf(c->training.patience_metric, sizeof c->training.patience_metric, "ndcg@10");
+        c->training.patience = 1000000;
         c->training.overlap = false;
         c->training.precision = DP_CLUSTER_BF16;
         (void)snprintf(c->training.device, sizeof c->training.device, "cuda:12");
