@@ -4,6 +4,10 @@
  *           unless host_memory says that they are its own. Every operation works on buffers of the shapes
  *           that graph.h gives, row-major, f32.
  * Promise   Equal inputs give equal bits on one kind of machine and thread count: sums run in a fixed order.
+ * Overlap   A backend with `mark` copies while it computes. The steps under way have slots, with buffers of their own:
+ *               mark(IN)  copies in  mark(COMPUTE)  operations  mark(OUT)  copies out  mark(END)  ...  wait
+ *           A slot's operations begin when its copies in are there, its copies out when its operations are done; operations
+ *           of two steps follow each other. Host memory that is copied stays as it is, or is not read, until wait.
  * Thread    One thread uses one backend.
  * Failure   A device's error is translated where it occurs; DP_NOMEM from alloc; operations return nothing:
  *           what failed in one is said by `finish`. On the CPU they do not fail.                         */
@@ -38,6 +42,15 @@ struct dp_columns {
 /* Gradients: the first that writes one in a backward pass sets it (add false), later ones add to it: so that
  * nothing has to be zeroed. With add false all of it is written. Operations on single elements may be called
  * in place: out == x, and in their backward form dx == dout with add false. */
+#define DP_BACKEND_SLOTS 2u
+
+enum dp_stage { DP_STAGE_IN, DP_STAGE_COMPUTE, DP_STAGE_OUT, DP_STAGE_END };
+
+/* Seconds of one step by the device's clock. */
+struct dp_device_times {
+    double copy_in, compute, copy_out;
+};
+
 struct dp_backend_ops {
     const char *name;   /* "cpu" */
     bool host_memory;   /* host pointers may be given where device pointers are asked for */
@@ -53,9 +66,12 @@ struct dp_backend_ops {
     enum dp_status (*copy_out)(void *self, void *host, const void *device, size_t bytes,
                                struct dp_error *err);
     enum dp_status (*zero)(void *self, void *block, size_t bytes, struct dp_error *err);
-    bool (*done)(void *self); /* all issued work is done: finish will not wait. NULL: it always is */
-    enum dp_status (*finish)(void *self,
-                             struct dp_error *err); /* waits for all issued work; reports its failure */
+    /* Waits for all issued work; reports its failure. */
+    enum dp_status (*finish)(void *self, struct dp_error *err);
+    /* Overlap (above); all three NULL: calls are carried out in their order, and there is one slot. done: wait will not wait. */
+    void (*mark)(void *self, enum dp_stage stage, uint32_t slot);
+    bool (*done)(void *self, uint32_t slot);
+    enum dp_status (*wait)(void *self, uint32_t slot, struct dp_device_times *times, struct dp_error *err);
 
     /* Rows of a sparse parameter p [distinct, width]. mean: each example's sum over its number of entries. */
     void (*gather_sum)(void *self, const struct dp_entries *e, const float *p, uint32_t width, bool mean,

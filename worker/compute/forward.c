@@ -41,7 +41,7 @@ static void forward_loss(struct dp_program *program, const struct dp_node *node)
     const struct dp_backend_ops *ops = program->backend.ops;
     void *self = program->backend.self;
     const float *x = dp_value_of(program, node->input[0]);
-    float *dx = program->plan.nodes[node->input[0]].gradient, *loss = program->plan.loss;
+    float *dx = program->plan.nodes[node->input[0]].gradient, *loss = program->at->loss;
     if (node->op == DP_OP_SOFTMAX_LOSS)
         ops->softmax_loss(self, x, program->labels, program->examples,
                           dp_graph_node(program->graph, node->input[0])->width, loss, dx);

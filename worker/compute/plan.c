@@ -1,6 +1,6 @@
 #include "worker/compute/plan.h"
 
-#include "common/base/memory.h"
+#include "worker/compute/pinned.h"
 #include "worker/compute/reuse.h"
 
 #include <inttypes.h>
@@ -99,7 +99,6 @@ static void lay_out_nodes(struct dp_plan *plan, struct arena *arena, const struc
         const struct dp_node *node = dp_graph_node(graph, i);
         if (node->op == DP_OP_INPUT_DENSE) {
             plan->has_dense = true;
-            plan->nodes[i].value = plan->dense;
             continue;
         }
         const struct dp_node *x = node->inputs > 0 ? dp_graph_node(graph, node->input[0]) : NULL;
@@ -129,47 +128,61 @@ static size_t slots_of(const struct dp_batch_shape *worst, uint32_t list)
     return (size_t)dp_batch_distinct_max(worst, worst->list[list].group) + 1;
 }
 
-/* Copies of what the caller has in host memory, for a backend that cannot use it there. */
-static void lay_out_copies(struct dp_plan *plan, struct arena *arena, const struct dp_graph *graph,
+/* The arrays of a batch; entries: those that come with it, by_slot: those that are made of it. */
+static void lay_out_batch(struct dp_plan_batch *batch, struct arena *arena, const struct dp_graph *graph,
+                          const struct dp_batch_shape *worst, bool entries, bool by_slot)
+{
+    if (entries) {
+        batch->labels = take_floats(arena, worst->examples, 1);
+        batch->dense = take_floats(arena, worst->examples, input_width(graph));
+    }
+    for (uint32_t l = 0; l < worst->lists; l++) {
+        size_t count = worst->list[l].entries;
+        if (entries) {
+            batch->lists[l].offsets = take(arena, (size_t)worst->examples + 1, sizeof(uint32_t));
+            batch->lists[l].slots = take(arena, count, sizeof(uint32_t));
+            batch->lists[l].values = take_floats(arena, count, 1);
+        }
+        if (by_slot) {
+            batch->lists[l].example_of = take(arena, count, sizeof(uint32_t));
+            batch->lists[l].by_slot = take(arena, count, sizeof(uint32_t));
+            batch->lists[l].slot_offsets = take(arena, slots_of(worst, l), sizeof(uint32_t));
+        }
+    }
+}
+
+/* What a backend that cannot use host memory computes on in place of the caller's. */
+static void lay_out_copies(struct dp_plan_slot *slot, struct arena *arena, const struct dp_graph *graph,
                            const struct dp_backend_ops *ops, const struct dp_batch_shape *worst)
 {
-    plan->labels = take_floats(arena, worst->examples, 1);
-    plan->dense = take_floats(arena, worst->examples, input_width(graph));
-    for (uint32_t l = 0; l < worst->lists; l++) {
-        size_t entries = worst->list[l].entries;
-        plan->lists[l].offsets = take(arena, (size_t)worst->examples + 1, sizeof(uint32_t));
-        plan->lists[l].slots = take(arena, entries, sizeof(uint32_t));
-        plan->lists[l].values = take_floats(arena, entries, 1);
-        if (!ops->wants_by_slot)
-            continue;
-        plan->lists[l].example_of = take(arena, entries, sizeof(uint32_t));
-        plan->lists[l].by_slot = take(arena, entries, sizeof(uint32_t));
-        plan->lists[l].slot_offsets = take(arena, slots_of(worst, l), sizeof(uint32_t));
-    }
+    lay_out_batch(&slot->batch, arena, graph, worst, true, ops->wants_by_slot);
     for (int p = 0; p < dp_graph_parameters(graph); p++) {
         const struct dp_parameter *parameter = dp_graph_parameter(graph, p);
         size_t rows = parameter->sparse ? dp_batch_distinct_max(worst, parameter->group) : 1;
         size_t width = parameter->sparse ? parameter->width : dp_parameter_floats(parameter);
-        plan->parameters[p].weights = take_floats(arena, rows, width);
-        plan->parameters[p].gradient = take_floats(arena, rows, width);
+        slot->parameters[p].weights = take_floats(arena, rows, width);
+        slot->parameters[p].gradient = take_floats(arena, rows, width);
     }
 }
 
 static void lay_out(struct dp_plan *plan, struct arena *arena, const struct dp_graph *graph,
                     const struct dp_backend_ops *ops, const struct dp_batch_shape *worst)
 {
-    plan->loss = take_floats(arena, 1, 1);
-    if (!ops->host_memory)
-        lay_out_copies(plan, arena, graph, ops, worst);
+    for (uint32_t s = 0; s < plan->slots; s++) {
+        plan->slot[s].loss = take_floats(arena, 1, 1);
+        if (!ops->host_memory)
+            lay_out_copies(&plan->slot[s], arena, graph, ops, worst);
+    }
     lay_out_nodes(plan, arena, graph, worst);
 }
 
-static void lay_out_host(struct dp_plan *plan, struct arena *arena, const struct dp_batch_shape *worst)
+static void lay_out_host(struct dp_plan *plan, struct arena *arena, const struct dp_graph *graph,
+                         const struct dp_backend_ops *ops, const struct dp_batch_shape *worst)
 {
-    for (uint32_t l = 0; l < worst->lists; l++) {
-        plan->lists[l].host_example_of = take(arena, worst->list[l].entries, sizeof(uint32_t));
-        plan->lists[l].host_by_slot = take(arena, worst->list[l].entries, sizeof(uint32_t));
-        plan->lists[l].host_slot_offsets = take(arena, slots_of(worst, l), sizeof(uint32_t));
+    for (uint32_t s = 0; s < plan->slots; s++) {
+        lay_out_batch(&plan->slot[s].staged, arena, graph, worst, !ops->host_memory, ops->wants_by_slot);
+        if (!ops->host_memory)
+            plan->slot[s].host_loss = take_floats(arena, 1, 1);
     }
 }
 
@@ -180,10 +193,9 @@ enum dp_status dp_plan_init(struct dp_plan *plan, const struct dp_graph *graph,
     const struct dp_backend_ops *ops = backend->ops;
     struct arena device = {0}, host = {0};
     enum dp_status st = DP_OK;
-    *plan = (struct dp_plan){0};
+    *plan = (struct dp_plan){.slots = ops->mark ? DP_BACKEND_SLOTS : 1};
     lay_out(plan, &device, graph, ops, worst);
-    if (ops->wants_by_slot)
-        lay_out_host(plan, &host, worst);
+    lay_out_host(plan, &host, graph, ops, worst);
     if (device.overflow || host.overflow || __builtin_add_overflow(device.used, host.used, &plan->bytes)) {
         st = dp_fail(err, DP_NOMEM, "buffers are larger than any memory: use a smaller batch or model");
         goto done;
@@ -193,14 +205,12 @@ enum dp_status dp_plan_init(struct dp_plan *plan, const struct dp_graph *graph,
         goto done;
     device = (struct arena){.base = plan->block};
     lay_out(plan, &device, graph, ops, worst);
-    if (ops->wants_by_slot) {
-        plan->host_block = dp_alloc_aligned(host.used);
-        if (!plan->host_block) {
-            st = dp_fail(err, DP_NOMEM, "no memory for %zu bytes", host.used);
+    if (host.used > 0) {
+        st = dp_pinned_new(backend, host.used, &plan->host_block, err);
+        if (st != DP_OK)
             goto done;
-        }
         host = (struct arena){.base = plan->host_block};
-        lay_out_host(plan, &host, worst);
+        lay_out_host(plan, &host, graph, ops, worst);
     }
 done:
     if (st != DP_OK) {
@@ -214,6 +224,6 @@ void dp_plan_clear(struct dp_plan *plan, const struct dp_backend *backend)
 {
     if (plan->block)
         backend->ops->release(backend->self, plan->block);
-    free(plan->host_block);
+    dp_pinned_free(backend, &plan->host_block);
     *plan = (struct dp_plan){0};
 }

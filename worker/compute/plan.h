@@ -3,6 +3,7 @@
  *     in place   an operation on single elements writes over its input, where nobody else reads that input
  *                and the input's own backward pass does not need it; its gradient likewise
  *     recomputed values that are not kept share buffers with others that live at other times (reuse.h)
+ *     slots      steps that overlap have batch, weights, gradients and loss of their own, and share all values between
  *     host       a backend that can use host memory gets no copies of batch, weights and gradients: their
  *                pointers are set by each forward and backward
  * Thread    The program's.
@@ -12,6 +13,30 @@
 
 #include "worker/compute/program.h"
 
+/* The arrays of a batch, on one side. */
+struct dp_plan_batch {
+    float *dense, *labels;
+    struct {
+        float *values;
+        uint32_t *offsets, *slots;
+        uint32_t *example_of, *by_slot, *slot_offsets; /* where the backend wants them, else NULL */
+    } lists[DP_BATCH_LISTS_MAX];
+};
+
+/* What each step under way has for itself. */
+struct dp_plan_slot {
+    float *loss;
+    /* NULL where they are the caller's, in host memory. */
+    struct {
+        float *weights, *gradient;
+    } parameters[DP_GRAPH_PARAMETERS_MAX];
+    struct dp_plan_batch batch;
+    /* Host: what copies go from, so that the caller's batch is not lent beyond start; but for the lists by slot NULL in
+     * host memory. */
+    struct dp_plan_batch staged;
+    float *host_loss;
+};
+
 struct dp_plan {
     struct {
         float *value;    /* [examples, width]; NULL for the loss and for an input in host memory */
@@ -19,23 +44,12 @@ struct dp_plan {
         float *saved;    /* INTERACTIONS: the sums of its rows, [examples, P.width], for the backward pass */
         bool needs_gradient;
     } nodes[DP_GRAPH_NODES_MAX];
-    struct {
-        float *weights, *gradient; /* NULL where they are the caller's, in host memory */
-    } parameters[DP_GRAPH_PARAMETERS_MAX];
     bool has_dense; /* the graph reads a batch's columns */
-    float *loss;
-
-    /* The batch; NULL in host memory. */
-    float *dense, *labels;
-    struct {
-        float *values;
-        uint32_t *offsets, *slots, *example_of, *by_slot, *slot_offsets;
-        /* Host arrays behind the last three, where the backend wants them; else NULL. */
-        uint32_t *host_example_of, *host_by_slot, *host_slot_offsets;
-    } lists[DP_BATCH_LISTS_MAX];
+    uint32_t slots; /* steps that may be under way: 1 .. DP_BACKEND_SLOTS */
+    struct dp_plan_slot slot[DP_BACKEND_SLOTS];
 
     void *block;      /* the backend's */
-    void *host_block; /* malloc'd */
+    void *host_block; /* pinned (pinned.h) */
     size_t bytes;     /* of both */
 };
 

@@ -68,6 +68,7 @@ void dp_program_close(struct dp_program **program)
 {
     if (!*program)
         return;
+    dp_program_drain(*program);
     dp_plan_clear(&(*program)->plan, &(*program)->backend);
     free(*program);
     *program = NULL;
@@ -187,39 +188,42 @@ static size_t parameter_floats(const struct dp_program *program, int p)
 }
 
 /* Entries by slot, each slot's in ascending order: a counting sort. */
-static void sort_by_slot(const struct dp_plan *plan, uint32_t list, const struct dp_entries *e)
+static void sort_by_slot(const struct dp_plan_batch *staged, uint32_t list, const struct dp_entries *e)
 {
-    uint32_t *end = plan->lists[list].host_slot_offsets;
+    uint32_t *end = staged->lists[list].slot_offsets;
     memset(end, 0, ((size_t)e->distinct + 1) * sizeof *end);
     for (uint32_t i = 0; i < e->examples; i++)
         for (uint32_t j = e->offsets[i]; j < e->offsets[i + 1]; j++)
-            plan->lists[list].host_example_of[j] = i;
+            staged->lists[list].example_of[j] = i;
     for (uint32_t j = 0; j < e->count; j++)
         end[e->slots[j]]++;
     for (uint32_t s = 1; s <= e->distinct; s++)
         end[s] += end[s - 1];
     /* Each end moves down to its slot's begin as the slot fills from behind. */
     for (uint32_t j = e->count; j-- > 0;)
-        plan->lists[list].host_by_slot[--end[e->slots[j]]] = j;
+        staged->lists[list].by_slot[--end[e->slots[j]]] = j;
 }
 
-/* `count` floats or u32 of the host, where the backend can use them: as they lie there, or copied to
- * `device`. After a failure, kept in *st, further calls do nothing. */
-static const void *bring(const struct dp_program *program, void *device, const void *host, size_t count,
-                         enum dp_status *st, struct dp_error *err)
+/* `count` floats or u32 of the host, where the backend can use them: as they lie there, or copied to `device`, over `staged`
+ * (NULL: from where they lie). After a failure, kept in *st, further calls do nothing. */
+static const void *bring(const struct dp_program *program, void *device, void *staged, const void *host,
+                         size_t count, enum dp_status *st, struct dp_error *err)
 {
     const struct dp_backend *backend = &program->backend;
     if (backend->ops->host_memory)
         return host;
-    if (*st == DP_OK && count > 0)
-        *st = backend->ops->copy_in(backend->self, device, host, count * sizeof(uint32_t), err);
+    if (*st != DP_OK || count == 0)
+        return device;
+    if (staged && staged != host)
+        memcpy(staged, host, count * sizeof(uint32_t));
+    *st = backend->ops->copy_in(backend->self, device, staged ? staged : host, count * sizeof(uint32_t), err);
     return device;
 }
 
 static enum dp_status bind_list(struct dp_program *program, const struct dp_batch *batch, uint32_t l,
                                 struct dp_error *err)
 {
-    const struct dp_plan *plan = &program->plan;
+    const struct dp_plan_batch *on = &program->at->batch, *staged = &program->at->staged;
     const struct dp_batch_list *list = &batch->list[l];
     struct dp_entries *e = &program->entries[l];
     enum dp_status st = DP_OK;
@@ -230,23 +234,25 @@ static enum dp_status bind_list(struct dp_program *program, const struct dp_batc
                              .offsets = list->offsets,
                              .slots = list->slots};
     if (program->backend.ops->wants_by_slot) {
-        sort_by_slot(plan, l, e);
-        e->example_of =
-            bring(program, plan->lists[l].example_of, plan->lists[l].host_example_of, count, &st, err);
-        e->by_slot = bring(program, plan->lists[l].by_slot, plan->lists[l].host_by_slot, count, &st, err);
-        e->slot_offsets = bring(program, plan->lists[l].slot_offsets, plan->lists[l].host_slot_offsets,
-                                (size_t)e->distinct + 1, &st, err);
+        uint32_t *example_of = staged->lists[l].example_of, *by_slot = staged->lists[l].by_slot;
+        uint32_t *slot_offsets = staged->lists[l].slot_offsets;
+        sort_by_slot(staged, l, e);
+        e->example_of = bring(program, on->lists[l].example_of, NULL, example_of, count, &st, err);
+        e->by_slot = bring(program, on->lists[l].by_slot, NULL, by_slot, count, &st, err);
+        e->slot_offsets =
+            bring(program, on->lists[l].slot_offsets, NULL, slot_offsets, (size_t)e->distinct + 1, &st, err);
     }
-    e->offsets = bring(program, plan->lists[l].offsets, list->offsets, (size_t)batch->examples + 1, &st, err);
-    e->slots = bring(program, plan->lists[l].slots, list->slots, count, &st, err);
-    e->values = bring(program, plan->lists[l].values, list->values, count, &st, err);
+    e->offsets = bring(program, on->lists[l].offsets, staged->lists[l].offsets, list->offsets,
+                       (size_t)batch->examples + 1, &st, err);
+    e->slots = bring(program, on->lists[l].slots, staged->lists[l].slots, list->slots, count, &st, err);
+    e->values = bring(program, on->lists[l].values, staged->lists[l].values, list->values, count, &st, err);
     return st;
 }
 
 static enum dp_status bind_batch(struct dp_program *program, const struct dp_batch *batch,
                                  const float *const *weights, struct dp_error *err)
 {
-    const struct dp_plan *plan = &program->plan;
+    const struct dp_plan_batch *on = &program->at->batch, *staged = &program->at->staged;
     enum dp_status st = DP_OK;
     program->examples = batch->examples;
     program->dropout_seed =
@@ -255,60 +261,46 @@ static enum dp_status bind_batch(struct dp_program *program, const struct dp_bat
         program->distinct[g] = batch->group[g].distinct;
     for (uint32_t l = 0; st == DP_OK && l < program->worst.lists; l++)
         st = bind_list(program, batch, l, err);
-    program->labels = bring(program, plan->labels, batch->labels, batch->examples, &st, err);
-    if (plan->has_dense)
-        program->dense =
-            bring(program, plan->dense, batch->dense, (size_t)batch->examples * batch->width, &st, err);
+    program->labels = bring(program, on->labels, staged->labels, batch->labels, batch->examples, &st, err);
+    if (program->plan.has_dense)
+        program->dense = bring(program, on->dense, staged->dense, batch->dense,
+                               (size_t)batch->examples * batch->width, &st, err);
     for (int p = 0; p < dp_graph_parameters(program->graph); p++)
-        program->weights[p] =
-            bring(program, plan->parameters[p].weights, weights[p], parameter_floats(program, p), &st, err);
+        program->weights[p] = bring(program, program->at->parameters[p].weights, NULL, weights[p],
+                                    parameter_floats(program, p), &st, err);
     return st;
 }
 
-enum dp_status dp_program_forward(struct dp_program *program, const struct dp_batch *batch,
-                                  const float *const *weights, float *loss, float *output,
-                                  struct dp_error *err)
+static void mark(const struct dp_program *program, enum dp_stage stage)
 {
-    const struct dp_backend *backend = &program->backend;
+    if (program->backend.ops->mark)
+        program->backend.ops->mark(program->backend.self, stage,
+                                   (uint32_t)(program->at - program->plan.slot));
+}
+
+/* Up to the loss, in the buffers of a slot. */
+static enum dp_status issue_forward(struct dp_program *program, uint32_t slot, const struct dp_batch *batch,
+                                    const float *const *weights, struct dp_error *err)
+{
     program->forwarded = false;
     enum dp_status st = check_batch(program, batch, weights, err);
-    if (st == DP_OK)
-        st = bind_batch(program, batch, weights, err);
     if (st != DP_OK)
         return st;
+    program->at = &program->plan.slot[slot];
+    mark(program, DP_STAGE_IN);
+    st = bind_batch(program, batch, weights, err);
+    if (st != DP_OK)
+        return st;
+    mark(program, DP_STAGE_COMPUTE);
     for (int i = 0; i < dp_graph_nodes(program->graph); i++)
         dp_forward_node(program, i);
-    st = backend->ops->copy_out(backend->self, loss, program->plan.loss, sizeof *loss, err);
-    int last = dp_graph_output(program->graph);
-    size_t n = (size_t)batch->examples * dp_graph_node(program->graph, last)->width;
-    if (st == DP_OK && output)
-        st = backend->ops->copy_out(backend->self, output, dp_value_of(program, last), n * sizeof *output,
-                                    err);
-    if (st == DP_OK)
-        st = backend->ops->finish(backend->self, err);
-    program->forwarded = st == DP_OK && !program->evaluates;
-    return st;
+    program->forwarded = !program->evaluates;
+    return DP_OK;
 }
 
-/* Sets the padding of dense gradients to 0, and copies what does not lie with the caller. */
-static enum dp_status deliver(struct dp_program *program, float *const *gradients, struct dp_error *err)
-{
-    const struct dp_backend *backend = &program->backend;
-    enum dp_status st = DP_OK;
-    for (int p = 0; st == DP_OK && p < dp_graph_parameters(program->graph); p++) {
-        const struct dp_parameter *parameter = dp_graph_parameter(program->graph, p);
-        size_t n = parameter_floats(program, p);
-        size_t used = parameter->sparse ? n : (size_t)parameter->rows * parameter->width;
-        float *from = program->gradients[p];
-        if (n > used)
-            st = backend->ops->zero(backend->self, from + used, (n - used) * sizeof *from, err);
-        if (st == DP_OK && !backend->ops->host_memory && n > 0)
-            st = backend->ops->copy_out(backend->self, gradients[p], from, n * sizeof *from, err);
-    }
-    return st == DP_OK ? backend->ops->finish(backend->self, err) : st;
-}
-
-enum dp_status dp_program_backward(struct dp_program *program, float *const *gradients, struct dp_error *err)
+/* Of the step that was issued last. */
+static enum dp_status issue_backward(struct dp_program *program, float *const *gradients,
+                                     struct dp_error *err)
 {
     if (!program->forwarded)
         return dp_fail(err, DP_ARGUMENT, "backward needs a forward of the same batch before it, each time");
@@ -317,7 +309,7 @@ enum dp_status dp_program_backward(struct dp_program *program, float *const *gra
             return dp_fail(err, DP_ARGUMENT, "no room is given for the gradient of '%s'",
                            dp_graph_parameter(program->graph, p)->table.name);
         program->gradients[p] =
-            program->backend.ops->host_memory ? gradients[p] : program->plan.parameters[p].gradient;
+            program->backend.ops->host_memory ? gradients[p] : program->at->parameters[p].gradient;
     }
     /* Activations' gradients may be overwritten in place: a second pass would start from other numbers. */
     program->forwarded = false;
@@ -333,5 +325,146 @@ enum dp_status dp_program_backward(struct dp_program *program, float *const *gra
             dp_backward_node(program, i);
     if (program->failed.status != DP_OK)
         return dp_fail(err, program->failed.status, "%s", program->failed.text);
-    return deliver(program, gradients, err);
+    return DP_OK;
+}
+
+/* Sets the padding of dense gradients to 0. */
+static enum dp_status pad(struct dp_program *program, struct dp_error *err)
+{
+    const struct dp_backend *backend = &program->backend;
+    enum dp_status st = DP_OK;
+    for (int p = 0; st == DP_OK && p < dp_graph_parameters(program->graph); p++) {
+        const struct dp_parameter *parameter = dp_graph_parameter(program->graph, p);
+        size_t n = parameter_floats(program, p);
+        size_t used = parameter->sparse ? n : (size_t)parameter->rows * parameter->width;
+        if (n > used)
+            st = backend->ops->zero(backend->self, program->gradients[p] + used, (n - used) * sizeof(float),
+                                    err);
+    }
+    return st;
+}
+
+/* Copies what does not lie with the caller. */
+static enum dp_status deliver(struct dp_program *program, float *const *gradients, struct dp_error *err)
+{
+    const struct dp_backend *backend = &program->backend;
+    enum dp_status st = DP_OK;
+    for (int p = 0; st == DP_OK && p < dp_graph_parameters(program->graph); p++) {
+        size_t n = parameter_floats(program, p);
+        if (!backend->ops->host_memory && n > 0)
+            st = backend->ops->copy_out(backend->self, gradients[p], program->gradients[p], n * sizeof(float),
+                                        err);
+    }
+    return st;
+}
+
+enum dp_status dp_program_forward(struct dp_program *program, const struct dp_batch *batch,
+                                  const float *const *weights, float *loss, float *output,
+                                  struct dp_error *err)
+{
+    const struct dp_backend *backend = &program->backend;
+    DP_ASSERT(program->under_way == 0);
+    enum dp_status st = issue_forward(program, 0, batch, weights, err);
+    if (st != DP_OK)
+        goto done;
+    mark(program, DP_STAGE_OUT);
+    st = backend->ops->copy_out(backend->self, loss, program->at->loss, sizeof *loss, err);
+    int last = dp_graph_output(program->graph);
+    size_t n = (size_t)batch->examples * dp_graph_node(program->graph, last)->width;
+    if (st == DP_OK && output)
+        st = backend->ops->copy_out(backend->self, output, dp_value_of(program, last), n * sizeof *output,
+                                    err);
+    if (st == DP_OK)
+        st = backend->ops->finish(backend->self, err);
+done:
+    if (st != DP_OK) {
+        (void)backend->ops->finish(backend->self, NULL); /* a copy that was issued reads what was lent */
+        program->forwarded = false;
+    }
+    return st;
+}
+
+enum dp_status dp_program_backward(struct dp_program *program, float *const *gradients, struct dp_error *err)
+{
+    const struct dp_backend *backend = &program->backend;
+    DP_ASSERT(program->under_way == 0);
+    enum dp_status st = issue_backward(program, gradients, err);
+    if (st == DP_OK)
+        st = pad(program, err);
+    if (st != DP_OK)
+        return st;
+    mark(program, DP_STAGE_OUT);
+    st = deliver(program, gradients, err);
+    if (st == DP_OK)
+        return backend->ops->finish(backend->self, err);
+    (void)backend->ops->finish(backend->self, NULL);
+    return st;
+}
+
+uint32_t dp_program_depth(const struct dp_program *program)
+{
+    return program->plan.slots;
+}
+
+enum dp_status dp_program_start(struct dp_program *program, const struct dp_batch *batch,
+                                const float *const *weights, float *const *gradients, struct dp_error *err)
+{
+    const struct dp_backend *backend = &program->backend;
+    DP_ASSERT(program->under_way < program->plan.slots);
+    uint32_t slot = (program->oldest + program->under_way) % program->plan.slots;
+    enum dp_status st = issue_forward(program, slot, batch, weights, err);
+    if (st != DP_OK)
+        goto done;
+    st = issue_backward(program, gradients, err);
+    if (st == DP_OK)
+        st = pad(program, err);
+    if (st != DP_OK)
+        goto done;
+    mark(program, DP_STAGE_OUT);
+    float *loss = program->at->host_loss ? program->at->host_loss : &program->loss;
+    st = backend->ops->copy_out(backend->self, loss, program->at->loss, sizeof *loss, err);
+    if (st == DP_OK)
+        st = deliver(program, gradients, err);
+    mark(program, DP_STAGE_END);
+done:
+    if (st == DP_OK)
+        program->under_way++;
+    else
+        (void)backend->ops->finish(backend->self, NULL);
+    return st;
+}
+
+bool dp_program_done(const struct dp_program *program)
+{
+    const struct dp_backend *backend = &program->backend;
+    return program->under_way == 0 || !backend->ops->done ||
+           backend->ops->done(backend->self, program->oldest);
+}
+
+enum dp_status dp_program_finish(struct dp_program *program, float *loss, struct dp_device_times *times,
+                                 struct dp_error *err)
+{
+    const struct dp_backend *backend = &program->backend;
+    const struct dp_plan_slot *slot = &program->plan.slot[program->oldest];
+    struct dp_device_times spent = {0};
+    DP_ASSERT(program->under_way > 0);
+    enum dp_status st = backend->ops->wait ? backend->ops->wait(backend->self, program->oldest, &spent, err)
+                                           : backend->ops->finish(backend->self, err);
+    if (st != DP_OK) {
+        dp_program_drain(program);
+        return st;
+    }
+    *loss = slot->host_loss ? *slot->host_loss : program->loss;
+    if (times)
+        *times = spent;
+    program->oldest = (program->oldest + 1) % program->plan.slots;
+    program->under_way--;
+    return DP_OK;
+}
+
+void dp_program_drain(struct dp_program *program)
+{
+    if (program->under_way > 0)
+        (void)program->backend.ops->finish(program->backend.self, NULL);
+    program->under_way = program->oldest = 0;
 }

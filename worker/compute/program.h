@@ -1,6 +1,7 @@
 /* Program: a graph made ready to run on a backend: every buffer planned and reserved for the worst batch at
  * open.
- *     weights in  ->  forward  ->  (backward  ->  gradients out)
+ *     weights in  ->  forward  ->  (backward  ->  gradients out)       each waits until it is done
+ *     start  ->  finish                                                both passes, and the host goes on in between
  * Promise   After open nothing is allocated. gradient(p) is d(mean loss)/d(parameter p): dense [rows, width]
  *           (padding up to the block is 0), sparse [distinct, width] in the order of its group's keys.
  * Thread    One thread uses one program.
@@ -43,5 +44,23 @@ enum dp_status dp_program_forward(struct dp_program *program, const struct dp_ba
  */
 DP_MUST_USE
 enum dp_status dp_program_backward(struct dp_program *program, float *const *gradients, struct dp_error *err);
+
+/* Forward and backward without waiting: the loss and the gradients are there when the step is finished, in the order of the
+ * starts. Up to `depth` steps may be under way: 1 where start computes itself (the CPU), 2 where a device copies one step's
+ * data while it computes the other's. Weights and gradients are lent until finish (weights are only read); the batch until finish where depth
+ * is 1, else until start returns. After a failure that step is not under way, those started before are. No forward or backward while any
+ * is. */
+uint32_t dp_program_depth(const struct dp_program *program);
+DP_MUST_USE
+enum dp_status dp_program_start(struct dp_program *program, const struct dp_batch *batch,
+                                const float *const *weights, float *const *gradients, struct dp_error *err);
+/* Whether finish will not wait for the oldest step. */
+bool dp_program_done(const struct dp_program *program);
+/* The oldest one. times: NULL, or what the device spent on it (the CPU: zeros). After a failure no step is under way. */
+DP_MUST_USE
+enum dp_status dp_program_finish(struct dp_program *program, float *loss, struct dp_device_times *times,
+                                 struct dp_error *err);
+/* Ends all that are under way, whatever came of them, so that what was lent can be freed. */
+void dp_program_drain(struct dp_program *program);
 
 #endif

@@ -11,6 +11,10 @@ struct dp_program {
     struct dp_batch_shape worst;
     struct dp_plan plan;
 
+    const struct dp_plan_slot *at; /* of the step that was issued last */
+    uint32_t under_way, oldest;    /* steps that were started and not finished; the slot of the oldest */
+    float loss;                    /* of a step started, where a backend can use host memory */
+
     /* The batch of the last forward. */
     bool forwarded, evaluates;
     uint32_t examples;

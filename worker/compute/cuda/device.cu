@@ -86,13 +86,13 @@ static void unpin(void *self, void *host)
 
 static enum dp_status copy_in(void *self, void *device, const void *host, size_t bytes, struct dp_error *err)
 {
-    return fail(err, cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, dp_cuda_of(self)->stream),
+    return fail(err, cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, dp_cuda_of(self)->in),
                 "copy to the device");
 }
 
 static enum dp_status copy_out(void *self, void *host, const void *device, size_t bytes, struct dp_error *err)
 {
-    return fail(err, cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, dp_cuda_of(self)->stream),
+    return fail(err, cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, dp_cuda_of(self)->out),
                 "copy from the device");
 }
 
@@ -101,27 +101,94 @@ static enum dp_status zero(void *self, void *block, size_t bytes, struct dp_erro
     return fail(err, cudaMemsetAsync(block, 0, bytes, dp_cuda_of(self)->stream), "zeroing memory");
 }
 
-static bool done(void *self)
+static enum dp_status failed(const struct dp_cuda *cuda, struct dp_error *err)
 {
-    return cudaStreamQuery(dp_cuda_of(self)->stream) != cudaErrorNotReady;
+    if (cuda->failed.status != DP_OK)
+        return dp_fail(err, cuda->failed.status, "%s", cuda->failed.text);
+    return DP_OK;
 }
 
 static enum dp_status finish(void *self, struct dp_error *err)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
+    dp_cuda_note(cuda, cudaStreamSynchronize(cuda->in), "a copy to the device");
     dp_cuda_note(cuda, cudaStreamSynchronize(cuda->stream), "a kernel");
-    if (cuda->failed.status != DP_OK)
-        return dp_fail(err, cuda->failed.status, "%s", cuda->failed.text);
-    return DP_OK;
+    dp_cuda_note(cuda, cudaStreamSynchronize(cuda->out), "a copy from the device");
+    return failed(cuda, err);
 }
+
+// `after` was reached on `from`; what is issued to `to` from here on waits for it, and `begun` is when it begins.
+static void then(struct dp_cuda *cuda, cudaStream_t from, cudaEvent_t after, cudaStream_t to,
+                 cudaEvent_t begun)
+{
+    dp_cuda_note(cuda, cudaEventRecord(after, from), "marking a step");
+    dp_cuda_note(cuda, cudaStreamWaitEvent(to, after, 0), "ordering a step");
+    dp_cuda_note(cuda, cudaEventRecord(begun, to), "marking a step");
+}
+
+static void mark(void *self, enum dp_stage stage, uint32_t number)
+{
+    struct dp_cuda *cuda = dp_cuda_of(self);
+    struct dp_cuda_slot *slot = &cuda->slot[number];
+    if (stage == DP_STAGE_IN)
+        dp_cuda_note(cuda, cudaEventRecord(slot->in_begun, cuda->in), "marking a step");
+    else if (stage == DP_STAGE_COMPUTE)
+        then(cuda, cuda->in, slot->in_done, cuda->stream, slot->compute_begun);
+    else if (stage == DP_STAGE_OUT)
+        then(cuda, cuda->stream, slot->compute_done, cuda->out, slot->out_begun);
+    else
+        dp_cuda_note(cuda, cudaEventRecord(slot->out_done, cuda->out), "marking a step");
+}
+
+static bool done(void *self, uint32_t slot)
+{
+    if (cudaEventQuery(dp_cuda_of(self)->slot[slot].out_done) != cudaErrorNotReady)
+        return true;
+    (void)cudaGetLastError(); // it would be taken for the next kernel's
+    return false;
+}
+
+static double seconds(struct dp_cuda *cuda, cudaEvent_t from, cudaEvent_t to)
+{
+    float ms = 0;
+    dp_cuda_note(cuda, cudaEventElapsedTime(&ms, from, to), "timing a step");
+    return static_cast<double>(ms) / 1e3;
+}
+
+static enum dp_status wait(void *self, uint32_t number, struct dp_device_times *times, struct dp_error *err)
+{
+    struct dp_cuda *cuda = dp_cuda_of(self);
+    struct dp_cuda_slot *slot = &cuda->slot[number];
+    dp_cuda_note(cuda, cudaEventSynchronize(slot->out_done), "a kernel or copy");
+    if (cuda->failed.status == DP_OK) {
+        times->copy_in = seconds(cuda, slot->in_begun, slot->in_done);
+        times->compute = seconds(cuda, slot->compute_begun, slot->compute_done);
+        times->copy_out = seconds(cuda, slot->out_begun, slot->out_done);
+    }
+    return failed(cuda, err);
+}
+
+static cudaEvent_t *event_of(struct dp_cuda_slot *slot, int i)
+{
+    cudaEvent_t *const events[] = {&slot->in_begun,     &slot->in_done,   &slot->compute_begun,
+                                   &slot->compute_done, &slot->out_begun, &slot->out_done};
+    return events[i];
+}
+#define EVENTS 6
 
 static void close_device(void *self)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
     if (cuda->blas)
         (void)cublasDestroy(cuda->blas);
-    if (cuda->stream)
-        (void)cudaStreamDestroy(cuda->stream);
+    for (unsigned s = 0; s < DP_BACKEND_SLOTS; s++)
+        for (int i = 0; i < EVENTS; i++)
+            if (*event_of(&cuda->slot[s], i))
+                (void)cudaEventDestroy(*event_of(&cuda->slot[s], i));
+    const cudaStream_t streams[] = {cuda->stream, cuda->in, cuda->out};
+    for (cudaStream_t stream : streams)
+        if (stream)
+            (void)cudaStreamDestroy(stream);
     (void)cudaFree(cuda->workspace);
     free(cuda);
 }
@@ -138,8 +205,10 @@ void dp_cuda_set_memory(struct dp_backend_ops *ops)
     ops->copy_in = copy_in;
     ops->copy_out = copy_out;
     ops->zero = zero;
-    ops->done = done;
     ops->finish = finish;
+    ops->mark = mark;
+    ops->done = done;
+    ops->wait = wait;
 }
 
 // CUDA's words for these are of versions and of nothing else.
@@ -196,6 +265,13 @@ static enum dp_status start(struct dp_cuda *cuda, const struct dp_cuda_options *
     cudaError_t code = cudaSetDevice(options->device);
     if (code == cudaSuccess)
         code = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
+    if (code == cudaSuccess)
+        code = cudaStreamCreateWithFlags(&cuda->in, cudaStreamNonBlocking);
+    if (code == cudaSuccess)
+        code = cudaStreamCreateWithFlags(&cuda->out, cudaStreamNonBlocking);
+    for (unsigned s = 0; s < DP_BACKEND_SLOTS; s++)
+        for (int i = 0; i < EVENTS && code == cudaSuccess; i++)
+            code = cudaEventCreate(event_of(&cuda->slot[s], i));
     if (code == cudaSuccess)
         code = cudaMalloc(&cuda->workspace, WORKSPACE_BYTES);
     if (code != cudaSuccess)

@@ -7,10 +7,17 @@
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 
+// Of one step under way; with times.
+struct dp_cuda_slot {
+    cudaEvent_t in_begun, in_done, compute_begun, compute_done, out_begun, out_done;
+};
+
 struct dp_cuda {
     struct dp_backend_ops ops;
     int device;
-    cudaStream_t stream;
+    cudaStream_t stream;  // of operations
+    cudaStream_t in, out; // of copies
+    struct dp_cuda_slot slot[DP_BACKEND_SLOTS];
     cublasHandle_t blas;
     cublasComputeType_t compute;
     void *workspace; // cuBLAS's
