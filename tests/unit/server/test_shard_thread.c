@@ -1,6 +1,6 @@
 /* A shard's thread while its shard opens: it answers, and it stops.
- * Method    RocksDB's file CURRENT is a named pipe that nobody writes: the opening waits there until the test writes what
- *           the file held. Requests go over a real socket. */
+ * Method    The opening of the store waits at a gate (the linker puts it in front) until the test lets it through.
+ *           Requests go over a real socket, opened anew for each thread: what is sent to one that has gone is lost. */
 #define _XOPEN_SOURCE 700 /* nftw, mkdtemp */
 #include "tests/lib/test.h"
 
@@ -8,21 +8,48 @@
 #include "common/wire/request.h"
 #include "server/shard_parts.h"
 #include "server/shard_thread.h"
+#include "server/store/rocks_store.h"
 
-#include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define WAIT_MS 60000u
 
+enum dp_status __real_dp_rocks_store_open(const struct dp_rocks_store_options *, struct dp_store *,
+                                          struct dp_error *);
+enum dp_status __wrap_dp_rocks_store_open(const struct dp_rocks_store_options *, struct dp_store *,
+                                          struct dp_error *);
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool shut;
+} gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+enum dp_status __wrap_dp_rocks_store_open(const struct dp_rocks_store_options *options, struct dp_store *out,
+                                          struct dp_error *err)
+{
+    (void)pthread_mutex_lock(&gate.lock);
+    while (gate.shut)
+        (void)pthread_cond_wait(&gate.changed, &gate.lock);
+    (void)pthread_mutex_unlock(&gate.lock);
+    return __real_dp_rocks_store_open(options, out, err);
+}
+
+static void set_gate(bool shut)
+{
+    (void)pthread_mutex_lock(&gate.lock);
+    gate.shut = shut;
+    (void)pthread_cond_broadcast(&gate.changed);
+    (void)pthread_mutex_unlock(&gate.lock);
+}
+
 struct scene {
-    char directory[200], endpoint[300], current[300], kept[64];
-    size_t kept_bytes;
+    char directory[200], endpoint[300];
     struct dp_net *net;
     struct dp_shard_thread *thread;
     struct dp_connection *connection;
@@ -65,31 +92,12 @@ static int set_up(void **state)
     if (!mkdtemp(s->directory) || dp_net_open(1, &s->net, &err) != DP_OK)
         return -1;
     (void)snprintf(s->endpoint, sizeof s->endpoint, "ipc://%s/socket", s->directory);
-    (void)snprintf(s->current, sizeof s->current, "%s/store/CURRENT", s->directory);
     (void)pthread_mutex_init(&s->lock, NULL);
     (void)pthread_condattr_init(&monotonic);
     (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&s->changed, &monotonic);
     (void)pthread_condattr_destroy(&monotonic);
     *state = s;
-    return dp_connection_open(s->net, s->endpoint, &s->connection, &err) == DP_OK ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *walk)
-{
-    (void)found, (void)kind, (void)walk;
-    return remove(path);
-}
-
-static int tear_down(void **state)
-{
-    struct scene *s = *state;
-    dp_connection_close(&s->connection);
-    dp_net_close(&s->net);
-    (void)nftw(s->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    (void)pthread_cond_destroy(&s->changed);
-    (void)pthread_mutex_destroy(&s->lock);
-    free(s);
     return 0;
 }
 
@@ -114,6 +122,8 @@ static void start(struct scene *s)
         .opened_context = s};
     if (dp_shard_thread_start(&options, &s->thread, &err) != DP_OK)
         fail_msg("%s", err.text);
+    dp_connection_close(&s->connection);
+    assert_int_equal(dp_connection_open(s->net, s->endpoint, &s->connection, &err), DP_OK);
 }
 
 static enum dp_status stop(struct scene *s)
@@ -123,34 +133,34 @@ static enum dp_status stop(struct scene *s)
     return dp_shard_thread_join(&s->thread, &err);
 }
 
-/* The store is there, closed cleanly; its file CURRENT becomes a pipe. */
+static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *walk)
+{
+    (void)found, (void)kind, (void)walk;
+    return remove(path);
+}
+
+static int tear_down(void **state)
+{
+    struct scene *s = *state;
+    set_gate(false);
+    if (s->thread)
+        (void)stop(s); /* its test has failed */
+    dp_connection_close(&s->connection);
+    dp_net_close(&s->net);
+    (void)nftw(s->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    (void)pthread_cond_destroy(&s->changed);
+    (void)pthread_mutex_destroy(&s->lock);
+    free(s);
+    return 0;
+}
+
+/* The store is there, closed cleanly; whoever opens it waits. */
 static void stand_in_the_way(struct scene *s)
 {
     start(s);
     await_opened(s);
     assert_int_equal(stop(s), DP_OK);
-    FILE *file = fopen(s->current, "re");
-    assert_non_null(file);
-    s->kept_bytes = fread(s->kept, 1, sizeof s->kept, file);
-    (void)fclose(file);
-    assert_int_equal(unlink(s->current), 0);
-    assert_int_equal(mkfifo(s->current, 0666), 0);
-}
-
-/* Blocks until the opening reads. The file is in its place for whoever opens it next. */
-static void let_through(struct scene *s)
-{
-    char aside[310];
-    (void)snprintf(aside, sizeof aside, "%s.aside", s->current);
-    FILE *file = fopen(aside, "we");
-    assert_non_null(file);
-    assert_int_equal(fwrite(s->kept, 1, s->kept_bytes, file), s->kept_bytes);
-    assert_int_equal(fclose(file), 0);
-    int pipe = open(s->current, O_WRONLY | O_CLOEXEC);
-    assert_true(pipe >= 0);
-    assert_int_equal(rename(aside, s->current), 0);
-    assert_int_equal(write(pipe, s->kept, s->kept_bytes), (ssize_t)s->kept_bytes);
-    assert_int_equal(close(pipe), 0);
+    set_gate(true);
 }
 
 static struct dp_reply ask(struct scene *s, enum dp_request_kind kind)
@@ -198,7 +208,7 @@ static void a_shard_that_opens_says_so(void **state)
     }
     assert_int_equal(dp_shard_thread_state(s->thread), DP_AGAIN);
     assert_int_equal(dp_shard_thread_counters(s->thread, counters), 0);
-    let_through(s);
+    set_gate(false);
     await_opened(s);
     assert_int_equal(dp_shard_thread_state(s->thread), DP_OK);
     assert_true(dp_shard_thread_counters(s->thread, counters) > 0);
@@ -215,7 +225,7 @@ static void a_shard_that_opens_is_stopped(void **state)
     dp_shard_thread_drain(s->thread);
     /* Answered by the turn that saw the drain, or by a later one. */
     assert_int_equal(ask(s, DP_REQUEST_HELLO).status, DP_AGAIN);
-    let_through(s);
+    set_gate(false);
     await_opened(s);
     assert_int_equal(dp_shard_thread_state(s->thread), DP_STOPPING);
     assert_int_equal(stop(s), DP_STOPPING);
