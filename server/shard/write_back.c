@@ -312,8 +312,7 @@ bool dp_shard_write_back_goes_on(const struct dp_shard *shard)
     if (w->cycle == DP_CYCLE_IDLE)
         return is_time(shard);
     /* (No row is due and nothing under way: there was no memory for the marks.) */
-    return w->cycle == DP_CYCLE_ROWS && !w->ready && !w->again &&
-           w->under_way < (due_table(shard) ? PORTIONS_MAX : 1);
+    return w->cycle == DP_CYCLE_ROWS && !w->ready && !w->again && (due_table(shard) || w->under_way == 0);
 }
 
 const struct dp_error *dp_shard_not_writing(const struct dp_shard *shard)

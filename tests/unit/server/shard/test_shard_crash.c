@@ -181,8 +181,7 @@ static uint64_t send_request(struct crash *c, struct dp_request *request, struct
 static uint64_t answers_and_operations(void *context)
 {
     const struct crash *c = context;
-    /* (Mode process: the journal, which has no thread here, syncs a little at each turn while rows wait for it.) */
-    return c->answers + (c->durability == DP_DURABILITY_MACHINE ? dp_sim_disk_operations(c->sim) : 0);
+    return c->answers + dp_sim_disk_operations(c->sim);
 }
 
 /* Until nothing goes on; then it must rest. */
@@ -769,6 +768,46 @@ static void a_mark_that_has_no_room_is_put_later(void **state)
     }
 }
 
+/* The disk has no room for another segment: what is written back sets one free, and the next push has it. */
+static void a_segment_that_has_no_room_is_made_of_an_old_one(void **state)
+{
+    (void)state;
+    struct crash *c = calloc(1, sizeof *c);
+    uint32_t refused = 0;
+    assert_non_null(c);
+    c->random = c->now_ns = c->next_id = 1;
+    c->dim = 2;
+    c->segment_bytes = 64u << 10;
+    c->tables = 1;
+    c->fake = dp_fake_store_new(8);
+    c->sim = dp_sim_disk_new(1);
+    c->disk = sim_functions = dp_sim_disk_interface(c->sim);
+    assert_int_equal(open_shard(c, false), DP_OK);
+    assert_true(meet(c));
+    turn(c);
+    dp_sim_disk_capacity(c->sim, dp_sim_disk_used(c->sim));
+    for (; c->issued < PUSHES; c->issued++) {
+        c->push[c->issued] = (struct push){.rows = 1, .tables = 1, .gradient = 1};
+        for (uint32_t tries = 0; !c->push[c->issued].acknowledged && tries < 2; tries++) {
+            send_push(c, c->issued);
+            c->issued++;
+            turn(c);
+            c->issued--;
+            if (!c->push[c->issued].acknowledged) {
+                assert_int_equal(c->status, DP_AGAIN);
+                c->sequence--;
+                refused++;
+            }
+        }
+        assert_true(c->push[c->issued].acknowledged); /* no time has passed */
+    }
+    assert_true(refused > 2);
+    close_all(c);
+    dp_sim_disk_free(&c->sim);
+    dp_fake_store_free(&c->fake);
+    free(c);
+}
+
 static struct crash *one_push(void)
 {
     struct crash *c = calloc(1, sizeof *c);
@@ -845,6 +884,7 @@ int main(void)
         cmocka_unit_test(a_partition_is_many_portions),
         cmocka_unit_test(a_failed_sync_leaves_nobody_waiting),
         cmocka_unit_test(a_mark_that_has_no_room_is_put_later),
+        cmocka_unit_test(a_segment_that_has_no_room_is_made_of_an_old_one),
         cmocka_unit_test(a_journal_that_is_gone_is_missed),
         cmocka_unit_test(a_journal_of_another_shard_is_refused),
     };
