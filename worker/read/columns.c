@@ -114,7 +114,7 @@ enum dp_status dp_columns_number(struct dp_columns *c, uint32_t column, const ch
 {
     float x = NAN;
     if (at < end && dp_number_f32(at, end, &x) != end)
-        return dp_lines_unexpected("a number, or nothing", at, end, err);
+        return dp_lines_unexpected("a number in the range of f32, or nothing", at, end, err);
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     c->content->digest = dp_content_digest(c->content->digest, at < end ? bits : UINT64_MAX);

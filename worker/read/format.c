@@ -24,12 +24,13 @@ static enum dp_status by_name(const struct dp_dataset_options *options, const st
 }
 
 /* The first that gives what is wanted; idx is told by its magic number, which starts with two zero bytes: no text has
- * one. */
+ * one. Four are none of it, but a hole that a crash left in a file. */
 static const struct dp_format *by_content(const struct dp_dataset_options *options,
                                           const unsigned char *bytes, size_t len)
 {
     const struct dp_format *last = NULL;
-    if (len > 0 && bytes[0] == 0)
+    static const unsigned char hole[4];
+    if (len > 0 && bytes[0] == 0 && (len < sizeof hole || memcmp(bytes, hole, sizeof hole) != 0))
         return &dp_format_idx;
     for (size_t i = 0; i < FORMATS; i++) {
         if (!(formats[i]->forms & 1u << options->form) || formats[i] == &dp_format_idx)
@@ -39,6 +40,18 @@ static const struct dp_format *by_content(const struct dp_dataset_options *optio
         last = formats[i];
     }
     return last ? last : &dp_format_libsvm;
+}
+
+/* What a file may hold: "lines of ..., or images ...". */
+static void wanted(const struct dp_dataset_options *options, const struct dp_format *named, char out[160])
+{
+    out[0] = '\0';
+    for (size_t i = 0; i < FORMATS; i++) {
+        size_t at = strlen(out);
+        bool needs_label = formats[i] == &dp_format_csv && !(options->label && options->label[0]);
+        if (named ? formats[i] == named : (formats[i]->forms & 1u << options->form) && !needs_label)
+            (void)snprintf(out + at, 160 - at, "%s%s", at ? ", or " : "", formats[i]->holds);
+    }
 }
 
 enum dp_status dp_format_choose(const struct dp_dataset_options *options, struct dp_unpack *unpack,
@@ -54,8 +67,11 @@ enum dp_status dp_format_choose(const struct dp_dataset_options *options, struct
         return st;
     if (!named)
         *out = by_content(options, bytes, len);
-    if (len == 0)
-        return dp_fail(err, DP_DATA, "%s: is empty: expected %s", options->path, (*out)->holds);
+    if (len == 0) {
+        char what[160];
+        wanted(options, named ? *out : NULL, what);
+        return dp_fail(err, DP_DATA, "%s: is empty: expected %s", options->path, what);
+    }
     if (options->labels_path && !(*out)->labels_apart)
         return dp_fail(err, DP_ARGUMENT,
                        "%s: is no idx file, its labels are in it: leave out the file of labels '%s'",

@@ -179,10 +179,6 @@ static enum dp_status add_column(struct csv *csv, struct cell name, struct dp_er
     size_t len = (size_t)(name.end - name.at);
     if (len == 0)
         return dp_fail(err, DP_DATA, "column %" PRIu32 " has no name: expected a header", csv->columns + 1);
-    if (memchr(name.at, '\0', len))
-        return dp_fail(err, DP_DATA,
-                       "the name of column %" PRIu32 ", '%s', holds a NUL byte: is this a text file?",
-                       csv->columns + 1, shown(name).text);
     column->name = strndup(name.at, len);
     if (!column->name)
         return dp_fail(err, DP_NOMEM, "no memory for the names of columns");
@@ -196,8 +192,6 @@ static enum dp_status add_column(struct csv *csv, struct cell name, struct dp_er
 static enum dp_status read_names(struct csv *csv, const char *at, const char *end, struct dp_error *err)
 {
     const char *label = csv->options->label;
-    if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
-        at += 3;
     enum dp_status st = take_apart(&csv->record, at, end, err);
     if (st != DP_OK)
         return st;
@@ -232,9 +226,9 @@ static enum dp_status look(void *self, const char *at, const char *end, uint64_t
     enum dp_status st = take_apart(&csv->record, at, end, err);
     for (uint32_t i = 0; st == DP_OK && i < csv->columns && i < csv->record.count; i++) {
         struct cell cell = trimmed(csv->record.cells[i]);
-        float ignored;
+        /* One out of range is a number, to be refused by its line: it makes no categories of the others. */
         if (cell.at < cell.end && csv->column[i].kind == KIND_NUMBER &&
-            dp_number_f32(cell.at, cell.end, &ignored) != cell.end)
+            dp_number_end(cell.at, cell.end) != cell.end)
             csv->column[i].kind = KIND_CATEGORY;
     }
     return st;
@@ -258,7 +252,11 @@ static enum dp_status look_at(struct csv *csv, const char *path, struct dp_error
     uint32_t places[3] = {0};
     for (uint32_t i = 0; i < csv->columns; i++)
         csv->column[i].place = places[csv->column[i].kind]++;
-    return csv->columns > 0 ? DP_OK : dp_fail(err, DP_DATA, "%s: has no header", path);
+    if (csv->columns == 0)
+        return dp_fail(err, DP_DATA, "%s: has no header", path);
+    if (!csv->options->categories && csv->looked == 0)
+        return dp_fail(err, DP_DATA, "%s: holds no examples, only a header", path);
+    return DP_OK;
 }
 
 /* ---- this file */
@@ -273,8 +271,6 @@ static uint32_t count_kind(const struct csv *csv, enum kind kind)
 
 static enum dp_status match_names(struct csv *csv, const char *at, const char *end, struct dp_error *err)
 {
-    if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
-        at += 3;
     enum dp_status st = take_apart(&csv->record, at, end, err);
     if (st != DP_OK)
         return st;

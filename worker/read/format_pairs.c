@@ -18,6 +18,8 @@
 
 enum { USERS, ITEMS }; /* facts */
 
+#define AHEAD 16u /* examples between a look at far memory and its use */
+
 /* content:  keys   mixed ids of the distinct users, then of the distinct items
  *           codes  for each example the numbers of its user and of its item; then what each user met, ascending
  *           offsets  to train on: of user u's met items in codes; with lists: of the lists */
@@ -43,6 +45,11 @@ static const char *skip_blanks(const char *at, const char *end)
     while (at < end && is_blank(*at))
         at++;
     return at;
+}
+
+static bool starts_number(const char *at, const char *end)
+{
+    return at < end && ((*at >= '0' && *at <= '9') || *at == '-');
 }
 
 static const char *word_end(const char *at, const char *end)
@@ -92,9 +99,12 @@ static enum dp_status add_pair(void *self, const char *at, const char *end, uint
     uint64_t user = 0, item = 0;
     if (skip_blanks(at, end) == end || *skip_blanks(at, end) == '#')
         return DP_OK;
+    bool numbers = starts_number(skip_blanks(at, end), end) || b->pairs > 0;
     enum dp_status st = read_id("a user", &at, end, &user, err);
     if (st == DP_OK)
         st = read_id("an item", &at, end, &item, err);
+    if (st != DP_OK && !numbers) /* another kind of file, perhaps */
+        return dp_wrap(err, st, "a header is to be left out, text needs the format 'text'");
     for (at = skip_blanks(at, end); st == DP_OK && at < end; at = skip_blanks(at, end)) {
         float ignored; /* a rating, a time */
         const char *behind = dp_number_f32(at, end, &ignored);
@@ -329,13 +339,11 @@ static uint32_t draw_unmet(const struct dp_content *content, uint32_t user, uint
     const uint32_t *met = content->codes + content->offsets[user];
     uint64_t count = content->offsets[user + 1] - content->offsets[user];
     uint64_t k = ((random >> 32) * (content->facts[ITEMS] - count)) >> 32;
-    uint64_t low = 0, high = count; /* met items below the k-th unmet one */
-    while (low < high) {
-        uint64_t mid = low + (high - low) / 2;
-        if (met[mid] - mid <= k)
-            low = mid + 1;
-        else
-            high = mid;
+    uint64_t low = 0; /* met items below the k-th unmet one: at least low, at most low + count */
+    while (count > 0) {
+        uint64_t half = (count + 1) / 2, mid = low + half - 1;
+        low = met[mid] - mid <= k ? low + half : low; /* no branch, which no processor could foresee */
+        count -= half;
     }
     return (uint32_t)(k + low);
 }
@@ -357,6 +365,19 @@ static uint32_t item_of(const struct dp_format_fill *what, uint64_t each, uint64
     if (!sampled)
         return content->codes[2 * pair + 1];
     return draw_unmet(content, content->codes[2 * pair], dp_mix(state + (example + 1) * DP_CONTENT_GOLDEN));
+}
+
+/* What drawing an item for an example will look at, in memory that is far away: its user's place (the user is there by
+ * now), and the middle and the quarters of what the user met. */
+static void look_ahead(const struct dp_format_fill *what, uint64_t each, uint64_t example)
+{
+    const struct dp_content *content = what->content;
+    uint32_t user = content->codes[2 * (example / each)];
+    const uint32_t *met = content->codes + content->offsets[user];
+    uint64_t count = content->offsets[user + 1] - content->offsets[user];
+    __builtin_prefetch(met + count / 2);
+    __builtin_prefetch(met + count / 4);
+    __builtin_prefetch(met + count / 4 * 3);
 }
 
 static void fill_labels(const struct dp_format_fill *what, uint64_t each, struct dp_batch *batch)
@@ -387,9 +408,12 @@ static void fill(const struct dp_format_fill *what, struct dp_batch *batch)
     }
     dp_batch_fill_group_end(batch);
     dp_batch_fill_group(batch, DP_FORM_ITEMS);
+    uint32_t ahead = content->lists == 0 && !what->options->scored ? AHEAD : what->examples;
     for (uint32_t list = DP_FORM_ITEMS; list < batch->room.lists; list++) {
         dp_batch_fill_list(batch, list);
         for (uint32_t i = 0; i < what->examples; i++) {
+            if (ahead < what->examples - i)
+                look_ahead(what, each, what->order[i + ahead]);
             uint32_t item = item_of(what, each, state, what->order[i], list);
             dp_batch_fill_entries(batch, &items[item], NULL, 1);
             dp_batch_fill_example(batch);
@@ -398,14 +422,51 @@ static void fill(const struct dp_format_fill *what, struct dp_batch *batch)
     dp_batch_fill_group_end(batch);
 }
 
-/* A first line that starts with a number. */
+struct line {
+    const char *at, *end;
+};
+
+/* Two numbers at least, and nothing else. */
+static bool all_numbers(const char *at, const char *end)
+{
+    unsigned count = 0;
+    for (at = skip_blanks(at, end); at < end; at = skip_blanks(at, end), count++) {
+        const char *behind = dp_number_end(at, end);
+        if (!behind || (behind < end && !is_blank(*behind)))
+            return false;
+        at = behind;
+    }
+    return count >= 2;
+}
+
+/* The first line of `text` that is not blank, without its end; *rest: what is behind it. Empty: there is none. */
+static struct line first_line(struct line text, struct line *rest)
+{
+    while (text.at < text.end && (is_blank(*text.at) || *text.at == '\r' || *text.at == '\n'))
+        text.at++;
+    struct line line = {text.at, text.at};
+    while (line.end < text.end && *line.end != '\n')
+        line.end++;
+    *rest = (struct line){line.end, text.end};
+    if (line.end > line.at && line.end[-1] == '\r')
+        line.end--;
+    return line;
+}
+
+/* A first line that starts with a number, or with "(7" as files of negatives do; or a line of words, perhaps a header, and
+ * then one of numbers. What is refused then would be trained on as words else, without a word. */
 static bool begins(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len)
 {
     (void)options;
-    size_t at = 0;
-    while (at < len && strchr(" \t\r\n", bytes[at]))
-        at++;
-    return at < len && ((bytes[at] >= '0' && bytes[at] <= '9') || bytes[at] == '-' || bytes[at] == '#');
+    struct line rest = {(const char *)bytes, (const char *)bytes + len};
+    struct line line = first_line(rest, &rest);
+    if (line.at == line.end)
+        return false;
+    if (starts_number(line.at, line.end) || *line.at == '#' ||
+        (*line.at == '(' && starts_number(line.at + 1, line.end)))
+        return true;
+    line = first_line(rest, &rest);
+    return all_numbers(line.at, line.end);
 }
 
 const struct dp_format dp_format_pairs = {.name = "pairs",

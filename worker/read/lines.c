@@ -110,6 +110,13 @@ static enum dp_status visit(struct dp_lines *lines, const char *at, const char *
 {
     if (end > at && end[-1] == '\r')
         end--;
+    const char *nul = end > at ? memchr(at, '\0', (size_t)(end - at)) : NULL;
+    if (nul)
+        return dp_fail(err, DP_DATA,
+                       "%s:%" PRIu64
+                       ": byte %zu of the line is NUL, which no text holds: is the file whole, and "
+                       "UTF-8?",
+                       lines->name, lines->line, (size_t)(nul - at) + 1);
     enum dp_status st = lines->sink.visit(lines->sink.self, at, end, lines->line, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "%s:%" PRIu64, lines->name, lines->line);

@@ -5,7 +5,7 @@
  * Thread    One at a time.
  * Memory    The longest line that a block's edge cuts; a quoted field is refused beyond DP_LINES_QUOTED_MAX bytes, so a quote
  *           without its second costs no more than that. A line is lent to `visit` for that call only, without its end.
- * Failure   What `visit` returns, with "name:line" put in front of its text; DP_DATA: a quote without its second, with its line;
+ * Failure   What `visit` returns, with "name:line" put in front of its text; DP_DATA: a quote without its second, a NUL byte, with the line;
  *           DP_NOMEM. The first one is the last: free is all that may follow. */
 #ifndef DP_READ_LINES_H
 #define DP_READ_LINES_H

@@ -85,6 +85,12 @@ static bool fast_f32(const struct decimal *d, float *out)
     return true;
 }
 
+const char *dp_number_end(const char *at, const char *end)
+{
+    struct decimal d;
+    return read_decimal(at, end, &d);
+}
+
 const char *dp_number_f32(const char *at, const char *end, float *out)
 {
     struct decimal d;

@@ -14,6 +14,8 @@
 #define DP_NUMBER_LEN_MAX 127
 
 const char *dp_number_f32(const char *at, const char *end, float *out);
+/* The place behind a decimal of that grammar, whatever its length and range. */
+const char *dp_number_end(const char *at, const char *end);
 /* Digits only; below 2^63. */
 const char *dp_number_index(const char *at, const char *end, uint64_t *out);
 

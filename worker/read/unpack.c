@@ -24,6 +24,7 @@ struct dp_unpack {
     bool packed_end;  /* the file is read to its end */
     bool between;     /* the decoder stands between members or frames: here the file may end */
     bool peeked;      /* the block in `lent` waits for next */
+    bool begun;       /* a block was lent: what follows is not the start of the text */
     uint64_t read_at; /* packed bytes read so far, for messages */
     z_stream gzip;
     ZSTD_DCtx *zstd;
@@ -195,21 +196,43 @@ static enum dp_status decode(struct dp_unpack *unpack, struct dp_error *err)
     }
 }
 
+/* The next block; of 0 bytes at the end. */
+static enum dp_status next_block(struct dp_unpack *unpack, struct dp_error *err)
+{
+    unpack->lent_len = 0;
+    if (unpack->packing != PLAIN)
+        return decode(unpack, err);
+    if (unpack->in_at == unpack->in_len && !unpack->packed_end) {
+        enum dp_status st = read_in(unpack, err);
+        if (st != DP_OK)
+            return st;
+    }
+    unpack->lent = unpack->in + unpack->in_at;
+    unpack->lent_len = unpack->in_len - unpack->in_at;
+    unpack->in_at = unpack->in_len;
+    return DP_OK;
+}
+
+/* A mark of UTF-8 at the start says nothing of the data. */
+static enum dp_status skip_mark(struct dp_unpack *unpack, struct dp_error *err)
+{
+    bool marked = !unpack->begun && unpack->lent_len >= 3 && memcmp(unpack->lent, "\xef\xbb\xbf", 3) == 0;
+    unpack->begun = true;
+    if (!marked)
+        return DP_OK;
+    unpack->lent += 3;
+    unpack->lent_len -= 3;
+    /* A block of nothing would be taken for the end. */
+    return unpack->lent_len == 0 ? next_block(unpack, err) : DP_OK;
+}
+
 enum dp_status dp_unpack_peek(struct dp_unpack *unpack, const unsigned char **bytes, size_t *len,
                               struct dp_error *err)
 {
-    enum dp_status st = DP_OK;
     if (!unpack->peeked) {
-        unpack->lent_len = 0;
-        if (unpack->packing != PLAIN) {
-            st = decode(unpack, err);
-        } else {
-            if (unpack->in_at == unpack->in_len && !unpack->packed_end)
-                st = read_in(unpack, err);
-            unpack->lent = unpack->in + unpack->in_at;
-            unpack->lent_len = unpack->in_len - unpack->in_at;
-            unpack->in_at = unpack->in_len;
-        }
+        enum dp_status st = next_block(unpack, err);
+        if (st == DP_OK)
+            st = skip_mark(unpack, err);
         if (st != DP_OK)
             return st;
         unpack->peeked = true;

@@ -415,6 +415,18 @@ static void bad_text(void **state)
         }
 }
 
+/* A hole that a crash left is no file of images. */
+static void holes(void **state)
+{
+    static const char zeros[64];
+    for (int form = DP_FORM_SPARSE; form <= DP_FORM_DENSE; form++) {
+        struct dp_dataset_options options = options_of(write_file(*state, "file", zeros, sizeof zeros));
+        options.form = (enum dp_data_form)form;
+        options.width = 4;
+        expect(&options, DP_DATA, "/file:1: expected a label");
+    }
+}
+
 static void bad_options(void **state)
 {
     struct dp_dataset_options good = options_of(write_text(*state, "file", "1 1:1\n")), options = good;
@@ -519,6 +531,7 @@ int main(void)
         cmocka_unit_test(idx_images),
         cmocka_unit_test(bad_idx),
         cmocka_unit_test(bad_text),
+        cmocka_unit_test(holes),
         cmocka_unit_test(bad_options),
         cmocka_unit_test(truncated_anywhere),
         cmocka_unit_test(digest_tells_apart),

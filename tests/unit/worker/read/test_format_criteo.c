@@ -217,7 +217,7 @@ static void bad_files_are_refused(void **state)
                     "label 2: expected 0 or 1");
     formats_refused(&dir, options, GOOD "\t" INTS "13\t" CATS "\n", 2, DP_DATA, "expected a label");
     formats_refused(&dir, options, GOOD "1\t" INTS "0x1f\t" CATS "\n", 2, DP_DATA,
-                    "integer 13: expected a number, or nothing, found '0x1f'");
+                    "integer 13: expected a number in the range of f32, or nothing, found '0x1f'");
     formats_refused(&dir, options, GOOD "1\t" INTS " \t" CATS "\n", 2, DP_DATA,
                     "integer 13: expected a number");
     formats_refused(&dir, options, "\n\n", 0, DP_DATA, "holds no examples");

@@ -103,10 +103,11 @@ static void named_categories(void **state)
     formats_refused(&dir, options, TEXT, 1, DP_DATA, "column 'y' is the label");
     options.categories = "age,note";
     options.width = options.fields = 2;
-    formats_refused(
-        &dir, options, TEXT, 2, DP_DATA,
-        "column 'the city' (text? name it in the setting categories): expected a number, or nothing, "
-        "found 'Rome'");
+    formats_refused(&dir, options, TEXT, 2, DP_DATA,
+                    "column 'the city' (text? name it in the setting categories): expected a number in the "
+                    "range of f32, or "
+                    "nothing, "
+                    "found 'Rome'");
     test_dir_close(&dir);
 }
 
@@ -183,7 +184,10 @@ static void bad_files_are_refused(void **state)
         {"y,a\n1,2\n1,\"2\n", 3, "a field begins with a quote that nothing ends"},
         {"y,a\n2,2\n", 2, "column 'y': label 2: expected 0 or 1"},
         {"y,a\n,2\n", 2, "column 'y': expected a label"},
-        {"y,a\n", 0, "holds no examples"},
+        {"y,a\n", 0, "holds no examples, only a header"},
+        /* Out of range, a number is one all the same: no category, and the others neither. */
+        {"y,a\n1,2\n1,-1e39\n", 3,
+         "column 'a' (text? name it in the setting categories): expected a number in the range"},
         {"\n\n", 0, "has no header"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)

@@ -269,6 +269,51 @@ static void bad_files_are_refused(void **state)
     test_dir_close(&dir);
 }
 
+/* Without a format named: what looks like pairs is no text, which anything is. */
+static void pairs_are_told_from_text(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
+    static const struct {
+        const char *text;
+        unsigned line;
+        const char *words;
+    } bad[] = {
+        {"user item\n1 2\n", 1,
+         "a header is to be left out, text needs the format 'text': expected the id of a user"},
+        {"\n user,item\r\n\r\n 1\t2 3.5 \r\n", 2, "a header is to be left out"},
+        {"(1,2) 7 8\n(2,2) 5\n", 1, "found '(1,2)'"},
+        {"-1 2\n", 1, ":1: expected the id of a user, a whole number from 0, found '-1'"},
+        {"1 2\nx 2\n", 2, ":2: expected the id of a user, a whole number from 0, found 'x'"},
+        {"", 0, "is empty: expected lines of 'user item', or any text"},
+    };
+    options.format = NULL;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        formats_refused(&dir, options, bad[i].text, bad[i].line, DP_DATA, bad[i].words);
+    static const char *const texts[] = {"to be\nor not\n", "(to be)\n1 and 2\n", "to be\n7\n", "to be 1\n",
+                                        "to be\n1 2 x\n"};
+    options.window = 2;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        options.path = write_text(&dir, "words", texts[i]);
+        struct dp_dataset *dataset = formats_open(&options);
+        dp_dataset_close(&dataset);
+    }
+    /* UTF-8's mark does not make text of pairs. */
+    options.path = write_text(&dir, "marked",
+                              "\xef\xbb\xbf"
+                              "1 2\n2 3\n");
+    struct dp_dataset *marked = formats_open(&options);
+    options.path = write_text(&dir, "pairs", "1 2\n2 3\n");
+    options.format = "pairs";
+    struct dp_dataset *pairs = formats_open(&options);
+    formats_same(marked, pairs, 0);
+    dp_dataset_close(&marked);
+    dp_dataset_close(&pairs);
+    test_dir_close(&dir);
+}
+
 static void bad_lists_are_refused(void **state)
 {
     (void)state;
@@ -310,6 +355,7 @@ int main(void)
         cmocka_unit_test(lists_are_kept_together),
         cmocka_unit_test(scored_pairs_are_not_joined_by_others),
         cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(pairs_are_told_from_text),
         cmocka_unit_test(bad_lists_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

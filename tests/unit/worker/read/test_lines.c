@@ -81,6 +81,26 @@ static void failures_name_the_place(void **state)
     assert_non_null(strstr(err.text, "file:3: a field begins with a quote"));
 }
 
+static void nul_bytes_are_refused(void **state)
+{
+    (void)state;
+    for (int quotes = 0; quotes < 2; quotes++)
+        for (size_t cut = 0; cut <= 8; cut++) {
+            struct dp_lines *lines;
+            struct seen seen = {.text = ""};
+            struct dp_error err = {0};
+            assert_int_equal(dp_lines_new("file", quotes, (struct dp_lines_sink){see, &seen}, &lines, &err),
+                             DP_OK);
+            enum dp_status st = dp_lines_feed(lines, "a\nbc\0d\ne", cut, &err);
+            if (st == DP_OK)
+                st = dp_lines_feed(lines, "a\nbc\0d\ne" + cut, 8 - cut, &err);
+            dp_lines_free(&lines);
+            assert_int_equal(st, DP_DATA);
+            assert_non_null(strstr(err.text, "file:2: byte 3 of the line is NUL"));
+            assert_string_equal(seen.text, "1:a|");
+        }
+}
+
 /* A quote without its second is refused within a bound, however large the file is; doubled quotes do not begin anew. */
 static void endless_quotes_are_refused(void **state)
 {
@@ -131,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cut_anywhere), cmocka_unit_test(failures_name_the_place),
-        cmocka_unit_test(endless_quotes_are_refused), cmocka_unit_test(many_quoted_fields_are_read)};
+        cmocka_unit_test(nul_bytes_are_refused), cmocka_unit_test(endless_quotes_are_refused),
+        cmocka_unit_test(many_quoted_fields_are_read)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,9 +131,28 @@ static void what_is_no_number(void **state)
     assert_null(dp_number_index(far, far + 20, &u));
 }
 
+/* Its end is found whatever its range, and where none is. */
+static void ends(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int end; /* -1: no number */
+    } cases[] = {{"1e39", 4},  {"-1e-999999999999", 16},
+                 {"12.5x", 4}, {"1-2", 1},
+                 {"1e", -1},   {"nan", -1},
+                 {"", -1},     {".", -1},
+                 {"+", -1},    {"0x1", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *text = cases[i].text, *behind = dp_number_end(text, text + strlen(text));
+        if (cases[i].end < 0 ? behind != NULL : behind != text + cases[i].end)
+            fail_msg("'%s'", text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(named_numbers), cmocka_unit_test(random_numbers),
-                                       cmocka_unit_test(what_is_no_number)};
+                                       cmocka_unit_test(what_is_no_number), cmocka_unit_test(ends)};
     return cmocka_run_group_tests_name("number", tests, NULL, NULL);
 }

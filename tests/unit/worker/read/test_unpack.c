@@ -59,6 +59,41 @@ static char *make_text(size_t len)
     return text;
 }
 
+/* UTF-8's mark at the start is left out, and nothing else is: alone, with text, in a member of its own, further down. */
+static void the_mark_is_left_out(void **state)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    for (int p = 0; p < PACKINGS; p++) {
+        check_same(write_packed(*state, "file", (enum packing)p, mark, 3), "", 0);
+        check_same(write_packed(*state, "file", (enum packing)p,
+                                "\xef\xbb\xbf"
+                                "1",
+                                4),
+                   "1", 1);
+        check_same(write_packed(*state, "file", (enum packing)p, "\xef\xbb", 2), "\xef\xbb", 2);
+        check_same(write_packed(*state, "file", (enum packing)p, "\xef\xbb\xbf\xef\xbb\xbf", 6), mark, 3);
+        check_same(write_packed(*state, "file", (enum packing)p, "1\xef\xbb\xbf", 4), "1\xef\xbb\xbf", 4);
+    }
+    /* At the start of a later block it is data. */
+    char *text = make_text(262144 + 3);
+    memcpy(text + 262144, mark, 3);
+    for (int p = 0; p < PACKINGS; p++)
+        check_same(write_packed(*state, "file", (enum packing)p, text, 262144 + 3), text, 262144 + 3);
+    free(text);
+    for (int p = PACK_GZIP; p < PACKINGS; p++) {
+        size_t a_len, b_len;
+        char *a = pack((enum packing)p, mark, 3, &a_len), *b = pack((enum packing)p, "1 2\n", 4, &b_len);
+        char *both = malloc(a_len + b_len);
+        assert_non_null(both);
+        memcpy(both, a, a_len);
+        memcpy(both + a_len, b, b_len);
+        check_same(write_file(*state, "file", both, a_len + b_len), "1 2\n", 4);
+        free(a);
+        free(b);
+        free(both);
+    }
+}
+
 static void round_trips(void **state)
 {
     static const size_t sizes[] = {0, 1, 100, 262143, 262144, 262145, 524288, 3000000};
@@ -242,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trips),
+        cmocka_unit_test(the_mark_is_left_out),
         cmocka_unit_test(small_file_large_content),
         cmocka_unit_test(several_members),
         cmocka_unit_test(skippable_frame),
