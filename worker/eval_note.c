@@ -38,7 +38,9 @@ enum dp_status dp_eval_ring_plan(uint32_t epochs, uint32_t workers, uint64_t par
 
 void dp_eval_note_name(struct dp_eval_ring ring, uint32_t epoch, char *name)
 {
-    if (epoch == ring.epochs)
+    if (ring.rest)
+        (void)snprintf(name, DP_EVAL_NAME_BYTES, "check");
+    else if (epoch == ring.epochs)
         (void)snprintf(name, DP_EVAL_NAME_BYTES, "eval/last");
     else
         (void)snprintf(name, DP_EVAL_NAME_BYTES, "eval/%" PRIu32, epoch % ring.slots);

@@ -1,6 +1,7 @@
 /* Evaluation notes: how the parts of evaluations lie on the first server.
  *     run/<run>/eval/<epoch modulo slots>/<worker>     each epoch but the last
  *     run/<run>/eval/last/<worker>                     the last, which nothing may overwrite
+ *     run/<run>/check/<worker>                         where all workers rest at the end of an epoch: each epoch
  * Bytes     The epoch (u32, little endian), then the packed part; nothing behind the epoch: the part was
  *           merged and taken away.
  * Promise   The number of notes does not grow with the epochs. A worker that is `slots` epochs ahead takes the
@@ -11,6 +12,7 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +22,8 @@
 struct dp_eval_ring {
     uint32_t epochs; /* counted from 1 */
     uint32_t slots;  /* 1 at least */
+    bool
+        rest; /* of the ends of epochs at which all workers rest (verdict.h): nobody is ahead, nothing is lost */
 };
 
 /* part_bytes_max: of the largest part, all_bytes: of all workers' parts of one epoch. DP_FULL when notes

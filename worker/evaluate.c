@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum dp_status dp_evaluate_plan(const struct dp_job *job, const struct dp_dataset *test,
+enum dp_status dp_evaluate_plan(const struct dp_job *job, const struct dp_dataset *test, bool rest,
                                 struct dp_eval_ring *out, struct dp_error *err)
 {
     const struct dp_cluster_training *training = &job->cluster->training;
@@ -21,7 +21,9 @@ enum dp_status dp_evaluate_plan(const struct dp_job *job, const struct dp_datase
              all = dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(test), examples) +
                    (training->workers - 1) *
                        dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(test), 0);
-    return dp_eval_ring_plan(training->epochs, training->workers, part, all, out, err);
+    enum dp_status st = dp_eval_ring_plan(training->epochs, training->workers, part, all, out, err);
+    out->rest = rest;
+    return st;
 }
 
 /* The epoch, and behind it the part. keep: this worker's own, put again when the first server loses it. */
@@ -102,7 +104,7 @@ enum dp_status dp_evaluate_share(struct dp_job *job, struct dp_progress *progres
     if (st == DP_OK)
         st = dp_metrics_pack(share.metrics, &bytes, &size, err);
     if (st == DP_OK)
-        st = put(job, ring, epoch, job->worker, bytes, size, epoch == ring.epochs, err);
+        st = put(job, ring, epoch, job->worker, bytes, size, epoch == ring.epochs || ring.rest, err);
 done:
     free(bytes);
     share_close(&share);
@@ -144,6 +146,14 @@ static enum dp_status read_notes(const struct dp_note *notes, uint32_t workers, 
     return DP_OK;
 }
 
+/* What is none has come, so that reading it says so. */
+static bool has_come(const void *epoch, const struct dp_note *note)
+{
+    enum dp_eval_note found = DP_EVAL_NOT_YET;
+    return dp_eval_note_read(note->bytes, note->size, *(const uint32_t *)epoch, &found, NULL) != DP_OK ||
+           found != DP_EVAL_NOT_YET;
+}
+
 enum dp_status dp_evaluate_drop(struct dp_job *job, struct dp_eval_ring ring, uint32_t epoch,
                                 struct dp_error *err)
 {
@@ -165,7 +175,7 @@ enum dp_status dp_evaluate_merge(struct dp_job *job, struct dp_progress *progres
     struct dp_note *notes = calloc(workers, sizeof *notes);
     if (!notes)
         return dp_fail(err, DP_NOMEM, "no memory for the parts of %" PRIu32 " workers", workers);
-    enum dp_status st = wait ? dp_peers_wait(job, progress, what, notes, err)
+    enum dp_status st = wait ? dp_peers_wait_ready(job, progress, what, workers, has_come, &epoch, notes, err)
                              : dp_peers_look(job, what, notes, &missing, err);
     if (st == DP_OK)
         st = read_notes(notes, workers, epoch, found, err);

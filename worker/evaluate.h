@@ -9,9 +9,9 @@
 #include "worker/eval_note.h"
 #include "worker/progress.h"
 
-/* How the notes of this training's evaluations lie; DP_FULL, with the remedy, where notes cannot hold them. */
+/* How the notes of this training's evaluations lie (rest: those at which all workers rest); DP_FULL, with the remedy, where notes cannot hold them. */
 DP_MUST_USE
-enum dp_status dp_evaluate_plan(const struct dp_job *job, const struct dp_dataset *test,
+enum dp_status dp_evaluate_plan(const struct dp_job *job, const struct dp_dataset *test, bool rest,
                                 struct dp_eval_ring *out, struct dp_error *err);
 /* epoch: counted from 1. */
 DP_MUST_USE
@@ -23,7 +23,7 @@ DP_MUST_USE
 enum dp_status dp_evaluate_drop(struct dp_job *job, struct dp_eval_ring ring, uint32_t epoch,
                                 struct dp_error *err);
 /* Looks for the parts of all workers. *found: DP_EVAL_PART: they were merged into *out; NOT_YET: look again;
- * GONE: there will be none. With `wait` it waits for those that are missing, for the last epoch only,
+ * GONE: there will be none. With `wait` it waits for those that are missing, for the last epoch or at rest only,
  * and leaves the parts where they are: a worker 0 that is killed before it has reported finds them again. */
 DP_MUST_USE
 enum dp_status dp_evaluate_merge(struct dp_job *job, struct dp_progress *progress,

@@ -189,9 +189,13 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
 }
 
 enum dp_status dp_job_program(struct dp_job *job, const struct dp_dataset *a, const struct dp_dataset *b,
-                              struct dp_error *err)
+                              const struct dp_dataset *c, struct dp_error *err)
 {
-    job->worst = b ? dp_batch_shape_max(dp_dataset_shape(a), dp_dataset_shape(b)) : *dp_dataset_shape(a);
+    job->worst = *dp_dataset_shape(a);
+    if (b)
+        job->worst = dp_batch_shape_max(&job->worst, dp_dataset_shape(b));
+    if (c)
+        job->worst = dp_batch_shape_max(&job->worst, dp_dataset_shape(c));
     job->worst.examples = job->cluster->training.batch;
     return dp_program_open(job->model.graph, &job->backend, &job->worst, &job->program, err);
 }

@@ -56,10 +56,10 @@ enum dp_status dp_job_table(struct dp_job *job, const struct dp_table_spec *spec
 /* Options of a data set as the model and the cluster file want it; labels: NULL by the name's habit. */
 struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path, const char *labels,
                                       bool shuffle);
-/* The program for the worst minibatch of both; b may be NULL. */
+/* The program for the worst minibatch of all; b and c may be NULL. */
 DP_MUST_USE
 enum dp_status dp_job_program(struct dp_job *job, const struct dp_dataset *a, const struct dp_dataset *b,
-                              struct dp_error *err);
+                              const struct dp_dataset *c, struct dp_error *err);
 
 static inline bool dp_job_stopped(const struct dp_job *job)
 {

@@ -73,19 +73,38 @@ enum dp_status dp_peers_one(struct dp_job *job, const char *what, uint32_t worke
     return st;
 }
 
-enum dp_status dp_peers_look(struct dp_job *job, const char *what, struct dp_note *notes, uint32_t *missing,
-                             struct dp_error *err)
+/* Which notes are waited for: of workers 0 .. count - 1, as soon as they are ready (NULL: there). */
+struct wanted {
+    const char *what;
+    uint32_t count;
+    bool (*ready)(const void *context, const struct dp_note *note);
+    const void *context;
+};
+
+static enum dp_status look(struct dp_job *job, const struct wanted *wanted, struct dp_note *notes,
+                           uint32_t *missing, struct dp_error *err)
 {
     *missing = 0;
-    for (uint32_t w = 0; w < job->cluster->training.workers; w++) {
+    for (uint32_t w = 0; w < wanted->count; w++) {
         if (notes[w].bytes)
             continue;
-        enum dp_status st = dp_peers_one(job, what, w, &notes[w], err);
+        enum dp_status st = dp_peers_one(job, wanted->what, w, &notes[w], err);
         if (st != DP_OK)
             return st;
+        if (notes[w].bytes && wanted->ready && !wanted->ready(wanted->context, &notes[w])) {
+            free(notes[w].bytes);
+            notes[w] = (struct dp_note){0};
+        }
         *missing += notes[w].bytes == NULL;
     }
     return DP_OK;
+}
+
+enum dp_status dp_peers_look(struct dp_job *job, const char *what, struct dp_note *notes, uint32_t *missing,
+                             struct dp_error *err)
+{
+    const struct wanted wanted = {.what = what, .count = job->cluster->training.workers};
+    return look(job, &wanted, notes, missing, err);
 }
 
 /* ---- notes that are kept */
@@ -100,14 +119,24 @@ struct dp_kept {
 enum dp_status dp_peers_keep(struct dp_job *job, const char *what, const void *bytes, size_t size,
                              struct dp_error *err)
 {
-    struct dp_kept *kept = malloc(sizeof *kept + size);
+    struct dp_kept **place = &job->kept, *kept = malloc(sizeof *kept + size);
     if (!kept)
         return dp_fail(err, DP_NOMEM, "no memory to keep the note %s", what);
-    *kept = (struct dp_kept){.next = job->kept, .size = size};
+    *kept = (struct dp_kept){.size = size};
     (void)snprintf(kept->what, sizeof kept->what, "%s", what);
     if (size)
         memcpy(kept->bytes, bytes, size);
-    job->kept = kept;
+    while (*place && strcmp((*place)->what, what) != 0)
+        place = &(*place)->next;
+    if (*place) { /* its place in the order stays */
+        struct dp_kept *earlier = *place;
+        kept->next = earlier->next;
+        *place = kept;
+        free(earlier);
+    } else {
+        kept->next = job->kept;
+        job->kept = kept;
+    }
     return dp_peers_put(job, what, job->worker, bytes, size, err);
 }
 
@@ -196,20 +225,20 @@ static enum dp_status check_sign(struct dp_job *job, const char *what, uint32_t 
     return DP_OK;
 }
 
-enum dp_status dp_peers_wait(struct dp_job *job, struct dp_progress *progress, const char *what,
-                             struct dp_note *notes, struct dp_error *err)
+static enum dp_status wait_notes(struct dp_job *job, struct dp_progress *progress,
+                                 const struct wanted *wanted, struct dp_note *notes, struct dp_error *err)
 {
-    uint32_t workers = job->cluster->training.workers, missing = 0;
+    uint32_t workers = wanted->count, missing = 0;
     struct sign *signs = calloc(workers, sizeof *signs);
     if (!signs)
         return dp_fail(err, DP_NOMEM, "no memory to wait for %" PRIu32 " workers", workers);
     for (uint32_t w = 0; w < workers; w++)
         signs[w].since_ns = dp_clock_ns(&job->clock);
     enum dp_status st;
-    while ((st = dp_peers_look(job, what, notes, &missing, err)) == DP_OK && missing > 0) {
+    while ((st = look(job, wanted, notes, &missing, err)) == DP_OK && missing > 0) {
         for (uint32_t w = 0; st == DP_OK && w < workers; w++)
             if (!notes[w].bytes)
-                st = check_sign(job, what, w, &signs[w], err);
+                st = check_sign(job, wanted->what, w, &signs[w], err);
         if (st == DP_OK)
             st = pause_between(job, progress, err);
         if (st != DP_OK)
@@ -219,6 +248,22 @@ enum dp_status dp_peers_wait(struct dp_job *job, struct dp_progress *progress, c
         free(signs[w].note.bytes);
     free(signs);
     return st;
+}
+
+enum dp_status dp_peers_wait(struct dp_job *job, struct dp_progress *progress, const char *what,
+                             struct dp_note *notes, struct dp_error *err)
+{
+    const struct wanted wanted = {.what = what, .count = job->cluster->training.workers};
+    return wait_notes(job, progress, &wanted, notes, err);
+}
+
+enum dp_status dp_peers_wait_ready(struct dp_job *job, struct dp_progress *progress, const char *what,
+                                   uint32_t count,
+                                   bool (*ready)(const void *context, const struct dp_note *note),
+                                   const void *context, struct dp_note *notes, struct dp_error *err)
+{
+    const struct wanted wanted = {.what = what, .count = count, .ready = ready, .context = context};
+    return wait_notes(job, progress, &wanted, notes, err);
 }
 
 enum dp_status dp_peers_wait_first(struct dp_job *job, struct dp_progress *progress, struct dp_error *err)

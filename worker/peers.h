@@ -29,7 +29,14 @@ enum dp_status dp_peers_look(struct dp_job *job, const char *what, struct dp_not
 DP_MUST_USE
 enum dp_status dp_peers_wait(struct dp_job *job, struct dp_progress *progress, const char *what,
                              struct dp_note *notes, struct dp_error *err);
-/* Puts a note and keeps a copy: when the first server has lost it, waits here put it again. */
+/* The same for workers 0 .. count - 1, until ready(context, note) says yes of each one's; notes: [count]. */
+DP_MUST_USE
+enum dp_status dp_peers_wait_ready(struct dp_job *job, struct dp_progress *progress, const char *what,
+                                   uint32_t count,
+                                   bool (*ready)(const void *context, const struct dp_note *note),
+                                   const void *context, struct dp_note *notes, struct dp_error *err);
+/* Puts a note and keeps a copy, which takes the place of an earlier one of that name: when the first server has lost it,
+ * waits here put it again. */
 DP_MUST_USE
 enum dp_status dp_peers_keep(struct dp_job *job, const char *what, const void *bytes, size_t size,
                              struct dp_error *err);

@@ -55,7 +55,7 @@ enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labe
     options.cache = NULL; /* read once */
     enum dp_status st = dp_dataset_open(&options, &dataset, err);
     if (st == DP_OK)
-        st = dp_job_program(job, dataset, NULL, err);
+        st = dp_job_program(job, dataset, NULL, NULL, err);
     if (st == DP_OK)
         st = dp_whole_open(out, &file, err);
     if (st != DP_OK)

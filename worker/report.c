@@ -129,6 +129,10 @@ static void data_json(const struct dp_report *report, json_t *root)
     string(out, "test", data->test);
     string(out, "test_labels", data->test_labels);
     string(out, "test_negatives", data->test_negatives);
+    string(out, "validation", data->validation);
+    string(out, "validation_negatives", data->validation_negatives);
+    if (data->validation_share > 0)
+        real(out, "validation_share", data->validation_share);
     integer(out, "examples", report->examples);
     string(out, "digest", digest);
     real(out, "scale", data->scale);
@@ -183,19 +187,54 @@ static void epochs_json(const struct dp_report *report, json_t *root)
 {
     json_t *epochs = json_array();
     (void)json_object_set_new(root, "epochs", epochs);
-    uint32_t n = report->cluster->training.epochs;
+    uint32_t n = report->epochs ? report->epochs : report->cluster->training.epochs;
     for (uint32_t e = 0; e < n; e++) {
         json_t *epoch = json_object();
         integer(epoch, "epoch", e + 1);
         real(epoch, "train_loss", dp_report_train_loss(report, e));
         real(epoch, "seconds", dp_report_seconds(report, e));
+        if (report->validated && report->validated[e].known)
+            (void)json_object_set_new(epoch, "validation", figures_json(&report->validated[e].figures));
         if (report->tested[e].known)
             (void)json_object_set_new(epoch, "test", figures_json(&report->tested[e].figures));
         (void)json_array_append_new(epochs, epoch);
     }
-    if (n && report->tested[n - 1].known)
-        (void)json_object_set_new(object_in(root, "final"), "test",
-                                  figures_json(&report->tested[n - 1].figures));
+    bool valid = report->validated && report->validated[n - 1].known;
+    if (!report->tested[n - 1].known && !valid)
+        return;
+    json_t *final = object_in(root, "final");
+    if (valid)
+        (void)json_object_set_new(final, "validation", figures_json(&report->validated[n - 1].figures));
+    if (report->tested[n - 1].known)
+        (void)json_object_set_new(final, "test", figures_json(&report->tested[n - 1].figures));
+}
+
+static void stop_json(const struct dp_report *report, json_t *root)
+{
+    static const char *const whys[] = {
+        [DP_STOP_NO] = "epochs", [DP_STOP_REACHED] = "reached", [DP_STOP_PATIENCE] = "patience"};
+    char text[DP_STOP_TEXT_BYTES];
+    if (!report->rule || !dp_stop_looks(report->rule))
+        return;
+    const struct dp_stop_rule *rule = report->rule;
+    const struct dp_stop *stop = report->stop;
+    json_t *out = object_in(root, "stop");
+    dp_stop_text(rule, stop, text);
+    string(out, "why", whys[stop->why]);
+    string(out, "text", text);
+    string(out, "set", report->validated ? "validation" : "test");
+    integer(out, "epoch", stop->epoch);
+    integer(out, "minibatch", report->minibatches);
+    string(out, "metric", dp_metric_name(rule->has_goal ? rule->goal.metric : rule->metric));
+    real(out, "value", stop->value);
+    if (rule->has_goal)
+        real(out, "goal", rule->goal.value);
+    if (rule->patience) {
+        integer(out, "patience", rule->patience);
+        string(out, "patience_metric", dp_metric_name(rule->metric));
+    }
+    real(out, "best", stop->best);
+    integer(out, "best_epoch", stop->best_epoch);
 }
 
 static void staleness_json(const struct dp_staleness *staleness, json_t *root)
@@ -256,6 +295,7 @@ enum dp_status dp_report_text(const struct dp_report *report, char **text, struc
     data_json(report, root);
     settings_json(report, root);
     epochs_json(report, root);
+    stop_json(report, root);
     json_t *throughput = object_in(root, "throughput");
     real(throughput, "examples_per_s", speed.examples_per_s);
     real(throughput, "seconds", speed.seconds);

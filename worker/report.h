@@ -7,6 +7,7 @@
 #include "common/config/cluster.h"
 #include "worker/compute/metrics.h"
 #include "worker/figures.h"
+#include "worker/stop.h"
 
 struct dp_tested {
     bool known, gone; /* neither: may still come; gone: never will */
@@ -18,6 +19,11 @@ struct dp_report {
     uint64_t examples, digest;
     const struct dp_worker_figures *workers; /* [training.workers] */
     const struct dp_tested *tested;          /* [training.epochs] */
+    const struct dp_tested *validated;       /* the same of the validation set, or NULL */
+    uint32_t epochs;                         /* that were trained; 0: training.epochs */
+    uint64_t minibatches;                    /* in these, of all workers */
+    const struct dp_stop_rule *rule;         /* NULL: nothing was looked at */
+    const struct dp_stop *stop;              /* with a rule: the last verdict */
 };
 
 /* Of all workers: */

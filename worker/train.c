@@ -12,6 +12,7 @@
 #include "worker/remember.h"
 #include "worker/report.h"
 #include "worker/step.h"
+#include "worker/verdict.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -23,6 +24,11 @@ struct training {
     const struct dp_cluster_training *settings;
     struct dp_progress progress;
     struct dp_dataset *train, *test; /* test: NULL without one */
+    struct dp_dataset *valid;        /* NULL without a validation set */
+    bool rests;                      /* all workers rest at the end of an epoch, for a verdict */
+    struct dp_verdict verdict;       /* where they do */
+    struct dp_tested *valid_tested;  /* worker 0: [epochs], with a validation set */
+    uint32_t epochs;                 /* that were trained: fewer than the settings' after a stop */
     struct dp_worker_figures figures;
     struct dp_loop *loop;
     struct dp_tested *tested; /* worker 0: [epochs] */
@@ -65,29 +71,79 @@ static void tell_repeated(const struct training *t)
                t->figures.staleness.repeated);
 }
 
+/* A set to evaluate. kind: "test" */
+static enum dp_status open_evaluated(struct training *t, const char *kind, const char *path,
+                                     const char *labels, const char *negatives, struct dp_dataset **out,
+                                     struct dp_error *err)
+{
+    struct dp_dataset_options options = dp_job_data(t->job, path, labels, false);
+    options.negatives_path = negatives[0] ? negatives : NULL;
+    enum dp_status st = dp_dataset_open(&options, out, err);
+    /* Such a model says only which item is above which. */
+    if (st == DP_OK && t->job->model.form == DP_FORM_TRIPLES && dp_dataset_lists(*out) == 0)
+        st = dp_fail(err, DP_ARGUMENT,
+                     "%s: this model ranks items: name the file of those that each pair is ranked among "
+                     "(data.%s_negatives, --%s-negatives), or leave the %s file out",
+                     path, kind, kind, kind);
+    return st;
+}
+
+static enum dp_status open_validation(struct training *t, struct dp_error *err)
+{
+    const struct dp_cluster_data *data = &t->job->cluster->data;
+    if (data->validation[0])
+        return open_evaluated(t, "validation", data->validation, data->validation_labels,
+                              data->validation_negatives, &t->valid, err);
+    if (data->validation_share == 0)
+        return DP_OK;
+    struct dp_dataset_options options = dp_job_data(t->job, data->train, data->train_labels, false);
+    options.held_out = data->validation_share;
+    options.held = true;
+    return dp_dataset_open(&options, &t->valid, err);
+}
+
+/* Where there is something to look at, all come to rest for it at the end of each epoch. */
+static enum dp_status plan_verdicts(struct training *t, struct dp_error *err)
+{
+    struct dp_verdict *v = &t->verdict;
+    *v = (struct dp_verdict){.job = t->job,
+                             .progress = &t->progress,
+                             .data = t->valid ? t->valid : t->test,
+                             .rule = dp_stop_rule_of(t->settings)};
+    t->rests = t->valid || dp_stop_looks(&v->rule);
+    if (!t->rests)
+        return DP_OK;
+    DP_ASSERT(v->data); /* the cluster file was checked */
+    enum dp_status st = dp_stop_fits(&v->rule, t->job->model.labels, dp_dataset_lists(v->data), err);
+    return st == DP_OK ? dp_evaluate_plan(t->job, v->data, true, &v->ring, err) : st;
+}
+
 static enum dp_status data_open(struct training *t, struct dp_error *err)
 {
     const struct dp_cluster_data *data = &t->job->cluster->data;
     struct dp_dataset_options options = dp_job_data(t->job, data->train, data->train_labels, true);
+    options.held_out = data->validation_share;
     enum dp_status st = dp_dataset_open(&options, &t->train, err);
     if (st == DP_OK && dp_dataset_examples(t->train) == 0)
         st = dp_fail(err, DP_DATA, "%s has no examples to train on", data->train);
     if (st == DP_OK && data->test[0]) {
-        options = dp_job_data(t->job, data->test, data->test_labels, false);
-        options.negatives_path = data->test_negatives[0] ? data->test_negatives : NULL;
-        st = dp_dataset_open(&options, &t->test, err);
-        /* Such a model says only which item is above which. */
-        if (st == DP_OK && t->job->model.form == DP_FORM_TRIPLES && dp_dataset_lists(t->test) == 0)
-            st = dp_fail(err, DP_ARGUMENT,
-                         "%s: this model ranks items: name the file of those that each pair is ranked among "
-                         "(data.test_negatives, --test-negatives), or leave the test file out",
-                         data->test);
+        st = open_evaluated(t, "test", data->test, data->test_labels, data->test_negatives, &t->test, err);
         if (st == DP_OK)
-            st = dp_evaluate_plan(t->job, t->test, &t->ring, err);
+            st = dp_evaluate_plan(t->job, t->test, false, &t->ring, err);
     }
     if (st == DP_OK)
-        st = dp_job_program(t->job, t->train, t->test, err);
+        st = open_validation(t, err);
+    if (st == DP_OK)
+        st = plan_verdicts(t, err);
+    if (st == DP_OK)
+        st = dp_job_program(t->job, t->train, t->test, t->valid, err);
     return st;
+}
+
+/* Figures of each epoch that worker 0 keeps, or NULL. */
+static struct dp_tested *kept_figures(const struct training *t)
+{
+    return t->job->worker != 0 ? NULL : t->valid ? t->valid_tested : t->test ? t->tested : NULL;
 }
 
 _Static_assert(DP_POSITION_PIECE <= DP_POSITIONS_MAX, "a piece is one request");
@@ -188,7 +244,7 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
                        " in run %" PRIu32 " before; a further training wants a higher training.run; a worker "
                        "that was killed after its last push goes on with --resume",
                        t->job->worker, t->settings->run);
-    dp_remember_get(t->job, &t->figures, t->job->worker == 0 ? t->tested : NULL);
+    dp_remember_get(t->job, &t->figures, kept_figures(t));
     count_found(t);
     tell_position(t);
     return DP_OK;
@@ -207,8 +263,10 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
         .batches = dp_dataset_batches(t->train), .worker = job->worker, .workers = t->settings->workers};
     t->progress.examples_total =
         t->settings->epochs * dp_share_examples(t->share, dp_dataset_examples(t->train), t->settings->batch);
+    t->epochs = t->settings->epochs;
     t->tested = calloc(t->settings->epochs, sizeof *t->tested);
-    if (!t->tested)
+    t->valid_tested = calloc(t->settings->epochs, sizeof *t->valid_tested);
+    if (!t->tested || !t->valid_tested)
         return dp_fail(err, DP_NOMEM, "no memory for the figures of %" PRIu32 " epochs", t->settings->epochs);
     st = dp_worker_figures_init(&t->figures, job->worker, t->settings->epochs, err);
     if (st == DP_OK)
@@ -229,11 +287,13 @@ static void training_close(struct training *t)
     dp_position_clear(&t->position);
     dp_worker_figures_clear(&t->figures);
     free(t->tested);
+    free(t->valid_tested);
+    dp_dataset_close(&t->valid);
     dp_dataset_close(&t->test);
     dp_dataset_close(&t->train);
 }
 
-static void log_figures(uint32_t epoch, const struct dp_figures *figures)
+static void log_figures(uint32_t epoch, const char *set, const struct dp_figures *figures)
 {
     char text[160];
     size_t at = (size_t)snprintf(text, sizeof text, "loss %.5g", figures->loss);
@@ -246,7 +306,7 @@ static void log_figures(uint32_t epoch, const struct dp_figures *figures)
     if (isfinite(figures->hr10))
         (void)snprintf(text + at, sizeof text - at, ", HR@10 %.4f, NDCG@10 %.4f", figures->hr10,
                        figures->ndcg10);
-    dp_log(DP_LOG_INFO, "epoch %" PRIu32 ", test: %s", epoch, text);
+    dp_log(DP_LOG_INFO, "epoch %" PRIu32 ", %s: %s", epoch, set, text);
 }
 
 /* Worker 0: epochs 1 .. upto whose figures are not known yet. Those of the last one are waited for: when all
@@ -265,7 +325,7 @@ static enum dp_status merge_epochs(struct training *t, uint32_t upto, struct dp_
         tested->known = found == DP_EVAL_PART;
         tested->gone = found == DP_EVAL_GONE;
         if (tested->known)
-            log_figures(e, &tested->figures);
+            log_figures(e, "test", &tested->figures);
         else if (tested->gone)
             dp_log(DP_LOG_WARN,
                    "epoch %" PRIu32
@@ -274,6 +334,21 @@ static enum dp_status merge_epochs(struct training *t, uint32_t upto, struct dp_
                    e);
     }
     return DP_OK;
+}
+
+/* The test set's, of the weights that stay. */
+static enum dp_status merge_final(struct training *t, struct dp_error *err)
+{
+    enum dp_eval_note found = DP_EVAL_NOT_YET;
+    struct dp_tested *tested = &t->tested[t->epochs - 1];
+    if (!t->rests)
+        return merge_epochs(t, t->settings->epochs, err);
+    enum dp_status st = dp_evaluate_merge(t->job, &t->progress, t->test, t->ring, t->settings->epochs, true,
+                                          &found, &tested->figures, err);
+    tested->known = st == DP_OK && found == DP_EVAL_PART;
+    if (tested->known)
+        log_figures(t->epochs, "test", &tested->figures);
+    return st;
 }
 
 /* An earlier process may have been killed between an epoch and its evaluation. */
@@ -296,13 +371,52 @@ static enum dp_status evaluate_last_found(struct training *t, struct dp_error *e
     return st;
 }
 
-static enum dp_status train_epochs(struct training *t, struct dp_error *err)
+/* The end of an epoch where all rest; *stop: it was the last. */
+static enum dp_status end_epoch(struct training *t, uint32_t epoch, bool *stop, struct dp_error *err)
 {
-    const struct dp_tested *kept = t->test && t->job->worker == 0 ? t->tested : NULL;
-    enum dp_status st = evaluate_last_found(t, err);
+    struct dp_verdict *v = &t->verdict;
+    struct dp_tested *tested = &(t->valid ? t->valid_tested : t->tested)[epoch - 1], found = {0};
+    char why[DP_STOP_TEXT_BYTES];
+    enum dp_status st = dp_verdict_epoch(v, epoch, &found.known, &found.figures, err);
     if (st != DP_OK)
         return st;
-    for (uint32_t e = t->position.epoch; e < t->settings->epochs; e++) {
+    if (found.known) {
+        *tested = found;
+        log_figures(epoch, t->valid ? "validation" : "test", &found.figures);
+    }
+    *stop = dp_verdict_stops(v, epoch);
+    if (!*stop)
+        return DP_OK;
+    t->epochs = epoch;
+    dp_stop_text(&v->rule, &v->state, why);
+    dp_log(DP_LOG_INFO, "stops after epoch %" PRIu32 ", minibatch %" PRIu64 ": %s", epoch,
+           epoch * dp_dataset_batches(t->train), why);
+    return DP_OK;
+}
+
+/* After the pushes of an epoch. */
+static enum dp_status look_at_epoch(struct training *t, uint32_t epoch, bool *stop, struct dp_error *err)
+{
+    if (t->rests)
+        return end_epoch(t, epoch, stop, err);
+    if (!t->test || epoch == t->settings->epochs)
+        return DP_OK;
+    enum dp_status st = dp_evaluate_share(t->job, &t->progress, t->test, t->ring, epoch, err);
+    return st == DP_OK && t->job->worker == 0 ? merge_epochs(t, epoch, err) : st;
+}
+
+static enum dp_status train_epochs(struct training *t, struct dp_error *err)
+{
+    const struct dp_tested *kept = kept_figures(t);
+    bool stop = false;
+    enum dp_status st = DP_OK;
+    if (!t->rests)
+        st = evaluate_last_found(t, err);
+    else if (t->position.epoch > 0 && t->position.done == 0)
+        st = end_epoch(t, t->position.epoch, &stop, err);
+    if (st != DP_OK)
+        return st;
+    for (uint32_t e = t->position.epoch; e < t->settings->epochs && !stop; e++) {
         st = dp_loop_epoch(t->loop, e, err);
         if (st != DP_OK)
             return st;
@@ -312,11 +426,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
             dp_log(DP_LOG_INFO, "epoch %" PRIu32 " of %" PRIu32 ", own share: loss %.5g, %.0f examples/s",
                    e + 1, t->settings->epochs, figures->loss_sum / (double)figures->examples,
                    (double)figures->examples / figures->seconds);
-        bool last = e + 1 == t->settings->epochs;
-        if (t->test && !last)
-            st = dp_evaluate_share(t->job, &t->progress, t->test, t->ring, e + 1, err);
-        if (st == DP_OK && t->test && !last && t->job->worker == 0)
-            st = merge_epochs(t, e + 1, err);
+        st = look_at_epoch(t, e + 1, &stop, err);
         if (st != DP_OK)
             return st;
         dp_remember_put(&t->remember, t->job, &t->figures, kept);
@@ -345,10 +455,15 @@ static enum dp_status write_report(struct training *t, const struct dp_note *tra
                                          .examples = dp_dataset_examples(t->train),
                                          .digest = dp_dataset_digest(t->train),
                                          .workers = figures,
-                                         .tested = t->tested};
+                                         .tested = t->tested,
+                                         .validated = t->valid ? t->valid_tested : NULL,
+                                         .epochs = t->epochs,
+                                         .minibatches = t->epochs * dp_dataset_batches(t->train),
+                                         .rule = t->rests ? &t->verdict.rule : NULL,
+                                         .stop = &t->verdict.state};
         st = dp_report_speed(&report, &speed, err);
         if (st == DP_OK)
-            dp_log(DP_LOG_INFO, "trained %" PRIu32 " epochs in %.1f s, %.0f examples/s", t->settings->epochs,
+            dp_log(DP_LOG_INFO, "trained %" PRIu32 " epochs in %.1f s, %.0f examples/s", t->epochs,
                    speed.seconds, speed.examples_per_s);
         if (st == DP_OK && t->settings->report[0])
             st = dp_report_write(&report, t->settings->report, err);
@@ -381,7 +496,7 @@ static enum dp_status finish(struct training *t, struct dp_error *err)
     if (st == DP_OK && job->worker != 0)
         st = dp_peers_wait_first(job, &t->progress, err);
     if (st == DP_OK && t->test && job->worker == 0)
-        st = merge_epochs(t, t->settings->epochs, err);
+        st = merge_final(t, err);
     if (st == DP_OK && job->worker == 0)
         st = write_report(t, trained, err);
 done:
@@ -397,6 +512,9 @@ static void tidy_up(struct training *t)
     struct dp_error err = {0};
     if (t->test && t->job->worker == 0 &&
         dp_evaluate_drop(t->job, t->ring, t->settings->epochs, &err) != DP_OK)
+        dp_log(DP_LOG_WARN, "parts of the last evaluation stay on the first server: %s", err.text);
+    if (t->rests && t->job->worker == 0 &&
+        dp_evaluate_drop(t->job, t->verdict.ring, t->epochs, &err) != DP_OK)
         dp_log(DP_LOG_WARN, "parts of the last evaluation stay on the first server: %s", err.text);
 }
 

@@ -8,23 +8,29 @@
 /* Columns of the table, in this order where the report has them. */
 static const struct column {
     const char *key, *heading;
-    bool test; /* inside "test" */
+    const char *in; /* "test": inside that; NULL: beside it */
     const char *format;
 } columns[] = {
-    {"train_loss", "train loss", false, "%12.5f"},
-    {"loss", "test loss", true, "%12.5f"},
-    {"accuracy", "accuracy", true, "%12.4f"},
-    {"auc", "AUC", true, "%12.5f"},
-    {"rmse", "RMSE", true, "%12.5f"},
-    {"hr10", "HR@10", true, "%12.4f"},
-    {"ndcg10", "NDCG@10", true, "%12.4f"},
-    {"seconds", "seconds", false, "%12.2f"},
+    {"train_loss", "train loss", NULL, "%12.5f"},
+    {"loss", "v. loss", "validation", "%12.5f"}, /* v.: of the validation set */
+    {"accuracy", "v. accuracy", "validation", "%12.4f"},
+    {"auc", "v. AUC", "validation", "%12.5f"},
+    {"rmse", "v. RMSE", "validation", "%12.5f"},
+    {"hr10", "v. HR@10", "validation", "%12.4f"},
+    {"ndcg10", "v. NDCG@10", "validation", "%12.4f"},
+    {"loss", "test loss", "test", "%12.5f"},
+    {"accuracy", "accuracy", "test", "%12.4f"},
+    {"auc", "AUC", "test", "%12.5f"},
+    {"rmse", "RMSE", "test", "%12.5f"},
+    {"hr10", "HR@10", "test", "%12.4f"},
+    {"ndcg10", "NDCG@10", "test", "%12.4f"},
+    {"seconds", "seconds", NULL, "%12.2f"},
 };
 #define COLUMNS (sizeof columns / sizeof columns[0])
 
 static const json_t *figure(const json_t *epoch, const struct column *column)
 {
-    const json_t *in = column->test ? json_object_get(epoch, "test") : epoch;
+    const json_t *in = column->in ? json_object_get(epoch, column->in) : epoch;
     const json_t *value = json_object_get(in, column->key);
     return json_is_number(value) ? value : NULL;
 }
@@ -47,12 +53,15 @@ static void print_number(FILE *file, const char *format, double value)
     fputs(text, file);
 }
 
-static void print_epochs(const json_t *epochs, FILE *file)
+static void print_epochs(const json_t *root, FILE *file)
 {
-    bool shown[COLUMNS];
+    const json_t *epochs = json_object_get(root, "epochs");
+    /* Beside a validation set the test set has one line below, of the end. */
+    bool shown[COLUMNS], valid = json_object_get(json_object_get(root, "final"), "validation") != NULL;
     fprintf(file, "%5s", "epoch");
     for (size_t c = 0; c < COLUMNS; c++) {
-        shown[c] = anywhere(epochs, &columns[c]);
+        shown[c] =
+            anywhere(epochs, &columns[c]) && !(valid && columns[c].in && strcmp(columns[c].in, "test") == 0);
         if (shown[c])
             fprintf(file, "%12s", columns[c].heading);
     }
@@ -71,23 +80,46 @@ static void print_epochs(const json_t *epochs, FILE *file)
     }
 }
 
-static void print_final(const json_t *root, FILE *file)
+static void print_final(const json_t *root, const char *set, const char *heading, FILE *file)
 {
     static const char *const names[][3] = {{"hr10", "HR@10", "%.4f"},        {"ndcg10", "NDCG@10", "%.4f"},
                                            {"accuracy", "accuracy", "%.4f"}, {"auc", "AUC", "%.5f"},
                                            {"rmse", "RMSE", "%.5f"},         {"loss", "loss", "%.5f"}};
-    const json_t *test = json_object_get(json_object_get(root, "final"), "test");
+    const json_t *test = json_object_get(json_object_get(root, "final"), set);
     bool first = true;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const json_t *value = json_object_get(test, names[i][0]);
         if (!json_is_number(value))
             continue;
-        fprintf(file, first ? "Test set: %s " : ", %s ", names[i][1]);
+        fprintf(file, "%s%s ", first ? heading : ", ", names[i][1]);
         print_number(file, names[i][2], json_number_value(value));
         first = false;
     }
     if (!first)
         fputc('\n', file);
+}
+
+static double number_in(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+/* Why the training ended where it did, where something was looked at for that. */
+static void print_stop(const json_t *root, FILE *file)
+{
+    const json_t *stop = json_object_get(root, "stop");
+    const char *why = json_string_value(json_object_get(stop, "why")),
+               *text = json_string_value(json_object_get(stop, "text")),
+               *set = json_string_value(json_object_get(stop, "set")),
+               *metric = json_string_value(json_object_get(stop, "metric"));
+    if (!why || !set || !metric)
+        return;
+    if (strcmp(why, "epochs") != 0)
+        fprintf(file, "Stopped:   after epoch %.0f, minibatch %.0f: %s %s\n", number_in(stop, "epoch"),
+                number_in(stop, "minibatch"), set, text ? text : metric);
+    else if (json_object_get(stop, "goal"))
+        fprintf(file, "Not reached: %s %s of %g; it was %g at the end\n", set, metric,
+                number_in(stop, "goal"), number_in(stop, "value"));
 }
 
 static void print_throughput(const json_t *root, FILE *file)
@@ -115,8 +147,10 @@ enum dp_status dp_outcome_print(const char *report, FILE *file, struct dp_error 
         return dp_fail(err, DP_DATA, "cannot read report '%s': %s", report, why.text);
     const json_t *epochs = json_object_get(root, "epochs");
     if (json_array_size(epochs) > 0)
-        print_epochs(epochs, file);
-    print_final(root, file);
+        print_epochs(root, file);
+    print_stop(root, file);
+    print_final(root, "validation", "Validation set: ", file);
+    print_final(root, "test", "Test set: ", file);
     print_throughput(root, file);
     json_decref(root);
     return DP_OK;

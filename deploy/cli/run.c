@@ -42,6 +42,12 @@ static const struct dp_option options[] = {
     {"--test-negatives", "FILE",
      "pairs: lines '(user,item) item item ...', among which each pair of --test is ranked",
      "data.test_negatives", NULL},
+    {"--validation", "FILE", "evaluated after each epoch, all workers at rest; --test then at the end only",
+     "data.validation", NULL},
+    {"--validation-share", "X", "the same with a share of --train, 0 .. 0.9, not trained on",
+     "data.validation_share", NULL},
+    {"--validation-labels", "FILE", "as --test-labels", "data.validation_labels", NULL},
+    {"--validation-negatives", "FILE", "as --test-negatives", "data.validation_negatives", NULL},
     {"--format", "NAME", "of the data files; default auto: by the model and the first bytes", "data.format",
      NULL},
     {"--window", "N", "text as pairs: how many words a near word is away at most; default 5", "data.window",
@@ -59,6 +65,15 @@ static const struct dp_option options[] = {
     {"--normalize", NULL, "scale each example to Euclidean length 1", "data.normalize", "true"},
     DP_OPTION_HEADING("How"),
     {"--epochs", "N", "passes over the training data; default 10", "training.epochs", NULL},
+    {"--stop-at", "METRIC:VALUE",
+     "end with the epoch whose validation (or test) figure is as good: loss,\nlogloss, rmse, accuracy, auc, "
+     "hr@10, "
+     "ndcg@10; auc:0.8",
+     "training.stop_at", NULL},
+    {"--patience", "N", "end after N epochs without a better figure; default 0: do not", "training.patience",
+     NULL},
+    {"--patience-metric", "METRIC", "which figure; default: that of --stop-at, else the loss",
+     "training.patience_metric", NULL},
     {"--batch", "N", "examples in a minibatch; default 128", "training.batch", NULL},
     {"--rate", "X", "learning rate; default 0.001", "training.rate", NULL},
     {"--optimizer", "NAME", "sgd, momentum, adagrad, adam, adamw or ftrl; default adam",
@@ -223,6 +238,12 @@ static enum dp_status settle_files(struct run *run, struct dp_error *err)
         st = settle_file("--test-labels", data->test_labels, err);
     if (st == DP_OK)
         st = settle_file("--test-negatives", data->test_negatives, err);
+    if (st == DP_OK)
+        st = settle_file("--validation", data->validation, err);
+    if (st == DP_OK)
+        st = settle_file("--validation-labels", data->validation_labels, err);
+    if (st == DP_OK)
+        st = settle_file("--validation-negatives", data->validation_negatives, err);
     return st;
 }
 
@@ -238,6 +259,8 @@ static enum dp_status make_cluster(struct run *run, struct dp_error *err)
         run->cluster->training.timeout_ms = 1000 * seconds;
     if (st == DP_OK)
         st = number(run, "--restarts", 0, RESTARTS_MAX, &run->restarts, err);
+    if (st == DP_OK)
+        st = dp_cluster_check_stop(run->cluster, err);
     if (st == DP_OK)
         st = set_servers(run, err);
     if (st == DP_OK)

@@ -1,0 +1,56 @@
+/* Stop: whether a training ends with an epoch, by the figures of its validation set.
+ *     rule (cluster file)  ->  judge(figures of epoch 1), judge(figures of epoch 2), ...
+ * It ends when the goal is reached, or when `patience` epochs running were no better than the best before. The state is a
+ * function of the figures judged, and small: workers hand it on (verdict.h).
+ * Thread    Any: plain functions. */
+#ifndef DP_WORKER_STOP_H
+#define DP_WORKER_STOP_H
+
+#include "common/config/cluster.h"
+#include "common/config/goal.h"
+#include "worker/compute/metrics.h"
+
+struct dp_stop_rule {
+    bool has_goal;
+    struct dp_goal goal;
+    uint32_t patience;     /* 0: none */
+    enum dp_metric metric; /* that patience looks at */
+};
+
+enum dp_stop_why { DP_STOP_NO, DP_STOP_REACHED, DP_STOP_PATIENCE };
+
+struct dp_stop {
+    uint32_t epoch; /* judged last, counted from 1; 0: none */
+    enum dp_stop_why why;
+    double value; /* the goal's figure of that epoch, without a goal patience's */
+    double best;  /* the best of patience's, or without patience the goal's, figures so far */
+    uint32_t best_epoch;
+};
+
+/* Of a cluster that was checked. */
+struct dp_stop_rule dp_stop_rule_of(const struct dp_cluster_training *training);
+static inline bool dp_stop_looks(const struct dp_stop_rule *rule)
+{
+    return rule->has_goal || rule->patience > 0;
+}
+/* DP_ARGUMENT: a figure that this model, or this set of so many ranked lists, does not have. */
+DP_MUST_USE
+enum dp_status dp_stop_fits(const struct dp_stop_rule *rule, enum dp_labels labels, uint32_t lists,
+                            struct dp_error *err);
+/* epoch: state->epoch + 1 or above. DP_DATA: the figure is NaN (one class is missing). */
+DP_MUST_USE
+enum dp_status dp_stop_judge(const struct dp_stop_rule *rule, struct dp_stop *state, uint32_t epoch,
+                             const struct dp_figures *figures, struct dp_error *err);
+
+#define DP_STOP_BYTES 40u
+void dp_stop_pack(const struct dp_stop *state, unsigned char bytes[DP_STOP_BYTES]);
+/* DP_DATA: these bytes are none. */
+DP_MUST_USE
+enum dp_status dp_stop_unpack(const void *bytes, size_t size, struct dp_stop *out, struct dp_error *err);
+
+#define DP_STOP_TEXT_BYTES 192
+/* "auc 0.81 reached 0.8" and the like; empty where it goes on. */
+void dp_stop_text(const struct dp_stop_rule *rule, const struct dp_stop *state,
+                  char text[DP_STOP_TEXT_BYTES]);
+
+#endif
