@@ -138,23 +138,26 @@ static uint64_t charge_of(const struct dp_row_partition *partition)
     return partition->capacity ? DP_ROW_SLOT_COST * partition->used + PARTITION_MIN : 0;
 }
 
-/* The entries into `capacity` slots; droppable ones stay behind unless they are kept. */
+/* The entries into `capacity` slots; of the droppable ones `drops` stay behind. */
 static enum dp_status rebuild(struct dp_row_cache *cache, struct dp_row_partition *partition,
-                              uint32_t capacity, bool keeps)
+                              uint32_t capacity, uint32_t drops)
 {
     struct dp_row_partition next = {.capacity = capacity, .slots = malloc(capacity * sizeof next.slots[0])};
     if (!next.slots)
         return DP_NOMEM;
     for (uint32_t i = 0; i < capacity; i++)
         next.slots[i] = (struct dp_row_slot){.row = DP_ROW_UNKNOWN};
-    for (uint32_t i = 0; i < partition->capacity; i++)
-        if (partition->slots[i].row != DP_ROW_UNKNOWN && (keeps || !is_droppable(&partition->slots[i]))) {
+    for (uint32_t i = 0; i < partition->capacity; i++) {
+        if (drops > 0 && is_droppable(&partition->slots[i])) {
+            drops--;
+        } else if (partition->slots[i].row != DP_ROW_UNKNOWN) {
             uint64_t mixed = partition->slots[i].mixed;
             struct dp_row_slot *to = slot_of(&next, mixed, mixed * cache->salt);
             *to = partition->slots[i];
             to->touched = 0;
             next.used++;
         }
+    }
     uint64_t bytes = (uint64_t)capacity * sizeof next.slots[0];
     uint64_t before = (uint64_t)partition->capacity * sizeof next.slots[0];
     cache->empty -= partition->capacity == 0;
@@ -179,14 +182,17 @@ static void drop_slots(struct dp_row_cache *cache, struct dp_row_partition *part
     *partition = (struct dp_row_partition){0};
 }
 
-/* ABSENT keys that were wanted since the last time stay, so that a request does not lose some of its keys to the others. */
+/* ABSENT keys that were wanted since the last time stay, so that a request does not lose some of its keys to the others. Half
+ * of the partition goes at most: where more went, so many new ones would come before the next time that few of them were
+ * droppable then, and it would grow, slowly, without end. */
 static enum dp_status grow_partition(struct dp_row_cache *cache, struct dp_row_partition *partition)
 {
-    uint32_t dropped = 0, capacity = partition->capacity;
+    uint32_t dropped = 0, capacity = partition->capacity, used = partition->used;
     for (uint32_t i = 0; i < capacity; i++)
         dropped += is_droppable(&partition->slots[i]);
-    bool grows = partition->used == 0 || dropped < partition->used / 4;
-    return rebuild(cache, partition, !grows ? capacity : capacity ? capacity * 2 : CAPACITY_MIN, grows);
+    if (used == 0 || dropped < used / 4)
+        return rebuild(cache, partition, capacity ? capacity * 2 : CAPACITY_MIN, 0);
+    return rebuild(cache, partition, capacity, dropped < used / 2 ? dropped : used / 2);
 }
 
 /* The key's slot, or a free one for it. */
@@ -458,7 +464,7 @@ static void pass_partition(struct dp_row_cache *cache)
     if (is_empty)
         drop_slots(cache, partition);
     else if (is_sparse && partition->capacity > CAPACITY_MIN)
-        (void)rebuild(cache, partition, partition->capacity / 2, true); /* no memory: another time */
+        (void)rebuild(cache, partition, partition->capacity / 2, 0); /* no memory: another time */
     cache->hand_place = 0;
     cache->hand_partition = (cache->hand_partition + 1) % PARTITION_COUNT;
     cache->laps += cache->hand_partition == 0;

@@ -3,7 +3,7 @@
  *           slots; each doubles by itself, so that growing never stalls a turn for the whole table, and is
  *           written back by itself. Places come from a product with a secret odd number, so that a peer who
  *           picks his keys cannot make them all meet in one place. ABSENT and FORGOTTEN keys, which cost a slot
- *           and no row, are dropped where those not wanted lately are a quarter of a partition that would grow: pulls of keys that are
+ *           and no row, are dropped where those not wanted lately are a quarter of a partition that would grow, half of it at most: pulls of keys that are
  *           nowhere do not grow the index without bound, they are read again.
  *           Rows lie in chunks of about 4 MB on 2 MB pages. A key is UNKNOWN or FORGOTTEN (the store must be
  *           asked), READING (it was asked), ABSENT (it has none), or a row number.

@@ -860,8 +860,7 @@ static void pulls_of_keys_that_are_nowhere_take_no_memory(void **state)
         bed_expect(&bed, id, DP_OK);
         bed.replies = 0;
     }
-    assert_true(counter(&bed, "cache_bytes") <
-                400000); /* the last half of a partition's may stay, as they come */
+    assert_true(counter(&bed, "cache_bytes") < 200000);
     bed_close(&bed);
 }
 
