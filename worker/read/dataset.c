@@ -174,11 +174,17 @@ enum dp_status dp_batch_new(const struct dp_dataset *dataset, struct dp_batch **
     return dp_batch_reserve(&dataset->shape, out, err);
 }
 
-/* The example at a place of an epoch whose order was made. */
-static uint64_t example_at(const struct dp_dataset *dataset, const struct dp_order *order, uint64_t at)
+/* The examples at places of an epoch whose order was made. */
+static void examples_at(const struct dp_dataset *dataset, const struct dp_order *order, uint64_t *at,
+                        uint32_t count)
 {
-    at = dataset->options.shuffle ? dp_order_at(order, at) : at;
-    return dataset->options.held_out > 0 ? dp_order_at(&dataset->parts, dataset->parts_first + at) : at;
+    if (dataset->options.shuffle)
+        dp_order_each(order, at, count);
+    if (dataset->options.held_out == 0)
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        at[i] += dataset->parts_first;
+    dp_order_each(&dataset->parts, at, count);
 }
 
 uint64_t dp_dataset_example_at(const struct dp_dataset *dataset, uint32_t epoch, uint64_t at)
@@ -186,7 +192,8 @@ uint64_t dp_dataset_example_at(const struct dp_dataset *dataset, uint32_t epoch,
     struct dp_order order;
     DP_ASSERT(at < dataset->examples);
     dp_order_init(&order, dataset->examples, dataset->options.seed, epoch);
-    return example_at(dataset, &order, at);
+    examples_at(dataset, &order, &at, 1);
+    return at;
 }
 
 void dp_dataset_fill(const struct dp_dataset *dataset, uint32_t epoch, uint64_t number,
@@ -202,7 +209,8 @@ void dp_dataset_fill(const struct dp_dataset *dataset, uint32_t epoch, uint64_t 
     struct dp_order order;
     dp_order_init(&order, dataset->examples, o->seed, epoch);
     for (uint32_t i = 0; i < examples; i++)
-        at[i] = example_at(dataset, &order, first + i);
+        at[i] = first + i;
+    examples_at(dataset, &order, at, examples);
     batch->epoch = epoch;
     batch->number = number;
     batch->examples = examples;

@@ -367,17 +367,16 @@ static uint32_t item_of(const struct dp_format_fill *what, uint64_t each, uint64
     return draw_unmet(content, content->codes[2 * pair], dp_mix(state + (example + 1) * DP_CONTENT_GOLDEN));
 }
 
-/* What drawing an item for an example will look at, in memory that is far away: its user's place (the user is there by
- * now), and the middle and the quarters of what the user met. */
+/* Asks memory for what drawing an item for an example will look at: the eighths of what its user met (users were read
+ * just before, and are near). */
 static void look_ahead(const struct dp_format_fill *what, uint64_t each, uint64_t example)
 {
     const struct dp_content *content = what->content;
     uint32_t user = content->codes[2 * (example / each)];
     const uint32_t *met = content->codes + content->offsets[user];
     uint64_t count = content->offsets[user + 1] - content->offsets[user];
-    __builtin_prefetch(met + count / 2);
-    __builtin_prefetch(met + count / 4);
-    __builtin_prefetch(met + count / 4 * 3);
+    for (int eighth = 1; eighth < 8; eighth++)
+        __builtin_prefetch(met + count * (uint64_t)eighth / 8);
 }
 
 static void fill_labels(const struct dp_format_fill *what, uint64_t each, struct dp_batch *batch)
@@ -403,6 +402,8 @@ static void fill(const struct dp_format_fill *what, struct dp_batch *batch)
     dp_batch_fill_list(batch, DP_FORM_USERS);
     for (uint32_t i = 0; i < what->examples; i++) {
         uint64_t pair = what->order[i] / each;
+        if (AHEAD < what->examples - i)
+            __builtin_prefetch(&content->codes[2 * (what->order[i + AHEAD] / each)]);
         dp_batch_fill_entries(batch, &content->keys[content->codes[2 * pair]], NULL, 1);
         dp_batch_fill_example(batch);
     }

@@ -3,6 +3,7 @@
 #include "common/base/status.h"
 #include "common/model/mix.h"
 
+#define LANES  16
 #define GOLDEN 0x9e3779b97f4a7c15u /* 2^64 / golden ratio: the step of SplitMix64 */
 
 void dp_order_init(struct dp_order *order, uint64_t n, uint64_t seed, uint32_t epoch)
@@ -39,4 +40,47 @@ uint64_t dp_order_at(const struct dp_order *order, uint64_t at)
         at = network(order, at);
     while (at >= order->n);
     return at;
+}
+
+/* One network of all lanes, round by round: a round waits for the one before, but lanes do not wait for each other. */
+static void networks(const struct dp_order *order, uint64_t value[LANES])
+{
+    uint32_t bits = order->half_bits;
+    uint64_t mask = ((uint64_t)1 << bits) - 1, left[LANES], right[LANES];
+    for (int l = 0; l < LANES; l++) {
+        left[l] = value[l] >> bits;
+        right[l] = value[l] & mask;
+    }
+    for (int i = 0; i < DP_ORDER_ROUNDS; i++)
+        for (int l = 0; l < LANES; l++) {
+            uint64_t next = left[l] ^ (dp_mix(right[l] + order->keys[i]) >> (64 - bits));
+            left[l] = right[l];
+            right[l] = next;
+        }
+    for (int l = 0; l < LANES; l++)
+        value[l] = left[l] << bits | right[l];
+}
+
+void dp_order_each(const struct dp_order *order, uint64_t *at, uint32_t count)
+{
+    uint64_t value[LANES] = {0};
+    uint32_t place[LANES] = {0}, next = 0, live = 0;
+    while (next < count || live > 0) {
+        for (; live < LANES && next < count; live++, next++) {
+            DP_ASSERT(at[next] < order->n);
+            value[live] = at[next];
+            place[live] = next;
+        }
+        networks(order, value); /* lanes that are not live compute something that nobody reads */
+        for (uint32_t l = 0; l < live;) {
+            if (value[l] >= order->n) {
+                l++; /* outside: walks on */
+                continue;
+            }
+            at[place[l]] = value[l];
+            live--;
+            value[l] = value[live];
+            place[l] = place[live];
+        }
+    }
 }

@@ -22,5 +22,7 @@ struct dp_order {
 void dp_order_init(struct dp_order *order, uint64_t n, uint64_t seed, uint32_t epoch);
 /* at < n. */
 uint64_t dp_order_at(const struct dp_order *order, uint64_t at);
+/* Each at[i] < n becomes dp_order_at(order, at[i]). Several are computed side by side, as one alone mostly waits. */
+void dp_order_each(const struct dp_order *order, uint64_t *at, uint32_t count);
 
 #endif

@@ -52,6 +52,24 @@ static void huge(void **state)
     }
 }
 
+/* Many side by side are the same as one after the other, whatever their number. */
+static void each(void **state)
+{
+    (void)state;
+    static const uint64_t ns[] = {1, 2, 5, 17, 1000, 65537, ((uint64_t)1 << 62) + 1, ((uint64_t)1 << 63) - 1};
+    for (size_t k = 0; k < sizeof ns / sizeof ns[0]; k++)
+        for (uint32_t count = 0; count < 70; count++) {
+            struct dp_order order;
+            uint64_t at[70];
+            dp_order_init(&order, ns[k], 3, count);
+            for (uint32_t i = 0; i < count; i++)
+                at[i] = i * UINT64_C(977) % ns[k];
+            dp_order_each(&order, at, count);
+            for (uint32_t i = 0; i < count; i++)
+                assert_int_equal(at[i], dp_order_at(&order, i * UINT64_C(977) % ns[k]));
+        }
+}
+
 static uint64_t equal_places(uint64_t n, uint64_t seed_a, uint32_t epoch_a, uint64_t seed_b, uint32_t epoch_b)
 {
     struct dp_order a, b;
@@ -100,7 +118,11 @@ static void no_bias(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bijection), cmocka_unit_test(huge),
-                                       cmocka_unit_test(seed_and_epoch_choose), cmocka_unit_test(no_bias)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bijection),
+                                       cmocka_unit_test(huge),
+                                       cmocka_unit_test(each),
+                                       cmocka_unit_test(each),
+                                       cmocka_unit_test(seed_and_epoch_choose),
+                                       cmocka_unit_test(no_bias)};
     return cmocka_run_group_tests_name("order", tests, NULL, NULL);
 }
