@@ -61,7 +61,7 @@ enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_req
                        shard->options.index);
     }
     enum dp_status st = append(shard, push, tables, refused, err);
-    if (st != DP_AGAIN)
+    if (st != DP_AGAIN && st != DP_FULL)
         return st;
     if (shard->write_back.failed.status != DP_OK) { /* nobody will make room */
         *err = shard->write_back.failed;

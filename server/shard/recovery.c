@@ -531,6 +531,8 @@ static enum dp_status open_journal(struct dp_shard *shard, struct dp_error *err)
     options.replay_context = shard;
     options.progress = progress;
     options.progress_context = shard;
+    options.room = shard->options.store->room;
+    options.room_context = shard->options.store->self;
     options.incarnation = shard->incarnation;
     options.must_be_there = shard->options.recovers;
     shard->recovery = &r;

@@ -56,6 +56,10 @@ struct dp_journal_options {
     enum dp_status (*progress)(void *context, enum dp_journal_phase phase, uint64_t done_bytes,
                                uint64_t all_bytes, struct dp_error *err);
     void *progress_context;
+    /* Whether the disk would still have what others need, with so many bytes less; else DP_FULL. Asked, by the commit thread too,
+     * before a segment is made that is none of an old one, but for an opening's own. NULL: it always has. */
+    enum dp_status (*room)(void *context, uint64_t bytes, struct dp_error *err);
+    void *room_context;
 };
 
 struct dp_journal;

@@ -171,6 +171,32 @@ static enum dp_status drop(struct dp_journal *journal, struct dp_journal_segment
     return st;
 }
 
+/* Out of `old`, or, where the disk has room for it, of nothing. What the rows take that write-back makes of a journal this
+ * large must not be given to the journal: nothing of it could be released then. So a third segment leaves as much again.
+ * Looked at behind it too: other shards' journals may have grown meanwhile. */
+static enum dp_status make_segment(struct dp_journal *journal, struct dp_journal_segment *old,
+                                   uint64_t number, uint64_t left, struct dp_journal_segment *made,
+                                   struct dp_error *err)
+{
+    const struct dp_journal_options *o = &journal->options;
+    bool grows = !old->file && o->room;
+    enum dp_status st = grows ? o->room(o->room_context, journal->segment_bytes + left, err) : DP_OK;
+    if (st != DP_OK)
+        return dp_wrap(err, st, "journal: a new segment");
+    st = dp_journal_segment_make(journal->disk, old, number, journal->segment_bytes, made, err);
+    if (st != DP_OK || !grows)
+        return st;
+    st = o->room(o->room_context, left, err);
+    if (st == DP_OK)
+        return st;
+    struct dp_error why = *err;
+    enum dp_status dropped = drop(journal, made, err);
+    if (dropped != DP_OK)
+        return dropped;
+    *err = why;
+    return dp_wrap(err, st, "journal: a new segment");
+}
+
 void dp_journal_prepare(struct dp_journal *journal)
 {
     struct dp_error err = {0};
@@ -181,7 +207,7 @@ void dp_journal_prepare(struct dp_journal *journal)
         (void)pthread_mutex_lock(&journal->lock);
         retire(journal);
         make = choose(journal, &old, &surplus);
-        uint64_t number = journal->number_last + 1;
+        uint64_t number = journal->number_last + 1, left = journal->count > 1 ? journal->segment_bytes : 0;
         (void)pthread_mutex_unlock(&journal->lock);
         if (!make && !surplus.file)
             break;
@@ -191,7 +217,7 @@ void dp_journal_prepare(struct dp_journal *journal)
                 break;
             continue;
         }
-        st = dp_journal_segment_make(journal->disk, &old, number, journal->segment_bytes, &made, &err);
+        st = make_segment(journal, &old, number, left, &made, &err);
         if (st == DP_OK)
             dp_journal_go_direct(journal, &made);
         (void)pthread_mutex_lock(&journal->lock);

@@ -346,6 +346,12 @@ static void rocks_figures(void *self, struct dp_store_figures *out)
     dp_figures_get(&store->figures, out);
 }
 
+static enum dp_status rocks_room(void *self, uint64_t bytes, struct dp_error *err)
+{
+    const struct rocks_store *store = self;
+    return dp_space_check(store->db.directory, bytes, DP_SPACE_ROWS, err);
+}
+
 static void destroy(struct rocks_store *store)
 {
     if (store->changes)
@@ -459,6 +465,7 @@ enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options,
                              .visit_marks = rocks_visit_marks,
                              .visit_rows = rocks_visit_rows,
                              .figures = rocks_figures,
+                             .room = rocks_room,
                              .close = rocks_close,
                              .self = store};
     return DP_OK;

@@ -97,6 +97,9 @@ struct dp_store {
                                                          struct dp_error *err),
                                  void *context, struct dp_error *err);
     void (*figures)(void *self, struct dp_store_figures *out); /* any thread */
+    /* Whether, with so many bytes less on its disk, it could still take what is written to it; else DP_FULL. Any thread.
+     * NULL: it does not know. */
+    enum dp_status (*room)(void *self, uint64_t bytes, struct dp_error *err);
     /* All jobs must have completed. */
     void (*close)(void *self);
     void *self;

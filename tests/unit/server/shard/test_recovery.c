@@ -256,8 +256,14 @@ static void lie_close(void *self)
 static struct dp_store lying_store(struct recovery *r)
 {
     true_store = dp_fake_store_open(r->fake);
-    return (struct dp_store){lie_submit, lie_completed,   lie_wait,  lie_marks,
-                             lie_rows,   tell_rows_about, lie_close, r};
+    return (struct dp_store){.submit = lie_submit,
+                             .completed = lie_completed,
+                             .wait = lie_wait,
+                             .visit_marks = lie_marks,
+                             .visit_rows = lie_rows,
+                             .figures = tell_rows_about,
+                             .close = lie_close,
+                             .self = r};
 }
 
 static enum dp_status try_to_open(struct recovery *r, struct dp_error *err)

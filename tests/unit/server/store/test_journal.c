@@ -463,6 +463,56 @@ static void an_opening_tells_its_progress_and_stops(void **state)
     world_clear(&world);
 }
 
+static uint64_t room_limit, room_asked;
+static bool room_others; /* others take the last of it between the two questions */
+
+static enum dp_status room_of_disk(void *context, uint64_t bytes, struct dp_error *err)
+{
+    bool others = room_others && bytes <= WORLD_SEGMENT;
+    (void)context;
+    room_asked++;
+    return others || dp_sim_disk_used(world.sim) + bytes > room_limit ? dp_fail(err, DP_FULL, "no room")
+                                                                      : DP_OK;
+}
+
+/* A journal leaves what others need of the disk: it gets no segment, says so, and goes on in one that was released. */
+static void a_new_segment_leaves_room_for_others(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    for (uint32_t others = 0; others < 2; others++) {
+        enum dp_status st = DP_OK;
+        world_init(&world, 40, DP_DURABILITY_MACHINE);
+        world.options.room = room_of_disk;
+        room_limit = others ? UINT64_MAX : 3 * WORLD_SEGMENT + WORLD_SEGMENT / 2;
+        assert_int_equal(world_open(&world, &err), DP_OK);
+        room_others = others;
+        while ((st = world_append(&world, 40000)) == DP_OK)
+            (void)world_commit(&world);
+        assert_int_equal(st, DP_FULL);
+        assert_int_equal(dp_sim_disk_used(world.sim),
+                         2 * WORLD_SEGMENT); /* a third would leave none for rows */
+        (void)world_commit(&world);
+        assert_int_equal(world_append(&world, 40000), DP_FULL);
+        uint64_t asked = room_asked;
+        world_release(&world, world.synced);
+        (void)world_commit(&world);
+        assert_int_equal(room_asked, asked); /* it has the room already */
+        do
+            st = world_append(&world, 40000);
+        while (st == DP_OK && world_commit(&world) == DP_OK);
+        assert_int_equal(st, DP_FULL);
+        assert_int_equal(dp_sim_disk_used(world.sim), 2 * WORLD_SEGMENT);
+        room_limit = UINT64_MAX;
+        room_others = false;
+        (void)world_commit(&world);
+        assert_int_equal(world_append(&world, 40000), DP_OK);
+        world_crash(&world, DP_SIM_NOTHING);
+        world_recover(&world, 0);
+        world_clear(&world);
+    }
+}
+
 /* A file that grew, and in it a header whose checksum holds, of a record larger than any that can be appended: it is not taken
  * for one, and no memory is asked for it. */
 static void a_record_larger_than_any_is_none(void **state)
@@ -524,6 +574,7 @@ int main(void)
         cmocka_unit_test(replay_may_end_the_opening),
         cmocka_unit_test(an_opening_tells_its_progress_and_stops),
         cmocka_unit_test(a_record_larger_than_any_is_none),
+        cmocka_unit_test(a_new_segment_leaves_room_for_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -506,6 +506,8 @@ static void full_disk_refuses_until_there_is_room(void **state)
     bool removed = access(left, F_OK) != 0;
     expect_rows(form, 100, 0, 1);
     assert_int_equal(mount("none", disk, "tmpfs", MS_REMOUNT, "size=64m"), 0);
+    enum dp_status some = form->store.room(form->store.self, 1 << 20, &ignored),
+                   much = form->store.room(form->store.self, 64 << 20, &ignored);
     enum dp_status then = do_rows(form, DP_STORE_WRITE, 10000, 1000 + (i - 1) * 10000, 2, &ignored);
     expect_rows(form, 10000, 1000 + (i - 1) * 10000, 2);
     form_close(form, true);
@@ -518,6 +520,8 @@ static void full_disk_refuses_until_there_is_room(void **state)
     assert_non_null(strstr(err.text, "make room"));
     assert_int_equal(again, DP_FULL);
     assert_int_equal(marked, DP_OK);
+    assert_int_equal(some, DP_OK);
+    assert_int_equal(much, DP_FULL);
     assert_true(removed);
     assert_int_equal(then, DP_OK);
 }
