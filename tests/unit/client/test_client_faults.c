@@ -1,7 +1,7 @@
 /* client against a bad network: whatever is lost, doubled, delayed, refused or forgotten, each shard applies
  * each push once and in order, and pulls show at least what was pushed before them. Method    Integer
  * gradients, so that sums are exact in any order; many seeds, each with its own mix of faults; the rows at
- * the end must equal the sums. A seed that fails is printed: DP_SEED=n runs it alone.        */
+ * the end must equal the sums. A seed that fails is printed: DP_TEST_SEED=n runs it alone.        */
 #include "tests/lib/test.h"
 
 #include "common/client/client_over.h"
@@ -165,12 +165,13 @@ static void play(uint64_t seed)
 static void every_push_counts_once_and_in_order(void **state)
 {
     (void)state;
-    const char *one = getenv("DP_SEED");
+    const char *one = getenv("DP_TEST_SEED"), *many = getenv("DP_TEST_SEEDS");
+    uint64_t seeds = many ? strtoull(many, NULL, 10) : SEEDS;
     if (one) {
         play(strtoull(one, NULL, 10));
         return;
     }
-    for (uint64_t seed = 1; seed <= SEEDS; seed++)
+    for (uint64_t seed = 1; seed <= seeds; seed++)
         play(seed);
 }
 

@@ -1,6 +1,6 @@
 /* Power goes at every disk operation of scripts, and at random ones of thousands more, while opening too: what was
  * answered as durable is there, in order, with its bytes, and nothing comes back that was cut.
- * DOWNPOUR_SEED=n runs one seed, DOWNPOUR_SEEDS=n so many. */
+ * DP_TEST_SEED=n runs one seed, DP_TEST_SEEDS=n so many. */
 #include "tests/lib/test.h"
 #include "tests/unit/server/store/journal_world.h"
 
@@ -92,7 +92,7 @@ static void random_scripts(void **state)
     (void)state;
     static struct world world;
     uint64_t appends = 0, losses = 0, seeds = SEEDS, first = 1;
-    const char *one = getenv("DOWNPOUR_SEED"), *many = getenv("DOWNPOUR_SEEDS");
+    const char *one = getenv("DP_TEST_SEED"), *many = getenv("DP_TEST_SEEDS");
     if (one)
         first = seeds = strtoull(one, NULL, 10);
     else if (many)
