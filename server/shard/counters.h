@@ -37,6 +37,7 @@
     X(rows_replayed)                                                                                         \
     X(bytes_replayed)                                                                                        \
     X(tables_uncounted)                                                                                      \
+    X(store_damage) /* reads and counts that found the store damaged: what touches it is refused */          \
     X(journal_bytes)                                                                                         \
     X(answers_held)                                                                                          \
     X(sessions)                                                                                              \

@@ -423,6 +423,8 @@ void dp_shard_misses_read(struct dp_shard *shard, struct dp_shard_job *job)
 {
     for (uint32_t i = 0; i < job->store.count; i++)
         take_row(shard, job, i);
+    if (job->store.status == DP_CORRUPT)
+        dp_shard_damaged(shard, &job->store.error);
     shard->room.reads_bytes -= job->bytes;
     shard->room.changed = true;
     for (uint32_t i = 0; i < dp_sessions_count(shard->sessions); i++) {

@@ -84,8 +84,11 @@ void dp_shard_counted(struct dp_shard *shard, struct dp_shard_job *job)
 {
     shard->counting = NULL;
     if (job->store.status != DP_OK) {
+        shard->count_failed = true;
         /* All goes on: keys that the cache does not know are asked of the store. */
-        if (job->store.status != DP_STOPPING)
+        if (job->store.status == DP_CORRUPT)
+            dp_shard_damaged(shard, &job->store.error);
+        else if (job->store.status != DP_STOPPING)
             dp_log(DP_LOG_WARN, "shard %" PRIu32 ": its rows could not be counted: %s", shard->options.index,
                    job->store.error.text);
         return;
@@ -585,7 +588,7 @@ enum dp_status dp_shard_open_journal(struct dp_shard *shard, struct dp_error *er
     say_uncounted(shard);
     if (shard->options.journaled)
         st = open_journal(shard, err);
-    if (st == DP_OK && !shard->counting && !is_counted(shard))
+    if (st == DP_OK && !shard->counting && !shard->count_failed && !is_counted(shard))
         st = submit_count(shard, err);
     shard->applied = shard->lsn;
     say_uncounted(shard);

@@ -148,6 +148,9 @@ struct dp_shard {
     struct dp_held_positions *positions; /* oldest first */
     struct dp_recovery *recovery;        /* while the journal is replayed (recovery.c) */
     struct dp_shard_job *counting;       /* the store counts its rows; else NULL */
+    bool count_failed;
+    bool damage_told; /* at damage_ns, last */
+    uint64_t damage_ns;
 };
 
 /* What became of a request. */
@@ -252,6 +255,9 @@ enum dp_status dp_shard_open_journal(struct dp_shard *shard, struct dp_error *er
 void dp_shard_recovery_read(struct dp_shard *shard, struct dp_shard_job *job);
 void dp_shard_counted(struct dp_shard *shard, struct dp_shard_job *job);
 void dp_shard_stop_counting(struct dp_shard *shard); /* who stops does not wait for it */
+
+/* The store found damage (damage.c): counted, and told, once a second at most. */
+void dp_shard_damaged(struct dp_shard *shard, const struct dp_error *err);
 
 /* Journal (journaling.c): append a push (with its rows, or only its number when it is refused), learn what became
  * durable. */

@@ -518,6 +518,29 @@ static void large_shares_are_loaded_small_ones_asked_for(void **state)
     free_all(r);
 }
 
+/* Nobody may ever ask for the damaged row: it is told, and the shard, which does not know its number of rows, goes on. */
+static void damage_found_by_the_count_is_told(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    struct recovery *r = new_of(2);
+    r->cache_bytes = 250u << 10;
+    dp_fake_store_fail(r->fake, DP_STORE_COUNT, 1, DP_CORRUPT);
+    assert_int_equal(try_to_open(r, &err), DP_OK);
+    for (uint32_t i = 0; i < 100; i++)
+        turn(r);
+    assert_int_equal(counter(r, "store_damage"), 1);
+    assert_int_equal(counter(r, "tables_uncounted"), TABLES);
+    drain(r);
+    close_shard(r);
+    check_rows(r);
+    check_marked(r, false);
+    assert_int_equal(try_to_open(r, &err), DP_OK);
+    assert_int_equal(counter(r, "store_damage"), 0);
+    close_shard(r);
+    free_all(r);
+}
+
 /* The store's number of rows is an estimate: whatever it says, the cache keeps to its budget, and all is there. */
 static void an_estimate_of_rows_may_be_anything(void **state)
 {
@@ -562,6 +585,7 @@ int main(void)
         cmocka_unit_test(a_stop_while_rows_are_counted_is_made_up_for),
         cmocka_unit_test(large_shares_are_loaded_small_ones_asked_for),
         cmocka_unit_test(an_estimate_of_rows_may_be_anything),
+        cmocka_unit_test(damage_found_by_the_count_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

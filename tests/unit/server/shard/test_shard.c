@@ -12,42 +12,12 @@
 
 #define T ((uint64_t)1 << 63 | 1)
 
-static void start(struct bed *bed)
-{
-    struct dp_table_spec spec = bed_sgd("t", 2);
-    bed_open(bed, 0, 1);
-    bed_meet(bed, 1);
-    bed_meet(bed, 2);
-    bed_make_table(bed, 1, 1, &spec);
-}
-
-static float value_of(struct bed *bed, uint64_t session, uint64_t sequence, uint64_t mixed)
-{
-    uint64_t id = bed_pull(bed, session, sequence, "t", &mixed, 1);
-    bed_turn(bed);
-    bed_turn(bed);
-    const struct bed_reply *reply = bed_expect(bed, id, DP_OK);
-    assert_int_equal(reply->values, 2);
-    return reply->value[0];
-}
-
-static uint64_t counter(const struct bed *bed, const char *name)
-{
-    struct dp_counter counters[DP_COUNTERS_MAX];
-    uint32_t n = dp_shard_counters(bed->shard, counters);
-    for (uint32_t i = 0; i < n; i++)
-        if (strcmp(counters[i].name, name) == 0)
-            return counters[i].value;
-    fail_msg("no counter %s", name);
-    return 0;
-}
-
 static void a_push_shows_in_the_next_pull(void **state)
 {
     (void)state;
     struct bed bed;
     uint64_t keys[5];
-    start(&bed);
+    bed_start(&bed);
     bed_keys(&bed, 10, 5, keys);
     uint64_t before = bed_pull(&bed, 1, 2, "t", keys, 5);
     uint64_t push = bed_push(&bed, 1, 3, "t", keys + 1, 3, 2, 0.5f, T, 0);
@@ -61,8 +31,8 @@ static void a_push_shows_in_the_next_pull(void **state)
     assert_int_equal(reply->reply.applied, 1);
     for (size_t i = 0; i < 10; i++)
         assert_true(reply->value[i] == (i >= 2 && i < 8 ? -0.5f : 0));
-    assert_int_equal(counter(&bed, "pull_rows"), 10);
-    assert_int_equal(counter(&bed, "cache_rows"), 3); /* a pull stores nothing */
+    assert_int_equal(bed_counter(&bed, "pull_rows"), 10);
+    assert_int_equal(bed_counter(&bed, "cache_rows"), 3); /* a pull stores nothing */
     bed_close(&bed);
 }
 
@@ -71,7 +41,7 @@ static void a_repeated_push_is_answered_and_not_applied(void **state)
     (void)state;
     struct bed bed;
     uint64_t key;
-    start(&bed);
+    bed_start(&bed);
     bed_keys(&bed, 10, 1, &key);
     uint64_t a = bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 5);
     uint64_t b = bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 5); /* a resend */
@@ -80,8 +50,8 @@ static void a_repeated_push_is_answered_and_not_applied(void **state)
     assert_false(bed_expect(&bed, a, DP_OK)->reply.repeated);
     assert_true(bed_expect(&bed, b, DP_OK)->reply.repeated);
     assert_true(bed_expect(&bed, c, DP_OK)->reply.repeated);
-    assert_true(value_of(&bed, 1, 3, key) == -1);
-    assert_int_equal(counter(&bed, "pushes_repeated"), 2);
+    assert_true(bed_value(&bed, 1, 3, key) == -1);
+    assert_int_equal(bed_counter(&bed, "pushes_repeated"), 2);
     bed_close(&bed);
 }
 
@@ -90,7 +60,7 @@ static void staleness_counts_the_pushes_between(void **state)
     (void)state;
     struct bed bed;
     uint64_t key;
-    start(&bed);
+    bed_start(&bed);
     bed_keys(&bed, 10, 1, &key);
     (void)bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 0);
     (void)bed_push(&bed, 1, 3, "t", &key, 1, 2, 1, T, 1);
@@ -113,7 +83,7 @@ static void requests_of_a_session_keep_their_order(void **state)
     (void)state;
     struct bed bed;
     uint64_t key;
-    start(&bed);
+    bed_start(&bed);
     bed_keys(&bed, 10, 1, &key);
     uint64_t early = bed_push(&bed, 1, 3, "t", &key, 1, 2, 1, T, 1);
     bed_turn(&bed);
@@ -135,7 +105,7 @@ static void strangers_are_refused(void **state)
 {
     (void)state;
     struct bed bed;
-    start(&bed);
+    bed_start(&bed);
     struct dp_request other = {.kind = DP_REQUEST_STATUS, .session = 1, .cluster = 8};
     const struct bed_reply *reply = bed_expect(&bed, bed_send(&bed, &other, NULL, 0), DP_GENERATION);
     assert_non_null(strstr(reply->reply.reason, "cluster"));
@@ -170,7 +140,7 @@ static void wrong_requests_change_nothing(void **state)
     id = bed_push(&bed, 1, sequence++, "t", keys, 2, 2, -INFINITY, T, 3);
     bed_turn(&bed);
     bed_expect(&bed, id, DP_NOT_FINITE);
-    assert_int_equal(counter(&bed, "pushes_not_finite"), 2);
+    assert_int_equal(bed_counter(&bed, "pushes_not_finite"), 2);
     id = bed_push(&bed, 1, sequence++, "t", keys, 2, 2, 1, 0, 4); /* stream 0 */
     bed_turn(&bed);
     bed_expect(&bed, id, DP_INVALID);
@@ -190,8 +160,8 @@ static void wrong_requests_change_nothing(void **state)
     bed_turn(&bed);
     bed_expect(&bed, id, DP_INVALID);
 
-    assert_int_equal(counter(&bed, "cache_rows"), 0);
-    assert_true(value_of(&bed, 1, sequence++, keys[0]) == 0);
+    assert_int_equal(bed_counter(&bed, "cache_rows"), 0);
+    assert_true(bed_value(&bed, 1, sequence++, keys[0]) == 0);
     /* A push that was refused for good used up its number: whatever comes under it hears the same. */
     id = bed_push(&bed, 1, sequence++, "t", keys, 2, 2, 1, T, 2);
     bed_turn(&bed);
@@ -208,7 +178,7 @@ static void a_pull_too_large_to_answer_is_refused(void **state)
     (void)state;
     struct bed bed;
     struct dp_table_spec spec = bed_sgd("wide", DP_TABLE_DIM_MAX);
-    start(&bed);
+    bed_start(&bed);
     bed_make_table(&bed, 1, 2, &spec);
     uint64_t *keys = malloc(2000 * sizeof *keys);
     for (uint64_t i = 0; i < 2000; i++)
@@ -225,7 +195,7 @@ static void rubbish_is_counted_and_harmless(void **state)
     (void)state;
     struct bed bed;
     static const struct dp_peer peer = {.size = 5};
-    start(&bed);
+    bed_start(&bed);
     uint32_t seed = 12345;
     for (uint32_t i = 0; i < 5000; i++) {
         struct dp_message *message = dp_message_new(4);
@@ -243,9 +213,9 @@ static void rubbish_is_counted_and_harmless(void **state)
             bed.replies = 0;
     }
     bed_turn(&bed);
-    assert_true(counter(&bed, "requests_unreadable") > 1000);
+    assert_true(bed_counter(&bed, "requests_unreadable") > 1000);
     bed.replies = 0;
-    assert_true(value_of(&bed, 2, 1, 1) == 0);
+    assert_true(bed_value(&bed, 2, 1, 1) == 0);
     bed_close(&bed);
 }
 
@@ -254,7 +224,7 @@ static void a_request_past_its_deadline_is_not_done(void **state)
     (void)state;
     struct bed bed;
     uint64_t key;
-    start(&bed);
+    bed_start(&bed);
     bed_keys(&bed, 10, 1, &key);
     uint64_t id = bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 0);
     bed.now_ns += 1001u * 1000000u;
@@ -262,7 +232,7 @@ static void a_request_past_its_deadline_is_not_done(void **state)
     uint64_t behind = bed_pull(&bed, 1, 3, "t", &key, 1); /* came too early, for what is to come again */
     bed_expect(&bed, id, DP_TIMEOUT);
     assert_int_equal(bed_expect(&bed, behind, DP_ORDER)->reply.sequence, 2);
-    assert_true(value_of(&bed, 1, 2, key) == 0);
+    assert_true(bed_value(&bed, 1, 2, key) == 0);
     bed_close(&bed);
 }
 
@@ -271,7 +241,7 @@ static void a_full_shard_postpones(void **state)
     (void)state;
     struct bed bed;
     uint64_t key, id = 0;
-    start(&bed);
+    bed_start(&bed);
     bed_keys(&bed, 10, 1, &key);
     for (uint64_t i = 0; i < 65; i++)
         id = bed_push(&bed, 1, 2 + i, "t", &key, 1, 2, 1, T, i);
@@ -280,7 +250,7 @@ static void a_full_shard_postpones(void **state)
         id = bed_push(&bed, 2, 1 + i, "t", &key, 1, 2, 1, T + 1, i);
     bed_expect(&bed, id, DP_AGAIN); /* of all: 100 */
     bed_turn(&bed);
-    assert_true(value_of(&bed, 1, 66, key) == -100);
+    assert_true(bed_value(&bed, 1, 66, key) == -100);
     bed_close(&bed);
 }
 
@@ -289,7 +259,7 @@ static void a_number_above_the_window_waits_and_what_follows_it_too(void **state
     (void)state;
     struct bed bed;
     uint64_t key;
-    start(&bed);
+    bed_start(&bed);
     bed_keys(&bed, 10, 1, &key);
     uint64_t ahead = bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 65536);
     uint64_t behind = bed_push(&bed, 1, 3, "t", &key, 1, 2, 1, T, 1);
@@ -312,7 +282,7 @@ static void a_table_is_answered_when_it_is_durable(void **state)
     struct bed bed;
     struct dp_table_spec spec = bed_sgd("u", 3), wider = bed_sgd("u", 4);
     uint64_t key;
-    start(&bed);
+    bed_start(&bed);
     bed_keys(&bed, 10, 1, &key);
     dp_fake_store_hold(bed.fake, true);
     uint64_t create = bed_create(&bed, 1, 2, &spec);
@@ -349,7 +319,7 @@ static void rows_come_back_after_a_clean_close(void **state)
     (void)state;
     struct bed bed;
     uint64_t keys[100];
-    start(&bed);
+    bed_start(&bed);
     bed_keys(&bed, 1000, 100, keys);
     (void)bed_push(&bed, 1, 2, "t", keys, 60, 2, 1, T, 0);
     (void)bed_push(&bed, 1, 3, "t", keys + 40, 60, 2, 1, T, 1);
@@ -389,7 +359,7 @@ static void push_ids_are_remembered_across_a_clean_close(void **state)
     (void)state;
     struct bed bed;
     uint64_t key;
-    start(&bed);
+    bed_start(&bed);
     bed_keys(&bed, 10, 1, &key);
     (void)bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 0);
     (void)bed_push(&bed, 1, 3, "t", &key, 1, 2, 1, T, 7);
@@ -401,314 +371,8 @@ static void push_ids_are_remembered_across_a_clean_close(void **state)
             bed_push(&bed, 1, 1, "t", &key, 1, 2, 1, T, 7); /* its answer was lost, then the server went */
         bed_turn(&bed);
         assert_true(bed_expect(&bed, again, DP_OK)->reply.repeated);
-        assert_true(value_of(&bed, 1, 2, key) == -2);
+        assert_true(bed_value(&bed, 1, 2, key) == -2);
     }
-    bed_close(&bed);
-}
-
-static void misses_are_read_once_and_in_order(void **state)
-{
-    (void)state;
-    struct bed bed;
-    uint64_t keys[20];
-    start(&bed);
-    bed_keys(&bed, 1000, 20, keys);
-    (void)bed_push(&bed, 1, 2, "t", keys, 10, 2, 1, T, 0);
-    bed_turn(&bed);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    bed_meet(&bed, 2);
-    dp_fake_store_hold(bed.fake, true);
-    uint64_t a = bed_pull(&bed, 1, 1, "t", keys, 15);
-    uint64_t push = bed_push(&bed, 1, 2, "t", keys, 1, 2, 1, T, 1);
-    uint64_t later = bed_pull(&bed, 1, 3, "t", keys, 1);
-    uint64_t b = bed_pull(&bed, 2, 1, "t", keys + 5, 10); /* keys that are being read already */
-    bed_turn(&bed);
-    assert_int_equal(dp_fake_store_jobs(bed.fake, DP_STORE_READ), 1);
-    assert_null(bed_reply_to(&bed, a));
-    assert_null(bed_reply_to(&bed, push));
-    dp_fake_store_release_all(bed.fake);
-    bed_turn(&bed);
-    assert_true(bed_expect(&bed, a, DP_OK)->value[0] == -1); /* before the push behind it */
-    assert_true(bed_expect(&bed, a, DP_OK)->value[2 * 12] == 0);
-    assert_true(bed_expect(&bed, b, DP_OK)->value[0] == -1);
-    assert_true(bed_expect(&bed, later, DP_OK)->value[0] == -2);
-    assert_int_equal(dp_fake_store_jobs(bed.fake, DP_STORE_READ), 1);
-    bed_close(&bed);
-}
-
-static void others_are_served_while_one_waits_for_the_store(void **state)
-{
-    (void)state;
-    struct bed bed;
-    uint64_t keys[20];
-    start(&bed);
-    bed_keys(&bed, 1000, 20, keys);
-    (void)bed_push(&bed, 1, 2, "t", keys, 20, 2, 1, T, 0);
-    bed_turn(&bed);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    bed_meet(&bed, 2);
-    uint64_t warm = bed_pull(&bed, 2, 1, "t", keys, 1);
-    bed_turn(&bed);
-    bed_turn(&bed);
-    bed_expect(&bed, warm, DP_OK);
-    dp_fake_store_hold(bed.fake, true);
-    uint64_t slow = bed_pull(&bed, 1, 1, "t", keys, 20);
-    uint64_t quick = bed_pull(&bed, 2, 2, "t", keys, 1);
-    bed_turn(&bed);
-    bed_expect(&bed, quick, DP_OK);
-    assert_null(bed_reply_to(&bed, slow));
-    bed_close(&bed);
-}
-
-static void a_failed_read_is_told_and_tried_again(void **state)
-{
-    (void)state;
-    struct bed bed;
-    uint64_t keys[4];
-    start(&bed);
-    bed_keys(&bed, 1000, 4, keys);
-    (void)bed_push(&bed, 1, 2, "t", keys, 4, 2, 1, T, 0);
-    bed_turn(&bed);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    bed_meet(&bed, 2);
-    dp_fake_store_fail(bed.fake, DP_STORE_READ, 1, DP_CORRUPT);
-    dp_fake_store_hold(bed.fake, true);
-    uint64_t a = bed_pull(&bed, 1, 1, "t", keys, 4);
-    uint64_t b = bed_pull(&bed, 2, 1, "t", keys, 4);
-    bed_turn(&bed);
-    dp_fake_store_hold(bed.fake, false);
-    bed_turn(&bed);
-    bed_turn(&bed);
-    bed_expect(&bed, a, DP_CORRUPT);
-    assert_true(bed_expect(&bed, b, DP_OK)->value[0] == -1); /* it asked for itself */
-    bed_close(&bed);
-}
-
-static float first_value(struct bed *bed, uint64_t session, uint64_t sequence, uint64_t key)
-{
-    uint64_t id = bed_pull(bed, session, sequence, "t", &key, 1);
-    for (uint32_t turns = 0; turns < 4; turns++)
-        bed_turn(bed);
-    return bed_expect(bed, id, DP_OK)->value[0];
-}
-
-/* Ten times as many rows as have room: pushed, read back, pushed again; what is taken stays within the budget. */
-static void a_table_may_be_larger_than_the_cache(void **state)
-{
-    (void)state;
-    struct bed bed;
-    uint64_t keys[500];
-    struct dp_table_spec spec = bed_sgd("t", 2);
-    bed_open(&bed, 0, 1);
-    bed.cache_bytes = bed_budget(24, 1200);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    bed_make_table(&bed, 1, 1, &spec);
-    for (uint64_t i = 0; i < 48; i++) {
-        bed_keys(&bed, 100000 * (i % 24 + 1), 500, keys);
-        uint64_t id = bed_push(&bed, 1, 2 + i, "t", keys, 500, 2, (float)(1 + i / 24), T, i);
-        for (uint32_t turns = 0; turns < 10; turns++)
-            bed_turn(&bed);
-        bed_expect(&bed, id, DP_OK);
-        assert_true(counter(&bed, "cache_bytes") <= bed.cache_bytes);
-        bed.replies = 0;
-    }
-    assert_true(counter(&bed, "rows_evicted") > 20000 && counter(&bed, "misses") >= 10000);
-    for (uint32_t again = 0; again < 2; again++) {
-        for (uint64_t i = 0; i < 24; i++) {
-            bed_keys(&bed, 100000 * (i + 1), 500, keys);
-            uint64_t id = bed_pull(&bed, 1, (again ? 1 : 50) + i, "t", keys, 500);
-            for (uint32_t turns = 0; turns < 10; turns++)
-                bed_turn(&bed);
-            const struct bed_reply *reply = bed_expect(&bed, id, DP_OK);
-            assert_int_equal(reply->values, 1000);
-            for (size_t v = 0; v < reply->values; v++)
-                assert_true(reply->value[v] == -3);
-            assert_true(counter(&bed, "cache_bytes") <= bed.cache_bytes);
-            bed.replies = 0;
-        }
-        bed_restart(&bed);
-        bed_meet(&bed, 1);
-    }
-    bed_close(&bed);
-}
-
-/* Its rows would not fit beside anything else, now or ever: it is not told to try again. */
-static void a_request_that_is_too_large_is_refused_for_good(void **state)
-{
-    (void)state;
-    struct bed bed;
-    uint64_t keys[500];
-    struct dp_table_spec spec = bed_sgd("t", 500);
-    bed_open(&bed, 0, 1);
-    bed.cache_bytes = bed_budget(16 + 4 * 500, 100);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    bed_make_table(&bed, 1, 1, &spec);
-    bed_keys(&bed, 1, 500, keys);
-    uint64_t push = bed_push(&bed, 1, 2, "t", keys, 80, 500, 1, T, 0);
-    bed_turn(&bed);
-    assert_non_null(strstr(bed_expect(&bed, push, DP_INVALID)->reply.reason, "cache_bytes"));
-    assert_int_equal(counter(&bed, "cache_rows"), 0);
-    push = bed_push(&bed, 1, 3, "t", keys, 40, 500, 1, T, 1);
-    bed_turn(&bed);
-    bed_expect(&bed, push, DP_OK);
-    bed_close(&bed);
-}
-
-/* A full cache with nothing to evict: the request waits, is answered when rows were written, or when its time is over. */
-static void a_request_waits_for_room(void **state)
-{
-    (void)state;
-    struct bed bed;
-    uint64_t keys[100], others[100];
-    struct dp_table_spec spec = bed_sgd("t", 100);
-    bed_open(&bed, 0, 1);
-    bed.cache_bytes = bed_budget(16 + 4 * 100, 110);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    bed_meet(&bed, 2);
-    bed_make_table(&bed, 1, 1, &spec);
-    bed_keys(&bed, 1, 100, keys);
-    bed_keys(&bed, 10000, 100, others);
-    dp_fake_store_hold(bed.fake, true);
-    (void)bed_push(&bed, 1, 2, "t", keys, 50, 100, 1, T, 0);
-    bed_turn(&bed);
-    (void)bed_push(&bed, 1, 3, "t", keys + 50, 50, 100, 1, T, 1);
-    bed_turn(&bed);
-    uint64_t late = bed_push(&bed, 1, 4, "t", others, 40, 100, 1, T, 2);
-    uint64_t behind = bed_push(&bed, 2, 1, "t", others + 40, 40, 100, 1, T + 1, 0);
-    bed_turn(&bed);
-    assert_null(bed_reply_to(&bed, late));
-    assert_int_equal(counter(&bed, "requests_parked"), 2);
-    uint64_t hit =
-        bed_pull(&bed, 2, 2, "t", keys, 1); /* behind its session's push; nobody else waits for it */
-    bed_meet(&bed, 3);
-    uint64_t other = bed_pull(&bed, 3, 1, "t", keys, 1);
-    bed_turn(&bed);
-    bed_expect(&bed, other, DP_OK);
-    bed.now_ns += 1001u * 1000000u;
-    bed_turn(&bed);
-    bed_expect(&bed, late, DP_TIMEOUT);
-    bed_expect(&bed, behind, DP_TIMEOUT);
-    assert_null(bed_reply_to(&bed, hit));
-    late = bed_push(&bed, 1, 4, "t", others, 40, 100, 1, T, 2);
-    bed_turn(&bed);
-    assert_null(bed_reply_to(&bed, late));
-    dp_fake_store_hold(bed.fake, false);
-    bed_turn(&bed);
-    bed_turn(&bed);
-    bed_expect(&bed, late, DP_OK);
-    bed_close(&bed);
-}
-
-/* Rows that cannot be written make no room: who needs some hears why. What is clean still goes. */
-static void a_store_that_takes_no_rows_is_the_cause_told(void **state)
-{
-    (void)state;
-    struct bed bed;
-    struct dp_error err = {0};
-    uint64_t keys[60], others[60];
-    struct dp_table_spec spec = bed_sgd("t", 100);
-    bed_open(&bed, 0, 1);
-    bed.cache_bytes = bed_budget(16 + 4 * 100, 110);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    bed_make_table(&bed, 1, 1, &spec);
-    bed_keys(&bed, 1, 60, keys);
-    bed_keys(&bed, 10000, 60, others);
-    (void)bed_push(&bed, 1, 2, "t", keys, 50, 100, 1, T, 0);
-    bed_turn(&bed);
-    dp_fake_store_fail(bed.fake, DP_STORE_WRITE, 1, DP_IO);
-    (void)bed_push(&bed, 1, 3, "t", others, 50, 100, 1, T, 1);
-    bed_turn(&bed);
-    bed_keys(&bed, 90000, 60, others);
-    uint64_t push = bed_push(&bed, 1, 4, "t", others, 50, 100, 1, T, 2);
-    bed_turn(&bed);
-    bed_turn(&bed);
-    assert_non_null(strstr(bed_expect(&bed, push, DP_AGAIN)->reply.reason, "cannot be written back"));
-    assert_int_equal(counter(&bed, "rows_evicted"), 0);
-    assert_true(first_value(&bed, 1, 4, keys[0]) == -1);
-    assert_int_equal(bed_drain(&bed, &err), DP_IO);
-    bed_close(&bed);
-}
-
-/* A disk that is full is not the end: what it did not take is written when there is space. */
-static void a_full_disk_is_tried_again(void **state)
-{
-    (void)state;
-    for (uint32_t kind = 0; kind < 2; kind++) {
-        struct bed bed;
-        struct dp_error err = {0};
-        uint64_t keys[60], others[60];
-        struct dp_table_spec spec = bed_sgd("t", 100);
-        bed_open(&bed, 0, 1);
-        bed.cache_bytes = bed_budget(16 + 4 * 100, 110);
-        bed_restart(&bed);
-        bed_meet(&bed, 1);
-        bed_make_table(&bed, 1, 1, &spec);
-        bed_keys(&bed, 1, 60, keys);
-        (void)bed_push(&bed, 1, 2, "t", keys, 50, 100, 1, T, 0);
-        bed_turn(&bed);
-        dp_fake_store_fail(bed.fake, kind ? DP_STORE_MARKS : DP_STORE_WRITE, 1, DP_FULL);
-        if (kind) { /* what drains does not wait for space */
-            assert_int_equal(bed_drain(&bed, &err), DP_FULL);
-            bed_close(&bed);
-            continue;
-        }
-        bed_keys(&bed, 10000, 60, others);
-        (void)bed_push(&bed, 1, 3, "t", others, 50, 100, 1, T, 1);
-        bed_turn(&bed);
-        bed_keys(&bed, 90000, 60, others);
-        uint64_t push = bed_push(&bed, 1, 4, "t", others, 50, 100, 1, T, 2);
-        bed_turn(&bed);
-        bed_turn(&bed);
-        assert_non_null(strstr(bed_expect(&bed, push, DP_AGAIN)->reply.reason, "cannot be written back"));
-        assert_int_equal(counter(&bed, "writes_full"), 1);
-        bed.now_ns += 1000u * 1000000u;
-        bed_turn(&bed);
-        bed_turn(&bed);
-        push = bed_push(&bed, 1, 4, "t", others, 50, 100, 1, T, 2);
-        bed_turn(&bed);
-        bed_turn(&bed);
-        bed_expect(&bed, push, DP_OK);
-        assert_true(first_value(&bed, 1, 5, keys[0]) == -1);
-        bed_restart(&bed);
-        bed_meet(&bed, 1);
-        assert_true(first_value(&bed, 1, 1, keys[0]) == -1 && first_value(&bed, 1, 2, others[0]) == -1);
-        bed_close(&bed);
-    }
-}
-
-/* One table has the whole cache, then another is used: it gets what the first does not use any more. */
-static void memory_goes_to_the_table_that_is_used(void **state)
-{
-    (void)state;
-    struct bed bed;
-    struct dp_table_spec t = bed_sgd("t", 100), u = bed_sgd("u", 100);
-    uint64_t keys[500], sequence = 3, number = 0, before = 0;
-    bed_open(&bed, 0, 1);
-    bed.cache_bytes = bed_budget(16 + 4 * 100, 1000) + bed_budget(16 + 4 * 100, 1);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    bed_make_table(&bed, 1, 1, &t);
-    bed_make_table(&bed, 1, 2, &u);
-    for (uint32_t use = 0; use < 3; use++)
-        for (uint64_t i = 0; i < 300; i++) {
-            bed_keys(&bed, 100000 * (i % 10 + 1), 80, keys);
-            uint64_t id = bed_push(&bed, 1, sequence++, use == 1 ? "u" : "t", keys, 80, 100, 1, T, number++);
-            for (uint32_t turns = 0; turns < 10; turns++)
-                bed_turn(&bed);
-            bed_expect(&bed, id, DP_OK);
-            assert_true(counter(&bed, "cache_bytes") <= bed.cache_bytes);
-            bed.replies = 0;
-            /* 800 rows are in use: in the end they are all in the cache. */
-            before = i == 250 ? counter(&bed, "misses") : before;
-            assert_true(i < 250 || counter(&bed, "misses") == before);
-        }
     bed_close(&bed);
 }
 
@@ -718,7 +382,7 @@ static void draining_refuses_new_work_and_tells_failures(void **state)
     struct bed bed;
     struct dp_error err = {0};
     uint64_t keys[10];
-    start(&bed);
+    bed_start(&bed);
     bed_keys(&bed, 1000, 10, keys);
     uint64_t id = bed_push(&bed, 1, 2, "t", keys, 10, 2, 1, T, 0);
     dp_shard_drain(bed.shard); /* what was taken in is still done */
@@ -736,7 +400,7 @@ static void streams_are_never_given_twice(void **state)
     (void)state;
     struct bed bed;
     uint64_t last = 0;
-    start(&bed);
+    bed_start(&bed);
     for (uint32_t opening = 0; opening < 3; opening++) {
         for (uint64_t i = 0; i < 40; i++) {
             uint64_t id = bed_hello(&bed, 1000 + i, 1, true);
@@ -758,46 +422,13 @@ static void streams_are_never_given_twice(void **state)
     bed_close(&bed);
 }
 
-/* Two tables that would each fit, and not together: nothing of the request is done. */
-static void all_tables_of_a_push_share_the_budget(void **state)
-{
-    (void)state;
-    struct bed bed;
-    uint64_t keys[600];
-    bed_open(&bed, 0, 1);
-    bed.cache_bytes = 140000;
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    struct dp_table_spec t = bed_sgd("t", 2), u = bed_sgd("u", 2);
-    bed_make_table(&bed, 1, 1, &t);
-    bed_make_table(&bed, 1, 2, &u);
-    bed_keys(&bed, 1, 600, keys);
-    struct dp_request both = {
-        .kind = DP_REQUEST_PUSH, .session = 1, .sequence = 3, .stream = T, .rate = 1, .sections = 2};
-    struct dp_frame frames[4];
-    for (uint32_t i = 0; i < 2; i++) {
-        both.section[i] = (struct dp_section){.table = dp_table_id(i ? "u" : "t"), .rows = 600};
-        frames[2 * i] = dp_frame_copy(keys, sizeof keys);
-        frames[2 * i + 1] = dp_frame_new(600 * 8);
-        memset(frames[2 * i + 1].data, 0, 600 * 8);
-    }
-    uint64_t id = bed_send(&bed, &both, frames, 4);
-    bed_turn(&bed);
-    bed_expect(&bed, id, DP_INVALID);
-    assert_int_equal(counter(&bed, "cache_rows"), 0);
-    id = bed_push(&bed, 1, 4, "u", keys, 600, 2, 1, T, 1); /* one alone does fit */
-    bed_turn(&bed);
-    bed_expect(&bed, id, DP_OK);
-    bed_close(&bed);
-}
-
 /* What stands behind a request that came too late is sent again behind it. */
 static void nothing_overtakes_a_request_past_its_deadline(void **state)
 {
     (void)state;
     struct bed bed;
     uint64_t key;
-    start(&bed);
+    bed_start(&bed);
     bed_keys(&bed, 10, 1, &key);
     uint64_t pull = bed_pull(&bed, 1, 2, "t", &key, 1);
     bed.now_ns += 1001u * 1000000u;
@@ -805,7 +436,7 @@ static void nothing_overtakes_a_request_past_its_deadline(void **state)
     bed_turn(&bed);
     bed_expect(&bed, pull, DP_TIMEOUT);
     assert_null(bed_reply_to(&bed, push));
-    assert_true(value_of(&bed, 1, 2, key) == 0);
+    assert_true(bed_value(&bed, 1, 2, key) == 0);
     bed_close(&bed);
 }
 
@@ -815,7 +446,7 @@ static void a_push_refused_before_does_not_take_effect_later(void **state)
     (void)state;
     struct bed bed;
     uint64_t key;
-    start(&bed);
+    bed_start(&bed);
     bed_keys(&bed, 10, 1, &key);
     (void)bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 0);
     bed_turn(&bed);
@@ -831,61 +462,12 @@ static void a_push_refused_before_does_not_take_effect_later(void **state)
     uint64_t again = bed_push(&bed, 1, 1, "t", &key, 1, 2, 1, T, 1);
     bed_turn(&bed);
     bed_expect(&bed, again, DP_CORRUPT); /* it hears the same */
-    assert_true(value_of(&bed, 1, 3, key) == -5);
+    assert_true(bed_value(&bed, 1, 3, key) == -5);
     bed_restart(&bed);
     bed_meet(&bed, 1);
     again = bed_push(&bed, 1, 1, "t", &key, 1, 2, 1, T, 1);
     bed_turn(&bed);
     bed_expect(&bed, again, DP_CORRUPT); /* over a restart too */
-    bed_close(&bed);
-}
-
-/* The index does not grow with keys that are asked for and are nowhere, before all rows were read too. */
-static void pulls_of_keys_that_are_nowhere_take_no_memory(void **state)
-{
-    (void)state;
-    struct bed bed;
-    uint64_t keys[500];
-    start(&bed);
-    bed_keys(&bed, 1, 10, keys);
-    (void)bed_push(&bed, 1, 2, "t", keys, 10, 2, 1, T, 0);
-    bed_turn(&bed);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    for (uint64_t i = 0; i < 400; i++) {
-        bed_keys(&bed, 1000 + 500 * i, 500, keys);
-        uint64_t id = bed_pull(&bed, 1, 1 + i, "t", keys, 500);
-        bed_turn(&bed);
-        bed_turn(&bed);
-        bed_expect(&bed, id, DP_OK);
-        bed.replies = 0;
-    }
-    assert_true(counter(&bed, "cache_bytes") < 200000);
-    bed_close(&bed);
-}
-
-static void a_store_with_more_rows_than_its_mark_is_corrupt(void **state)
-{
-    (void)state;
-    struct bed bed;
-    uint64_t keys[3];
-    start(&bed);
-    bed_keys(&bed, 10, 3, keys);
-    (void)bed_push(&bed, 1, 2, "t", keys, 2, 2, 1, T, 0);
-    bed_turn(&bed);
-    struct dp_error err = {0};
-    assert_int_equal(bed_drain(&bed, &err), DP_OK);
-    size_t bytes;
-    char row[64];
-    const void *had = dp_fake_store_row(bed.fake, (struct dp_store_key){dp_table_id("t"), keys[0]}, &bytes);
-    memcpy(row, had, bytes);
-    dp_fake_store_put_row(bed.fake, (struct dp_store_key){dp_table_id("t"), keys[2]}, row, bytes);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    uint64_t id = bed_pull(&bed, 1, 1, "t", keys, 3);
-    bed_turn(&bed);
-    bed_turn(&bed);
-    assert_non_null(strstr(bed_expect(&bed, id, DP_CORRUPT)->reply.reason, "'t'"));
     bed_close(&bed);
 }
 
@@ -906,22 +488,10 @@ int main(void)
         cmocka_unit_test(a_table_is_answered_when_it_is_durable),
         cmocka_unit_test(rows_come_back_after_a_clean_close),
         cmocka_unit_test(push_ids_are_remembered_across_a_clean_close),
-        cmocka_unit_test(misses_are_read_once_and_in_order),
-        cmocka_unit_test(others_are_served_while_one_waits_for_the_store),
-        cmocka_unit_test(a_failed_read_is_told_and_tried_again),
-        cmocka_unit_test(a_table_may_be_larger_than_the_cache),
-        cmocka_unit_test(a_request_that_is_too_large_is_refused_for_good),
-        cmocka_unit_test(a_request_waits_for_room),
-        cmocka_unit_test(a_store_that_takes_no_rows_is_the_cause_told),
-        cmocka_unit_test(a_full_disk_is_tried_again),
-        cmocka_unit_test(memory_goes_to_the_table_that_is_used),
         cmocka_unit_test(draining_refuses_new_work_and_tells_failures),
         cmocka_unit_test(streams_are_never_given_twice),
-        cmocka_unit_test(all_tables_of_a_push_share_the_budget),
         cmocka_unit_test(nothing_overtakes_a_request_past_its_deadline),
         cmocka_unit_test(a_push_refused_before_does_not_take_effect_later),
-        cmocka_unit_test(pulls_of_keys_that_are_nowhere_take_no_memory),
-        cmocka_unit_test(a_store_with_more_rows_than_its_mark_is_corrupt),
     };
     return cmocka_run_group_tests_name("shard", tests, NULL, NULL);
 }
