@@ -231,6 +231,34 @@ struct dp_table_spec bed_sgd(const char *name, uint32_t dim)
     return spec;
 }
 
+void bed_start(struct bed *bed)
+{
+    struct dp_table_spec spec = bed_sgd("t", 2);
+    bed_open(bed, 0, 1);
+    bed_meet(bed, 1);
+    bed_meet(bed, 2);
+    bed_make_table(bed, 1, 1, &spec);
+}
+
+float bed_value(struct bed *bed, uint64_t session, uint64_t sequence, uint64_t mixed)
+{
+    uint64_t id = bed_pull(bed, session, sequence, "t", &mixed, 1);
+    for (uint32_t turns = 0; turns < 4; turns++)
+        bed_turn(bed);
+    return bed_expect(bed, id, DP_OK)->value[0];
+}
+
+uint64_t bed_counter(const struct bed *bed, const char *name)
+{
+    struct dp_counter counters[DP_COUNTERS_MAX];
+    uint32_t n = dp_shard_counters(bed->shard, counters);
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(counters[i].name, name) == 0)
+            return counters[i].value;
+    fail_msg("no counter %s", name);
+    return 0;
+}
+
 static int ascending(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

@@ -63,6 +63,11 @@ uint64_t bed_send(struct bed *bed, struct dp_request *request, struct dp_frame *
 /* Sent, turned, and answered as expected. */
 void bed_meet(struct bed *bed, uint64_t session);
 void bed_make_table(struct bed *bed, uint64_t session, uint64_t sequence, const struct dp_table_spec *spec);
+/* Opened as the only shard, sessions 1 and 2, table "t" of dim 2 (bed_sgd), made by session 1. */
+void bed_start(struct bed *bed);
+/* The first value of a key of table "t", pulled. */
+float bed_value(struct bed *bed, uint64_t session, uint64_t sequence, uint64_t mixed);
+uint64_t bed_counter(const struct bed *bed, const char *name);
 #define bed_expect(bed, id, wanted) bed_expect_at(bed, id, wanted, __FILE__, __LINE__)
 const struct bed_reply *bed_expect_at(const struct bed *bed, uint64_t id, enum dp_status wanted,
                                       const char *file, int line);

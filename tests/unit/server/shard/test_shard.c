@@ -2,11 +2,9 @@
  * dim 2, SGD at rate 1 from 0. */
 #include "tests/unit/server/shard/bed.h"
 
-#include "common/model/mix.h"
 #include "common/model/row.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,0 +1,407 @@
+/* Shard: rows that memory has no room for, over a fake store: reading what only the store has, the budget and what leaves for
+ * it, writes that fail. Table "t" of dim 2 unless a test says else, SGD at rate 1 from 0. */
+#include "tests/unit/server/shard/bed.h"
+
+#include <string.h>
+
+#define T ((uint64_t)1 << 63 | 1)
+
+static void misses_are_read_once_and_in_order(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[20];
+    bed_start(&bed);
+    bed_keys(&bed, 1000, 20, keys);
+    (void)bed_push(&bed, 1, 2, "t", keys, 10, 2, 1, T, 0);
+    bed_turn(&bed);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_meet(&bed, 2);
+    dp_fake_store_hold(bed.fake, true);
+    uint64_t a = bed_pull(&bed, 1, 1, "t", keys, 15);
+    uint64_t push = bed_push(&bed, 1, 2, "t", keys, 1, 2, 1, T, 1);
+    uint64_t later = bed_pull(&bed, 1, 3, "t", keys, 1);
+    uint64_t b = bed_pull(&bed, 2, 1, "t", keys + 5, 10); /* keys that are being read already */
+    bed_turn(&bed);
+    assert_int_equal(dp_fake_store_jobs(bed.fake, DP_STORE_READ), 1);
+    assert_null(bed_reply_to(&bed, a));
+    assert_null(bed_reply_to(&bed, push));
+    dp_fake_store_release_all(bed.fake);
+    bed_turn(&bed);
+    assert_true(bed_expect(&bed, a, DP_OK)->value[0] == -1); /* before the push behind it */
+    assert_true(bed_expect(&bed, a, DP_OK)->value[2 * 12] == 0);
+    assert_true(bed_expect(&bed, b, DP_OK)->value[0] == -1);
+    assert_true(bed_expect(&bed, later, DP_OK)->value[0] == -2);
+    assert_int_equal(dp_fake_store_jobs(bed.fake, DP_STORE_READ), 1);
+    bed_close(&bed);
+}
+
+static void others_are_served_while_one_waits_for_the_store(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[20];
+    bed_start(&bed);
+    bed_keys(&bed, 1000, 20, keys);
+    (void)bed_push(&bed, 1, 2, "t", keys, 20, 2, 1, T, 0);
+    bed_turn(&bed);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_meet(&bed, 2);
+    uint64_t warm = bed_pull(&bed, 2, 1, "t", keys, 1);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    bed_expect(&bed, warm, DP_OK);
+    dp_fake_store_hold(bed.fake, true);
+    uint64_t slow = bed_pull(&bed, 1, 1, "t", keys, 20);
+    uint64_t quick = bed_pull(&bed, 2, 2, "t", keys, 1);
+    bed_turn(&bed);
+    bed_expect(&bed, quick, DP_OK);
+    assert_null(bed_reply_to(&bed, slow));
+    bed_close(&bed);
+}
+
+static void a_failed_read_is_told_and_tried_again(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[4];
+    bed_start(&bed);
+    bed_keys(&bed, 1000, 4, keys);
+    (void)bed_push(&bed, 1, 2, "t", keys, 4, 2, 1, T, 0);
+    bed_turn(&bed);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_meet(&bed, 2);
+    dp_fake_store_fail(bed.fake, DP_STORE_READ, 1, DP_CORRUPT);
+    dp_fake_store_hold(bed.fake, true);
+    uint64_t a = bed_pull(&bed, 1, 1, "t", keys, 4);
+    uint64_t b = bed_pull(&bed, 2, 1, "t", keys, 4);
+    bed_turn(&bed);
+    dp_fake_store_hold(bed.fake, false);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    bed_expect(&bed, a, DP_CORRUPT);
+    assert_true(bed_expect(&bed, b, DP_OK)->value[0] == -1); /* it asked for itself */
+    bed_close(&bed);
+}
+
+/* Ten times as many rows as have room: pushed, read back, pushed again; what is taken stays within the budget. */
+static void a_table_may_be_larger_than_the_cache(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[500];
+    struct dp_table_spec spec = bed_sgd("t", 2);
+    bed_open(&bed, 0, 1);
+    bed.cache_bytes = bed_budget(24, 1200);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_make_table(&bed, 1, 1, &spec);
+    for (uint64_t i = 0; i < 48; i++) {
+        bed_keys(&bed, 100000 * (i % 24 + 1), 500, keys);
+        uint64_t id = bed_push(&bed, 1, 2 + i, "t", keys, 500, 2, (float)(1 + i / 24), T, i);
+        for (uint32_t turns = 0; turns < 10; turns++)
+            bed_turn(&bed);
+        bed_expect(&bed, id, DP_OK);
+        assert_true(bed_counter(&bed, "cache_bytes") <= bed.cache_bytes);
+        bed.replies = 0;
+    }
+    assert_true(bed_counter(&bed, "rows_evicted") > 20000 && bed_counter(&bed, "misses") >= 10000);
+    for (uint32_t again = 0; again < 2; again++) {
+        for (uint64_t i = 0; i < 24; i++) {
+            bed_keys(&bed, 100000 * (i + 1), 500, keys);
+            uint64_t id = bed_pull(&bed, 1, (again ? 1 : 50) + i, "t", keys, 500);
+            for (uint32_t turns = 0; turns < 10; turns++)
+                bed_turn(&bed);
+            const struct bed_reply *reply = bed_expect(&bed, id, DP_OK);
+            assert_int_equal(reply->values, 1000);
+            for (size_t v = 0; v < reply->values; v++)
+                assert_true(reply->value[v] == -3);
+            assert_true(bed_counter(&bed, "cache_bytes") <= bed.cache_bytes);
+            bed.replies = 0;
+        }
+        bed_restart(&bed);
+        bed_meet(&bed, 1);
+    }
+    bed_close(&bed);
+}
+
+/* Its rows would not fit beside anything else, now or ever: it is not told to try again. */
+static void a_request_that_is_too_large_is_refused_for_good(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[500];
+    struct dp_table_spec spec = bed_sgd("t", 500);
+    bed_open(&bed, 0, 1);
+    bed.cache_bytes = bed_budget(16 + 4 * 500, 100);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_make_table(&bed, 1, 1, &spec);
+    bed_keys(&bed, 1, 500, keys);
+    uint64_t push = bed_push(&bed, 1, 2, "t", keys, 80, 500, 1, T, 0);
+    bed_turn(&bed);
+    assert_non_null(strstr(bed_expect(&bed, push, DP_INVALID)->reply.reason, "cache_bytes"));
+    assert_int_equal(bed_counter(&bed, "cache_rows"), 0);
+    push = bed_push(&bed, 1, 3, "t", keys, 40, 500, 1, T, 1);
+    bed_turn(&bed);
+    bed_expect(&bed, push, DP_OK);
+    bed_close(&bed);
+}
+
+/* A full cache with nothing to evict: the request waits, is answered when rows were written, or when its time is over. */
+static void a_request_waits_for_room(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[100], others[100];
+    struct dp_table_spec spec = bed_sgd("t", 100);
+    bed_open(&bed, 0, 1);
+    bed.cache_bytes = bed_budget(16 + 4 * 100, 110);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_meet(&bed, 2);
+    bed_make_table(&bed, 1, 1, &spec);
+    bed_keys(&bed, 1, 100, keys);
+    bed_keys(&bed, 10000, 100, others);
+    dp_fake_store_hold(bed.fake, true);
+    (void)bed_push(&bed, 1, 2, "t", keys, 50, 100, 1, T, 0);
+    bed_turn(&bed);
+    (void)bed_push(&bed, 1, 3, "t", keys + 50, 50, 100, 1, T, 1);
+    bed_turn(&bed);
+    uint64_t late = bed_push(&bed, 1, 4, "t", others, 40, 100, 1, T, 2);
+    uint64_t behind = bed_push(&bed, 2, 1, "t", others + 40, 40, 100, 1, T + 1, 0);
+    bed_turn(&bed);
+    assert_null(bed_reply_to(&bed, late));
+    assert_int_equal(bed_counter(&bed, "requests_parked"), 2);
+    uint64_t hit =
+        bed_pull(&bed, 2, 2, "t", keys, 1); /* behind its session's push; nobody else waits for it */
+    bed_meet(&bed, 3);
+    uint64_t other = bed_pull(&bed, 3, 1, "t", keys, 1);
+    bed_turn(&bed);
+    bed_expect(&bed, other, DP_OK);
+    bed.now_ns += 1001u * 1000000u;
+    bed_turn(&bed);
+    bed_expect(&bed, late, DP_TIMEOUT);
+    bed_expect(&bed, behind, DP_TIMEOUT);
+    assert_null(bed_reply_to(&bed, hit));
+    late = bed_push(&bed, 1, 4, "t", others, 40, 100, 1, T, 2);
+    bed_turn(&bed);
+    assert_null(bed_reply_to(&bed, late));
+    dp_fake_store_hold(bed.fake, false);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    bed_expect(&bed, late, DP_OK);
+    bed_close(&bed);
+}
+
+/* Rows that cannot be written make no room: who needs some hears why. What is clean still goes. */
+static void a_store_that_takes_no_rows_is_the_cause_told(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct dp_error err = {0};
+    uint64_t keys[60], others[60];
+    struct dp_table_spec spec = bed_sgd("t", 100);
+    bed_open(&bed, 0, 1);
+    bed.cache_bytes = bed_budget(16 + 4 * 100, 110);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_make_table(&bed, 1, 1, &spec);
+    bed_keys(&bed, 1, 60, keys);
+    bed_keys(&bed, 10000, 60, others);
+    (void)bed_push(&bed, 1, 2, "t", keys, 50, 100, 1, T, 0);
+    bed_turn(&bed);
+    dp_fake_store_fail(bed.fake, DP_STORE_WRITE, 1, DP_IO);
+    (void)bed_push(&bed, 1, 3, "t", others, 50, 100, 1, T, 1);
+    bed_turn(&bed);
+    bed_keys(&bed, 90000, 60, others);
+    uint64_t push = bed_push(&bed, 1, 4, "t", others, 50, 100, 1, T, 2);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    assert_non_null(strstr(bed_expect(&bed, push, DP_AGAIN)->reply.reason, "cannot be written back"));
+    assert_int_equal(bed_counter(&bed, "rows_evicted"), 0);
+    assert_true(bed_value(&bed, 1, 4, keys[0]) == -1);
+    assert_int_equal(bed_drain(&bed, &err), DP_IO);
+    bed_close(&bed);
+}
+
+/* A disk that is full is not the end: what it did not take is written when there is space. */
+static void a_full_disk_is_tried_again(void **state)
+{
+    (void)state;
+    for (uint32_t kind = 0; kind < 2; kind++) {
+        struct bed bed;
+        struct dp_error err = {0};
+        uint64_t keys[60], others[60];
+        struct dp_table_spec spec = bed_sgd("t", 100);
+        bed_open(&bed, 0, 1);
+        bed.cache_bytes = bed_budget(16 + 4 * 100, 110);
+        bed_restart(&bed);
+        bed_meet(&bed, 1);
+        bed_make_table(&bed, 1, 1, &spec);
+        bed_keys(&bed, 1, 60, keys);
+        (void)bed_push(&bed, 1, 2, "t", keys, 50, 100, 1, T, 0);
+        bed_turn(&bed);
+        dp_fake_store_fail(bed.fake, kind ? DP_STORE_MARKS : DP_STORE_WRITE, 1, DP_FULL);
+        if (kind) { /* what drains does not wait for space */
+            assert_int_equal(bed_drain(&bed, &err), DP_FULL);
+            bed_close(&bed);
+            continue;
+        }
+        bed_keys(&bed, 10000, 60, others);
+        (void)bed_push(&bed, 1, 3, "t", others, 50, 100, 1, T, 1);
+        bed_turn(&bed);
+        bed_keys(&bed, 90000, 60, others);
+        uint64_t push = bed_push(&bed, 1, 4, "t", others, 50, 100, 1, T, 2);
+        bed_turn(&bed);
+        bed_turn(&bed);
+        assert_non_null(strstr(bed_expect(&bed, push, DP_AGAIN)->reply.reason, "cannot be written back"));
+        assert_int_equal(bed_counter(&bed, "writes_full"), 1);
+        bed.now_ns += 1000u * 1000000u;
+        bed_turn(&bed);
+        bed_turn(&bed);
+        push = bed_push(&bed, 1, 4, "t", others, 50, 100, 1, T, 2);
+        bed_turn(&bed);
+        bed_turn(&bed);
+        bed_expect(&bed, push, DP_OK);
+        assert_true(bed_value(&bed, 1, 5, keys[0]) == -1);
+        bed_restart(&bed);
+        bed_meet(&bed, 1);
+        assert_true(bed_value(&bed, 1, 1, keys[0]) == -1 && bed_value(&bed, 1, 2, others[0]) == -1);
+        bed_close(&bed);
+    }
+}
+
+/* One table has the whole cache, then another is used: it gets what the first does not use any more. */
+static void memory_goes_to_the_table_that_is_used(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct dp_table_spec t = bed_sgd("t", 100), u = bed_sgd("u", 100);
+    uint64_t keys[500], sequence = 3, number = 0, before = 0;
+    bed_open(&bed, 0, 1);
+    bed.cache_bytes = bed_budget(16 + 4 * 100, 1000) + bed_budget(16 + 4 * 100, 1);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    bed_make_table(&bed, 1, 1, &t);
+    bed_make_table(&bed, 1, 2, &u);
+    for (uint32_t use = 0; use < 3; use++)
+        for (uint64_t i = 0; i < 300; i++) {
+            bed_keys(&bed, 100000 * (i % 10 + 1), 80, keys);
+            uint64_t id = bed_push(&bed, 1, sequence++, use == 1 ? "u" : "t", keys, 80, 100, 1, T, number++);
+            for (uint32_t turns = 0; turns < 10; turns++)
+                bed_turn(&bed);
+            bed_expect(&bed, id, DP_OK);
+            assert_true(bed_counter(&bed, "cache_bytes") <= bed.cache_bytes);
+            bed.replies = 0;
+            /* 800 rows are in use: in the end they are all in the cache. */
+            before = i == 250 ? bed_counter(&bed, "misses") : before;
+            assert_true(i < 250 || bed_counter(&bed, "misses") == before);
+        }
+    bed_close(&bed);
+}
+
+/* Two tables that would each fit, and not together: nothing of the request is done. */
+static void all_tables_of_a_push_share_the_budget(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[600];
+    bed_open(&bed, 0, 1);
+    bed.cache_bytes = 140000;
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    struct dp_table_spec t = bed_sgd("t", 2), u = bed_sgd("u", 2);
+    bed_make_table(&bed, 1, 1, &t);
+    bed_make_table(&bed, 1, 2, &u);
+    bed_keys(&bed, 1, 600, keys);
+    struct dp_request both = {
+        .kind = DP_REQUEST_PUSH, .session = 1, .sequence = 3, .stream = T, .rate = 1, .sections = 2};
+    struct dp_frame frames[4];
+    for (uint32_t i = 0; i < 2; i++) {
+        both.section[i] = (struct dp_section){.table = dp_table_id(i ? "u" : "t"), .rows = 600};
+        frames[2 * i] = dp_frame_copy(keys, sizeof keys);
+        frames[2 * i + 1] = dp_frame_new(600 * 8);
+        memset(frames[2 * i + 1].data, 0, 600 * 8);
+    }
+    uint64_t id = bed_send(&bed, &both, frames, 4);
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_INVALID);
+    assert_int_equal(bed_counter(&bed, "cache_rows"), 0);
+    id = bed_push(&bed, 1, 4, "u", keys, 600, 2, 1, T, 1); /* one alone does fit */
+    bed_turn(&bed);
+    bed_expect(&bed, id, DP_OK);
+    bed_close(&bed);
+}
+
+/* The index does not grow with keys that are asked for and are nowhere, before all rows were read too. */
+static void pulls_of_keys_that_are_nowhere_take_no_memory(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[500];
+    bed_start(&bed);
+    bed_keys(&bed, 1, 10, keys);
+    (void)bed_push(&bed, 1, 2, "t", keys, 10, 2, 1, T, 0);
+    bed_turn(&bed);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    for (uint64_t i = 0; i < 400; i++) {
+        bed_keys(&bed, 1000 + 500 * i, 500, keys);
+        uint64_t id = bed_pull(&bed, 1, 1 + i, "t", keys, 500);
+        bed_turn(&bed);
+        bed_turn(&bed);
+        bed_expect(&bed, id, DP_OK);
+        bed.replies = 0;
+    }
+    assert_true(bed_counter(&bed, "cache_bytes") < 200000);
+    bed_close(&bed);
+}
+
+static void a_store_with_more_rows_than_its_mark_is_corrupt(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[3];
+    bed_start(&bed);
+    bed_keys(&bed, 10, 3, keys);
+    (void)bed_push(&bed, 1, 2, "t", keys, 2, 2, 1, T, 0);
+    bed_turn(&bed);
+    struct dp_error err = {0};
+    assert_int_equal(bed_drain(&bed, &err), DP_OK);
+    size_t bytes;
+    char row[64];
+    const void *had = dp_fake_store_row(bed.fake, (struct dp_store_key){dp_table_id("t"), keys[0]}, &bytes);
+    memcpy(row, had, bytes);
+    dp_fake_store_put_row(bed.fake, (struct dp_store_key){dp_table_id("t"), keys[2]}, row, bytes);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    uint64_t id = bed_pull(&bed, 1, 1, "t", keys, 3);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    assert_non_null(strstr(bed_expect(&bed, id, DP_CORRUPT)->reply.reason, "'t'"));
+    assert_int_equal(bed_counter(&bed, "store_damage"), 1);
+    bed_close(&bed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(misses_are_read_once_and_in_order),
+        cmocka_unit_test(others_are_served_while_one_waits_for_the_store),
+        cmocka_unit_test(a_failed_read_is_told_and_tried_again),
+        cmocka_unit_test(a_table_may_be_larger_than_the_cache),
+        cmocka_unit_test(a_request_that_is_too_large_is_refused_for_good),
+        cmocka_unit_test(a_request_waits_for_room),
+        cmocka_unit_test(a_store_that_takes_no_rows_is_the_cause_told),
+        cmocka_unit_test(a_full_disk_is_tried_again),
+        cmocka_unit_test(memory_goes_to_the_table_that_is_used),
+        cmocka_unit_test(all_tables_of_a_push_share_the_budget),
+        cmocka_unit_test(pulls_of_keys_that_are_nowhere_take_no_memory),
+        cmocka_unit_test(a_store_with_more_rows_than_its_mark_is_corrupt),
+    };
+    return cmocka_run_group_tests_name("shard room", tests, NULL, NULL);
+}
