@@ -1,7 +1,7 @@
 #include "worker/gradients.h"
 
-#include "common/base/memory.h"
 #include "common/model/mix.h"
+#include "worker/compute/pinned.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +27,7 @@ struct gathered {
 
 struct dp_gradients {
     struct dp_client_table *const *tables;
+    const struct dp_backend *backend; /* or NULL */
     int parameters;
     uint32_t shards, batches_max, groups;
     struct summed summed[DP_GRAPH_PARAMETERS_MAX];
@@ -39,12 +40,21 @@ struct dp_gradients {
     uint32_t count;               /* batches in the sum */
 };
 
-static float *floats_of(size_t a, size_t b)
+/* a * b floats that a device may copy into, zero-filled; or NULL. */
+static float *floats_of(const struct dp_backend *backend, size_t a, size_t b)
 {
     size_t n;
-    if (__builtin_mul_overflow(a, b, &n) || __builtin_mul_overflow(n, sizeof(float), &n))
+    void *block;
+    if (__builtin_mul_overflow(a, b, &n) || __builtin_mul_overflow(n, sizeof(float), &n) ||
+        dp_pinned_new(backend, n, &block, NULL) != DP_OK)
         return NULL;
-    return dp_alloc_aligned(n);
+    return block;
+}
+
+static void floats_free(const struct dp_backend *backend, float *floats)
+{
+    void *block = floats;
+    dp_pinned_free(backend, &block);
 }
 
 static enum dp_status block_keys(struct summed *summed, struct dp_error *err)
@@ -72,11 +82,12 @@ static enum dp_status summed_new(struct dp_gradients *gradients, const struct dp
     summed->width = parameter->table.dim;
     if (parameter->sparse) {
         summed->sum = floats_of(
+            gradients->backend,
             (size_t)gradients->gathered[summed->group].distinct_max * gradients->batches_max, summed->width);
     } else {
         summed->floats = dp_parameter_floats(parameter);
-        summed->sum = floats_of(summed->floats, 1);
-        summed->later = several ? floats_of(summed->floats, 1) : NULL;
+        summed->sum = floats_of(gradients->backend, summed->floats, 1);
+        summed->later = several ? floats_of(gradients->backend, summed->floats, 1) : NULL;
     }
     if (!summed->sum || (!summed->sparse && several && !summed->later))
         return dp_fail(err, DP_NOMEM,
@@ -105,6 +116,7 @@ enum dp_status dp_gradients_new(const struct dp_gradients_options *options, stru
     if (!gradients)
         return dp_fail(err, DP_NOMEM, "no memory for the gradients of a minibatch");
     gradients->tables = options->tables;
+    gradients->backend = options->backend;
     gradients->parameters = dp_graph_parameters(options->graph);
     gradients->shards = options->shards;
     gradients->groups = options->worst->groups;
@@ -135,8 +147,8 @@ void dp_gradients_free(struct dp_gradients **gradients)
     if (!g)
         return;
     for (int p = 0; p < g->parameters; p++) {
-        free(g->summed[p].sum);
-        free(g->summed[p].later);
+        floats_free(g->backend, g->summed[p].sum);
+        floats_free(g->backend, g->summed[p].later);
         dp_keys_free(&g->summed[p].keys);
     }
     for (uint32_t i = 0; i < g->groups; i++) {

@@ -11,6 +11,7 @@
 #define DP_WORKER_GRADIENTS_H
 
 #include "common/client/downpour.h"
+#include "worker/compute/backend.h"
 #include "worker/compute/graph.h"
 #include "worker/read/batch.h"
 
@@ -22,6 +23,8 @@ struct dp_gradients_options {
     uint32_t shards;
     const struct dp_batch_shape *worst; /* of a minibatch; read at open only */
     uint32_t batches_max;
+    const struct dp_backend
+        *backend; /* NULL, or what copies into them: they are pinned for it, and it outlives them */
 };
 
 DP_MUST_USE

@@ -27,8 +27,12 @@ static enum dp_status scanning_open(struct scanning *s, struct dp_error *err)
 {
     struct dp_job *job = s->scan->job;
     const struct dp_graph *graph = job->model.graph;
-    struct dp_weights_options options = {
-        .graph = graph, .tables = job->table, .shards = job->shards, .worst = &job->worst, .batches_max = 1};
+    struct dp_weights_options options = {.graph = graph,
+                                         .tables = job->table,
+                                         .shards = job->shards,
+                                         .worst = &job->worst,
+                                         .batches_max = 1,
+                                         .backend = &job->backend};
     enum dp_status st = dp_weights_new(&options, &s->look[0].weights, err);
     if (st != DP_OK)
         return st;

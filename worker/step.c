@@ -20,6 +20,14 @@ struct fetch {
     struct dp_ticket ticket;
 };
 
+/* A minibatch that was started and is not settled. */
+struct flight {
+    struct fetch *fetch;
+    uint32_t i; /* of the fetch */
+    struct dp_gradients *gradients;
+    float *const *written;
+};
+
 /* A push that is not answered. */
 struct sent {
     struct dp_ticket ticket;
@@ -38,8 +46,11 @@ struct dp_loop {
     struct fetch fetch[2];
     const struct dp_position *position;
     struct dp_ledger *ledger;
-    struct dp_push_part counted; /* of the push at hand */
-    struct dp_gradients *gradients;
+    struct dp_push_part counted;       /* of the push at hand */
+    struct dp_gradients *gradients[2]; /* the second where steps overlap on a device */
+    struct flight flight[2];           /* oldest first */
+    uint32_t flying;
+    bool flies; /* a step is started before the one before it is finished */
     struct dp_reader *reader;
     uint32_t examples;    /* of the push that is being gathered */
     struct sent sent[64]; /* a ring of unanswered pushes, oldest first */
@@ -60,15 +71,20 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
                                          .tables = job->table,
                                          .shards = job->shards,
                                          .worst = &job->worst,
-                                         .batches_max = loop->fetch_every};
+                                         .batches_max = loop->fetch_every,
+                                         .backend = &job->backend};
     struct dp_gradients_options gradients = {.graph = job->model.graph,
                                              .tables = job->table,
                                              .shards = job->shards,
                                              .worst = &job->worst,
-                                             .batches_max = loop->push_every};
-    enum dp_status st = dp_gradients_new(&gradients, &loop->gradients, err);
-    if (st == DP_OK && loop->ledger)
-        dp_gradients_also(loop->gradients, &loop->counted);
+                                             .batches_max = loop->push_every,
+                                             .backend = &job->backend};
+    enum dp_status st = DP_OK;
+    for (int i = 0; st == DP_OK && i < (loop->flies ? 2 : 1); i++) {
+        st = dp_gradients_new(&gradients, &loop->gradients[i], err);
+        if (st == DP_OK && loop->ledger)
+            dp_gradients_also(loop->gradients[i], &loop->counted);
+    }
     for (int i = 0; st == DP_OK && i < 2; i++) {
         st = dp_weights_new(&weights, &loop->fetch[i].weights, err);
         loop->fetch[i].batch = calloc(loop->fetch_every, sizeof *loop->fetch[i].batch);
@@ -110,6 +126,10 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->fetch_every = at_most(training->fetch_every, loop->positions);
     loop->push_every = at_most(training->push_every, loop->positions);
 
+    /* With groups the next step starts from what this one leaves: from its local weights, or its place in the sum. */
+    loop->flies = dp_program_depth(job->program) > 1 && training->overlap && loop->fetch_every == 1 &&
+                  loop->push_every == 1;
+
     enum dp_status st = buffers_open(loop, err);
     if (st == DP_OK && loop->positions > 0) {
         const struct dp_reader_plan plan = {.first_epoch = position->epoch,
@@ -140,6 +160,7 @@ void dp_loop_close(struct dp_loop **loop)
     *loop = NULL;
     if (!l)
         return;
+    dp_program_drain(l->job->program); /* it may still read and write what is freed here */
     for (int i = 0; i < 2; i++)
         fetch_release(l, &l->fetch[i]);
     dp_reader_stop(&l->reader);
@@ -147,7 +168,8 @@ void dp_loop_close(struct dp_loop **loop)
         dp_weights_free(&l->fetch[i].weights);
         free(l->fetch[i].batch);
     }
-    dp_gradients_free(&l->gradients);
+    dp_gradients_free(&l->gradients[0]);
+    dp_gradients_free(&l->gradients[1]);
     free(l);
 }
 
@@ -225,7 +247,8 @@ static enum dp_status wait_pushes(struct dp_loop *loop, uint32_t leave, struct d
     return st;
 }
 
-static enum dp_status push(struct dp_loop *loop, uint64_t position, float rate, struct dp_error *err)
+static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients, uint64_t position,
+                           float rate, struct dp_error *err)
 {
     dp_stopwatch_lap(&loop->watch, DP_SPENT_OTHER);
     enum dp_status st = wait_pushes(loop, loop->training->pushes_max - 1, err);
@@ -240,7 +263,7 @@ static enum dp_status push(struct dp_loop *loop, uint64_t position, float rate, 
     if (st != DP_OK)
         return st;
     struct sent *newest = &loop->sent[(loop->sent_first + loop->sent_len) % 64];
-    st = dp_gradients_push(loop->gradients, loop->job->client, &options, loop->training->timeout_ms,
+    st = dp_gradients_push(gradients, loop->job->client, &options, loop->training->timeout_ms,
                            &newest->ticket, err);
     dp_stopwatch_lap(&loop->watch, DP_SPENT_PUSH);
     if (st != DP_OK)
@@ -252,26 +275,55 @@ static enum dp_status push(struct dp_loop *loop, uint64_t position, float rate, 
 }
 
 /* Minibatch i of a fetch whose weights are there. */
-static enum dp_status compute(struct dp_loop *loop, struct fetch *fetch, uint32_t i, struct dp_error *err)
+static enum dp_status start(struct dp_loop *loop, struct fetch *fetch, uint32_t i, struct dp_error *err)
 {
-    struct dp_program *program = loop->job->program;
     const struct dp_batch *batch = fetch->batch[i];
+    struct flight *flight = &loop->flight[loop->flying];
+    struct dp_gradients *gradients = loop->gradients[0];
+    if (loop->flies && loop->flying > 0 && loop->flight[0].gradients == gradients)
+        gradients = loop->gradients[1];
+    *flight = (struct flight){.fetch = fetch, .i = i, .gradients = gradients};
+    flight->written = dp_gradients_next(gradients, batch, dp_weights_applied(fetch->weights));
+    enum dp_status st =
+        dp_program_start(loop->job->program, batch, dp_weights_of(fetch->weights, i), flight->written, err);
+    if (st == DP_OK)
+        loop->flying++;
+    dp_stopwatch_lap(&loop->watch, DP_SPENT_COMPUTE);
+    return st;
+}
+
+static void add_times(struct dp_loop *loop, const struct dp_device_times *times)
+{
+    double *seconds = loop->figures->spent.seconds;
+    seconds[DP_SPENT_DEVICE_COPY_IN] += times->copy_in;
+    seconds[DP_SPENT_DEVICE_COMPUTE] += times->compute;
+    seconds[DP_SPENT_DEVICE_COPY_OUT] += times->copy_out;
+}
+
+/* The oldest minibatch that was started: waits for it, and pushes where a group ends. */
+static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
+{
+    const struct flight flight = loop->flight[0];
+    struct fetch *fetch = flight.fetch;
+    const struct dp_batch *batch = fetch->batch[flight.i];
     uint64_t position = dp_share_position(loop->share, batch->number);
     float rate = dp_rate_at(&loop->rate, loop->epoch * loop->share.batches + batch->number);
+    struct dp_device_times times;
     float loss;
-    enum dp_status st =
-        dp_program_forward(program, batch, dp_weights_of(fetch->weights, i), &loss, NULL, err);
+    DP_ASSERT(loop->flying > 0);
+    enum dp_status st = dp_program_finish(loop->job->program, &loss, &times, err);
     if (st != DP_OK)
         return st;
+    loop->flight[0] = loop->flight[1];
+    loop->flying--;
+    add_times(loop, &times);
+    if (loop->flies)
+        dp_stopwatch_lap(&loop->watch, DP_SPENT_WAITING_DEVICE);
     if (!isfinite(loss))
         return dp_fail(err, DP_NOT_FINITE, "the loss is %f", (double)loss);
-    float *const *gradients = dp_gradients_next(loop->gradients, batch, dp_weights_applied(fetch->weights));
-    st = dp_program_backward(program, gradients, err);
-    if (st != DP_OK)
-        return st;
-    dp_gradients_add(loop->gradients);
-    if (i + 1 < fetch->count)
-        dp_weights_step(fetch->weights, rate, gradients);
+    dp_gradients_add(flight.gradients);
+    if (flight.i + 1 < fetch->count)
+        dp_weights_step(fetch->weights, rate, flight.written);
     dp_stopwatch_lap(&loop->watch, DP_SPENT_COMPUTE);
 
     struct dp_epoch_figures *figures = &loop->figures->epoch[loop->epoch];
@@ -280,7 +332,7 @@ static enum dp_status compute(struct dp_loop *loop, struct fetch *fetch, uint32_
     loop->examples += batch->examples;
     dp_progress_add(loop->progress, (double)loss, batch->examples);
     if (dp_group_ends(loop->positions, loop->push_every, position))
-        st = push(loop, position, rate, err);
+        st = push(loop, flight.gradients, position, rate, err);
     return st;
 }
 
@@ -296,26 +348,42 @@ static enum dp_status explain(const struct dp_loop *loop, const struct dp_batch 
                    loop->epoch + 1, batch->number, loop->training->rate);
 }
 
-static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct dp_error *err)
+static enum dp_status stop_here(const struct dp_loop *loop, uint64_t number, struct dp_error *err)
 {
-    struct fetch *fetch = &loop->fetch[index % 2];
+    return dp_job_stopped(loop->job)
+               ? dp_fail(err, DP_STOPPING,
+                         "stopped by a signal in epoch %" PRIu32 ", after minibatch %" PRIu64,
+                         loop->epoch + 1, number)
+               : DP_OK;
+}
+
+static enum dp_status wait_pull(struct dp_loop *loop, struct fetch *fetch, struct dp_error *err)
+{
     dp_stopwatch_lap(&loop->watch, DP_SPENT_OTHER);
     enum dp_status st = dp_job_wait(loop->job, &fetch->ticket, NULL, err);
     dp_stopwatch_lap(&loop->watch, DP_SPENT_WAITING_PULL);
+    return st == DP_OK ? st : dp_wrap(err, st, "pull in epoch %" PRIu32, loop->epoch + 1);
+}
+
+static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct dp_error *err)
+{
+    struct fetch *fetch = &loop->fetch[index % 2];
+    enum dp_status st = wait_pull(loop, fetch, err);
     if (st != DP_OK)
-        return dp_wrap(err, st, "pull in epoch %" PRIu32, loop->epoch + 1);
+        return st;
     for (uint32_t i = 0; i < fetch->count; i++) {
         /* A push has a copy of what it was given, but its keys are lent until then: all go back at the end.
          */
-        st = compute(loop, fetch, i, err);
+        st = start(loop, fetch, i, err);
+        if (st == DP_OK)
+            st = settle(loop, err);
         if (st != DP_OK)
             return explain(loop, fetch->batch[i], st, err);
         dp_progress_tick(loop->progress);
         dp_stopwatch_lap(&loop->watch, DP_SPENT_OTHER);
-        if (dp_job_stopped(loop->job))
-            return dp_fail(err, DP_STOPPING,
-                           "stopped by a signal in epoch %" PRIu32 ", after minibatch %" PRIu64,
-                           loop->epoch + 1, fetch->batch[i]->number);
+        st = stop_here(loop, fetch->batch[i]->number, err);
+        if (st != DP_OK)
+            return st;
     }
     fetch_release(loop, fetch);
     return DP_OK;
@@ -340,6 +408,74 @@ static enum dp_status train_fetches(struct dp_loop *loop, struct dp_error *err)
     return st;
 }
 
+/* Settles the oldest flight; its minibatch goes back to the reader. */
+static enum dp_status land(struct dp_loop *loop, struct dp_error *err)
+{
+    struct fetch *fetch = loop->flight[0].fetch;
+    enum dp_status st = settle(loop, err);
+    if (st != DP_OK)
+        return explain(loop, fetch->batch[0], st, err);
+    uint64_t number = fetch->batch[0]->number;
+    fetch_release(loop, fetch);
+    dp_progress_tick(loop->progress);
+    dp_stopwatch_lap(&loop->watch, DP_SPENT_OTHER);
+    return stop_here(loop, number, err);
+}
+
+/* Waits for the rows of a fetch; lands what flies as soon as the device is done with it, as others may wait for its push. */
+static enum dp_status wait_flying(struct dp_loop *loop, struct fetch *fetch, struct dp_error *err)
+{
+    enum dp_status st = DP_TIMEOUT;
+    dp_stopwatch_lap(&loop->watch, DP_SPENT_OTHER);
+    while (loop->flying > 0 && fetch->ticket.id != 0) {
+        if (dp_program_done(loop->job->program)) {
+            dp_stopwatch_lap(&loop->watch, DP_SPENT_WAITING_PULL);
+            st = land(loop, err);
+            if (st != DP_OK)
+                return st;
+            break;
+        }
+        st = dp_client_wait(loop->job->client, &fetch->ticket, 1, NULL, err);
+        if (st == DP_OK)
+            fetch->ticket = (struct dp_ticket){0};
+        else if (st != DP_TIMEOUT && st != DP_UNAVAILABLE)
+            return dp_wrap(err, st, "pull in epoch %" PRIu32, loop->epoch + 1);
+    }
+    dp_stopwatch_lap(&loop->watch, DP_SPENT_WAITING_PULL);
+    return wait_pull(loop, fetch, err);
+}
+
+/* As train_fetches with overlap, on a device that copies while it computes: while minibatch n computes, the gradients of n - 1 are
+ * copied and pushed and the rows of n + 1 are pulled and copied. The order of the requests is that of train_fetches: the push
+ * of n - 1, the pull of n + 1, the push of n, ... */
+static enum dp_status train_flying(struct dp_loop *loop, struct dp_error *err)
+{
+    uint64_t fetches = loop->positions;
+    enum dp_status st = fetches ? fetch_start(loop, 0, err) : DP_OK;
+    for (uint64_t i = 0; st == DP_OK && i < fetches; i++) {
+        struct fetch *fetch = &loop->fetch[i % 2];
+        st = wait_flying(loop, fetch, err);
+        if (st == DP_OK && fetch->count > 0) {
+            st = start(loop, fetch, 0, err);
+            if (st != DP_OK)
+                st = explain(loop, fetch->batch[0], st, err);
+        }
+        if (st == DP_OK && loop->flying > (fetch->count > 0 ? 1 : 0))
+            st = land(loop, err);
+        if (st == DP_OK && i + 1 < fetches)
+            st = fetch_start(loop, i + 1, err);
+    }
+    /* After a signal, too: what was begun is finished. */
+    struct dp_error late = {0};
+    while ((st == DP_OK || st == DP_STOPPING) && loop->flying > 0) {
+        enum dp_status landed = land(loop, st == DP_OK ? err : &late);
+        if (landed != DP_OK && landed != DP_STOPPING && st == DP_STOPPING && err)
+            *err = late;
+        st = landed != DP_OK ? landed : st;
+    }
+    return st;
+}
+
 /* For comparing with other machines; how long a thing took is told by the clock that never jumps. */
 static double unix_seconds(void)
 {
@@ -356,7 +492,7 @@ enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_err
     loop->figures->epoch[epoch].begun = unix_seconds();
     loop->progress->epoch = epoch + 1;
     loop->progress->state = "training";
-    enum dp_status st = train_fetches(loop, err);
+    enum dp_status st = loop->flies ? train_flying(loop, err) : train_fetches(loop, err);
     /* After a signal too: what was pushed is to be known as applied before this worker goes. */
     struct dp_error late = {0};
     if (st == DP_OK || st == DP_STOPPING) {

@@ -1,6 +1,7 @@
 #include "worker/weights.h"
 
 #include "common/base/memory.h"
+#include "worker/compute/pinned.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ struct united {
 
 struct dp_weights {
     struct dp_client_table *const *tables;
+    const struct dp_backend *backend; /* or NULL */
     int parameters;
     uint32_t batches_max, groups;
     bool dense_lent;
@@ -51,13 +53,31 @@ static void *block_of(size_t a, size_t b, size_t size)
     return dp_alloc_aligned(n);
 }
 
-static enum dp_status dense_new(struct held *held, const struct dp_parameter *parameter, struct dp_error *err)
+/* Rows of `width` floats that a device may copy from, zero-filled; or NULL. */
+static float *rows_of(const struct dp_backend *backend, size_t rows, size_t width)
+{
+    size_t n;
+    void *block;
+    if (__builtin_mul_overflow(rows, width, &n) || __builtin_mul_overflow(n, sizeof(float), &n) ||
+        dp_pinned_new(backend, n, &block, NULL) != DP_OK)
+        return NULL;
+    return block;
+}
+
+static void rows_free(const struct dp_backend *backend, float *rows)
+{
+    void *block = rows;
+    dp_pinned_free(backend, &block);
+}
+
+static enum dp_status dense_new(const struct dp_weights *weights, struct held *held,
+                                const struct dp_parameter *parameter, struct dp_error *err)
 {
     size_t blocks = held->floats / parameter->table.dim;
     enum dp_status st = dp_keys_new(&held->keys, err);
     if (st != DP_OK)
         return st;
-    held->local = block_of(held->floats, 1, sizeof(float));
+    held->local = rows_of(weights->backend, held->floats, 1);
     uint64_t *numbers = block_of(blocks, 1, sizeof *numbers);
     if (held->local && numbers) {
         for (size_t i = 0; i < blocks; i++)
@@ -76,10 +96,12 @@ static enum dp_status sparse_new(struct dp_weights *weights, struct held *held,
 {
     uint32_t distinct_max = weights->united[held->group].distinct_max;
     size_t keys = (size_t)distinct_max * weights->batches_max;
-    held->local = block_of(keys, held->width, sizeof(float));
-    if (held->local && weights->batches_max > 1)
-        held->gathered = block_of(distinct_max, held->width, sizeof(float));
-    if (!held->local || (weights->batches_max > 1 && !held->gathered))
+    bool several = weights->batches_max > 1;
+    held->local =
+        several ? block_of(keys, held->width, sizeof(float)) : rows_of(weights->backend, keys, held->width);
+    if (held->local && several)
+        held->gathered = rows_of(weights->backend, distinct_max, held->width);
+    if (!held->local || (several && !held->gathered))
         return dp_fail(err, DP_NOMEM,
                        "no memory for %zu rows of parameter %s: fetch less often or take smaller "
                        "minibatches",
@@ -103,7 +125,7 @@ static enum dp_status held_new(struct dp_weights *weights, const struct dp_weigh
         else if (options->dense_of)
             held->local = options->dense_of->held[p].local;
         else
-            st = dense_new(held, parameter, err);
+            st = dense_new(weights, held, parameter, err);
         if (st != DP_OK)
             return st;
         weights->shown[p] = held->gathered ? held->gathered : held->local;
@@ -134,6 +156,7 @@ enum dp_status dp_weights_new(const struct dp_weights_options *options, struct d
     if (!weights)
         return dp_fail(err, DP_NOMEM, "no memory for the weights of a minibatch");
     weights->tables = options->tables;
+    weights->backend = options->backend;
     weights->parameters = dp_graph_parameters(options->graph);
     weights->groups = options->worst->groups;
     weights->batches_max = options->batches_max;
@@ -164,9 +187,12 @@ void dp_weights_free(struct dp_weights **weights)
     if (!w)
         return;
     for (int p = 0; p < w->parameters; p++) {
-        if (w->held[p].sparse || !w->dense_lent)
-            free(w->held[p].local);
-        free(w->held[p].gathered);
+        struct held *held = &w->held[p];
+        if (held->sparse && w->batches_max > 1)
+            free(held->local);
+        else if (held->sparse || !w->dense_lent)
+            rows_free(w->backend, held->local);
+        rows_free(w->backend, held->gathered);
         dp_keys_free(&w->held[p].keys);
     }
     for (uint32_t g = 0; g < w->groups; g++) {
