@@ -1,5 +1,6 @@
-/* Fuzz: any bytes as a file of each format, in each form. The first byte picks both; what is opened is read once, in
- * minibatches of 3; what is refused is refused for its data, with the file's name. */
+/* Fuzz: any bytes as a file of each format, in each form, and as files whose format is to be told. The first byte picks; where
+ * two files belong together, the second says where the bytes are cut. What is opened is read once, in minibatches of 3; what is
+ * refused is refused for its data, with the file's name. */
 #define _GNU_SOURCE /* memfd_create */
 #include "common/base/status.h"
 #include "worker/read/dataset.h"
@@ -13,24 +14,34 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
+enum second { ALONE, NEGATIVES, LABELS, LIKE }; /* what the second file is */
+
 static const struct {
     const char *format;
     enum dp_data_form form;
     enum dp_labels labels;
     uint32_t width, fields;
-    bool ranked, scored;
+    enum second second;
+    bool scored;
 } kinds[] = {
-    {"pairs", DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0, false, false},
-    {"pairs", DP_FORM_TRIPLES, DP_LABELS_ANY, 0, 0, false, false},
-    {"pairs", DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0, true, false},
-    {"criteo", DP_FORM_SPARSE, DP_LABELS_BINARY, 0, 0, false, false},
-    {"criteo", DP_FORM_TABLES, DP_LABELS_ANY, 13, 26, false, true},
-    {"csv", DP_FORM_SPARSE, DP_LABELS_BINARY, 0, 0, false, false},
-    {"csv", DP_FORM_FIELDS, DP_LABELS_ANY, 1, 1, false, true},
-    {"csv", DP_FORM_DENSE, DP_LABELS_ANY, 2, 0, false, false},
-    {"text", DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0, false, false},
-    {"text", DP_FORM_WINDOWS, DP_LABELS_CLASS, 0, 3, false, false},
-    {"libsvm", DP_FORM_DENSE, DP_LABELS_ANY, 4, 0, false, false},
+    {"pairs", DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0, ALONE, false},
+    {"pairs", DP_FORM_TRIPLES, DP_LABELS_ANY, 0, 0, ALONE, false},
+    {"pairs", DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0, NEGATIVES, false},
+    {"criteo", DP_FORM_SPARSE, DP_LABELS_BINARY, 0, 0, ALONE, false},
+    {"criteo", DP_FORM_TABLES, DP_LABELS_ANY, 13, 26, ALONE, true},
+    {"csv", DP_FORM_SPARSE, DP_LABELS_BINARY, 0, 0, ALONE, false},
+    {"csv", DP_FORM_FIELDS, DP_LABELS_ANY, 1, 1, ALONE, true},
+    {"csv", DP_FORM_DENSE, DP_LABELS_ANY, 2, 0, ALONE, false},
+    {"text", DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0, ALONE, false},
+    {"text", DP_FORM_WINDOWS, DP_LABELS_CLASS, 0, 3, ALONE, false},
+    {"libsvm", DP_FORM_DENSE, DP_LABELS_ANY, 4, 0, ALONE, false},
+    {"libsvm", DP_FORM_SPARSE, DP_LABELS_BINARY, 0, 0, ALONE, false},
+    {"idx", DP_FORM_DENSE, DP_LABELS_CLASS, 4, 0, LABELS, false},
+    {"csv", DP_FORM_FIELDS, DP_LABELS_BINARY, 1, 1, LIKE, false},
+    {NULL, DP_FORM_SPARSE, DP_LABELS_ANY, 0, 0, ALONE, false},
+    {NULL, DP_FORM_DENSE, DP_LABELS_CLASS, 4, 0, ALONE, false},
+    {NULL, DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0, ALONE, false},
+    {NULL, DP_FORM_TABLES, DP_LABELS_BINARY, 13, 26, ALONE, false},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -67,10 +78,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     struct dp_dataset *dataset = NULL;
     if (len < 2)
         return 0;
-    size_t kind = bytes[0] % KINDS, cut = kinds[kind].ranked ? (len - 2) * bytes[1] / 255 : len - 2;
+    size_t kind = bytes[0] % KINDS, cut = kinds[kind].second ? (len - 2) * bytes[1] / 255 : len - 2;
     int a = file_of(bytes + 2, cut, path), b = file_of(bytes + 2 + cut, len - 2 - cut, second);
     const struct dp_dataset_options options = {.path = path,
-                                               .negatives_path = kinds[kind].ranked ? second : NULL,
+                                               .negatives_path =
+                                                   kinds[kind].second == NEGATIVES ? second : NULL,
+                                               .labels_path = kinds[kind].second == LABELS ? second : NULL,
+                                               .like_path = kinds[kind].second == LIKE ? second : NULL,
                                                .format = kinds[kind].format,
                                                .form = kinds[kind].form,
                                                .labels = kinds[kind].labels,
@@ -80,10 +94,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
                                                .scored = kinds[kind].scored,
                                                .negatives = 2,
                                                .window = 2,
-                                               .label = "y",
+                                               .label = kinds[kind].format ? "y" : NULL,
                                                .hash_bits = bytes[1] % 64,
                                                .scale = 1,
-                                               .shuffle = !kinds[kind].ranked,
+                                               .shuffle = kinds[kind].second != NEGATIVES,
                                                .batch = 3};
     enum dp_status st = dp_dataset_open(&options, &dataset, &err);
     DP_ASSERT(st == DP_OK || st == DP_DATA || st == DP_ARGUMENT || st == DP_NOMEM);
