@@ -19,6 +19,7 @@
 #define HEADER    7u
 #define SECTOR    512u
 #define NAME_ROOM 1400u
+#define TORN      ".torn"
 
 enum part { PART_ZERO = 0, PART_FULL = 1, PART_FIRST = 2, PART_MIDDLE = 3, PART_LAST = 4 };
 
@@ -112,21 +113,67 @@ static enum dp_status read_all(const char *path, struct file *file, struct dp_er
     return DP_OK;
 }
 
-static enum dp_status mend_file(const char *path, bool *mended, struct dp_error *err)
+/* What is to be cut off goes into a file beside, durably: should it have rotted, not torn, it is not gone. */
+static enum dp_status keep_tail(const char *path, const struct file *file, size_t from, struct dp_error *err)
+{
+    char kept[NAME_ROOM + sizeof TORN];
+    enum dp_status st = DP_OK;
+    (void)snprintf(kept, sizeof kept, "%s%s", path, TORN);
+    int fd = open(kept, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    for (size_t at = from; st == DP_OK && fd >= 0 && at < file->size;) {
+        ssize_t n = write(fd, file->bytes + at, file->size - at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            st =
+                dp_fail(err, DP_IO, "store: write %s: %s", kept, n < 0 ? strerror(errno) : "nothing written");
+        else
+            at += (size_t)n;
+    }
+    if (st == DP_OK && (fd < 0 || fsync(fd) != 0))
+        st = dp_fail(err, DP_IO, "store: write %s: %s", kept, strerror(errno));
+    if (fd >= 0)
+        (void)close(fd);
+    return st;
+}
+
+static enum dp_status sync_directory(const char *directory, struct dp_error *err)
+{
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum dp_status st = fd < 0 || fsync(fd) != 0
+                            ? dp_fail(err, DP_IO, "store: sync %s: %s", directory, strerror(errno))
+                            : DP_OK;
+    if (fd >= 0)
+        (void)close(fd);
+    return st;
+}
+
+static enum dp_status cut(const char *directory, const char *path, const struct file *file, size_t end,
+                          struct dp_error *err)
+{
+    enum dp_status st = keep_tail(path, file, end, err);
+    if (st == DP_OK)
+        st = sync_directory(directory, err);
+    if (st == DP_OK && (ftruncate(file->fd, (off_t)end) != 0 || fsync(file->fd) != 0))
+        st = dp_fail(err, DP_IO, "store: cut %s to %zu bytes: %s", path, end, strerror(errno));
+    if (st == DP_OK)
+        dp_log(DP_LOG_WARN,
+               "%s: its last write was torn by a loss of power and never synced: %zu bytes, from offset %zu, "
+               "cut "
+               "off and kept beside it, in a file whose name ends with %s",
+               path, file->size - end, end, TORN);
+    return st;
+}
+
+static enum dp_status mend_file(const char *directory, const char *path, bool *mended, struct dp_error *err)
 {
     struct file file = {.fd = -1};
     enum dp_status st = read_all(path, &file, err);
     if (st == DP_OK) {
         size_t end = intact(&file);
         if (end < file.size && is_torn(&file, end)) {
-            if (ftruncate(file.fd, (off_t)end) != 0 || fsync(file.fd) != 0) {
-                st = dp_fail(err, DP_IO, "store: cut %s to %zu bytes: %s", path, end, strerror(errno));
-            } else {
-                dp_log(DP_LOG_WARN,
-                       "%s: its last write was torn by a loss of power and never synced: %zu bytes cut off",
-                       path, file.size - end);
-                *mended = true;
-            }
+            st = cut(directory, path, &file, end, err);
+            *mended = *mended || st == DP_OK;
         }
     }
     free(file.bytes);
@@ -183,9 +230,9 @@ enum dp_status dp_rocks_tail_mend(const char *directory, bool *mended, struct dp
     if (fd < 0 || fcntl(fd, F_SETLK, &lock) != 0)
         goto done;
     if (newest_log(directory, path))
-        st = mend_file(path, mended, err);
+        st = mend_file(directory, path, mended, err);
     if (st == DP_OK && current_manifest(directory, path))
-        st = mend_file(path, mended, err);
+        st = mend_file(directory, path, mended, err);
 done:
     if (fd >= 0)
         (void)close(fd);

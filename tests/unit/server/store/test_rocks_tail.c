@@ -174,7 +174,7 @@ static void a_lost_sector_before_the_last_write_is_refused(void **state)
 /* A manifest that ends with a record of which the second half did not arrive; or arrived and is wrong. */
 static void a_torn_manifest_is_cut_off_and_a_rotten_one_refused(void **state)
 {
-    static struct file manifest;
+    static struct file manifest, torn;
     (void)state;
     for (int rotten = 0; rotten < 2; rotten++) {
         struct dp_error err = {0};
@@ -196,6 +196,9 @@ static void a_torn_manifest_is_cut_off_and_a_rotten_one_refused(void **state)
         } else {
             put(&manifest);
             assert_int_equal(open_it(form, &err), DP_OK);
+            find(form, ".torn", &torn); /* what was cut off is kept */
+            assert_int_equal(torn.size, 7 + 2000);
+            assert_memory_equal(torn.bytes, record, torn.size);
             batch_fill(batch, 1, 0, 3, 0);
             assert_int_equal(form_do(form, batch_job(batch, DP_STORE_READ)), DP_OK);
             batch_expect(batch, 1);
