@@ -132,4 +132,5 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
         plan->retry_ms = 100;
     }
     make_faults(world, plan);
+    plan->behind = plan->sectors || sim_draw(world, 2) ? 0 : 1 + up_to(world, 1);
 }

@@ -53,6 +53,8 @@ struct sim_plan {
     uint32_t lose, twice, slow; /* of 1,000 messages */
     uint32_t slow_ms, think_ms, sync_ms, job_ms, turn_us; /* at most */
     uint32_t jobs_max, requests_max, window, retry_ms;
+    uint32_t
+        behind; /* pushes not durable yet from which on the journal may say that its disk is behind; 0: never */
     uint64_t calm_event; /* from here on nothing fails */
     uint32_t faults;
     struct sim_fault fault[SIM_FAULTS_MAX]; /* by event */

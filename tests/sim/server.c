@@ -44,12 +44,15 @@ struct sim_server {
 static struct sim_world *playing;
 static struct sim_server *working;
 
+#define BEHIND 2 /* of counted */
+
 /* What happened, over all seeds: a simulation in which nothing does shows nothing. */
 static struct {
     const char *name;
     uint64_t sum;
 } counted[] = {{"deaths", 0},
                {"power_cuts", 0},
+               {"appends_behind", 0},
                {"pushes", 0},
                {"pushes_repeated", 0},
                {"pushes_replayed", 0},
@@ -176,10 +179,26 @@ void __wrap_dp_journal_release(struct dp_journal *journal, uint64_t keep_from)
     ask_commit(owner_of(journal), false); /* the thread makes a segment of what it can have */
 }
 
+/* A disk that has not taken yet what was appended before: this push may be too large for what is left, another not. */
+static bool is_behind(const struct sim_server *server)
+{
+    struct sim_world *world = server->world;
+    struct dp_error err;
+    enum dp_status st;
+    uint64_t durable = dp_journal_durable(server->journal, &st, &err);
+    return st == DP_OK && world->plan.behind > 0 &&
+           dp_journal_last(server->journal) - durable >= world->plan.behind && sim_draw(world, 4) > 0;
+}
+
 enum dp_status __wrap_dp_journal_append(struct dp_journal *journal, const struct dp_journal_piece *pieces,
                                         uint32_t count, uint64_t *lsn, struct dp_error *err)
 {
     struct sim_server *server = owner_of(journal);
+    if (is_behind(server)) {
+        counted[BEHIND].sum++;
+        ask_commit(server, false);
+        return dp_fail(err, DP_TIMEOUT, "simulated journal: its disk is behind");
+    }
     uint64_t got = 0;
     enum dp_status st = __real_dp_journal_append(journal, pieces, count, &got, err);
     if (st == DP_OK) {
