@@ -298,6 +298,14 @@ static void check_pulls(const struct world *world, const struct server *server)
                     require(world, server->part[c][o].value[k] == sum_of(world, server, c, o, k));
 }
 
+/* The one failure that was asked for, or a store that takes few jobs and is busy with a write. */
+static bool is_excused(struct server *server, const struct dp_reply *reply)
+{
+    bool failed = reply->status == DP_IO && server->failing;
+    server->failing = server->failing && !failed;
+    return failed || (reply->status == DP_AGAIN && strstr(reply->reason, "its store is busy"));
+}
+
 static void check_rows(struct world *world, struct server *server, uint64_t session)
 {
     uint64_t keys[KEYS], pushes = 0;
@@ -312,15 +320,13 @@ static void check_rows(struct world *world, struct server *server, uint64_t sess
     uint64_t sequence = 1, applied = 0;
     for (uint32_t i = 0; i < n; i++) {
         reply = NULL;
-        for (uint64_t try = 1; !reply || reply->reply.status != DP_OK;
-             try++) { /* the failure may still be due, and the store may be busy with a write */
+        for (uint64_t try = 1; !reply || reply->reply.status != DP_OK; try++) {
             require(world, try < 4);
             uint64_t id = bed_pull(&server->bed, session, sequence, "t", &keys[i], 1);
             for (uint32_t turns = 0; turns < 12; turns++)
                 bed_turn(&server->bed);
             reply = bed_reply_to(&server->bed, id);
-            require(world, reply && (reply->reply.status == DP_OK || reply->reply.status == DP_IO ||
-                                     reply->reply.status == DP_AGAIN));
+            require(world, reply && (reply->reply.status == DP_OK || is_excused(server, &reply->reply)));
             sequence += reply->reply.status != DP_AGAIN;
         }
         for (uint32_t c = 0; c < CLIENTS; c++)
