@@ -4,6 +4,7 @@
  *           compared, so each repeat takes a slice of downpour, of raw and of memcpy, one after the other. */
 #include "deploy/cli/bench_inner.h"
 #include "deploy/cli/bench_sustained.h"
+#include "deploy/cli/bench_train.h"
 #include "deploy/cli/commands.h"
 
 #include "common/model/row.h"
@@ -436,6 +437,8 @@ int dp_command_bench(int argc, char *const *argv)
 {
     if (argc > 0 && strcmp(argv[0], "sustained") == 0)
         return dp_bench_sustained(argc - 1, argv + 1);
+    if (argc > 0 && strcmp(argv[0], "train") == 0)
+        return dp_bench_train(argc - 1, argv + 1);
     struct bench bench = {0};
     struct dp_error err = {0};
     bool help;

@@ -55,7 +55,9 @@ const struct dp_command dp_bench_command = {
         "the round trip of small requests; the server's memory for a row; how long it takes to recover. Keys "
         "are sorted outside\n"
         "the timing. Several servers (of several durabilities, transports, caches) are measured in turns.\n"
-        "'downpour bench sustained' measures one push after the other for minutes.",
+        "'downpour bench sustained' measures one push after the other for minutes, 'downpour bench train' "
+        "how fast each model "
+        "trains.",
     .options = options,
     .count = OPTIONS,
 };

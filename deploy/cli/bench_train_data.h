@@ -1,0 +1,27 @@
+/* Bench train, data: small files to measure training on, in the formats that models read. How fast a model trains hangs on
+ * how many keys an example has and how often keys come again, which these have from life (Zipf's law); what is learned from
+ * them is of no interest.
+ *     sparse   libsvm: about 40 of 50,000 features a row
+ *     images   idx: 28 x 28 bytes of 10 classes, and a file of labels beside it
+ *     pairs    users, one for each 30 lines, and 40,000 items
+ *     clicks   the rows of 'downpour generate clicks', 100,000 features, seed 1
+ *     text     words of a vocabulary of 20,000, 20 a line
+ * Promise   Equal files for equal numbers of rows.
+ * Thread    Any. */
+#ifndef DP_CLI_BENCH_TRAIN_DATA_H
+#define DP_CLI_BENCH_TRAIN_DATA_H
+
+#include "common/base/status.h"
+
+#include <stdint.h>
+
+enum dp_train_data { DP_TRAIN_SPARSE, DP_TRAIN_IMAGES, DP_TRAIN_PAIRS, DP_TRAIN_CLICKS, DP_TRAIN_TEXT };
+
+/* The format's name for data.format. */
+const char *dp_train_data_format(enum dp_train_data data);
+/* Writes `rows` (of text: words) to the file `path`, of images also labels_path. */
+DP_MUST_USE
+enum dp_status dp_train_data_write(enum dp_train_data data, uint64_t rows, const char *path,
+                                   const char *labels_path, struct dp_error *err);
+
+#endif
