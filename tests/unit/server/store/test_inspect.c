@@ -197,7 +197,7 @@ static void flip(const char *path, long at, unsigned bit)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Names, bytes and times of all files, folded. */
+/* Names, bytes and times of all files and of the directories they lie in, folded. */
 static uint64_t print_of(const char *directory)
 {
     uint64_t print = 0;
@@ -206,6 +206,8 @@ static uint64_t print_of(const char *directory)
     for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
         char path[600];
         struct stat found;
+        if (strcmp(entry->d_name, "..") == 0)
+            continue; /* what else lies beside the store is other people's */
         path_of(path, directory, entry->d_name);
         assert_int_equal(stat(path, &found), 0);
         uint64_t one = (uint64_t)found.st_mtim.tv_nsec * 31 + (uint64_t)found.st_size;
