@@ -1,4 +1,4 @@
-/* Bed: a shard over a fake store and a hand-turned clock, without a journal (test_shard_crash.c has one); requests as
+/* Bed: a shard over a fake store and a hand-turned clock, without a journal (crash_bed.h has one); requests as
  * structs in, replies as structs out. */
 #ifndef DP_TESTS_SHARD_BED_H
 #define DP_TESTS_SHARD_BED_H

@@ -1,0 +1,230 @@
+/* A shard and its journal, one case each: syncs that fail, disks without room, files that are gone or another's. */
+#include "tests/unit/server/shard/crash_bed.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Whatever becomes of the journal, a push is answered: what may not be durable as AGAIN, never as done or final. */
+static void a_failed_sync_leaves_nobody_waiting(void **state)
+{
+    (void)state;
+    for (uint32_t refused = 0; refused < 2; refused++) {
+        struct crash *c = calloc(1, sizeof *c);
+        assert_non_null(c);
+        c->random = c->now_ns = c->next_id = 1;
+        c->dim = 2;
+        c->segment_bytes = 64u << 10;
+        c->tables = 1;
+        c->issued = 1;
+        c->push[0] = (struct crash_script){.rows = 1, .tables = 1, .gradient = refused ? NAN : 1};
+        c->fake = dp_fake_store_new(8);
+        crash_take_disk(c, dp_sim_disk_new(1));
+        assert_int_equal(crash_open(c, false), DP_OK);
+        assert_true(crash_meet(c));
+        dp_sim_disk_fail(c->sim, DP_SIM_SYNC, 1, 1, DP_IO);
+        for (uint32_t time = 0; time < 2; time++) {
+            crash_push(c, 0);
+            crash_turn(c);
+            crash_turn(c);
+            assert_int_equal(c->answered, c->push[0].id);
+            assert_int_equal(c->status, DP_AGAIN);
+        }
+        crash_close(c);
+        dp_sim_disk_restart(c->sim, DP_SIM_PROCESS);
+        assert_int_equal(crash_open(c, true), DP_OK);
+        assert_true(crash_meet(c));
+        crash_push(c, 0);
+        crash_turn(c);
+        crash_turn(c);
+        assert_int_equal(c->status, refused ? DP_NOT_FINITE : DP_OK);
+        crash_close(c);
+        dp_sim_disk_free(&c->sim);
+        dp_fake_store_free(&c->fake);
+        free(c);
+    }
+}
+
+/* The store has no room for the mark of the journal's opening: pushes hear that, those that came before it was known too,
+ * and are taken when there is room. */
+static void a_mark_that_has_no_room_is_put_later(void **state)
+{
+    (void)state;
+    for (uint32_t early = 0; early < 2; early++) {
+        struct crash *c = calloc(1, sizeof *c);
+        assert_non_null(c);
+        c->random = c->now_ns = c->next_id = 1;
+        c->dim = 2;
+        c->segment_bytes = 64u << 10;
+        c->tables = 1;
+        c->issued = 2;
+        c->push[0] = (struct crash_script){.rows = 1, .tables = 1, .gradient = 1};
+        c->push[1] = (struct crash_script){.rows = 1, .tables = 1, .gradient = 2};
+        c->fake = dp_fake_store_new(8);
+        crash_take_disk(c, dp_sim_disk_new(1));
+        assert_int_equal(crash_open(c, false), DP_OK);
+        assert_true(crash_meet(c));
+        crash_close(c);
+        dp_fake_store_hold(c->fake, early);
+        dp_fake_store_fail(c->fake, DP_STORE_MARKS, 1, DP_FULL);
+        assert_int_equal(crash_open(c, true), DP_OK);
+        c->tables = 0;
+        assert_true(crash_meet(c));
+        if (!early)
+            crash_turn(c);
+        crash_push(c, 0);
+        crash_turn(c);
+        for (uint32_t i = 0; i < dp_fake_store_held(c->fake);) /* its rows are read */
+            if (dp_fake_store_held_job(c->fake, i)->kind == DP_STORE_MARKS)
+                i++;
+            else
+                dp_fake_store_release(c->fake, i);
+        crash_turn(c);
+        if (early) { /* it is in the journal when the store says no */
+            assert_int_not_equal(c->answered, c->push[0].id);
+            dp_fake_store_hold(c->fake, false);
+            crash_turn(c);
+        } else {
+            c->sequence--; /* AGAIN: all behind it comes again */
+        }
+        assert_int_equal(c->answered, c->push[0].id);
+        assert_int_equal(c->status, DP_AGAIN);
+        dp_fake_store_fail(c->fake, DP_STORE_MARKS, 1, DP_FULL); /* and once more */
+        c->now_ns += 1000000000;
+        crash_turn(c);
+        crash_push(c, 0);
+        crash_turn(c);
+        assert_int_equal(c->answered, c->push[0].id);
+        assert_int_equal(c->status, DP_AGAIN);
+        assert_false(c->push[0].acknowledged);
+        c->sequence--; /* as above */
+        c->now_ns += 1000000000;
+        crash_turn(c);
+        crash_push(c, 0);
+        crash_push(c, 1);
+        crash_turn(c);
+        crash_turn(c);
+        assert_true(c->push[0].acknowledged && c->push[1].acknowledged);
+        crash_close(c);
+        assert_int_equal(crash_open(c, true), DP_OK); /* and are there after a crash */
+        assert_true(crash_meet(c));
+        crash_push(c, 0);
+        crash_turn(c);
+        crash_turn(c);
+        assert_int_equal(c->status, DP_OK);
+        crash_close(c);
+        dp_sim_disk_free(&c->sim);
+        dp_fake_store_free(&c->fake);
+        free(c);
+    }
+}
+
+/* The disk has no room for another segment: what is written back sets one free, and the next push has it. */
+static void a_segment_that_has_no_room_is_made_of_an_old_one(void **state)
+{
+    (void)state;
+    struct crash *c = calloc(1, sizeof *c);
+    uint32_t refused = 0;
+    assert_non_null(c);
+    c->random = c->now_ns = c->next_id = 1;
+    c->dim = 2;
+    c->segment_bytes = 64u << 10;
+    c->tables = 1;
+    c->fake = dp_fake_store_new(8);
+    crash_take_disk(c, dp_sim_disk_new(1));
+    assert_int_equal(crash_open(c, false), DP_OK);
+    assert_true(crash_meet(c));
+    crash_turn(c);
+    dp_sim_disk_capacity(c->sim, dp_sim_disk_used(c->sim));
+    for (; c->issued < CRASH_PUSHES; c->issued++) {
+        c->push[c->issued] = (struct crash_script){.rows = 1, .tables = 1, .gradient = 1};
+        for (uint32_t tries = 0; !c->push[c->issued].acknowledged && tries < 2; tries++) {
+            crash_push(c, c->issued);
+            c->issued++;
+            for (uint32_t i = 0; i < 5; i++) /* (what the store has done is seen in the next) */
+                crash_turn(c);
+            c->issued--;
+            if (!c->push[c->issued].acknowledged) {
+                assert_int_equal(c->status, DP_AGAIN);
+                c->sequence--;
+                refused++;
+            }
+        }
+        assert_true(c->push[c->issued].acknowledged); /* no time has passed */
+    }
+    assert_true(refused > 2);
+    crash_close(c);
+    dp_sim_disk_free(&c->sim);
+    dp_fake_store_free(&c->fake);
+    free(c);
+}
+
+static struct crash *one_push(void)
+{
+    struct crash *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    c->random = c->now_ns = c->next_id = 1;
+    c->dim = 2;
+    c->segment_bytes = 64u << 10;
+    c->tables = c->issued = 1;
+    c->may_be_refused = true;
+    c->push[0] = (struct crash_script){.rows = 2, .tables = 1, .gradient = 1, .key = {0, 1}};
+    c->mixed[1] = UINT64_MAX;
+    c->fake = dp_fake_store_new(8);
+    crash_take_disk(c, dp_sim_disk_new(1));
+    assert_int_equal(crash_open(c, false), DP_OK);
+    assert_true(crash_meet(c));
+    crash_push(c, 0);
+    crash_turn(c);
+    crash_turn(c);
+    assert_true(c->push[0].acknowledged);
+    crash_close(c);
+    return c;
+}
+
+static void end(struct crash *c)
+{
+    dp_sim_disk_free(&c->sim);
+    dp_fake_store_free(&c->fake);
+    free(c);
+}
+
+/* The files of the journal are gone: the store knows that there were some, and does not start with less than it had. */
+static void a_journal_that_is_gone_is_missed(void **state)
+{
+    (void)state;
+    struct crash *c = one_push();
+    struct dp_sim_disk *full = c->sim;
+    crash_take_disk(c, dp_sim_disk_new(2));
+    assert_int_equal(crash_open(c, true), DP_CORRUPT);
+    dp_sim_disk_free(&c->sim);
+    crash_take_disk(c, full); /* brought back */
+    assert_int_equal(crash_open(c, true), DP_OK);
+    assert_true(crash_meet(c));
+    crash_push(c, 0);
+    crash_turn(c);
+    crash_turn(c);
+    crash_close(c);
+    end(c);
+}
+
+/* Keys that are not of the shard's range: refused, not looked for outside the index. */
+static void a_journal_of_another_shard_is_refused(void **state)
+{
+    (void)state;
+    struct crash *c = one_push();
+    c->shards = 300;
+    assert_int_equal(crash_open(c, true), DP_CORRUPT);
+    end(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_failed_sync_leaves_nobody_waiting),
+        cmocka_unit_test(a_mark_that_has_no_room_is_put_later),
+        cmocka_unit_test(a_segment_that_has_no_room_is_made_of_an_old_one),
+        cmocka_unit_test(a_journal_that_is_gone_is_missed),
+        cmocka_unit_test(a_journal_of_another_shard_is_refused),
+    };
+    return cmocka_run_group_tests_name("shard and journal", tests, NULL, NULL);
+}
