@@ -62,18 +62,18 @@ def gowalla(data, out):
              test_negatives=np.array([line.split(b"\t")[1:] for line in lists], np.int64))
 
 
-CLICK_ROWS, CLICK_FIELDS, CLICK_COLUMNS = 409600, 26, 13
+CLICK_FIELDS, CLICK_COLUMNS = 26, 13
 
 
-def clicks(folder, out):
+def clicks(folder, out, rows):
     """Rows in Criteo's format, as text for Downpour (folder / clicks.tsv) and the same as arrays: 26 categories by
     Zipf's law, 100 to 100,000 of each kind, 13 integers. Its labels say little: it is for the time of a step."""
     text = folder / "clicks.tsv"
     draw = np.random.default_rng(1)
     sizes = np.geomspace(100, 100000, CLICK_FIELDS).astype(np.int64)
-    ids = np.stack([(draw.zipf(1.05, CLICK_ROWS) - 1) % size for size in sizes], 1)
-    integers = draw.geometric(0.05, (CLICK_ROWS, CLICK_COLUMNS)) - 1
-    labels = (draw.random(CLICK_ROWS) < 0.2 + 0.1 * (ids[:, 0] % 3)).astype(np.int64)
+    ids = np.stack([(draw.zipf(1.05, rows) - 1) % size for size in sizes], 1)
+    integers = draw.geometric(0.05, (rows, CLICK_COLUMNS)) - 1
+    labels = (draw.random(rows) < 0.2 + 0.1 * (ids[:, 0] % 3)).astype(np.int64)
     with open(text, "w") as file:
         for label, row, cells in zip(labels.tolist(), integers.tolist(), ids.tolist()):
             file.write("\t".join([str(label), *map(str, row), *map("{:x}".format, cells)]) + "\n")

@@ -257,17 +257,18 @@ def main():
     train_epoch(task, WARM_UP_STEPS)
     task.build()
     task.sampling = 0.0
-    seconds = []
+    seconds, cpu = [], time.process_time()
     for _ in range(options.epochs):
         begun, sampling = time.perf_counter(), task.sampling
         train_epoch(task)
         if on_gpu:
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - begun - (task.sampling - sampling))
+    cpu = time.process_time() - cpu
     with torch.no_grad():
         quality = task.quality(part(arrays, "test_"))
-    print(json.dumps({"examples": task.examples(), "seconds": seconds, "sampling": task.sampling, "quality": quality,
-                      "compute": task.compute_seconds() if on_gpu else None, "torch": torch.__version__}))
+    print(json.dumps({"examples": task.examples(), "seconds": seconds, "sampling": task.sampling, "cpu": cpu,
+                      "quality": quality, "compute": task.compute_seconds() if on_gpu else None, "torch": torch.__version__}))
 
 
 if __name__ == "__main__":
