@@ -1,5 +1,5 @@
 /* Models: what a model's function gets to work with, and the functions that model.c knows. Inside this room
- * only. To add a model: a file with one function, its line here, its line in model.c's table.              */
+ * only. To add a model: ADDING.md.                                                                         */
 #ifndef DP_COMPUTE_MODELS_H
 #define DP_COMPUTE_MODELS_H
 
