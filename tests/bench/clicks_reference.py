@@ -123,7 +123,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("train")
     parser.add_argument("test")
-    parser.add_argument("--l2", default="1e-5,3e-6,1e-6", help="tried, largest first")
+    parser.add_argument("--l2", default="5e-5,2e-5,1e-5,5e-6", help="tried, largest first")
     flags = parser.parse_args()
     train = Problem(read(flags.train))
     test = Problem(read(flags.test), train.known)
