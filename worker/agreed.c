@@ -12,8 +12,8 @@ void dp_agreed_text(const struct dp_cluster *cluster, uint64_t digest, uint64_t 
                      "data %016" PRIx64 "\nexamples %" PRIu64 "\nbatch %" PRIu32 "\nworkers %" PRIu32
                      "\npush_every %" PRIu32 "\nepochs %" PRIu32 "\nseed %" PRIu64 "\nnegatives %" PRIu32
                      "\nwindow %" PRIu32 "\n",
-                     digest, examples, t->batch, t->workers, t->push_every, t->epochs, t->seed,
-                     cluster->data.negatives, cluster->data.window);
+                     digest, examples, t->batch, t->workers, dp_cluster_pushed_together(t), t->epochs,
+                     t->seed, cluster->data.negatives, cluster->data.window);
     DP_ASSERT(n > 0 && (uint32_t)n < DP_AGREED_BYTES);
 }
 

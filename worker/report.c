@@ -176,6 +176,7 @@ static void settings_json(const struct dp_report *report, json_t *root)
     optimizer_json(&t->optimizer, out);
     integer(out, "fetch_every", t->fetch_every);
     integer(out, "push_every", t->push_every);
+    integer(out, "accumulate", t->accumulate);
     (void)json_object_set_new(out, "overlap", json_boolean(t->overlap));
     integer(out, "pushes_max", t->pushes_max);
     (void)json_object_set_new(out, "bf16_values", json_boolean(t->bf16_values));

@@ -43,6 +43,7 @@ struct dp_loop {
     struct dp_rate rate;
     uint64_t positions, examples_all; /* examples: of all workers */
     uint32_t fetch_every, push_every; /* no more than positions */
+    bool accumulates;                 /* no step between the minibatches of a fetch */
     struct fetch fetch[2];
     const struct dp_position *position;
     struct dp_ledger *ledger;
@@ -123,8 +124,10 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->examples_all = dp_dataset_examples(data);
     loop->rate = dp_rate_of(training, loop->share.batches * training->epochs);
     /* Groups never cross epochs, so no more room than an epoch is needed. */
-    loop->fetch_every = at_most(training->fetch_every, loop->positions);
-    loop->push_every = at_most(training->push_every, loop->positions);
+    loop->accumulates = training->accumulate > 1;
+    loop->fetch_every =
+        at_most(loop->accumulates ? training->accumulate : training->fetch_every, loop->positions);
+    loop->push_every = at_most(dp_cluster_pushed_together(training), loop->positions);
 
     /* With groups the next step starts from what this one leaves: from its local weights, or its place in the sum. */
     loop->flies = dp_program_depth(job->program) > 1 && training->overlap && loop->fetch_every == 1 &&
@@ -322,7 +325,7 @@ static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
     if (!isfinite(loss))
         return dp_fail(err, DP_NOT_FINITE, "the loss is %f", (double)loss);
     dp_gradients_add(flight.gradients);
-    if (flight.i + 1 < fetch->count)
+    if (flight.i + 1 < fetch->count && !loop->accumulates)
         dp_weights_step(fetch->weights, rate, flight.written);
     dp_stopwatch_lap(&loop->watch, DP_SPENT_COMPUTE);
 

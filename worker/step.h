@@ -5,7 +5,8 @@
  * with one worker the order is then fixed and a run can be repeated bit for bit.
  * fetch_every F, push_every P: Downpour SGD (Dean et al. 2012, algorithm 7.1): parameters are fetched every F
  * minibatches, between two fetches the local copy moves by w -= rate g; gradients of P minibatches are summed
- * and pushed. Groups of F and P never cross epochs.
+ * and pushed. Groups of F and P never cross epochs. accumulate N: N minibatches are fetched together and pushed together, and
+ * the local copy does not move between them.
  * Promise   After an epoch every push of it was answered: an epoch starts from, and ends with, quiet. Each
  *           group goes out under its push id (push_id.h), even if it has no rows. Minibatches whose push was done
  *           before are left: not read, not computed, not pushed; their examples count as found.

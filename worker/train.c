@@ -184,8 +184,8 @@ static void tell_position(const struct training *t)
         dp_log(DP_LOG_INFO, "continues after its last epoch: every push was there");
     else
         dp_log(DP_LOG_INFO, "continues at epoch %" PRIu32 ", minibatch %s of %s%s", p->epoch + 1,
-               grouped(p->first * t->settings->push_every + 1, at), grouped(dp_share_positions(t->share), of),
-               t->settings->workers > 1 ? " of its share" : "");
+               grouped(p->first * dp_cluster_pushed_together(t->settings) + 1, at),
+               grouped(dp_share_positions(t->share), of), t->settings->workers > 1 ? " of its share" : "");
 }
 
 /* Examples and pushes of what is found done count, so that figures are those of the whole training. */
@@ -229,7 +229,7 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
         .epochs = t->settings->epochs,
         .worker = t->job->worker,
         .workers = t->settings->workers,
-        .groups = dp_groups(dp_share_positions(t->share), t->settings->push_every),
+        .groups = dp_groups(dp_share_positions(t->share), dp_cluster_pushed_together(t->settings)),
         .ask = ask,
         .context = t->job};
     enum dp_status st = dp_position_find(&plan, &t->position, err);

@@ -28,6 +28,7 @@ void dp_cluster_defaults(struct dp_cluster *out)
                 .optimizer = dp_optimizer_defaults(DP_OPT_ADAM),
                 .fetch_every = 1,
                 .push_every = 1,
+                .accumulate = 1,
                 .overlap = true,
                 .pushes_max = 4,
                 .run = 1,
@@ -176,6 +177,12 @@ enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_erro
         st = dp_fields_check(&dp_fields_training, &cluster->training, err);
     if (st == DP_OK)
         st = dp_cluster_check_stop(cluster, err);
+    if (st == DP_OK && cluster->training.accumulate > 1 &&
+        (cluster->training.fetch_every > 1 || cluster->training.push_every > 1))
+        st = dp_fail(err, DP_ARGUMENT,
+                     "'training.accumulate' is %" PRIu32
+                     ", which is both fetched and pushed together: leave fetch_every and push_every out",
+                     cluster->training.accumulate);
     if (st == DP_OK)
         st = check_device(&cluster->training, err);
     if (st == DP_OK)

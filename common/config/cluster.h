@@ -72,8 +72,9 @@ struct dp_cluster_training {
     double rate_end; /* linear, cosine: rate at the end of the last epoch */
     struct dp_optimizer_spec optimizer;
     uint32_t fetch_every, push_every; /* n_fetch, n_push of Downpour SGD */
-    bool overlap;                     /* the next batch is pulled while this one is computed */
-    uint32_t pushes_max;              /* pushes under way without an answer, 1 .. 64 */
+    uint32_t accumulate; /* minibatches on the same weights, pushed as one; over 1: the former are 1 */
+    bool overlap;        /* the next batch is pulled while this one is computed */
+    uint32_t pushes_max; /* pushes under way without an answer, 1 .. 64 */
     bool bf16_values;
     uint32_t run;     /* number of this training run, part of its push ids: 1 .. 2^31-1 */
     uint32_t threads; /* of one worker's matrix products */
@@ -121,6 +122,11 @@ void dp_cluster_free(struct dp_cluster **cluster);
 DP_MUST_USE
 enum dp_status dp_cluster_set(struct dp_cluster *cluster, const char *key, const char *text, const char *what,
                               struct dp_error *err);
+/* Minibatches whose gradients are one push. */
+static inline uint32_t dp_cluster_pushed_together(const struct dp_cluster_training *training)
+{
+    return training->accumulate > 1 ? training->accumulate : training->push_every;
+}
 /* "adam"; "momentum" (SGD with it) and "adamw" (Adam with decay) too. */
 const char *dp_cluster_optimizer_name(const struct dp_optimizer_spec *spec);
 /* NULL: no such. */

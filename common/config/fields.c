@@ -106,6 +106,7 @@ static const struct dp_field training[] = {
     REAL(dp_cluster_training, rate_end, 0, RATE_MAX),
     INTEGER(dp_cluster_training, fetch_every, DP_FIELD_U32, 1, 1000000),
     INTEGER(dp_cluster_training, push_every, DP_FIELD_U32, 1, 1000000),
+    INTEGER(dp_cluster_training, accumulate, DP_FIELD_U32, 1, 1000000),
     BOOL(dp_cluster_training, overlap),
     INTEGER(dp_cluster_training, pushes_max, DP_FIELD_U32, 1, 64),
     BOOL(dp_cluster_training, bf16_values),

@@ -96,6 +96,8 @@ static const struct dp_option options[] = {
      NULL},
     {"--push-every", "N", "minibatches whose gradients go out as one push; default 1", "training.push_every",
      NULL},
+    {"--accumulate", "N", "minibatches on the same weights whose gradients' sum is one push; default 1",
+     "training.accumulate", NULL},
     {"--no-overlap", NULL, "do not read and pull the next minibatch while one is computed",
      "training.overlap", "false"},
     {"--bf16", NULL, "values travel as bf16: half the bytes, 8 bits of precision", "training.bf16_values",

@@ -27,6 +27,7 @@ struct run {
     struct dp_place_cluster cluster;
     const char *conf;
     struct dp_process *server[SERVERS], *worker[WORKERS];
+    const char *late; /* NULL, or a worker that has a device that copies while it computes */
     uint32_t numbers; /* pushes of an epoch, of all workers */
     uint64_t random;
 };
@@ -52,8 +53,10 @@ static uint32_t kills(void) /* of workers, and as many of servers */
 
 static void start_worker(struct run *run, uint32_t worker)
 {
-    run->worker[worker] = dp_place_start(run->place, "downpour-worker", "--cluster", run->conf, "--worker",
-                                         dp_place_text(run->place, "%u", (unsigned)worker), "--ledger", NULL);
+    const char *number = dp_place_text(run->place, "%u", (unsigned)worker);
+    run->worker[worker] =
+        dp_place_start(run->place, run->late ? run->late : "downpour-worker", "--cluster", run->conf,
+                       "--worker", number, "--ledger", "--device", run->late ? "cuda:0" : "cpu", NULL);
 }
 
 static void start_all(struct run *run, const char *training)
@@ -207,6 +210,25 @@ static void so_does_every_group(void **state)
     storm(&run);
 }
 
+static void so_do_accumulated_ones(void **state)
+{
+    struct run run = {.place = *state, .numbers = BATCHES / 3};
+    start_all(&run, "accumulate = 3;");
+    storm(&run);
+}
+
+/* Killed with one step on the device and another one's push under way. */
+static void so_does_every_step_of_a_device(void **state)
+{
+    struct run run = {.place = *state, .numbers = BATCHES};
+    run.late = dp_place_text(*state, DP_LATE "/downpour-worker-%ld", (long)getpid());
+    (void)unlink(run.late);
+    assert_int_equal(link(DP_BIN "/downpour-worker", run.late), 0);
+    start_all(&run, "");
+    storm(&run);
+    (void)unlink(run.late);
+}
+
 static void the_ledger_wants_a_rate_that_is_exact(void **state)
 {
     struct dp_place *place = *state;
@@ -224,6 +246,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         DP_TRAIN_TEST(every_minibatch_counts_once_on_every_shard),
         DP_TRAIN_TEST(so_does_every_group),
+        DP_TRAIN_TEST(so_do_accumulated_ones),
+        DP_TRAIN_TEST(so_does_every_step_of_a_device),
         DP_TRAIN_TEST(the_ledger_wants_a_rate_that_is_exact),
     };
     return cmocka_run_group_tests_name("ledger of a training", tests, NULL, NULL);

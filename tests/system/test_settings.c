@@ -101,6 +101,32 @@ static void regression_finds_a_line(void **state)
     assert_true(fabs(at_corner - 3.5) < 0.3);
 }
 
+/* The loss of an epoch, each minibatch's before its step, and the pushes. */
+static void one_epoch(struct dp_place *place, const char *batch, const char *rate, const char *accumulate,
+                      double *loss, double *pushes)
+{
+    const char *report = dp_place_path(place, "run/report.json");
+    (void)dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--fresh",
+                       "--no-overlap", "--model", "mlp:64-32-10", "--train", DP_DIGITS_TRAIN, "--scale",
+                       "0.0625", "--epochs", "1", "--optimizer", "sgd", "--batch", batch, "--rate", rate,
+                       "--accumulate", accumulate);
+    *loss = dp_place_number(place, report, "epochs.0.train_loss");
+    *pushes = dp_place_number(place, report, "staleness.pushes");
+}
+
+/* 1,437 digits: 90 minibatches of 16, pushed by fours, are 23 of 64. The last push holds two, the first of which is larger, so
+ * the rows after it differ; the losses are those before. */
+static void accumulated_minibatches_are_a_large_one(void **state)
+{
+    double loss[3], pushes[3];
+    one_epoch(*state, "64", "0.2", "1", &loss[0], &pushes[0]);
+    one_epoch(*state, "16", "0.05", "4", &loss[1], &pushes[1]);
+    one_epoch(*state, "16", "0.05", "4", &loss[2], &pushes[2]);
+    assert_true(pushes[0] == 23 && pushes[1] == 23);
+    assert_true(fabs(loss[1] - loss[0]) < 1e-5 * loss[0]);
+    assert_true(loss[2] == loss[1]);
+}
+
 static void settings_from_a_cluster_file(void **state)
 {
     struct dp_place *place = *state;
@@ -123,6 +149,7 @@ int main(void)
         DP_SETTINGS_TEST(rates_rise_and_fall),
         DP_SETTINGS_TEST(other_activations_learn),
         DP_SETTINGS_TEST(regression_finds_a_line),
+        DP_SETTINGS_TEST(accumulated_minibatches_are_a_large_one),
         DP_SETTINGS_TEST(settings_from_a_cluster_file),
     };
     return cmocka_run_group_tests_name("settings", tests, NULL, NULL);

@@ -137,6 +137,8 @@ static void wrong_files_are_refused_by_line_and_key(void **state)
         {TOP DATA "servers = (\n3);", ":5: ", "must be a group"},
         {GOOD "cache_bytes = 1.5;", ":5: ", "'cache_bytes' must be an integer or a string"},
         {TRAIN("seed = \"many\";"), ":6: ", "'training.seed'"},
+        {TRAIN("accumulate = 2; push_every = 2;"), ".conf", "'training.accumulate' is 2, which is both"},
+        {TRAIN("accumulate = 0;"), ":6: ", "'training.accumulate'"},
         /* devices */
         {TRAIN("device = \"gpu\";"), ".conf", "'training.device' is \"gpu\", but must be cpu, cuda, cuda:N"},
         {TRAIN("device = \"cuda:\";"), ".conf", "'training.device'"},
@@ -295,6 +297,7 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_true(s->warmup_steps == t->warmup_steps && s->decay == t->decay);
     assert_true(s->workers == t->workers && s->batch == t->batch && s->epochs == t->epochs);
     assert_true(s->fetch_every == t->fetch_every && s->push_every == t->push_every);
+    assert_int_equal(s->accumulate, t->accumulate);
     assert_true(s->overlap == t->overlap && s->bf16_values == t->bf16_values);
     assert_true(s->pushes_max == t->pushes_max && s->run == t->run && s->threads == t->threads);
     assert_true(s->timeout_ms == t->timeout_ms && s->patience == t->patience);
@@ -334,6 +337,7 @@ static void written_reads_back_equal(void **state)
         (void)snprintf(c->training.patience_metric, sizeof c->training.patience_metric, "ndcg@10");
         c->training.patience = 1000000;
         c->training.overlap = false;
+        c->training.accumulate = 12;
         c->training.precision = DP_CLUSTER_BF16;
         (void)snprintf(c->training.device, sizeof c->training.device, "cuda:12");
         c->training.optimizer.l2 = nextafterf(0.1f, 1);

@@ -63,6 +63,8 @@ static void what_decides_is_compared(void **state)
     expect(&now, "window 5", "window 1");
     now.training.rate = 0.5;
     now.training.fetch_every = 9;
+    now.training.push_every = 1; /* its numbers stand for the same minibatches */
+    now.training.accumulate = 2;
     now.training.threads = 3;
     assert_int_equal(second(&now, 0xabc, 60000, &err), DP_OK);
 }
