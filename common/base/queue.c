@@ -1,5 +1,6 @@
 #include "common/base/queue.h"
 
+#include "common/base/blocking.h"
 #include "common/base/deadline.h"
 
 #include <pthread.h>
@@ -46,6 +47,8 @@ enum dp_status dp_queue_put(struct dp_queue *queue, void *item, uint32_t timeout
 {
     struct timespec until = dp_deadline_in_ms(timeout_ms);
     enum dp_status st = DP_OK;
+    if (timeout_ms > 0)
+        dp_blocking();
     DP_ASSERT(pthread_mutex_lock(&queue->lock) == 0);
     while (!queue->closed && queue->len == queue->len_max && st == DP_OK)
         if (timeout_ms == 0 || pthread_cond_timedwait(&queue->changed_full, &queue->lock, &until) != 0)
@@ -64,6 +67,8 @@ enum dp_status dp_queue_take(struct dp_queue *queue, void **item, uint32_t timeo
 {
     struct timespec until = dp_deadline_in_ms(timeout_ms);
     enum dp_status st = DP_OK;
+    if (timeout_ms > 0)
+        dp_blocking();
     DP_ASSERT(pthread_mutex_lock(&queue->lock) == 0);
     while (!queue->closed && queue->len == 0 && st == DP_OK)
         if (timeout_ms == 0 || pthread_cond_timedwait(&queue->changed_empty, &queue->lock, &until) != 0)

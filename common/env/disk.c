@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* pwritev, O_DIRECT */
 #include "common/env/disk.h"
 
+#include "common/base/blocking.h"
+
 #include "common/env/directory.h"
 
 #include <dirent.h>
@@ -45,6 +47,7 @@ static enum dp_status failed_name(struct dp_error *err, const struct real_disk *
 static enum dp_status real_open(void *self, const char *name, _Bool create, struct dp_file **out,
                                 struct dp_error *err)
 {
+    dp_blocking();
     struct real_disk *disk = self;
     size_t room = strlen(disk->path) + strlen(name) + 2;
     struct dp_file *file = malloc(sizeof *file + room);
@@ -71,6 +74,7 @@ static void real_close(void *self, struct dp_file *file)
 
 static enum dp_status real_size(void *self, struct dp_file *file, uint64_t *bytes, struct dp_error *err)
 {
+    dp_blocking();
     (void)self;
     struct stat found;
     if (fstat(file->fd, &found) != 0)
@@ -81,6 +85,7 @@ static enum dp_status real_size(void *self, struct dp_file *file, uint64_t *byte
 
 static enum dp_status real_reserve(void *self, struct dp_file *file, uint64_t bytes, struct dp_error *err)
 {
+    dp_blocking();
     (void)self;
     int why;
     do {
@@ -92,6 +97,7 @@ static enum dp_status real_reserve(void *self, struct dp_file *file, uint64_t by
 static enum dp_status real_read(void *self, struct dp_file *file, uint64_t at, void *to, size_t bytes,
                                 struct dp_error *err)
 {
+    dp_blocking();
     (void)self;
     for (size_t done = 0; done < bytes;) {
         ssize_t n = pread(file->fd, (char *)to + done, bytes - done, (off_t)(at + done));
@@ -123,6 +129,7 @@ static void real_go_direct(void *self, struct dp_file *file)
 static enum dp_status real_write(void *self, struct dp_file *file, uint64_t at,
                                  const struct dp_disk_piece *pieces, uint32_t count, struct dp_error *err)
 {
+    dp_blocking();
     (void)self;
     struct iovec parts[DP_DISK_PIECES_MAX];
     DP_ASSERT(count <= DP_DISK_PIECES_MAX);
@@ -158,12 +165,14 @@ static enum dp_status real_write(void *self, struct dp_file *file, uint64_t at,
 
 static enum dp_status real_sync(void *self, struct dp_file *file, struct dp_error *err)
 {
+    dp_blocking();
     (void)self;
     return fdatasync(file->fd) ? failed(err, "sync", file->name, errno) : DP_OK;
 }
 
 static enum dp_status real_rename(void *self, const char *from, const char *to, struct dp_error *err)
 {
+    dp_blocking();
     struct real_disk *disk = self;
     if (renameat(disk->directory, from, disk->directory, to) != 0)
         return failed_name(err, disk, "rename", from, errno);
@@ -172,6 +181,7 @@ static enum dp_status real_rename(void *self, const char *from, const char *to, 
 
 static enum dp_status real_remove(void *self, const char *name, struct dp_error *err)
 {
+    dp_blocking();
     struct real_disk *disk = self;
     if (unlinkat(disk->directory, name, 0) != 0)
         return failed_name(err, disk, "remove", name, errno);
@@ -180,6 +190,7 @@ static enum dp_status real_remove(void *self, const char *name, struct dp_error 
 
 static enum dp_status real_sync_directory(void *self, struct dp_error *err)
 {
+    dp_blocking();
     struct real_disk *disk = self;
     return fsync(disk->directory) ? failed(err, "sync directory", disk->path, errno) : DP_OK;
 }
@@ -187,6 +198,7 @@ static enum dp_status real_sync_directory(void *self, struct dp_error *err)
 static enum dp_status real_list(void *self, void (*visit)(void *context, const char *name), void *context,
                                 struct dp_error *err)
 {
+    dp_blocking();
     struct real_disk *disk = self;
     DIR *list = opendir(disk->path);
     if (!list)

@@ -1,4 +1,6 @@
 #include "common/net/net.h"
+
+#include "common/base/blocking.h"
 #include "common/net/parts.h"
 #include "common/net/socket.h"
 
@@ -59,6 +61,7 @@ enum dp_status dp_connection_receive(struct dp_connection *connection, struct dp
 void dp_connections_wait(struct dp_connection *const *connections, uint32_t n, uint32_t timeout_ms)
 {
     zmq_pollitem_t few[64], *items = few;
+    dp_blocking();
     if (n > 64)
         items = malloc(n * sizeof *items);
     if (!items) { /* no memory: wait for the first ones only; the caller comes back */

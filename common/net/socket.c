@@ -1,4 +1,5 @@
 #include "common/net/socket.h"
+#include "common/base/blocking.h"
 #include "common/base/parse.h"
 #include "common/wire/limits.h"
 
@@ -104,6 +105,7 @@ void dp_socket_wait(void *socket, int wake_fd, uint32_t timeout_ms)
 {
     zmq_pollitem_t items[2] = {{.socket = socket, .events = ZMQ_POLLIN},
                                {.fd = wake_fd, .events = ZMQ_POLLIN}};
+    dp_blocking();
     /* An error (a signal, say) ends the wait; whoever called looks at the socket anyway. */
     (void)zmq_poll(items, wake_fd >= 0 ? 2 : 1, (long)timeout_ms);
 }

@@ -4,10 +4,13 @@
  * Why       Completed first: a parked request goes on before a later one of its session is looked at. One
  *           request of a session is parked or being done at a time: requests of a session take effect in
  *           the order of their sequence numbers. One commit, at the end: the turn's pushes share a sync.
+ *           Nothing in a turn waits (blocking.h asserts it); what must be waited for is a job or the commit thread's. One
+ *           exception: in mode process the journal is written, to the page cache, at the end.
  * Holds     What was answered OK was applied in full, and is durable (journaling.c); a request that was not
  *           applied changed no row. */
 #include "server/shard/shard_inner.h"
 
+#include "common/base/blocking.h"
 #include "common/base/bytes.h"
 #include "common/base/log.h"
 
@@ -344,6 +347,7 @@ static void count_turn(struct dp_counters *c, uint64_t ns)
 bool dp_shard_turn(struct dp_shard *shard)
 {
     uint64_t start = dp_clock_ns(&shard->options.clock);
+    bool before = dp_blocking_set(false);
     dp_shard_journal_turn(shard);
     dp_shard_positions_turn(shard);
     dp_shard_take_completed(shard);
@@ -359,6 +363,7 @@ bool dp_shard_turn(struct dp_shard *shard)
     }
     dp_shard_journal_commit(shard);
     dp_shard_write_back_turn(shard);
+    (void)dp_blocking_set(before);
     uint64_t took = dp_clock_ns(&shard->options.clock) - start;
     count_turn(&shard->counters, took);
     return shard->run_first != NULL || dp_shard_write_back_goes_on(shard) || dp_shard_room_goes_on(shard);

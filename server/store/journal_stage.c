@@ -1,5 +1,6 @@
 #include "server/store/journal_stage.h"
 
+#include "common/base/blocking.h"
 #include "common/base/memory.h"
 #include "server/store/journal_inside.h"
 
@@ -107,7 +108,12 @@ enum dp_status dp_journal_stage_write(struct dp_journal *journal, struct dp_erro
     stage->writing = true;
     (void)pthread_mutex_unlock(&journal->lock);
     struct dp_error why = {0};
+    /* Mode process: the shard's turn may do this, since it goes to the page cache. */
+    bool cached = journal->options.durability == DP_DURABILITY_PROCESS;
+    bool before = cached && dp_blocking_set(true);
     enum dp_status st = journal->disk->write(journal->disk->self, first.file, first.at, pieces, n, &why);
+    if (cached)
+        (void)dp_blocking_set(before);
     if (st != DP_OK) {
         (void)dp_wrap(&why, st, "journal: write what was appended");
         dp_journal_poison(journal, &why);

@@ -1,5 +1,6 @@
 #include "server/store/rocks_store.h"
 
+#include "common/base/blocking.h"
 #include "common/base/deadline.h"
 #include "common/base/queue.h"
 #include "server/store/count.h"
@@ -311,6 +312,7 @@ static void rocks_wait(void *self)
 {
     struct rocks_store *store = self;
     struct timespec until = dp_deadline_in_ms(WAIT_MS);
+    dp_blocking();
     DP_ASSERT(pthread_mutex_lock(&store->lock) == 0);
     while (!store->completed && store->under_way > 0 &&
            pthread_cond_timedwait(&store->completed_changed, &store->lock, &until) == 0)

@@ -2,6 +2,7 @@
 #include "tests/lib/test.h"
 
 #include "common/base/bf16.h"
+#include "common/base/blocking.h"
 #include "common/base/bytes.h"
 #include "common/base/memory.h"
 #include "common/base/parse.h"
@@ -11,6 +12,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void error_text_keeps_cause_behind_context(void **state)
 {
@@ -163,6 +166,36 @@ static void queue_hands_everything_over_in_order(void **state)
     assert_null(relay.queue);
 }
 
+/* The call that must not be made ends the process: tried in a child. */
+static bool ends_the_process(bool allowed, uint32_t timeout_ms)
+{
+    int status = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct dp_queue *queue = NULL;
+        struct dp_error err = {0};
+        void *item;
+        (void)dp_blocking_set(allowed);
+        enum dp_status st = dp_queue_new(1, &queue, &err);
+        if (st == DP_OK)
+            st = dp_queue_take(queue, &item, timeout_ms);
+        _exit(st == DP_TIMEOUT ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status);
+}
+
+static void what_waits_is_not_called_where_nothing_may(void **state)
+{
+    (void)state;
+    assert_true(ends_the_process(false, 1));
+    assert_false(ends_the_process(false, 0)); /* does not wait */
+    assert_false(ends_the_process(true, 1));
+    assert_true(dp_blocking_set(false));
+    assert_false(dp_blocking_set(true));
+}
+
 static void queue_is_bounded_and_its_waits_end(void **state)
 {
     (void)state;
@@ -201,6 +234,7 @@ int main(void)
         cmocka_unit_test(bf16_arrays_equal_single_values),
         cmocka_unit_test(big_endian_order_is_numeric_order),
         cmocka_unit_test(queue_hands_everything_over_in_order),
+        cmocka_unit_test(what_waits_is_not_called_where_nothing_may),
         cmocka_unit_test(queue_is_bounded_and_its_waits_end),
         cmocka_unit_test(page_blocks_are_aligned_and_zero),
     };
