@@ -97,6 +97,59 @@ static void models_agree_with_the_cpu(void **state)
     }
 }
 
+/* Two steps under way at a time: each with the bits that it has alone, and times of its own. */
+static void steps_overlap(const char *text)
+{
+    struct dp_model model;
+    struct dp_error err = {0};
+    struct fixture steps[4];
+    float *alone[4][DP_GRAPH_PARAMETERS_MAX];
+    if (dp_model_open(text, &model, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    for (uint64_t i = 0; i < 4; i++) {
+        fixture_open(&steps[i], model.graph, device("cuda", "f32"), 300, 0.5f, 1 + 2 * i);
+        fixture_run(&steps[i]);
+        for (int p = 0; p < dp_graph_parameters(model.graph); p++) {
+            assert_non_null(alone[i][p] = malloc((steps[i].floats[p] + 1) * sizeof(float)));
+            memcpy(alone[i][p], steps[i].gradients[p], steps[i].floats[p] * sizeof(float));
+            memset(steps[i].gradients[p], 0xff, steps[i].floats[p] * sizeof(float));
+        }
+    }
+    struct dp_program *program = steps[0].program;
+    assert_int_equal(dp_program_depth(program), 2);
+    for (int i = 0; i < 5; i++) {
+        if (i < 4 && dp_program_start(program, &steps[i].batch, (const float *const *)steps[i].weights,
+                                      steps[i].gradients, &err) != DP_OK)
+            fail_msg("%s", err.text);
+        if (i == 0)
+            continue;
+        struct dp_device_times times;
+        float loss;
+        if (dp_program_finish(program, &loss, &times, &err) != DP_OK)
+            fail_msg("%s", err.text);
+        assert_memory_equal(&loss, &steps[i - 1].loss, sizeof loss);
+        assert_true(times.copy_in > 0 && times.compute > 0 && times.copy_out > 0);
+        for (int p = 0; p < dp_graph_parameters(model.graph); p++)
+            assert_memory_equal(alone[i - 1][p], steps[i - 1].gradients[p],
+                                steps[i - 1].floats[p] * sizeof(float));
+    }
+    for (int i = 0; i < 4; i++) {
+        for (int p = 0; p < dp_graph_parameters(model.graph); p++)
+            free(alone[i][p]);
+        fixture_close(&steps[i]);
+    }
+    dp_model_close(&model);
+}
+
+static void overlapping_steps_give_equal_bits(void **state)
+{
+    (void)state;
+    steps_overlap("mlp:64-33-10");
+    steps_overlap("fm:16");
+    steps_overlap("wide-deep:8-32-16,fields=26,columns=13,dropout=0.3");
+    steps_overlap("dlrm:64,bottom=32,top=64,fields=26,columns=13");
+}
+
 static void lower_precision_is_near(void **state)
 {
     (void)state;
@@ -141,9 +194,8 @@ int main(void)
     }
     dp_backend_close(&backend);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(models_agree_with_the_cpu),
-        cmocka_unit_test(lower_precision_is_near),
-        cmocka_unit_test(what_is_too_large_is_said),
+        cmocka_unit_test(models_agree_with_the_cpu), cmocka_unit_test(overlapping_steps_give_equal_bits),
+        cmocka_unit_test(lower_precision_is_near),   cmocka_unit_test(what_is_too_large_is_said),
         cmocka_unit_test(no_such_device_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -388,6 +388,8 @@ enum dp_status dp_program_backward(struct dp_program *program, float *const *gra
 {
     const struct dp_backend *backend = &program->backend;
     DP_ASSERT(program->under_way == 0);
+    if (program->forwarded)
+        mark(program, DP_STAGE_COMPUTE);
     enum dp_status st = issue_backward(program, gradients, err);
     if (st == DP_OK)
         st = pad(program, err);

@@ -140,6 +140,31 @@ static void overlapping_steps_give_equal_bits(void **state)
     }
 }
 
+static void passes_that_wait_give_equal_bits(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+        struct dp_model model;
+        struct late_device late;
+        struct dp_backend device;
+        struct fixture want, have;
+        assert_int_equal(dp_model_open(models[m], &model, NULL), DP_OK);
+        late_device_init(&late, &device);
+        fixture_open(&want, model.graph, cpu(), 9, 0.5f, m);
+        fixture_open(&have, model.graph, device, 9, 0.5f, m);
+        fixture_run(&want);
+        for (int i = 0; i < 2; i++) {
+            fixture_run(&have);
+            assert_memory_equal(&have.loss, &want.loss, sizeof have.loss);
+            for (int p = 0; p < dp_graph_parameters(model.graph); p++)
+                assert_memory_equal(have.gradients[p], want.gradients[p], want.floats[p] * sizeof(float));
+        }
+        fixture_close(&have);
+        fixture_close(&want);
+        dp_model_close(&model);
+    }
+}
+
 /* Every copy of a step fails once, with another step under way, which stays right. */
 static void failures_leave_nothing_under_way(void **state)
 {
@@ -233,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overlapping_steps_give_equal_bits),
+        cmocka_unit_test(passes_that_wait_give_equal_bits),
         cmocka_unit_test(failures_leave_nothing_under_way),
         cmocka_unit_test(pinned_memory),
     };
