@@ -51,7 +51,8 @@ struct dp_loop {
     struct dp_gradients *gradients[2]; /* the second where steps overlap on a device */
     struct flight flight[2];           /* oldest first */
     uint32_t flying;
-    bool flies; /* a step is started before the one before it is finished */
+    bool is_device; /* start only issues a step */
+    bool flies;     /* a step is started before the one before it is finished */
     struct dp_reader *reader;
     uint32_t examples;    /* of the push that is being gathered */
     struct sent sent[64]; /* a ring of unanswered pushes, oldest first */
@@ -130,8 +131,8 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->push_every = at_most(dp_cluster_pushed_together(training), loop->positions);
 
     /* With groups the next step starts from what this one leaves: from its local weights, or its place in the sum. */
-    loop->flies = dp_program_depth(job->program) > 1 && training->overlap && loop->fetch_every == 1 &&
-                  loop->push_every == 1;
+    loop->is_device = dp_program_depth(job->program) > 1;
+    loop->flies = loop->is_device && training->overlap && loop->fetch_every == 1 && loop->push_every == 1;
 
     enum dp_status st = buffers_open(loop, err);
     if (st == DP_OK && loop->positions > 0) {
@@ -320,7 +321,7 @@ static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
     loop->flight[0] = loop->flight[1];
     loop->flying--;
     add_times(loop, &times);
-    if (loop->flies)
+    if (loop->is_device)
         dp_stopwatch_lap(&loop->watch, DP_SPENT_WAITING_DEVICE);
     if (!isfinite(loss))
         return dp_fail(err, DP_NOT_FINITE, "the loss is %f", (double)loss);
