@@ -133,7 +133,7 @@ static enum dp_status close_out(struct generate *g, struct dp_error *err)
     g->file = NULL;
     if (file == stdout)
         return DP_OK;
-    if ((fclose(file) != 0) | (g->temporary && rename(g->temporary, flag(g, "--out")) != 0))
+    if (fclose(file) != 0 || (g->temporary && rename(g->temporary, flag(g, "--out")) != 0))
         return failed(g, err);
     free(g->temporary);
     g->temporary = NULL;
