@@ -82,16 +82,42 @@ bool dp_shard_journal_waits(struct dp_shard *shard)
     return now - shard->behind_ns < BEHIND_NS;
 }
 
-/* Those that were parked because the disk was behind try again. */
-static void unpark(struct dp_shard *shard)
+bool dp_shard_journal_is_next(const struct dp_shard *shard, const struct dp_waiting *waiting)
 {
-    for (uint32_t i = 0; i < dp_sessions_count(shard->sessions); i++) {
-        struct dp_session *session = dp_sessions_at(shard->sessions, i);
-        if (!session->parked || !session->first->needs_disk)
-            continue;
-        session->first->needs_disk = session->parked = false;
-        dp_shard_make_runnable(shard, session);
-    }
+    return !shard->disk_first || shard->disk_first->first == waiting;
+}
+
+void dp_shard_park_for_disk(struct dp_shard *shard, struct dp_session *session)
+{
+    if (session->for_disk)
+        return; /* it keeps its place */
+    session->for_disk = true;
+    session->next_for_disk = NULL;
+    *(shard->disk_last ? &shard->disk_last->next_for_disk : &shard->disk_first) = session;
+    shard->disk_last = session;
+}
+
+/* The first of those who wait for the disk tries again. */
+static void wake_first(struct dp_shard *shard)
+{
+    struct dp_session *session = shard->disk_first;
+    if (!session || !session->parked)
+        return;
+    session->parked = false;
+    dp_shard_make_runnable(shard, session);
+}
+
+void dp_shard_unpark_for_disk(struct dp_shard *shard, struct dp_session *session)
+{
+    struct dp_session **link = &shard->disk_first, *before = NULL;
+    if (!session->for_disk)
+        return;
+    for (; *link != session; link = &(*link)->next_for_disk)
+        before = *link;
+    *link = session->next_for_disk;
+    shard->disk_last = shard->disk_last == session ? before : shard->disk_last;
+    session->for_disk = false;
+    wake_first(shard); /* whoever is first now: what this one needed may be there for him */
 }
 
 static void refuse(struct dp_shard *shard, const struct dp_held_answer *answer, const struct dp_error *err)
@@ -183,7 +209,7 @@ static void fail_journal(struct dp_shard *shard, const struct dp_error *err)
     dp_log(DP_LOG_ERROR, "shard %" PRIu32 ": %s; no push is taken any more, restart the server",
            shard->options.index, err->text);
     refuse_held(shard);
-    unpark(shard);
+    wake_first(shard); /* who is refused makes way for the next */
 }
 
 static void keep_put(struct dp_shard *shard, struct dp_shard_job *job)
@@ -199,7 +225,7 @@ static void keep_put(struct dp_shard *shard, struct dp_shard_job *job)
     shard->incarnation_again_ns = dp_clock_ns(&shard->options.clock) + PUT_AGAIN_NS;
     DP_COUNT(&shard->counters, writes_full, 1);
     refuse_held(shard);
-    unpark(shard);
+    wake_first(shard); /* who is refused makes way for the next */
 }
 
 bool dp_shard_journal_put(struct dp_shard *shard, struct dp_shard_job *job)
@@ -244,10 +270,10 @@ void dp_shard_journal_turn(struct dp_shard *shard)
         answer_held(shard, &answer);
     if (st != DP_OK)
         fail_journal(shard, &err);
-    if (shard->behind_ns != 0 && (durable > before || !dp_shard_journal_waits(shard)))
-        unpark(shard);
+    if (shard->disk_first && (durable > before || !dp_shard_journal_waits(shard)))
+        wake_first(shard);
     if (durable > before)
-        shard->behind_ns = 0;
+        shard->behind_ns = shard->disk_first ? dp_clock_ns(&shard->options.clock) : 0;
     put_again(shard);
     DP_COUNT_SET(&shard->counters, answers_held, shard->held.count);
 }

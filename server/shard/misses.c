@@ -429,7 +429,8 @@ void dp_shard_misses_read(struct dp_shard *shard, struct dp_shard_job *job)
     shard->room.changed = true;
     for (uint32_t i = 0; i < dp_sessions_count(shard->sessions); i++) {
         struct dp_session *session = dp_sessions_at(shard->sessions, i);
-        if (!session->parked || session->in_room || session->first->request.kind == DP_REQUEST_CREATE_TABLE)
+        if (!session->parked || session->in_room || session->for_disk ||
+            session->first->request.kind == DP_REQUEST_CREATE_TABLE)
             continue;
         struct dp_waiting *first = session->first;
         if (first->read && first->read != job)

@@ -97,7 +97,11 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
     struct dp_error err = {0};
     enum dp_status st =
         request->stream == 0 ? dp_fail(&err, DP_INVALID, "push: stream 0 is nobody's") : DP_OK;
-    waiting->needs_disk = false;
+    waiting->needs_disk = !dp_shard_journal_is_next(shard, waiting);
+    if (waiting->needs_disk) {
+        waiting->needs_room = false; /* it asks for that when it is next */
+        return DP_DONE_WAIT;
+    }
     if (st == DP_OK)
         st = dp_shard_check_sections(shard, request, tables, &err);
     for (uint32_t s = 0; s < request->sections && st == DP_OK; s++)
@@ -121,12 +125,12 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
         st = dp_shard_make_rows(shard, &request->section[s], tables[s], rows, &err);
     if (st == DP_OK)
         st = dp_shard_journal_push(shard, request, tables, DP_OK, &err);
-    waiting->needs_disk = st == DP_TIMEOUT;
-    if (waiting->needs_disk && dp_shard_journal_waits(shard))
-        return DP_DONE_WAIT;
+    waiting->needs_disk = st == DP_TIMEOUT && dp_shard_journal_waits(shard);
     if (waiting->needs_disk)
+        return DP_DONE_WAIT;
+    if (st == DP_TIMEOUT)
         st = err.status = DP_AGAIN;
-    if (st == DP_AGAIN && shard->write_back.full.status != DP_OK) /* why the journal has no room */
+    else if (st == DP_AGAIN && shard->write_back.full.status != DP_OK) /* why the journal has no room */
         (void)dp_fail(&err, DP_AGAIN,
                       "shard %" PRIu32 ": its journal is full and rows cannot be written back: %s",
                       shard->options.index, shard->write_back.full.text);

@@ -34,8 +34,9 @@ struct dp_session {
     uint32_t waiting;
     bool parked;   /* the first one waits for the store, or for room */
     bool in_room;  /* in the list of those who wait for room */
+    bool for_disk; /* in the list of those who wait for the journal's disk */
     bool runnable; /* in the run queue */
-    struct dp_session *next_runnable, *next_in_room;
+    struct dp_session *next_runnable, *next_in_room, *next_for_disk;
     char client[DP_CLIENT_NAME_MAX + 1];
 };
 

@@ -142,8 +142,10 @@ struct dp_shard {
     struct dp_error incarnation_full; /* why the store could not take it: DP_FULL, tried again; else OK */
     struct dp_shard_job *incarnation_again; /* while it is to be submitted again */
     uint64_t incarnation_again_ns;
-    uint64_t on_disk;   /* lsn up to which the journal is durable, whatever may be answered */
-    uint64_t behind_ns; /* since when pushes are parked because the disk is behind; 0: none is */
+    uint64_t on_disk; /* lsn up to which the journal is durable, whatever may be answered */
+    struct dp_session *disk_first,
+        *disk_last;     /* whose first request waits for the journal's disk, oldest first */
+    uint64_t behind_ns; /* since when the disk has taken nothing that they wait for; 0: nobody does */
     struct dp_held held;
     struct dp_held_positions *positions; /* oldest first */
     struct dp_recovery *recovery;        /* while the journal is replayed (recovery.c) */
@@ -265,8 +267,14 @@ void dp_shard_damaged(struct dp_shard *shard, const struct dp_error *err);
 enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_request *push,
                                      struct dp_shard_table **tables, enum dp_status refused,
                                      struct dp_error *err);
-/* A push is parked until the disk has taken more; false: it has taken nothing for too long, refuse it. */
+/* Pushes wait for a disk that is behind in the order in which they came: only the first tries. */
+/* The push may try now; else it is to be parked. */
+bool dp_shard_journal_is_next(const struct dp_shard *shard, const struct dp_waiting *waiting);
+/* It is to be parked until the disk has taken more; false: it has taken nothing for too long, refuse it. */
 bool dp_shard_journal_waits(struct dp_shard *shard);
+void dp_shard_park_for_disk(struct dp_shard *shard, struct dp_session *session);
+void dp_shard_unpark_for_disk(struct dp_shard *shard,
+                              struct dp_session *session); /* it waits for the disk no more */
 void dp_shard_hold_answer(struct dp_shard *shard, const struct dp_waiting *waiting, uint64_t staleness,
                           bool repeated);
 /* True: the job is kept. */

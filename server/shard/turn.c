@@ -269,6 +269,10 @@ static void do_first(struct dp_shard *shard, struct dp_session *session)
         dp_shard_park_for_room(shard, session);
     else
         dp_shard_unpark(shard, session);
+    if (done == DP_DONE_WAIT && session->first->needs_disk)
+        dp_shard_park_for_disk(shard, session);
+    else
+        dp_shard_unpark_for_disk(shard, session);
     switch (done) {
     case DP_DONE:
         session->done = sequence > session->done ? sequence : session->done;

@@ -118,7 +118,6 @@ enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_jou
         payload += pieces[i].bytes;
     }
     uint64_t whole = dp_journal_record_bytes(payload);
-    header_of(journal, pieces, count, payload, bytes + DP_JOURNAL_PAGE);
     (void)pthread_mutex_lock(&journal->lock);
     if (journal->count > journal->segments_max) { /* opened with the budget used up */
         journal->over = true;
@@ -128,12 +127,18 @@ enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_jou
     st = dp_journal_stage_room(journal, whole, err);
     if (st != DP_OK)
         goto done;
+    /* Nobody else takes of the room. The checksum only now: what is refused is tried again. */
+    (void)pthread_mutex_unlock(&journal->lock);
+    header_of(journal, pieces, count, payload, bytes + DP_JOURNAL_PAGE);
+    (void)pthread_mutex_lock(&journal->lock);
     size_t front = DP_JOURNAL_HEADER;
     const uint8_t *begin = bytes + DP_JOURNAL_PAGE;
     if (journal->stage.end + whole > journal->segments[journal->count - 1].bytes) {
         st = roll(journal, bytes, err);
-        if (st != DP_OK)
+        if (st != DP_OK) {
+            dp_journal_stage_trim(&journal->stage);
             goto done;
+        }
         front += DP_JOURNAL_PAGE;
         begin = bytes;
         whole += DP_JOURNAL_PAGE;

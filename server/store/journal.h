@@ -10,9 +10,8 @@
  * Segments  of segment_bytes, reserved ahead, recycled by rename once every record in them is below what
  *           dp_journal_release() names. The file format is in README.md of this room.
  * Thread    append, durable, synced, last, commit, sync, release, figures: the shard's. One commit thread inside
- *           writes and syncs (one sync for all that waits) and makes segments. Of the shard's calls only append waits,
- *           for a disk that is 16 MiB behind, 100 ms at most (a record of more than 8 MiB: while it is taken).
- *           It calls wake(context). With options.commit_thread false there is none: dp_journal_commit() does one
+ *           writes and syncs (one sync for all that waits) and makes segments. None of the shard's calls waits (mode
+ *           process writes to the page cache). It calls wake(context). With options.commit_thread false there is none: dp_journal_commit() does one
  *           round (simulator).
  * Memory    append copies the record; replay lends it for the callback only.
  * Failure   After a failed write or sync the handle is poisoned: every later call gives that status: close,

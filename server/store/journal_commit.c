@@ -237,8 +237,8 @@ void dp_journal_prepare(struct dp_journal *journal)
         dp_journal_poison(journal, &err);
     (void)pthread_mutex_lock(&journal->lock);
     bool poisoned = st != DP_OK && st != DP_FULL;
-    ready = (journal->starved && (journal->next.file || poisoned)) ||
-            (journal->over && (journal->count <= journal->segments_max || poisoned));
+    ready = poisoned || (journal->starved && journal->next.file) ||
+            (journal->over && journal->count <= journal->segments_max);
     if (ready)
         journal->starved = journal->over = false;
     (void)pthread_mutex_unlock(&journal->lock);

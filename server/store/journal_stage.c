@@ -133,6 +133,24 @@ enum dp_status dp_journal_stage_write(struct dp_journal *journal, struct dp_erro
     return st;
 }
 
+/* A record of `need` chunks may be put: half of the stage's own, at most, is asked of them, the rest it gets for itself. */
+static bool has_room(const struct dp_journal_stage *stage, uint64_t need)
+{
+    uint64_t kept = need < DP_JOURNAL_CHUNKS / 2 ? need : DP_JOURNAL_CHUNKS / 2;
+    return stage->unused_count >= kept && stage->count + need <= DP_JOURNAL_RING;
+}
+
+void dp_journal_stage_trim(struct dp_journal_stage *stage)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < stage->unused_count; i++)
+        if (is_kept(stage, stage->unused[i]))
+            stage->unused[left++] = stage->unused[i];
+        else
+            free(stage->unused[i]);
+    stage->unused_count = left;
+}
+
 /* What a record larger than half the stage needs beyond it. */
 static enum dp_status take_more(struct dp_journal_stage *stage, uint64_t need, struct dp_error *err)
 {
@@ -150,17 +168,16 @@ enum dp_status dp_journal_stage_room(struct dp_journal *journal, uint64_t bytes,
 {
     struct dp_journal_stage *stage = &journal->stage;
     uint64_t need = (bytes + DP_JOURNAL_PAGE) / DP_JOURNAL_CHUNK_BYTES + 2;
-    uint64_t kept = need < DP_JOURNAL_CHUNKS / 2 ? need : DP_JOURNAL_CHUNKS / 2;
     bool writes = !journal->thread_runs || journal->options.durability == DP_DURABILITY_PROCESS;
     enum dp_status st = DP_OK;
     DP_ASSERT(need <= DP_JOURNAL_RING - DP_JOURNAL_CHUNKS);
-    if (stage->unused_count < kept)
+    if (!has_room(stage, need))
         dp_journal_stage_close(journal);
-    while (st == DP_OK && stage->unused_count < kept && writes && !stage->writing)
+    while (st == DP_OK && !has_room(stage, need) && writes && !stage->writing)
         st = dp_journal_stage_write(journal, err);
     if (st != DP_OK)
         return st;
-    if (stage->unused_count >= kept)
+    if (has_room(stage, need))
         return take_more(stage, need, err);
     /* Whole records are in the stage: when they are written, durable advances, and that wakes. */
     journal->want_round = true;

@@ -54,6 +54,8 @@ void dp_journal_stage_clear(struct dp_journal_stage *stage);
  * advances there is more (it does not wait for it); DP_NOMEM; or why it is poisoned. */
 DP_MUST_USE
 enum dp_status dp_journal_stage_room(struct dp_journal *journal, uint64_t bytes, struct dp_error *err);
+/* Gives back what room took beyond the stage's own, for a record that is not put after all. */
+void dp_journal_stage_trim(struct dp_journal_stage *stage);
 /* Header, pieces, zeros up to `whole` bytes. There is room. */
 void dp_journal_stage_put(struct dp_journal *journal, const uint8_t *header, size_t header_bytes,
                           const struct dp_journal_piece *pieces, uint32_t count, uint64_t whole);

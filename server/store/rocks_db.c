@@ -114,8 +114,15 @@ enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, 
         goto done;
     make_settings(out);
     st = open_families(directory, out, err);
-    if (st == DP_CORRUPT && dp_rocks_tail_mend(directory, &mended, &mending) == DP_OK && mended)
-        st = open_families(directory, out, err);
+    if (st == DP_CORRUPT) {
+        enum dp_status mend = dp_rocks_tail_mend(directory, &mended, &mending);
+        if (mend == DP_OK && mended) {
+            st = open_families(directory, out, err);
+        } else if (mend == DP_FULL) { /* torn, not damaged: it can be mended when there is room */
+            st = mend;
+            *err = mending;
+        }
+    }
     if (st == DP_CORRUPT)
         dp_rocks_log_name_damage(directory, err);
     if (st != DP_OK)

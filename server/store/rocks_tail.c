@@ -113,6 +113,13 @@ static enum dp_status read_all(const char *path, struct file *file, struct dp_er
     return DP_OK;
 }
 
+static enum dp_status cannot_keep(const char *path, int why, struct dp_error *err)
+{
+    bool full = why == ENOSPC || why == EDQUOT;
+    return dp_fail(err, full ? DP_FULL : DP_IO, "store: write %s: %s%s", path, strerror(why),
+                   full ? "; nothing is lost: make room on its disk (some KiB), and start again" : "");
+}
+
 /* What is to be cut off goes into a file beside, durably: should it have rotted, not torn, it is not gone. */
 static enum dp_status keep_tail(const char *path, const struct file *file, size_t from, struct dp_error *err)
 {
@@ -125,15 +132,16 @@ static enum dp_status keep_tail(const char *path, const struct file *file, size_
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            st =
-                dp_fail(err, DP_IO, "store: write %s: %s", kept, n < 0 ? strerror(errno) : "nothing written");
+            st = cannot_keep(kept, n < 0 ? errno : ENOSPC, err);
         else
             at += (size_t)n;
     }
     if (st == DP_OK && (fd < 0 || fsync(fd) != 0))
-        st = dp_fail(err, DP_IO, "store: write %s: %s", kept, strerror(errno));
+        st = cannot_keep(kept, errno, err);
     if (fd >= 0)
         (void)close(fd);
+    if (st != DP_OK)
+        (void)unlink(kept); /* half of it is of no use, and takes room */
     return st;
 }
 

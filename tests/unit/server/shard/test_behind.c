@@ -317,6 +317,37 @@ static void after_a_second_the_client_hears_of_the_disk(void **state)
     assert_true(answered(b, fourth, DP_OK)->value == -2); /* each once */
 }
 
+/* Else a large one, which needs more room, would never have its turn. */
+static void pushes_wait_in_the_order_in_which_they_came(void **state)
+{
+    struct bench *b = *state;
+    uint64_t first, second = fall_behind(b, &first);
+    uint32_t tried = disk.tried, answers = b->answers;
+    uint64_t third = push(b, 3, 3), fourth = push(b, 2, 4);
+    turn(b);
+    assert_int_equal(disk.tried, tried); /* only who is next tries */
+    memset(&disk, 0, sizeof disk);
+    turn(b);
+    assert_int_equal(b->answers, answers + 4);
+    assert_int_equal(b->answer[answers].id, first);
+    assert_int_equal(b->answer[answers + 1].id, second);
+    assert_int_equal(b->answer[answers + 2].id, third);
+    assert_int_equal(b->answer[answers + 3].id, fourth);
+}
+
+/* The disk stays behind: each hears it, and what was parked behind another too. */
+static void all_that_wait_hear_of_the_disk(void **state)
+{
+    struct bench *b = *state;
+    uint64_t first, second = fall_behind(b, &first), third = push(b, 3, 3), fourth = push(b, 2, 4);
+    turn(b);
+    b->now_ns += SECOND;
+    turn(b);
+    (void)answered(b, second, DP_AGAIN);
+    (void)answered(b, third, DP_AGAIN);
+    (void)answered(b, fourth, DP_AGAIN);
+}
+
 static void a_journal_that_fails_lets_it_go(void **state)
 {
     struct bench *b = *state;
@@ -349,10 +380,13 @@ static void what_waits_for_the_store_is_left_alone(void **state)
     assert_int_equal(drained(b), DP_OK);
     close_shard(b);
     open_shard(b); /* key 7 is in the store, not in the cache */
-    uint64_t first, second = fall_behind(b, &first);
+    (void)push(b, 1, 1);
+    (void)push(b, 1, 2);
+    turn(b); /* those are */
     dp_fake_store_hold(b->fake, true);
     uint64_t read = push(b, 2, 7), made = create(b, 3, "u");
     turn(b);
+    uint64_t first, second = fall_behind(b, &first);
     uint64_t reads = dp_fake_store_jobs(b->fake, DP_STORE_READ);
     assert_int_equal(dp_fake_store_held(b->fake), 2);
     memset(&disk, 0, sizeof disk);
@@ -376,6 +410,8 @@ int main(void)
         DP_BEHIND_TEST(a_parked_push_is_answered_in_its_place),
         DP_BEHIND_TEST(progress_starts_a_new_second),
         DP_BEHIND_TEST(after_a_second_the_client_hears_of_the_disk),
+        DP_BEHIND_TEST(pushes_wait_in_the_order_in_which_they_came),
+        DP_BEHIND_TEST(all_that_wait_hear_of_the_disk),
         DP_BEHIND_TEST(a_journal_that_fails_lets_it_go),
         DP_BEHIND_TEST(a_drain_waits_for_it),
         DP_BEHIND_TEST(what_waits_for_the_store_is_left_alone),

@@ -240,6 +240,7 @@ struct gate {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool shut, waits;
+    uint32_t passes; /* writes that go through all the same */
 };
 
 static enum dp_status gated_write(void *self, struct dp_file *file, uint64_t at,
@@ -247,11 +248,13 @@ static enum dp_status gated_write(void *self, struct dp_file *file, uint64_t at,
 {
     struct gate *gate = self;
     (void)pthread_mutex_lock(&gate->lock);
-    while (gate->shut && !pthread_equal(pthread_self(), gate->test)) {
+    while (gate->shut && gate->passes == 0 && !pthread_equal(pthread_self(), gate->test)) {
         gate->waits = true;
         (void)pthread_cond_broadcast(&gate->changed);
         (void)pthread_cond_wait(&gate->changed, &gate->lock);
     }
+    gate->waits = false;
+    gate->passes -= gate->passes > 0;
     (void)pthread_mutex_unlock(&gate->lock);
     return gate->under.write(gate->under.self, file, at, pieces, count, err);
 }
@@ -449,6 +452,61 @@ static void a_disk_that_is_behind_is_waited_for(void **state)
     dp_sim_disk_free(&sim);
 }
 
+static void gate_await(struct gate *gate, uint32_t passes)
+{
+    (void)pthread_mutex_lock(&gate->lock);
+    gate->passes = passes;
+    (void)pthread_cond_broadcast(&gate->changed);
+    while (gate->passes > 0 || !gate->waits)
+        (void)pthread_cond_wait(&gate->changed, &gate->lock);
+    (void)pthread_mutex_unlock(&gate->lock);
+}
+
+/* Two records that do not fit into the stage's ring together; what was staged in front of them is written, so that half of the
+ * stage's own chunks are free again, and then the disk takes nothing: the second is refused for now. */
+static void two_very_large_records_take_turns(void **state)
+{
+    (void)state;
+    const size_t bytes = (size_t)145 << 20;
+    struct bell bell = {.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER};
+    struct dp_sim_disk *sim = dp_sim_disk_new(11);
+    struct gate gate;
+    gate_init(&gate, sim);
+    struct dp_error err = {0};
+    struct dp_journal *journal = NULL;
+    struct dp_journal_options options = {.disk = &gate.disk,
+                                         .segment_bytes = 256u << 20,
+                                         .budget_bytes = (uint64_t)1024 << 20,
+                                         .commit_thread = true,
+                                         .wake = ring,
+                                         .wake_context = &bell};
+    uint8_t *record = calloc(1, bytes);
+    struct dp_journal_piece small = {record, 6u << 20}, large = {record, bytes};
+    uint64_t lsn = 0;
+    assert_non_null(record);
+    assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
+    gate.shut = true;
+    assert_int_equal(dp_journal_append(journal, &small, 1, &lsn, &err), DP_OK);
+    dp_journal_commit(journal);
+    gate_await(&gate, 0);
+    assert_int_equal(dp_journal_append(journal, &large, 1, &lsn, &err), DP_OK);
+    dp_journal_commit(journal);
+    gate_await(&gate, 1);
+    uint64_t rings = rings_of(&bell);
+    enum dp_status st = dp_journal_append(journal, &large, 1, &lsn, &err);
+    assert_int_equal(st, DP_TIMEOUT);
+    gate_open(&gate);
+    while (st == DP_TIMEOUT || st == DP_AGAIN) {
+        rings = wait_for(&bell, rings);
+        st = dp_journal_append(journal, &large, 1, &lsn, &err);
+    }
+    assert_int_equal(st, DP_OK);
+    assert_int_equal(lsn, 3);
+    free(record);
+    dp_journal_close(&journal);
+    dp_sim_disk_free(&sim);
+}
+
 /* Records from nothing to more than the stage holds, in both modes, with a thread and without. */
 static void records_of_all_sizes(void **state)
 {
@@ -521,6 +579,7 @@ int main(void)
         cmocka_unit_test(a_release_wakes),
         cmocka_unit_test(what_is_being_written_is_not_durable),
         cmocka_unit_test(a_disk_that_is_behind_is_waited_for),
+        cmocka_unit_test(two_very_large_records_take_turns),
         cmocka_unit_test(records_of_all_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
