@@ -17,16 +17,19 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define PORTION_BYTES ((size_t)4 << 20)
-#define PORTIONS_MAX  2u
-#define PLACE_BITS    12u
-#define PLACES        (1u << PLACE_BITS)
-#define SLOTS_A_TURN  (1u << 18)            /* of the index, looked at for due rows */
-#define CYCLE_NS      (30u * 1000000000ull) /* after the first push that is not in the store */
-#define CYCLE_SHARE   4u                    /* of the journal's budget */
-#define JOURNAL_BYTES ((uint64_t)4 << 30)   /* its default budget */
-#define DIRTY_SHARE   2u                    /* of the cache's, where rows are evicted */
-#define AGAIN_NS      (1000000000ull)       /* the disk was full */
+#define PORTION_BYTES  ((size_t)4 << 20)
+#define PORTIONS_MAX   8u /* at the store, that puts what follows each other into one file */
+#define PORTIONS_LEAST 2u
+#define PORTIONS_SHARE 16u /* of the cache's budget, all of them */
+#define LISTED         8u  /* portions of rows of one partition that are put in order at once */
+#define PLACE_BITS     12u
+#define PLACES         (1u << PLACE_BITS)
+#define SLOTS_A_TURN   (1u << 18)            /* of the index, looked at for due rows */
+#define CYCLE_NS       (30u * 1000000000ull) /* after the first push that is not in the store */
+#define CYCLE_SHARE    4u                    /* of the journal's budget */
+#define JOURNAL_BYTES  ((uint64_t)4 << 30)   /* its default budget */
+#define DIRTY_SHARE    2u                    /* of the cache's, where rows are evicted */
+#define AGAIN_NS       (1000000000ull)       /* the disk was full */
 
 void dp_shard_drain(struct dp_shard *shard)
 {
@@ -190,8 +193,15 @@ static const struct dp_shard_table *due_table(const struct dp_shard *shard)
     return NULL;
 }
 
-/* Due rows from the partition at hand on, of as many as make a portion, into w->ready; none: moves on. Partitions ascend, so
- * only each of them is sorted. */
+static uint32_t portions_max(const struct dp_shard *shard)
+{
+    uint64_t most = shard->options.cache_bytes / PORTIONS_SHARE / PORTION_BYTES;
+    return most < PORTIONS_LEAST ? PORTIONS_LEAST : most > PORTIONS_MAX ? PORTIONS_MAX : (uint32_t)most;
+}
+
+/* Due rows from the partition at hand on, of as many as make a portion, into w->ready; none: moves on. Partitions ascend, and
+ * each is sorted; of one that has more rows the least keys are taken, so that the portions of a cycle follow each other:
+ * files that overlap would have to be merged. */
 static enum dp_status take_portion(struct dp_shard *shard)
 {
     struct dp_write_back *w = &shard->write_back;
@@ -201,16 +211,20 @@ static enum dp_status take_portion(struct dp_shard *shard)
         w->partition = 0;
     w->table = table->id;
     uint32_t most = (uint32_t)(PORTION_BYTES / cache->row_bytes + 1), p = w->partition;
+    uint32_t room = most * LISTED;
     most = most < cache->due_rows ? most : cache->due_rows;
-    struct portion portion = {.due = malloc(2 * (size_t)most * sizeof *portion.due)};
+    room = room < cache->due_rows ? room : cache->due_rows;
+    struct portion portion = {.due = malloc(2 * (size_t)room * sizeof *portion.due)};
     if (!portion.due)
         return DP_NOMEM;
     for (uint64_t slots = 0; p < DP_ROW_PARTITIONS && slots < SLOTS_A_TURN; p++) {
         struct dp_due_row *piece = portion.due + portion.count;
         slots += cache->partition[p].capacity + 1;
-        uint32_t taken = dp_row_cache_take_due(cache, p, most - portion.count, list_row, &portion);
+        uint32_t taken = dp_row_cache_take_due(cache, p, room - portion.count, list_row, &portion);
         if (taken > 0)
-            sort_due(cache, piece, taken, portion.due + most);
+            sort_due(cache, piece, taken, portion.due + room);
+        for (; portion.count > most; portion.count--)
+            dp_row_cache_set_due(cache, portion.due[portion.count - 1].row);
         if (portion.count == most)
             break; /* there may be more in it */
     }
@@ -238,7 +252,7 @@ static enum dp_status take_portion(struct dp_shard *shard)
 static void submit_ready(struct dp_shard *shard)
 {
     struct dp_write_back *w = &shard->write_back;
-    if (w->ready && shard->synced >= w->ready_lsn && w->under_way < PORTIONS_MAX && !w->again &&
+    if (w->ready && shard->synced >= w->ready_lsn && w->under_way < portions_max(shard) && !w->again &&
         dp_shard_try_submit(shard, w->ready) == DP_OK) {
         w->ready = NULL;
         w->under_way++;

@@ -23,6 +23,8 @@
 #define TAKE_WAIT_MS    1000u
 #define WAIT_MS         1000u
 #define WRITER_NICE     10
+#define TOGETHER_MAX    16u
+#define TOGETHER_BYTES  ((uint64_t)32 << 20)
 
 /* A part of a read: one reader's work. */
 struct part {
@@ -122,28 +124,56 @@ static enum dp_status put_marks(struct rocks_store *store, const struct dp_store
     return st == DP_FULL ? dp_rows_database_full(err) : st;
 }
 
-static enum dp_status write_rows(struct rocks_store *store, const struct dp_store_job *job,
-                                 struct dp_error *err)
+static uint64_t bytes_of(const struct dp_store_job *job)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < job->count; i++)
         bytes += DP_KEY_BYTES + job->row_bytes[i];
-    enum dp_status st = dp_space_check(store->db.directory, bytes + bytes / 8, DP_SPACE_ROWS, err);
-    return st == DP_OK ? dp_rows_write(&store->db, job, err) : st;
+    return bytes;
 }
 
-static void change(struct rocks_store *store, struct ticket *ticket)
+/* Changes that are made at once: one job of marks, or jobs of rows that go into one file, since each file costs its syncs. */
+struct together {
+    struct ticket *ticket[TOGETHER_MAX];
+    const struct dp_store_job *job[TOGETHER_MAX];
+    uint32_t count;
+    uint64_t bytes; /* of rows */
+};
+
+/* False: it must wait until those are done. */
+static bool join(struct together *all, struct ticket *ticket)
 {
-    const struct dp_store_job *job = ticket->job;
+    const struct dp_store_job *job = ticket->job, *last = all->count > 0 ? all->job[all->count - 1] : NULL;
+    uint64_t bytes = job->kind == DP_STORE_WRITE ? bytes_of(job) : 0;
+    if (last && (job->kind != DP_STORE_WRITE || last->kind != DP_STORE_WRITE || job->count == 0 ||
+                 last->count == 0 || all->count == TOGETHER_MAX || all->bytes + bytes > TOGETHER_BYTES ||
+                 dp_key_compare(last->keys[last->count - 1], job->keys[0]) >= 0))
+        return false;
+    all->ticket[all->count] = ticket;
+    all->job[all->count++] = job;
+    all->bytes += bytes;
+    return true;
+}
+
+static enum dp_status write_rows(struct rocks_store *store, const struct together *all, struct dp_error *err)
+{
+    enum dp_status st = dp_space_check(store->db.directory, all->bytes + all->bytes / 8, DP_SPACE_ROWS, err);
+    return st == DP_OK ? dp_rows_write(&store->db, all->job, all->count, err) : st;
+}
+
+static void change(struct rocks_store *store, const struct together *all)
+{
     struct dp_error err = {0};
     enum dp_status st = DP_OK;
     if (store->failed.status != DP_OK)
         st = fail_again(store, &err);
     else
-        st = job->kind == DP_STORE_WRITE ? write_rows(store, job, &err) : put_marks(store, job, &err);
+        st = all->job[0]->kind == DP_STORE_WRITE ? write_rows(store, all, &err)
+                                                 : put_marks(store, all->job[0], &err);
     if (st != DP_OK && st != DP_FULL && store->failed.status == DP_OK)
         store->failed = err;
-    finish_part(store, ticket, st, &err);
+    for (uint32_t i = 0; i < all->count; i++)
+        finish_part(store, all->ticket[i], st, &err);
 }
 
 static time_t seconds_now(void)
@@ -160,12 +190,16 @@ static void *run_writer(void *context)
     /* As compaction: rows are written back in what time the shard leaves. On Linux it is this thread's alone. */
     (void)setpriority(PRIO_PROCESS, 0, WRITER_NICE);
     (void)prctl(PR_SET_NAME, "store write");
+    struct ticket *next = NULL; /* taken, and could not join those before */
     for (time_t figures_at = 0;;) {
-        enum dp_status st = dp_queue_take(store->changes, &item, TAKE_WAIT_MS);
+        struct together all = {.count = 0};
+        enum dp_status st = next ? DP_OK : dp_queue_take(store->changes, &item, TAKE_WAIT_MS);
         if (st == DP_STOPPING)
             return NULL;
-        if (st == DP_OK)
-            change(store, item);
+        for (next = st == DP_OK && !next ? item : next; next && join(&all, next);)
+            next = dp_queue_take(store->changes, &item, 0) == DP_OK ? item : NULL;
+        if (all.count > 0)
+            change(store, &all);
         if (seconds_now() != figures_at) {
             figures_at = seconds_now();
             dp_figures_take(&store->db, &store->figures);

@@ -8,16 +8,19 @@
 
 #define READAHEAD_BYTES (2u << 20)
 
-static enum dp_status write_file(struct dp_rocks_db *db, const struct dp_store_job *job, struct dp_error *err)
+static enum dp_status write_file(struct dp_rocks_db *db, const struct dp_store_job *const *jobs,
+                                 uint32_t count, struct dp_error *err)
 {
     char *text = NULL;
     rocksdb_sstfilewriter_t *writer = rocksdb_sstfilewriter_create(db->env, db->options[DP_ROCKS_ROWS]);
     rocksdb_sstfilewriter_open(writer, db->ingest_path, &text);
-    for (uint32_t i = 0; i < job->count && !text; i++) {
-        char key[DP_KEY_BYTES];
-        dp_key_put(key, job->keys[i]);
-        rocksdb_sstfilewriter_put(writer, key, sizeof key, job->rows[i], job->row_bytes[i], &text);
-    }
+    for (uint32_t j = 0; j < count; j++)
+        for (uint32_t i = 0; i < jobs[j]->count && !text; i++) {
+            char key[DP_KEY_BYTES];
+            dp_key_put(key, jobs[j]->keys[i]);
+            rocksdb_sstfilewriter_put(writer, key, sizeof key, jobs[j]->rows[i], jobs[j]->row_bytes[i],
+                                      &text);
+        }
     if (!text)
         rocksdb_sstfilewriter_finish(writer, &text); /* syncs the file */
     rocksdb_sstfilewriter_destroy(writer);
@@ -29,11 +32,15 @@ enum dp_status dp_rows_database_full(struct dp_error *err)
     return dp_wrap(err, DP_IO, "the database takes no more writes, restart the server when there is room");
 }
 
-enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *job, struct dp_error *err)
+enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *const *jobs, uint32_t count,
+                             struct dp_error *err)
 {
-    if (job->count == 0)
+    uint64_t rows = 0;
+    for (uint32_t j = 0; j < count; j++)
+        rows += jobs[j]->count;
+    if (rows == 0)
         return DP_OK; /* RocksDB refuses an empty file */
-    enum dp_status st = write_file(db, job, err);
+    enum dp_status st = write_file(db, jobs, count, err);
     if (st == DP_OK) {
         char *text = NULL;
         const char *const paths[] = {db->ingest_path};

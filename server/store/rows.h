@@ -22,7 +22,8 @@ struct dp_rows_scratch {
 };
 
 DP_MUST_USE
-enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *job, struct dp_error *err);
+enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *const *jobs, uint32_t count,
+                             struct dp_error *err);
 /* The database itself met a full disk: it takes no write before it is opened again, so this is no DP_FULL that may be
  * tried again. */
 enum dp_status dp_rows_database_full(struct dp_error *err);

@@ -61,10 +61,12 @@ static void start_worker(struct run *run, uint32_t worker)
 
 static void start_all(struct run *run, const char *training)
 {
+    /* Neither waits for the other: there is to be something left for one whose peer was killed each time. */
+    uint32_t times = BATCHES / run->numbers;
     run->cluster = (struct dp_place_cluster){.servers = SERVERS,
                                              .shards = SHARDS,
                                              .workers = WORKERS,
-                                             .epochs = APART * 2 * kills() + 30,
+                                             .epochs = (APART * 2 * kills() + 30) * times,
                                              .batch = BATCH,
                                              .rate = "0.0078125",
                                              .timeout_ms = 60000,

@@ -163,7 +163,8 @@ static void rows_without_marks_are_refused(void **state)
     struct batch *batch = batch_new(10, ROW);
     batch_fill(batch, 1, 0, 1, 1);
     assert_int_equal(dp_rocks_db_open(form->directory, &db, &err), DP_OK);
-    assert_int_equal(dp_rows_write(&db, batch_job(batch, DP_STORE_WRITE), &err), DP_OK);
+    const struct dp_store_job *const jobs[] = {batch_job(batch, DP_STORE_WRITE)};
+    assert_int_equal(dp_rows_write(&db, jobs, 1, &err), DP_OK);
     dp_rocks_db_close(&db);
     batch_free(batch);
     EXPECT_REFUSAL(form, DP_CORRUPT, "store/state is missing");

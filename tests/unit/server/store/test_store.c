@@ -257,6 +257,39 @@ static void writes_become_visible_in_order(void **state)
         batch_free(writes[i]);
 }
 
+/* Many writes under way at once: some follow each other, one begins where the last ended, some lie over others, one is empty, and
+ * another table and marks stand between. Each has its effect, in order. */
+static void writes_under_way_together_keep_their_order(void **state)
+{
+    struct form *form = *state;
+    static const struct {
+        uint32_t count, table, from, version;
+    } writes[] = {{3000, 1, 0, 1}, {2000, 1, 3000, 1}, {1, 1, 4999, 2},   {500, 1, 5000, 1}, {0, 1, 0, 1},
+                  {10, 2, 0, 1},   {1000, 1, 0, 3},    {500, 1, 1000, 3}, {100, 1, 1400, 4}};
+    struct batch *batch[sizeof writes / sizeof writes[0]];
+    const struct dp_store_mark mark = mark_text("between", "them");
+    struct dp_store_job marks = marks_job(&mark, 1);
+    size_t n = sizeof writes / sizeof writes[0];
+    for (size_t i = 0; i < n; i++) {
+        batch[i] = batch_new(writes[i].count, ROW);
+        batch_fill(batch[i], writes[i].table, writes[i].from, 3, writes[i].version);
+        form_submit(form, batch_job(batch[i], DP_STORE_WRITE));
+        if (i == 6)
+            form_submit(form, &marks);
+    }
+    for (size_t i = 0; i <= n; i++)
+        assert_int_equal(form_wait(form)->status, DP_OK);
+    for (size_t i = 0; i < n; i++)
+        batch_free(batch[i]);
+    expect_rows(form, 1000, 1, 0, 3);
+    expect_rows(form, 400, 1, 1000, 3);
+    expect_rows(form, 100, 1, 1400, 4);
+    expect_rows(form, 3499, 1, 1500, 1);
+    expect_rows(form, 1, 1, 4999, 2);
+    expect_rows(form, 500, 1, 5000, 1);
+    expect_rows(form, 10, 2, 0, 1);
+}
+
 static void full_is_again_and_passes(void **state)
 {
     struct form *form = *state;
@@ -508,6 +541,7 @@ int main(void)
         ON_BOTH(reads_of_every_length),
         ON_BOTH(reads_see_the_writes_completed_before),
         ON_BOTH(writes_become_visible_in_order),
+        ON_BOTH(writes_under_way_together_keep_their_order),
         ON_BOTH(full_is_again_and_passes),
         ON_BOTH(marks_are_visited_in_order),
         ON_BOTH(rows_are_visited_in_order),
