@@ -62,7 +62,7 @@ static void start_worker(struct run *run, uint32_t worker)
 static void start_all(struct run *run, const char *training)
 {
     /* Neither waits for the other: there is to be something left for one whose peer was killed each time. */
-    uint32_t times = BATCHES / run->numbers;
+    uint32_t times = getenv("DP_LONG") ? 6 : BATCHES / run->numbers;
     run->cluster = (struct dp_place_cluster){.servers = SERVERS,
                                              .shards = SHARDS,
                                              .workers = WORKERS,
