@@ -1,21 +1,16 @@
 #include "deploy/cli/bench_multiget.h"
 
-#include "common/base/bytes.h"
 #include "common/base/deadline.h"
 #include "common/model/table.h"
+#include "server/store/bare.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <rocksdb/c.h>
 #include <signal.h>
 #include <stdlib.h>
 
-#define READERS   2u   /* as a server's */
-#define CHUNK     512u /* keys of one question, likewise */
-#define KEY_BYTES 12u  /* table u32 | mixed u64, big endian: server/store/keys.h */
-#define FAMILIES  3
-#define CACHE     (32u << 20)
+#define READERS   2u /* as a server's */
 #define PARTS_MAX (DP_BENCH_IN_FLIGHT_MAX * READERS)
 
 /* A share of one request's keys. */
@@ -27,10 +22,7 @@ struct part {
 };
 
 struct dp_bench_multiget {
-    rocksdb_options_t *options;
-    rocksdb_readoptions_t *read;
-    rocksdb_t *db;
-    rocksdb_column_family_handle_t *families[FAMILIES];
+    struct dp_bare *bare;
     uint32_t table;
     const struct dp_bench_keys *keys;
     double share;
@@ -42,66 +34,34 @@ struct dp_bench_multiget {
     uint32_t first, count, open[DP_BENCH_IN_FLIGHT_MAX]; /* open: parts of a slot that are not read yet */
     uint64_t missing;                                    /* rows that the store has not */
     bool stop;
-    char *failed;
+    struct dp_error failed;
 };
 
 /* ---- reading */
 
-struct question {
-    char bytes[CHUNK][KEY_BYTES];
-    const char *key[CHUNK];
-    size_t key_bytes[CHUNK];
-    rocksdb_pinnableslice_t *value[CHUNK];
-    char *error[CHUNK];
-};
-
-/* Gives the first error; counts rows that are not there. */
-static char *ask(const struct dp_bench_multiget *m, struct question *q, size_t n, uint64_t *missing)
+static enum dp_status read_part(const struct dp_bench_multiget *m, struct dp_bare_scratch *scratch,
+                                const struct part *part, uint64_t *missing, struct dp_error *err)
 {
-    char *failed = NULL;
-    rocksdb_batched_multi_get_cf(m->db, m->read, m->families[1], n, q->key, q->key_bytes, q->value, q->error,
-                                 true);
-    for (size_t i = 0; i < n; i++) {
-        size_t bytes = 0;
-        if (q->error[i] && !failed)
-            failed = q->error[i];
-        else if (q->error[i])
-            rocksdb_free(q->error[i]);
-        *missing += !q->value[i] || !rocksdb_pinnableslice_value(q->value[i], &bytes);
-        if (q->value[i])
-            rocksdb_pinnableslice_destroy(q->value[i]);
+    enum dp_status st = DP_OK;
+    for (size_t at = part->first; at < part->end && st == DP_OK;) {
+        struct dp_store_key keys[DP_BARE_KEYS_MAX];
+        uint32_t n = 0;
+        for (; n < DP_BARE_KEYS_MAX && at < part->end; n++, at++)
+            keys[n] = (struct dp_store_key){m->table, part->mixed[(size_t)((double)at * part->step)]};
+        st = dp_bare_read(m->bare, scratch, keys, n, missing, err);
     }
-    return failed;
-}
-
-static char *read_part(const struct dp_bench_multiget *m, struct question *q, const struct part *part,
-                       uint64_t *missing)
-{
-    char *failed = NULL;
-    for (size_t at = part->first; at < part->end && !failed;) {
-        size_t n = 0;
-        for (; n < CHUNK && at < part->end; n++, at++) {
-            dp_store_u32be(q->bytes[n], m->table);
-            dp_store_u64be(q->bytes[n] + 4, part->mixed[(size_t)((double)at * part->step)]);
-            q->key[n] = q->bytes[n];
-            q->key_bytes[n] = KEY_BYTES;
-            q->value[n] = NULL;
-            q->error[n] = NULL;
-        }
-        failed = ask(m, q, n, missing);
-    }
-    return failed;
+    return st;
 }
 
 static void *run(void *context)
 {
     struct dp_bench_multiget *m = context;
-    struct question *q = calloc(1, sizeof *q);
+    struct dp_bare_scratch *scratch = dp_bare_scratch_new();
     (void)pthread_mutex_lock(&m->lock);
-    if (!q && !m->failed)
-        m->failed = strdup("no memory for keys");
+    if (!scratch)
+        (void)dp_fail(&m->failed, DP_NOMEM, "no memory for keys");
     while (!m->stop) {
-        if (m->count == 0 || !q) {
+        if (m->count == 0 || !scratch) {
             (void)pthread_cond_wait(&m->wanted, &m->lock); /* the stop comes at the latest */
             continue;
         }
@@ -110,46 +70,21 @@ static void *run(void *context)
         m->first = (m->first + 1) % PARTS_MAX;
         m->count--;
         (void)pthread_mutex_unlock(&m->lock);
-        char *failed = read_part(m, q, &part, &missing);
+        struct dp_error err = {0};
+        enum dp_status st = read_part(m, scratch, &part, &missing, &err);
         (void)pthread_mutex_lock(&m->lock);
-        if (!m->failed)
-            m->failed = failed;
-        else
-            rocksdb_free(failed);
+        if (st != DP_OK)
+            m->failed = err;
         m->missing += missing;
         m->open[part.slot]--;
         (void)pthread_cond_signal(&m->done);
     }
     (void)pthread_mutex_unlock(&m->lock);
-    free(q);
+    free(scratch);
     return NULL;
 }
 
 /* ---- start and stop */
-
-static enum dp_status open_store(struct dp_bench_multiget *m, const char *directory, struct dp_error *err)
-{
-    static const char *const names[FAMILIES] = {"default", "rows", "marks"};
-    rocksdb_cache_t *cache = rocksdb_cache_create_lru(CACHE);
-    rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
-    char *text = NULL;
-    m->options = rocksdb_options_create();
-    m->read = rocksdb_readoptions_create();
-    rocksdb_readoptions_set_ignore_range_deletions(m->read, 1);
-    rocksdb_readoptions_set_fill_cache(m->read, 0);
-    rocksdb_block_based_options_set_block_cache(table, cache);
-    rocksdb_options_set_block_based_table_factory(m->options, table);
-    rocksdb_block_based_options_destroy(table);
-    rocksdb_cache_destroy(cache); /* the options keep it */
-    const rocksdb_options_t *options[FAMILIES] = {m->options, m->options, m->options};
-    m->db = rocksdb_open_for_read_only_column_families(m->options, directory, FAMILIES, names, options,
-                                                       m->families, 0, &text);
-    if (!text)
-        return DP_OK;
-    (void)dp_fail(err, DP_IO, "bare MultiGet over '%s': %s", directory, text);
-    rocksdb_free(text);
-    return DP_IO;
-}
 
 static enum dp_status start_threads(struct dp_bench_multiget *m, struct dp_error *err)
 {
@@ -178,7 +113,7 @@ enum dp_status dp_bench_multiget_start(const char *directory, const char *table,
     (void)pthread_cond_init(&m->wanted, NULL);
     (void)pthread_cond_init(&m->done, &monotonic);
     (void)pthread_condattr_destroy(&monotonic);
-    enum dp_status st = open_store(m, directory, err);
+    enum dp_status st = dp_bare_open(directory, &m->bare, err);
     dp_pin_server(pin);
     if (st == DP_OK)
         st = start_threads(m, err);
@@ -201,16 +136,10 @@ void dp_bench_multiget_stop(struct dp_bench_multiget **multiget)
     (void)pthread_mutex_unlock(&m->lock);
     for (uint32_t i = 0; i < m->threads; i++)
         (void)pthread_join(m->thread[i], NULL);
-    for (int i = 0; i < FAMILIES && m->db; i++)
-        rocksdb_column_family_handle_destroy(m->families[i]);
-    if (m->db)
-        rocksdb_close(m->db);
-    rocksdb_readoptions_destroy(m->read);
-    rocksdb_options_destroy(m->options);
+    dp_bare_close(&m->bare);
     (void)pthread_cond_destroy(&m->done);
     (void)pthread_cond_destroy(&m->wanted);
     (void)pthread_mutex_destroy(&m->lock);
-    free(m->failed);
     free(m);
 }
 
@@ -249,10 +178,10 @@ static enum dp_status finish(void *self, uint32_t slot, struct dp_error *err)
     enum dp_status st = DP_OK;
     int late = 0;
     (void)pthread_mutex_lock(&m->lock);
-    while (m->open[slot] > 0 && !m->failed && late == 0)
+    while (m->open[slot] > 0 && m->failed.status == DP_OK && late == 0)
         late = pthread_cond_timedwait(&m->done, &m->lock, &until);
-    if (m->failed)
-        st = dp_fail(err, DP_IO, "bare MultiGet: %s", m->failed);
+    if (m->failed.status != DP_OK)
+        st = dp_fail(err, m->failed.status, "bare MultiGet: %s", m->failed.text);
     else if (late != 0)
         st = dp_fail(err, DP_TIMEOUT, "bare MultiGet: no answer in %u ms", DP_BENCH_WAIT_MS);
     else if (m->missing > 0)

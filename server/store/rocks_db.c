@@ -136,6 +136,24 @@ done:
     return st;
 }
 
+enum dp_status dp_rocks_db_open_beside(const char *directory, struct dp_rocks_db *out, struct dp_error *err)
+{
+    char *text = NULL;
+    *out = (struct dp_rocks_db){0};
+    enum dp_status st = name_paths(directory, out, err);
+    if (st == DP_OK) {
+        make_settings(out);
+        rocksdb_options_set_create_if_missing(out->options[DP_ROCKS_DEFAULT], 0); /* else it makes the directory */
+        out->db = rocksdb_open_for_read_only_column_families(
+            out->options[DP_ROCKS_DEFAULT], directory, DP_ROCKS_FAMILIES, family_names,
+            (const rocksdb_options_t *const *)out->options, out->families, 0, &text);
+        st = dp_rocks_error_take(&text, directory, "open read-only", err);
+    }
+    if (st != DP_OK)
+        dp_rocks_db_close(out);
+    return st;
+}
+
 void dp_rocks_db_close(struct dp_rocks_db *db)
 {
     /* A handle that outlives its database is an abort in RocksDB: handles, database, options, cache. */

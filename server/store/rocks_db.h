@@ -27,6 +27,9 @@ struct dp_rocks_db {
 /* Opens or makes the database; sweeps an ingest file that a crash left. */
 DP_MUST_USE
 enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, struct dp_error *err);
+/* Read-only, with the same settings, while a server has it open too; what came after is not seen, no file is changed. */
+DP_MUST_USE
+enum dp_status dp_rocks_db_open_beside(const char *directory, struct dp_rocks_db *out, struct dp_error *err);
 /* What every read and every visit is made with: checksums verified, and no error lost. The caller's, to be destroyed. */
 rocksdb_readoptions_t *dp_rocks_db_read_options(void);
 void dp_rocks_db_close(struct dp_rocks_db *db); /* of one that failed to open: no effect */

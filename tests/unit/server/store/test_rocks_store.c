@@ -1,5 +1,6 @@
 /* What RocksDB's form adds to store.h: whose a directory is, how it was left, and a disk that fails. */
 #define _GNU_SOURCE /* mount */
+#include "server/store/bare.h"
 #include "server/store/marks.h"
 #include "server/store/rows.h"
 #include "tests/lib/test.h"
@@ -527,6 +528,35 @@ static void full_disk_refuses_until_there_is_room(void **state)
     assert_int_equal(then, DP_OK);
 }
 
+/* Beside the store that is open: the rows of before, and what has none is counted. */
+static void rows_are_read_bare_beside_a_server(void **state)
+{
+    struct form *form = *state;
+    struct dp_error err = {0};
+    struct dp_bare *bare = NULL;
+    struct dp_bare_scratch *scratch = dp_bare_scratch_new();
+    struct batch *batch = batch_new(300, ROW);
+    uint64_t missing = 0;
+    assert_non_null(scratch);
+    batch_fill(batch, 1, 0, 3, 1);
+    open_it(form);
+    assert_int_equal(form_do(form, batch_job(batch, DP_STORE_WRITE)), DP_OK);
+    assert_int_equal(dp_bare_open(form->directory, &bare, &err), DP_OK);
+    assert_int_equal(dp_bare_read(bare, scratch, batch->keys, 300, &missing, &err), DP_OK);
+    assert_int_equal(missing, 0);
+    batch_fill(batch, 1, 200, 3, 1); /* a third of them are there */
+    assert_int_equal(dp_bare_read(bare, scratch, batch->keys, 300, &missing, &err), DP_OK);
+    assert_int_equal(missing, 200);
+    dp_bare_close(&bare);
+    free(scratch);
+    batch_free(batch);
+    char nowhere[512];
+    (void)snprintf(nowhere, sizeof nowhere, "%s/nowhere", form->directory);
+    assert_int_equal(dp_bare_open(nowhere, &bare, &err), DP_IO);
+    assert_null(bare);
+    assert_int_not_equal(access(nowhere, F_OK), 0); /* nor was it made */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -547,6 +577,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(many_rows_in_portions, set_up, tear_down),
         cmocka_unit_test_setup_teardown(leftover_ingest_file_is_swept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(readers_are_as_many_as_asked_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(rows_are_read_bare_beside_a_server, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failed_write_fails_all_later_ones, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_disk_refuses_until_there_is_room, set_up, tear_down),
     };
