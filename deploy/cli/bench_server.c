@@ -14,8 +14,9 @@
 #define FILL_BYTES ((size_t)32 << 20)
 #define FILL_KEYS  16384u
 #define SETTLE_MS  180000u
-#define SETTLED_S  3u
-#define STORE_NS   UINT64_C(50000000) /* of a second: RocksDB merges nothing */
+#define SETTLED_MS 3000u
+#define LOOK_MS    250u
+#define STORE_NS   UINT64_C(12500000) /* between two looks: RocksDB merges nothing */
 
 /* The number behind a word in one of /proc's files ("VmRSS:"), in kB there; 0: not there. */
 static uint64_t kilobytes(const char *path, const char *word)
@@ -215,13 +216,15 @@ uint64_t dp_bench_counter(const struct dp_status_report *report, const char *nam
 
 enum dp_status dp_bench_server_settle(struct dp_bench_server *server, struct dp_error *err)
 {
-    uint64_t until = dp_bench_now_ns() + SETTLE_MS * UINT64_C(1000000), written = UINT64_MAX;
+    uint64_t look = dp_bench_now_ns(), until = look + SETTLE_MS * UINT64_C(1000000), written = UINT64_MAX;
+    uint64_t first = 0, first_ns = 0; /* of the look before the one that saw rows written */
     struct dp_cpu before, after;
     dp_cpu_look(server->pid, &before);
+    server->written_back_per_s = 0;
     bool writes = server->options.durability != DP_CLUSTER_NONE; /* but for room */
-    for (uint32_t same = 0; writes && dp_bench_now_ns() < until && same < SETTLED_S;) {
+    for (uint32_t same = 0; writes && dp_bench_now_ns() < until && same < SETTLED_MS / LOOK_MS;) {
         struct dp_status_report *report = NULL;
-        dp_local_wait(server->local, 1000);
+        dp_local_wait(server->local, LOOK_MS);
         enum dp_status st = dp_bench_server_look(server, err);
         if (st == DP_OK)
             st = dp_bench_server_counters(server, &report, err);
@@ -231,6 +234,13 @@ enum dp_status dp_bench_server_settle(struct dp_bench_server *server, struct dp_
         uint64_t now = dp_bench_counter(report, "rows_written_back");
         bool rests = now == written && dp_bench_counter(report, "rows_dirty") == 0 &&
                      after.ns[DP_CPU_STORE] - before.ns[DP_CPU_STORE] < STORE_NS;
+        if (now > written && first_ns == 0) {
+            first = written;
+            first_ns = look;
+        }
+        look = dp_bench_now_ns();
+        if (now > written)
+            server->written_back_per_s = (double)(now - first) * 1e9 / (double)(look - first_ns);
         same = rests ? same + 1 : 0;
         written = now;
         before = after;

@@ -27,8 +27,9 @@ struct dp_bench_server {
     struct dp_cluster *cluster;
     struct dp_client *client[2]; /* values as f32, as bf16 */
     struct dp_client_table *table[2];
-    uint64_t resident; /* bytes of the server before it had rows */
-    long pid, child;   /* child: of this process, and not the server */
+    uint64_t resident;         /* bytes of the server before it had rows */
+    double written_back_per_s; /* rows, of the last settling; 0: none were written then */
+    long pid, child;           /* child: of this process, and not the server */
     struct dp_pin pin;
 };
 

@@ -260,10 +260,11 @@ static void show_end(struct run *run, const struct dp_bench_figure *rates, doubl
                "3f,\"interval_median_of_best\":%.3f,"
                "\"turns\":%" PRIu64 ",\"turn_p9999_under_ms\":%" PRIu32
                ",\"turn_max_ms\":%.2f,\"timer_p9999_ms\":%.2f,"
-               "\"timer_max_ms\":%.2f,\"rows_written_back\":%" PRIu64 "}\n",
+               "\"timer_max_ms\":%.2f,\"rows_written_back\":%" PRIu64 ",\"fill_written_back_per_s\":%.0f}\n",
                run->zipf ? "zipf" : "uniform", run->dim, run->rows, run->peak, mean, mean / run->peak,
                median / run->peak, median / best, b->turns - a->turns, bound_ms(a, b),
-               (double)b->turn_ns_max / 1e6, late9999, latest, b->written - a->written);
+               (double)b->turn_ns_max / 1e6, late9999, latest, b->written - a->written,
+               run->server.written_back_per_s);
     else
         printf("mean %.2f M rows/s, %.2f of the peak of %.2f (median interval %.2f, and %.2f of the best "
                "interval); p99.99 of %" PRIu64 " turns within %" PRIu32
@@ -309,12 +310,14 @@ static void show_head(const struct run *run)
         return;
     printf("%" PRIu64 " rows of width %" PRIu32 ", %s keys, %" PRIu64 " drawn a request, %" PRIu32
            " under way, durability %s, cache of %" PRIu64 "%% of the rows, journal of %" PRIu64
-           " bytes\npeak with nothing to be written back: %.2f M rows/s\n"
+           " bytes\nthe filled rows were written back at %.2f M rows/s (0: before they were looked at); peak "
+           "with nothing to "
+           "be written back: %.2f M rows/s\n"
            "%7s %8s %7s %10s %7s %5s %9s %9s %9s %7s %7s\n",
            run->rows, run->dim, run->zipf ? "Zipf 1.05" : "uniform", run->keys, run->in_flight,
            dp_cluster_durability_name(run->options.durability), run->cache, run->options.journal_bytes,
-           run->peak / 1e6, "seconds", "M rows/s", "of peak", "M back/s", "cycles", "L0", "debt MB",
-           "postponed", "turns", ">10 ms", ">50 ms");
+           run->server.written_back_per_s / 1e6, run->peak / 1e6, "seconds", "M rows/s", "of peak",
+           "M back/s", "cycles", "L0", "debt MB", "postponed", "turns", ">10 ms", ">50 ms");
 }
 
 static int finish(struct run *run, enum dp_status st, const struct dp_error *err)
