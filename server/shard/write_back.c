@@ -26,10 +26,10 @@
 #define PLACES         (1u << PLACE_BITS)
 #define SLOTS_A_TURN   (1u << 18)            /* of the index, looked at for due rows */
 #define CYCLE_NS       (30u * 1000000000ull) /* after the first push that is not in the store */
-#define CYCLE_SHARE    4u                    /* of the journal's budget */
-#define JOURNAL_BYTES  ((uint64_t)4 << 30)   /* its default budget */
-#define DIRTY_SHARE    2u                    /* of the cache's, where rows are evicted */
-#define AGAIN_NS       (1000000000ull)       /* the disk was full */
+#define CYCLE_SHARE    2u /* of the journal's budget: the later, the more pushes a row written stands for */
+#define JOURNAL_BYTES  ((uint64_t)4 << 30) /* its default budget */
+#define DIRTY_SHARE    2u                  /* of the cache's, where rows are evicted */
+#define AGAIN_NS       (1000000000ull)     /* the disk was full */
 
 void dp_shard_drain(struct dp_shard *shard)
 {

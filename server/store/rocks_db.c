@@ -15,6 +15,8 @@
 #define CACHE_BYTES        (32u << 20) /* blocks in use only: what is hot lives in the shard's row cache */
 #define MARKS_BUFFER_BYTES (1u << 20)
 #define BLOOM_BITS         10.0
+#define L0_MERGED          16 /* files: 2 or 3 write-back cycles, of which each key is in one file at most */
+#define L0_STOP            64
 #define LOG_LEVEL_FATAL    4
 #define LOG_FILES          2u
 #define LOG_BYTES          (1u << 20)
@@ -67,6 +69,10 @@ static void make_settings(struct dp_rocks_db *db)
         db->options[i] = make_options(db->cache);
     /* A small write buffer must not cut the files of rows small. */
     rocksdb_options_set_target_file_size_base(db->options[DP_ROCKS_ROWS], 64u << 20);
+    /* A merge rewrites most rows, whatever it brings: so it is to bring the files of a few cycles. */
+    rocksdb_options_set_level0_file_num_compaction_trigger(db->options[DP_ROCKS_ROWS], L0_MERGED);
+    rocksdb_options_set_level0_slowdown_writes_trigger(db->options[DP_ROCKS_ROWS], L0_STOP / 4 * 3);
+    rocksdb_options_set_level0_stop_writes_trigger(db->options[DP_ROCKS_ROWS], L0_STOP);
     db->read = dp_rocks_db_read_options();
     /* What is read goes to the shard's row cache; its block would only push another out: half as many rows a second. */
     rocksdb_readoptions_set_fill_cache(db->read, 0);
@@ -143,7 +149,8 @@ enum dp_status dp_rocks_db_open_beside(const char *directory, struct dp_rocks_db
     enum dp_status st = name_paths(directory, out, err);
     if (st == DP_OK) {
         make_settings(out);
-        rocksdb_options_set_create_if_missing(out->options[DP_ROCKS_DEFAULT], 0); /* else it makes the directory */
+        /* Else RocksDB makes the directory. */
+        rocksdb_options_set_create_if_missing(out->options[DP_ROCKS_DEFAULT], 0);
         out->db = rocksdb_open_for_read_only_column_families(
             out->options[DP_ROCKS_DEFAULT], directory, DP_ROCKS_FAMILIES, family_names,
             (const rocksdb_options_t *const *)out->options, out->families, 0, &text);
