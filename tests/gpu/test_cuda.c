@@ -1,10 +1,11 @@
-/* CUDA against the CPU, which is the oracle: each operation, alone in a small graph and in every model, with a tolerance
- * of its own; equal bits when it is done again; failures by name. Skipped where there is no GPU. */
+/* CUDA against the CPU, which is the oracle: in every model, with a tolerance of its own (operations alone: test_cuda_ops.c); equal
+ * bits when it is done again; failures by name (faults: test_cuda_fault.c). Skipped where there is no GPU. */
 #include "tests/lib/test.h"
 
 #include "fixture.h"
 #include "worker/compute/device.h"
 #include "worker/compute/model.h"
+#include "worker/compute/pinned.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -97,47 +98,86 @@ static void models_agree_with_the_cpu(void **state)
     }
 }
 
+/* A step whose weights and gradients are copied while the host goes on. */
+struct step {
+    struct fixture f;
+    const struct dp_backend *pins;
+    float *alone[DP_GRAPH_PARAMETERS_MAX]; /* what is right */
+    float *weights[DP_GRAPH_PARAMETERS_MAX], *gradients[DP_GRAPH_PARAMETERS_MAX];
+};
+
+static float *pinned(const struct dp_backend *backend, size_t floats)
+{
+    struct dp_error err = {0};
+    void *block;
+    if (dp_pinned_new(backend, (floats + 1) * sizeof(float), &block, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    return block;
+}
+
+static void step_open(struct step *step, const struct dp_graph *graph, const struct dp_backend *pins,
+                      uint64_t seed)
+{
+    fixture_open(&step->f, graph, device("cuda", "f32"), 300, 0.5f, seed);
+    fixture_run(&step->f);
+    step->pins = pins ? pins : &step->f.backend;
+    for (int p = 0; p < dp_graph_parameters(graph); p++) {
+        size_t bytes = step->f.floats[p] * sizeof(float);
+        step->weights[p] = pinned(step->pins, step->f.floats[p]);
+        step->gradients[p] = pinned(step->pins, step->f.floats[p]);
+        assert_non_null(step->alone[p] = malloc(bytes + 1));
+        memcpy(step->weights[p], step->f.weights[p], bytes);
+        memcpy(step->alone[p], step->f.gradients[p], bytes);
+        memset(step->gradients[p], 0xff, bytes);
+    }
+}
+
+static void step_close(struct step *step)
+{
+    for (int p = 0; p < dp_graph_parameters(step->f.graph); p++) {
+        void *blocks[] = {step->weights[p], step->gradients[p]};
+        dp_pinned_free(step->pins, &blocks[0]);
+        dp_pinned_free(step->pins, &blocks[1]);
+        free(step->alone[p]);
+    }
+    fixture_close(&step->f);
+}
+
 /* Two steps under way at a time: each with the bits that it has alone, and times of its own. */
 static void steps_overlap(const char *text)
 {
     struct dp_model model;
     struct dp_error err = {0};
-    struct fixture steps[4];
-    float *alone[4][DP_GRAPH_PARAMETERS_MAX];
+    struct step steps[4];
+    int waited = 0;
     if (dp_model_open(text, &model, &err) != DP_OK)
         fail_msg("%s", err.text);
-    for (uint64_t i = 0; i < 4; i++) {
-        fixture_open(&steps[i], model.graph, device("cuda", "f32"), 300, 0.5f, 1 + 2 * i);
-        fixture_run(&steps[i]);
-        for (int p = 0; p < dp_graph_parameters(model.graph); p++) {
-            assert_non_null(alone[i][p] = malloc((steps[i].floats[p] + 1) * sizeof(float)));
-            memcpy(alone[i][p], steps[i].gradients[p], steps[i].floats[p] * sizeof(float));
-            memset(steps[i].gradients[p], 0xff, steps[i].floats[p] * sizeof(float));
-        }
-    }
-    struct dp_program *program = steps[0].program;
+    for (uint64_t i = 0; i < 4; i++)
+        step_open(&steps[i], model.graph, i > 0 ? &steps[0].f.backend : NULL, 1 + 2 * i);
+    struct dp_program *program = steps[0].f.program;
     assert_int_equal(dp_program_depth(program), 2);
     for (int i = 0; i < 5; i++) {
-        if (i < 4 && dp_program_start(program, &steps[i].batch, (const float *const *)steps[i].weights,
+        if (i < 4 && dp_program_start(program, &steps[i].f.batch, (const float *const *)steps[i].weights,
                                       steps[i].gradients, &err) != DP_OK)
             fail_msg("%s", err.text);
+        waited += !dp_program_done(program);
         if (i == 0)
             continue;
+        const struct step *step = &steps[i - 1];
         struct dp_device_times times;
         float loss;
         if (dp_program_finish(program, &loss, &times, &err) != DP_OK)
             fail_msg("%s", err.text);
-        assert_memory_equal(&loss, &steps[i - 1].loss, sizeof loss);
+        assert_memory_equal(&loss, &step->f.loss, sizeof loss);
         assert_true(times.copy_in > 0 && times.compute > 0 && times.copy_out > 0);
+        print_message("%.24s: in %.0f us, compute %.0f us, out %.0f us\n", text, times.copy_in * 1e6,
+                      times.compute * 1e6, times.copy_out * 1e6);
         for (int p = 0; p < dp_graph_parameters(model.graph); p++)
-            assert_memory_equal(alone[i - 1][p], steps[i - 1].gradients[p],
-                                steps[i - 1].floats[p] * sizeof(float));
+            assert_memory_equal(step->alone[p], step->gradients[p], step->f.floats[p] * sizeof(float));
     }
-    for (int i = 0; i < 4; i++) {
-        for (int p = 0; p < dp_graph_parameters(model.graph); p++)
-            free(alone[i][p]);
-        fixture_close(&steps[i]);
-    }
+    print_message("%.24s: the host was back before the device %d times of 5\n", text, waited);
+    for (int i = 3; i >= 0; i--)
+        step_close(&steps[i]);
     dp_model_close(&model);
 }
 
@@ -150,12 +190,16 @@ static void overlapping_steps_give_equal_bits(void **state)
     steps_overlap("dlrm:64,bottom=32,top=64,fields=26,columns=13");
 }
 
+/* Near, but not the same: each of the three is what it says. f32's own bound is what gives the others' a meaning. */
 static void lower_precision_is_near(void **state)
 {
     (void)state;
-    double tf32 = compare("mlp:512-256-10", "tf32", 300, 1), bf16 = compare("mlp:512-256-10", "bf16", 300, 1);
-    print_message("tf32 %.2g, bf16 %.2g\n", tf32, bf16);
-    assert_true(tf32 < 1e-2 && bf16 < 1e-1);
+    double f32 = compare("mlp:512-256-10", "f32", 300, 1), tf32 = compare("mlp:512-256-10", "tf32", 300, 1),
+           bf16 = compare("mlp:512-256-10", "bf16", 300, 1);
+    print_message("f32 %.2g, tf32 %.2g, bf16 %.2g\n", f32, tf32, bf16);
+    assert_true(f32 < 1e-5);
+    assert_true(tf32 > 2 * f32 && tf32 < 1e-2);
+    assert_true(bf16 > 2 * tf32 && bf16 < 1e-1);
 }
 
 static void what_is_too_large_is_said(void **state)

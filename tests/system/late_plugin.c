@@ -1,4 +1,4 @@
-/* A CUDA backend that is none, for machines without a GPU: late_device.h behind the plugin's one symbol, so that the worker
+/* A CUDA backend that is none, for machines without a GPU: late_device.h behind the plugin's two symbols, so that the worker
  * trains as it does on a device that copies while it computes. Ends the worker where memory it copied was not pinned. */
 #include "late_device.h"
 #include "worker/compute/cuda/cuda.h"
@@ -17,6 +17,8 @@ static void plugin_close(void *self)
     (void)fprintf(stderr, "late device: %s steps overlapped\n", late->overlapped > 0 ? "some" : "no");
     free(late);
 }
+
+const struct dp_cuda_layout dp_cuda_layout = DP_CUDA_LAYOUT;
 
 enum dp_status dp_cuda_open(const struct dp_cuda_options *options, struct dp_backend *out,
                             struct dp_error *err)

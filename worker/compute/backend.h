@@ -10,7 +10,8 @@
  *           of two steps follow each other. Host memory that is copied stays as it is, or is not read, until wait.
  * Thread    One thread uses one backend.
  * Failure   A device's error is translated where it occurs; DP_NOMEM from alloc; operations return nothing:
- *           what failed in one is said by `finish`. On the CPU they do not fail.                         */
+ *           what failed in one is said by `finish`. On the CPU they do not fail. A wait ends: a device that does not answer
+ *           has failed.                                                                                  */
 #ifndef DP_COMPUTE_BACKEND_H
 #define DP_COMPUTE_BACKEND_H
 
@@ -44,9 +45,12 @@ struct dp_columns {
  * in place: out == x, and in their backward form dx == dout with add false. */
 #define DP_BACKEND_SLOTS 2u
 
+/* Of this header's meanings, for backends that are loaded (plugin.h): raised with any change that its sizes do not show. */
+#define DP_BACKEND_VERSION 1u
+
 enum dp_stage { DP_STAGE_IN, DP_STAGE_COMPUTE, DP_STAGE_OUT, DP_STAGE_END };
 
-/* Seconds of one step by the device's clock. */
+/* Seconds of one step by the device's clock. copy_in is from mark(IN) on: the host has packed all before it. */
 struct dp_device_times {
     double copy_in, compute, copy_out;
 };
@@ -61,14 +65,16 @@ struct dp_backend_ops {
     void (*release)(void *self, void *block);
     /* Host memory that copies go from and to while the host goes on; NULL: the backend has no use for it. */
     enum dp_status (*pin)(void *self, void *host, size_t bytes, struct dp_error *err);
-    void (*unpin)(void *self, void *host);
+    /* false: the device is lost, and may write there until the process ends: the memory must not be freed. */
+    bool (*unpin)(void *self, void *host);
     enum dp_status (*copy_in)(void *self, void *device, const void *host, size_t bytes, struct dp_error *err);
     enum dp_status (*copy_out)(void *self, void *host, const void *device, size_t bytes,
                                struct dp_error *err);
     enum dp_status (*zero)(void *self, void *block, size_t bytes, struct dp_error *err);
     /* Waits for all issued work; reports its failure. */
     enum dp_status (*finish)(void *self, struct dp_error *err);
-    /* Overlap (above); all three NULL: calls are carried out in their order, and there is one slot. done: wait will not wait. */
+    /* Overlap (above); all three NULL: calls are carried out in their order, and there is one slot. done: wait will not wait,
+     * for better or worse. */
     void (*mark)(void *self, enum dp_stage stage, uint32_t slot);
     bool (*done)(void *self, uint32_t slot);
     enum dp_status (*wait)(void *self, uint32_t slot, struct dp_device_times *times, struct dp_error *err);

@@ -5,8 +5,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define PAGE 4096u
+static size_t page_bytes(void)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    return page > 0 ? (size_t)page : 4096;
+}
 
 static bool pins(const struct dp_backend *backend)
 {
@@ -16,18 +21,18 @@ static bool pins(const struct dp_backend *backend)
 enum dp_status dp_pinned_new(const struct dp_backend *backend, size_t bytes, void **out, struct dp_error *err)
 {
     struct dp_error why = {0};
-    size_t pages = bytes / PAGE + (bytes % PAGE != 0 || bytes == 0);
+    size_t page = page_bytes(), pages = bytes / page + (bytes % page != 0 || bytes == 0);
     *out = NULL;
     if (!pins(backend))
         *out = dp_alloc_aligned(bytes);
-    else if (pages <= SIZE_MAX / PAGE)
-        *out = aligned_alloc(PAGE, pages * PAGE);
+    else if (pages <= SIZE_MAX / page)
+        *out = aligned_alloc(page, pages * page);
     if (!*out)
         return dp_fail(err, DP_NOMEM, "no memory for %zu bytes", bytes);
     if (!pins(backend))
         return DP_OK;
-    memset(*out, 0, pages * PAGE);
-    if (backend->ops->pin(backend->self, *out, pages * PAGE, &why) != DP_OK)
+    memset(*out, 0, pages * page);
+    if (backend->ops->pin(backend->self, *out, pages * page, &why) != DP_OK)
         dp_log(DP_LOG_WARN, "%zu bytes are copied without being pinned, which is slower: %s", bytes,
                why.text);
     return DP_OK;
@@ -35,8 +40,8 @@ enum dp_status dp_pinned_new(const struct dp_backend *backend, size_t bytes, voi
 
 void dp_pinned_free(const struct dp_backend *backend, void **block)
 {
-    if (*block && pins(backend) && backend->ops->unpin)
-        backend->ops->unpin(backend->self, *block);
-    free(*block);
+    bool ours = !*block || !pins(backend) || backend->ops->unpin(backend->self, *block);
+    if (ours) /* else left to the lost device */
+        free(*block);
     *block = NULL;
 }

@@ -1,5 +1,6 @@
 /* Pinned: host memory that a device copies from and to while the host goes on.
  * Promise   Zero-filled, aligned to 64 bytes; on a backend that pins, in pages of its own, since pages are what is pinned.
+ *           Memory that a lost device may still write to is never freed.
  * Failure   DP_NOMEM. Memory that could not be pinned is used as it is, and the log says so: copies then hold up the host. */
 #ifndef DP_COMPUTE_PINNED_H
 #define DP_COMPUTE_PINNED_H

@@ -13,14 +13,12 @@ struct arena {
     bool overflow;
 };
 
-#define ARENA_ALIGN 256 /* what a CUDA device likes; a multiple of a cache line */
-
 static void *take(struct arena *arena, size_t count, size_t each)
 {
     size_t bytes, rounded, end;
     if (__builtin_mul_overflow(count, each, &bytes) ||
-        __builtin_add_overflow(bytes, (size_t)ARENA_ALIGN - 1, &rounded) ||
-        __builtin_add_overflow(arena->used, rounded / ARENA_ALIGN * ARENA_ALIGN, &end)) {
+        __builtin_add_overflow(bytes, DP_PLAN_ALIGN - 1, &rounded) ||
+        __builtin_add_overflow(arena->used, rounded / DP_PLAN_ALIGN * DP_PLAN_ALIGN, &end)) {
         arena->overflow = true;
         return NULL;
     }
@@ -129,33 +127,33 @@ static size_t slots_of(const struct dp_batch_shape *worst, uint32_t list)
 }
 
 /* The arrays of a batch; entries: those that come with it, by_slot: those that are made of it. */
-static void lay_out_batch(struct dp_plan_batch *batch, struct arena *arena, const struct dp_graph *graph,
+static void lay_out_batch(struct arena *arena, const struct dp_graph *graph,
                           const struct dp_batch_shape *worst, bool entries, bool by_slot)
 {
     if (entries) {
-        batch->labels = take_floats(arena, worst->examples, 1);
-        batch->dense = take_floats(arena, worst->examples, input_width(graph));
+        (void)take_floats(arena, worst->examples, 1);
+        (void)take_floats(arena, worst->examples, input_width(graph));
     }
     for (uint32_t l = 0; l < worst->lists; l++) {
         size_t count = worst->list[l].entries;
         if (entries) {
-            batch->lists[l].offsets = take(arena, (size_t)worst->examples + 1, sizeof(uint32_t));
-            batch->lists[l].slots = take(arena, count, sizeof(uint32_t));
-            batch->lists[l].values = take_floats(arena, count, 1);
+            (void)take(arena, (size_t)worst->examples + 1, sizeof(uint32_t));
+            (void)take(arena, count, sizeof(uint32_t));
+            (void)take(arena, count, sizeof(float));
         }
         if (by_slot) {
-            batch->lists[l].example_of = take(arena, count, sizeof(uint32_t));
-            batch->lists[l].by_slot = take(arena, count, sizeof(uint32_t));
-            batch->lists[l].slot_offsets = take(arena, slots_of(worst, l), sizeof(uint32_t));
+            (void)take(arena, count, sizeof(uint32_t));
+            (void)take(arena, count, sizeof(uint32_t));
+            (void)take(arena, slots_of(worst, l), sizeof(uint32_t));
         }
     }
 }
 
 /* What a backend that cannot use host memory computes on in place of the caller's. */
 static void lay_out_copies(struct dp_plan_slot *slot, struct arena *arena, const struct dp_graph *graph,
-                           const struct dp_backend_ops *ops, const struct dp_batch_shape *worst)
+                           size_t batch_bytes, const struct dp_batch_shape *worst)
 {
-    lay_out_batch(&slot->batch, arena, graph, worst, true, ops->wants_by_slot);
+    slot->batch = take(arena, batch_bytes, 1);
     for (int p = 0; p < dp_graph_parameters(graph); p++) {
         const struct dp_parameter *parameter = dp_graph_parameter(graph, p);
         size_t rows = parameter->sparse ? dp_batch_distinct_max(worst, parameter->group) : 1;
@@ -171,16 +169,15 @@ static void lay_out(struct dp_plan *plan, struct arena *arena, const struct dp_g
     for (uint32_t s = 0; s < plan->slots; s++) {
         plan->slot[s].loss = take_floats(arena, 1, 1);
         if (!ops->host_memory)
-            lay_out_copies(&plan->slot[s], arena, graph, ops, worst);
+            lay_out_copies(&plan->slot[s], arena, graph, plan->batch_bytes, worst);
     }
     lay_out_nodes(plan, arena, graph, worst);
 }
 
-static void lay_out_host(struct dp_plan *plan, struct arena *arena, const struct dp_graph *graph,
-                         const struct dp_backend_ops *ops, const struct dp_batch_shape *worst)
+static void lay_out_host(struct dp_plan *plan, struct arena *arena, const struct dp_backend_ops *ops)
 {
     for (uint32_t s = 0; s < plan->slots; s++) {
-        lay_out_batch(&plan->slot[s].staged, arena, graph, worst, !ops->host_memory, ops->wants_by_slot);
+        plan->slot[s].staged = take(arena, plan->batch_bytes, 1);
         if (!ops->host_memory)
             plan->slot[s].host_loss = take_floats(arena, 1, 1);
     }
@@ -191,12 +188,15 @@ enum dp_status dp_plan_init(struct dp_plan *plan, const struct dp_graph *graph,
                             struct dp_error *err)
 {
     const struct dp_backend_ops *ops = backend->ops;
-    struct arena device = {0}, host = {0};
+    struct arena device = {0}, host = {0}, batch = {0};
     enum dp_status st = DP_OK;
     *plan = (struct dp_plan){.slots = ops->mark ? DP_BACKEND_SLOTS : 1};
+    lay_out_batch(&batch, graph, worst, !ops->host_memory, ops->wants_by_slot);
+    plan->batch_bytes = batch.used;
     lay_out(plan, &device, graph, ops, worst);
-    lay_out_host(plan, &host, graph, ops, worst);
-    if (device.overflow || host.overflow || __builtin_add_overflow(device.used, host.used, &plan->bytes)) {
+    lay_out_host(plan, &host, ops);
+    if (batch.overflow || device.overflow || host.overflow ||
+        __builtin_add_overflow(device.used, host.used, &plan->bytes)) {
         st = dp_fail(err, DP_NOMEM, "buffers are larger than any memory: use a smaller batch or model");
         goto done;
     }
@@ -210,7 +210,7 @@ enum dp_status dp_plan_init(struct dp_plan *plan, const struct dp_graph *graph,
         if (st != DP_OK)
             goto done;
         host = (struct arena){.base = plan->host_block};
-        lay_out_host(plan, &host, graph, ops, worst);
+        lay_out_host(plan, &host, ops);
     }
 done:
     if (st != DP_OK) {

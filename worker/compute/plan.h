@@ -13,15 +13,7 @@
 
 #include "worker/compute/program.h"
 
-/* The arrays of a batch, on one side. */
-struct dp_plan_batch {
-    float *dense, *labels;
-    struct {
-        float *values;
-        uint32_t *offsets, *slots;
-        uint32_t *example_of, *by_slot, *slot_offsets; /* where the backend wants them, else NULL */
-    } lists[DP_BATCH_LISTS_MAX];
-};
+#define DP_PLAN_ALIGN ((size_t)256) /* what a CUDA device likes; a multiple of a cache line */
 
 /* What each step under way has for itself. */
 struct dp_plan_slot {
@@ -30,10 +22,9 @@ struct dp_plan_slot {
     struct {
         float *weights, *gradient;
     } parameters[DP_GRAPH_PARAMETERS_MAX];
-    struct dp_plan_batch batch;
-    /* Host: what copies go from, so that the caller's batch is not lent beyond start; but for the lists by slot NULL in
-     * host memory. */
-    struct dp_plan_batch staged;
+    /* A batch's arrays, one after the other as program.c packs them, so that they are one copy. batch: the backend's, NULL in host
+     * memory. staged: the host's, so that the caller's batch is not lent beyond start; in host memory the lists by slot alone. */
+    char *batch, *staged;
     float *host_loss;
 };
 
@@ -44,8 +35,9 @@ struct dp_plan {
         float *saved;    /* INTERACTIONS: the sums of its rows, [examples, P.width], for the backward pass */
         bool needs_gradient;
     } nodes[DP_GRAPH_NODES_MAX];
-    bool has_dense; /* the graph reads a batch's columns */
-    uint32_t slots; /* steps that may be under way: 1 .. DP_BACKEND_SLOTS */
+    bool has_dense;     /* the graph reads a batch's columns */
+    uint32_t slots;     /* steps that may be under way: 1 .. DP_BACKEND_SLOTS */
+    size_t batch_bytes; /* of batch and staged: room for the worst batch's arrays */
     struct dp_plan_slot slot[DP_BACKEND_SLOTS];
 
     void *block;      /* the backend's */

@@ -1,5 +1,5 @@
 /* One pass of a program.
- *     check the batch -> bind it (or copy it) -> forward along the tape -> loss, output
+ *     check the batch -> bind it (or pack it, and copy) -> forward along the tape -> loss, output
  *     backward along the tape -> padding -> gradients
  * Why   The loss's gradient is computed with the loss: softmax is then evaluated once. The first user of a
  *       node or parameter that the backward pass meets sets its gradient, the others add: nothing is zeroed.
@@ -188,45 +188,48 @@ static size_t parameter_floats(const struct dp_program *program, int p)
 }
 
 /* Entries by slot, each slot's in ascending order: a counting sort. */
-static void sort_by_slot(const struct dp_plan_batch *staged, uint32_t list, const struct dp_entries *e)
+static void sort_by_slot(const struct dp_entries *e, uint32_t *example_of, uint32_t *by_slot, uint32_t *end)
 {
-    uint32_t *end = staged->lists[list].slot_offsets;
     memset(end, 0, ((size_t)e->distinct + 1) * sizeof *end);
     for (uint32_t i = 0; i < e->examples; i++)
         for (uint32_t j = e->offsets[i]; j < e->offsets[i + 1]; j++)
-            staged->lists[list].example_of[j] = i;
+            example_of[j] = i;
     for (uint32_t j = 0; j < e->count; j++)
         end[e->slots[j]]++;
     for (uint32_t s = 1; s <= e->distinct; s++)
         end[s] += end[s - 1];
     /* Each end moves down to its slot's begin as the slot fills from behind. */
     for (uint32_t j = e->count; j-- > 0;)
-        staged->lists[list].by_slot[--end[e->slots[j]]] = j;
+        by_slot[--end[e->slots[j]]] = j;
 }
 
-/* `count` floats or u32 of the host, where the backend can use them: as they lie there, or copied to `device`, over `staged`
- * (NULL: from where they lie). After a failure, kept in *st, further calls do nothing. */
-static const void *bring(const struct dp_program *program, void *device, void *staged, const void *host,
-                         size_t count, enum dp_status *st, struct dp_error *err)
+/* The next `count` values of 4 bytes of the packed batch: where the host writes them, and where operations will find them. */
+static const void *room(struct dp_program *program, size_t count, void **staged)
 {
-    const struct dp_backend *backend = &program->backend;
-    if (backend->ops->host_memory)
+    const struct dp_plan_slot *slot = program->at;
+    size_t at = program->packed;
+    program->packed += (count * sizeof(uint32_t) + DP_PLAN_ALIGN - 1) / DP_PLAN_ALIGN * DP_PLAN_ALIGN;
+    DP_ASSERT(program->packed <= program->plan.batch_bytes);
+    *staged = slot->staged + at;
+    return program->backend.ops->host_memory ? *staged : slot->batch + at;
+}
+
+/* `count` floats or u32 of the host: where they lie, or packed, where the backend cannot use them there. */
+static const void *pack(struct dp_program *program, const void *host, size_t count)
+{
+    void *staged;
+    if (program->backend.ops->host_memory)
         return host;
-    if (*st != DP_OK || count == 0)
-        return device;
-    if (staged && staged != host)
+    const void *device = room(program, count, &staged);
+    if (count > 0)
         memcpy(staged, host, count * sizeof(uint32_t));
-    *st = backend->ops->copy_in(backend->self, device, staged ? staged : host, count * sizeof(uint32_t), err);
     return device;
 }
 
-static enum dp_status bind_list(struct dp_program *program, const struct dp_batch *batch, uint32_t l,
-                                struct dp_error *err)
+static void bind_list(struct dp_program *program, const struct dp_batch *batch, uint32_t l)
 {
-    const struct dp_plan_batch *on = &program->at->batch, *staged = &program->at->staged;
     const struct dp_batch_list *list = &batch->list[l];
     struct dp_entries *e = &program->entries[l];
-    enum dp_status st = DP_OK;
     size_t count = list->offsets[batch->examples];
     *e = (struct dp_entries){.examples = batch->examples,
                              .distinct = batch->group[program->worst.list[l].group].distinct,
@@ -234,40 +237,48 @@ static enum dp_status bind_list(struct dp_program *program, const struct dp_batc
                              .offsets = list->offsets,
                              .slots = list->slots};
     if (program->backend.ops->wants_by_slot) {
-        uint32_t *example_of = staged->lists[l].example_of, *by_slot = staged->lists[l].by_slot;
-        uint32_t *slot_offsets = staged->lists[l].slot_offsets;
-        sort_by_slot(staged, l, e);
-        e->example_of = bring(program, on->lists[l].example_of, NULL, example_of, count, &st, err);
-        e->by_slot = bring(program, on->lists[l].by_slot, NULL, by_slot, count, &st, err);
-        e->slot_offsets =
-            bring(program, on->lists[l].slot_offsets, NULL, slot_offsets, (size_t)e->distinct + 1, &st, err);
+        void *example_of, *by_slot, *slot_offsets;
+        e->example_of = room(program, count, &example_of);
+        e->by_slot = room(program, count, &by_slot);
+        e->slot_offsets = room(program, (size_t)e->distinct + 1, &slot_offsets);
+        sort_by_slot(e, example_of, by_slot, slot_offsets);
     }
-    e->offsets = bring(program, on->lists[l].offsets, staged->lists[l].offsets, list->offsets,
-                       (size_t)batch->examples + 1, &st, err);
-    e->slots = bring(program, on->lists[l].slots, staged->lists[l].slots, list->slots, count, &st, err);
-    e->values = bring(program, on->lists[l].values, staged->lists[l].values, list->values, count, &st, err);
-    return st;
+    e->offsets = pack(program, list->offsets, (size_t)batch->examples + 1);
+    e->slots = pack(program, list->slots, count);
+    e->values = pack(program, list->values, count);
 }
 
-static enum dp_status bind_batch(struct dp_program *program, const struct dp_batch *batch,
-                                 const float *const *weights, struct dp_error *err)
+/* All that the host does, in front of the copies, whose time is the device's. */
+static void bind_batch(struct dp_program *program, const struct dp_batch *batch)
 {
-    const struct dp_plan_batch *on = &program->at->batch, *staged = &program->at->staged;
-    enum dp_status st = DP_OK;
     program->examples = batch->examples;
+    program->packed = 0;
     program->dropout_seed =
         dp_mix(dp_graph_seed(program->graph) + dp_mix(batch->epoch + dp_mix(batch->number)));
     for (uint32_t g = 0; g < program->worst.groups; g++)
         program->distinct[g] = batch->group[g].distinct;
-    for (uint32_t l = 0; st == DP_OK && l < program->worst.lists; l++)
-        st = bind_list(program, batch, l, err);
-    program->labels = bring(program, on->labels, staged->labels, batch->labels, batch->examples, &st, err);
+    for (uint32_t l = 0; l < program->worst.lists; l++)
+        bind_list(program, batch, l);
+    program->labels = pack(program, batch->labels, batch->examples);
     if (program->plan.has_dense)
-        program->dense = bring(program, on->dense, staged->dense, batch->dense,
-                               (size_t)batch->examples * batch->width, &st, err);
-    for (int p = 0; p < dp_graph_parameters(program->graph); p++)
-        program->weights[p] = bring(program, program->at->parameters[p].weights, NULL, weights[p],
-                                    parameter_floats(program, p), &st, err);
+        program->dense = pack(program, batch->dense, (size_t)batch->examples * batch->width);
+}
+
+/* The batch in one copy, each parameter in one of its own, from where the caller has it. */
+static enum dp_status copy_in(struct dp_program *program, const float *const *weights, struct dp_error *err)
+{
+    const struct dp_backend *backend = &program->backend;
+    const struct dp_plan_slot *slot = program->at;
+    enum dp_status st = DP_OK;
+    if (!backend->ops->host_memory)
+        st = backend->ops->copy_in(backend->self, slot->batch, slot->staged, program->packed, err);
+    for (int p = 0; p < dp_graph_parameters(program->graph); p++) {
+        size_t n = parameter_floats(program, p);
+        program->weights[p] = backend->ops->host_memory ? weights[p] : slot->parameters[p].weights;
+        if (st == DP_OK && !backend->ops->host_memory && n > 0)
+            st = backend->ops->copy_in(backend->self, slot->parameters[p].weights, weights[p],
+                                       n * sizeof(float), err);
+    }
     return st;
 }
 
@@ -287,8 +298,9 @@ static enum dp_status issue_forward(struct dp_program *program, uint32_t slot, c
     if (st != DP_OK)
         return st;
     program->at = &program->plan.slot[slot];
+    bind_batch(program, batch);
     mark(program, DP_STAGE_IN);
-    st = bind_batch(program, batch, weights, err);
+    st = copy_in(program, weights, err);
     if (st != DP_OK)
         return st;
     mark(program, DP_STAGE_COMPUTE);

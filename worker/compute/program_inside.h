@@ -18,6 +18,7 @@ struct dp_program {
     /* The batch of the last forward. */
     bool forwarded, evaluates;
     uint32_t examples;
+    size_t packed;         /* bytes of its arrays, in the slot's batch and staged */
     uint64_t dropout_seed; /* of the minibatch */
     const float *dense, *labels;
     struct dp_entries entries[DP_BATCH_LISTS_MAX];

@@ -10,7 +10,12 @@
 // Of one step under way; with times.
 struct dp_cuda_slot {
     cudaEvent_t in_begun, in_done, compute_begun, compute_done, out_begun, out_done;
+    uint64_t issued_ns; // when its last order was given
 };
+
+// Partial sums of columns (elements.cu): blocks of a grid that fills a large GPU, each of so many columns.
+#define DP_CUDA_SUM_BLOCKS  264u
+#define DP_CUDA_SUM_COLUMNS 32u
 
 struct dp_cuda {
     struct dp_backend_ops ops;
@@ -21,6 +26,9 @@ struct dp_cuda {
     cublasHandle_t blas;
     cublasComputeType_t compute;
     void *workspace; // cuBLAS's
+    float *sums;     // DP_CUDA_SUM_BLOCKS * DP_CUDA_SUM_COLUMNS
+    uint32_t wait_ms;
+    bool lost; // it did not answer in time: whoever asks again may hang
     struct dp_error failed;
 };
 
@@ -29,8 +37,19 @@ static inline struct dp_cuda *dp_cuda_of(void *self)
     return static_cast<struct dp_cuda *>(self);
 }
 
+// failed.cu
+enum dp_status dp_cuda_fail(struct dp_error *err, cudaError_t code, const char *what);
+enum dp_status dp_cuda_fail_blas(struct dp_error *err, int device, cublasStatus_t code, const char *what);
 // Keeps the first failure; `what` is the operation's name.
 void dp_cuda_note(struct dp_cuda *cuda, cudaError_t code, const char *what);
+void dp_cuda_note_blas(struct dp_cuda *cuda, cublasStatus_t code, const char *what);
+// The first failure, if there was one.
+enum dp_status dp_cuda_failed(const struct dp_cuda *cuda, struct dp_error *err);
+// The outcome of a call that is told by itself; a fault of an earlier kernel may show in any call, and is kept.
+enum dp_status dp_cuda_told(struct dp_cuda *cuda, cudaError_t code, const char *what, struct dp_error *err);
+
+// steps.cu: waits for all that is issued, at most so long.
+void dp_cuda_wait_all(struct dp_cuda *cuda, uint32_t ms);
 
 // After a launch: a bad configuration shows here, a fault of the kernel at finish.
 static inline void dp_cuda_launched(struct dp_cuda *cuda, const char *what)
@@ -52,10 +71,14 @@ static inline unsigned dp_cuda_blocks(size_t n)
          i += static_cast<size_t>(gridDim.x) * blockDim.x)
 
 void dp_cuda_set_memory(struct dp_backend_ops *ops);
+void dp_cuda_set_steps(struct dp_backend_ops *ops);
 void dp_cuda_set_rows(struct dp_backend_ops *ops);
 void dp_cuda_set_products(struct dp_backend_ops *ops);
 void dp_cuda_set_elements(struct dp_backend_ops *ops);
 void dp_cuda_set_pairs(struct dp_backend_ops *ops);
 void dp_cuda_set_losses(struct dp_backend_ops *ops);
+
+// products.cu: one small product of each kind, so that what cuBLAS lacks is found at start.
+void dp_cuda_warm_products(struct dp_cuda *cuda);
 
 #endif

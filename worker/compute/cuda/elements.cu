@@ -27,16 +27,19 @@ static void bias(void *self, const float *x, const float *p, uint32_t examples, 
 }
 
 #define LANES   8u
-#define COLUMNS 32u
+#define COLUMNS DP_CUDA_SUM_COLUMNS
 
-// Columns' sums over the examples: a block has 32 columns, each with 8 partial sums in a fixed order.
-__global__ static void column_sums(const float *dout, uint32_t examples, uint32_t width, float *dp, bool add)
+// Columns' sums over the examples, in two passes: parts of the examples, then the parts. A block has 32 columns and a part, which
+// its 8 lanes sum in turns and add pairwise. How many parts there are depends on the shape alone, not on the GPU.
+__global__ static void __launch_bounds__(LANES *COLUMNS)
+    column_sums(const float *x, uint32_t rows, uint32_t each, uint32_t width, float *out, bool add)
 {
     __shared__ float part[LANES][COLUMNS];
-    uint32_t c = blockIdx.x * COLUMNS + threadIdx.x;
+    uint32_t c = blockIdx.x * COLUMNS + threadIdx.x, from = blockIdx.y * each;
+    uint32_t to = rows - from < each ? rows : from + each;
     float sum = 0;
-    for (uint32_t i = threadIdx.y; c < width && i < examples; i += LANES)
-        sum += dout[static_cast<size_t>(i) * width + c];
+    for (uint32_t i = from + threadIdx.y; c < width && i < to; i += LANES)
+        sum += x[static_cast<size_t>(i) * width + c];
     part[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
     for (uint32_t half = LANES / 2; half > 0; half /= 2) {
@@ -44,15 +47,32 @@ __global__ static void column_sums(const float *dout, uint32_t examples, uint32_
             part[threadIdx.y][threadIdx.x] += part[threadIdx.y + half][threadIdx.x];
         __syncthreads();
     }
+    size_t at = static_cast<size_t>(blockIdx.y) * width + c;
     if (threadIdx.y == 0 && c < width)
-        dp[c] = add ? dp[c] + part[0][threadIdx.x] : part[0][threadIdx.x];
+        out[at] = add ? out[at] + part[0][threadIdx.x] : part[0][threadIdx.x];
+}
+
+// Parts of at least 64 examples, as many as fill the grid; 1 where the columns alone do.
+static uint32_t parts_of(uint32_t examples, uint32_t blocks)
+{
+    uint32_t most = DP_CUDA_SUM_BLOCKS / blocks, wanted = examples / 64;
+    uint32_t parts = wanted < most ? wanted : most;
+    return parts > 1 ? parts : 1;
 }
 
 static void bias_back_p(void *self, const float *dout, uint32_t examples, uint32_t width, float *dp, bool add)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    column_sums<<<(width + COLUMNS - 1) / COLUMNS, dim3(COLUMNS, LANES), 0, cuda->stream>>>(dout, examples, width, dp,
-                                                                                          add);
+    const dim3 threads(COLUMNS, LANES);
+    uint32_t blocks = (width + COLUMNS - 1) / COLUMNS, parts = parts_of(examples, blocks);
+    uint32_t each = examples > parts ? (examples + parts - 1) / parts : 1;
+    parts = (examples + each - 1) / each; // none of them empty
+    if (parts > 1) {
+        column_sums<<<dim3(blocks, parts), threads, 0, cuda->stream>>>(dout, examples, each, width, cuda->sums, false);
+        dout = cuda->sums;
+        examples = each = parts;
+    }
+    column_sums<<<blocks, threads, 0, cuda->stream>>>(dout, examples, each, width, dp, add);
     dp_cuda_launched(cuda, "bias, dp");
 }
 

@@ -2,6 +2,7 @@
 // pairwise.
 #include "worker/compute/cuda/device.h"
 
+// What the kernels are bound to: more registers than 1,024 threads can have would fail the launch.
 #define THREADS 1024u
 
 __device__ static void add_up(double mine, uint32_t examples, float *loss)
@@ -19,7 +20,7 @@ __device__ static void add_up(double mine, uint32_t examples, float *loss)
 }
 
 // A warp an example.
-__global__ static void softmax_kernel(const float *x, const float *labels, uint32_t examples, uint32_t width, float *loss,
+__global__ static void __launch_bounds__(THREADS) softmax_kernel(const float *x, const float *labels, uint32_t examples, uint32_t width, float *loss,
                                       float *dx)
 {
     uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -57,7 +58,7 @@ static void softmax_loss(void *self, const float *x, const float *labels, uint32
     dp_cuda_launched(cuda, "softmax loss");
 }
 
-__global__ static void logistic_kernel(const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
+__global__ static void __launch_bounds__(THREADS) logistic_kernel(const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
 {
     double total = 0;
     for (uint32_t i = threadIdx.x; i < examples; i += THREADS) {
@@ -76,7 +77,7 @@ static void logistic_loss(void *self, const float *x, const float *labels, uint3
     dp_cuda_launched(cuda, "logistic loss");
 }
 
-__global__ static void squared_kernel(const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
+__global__ static void __launch_bounds__(THREADS) squared_kernel(const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
 {
     double total = 0;
     for (uint32_t i = threadIdx.x; i < examples; i += THREADS) {
@@ -95,7 +96,7 @@ static void squared_loss(void *self, const float *x, const float *labels, uint32
     dp_cuda_launched(cuda, "squared loss");
 }
 
-__global__ static void bpr_kernel(const float *x, const float *y, uint32_t examples, float *loss, float *dx, float *dy)
+__global__ static void __launch_bounds__(THREADS) bpr_kernel(const float *x, const float *y, uint32_t examples, float *loss, float *dx, float *dy)
 {
     double total = 0;
     for (uint32_t i = threadIdx.x; i < examples; i += THREADS) {

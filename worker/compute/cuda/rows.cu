@@ -3,8 +3,8 @@
 #include "worker/compute/cuda/device.h"
 
 #define FEW         32u // entries
-#define SUM_LANES   16u // partial sums of a slot with many entries
-#define SUM_COLUMNS 32u
+#define SUM_THREADS 512u // of a slot with many
+#define SUM_COLUMNS 32u  // at most
 
 __device__ static float share(const struct dp_entries &e, uint32_t i, bool mean)
 {
@@ -80,29 +80,33 @@ __global__ static void few_entries(struct dp_entries e, uint32_t width, Each eac
     }
 }
 
+// A block has as many columns as the rows have, up to 32, and the rest of its threads are lanes, which sum entries in turns: a
+// slot that most examples have (a bias, a default) keeps all threads busy in rows of width 1, too.
 template <class Each>
-__global__ static void many_entries(struct dp_entries e, uint32_t width, Each each, float *dp, bool add)
+__global__ static void __launch_bounds__(SUM_THREADS)
+    many_entries(struct dp_entries e, uint32_t width, Each each, float *dp, bool add)
 {
-    __shared__ float part[SUM_LANES][SUM_COLUMNS];
+    __shared__ float part[SUM_THREADS];
+    uint32_t columns = blockDim.x, lanes = blockDim.y, me = threadIdx.y * columns + threadIdx.x;
     for (uint32_t s = blockIdx.x; s < e.distinct; s += gridDim.x) {
         uint32_t from = e.slot_offsets[s], to = e.slot_offsets[s + 1];
         if (to - from <= FEW)
             continue; // of the whole block
-        for (uint32_t first = 0; first < width; first += SUM_COLUMNS) {
+        for (uint32_t first = 0; first < width; first += columns) {
             uint32_t c = first + threadIdx.x;
             float sum = 0;
-            for (uint32_t k = from + threadIdx.y; c < width && k < to; k += SUM_LANES)
+            for (uint32_t k = from + threadIdx.y; c < width && k < to; k += lanes)
                 sum += each(e, e.by_slot[k], c);
-            part[threadIdx.y][threadIdx.x] = sum;
+            part[me] = sum;
             __syncthreads();
-            for (uint32_t half = SUM_LANES / 2; half > 0; half /= 2) {
+            for (uint32_t half = lanes / 2; half > 0; half /= 2) {
                 if (threadIdx.y < half)
-                    part[threadIdx.y][threadIdx.x] += part[threadIdx.y + half][threadIdx.x];
+                    part[me] += part[me + half * columns];
                 __syncthreads();
             }
             size_t at = static_cast<size_t>(s) * width + c;
             if (threadIdx.y == 0 && c < width)
-                dp[at] = add ? dp[at] + part[0][threadIdx.x] : part[0][threadIdx.x];
+                dp[at] = add ? dp[at] + part[threadIdx.x] : part[threadIdx.x];
             __syncthreads();
         }
     }
@@ -113,11 +117,14 @@ static void sum_by_slot(void *self, const char *what, const struct dp_entries *e
                         bool add)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
+    uint32_t columns = 1;
     if (e->distinct == 0)
         return;
+    while (columns < width && columns < SUM_COLUMNS)
+        columns *= 2;
     few_entries<<<dp_cuda_blocks(static_cast<size_t>(e->distinct) * width), DP_CUDA_THREADS, 0, cuda->stream>>>(
         *e, width, each, dp, add);
-    many_entries<<<e->distinct < 4096 ? e->distinct : 4096, dim3(SUM_COLUMNS, SUM_LANES), 0, cuda->stream>>>(
+    many_entries<<<e->distinct < 4096 ? e->distinct : 4096, dim3(columns, SUM_THREADS / columns), 0, cuda->stream>>>(
         *e, width, each, dp, add);
     dp_cuda_launched(cuda, what);
 }

@@ -35,15 +35,28 @@ static enum dp_status late_pin(void *self, void *host, size_t bytes, struct dp_e
     return DP_OK;
 }
 
-static void late_unpin(void *self, void *host)
+static bool late_unpin(void *self, void *host)
 {
     struct late_device *late = self;
     for (int i = 0; i < late->pins; i++)
         if (late->pinned[i].to == host) {
             late->pinned[i] = late->pinned[--late->pins];
-            return;
+            return !late->lost;
         }
     broken("unpinned what was not pinned");
+    return false;
+}
+
+/* FNV-1a of all that is pinned. */
+static uint64_t pinned_sum(const struct late_device *late)
+{
+    uint64_t sum = 0xcbf29ce484222325u;
+    for (int i = 0; i < late->pins; i++) {
+        const unsigned char *at = late->pinned[i].to;
+        for (size_t b = 0; b < late->pinned[i].bytes; b++)
+            sum = (sum ^ at[b]) * 0x100000001b3u;
+    }
+    return sum;
 }
 
 static bool is_pinned(const struct late_device *late, const void *host, size_t bytes)
@@ -133,6 +146,10 @@ static void late_mark(void *self, enum dp_stage stage, uint32_t slot)
     struct late_device *late = self;
     if (stage == DP_STAGE_IN && late->slot[slot].state == LATE_UNDER_WAY)
         broken("a slot is used before its step was waited for");
+    if (stage == DP_STAGE_IN)
+        late->sum = pinned_sum(late);
+    else if (stage == DP_STAGE_COMPUTE && late->stage == DP_STAGE_IN && pinned_sum(late) != late->sum)
+        broken("the host writes while copies in are timed");
     late->at = slot;
     late->stage = stage;
     if (stage == DP_STAGE_END)

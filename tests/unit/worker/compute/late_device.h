@@ -1,6 +1,6 @@
 /* Late device: the CPU's operations behind memory of their own, with copies that overlap steps as late as a device may make
  * them. Host memory that is copied in must not change before the step is waited for; what is copied out is not there (NaN)
- * before that. Whoever breaks this contract ends the program with a line that says how. Needs no test library: it is a plugin, too.
+ * before that. Between mark(IN) and mark(COMPUTE) no pinned memory may be written. Whoever breaks this contract ends the program with a line that says how. Needs no test library: it is a plugin, too.
  * done() says no two times of three, so that both answers are met. */
 #ifndef DP_TESTS_COMPUTE_LATE_DEVICE_H
 #define DP_TESTS_COMPUTE_LATE_DEVICE_H
@@ -29,6 +29,8 @@ struct late_device {
     int pins;
     uint32_t at; /* the slot that is marked */
     enum dp_stage stage;
+    uint64_t sum; /* of what is pinned, at mark(IN) */
+    bool lost;    /* what is pinned must not be freed: the test frees it */
     unsigned polls;
     int overlapped;           /* steps that were ended while another was under way */
     int unpinned;             /* copies of such steps from or to memory that is not pinned */

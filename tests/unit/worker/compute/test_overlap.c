@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define STEPS 5
 
@@ -223,9 +224,35 @@ static enum dp_status no_pin(void *self, void *host, size_t bytes, struct dp_err
     return dp_fail(err, DP_NOMEM, "the test pins nothing");
 }
 
-static void ignore(void *self, void *host)
+static bool ignore(void *self, void *host)
 {
     (void)self, (void)host;
+    return true;
+}
+
+/* A device takes a batch in one copy, however many lists it has: beside it each parameter goes in and out, and the loss out. */
+static void a_batch_is_one_copy(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"logistic", "mlp:12-7-3",
+                                        "dlrm:4,bottom=6,top=5,fields=9,columns=2,tables=fields"};
+    for (size_t m = 0; m < sizeof texts / sizeof texts[0]; m++) {
+        struct dp_model model;
+        struct fixture steps[STEPS];
+        struct flying f;
+        struct late_device late;
+        struct dp_backend device;
+        assert_int_equal(dp_model_open(texts[m], &model, NULL), DP_OK);
+        steps_open(steps, model.graph, m);
+        late_device_init(&late, &device);
+        late.ops.wants_by_slot = m % 2 == 0;
+        flying_open(&f, steps, &device);
+        fly(&f);
+        assert_int_equal(late.copies, STEPS * (1 + 2 * dp_graph_parameters(model.graph) + 1));
+        flying_close(&f);
+        steps_close(steps);
+        dp_model_close(&model);
+    }
 }
 
 static void pinned_memory(void **state)
@@ -234,16 +261,27 @@ static void pinned_memory(void **state)
     struct late_device late;
     struct dp_backend device;
     void *block = NULL;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = page + page / 4;
     late_device_init(&late, &device);
-    assert_int_equal(dp_pinned_new(&device, 5000, &block, NULL), DP_OK);
+    assert_int_equal(dp_pinned_new(&device, bytes, &block, NULL), DP_OK);
     assert_int_equal(late.pins, 1);
-    assert_int_equal((uintptr_t)block % 4096, 0);
-    assert_int_equal(late.pinned[0].bytes, 8192); /* its pages are nobody else's */
-    for (int i = 0; i < 5000; i++)
+    assert_int_equal((uintptr_t)block % page, 0);
+    assert_int_equal(late.pinned[0].bytes, 2 * page); /* its pages are nobody else's */
+    for (size_t i = 0; i < bytes; i++)
         assert_int_equal(((char *)block)[i], 0);
     dp_pinned_free(&device, &block);
     assert_null(block);
     assert_int_equal(late.pins, 0);
+
+    /* What a lost device may still write to stays memory of its own. */
+    assert_int_equal(dp_pinned_new(&device, bytes, &block, NULL), DP_OK);
+    void *left = block;
+    late.lost = true;
+    dp_pinned_free(&device, &block);
+    assert_null(block);
+    memset(left, 1, bytes);
+    free(left);
+    late.lost = false;
 
     late.ops.pin = no_pin;
     late.ops.unpin = ignore;
@@ -260,6 +298,7 @@ int main(void)
         cmocka_unit_test(overlapping_steps_give_equal_bits),
         cmocka_unit_test(passes_that_wait_give_equal_bits),
         cmocka_unit_test(failures_leave_nothing_under_way),
+        cmocka_unit_test(a_batch_is_one_copy),
         cmocka_unit_test(pinned_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,72 @@
+/* What "auto" does with each answer of the plugin beside it (refusing_plugin.c): it takes the CPU where there is no GPU for this build,
+ * and never where there is one that fails. */
+#include "tests/lib/test.h"
+
+#include "worker/compute/device.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum dp_status answer(const char *device, const char *precision, enum dp_status plugin_says,
+                             char *used, struct dp_error *err)
+{
+    const struct dp_device_options options = {
+        .device = device, .precision = precision, .threads = 1, .wait_ms = (uint32_t)plugin_says};
+    struct dp_backend backend;
+    *err = (struct dp_error){0};
+    enum dp_status st = dp_device_open(&options, &backend, used, err);
+    assert_true((st == DP_OK) == (backend.ops != NULL));
+    dp_backend_close(&backend);
+    return st;
+}
+
+static void only_what_is_not_there_is_passed_by(void **state)
+{
+    (void)state;
+    static const enum dp_status passed[] = {DP_NOT_FOUND, DP_UNSUPPORTED};
+    static const enum dp_status kept[] = {DP_NOMEM, DP_IO, DP_VERSION, DP_ARGUMENT, DP_INTERNAL};
+    struct dp_error err;
+    char used[64];
+    assert_int_equal(answer("auto", "tf32", DP_OK, used, &err), DP_OK);
+    assert_string_equal(used, "cuda:0, tf32");
+    for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++) {
+        assert_int_equal(answer("auto", "tf32", passed[i], used, &err), DP_OK);
+        assert_string_equal(used, "cpu, 1 thread");
+        assert_int_equal(answer("cuda:1", "tf32", passed[i], used, &err), passed[i]);
+        assert_string_equal(err.text, "device cuda:1: the plugin says so");
+    }
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        assert_int_equal(answer("auto", "f32", kept[i], used, &err), kept[i]);
+        assert_string_equal(err.text, "device auto: the plugin says so; or take the CPU by its name (cpu)");
+    }
+}
+
+/* On the CPU there is no tf32: the log says that it is not had. */
+static void the_log_says_what_was_taken(void **state)
+{
+    (void)state;
+    struct dp_error err;
+    char line[512] = "";
+    FILE *file = tmpfile();
+    int kept = dup(STDERR_FILENO);
+    assert_true(file && kept >= 0);
+    assert_true(dup2(fileno(file), STDERR_FILENO) >= 0);
+    enum dp_status st = answer("auto", "tf32", DP_NOT_FOUND, NULL, &err);
+    assert_true(dup2(kept, STDERR_FILENO) >= 0);
+    (void)close(kept);
+    assert_int_equal(st, DP_OK);
+    rewind(file);
+    assert_true(fread(line, 1, sizeof line - 1, file) > 0);
+    (void)fclose(file);
+    assert_non_null(strstr(line, "the CPU is taken, in f32 instead of tf32: the plugin says so"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_what_is_not_there_is_passed_by),
+        cmocka_unit_test(the_log_says_what_was_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,104 @@
+// Failures: what CUDA and cuBLAS say, for people; the first is kept.
+#include "worker/compute/cuda/device.h"
+
+static enum dp_status status_of(cudaError_t code)
+{
+    switch (code) {
+    case cudaSuccess:
+        return DP_OK;
+    case cudaErrorMemoryAllocation:
+        return DP_NOMEM;
+    case cudaErrorNoDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorInvalidDevice:
+    case cudaErrorSystemDriverMismatch:
+        return DP_NOT_FOUND;
+    case cudaErrorNoKernelImageForDevice:
+        return DP_UNSUPPORTED;
+    default:
+        return DP_IO;
+    }
+}
+
+// After these every call of CUDA answers with the same code, until the process ends.
+static bool ends_context(cudaError_t code)
+{
+    switch (code) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+        return true;
+    default:
+        return false;
+    }
+}
+
+enum dp_status dp_cuda_fail(struct dp_error *err, cudaError_t code, const char *what)
+{
+    if (code == cudaSuccess)
+        return DP_OK;
+    return dp_fail(err, status_of(code), "CUDA, %s: %s (%s)%s", what, cudaGetErrorString(code),
+                   cudaGetErrorName(code),
+                   ends_context(code) ? "; no call of CUDA answers in this process any more: start it again "
+                                        "(with CUDA_LAUNCH_BLOCKING=1 the message names the operation)"
+                                      : "");
+}
+
+void dp_cuda_note(struct dp_cuda *cuda, cudaError_t code, const char *what)
+{
+    if (code != cudaSuccess && cuda->failed.status == DP_OK)
+        (void)dp_cuda_fail(&cuda->failed, code, what);
+}
+
+// cuBLAS says no more than "not initialized" where it finds no memory for its handle.
+enum dp_status dp_cuda_fail_blas(struct dp_error *err, int device, cublasStatus_t code, const char *what)
+{
+    size_t left = 0, all = 0;
+    if (code == CUBLAS_STATUS_SUCCESS)
+        return DP_OK;
+    bool known = cudaMemGetInfo(&left, &all) == cudaSuccess;
+    if (!known)
+        (void)cudaGetLastError();
+    if (code == CUBLAS_STATUS_ALLOC_FAILED ||
+        (code == CUBLAS_STATUS_NOT_INITIALIZED && known && left < static_cast<size_t>(512) << 20))
+        return dp_fail(
+            err, DP_NOMEM,
+            "out of device memory: cuBLAS, %s (%s): device %d has %zu of its %zu bytes free; end what else "
+            "uses it (nvidia-smi), or take a smaller batch or model",
+            what, cublasGetStatusString(code), device, left, all);
+    bool not_here = code == CUBLAS_STATUS_NOT_SUPPORTED || code == CUBLAS_STATUS_ARCH_MISMATCH;
+    return dp_fail(err, not_here ? DP_UNSUPPORTED : DP_IO, "cuBLAS, %s: %s", what,
+                   cublasGetStatusString(code));
+}
+
+void dp_cuda_note_blas(struct dp_cuda *cuda, cublasStatus_t code, const char *what)
+{
+    if (code == CUBLAS_STATUS_SUCCESS || cuda->failed.status != DP_OK)
+        return;
+    // A fault of an earlier kernel is the cause of what cuBLAS only calls a failed execution.
+    dp_cuda_note(cuda, cudaPeekAtLastError(), what);
+    if (cuda->failed.status == DP_OK)
+        (void)dp_cuda_fail_blas(&cuda->failed, cuda->device, code, what);
+}
+
+enum dp_status dp_cuda_failed(const struct dp_cuda *cuda, struct dp_error *err)
+{
+    if (cuda->failed.status != DP_OK)
+        return dp_fail(err, cuda->failed.status, "%s", cuda->failed.text);
+    return DP_OK;
+}
+
+enum dp_status dp_cuda_told(struct dp_cuda *cuda, cudaError_t code, const char *what, struct dp_error *err)
+{
+    if (ends_context(code))
+        dp_cuda_note(cuda, code, what);
+    return dp_cuda_fail(err, code, what);
+}
