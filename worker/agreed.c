@@ -1,20 +1,63 @@
 #include "worker/agreed.h"
 
+#include "common/base/bytes.h"
+#include "common/config/goal.h"
+#include "worker/stop.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-void dp_agreed_text(const struct dp_cluster *cluster, uint64_t digest, uint64_t examples,
-                    char text[DP_AGREED_BYTES])
+#define SHOWN 60 /* of a line, in a message */
+
+/* Of numbers alone, so that what they are written like does not matter. */
+static int add_end(const struct dp_cluster *cluster, const struct dp_agreed_set *judged, char *text,
+                   size_t size)
+{
+    const struct dp_stop_rule rule = dp_stop_rule_of(&cluster->training);
+    char goal[64] = "none", patience[64] = "none";
+    if (rule.has_goal)
+        (void)snprintf(goal, sizeof goal, "%s:%.9g", dp_metric_name(rule.goal.metric), rule.goal.value);
+    if (rule.patience > 0)
+        (void)snprintf(patience, sizeof patience, "%" PRIu32 " epochs of %s", rule.patience,
+                       dp_metric_name(rule.metric));
+    if (!judged)
+        return snprintf(text, size, "stop_at %s\npatience %s\nevaluated none\n", goal, patience);
+    return snprintf(text, size,
+                    "stop_at %s\npatience %s\nheld out %.9g\nevaluated data %016" PRIx64
+                    "\nevaluated examples %" PRIu64 "\nevaluated lists %" PRIu32 "\n",
+                    goal, patience, cluster->data.validation_share, judged->digest, judged->examples,
+                    judged->lists);
+}
+
+void dp_agreed_text(const struct dp_cluster *cluster, const struct dp_agreed_set *train,
+                    const struct dp_agreed_set *judged, char text[DP_AGREED_BYTES])
 {
     const struct dp_cluster_training *t = &cluster->training;
     int n = snprintf(text, DP_AGREED_BYTES,
                      "data %016" PRIx64 "\nexamples %" PRIu64 "\nbatch %" PRIu32 "\nworkers %" PRIu32
                      "\npush_every %" PRIu32 "\nepochs %" PRIu32 "\nseed %" PRIu64 "\nnegatives %" PRIu32
                      "\nwindow %" PRIu32 "\n",
-                     digest, examples, t->batch, t->workers, dp_cluster_pushed_together(t), t->epochs,
-                     t->seed, cluster->data.negatives, cluster->data.window);
+                     train->digest, train->examples, t->batch, t->workers, dp_cluster_pushed_together(t),
+                     t->epochs, t->seed, cluster->data.negatives, cluster->data.window);
     DP_ASSERT(n > 0 && (uint32_t)n < DP_AGREED_BYTES);
+    int more = add_end(cluster, judged, text + n, DP_AGREED_BYTES - (size_t)n);
+    DP_ASSERT(more > 0 && (uint32_t)(n + more) < DP_AGREED_BYTES);
+}
+
+size_t dp_agreed_pack(uint64_t process, const char *text,
+                      unsigned char note[DP_AGREED_PROCESS_BYTES + DP_AGREED_BYTES])
+{
+    size_t len = strlen(text);
+    DP_ASSERT(len < DP_AGREED_BYTES);
+    dp_store_u64le(note, process);
+    memcpy(note + DP_AGREED_PROCESS_BYTES, text, len);
+    return DP_AGREED_PROCESS_BYTES + len;
+}
+
+uint64_t dp_agreed_process(const void *note, size_t size)
+{
+    return size > DP_AGREED_PROCESS_BYTES ? dp_load_u64le(note) : 0;
 }
 
 static size_t line_len(const char *line, size_t left)
@@ -23,24 +66,62 @@ static size_t line_len(const char *line, size_t left)
     return end ? (size_t)(end - line) : left;
 }
 
+/* The first line that is not the same in both, as messages show it: lent from them. */
+struct difference {
+    const char *mine, *theirs;
+    int mine_len, theirs_len;
+};
+
+static int shown(size_t len)
+{
+    return len < SHOWN ? (int)len : SHOWN;
+}
+
+static bool differ(const char *text, const void *note, size_t size, struct difference *out)
+{
+    bool whole = size > DP_AGREED_PROCESS_BYTES;
+    const char *mine = text, *theirs = whole ? (const char *)note + DP_AGREED_PROCESS_BYTES : "";
+    size_t mine_left = strlen(text), theirs_left = whole ? size - DP_AGREED_PROCESS_BYTES : 0;
+    while (mine_left > 0 || theirs_left > 0) {
+        size_t a = line_len(mine, mine_left), b = line_len(theirs, theirs_left);
+        if (a != b || memcmp(mine, theirs, a) != 0) {
+            *out = (struct difference){.mine = a ? mine : "",
+                                       .theirs = b ? theirs : "",
+                                       .mine_len = shown(a),
+                                       .theirs_len = shown(b)};
+            return true;
+        }
+        mine += a, mine_left -= a;
+        theirs += b, theirs_left -= b;
+        if (mine_left > 0)
+            mine++, mine_left--;
+        if (theirs_left > 0)
+            theirs++, theirs_left--;
+    }
+    return false;
+}
+
 enum dp_status dp_agreed_check(const char *text, const void *before, size_t size, uint32_t run,
                                struct dp_error *err)
 {
-    const char *now = text, *then = before;
-    size_t now_left = strlen(text), then_left = size;
-    while (now_left > 0 || then_left > 0) {
-        size_t a = line_len(now, now_left), b = line_len(then, then_left);
-        if (a != b || memcmp(now, then, a) != 0)
-            return dp_fail(err, DP_EXISTS,
-                           "run %" PRIu32 " was begun with '%.*s', this is '%.*s': its pushes hold other "
-                           "examples; give training.run a higher number, or the old settings and data back",
-                           run, (int)(b < 60 ? b : 60), b ? then : "", (int)(a < 60 ? a : 60), a ? now : "");
-        now += a, now_left -= a;
-        then += b, then_left -= b;
-        if (now_left > 0)
-            now++, now_left--;
-        if (then_left > 0)
-            then++, then_left--;
-    }
-    return DP_OK;
+    struct difference d;
+    if (!differ(text, before, size, &d))
+        return DP_OK;
+    return dp_fail(err, DP_EXISTS,
+                   "run %" PRIu32
+                   " was begun with '%.*s', this is '%.*s': its pushes hold other examples, or "
+                   "it ends otherwise; give training.run a higher number, or the old settings and data back",
+                   run, d.theirs_len, d.theirs, d.mine_len, d.mine);
+}
+
+enum dp_status dp_agreed_same(const char *text, const void *theirs, size_t size, uint32_t run,
+                              uint32_t worker, struct dp_error *err)
+{
+    struct difference d;
+    if (!differ(text, theirs, size, &d))
+        return DP_OK;
+    return dp_fail(err, DP_ARGUMENT,
+                   "worker %" PRIu32 " trains run %" PRIu32
+                   " with '%.*s', this one with '%.*s': give all the same settings and data",
+                   worker, run, d.theirs_len, d.theirs, d.mine_len, d.mine);
 }

@@ -1,7 +1,8 @@
 /* Evaluation notes: how the parts of evaluations lie on the first server.
  *     run/<run>/eval/<epoch modulo slots>/<worker>     each epoch but the last
  *     run/<run>/eval/last/<worker>                     the last, which nothing may overwrite
- *     run/<run>/check/<worker>                         where all workers rest at the end of an epoch: each epoch
+ *     run/<run>/check/<worker>                         where all workers rest at the end of an epoch: each epoch; a worker
+ *                                                      takes its own away before it evaluates the next
  * Bytes     The epoch (u32, little endian), then the packed part; nothing behind the epoch: the part was
  *           merged and taken away.
  * Promise   The number of notes does not grow with the epochs. A worker that is `slots` epochs ahead takes the

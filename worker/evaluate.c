@@ -44,6 +44,14 @@ static enum dp_status put(struct dp_job *job, struct dp_eval_ring ring, uint32_t
     return st;
 }
 
+/* At rest: this worker's part of the epoch before, which nobody wants when all have ended this one. Else worker 0 would fetch
+ * it each time that it looks for the next. */
+static enum dp_status take_back(struct dp_job *job, struct dp_eval_ring ring, uint32_t epoch,
+                                struct dp_error *err)
+{
+    return put(job, ring, epoch, job->worker, NULL, 0, true, err);
+}
+
 struct share {
     const struct dp_dataset *test;
     uint32_t batch; /* examples in a whole minibatch */
@@ -91,6 +99,8 @@ enum dp_status dp_evaluate_share(struct dp_job *job, struct dp_progress *progres
     struct share share;
     dp_progress_enter(progress, "evaluating");
     enum dp_status st = share_open(&share, job, test, err);
+    if (st == DP_OK && ring.rest && epoch > 1)
+        st = take_back(job, ring, epoch - 1, err);
     if (st != DP_OK)
         goto done;
     const struct dp_scan scan = {.job = job,
@@ -147,7 +157,7 @@ static enum dp_status read_notes(const struct dp_note *notes, uint32_t workers, 
 }
 
 /* What is none has come, so that reading it says so. */
-static bool has_come(const void *epoch, const struct dp_note *note)
+static bool has_come(void *epoch, const struct dp_note *note)
 {
     enum dp_eval_note found = DP_EVAL_NOT_YET;
     return dp_eval_note_read(note->bytes, note->size, *(const uint32_t *)epoch, &found, NULL) != DP_OK ||
@@ -175,7 +185,8 @@ enum dp_status dp_evaluate_merge(struct dp_job *job, struct dp_progress *progres
     struct dp_note *notes = calloc(workers, sizeof *notes);
     if (!notes)
         return dp_fail(err, DP_NOMEM, "no memory for the parts of %" PRIu32 " workers", workers);
-    enum dp_status st = wait ? dp_peers_wait_ready(job, progress, what, workers, has_come, &epoch, notes, err)
+    const struct dp_wish wish = {.what = what, .count = workers, .ready = has_come, .context = &epoch};
+    enum dp_status st = wait ? dp_peers_wait_for(job, progress, &wish, notes, err)
                              : dp_peers_look(job, what, notes, &missing, err);
     if (st == DP_OK)
         st = read_notes(notes, workers, epoch, found, err);

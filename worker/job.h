@@ -34,7 +34,9 @@ struct dp_job {
     bool counts;                  /* keeps a ledger (ledger.h) */
     struct dp_progress *progress; /* told while a wait lasts, or NULL */
     struct dp_kept *kept;         /* notes that are put again where the first server lost them (peers.h) */
-    struct dp_batch_shape worst;  /* of the minibatches that the program was made for */
+    uint64_t process; /* tells this process of the worker from earlier ones, for those who read its notes */
+    struct dp_note *before;      /* [workers] of processes that ended early before this one began (peers.h) */
+    struct dp_batch_shape worst; /* of the minibatches that the program was made for */
 };
 
 /* Device, model and client, in this order: what a machine lacks is said before anything is waited for.

@@ -73,25 +73,17 @@ enum dp_status dp_peers_one(struct dp_job *job, const char *what, uint32_t worke
     return st;
 }
 
-/* Which notes are waited for: of workers 0 .. count - 1, as soon as they are ready (NULL: there). */
-struct wanted {
-    const char *what;
-    uint32_t count;
-    bool (*ready)(const void *context, const struct dp_note *note);
-    const void *context;
-};
-
-static enum dp_status look(struct dp_job *job, const struct wanted *wanted, struct dp_note *notes,
+static enum dp_status look(struct dp_job *job, const struct dp_wish *wish, struct dp_note *notes,
                            uint32_t *missing, struct dp_error *err)
 {
     *missing = 0;
-    for (uint32_t w = 0; w < wanted->count; w++) {
+    for (uint32_t w = 0; w < wish->count; w++) {
         if (notes[w].bytes)
             continue;
-        enum dp_status st = dp_peers_one(job, wanted->what, w, &notes[w], err);
+        enum dp_status st = dp_peers_one(job, wish->what, w, &notes[w], err);
         if (st != DP_OK)
             return st;
-        if (notes[w].bytes && wanted->ready && !wanted->ready(wanted->context, &notes[w])) {
+        if (notes[w].bytes && wish->ready && !wish->ready(wish->context, &notes[w])) {
             free(notes[w].bytes);
             notes[w] = (struct dp_note){0};
         }
@@ -103,8 +95,8 @@ static enum dp_status look(struct dp_job *job, const struct wanted *wanted, stru
 enum dp_status dp_peers_look(struct dp_job *job, const char *what, struct dp_note *notes, uint32_t *missing,
                              struct dp_error *err)
 {
-    const struct wanted wanted = {.what = what, .count = job->cluster->training.workers};
-    return look(job, &wanted, notes, missing, err);
+    const struct dp_wish wish = {.what = what, .count = job->cluster->training.workers};
+    return look(job, &wish, notes, missing, err);
 }
 
 /* ---- notes that are kept */
@@ -147,23 +139,38 @@ void dp_peers_forget(struct dp_job *job)
         job->kept = kept->next;
         free(kept);
     }
+    dp_peers_clear(job->before, job->before ? job->cluster->training.workers : 0);
+    free(job->before);
+    job->before = NULL;
+}
+
+static enum dp_status is_there(struct dp_job *job, const char *what, bool *there, struct dp_error *err)
+{
+    struct dp_note note = {0};
+    enum dp_status st = dp_peers_one(job, what, job->worker, &note, err);
+    *there = note.bytes != NULL;
+    free(note.bytes);
+    return st;
 }
 
 /* The first one kept (the smallest) is looked for: those that came later went with the same server. */
 static enum dp_status put_lost(struct dp_job *job, struct dp_error *err)
 {
-    struct dp_note note = {0};
+    bool there = true;
     const struct dp_kept *first = job->kept;
     if (!first)
         return DP_OK;
     while (first->next)
         first = first->next;
-    enum dp_status st = dp_peers_one(job, first->what, job->worker, &note, err);
-    bool lost = st == DP_OK && !note.bytes;
-    free(note.bytes);
-    /* It goes last: a try that was cut off is then done again. */
-    for (const struct dp_kept *kept = job->kept; st == DP_OK && lost && kept; kept = kept->next)
-        st = dp_peers_put(job, kept->what, job->worker, kept->bytes, kept->size, err);
+    enum dp_status st = is_there(job, first->what, &there, err);
+    while (st == DP_OK && !there) {
+        /* It goes last: a try that was cut off is then done again. So is one that this server has not seen the begin of. */
+        st = dp_peers_put(job, "again", job->worker, "1", 1, err);
+        for (const struct dp_kept *kept = job->kept; st == DP_OK && kept; kept = kept->next)
+            st = dp_peers_put(job, kept->what, job->worker, kept->bytes, kept->size, err);
+        if (st == DP_OK)
+            st = is_there(job, "again", &there, err);
+    }
     return st;
 }
 
@@ -194,6 +201,60 @@ void dp_peers_state(const struct dp_note *note, char *out, size_t size)
     json_decref(root);
 }
 
+bool dp_peers_is_done(const struct dp_note *note)
+{
+    char state[32];
+    dp_peers_state(note, state, sizeof state);
+    return strcmp(state, "done") == 0;
+}
+
+bool dp_peers_ended_early(const struct dp_note *note)
+{
+    char state[32];
+    dp_peers_state(note, state, sizeof state);
+    return strcmp(state, "failed") == 0 || strcmp(state, "stopped") == 0;
+}
+
+static uint64_t number_in(const struct dp_note *note, const char *key)
+{
+    json_t *root = note->bytes ? json_loadb(note->bytes, note->size, 0, NULL) : NULL;
+    json_int_t value = json_integer_value(json_object_get(root, key));
+    json_decref(root);
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+uint32_t dp_peers_epoch(const struct dp_note *note)
+{
+    uint64_t epoch = number_in(note, "epoch");
+    return epoch <= UINT32_MAX ? (uint32_t)epoch : 0;
+}
+
+uint64_t dp_peers_process(const struct dp_note *note)
+{
+    return number_in(note, "process");
+}
+
+static bool same(const struct dp_note *a, const struct dp_note *b)
+{
+    return a->size == b->size && (a->size == 0 || memcmp(a->bytes, b->bytes, a->size) == 0);
+}
+
+enum dp_status dp_peers_begin(struct dp_job *job, struct dp_error *err)
+{
+    uint32_t workers = job->cluster->training.workers;
+    enum dp_status st = DP_OK;
+    job->before = calloc(workers, sizeof *job->before);
+    if (!job->before)
+        return dp_fail(err, DP_NOMEM, "no memory for the notes of %" PRIu32 " workers", workers);
+    for (uint32_t w = 0; st == DP_OK && w < workers; w++) {
+        struct dp_note *note = &job->before[w];
+        st = w == job->worker ? DP_OK : dp_peers_one(job, "progress", w, note, err);
+        if (!dp_peers_ended_early(note))
+            dp_peers_clear(note, 1);
+    }
+    return st;
+}
+
 /* One missing worker: whether it still may be waited for. */
 static enum dp_status check_sign(struct dp_job *job, const char *what, uint32_t worker, struct sign *sign,
                                  struct dp_error *err)
@@ -203,13 +264,13 @@ static enum dp_status check_sign(struct dp_job *job, const char *what, uint32_t 
     if (st != DP_OK)
         return st;
     uint64_t now = dp_clock_ns(&job->clock);
-    if (note.size != sign->note.size || (note.size && memcmp(note.bytes, sign->note.bytes, note.size) != 0))
+    if (!same(&note, &sign->note))
         sign->since_ns = now;
     free(sign->note.bytes);
     sign->note = note;
     char state[32];
     dp_peers_state(&note, state, sizeof state);
-    if (strcmp(state, "failed") == 0 || strcmp(state, "stopped") == 0)
+    if (dp_peers_ended_early(&note) && !(job->before && same(&note, &job->before[worker])))
         return dp_fail(err, DP_UNAVAILABLE,
                        "worker %" PRIu32 " has %s before it could give its part \"%s\": see its "
                        "own message",
@@ -225,21 +286,30 @@ static enum dp_status check_sign(struct dp_job *job, const char *what, uint32_t 
     return DP_OK;
 }
 
-static enum dp_status wait_notes(struct dp_job *job, struct dp_progress *progress,
-                                 const struct wanted *wanted, struct dp_note *notes, struct dp_error *err)
+static bool is_enough(const struct dp_wish *wish)
 {
-    uint32_t workers = wanted->count, missing = 0;
+    return wish->enough && wish->enough(wish->context);
+}
+
+enum dp_status dp_peers_wait_for(struct dp_job *job, struct dp_progress *progress, const struct dp_wish *wish,
+                                 struct dp_note *notes, struct dp_error *err)
+{
+    uint32_t workers = wish->count, missing = 0;
     struct sign *signs = calloc(workers, sizeof *signs);
     if (!signs)
         return dp_fail(err, DP_NOMEM, "no memory to wait for %" PRIu32 " workers", workers);
     for (uint32_t w = 0; w < workers; w++)
         signs[w].since_ns = dp_clock_ns(&job->clock);
     enum dp_status st;
-    while ((st = look(job, wanted, notes, &missing, err)) == DP_OK && missing > 0) {
-        for (uint32_t w = 0; st == DP_OK && w < workers; w++)
-            if (!notes[w].bytes)
-                st = check_sign(job, wanted->what, w, &signs[w], err);
-        if (st == DP_OK)
+    while ((st = look(job, wish, notes, &missing, err)) == DP_OK && missing > 0 && !is_enough(wish)) {
+        for (uint32_t w = 0; st == DP_OK && w < workers; w++) {
+            if (notes[w].bytes)
+                continue;
+            st = check_sign(job, wish->what, w, &signs[w], err);
+            if (st == DP_OK && wish->sign)
+                wish->sign(wish->context, &signs[w].note);
+        }
+        if (st == DP_OK && !is_enough(wish))
             st = pause_between(job, progress, err);
         if (st != DP_OK)
             break;
@@ -250,32 +320,39 @@ static enum dp_status wait_notes(struct dp_job *job, struct dp_progress *progres
     return st;
 }
 
+static void see_done(void *context, const struct dp_note *progress)
+{
+    bool *done = context;
+    *done |= dp_peers_is_done(progress);
+}
+
+static bool is_done(void *context)
+{
+    const bool *done = context;
+    return *done;
+}
+
 enum dp_status dp_peers_wait(struct dp_job *job, struct dp_progress *progress, const char *what,
                              struct dp_note *notes, struct dp_error *err)
 {
-    const struct wanted wanted = {.what = what, .count = job->cluster->training.workers};
-    return wait_notes(job, progress, &wanted, notes, err);
-}
-
-enum dp_status dp_peers_wait_ready(struct dp_job *job, struct dp_progress *progress, const char *what,
-                                   uint32_t count,
-                                   bool (*ready)(const void *context, const struct dp_note *note),
-                                   const void *context, struct dp_note *notes, struct dp_error *err)
-{
-    const struct wanted wanted = {.what = what, .count = count, .ready = ready, .context = context};
-    return wait_notes(job, progress, &wanted, notes, err);
+    bool done = false;
+    struct dp_wish wish = {.what = what, .count = job->cluster->training.workers};
+    if (job->worker != 0) {
+        wish.sign = see_done;
+        wish.enough = is_done;
+        wish.context = &done;
+    }
+    return dp_peers_wait_for(job, progress, &wish, notes, err);
 }
 
 enum dp_status dp_peers_wait_first(struct dp_job *job, struct dp_progress *progress, struct dp_error *err)
 {
     struct sign sign = {.since_ns = dp_clock_ns(&job->clock)};
     struct dp_error why = {0};
-    char state[32] = "";
     enum dp_status st = DP_OK;
     while (st == DP_OK) {
         enum dp_status first = check_sign(job, "report", 0, &sign, &why);
-        dp_peers_state(&sign.note, state, sizeof state);
-        if (strcmp(state, "done") == 0)
+        if (dp_peers_is_done(&sign.note))
             break;
         if (first == DP_UNAVAILABLE || first == DP_TIMEOUT) {
             dp_log(DP_LOG_WARN, "this worker is done, but there may be no report: %s", why.text);

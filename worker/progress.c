@@ -27,11 +27,12 @@ void dp_progress_init(struct dp_progress *progress, struct dp_job *job, uint64_t
 char *dp_progress_text(const struct dp_progress *progress, double seconds)
 {
     json_t *root =
-        json_pack("{s:s,s:I,s:I,s:I,s:I,s:f,s:f,s:I}", "state", progress->state, "epoch",
+        json_pack("{s:s,s:I,s:I,s:I,s:I,s:f,s:f,s:I,s:I}", "state", progress->state, "epoch",
                   (json_int_t)progress->epoch, "epochs", (json_int_t)progress->epochs, "examples",
                   (json_int_t)progress->examples, "examples_total", (json_int_t)progress->examples_total,
                   "examples_per_s", seconds > 0 ? (double)progress->loss_examples / seconds : 0.0,
-                  "staleness_mean", progress->staleness_mean, "beat", (json_int_t)progress->beat);
+                  "staleness_mean", progress->staleness_mean, "beat", (json_int_t)progress->beat, "process",
+                  (json_int_t)progress->job->process);
     /* What is not finite has no place in JSON: the key stays away. */
     json_t *loss = json_real(progress->loss);
     if (root && loss)

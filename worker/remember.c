@@ -101,6 +101,17 @@ void dp_remember_put(struct dp_remember *remember, struct dp_job *job,
     remember->next_ns = now + (now - begun) * (SHARE - 1);
 }
 
+void dp_remember_tested(struct dp_job *job, const struct dp_tested *tested, uint32_t epochs)
+{
+    struct dp_error err = {0};
+    char *text = dp_remember_tested_pack(tested, epochs);
+    enum dp_status st =
+        text ? dp_peers_keep(job, "tested", text, strlen(text), &err) : dp_fail(&err, DP_NOMEM, "no memory");
+    if (st != DP_OK)
+        dp_log(DP_LOG_WARN, "the figures so far could not be kept, training goes on: %s", err.text);
+    free(text);
+}
+
 static void get(struct dp_job *job, const char *what, struct dp_note *note)
 {
     struct dp_error err = {0};

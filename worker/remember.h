@@ -3,7 +3,7 @@
  *     run/<run>/figures/<worker>   each worker's own (figures.h), after an epoch
  *     run/<run>/tested/0           worker 0: figures of the test set by epoch, a JSON array
  * Promise   Never stops a training: what cannot be put or read is logged, and the figures are missing in the report.
- *           Putting takes 5% of the time at most: epochs that are over sooner than that are put with a later one.
+ *           put takes 5% of the time at most: epochs that are over sooner than that are put with a later one.
  * Thread    The client's. */
 #ifndef DP_WORKER_REMEMBER_H
 #define DP_WORKER_REMEMBER_H
@@ -18,6 +18,8 @@ struct dp_remember {
 /* tested: [epochs] of worker 0, NULL of others. */
 void dp_remember_put(struct dp_remember *remember, struct dp_job *job,
                      const struct dp_worker_figures *figures, const struct dp_tested *tested);
+/* The figures of the sets alone, whatever time it takes; put again where the first server loses them. */
+void dp_remember_tested(struct dp_job *job, const struct dp_tested *tested, uint32_t epochs);
 /* Into what has nothing yet; leaves it so where there is no note. */
 void dp_remember_get(struct dp_job *job, struct dp_worker_figures *figures, struct dp_tested *tested);
 

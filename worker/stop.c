@@ -66,6 +66,11 @@ enum dp_status dp_stop_fits(const struct dp_stop_rule *rule, enum dp_labels labe
     return st == DP_OK ? st : dp_wrap(err, st, "training.stop_at or patience");
 }
 
+bool dp_stop_looks_at(const struct dp_stop_rule *rule, enum dp_metric metric)
+{
+    return (rule->has_goal && rule->goal.metric == metric) || (rule->patience > 0 && rule->metric == metric);
+}
+
 static double figure_of(const struct dp_figures *figures, enum dp_metric metric)
 {
     switch (metric) {
@@ -104,16 +109,41 @@ enum dp_status dp_stop_judge(const struct dp_stop_rule *rule, struct dp_stop *st
                        "the validation set gives no %s after epoch %" PRIu32
                        ": has it examples of each class?",
                        dp_metric_name(isfinite(value) ? followed : first), epoch);
-    state->epoch = epoch;
+    if (epoch > state->judged + 1)
+        state->lost = epoch - 1;
+    state->epoch = state->judged = epoch;
     state->value = value;
     if (state->best_epoch == 0 || better(followed, other, state->best)) {
         state->best = other;
         state->best_epoch = epoch;
     }
-    state->why = rule->has_goal && !better(first, rule->goal.value, value)       ? DP_STOP_REACHED
-                 : rule->patience && epoch - state->best_epoch >= rule->patience ? DP_STOP_PATIENCE
-                                                                                 : DP_STOP_NO;
+    /* What was lost may have been better. */
+    uint32_t since = state->lost >= state->best_epoch ? state->lost + 1 : state->best_epoch;
+    state->why = rule->has_goal && !better(first, rule->goal.value, value) ? DP_STOP_REACHED
+                 : rule->patience && epoch - since >= rule->patience       ? DP_STOP_PATIENCE
+                                                                           : DP_STOP_NO;
     return DP_OK;
+}
+
+void dp_stop_learn(struct dp_stop *state, const struct dp_stop *other)
+{
+    if (other->epoch > state->epoch) {
+        state->epoch = other->epoch;
+        state->why = other->why;
+    }
+    if (other->judged > state->judged) {
+        state->judged = other->judged;
+        state->lost = other->lost;
+        state->value = other->value;
+        state->best = other->best;
+        state->best_epoch = other->best_epoch;
+    }
+}
+
+void dp_stop_begun(struct dp_stop *state, uint32_t epoch)
+{
+    if (epoch > 0)
+        dp_stop_learn(state, &(struct dp_stop){.epoch = epoch - 1, .why = DP_STOP_NO});
 }
 
 static void put_f64(unsigned char *to, double value)
@@ -140,6 +170,8 @@ void dp_stop_pack(const struct dp_stop *state, unsigned char bytes[DP_STOP_BYTES
     dp_store_u32le(bytes + 12, state->best_epoch);
     put_f64(bytes + 16, state->value);
     put_f64(bytes + 24, state->best);
+    dp_store_u32le(bytes + 32, state->judged);
+    dp_store_u32le(bytes + 36, state->lost);
 }
 
 enum dp_status dp_stop_unpack(const void *bytes, size_t size, struct dp_stop *out, struct dp_error *err)
@@ -151,7 +183,11 @@ enum dp_status dp_stop_unpack(const void *bytes, size_t size, struct dp_stop *ou
                             .why = (enum dp_stop_why)dp_load_u32le(from + 8),
                             .best_epoch = dp_load_u32le(from + 12),
                             .value = get_f64(from + 16),
-                            .best = get_f64(from + 24)};
+                            .best = get_f64(from + 24),
+                            .judged = dp_load_u32le(from + 32),
+                            .lost = dp_load_u32le(from + 36)};
+    if (out->judged > out->epoch || out->best_epoch > out->judged || out->lost > out->judged)
+        return dp_fail(err, DP_DATA, "a verdict on epoch %" PRIu32 " that contradicts itself", out->epoch);
     return DP_OK;
 }
 

@@ -1,7 +1,9 @@
 /* Stop: whether a training ends with an epoch, by the figures of its validation set.
  *     rule (cluster file)  ->  judge(figures of epoch 1), judge(figures of epoch 2), ...
  * It ends when the goal is reached, or when `patience` epochs running were no better than the best before. The state is a
- * function of the figures judged, and small: workers hand it on (verdict.h).
+ * function of the figures judged, and small: workers hand it on (verdict.h). It may be known that a training went on after an
+ * epoch, though its figures are lost: `epoch` is then above `judged`, and patience counts from the next one that is judged.
+ *     learn(what another knows), in any order and as often as one likes: what is known does not grow less
  * Thread    Any: plain functions. */
 #ifndef DP_WORKER_STOP_H
 #define DP_WORKER_STOP_H
@@ -20,10 +22,12 @@ struct dp_stop_rule {
 enum dp_stop_why { DP_STOP_NO, DP_STOP_REACHED, DP_STOP_PATIENCE };
 
 struct dp_stop {
-    uint32_t epoch; /* judged last, counted from 1; 0: none */
+    uint32_t epoch; /* the last whose verdict is known, counted from 1; 0: none */
     enum dp_stop_why why;
-    double value; /* the goal's figure of that epoch, without a goal patience's */
-    double best;  /* the best of patience's, or without patience the goal's, figures so far */
+    uint32_t judged; /* the last whose figures are in what follows, `epoch` at most; 0: none */
+    uint32_t lost;   /* the last one before it whose figures were known to nobody; 0: none */
+    double value;    /* the goal's figure of `judged`, without a goal patience's */
+    double best;     /* the best of patience's, or without patience the goal's, figures so far */
     uint32_t best_epoch;
 };
 
@@ -33,6 +37,7 @@ static inline bool dp_stop_looks(const struct dp_stop_rule *rule)
 {
     return rule->has_goal || rule->patience > 0;
 }
+bool dp_stop_looks_at(const struct dp_stop_rule *rule, enum dp_metric metric);
 /* DP_ARGUMENT: a figure that this model, or this set of so many ranked lists, does not have. */
 DP_MUST_USE
 enum dp_status dp_stop_fits(const struct dp_stop_rule *rule, enum dp_labels labels, uint32_t lists,
@@ -41,6 +46,10 @@ enum dp_status dp_stop_fits(const struct dp_stop_rule *rule, enum dp_labels labe
 DP_MUST_USE
 enum dp_status dp_stop_judge(const struct dp_stop_rule *rule, struct dp_stop *state, uint32_t epoch,
                              const struct dp_figures *figures, struct dp_error *err);
+
+void dp_stop_learn(struct dp_stop *state, const struct dp_stop *other);
+/* Somebody has begun an epoch: the verdict on each one before it was to go on. */
+void dp_stop_begun(struct dp_stop *state, uint32_t epoch);
 
 #define DP_STOP_BYTES 40u
 void dp_stop_pack(const struct dp_stop *state, unsigned char bytes[DP_STOP_BYTES]);

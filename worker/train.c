@@ -18,6 +18,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct training {
     struct dp_job *job;
@@ -34,6 +35,7 @@ struct training {
     struct dp_tested *tested; /* worker 0: [epochs] */
     struct dp_eval_ring ring; /* with a test set */
     bool resumed;             /* this worker was started before in this run, and ended early */
+    uint32_t begun;           /* epochs of which its note of then says that they had begun */
     bool over;                /* and had done everything */
     struct dp_share share;
     struct dp_position position;
@@ -50,6 +52,7 @@ static enum dp_status look_back(struct training *t, struct dp_error *err)
     char state[32];
     enum dp_status st = dp_peers_one(job, "progress", job->worker, &progress, err);
     dp_peers_state(&progress, state, sizeof state);
+    t->begun = dp_peers_epoch(&progress);
     t->over = strcmp(state, "done") == 0;
     if (st == DP_OK && t->over && !job->resumes)
         st = dp_fail(err, DP_EXISTS,
@@ -58,7 +61,7 @@ static enum dp_status look_back(struct training *t, struct dp_error *err)
                      job->worker, job->cluster->training.run);
     t->resumed = job->resumes || progress.bytes != NULL;
     free(progress.bytes);
-    return st;
+    return st == DP_OK ? dp_peers_begin(job, err) : st;
 }
 
 static void tell_repeated(const struct training *t)
@@ -69,6 +72,22 @@ static void tell_repeated(const struct training *t)
                " pushes had been applied before and were counted once: this run was begun on these "
                "servers already",
                t->figures.staleness.repeated);
+}
+
+static void log_figures(uint32_t epoch, const char *set, const struct dp_figures *figures)
+{
+    char text[160];
+    size_t at = (size_t)snprintf(text, sizeof text, "loss %.5g", figures->loss);
+    if (isfinite(figures->accuracy))
+        at += (size_t)snprintf(text + at, sizeof text - at, ", accuracy %.4f", figures->accuracy);
+    if (isfinite(figures->auc))
+        at += (size_t)snprintf(text + at, sizeof text - at, ", AUC %.4f", figures->auc);
+    if (isfinite(figures->rmse))
+        at += (size_t)snprintf(text + at, sizeof text - at, ", RMSE %.5g", figures->rmse);
+    if (isfinite(figures->hr10))
+        (void)snprintf(text + at, sizeof text - at, ", HR@10 %.4f, NDCG@10 %.4f", figures->hr10,
+                       figures->ndcg10);
+    dp_log(DP_LOG_INFO, "epoch %" PRIu32 ", %s: %s", epoch, set, text);
 }
 
 /* A set to evaluate. kind: "test" */
@@ -102,6 +121,55 @@ static enum dp_status open_validation(struct training *t, struct dp_error *err)
     return dp_dataset_open(&options, &t->valid, err);
 }
 
+/* Not known at the end of an epoch only: that the figures looked at will be there. Two examples of two classes end it, which
+ * are in the first minibatch of most files. */
+static enum dp_status has_figures(const struct training *t, struct dp_error *err)
+{
+    const struct dp_dataset *data = t->verdict.data;
+    const struct dp_cluster_data *files = &t->job->cluster->data;
+    const char *path = files->validation[0] ? files->validation
+                       : t->valid           ? files->train
+                                            : files->test,
+               *share = t->valid && !files->validation[0] ? " (the share held out)" : "";
+    struct dp_batch *batch = NULL;
+    bool seen[2] = {false, false};
+    if (!dp_stop_looks(&t->verdict.rule))
+        return DP_OK;
+    if (dp_dataset_examples(data) == 0)
+        return dp_fail(err, DP_DATA, "training.stop_at or patience: %s%s has no examples to look at", path,
+                       share);
+    if (!dp_stop_looks_at(&t->verdict.rule, DP_METRIC_AUC))
+        return DP_OK;
+    enum dp_status st = dp_batch_new(data, &batch, err);
+    for (uint64_t n = 0; st == DP_OK && n < dp_dataset_batches(data) && !(seen[0] && seen[1]); n++) {
+        dp_dataset_fill(data, 0, n, batch);
+        for (uint32_t i = 0; i < batch->examples; i++)
+            seen[batch->labels[i] > 0] = true;
+    }
+    dp_batch_free(&batch);
+    if (st == DP_OK && !(seen[0] && seen[1]))
+        st = dp_fail(err, DP_DATA,
+                     "training.stop_at or patience: %s%s has examples of one class only, labelled %d: auc is "
+                     "a figure of both; choose another metric, or another set",
+                     path, share, seen[1]);
+    return st;
+}
+
+static struct dp_tested *judged_of(const struct training *t)
+{
+    return t->valid ? t->valid_tested : t->tested;
+}
+
+/* Of worker 0. Kept before anybody hears the verdict: it is not judged a second time. */
+static void epoch_judged(void *context, uint32_t epoch, const struct dp_figures *figures)
+{
+    struct training *t = context;
+    struct dp_tested *tested = judged_of(t);
+    tested[epoch - 1] = (struct dp_tested){.known = true, .figures = *figures};
+    log_figures(epoch, t->valid ? "validation" : "test", figures);
+    dp_remember_tested(t->job, tested, t->settings->epochs);
+}
+
 /* Where there is something to look at, all come to rest for it at the end of each epoch. */
 static enum dp_status plan_verdicts(struct training *t, struct dp_error *err)
 {
@@ -109,12 +177,16 @@ static enum dp_status plan_verdicts(struct training *t, struct dp_error *err)
     *v = (struct dp_verdict){.job = t->job,
                              .progress = &t->progress,
                              .data = t->valid ? t->valid : t->test,
-                             .rule = dp_stop_rule_of(t->settings)};
+                             .rule = dp_stop_rule_of(t->settings),
+                             .judged = epoch_judged,
+                             .context = t};
     t->rests = t->valid || dp_stop_looks(&v->rule);
     if (!t->rests)
         return DP_OK;
     DP_ASSERT(v->data); /* the cluster file was checked */
     enum dp_status st = dp_stop_fits(&v->rule, t->job->model.labels, dp_dataset_lists(v->data), err);
+    if (st == DP_OK)
+        st = has_figures(t, err);
     return st == DP_OK ? dp_evaluate_plan(t->job, v->data, true, &v->ring, err) : st;
 }
 
@@ -206,19 +278,72 @@ static void count_found(struct training *t)
     }
 }
 
-/* That what was done stands for the examples that would be left. A first server that was started again has no note of it. */
+static struct dp_agreed_set set_of(const struct dp_dataset *data)
+{
+    return (struct dp_agreed_set){.digest = dp_dataset_digest(data),
+                                  .examples = dp_dataset_examples(data),
+                                  .lists = dp_dataset_lists(data)};
+}
+
+/* Whether a worker's plan is one that somebody trains by: of a process that is at work, or by which pushes were made. */
+static enum dp_status plan_counts(struct training *t, uint32_t worker, const struct dp_note *plan,
+                                  bool *counts, struct dp_error *err)
+{
+    struct dp_note progress = {0};
+    uint64_t bits = 0;
+    enum dp_status st = dp_peers_one(t->job, "progress", worker, &progress, err);
+    bool told = dp_peers_process(&progress) > 0,
+         of_it = dp_peers_process(&progress) == dp_agreed_process(plan->bytes, plan->size);
+    *counts = !dp_peers_ended_early(&progress) && (!told || of_it);
+    free(progress.bytes);
+    if (st != DP_OK || *counts)
+        return st;
+    st = ask(t->job, dp_push_stream(t->settings->run, 0), dp_push_number(worker, t->settings->workers, 0), 1,
+             &bits, err);
+    *counts = st == DP_TOO_OLD || (bits & 1);
+    return st == DP_TOO_OLD ? DP_OK : st;
+}
+
+/* Whose note is there already. Of two that differ the second to put its own sees the first one's. */
+static enum dp_status agree_with_others(struct training *t, const char *text, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (uint32_t w = 0; st == DP_OK && w < t->settings->workers; w++) {
+        struct dp_note theirs = {0};
+        struct dp_error why = {0};
+        bool counts = false;
+        if (w == t->job->worker)
+            continue;
+        st = dp_peers_one(t->job, "plan", w, &theirs, err);
+        enum dp_status same =
+            theirs.bytes ? dp_agreed_same(text, theirs.bytes, theirs.size, t->settings->run, w, &why) : DP_OK;
+        if (st == DP_OK && same != DP_OK)
+            st = plan_counts(t, w, &theirs, &counts, err);
+        if (st == DP_OK && counts)
+            st = dp_fail(err, same, "%s", why.text);
+        free(theirs.bytes);
+    }
+    return st;
+}
+
+/* That what was done stands for the examples that would be left, and that all mean the same training. A first server that was
+ * started again has no note of it. */
 static enum dp_status agree(struct training *t, struct dp_error *err)
 {
     struct dp_note before = {0};
     char text[DP_AGREED_BYTES];
-    dp_agreed_text(t->job->cluster, dp_dataset_digest(t->train), dp_dataset_examples(t->train), text);
+    unsigned char note[DP_AGREED_PROCESS_BYTES + DP_AGREED_BYTES];
+    const struct dp_agreed_set train = set_of(t->train), judged = t->rests ? set_of(t->verdict.data) : train;
+    dp_agreed_text(t->job->cluster, &train, t->rests ? &judged : NULL, text);
     enum dp_status st = DP_OK;
     if (dp_position_begun(&t->position))
         st = dp_peers_one(t->job, "plan", t->job->worker, &before, err);
     if (st == DP_OK && before.bytes)
         st = dp_agreed_check(text, before.bytes, before.size, t->settings->run, err);
     free(before.bytes);
-    return st == DP_OK ? dp_peers_keep(t->job, "plan", text, strlen(text), err) : st;
+    if (st == DP_OK)
+        st = dp_peers_keep(t->job, "plan", note, dp_agreed_pack(t->job->process, text, note), err);
+    return st == DP_OK ? agree_with_others(t, text, err) : st;
 }
 
 /* Where an earlier process of this worker was when it was killed. */
@@ -293,22 +418,6 @@ static void training_close(struct training *t)
     dp_dataset_close(&t->train);
 }
 
-static void log_figures(uint32_t epoch, const char *set, const struct dp_figures *figures)
-{
-    char text[160];
-    size_t at = (size_t)snprintf(text, sizeof text, "loss %.5g", figures->loss);
-    if (isfinite(figures->accuracy))
-        at += (size_t)snprintf(text + at, sizeof text - at, ", accuracy %.4f", figures->accuracy);
-    if (isfinite(figures->auc))
-        at += (size_t)snprintf(text + at, sizeof text - at, ", AUC %.4f", figures->auc);
-    if (isfinite(figures->rmse))
-        at += (size_t)snprintf(text + at, sizeof text - at, ", RMSE %.5g", figures->rmse);
-    if (isfinite(figures->hr10))
-        (void)snprintf(text + at, sizeof text - at, ", HR@10 %.4f, NDCG@10 %.4f", figures->hr10,
-                       figures->ndcg10);
-    dp_log(DP_LOG_INFO, "epoch %" PRIu32 ", %s: %s", epoch, set, text);
-}
-
 /* Worker 0: epochs 1 .. upto whose figures are not known yet. Those of the last one are waited for: when all
  * have trained, the parts of others are there or will never be. */
 static enum dp_status merge_epochs(struct training *t, uint32_t upto, struct dp_error *err)
@@ -375,23 +484,29 @@ static enum dp_status evaluate_last_found(struct training *t, struct dp_error *e
 static enum dp_status end_epoch(struct training *t, uint32_t epoch, bool *stop, struct dp_error *err)
 {
     struct dp_verdict *v = &t->verdict;
-    struct dp_tested *tested = &(t->valid ? t->valid_tested : t->tested)[epoch - 1], found = {0};
     char why[DP_STOP_TEXT_BYTES];
-    enum dp_status st = dp_verdict_epoch(v, epoch, &found.known, &found.figures, err);
+    enum dp_status st = dp_verdict_epoch(v, epoch, err);
     if (st != DP_OK)
         return st;
-    if (found.known) {
-        *tested = found;
-        log_figures(epoch, t->valid ? "validation" : "test", &found.figures);
-    }
     *stop = dp_verdict_stops(v, epoch);
     if (!*stop)
         return DP_OK;
     t->epochs = epoch;
     dp_stop_text(&v->rule, &v->state, why);
+    if (v->over)
+        (void)snprintf(why, sizeof why, "the others have finished");
     dp_log(DP_LOG_INFO, "stops after epoch %" PRIu32 ", minibatch %" PRIu64 ": %s", epoch,
            epoch * dp_dataset_batches(t->train), why);
     return DP_OK;
+}
+
+/* An earlier process may have been killed before it heard a verdict, or be the one that others want to hear it of. */
+static enum dp_status begin_rests(struct training *t, bool *stop, struct dp_error *err)
+{
+    const struct dp_position *p = &t->position;
+    uint32_t begun = p->epoch + (p->done > 0);
+    enum dp_status st = dp_verdict_begin(&t->verdict, p->epoch, begun > t->begun ? begun : t->begun, err);
+    return st == DP_OK && p->epoch > 0 && p->done == 0 ? end_epoch(t, p->epoch, stop, err) : st;
 }
 
 /* After the pushes of an epoch. */
@@ -409,11 +524,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
 {
     const struct dp_tested *kept = kept_figures(t);
     bool stop = false;
-    enum dp_status st = DP_OK;
-    if (!t->rests)
-        st = evaluate_last_found(t, err);
-    else if (t->position.epoch > 0 && t->position.done == 0)
-        st = end_epoch(t, t->position.epoch, &stop, err);
+    enum dp_status st = t->rests ? begin_rests(t, &stop, err) : evaluate_last_found(t, err);
     if (st != DP_OK)
         return st;
     for (uint32_t e = t->position.epoch; e < t->settings->epochs && !stop; e++) {
@@ -518,9 +629,18 @@ static void tidy_up(struct training *t)
         dp_log(DP_LOG_WARN, "parts of the last evaluation stay on the first server: %s", err.text);
 }
 
+/* The clock on the wall: fits JSON, and no two processes of one worker begin at once. */
+static uint64_t process_now(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
 enum dp_status dp_train(struct dp_job *job, struct dp_error *err)
 {
     struct training t = {.job = job, .settings = &job->cluster->training};
+    job->process = process_now();
     enum dp_status st = look_back(&t, err);
     if (st != DP_OK || t.over) { /* and leave the note that says so */
         if (st == DP_OK)

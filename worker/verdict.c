@@ -17,102 +17,190 @@ static enum dp_status tell_ended(struct dp_verdict *v, uint32_t epoch, struct dp
     return dp_peers_keep(v->job, "ended", bytes, sizeof bytes, err);
 }
 
-/* What is none is ready, so that reading it says so. */
-static bool has_ended(const void *epoch, const struct dp_note *note)
+static enum dp_status tell_verdict(struct dp_verdict *v, struct dp_error *err)
 {
-    return note->size != ENDED_BYTES || dp_load_u32le(note->bytes) >= *(const uint32_t *)epoch;
+    unsigned char bytes[DP_STOP_BYTES];
+    dp_stop_pack(&v->state, bytes);
+    return dp_peers_keep(v->job, "verdict", bytes, sizeof bytes, err);
 }
 
-static bool is_judged(const void *epoch, const struct dp_note *note)
-{
-    struct dp_stop state;
-    return dp_stop_unpack(note->bytes, note->size, &state, NULL) != DP_OK ||
-           state.epoch >= *(const uint32_t *)epoch;
-}
+/* ---- what notes say */
 
-static enum dp_status adopt(struct dp_verdict *v, const void *bytes, size_t size, struct dp_error *err)
+static enum dp_status learn_verdict(struct dp_verdict *v, const struct dp_note *note, struct dp_error *err)
 {
     struct dp_stop state;
-    enum dp_status st = dp_stop_unpack(bytes, size, &state, err);
-    if (st == DP_OK && state.epoch > v->state.epoch)
-        v->state = state;
+    enum dp_status st = dp_stop_unpack(note->bytes, note->size, &state, err);
+    if (st == DP_OK)
+        dp_stop_learn(&v->state, &state);
     return st;
 }
 
-/* Until every worker has pushed all of the epoch. A worker that saw a verdict that this one does not know tells it. */
+static enum dp_status learn_ended(struct dp_verdict *v, const struct dp_note *note, uint32_t *ended,
+                                  struct dp_error *err)
+{
+    const unsigned char *bytes = note->bytes;
+    struct dp_stop state;
+    if (note->size != ENDED_BYTES)
+        return dp_fail(err, DP_DATA, "its note of %zu bytes is damaged", note->size);
+    enum dp_status st = dp_stop_unpack(bytes + 4, DP_STOP_BYTES, &state, err);
+    if (st != DP_OK)
+        return st;
+    *ended = dp_load_u32le(bytes);
+    dp_stop_learn(&v->state, &state);
+    dp_stop_begun(&v->state, *ended);
+    return DP_OK;
+}
+
+/* Names the worker whose note is none. */
+static enum dp_status learn_all_ended(struct dp_verdict *v, const struct dp_note *notes, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    uint32_t ended;
+    for (uint32_t w = 0; st == DP_OK && w < v->job->cluster->training.workers; w++)
+        if (notes[w].bytes && (st = learn_ended(v, &notes[w], &ended, err)) != DP_OK)
+            st = dp_wrap(err, st, "the note of worker %" PRIu32 " on the end of an epoch", w);
+    return st;
+}
+
+/* ---- waiting for one of them */
+
+struct rest {
+    struct dp_verdict *verdict;
+    uint32_t epoch;
+};
+
+static bool is_known(void *context)
+{
+    const struct rest *rest = context;
+    return rest->verdict->over || rest->verdict->state.epoch >= rest->epoch;
+}
+
+/* What is no note is ready, so that reading it says so. */
+static bool has_ended(void *context, const struct dp_note *note)
+{
+    const struct rest *rest = context;
+    uint32_t ended = 0;
+    return learn_ended(rest->verdict, note, &ended, NULL) != DP_OK || ended >= rest->epoch;
+}
+
+static bool is_judged(void *context, const struct dp_note *note)
+{
+    const struct rest *rest = context;
+    return learn_verdict(rest->verdict, note, NULL) != DP_OK || is_known(context);
+}
+
+static void see_begun(void *context, const struct dp_note *progress)
+{
+    const struct rest *rest = context;
+    dp_stop_begun(&rest->verdict->state, dp_peers_epoch(progress));
+    rest->verdict->over |= dp_peers_is_done(progress);
+}
+
+/* Until every worker has pushed all of the epoch, or somebody is found who knows the verdict on it. */
 static enum dp_status wait_ended(struct dp_verdict *v, uint32_t epoch, struct dp_error *err)
 {
     uint32_t workers = v->job->cluster->training.workers;
+    struct rest rest = {.verdict = v, .epoch = epoch};
+    const struct dp_wish wish = {.what = "ended",
+                                 .count = workers,
+                                 .ready = has_ended,
+                                 .sign = see_begun,
+                                 .enough = is_known,
+                                 .context = &rest};
     struct dp_note *notes = calloc(workers, sizeof *notes);
     if (!notes)
         return dp_fail(err, DP_NOMEM, "no memory for the notes of %" PRIu32 " workers", workers);
-    enum dp_status st =
-        dp_peers_wait_ready(v->job, v->progress, "ended", workers, has_ended, &epoch, notes, err);
-    for (uint32_t w = 0; st == DP_OK && w < workers; w++) {
-        const unsigned char *bytes = notes[w].bytes;
-        st = notes[w].size == ENDED_BYTES ? adopt(v, bytes + 4, DP_STOP_BYTES, err)
-                                          : dp_fail(err, DP_DATA, "its note is damaged");
-        if (st != DP_OK)
-            st = dp_wrap(err, st, "the end of epoch %" PRIu32 " of worker %" PRIu32, epoch, w);
-    }
+    enum dp_status st = dp_peers_wait_for(v->job, v->progress, &wish, notes, err);
+    if (st == DP_OK)
+        st = learn_all_ended(v, notes, err);
     dp_peers_clear(notes, workers);
     free(notes);
     return st;
 }
 
-/* Worker 0's verdict: waits for it, or only looks. */
-static enum dp_status hear(struct dp_verdict *v, uint32_t epoch, bool wait, struct dp_error *err)
+static enum dp_status wait_verdict(struct dp_verdict *v, uint32_t epoch, struct dp_error *err)
 {
+    struct rest rest = {.verdict = v, .epoch = epoch};
+    const struct dp_wish wish = {.what = "verdict",
+                                 .count = 1,
+                                 .ready = is_judged,
+                                 .sign = see_begun,
+                                 .enough = is_known,
+                                 .context = &rest};
     struct dp_note note = {0};
-    enum dp_status st =
-        wait ? dp_peers_wait_ready(v->job, v->progress, "verdict", 1, is_judged, &epoch, &note, err)
-             : dp_peers_one(v->job, "verdict", 0, &note, err);
+    enum dp_status st = dp_peers_wait_for(v->job, v->progress, &wish, &note, err);
     if (st == DP_OK && note.bytes)
-        st = adopt(v, note.bytes, note.size, err);
+        st = learn_verdict(v, &note, err);
     dp_peers_clear(&note, 1);
     return st;
 }
 
-static enum dp_status judge(struct dp_verdict *v, uint32_t epoch, struct dp_figures *figures,
-                            struct dp_error *err)
+static enum dp_status judge(struct dp_verdict *v, uint32_t epoch, struct dp_error *err)
 {
-    unsigned char bytes[DP_STOP_BYTES];
+    struct dp_figures figures;
+    struct dp_stop next = v->state;
     enum dp_eval_note found = DP_EVAL_NOT_YET;
     enum dp_status st =
-        dp_evaluate_merge(v->job, v->progress, v->data, v->ring, epoch, true, &found, figures, err);
+        dp_evaluate_merge(v->job, v->progress, v->data, v->ring, epoch, true, &found, &figures, err);
     if (st == DP_OK && found != DP_EVAL_PART)
         st = dp_fail(err, DP_DATA, "parts of the evaluation are no longer on the first server");
     if (st == DP_OK)
-        st = dp_stop_judge(&v->rule, &v->state, epoch, figures, err);
+        st = dp_stop_judge(&v->rule, &next, epoch, &figures, err);
     if (st != DP_OK)
         return st;
-    dp_stop_pack(&v->state, bytes);
-    return dp_peers_keep(v->job, "verdict", bytes, sizeof bytes, err);
+    if (v->rule.patience > 0 && v->state.judged + 1 < epoch)
+        dp_log(DP_LOG_WARN,
+               "figures of epochs before epoch %" PRIu32
+               " went with those who knew them and the first server: patience counts from it",
+               epoch);
+    if (v->judged)
+        v->judged(v->context, epoch, &figures);
+    v->state = next;
+    return tell_verdict(v, err);
 }
 
-enum dp_status dp_verdict_epoch(struct dp_verdict *v, uint32_t epoch, bool *known, struct dp_figures *figures,
-                                struct dp_error *err)
+enum dp_status dp_verdict_begin(struct dp_verdict *v, uint32_t ended, uint32_t begun, struct dp_error *err)
 {
-    *known = false;
+    uint32_t workers = v->job->cluster->training.workers, missing = 0;
+    struct dp_note verdict = {0}, *notes = calloc(workers, sizeof *notes);
+    if (!notes)
+        return dp_fail(err, DP_NOMEM, "no memory for the notes of %" PRIu32 " workers", workers);
+    dp_stop_begun(&v->state, begun);
+    enum dp_status st = dp_peers_one(v->job, "verdict", 0, &verdict, err);
+    if (st == DP_OK && verdict.bytes)
+        st = learn_verdict(v, &verdict, err);
+    if (st == DP_OK)
+        st = dp_peers_look(v->job, "ended", notes, &missing, err);
+    if (st == DP_OK)
+        st = learn_all_ended(v, notes, err);
+    /* Others may rest at an epoch that this one does not come to any more. */
+    if (st == DP_OK && v->job->worker == 0 && v->state.epoch > 0)
+        st = tell_verdict(v, err);
+    if (st == DP_OK && v->state.epoch > 0)
+        st = tell_ended(v, ended, err);
+    dp_peers_clear(&verdict, 1);
+    dp_peers_clear(notes, workers);
+    free(notes);
+    return st == DP_OK ? st : dp_wrap(err, st, "what was known of the epochs before");
+}
+
+enum dp_status dp_verdict_epoch(struct dp_verdict *v, uint32_t epoch, struct dp_error *err)
+{
+    if (v->state.epoch > epoch)
+        return DP_OK;
+    bool before = v->state.epoch == epoch;
     dp_progress_enter(v->progress, "waiting");
     enum dp_status st = tell_ended(v, epoch, err);
-    if (st == DP_OK)
-        st = wait_ended(v, epoch, err);
-    if (st == DP_OK && v->state.epoch < epoch)
-        st = hear(v, epoch, false, err);
-    bool before = v->state.epoch >= epoch;
     if (st == DP_OK && !before)
+        st = wait_ended(v, epoch, err);
+    before = v->over || v->state.epoch >= epoch;
+    if (st == DP_OK && !before) {
         st = dp_evaluate_share(v->job, v->progress, v->data, v->ring, epoch, err);
-    dp_progress_enter(v->progress, "waiting");
-    if (st == DP_OK && !before && v->job->worker == 0) {
-        st = judge(v, epoch, figures, err);
-        *known = st == DP_OK;
-    } else if (st == DP_OK && !before) {
-        st = hear(v, epoch, true, err);
-    } else if (st == DP_OK && v->job->worker == 0) { /* those who wait for it may have lost it */
-        unsigned char bytes[DP_STOP_BYTES];
-        dp_stop_pack(&v->state, bytes);
-        st = dp_peers_keep(v->job, "verdict", bytes, sizeof bytes, err);
+        dp_progress_enter(v->progress, "waiting");
+        if (st == DP_OK)
+            st = v->job->worker == 0 ? judge(v, epoch, err) : wait_verdict(v, epoch, err);
+    } else if (st == DP_OK && !v->over && v->job->worker == 0) { /* those who wait for it may have lost it */
+        st = tell_verdict(v, err);
     }
     return st == DP_OK ? tell_ended(v, epoch, err) : dp_wrap(err, st, "the end of epoch %" PRIu32, epoch);
 }

@@ -1,10 +1,17 @@
 /* Verdict: the end of an epoch where a validation set, or a rule to stop, wants one: all workers come to rest, evaluate the
  * set together, and learn from worker 0 whether they go on.
+ *     begin -> (an epoch -> verdict_epoch)*
  *     every worker: "ended" -> (all have ended) -> its part of the evaluation -> verdict of worker 0 -> go on, or stop
  *     worker 0:     merges the parts -> judges -> "verdict"
- * Promise   All stop after the same epoch, and the figures are those of weights that nobody was changing. A worker that was
- *           killed comes to the same verdict: it finds worker 0's note, or is waited for. Should worker 0 or the first server
- *           lose what was judged before, the other workers' "ended" notes hold it: each carries the last verdict its worker saw.
+ * Promise   All stop after the same epoch, and the figures are those of weights that nobody was changing. Whichever workers are
+ *           killed and started again, the first server with its notes too, nobody waits for a verdict that was given.
+ * How       That somebody has begun an epoch says that the verdict on the one before it was to go on. It shows in his position,
+ *           which the servers keep with his pushes, and in his progress; he tells it in his notes, and who rests at that epoch then
+ *           goes on without parts or a verdict. Nobody begins an epoch before his "ended" note tells that verdict: so worker 0 judges
+ *           only what was not judged, or was by one whom nobody heard. It looks for a verdict of its earlier process before it
+ *           looks for "ended" notes: whoever heard that one while the first server held it says so in his.
+ *           Best figures are handed on in the same notes. Where all who knew them were killed, and the first server too, the log
+ *           says so and patience counts from the next epoch.
  * Notes     run/<run>/ended/<worker>: the epoch (u32), then the state (stop.h); run/<run>/verdict/0: the state. Both are
  *           written over each epoch, and put again where the first server lost them.
  * Thread    The client's. */
@@ -20,16 +27,24 @@ struct dp_verdict {
     const struct dp_dataset *data;
     struct dp_eval_ring ring; /* dp_evaluate_plan, rest */
     struct dp_stop_rule rule;
+    /* Worker 0: the figures of an epoch, counted from 1, before anybody hears the verdict on it. */
+    void (*judged)(void *context, uint32_t epoch, const struct dp_figures *figures);
+    void *context;
     struct dp_stop state; /* of the last verdict */
+    bool over;            /* others have finished with the last epoch, and why is known to nobody any more */
 };
 
-/* epoch: counted from 1. *known: worker 0 has new figures in *figures. */
+/* Once, before the first epoch: takes in what others know, and tells what this one does. ended: how many epochs an earlier
+ * process of this worker has ended, begun: how many it has begun; 0, 0: there was none. */
 DP_MUST_USE
-enum dp_status dp_verdict_epoch(struct dp_verdict *verdict, uint32_t epoch, bool *known,
-                                struct dp_figures *figures, struct dp_error *err);
+enum dp_status dp_verdict_begin(struct dp_verdict *verdict, uint32_t ended, uint32_t begun,
+                                struct dp_error *err);
+/* epoch: counted from 1; its pushes are answered. */
+DP_MUST_USE
+enum dp_status dp_verdict_epoch(struct dp_verdict *verdict, uint32_t epoch, struct dp_error *err);
 static inline bool dp_verdict_stops(const struct dp_verdict *verdict, uint32_t epoch)
 {
-    return verdict->state.why != DP_STOP_NO && verdict->state.epoch == epoch;
+    return verdict->over || (verdict->state.why != DP_STOP_NO && verdict->state.epoch == epoch);
 }
 
 #endif

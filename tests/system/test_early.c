@@ -235,6 +235,51 @@ static void killed_processes_come_to_the_same_verdict(void **state)
     check_stopped(place, report);
 }
 
+/* Said before anything is trained. */
+static void one_class_has_no_auc(struct dp_place *place)
+{
+    static const char both[] = "1 1:1\n0 2:1\n1 1:1 2:1\n0 3:1\n", one[] = "1 1:1\n1 2:1\n1 3:1\n";
+    const char *train = dp_place_file(place, "both", both, sizeof both - 1);
+    for (int patience = 0; patience < 2; patience++) {
+        struct dp_process *ended = dp_place_try(
+            place, 2, "downpour", "run", "--dir", dp_place_path(place, "run"), "--model", "logistic",
+            "--train", train, "--validation", dp_place_file(place, "one", one, sizeof one - 1),
+            "--durability", "none", patience ? "--patience" : "--stop-at", patience ? "2" : "auc:0.9",
+            patience ? "--patience-metric" : "--batch", patience ? "auc" : "2");
+        dp_place_says(ended, "has examples of one class only, labelled 1");
+    }
+}
+
+/* All that know the last verdict go at once, and the first server, which has its notes; again and again, wherever they are. They
+ * may be an epoch apart then. What was best may be lost, and with it some of the patience; that all stop together is not. */
+static void all_are_killed_at_once(void **state)
+{
+    struct dp_place *place = *state;
+    static const char *const victims[] = {"--worker 0", "--worker 1", "--worker 2", "--server 0"};
+    const char *run = dp_place_path(place, "run"), *report = dp_place_path(place, "run/report.json");
+    make_clicks(place);
+    struct dp_process *training =
+        dp_place_start(place, "downpour", "run", "--dir", run, "--servers", "2", "--workers", "3", "--model",
+                       "logistic", "--train", dp_place_path(place, "clicks"), "--validation-share", "0.3",
+                       "--patience", "12", "--epochs", "4000", "--batch", "16", "--rate", "0.02",
+                       "--durability", "process", "--restarts", "100", NULL);
+    for (unsigned round = 0; round < 4; round++) {
+        await_log(place, dp_place_text(place, "epoch %u, validation: ", 2 + 3 * round));
+        for (unsigned pause = 0; pause < 2 * round; pause++) /* elsewhere in the epoch */
+            dp_process_pause();
+        for (unsigned v = 0; v < sizeof victims / sizeof victims[0]; v++) {
+            pid_t pid = dp_process_find(training, victims[v]);
+            if (pid)
+                (void)kill(pid, SIGKILL);
+        }
+    }
+    dp_place_ended(training, 0);
+    dp_place_says(training, "validation loss has not been better than the");
+    assert_true(dp_place_number(place, report, "stop.epoch") >=
+                dp_place_number(place, report, "stop.best_epoch") + 12);
+    check_stopped(place, report);
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     struct dp_place *place = *state;
@@ -260,6 +305,7 @@ static void what_cannot_be_is_refused(void **state)
                          cases[c].flags[1], cases[c].flags[2], cases[c].flags[3]);
         dp_place_says(ended, cases[c].says);
     }
+    one_class_has_no_auc(place);
     make_pairs(place);
     struct dp_process *ended = dp_place_try(place, 2, "downpour", "run", "--dir", dp_place_path(place, "run"),
                                             "--model", "mf:4", "--train", dp_place_path(place, "pairs"),
@@ -314,6 +360,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_not_reached_is_told, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(killed_processes_come_to_the_same_verdict, dp_place_setup,
                                         dp_place_teardown),
+        cmocka_unit_test_setup_teardown(all_are_killed_at_once, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_is_refused, dp_place_setup, dp_place_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

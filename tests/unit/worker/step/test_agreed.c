@@ -12,16 +12,23 @@ static struct dp_cluster usual(void)
         .data = {.negatives = 4, .window = 5}};
 }
 
+static const struct dp_agreed_set judged = {.digest = 0xdef, .examples = 700, .lists = 7};
+
 /* The note of a first start against the settings of a second. */
 static enum dp_status second(const struct dp_cluster *now, uint64_t digest, uint64_t examples,
                              struct dp_error *err)
 {
     static char before[DP_AGREED_BYTES], text[DP_AGREED_BYTES];
+    static unsigned char note[DP_AGREED_PROCESS_BYTES + DP_AGREED_BYTES];
     static struct dp_cluster then;
+    const struct dp_agreed_set train = {.digest = 0xabc, .examples = 60000},
+                               other = {.digest = digest, .examples = examples};
     then = usual();
-    dp_agreed_text(&then, 0xabc, 60000, before);
-    dp_agreed_text(now, digest, examples, text);
-    return dp_agreed_check(text, before, strlen(before), now->training.run, err);
+    dp_agreed_text(&then, &train, &judged, before);
+    dp_agreed_text(now, &other, &judged, text);
+    size_t size = dp_agreed_pack(77, before, note);
+    assert_true(dp_agreed_process(note, size) == 77);
+    return dp_agreed_check(text, note, size, now->training.run, err);
 }
 
 static void expect(struct dp_cluster *now, const char *then_text, const char *now_text)
@@ -61,6 +68,12 @@ static void what_decides_is_compared(void **state)
     expect(&now, "negatives 4", "negatives 40");
     now.data.window = 1;
     expect(&now, "window 5", "window 1");
+    (void)strcpy(now.training.stop_at, "auc:0.90");
+    expect(&now, "stop_at none", "stop_at auc:0.9");
+    now.training.patience = 2;
+    expect(&now, "patience none", "patience 2 epochs of loss");
+    now.data.validation_share = 0.1;
+    expect(&now, "held out 0", "held out 0.1");
     now.training.rate = 0.5;
     now.training.fetch_every = 9;
     now.training.push_every = 1; /* its numbers stand for the same minibatches */
@@ -74,30 +87,103 @@ static void notes_of_any_kind(void **state)
 {
     (void)state;
     static struct dp_cluster now;
-    char text[DP_AGREED_BYTES], more[DP_AGREED_BYTES + 8];
+    char text[DP_AGREED_BYTES], more[DP_AGREED_BYTES];
+    unsigned char note[DP_AGREED_PROCESS_BYTES + DP_AGREED_BYTES];
     struct dp_error err = {0};
     now = usual();
-    dp_agreed_text(&now, 1, 2, text);
-    for (size_t size = 0; size + 1 < strlen(text); size++)
-        assert_int_equal(dp_agreed_check(text, text, size, 3, &err), DP_EXISTS);
+    const struct dp_agreed_set set = {.digest = 1, .examples = 2},
+                               most = {.digest = UINT64_MAX, .examples = UINT64_MAX, .lists = UINT32_MAX};
+    dp_agreed_text(&now, &set, NULL, text);
+    size_t whole = dp_agreed_pack(9, text, note);
+    for (size_t size = 0; size + 1 < whole; size++)
+        assert_int_equal(dp_agreed_check(text, note, size, 3, &err), DP_EXISTS);
+    assert_int_equal(dp_agreed_check(text, note, whole, 3, &err), DP_OK);
     assert_int_equal(dp_agreed_check(text, NULL, 0, 3, &err), DP_EXISTS);
-    (void)snprintf(more, sizeof more, "%smore 1\n", text);
-    assert_int_equal(dp_agreed_check(text, more, strlen(more), 3, &err), DP_EXISTS);
-    memset(more, 'x', sizeof more);
-    assert_int_equal(dp_agreed_check(text, more, sizeof more, 3, &err), DP_EXISTS);
+    (void)snprintf(more, sizeof more, "%.600smore 1\n", text);
+    whole = dp_agreed_pack(9, more, note);
+    assert_int_equal(dp_agreed_check(text, note, whole, 3, &err), DP_EXISTS);
+    memset(note, 'x', sizeof note);
+    assert_int_equal(dp_agreed_check(text, note, sizeof note, 3, &err), DP_EXISTS);
     now.training = (struct dp_cluster_training){.batch = UINT32_MAX,
                                                 .workers = UINT32_MAX,
                                                 .epochs = UINT32_MAX,
                                                 .seed = UINT64_MAX,
                                                 .push_every = UINT32_MAX};
     now.data.negatives = now.data.window = UINT32_MAX;
-    dp_agreed_text(&now, UINT64_MAX, UINT64_MAX, text); /* the longest fits */
+    (void)strcpy(now.training.stop_at, "ndcg@10:0.123456789012345");
+    (void)strcpy(now.training.patience_metric, "accuracy");
+    now.training.patience = UINT32_MAX;
+    now.data.validation_share = 1.0 / 3e-300;
+    dp_agreed_text(&now, &most, &most, text); /* the longest fits */
+}
+
+/* What ends a training is agreed too, whatever file it lies in and however it is written. */
+static void when_it_ends_is_compared(void **state)
+{
+    (void)state;
+    static struct dp_cluster a, b;
+    static const struct dp_agreed_set train = {.digest = 1, .examples = 2};
+    struct dp_agreed_set set = judged;
+    char mine[DP_AGREED_BYTES], theirs[DP_AGREED_BYTES];
+    unsigned char note[DP_AGREED_PROCESS_BYTES + DP_AGREED_BYTES];
+    struct dp_error err = {0};
+    a = usual();
+    (void)strcpy(a.training.stop_at, "auc:0.9");
+    a.training.patience = 3;
+    (void)strcpy(a.data.validation, "here");
+    b = a;
+    (void)strcpy(b.data.validation, "there");
+    (void)strcpy(b.training.stop_at, "auc:0.90");
+    (void)strcpy(b.training.patience_metric, "auc");
+    dp_agreed_text(&a, &train, &set, mine);
+#define DIFFER(worker, theirs_text, mine_text)                                                               \
+    do {                                                                                                     \
+        assert_int_equal(dp_agreed_same(mine, note, dp_agreed_pack(1, theirs, note), 3, worker, &err),       \
+                         DP_ARGUMENT);                                                                       \
+        assert_non_null(strstr(err.text, "worker " #worker " trains run 3 with '" theirs_text                \
+                                         "', this one with '" mine_text "'"));                               \
+        b = a;                                                                                               \
+        set = judged;                                                                                        \
+    } while (0)
+    dp_agreed_text(&b, &train, &set, theirs);
+    assert_int_equal(dp_agreed_same(mine, note, dp_agreed_pack(1, theirs, note), 3, 1, &err), DP_OK);
+    b.training.patience = 5;
+    dp_agreed_text(&b, &train, &set, theirs);
+    DIFFER(1, "patience 5 epochs of auc", "patience 3 epochs of auc");
+    (void)strcpy(b.training.patience_metric, "loss");
+    dp_agreed_text(&b, &train, &set, theirs);
+    DIFFER(2, "patience 3 epochs of loss", "patience 3 epochs of auc");
+    (void)strcpy(b.training.stop_at, "auc:0.91");
+    dp_agreed_text(&b, &train, &set, theirs);
+    DIFFER(1, "stop_at auc:0.91", "stop_at auc:0.9");
+    b.training.stop_at[0] = '\0';
+    dp_agreed_text(&b, &train, &set, theirs);
+    DIFFER(1, "stop_at none", "stop_at auc:0.9");
+    b.data.validation_share = 0.25;
+    dp_agreed_text(&b, &train, &set, theirs);
+    DIFFER(1, "held out 0.25", "held out 0");
+    set.digest++;
+    dp_agreed_text(&b, &train, &set, theirs);
+    DIFFER(1, "evaluated data 0000000000000df0", "evaluated data 0000000000000def");
+    set.examples = 9;
+    dp_agreed_text(&b, &train, &set, theirs);
+    DIFFER(1, "evaluated examples 9", "evaluated examples 700");
+    set.lists = 9;
+    dp_agreed_text(&b, &train, &set, theirs);
+    DIFFER(1, "evaluated lists 9", "evaluated lists 7");
+    dp_agreed_text(&b, &train, NULL, theirs);
+    DIFFER(1, "evaluated none", "held out 0");
+    b.training.batch = 64;
+    dp_agreed_text(&b, &train, &set, theirs);
+    DIFFER(1, "batch 64", "batch 128");
+#undef DIFFER
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_decides_is_compared),
+        cmocka_unit_test(when_it_ends_is_compared),
         cmocka_unit_test(notes_of_any_kind),
     };
     return cmocka_run_group_tests_name("agreed", tests, NULL, NULL);

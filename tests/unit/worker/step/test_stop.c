@@ -128,12 +128,74 @@ static void no_figure_and_no_state_are_refused(void **state)
     assert_int_equal(dp_stop_unpack(bytes, DP_STOP_BYTES, &stop, NULL), DP_DATA);
 }
 
+/* Figures that were lost may have been the best: patience counts from the next that are known. */
+static void lost_figures_start_patience_anew(void **state)
+{
+    (void)state;
+    const struct dp_stop_rule rule = rule_of("", 2, "");
+    struct dp_stop kept = {0}, lost = {0};
+    const struct dp_figures good = figures_of(5), bad = figures_of(1);
+    assert_int_equal(dp_stop_judge(&rule, &kept, 1, &good, NULL), DP_OK);
+    dp_stop_begun(&lost, 4);
+    assert_true(lost.epoch == 3 && lost.judged == 0 && lost.why == DP_STOP_NO);
+    dp_stop_learn(&lost, &kept);
+    assert_true(lost.epoch == 3 && lost.judged == 1 && lost.best_epoch == 1 && lost.best == kept.best);
+    for (uint32_t e = 4; e <= 6; e++) {
+        unsigned char bytes[DP_STOP_BYTES];
+        assert_int_equal(dp_stop_judge(&rule, &lost, e, &bad, NULL), DP_OK);
+        assert_int_equal(lost.why, e == 6 ? DP_STOP_PATIENCE : DP_STOP_NO);
+        assert_true(lost.best_epoch == 1 && lost.lost == 3 && lost.judged == e);
+        dp_stop_pack(&lost, bytes);
+        lost = (struct dp_stop){0};
+        assert_int_equal(dp_stop_unpack(bytes, sizeof bytes, &lost, NULL), DP_OK);
+    }
+    struct dp_stop none = {0};
+    dp_stop_begun(&none, 3);
+    for (uint32_t e = 3; e <= 5; e++)
+        assert_int_equal(dp_stop_judge(&rule, &none, e, e == 3 ? &good : &bad, NULL), DP_OK);
+    assert_true(none.why == DP_STOP_PATIENCE && none.best_epoch == 3);
+}
+
+/* What is learned, in any order and twice, is the same; a verdict that was given is not forgotten for one that was concluded. */
+static void what_is_known_does_not_grow_less(void **state)
+{
+    (void)state;
+    const struct dp_stop_rule rule = rule_of("loss:7", 3, "");
+    struct dp_stop said[4] = {{0}};
+    for (uint32_t e = 1; e <= 3; e++) {
+        const struct dp_figures figures = figures_of(e);
+        said[e] = said[e - 1];
+        assert_int_equal(dp_stop_judge(&rule, &said[e], e, &figures, NULL), DP_OK);
+    }
+    assert_int_equal(said[3].why, DP_STOP_REACHED);
+    for (unsigned order = 0; order < 256; order++) {
+        struct dp_stop state_ = {0};
+        for (unsigned i = 0; i < 4; i++) {
+            unsigned which = order >> 2 * i & 3;
+            if (which == 0)
+                dp_stop_begun(&state_, 3);
+            else
+                dp_stop_learn(&state_, &said[which]);
+        }
+        dp_stop_learn(&state_, &said[3]);
+        assert_true(state_.epoch == 3 && state_.why == DP_STOP_REACHED && state_.judged == 3 &&
+                    state_.best_epoch == 3 && state_.lost == 0);
+    }
+    struct dp_stop wrong = said[3];
+    unsigned char bytes[DP_STOP_BYTES];
+    wrong.judged = 4;
+    dp_stop_pack(&wrong, bytes);
+    assert_int_equal(dp_stop_unpack(bytes, sizeof bytes, &wrong, NULL), DP_DATA);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(series_end_where_they_should),
         cmocka_unit_test(what_a_model_does_not_have_is_refused),
         cmocka_unit_test(no_figure_and_no_state_are_refused),
+        cmocka_unit_test(lost_figures_start_patience_anew),
+        cmocka_unit_test(what_is_known_does_not_grow_less),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,102 @@
+/* Goal    workers that rest at the end of each epoch until it is judged, started by hand: all look for the same, also when they
+ *         are started again; and who was stopped before, and starts later than the others, is waited for.
+ * Method  a goal that nobody reaches, so that every epoch ends with a rest; settings and processes change in between. */
+#include "tests/lib/test.h"
+
+#include "tests/system/place.h"
+
+#include <signal.h>
+#include <string.h>
+
+#define EPOCHS 40
+
+static struct dp_place_cluster cluster_of(const char *training)
+{
+    return (struct dp_place_cluster){.workers = 2,
+                                     .epochs = EPOCHS,
+                                     .data = "scale = 0.0625; validation_share = 0.2;",
+                                     .training = training};
+}
+
+static struct dp_process *resumed(struct dp_place *place, const char *conf, uint32_t worker)
+{
+    return dp_place_start(place, "downpour-worker", "--cluster", conf, "--worker",
+                          dp_place_text(place, "%u", (unsigned)worker), "--resume", NULL);
+}
+
+static void ends_refused(struct dp_process *worker, const char *says)
+{
+    dp_place_ended(worker, 2);
+    dp_place_says(worker, says);
+}
+
+static void both_end(struct dp_place *place, struct dp_process *const worker[2])
+{
+    for (uint32_t w = 0; w < 2; w++)
+        dp_place_ended(worker[w], 0);
+    const char *report = dp_place_path(place, "c.json");
+    assert_true(dp_place_number(place, report, "stop.epoch") == EPOCHS);
+    assert_true(dp_place_number(place, report, "final.validation.examples") == 287);
+    for (uint32_t w = 0; w < 2; w++)
+        assert_true(
+            dp_place_number(place, report, dp_place_text(place, "workers.%u.examples", (unsigned)w)) ==
+            EPOCHS * (w == 0 ? 576 : 574));
+}
+
+/* The first to come back finds a note that says the other was stopped: that was another process. */
+static void who_was_stopped_comes_back_later(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = cluster_of("stop_at = \"loss:0.000001\"; patience = 35;");
+    const char *conf = dp_place_conf(place, &cluster);
+    struct dp_process *server = dp_place_server(place, conf, 0), *worker[2];
+    for (uint32_t w = 0; w < 2; w++)
+        worker[w] = dp_place_worker(place, conf, w);
+    dp_place_awaits(worker[1], "epoch 3 of");
+    dp_process_signal(worker[1], SIGTERM);
+    dp_place_ended(worker[1], 143);
+    ends_refused(worker[0], "worker 1 has been stopped before it could give its part");
+    /* With another patience its end is not that of before. */
+    cluster.training = "stop_at = \"loss:0.000001\"; patience = 36;";
+    (void)dp_place_conf(place, &cluster);
+    ends_refused(resumed(place, conf, 0),
+                 "run 1 was begun with 'patience 35 epochs of loss', this is 'patience 36");
+    cluster.training = "stop_at = \"loss:0.000001\"; patience = 35;";
+    (void)dp_place_conf(place, &cluster);
+    worker[0] = resumed(place, conf, 0);
+    dp_place_awaits(worker[0], "continues at epoch ");
+    worker[1] = resumed(place, conf, 1);
+    both_end(place, worker);
+    dp_place_stops_cleanly(server);
+}
+
+static void all_look_for_the_same(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = cluster_of("stop_at = \"loss:0.000001\";");
+    const char *conf = dp_place_conf(place, &cluster);
+    struct dp_process *server = dp_place_server(place, conf, 0), *worker[2];
+    worker[0] = dp_place_worker(place, conf, 0);
+    dp_place_awaits(worker[0], "epoch 1 of");
+    cluster.training = "stop_at = \"loss:0.000002\";";
+    (void)dp_place_conf(place, &cluster);
+    ends_refused(dp_place_worker(place, conf, 1),
+                 "worker 0 trains run 1 with 'stop_at loss:1e-06', this one with 'stop_at loss:2e-06'");
+    ends_refused(worker[0], "worker 1 has failed before it could give its part");
+    /* What one meant that ended before it had done anything is no matter to those that come then. */
+    cluster.training = "stop_at = \"loss:0.000001\";";
+    (void)dp_place_conf(place, &cluster);
+    for (uint32_t w = 0; w < 2; w++)
+        worker[w] = resumed(place, conf, w);
+    both_end(place, worker);
+    dp_place_stops_cleanly(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(who_was_stopped_comes_back_later, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(all_look_for_the_same, dp_place_setup, dp_place_teardown),
+    };
+    return cmocka_run_group_tests_name("rests", tests, NULL, NULL);
+}
