@@ -45,11 +45,14 @@ enum dp_status dp_cuda_fail(struct dp_error *err, cudaError_t code, const char *
 {
     if (code == cudaSuccess)
         return DP_OK;
-    return dp_fail(err, status_of(code), "CUDA, %s: %s (%s)%s", what, cudaGetErrorString(code),
-                   cudaGetErrorName(code),
-                   ends_context(code) ? "; no call of CUDA answers in this process any more: start it again "
-                                        "(with CUDA_LAUNCH_BLOCKING=1 the message names the operation)"
-                                      : "");
+    if (ends_context(code))
+        return dp_fail(
+            err, DP_IO,
+            "CUDA, a fault on the device, seen in %s: %s (%s); no call of CUDA answers in this process any "
+            "more: start it again (with CUDA_LAUNCH_BLOCKING=1 the fault is seen in its own operation)",
+            what, cudaGetErrorString(code), cudaGetErrorName(code));
+    return dp_fail(err, status_of(code), "CUDA, %s: %s (%s)", what, cudaGetErrorString(code),
+                   cudaGetErrorName(code));
 }
 
 void dp_cuda_note(struct dp_cuda *cuda, cudaError_t code, const char *what)
