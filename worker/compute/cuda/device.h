@@ -57,6 +57,11 @@ static inline void dp_cuda_launched(struct dp_cuda *cuda, const char *what)
     dp_cuda_note(cuda, cudaPeekAtLastError(), what);
 }
 
+// A kernel on a grid of blocks; tests/gpu/emulator has one of its own, for machines without a GPU.
+#ifndef DP_CUDA_LAUNCH
+#define DP_CUDA_LAUNCH(kernel, grid, block, stream, ...) kernel<<<grid, block, 0, stream>>>(__VA_ARGS__)
+#endif
+
 #define DP_CUDA_THREADS 256u
 
 // Blocks for a loop over n elements with a stride of the whole grid.

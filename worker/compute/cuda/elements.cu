@@ -15,7 +15,7 @@ template <class F> __global__ static void each_kernel(size_t n, F f, float *out,
 template <class F> static void each(void *self, const char *what, size_t n, F f, float *out, bool add)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    each_kernel<<<dp_cuda_blocks(n), DP_CUDA_THREADS, 0, cuda->stream>>>(n, f, out, add);
+    DP_CUDA_LAUNCH(each_kernel, dp_cuda_blocks(n), DP_CUDA_THREADS, cuda->stream, n, f, out, add);
     dp_cuda_launched(cuda, what);
 }
 
@@ -68,11 +68,12 @@ static void bias_back_p(void *self, const float *dout, uint32_t examples, uint32
     uint32_t each = examples > parts ? (examples + parts - 1) / parts : 1;
     parts = (examples + each - 1) / each; // none of them empty
     if (parts > 1) {
-        column_sums<<<dim3(blocks, parts), threads, 0, cuda->stream>>>(dout, examples, each, width, cuda->sums, false);
+        DP_CUDA_LAUNCH(column_sums, dim3(blocks, parts), threads, cuda->stream, dout, examples, each, width,
+                       cuda->sums, false);
         dout = cuda->sums;
         examples = each = parts;
     }
-    column_sums<<<blocks, threads, 0, cuda->stream>>>(dout, examples, each, width, dp, add);
+    DP_CUDA_LAUNCH(column_sums, blocks, threads, cuda->stream, dout, examples, each, width, dp, add);
     dp_cuda_launched(cuda, "bias, dp");
 }
 
@@ -98,7 +99,8 @@ static void sigmoid(void *self, const float *x, size_t n, float *out)
 static void sigmoid_back(void *self, const float *out, const float *dout, size_t n, float *dx, bool add)
 {
     each(
-        self, "sigmoid, dx", n, [=] __device__(size_t i) { return dout[i] * (out[i] * (1.0f - out[i])); }, dx, add);
+        self, "sigmoid, dx", n, [=] __device__(size_t i) { return dout[i] * (out[i] * (1.0f - out[i])); }, dx,
+        add);
 }
 
 static void tanh_(void *self, const float *x, size_t n, float *out)
@@ -110,7 +112,8 @@ static void tanh_(void *self, const float *x, size_t n, float *out)
 static void tanh_back(void *self, const float *out, const float *dout, size_t n, float *dx, bool add)
 {
     each(
-        self, "tanh, dx", n, [=] __device__(size_t i) { return dout[i] * (1.0f - out[i] * out[i]); }, dx, add);
+        self, "tanh, dx", n, [=] __device__(size_t i) { return dout[i] * (1.0f - out[i] * out[i]); }, dx,
+        add);
 }
 
 static void dropout(void *self, const float *x, size_t n, uint64_t seed, float rate, float *out, bool add)
@@ -119,10 +122,12 @@ static void dropout(void *self, const float *x, size_t n, uint64_t seed, float r
     float scale = 1.0f / (1.0f - rate);
     each(
         self, "dropout", n,
-        [=] __device__(size_t i) { return dp_dropout_keeps(seed, i, threshold) ? x[i] * scale : 0.0f; }, out, add);
+        [=] __device__(size_t i) { return dp_dropout_keeps(seed, i, threshold) ? x[i] * scale : 0.0f; }, out,
+        add);
 }
 
-__global__ static void columns_kernel(const float *x, struct dp_columns k, uint32_t examples, float *out, bool add)
+__global__ static void columns_kernel(const float *x, struct dp_columns k, uint32_t examples, float *out,
+                                      bool add)
 {
     DP_CUDA_LOOP(at, static_cast<size_t>(examples) * k.count)
     {
@@ -132,11 +137,12 @@ __global__ static void columns_kernel(const float *x, struct dp_columns k, uint3
     }
 }
 
-static void columns(void *self, const float *x, const struct dp_columns *k, uint32_t examples, float *out, bool add)
+static void columns(void *self, const float *x, const struct dp_columns *k, uint32_t examples, float *out,
+                    bool add)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    columns_kernel<<<dp_cuda_blocks(static_cast<size_t>(examples) * k->count), DP_CUDA_THREADS, 0, cuda->stream>>>(
-        x, *k, examples, out, add);
+    DP_CUDA_LAUNCH(columns_kernel, dp_cuda_blocks(static_cast<size_t>(examples) * k->count), DP_CUDA_THREADS,
+                   cuda->stream, x, *k, examples, out, add);
     dp_cuda_launched(cuda, "columns");
 }
 

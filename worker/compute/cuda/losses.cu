@@ -20,8 +20,9 @@ __device__ static void add_up(double mine, uint32_t examples, float *loss)
 }
 
 // A warp an example.
-__global__ static void __launch_bounds__(THREADS) softmax_kernel(const float *x, const float *labels, uint32_t examples, uint32_t width, float *loss,
-                                      float *dx)
+__global__ static void __launch_bounds__(THREADS)
+    softmax_kernel(const float *x, const float *labels, uint32_t examples, uint32_t width, float *loss,
+                   float *dx)
 {
     uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     float of_each = 1.0f / static_cast<float>(examples);
@@ -45,24 +46,27 @@ __global__ static void __launch_bounds__(THREADS) softmax_kernel(const float *x,
             total += log(sum) - (static_cast<double>(row[label]) - static_cast<double>(max));
         float scale = of_each / static_cast<float>(sum);
         for (uint32_t c = lane; dx && c < width; c += 32)
-            dx[static_cast<size_t>(i) * width + c] = expf(row[c] - max) * scale - (c == label ? of_each : 0.0f);
+            dx[static_cast<size_t>(i) * width + c] =
+                expf(row[c] - max) * scale - (c == label ? of_each : 0.0f);
     }
     add_up(lane == 0 ? total : 0, examples, loss);
 }
 
-static void softmax_loss(void *self, const float *x, const float *labels, uint32_t examples, uint32_t width, float *loss,
-                         float *dx)
+static void softmax_loss(void *self, const float *x, const float *labels, uint32_t examples, uint32_t width,
+                         float *loss, float *dx)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    softmax_kernel<<<1, THREADS, 0, cuda->stream>>>(x, labels, examples, width, loss, dx);
+    DP_CUDA_LAUNCH(softmax_kernel, 1, THREADS, cuda->stream, x, labels, examples, width, loss, dx);
     dp_cuda_launched(cuda, "softmax loss");
 }
 
-__global__ static void __launch_bounds__(THREADS) logistic_kernel(const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
+__global__ static void __launch_bounds__(THREADS)
+    logistic_kernel(const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
 {
     double total = 0;
     for (uint32_t i = threadIdx.x; i < examples; i += THREADS) {
-        double logit = static_cast<double>(x[i]), label = static_cast<double>(labels[i]), e = exp(-fabs(logit));
+        double logit = static_cast<double>(x[i]), label = static_cast<double>(labels[i]),
+               e = exp(-fabs(logit));
         total += (logit > 0 ? logit : 0) + log1p(e) - label * logit;
         if (dx)
             dx[i] = static_cast<float>(((logit > 0 ? 1 / (1 + e) : e / (1 + e)) - label) / examples);
@@ -70,14 +74,16 @@ __global__ static void __launch_bounds__(THREADS) logistic_kernel(const float *x
     add_up(total, examples, loss);
 }
 
-static void logistic_loss(void *self, const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
+static void logistic_loss(void *self, const float *x, const float *labels, uint32_t examples, float *loss,
+                          float *dx)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    logistic_kernel<<<1, THREADS, 0, cuda->stream>>>(x, labels, examples, loss, dx);
+    DP_CUDA_LAUNCH(logistic_kernel, 1, THREADS, cuda->stream, x, labels, examples, loss, dx);
     dp_cuda_launched(cuda, "logistic loss");
 }
 
-__global__ static void __launch_bounds__(THREADS) squared_kernel(const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
+__global__ static void __launch_bounds__(THREADS)
+    squared_kernel(const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
 {
     double total = 0;
     for (uint32_t i = threadIdx.x; i < examples; i += THREADS) {
@@ -89,14 +95,16 @@ __global__ static void __launch_bounds__(THREADS) squared_kernel(const float *x,
     add_up(total, examples, loss);
 }
 
-static void squared_loss(void *self, const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
+static void squared_loss(void *self, const float *x, const float *labels, uint32_t examples, float *loss,
+                         float *dx)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    squared_kernel<<<1, THREADS, 0, cuda->stream>>>(x, labels, examples, loss, dx);
+    DP_CUDA_LAUNCH(squared_kernel, 1, THREADS, cuda->stream, x, labels, examples, loss, dx);
     dp_cuda_launched(cuda, "squared loss");
 }
 
-__global__ static void __launch_bounds__(THREADS) bpr_kernel(const float *x, const float *y, uint32_t examples, float *loss, float *dx, float *dy)
+__global__ static void __launch_bounds__(THREADS)
+    bpr_kernel(const float *x, const float *y, uint32_t examples, float *loss, float *dx, float *dy)
 {
     double total = 0;
     for (uint32_t i = threadIdx.x; i < examples; i += THREADS) {
@@ -111,10 +119,11 @@ __global__ static void __launch_bounds__(THREADS) bpr_kernel(const float *x, con
     add_up(total, examples, loss);
 }
 
-static void bpr_loss(void *self, const float *x, const float *y, uint32_t examples, float *loss, float *dx, float *dy)
+static void bpr_loss(void *self, const float *x, const float *y, uint32_t examples, float *loss, float *dx,
+                     float *dy)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    bpr_kernel<<<1, THREADS, 0, cuda->stream>>>(x, y, examples, loss, dx, dy);
+    DP_CUDA_LAUNCH(bpr_kernel, 1, THREADS, cuda->stream, x, y, examples, loss, dx, dy);
     dp_cuda_launched(cuda, "bpr loss");
 }
 

@@ -3,13 +3,13 @@
 
 #include <stdio.h>
 
-static void product(void *self, const char *what, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
-                    const float *a, int lda, const float *b, int ldb, bool add, float *c, int ldc)
+static void product(void *self, const char *what, cublasOperation_t ta, cublasOperation_t tb, int m, int n,
+                    int k, const float *a, int lda, const float *b, int ldb, bool add, float *c, int ldc)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
     const float one = 1.0f, beta = add ? 1.0f : 0.0f;
-    cublasStatus_t st = cublasGemmEx(cuda->blas, ta, tb, m, n, k, &one, a, CUDA_R_32F, lda, b, CUDA_R_32F, ldb, &beta,
-                                     c, CUDA_R_32F, ldc, cuda->compute, CUBLAS_GEMM_DEFAULT);
+    cublasStatus_t st = cublasGemmEx(cuda->blas, ta, tb, m, n, k, &one, a, CUDA_R_32F, lda, b, CUDA_R_32F,
+                                     ldb, &beta, c, CUDA_R_32F, ldc, cuda->compute, CUBLAS_GEMM_DEFAULT);
     if (st == CUBLAS_STATUS_SUCCESS)
         return;
     char which[128];
@@ -17,21 +17,22 @@ static void product(void *self, const char *what, cublasOperation_t ta, cublasOp
     dp_cuda_note_blas(cuda, st, which);
 }
 
-static void matmul(void *self, const float *x, const float *p, uint32_t examples, uint32_t k, uint32_t width, float *out)
+static void matmul(void *self, const float *x, const float *p, uint32_t examples, uint32_t k, uint32_t width,
+                   float *out)
 {
     int b = static_cast<int>(examples), kk = static_cast<int>(k), w = static_cast<int>(width);
     product(self, "matmul", CUBLAS_OP_N, CUBLAS_OP_N, w, b, kk, p, w, x, kk, false, out, w);
 }
 
-static void matmul_back_x(void *self, const float *p, const float *dout, uint32_t examples, uint32_t k, uint32_t width,
-                          float *dx, bool add)
+static void matmul_back_x(void *self, const float *p, const float *dout, uint32_t examples, uint32_t k,
+                          uint32_t width, float *dx, bool add)
 {
     int b = static_cast<int>(examples), kk = static_cast<int>(k), w = static_cast<int>(width);
     product(self, "matmul, dx", CUBLAS_OP_T, CUBLAS_OP_N, kk, b, w, p, w, dout, w, add, dx, kk);
 }
 
-static void matmul_back_p(void *self, const float *x, const float *dout, uint32_t examples, uint32_t k, uint32_t width,
-                          float *dp, bool add)
+static void matmul_back_p(void *self, const float *x, const float *dout, uint32_t examples, uint32_t k,
+                          uint32_t width, float *dp, bool add)
 {
     int b = static_cast<int>(examples), kk = static_cast<int>(k), w = static_cast<int>(width);
     product(self, "matmul, dp", CUBLAS_OP_N, CUBLAS_OP_T, w, kk, b, dout, w, x, kk, add, dp, w);

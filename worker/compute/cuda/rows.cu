@@ -2,7 +2,7 @@
 // one thread a column, many by a whole block whose partial sums are added pairwise.
 #include "worker/compute/cuda/device.h"
 
-#define FEW         32u // entries
+#define FEW         32u  // entries
 #define SUM_THREADS 512u // of a slot with many
 #define SUM_COLUMNS 32u  // at most
 
@@ -12,7 +12,8 @@ __device__ static float share(const struct dp_entries &e, uint32_t i, bool mean)
     return mean && count > 0 ? 1.0f / static_cast<float>(count) : 1.0f;
 }
 
-__global__ static void gather_sum_kernel(struct dp_entries e, const float *p, uint32_t width, bool mean, float *out)
+__global__ static void gather_sum_kernel(struct dp_entries e, const float *p, uint32_t width, bool mean,
+                                         float *out)
 {
     DP_CUDA_LOOP(at, static_cast<size_t>(e.examples) * width)
     {
@@ -24,11 +25,12 @@ __global__ static void gather_sum_kernel(struct dp_entries e, const float *p, ui
     }
 }
 
-static void gather_sum(void *self, const struct dp_entries *e, const float *p, uint32_t width, bool mean, float *out)
+static void gather_sum(void *self, const struct dp_entries *e, const float *p, uint32_t width, bool mean,
+                       float *out)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    gather_sum_kernel<<<dp_cuda_blocks(static_cast<size_t>(e->examples) * width), DP_CUDA_THREADS, 0, cuda->stream>>>(
-        *e, p, width, mean, out);
+    DP_CUDA_LAUNCH(gather_sum_kernel, dp_cuda_blocks(static_cast<size_t>(e->examples) * width),
+                   DP_CUDA_THREADS, cuda->stream, *e, p, width, mean, out);
     dp_cuda_launched(cuda, "gather_sum");
 }
 
@@ -113,8 +115,8 @@ __global__ static void __launch_bounds__(SUM_THREADS)
 }
 
 template <class Each>
-static void sum_by_slot(void *self, const char *what, const struct dp_entries *e, uint32_t width, Each each, float *dp,
-                        bool add)
+static void sum_by_slot(void *self, const char *what, const struct dp_entries *e, uint32_t width, Each each,
+                        float *dp, bool add)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
     uint32_t columns = 1;
@@ -122,15 +124,15 @@ static void sum_by_slot(void *self, const char *what, const struct dp_entries *e
         return;
     while (columns < width && columns < SUM_COLUMNS)
         columns *= 2;
-    few_entries<<<dp_cuda_blocks(static_cast<size_t>(e->distinct) * width), DP_CUDA_THREADS, 0, cuda->stream>>>(
-        *e, width, each, dp, add);
-    many_entries<<<e->distinct < 4096 ? e->distinct : 4096, dim3(columns, SUM_THREADS / columns), 0, cuda->stream>>>(
-        *e, width, each, dp, add);
+    DP_CUDA_LAUNCH(few_entries, dp_cuda_blocks(static_cast<size_t>(e->distinct) * width), DP_CUDA_THREADS,
+                   cuda->stream, *e, width, each, dp, add);
+    DP_CUDA_LAUNCH(many_entries, e->distinct < 4096 ? e->distinct : 4096,
+                   dim3(columns, SUM_THREADS / columns), cuda->stream, *e, width, each, dp, add);
     dp_cuda_launched(cuda, what);
 }
 
-static void gather_sum_back(void *self, const struct dp_entries *e, const float *dout, uint32_t width, bool mean,
-                            float *dp, bool add)
+static void gather_sum_back(void *self, const struct dp_entries *e, const float *dout, uint32_t width,
+                            bool mean, float *dp, bool add)
 {
     sum_by_slot(self, "gather_sum, dp", e, width, of_sum{dout, width, mean}, dp, add);
 }
@@ -147,18 +149,20 @@ __global__ static void gather_kernel(struct dp_entries e, const float *p, uint32
 static void gather(void *self, const struct dp_entries *e, const float *p, uint32_t width, float *out)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    gather_kernel<<<dp_cuda_blocks(static_cast<size_t>(e->count) * width), DP_CUDA_THREADS, 0, cuda->stream>>>(*e, p, width,
-                                                                                                           out);
+    DP_CUDA_LAUNCH(gather_kernel, dp_cuda_blocks(static_cast<size_t>(e->count) * width), DP_CUDA_THREADS,
+                   cuda->stream, *e, p, width, out);
     dp_cuda_launched(cuda, "gather");
 }
 
-static void gather_back(void *self, const struct dp_entries *e, const float *dout, uint32_t width, float *dp, bool add)
+static void gather_back(void *self, const struct dp_entries *e, const float *dout, uint32_t width, float *dp,
+                        bool add)
 {
     sum_by_slot(self, "gather, dp", e, width, of_sequence{dout, width}, dp, add);
 }
 
 // A warp an example; each lane sums its columns, then the lanes' parts are added pairwise.
-__global__ static void interactions_kernel(struct dp_entries e, const float *p, uint32_t width, float *sums, float *out)
+__global__ static void interactions_kernel(struct dp_entries e, const float *p, uint32_t width, float *sums,
+                                           float *out)
 {
     uint32_t lane = threadIdx.x % 32, warps = gridDim.x * blockDim.x / 32;
     for (uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) / 32; i < e.examples; i += warps) {
@@ -180,11 +184,12 @@ __global__ static void interactions_kernel(struct dp_entries e, const float *p, 
     }
 }
 
-static void interactions(void *self, const struct dp_entries *e, const float *p, uint32_t width, float *sums, float *out)
+static void interactions(void *self, const struct dp_entries *e, const float *p, uint32_t width, float *sums,
+                         float *out)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    interactions_kernel<<<dp_cuda_blocks(static_cast<size_t>(e->examples) * 32), DP_CUDA_THREADS, 0, cuda->stream>>>(
-        *e, p, width, sums, out);
+    DP_CUDA_LAUNCH(interactions_kernel, dp_cuda_blocks(static_cast<size_t>(e->examples) * 32),
+                   DP_CUDA_THREADS, cuda->stream, *e, p, width, sums, out);
     dp_cuda_launched(cuda, "interactions");
 }
 
