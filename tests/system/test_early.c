@@ -232,6 +232,9 @@ static void killed_processes_come_to_the_same_verdict(void **state)
              last = (unsigned)dp_place_number(place, report, "stop.epoch");
     assert_int_equal(last, best + 12);
     assert_true(fabs(dp_place_number(place, report, "stop.best") / least_logged(place) - 1) < 1e-4);
+    for (unsigned e = 1; e <= last;
+         e++) /* no figures went with those who were killed right behind a verdict */
+        (void)dp_place_number(place, report, dp_place_text(place, "epochs.%u.validation.loss", e - 1));
     check_stopped(place, report);
 }
 

@@ -19,7 +19,9 @@ struct scene {
     atomic_int never;
     const char *before; /* state that worker 1 was in before both began; or NULL */
     const char *then;   /* that it tells after a while; or NULL */
-    bool gives, early;  /* it puts its note; the world loses all notes once in the middle */
+    bool gives;         /* it puts its note, */
+    bool sees;          /* when it has seen all that worker 0 keeps */
+    uint64_t lost[2];   /* the steps at which the server loses all notes */
     enum dp_status st;
     struct dp_error err;
     uint64_t waited_ms;
@@ -36,6 +38,8 @@ static void open_job(struct world_seat *seat, struct dp_job *job, struct dp_prog
     dp_progress_init(progress, job, 0);
 }
 
+static const char *const kept[] = {"ended", "check", "verdict"};
+
 static void waits(struct world_seat *seat)
 {
     struct scene *scene = seat->context;
@@ -46,12 +50,36 @@ static void waits(struct world_seat *seat)
     uint64_t begun = world_now(seat->world);
     scene->st = dp_peers_begin(&job, &scene->err);
     if (scene->st == DP_OK)
+        scene->st = dp_peers_keep(&job, "plan", "p", 1, &scene->err);
+    for (size_t k = 0; scene->st == DP_OK && k < sizeof kept / sizeof kept[0]; k++)
+        scene->st = dp_peers_keep(&job, kept[k], "k", 1, &scene->err);
+    if (scene->st == DP_OK)
         scene->st = dp_peers_keep(&job, "trained", "0", 1, &scene->err);
     if (scene->st == DP_OK)
         scene->st = dp_peers_wait(&job, &progress, "trained", notes, &scene->err);
     scene->waited_ms = (world_now(seat->world) - begun) / MS;
     dp_peers_clear(notes, 2);
     dp_peers_forget(&job);
+}
+
+/* Within a minute. */
+static bool sees_all(struct world_seat *seat, struct dp_job *job)
+{
+    for (int look = 0; look < 600; look++) {
+        size_t there = 0;
+        for (size_t k = 0; k < sizeof kept / sizeof kept[0]; k++) {
+            struct dp_note note = {0};
+            if (dp_peers_one(job, kept[k], 0, &note, NULL) != DP_OK)
+                return false;
+            there += note.bytes != NULL;
+            dp_peers_clear(&note, 1);
+        }
+        if (there == sizeof kept / sizeof kept[0])
+            return true;
+        if (!world_step(seat, 100))
+            return false;
+    }
+    return false;
 }
 
 static void plays(struct world_seat *seat)
@@ -69,6 +97,8 @@ static void plays(struct world_seat *seat)
         dp_progress_enter(&progress, scene->then);
     }
     (void)world_step(seat, 3000);
+    if (scene->sees && !sees_all(seat, &job))
+        return;
     if (scene->gives && dp_peers_put(&job, "trained", 1, "1", 1, &err) != DP_OK)
         world_fail(seat->world, "%s", err.text);
 }
@@ -81,10 +111,10 @@ static void process(struct world_seat *seat)
         plays(seat);
 }
 
-static void lose_once(void *context, struct world *world, uint64_t step)
+static void lose(void *context, struct world *world, uint64_t step)
 {
     const struct scene *scene = context;
-    if (scene->early && step == 20)
+    if (step && (step == scene->lost[0] || step == scene->lost[1]))
         world_lose_notes(world);
 }
 
@@ -98,7 +128,7 @@ static void play(struct scene *scene)
         (void)snprintf(text, sizeof text, "{\"state\":\"%s\",\"epoch\":3}", scene->before);
         world_put(world, "run/1/progress/1", text, strlen(text));
     }
-    assert_true(world_run(world, 3600 * 1000 * MS, lose_once, scene));
+    assert_true(world_run(world, 3600 * 1000 * MS, lose, scene));
     assert_null(world_failure(world));
     world_free(world);
 }
@@ -140,13 +170,20 @@ static void who_fails_meanwhile_ends_it_at_once(void **state)
     assert_int_equal(silent.st, DP_TIMEOUT);
 }
 
+/* Also where it loses them again while they are being put. */
 static void lost_notes_are_put_again(void **state)
 {
     (void)state;
     static struct scene lost;
-    lost = (struct scene){.then = "training", .gives = true, .early = true};
-    play(&lost);
-    assert_int_equal(lost.st, DP_OK);
+    for (uint64_t first = 4; first < 40; first++)
+        for (uint64_t more = 0; more < 15; more++) {
+            lost = (struct scene){
+                .then = "training", .gives = true, .sees = true, .lost = {first, first + more}};
+            play(&lost);
+            if (lost.st != DP_OK)
+                fail_msg("lost at steps %llu and %llu: %s", (unsigned long long)first,
+                         (unsigned long long)(first + more), lost.err.text);
+        }
 }
 
 int main(void)
