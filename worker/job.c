@@ -124,6 +124,23 @@ static enum dp_status table_is_there(struct dp_job *job, const char *name, struc
                          name, job->cluster->model);
 }
 
+/* A client is told to take a table's settings or another name: whoever trains has a model and a store instead. */
+static void tell_other_settings(const struct dp_job *job, struct dp_error *err)
+{
+    char cause[sizeof err->text];
+    (void)snprintf(cause, sizeof cause, "%s", err->text);
+    char *remedy = strstr(cause, ": use its settings");
+    if (remedy)
+        *remedy = '\0';
+    (void)dp_fail(
+        err, DP_EXISTS,
+        "%.220s; the servers keep the settings that their tables were made with: train model '%.40s' with "
+        "those "
+        "(--model, --optimizer, --seed and their settings as then), or on an empty store (another --dir, or "
+        "--fresh; by hand another 'servers.store')",
+        cause, job->cluster->model);
+}
+
 enum dp_status dp_job_table(struct dp_job *job, const struct dp_table_spec *spec,
                             struct dp_client_table **out, struct dp_error *err)
 {
@@ -133,6 +150,8 @@ enum dp_status dp_job_table(struct dp_job *job, const struct dp_table_spec *spec
         st = dp_client_table(job->client, spec, dp_patience_slice_ms(&patience, DP_PATIENCE_TELL_MS), out,
                              err);
     while (dp_patience_more(&patience, &st, err));
+    if (st == DP_EXISTS && err)
+        tell_other_settings(job, err);
     return st;
 }
 

@@ -1,9 +1,11 @@
 #include "worker/predict.h"
 
+#include "common/env/whole.h"
 #include "worker/scan.h"
-#include "worker/whole.h"
 
+#include <errno.h>
 #include <math.h>
+#include <string.h>
 
 static double probability(double logit)
 {
@@ -31,6 +33,7 @@ void dp_predict_line(FILE *stream, enum dp_labels labels, const float *output, u
 
 struct lines {
     FILE *stream;
+    const char *path;
     enum dp_labels labels;
 };
 
@@ -38,10 +41,12 @@ static enum dp_status write_lines(void *context, const struct dp_batch *batch, c
                                   uint32_t width, struct dp_error *err)
 {
     const struct lines *lines = context;
-    for (uint32_t i = 0; i < batch->examples; i++)
+    errno = 0;
+    for (uint32_t i = 0; i < batch->examples && !ferror(lines->stream); i++)
         dp_predict_line(lines->stream, lines->labels, output + (size_t)i * width, width);
-    return ferror(lines->stream) ? dp_fail(err, DP_IO, "the scores could not be written: is the disk full?")
-                                 : DP_OK;
+    return ferror(lines->stream)
+               ? dp_fail(err, DP_IO, "cannot write the scores to '%s': %s", lines->path, strerror(errno))
+               : DP_OK;
 }
 
 enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labels, const char *out,
@@ -60,7 +65,7 @@ enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labe
         st = dp_whole_open(out, &file, err);
     if (st != DP_OK)
         goto done;
-    struct lines lines = {.stream = file.stream, .labels = job->model.labels};
+    struct lines lines = {.stream = file.stream, .path = out, .labels = job->model.labels};
     const struct dp_scan scan = {.job = job,
                                  .data = dataset,
                                  .offset = 0,

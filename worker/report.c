@@ -1,6 +1,6 @@
 #include "worker/report.h"
 
-#include "worker/whole.h"
+#include "common/env/whole.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -23,9 +23,13 @@ static void real_f32(json_t *object, const char *key, float value)
     real(object, key, strtod(text, NULL));
 }
 
+/* Above 2^63-1, which jansson's integers do not hold, a text, as in a cluster file. */
 static void integer(json_t *object, const char *key, uint64_t value)
 {
-    (void)json_object_set_new(object, key, json_integer((json_int_t)value));
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRIu64, value);
+    (void)json_object_set_new(object, key,
+                              value > INT64_MAX ? json_string(text) : json_integer((json_int_t)value));
 }
 
 static void string(json_t *object, const char *key, const char *value)

@@ -131,12 +131,38 @@ static enum dp_status check_device(const struct dp_cluster_training *training, s
         return dp_fail(
             err, DP_ARGUMENT,
             "'training.precision' is %s, but the CPU computes in f32: give 'training.device' a GPU "
-            "(cuda:0 or auto) or leave precision out",
+            "(cuda:0 or auto) or precision f32 (--device, --precision)",
             dp_cluster_precision_name(training->precision));
     return DP_OK;
 }
 
-enum dp_status dp_cluster_check_stop(const struct dp_cluster *cluster, struct dp_error *err)
+/* What belongs to a file that is not there would be passed over without a word. */
+static enum dp_status check_sets(const struct dp_cluster_data *data, struct dp_error *err)
+{
+    const struct {
+        const char *key, *flag, *value, *of, *of_flag, *of_value;
+    } parts[] = {
+        {"test_labels", "--test-labels", data->test_labels, "test", "--test", data->test},
+        {"test_negatives", "--test-negatives", data->test_negatives, "test", "--test", data->test},
+        {"validation_labels", "--validation-labels", data->validation_labels, "validation", "--validation",
+         data->validation},
+        {"validation_negatives", "--validation-negatives", data->validation_negatives, "validation",
+         "--validation", data->validation},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (parts[i].value[0] && !parts[i].of_value[0])
+            return dp_fail(err, DP_ARGUMENT,
+                           "'data.%s' (%s) names a file, but 'data.%s' (%s) none that it belongs to: name "
+                           "that, too, or leave 'data.%s' out",
+                           parts[i].key, parts[i].flag, parts[i].of, parts[i].of_flag, parts[i].key);
+    if (data->validation[0] && data->validation_share > 0)
+        return dp_fail(err, DP_ARGUMENT,
+                       "'data.validation' and 'data.validation_share' (--validation, --validation-share): "
+                       "give one of them");
+    return DP_OK;
+}
+
+static enum dp_status check_stop(const struct dp_cluster *cluster, struct dp_error *err)
 {
     const struct dp_cluster_training *t = &cluster->training;
     const struct dp_cluster_data *data = &cluster->data;
@@ -151,8 +177,8 @@ enum dp_status dp_cluster_check_stop(const struct dp_cluster *cluster, struct dp
         st = dp_fail(err, DP_ARGUMENT,
                      "'training.patience_metric' is \"%s\", but 'training.patience' says no number of epochs",
                      t->patience_metric);
-    if (st == DP_OK && data->validation[0] && data->validation_share > 0)
-        st = dp_fail(err, DP_ARGUMENT, "'data.validation' and 'data.validation_share': give one of them");
+    if (st == DP_OK)
+        st = check_sets(data, err);
     if (st == DP_OK && (t->stop_at[0] || t->patience) && !data->validation[0] &&
         data->validation_share == 0 && !data->test[0])
         st = dp_fail(
@@ -163,11 +189,19 @@ enum dp_status dp_cluster_check_stop(const struct dp_cluster *cluster, struct dp
     return st;
 }
 
-enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err)
+/* What the others would leave unread. */
+static enum dp_status check_rates(const struct dp_cluster_training *t, struct dp_error *err)
 {
-    if (cluster->server_count == 0 || cluster->server_count > DP_SERVERS_MAX)
-        return dp_fail(err, DP_ARGUMENT, "'servers' has %" PRIu32 " entries, but must have 1 .. %d",
-                       cluster->server_count, DP_SERVERS_MAX);
+    if (t->rate_end > 0 && t->decay != DP_DECAY_LINEAR && t->decay != DP_DECAY_COSINE)
+        return dp_fail(err, DP_ARGUMENT,
+                       "'training.rate_end' is %g, but decay \"%s\" does not end at a rate: give "
+                       "'training.decay' linear or cosine (--decay), or leave rate_end out",
+                       t->rate_end, dp_decay_name(t->decay));
+    return DP_OK;
+}
+
+enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster, struct dp_error *err)
+{
     enum dp_status st = dp_fields_check(&dp_fields_top, cluster, err);
     if (st == DP_OK)
         st = check_name(cluster, err);
@@ -176,7 +210,7 @@ enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_erro
     if (st == DP_OK)
         st = dp_fields_check(&dp_fields_training, &cluster->training, err);
     if (st == DP_OK)
-        st = dp_cluster_check_stop(cluster, err);
+        st = check_stop(cluster, err);
     if (st == DP_OK && cluster->training.accumulate > 1 &&
         (cluster->training.fetch_every > 1 || cluster->training.push_every > 1))
         st = dp_fail(err, DP_ARGUMENT,
@@ -184,9 +218,20 @@ enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_erro
                      ", which is both fetched and pushed together: leave fetch_every and push_every out",
                      cluster->training.accumulate);
     if (st == DP_OK)
+        st = check_rates(&cluster->training, err);
+    if (st == DP_OK)
         st = check_device(&cluster->training, err);
     if (st == DP_OK)
         st = check_optimizer(cluster, err);
+    return st;
+}
+
+enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err)
+{
+    if (cluster->server_count == 0 || cluster->server_count > DP_SERVERS_MAX)
+        return dp_fail(err, DP_ARGUMENT, "'servers' has %" PRIu32 " entries, but must have 1 .. %d",
+                       cluster->server_count, DP_SERVERS_MAX);
+    enum dp_status st = dp_cluster_check_settings(cluster, err);
     for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++)
         st = check_server(cluster, i, err);
     return st;

@@ -105,15 +105,15 @@ struct dp_cluster {
 void dp_cluster_defaults(struct dp_cluster *out);
 DP_MUST_USE
 enum dp_status dp_cluster_read(const char *path, struct dp_cluster **out, struct dp_error *err);
-/* Writes a file that reads back equal (whole: temporary name, sync, rename). */
+/* Writes a file that reads back equal, whole or not at all (common/env/whole.h). */
 DP_MUST_USE
 enum dp_status dp_cluster_write(const struct dp_cluster *cluster, const char *path, struct dp_error *err);
 /* The checks that read makes, for a struct that was filled otherwise. */
 DP_MUST_USE
 enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err);
-/* Of these, that of `stop_at`, patience and the sets that they look at alone. */
+/* All of these but those of the servers, whose places are not known yet. */
 DP_MUST_USE
-enum dp_status dp_cluster_check_stop(const struct dp_cluster *cluster, struct dp_error *err);
+enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster, struct dp_error *err);
 void dp_cluster_free(struct dp_cluster **cluster);
 
 /* Sets one key ("training.epochs") from a person's text, with the checks of the file; `what` names it in the

@@ -38,7 +38,7 @@ static enum dp_status load(const char *path, char **out, struct dp_error *err)
     char *text = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* does not hang on a FIFO */
     if (fd < 0 || fstat(fd, &info) != 0) {
-        st = dp_fail(err, DP_IO, "cannot read cluster file '%s': %s", path, strerror(errno));
+        st = dp_fail(err, DP_IO, "cannot read cluster file '%.300s': %s", path, strerror(errno));
         goto done;
     }
     if (!S_ISREG(info.st_mode) || info.st_size > (off_t)FILE_BYTES_MAX) {
@@ -182,7 +182,8 @@ enum dp_status dp_cluster_text(const char *path, char **out, struct dp_error *er
         st = dp_fail(err, DP_NOMEM, "no memory for cluster file '%s'", path);
         goto done;
     }
-    scan.at = text;
+    scan.at =
+        text + (strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0); /* UTF-8's mark, which some editors put */
     scan.to = ready;
     st = prepare(&scan);
 done:

@@ -1,13 +1,11 @@
 /* Written by hand and not by libconfig's own writer, which rounds numbers to 15 digits: what is written here
  * reads back equal, bit for bit. */
 #include "common/config/fields.h"
+#include "common/env/whole.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static void put_text(FILE *file, const char *text)
 {
@@ -107,45 +105,17 @@ static void put_cluster(FILE *file, const struct dp_cluster *cluster)
     fputs("    };\n};\n", file);
 }
 
-/* So that the new name survives a loss of power. */
-static enum dp_status sync_directory_of(const char *path, struct dp_error *err)
-{
-    char directory[DP_PATH_MAX + 1];
-    const char *slash = strrchr(path, '/');
-    (void)snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - path) + 1 : 1,
-                   slash ? path : ".");
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int failed = fd < 0 || fsync(fd) != 0 ? errno : 0;
-    if (fd >= 0)
-        (void)close(fd);
-    return failed ? dp_fail(err, DP_IO, "cannot sync directory '%s': %s", directory, strerror(failed))
-                  : DP_OK;
-}
-
 enum dp_status dp_cluster_write(const struct dp_cluster *cluster, const char *path, struct dp_error *err)
 {
-    char temporary[DP_PATH_MAX + 64];
-    FILE *file = NULL;
+    struct dp_whole file;
     struct dp_cluster named = *cluster;
     if (named.id == 0)
         named.id = 1; /* absent: the reader makes it of the name */
     enum dp_status st = dp_cluster_check(&named, err);
+    if (st == DP_OK)
+        st = dp_whole_open(path, &file, err);
     if (st != DP_OK)
         return st;
-    if (strlen(path) > DP_PATH_MAX)
-        return dp_fail(err, DP_ARGUMENT, "path of the cluster file is longer than %d bytes", DP_PATH_MAX);
-    (void)snprintf(temporary, sizeof temporary, "%s.new-%ld", path, (long)getpid());
-
-    file = fopen(temporary, "we");
-    if (!file)
-        return dp_fail(err, DP_IO, "cannot write '%s': %s", temporary, strerror(errno));
-    put_cluster(file, cluster);
-    bool failed = fflush(file) != 0 || ferror(file) || fsync(fileno(file)) != 0;
-    failed = fclose(file) != 0 || failed;
-    if (failed || rename(temporary, path) != 0) {
-        st = dp_fail(err, DP_IO, "cannot write '%s': %s", path, strerror(errno));
-        (void)unlink(temporary);
-        return st;
-    }
-    return sync_directory_of(path, err);
+    put_cluster(file.stream, cluster);
+    return dp_whole_commit(&file, err);
 }

@@ -443,10 +443,8 @@ int dp_command_bench(int argc, char *const *argv)
     struct dp_error err = {0};
     bool help;
     enum dp_status st = dp_options_parse(&dp_bench_command, argc, argv, bench.values, &help, &err);
-    if (st == DP_OK && help) {
-        dp_options_help(&dp_bench_command, stdout);
-        return fflush(stdout) == 0 ? 0 : 2;
-    }
+    if (st == DP_OK && help)
+        return dp_options_show_help(&dp_bench_command);
     if (st == DP_OK)
         st = dp_bench_settle(&bench, &err);
     if (st == DP_OK)

@@ -31,8 +31,8 @@ static const struct dp_option options[] = {
     {"--shards", "N", "of a server, 1 .. 8, each with a thread; default 1", NULL, NULL},
     {"--journal-bytes", "N", "budget of a server's journal; default 4294967296", NULL, NULL},
     {"--pin", "KIND",
-     "shard: the server's serving thread on one processor, all else on another (default;\n"
-     "none for recovery and several shards);\n"
+     "shard: the server's serving thread on one processor, all else on another (default; "
+     "none for recovery and several shards); "
      "process: server and client on one each; none: as the kernel likes",
      NULL, NULL},
     {"--cpu", NULL, "show the processor time of each thread for a row, too", NULL, NULL},
@@ -84,6 +84,18 @@ static enum dp_status small(const struct bench *b, const char *name, uint32_t mi
     return st;
 }
 
+static enum dp_status no_such_word(const char *name, const char *text, size_t len, const char *const *words,
+                                   struct dp_error *err)
+{
+    char known[96] = "";
+    for (size_t i = 0; words[i]; i++) {
+        size_t at = strlen(known);
+        (void)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "", words[i]);
+    }
+    return dp_fail(err, DP_ARGUMENT, "%s: '%.*s' is none of: %s", name, (int)(len < 60 ? len : 60), text,
+                   known);
+}
+
 static enum dp_status word(const struct bench *b, const char *name, const char *const *words,
                            const char **out, struct dp_error *err)
 {
@@ -93,7 +105,7 @@ static enum dp_status word(const struct bench *b, const char *name, const char *
             return DP_OK;
     if (!*out)
         return DP_OK;
-    return dp_fail(err, DP_ARGUMENT, "flag '%s' is '%s': see --help for what it takes", name, *out);
+    return no_such_word(name, *out, strlen(*out), words, err);
 }
 
 static enum dp_status parse_dims(struct bench *b, const char *text, struct dp_error *err)
@@ -125,8 +137,7 @@ static enum dp_status parse_words(const struct bench *b, const char *name, const
         while (words[i] && (strlen(words[i]) != len || strncmp(words[i], text, len) != 0))
             i++;
         if (!words[i])
-            return dp_fail(err, DP_ARGUMENT, "flag '%s' has '%.*s': see --help for what it takes", name,
-                           (int)len, text);
+            return no_such_word(name, text, len, words, err);
         has[i] = true;
         text = text[len] ? text + len + 1 : NULL;
     }

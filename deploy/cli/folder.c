@@ -1,6 +1,7 @@
 #include "deploy/cli/folder.h"
 
 #include "common/base/parse.h"
+#include "common/env/whole.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,11 +22,13 @@
 enum dp_status dp_path_absolute(const char *path, char *out, struct dp_error *err)
 {
     char here[PATH_MAX] = "";
+    if (!path[0]) /* which would be the present one */
+        return dp_fail(err, DP_ARGUMENT, "the name of a file or directory is empty");
     if (path[0] != '/' && !getcwd(here, sizeof here))
         return dp_fail(err, DP_IO, "cannot find the present directory: %s", strerror(errno));
     int n = snprintf(out, DP_PATH_MAX + 1, "%s%s%s", here, path[0] == '/' ? "" : "/", path);
     if (n > DP_PATH_MAX)
-        return dp_fail(err, DP_ARGUMENT, "path '%s' is longer than %d bytes", path, DP_PATH_MAX);
+        return dp_fail(err, DP_ARGUMENT, "path '%.200s...' is longer than %d bytes", path, DP_PATH_MAX);
     return DP_OK;
 }
 
@@ -130,25 +133,15 @@ enum dp_status dp_folder_run(const struct dp_folder *folder, uint32_t *out, stru
 
 enum dp_status dp_folder_set_run(const struct dp_folder *folder, uint32_t run, struct dp_error *err)
 {
-    char path[DP_PATH_MAX + 1], temporary[DP_PATH_MAX + 1];
+    char path[DP_PATH_MAX + 1];
+    struct dp_whole file;
     enum dp_status st = dp_folder_path(folder, path, err, RUN);
     if (st == DP_OK)
-        st = dp_folder_path(folder, temporary, err, RUN ".new");
+        st = dp_whole_open(path, &file, err);
     if (st != DP_OK)
         return st;
-    FILE *file = fopen(temporary, "we");
-    bool good =
-        file && fprintf(file, "%" PRIu32 "\n", run) > 0 && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    if (file)
-        good = fclose(file) == 0 && good;
-    if (!good || rename(temporary, path) != 0)
-        return dp_fail(err, DP_IO, "cannot write '%s': %s", path, strerror(errno));
-    int directory = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0 || fsync(directory) != 0)
-        st = dp_fail(err, DP_IO, "cannot sync directory '%s': %s", folder->path, strerror(errno));
-    if (directory >= 0)
-        (void)close(directory);
-    return st;
+    (void)fprintf(file.stream, "%" PRIu32 "\n", run);
+    return dp_whole_commit(&file, err);
 }
 
 enum dp_status dp_folder_open(const char *path, bool must_exist, struct dp_folder *out, struct dp_error *err)
@@ -163,7 +156,7 @@ enum dp_status dp_folder_open(const char *path, bool must_exist, struct dp_folde
         goto done;
     if (must_exist && !dp_folder_has_run(out)) {
         st = dp_fail(err, DP_NOT_FOUND,
-                     "'%s' is not the directory of a run: it has no cluster.conf and store", path);
+                     "'%.200s' is not the directory of a run: it has no cluster.conf and store", path);
         goto done;
     }
     st = make_directory(out->path, err);
@@ -257,7 +250,7 @@ static enum dp_status clear_inside(const struct dp_folder *folder, const char *d
 enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err)
 {
     static const char *const files[] = {"predict.conf", "report.json", EARLIER,
-                                        RUN ".new",     RUN,           "cluster.conf"};
+                                        "predict.out",  RUN,           "cluster.conf"};
     char path[DP_PATH_MAX + 1];
     if (access(folder->conf, F_OK) != 0)
         return DP_OK; /* no run was ever here: nothing in it can be ours */

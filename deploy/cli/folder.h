@@ -1,5 +1,5 @@
 /* Folder: the directory of a local run, and what this command has made in it.
- *     lock  cluster.conf  cluster.earlier.conf  run  predict.conf  log/  store/server-0/ ...  report.json
+ *     lock  cluster.conf  cluster.earlier.conf  run  predict.conf  predict.out  log/  store/server-0/ ...  report.json
  * Promise   One command at a time works in it: the lock is held until this process and every server that
  *           inherited it have ended. Clearing removes what runs have made, by name, and nothing else.
  *           cluster.conf is always that of a run that the store was trained by: an earlier run's is kept as

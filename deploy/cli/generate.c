@@ -3,30 +3,34 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/generate_clicks.h"
 #include "deploy/cli/generate_figures.h"
+#include "deploy/cli/json_number.h"
 #include "deploy/cli/options.h"
 
 #include "common/base/parse.h"
+#include "common/env/whole.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ROWS_MAX (UINT64_C(1) << 40)
+#define ROWS_MAX   (UINT64_C(1) << 40)
+#define LOOK_EVERY 256u /* rows between two looks for a signal */
 
 static const struct dp_option options[] = {
     {"--rows", "N", "rows to write (needed)", NULL, NULL},
     {"--features", "N", "categories of the largest columns, 2 .. 10,000,000; default 100,000", NULL, NULL},
-    {"--seed", "N", "of the hidden model and of the rows; default 1", NULL, NULL},
+    {"--seed", "N", "of the hidden model and of the rows, 0 .. 2^64-1; default 1", NULL, NULL},
     {"--first", "N",
-     "number of the first row; default 0. Rows 1,000,000 and up test a\nmodel of the first million", NULL,
+     "number of the first row; default 0. Rows 1,000,000 and up test a model of the first million", NULL,
      NULL},
     {"--out", "FILE", "default: standard output", NULL, NULL},
-    {"--json", NULL, "the figures as JSON", NULL, NULL},
+    {"--json", NULL, "the figures as JSON; a seed above 2^63-1 is a text in it", NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
@@ -45,8 +49,10 @@ static const struct dp_command command = {
 struct generate {
     const char *values[OPTIONS];
     uint64_t rows, features, seed, first;
-    char *temporary; /* the file until it is whole, heap; NULL: written in its place */
-    FILE *file;
+    struct dp_whole whole; /* with --out */
+    FILE *file;            /* its stream, or standard output */
+    bool beside;           /* rows go to standard output, figures to standard error */
+    int signal;            /* that asked to stop, or 0 */
     struct dp_clicks *clicks;
     struct dp_truth *truth;
 };
@@ -82,32 +88,57 @@ static enum dp_status settle(struct generate *g, struct dp_error *err)
 static enum dp_status failed(const struct generate *g, struct dp_error *err)
 {
     const char *out = flag(g, "--out");
-    return dp_fail(err, DP_IO, "cannot write %s: %s", out ? out : "to standard output",
-                   errno ? strerror(errno) : "input/output error");
+    return dp_fail(err, DP_IO, "cannot write %s%s%s: %s", out ? "'" : "to standard output", out ? out : "",
+                   out ? "'" : "", errno ? strerror(errno) : "input/output error");
 }
 
-/* A file appears under its name when it is whole; what is no file (a pipe, a device) is written as it is. */
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+#define SIGNALS (sizeof signals / sizeof signals[0])
+
+static bool is_standard_output(FILE *file)
+{
+    struct stat a, b;
+    return fstat(fileno(file), &a) == 0 && fstat(STDOUT_FILENO, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+/* A file appears under its name when it is whole; what is no file (a pipe, a device) is written as it is. Where a file may have
+ * a name until then, a signal must not end this process before that is gone. */
 static enum dp_status open_out(struct generate *g, struct dp_error *err)
 {
     const char *out = flag(g, "--out");
-    struct stat is;
+    sigset_t set;
     g->file = stdout;
+    g->beside = true;
     if (!out)
         return DP_OK;
-    if (stat(out, &is) != 0 || S_ISREG(is.st_mode)) {
-        size_t size = strlen(out) + 32;
-        g->temporary = malloc(size);
-        if (!g->temporary)
-            return dp_fail(err, DP_NOMEM, "no memory to write %s", out);
-        (void)snprintf(g->temporary, size, "%s.tmp.%ld", out, (long)getpid());
+    enum dp_status st = dp_whole_open(out, &g->whole, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "--out");
+    g->file = g->whole.stream;
+    g->beside = is_standard_output(g->file);
+    if (g->whole.direct)
+        return DP_OK; /* which may wait for its reader without end */
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < SIGNALS; i++) {
+        struct sigaction now;
+        if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) /* nohup's stays ignored */
+            (void)sigaddset(&set, signals[i]);
     }
-    g->file = fopen(g->temporary ? g->temporary : out, "we");
-    if (g->file)
-        return DP_OK;
-    enum dp_status st = failed(g, err);
-    free(g->temporary); /* there is nothing to remove */
-    g->temporary = NULL;
-    return st;
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    return DP_OK;
+}
+
+/* Of the blocked ones. */
+static int asked_to_stop(void)
+{
+    sigset_t pending;
+    (void)sigemptyset(&pending);
+    (void)sigpending(&pending);
+    for (size_t i = 0; i < SIGNALS; i++)
+        if (sigismember(&pending, signals[i]) == 1)
+            return signals[i];
+    return 0;
 }
 
 static enum dp_status write_rows(struct generate *g, struct dp_error *err)
@@ -116,6 +147,9 @@ static enum dp_status write_rows(struct generate *g, struct dp_error *err)
     struct dp_clicks_row row;
     errno = 0;
     for (uint64_t n = 0; n < g->rows; n++) {
+        if (n % LOOK_EVERY == 0 && (g->signal = asked_to_stop()) != 0)
+            return dp_fail(err, DP_STOPPING, "stopping, as signal %d asks; nothing was written to '%s'",
+                           g->signal, flag(g, "--out"));
         dp_clicks_draw(g->clicks, g->first + n, &row);
         dp_truth_add(g->truth, row.probability, row.label);
         size_t len = dp_clicks_line(g->clicks, &row, line);
@@ -124,19 +158,6 @@ static enum dp_status write_rows(struct generate *g, struct dp_error *err)
     }
     if (fflush(g->file) != 0)
         return failed(g, err);
-    return DP_OK;
-}
-
-static enum dp_status close_out(struct generate *g, struct dp_error *err)
-{
-    FILE *file = g->file;
-    g->file = NULL;
-    if (file == stdout)
-        return DP_OK;
-    if (fclose(file) != 0 || (g->temporary && rename(g->temporary, flag(g, "--out")) != 0))
-        return failed(g, err);
-    free(g->temporary);
-    g->temporary = NULL;
     return DP_OK;
 }
 
@@ -160,7 +181,7 @@ static void show_json(const struct generate *g, const struct dp_truth_figures *f
                    {"seed", g->seed},
                    {"positives", g->truth->positives}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        (void)json_object_set_new(root, numbers[i].key, json_integer((json_int_t)numbers[i].value));
+        (void)json_object_set_new(root, numbers[i].key, dp_json_number(numbers[i].value));
     set(root, "base_rate", figures->base_rate);
     set(constant, "logloss", figures->loss_constant);
     set(truth, "logloss", figures->loss);
@@ -185,7 +206,7 @@ static void show_text(const struct generate *g, const struct dp_truth_figures *f
 
 static enum dp_status show(const struct generate *g, struct dp_error *err)
 {
-    FILE *to = flag(g, "--out") ? stdout : stderr;
+    FILE *to = g->beside ? stderr : stdout;
     struct dp_truth_figures figures;
     dp_truth_figures(g->truth, &figures);
     if (flag(g, "--json"))
@@ -207,14 +228,10 @@ static enum dp_status generate(struct generate *g, struct dp_error *err)
     if (st == DP_OK)
         st = write_rows(g, err);
     if (st == DP_OK)
-        st = close_out(g, err);
+        st = g->whole.path ? dp_whole_commit(&g->whole, err) : DP_OK;
     if (st == DP_OK)
         st = show(g, err);
-    if (g->file && g->file != stdout)
-        (void)fclose(g->file);
-    if (g->temporary)
-        (void)unlink(g->temporary);
-    free(g->temporary);
+    dp_whole_drop(&g->whole);
     dp_clicks_free(&g->clicks);
     free(g->truth);
     return st;
@@ -227,10 +244,8 @@ int dp_command_generate(int argc, char *const *argv)
     bool help = false, named = argc > 0 && argv[0][0] != '-',
          clicks = named && strcmp(argv[0], "clicks") == 0;
     enum dp_status st = dp_options_parse(&command, argc - named, argv + named, g.values, &help, &err);
-    if (help) {
-        dp_options_help(&command, stdout);
-        return fflush(stdout) == 0 ? 0 : 2;
-    }
+    if (help)
+        return dp_options_show_help(&command);
     if (!clicks)
         st = dp_fail(&err, DP_ARGUMENT, "%s%s%s; what can be generated: clicks",
                      named ? "there is no '" : "say what", named ? argv[0] : "", named ? "'" : "");
@@ -238,5 +253,5 @@ int dp_command_generate(int argc, char *const *argv)
         st = generate(&g, &err);
     if (st != DP_OK)
         fprintf(stderr, "downpour: %s\n", err.text);
-    return st == DP_OK ? 0 : 2;
+    return st == DP_OK ? 0 : g.signal ? 128 + g.signal : 2;
 }

@@ -15,15 +15,15 @@
 
 static const struct dp_option options[] = {
     {"--verify", NULL,
-     "check every checksum: blocks of rows and marks, records of the journal; rows' format,\nlength, range "
+     "check every checksum: blocks of rows and marks, records of the journal; rows' format, length, range "
      "and lsn. Names each damaged place; exit code 2 if there is one",
      NULL, NULL},
     {"--digest", NULL,
-     "a digest of all rows, per table and in all, over what they hold (key, step, weights,\nslots) and "
+     "a digest of all rows, per table and in all, over what they hold (key, step, weights, slots) and "
      "nothing else: equal for any number of shards, files and write-backs",
      NULL, NULL},
     {"--as-stored", NULL,
-     "with --digest: of the stored rows of a store that is in use or was killed, though its\njournal has "
+     "with --digest: of the stored rows of a store that is in use or was killed, though its journal has "
      "more; without it that is refused",
      NULL, NULL},
     {"--rows", "TABLE", "print rows of a table instead: step, lsn, weights, slots, as they are stored", NULL,
@@ -31,7 +31,7 @@ static const struct dp_option options[] = {
     {"--key", "KEY", "with --rows: this one; may be given several times; default: the first ones", NULL,
      NULL},
     {"--limit", "N", "with --rows: at most N rows, 1 .. 1000000; default 20", NULL, NULL},
-    {"--json", NULL, "one JSON object instead of text", NULL, NULL},
+    {"--json", NULL, "one JSON object instead of text; keys above 2^63-1 are texts in it", NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 

@@ -1,4 +1,5 @@
 #include "deploy/cli/inspect_show.h"
+#include "deploy/cli/json_number.h"
 
 #include "common/config/cluster.h"
 
@@ -16,7 +17,7 @@ static json_t *hex(uint64_t n)
 
 static json_t *count_of(uint64_t n)
 {
-    return json_integer((json_int_t)n);
+    return dp_json_number(n);
 }
 
 static json_t *digest_of(const struct dp_digest *digest)

@@ -1,5 +1,6 @@
 /* Rows of a table, as they are stored. Values are shown up to a bound; JSON has all of them. */
 #include "deploy/cli/inspect_show.h"
+#include "deploy/cli/json_number.h"
 
 #include "common/model/mix.h"
 #include "common/model/row.h"
@@ -69,7 +70,7 @@ static enum dp_status take_row(void *context, struct dp_store_key key, const voi
     f->shown++;
     f->met = true;
     if (f->list) {
-        json_t *one = json_pack("{s:I, s:I, s:I, s:o}", "key", (json_int_t)dp_unmix(key.mixed), "step",
+        json_t *one = json_pack("{s:o, s:I, s:I, s:o}", "key", dp_json_number(dp_unmix(key.mixed)), "step",
                                 (json_int_t)dp_row_step(row), "lsn", (json_int_t)dp_row_lsn(row), "weights",
                                 values_of(values, dim));
         for (uint32_t s = 0; s < slots; s++)

@@ -3,6 +3,7 @@
 
 #include "common/config/nearest.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,14 @@ static const char usage[] =
     "\n"
     "Exit code: 0; 2 with cause and remedy on standard error; 128 + number of the signal that stopped it.\n";
 
+static int say(const char *text)
+{
+    if (fputs(text, stdout) >= 0 && fflush(stdout) == 0)
+        return 0;
+    fprintf(stderr, "downpour: cannot write to standard output: %s\n", strerror(errno));
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -38,9 +47,9 @@ int main(int argc, char **argv)
         if (strcmp(word, commands[i].name) == 0)
             return commands[i].run(argc - 2, argv + 2);
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
-        return fputs(usage, stdout) < 0 || fflush(stdout) != 0 ? 2 : 0;
+        return say(usage);
     if (strcmp(word, "--version") == 0)
-        return puts("downpour " DOWNPOUR_VERSION) < 0 || fflush(stdout) != 0 ? 2 : 0;
+        return say("downpour " DOWNPOUR_VERSION "\n");
     if (argc < 2) {
         fputs(usage, stderr);
         return 2;

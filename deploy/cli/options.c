@@ -2,9 +2,12 @@
 
 #include "common/config/nearest.h"
 
+#include <errno.h>
 #include <string.h>
 
-#define FLAGS_MAX 96
+#define FLAGS_MAX  96
+#define HELP_AT    27u /* column of what a flag is for */
+#define HELP_WIDTH 100u
 
 static enum dp_status unknown(const struct dp_command *command, const char *word, struct dp_error *err)
 {
@@ -17,7 +20,7 @@ static enum dp_status unknown(const struct dp_command *command, const char *word
     const char *near = dp_nearest(word, names, n);
     if (word[0] != '-')
         return dp_fail(err, DP_ARGUMENT,
-                       "unexpected argument '%s': a flag starts with --; 'downpour %s --help' lists them",
+                       "unexpected argument '%.60s': a flag starts with --; 'downpour %s --help' lists them",
                        word, command->name);
     return dp_fail(err, DP_ARGUMENT, "unknown flag '%s'%s%s%s; 'downpour %s --help' lists them", word,
                    near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", command->name);
@@ -97,6 +100,31 @@ enum dp_status dp_options_apply(const struct dp_command *command, const char *co
     return st;
 }
 
+/* Words, from a column on, in lines of HELP_WIDTH; a '\n' begins a new one. */
+static void print_words(const char *text, FILE *file)
+{
+    size_t at = HELP_AT;
+    while (*text) {
+        size_t len = strcspn(text, " \n");
+        if (at > HELP_AT && at + 1 + len > HELP_WIDTH) {
+            fprintf(file, "\n%*s", (int)HELP_AT, "");
+            at = HELP_AT;
+        } else if (at > HELP_AT) {
+            fputc(' ', file);
+            at++;
+        }
+        fprintf(file, "%.*s", (int)len, text);
+        at += len;
+        text += len;
+        if (*text == '\n') {
+            fprintf(file, "\n%*s", (int)HELP_AT, "");
+            at = HELP_AT;
+        }
+        text += *text != '\0';
+    }
+    fputc('\n', file);
+}
+
 void dp_options_help(const struct dp_command *command, FILE *file)
 {
     fprintf(file, "Usage: downpour %s %s\n\n%s\n", command->name, command->usage, command->summary);
@@ -107,14 +135,20 @@ void dp_options_help(const struct dp_command *command, FILE *file)
             fprintf(file, "\n%s\n", option->help);
             continue;
         }
-        (void)snprintf(left, sizeof left, "%s %s", option->name, option->argument ? option->argument : "");
-        fprintf(file, "  %-24s ", left);
-        for (const char *p = option->help; *p; p++) {
-            fputc(*p, file);
-            if (*p == '\n') /* further lines under the first */
-                fprintf(file, "%27s", "");
-        }
-        fputc('\n', file);
+        (void)snprintf(left, sizeof left, "  %s %s", option->name, option->argument ? option->argument : "");
+        fprintf(file, "%-*s", (int)HELP_AT, left);
+        if (strlen(left) >= HELP_AT)
+            fprintf(file, "\n%*s", (int)HELP_AT, "");
+        print_words(option->help, file);
     }
-    fprintf(file, "  %-24s %s\n", "--help", "this text");
+    fprintf(file, "%-*s%s\n", (int)HELP_AT, "  --help", "this text");
+}
+
+int dp_options_show_help(const struct dp_command *command)
+{
+    dp_options_help(command, stdout);
+    if (fflush(stdout) == 0)
+        return 0;
+    fprintf(stderr, "downpour: cannot write to standard output: %s\n", strerror(errno));
+    return 2;
 }

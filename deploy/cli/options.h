@@ -42,5 +42,7 @@ DP_MUST_USE
 enum dp_status dp_options_apply(const struct dp_command *command, const char *const *values,
                                 struct dp_cluster *cluster, struct dp_error *err);
 void dp_options_help(const struct dp_command *command, FILE *file);
+/* On standard output; the exit code, with a line on standard error where that cannot be written. */
+int dp_options_show_help(const struct dp_command *command);
 
 #endif

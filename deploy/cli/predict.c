@@ -1,15 +1,19 @@
 /* predict: the scores of a file by a model that a run trained.
  *     directory's lock -> its cluster on free ports, in predict.conf -> servers -> one worker -> scores ->
- *     stopped */
+ *     stopped -> what goes to a pipe or a device is copied there */
 #include "deploy/cli/commands.h"
+#include "deploy/cli/copy.h"
 #include "deploy/cli/folder.h"
 #include "deploy/cli/local.h"
 #include "deploy/cli/options.h"
 #include "deploy/cli/ports.h"
 #include "deploy/cli/servers.h"
 
+#include "common/env/whole.h"
+
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define WORKER_STOP_MS 10000u
@@ -20,8 +24,15 @@ static const struct dp_option options[] = {
     {"--from", "DIR", "the directory of a run (its --dir) (needed)", NULL, NULL},
     {"--data", "FILE", "examples in the form of the training data (needed)", NULL, NULL},
     {"--data-labels", "FILE", "labels of idx images; default: by the images' name", NULL, NULL},
-    {"--out", "FILE", "a line of scores for each example; default: standard output", NULL, NULL},
+    {"--out", "FILE", "a line of scores for each example, there when it is whole; default: standard output",
+     NULL, NULL},
     {"--model", "MODEL", "refuse unless this is the model that was trained", NULL, NULL},
+    {"--device", "NAME",
+     "what computes: cpu, cuda:N (that GPU) or auto (a GPU where there is one); default: that of the "
+     "training",
+     "training.device", NULL},
+    {"--precision", "KIND", "of a GPU's matrix products: f32, tf32 or bf16; default: that of the training",
+     "training.precision", NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
@@ -42,7 +53,8 @@ struct predict {
     struct dp_local *local;
     struct dp_client *client;
     char conf[DP_PATH_MAX + 1], data[DP_PATH_MAX + 1], labels[DP_PATH_MAX + 1], out[DP_PATH_MAX + 1];
-    bool copy; /* out is a file of ours that goes to standard output */
+    bool copy;              /* out is a file of ours, whose bytes go to standard output or `direct` */
+    struct dp_whole direct; /* --out that is no file: a pipe, a device */
 };
 
 static const char *flag(const struct predict *p, const char *name)
@@ -53,8 +65,33 @@ static const char *flag(const struct predict *p, const char *name)
 static enum dp_status settle_input(const char *name, const char *path, char *out, struct dp_error *err)
 {
     if (access(path, R_OK) != 0)
-        return dp_fail(err, DP_IO, "%s: cannot read '%s': %s", name, path, strerror(errno));
+        return dp_fail(err, DP_IO, "%s: cannot read '%.300s': %s", name, path, strerror(errno));
     return dp_path_absolute(path, out, err);
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* That it can be written is seen before servers are started. A file is then the worker's, what is not one (a pipe, a device) gets
+ * its bytes from here, as standard output does. */
+static enum dp_status settle_output(struct predict *p, struct dp_error *err)
+{
+    const char *out = flag(p, "--out");
+    enum dp_status st = DP_OK;
+    if (out && same_file(out, p->data))
+        return dp_fail(err, DP_ARGUMENT, "--out: '%s' is the file of the data itself: name another", out);
+    if (out)
+        st = dp_whole_open(out, &p->direct, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "--out");
+    p->copy = !out || p->direct.direct;
+    if (!p->copy)
+        dp_whole_drop(&p->direct);
+    return p->copy ? dp_folder_path(&p->folder, p->out, err, "predict.out")
+                   : dp_path_absolute(out, p->out, err);
 }
 
 static enum dp_status settle(struct predict *p, struct dp_error *err)
@@ -72,10 +109,12 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
     if (st == DP_OK && flag(p, "--model") && strcmp(flag(p, "--model"), p->cluster->model) != 0)
         st = dp_fail(err, DP_EXISTS, "'%s' holds the model '%s', not '%s': leave --model out", p->folder.path,
                      p->cluster->model, flag(p, "--model"));
-    p->copy = !flag(p, "--out");
     if (st == DP_OK)
-        st = p->copy ? dp_folder_path(&p->folder, p->out, err, "predict-%ld.out", (long)getpid())
-                     : dp_path_absolute(flag(p, "--out"), p->out, err);
+        st = dp_options_apply(&command, p->values, p->cluster, err);
+    if (st == DP_OK)
+        st = dp_cluster_check(p->cluster, err);
+    if (st == DP_OK)
+        st = settle_output(p, err);
     if (st == DP_OK)
         st = dp_ports_choose(p->cluster, 0, err);
     if (st == DP_OK)
@@ -118,22 +157,11 @@ static enum dp_status score(struct predict *p, struct dp_error *err)
     return st;
 }
 
-static enum dp_status copy_out(const char *path, struct dp_error *err)
+static enum dp_status copy_out(struct predict *p, struct dp_error *err)
 {
-    char bytes[65536];
-    enum dp_status st = DP_OK;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return dp_fail(err, DP_IO, "cannot read the scores in '%s': %s", path, strerror(errno));
-    for (size_t n; st == DP_OK && (n = fread(bytes, 1, sizeof bytes, file)) > 0;)
-        if (fwrite(bytes, 1, n, stdout) != n)
-            st = dp_fail(err, DP_IO, "cannot write to standard output: %s", strerror(errno));
-    if (st == DP_OK && ferror(file))
-        st = dp_fail(err, DP_IO, "cannot read the scores in '%s': %s", path, strerror(errno));
-    if (fflush(stdout) != 0 && st == DP_OK)
-        st = dp_fail(err, DP_IO, "cannot write to standard output: %s", strerror(errno));
-    (void)fclose(file);
-    return st;
+    const char *name = flag(p, "--out") ? flag(p, "--out") : "standard output";
+    enum dp_status st = dp_copy_file(p->out, true, p->direct.path ? p->direct.stream : stdout, name, err);
+    return st == DP_OK && p->direct.path ? dp_whole_commit(&p->direct, err) : st;
 }
 
 static int finish(struct predict *p, enum dp_status st, struct dp_error *err)
@@ -155,12 +183,13 @@ static int finish(struct predict *p, enum dp_status st, struct dp_error *err)
         if (dp_local_stop(p->local, DP_LOCAL_SERVER, SERVER_STOP_MS) != DP_OK && code == 0)
             code = 2;
     }
-    if (code == 0 && p->copy && copy_out(p->out, err) != DP_OK) {
+    if (code == 0 && p->copy && copy_out(p, err) != DP_OK) {
         fprintf(stderr, "downpour: %s\n", err->text);
         code = 2;
     }
     if (p->copy && p->out[0])
         (void)unlink(p->out);
+    dp_whole_drop(&p->direct);
     dp_local_close(&p->local);
     dp_folder_close(&p->folder);
     dp_cluster_free(&p->cluster);
@@ -173,10 +202,8 @@ int dp_command_predict(int argc, char *const *argv)
     struct dp_error err = {0};
     bool help;
     enum dp_status st = dp_options_parse(&command, argc, argv, predict.values, &help, &err);
-    if (st == DP_OK && help) {
-        dp_options_help(&command, stdout);
-        return fflush(stdout) == 0 ? 0 : 2;
-    }
+    if (st == DP_OK && help)
+        return dp_options_show_help(&command);
     if (st == DP_OK)
         st = settle(&predict, &err);
     if (st == DP_OK)

@@ -5,6 +5,7 @@
  *       store is. That of an earlier run on the same store is kept until a worker has told its first
  *       progress: by then the servers have accepted its tables. If none ever does, it comes back. */
 #include "deploy/cli/commands.h"
+#include "deploy/cli/copy.h"
 #include "deploy/cli/folder.h"
 #include "deploy/cli/local.h"
 #include "deploy/cli/options.h"
@@ -14,6 +15,7 @@
 #include "deploy/cli/servers.h"
 
 #include "common/base/parse.h"
+#include "common/env/whole.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -32,7 +34,7 @@ static const struct dp_option options[] = {
     DP_OPTION_HEADING("What is trained"),
     {"--model", "MODEL", "logistic, mlp:64-64-10, ... (needed)", "model", NULL},
     {"--train", "FILE",
-     "libsvm text, MNIST idx images, pairs 'user item', Criteo's logs, CSV,\ntext; plain, .gz or .zst "
+     "libsvm text, MNIST idx images, pairs 'user item', Criteo's logs, CSV, text; plain, .gz or .zst "
      "(needed)",
      "data.train", NULL},
     {"--test", "FILE", "evaluated after each epoch; default: none", "data.test", NULL},
@@ -66,7 +68,7 @@ static const struct dp_option options[] = {
     DP_OPTION_HEADING("How"),
     {"--epochs", "N", "passes over the training data; default 10", "training.epochs", NULL},
     {"--stop-at", "METRIC:VALUE",
-     "end with the epoch whose validation (or test) figure is as good: loss,\nlogloss, rmse, accuracy, auc, "
+     "end with the epoch whose validation (or test) figure is as good: loss, logloss, rmse, accuracy, auc, "
      "hr@10, "
      "ndcg@10; auc:0.8",
      "training.stop_at", NULL},
@@ -108,7 +110,7 @@ static const struct dp_option options[] = {
     {"--shards", "N", "shards (threads) of each server; default 1", NULL, NULL},
     {"--threads", "N", "threads of each worker's matrix products; default 1", "training.threads", NULL},
     {"--device", "NAME",
-     "what workers compute on: cpu, cuda:N (that GPU) or auto (a GPU where there is one);\ndefault cpu",
+     "what workers compute on: cpu, cuda:N (that GPU) or auto (a GPU where there is one); default cpu",
      "training.device", NULL},
     {"--precision", "KIND", "of a GPU's matrix products: f32, tf32 or bf16; default f32",
      "training.precision", NULL},
@@ -119,21 +121,21 @@ static const struct dp_option options[] = {
      NULL},
     {"--cache-bytes", "BYTES", "memory for the rows of one shard (\"512MiB\"); default 1GiB", "cache_bytes",
      NULL},
-    {"--port", "N", "control port of the first server, the others follow;\ndefault: free ports are found",
+    {"--port", "N", "control port of the first server, the others follow; default: free ports are found",
      NULL, NULL},
     {"--timeout", "SECONDS", "longest wait for a server, 1 .. 600; default 30", NULL, NULL},
     {"--restarts", "N",
      "how often processes that died are started again within 10 minutes, 0 .. 10000; default 20", NULL, NULL},
     DP_OPTION_HEADING("Where"),
     {"--dir", "DIR",
-     "cluster file, logs, store and report; default ./downpour-run.\nA store that is there is trained on",
+     "cluster file, logs, store and report; default ./downpour-run. A store that is there is trained on",
      NULL, NULL},
     {"--fresh", NULL,
-     "remove first what earlier runs made in DIR, their store too\n(decoded data in DIR/cache stays)", NULL,
+     "remove first what earlier runs made in DIR, their store too (decoded data in DIR/cache stays)", NULL,
      NULL},
     {"--report", "FILE", "result as JSON; default DIR/report.json", NULL, NULL},
     {"--cluster", "FILE",
-     "settings that the flags change; its servers' number and shards,\nnot their addresses", NULL, NULL},
+     "settings that the flags change; its servers' number and shards, not their addresses", NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
@@ -154,6 +156,7 @@ struct run {
     struct dp_local *local;
     struct dp_client *client;
     struct dp_cli_line line;
+    struct dp_whole report; /* --report that is no file */
     uint32_t restarts;
     bool continues; /* on an earlier run's store */
     bool accepted;  /* the servers have the tables that this run wants: some worker got past them */
@@ -217,7 +220,7 @@ static enum dp_status settle_file(const char *name, char *path, struct dp_error 
     if (!path[0])
         return DP_OK;
     if (access(path, R_OK) != 0)
-        return dp_fail(err, DP_IO, "%s: cannot read '%s': %s", name, path, strerror(errno));
+        return dp_fail(err, DP_IO, "%s: cannot read '%.300s': %s", name, path, strerror(errno));
     enum dp_status st = dp_path_absolute(path, absolute, err);
     if (st == DP_OK)
         memcpy(path, absolute, sizeof absolute);
@@ -249,6 +252,17 @@ static enum dp_status settle_files(struct run *run, struct dp_error *err)
     return st;
 }
 
+/* One of its own for each new store, so that a worker left over from another run is refused by these servers.
+ */
+static enum dp_status new_id(struct dp_cluster *cluster, struct dp_error *err)
+{
+    cluster->id = 0;
+    if (getrandom(&cluster->id, sizeof cluster->id, 0) != (ssize_t)sizeof cluster->id)
+        return dp_fail(err, DP_IO, "cannot get a random number: %s", strerror(errno));
+    cluster->id |= 1; /* never 0 */
+    return DP_OK;
+}
+
 static enum dp_status make_cluster(struct run *run, struct dp_error *err)
 {
     uint32_t seconds = 0;
@@ -262,27 +276,28 @@ static enum dp_status make_cluster(struct run *run, struct dp_error *err)
     if (st == DP_OK)
         st = number(run, "--restarts", 0, RESTARTS_MAX, &run->restarts, err);
     if (st == DP_OK)
-        st = dp_cluster_check_stop(run->cluster, err);
-    if (st == DP_OK)
         st = set_servers(run, err);
     if (st == DP_OK)
         st = settle_files(run, err);
-    return st;
+    if (st == DP_OK)
+        st = new_id(run->cluster, err);
+    /* Before anything is made, and before --fresh removes anything. */
+    return st == DP_OK ? dp_cluster_check_settings(run->cluster, err) : st;
 }
 
+/* That it can be written is seen now, and not after an hour of training. What is no file (a pipe, a device) gets a copy of the one
+ * in the directory. */
 static enum dp_status set_report(struct run *run, struct dp_error *err)
 {
-    char *report = run->cluster->training.report, directory[DP_PATH_MAX + 1];
-    if (!flag(run, "--report"))
+    const char *to = flag(run, "--report");
+    char *report = run->cluster->training.report;
+    if (!to)
         return dp_folder_path(&run->folder, report, err, "report.json");
-    enum dp_status st = dp_path_absolute(flag(run, "--report"), report, err);
-    if (st != DP_OK)
-        return st;
-    /* Now, and not after an hour of training. */
-    (void)snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(report, '/') - report + 1), report);
-    if (access(directory, W_OK | X_OK) != 0)
-        return dp_fail(err, DP_IO, "--report: cannot write in '%s': %s", directory, strerror(errno));
-    return DP_OK;
+    enum dp_status st = dp_whole_open(to, &run->report, err);
+    if (st == DP_OK && run->report.direct)
+        return dp_folder_path(&run->folder, report, err, "report.json");
+    dp_whole_drop(&run->report);
+    return st == DP_OK ? dp_path_absolute(to, report, err) : dp_wrap(err, st, "--report");
 }
 
 /* What the store that lies there was made with holds on: how keys are cut among shards, and which cluster it
@@ -347,17 +362,6 @@ static enum dp_status set_places(struct run *run, struct dp_error *err)
     return st;
 }
 
-/* One of its own for each new store, so that a worker left over from another run is refused by these servers.
- */
-static enum dp_status new_id(struct dp_cluster *cluster, struct dp_error *err)
-{
-    cluster->id = 0;
-    if (getrandom(&cluster->id, sizeof cluster->id, 0) != (ssize_t)sizeof cluster->id)
-        return dp_fail(err, DP_IO, "cannot get a random number: %s", strerror(errno));
-    cluster->id |= 1; /* never 0 */
-    return DP_OK;
-}
-
 static enum dp_status settle_folder(struct run *run, struct dp_error *err)
 {
     struct dp_cluster *earlier = NULL;
@@ -366,6 +370,8 @@ static enum dp_status settle_folder(struct run *run, struct dp_error *err)
     enum dp_status st = number(run, "--port", 1, 65535, &port, err);
     if (st == DP_OK)
         st = dp_folder_open(dir, false, &run->folder, err);
+    if (st == DP_OK)
+        st = set_report(run, err);
     if (st == DP_OK && flag(run, "--fresh"))
         st = dp_folder_clear(&run->folder, true, err);
     if (st == DP_OK && dp_folder_has_run(&run->folder)) {
@@ -374,10 +380,6 @@ static enum dp_status settle_folder(struct run *run, struct dp_error *err)
             st = join_earlier(run, earlier, err);
         dp_cluster_free(&earlier);
     }
-    if (st == DP_OK && !run->continues)
-        st = new_id(run->cluster, err);
-    if (st == DP_OK)
-        st = set_report(run, err);
     if (st == DP_OK)
         st = set_cache(run, err);
     if (st == DP_OK)
@@ -496,7 +498,10 @@ static enum dp_status tell_result(struct run *run, struct dp_error *err)
     printf("Scores of further data: downpour predict --from %s --data FILE\n", run->folder.path);
     if (fflush(stdout) != 0 && st == DP_OK)
         st = dp_fail(err, DP_IO, "cannot write to standard output: %s", strerror(errno));
-    return st;
+    if (run->report.path && st == DP_OK)
+        st = dp_copy_file(run->cluster->training.report, false, run->report.stream, flag(run, "--report"),
+                          err);
+    return run->report.path && st == DP_OK ? dp_whole_commit(&run->report, err) : st;
 }
 
 /* A store that nobody trained on (a wrong model's name, a missing column) is taken away again: the next try
@@ -545,6 +550,7 @@ static int finish(struct run *run, enum dp_status st, struct dp_error *err)
         fprintf(stderr, "downpour: %s\n", err->text);
         code = 2;
     }
+    dp_whole_drop(&run->report);
     dp_local_close(&run->local);
     dp_folder_close(&run->folder);
     dp_cluster_free(&run->cluster);
@@ -558,10 +564,8 @@ int dp_command_run(int argc, char *const *argv)
     bool help;
     dp_cli_line_init(&run.line, stderr);
     enum dp_status st = dp_options_parse(&command, argc, argv, run.values, &help, &err);
-    if (st == DP_OK && help) {
-        dp_options_help(&command, stdout);
-        return fflush(stdout) == 0 ? 0 : 2;
-    }
+    if (st == DP_OK && help)
+        return dp_options_show_help(&command);
     if (st == DP_OK)
         st = make_cluster(&run, &err);
     if (st == DP_OK)

@@ -66,10 +66,8 @@ int dp_command_status(int argc, char *const *argv)
     uint64_t seconds = 5;
     bool help;
     enum dp_status st = dp_options_parse(&command, argc, argv, values, &help, &err);
-    if (st == DP_OK && help) {
-        dp_options_help(&command, stdout);
-        return fflush(stdout) == 0 ? 0 : 2;
-    }
+    if (st == DP_OK && help)
+        return dp_options_show_help(&command);
     const char *file = st == DP_OK ? dp_options_value(&command, values, "--cluster") : NULL;
     const char *timeout = st == DP_OK ? dp_options_value(&command, values, "--timeout") : NULL;
     if (st == DP_OK && !file)

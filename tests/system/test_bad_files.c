@@ -277,7 +277,10 @@ static void a_model_that_is_not_the_stores(void **state)
     conf = dp_place_conf(place, &cluster);
     process = dp_place_worker(place, conf, 0);
     dp_place_ended(process, 2);
-    dp_place_says(process, "table 'mf.user' has dim 4, 8 was asked for");
+    dp_place_says(process, "table 'mf.user' has dim 4, 8 was asked for; the servers keep");
+    dp_place_says(
+        process,
+        "with those (--model, --optimizer, --seed and their settings as then), or on an empty store");
     dp_place_stops_cleanly(server);
 }
 

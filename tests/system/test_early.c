@@ -346,8 +346,9 @@ static void clicks_are_generated(void **state)
                  {{"clicks"}, "--rows N is needed"},
                  {{"clicks", "--rows", "0"}, "--rows"},
                  {{"clicks", "--rows", "3", "--features=1"}, "--features"},
-                 {{"clicks", "--rows", "3", "--out=/nonexistent/x"}, "cannot write /nonexistent/x"},
-                 {{"clicks", "--rows", "300000", "--out=/dev/full"}, "cannot write /dev/full: No space"}};
+                 {{"clicks", "--rows", "3", "--out=/nonexistent/x"},
+                  "cannot write '/nonexistent/x': there is no directory"},
+                 {{"clicks", "--rows", "300000", "--out=/dev/full"}, "cannot write '/dev/full': No space"}};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
         dp_place_says(dp_place_try(place, 2, "downpour", "generate", cases[c].flags[0], cases[c].flags[1],
                                    cases[c].flags[2], cases[c].flags[3]),

@@ -3,8 +3,8 @@
 #include "worker/read/cache.h"
 
 #include "common/base/log.h"
+#include "common/env/draft.h"
 #include "common/model/mix.h"
-#include "worker/read/draft.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -88,7 +88,7 @@ expect 2 "--model MODEL is needed" "${base[@]}" --train "$dir/file"
 expect 2 "--train FILE is needed" "${base[@]}" --model logistic
 expect 2 "--train: cannot read '/nonexistent'" "${base[@]}" --model logistic --train /nonexistent
 expect 2 "--test: cannot read '/nonexistent'" "${ok[@]}" --test /nonexistent
-expect 2 "--report: cannot write in '/nonexistent/'" "${ok[@]}" --report /nonexistent/r.json
+expect 2 "--report: cannot write '/nonexistent/r.json': there is no directory '/nonexistent'" "${ok[@]}" --report /nonexistent/r.json
 expect 2 "cannot make directory '/dev/null/x'" "$downpour" run --model logistic --train "$dir/file" --dir=/dev/null/x
 expect 2 "--port" "${ok[@]}" --port 65536
 expect 2 "cannot read cluster file '/nonexistent'" "${ok[@]}" --cluster /nonexistent
@@ -97,8 +97,71 @@ expect 2 "bad.conf:2: unknown key 'modle'; did you mean 'model'?" "$downpour" st
 expect 2 "cannot read cluster file" "$downpour" status --cluster /nonexistent
 expect 2 "is not the directory of a run" "$downpour" predict --from "$dir" --data "$dir/file"
 expect 2 "--data: cannot read" "$downpour" predict --from "$dir" --data /nonexistent
+expect 2 "'data.test_labels' (--test-labels) names a file, but 'data.test' (--test) none" "${ok[@]}" --test-labels "$dir/file"
+expect 2 "'data.test_negatives' (--test-negatives)" "${ok[@]}" --test-negatives "$dir/file"
+expect 2 "'data.validation_labels' (--validation-labels)" "${ok[@]}" --validation-labels "$dir/file"
+expect 2 "'data.validation_negatives' (--validation-negatives)" "${ok[@]}" --validation-share 0.1 --validation-negatives "$dir/file"
+expect 2 "(--validation, --validation-share): give one of them" "${ok[@]}" --validation-share 0.1 --validation "$dir/file"
+expect 2 "'training.rate_end' is 0.1" "${ok[@]}" --rate-end 0.1
+expect 2 "'training.precision' is tf32, but the CPU computes in f32" "${ok[@]}" --precision tf32
+expect 2 "'training.accumulate' is 2" "${ok[@]}" --accumulate 2 --push-every 2
+expect 2 "the name of a file or directory is empty" bash -c "cd '$dir' && '$downpour' run --model logistic --train '$dir/file' --dir ''"
+expect 2 "--rate: 'nan' is not a number from" "${ok[@]}" --rate nan
+expect 2 "--rate: 'inf' is not a number from" "${ok[@]}" --rate inf
+long=$(printf 'x%.0s' $(seq 5000))
+for flag in --train --test --cache; do expect 2 "$flag is longer than 1023 bytes" "${base[@]}" --model logistic $flag "$long"; done
+expect 2 "is longer than 1023 bytes" "$downpour" run --model logistic --train "$dir/file" --dir "$long"
+expect 2 "File name too long" "${ok[@]}" --report "$long"
+expect 2 "File name too long" "$downpour" predict --from "$dir" --data "$long"
+expect 2 "is longer than 1023 bytes" "$downpour" predict --from "$long" --data "$dir/file"
+expect 2 "File name too long" "$downpour" status --cluster "$long"
+expect 2 "File name too long" "$downpour" generate clicks --rows 1 --out "$long"
+expect 2 "is a directory" "${ok[@]}" --report "$dir"
+expect 2 "cannot write to standard output: No space left on device" bash -c "'$downpour' run --help >/dev/full"
+expect 2 "cannot write to standard output: No space left on device" bash -c "'$downpour' --help >/dev/full"
 nobody_left "flags"
 rm -rf "$dir/run"
+
+# --- generate: a file is there when it is whole; links, pipes, devices and permissions stay what they are
+generate=("$downpour" generate clicks --rows 300 --features 50)
+"${generate[@]}" >"$dir/rows" 2>"$dir/figures" || fail "generate to standard output"
+mkdir "$dir/gen"
+echo old >"$dir/gen/file"
+chmod 640 "$dir/gen/file"
+ln -s file "$dir/gen/link"
+mkfifo "$dir/gen/pipe"
+expect 0 "the true model" "${generate[@]}" --out "$dir/gen/link"
+[ -L "$dir/gen/link" ] && cmp -s "$dir/rows" "$dir/gen/file" || fail "generate through a link"
+[ "$(stat -c %a "$dir/gen/file")" = 640 ] || fail "generate changed permissions"
+timeout 60 cat "$dir/gen/pipe" >"$dir/piped" &
+expect 0 "the true model" "${generate[@]}" --out "$dir/gen/pipe"
+wait $!
+cmp -s "$dir/rows" "$dir/piped" || fail "generate to a pipe"
+expect 0 "the true model" "${generate[@]}" --out /dev/null
+echo before >"$dir/log"
+"${generate[@]}" --out /dev/stdout >>"$dir/log" 2>"$dir/err"
+cmp -s <(echo before; cat "$dir/rows") "$dir/log" || fail "generate to /dev/stdout"
+cmp -s "$dir/figures" "$dir/err" || fail "figures stood among the rows"
+expect 2 "cannot write '/dev/full': No space left" "${generate[@]}" --out /dev/full
+expect 2 "--out: cannot write '$dir/gen': it is a directory" "${generate[@]}" --out "$dir/gen"
+expect 2 "there is no directory '$dir/none'" "${generate[@]}" --out "$dir/none/x"
+expect 0 '"seed": "18446744073709551615"' "${generate[@]}" --seed 18446744073709551615 --json --out /dev/null
+expect 0 '"seed": 9223372036854775807' "${generate[@]}" --seed 9223372036854775807 --json --out /dev/null
+# Ended in the middle, by a signal that asks and by one that does not.
+for signal in TERM:143 KILL:137; do
+    "$downpour" generate clicks --rows 1000000000 --features 50 --out "$dir/gen/file" >"$dir/out" 2>"$dir/err" &
+    pid=$!
+    for i in $(seq 1 100); do
+        [ -n "$(find -L /proc/$pid/fd -maxdepth 1 -type f -size +8 2>/dev/null)" ] && break
+        sleep 0.1
+    done
+    kill -"${signal%:*}" $pid
+    wait $pid 2>/dev/null
+    [ $? = "${signal#*:}" ] || fail "SIG${signal%:*} did not end generate with ${signal#*:}"
+    cmp -s "$dir/rows" "$dir/gen/file" || fail "generate left half a file"
+    [ $signal = TERM:143 ] || "${generate[@]}" --out "$dir/gen/file" >"$dir/out" # (sweeps, where it needs a name)
+    [ "$(ls "$dir/gen" | tr '\n' ' ')" = "file link pipe " ] || fail "generate left $(ls "$dir/gen" | tr '\n' ' ')"
+done
 
 # --- fake programs beside a copy of the command: what fails, hangs, never answers
 fake=$dir/fake
@@ -160,8 +223,28 @@ grep -q "run = 2;" "$dir/run/cluster.conf" || fail "the second run has not its n
 [ "$(wc -l <"$dir/scores")" = "$(zcat "$data/digits.test.libsvm.gz" | wc -l)" ] || fail "not a line of scores for each example"
 expect 0 "" "$downpour" predict --from "$dir/run" --data "$data/digits.test.libsvm.gz" --out "$dir/scores2" --model mlp:64-32-10
 cmp -s "$dir/scores" "$dir/scores2" || fail "scores differ between standard output and file"
-ls "$dir"/run/predict-*.out >/dev/null 2>&1 && fail "a file of scores is left in the directory"
+ls "$dir"/run/predict*.out >/dev/null 2>&1 && fail "a file of scores is left in the directory"
+predict=("$downpour" predict --from "$dir/run" --data "$data/digits.test.libsvm.gz")
+ln -sf scores2 "$dir/link"
+chmod 604 "$dir/scores2"
+expect 0 "" "${predict[@]}" --out "$dir/link" --device cpu --precision f32
+[ -L "$dir/link" ] && cmp -s "$dir/scores" "$dir/scores2" || fail "predict through a link"
+[ "$(stat -c %a "$dir/scores2")" = 604 ] || fail "predict changed permissions"
+echo before >"$dir/log"
+"${predict[@]}" --out /dev/stdout >>"$dir/log" 2>"$dir/err" || fail "predict to /dev/stdout"
+cmp -s <(echo before; cat "$dir/scores") "$dir/log" || fail "predict to /dev/stdout wrote something else"
+expect 2 "cannot write to /dev/full: No space left" "${predict[@]}" --out /dev/full
+expect 2 "'training.device' is \"gpu\", but must be cpu, cuda" "${predict[@]}" --device gpu
+expect 2 "--precision is \"f16\", but must be f32, tf32 or bf16" "${predict[@]}" --precision f16
+expect 2 "'training.precision' is bf16, but the CPU computes in f32" "${predict[@]}" --device cpu --precision bf16
+expect 2 "--out: cannot write '$dir': it is a directory" "${predict[@]}" --out "$dir"
+expect 2 "is the file of the data itself" "$downpour" predict --from "$dir/run" --data "$dir/file" --out "$dir/file"
+[ "$(cat "$dir/file")" = "one line" ] || fail "predict wrote over its data"
 expect 2 "holds the model 'mlp:64-32-10', not 'logistic'" "$downpour" predict --from "$dir/run" --data "$dir/file" --model logistic
+# What is refused is refused before --fresh removes anything.
+expect 2 "'training.precision'" "${train[@]}" --fresh --precision tf32
+expect 2 "--report: cannot write" "${train[@]}" --fresh --report "$dir/none/x"
+[ -d "$dir/run/store/server-0" ] || fail "--fresh removed a store for a run that was refused"
 expect 2 "file:1:" "$downpour" predict --from "$dir/run" --data "$dir/file"
 nobody_left "predict"
 

@@ -161,6 +161,17 @@ static void wrong_files_are_refused_by_line_and_key(void **state)
         {TRAIN("patience = 1; patience_metric = \"zzz\";"), ".conf", "no metric 'zzz'; those that there are"},
         {TOP SERVERS "data = { train = \"a\"; validation = \"b\"; validation_share = 0.1; };", ".conf",
          "give one of them"},
+        /* of a file that is not named */
+        {TOP SERVERS "data = { train = \"a\"; test_labels = \"b\"; };", ".conf",
+         "'data.test_labels' (--test-labels) names a file, but 'data.test' (--test) none"},
+        {TOP SERVERS "data = { train = \"a\"; test_negatives = \"b\"; };", ".conf",
+         "'data.test_negatives' (--test-negatives)"},
+        {TOP SERVERS "data = { train = \"a\"; test = \"b\"; validation_labels = \"b\"; };", ".conf",
+         "'data.validation_labels' (--validation-labels) names a file, but 'data.validation' (--validation)"},
+        {TOP SERVERS "data = { train = \"a\"; validation_share = 0.1; validation_negatives = \"b\"; };",
+         ".conf", "'data.validation_negatives' (--validation-negatives)"},
+        {TRAIN("rate_end = 0.1;"), ".conf", "'training.rate_end' is 0.1, but decay \"none\" does not end"},
+        {TRAIN("rate_end = 0.1; decay = \"inverse-sqrt\";"), ".conf", "decay \"inverse-sqrt\""},
         {TOP SERVERS "data = { train = \"a\"; validation_share = 0.95; };",
          ":4: ", "'data.validation_share'"},
         /* out of range */
@@ -330,9 +341,14 @@ static void written_reads_back_equal(void **state)
         c->data.negatives = c->data.window = c->data.hash_bits = 7;
         (void)snprintf(c->data.categories, sizeof c->data.categories, "a b,\"c\"");
         (void)snprintf(c->data.cache, sizeof c->data.cache, "some where");
-        c->data.validation_share = 0.1 + 0x1p-50;
-        (void)snprintf(c->data.validation_labels, sizeof c->data.validation_labels, "l");
-        (void)snprintf(c->data.validation_negatives, sizeof c->data.validation_negatives, "n");
+        c->data.validation_share = k % 2 ? 0 : 0.1 + 0x1p-50;
+        if (k % 2) { /* it is a share or a file */
+            (void)snprintf(c->data.validation, sizeof c->data.validation, "v");
+            (void)snprintf(c->data.validation_labels, sizeof c->data.validation_labels, "l");
+            (void)snprintf(c->data.validation_negatives, sizeof c->data.validation_negatives, "n");
+        }
+        (void)snprintf(c->data.test, sizeof c->data.test, "t");
+        (void)snprintf(c->data.test_labels, sizeof c->data.test_labels, "u");
         (void)snprintf(c->training.stop_at, sizeof c->training.stop_at, "hr@10:0.5");
         (void)snprintf(c->training.patience_metric, sizeof c->training.patience_metric, "ndcg@10");
         c->training.patience = 1000000;

@@ -135,6 +135,45 @@ static void each_format_comes_back(void **state)
     }
 }
 
+/* How often the cache file is mapped by this process. */
+static unsigned mappings(const struct place *place)
+{
+    char path[512], line[1024];
+    unsigned n = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    cache_file(place, path, sizeof path);
+    while (fgets(line, sizeof line, maps))
+        n += strstr(line, path) != NULL;
+    (void)fclose(maps);
+    return n;
+}
+
+/* A share held out is of the file that is trained on: decoded once, the other part maps what the first left. */
+static void both_parts_of_a_file_are_one_cache(void **state)
+{
+    (void)state;
+    struct place place;
+    struct dp_dataset *train, *held;
+    place_open(&place);
+    struct dp_dataset_options options = options_of(&place, &kinds[0]);
+    options.cache = place.cache.path;
+    options.shuffle = true;
+    options.held_out = 0.4;
+    train = formats_open(&options);
+    ino_t first = inode(&place);
+    assert_int_equal(mappings(&place), 1);
+    options.held = true;
+    options.shuffle = false;
+    held = formats_open(&options);
+    assert_true(inode(&place) == first);
+    assert_int_equal(mappings(&place), 2);
+    assert_int_equal(dp_dataset_examples(train) + dp_dataset_examples(held), 3);
+    dp_dataset_close(&train);
+    dp_dataset_close(&held);
+    place_close(&place);
+}
+
 static void changed_sources_are_seen(void **state)
 {
     (void)state;
@@ -367,6 +406,7 @@ int main(void)
     dp_log_start("test", DP_LOG_ERROR);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_format_comes_back),
+        cmocka_unit_test(both_parts_of_a_file_are_one_cache),
         cmocka_unit_test(changed_sources_are_seen),
         cmocka_unit_test(a_source_that_changes_while_it_is_read_leaves_no_cache),
         cmocka_unit_test(unfinished_files_are_swept),

@@ -28,6 +28,7 @@ static void make(struct made *m)
     (void)snprintf(m->cluster.data.train, sizeof m->cluster.data.train, "a \"quoted\" name");
     m->cluster.training.workers = 2;
     m->cluster.training.epochs = 2;
+    m->cluster.training.seed = UINT64_MAX;
     m->cluster.training.optimizer = dp_optimizer_defaults(DP_OPT_ADAM);
     for (uint32_t w = 0; w < 2; w++) {
         m->workers[w] =
@@ -73,6 +74,8 @@ static void test_text(void **state)
     assert_string_equal(json_string_value(json_object_get(data, "digest")), "0000000000000abc");
     assert_null(json_object_get(data, "test"));
     assert_true(number_at(root, "settings", "shards") == 3);
+    const json_t *seed = json_object_get(json_object_get(root, "settings"), "seed");
+    assert_string_equal(json_string_value(seed), "18446744073709551615");
     const json_t *optimizer = json_object_get(json_object_get(root, "settings"), "optimizer");
     assert_true(json_number_value(json_object_get(optimizer, "beta2")) == 0.999);
     assert_null(json_object_get(optimizer, "l1"));
