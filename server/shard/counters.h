@@ -32,7 +32,8 @@
     X(rows_written_back)                                                                                     \
     X(rows_dirty) /* not written back yet, as it is when a status is asked for */                            \
     X(write_back_cycles)                                                                                     \
-    X(writes_full) /* portions and marks for which the disk had no space: they are tried again */            \
+    X(writes_full)       /* portions and marks for which the disk had no space: they are tried again */      \
+    X(pushes_no_segment) /* for which the journal's disk had no room: the clients try them again */          \
     X(pushes_replayed)                                                                                       \
     X(rows_replayed)                                                                                         \
     X(bytes_replayed)                                                                                        \

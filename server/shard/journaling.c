@@ -13,7 +13,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define PUT_AGAIN_NS UINT64_C(1000000000) /* the disk was full */
+#define PUT_AGAIN_NS UINT64_C(1000000000)  /* the disk was full */
+#define TELL_NS      UINT64_C(10000000000) /* a journal without room is told so often at most */
 #define BEHIND_NS                                                                                            \
     UINT64_C(1000000000) /* so long a push waits for a disk that is behind, before the client hears why */
 
@@ -41,6 +42,24 @@ static enum dp_status append(struct dp_shard *shard, const struct dp_request *pu
     return st;
 }
 
+/* Its disk has no room for a segment: somebody must make some, and is told of it here too, not by the clients alone. */
+static void tell_room(struct dp_shard *shard, enum dp_status appended, const struct dp_error *err)
+{
+    if (appended == DP_OK && shard->no_segment) {
+        dp_log(DP_LOG_INFO, "shard %" PRIu32 " takes pushes again", shard->options.index);
+        shard->no_segment = false;
+    }
+    if (appended != DP_FULL)
+        return;
+    uint64_t now = dp_clock_ns(&shard->options.clock);
+    DP_COUNT(&shard->counters, pushes_no_segment, 1);
+    if (shard->no_segment_ns == 0 || now - shard->no_segment_ns >= TELL_NS) {
+        dp_log(DP_LOG_WARN, "shard %" PRIu32 " takes no pushes: %s", shard->options.index, err->text);
+        shard->no_segment_ns = now;
+        shard->no_segment = true;
+    }
+}
+
 enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_request *push,
                                      struct dp_shard_table **tables, enum dp_status refused,
                                      struct dp_error *err)
@@ -61,6 +80,7 @@ enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_req
                        shard->options.index);
     }
     enum dp_status st = append(shard, push, tables, refused, err);
+    tell_room(shard, st, err);
     if (st != DP_AGAIN && st != DP_FULL)
         return st;
     if (shard->write_back.failed.status != DP_OK) { /* nobody will make room */
@@ -97,14 +117,27 @@ void dp_shard_park_for_disk(struct dp_shard *shard, struct dp_session *session)
     shard->disk_last = session;
 }
 
-/* The first of those who wait for the disk tries again. */
-static void wake_first(struct dp_shard *shard)
+static void wake(struct dp_shard *shard, struct dp_session *session)
 {
-    struct dp_session *session = shard->disk_first;
-    if (!session || !session->parked)
+    if (!session->parked)
         return;
     session->parked = false;
     dp_shard_make_runnable(shard, session);
+}
+
+/* The first of those who wait for the disk tries again. */
+static void wake_first(struct dp_shard *shard)
+{
+    if (shard->disk_first)
+        wake(shard, shard->disk_first);
+}
+
+void dp_shard_journal_end_late(struct dp_shard *shard)
+{
+    uint64_t now = shard->disk_first ? dp_clock_ns(&shard->options.clock) : 0;
+    for (struct dp_session *session = shard->disk_first; session; session = session->next_for_disk)
+        if (now > session->first->deadline_ns)
+            wake(shard, session);
 }
 
 void dp_shard_unpark_for_disk(struct dp_shard *shard, struct dp_session *session)
@@ -117,7 +150,8 @@ void dp_shard_unpark_for_disk(struct dp_shard *shard, struct dp_session *session
     *link = session->next_for_disk;
     shard->disk_last = shard->disk_last == session ? before : shard->disk_last;
     session->for_disk = false;
-    wake_first(shard); /* whoever is first now: what this one needed may be there for him */
+    if (!before)
+        wake_first(shard); /* whoever is first now: what this one needed may be there for him */
 }
 
 static void refuse(struct dp_shard *shard, const struct dp_held_answer *answer, const struct dp_error *err)

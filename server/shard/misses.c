@@ -1,9 +1,10 @@
 /* Finding rows, and reading those that only the store has.
- *     find -> (some unknown: room for them (room.c), park the request, one read for all of them) -> read -> found:
- *     into the cache, else: ABSENT -> parked requests try again
+ *     find -> (some unknown: room for them (room.c), park the request, one read for all of them) -> read -> (some a
+ *     turn) found: into the cache, else: ABSENT -> all are: parked requests try again
  * Why   One read a key is under way at a time: a key that is being read is marked READING, and whoever needs
  *       it waits for the same read. A row that is in the cache is never overwritten by a read. Room before the read:
- *       what it brings has its place, whatever comes meanwhile. */
+ *       what it brings has its place, whatever comes meanwhile. Some a turn: nobody waits for a large request's rows.
+ *       Those that are not taken in yet are READING still, as if the store were at them: nothing can have changed them. */
 #include "server/shard/shard_inner.h"
 
 #include "common/model/row.h"
@@ -419,10 +420,9 @@ static void take_row(struct dp_shard *shard, struct dp_shard_job *job, uint32_t 
     }
 }
 
-void dp_shard_misses_read(struct dp_shard *shard, struct dp_shard_job *job)
+/* All of it is taken in. */
+static void end_read(struct dp_shard *shard, const struct dp_shard_job *job)
 {
-    for (uint32_t i = 0; i < job->store.count; i++)
-        take_row(shard, job, i);
     if (job->store.status == DP_CORRUPT)
         dp_shard_damaged(shard, &job->store.error);
     shard->room.reads_bytes -= job->bytes;
@@ -443,4 +443,45 @@ void dp_shard_misses_read(struct dp_shard *shard, struct dp_shard_job *job)
         dp_shard_make_runnable(shard, session);
     }
     DP_COUNT_SET(&shard->counters, cache_bytes, dp_shard_cache_bytes(shard));
+}
+
+void dp_shard_misses_read(struct dp_shard *shard, struct dp_shard_job *job)
+{
+    job->next = NULL;
+    *(shard->read_last ? &shard->read_last->next : &shard->read_first) = job;
+    shard->read_last = job;
+}
+
+static struct dp_shard_job *first_read_leaves(struct dp_shard *shard)
+{
+    struct dp_shard_job *job = shard->read_first;
+    shard->read_first = job->next;
+    if (!shard->read_first)
+        shard->read_last = NULL;
+    shard->jobs--;
+    return job;
+}
+
+void dp_shard_reads_turn(struct dp_shard *shard)
+{
+    uint32_t most = shard->options.taken_rows_max;
+    uint64_t bytes = 0;
+    while (shard->read_first && most > 0 && bytes < DP_SHARD_TAKEN_BYTES) {
+        struct dp_shard_job *job = shard->read_first;
+        if (job->taken < job->store.count) {
+            bytes += job->store.row_bytes[job->taken];
+            take_row(shard, job, job->taken++);
+            most--;
+        }
+        if (job->taken == job->store.count) {
+            end_read(shard, first_read_leaves(shard));
+            dp_shard_job_free(job);
+        }
+    }
+}
+
+void dp_shard_reads_clear(struct dp_shard *shard)
+{
+    while (shard->read_first)
+        dp_shard_job_free(first_read_leaves(shard));
 }

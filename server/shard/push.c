@@ -125,10 +125,10 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
         st = dp_shard_make_rows(shard, &request->section[s], tables[s], rows, &err);
     if (st == DP_OK)
         st = dp_shard_journal_push(shard, request, tables, DP_OK, &err);
-    waiting->needs_disk = st == DP_TIMEOUT && dp_shard_journal_waits(shard);
+    waiting->needs_disk = st == DP_JOURNAL_BEHIND && dp_shard_journal_waits(shard);
     if (waiting->needs_disk)
         return DP_DONE_WAIT;
-    if (st == DP_TIMEOUT)
+    if (st == DP_JOURNAL_BEHIND)
         st = err.status = DP_AGAIN;
     else if (st == DP_AGAIN && shard->write_back.full.status != DP_OK) /* why the journal has no room */
         (void)dp_fail(&err, DP_AGAIN,

@@ -16,6 +16,8 @@ enum dp_status dp_shard_open(const struct dp_shard_options *options, struct dp_s
     shard->options = *options;
     if (shard->options.requests_max == 0)
         shard->options.requests_max = DP_SHARD_REQUESTS_MAX;
+    if (shard->options.taken_rows_max == 0)
+        shard->options.taken_rows_max = DP_SHARD_TAKEN_ROWS;
     shard->range = dp_range_of_shard(options->index, options->shards);
     shard->streams_reserved = shard->options.first_stream ? shard->options.first_stream : 1;
     shard->next_stream = shard->streams_reserved;
@@ -42,6 +44,7 @@ void dp_shard_close(struct dp_shard **shard)
     if (!*shard)
         return;
     const struct dp_store *store = (*shard)->options.store;
+    dp_shard_reads_clear(*shard);
     for (struct dp_store_job *job; (*shard)->jobs > 0 && (job = store->completed(store->self));) {
         (*shard)->jobs--;
         dp_shard_job_free(job->owner);

@@ -33,8 +33,9 @@ struct dp_shard_options {
      * replay is the shard's). Not journaled: durability none. */
     bool journaled, recovers; /* recovers: the store was not closed cleanly, the journal has what it lacks */
     struct dp_journal_options journal;
-    uint32_t requests_max;  /* waiting at once, of all sessions; 0: 1,024 */
-    struct dp_store *store; /* the caller's, open; outlives the shard */
+    uint32_t requests_max;   /* waiting at once, of all sessions; 0: 1,024 */
+    uint32_t taken_rows_max; /* rows of reads that are done, in one turn; 0: 8,192 */
+    struct dp_store *store;  /* the caller's, open; outlives the shard */
     struct dp_clock clock;
     void (*reply)(void *context, const struct dp_peer *to, struct dp_message **message);
     void *reply_context;

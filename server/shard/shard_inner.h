@@ -16,6 +16,8 @@
 #define DP_SHARD_WAITING_MAX   ((uint64_t)2 << 30) /* bytes of all waiting requests; one alone may be larger */
 #define DP_SHARD_TURN_MAX      256u                /* requests done in one turn */
 #define DP_SHARD_TURN_BYTES    ((uint64_t)64 << 20) /* gathered in one turn by its pulls */
+#define DP_SHARD_TAKEN_ROWS    8192u                /* of reads that are done, in one turn */
+#define DP_SHARD_TAKEN_BYTES   ((uint64_t)4 << 20)  /* and so much of them at most */
 #define DP_STREAM_BLOCK        1024u                /* streams reserved at once, durably */
 #define DP_SHARD_REQUEST_SHARE 2u /* one request's rows may take one part in so many of the cache */
 #define DP_SHARD_READS_PATIENT 2u /* reads of one request, before it is urgent */
@@ -58,7 +60,8 @@ struct dp_shard_job {
     uint32_t partition, partition_end; /* from which its rows are, the end exclusive: ROWS */
     uint64_t session, request;         /* who waits: MISSES, TABLE; the answer is dropped when it is gone */
     size_t bytes;                      /* of its memory: MISSES */
-    struct dp_shard_job *next;         /* while it is to be submitted again */
+    uint32_t taken;                    /* rows that are in the cache by now, of a read that is done: MISSES */
+    struct dp_shard_job *next;         /* while it is to be submitted again, or taken in */
     void *memory;                      /* one block behind all the arrays */
 };
 
@@ -120,8 +123,10 @@ struct dp_shard {
     struct dp_session *run_first, *run_last;
     uint32_t waiting; /* requests */
     uint64_t waiting_bytes;
-    uint64_t turn_bytes;            /* gathered in this turn */
-    uint32_t jobs;                  /* at the store */
+    uint64_t turn_bytes; /* gathered in this turn */
+    uint32_t jobs;       /* at the store, or not taken in yet */
+    struct dp_shard_job *read_first,
+        *read_last;                 /* reads that are done and not taken in in full, oldest first */
     struct dp_waiting *hello_first; /* hellos that wait for streams to be reserved */
 
     uint32_t *rows; /* scratch: row numbers of the request at hand */
@@ -142,7 +147,9 @@ struct dp_shard {
     struct dp_error incarnation_full; /* why the store could not take it: DP_FULL, tried again; else OK */
     struct dp_shard_job *incarnation_again; /* while it is to be submitted again */
     uint64_t incarnation_again_ns;
-    uint64_t on_disk; /* lsn up to which the journal is durable, whatever may be answered */
+    bool no_segment;        /* its disk had no room for another: told */
+    uint64_t no_segment_ns; /* when, last; 0: never */
+    uint64_t on_disk;       /* lsn up to which the journal is durable, whatever may be answered */
     struct dp_session *disk_first,
         *disk_last;     /* whose first request waits for the journal's disk, oldest first */
     uint64_t behind_ns; /* since when the disk has taken nothing that they wait for; 0: nobody does */
@@ -197,7 +204,10 @@ enum dp_status dp_shard_check_sections(const struct dp_shard *shard, const struc
  * refused, why in err. */
 enum dp_status dp_shard_find_rows(struct dp_shard *shard, struct dp_waiting *waiting,
                                   struct dp_shard_table **tables, struct dp_error *err);
+/* A read that is done is taken in in turns, a portion each. */
 void dp_shard_misses_read(struct dp_shard *shard, struct dp_shard_job *job);
+void dp_shard_reads_turn(struct dp_shard *shard);
+void dp_shard_reads_clear(struct dp_shard *shard);
 /* A key that the cache does not know may have a row in the store. */
 static inline bool dp_shard_must_ask(const struct dp_shard_table *table)
 {
@@ -263,7 +273,7 @@ void dp_shard_damaged(struct dp_shard *shard, const struct dp_error *err);
 
 /* Journal (journaling.c): append a push (with its rows, or only its number when it is refused), learn what became
  * durable. */
-/* DP_AGAIN: the journal has no room until rows are written back. DP_TIMEOUT: its disk is behind: park it. */
+/* DP_AGAIN: the journal has no room until rows are written back. DP_JOURNAL_BEHIND: its disk is: park it. */
 enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_request *push,
                                      struct dp_shard_table **tables, enum dp_status refused,
                                      struct dp_error *err);
@@ -272,6 +282,8 @@ enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_req
 bool dp_shard_journal_is_next(const struct dp_shard *shard, const struct dp_waiting *waiting);
 /* It is to be parked until the disk has taken more; false: it has taken nothing for too long, refuse it. */
 bool dp_shard_journal_waits(struct dp_shard *shard);
+/* Those whose deadline has passed are done next, wherever they stand: they hear AGAIN, and why. */
+void dp_shard_journal_end_late(struct dp_shard *shard);
 void dp_shard_park_for_disk(struct dp_shard *shard, struct dp_session *session);
 void dp_shard_unpark_for_disk(struct dp_shard *shard,
                               struct dp_session *session); /* it waits for the disk no more */

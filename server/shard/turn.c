@@ -1,6 +1,6 @@
 /* One turn of a shard: all that waited and all that the store completed.
- *     journal durable -> held answers -> completed jobs -> each runnable session's requests, in its order ->
- *     commit of the journal -> a step of write-back                                 (this order, always)
+ *     journal durable -> held answers -> completed jobs, some rows of reads -> each runnable session's requests, in its
+ *     order -> commit of the journal -> a step of write-back                        (this order, always)
  * Why       Completed first: a parked request goes on before a later one of its session is looked at. One
  *           request of a session is parked or being done at a time: requests of a session take effect in
  *           the order of their sequence numbers. One commit, at the end: the turn's pushes share a sync.
@@ -246,8 +246,14 @@ static enum dp_done do_request(struct dp_shard *shard, struct dp_waiting *waitin
                    : dp_shard_refuse_waiting(shard, waiting, &waiting->broken);
     if (dp_clock_ns(&shard->options.clock) > waiting->deadline_ns) {
         struct dp_error err = {0};
-        (void)dp_fail(&err, DP_TIMEOUT, "the request's deadline passed while it waited on shard %" PRIu32,
-                      shard->options.index);
+        if (waiting->needs_disk)
+            (void)dp_fail(&err, DP_AGAIN,
+                          "shard %" PRIu32 ": its journal's disk is behind: this push waited for it until "
+                                           "its deadline, and was not applied",
+                          shard->options.index);
+        else
+            (void)dp_fail(&err, DP_TIMEOUT, "the request's deadline passed while it waited on shard %" PRIu32,
+                          shard->options.index);
         return dp_shard_refuse_waiting(shard, waiting, &err);
     }
     switch (waiting->request.kind) {
@@ -297,11 +303,11 @@ static void do_first(struct dp_shard *shard, struct dp_session *session)
 
 static void completed(struct dp_shard *shard, struct dp_shard_job *job)
 {
-    shard->jobs--;
+    shard->jobs -= job->kind != DP_JOB_MISSES; /* that one has yet to be taken in */
     switch (job->kind) {
     case DP_JOB_MISSES:
         dp_shard_misses_read(shard, job);
-        break;
+        return;
     case DP_JOB_TABLE:
         dp_shard_table_stored(shard, job);
         break;
@@ -353,8 +359,10 @@ bool dp_shard_turn(struct dp_shard *shard)
     uint64_t start = dp_clock_ns(&shard->options.clock);
     bool before = dp_blocking_set(false);
     dp_shard_journal_turn(shard);
+    dp_shard_journal_end_late(shard);
     dp_shard_positions_turn(shard);
     dp_shard_take_completed(shard);
+    dp_shard_reads_turn(shard);
     dp_shard_room_turn(shard);
     shard->turn_bytes = 0;
     for (uint32_t done = 0;
@@ -370,5 +378,6 @@ bool dp_shard_turn(struct dp_shard *shard)
     (void)dp_blocking_set(before);
     uint64_t took = dp_clock_ns(&shard->options.clock) - start;
     count_turn(&shard->counters, took);
-    return shard->run_first != NULL || dp_shard_write_back_goes_on(shard) || dp_shard_room_goes_on(shard);
+    return shard->run_first || shard->read_first || dp_shard_write_back_goes_on(shard) ||
+           dp_shard_room_goes_on(shard);
 }

@@ -64,6 +64,7 @@ struct dp_journal_options {
 struct dp_journal;
 
 #define DP_JOURNAL_PIECES_MAX 136u
+#define DP_JOURNAL_BEHIND     DP_TIMEOUT /* what append says where the disk is behind, and nothing else does */
 
 struct dp_journal_piece {
     const void *data;
@@ -79,7 +80,7 @@ enum dp_status dp_journal_open(const struct dp_journal_options *options, struct 
 void dp_journal_close(struct dp_journal **journal);
 
 /* One record of several pieces; its lsn is the last one + 1 (after open: the last replayed, or replay_after,
- * + 1). DP_AGAIN: the budget is used up until release, or the next segment is not made yet; DP_TIMEOUT: the disk is
+ * + 1). DP_AGAIN: the budget is used up until release, or the next segment is not made yet; DP_JOURNAL_BEHIND: the disk is
  * behind, to be tried again when durable advances (the call does not wait for it);
  * DP_FULL: it cannot be made, the disk is full (tried again by itself); DP_ARGUMENT: too large for a segment. Nothing was appended then,
  * and appending may go on later. */

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#define TICK_MS 200u /* a segment that could not be made is tried again */
+#define TICK_MS 200u /* a segment that could not be made is tried again, about; others are waited for so long at once */
 
 static void wake(struct dp_journal *journal)
 {
@@ -246,6 +246,15 @@ void dp_journal_prepare(struct dp_journal *journal)
         wake(journal);
 }
 
+/* Until a segment that could not be made is tried again: around TICK_MS, each time another. Shards of one disk that looked at
+ * once, made theirs at once and then each gave theirs back because of the other's, would do so for ever in step. */
+static uint32_t try_again_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return TICK_MS / 2 + (uint32_t)(now.tv_nsec / 1000 % TICK_MS);
+}
+
 static void *run(void *context)
 {
     struct dp_journal *journal = context;
@@ -254,7 +263,7 @@ static void *run(void *context)
         (void)pthread_mutex_lock(&journal->lock);
         bool tick = false;
         while (!journal->want_round && !journal->want_segment && !journal->stop && !tick) {
-            struct timespec until = dp_deadline_in_ms(TICK_MS);
+            struct timespec until = dp_deadline_in_ms(try_again_ms());
             tick = pthread_cond_timedwait(&journal->wanted, &journal->lock, &until) == ETIMEDOUT &&
                    journal->making.status != DP_OK;
         }

@@ -182,7 +182,7 @@ enum dp_status dp_journal_stage_room(struct dp_journal *journal, uint64_t bytes,
     /* Whole records are in the stage: when they are written, durable advances, and that wakes. */
     journal->want_round = true;
     (void)pthread_cond_signal(&journal->wanted);
-    return dp_fail(err, DP_TIMEOUT, "journal: the disk has not taken %zu MiB yet that were appended",
+    return dp_fail(err, DP_JOURNAL_BEHIND, "journal: the disk has not taken %zu MiB yet that were appended",
                    (size_t)DP_JOURNAL_CHUNKS * DP_JOURNAL_CHUNK_BYTES >> 20);
 }
 

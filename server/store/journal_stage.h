@@ -50,7 +50,7 @@ void dp_journal_stage_clear(struct dp_journal_stage *stage);
 
 /* All with the lock held. */
 
-/* Room for a record of so many bytes and a segment's page: what put takes. DP_TIMEOUT: the disk is behind, when durable
+/* Room for a record of so many bytes and a segment's page: what put takes. DP_JOURNAL_BEHIND: the disk is behind, when durable
  * advances there is more (it does not wait for it); DP_NOMEM; or why it is poisoned. */
 DP_MUST_USE
 enum dp_status dp_journal_stage_room(struct dp_journal *journal, uint64_t bytes, struct dp_error *err);

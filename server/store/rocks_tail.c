@@ -19,7 +19,9 @@
 #define HEADER    7u
 #define SECTOR    512u
 #define NAME_ROOM 1400u
+#define MANIFEST  "MANIFEST-"
 #define TORN      ".torn"
+#define TORN_MOST 2u /* an opening may cut two: the log's and the manifest's */
 
 enum part { PART_ZERO = 0, PART_FULL = 1, PART_FIRST = 2, PART_MIDDLE = 3, PART_LAST = 4 };
 
@@ -220,10 +222,57 @@ static bool current_manifest(const char *directory, char path[NAME_ROOM])
     ssize_t n = fd >= 0 ? read(fd, name, sizeof name - 1) : -1;
     if (fd >= 0)
         (void)close(fd);
-    if (n <= 0 || strncmp(name, "MANIFEST-", 9) != 0)
+    if (n <= 0 || strncmp(name, MANIFEST, sizeof MANIFEST - 1) != 0)
         return false;
     name[strcspn(name, "\n/")] = '\0';
     return snprintf(path, NAME_ROOM, "%s/%s", directory, name) < (int)NAME_ROOM;
+}
+
+/* Of what was cut off once: NUMBER.log.torn, MANIFEST-NUMBER.torn. RocksDB numbers both in one row, so those that were just
+ * kept have the highest ones. */
+static bool is_torn_name(const char *name, uint64_t *number)
+{
+    const char *digits =
+        strncmp(name, MANIFEST, sizeof MANIFEST - 1) == 0 ? name + sizeof MANIFEST - 1 : name;
+    char *end;
+    *number = strtoull(digits, &end, 10);
+    return end != digits && (strcmp(end, digits == name ? ".log" TORN : TORN) == 0);
+}
+
+/* The one with the lowest number, if there are more than the newest few. */
+static bool oldest_torn(const char *directory, char path[NAME_ROOM])
+{
+    char at[NAME_ROOM];
+    uint64_t number, oldest = 0;
+    uint32_t count = 0;
+    DIR *list = opendir(directory);
+    if (!list)
+        return false;
+    for (const struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        if (!is_torn_name(entry->d_name, &number) ||
+            snprintf(at, sizeof at, "%s/%s", directory, entry->d_name) >= (int)sizeof at)
+            continue;
+        if (count++ == 0 || number < oldest) {
+            oldest = number;
+            memcpy(path, at, sizeof at);
+        }
+    }
+    (void)closedir(list);
+    return count > TORN_MOST;
+}
+
+/* The newest stay; a crash or a failure here leaves some more until the next time. */
+static void remove_old_torn(const char *directory)
+{
+    char path[NAME_ROOM];
+    while (oldest_torn(directory, path)) {
+        if (unlink(path) != 0) {
+            dp_log(DP_LOG_WARN, "%s: it is not needed any more and cannot be removed: %s", path,
+                   strerror(errno));
+            return;
+        }
+        dp_log(DP_LOG_INFO, "%s: removed, newer ones are there", path);
+    }
 }
 
 enum dp_status dp_rocks_tail_mend(const char *directory, bool *mended, struct dp_error *err)
@@ -241,6 +290,8 @@ enum dp_status dp_rocks_tail_mend(const char *directory, bool *mended, struct dp
         st = mend_file(directory, path, mended, err);
     if (st == DP_OK && current_manifest(directory, path))
         st = mend_file(directory, path, mended, err);
+    if (*mended)
+        remove_old_torn(directory);
 done:
     if (fd >= 0)
         (void)close(fd);

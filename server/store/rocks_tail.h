@@ -6,7 +6,7 @@
  * Told by   sectors of 512 bytes, written whole or not at all: of a torn write at least one sector still reads as zeros.
  *           Anything else is damage and is left for RocksDB to refuse.
  * Promise   Cuts off whole records, at the end, that no sync has covered; or changes nothing. What it cuts off is kept, durably, in
- *           a file beside (NAME.torn; the next of that name takes its place). Not while another process has the store's lock.
+ *           a file beside (NAME.torn; the next of that name takes its place; the two newest stay). Not while another process has the store's lock.
  * Thread    One, while the database is closed. */
 #ifndef DP_STORE_ROCKS_TAIL_H
 #define DP_STORE_ROCKS_TAIL_H

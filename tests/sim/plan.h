@@ -53,6 +53,7 @@ struct sim_plan {
     uint32_t lose, twice, slow; /* of 1,000 messages */
     uint32_t slow_ms, think_ms, sync_ms, job_ms, turn_us; /* at most */
     uint32_t jobs_max, requests_max, window, retry_ms;
+    uint32_t taken_rows; /* of reads, in a turn; 0: many */
     uint32_t
         behind; /* pushes not durable yet from which on the journal may say that its disk is behind; 0: never */
     uint64_t calm_event; /* from here on nothing fails */

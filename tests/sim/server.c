@@ -197,7 +197,7 @@ enum dp_status __wrap_dp_journal_append(struct dp_journal *journal, const struct
     if (is_behind(server)) {
         counted[BEHIND].sum++;
         ask_commit(server, false);
-        return dp_fail(err, DP_TIMEOUT, "simulated journal: its disk is behind");
+        return dp_fail(err, DP_JOURNAL_BEHIND, "simulated journal: its disk is behind");
     }
     uint64_t got = 0;
     enum dp_status st = __real_dp_journal_append(journal, pieces, count, &got, err);
@@ -424,6 +424,7 @@ static enum dp_status open_shard(struct sim_server *server, struct dp_error *err
                                        .cache_bytes = plan->cache_bytes,
                                        .salt = sim_draw(server->world, UINT64_C(1) << 40),
                                        .requests_max = plan->requests_max,
+                                       .taken_rows_max = plan->taken_rows,
                                        .store = &server->store,
                                        .clock = sim_clock(server->world),
                                        .journaled = true,

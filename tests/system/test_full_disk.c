@@ -6,6 +6,7 @@
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -20,7 +21,8 @@
 
 #define SMALL      (14u << 20) /* bytes: less than the journal may take */
 #define LARGE      (96u << 20)
-#define A_LAP      1200u /* pushes: more than a journal holds */
+#define TINY       (9u << 20) /* room for two segments of the journal, and rows */
+#define A_LAP      1200u      /* pushes: more than a journal holds */
 #define PUSHES_MAX 3000u
 #define SOON_MS    2000u
 
@@ -121,6 +123,37 @@ static void leave_no_room(struct disk *disk)
         mount_it(disk, (uint64_t)(space.f_blocks - space.f_bfree + 4) * space.f_frsize, MS_REMOUNT), 0);
 }
 
+/* Of its one shard's journal. */
+static uint32_t segments_of(const struct disk *disk)
+{
+    char path[512];
+    uint32_t count = 0;
+    (void)snprintf(path, sizeof path, "%s/shard-0000/journal", disk->path);
+    DIR *list = opendir(path);
+    assert_non_null(list);
+    for (const struct dirent *entry = readdir(list); entry; entry = readdir(list))
+        count += strncmp(entry->d_name, "journal-", 8) == 0;
+    (void)closedir(list);
+    return count;
+}
+
+/* A push waits, and says why; with room all that was pushed and will be is there, after a restart too. */
+static void ends_well(struct disk *disk, struct dp_error *err)
+{
+    print_message("push %" PRIu64 ": %s\n", disk->pushes, err->text);
+    assert_non_null(strstr(err->text, "make room"));
+    rows_are(disk, disk->pushes - 1); /* pulls go on */
+    make_room(disk);
+    wants(dp_client_wait(disk->client, &disk->ticket, DP_SOON_MS * DP_PATIENCE, NULL, err), err);
+    push_some(disk, A_LAP);
+    rows_are(disk, disk->pushes);
+    dp_place_stops_cleanly(disk->server);
+    disk->server = dp_place_server(disk->place, disk->conf, 0);
+    rows_are(disk, disk->pushes);
+    dp_place_stops_cleanly(disk->server);
+    end(disk);
+}
+
 /* early: before the journal has all its segments; else after, so that rows are what has no room. */
 static void check_full(struct dp_place *place, bool early)
 {
@@ -133,18 +166,26 @@ static void check_full(struct dp_place *place, bool early)
         leave_no_room(&disk);
     }
     push_until_full(&disk, &err);
-    print_message("push %" PRIu64 ": %s\n", disk.pushes, err.text);
-    assert_non_null(strstr(err.text, "make room"));
-    rows_are(&disk, disk.pushes - 1); /* pulls go on */
-    make_room(&disk);
-    wants(dp_client_wait(disk.client, &disk.ticket, DP_SOON_MS * DP_PATIENCE, NULL, &err), &err);
-    push_some(&disk, A_LAP);
-    rows_are(&disk, disk.pushes);
-    dp_place_stops_cleanly(disk.server);
-    disk.server = dp_place_server(disk.place, disk.conf, 0);
-    rows_are(&disk, disk.pushes);
-    dp_place_stops_cleanly(disk.server);
-    end(&disk);
+    ends_well(&disk, &err);
+}
+
+/* The journal has two segments, both full of what is not written back, which cannot be for want of room either: neither can
+ * help the other, so somebody is told what to do; when it is done all goes on by itself. */
+static void a_full_journal_of_two_segments_says_what_it_needs(void **state)
+{
+    struct disk disk;
+    struct dp_error err = {0};
+    if (!begin(&disk, *state, TINY))
+        skip();
+    push_some(&disk, 10);
+    leave_no_room(&disk);
+    push_until_full(&disk, &err);
+    assert_int_equal(segments_of(&disk), 2);
+    assert_non_null(strstr(err.text, "a new segment"));
+    dp_place_says(disk.server, "takes no pushes: journal: a new segment");
+    dp_place_says(disk.server, "rows cannot be written back");
+    dp_place_says(disk.server, "make room on that disk");
+    ends_well(&disk, &err);
 }
 
 static void a_full_disk_refuses_pushes_until_there_is_room(void **state)
@@ -181,6 +222,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_disk_refuses_pushes_until_there_is_room, dp_place_setup,
                                         dp_place_teardown),
         cmocka_unit_test_setup_teardown(rows_that_have_no_room_are_written_back_later, dp_place_setup,
+                                        dp_place_teardown),
+        cmocka_unit_test_setup_teardown(a_full_journal_of_two_segments_says_what_it_needs, dp_place_setup,
                                         dp_place_teardown),
         cmocka_unit_test_setup_teardown(a_server_killed_on_a_full_disk_recovers_when_there_is_room,
                                         dp_place_setup, dp_place_teardown),

@@ -45,6 +45,7 @@ static void open_shard(struct bed *bed)
                                        .boot = 99,
                                        .cache_bytes = bed->cache_bytes,
                                        .requests_max = 100,
+                                       .taken_rows_max = bed->taken_rows,
                                        .store = &bed->store,
                                        .clock = {bed_now, bed},
                                        .reply = take_reply,
@@ -111,6 +112,11 @@ void bed_turn(struct bed *bed)
     const char *did = rest_check(&bed->rest, bed->shard, answered_of, bed);
     if (did)
         fail_msg("a shard that said that nothing goes on did something in its next turn: %s", did);
+}
+
+bool bed_one_turn(struct bed *bed)
+{
+    return dp_shard_turn(bed->shard);
 }
 
 uint64_t bed_budget(size_t row_bytes, uint64_t n)

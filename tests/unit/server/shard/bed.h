@@ -29,6 +29,7 @@ struct bed {
     uint64_t now_ns;
     uint32_t index, shards;
     uint64_t cache_bytes;
+    uint32_t taken_rows; /* dp_shard_options.taken_rows_max, from the next opening on */
     uint64_t next_id;
     uint32_t replies;
     uint64_t answered;       /* replies, of all that came */
@@ -44,6 +45,8 @@ void bed_restart(struct bed *bed);
 enum dp_status bed_drain(struct bed *bed, struct dp_error *err);
 /* Until nothing goes on; then it must rest. */
 void bed_turn(struct bed *bed);
+/* One turn of it. */
+bool bed_one_turn(struct bed *bed);
 /* cache_bytes in which n rows of a table with rows of that length have room, whatever their keys. */
 uint64_t bed_budget(size_t row_bytes, uint64_t n);
 /* The reply to request `id`, or NULL. */

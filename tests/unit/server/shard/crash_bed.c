@@ -225,6 +225,7 @@ enum dp_status crash_open(struct crash *c, bool recovers)
                                        .generation = 1,
                                        .boot = 1,
                                        .cache_bytes = cache_bytes(c),
+                                       .taken_rows_max = (uint32_t)(c->seed % 3),
                                        .store = &c->store,
                                        .clock = {now_of, c},
                                        .journaled = true,

@@ -35,7 +35,7 @@ enum dp_status __wrap_dp_journal_append(struct dp_journal *journal, const struct
     if (!disk.behind)
         return __real_dp_journal_append(journal, pieces, count, lsn, err);
     disk.tried++;
-    return dp_fail(err, DP_TIMEOUT, "journal: the disk has not taken 16 MiB yet that were appended");
+    return dp_fail(err, DP_JOURNAL_BEHIND, "journal: the disk has not taken 16 MiB yet that were appended");
 }
 
 void __wrap_dp_journal_commit(struct dp_journal *journal)
@@ -60,6 +60,7 @@ struct bench {
     struct dp_shard *shard;
     uint64_t now_ns, next_id, number;
     uint64_t sequence[4]; /* next, of each session */
+    uint32_t timeout_ms;  /* of the next requests */
     uint32_t answers;
     struct answer answer[ANSWERS]; /* in the order they came */
 };
@@ -117,7 +118,7 @@ static uint64_t send_request(struct bench *b, struct dp_request *request, struct
     struct dp_message *message = NULL;
     request->id = b->next_id++;
     request->cluster = request->generation = 1;
-    request->timeout_ms = 600000;
+    request->timeout_ms = b->timeout_ms;
     assert_int_equal(dp_request_encode(request, frames, count, &message, NULL), DP_OK);
     dp_shard_receive(b->shard, &peer, &message);
     return request->id;
@@ -220,6 +221,7 @@ static int setup(void **state)
     *state = b;
     memset(&disk, 0, sizeof disk);
     b->next_id = b->now_ns = 1;
+    b->timeout_ms = 600000;
     b->fake = dp_fake_store_new(8);
     b->sim = dp_sim_disk_new(1);
     b->disk = dp_sim_disk_interface(b->sim);
@@ -348,6 +350,60 @@ static void all_that_wait_hear_of_the_disk(void **state)
     (void)answered(b, fourth, DP_AGAIN);
 }
 
+/* Wherever it stands: it is not applied, what its session sent behind it must come again, and the others keep their places. */
+static void a_deadline_ends_a_push_that_is_not_first(void **state)
+{
+    struct bench *b = *state;
+    uint64_t first, second = fall_behind(b, &first);
+    b->timeout_ms = 300;
+    uint64_t third = push(b, 3, 3), sequence = b->sequence[3] - 1, number = b->number - 1;
+    b->timeout_ms = 600000;
+    uint64_t behind = push(b, 3, 3), fourth = push(b, 2, 4);
+    turn(b);
+    b->now_ns += SECOND * 3 / 10;
+    turn(b);
+    assert_null(answer_to(b, third)); /* not a moment earlier */
+    uint32_t tried = disk.tried, answers = b->answers;
+    b->now_ns++;
+    turn(b);
+    assert_int_equal(b->answers, answers + 1);
+    assert_non_null(strstr(answered(b, third, DP_AGAIN)->reason, "disk is behind"));
+    assert_null(answer_to(b, behind));
+    assert_int_equal(disk.tried, tried); /* nothing has changed for who is first */
+    memset(&disk, 0, sizeof disk);
+    third = push_at(b, 3, sequence, 3, number);
+    turn(b);
+    assert_int_equal(b->answers, answers + 5);
+    assert_int_equal(b->answer[answers + 1].id, first);
+    assert_int_equal(b->answer[answers + 2].id, second);
+    assert_int_equal(b->answer[answers + 3].id, fourth);
+    assert_int_equal(b->answer[answers + 4].id, third);
+    b->sequence[3] = sequence + 1;
+    behind = push_at(b, 3, b->sequence[3]++, 3, number + 1);
+    uint64_t pulled = pull(b, 3, 3);
+    turn(b);
+    (void)answered(b, behind, DP_OK);
+    assert_true(answered(b, pulled, DP_OK)->value == -2); /* each once */
+}
+
+/* Who is first hears the same, though the disk goes on now and then. */
+static void a_deadline_ends_the_first_push_too(void **state)
+{
+    struct bench *b = *state;
+    b->timeout_ms = 300;
+    uint64_t first, second = fall_behind(b, &first);
+    b->timeout_ms = 600000;
+    uint64_t third = push(b, 2, 3);
+    turn(b);
+    b->now_ns += SECOND * 3 / 10 + 1;
+    turn(b);
+    assert_non_null(strstr(answered(b, second, DP_AGAIN)->reason, "disk is behind"));
+    assert_null(answer_to(b, third));
+    memset(&disk, 0, sizeof disk);
+    turn(b);
+    (void)answered(b, third, DP_OK); /* it is first now */
+}
+
 static void a_journal_that_fails_lets_it_go(void **state)
 {
     struct bench *b = *state;
@@ -412,6 +468,8 @@ int main(void)
         DP_BEHIND_TEST(after_a_second_the_client_hears_of_the_disk),
         DP_BEHIND_TEST(pushes_wait_in_the_order_in_which_they_came),
         DP_BEHIND_TEST(all_that_wait_hear_of_the_disk),
+        DP_BEHIND_TEST(a_deadline_ends_a_push_that_is_not_first),
+        DP_BEHIND_TEST(a_deadline_ends_the_first_push_too),
         DP_BEHIND_TEST(a_journal_that_fails_lets_it_go),
         DP_BEHIND_TEST(a_drain_waits_for_it),
         DP_BEHIND_TEST(what_waits_for_the_store_is_left_alone),

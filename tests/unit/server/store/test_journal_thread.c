@@ -97,7 +97,7 @@ static void append_all(struct dp_disk *disk, enum dp_durability durability, uint
         memcpy(record, &next, 8);
         struct dp_journal_piece piece = {record, next % 7 == 0 ? 50000 : 8 + next % 1000};
         st = dp_journal_append(journal, &piece, 1, &lsn, &err);
-        assert_true(st == DP_OK || st == DP_AGAIN || st == DP_TIMEOUT);
+        assert_true(st == DP_OK || st == DP_AGAIN || st == DP_JOURNAL_BEHIND);
         if (next % 3 == 0 || st == DP_AGAIN)
             dp_journal_commit(journal);
         enum dp_status poison;
@@ -214,7 +214,7 @@ static void a_release_wakes(void **state)
     while (figures.bytes_used < 4u * SEGMENT) {
         rings = rings_of(&bell);
         enum dp_status st = dp_journal_append(journal, &piece, 1, &lsn, &err);
-        assert_true(st == DP_OK || st == DP_AGAIN || st == DP_TIMEOUT);
+        assert_true(st == DP_OK || st == DP_AGAIN || st == DP_JOURNAL_BEHIND);
         dp_journal_commit(journal);
         if (st == DP_AGAIN)
             (void)wait_for(&bell, rings);
@@ -427,7 +427,7 @@ static void a_disk_that_is_behind_is_waited_for(void **state)
         st = dp_journal_append(journal, &piece, 1, &lsn, &err);
         dp_journal_commit(journal);
     }
-    assert_int_equal(st, DP_TIMEOUT);
+    assert_int_equal(st, DP_JOURNAL_BEHIND);
     assert_non_null(strstr(err.text, "the disk has not taken"));
     assert_true(lsn >= 3);
     assert_int_equal(dp_journal_durable(journal, &poison, &err), 0);
@@ -439,8 +439,8 @@ static void a_disk_that_is_behind_is_waited_for(void **state)
         uint64_t next = lsn + 1;
         memcpy(record, &next, 8);
         st = dp_journal_append(journal, &piece, 1, &lsn, &err);
-        assert_true(st == DP_OK || st == DP_TIMEOUT);
-        if (st == DP_TIMEOUT)
+        assert_true(st == DP_OK || st == DP_JOURNAL_BEHIND);
+        if (st == DP_JOURNAL_BEHIND)
             (void)wait_for(&bell, rings);
     }
     assert_int_equal(lsn, last + 1);
@@ -494,9 +494,9 @@ static void two_very_large_records_take_turns(void **state)
     gate_await(&gate, 1);
     uint64_t rings = rings_of(&bell);
     enum dp_status st = dp_journal_append(journal, &large, 1, &lsn, &err);
-    assert_int_equal(st, DP_TIMEOUT);
+    assert_int_equal(st, DP_JOURNAL_BEHIND);
     gate_open(&gate);
-    while (st == DP_TIMEOUT || st == DP_AGAIN) {
+    while (st == DP_JOURNAL_BEHIND || st == DP_AGAIN) {
         rings = wait_for(&bell, rings);
         st = dp_journal_append(journal, &large, 1, &lsn, &err);
     }
@@ -549,7 +549,7 @@ static void records_of_all_sizes(void **state)
                                                  {record + sizes[lsn] / 3, 0},
                                                  {record + sizes[lsn] / 3, sizes[lsn] - sizes[lsn] / 3}};
             enum dp_status st = dp_journal_append(journal, pieces, 3, &lsn, &err);
-            assert_true(st == DP_OK || st == DP_AGAIN || st == DP_TIMEOUT);
+            assert_true(st == DP_OK || st == DP_AGAIN || st == DP_JOURNAL_BEHIND);
             if (next % 2 == 0 || st != DP_OK)
                 dp_journal_commit(journal);
             if (st != DP_OK && options.commit_thread)
@@ -570,6 +570,97 @@ static void records_of_all_sizes(void **state)
     free(record);
 }
 
+/* A disk with room for one segment, that two journals want. From a look at what is left to the file, and from the look behind it
+ * to the file's removal, some time passes. */
+struct scarce {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool there;
+    uint32_t looks; /* the first of each: they wait for each other */
+    uint32_t files; /* made and not removed */
+    uint32_t drops;
+    struct bell bell; /* rung when one is kept */
+};
+
+static void some_time_passes(void)
+{
+    const struct timespec moment = {.tv_nsec = 20000000};
+    (void)nanosleep(&moment, NULL);
+}
+
+static void both_look(struct scarce *scarce)
+{
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_MS / 1000;
+    scarce->looks++;
+    (void)pthread_cond_broadcast(&scarce->changed);
+    for (int waited = 0; scarce->looks < 2 && waited != ETIMEDOUT;)
+        waited = pthread_cond_timedwait(&scarce->changed, &scarce->lock, &until);
+}
+
+static enum dp_status look_for_room(void *context, uint64_t bytes, struct dp_error *err)
+{
+    struct scarce *scarce = context;
+    bool made = bytes == 0; /* the look behind it: a second segment leaves nothing beside the reserve */
+    (void)pthread_mutex_lock(&scarce->lock);
+    bool has = scarce->there && scarce->files <= made;
+    if (has && !made && scarce->looks < 2)
+        both_look(scarce);
+    (void)pthread_mutex_unlock(&scarce->lock);
+    if (made && has)
+        ring(&scarce->bell);
+    if (made == has)
+        return has ? DP_OK : dp_fail(err, DP_FULL, "no room");
+    some_time_passes();
+    (void)pthread_mutex_lock(&scarce->lock);
+    scarce->files += made ? UINT32_MAX : 1;
+    scarce->drops += made;
+    (void)pthread_mutex_unlock(&scarce->lock);
+    if (!made)
+        some_time_passes(); /* it is synced */
+    return has ? DP_OK : dp_fail(err, DP_FULL, "the other took it");
+}
+
+/* They take it from each other at first, and in step would do so for ever. */
+static void two_journals_on_one_disk_do_not_starve_each_other(void **state)
+{
+    (void)state;
+    struct bell bells[2] = {{.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER},
+                            {.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER}};
+    struct scarce scarce = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                            .changed = PTHREAD_COND_INITIALIZER,
+                            .bell = {.lock = PTHREAD_MUTEX_INITIALIZER, .rung = PTHREAD_COND_INITIALIZER}};
+    struct dp_sim_disk *sim[2];
+    struct dp_disk disk[2];
+    struct dp_journal *journal[2] = {NULL, NULL};
+    struct dp_error err = {0};
+    for (uint32_t i = 0; i < 2; i++) {
+        sim[i] = dp_sim_disk_new(11 + i);
+        disk[i] = dp_sim_disk_interface(sim[i]);
+        struct dp_journal_options options = {.disk = &disk[i],
+                                             .segment_bytes = SEGMENT,
+                                             .budget_bytes = 4u * SEGMENT,
+                                             .commit_thread = true,
+                                             .wake = ring,
+                                             .wake_context = &bells[i],
+                                             .room = look_for_room,
+                                             .room_context = &scarce};
+        assert_int_equal(dp_journal_open(&options, &journal[i], &err), DP_OK);
+    }
+    (void)pthread_mutex_lock(&scarce.lock);
+    scarce.there = true;
+    (void)pthread_mutex_unlock(&scarce.lock);
+    (void)wait_for(&scarce.bell, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        dp_journal_close(&journal[i]);
+        dp_sim_disk_free(&sim[i]);
+    }
+    print_message("%u given back before one was kept\n", (unsigned)scarce.drops);
+    assert_int_equal(scarce.looks, 2);
+    assert_int_equal(scarce.files, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -581,6 +672,7 @@ int main(void)
         cmocka_unit_test(a_disk_that_is_behind_is_waited_for),
         cmocka_unit_test(two_very_large_records_take_turns),
         cmocka_unit_test(records_of_all_sizes),
+        cmocka_unit_test(two_journals_on_one_disk_do_not_starve_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

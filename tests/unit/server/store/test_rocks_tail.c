@@ -27,7 +27,8 @@ static void find(const struct form *form, const char *with, struct file *file)
     DIR *list = opendir(form->directory);
     assert_non_null(list);
     for (const struct dirent *entry = readdir(list); entry; entry = readdir(list))
-        if (strstr(entry->d_name, with) && strcmp(entry->d_name, newest) > 0)
+        if (strstr(entry->d_name, with) && strcmp(entry->d_name, newest) > 0 &&
+            (strcmp(with, ".torn") == 0 || !strstr(entry->d_name, ".torn")))
             (void)snprintf(newest, sizeof newest, "%s", entry->d_name);
     (void)closedir(list);
     (void)snprintf(file->path, sizeof file->path, "%s/%s", form->directory, newest);
@@ -208,6 +209,67 @@ static void a_torn_manifest_is_cut_off_and_a_rotten_one_refused(void **state)
     }
 }
 
+static uint32_t torn_files(const struct form *form)
+{
+    uint32_t count = 0;
+    DIR *list = opendir(form->directory);
+    assert_non_null(list);
+    for (const struct dirent *entry = readdir(list); entry; entry = readdir(list))
+        count += strstr(entry->d_name, ".torn") != NULL;
+    (void)closedir(list);
+    return count;
+}
+
+static bool is_there(const struct form *form, const char *name)
+{
+    char path[640];
+    (void)snprintf(path, sizeof path, "%s/%s", form->directory, name);
+    FILE *stream = fopen(path, "rb");
+    if (stream)
+        (void)fclose(stream);
+    return stream != NULL;
+}
+
+/* Torn again and again: what was cut off the last two times is kept, and nothing of another's name goes. */
+static void the_newest_of_what_was_cut_off_stay(void **state)
+{
+    static struct file log;
+    static const char *const others[] = {"notes.torn", "x000001.log.torn", "MANIFEST.torn"};
+    char newest[32] = "", before[32] = "";
+    (void)state;
+    struct form *form = two_marks(&log);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        static struct file other = {.size = 1};
+        (void)snprintf(other.path, sizeof other.path, "%s/%s", form->directory, others[i]);
+        put(&other);
+    }
+    for (uint32_t times = 1; times <= 5; times++) {
+        struct dp_error err = {0};
+        struct dp_store_mark mark;
+        char value[LONG + 1];
+        memset(log.bytes + (log.size - LONG + SECTOR) / SECTOR * SECTOR, 0, SECTOR);
+        put(&log);
+        assert_int_equal(open_it(form, &err), DP_OK);
+        (void)snprintf(before, sizeof before, "%s", newest);
+        (void)snprintf(newest, sizeof newest, "%s.torn", strrchr(log.path, '/') + 1);
+        assert_string_not_equal(before, newest);
+        assert_int_equal(torn_files(form), 3 + (times < 2 ? times : 2));
+        assert_true(is_there(form, newest) && (times == 1 || is_there(form, before)));
+        memset(value, 'a', LONG);
+        value[LONG] = '\0';
+        for (int i = 0; i < 2; i++) {
+            mark = mark_text(i == 0 ? "first" : "second", value);
+            struct dp_store_job job = marks_job(&mark, 1);
+            assert_int_equal(form_do(form, &job), DP_OK);
+        }
+        form_close(form, false);
+        find(form, ".log", &log);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        assert_true(is_there(form, others[i]));
+    form_free(form);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +278,7 @@ int main(void)
         cmocka_unit_test(rot_in_the_last_write_is_refused),
         cmocka_unit_test(a_lost_sector_before_the_last_write_is_refused),
         cmocka_unit_test(a_torn_manifest_is_cut_off_and_a_rotten_one_refused),
+        cmocka_unit_test(the_newest_of_what_was_cut_off_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
