@@ -1,5 +1,7 @@
+#undef _FORTIFY_SOURCE // its longjmp takes a change of stacks for a mistake
 #include "cublas_v2.h"
 
+#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,15 +18,16 @@ namespace emulated
 dim3 grid, block, block_at, thread_at;
 
 static const unsigned most = 1024, stack_bytes = 32768;
+// Made once; switched by jumps, since swapcontext asks the kernel each time.
 struct fiber {
     ucontext_t context;
+    jmp_buf place;
     std::vector<char> stack;
-    dim3 at;
-    bool ended;
+    bool made, idle;
 };
 static std::vector<fiber> fibers(most);
 static fiber *running;
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static const std::function<void()> *kernel;
 static unsigned progress, next, ended, at_barrier, barriers, at_warp[most / 32], warps[most / 32];
 static double given[most];
@@ -45,44 +48,54 @@ unsigned lane()
     return number() % 32;
 }
 
-static void yield()
+__attribute__((noinline)) static void yield()
 {
-    dim3 at = thread_at;
-    (void)swapcontext(&running->context, &scheduler);
+    const dim3 at = thread_at;
+    if (_setjmp(running->place) == 0)
+        _longjmp(scheduler, 1);
     thread_at = at;
 }
 
-// A fiber runs threads of the block, one after the other, until one has to wait.
+// A fiber runs threads of the block, one after the other, until one has to wait; then those of the next.
 static void run()
 {
-    while (next < block.x * block.y) {
-        thread_at = dim3(next % block.x, next / block.x);
-        next++;
-        (*kernel)();
-        ended++;
-        progress++;
+    for (;;) {
+        while (next < block.x * block.y) {
+            thread_at = dim3(next % block.x, next / block.x);
+            next++;
+            (*kernel)();
+            ended++;
+            progress++;
+        }
+        running->idle = true;
+        yield();
     }
-    running->ended = true;
-    (void)swapcontext(&running->context, &scheduler);
 }
 
-static void resume(fiber *fiber)
+__attribute__((noinline)) static void resume(fiber *fiber)
 {
     running = fiber;
-    (void)swapcontext(&scheduler, &fiber->context);
+    if (_setjmp(scheduler) != 0)
+        return;
+    if (fiber->made)
+        _longjmp(fiber->place, 1);
+    fiber->made = true;
+    (void)setcontext(&fiber->context);
 }
 
-static void start(fiber *fresh)
+static void start(fiber *fiber)
 {
     progress++;
-    fresh->ended = false;
-    fresh->stack.resize(stack_bytes);
-    (void)getcontext(&fresh->context);
-    fresh->context.uc_stack.ss_sp = fresh->stack.data();
-    fresh->context.uc_stack.ss_size = stack_bytes;
-    fresh->context.uc_link = nullptr;
-    makecontext(&fresh->context, run, 0);
-    resume(fresh);
+    fiber->idle = false;
+    if (!fiber->made) {
+        fiber->stack.resize(stack_bytes);
+        (void)getcontext(&fiber->context);
+        fiber->context.uc_stack.ss_sp = fiber->stack.data();
+        fiber->context.uc_stack.ss_size = stack_bytes;
+        fiber->context.uc_link = nullptr;
+        makecontext(&fiber->context, run, 0);
+    }
+    resume(fiber);
 }
 
 static void run_block()
@@ -95,7 +108,7 @@ static void run_block()
         while (next < threads)
             start(&fibers[used++]);
         for (unsigned f = 0; f < used; f++)
-            if (!fibers[f].ended)
+            if (!fibers[f].idle)
                 resume(&fibers[f]);
         if (ended < threads && progress == before)
             broken("a barrier that not all threads reach");
