@@ -129,7 +129,7 @@ static void what_cannot_be_written(void **state)
     assert_holds(in("file"), "old");
 }
 
-/* Of a child that has become nobody: NULL, or what went wrong. */
+/* By a child that has become nobody. words: of its failure; NULL: there is none. */
 static void as_nobody(const char *path, const char *words)
 {
     int status = 0;
@@ -139,7 +139,8 @@ static void as_nobody(const char *path, const char *words)
         struct dp_error err = {0};
         if (geteuid() == 0 && (setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
             _exit(2);
-        _exit(put(path, "x", &err) == DP_OK || !strstr(err.text, words) ? 1 : 0);
+        enum dp_status st = put(path, "x", &err);
+        _exit(words ? st == DP_OK || !strstr(err.text, words) : st != DP_OK);
     }
     assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
@@ -220,12 +221,11 @@ static void pipes_and_devices_are_written_as_they_are(void **state)
     assert_int_equal(put(in("pipe"), "", NULL), DP_OK);
     assert_true(stat(in("pipe"), &is) == 0 && S_ISFIFO(is.st_mode));
     (void)close(reader);
-    assert_int_equal(put("/dev/null", "abc", NULL), DP_OK);
-    struct dp_error err = {0};
-    assert_int_equal(put("/dev/full", "abc", &err), DP_IO);
-    assert_non_null(strstr(err.text, "'/dev/full': No space left"));
     assert_int_equal(symlink("/dev/null", in("null")), 0);
-    assert_int_equal(put(in("null"), "abc", NULL), DP_OK);
+    assert_int_equal(chmod(directory, 0755), 0);
+    as_nobody("/dev/null", NULL); /* who could not put a file in its place */
+    as_nobody(in("null"), NULL);
+    as_nobody("/dev/full", "'/dev/full': No space left");
     assert_int_equal(entries(false), 2);
 }
 
@@ -233,8 +233,10 @@ static void pipes_and_devices_are_written_as_they_are(void **state)
 static void standard_output_by_name(void **state)
 {
     (void)state;
-    static const char *const names[] = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"};
-    assert_int_equal(symlink("/dev/stdout", in("link")), 0);
+    /* "stdout" is what /dev/stdout is: who wrote wrongly here would replace that for all of the machine. */
+    static const char *const names[] = {"/dev/fd/1", "/proc/self/fd/1", "stdout", "link"};
+    assert_int_equal(symlink("/proc/self/fd/1", in("stdout")), 0);
+    assert_int_equal(symlink("stdout", in("link")), 0);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         int status = 0;
         assert_int_equal(put(in("log"), "before ", NULL), DP_OK);
@@ -244,11 +246,11 @@ static void standard_output_by_name(void **state)
             int log = open(in("log"), O_WRONLY | O_APPEND);
             if (log < 0 || dup2(log, STDOUT_FILENO) < 0)
                 _exit(1);
-            _exit(put(i == 3 ? in("link") : names[i], "after", NULL) == DP_OK ? 0 : 1);
+            _exit(put(i >= 2 ? in(names[i]) : names[i], "after", NULL) == DP_OK ? 0 : 1);
         }
         assert_true(waitpid(child, &status, 0) == child && status == 0);
         assert_holds(in("log"), "before after");
-        assert_int_equal(entries(false), 2);
+        assert_int_equal(entries(false), 3);
     }
 }
 
