@@ -568,6 +568,25 @@ static void an_evicted_row_gives_its_charge_back(void **state)
     dp_row_cache_free(&cache);
 }
 
+/* The hand stops where it has found enough: what it has emptied there is given back as well. */
+static void an_emptied_partition_gives_its_room_back_at_once(void **state)
+{
+    (void)state;
+    struct dp_row_cache *cache = NULL;
+    struct dp_row_leaving leaving = {.evicted = nobody};
+    uint32_t row, steps = 1u << 20;
+    assert_int_equal(dp_row_cache_new(64, 1, (struct dp_range){0, UINT64_MAX}, &cache), DP_OK);
+    uint64_t before = cache->index_charge;
+    assert_int_equal(dp_row_cache_insert(cache, 77, &row), DP_OK);
+    assert_true(cache->index_charge > before);
+    assert_int_equal(dp_row_cache_evict(cache, 1, &steps, &leaving), 1);
+    assert_int_equal(cache->index_charge, before);
+    assert_int_equal(cache->empty, DP_ROW_PARTITIONS);
+    assert_int_equal(dp_row_cache_insert(cache, 78, &row), DP_OK); /* it is made anew */
+    assert_int_equal(dp_row_cache_find(cache, 78), row);
+    dp_row_cache_free(&cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -578,6 +597,7 @@ int main(void)
         cmocka_unit_test(keys_that_are_nowhere_do_not_pile_up),
         cmocka_unit_test(what_is_evicted_is_clean_and_all_else_stays),
         cmocka_unit_test(an_evicted_row_gives_its_charge_back),
+        cmocka_unit_test(an_emptied_partition_gives_its_room_back_at_once),
         cmocka_unit_test(picked_keys_do_not_meet_in_one_place),
     };
     return cmocka_run_group_tests_name("row_cache", tests, NULL, NULL);
