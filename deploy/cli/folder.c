@@ -154,6 +154,10 @@ enum dp_status dp_folder_open(const char *path, bool must_exist, struct dp_folde
         st = dp_folder_path(out, out->conf, err, "cluster.conf");
     if (st != DP_OK)
         goto done;
+    if (must_exist && access(out->conf, R_OK) != 0 && errno == EACCES) {
+        st = dp_fail(err, DP_IO, "cannot read '%.300s': %s", out->conf, strerror(EACCES));
+        goto done;
+    }
     if (must_exist && !dp_folder_has_run(out)) {
         st = dp_fail(err, DP_NOT_FOUND,
                      "'%.200s' is not the directory of a run: it has no cluster.conf and store", path);

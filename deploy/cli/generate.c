@@ -247,8 +247,9 @@ int dp_command_generate(int argc, char *const *argv)
     if (help)
         return dp_options_show_help(&command);
     if (!clicks)
-        st = dp_fail(&err, DP_ARGUMENT, "%s%s%s; what can be generated: clicks",
-                     named ? "there is no '" : "say what", named ? argv[0] : "", named ? "'" : "");
+        st = named ? dp_fail(&err, DP_ARGUMENT, "there is no '%.60s'; what can be generated: clicks", argv[0])
+                   : dp_fail(&err, DP_ARGUMENT,
+                             "say what to generate first, as in 'downpour generate clicks --rows 1000'");
     if (st == DP_OK)
         st = generate(&g, &err);
     if (st != DP_OK)

@@ -48,7 +48,7 @@ static enum dp_status look(struct dp_places *places, const char *directory, int 
         return errno == ENOTDIR && depth < 3
                    ? DP_OK
                    : dp_fail(err, errno == ENOENT ? DP_NOT_FOUND : DP_IO,
-                             "%s: %s; give the directory of a store", directory, strerror(errno));
+                             "'%.300s': %s; give the directory of a store", directory, strerror(errno));
     enum dp_status st = DP_OK;
     for (int i = 0; i < count; i++) {
         char path[DP_PATH_MAX + 256];
@@ -69,7 +69,7 @@ enum dp_status dp_places_add(struct dp_places *places, const char *directory, st
     enum dp_status st = look(places, directory, 3, err);
     if (st == DP_OK && places->count == before)
         st = dp_fail(err, DP_NOT_FOUND,
-                     "%s is no store: it was looked there, and in shard-N, server-N/shard-N and "
+                     "'%.100s' is no store: it was looked there, and in shard-N, server-N/shard-N and "
                      "store/server-N/shard-N, for a "
                      "shard's CURRENT, IDENTITY or journal; give the directory of a shard, of a server (its "
                      "store), or of a "

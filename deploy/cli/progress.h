@@ -27,7 +27,7 @@ void dp_cli_progress_add(struct dp_cli_progress *progress, const void *json, siz
 void dp_cli_progress_text(const struct dp_cli_progress *progress, char *out, size_t size);
 
 struct dp_cli_line {
-    FILE *file;
+    FILE *file;       /* NULL: nothing is shown any more */
     bool moving;      /* a terminal */
     unsigned width;   /* of it */
     bool open;        /* a line without its end stands there */

@@ -32,7 +32,10 @@
 
 static const struct dp_option options[] = {
     DP_OPTION_HEADING("What is trained"),
-    {"--model", "MODEL", "logistic, mlp:64-64-10, ... (needed)", "model", NULL},
+    {"--model", "MODEL",
+     "logistic, fm:8, mlp:64-64-10, mf:16, neumf:16-64-32-16, wide-deep:16-256-128, deepfm:16-256-128, "
+     "dlrm:64, skipgram:64, lstm:16-32-64; the numbers are widths (needed)",
+     "model", NULL},
     {"--train", "FILE",
      "libsvm text, MNIST idx images, pairs 'user item', Criteo's logs, CSV, text; plain, .gz or .zst "
      "(needed)",
@@ -376,7 +379,10 @@ static enum dp_status settle_folder(struct run *run, struct dp_error *err)
         st = dp_folder_clear(&run->folder, true, err);
     if (st == DP_OK && dp_folder_has_run(&run->folder)) {
         st = dp_cluster_read(run->folder.conf, &earlier, err);
-        if (st == DP_OK)
+        if (st != DP_OK)
+            st = dp_wrap(err, st, "the earlier run in '%.200s' cannot be gone on with (--fresh removes it)",
+                         run->folder.path);
+        else
             st = join_earlier(run, earlier, err);
         dp_cluster_free(&earlier);
     }
@@ -535,6 +541,8 @@ static int finish(struct run *run, enum dp_status st, struct dp_error *err)
     }
     if (run->local && !dp_local_server_failed(run->local)) {
         run->line.next_ms = 0; /* the last one is due, however soon it comes */
+        if (failed && !run->trained)
+            run->line.file = NULL; /* but that workers were starting is no news behind why they did not */
         watch(run);
     }
     dp_cli_line_end(&run->line);

@@ -11,8 +11,7 @@ failures=0
 finish() {
     rm -rf "$dir"
     [ "$failures" = 0 ] || echo "$failures checks failed"
-    [ "$failures" = 0 ]
-    exit
+    exit $((failures > 0)) # (in a trap, without a number: what it was before)
 }
 trap finish EXIT
 
@@ -215,6 +214,7 @@ rm -rf "$dir/run"
 [ -x "$bin/downpour-server" ] && [ -x "$bin/downpour-worker" ] || { fail "no server and worker in $bin"; exit; }
 train=("${base[@]}" --model mlp:64-32-10 --train "$data/digits.train.libsvm.gz" --batch 32 --rate 0.005 --servers 2)
 expect 2 "no model is named" "${base[@]}" --model quux --train "$data/digits.train.libsvm.gz"
+tail -1 "$dir/err" | grep -q "starting the workers" && fail "progress was shown behind the failure"
 expect 2 "file:1:" "${ok[@]}"
 [ -e "$dir/run/cluster.conf" ] && fail "a store that nobody trained on was kept"
 expect 0 "Test set: accuracy" "${train[@]}" --workers 2 --epochs 3 --test "$data/digits.test.libsvm.gz" --report "$dir/r.json"
@@ -249,6 +249,16 @@ expect 2 "--out: cannot write '$dir': it is a directory" "${predict[@]}" --out "
 expect 2 "is the file of the data itself" "$downpour" predict --from "$dir/run" --data "$dir/file" --out "$dir/file"
 [ "$(cat "$dir/file")" = "one line" ] || fail "predict wrote over its data"
 expect 2 "holds the model 'mlp:64-32-10', not 'logistic'" "$downpour" predict --from "$dir/run" --data "$dir/file" --model logistic
+cp "$dir/run/cluster.conf" "$dir/kept.conf"
+: >"$dir/run/cluster.conf"
+expect 2 "cannot be gone on with (--fresh removes it): $dir/run/cluster.conf: missing key 'name'" "${train[@]}"
+cp "$dir/kept.conf" "$dir/run/cluster.conf"
+if [ "$(id -u)" = 0 ]; then
+    chmod 755 "$dir"
+    chmod 700 "$dir/run"
+    nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+    expect 2 "cannot read '$dir/run/cluster.conf': Permission denied" "${nobody[@]}" "$downpour" predict --from "$dir/run" --data "$dir/file"
+fi
 # What is refused is refused before --fresh removes anything.
 expect 2 "'training.precision'" "${train[@]}" --fresh --precision tf32
 expect 2 "--report: cannot write" "${train[@]}" --fresh --report "$dir/none/x"
