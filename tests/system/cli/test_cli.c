@@ -2,6 +2,7 @@
 #include "tests/lib/test.h"
 
 #include "deploy/cli/folder.h"
+#include "deploy/cli/json_number.h"
 #include "deploy/cli/options.h"
 #include "deploy/cli/ports.h"
 #include "deploy/cli/progress.h"
@@ -19,6 +20,8 @@ static const struct dp_option options[] = {
     {"--optimizer", "NAME", "kind", "training.optimizer.kind", NULL},
     {"--no-overlap", NULL, "a switch", "training.overlap", "false"},
     {"--dir", "DIR", "a directory", NULL, NULL},
+    {"--a-name-that-has-no-room", "X",
+     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen", NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 static const struct dp_command command = {"run", "summary", "usage", options, OPTIONS};
@@ -97,7 +100,30 @@ static void help_lists_every_flag(void **state)
     for (size_t i = 1; i < OPTIONS; i++)
         assert_non_null(strstr(text, options[i].name));
     assert_non_null(strstr(text, "\n                           second\n"));
+    assert_non_null(strstr(text, "  --a-name-that-has-no-room X\n                           one two"));
+    assert_non_null(strstr(text, " twelve thirteen\n                           fourteen fifteen\n"));
     free(text);
+}
+
+/* Planted: a cast to jansson's signed integers, which made large seeds negative. */
+static void large_numbers_are_texts_in_json(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t value;
+        const char *text;
+    } cases[] = {{0, "0"},
+                 {INT64_MAX, "9223372036854775807"},
+                 {UINT64_C(1) << 63, "\"9223372036854775808\""},
+                 {UINT64_MAX, "\"18446744073709551615\""}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_t *number = dp_json_number(cases[i].value);
+        char *text = json_dumps(number, JSON_ENCODE_ANY);
+        assert_non_null(text);
+        assert_string_equal(text, cases[i].text);
+        free(text);
+        json_decref(number);
+    }
 }
 
 static void add(struct dp_cli_progress *p, const char *json)
@@ -346,6 +372,7 @@ int main(void)
         cmocka_unit_test(flags_come_in_both_forms_and_any_order),
         cmocka_unit_test(wrong_flags_are_named_with_the_nearest),
         cmocka_unit_test(help_lists_every_flag),
+        cmocka_unit_test(large_numbers_are_texts_in_json),
         cmocka_unit_test(progress_sums_the_workers),
         cmocka_unit_test(notes_that_make_no_sense_change_nothing),
         cmocka_unit_test(numbers_have_their_thousands_apart),
