@@ -61,6 +61,13 @@ static void least_file_has_the_defaults(void **state)
     dp_cluster_free(&c);
     assert_null(c);
     dp_cluster_free(&c);
+    /* As editors elsewhere write it: UTF-8's mark, CR LF. The lines keep their numbers. */
+    assert_int_equal(
+        read_text("\xef\xbb\xbfname = \"t\";\r\nmodel = \"logistic\";\r\n" SERVERS DATA, &c, &err), DP_OK);
+    assert_string_equal(c->model, "logistic");
+    dp_cluster_free(&c);
+    assert_int_equal(read_text("\xef\xbb\xbfnmae = \"t\";\r\n", &c, &err), DP_ARGUMENT);
+    assert_non_null(strstr(err.text, ":1: unknown key 'nmae'"));
 }
 
 static void values_come_as_written(void **state)
