@@ -18,13 +18,15 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define PUSHES  1000u /* of each client: some laps through the journal's 16 MiB */
-#define WINDOW  8u    /* of a client's pushes, under way */
-#define LOOK_MS 50u
+#define PUSHES      1000u  /* of each client at least: some laps through the journal's 16 MiB */
+#define PUSHES_MOST 30000u /* by then all lives are over, or a number of calls below is too high */
+#define PUSHES_LIFE 140u   /* of a life that is closed */
+#define WINDOW      8u     /* of a client's pushes, under way */
+#define LOOK_MS     50u
 /* Images are of one cluster, whatever the file is called. The cache holds some of the rows only. */
 #define SETTINGS "id = 77; journal_bytes = \"16MiB\"; cache_bytes = \"3MiB\";"
 
-/* The lives of the server: each dies before that many calls, or, at 0, is closed when its share of the pushes is done. */
+/* The lives of the server: each dies before that many calls, or, at 0, is closed after PUSHES_LIFE pushes of each client. */
 static const uint32_t die_at[] = {150, 4000, 700, 0, 60, 5000, 0};
 #define LIVES (sizeof die_at / sizeof die_at[0])
 
@@ -160,17 +162,21 @@ static void record_all(struct recording *r)
     for (uint32_t c = 0; c < DP_LEDGER_CLIENTS; c++)
         if (dp_ledger_open(r->cluster, c, &r->client[c].client, &r->client[c].table, &err) != DP_OK)
             fail_msg("%s; the server: %s", err.text, dp_process_err(r->server));
-    for (uint32_t i = 0; i < PUSHES; i++) {
+    uint32_t in_life = 0;
+    for (uint32_t i = 0; i < PUSHES || (r->life < LIVES && i < PUSHES_MOST); i++) {
+        uint32_t life = r->life;
         for (uint32_t c = 0; c < DP_LEDGER_CLIENTS; c++)
             push_one(r, c);
-        bool close_one = r->life < LIVES && die_at[r->life - 1] == 0;
-        if (close_one && i >= PUSHES * r->life / LIVES) {
+        if (life < LIVES && die_at[life - 1] == 0 && in_life >= PUSHES_LIFE) {
             close_life(r);
             start_life(r);
         }
         keep_alive(r);
+        in_life = r->life == life ? in_life + 1 : 0;
     }
     close_life(r);
+    if (r->life < LIVES)
+        fail_msg("the server had %" PRIu32 " lives of %zu", r->life, LIVES);
 }
 
 static void make_recording(struct recording *r)

@@ -36,7 +36,8 @@ static enum dp_status open_cpu(const struct dp_device_options *options, enum dp_
                                struct dp_backend *out, char *used, struct dp_error *err)
 {
     if (precision != DP_PRECISION_F32)
-        return dp_fail(err, DP_ARGUMENT, "the CPU computes in f32, not in %s: leave precision out",
+        return dp_fail(err, DP_ARGUMENT,
+                       "the CPU computes in f32, not in %s: leave precision out, or take f32",
                        options->precision);
     if (used)
         (void)snprintf(used, USED_SIZE, "cpu, %" PRIu32 " thread%s", options->threads,
