@@ -30,6 +30,7 @@ static int add_end(const struct dp_cluster *cluster, const struct dp_agreed_set 
                     judged->lists);
 }
 
+/* Digests are of what files say: scale, norm, first column and bits of hashes, which examples are made by, stand beside them. */
 void dp_agreed_text(const struct dp_cluster *cluster, const struct dp_agreed_set *train,
                     const struct dp_agreed_set *judged, char text[DP_AGREED_BYTES])
 {
@@ -37,9 +38,11 @@ void dp_agreed_text(const struct dp_cluster *cluster, const struct dp_agreed_set
     int n = snprintf(text, DP_AGREED_BYTES,
                      "data %016" PRIx64 "\nexamples %" PRIu64 "\nbatch %" PRIu32 "\nworkers %" PRIu32
                      "\npush_every %" PRIu32 "\nepochs %" PRIu32 "\nseed %" PRIu64 "\nnegatives %" PRIu32
-                     "\nwindow %" PRIu32 "\n",
+                     "\nwindow %" PRIu32 "\nscale %.17g\nnormalize %d\nindex_base %" PRIu32
+                     "\nhash_bits %" PRIu32 "\n",
                      train->digest, train->examples, t->batch, t->workers, dp_cluster_pushed_together(t),
-                     t->epochs, t->seed, cluster->data.negatives, cluster->data.window);
+                     t->epochs, t->seed, cluster->data.negatives, cluster->data.window, cluster->data.scale,
+                     cluster->data.normalize, cluster->data.index_base, cluster->data.hash_bits);
     DP_ASSERT(n > 0 && (uint32_t)n < DP_AGREED_BYTES);
     int more = add_end(cluster, judged, text + n, DP_AGREED_BYTES - (size_t)n);
     DP_ASSERT(more > 0 && (uint32_t)(n + more) < DP_AGREED_BYTES);

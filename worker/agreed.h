@@ -11,7 +11,7 @@
 
 #include "common/config/cluster.h"
 
-#define DP_AGREED_BYTES 640u
+#define DP_AGREED_BYTES 768u
 
 /* What a file says, wherever it lies. */
 struct dp_agreed_set {

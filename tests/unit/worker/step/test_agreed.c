@@ -68,6 +68,14 @@ static void what_decides_is_compared(void **state)
     expect(&now, "negatives 4", "negatives 40");
     now.data.window = 1;
     expect(&now, "window 5", "window 1");
+    now.data.scale = 0.5;
+    expect(&now, "scale 0", "scale 0.5");
+    now.data.normalize = true;
+    expect(&now, "normalize 0", "normalize 1");
+    now.data.index_base = 1;
+    expect(&now, "index_base 0", "index_base 1");
+    now.data.hash_bits = 20;
+    expect(&now, "hash_bits 0", "hash_bits 20");
     (void)strcpy(now.training.stop_at, "auc:0.90");
     expect(&now, "stop_at none", "stop_at auc:0.9");
     now.training.patience = 2;
@@ -99,7 +107,7 @@ static void notes_of_any_kind(void **state)
         assert_int_equal(dp_agreed_check(text, note, size, 3, &err), DP_EXISTS);
     assert_int_equal(dp_agreed_check(text, note, whole, 3, &err), DP_OK);
     assert_int_equal(dp_agreed_check(text, NULL, 0, 3, &err), DP_EXISTS);
-    (void)snprintf(more, sizeof more, "%.600smore 1\n", text);
+    (void)snprintf(more, sizeof more, "%.700smore 1\n", text);
     whole = dp_agreed_pack(9, more, note);
     assert_int_equal(dp_agreed_check(text, note, whole, 3, &err), DP_EXISTS);
     memset(note, 'x', sizeof note);
@@ -109,7 +117,9 @@ static void notes_of_any_kind(void **state)
                                                 .epochs = UINT32_MAX,
                                                 .seed = UINT64_MAX,
                                                 .push_every = UINT32_MAX};
-    now.data.negatives = now.data.window = UINT32_MAX;
+    now.data.negatives = now.data.window = now.data.index_base = now.data.hash_bits = UINT32_MAX;
+    now.data.scale = -1.0 / 3e-300;
+    now.data.normalize = true;
     (void)strcpy(now.training.stop_at, "ndcg@10:0.123456789012345");
     (void)strcpy(now.training.patience_metric, "accuracy");
     now.training.patience = UINT32_MAX;
