@@ -26,10 +26,10 @@
 #define PLACES         (1u << PLACE_BITS)
 #define SLOTS_A_TURN   (1u << 18)            /* of the index, looked at for due rows */
 #define CYCLE_NS       (30u * 1000000000ull) /* after the first push that is not in the store */
-#define CYCLE_SHARE    2u /* of the journal's budget: the later, the more pushes a row written stands for */
-#define JOURNAL_BYTES  ((uint64_t)4 << 30) /* its default budget */
-#define DIRTY_SHARE    2u                  /* of the cache's, where rows are evicted */
-#define AGAIN_NS       (1000000000ull)     /* the disk was full */
+#define CYCLE_SHARE    2u  /* of the journal's budget: the later, the more pushes a row written stands for */
+#define L0_MOST        64u /* files of rows that are to be merged */
+#define DIRTY_SHARE    2u  /* of the cache's, where rows are evicted */
+#define AGAIN_NS       (1000000000ull) /* the disk was full */
 
 void dp_shard_drain(struct dp_shard *shard)
 {
@@ -69,6 +69,25 @@ static void fail(struct dp_shard *shard, const struct dp_error *err)
            err->text);
 }
 
+/* Half of its files hold what is not in the store: pages that small commits are rounded up to and ends of segments count too,
+ * and what was replayed. */
+static bool journal_fills(const struct dp_shard *shard)
+{
+    struct dp_journal_figures figures;
+    if (!shard->journal) /* it is replayed */
+        return false;
+    dp_journal_figures(shard->journal, &figures);
+    return figures.bytes_kept > figures.bytes_budget / CYCLE_SHARE;
+}
+
+/* Another cycle's files would only lie on top of those that are to be merged: pushes wait for the journal instead. */
+static bool merges_are_behind(const struct dp_shard *shard)
+{
+    struct dp_store_figures figures = {0};
+    shard->options.store->figures(shard->options.store->self, &figures);
+    return figures.l0_files > L0_MOST;
+}
+
 static bool is_time(const struct dp_shard *shard)
 {
     const struct dp_write_back *w = &shard->write_back;
@@ -81,10 +100,9 @@ static bool is_time(const struct dp_shard *shard)
         return true;
     if (!shard->journal && !shard->recovery)
         return false; /* but for room a cycle in the middle would be worth nothing: after a crash all is refused */
-    uint64_t budget =
-        shard->options.journal.budget_bytes ? shard->options.journal.budget_bytes : JOURNAL_BYTES;
-    return shard->lsn > w->marked_lsn && (w->wanted || w->bytes > budget / CYCLE_SHARE ||
-                                          dp_clock_ns(&shard->options.clock) - w->since_ns > CYCLE_NS);
+    bool due =
+        w->wanted || dp_clock_ns(&shard->options.clock) - w->since_ns > CYCLE_NS || journal_fills(shard);
+    return due && shard->lsn > w->marked_lsn && !merges_are_behind(shard);
 }
 
 static void begin(struct dp_shard *shard)

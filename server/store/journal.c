@@ -219,8 +219,14 @@ void dp_journal_figures(struct dp_journal *journal, struct dp_journal_figures *o
     *out = journal->opened;
     out->segments = journal->count + journal->spare_count + (journal->next.file != NULL);
     out->bytes_budget = journal->segments_max * journal->segment_bytes;
-    for (size_t i = 0; i < journal->count; i++)
-        out->bytes_used += journal->segments[i].bytes;
+    for (size_t i = 0; i < journal->count; i++) {
+        const struct dp_journal_segment *segment = &journal->segments[i];
+        out->bytes_used += segment->bytes;
+        if (i + 1 == journal->count)
+            out->bytes_kept += journal->stage.end;
+        else if (segment->last_lsn >= journal->keep_from)
+            out->bytes_kept += segment->bytes;
+    }
     out->first_lsn = journal->segments[0].first_lsn;
     out->last_lsn = journal->last;
     out->durable_lsn = atomic_load(&journal->durable);

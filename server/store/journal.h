@@ -105,6 +105,7 @@ void dp_journal_release(struct dp_journal *journal, uint64_t keep_from);
 
 struct dp_journal_figures {
     uint64_t segments, bytes_budget, bytes_used; /* used: of the segments whose records are kept */
+    uint64_t bytes_kept; /* from the first segment that is not released to where the next record goes */
     uint64_t first_lsn, last_lsn, durable_lsn, synced_lsn, incarnation; /* first: that is kept */
     uint64_t syncs, appended_bytes;
     uint64_t replayed_records, replayed_bytes, cut_bytes; /* at open */

@@ -15,8 +15,8 @@
 #define CACHE_BYTES        (32u << 20) /* blocks in use only: what is hot lives in the shard's row cache */
 #define MARKS_BUFFER_BYTES (1u << 20)
 #define BLOOM_BITS         10.0
-#define L0_MERGED          16 /* files: 2 or 3 write-back cycles, of which each key is in one file at most */
-#define L0_STOP            64
+#define L0_MERGED          16 /* files: 2 or 3 cycles of a large table; of each cycle a key is in one file at most */
+#define L0_ANY             (1 << 20)
 #define LOG_LEVEL_FATAL    4
 #define LOG_FILES          2u
 #define LOG_BYTES          (1u << 20)
@@ -71,8 +71,11 @@ static void make_settings(struct dp_rocks_db *db)
     rocksdb_options_set_target_file_size_base(db->options[DP_ROCKS_ROWS], 64u << 20);
     /* A merge rewrites most rows, whatever it brings: so it is to bring the files of a few cycles. */
     rocksdb_options_set_level0_file_num_compaction_trigger(db->options[DP_ROCKS_ROWS], L0_MERGED);
-    rocksdb_options_set_level0_slowdown_writes_trigger(db->options[DP_ROCKS_ROWS], L0_STOP / 4 * 3);
-    rocksdb_options_set_level0_stop_writes_trigger(db->options[DP_ROCKS_ROWS], L0_STOP);
+    /* RocksDB would make all marks wait, and the opening's. Write-back waits by itself (the shard's write_back.c). */
+    rocksdb_options_set_level0_slowdown_writes_trigger(db->options[DP_ROCKS_ROWS], L0_ANY);
+    rocksdb_options_set_level0_stop_writes_trigger(db->options[DP_ROCKS_ROWS], L0_ANY);
+    rocksdb_options_set_soft_pending_compaction_bytes_limit(db->options[DP_ROCKS_ROWS], 0);
+    rocksdb_options_set_hard_pending_compaction_bytes_limit(db->options[DP_ROCKS_ROWS], 0);
     db->read = dp_rocks_db_read_options();
     /* What is read goes to the shard's row cache; its block would only push another out: half as many rows a second. */
     rocksdb_readoptions_set_fill_cache(db->read, 0);

@@ -18,6 +18,7 @@ struct map {
 };
 
 struct dp_fake_store {
+    uint64_t l0_files;
     struct map rows, marks;
     uint32_t jobs_max, under_way;
     bool open, hold, read_at_submit;
@@ -265,7 +266,12 @@ static enum dp_status fake_visit_rows(void *self,
 static void fake_figures(void *self, struct dp_store_figures *out)
 {
     struct dp_fake_store *fake = self;
-    *out = (struct dp_store_figures){.rows_about = fake->rows.len};
+    *out = (struct dp_store_figures){.rows_about = fake->rows.len, .l0_files = fake->l0_files};
+}
+
+void dp_fake_store_l0_files(struct dp_fake_store *fake, uint64_t files)
+{
+    fake->l0_files = files;
 }
 
 static void fake_close(void *self)

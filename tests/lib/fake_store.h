@@ -24,6 +24,8 @@ struct dp_store dp_fake_store_open(struct dp_fake_store *fake);
 
 /* From now on jobs are held. false releases all that are, and holds no more. */
 void dp_fake_store_hold(struct dp_fake_store *fake, bool hold);
+/* What figures say waits to be merged. */
+void dp_fake_store_l0_files(struct dp_fake_store *fake, uint64_t files);
 /* Held reads give what was there when they were submitted (true: the oldest that store.h allows) or when they
  * are released (false, as it starts out). */
 void dp_fake_store_read_at_submit(struct dp_fake_store *fake, bool at_submit);
