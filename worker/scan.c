@@ -1,6 +1,6 @@
 #include "worker/scan.h"
 
-#include "common/base/memory.h"
+#include "worker/compute/pinned.h"
 #include "worker/group.h"
 #include "worker/read/reader.h"
 #include "worker/weights.h"
@@ -41,9 +41,12 @@ static enum dp_status scanning_open(struct scanning *s, struct dp_error *err)
     if (st != DP_OK)
         return st;
     s->width = dp_graph_node(graph, dp_graph_output(graph))->width;
-    s->output = dp_alloc_aligned((size_t)job->cluster->training.batch * s->width * sizeof(float));
-    if (!s->output)
-        return dp_fail(err, DP_NOMEM, "no memory for the outputs of a minibatch");
+    void *output;
+    st = dp_pinned_new(&job->backend, (size_t)job->cluster->training.batch * s->width * sizeof(float),
+                       &output, err);
+    if (st != DP_OK)
+        return st;
+    s->output = output;
     const struct dp_reader_plan plan = {.epochs = 1, .offset = s->scan->offset, .stride = s->scan->stride};
     return dp_reader_start(s->scan->data, &plan, 4, 2, &s->reader, err);
 }
@@ -122,6 +125,7 @@ enum dp_status dp_scan(const struct dp_scan *scan, struct dp_error *err)
     dp_reader_stop(&s.reader);
     dp_weights_free(&s.look[1].weights);
     dp_weights_free(&s.look[0].weights);
-    free(s.output);
+    void *output = s.output;
+    dp_pinned_free(&scan->job->backend, &output);
     return st;
 }

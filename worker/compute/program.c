@@ -375,12 +375,15 @@ enum dp_status dp_program_forward(struct dp_program *program, const struct dp_ba
                                   struct dp_error *err)
 {
     const struct dp_backend *backend = &program->backend;
+    float *to = NULL;
     DP_ASSERT(program->under_way == 0);
     enum dp_status st = issue_forward(program, 0, batch, weights, err);
     if (st != DP_OK)
         goto done;
     mark(program, DP_STAGE_OUT);
-    st = backend->ops->copy_out(backend->self, loss, program->at->loss, sizeof *loss, err);
+    /* To pinned memory: a copy to the caller's would hold up the host, without a deadline. */
+    to = program->at->host_loss ? program->at->host_loss : &program->loss;
+    st = backend->ops->copy_out(backend->self, to, program->at->loss, sizeof *to, err);
     int last = dp_graph_output(program->graph);
     size_t n = (size_t)batch->examples * dp_graph_node(program->graph, last)->width;
     if (st == DP_OK && output)
@@ -388,6 +391,8 @@ enum dp_status dp_program_forward(struct dp_program *program, const struct dp_ba
                                     err);
     if (st == DP_OK)
         st = backend->ops->finish(backend->self, err);
+    if (st == DP_OK)
+        *loss = *to;
 done:
     if (st != DP_OK) {
         (void)backend->ops->finish(backend->self, NULL); /* a copy that was issued reads what was lent */

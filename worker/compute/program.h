@@ -34,7 +34,7 @@ void dp_program_evaluate(struct dp_program *program, bool evaluates);
 
 /* weights[p], host memory: dense: dp_parameter_floats(p); sparse: [distinct keys of its group, width], in
  * their order. output (NULL or host [examples, width of the output node]) gets logits or values; *loss the
- * mean loss. */
+ * mean loss. What is pinned (pinned.h) is copied with a deadline. */
 DP_MUST_USE
 enum dp_status dp_program_forward(struct dp_program *program, const struct dp_batch *batch,
                                   const float *const *weights, float *loss, float *output,

@@ -230,20 +230,39 @@ cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t)
     return answer();
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t)
+static std::map<const char *, size_t> &pinned()
 {
+    static std::map<const char *, size_t> all;
+    return all;
+}
+
+static bool is_pinned(const void *host, size_t bytes)
+{
+    const char *at = static_cast<const char *>(host);
+    auto after = pinned().upper_bound(at);
+    return after != pinned().begin() && (--after, at + bytes <= after->first + after->second);
+}
+
+// What is not pinned is copied through memory that is, and waited for.
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t)
+{
+    if (!is_pinned(kind == cudaMemcpyDeviceToHost ? to : from, bytes))
+        (void)waiting();
     if (!emulator.faulty)
         std::memcpy(to, from, bytes);
     return answer();
 }
 
-cudaError_t cudaHostRegister(void *, size_t, unsigned)
+cudaError_t cudaHostRegister(void *host, size_t bytes, unsigned)
 {
+    if (!emulator.faulty)
+        pinned()[static_cast<const char *>(host)] = bytes;
     return answer();
 }
 
-cudaError_t cudaHostUnregister(void *)
+cudaError_t cudaHostUnregister(void *host)
 {
+    pinned().erase(static_cast<const char *>(host));
     return waiting();
 }
 

@@ -2,8 +2,10 @@
  * is told the same from then on, and want of memory is told as that, with how much there is. */
 #include "tests/lib/test.h"
 
+#include "fixture.h"
 #include "tests/gpu/emulator/emulator.h"
 #include "worker/compute/device.h"
+#include "worker/compute/model.h"
 #include "worker/compute/pinned.h"
 
 #include <dlfcn.h>
@@ -101,6 +103,33 @@ static void a_wait_ends(void **state)
     }
 }
 
+/* A forward, as evaluation and prediction make: with weights and outputs pinned, nothing of it waits inside CUDA. */
+static void a_forward_ends(void **state)
+{
+    (void)state;
+    struct emulator *device = emulator();
+    struct dp_model model;
+    struct dp_backend backend;
+    struct dp_error err = {0};
+    struct fixture f;
+    float loss = 4711;
+    assert_int_equal(dp_model_open("mlp:4-3-2", &model, NULL), DP_OK);
+    opened(20, &backend);
+    fixture_open(&f, model.graph, backend, 5, 1, 1);
+    const float *const *weights = (const float *const *)f.weights;
+    for (int p = 0; p < dp_graph_parameters(model.graph); p++)
+        assert_int_equal(backend.ops->pin(backend.self, f.weights[p], f.floats[p] * sizeof(float), &err),
+                         DP_OK);
+    assert_int_equal(backend.ops->pin(backend.self, f.output, 5 * 2 * sizeof(float), &err), DP_OK);
+    device->stuck = true;
+    assert_int_equal(dp_program_forward(f.program, &f.batch, weights, &loss, f.output, &err), DP_IO);
+    says(&err, "is not done within 20 ms");
+    assert_int_equal(device->asked, 0);
+    assert_true(loss == 4711);
+    fixture_close(&f);
+    dp_model_close(&model);
+}
+
 static void a_fault_is_told_the_same_from_then_on(void **state)
 {
     (void)state;
@@ -178,6 +207,7 @@ int main(void)
         cmocka_unit_test(nothing_is_left),
         cmocka_unit_test(want_of_memory_is_told_as_that),
         cmocka_unit_test(a_wait_ends),
+        cmocka_unit_test(a_forward_ends),
         cmocka_unit_test(a_fault_is_told_the_same_from_then_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
