@@ -1,6 +1,7 @@
 #include "worker/compute/plugin.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -16,7 +17,12 @@ static enum dp_status find(char *path, size_t size, struct dp_error *err)
     static const char *const places[] = {"", "/" DP_PLUGIN_FOLDER};
     char program[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
-    program[len > 0 ? len : 0] = '\0';
+    if (len < 0) /* not DP_NOT_FOUND: there may be one, and "auto" would pass it by */
+        return dp_fail(err, DP_IO,
+                       "cannot tell where this program lies, and so whether " NAME
+                       " is beside it: /proc/self/exe: %s; is /proc mounted?",
+                       strerror(errno));
+    program[len] = '\0';
     const char *slash = strrchr(program, '/');
     for (unsigned i = 0; slash && i < sizeof places / sizeof places[0]; i++) {
         int n = snprintf(path, size, "%.*s%s/" NAME, (int)(slash - program), program, places[i]);

@@ -4,9 +4,24 @@
 
 #include "worker/compute/device.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+ssize_t __real_readlink(const char *path, char *to, size_t size);
+ssize_t __wrap_readlink(const char *path, char *to, size_t size);
+
+static bool hidden; /* /proc */
+
+ssize_t __wrap_readlink(const char *path, char *to, size_t size)
+{
+    if (!hidden)
+        return __real_readlink(path, to, size);
+    errno = ENOENT;
+    return -1;
+}
 
 static enum dp_status answer(const char *device, const char *precision, enum dp_status plugin_says,
                              char *used, struct dp_error *err)
@@ -62,9 +77,22 @@ static void the_log_says_what_was_taken(void **state)
     assert_non_null(strstr(line, "the CPU is taken, in f32 instead of tf32: the plugin says so"));
 }
 
+static void where_the_program_lies_cannot_be_told(void **state)
+{
+    (void)state;
+    struct dp_error err;
+    char used[64];
+    hidden = true;
+    assert_int_equal(answer("auto", "f32", DP_OK, used, &err), DP_IO);
+    assert_non_null(strstr(err.text, "cannot tell where this program lies"));
+    hidden = false;
+    assert_int_equal(answer("auto", "f32", DP_OK, used, &err), DP_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(where_the_program_lies_cannot_be_told),
         cmocka_unit_test(only_what_is_not_there_is_passed_by),
         cmocka_unit_test(the_log_says_what_was_taken),
     };
