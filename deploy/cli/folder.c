@@ -32,6 +32,12 @@ enum dp_status dp_path_absolute(const char *path, char *out, struct dp_error *er
     return DP_OK;
 }
 
+bool dp_path_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 enum dp_status dp_folder_path(const struct dp_folder *folder, char *out, struct dp_error *err,
                               const char *format, ...)
 {

@@ -54,5 +54,7 @@ enum dp_status dp_folder_restore(const struct dp_folder *folder, struct dp_error
 /* An absolute form of a path that need not exist yet. out: DP_PATH_MAX + 1. */
 DP_MUST_USE
 enum dp_status dp_path_absolute(const char *path, char *out, struct dp_error *err);
+/* Whether both names lead to one file that is there, through links too. */
+bool dp_path_same(const char *a, const char *b);
 
 #endif

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define WORKER_STOP_MS 10000u
@@ -69,20 +68,17 @@ static enum dp_status settle_input(const char *name, const char *path, char *out
     return dp_path_absolute(path, out, err);
 }
 
-static bool same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 /* That it can be written is seen before servers are started. A file is then the worker's, what is not one (a pipe, a device) gets
  * its bytes from here, as standard output does. */
 static enum dp_status settle_output(struct predict *p, struct dp_error *err)
 {
     const char *out = flag(p, "--out");
     enum dp_status st = DP_OK;
-    if (out && same_file(out, p->data))
-        return dp_fail(err, DP_ARGUMENT, "--out: '%s' is the file of the data itself: name another", out);
+    if (out && (dp_path_same(out, p->data) || (p->labels[0] && dp_path_same(out, p->labels))))
+        return dp_fail(err, DP_ARGUMENT, "--out: '%s' is the file of the %s itself: name another", out,
+                       dp_path_same(out, p->data) ? "data" : "labels");
+    if (out && dp_path_same(out, p->folder.conf))
+        return dp_fail(err, DP_ARGUMENT, "--out: '%s' is the run's cluster file: name another", out);
     if (out)
         st = dp_whole_open(out, &p->direct, err);
     if (st != DP_OK)

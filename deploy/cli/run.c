@@ -288,6 +288,32 @@ static enum dp_status make_cluster(struct run *run, struct dp_error *err)
     return st == DP_OK ? dp_cluster_check_settings(run->cluster, err) : st;
 }
 
+/* The report would take the place of what it is made of. */
+static enum dp_status check_report(const struct run *run, const char *to, struct dp_error *err)
+{
+    const struct dp_cluster_data *data = &run->cluster->data;
+    const char *const files[] = {data->train,
+                                 data->train_labels,
+                                 data->test,
+                                 data->test_labels,
+                                 data->test_negatives,
+                                 data->validation,
+                                 data->validation_labels,
+                                 data->validation_negatives};
+    char absolute[DP_PATH_MAX + 1] = "";
+    struct dp_error unheard = {0}; /* opening it says more of a name that is none */
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (files[i][0] && dp_path_same(to, files[i]))
+            return dp_fail(err, DP_ARGUMENT, "--report: '%s' is a file of the data itself: name another", to);
+    const char *base = flag(run, "--cluster");
+    if (dp_path_absolute(to, absolute, &unheard) != DP_OK)
+        absolute[0] = '\0';
+    if (strcmp(absolute, run->folder.conf) == 0 || dp_path_same(to, run->folder.conf) ||
+        (base && dp_path_same(to, base)))
+        return dp_fail(err, DP_ARGUMENT, "--report: '%s' is a cluster file: name another", to);
+    return DP_OK;
+}
+
 /* That it can be written is seen now, and not after an hour of training. What is no file (a pipe, a device) gets a copy of the one
  * in the directory. */
 static enum dp_status set_report(struct run *run, struct dp_error *err)
@@ -296,7 +322,10 @@ static enum dp_status set_report(struct run *run, struct dp_error *err)
     char *report = run->cluster->training.report;
     if (!to)
         return dp_folder_path(&run->folder, report, err, "report.json");
-    enum dp_status st = dp_whole_open(to, &run->report, err);
+    enum dp_status st = check_report(run, to, err);
+    if (st != DP_OK)
+        return st;
+    st = dp_whole_open(to, &run->report, err);
     if (st == DP_OK && run->report.direct)
         return dp_folder_path(&run->folder, report, err, "report.json");
     dp_whole_drop(&run->report);
@@ -375,6 +404,13 @@ static enum dp_status settle_folder(struct run *run, struct dp_error *err)
         st = dp_folder_open(dir, false, &run->folder, err);
     if (st == DP_OK)
         st = set_report(run, err);
+    if (st == DP_OK)
+        st = set_cache(run, err);
+    if (st == DP_OK)
+        st = set_places(run, err);
+    if (st == DP_OK)
+        st = dp_ports_choose(run->cluster, port, err);
+    /* Behind all that can refuse the run. */
     if (st == DP_OK && flag(run, "--fresh"))
         st = dp_folder_clear(&run->folder, true, err);
     if (st == DP_OK && dp_folder_has_run(&run->folder)) {
@@ -386,12 +422,6 @@ static enum dp_status settle_folder(struct run *run, struct dp_error *err)
             st = join_earlier(run, earlier, err);
         dp_cluster_free(&earlier);
     }
-    if (st == DP_OK)
-        st = set_cache(run, err);
-    if (st == DP_OK)
-        st = set_places(run, err);
-    if (st == DP_OK)
-        st = dp_ports_choose(run->cluster, port, err);
     if (st == DP_OK)
         st = dp_folder_set_run(&run->folder, run->cluster->training.run, err);
     if (st == DP_OK && run->continues)

@@ -247,7 +247,13 @@ expect 2 "--precision is \"f16\", but must be f32, tf32 or bf16" "${predict[@]}"
 expect 2 "'training.precision' is bf16, but the CPU computes in f32" "${predict[@]}" --device cpu --precision bf16
 expect 2 "--out: cannot write '$dir': it is a directory" "${predict[@]}" --out "$dir"
 expect 2 "is the file of the data itself" "$downpour" predict --from "$dir/run" --data "$dir/file" --out "$dir/file"
+ln -f "$dir/file" "$dir/labels"
+expect 2 "is the file of the labels itself" "${predict[@]}" --data-labels "$dir/file" --out "$dir/labels"
 [ "$(cat "$dir/file")" = "one line" ] || fail "predict wrote over its data"
+expect 2 "--out: '$dir/run/cluster.conf' is the run's cluster file" "${predict[@]}" --out "$dir/run/cluster.conf"
+expect 2 "--report: '$dir/labels' is a file of the data itself" "${train[@]}" --test "$dir/file" --report "$dir/labels"
+expect 2 "--report: '$dir/run/cluster.conf' is a cluster file" "${train[@]}" --report "$dir/run/cluster.conf"
+expect 2 "is a cluster file: name another" "$downpour" run --model logistic --train "$dir/file" --dir "$dir/new" --report "$dir/new/cluster.conf"
 expect 2 "holds the model 'mlp:64-32-10', not 'logistic'" "$downpour" predict --from "$dir/run" --data "$dir/file" --model logistic
 cp "$dir/run/cluster.conf" "$dir/kept.conf"
 : >"$dir/run/cluster.conf"
@@ -262,6 +268,8 @@ fi
 # What is refused is refused before --fresh removes anything.
 expect 2 "'training.precision'" "${train[@]}" --fresh --precision tf32
 expect 2 "--report: cannot write" "${train[@]}" --fresh --report "$dir/none/x"
+expect 2 "over 65535" "${train[@]}" --fresh --port 65535
+expect 2 "longer than" "${train[@]}" --fresh --cache "${long:0:1020}"
 [ -d "$dir/run/store/server-0" ] || fail "--fresh removed a store for a run that was refused"
 expect 2 "file:1:" "$downpour" predict --from "$dir/run" --data "$dir/file"
 nobody_left "predict"
