@@ -104,17 +104,19 @@ enum dp_status dp_peers_look(struct dp_job *job, const char *what, struct dp_not
 struct dp_kept {
     struct dp_kept *next;
     char what[NAME_BYTES];
+    bool (*older)(const struct dp_note *there, const struct dp_note *kept); /* or NULL */
     size_t size;
     char bytes[];
 };
 
-enum dp_status dp_peers_keep(struct dp_job *job, const char *what, const void *bytes, size_t size,
-                             struct dp_error *err)
+enum dp_status dp_peers_keep_newest(struct dp_job *job, const char *what, const void *bytes, size_t size,
+                                    bool (*older)(const struct dp_note *there, const struct dp_note *kept),
+                                    struct dp_error *err)
 {
     struct dp_kept **place = &job->kept, *kept = malloc(sizeof *kept + size);
     if (!kept)
         return dp_fail(err, DP_NOMEM, "no memory to keep the note %s", what);
-    *kept = (struct dp_kept){.size = size};
+    *kept = (struct dp_kept){.older = older, .size = size};
     (void)snprintf(kept->what, sizeof kept->what, "%s", what);
     if (size)
         memcpy(kept->bytes, bytes, size);
@@ -130,6 +132,12 @@ enum dp_status dp_peers_keep(struct dp_job *job, const char *what, const void *b
         job->kept = kept;
     }
     return dp_peers_put(job, what, job->worker, bytes, size, err);
+}
+
+enum dp_status dp_peers_keep(struct dp_job *job, const char *what, const void *bytes, size_t size,
+                             struct dp_error *err)
+{
+    return dp_peers_keep_newest(job, what, bytes, size, NULL, err);
 }
 
 void dp_peers_forget(struct dp_job *job)
@@ -174,9 +182,26 @@ static enum dp_status put_lost(struct dp_job *job, struct dp_error *err)
     return st;
 }
 
+/* Those in whose place an older one lies. */
+static enum dp_status put_newest(struct dp_job *job, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (struct dp_kept *kept = job->kept; st == DP_OK && kept; kept = kept->next) {
+        struct dp_note there = {0};
+        if (!kept->older)
+            continue;
+        st = dp_peers_one(job, kept->what, job->worker, &there, err);
+        if (st == DP_OK && there.bytes &&
+            kept->older(&there, &(struct dp_note){.bytes = kept->bytes, .size = kept->size}))
+            st = dp_peers_put(job, kept->what, job->worker, kept->bytes, kept->size, err);
+        free(there.bytes);
+    }
+    return st;
+}
+
 /* ---- waiting */
 
-/* Between two looks: what the first server has lost is put again, and that this worker lives is told. */
+/* Between two looks: what the first server has lost, or was given late by an earlier process, is put again, and that this worker lives is told. */
 static enum dp_status pause_between(struct dp_job *job, struct dp_progress *progress, struct dp_error *err)
 {
     const struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};
@@ -184,7 +209,8 @@ static enum dp_status pause_between(struct dp_job *job, struct dp_progress *prog
         return dp_fail(err, DP_STOPPING, "stopped by a signal while waiting for other workers");
     dp_progress_tick(progress);
     (void)nanosleep(&pause, NULL);
-    return put_lost(job, err);
+    enum dp_status st = put_lost(job, err);
+    return st == DP_OK ? put_newest(job, err) : st;
 }
 
 /* The last sign of one worker. */

@@ -49,6 +49,12 @@ enum dp_status dp_peers_wait_for(struct dp_job *job, struct dp_progress *progres
 DP_MUST_USE
 enum dp_status dp_peers_keep(struct dp_job *job, const char *what, const void *bytes, size_t size,
                              struct dp_error *err);
+/* So kept, it is put again too where an older one lies in its place: one that an earlier process of this worker, which had stood still,
+ * put late. older: whether `there` says less than `kept`. */
+DP_MUST_USE
+enum dp_status dp_peers_keep_newest(struct dp_job *job, const char *what, const void *bytes, size_t size,
+                                    bool (*older)(const struct dp_note *there, const struct dp_note *kept),
+                                    struct dp_error *err);
 void dp_peers_forget(struct dp_job *job); /* the copies, and what begin found */
 /* Before anything is waited for: finds which workers have failed or been stopped in an earlier process. */
 DP_MUST_USE

@@ -9,19 +9,37 @@
 
 #define ENDED_BYTES (4 + DP_STOP_BYTES)
 
+/* Of notes on the end of an epoch: what is none is not known to be older. */
+static bool ended_before(const struct dp_note *there, const struct dp_note *kept)
+{
+    struct dp_stop a, b;
+    if (there->size != ENDED_BYTES ||
+        dp_stop_unpack((const char *)there->bytes + 4, DP_STOP_BYTES, &a, NULL) != DP_OK ||
+        dp_stop_unpack((const char *)kept->bytes + 4, DP_STOP_BYTES, &b, NULL) != DP_OK)
+        return false;
+    return dp_load_u32le(there->bytes) < dp_load_u32le(kept->bytes) || a.epoch < b.epoch;
+}
+
+static bool judged_before(const struct dp_note *there, const struct dp_note *kept)
+{
+    struct dp_stop a, b;
+    return dp_stop_unpack(there->bytes, there->size, &a, NULL) == DP_OK &&
+           dp_stop_unpack(kept->bytes, kept->size, &b, NULL) == DP_OK && a.epoch < b.epoch;
+}
+
 static enum dp_status tell_ended(struct dp_verdict *v, uint32_t epoch, struct dp_error *err)
 {
     unsigned char bytes[ENDED_BYTES];
     dp_store_u32le(bytes, epoch);
     dp_stop_pack(&v->state, bytes + 4);
-    return dp_peers_keep(v->job, "ended", bytes, sizeof bytes, err);
+    return dp_peers_keep_newest(v->job, "ended", bytes, sizeof bytes, ended_before, err);
 }
 
 static enum dp_status tell_verdict(struct dp_verdict *v, struct dp_error *err)
 {
     unsigned char bytes[DP_STOP_BYTES];
     dp_stop_pack(&v->state, bytes);
-    return dp_peers_keep(v->job, "verdict", bytes, sizeof bytes, err);
+    return dp_peers_keep_newest(v->job, "verdict", bytes, sizeof bytes, judged_before, err);
 }
 
 /* ---- what notes say */
@@ -83,12 +101,6 @@ static bool has_ended(void *context, const struct dp_note *note)
     return learn_ended(rest->verdict, note, &ended, NULL) != DP_OK || ended >= rest->epoch;
 }
 
-static bool is_judged(void *context, const struct dp_note *note)
-{
-    const struct rest *rest = context;
-    return learn_verdict(rest->verdict, note, NULL) != DP_OK || is_known(context);
-}
-
 static void see_begun(void *context, const struct dp_note *progress)
 {
     const struct rest *rest = context;
@@ -118,12 +130,26 @@ static enum dp_status wait_ended(struct dp_verdict *v, uint32_t epoch, struct dp
     return st;
 }
 
+/* Worker 0 tells it behind its end of the epoch too, should the note of it be an older one (peers.h). */
+static bool is_judged_or_ended(void *context, const struct dp_note *note)
+{
+    const struct rest *rest = context;
+    struct dp_note ended = {0};
+    uint32_t epoch;
+    bool damaged = learn_verdict(rest->verdict, note, NULL) != DP_OK;
+    if (!damaged && !is_known(context) &&
+        dp_peers_one(rest->verdict->job, "ended", 0, &ended, NULL) == DP_OK && ended.bytes)
+        (void)learn_ended(rest->verdict, &ended, &epoch, NULL);
+    free(ended.bytes);
+    return damaged || is_known(context);
+}
+
 static enum dp_status wait_verdict(struct dp_verdict *v, uint32_t epoch, struct dp_error *err)
 {
     struct rest rest = {.verdict = v, .epoch = epoch};
     const struct dp_wish wish = {.what = "verdict",
                                  .count = 1,
-                                 .ready = is_judged,
+                                 .ready = is_judged_or_ended,
                                  .sign = see_begun,
                                  .enough = is_known,
                                  .context = &rest};

@@ -12,6 +12,8 @@
  *           looks for "ended" notes: whoever heard that one while the first server held it says so in his.
  *           Best figures are handed on in the same notes. Where all who knew them were killed, and the first server too, the log
  *           says so and patience counts from the next epoch.
+ *           An earlier process of a worker, which had stood still, may put an older note over a newer one: whoever waits puts his
+ *           own again where an older one lies, and who waits for a verdict looks at worker 0's "ended", too.
  * Notes     run/<run>/ended/<worker>: the epoch (u32), then the state (stop.h); run/<run>/verdict/0: the state. Both are
  *           written over each epoch, and put again where the first server lost them.
  * Thread    The client's. */

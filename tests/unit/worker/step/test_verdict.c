@@ -430,10 +430,68 @@ static void parts_that_nobody_wants_are_not_fetched(void **state)
     free(run);
 }
 
+/* Of an earlier process of worker 0 that stood still: its notes of the first epoch come over those of the last one, the moment these are
+ * there. */
+struct late {
+    struct run *run;
+    uint32_t last, verdicts, ends; /* how often */
+};
+
+static bool of_last(const struct late *late, const char *name, size_t before)
+{
+    struct dp_stop said;
+    size_t size = 0;
+    const unsigned char *bytes = world_note(late->run->world, name, &size);
+    return bytes && size > before && dp_stop_unpack(bytes + before, size - before, &said, NULL) == DP_OK &&
+           said.epoch == late->last;
+}
+
+static void put_late(void *context, struct world *world, uint64_t step)
+{
+    struct late *late = context;
+    const struct dp_stop first = {.epoch = 1};
+    unsigned char note[4 + DP_STOP_BYTES] = {1};
+    (void)step;
+    dp_stop_pack(&first, note + 4);
+    if (late->verdicts > 0 && of_last(late, "run/1/verdict/0", 0)) {
+        late->verdicts--;
+        world_put(world, "run/1/verdict/0", note + 4, DP_STOP_BYTES);
+    }
+    if (late->ends > 0 && of_last(late, "run/1/ended/0", 4)) {
+        late->ends--;
+        world_put(world, "run/1/ended/0", note, sizeof note);
+    }
+}
+
+/* Planted: put_newest does nothing; wait_verdict looks at the verdict alone. */
+static void older_notes_put_late_keep_nobody_waiting(void **state)
+{
+    (void)state;
+    static const struct late kinds[] = {
+        {.verdicts = 1}, {.verdicts = 1, .ends = 1}, {.verdicts = 100000}, {.verdicts = 20, .ends = 20}};
+    uint32_t done = 0;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct run *run = calloc(1, sizeof *run);
+        assert_non_null(run);
+        begin(run, seed);
+        struct late late = kinds[seed % (sizeof kinds / sizeof kinds[0])];
+        late.run = run;
+        late.last = expected(run);
+        if (run->workers > 1 && late.last > 1) {
+            check(run, seed, world_run(run->world, FOR_EVER, put_late, &late));
+            done++;
+        }
+        world_free(run->world);
+        free(run);
+    }
+    assert_true(done > 100);
+}
+
 int main(void)
 {
     dp_log_start("test", DP_LOG_ERROR);
     const struct CMUnitTest tests[] = {cmocka_unit_test(nobody_waits_and_all_stop_together),
-                                       cmocka_unit_test(parts_that_nobody_wants_are_not_fetched)};
+                                       cmocka_unit_test(parts_that_nobody_wants_are_not_fetched),
+                                       cmocka_unit_test(older_notes_put_late_keep_nobody_waiting)};
     return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
 }

@@ -269,6 +269,17 @@ void world_put(struct world *world, const char *name, const void *bytes, size_t 
     *place = note;
 }
 
+const void *world_note(const struct world *world, const char *name, size_t *size)
+{
+    for (const struct note *note = world->notes; note; note = note->next) {
+        if (strcmp(note->name, name) != 0)
+            continue;
+        *size = note->size;
+        return note->bytes;
+    }
+    return NULL;
+}
+
 static enum dp_status was_killed(struct dp_error *err)
 {
     return dp_fail(err, DP_STOPPING, "killed");

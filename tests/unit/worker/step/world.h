@@ -34,6 +34,8 @@ void world_kill(struct world *world, uint32_t seat, uint64_t delay_ms);
 void world_lose_notes(struct world *world);
 bool world_has_ended(const struct world *world, uint32_t seat);
 void world_put(struct world *world, const char *name, const void *bytes, size_t size);
+/* Lent until the next step; NULL: there is none. */
+const void *world_note(const struct world *world, const char *name, size_t *size);
 
 /* Any thread that has the turn: */
 uint64_t world_random(struct world *world, uint64_t below);
