@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 #define MARK       ".new-"
-#define MARK_BYTES 32u /* with the numbers behind it */
+#define MARK_BYTES 32u /* with what is behind it */
+#define KEPT       "-whole"
 #define NAME_BYTES 255u
 #define TRIES      100
 
@@ -91,14 +92,13 @@ static enum dp_status open_named(const char *target, struct dp_draft *out, struc
 enum dp_status dp_draft_open(const char *target, struct dp_draft *out, struct dp_error *err)
 {
     char directory[DP_DRAFT_PATH_BYTES];
-    out->fd = -1;
-    out->named = false;
+    *out = (struct dp_draft){.fd = -1};
     enum dp_status st = choose_name(target, out, err); /* now, not when all is written */
     if (st != DP_OK)
         return st;
     /* Its name is given through /proc. */
     if (dp_draft_directory(target, directory, sizeof directory) && access("/proc/self/fd", X_OK) == 0)
-        out->fd = open(directory, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+        out->fd = open(directory, O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
     if (out->fd >= 0 && flock(out->fd, LOCK_EX | LOCK_NB) == 0)
         return DP_OK;
     if (out->fd >= 0)
@@ -119,14 +119,70 @@ static bool give_name(struct dp_draft *draft, const char *target)
     return draft->named;
 }
 
+static bool copy_all(int from, int to)
+{
+    char piece[16384];
+    for (off_t at = 0;;) {
+        ssize_t n = pread(from, piece, sizeof piece, at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n == 0;
+        for (ssize_t put = 0, w; put<n; put += w> 0 ? w : 0) {
+            w = write(to, piece + put, (size_t)(n - put));
+            if (w == 0 || (w < 0 && errno != EINTR))
+                return false;
+        }
+        at += n;
+    }
+}
+
+/* Where a file without a name may not be given one: it becomes a draft that has one. */
+static enum dp_status copy_named(struct dp_draft *draft, const char *target, struct dp_error *err)
+{
+    struct dp_draft copy = {.keep = draft->keep};
+    struct stat is, made;
+    enum dp_status st = open_named(target, &copy, err);
+    if (st != DP_OK)
+        return st;
+    bool same = fstat(draft->fd, &is) == 0 && fstat(copy.fd, &made) == 0;
+    if (same && (is.st_uid != made.st_uid || is.st_gid != made.st_gid))
+        same = fchown(copy.fd, is.st_uid, is.st_gid) == 0;
+    if (!same || fchmod(copy.fd, is.st_mode & 0777) != 0 || !copy_all(draft->fd, copy.fd) ||
+        fsync(copy.fd) != 0) {
+        st = failed(err, target, errno);
+        dp_draft_drop(&copy);
+        return st;
+    }
+    (void)close(draft->fd);
+    *draft = copy;
+    return DP_OK;
+}
+
+/* What took long to make is not thrown away for its name: it stays under one that no sweep takes. */
+static enum dp_status not_renamed(struct dp_draft *draft, const char *target, struct dp_error *err)
+{
+    char kept[DP_DRAFT_PATH_BYTES + sizeof KEPT];
+    int why = errno;
+    if (!draft->keep)
+        return dp_fail(err, DP_IO, "cannot write '%.300s': %s", target, strerror(why));
+    (void)snprintf(kept, sizeof kept, "%s" KEPT, draft->path);
+    draft->named = false;
+    return dp_fail(err, DP_IO, "cannot write '%.150s': %s; all of it is beside it, in '%.255s': move it",
+                   target, strerror(why), name_of(rename(draft->path, kept) == 0 ? kept : draft->path));
+}
+
 enum dp_status dp_draft_commit(struct dp_draft *draft, const char *target, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
-    if (fsync(draft->fd) != 0 || !give_name(draft, target) || rename(draft->path, target) != 0) {
-        st = dp_fail(err, DP_IO, "cannot write '%.300s': %s", target, strerror(errno));
-        if (draft->named)
-            (void)unlink(draft->path);
-    }
+    if (fsync(draft->fd) != 0)
+        st = failed(err, target, errno);
+    else if (!give_name(draft, target))
+        st = copy_named(draft, target, err);
+    if (st == DP_OK && rename(draft->path, target) != 0)
+        st = not_renamed(draft, target, err);
+    if (st != DP_OK && draft->named)
+        (void)unlink(draft->path);
     /* Last: the lock goes with it, and until it is renamed the draft must not be swept. */
     (void)close(draft->fd);
     draft->fd = -1;

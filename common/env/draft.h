@@ -7,7 +7,8 @@
  *           write and sweep at once. Where a file system does not tell one machine of another's locks, a draft may be swept under
  *           its writer: that one's commit fails.
  * Thread    Any, each with its own draft.
- * Failure   DP_IO, with the path and the cause; nothing is left behind. */
+ * Failure   DP_IO, with the path and the cause; nothing is left behind, but with `keep` what is whole and could not take the target's
+ *           name: it is told, ends in "-whole", and no sweep takes it. */
 #ifndef DP_ENV_DRAFT_H
 #define DP_ENV_DRAFT_H
 
@@ -22,6 +23,7 @@
 struct dp_draft {
     int fd;
     bool named;                     /* it has its name of a draft already */
+    bool keep;                      /* set it after open: when all is written and cannot be renamed, it stays */
     char path[DP_DRAFT_PATH_BYTES]; /* that name */
 };
 

@@ -46,6 +46,18 @@ static enum dp_status follow_one(struct dp_whole *whole, struct dp_error *err)
     return whole->target ? DP_OK : dp_fail(err, DP_NOMEM, "no memory to write %s", whole->path);
 }
 
+/* As Linux decides it (protected_symlinks), which is not asked about what is followed by hand: in a sticky directory that all may
+ * write to, only links of one's own and of the directory's owner. */
+static bool may_follow(const char *link, const struct stat *info)
+{
+    char directory[DP_DRAFT_PATH_BYTES];
+    struct stat above;
+    if (!dp_draft_directory(link, directory, sizeof directory) || stat(directory, &above) != 0)
+        return false;
+    bool common = (above.st_mode & S_ISVTX) && (above.st_mode & S_IWOTH);
+    return !common || info->st_uid == geteuid() || info->st_uid == above.st_uid;
+}
+
 /* Links to files, also to files that are not there yet. */
 static enum dp_status follow(struct dp_whole *whole, struct dp_error *err)
 {
@@ -55,10 +67,35 @@ static enum dp_status follow(struct dp_whole *whole, struct dp_error *err)
             whole->direct = true;
             return DP_OK;
         }
-        enum dp_status st = i < LINKS_MAX ? follow_one(whole, err) : failed(err, whole->path, ELOOP);
+        enum dp_status st = i >= LINKS_MAX                      ? failed(err, whole->path, ELOOP)
+                            : !may_follow(whole->target, &info) ? failed(err, whole->path, EACCES)
+                                                                : follow_one(whole, err);
         if (st != DP_OK)
             return st;
     }
+    return DP_OK;
+}
+
+/* What stands under the target's name is what was looked at, and may be replaced. */
+static enum dp_status check_target(const struct dp_whole *whole, const struct stat *is, struct dp_error *err)
+{
+    char directory[DP_DRAFT_PATH_BYTES];
+    struct stat now, above;
+    if (access(whole->path, W_OK) != 0)
+        return failed(err, whole->path, errno);
+    if (lstat(whole->target, &now) != 0)
+        return failed(err, whole->path, errno);
+    if (now.st_dev != is->st_dev || now.st_ino != is->st_ino)
+        return dp_fail(err, DP_IO, "cannot write '%.300s': another file took its place just now",
+                       whole->path);
+    if (geteuid() != 0 && is->st_uid != geteuid() &&
+        dp_draft_directory(whole->target, directory, sizeof directory) && stat(directory, &above) == 0 &&
+        (above.st_mode & S_ISVTX) && above.st_uid != geteuid())
+        return dp_fail(
+            err, DP_IO,
+            "cannot write '%.150s': it is another user's, and in '%.150s' only its owner may replace "
+            "it (sticky): name another file",
+            whole->path, directory);
     return DP_OK;
 }
 
@@ -75,8 +112,8 @@ static enum dp_status look(struct dp_whole *whole, struct stat *is, struct dp_er
         return dp_fail(err, DP_IO, "cannot write '%.300s': it is a directory; name a file in it", path);
     whole->direct = is->st_mode != 0 && !S_ISREG(is->st_mode);
     enum dp_status st = follow(whole, err);
-    if (st == DP_OK && is->st_mode != 0 && !whole->direct && access(path, W_OK) != 0)
-        st = failed(err, path, errno);
+    if (st == DP_OK && is->st_mode != 0 && !whole->direct)
+        st = check_target(whole, is, err);
     return st;
 }
 
@@ -101,17 +138,32 @@ static int open_direct(const struct dp_whole *whole, const struct stat *is)
     return fd >= 0 ? fd : open(whole->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 }
 
+/* Rights are an owner's and a group's. Where the file's group cannot be had, another has no more than what both it and all others
+ * had, and so have those. */
+static enum dp_status keep_rights(const struct dp_whole *whole, const struct stat *is, struct dp_error *err)
+{
+    struct stat made;
+    int fd = whole->draft.fd;
+    mode_t mode = is->st_mode & 0777;
+    if (fstat(fd, &made) != 0)
+        return failed(err, whole->path, errno);
+    bool same = made.st_uid == is->st_uid && made.st_gid == is->st_gid;
+    if (!same && fchown(fd, is->st_uid, is->st_gid) != 0 && made.st_gid != is->st_gid &&
+        fchown(fd, (uid_t)-1, is->st_gid) != 0) {
+        mode_t both = mode >> 3 & mode & 07;
+        mode = (mode & 0700) | both << 3 | both;
+    }
+    return fchmod(fd, mode) == 0 ? DP_OK : failed(err, whole->path, errno);
+}
+
 static enum dp_status open_draft(struct dp_whole *whole, const struct stat *is, struct dp_error *err)
 {
     (void)dp_draft_sweep_of(whole->target);
     enum dp_status st = dp_draft_open(whole->target, &whole->draft, err);
-    if (st != DP_OK || is->st_mode == 0)
+    if (st != DP_OK)
         return st;
-    if (is->st_uid != geteuid() || is->st_gid != getegid())
-        (void)!fchown(whole->draft.fd, is->st_uid, is->st_gid);
-    if (fchmod(whole->draft.fd, is->st_mode & 0777) != 0)
-        st = failed(err, whole->path, errno);
-    return st;
+    whole->draft.keep = true;
+    return is->st_mode == 0 ? DP_OK : keep_rights(whole, is, err);
 }
 
 enum dp_status dp_whole_open(const char *path, struct dp_whole *out, struct dp_error *err)
@@ -154,11 +206,23 @@ static bool sync_directory(const char *target)
     return why == 0 || why == EINVAL;
 }
 
+/* A stream keeps that a write failed, and not why: the rest of it, or else more, is likely to fail for the same reason. */
+static int why_failed(const struct dp_whole *whole)
+{
+    const char more[4096] = {0};
+    if (fflush(whole->stream) != 0)
+        return errno;
+    for (int i = 0; i < 16 && !whole->direct; i++)
+        if (write(whole->draft.fd, more, sizeof more) < (ssize_t)sizeof more &&
+            write(whole->draft.fd, more, sizeof more) < 0)
+            return errno;
+    return EIO;
+}
+
 enum dp_status dp_whole_commit(struct dp_whole *whole, struct dp_error *err)
 {
-    /* A write that failed earlier left no errno behind. */
     bool good = ferror(whole->stream) == 0;
-    int why = EIO;
+    int why = good ? 0 : why_failed(whole);
     enum dp_status st = DP_OK;
     if (good && fflush(whole->stream) != 0) {
         why = errno;

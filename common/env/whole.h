@@ -2,7 +2,9 @@
  *     open -> (write to stream)* -> commit | drop
  * Promise   The name holds the old file or the whole new one, whatever ends the writer (draft.h); what a dead writer left of the
  *           same file is swept by the next. A symbolic link stays one: the file that it names is written. A file that is there
- *           keeps its permissions and, where allowed, its owner; one that may not be written is refused.
+ *           keeps its permissions and, where allowed, its owner and group (where the group is not: no rights that it and all others
+ *           did not both have); one that may not be written or replaced is refused. What is whole and cannot take the name when
+ *           it is committed stays beside it, and the failure says where.
  *           What is no file (a pipe, a terminal, a device, /dev/stdout whatever stands behind it) has no whole: `direct`, what is
  *           written goes there at once. Opening a pipe waits for its reader.
  * Thread    Any, each with its own.

@@ -1,22 +1,48 @@
 /* Goal    a name holds the old file or the whole new one, whatever ends the writer, and nothing else is left in the directory;
  *         links, permissions and what is no file stay what they are.
  * Method  writers that commit, drop and are killed; as a user who may not; with files that have no name, and (NAMED) must have. */
+#define _GNU_SOURCE /* setgroups */
 #include "common/env/whole.h"
 #include "tests/lib/test.h"
 #include "tests/unit/env/no_nameless.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define NOBODY 65534
 
 static char directory[64];
+static bool no_links;                       /* linkat is refused */
+static const char *replaced, *instead_with; /* a link, in the moment in which it is looked at */
+
+int __wrap_linkat(int from, const char *name, int to, const char *as, int flags);
+int __real_linkat(int from, const char *name, int to, const char *as, int flags);
+int __wrap_statfs(const char *path, struct statfs *info);
+int __real_statfs(const char *path, struct statfs *info);
+
+int __wrap_linkat(int from, const char *name, int to, const char *as, int flags)
+{
+    errno = EPERM;
+    return no_links ? -1 : __real_linkat(from, name, to, as, flags);
+}
+
+int __wrap_statfs(const char *path, struct statfs *info)
+{
+    if (replaced && (unlink(replaced) != 0 || symlink(instead_with, replaced) != 0))
+        fail_msg("%s cannot be replaced", replaced);
+    return __real_statfs(path, info);
+}
 
 static int setup(void **state)
 {
@@ -279,6 +305,149 @@ static void killed_writers(void **state)
     assert_int_equal(entries(false), 1);
 }
 
+/* A target that becomes a directory meanwhile: what was made is whole, told, and not swept. */
+static void a_name_that_cannot_be_taken(void **state)
+{
+    (void)state;
+    struct dp_whole file;
+    struct dp_error err = {0};
+    assert_int_equal(dp_whole_open(in("file"), &file, NULL), DP_OK);
+    (void)fputs("kept", file.stream);
+    assert_int_equal(mkdir(in("file"), 0700), 0);
+    assert_int_equal(dp_whole_commit(&file, &err), DP_IO);
+    assert_non_null(strstr(err.text, "Is a directory; all of it is beside it, in 'file.new-"));
+    char name[256];
+    const char *from = strstr(err.text, "'file.new-") + 1;
+    (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(from, "'"), from);
+    assert_holds(in(name), "kept");
+    assert_int_equal(rmdir(in("file")), 0);
+    assert_int_equal(put(in("file"), "new", NULL), DP_OK);
+    assert_holds(in("file"), "new");
+    assert_holds(in(name), "kept");
+    assert_int_equal(entries(false), 2);
+}
+
+static void a_link_that_is_refused(void **state)
+{
+    (void)state;
+    struct dp_whole file;
+    struct stat is;
+    enum { MANY = 100000 };
+    assert_int_equal(put(in("file"), "old", NULL), DP_OK);
+    assert_int_equal(chmod(in("file"), 0640), 0);
+    assert_int_equal(dp_whole_open(in("file"), &file, NULL), DP_OK);
+    for (int i = 0; i < MANY; i++)
+        (void)fputc('a' + i % 26, file.stream);
+    no_links = true;
+    assert_int_equal(dp_whole_commit(&file, NULL), DP_OK);
+    no_links = false;
+    assert_int_equal(stat(in("file"), &is), 0);
+    assert_int_equal(is.st_size, MANY);
+    assert_int_equal(is.st_mode & 0777, 0640);
+    FILE *made = fopen(in("file"), "r");
+    assert_non_null(made);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(fgetc(made), 'a' + i % 26);
+    (void)fclose(made);
+    assert_int_equal(entries(false), 1);
+}
+
+/* Of a directory as /tmp is. */
+static void strangers_in_a_common_directory(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(put(in("file"), "old", NULL), DP_OK);
+    assert_int_equal(chmod(in("file"), 0666), 0);
+    assert_int_equal(symlink("file", in("link")), 0);
+    assert_int_equal(symlink("new", in("dangling")), 0);
+    assert_int_equal(lchown(in("link"), NOBODY, NOBODY), 0);
+    assert_int_equal(lchown(in("dangling"), NOBODY, NOBODY), 0);
+    assert_int_equal(chmod(directory, 01777), 0);
+    assert_refused(in("link"), "Permission denied");
+    assert_refused(in("dangling"), "Permission denied");
+    as_nobody(in("file"), "only its owner may replace it");
+    assert_holds(in("file"), "old");
+    as_nobody(in("new"), NULL);
+    assert_int_equal(entries(false), 4);
+}
+
+static void a_link_that_is_replaced(void **state)
+{
+    (void)state;
+    char link[512];
+    (void)snprintf(link, sizeof link, "%s", in("link"));
+    assert_int_equal(put(in("one"), "1", NULL), DP_OK);
+    assert_int_equal(put(in("two"), "2", NULL), DP_OK);
+    assert_int_equal(symlink("one", link), 0);
+    replaced = link;
+    instead_with = "two";
+    assert_refused(link, "another file took its place");
+    replaced = NULL;
+    assert_holds(in("two"), "2");
+}
+
+/* By a child that is nobody, in one more group. */
+static void written_by_a_member_of(gid_t group)
+{
+    int status = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(setgroups(1, &group) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0 ||
+              put(in("file"), "x", NULL) != DP_OK);
+    assert_true(waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* A group's rights are that group's. */
+static void no_rights_for_another_group(void **state)
+{
+    (void)state;
+    static const struct {
+        mode_t before, after;
+        gid_t member; /* of the file's group or another */
+        gid_t group;
+    } cases[] = {{0660, 0660, 1234, 1234}, {0662, 0622, 4321, NOBODY}, {0606, 0600, 4321, NOBODY}};
+    struct stat is;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(chmod(directory, 0777), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(put(in("file"), "1", NULL), DP_OK);
+        assert_int_equal(chown(in("file"), 0, 1234), 0);
+        assert_int_equal(chmod(in("file"), cases[i].before), 0);
+        written_by_a_member_of(cases[i].member);
+        assert_int_equal(stat(in("file"), &is), 0);
+        assert_int_equal(is.st_mode & 07777, cases[i].after);
+        assert_int_equal(is.st_gid, cases[i].group);
+        assert_int_equal(unlink(in("file")), 0);
+    }
+}
+
+/* A write that fails long before the end says why, too. */
+static void full_in_the_middle(void **state)
+{
+    (void)state;
+    int status = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        static const char much[1 << 16];
+        const struct rlimit limit = {.rlim_cur = 10000, .rlim_max = 10000};
+        struct dp_whole file;
+        struct dp_error err = {0};
+        (void)signal(SIGXFSZ, SIG_IGN);
+        if (setrlimit(RLIMIT_FSIZE, &limit) != 0 || dp_whole_open(in("file"), &file, NULL) != DP_OK)
+            _exit(2);
+        (void)fwrite(much, 1, sizeof much, file.stream);
+        _exit(dp_whole_commit(&file, &err) != DP_IO || !strstr(err.text, "File too large"));
+    }
+    assert_true(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(entries(false), 0);
+}
+
 static void full_disk(void **state)
 {
     (void)state;
@@ -308,6 +477,12 @@ int main(void)
         WHOLE(pipes_and_devices_are_written_as_they_are),
         WHOLE(standard_output_by_name),
         WHOLE(killed_writers),
+        WHOLE(a_name_that_cannot_be_taken),
+        WHOLE(a_link_that_is_refused),
+        WHOLE(strangers_in_a_common_directory),
+        WHOLE(a_link_that_is_replaced),
+        WHOLE(no_rights_for_another_group),
+        WHOLE(full_in_the_middle),
         WHOLE(full_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
