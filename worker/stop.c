@@ -125,8 +125,20 @@ enum dp_status dp_stop_judge(const struct dp_stop_rule *rule, struct dp_stop *st
     return DP_OK;
 }
 
-void dp_stop_learn(struct dp_stop *state, const struct dp_stop *other)
+static const char *why_text(enum dp_stop_why why)
 {
+    return why == DP_STOP_REACHED    ? "the goal is reached"
+           : why == DP_STOP_PATIENCE ? "patience is over"
+                                     : "go on";
+}
+
+enum dp_status dp_stop_learn(struct dp_stop *state, const struct dp_stop *other, struct dp_error *err)
+{
+    if (other->epoch > 0 && other->epoch == state->epoch && other->why != state->why)
+        return dp_fail(err, DP_DATA,
+                       "two verdicts on epoch %" PRIu32 ": '%s' and '%s'; were two processes of worker 0 at "
+                       "work at once? Give training.run a higher number",
+                       state->epoch, why_text(state->why), why_text(other->why));
     if (other->epoch > state->epoch) {
         state->epoch = other->epoch;
         state->why = other->why;
@@ -138,12 +150,15 @@ void dp_stop_learn(struct dp_stop *state, const struct dp_stop *other)
         state->best = other->best;
         state->best_epoch = other->best_epoch;
     }
+    return DP_OK;
 }
 
 void dp_stop_begun(struct dp_stop *state, uint32_t epoch)
 {
-    if (epoch > 0)
-        dp_stop_learn(state, &(struct dp_stop){.epoch = epoch - 1, .why = DP_STOP_NO});
+    if (epoch > 0 && epoch - 1 > state->epoch) {
+        state->epoch = epoch - 1;
+        state->why = DP_STOP_NO;
+    }
 }
 
 static void put_f64(unsigned char *to, double value)

@@ -47,8 +47,11 @@ DP_MUST_USE
 enum dp_status dp_stop_judge(const struct dp_stop_rule *rule, struct dp_stop *state, uint32_t epoch,
                              const struct dp_figures *figures, struct dp_error *err);
 
-void dp_stop_learn(struct dp_stop *state, const struct dp_stop *other);
-/* Somebody has begun an epoch: the verdict on each one before it was to go on. */
+/* DP_DATA: two verdicts on one epoch; state is as it was. */
+DP_MUST_USE
+enum dp_status dp_stop_learn(struct dp_stop *state, const struct dp_stop *other, struct dp_error *err);
+/* Somebody has begun an epoch: the verdict on each one before it was to go on. Where another one is known here, nothing changes;
+ * learning what he tells in his notes says so. */
 void dp_stop_begun(struct dp_stop *state, uint32_t epoch);
 
 #define DP_STOP_BYTES 40u

@@ -48,9 +48,7 @@ static enum dp_status learn_verdict(struct dp_verdict *v, const struct dp_note *
 {
     struct dp_stop state;
     enum dp_status st = dp_stop_unpack(note->bytes, note->size, &state, err);
-    if (st == DP_OK)
-        dp_stop_learn(&v->state, &state);
-    return st;
+    return st == DP_OK ? dp_stop_learn(&v->state, &state, err) : st;
 }
 
 static enum dp_status learn_ended(struct dp_verdict *v, const struct dp_note *note, uint32_t *ended,
@@ -64,7 +62,9 @@ static enum dp_status learn_ended(struct dp_verdict *v, const struct dp_note *no
     if (st != DP_OK)
         return st;
     *ended = dp_load_u32le(bytes);
-    dp_stop_learn(&v->state, &state);
+    st = dp_stop_learn(&v->state, &state, err);
+    if (st != DP_OK)
+        return st;
     dp_stop_begun(&v->state, *ended);
     return DP_OK;
 }
@@ -93,7 +93,7 @@ static bool is_known(void *context)
     return rest->verdict->over || rest->verdict->state.epoch >= rest->epoch;
 }
 
-/* What is no note is ready, so that reading it says so. */
+/* What is no note, or contradicts what is known, is ready, so that reading it says so. */
 static bool has_ended(void *context, const struct dp_note *note)
 {
     const struct rest *rest = context;

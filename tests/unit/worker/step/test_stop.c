@@ -138,7 +138,7 @@ static void lost_figures_start_patience_anew(void **state)
     assert_int_equal(dp_stop_judge(&rule, &kept, 1, &good, NULL), DP_OK);
     dp_stop_begun(&lost, 4);
     assert_true(lost.epoch == 3 && lost.judged == 0 && lost.why == DP_STOP_NO);
-    dp_stop_learn(&lost, &kept);
+    assert_int_equal(dp_stop_learn(&lost, &kept, NULL), DP_OK);
     assert_true(lost.epoch == 3 && lost.judged == 1 && lost.best_epoch == 1 && lost.best == kept.best);
     for (uint32_t e = 4; e <= 6; e++) {
         unsigned char bytes[DP_STOP_BYTES];
@@ -175,9 +175,9 @@ static void what_is_known_does_not_grow_less(void **state)
             if (which == 0)
                 dp_stop_begun(&state_, 3);
             else
-                dp_stop_learn(&state_, &said[which]);
+                assert_int_equal(dp_stop_learn(&state_, &said[which], NULL), DP_OK);
         }
-        dp_stop_learn(&state_, &said[3]);
+        assert_int_equal(dp_stop_learn(&state_, &said[3], NULL), DP_OK);
         assert_true(state_.epoch == 3 && state_.why == DP_STOP_REACHED && state_.judged == 3 &&
                     state_.best_epoch == 3 && state_.lost == 0);
     }
@@ -188,6 +188,24 @@ static void what_is_known_does_not_grow_less(void **state)
     assert_int_equal(dp_stop_unpack(bytes, sizeof bytes, &wrong, NULL), DP_DATA);
 }
 
+/* Not by turns one and the other, for ever. */
+static void two_verdicts_on_an_epoch_are_an_error(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    struct dp_stop on = {.epoch = 4, .judged = 4, .value = 1};
+    const struct dp_stop before = on, end = {.epoch = 4, .why = DP_STOP_PATIENCE, .judged = 4, .value = 2},
+                         later = {.epoch = 5, .why = DP_STOP_REACHED, .judged = 5},
+                         none = {.why = DP_STOP_NO};
+    assert_int_equal(dp_stop_learn(&on, &none, &err), DP_OK);
+    assert_int_equal(dp_stop_learn(&on, &end, &err), DP_DATA);
+    assert_non_null(strstr(err.text, "two verdicts on epoch 4: 'go on' and 'patience is over'"));
+    assert_true(on.epoch == before.epoch && on.why == before.why && on.value == before.value);
+    assert_int_equal(dp_stop_learn(&on, &later, &err), DP_OK);
+    assert_int_equal(dp_stop_learn(&on, &end, &err), DP_OK); /* of an epoch behind: it went on */
+    assert_true(on.epoch == 5 && on.why == DP_STOP_REACHED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +214,7 @@ int main(void)
         cmocka_unit_test(no_figure_and_no_state_are_refused),
         cmocka_unit_test(lost_figures_start_patience_anew),
         cmocka_unit_test(what_is_known_does_not_grow_less),
+        cmocka_unit_test(two_verdicts_on_an_epoch_are_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
