@@ -22,8 +22,8 @@
 
 struct dp_draft {
     int fd;
-    bool named;                     /* it has its name of a draft already */
-    bool keep;                      /* set it after open: when all is written and cannot be renamed, it stays */
+    bool named; /* it has its name of a draft already */
+    bool keep;  /* set it after open: when all is written and cannot be renamed, it stays */
     char path[DP_DRAFT_PATH_BYTES]; /* that name */
 };
 

@@ -126,7 +126,8 @@ static void take_parts(const json_t *spent, double *part_s)
     for (int i = 0; i < DP_TRAIN_PARTS; i++)
         part_s[i] = number_in(spent, keys[i]);
     if (number_in(spent, "device_compute") > 0) {
-        part_s[DP_TRAIN_OTHER] += part_s[DP_TRAIN_COMPUTE]; /* the host's share: packing batches, orders to the device */
+        part_s[DP_TRAIN_OTHER] +=
+            part_s[DP_TRAIN_COMPUTE]; /* the host's share: packing batches, orders to the device */
         part_s[DP_TRAIN_COMPUTE] = number_in(spent, "device_compute");
     }
 }

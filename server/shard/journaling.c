@@ -34,9 +34,9 @@ static enum dp_status append(struct dp_shard *shard, const struct dp_request *pu
         bytes += pieces[i].bytes;
     enum dp_status st = dp_journal_append(shard->journal, pieces, n, &shard->lsn, err);
     if (st == DP_OK) {
-        if (shard->write_back.bytes == 0)
+        if (!shard->write_back.pushed)
             shard->write_back.since_ns = dp_clock_ns(&shard->options.clock);
-        shard->write_back.bytes += bytes;
+        shard->write_back.pushed = true;
         DP_COUNT(&shard->counters, journal_bytes, bytes);
     }
     return st;

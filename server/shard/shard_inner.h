@@ -72,7 +72,8 @@ struct dp_write_back {
     enum dp_cycle cycle;
     uint64_t rows_lsn;          /* when the cycle is done every row's pushes up to it are in the store */
     uint64_t marked_lsn;        /* rows_lsn of the last cycle that is done */
-    uint64_t since_ns, bytes;   /* of the first push since the cycle began; journal bytes appended since */
+    uint64_t since_ns;          /* of the first push since the cycle began */
+    bool pushed;                /* there was one */
     uint32_t table, partition;  /* id; the next to be taken */
     uint32_t under_way;         /* portions, or marks, at the store */
     bool wanted;                /* the journal is full */

@@ -249,7 +249,7 @@ static enum dp_done do_request(struct dp_shard *shard, struct dp_waiting *waitin
         if (waiting->needs_disk)
             (void)dp_fail(&err, DP_AGAIN,
                           "shard %" PRIu32 ": its journal's disk is behind: this push waited for it until "
-                                           "its deadline, and was not applied",
+                          "its deadline, and was not applied",
                           shard->options.index);
         else
             (void)dp_fail(&err, DP_TIMEOUT, "the request's deadline passed while it waited on shard %" PRIu32,

@@ -112,7 +112,7 @@ static void begin(struct dp_shard *shard)
     w->rows_lsn = shard->lsn;
     w->is_last = is_quiet(shard);
     w->since_ns = dp_clock_ns(&shard->options.clock);
-    w->bytes = 0;
+    w->pushed = false;
     w->wanted = w->pressed = false;
     w->table = w->partition = 0;
     for (uint32_t i = 0; i < shard->tables; i++)

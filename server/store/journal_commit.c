@@ -12,7 +12,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#define TICK_MS 200u /* a segment that could not be made is tried again, about; others are waited for so long at once */
+/* A segment that could not be made is tried again, about; others are waited for so long at once. */
+#define TICK_MS 200u
 
 static void wake(struct dp_journal *journal)
 {

@@ -132,6 +132,7 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
         plan->retry_ms = 100;
     }
     make_faults(world, plan);
-    plan->taken_rows = world->seed % 3 ? 1 + (uint32_t)(world->seed / 3 % 4) : 0; /* not drawn: old seeds stay */
+    plan->taken_rows =
+        world->seed % 3 ? 1 + (uint32_t)(world->seed / 3 % 4) : 0; /* not drawn: old seeds stay */
     plan->behind = plan->sectors || sim_draw(world, 2) ? 0 : 1 + up_to(world, 1);
 }
