@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SHOWN 60 /* of a line, in a message */
+#define SHOWN 44 /* of a line, in a message */
 
 /* Of numbers alone, so that what they are written like does not matter. */
 static int add_end(const struct dp_cluster *cluster, const struct dp_agreed_set *judged, char *text,
@@ -30,22 +30,39 @@ static int add_end(const struct dp_cluster *cluster, const struct dp_agreed_set 
                     judged->lists);
 }
 
-/* Digests are of what files say: scale, norm, first column and bits of hashes, which examples are made by, stand beside them. */
+static const char *or_none(const char *text)
+{
+    return text[0] ? text : "(none)"; /* such a file is no CSV, and has another digest */
+}
+
+void dp_agreed_head(const struct dp_cluster *cluster, char text[DP_AGREED_BYTES])
+{
+    const struct dp_cluster_data *data = &cluster->data;
+    int n = snprintf(
+        text, DP_AGREED_BYTES, "model %s\nlabel %s\ncategories %s\nnormalize %d\nhash_bits %" PRIu32 "\n",
+        cluster->model, or_none(data->label), or_none(data->categories), data->normalize, data->hash_bits);
+    DP_ASSERT(n > 0 && (uint32_t)n < DP_AGREED_BYTES);
+}
+
+/* Digests are of what files say, cell by cell: what examples are made of it by stands beside them. (Which format a file was taken
+ * for is in its digest: no other one hashes the same.) */
 void dp_agreed_text(const struct dp_cluster *cluster, const struct dp_agreed_set *train,
                     const struct dp_agreed_set *judged, char text[DP_AGREED_BYTES])
 {
     const struct dp_cluster_training *t = &cluster->training;
-    int n = snprintf(text, DP_AGREED_BYTES,
+    dp_agreed_head(cluster, text);
+    size_t at = strlen(text);
+    int n = snprintf(text + at, DP_AGREED_BYTES - at,
                      "data %016" PRIx64 "\nexamples %" PRIu64 "\nbatch %" PRIu32 "\nworkers %" PRIu32
                      "\npush_every %" PRIu32 "\nepochs %" PRIu32 "\nseed %" PRIu64 "\nnegatives %" PRIu32
-                     "\nwindow %" PRIu32 "\nscale %.17g\nnormalize %d\nindex_base %" PRIu32
-                     "\nhash_bits %" PRIu32 "\n",
+                     "\nwindow %" PRIu32 "\nscale %.17g\nindex_base %" PRIu32 "\n",
                      train->digest, train->examples, t->batch, t->workers, dp_cluster_pushed_together(t),
                      t->epochs, t->seed, cluster->data.negatives, cluster->data.window, cluster->data.scale,
-                     cluster->data.normalize, cluster->data.index_base, cluster->data.hash_bits);
-    DP_ASSERT(n > 0 && (uint32_t)n < DP_AGREED_BYTES);
-    int more = add_end(cluster, judged, text + n, DP_AGREED_BYTES - (size_t)n);
-    DP_ASSERT(more > 0 && (uint32_t)(n + more) < DP_AGREED_BYTES);
+                     cluster->data.index_base);
+    DP_ASSERT(n > 0 && at + (size_t)n < DP_AGREED_BYTES);
+    at += (size_t)n;
+    n = add_end(cluster, judged, text + at, DP_AGREED_BYTES - at);
+    DP_ASSERT(n > 0 && at + (size_t)n < DP_AGREED_BYTES);
 }
 
 size_t dp_agreed_pack(uint64_t process, const char *text,
@@ -69,29 +86,35 @@ static size_t line_len(const char *line, size_t left)
     return end ? (size_t)(end - line) : left;
 }
 
-/* The first line that is not the same in both, as messages show it: lent from them. */
+/* The first line that is not the same in both, as messages show it. */
 struct difference {
-    const char *mine, *theirs;
-    int mine_len, theirs_len;
+    char mine[SHOWN + 4], theirs[SHOWN + 4];
 };
 
-static int shown(size_t len)
+/* Of a long line the name, and what is from shortly before the place where the other one differs. */
+static void show(const char *line, size_t len, size_t same, char out[SHOWN + 4])
 {
-    return len < SHOWN ? (int)len : SHOWN;
+    const char *blank = len ? memchr(line, ' ', len) : NULL;
+    size_t name = blank ? (size_t)(blank - line) + 1 : 0, skip = 0;
+    if (len > SHOWN && name < SHOWN / 2 && same > name + SHOWN / 4)
+        skip = same - name - SHOWN / 4;
+    size_t rest = len - name - skip, room = SHOWN - name;
+    (void)snprintf(out, SHOWN + 4, "%.*s%s%.*s", (int)name, line, skip ? "..." : "",
+                   (int)(rest < room ? rest : room), line + name + skip);
 }
 
-static bool differ(const char *text, const void *note, size_t size, struct difference *out)
+static bool differ(const char *text, const void *note, size_t size, bool head, struct difference *out)
 {
     bool whole = size > DP_AGREED_PROCESS_BYTES;
     const char *mine = text, *theirs = whole ? (const char *)note + DP_AGREED_PROCESS_BYTES : "";
     size_t mine_left = strlen(text), theirs_left = whole ? size - DP_AGREED_PROCESS_BYTES : 0;
-    while (mine_left > 0 || theirs_left > 0) {
-        size_t a = line_len(mine, mine_left), b = line_len(theirs, theirs_left);
-        if (a != b || memcmp(mine, theirs, a) != 0) {
-            *out = (struct difference){.mine = a ? mine : "",
-                                       .theirs = b ? theirs : "",
-                                       .mine_len = shown(a),
-                                       .theirs_len = shown(b)};
+    while (mine_left > 0 || (theirs_left > 0 && !head)) {
+        size_t a = line_len(mine, mine_left), b = line_len(theirs, theirs_left), same = 0;
+        while (same < a && same < b && mine[same] == theirs[same])
+            same++;
+        if (same < a || same < b) {
+            show(mine, a, same, out->mine);
+            show(theirs, b, same, out->theirs);
             return true;
         }
         mine += a, mine_left -= a;
@@ -108,23 +131,34 @@ enum dp_status dp_agreed_check(const char *text, const void *before, size_t size
                                struct dp_error *err)
 {
     struct difference d;
-    if (!differ(text, before, size, &d))
+    if (!differ(text, before, size, false, &d))
         return DP_OK;
     return dp_fail(err, DP_EXISTS,
-                   "run %" PRIu32
-                   " was begun with '%.*s', this is '%.*s': its pushes hold other examples, or "
-                   "it ends otherwise; give training.run a higher number, or the old settings and data back",
-                   run, d.theirs_len, d.theirs, d.mine_len, d.mine);
+                   "run %" PRIu32 " was begun with '%s', this is '%s': its pushes are another training's; "
+                   "give training.run a higher number, or the old settings and data back",
+                   run, d.theirs, d.mine);
 }
 
 enum dp_status dp_agreed_same(const char *text, const void *theirs, size_t size, uint32_t run,
                               uint32_t worker, struct dp_error *err)
 {
     struct difference d;
-    if (!differ(text, theirs, size, &d))
+    if (!differ(text, theirs, size, false, &d))
         return DP_OK;
     return dp_fail(err, DP_ARGUMENT,
                    "worker %" PRIu32 " trains run %" PRIu32
-                   " with '%.*s', this one with '%.*s': give all the same settings and data",
-                   worker, run, d.theirs_len, d.theirs, d.mine_len, d.mine);
+                   " with '%s', this one with '%s': give all the same settings and data",
+                   worker, run, d.theirs, d.mine);
+}
+
+enum dp_status dp_agreed_scores(const char *head, const void *trained, size_t size, uint32_t run,
+                                struct dp_error *err)
+{
+    struct difference d;
+    if (!differ(head, trained, size, true, &d))
+        return DP_OK;
+    return dp_fail(err, DP_ARGUMENT,
+                   "run %" PRIu32 " was trained with '%s', the scores are to be those of '%s': give the "
+                   "cluster file of the training",
+                   run, d.theirs, d.mine);
 }

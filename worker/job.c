@@ -231,3 +231,15 @@ enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct 
     while (dp_patience_more(&patience, &st, err));
     return st;
 }
+
+enum dp_status dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
+                             struct dp_error *err)
+{
+    struct dp_patience patience = dp_patience_begin(job);
+    enum dp_status st;
+    do
+        st = dp_client_pushed(job->client, stream, from, count, bits,
+                              dp_patience_slice_ms(&patience, DP_PATIENCE_TELL_MS), err);
+    while (dp_patience_more(&patience, &st, err));
+    return st;
+}

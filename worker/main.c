@@ -3,6 +3,7 @@
  *           SIGTERM), when the step under way is finished and its pushes are answered.                   */
 #include "common/base/log.h"
 #include "common/base/parse.h"
+#include "worker/consent.h"
 #include "worker/predict.h"
 #include "worker/train.h"
 
@@ -167,6 +168,8 @@ static enum dp_status predict(const struct dp_cluster *cluster, const struct fla
         return st;
     st = dp_job_tables(&job, true, err);
     catch_signals();
+    if (st == DP_OK)
+        st = dp_consent_scores(&job, err);
     if (st == DP_OK)
         st = dp_predict(&job, flags->predict, flags->labels, flags->out, err);
     dp_job_close(&job);

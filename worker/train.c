@@ -2,13 +2,11 @@
 
 #include "common/base/log.h"
 #include "common/wire/limits.h"
-#include "worker/agreed.h"
+#include "worker/consent.h"
 #include "worker/evaluate.h"
 #include "worker/group.h"
-#include "worker/patience.h"
 #include "worker/peers.h"
 #include "worker/position.h"
-#include "worker/push_id.h"
 #include "worker/remember.h"
 #include "worker/report.h"
 #include "worker/step.h"
@@ -220,18 +218,10 @@ static struct dp_tested *kept_figures(const struct training *t)
 
 _Static_assert(DP_POSITION_PIECE <= DP_POSITIONS_MAX, "a piece is one request");
 
-/* As often as it takes, with patience for each piece. */
 static enum dp_status ask(void *context, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
                           struct dp_error *err)
 {
-    struct dp_job *job = context;
-    struct dp_patience patience = dp_patience_begin(job);
-    enum dp_status st;
-    do
-        st = dp_client_pushed(job->client, stream, from, count, bits,
-                              dp_patience_slice_ms(&patience, DP_PATIENCE_TELL_MS), err);
-    while (dp_patience_more(&patience, &st, err));
-    return st;
+    return dp_job_pushed(context, stream, from, count, bits, err);
 }
 
 /* 1,234 */
@@ -285,67 +275,6 @@ static struct dp_agreed_set set_of(const struct dp_dataset *data)
                                   .lists = dp_dataset_lists(data)};
 }
 
-/* Whether a worker's plan is one that somebody trains by: of a process that is at work, or by which pushes were made. */
-static enum dp_status plan_counts(struct training *t, uint32_t worker, const struct dp_note *plan,
-                                  bool *counts, struct dp_error *err)
-{
-    struct dp_note progress = {0};
-    uint64_t bits = 0;
-    enum dp_status st = dp_peers_one(t->job, "progress", worker, &progress, err);
-    bool told = dp_peers_process(&progress) > 0,
-         of_it = dp_peers_process(&progress) == dp_agreed_process(plan->bytes, plan->size);
-    *counts = !dp_peers_ended_early(&progress) && (!told || of_it);
-    free(progress.bytes);
-    if (st != DP_OK || *counts)
-        return st;
-    st = ask(t->job, dp_push_stream(t->settings->run, 0), dp_push_number(worker, t->settings->workers, 0), 1,
-             &bits, err);
-    *counts = st == DP_TOO_OLD || (bits & 1);
-    return st == DP_TOO_OLD ? DP_OK : st;
-}
-
-/* Whose note is there already. Of two that differ the second to put its own sees the first one's. */
-static enum dp_status agree_with_others(struct training *t, const char *text, struct dp_error *err)
-{
-    enum dp_status st = DP_OK;
-    for (uint32_t w = 0; st == DP_OK && w < t->settings->workers; w++) {
-        struct dp_note theirs = {0};
-        struct dp_error why = {0};
-        bool counts = false;
-        if (w == t->job->worker)
-            continue;
-        st = dp_peers_one(t->job, "plan", w, &theirs, err);
-        enum dp_status same =
-            theirs.bytes ? dp_agreed_same(text, theirs.bytes, theirs.size, t->settings->run, w, &why) : DP_OK;
-        if (st == DP_OK && same != DP_OK)
-            st = plan_counts(t, w, &theirs, &counts, err);
-        if (st == DP_OK && counts)
-            st = dp_fail(err, same, "%s", why.text);
-        free(theirs.bytes);
-    }
-    return st;
-}
-
-/* That what was done stands for the examples that would be left, and that all mean the same training. A first server that was
- * started again has no note of it. */
-static enum dp_status agree(struct training *t, struct dp_error *err)
-{
-    struct dp_note before = {0};
-    char text[DP_AGREED_BYTES];
-    unsigned char note[DP_AGREED_PROCESS_BYTES + DP_AGREED_BYTES];
-    const struct dp_agreed_set train = set_of(t->train), judged = t->rests ? set_of(t->verdict.data) : train;
-    dp_agreed_text(t->job->cluster, &train, t->rests ? &judged : NULL, text);
-    enum dp_status st = DP_OK;
-    if (dp_position_begun(&t->position))
-        st = dp_peers_one(t->job, "plan", t->job->worker, &before, err);
-    if (st == DP_OK && before.bytes)
-        st = dp_agreed_check(text, before.bytes, before.size, t->settings->run, err);
-    free(before.bytes);
-    if (st == DP_OK)
-        st = dp_peers_keep(t->job, "plan", note, dp_agreed_pack(t->job->process, text, note), err);
-    return st == DP_OK ? agree_with_others(t, text, err) : st;
-}
-
 /* Where an earlier process of this worker was when it was killed. */
 static enum dp_status find_position(struct training *t, struct dp_error *err)
 {
@@ -357,9 +286,10 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
         .groups = dp_groups(dp_share_positions(t->share), dp_cluster_pushed_together(t->settings)),
         .ask = ask,
         .context = t->job};
+    const struct dp_agreed_set train = set_of(t->train), judged = t->rests ? set_of(t->verdict.data) : train;
     enum dp_status st = dp_position_find(&plan, &t->position, err);
     if (st == DP_OK)
-        st = agree(t, err);
+        st = dp_consent(t->job, &train, t->rests ? &judged : NULL, dp_position_begun(&t->position), err);
     if (st != DP_OK || !dp_position_begun(&t->position))
         return st;
     t->over = t->position.epoch == t->settings->epochs && !t->resumed;

@@ -115,13 +115,75 @@ static void a_worker_that_is_asked_to_stop(void **state)
     dp_place_stops_cleanly(server);
 }
 
+static void other_label_is_other_data(void **state)
+{
+    struct dp_place *place = *state;
+    static const char rows[] = "a,b,x\n0,1,2\n1,1,3\n1,0,0.5\n0,0,-1\n";
+    struct dp_place_cluster cluster = {.model = "logistic",
+                                       .train = dp_place_file(place, "rows.csv", rows, sizeof rows - 1),
+                                       .epochs = 1000000,
+                                       .data = "label = \"a\";"};
+    cluster.test = cluster.train;
+    const char *conf = dp_place_conf(place, &cluster);
+    struct dp_process *server = dp_place_server(place, conf, 0), *worker = dp_place_worker(place, conf, 0);
+    dp_place_awaits(worker, "epoch 2 of");
+    dp_process_signal(worker, SIGTERM);
+    dp_place_ended(worker, 143);
+    cluster.data = "label = \"b\";";
+    (void)dp_place_conf(place, &cluster);
+    worker = dp_place_worker(place, conf, 0);
+    dp_place_ended(worker, 2);
+    dp_place_says(worker, "run 1 was begun with 'label a', this is 'label b'");
+    dp_place_stops_cleanly(server);
+}
+
+static struct dp_process *resumed(struct dp_place *place, const char *conf, const char *worker)
+{
+    return dp_place_start(place, "downpour-worker", "--cluster", conf, "--worker", worker, "--resume", NULL);
+}
+
+/* Wide&Deep and DeepFM have tables of the same names and shapes: the servers cannot tell them apart. */
+static void one_run_has_one_model(void **state)
+{
+    struct dp_place *place = *state;
+    const char *rows = dp_place_path(place, "rows"), *out = dp_place_path(place, "scores");
+    struct dp_place_cluster cluster = {
+        .model = "wide-deep:4-8", .train = rows, .test = rows, .workers = 2, .epochs = 20, .data = " "};
+    (void)dp_place_try(place, 0, "downpour", "generate", "clicks", "--rows", "640", "--features", "50",
+                       "--out", rows);
+    const char *conf = dp_place_conf(place, &cluster);
+    struct dp_process *server = dp_place_server(place, conf, 0), *worker[2];
+    worker[0] = dp_place_worker(place, conf, 0);
+    dp_place_awaits(worker[0], "epoch 1 of");
+    cluster.model = "deepfm:4-8";
+    (void)dp_place_conf(place, &cluster);
+    worker[1] = dp_place_worker(place, conf, 1);
+    dp_place_ended(worker[1], 2);
+    dp_place_says(worker[1],
+                  "worker 0 trains run 1 with 'model wide-deep:4-8', this one with 'model deepfm:4-8'");
+    dp_place_ended(worker[0], 2); /* it waits for the other's part */
+    cluster.model = "wide-deep:4-8";
+    (void)dp_place_conf(place, &cluster);
+    worker[0] = resumed(place, conf, "0");
+    worker[1] = resumed(place, conf, "1");
+    for (int i = 0; i < 2; i++)
+        dp_place_ended(worker[i], 0);
+    (void)dp_place_try(place, 0, "downpour-worker", "--cluster", conf, "--predict", rows, "--out", out);
+    cluster.model = "deepfm:4-8";
+    (void)dp_place_conf(place, &cluster);
+    dp_place_says(
+        dp_place_try(place, 2, "downpour-worker", "--cluster", conf, "--predict", rows, "--out", out),
+        "run 1 was trained with 'model wide-deep:4-8', the scores are to be those of 'model deepfm:4-8'");
+    dp_place_stops_cleanly(server);
+}
+
 int main(void)
 {
 #define DP_HAND_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
-        DP_HAND_TEST(a_cluster_from_the_example_file),
-        DP_HAND_TEST(scores_by_hand),
-        DP_HAND_TEST(a_worker_that_is_asked_to_stop),
+        DP_HAND_TEST(a_cluster_from_the_example_file), DP_HAND_TEST(scores_by_hand),
+        DP_HAND_TEST(a_worker_that_is_asked_to_stop),  DP_HAND_TEST(other_label_is_other_data),
+        DP_HAND_TEST(one_run_has_one_model),
     };
     return cmocka_run_group_tests_name("by hand", tests, NULL, NULL);
 }

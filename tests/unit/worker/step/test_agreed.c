@@ -1,4 +1,4 @@
-/* Goal    whatever changes what is in a push is named; what does not change it is no matter. */
+/* Goal    whatever changes what is in a push, or what it is a gradient of, is named; what does not change it is no matter. */
 #include "tests/lib/test.h"
 #include "worker/agreed.h"
 
@@ -8,6 +8,7 @@
 static struct dp_cluster usual(void)
 {
     return (struct dp_cluster){
+        .model = "deepfm:16-256-128",
         .training = {.batch = 128, .workers = 4, .push_every = 2, .epochs = 10, .seed = 5, .run = 3},
         .data = {.negatives = 4, .window = 5}};
 }
@@ -54,6 +55,14 @@ static void what_decides_is_compared(void **state)
     assert_int_equal(second(&now, 0xabd, 60000, &err), DP_EXISTS);
     assert_non_null(strstr(err.text, "'data 0000000000000abc', this is 'data 0000000000000abd'"));
     assert_int_equal(second(&now, 0xabc, 6000, &err), DP_EXISTS);
+    (void)strcpy(now.model, "wide-deep:16-256-128"); /* tables of the same names and shapes */
+    expect(&now, "model deepfm:16-256-128", "model wide-deep:16-256-128");
+    (void)strcpy(now.model, "deepfm:16-256-128,dropout=0.5");
+    expect(&now, "model deepfm:16-256-128", "model deepfm:16-256-128,dropout=0.5");
+    (void)strcpy(now.data.label, "clicked");
+    expect(&now, "label (none)", "label clicked");
+    (void)strcpy(now.data.categories, "town,day");
+    expect(&now, "categories (none)", "categories town,day");
     now.training.batch = 64;
     expect(&now, "batch 128", "batch 64");
     now.training.workers = 1;
@@ -120,6 +129,9 @@ static void notes_of_any_kind(void **state)
     now.data.negatives = now.data.window = now.data.index_base = now.data.hash_bits = UINT32_MAX;
     now.data.scale = -1.0 / 3e-300;
     now.data.normalize = true;
+    memset(now.model, 'm', sizeof now.model - 1);
+    memset(now.data.label, 'l', sizeof now.data.label - 1);
+    memset(now.data.categories, 'c', sizeof now.data.categories - 1);
     (void)strcpy(now.training.stop_at, "ndcg@10:0.123456789012345");
     (void)strcpy(now.training.patience_metric, "accuracy");
     now.training.patience = UINT32_MAX;
@@ -189,12 +201,80 @@ static void when_it_ends_is_compared(void **state)
 #undef DIFFER
 }
 
+/* Scores are those of the model and of the rows as they were read in the training; what only the training had is no matter. */
+static void scores_are_of_what_was_trained(void **state)
+{
+    (void)state;
+    static struct dp_cluster then, now;
+    static const struct dp_agreed_set train = {.digest = 1, .examples = 2};
+    char text[DP_AGREED_BYTES], head[DP_AGREED_BYTES];
+    unsigned char note[DP_AGREED_PROCESS_BYTES + DP_AGREED_BYTES];
+    struct dp_error err = {0};
+    then = now = usual();
+    dp_agreed_text(&then, &train, &judged, text);
+    size_t size = dp_agreed_pack(1, text, note);
+    now.training.batch = 1;
+    now.training.epochs = 99;
+    now.data.scale = 0.5; /* of the file to be scored */
+    now.data.index_base = 1;
+    dp_agreed_head(&now, head);
+    assert_int_equal(dp_agreed_scores(head, note, size, 3, &err), DP_OK);
+    assert_int_equal(dp_agreed_scores(head, note, 20, 3, &err), DP_ARGUMENT);
+#define REFUSED(then_text, now_text)                                                                         \
+    do {                                                                                                     \
+        dp_agreed_head(&now, head);                                                                          \
+        assert_int_equal(dp_agreed_scores(head, note, size, 3, &err), DP_ARGUMENT);                          \
+        assert_non_null(strstr(err.text, "run 3 was trained with '" then_text                                \
+                                         "', the scores are to be those of '" now_text "'"));                \
+        now = then;                                                                                          \
+    } while (0)
+    (void)strcpy(now.model, "wide-deep:16-256-128");
+    REFUSED("model deepfm:16-256-128", "model wide-deep:16-256-128");
+    (void)strcpy(now.data.label, "age");
+    REFUSED("label (none)", "label age");
+    (void)strcpy(now.data.categories, "age");
+    REFUSED("categories (none)", "categories age");
+    now.data.normalize = true;
+    REFUSED("normalize 0", "normalize 1");
+    now.data.hash_bits = 9;
+    REFUSED("hash_bits 0", "hash_bits 9");
+#undef REFUSED
+}
+
+/* Of long lines messages show what is not the same, wherever it is. */
+static void long_lines_are_cut_where_they_differ(void **state)
+{
+    (void)state;
+    static struct dp_cluster now;
+    struct dp_error err = {0};
+    now = usual();
+    (void)strcpy(now.model, "deepfm:16-256-128,fields=26,columns=13,dropout=0.25");
+    assert_int_equal(second(&now, 0xabc, 60000, &err), DP_EXISTS);
+    assert_non_null(strstr(
+        err.text, "'model deepfm:16-256-128', this is 'model ...:16-256-128,fields=26,columns=13,dropo'"));
+    for (size_t at = 0; at + 1 < sizeof now.data.categories; at++) {
+        char note[DP_AGREED_PROCESS_BYTES + DP_AGREED_BYTES], text[DP_AGREED_BYTES];
+        static const struct dp_agreed_set set = {.digest = 1, .examples = 2};
+        memset(now.data.categories, 'c', sizeof now.data.categories - 1);
+        dp_agreed_text(&now, &set, NULL, text);
+        size_t size = dp_agreed_pack(1, text, (unsigned char *)note);
+        now.data.categories[at] = 'd';
+        dp_agreed_text(&now, &set, NULL, text);
+        assert_int_equal(dp_agreed_same(text, note, size, 3, 1, &err), DP_ARGUMENT);
+        const char *mine = strstr(err.text, "this one with 'categories "),
+                   *end = mine ? strstr(mine, "': give all") : NULL;
+        assert_true(mine && end && memchr(mine + 26, 'd', (size_t)(end - mine - 26)));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_decides_is_compared),
         cmocka_unit_test(when_it_ends_is_compared),
         cmocka_unit_test(notes_of_any_kind),
+        cmocka_unit_test(scores_are_of_what_was_trained),
+        cmocka_unit_test(long_lines_are_cut_where_they_differ),
     };
     return cmocka_run_group_tests_name("agreed", tests, NULL, NULL);
 }
