@@ -26,7 +26,10 @@ static enum dp_status find(char *path, size_t size, struct dp_error *err)
     const char *slash = strrchr(program, '/');
     for (unsigned i = 0; slash && i < sizeof places / sizeof places[0]; i++) {
         int n = snprintf(path, size, "%.*s%s/" NAME, (int)(slash - program), program, places[i]);
-        if (n > 0 && (size_t)n < size && access(path, R_OK) == 0)
+        if (n <= 0 || (size_t)n >= size)
+            continue;
+        /* What is there and cannot be looked at, or read, is told by loading it. */
+        if (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
             return DP_OK;
     }
     return dp_fail(err, DP_NOT_FOUND,
@@ -106,6 +109,19 @@ static enum dp_status open_with(void *library, const char *path, const struct dp
     return st;
 }
 
+/* `why`: the loader's. A library that the plugin needs, or the plugin itself, that is not there: this machine has no CUDA. All
+ * else (another processor's or another libc's file, one that is cut off, a symbol that is missing, rights) is a plugin that is there
+ * and fails, which "auto" must not pass by. */
+static enum dp_status cannot_load(const char *path, const char *why, struct dp_error *err)
+{
+    if (why && strstr(why, "No such file or directory"))
+        return dp_fail(err, DP_NOT_FOUND, "%s cannot be loaded: %s; is the CUDA runtime installed?", path,
+                       why);
+    return dp_fail(err, DP_IO,
+                   "%s is there and cannot be loaded: %s; install it and this program from one build", path,
+                   why ? why : "the loader does not say why");
+}
+
 enum dp_status dp_plugin_open(const char *path, const struct dp_cuda_options *options, struct dp_backend *out,
                               struct dp_error *err)
 {
@@ -118,8 +134,5 @@ enum dp_status dp_plugin_open(const char *path, const struct dp_cuda_options *op
         path = found;
     }
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        return dp_fail(err, DP_NOT_FOUND, "%s cannot be loaded: %s; is the CUDA runtime installed?", path,
-                       dlerror());
-    return open_with(library, path, options, out, err);
+    return library ? open_with(library, path, options, out, err) : cannot_load(path, dlerror(), err);
 }

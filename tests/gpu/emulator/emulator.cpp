@@ -10,7 +10,14 @@
 #include <vector>
 
 extern "C" {
-struct emulator emulator = {false, false, 0, 0, static_cast<size_t>(1) << 30, 0, 0};
+struct emulator emulator = EMULATOR_SOUND;
+
+__attribute__((constructor)) static void look_into_environment()
+{
+    const char *fault_at = std::getenv("DP_EMULATOR_FAULT_AT");
+    if (fault_at)
+        emulator.fault_at = std::strtoull(fault_at, nullptr, 10);
+}
 }
 
 namespace emulated
@@ -121,6 +128,9 @@ void launch(dim3 grid_, dim3 block_, const std::function<void()> &thread)
     if (grid.x == 0 || grid.y == 0 || grid.y > 65535 || block.x == 0 || block.y == 0 ||
         block.x * block.y > most)
         broken("a launch that no device takes");
+    emulator.faulty = emulator.faulty || ++emulator.launches == emulator.fault_at;
+    if (emulator.faulty)
+        return;
     for (block_at.y = 0; block_at.y < grid.y; block_at.y++)
         for (block_at.x = 0; block_at.x < grid.x; block_at.x++)
             run_block();
@@ -333,13 +343,13 @@ cudaError_t cudaSetDevice(int)
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = 1;
-    return cudaSuccess;
+    *count = emulator.devices;
+    return static_cast<cudaError_t>(emulator.count_code);
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
 {
-    *version = 13000;
+    *version = emulator.driver;
     return cudaSuccess;
 }
 
@@ -349,9 +359,9 @@ cudaError_t cudaRuntimeGetVersion(int *version)
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr, int)
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int)
 {
-    *value = 9;
+    *value = which == cudaDevAttrComputeCapabilityMajor ? emulator.capability / 10 : emulator.capability % 10;
     return cudaSuccess;
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct emulator {
     bool stuck;          /* nothing is ever done */
@@ -12,6 +13,18 @@ struct emulator {
     int blas_product;    /* and to products */
     size_t memory, used; /* bytes */
     unsigned asked;      /* calls that would wait for a stuck device for ever: none is to be made */
+    int devices;         /* how many there are */
+    int count_code; /* what is said instead when they are counted: cudaError_t's number in cuda_runtime.h; 0: nothing */
+    int driver;        /* CUDA's version that the driver is for, 12040 for 12.4; 0: there is no driver */
+    int capability;    /* 90 for 9.0 */
+    uint64_t launches; /* of kernels, so far */
+    uint64_t fault_at; /* the launch with this number (from 1) makes the device faulty; 0: none does */
 };
+
+/* The device as it is found. In the environment of a program that a test starts, DP_EMULATOR_FAULT_AT is its fault_at. */
+#define EMULATOR_SOUND                                                                                       \
+    {                                                                                                        \
+        false, false, 0, 0, (size_t)1 << 30, 0, 0, 1, 0, 13000, 90, 0, 0                                     \
+    }
 
 #endif

@@ -1,5 +1,6 @@
 /* What becomes of a device's failures, in CUDA's sources on an emulated device: waits end, nothing is asked of a lost device, a fault
- * is told the same from then on, and want of memory is told as that, with how much there is. */
+ * is told the same from then on, and want of memory is told as that, with how much there is; and of machines that have no device of use:
+ * what they lack is said by name, and "auto" takes the CPU there, but not where a device is there and fails. */
 #include "tests/lib/test.h"
 
 #include "fixture.h"
@@ -20,7 +21,9 @@ static struct emulator *emulator(void)
         fail_msg("%s", dlerror());
     struct emulator *out = dlsym(library, "emulator");
     assert_non_null(out);
-    *out = (struct emulator){.memory = (size_t)1 << 30, .used = out->used};
+    const size_t used = out->used;
+    *out = (struct emulator)EMULATOR_SOUND;
+    out->used = used;
     return out;
 }
 
@@ -201,10 +204,95 @@ static void want_of_memory_is_told_as_that(void **state)
     assert_int_equal(device->used, used);
 }
 
+/* CUDA's numbers of these in the emulator's header; this file is C. */
+enum { NO_DEVICE = 2, INSUFFICIENT_DRIVER = 3, DRIVER_MISMATCH = 5, ILLEGAL_ADDRESS = 7 };
+
+static void refused(const char *device, const char *precision, enum dp_status want, const char *what)
+{
+    const struct dp_device_options options = {.device = device, .precision = precision, .threads = 1};
+    struct dp_backend backend;
+    struct dp_error err = {0};
+    enum dp_status st = dp_device_open(&options, &backend, NULL, &err);
+    assert_null(backend.ops);
+    if (st != want)
+        fail_msg("%s, %s: '%s' is %d, not %d", device, precision, err.text, (int)st, (int)want);
+    says(&err, what);
+}
+
+static void taken(const char *device, const char *precision, const char *want)
+{
+    const struct dp_device_options options = {.device = device, .precision = precision, .threads = 1};
+    struct dp_backend backend;
+    struct dp_error err = {0};
+    char used[64];
+    if (dp_device_open(&options, &backend, used, &err) != DP_OK)
+        fail_msg("%s, %s: %s", device, precision, err.text);
+    assert_string_equal(used, want);
+    dp_backend_close(&backend);
+}
+
+static void an_old_gpu_is_told_as_that(void **state)
+{
+    (void)state;
+    struct emulator *device = emulator();
+    device->capability = 80;
+    taken("cuda", "bf16", "cuda:0, bf16");
+    taken("cuda", "f32", "cuda:0, f32");
+    device->capability = 75;
+    refused("cuda", "bf16", DP_UNSUPPORTED, "device 0 has no bf16: its compute capability is 7.5");
+    refused("cuda", "f32", DP_UNSUPPORTED,
+            "device 0 has compute capability 7.5; this program is built for 8.0");
+    refused("cuda", "tf32", DP_UNSUPPORTED,
+            "device 0 has compute capability 7.5; this program is built for 8.0");
+    taken("auto", "bf16", "cpu, 1 thread");
+    taken("auto", "f32", "cpu, 1 thread");
+    assert_int_equal(device->launches, 0);
+}
+
+static void no_gpu_and_no_driver_are_told(void **state)
+{
+    (void)state;
+    struct emulator *device = emulator();
+    for (int way = 0; way < 2; way++) { /* CUDA says either */
+        device->devices = 0;
+        device->count_code = way == 0 ? 0 : NO_DEVICE;
+        refused("cuda", "f32", DP_NOT_FOUND, "the NVIDIA driver sees no GPU on this machine");
+        taken("auto", "f32", "cpu, 1 thread");
+    }
+    device = emulator();
+    device->count_code = INSUFFICIENT_DRIVER;
+    device->driver = 0;
+    refused("cuda", "f32", DP_NOT_FOUND, "this machine has no NVIDIA driver");
+    taken("auto", "tf32", "cpu, 1 thread");
+    device->driver = 11040;
+    refused("cuda", "f32", DP_NOT_FOUND,
+            "the NVIDIA driver is for CUDA 11.4, this program wants 13.0: a newer driver");
+    taken("auto", "f32", "cpu, 1 thread");
+    device = emulator();
+    device->devices = 2;
+    taken("cuda:1", "f32", "cuda:1, f32");
+    refused("cuda:2", "f32", DP_NOT_FOUND, "there is no CUDA device 2: this machine has 2");
+}
+
+/* A worker that is started again must not go on on the CPU, unasked. */
+static void a_gpu_that_is_there_and_fails_is_not_passed_by(void **state)
+{
+    (void)state;
+    struct emulator *device = emulator();
+    device->count_code = DRIVER_MISMATCH;
+    refused("cuda", "f32", DP_IO, "start the machine again");
+    refused("auto", "f32", DP_IO, "or take the CPU by its name (cpu)");
+    device->count_code = ILLEGAL_ADDRESS;
+    refused("auto", "f32", DP_IO, "or take the CPU by its name (cpu)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_left),
+        cmocka_unit_test(an_old_gpu_is_told_as_that),
+        cmocka_unit_test(no_gpu_and_no_driver_are_told),
+        cmocka_unit_test(a_gpu_that_is_there_and_fails_is_not_passed_by),
         cmocka_unit_test(want_of_memory_is_told_as_that),
         cmocka_unit_test(a_wait_ends),
         cmocka_unit_test(a_forward_ends),

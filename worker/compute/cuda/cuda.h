@@ -8,6 +8,7 @@
  * Failure   Each CUDA and cuBLAS error is translated where it occurs, and kept: operations return nothing, and every later call that
  *           can fail says the first one, with the operation's name. DP_NOT_FOUND: no driver or no such device; DP_UNSUPPORTED: a
  *           GPU older than the program is built for; DP_NOMEM: memory of the device, with how much is free; DP_IO, among it:
+ *           a driver whose two parts are of different versions (the GPU is there),
  *           a fault of a kernel, after which CUDA answers nothing in this process (the text says so: start it again), and a
  *           device that is not done within wait_ms. The latter is lost: nothing is asked of it or freed any more. */
 #ifndef DP_COMPUTE_CUDA_CUDA_H

@@ -11,7 +11,6 @@ static enum dp_status status_of(cudaError_t code)
     case cudaErrorNoDevice:
     case cudaErrorInsufficientDriver:
     case cudaErrorInvalidDevice:
-    case cudaErrorSystemDriverMismatch:
         return DP_NOT_FOUND;
     case cudaErrorNoKernelImageForDevice:
         return DP_UNSUPPORTED;
@@ -51,6 +50,12 @@ enum dp_status dp_cuda_fail(struct dp_error *err, cudaError_t code, const char *
             "CUDA, a fault on the device, seen in %s: %s (%s); no call of CUDA answers in this process any "
             "more: start it again (with CUDA_LAUNCH_BLOCKING=1 the fault is seen in its own operation)",
             what, cudaGetErrorString(code), cudaGetErrorName(code));
+    // Not DP_NOT_FOUND: the GPU is there, and it was of use until the driver was replaced under it.
+    if (code == cudaErrorSystemDriverMismatch)
+        return dp_fail(err, DP_IO,
+                       "CUDA, %s: %s (%s): the driver's two parts, in the kernel and libcuda.so.1, are of "
+                       "different versions, as after an update: start the machine again",
+                       what, cudaGetErrorString(code), cudaGetErrorName(code));
     return dp_fail(err, status_of(code), "CUDA, %s: %s (%s)", what, cudaGetErrorString(code),
                    cudaGetErrorName(code));
 }

@@ -21,6 +21,14 @@ enum dp_status dp_cuda_open(const struct dp_cuda_options *options, struct dp_bac
     *out = (struct dp_backend){&ops, NULL};
     return st;
 }
+#elif defined(NEEDS) /* what is not there: a symbol, or a library */
+int NEEDS(void);
+enum dp_status dp_cuda_open(const struct dp_cuda_options *options, struct dp_backend *out,
+                            struct dp_error *err)
+{
+    (void)options, (void)out, (void)err;
+    return (enum dp_status)NEEDS();
+}
 #elif !defined(CLOSED)
 enum dp_status dp_cuda_open(const struct dp_cuda_options *options, struct dp_backend *out,
                             struct dp_error *err)

@@ -13,7 +13,19 @@
 ssize_t __real_readlink(const char *path, char *to, size_t size);
 ssize_t __wrap_readlink(const char *path, char *to, size_t size);
 
-static bool hidden; /* /proc */
+static bool hidden;      /* /proc */
+static int access_errno; /* what looking for the plugin gives; 0: the truth */
+
+int __real_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode);
+
+int __wrap_access(const char *path, int mode)
+{
+    if (access_errno == 0)
+        return __real_access(path, mode);
+    errno = access_errno;
+    return -1;
+}
 
 ssize_t __wrap_readlink(const char *path, char *to, size_t size)
 {
@@ -89,12 +101,28 @@ static void where_the_program_lies_cannot_be_told(void **state)
     assert_int_equal(answer("auto", "f32", DP_OK, used, &err), DP_OK);
 }
 
+/* What is there without the right to read it would fail when it is loaded: here it does not. */
+static void only_a_plugin_that_is_not_there_is_none(void **state)
+{
+    (void)state;
+    struct dp_error err;
+    char used[64];
+    access_errno = ENOENT;
+    assert_int_equal(answer("auto", "f32", DP_OK, used, &err), DP_OK);
+    assert_string_equal(used, "cpu, 1 thread");
+    access_errno = EACCES;
+    assert_int_equal(answer("auto", "f32", DP_OK, used, &err), DP_OK);
+    assert_string_equal(used, "cuda:0, f32");
+    access_errno = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(where_the_program_lies_cannot_be_told),
         cmocka_unit_test(only_what_is_not_there_is_passed_by),
         cmocka_unit_test(the_log_says_what_was_taken),
+        cmocka_unit_test(only_a_plugin_that_is_not_there_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* A plugin of another build is refused by name, before anything of it is called (stale_plugin.c). */
+/* A plugin of another build is refused by name, before anything of it is called (stale_plugin.c); one that is there and cannot be loaded
+ * is told from CUDA's libraries that are not there. */
 #include "tests/lib/test.h"
 
 #include "worker/compute/plugin.h"
@@ -38,6 +39,22 @@ static void what_is_not_there_is_said(void **state)
 {
     (void)state;
     refused("libnowhere.so", DP_NOT_FOUND, "cannot be loaded");
+    refused("libstale_runtime.so", DP_NOT_FOUND, "libno-such-runtime.so.1");
+    refused("libstale_runtime.so", DP_NOT_FOUND, "is the CUDA runtime installed?");
+}
+
+static void what_is_there_and_cannot_be_loaded_is_said(void **state)
+{
+    (void)state;
+    static const char rubbish[] = DP_PLUGINS "/librubbish.so";
+    FILE *file = fopen(rubbish, "we");
+    assert_non_null(file);
+    assert_true(fputs("this is no library, and longer than the header of one would be: 64 bytes and more",
+                      file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    refused("librubbish.so", DP_IO, "is there and cannot be loaded");
+    assert_int_equal(remove(rubbish), 0);
+    refused("libstale_symbol.so", DP_IO, "dp_no_such_symbol");
 }
 
 int main(void)
@@ -45,6 +62,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_build_is_refused),
         cmocka_unit_test(what_is_not_there_is_said),
+        cmocka_unit_test(what_is_there_and_cannot_be_loaded_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
