@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -64,7 +65,10 @@ static const struct dp_command command = {
         "this machine\n"
         "(Adam, the defaults of 'downpour run'), and shows examples/s of the median and the best epoch, "
         "where a step's time\n"
-        "went, and the processor time of both processes for an example, starting and reading included. Data "
+        "went, how much of a device's computing or of the copies and pulls around it, whichever is less, "
+        "passed "
+        "behind the other,\n"
+        "and the processor time of both processes for an example, starting and reading included. Data "
         "and stores go into\n"
         "a directory in TMPDIR, which is removed at the end.",
     .options = flags,
@@ -227,11 +231,11 @@ static void show_heading(const struct bench *b)
 {
     if (b->json)
         return;
-    printf("%-10s %6s %10s %10s %8s   %-58s   %s\n", "", "", "examples/s", "", "",
-           "a step's time (of a device's copies and computing: its own)", "us an example");
-    printf("%-10s %6s %10s %10s %8s  %4s %4s %7s %7s %8s %5s %7s %6s  %6s %6s\n", "model", "batch", "median",
-           "best", "ms/step", "read", "pull", "copy in", "compute", "copy out", "push", "waiting", "other",
-           "worker", "server");
+    printf("%-10s %6s %10s %10s %8s   %-58s  %6s  %s\n", "", "", "examples/s", "", "",
+           "a step's time (of a device's copies and computing: its own)", "", "us an example");
+    printf("%-10s %6s %10s %10s %8s  %4s %4s %7s %7s %8s %5s %7s %6s  %6s  %6s %6s\n", "model", "batch",
+           "median", "best", "ms/step", "read", "pull", "copy in", "compute", "copy out", "push", "waiting",
+           "other", "hidden", "worker", "server");
 }
 
 static void show(const struct bench *b, const struct model *model, const struct dp_train_figures *f)
@@ -246,6 +250,10 @@ static void show(const struct bench *b, const struct model *model, const struct 
                of(examples, f->best_s), of(f->whole_s, steps) * 1e3);
         for (int i = 0; i < DP_TRAIN_PARTS; i++)
             printf(" %*.0f%%", width[i], 100 * of(f->part_s[i], f->whole_s));
+        if (isfinite(f->hidden))
+            printf("  %6.2f", f->hidden);
+        else
+            printf("  %6s", "-");
         printf("  %6.2f %6.2f\n", cpu_us[0], cpu_us[1]);
         (void)fflush(stdout);
         return;
@@ -257,6 +265,8 @@ static void show(const struct bench *b, const struct model *model, const struct 
            of(examples, f->best_s), of(f->whole_s, steps) * 1e3);
     for (int i = 0; i < DP_TRAIN_PARTS; i++)
         printf(",\"%s_ms\":%.4f", dp_train_part_names[i], of(f->part_s[i], steps) * 1e3);
+    if (isfinite(f->hidden))
+        printf(",\"hidden\":%.4f", f->hidden);
     printf(",\"worker_cpu_us\":%.3f,\"server_cpu_us\":%.3f}\n", cpu_us[0], cpu_us[1]);
     (void)fflush(stdout);
 }

@@ -1,5 +1,6 @@
 #include "deploy/cli/bench_train_run.h"
 
+#include "deploy/cli/bench_train_hidden.h"
 #include "deploy/cli/ports.h"
 #include "deploy/cli/servers.h"
 
@@ -132,6 +133,20 @@ static void take_parts(const json_t *spent, double *part_s)
     }
 }
 
+static double hidden_of(const json_t *spent)
+{
+    static const char *const host[] = {"read",         "pull",         "compute",        "push",
+                                       "waiting_pull", "waiting_push", "waiting_device", "other"};
+    struct dp_train_lanes lanes = {.pulls = number_in(spent, "pull") + number_in(spent, "waiting_pull"),
+                                   .copy_in = number_in(spent, "device_copy_in"),
+                                   .compute = number_in(spent, "device_compute"),
+                                   .copy_out = number_in(spent, "device_copy_out"),
+                                   .waiting_device = number_in(spent, "waiting_device")};
+    for (size_t i = 0; i < sizeof host / sizeof host[0]; i++)
+        lanes.whole += number_in(spent, host[i]);
+    return dp_train_hidden(&lanes);
+}
+
 static enum dp_status read_report(const struct dp_folder *folder, struct dp_train_figures *out,
                                   struct dp_error *err)
 {
@@ -148,6 +163,7 @@ static enum dp_status read_report(const struct dp_folder *folder, struct dp_trai
     (void)snprintf(out->device, sizeof out->device, "%s", device ? device : "");
     out->examples = (uint64_t)json_integer_value(json_object_get(json_object_get(root, "data"), "examples"));
     take_parts(json_object_get(root, "spent_s"), out->part_s);
+    out->hidden = hidden_of(json_object_get(root, "spent_s"));
     st = take_epochs(json_object_get(root, "epochs"), out, err);
     json_decref(root);
     return st;

@@ -44,6 +44,7 @@ struct dp_train_figures {
     uint32_t epochs;
     double median_s, best_s, whole_s;  /* of an epoch; of all */
     double part_s[DP_TRAIN_PARTS];     /* of all epochs */
+    double hidden;                     /* bench_train_hidden.h; NaN: without a device */
     double worker_cpu_s, server_cpu_s; /* from start to end: reading the file is in the worker's */
     char device[DP_TRAIN_DEVICE_MAX];  /* as the worker names it; empty: it does not */
 };

@@ -93,7 +93,7 @@ def run_downpour(task, program, files, epochs, folder, extra, one_core=False):
     seconds = sum(epoch["seconds"] for epoch in got["epochs"])
     spent = got.get("spent_s", {})
     return {"speed": got["data"]["examples"] * epochs / seconds, "spent": spent,
-            "cpu_us": 1e6 * (cpu_seconds() - before) / (got["data"]["examples"] * epochs),
+            "hidden": hidden(spent), "cpu_us": 1e6 * (cpu_seconds() - before) / (got["data"]["examples"] * epochs),
             "quality": got.get("final", {}).get("test", {}).get(task.get("quality"), float("nan")),
             "compute": spent.get("device_compute") or spent.get("compute")}
 
@@ -123,12 +123,28 @@ def sides_of(name, options, data, folder):
     return sides
 
 
+def hidden(spent):
+    """Of a device's computing and the transfers around it, how much of the lesser passed while the other was done: README.md.
+    None: nothing was computed on a device, or nothing was transferred."""
+    compute = spent.get("device_compute", 0)
+    transfers = max(spent.get("pull", 0) + spent.get("waiting_pull", 0), spent.get("device_copy_in", 0),
+                    spent.get("device_copy_out", 0))
+    if not compute or not transfers:
+        return None
+    whole = sum(v for k, v in spent.items() if k != "waiting" and not k.startswith("device_"))
+    bare = spent.get("waiting_device", 0) / compute if transfers >= compute else (whole - compute) / transfers
+    return min(1, max(0, 1 - bare))
+
+
 def show_split(run):
     parts = {k: v for k, v in run["spent"].items() if k != "waiting" and v}
     whole = sum(v for k, v in parts.items() if not k.startswith("device_"))
     if whole:
         print("  a step of Downpour's last run, of the worker's time: "
               + ", ".join(f"{k.replace('_', ' ')} {100 * v / whole:.0f}%" for k, v in parts.items()))
+    share = hidden(run["spent"])
+    if share is not None:
+        print(f"  hidden, of the lesser of computing and of copies and pulls: at least {share:.2f}")
 
 
 def compare(name, options, data, folder):
