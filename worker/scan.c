@@ -2,6 +2,7 @@
 
 #include "worker/compute/pinned.h"
 #include "worker/group.h"
+#include "worker/next_batch.h"
 #include "worker/read/reader.h"
 #include "worker/weights.h"
 
@@ -55,10 +56,9 @@ static enum dp_status start(struct scanning *s, struct look *look, struct dp_err
 {
     struct dp_job *job = s->scan->job;
     uint32_t timeout_ms = job->cluster->training.timeout_ms;
-    enum dp_status st = dp_reader_next(s->reader, timeout_ms, &look->batch);
-    if (st != DP_OK)
-        return dp_fail(err, st, "the reader gave no minibatch within %" PRIu32 " ms", timeout_ms);
-    st = dp_weights_take(look->weights, &look->batch, 1, err);
+    enum dp_status st = dp_next_batch(job, s->reader, &look->batch, err);
+    if (st == DP_OK)
+        st = dp_weights_take(look->weights, &look->batch, 1, err);
     if (st != DP_OK)
         return st;
     return dp_weights_issue(look->weights, job->client, DP_WEIGHTS_SPARSE, timeout_ms, &look->ticket, err);

@@ -2,6 +2,7 @@
 
 #include "worker/gradients.h"
 #include "worker/group.h"
+#include "worker/next_batch.h"
 #include "worker/push_id.h"
 #include "worker/rate.h"
 #include "worker/read/reader.h"
@@ -202,9 +203,9 @@ static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct d
             leave(loop, number);
             continue;
         }
-        enum dp_status st = dp_reader_next(loop->reader, timeout_ms, &batch);
+        enum dp_status st = dp_next_batch(loop->job, loop->reader, &batch, err);
         if (st != DP_OK)
-            return dp_fail(err, st, "the reader gave no minibatch within %" PRIu32 " ms", timeout_ms);
+            return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, loop->epoch + 1, number);
         DP_ASSERT(batch->epoch == loop->epoch && batch->number == number);
         fetch->batch[fetch->count++] = batch;
     }
