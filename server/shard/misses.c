@@ -400,6 +400,9 @@ static void take_row(struct dp_shard *shard, struct dp_shard_job *job, uint32_t 
             &job->store.error, DP_CORRUPT,
             "table '%s': the row of mixed key %016" PRIx64 " has format %" PRIu32 ", this program knows %u",
             table->spec.name, key->mixed, dp_row_format(job->store.rows[i]), DP_ROW_FORMAT);
+    else if (found && dp_row_lsn(job->store.rows[i]) > shard->lsn)
+        job->store.status = dp_shard_row_ahead(table, key->mixed, dp_row_lsn(job->store.rows[i]), shard->lsn,
+                                               &job->store.error);
     else if (found && !dp_shard_must_ask(table))
         job->store.status = dp_fail(&job->store.error, DP_CORRUPT,
                                     "table '%s': the store holds more rows than the %" PRIu64 " of its mark",

@@ -8,6 +8,7 @@
  *           (journal.h), so rows may be written back meanwhile, with marks up to what was applied.
  *           How many rows the store has nobody knows after a crash. It counts them, as they were before the first
  *           write-back; rows that it did not have when it was asked are `fresh`, so the two never count one row twice.
+ *           What the store has may be ahead of the record at hand, but not of the journal's last: looked at in the end.
  * Holds     shard->lsn = durable = synced = the last record that was applied. */
 #include "server/shard/shard_inner.h"
 
@@ -48,6 +49,9 @@ struct dp_recovery {
     uint64_t journal_bytes;
     bool too_many;          /* rows in the store to read all in order */
     struct dp_error failed; /* of a read */
+    /* The row with the greatest lsn of all that were read. */
+    const struct dp_shard_table *newest_table;
+    uint64_t newest_mixed, newest_lsn;
 };
 
 /* ---- the count */
@@ -125,6 +129,11 @@ static enum dp_status put_row(struct dp_shard *shard, struct dp_shard_table *tab
     if (dp_row_cache_insert(table->cache, mixed, &number) != DP_OK)
         return dp_fail(err, DP_NOMEM, "rows of table '%s'", table->spec.name);
     memcpy(dp_row_cache_row(table->cache, number), row, table->cache->row_bytes);
+    if (dp_row_lsn(row) > shard->recovery->newest_lsn) {
+        shard->recovery->newest_table = table;
+        shard->recovery->newest_mixed = mixed;
+        shard->recovery->newest_lsn = dp_row_lsn(row);
+    }
     table->away--;
     DP_COUNT(&shard->counters, rows_read, 1);
     DP_COUNT(&shard->counters, cache_rows, 1);
@@ -544,6 +553,8 @@ static enum dp_status open_journal(struct dp_shard *shard, struct dp_error *err)
         st = dp_journal_open(&options, &shard->journal, err);
     if (st == DP_OK)
         st = flush(shard, err);
+    if (st == DP_OK && r.newest_lsn > shard->lsn)
+        st = dp_shard_row_ahead(r.newest_table, r.newest_mixed, r.newest_lsn, shard->lsn, err);
     /* The last write-back that replay began goes on in the turns; reads lend from here. */
     DP_ASSERT(r.reads == 0);
     shard->recovery = NULL;

@@ -269,6 +269,10 @@ void dp_shard_recovery_read(struct dp_shard *shard, struct dp_shard_job *job);
 void dp_shard_counted(struct dp_shard *shard, struct dp_shard_job *job);
 void dp_shard_stop_counting(struct dp_shard *shard); /* who stops does not wait for it */
 
+/* DP_CORRUPT (damage.c): a row is written back only when the journal is synced past it, so one that is ahead of the last push
+ * shows that the journal's end was lost. Taken all the same, it would not take new pushes, which get the lost ones' lsns. */
+enum dp_status dp_shard_row_ahead(const struct dp_shard_table *table, uint64_t mixed, uint64_t row_lsn,
+                                  uint64_t last, struct dp_error *err);
 /* The store found damage (damage.c): counted, and told, once a second at most. */
 void dp_shard_damaged(struct dp_shard *shard, const struct dp_error *err);
 

@@ -578,6 +578,40 @@ static void an_estimate_of_rows_may_be_anything(void **state)
     }
 }
 
+/* A row has a push that the journal lacks: it is not opened, whether all rows are read or those of the journal; one that has the
+ * journal's last is no cause. */
+static void a_row_ahead_of_the_journal_is_refused(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    for (uint32_t few = 0; few < 2; few++) {
+        struct recovery *r = new_of(1);
+        uint32_t key = 0;
+        r->cache_bytes = few ? 250u << 10 : 64u << 20;
+        r->stored_lsn = PUSHES / 4;
+        put_marks(r);
+        while (r->lsn[0][key] < PUSHES - 10)
+            key++;
+        uint64_t lsn = r->lsn[0][key];
+        r->lsn[0][key] = PUSHES + 1;
+        put_row(r, 0, key);
+        assert_int_equal(try_to_open(r, &err), DP_CORRUPT);
+        assert_non_null(strstr(err.text, "'t0'"));
+        assert_non_null(strstr(err.text, "push 151 "));
+        r->lsn[0][key] = PUSHES;
+        put_row(r, 0, key);
+        assert_int_equal(try_to_open(r, &err), DP_OK);
+        close_shard(r);
+        r->lsn[0][key] = lsn;
+        put_row(r, 0, key);
+        assert_int_equal(try_to_open(r, &err), DP_OK);
+        drain(r);
+        close_shard(r);
+        check_rows(r);
+        free_all(r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -586,6 +620,7 @@ int main(void)
         cmocka_unit_test(large_shares_are_loaded_small_ones_asked_for),
         cmocka_unit_test(an_estimate_of_rows_may_be_anything),
         cmocka_unit_test(damage_found_by_the_count_is_told),
+        cmocka_unit_test(a_row_ahead_of_the_journal_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
  * it, writes that fail. Table "t" of dim 2 unless a test says else, SGD at rate 1 from 0. */
 #include "tests/unit/server/shard/bed.h"
 
+#include "common/model/row.h"
+
 #include <string.h>
 
 #define T ((uint64_t)1 << 63 | 1)
@@ -387,6 +389,38 @@ static void a_store_with_more_rows_than_its_mark_is_corrupt(void **state)
     bed_close(&bed);
 }
 
+/* The store has what the journal, or a clean close, does not know of: such a row would not take new pushes. */
+static void a_row_ahead_of_the_last_push_is_corrupt(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t keys[2];
+    size_t bytes;
+    char row[64];
+    struct dp_error err = {0};
+    bed_start(&bed);
+    bed_keys(&bed, 10, 2, keys);
+    (void)bed_push(&bed, 1, 2, "t", keys, 2, 2, 1, T, 0);
+    bed_turn(&bed);
+    assert_int_equal(bed_drain(&bed, &err), DP_OK);
+    struct dp_store_key at = {dp_table_id("t"), keys[0]};
+    const void *had = dp_fake_store_row(bed.fake, at, &bytes);
+    memcpy(row, had, bytes);
+    dp_row_set_lsn(row, 2);
+    dp_fake_store_put_row(bed.fake, at, row, bytes);
+    bed_restart(&bed);
+    bed_meet(&bed, 1);
+    uint64_t pull = bed_pull(&bed, 1, 1, "t", keys, 1);
+    uint64_t push = bed_push(&bed, 1, 2, "t", keys, 1, 2, 1, T, 1);
+    for (uint32_t turns = 0; turns < 4; turns++)
+        bed_turn(&bed);
+    assert_non_null(strstr(bed_expect(&bed, pull, DP_CORRUPT)->reply.reason, "push 2 "));
+    bed_expect(&bed, push, DP_CORRUPT);
+    assert_int_equal(bed_counter(&bed, "store_damage"), 2);
+    assert_true(bed_value(&bed, 1, 3, keys[1]) == -1); /* that of the last push is not */
+    bed_close(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +436,7 @@ int main(void)
         cmocka_unit_test(all_tables_of_a_push_share_the_budget),
         cmocka_unit_test(pulls_of_keys_that_are_nowhere_take_no_memory),
         cmocka_unit_test(a_store_with_more_rows_than_its_mark_is_corrupt),
+        cmocka_unit_test(a_row_ahead_of_the_last_push_is_corrupt),
     };
     return cmocka_run_group_tests_name("shard room", tests, NULL, NULL);
 }
