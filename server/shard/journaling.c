@@ -90,6 +90,12 @@ enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_req
                        shard->options.index);
     }
     shard->write_back.wanted = true;
+    uint64_t merging = st == DP_AGAIN ? shard->write_back.merging : 0;
+    if (merging > 0)
+        return dp_wrap(err, st,
+                       "shard %" PRIu32 ": rows are not written back while %" PRIu64
+                       " files of them wait to be merged",
+                       shard->options.index, merging);
     return st;
 }
 

@@ -78,6 +78,9 @@ struct dp_write_back {
     uint32_t under_way;         /* portions, or marks, at the store */
     bool wanted;                /* the journal is full */
     bool pressed;               /* the cache wants rows to be clean */
+    uint64_t merging;           /* files to be merged before the cycle that is due begins; 0: none */
+    uint64_t merging_ns;        /* since when they have not become fewer */
+    bool merging_told;          /* that they do not */
     struct dp_shard_job *again; /* the disk was full: what to submit again, oldest first */
     struct dp_error full;       /* and what it said; OK: it is not */
     uint64_t again_ns;          /* and when */
@@ -185,7 +188,7 @@ enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *wa
 void dp_shard_table_stored(struct dp_shard *shard, struct dp_shard_job *job);
 enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err);
 void dp_shard_free_tables(struct dp_shard *shard);
-/* A job with the marks of a cycle: lsn, push ids, every table. NULL: out of memory. */
+/* A job with the marks of a cycle: lsn, push ids, every table that is durable. NULL: out of memory. */
 struct dp_shard_job *dp_shard_marks_job(const struct dp_shard *shard, uint64_t rows_lsn);
 /* DP_AGAIN: the store is busy, the job stays the caller's. */
 enum dp_status dp_shard_try_submit(struct dp_shard *shard, struct dp_shard_job *job);

@@ -157,26 +157,32 @@ static uint64_t rows_known(const struct dp_shard_table *table)
     return table->marked > table->fresh ? table->marked : table->fresh; /* they may be the same rows */
 }
 
+/* Of a table that is being created its own job puts the mark: it may be refused, and another come under that name, before
+ * these marks are in the store. It has no rows. */
 struct dp_shard_job *dp_shard_marks_job(const struct dp_shard *shard, uint64_t rows_lsn)
 {
-    uint32_t n = shard->tables + 2;
+    uint32_t room = shard->tables + 2, n = 0;
     size_t each = DP_TABLE_MARK_BYTES, ids_bytes = 0;
     char *ids = dp_push_ids_pack(shard->ids, &ids_bytes);
     char *memory =
-        ids ? calloc(1, n * sizeof(struct dp_store_mark) + 8 + shard->tables * each + ids_bytes) : NULL;
+        ids ? calloc(1, room * sizeof(struct dp_store_mark) + 8 + shard->tables * each + ids_bytes) : NULL;
     struct dp_shard_job *job = memory ? dp_shard_job_new(DP_JOB_MARKS, memory) : NULL;
     if (job) {
         struct dp_store_mark *marks = (struct dp_store_mark *)(void *)memory;
-        char *at = memory + n * sizeof *marks;
+        char *at = memory + room * sizeof *marks;
         dp_store_u64le(at, rows_lsn);
-        marks[0] = (struct dp_store_mark){.key = "lsn", .key_bytes = 3, .value = at, .value_bytes = 8};
+        marks[n++] = (struct dp_store_mark){.key = "lsn", .key_bytes = 3, .value = at, .value_bytes = 8};
         at += 8;
-        for (uint32_t i = 0; i < shard->tables; i++, at += each)
-            marks[i + 1] = dp_table_mark_encode(
-                &shard->table[i]->spec,
-                shard->table[i]->counted ? rows_known(shard->table[i]) : DP_TABLE_ROWS_UNKNOWN, at);
+        for (uint32_t i = 0; i < shard->tables; i++) {
+            const struct dp_shard_table *table = shard->table[i];
+            if (!table->durable)
+                continue;
+            marks[n++] = dp_table_mark_encode(&table->spec,
+                                              table->counted ? rows_known(table) : DP_TABLE_ROWS_UNKNOWN, at);
+            at += each;
+        }
         memcpy(at, ids, ids_bytes);
-        marks[n - 1] =
+        marks[n++] =
             (struct dp_store_mark){.key = "ids", .key_bytes = 3, .value = at, .value_bytes = ids_bytes};
         job->store.kind = DP_STORE_MARKS;
         job->store.count = n;

@@ -8,7 +8,9 @@
  *           Two portions are at the store at a time, and a turn copies one: nobody waits for a cycle.
  *           Until a portion is in the store no row leaves the cache from its partition (row_cache.h): what is read back
  *           has all that was pushed.
- *           Where the disk is full, what it did not take is kept, and tried again each second. */
+ *           Where the disk is full, what it did not take is kept, and tried again each second.
+ *           While many files wait to be merged no cycle begins, but for room; where merging does not get on, one does all the
+ *           same: it hears why, if the store has failed. */
 #include "server/shard/shard_inner.h"
 
 #include "common/base/log.h"
@@ -28,8 +30,9 @@
 #define CYCLE_NS       (30u * 1000000000ull) /* after the first push that is not in the store */
 #define CYCLE_SHARE    2u  /* of the journal's budget: the later, the more pushes a row written stands for */
 #define L0_MOST        64u /* files of rows that are to be merged */
-#define DIRTY_SHARE    2u  /* of the cache's, where rows are evicted */
-#define AGAIN_NS       (1000000000ull) /* the disk was full */
+#define MERGE_NS       (60u * 1000000000ull) /* so long a cycle waits while they do not become fewer */
+#define DIRTY_SHARE    2u                    /* of the cache's, where rows are evicted */
+#define AGAIN_NS       (1000000000ull)       /* the disk was full */
 
 void dp_shard_drain(struct dp_shard *shard)
 {
@@ -80,12 +83,39 @@ static bool journal_fills(const struct dp_shard *shard)
     return figures.bytes_kept > figures.bytes_budget / CYCLE_SHARE;
 }
 
-/* Another cycle's files would only lie on top of those that are to be merged: pushes wait for the journal instead. */
-static bool merges_are_behind(const struct dp_shard *shard)
+/* For the journal's sake. */
+static bool is_due(const struct dp_shard *shard)
 {
+    const struct dp_write_back *w = &shard->write_back;
+    if (shard->lsn == w->marked_lsn || (!shard->journal && !shard->recovery))
+        return false; /* but for room a cycle in the middle would be worth nothing: after a crash all is refused */
+    return w->wanted || dp_clock_ns(&shard->options.clock) - w->since_ns > CYCLE_NS || journal_fills(shard);
+}
+
+/* Another cycle's files would only lie on top of those that are to be merged: pushes wait for the journal instead. But if
+ * these do not become fewer the store may have failed, which only a write hears. */
+static void look_at_merges(struct dp_shard *shard)
+{
+    struct dp_write_back *w = &shard->write_back;
     struct dp_store_figures figures = {0};
+    uint64_t before = w->merging;
+    w->merging = 0;
+    if (!is_due(shard))
+        return;
     shard->options.store->figures(shard->options.store->self, &figures);
-    return figures.l0_files > L0_MOST;
+    if (figures.l0_files <= L0_MOST) {
+        w->merging_told = false;
+        return;
+    }
+    w->merging = figures.l0_files;
+    if (before == 0 || w->merging < before)
+        w->merging_ns = dp_clock_ns(&shard->options.clock);
+}
+
+static bool merges_hold_up(const struct dp_shard *shard)
+{
+    const struct dp_write_back *w = &shard->write_back;
+    return w->merging > 0 && dp_clock_ns(&shard->options.clock) - w->merging_ns < MERGE_NS;
 }
 
 static bool is_time(const struct dp_shard *shard)
@@ -98,16 +128,28 @@ static bool is_time(const struct dp_shard *shard)
     if (w->pressed ||
         (dp_shard_dirty_bytes(shard) > shard->options.cache_bytes / DIRTY_SHARE && dp_shard_is_tight(shard)))
         return true;
-    if (!shard->journal && !shard->recovery)
-        return false; /* but for room a cycle in the middle would be worth nothing: after a crash all is refused */
-    bool due =
-        w->wanted || dp_clock_ns(&shard->options.clock) - w->since_ns > CYCLE_NS || journal_fills(shard);
-    return due && shard->lsn > w->marked_lsn && !merges_are_behind(shard);
+    return is_due(shard) && !merges_hold_up(shard);
+}
+
+/* It begins though they do not become fewer: told once, until they are merged. */
+static void tell_merging(struct dp_shard *shard)
+{
+    struct dp_write_back *w = &shard->write_back;
+    if (w->merging == 0 || merges_hold_up(shard) || w->merging_told)
+        return;
+    w->merging_told = true;
+    dp_log(DP_LOG_WARN,
+           "shard %" PRIu32 ": %" PRIu64
+           " files of rows wait to be merged, and have not become fewer in %llu s: look at the room and the "
+           "speed of its disk; rows are written back all the same",
+           shard->options.index, w->merging, MERGE_NS / 1000000000u);
 }
 
 static void begin(struct dp_shard *shard)
 {
     struct dp_write_back *w = &shard->write_back;
+    tell_merging(shard);
+    w->merging = 0;
     w->cycle = DP_CYCLE_ROWS;
     w->rows_lsn = shard->lsn;
     w->is_last = is_quiet(shard);
@@ -327,8 +369,11 @@ void dp_shard_write_back_turn(struct dp_shard *shard)
         return;
     }
     submit_again(shard);
-    if (w->cycle == DP_CYCLE_IDLE && is_time(shard))
-        begin(shard);
+    if (w->cycle == DP_CYCLE_IDLE && (w->merging > 0 || is_time(shard))) {
+        look_at_merges(shard);
+        if (is_time(shard))
+            begin(shard);
+    }
     if (w->cycle == DP_CYCLE_ROWS)
         rows_turn(shard);
     submit_ready(shard);

@@ -99,6 +99,7 @@ static void take_reply(void *context, const struct dp_peer *to, struct dp_messag
     c->answers++;
     c->answered = reply->id;
     c->status = reply->status;
+    memcpy(c->reason, reply->reason, sizeof c->reason);
     if (reply->status == DP_ORDER)
         c->sequence = reply->sequence;
     dp_reply_clear(reply);

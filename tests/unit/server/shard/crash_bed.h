@@ -42,8 +42,9 @@ struct crash {
     float value[CRASH_KEYS];
     uint64_t pull_id;
     uint32_t pull_first, pull_rows;
-    uint64_t answers, answered; /* how many; id of the last answer, and its status */
+    uint64_t answers, answered; /* how many; id of the last answer, its status and reason */
     enum dp_status status;
+    char reason[DP_REASON_MAX + 1];
     bool pulled, welcomed;
     uint32_t dim, tables, created;    /* tables: asked for; created: answered since the last crash */
     uint64_t create_id[CRASH_TABLES]; /* of the last request for each */

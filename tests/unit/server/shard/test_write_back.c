@@ -1,0 +1,217 @@
+/* A shard's write-back beside what else goes on, one case each: a store that does not merge, tables that are created, a journal
+ * that lost its end. */
+#include "tests/unit/server/shard/crash_bed.h"
+
+#include "common/base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND UINT64_C(1000000000)
+
+/* The log, but for how often it tells of merges that do not get on. */
+static uint32_t told_merging;
+
+void __wrap_dp_log(enum dp_log_level level, const char *format, ...) DP_PRINTF(2, 3);
+
+void __wrap_dp_log(enum dp_log_level level, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    (void)level;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    told_merging += strstr(text, "wait to be merged") != NULL;
+}
+
+static struct crash *opened(void)
+{
+    struct crash *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    c->random = c->now_ns = c->next_id = 1;
+    c->dim = 2;
+    c->segment_bytes = 64u << 10; /* of 256 KiB */
+    c->tables = 1;
+    c->fake = dp_fake_store_new(8);
+    crash_take_disk(c, dp_sim_disk_new(1));
+    assert_int_equal(crash_open(c, false), DP_OK);
+    assert_true(crash_meet(c));
+    return c;
+}
+
+static void end(struct crash *c)
+{
+    dp_sim_disk_free(&c->sim);
+    dp_fake_store_free(&c->fake);
+    free(c);
+}
+
+/* Pushes `from` to `last`, each turned until its rows are where they go; how many were refused. */
+static uint32_t push_all(struct crash *c, uint32_t from, uint32_t last)
+{
+    uint32_t refused = 0;
+    for (uint32_t i = from; i < last; i++) {
+        c->issued = i + 1;
+        c->push[i] = (struct crash_script){.rows = 1, .tables = 1, .gradient = 1};
+        crash_push(c, i);
+        for (uint32_t turns = 0; turns < 5; turns++)
+            crash_turn(c);
+        if (!c->push[i].acknowledged) {
+            assert_int_equal(c->status, DP_AGAIN);
+            c->sequence--;
+            refused++;
+        }
+    }
+    return refused;
+}
+
+static uint64_t counter(const struct crash *c, const char *name)
+{
+    struct dp_counter counters[DP_COUNTERS_MAX];
+    for (uint32_t i = 0, n = dp_shard_counters(c->shard, counters); i < n; i++)
+        if (strcmp(counters[i].name, name) == 0)
+            return counters[i].value;
+    fail_msg("no counter %s", name);
+    return 0;
+}
+
+static uint64_t cycles_after(struct crash *c, uint64_t seconds)
+{
+    c->now_ns += seconds * SECOND;
+    for (uint32_t turns = 0; turns < 8; turns++)
+        crash_turn(c);
+    return counter(c, "write_back_cycles");
+}
+
+/* Merging that does not get on, or a store that has failed and so does not merge: pushes hear what they wait for, and after a
+ * minute a cycle begins all the same, which hears why. */
+static void merging_without_end_holds_a_cycle_up_for_a_minute(void **state)
+{
+    (void)state;
+    for (uint32_t fails = 0; fails < 2; fails++) {
+        struct crash *c = opened();
+        told_merging = 0;
+        dp_fake_store_l0_files(c->fake, 70);
+        assert_true(push_all(c, 0, 80) > 0);
+        assert_non_null(strstr(c->reason, "70 files"));
+        assert_non_null(strstr(c->reason, "budget"));
+        assert_int_equal(cycles_after(c, 59), 0);
+        dp_fake_store_l0_files(c->fake, 69); /* it gets on */
+        assert_int_equal(cycles_after(c, 59), 0);
+        assert_int_equal(cycles_after(c, 59), 0);
+        assert_int_equal(told_merging, 0);
+        if (fails)
+            dp_fake_store_fail(c->fake, DP_STORE_WRITE, 1, DP_IO);
+        assert_int_equal(cycles_after(c, 1), !fails);
+        assert_int_equal(told_merging, 1);
+        if (fails) {
+            assert_int_equal(push_all(c, 80, 81), 1);
+            assert_non_null(strstr(c->reason, "failure asked for"));
+        } else {
+            assert_true(push_all(c, 80, CRASH_PUSHES) < CRASH_PUSHES - 80);
+            assert_int_equal(counter(c, "write_back_cycles"), 1);
+            assert_int_equal(cycles_after(c, 60), 2);
+            assert_int_equal(told_merging, 1); /* once */
+        }
+        crash_close(c);
+        end(c);
+    }
+}
+
+/* The marks of a cycle are made while a table is being created, and have no room; the table is refused. When there is room,
+ * they bring it not back: `again`, not over the one that has its name by then. One that was not refused is there. */
+static void marks_leave_out_a_table_that_is_not_there_yet(void **state)
+{
+    (void)state;
+    enum { REFUSED, AGAIN, TAKEN, CASES };
+    for (uint32_t what = REFUSED; what < CASES; what++) {
+        struct crash *c = opened();
+        char key[32];
+        size_t bytes;
+        assert_int_equal(push_all(c, 0, 3), 0);
+        dp_fake_store_hold(c->fake, true);
+        c->now_ns += 31 * SECOND;
+        crash_turn(c);
+        assert_int_equal(dp_fake_store_held(c->fake), 1); /* the rows of a cycle */
+        crash_create(c, 1);
+        crash_turn(c);
+        dp_fake_store_release(c->fake, 0);
+        crash_turn(c);
+        assert_int_equal(dp_fake_store_held(c->fake), 2); /* the table's mark, those of the cycle */
+        if (what != TAKEN)
+            dp_fake_store_fail(c->fake, DP_STORE_MARKS, 1, DP_FULL);
+        dp_fake_store_release(c->fake, 0);
+        dp_fake_store_fail(c->fake, DP_STORE_MARKS, 1, DP_FULL);
+        dp_fake_store_release(c->fake, 0);
+        crash_turn(c);
+        crash_turn(c);
+        assert_int_equal(c->answered, c->create_id[1]);
+        assert_int_equal(c->status, what == TAKEN ? DP_OK : DP_FULL);
+        c->dim = what == TAKEN ? 2 : 3;
+        dp_fake_store_hold(c->fake, what != AGAIN);
+        if (what == AGAIN) {
+            crash_create(c, 1);
+            crash_turn(c);
+            crash_turn(c);
+            assert_int_equal(c->status, DP_OK);
+        }
+        dp_fake_store_hold(c->fake, false);
+        uint64_t before = counter(c, "write_back_cycles");
+        assert_int_equal(cycles_after(c, 2), before + 1);
+        crash_close(c);
+        (void)snprintf(key, sizeof key, "table/%08x", dp_table_id(crash_table_names[1]));
+        assert_int_equal(dp_fake_store_mark(c->fake, key, strlen(key), &bytes) != NULL, what != REFUSED);
+        assert_int_equal(crash_open(c, true), DP_OK);
+        c->tables = 0;
+        assert_true(crash_meet(c));
+        crash_create(c, 1);
+        crash_turn(c);
+        crash_turn(c);
+        assert_int_equal(c->answered, c->create_id[1]);
+        assert_int_equal(c->status, DP_OK); /* none of another width is there */
+        crash_close(c);
+        end(c);
+    }
+}
+
+/* The journal's last record is damaged, which nobody claims, and rows with it were written back: it is not taken for a torn tail. */
+static void a_row_that_has_what_the_journal_lost_is_refused(void **state)
+{
+    (void)state;
+    struct crash *c = opened();
+    uint64_t bytes = 0;
+    assert_int_equal(push_all(c, 0, 2), 0);
+    dp_fake_store_hold(c->fake, true);
+    c->now_ns += 31 * SECOND;
+    crash_turn(c);
+    assert_int_equal(dp_fake_store_held(c->fake), 1);
+    dp_fake_store_release(c->fake, 0);                   /* a portion, without its marks */
+    dp_sim_disk_fail(c->sim, DP_SIM_WRITE, 1, 1, DP_IO); /* it is not closed cleanly */
+    crash_close(c);
+    uint8_t *journal = dp_sim_disk_bytes(c->sim, "journal-0000000000000001", &bytes);
+    assert_non_null(journal);
+    while (bytes > 64 && memcmp(journal + bytes - 64, "DPJR", 4) != 0)
+        bytes -= 64;
+    if (journal[bytes - 64 + 12] == 2) /* it is filled up to a page */
+        do
+            bytes -= 64;
+        while (bytes > 64 && memcmp(journal + bytes - 64, "DPJR", 4) != 0);
+    assert_int_equal(journal[bytes - 64 + 24], 2); /* its lsn */
+    journal[bytes] ^= 1;
+    c->may_be_refused = true;
+    assert_int_equal(crash_open(c, true), DP_CORRUPT);
+    end(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(merging_without_end_holds_a_cycle_up_for_a_minute),
+        cmocka_unit_test(marks_leave_out_a_table_that_is_not_there_yet),
+        cmocka_unit_test(a_row_that_has_what_the_journal_lost_is_refused),
+    };
+    return cmocka_run_group_tests_name("write-back", tests, NULL, NULL);
+}
