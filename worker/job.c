@@ -168,15 +168,6 @@ enum dp_status dp_job_tables(struct dp_job *job, bool must_exist, struct dp_erro
     return DP_OK;
 }
 
-/* The factor that a cluster file leaves to the format: idx pixels are 0 .. 255. An idx file is one whose
- * labels are named, or whose name says where they are: the data set refuses any other. */
-static double scale_of(double scale, const char *path, const char *labels)
-{
-    if (scale != 0)
-        return scale;
-    return labels || strstr(path, "images-idx3") ? 1.0 / 255.0 : 1.0;
-}
-
 struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path, const char *labels,
                                       bool shuffle)
 {
@@ -189,6 +180,7 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .labels = job->model.labels,
         .classes = job->model.classes,
         .form = job->model.form,
+        .words = job->model.words,
         .width = job->model.width,
         .fields = job->model.fields,
         .negatives = cluster->data.negatives,
@@ -199,7 +191,7 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .hash_bits = cluster->data.hash_bits,
         .cache = cluster->data.cache[0] ? cluster->data.cache : NULL,
         .index_base = cluster->data.index_base,
-        .scale = scale_of(cluster->data.scale, path, labels),
+        .scale = cluster->data.scale,
         .normalize = cluster->data.normalize,
         .shuffle = shuffle,
         .seed = cluster->training.seed,

@@ -78,7 +78,9 @@ static void pairs(void **state)
         {PAIR, BYTES(PAIRS "4 1\0000\n"), 6, "byte 4 of the line is NUL"},
         {PAIR, BYTES(PAIRS "\0\0\0\0\0\0\0\0"), 6, "byte 1 of the line is NUL"},
         {PAIR, BYTES("user item\n" PAIRS), 1, "a header is to be left out"},
-        {PAIR, BYTES("1,10\n2,11\n"), 1, "found '1,10'"},
+        {PAIR, BYTES("alice book1\nbob book2\n"), 1, "found 'alice': pairs are lines 'user item' or 'user,item'"},
+        {PAIR, BYTES("user,item\nalice,book1\n"), 2, "found 'alice,book1' (the line before was taken for a header)"},
+        {PAIR, BYTES("1;10\n2;11\n"), 1, "found '1;10'"},
         {PAIR, BYTES(""), 0, "is empty: expected lines of 'user item'"},
     };
     REFUSED(*state, bad);
@@ -236,6 +238,18 @@ static void what_is_no_difference(void **state)
     }
 }
 
+/* The model says whether numbers are pairs or words: ratings as they are handed out, and a text of numbers. */
+static void the_model_tells_pairs_from_words(void **state)
+{
+    struct dp_place *place = *state;
+    char plain[32];
+    (void)snprintf(plain, sizeof plain, "%s", digest_of(place, PAIR, BYTES(PAIRS)));
+    assert_string_equal(digest_of(place, PAIR,
+                                  BYTES("userId,movieId,rating\n1,10,5.0\n1,11,3.5\n2,10,1\n3,12,4\n2,12,4\n")),
+                        plain);
+    assert_string_not_equal(digest_of(place, WORD, BYTES(PAIRS)), plain);
+}
+
 static void a_cache_whose_source_changed(void **state)
 {
     struct dp_place *place = *state;
@@ -319,6 +333,7 @@ int main(void)
         DP_FILES_TEST(features_and_words),
         DP_FILES_TEST(directories),
         DP_FILES_TEST(what_is_no_difference),
+        DP_FILES_TEST(the_model_tells_pairs_from_words),
         DP_FILES_TEST(a_cache_whose_source_changed),
         DP_FILES_TEST(a_model_that_is_not_the_stores),
         DP_FILES_TEST(bad_files_to_predict),

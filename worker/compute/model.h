@@ -12,6 +12,7 @@
 struct dp_model {
     struct dp_graph *graph;
     enum dp_data_form form; /* what it reads */
+    bool words;             /* DP_FORM_PAIRS: of a text's words, not of users and items */
     uint32_t width;         /* columns it takes */
     uint32_t fields;        /* categories or tokens it takes */
     enum dp_labels labels;

@@ -17,6 +17,7 @@ enum dp_status dp_model_skipgram(const struct dp_model_text *text, struct dp_mod
     int u = dp_graph_gather(g, dp_model_rows(g, near, "skipgram.near", width, 0), other);
     dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, dp_graph_dot(g, v, u));
     model->form = DP_FORM_PAIRS;
+    model->words = true;
     model->labels = DP_LABELS_BINARY;
     return DP_OK;
 }

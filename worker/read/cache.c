@@ -18,7 +18,7 @@
 
 #define MAGIC UINT64_C(0x3165686361437044) /* "DpCache1" */
 /* Of the file and of what every format makes: raise it when a format decodes otherwise. */
-#define VERSION     UINT64_C(2)
+#define VERSION     UINT64_C(3)
 #define SOURCES_MAX 3
 #define ARRAYS      6
 #define ALIGN       UINT64_C(64)
@@ -334,12 +334,16 @@ static bool write_cache(const struct dp_dataset_options *o, const struct place *
     return false;
 }
 
-/* Decodes, and leaves a cache file for the next one. */
+/* Decodes, and leaves a cache file for the next one. The source is opened behind its measuring, on purpose: of one that was
+ * open before, an earlier state may be in a buffer, or be all that this handle will ever see. */
 static enum dp_status build(const struct dp_dataset_options *options, const struct dp_format *format,
-                            struct dp_unpack *unpack, const struct place *place, struct dp_content *out,
-                            struct dp_error *err)
+                            const struct place *place, struct dp_content *out, struct dp_error *err)
 {
-    enum dp_status st = format->load(options, unpack, out, err);
+    struct dp_unpack *unpack = NULL;
+    enum dp_status st = dp_unpack_open(options->path, &unpack, err);
+    if (st == DP_OK)
+        st = format->load(options, unpack, out, err);
+    dp_unpack_close(&unpack);
     if (st != DP_OK || !write_cache(options, place, out))
         return st;
     /* From now on as everyone: the same pages, once in memory. */
@@ -352,7 +356,7 @@ static enum dp_status build(const struct dp_dataset_options *options, const stru
 }
 
 enum dp_status dp_cache_get(const struct dp_dataset_options *options, const struct dp_format *format,
-                            struct dp_unpack *unpack, struct dp_content *out, struct dp_error *err)
+                            struct dp_content *out, struct dp_error *err)
 {
     struct place *place = calloc(1, sizeof *place);
     if (!place)
@@ -364,7 +368,7 @@ enum dp_status dp_cache_get(const struct dp_dataset_options *options, const stru
             dp_log(DP_LOG_INFO, "the cache '%s' of %s %s: it is made again", place->path, options->path,
                    wrong);
         if (wrong)
-            st = build(options, format, unpack, place, out, err);
+            st = build(options, format, place, out, err);
     }
     free(place);
     return st;

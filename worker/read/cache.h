@@ -13,9 +13,9 @@
 
 #include "worker/read/format.h"
 
-/* As format->load, by way of the directory options->cache (made if it is missing), not NULL. */
+/* As format->load, by way of the directory options->cache (made if it is missing), not NULL. It opens the sources itself. */
 DP_MUST_USE
 enum dp_status dp_cache_get(const struct dp_dataset_options *options, const struct dp_format *format,
-                            struct dp_unpack *unpack, struct dp_content *out, struct dp_error *err);
+                            struct dp_content *out, struct dp_error *err);
 
 #endif

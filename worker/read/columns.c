@@ -12,19 +12,25 @@
 
 enum { COLUMNS, FIELDS }; /* facts */
 
+#define LABEL_DIGEST                                                                                         \
+    (UINT64_C(1) << 32) /* beside the bits of an f32: another column as the label is other data */
+
 /* content:  values  [examples][columns], NaN where a cell is empty
  *           keys    [examples][fields], then those of the numeric columns, for lists of features */
 
-static enum dp_status fits_model(const struct dp_columns *c, struct dp_error *err)
+static enum dp_status fits_model(const struct dp_columns *c, const char *why, struct dp_error *err)
 {
     const struct dp_dataset_options *o = c->options;
+    const char *open = why ? " (" : "", *close = why ? ")" : "",
+               *named = why ? ", or name the categories (data.categories)" : "";
+    why = why ? why : "";
     if (o->form == DP_FORM_DENSE && c->fields > 0)
         return dp_fail(
             err, DP_ARGUMENT,
             "%s: has %" PRIu32
-            " columns of categories, but the model takes numbers only: choose another model, or leave "
+            " columns of categories%s%s%s, but the model takes numbers only: choose another model, or leave "
             "them out of the file",
-            o->path, c->fields);
+            o->path, c->fields, open, why, close);
     if (o->form == DP_FORM_DENSE && c->columns != o->width)
         return dp_fail(err, DP_ARGUMENT,
                        "%s: has %" PRIu32 " columns of numbers, but the model takes %" PRIu32, o->path,
@@ -33,9 +39,10 @@ static enum dp_status fits_model(const struct dp_columns *c, struct dp_error *er
     if (clicks && (c->columns != o->width || c->fields != o->fields))
         return dp_fail(err, DP_ARGUMENT,
                        "%s: has %" PRIu32 " columns of numbers and %" PRIu32
-                       " of categories, but the model takes %" PRIu32 " and %" PRIu32 ": add columns=%" PRIu32
-                       ",fields=%" PRIu32 " to the model",
-                       o->path, c->columns, c->fields, o->width, o->fields, c->columns, c->fields);
+                       " of categories%s%s%s, but the model takes %" PRIu32 " and %" PRIu32
+                       ": add columns=%" PRIu32 ",fields=%" PRIu32 " to the model%s",
+                       o->path, c->columns, c->fields, open, why, close, o->width, o->fields, c->columns,
+                       c->fields, named);
     if (clicks && o->normalize)
         return dp_fail(err, DP_ARGUMENT, "%s: categories cannot be normalized: leave that setting out",
                        o->path);
@@ -44,7 +51,7 @@ static enum dp_status fits_model(const struct dp_columns *c, struct dp_error *er
 
 enum dp_status dp_columns_begin(struct dp_columns *out, const struct dp_dataset_options *options,
                                 struct dp_content *content, uint32_t columns, uint32_t fields,
-                                struct dp_error *err)
+                                const char *why, struct dp_error *err)
 {
     *out = (struct dp_columns){.options = options,
                                .content = content,
@@ -53,7 +60,7 @@ enum dp_status dp_columns_begin(struct dp_columns *out, const struct dp_dataset_
                                .fields = fields};
     content->facts[COLUMNS] = columns;
     content->facts[FIELDS] = fields;
-    return fits_model(out, err);
+    return fits_model(out, why, err);
 }
 
 static enum dp_status resize(struct dp_columns *c, uint64_t max, struct dp_error *err)
@@ -139,7 +146,7 @@ enum dp_status dp_columns_label(struct dp_columns *c, const char *at, const char
         return dp_lines_unexpected("a label (a number)", at, end, err);
     uint32_t bits;
     memcpy(&bits, &label, sizeof bits);
-    c->content->digest = dp_content_digest(c->content->digest, bits);
+    c->content->digest = dp_content_digest(c->content->digest, LABEL_DIGEST | bits);
     return dp_label_map(&c->rule, label, c->label, err);
 }
 

@@ -23,10 +23,11 @@ struct dp_columns {
     uint64_t *keys; /* [fields], by dp_columns_key */
 };
 
+/* why: where the kinds of columns were found out, what made the categories, for the message; or NULL. */
 DP_MUST_USE
 enum dp_status dp_columns_begin(struct dp_columns *out, const struct dp_dataset_options *options,
                                 struct dp_content *content, uint32_t columns, uint32_t fields,
-                                struct dp_error *err);
+                                const char *why, struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_columns_row(struct dp_columns *columns, struct dp_error *err);
 /* salt: [columns], of the numeric ones. DP_DATA: no rows. */

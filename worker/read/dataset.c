@@ -31,9 +31,8 @@ static enum dp_status check_options(const struct dp_dataset_options *o, struct d
         return dp_fail(err, DP_ARGUMENT, "no data file named");
     if (o->batch == 0)
         return dp_fail(err, DP_ARGUMENT, "%s: a minibatch of 0 examples: expected at least 1", o->path);
-    if (!isfinite(o->scale) || o->scale == 0)
-        return dp_fail(err, DP_ARGUMENT, "%s: scale %g: expected a finite number other than 0", o->path,
-                       o->scale);
+    if (!isfinite(o->scale))
+        return dp_fail(err, DP_ARGUMENT, "%s: scale %g: expected a finite number", o->path, o->scale);
     if (o->hash_bits > 63)
         return dp_fail(err, DP_ARGUMENT, "%s: keys of %" PRIu32 " bits: expected at most 63", o->path,
                        o->hash_bits);
@@ -86,13 +85,18 @@ static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_o
                            struct dp_error *err)
 {
     struct dp_unpack *unpack = NULL;
-    enum dp_status st = dp_unpack_open(options->path, &unpack, err);
+    struct dp_dataset_options o = *options;
+    enum dp_status st = dp_unpack_open(o.path, &unpack, err);
     if (st == DP_OK)
-        st = dp_format_choose(options, unpack, &dataset->format, err);
-    if (st == DP_OK)
-        st = options->cache && dataset->format->decodes_slowly
-                 ? dp_cache_get(options, dataset->format, unpack, &dataset->content, err)
-                 : dataset->format->load(options, unpack, &dataset->content, err);
+        st = dp_format_choose(&o, unpack, &dataset->format, err);
+    if (st == DP_OK) {
+        const struct dp_format *format = dataset->format;
+        if (o.scale == 0)
+            o.scale = format->scale != 0 ? format->scale : 1;
+        dataset->options.scale = o.scale;
+        st = o.cache && format->decodes_slowly ? dp_cache_get(&o, format, &dataset->content, err)
+                                               : format->load(&o, unpack, &dataset->content, err);
+    }
     dp_unpack_close(&unpack);
     return st;
 }

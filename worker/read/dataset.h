@@ -2,7 +2,8 @@
  * before it.
  *     open (unpack, detect, parse, check)  ->  fill(epoch, number), from any thread, in any order
  * Formats   libsvm / libfm text ("label index:value ...", '#' comments), MNIST idx (images + labels, dense
- *           only), pairs of users and items, Criteo's click logs, CSV, text, each plain, gzip or zstd (told by the first bytes, not by the name).
+ *           only), pairs of users and items, Criteo's click logs, CSV, text (told by what is wanted and by the first bytes, not
+ *           by the name), each plain, gzip or zstd (by the first bytes).
  * Promise   What fill gives is a function of (data, options, epoch, number) alone. Numbers 0 .. batches-1 of
  *           one epoch hold every example once, shuffled by (seed, epoch): a keyed permutation, no array of it
  *           is kept. The last batch may be short. Entries keep the order of their line.
@@ -33,7 +34,9 @@ struct dp_dataset_options {
     const char *path;
     const char
         *format; /* "libsvm", "pairs", ...; NULL or "auto": by the form wanted and the file's first bytes */
-    const char *labels_path; /* idx only; NULL: `path` with "images-idx3" replaced by "labels-idx1" */
+    const char
+        *labels_path; /* idx only; NULL: `path` with "images-idx3" replaced by "labels-idx1", none where it is
+                                only scored */
     enum dp_labels labels;
     uint32_t classes; /* DP_LABELS_CLASS */
     enum dp_data_form form;
@@ -42,8 +45,9 @@ struct dp_dataset_options {
         width; /* DP_FORM_DENSE: columns the model takes; idx: rows x columns of an image must equal it */
     uint32_t index_base; /* DP_FORM_DENSE from libsvm: index of the first column (1: the libsvm habit; 0:
                             libfm's) */
-    double scale; /* every value is multiplied by it (idx pixels are 0..255: 1/255.0 makes 0..1); finite, not
-                     0 */
+    double
+        scale; /* every value is multiplied by it; finite. 0: 1/255 for the pixels of idx, which are 0 .. 255, else 1 */
+    bool words; /* PAIRS, where the format is to be told: of a text's words, not of users and items */
     const char *negatives_path; /* pairs: the file of items that each pair's own is ranked among; or NULL */
     uint32_t window;            /* text, PAIRS: how many words a near word may be away */
     uint32_t negatives;         /* PAIRS: items or words that are sampled for each pair */
@@ -54,8 +58,9 @@ struct dp_dataset_options {
         *like_path;     /* csv: the file whose header and first lines say what is what; NULL: `path` itself */
     uint32_t hash_bits; /* of a category's key, 1 .. 63; 0: 63 */
     const char
-        *cache;     /* directory of decoded files that are mapped instead of decoded (cache.h); NULL: none */
-    bool scored;    /* only for what a model says of it: nothing is sampled, labels may be missing */
+        *cache; /* directory of decoded files that are mapped instead of decoded (cache.h); NULL: none */
+    bool
+        scored; /* only for what a model says of it: nothing is sampled, labels may be missing in the whole file */
     bool normalize; /* each example is divided by its Euclidean norm, after scale (all zero: left so) */
     /* A share of the examples, drawn by (seed, number) from the whole file whatever its order, is held out: at least one,
      * and one is left. held: this data set is those; else the others. 0: none is. Not where examples are sampled. */

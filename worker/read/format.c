@@ -23,6 +23,17 @@ static enum dp_status by_name(const struct dp_dataset_options *options, const st
     return dp_fail(err, DP_ARGUMENT, "format '%.32s' is not known: auto%s", options->format, names);
 }
 
+/* Whether a file of the format may be what is wanted, whatever its bytes. Pairs and text: the model says which. Told by
+ * the bytes, names and ratings would be trained on as words, and a text of numbers as pairs, without a word. */
+static bool may_be(const struct dp_format *format, const struct dp_dataset_options *options)
+{
+    if (format == &dp_format_csv && !(options->label && options->label[0])) /* nothing else has one */
+        return false;
+    if (options->form == DP_FORM_PAIRS && options->words != (format == &dp_format_text))
+        return false;
+    return format->forms & 1u << options->form;
+}
+
 /* The first that gives what is wanted; idx is told by its magic number, which starts with two zero bytes: no text has
  * one. Four are none of it, but a hole that a crash left in a file. */
 static const struct dp_format *by_content(const struct dp_dataset_options *options,
@@ -33,7 +44,7 @@ static const struct dp_format *by_content(const struct dp_dataset_options *optio
     if (len > 0 && bytes[0] == 0 && (len < sizeof hole || memcmp(bytes, hole, sizeof hole) != 0))
         return &dp_format_idx;
     for (size_t i = 0; i < FORMATS; i++) {
-        if (!(formats[i]->forms & 1u << options->form) || formats[i] == &dp_format_idx)
+        if (!may_be(formats[i], options) || formats[i] == &dp_format_idx)
             continue;
         if (!formats[i]->begins || formats[i]->begins(options, bytes, len))
             return formats[i];
@@ -48,8 +59,7 @@ static void wanted(const struct dp_dataset_options *options, const struct dp_for
     out[0] = '\0';
     for (size_t i = 0; i < FORMATS; i++) {
         size_t at = strlen(out);
-        bool needs_label = formats[i] == &dp_format_csv && !(options->label && options->label[0]);
-        if (named ? formats[i] == named : (formats[i]->forms & 1u << options->form) && !needs_label)
+        if (named ? formats[i] == named : may_be(formats[i], options))
             (void)snprintf(out + at, 160 - at, "%s%s", at ? ", or " : "", formats[i]->holds);
     }
 }

@@ -23,8 +23,9 @@ struct dp_format {
     bool like_apart;      /* options.like_path does */
     bool decodes_slowly;  /* so that a cache of its content is worth its room */
     bool negatives_apart; /* options.negatives_path does */
+    double scale;         /* where options.scale is 0; 0: 1 */
     /* Whether a file that begins so is of this format, where options->form is one of `forms`. NULL: any is. The first of
-     * the table that says yes is taken. */
+     * the table that says yes is taken (format.c has what is decided without the bytes). */
     bool (*begins)(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len);
     /* Decodes the file into an empty content; after a failure the caller clears it. */
     enum dp_status (*load)(const struct dp_dataset_options *options, struct dp_unpack *unpack,

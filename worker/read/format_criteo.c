@@ -21,20 +21,28 @@ struct cell {
     const char *at, *end;
 };
 
-/* Cells of a line into cells[CELLS]; a line of a file to be scored may lack its label. */
-static enum dp_status take_apart(const struct dp_columns *c, const char *at, const char *end,
-                                 struct cell *cells, struct dp_error *err)
+struct clicks {
+    struct dp_columns rows;
+    uint32_t
+        cells; /* of each line, by the first: one fewer where a file to be scored lacks its labels; 0: not known yet */
+};
+
+/* Cells of a line into cells[CELLS]. */
+static enum dp_status take_apart(struct clicks *clicks, const char *at, const char *end, struct cell *cells,
+                                 struct dp_error *err)
 {
-    uint32_t found = 1, shift;
+    uint32_t found = 1;
     for (const char *p = at; p < end; p++)
         found += *p == '\t';
-    shift = c->options->scored && found == CELLS - 1;
-    if (found != CELLS && !shift)
+    if (clicks->cells == 0)
+        clicks->cells = clicks->rows.options->scored && found == CELLS - 1 ? CELLS - 1 : CELLS;
+    if (found != clicks->cells)
         return dp_fail(err, DP_DATA,
-                       "expected 40 columns (label, 13 integers, 26 categories, parted by tabs), found %u",
-                       found);
+                       "expected %u columns (%s13 integers, 26 categories, parted by tabs%s), found %u",
+                       clicks->cells, clicks->cells == CELLS ? "label, " : "",
+                       clicks->cells == CELLS ? "" : ", without a label as in the first line", found);
     cells[0] = (struct cell){at, at};
-    for (uint32_t i = shift; i < CELLS; i++) {
+    for (uint32_t i = CELLS - found; i < CELLS; i++) {
         const char *tab = i + 1 < CELLS ? memchr(at, '\t', (size_t)(end - at)) : end;
         cells[i] = (struct cell){at, tab};
         at = tab + 1;
@@ -45,12 +53,13 @@ static enum dp_status take_apart(const struct dp_columns *c, const char *at, con
 static enum dp_status add_line(void *self, const char *at, const char *end, uint64_t line,
                                struct dp_error *err)
 {
-    struct dp_columns *c = self;
+    struct clicks *clicks = self;
+    struct dp_columns *c = &clicks->rows;
     struct cell cells[CELLS];
     (void)line;
     if (at == end)
         return DP_OK;
-    enum dp_status st = take_apart(c, at, end, cells, err);
+    enum dp_status st = take_apart(clicks, at, end, cells, err);
     if (st == DP_OK)
         st = dp_columns_row(c, err);
     if (st == DP_OK)
@@ -70,14 +79,14 @@ static enum dp_status add_line(void *self, const char *at, const char *end, uint
 static enum dp_status load(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                            struct dp_content *out, struct dp_error *err)
 {
-    struct dp_columns columns;
+    struct clicks clicks = {0};
     uint64_t salt[INTEGERS];
     for (uint32_t i = 0; i < INTEGERS; i++)
         salt[i] = SALT + i;
-    enum dp_status st = dp_columns_begin(&columns, options, out, INTEGERS, CATEGORIES, err);
+    enum dp_status st = dp_columns_begin(&clicks.rows, options, out, INTEGERS, CATEGORIES, NULL, err);
     if (st == DP_OK)
-        st = dp_lines_of(unpack, false, (struct dp_lines_sink){add_line, &columns}, err);
-    return st == DP_OK ? dp_columns_end(&columns, salt, err) : st;
+        st = dp_lines_of(unpack, false, (struct dp_lines_sink){add_line, &clicks}, err);
+    return st == DP_OK ? dp_columns_end(&clicks.rows, salt, err) : st;
 }
 
 /* A first line of as many columns. */

@@ -1,9 +1,10 @@
 /* CSV with a header (RFC 4180): one column is the label; the others are numbers or categories, told apart by
- * options.categories or by whether all of the first lines are numbers.
+ * options.categories or by whether all of the first lines are numbers, or say that there is none.
  *     the training file's header and first lines -> which column is what -> this file's header, by names -> its records
  * Why   What a test file's columns are is read in the training file: its own first lines might say otherwise. */
 #include "worker/read/columns.h"
 
+#include "common/base/log.h"
 #include "worker/read/lines.h"
 #include "worker/read/names.h"
 #include "worker/read/number.h"
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define LOOK_LINES  1000u
 #define COLUMNS_MAX 65536u
@@ -30,6 +32,11 @@ struct record {
     size_t text_max;
 };
 
+/* A text as messages have it: cut to 40 characters, and safe to print. */
+struct shown {
+    char text[44];
+};
+
 struct csv {
     const struct dp_dataset_options *options;
     /* Of the training file: */
@@ -38,6 +45,8 @@ struct csv {
         enum kind kind;
         uint32_t place; /* among those of its kind */
         uint64_t salt;
+        uint64_t by_line; /* of the first cell that made it a category, and that cell; 0: it was named */
+        struct shown by;
     } * column;
     uint32_t columns;
     struct dp_names names; /* of columns */
@@ -123,12 +132,20 @@ static struct cell trimmed(struct cell cell)
     return cell;
 }
 
-/* ---- what the columns are */
+/* Nothing, or what R, Python and SQL write for it: no number is there, which says nothing of the others. */
+static bool is_missing(struct cell cell)
+{
+    static const char *const texts[] = {"NA", "NaN", "null"};
+    size_t len = (size_t)(cell.end - cell.at);
+    if (len == 0 || (*cell.at != 'n' && *cell.at != 'N'))
+        return len == 0;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (strlen(texts[i]) == len && strncasecmp(cell.at, texts[i], len) == 0)
+            return true;
+    return false;
+}
 
-/* A name as messages have it: cut to 40 characters, and safe to print. */
-struct shown {
-    char text[44];
-};
+/* ---- what the columns are */
 
 static struct shown shown(struct cell name)
 {
@@ -216,7 +233,6 @@ static enum dp_status read_names(struct csv *csv, const char *at, const char *en
 static enum dp_status look(void *self, const char *at, const char *end, uint64_t line, struct dp_error *err)
 {
     struct csv *csv = self;
-    (void)line;
     if (at == end)
         return DP_OK;
     if (!csv->column)
@@ -226,12 +242,49 @@ static enum dp_status look(void *self, const char *at, const char *end, uint64_t
     enum dp_status st = take_apart(&csv->record, at, end, err);
     for (uint32_t i = 0; st == DP_OK && i < csv->columns && i < csv->record.count; i++) {
         struct cell cell = trimmed(csv->record.cells[i]);
+        struct column *column = &csv->column[i];
         /* One out of range is a number, to be refused by its line: it makes no categories of the others. */
-        if (cell.at < cell.end && csv->column[i].kind == KIND_NUMBER &&
-            dp_number_end(cell.at, cell.end) != cell.end)
-            csv->column[i].kind = KIND_CATEGORY;
+        if (column->kind != KIND_NUMBER || is_missing(cell) || dp_number_end(cell.at, cell.end) == cell.end)
+            continue;
+        column->kind = KIND_CATEGORY;
+        column->by = shown(cell);
+        column->by_line = line;
     }
     return st;
+}
+
+/* "'city' by 'Rome' in line 2, ...", as many as there is room for. "": none was found out. */
+static void list_categories(const struct csv *csv, char *out, size_t size)
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < csv->columns; i++) {
+        const struct column *column = &csv->column[i];
+        char one[160];
+        if (column->by_line == 0)
+            continue;
+        int n = snprintf(one, sizeof one, "%s'%s' by '%s' in line %" PRIu64, len > 0 ? ", " : "",
+                         shown((struct cell){column->name, column->name + strlen(column->name)}).text,
+                         column->by.text, column->by_line);
+        if (len + (size_t)n + sizeof ", ..." > size) {
+            (void)snprintf(out + len, size - len, ", ...");
+            return;
+        }
+        memcpy(out + len, one, (size_t)n + 1);
+        len += (size_t)n;
+    }
+}
+
+/* Once a training: where the file that is looked at is the one that is read. */
+static void tell_categories(const struct csv *csv)
+{
+    const struct dp_dataset_options *o = csv->options;
+    char list[640];
+    list_categories(csv, list, sizeof list);
+    if (list[0] && !o->held && (!o->like_path || strcmp(o->like_path, o->path) == 0))
+        dp_log(DP_LOG_INFO,
+               "%s: categories, by the first cell that is no number: %s; the other columns are numbers",
+               o->path, list);
 }
 
 static enum dp_status look_at(struct csv *csv, const char *path, struct dp_error *err)
@@ -310,7 +363,8 @@ static enum dp_status add_cell(struct csv *csv, const struct column *column, str
     else if (column->kind == KIND_LABEL)
         st = dp_columns_label(&csv->rows, number.at, number.end, err);
     else
-        st = dp_columns_number(&csv->rows, column->place, number.at, number.end, NULL, err);
+        st = dp_columns_number(&csv->rows, column->place, is_missing(number) ? number.end : number.at,
+                               number.end, NULL, err);
     if (st != DP_OK && column->kind == KIND_NUMBER)
         return dp_wrap(err, st, "column '%s' (text? name it in the setting categories)", column->name);
     return st == DP_OK ? st : dp_wrap(err, st, "column '%s'", column->name);
@@ -342,14 +396,16 @@ static enum dp_status read_rows(struct csv *csv, struct dp_unpack *unpack, struc
                                 struct dp_error *err)
 {
     uint32_t numbers = count_kind(csv, KIND_NUMBER), n = 0;
+    char why[200];
     uint64_t *salt = calloc(numbers + 1, sizeof *salt);
     if (!salt)
         return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " columns", numbers);
     for (uint32_t i = 0; i < csv->columns; i++)
         if (csv->column[i].kind == KIND_NUMBER)
             salt[n++] = csv->column[i].salt;
-    enum dp_status st =
-        dp_columns_begin(&csv->rows, csv->options, out, numbers, count_kind(csv, KIND_CATEGORY), err);
+    list_categories(csv, why, sizeof why);
+    enum dp_status st = dp_columns_begin(&csv->rows, csv->options, out, numbers,
+                                         count_kind(csv, KIND_CATEGORY), why[0] ? why : NULL, err);
     if (st == DP_OK)
         st = dp_lines_of(unpack, true, (struct dp_lines_sink){add_record, csv}, err);
     if (st == DP_OK)
@@ -367,6 +423,8 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
                        options->path);
     enum dp_status st = look_at(&csv, options->like_path ? options->like_path : options->path, err);
     if (st == DP_OK)
+        tell_categories(&csv);
+    if (st == DP_OK)
         st = read_rows(&csv, unpack, out, err);
     for (uint32_t i = 0; i < csv.columns; i++)
         free(csv.column[i].name);
@@ -378,18 +436,10 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
     return st;
 }
 
-/* Where a label is named: nothing else has one. */
-static bool begins(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len)
-{
-    (void)bytes, (void)len;
-    return options->label && options->label[0];
-}
-
 const struct dp_format dp_format_csv = {.name = "csv",
                                         .holds = "a header and lines of values parted by commas",
                                         .forms = 1u << DP_FORM_SPARSE | 1u << DP_FORM_DENSE |
                                                  1u << DP_FORM_FIELDS | 1u << DP_FORM_TABLES,
-                                        .begins = begins,
                                         .decodes_slowly = true,
                                         .load = load,
                                         .like_apart = true,

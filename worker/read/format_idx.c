@@ -1,4 +1,4 @@
-/* MNIST's idx files: images, and their labels in a second file. */
+/* MNIST's idx files: images, and their labels in a second file; images to be scored need none. */
 #include "worker/read/format.h"
 
 #include "worker/read/idx.h"
@@ -83,7 +83,10 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
     out->digest = dp_content_digest(dp_content_digest(out->digest, images.count),
                                     (uint64_t)images.rows << 32 | images.columns);
     out->digest = dp_content_digest_bytes(out->digest, images.pixels, out->examples * options->width);
-    return load_labels(options, out, err);
+    if (!options->scored || options->labels_path)
+        return load_labels(options, out, err);
+    out->labels = calloc(out->examples, sizeof *out->labels);
+    return out->labels ? DP_OK : dp_fail(err, DP_NOMEM, "%s: no memory for its labels", options->path);
 }
 
 /* ---- minibatches */
@@ -127,6 +130,7 @@ const struct dp_format dp_format_idx = {.name = "idx",
                                         .holds = "images as idx3, labels as idx1",
                                         .forms = 1u << DP_FORM_DENSE,
                                         .labels_apart = true,
+                                        .scale = 1 / 255.0,
                                         .load = load,
                                         .shape = shape,
                                         .fill = fill};

@@ -1,11 +1,13 @@
-/* Pairs: lines "user item", each a meeting of both. To train on, items that the user did not meet are sampled beside
- * them; to test on, as in Neural Collaborative Filtering (He et al. 2017), a second file has for each pair a line
- * "(user,item) item item ...": its item is ranked among those.
+/* Pairs: lines "user item" or "user,item", each a meeting of both; names of columns before them, parted by commas or
+ * tabs, are left out. To train on, items that the user did not meet are sampled beside them; to test on, as in Neural
+ * Collaborative Filtering (He et al. 2017), a second file has for each pair a line "(user,item) item item ...": its item
+ * is ranked among those.
  *     lines -> ids -> numbers of users and items, ascending by id -> what each user met
  * Why   An unmet item is drawn by its place among the unmet ones, found by bisection: no draw is thrown away, however
  *       many items a user has met, and the draw is a function of (seed, epoch, number of the example) alone. */
 #include "worker/read/format.h"
 
+#include "common/base/log.h"
 #include "common/model/mix.h"
 #include "worker/read/batch_fill.h"
 #include "worker/read/lines.h"
@@ -29,6 +31,7 @@ struct builder {
     uint64_t pairs, pairs_max;
     uint64_t *ids;   /* [2 * pairs]: user, item */
     uint64_t *lines; /* [pairs] */
+    bool header;     /* there is one */
     /* A file of negatives: */
     const uint64_t *held; /* [2 * lists] the pairs of the first file, */
     uint64_t lists;       /* how many, */
@@ -45,6 +48,18 @@ static const char *skip_blanks(const char *at, const char *end)
     while (at < end && is_blank(*at))
         at++;
     return at;
+}
+
+/* Over what parts two fields: blanks, a comma among them or not. */
+static const char *skip_gap(const char *at, const char *end)
+{
+    at = skip_blanks(at, end);
+    return at < end && *at == ',' ? skip_blanks(at + 1, end) : at;
+}
+
+static bool ends_field(const char *at, const char *end)
+{
+    return at == end || is_blank(*at) || *at == ',';
 }
 
 static bool starts_number(const char *at, const char *end)
@@ -84,7 +99,7 @@ static enum dp_status read_id(const char *what, const char **at, const char *end
     char wanted[96];
     *at = skip_blanks(*at, end);
     const char *behind = *at < end ? dp_number_index(*at, end, out) : NULL;
-    if (!behind || (behind < end && !is_blank(*behind))) {
+    if (!behind || !ends_field(behind, end)) {
         (void)snprintf(wanted, sizeof wanted, "the id of %s, a whole number from 0", what);
         return dp_lines_unexpected(wanted, *at, word_end(*at, end), err);
     }
@@ -92,23 +107,61 @@ static enum dp_status read_id(const char *what, const char **at, const char *end
     return DP_OK;
 }
 
+/* Two names or more, parted by commas or tabs. */
+static bool is_header(const char *at, const char *end)
+{
+    const char *second = at;
+    while (second < end && *second != ',' && *second != '\t')
+        second++;
+    second = skip_gap(second, end);
+    return second < end && !starts_number(at, end) && !starts_number(second, end) && *at != '(';
+}
+
+static void tell_header(const struct builder *b, const char *at, const char *end, uint64_t line)
+{
+    char text[44];
+    dp_lines_show(at, end, text);
+    dp_log(DP_LOG_INFO,
+           "%s:%" PRIu64 ": '%s' is taken for a header: users are the first column, items the second",
+           b->options->path, line, text);
+}
+
+/* The first line of all is no pair: the file may be of another kind. */
+static enum dp_status tell_shape(const struct builder *b, enum dp_status st, struct dp_error *err)
+{
+    const struct dp_error cause = err ? *err : (struct dp_error){0};
+    return dp_fail(
+        err, st,
+        "%s%s: pairs are lines 'user item' or 'user,item' of whole numbers, a rating and a time behind them "
+        "or not; names are to be numbered first, a header is to be left out or parted by commas",
+        cause.text, b->header ? " (the line before was taken for a header)" : "");
+}
+
 static enum dp_status add_pair(void *self, const char *at, const char *end, uint64_t line,
                                struct dp_error *err)
 {
     struct builder *b = self;
     uint64_t user = 0, item = 0;
-    if (skip_blanks(at, end) == end || *skip_blanks(at, end) == '#')
+    at = skip_blanks(at, end);
+    if (at == end || *at == '#')
         return DP_OK;
-    bool numbers = starts_number(skip_blanks(at, end), end) || b->pairs > 0;
+    if (b->pairs == 0 && !b->header && is_header(at, end)) {
+        tell_header(b, at, end, line);
+        b->header = true;
+        return DP_OK;
+    }
+    bool shapeless = b->pairs == 0 && *at != '-';
     enum dp_status st = read_id("a user", &at, end, &user, err);
-    if (st == DP_OK)
+    if (st == DP_OK) {
+        at = skip_gap(at, end);
         st = read_id("an item", &at, end, &item, err);
-    if (st != DP_OK && !numbers) /* another kind of file, perhaps */
-        return dp_wrap(err, st, "a header is to be left out, text needs the format 'text'");
-    for (at = skip_blanks(at, end); st == DP_OK && at < end; at = skip_blanks(at, end)) {
+    }
+    if (st != DP_OK && shapeless)
+        return tell_shape(b, st, err);
+    for (at = skip_gap(at, end); st == DP_OK && at < end; at = skip_gap(at, end)) {
         float ignored; /* a rating, a time */
         const char *behind = dp_number_f32(at, end, &ignored);
-        if (!behind || (behind < end && !is_blank(*behind)))
+        if (!behind || !ends_field(behind, end))
             return dp_lines_unexpected("a number, or nothing, behind user and item", at, word_end(at, end),
                                        err);
         at = behind;
@@ -291,7 +344,8 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
     struct builder b = {.options = options, .content = out};
     enum dp_status st = dp_lines_of(unpack, false, (struct dp_lines_sink){add_pair, &b}, err);
     if (st == DP_OK && b.pairs == 0)
-        st = dp_fail(err, DP_DATA, "%s: holds no pairs: expected lines of 'user item'", options->path);
+        st = dp_fail(err, DP_DATA, "%s: holds no pairs: expected lines of 'user item' or 'user,item'",
+                     options->path);
     if (st == DP_OK && options->negatives_path)
         st = read_lists(&b, err);
     if (st == DP_OK)
@@ -423,58 +477,10 @@ static void fill(const struct dp_format_fill *what, struct dp_batch *batch)
     dp_batch_fill_group_end(batch);
 }
 
-struct line {
-    const char *at, *end;
-};
-
-/* Two numbers at least, and nothing else. */
-static bool all_numbers(const char *at, const char *end)
-{
-    unsigned count = 0;
-    for (at = skip_blanks(at, end); at < end; at = skip_blanks(at, end), count++) {
-        const char *behind = dp_number_end(at, end);
-        if (!behind || (behind < end && !is_blank(*behind)))
-            return false;
-        at = behind;
-    }
-    return count >= 2;
-}
-
-/* The first line of `text` that is not blank, without its end; *rest: what is behind it. Empty: there is none. */
-static struct line first_line(struct line text, struct line *rest)
-{
-    while (text.at < text.end && (is_blank(*text.at) || *text.at == '\r' || *text.at == '\n'))
-        text.at++;
-    struct line line = {text.at, text.at};
-    while (line.end < text.end && *line.end != '\n')
-        line.end++;
-    *rest = (struct line){line.end, text.end};
-    if (line.end > line.at && line.end[-1] == '\r')
-        line.end--;
-    return line;
-}
-
-/* A first line that starts with a number, or with "(7" as files of negatives do; or a line of words, perhaps a header, and
- * then one of numbers. What is refused then would be trained on as words else, without a word. */
-static bool begins(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len)
-{
-    (void)options;
-    struct line rest = {(const char *)bytes, (const char *)bytes + len};
-    struct line line = first_line(rest, &rest);
-    if (line.at == line.end)
-        return false;
-    if (starts_number(line.at, line.end) || *line.at == '#' ||
-        (*line.at == '(' && starts_number(line.at + 1, line.end)))
-        return true;
-    line = first_line(rest, &rest);
-    return all_numbers(line.at, line.end);
-}
-
 const struct dp_format dp_format_pairs = {.name = "pairs",
-                                          .holds = "lines of 'user item'",
+                                          .holds = "lines of 'user item' or 'user,item'",
                                           .forms = 1u << DP_FORM_PAIRS | 1u << DP_FORM_TRIPLES,
                                           .negatives_apart = true,
-                                          .begins = begins,
                                           .decodes_slowly = true,
                                           .load = load,
                                           .examples = examples,

@@ -21,6 +21,18 @@ static void logistic_is_a_sparse_graph(void **state)
     assert_null(m.graph);
 }
 
+static void pairs_of_words_or_not(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"skipgram:4", "mf:4", "neumf:4-8-4", "mf:4,loss=bpr"};
+    for (int i = 0; i < 4; i++) {
+        struct dp_model m;
+        assert_int_equal(dp_model_open(models[i], &m, NULL), DP_OK);
+        assert_int_equal(m.words, i == 0);
+        dp_model_close(&m);
+    }
+}
+
 static void mlp_starts_by_he_and_glorot(void **state)
 {
     (void)state;
@@ -111,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logistic_is_a_sparse_graph),
+        cmocka_unit_test(pairs_of_words_or_not),
         cmocka_unit_test(mlp_starts_by_he_and_glorot),
         cmocka_unit_test(wrong_texts_are_answered),
     };

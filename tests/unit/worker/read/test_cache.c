@@ -229,11 +229,8 @@ static enum dp_status load_and_edit(const struct dp_dataset_options *options, st
 
 static void get(const struct dp_dataset_options *options, const struct dp_format *format)
 {
-    struct dp_unpack *unpack = NULL;
     struct dp_content content = {0};
-    assert_int_equal(dp_unpack_open(options->path, &unpack, NULL), DP_OK);
-    assert_int_equal(dp_cache_get(options, format, unpack, &content, NULL), DP_OK);
-    dp_unpack_close(&unpack);
+    assert_int_equal(dp_cache_get(options, format, &content, NULL), DP_OK);
     dp_content_clear(&content);
 }
 

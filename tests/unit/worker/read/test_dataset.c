@@ -346,6 +346,44 @@ static void expect(const struct dp_dataset_options *options, enum dp_status want
     assert_null(dataset);
 }
 
+/* To be scored, images need no labels, whatever their name. And a scale of 0 is what the format has. */
+static void idx_images_without_labels(void **state)
+{
+    char path[512];
+    struct dp_dataset_options options = idx_options(*state, path, PACK_PLAIN);
+    size_t len;
+    uint8_t *images = make_images(50, 3, 4, &len);
+    options.path = write_file(*state, "digits", images, len);
+    options.shuffle = false;
+    options.scale = 0;
+    options.labels = DP_LABELS_ANY;
+    expect(&options, DP_ARGUMENT, "name its file of labels too");
+    options.scored = true;
+    struct dp_dataset *dataset = open_ok(&options);
+    struct dp_batch *batch = batch_of(dataset);
+    assert_int_equal(dp_dataset_examples(dataset), 50);
+    dp_dataset_fill(dataset, 0, 3, batch);
+    for (uint32_t e = 0; e < batch->examples; e++) {
+        assert_true(batch->labels[e] == 0);
+        for (uint32_t k = 0; k < 12; k++)
+            assert_true(batch->dense[e * 12 + k] == (float)(images[16 + (21 + e) * 12 + k] * (1 / 255.0)));
+    }
+    dp_batch_free(&batch);
+    dp_dataset_close(&dataset);
+    free(images);
+    options.labels_path = "/nowhere-at-all"; /* but what is named must be there */
+    expect(&options, DP_IO, "/nowhere-at-all");
+    /* Of text: 1. */
+    options = options_of(write_text(*state, "file", "1 1:5\n"));
+    options.scale = 0;
+    dataset = open_ok(&options);
+    batch = batch_of(dataset);
+    dp_dataset_fill(dataset, 0, 0, batch);
+    assert_true(batch->list[0].values[0] == 5);
+    dp_batch_free(&batch);
+    dp_dataset_close(&dataset);
+}
+
 static void bad_idx(void **state)
 {
     char path[512], other[512];
@@ -433,8 +471,6 @@ static void bad_options(void **state)
     options.batch = 0;
     expect(&options, DP_ARGUMENT, "minibatch of 0");
     options = good;
-    options.scale = 0;
-    expect(&options, DP_ARGUMENT, "scale 0");
     options.scale = (double)NAN;
     expect(&options, DP_ARGUMENT, "scale");
     options = good;
@@ -529,6 +565,7 @@ int main(void)
         cmocka_unit_test(dense_columns),
         cmocka_unit_test(scale_and_normalize),
         cmocka_unit_test(idx_images),
+        cmocka_unit_test(idx_images_without_labels),
         cmocka_unit_test(bad_idx),
         cmocka_unit_test(bad_text),
         cmocka_unit_test(holes),

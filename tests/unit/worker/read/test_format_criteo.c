@@ -234,12 +234,33 @@ static void bad_files_are_refused(void **state)
     test_dir_close(&dir);
 }
 
+/* The first line says for the whole file whether it has labels: a line that lacks something else is none without one. */
+static void the_first_line_tells_of_labels(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
+    options.scored = true;
+    options.labels = DP_LABELS_ANY;
+    formats_refused(&dir, options, GOOD "1\t" INTS CATS "\n" GOOD, 2, DP_DATA,
+                    "expected 40 columns (label, 13 integers, 26 categories, parted by tabs), found 39");
+    formats_refused(
+        &dir, options, INTS "13\t" CATS "\n" GOOD, 2, DP_DATA,
+        "expected 39 columns (13 integers, 26 categories, parted by tabs, without a label as in the first "
+        "line), found 40");
+    formats_refused(&dir, options, INTS "13\t" CATS "\n" INTS CATS "\n", 2, DP_DATA, "found 38");
+    options.format = "criteo";
+    formats_refused(&dir, options, INTS CATS "\n", 1, DP_DATA, "expected 40 columns");
+    test_dir_close(&dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_and_categories), cmocka_unit_test(lists_of_features),
         cmocka_unit_test(hashed_to_few_bits),     cmocka_unit_test(labels_may_be_missing_for_scores),
-        cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(bad_files_are_refused),  cmocka_unit_test(the_first_line_tells_of_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Goal: a CSV's columns are told apart, by names and whatever the quotes hide; bad files name their line.
  * Method: files written by hand, whose values are known. */
+#include "common/base/log.h"
 #include "common/model/mix.h"
 #include "tests/lib/test.h"
 #include "tests/unit/worker/read/formats.h"
@@ -7,6 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TEXT                                                                                                 \
     "\xef\xbb\xbf"                                                                                           \
@@ -75,8 +77,10 @@ static void numbers_alone(void **state)
     dp_batch_free(&b);
     dp_dataset_close(&dataset);
     formats_check(&dir, options, "y,a,b\n1,3,4\n0,,\n");
-    formats_refused(&dir, options, TEXT, 0, DP_ARGUMENT,
-                    "2 columns of categories, but the model takes numbers only");
+    formats_refused(
+        &dir, options, TEXT, 0, DP_ARGUMENT,
+        "2 columns of categories ('the city' by 'Rome' in line 2, 'note' by 'x' in line 3), but the model "
+        "takes numbers only");
     formats_refused(&dir, options, "y,a\n1,2\n", 0, DP_ARGUMENT,
                     "has 1 columns of numbers, but the model takes 2");
     test_dir_close(&dir);
@@ -163,6 +167,131 @@ static void late_text_is_refused(void **state)
     test_dir_close(&dir);
 }
 
+/* What stands where no number is known is as nothing there: the column is one of numbers. */
+static void missing_numbers(void **state)
+{
+    (void)state;
+    static const char nothing[] = "y,a,b,c\n1,,5,x\n0,2,,NA\n1,,6,\n1,3,,nan\n",
+                      written[] = "y,a,b,c\n1,NA,5,x\n0,2,NaN,NA\n1, null ,6,\n1,3,\"NULL\",nan\n";
+    struct test_dir dir;
+    test_dir_open(&dir);
+    for (int form = DP_FORM_SPARSE; form <= DP_FORM_TABLES; form++) {
+        if (form != DP_FORM_SPARSE && form != DP_FORM_FIELDS && form != DP_FORM_TABLES)
+            continue;
+        struct dp_dataset_options options = options_of((enum dp_data_form)form);
+        options.fields = 1;
+        options.path = write_text(&dir, "nothing", nothing);
+        struct dp_dataset *a = formats_open(&options);
+        options.path = write_text(&dir, "written", written);
+        struct dp_dataset *b = formats_open(&options);
+        formats_same(a, b, 0);
+        struct dp_batch *batch = formats_batch(b);
+        dp_dataset_fill(b, 0, 0, batch);
+        /* A text of a category is one, whatever it says: x, NA, nothing and nan. */
+        assert_int_equal(batch->group[0].distinct, form == DP_FORM_SPARSE ? 2 + 4 : 4);
+        dp_batch_free(&batch);
+        dp_dataset_close(&a);
+        dp_dataset_close(&b);
+    }
+    struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
+    formats_refused(
+        &dir, options, "y,a,b\n1,2,3\n1,n/a,3\n", 0, DP_ARGUMENT,
+        "has 1 columns of numbers and 1 of categories ('a' by 'n/a' in line 3), but the model takes 2 and 2: "
+        "add columns=1,fields=1 to the model, or name the categories (data.categories)");
+    formats_refused(&dir, options, "y,a,b\nNA,2,3\n", 0, DP_ARGUMENT,
+                    "has 2 columns of numbers and 0 of categories, but the model takes 2 and 2: add "
+                    "columns=2,fields=0 to the model");
+    formats_refused(&dir, options_of(DP_FORM_SPARSE), "y,a,b\nNA,2,3\n", 2, DP_DATA,
+                    "column 'y': expected a label (a number), found 'NA'");
+    test_dir_close(&dir);
+}
+
+/* What opening it writes to the log. */
+static void logged(const struct dp_dataset_options *options, char *out, size_t size)
+{
+    FILE *log = tmpfile();
+    assert_non_null(log);
+    int before = dup(STDERR_FILENO);
+    assert_true(before >= 0 && dup2(fileno(log), STDERR_FILENO) >= 0);
+    dp_log_start("test", DP_LOG_INFO);
+    struct dp_dataset *dataset = NULL;
+    enum dp_status st = dp_dataset_open(options, &dataset, NULL);
+    dp_log_start("test", DP_LOG_ERROR);
+    assert_true(dup2(before, STDERR_FILENO) >= 0 && close(before) == 0);
+    assert_int_equal(st, DP_OK);
+    dp_dataset_close(&dataset);
+    rewind(log);
+    out[fread(out, 1, size - 1, log)] = '\0';
+    assert_int_equal(fclose(log), 0);
+}
+
+/* Which columns became categories, and why, is said once: of the file that is trained on. */
+static void found_categories_are_told(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    char log[4096], train[256], wide[8192] = "y";
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+    (void)snprintf(train, sizeof train, "%s", write_text(&dir, "train", "y,a,b\n1,2,3\n0,-,3\n0,x,z\n"));
+    options.path = train;
+    logged(&options, log, sizeof log);
+    assert_non_null(
+        strstr(log, "/train: categories, by the first cell that is no number: 'a' by '-' in line 3, 'b' by "
+                    "'z' in line 4; the other columns are numbers\n"));
+    options.like_path = train;
+    options.path = write_text(&dir, "test", "y,a,b\n1,2,3\n");
+    logged(&options, log, sizeof log);
+    assert_string_equal(log, "");
+    options.path = train;
+    options.held_out = 0.3;
+    logged(&options, log, sizeof log);
+    assert_non_null(strstr(log, "'a' by '-'"));
+    options.held = true;
+    logged(&options, log, sizeof log);
+    assert_string_equal(log, "");
+    options.held = false;
+    options.held_out = 0;
+    options.categories = "a,b";
+    logged(&options, log, sizeof log);
+    assert_string_equal(log, "");
+    options = options_of(DP_FORM_SPARSE);
+    options.path = write_text(&dir, "numbers", "y,a,b\n1,2,3\n");
+    logged(&options, log, sizeof log);
+    assert_string_equal(log, "");
+    /* As many as a line holds. */
+    size_t len = strlen(wide);
+    for (int i = 0; i < 400; i++)
+        len += (size_t)snprintf(wide + len, sizeof wide - len, ",column-%d", i);
+    len += (size_t)snprintf(wide + len, sizeof wide - len, "\n1");
+    for (int i = 0; i < 400; i++)
+        len += (size_t)snprintf(wide + len, sizeof wide - len, ",x");
+    options.path = write_text(&dir, "wide", wide);
+    logged(&options, log, sizeof log);
+    assert_non_null(strstr(log, "'column-0' by 'x' in line 2, 'column-1' by"));
+    assert_non_null(strstr(log, ", ...; the other columns are numbers\n"));
+    test_dir_close(&dir);
+}
+
+/* The same cells with another column as the label are other data. */
+static void the_label_is_in_the_digest(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    uint64_t digest[2];
+    test_dir_open(&dir);
+    for (int i = 0; i < 2; i++) {
+        struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+        options.label = i ? "a" : "y";
+        options.path = write_text(&dir, "t", "y,a,b\n1,0,3\n0,1,\n");
+        struct dp_dataset *dataset = formats_open(&options);
+        digest[i] = dp_dataset_digest(dataset);
+        dp_dataset_close(&dataset);
+    }
+    assert_true(digest[0] != digest[1]);
+    test_dir_close(&dir);
+}
+
 static void bad_files_are_refused(void **state)
 {
     (void)state;
@@ -202,9 +331,11 @@ static void bad_files_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_are_told_apart), cmocka_unit_test(numbers_alone),
-        cmocka_unit_test(named_categories),       cmocka_unit_test(a_test_file_is_like_the_training_file),
-        cmocka_unit_test(late_text_is_refused),   cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(columns_are_told_apart),    cmocka_unit_test(numbers_alone),
+        cmocka_unit_test(named_categories),          cmocka_unit_test(a_test_file_is_like_the_training_file),
+        cmocka_unit_test(late_text_is_refused),      cmocka_unit_test(missing_numbers),
+        cmocka_unit_test(found_categories_are_told), cmocka_unit_test(the_label_is_in_the_digest),
+        cmocka_unit_test(bad_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

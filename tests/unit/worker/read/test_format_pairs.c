@@ -269,48 +269,110 @@ static void bad_files_are_refused(void **state)
     test_dir_close(&dir);
 }
 
-/* Without a format named: what looks like pairs is no text, which anything is. */
-static void pairs_are_told_from_text(void **state)
+/* Two ways to write the same, the first as pairs; the format is to be told. */
+static void same_pairs(struct test_dir *dir, const char *plain, const char *other)
+{
+    struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
+    options.path = write_text(dir, "plain", plain);
+    options.format = "pairs";
+    struct dp_dataset *a = formats_open(&options);
+    options.path = write_text(dir, "other", other);
+    options.format = "auto";
+    struct dp_dataset *b = formats_open(&options);
+    formats_same(a, b, 0);
+    dp_dataset_close(&a);
+    dp_dataset_close(&b);
+}
+
+/* As ratings are handed out: parted by commas, with names above them. And UTF-8's mark is no data. */
+static void ratings_are_pairs(void **state)
+{
+    (void)state;
+    static const char plain[] = "1 296\n1 306\n2 296\n7 5\n";
+    static const char *const others[] = {
+        "userId,movieId,rating,timestamp\n1,296,5.0,1147880044\n1,306,3.5,1147868817\n2,296,5,1\n7,5,-1e1,"
+        "0\n",
+        "1,296\r\n1, 306\r\n2 ,296,\r\n7,5\r\n",
+        "# from somewhere\n\n \"user\" , item\n1\t296\n1 306\n2,296 4\n7 5,4",
+        "user_id:token\titem_id:token\n1\t296\n1\t306\n2\t296\n7\t5\n",
+        "\xef\xbb\xbf"
+        "1 296\n1 306\n2 296\n7 5\n",
+    };
+    struct test_dir dir;
+    test_dir_open(&dir);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        same_pairs(&dir, plain, others[i]);
+    test_dir_close(&dir);
+}
+
+/* Without a format named the model says whether it wants pairs: what are none are refused, and not trained on as words. */
+static void what_is_no_pairs_is_refused(void **state)
 {
     (void)state;
     struct test_dir dir;
     test_dir_open(&dir);
-    struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
     static const struct {
         const char *text;
         unsigned line;
         const char *words;
     } bad[] = {
-        {"user item\n1 2\n", 1,
-         "a header is to be left out, text needs the format 'text': expected the id of a user"},
-        {"\n user,item\r\n\r\n 1\t2 3.5 \r\n", 2, "a header is to be left out"},
+        {"alice book1\nbob book2\n", 1,
+         "expected the id of a user, a whole number from 0, found 'alice': pairs are lines 'user item' or "
+         "'user,item' "
+         "of whole numbers"},
+        {"alice,book1\nbob,book2\n", 2,
+         "found 'bob,book2' (the line before was taken for a header): pairs are lines"},
+        {"user item\n1 2\n", 1, "a header is to be left out or parted by commas"},
+        {"\n user,item\r\n\r\n item,user\r\n 1\t2 3.5 \r\n", 4, "found 'item,user' (the line before"},
+        {"to be, or not to be,\nthat is\n", 2, "names are to be numbered first"},
+        {"1::1193::5::978300760\n", 1, "found '1::1193::5::978300760': pairs are lines"},
+        {"1;2;3\n", 1, "found '1;2;3': pairs are lines"},
+        {"1,,2\n", 1, "expected the id of an item, a whole number from 0, found ',2': pairs are lines"},
+        {"1,2,x\n", 1, "expected a number, or nothing, behind user and item, found 'x'"},
+        {"1,2,,3\n", 1, "behind user and item, found ',3'"},
+        {"u,i\n1,2\n3\n", 3, ":3: expected the id of an item, a whole number from 0, found ''"},
         {"(1,2) 7 8\n(2,2) 5\n", 1, "found '(1,2)'"},
         {"-1 2\n", 1, ":1: expected the id of a user, a whole number from 0, found '-1'"},
         {"1 2\nx 2\n", 2, ":2: expected the id of a user, a whole number from 0, found 'x'"},
-        {"", 0, "is empty: expected lines of 'user item', or any text"},
+        {"1 2\nuser,item\n", 2, ":2: expected the id of a user, a whole number from 0, found 'user,item'"},
+        {"user,item\n", 0, "holds no pairs: expected lines of 'user item' or 'user,item'"},
+        {"", 0, "is empty: expected lines of 'user item' or 'user,item'"},
     };
-    options.format = NULL;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        formats_refused(&dir, options, bad[i].text, bad[i].line, DP_DATA, bad[i].words);
-    static const char *const texts[] = {"to be\nor not\n", "(to be)\n1 and 2\n", "to be\n7\n", "to be 1\n",
-                                        "to be\n1 2 x\n"};
+    for (int form = DP_FORM_PAIRS; form <= DP_FORM_TRIPLES; form++) {
+        struct dp_dataset_options options = options_of((enum dp_data_form)form);
+        options.window = 2;
+        for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+            formats_refused(&dir, options, bad[i].text, bad[i].line, DP_DATA, bad[i].words);
+    }
+    test_dir_close(&dir);
+}
+
+/* And a model of words reads any text as words, also one of numbers. */
+static void words_may_be_numbers(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_PAIRS);
+    static const char *const texts[] = {
+        "12 7 9 4\n12 9 1 7\n", "1 2\n2 3\n",        "user,item\n1,2\n", "(1,2) 7 8\n",
+        "to be\n1 2\n",         "1984 was a year\n", "# 1 2\n"};
     options.window = 2;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         options.path = write_text(&dir, "words", texts[i]);
-        struct dp_dataset *dataset = formats_open(&options);
-        dp_dataset_close(&dataset);
+        options.words = true;
+        options.format = NULL;
+        struct dp_dataset *told = formats_open(&options);
+        options.words = false;
+        options.format = "text";
+        struct dp_dataset *named = formats_open(&options);
+        formats_same(told, named, 0);
+        dp_dataset_close(&told);
+        dp_dataset_close(&named);
     }
-    /* UTF-8's mark does not make text of pairs. */
-    options.path = write_text(&dir, "marked",
-                              "\xef\xbb\xbf"
-                              "1 2\n2 3\n");
-    struct dp_dataset *marked = formats_open(&options);
-    options.path = write_text(&dir, "pairs", "1 2\n2 3\n");
-    options.format = "pairs";
-    struct dp_dataset *pairs = formats_open(&options);
-    formats_same(marked, pairs, 0);
-    dp_dataset_close(&marked);
-    dp_dataset_close(&pairs);
+    options.words = true;
+    options.format = NULL;
+    formats_refused(&dir, options, "", 0, DP_DATA, "is empty: expected any text");
     test_dir_close(&dir);
 }
 
@@ -355,7 +417,9 @@ int main(void)
         cmocka_unit_test(lists_are_kept_together),
         cmocka_unit_test(scored_pairs_are_not_joined_by_others),
         cmocka_unit_test(bad_files_are_refused),
-        cmocka_unit_test(pairs_are_told_from_text),
+        cmocka_unit_test(ratings_are_pairs),
+        cmocka_unit_test(what_is_no_pairs_is_refused),
+        cmocka_unit_test(words_may_be_numbers),
         cmocka_unit_test(bad_lists_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
