@@ -31,6 +31,8 @@ static enum dp_status failed(struct dp_error *err, const char *what, const char 
 {
     if (why == ENOSPC || why == EDQUOT)
         return dp_fail(err, DP_FULL, "%s %s: %s; make room on that disk", what, path, strerror(why));
+    if (why == EMFILE || why == ENFILE) /* told before anything is looked up or made */
+        return dp_fail(err, DP_FULL, "%s %s: %s; raise 'ulimit -n'", what, path, strerror(why));
     if (why == ENOENT)
         return dp_fail(err, DP_NOT_FOUND, "%s %s: %s", what, path, strerror(why));
     return dp_fail(err, DP_IO, "%s %s: %s", what, path, strerror(why));

@@ -5,8 +5,8 @@
  *           512-byte sectors. Files are named inside the one directory that the disk was opened on.
  * Thread    Different files: any. One file: write and sync may run on two threads at the same time.
  * Memory    Pieces are the caller's, for the call only.
- * Failure   DP_IO, DP_FULL (no space), DP_NOT_FOUND; the text names file and cause. After a failed sync
- *           nobody knows what of the file is durable.                                              */
+ * Failure   DP_IO, DP_FULL (no space; or no more files may be open, which changed nothing), DP_NOT_FOUND; the
+ *           text names file and cause. After a failed sync nobody knows what of the file is durable. */
 #ifndef DP_ENV_DISK_H
 #define DP_ENV_DISK_H
 

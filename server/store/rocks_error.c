@@ -21,7 +21,10 @@ enum dp_status dp_rocks_error_take(char **text, const char *directory, const cha
     if (starts(why, "Corruption"))
         st = dp_fail(err, DP_CORRUPT, "store %s: %s: %s; take the last checkpoint, or another directory",
                      directory, doing, why);
-    else if (strstr(why, "No space left") || strstr(why, "NoSpace"))
+    else if (strstr(why, "Too many open files")) /* EMFILE, ENFILE */
+        st =
+            dp_fail(err, DP_FULL, "store %s: %s: %s; raise 'ulimit -n' of the server", directory, doing, why);
+    else if (strstr(why, "No space left") || strstr(why, "NoSpace") || strstr(why, "Disk quota exceeded"))
         st = dp_fail(err, DP_FULL, "store %s: %s: %s; make room on that disk and start again", directory,
                      doing, why);
     else if (strstr(why, "lock hold by current process") || strstr(why, "While lock file"))

@@ -5,11 +5,13 @@
 #include "tests/lib/test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -159,6 +161,60 @@ static void on_the_real_disk(void **state)
         dp_disk_close(&disk);
         assert_int_equal(rmdir(path), 0);
     }
+}
+
+/* A process that may open no more files: no segment is made, which poisons nothing, and it is when they may be opened again. */
+static void no_descriptor_left_refuses_and_recovers(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/downpour-journal-XXXXXX";
+    static uint8_t record[60000];
+    struct dp_error err = {0};
+    struct dp_disk disk;
+    struct dp_journal *journal = NULL;
+    struct replayed replayed = {0};
+    struct rlimit before, none;
+    assert_non_null(mkdtemp(path));
+    assert_int_equal(dp_disk_open(path, &disk, &err), DP_OK);
+    struct dp_journal_options options = {.disk = &disk,
+                                         .segment_bytes = SEGMENT,
+                                         .budget_bytes = 8u * SEGMENT,
+                                         .replay = check,
+                                         .replay_context = &replayed};
+    assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    int next = open("/dev/null", O_RDONLY);
+    assert_true(next >= 0);
+    (void)close(next);
+    none = before;
+    none.rlim_cur = (rlim_t)next;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    uint64_t lsn = 0, tag = 1;
+    struct dp_journal_piece piece = {record, sizeof record};
+    enum dp_status st, poison;
+    while (memcpy(record, &tag, 8), (st = dp_journal_append(journal, &piece, 1, &lsn, &err)) == DP_OK) {
+        dp_journal_commit(journal);
+        tag = lsn + 1;
+    }
+    dp_journal_commit(journal);
+    enum dp_status again = dp_journal_append(journal, &piece, 1, &lsn, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(st, DP_FULL);
+    assert_int_equal(again, DP_FULL);
+    assert_non_null(strstr(err.text, path));
+    assert_non_null(strstr(err.text, "ulimit -n"));
+    assert_int_equal(dp_journal_durable(journal, &poison, &err), lsn);
+    assert_int_equal(poison, DP_OK);
+    dp_journal_commit(journal);
+    assert_int_equal(dp_journal_append(journal, &piece, 1, &lsn, &err), DP_OK);
+    assert_int_equal(lsn, tag);
+    dp_journal_close(&journal);
+    assert_int_equal(dp_journal_open(&options, &journal, &err), DP_OK);
+    assert_int_equal(replayed.count, tag);
+    dp_journal_close(&journal);
+    (void)disk.list(disk.self, remove_name, &disk, NULL);
+    dp_disk_close(&disk);
+    assert_int_equal(rmdir(path), 0);
 }
 
 static void a_failed_sync_wakes_and_poisons(void **state)
@@ -666,6 +722,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(on_the_simulated_disk),
         cmocka_unit_test(on_the_real_disk),
+        cmocka_unit_test(no_descriptor_left_refuses_and_recovers),
         cmocka_unit_test(a_failed_sync_wakes_and_poisons),
         cmocka_unit_test(a_release_wakes),
         cmocka_unit_test(what_is_being_written_is_not_durable),

@@ -2,6 +2,7 @@
 #include "server/store/rocks_error.h"
 #include "tests/lib/test.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,11 @@ static void texts_become_statuses(void **state)
         {"Corruption: Can't access /000009.sst: IO error: No such file or directory", DP_CORRUPT,
          "checkpoint"},
         {"IO error: No space left on device: While appending to file: d/ingest-tmp", DP_FULL, "make room"},
+        {"IO error: While appending to file: d/ingest-tmp: Disk quota exceeded", DP_FULL, "make room"},
+        {"IO error: While open a file for appending: d/ingest-tmp: Too many open files", DP_FULL,
+         "ulimit -n"},
+        {"IO error: While open a file for appending: d/ingest-tmp: Too many open files in system", DP_FULL,
+         "ulimit -n"},
         {"IO error: While lock file: d/LOCK: Resource temporarily unavailable", DP_IO, "another server"},
         {"IO error: lock hold by current process, acquire time 1 acquiring thread 2: d/LOCK: No locks "
          "available",
@@ -37,6 +43,16 @@ static void texts_become_statuses(void **state)
     }
 }
 
+/* RocksDB puts in the system's own words. */
+static void the_systems_words_are_those(void **state)
+{
+    (void)state;
+    assert_string_equal(strerror(ENOSPC), "No space left on device");
+    assert_string_equal(strerror(EDQUOT), "Disk quota exceeded");
+    assert_string_equal(strerror(EMFILE), "Too many open files");
+    assert_string_equal(strerror(ENFILE), "Too many open files in system");
+}
+
 static void no_text_is_ok(void **state)
 {
     (void)state;
@@ -50,6 +66,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_become_statuses),
+        cmocka_unit_test(the_systems_words_are_those),
         cmocka_unit_test(no_text_is_ok),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -480,6 +481,39 @@ static void failed_write_fails_all_later_ones(void **state)
     EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly");
 }
 
+/* A process that may open no more files: a write is refused by itself, and succeeds when it may again; marks need none. */
+static void no_descriptor_left_refuses_until_there_are(void **state)
+{
+    struct form *form = *state;
+    struct rlimit before, none;
+    struct dp_error err = {0}, ignored = {0};
+    const struct dp_store_mark mark = mark_text("m", "1");
+    struct dp_store_job marks = marks_job(&mark, 1);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    open_it(form);
+    write_rows(form, 100, 0, 1);
+    int next = open("/dev/null", O_RDONLY);
+    assert_true(next >= 0);
+    (void)close(next);
+    none = before;
+    none.rlim_cur = (rlim_t)next;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    enum dp_status st = do_rows(form, DP_STORE_WRITE, 20000, 0, 2, &err);
+    enum dp_status again = do_rows(form, DP_STORE_WRITE, 20000, 0, 2, &ignored);
+    enum dp_status marked = form_do(form, &marks);
+    expect_rows(form, 100, 0, 1); /* nothing of the refused write is seen */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(st, DP_FULL);
+    assert_non_null(strstr(err.text, form->directory));
+    assert_non_null(strstr(err.text, "ulimit -n"));
+    assert_int_equal(again, DP_FULL);
+    assert_int_equal(marked, DP_OK);
+    write_rows(form, 20000, 0, 3);
+    form_close(form, true);
+    open_it(form); /* it is clean */
+    expect_rows(form, 20000, 0, 3);
+}
+
 /* What did not fit is refused by itself, and succeeds when there is room again; marks still fit. */
 static void full_disk_refuses_until_there_is_room(void **state)
 {
@@ -579,6 +613,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(readers_are_as_many_as_asked_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rows_are_read_bare_beside_a_server, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failed_write_fails_all_later_ones, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_descriptor_left_refuses_until_there_are, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_disk_refuses_until_there_is_room, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
