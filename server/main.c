@@ -21,10 +21,12 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define SAY_MS 10000 /* between lines on how far recovery is */
+#define SAY_MS    10000 /* between lines on how far recovery is */
+#define FILES_FEW 4096u /* to be told of: 256 GB of rows alone */
 
 struct server {
     struct dp_cluster *cluster;
@@ -316,6 +318,23 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
     return st == DP_OK ? closed : st;
 }
 
+/* All files of the stores' rows (64 MB each) stay open, and each client is a connection to each shard: the usual 1,024 are
+ * soon used up. */
+static void raise_files_max(void)
+{
+    struct rlimit limit, all;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    all = limit;
+    all.rlim_cur = all.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &all) == 0)
+        limit = all;
+    bool few = limit.rlim_cur < FILES_FEW;
+    dp_log(few ? DP_LOG_WARN : DP_LOG_INFO, "%llu files and connections can be open at once%s",
+           (unsigned long long)limit.rlim_cur,
+           few ? ": few for large stores and many clients, raise its hard limit (ulimit -Hn)" : "");
+}
+
 int main(int argc, char **argv)
 {
     struct server server = {0};
@@ -333,6 +352,7 @@ int main(int argc, char **argv)
         char who[32];
         (void)snprintf(who, sizeof who, "server %" PRIu32, server.number);
         dp_log_start(who, DP_LOG_INFO);
+        raise_files_max();
         st = serve(&server, &err);
     }
     if (st != DP_OK)

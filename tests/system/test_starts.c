@@ -1,11 +1,13 @@
 /* Servers that must not start: a second one beside the first, and one of another cluster file on a store that is there.
  * Each is refused with its cause, and what was there stays as it was. */
+#define _GNU_SOURCE /* prlimit */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* The file FILE.conf of this cluster, with the stores of "c". */
 static const char *conf_as(struct dp_place *place, struct dp_place_cluster *cluster, const char *file)
@@ -173,6 +175,25 @@ static void shards_are_not_looked_for_elsewhere(void **state)
     refused(place, conf_as(place, &c, "four"), 0, "holds shard-0001");
 }
 
+static void a_server_may_open_all_files_that_its_hard_limit_lets_it(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {0};
+    struct rlimit before, low, now;
+    const char *conf = dp_place_conf(place, &cluster);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    low = before;
+    low.rlim_cur = 128;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    struct dp_process *server = dp_place_server(place, conf, 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(prlimit(dp_process_pid(server), RLIMIT_NOFILE, NULL, &now), 0);
+    assert_true(now.rlim_cur == now.rlim_max && now.rlim_max == before.rlim_max);
+    dp_place_says(server,
+                  dp_place_text(place, "%llu files and connections", (unsigned long long)now.rlim_cur));
+    dp_place_stops_cleanly(server);
+}
+
 int main(void)
 {
 #define DP_STARTS_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
@@ -180,6 +201,7 @@ int main(void)
         DP_STARTS_TEST(a_second_server_leaves_the_first_alone),
         DP_STARTS_TEST(of_two_that_start_at_once_one_serves),
         DP_STARTS_TEST(a_store_is_served_to_nobody_elses_cluster),
+        DP_STARTS_TEST(a_server_may_open_all_files_that_its_hard_limit_lets_it),
         DP_STARTS_TEST(shards_are_not_looked_for_elsewhere),
     };
     return cmocka_run_group_tests_name("starts", tests, NULL, NULL);
