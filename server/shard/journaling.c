@@ -81,6 +81,14 @@ enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_req
     }
     enum dp_status st = append(shard, push, tables, refused, err);
     tell_room(shard, st, err);
+    if (st == DP_ARGUMENT) {
+        struct dp_error why = *err;
+        return dp_fail(err, st,
+                       "shard %" PRIu32
+                       ": %s, which is an eighth of journal_bytes, 256 MiB at most; send smaller "
+                       "pushes, or raise journal_bytes in the cluster file",
+                       shard->options.index, why.text);
+    }
     if (st != DP_AGAIN && st != DP_FULL)
         return st;
     if (shard->write_back.failed.status != DP_OK) { /* nobody will make room */

@@ -292,11 +292,47 @@ static void no_cycle_begins_while_the_store_merges(void **state)
     end(c);
 }
 
+/* A push that fits into no segment is refused for good, and hears which setting bounds it; what follows it is taken. */
+static void a_push_larger_than_a_segment_hears_what_bounds_it(void **state)
+{
+    (void)state;
+    struct crash *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    c->random = c->now_ns = c->next_id = 1;
+    c->dim = 4000;
+    c->segment_bytes = 64u << 10;
+    c->tables = 1;
+    c->issued = 2;
+    c->push[0] = (struct crash_script){.rows = 6, .tables = 1, .key = {0, 1, 2, 3, 4, 5}, .gradient = 1};
+    c->push[1] = (struct crash_script){.rows = 1, .tables = 1, .gradient = 1};
+    for (uint64_t k = 0; k < CRASH_KEYS; k++)
+        c->mixed[k] = 1000 + k;
+    c->fake = dp_fake_store_new(8);
+    crash_take_disk(c, dp_sim_disk_new(1));
+    assert_int_equal(crash_open(c, false), DP_OK);
+    assert_true(crash_meet(c));
+    for (uint32_t time = 0; time < 2; time++) {
+        crash_push(c, 0);
+        crash_turn(c);
+        assert_int_equal(c->answered, c->push[0].id);
+        assert_int_equal(c->status, DP_ARGUMENT);
+        assert_non_null(strstr(c->reason, time ? "was refused before" : "raise journal_bytes"));
+    }
+    crash_push(c, 1);
+    crash_turn(c);
+    assert_int_equal(c->status, DP_OK);
+    crash_close(c);
+    dp_sim_disk_free(&c->sim);
+    dp_fake_store_free(&c->fake);
+    free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failed_sync_leaves_nobody_waiting),
         cmocka_unit_test(a_mark_that_has_no_room_is_put_later),
+        cmocka_unit_test(a_push_larger_than_a_segment_hears_what_bounds_it),
         cmocka_unit_test(a_segment_that_has_no_room_is_made_of_an_old_one),
         cmocka_unit_test(pages_count_as_what_fills_the_journal),
         cmocka_unit_test(what_was_replayed_counts_as_what_fills_the_journal),
