@@ -73,6 +73,11 @@ static enum dp_status look_id(struct dp_shard *shard, const struct dp_request *r
             return DP_OK;
         if (st == DP_NOMEM)
             return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": push ids", shard->options.index);
+        if (st == DP_AGAIN)
+            return dp_fail(err, DP_AGAIN,
+                           "push %" PRIu64 " of stream %016" PRIx64
+                           " is %u or more ahead of one that is missing, and so are those of %u streams already",
+                           request->number, request->stream, DP_PUSH_NARROW, DP_PUSH_WIDE_MAX);
         break;
     case DP_PUSH_REPEATED:
         return DP_EXISTS;

@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORDS (DP_PUSH_WINDOW / 64)
+#define NARROW_WORDS (DP_PUSH_NARROW / 64)
+#define WIDE_WORDS   (DP_PUSH_WINDOW / 64)
 
 struct stream {
     uint64_t id, low;
-    uint64_t *bits; /* [WORDS], number n above low: bit n % DP_PUSH_WINDOW; NULL: none above low */
+    uint64_t *bits; /* [words], number n above low: bit n % (64 * words); NULL: none above low */
+    uint32_t words; /* NARROW_WORDS or WIDE_WORDS; 0: no bits */
     uint32_t set;   /* bits that are 1 */
 };
 
@@ -20,7 +22,7 @@ struct refused {
 };
 
 struct dp_push_ids {
-    uint32_t count;
+    uint32_t count, wide;                  /* streams; those with WIDE_WORDS */
     struct stream *stream[DP_STREAMS_MAX]; /* ascending by id */
     uint64_t forgotten[2];                 /* greatest forgotten id of each kind: handshake, training */
     uint32_t refusals;                     /* ever; the last DP_REFUSED_MAX of them are kept */
@@ -74,10 +76,11 @@ static struct stream *find(const struct dp_push_ids *ids, uint64_t stream)
     return at < ids->count && ids->stream[at]->id == stream ? ids->stream[at] : NULL;
 }
 
+/* number: low or above. */
 static bool is_set(const struct stream *s, uint64_t number)
 {
-    uint64_t bit = number % DP_PUSH_WINDOW;
-    return s->bits && (s->bits[bit / 64] >> bit % 64 & 1);
+    uint64_t numbers = (uint64_t)s->words * 64;
+    return number - s->low < numbers && (s->bits[number % numbers / 64] >> number % 64 & 1);
 }
 
 /* ---- looking */
@@ -110,8 +113,17 @@ enum dp_push_seen dp_push_ids_look(const struct dp_push_ids *ids, uint64_t strea
 
 /* ---- adding */
 
+static void drop_bits(struct dp_push_ids *ids, struct stream *s)
+{
+    ids->wide -= s->words == WIDE_WORDS;
+    free(s->bits);
+    s->bits = NULL;
+    s->words = 0;
+}
+
 static void remove_at(struct dp_push_ids *ids, uint32_t at)
 {
+    drop_bits(ids, ids->stream[at]);
     stream_free(ids->stream[at]);
     ids->count--;
     memmove(&ids->stream[at], &ids->stream[at + 1], (ids->count - at) * sizeof ids->stream[0]);
@@ -148,22 +160,45 @@ static enum dp_status make_stream(struct dp_push_ids *ids, uint64_t stream, stru
     return DP_OK;
 }
 
-enum dp_status dp_push_ids_reserve(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
+static void set(struct stream *s, uint64_t number)
+{
+    s->bits[number / 64 % s->words] |= (uint64_t)1 << number % 64;
+    s->set++;
+}
+
+/* Bits for the numbers up to this one. */
+static enum dp_status widen(struct dp_push_ids *ids, struct stream *s, uint64_t number)
+{
+    struct stream wider = {
+        .id = s->id, .low = s->low, .words = number - s->low < DP_PUSH_NARROW ? NARROW_WORDS : WIDE_WORDS};
+    if (wider.words <= s->words)
+        return DP_OK;
+    wider.bits = calloc(wider.words, sizeof wider.bits[0]);
+    if (!wider.bits)
+        return DP_NOMEM;
+    for (uint64_t n = s->low; wider.set < s->set; n++)
+        if (is_set(s, n))
+            set(&wider, n);
+    free(s->bits);
+    *s = wider;
+    ids->wide += s->words == WIDE_WORDS;
+    return DP_OK;
+}
+
+static enum dp_status reserve(struct dp_push_ids *ids, uint64_t stream, uint64_t number, uint32_t wide_max)
 {
     struct stream *s = find(ids, stream);
     enum dp_status st = s ? DP_OK : make_stream(ids, stream, &s);
-    if (st == DP_OK && number != s->low && !s->bits) {
-        s->bits = calloc(WORDS, sizeof s->bits[0]);
-        st = s->bits ? DP_OK : DP_NOMEM;
-    }
-    return st;
+    if (st != DP_OK || number == s->low)
+        return st;
+    if (number - s->low >= DP_PUSH_NARROW && s->words != WIDE_WORDS && ids->wide >= wide_max)
+        return DP_AGAIN;
+    return widen(ids, s, number);
 }
 
-static void set(struct stream *s, uint64_t number)
+enum dp_status dp_push_ids_reserve(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
 {
-    uint64_t bit = number % DP_PUSH_WINDOW;
-    s->bits[bit / 64] |= (uint64_t)1 << bit % 64;
-    s->set++;
+    return reserve(ids, stream, number, DP_PUSH_WIDE_MAX);
 }
 
 void dp_push_ids_add(struct dp_push_ids *ids, uint64_t stream, uint64_t number, enum dp_status status)
@@ -173,14 +208,10 @@ void dp_push_ids_add(struct dp_push_ids *ids, uint64_t stream, uint64_t number, 
     if (number != s->low)
         set(s, number);
     else
-        for (s->low++; is_set(s, s->low); s->low++, s->set--) {
-            uint64_t bit = s->low % DP_PUSH_WINDOW;
-            s->bits[bit / 64] &= ~((uint64_t)1 << bit % 64);
-        }
-    if (s->set == 0) {
-        free(s->bits);
-        s->bits = NULL;
-    }
+        for (s->low++; is_set(s, s->low); s->low++, s->set--)
+            s->bits[s->low / 64 % s->words] &= ~((uint64_t)1 << s->low % 64);
+    if (s->set == 0)
+        drop_bits(ids, s);
     if (status != DP_OK)
         ids->refused[ids->refusals++ % DP_REFUSED_MAX] = (struct refused){stream, number, status};
 }
@@ -191,7 +222,7 @@ enum dp_status dp_push_ids_restore(struct dp_push_ids *ids, uint64_t stream, uin
     enum dp_status before, st = DP_OK;
     if (dp_push_ids_look(ids, stream, number, &before) != DP_PUSH_NEW)
         return DP_OK;
-    st = dp_push_ids_reserve(ids, stream, number);
+    st = reserve(ids, stream, number, DP_STREAMS_MAX); /* it was let in */
     if (st == DP_OK)
         dp_push_ids_add(ids, stream, number, status);
     return st == DP_NOMEM ? st : DP_OK;
@@ -204,13 +235,11 @@ enum dp_status dp_push_ids_restore(struct dp_push_ids *ids, uint64_t stream, uin
 #define PACK_STREAM  20u
 #define PACK_REFUSED 20u
 
-/* Word w of the window, counted from low. */
+/* Word w of the window, counted from low: the end of one word of the bits and the beginning of the next. */
 static uint64_t word_above_low(const struct stream *s, uint32_t w)
 {
-    uint64_t word = 0;
-    for (uint32_t i = 0; i < 64; i++)
-        word |= (uint64_t)is_set(s, s->low + (uint64_t)w * 64 + i) << i;
-    return word;
+    uint64_t at = s->low / 64 + w, shift = s->low % 64, word = s->bits[at % s->words] >> shift;
+    return shift ? word | s->bits[(at + 1) % s->words] << (64 - shift) : word;
 }
 
 static char *pack_stream(const struct stream *s, char *at)
@@ -218,10 +247,10 @@ static char *pack_stream(const struct stream *s, char *at)
     uint32_t words = 0;
     dp_store_u64le(at, s->id);
     dp_store_u64le(at + 8, s->low);
-    for (uint32_t w = 0; w < WORDS && s->bits; w++) {
-        uint64_t word = word_above_low(s, w);
-        dp_store_u64le(at + PACK_STREAM + (size_t)w * 8, word);
-        words = word ? w + 1 : words; /* the empty rest is left out */
+    for (uint32_t left = s->set; left > 0 && words < s->words; words++) { /* the empty rest is left out */
+        uint64_t word = word_above_low(s, words);
+        dp_store_u64le(at + PACK_STREAM + (size_t)words * 8, word);
+        left -= (uint32_t)__builtin_popcountll(word);
     }
     dp_store_u32le(at + 16, words);
     return at + PACK_STREAM + (size_t)words * 8;
@@ -232,7 +261,7 @@ void *dp_push_ids_pack(const struct dp_push_ids *ids, size_t *size)
     uint32_t kept = ids->refusals < DP_REFUSED_MAX ? ids->refusals : DP_REFUSED_MAX;
     size_t most = PACK_HEAD + kept * PACK_REFUSED;
     for (uint32_t i = 0; i < ids->count; i++)
-        most += PACK_STREAM + (ids->stream[i]->bits ? WORDS * 8 : 0);
+        most += PACK_STREAM + (size_t)ids->stream[i]->words * 8;
     char *bytes = malloc(most), *at = bytes;
     if (!bytes)
         return NULL;
@@ -258,19 +287,20 @@ void *dp_push_ids_pack(const struct dp_push_ids *ids, size_t *size)
 static enum dp_status unpack_stream(struct dp_push_ids *ids, const char **at, size_t *left,
                                     struct dp_error *err)
 {
-    uint32_t words = *left >= PACK_STREAM ? dp_load_u32le(*at + 16) : WORDS + 1;
-    if (words > WORDS || *left - PACK_STREAM < (size_t)words * 8)
+    uint32_t words = *left >= PACK_STREAM ? dp_load_u32le(*at + 16) : WIDE_WORDS + 1;
+    if (words > WIDE_WORDS || *left - PACK_STREAM < (size_t)words * 8)
         return dp_fail(err, DP_CORRUPT, "push ids: stream %u is cut off", ids->count);
     uint64_t id = dp_load_u64le(*at);
     if (ids->count > 0 && id <= ids->stream[ids->count - 1]->id)
         return dp_fail(err, DP_CORRUPT, "push ids: streams are not in order");
     struct stream *s = calloc(1, sizeof *s);
-    if (s)
-        ids->stream[ids->count++] = s;
-    if (!s || (words > 0 && !(s->bits = calloc(WORDS, sizeof s->bits[0]))))
+    if (!s)
         return dp_fail(err, DP_NOMEM, "push ids");
+    ids->stream[ids->count++] = s;
     s->id = id;
     s->low = dp_load_u64le(*at + 8);
+    if (words > 0 && widen(ids, s, s->low + (uint64_t)words * 64 - 1) != DP_OK)
+        return dp_fail(err, DP_NOMEM, "push ids");
     for (uint32_t i = 0; i < words * 64; i++)
         if (dp_load_u64le(*at + PACK_STREAM + (size_t)(i / 64) * 8) >> i % 64 & 1)
             set(s, s->low + i);
@@ -314,7 +344,7 @@ void dp_push_ids_visit(
     for (uint32_t i = 0; i < ids->count; i++) {
         const struct stream *s = ids->stream[i];
         uint64_t greatest = s->low;
-        for (uint64_t n = s->low; s->bits && n - s->low < DP_PUSH_WINDOW; n++)
+        for (uint64_t n = s->low; n - s->low < (uint64_t)s->words * 64; n++)
             greatest = is_set(s, n) ? n : greatest;
         struct dp_push_stream one = {.stream = s->id,
                                      .low = s->low,

@@ -1,7 +1,9 @@
 /* Push ids: which pushes a shard has applied or refused for good, so that a resend is not counted twice and hears
  * the same.
  * Each stream has a low-water mark (all numbers below it are used up) and a window of DP_PUSH_WINDOW numbers above
- * it, one bit each, kept only while some are used up out of order. Of the refused the last DP_REFUSED_MAX are known
+ * it, one bit each, kept only while some are used up out of order. DP_PUSH_WIDE_MAX streams at a time may have used up one
+ * that is DP_PUSH_NARROW or more above the mark, all others wait for what is missing then: so that packing all of this, in
+ * a turn, takes milliseconds whatever peers send. Of the refused the last DP_REFUSED_MAX are known
  * by their status. Streams are bounded too: DP_STREAMS_MAX of the two kinds together (a training run's, and those
  * given at a handshake); in each the smallest numbers are the oldest. When there are too many, the smallest of the
  * kind that has more of them is forgotten, and from then on refused.
@@ -20,6 +22,8 @@
 #include <stdint.h>
 
 #define DP_PUSH_WINDOW     65536u
+#define DP_PUSH_NARROW     4096u
+#define DP_PUSH_WIDE_MAX   256u
 #define DP_STREAMS_MAX     16384u
 #define DP_REFUSED_MAX     256u
 #define DP_STREAM_TRAINING ((uint64_t)1 << 63) /* else: given at a handshake */
@@ -40,13 +44,14 @@ enum dp_push_seen {
 /* Changes nothing. stream > 0. */
 enum dp_push_seen dp_push_ids_look(const struct dp_push_ids *ids, uint64_t stream, uint64_t number,
                                    enum dp_status *status);
-/* Makes room for a number that is new, so that add cannot fail. DP_NOMEM; DP_TOO_OLD: all streams kept are younger. */
+/* Makes room for a number that is new, so that add cannot fail. DP_NOMEM; DP_TOO_OLD: all streams kept are younger;
+ * DP_AGAIN: it is DP_PUSH_NARROW or more above one that is missing, and DP_PUSH_WIDE_MAX other streams have such. */
 DP_MUST_USE
 enum dp_status dp_push_ids_reserve(struct dp_push_ids *ids, uint64_t stream, uint64_t number);
 /* A new number, for which there is room, is used up: applied (DP_OK), or refused with this status. */
 void dp_push_ids_add(struct dp_push_ids *ids, uint64_t stream, uint64_t number, enum dp_status status);
 
-/* Replay: the same, whether it is remembered already or not. DP_NOMEM. */
+/* Replay: the same, whether it is remembered already or not, and however many streams are wide. DP_NOMEM. */
 DP_MUST_USE
 enum dp_status dp_push_ids_restore(struct dp_push_ids *ids, uint64_t stream, uint64_t number,
                                    enum dp_status status);

@@ -174,6 +174,104 @@ static void rests_in_bytes(void **state)
     dp_push_ids_free(&ids);
 }
 
+static uint64_t draw(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return *seed >> 24;
+}
+
+/* Of one stream, bit by bit, what push_ids.h says that packing gives. */
+static void expect_packed(struct dp_push_ids *ids, uint64_t stream, uint64_t low)
+{
+    static uint8_t want[28 + 24 + DP_PUSH_WINDOW / 8];
+    size_t size = 0, last = 0;
+    memset(want, 0, sizeof want);
+    want[0] = 2; /* format */
+    want[4] = 1; /* stream */
+    for (uint32_t i = 0; i < 8; i++) {
+        want[32 + i] = (uint8_t)(stream >> 8 * i);
+        want[40 + i] = (uint8_t)(low >> 8 * i);
+    }
+    for (uint64_t n = 0; n < DP_PUSH_WINDOW; n++)
+        if (look(ids, stream, low + n) == DP_PUSH_REPEATED) {
+            want[52 + n / 8] |= (uint8_t)(1u << n % 8);
+            last = n / 64 + 1;
+        }
+    want[48] = (uint8_t)last;
+    want[49] = (uint8_t)(last >> 8);
+    void *bytes = dp_push_ids_pack(ids, &size);
+    assert_non_null(bytes);
+    assert_int_equal(size, 52 + last * 8);
+    assert_memory_equal(bytes, want, size);
+    free(bytes);
+}
+
+/* Wherever the mark stands in a word, and wherever the numbers above it: next to it, at the windows' ends, anywhere. */
+static void what_is_packed_is_what_was_used_up(void **state)
+{
+    (void)state;
+    static const uint64_t reach[] = {2, 64, 130, DP_PUSH_NARROW, DP_PUSH_NARROW + 70, DP_PUSH_WINDOW};
+    uint64_t seed = 5;
+    for (uint32_t round = 0; round < 60; round++) {
+        struct dp_push_ids *ids = start();
+        uint64_t low = round < 3 ? round * 63 : draw(&seed) % (2 * DP_PUSH_WINDOW),
+                 last = reach[round % 6] - 1;
+        for (uint64_t n = 0; n < low; n++)
+            put(ids, 1, n);
+        for (uint64_t i = draw(&seed) % 300; i > 0; i--) {
+            uint64_t n = low + 1 + draw(&seed) % last;
+            if (look(ids, 1, n) == DP_PUSH_NEW)
+                put(ids, 1, n);
+        }
+        if (round % 2 && look(ids, 1, low + last) == DP_PUSH_NEW)
+            put(ids, 1, low + last);
+        expect_packed(ids, 1, low);
+        put(ids, 1, low); /* the mark moves, as far as it goes */
+        for (low++; look(ids, 1, low) == DP_PUSH_REPEATED; low++)
+            continue;
+        expect_packed(ids, 1, low);
+        dp_push_ids_free(&ids);
+    }
+}
+
+/* However many streams have numbers out of order: each may be DP_PUSH_NARROW ahead of one that is missing, DP_PUSH_WIDE_MAX may
+ * be further; so what is packed has a bound. What was let in stays, over packing and replay too. */
+static void few_streams_may_be_far_ahead(void **state)
+{
+    (void)state;
+    const uint64_t far = DP_PUSH_WINDOW - 1, near = DP_PUSH_NARROW - 1;
+    struct dp_push_ids *ids = start(), *again = start();
+    struct dp_error err = {0};
+    size_t size;
+    for (uint64_t s = 1; s <= DP_STREAMS_MAX; s++) {
+        add(ids, s, near);
+        if (s <= DP_PUSH_WIDE_MAX)
+            add(ids, s, far);
+        else
+            assert_int_equal(dp_push_ids_reserve(ids, s, far), DP_AGAIN);
+    }
+    assert_int_equal(dp_push_ids_reserve(ids, 7, near + 1), DP_OK); /* it is far ahead already */
+    void *bytes = dp_push_ids_pack(ids, &size);
+    assert_non_null(bytes);
+    assert_true(size < 11u << 20);
+    assert_int_equal(dp_push_ids_unpack(again, bytes, size, &err), DP_OK);
+    free(bytes);
+    assert_int_equal(dp_push_ids_restore(again, 900, far, DP_OK), DP_OK);
+    assert_int_equal(look(again, 900, far), DP_PUSH_REPEATED);
+    for (uint32_t i = 0; i < 2; i++) { /* two of them catch up: one makes up for what was restored */
+        assert_int_equal(dp_push_ids_reserve(again, 901, far), DP_AGAIN);
+        for (uint64_t n = 0; n < far; n++)
+            if (n != near)
+                add(again, 1 + i, n);
+    }
+    add(again, 901, far);
+    assert_int_equal(dp_push_ids_reserve(again, 902, far), DP_AGAIN);
+    for (uint64_t s = 1; s <= DP_STREAMS_MAX; s++)
+        assert_int_equal(look(again, s, near), DP_PUSH_REPEATED);
+    dp_push_ids_free(&ids);
+    dp_push_ids_free(&again);
+}
+
 /* A refused number is used up, and known by its status until DP_REFUSED_MAX others were refused; packed too. */
 static void refusals_are_remembered(void **state)
 {
@@ -245,6 +343,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refusals_are_remembered),
         cmocka_unit_test(rests_in_bytes),
+        cmocka_unit_test(what_is_packed_is_what_was_used_up),
+        cmocka_unit_test(few_streams_may_be_far_ahead),
         cmocka_unit_test(it_agrees_with_a_naive_set),
         cmocka_unit_test(the_window_ends_where_it_ends),
         cmocka_unit_test(the_oldest_of_the_larger_kind_is_forgotten),

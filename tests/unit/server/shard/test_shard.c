@@ -274,6 +274,31 @@ static void a_number_above_the_window_waits_and_what_follows_it_too(void **state
     bed_close(&bed);
 }
 
+/* Numbers far ahead of one that is missing are taken of so many streams; of others those that are not so far. */
+static void only_some_streams_may_be_far_ahead(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t key, id, sequence = 2;
+    bed_start(&bed);
+    bed_keys(&bed, 10, 1, &key);
+    for (uint64_t s = 0; s <= 256; s++) {
+        id = bed_push(&bed, 1, sequence++, "t", &key, 1, 2, 1, T + s, 4096);
+        bed_turn(&bed);
+        const struct bed_reply *reply = bed_expect(&bed, id, s < 256 ? DP_OK : DP_AGAIN);
+        assert_true(s < 256 || strstr(reply->reply.reason, "ahead of one that is missing"));
+        bed.replies = 0;
+    }
+    sequence--;
+    for (uint64_t number = 4095; number <= 4096; number++) { /* 0 was missing, then 1 is */
+        id = bed_push(&bed, 1, sequence++, "t", &key, 1, 2, 1, T + 256, number);
+        (void)bed_push(&bed, 1, sequence++, "t", &key, 1, 2, 1, T + 256, number - 4095);
+        bed_turn(&bed);
+        bed_expect(&bed, id, DP_OK);
+    }
+    bed_close(&bed);
+}
+
 static void a_table_is_answered_when_it_is_durable(void **state)
 {
     (void)state;
@@ -483,6 +508,7 @@ int main(void)
         cmocka_unit_test(a_request_past_its_deadline_is_not_done),
         cmocka_unit_test(a_full_shard_postpones),
         cmocka_unit_test(a_number_above_the_window_waits_and_what_follows_it_too),
+        cmocka_unit_test(only_some_streams_may_be_far_ahead),
         cmocka_unit_test(a_table_is_answered_when_it_is_durable),
         cmocka_unit_test(rows_come_back_after_a_clean_close),
         cmocka_unit_test(push_ids_are_remembered_across_a_clean_close),
