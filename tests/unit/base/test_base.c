@@ -4,10 +4,12 @@
 #include "common/base/bf16.h"
 #include "common/base/blocking.h"
 #include "common/base/bytes.h"
+#include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/parse.h"
 #include "common/base/queue.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -224,6 +226,37 @@ static void page_blocks_are_aligned_and_zero(void **state)
     assert_null(dp_pages_alloc(SIZE_MAX - 10));
 }
 
+/* A pipe that is full and not read: the line is lost, nobody waits, and the next that gets through says how many were. */
+static void the_log_waits_for_no_reader(void **state)
+{
+    (void)state;
+    static char taken[1u << 18];
+    int ends[2], kept = dup(STDERR_FILENO);
+    assert_true(kept >= 0 && pipe(ends) == 0);
+    assert_int_equal(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    while (write(ends[1], taken, 4096) > 0) {
+    }
+    assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
+    (void)alarm(20); /* a log that waits ends the test */
+    assert_true(dup2(ends[1], STDERR_FILENO) >= 0);
+    dp_log(DP_LOG_ERROR, "first");
+    dp_log(DP_LOG_ERROR, "second");
+    (void)!read(ends[0], taken, sizeof taken);
+    dp_log(DP_LOG_ERROR, "third");
+    assert_true(dup2(kept, STDERR_FILENO) >= 0);
+    (void)alarm(0);
+    (void)close(ends[1]);
+    size_t n = 0;
+    for (ssize_t got = 1; got > 0 && n<sizeof taken - 1; n += got> 0 ? (size_t)got : 0)
+        got = read(ends[0], taken + n, sizeof taken - 1 - n);
+    taken[n] = '\0';
+    assert_non_null(strstr(taken, "third\n"));
+    assert_non_null(strstr(taken, ": 2 lines before this one were lost"));
+    assert_null(strstr(taken, "second"));
+    (void)close(ends[0]);
+    (void)close(kept);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +270,7 @@ int main(void)
         cmocka_unit_test(what_waits_is_not_called_where_nothing_may),
         cmocka_unit_test(queue_is_bounded_and_its_waits_end),
         cmocka_unit_test(page_blocks_are_aligned_and_zero),
+        cmocka_unit_test(the_log_waits_for_no_reader),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }
