@@ -538,6 +538,7 @@ static enum dp_status open_journal(struct dp_shard *shard, struct dp_error *err)
     struct dp_recovery r = {.push = calloc(1, sizeof *r.push),
                             .most = share < BATCH_BYTES ? (size_t)share : BATCH_BYTES};
     struct dp_journal_options options = shard->options.journal;
+    options.secret = shard->options.salt;
     options.replay_after = shard->lsn;
     options.replay = replay;
     options.replay_context = shard;

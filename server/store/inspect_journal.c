@@ -124,6 +124,7 @@ static bool goes_on(const struct check *check, const uint8_t bytes[DP_JOURNAL_HE
 {
     uint64_t room = check->file->segment.bytes - check->at - DP_JOURNAL_HEADER;
     return dp_journal_header_take(bytes, header) && header->incarnation == check->file->page.incarnation &&
+           header->secret == check->file->page.secret &&
            header->lsn >= check->lsn + (header->kind == DP_JOURNAL_RECORD) &&
            dp_journal_record_fits(header, room);
 }

@@ -48,6 +48,7 @@ static void page_of(const struct dp_journal *journal, const struct dp_journal_se
         .first_lsn = segment->first_lsn,
         .synced_lsn = synced_lsn,
         .bytes = segment->bytes,
+        .secret = journal->secret,
     };
     dp_journal_page_put(to, &page);
 }
@@ -94,6 +95,7 @@ static void header_of(const struct dp_journal *journal, const struct dp_journal_
         .lsn = journal->last + 1,
         .incarnation = journal->incarnation,
         .synced_lsn = atomic_load(&journal->synced),
+        .secret = journal->secret,
     };
     for (uint32_t i = 0; i < count; i++)
         header.payload_crc = dp_crc32c(header.payload_crc, pieces[i].data, pieces[i].bytes);
@@ -369,6 +371,7 @@ enum dp_status dp_journal_open(const struct dp_journal_options *options, struct 
     journal->last = found.last_lsn;
     journal->incarnation =
         (found.incarnation > options->incarnation ? found.incarnation : options->incarnation) + 1;
+    journal->secret = found.secret ? found.secret : options->secret;
     journal->keep_from = options->replay_after + 1;
     atomic_store(&journal->durable, journal->last);
     atomic_store(&journal->synced, journal->last);
@@ -407,6 +410,7 @@ static void mark_closed(struct dp_journal *journal)
             .lsn = journal->last,
             .incarnation = journal->incarnation,
             .synced_lsn = journal->last,
+            .secret = journal->secret,
         };
         dp_journal_header_put(bytes, &header);
     } else if (journal->next.file) {

@@ -36,6 +36,9 @@ struct dp_journal_options {
     uint64_t segment_bytes; /* 0: 256 MiB; 64 KiB to 256 MiB, whole pages of 4 KiB; a record fits into one */
     uint64_t budget_bytes;  /* of all segments, at least 3 of them; 0: 4 GiB */
     bool commit_thread;
+    /* 64 random bits for a journal that has none yet: what a client sends, and so lies in a segment, can then not pass for a
+     * header of ours. 0: a journal without (tests). */
+    uint64_t secret;
     /* From the commit thread: durable or synced advanced, the journal was poisoned, or, after an append that gave
      * DP_AGAIN or DP_FULL, there is room again. */
     void (*wake)(void *context);

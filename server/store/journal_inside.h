@@ -18,7 +18,7 @@
 struct dp_journal {
     struct dp_journal_options options;
     const struct dp_disk *disk;
-    uint64_t segment_bytes, segments_max, incarnation;
+    uint64_t segment_bytes, segments_max, incarnation, secret;
 
     pthread_mutex_t lock;                /* from here to `thread` */
     pthread_cond_t wanted;               /* the commit thread waits for it */

@@ -28,6 +28,7 @@ void dp_journal_page_put(uint8_t to[DP_JOURNAL_PAGE], const struct dp_journal_pa
     dp_store_u64le(to + 32, page->first_lsn);
     dp_store_u64le(to + 40, page->synced_lsn);
     dp_store_u64le(to + 48, page->bytes);
+    dp_store_u64le(to + 56, page->secret);
     seal(to, PAGE_MAGIC);
 }
 
@@ -42,6 +43,7 @@ bool dp_journal_page_take(const uint8_t from[DP_JOURNAL_HEADER], struct dp_journ
         .first_lsn = dp_load_u64le(from + 32),
         .synced_lsn = dp_load_u64le(from + 40),
         .bytes = dp_load_u64le(from + 48),
+        .secret = dp_load_u64le(from + 56),
     };
     return true;
 }
@@ -55,6 +57,7 @@ void dp_journal_header_put(uint8_t to[DP_JOURNAL_HEADER], const struct dp_journa
     dp_store_u64le(to + 24, header->lsn);
     dp_store_u64le(to + 32, header->incarnation);
     dp_store_u64le(to + 40, header->synced_lsn);
+    dp_store_u64le(to + 48, header->secret);
     seal(to, HEADER_MAGIC);
 }
 
@@ -72,6 +75,7 @@ bool dp_journal_header_take(const uint8_t from[DP_JOURNAL_HEADER], struct dp_jou
         .lsn = dp_load_u64le(from + 24),
         .incarnation = dp_load_u64le(from + 32),
         .synced_lsn = dp_load_u64le(from + 40),
+        .secret = dp_load_u64le(from + 48),
     };
     return true;
 }

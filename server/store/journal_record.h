@@ -21,6 +21,7 @@ struct dp_journal_page {
     uint64_t first_lsn;   /* of the first record in it */
     uint64_t synced_lsn;  /* all up to here was durable when this was written */
     uint64_t bytes;       /* of the segment */
+    uint64_t secret;      /* of the journal, in every page and header of it; 0: of a build that had none */
 };
 
 enum dp_journal_kind {
@@ -36,6 +37,7 @@ struct dp_journal_header {
     uint64_t lsn;   /* PAD, CLOSED: of the last record before */
     uint64_t incarnation;
     uint64_t synced_lsn;
+    uint64_t secret;
 };
 
 void dp_journal_page_put(uint8_t to[DP_JOURNAL_PAGE], const struct dp_journal_page *page);

@@ -100,6 +100,7 @@ static enum dp_status next_record(struct window *w, const struct dp_journal_page
             return st;
         uint64_t room = w->file_bytes - cursor->at - DP_JOURNAL_HEADER;
         bool record = dp_journal_header_take(bytes, header) && header->incarnation == page->incarnation &&
+                      header->secret == page->secret &&
                       header->lsn == cursor->lsn + (header->kind == DP_JOURNAL_RECORD) &&
                       dp_journal_record_fits(header, room);
         if (!record || header->kind == DP_JOURNAL_CLOSED) {
@@ -199,6 +200,9 @@ static enum dp_status look_at_page(const struct dp_disk *disk, struct dp_journal
                        " has format %u, this build knows %u; use the build that wrote it",
                        file->segment.number, file->page.version, DP_JOURNAL_VERSION);
     file->valid = file->page.number == file->segment.number && file->page.first_lsn > 0;
+    file->whole = found->any_page = true;
+    if (file->page.secret)
+        found->secret = file->page.secret;
     claim(found, file->page.synced_lsn, file->page.incarnation);
     return DP_OK;
 }
@@ -232,6 +236,16 @@ static enum dp_status find_files(const struct dp_journal_options *options, struc
     return st;
 }
 
+/* Whether a header is of this journal, not bytes that a client had put into a record. Where no page is left to say so, all are taken:
+ * refusing a journal is better than taking it for an empty one. */
+static bool ours(const struct dp_journal_found *found, const struct dp_journal_header *header)
+{
+    for (size_t i = 0; i < found->count; i++)
+        if (found->files[i].whole && found->files[i].page.secret == header->secret)
+            return true;
+    return !found->any_page;
+}
+
 /* Every header in [from, end of file): its claim, and what of it is cut. */
 static enum dp_status scan(struct window *w, struct dp_journal_found *found, uint64_t from, uint64_t cut_lsn,
                            uint64_t cut_incarnation, struct dp_error *err)
@@ -242,7 +256,7 @@ static enum dp_status scan(struct window *w, struct dp_journal_found *found, uin
         const uint8_t *bytes = window_get(w, at, DP_JOURNAL_HEADER, &st, err);
         if (!bytes)
             return st;
-        if (!dp_journal_header_take(bytes, &header))
+        if (!dp_journal_header_take(bytes, &header) || !ours(found, &header))
             continue;
         claim(found, header.synced_lsn, header.incarnation);
         if (header.kind == DP_JOURNAL_RECORD && header.incarnation == cut_incarnation &&

@@ -13,6 +13,7 @@
 struct dp_journal_found_file {
     struct dp_journal_segment segment;
     struct dp_journal_page page;
+    bool whole;       /* there is a page, of this file or of the one that it was */
     bool valid;       /* page fits this file; else it is unused, or damaged */
     bool needed;      /* has records above replay_after */
     uint64_t end;     /* of the records in it */
@@ -27,6 +28,8 @@ struct dp_journal_found {
     uint64_t chain_lsn;   /* last lsn of the chain; 0: no chain */
     uint64_t claimed;     /* highest synced lsn that was seen anywhere */
     uint64_t incarnation; /* highest seen */
+    uint64_t secret;      /* of the newest page that has one */
+    bool any_page;
     uint64_t replayed_records, replayed_bytes, cut_bytes;
 };
 

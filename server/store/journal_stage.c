@@ -73,6 +73,7 @@ void dp_journal_stage_close(struct dp_journal *journal)
             .lsn = journal->last,
             .incarnation = journal->incarnation,
             .synced_lsn = atomic_load(&journal->synced),
+            .secret = journal->secret,
         };
         dp_journal_header_put(chunk->data + chunk->bytes, &pad);
         memset(chunk->data + chunk->bytes + DP_JOURNAL_HEADER, 0, gap - DP_JOURNAL_HEADER);

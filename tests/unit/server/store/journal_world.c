@@ -67,6 +67,7 @@ void world_init(struct world *world, uint64_t seed, enum dp_durability durabilit
         .durability = durability,
         .segment_bytes = WORLD_SEGMENT,
         .budget_bytes = WORLD_BUDGET,
+        .secret = seed * UINT64_C(0x9e3779b97f4a7c15),
         .replay = compare,
         .replay_context = world,
     };

@@ -556,6 +556,80 @@ static void a_record_larger_than_any_is_none(void **state)
     assert_int_equal(system(file), 0);
 }
 
+/* A client's bytes in a record: a whole header that claims, with this secret. The segment is used again, and the process dies, so that
+ * the next opening looks for claims behind the end. */
+static enum dp_status opened_over_forged(uint64_t secret, uint64_t guess, struct dp_error *err)
+{
+    uint8_t forged[DP_JOURNAL_HEADER];
+    struct dp_journal_piece piece = {forged, sizeof forged};
+    uint64_t lsn;
+    dp_journal_header_put(forged, &(struct dp_journal_header){.kind = DP_JOURNAL_RECORD,
+                                                              .bytes = 64,
+                                                              .lsn = 2,
+                                                              .incarnation = 1,
+                                                              .synced_lsn = UINT64_C(1) << 60,
+                                                              .secret = guess});
+    world_init(&world, 9, DP_DURABILITY_MACHINE);
+    world.options.replay = NULL;
+    world.options.secret = secret;
+    for (uint64_t opening = 1; opening <= 2; opening++) {
+        assert_int_equal(dp_journal_open(&world.options, &world.journal, err), DP_OK);
+        for (uint64_t i = opening; i <= 2; i++) { /* fewer in the second: the last one stays behind its end */
+            assert_int_equal(dp_journal_append(world.journal, &piece, 1, &lsn, err), DP_OK);
+            dp_journal_commit(world.journal);
+        }
+        world.options.replay_after = lsn;
+        world.options.secret++; /* what a later opening draws counts for nothing */
+        if (opening == 1)
+            dp_journal_close(&world.journal);
+    }
+    world_crash(&world, DP_SIM_PROCESS);
+    enum dp_status st = dp_journal_open(&world.options, &world.journal, err);
+    world_clear(&world);
+    return st;
+}
+
+static void what_a_client_sends_is_no_claim(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    assert_int_equal(opened_over_forged(77, 0, &err), DP_OK);
+    assert_int_equal(opened_over_forged(77, 78, &err), DP_OK);
+    assert_int_equal(opened_over_forged(77, 77, &err),
+                     DP_CORRUPT); /* who knows it: these bytes are looked at */
+}
+
+/* The same as a record behind a torn tail. */
+static void what_a_client_sends_is_no_record(void **state)
+{
+    (void)state;
+    for (uint64_t guess = 0; guess <= 77; guess += 77) {
+        struct dp_error err = {0};
+        uint8_t payload[DP_JOURNAL_HEADER + 64] = {0};
+        struct dp_journal_header forged = {
+            .kind = DP_JOURNAL_RECORD, .bytes = 64, .lsn = 2, .incarnation = 1, .secret = guess};
+        forged.payload_crc =
+            dp_crc32c(dp_journal_payload_seed(1, 2), payload + DP_JOURNAL_HEADER, (size_t)forged.bytes);
+        dp_journal_header_put(payload, &forged);
+        uint64_t bytes;
+        world_init(&world, 9, DP_DURABILITY_MACHINE);
+        world.options.replay = NULL;
+        world.options.secret = 77;
+        assert_int_equal(dp_journal_open(&world.options, &world.journal, &err), DP_OK);
+        struct dp_journal_piece piece = {payload, 32};
+        uint64_t lsn;
+        assert_int_equal(dp_journal_append(world.journal, &piece, 1, &lsn, &err), DP_OK);
+        dp_journal_commit(world.journal);
+        uint64_t at = offset_of(1, 1, 1) + DP_JOURNAL_PAGE;
+        world_crash(&world, DP_SIM_PROCESS);
+        uint8_t *data = dp_sim_disk_bytes(world.sim, "journal-0000000000000001", &bytes);
+        memcpy(data + at, payload, sizeof payload); /* of an earlier use of the segment */
+        assert_int_equal(dp_journal_open(&world.options, &world.journal, &err), DP_OK);
+        assert_int_equal(dp_journal_last(world.journal), guess == 77 ? 2 : 1);
+        world_clear(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -565,6 +639,8 @@ int main(void)
         cmocka_unit_test(flipped_bits_after_a_clean_close),
         cmocka_unit_test(flipped_bits_around_the_durable_lsn),
         cmocka_unit_test(a_stale_record_is_not_taken),
+        cmocka_unit_test(what_a_client_sends_is_no_claim),
+        cmocka_unit_test(what_a_client_sends_is_no_record),
         cmocka_unit_test(a_failed_sync_poisons),
         cmocka_unit_test(what_is_replayed_is_durable),
         cmocka_unit_test(a_full_budget_waits_for_release),
