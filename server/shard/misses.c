@@ -4,7 +4,9 @@
  * Why   One read a key is under way at a time: a key that is being read is marked READING, and whoever needs
  *       it waits for the same read. A row that is in the cache is never overwritten by a read. Room before the read:
  *       what it brings has its place, whatever comes meanwhile. Some a turn: nobody waits for a large request's rows.
- *       Those that are not taken in yet are READING still, as if the store were at them: nothing can have changed them. */
+ *       Those that are not taken in yet are READING still, as if the store were at them: nothing can have changed them.
+ * Ahead     While the first request of a session waits for its rows, those of the next are read, where there is room: else the
+ *           store would rest while rows are taken in and answered. The next one finds them READING, and waits as for anybody's read. */
 #include "server/shard/shard_inner.h"
 
 #include "common/model/row.h"
@@ -300,11 +302,11 @@ static uint64_t read_bytes(const struct dp_request *request, struct dp_shard_tab
     return bytes;
 }
 
-static enum dp_status read_unknown(struct dp_shard *shard, struct dp_waiting *waiting,
+/* Submits the read of a request's unknown keys, for which there is room; *out is the store's. */
+static enum dp_status read_unknown(struct dp_shard *shard, const struct dp_request *request,
                                    struct dp_shard_table **tables, const struct found *found,
-                                   struct dp_error *err)
+                                   const struct dp_shard_job **out, struct dp_error *err)
 {
-    const struct dp_request *request = &waiting->request;
     uint32_t *rows = shard->rows, marked = 0;
     enum dp_status st = DP_OK;
     for (uint32_t s = 0; s < request->sections && st == DP_OK; rows += request->section[s++].rows)
@@ -315,24 +317,47 @@ static enum dp_status read_unknown(struct dp_shard *shard, struct dp_waiting *wa
         st = dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": reading %" PRIu32 " rows", shard->options.index,
                      found->to_read);
     } else {
-        job->bytes = read_bytes(request, tables, found);
-        waiting->read = job;
+        uint64_t bytes = job->bytes = read_bytes(request, tables, found);
+        *out = job;
         st = dp_shard_submit(shard, job);
         if (st != DP_OK)
             (void)dp_fail(err, DP_AGAIN, "shard %" PRIu32 ": its store is busy", shard->options.index);
+        else
+            shard->room.reads_bytes += bytes;
     }
     if (st != DP_OK) {
-        waiting->read = NULL;
         forget_reading(request, tables, shard->rows, marked);
         return st;
     }
     for (uint32_t s = 0; s < request->sections; s++)
         tables[s]->reserved += found->unknown[s];
-    shard->room.reads_bytes += job->bytes;
+    DP_COUNT(&shard->counters, misses, found->to_read);
+    return DP_OK;
+}
+
+static enum dp_status wait_for_unknown(struct dp_shard *shard, struct dp_waiting *waiting,
+                                       struct dp_shard_table **tables, const struct found *found,
+                                       struct dp_error *err)
+{
+    const struct dp_shard_job *job = NULL;
+    enum dp_status st = read_unknown(shard, &waiting->request, tables, found, &job, err);
+    if (st != DP_OK)
+        return st;
+    waiting->read = job;
     if (++waiting->reads > DP_SHARD_READS_PATIENT && !shard->room.urgent)
         shard->room.urgent = waiting;
-    DP_COUNT(&shard->counters, misses, found->to_read);
     return DP_AGAIN;
+}
+
+static struct dp_room_need need_of(const struct dp_request *request, struct dp_shard_table **tables,
+                                   struct found *found)
+{
+    return (struct dp_room_need){.request = request,
+                                 .sections = request->sections,
+                                 .tables = tables,
+                                 .rows = found->to_read ? found->unknown : found->fresh,
+                                 .entries = found->to_read ? found->unknown_entries : found->entries,
+                                 .bytes = found->to_read ? read_bytes(request, tables, found) : 0};
 }
 
 /* For what it lacks; what it has already does not leave for that, but may move. DP_EXISTS: of a table whose rows were all in
@@ -341,12 +366,7 @@ static enum dp_status want_room(struct dp_shard *shard, struct dp_waiting *waiti
                                 struct dp_shard_table **tables, struct found *found, struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
-    struct dp_room_need need = {.request = request,
-                                .sections = request->sections,
-                                .tables = tables,
-                                .rows = found->to_read ? found->unknown : found->fresh,
-                                .entries = found->to_read ? found->unknown_entries : found->entries,
-                                .bytes = found->to_read ? read_bytes(request, tables, found) : 0};
+    struct dp_room_need need = need_of(request, tables, found);
     touch_all(shard, request, tables);
     enum dp_status st = dp_shard_room_for(shard, waiting, &need, err);
     if (st != DP_EXISTS)
@@ -376,12 +396,41 @@ enum dp_status dp_shard_find_rows(struct dp_shard *shard, struct dp_waiting *wai
         if (st == DP_OK)
             st = want_room(shard, waiting, tables, &found, err);
         if (st == DP_OK && found.to_read > 0)
-            return read_unknown(shard, waiting, tables, &found, err);
+            return wait_for_unknown(shard, waiting, tables, &found, err);
         if (st != DP_OK && st != DP_EXISTS)
             return st;
     }
     touch(shard, request, tables);
     return found.reading ? DP_AGAIN : DP_OK;
+}
+
+void dp_shard_read_ahead(struct dp_shard *shard, struct dp_waiting *waiting)
+{
+    struct dp_shard_table *tables[DP_SECTIONS_MAX];
+    const struct dp_shard_job *job;
+    struct found found;
+    if (!waiting || waiting->ahead || !waiting->decoded || waiting->broken.status != DP_OK ||
+        (waiting->request.kind != DP_REQUEST_PULL && waiting->request.kind != DP_REQUEST_PUSH))
+        return;
+    const struct dp_request *request = &waiting->request;
+    waiting->ahead = true;
+    /* What fails here is told when its turn comes. */
+    if (dp_shard_check_sections(shard, request, tables, NULL) != DP_OK ||
+        check_scratch(shard, request, NULL) != DP_OK)
+        return;
+    look(shard, request, tables, &found);
+    if (found.to_read == 0 || check_share(shard, &found, NULL) != DP_OK)
+        return;
+    uint32_t to_read = found.to_read;
+    struct dp_room_need need = need_of(request, tables, &found);
+    touch_all(shard, request, tables);
+    if (!dp_shard_room_ahead(shard, &need))
+        return;
+    look(shard, request, tables, &found);
+    if (found.to_read == to_read) {
+        enum dp_status st = read_unknown(shard, request, tables, &found, &job, NULL);
+        (void)st; /* it will ask for itself */
+    }
 }
 
 /* Takes one row of a finished read in. */

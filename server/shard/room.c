@@ -350,6 +350,16 @@ enum dp_status dp_shard_room_for(struct dp_shard *shard, struct dp_waiting *wait
     return st;
 }
 
+bool dp_shard_room_ahead(struct dp_shard *shard, const struct dp_room_need *need)
+{
+    if (shard->room.urgent || shard->room.first)
+        return false;
+    set_laps(shard, need);
+    if (deficit_of(shard, need) > 0)
+        (void)evict_for(shard, need, REQUEST_STEPS);
+    return deficit_of(shard, need) == 0;
+}
+
 static enum dp_status make_room(struct dp_shard *shard, const struct dp_room_need *need, struct dp_error *err)
 {
     set_laps(shard, need);

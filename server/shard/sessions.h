@@ -19,6 +19,7 @@ struct dp_waiting {
     bool decoded;
     bool needs_room;  /* in the cache, before anything else: it is parked for that */
     bool needs_disk;  /* the journal's disk was behind: it is parked for that */
+    bool ahead;       /* it was looked at while the one before it waited */
     uint32_t reads;   /* how often it had rows read */
     const void *read; /* the job that reads for it; NULL: none */
     /* Not OK: the request broke the protocol (it is not decoded), or what it needs could not be read. */

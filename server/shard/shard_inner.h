@@ -208,6 +208,8 @@ enum dp_status dp_shard_check_sections(const struct dp_shard *shard, const struc
  * refused, why in err. */
 enum dp_status dp_shard_find_rows(struct dp_shard *shard, struct dp_waiting *waiting,
                                   struct dp_shard_table **tables, struct dp_error *err);
+/* The request behind one that waits; may be NULL. What it lacks is read, if there is room and nobody waits for that. Once. */
+void dp_shard_read_ahead(struct dp_shard *shard, struct dp_waiting *waiting);
 /* A read that is done is taken in in turns, a portion each. */
 void dp_shard_misses_read(struct dp_shard *shard, struct dp_shard_job *job);
 void dp_shard_reads_turn(struct dp_shard *shard);
@@ -239,6 +241,9 @@ struct dp_room_need {
  * why not, in err. */
 enum dp_status dp_shard_room_for(struct dp_shard *shard, struct dp_waiting *waiting,
                                  const struct dp_room_need *need, struct dp_error *err);
+/* For a read that nobody waits for yet: false where there is none, or others wait. Row numbers change. */
+DP_MUST_USE
+bool dp_shard_room_ahead(struct dp_shard *shard, const struct dp_room_need *need);
 uint64_t dp_shard_taken(const struct dp_shard *shard); /* of the budget */
 /* Rows are evicted, or soon will be. */
 bool dp_shard_is_tight(const struct dp_shard *shard);

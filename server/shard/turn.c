@@ -286,6 +286,8 @@ static void do_first(struct dp_shard *shard, struct dp_session *session)
         break;
     case DP_DONE_WAIT:
         session->parked = true;
+        if (!session->in_room && !session->for_disk)
+            dp_shard_read_ahead(shard, session->first->next);
         break;
     case DP_DONE_LATER:
         /* What came behind it would overtake it: the client sends all of them again, in order. (A resend of

@@ -39,6 +39,41 @@ static void misses_are_read_once_and_in_order(void **state)
     bed_close(&bed);
 }
 
+/* What the request behind the one that waits lacks is read beside it; the answers keep their order, and a read ahead that failed is
+ * nobody's failure: who needs the rows asks again. */
+static void the_next_of_a_session_is_read_ahead(void **state)
+{
+    (void)state;
+    for (uint32_t fails = 0; fails < 2; fails++) {
+        struct bed bed;
+        uint64_t keys[30];
+        bed_start(&bed);
+        bed_keys(&bed, 1000, 30, keys);
+        (void)bed_push(&bed, 1, 2, "t", keys, 30, 2, 1, T, 0);
+        bed_turn(&bed);
+        bed_restart(&bed);
+        bed_meet(&bed, 1);
+        dp_fake_store_hold(bed.fake, true);
+        uint64_t first = bed_pull(&bed, 1, 1, "t", keys, 10);
+        uint64_t push = bed_push(&bed, 1, 2, "t", keys + 5, 15, 2, 1, T, 1);
+        uint64_t third = bed_pull(&bed, 1, 3, "t", keys, 30);
+        bed_turn(&bed);
+        assert_int_equal(dp_fake_store_jobs(bed.fake, DP_STORE_READ), 2);
+        assert_int_equal(bed_counter(&bed, "misses"), 20); /* of the push those that the pull does not read */
+        if (fails)
+            dp_fake_store_fail(bed.fake, DP_STORE_READ, 2, DP_IO);
+        dp_fake_store_release_all(bed.fake);
+        dp_fake_store_hold(bed.fake, false);
+        for (uint32_t turns = 0; turns < 5; turns++)
+            bed_turn(&bed);
+        assert_true(bed_expect(&bed, first, DP_OK)->value[2 * 9] == -1);
+        bed_expect(&bed, push, DP_OK);
+        const float *values = bed_expect(&bed, third, DP_OK)->value;
+        assert_true(values[0] == -1 && values[2 * 5] == -2 && values[2 * 19] == -2 && values[2 * 20] == -1);
+        bed_close(&bed);
+    }
+}
+
 static void others_are_served_while_one_waits_for_the_store(void **state)
 {
     (void)state;
@@ -425,6 +460,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(misses_are_read_once_and_in_order),
+        cmocka_unit_test(the_next_of_a_session_is_read_ahead),
         cmocka_unit_test(others_are_served_while_one_waits_for_the_store),
         cmocka_unit_test(a_failed_read_is_told_and_tried_again),
         cmocka_unit_test(a_table_may_be_larger_than_the_cache),
