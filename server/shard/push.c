@@ -74,10 +74,11 @@ static enum dp_status look_id(struct dp_shard *shard, const struct dp_request *r
         if (st == DP_NOMEM)
             return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": push ids", shard->options.index);
         if (st == DP_AGAIN)
-            return dp_fail(err, DP_AGAIN,
-                           "push %" PRIu64 " of stream %016" PRIx64
-                           " is %u or more ahead of one that is missing, and so are those of %u streams already",
-                           request->number, request->stream, DP_PUSH_NARROW, DP_PUSH_WIDE_MAX);
+            return dp_fail(
+                err, DP_AGAIN,
+                "push %" PRIu64 " of stream %016" PRIx64
+                " is %u or more ahead of one that is missing, and so are those of %u streams already",
+                request->number, request->stream, DP_PUSH_NARROW, DP_PUSH_WIDE_MAX);
         break;
     case DP_PUSH_REPEATED:
         return DP_EXISTS;
@@ -128,6 +129,7 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
     uint32_t *rows = shard->rows;
     for (uint32_t s = 0; s < request->sections && st == DP_OK; rows += request->section[s++].rows)
         st = dp_shard_make_rows(shard, &request->section[s], tables[s], rows, &err);
+    bool may_apply = st == DP_OK;
     if (st == DP_OK)
         st = dp_shard_journal_push(shard, request, tables, DP_OK, &err);
     waiting->needs_disk = st == DP_JOURNAL_BEHIND && dp_shard_journal_waits(shard);
@@ -135,7 +137,8 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
         return DP_DONE_WAIT;
     if (st == DP_JOURNAL_BEHIND)
         st = err.status = DP_AGAIN;
-    else if (st == DP_AGAIN && shard->write_back.full.status != DP_OK) /* why the journal has no room */
+    else if (st == DP_AGAIN && may_apply &&
+             shard->write_back.full.status != DP_OK) /* why the journal has no room */
         (void)dp_fail(&err, DP_AGAIN,
                       "shard %" PRIu32 ": its journal is full and rows cannot be written back: %s",
                       shard->options.index, shard->write_back.full.text);

@@ -99,21 +99,21 @@ static void imdb_bow(void **state)
                 0.85);
 }
 
-/* Sums of words say nearly all: with pairs the same is reached sooner, and in the end not less. (Of two runs the figures differ by 0.0002; the
- * standard error of an AUC of these 25,000 rows is 0.0013.) */
+/* Sums of words say nearly all: with pairs the same is reached sooner, and in the end not less, if their factors are held down: they are
+ * many, and fit noise. (The standard error of an AUC of these 25,000 rows is 0.0013.) */
 static void imdb_pairs_of_words(void **state)
 {
     struct dp_place *place = *state;
     const struct files files = imdb(place);
-    const char *epochs = is_long() ? "8" : "2";
-    const struct flags sums = {"64", "0.01", epochs, NULL, true, NULL},
-                       pairs = {"64", "0.02", epochs, NULL, true, "adagrad"};
+    const struct flags whole = {"64", "0.02", "8", "cosine", true, NULL};
+    const struct flags sums = is_long() ? whole : (struct flags){"64", "0.01", "2", NULL, true, NULL},
+                       pairs = is_long() ? whole : (struct flags){"64", "0.02", "2", NULL, true, "adagrad"};
     if (!files.train || !files.test || is_sanitized())
         skip();
     double lr = train(place, files, "logistic", sums, "final.test.auc"),
-           fm = train(place, files, "fm:8", pairs, "final.test.auc");
+           fm = train(place, files, is_long() ? "fm:8,l2=0.001" : "fm:8", pairs, "final.test.auc");
     assert_true(lr > (is_long() ? 0.956 : 0.94));
-    assert_true(fm >= lr - (is_long() ? 0.0007 : 0));
+    assert_true(fm >= lr);
 }
 
 /* Rows of a hidden model, the same on every machine; further rows of it to test on. */

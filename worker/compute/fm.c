@@ -1,12 +1,16 @@
 /* Factorisation machine (Rendle 2010): bias + linear part + the dot products of all pairs of features' factors. The
- * factors start at random: at 0 none would ever move. */
+ * factors start at random: at 0 none would ever move. They are many, and fit noise sooner than the linear part: `l2` is of them
+ * alone. */
 #include "worker/compute/models.h"
+
+#include "common/base/parse.h"
 
 #include <string.h>
 
-static int fm_output(struct dp_graph *g, int features, int list, uint32_t factors)
+static int fm_output(struct dp_graph *g, int features, int list, uint32_t factors, float l2)
 {
     int w = dp_model_rows(g, features, "fm.w", 1, 0), v = dp_model_rows(g, features, "fm.v", factors, 0.01f);
+    dp_graph_add_l2(g, v, l2);
     int x = dp_graph_add(g, dp_graph_gather_sum(g, w, list), dp_graph_interactions(g, v, list));
     return dp_model_bias(g, "fm.b", x);
 }
@@ -16,7 +20,10 @@ enum dp_status dp_model_fm(const struct dp_model_text *text, struct dp_model *mo
     struct dp_graph *g = model->graph;
     const char *loss = dp_model_option(text, "loss", "logistic");
     uint32_t factors;
+    double l2 = 0;
     enum dp_status st = dp_model_shape_number(text, "factors", DP_TABLE_DIM_MAX, &factors, err);
+    if (st == DP_OK)
+        st = dp_parse_f64(dp_model_option(text, "l2", "0"), 0, 1e6, "l2", &l2, err);
     if (st != DP_OK)
         return st;
     if (strcmp(loss, "logistic") != 0 && strcmp(loss, "squared") != 0)
@@ -24,7 +31,7 @@ enum dp_status dp_model_fm(const struct dp_model_text *text, struct dp_model *mo
     bool logistic = loss[0] == 'l';
     int features = dp_graph_group(g), list = dp_graph_list(g, features, 0);
     dp_graph_loss(g, logistic ? DP_OP_LOGISTIC_LOSS : DP_OP_SQUARED_LOSS,
-                  fm_output(g, features, list, factors));
+                  fm_output(g, features, list, factors, (float)l2));
     model->form = DP_FORM_SPARSE;
     model->labels = logistic ? DP_LABELS_BINARY : DP_LABELS_ANY;
     return DP_OK;

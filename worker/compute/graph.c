@@ -169,10 +169,17 @@ int dp_graph_dense(struct dp_graph *graph, const char *name, uint32_t rows, uint
     return graph->parameter_count++;
 }
 
+void dp_graph_add_l2(struct dp_graph *graph, int parameter, float l2)
+{
+    if (graph->broken.status == DP_OK)
+        graph->parameters[parameter].l2 = l2;
+}
+
 void dp_graph_set_optimizer(struct dp_graph *graph, const struct dp_optimizer_spec *optimizer, uint64_t seed)
 {
     for (int i = 0; i < graph->parameter_count; i++) {
         graph->parameters[i].table.optimizer = *optimizer;
+        graph->parameters[i].table.optimizer.l2 += graph->parameters[i].l2;
         graph->parameters[i].table.seed = seed;
     }
     graph->seed = seed;

@@ -71,6 +71,7 @@ struct dp_node {
 struct dp_parameter {
     struct dp_table_spec table; /* name, dim (sparse: width; dense: block), init, optimizer, seed */
     bool sparse;
+    float l2;             /* beside the optimizer's */
     uint32_t group;       /* sparse: whose keys are its rows' */
     uint32_t rows, width; /* dense: [rows, width]; sparse: rows is 0 */
 };
@@ -87,6 +88,8 @@ void dp_graph_free(struct dp_graph **graph);
 int dp_graph_group(struct dp_graph *graph);
 int dp_graph_list(struct dp_graph *graph, int group, uint32_t each);
 
+/* L2 regularisation of this parameter alone, added to that of the optimizer, which is set later. */
+void dp_graph_add_l2(struct dp_graph *graph, int parameter, float l2);
 /* Parameters; the returned number is >= 0 also on a broken graph. Optimizer and seed are the model's caller's
  * to set (dp_graph_set_optimizer). Names become table names. */
 int dp_graph_sparse(struct dp_graph *graph, int group, const char *name, uint32_t width,

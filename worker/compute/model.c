@@ -14,7 +14,7 @@ static const struct known {
 } models[] = {
     {"logistic", "logistic", false, {NULL}, dp_model_logistic},
     {"mlp", "mlp:784-256-128-10,activation=relu", true, {"activation", "loss"}, dp_model_mlp},
-    {"fm", "fm:8", true, {"loss"}, dp_model_fm},
+    {"fm", "fm:8", true, {"loss", "l2"}, dp_model_fm},
     {"mf", "mf:16,loss=bpr", true, {"loss"}, dp_model_mf},
     {"neumf", "neumf:16-64-32-16", true, {NULL}, dp_model_neumf},
     {"wide-deep", "wide-deep:16-256-128", true, {"fields", "columns", "dropout"}, dp_model_wide_deep},

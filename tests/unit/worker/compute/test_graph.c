@@ -174,7 +174,11 @@ static void optimizer_and_seed_reach_every_table(void **state)
                   dp_graph_bias(g, dp_graph_gather_sum(g, w, dp_graph_list(g, 0, 0)), b));
     assert_int_equal(dp_graph_check(g, NULL), DP_OK);
     struct dp_optimizer_spec adam = dp_optimizer_defaults(DP_OPT_ADAM);
+    adam.l2 = 0.5f;
+    dp_graph_add_l2(g, w, 0.25f);
     dp_graph_set_optimizer(g, &adam, 77);
+    assert_true(dp_graph_parameter(g, w)->table.optimizer.l2 == 0.75f);
+    assert_true(dp_graph_parameter(g, b)->table.optimizer.l2 == 0.5f);
     for (int p = 0; p < dp_graph_parameters(g); p++) {
         assert_int_equal(dp_graph_parameter(g, p)->table.optimizer.kind, DP_OPT_ADAM);
         assert_int_equal(dp_graph_parameter(g, p)->table.seed, 77);

@@ -93,6 +93,7 @@ static void wrong_texts_are_answered(void **state)
         {"mlp:4000000000-4000000000-2", "width"},
         {"mlp:16777216-16777216-2", "a dense parameter has at most 2147483648"},
         {"mlp:64-64-10,activation=foo", "activation 'foo' is not known: relu, sigmoid or tanh"},
+        {"fm:8,l2=-1", "l2"},
         {"mlp:64-64-10,loss=hinge", "loss 'hinge' is not known"},
         {"mlp:64-64-10,depth=3", "'depth' is no option of mlp; it has: activation, loss"},
         {"mlp:64-64-10,activation", "has no value"},
