@@ -14,6 +14,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* So many jobs at the store, and nothing is read ahead: its places are for who waits. */
+#define AHEAD_JOBS 64u
+
 struct dp_shard_job *dp_shard_job_new(enum dp_shard_job_kind kind, void *memory)
 {
     struct dp_shard_job *job = calloc(1, sizeof *job);
@@ -409,7 +412,8 @@ void dp_shard_read_ahead(struct dp_shard *shard, struct dp_waiting *waiting)
     struct dp_shard_table *tables[DP_SECTIONS_MAX];
     const struct dp_shard_job *job;
     struct found found;
-    if (!waiting || waiting->ahead || !waiting->decoded || waiting->broken.status != DP_OK ||
+    if (!waiting || waiting->ahead || shard->jobs >= AHEAD_JOBS || !waiting->decoded ||
+        waiting->broken.status != DP_OK ||
         (waiting->request.kind != DP_REQUEST_PULL && waiting->request.kind != DP_REQUEST_PUSH))
         return;
     const struct dp_request *request = &waiting->request;

@@ -74,6 +74,38 @@ static void the_next_of_a_session_is_read_ahead(void **state)
     }
 }
 
+/* A store takes so many jobs and no more: reads that nobody waits for leave the most of them to the others. */
+static void reads_ahead_leave_the_store_to_who_waits(void **state)
+{
+    (void)state;
+    enum { SESSIONS = 48, AHEAD_MOST = 32 };
+    struct bed bed;
+    uint64_t keys[2 * SESSIONS];
+    struct dp_table_spec spec = bed_sgd("t", 2);
+    bed_open_with(&bed, 0, 1, 256);
+    bed_meet(&bed, 1);
+    bed_make_table(&bed, 1, 1, &spec);
+    bed_keys(&bed, 1000, 2 * SESSIONS, keys);
+    (void)bed_push(&bed, 1, 2, "t", keys, 2 * SESSIONS, 2, 1, T, 0);
+    bed_turn(&bed);
+    bed_restart(&bed);
+    for (uint64_t s = 1; s <= SESSIONS; s++)
+        bed_meet(&bed, s);
+    dp_fake_store_hold(bed.fake, true);
+    for (uint64_t s = 1; s <= SESSIONS; s++)
+        for (uint64_t n = 1; n <= 2; n++)
+            (void)bed_pull(&bed, s, n, "t", &keys[2 * (s - 1) + n - 1], 1);
+    bed_turn(&bed);
+    assert_in_range(dp_fake_store_jobs(bed.fake, DP_STORE_READ), SESSIONS + 1, SESSIONS + AHEAD_MOST);
+    dp_fake_store_release_all(bed.fake);
+    dp_fake_store_hold(bed.fake, false);
+    bed.replies = 0;
+    for (uint32_t turns = 0; turns < 5; turns++)
+        bed_turn(&bed);
+    assert_int_equal(bed.replies, 2 * SESSIONS);
+    bed_close(&bed);
+}
+
 static void others_are_served_while_one_waits_for_the_store(void **state)
 {
     (void)state;
@@ -461,6 +493,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(misses_are_read_once_and_in_order),
         cmocka_unit_test(the_next_of_a_session_is_read_ahead),
+        cmocka_unit_test(reads_ahead_leave_the_store_to_who_waits),
         cmocka_unit_test(others_are_served_while_one_waits_for_the_store),
         cmocka_unit_test(a_failed_read_is_told_and_tried_again),
         cmocka_unit_test(a_table_may_be_larger_than_the_cache),
