@@ -200,7 +200,6 @@ static enum dp_status look_at_page(const struct dp_disk *disk, struct dp_journal
                        " has format %u, this build knows %u; use the build that wrote it",
                        file->segment.number, file->page.version, DP_JOURNAL_VERSION);
     file->valid = file->page.number == file->segment.number && file->page.first_lsn > 0;
-    file->whole = found->any_page = true;
     if (file->page.secret)
         found->secret = file->page.secret;
     claim(found, file->page.synced_lsn, file->page.incarnation);
@@ -240,10 +239,14 @@ static enum dp_status find_files(const struct dp_journal_options *options, struc
  * refusing a journal is better than taking it for an empty one. */
 static bool ours(const struct dp_journal_found *found, const struct dp_journal_header *header)
 {
-    for (size_t i = 0; i < found->count; i++)
-        if (found->files[i].whole && found->files[i].page.secret == header->secret)
+    bool any = false;
+    for (size_t i = 0; i < found->count; i++) {
+        const struct dp_journal_page *page = &found->files[i].page; /* version 0: there is none */
+        if (page->version > 0 && page->secret == header->secret)
             return true;
-    return !found->any_page;
+        any = any || page->version > 0;
+    }
+    return !any;
 }
 
 /* Every header in [from, end of file): its claim, and what of it is cut. */

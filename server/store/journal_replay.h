@@ -12,12 +12,11 @@
 
 struct dp_journal_found_file {
     struct dp_journal_segment segment;
-    struct dp_journal_page page;
-    bool whole;       /* there is a page, of this file or of the one that it was */
-    bool valid;       /* page fits this file; else it is unused, or damaged */
-    bool needed;      /* has records above replay_after */
-    uint64_t end;     /* of the records in it */
-    uint64_t end_lsn; /* of the last one that counts */
+    struct dp_journal_page page; /* whole, of this file or of the one that it was; else zeros */
+    bool valid;                  /* page fits this file; else it is unused, or damaged */
+    bool needed;                 /* has records above replay_after */
+    uint64_t end;                /* of the records in it */
+    uint64_t end_lsn;            /* of the last one that counts */
 };
 
 struct dp_journal_found {
@@ -29,7 +28,6 @@ struct dp_journal_found {
     uint64_t claimed;     /* highest synced lsn that was seen anywhere */
     uint64_t incarnation; /* highest seen */
     uint64_t secret;      /* of the newest page that has one */
-    bool any_page;
     uint64_t replayed_records, replayed_bytes, cut_bytes;
 };
 

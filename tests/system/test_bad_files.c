@@ -78,8 +78,10 @@ static void pairs(void **state)
         {PAIR, BYTES(PAIRS "4 1\0000\n"), 6, "byte 4 of the line is NUL"},
         {PAIR, BYTES(PAIRS "\0\0\0\0\0\0\0\0"), 6, "byte 1 of the line is NUL"},
         {PAIR, BYTES("user item\n" PAIRS), 1, "a header is to be left out"},
-        {PAIR, BYTES("alice book1\nbob book2\n"), 1, "found 'alice': pairs are lines 'user item' or 'user,item'"},
-        {PAIR, BYTES("user,item\nalice,book1\n"), 2, "found 'alice,book1' (the line before was taken for a header)"},
+        {PAIR, BYTES("alice book1\nbob book2\n"), 1,
+         "found 'alice': pairs are lines 'user item' or 'user,item'"},
+        {PAIR, BYTES("user,item\nalice,book1\n"), 2,
+         "found 'alice,book1' (the line before was taken for a header)"},
         {PAIR, BYTES("1;10\n2;11\n"), 1, "found '1;10'"},
         {PAIR, BYTES(""), 0, "is empty: expected lines of 'user item'"},
     };
@@ -244,9 +246,9 @@ static void the_model_tells_pairs_from_words(void **state)
     struct dp_place *place = *state;
     char plain[32];
     (void)snprintf(plain, sizeof plain, "%s", digest_of(place, PAIR, BYTES(PAIRS)));
-    assert_string_equal(digest_of(place, PAIR,
-                                  BYTES("userId,movieId,rating\n1,10,5.0\n1,11,3.5\n2,10,1\n3,12,4\n2,12,4\n")),
-                        plain);
+    assert_string_equal(
+        digest_of(place, PAIR, BYTES("userId,movieId,rating\n1,10,5.0\n1,11,3.5\n2,10,1\n3,12,4\n2,12,4\n")),
+        plain);
     assert_string_not_equal(digest_of(place, WORD, BYTES(PAIRS)), plain);
 }
 
