@@ -262,3 +262,21 @@ void crash_turn_short_of_memory(struct crash *c, uint32_t one_in)
     (void)dp_shard_turn(c->shard);
     short_of_memory = 0;
 }
+
+uint32_t crash_push_all(struct crash *c, uint32_t from, uint32_t last)
+{
+    uint32_t refused = 0;
+    for (uint32_t i = from; i < last; i++) {
+        c->issued = i + 1;
+        c->push[i] = (struct crash_script){.rows = 1, .tables = 1, .gradient = 1};
+        crash_push(c, i);
+        for (uint32_t turns = 0; turns < 5; turns++)
+            crash_turn(c);
+        if (!c->push[i].acknowledged) {
+            assert_int_equal(c->status, DP_AGAIN);
+            c->sequence--;
+            refused++;
+        }
+    }
+    return refused;
+}

@@ -79,4 +79,7 @@ uint64_t crash_send(struct crash *c, struct dp_request *request, struct dp_frame
 void crash_push(struct crash *c, uint32_t number);
 void crash_create(struct crash *c, uint32_t table);
 
+/* Pushes `from` to `last`, each turned until its rows are where they go; how many were refused (AGAIN). */
+uint32_t crash_push_all(struct crash *crash, uint32_t from, uint32_t last);
+
 #endif

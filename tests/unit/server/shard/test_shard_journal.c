@@ -217,25 +217,6 @@ static void a_journal_of_another_shard_is_refused(void **state)
     end(c);
 }
 
-/* Pushes `from` to `end`, each turned until its rows are where they go; how many were refused. */
-static uint32_t push_all(struct crash *c, uint32_t from, uint32_t end)
-{
-    uint32_t refused = 0;
-    for (uint32_t i = from; i < end; i++) {
-        c->issued = i + 1;
-        c->push[i] = (struct crash_script){.rows = 1, .tables = 1, .gradient = 1};
-        crash_push(c, i);
-        for (uint32_t turns = 0; turns < 5; turns++)
-            crash_turn(c);
-        if (!c->push[i].acknowledged) {
-            assert_int_equal(c->status, DP_AGAIN);
-            c->sequence--;
-            refused++;
-        }
-    }
-    return refused;
-}
-
 static struct crash *opened(void)
 {
     struct crash *c = calloc(1, sizeof *c);
@@ -256,7 +237,7 @@ static void pages_count_as_what_fills_the_journal(void **state)
 {
     (void)state;
     struct crash *c = opened();
-    assert_int_equal(push_all(c, 0, CRASH_PUSHES), 0);
+    assert_int_equal(crash_push_all(c, 0, CRASH_PUSHES), 0);
     crash_close(c);
     end(c);
 }
@@ -267,12 +248,12 @@ static void what_was_replayed_counts_as_what_fills_the_journal(void **state)
     (void)state;
     struct crash *c = opened();
     dp_fake_store_l0_files(c->fake, 1000); /* nothing is written back */
-    assert_int_equal(push_all(c, 0, 45), 0);
+    assert_int_equal(crash_push_all(c, 0, 45), 0);
     crash_close(c);
     dp_fake_store_l0_files(c->fake, 0);
     assert_int_equal(crash_open(c, true), DP_OK);
     assert_true(crash_meet(c));
-    assert_int_equal(push_all(c, 45, CRASH_PUSHES), 0);
+    assert_int_equal(crash_push_all(c, 45, CRASH_PUSHES), 0);
     crash_close(c);
     end(c);
 }
@@ -283,11 +264,11 @@ static void no_cycle_begins_while_the_store_merges(void **state)
     (void)state;
     struct crash *c = opened();
     dp_fake_store_l0_files(c->fake, 65);
-    assert_true(push_all(c, 0, 80) > 0);
+    assert_true(crash_push_all(c, 0, 80) > 0);
     dp_fake_store_l0_files(c->fake, 64);
     for (uint32_t turns = 0; turns < 8; turns++)
         crash_turn(c);
-    assert_int_equal(push_all(c, 80, CRASH_PUSHES), 0);
+    assert_int_equal(crash_push_all(c, 80, CRASH_PUSHES), 0);
     crash_close(c);
     end(c);
 }

@@ -49,25 +49,6 @@ static void end(struct crash *c)
     free(c);
 }
 
-/* Pushes `from` to `last`, each turned until its rows are where they go; how many were refused. */
-static uint32_t push_all(struct crash *c, uint32_t from, uint32_t last)
-{
-    uint32_t refused = 0;
-    for (uint32_t i = from; i < last; i++) {
-        c->issued = i + 1;
-        c->push[i] = (struct crash_script){.rows = 1, .tables = 1, .gradient = 1};
-        crash_push(c, i);
-        for (uint32_t turns = 0; turns < 5; turns++)
-            crash_turn(c);
-        if (!c->push[i].acknowledged) {
-            assert_int_equal(c->status, DP_AGAIN);
-            c->sequence--;
-            refused++;
-        }
-    }
-    return refused;
-}
-
 static uint64_t counter(const struct crash *c, const char *name)
 {
     struct dp_counter counters[DP_COUNTERS_MAX];
@@ -95,7 +76,7 @@ static void merging_without_end_holds_a_cycle_up_for_a_minute(void **state)
         struct crash *c = opened();
         told_merging = 0;
         dp_fake_store_l0_files(c->fake, 70);
-        assert_true(push_all(c, 0, 80) > 0);
+        assert_true(crash_push_all(c, 0, 80) > 0);
         assert_non_null(strstr(c->reason, "70 files"));
         assert_non_null(strstr(c->reason, "budget"));
         assert_int_equal(cycles_after(c, 59), 0);
@@ -108,10 +89,10 @@ static void merging_without_end_holds_a_cycle_up_for_a_minute(void **state)
         assert_int_equal(cycles_after(c, 1), !fails);
         assert_int_equal(told_merging, 1);
         if (fails) {
-            assert_int_equal(push_all(c, 80, 81), 1);
+            assert_int_equal(crash_push_all(c, 80, 81), 1);
             assert_non_null(strstr(c->reason, "failure asked for"));
         } else {
-            assert_true(push_all(c, 80, CRASH_PUSHES) < CRASH_PUSHES - 80);
+            assert_true(crash_push_all(c, 80, CRASH_PUSHES) < CRASH_PUSHES - 80);
             assert_int_equal(counter(c, "write_back_cycles"), 1);
             assert_int_equal(cycles_after(c, 60), 2);
             assert_int_equal(told_merging, 1); /* once */
@@ -131,7 +112,7 @@ static void marks_leave_out_a_table_that_is_not_there_yet(void **state)
         struct crash *c = opened();
         char key[32];
         size_t bytes;
-        assert_int_equal(push_all(c, 0, 3), 0);
+        assert_int_equal(crash_push_all(c, 0, 3), 0);
         dp_fake_store_hold(c->fake, true);
         c->now_ns += 31 * SECOND;
         crash_turn(c);
@@ -183,7 +164,7 @@ static void a_row_that_has_what_the_journal_lost_is_refused(void **state)
     (void)state;
     struct crash *c = opened();
     uint64_t bytes = 0;
-    assert_int_equal(push_all(c, 0, 2), 0);
+    assert_int_equal(crash_push_all(c, 0, 2), 0);
     dp_fake_store_hold(c->fake, true);
     c->now_ns += 31 * SECOND;
     crash_turn(c);
