@@ -8,6 +8,7 @@
 #define DP_TESTS_EMULATOR_CUDA_RUNTIME_H
 
 #include "tests/gpu/emulator/emulator.h"
+#include "tests/gpu/emulator/errors.h"
 
 #include <cmath>
 #include <cstddef>
@@ -24,28 +25,8 @@ struct dim3 {
     dim3(unsigned x_ = 1, unsigned y_ = 1) : x(x_), y(y_) {}
 };
 
-enum cudaError_t {
-    cudaSuccess,
-    cudaErrorMemoryAllocation,
-    cudaErrorNoDevice,
-    cudaErrorInsufficientDriver,
-    cudaErrorInvalidDevice,
-    cudaErrorSystemDriverMismatch,
-    cudaErrorNoKernelImageForDevice,
-    cudaErrorIllegalAddress,
-    cudaErrorLaunchTimeout,
-    cudaErrorAssert,
-    cudaErrorHardwareStackError,
-    cudaErrorIllegalInstruction,
-    cudaErrorMisalignedAddress,
-    cudaErrorInvalidAddressSpace,
-    cudaErrorInvalidPc,
-    cudaErrorLaunchFailure,
-    cudaErrorECCUncorrectable,
-    cudaErrorNvlinkUncorrectable,
-    cudaErrorHostMemoryAlreadyRegistered,
-    cudaErrorNotReady,
-};
+#define CUDART_VERSION 13000
+
 enum { cudaStreamNonBlocking, cudaHostRegisterDefault };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
 enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor };

@@ -17,8 +17,13 @@ __attribute__((constructor)) static void look_into_environment()
     const char *fault_at = std::getenv("DP_EMULATOR_FAULT_AT");
     if (fault_at)
         emulator.fault_at = std::strtoull(fault_at, nullptr, 10);
+    const char *devices = std::getenv("DP_EMULATOR_DEVICES");
+    if (devices)
+        emulator.devices = std::atoi(devices);
 }
 }
+
+static cudaError_t last_error; // of a launch, until it is asked for by cudaGetLastError
 
 namespace emulated
 {
@@ -129,7 +134,9 @@ void launch(dim3 grid_, dim3 block_, const std::function<void()> &thread)
         block.x * block.y > most)
         broken("a launch that no device takes");
     emulator.faulty = emulator.faulty || ++emulator.launches == emulator.fault_at;
-    if (emulator.faulty)
+    if (emulator.launches == emulator.refused_at)
+        last_error = static_cast<cudaError_t>(emulator.refused_code);
+    if (emulator.faulty || last_error != cudaSuccess)
         return;
     for (block_at.y = 0; block_at.y < grid.y; block_at.y++)
         for (block_at.x = 0; block_at.x < grid.x; block_at.x++)
@@ -173,7 +180,9 @@ double shuffle(double x, unsigned from)
 
 static cudaError_t answer()
 {
-    return emulator.faulty ? cudaErrorIllegalAddress : cudaSuccess;
+    if (!emulator.faulty)
+        return cudaSuccess;
+    return emulator.fault_code ? static_cast<cudaError_t>(emulator.fault_code) : cudaErrorIllegalAddress;
 }
 
 // A call that waits for all that is under way.
@@ -196,7 +205,14 @@ const char *cudaGetErrorString(cudaError_t code)
 
 const char *cudaGetErrorName(cudaError_t code)
 {
-    return code == cudaErrorIllegalAddress ? "cudaErrorIllegalAddress" : "cudaErrorEmulated";
+#define EMULATOR_NAME(name, number)                                                                          \
+    case name:                                                                                               \
+        return #name;
+    switch (code) {
+        EMULATOR_ERRORS(EMULATOR_NAME)
+    }
+#undef EMULATOR_NAME
+    return "unrecognized error code";
 }
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
@@ -278,12 +294,14 @@ cudaError_t cudaHostUnregister(void *host)
 
 cudaError_t cudaGetLastError()
 {
-    return answer();
+    cudaError_t code = last_error;
+    last_error = cudaSuccess;
+    return code != cudaSuccess ? code : answer();
 }
 
 cudaError_t cudaPeekAtLastError()
 {
-    return answer();
+    return last_error != cudaSuccess ? last_error : answer();
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t *out)
@@ -336,8 +354,11 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
     return answer();
 }
 
-cudaError_t cudaSetDevice(int)
+cudaError_t cudaSetDevice(int device)
 {
+    if (device < 0 || device >= emulator.devices)
+        return cudaErrorInvalidDevice;
+    emulator.device = device;
     return answer();
 }
 

@@ -5,6 +5,7 @@
 
 #include "fixture.h"
 #include "tests/gpu/emulator/emulator.h"
+#include "tests/gpu/emulator/errors.h"
 #include "worker/compute/device.h"
 #include "worker/compute/model.h"
 #include "worker/compute/pinned.h"
@@ -165,6 +166,58 @@ static void a_fault_is_told_the_same_from_then_on(void **state)
     says(&err, "start it again");
 }
 
+/* Every error after which CUDA answers nothing in this process, and what its text says to do. What is not one of them leaves the
+ * device as it is. */
+static void each_error_that_ends_the_context_is_told_as_that(void **state)
+{
+    (void)state;
+    static const struct {
+        cudaError_t code;
+        const char *says; /* NULL: the next call may answer again */
+    } errors[] = {
+        {cudaErrorIllegalAddress, "CUDA_LAUNCH_BLOCKING=1"},
+        {cudaErrorLaunchTimeout, "CUDA_LAUNCH_BLOCKING=1"},
+        {cudaErrorAssert, "CUDA_LAUNCH_BLOCKING=1"},
+        {cudaErrorHardwareStackError, "CUDA_LAUNCH_BLOCKING=1"},
+        {cudaErrorIllegalInstruction, "CUDA_LAUNCH_BLOCKING=1"},
+        {cudaErrorMisalignedAddress, "CUDA_LAUNCH_BLOCKING=1"},
+        {cudaErrorInvalidAddressSpace, "CUDA_LAUNCH_BLOCKING=1"},
+        {cudaErrorInvalidPc, "CUDA_LAUNCH_BLOCKING=1"},
+        {cudaErrorLaunchFailure, "CUDA_LAUNCH_BLOCKING=1"},
+        {cudaErrorTensorMemoryLeak, "CUDA_LAUNCH_BLOCKING=1"},
+        {cudaErrorECCUncorrectable, "suspect the hardware"},
+        {cudaErrorNvlinkUncorrectable, "suspect the hardware"},
+        {cudaErrorContained, "suspect the hardware"},
+        {cudaErrorExternalDevice, "suspect the hardware"},
+        {cudaErrorMpsClientTerminated, "the log of the MPS server"},
+        {cudaErrorUnknown, NULL},
+    };
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        struct emulator *device = emulator();
+        struct dp_backend backend;
+        struct dp_error err = {0}, again = {0};
+        float x[8] = {0};
+        void *block;
+        opened(0, &backend);
+        assert_int_equal(backend.ops->alloc(backend.self, 64, &block, &err), DP_OK);
+        device->faulty = true;
+        device->fault_code = (int)errors[i].code;
+        assert_int_equal(backend.ops->copy_in(backend.self, block, x, 4, &err), DP_IO);
+        says(&err, errors[i].says ? errors[i].says : "CUDA, copy to the device: emulated");
+        device->faulty = false;
+        if (errors[i].says) {
+            says(&err, "a fault on the device, seen in copy to the device");
+            says(&err, "start it again");
+            assert_int_equal(backend.ops->finish(backend.self, &again), DP_IO);
+            assert_string_equal(err.text, again.text);
+        } else {
+            assert_int_equal(backend.ops->finish(backend.self, &again), DP_OK);
+        }
+        backend.ops->release(backend.self, block);
+        dp_backend_close(&backend);
+    }
+}
+
 static void want_of_memory_is_told_as_that(void **state)
 {
     (void)state;
@@ -203,9 +256,6 @@ static void want_of_memory_is_told_as_that(void **state)
     dp_backend_close(&backend);
     assert_int_equal(device->used, used);
 }
-
-/* CUDA's numbers of these in the emulator's header; this file is C. */
-enum { NO_DEVICE = 2, INSUFFICIENT_DRIVER = 3, DRIVER_MISMATCH = 5, ILLEGAL_ADDRESS = 7 };
 
 static void refused(const char *device, const char *precision, enum dp_status want, const char *what)
 {
@@ -255,12 +305,12 @@ static void no_gpu_and_no_driver_are_told(void **state)
     struct emulator *device = emulator();
     for (int way = 0; way < 2; way++) { /* CUDA says either */
         device->devices = 0;
-        device->count_code = way == 0 ? 0 : NO_DEVICE;
+        device->count_code = way == 0 ? 0 : cudaErrorNoDevice;
         refused("cuda", "f32", DP_NOT_FOUND, "the NVIDIA driver sees no GPU on this machine");
         taken("auto", "f32", "cpu, 1 thread");
     }
     device = emulator();
-    device->count_code = INSUFFICIENT_DRIVER;
+    device->count_code = cudaErrorInsufficientDriver;
     device->driver = 0;
     refused("cuda", "f32", DP_NOT_FOUND, "this machine has no NVIDIA driver");
     taken("auto", "tf32", "cpu, 1 thread");
@@ -279,10 +329,10 @@ static void a_gpu_that_is_there_and_fails_is_not_passed_by(void **state)
 {
     (void)state;
     struct emulator *device = emulator();
-    device->count_code = DRIVER_MISMATCH;
+    device->count_code = cudaErrorSystemDriverMismatch;
     refused("cuda", "f32", DP_IO, "start the machine again");
     refused("auto", "f32", DP_IO, "or take the CPU by its name (cpu)");
-    device->count_code = ILLEGAL_ADDRESS;
+    device->count_code = cudaErrorIllegalAddress;
     refused("auto", "f32", DP_IO, "or take the CPU by its name (cpu)");
 }
 
@@ -297,6 +347,7 @@ int main(void)
         cmocka_unit_test(a_wait_ends),
         cmocka_unit_test(a_forward_ends),
         cmocka_unit_test(a_fault_is_told_the_same_from_then_on),
+        cmocka_unit_test(each_error_that_ends_the_context_is_told_as_that),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,10 +4,6 @@
 static enum dp_status status_of(cudaError_t code)
 {
     switch (code) {
-    case cudaSuccess:
-        return DP_OK;
-    case cudaErrorMemoryAllocation:
-        return DP_NOMEM;
     case cudaErrorNoDevice:
     case cudaErrorInsufficientDriver:
     case cudaErrorInvalidDevice:
@@ -19,10 +15,21 @@ static enum dp_status status_of(cudaError_t code)
     }
 }
 
-// After these every call of CUDA answers with the same code, until the process ends.
-static bool ends_context(cudaError_t code)
+// Errors that newer toolkits name and the oldest one does not: CUDA never gives a number to another error.
+static const int contained = 226, tensor_memory_leak = 721, mps_client_terminated = 810,
+                 external_device = 911;
+#if CUDART_VERSION >= 13000
+static_assert(contained == cudaErrorContained, "CUDA's number");
+static_assert(tensor_memory_leak == cudaErrorTensorMemoryLeak, "CUDA's number");
+static_assert(mps_client_terminated == cudaErrorMpsClientTerminated, "CUDA's number");
+static_assert(external_device == cudaErrorExternalDevice, "CUDA's number");
+#endif
+
+// What to do, beside starting the process again, about an error after which every call of CUDA answers with the same code until the
+// process ends. NULL: the error is not one of those.
+static const char *remedy_of_fatal(cudaError_t code)
 {
-    switch (code) {
+    switch (static_cast<int>(code)) {
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchTimeout:
     case cudaErrorAssert:
@@ -32,11 +39,17 @@ static bool ends_context(cudaError_t code)
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
+    case tensor_memory_leak:
+        return "with CUDA_LAUNCH_BLOCKING=1 the fault is seen in its own operation";
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
-        return true;
+    case contained:
+    case external_device:
+        return "if it fails again, suspect the hardware: nvidia-smi -q, dmesg | grep Xid";
+    case mps_client_terminated:
+        return "the log of the MPS server says why it ended this client";
     default:
-        return false;
+        return NULL;
     }
 }
 
@@ -44,12 +57,19 @@ enum dp_status dp_cuda_fail(struct dp_error *err, cudaError_t code, const char *
 {
     if (code == cudaSuccess)
         return DP_OK;
-    if (ends_context(code))
+    const char *remedy = remedy_of_fatal(code);
+    if (remedy)
         return dp_fail(
             err, DP_IO,
             "CUDA, a fault on the device, seen in %s: %s (%s); no call of CUDA answers in this process any "
-            "more: start it again (with CUDA_LAUNCH_BLOCKING=1 the fault is seen in its own operation)",
-            what, cudaGetErrorString(code), cudaGetErrorName(code));
+            "more: start it again (%s)",
+            what, cudaGetErrorString(code), cudaGetErrorName(code), remedy);
+    // Kernels are loaded when they are first launched: a launch can lack memory, too.
+    if (code == cudaErrorMemoryAllocation)
+        return dp_fail(err, DP_NOMEM,
+                       "out of device memory: CUDA, %s: %s (%s); end what else uses the device (nvidia-smi), "
+                       "or take a smaller batch or model",
+                       what, cudaGetErrorString(code), cudaGetErrorName(code));
     // Not DP_NOT_FOUND: the GPU is there, and it was of use until the driver was replaced under it.
     if (code == cudaErrorSystemDriverMismatch)
         return dp_fail(err, DP_IO,
@@ -106,7 +126,7 @@ enum dp_status dp_cuda_failed(const struct dp_cuda *cuda, struct dp_error *err)
 
 enum dp_status dp_cuda_told(struct dp_cuda *cuda, cudaError_t code, const char *what, struct dp_error *err)
 {
-    if (ends_context(code))
+    if (remedy_of_fatal(code))
         dp_cuda_note(cuda, code, what);
     return dp_cuda_fail(err, code, what);
 }

@@ -47,6 +47,9 @@ static enum dp_status pin(void *self, void *host, size_t bytes, struct dp_error 
         (void)cudaGetLastError();
     if (code == cudaErrorHostMemoryAlreadyRegistered)
         code = cudaSuccess;
+    if (code == cudaErrorMemoryAllocation) // of the host, not of the device
+        return dp_fail(err, DP_NOMEM, "CUDA, pinning %zu bytes of host memory: %s (%s)", bytes,
+                       cudaGetErrorString(code), cudaGetErrorName(code));
     return dp_cuda_told(cuda, code, "pinning host memory", err);
 }
 
