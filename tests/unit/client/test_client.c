@@ -352,6 +352,68 @@ static void tables_are_checked_against_what_is_there(void **state)
     done(&b);
 }
 
+/* Which pushes of which numbers came to the shard; while `silent`, either nothing is done and answered, or all is done and the
+ * answers are lost. */
+struct deaf {
+    bool silent, applies;
+    uint32_t pushes;
+    uint64_t stream, least, most;
+};
+
+static enum dp_status note_push(void *context, uint32_t shard, const struct dp_request *request,
+                                struct dp_reply *reply)
+{
+    struct deaf *deaf = context;
+    (void)shard;
+    (void)reply;
+    if (request->kind != DP_REQUEST_PUSH)
+        return DP_OK;
+    deaf->least = deaf->pushes == 0 || request->number < deaf->least ? request->number : deaf->least;
+    deaf->most = deaf->pushes == 0 || request->number > deaf->most ? request->number : deaf->most;
+    assert_true(deaf->pushes == 0 || request->stream == deaf->stream);
+    deaf->stream = request->stream;
+    deaf->pushes++;
+    return deaf->silent && !deaf->applies ? DP_TIMEOUT : DP_OK;
+}
+
+static void lose_answer(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
+                        uint32_t *count)
+{
+    const struct deaf *deaf = context;
+    (void)shard;
+    (void)frames;
+    (void)count;
+    if (deaf->silent && reply->kind == DP_REPLY_PUSHED)
+        reply->id += UINT64_C(1) << 40; /* nobody's */
+}
+
+/* A simple push whose deadline passes was sent under one number, however often, and its number is not given again: whether the
+ * shard applied it or not, it counts once at most, and the next push counts. */
+static void a_push_that_times_out_counts_once_at_most(void **state)
+{
+    (void)state;
+    for (uint32_t applies = 0; applies < 2; applies++) {
+        struct bench b = opened(1, false);
+        struct dp_client_table *t = table(&b, "t", 1);
+        const uint64_t key = 3;
+        const float one = 1, four = 4;
+        struct deaf deaf = {.silent = true, .applies = applies};
+        b.net->refuse = note_push;
+        b.net->tamper = lose_answer;
+        b.net->context = &deaf;
+        assert_int_equal(dp_client_push_rows(b.client, t, &key, 1, &one, 1, 3000, &b.err), DP_TIMEOUT);
+        assert_true(deaf.pushes > 1); /* it was asked for again */
+        assert_true(deaf.least == 0 && deaf.most == 0);
+        deaf.silent = false;
+        assert_int_equal(dp_client_push_rows(b.client, t, &key, 1, &four, 1, WAIT_MS, &b.err), DP_OK);
+        assert_int_equal(deaf.most, 1);
+        const float *sum = dp_fake_net_row(b.net, dp_table_id("t"), dp_mix(key));
+        assert_non_null(sum);
+        assert_true(sum[0] == 5 || (!applies && sum[0] == 4));
+        done(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +426,7 @@ int main(void)
         cmocka_unit_test(empty_requests),
         cmocka_unit_test(a_push_that_is_not_finite_is_refused_whole),
         cmocka_unit_test(arguments_are_checked),
+        cmocka_unit_test(a_push_that_times_out_counts_once_at_most),
         cmocka_unit_test(a_request_over_the_limits_is_not_sent),
         cmocka_unit_test(tables_are_checked_against_what_is_there),
     };

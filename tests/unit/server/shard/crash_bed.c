@@ -209,11 +209,14 @@ static uint64_t cache_bytes(struct crash *c)
     return c->tables * (base + (CRASH_ROWS + crash_draw(c, 6)) * one + CRASH_ROWS * (row_bytes + 32));
 }
 
-static void count_evicted(struct crash *c)
+uint64_t crash_counter(const struct crash *c, const char *name)
 {
     struct dp_counter counters[DP_COUNTERS_MAX];
     for (uint32_t i = 0, n = dp_shard_counters(c->shard, counters); i < n; i++)
-        c->evicted += strcmp(counters[i].name, "rows_evicted") == 0 ? counters[i].value : 0;
+        if (strcmp(counters[i].name, name) == 0)
+            return counters[i].value;
+    fail_msg("there is no counter '%s'", name);
+    return 0;
 }
 
 /* DP_OK, or the power went while it opened. */
@@ -250,7 +253,7 @@ enum dp_status crash_open(struct crash *c, bool recovers)
 void crash_close(struct crash *c)
 {
     dp_fake_store_hold(c->fake, false);
-    count_evicted(c);
+    c->evicted += crash_counter(c, "rows_evicted");
     dp_shard_close(&c->shard);
     c->store.close(c->store.self);
 }

@@ -74,6 +74,9 @@ void crash_turn(struct crash *c);
 /* One turn in which one allocation in so many fails. */
 void crash_turn_short_of_memory(struct crash *c, uint32_t one_in);
 
+/* The shard's counter of that name. */
+uint64_t crash_counter(const struct crash *c, const char *name);
+
 /* Sent, not turned. */
 uint64_t crash_send(struct crash *c, struct dp_request *request, struct dp_frame *frames, uint32_t count);
 void crash_push(struct crash *c, uint32_t number);

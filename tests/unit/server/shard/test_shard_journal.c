@@ -308,6 +308,51 @@ static void a_push_larger_than_a_segment_hears_what_bounds_it(void **state)
     free(c);
 }
 
+/* A push that was refused for good is refused again after a crash, also when it then comes with contents that could be applied:
+ * answered as "applied before" it would be lost without a word. The refusal comes back from the journal alone, or from the marks
+ * of a write-back cycle. */
+static void a_refusal_outlives_a_crash(void **state)
+{
+    (void)state;
+    for (uint32_t written_back = 0; written_back < 2; written_back++) {
+        struct crash *c = opened();
+        c->issued = 3;
+        c->push[0] = (struct crash_script){.rows = 1, .tables = 1, .gradient = 1};
+        c->push[1] = (struct crash_script){.rows = 1, .tables = 1, .gradient = NAN};
+        c->push[2] = (struct crash_script){.rows = 1, .tables = 1, .gradient = 1};
+        for (uint32_t i = 0; i < 3; i++) {
+            crash_push(c, i);
+            crash_turn(c);
+            crash_turn(c);
+            assert_int_equal(c->answered, c->push[i].id);
+            assert_int_equal(c->status, i == 1 ? DP_NOT_FINITE : DP_OK);
+        }
+        if (written_back) {
+            c->now_ns += UINT64_C(31000000000);
+            for (uint32_t turns = 0; turns < 10; turns++)
+                crash_turn(c);
+        }
+        assert_int_equal(crash_counter(c, "write_back_cycles"), written_back);
+        crash_close(c);
+        dp_sim_disk_restart(c->sim, DP_SIM_PROCESS);
+        assert_int_equal(crash_open(c, true), DP_OK);
+        assert_true(crash_meet(c));
+        assert_int_equal(crash_counter(c, "pushes_replayed"), written_back ? 0 : 3);
+        c->push[1].gradient = 1;
+        static const enum dp_status again[] = {DP_OK, DP_NOT_FINITE, DP_OK};
+        for (uint32_t i = 0; i < 3; i++) {
+            crash_push(c, i);
+            crash_turn(c);
+            crash_turn(c);
+            assert_int_equal(c->answered, c->push[i].id);
+            assert_int_equal(c->status, again[i]);
+        }
+        assert_int_equal(crash_counter(c, "pushes_repeated"), 2);
+        crash_close(c);
+        end(c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +363,7 @@ int main(void)
         cmocka_unit_test(pages_count_as_what_fills_the_journal),
         cmocka_unit_test(what_was_replayed_counts_as_what_fills_the_journal),
         cmocka_unit_test(no_cycle_begins_while_the_store_merges),
+        cmocka_unit_test(a_refusal_outlives_a_crash),
         cmocka_unit_test(a_journal_that_is_gone_is_missed),
         cmocka_unit_test(a_journal_of_another_shard_is_refused),
     };
