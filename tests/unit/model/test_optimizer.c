@@ -46,6 +46,8 @@ static const struct setting SETTINGS[] = {
     {"adam l2", {.kind = DP_OPT_ADAM, .beta1 = 0.5f, .beta2 = 0.99f, .epsilon = 1e-4f, .l2 = 0.1f}, 0.1f},
     {"adamw", {.kind = DP_OPT_ADAM, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f, .decay = 0.01f}, 0.01f},
     {"adam 0", {.kind = DP_OPT_ADAM, .beta1 = 0, .beta2 = 0.9999f, .epsilon = 1e-8f}, 0.001f},
+    /* The first moment is the slower one: its correction is the last to settle. */
+    {"adam b1 > b2", {.kind = DP_OPT_ADAM, .beta1 = 0.999f, .beta2 = 0.9f, .epsilon = 1e-8f}, 0.001f},
     {"ftrl", {.kind = DP_OPT_FTRL, .ftrl_beta = 1}, 0.1f},
     {"ftrl l1 l2", {.kind = DP_OPT_FTRL, .ftrl_beta = 1, .l1 = 0.5f, .l2 = 1}, 0.1f},
     {"ftrl l1", {.kind = DP_OPT_FTRL, .ftrl_beta = 1, .l1 = 3}, 0.05f},

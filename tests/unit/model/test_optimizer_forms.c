@@ -4,8 +4,7 @@
 #include "tests/lib/test.h"
 
 #include "common/base/status.h"
-#include "common/model/optimizer.h"
-#include "common/model/row.h"
+#include "common/model/optimizer_forms.h"
 #include "tests/unit/model/random.h"
 
 #include <stdbool.h>
@@ -156,6 +155,32 @@ static void ftrl_forms_agree(void **state)
     check_forms(DP_OPT_FTRL, true);
 }
 
+/* The table of Adam's corrections, and what stands for it behind its end, are the formula's to the last bit that an f32 rate can
+ * show, at each step, whichever of the two means is the slower one. */
+static void adams_corrections_hold_at_each_step(void **state)
+{
+    (void)state;
+    static const float betas[][2] = {{0.9f, 0.999f}, {0.999f, 0.9f}, {0.999f, 0.999f}, {0, 0.99f},
+                                     {0.99f, 0},     {0, 0},         {0.9f, 0.99999f}, {0.99999f, 0.9f}};
+    for (size_t i = 0; i < sizeof betas / sizeof betas[0]; i++) {
+        struct dp_table_spec spec = {.name = "t", .dim = 1, .optimizer = dp_optimizer_defaults(DP_OPT_ADAM)};
+        struct dp_optimizer *optimizer = NULL;
+        spec.optimizer.beta1 = betas[i][0];
+        spec.optimizer.beta2 = betas[i][1];
+        assert_int_equal(dp_optimizer_new(&spec, DP_FORM_PORTABLE, &optimizer, NULL), DP_OK);
+        for (uint32_t step = 1; step < 70000; step++) {
+            struct dp_adam adam = dp_adam_at(optimizer, step, 1.0f);
+            struct dp_correction want = dp_correction_at(&spec.optimizer, step);
+            double scale = fabs((double)-adam.minus_rate / want.scale - 1);
+            double epsilon = fabs((double)adam.epsilon / (double)want.epsilon - 1);
+            if (!(scale <= 0x1p-24 && epsilon <= 0x1p-24))
+                fail_msg("beta1 %g, beta2 %g: step %u is off by %g and %g", (double)betas[i][0],
+                         (double)betas[i][1], step, scale, epsilon);
+        }
+        dp_optimizer_free(&optimizer);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +188,7 @@ int main(void)
         cmocka_unit_test(adagrad_forms_agree),
         cmocka_unit_test(adam_forms_agree),
         cmocka_unit_test(ftrl_forms_agree),
+        cmocka_unit_test(adams_corrections_hold_at_each_step),
     };
     return cmocka_run_group_tests_name("optimizer forms", tests, NULL, NULL);
 }

@@ -180,6 +180,61 @@ static void flipped_bits_around_the_durable_lsn(void **state)
     }
 }
 
+/* What an opening replayed was rows and positions from then on: the page of its own segment claims it, also where nothing was
+ * appended behind it. So damage to it is refused by the next opening, not cut as a torn tail. */
+static void an_opening_claims_what_it_replayed(void **state)
+{
+    (void)state;
+    char name[32];
+    uint64_t bytes;
+    struct dp_error err = {0};
+    opened(DP_DURABILITY_MACHINE, 12);
+    for (uint32_t i = 0; i < 3; i++)
+        (void)world_append(&world, 300);
+    (void)world_commit(&world); /* one round, which no header behind it claims */
+    world_crash(&world, DP_SIM_NOTHING);
+    world_recover(&world, 0);
+    assert_int_equal(world.replayed, 3);
+    world_crash(&world, DP_SIM_NOTHING);
+    name_of(name, 1);
+    uint64_t at = offset_of(1, 3, 1);
+    assert_true(at > 0);
+    dp_sim_disk_bytes(world.sim, name, &bytes)[at + 70] ^= 4;
+    assert_int_equal(world_open(&world, &err), DP_CORRUPT);
+    assert_non_null(strstr(err.text, "lsn 3 is damaged"));
+    world_clear(&world);
+}
+
+/* The page of a new segment claims what was synced before it, also where the record behind it was torn. */
+static void a_new_segment_claims_what_was_synced(void **state)
+{
+    (void)state;
+    char name[32];
+    uint64_t bytes, at = 0;
+    struct dp_error err = {0};
+    opened(DP_DURABILITY_MACHINE, 13);
+    for (uint64_t last = 0; !at;) { /* a round a record, until one begins the second segment */
+        last += world_append(&world, 30000) == DP_OK;
+        (void)world_commit(&world);
+        at = offset_of(2, last, 1);
+    }
+    assert_int_equal(at, DP_JOURNAL_PAGE);
+    uint64_t before = world.last - 1;
+    world.durable = world.synced = before; /* as if the last round had been torn behind the page */
+    world_crash(&world, DP_SIM_NOTHING);
+    name_of(name, 2);
+    memset(dp_sim_disk_bytes(world.sim, name, &bytes) + at, 0, DP_JOURNAL_HEADER);
+    name_of(name, 1);
+    at = offset_of(1, before, 1);
+    assert_true(at > 0);
+    dp_sim_disk_bytes(world.sim, name, &bytes)[at + 70] ^= 4;
+    char wanted[64];
+    (void)snprintf(wanted, sizeof wanted, "lsn %" PRIu64 " is damaged", before);
+    assert_int_equal(world_open(&world, &err), DP_CORRUPT);
+    assert_non_null(strstr(err.text, wanted));
+    world_clear(&world);
+}
+
 /* The exact place behind a torn tail holds a record of an earlier opening, whole, with the lsn that comes next. */
 static void a_stale_record_is_not_taken(void **state)
 {
@@ -638,6 +693,8 @@ int main(void)
         cmocka_unit_test(bad_options_are_named),
         cmocka_unit_test(flipped_bits_after_a_clean_close),
         cmocka_unit_test(flipped_bits_around_the_durable_lsn),
+        cmocka_unit_test(an_opening_claims_what_it_replayed),
+        cmocka_unit_test(a_new_segment_claims_what_was_synced),
         cmocka_unit_test(a_stale_record_is_not_taken),
         cmocka_unit_test(what_a_client_sends_is_no_claim),
         cmocka_unit_test(what_a_client_sends_is_no_record),
