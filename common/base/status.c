@@ -44,6 +44,11 @@ enum dp_status_class dp_status_class(int status)
     return row ? row->class : DP_CLASS_FATAL;
 }
 
+enum dp_status dp_status_answered(enum dp_status status)
+{
+    return dp_status_class((int)status) == DP_CLASS_LOCAL ? DP_AGAIN : status;
+}
+
 enum dp_status dp_status_from_number(int number)
 {
     return row_of(number) ? (enum dp_status)number : DP_INTERNAL;

@@ -54,6 +54,9 @@ const char *dp_status_name(int status);
 /* One sentence of a status. */
 const char *dp_status_text(int status);
 enum dp_status_class dp_status_class(int status);
+/* The status with which a server answers its own failure: what the server lacks (class LOCAL: memory, room, a disk
+ * that works) becomes AGAIN, every other status stays. The text beside it keeps the cause. */
+enum dp_status dp_status_answered(enum dp_status status);
 /* A status read off the wire: one this build knows, else DP_INTERNAL. */
 enum dp_status dp_status_from_number(int number);
 

@@ -140,7 +140,7 @@ static void do_message(struct dp_control *control, const struct dp_peer *from,
     if (st == DP_OK)
         st = do_request(control, from, request, &err);
     if (st != DP_OK && request->id != 0) {
-        struct dp_reply reply = {.kind = DP_REPLY_NONE, .status = st};
+        struct dp_reply reply = {.kind = DP_REPLY_NONE, .status = dp_status_answered(st)};
         (void)snprintf(reply.reason, sizeof reply.reason, "%s", err.text);
         answer(control, from, request, &reply, NULL, 0);
     }

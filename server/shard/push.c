@@ -33,18 +33,15 @@ static enum dp_status check_values(struct dp_shard *shard, const struct dp_secti
 
 /* Refuses a push. For good (its contents, or a row that is damaged): its number is used up, so that its stream does
  * not stall on it and it cannot take effect later, behind what came after it; when it is sent again it hears the
- * same. What this server lacks (room, memory, a disk that works) refuses nobody for good: the client is told why, as
- * AGAIN, and tries until its deadline. */
+ * same. What this server lacks refuses nobody for good (dp_shard_refuse). */
 enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waiting *waiting,
                                   const struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
     struct dp_error answer = *err, ignored = {0};
     enum dp_status before;
-    enum dp_status_class class = dp_status_class((int)err->status);
-    if (class == DP_CLASS_LOCAL)
-        answer.status = DP_AGAIN;
-    bool for_good = class != DP_CLASS_LOCAL && class != DP_CLASS_RETRY && request->stream != 0;
+    answer.status = dp_status_answered(err->status);
+    bool for_good = dp_status_class((int)answer.status) != DP_CLASS_RETRY && request->stream != 0;
     if (!for_good)
         return dp_shard_refuse_waiting(shard, waiting, &answer);
     if (dp_push_ids_look(shard->ids, request->stream, request->number, &before) == DP_PUSH_NEW) {

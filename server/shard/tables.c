@@ -46,7 +46,7 @@ static enum dp_status add_table(struct dp_shard *shard, const struct dp_table_sp
                                 bool durable, struct dp_shard_table **out, struct dp_error *err)
 {
     if (shard->tables == DP_SHARD_TABLES_MAX)
-        return dp_fail(err, DP_FULL, "table '%s' would be one more than the %u that a shard can have",
+        return dp_fail(err, DP_UNSUPPORTED, "table '%s' would be one more than the %u that a shard can have",
                        spec->name, DP_SHARD_TABLES_MAX);
     struct dp_shard_table *table = calloc(1, sizeof *table);
     if (!table)

@@ -47,14 +47,16 @@ static void count_refusal(struct dp_shard *shard, enum dp_status status)
         DP_COUNT(&shard->counters, requests_refused, 1);
 }
 
+/* What this server lacks refuses no request for good: the client hears why, with AGAIN, and tries until its deadline. */
 void dp_shard_refuse(struct dp_shard *shard, const struct dp_peer *peer, const struct dp_request *request,
                      uint64_t sequence, const struct dp_error *err)
 {
-    count_refusal(shard, err->status);
+    enum dp_status answered = dp_status_answered(err->status);
+    count_refusal(shard, answered);
     struct dp_waiting to = {.peer = *peer};
     to.request.id = request->id;
     to.request.session = request->session;
-    struct dp_reply reply = {.kind = DP_REPLY_NONE, .status = err->status, .sequence = sequence};
+    struct dp_reply reply = {.kind = DP_REPLY_NONE, .status = answered, .sequence = sequence};
     (void)snprintf(reply.reason, sizeof reply.reason, "%s", err->text);
     dp_shard_answer(shard, &to, &reply, NULL, 0);
 }
@@ -63,8 +65,9 @@ enum dp_done dp_shard_refuse_waiting(struct dp_shard *shard, const struct dp_wai
                                      const struct dp_error *err)
 {
     dp_shard_refuse(shard, &waiting->peer, &waiting->request, waiting->request.sequence, err);
+    enum dp_status answered = dp_status_answered(err->status);
     /* Both are sent again by the client: what is behind them must not overtake them. */
-    return err->status == DP_AGAIN || err->status == DP_TIMEOUT ? DP_DONE_LATER : DP_DONE;
+    return answered == DP_AGAIN || answered == DP_TIMEOUT ? DP_DONE_LATER : DP_DONE;
 }
 
 /* ---- hello and status */

@@ -216,10 +216,54 @@ static void a_server_killed_on_a_full_disk_recovers_when_there_is_room(void **st
     end(&disk);
 }
 
+static enum dp_status open_another(const struct disk *disk, uint32_t timeout_ms, struct dp_client **client,
+                                   struct dp_error *err)
+{
+    char endpoint[DP_HOST_MAX + 32];
+    const char *const shards[] = {endpoint};
+    struct dp_client_options options = {.cluster = disk->cluster->id,
+                                        .generation = disk->cluster->generation,
+                                        .shards = shards,
+                                        .shard_count = 1,
+                                        .retry_ms = 200,
+                                        .open_timeout_ms = timeout_ms};
+    dp_cluster_shard_endpoint(disk->cluster, 0, endpoint, sizeof endpoint);
+    return dp_client_open(&options, client, err);
+}
+
+/* A server that has just started has no stream reserved: a new client needs a mark in the store, as a new table does. Both are
+ * tried until the caller's deadline, name the cause then, and are served once there is room. */
+static void new_clients_and_tables_wait_for_room(void **state)
+{
+    struct disk disk;
+    struct dp_error err = {0};
+    struct dp_client *client = NULL;
+    struct dp_client_table *table = NULL;
+    struct dp_table_spec spec = {.name = "late", .dim = 1};
+    if (!begin(&disk, *state, LARGE))
+        skip();
+    spec.optimizer = dp_optimizer_defaults(DP_OPT_SGD);
+    dp_place_stops_cleanly(disk.server);
+    disk.server = dp_place_server(disk.place, disk.conf, 0);
+    leave_no_room(&disk);
+    assert_int_equal(open_another(&disk, SOON_MS, &client, &err), DP_UNAVAILABLE);
+    assert_non_null(strstr(err.text, "make room"));
+    assert_int_equal(dp_client_table(disk.client, &spec, SOON_MS, &table, &err), DP_TIMEOUT);
+    assert_non_null(strstr(err.text, "make room"));
+    make_room(&disk);
+    wants(open_another(&disk, DP_SOON_MS * DP_PATIENCE, &client, &err), &err);
+    wants(dp_client_table(client, &spec, DP_SOON_MS * DP_PATIENCE, &table, &err), &err);
+    dp_client_close(&client);
+    dp_place_stops_cleanly(disk.server);
+    end(&disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_full_disk_refuses_pushes_until_there_is_room, dp_place_setup,
+                                        dp_place_teardown),
+        cmocka_unit_test_setup_teardown(new_clients_and_tables_wait_for_room, dp_place_setup,
                                         dp_place_teardown),
         cmocka_unit_test_setup_teardown(rows_that_have_no_room_are_written_back_later, dp_place_setup,
                                         dp_place_teardown),

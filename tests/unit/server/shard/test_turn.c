@@ -107,8 +107,8 @@ static void a_failed_read_is_taken_in_as_well(void **state)
         assert_null(bed_reply_to(&bed, pull));
     }
     bed_turn(&bed);
-    bed_expect(&bed, pull, DP_IO);
-    uint64_t again = bed_pull(&bed, 1, 2, "t", keys, ROWS);
+    bed_expect(&bed, pull, DP_AGAIN);
+    uint64_t again = bed_pull(&bed, 1, 1, "t", keys, ROWS);
     bed_turn(&bed);
     bed_turn(&bed);
     assert_true(bed_expect(&bed, again, DP_OK)->value[2 * (ROWS - 1)] == -1);
