@@ -6,6 +6,7 @@
  *         DP_TEST_SEED=N runs one, DP_TEST_SEEDS=N so many. */
 #include "tests/lib/test.h"
 
+#include "common/base/bytes.h"
 #include "common/base/log.h"
 #include "tests/unit/worker/step/world.h"
 #include "worker/peers.h"
@@ -487,11 +488,95 @@ static void older_notes_put_late_keep_nobody_waiting(void **state)
     assert_true(done > 100);
 }
 
+/* The same, where the older note is older in one of its two numbers only: how many epochs its worker has ended, and the last
+ * epoch whose verdict it tells. */
+struct half_late {
+    struct run *run;
+    uint32_t last;     /* epoch */
+    uint32_t verdicts; /* kept away from everybody, so often */
+    uint32_t ends[2];  /* of worker 0, an older verdict; of worker 1, an older end; how often */
+};
+
+static bool ended_note(const struct half_late *late, uint32_t worker, uint32_t *ended, uint32_t *judged)
+{
+    char name[32];
+    size_t size = 0;
+    struct dp_stop said;
+    (void)snprintf(name, sizeof name, "run/1/ended/%u", worker);
+    const unsigned char *bytes = world_note(late->run->world, name, &size);
+    if (!bytes || size != 4 + DP_STOP_BYTES || dp_stop_unpack(bytes + 4, DP_STOP_BYTES, &said, NULL) != DP_OK)
+        return false;
+    *ended = dp_load_u32le(bytes);
+    *judged = said.epoch;
+    return true;
+}
+
+static void put_ended(struct world *world, uint32_t worker, uint32_t ended, uint32_t judged)
+{
+    char name[32];
+    const struct dp_stop before = {.epoch = judged};
+    unsigned char note[4 + DP_STOP_BYTES];
+    (void)snprintf(name, sizeof name, "run/1/ended/%u", worker);
+    dp_store_u32le(note, ended);
+    dp_stop_pack(&before, note + 4);
+    world_put(world, name, note, sizeof note);
+}
+
+static void put_half_late(void *context, struct world *world, uint64_t step)
+{
+    struct half_late *late = context;
+    const struct dp_stop first = {.epoch = 1};
+    unsigned char verdict[DP_STOP_BYTES];
+    const struct late whole = {.run = late->run, .last = late->last};
+    uint32_t ended = 0, judged = 0;
+    (void)step;
+    if (late->verdicts > 0 && of_last(&whole, "run/1/verdict/0", 0)) {
+        late->verdicts--;
+        dp_stop_pack(&first, verdict);
+        world_put(world, "run/1/verdict/0", verdict, sizeof verdict);
+    }
+    if (late->ends[0] > 0 && ended_note(late, 0, &ended, &judged) && ended == late->last &&
+        judged == late->last) {
+        late->ends[0]--;
+        put_ended(world, 0, ended, judged - 1);
+    }
+    if (late->ends[1] > 0 && ended_note(late, 1, &ended, &judged) && ended == late->last &&
+        judged == late->last - 1) {
+        late->ends[1]--;
+        put_ended(world, 1, ended - 1, judged);
+    }
+}
+
+/* Planted: ended_before wants both numbers to be older. */
+static void notes_older_by_half_keep_nobody_waiting(void **state)
+{
+    (void)state;
+    static const struct half_late kinds[] = {
+        {.verdicts = 100000, .ends = {1, 0}}, {.ends = {0, 1}}, {.verdicts = 100000, .ends = {5, 5}}};
+    uint32_t done = 0;
+    for (uint64_t seed = 1; seed <= 90; seed++) {
+        struct run *run = calloc(1, sizeof *run);
+        assert_non_null(run);
+        begin(run, seed);
+        struct half_late late = kinds[seed % (sizeof kinds / sizeof kinds[0])];
+        late.run = run;
+        late.last = expected(run);
+        if (run->workers > 1 && late.last > 1) {
+            check(run, seed, world_run(run->world, FOR_EVER, put_half_late, &late));
+            done += late.ends[0] == 0 && late.ends[1] == 0;
+        }
+        world_free(run->world);
+        free(run);
+    }
+    assert_true(done > 30);
+}
+
 int main(void)
 {
     dp_log_start("test", DP_LOG_ERROR);
     const struct CMUnitTest tests[] = {cmocka_unit_test(nobody_waits_and_all_stop_together),
                                        cmocka_unit_test(parts_that_nobody_wants_are_not_fetched),
-                                       cmocka_unit_test(older_notes_put_late_keep_nobody_waiting)};
+                                       cmocka_unit_test(older_notes_put_late_keep_nobody_waiting),
+                                       cmocka_unit_test(notes_older_by_half_keep_nobody_waiting)};
     return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
 }
