@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #define SAY_MS    10000 /* between lines on how far recovery is */
+#define AGAIN_MS  1000  /* before a layout that met a full disk is put again */
 #define FILES_FEW 4096u /* to be told of: 256 GB of rows alone */
 
 struct server {
@@ -248,14 +249,14 @@ static enum dp_status get_ready(struct server *server, struct dp_error *err)
 static enum dp_status serve_until_told(struct server *server, int signal_fd, int *received,
                                        struct dp_error *err)
 {
-    bool ready = false, failed = false;
+    bool ready = false, failed = false, told = false;
     enum dp_status st = DP_OK;
-    while (*received == 0 && !failed && st == DP_OK) {
+    while (*received == 0 && !failed && (st == DP_OK || st == DP_FULL)) {
         struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN},
                                 {.fd = server->opened_fd, .events = POLLIN}};
         struct signalfd_siginfo signal;
         uint64_t count;
-        int n = poll(fds, 2, ready ? -1 : SAY_MS);
+        int n = poll(fds, 2, ready ? -1 : st == DP_FULL ? AGAIN_MS : SAY_MS);
         if (n == 0)
             say_opening(server);
         if (fds[1].revents && read(server->opened_fd, &count, sizeof count) != sizeof count)
@@ -265,9 +266,13 @@ static enum dp_status serve_until_told(struct server *server, int signal_fd, int
         bool all = all_serve(server, &failed);
         if (all && !ready && *received == 0)
             st = get_ready(server, err);
-        ready = ready || all;
+        if (st == DP_FULL && !told)
+            dp_log(DP_LOG_ERROR, "the names of its shards have no room: %s; it is tried again each second",
+                   err->text);
+        told = st == DP_FULL;
+        ready = ready || (all && st == DP_OK);
     }
-    return st;
+    return st == DP_FULL ? DP_OK : st; /* told to stop meanwhile: the next start puts them */
 }
 
 static enum dp_status open_fds(struct server *server, const sigset_t *signals, int *signal_fd,

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/shard_thread.h"
 
+#include "common/base/deadline.h"
+#include "common/base/log.h"
 #include "server/shard_parts.h"
 #include "server/store/rocks_store.h"
 
@@ -13,6 +15,8 @@
 #include <unistd.h>
 
 #define WAIT_MS     1000u
+#define ROOM_MS     1000u /* before an opening that met a full disk is tried again; doubles up to ROOM_MAX_MS */
+#define ROOM_MAX_MS 8000u
 #define RECEIVE_MAX 64u /* messages taken in before a turn: bounds what a turn holds */
 
 struct dp_shard_thread {
@@ -29,7 +33,9 @@ struct dp_shard_thread {
     pthread_mutex_t lock;
     pthread_cond_t started_changed;
     bool started;
-    enum dp_status started_status; /* under the lock */
+    enum dp_status started_status; /* under the lock, as what follows */
+    struct dp_error lacks;         /* FULL: the opening waits for room, and this is what is missing */
+    pthread_cond_t stop_changed;   /* parts.progress.stop was set */
     enum dp_status status;         /* the thread's, until it has ended */
     struct dp_error error;
 };
@@ -66,6 +72,33 @@ static void say_opened(struct dp_shard_thread *thread, enum dp_status st)
 
 /* ---- opening: on a thread of its own, while this one answers */
 
+static void stop_opening(struct dp_shard_thread *thread)
+{
+    DP_ASSERT(pthread_mutex_lock(&thread->lock) == 0);
+    atomic_store(&thread->parts.progress.stop, true);
+    DP_ASSERT(pthread_cond_signal(&thread->stop_changed) == 0);
+    DP_ASSERT(pthread_mutex_unlock(&thread->lock) == 0);
+}
+
+/* Says what is missing until it is tried again. False: it is to stop. */
+static bool wait_for_room(struct dp_shard_thread *thread, const struct dp_error *why, uint32_t pause_ms)
+{
+    struct timespec until = dp_deadline_in_ms(pause_ms);
+    DP_ASSERT(pthread_mutex_lock(&thread->lock) == 0);
+    if (thread->lacks.status == DP_OK)
+        dp_log(DP_LOG_ERROR, "shard %" PRIu32 " cannot open: %s; it is tried again every %u s, or sooner",
+               thread->options.index, why->text, ROOM_MAX_MS / 1000);
+    thread->lacks = *why;
+    atomic_store(&thread->parts.progress.phase, DP_SHARD_OPENING);
+    int waited = 0;
+    while (!atomic_load(&thread->parts.progress.stop) && waited == 0)
+        waited = pthread_cond_timedwait(&thread->stop_changed, &thread->lock, &until);
+    DP_ASSERT(pthread_mutex_unlock(&thread->lock) == 0);
+    return !atomic_load(&thread->parts.progress.stop);
+}
+
+/* A full disk ends no server: one that was killed, and started again by whoever watches over it, would end for good what waits
+ * for it. Each try begins anew, as a new start would. */
 static void *open_parts(void *arg)
 {
     struct dp_shard_thread *thread = arg;
@@ -74,7 +107,15 @@ static void *open_parts(void *arg)
                                              .wake = wake,
                                              .reply = send_reply,
                                              .context = thread};
-    thread->status = dp_shard_parts_open(&thread->parts, &options, &thread->error);
+    uint32_t pause_ms = ROOM_MS;
+    while ((thread->status = dp_shard_parts_open(&thread->parts, &options, &thread->error)) == DP_FULL) {
+        dp_shard_parts_close(&thread->parts);
+        if (!wait_for_room(thread, &thread->error, pause_ms)) {
+            thread->status = dp_wrap(&thread->error, DP_STOPPING, "stopped while it waited for room");
+            break;
+        }
+        pause_ms = pause_ms < ROOM_MAX_MS ? 2 * pause_ms : ROOM_MAX_MS;
+    }
     atomic_store(&thread->parts_done, true);
     wake(thread);
     return NULL;
@@ -96,7 +137,7 @@ static void refuse(struct dp_shard_thread *thread, const struct dp_peer *to, con
                                  .generation = thread->options.generation,
                                  .status = DP_AGAIN};
         struct dp_message *answer = NULL;
-        dp_shard_parts_say(&thread->parts, thread->options.index, &err);
+        dp_shard_thread_say(thread, &err);
         (void)snprintf(reply.reason, sizeof reply.reason, "%s", err.text);
         if (dp_reply_encode(&reply, NULL, 0, &answer, &err) == DP_OK)
             dp_listener_send(thread->listener, to, &answer);
@@ -118,7 +159,7 @@ static void refuse_until_opened(struct dp_shard_thread *thread)
         struct dp_peer from;
         struct dp_message *message = NULL;
         if (atomic_load(&thread->drain))
-            atomic_store(&thread->parts.progress.stop, true);
+            stop_opening(thread);
         if (dp_listener_receive(thread->listener, &from, &message) == DP_OK) {
             refuse(thread, &from, message);
             dp_message_free(&message);
@@ -206,6 +247,7 @@ static void thread_free(struct dp_shard_thread **thread)
 {
     if ((*thread)->wake_fd >= 0)
         (void)close((*thread)->wake_fd);
+    (void)pthread_cond_destroy(&(*thread)->stop_changed);
     (void)pthread_cond_destroy(&(*thread)->started_changed);
     (void)pthread_mutex_destroy(&(*thread)->lock);
     free(*thread);
@@ -221,8 +263,13 @@ enum dp_status dp_shard_thread_start(const struct dp_shard_thread_options *optio
     thread->options = *options;
     (void)snprintf(thread->endpoint, sizeof thread->endpoint, "%s", options->endpoint);
     (void)snprintf(thread->directory, sizeof thread->directory, "%s", options->directory);
+    pthread_condattr_t monotonic;
+    DP_ASSERT(pthread_condattr_init(&monotonic) == 0 &&
+              pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0);
     DP_ASSERT(pthread_mutex_init(&thread->lock, NULL) == 0 &&
-              pthread_cond_init(&thread->started_changed, NULL) == 0);
+              pthread_cond_init(&thread->started_changed, NULL) == 0 &&
+              pthread_cond_init(&thread->stop_changed, &monotonic) == 0);
+    DP_ASSERT(pthread_condattr_destroy(&monotonic) == 0);
     atomic_store(&thread->state, DP_AGAIN);
     thread->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (thread->wake_fd < 0 || pthread_create(&thread->thread, NULL, serve, thread) != 0) {
@@ -261,9 +308,17 @@ enum dp_status dp_shard_thread_state(const struct dp_shard_thread *thread)
     return (enum dp_status)atomic_load(&thread->state);
 }
 
-void dp_shard_thread_say(const struct dp_shard_thread *thread, struct dp_error *text)
+void dp_shard_thread_say(struct dp_shard_thread *thread, struct dp_error *text)
 {
-    dp_shard_parts_say(&thread->parts, thread->options.index, text);
+    bool replays = atomic_load(&thread->parts.progress.phase) != DP_SHARD_OPENING;
+    DP_ASSERT(pthread_mutex_lock(&thread->lock) == 0);
+    struct dp_error lacks = thread->lacks;
+    DP_ASSERT(pthread_mutex_unlock(&thread->lock) == 0);
+    if (lacks.status == DP_OK || replays)
+        dp_shard_parts_say(&thread->parts, thread->options.index, text);
+    else
+        (void)dp_fail(text, DP_AGAIN, "shard %" PRIu32 " waits for room: %s", thread->options.index,
+                      lacks.text);
 }
 
 uint32_t dp_shard_thread_counters(const struct dp_shard_thread *thread,

@@ -2,8 +2,9 @@
  *     start: socket bound -> (every request: AGAIN, how far it is) store opened, journal replayed -> opened ->
  *     turns ... -> drain -> rows written back -> store marked clean -> journal closed -> join
  * Thread    Functions: the server's main thread. counters, state: any, before the drain.
- * Failure   start gives why the socket could not be bound. A shard that could not be opened has ended, its state is not
- *           OK, and join gives why. After that the thread ends only when it is told to, or when its store fails. */
+ * Failure   start gives why the socket could not be bound. A disk without room for the opening is waited for: the opening is
+ *           tried again, and requests hear what is missing. A shard that could not be opened for another reason has ended,
+ *           its state is not OK, and join gives why. After that the thread ends only when it is told to, or when its store fails. */
 #ifndef DP_SERVER_SHARD_THREAD_H
 #define DP_SERVER_SHARD_THREAD_H
 
@@ -34,8 +35,8 @@ enum dp_status dp_shard_thread_start(const struct dp_shard_thread_options *optio
                                      struct dp_shard_thread **out, struct dp_error *err);
 /* DP_AGAIN while it opens, DP_OK when it serves, else it could not be opened. */
 enum dp_status dp_shard_thread_state(const struct dp_shard_thread *thread);
-/* While it opens: how far it is. Any thread. */
-void dp_shard_thread_say(const struct dp_shard_thread *thread, struct dp_error *text);
+/* While it opens: how far it is, or what it lacks to open. Any thread. */
+void dp_shard_thread_say(struct dp_shard_thread *thread, struct dp_error *text);
 /* Tells it to drain; a shard that still opens gives up soon. dp_shard_thread_join waits for the end. */
 void dp_shard_thread_drain(struct dp_shard_thread *thread);
 /* DP_OK: every row is in the store, which is marked clean. DP_STOPPING: it was told to drain before it had opened; the

@@ -383,7 +383,11 @@ static enum dp_status make_room(struct dp_shard *shard, const struct dp_room_nee
                        why->text);
     shard->write_back.pressed = dp_shard_dirty_bytes(shard) > 0;
     bool is_written = shard->write_back.under_way > 0 || shard->write_back.ready || shard->write_back.again;
-    return is_written || dp_shard_dirty_bytes(shard) > 0 ? DP_AGAIN : no_room(shard, need, err);
+    if (is_written || dp_shard_dirty_bytes(shard) > 0)
+        return DP_AGAIN;
+    (void)no_room(shard, need, err);
+    return err->status =
+               DP_ARGUMENT; /* an opening: more room will not come, as on a disk, but with another setting */
 }
 
 enum dp_status dp_shard_make_room(struct dp_shard *shard, struct dp_shard_table *table, uint32_t rows,

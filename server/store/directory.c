@@ -26,7 +26,7 @@ enum dp_status dp_directory_check(const char *path, struct dp_error *err)
     if (statvfs(path, &disk) == 0 && (uint64_t)disk.f_bavail * disk.f_frsize < DP_DIRECTORY_ROOM)
         return dp_fail(err, DP_FULL,
                        "store %s: its disk has %llu KiB left, a store is not opened with less than %u KiB; "
-                       "make room and start again",
+                       "make room on that disk",
                        path, (unsigned long long)((uint64_t)disk.f_bavail * disk.f_frsize >> 10),
                        DP_DIRECTORY_ROOM >> 10);
     if (rows && !current)

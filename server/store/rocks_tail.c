@@ -119,7 +119,7 @@ static enum dp_status cannot_keep(const char *path, int why, struct dp_error *er
 {
     bool full = why == ENOSPC || why == EDQUOT;
     return dp_fail(err, full ? DP_FULL : DP_IO, "store: write %s: %s%s", path, strerror(why),
-                   full ? "; nothing is lost: make room on its disk (some KiB), and start again" : "");
+                   full ? "; nothing is lost: make room on that disk (some KiB)" : "");
 }
 
 /* What is to be cut off goes into a file beside, durably: should it have rotted, not torn, it is not gone. */

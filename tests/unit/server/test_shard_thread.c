@@ -27,7 +27,7 @@ enum dp_status __wrap_dp_rocks_store_open(const struct dp_rocks_store_options *,
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool shut;
+    bool shut, full;
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 enum dp_status __wrap_dp_rocks_store_open(const struct dp_rocks_store_options *options, struct dp_store *out,
@@ -36,7 +36,10 @@ enum dp_status __wrap_dp_rocks_store_open(const struct dp_rocks_store_options *o
     (void)pthread_mutex_lock(&gate.lock);
     while (gate.shut)
         (void)pthread_cond_wait(&gate.changed, &gate.lock);
+    bool full = gate.full;
     (void)pthread_mutex_unlock(&gate.lock);
+    if (full)
+        return dp_fail(err, DP_FULL, "its disk has 7 KiB left");
     return __real_dp_rocks_store_open(options, out, err);
 }
 
@@ -45,6 +48,13 @@ static void set_gate(bool shut)
     (void)pthread_mutex_lock(&gate.lock);
     gate.shut = shut;
     (void)pthread_cond_broadcast(&gate.changed);
+    (void)pthread_mutex_unlock(&gate.lock);
+}
+
+static void set_full(bool full)
+{
+    (void)pthread_mutex_lock(&gate.lock);
+    gate.full = full;
     (void)pthread_mutex_unlock(&gate.lock);
 }
 
@@ -143,6 +153,7 @@ static int tear_down(void **state)
 {
     struct scene *s = *state;
     set_gate(false);
+    set_full(false);
     if (s->thread)
         (void)stop(s); /* its test has failed */
     dp_connection_close(&s->connection);
@@ -262,6 +273,37 @@ static void a_shard_that_cannot_open_tells_why(void **state)
     assert_int_equal(stop(s), DP_OK);
 }
 
+/* Until the server says that it waits for room. */
+static void await_want(struct scene *s)
+{
+    struct timespec until = dp_deadline_in_ms(WAIT_MS), now;
+    struct dp_reply reply;
+    do {
+        reply = ask(s, DP_REQUEST_HELLO);
+        assert_int_equal(reply.status, DP_AGAIN);
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        assert_true(now.tv_sec <= until.tv_sec);
+    } while (strcmp(reply.reason, "shard 0 waits for room: its disk has 7 KiB left") != 0);
+}
+
+/* A disk that is full at the opening: it is tried again, who asks hears what is missing, and a stop ends the wait. */
+static void a_shard_that_lacks_room_opens_when_there_is_some(void **state)
+{
+    struct scene *s = *state;
+    set_full(true);
+    start(s);
+    await_want(s);
+    assert_int_equal(dp_shard_thread_state(s->thread), DP_AGAIN);
+    assert_int_equal(stop(s), DP_STOPPING);
+    s->opened = 0;
+    start(s);
+    await_want(s);
+    set_full(false);
+    await_opened(s);
+    assert_int_equal(ask(s, DP_REQUEST_HELLO).status, DP_OK);
+    assert_int_equal(stop(s), DP_OK);
+}
+
 static void progress_is_told_in_mb(void **state)
 {
     (void)state;
@@ -284,6 +326,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_shard_that_opens_says_so, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_shard_that_opens_is_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_shard_that_cannot_open_tells_why, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_shard_that_lacks_room_opens_when_there_is_some, set_up, tear_down),
         cmocka_unit_test(progress_is_told_in_mb),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
