@@ -109,17 +109,23 @@ static enum dp_status open_with(void *library, const char *path, const struct dp
     return st;
 }
 
-/* `why`: the loader's. A library that the plugin needs, or the plugin itself, that is not there: this machine has no CUDA. All
- * else (another processor's or another libc's file, one that is cut off, a symbol that is missing, rights) is a plugin that is there
- * and fails, which "auto" must not pass by. */
-static enum dp_status cannot_load(const char *path, const char *why, struct dp_error *err)
+/* A driver makes this a machine with a GPU: "auto" must then not pass by a plugin that fails, whatever it lacks. Without a driver nothing
+ * that could be loaded would find a GPU. */
+static enum dp_status cannot_load(const char *path, struct dp_error *err)
 {
-    if (why && strstr(why, "No such file or directory"))
-        return dp_fail(err, DP_NOT_FOUND, "%s cannot be loaded: %s; is the CUDA runtime installed?", path,
+    char why[512];
+    const char *says = dlerror(); /* lent until the next dlopen */
+    (void)snprintf(why, sizeof why, "%s", says ? says : "the loader does not say why");
+    if (!dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL))
+        return dp_fail(err, DP_NOT_FOUND,
+                       "this machine has no NVIDIA driver (libcuda.so.1), and %s cannot be loaded: %s", path,
                        why);
-    return dp_fail(err, DP_IO,
-                   "%s is there and cannot be loaded: %s; install it and this program from one build", path,
-                   why ? why : "the loader does not say why");
+    return dp_fail(
+        err, DP_IO,
+        "this machine has an NVIDIA driver (libcuda.so.1), and %s cannot be loaded: %s; install "
+        "CUDA's libraries (cudart, cublas) or name their folder in LD_LIBRARY_PATH; if the file is "
+        "damaged, install it again",
+        path, why);
 }
 
 enum dp_status dp_plugin_open(const char *path, const struct dp_cuda_options *options, struct dp_backend *out,
@@ -134,5 +140,5 @@ enum dp_status dp_plugin_open(const char *path, const struct dp_cuda_options *op
         path = found;
     }
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    return library ? open_with(library, path, options, out, err) : cannot_load(path, dlerror(), err);
+    return library ? open_with(library, path, options, out, err) : cannot_load(path, err);
 }
