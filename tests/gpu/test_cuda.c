@@ -1,6 +1,7 @@
 /* CUDA against the CPU, which is the oracle: in every model, with a tolerance of its own (operations alone: test_cuda_ops.c); equal
  * bits when it is done again; failures by name (faults: test_cuda_fault.c). Skipped where there is no GPU; with EMULATED, smaller,
  * on an emulated one (emulator/). */
+#include "tests/lib/gpu.h"
 #include "tests/lib/test.h"
 
 #include "fixture.h"
@@ -239,19 +240,20 @@ static void no_such_device_is_said(void **state)
     assert_non_null(strstr(err.text, "no CUDA device 999"));
 }
 
-/* --look: whether there is a device, and no more (sanitize.sh). */
+/* --look: whether there is a device, and no more; --lacks WHAT: as if this were lacking (sanitize.sh). */
 int main(int argc, char **argv)
 {
     const struct dp_device_options options = {.device = "cuda", .precision = "f32", .threads = 1};
     struct dp_backend backend;
     struct dp_error err = {0};
+    if (argc > 2 && strcmp(argv[1], "--lacks") == 0)
+        return dp_gpu_test_lacks(argv[2]);
     if (dp_device_open(&options, &backend, NULL, &err) != DP_OK) {
 #ifdef EMULATED /* which is always there */
         (void)printf("the emulated device: %s\n", err.text);
         return 1;
 #else
-        (void)printf("skipped: %s\n", err.text);
-        return 77;
+        return dp_gpu_test_lacks(err.text);
 #endif
     }
     dp_backend_close(&backend);

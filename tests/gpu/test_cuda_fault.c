@@ -1,5 +1,6 @@
 /* What goes wrong on the device ends by name: a step that takes too long, and a fault of a kernel, after which nothing answers in
  * this process. Each leaves the process unfit for more, so that they stand in a program of their own, in this order. */
+#include "tests/lib/gpu.h"
 #include "tests/lib/test.h"
 
 #include "fixture.h"
@@ -116,8 +117,7 @@ int main(void)
     struct dp_backend backend;
     struct dp_error err;
     if (open_device("cuda", 0, &backend, &err) != DP_OK) {
-        (void)printf("skipped: %s\n", err.text);
-        return 77;
+        return dp_gpu_test_lacks(err.text);
     }
     dp_backend_close(&backend);
     const struct CMUnitTest tests[] = {

@@ -2,6 +2,7 @@
  *         each element by the same roundings.
  * Method  equal inputs out of one seed; what is to be set holds NaN before. Differences are relative to an array's greatest
  *         value. Without a GPU: on an emulated one (emulator/), and with DEVICE "cpu", which shows that this file itself is right. */
+#include "tests/lib/gpu.h"
 #include "tests/lib/test.h"
 
 #include "worker/compute/device.h"
@@ -525,19 +526,20 @@ static void what_is_zero_is_zero(void **state)
     }
 }
 
-/* --look: whether there is a device, and no more (sanitize.sh). */
+/* --look: whether there is a device, and no more; --lacks WHAT: as if this were lacking (sanitize.sh). */
 int main(int argc, char **argv)
 {
     const struct dp_device_options options = {.device = DEVICE, .precision = "f32", .threads = 1};
     struct dp_backend backend;
     struct dp_error err = {0};
+    if (argc > 2 && strcmp(argv[1], "--lacks") == 0)
+        return dp_gpu_test_lacks(argv[2]);
     if (dp_device_open(&options, &backend, NULL, &err) != DP_OK) {
 #ifdef EMULATED /* which is always there */
         (void)printf("the emulated device: %s\n", err.text);
         return 1;
 #else
-        (void)printf("skipped: %s\n", err.text);
-        return 77;
+        return dp_gpu_test_lacks(err.text);
 #endif
     }
     dp_backend_close(&backend);

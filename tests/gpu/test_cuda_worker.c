@@ -3,6 +3,7 @@
  * Method  real servers and workers. On the GPU, skipped by name where there is none; with EMULATED (the folder of the emulated plugin)
  *         on the emulated device, everywhere: there faults are brought about, too. One worker: both devices make the same pushes in the
  *         same order, so that only roundings are between them. DOWNPOUR_DATA: MNIST's first 6,000 images besides. */
+#include "tests/lib/gpu.h"
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 #include "worker/compute/device.h"
@@ -165,7 +166,12 @@ static void mnist(void **state)
     struct dp_place *place = *state;
     const char *data = getenv("DOWNPOUR_DATA");
     if (!data) {
-        print_message("skipped: DOWNPOUR_DATA does not name the folder of MNIST\n");
+        static const char why[] = "DOWNPOUR_DATA does not name the folder of MNIST";
+#ifdef EMULATED
+        print_message("skipped: %s\n", why);
+#else
+        assert_int_equal(dp_gpu_test_lacks(why), DP_TEST_SKIPPED);
+#endif
         skip();
     }
     cut(place, data, "mnist.train-images-idx3-ubyte.gz", "train-images-idx3-ubyte", 6000, 16, 784);
@@ -275,8 +281,7 @@ int main(void)
     struct dp_backend backend;
     struct dp_error err = {0};
     if (dp_device_open(&options, &backend, NULL, &err) != DP_OK) {
-        (void)printf("skipped: %s\n", err.text);
-        return 77;
+        return dp_gpu_test_lacks(err.text);
     }
     dp_backend_close(&backend);
 #endif
