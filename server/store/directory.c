@@ -2,9 +2,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 enum dp_status dp_directory_check(const char *path, struct dp_error *err)
 {
@@ -35,4 +38,28 @@ enum dp_status dp_directory_check(const char *path, struct dp_error *err)
                        "use another directory",
                        path);
     return DP_OK;
+}
+
+int dp_directory_lock(const char *path)
+{
+    char lock_path[1400];
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (snprintf(lock_path, sizeof lock_path, "%s/LOCK", path) >= (int)sizeof lock_path)
+        return -1;
+    int fd = open(lock_path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0 && fcntl(fd, F_SETLK, &lock) != 0) {
+        (void)close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+enum dp_status dp_directory_sync(const char *path, struct dp_error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum dp_status st =
+        fd < 0 || fsync(fd) != 0 ? dp_fail(err, DP_IO, "store: sync %s: %s", path, strerror(errno)) : DP_OK;
+    if (fd >= 0)
+        (void)close(fd);
+    return st;
 }

@@ -16,4 +16,11 @@
 DP_MUST_USE
 enum dp_status dp_directory_check(const char *path, struct dp_error *err);
 
+/* Takes the lock that RocksDB takes at open; the descriptor, whose close gives it back; -1: another process has it, or there
+ * is none. Not while this process has the database open: the close would give back that lock, too. */
+int dp_directory_lock(const char *path);
+/* fsync of the directory: names in it are durable. */
+DP_MUST_USE
+enum dp_status dp_directory_sync(const char *path, struct dp_error *err);
+
 #endif

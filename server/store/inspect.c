@@ -7,6 +7,7 @@
 #include "server/store/keys.h"
 #include "server/store/marks.h"
 #include "server/store/rocks_error.h"
+#include "server/store/rocks_kept.h"
 #include "server/store/rocks_log.h"
 
 #include <dirent.h>
@@ -341,6 +342,21 @@ enum dp_status dp_inspect_files(const struct dp_inspect *inspect,
 
 /* ---- open, close */
 
+/* A table that is missing, and which the next start of a server puts back, is no damage. */
+static enum dp_status tell_kept(const char *directory, struct dp_error *err)
+{
+    struct dp_rocks_kept kept;
+    struct dp_error ignored;
+    if (dp_rocks_kept_find(directory, &kept, &ignored) != DP_OK || kept.name[0] == '\0')
+        return DP_CORRUPT;
+    return dp_fail(err, DP_UNCLEAN,
+                   "store %s: the manifest names %s, whose rows are in " DP_ROCKS_KEPT
+                   ": a sync of the manifest failed while they were written back. Nothing is lost: the next "
+                   "start of its "
+                   "server puts the file back; start and stop the server, then inspect it again",
+                   directory, kept.name);
+}
+
 static enum dp_status open_whole(struct dp_inspect *inspect, const char *directory, struct dp_error *err)
 {
     enum dp_status st = dp_rocks_log_check(directory, err);
@@ -350,6 +366,8 @@ static enum dp_status open_whole(struct dp_inspect *inspect, const char *directo
     for (int i = 0; (st == DP_CORRUPT || st == DP_IO) && i < LIVE_TRIES && dp_inspect_in_use(directory) != 0;
          i++)
         st = open_db(directory, true, &inspect->db, err);
+    if (st == DP_CORRUPT)
+        st = tell_kept(directory, err);
     if (st == DP_CORRUPT) {
         dp_rocks_log_name_damage(directory, err);
         name_manifest(inspect->manifest, directory, err);

@@ -7,7 +7,8 @@
  *           between the naming and the opening of it: open tries again, and gives up with DP_CORRUPT or DP_IO.
  * Thread    One.
  * Memory    Rows, keys and marks are lent for the call.
- * Failure   NOT_FOUND: no store, with what was looked for; UNSUPPORTED: of another format; CORRUPT; IO. */
+ * Failure   NOT_FOUND: no store, with what was looked for; UNSUPPORTED: of another format; CORRUPT; IO; UNCLEAN: a table is
+ *           missing that a server's next start puts back (rocks_kept.h). */
 #ifndef DP_STORE_INSPECT_H
 #define DP_STORE_INSPECT_H
 

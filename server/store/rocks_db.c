@@ -3,6 +3,7 @@
 #include "common/env/directory.h"
 #include "server/store/directory.h"
 #include "server/store/rocks_error.h"
+#include "server/store/rocks_kept.h"
 #include "server/store/rocks_log.h"
 #include "server/store/rocks_tail.h"
 
@@ -88,7 +89,7 @@ static void make_settings(struct dp_rocks_db *db)
 
 static enum dp_status name_paths(const char *directory, struct dp_rocks_db *db, struct dp_error *err)
 {
-    static const char file[] = "/ingest-tmp";
+    static const char file[] = "/" DP_ROCKS_KEPT;
     size_t len = strlen(directory) + sizeof file;
     db->directory = strdup(directory);
     db->ingest_path = malloc(len);
@@ -110,6 +111,7 @@ static enum dp_status open_families(const char *directory, struct dp_rocks_db *d
 enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, struct dp_error *err)
 {
     struct dp_error mending;
+    struct dp_rocks_kept kept = {0};
     bool mended = false;
     *out = (struct dp_rocks_db){0};
     enum dp_status st = name_paths(directory, out, err);
@@ -119,6 +121,8 @@ enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, 
         st = dp_directory_check(directory, err);
     if (st == DP_OK)
         st = dp_rocks_log_check(directory, err);
+    if (st == DP_OK)
+        st = dp_rocks_kept_put_back(directory, &kept, err);
     if (st != DP_OK)
         goto done;
     make_settings(out);
@@ -140,8 +144,10 @@ enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, 
     if (unlink(out->ingest_path) != 0 && errno != ENOENT)
         st = dp_fail(err, DP_IO, "store: remove %s: %s", out->ingest_path, strerror(errno));
 done:
-    if (st != DP_OK)
+    if (st != DP_OK) {
         dp_rocks_db_close(out);
+        dp_rocks_kept_take_away(directory, &kept);
+    }
     return st;
 }
 

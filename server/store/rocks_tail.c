@@ -1,7 +1,9 @@
 #include "server/store/rocks_tail.h"
 
 #include "common/base/log.h"
-#include "server/store/crc32c.h"
+#include "server/store/directory.h"
+#include "server/store/rocks_manifest.h"
+#include "server/store/rocks_record.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,69 +15,46 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* RocksDB's log format (its wiki, "Write Ahead Log File Format"): blocks, in each records that do not cross its end;
- * a record: CRC32C u32 (masked, of type and data) | bytes u16 | type u8 | data. */
-#define BLOCK     32768u
-#define HEADER    7u
 #define SECTOR    512u
 #define NAME_ROOM 1400u
 #define MANIFEST  "MANIFEST-"
 #define TORN      ".torn"
 #define TORN_MOST 2u /* an opening may cut two: the log's and the manifest's */
 
-enum part { PART_ZERO = 0, PART_FULL = 1, PART_FIRST = 2, PART_MIDDLE = 3, PART_LAST = 4 };
-
 struct file {
     int fd;
-    uint8_t *bytes;
-    size_t size;
+    struct dp_rocks_bytes log;
 };
 
-/* Bytes of the intact part of a record at `at`, its header included; 0: none. */
-static size_t part_at(const struct file *file, size_t at)
-{
-    const uint8_t *p = file->bytes + at;
-    size_t room = BLOCK - at % BLOCK;
-    room = room < file->size - at ? room : file->size - at;
-    if (room < HEADER || p[6] < PART_FULL || p[6] > PART_LAST)
-        return 0;
-    size_t data = (size_t)p[4] | (size_t)p[5] << 8;
-    uint32_t masked = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-    if (HEADER + data > room)
-        return 0;
-    uint32_t sum = dp_crc32c(0, p + 6, 1 + data);
-    return masked == (sum >> 15 | sum << 17) + 0xa282ead8u ? HEADER + data : 0;
-}
-
 /* Where the last whole record ends of those that follow each other from the file's start. */
-static size_t intact(const struct file *file)
+static size_t intact(const struct dp_rocks_bytes *log)
 {
     size_t end = 0, at = 0;
     bool within = false;
-    while (at < file->size) {
-        if (BLOCK - at % BLOCK < HEADER) { /* a block's trailer */
-            at += BLOCK - at % BLOCK;
+    while (at < log->size) {
+        if (DP_ROCKS_BLOCK - at % DP_ROCKS_BLOCK < DP_ROCKS_HEADER) { /* a block's trailer */
+            at += DP_ROCKS_BLOCK - at % DP_ROCKS_BLOCK;
             continue;
         }
-        size_t bytes = part_at(file, at);
-        enum part part = bytes ? (enum part)file->bytes[at + 6] : PART_ZERO;
-        bool starts = part == PART_FULL || part == PART_FIRST;
+        size_t bytes = dp_rocks_part_at(log, at);
+        enum dp_rocks_part part = bytes ? dp_rocks_part_type(log, at) : DP_ROCKS_NONE;
+        bool starts = part == DP_ROCKS_FULL || part == DP_ROCKS_FIRST;
         if (!bytes || starts == within)
             break;
         at += bytes;
-        within = part == PART_FIRST || part == PART_MIDDLE;
+        within = part == DP_ROCKS_FIRST || part == DP_ROCKS_MIDDLE;
         if (!within)
             end = at;
     }
     return end;
 }
 
-static bool has_zero_sector(const struct file *file, size_t from)
+static bool has_zero_sector(const struct dp_rocks_bytes *log, size_t from)
 {
-    for (size_t at = from; at < file->size;) {
+    for (size_t at = from; at < log->size;) {
         size_t next = (at / SECTOR + 1) * SECTOR, i = at;
-        next = next < file->size ? next : file->size;
-        while (i < next && file->bytes[i] == 0)
+        next = next < log->size ? next : log->size;
+        while (i < next && log->bytes[i] == 0)
             i++;
         if (i == next)
             return true;
@@ -85,13 +64,15 @@ static bool has_zero_sector(const struct file *file, size_t from)
 }
 
 /* The record at `from` is not whole (its first part may be: it is in one block, the rest in the next). */
-static bool is_torn(const struct file *file, size_t from)
+static bool is_torn(const struct dp_rocks_bytes *log, size_t from)
 {
-    for (size_t at = from + 1; at < file->size; at++)
-        if ((size_t)(BLOCK - at % BLOCK) >= HEADER && file->size - at >= HEADER &&
-            (file->bytes[at + 6] == PART_FULL || file->bytes[at + 6] == PART_FIRST) && part_at(file, at) > 0)
+    for (size_t at = from + 1; at < log->size; at++)
+        if ((size_t)(DP_ROCKS_BLOCK - at % DP_ROCKS_BLOCK) >= DP_ROCKS_HEADER &&
+            log->size - at >= DP_ROCKS_HEADER &&
+            (dp_rocks_part_type(log, at) == DP_ROCKS_FULL || dp_rocks_part_type(log, at) == DP_ROCKS_FIRST) &&
+            dp_rocks_part_at(log, at) > 0)
             return false; /* a later record: what lies before it was synced once */
-    return has_zero_sector(file, from);
+    return has_zero_sector(log, from);
 }
 
 static enum dp_status read_all(const char *path, struct file *file, struct dp_error *err)
@@ -100,12 +81,12 @@ static enum dp_status read_all(const char *path, struct file *file, struct dp_er
     file->fd = open(path, O_RDWR | O_CLOEXEC);
     if (file->fd < 0 || fstat(file->fd, &found) != 0)
         return dp_fail(err, DP_IO, "store: open %s: %s", path, strerror(errno));
-    file->size = (size_t)found.st_size;
-    file->bytes = malloc(file->size + 1);
-    if (!file->bytes)
-        return dp_fail(err, DP_NOMEM, "store: read %s (%zu bytes)", path, file->size);
-    for (size_t done = 0; done < file->size;) {
-        ssize_t n = pread(file->fd, file->bytes + done, file->size - done, (off_t)done);
+    file->log.size = (size_t)found.st_size;
+    file->log.bytes = malloc(file->log.size + 1);
+    if (!file->log.bytes)
+        return dp_fail(err, DP_NOMEM, "store: read %s (%zu bytes)", path, file->log.size);
+    for (size_t done = 0; done < file->log.size;) {
+        ssize_t n = pread(file->fd, file->log.bytes + done, file->log.size - done, (off_t)done);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -129,8 +110,8 @@ static enum dp_status keep_tail(const char *path, const struct file *file, size_
     enum dp_status st = DP_OK;
     (void)snprintf(kept, sizeof kept, "%s%s", path, TORN);
     int fd = open(kept, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    for (size_t at = from; st == DP_OK && fd >= 0 && at < file->size;) {
-        ssize_t n = write(fd, file->bytes + at, file->size - at);
+    for (size_t at = from; st == DP_OK && fd >= 0 && at < file->log.size;) {
+        ssize_t n = write(fd, file->log.bytes + at, file->log.size - at);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -147,23 +128,12 @@ static enum dp_status keep_tail(const char *path, const struct file *file, size_
     return st;
 }
 
-static enum dp_status sync_directory(const char *directory, struct dp_error *err)
-{
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    enum dp_status st = fd < 0 || fsync(fd) != 0
-                            ? dp_fail(err, DP_IO, "store: sync %s: %s", directory, strerror(errno))
-                            : DP_OK;
-    if (fd >= 0)
-        (void)close(fd);
-    return st;
-}
-
 static enum dp_status cut(const char *directory, const char *path, const struct file *file, size_t end,
                           struct dp_error *err)
 {
     enum dp_status st = keep_tail(path, file, end, err);
     if (st == DP_OK)
-        st = sync_directory(directory, err);
+        st = dp_directory_sync(directory, err);
     if (st == DP_OK && (ftruncate(file->fd, (off_t)end) != 0 || fsync(file->fd) != 0))
         st = dp_fail(err, DP_IO, "store: cut %s to %zu bytes: %s", path, end, strerror(errno));
     if (st == DP_OK)
@@ -171,7 +141,7 @@ static enum dp_status cut(const char *directory, const char *path, const struct 
                "%s: its last write was torn by a loss of power and never synced: %zu bytes, from offset %zu, "
                "cut "
                "off and kept beside it, in a file whose name ends with %s",
-               path, file->size - end, end, TORN);
+               path, file->log.size - end, end, TORN);
     return st;
 }
 
@@ -180,13 +150,13 @@ static enum dp_status mend_file(const char *directory, const char *path, bool *m
     struct file file = {.fd = -1};
     enum dp_status st = read_all(path, &file, err);
     if (st == DP_OK) {
-        size_t end = intact(&file);
-        if (end < file.size && is_torn(&file, end)) {
+        size_t end = intact(&file.log);
+        if (end < file.log.size && is_torn(&file.log, end)) {
             st = cut(directory, path, &file, end, err);
             *mended = *mended || st == DP_OK;
         }
     }
-    free(file.bytes);
+    free(file.log.bytes);
     if (file.fd >= 0)
         (void)close(file.fd);
     return st;
@@ -210,22 +180,6 @@ static bool newest_log(const char *directory, char path[NAME_ROOM])
     }
     (void)closedir(list);
     return found;
-}
-
-/* The manifest that CURRENT names. */
-static bool current_manifest(const char *directory, char path[NAME_ROOM])
-{
-    char name[64] = {0};
-    if (snprintf(path, NAME_ROOM, "%s/CURRENT", directory) >= (int)NAME_ROOM)
-        return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, name, sizeof name - 1) : -1;
-    if (fd >= 0)
-        (void)close(fd);
-    if (n <= 0 || strncmp(name, MANIFEST, sizeof MANIFEST - 1) != 0)
-        return false;
-    name[strcspn(name, "\n/")] = '\0';
-    return snprintf(path, NAME_ROOM, "%s/%s", directory, name) < (int)NAME_ROOM;
 }
 
 /* Of what was cut off once: NUMBER.log.torn, MANIFEST-NUMBER.torn. RocksDB numbers both in one row, so those that were just
@@ -278,22 +232,17 @@ static void remove_old_torn(const char *directory)
 enum dp_status dp_rocks_tail_mend(const char *directory, bool *mended, struct dp_error *err)
 {
     char path[NAME_ROOM];
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     enum dp_status st = DP_OK;
     *mended = false;
-    if (snprintf(path, sizeof path, "%s/LOCK", directory) >= (int)sizeof path)
+    int lock = dp_directory_lock(directory);
+    if (lock < 0)
         return DP_OK;
-    int fd = open(path, O_RDWR | O_CLOEXEC); /* the lock that RocksDB takes, too */
-    if (fd < 0 || fcntl(fd, F_SETLK, &lock) != 0)
-        goto done;
     if (newest_log(directory, path))
         st = mend_file(directory, path, mended, err);
-    if (st == DP_OK && current_manifest(directory, path))
+    if (st == DP_OK && dp_rocks_manifest_path(directory, path, sizeof path))
         st = mend_file(directory, path, mended, err);
     if (*mended)
         remove_old_torn(directory);
-done:
-    if (fd >= 0)
-        (void)close(fd);
+    (void)close(lock);
     return st;
 }

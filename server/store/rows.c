@@ -2,6 +2,7 @@
 
 #include "server/store/rocks_error.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,17 +42,21 @@ enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *
     if (rows == 0)
         return DP_OK; /* RocksDB refuses an empty file */
     enum dp_status st = write_file(db, jobs, count, err);
-    if (st == DP_OK) {
-        char *text = NULL;
-        const char *const paths[] = {db->ingest_path};
-        /* Moved, not copied; the manifest that names the file is synced before this returns. */
-        rocksdb_ingest_external_file_cf(db->db, db->families[DP_ROCKS_ROWS], paths, 1, db->ingest, &text);
-        st = dp_rocks_error_take(&text, db->directory, "ingest rows", err);
-        if (st == DP_FULL)
-            st = dp_rows_database_full(err);
-    }
-    if (st != DP_OK)
+    if (st != DP_OK) {
         (void)unlink(db->ingest_path); /* what is left of it takes room */
+        return st;
+    }
+    char *text = NULL;
+    const char *const paths[] = {db->ingest_path};
+    /* Moved, not copied; the manifest that names the file is synced before this returns. If that fails, the file stays, and the
+     * next open may need it (rocks_kept.h): the store takes no more writes then, so that nothing is written over it. */
+    rocksdb_ingest_external_file_cf(db->db, db->families[DP_ROCKS_ROWS], paths, 1, db->ingest, &text);
+    st = dp_rocks_error_take(&text, db->directory, "ingest rows", err);
+    if (st == DP_FULL)
+        st = dp_rows_database_full(err);
+    /* RocksDB only tries to remove it. It is a file of the database now: the next portion would be written into that. */
+    if (st == DP_OK && unlink(db->ingest_path) != 0 && errno != ENOENT)
+        st = dp_fail(err, DP_IO, "store: remove %s: %s", db->ingest_path, strerror(errno));
     return st;
 }
 
