@@ -6,6 +6,7 @@
  * Failure   A log that cannot be written ends the process: a recording with holes would prove nothing. */
 #define _GNU_SOURCE
 #include "tests/fault/record.h"
+#include "tests/fault/watch.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,7 +27,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FDS    4096
 #define LOG_FD 3000 /* out of the way of the process's own */
 #define SYNC_NS                                                                                              \
     100000u /* most syncs take a tenth of a millisecond, some many times as long: others overtake them */
@@ -37,8 +37,6 @@
 static struct {
     pthread_mutex_t lock;
     int log;
-    char root[PATH_MAX];
-    char *path[FDS]; /* of the files under root that are open; "" for root itself */
     uint64_t calls, die_at, syncs;
 } recorder = {.lock = PTHREAD_MUTEX_INITIALIZER, .log = -1};
 
@@ -107,7 +105,7 @@ static void leave(void)
 __attribute__((constructor)) static void begin(void)
 {
     const char *root = getenv(DP_RECORD_ROOT), *log = getenv(DP_RECORD_LOG), *die = getenv(DP_RECORD_DIE_AT);
-    if (!root || !log || !realpath(root, recorder.root))
+    if (!root || !log || !dp_watch_begin(root))
         return;
     int fd = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     recorder.log = fcntl(fd, F_DUPFD_CLOEXEC, LOG_FD);
@@ -118,43 +116,9 @@ __attribute__((constructor)) static void begin(void)
     put_name(DP_RECORD_START, NULL, NULL);
 }
 
-/* ---- names */
-
-/* The name inside root of a path; false: it lies elsewhere. Components . and .. do not occur in what is recorded. */
-static bool inside(int at, const char *path, char out[PATH_MAX])
-{
-    char whole[PATH_MAX];
-    size_t len = 0, root = strlen(recorder.root);
-    int n;
-    if (recorder.log < 0 || !path)
-        return false;
-    if (path[0] == '/')
-        n = snprintf(whole, sizeof whole, "%s", path);
-    else if (at >= 0 && at < FDS && recorder.path[at])
-        n = snprintf(whole, sizeof whole, "%s/%s/%s", recorder.root, recorder.path[at], path);
-    else
-        return false;
-    if (n < 0 || n >= PATH_MAX)
-        return false;
-    for (const char *p = whole; *p; p++) /* one / for many, none at the end */
-        if (*p != '/' || (p[1] && p[1] != '/'))
-            whole[len++] = *p;
-    whole[len] = '\0';
-    if (strncmp(whole, recorder.root, root) != 0 || (whole[root] && whole[root] != '/'))
-        return false;
-    (void)strcpy(out, whole + root + (whole[root] == '/'));
-    return true;
-}
-
 static bool watched(int fd)
 {
-    return fd >= 0 && fd < FDS && recorder.path[fd];
-}
-
-static void forget(int fd)
-{
-    free(recorder.path[fd]);
-    recorder.path[fd] = NULL;
+    return dp_watch_name(fd) != NULL;
 }
 
 /* ---- open and close */
@@ -163,18 +127,16 @@ static int open_any(int at, const char *path, int flags, mode_t mode)
 {
     char name[PATH_MAX];
     enter();
-    bool ours = inside(at, path, name);
+    bool ours = dp_watch_inside(at, path, name);
     struct stat found;
     bool there = ours && fstatat(at, path, &found, 0) == 0;
     int fd = (int)syscall(SYS_openat, at, path, flags, mode);
-    if (ours && fd >= 0 && fd < FDS) {
+    if (ours && fd >= 0 && dp_watch_add(fd, name)) {
         bool empties = (flags & O_TRUNC) && (flags & O_ACCMODE) != O_RDONLY;
-        forget(fd);
-        recorder.path[fd] = strdup(name);
         struct dp_record record = {.kind = DP_RECORD_OPEN, .fd = fd};
         record.at = there ? (empties ? DP_RECORD_OPEN_EMPTIED : 0) : DP_RECORD_OPEN_CREATED;
         put(&record, name, NULL, NULL, 0);
-    } else if (ours && fd >= FDS) {
+    } else if (ours && fd >= 0) {
         put_name(DP_RECORD_UNKNOWN, "open: too many files", NULL);
     }
     leave();
@@ -221,7 +183,7 @@ int close(int fd)
         return (int)syscall(SYS_close, fd);
     enter();
     put_fd(DP_RECORD_CLOSE, fd, 0);
-    forget(fd);
+    dp_watch_forget(fd);
     int result = (int)syscall(SYS_close, fd);
     leave();
     return result;
@@ -364,7 +326,7 @@ static int two_names(enum dp_record_kind kind, int at, const char *path, int to_
 {
     char name[PATH_MAX], other[PATH_MAX];
     enter();
-    bool from_ours = inside(at, path, name), to_ours = inside(to_at, to, other);
+    bool from_ours = dp_watch_inside(at, path, name), to_ours = dp_watch_inside(to_at, to, other);
     int result = (int)(kind == DP_RECORD_RENAME ? syscall(SYS_renameat2, at, path, to_at, to, flags)
                                                 : syscall(SYS_linkat, at, path, to_at, to, flags));
     if (result == 0 && from_ours && to_ours)
@@ -379,7 +341,7 @@ static int one_name(enum dp_record_kind kind, int at, const char *path, mode_t m
 {
     char name[PATH_MAX];
     enter();
-    bool ours = inside(at, path, name);
+    bool ours = dp_watch_inside(at, path, name);
     int result = (int)(kind == DP_RECORD_MAKE
                            ? syscall(SYS_mkdirat, at, path, mode)
                            : syscall(SYS_unlinkat, at, path, kind == DP_RECORD_UNMAKE ? AT_REMOVEDIR : 0));
@@ -481,7 +443,7 @@ static FILE *stream(const char *call, const char *path, const char *mode)
     char name[PATH_MAX];
     FILE *(*real)(const char *, const char *) = NULL;
     *(void **)&real = dlsym(RTLD_NEXT, call);
-    if ((mode[0] != 'r' || strchr(mode, '+')) && inside(AT_FDCWD, path, name)) {
+    if ((mode[0] != 'r' || strchr(mode, '+')) && dp_watch_inside(AT_FDCWD, path, name)) {
         enter();
         put_name(DP_RECORD_UNKNOWN, call, NULL);
         leave();
