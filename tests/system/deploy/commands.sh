@@ -71,8 +71,12 @@ says_no Detecting
 expect 0 "build: done" "$build" --programs "$dir/b"
 calls "cmake --build $dir/b --target programs"
 # One line that is rewritten: between the first file and the last there is no end of a line.
-expect 0 "build: done" script -qec "$build '$dir/b'" /dev/null
-grep -a "build: 1 of 300" "$dir/said" | grep -qa "build: 299 of 300: a/b/file299.c" || fail "not one line on a terminal"
+if command -v script >/dev/null; then
+    TERM=vt100 expect 0 "build: done" script -qec "$build '$dir/b'" /dev/null
+    grep -a "build: 1 of 300" "$dir/said" | grep -qa "build: 299 of 300: a/b/file299.c" || fail "not one line on a terminal"
+else
+    echo "not looked at: the line on a terminal (no script)"
+fi
 
 fake cmake <<'E2'
 [ "$1" = --build ] || exit 0

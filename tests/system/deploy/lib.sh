@@ -37,7 +37,10 @@ says_no() {
 
 # This machine's tools, without those that are named.
 tools_but() {
+    local folder
     mkdir "$dir/tools"
-    ln -sf /usr/sbin/* /usr/bin/* "$dir/tools"
+    while read -r folder; do # the first that has a name is the one that counts
+        ln -s -t "$dir/tools" "$folder"/* 2>/dev/null
+    done < <(tr : '\n' <<<"$PATH")
     (cd "$dir/tools" && rm -f "$@")
 }
