@@ -51,6 +51,15 @@ static json_t *files_of(const struct dp_view_files *files)
                      "entries", count_of(files->entries));
 }
 
+static json_t *cut_of(const struct dp_journal_cut *cut)
+{
+    static const char *const names[] = {"none", "unknown", "records"};
+    char text[DP_JOURNAL_CUT_TEXT];
+    dp_journal_cut_text(cut, text);
+    return json_pack("{s:s, s:s, s:o, s:o, s:o}", "what", names[cut->rest], "text", text, "offset",
+                     count_of(cut->offset), "bytes", count_of(cut->bytes), "lsn", count_of(cut->lsn));
+}
+
 static json_t *journal_of(const struct dp_view *view)
 {
     const struct dp_inspect_journal *j = &view->journal;
@@ -67,10 +76,11 @@ static json_t *journal_of(const struct dp_view *view)
                                count_of(j->replay_bytes), "pushes", count_of(view->replay_pushes), "rows",
                                count_of(view->replay_rows), "refusals", count_of(view->replay_refused));
     json_t *journal =
-        json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "present", (int)j->present, "opening",
+        json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "present", (int)j->present, "opening",
                   count_of(j->incarnation), "durable_lsn", count_of(j->durable_lsn), "last_lsn",
-                  count_of(j->last_lsn), "torn_bytes", count_of(j->torn_bytes), "checked_records",
-                  count_of(j->checked_records), "replay", replay, "segments", segments);
+                  count_of(j->last_lsn), "torn_bytes",
+                  count_of(j->cut.rest == DP_JOURNAL_REST_RECORDS ? j->cut.bytes : 0), "cut", cut_of(&j->cut),
+                  "checked_records", count_of(j->checked_records), "replay", replay, "segments", segments);
     if (view->journal_refused.status != DP_OK)
         (void)json_object_set_new(journal, "refused", json_string(view->journal_refused.text));
     return journal;

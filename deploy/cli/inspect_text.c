@@ -102,8 +102,11 @@ static void show_journal(const struct dp_view *view)
            " refusals\n",
            j->replay_records, number(j->replay_bytes, bytes), view->replay_pushes, view->replay_rows,
            view->replay_refused);
-    printf("    torn tail   %s bytes of whole records, which the next start cuts\n",
-           number(j->torn_bytes, bytes));
+    if (j->cut.rest != DP_JOURNAL_REST_NONE) {
+        char cut[DP_JOURNAL_CUT_TEXT];
+        dp_journal_cut_text(&j->cut, cut);
+        printf("    torn tail   %s\n", cut);
+    }
     if (j->checked_records)
         printf("    checked     %" PRIu64 " records, %s bytes\n", j->checked_records,
                number(j->checked_bytes, bytes));

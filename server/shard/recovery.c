@@ -532,6 +532,19 @@ static enum dp_status put_incarnation(struct dp_shard *shard, struct dp_error *e
     return st == DP_OK ? st : dp_fail(err, st, "the journal's mark");
 }
 
+/* What an opening cuts may have been acknowledged: nothing can tell a torn write from damage to a record that no claim
+ * names. So it is said. */
+static void tell_cut(const struct dp_shard *shard)
+{
+    struct dp_journal_figures figures;
+    char text[DP_JOURNAL_CUT_TEXT];
+    dp_journal_figures(shard->journal, &figures);
+    dp_journal_cut_text(&figures.cut, text);
+    if (figures.cut.rest != DP_JOURNAL_REST_NONE)
+        dp_log(figures.cut.rest == DP_JOURNAL_REST_RECORDS ? DP_LOG_WARN : DP_LOG_INFO,
+               "shard %" PRIu32 ": its journal: %s", shard->options.index, text);
+}
+
 static enum dp_status open_journal(struct dp_shard *shard, struct dp_error *err)
 {
     uint64_t share = shard->options.cache_bytes / BATCH_SHARE;
@@ -552,6 +565,8 @@ static enum dp_status open_journal(struct dp_shard *shard, struct dp_error *err)
     enum dp_status st = r.push ? DP_OK : dp_fail(err, DP_NOMEM, "a record");
     if (st == DP_OK)
         st = dp_journal_open(&options, &shard->journal, err);
+    if (st == DP_OK)
+        tell_cut(shard);
     if (st == DP_OK)
         st = flush(shard, err);
     if (st == DP_OK && r.newest_lsn > shard->lsn)

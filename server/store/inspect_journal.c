@@ -249,7 +249,7 @@ enum dp_status dp_inspect_journal(const struct dp_inspect_journal_options *optio
     out->last_lsn = found.last_lsn;
     out->replay_records = found.replayed_records;
     out->replay_bytes = found.replayed_bytes;
-    out->torn_bytes = found.cut_bytes;
+    out->cut = found.cut;
     dp_journal_found_clear(&as_opened, &found);
     dp_inspect_disk_close(&disk);
     return st == DP_OK ? st : dp_wrap(err, st, "%s", options->directory);

@@ -9,7 +9,7 @@
 #ifndef DP_STORE_INSPECT_JOURNAL_H
 #define DP_STORE_INSPECT_JOURNAL_H
 
-#include "common/base/status.h"
+#include "server/store/journal.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ struct dp_inspect_journal {
     uint64_t durable_lsn; /* highest lsn that was said to be durable */
     uint64_t last_lsn;
     uint64_t replay_records, replay_bytes;
-    uint64_t torn_bytes; /* of whole records behind the end, which the next opening cuts */
+    struct dp_journal_cut cut; /* what the next opening cuts */
     /* --verify */
     uint64_t checked_records, checked_bytes;
 };

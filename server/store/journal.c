@@ -38,36 +38,23 @@ static void write_now(struct dp_journal *journal)
         atomic_store(&journal->durable, dp_journal_stage_written(journal));
 }
 
-static void page_of(const struct dp_journal *journal, const struct dp_journal_segment *segment,
-                    uint64_t synced_lsn, uint8_t to[DP_JOURNAL_PAGE])
+static enum dp_status no_segment(struct dp_journal *journal, struct dp_error *err)
 {
-    struct dp_journal_page page = {
-        .version = DP_JOURNAL_VERSION,
-        .number = segment->number,
-        .incarnation = journal->incarnation,
-        .first_lsn = segment->first_lsn,
-        .synced_lsn = synced_lsn,
-        .bytes = segment->bytes,
-        .secret = journal->secret,
-    };
-    dp_journal_page_put(to, &page);
+    journal->starved = true;
+    if (journal->making.status != DP_OK)
+        return dp_fail(err, DP_FULL, "%s; pushes wait until there is room", journal->making.text);
+    journal->want_segment = true;
+    (void)pthread_cond_signal(&journal->wanted);
+    if (journal->count >= journal->segments_max)
+        return dp_fail(err, DP_AGAIN,
+                       "journal: its budget of %zu segments is used up; rows must be written back first",
+                       (size_t)journal->segments_max);
+    return dp_fail(err, DP_AGAIN, "journal: the next segment is not ready yet");
 }
 
-/* The shard goes on in the next segment, whose first page is to be staged in front of its first record. */
-static enum dp_status roll(struct dp_journal *journal, uint8_t page[DP_JOURNAL_PAGE], struct dp_error *err)
+void dp_journal_roll(struct dp_journal *journal, uint8_t page[DP_JOURNAL_PAGE])
 {
-    if (!journal->next.file) {
-        journal->starved = true;
-        if (journal->making.status != DP_OK)
-            return dp_fail(err, DP_FULL, "%s; pushes wait until there is room", journal->making.text);
-        journal->want_segment = true;
-        (void)pthread_cond_signal(&journal->wanted);
-        if (journal->count >= journal->segments_max)
-            return dp_fail(err, DP_AGAIN,
-                           "journal: its budget of %zu segments is used up; rows must be written back first",
-                           (size_t)journal->segments_max);
-        return dp_fail(err, DP_AGAIN, "journal: the next segment is not ready yet");
-    }
+    DP_ASSERT(journal->next.file);
     dp_journal_stage_close(journal);
     journal->segments[journal->count - 1].last_lsn = journal->last;
     DP_ASSERT(journal->count < journal->room);
@@ -77,12 +64,11 @@ static enum dp_status roll(struct dp_journal *journal, uint8_t page[DP_JOURNAL_P
     segment->last_lsn = journal->last;
     journal->next = (struct dp_journal_segment){0};
     journal->stage.end = 0;
-    page_of(journal, segment, atomic_load(&journal->synced), page);
+    dp_journal_page_of(journal, segment, atomic_load(&journal->synced), page);
     journal->want_segment = true;
     if (journal->options.durability == DP_DURABILITY_PROCESS)
         journal->want_round = true; /* the finished one is synced, so that little is ever unsynced */
     (void)pthread_cond_signal(&journal->wanted);
-    return DP_OK;
 }
 
 static void header_of(const struct dp_journal *journal, const struct dp_journal_piece *pieces, uint32_t count,
@@ -136,11 +122,12 @@ enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_jou
     size_t front = DP_JOURNAL_HEADER;
     const uint8_t *begin = bytes + DP_JOURNAL_PAGE;
     if (journal->stage.end + whole > journal->segments[journal->count - 1].bytes) {
-        st = roll(journal, bytes, err);
-        if (st != DP_OK) {
+        if (!journal->next.file) {
+            st = no_segment(journal, err);
             dp_journal_stage_trim(&journal->stage);
             goto done;
         }
+        dp_journal_roll(journal, bytes);
         front += DP_JOURNAL_PAGE;
         begin = bytes;
         whole += DP_JOURNAL_PAGE;
@@ -163,10 +150,11 @@ static void commit(struct dp_journal *journal, bool sync)
         write_now(journal);
     bool round = (machine || sync || journal->want_round || journal->stage.count > 0) &&
                  journal->last > atomic_load(&journal->synced);
-    if (journal->thread_runs && round) {
-        journal->want_round = true;
+    /* Mode process: the first append after an idle time, so that the thread watches for the next. */
+    bool watch = journal->last > journal->claimed && journal->watched <= journal->claimed;
+    journal->want_round |= journal->thread_runs && round;
+    if (journal->thread_runs && (round || watch))
         (void)pthread_cond_signal(&journal->wanted);
-    }
     (void)pthread_mutex_unlock(&journal->lock);
     if (journal->thread_runs)
         return;
@@ -233,6 +221,7 @@ void dp_journal_figures(struct dp_journal *journal, struct dp_journal_figures *o
     out->last_lsn = journal->last;
     out->durable_lsn = atomic_load(&journal->durable);
     out->synced_lsn = atomic_load(&journal->synced);
+    out->claimed_lsn = journal->claimed;
     out->incarnation = journal->incarnation;
     out->syncs = journal->syncs;
     out->appended_bytes = journal->appended_bytes;
@@ -321,7 +310,7 @@ static enum dp_status begin(struct dp_journal *journal, struct dp_error *err)
     dp_journal_go_direct(journal, &made);
     journal->number_last = made.number;
     journal->segments[journal->count++] = made;
-    page_of(journal, &journal->segments[journal->count - 1], journal->last, bytes);
+    dp_journal_page_of(journal, &journal->segments[journal->count - 1], journal->last, bytes);
     struct dp_disk_piece piece = {bytes, sizeof bytes};
     st = journal->disk->write(journal->disk->self, made.file, 0, &piece, 1, err);
     if (st == DP_OK)
@@ -375,9 +364,10 @@ enum dp_status dp_journal_open(const struct dp_journal_options *options, struct 
     journal->keep_from = options->replay_after + 1;
     atomic_store(&journal->durable, journal->last);
     atomic_store(&journal->synced, journal->last);
+    journal->claimed = journal->watched = journal->last; /* by the page of the segment below */
     journal->opened.replayed_records = found.replayed_records;
     journal->opened.replayed_bytes = found.replayed_bytes;
-    journal->opened.cut_bytes = found.cut_bytes;
+    journal->opened.cut = found.cut;
     st = adopt(journal, &found, err);
     if (st == DP_OK)
         st = begin(journal, err);
@@ -395,37 +385,6 @@ done:
     return st;
 }
 
-/* So that the next opening knows the end for the end, and all before it for durable. Without room for the mark the
- * page of the next segment says it. */
-static void mark_closed(struct dp_journal *journal)
-{
-    _Alignas(DP_JOURNAL_PAGE) uint8_t bytes[DP_JOURNAL_PAGE] = {0};
-    struct dp_journal_segment *segment = &journal->segments[journal->count - 1];
-    uint64_t at = journal->stage.end;
-    if (journal->stage.count > 0 || atomic_load(&journal->synced) != journal->last)
-        return;
-    if (at + sizeof bytes <= segment->bytes) {
-        struct dp_journal_header header = {
-            .kind = DP_JOURNAL_CLOSED,
-            .lsn = journal->last,
-            .incarnation = journal->incarnation,
-            .synced_lsn = journal->last,
-            .secret = journal->secret,
-        };
-        dp_journal_header_put(bytes, &header);
-    } else if (journal->next.file) {
-        at = 0;
-        segment = &journal->next;
-        segment->first_lsn = journal->last + 1;
-        page_of(journal, segment, journal->last, bytes);
-    } else {
-        return;
-    }
-    struct dp_disk_piece piece = {bytes, sizeof bytes};
-    if (journal->disk->write(journal->disk->self, segment->file, at, &piece, 1, NULL) == DP_OK)
-        (void)journal->disk->sync(journal->disk->self, segment->file, NULL);
-}
-
 void dp_journal_close(struct dp_journal **out)
 {
     struct dp_journal *journal = *out;
@@ -436,7 +395,7 @@ void dp_journal_close(struct dp_journal **out)
     if (!threaded)
         dp_journal_round(journal);
     if (atomic_load(&journal->poison) == DP_OK)
-        mark_closed(journal);
+        dp_journal_claim_end(journal);
     release_all(journal);
     *out = NULL;
 }

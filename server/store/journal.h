@@ -6,7 +6,7 @@
  *           record's CRC: replay wants (incarnation, lsn) without a gap, so that a stale record behind a torn
  *           tail is never taken for new. Records carry the synced lsn of their time: damage at or below the
  *           highest one seen is DP_CORRUPT (named: file, offset, lsn) and refused before anything is replayed;
- *           damage beyond it is the torn tail and is cut. What is replayed is durable before it is.
+ *           damage beyond it is the torn tail and is cut. An idle journal says so of its last record too. What is replayed is durable before it is.
  * Segments  of segment_bytes, reserved ahead, recycled by rename once every record in them is below what
  *           dp_journal_release() names. The file format is in README.md of this room.
  * Thread    append, durable, synced, last, commit, sync, release, figures: the shard's. One commit thread inside
@@ -36,6 +36,8 @@ struct dp_journal_options {
     uint64_t segment_bytes; /* 0: 256 MiB; 64 KiB to 256 MiB, whole pages of 4 KiB; a record fits into one */
     uint64_t budget_bytes;  /* of all segments, at least 3 of them; 0: 4 GiB */
     bool commit_thread;
+    uint32_t
+        idle_ms; /* nothing was appended for so long: the commit thread claims (dp_journal_claim); 0: 100 */
     /* 64 random bits for a journal that has none yet: what a client sends, and so lies in a segment, can then not pass for a
      * header of ours. 0: a journal without (tests). */
     uint64_t secret;
@@ -96,6 +98,10 @@ enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_jou
 void dp_journal_commit(struct dp_journal *journal);
 /* Mode process: asks for a round that syncs, before rows are written back (rule 2). Mode machine: as commit. */
 void dp_journal_sync(struct dp_journal *journal);
+/* What the commit thread does by itself once a journal is idle; without one, the caller's. All that was appended is synced,
+ * in mode process too, and one page says so: damage to any of it is refused from then on, not taken for a torn tail. Nothing
+ * if that was said already. In a segment that is full the page of the next one says it, if that is made. */
+void dp_journal_claim(struct dp_journal *journal);
 /* lsn up to which everything is durable in the mode's sense; *status: DP_OK or why the journal is poisoned (err
  * then says it). */
 uint64_t dp_journal_durable(struct dp_journal *journal, enum dp_status *status, struct dp_error *err);
@@ -106,12 +112,30 @@ uint64_t dp_journal_last(const struct dp_journal *journal); /* lsn of the last a
  * opening's replay_after must be at least keep_from - 1. */
 void dp_journal_release(struct dp_journal *journal, uint64_t keep_from);
 
+/* What lies behind the last record that counts, and is cut. */
+enum dp_journal_rest {
+    DP_JOURNAL_REST_NONE,    /* nothing, or what a recycled segment held before */
+    DP_JOURNAL_REST_UNKNOWN, /* bytes that no header explains: of a write that was under way, or held before */
+    DP_JOURNAL_REST_RECORDS, /* of records of the opening that ended there: torn, or damaged and not claimed */
+};
+struct dp_journal_cut {
+    enum dp_journal_rest rest;
+    uint64_t number;        /* of the segment */
+    uint64_t offset, bytes; /* from the first to the last of them, 64 at a time */
+    uint64_t lsn;           /* of the first record that does not count */
+};
+/* "12 bytes in journal-..., offset ...: ..."; empty for REST_NONE. For logs. */
+#define DP_JOURNAL_CUT_TEXT 320
+void dp_journal_cut_text(const struct dp_journal_cut *cut, char text[DP_JOURNAL_CUT_TEXT]);
+
 struct dp_journal_figures {
     uint64_t segments, bytes_budget, bytes_used; /* used: of the segments whose records are kept */
     uint64_t bytes_kept; /* from the first segment that is not released to where the next record goes */
     uint64_t first_lsn, last_lsn, durable_lsn, synced_lsn, incarnation; /* first: that is kept */
+    uint64_t claimed_lsn; /* damage up to here would be refused by the next opening */
     uint64_t syncs, appended_bytes;
-    uint64_t replayed_records, replayed_bytes, cut_bytes; /* at open */
+    uint64_t replayed_records, replayed_bytes; /* at open */
+    struct dp_journal_cut cut;                 /* at open */
 };
 void dp_journal_figures(struct dp_journal *journal, struct dp_journal_figures *out);
 

@@ -14,8 +14,9 @@
 
 /* A segment that could not be made is tried again, about; others are waited for so long at once. */
 #define TICK_MS 200u
+#define IDLE_MS 100u
 
-static void wake(struct dp_journal *journal)
+void dp_journal_wake(const struct dp_journal *journal)
 {
     if (journal->options.commit_thread && journal->options.wake)
         journal->options.wake(journal->options.wake_context);
@@ -57,7 +58,7 @@ static enum dp_status write_staged(struct dp_journal *journal, uint64_t *target,
         atomic_store(&journal->durable, *target);
     (void)pthread_mutex_unlock(&journal->lock);
     if (further)
-        wake(journal);
+        dp_journal_wake(journal);
     return st;
 }
 
@@ -108,12 +109,12 @@ void dp_journal_round(struct dp_journal *journal)
     if (st != DP_OK) {
         (void)dp_wrap(&err, st, "journal: commit up to lsn %llu", (unsigned long long)target);
         dp_journal_poison(journal, &err);
-        wake(journal);
+        dp_journal_wake(journal);
         return;
     }
     if (target > atomic_load(&journal->synced)) {
         publish(journal, target);
-        wake(journal);
+        dp_journal_wake(journal);
     }
 }
 
@@ -244,7 +245,7 @@ void dp_journal_prepare(struct dp_journal *journal)
         journal->starved = journal->over = false;
     (void)pthread_mutex_unlock(&journal->lock);
     if (ready)
-        wake(journal);
+        dp_journal_wake(journal);
 }
 
 /* Until a segment that could not be made is tried again: around TICK_MS, each time another. Shards of one disk that looked at
@@ -256,18 +257,45 @@ static uint32_t try_again_ms(void)
     return TICK_MS / 2 + (uint32_t)(now.tv_nsec / 1000 % TICK_MS);
 }
 
+static uint64_t now_ms(void)
+{
+    struct timespec now = dp_deadline_in_ms(0);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Until there is something to do: also a segment to try again (then it is no more than over), or, *idle, a claim to write,
+ * as long after the last append as told. Lock held. */
+static void wait_for_work(struct dp_journal *journal, uint64_t *since_ms, bool *idle)
+{
+    const uint32_t idle_ms = journal->options.idle_ms ? journal->options.idle_ms : IDLE_MS;
+    bool tick = false;
+    while (!journal->want_round && !journal->want_segment && !journal->stop && !tick && !*idle) {
+        uint64_t now = now_ms();
+        if (journal->watched != journal->last)
+            *since_ms = now;
+        journal->watched = journal->last;
+        bool claims = dp_journal_can_claim(journal) && atomic_load(&journal->poison) == DP_OK;
+        uint64_t passed = now - *since_ms;
+        *idle = claims && passed >= idle_ms;
+        if (*idle)
+            return;
+        uint32_t again_ms = try_again_ms();
+        uint32_t left_ms = claims && idle_ms - passed < again_ms ? idle_ms - (uint32_t)passed : again_ms;
+        struct timespec until = dp_deadline_in_ms(left_ms);
+        tick = pthread_cond_timedwait(&journal->wanted, &journal->lock, &until) == ETIMEDOUT &&
+               journal->making.status != DP_OK;
+    }
+}
+
 static void *run(void *context)
 {
     struct dp_journal *journal = context;
+    uint64_t since_ms = now_ms(); /* the last append was seen */
     (void)prctl(PR_SET_NAME, "journal");
     for (;;) {
+        bool idle = false;
         (void)pthread_mutex_lock(&journal->lock);
-        bool tick = false;
-        while (!journal->want_round && !journal->want_segment && !journal->stop && !tick) {
-            struct timespec until = dp_deadline_in_ms(try_again_ms());
-            tick = pthread_cond_timedwait(&journal->wanted, &journal->lock, &until) == ETIMEDOUT &&
-                   journal->making.status != DP_OK;
-        }
+        wait_for_work(journal, &since_ms, &idle);
         bool commit = journal->want_round, stop = journal->stop;
         journal->want_round = journal->want_segment = false;
         (void)pthread_mutex_unlock(&journal->lock);
@@ -275,6 +303,10 @@ static void *run(void *context)
             dp_journal_round(journal);
         if (stop)
             return NULL;
+        if (idle) {
+            dp_journal_claim(journal);
+            since_ms = now_ms(); /* where it could not be written, a record was on its way */
+        }
         dp_journal_prepare(journal);
     }
 }

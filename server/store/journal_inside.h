@@ -36,6 +36,8 @@ struct dp_journal {
     bool over;              /* an append waits until no more than the budget is kept */
     struct dp_error making; /* why no segment could be made: DP_FULL, else DP_OK */
     struct dp_error why;    /* of the poison */
+    uint64_t claimed;       /* lsn that the last claim of this opening names; the claim is synced */
+    uint64_t watched; /* last lsn that the commit thread saw when it looked whether the journal is idle */
     uint64_t syncs;
 
     pthread_t thread;
@@ -47,6 +49,19 @@ struct dp_journal {
     struct dp_journal_figures opened;
 };
 
+/* journal_claim.c, but for roll. */
+void dp_journal_page_of(const struct dp_journal *journal, const struct dp_journal_segment *segment,
+                        uint64_t synced_lsn, uint8_t to[DP_JOURNAL_PAGE]);
+/* The header of a pad or an end, behind the last record. */
+void dp_journal_mark_of(const struct dp_journal *journal, enum dp_journal_kind kind, uint64_t payload,
+                        uint8_t to[DP_JOURNAL_HEADER]);
+/* Whether an idle journal has something to claim and a place for it. Lock held. */
+bool dp_journal_can_claim(const struct dp_journal *journal);
+void dp_journal_claim_end(struct dp_journal *journal);
+/* Goes on in the next segment, which is there; its page goes in front of what is put first. Lock held. */
+void dp_journal_roll(struct dp_journal *journal, uint8_t page[DP_JOURNAL_PAGE]);
+
+void dp_journal_wake(const struct dp_journal *journal);
 void dp_journal_poison(struct dp_journal *journal, const struct dp_error *why);
 
 /* Mode machine: the segment's writes go past the system's cache, where that can be had. */

@@ -80,6 +80,15 @@ bool dp_journal_header_take(const uint8_t from[DP_JOURNAL_HEADER], struct dp_jou
     return true;
 }
 
+bool dp_journal_header_resembles(const uint8_t from[DP_JOURNAL_HEADER],
+                                 const struct dp_journal_header *wanted)
+{
+    int same = (dp_load_u32le(from) == HEADER_MAGIC) + (dp_load_u32le(from + 12) == (uint32_t)wanted->kind) +
+               (dp_load_u64le(from + 24) == wanted->lsn) + (dp_load_u64le(from + 32) == wanted->incarnation) +
+               (dp_load_u64le(from + 48) == wanted->secret);
+    return same >= 4; /* of 5, which no other 64 bytes have by chance */
+}
+
 uint32_t dp_journal_payload_seed(uint64_t incarnation, uint64_t lsn)
 {
     uint8_t both[16];

@@ -45,6 +45,9 @@ void dp_journal_page_put(uint8_t to[DP_JOURNAL_PAGE], const struct dp_journal_pa
 bool dp_journal_page_take(const uint8_t from[DP_JOURNAL_HEADER], struct dp_journal_page *out);
 void dp_journal_header_put(uint8_t to[DP_JOURNAL_HEADER], const struct dp_journal_header *header);
 bool dp_journal_header_take(const uint8_t from[DP_JOURNAL_HEADER], struct dp_journal_header *out);
+/* Whether this was a header of this kind, lsn, incarnation and secret before it was damaged. */
+bool dp_journal_header_resembles(const uint8_t from[DP_JOURNAL_HEADER],
+                                 const struct dp_journal_header *wanted);
 
 /* What a payload's CRC starts from: the same bytes under another lsn or incarnation do not fit. */
 uint32_t dp_journal_payload_seed(uint64_t incarnation, uint64_t lsn);

@@ -8,6 +8,7 @@
 
 #include "common/base/memory.h"
 #include "server/store/crc32c.h"
+#include "server/store/journal_cut.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -80,11 +81,11 @@ static void window_turn(struct window *w, const struct dp_journal_segment *segme
 /* ---- one segment ---- */
 
 struct cursor {
-    uint64_t at;    /* of the next header */
-    uint64_t lsn;   /* of the last record */
-    uint64_t limit; /* records from this lsn on do not count */
-    bool closed;    /* a clean end was seen */
-    bool damaged;   /* it ended before the file did */
+    uint64_t at;     /* of the next header */
+    uint64_t lsn;    /* of the last record */
+    uint64_t limit;  /* records from this lsn on do not count */
+    uint64_t synced; /* highest claim in a header that counts, pads included */
+    bool closed;     /* a clean end was seen */
 };
 
 /* The next record that counts: *payload is set, or NULL at the end. */
@@ -103,9 +104,10 @@ static enum dp_status next_record(struct window *w, const struct dp_journal_page
                       header->secret == page->secret &&
                       header->lsn == cursor->lsn + (header->kind == DP_JOURNAL_RECORD) &&
                       dp_journal_record_fits(header, room);
+        if (record && header->kind != DP_JOURNAL_RECORD && header->synced_lsn > cursor->synced)
+            cursor->synced = header->synced_lsn;
         if (!record || header->kind == DP_JOURNAL_CLOSED) {
             cursor->closed = record;
-            cursor->damaged = !record;
             return DP_OK;
         }
         if (header->kind == DP_JOURNAL_PAD) {
@@ -116,12 +118,12 @@ static enum dp_status next_record(struct window *w, const struct dp_journal_page
         if (!bytes)
             return st;
         uint32_t seed = dp_journal_payload_seed(header->incarnation, header->lsn);
-        if (dp_crc32c(seed, bytes, (size_t)header->bytes) != header->payload_crc) {
-            cursor->damaged = true;
+        if (dp_crc32c(seed, bytes, (size_t)header->bytes) != header->payload_crc)
             return DP_OK;
-        }
         cursor->at += dp_journal_record_bytes(header->bytes);
         cursor->lsn = header->lsn;
+        if (header->synced_lsn > cursor->synced)
+            cursor->synced = header->synced_lsn;
         *payload = bytes;
         return DP_OK;
     }
@@ -250,21 +252,20 @@ static bool ours(const struct dp_journal_found *found, const struct dp_journal_h
 }
 
 /* Every header in [from, end of file): its claim, and what of it is cut. */
-static enum dp_status scan(struct window *w, struct dp_journal_found *found, uint64_t from, uint64_t cut_lsn,
-                           uint64_t cut_incarnation, struct dp_error *err)
+static enum dp_status scan(struct window *w, struct dp_journal_found *found, size_t i, uint64_t from,
+                           struct dp_journal_cutting *cutting, struct dp_error *err)
 {
+    uint64_t number = found->files[i].segment.number;
     enum dp_status st = DP_OK;
     struct dp_journal_header header;
     for (uint64_t at = from; at + DP_JOURNAL_HEADER <= w->file_bytes; at += DP_JOURNAL_HEADER) {
         const uint8_t *bytes = window_get(w, at, DP_JOURNAL_HEADER, &st, err);
         if (!bytes)
             return st;
-        if (!dp_journal_header_take(bytes, &header) || !ours(found, &header))
-            continue;
-        claim(found, header.synced_lsn, header.incarnation);
-        if (header.kind == DP_JOURNAL_RECORD && header.incarnation == cut_incarnation &&
-            header.lsn >= cut_lsn)
-            found->cut_bytes += dp_journal_record_bytes(header.bytes);
+        bool whole = dp_journal_header_take(bytes, &header) && ours(found, &header);
+        if (whole)
+            claim(found, header.synced_lsn, header.incarnation);
+        dp_journal_cut_see(cutting, number, at, w->file_bytes - at, bytes, whole ? &header : NULL);
     }
     return st;
 }
@@ -304,14 +305,11 @@ static enum dp_status walk(struct window *w, struct dp_journal_found *found, boo
         window_turn(w, &file->segment);
         do {
             st = next_record(w, &file->page, &cursor, &header, &payload, err);
-            if (st == DP_OK && payload)
-                claim(found, header.synced_lsn, header.incarnation);
         } while (st == DP_OK && payload);
         if (st != DP_OK)
             return st;
         *closed = cursor.closed;
-        if (cursor.closed)
-            claim(found, header.synced_lsn, header.incarnation);
+        claim(found, cursor.synced, file->page.incarnation);
         file->end = cursor.at;
         file->end_lsn = found->chain_lsn = cursor.lsn;
         found->stop = i + 1;
@@ -325,15 +323,24 @@ static enum dp_status scan_rest(struct window *w, struct dp_journal_found *found
 {
     enum dp_status st = DP_OK;
     bool chain = found->stop > 0 && found->start < found->stop;
-    uint64_t incarnation = chain ? found->files[found->stop - 1].page.incarnation : 0;
     size_t from = chain ? found->stop - 1 : 0;
+    struct dp_journal_cutting cutting = {.end = {.kind = DP_JOURNAL_RECORD,
+                                                 .lsn = found->chain_lsn + 1,
+                                                 .incarnation = w->options->incarnation}};
+    if (chain) {
+        cutting.end.incarnation = found->files[from].page.incarnation;
+        cutting.end.secret = found->files[from].page.secret;
+        cutting.number = found->files[from].segment.number;
+        cutting.offset = found->files[from].end;
+    }
     for (size_t i = from; st == DP_OK && i < found->count; i++) {
         uint64_t at = chain && i == from ? found->files[i].end : 0;
         if (chain && i == from && closed)
             continue;
         window_turn(w, &found->files[i].segment);
-        st = scan(w, found, at, found->chain_lsn + 1, incarnation, err);
+        st = scan(w, found, i, at, &cutting, err);
     }
+    found->cut = cutting.cut;
     return st;
 }
 

@@ -20,6 +20,7 @@ struct dp_journal_found_file {
 };
 
 struct dp_journal_found {
+    struct dp_journal_cut cut;           /* behind the chain */
     struct dp_journal_found_file *files; /* ascending number */
     size_t count, room;
     size_t start, stop;   /* the chain: valid files of [start, stop) */
@@ -28,7 +29,7 @@ struct dp_journal_found {
     uint64_t claimed;     /* highest synced lsn that was seen anywhere */
     uint64_t incarnation; /* highest seen */
     uint64_t secret;      /* of the newest page that has one */
-    uint64_t replayed_records, replayed_bytes, cut_bytes;
+    uint64_t replayed_records, replayed_bytes;
 };
 
 DP_MUST_USE

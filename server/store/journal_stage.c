@@ -67,15 +67,7 @@ void dp_journal_stage_close(struct dp_journal *journal)
     struct dp_journal_chunk *chunk = stage->last;
     size_t gap = (size_t)dp_journal_page_up(chunk->bytes) - chunk->bytes;
     if (gap > 0) {
-        struct dp_journal_header pad = {
-            .kind = DP_JOURNAL_PAD,
-            .bytes = gap - DP_JOURNAL_HEADER,
-            .lsn = journal->last,
-            .incarnation = journal->incarnation,
-            .synced_lsn = atomic_load(&journal->synced),
-            .secret = journal->secret,
-        };
-        dp_journal_header_put(chunk->data + chunk->bytes, &pad);
+        dp_journal_mark_of(journal, DP_JOURNAL_PAD, gap - DP_JOURNAL_HEADER, chunk->data + chunk->bytes);
         memset(chunk->data + chunk->bytes + DP_JOURNAL_HEADER, 0, gap - DP_JOURNAL_HEADER);
     }
     chunk->bytes += gap;

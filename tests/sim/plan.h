@@ -56,6 +56,7 @@ struct sim_plan {
     uint32_t taken_rows; /* of reads, in a turn; 0: many */
     uint32_t
         behind; /* pushes not durable yet from which on the journal may say that its disk is behind; 0: never */
+    uint32_t idle_ms;    /* after the last append, the journal claims it */
     uint64_t calm_event; /* from here on nothing fails */
     uint32_t faults;
     struct sim_fault fault[SIM_FAULTS_MAX]; /* by event */

@@ -35,7 +35,8 @@ struct sim_server {
     struct dp_journal *journal;
     struct letter *inbox, **inbox_end;
     uint64_t turn_at; /* the earliest that is asked for; UINT64_MAX: none */
-    bool commit_asked, sync_asked;
+    bool commit_asked, sync_asked, claim_asked;
+    uint64_t claim_lsn;              /* the last when a claim was asked for */
     uint32_t rounds;                 /* of this life */
     struct dp_journal_options given; /* of the opening under way */
 };
@@ -44,24 +45,17 @@ struct sim_server {
 static struct sim_world *playing;
 static struct sim_server *working;
 
-#define BEHIND 2 /* of counted */
+enum { BEHIND = 2, CLAIMS }; /* of counted */
 
 /* What happened, over all seeds: a simulation in which nothing does shows nothing. */
 static struct {
     const char *name;
     uint64_t sum;
-} counted[] = {{"deaths", 0},
-               {"power_cuts", 0},
-               {"appends_behind", 0},
-               {"pushes", 0},
-               {"pushes_repeated", 0},
-               {"pushes_replayed", 0},
-               {"rows_read", 0},
-               {"rows_evicted", 0},
-               {"rows_written_back", 0},
-               {"write_back_cycles", 0},
-               {"requests_postponed", 0},
-               {"requests_parked", 0}};
+} counted[] = {
+    {"deaths", 0},         {"power_cuts", 0},        {"appends_behind", 0},    {"journal_claims", 0},
+    {"pushes", 0},         {"pushes_repeated", 0},   {"pushes_replayed", 0},   {"rows_read", 0},
+    {"rows_evicted", 0},   {"rows_written_back", 0}, {"write_back_cycles", 0}, {"requests_postponed", 0},
+    {"requests_parked", 0}};
 
 static void start(void *context, uint64_t life);
 static void crash(struct sim_server *server, bool power);
@@ -121,6 +115,7 @@ static struct sim_server *owner_of(const struct dp_journal *journal)
 }
 
 static void ask_turn(struct sim_server *server, uint64_t delay_ns);
+static void ask_claim(struct sim_server *server);
 
 /* What the commit thread would do once it is signalled. */
 static void commit_round(void *context, uint64_t life)
@@ -143,6 +138,37 @@ static void commit_round(void *context, uint64_t life)
         crash(server, true);
     else
         ask_turn(server, 1000);
+}
+
+/* What the commit thread would do once nothing was appended for a while. */
+static void claim_if_idle(void *context, uint64_t life)
+{
+    struct sim_server *server = context;
+    if (life != server->life)
+        return;
+    server->claim_asked = false;
+    if (server->commit_asked || dp_journal_last(server->journal) != server->claim_lsn) {
+        ask_claim(server);
+        return;
+    }
+    struct dp_journal_figures before, after;
+    dp_journal_figures(server->journal, &before);
+    dp_journal_claim(server->journal);
+    dp_journal_figures(server->journal, &after);
+    counted[CLAIMS].sum += after.claimed_lsn > before.claimed_lsn;
+    if (dp_sim_disk_is_off(server->sim))
+        crash(server, true);
+    else
+        ask_turn(server, 1000);
+}
+
+static void ask_claim(struct sim_server *server)
+{
+    if (server->claim_asked)
+        return;
+    server->claim_asked = true;
+    server->claim_lsn = dp_journal_last(server->journal);
+    sim_at(server->world, SIM_MS * server->world->plan.idle_ms, claim_if_idle, server, server->life);
 }
 
 static void ask_commit(struct sim_server *server, bool sync)
@@ -203,6 +229,7 @@ enum dp_status __wrap_dp_journal_append(struct dp_journal *journal, const struct
     enum dp_status st = __real_dp_journal_append(journal, pieces, count, &got, err);
     if (st == DP_OK) {
         *lsn = got;
+        ask_claim(server);
         sim_model_appended(server->world->model, server->index, got, pieces, count);
     } else if (st == DP_AGAIN || st == DP_FULL) {
         ask_commit(server, false); /* the thread tries to make a segment */
@@ -289,7 +316,7 @@ static void close_all(struct sim_server *server)
     server->up = false;
     server->life++;
     server->turn_at = UINT64_MAX;
-    server->commit_asked = server->sync_asked = false;
+    server->commit_asked = server->sync_asked = server->claim_asked = false;
     forget_inbox(server);
     dp_shard_close(&server->shard);
     server->journal = NULL;
@@ -449,7 +476,7 @@ static enum dp_status open_shard(struct sim_server *server, struct dp_error *err
     server->store.close(server->store.self);
     server->journal = NULL;
     server->life++;
-    server->commit_asked = server->sync_asked = false;
+    server->commit_asked = server->sync_asked = server->claim_asked = false;
     server->turn_at = UINT64_MAX;
     return st;
 }

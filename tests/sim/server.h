@@ -1,7 +1,8 @@
 /* Server: one shard's process and its machine: the real shard and journal, on a simulated disk and store.
  *     new (up) -> messages, turns, commits -> crash, restart ... -> drain -> free
  * The journal's commit thread is played by events: dp_journal_commit and dp_journal_sync, as the shard calls them
- * (linked with --wrap), ask for a round, and the round runs a little later; meanwhile turns go on.
+ * (linked with --wrap), ask for a round, and the round runs a little later; meanwhile turns go on. So does the claim of
+ * an idle journal.
  * Promise   What has lost its power does and says nothing more. Thread: one. */
 #ifndef DP_SIM_SERVER_H
 #define DP_SIM_SERVER_H

@@ -132,6 +132,26 @@ enum dp_status world_commit(struct world *world)
     return st;
 }
 
+void world_claim(struct world *world)
+{
+    enum dp_status st;
+    struct dp_journal_figures before, after;
+    dp_journal_figures(world->journal, &before);
+    dp_journal_claim(world->journal);
+    dp_journal_figures(world->journal, &after);
+    (void)dp_journal_durable(world->journal, &st, NULL);
+    assert_true(after.claimed_lsn <= after.synced_lsn);
+    if (st != DP_OK)
+        return;
+    world->durable = world->synced = after.synced_lsn;
+    assert_int_equal(after.synced_lsn, after.last_lsn);
+    world->claims += after.claimed_lsn > before.claimed_lsn;
+    dp_journal_claim(world->journal); /* said already, or there is no place for it: not a byte more */
+    dp_journal_figures(world->journal, &before);
+    assert_int_equal(before.bytes_kept, after.bytes_kept);
+    assert_int_equal(before.syncs, after.syncs);
+}
+
 void world_release(struct world *world, uint64_t upto)
 {
     assert_true(upto <= world->synced);
@@ -207,6 +227,8 @@ void world_script(struct world *world, uint32_t steps)
         } else if (what < 84) {
             dp_journal_sync(world->journal);
             world->synced = dp_journal_synced(world->journal);
+        } else if (what < 88) {
+            world_claim(world);
         } else if (what < 94) {
             world_release(world, world->marks + world_draw(world) % (world->synced - world->marks + 1));
         } else if (what < 96) {

@@ -24,7 +24,7 @@ struct world {
     uint64_t synced;          /* answered as surviving a loss of power, or replayed */
     uint64_t marks;           /* the caller's replay_after */
     uint64_t replayed;        /* lsn of the last replayed record, of this opening */
-    uint64_t power_losses, appends, recycled;
+    uint64_t power_losses, appends, claims;
 };
 
 void world_init(struct world *world, uint64_t seed, enum dp_durability durability);
@@ -39,6 +39,8 @@ enum dp_status world_open(struct world *world, struct dp_error *err);
 enum dp_status world_append(struct world *world, uint64_t size_max);
 /* One round, and what it says is durable. */
 enum dp_status world_commit(struct world *world);
+/* The journal was idle. */
+void world_claim(struct world *world);
 /* The caller wrote rows back up to this lsn, which is synced, and put its marks. */
 void world_release(struct world *world, uint64_t upto);
 void world_close(struct world *world);

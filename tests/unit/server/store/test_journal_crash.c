@@ -33,6 +33,8 @@ static void fixed_script(struct world *world)
                 (void)world_append(world, 45000);
             if (i % 2 == 0 && world_commit(world) != DP_OK)
                 return;
+            if (i % 5 == 1)
+                world_claim(world);
             if (i % 4 == 3)
                 world_release(world, world->synced > 5 ? world->synced - 5 : 0);
         }
@@ -91,7 +93,7 @@ static void random_scripts(void **state)
 {
     (void)state;
     static struct world world;
-    uint64_t appends = 0, losses = 0, seeds = SEEDS, first = 1;
+    uint64_t appends = 0, losses = 0, claims = 0, seeds = SEEDS, first = 1;
     const char *one = getenv("DP_TEST_SEED"), *many = getenv("DP_TEST_SEEDS");
     if (one)
         first = seeds = strtoull(one, NULL, 10);
@@ -101,9 +103,11 @@ static void random_scripts(void **state)
         one_seed(seed, &world);
         appends += world.appends;
         losses += world.power_losses;
+        claims += world.claims;
     }
-    print_message("%" PRIu64 " appends, %" PRIu64 " power losses\n", appends, losses);
-    assert_true(one || losses >= seeds);
+    print_message("%" PRIu64 " appends, %" PRIu64 " power losses, %" PRIu64 " claims\n", appends, losses,
+                  claims);
+    assert_true(one || (losses >= seeds && claims >= seeds));
 }
 
 /* Openings alone, power lost in each: neither files nor space grow. */
