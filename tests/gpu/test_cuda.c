@@ -240,7 +240,8 @@ static void no_such_device_is_said(void **state)
     assert_non_null(strstr(err.text, "no CUDA device 999"));
 }
 
-/* --look: whether there is a device, and no more; --lacks WHAT: as if this were lacking (sanitize.sh). */
+/* --look: whether there is a device, and no more; --lacks WHAT: as if this were lacking (sanitize.sh). --only TEST: that test alone
+ * (emulator/finds.sh). */
 int main(int argc, char **argv)
 {
     const struct dp_device_options options = {.device = "cuda", .precision = "f32", .threads = 1};
@@ -259,6 +260,8 @@ int main(int argc, char **argv)
     dp_backend_close(&backend);
     if (argc > 1 && strcmp(argv[1], "--look") == 0)
         return 0;
+    if (argc > 2 && strcmp(argv[1], "--only") == 0)
+        cmocka_set_test_filter(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_agree_with_the_cpu), cmocka_unit_test(overlapping_steps_give_equal_bits),
         cmocka_unit_test(lower_precision_is_near),   cmocka_unit_test(what_is_too_large_is_said),

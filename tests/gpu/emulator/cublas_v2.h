@@ -1,4 +1,4 @@
-/* As much of cuBLAS as worker/compute/cuda uses, in loops on the CPU. */
+/* As much of cuBLAS as worker/compute/cuda uses, in loops on the CPU (blas.cpp). */
 #ifndef DP_TESTS_EMULATOR_CUBLAS_V2_H
 #define DP_TESTS_EMULATOR_CUBLAS_V2_H
 

