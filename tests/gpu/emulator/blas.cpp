@@ -1,8 +1,14 @@
-// cuBLAS's products, on the stream that the handle was given: the legacy one before cublasSetStream.
+/* cuBLAS's products, on the stream that the handle was given: the legacy one before cublasSetStream. Factors are rounded as the
+ * hardware's conversions round them, products and sums are f32 (of two rounded factors a product is exact).
+ * TF32   10 bits of mantissa, to nearest, ties away from zero: cvt.rna.tf32.f32, the only conversion that devices of 8.0 have. (A
+ *        tensor core that is given f32 unconverted ignores the low bits; NVIDIA's documents let cuBLAS do either.)
+ * bf16   7 bits, to nearest, ties to even: cvt.rn.bf16.f32.
+ * A tensor core adds up in blocks, with fewer roundings than these loops. */
 #include "cublas_v2.h"
 #include "inside.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 using namespace emulated;
@@ -11,6 +17,20 @@ struct emulated_blas {
     cudaStream_t stream;
     void *workspace;
 };
+
+float emulated::rounded(float x, cublasComputeType_t compute)
+{
+    uint32_t bits;
+    if (compute == CUBLAS_COMPUTE_32F_PEDANTIC || !std::isfinite(x))
+        return x;
+    std::memcpy(&bits, &x, sizeof bits);
+    if (compute == CUBLAS_COMPUTE_32F_FAST_TF32)
+        bits = (bits + 0x1000u) & 0xffffe000u;
+    else
+        bits = (bits + 0x7fffu + (bits >> 16 & 1)) & 0xffff0000u;
+    std::memcpy(&x, &bits, sizeof bits);
+    return x;
+}
 
 const char *cublasGetStatusString(cublasStatus_t status)
 {
@@ -44,20 +64,22 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t
     return CUBLAS_STATUS_SUCCESS;
 }
 
-// op(x), rows x columns and column-major, as rows: element (row, i) at row * columns + i.
-static std::vector<float> factor(const float *x, bool transposed, long ld, long rows, long columns)
+// op(x), rows x columns and column-major, as rounded rows: element (row, i) at row * columns + i.
+static std::vector<float> factor(const float *x, bool transposed, long ld, long rows, long columns,
+                                 cublasComputeType_t compute)
 {
     std::vector<float> out(static_cast<size_t>(rows * columns));
     for (long row = 0; row < rows; row++)
         for (long i = 0; i < columns; i++)
-            out[static_cast<size_t>(row * columns + i)] = x[transposed ? row * ld + i : i * ld + row];
+            out[static_cast<size_t>(row * columns + i)] =
+                rounded(x[transposed ? row * ld + i : i * ld + row], compute);
     return out;
 }
 
 cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n,
                             int k, const void *alpha, const void *a, cudaDataType, int lda, const void *b,
                             cudaDataType, int ldb, const void *beta, void *c, cudaDataType, int ldc,
-                            cublasComputeType_t, cublasGemmAlgo_t)
+                            cublasComputeType_t compute, cublasGemmAlgo_t)
 {
     const float by = *static_cast<const float *>(alpha), scale = *static_cast<const float *>(beta);
     if (emulator.blas_product != 0)
@@ -65,8 +87,10 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta, cublasO
     if (!handle->workspace)
         broken("a product in cuBLAS's own workspace: its bits may differ from run to run");
     auto product = [=] {
-        const std::vector<float> x = factor(static_cast<const float *>(a), ta == CUBLAS_OP_T, lda, m, k);
-        const std::vector<float> y = factor(static_cast<const float *>(b), tb == CUBLAS_OP_N, ldb, n, k);
+        const std::vector<float> x =
+            factor(static_cast<const float *>(a), ta == CUBLAS_OP_T, lda, m, k, compute);
+        const std::vector<float> y =
+            factor(static_cast<const float *>(b), tb == CUBLAS_OP_N, ldb, n, k, compute);
         for (long col = 0; col < n; col++)
             for (long row = 0; row < m; row++) {
                 float sum = 0, *to = static_cast<float *>(c) + col * ldc + row;

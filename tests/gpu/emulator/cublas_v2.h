@@ -32,4 +32,10 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t ta, cublasO
                             const void *b, cudaDataType b_type, int ldb, const void *beta, void *c,
                             cudaDataType c_type, int ldc, cublasComputeType_t compute, cublasGemmAlgo_t how);
 
+namespace emulated
+{
+/* A factor of a product, as the device converts it. */
+float rounded(float x, cublasComputeType_t compute);
+} // namespace emulated
+
 #endif
