@@ -220,7 +220,7 @@ static void says_the_fault(struct dp_process *worker)
     dp_place_says(worker, "start it again");
 }
 
-/* In the first kernel, and later and later ones: each worker goes on where the one before it failed, and the last one ends the training. */
+/* In the first kernel, of the step that is taken when the program is opened, and later and later ones: each worker goes on where the one before it failed, and the last one ends the training. */
 static void a_fault_ends_the_worker_and_the_next_goes_on(void **state)
 {
     struct dp_place *place = *state;
@@ -237,7 +237,7 @@ static void a_fault_ends_the_worker_and_the_next_goes_on(void **state)
                                                  "--worker", "0", "--resume", "--device", "cuda");
         if (launches[i] > 0) {
             says_the_fault(worker);
-            dp_place_says(worker, "epoch ");
+            dp_place_says(worker, launches[i] == 1 ? "the first step, of zeros, on the device: " : "epoch ");
         }
         if (i >= 3)
             dp_place_says(worker, "continues at epoch");

@@ -46,7 +46,7 @@ struct dp_columns {
 #define DP_BACKEND_SLOTS 2u
 
 /* Of this header's meanings, for backends that are loaded (plugin.h): raised with any change that its sizes do not show. */
-#define DP_BACKEND_VERSION 1u
+#define DP_BACKEND_VERSION 2u
 
 enum dp_stage { DP_STAGE_IN, DP_STAGE_COMPUTE, DP_STAGE_OUT, DP_STAGE_END };
 
@@ -56,9 +56,10 @@ struct dp_device_times {
 };
 
 struct dp_backend_ops {
-    const char *name;   /* "cpu" */
-    bool host_memory;   /* host pointers may be given where device pointers are asked for */
-    bool wants_by_slot; /* gather_sum_back needs the lists by slot */
+    const char *name;        /* "cpu" */
+    bool host_memory;        /* host pointers may be given where device pointers are asked for */
+    bool wants_by_slot;      /* gather_sum_back needs the lists by slot */
+    bool loads_at_first_use; /* operations may lack memory when they are first used: first_step.h */
     void (*close)(void *self);
     enum dp_status (*alloc)(void *self, size_t bytes, void **out,
                             struct dp_error *err); /* zero-filled, 64-byte aligned */

@@ -8,6 +8,7 @@
 #include "worker/compute/program_inside.h"
 
 #include "common/model/mix.h"
+#include "worker/compute/first_step.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -58,6 +59,11 @@ enum dp_status dp_program_open(const struct dp_graph *graph, const struct dp_bac
     st = dp_plan_init(&program->plan, graph, backend, worst, err);
     if (st != DP_OK) {
         free(program);
+        return st;
+    }
+    st = dp_first_step(program, err);
+    if (st != DP_OK) {
+        dp_program_close(&program);
         return st;
     }
     *out = program;

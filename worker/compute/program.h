@@ -1,5 +1,5 @@
 /* Program: a graph made ready to run on a backend: every buffer planned and reserved for the worst batch at
- * open.
+ * open; where the backend loads operations at their first use, a step of zeros is taken there, too (first_step.h).
  *     weights in  ->  forward  ->  (backward  ->  gradients out)       each waits until it is done
  *     start  ->  finish                                                both passes, and the host goes on in between
  * Promise   After open nothing is allocated. gradient(p) is d(mean loss)/d(parameter p): dense [rows, width]

@@ -143,6 +143,7 @@ extern "C" enum dp_status dp_cuda_open(const struct dp_cuda_options *options, st
         return dp_fail(err, DP_NOMEM, "no memory for the CUDA backend");
     cuda->ops.name = "cuda";
     cuda->ops.wants_by_slot = true;
+    cuda->ops.loads_at_first_use = true; // CUDA_MODULE_LOADING's default since 11.7 is LAZY
     cuda->ops.close = close_device;
     dp_cuda_set_memory(&cuda->ops);
     dp_cuda_set_steps(&cuda->ops);

@@ -51,10 +51,11 @@ enum dp_status dp_cuda_told(struct dp_cuda *cuda, cudaError_t code, const char *
 // steps.cu: waits for all that is issued, at most so long.
 void dp_cuda_wait_all(struct dp_cuda *cuda, uint32_t ms);
 
-// After a launch: a bad configuration shows here, a fault of the kernel at finish.
+// After a launch: a bad configuration, or no memory to load the kernel, shows here, a fault of the kernel at finish. The error is taken
+// away from CUDA: it would be seen as that of the next backend's first launch.
 static inline void dp_cuda_launched(struct dp_cuda *cuda, const char *what)
 {
-    dp_cuda_note(cuda, cudaPeekAtLastError(), what);
+    dp_cuda_note(cuda, cudaGetLastError(), what);
 }
 
 // A kernel on a grid of blocks; tests/gpu/emulator has one of its own, for machines without a GPU.
