@@ -22,7 +22,7 @@ static const char usage[] =
     "  --worker N       train as worker N: 0 .. training.workers - 1\n"
     "  --resume         it may have been killed after its last push: a training that is all done is no\n"
     "                   error then\n"
-    "  --device NAME    cpu, cuda:N or auto, in place of the cluster file's training.device\n"
+    "  --device NAME    cpu, cuda:N, cuda:each or auto, in place of the cluster file's training.device\n"
     "  --precision KIND f32, tf32 or bf16, in place of training.precision\n"
     "  --predict DATA   write the trained model's score of each example of DATA, a line each\n"
     "  --labels FILE    labels of an idx file, where its name does not tell them\n"

@@ -119,14 +119,17 @@ static enum dp_status check_device(const struct dp_cluster_training *training, s
 {
     const char *device = training->device;
     bool cuda = strncmp(device, "cuda", 4) == 0;
-    const char *number = cuda && device[4] == ':' ? device + 5 : NULL;
+    bool each = strcmp(device, "cuda:each") == 0;
+    const char *number = cuda && device[4] == ':' && !each ? device + 5 : NULL;
     size_t digits = number ? strspn(number, "0123456789") : 0;
     if (number ? digits == 0 || digits > 4 || number[digits] != '\0'
-               : strcmp(device, "cpu") != 0 && strcmp(device, "auto") != 0 && strcmp(device, "cuda") != 0)
-        return dp_fail(
-            err, DP_ARGUMENT,
-            "'training.device' is \"%s\", but must be cpu, cuda, cuda:N (N: number of the GPU) or auto",
-            device);
+               : !each && strcmp(device, "cpu") != 0 && strcmp(device, "auto") != 0 &&
+                     strcmp(device, "cuda") != 0)
+        return dp_fail(err, DP_ARGUMENT,
+                       "'training.device' is \"%s\", but must be cpu, cuda, cuda:N (N: number of the GPU), "
+                       "cuda:each (a GPU "
+                       "for each worker) or auto",
+                       device);
     if (strcmp(device, "cpu") == 0 && training->precision != DP_CLUSTER_F32)
         return dp_fail(
             err, DP_ARGUMENT,

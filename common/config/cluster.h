@@ -78,7 +78,7 @@ struct dp_cluster_training {
     bool bf16_values;
     uint32_t run;     /* number of this training run, part of its push ids: 1 .. 2^31-1 */
     uint32_t threads; /* of one worker's matrix products */
-    char device[16];  /* "cpu", "cuda", "cuda:N" or "auto" */
+    char device[16];  /* "cpu", "cuda", "cuda:N", "cuda:each" or "auto" */
     enum dp_cluster_precision precision;
     char stop_at[32];         /* "auc:0.8": the training ends with the epoch that reaches it; empty: none */
     uint32_t patience;        /* it ends after so many epochs without a better figure; 0: it does not */

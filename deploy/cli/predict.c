@@ -27,8 +27,8 @@ static const struct dp_option options[] = {
      NULL, NULL},
     {"--model", "MODEL", "refuse unless this is the model that was trained", NULL, NULL},
     {"--device", "NAME",
-     "what computes: cpu, cuda:N (that GPU) or auto (a GPU where there is one); default: that of the "
-     "training",
+     "what computes: cpu, cuda:N (that GPU; cuda:each: the first) or auto (the first GPU where there is "
+     "one); default: that of the training",
      "training.device", NULL},
     {"--precision", "KIND", "of a GPU's matrix products: f32, tf32 or bf16; default: that of the training",
      "training.precision", NULL},

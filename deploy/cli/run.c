@@ -113,7 +113,8 @@ static const struct dp_option options[] = {
     {"--shards", "N", "shards (threads) of each server; default 1", NULL, NULL},
     {"--threads", "N", "threads of each worker's matrix products; default 1", "training.threads", NULL},
     {"--device", "NAME",
-     "what workers compute on: cpu, cuda:N (that GPU) or auto (a GPU where there is one); default cpu",
+     "what workers compute on: cpu, cuda:N (that GPU), cuda:each (worker number modulo GPUs) or auto (the "
+     "first GPU where there is one); default cpu",
      "training.device", NULL},
     {"--precision", "KIND", "of a GPU's matrix products: f32, tf32 or bf16; default f32",
      "training.precision", NULL},

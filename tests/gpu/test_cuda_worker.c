@@ -257,6 +257,26 @@ static void a_fault_ends_the_worker_and_the_next_goes_on(void **state)
     programs_close(place, folder);
 }
 
+/* Three workers on two GPUs. A prediction takes the first GPU. */
+static void each_worker_has_its_gpu(void **state)
+{
+    struct dp_place *place = *state;
+    const char *folder = programs_open(place), *dir = dp_place_path(place, "each");
+    const char *program = dp_place_text(place, "%s/downpour", folder);
+    assert_int_equal(setenv("DP_EMULATOR_DEVICES", "2", 1), 0);
+    (void)dp_place_try(place, 0, program, "run", "--dir", dir, "--model", "mlp:64-32-10", "--train",
+                       DP_DIGITS_TRAIN, "--epochs", "1", "--workers", "3", "--device", "cuda:each");
+    for (int worker = 0; worker < 3; worker++)
+        assert_true(holds(place, dp_place_text(place, "%s/log/worker-%d.log", dir, worker),
+                          dp_place_text(place, "computes on cuda:%d, f32", worker % 2)));
+    (void)dp_place_try(place, 0, program, "predict", "--from", dir, "--data", DP_DIGITS_TEST, "--out",
+                       dp_place_path(place, "each-scores"));
+    assert_true(
+        holds(place, dp_place_text(place, "%s/log/predict-worker.log", dir), "computes on cuda:0, f32"));
+    assert_int_equal(unsetenv("DP_EMULATOR_DEVICES"), 0);
+    programs_close(place, folder);
+}
+
 /* All of it by one command: the run ends with the worker's words. */
 static void a_fault_ends_the_run(void **state)
 {
@@ -293,6 +313,7 @@ int main(void)
 #ifdef EMULATED
         DP_CUDA_TEST(a_fault_ends_the_worker_and_the_next_goes_on),
         DP_CUDA_TEST(a_fault_ends_the_run),
+        DP_CUDA_TEST(each_worker_has_its_gpu),
 #endif
     };
     return cmocka_run_group_tests_name("cuda worker", tests, NULL, NULL);

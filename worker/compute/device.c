@@ -21,14 +21,19 @@ static enum dp_status precision_of(const char *text, enum dp_precision *out, str
     return dp_fail(err, DP_ARGUMENT, "precision '%.32s' is not known: f32, tf32 or bf16", text);
 }
 
-/* "cuda" or "cuda:N" */
-static enum dp_status number_of(const char *device, int *out, struct dp_error *err)
+/* "cuda", "cuda:N" or "cuda:each" */
+static enum dp_status number_of(const struct dp_device_options *options, struct dp_cuda_options *out,
+                                struct dp_error *err)
 {
+    const char *device = options->device;
     uint64_t number = 0;
     enum dp_status st = DP_OK;
-    if (device[4] != '\0')
+    out->each = strcmp(device + 4, ":each") == 0;
+    if (out->each)
+        number = options->worker;
+    else if (device[4] != '\0')
         st = dp_parse_u64(device + 5, 0, 1023, "number of the CUDA device", &number, err);
-    *out = (int)number;
+    out->device = (int)number;
     return st;
 }
 
@@ -72,7 +77,8 @@ static enum dp_status open_auto(const struct dp_device_options *options, struct 
 enum dp_status dp_device_open(const struct dp_device_options *options, struct dp_backend *out, char *used,
                               struct dp_error *err)
 {
-    struct dp_cuda_options cuda = {.wait_ms = options->wait_ms};
+    int taken = 0;
+    struct dp_cuda_options cuda = {.wait_ms = options->wait_ms, .taken = &taken};
     struct dp_error why = {0};
     const char *device = options->device;
     *out = (struct dp_backend){0};
@@ -84,14 +90,15 @@ enum dp_status dp_device_open(const struct dp_device_options *options, struct dp
     if (strcmp(device, "auto") == 0)
         return open_auto(options, &cuda, out, used, err);
     if (strncmp(device, "cuda", 4) != 0 || (device[4] != '\0' && device[4] != ':'))
-        return dp_fail(err, DP_ARGUMENT, "device '%.32s' is not known: cpu, cuda, cuda:N or auto", device);
-    st = number_of(device, &cuda.device, err);
+        return dp_fail(err, DP_ARGUMENT, "device '%.32s' is not known: cpu, cuda, cuda:N, cuda:each or auto",
+                       device);
+    st = number_of(options, &cuda, err);
     if (st != DP_OK)
         return st;
     st = dp_plugin_open(NULL, &cuda, out, &why);
     if (st != DP_OK)
         return dp_fail(err, st, "device %s: %s", device, why.text);
     if (used)
-        (void)snprintf(used, USED_SIZE, "cuda:%d, %s", cuda.device, options->precision);
+        (void)snprintf(used, USED_SIZE, "cuda:%d, %s", taken, options->precision);
     return DP_OK;
 }

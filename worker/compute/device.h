@@ -1,6 +1,8 @@
 /* Device: a backend by the name that people give it.
  *     "cpu"          always there
  *     "cuda"         the first GPU; "cuda:1" the second. What is missing (plugin, driver, device) is said by name
+ *     "cuda:each"    the GPU with the worker's number, modulo how many the worker's machine has: each worker of a machine has its own
+ *                    where there are enough; *used says which
  *     "auto"         the first GPU where one can be used, else the CPU, in f32: *used says which, and the log why. Only what is not
  *                    there or too old is passed by: a GPU without memory left, or one that fails, is an error, so that a
  *                    worker that is started again in the middle of a training does not go on elsewhere unasked
@@ -15,6 +17,7 @@ struct dp_device_options {
     const char *device;
     const char *precision; /* of products: "f32", "tf32", "bf16" (cuda/cuda.h); the CPU has f32 only */
     uint32_t threads;      /* CPU: OpenBLAS's */
+    uint32_t worker;       /* its number, for "cuda:each" */
     uint32_t wait_ms;      /* GPU: how long a step may take (cuda/cuda.h); 0: its default */
 };
 

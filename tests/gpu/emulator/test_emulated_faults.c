@@ -11,6 +11,7 @@
 #include "worker/compute/pinned.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -325,6 +326,29 @@ static void no_gpu_and_no_driver_are_told(void **state)
     refused("cuda:2", "f32", DP_NOT_FOUND, "there is no CUDA device 2: this machine has 2");
 }
 
+static void each_worker_takes_a_device_of_its_own(void **state)
+{
+    (void)state;
+    struct dp_device_options options = {.device = "cuda:each", .precision = "f32", .threads = 1};
+    struct dp_backend backend;
+    struct dp_error err = {0};
+    char used[64], want[64];
+    for (int devices = 1; devices <= 3; devices += 2)
+        for (uint32_t worker = 0; worker < 7; worker += 2) {
+            struct emulator *device = emulator();
+            device->devices = devices;
+            options.worker = worker;
+            if (dp_device_open(&options, &backend, used, &err) != DP_OK)
+                fail_msg("worker %u of %d devices: %s", (unsigned)worker, devices, err.text);
+            dp_backend_close(&backend);
+            (void)snprintf(want, sizeof want, "cuda:%d, f32", (int)worker % devices);
+            assert_string_equal(used, want);
+            assert_int_equal(device->device, (int)worker % devices);
+        }
+    emulator()->devices = 0;
+    refused("cuda:each", "f32", DP_NOT_FOUND, "device cuda:each: the NVIDIA driver sees no GPU");
+}
+
 /* A worker that is started again must not go on on the CPU, unasked. */
 static void a_gpu_that_is_there_and_fails_is_not_passed_by(void **state)
 {
@@ -343,6 +367,7 @@ int main(void)
         cmocka_unit_test(nothing_is_left),
         cmocka_unit_test(an_old_gpu_is_told_as_that),
         cmocka_unit_test(no_gpu_and_no_driver_are_told),
+        cmocka_unit_test(each_worker_takes_a_device_of_its_own),
         cmocka_unit_test(a_gpu_that_is_there_and_fails_is_not_passed_by),
         cmocka_unit_test(want_of_memory_is_told_as_that),
         cmocka_unit_test(a_wait_ends),

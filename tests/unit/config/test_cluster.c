@@ -150,6 +150,7 @@ static void wrong_files_are_refused_by_line_and_key(void **state)
         {TRAIN("device = \"gpu\";"), ".conf", "'training.device' is \"gpu\", but must be cpu, cuda, cuda:N"},
         {TRAIN("device = \"cuda:\";"), ".conf", "'training.device'"},
         {TRAIN("device = \"cuda:0x\";"), ".conf", "'training.device'"},
+        {TRAIN("device = \"cuda:each1\";"), ".conf", "cuda:each (a GPU for each worker) or auto"},
         {TRAIN("device = \"cuda:12345\";"), ".conf", "'training.device'"},
         {TRAIN("device = \"cuda:0\"; precision = \"f16\";"), ":6: ", "but must be f32, tf32 or bf16"},
         {TRAIN("precision = \"bf16\";"), ".conf",

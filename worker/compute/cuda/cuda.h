@@ -28,9 +28,11 @@ enum dp_precision {
 #define DP_CUDA_WAIT_MS 120000u
 
 struct dp_cuda_options {
-    int device;
+    int device; /* its number; with `each` a worker's, which is taken modulo the number of devices */
+    bool each;
     enum dp_precision precision;
     uint32_t wait_ms; /* how long a step may take on the device, from its last order on; 0: DP_CUDA_WAIT_MS */
+    int *taken;       /* set to the number of the device that is opened; NULL: not wanted */
 };
 
 /* What both sides of the plugin must agree on, read before anything is called: the version first, of which the rest

@@ -54,29 +54,36 @@ static enum dp_status count_devices(int *devices, struct dp_error *err)
                    driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
 }
 
-static enum dp_status check_device(const struct dp_cuda_options *options, struct dp_error *err)
+static enum dp_status choose_device(const struct dp_cuda_options *options, int *device, struct dp_error *err)
 {
-    int devices = 0, major = 0, minor = 0;
+    int devices = 0;
     enum dp_status st = count_devices(&devices, err);
     if (st != DP_OK)
         return st;
-    if (options->device < 0 || options->device >= devices)
-        return dp_fail(err, DP_NOT_FOUND, "there is no CUDA device %d: this machine has %d", options->device,
+    *device = options->each ? options->device % devices : options->device;
+    if (*device < 0 || *device >= devices)
+        return dp_fail(err, DP_NOT_FOUND, "there is no CUDA device %d: this machine has %d", *device,
                        devices);
-    cudaError_t code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, options->device);
+    return DP_OK;
+}
+
+static enum dp_status check_device(int device, enum dp_precision precision, struct dp_error *err)
+{
+    int major = 0, minor = 0;
+    cudaError_t code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
     if (code == cudaSuccess)
-        code = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, options->device);
+        code = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
     if (code != cudaSuccess)
         return dp_cuda_fail(err, code, "asking what the device can do");
-    if (major < 8 && options->precision == DP_PRECISION_BF16)
+    if (major < 8 && precision == DP_PRECISION_BF16)
         return dp_fail(err, DP_UNSUPPORTED,
                        "CUDA device %d has no bf16: its compute capability is %d.%d, bf16 came with 8.0",
-                       options->device, major, minor);
+                       device, major, minor);
     if (major < 8)
         return dp_fail(err, DP_UNSUPPORTED,
                        "CUDA device %d has compute capability %d.%d; this program is built for 8.0 and later "
                        "(which TF32 and bf16 need too)",
-                       options->device, major, minor);
+                       device, major, minor);
     return DP_OK;
 }
 
@@ -116,7 +123,6 @@ static enum dp_status start(struct dp_cuda *cuda, const struct dp_cuda_options *
     static const cublasComputeType_t computes[] = {CUBLAS_COMPUTE_32F_PEDANTIC, CUBLAS_COMPUTE_32F_FAST_TF32,
                                                    CUBLAS_COMPUTE_32F_FAST_16BF};
     void *sums = NULL;
-    cuda->device = options->device;
     cuda->compute = computes[options->precision];
     cuda->wait_ms = options->wait_ms > 0 ? options->wait_ms : DP_CUDA_WAIT_MS;
     cudaError_t code = create(cuda);
@@ -134,13 +140,17 @@ extern "C" const struct dp_cuda_layout dp_cuda_layout = DP_CUDA_LAYOUT;
 extern "C" enum dp_status dp_cuda_open(const struct dp_cuda_options *options, struct dp_backend *out,
                                        struct dp_error *err)
 {
+    int device = 0;
     *out = {};
-    enum dp_status st = check_device(options, err);
+    enum dp_status st = choose_device(options, &device, err);
+    if (st == DP_OK)
+        st = check_device(device, options->precision, err);
     if (st != DP_OK)
         return st;
     struct dp_cuda *cuda = static_cast<struct dp_cuda *>(calloc(1, sizeof *cuda));
     if (!cuda)
         return dp_fail(err, DP_NOMEM, "no memory for the CUDA backend");
+    cuda->device = device;
     cuda->ops.name = "cuda";
     cuda->ops.wants_by_slot = true;
     cuda->ops.loads_at_first_use = true; // CUDA_MODULE_LOADING's default since 11.7 is LAZY
@@ -159,5 +169,7 @@ extern "C" enum dp_status dp_cuda_open(const struct dp_cuda_options *options, st
     }
     out->ops = &cuda->ops;
     out->self = cuda;
+    if (options->taken)
+        *options->taken = device;
     return DP_OK;
 }

@@ -24,13 +24,15 @@ static void names(void **state)
     assert_string_equal(used, "cpu, 2 threads");
     assert_int_equal(open_device("auto", "f32", used, &err), DP_OK);
     assert_true(strncmp(used, "cpu", 3) == 0 || strncmp(used, "cuda:0", 6) == 0);
-    static const char *const bad[] = {"", "gpu", "cud", "cudax", "cuda;1", "CPU"};
+    static const char *const bad[] = {"", "gpu", "cud", "cudax", "cuda;1", "CPU", "cudaeach"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(open_device(bad[i], "f32", used, &err), DP_ARGUMENT);
-        assert_non_null(strstr(err.text, "cpu, cuda, cuda:N or auto"));
+        assert_non_null(strstr(err.text, "cpu, cuda, cuda:N, cuda:each or auto"));
     }
     assert_int_equal(open_device("cuda:x", "f32", used, &err), DP_ARGUMENT);
     assert_int_equal(open_device("cuda:", "f32", used, &err), DP_ARGUMENT);
+    assert_int_equal(open_device("cuda:eac", "f32", used, &err), DP_ARGUMENT);
+    assert_int_equal(open_device("cuda:each0", "f32", used, &err), DP_ARGUMENT);
     assert_int_equal(open_device("cpu", "f16", used, &err), DP_ARGUMENT);
     assert_int_equal(open_device("cpu", "bf16", used, &err), DP_ARGUMENT);
     assert_non_null(strstr(err.text, "the CPU computes in f32"));
