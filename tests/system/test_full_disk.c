@@ -1,23 +1,17 @@
 /* A disk that fills up, here a small tmpfs: pushes are refused with the cause, pulls go on, nothing is lost, and when there is
  * room the server goes on by itself; killed while the disk is full, it recovers when there is room. */
-#define _GNU_SOURCE /* mount, unshare */
 #include "common/config/cluster.h"
 #include "tests/fault/ledger.h"
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
+#include "tests/system/small_disk.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 #define SMALL      (14u << 20) /* bytes: less than the journal may take */
 #define LARGE      (96u << 20)
@@ -43,13 +37,6 @@ static void wants(enum dp_status st, const struct dp_error *err)
         fail_msg("%s", err->text);
 }
 
-static int mount_it(const struct disk *disk, uint64_t bytes, unsigned long flags)
-{
-    char size[48];
-    (void)snprintf(size, sizeof size, "size=%" PRIu64, bytes);
-    return mount("none", disk->path, "tmpfs", flags, size);
-}
-
 /* False: no right to mount. The disk is gone with this process. */
 static bool begin(struct disk *disk, struct dp_place *place, uint64_t bytes)
 {
@@ -58,11 +45,8 @@ static bool begin(struct disk *disk, struct dp_place *place, uint64_t bytes)
     *disk = (struct disk){
         .place = place, .conf = dp_place_conf(place, &cluster), .path = dp_place_path(place, "c-0")};
     assert_int_equal(mkdir(disk->path, 0777), 0);
-    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-        mount_it(disk, bytes, 0) != 0) {
-        print_message("skipped: no tmpfs could be mounted (%s)\n", strerror(errno));
+    if (!dp_small_disk_mount(disk->path, bytes))
         return false;
-    }
     wants(dp_cluster_read(disk->conf, &disk->cluster, &err), &err);
     disk->server = dp_place_server(place, disk->conf, 0);
     wants(dp_ledger_open(disk->cluster, 0, &disk->client, &disk->table, &err), &err);
@@ -73,7 +57,7 @@ static void end(struct disk *disk)
 {
     dp_client_close(&disk->client);
     dp_cluster_free(&disk->cluster);
-    (void)umount(disk->path);
+    dp_small_disk_unmount(disk->path);
 }
 
 /* Pushes, each waited for, until one is not taken; it goes on waiting. */
@@ -90,7 +74,7 @@ static void push_until_full(struct disk *disk, struct dp_error *err)
 
 static void make_room(struct disk *disk)
 {
-    assert_int_equal(mount_it(disk, LARGE, MS_REMOUNT), 0);
+    dp_small_disk_resize(disk->path, LARGE);
 }
 
 /* Pulled by another client: one's own requests keep their order, so its pulls wait behind its push. */
@@ -112,15 +96,6 @@ static void push_some(struct disk *disk, uint32_t count)
         wants(dp_ledger_push(disk->client, disk->table, 0, disk->pushes++, &disk->ticket, &err), &err);
         wants(dp_client_wait(disk->client, &disk->ticket, DP_SOON_MS * DP_PATIENCE, NULL, &err), &err);
     }
-}
-
-/* Nothing more fits: no file of rows, no segment. */
-static void leave_no_room(struct disk *disk)
-{
-    struct statvfs space;
-    assert_int_equal(statvfs(disk->path, &space), 0);
-    assert_int_equal(
-        mount_it(disk, (uint64_t)(space.f_blocks - space.f_bfree + 4) * space.f_frsize, MS_REMOUNT), 0);
 }
 
 /* Of its one shard's journal. */
@@ -163,7 +138,7 @@ static void check_full(struct dp_place *place, bool early)
         skip();
     if (!early) {
         push_some(&disk, A_LAP);
-        leave_no_room(&disk);
+        dp_small_disk_fill(disk.path);
     }
     push_until_full(&disk, &err);
     ends_well(&disk, &err);
@@ -178,7 +153,7 @@ static void a_full_journal_of_two_segments_says_what_it_needs(void **state)
     if (!begin(&disk, *state, TINY))
         skip();
     push_some(&disk, 10);
-    leave_no_room(&disk);
+    dp_small_disk_fill(disk.path);
     push_until_full(&disk, &err);
     assert_int_equal(segments_of(&disk), 2);
     assert_non_null(strstr(err.text, "a new segment"));
@@ -245,7 +220,7 @@ static void new_clients_and_tables_wait_for_room(void **state)
     spec.optimizer = dp_optimizer_defaults(DP_OPT_SGD);
     dp_place_stops_cleanly(disk.server);
     disk.server = dp_place_server(disk.place, disk.conf, 0);
-    leave_no_room(&disk);
+    dp_small_disk_fill(disk.path);
     assert_int_equal(open_another(&disk, SOON_MS, &client, &err), DP_UNAVAILABLE);
     assert_non_null(strstr(err.text, "make room"));
     assert_int_equal(dp_client_table(disk.client, &spec, SOON_MS, &table, &err), DP_TIMEOUT);
