@@ -47,6 +47,7 @@ static const struct dp_option flags[] = {
     {"--examples", "N", "in an epoch, about; default: by the model, some seconds", NULL, NULL},
     {"--batch", "N", "examples in a minibatch; default: by the model", NULL, NULL},
     {"--epochs", "N", "epochs, 1 .. 1000; default 3", NULL, NULL},
+    {"--shards", "N", "shards (threads) of the server; default 1", NULL, NULL},
     {"--threads", "N", "threads of the worker's matrix products; default 1", "training.threads", NULL},
     {"--durability", "KIND", "what an answered push survives: machine, process or none; default machine",
      "durability", NULL},
@@ -61,8 +62,8 @@ static const struct dp_command command = {
     .name = "bench train",
     .usage = "[FLAGS]",
     .summary =
-        "Trains each model on generated data, by one server process with one shard and one worker process on "
-        "this machine\n"
+        "Trains each model on generated data, by one server process with one shard (--shards) and one worker "
+        "process on this machine\n"
         "(Adam, the defaults of 'downpour run'), and shows examples/s of the median and the best epoch, "
         "where a step's time\n"
         "went, how much of a device's computing or of the copies and pulls around it, whichever is less, "
@@ -78,7 +79,7 @@ static const struct dp_command command = {
 struct bench {
     const char *values[FLAGS];
     bool wanted[MODELS], json, quick;
-    uint64_t examples, batch, epochs;
+    uint64_t examples, batch, epochs, shards;
     char set[SET_MAX + 1]; /* taken apart by dp_train_options */
     struct dp_train_options options;
     struct dp_local *local;
@@ -149,10 +150,12 @@ static enum dp_status settle(struct bench *b, struct dp_error *err)
         uint64_t min, max, *to;
     } numbers[] = {{"--examples", 1, 1000000000, &b->examples},
                    {"--batch", 1, 1 << 20, &b->batch},
-                   {"--epochs", 1, 1000, &b->epochs}};
+                   {"--epochs", 1, 1000, &b->epochs},
+                   {"--shards", 1, DP_SHARDS_MAX, &b->shards}};
     b->json = flag(b, "--json") != NULL;
     b->quick = flag(b, "--quick") != NULL;
     b->epochs = b->quick ? 2 : 3;
+    b->shards = 1;
     enum dp_status st = parse_models(b, err);
     for (size_t i = 0; st == DP_OK && i < sizeof numbers / sizeof numbers[0]; i++)
         if (flag(b, numbers[i].name))
@@ -209,6 +212,7 @@ static enum dp_status train(struct bench *b, const struct model *model, struct d
     options.labels = model->data == DP_TRAIN_IMAGES ? labels : NULL;
     options.batch = batch_of(b, model);
     options.epochs = (uint32_t)b->epochs;
+    options.shards = (uint32_t)b->shards;
     uint64_t quick = (uint64_t)options.batch * QUICK_BATCHES;
     uint64_t examples = b->examples ? b->examples
                         : b->quick  ? least(model->examples, quick)
@@ -258,10 +262,10 @@ static void show(const struct bench *b, const struct model *model, const struct 
         (void)fflush(stdout);
         return;
     }
-    printf("{\"bench\":\"train\",\"model\":\"%s\",\"device\":\"%s\",\"batch\":%" PRIu32
+    printf("{\"bench\":\"train\",\"model\":\"%s\",\"device\":\"%s\",\"shards\":%" PRIu32 ",\"batch\":%" PRIu32
            ",\"examples\":%" PRIu64 ",\"epochs\":%" PRIu32
            ",\"examples_per_s\":%.1f,\"best\":%.1f,\"step_ms\":%.4f",
-           model->text, f->device, batch, f->examples, f->epochs, of(examples, f->median_s),
+           model->text, f->device, f->shards, batch, f->examples, f->epochs, of(examples, f->median_s),
            of(examples, f->best_s), of(f->whole_s, steps) * 1e3);
     for (int i = 0; i < DP_TRAIN_PARTS; i++)
         printf(",\"%s_ms\":%.4f", dp_train_part_names[i], of(f->part_s[i], steps) * 1e3);

@@ -52,7 +52,7 @@ static enum dp_status make_cluster(const struct dp_folder *folder, const struct 
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     c->id = ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) | 1;
     c->server_count = 1;
-    c->server[0].shards = 1;
+    c->server[0].shards = options->shards;
     c->training.workers = 1;
     (void)snprintf(c->name, sizeof c->name, "bench");
     (void)snprintf(c->server[0].host, sizeof c->server[0].host, "127.0.0.1");
@@ -162,6 +162,7 @@ static enum dp_status read_report(const struct dp_folder *folder, struct dp_trai
     const char *device = json_string_value(json_object_get(worker, "device"));
     (void)snprintf(out->device, sizeof out->device, "%s", device ? device : "");
     out->examples = (uint64_t)json_integer_value(json_object_get(json_object_get(root, "data"), "examples"));
+    out->shards = (uint32_t)json_integer_value(json_object_get(json_object_get(root, "settings"), "shards"));
     take_parts(json_object_get(root, "spent_s"), out->part_s);
     out->hidden = hidden_of(json_object_get(root, "spent_s"));
     st = take_epochs(json_object_get(root, "epochs"), out, err);

@@ -1,4 +1,4 @@
-/* Bench train, run: one training by real processes of this machine: one server of one shard, one worker; and what it took.
+/* Bench train, run: one training by real processes of this machine: one server, one worker; and what it took.
  *     data -> cluster file -> server -> (it answers) -> worker -> (it ends) -> server killed -> report read
  * Promise   All in a directory of the caller's, cleared before; no process is left. The server's rows are of no use to anybody:
  *           it is killed.
@@ -32,7 +32,7 @@ extern const char *const dp_train_part_names[DP_TRAIN_PARTS]; /* "read", "copy_i
 
 struct dp_train_options {
     const char *model, *format, *train, *labels; /* labels: NULL: none */
-    uint32_t batch, epochs;
+    uint32_t batch, epochs, shards;
     struct {
         const char *key, *value; /* of the cluster file; later ones win */
     } setting[DP_TRAIN_SETTINGS_MAX];
@@ -41,7 +41,7 @@ struct dp_train_options {
 
 struct dp_train_figures {
     uint64_t examples; /* of an epoch */
-    uint32_t epochs;
+    uint32_t epochs, shards;
     double median_s, best_s, whole_s;  /* of an epoch; of all */
     double part_s[DP_TRAIN_PARTS];     /* of all epochs */
     double hidden;                     /* bench_train_hidden.h; NaN: without a device */

@@ -3,13 +3,15 @@
 Downpour, PyTorch, Downpour, ... Prints each side's examples/s (median, least, most) and the ratios of the medians and of
 the bests (the latter says more where other work disturbs).
 
-    DOWNPOUR_DATA=DIR tests/bench/compare.py --bin build/bin [--repeats 5] [--only mlp|imdb|mf|dlrm] [--json FILE]
+    DOWNPOUR_DATA=DIR tests/bench/compare.py --bin build/bin [--repeats 5] [--only mlp|imdb|mf|dlrm] [--shards N]
+                                             [--json FILE]
 
 Both sides count the seconds of the epochs alone: shuffling, minibatches, the steps, and for Downpour the wait until
-every push is answered. Reading files, starting processes and evaluation are outside on both sides, and so is PyTorch's
-sampling of negatives (Downpour's is inside). dlrm is for a GPU: it is left out by name where PyTorch sees none. The
+every push is answered. Both sides run one epoch more, the first, which warms up and is not counted. Reading files,
+starting processes and evaluation are outside on both sides, and so is PyTorch's sampling of negatives (Downpour's is inside). dlrm is for a GPU: it is left out by name where PyTorch sees none. It makes
+its own data: the other tasks are left out by name where DOWNPOUR_DATA does not say where theirs are. The
 column 'CPU us' is the least processor time of an example: PyTorch's of the epochs, Downpour's of all its processes from
-start to end, reading and evaluation too. Exits with 77, and says why, where PyTorch or the data are not there; with 1
+start to end, reading and evaluation too. Exits with 77, and says why, where PyTorch is not there or no task is left; with 1
 where a ratio is under its floor and --check is given."""
 
 import argparse
@@ -24,6 +26,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SKIP = 77
+WARM_UP = 1  # epochs, on both sides, in front of those that count
 
 DLRM = "dlrm:64,bottom=512-256,top=512-256,tables=fields"
 DEFAULTS = "Downpour, 1 server and 1 worker"
@@ -76,13 +79,14 @@ def run_pytorch(name, npz, epochs, core, flags):
                          stdout=subprocess.PIPE, check=True, timeout=1200)
     got = json.loads(out.stdout)
     return {"speed": got["examples"] * epochs / sum(got["seconds"]), "quality": got["quality"],
-            "cpu_us": 1e6 * got["cpu"] / (got["examples"] * epochs), "compute": got["compute"]}
+            "cpu_us": 1e6 * got["cpu"] / (got["examples"] * epochs),
+            "compute": got["compute"] / epochs if got["compute"] else None}
 
 
 def run_downpour(task, program, files, epochs, folder, extra, one_core=False):
     report = folder / "report.json"
     command = [str(program), "run", "--dir", str(folder / "run"), "--fresh", "--servers", "1", "--workers", "1",
-               *files, *task["flags"], "--optimizer", "adam", "--epochs", str(epochs), "--report", str(report), *extra]
+               *files, *task["flags"], "--optimizer", "adam", "--epochs", str(WARM_UP + epochs), "--report", str(report), *extra]
     if one_core:
         command = ["taskset", "-c", str(min(os.sched_getaffinity(0))), *command]
     before = cpu_seconds()
@@ -90,12 +94,13 @@ def run_downpour(task, program, files, epochs, folder, extra, one_core=False):
     if done.returncode:
         sys.exit(f"{' '.join(command)}\nfailed: {done.stderr.decode(errors='replace')[-2000:]}")
     got = json.loads(report.read_text())
-    seconds = sum(epoch["seconds"] for epoch in got["epochs"])
-    spent = got.get("spent_s", {})
+    seconds = sum(epoch["seconds"] for epoch in got["epochs"][WARM_UP:])
+    spent, all_epochs = got.get("spent_s", {}), WARM_UP + epochs
+    compute = spent.get("device_compute") or spent.get("compute")
     return {"speed": got["data"]["examples"] * epochs / seconds, "spent": spent,
-            "hidden": hidden(spent), "cpu_us": 1e6 * (cpu_seconds() - before) / (got["data"]["examples"] * epochs),
+            "hidden": hidden(spent), "cpu_us": 1e6 * (cpu_seconds() - before) / (got["data"]["examples"] * all_epochs),
             "quality": got.get("final", {}).get("test", {}).get(task.get("quality"), float("nan")),
-            "compute": spent.get("device_compute") or spent.get("compute")}
+            "compute": compute / all_epochs if compute else None}
 
 
 def sides_of(name, options, data, folder):
@@ -157,7 +162,8 @@ def compare(name, options, data, folder):
     first = next(iter(figures.values()))
     middle = statistics.median(r["speed"] for r in first)
     best = max(r["speed"] for r in first)
-    print(f"\n{task['title']}: {task['epochs']} epochs a run, {options.repeats} runs of each, interleaved")
+    print(f"\n{task['title']}: {task['epochs']} epochs a run, {options.repeats} runs of each, interleaved"
+          + (f"; Downpour with {' '.join(options.extra)}" if options.extra else ""))
     print(f"{'':40} {'examples/s':>10} {'least':>9} {'most':>9} {'of PyTorch':>10} {'of bests':>9} {'CPU us':>7} {task['quality']:>9}")
     rows = []
     for side, runs in figures.items():
@@ -169,18 +175,20 @@ def compare(name, options, data, folder):
               f"{max(speeds) / best:8.2f}x {min(r['cpu_us'] for r in runs):7.2f} {runs[-1]['quality']:9.4f}", flush=True)
     show_split(figures[DEFAULTS][-1])
     if first[-1]["compute"]:
-        steps = task["epochs"] * options.steps
         print("  forward and backward, ms a step: " + ", ".join(
-            f"{side} {1000 * statistics.median(r['compute'] for r in runs) / steps:.2f}" for side, runs in figures.items()))
+            f"{side} {1000 * statistics.median(r['compute'] for r in runs) / options.steps:.2f}" for side, runs in figures.items()))
     reached = next(r["ratio"] for r in rows if r["side"] == DEFAULTS)
     return rows, task["floor"] is None or reached >= task["floor"]
 
 
-def missing_gpu(torch, device):
-    """Why the tasks that are for a GPU are left out; None: they are not."""
-    if device == "cpu":
-        return None
-    return None if torch.cuda.is_available() else "this PyTorch sees no GPU (--device cpu runs it on the processor)"
+def missing(name, torch, device, data):
+    """Why a task is left out; None: it is not."""
+    if TASKS[name].get("gpu") and device != "cpu" and not torch.cuda.is_available():
+        return "this PyTorch sees no GPU (--device cpu runs it on the processor)"
+    files = TASKS[name]["files"].values()
+    if files and not data:
+        return "DOWNPOUR_DATA does not name the folder with the data sets"
+    return next((f"no {file} in {data}" for file in files if not (data / file).exists()), None)
 
 
 def main():
@@ -194,27 +202,24 @@ def main():
     parser.add_argument("--steps", type=int, default=50, help="minibatches in an epoch of dlrm")
     parser.add_argument("--json", help="write all figures there")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a ratio is under its floor")
+    parser.add_argument("--shards", type=int, default=1, help="of Downpour's server")
     parser.add_argument("--downpour", default="", help="further flags of 'downpour run'")
     options = parser.parse_args()
-    options.extra = options.downpour.split()
-    data = os.environ.get("DOWNPOUR_DATA")
-    if not data:
-        skip("DOWNPOUR_DATA does not name the folder with the data sets")
+    options.extra = [*(("--shards", str(options.shards)) if options.shards > 1 else ()), *options.downpour.split()]
     try:
         import torch
     except ImportError as error:
         skip(f"this python ({sys.executable}) has no PyTorch ({error}); Debian: apt-get install python3-torch")
-    data, names = pathlib.Path(data), [options.only] if options.only else list(TASKS)
-    for name in list(names):
-        lacks = missing_gpu(torch, options.device) if TASKS[name].get("gpu") else None
+    data = pathlib.Path(os.environ["DOWNPOUR_DATA"]) if os.environ.get("DOWNPOUR_DATA") else None
+    names = []
+    for name in [options.only] if options.only else TASKS:
+        lacks = missing(name, torch, options.device, data)
         if lacks:
             print(f"left out: {name}: {lacks}", flush=True)
-            names.remove(name)
-        for file in TASKS[name]["files"].values():
-            if not (data / file).exists():
-                skip(f"no {file} in {data}")
+        else:
+            names.append(name)
     if not names:
-        return SKIP
+        skip("no task is left")
     rows, good = [], True
     print(f"PyTorch {torch.__version__}, {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory(prefix="downpour-bench-") as folder:

@@ -1,10 +1,11 @@
 """The PyTorch side of compare.py: trains one model in one process with one thread and prints, as JSON, the seconds of
 each epoch. Timed: shuffling, cutting minibatches, forward, backward, optimizer. Not timed: reading the data, evaluation,
-and a warm-up on a model that is thrown away.
+and one epoch before the others that warms up, as on Downpour's side.
 
     pytorch_train.py mlp|imdb|mf|dlrm ARRAYS.npz EPOCHS [--device cpu|cuda] [--tf32]
 
-On a GPU the steps' forward and backward passes, without the optimizer, are timed by the card's own clock too."""
+On a GPU the steps' forward and backward passes, without the optimizer, are timed by the card's own clock too: up to one
+gradient a row, so sparse gradients are coalesced in that time, as Downpour's backward pass sums them."""
 
 import argparse
 import json
@@ -13,8 +14,6 @@ import time
 import numpy as np
 import torch
 from torch import nn
-
-WARM_UP_STEPS = 30
 
 
 class Mlp:
@@ -35,9 +34,9 @@ class Mlp:
         self.loss = nn.CrossEntropyLoss()
         self.optimizers = [torch.optim.Adam(self.model.parameters(), lr=0.001)]
 
-    def epoch(self, steps):
+    def epoch(self):
         order = torch.randperm(len(self.labels))
-        for picked in order.split(self.batch)[:steps]:
+        for picked in order.split(self.batch):
             yield self.loss(self.model(self.images[picked]), self.labels[picked])
 
     def quality(self, test):
@@ -70,7 +69,7 @@ class Imdb:
         self.optimizers = [torch.optim.SparseAdam(list(self.bag.parameters()), lr=0.001),
                            torch.optim.Adam([self.bias], lr=0.001)]
 
-    def epoch(self, steps):
+    def epoch(self):
         order = torch.randperm(len(self.labels))
         lengths = (self.starts[1:] - self.starts[:-1])[order]
         ends = lengths.cumsum(0)
@@ -78,7 +77,7 @@ class Imdb:
         shift = torch.repeat_interleave(self.starts[:-1][order] - begins[:-1], lengths)
         at = shift + torch.arange(len(shift))
         columns, values, labels = self.columns[at], self.values[at], self.labels[order]
-        for first in range(0, len(order), self.batch)[:steps]:
+        for first in range(0, len(order), self.batch):
             last = min(first + self.batch, len(order))
             a, b = int(begins[first]), int(begins[last])
             scores = self.bag(columns[a:b], begins[first:last + 1] - a, values[a:b]).squeeze(1) + self.bias
@@ -137,7 +136,7 @@ class Mf:
             items[again] = self.draw.integers(0, self.items, len(again))
         return items
 
-    def epoch(self, steps):
+    def epoch(self):
         begun = time.perf_counter()
         repeated = np.repeat(self.pairs[:, 0], self.negatives)
         user = torch.from_numpy(np.concatenate([self.pairs[:, 0], repeated]))
@@ -147,7 +146,7 @@ class Mf:
         self.sampling += time.perf_counter() - begun
         order = torch.randperm(len(user))
         user, item, label = user[order], item[order], label[order]
-        for first in range(0, len(user), self.batch)[:steps]:
+        for first in range(0, len(user), self.batch):
             last = first + self.batch
             yield self.loss(self.score(user[first:last], item[first:last]), label[first:last])
 
@@ -197,9 +196,9 @@ class Dlrm:
                            torch.optim.Adam([*self.bottom.parameters(), *self.top.parameters()], lr=0.001)]
         self.spans = []
 
-    def epoch(self, steps):
+    def epoch(self):
         order = torch.randperm(len(self.labels), device=self.device)
-        for first in range(0, len(order), self.batch)[:steps]:
+        for first in range(0, len(order), self.batch):
             picked = order[first:first + self.batch]
             ids, columns, labels = self.ids[picked], self.columns[picked], self.labels[picked]
             self.begin()
@@ -214,6 +213,8 @@ class Dlrm:
             self.spans[-1][0].record()
 
     def computed(self):
+        for table in self.tables:  # SparseAdam would do it in its step
+            table.weight.grad = table.weight.grad.coalesce()
         if self.device == "cuda":
             self.spans[-1][1].record()
 
@@ -224,8 +225,8 @@ class Dlrm:
         return float("nan")
 
 
-def train_epoch(task, steps=None):
-    for loss in task.epoch(steps):
+def train_epoch(task):
+    for loss in task.epoch():
         for optimizer in task.optimizers:
             optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -233,6 +234,24 @@ def train_epoch(task, steps=None):
             task.computed()
         for optimizer in task.optimizers:
             optimizer.step()
+
+
+def train(task, epochs, synchronize):
+    """Seconds of each epoch, processor seconds and computing seconds of all, without those of the first epoch, which warms up."""
+    seconds, cpu, warm = [], 0, 0.0
+    for epoch in range(epochs + 1):
+        if epoch == 1:
+            cpu, warm = time.process_time(), compute_seconds(task)
+        begun, sampling = time.perf_counter(), getattr(task, "sampling", 0.0)
+        train_epoch(task)
+        synchronize()
+        if epoch:
+            seconds.append(time.perf_counter() - begun - (getattr(task, "sampling", 0.0) - sampling))
+    return seconds, time.process_time() - cpu, compute_seconds(task) - warm
+
+
+def compute_seconds(task):
+    return task.compute_seconds() if hasattr(task, "compute_seconds") else 0.0
 
 
 def part(arrays, name):
@@ -254,21 +273,11 @@ def main():
     task = {"mlp": Mlp, "imdb": Imdb, "mf": Mf, "dlrm": Dlrm}[options.task](part(arrays, "train_"), *own)
     on_gpu = options.device == "cuda"
     task.build()
-    train_epoch(task, WARM_UP_STEPS)
-    task.build()
-    task.sampling = 0.0
-    seconds, cpu = [], time.process_time()
-    for _ in range(options.epochs):
-        begun, sampling = time.perf_counter(), task.sampling
-        train_epoch(task)
-        if on_gpu:
-            torch.cuda.synchronize()
-        seconds.append(time.perf_counter() - begun - (task.sampling - sampling))
-    cpu = time.process_time() - cpu
+    seconds, cpu, compute = train(task, options.epochs, torch.cuda.synchronize if on_gpu else lambda: None)
     with torch.no_grad():
         quality = task.quality(part(arrays, "test_"))
-    print(json.dumps({"examples": task.examples(), "seconds": seconds, "sampling": task.sampling, "cpu": cpu,
-                      "quality": quality, "compute": task.compute_seconds() if on_gpu else None, "torch": torch.__version__}))
+    print(json.dumps({"examples": task.examples(), "seconds": seconds, "sampling": getattr(task, "sampling", 0.0), "cpu": cpu,
+                      "quality": quality, "compute": compute if on_gpu else None, "torch": torch.__version__}))
 
 
 if __name__ == "__main__":
