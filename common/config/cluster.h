@@ -36,6 +36,12 @@ enum dp_cluster_durability {
     DP_CLUSTER_NONE,    /* nothing: a store that was not closed cleanly is refused */
 };
 
+/* What paths in the file that do not start with / are relative to. */
+enum dp_cluster_relative {
+    DP_CLUSTER_START, /* the directory in which each process is started */
+    DP_CLUSTER_FILE,  /* the directory of the file itself, so that both can be moved together */
+};
+
 /* How products round on a worker's GPU. */
 enum dp_cluster_precision { DP_CLUSTER_F32, DP_CLUSTER_TF32, DP_CLUSTER_BF16 };
 
@@ -94,6 +100,7 @@ struct dp_cluster {
     uint64_t cache_bytes; /* of one shard */
     enum dp_cluster_durability durability;
     uint64_t journal_bytes; /* budget of one shard's journal */
+    enum dp_cluster_relative relative_to;
     uint32_t server_count;
     struct dp_cluster_server *server;
     char model[256];
@@ -103,9 +110,11 @@ struct dp_cluster {
 
 /* Every key that a file leaves out. Servers: none. */
 void dp_cluster_defaults(struct dp_cluster *out);
+/* With relative_to "file" the paths in *out are resolved against the directory of `path`. */
 DP_MUST_USE
 enum dp_status dp_cluster_read(const char *path, struct dp_cluster **out, struct dp_error *err);
-/* Writes a file that reads back equal, whole or not at all (common/env/whole.h). */
+/* Writes a file that reads back equal, whole or not at all (common/env/whole.h). With relative_to DP_CLUSTER_FILE all paths
+ * must be absolute or lie below the directory of `path`; those that lie below it are written relative to it. */
 DP_MUST_USE
 enum dp_status dp_cluster_write(const struct dp_cluster *cluster, const char *path, struct dp_error *err);
 /* The checks that read makes, for a struct that was filled otherwise. */

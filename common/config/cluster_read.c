@@ -3,6 +3,7 @@
 #include "common/config/fields.h"
 
 #include "common/base/parse.h"
+#include "common/config/cluster_paths.h"
 #include "common/config/cluster_text.h"
 #include "common/config/nearest.h"
 
@@ -338,6 +339,8 @@ static enum dp_status read_tree(const struct reader *reader, const config_settin
     if (out->id == 0)
         out->id = id_of_name(out->name);
     st = dp_cluster_check(out, reader->err);
+    if (st == DP_OK && out->relative_to == DP_CLUSTER_FILE)
+        st = dp_cluster_paths_resolve(out, reader->path, reader->err);
     return st == DP_OK ? st : dp_wrap(reader->err, DP_ARGUMENT, "%s", reader->path);
 }
 

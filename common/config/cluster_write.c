@@ -1,5 +1,6 @@
 /* Written by hand and not by libconfig's own writer, which rounds numbers to 15 digits: what is written here
  * reads back equal, bit for bit. */
+#include "common/config/cluster_paths.h"
 #include "common/config/fields.h"
 #include "common/env/whole.h"
 
@@ -108,14 +109,18 @@ static void put_cluster(FILE *file, const struct dp_cluster *cluster)
 enum dp_status dp_cluster_write(const struct dp_cluster *cluster, const char *path, struct dp_error *err)
 {
     struct dp_whole file;
-    struct dp_cluster named = *cluster;
+    struct dp_cluster named = *cluster, *shortened = NULL;
     if (named.id == 0)
         named.id = 1; /* absent: the reader makes it of the name */
     enum dp_status st = dp_cluster_check(&named, err);
+    if (st == DP_OK && cluster->relative_to == DP_CLUSTER_FILE)
+        st = dp_cluster_paths_shorten(cluster, path, &shortened, err);
     if (st == DP_OK)
         st = dp_whole_open(path, &file, err);
-    if (st != DP_OK)
-        return st;
-    put_cluster(file.stream, cluster);
-    return dp_whole_commit(&file, err);
+    if (st == DP_OK) {
+        put_cluster(file.stream, shortened ? shortened : cluster);
+        st = dp_whole_commit(&file, err);
+    }
+    dp_cluster_free(&shortened);
+    return st;
 }

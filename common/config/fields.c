@@ -25,6 +25,16 @@
         .key = #name, .type = DP_FIELD_TEXT, .offset = offsetof(struct where, name), .required = true,       \
         .min = 1, .max = len_max                                                                             \
     }
+#define PATH(where, name)                                                                                    \
+    {                                                                                                        \
+        .key = #name, .type = DP_FIELD_TEXT, .offset = offsetof(struct where, name), .max = DP_PATH_MAX,     \
+        .path = true                                                                                         \
+    }
+#define PATH_REQUIRED(where, name)                                                                           \
+    {                                                                                                        \
+        .key = #name, .type = DP_FIELD_TEXT, .offset = offsetof(struct where, name), .required = true,       \
+        .min = 1, .max = DP_PATH_MAX, .path = true                                                           \
+    }
 #define BOOL(where, name)                                                                                    \
     {                                                                                                        \
         .key = #name, .type = DP_FIELD_BOOL, .offset = offsetof(struct where, name)                          \
@@ -41,9 +51,10 @@
 
 static const char *const decays[] = {"none", "linear", "cosine", "inverse-sqrt"};
 static const char *const durabilities[] = {"machine", "process", "none"};
+static const char *const relatives[] = {"start", "file"};
 static const char *const precisions[] = {"f32", "tf32", "bf16"};
 static_assert(sizeof(enum dp_decay) == 4 && sizeof(enum dp_cluster_durability) == 4 &&
-                  sizeof(enum dp_cluster_precision) == 4,
+                  sizeof(enum dp_cluster_precision) == 4 && sizeof(enum dp_cluster_relative) == 4,
               "NAME fields are u32");
 
 static const struct dp_field top[] = {
@@ -53,6 +64,7 @@ static const struct dp_field top[] = {
     INTEGER(dp_cluster, cache_bytes, DP_FIELD_BYTES, UINT64_C(1) << 20, UINT64_C(1) << 50),
     NAMES(dp_cluster, durability, durabilities),
     INTEGER(dp_cluster, journal_bytes, DP_FIELD_BYTES, UINT64_C(16) << 20, UINT64_C(1) << 40),
+    NAMES(dp_cluster, relative_to, relatives),
     TEXT_REQUIRED(dp_cluster, model, sizeof((struct dp_cluster *)0)->model - 1),
 };
 static const char *const top_groups[] = {"servers", "data", "training"};
@@ -66,18 +78,18 @@ static const struct dp_field server[] = {
      .min = 1,
      .max = 65535},
     INTEGER(dp_cluster_server, shards, DP_FIELD_U32, 1, DP_SHARDS_MAX),
-    TEXT_REQUIRED(dp_cluster_server, store, DP_PATH_MAX),
+    PATH_REQUIRED(dp_cluster_server, store),
 };
 
 static const struct dp_field data[] = {
-    TEXT_REQUIRED(dp_cluster_data, train, DP_PATH_MAX),
-    TEXT(dp_cluster_data, test, DP_PATH_MAX),
-    TEXT(dp_cluster_data, train_labels, DP_PATH_MAX),
-    TEXT(dp_cluster_data, test_labels, DP_PATH_MAX),
-    TEXT(dp_cluster_data, test_negatives, DP_PATH_MAX),
-    TEXT(dp_cluster_data, validation, DP_PATH_MAX),
-    TEXT(dp_cluster_data, validation_labels, DP_PATH_MAX),
-    TEXT(dp_cluster_data, validation_negatives, DP_PATH_MAX),
+    PATH_REQUIRED(dp_cluster_data, train),
+    PATH(dp_cluster_data, test),
+    PATH(dp_cluster_data, train_labels),
+    PATH(dp_cluster_data, test_labels),
+    PATH(dp_cluster_data, test_negatives),
+    PATH(dp_cluster_data, validation),
+    PATH(dp_cluster_data, validation_labels),
+    PATH(dp_cluster_data, validation_negatives),
     REAL(dp_cluster_data, validation_share, 0, 0.9),
     TEXT(dp_cluster_data, format, sizeof((struct dp_cluster_data *)0)->format - 1),
     INTEGER(dp_cluster_data, negatives, DP_FIELD_U32, 1, 1000),
@@ -88,7 +100,7 @@ static const struct dp_field data[] = {
      .offset = offsetof(struct dp_cluster_data, categories),
      .list = true,
      .max = sizeof((struct dp_cluster_data *)0)->categories - 1},
-    TEXT(dp_cluster_data, cache, DP_PATH_MAX),
+    PATH(dp_cluster_data, cache),
     INTEGER(dp_cluster_data, hash_bits, DP_FIELD_U32, 0, 63),
     INTEGER(dp_cluster_data, index_base, DP_FIELD_U32, 0, 1),
     REAL(dp_cluster_data, scale, 0, 1e30),
@@ -118,7 +130,7 @@ static const struct dp_field training[] = {
     INTEGER(dp_cluster_training, patience, DP_FIELD_U32, 0, 1000000),
     TEXT(dp_cluster_training, patience_metric, sizeof((struct dp_cluster_training *)0)->patience_metric - 1),
     INTEGER(dp_cluster_training, timeout_ms, DP_FIELD_U32, 100, 600000),
-    TEXT(dp_cluster_training, report, DP_PATH_MAX),
+    PATH(dp_cluster_training, report),
 };
 static const char *const training_groups[] = {"optimizer"};
 

@@ -22,6 +22,7 @@ struct dp_field {
     enum dp_field_type type;
     size_t offset;
     bool required;
+    bool path;                /* TEXT: of a file or directory; empty: none */
     bool list;                /* TEXT: an array of strings too, which become one with commas between */
     uint64_t min, max;        /* numbers and lengths */
     double min_f64, max_f64;  /* F64, F32 */

@@ -387,6 +387,7 @@ static enum dp_status set_cache(struct run *run, struct dp_error *err)
 static enum dp_status set_places(struct run *run, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
+    run->cluster->relative_to = DP_CLUSTER_FILE; /* the directory can be moved */
     for (uint32_t i = 0; st == DP_OK && i < run->cluster->server_count; i++) {
         struct dp_cluster_server *server = &run->cluster->server[i];
         (void)snprintf(server->host, sizeof server->host, "127.0.0.1");

@@ -376,6 +376,45 @@ static void written_reads_back_equal(void **state)
     }
 }
 
+/* Written below a directory, moved with it, read: what lay below lies below its new place, what lay outside stays. */
+static void paths_below_the_file_move_with_it(void **state)
+{
+    (void)state;
+    char from[96], to[96], conf[128], expected[160];
+    struct dp_cluster *c = NULL, *back = NULL;
+    struct dp_error err = {0};
+    (void)snprintf(from, sizeof from, "%s/from", dir);
+    (void)snprintf(to, sizeof to, "%s/to", dir);
+    assert_int_equal(mkdir(from, 0700), 0);
+    assert_int_equal(read_text(GOOD, &c, &err), DP_OK);
+    assert_int_equal(c->relative_to, DP_CLUSTER_START);
+    c->relative_to = DP_CLUSTER_FILE;
+    (void)snprintf(c->server[0].store, sizeof c->server[0].store, "%s/store/s", from);
+    (void)snprintf(c->data.train, sizeof c->data.train, "%s-outside/data", from);
+    (void)snprintf(c->data.test, sizeof c->data.test, "%s/../data", from);
+    (void)snprintf(c->training.report, sizeof c->training.report, "%s//report.json", from);
+    (void)snprintf(conf, sizeof conf, "%s/c.conf", from);
+    assert_int_equal(dp_cluster_write(c, conf, &err), DP_OK);
+    assert_int_equal(rename(from, to), 0);
+    (void)snprintf(conf, sizeof conf, "%s/c.conf", to);
+    assert_int_equal(dp_cluster_read(conf, &back, &err), DP_OK);
+    (void)snprintf(expected, sizeof expected, "%s/store/s", to);
+    assert_string_equal(back->server[0].store, expected);
+    assert_string_equal(back->data.train, c->data.train);
+    assert_string_equal(back->data.test, c->data.test);
+    assert_string_equal(back->data.cache, "");
+    (void)snprintf(expected, sizeof expected, "%s/report.json", to);
+    assert_string_equal(back->training.report, expected);
+
+    (void)snprintf(c->server[0].store, sizeof c->server[0].store, "store");
+    assert_int_equal(dp_cluster_write(c, conf, &err), DP_ARGUMENT);
+    assert_non_null(strstr(err.text, "'servers.store' is \"store\", neither absolute nor below"));
+    assert_int_equal(unlink(conf), 0);
+    assert_int_equal(rmdir(to), 0);
+    dp_cluster_free(&back);
+    dp_cluster_free(&c);
+}
+
 static void categories_may_be_an_array(void **state)
 {
     (void)state;
@@ -577,6 +616,7 @@ int main(void)
         cmocka_unit_test(written_reads_back_equal),
         cmocka_unit_test(categories_may_be_an_array),
         cmocka_unit_test(struct_without_an_id_gets_that_of_its_name),
+        cmocka_unit_test(paths_below_the_file_move_with_it),
         cmocka_unit_test(example_file_is_read_and_has_every_key),
         cmocka_unit_test(keys_are_set_from_text_with_the_checks_of_the_file),
         cmocka_unit_test(endpoints_follow_the_order_of_the_file),

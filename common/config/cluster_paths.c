@@ -1,0 +1,110 @@
+#include "common/config/cluster_paths.h"
+
+#include "common/config/fields.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum dp_status change_path(const struct dp_fields *fields, const struct dp_field *field,
+                                   const char *directory, char *path, struct dp_error *err);
+
+static enum dp_status resolve(const struct dp_fields *fields, const struct dp_field *field,
+                              const char *directory, char *path, struct dp_error *err)
+{
+    char whole[2 * DP_PATH_MAX + 8];
+    if (path[0] == '/')
+        return DP_OK;
+    int len = snprintf(whole, sizeof whole, "%s/%s", directory, path);
+    if (len > DP_PATH_MAX)
+        return dp_fail(err, DP_ARGUMENT, "'%s%s', relative to the file's directory, is longer than %d bytes",
+                       fields->prefix, field->key, DP_PATH_MAX);
+    memcpy(path, whole, (size_t)len + 1);
+    return DP_OK;
+}
+
+/* Such a path leads somewhere else as soon as the directory is moved. */
+static bool climbs(const char *path)
+{
+    for (const char *at = path; *at; at += strspn(at, "/")) {
+        size_t len = strcspn(at, "/");
+        if (len == 2 && memcmp(at, "..", 2) == 0)
+            return true;
+        at += len;
+    }
+    return false;
+}
+
+static enum dp_status shorten(const struct dp_fields *fields, const struct dp_field *field,
+                              const char *directory, char *path, struct dp_error *err)
+{
+    size_t len = strlen(directory);
+    const char *below = path + len;
+    if (strncmp(path, directory, len) == 0 && *below == '/') {
+        below += strspn(below, "/");
+        if (*below && !climbs(below)) {
+            memmove(path, below, strlen(below) + 1);
+            return DP_OK;
+        }
+    }
+    return path[0] == '/' ? DP_OK
+                          : dp_fail(err, DP_ARGUMENT,
+                                    "'%s%s' is \"%s\", neither absolute nor below the cluster file's "
+                                    "directory '%s'",
+                                    fields->prefix, field->key, path, directory);
+}
+
+static enum dp_status change_fields(const struct dp_fields *fields, void *base, const char *directory,
+                                    change_path *change, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < fields->count; i++) {
+        char *path = (char *)base + fields->field[i].offset;
+        if (fields->field[i].path && path[0])
+            st = change(fields, &fields->field[i], directory, path, err);
+    }
+    return st;
+}
+
+static enum dp_status change_all(struct dp_cluster *cluster, const char *file, change_path *change,
+                                 struct dp_error *err)
+{
+    char directory[DP_PATH_MAX + 1] = ".";
+    const char *slash = strrchr(file, '/');
+    size_t len = slash ? (size_t)(slash - file) : 1;
+    if (len > DP_PATH_MAX)
+        return dp_fail(err, DP_ARGUMENT, "the path of the file is longer than %d bytes", DP_PATH_MAX);
+    if (slash) {
+        memcpy(directory, file, len);
+        directory[len] = '\0';
+    }
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++)
+        st = change_fields(&dp_fields_server, &cluster->server[i], directory, change, err);
+    if (st == DP_OK)
+        st = change_fields(&dp_fields_data, &cluster->data, directory, change, err);
+    return st == DP_OK ? change_fields(&dp_fields_training, &cluster->training, directory, change, err) : st;
+}
+
+enum dp_status dp_cluster_paths_resolve(struct dp_cluster *cluster, const char *file, struct dp_error *err)
+{
+    return change_all(cluster, file, resolve, err);
+}
+
+enum dp_status dp_cluster_paths_shorten(const struct dp_cluster *cluster, const char *file,
+                                        struct dp_cluster **out, struct dp_error *err)
+{
+    *out = calloc(1, sizeof **out);
+    struct dp_cluster_server *server = calloc(cluster->server_count, sizeof *server);
+    if (!*out || !server) {
+        free(server);
+        dp_cluster_free(out);
+        return dp_fail(err, DP_NOMEM, "no memory for a cluster file");
+    }
+    **out = *cluster;
+    memcpy(server, cluster->server, cluster->server_count * sizeof *server);
+    (*out)->server = server;
+    enum dp_status st = change_all(*out, file, shorten, err);
+    if (st != DP_OK)
+        dp_cluster_free(out);
+    return st;
+}
