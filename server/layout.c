@@ -1,6 +1,7 @@
 #include "server/layout.h"
 
 #include "common/env/disk.h"
+#include "server/store/inspect_disk.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -130,11 +131,11 @@ enum dp_status dp_layout_check(const char *directory, const struct dp_layout *la
     *known = false;
     if (access(directory, F_OK) != 0)
         return DP_OK;
-    enum dp_status st = dp_disk_open(directory, &disk, err);
+    enum dp_status st = dp_inspect_disk_open(directory, &disk, err);
     if (st != DP_OK)
         return st;
     st = check(&disk, directory, layout, known, err);
-    dp_disk_close(&disk);
+    dp_inspect_disk_close(&disk);
     return st;
 }
 

@@ -35,6 +35,7 @@ struct server {
     uint32_t number;
     uint64_t boot, salt;
     struct dp_net *net;
+    bool read_only;
     uint32_t started;
     struct dp_shard_thread *shard[DP_SHARDS_MAX];
     bool layout_known;          /* its directory says which shards are there */
@@ -43,17 +44,20 @@ struct server {
     struct dp_control *control;
 };
 
-static const char usage[] = "usage: downpour-server --cluster FILE --server N\n"
-                            "  --cluster FILE  the cluster file that all servers and workers read\n"
-                            "  --server N      which of its servers this is, counted from 0\n"
-                            "  --help          this text\n"
-                            "SIGTERM: finish what is under way, write the rows back, exit.\n";
+static const char usage[] =
+    "usage: downpour-server --cluster FILE --server N [--read-only]\n"
+    "  --cluster FILE  the cluster file that all servers and workers read\n"
+    "  --server N      which of its servers this is, counted from 0\n"
+    "  --read-only     answer pulls only, and change nothing in the store's directory\n"
+    "  --help          this text\n"
+    "SIGTERM: finish what is under way, write the rows back, exit.\n";
 
 static enum dp_status read_flags(int argc, char **argv, struct server *server, bool *help,
                                  struct dp_error *err)
 {
     static const struct option flags[] = {{"cluster", required_argument, NULL, 'c'},
                                           {"server", required_argument, NULL, 's'},
+                                          {"read-only", no_argument, NULL, 'r'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     const char *path = NULL, *number = NULL;
@@ -64,6 +68,8 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
             path = optarg;
         else if (c == 's')
             number = optarg;
+        else if (c == 'r')
+            server->read_only = true;
         else if (c == 'h')
             *help = true;
         else
@@ -148,6 +154,7 @@ static enum dp_status start_shards(struct server *server, struct dp_error *err)
             .boot = server->boot,
             .salt = server->salt,
             .cache_bytes = server->cluster->cache_bytes,
+            .read_only = server->read_only,
             .opened = shard_opened,
             .opened_context = server,
             .journal = {.journaled = server->cluster->durability != DP_CLUSTER_NONE,
@@ -235,13 +242,14 @@ static void say_opening(const struct server *server)
 static enum dp_status get_ready(struct server *server, struct dp_error *err)
 {
     const struct dp_layout layout = layout_of(server);
-    if (!server->layout_known) {
+    if (!server->layout_known && !server->read_only) {
         enum dp_status st = dp_layout_put(server->self->store, &layout, err);
         if (st != DP_OK)
             return st;
     }
-    dp_log(DP_LOG_INFO, "ready: %" PRIu32 " shards of cluster '%s', generation %" PRIu64, server->started,
-           server->cluster->name, server->cluster->generation);
+    dp_log(DP_LOG_INFO, "ready: %" PRIu32 " shards of cluster '%s', generation %" PRIu64 "%s",
+           server->started, server->cluster->name, server->cluster->generation,
+           server->read_only ? ", read-only" : "");
     return DP_OK;
 }
 

@@ -1,6 +1,7 @@
 #include "server/shard_parts.h"
 
 #include "common/base/log.h"
+#include "server/store/inspect_disk.h"
 #include "server/store/rocks_store.h"
 
 #include <inttypes.h>
@@ -59,7 +60,8 @@ static enum dp_status open_disk(struct dp_shard_parts *parts, const char *direct
 {
     char path[1280 + 16];
     (void)snprintf(path, sizeof path, "%s/journal", directory);
-    return dp_disk_open(path, &parts->disk, err);
+    return parts->read_only ? dp_inspect_disk_open(path, &parts->disk, err)
+                            : dp_disk_open(path, &parts->disk, err);
 }
 
 static enum dp_status open_shard(struct dp_shard_parts *parts, const struct dp_shard_parts_options *options,
@@ -78,6 +80,7 @@ static enum dp_status open_shard(struct dp_shard_parts *parts, const struct dp_s
         .store = &parts->store,
         .journaled = o->journal.journaled,
         .recovers = recovers,
+        .read_only = o->read_only,
         .journal = {.disk = &parts->disk,
                     .durability = o->journal.synced ? DP_DURABILITY_MACHINE : DP_DURABILITY_PROCESS,
                     .budget_bytes = o->journal.budget_bytes,
@@ -105,17 +108,19 @@ enum dp_status dp_shard_parts_open(struct dp_shard_parts *parts, const struct dp
                                            .generation = o->generation,
                                            .range = dp_range_of_shard(o->index, o->shards),
                                            .journaled = o->journal.journaled,
+                                           .read_only = o->read_only,
                                            .recovers = &recovers,
                                            .wake = options->wake,
                                            .wake_context = options->context};
+    parts->read_only = o->read_only;
     enum dp_status st = dp_rocks_store_open(&store, &parts->store, err);
     if (st != DP_OK)
         return st;
-    if (o->journal.journaled)
+    if (o->journal.journaled && (recovers || !o->read_only))
         st = open_disk(parts, options->directory, err);
     if (st == DP_OK)
         st = open_shard(parts, options, recovers, err);
-    if (st != DP_OK && !recovers) {
+    if (st != DP_OK && !recovers && !o->read_only) {
         struct dp_error ignored;
         if (dp_rocks_store_mark_clean(&parts->store, &ignored) != DP_OK)
             st = dp_wrap(err, st, "and the store could not be marked clean again");
@@ -130,7 +135,9 @@ void dp_shard_parts_close(struct dp_shard_parts *parts)
     dp_shard_close(&parts->shard);
     if (parts->store.close)
         parts->store.close(parts->store.self);
-    if (parts->disk.self)
+    if (parts->disk.self && parts->read_only)
+        dp_inspect_disk_close(&parts->disk);
+    else if (parts->disk.self)
         dp_disk_close(&parts->disk);
     parts->store = (struct dp_store){0};
 }

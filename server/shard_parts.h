@@ -22,6 +22,7 @@ struct dp_shard_progress {
 struct dp_shard_parts {
     struct dp_store store;
     struct dp_disk disk; /* the journal's */
+    bool read_only;      /* the disk is one that can only be read */
     struct dp_shard *shard;
     struct dp_shard_progress progress;
 };

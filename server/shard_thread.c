@@ -234,7 +234,7 @@ static void *serve(void *arg)
     if (st == DP_OK) {
         st = turn_until_drained(thread, &thread->error);
         /* The shard first: what it holds is in the store by now, or is named in the error. */
-        if (st == DP_OK)
+        if (st == DP_OK && !thread->options.read_only)
             st = dp_rocks_store_mark_clean(&thread->parts.store, &thread->error);
     }
     dp_shard_parts_close(&thread->parts);

@@ -24,6 +24,7 @@ struct dp_shard_thread_options {
     uint64_t cluster, generation, boot, cache_bytes;
     struct dp_shard_thread_journal journal;
     uint64_t salt;                 /* shard.h */
+    bool read_only;                /* nothing in `directory` is written (shard.h, rocks_store.h) */
     void (*opened)(void *context); /* from the shard's thread, once: its state is not AGAIN any more */
     void *opened_context;
 };

@@ -534,14 +534,12 @@ static enum dp_status put_incarnation(struct dp_shard *shard, struct dp_error *e
 
 /* What an opening cuts may have been acknowledged: nothing can tell a torn write from damage to a record that no claim
  * names. So it is said. */
-static void tell_cut(const struct dp_shard *shard)
+static void tell_cut(const struct dp_shard *shard, const struct dp_journal_cut *cut)
 {
-    struct dp_journal_figures figures;
     char text[DP_JOURNAL_CUT_TEXT];
-    dp_journal_figures(shard->journal, &figures);
-    dp_journal_cut_text(&figures.cut, text);
-    if (figures.cut.rest != DP_JOURNAL_REST_NONE)
-        dp_log(figures.cut.rest == DP_JOURNAL_REST_RECORDS ? DP_LOG_WARN : DP_LOG_INFO,
+    dp_journal_cut_text(cut, text);
+    if (cut->rest != DP_JOURNAL_REST_NONE)
+        dp_log(cut->rest == DP_JOURNAL_REST_RECORDS ? DP_LOG_WARN : DP_LOG_INFO,
                "shard %" PRIu32 ": its journal: %s", shard->options.index, text);
 }
 
@@ -562,11 +560,15 @@ static enum dp_status open_journal(struct dp_shard *shard, struct dp_error *err)
     options.incarnation = shard->incarnation;
     options.must_be_there = shard->options.recovers;
     shard->recovery = &r;
+    struct dp_journal_figures found = {0};
     enum dp_status st = r.push ? DP_OK : dp_fail(err, DP_NOMEM, "a record");
     if (st == DP_OK)
-        st = dp_journal_open(&options, &shard->journal, err);
+        st = shard->options.read_only ? dp_journal_read(&options, &found, err)
+                                      : dp_journal_open(&options, &shard->journal, err);
+    if (st == DP_OK && shard->journal)
+        dp_journal_figures(shard->journal, &found);
     if (st == DP_OK)
-        tell_cut(shard);
+        tell_cut(shard, &found.cut);
     if (st == DP_OK)
         st = flush(shard, err);
     if (st == DP_OK && r.newest_lsn > shard->lsn)
@@ -579,7 +581,9 @@ static enum dp_status open_journal(struct dp_shard *shard, struct dp_error *err)
     free(r.keys);
     if (st != DP_OK)
         return st;
-    DP_ASSERT(shard->lsn == dp_journal_last(shard->journal));
+    DP_ASSERT(shard->lsn == found.last_lsn);
+    if (shard->options.read_only)
+        return DP_OK;
     /* A crash between the marks of a cycle and this is made up for: else a full journal would stay so. */
     dp_journal_release(shard->journal, shard->write_back.marked_lsn + 1);
     dp_journal_commit(shard->journal);
@@ -613,7 +617,10 @@ enum dp_status dp_shard_open_journal(struct dp_shard *shard, struct dp_error *er
         shard->table[i]->stored = shard->table[i]->away = 0;
     }
     say_uncounted(shard);
-    if (shard->options.journaled)
+    if (shard->options.read_only)
+        dp_shard_write_nothing(shard);
+    /* A store that was closed cleanly has all that was pushed: who only reads needs no journal then. */
+    if (shard->options.journaled && (shard->options.recovers || !shard->options.read_only))
         st = open_journal(shard, err);
     if (st == DP_OK && !shard->counting && !shard->count_failed && !is_counted(shard))
         st = submit_count(shard, err);

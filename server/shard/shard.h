@@ -33,6 +33,9 @@ struct dp_shard_options {
      * replay is the shard's). Not journaled: durability none. */
     bool journaled, recovers; /* recovers: the store was not closed cleanly, the journal has what it lacks */
     struct dp_journal_options journal;
+    /* Pulls only: a push and a new table are refused (DP_UNSUPPORTED), and nothing is submitted to the store or written to the
+     * journal's disk. What the journal has beyond the store is replayed into the cache, which must have room for it. */
+    bool read_only;
     uint32_t requests_max;   /* waiting at once, of all sessions; 0: 1,024 */
     uint32_t taken_rows_max; /* rows of reads that are done, in one turn; 0: 8,192 */
     struct dp_store *store;  /* the caller's, open; outlives the shard */

@@ -264,6 +264,8 @@ void dp_shard_take_completed(struct dp_shard *shard);
 /* Write-back (write_back.c). */
 void dp_shard_write_back_turn(struct dp_shard *shard);
 bool dp_shard_write_back_goes_on(const struct dp_shard *shard); /* without further input */
+/* From the opening on, for read_only: no cycle begins, and dp_shard_not_writing says why. */
+void dp_shard_write_nothing(struct dp_shard *shard);
 /* True: the job is kept. */
 bool dp_shard_written_back(struct dp_shard *shard, struct dp_shard_job *job);
 /* Why rows cannot be written back now (failed for good, disk full, journal lost); NULL: they can. */

@@ -164,6 +164,8 @@ static void hello(struct dp_shard *shard, struct dp_waiting **waiting)
                      shard->options.index);
     else if (shard->draining)
         st = dp_fail(&err, DP_STOPPING, "shard %" PRIu32 " is shutting down", shard->options.index);
+    if (shard->options.read_only && shard->next_stream == shard->streams_reserved)
+        shard->streams_reserved += DP_STREAM_BLOCK; /* as no push is taken, a stream may be given twice */
     const struct dp_session *session = dp_sessions_find(shard->sessions, request->session);
     bool has_stream = session && session->stream != 0;
     if (st == DP_OK && request->want_stream && !has_stream && shard->next_stream == shard->streams_reserved) {
@@ -239,8 +241,20 @@ static void drop_first(struct dp_shard *shard, struct dp_session *session)
     dp_waiting_free(&waiting);
 }
 
+/* Before all that would leave a trace in the journal, as a refused push does. */
+static enum dp_done refuse_change(struct dp_shard *shard, const struct dp_waiting *waiting, const char *what)
+{
+    struct dp_error err = {0};
+    (void)dp_fail(&err, DP_UNSUPPORTED,
+                  "shard %" PRIu32 " serves its store read-only: %s; start its server without --read-only",
+                  shard->options.index, what);
+    return dp_shard_refuse_waiting(shard, waiting, &err);
+}
+
 static enum dp_done do_request(struct dp_shard *shard, struct dp_waiting *waiting)
 {
+    if (shard->options.read_only && waiting->decoded && waiting->request.kind == DP_REQUEST_PUSH)
+        return refuse_change(shard, waiting, "it takes no pushes");
     if (waiting->broken.status != DP_OK && !waiting->decoded)
         return dp_shard_refuse_waiting(shard, waiting, &waiting->broken);
     if (waiting->broken.status != DP_OK)
@@ -266,6 +280,8 @@ static enum dp_done do_request(struct dp_shard *shard, struct dp_waiting *waitin
         return dp_shard_push(shard, waiting);
     default:
         DP_ASSERT(waiting->request.kind == DP_REQUEST_CREATE_TABLE);
+        if (shard->options.read_only && !dp_shard_find_table(shard, dp_table_id(waiting->request.spec.name)))
+            return refuse_change(shard, waiting, "it makes no tables");
         return dp_shard_create_table(shard, waiting);
     }
 }

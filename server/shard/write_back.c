@@ -52,6 +52,8 @@ enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *e
     const struct dp_error *why = w->failed.status != DP_OK ? &w->failed : &shard->journal_failed;
     if (!shard->draining || shard->waiting > 0 || shard->jobs > 0)
         return DP_AGAIN;
+    if (shard->options.read_only)
+        return DP_OK; /* there is nothing to write */
     if (why->status != DP_OK) {
         struct dp_error text = *why;
         (void)dp_wrap(&text, text.status, "shard %" PRIu32 " could not write its rows back",
@@ -390,6 +392,14 @@ bool dp_shard_write_back_goes_on(const struct dp_shard *shard)
         return is_time(shard);
     /* (No row is due and nothing under way: there was no memory for the marks.) */
     return w->cycle == DP_CYCLE_ROWS && !w->ready && !w->again && (due_table(shard) || w->under_way == 0);
+}
+
+void dp_shard_write_nothing(struct dp_shard *shard)
+{
+    DP_ASSERT(shard->options.read_only && shard->write_back.cycle == DP_CYCLE_IDLE);
+    (void)dp_fail(&shard->write_back.failed, DP_UNSUPPORTED,
+                  "the store is open read-only; give its rows more room (cache_bytes), or start its server "
+                  "once where it may write");
 }
 
 const struct dp_error *dp_shard_not_writing(const struct dp_shard *shard)

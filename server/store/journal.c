@@ -385,6 +385,22 @@ done:
     return st;
 }
 
+enum dp_status dp_journal_read(const struct dp_journal_options *options, struct dp_journal_figures *out,
+                               struct dp_error *err)
+{
+    struct dp_journal_found found = {0};
+    enum dp_status st = dp_journal_look(options, &found, err);
+    if (st == DP_OK)
+        st = dp_journal_replay(options, &found, err);
+    *out = (struct dp_journal_figures){.last_lsn = found.last_lsn,
+                                       .incarnation = found.incarnation,
+                                       .replayed_records = found.replayed_records,
+                                       .replayed_bytes = found.replayed_bytes,
+                                       .cut = found.cut};
+    dp_journal_found_clear(options, &found);
+    return st;
+}
+
 void dp_journal_close(struct dp_journal **out)
 {
     struct dp_journal *journal = *out;

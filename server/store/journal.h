@@ -139,4 +139,11 @@ struct dp_journal_figures {
 };
 void dp_journal_figures(struct dp_journal *journal, struct dp_journal_figures *out);
 
+/* Replays, as an opening would, and changes nothing: for who must not write. What is replayed may be beyond what a loss of power
+ * would leave: nothing of it may be stored. *out: last_lsn (at least replay_after), incarnation, and what is told of an
+ * opening; 0 else. Failures as of open. */
+DP_MUST_USE
+enum dp_status dp_journal_read(const struct dp_journal_options *options, struct dp_journal_figures *out,
+                               struct dp_error *err);
+
 #endif

@@ -220,17 +220,38 @@ static enum dp_status put_own(struct dp_rocks_db *db, const struct dp_rocks_stor
     return dp_marks_put(db, marks, sizeof marks / sizeof marks[0], err);
 }
 
-enum dp_status dp_marks_enter(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
-                              bool *recovers, struct dp_error *err)
+/* *is_new: no opening of it ever ended. */
+static enum dp_status look(struct dp_rocks_db *db, const struct dp_rocks_store_options *options, bool *is_new,
+                           bool *recovers, struct dp_error *err)
 {
     struct own own = {0};
     enum dp_status st = load_own(db, &own, err);
     bool was_there = st == DP_OK;
+    *is_new = st == DP_NOT_FOUND;
     if (was_there)
         st = check_own(&own, options, err);
     else if (st == DP_NOT_FOUND)
         st = check_new(db, err);
     *recovers = was_there && own.state == STATE_OPEN_JOURNALED;
+    return st;
+}
+
+enum dp_status dp_marks_look(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
+                             bool *recovers, struct dp_error *err)
+{
+    bool is_new = false;
+    enum dp_status st = look(db, options, &is_new, recovers, err);
+    return st == DP_OK && is_new
+               ? dp_fail(err, DP_NOT_FOUND, "store %s: no server ever served it: there is nothing to read",
+                         options->directory)
+               : st;
+}
+
+enum dp_status dp_marks_enter(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
+                              bool *recovers, struct dp_error *err)
+{
+    bool is_new = false;
+    enum dp_status st = look(db, options, &is_new, recovers, err);
     if (st == DP_OK)
         st = put_own(db, options, err);
     if (st ==

@@ -25,6 +25,10 @@ enum dp_status dp_marks_visit(struct dp_rocks_db *db, const void *prefix, size_t
 DP_MUST_USE
 enum dp_status dp_marks_enter(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
                               bool *recovers, struct dp_error *err);
+/* The same checks, and nothing is put. DP_NOT_FOUND: it was never opened, there is nothing to read. */
+DP_MUST_USE
+enum dp_status dp_marks_look(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
+                             bool *recovers, struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_marks_leave(struct dp_rocks_db *db, struct dp_error *err);
 

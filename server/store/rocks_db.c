@@ -170,6 +170,25 @@ enum dp_status dp_rocks_db_open_beside(const char *directory, struct dp_rocks_db
     return st;
 }
 
+enum dp_status dp_rocks_db_open_to_read(const char *directory, struct dp_rocks_db *out, struct dp_error *err)
+{
+    char path[4096];
+    *out = (struct dp_rocks_db){0};
+    (void)snprintf(path, sizeof path, "%s/CURRENT", directory);
+    if (access(path, F_OK) != 0)
+        return dp_fail(err, errno == ENOENT ? DP_NOT_FOUND : DP_IO,
+                       "%s: %s: without it there is no store to read; bring the whole directory back", path,
+                       strerror(errno));
+    enum dp_status st = dp_rocks_log_check(directory, err);
+    if (st == DP_OK)
+        st = dp_rocks_db_open_beside(directory, out, err);
+    if (st != DP_CORRUPT)
+        return st;
+    dp_rocks_log_name_damage(directory, err);
+    return dp_wrap(err, st,
+                   "opened read-only (what a crash left, a server that may write mends at its start)");
+}
+
 void dp_rocks_db_close(struct dp_rocks_db *db)
 {
     /* A handle that outlives its database is an abort in RocksDB: handles, database, options, cache. */

@@ -30,6 +30,10 @@ enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, 
 /* Read-only, with the same settings, while a server has it open too; what came after is not seen, no file is changed. */
 DP_MUST_USE
 enum dp_status dp_rocks_db_open_beside(const char *directory, struct dp_rocks_db *out, struct dp_error *err);
+/* The same for a store that no server has open (read_lock.h): it must be whole, and no file is changed. DP_NOT_FOUND: there is
+ * none. A torn tail, which dp_rocks_db_open would mend, is DP_CORRUPT. */
+DP_MUST_USE
+enum dp_status dp_rocks_db_open_to_read(const char *directory, struct dp_rocks_db *out, struct dp_error *err);
 /* What every read and every visit is made with: checksums verified, and no error lost. The caller's, to be destroyed. */
 rocksdb_readoptions_t *dp_rocks_db_read_options(void);
 void dp_rocks_db_close(struct dp_rocks_db *db); /* of one that failed to open: no effect */

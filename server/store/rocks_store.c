@@ -6,6 +6,7 @@
 #include "server/store/count.h"
 #include "server/store/figures.h"
 #include "server/store/marks.h"
+#include "server/store/read_lock.h"
 #include "server/store/rows.h"
 #include "server/store/space.h"
 
@@ -54,6 +55,8 @@ struct counting {
 
 struct rocks_store {
     struct dp_rocks_db db;
+    bool read_only;
+    int read_lock;             /* -1: none */
     struct dp_figures figures; /* taken by the writer */
     void (*wake)(void *context);
     void *wake_context;
@@ -301,7 +304,7 @@ static enum dp_status rocks_submit(void *self, struct dp_store_job *job)
 {
     struct rocks_store *store = self;
     struct ticket *ticket = store->unused;
-    DP_ASSERT(!(store->marked_clean && changes(job)));
+    DP_ASSERT(!((store->marked_clean || store->read_only) && changes(job)));
     check(job);
     if (!ticket)
         return DP_AGAIN;
@@ -399,6 +402,7 @@ static void destroy(struct rocks_store *store)
     for (uint32_t i = 0; i < store->readers_len; i++)
         DP_ASSERT(pthread_join(store->readers[i].thread, NULL) == 0);
     dp_rocks_db_close(&store->db);
+    dp_read_lock_give_back(&store->read_lock);
     dp_queue_free(&store->changes);
     dp_queue_free(&store->reads);
     (void)pthread_cond_destroy(&store->completed_changed);
@@ -416,8 +420,8 @@ static void rocks_close(void *self)
 
 static enum dp_status start_threads(struct rocks_store *store, const char *directory, struct dp_error *err)
 {
-    store->writer_runs = pthread_create(&store->writer, NULL, run_writer, store) == 0;
-    bool started = store->writer_runs;
+    store->writer_runs = !store->read_only && pthread_create(&store->writer, NULL, run_writer, store) == 0;
+    bool started = store->writer_runs || store->read_only;
     while (started && store->readers_len < store->readers_len_max) {
         struct reader *reader = &store->readers[store->readers_len];
         reader->store = store;
@@ -425,6 +429,14 @@ static enum dp_status start_threads(struct rocks_store *store, const char *direc
         store->readers_len += started;
     }
     return started ? DP_OK : dp_fail(err, DP_NOMEM, "store %s: no thread could be started", directory);
+}
+
+static enum dp_status open_db(struct rocks_store *store, const char *directory, struct dp_error *err)
+{
+    if (!store->read_only)
+        return dp_rocks_db_open(directory, &store->db, err);
+    enum dp_status st = dp_read_lock_take(directory, &store->read_lock, err);
+    return st == DP_OK ? dp_rocks_db_open_to_read(directory, &store->db, err) : st;
 }
 
 /* Order: the state mark is last, so that nothing that fails here leaves a store that looks open. */
@@ -436,13 +448,14 @@ static enum dp_status start(struct rocks_store *store, const struct dp_rocks_sto
     if (st == DP_OK)
         st = dp_queue_new((size_t)JOBS_MAX * store->readers_len_max, &store->reads, err);
     if (st == DP_OK)
-        st = dp_rocks_db_open(options->directory, &store->db, err);
+        st = open_db(store, options->directory, err);
     if (st == DP_OK) {
         dp_figures_take(&store->db, &store->figures);
         st = start_threads(store, options->directory, err);
     }
     if (st == DP_OK)
-        st = dp_marks_enter(&store->db, options, &recovers, err);
+        st = store->read_only ? dp_marks_look(&store->db, options, &recovers, err)
+                              : dp_marks_enter(&store->db, options, &recovers, err);
     if (st == DP_OK && options->recovers)
         *options->recovers = recovers;
     return st;
@@ -460,6 +473,8 @@ static struct rocks_store *make(const struct dp_rocks_store_options *options)
         return NULL;
     }
     store->readers_len_max = readers;
+    store->read_only = options->read_only;
+    store->read_lock = -1;
     store->wake = options->wake;
     store->wake_context = options->wake_context;
     store->completed_end = &store->completed;
@@ -510,7 +525,7 @@ enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options,
 enum dp_status dp_rocks_store_mark_clean(struct dp_store *store, struct dp_error *err)
 {
     struct rocks_store *self = store->self;
-    DP_ASSERT(store->close == rocks_close && self->under_way == 0);
+    DP_ASSERT(store->close == rocks_close && self->under_way == 0 && !self->read_only);
     if (self->failed.status != DP_OK)
         return fail_again(self, err);
     enum dp_status st = dp_marks_leave(&self->db, err);

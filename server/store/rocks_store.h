@@ -6,7 +6,8 @@
  *           refused (DP_IO). A directory that was not closed cleanly holds less than was pushed. It is opened
  *           only if a journal lay beside it and will again (options.journaled): *recovers then says that the
  *           journal must be replayed. Else it is refused (DP_UNCLEAN), with what to do.
- * Thread    Inside, one thread writes and a few read; wake(context) is called from each of them, at the same
+ *           With options.read_only the same is refused, and what is opened is left as it was.
+ * Thread    Inside, one thread writes (none with read_only) and a few read; wake(context) is called from each of them, at the same
  *           time too, when a job was completed, and not after close. Reads do not wait for writes, nor do
  *           they complete in any order; writes and marks complete in order of submission. */
 #ifndef DP_STORE_ROCKS_STORE_H
@@ -22,6 +23,9 @@ struct dp_rocks_store_options {
     uint64_t cluster, generation;
     struct dp_range range;
     bool journaled; /* a journal beside the store keeps what is not written back yet */
+    /* Nothing in the directory is written, made or renamed, and other readers may have it open; servers that write, not. No write
+     * and no marks may be submitted, and there is no mark_clean. A store that was never opened is DP_NOT_FOUND. */
+    bool read_only;
     bool *recovers; /* may be NULL; set when the open gives DP_OK. true: not closed cleanly, replay the
                      * journal; false: new or clean, so that no journal holds anything that is not here */
     void (*wake)(void *context);

@@ -234,6 +234,7 @@ enum dp_status crash_open(struct crash *c, bool recovers)
                                        .clock = {now_of, c},
                                        .journaled = true,
                                        .recovers = recovers,
+                                       .read_only = c->read_only,
                                        .journal = {.disk = &c->disk,
                                                    .durability = c->durability,
                                                    .segment_bytes = c->segment_bytes,

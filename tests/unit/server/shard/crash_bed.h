@@ -55,6 +55,7 @@ struct crash {
     bool small;                           /* the cache */
     uint64_t evicted;
     uint32_t crashes, cuts;
+    bool read_only; /* from the next opening on */
     bool power_too; /* mode process, power lost all the same */
 };
 

@@ -86,6 +86,85 @@ static void expect_rows(struct form *form, uint32_t count, uint64_t from, uint32
         fail_msg("%s", err.text);
 }
 
+/* Names, sizes and times of all files below a directory, added up; what changes changes it. */
+static uint64_t fingerprint(const char *directory)
+{
+    uint64_t sum = 0;
+    DIR *list = opendir(directory);
+    assert_non_null(list);
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        struct stat info;
+        if (strcmp(entry->d_name, "..") == 0)
+            continue;
+        assert_int_equal(fstatat(dirfd(list), entry->d_name, &info, 0), 0);
+        uint64_t one = (uint64_t)info.st_ino * 31 + (uint64_t)info.st_size;
+        one = one * 31 + (uint64_t)info.st_mtim.tv_sec;
+        sum += one * 1000000007u + (uint64_t)info.st_mtim.tv_nsec;
+    }
+    assert_int_equal(closedir(list), 0);
+    return sum;
+}
+
+/* Whether another process may lock the store, as a server does. (Only what is safe in a child of many threads.) */
+static bool is_free(const char *directory)
+{
+    char path[300];
+    int how = 0;
+    (void)snprintf(path, sizeof path, "%s/LOCK", directory);
+    pid_t child = fork();
+    if (child == 0) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        int file = open(path, O_RDWR);
+        _exit(file >= 0 && fcntl(file, F_SETLK, &lock) == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    return WIFEXITED(how) && WEXITSTATUS(how) == 0;
+}
+
+/* Closed cleanly or not: rows and marks are read, nothing is changed, and who would write is kept away meanwhile. */
+static void what_is_opened_to_read_stays_as_it_is(void **state)
+{
+    struct form *form = *state;
+    bool recovers = false;
+    for (uint32_t clean = 0; clean < 2; clean++) {
+        form->options.read_only = false;
+        form->options.journaled = true;
+        form->options.recovers = &recovers;
+        open_it(form);
+        write_rows(form, 3000, 0, 1);
+        form_close(form, clean);
+        uint64_t before = fingerprint(form->options.directory);
+        form->options.read_only = true;
+        open_it(form);
+        assert_int_equal(recovers, !clean);
+        assert_false(is_free(form->options.directory));
+        expect_rows(form, 3000, 0, 1);
+        form_close(form, false);
+        assert_true(is_free(form->options.directory));
+        assert_true(fingerprint(form->options.directory) == before);
+    }
+}
+
+static void what_is_not_there_is_not_made_to_be_read(void **state)
+{
+    struct form *form = *state;
+    form->options.read_only = true;
+    assert_int_equal(rmdir(form->options.directory), 0);
+    EXPECT_REFUSAL(form, DP_NOT_FOUND, "CURRENT: No such file");
+    assert_int_equal(access(form->options.directory, F_OK), -1);
+    form->options.read_only = false;
+    open_it(form);
+    write_rows(form, 10, 0, 1);
+    form_close(form, true);
+    form->options.read_only = true;
+    form->options.cluster++;
+    EXPECT_REFUSAL(form, DP_GENERATION, "belongs to cluster");
+    form->options.cluster--;
+    form->options.journaled = false;
+    open_it(form); /* it was closed cleanly: no journal is needed */
+    form_close(form, false);
+}
+
 /* Before others, see the next test. A pipe that nobody reads stands in the way of the write, which so never
  * ends; an alarm ends a process whose reads wait for it. */
 static void reads_do_not_wait_for_writes(void **state)
@@ -603,6 +682,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(clean_mark_holds_for_one_close, set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_identity_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(directory_in_use_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_opened_to_read_stays_as_it_is, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_not_there_is_not_made_to_be_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(directory_is_made_with_its_parents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(file_in_the_way_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(flipped_bit_is_corrupt, set_up, tear_down),
