@@ -176,7 +176,7 @@ static enum dp_status make_folder(struct bench *b, struct dp_error *err)
     if (!mkdtemp(path))
         return dp_fail(err, DP_IO, "cannot make '%s': %s; set TMPDIR to a directory that is writable", path,
                        strerror(errno));
-    return dp_folder_open(path, false, &b->folder, err);
+    return dp_folder_open(path, &b->folder, err);
 }
 
 static int remove_one(const char *path, const struct stat *info, int type, struct FTW *where)

@@ -66,17 +66,22 @@ static enum dp_status make_directory(const char *path, struct dp_error *err)
                    why == EEXIST ? "there is something else of that name" : strerror(why));
 }
 
+static enum dp_status in_use(const struct dp_folder *folder, struct dp_error *err)
+{
+    return dp_fail(
+        err, DP_EXISTS,
+        "'%s' is in use by another downpour command or its servers: wait for it, or choose another "
+        "directory",
+        folder->path);
+}
+
 static enum dp_status take_lock(struct dp_folder *folder, const char *path, struct dp_error *err)
 {
     folder->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (folder->lock < 0)
         return dp_fail(err, DP_IO, "cannot write '%s': %s", path, strerror(errno));
     if (flock(folder->lock, LOCK_EX | LOCK_NB) != 0)
-        return dp_fail(
-            err, DP_EXISTS,
-            "'%s' is in use by another downpour command or its servers: wait for it, or choose another "
-            "directory",
-            folder->path);
+        return in_use(folder, err);
     return DP_OK;
 }
 
@@ -150,7 +155,7 @@ enum dp_status dp_folder_set_run(const struct dp_folder *folder, uint32_t run, s
     return dp_whole_commit(&file, err);
 }
 
-enum dp_status dp_folder_open(const char *path, bool must_exist, struct dp_folder *out, struct dp_error *err)
+enum dp_status dp_folder_open(const char *path, struct dp_folder *out, struct dp_error *err)
 {
     static const char *const inside[] = {"log", "store"};
     char name[DP_PATH_MAX + 1];
@@ -160,15 +165,6 @@ enum dp_status dp_folder_open(const char *path, bool must_exist, struct dp_folde
         st = dp_folder_path(out, out->conf, err, "cluster.conf");
     if (st != DP_OK)
         goto done;
-    if (must_exist && access(out->conf, R_OK) != 0 && errno == EACCES) {
-        st = dp_fail(err, DP_IO, "cannot read '%.300s': %s", out->conf, strerror(EACCES));
-        goto done;
-    }
-    if (must_exist && !dp_folder_has_run(out)) {
-        st = dp_fail(err, DP_NOT_FOUND,
-                     "'%.200s' is not the directory of a run: it has no cluster.conf and store", path);
-        goto done;
-    }
     st = make_directory(out->path, err);
     for (size_t i = 0; st == DP_OK && i < sizeof inside / sizeof inside[0]; i++) {
         st = dp_folder_path(out, name, err, "%s", inside[i]);
@@ -181,6 +177,50 @@ enum dp_status dp_folder_open(const char *path, bool must_exist, struct dp_folde
         st = take_lock(out, name, err);
     if (st == DP_OK) /* of a command that was killed before it knew */
         st = dp_folder_restore(out, err);
+done:
+    if (st != DP_OK)
+        dp_folder_close(out);
+    return st;
+}
+
+/* With what shares it. A run's directory has a lock, but a copy need not; a file system without locks is read without. */
+static enum dp_status share_lock(struct dp_folder *folder, const char *path, struct dp_error *err)
+{
+    folder->lock = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (folder->lock < 0 && errno != ENOENT)
+        return dp_fail(err, DP_IO, "cannot read '%s': %s", path, strerror(errno));
+    return folder->lock >= 0 && flock(folder->lock, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK
+               ? in_use(folder, err)
+               : DP_OK;
+}
+
+enum dp_status dp_folder_open_to_read(const char *path, struct dp_folder *out, struct dp_error *err)
+{
+    char name[DP_PATH_MAX + 1];
+    struct stat info;
+    *out = (struct dp_folder){.lock = -1};
+    enum dp_status st = dp_path_absolute(path, out->path, err);
+    /* A run that was killed before it knew whether the store fits left that of the one before it. */
+    if (st == DP_OK)
+        st = dp_folder_path(out, out->conf, err, EARLIER);
+    if (st == DP_OK && access(out->conf, F_OK) != 0)
+        st = dp_folder_path(out, out->conf, err, "cluster.conf");
+    if (st == DP_OK)
+        st = dp_folder_path(out, name, err, "lock");
+    if (st != DP_OK)
+        goto done;
+    if (stat(out->path, &info) == 0 && !S_ISDIR(info.st_mode))
+        st = dp_fail(err, DP_ARGUMENT,
+                     "'%.200s' is a file, not the directory of a run: unpack an archive, and name the "
+                     "directory in it",
+                     path);
+    else if (access(out->conf, R_OK) != 0 && errno == EACCES)
+        st = dp_fail(err, DP_IO, "cannot read '%.300s': %s", out->conf, strerror(EACCES));
+    else if (!dp_folder_has_run(out))
+        st = dp_fail(err, DP_NOT_FOUND,
+                     "'%.200s' is not the directory of a run: it has no cluster.conf and store", path);
+    if (st == DP_OK)
+        st = share_lock(out, name, err);
 done:
     if (st != DP_OK)
         dp_folder_close(out);

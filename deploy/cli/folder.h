@@ -1,5 +1,5 @@
 /* Folder: the directory of a local run, and what this command has made in it.
- *     lock  cluster.conf  cluster.earlier.conf  run  predict.conf  predict.out  log/  store/server-0/ ...  report.json
+ *     lock  cluster.conf  cluster.earlier.conf  run  log/  store/server-0/ ...  cache/  report.json
  * Promise   One command at a time works in it: the lock is held until this process and every server that
  *           inherited it have ended. Clearing removes what runs have made, by name, and nothing else.
  *           cluster.conf is always that of a run that the store was trained by: an earlier run's is kept as
@@ -7,6 +7,7 @@
  *           never do, be it by the next command that opens the directory.
  *           `run` holds the highest number that a run on the store was given: it never goes down while the store is
  *           there, whichever cluster file comes back.
+ *           It can be moved as a whole: its cluster file names what lies in it relative to itself.
  * Failure   DP_IO naming the path; DP_EXISTS: another command is at work in it.                          */
 #ifndef DP_CLI_FOLDER_H
 #define DP_CLI_FOLDER_H
@@ -19,15 +20,25 @@ struct dp_folder {
     int lock; /* for children to inherit */
 };
 
-/* Makes it, and those in it, where absent; or, with must_exist, says that it is no run's directory. */
+/* Makes it, and those in it, where absent. */
 DP_MUST_USE
-enum dp_status dp_folder_open(const char *path, bool must_exist, struct dp_folder *out, struct dp_error *err);
+enum dp_status dp_folder_open(const char *path, struct dp_folder *out, struct dp_error *err);
+/* That of a run, which may have been moved, copied or made read-only: nothing in it is written, and its lock, where it has one,
+ * is shared with others that read. conf is the cluster file to be read. DP_NOT_FOUND: it is no run's; DP_ARGUMENT: a file. */
+DP_MUST_USE
+enum dp_status dp_folder_open_to_read(const char *path, struct dp_folder *out, struct dp_error *err);
 void dp_folder_close(struct dp_folder *folder);
 
 /* folder/name, printf-like; DP_ARGUMENT when it grows too long. out: DP_PATH_MAX + 1. */
 DP_MUST_USE
 enum dp_status dp_folder_path(const struct dp_folder *folder, char *out, struct dp_error *err,
                               const char *format, ...) DP_PRINTF(4, 5);
+/* The run's cluster as it lies in the directory: the stores are those below it, wherever the cluster file of an older build says
+ * that they were. Of the other files only those of the data are named still. DP_NOT_FOUND: a shard's store is missing;
+ * DP_DATA: a store lies outside of the directory. */
+DP_MUST_USE
+enum dp_status dp_folder_cluster(const struct dp_folder *folder, struct dp_cluster **out,
+                                 struct dp_error *err);
 /* Whether an earlier run left a cluster file and a store. */
 bool dp_folder_has_run(const struct dp_folder *folder);
 /* Removes cluster files, stores, the report and, if told to, the logs of earlier runs. */

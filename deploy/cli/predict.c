@@ -1,12 +1,15 @@
 /* predict: the scores of a file by a model that a run trained.
- *     directory's lock -> its cluster on free ports, in predict.conf -> servers -> one worker -> scores ->
- *     stopped -> what goes to a pipe or a device is copied there */
+ *     directory's lock, shared -> its cluster on free ports -> servers that only read -> one worker -> scores ->
+ *     stopped -> what goes to a pipe or a device is copied there
+ * Promise   Nothing in the run's directory is written: what is needed beside it lies in a directory of this command's own, which
+ *           is removed in the end, unless a process failed: then its logs stay, and are named. */
 #include "deploy/cli/commands.h"
 #include "deploy/cli/copy.h"
 #include "deploy/cli/folder.h"
 #include "deploy/cli/local.h"
 #include "deploy/cli/options.h"
 #include "deploy/cli/ports.h"
+#include "deploy/cli/scratch.h"
 #include "deploy/cli/servers.h"
 
 #include "common/env/whole.h"
@@ -48,10 +51,11 @@ static const struct dp_command command = {
 struct predict {
     const char *values[OPTIONS];
     struct dp_cluster *cluster;
-    struct dp_folder folder;
+    struct dp_folder folder,
+        scratch; /* of the run; for cluster file, logs and scores (its lock is the run's) */
     struct dp_local *local;
     struct dp_client *client;
-    char conf[DP_PATH_MAX + 1], data[DP_PATH_MAX + 1], labels[DP_PATH_MAX + 1], out[DP_PATH_MAX + 1];
+    char data[DP_PATH_MAX + 1], labels[DP_PATH_MAX + 1], out[DP_PATH_MAX + 1];
     bool copy;              /* out is a file of ours, whose bytes go to standard output or `direct` */
     struct dp_whole direct; /* --out that is no file: a pipe, a device */
 };
@@ -86,8 +90,14 @@ static enum dp_status settle_output(struct predict *p, struct dp_error *err)
     p->copy = !out || p->direct.direct;
     if (!p->copy)
         dp_whole_drop(&p->direct);
-    return p->copy ? dp_folder_path(&p->folder, p->out, err, "predict.out")
-                   : dp_path_absolute(out, p->out, err);
+    return p->copy ? dp_folder_path(&p->scratch, p->out, err, "scores") : dp_path_absolute(out, p->out, err);
+}
+
+static enum dp_status settle_scratch(struct predict *p, struct dp_error *err)
+{
+    enum dp_status st = dp_scratch_make(p->scratch.path, err);
+    p->scratch.lock = p->folder.lock;
+    return st == DP_OK ? dp_folder_path(&p->scratch, p->scratch.conf, err, "cluster.conf") : st;
 }
 
 static enum dp_status settle(struct predict *p, struct dp_error *err)
@@ -99,9 +109,9 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
     if (st == DP_OK && flag(p, "--data-labels"))
         st = settle_input("--data-labels", flag(p, "--data-labels"), p->labels, err);
     if (st == DP_OK)
-        st = dp_folder_open(flag(p, "--from"), true, &p->folder, err);
+        st = dp_folder_open_to_read(flag(p, "--from"), &p->folder, err);
     if (st == DP_OK)
-        st = dp_cluster_read(p->folder.conf, &p->cluster, err);
+        st = dp_folder_cluster(&p->folder, &p->cluster, err);
     if (st == DP_OK && flag(p, "--model") && strcmp(flag(p, "--model"), p->cluster->model) != 0)
         st = dp_fail(err, DP_EXISTS, "'%s' holds the model '%s', not '%s': leave --model out", p->folder.path,
                      p->cluster->model, flag(p, "--model"));
@@ -110,13 +120,13 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
     if (st == DP_OK)
         st = dp_cluster_check(p->cluster, err);
     if (st == DP_OK)
+        st = settle_scratch(p, err);
+    if (st == DP_OK)
         st = settle_output(p, err);
     if (st == DP_OK)
         st = dp_ports_choose(p->cluster, 0, err);
     if (st == DP_OK)
-        st = dp_folder_path(&p->folder, p->conf, err, "predict.conf");
-    if (st == DP_OK)
-        st = dp_cluster_write(p->cluster, p->conf, err);
+        st = dp_cluster_write(p->cluster, p->scratch.conf, err);
     return st;
 }
 
@@ -125,11 +135,11 @@ static enum dp_status start_worker(struct predict *p, struct dp_error *err)
     char program[DP_PATH_MAX + 1], log[DP_PATH_MAX + 1];
     enum dp_status st = dp_program_path("downpour-worker", program, err);
     if (st == DP_OK)
-        st = dp_folder_path(&p->folder, log, err, "log/predict-worker.log");
+        st = dp_folder_path(&p->scratch, log, err, "log/worker.log");
     if (st != DP_OK)
         return st;
-    const char *argv[] = {program, "--cluster", p->conf, "--predict", p->data,
-                          "--out", p->out,      NULL,    NULL,        NULL};
+    const char *argv[] = {program, "--cluster", p->scratch.conf, "--predict", p->data, "--out", p->out, NULL,
+                          NULL,    NULL};
     if (p->labels[0]) {
         argv[7] = "--labels";
         argv[8] = p->labels;
@@ -139,7 +149,8 @@ static enum dp_status start_worker(struct predict *p, struct dp_error *err)
 
 static enum dp_status score(struct predict *p, struct dp_error *err)
 {
-    enum dp_status st = dp_servers_start(p->local, &p->folder, p->cluster, p->conf, "predict-server", err);
+    enum dp_status st =
+        dp_servers_start_read_only(p->local, &p->scratch, p->cluster, p->scratch.conf, "server", err);
     if (st == DP_OK)
         st = dp_servers_await(p->local, p->cluster, p->cluster->training.timeout_ms, &p->client, err);
     if (st == DP_OK)
@@ -179,6 +190,9 @@ static int finish(struct predict *p, enum dp_status st, struct dp_error *err)
         if (dp_local_stop(p->local, DP_LOCAL_SERVER, SERVER_STOP_MS) != DP_OK && code == 0)
             code = 2;
     }
+    bool kept = code == 2 && p->local; /* some process knows why */
+    if (kept && !failed)
+        fprintf(stderr, "downpour: the logs are in %s/log\n", p->scratch.path);
     if (code == 0 && p->copy && copy_out(p, err) != DP_OK) {
         fprintf(stderr, "downpour: %s\n", err->text);
         code = 2;
@@ -187,6 +201,8 @@ static int finish(struct predict *p, enum dp_status st, struct dp_error *err)
         (void)unlink(p->out);
     dp_whole_drop(&p->direct);
     dp_local_close(&p->local);
+    if (!kept)
+        dp_scratch_remove(p->scratch.path);
     dp_folder_close(&p->folder);
     dp_cluster_free(&p->cluster);
     return code;
@@ -194,7 +210,7 @@ static int finish(struct predict *p, enum dp_status st, struct dp_error *err)
 
 int dp_command_predict(int argc, char *const *argv)
 {
-    struct predict predict = {.folder.lock = -1};
+    struct predict predict = {.folder.lock = -1, .scratch.lock = -1};
     struct dp_error err = {0};
     bool help;
     enum dp_status st = dp_options_parse(&command, argc, argv, predict.values, &help, &err);

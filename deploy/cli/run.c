@@ -403,7 +403,7 @@ static enum dp_status settle_folder(struct run *run, struct dp_error *err)
     const char *dir = flag(run, "--dir") ? flag(run, "--dir") : "downpour-run";
     enum dp_status st = number(run, "--port", 1, 65535, &port, err);
     if (st == DP_OK)
-        st = dp_folder_open(dir, false, &run->folder, err);
+        st = dp_folder_open(dir, &run->folder, err);
     if (st == DP_OK)
         st = set_report(run, err);
     if (st == DP_OK)

@@ -35,21 +35,35 @@ enum dp_status dp_program_path(const char *name, char *out, struct dp_error *err
     return DP_OK;
 }
 
-enum dp_status dp_servers_start(struct dp_local *local, const struct dp_folder *folder,
-                                const struct dp_cluster *cluster, const char *conf, const char *log,
-                                struct dp_error *err)
+static enum dp_status start(struct dp_local *local, const struct dp_folder *folder,
+                            const struct dp_cluster *cluster, const char *conf, const char *log,
+                            const char *flag, struct dp_error *err)
 {
     char program[DP_PATH_MAX + 1], path[DP_PATH_MAX + 1], number[16], name[32];
     enum dp_status st = dp_program_path("downpour-server", program, err);
     for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++) {
         (void)snprintf(number, sizeof number, "%" PRIu32, i);
         (void)snprintf(name, sizeof name, "server %" PRIu32, i);
-        const char *const argv[] = {program, "--cluster", conf, "--server", number, NULL};
+        const char *const argv[] = {program, "--cluster", conf, "--server", number, flag, NULL};
         st = dp_folder_path(folder, path, err, "log/%s-%" PRIu32 ".log", log, i);
         if (st == DP_OK) /* it holds the directory's lock for as long as it may write to its store */
             st = dp_local_start(local, DP_LOCAL_SERVER, name, argv, path, folder->lock, err);
     }
     return st;
+}
+
+enum dp_status dp_servers_start(struct dp_local *local, const struct dp_folder *folder,
+                                const struct dp_cluster *cluster, const char *conf, const char *log,
+                                struct dp_error *err)
+{
+    return start(local, folder, cluster, conf, log, NULL, err);
+}
+
+enum dp_status dp_servers_start_read_only(struct dp_local *local, const struct dp_folder *folder,
+                                          const struct dp_cluster *cluster, const char *conf, const char *log,
+                                          struct dp_error *err)
+{
+    return start(local, folder, cluster, conf, log, "--read-only", err);
 }
 
 enum dp_status dp_servers_client(const struct dp_cluster *cluster, const char *name, uint32_t timeout_ms,

@@ -173,10 +173,14 @@ static void a_run_that_does_not_fit_its_store_spoils_nothing(void **state)
     (void)dp_place_file(place, "run/cluster.earlier.conf", before, strlen(before));
     (void)dp_place_file(place, "run/cluster.conf", "rubbish", 7);
     (void)dp_place_try(place, 0, "downpour", "predict", "--from", run, "--data", DP_DIGITS_TEST);
+    assert_string_equal(dp_place_read(place, conf, NULL), "rubbish"); /* (who predicts changes nothing) */
+    (void)try_more(place, 2, "adam");
     assert_string_equal(dp_place_read(place, conf, NULL), before);
     /* And one that was killed between the two. */
     assert_int_equal(rename(conf, earlier), 0);
     (void)dp_place_try(place, 0, "downpour", "predict", "--from", run, "--data", DP_DIGITS_TEST);
+    assert_int_not_equal(access(conf, F_OK), 0);
+    (void)try_more(place, 2, "adam");
     assert_string_equal(dp_place_read(place, conf, NULL), before);
 }
 

@@ -286,9 +286,9 @@ static void folder_is_locked_and_clears_what_is_its_own(void **state)
         "log/predict-worker.log", "report.json",    "predict.conf",     "cluster.conf"};
     static const char *const theirs[] = {"notes.txt", "store/server-x", "store/mine", "log/server-0.log.old",
                                          "log/other.log"};
-    assert_int_equal(dp_folder_open(dir, true, &folder, &err), DP_NOT_FOUND);
-    assert_int_equal(dp_folder_open(dir, false, &folder, &err), DP_OK);
-    assert_int_equal(dp_folder_open(dir, false, &second, &err), DP_EXISTS);
+    assert_int_equal(dp_folder_open_to_read(dir, &folder, &err), DP_NOT_FOUND);
+    assert_int_equal(dp_folder_open(dir, &folder, &err), DP_OK);
+    assert_int_equal(dp_folder_open(dir, &second, &err), DP_EXISTS);
     assert_non_null(strstr(err.text, dir));
     assert_false(dp_folder_has_run(&folder));
     make("store/server-0/");
@@ -311,9 +311,9 @@ static void folder_is_locked_and_clears_what_is_its_own(void **state)
         if (!there(theirs[i]))
             fail_msg("'%s' is gone", theirs[i]);
     dp_folder_close(&folder);
-    assert_int_equal(dp_folder_open(dir, false, &folder, &err), DP_OK);
+    assert_int_equal(dp_folder_open(dir, &folder, &err), DP_OK);
     dp_folder_close(&folder);
-    assert_int_equal(dp_folder_open("/dev/null/x", false, &folder, &err), DP_IO);
+    assert_int_equal(dp_folder_open("/dev/null/x", &folder, &err), DP_IO);
 }
 
 /* Planted: a lower number is found after the cluster file came back (the number stood in it alone). */
@@ -324,7 +324,7 @@ static void the_highest_run_stays(void **state)
     struct dp_error err = {0};
     uint32_t run = 7;
     char path[256];
-    assert_int_equal(dp_folder_open(dir, false, &folder, &err), DP_OK);
+    assert_int_equal(dp_folder_open(dir, &folder, &err), DP_OK);
     assert_int_equal(dp_folder_run(&folder, &run, &err), DP_OK);
     assert_int_equal(run, 0);
     make("cluster.conf");
@@ -333,7 +333,7 @@ static void the_highest_run_stays(void **state)
         assert_int_equal(dp_folder_keep(&folder, &err), DP_OK);
         make("cluster.conf");
         dp_folder_close(&folder);
-        assert_int_equal(dp_folder_open(dir, false, &folder, &err), DP_OK);
+        assert_int_equal(dp_folder_open(dir, &folder, &err), DP_OK);
         assert_false(there("cluster.earlier.conf"));
         assert_int_equal(dp_folder_run(&folder, &run, &err), DP_OK);
         assert_int_equal(run, given);

@@ -1,0 +1,101 @@
+/* The cluster of a run's directory, wherever that is by now.
+ *     cluster file -> where it says that the stores are -> those of this directory instead -> all shards are there
+ * Why       Cluster files of older builds have absolute paths. Where a copy lies, these lead to another directory, and to other
+ *           weights: so nothing is taken from a path in the file but the form that it has. */
+#include "deploy/cli/folder.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Each server's store must have been PLACE/store/server-N, with one PLACE for all: what `downpour run` makes. */
+static enum dp_status find_place(const struct dp_cluster *cluster, const struct dp_folder *folder,
+                                 char place[DP_PATH_MAX + 1], struct dp_error *err)
+{
+    for (uint32_t i = 0; i < cluster->server_count; i++) {
+        char end[40];
+        const char *store = cluster->server[i].store;
+        size_t end_len = (size_t)snprintf(end, sizeof end, "store/server-%" PRIu32, i), len = strlen(store);
+        bool fits = len >= end_len && strcmp(store + len - end_len, end) == 0;
+        size_t place_len = fits ? len - end_len : 0;
+        fits = fits && (place_len == 0 || store[place_len - 1] == '/');
+        if (fits && i == 0) {
+            memcpy(place, store, place_len);
+            place[place_len] = '\0';
+        }
+        if (!fits || strlen(place) != place_len || strncmp(place, store, place_len) != 0)
+            return dp_fail(err, DP_DATA,
+                           "'%s' puts the store of server %" PRIu32
+                           " in '%s', and not in store/server-%" PRIu32
+                           " of the run's directory: no run that can be moved",
+                           folder->conf, i, store, i);
+    }
+    return DP_OK;
+}
+
+/* A newer file is relative to itself: a path elsewhere was written there on purpose. */
+static enum dp_status check_place(const struct dp_cluster *cluster, const struct dp_folder *folder,
+                                  const char *place, struct dp_error *err)
+{
+    size_t len = strlen(folder->path);
+    if (cluster->relative_to != DP_CLUSTER_FILE ||
+        (strncmp(place, folder->path, len) == 0 && strspn(place + len, "/") == strlen(place + len)))
+        return DP_OK;
+    return dp_fail(err, DP_DATA,
+                   "'%s' puts the stores in '%sstore', outside of its directory: put the relative paths back",
+                   folder->conf, place);
+}
+
+static enum dp_status missing(const struct dp_folder *folder, const char *path, struct dp_error *err)
+{
+    return dp_fail(err, errno == ENOENT || errno == ENOTDIR ? DP_NOT_FOUND : DP_IO,
+                   "the run in '%.300s' is not complete: '%.300s': %s; bring it back", folder->path, path,
+                   strerror(errno));
+}
+
+/* There, and not by way of a link that leads out of the directory: a copy has that link, too. */
+static enum dp_status check_shard(const struct dp_folder *folder, const char *store, uint32_t shard,
+                                  struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 64], real[PATH_MAX], root[PATH_MAX];
+    (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32 "/CURRENT", store, shard);
+    if (!realpath(path, real))
+        return missing(folder, path, err);
+    if (!realpath(folder->path, root))
+        return missing(folder, folder->path, err);
+    size_t len = strlen(root);
+    if (strncmp(real, root, len) != 0 || real[len] != '/')
+        return dp_fail(err, DP_DATA,
+                       "'%.300s' leads to '%.300s', outside of the run's directory: put the store in the "
+                       "place of the link (or mount it there)",
+                       path, real);
+    return DP_OK;
+}
+
+enum dp_status dp_folder_cluster(const struct dp_folder *folder, struct dp_cluster **out,
+                                 struct dp_error *err)
+{
+    char place[DP_PATH_MAX + 1] = "";
+    uint32_t shard = 0;
+    enum dp_status st = dp_cluster_read(folder->conf, out, err);
+    if (st == DP_OK)
+        st = find_place(*out, folder, place, err);
+    if (st == DP_OK)
+        st = check_place(*out, folder, place, err);
+    for (uint32_t i = 0; st == DP_OK && i < (*out)->server_count; i++) {
+        struct dp_cluster_server *server = &(*out)->server[i];
+        st = dp_folder_path(folder, server->store, err, "store/server-%" PRIu32, i);
+        for (uint32_t k = 0; st == DP_OK && k < server->shards; k++)
+            st = check_shard(folder, server->store, shard++, err);
+    }
+    if (st != DP_OK) {
+        dp_cluster_free(out);
+        return st;
+    }
+    (*out)->data.cache[0] = (*out)->training.report[0] = '\0';
+    return DP_OK;
+}

@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# A run's directory that was moved, copied, archived, made read-only or lost a part: predict and inspect use what lies in it
+# and nothing else, change nothing in it, or refuse it by name. usage: moved.sh PATH/TO/downpour
+set -u
+downpour=$(realpath "$1")
+data=$PWD/tests/data
+dir=$(mktemp -d "${TMPDIR:-/tmp}/dp_moved_XXXXXX")
+export TMPDIR=$dir/tmp
+mkdir "$TMPDIR"
+failures=0
+mounted=''
+
+finish() {
+    [ -z "$mounted" ] || umount "$mounted"
+    chmod -R u+w "$dir"
+    rm -rf "$dir"
+    [ "$failures" = 0 ] || echo "$failures checks failed"
+    exit $((failures > 0))
+}
+trap finish EXIT
+
+fail() {
+    failures=$((failures + 1))
+    echo "FAILED: $1"
+    sed 's/^/    /' "$dir"/{out,err} 2>/dev/null
+}
+
+# expect CODE TEXT COMMAND...: exit code, and text on standard output or error
+expect() {
+    local code=$1 text=$2 got
+    shift 2
+    timeout 90 "$@" >"$dir/out" 2>"$dir/err"
+    got=$?
+    [ "$got" = "$code" ] || fail "exit code $got, not $code: $*"
+    [ -z "$text" ] || cat "$dir/out" "$dir/err" | grep -qF -e "$text" || fail "no '$text' from: $*"
+}
+
+# What is in a directory, to the byte and to the nanosecond.
+tree() {
+    (cd "$1" && find . -printf '%y %m %s %T@ %i %P\n' | sort -k6 && find . -type f -print0 | sort -z | xargs -0 md5sum)
+}
+
+train() { # DIR SEED [MORE FLAGS]
+    local to=$1 seed=$2
+    shift 2
+    expect 0 "Report:" "$downpour" run --dir "$to" --seed "$seed" --model mlp:64-16-10 --train "$data/digits.train.libsvm.gz" \
+        --batch 32 --rate 0.005 --servers 2 --epochs 1 "$@"
+}
+
+predict() { # DIR SCORES [COMMAND IN FRONT...]
+    local from=$1 to=$2
+    shift 2
+    timeout 90 "$@" "$downpour" predict --from "$from" --data "$data/digits.test.libsvm.gz" >"$to" 2>"$dir/err" ||
+        fail "predict --from $from"
+}
+
+digest() { # DIR
+    "$downpour" inspect "$1" --digest 2>"$dir/err" | grep "of all" || fail "no digest of $1"
+}
+
+# same DIR WHAT [COMMAND IN FRONT...]: scores and digest are those of A as it was, and DIR is not touched.
+same() {
+    local at=$1 what=$2
+    shift 2
+    tree "$at" >"$dir/before"
+    predict "$at" "$dir/scores" "$@"
+    cmp -s "$dir/scores" "$dir/scores.A" || fail "$what: other scores"
+    [ "$(digest "$at")" = "$digest_A" ] || fail "$what: another digest"
+    tree "$at" >"$dir/after"
+    diff "$dir/before" "$dir/after" >"$dir/out" || fail "$what: the directory was changed"
+}
+
+train "$dir/A" 1
+train "$dir/B" 2
+predict "$dir/A" "$dir/scores.A"
+predict "$dir/B" "$dir/scores.B"
+digest_A=$(digest "$dir/A")
+cmp -s "$dir/scores.A" "$dir/scores.B" && fail "two seeds gave the same scores"
+same "$dir/A" "where it was trained"
+
+# A copy, and what it was copied from goes on.
+cp -a "$dir/A" "$dir/C"
+tar -C "$dir" -cf "$dir/a.tar" A
+mkdir "$dir/unpacked"
+tar -C "$dir/unpacked" --touch -xf "$dir/a.tar"
+train "$dir/A" 1
+predict "$dir/A" "$dir/scores.later"
+cmp -s "$dir/scores.A" "$dir/scores.later" && fail "a second run gave the same scores"
+same "$dir/C" "a copy beside the original"
+same "$dir/unpacked/A" "an archive beside the original"
+expect 2 "unpack an archive, and name the directory in it" "$downpour" predict --from "$dir/a.tar" --data "$data/digits.test.libsvm.gz"
+
+# Moved, another in its place, and none there.
+rm -rf "$dir/A"
+mv "$dir/B" "$dir/A"
+mv "$dir/C" "$dir/D"
+same "$dir/D" "moved, another run in its place"
+(cd "$dir" && same D/ "by a relative path")
+ln -s D "$dir/link"
+same "$dir/link" "through a link"
+mv "$dir/A" "$dir/B"
+same "$dir/D" "moved, nothing in its place"
+
+# A cluster file of an older build: absolute paths, which lead to B.
+cp -a "$dir/D" "$dir/old"
+awk -v at="$dir/B" '/relative_to/ { next } /store = / { sub("\"store/", "\"" at "/store/") } { print }' "$dir/D/cluster.conf" >"$dir/old/cluster.conf"
+grep -q "$dir/B/store/server-1" "$dir/old/cluster.conf" || fail "no older cluster file was made"
+same "$dir/old" "a cluster file of an older build"
+
+# Nothing can be written there.
+if [ "$(id -u)" = 0 ]; then
+    chmod 755 "$dir"
+    chmod -R a+rX "$dir/D"
+    chmod 1777 "$TMPDIR"
+    same "$dir/D" "owned by another" setpriv --reuid=65534 --regid=65534 --clear-groups
+    mkdir "$dir/mounted"
+    if mount --bind "$dir/D" "$dir/mounted" 2>/dev/null && mount -o remount,bind,ro "$dir/mounted" 2>/dev/null; then
+        mounted=$dir/mounted
+        touch "$mounted/x" 2>/dev/null && fail "the mount is not read-only"
+        same "$mounted" "mounted read-only"
+        umount "$mounted" && mounted=''
+    else
+        umount "$dir/mounted" 2>/dev/null
+        echo "SKIPPED: a read-only mount: nothing can be mounted here"
+    fi
+else
+    echo "SKIPPED: a read-only mount, and another user's directory: needs root"
+fi
+chmod -R a-w "$dir/D"
+same "$dir/D" "without the right to write"
+chmod -R u+w "$dir/D"
+
+# Two at a time.
+predict "$dir/D" "$dir/scores.1" &
+predict "$dir/D" "$dir/scores.2"
+wait $!
+cmp -s "$dir/scores.1" "$dir/scores.A" && cmp -s "$dir/scores.2" "$dir/scores.A" || fail "two predictions at a time"
+
+# What is missing is named, and nothing else is used instead.
+lacks() { # FILE
+    rm -rf "$dir/part"
+    cp -a "$dir/D" "$dir/part"
+    rm -rf "${dir:?}/part/$1"
+    expect 2 "$2" "$downpour" predict --from "$dir/part" --data "$data/digits.test.libsvm.gz"
+    [ -e "$dir/part/$1" ] && fail "predict made $1"
+}
+lacks cluster.conf "is not the directory of a run"
+lacks store "is not the directory of a run"
+lacks store/server-1 "$dir/part/store/server-1/shard-0001/CURRENT': No such file"
+lacks store/server-0/shard-0000 "$dir/part/store/server-0/shard-0000/CURRENT': No such file"
+lacks store/server-1/shard-0001/CURRENT "$dir/part/store/server-1/shard-0001/CURRENT': No such file"
+manifest=$(cat "$dir/D/store/server-0/shard-0000/CURRENT")
+lacks "store/server-0/shard-0000/$manifest" "$manifest"
+for sst in "$dir/D"/store/server-1/shard-0001/*.sst; do
+    lacks "store/server-1/shard-0001/${sst##*/}" "$(basename "$sst" .sst).ldb: No such file" # (RocksDB tries an older name last)
+done
+rm -rf "$dir/part"
+cp -a "$dir/D" "$dir/part"
+mv "$dir/part/store/server-1" "$dir/elsewhere"
+ln -s "$dir/elsewhere" "$dir/part/store/server-1"
+expect 2 "outside of the run's directory" "$downpour" predict --from "$dir/part" --data "$data/digits.test.libsvm.gz"
+# Another run's store in the place of one.
+rm "$dir/part/store/server-1"
+cp -a "$dir/B/store/server-1" "$dir/part/store/server-1"
+expect 2 "belongs to cluster" "$downpour" predict --from "$dir/part" --data "$data/digits.test.libsvm.gz"
+
+# A moved run goes on, with its own store.
+tree "$dir/B" >"$dir/before"
+mv "$dir/D" "$dir/E"
+train "$dir/E" 1
+predict "$dir/E" "$dir/scores"
+cmp -s "$dir/scores" "$dir/scores.later" || fail "a moved run went on otherwise than one that stayed"
+tree "$dir/B" >"$dir/after"
+diff "$dir/before" "$dir/after" >"$dir/out" || fail "another run's directory was changed"
+[ "$(ls "$dir" | grep -c '^[AD]$')" = 0 ] || fail "a former place was made again"
