@@ -39,10 +39,12 @@ expect 0 "apt-get install build-essential" "$install"
 calls "apt-get -qq update"
 calls "apt-get -qq install -y --no-install-recommends build-essential cmake"
 ! grep -q sudo "$dir/calls" || fail "sudo was called by root"
-fake apt-get <<<'case $* in *install*) echo "E: Unable to fetch" >&2; exit 100; esac'
+fake apt-get <<<'case $* in *install*) seq -f "E: package %g" 150 >&2; echo "E: Unable to fetch" >&2; exit 100; esac'
 expect 2 "E: Unable to fetch" "$install"
 says "apt-get install failed (see above): is there a network"
 says "still missing: build-essential cmake"
+says "E: package 1"
+[ "$(wc -l <"$dir/said")" -le 12 ] || fail "more than a few lines"
 
 expect 1 "cmake is missing: deploy/install" "$build" "$dir/b"
 fake ninja </dev/null
