@@ -62,7 +62,7 @@ struct dp_backend_ops {
     bool loads_at_first_use; /* operations may lack memory when they are first used: first_step.h */
     void (*close)(void *self);
     enum dp_status (*alloc)(void *self, size_t bytes, void **out,
-                            struct dp_error *err); /* zero-filled, 64-byte aligned */
+                            struct dp_error *err); /* 64-byte aligned; its contents are anything */
     void (*release)(void *self, void *block);
     /* Host memory that copies go from and to while the host goes on; NULL: the backend has no use for it. */
     enum dp_status (*pin)(void *self, void *host, size_t bytes, struct dp_error *err);

@@ -220,6 +220,26 @@ static void each_error_that_ends_the_context_is_told_as_that(void **state)
     }
 }
 
+/* compute-sanitizer's initcheck, and the tests on the emulated device, whose memory is full of 0x7f, then see what is read before it was
+ * written. */
+static void reserved_memory_is_not_written(void **state)
+{
+    (void)state;
+    (void)emulator();
+    struct dp_backend backend;
+    struct dp_error err = {0};
+    unsigned char bytes[256] = {0};
+    void *block;
+    opened(0, &backend);
+    assert_int_equal(backend.ops->alloc(backend.self, sizeof bytes, &block, &err), DP_OK);
+    assert_int_equal(backend.ops->copy_out(backend.self, bytes, block, sizeof bytes, &err), DP_OK);
+    assert_int_equal(backend.ops->finish(backend.self, &err), DP_OK);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        assert_int_equal(bytes[i], 0x7f);
+    backend.ops->release(backend.self, block);
+    dp_backend_close(&backend);
+}
+
 static void want_of_memory_is_told_as_that(void **state)
 {
     (void)state;
@@ -369,6 +389,7 @@ int main(void)
         cmocka_unit_test(no_gpu_and_no_driver_are_told),
         cmocka_unit_test(each_worker_takes_a_device_of_its_own),
         cmocka_unit_test(a_gpu_that_is_there_and_fails_is_not_passed_by),
+        cmocka_unit_test(reserved_memory_is_not_written),
         cmocka_unit_test(want_of_memory_is_told_as_that),
         cmocka_unit_test(a_wait_ends),
         cmocka_unit_test(a_forward_ends),

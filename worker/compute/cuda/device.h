@@ -58,7 +58,8 @@ static inline void dp_cuda_launched(struct dp_cuda *cuda, const char *what)
     dp_cuda_note(cuda, cudaGetLastError(), what);
 }
 
-// A kernel on a grid of blocks; tests/gpu/emulator has one of its own, for machines without a GPU.
+// A kernel on a grid of blocks; tests/gpu/emulator has one of its own, for machines without a GPU. Kernels are named dp_cuda_*:
+// tests/gpu/sanitize.sh chooses them by that.
 #ifndef DP_CUDA_LAUNCH
 #define DP_CUDA_LAUNCH(kernel, grid, block, stream, ...) kernel<<<grid, block, 0, stream>>>(__VA_ARGS__)
 #endif

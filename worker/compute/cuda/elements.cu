@@ -3,7 +3,7 @@
 #include "worker/compute/dropout.h"
 
 // One kernel for all that is computed element by element: out[i] = f(i), or added to it.
-template <class F> __global__ static void each_kernel(size_t n, F f, float *out, bool add)
+template <class F> __global__ static void dp_cuda_each(size_t n, F f, float *out, bool add)
 {
     DP_CUDA_LOOP(i, n)
     {
@@ -15,7 +15,7 @@ template <class F> __global__ static void each_kernel(size_t n, F f, float *out,
 template <class F> static void each(void *self, const char *what, size_t n, F f, float *out, bool add)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(each_kernel, dp_cuda_blocks(n), DP_CUDA_THREADS, cuda->stream, n, f, out, add);
+    DP_CUDA_LAUNCH(dp_cuda_each, dp_cuda_blocks(n), DP_CUDA_THREADS, cuda->stream, n, f, out, add);
     dp_cuda_launched(cuda, what);
 }
 
@@ -32,7 +32,7 @@ static void bias(void *self, const float *x, const float *p, uint32_t examples, 
 // Columns' sums over the examples, in two passes: parts of the examples, then the parts. A block has 32 columns and a part, which
 // its 8 lanes sum in turns and add pairwise. How many parts there are depends on the shape alone, not on the GPU.
 __global__ static void __launch_bounds__(LANES *COLUMNS)
-    column_sums(const float *x, uint32_t rows, uint32_t each, uint32_t width, float *out, bool add)
+    dp_cuda_column_sums(const float *x, uint32_t rows, uint32_t each, uint32_t width, float *out, bool add)
 {
     __shared__ float part[LANES][COLUMNS];
     uint32_t c = blockIdx.x * COLUMNS + threadIdx.x, from = blockIdx.y * each;
@@ -68,12 +68,12 @@ static void bias_back_p(void *self, const float *dout, uint32_t examples, uint32
     uint32_t each = examples > parts ? (examples + parts - 1) / parts : 1;
     parts = (examples + each - 1) / each; // none of them empty
     if (parts > 1) {
-        DP_CUDA_LAUNCH(column_sums, dim3(blocks, parts), threads, cuda->stream, dout, examples, each, width,
-                       cuda->sums, false);
+        DP_CUDA_LAUNCH(dp_cuda_column_sums, dim3(blocks, parts), threads, cuda->stream, dout, examples, each,
+                       width, cuda->sums, false);
         dout = cuda->sums;
         examples = each = parts;
     }
-    DP_CUDA_LAUNCH(column_sums, blocks, threads, cuda->stream, dout, examples, each, width, dp, add);
+    DP_CUDA_LAUNCH(dp_cuda_column_sums, blocks, threads, cuda->stream, dout, examples, each, width, dp, add);
     dp_cuda_launched(cuda, "bias, dp");
 }
 
@@ -126,8 +126,8 @@ static void dropout(void *self, const float *x, size_t n, uint64_t seed, float r
         add);
 }
 
-__global__ static void columns_kernel(const float *x, struct dp_columns k, uint32_t examples, float *out,
-                                      bool add)
+__global__ static void dp_cuda_columns(const float *x, struct dp_columns k, uint32_t examples, float *out,
+                                       bool add)
 {
     DP_CUDA_LOOP(at, static_cast<size_t>(examples) * k.count)
     {
@@ -141,7 +141,7 @@ static void columns(void *self, const float *x, const struct dp_columns *k, uint
                     bool add)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(columns_kernel, dp_cuda_blocks(static_cast<size_t>(examples) * k->count), DP_CUDA_THREADS,
+    DP_CUDA_LAUNCH(dp_cuda_columns, dp_cuda_blocks(static_cast<size_t>(examples) * k->count), DP_CUDA_THREADS,
                    cuda->stream, x, *k, examples, out, add);
     dp_cuda_launched(cuda, "columns");
 }

@@ -21,8 +21,8 @@ __device__ static void add_up(double mine, uint32_t examples, float *loss)
 
 // A warp an example.
 __global__ static void __launch_bounds__(THREADS)
-    softmax_kernel(const float *x, const float *labels, uint32_t examples, uint32_t width, float *loss,
-                   float *dx)
+    dp_cuda_softmax(const float *x, const float *labels, uint32_t examples, uint32_t width, float *loss,
+                    float *dx)
 {
     uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     float of_each = 1.0f / static_cast<float>(examples);
@@ -56,12 +56,12 @@ static void softmax_loss(void *self, const float *x, const float *labels, uint32
                          float *loss, float *dx)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(softmax_kernel, 1, THREADS, cuda->stream, x, labels, examples, width, loss, dx);
+    DP_CUDA_LAUNCH(dp_cuda_softmax, 1, THREADS, cuda->stream, x, labels, examples, width, loss, dx);
     dp_cuda_launched(cuda, "softmax loss");
 }
 
 __global__ static void __launch_bounds__(THREADS)
-    logistic_kernel(const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
+    dp_cuda_logistic(const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
 {
     double total = 0;
     for (uint32_t i = threadIdx.x; i < examples; i += THREADS) {
@@ -78,12 +78,12 @@ static void logistic_loss(void *self, const float *x, const float *labels, uint3
                           float *dx)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(logistic_kernel, 1, THREADS, cuda->stream, x, labels, examples, loss, dx);
+    DP_CUDA_LAUNCH(dp_cuda_logistic, 1, THREADS, cuda->stream, x, labels, examples, loss, dx);
     dp_cuda_launched(cuda, "logistic loss");
 }
 
 __global__ static void __launch_bounds__(THREADS)
-    squared_kernel(const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
+    dp_cuda_squared(const float *x, const float *labels, uint32_t examples, float *loss, float *dx)
 {
     double total = 0;
     for (uint32_t i = threadIdx.x; i < examples; i += THREADS) {
@@ -99,12 +99,12 @@ static void squared_loss(void *self, const float *x, const float *labels, uint32
                          float *dx)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(squared_kernel, 1, THREADS, cuda->stream, x, labels, examples, loss, dx);
+    DP_CUDA_LAUNCH(dp_cuda_squared, 1, THREADS, cuda->stream, x, labels, examples, loss, dx);
     dp_cuda_launched(cuda, "squared loss");
 }
 
 __global__ static void __launch_bounds__(THREADS)
-    bpr_kernel(const float *x, const float *y, uint32_t examples, float *loss, float *dx, float *dy)
+    dp_cuda_bpr(const float *x, const float *y, uint32_t examples, float *loss, float *dx, float *dy)
 {
     double total = 0;
     for (uint32_t i = threadIdx.x; i < examples; i += THREADS) {
@@ -123,7 +123,7 @@ static void bpr_loss(void *self, const float *x, const float *y, uint32_t exampl
                      float *dy)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(bpr_kernel, 1, THREADS, cuda->stream, x, y, examples, loss, dx, dy);
+    DP_CUDA_LAUNCH(dp_cuda_bpr, 1, THREADS, cuda->stream, x, y, examples, loss, dx, dy);
     dp_cuda_launched(cuda, "bpr loss");
 }
 

@@ -9,8 +9,8 @@ __device__ static float add_lanes(float x)
 }
 
 // A warp an example.
-__global__ static void dot_kernel(const float *x, const float *y, uint32_t examples, uint32_t width,
-                                  float *out)
+__global__ static void dp_cuda_dot(const float *x, const float *y, uint32_t examples, uint32_t width,
+                                   float *out)
 {
     uint32_t lane = threadIdx.x % 32, warps = gridDim.x * blockDim.x / 32;
     for (uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) / 32; i < examples; i += warps) {
@@ -26,13 +26,13 @@ __global__ static void dot_kernel(const float *x, const float *y, uint32_t examp
 static void dot(void *self, const float *x, const float *y, uint32_t examples, uint32_t width, float *out)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(dot_kernel, dp_cuda_blocks(static_cast<size_t>(examples) * 32), DP_CUDA_THREADS,
+    DP_CUDA_LAUNCH(dp_cuda_dot, dp_cuda_blocks(static_cast<size_t>(examples) * 32), DP_CUDA_THREADS,
                    cuda->stream, x, y, examples, width, out);
     dp_cuda_launched(cuda, "dot");
 }
 
-__global__ static void dot_back_kernel(const float *y, const float *dout, uint32_t examples, uint32_t width,
-                                       float *dx, bool add)
+__global__ static void dp_cuda_dot_back(const float *y, const float *dout, uint32_t examples, uint32_t width,
+                                        float *dx, bool add)
 {
     DP_CUDA_LOOP(at, static_cast<size_t>(examples) * width)
     {
@@ -45,7 +45,7 @@ static void dot_back(void *self, const float *y, const float *dout, uint32_t exa
                      float *dx, bool add)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(dot_back_kernel, dp_cuda_blocks(static_cast<size_t>(examples) * width), DP_CUDA_THREADS,
+    DP_CUDA_LAUNCH(dp_cuda_dot_back, dp_cuda_blocks(static_cast<size_t>(examples) * width), DP_CUDA_THREADS,
                    cuda->stream, y, dout, examples, width, dx, add);
     dp_cuda_launched(cuda, "dot, dx");
 }
@@ -57,8 +57,8 @@ __device__ static uint32_t pair_of(uint32_t a, uint32_t b, uint32_t vectors)
 }
 
 // A block an example. A warp takes row a and all b > a, so that no index is divided.
-__global__ static void pairs_kernel(const float *x, uint32_t examples, uint32_t vectors, uint32_t width,
-                                    float *out)
+__global__ static void dp_cuda_pairs(const float *x, uint32_t examples, uint32_t vectors, uint32_t width,
+                                     float *out)
 {
     uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     size_t pairs = static_cast<size_t>(vectors) * (vectors - 1) / 2;
@@ -85,14 +85,14 @@ static unsigned blocks_of(uint32_t examples)
 static void pairs(void *self, const float *x, uint32_t examples, uint32_t vectors, uint32_t width, float *out)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(pairs_kernel, blocks_of(examples), DP_CUDA_THREADS, cuda->stream, x, examples, vectors,
+    DP_CUDA_LAUNCH(dp_cuda_pairs, blocks_of(examples), DP_CUDA_THREADS, cuda->stream, x, examples, vectors,
                    width, out);
     dp_cuda_launched(cuda, "pairs");
 }
 
 // A thread an element: dx[a][c] sums the other vectors' column c, in their order.
-__global__ static void pairs_back_kernel(const float *x, const float *dout, uint32_t examples,
-                                         uint32_t vectors, uint32_t width, float *dx, bool add)
+__global__ static void dp_cuda_pairs_back(const float *x, const float *dout, uint32_t examples,
+                                          uint32_t vectors, uint32_t width, float *dx, bool add)
 {
     size_t each = static_cast<size_t>(vectors) * width,
            pairs = static_cast<size_t>(vectors) * (vectors - 1) / 2;
@@ -114,7 +114,7 @@ static void pairs_back(void *self, const float *x, const float *dout, uint32_t e
                        uint32_t width, float *dx, bool add)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(pairs_back_kernel, dp_cuda_blocks(static_cast<size_t>(examples) * vectors * width),
+    DP_CUDA_LAUNCH(dp_cuda_pairs_back, dp_cuda_blocks(static_cast<size_t>(examples) * vectors * width),
                    DP_CUDA_THREADS, cuda->stream, x, dout, examples, vectors, width, dx, add);
     dp_cuda_launched(cuda, "pairs, dx");
 }

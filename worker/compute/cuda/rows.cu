@@ -12,8 +12,8 @@ __device__ static float share(const struct dp_entries &e, uint32_t i, bool mean)
     return mean && count > 0 ? 1.0f / static_cast<float>(count) : 1.0f;
 }
 
-__global__ static void gather_sum_kernel(struct dp_entries e, const float *p, uint32_t width, bool mean,
-                                         float *out)
+__global__ static void dp_cuda_gather_sum(struct dp_entries e, const float *p, uint32_t width, bool mean,
+                                          float *out)
 {
     DP_CUDA_LOOP(at, static_cast<size_t>(e.examples) * width)
     {
@@ -29,7 +29,7 @@ static void gather_sum(void *self, const struct dp_entries *e, const float *p, u
                        float *out)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(gather_sum_kernel, dp_cuda_blocks(static_cast<size_t>(e->examples) * width),
+    DP_CUDA_LAUNCH(dp_cuda_gather_sum, dp_cuda_blocks(static_cast<size_t>(e->examples) * width),
                    DP_CUDA_THREADS, cuda->stream, *e, p, width, mean, out);
     dp_cuda_launched(cuda, "gather_sum");
 }
@@ -67,7 +67,8 @@ struct of_interactions {
 };
 
 template <class Each>
-__global__ static void few_entries(struct dp_entries e, uint32_t width, Each each, float *dp, bool add)
+__global__ static void dp_cuda_few_entries(struct dp_entries e, uint32_t width, Each each, float *dp,
+                                           bool add)
 {
     DP_CUDA_LOOP(at, static_cast<size_t>(e.distinct) * width)
     {
@@ -86,7 +87,7 @@ __global__ static void few_entries(struct dp_entries e, uint32_t width, Each eac
 // slot that most examples have (a bias, a default) keeps all threads busy in rows of width 1, too.
 template <class Each>
 __global__ static void __launch_bounds__(SUM_THREADS)
-    many_entries(struct dp_entries e, uint32_t width, Each each, float *dp, bool add)
+    dp_cuda_many_entries(struct dp_entries e, uint32_t width, Each each, float *dp, bool add)
 {
     __shared__ float part[SUM_THREADS];
     uint32_t columns = blockDim.x, lanes = blockDim.y, me = threadIdx.y * columns + threadIdx.x;
@@ -124,9 +125,9 @@ static void sum_by_slot(void *self, const char *what, const struct dp_entries *e
         return;
     while (columns < width && columns < SUM_COLUMNS)
         columns *= 2;
-    DP_CUDA_LAUNCH(few_entries, dp_cuda_blocks(static_cast<size_t>(e->distinct) * width), DP_CUDA_THREADS,
-                   cuda->stream, *e, width, each, dp, add);
-    DP_CUDA_LAUNCH(many_entries, e->distinct < 4096 ? e->distinct : 4096,
+    DP_CUDA_LAUNCH(dp_cuda_few_entries, dp_cuda_blocks(static_cast<size_t>(e->distinct) * width),
+                   DP_CUDA_THREADS, cuda->stream, *e, width, each, dp, add);
+    DP_CUDA_LAUNCH(dp_cuda_many_entries, e->distinct < 4096 ? e->distinct : 4096,
                    dim3(columns, SUM_THREADS / columns), cuda->stream, *e, width, each, dp, add);
     dp_cuda_launched(cuda, what);
 }
@@ -137,7 +138,7 @@ static void gather_sum_back(void *self, const struct dp_entries *e, const float 
     sum_by_slot(self, "gather_sum, dp", e, width, of_sum{dout, width, mean}, dp, add);
 }
 
-__global__ static void gather_kernel(struct dp_entries e, const float *p, uint32_t width, float *out)
+__global__ static void dp_cuda_gather(struct dp_entries e, const float *p, uint32_t width, float *out)
 {
     DP_CUDA_LOOP(at, static_cast<size_t>(e.count) * width)
     {
@@ -149,7 +150,7 @@ __global__ static void gather_kernel(struct dp_entries e, const float *p, uint32
 static void gather(void *self, const struct dp_entries *e, const float *p, uint32_t width, float *out)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(gather_kernel, dp_cuda_blocks(static_cast<size_t>(e->count) * width), DP_CUDA_THREADS,
+    DP_CUDA_LAUNCH(dp_cuda_gather, dp_cuda_blocks(static_cast<size_t>(e->count) * width), DP_CUDA_THREADS,
                    cuda->stream, *e, p, width, out);
     dp_cuda_launched(cuda, "gather");
 }
@@ -161,8 +162,8 @@ static void gather_back(void *self, const struct dp_entries *e, const float *dou
 }
 
 // A warp an example; each lane sums its columns, then the lanes' parts are added pairwise.
-__global__ static void interactions_kernel(struct dp_entries e, const float *p, uint32_t width, float *sums,
-                                           float *out)
+__global__ static void dp_cuda_interactions(struct dp_entries e, const float *p, uint32_t width, float *sums,
+                                            float *out)
 {
     uint32_t lane = threadIdx.x % 32, warps = gridDim.x * blockDim.x / 32;
     for (uint32_t i = (blockIdx.x * blockDim.x + threadIdx.x) / 32; i < e.examples; i += warps) {
@@ -188,7 +189,7 @@ static void interactions(void *self, const struct dp_entries *e, const float *p,
                          float *out)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);
-    DP_CUDA_LAUNCH(interactions_kernel, dp_cuda_blocks(static_cast<size_t>(e->examples) * 32),
+    DP_CUDA_LAUNCH(dp_cuda_interactions, dp_cuda_blocks(static_cast<size_t>(e->examples) * 32),
                    DP_CUDA_THREADS, cuda->stream, *e, p, width, sums, out);
     dp_cuda_launched(cuda, "interactions");
 }
