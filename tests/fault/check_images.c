@@ -21,8 +21,7 @@
 #include <sys/stat.h>
 
 #define READY_MS   30000u
-#define AGAIN_MAX  40u /* pushes that are sent again */
-#define CLEAN_EACH 8u  /* images, of which one is closed cleanly and opened again */
+#define CLEAN_EACH 8u /* images, of which one is closed cleanly and opened again */
 
 struct check {
     const char *log, *conf, *server, *prefix;
@@ -143,44 +142,12 @@ static enum dp_status close_cleanly(struct dp_process **server, struct dp_error 
     return st;
 }
 
-/* Pushes from a few below m on, up to sent. One that is known is below m. (One that the client had to send twice does not
- * say so; if it was counted twice, the rows will.) */
-static enum dp_status send_again(struct dp_client *client, struct dp_client_table *table, uint32_t number,
-                                 uint64_t m, uint64_t sent, struct dp_error *err)
-{
-    enum dp_status st = DP_OK;
-    uint64_t from = m > 3 ? m - 3 : 0;
-    from = sent - from > AGAIN_MAX ? sent - AGAIN_MAX : from;
-    for (uint64_t n = from; st == DP_OK && n < sent; n++) {
-        struct dp_ticket ticket;
-        struct dp_outcome outcome = {0};
-        st = dp_ledger_push(client, table, number, n, &ticket, err);
-        if (st == DP_OK)
-            st = dp_client_wait(client, &ticket, DP_LEDGER_WAIT_MS, &outcome, err);
-        if (st == DP_OK && outcome.repeated && n >= m)
-            st = dp_fail(err, DP_CORRUPT,
-                         "client %" PRIu32 ": push %" PRIu64 " is known, the rows have %" PRIu64, number, n,
-                         m);
-    }
-    return st;
-}
-
 static enum dp_status check_rows(struct check *check, bool again, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
-    for (uint32_t c = 0; st == DP_OK && c < DP_LEDGER_CLIENTS; c++) {
-        struct dp_client *client = NULL;
-        struct dp_client_table *table;
-        uint64_t m = 0, sent = check->sent[c];
-        st = dp_ledger_open(check->cluster, c, &client, &table, err);
-        if (st == DP_OK)
-            st = dp_ledger_check(client, table, c, again ? check->acked[c] : sent, sent, &m, err);
-        if (st == DP_OK && again)
-            st = send_again(client, table, c, m, sent, err);
-        if (st == DP_OK && again)
-            st = dp_ledger_check(client, table, c, sent, sent, &m, err);
-        dp_client_close(&client);
-    }
+    for (uint32_t c = 0; st == DP_OK && c < DP_LEDGER_CLIENTS; c++)
+        st = dp_ledger_settle(check->cluster, c, again ? check->acked[c] : check->sent[c], check->sent[c],
+                              err);
     return st;
 }
 

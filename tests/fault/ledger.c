@@ -8,6 +8,8 @@
 
 #define PUSHES_A_STREAM 4u /* many streams: marks of several sectors */
 
+#define AGAIN_MAX 40u /* pushes that are sent again */
+
 #define PULLED 2000u /* rows of a request: divides DP_LEDGER_ROWS */
 
 static uint64_t key_of(uint32_t number, uint64_t row)
@@ -20,8 +22,8 @@ static uint64_t row_of(uint32_t number, uint64_t n, uint32_t i)
     return i == 0 ? 0 : 1 + dp_disk_draw(n << 8 | number, i) % (DP_LEDGER_ROWS - 1);
 }
 
-enum dp_status dp_ledger_open(const struct dp_cluster *cluster, uint32_t number, struct dp_client **client,
-                              struct dp_client_table **table, struct dp_error *err)
+enum dp_status dp_ledger_open(const struct dp_cluster *cluster, uint32_t number, uint32_t wait_ms,
+                              struct dp_client **client, struct dp_client_table **table, struct dp_error *err)
 {
     char endpoint[DP_HOST_MAX + 32], name[32];
     const char *const shards[] = {endpoint};
@@ -36,7 +38,7 @@ enum dp_status dp_ledger_open(const struct dp_cluster *cluster, uint32_t number,
                                         .shard_count = 1,
                                         .retry_ms = 200};
     enum dp_status st = dp_client_open(&options, client, err);
-    return st == DP_OK ? dp_client_table(*client, &spec, DP_LEDGER_WAIT_MS, table, err) : st;
+    return st == DP_OK ? dp_client_table(*client, &spec, wait_ms, table, err) : st;
 }
 
 enum dp_status dp_ledger_push(struct dp_client *client, struct dp_client_table *table, uint32_t number,
@@ -102,5 +104,43 @@ done:
     free(sum);
     free(weights);
     free(key);
+    return st;
+}
+
+/* Pushes from a few below m on, up to sent. One that is known is below m. */
+static enum dp_status send_again(struct dp_client *client, struct dp_client_table *table, uint32_t number,
+                                 uint64_t m, uint64_t sent, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    uint64_t from = m > 3 ? m - 3 : 0;
+    from = sent - from > AGAIN_MAX ? sent - AGAIN_MAX : from;
+    for (uint64_t n = from; st == DP_OK && n < sent; n++) {
+        struct dp_ticket ticket;
+        struct dp_outcome outcome = {0};
+        st = dp_ledger_push(client, table, number, n, &ticket, err);
+        if (st == DP_OK)
+            st = dp_client_wait(client, &ticket, DP_LEDGER_WAIT_MS, &outcome, err);
+        if (st == DP_OK && outcome.repeated && n >= m)
+            st = dp_fail(err, DP_CORRUPT,
+                         "client %" PRIu32 ": push %" PRIu64 " is known, the rows have %" PRIu64, number, n,
+                         m);
+    }
+    return st;
+}
+
+enum dp_status dp_ledger_settle(const struct dp_cluster *cluster, uint32_t number, uint64_t acked,
+                                uint64_t sent, struct dp_error *err)
+{
+    struct dp_client *client = NULL;
+    struct dp_client_table *table;
+    uint64_t m = 0;
+    enum dp_status st = dp_ledger_open(cluster, number, DP_LEDGER_WAIT_MS, &client, &table, err);
+    if (st == DP_OK)
+        st = dp_ledger_check(client, table, number, acked, sent, &m, err);
+    if (st == DP_OK)
+        st = send_again(client, table, number, m, sent, err);
+    if (st == DP_OK)
+        st = dp_ledger_check(client, table, number, sent, sent, &m, err);
+    dp_client_close(&client);
     return st;
 }

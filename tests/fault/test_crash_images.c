@@ -160,7 +160,8 @@ static void record_all(struct recording *r)
     start_life(r);
     await_ready(r);
     for (uint32_t c = 0; c < DP_LEDGER_CLIENTS; c++)
-        if (dp_ledger_open(r->cluster, c, &r->client[c].client, &r->client[c].table, &err) != DP_OK)
+        if (dp_ledger_open(r->cluster, c, DP_LEDGER_WAIT_MS, &r->client[c].client, &r->client[c].table,
+                           &err) != DP_OK)
             fail_msg("%s; the server: %s", err.text, dp_process_err(r->server));
     uint32_t in_life = 0;
     for (uint32_t i = 0; i < PUSHES || (r->life < LIVES && i < PUSHES_MOST); i++) {
