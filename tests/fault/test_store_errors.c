@@ -253,6 +253,20 @@ static void an_ingest_whose_manifest_sync_fails_is_no_damage(void **state)
     assert_int_equal(sweep->failures, 0);
 }
 
+/* RocksDB only tries to remove the portion that it has taken in. It must not be written over. */
+static void an_ingested_portion_that_stays_is_not_written_over(void **state)
+{
+    struct sweep *sweep = *state;
+    struct dp_failing_plan plan = {.call = DP_FAILING_REMOVE, .file = DP_FAILING_TABLE};
+    uint32_t calls = probe(sweep).calls[plan.call][plan.file];
+    for (plan.n = 1; plan.n <= calls; plan.n++) {
+        plan.on = plan.n % 4 == 0;
+        start_case(free_slot(sweep), &plan, plan.n / 2 % 2);
+    }
+    drain(sweep);
+    assert_int_equal(sweep->failures, 0);
+}
+
 static void the_plan_that_was_given(void **state)
 {
     struct sweep *sweep = *state;
@@ -309,6 +323,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_ingest_whose_manifest_sync_fails_is_no_damage, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_ingested_portion_that_stays_is_not_written_over, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_acknowledged_outlasts_any_failing_call, setup, teardown),
     };
     const struct CMUnitTest one[] = {
