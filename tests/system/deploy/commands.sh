@@ -56,6 +56,8 @@ if [ "$1" != --build ]; then
     echo "-- Downpour: CUDA backend: not built, and why"
     exit
 fi
+echo "[0/1] Re-checking globbed directories..."
+echo "[1/1] Re-running CMake..."
 for i in $(seq 299); do
     echo "[$i/300] Building C object a/b/CMakeFiles/dp_b.dir/__/file$i.c.o"
 done
@@ -75,7 +77,7 @@ calls "cmake --build $dir/b --target programs"
 # One line that is rewritten: between the first file and the last there is no end of a line.
 if command -v script >/dev/null; then
     TERM=vt100 expect 0 "build: done" script -qec "$build '$dir/b'" /dev/null
-    grep -a "build: 1 of 300" "$dir/said" | grep -qa "build: 299 of 300: a/b/../file299.c" || fail "not one line on a terminal"
+    grep -a "build: 1 of 1" "$dir/said" | grep -qa "build: 299 of 300: a/b/../file299.c" || fail "not one line on a terminal"
 else
     echo "not looked at: the line on a terminal (no script)"
 fi
