@@ -5,6 +5,7 @@
 #include "deploy/cli/options.h"
 
 #include "common/base/parse.h"
+#include "common/base/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -60,6 +61,7 @@ struct asked {
     const char *values[OPTIONS];
     uint64_t limit;
     bool help;
+    bool shown; /* text or JSON is on standard output */
 };
 
 static void asked_clear(struct asked *asked)
@@ -157,8 +159,7 @@ static enum dp_status judge(const struct asked *asked, const struct dp_view *vie
     return DP_OK;
 }
 
-static enum dp_status show_views(const struct asked *asked, const struct dp_places *places,
-                                 struct dp_error *err)
+static enum dp_status show_views(struct asked *asked, const struct dp_places *places, struct dp_error *err)
 {
     const struct dp_view_options how = {.verify = has(asked, "--verify"), .digest = has(asked, "--digest")};
     struct dp_view *views = calloc(places->count, sizeof views[0]);
@@ -174,9 +175,15 @@ static enum dp_status show_views(const struct asked *asked, const struct dp_plac
     if (st == DP_OK && !(sum = dp_view_sum(views, count, &sums)))
         st = dp_fail(err, DP_NOMEM, "inspect");
     if (st == DP_OK) {
-        const struct dp_show show = {
-            .views = views, .count = count, .verify = how.verify, .digest = digest, .sum = sum, .sums = sums};
+        const struct dp_show show = {.views = views,
+                                     .count = count,
+                                     .verify = how.verify,
+                                     .digest = digest,
+                                     .refused = err,
+                                     .sum = sum,
+                                     .sums = sums};
         struct dp_error shown = {0};
+        asked->shown = true;
         if (!has(asked, "--json"))
             dp_show_text(&show);
         else if (dp_show_json(&show, &shown) != DP_OK && judged == DP_OK) {
@@ -192,7 +199,7 @@ static enum dp_status show_views(const struct asked *asked, const struct dp_plac
     return st;
 }
 
-static enum dp_status inspect(const struct asked *asked, struct dp_error *err)
+static enum dp_status inspect(struct asked *asked, struct dp_error *err)
 {
     struct dp_places places = {0};
     enum dp_status st = DP_OK;
@@ -211,6 +218,15 @@ static enum dp_status inspect(const struct asked *asked, struct dp_error *err)
     return st;
 }
 
+/* Also where the other flags are wrong. */
+static bool says_json(int argc, char *const *argv)
+{
+    bool json = false;
+    for (int a = 0; a < argc; a++)
+        json = json || strcmp(argv[a], "--json") == 0;
+    return json;
+}
+
 int dp_command_inspect(int argc, char *const *argv)
 {
     struct asked asked = {0};
@@ -220,10 +236,14 @@ int dp_command_inspect(int argc, char *const *argv)
         dp_options_help(&command, stdout);
     else if (st == DP_OK)
         st = inspect(&asked, &err);
+    if (st != DP_OK && !asked.shown && says_json(argc, argv))
+        dp_show_refusal_json(&err);
     asked_clear(&asked);
     if (fflush(stdout) != 0 && st == DP_OK)
         st = dp_fail(&err, DP_IO, "cannot write to standard output");
-    if (st != DP_OK)
-        fprintf(stderr, "downpour: inspect: %s\n", err.text);
-    return st == DP_OK ? 0 : 2;
+    if (st == DP_OK)
+        return 0;
+    dp_text_clean(err.text);
+    fprintf(stderr, "downpour: inspect: %s\n", err.text);
+    return 2;
 }

@@ -1,11 +1,14 @@
 #include "deploy/cli/inspect_show.h"
 #include "deploy/cli/json_number.h"
 
+#include "common/base/text.h"
 #include "common/config/cluster.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* lsns, keys and cluster ids use all 64 bits, JSON's numbers in most readers 53: ids and mixed keys are hex texts. */
 static json_t *hex(uint64_t n)
@@ -13,6 +16,23 @@ static json_t *hex(uint64_t n)
     char text[24];
     (void)snprintf(text, sizeof text, "0x%016" PRIx64, n);
     return json_string(text);
+}
+
+/* json_string takes UTF-8 only; paths are what the caller gave, and messages may end within a character. */
+static json_t *text_of(const char *from)
+{
+    char *text = strdup(from);
+    if (text)
+        dp_text_clean(text);
+    json_t *made = json_string(text ? text : "");
+    free(text);
+    return made;
+}
+
+static json_t *refusal_of(const struct dp_error *err)
+{
+    return json_pack("{s:s, s:i, s:o}", "status", dp_status_name((int)err->status), "number",
+                     (int)err->status, "text", text_of(err->text));
 }
 
 static json_t *count_of(uint64_t n)
@@ -33,8 +53,8 @@ static json_t *tables_of(const struct dp_show *show, const struct dp_view *view)
     for (size_t i = 0; i < view->tables; i++) {
         const struct dp_view_table *t = &view->table[i];
         json_t *one =
-            json_pack("{s:s, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "name", t->spec.name, "dim",
-                      (json_int_t)t->spec.dim, "optimizer", dp_show_optimizer_name(&t->spec.optimizer),
+            json_pack("{s:o, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "name", text_of(t->spec.name),
+                      "dim", (json_int_t)t->spec.dim, "optimizer", dp_show_optimizer_name(&t->spec.optimizer),
                       "init", dp_init_name(t->spec.init.kind), "seed", hex(t->spec.seed), "rows",
                       count_of(t->rows), "bytes", count_of(t->bytes), "first_lsn", count_of(t->first_lsn),
                       "last_lsn", count_of(t->last_lsn), "rows_of_mark", count_of(t->marked_rows));
@@ -82,7 +102,7 @@ static json_t *journal_of(const struct dp_view *view)
                   count_of(j->cut.rest == DP_JOURNAL_REST_RECORDS ? j->cut.bytes : 0), "cut", cut_of(&j->cut),
                   "checked_records", count_of(j->checked_records), "replay", replay, "segments", segments);
     if (view->journal_refused.status != DP_OK)
-        (void)json_object_set_new(journal, "refused", json_string(view->journal_refused.text));
+        (void)json_object_set_new(journal, "refused", text_of(view->journal_refused.text));
     return journal;
 }
 
@@ -107,10 +127,10 @@ static json_t *view_of(const struct dp_show *show, const struct dp_view *view)
 {
     json_t *damage = json_array();
     for (size_t i = 0; i < view->damages && i < DP_VIEW_DAMAGE_MAX; i++)
-        (void)json_array_append_new(damage, json_string(view->damage[i].text));
-    json_t *one =
-        json_pack("{s:s, s:b, s:b, s:o, s:o}", "directory", view->directory, "opened", (int)view->opened,
-                  "clean", (int)dp_view_is_clean(view), "damages", count_of(view->damages), "damage", damage);
+        (void)json_array_append_new(damage, text_of(view->damage[i].text));
+    json_t *one = json_pack("{s:o, s:b, s:b, s:o, s:o}", "directory", text_of(view->directory), "opened",
+                            (int)view->opened, "clean", (int)dp_view_is_clean(view), "damages",
+                            count_of(view->damages), "damage", damage);
     if (view->in_use)
         (void)json_object_set_new(one, "in_use_by", json_integer(view->in_use));
     if (!view->opened)
@@ -132,6 +152,18 @@ static json_t *view_of(const struct dp_show *show, const struct dp_view *view)
     return one;
 }
 
+static bool dump(json_t *all)
+{
+    bool written = all && json_dumpf(all, stdout, JSON_INDENT(2)) == 0 && fputc('\n', stdout) == '\n';
+    json_decref(all);
+    return written;
+}
+
+void dp_show_refusal_json(const struct dp_error *refused)
+{
+    (void)dump(json_pack("{s:[], s:o}", "stores", "refused", refusal_of(refused)));
+}
+
 enum dp_status dp_show_json(const struct dp_show *show, struct dp_error *err)
 {
     json_t *stores = json_array(), *all = json_pack("{s:O}", "stores", stores);
@@ -142,14 +174,14 @@ enum dp_status dp_show_json(const struct dp_show *show, struct dp_error *err)
         json_t *tables = json_array();
         struct dp_digest sum = dp_digest_of_all(show->sum, show->sums);
         for (size_t i = 0; i < show->sums; i++)
-            (void)json_array_append_new(tables, json_pack("{s:s, s:I, s:o, s:o}", "name", show->sum[i].name,
-                                                          "dim", (json_int_t)show->sum[i].dim, "rows",
-                                                          count_of(show->sum[i].digest.rows), "digest",
-                                                          digest_of(&show->sum[i].digest)));
+            (void)json_array_append_new(
+                tables, json_pack("{s:o, s:I, s:o, s:o}", "name", text_of(show->sum[i].name), "dim",
+                                  (json_int_t)show->sum[i].dim, "rows", count_of(show->sum[i].digest.rows),
+                                  "digest", digest_of(&show->sum[i].digest)));
         (void)json_object_set_new(all, "tables", tables);
         (void)json_object_set_new(all, "digest", digest_of(&sum));
     }
-    bool written = all && json_dumpf(all, stdout, JSON_INDENT(2)) == 0 && fputc('\n', stdout) == '\n';
-    json_decref(all);
-    return written ? DP_OK : dp_fail(err, DP_IO, "cannot write to standard output");
+    if (show->refused->status != DP_OK)
+        (void)json_object_set_new(all, "refused", refusal_of(show->refused));
+    return dump(all) ? DP_OK : dp_fail(err, DP_IO, "cannot write to standard output");
 }

@@ -9,6 +9,7 @@ struct dp_show {
     const struct dp_view *views;
     size_t count;
     bool verify, digest;
+    const struct dp_error *refused; /* why the command fails after all; DP_OK: it does not */
     /* digest: of all views together; asserted to be there then. */
     const struct dp_digest_table *sum;
     size_t sums;
@@ -17,6 +18,9 @@ struct dp_show {
 void dp_show_text(const struct dp_show *show);
 DP_MUST_USE
 enum dp_status dp_show_json(const struct dp_show *show, struct dp_error *err);
+
+/* The same object where there is nothing to show: no stores, and why. */
+void dp_show_refusal_json(const struct dp_error *refused);
 
 /* Rows of one table, for people or as JSON: those of `keys`, or, without any, the first `limit` in stored order. */
 struct dp_show_rows {

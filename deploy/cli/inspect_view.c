@@ -1,5 +1,6 @@
 #include "deploy/cli/inspect_view.h"
 
+#include "common/base/text.h"
 #include "common/model/mix.h"
 #include "common/model/row.h"
 #include "server/shard/record.h"
@@ -19,15 +20,21 @@ struct gathering {
     struct dp_view_table *table; /* of the last row */
 };
 
-static void note_damage(void *context, const struct dp_error *what)
+void dp_view_note(struct dp_view *view, const struct dp_error *found)
 {
-    struct dp_view *view = ((struct gathering *)context)->view;
+    struct dp_error clean = *found, *what = &clean;
+    dp_text_clean(clean.text);
     for (size_t i = 0; i < view->damages && i < DP_VIEW_DAMAGE_MAX; i++)
         if (strcmp(view->damage[i].text, what->text) == 0)
             return; /* the same place, met again */
     if (view->damages < DP_VIEW_DAMAGE_MAX)
         view->damage[view->damages] = *what;
     view->damages++;
+}
+
+static void note_damage(void *context, const struct dp_error *what)
+{
+    dp_view_note(((struct gathering *)context)->view, what);
 }
 
 /* What was found damaged is noted, and it goes on; other failures end it. */
@@ -192,6 +199,7 @@ static enum dp_status gather_journal(struct gathering *g, struct dp_error *err)
     if (st == DP_OK)
         return st;
     view->journal_refused = *err;
+    dp_text_clean(view->journal_refused.text);
     /* A server that runs writes and renames meanwhile: nothing is said of its journal then. */
     return view->in_use != 0 ? DP_OK : pass(g, st, err);
 }

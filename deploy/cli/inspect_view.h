@@ -64,6 +64,8 @@ struct dp_view {
 DP_MUST_USE
 enum dp_status dp_view_gather(const char *directory, const struct dp_view_options *options,
                               struct dp_view *out, struct dp_error *err);
+/* One more damaged place. */
+void dp_view_note(struct dp_view *view, const struct dp_error *what);
 void dp_view_clear(struct dp_view *view);
 /* Whether a server that opened it would have the rows that are stored, and no others. */
 bool dp_view_is_clean(const struct dp_view *view);

@@ -3,6 +3,7 @@
  *         is tried, only in order to name more of it: what it shows is never taken for whole. */
 #include "server/store/inspect.h"
 
+#include "common/base/text.h"
 #include "server/store/inspect_disk.h"
 #include "server/store/keys.h"
 #include "server/store/marks.h"
@@ -91,6 +92,7 @@ static char *read_manifest_name(const char *directory)
         return NULL;
     name[bytes] = 0;
     name[strcspn(name, "\n")] = 0;
+    dp_text_clean(name);
     return strdup(name);
 }
 

@@ -1,5 +1,7 @@
 #include "server/store/rocks_error.h"
 
+#include "common/base/text.h"
+
 #include <rocksdb/c.h>
 #include <stdbool.h>
 #include <string.h>
@@ -16,6 +18,7 @@ enum dp_status dp_rocks_error_take(char **text, const char *directory, const cha
     enum dp_status st = DP_OK;
     if (!why)
         return DP_OK;
+    dp_text_clean(*text); /* it may have bytes of a damaged file in it */
     /* A file that is gone reads "Corruption: Can't access ...: IO error: ...": what the text starts with
      * decides. */
     if (starts(why, "Corruption"))

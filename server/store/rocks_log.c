@@ -3,6 +3,7 @@
 #include "common/base/bytes.h"
 #include "server/store/crc32c.h"
 #include "server/store/inspect_disk.h"
+#include "server/store/rocks_current.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -148,8 +149,9 @@ static bool find_in_logs(const char *directory, bool any, struct place *out)
 enum dp_status dp_rocks_log_check(const char *directory, struct dp_error *err)
 {
     struct place place;
-    if (!find_in_logs(directory, false, &place))
-        return DP_OK;
+    enum dp_status st = dp_rocks_current_check(directory, err);
+    if (st != DP_OK || !find_in_logs(directory, false, &place))
+        return st;
     return dp_fail(err, DP_CORRUPT,
                    "store %s: %s is damaged at offset %" PRIu64
                    ": a record's type or length is not that of its contents; take the last checkpoint, or "

@@ -8,6 +8,7 @@
 #include "common/base/memory.h"
 #include "common/base/parse.h"
 #include "common/base/queue.h"
+#include "common/base/text.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -257,6 +258,35 @@ static void the_log_waits_for_no_reader(void **state)
     (void)close(kept);
 }
 
+static void text_from_outside_is_made_fit_to_print(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *to;
+    } cases[] = {
+        {"", ""},
+        {"MANIFEST-000005", "MANIFEST-000005"},
+        {"a\nb\tc\x1b[2J\x7f", "a?b?c?[2J?"},
+        {"stra\xc3\x9f"
+         "e \xe2\x82\xac \xf0\x9f\x98\x80",
+         "stra\xc3\x9f"
+         "e \xe2\x82\xac \xf0\x9f\x98\x80"},
+        {"\x80\xff\xfe", "???"},
+        {"\xc2\x9b"
+         "31m",
+         "??31m"},                                                 /* a control character of two bytes */
+        {"\xc0\xaf \xe0\x80\xaf \xf0\x80\x80\xaf", "?? ??? ????"}, /* not the shortest form */
+        {"\xed\xa0\x80 \xf4\x90\x80\x80", "??? ????"},             /* half of a pair, beyond the last */
+        {"cut \xe2\x82", "cut ??"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[64];
+        (void)snprintf(text, sizeof text, "%s", cases[i].from);
+        dp_text_clean(text);
+        assert_string_equal(text, cases[i].to);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +301,7 @@ int main(void)
         cmocka_unit_test(queue_is_bounded_and_its_waits_end),
         cmocka_unit_test(page_blocks_are_aligned_and_zero),
         cmocka_unit_test(the_log_waits_for_no_reader),
+        cmocka_unit_test(text_from_outside_is_made_fit_to_print),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -31,6 +31,7 @@ static void texts_become_statuses(void **state)
         {"Invalid argument: Column families not opened: x", DP_EXISTS, "another directory"},
         {"IO error: Input/output error: While fsync: d/ingest-tmp", DP_IO, "While fsync"},
         {"", DP_IO, "write rows"},
+        {"IO error: No such file: d/MANIFEST-\x1b[2J\x80\xc2\x9b\n", DP_IO, "d/MANIFEST-?[2J????"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct dp_error err = {0};
