@@ -1,6 +1,5 @@
 #include "server/layout.h"
 
-#include "common/env/disk.h"
 #include "server/store/inspect_disk.h"
 
 #include <inttypes.h>
@@ -19,16 +18,17 @@ static void text_of(const struct dp_layout *layout, char text[TEXT_BYTES])
 }
 
 static enum dp_status other(const char *directory, const struct dp_layout *layout, const char *has,
-                            struct dp_error *err)
+                            const char *who, struct dp_error *err)
 {
-    return dp_fail(err, DP_EXISTS,
-                   "%s holds %s, and this server's are shards %" PRIu32 "..%" PRIu32 " of %" PRIu32
-                   ": put servers, shards and store of the cluster file back as they were, or use an empty "
-                   "directory",
-                   directory, has, layout->first, layout->first + layout->count - 1, layout->total);
+    return dp_fail(
+        err, DP_EXISTS,
+        "%s holds %s, and this server's are shards %" PRIu32 "..%" PRIu32 " of %" PRIu32
+        " (says %s): put servers, shards and store of the cluster file back as they were, or use an empty "
+        "directory",
+        directory, has, layout->first, layout->first + layout->count - 1, layout->total, who);
 }
 
-static enum dp_status read_file(struct dp_disk *disk, char text[TEXT_BYTES], struct dp_error *err)
+static enum dp_status read_file(const struct dp_disk *disk, char text[TEXT_BYTES], struct dp_error *err)
 {
     struct dp_file *file = NULL;
     uint64_t bytes = 0;
@@ -43,6 +43,38 @@ static enum dp_status read_file(struct dp_disk *disk, char text[TEXT_BYTES], str
         st = disk->read(disk->self, file, 0, text, TEXT_BYTES, err);
     disk->close(disk->self, file);
     return st;
+}
+
+/* The whole text or nothing: a flipped bit leaves no other text that is one, but for a digit. */
+static bool parse(const char text[TEXT_BYTES], struct dp_layout *out)
+{
+    char copy[TEXT_BYTES], same[TEXT_BYTES];
+    uint32_t last = 0;
+    memcpy(copy, text, TEXT_BYTES);
+    copy[TEXT_BYTES - 1] = '\0';
+    if (sscanf(copy, FORMAT, &out->first, &last, &out->total) != 3 || last < out->first || last >= out->total)
+        return false;
+    out->count = last - out->first + 1;
+    text_of(out, same);
+    return memcmp(text, same, TEXT_BYTES) == 0;
+}
+
+static enum dp_status damaged(const char *directory, struct dp_error *err)
+{
+    return dp_fail(err, DP_CORRUPT,
+                   "%s: its file '" NAME "' is damaged; bring it back, or, if no shard-N is missing there, "
+                   "remove it: it is made again",
+                   directory);
+}
+
+enum dp_status dp_layout_take(const struct dp_disk *disk, const char *directory, struct dp_layout *out,
+                              struct dp_error *err)
+{
+    char text[TEXT_BYTES];
+    enum dp_status st = read_file(disk, text, err);
+    if (st != DP_OK)
+        return st == DP_NOT_FOUND ? st : dp_wrap(err, st, "%s", directory);
+    return parse(text, out) ? DP_OK : damaged(directory, err);
 }
 
 /* What the names in the directory say: shards that are there, as bits of ours, and one of others. */
@@ -96,14 +128,13 @@ static enum dp_status check(struct dp_disk *disk, const char *directory, const s
     struct dp_error absent = {0};
     struct dp_layout has;
     char text[TEXT_BYTES], want[TEXT_BYTES];
-    uint32_t last;
     enum dp_status st = disk->list(disk->self, see, &found, err);
     if (st != DP_OK)
         return st;
     st = read_file(disk, text, &absent);
     *known = st == DP_OK;
     if (st == DP_NOT_FOUND)
-        return found.has_other ? other(directory, layout, found.other, err) : DP_OK;
+        return found.has_other ? other(directory, layout, found.other, "its name", err) : DP_OK;
     if (st != DP_OK) {
         *err = absent;
         return dp_wrap(err, st, "%s", directory);
@@ -116,12 +147,11 @@ static enum dp_status check(struct dp_disk *disk, const char *directory, const s
                              "%s: of its %" PRIu32 " shards only %" PRIu32
                              " are there: put the others back, or begin anew with an empty directory",
                              directory, layout->count, found.ours);
-    text[TEXT_BYTES - 1] = '\0';
-    if (sscanf(text, FORMAT, &has.first, &last, &has.total) != 3)
-        return dp_fail(err, DP_CORRUPT, "%s: its file '" NAME "' is damaged", directory);
-    (void)snprintf(want, sizeof want, "shards %" PRIu32 "..%" PRIu32 " of %" PRIu32, has.first, last,
-                   has.total);
-    return other(directory, layout, want, err);
+    if (!parse(text, &has))
+        return damaged(directory, err);
+    (void)snprintf(want, sizeof want, "shards %" PRIu32 "..%" PRIu32 " of %" PRIu32, has.first,
+                   has.first + has.count - 1, has.total);
+    return other(directory, layout, want, "its file '" NAME "'", err);
 }
 
 enum dp_status dp_layout_check(const char *directory, const struct dp_layout *layout, bool *known,

@@ -10,7 +10,7 @@
 #ifndef DP_SERVER_LAYOUT_H
 #define DP_SERVER_LAYOUT_H
 
-#include "common/base/status.h"
+#include "common/env/disk.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +23,11 @@ struct dp_layout {
 DP_MUST_USE
 enum dp_status dp_layout_check(const char *directory, const struct dp_layout *layout, bool *known,
                                struct dp_error *err);
+/* What the file of this directory, which `disk` reads, says. DP_NOT_FOUND: there is none; DP_CORRUPT: it is damaged. Whether its
+ * numbers are right it cannot tell: it has no checksum, the shards' own marks say it. */
+DP_MUST_USE
+enum dp_status dp_layout_take(const struct dp_disk *disk, const char *directory, struct dp_layout *out,
+                              struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_layout_put(const char *directory, const struct dp_layout *layout, struct dp_error *err);
 

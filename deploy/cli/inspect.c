@@ -1,5 +1,6 @@
 /* inspect: a read-only view of a store, its checksums, its digest, its rows. */
 #include "deploy/cli/commands.h"
+#include "deploy/cli/inspect_layout.h"
 #include "deploy/cli/inspect_places.h"
 #include "deploy/cli/inspect_show.h"
 #include "deploy/cli/options.h"
@@ -170,6 +171,8 @@ static enum dp_status show_views(struct asked *asked, const struct dp_places *pl
         st = dp_view_gather(places->path[count], &how, &views[count], err);
         count++; /* what failed is cleared too */
     }
+    if (st == DP_OK)
+        dp_inspect_layouts(views, count);
     enum dp_status judged = st == DP_OK ? judge(asked, views, count, err) : DP_OK;
     bool digest = how.digest && judged == DP_OK; /* none that is not of all rows */
     if (st == DP_OK && !(sum = dp_view_sum(views, count, &sums)))
