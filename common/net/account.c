@@ -11,6 +11,7 @@
 
 struct dp_account {
     struct dp_account *next; /* of its bucket */
+    struct dp_account *all;  /* what it has unsent is in there, too; NULL: it is that one */
     struct dp_peer peer;
     uint64_t used; /* turn of its last use */
     _Atomic uint64_t unsent;
@@ -19,12 +20,38 @@ struct dp_account {
 struct dp_accounts {
     uint64_t turn;
     uint32_t count;
+    struct dp_account *all; /* of all peers together */
     struct dp_account *bucket[BUCKETS];
 };
 
+static struct dp_account *account_new(struct dp_account *all)
+{
+    struct dp_account *account = calloc(1, sizeof *account);
+    if (!account)
+        return NULL;
+    account->all = all;
+    atomic_init(&account->unsent, HELD);
+    return account;
+}
+
+static void release(struct dp_account *account, uint64_t bytes)
+{
+    uint64_t before = atomic_fetch_sub_explicit(&account->unsent, bytes, memory_order_acq_rel);
+    DP_ASSERT((before & ~HELD) >= (bytes & ~HELD));
+    if (before == bytes)
+        free(account);
+}
+
 struct dp_accounts *dp_accounts_new(void)
 {
-    return calloc(1, sizeof(struct dp_accounts));
+    struct dp_accounts *accounts = calloc(1, sizeof *accounts);
+    if (accounts)
+        accounts->all = account_new(NULL);
+    if (accounts && !accounts->all) {
+        free(accounts);
+        return NULL;
+    }
+    return accounts;
 }
 
 void dp_accounts_free(struct dp_accounts **accounts)
@@ -35,10 +62,11 @@ void dp_accounts_free(struct dp_accounts **accounts)
         struct dp_account *account = (*accounts)->bucket[i];
         while (account) {
             struct dp_account *next = account->next;
-            dp_account_back(account, HELD);
+            release(account, HELD);
             account = next;
         }
     }
+    release((*accounts)->all, HELD);
     free(*accounts);
     *accounts = NULL;
 }
@@ -77,10 +105,9 @@ struct dp_account *dp_accounts_find(struct dp_accounts *accounts, const struct d
         account = account->next;
     if (!account) {
         if (accounts->count < DP_ACCOUNTS_MAX) {
-            account = calloc(1, sizeof *account);
+            account = account_new(accounts->all);
             if (!account)
                 return NULL;
-            atomic_init(&account->unsent, HELD);
             accounts->count++;
         } else {
             account = take_idle(accounts);
@@ -100,16 +127,21 @@ uint64_t dp_account_unsent(struct dp_account *account)
     return atomic_load_explicit(&account->unsent, memory_order_relaxed) & ~HELD;
 }
 
+uint64_t dp_accounts_unsent(const struct dp_accounts *accounts)
+{
+    return dp_account_unsent(accounts->all);
+}
+
 void dp_account_give(struct dp_account *account, uint64_t bytes)
 {
     DP_ASSERT(bytes > 0);
     (void)atomic_fetch_add_explicit(&account->unsent, bytes, memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&account->all->unsent, bytes, memory_order_relaxed);
 }
 
 void dp_account_back(struct dp_account *account, uint64_t bytes)
 {
-    uint64_t before = atomic_fetch_sub_explicit(&account->unsent, bytes, memory_order_acq_rel);
-    DP_ASSERT((before & ~HELD) >= (bytes & ~HELD));
-    if (before == bytes)
-        free(account);
+    struct dp_account *all = account->all;
+    release(account, bytes);
+    release(all, bytes); /* last: while it has these bytes it is there */
 }

@@ -20,6 +20,7 @@ void dp_accounts_free(struct dp_accounts **accounts); /* accepts NULL inside, le
  * bytes. */
 struct dp_account *dp_accounts_find(struct dp_accounts *accounts, const struct dp_peer *peer);
 uint64_t dp_account_unsent(struct dp_account *account);
+uint64_t dp_accounts_unsent(const struct dp_accounts *accounts);  /* of all peers together */
 void dp_account_give(struct dp_account *account, uint64_t bytes); /* above 0 */
 void dp_account_back(struct dp_account *account, uint64_t bytes);
 

@@ -53,7 +53,8 @@ enum dp_status dp_connection_send(struct dp_connection *connection, struct dp_me
 
 enum dp_status dp_connection_receive(struct dp_connection *connection, struct dp_message **out)
 {
-    enum dp_status st = dp_parts_receive(connection->socket, out);
+    struct dp_parts_taken taken = {.fd = -1};
+    enum dp_status st = dp_parts_receive(connection->socket, out, &taken);
     /* One that breaks a limit is lost, as any message may be. */
     return st == DP_OK ? DP_OK : DP_AGAIN;
 }

@@ -1,4 +1,5 @@
 #include "common/net/account.h"
+#include "common/net/guard.h"
 #include "common/net/net.h"
 #include "common/net/parts.h"
 #include "common/net/socket.h"
@@ -18,6 +19,8 @@
 struct dp_listener {
     void *socket;
     struct dp_accounts *accounts;
+    struct dp_guard *guard;
+    uint64_t unsent_max; /* of all peers */
     uint64_t refused, undeliverable;
     char endpoint[256];
 };
@@ -49,6 +52,7 @@ enum dp_status dp_listener_open(struct dp_net *net, const char *endpoint, struct
     struct dp_listener *listener = calloc(1, sizeof *listener);
     if (!listener)
         return dp_fail(err, DP_NOMEM, "out of memory for the listener '%s'", endpoint);
+    listener->unsent_max = DP_ALL_UNSENT_MAX;
     listener->accounts = dp_accounts_new();
     if (!listener->accounts) {
         st = dp_fail(err, DP_NOMEM, "out of memory for the listener '%s'", endpoint);
@@ -61,6 +65,9 @@ enum dp_status dp_listener_open(struct dp_net *net, const char *endpoint, struct
         st = dp_socket_failed(EADDRINUSE, "listening on", endpoint, err);
         goto done;
     }
+    st = dp_guard_open(net, listener->socket, endpoint, &listener->guard, err);
+    if (st != DP_OK)
+        goto done;
     if (zmq_bind(listener->socket, endpoint) != 0) {
         st = dp_socket_failed(errno, "listening on", endpoint, err);
         goto done;
@@ -83,11 +90,18 @@ void dp_listener_close(struct dp_listener **listener)
      * another server's already. */
     if (strncmp((*listener)->endpoint, "ipc:///", 7) == 0)
         (void)unlink((*listener)->endpoint + 6);
+    dp_guard_close(&(*listener)->guard, (*listener)->socket);
     if ((*listener)->socket)
         (void)zmq_close((*listener)->socket);
     dp_accounts_free(&(*listener)->accounts);
     free(*listener);
     *listener = NULL;
+}
+
+void dp_listener_limit(struct dp_listener *listener, const struct dp_listener_limits *limits)
+{
+    listener->unsent_max = limits->unsent_bytes;
+    dp_guard_limit(listener->guard, limits->waiting_bytes, limits->all_waiting_bytes, limits->stall_ms);
 }
 
 const char *dp_listener_endpoint(const struct dp_listener *listener)
@@ -120,14 +134,27 @@ enum dp_status dp_listener_receive(struct dp_listener *listener, struct dp_peer 
         }
         bool more = zmq_msg_more(&id) != 0;
         bool known = take_peer(&id, from);
+        struct dp_parts_taken taken = {.fd = -1};
         (void)zmq_msg_close(&id);
-        if (known && more && dp_parts_receive(listener->socket, out) == DP_OK)
-            return DP_OK;
+        bool good = known && more && dp_parts_receive(listener->socket, out, &taken) == DP_OK;
         if (!known && more)
-            dp_parts_drain(listener->socket);
+            dp_parts_drain(listener->socket, &taken);
+        dp_guard_taken(listener->guard, taken.fd, taken.wire_bytes);
+        if (good)
+            return DP_OK;
         listener->refused++;
     }
     return DP_AGAIN;
+}
+
+/* To a peer with nothing unsent the oldest of its resends always gets through, unless others who read nothing hold twice of what
+ * all may. */
+static bool may_send(const struct dp_listener *listener, uint64_t unsent, uint64_t bytes)
+{
+    uint64_t all = dp_accounts_unsent(listener->accounts), most = listener->unsent_max;
+    if (unsent == 0)
+        return all < 2 * most;
+    return unsent + bytes <= DP_PEER_UNSENT_MAX && all + bytes <= most;
 }
 
 /* Whether the message may go, and who bears its bytes. Small frames are taken for sent at once: the queue's
@@ -142,8 +169,13 @@ static bool bearer(struct dp_listener *listener, const struct dp_peer *to, const
     *out = dp_accounts_find(listener->accounts, to);
     if (!*out)
         return false;
-    uint64_t unsent = dp_account_unsent(*out);
-    return unsent == 0 || unsent + bytes <= DP_PEER_UNSENT_MAX;
+    return may_send(listener, dp_account_unsent(*out), bytes);
+}
+
+bool dp_listener_would_send(struct dp_listener *listener, const struct dp_peer *to, uint64_t bytes)
+{
+    struct dp_account *account = dp_accounts_find(listener->accounts, to);
+    return account && may_send(listener, dp_account_unsent(account), bytes);
 }
 
 void dp_listener_send(struct dp_listener *listener, const struct dp_peer *to, struct dp_message **message)
@@ -164,6 +196,6 @@ void dp_listener_wait(struct dp_listener *listener, int wake_fd, uint32_t timeou
 
 void dp_listener_drops(const struct dp_listener *listener, uint64_t *refused, uint64_t *undeliverable)
 {
-    *refused = listener->refused;
+    *refused = listener->refused + dp_guard_dropped(listener->guard);
     *undeliverable = listener->undeliverable;
 }

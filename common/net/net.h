@@ -16,6 +16,14 @@
 
 /* A peer that leaves so many bytes unread gets nothing more (but small messages) until it reads. */
 #define DP_PEER_UNSENT_MAX (128u << 20)
+/* Of all peers of a listener together: past it only a peer with nothing unsent is sent to, while they are below twice as much. */
+#define DP_ALL_UNSENT_MAX (UINT64_C(2) << 30)
+/* Bytes received that nobody has taken yet, whole messages and unfinished ones, of one peer and of all peers of a listener
+ * (guard.h): beyond them a connection is dropped. The largest message, and as much again. */
+#define DP_PEER_WAITING_MAX (UINT64_C(1) << 30)
+#define DP_ALL_WAITING_MAX  (UINT64_C(2) << 30)
+/* A peer that reads nothing for so long, though bytes wait for it, loses its connection. */
+#define DP_STALL_MS 30000u
 
 struct dp_net;
 struct dp_listener;
@@ -34,6 +42,13 @@ DP_MUST_USE
 enum dp_status dp_listener_open(struct dp_net *net, const char *endpoint, struct dp_listener **out,
                                 struct dp_error *err);
 void dp_listener_close(struct dp_listener **listener);
+/* Other bounds than those above. */
+struct dp_listener_limits {
+    uint64_t unsent_bytes;                     /* DP_ALL_UNSENT_MAX */
+    uint64_t waiting_bytes, all_waiting_bytes; /* DP_PEER_WAITING_MAX, DP_ALL_WAITING_MAX */
+    uint32_t stall_ms;                         /* DP_STALL_MS */
+};
+void dp_listener_limit(struct dp_listener *listener, const struct dp_listener_limits *limits);
 /* The endpoint that was bound, for connecting: "tcp://127.0.0.1:*" has its port now. Lives as long as the
  * listener. */
 const char *dp_listener_endpoint(const struct dp_listener *listener);
@@ -45,12 +60,15 @@ enum dp_status dp_listener_receive(struct dp_listener *listener, struct dp_peer 
                                    struct dp_message **out);
 /* Takes the message over, whatever happens. Dropped and counted as undeliverable: what has no peer or finds its
  * queue full; what would raise the bytes that the peer has not let ZeroMQ send yet (of frames over 512 bytes)
- * over DP_PEER_UNSENT_MAX. To a peer with nothing unsent a message goes, whatever its size. */
+ * over DP_PEER_UNSENT_MAX, or all peers' over DP_ALL_UNSENT_MAX. To a peer with nothing unsent a message goes, whatever its size,
+ * while all peers' are below twice DP_ALL_UNSENT_MAX. */
 void dp_listener_send(struct dp_listener *listener, const struct dp_peer *to, struct dp_message **message);
+/* Whether a message with so many bytes in its frames would go to the peer now; false: what is made for it would be dropped. */
+bool dp_listener_would_send(struct dp_listener *listener, const struct dp_peer *to, uint64_t bytes);
 /* Returns when a message waits, when wake_fd (an eventfd, or -1) is readable, or when the time is over; the
  * caller reads the eventfd. */
 void dp_listener_wait(struct dp_listener *listener, int wake_fd, uint32_t timeout_ms);
-/* Messages dropped so far: refused on receipt, undeliverable. */
+/* Messages dropped so far: refused on receipt (connections that were dropped, too), undeliverable. */
 void dp_listener_drops(const struct dp_listener *listener, uint64_t *refused, uint64_t *undeliverable);
 
 /* Connects in the background. */

@@ -22,36 +22,47 @@ static void release_held(void *data, void *owner)
     free(held);
 }
 
+/* A frame's, with its header: flags and a length of one byte, or of eight. */
+static uint64_t wire_bytes(size_t size)
+{
+    return size + (size <= 255 ? 2 : 9);
+}
+
 /* 0, or the error. Parts behind the first are there once the first is: messages arrive whole. */
-static int receive_part(void *socket, zmq_msg_t *part)
+static int receive_part(void *socket, zmq_msg_t *part, struct dp_parts_taken *taken)
 {
     for (;;) {
-        if (zmq_msg_recv(part, socket, ZMQ_DONTWAIT) >= 0)
+        if (zmq_msg_recv(part, socket, ZMQ_DONTWAIT) >= 0) {
+            taken->wire_bytes += wire_bytes(zmq_msg_size(part));
+            if (taken->fd < 0) /* not of a ROUTER's own first part, which does not always have it */
+                taken->fd = zmq_msg_get(part, ZMQ_SRCFD);
             return 0;
+        }
         if (errno != EINTR)
             return errno;
     }
 }
 
-void dp_parts_drain(void *socket)
+void dp_parts_drain(void *socket, struct dp_parts_taken *taken)
 {
     zmq_msg_t part;
     bool more = true;
     while (more) {
         (void)zmq_msg_init(&part);
-        more = receive_part(socket, &part) == 0 && zmq_msg_more(&part);
+        more = receive_part(socket, &part, taken) == 0 && zmq_msg_more(&part);
         (void)zmq_msg_close(&part);
     }
 }
 
-static enum dp_status receive_frame(void *socket, struct dp_frame *out, bool *more)
+static enum dp_status receive_frame(void *socket, struct dp_frame *out, bool *more,
+                                    struct dp_parts_taken *taken)
 {
     struct held *held = malloc(sizeof *held);
     *more = true; /* what cannot be held is left in the socket: drained by the caller */
     if (!held)
         return DP_NOMEM;
     (void)zmq_msg_init(&held->part);
-    if (receive_part(socket, &held->part) != 0) {
+    if (receive_part(socket, &held->part, taken) != 0) {
         free(held);
         return DP_AGAIN;
     }
@@ -60,7 +71,7 @@ static enum dp_status receive_frame(void *socket, struct dp_frame *out, bool *mo
     return DP_OK;
 }
 
-enum dp_status dp_parts_receive(void *socket, struct dp_message **out)
+enum dp_status dp_parts_receive(void *socket, struct dp_message **out, struct dp_parts_taken *taken)
 {
     struct dp_frame frames[DP_FRAMES_MAX];
     uint32_t n = 0;
@@ -68,7 +79,7 @@ enum dp_status dp_parts_receive(void *socket, struct dp_message **out)
     bool more = true;
     enum dp_status st = DP_OK;
     while (more && st == DP_OK) {
-        st = n < DP_FRAMES_MAX ? receive_frame(socket, &frames[n], &more) : DP_INVALID;
+        st = n < DP_FRAMES_MAX ? receive_frame(socket, &frames[n], &more, taken) : DP_INVALID;
         if (st != DP_OK)
             break;
         bytes += frames[n++].size;
@@ -86,7 +97,7 @@ enum dp_status dp_parts_receive(void *socket, struct dp_message **out)
     for (uint32_t i = 0; i < n; i++)
         dp_frame_release(&frames[i]);
     if (more && st != DP_AGAIN)
-        dp_parts_drain(socket);
+        dp_parts_drain(socket, taken);
     return st;
 }
 

@@ -6,6 +6,7 @@
 
 struct dp_net {
     void *context;
+    _Atomic uint32_t guards; /* so far: the numbers of their monitors */
 };
 
 #define DP_LINGER_MS 1000
