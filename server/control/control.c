@@ -1,6 +1,7 @@
 #include "server/control/control.h"
 
 #include "common/base/log.h"
+#include "common/env/clock.h"
 #include "server/control/board.h"
 
 #include <inttypes.h>
@@ -11,13 +12,16 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define WAIT_MS     1000u
+#define WAIT_MS 1000u
+/* A board's worth of notes each way, several times over: what peers send that is not taken yet, and answers that they do not read. */
+#define WAITING_MAX ((uint64_t)4 * DP_BOARD_BYTES_MAX)
 #define RECEIVE_MAX 64u /* messages before it looks whether it is to stop: a flood must not keep it */
 
 struct dp_control {
     struct dp_control_options options;
     struct dp_listener *listener;
     struct dp_board *board;
+    struct dp_clock clock;
     pthread_t thread;
     int wake_fd;
     atomic_bool stop;
@@ -56,11 +60,8 @@ static enum dp_status get_notes(struct dp_control *control, const struct dp_peer
     size_t bytes = 0;
     for (uint32_t i = 0; i < n; i++)
         bytes += note[i].size;
-    if (bytes > DP_MESSAGE_BYTES_MAX - DP_HEADER_BYTES_MAX)
-        return dp_fail(err, DP_INVALID,
-                       "%" PRIu32
-                       " notes start with '%s', %zu bytes together, an answer holds %u: ask for fewer",
-                       n, request->name, bytes, DP_MESSAGE_BYTES_MAX - DP_HEADER_BYTES_MAX);
+    if (bytes > 0 && !dp_listener_would_send(control->listener, to, bytes))
+        return dp_fail(err, DP_AGAIN, "the answers that peers have not read yet are too many");
     struct dp_frame frames[DP_NOTES_MAX];
     char(*names)[DP_NOTE_NAME_MAX + 1] = calloc(n + 1, sizeof *names);
     if (!names)
@@ -119,7 +120,8 @@ static enum dp_status do_request(struct dp_control *control, const struct dp_pee
     case DP_REQUEST_NOTES_GET:
         return get_notes(control, from, request, err);
     case DP_REQUEST_NOTE_PUT:
-        st = dp_board_put(control->board, request->name, request->note, request->note_bytes, err);
+        st = dp_board_put(control->board, dp_clock_ns(&control->clock), request->name, request->note,
+                          request->note_bytes, err);
         reply.kind = DP_REPLY_NONE;
         if (st == DP_OK)
             answer(control, from, request, &reply, NULL, 0);
@@ -163,6 +165,12 @@ static void *serve(void *arg)
     struct dp_error err = {0};
     enum dp_status st =
         dp_listener_open(control->options.net, control->options.endpoint, &control->listener, &err);
+    const struct dp_listener_limits limits = {.unsent_bytes = WAITING_MAX,
+                                              .waiting_bytes = WAITING_MAX,
+                                              .all_waiting_bytes = 2 * WAITING_MAX,
+                                              .stall_ms = DP_STALL_MS};
+    if (st == DP_OK)
+        dp_listener_limit(control->listener, &limits);
     say_started(control, st, &err);
     while (st == DP_OK && !atomic_load(&control->stop)) {
         struct dp_peer from;
@@ -197,6 +205,7 @@ enum dp_status dp_control_start(const struct dp_control_options *options, struct
     if (!control)
         return dp_fail(err, DP_NOMEM, "control thread");
     control->options = *options;
+    control->clock = dp_clock_real();
     DP_ASSERT(pthread_mutex_init(&control->lock, NULL) == 0 &&
               pthread_cond_init(&control->started_changed, NULL) == 0);
     control->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

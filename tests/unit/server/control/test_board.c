@@ -18,7 +18,7 @@ static struct dp_board *start(void)
 static void put(struct dp_board *board, const char *name, const char *text)
 {
     struct dp_error err = {0};
-    assert_int_equal(dp_board_put(board, name, text, strlen(text), &err), DP_OK);
+    assert_int_equal(dp_board_put(board, 0, name, text, strlen(text), &err), DP_OK);
 }
 
 static void notes_are_found_by_prefix_in_order(void **state)
@@ -75,30 +75,62 @@ static void it_is_bounded(void **state)
         (void)snprintf(name, sizeof name, "%08u", i);
         put(board, name, "x");
     }
-    assert_int_equal(dp_board_put(board, "one more", "x", 1, &err), DP_FULL);
+    assert_int_equal(dp_board_put(board, 0, "one more", "x", 1, &err), DP_FULL);
     put(board, "00000007", "y"); /* replacing is no more */
     assert_int_equal(dp_board_find(board, "", &note), DP_BOARD_NOTES_MAX);
     assert_memory_equal(note[7].bytes, "y", 1);
     dp_board_free(&board);
 
-    /* Bytes: most of the bound in large notes (pages that nobody touches), then to its edge. */
+    /* Bytes, to the edge of the bound; a name and the note itself cost some. */
     board = start();
-    size_t quarter = DP_BOARD_BYTES_MAX / 4;
+    size_t quarter = DP_BOARD_BYTES_MAX / 4, cost = DP_BOARD_NOTE_COST + sizeof "0";
     char *large = calloc(1, quarter);
     assert_non_null(large);
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < 4; i++) {
         (void)snprintf(name, sizeof name, "%u", i);
-        assert_int_equal(dp_board_put(board, name, large, quarter, &err), DP_OK);
+        assert_int_equal(dp_board_put(board, 0, name, large, quarter - cost - (i == 3), &err), DP_OK);
     }
-    assert_int_equal(dp_board_put(board, "3", large, quarter - 1, &err), DP_OK);
-    put(board, "last", "x");
-    assert_int_equal(dp_board_put(board, "more", "x", 1, &err), DP_FULL);
-    assert_int_equal(dp_board_put(board, "last", "xx", 2, &err), DP_FULL);
-    assert_int_equal(dp_board_find(board, "last", &note), 1);
-    assert_int_equal(note->size, 1); /* as it was */
-    put(board, "0", "small");        /* a replaced note gives its bytes back */
-    assert_int_equal(dp_board_put(board, "more", large, quarter - 5, &err), DP_OK);
-    assert_int_equal(dp_board_put(board, "and", "x", 1, &err), DP_FULL);
+    assert_int_equal(dp_board_put(board, 0, "a", "", 0, &err), DP_FULL);
+    assert_non_null(strstr(err.text, "note 'a'"));
+    assert_int_equal(dp_board_put(board, 0, "3", large, quarter - cost, &err), DP_OK);
+    assert_int_equal(dp_board_put(board, 0, "3", large, quarter - cost + 1, &err), DP_FULL);
+    assert_int_equal(dp_board_find(board, "3", &note), 1);
+    assert_int_equal(note->size, quarter - cost); /* as it was */
+    put(board, "0", "small");                     /* a replaced note gives its bytes back */
+    assert_int_equal(dp_board_put(board, 0, "a", large, quarter - 2 * cost - 4, &err), DP_FULL);
+    assert_int_equal(dp_board_put(board, 0, "a", large, quarter - 2 * cost - 5, &err), DP_OK);
+    free(large);
+    dp_board_free(&board);
+}
+
+/* Runs that have ended leave as one, the longest silent first, and only for want of room; what is of no run stays. */
+static void runs_that_have_ended_make_room(void **state)
+{
+    (void)state;
+    enum { HALF = DP_BOARD_BYTES_MAX / 2 - 1000 };
+    const uint64_t idle = DP_BOARD_IDLE_NS;
+    struct dp_board *board = start();
+    struct dp_error err = {0};
+    const struct dp_note *note;
+    char *large = calloc(1, HALF);
+    assert_non_null(large);
+    assert_int_equal(dp_board_put(board, 10, "run/1/plan/0", large, HALF, &err), DP_OK);
+    assert_int_equal(dp_board_put(board, 10, "run/10/plan/0", "x", 1, &err), DP_OK);
+    assert_int_equal(dp_board_put(board, 5, "run/2/plan/0", large, HALF, &err), DP_OK);
+    assert_int_equal(dp_board_put(board, 20, "run/2/progress/0", "x", 1, &err), DP_OK);
+    assert_int_equal(dp_board_put(board, 1, "own", "x", 1, &err), DP_OK);
+    /* Nobody is silent for so long yet; and the own run never is. */
+    assert_int_equal(dp_board_put(board, idle + 9, "run/3/plan/0", large, HALF, &err), DP_FULL);
+    assert_int_equal(dp_board_put(board, idle + 19, "run/1/plan/1", large, HALF, &err), DP_FULL);
+    assert_int_equal(dp_board_find(board, "run/1/", &note), 1);
+    assert_int_equal(dp_board_find(board, "run/10/", &note), 0); /* it was, but gave too little */
+    /* The first put of run 2 is older, its last is not. */
+    assert_int_equal(dp_board_put(board, idle + 20, "run/3/plan/0", large, HALF, &err), DP_OK);
+    assert_int_equal(dp_board_find(board, "run/1/", &note), 0);
+    assert_int_equal(dp_board_find(board, "run/2/", &note), 2);
+    assert_int_equal(dp_board_put(board, idle + 20, "run/4/plan/0", large, HALF, &err), DP_OK);
+    assert_int_equal(dp_board_find(board, "run/2/", &note), 0);
+    assert_int_equal(dp_board_find(board, "", &note), 3);
     free(large);
     dp_board_free(&board);
 }
@@ -109,6 +141,7 @@ int main(void)
         cmocka_unit_test(notes_are_found_by_prefix_in_order),
         cmocka_unit_test(a_note_put_again_replaces),
         cmocka_unit_test(it_is_bounded),
+        cmocka_unit_test(runs_that_have_ended_make_room),
     };
     return cmocka_run_group_tests_name("board", tests, NULL, NULL);
 }

@@ -38,14 +38,15 @@ static void parts_that_notes_cannot_hold_are_refused(void **state)
     (void)state;
     struct dp_eval_ring ring;
     struct dp_error err = {0};
-    const uint64_t most = DP_NOTE_BYTES_MAX - DP_EVAL_EPOCH_BYTES;
-    assert_int_equal(dp_eval_ring_plan(10, 2, most, 2 * most, &ring, &err), DP_OK);
-    assert_int_equal(ring.slots, 4); /* of 128 MiB each in 512 */
+    const uint64_t most = DP_NOTE_BYTES_MAX - DP_EVAL_EPOCH_BYTES, mib = 1u << 20;
     assert_int_equal(dp_eval_ring_plan(10, 2, most + 1, 2 * most, &ring, &err), DP_FULL);
     assert_non_null(strstr(err.text, "more workers than 2"));
-    assert_int_equal(dp_eval_ring_plan(10, 8, most, 8 * most, &ring, &err), DP_OK);
+    const uint64_t part = 7 * mib - DP_EVAL_EPOCH_BYTES;
+    assert_int_equal(dp_eval_ring_plan(10, 1, part, part, &ring, &err), DP_OK);
+    assert_int_equal(ring.slots, 3); /* of 7 MiB each in 24 */
+    assert_int_equal(dp_eval_ring_plan(10, 8, part, 8 * part, &ring, &err), DP_OK);
     assert_int_equal(ring.slots, 1);
-    assert_int_equal(dp_eval_ring_plan(10, 9, most, 9 * most, &ring, &err), DP_FULL);
+    assert_int_equal(dp_eval_ring_plan(10, 9, part, 9 * part, &ring, &err), DP_FULL);
     assert_non_null(strstr(err.text, "smaller test set"));
 }
 
