@@ -94,7 +94,9 @@ enum dp_status dp_shard_journal_push(struct dp_shard *shard, const struct dp_req
     if (shard->write_back.failed.status != DP_OK) { /* nobody will make room */
         *err = shard->write_back.failed;
         return dp_wrap(err, err->status,
-                       "shard %" PRIu32 ": its journal is full and rows cannot be written back",
+                       "shard %" PRIu32
+                       ": its journal is full and rows cannot be written back, restart its server "
+                       "when its disk is sound",
                        shard->options.index);
     }
     shard->write_back.wanted = true;

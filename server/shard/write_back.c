@@ -70,8 +70,9 @@ static void fail(struct dp_shard *shard, const struct dp_error *err)
     if (shard->write_back.failed.status != DP_OK)
         return;
     shard->write_back.failed = *err;
-    dp_log(DP_LOG_ERROR, "shard %" PRIu32 ": rows cannot be written back: %s", shard->options.index,
-           err->text);
+    dp_log(DP_LOG_ERROR,
+           "shard %" PRIu32 ": rows cannot be written back: %s; restart the server when its disk is sound",
+           shard->options.index, err->text);
 }
 
 /* Half of its files hold what is not in the store: pages that small commits are rounded up to and ends of segments count too,
