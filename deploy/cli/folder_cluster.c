@@ -4,6 +4,8 @@
  *           weights: so nothing is taken from a path in the file but the form that it has. */
 #include "deploy/cli/folder.h"
 
+#include "server/store/read_lock.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -97,5 +99,43 @@ enum dp_status dp_folder_cluster(const struct dp_folder *folder, struct dp_clust
         return st;
     }
     (*out)->data.cache[0] = (*out)->training.report[0] = '\0';
+    return DP_OK;
+}
+
+/* A run's cluster file of an older build, with absolute paths, in a directory that is not where it was. */
+static bool is_elsewhere(const char *conf, const struct dp_cluster *cluster)
+{
+    char lock[DP_PATH_MAX + 32], beside[DP_PATH_MAX + 32];
+    const char *slash = strrchr(conf, '/'), *store = cluster->server[0].store;
+    int len = slash ? (int)(slash - conf) : 1;
+    (void)snprintf(lock, sizeof lock, "%.*s/lock", len, slash ? conf : ".");
+    (void)snprintf(beside, sizeof beside, "%.*s/store/server-0", len, slash ? conf : ".");
+    return store[0] == '/' && access(lock, F_OK) == 0 && access(beside, F_OK) == 0 &&
+           !dp_path_same(beside, store);
+}
+
+enum dp_status dp_folder_check_live(const char *conf, const struct dp_cluster *cluster, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 32];
+    uint32_t shard = 0;
+    if (cluster->relative_to != DP_CLUSTER_FILE)
+        return is_elsewhere(conf, cluster)
+                   ? dp_fail(
+                         err, DP_DATA,
+                         "'%.300s' lies beside stores, but names others ('%.300s'): its directory was moved "
+                         "or copied, and servers that answer have those others open; ask in that directory",
+                         conf, cluster->server[0].store)
+                   : DP_OK;
+    for (uint32_t i = 0; i < cluster->server_count; i++)
+        for (uint32_t k = 0; k < cluster->server[i].shards; k++) {
+            (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32, cluster->server[i].store, shard++);
+            if (!dp_read_lock_is_used(path))
+                return dp_fail(
+                    err, DP_DATA,
+                    "servers answer at the addresses in '%.200s', but no process has '%.200s' open: "
+                    "they are another run's, of which this directory may be a copy; ask in its "
+                    "own directory",
+                    conf, path);
+        }
     return DP_OK;
 }

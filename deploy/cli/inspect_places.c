@@ -1,14 +1,18 @@
 #include "deploy/cli/inspect_places.h"
 
 #include "common/config/cluster.h"
+#include "server/layout.h"
 #include "server/store/inspect.h"
+#include "server/store/inspect_disk.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static enum dp_status put(struct dp_places *places, const char *path, struct dp_error *err)
 {
@@ -35,6 +39,61 @@ static int visible(const struct dirent *entry)
 {
     return is_numbered(entry->d_name, "shard-") || is_numbered(entry->d_name, "server-") ||
            strcmp(entry->d_name, "store") == 0;
+}
+
+static int is_server(const struct dirent *entry)
+{
+    return is_numbered(entry->d_name, "server-");
+}
+
+/* It is a run's: it has some server's directory in store/. */
+static bool has_servers(const char *directory)
+{
+    char path[DP_PATH_MAX + 256];
+    struct dirent **names = NULL;
+    (void)snprintf(path, sizeof path, "%s/store", directory);
+    int count = scandir(path, &names, is_server, alphasort);
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+    return count > 0;
+}
+
+static enum dp_status incomplete(const char *directory, const char *missing, struct dp_error *err)
+{
+    return dp_fail(err, DP_NOT_FOUND,
+                   "'%.300s' is not complete: '%.300s' is missing; bring it back, or name the directories of "
+                   "the shards that are there",
+                   directory, missing);
+}
+
+static enum dp_status read_layout(const char *directory, struct dp_layout *out)
+{
+    struct dp_disk disk;
+    struct dp_error unheard = {0};
+    enum dp_status st = dp_inspect_disk_open(directory, &disk, &unheard);
+    if (st != DP_OK)
+        return st;
+    st = dp_layout_take(&disk, directory, out, &unheard);
+    dp_inspect_disk_close(&disk);
+    return st;
+}
+
+/* A run's directory has the servers that together have all shards. */
+static enum dp_status check_run(const char *directory, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 256];
+    struct dp_layout layout = {.total = 1};
+    uint32_t shards = 0;
+    for (uint32_t i = 0; shards < layout.total; i++) {
+        (void)snprintf(path, sizeof path, "%s/store/server-%" PRIu32, directory, i);
+        if (access(path, F_OK) != 0)
+            return incomplete(directory, path, err);
+        if (read_layout(path, &layout) != DP_OK)
+            return DP_OK; /* what is wrong with it is told later (inspect_layout.h); without one nobody knows */
+        shards += layout.count;
+    }
+    return DP_OK;
 }
 
 /* depth: how many levels of directories are below. */
@@ -67,6 +126,8 @@ enum dp_status dp_places_add(struct dp_places *places, const char *directory, st
 {
     size_t before = places->count;
     enum dp_status st = look(places, directory, 3, err);
+    if (st == DP_OK && has_servers(directory))
+        st = check_run(directory, err);
     if (st == DP_OK && places->count == before)
         st = dp_fail(err, DP_NOT_FOUND,
                      "'%.100s' is no store: it was looked there, and in shard-N, server-N/shard-N and "

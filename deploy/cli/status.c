@@ -41,10 +41,14 @@ static void print_report(const struct dp_status_report *report, const char *endp
                dp_cli_number((double)report->counter[i].value, rows, sizeof rows));
 }
 
-static enum dp_status print_all(const struct dp_cluster *cluster, uint32_t timeout_ms, struct dp_error *err)
+/* Who answers is asked first: while a server opens its store it does not have it open yet. */
+static enum dp_status print_all(const char *file, const struct dp_cluster *cluster, uint32_t timeout_ms,
+                                struct dp_error *err)
 {
     struct dp_client *client = NULL;
     enum dp_status st = dp_servers_client(cluster, "downpour status", timeout_ms, &client, err);
+    if (st == DP_OK)
+        st = dp_folder_check_live(file, cluster, err);
     for (uint32_t i = 0; st == DP_OK && i < dp_cluster_shards(cluster); i++) {
         struct dp_status_report *report = NULL;
         char endpoint[DP_HOST_MAX + 32];
@@ -77,7 +81,7 @@ int dp_command_status(int argc, char *const *argv)
     if (st == DP_OK)
         st = dp_cluster_read(file, &cluster, &err);
     if (st == DP_OK)
-        st = print_all(cluster, (uint32_t)seconds * 1000, &err);
+        st = print_all(file, cluster, (uint32_t)seconds * 1000, &err);
     dp_cluster_free(&cluster);
     if (fflush(stdout) != 0 && st == DP_OK)
         st = dp_fail(&err, DP_IO, "cannot write to standard output");

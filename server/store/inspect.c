@@ -68,14 +68,15 @@ bool dp_inspect_is_store(const char *directory)
 pid_t dp_inspect_in_use(const char *directory)
 {
     char path[4096];
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET}; /* others that read are in nobody's way */
     join(path, sizeof path, directory, "LOCK");
     int file;
     if (dp_inspect_file(AT_FDCWD, path, &file, NULL) != DP_OK)
         return 0;
     bool asked = fcntl(file, F_GETLK, &lock) == 0;
     (void)close(file);
-    return asked && lock.l_type != F_UNLCK ? lock.l_pid : 0;
+    pid_t holder = lock.l_pid > 0 ? lock.l_pid : -1; /* in another container it has no number here */
+    return asked && lock.l_type != F_UNLCK ? holder : 0;
 }
 
 /* What CURRENT names; RocksDB's messages on a damaged manifest do not say which file it is. */

@@ -43,7 +43,7 @@ struct dp_inspect;
 
 /* bool: `directory` looks like a store: it has what RocksDB, or the journal of a shard, leaves. */
 bool dp_inspect_is_store(const char *directory);
-/* The process that has the store open, 0: none. */
+/* The process that has the store open to write, 0: none, -1: one whose number is not known. */
 pid_t dp_inspect_in_use(const char *directory);
 
 /* damaged: NULL, or is given what is damaged where the store can be looked at in spite of it; a server would refuse it.

@@ -24,6 +24,17 @@ enum dp_status dp_read_lock_take(const char *directory, int *out, struct dp_erro
                    directory);
 }
 
+bool dp_read_lock_is_used(const char *directory)
+{
+    char path[4096];
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    (void)snprintf(path, sizeof path, "%s/LOCK", directory);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool used = file >= 0 && fcntl(file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    dp_read_lock_give_back(&file);
+    return used;
+}
+
 void dp_read_lock_give_back(int *lock)
 {
     if (*lock >= 0)

@@ -9,9 +9,13 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
+
 /* *out: a descriptor, or -1 where there is nothing to lock. */
 DP_MUST_USE
 enum dp_status dp_read_lock_take(const char *directory, int *out, struct dp_error *err);
+/* Whether another process has the store open, to read or to write. Not while this one does. */
+bool dp_read_lock_is_used(const char *directory);
 void dp_read_lock_give_back(int *lock); /* -1: no effect; leaves -1 */
 
 #endif

@@ -164,6 +164,57 @@ rm "$dir/part/store/server-1"
 cp -a "$dir/B/store/server-1" "$dir/part/store/server-1"
 expect 2 "belongs to cluster" "$downpour" predict --from "$dir/part" --data "$data/digits.test.libsvm.gz"
 
+# inspect, too, takes no part for the whole, unless it is asked for that part.
+rm -rf "$dir/part"
+cp -a "$dir/D" "$dir/part"
+rm -rf "$dir/part/store/server-1"
+expect 2 "'$dir/part' is not complete: '$dir/part/store/server-1' is missing" "$downpour" inspect "$dir/part" --digest
+expect 0 "of all" "$downpour" inspect "$dir/part/store/server-0" --digest
+cp -a "$dir/D/store/server-1" "$dir/part/store/server-1"
+rm -rf "$dir/part/store/server-1/shard-0001"
+expect 2 "$dir/part/store/server-1/shard-0001 is missing" "$downpour" inspect "$dir/part" --digest
+printf X | dd of="$dir/part/store/server-0/layout" conv=notrunc status=none
+expect 2 "its file 'layout' is damaged" "$downpour" inspect "$dir/part"
+
+# While it runs: status tells of it and not of its copy, and it is not predicted from. Killed: read with its journal.
+cp -a "$dir/D" "$dir/R"
+"$downpour" run --dir "$dir/R" --model mlp:64-16-10 --train "$data/digits.train.libsvm.gz" --batch 32 --rate 0.005 \
+    --servers 2 --epochs 1000000 --restarts 0 >"$dir/run.out" 2>"$dir/run.err" &
+pid=$!
+for i in $(seq 1 200); do grep -q "^epoch" "$dir/run.err" && break; sleep 0.1; done
+mkdir "$dir/S"
+cp -a "$dir/R/cluster.conf" "$dir/R/lock" "$dir/S" # what a copy has of it, beside the stores of before
+cp -a "$dir/D/store" "$dir/S/store"
+expect 0 "mlp.w1" "$downpour" status --cluster "$dir/R/cluster.conf"
+expect 2 "no process has '$dir/S/store/server-0/shard-0000' open" "$downpour" status --cluster "$dir/S/cluster.conf"
+awk -v at="$dir/R" '/relative_to/ { next } /store = / { sub("\"store/", "\"" at "/store/") } { print }' "$dir/R/cluster.conf" >"$dir/S/cluster.conf"
+expect 2 "names others ('$dir/R/store/server-0')" "$downpour" status --cluster "$dir/S/cluster.conf"
+expect 2 "is in use by another downpour command" "$downpour" predict --from "$dir/R" --data "$data/digits.test.libsvm.gz"
+servers=$(grep -lzF -e "$dir/R/cluster.conf" /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3)
+for p in $servers; do grep -qz downpour-server "/proc/$p/cmdline" 2>/dev/null && kill -KILL "$p"; done
+wait $pid
+mkdir "$dir/killed"
+mv "$dir/R" "$dir/killed/R"
+chmod -R a-w "$dir/killed/R"
+tree "$dir/killed/R" >"$dir/before"
+predict "$dir/killed/R" "$dir/scores.killed"
+tree "$dir/killed/R" >"$dir/after"
+diff "$dir/before" "$dir/after" >"$dir/out" || fail "a killed run's directory was changed"
+grep -q "not closed cleanly" <("$downpour" inspect "$dir/killed/R" --digest 2>&1) || fail "the killed run's stores are clean"
+chmod -R u+w "$dir/killed/R"
+for n in 0 1; do
+    "${downpour%/*}/downpour-server" --cluster "$dir/killed/R/cluster.conf" --server $n 2>"$dir/err" &
+    p=$!
+    for i in $(seq 1 200); do grep -q "ready:" "$dir/err" && break; sleep 0.1; done
+    awk '/ port = / { sub(" port = .*", " port = " 20000 + 100 * n++ ";") } { print }' "$dir/killed/R/cluster.conf" >"$dir/killed/R/other.conf"
+    expect 2 "a server has it open" "${downpour%/*}/downpour-server" --read-only --cluster "$dir/killed/R/other.conf" --server $n
+    kill -TERM $p
+    wait $p || fail "server $n did not close"
+done
+predict "$dir/killed/R" "$dir/scores"
+cmp -s "$dir/scores" "$dir/scores.killed" || fail "a killed run was read otherwise than it recovers"
+cmp -s "$dir/scores" "$dir/scores.A" && fail "the killed run had not trained"
+
 # A moved run goes on, with its own store.
 tree "$dir/B" >"$dir/before"
 mv "$dir/D" "$dir/E"
