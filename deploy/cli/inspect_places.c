@@ -79,18 +79,34 @@ static enum dp_status read_layout(const char *directory, struct dp_layout *out)
     return st;
 }
 
-/* A run's directory has the servers that together have all shards. */
+/* NULL: all shards of the server are there; else the first that is not. */
+static const char *missing_shard(const char *server, const struct dp_layout *layout, char *path, size_t size)
+{
+    for (uint32_t i = layout->first; i < layout->first + layout->count; i++) {
+        int len = snprintf(path, size, "%s/shard-%04" PRIu32, server, i);
+        if (len < 0 || (size_t)len >= size || !dp_inspect_is_store(path))
+            return path;
+    }
+    return NULL;
+}
+
+/* A run's directory has the servers that together have all shards. What is wrong with a layout is told later (inspect_layout.h). */
 static enum dp_status check_run(const char *directory, struct dp_error *err)
 {
-    char path[DP_PATH_MAX + 256];
+    char path[DP_PATH_MAX + 256], shard[DP_PATH_MAX + 320];
     struct dp_layout layout = {.total = 1};
     uint32_t shards = 0;
     for (uint32_t i = 0; shards < layout.total; i++) {
         (void)snprintf(path, sizeof path, "%s/store/server-%" PRIu32, directory, i);
-        if (access(path, F_OK) != 0)
-            return incomplete(directory, path, err);
-        if (read_layout(path, &layout) != DP_OK)
-            return DP_OK; /* what is wrong with it is told later (inspect_layout.h); without one nobody knows */
+        enum dp_status st = read_layout(path, &layout);
+        bool no_layouts = i == 0 && access(path, F_OK) == 0; /* none ever served, or of an older build */
+        if (st == DP_NOT_FOUND)
+            return no_layouts ? DP_OK : incomplete(directory, path, err);
+        if (st != DP_OK)
+            return DP_OK;
+        const char *missing = missing_shard(path, &layout, shard, sizeof shard);
+        if (missing)
+            return incomplete(directory, missing, err);
         shards += layout.count;
     }
     return DP_OK;

@@ -172,7 +172,7 @@ expect 2 "'$dir/part' is not complete: '$dir/part/store/server-1' is missing" "$
 expect 0 "of all" "$downpour" inspect "$dir/part/store/server-0" --digest
 cp -a "$dir/D/store/server-1" "$dir/part/store/server-1"
 rm -rf "$dir/part/store/server-1/shard-0001"
-expect 2 "$dir/part/store/server-1/shard-0001 is missing" "$downpour" inspect "$dir/part" --digest
+expect 2 "'$dir/part/store/server-1/shard-0001' is missing" "$downpour" inspect "$dir/part" --digest
 printf X | dd of="$dir/part/store/server-0/layout" conv=notrunc status=none
 expect 2 "its file 'layout' is damaged" "$downpour" inspect "$dir/part"
 
