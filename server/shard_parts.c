@@ -9,13 +9,11 @@
 #include <string.h>
 #include <time.h>
 
-/* Other shards and live clients may know streams of a store that was thrown away: wall-clock seconds, shifted, are
- * above all that it gave (a million a second). */
-static uint64_t first_stream(void)
+static uint64_t wall_s(void)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec << 20;
+    return (uint64_t)now.tv_sec;
 }
 
 /* A journal has room for many segments, so that some can be free while others wait for rows to be written back. */
@@ -74,7 +72,7 @@ static enum dp_status open_shard(struct dp_shard_parts *parts, const struct dp_s
         .cluster = o->cluster,
         .generation = o->generation,
         .boot = o->boot,
-        .first_stream = first_stream(),
+        .wall_s = wall_s(),
         .cache_bytes = o->cache_bytes,
         .salt = o->salt,
         .store = &parts->store,

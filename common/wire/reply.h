@@ -43,6 +43,7 @@ struct dp_reply {
     uint64_t id, session, generation, cluster, sequence;
     enum dp_status status;
     char reason[DP_REASON_MAX + 1]; /* of a status other than OK */
+    uint64_t too_old;               /* of DP_TOO_OLD, and welcome: all unknown streams up to this */
 
     uint64_t first, last, boot, stream; /* welcome */
     uint32_t window;

@@ -85,6 +85,7 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
         out->boot = wire->welcome->boot;
         out->stream = wire->welcome->stream;
         out->window = wire->welcome->window;
+        out->too_old = wire->welcome->too_old;
         return out->first <= out->last ? DP_OK : dp_fail(err, DP_INVALID, "welcome: first is above last");
     case DOWNPOUR__REPLY__BODY_TABLE_CREATED:
         out->kind = DP_REPLY_TABLE_CREATED;
@@ -144,6 +145,7 @@ enum dp_status dp_reply_decode(const struct dp_message *message, struct dp_reply
     out->generation = wire->generation;
     out->cluster = wire->cluster;
     out->sequence = wire->sequence;
+    out->too_old = wire->too_old;
     out->status = dp_status_from_number(wire->status <= INT32_MAX ? (int)wire->status : -1);
     if (wire->protocol != DP_PROTOCOL_VERSION)
         st = dp_fail(err, DP_VERSION,

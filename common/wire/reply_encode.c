@@ -35,6 +35,7 @@ static void put_welcome(const struct dp_reply *reply, struct parts *parts)
     welcome->boot = reply->boot;
     welcome->stream = reply->stream;
     welcome->window = reply->window;
+    welcome->too_old = reply->too_old;
     parts->head.body_case = DOWNPOUR__REPLY__BODY_WELCOME;
     parts->head.welcome = welcome;
 }
@@ -161,6 +162,7 @@ enum dp_status dp_reply_encode(const struct dp_reply *reply, struct dp_frame *fr
     parts.head.generation = reply->generation;
     parts.head.cluster = reply->cluster;
     parts.head.sequence = reply->sequence;
+    parts.head.too_old = reply->status == DP_TOO_OLD ? reply->too_old : 0;
     if (reply->status != DP_OK)
         parts.head.reason = (char *)reply->reason;
     put_body(reply, &parts);

@@ -47,7 +47,7 @@ struct dp_request {
 
     char client[DP_CLIENT_NAME_MAX + 1]; /* hello */
     bool want_stream;
-    uint64_t next_sequence;
+    uint64_t next_sequence, stream_above;
 
     struct dp_table_spec spec; /* create_table; dp_table_check has passed */
 

@@ -141,6 +141,7 @@ static enum dp_status take_short(const struct dp_message *message, const Downpou
     case DP_REQUEST_HELLO:
         out->want_stream = wire->hello->want_stream;
         out->next_sequence = wire->hello->next_sequence;
+        out->stream_above = wire->hello->stream_above;
         return dp_header_name("client", wire->hello->client, 0, DP_CLIENT_NAME_MAX, out->client, err);
     case DP_REQUEST_CREATE_TABLE:
         return dp_spec_from_wire(wire->create_table->spec, &out->spec, err);

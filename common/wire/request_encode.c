@@ -67,6 +67,7 @@ static void put_hello(const struct dp_request *request, struct parts *parts)
     hello->client = (char *)request->client;
     hello->want_stream = request->want_stream;
     hello->next_sequence = request->next_sequence;
+    hello->stream_above = request->stream_above;
     parts->head.body_case = DOWNPOUR__REQUEST__BODY_HELLO;
     parts->head.hello = hello;
 }

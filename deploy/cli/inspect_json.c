@@ -137,14 +137,16 @@ static json_t *view_of(const struct dp_show *show, const struct dp_view *view)
         return one;
     json_t *marks = json_pack("{s:[], s:[]}", "streams", "refused");
     dp_push_ids_visit(view->ids, add_stream, add_refused, marks);
-    json_t *more = json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state",
-                             dp_inspect_state_name(view->own.state), "format", (json_int_t)view->own.format,
-                             "cluster", hex(view->own.cluster), "generation", count_of(view->own.generation),
-                             "first_mixed_key", hex(view->own.range.first), "last_mixed_key",
-                             hex(view->own.range.last), "rows_lsn", count_of(view->rows_lsn), "next_stream",
-                             count_of(view->streams), "row_files", files_of(&view->row_files), "mark_files",
-                             files_of(&view->mark_files), "unnamed_files", count_of(view->unnamed_files),
-                             "tables", tables_of(show, view), "journal", journal_of(view));
+    struct dp_push_floors floors = dp_push_ids_floors(view->ids);
+    json_t *more = json_pack(
+        "{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state",
+        dp_inspect_state_name(view->own.state), "format", (json_int_t)view->own.format, "cluster",
+        hex(view->own.cluster), "generation", count_of(view->own.generation), "first_mixed_key",
+        hex(view->own.range.first), "last_mixed_key", hex(view->own.range.last), "rows_lsn",
+        count_of(view->rows_lsn), "next_stream", count_of(view->streams), "streams_below",
+        count_of(floors.clients), "runs_below", count_of(floors.runs), "row_files",
+        files_of(&view->row_files), "mark_files", files_of(&view->mark_files), "unnamed_files",
+        count_of(view->unnamed_files), "tables", tables_of(show, view), "journal", journal_of(view));
     (void)json_object_update(one, more);
     (void)json_object_update(one, marks);
     json_decref(more);

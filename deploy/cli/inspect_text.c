@@ -148,6 +148,12 @@ static void show_streams(const struct dp_view *view)
         printf("    and %" PRIu64 " more (--json has all)\n", counting.streams - STREAMS_SHOWN);
     if (counting.refused > REFUSED_SHOWN)
         printf("    and %" PRIu64 " more refused (--json has all)\n", counting.refused - REFUSED_SHOWN);
+    struct dp_push_floors floors = dp_push_ids_floors(view->ids);
+    if (floors.clients)
+        printf("  forgotten: client streams below 0x%016" PRIx64 " that are not listed are too old\n",
+               floors.clients);
+    if (floors.runs)
+        printf("  forgotten: runs below %" PRIu64 " that are not listed are too old\n", floors.runs);
     if (view->streams)
         printf("  next stream %" PRIu64 " at the earliest\n", view->streams);
 }

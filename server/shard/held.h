@@ -10,7 +10,7 @@
 struct dp_held_answer {
     uint64_t lsn;
     struct dp_peer peer;
-    uint64_t id, session, staleness;
+    uint64_t id, session, stream, staleness;
     bool repeated;
     uint64_t sequence;        /* of the request; a refusal names it */
     struct dp_error *refused; /* malloc'd; NULL: applied */

@@ -175,6 +175,7 @@ static void refuse(struct dp_shard *shard, const struct dp_held_answer *answer, 
     struct dp_request request = {0};
     request.id = answer->id;
     request.session = answer->session;
+    request.stream = answer->stream;
     dp_shard_refuse(shard, &answer->peer, &request, answer->sequence, err);
 }
 
@@ -199,6 +200,7 @@ static void hold(struct dp_shard *shard, const struct dp_waiting *waiting, struc
     answer->peer = waiting->peer;
     answer->id = waiting->request.id;
     answer->session = waiting->request.session;
+    answer->stream = waiting->request.stream;
     answer->sequence = waiting->request.sequence;
     if (shard->durable >= answer->lsn) {
         answer_held(shard, answer);

@@ -14,7 +14,7 @@
 
 struct dp_held_positions {
     struct dp_held_positions *next;
-    uint64_t lsn, id, session;
+    uint64_t lsn, id, session, stream;
     struct dp_peer peer;
     struct dp_error refused; /* DP_OK: the bits */
     uint32_t words;
@@ -25,6 +25,8 @@ static void look(const struct dp_shard *shard, const struct dp_request *request,
                  struct dp_held_positions *held)
 {
     held->words = (request->numbers + 63) / 64;
+    if (dp_shard_admit(shard, request->stream, &held->refused) != DP_OK)
+        return;
     for (uint32_t i = 0; i < request->numbers; i++) {
         enum dp_status before;
         switch (dp_push_ids_look(shard->ids, request->stream, request->number + i, &before)) {
@@ -32,8 +34,7 @@ static void look(const struct dp_shard *shard, const struct dp_request *request,
             held->word[i / 64] |= (uint64_t)1 << i % 64;
             break;
         case DP_PUSH_TOO_OLD:
-            (void)dp_fail(&held->refused, DP_TOO_OLD,
-                          "stream %016" PRIx64 " was forgotten: newer ones took its place", request->stream);
+            (void)dp_shard_too_old(shard, request->stream, &held->refused);
             return;
         case DP_PUSH_ABOVE: /* so is all behind it */
             return;
@@ -49,6 +50,7 @@ static void refuse(struct dp_shard *shard, const struct dp_held_positions *held,
     struct dp_request request = {0};
     request.id = held->id;
     request.session = held->session;
+    request.stream = held->stream;
     dp_shard_refuse(shard, &held->peer, &request, 0, err);
 }
 
@@ -103,6 +105,7 @@ void dp_shard_positions(struct dp_shard *shard, const struct dp_waiting *waiting
     held->peer = waiting->peer;
     held->id = request->id;
     held->session = request->session;
+    held->stream = request->stream;
     look(shard, request, held);
     *end = held;
     dp_shard_positions_turn(shard);

@@ -1,5 +1,5 @@
 /* Push: gradients into rows, all of a request or nothing, once for each (stream, number).
- *     check values -> (stream, number) seen? -> find the rows, room for new ones (misses.c, room.c) -> new rows ->
+ *     check values -> stream admitted? -> (stream, number) seen? -> find the rows, room for new ones (misses.c, room.c) -> new rows ->
  *     append to the journal -> apply -> remember the number -> hold the answer until it is durable
  *                                                                                    (this order, always)
  * Why       A push that is refused for good has used up its number: a stream would stall on it, and it must
@@ -31,9 +31,16 @@ static enum dp_status check_values(struct dp_shard *shard, const struct dp_secti
     return DP_OK;
 }
 
+static enum dp_push_room reserve(struct dp_shard *shard, const struct dp_request *request)
+{
+    return dp_push_ids_reserve(shard->ids, request->stream, request->number,
+                               dp_clock_ns(&shard->options.clock));
+}
+
 /* Refuses a push. For good (its contents, or a row that is damaged): its number is used up, so that its stream does
  * not stall on it and it cannot take effect later, behind what came after it; when it is sent again it hears the
- * same. What this server lacks refuses nobody for good (dp_shard_refuse). */
+ * same. One of a stream that was given to nobody uses up nothing. What this server lacks refuses nobody for good
+ * (dp_shard_refuse). */
 enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waiting *waiting,
                                   const struct dp_error *err)
 {
@@ -41,16 +48,15 @@ enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waitin
     struct dp_error answer = *err, ignored = {0};
     enum dp_status before;
     answer.status = dp_status_answered(err->status);
-    bool for_good = dp_status_class((int)answer.status) != DP_CLASS_RETRY && request->stream != 0;
+    bool for_good = dp_status_class((int)answer.status) != DP_CLASS_RETRY && request->stream != 0 &&
+                    dp_shard_admit(shard, request->stream, &ignored) == DP_OK;
     if (!for_good)
         return dp_shard_refuse_waiting(shard, waiting, &answer);
     if (dp_push_ids_look(shard->ids, request->stream, request->number, &before) == DP_PUSH_NEW) {
-        enum dp_status st = dp_push_ids_reserve(shard->ids, request->stream, request->number);
-        if (st == DP_OK)
-            st = dp_shard_journal_push(shard, request, NULL, err->status, &ignored);
-        if (st == DP_OK)
+        if (reserve(shard, request) == DP_PUSH_ROOM &&
+            dp_shard_journal_push(shard, request, NULL, err->status, &ignored) == DP_OK)
             dp_push_ids_add(shard->ids, request->stream, request->number, err->status);
-        else if (st != DP_TOO_OLD)
+        else
             answer.status = DP_AGAIN; /* it cannot be remembered now: later it is refused again, for good */
     }
     if (answer.status == DP_AGAIN || dp_shard_journal_lost(shard, &answer))
@@ -59,38 +65,51 @@ enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waitin
     return DP_DONE;
 }
 
+static enum dp_status find_room(struct dp_shard *shard, const struct dp_request *request,
+                                struct dp_error *err)
+{
+    switch (reserve(shard, request)) {
+    case DP_PUSH_ROOM:
+        return DP_OK;
+    case DP_PUSH_NO_MEMORY:
+        return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": push ids", shard->options.index);
+    case DP_PUSH_TOO_FAR:
+        return dp_fail(err, DP_AGAIN,
+                       "push %" PRIu64 " of stream %016" PRIx64
+                       " is %u or more ahead of one that is missing, and so are those of %u streams already",
+                       request->number, request->stream, DP_PUSH_NARROW, DP_PUSH_WIDE_MAX);
+    case DP_PUSH_TOO_MANY:
+        break;
+    }
+    return dp_fail(err, DP_AGAIN,
+                   "stream %016" PRIx64 " is new, and shard %" PRIu32
+                   " has taken as many new ones as it may at once",
+                   request->stream, shard->options.index);
+}
+
 /* DP_OK: the id is new. DP_EXISTS with *err untouched: it was applied before. */
 static enum dp_status look_id(struct dp_shard *shard, const struct dp_request *request, struct dp_error *err)
 {
-    enum dp_status before = DP_OK, st;
+    enum dp_status before = DP_OK;
     switch (dp_push_ids_look(shard->ids, request->stream, request->number, &before)) {
     case DP_PUSH_NEW:
-        st = dp_push_ids_reserve(shard->ids, request->stream, request->number);
-        if (st == DP_OK)
-            return DP_OK;
-        if (st == DP_NOMEM)
-            return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": push ids", shard->options.index);
-        if (st == DP_AGAIN)
-            return dp_fail(
-                err, DP_AGAIN,
-                "push %" PRIu64 " of stream %016" PRIx64
-                " is %u or more ahead of one that is missing, and so are those of %u streams already",
-                request->number, request->stream, DP_PUSH_NARROW, DP_PUSH_WIDE_MAX);
-        break;
+        return find_room(shard, request, err);
     case DP_PUSH_REPEATED:
+        dp_push_ids_use(shard->ids, request->stream);
         return DP_EXISTS;
     case DP_PUSH_REFUSED:
+        dp_push_ids_use(shard->ids, request->stream);
         return dp_fail(err, before, "push %" PRIu64 " of stream %016" PRIx64 " was refused before: %s",
                        request->number, request->stream, dp_status_text((int)before));
     case DP_PUSH_ABOVE:
+        dp_push_ids_use(shard->ids, request->stream);
         return dp_fail(err, DP_AGAIN,
                        "push %" PRIu64 " of stream %016" PRIx64 " is over %u ahead of one that is missing",
                        request->number, request->stream, DP_PUSH_WINDOW);
     case DP_PUSH_TOO_OLD:
         break;
     }
-    return dp_fail(err, DP_TOO_OLD, "stream %016" PRIx64 " was forgotten: newer ones took its place",
-                   request->stream);
+    return dp_shard_too_old(shard, request->stream, err);
 }
 
 enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
@@ -105,6 +124,8 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
         waiting->needs_room = false; /* it asks for that when it is next */
         return DP_DONE_WAIT;
     }
+    if (st == DP_OK)
+        st = dp_shard_admit(shard, request->stream, &err);
     if (st == DP_OK)
         st = dp_shard_check_sections(shard, request, tables, &err);
     for (uint32_t s = 0; s < request->sections && st == DP_OK; s++)

@@ -25,8 +25,9 @@
 struct dp_shard_options {
     uint32_t index, shards; /* of the whole cluster */
     uint64_t cluster, generation, boot;
-    /* Of a store without any: above every stream given before a store was thrown away. 0: 1. */
-    uint64_t first_stream;
+    /* What wall clocks show when it is opened: other shards and live clients may know streams of a store that was
+     * thrown away, so this one's begin at it (dp_client_stream_at), and nobody's are above it (admission.c). 0: 1970. */
+    uint64_t wall_s;
     uint64_t cache_bytes;
     uint64_t salt; /* a secret of this process: row_cache.h */
     /* Pushes are journaled before they are answered, as `journal` says (disk, durability, sizes, thread, wake;

@@ -122,7 +122,8 @@ struct dp_shard {
     uint64_t applied; /* pushes applied: what staleness is counted in */
     uint64_t next_stream,
         streams_reserved; /* given below next, durable below reserved; the shard with mixed key 0 */
-    bool reserving;
+    uint64_t reserving;             /* until this, by a job under way; 0: none is */
+    uint64_t opened_ns;
 
     struct dp_session *run_first, *run_last;
     uint32_t waiting; /* requests */
@@ -328,6 +329,13 @@ void dp_shard_apply(struct dp_shard *shard, const struct dp_section *section, st
 void dp_shard_positions(struct dp_shard *shard, const struct dp_waiting *waiting);
 void dp_shard_positions_turn(struct dp_shard *shard);
 void dp_shard_positions_clear(struct dp_shard *shard);
+
+/* Admission (admission.c). DP_OK: pushes may name this stream. DP_AGAIN: soon. DP_INVALID: it was given to nobody. */
+enum dp_status dp_shard_admit(const struct dp_shard *shard, uint64_t stream, struct dp_error *err);
+/* Fails with DP_TOO_OLD; the answer's field says from where on streams are taken. */
+enum dp_status dp_shard_too_old(const struct dp_shard *shard, uint64_t stream, struct dp_error *err);
+/* Whether a client can need a stream above `floor`, which it says that a shard refuses. */
+bool dp_shard_stream_above(const struct dp_shard *shard, uint64_t floor);
 
 /* Hello, status (turn.c). Takes the request over. */
 void dp_shard_unsequenced(struct dp_shard *shard, struct dp_waiting *waiting);

@@ -143,8 +143,10 @@ enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err
     if (st != DP_OK)
         return dp_wrap(err, st, "shard %" PRIu32, shard->options.index);
     /* The mark, or this opening's clock where that is later: a store that lost its last marks gives no stream twice. */
-    if (shard->options.first_stream > shard->streams_reserved)
-        shard->streams_reserved = shard->options.first_stream;
+    uint64_t first = dp_client_stream_at(shard->options.wall_s);
+    first = first > 0 ? first : 1;
+    if (first > shard->streams_reserved)
+        shard->streams_reserved = first;
     shard->next_stream = shard->streams_reserved;
     return DP_OK;
 }

@@ -57,6 +57,8 @@ void dp_shard_refuse(struct dp_shard *shard, const struct dp_peer *peer, const s
     to.request.id = request->id;
     to.request.session = request->session;
     struct dp_reply reply = {.kind = DP_REPLY_NONE, .status = answered, .sequence = sequence};
+    if (answered == DP_TOO_OLD)
+        reply.too_old = dp_push_ids_too_old(shard->ids, request->stream);
     (void)snprintf(reply.reason, sizeof reply.reason, "%s", err->text);
     dp_shard_answer(shard, &to, &reply, NULL, 0);
 }
@@ -72,12 +74,22 @@ enum dp_done dp_shard_refuse_waiting(struct dp_shard *shard, const struct dp_wai
 
 /* ---- hello and status */
 
+/* The stream that this hello is to be given; 0: none, or it has one that will do. */
+static uint64_t stream_due(const struct dp_shard *shard, const struct dp_request *request)
+{
+    const struct dp_session *session = dp_sessions_find(shard->sessions, request->session);
+    if (!request->want_stream || (session && session->stream > request->stream_above))
+        return 0;
+    return shard->next_stream > request->stream_above ? shard->next_stream : request->stream_above + 1;
+}
+
 static void welcome(struct dp_shard *shard, const struct dp_waiting *hello)
 {
     uint64_t now = dp_clock_ns(&shard->options.clock);
     const struct dp_request *request = &hello->request;
     struct dp_session *session = dp_sessions_find(shard->sessions, request->session);
     bool fresh = !session;
+    uint64_t stream = stream_due(shard, request);
     if (fresh)
         session = dp_sessions_add(shard->sessions, request->session);
     if (!session) {
@@ -97,23 +109,25 @@ static void welcome(struct dp_shard *shard, const struct dp_waiting *hello)
         (void)snprintf(session->client, sizeof session->client, "%s", request->client);
         DP_COUNT_SET(&shard->counters, sessions, dp_sessions_count(shard->sessions));
     }
-    if (request->want_stream && session->stream == 0) {
-        DP_ASSERT(shard->next_stream < shard->streams_reserved);
-        session->stream = shard->next_stream++;
+    if (stream) {
+        DP_ASSERT(shard->next_stream <= stream && stream < shard->streams_reserved);
+        session->stream = stream;
+        shard->next_stream = stream + 1;
     }
     struct dp_reply reply = {.kind = DP_REPLY_WELCOME,
                              .first = shard->range.first,
                              .last = shard->range.last,
                              .boot = shard->options.boot,
                              .stream = request->want_stream ? session->stream : 0,
+                             .too_old = dp_push_ids_too_old(shard->ids, 1),
                              .window = DP_SHARD_WINDOW};
     dp_shard_answer(shard, hello, &reply, NULL, 0);
 }
 
 /* Streams are given only below a bound that is in the store: a restarted server never gives one twice. */
-static enum dp_status reserve_streams(struct dp_shard *shard)
+static enum dp_status reserve_streams(struct dp_shard *shard, uint64_t stream)
 {
-    uint64_t bound = shard->streams_reserved + DP_STREAM_BLOCK;
+    uint64_t bound = stream + DP_STREAM_BLOCK;
     char *memory = calloc(1, sizeof(struct dp_store_mark) + 8);
     if (!memory)
         return DP_NOMEM;
@@ -128,26 +142,25 @@ static enum dp_status reserve_streams(struct dp_shard *shard)
     job->store.count = 1;
     job->store.marks = mark;
     enum dp_status st = dp_shard_submit(shard, job);
-    shard->reserving = st == DP_OK;
+    shard->reserving = st == DP_OK ? bound : 0;
     return st;
 }
 
 void dp_shard_streams_reserved(struct dp_shard *shard, const struct dp_shard_job *job)
 {
-    shard->reserving = false;
     if (job->store.status == DP_OK)
-        shard->streams_reserved += DP_STREAM_BLOCK;
+        shard->streams_reserved = shard->reserving;
+    shard->reserving = 0;
     while (shard->hello_first) {
         struct dp_waiting *hello = shard->hello_first;
         shard->hello_first = hello->next;
         shard->waiting--;
         shard->waiting_bytes -= hello->bytes;
-        struct dp_session *session = dp_sessions_find(shard->sessions, hello->request.session);
         if (job->store.status != DP_OK)
             dp_shard_refuse(shard, &hello->peer, &hello->request, 0, &job->store.error);
-        else if (shard->next_stream < shard->streams_reserved || (session && session->stream != 0))
+        else if (stream_due(shard, &hello->request) < shard->streams_reserved)
             welcome(shard, hello);
-        /* else: more than a block's worth waited; it says hello again */
+        /* else: more than a block's worth waited, or it wants a later one; it says hello again */
         dp_waiting_free(&hello);
     }
 }
@@ -162,16 +175,20 @@ static void hello(struct dp_shard *shard, struct dp_waiting **waiting)
     else if (request->want_stream && shard->range.first != 0)
         st = dp_fail(&err, DP_INVALID, "hello: streams are given by shard 0, this is shard %" PRIu32,
                      shard->options.index);
+    else if (!dp_shard_stream_above(shard, request->stream_above))
+        st = dp_fail(&err, DP_INVALID,
+                     "hello: streams up to %016" PRIx64 " cannot be too old by this server's clock",
+                     request->stream_above);
     else if (shard->draining)
         st = dp_fail(&err, DP_STOPPING, "shard %" PRIu32 " is shutting down", shard->options.index);
-    if (shard->options.read_only && shard->next_stream == shard->streams_reserved)
-        shard->streams_reserved += DP_STREAM_BLOCK; /* as no push is taken, a stream may be given twice */
-    const struct dp_session *session = dp_sessions_find(shard->sessions, request->session);
-    bool has_stream = session && session->stream != 0;
-    if (st == DP_OK && request->want_stream && !has_stream && shard->next_stream == shard->streams_reserved) {
+    uint64_t stream = stream_due(shard, request);
+    if (st == DP_OK && shard->options.read_only && stream >= shard->streams_reserved)
+        shard->streams_reserved =
+            stream + DP_STREAM_BLOCK; /* as no push is taken, a stream may be given twice */
+    if (st == DP_OK && stream >= shard->streams_reserved) {
         if (shard->waiting >= shard->options.requests_max)
             st = dp_fail(&err, DP_AGAIN, "shard %" PRIu32 " is busy", shard->options.index);
-        else if (!shard->reserving && reserve_streams(shard) != DP_OK)
+        else if (!shard->reserving && reserve_streams(shard, stream) != DP_OK)
             st = dp_fail(&err, DP_AGAIN, "shard %" PRIu32 ": its store is busy", shard->options.index);
         if (st == DP_OK) {
             (*waiting)->next = shard->hello_first;

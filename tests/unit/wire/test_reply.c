@@ -51,9 +51,10 @@ static void short_kinds_come_back_as_they_went(void **state)
     want.boot = 0xb007;
     want.stream = 17;
     want.window = 64;
+    want.too_old = 5;
     got = round_trip(&want, NULL, 0);
     assert_true(got.first == want.first && got.last == want.last && got.boot == want.boot);
-    assert_true(got.stream == 17 && got.window == 64);
+    assert_true(got.stream == 17 && got.window == 64 && got.too_old == 5);
 
     want = reply_of(DP_REPLY_TABLE_CREATED);
     want.existed = true;

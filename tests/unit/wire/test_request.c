@@ -104,11 +104,12 @@ static void short_kinds_come_back_as_they_went(void **state)
     (void)snprintf(want.client, sizeof want.client, "worker 0");
     want.want_stream = true;
     want.next_sequence = 77;
+    want.stream_above = UINT64_MAX;
     struct dp_message *message = encode(&want, NULL, 0);
     assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
     assert_head(&got, &want);
     assert_string_equal(got.client, "worker 0");
-    assert_true(got.want_stream && got.next_sequence == 77);
+    assert_true(got.want_stream && got.next_sequence == 77 && got.stream_above == UINT64_MAX);
     dp_message_free(&message);
 
     want = request_of(DP_REQUEST_CREATE_TABLE);

@@ -43,6 +43,7 @@ static void open_shard(struct bed *bed)
                                        .cluster = BED_CLUSTER,
                                        .generation = BED_GENERATION,
                                        .boot = 99,
+                                       .wall_s = bed->wall_s,
                                        .cache_bytes = bed->cache_bytes,
                                        .requests_max = 100,
                                        .taken_rows_max = bed->taken_rows,

@@ -287,7 +287,7 @@ static void a_refused_number_is_not_told_as_applied(void **state)
 static void a_forgotten_stream_is_told_from_a_new_one(void **state)
 {
     struct bench *b = *state;
-    for (uint64_t i = 0; i <= DP_STREAMS_MAX; i++) {
+    for (uint64_t i = 0; i <= DP_PUSH_EPOCHS_MAX; i++) {
         (void)push(b, STREAM + i, 0);
         (void)dp_shard_turn(b->shard);
     }
@@ -295,7 +295,7 @@ static void a_forgotten_stream_is_told_from_a_new_one(void **state)
     assert_int_equal(answer->status, DP_TOO_OLD);
     assert_non_null(strstr(answer->reason, "forgotten"));
     assert_int_equal(await(b, ask(b, STREAM + 1, 0, 1))->word[0], 1);
-    assert_int_equal(await(b, ask(b, STREAM + DP_STREAMS_MAX + 1, 0, 1))->status, DP_OK);
+    assert_int_equal(await(b, ask(b, STREAM + DP_PUSH_EPOCHS_MAX + 1, 0, 1))->status, DP_OK);
 }
 
 /* Planted: answered at once. */

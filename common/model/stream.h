@@ -1,0 +1,41 @@
+/* Stream: the first half of a push's id (stream, number). Two kinds:
+ *     training    top bit 1 | run, 31 bits | epoch, 32 bits: the same for whoever trains that epoch, so that a push that
+ *                 is made again meets its first copy
+ *     client      top bit 0: given by shard 0 at the handshake; wall-clock seconds, shifted, at the earliest */
+#ifndef DP_MODEL_STREAM_H
+#define DP_MODEL_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DP_STREAM_TRAINING ((uint64_t)1 << 63)
+#define DP_RUN_MAX         INT32_MAX
+
+static inline uint64_t dp_stream_of_run(uint32_t run, uint32_t epoch)
+{
+    return DP_STREAM_TRAINING | (uint64_t)run << 32 | epoch;
+}
+
+/* The first client stream that a store without any gives: above all that another gave before (a million a second). */
+static inline uint64_t dp_client_stream_at(uint64_t wall_s)
+{
+    return wall_s << 20;
+}
+
+static inline bool dp_stream_is_training(uint64_t stream)
+{
+    return stream & DP_STREAM_TRAINING;
+}
+
+/* Of a training stream. */
+static inline uint32_t dp_stream_run(uint64_t stream)
+{
+    return (uint32_t)(stream >> 32) & INT32_MAX;
+}
+
+static inline uint32_t dp_stream_epoch(uint64_t stream)
+{
+    return (uint32_t)stream;
+}
+
+#endif
