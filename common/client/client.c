@@ -307,6 +307,23 @@ static enum dp_status fill(struct dp_client *client, const struct dp_client_opti
     return st == DP_OK ? dp_keys_new(&client->keys, err) : st;
 }
 
+enum dp_status dp_client_await_stream(struct dp_client *client, const char *what, uint32_t timeout_ms,
+                                      struct dp_error *err)
+{
+    uint64_t until_ns = deadline_in(client, timeout_ms);
+    struct dp_link *link = &client->link[0];
+    while (dp_session_lacks_stream(&client->session)) {
+        if (link->state == DP_LINK_REFUSED)
+            return dp_fail(err, link->refused.status, "%s: %s", what, link->refused.text);
+        if (link->state == DP_LINK_OPEN)
+            dp_link_greet(link, dp_clock_ns(&client->session.clock));
+        if (!idle(client, until_ns))
+            return dp_link_silence(link, DP_TIMEOUT, what, timeout_ms, err);
+        dp_client_progress(client);
+    }
+    return DP_OK;
+}
+
 /* Until every shard has welcomed us. */
 static enum dp_status shake_hands(struct dp_client *client, uint32_t timeout_ms, struct dp_error *err)
 {
@@ -321,8 +338,12 @@ static enum dp_status shake_hands(struct dp_client *client, uint32_t timeout_ms,
             if (link->state != DP_LINK_OPEN && !missing)
                 missing = link;
         }
-        if (!missing)
+        if (!missing && !dp_session_lacks_stream(&client->session))
             return DP_OK;
+        if (!missing) { /* a shard refuses the one that was given */
+            missing = &client->link[0];
+            dp_link_greet(&client->link[0], dp_clock_ns(&client->session.clock));
+        }
         if (!idle(client, until_ns))
             return dp_link_silence(missing, DP_UNAVAILABLE, "handshake", timeout_ms, err);
     }
@@ -402,6 +423,11 @@ void dp_client_close(struct dp_client **client)
     free(c->draft);
     free(c->link);
     free(c);
+}
+
+uint64_t dp_client_too_old(const struct dp_client *client)
+{
+    return client->session.too_old;
 }
 
 uint32_t dp_client_shards(const struct dp_client *client)

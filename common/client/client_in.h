@@ -34,6 +34,10 @@ void dp_call_free(struct dp_call **call); /* accepts NULL inside, leaves NULL */
 DP_MUST_USE
 enum dp_status dp_client_await_room(struct dp_client *client, const char *what, uint32_t timeout_ms,
                                     struct dp_error *err);
+/* Until the session has a stream that no shard refuses, as far as it has heard: shard 0 gives it. */
+DP_MUST_USE
+enum dp_status dp_client_await_stream(struct dp_client *client, const char *what, uint32_t timeout_ms,
+                                      struct dp_error *err);
 /* Puts the draft's parcels on their links and sends; the call is the client's from here on. Cannot fail. */
 void dp_client_issue(struct dp_client *client, struct dp_call **call, struct dp_ticket *out);
 /* Frees what the draft holds. */

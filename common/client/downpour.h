@@ -103,8 +103,10 @@ enum dp_status dp_client_pull(struct dp_client *client, const struct dp_pull_par
                               struct dp_error *err);
 
 struct dp_push_options {
-    float rate;      /* learning rate of this step: finite, FLT_MIN or more */
-    uint64_t stream; /* 0: this client's own stream, numbered by the client */
+    float rate; /* learning rate of this step: finite, FLT_MIN or more */
+    uint64_t
+        stream; /* 0: this client's own stream, numbered by the client; after DP_TOO_OLD the next push gets
+                      * another (that one may be applied on some shards) */
     uint64_t number; /* with a stream of one's own: each number once; above the remembered window it waits */
     const uint64_t *applied; /* [shards] of the pull it stands on, or NULL */
 };
@@ -134,10 +136,16 @@ void dp_client_progress(struct dp_client *client);
  * bits[(count + 63) / 64] is number from + i. For who was started again and wants to go on where it stopped: what
  * is told survives what an answered push survives. A number whose bit is 0 may be there on some shards: push it
  * again, and it takes effect on the others alone. DP_TOO_OLD: a shard has forgotten the stream, as newer ones took
- * its place, and takes no push of it any more; a stream never pushed to has no bit set. */
+ * its place, or cannot tell it from one that it has forgotten, and takes no push of it any more (dp_client_too_old); a
+ * stream never pushed to has no bit set. */
 DP_MUST_USE
 enum dp_status dp_client_pushed(struct dp_client *client, uint64_t stream, uint64_t from, size_t count,
                                 uint64_t *bits, uint32_t timeout_ms, struct dp_error *err);
+
+/* Of the last answer DP_TOO_OLD to this client: streams of its kind up to this one are too old, unless the shard knows
+ * them. (run, epoch), as a stream of training is made up: an epoch of the run that was asked about tells that the
+ * run is known and only this epoch was forgotten; else it is the last epoch of a run, and new runs are to be above. */
+uint64_t dp_client_too_old(const struct dp_client *client);
 
 /* Simple forms: one table, done when they return. */
 DP_MUST_USE

@@ -186,8 +186,7 @@ void dp_link_forget(struct dp_link *link, const struct dp_call *call)
 
 /* ---- sending ---- */
 
-/* The next greeting tells the shard which sequence number to expect: the oldest that is not answered. */
-static void greet(struct dp_link *link, uint64_t now_ns)
+void dp_link_greet(struct dp_link *link, uint64_t now_ns)
 {
     link->state = DP_LINK_GREETING;
     link->hello_id = 0;
@@ -228,7 +227,7 @@ void dp_link_put(struct dp_link *link, struct dp_parcel **parcel)
     if (!link->cursor)
         link->cursor = p;
     if (link->state == DP_LINK_REFUSED)
-        greet(link, dp_clock_ns(&link->session->clock));
+        dp_link_greet(link, dp_clock_ns(&link->session->clock));
 }
 
 /* A pull need not be answered when its owner has gone; until we would ask again it always has, as the owner
@@ -271,9 +270,11 @@ static void send_hello(struct dp_link *link, uint64_t now_ns)
     link->hello_due_ns = now_ns + MS_NS;
     if (!hello)
         return;
-    if (link->hello_id == 0 || link->hello_sequence != oldest_sequence(link)) {
+    bool wants = link->server == 0 && dp_session_lacks_stream(session);
+    if (link->hello_id == 0 || link->hello_sequence != oldest_sequence(link) || link->hello_wants != wants) {
         link->hello_id = dp_session_next_id(session);
         link->hello_sequence = oldest_sequence(link);
+        link->hello_wants = wants;
     }
     struct dp_request *r = &hello->request;
     r->id = link->hello_id;
@@ -281,7 +282,8 @@ static void send_hello(struct dp_link *link, uint64_t now_ns)
     r->generation = session->generation;
     r->session = session->id;
     r->next_sequence = link->hello_sequence;
-    r->want_stream = link->server == 0 && session->stream == 0;
+    r->want_stream = wants;
+    r->stream_above = wants ? session->stream_above : 0;
     memcpy(r->client, session->name, sizeof r->client);
     if (send_parcel(link, hello, now_ns))
         link->hello_due_ns = now_ns + dp_session_jitter(session, session->retry_ns);
@@ -393,7 +395,7 @@ static enum dp_status check_welcome(struct dp_link *link, const struct dp_reply 
     struct dp_session *session = link->session;
     if (reply->status != DP_OK) {
         /* Another shard than the first refuses to give a stream before it can tell us which one it is. */
-        bool misplaced = reply->status == DP_INVALID && link->server == 0 && session->stream == 0;
+        bool misplaced = reply->status == DP_INVALID && link->hello_wants && session->stream == 0;
         return dp_fail(err, reply->status, "%s%s",
                        reply->reason[0] ? reply->reason : dp_status_text((int)reply->status),
                        misplaced ? ": is the list of shards in another order?" : "");
@@ -408,11 +410,14 @@ static enum dp_status check_welcome(struct dp_link *link, const struct dp_reply 
                        " owns %016" PRIx64 "-%016" PRIx64
                        ": the list of shards is in another order or not complete",
                        reply->first, reply->last, link->server, session->shards, range.first, range.last);
-    if (link->server == 0 && session->stream == 0) {
+    if (link->hello_wants) {
         if (reply->stream == 0)
             return dp_fail(err, DP_INVALID, "gave no stream of push numbers, though asked for one");
         session->stream = reply->stream;
+        session->stream_used = false;
     }
+    if (!session->stream_used)
+        dp_session_refuse_streams(session, reply->too_old);
     return DP_OK;
 }
 
@@ -458,7 +463,7 @@ static void take_order(struct dp_link *link, const struct dp_parcel *parcel, uin
     while (from && from->request.sequence < expected)
         from = from->next;
     if (!from || from->request.sequence != expected || expected > parcel->request.sequence) {
-        greet(link, now_ns); /* the shard and we do not mean the same numbers: agree anew */
+        dp_link_greet(link, now_ns); /* the shard and we do not mean the same numbers: agree anew */
         return;
     }
     /* One loss is reported by each request behind it: those that come after the first rewinding wait for the
@@ -478,7 +483,7 @@ static void take_status(struct dp_link *link, struct dp_parcel *parcel, const st
     if (link->state != DP_LINK_OPEN)
         return;
     if (reply->status == DP_SESSION)
-        greet(link, now_ns);
+        dp_link_greet(link, now_ns);
     else if (reply->status == DP_ORDER)
         take_order(link, parcel, reply->sequence, now_ns);
     else
@@ -508,6 +513,15 @@ static void note_overtaking(struct dp_link *link, const struct dp_parcel *answer
     if (oldest && answered != oldest && oldest->sends > 0 && oldest->overtaken_ns == 0 &&
         answered->sent_ns >= oldest->sent_ns)
         oldest->overtaken_ns = now_ns;
+}
+
+/* The own stream: the next push takes another. */
+static void take_too_old(struct dp_session *session, const struct dp_parcel *parcel,
+                         const struct dp_reply *reply)
+{
+    session->too_old = reply->too_old;
+    if (parcel->request.kind == DP_REQUEST_PUSH && parcel->request.stream == session->stream)
+        dp_session_refuse_streams(session, later(reply->too_old, session->stream));
 }
 
 void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_message **message, uint64_t now_ns)
@@ -543,6 +557,8 @@ void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_messag
         take_out(link, before, parcel);
     }
     struct dp_error why = {0};
+    if (reply->status == DP_TOO_OLD)
+        take_too_old(link->session, parcel, reply);
     if (reply->status != DP_OK)
         (void)dp_fail(&why, reply->status, "%s",
                       reply->reason[0] ? reply->reason : dp_status_text((int)reply->status));

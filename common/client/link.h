@@ -34,6 +34,7 @@ struct dp_link {
     uint64_t largest; /* bytes: at least those of each parcel that is under way, in order */
 
     uint64_t hello_id, hello_sequence; /* of the greeting now under way */
+    bool hello_wants; /* a stream */
     uint64_t hello_due_ns;
     uint64_t boot;
 
@@ -56,6 +57,9 @@ static inline bool dp_link_has_room(const struct dp_link *link)
 }
 /* There must be room (but for loose parcels, which have no window). */
 void dp_link_put(struct dp_link *link, struct dp_parcel **parcel);
+/* Says hello (again): tells the shard which sequence number to expect, the oldest that is not answered, and asks for a
+ * stream where the session lacks one. */
+void dp_link_greet(struct dp_link *link, uint64_t now_ns);
 /* Sends what is due. */
 void dp_link_pump(struct dp_link *link, uint64_t now_ns);
 /* When pump has something to do next; UINT64_MAX: not before a reply. */

@@ -174,6 +174,8 @@ static enum dp_status take_pushed_first(struct dp_call *call, uint32_t server, c
 static void number(struct dp_client *client, const struct dp_push_options *options)
 {
     bool own = options->stream == 0;
+    if (own && !client->session.stream_used)
+        client->next_number = 0; /* another stream */
     for (uint32_t i = 0; i < client->shards; i++) {
         struct dp_request *r = &client->draft[i]->request;
         r->stream = own ? client->session.stream : options->stream;
@@ -183,6 +185,7 @@ static void number(struct dp_client *client, const struct dp_push_options *optio
         r->pulled_at = r->measured ? options->applied[i] : 0;
     }
     client->next_number += own;
+    client->session.stream_used |= own;
 }
 
 static enum dp_status issue(struct dp_client *client, const struct dp_push_options *options,
@@ -206,6 +209,10 @@ static enum dp_status issue(struct dp_client *client, const struct dp_push_optio
     }
     call->take = simple ? take_pushed_first : take_pushed;
     st = dp_client_await_room(client, "push", timeout_ms, err);
+    if (st != DP_OK)
+        goto done;
+    if (options->stream == 0)
+        st = dp_client_await_stream(client, "push: a stream of push numbers", timeout_ms, err);
     if (st != DP_OK)
         goto done;
     number(client, options);

@@ -10,7 +10,10 @@ struct dp_session {
     struct dp_transport transport;
     struct dp_clock clock;
     uint64_t id, cluster, generation;
-    uint64_t stream; /* 0: shard 0 has not given it yet */
+    uint64_t stream;       /* 0: shard 0 has not given it yet */
+    uint64_t stream_above; /* what a shard refuses as too old: another is wanted, above it */
+    bool stream_used;      /* shards know it: what they say at a greeting of others means nothing for it */
+    uint64_t too_old;      /* of the last answer TOO_OLD: streams up to this one are */
     uint64_t last_request;
     uint64_t random; /* of jitter; not 0 */
     uint64_t retry_ns;
@@ -25,6 +28,16 @@ static inline uint64_t dp_session_jitter(struct dp_session *session, uint64_t ns
     session->random ^= session->random >> 7;
     session->random ^= session->random << 17;
     return ns + session->random % (ns / 4 + 1);
+}
+
+static inline bool dp_session_lacks_stream(const struct dp_session *session)
+{
+    return session->stream <= session->stream_above;
+}
+
+static inline void dp_session_refuse_streams(struct dp_session *session, uint64_t too_old)
+{
+    session->stream_above = too_old > session->stream_above ? too_old : session->stream_above;
 }
 
 static inline uint64_t dp_session_next_id(struct dp_session *session)

@@ -237,8 +237,8 @@ static void do_hello(struct dp_fake_net *net, uint32_t index, const struct dp_re
         shard->expected = r->next_sequence;
     shard->session = r->session;
     shard->hellos++;
-    if (r->want_stream && shard->stream == 0)
-        shard->stream = 900;
+    if (r->want_stream && shard->stream <= r->stream_above)
+        shard->stream = r->stream_above < 900 ? 900 : r->stream_above + 1;
     *reply = (struct dp_reply){.kind = DP_REPLY_WELCOME,
                                .id = r->id,
                                .session = r->session,
