@@ -1,11 +1,13 @@
 #include "worker/job.h"
 
 #include "common/base/log.h"
+#include "common/model/stream.h"
 #include "common/wire/reply.h"
 #include "worker/compute/device.h"
 #include "worker/patience.h"
 #include "worker/peers.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,5 +236,12 @@ enum dp_status dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from,
         st = dp_client_pushed(job->client, stream, from, count, bits,
                               dp_patience_slice_ms(&patience, DP_PATIENCE_TELL_MS), err);
     while (dp_patience_more(&patience, &st, err));
+    uint64_t too_old = st == DP_TOO_OLD ? dp_client_too_old(job->client) : 0;
+    if (too_old >= dp_stream_of_run(dp_stream_run(stream), UINT32_MAX))
+        return dp_fail(err, DP_ARGUMENT,
+                       "run %" PRIu32
+                       " cannot be told from one that the servers have forgotten: to train, set "
+                       "training.run to %" PRIu32 " or higher",
+                       dp_stream_run(stream), dp_stream_run(too_old) + 1);
     return st;
 }

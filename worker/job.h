@@ -71,7 +71,8 @@ static inline bool dp_job_stopped(const struct dp_job *job)
 DP_MUST_USE
 enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
                            struct dp_error *err);
-/* Which of so many pushes every shard has (dp_client_pushed), with patience. */
+/* Which of so many pushes every shard has (dp_client_pushed), with patience. DP_TOO_OLD: later epochs of the run took the
+ * place of this one. DP_ARGUMENT: the whole run is too old, and which number would not be. */
 DP_MUST_USE
 enum dp_status dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
                              struct dp_error *err);

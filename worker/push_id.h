@@ -4,12 +4,12 @@
 #ifndef DP_WORKER_PUSH_ID_H
 #define DP_WORKER_PUSH_ID_H
 
-#include <stdint.h>
+#include "common/model/stream.h"
 
 /* run: 1 .. 2^31-1. The top bit tells training's streams from those that the servers hand out. */
 static inline uint64_t dp_push_stream(uint32_t run, uint32_t epoch)
 {
-    return UINT64_C(1) << 63 | (uint64_t)run << 32 | epoch;
+    return dp_stream_of_run(run, epoch);
 }
 
 /* group: 0, 1, ... of one worker's pushes in one epoch (group.h). With one minibatch a push it is the number

@@ -16,6 +16,7 @@
 
 #include "common/base/parse.h"
 #include "common/env/whole.h"
+#include "common/model/stream.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -436,6 +437,30 @@ static enum dp_status settle_folder(struct run *run, struct dp_error *err)
     return st;
 }
 
+/* The servers may have forgotten runs whose numbers are above this one: peers can push to any. */
+static enum dp_status raise_run(struct run *run, struct dp_error *err)
+{
+    uint32_t *number = &run->cluster->training.run;
+    enum dp_status st;
+    uint64_t bits;
+    while ((st = dp_client_pushed(run->client, dp_stream_of_run(*number, 0), 0, 1, &bits,
+                                  run->cluster->training.timeout_ms, err)) == DP_TOO_OLD) {
+        uint32_t last = dp_stream_run(dp_client_too_old(run->client));
+        if (last < *number || last == DP_RUN_MAX)
+            return st;
+        fprintf(stderr, "downpour: the servers take no new run below %" PRIu32 ": this is run %" PRIu32 "\n",
+                last + 1, last + 1);
+        *number = last + 1;
+        *err = (struct dp_error){0};
+        st = dp_folder_set_run(&run->folder, *number, err);
+        if (st == DP_OK)
+            st = dp_cluster_write(run->cluster, run->folder.conf, err);
+        if (st != DP_OK)
+            return st;
+    }
+    return st;
+}
+
 static enum dp_status start_workers(struct run *run, struct dp_error *err)
 {
     char program[DP_PATH_MAX + 1], path[DP_PATH_MAX + 1], index[16], name[32];
@@ -491,6 +516,8 @@ static enum dp_status train(struct run *run, struct dp_error *err)
         dp_servers_start(run->local, &run->folder, run->cluster, run->folder.conf, "server", err);
     if (st == DP_OK)
         st = dp_servers_await(run->local, run->cluster, run->cluster->training.timeout_ms, &run->client, err);
+    if (st == DP_OK)
+        st = raise_run(run, err);
     if (st == DP_OK)
         st = start_workers(run, err);
     while (st == DP_OK && dp_local_running(run->local, DP_LOCAL_WORKER) > 0) {
