@@ -182,9 +182,9 @@ static void hello(struct dp_shard *shard, struct dp_waiting **waiting)
     else if (shard->draining)
         st = dp_fail(&err, DP_STOPPING, "shard %" PRIu32 " is shutting down", shard->options.index);
     uint64_t stream = stream_due(shard, request);
+    /* As no push is taken, a stream may be given twice. */
     if (st == DP_OK && shard->options.read_only && stream >= shard->streams_reserved)
-        shard->streams_reserved =
-            stream + DP_STREAM_BLOCK; /* as no push is taken, a stream may be given twice */
+        shard->streams_reserved = stream + DP_STREAM_BLOCK;
     if (st == DP_OK && stream >= shard->streams_reserved) {
         if (shard->waiting >= shard->options.requests_max)
             st = dp_fail(&err, DP_AGAIN, "shard %" PRIu32 " is busy", shard->options.index);

@@ -4,6 +4,7 @@
 #include "tests/sim/model.h"
 #include "tests/sim/net.h"
 #include "tests/sim/server.h"
+#include "tests/sim/stranger.h"
 #include "tests/sim/worker.h"
 
 #include <inttypes.h>
@@ -141,6 +142,7 @@ static uint64_t play(uint64_t seed)
         (void)sim_server_new(world, i);
     for (uint32_t i = 0; i < world->plan.workers; i++)
         (void)sim_worker_new(world, i);
+    (void)sim_stranger_new(world);
     for (uint32_t i = 0; i < world->plan.servers; i++)
         sim_server_start(world->server[i]);
     run(world);
@@ -155,6 +157,7 @@ static uint64_t play(uint64_t seed)
         sim_worker_free(&world->worker[i]);
     for (uint32_t i = 0; i < world->plan.servers; i++)
         sim_server_free(&world->server[i]);
+    sim_stranger_free(&world->stranger);
     sim_net_clear(world);
     sim_model_free(&world->model);
     sim_world_free(&world);

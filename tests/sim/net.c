@@ -65,7 +65,7 @@ static void carry(struct sim_world *world, const struct mail *mail)
 void sim_net_to_server(struct sim_world *world, uint32_t worker, uint32_t server, struct dp_message *message)
 {
     struct mail mail = {.world = world, .message = message, .server = server, .to_server = true};
-    mail.peer.size = 12;
+    mail.peer.size = SIM_PEER_BYTES;
     dp_store_u32le(mail.peer.id, worker);
     dp_store_u32le(mail.peer.id + 4, sim_worker_life(world->worker[worker]));
     dp_store_u32le(mail.peer.id + 8, sim_worker_resets(world->worker[worker], server));

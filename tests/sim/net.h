@@ -6,8 +6,11 @@
 #include "common/wire/message.h"
 #include "tests/sim/world.h"
 
+#define SIM_PEER_BYTES 12u /* of a worker's connection */
+
 /* To a server, from the worker's connection of now (its life and the number of resets). */
 void sim_net_to_server(struct sim_world *world, uint32_t worker, uint32_t server, struct dp_message *message);
+/* `to`: SIM_PEER_BYTES. */
 void sim_net_to_worker(struct sim_world *world, uint32_t server, const struct dp_peer *to,
                        struct dp_message *message);
 /* Events that were never delivered. */

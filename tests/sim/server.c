@@ -5,6 +5,7 @@
 #include "tests/lib/sim_disk.h"
 #include "tests/sim/model.h"
 #include "tests/sim/net.h"
+#include "tests/sim/stranger.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -433,6 +434,10 @@ static void reply(void *context, const struct dp_peer *to, struct dp_message **m
         return;
     }
     sim_model_answered(server->world->model, server->index, *message);
+    if (to->size != SIM_PEER_BYTES) { /* the stranger, who does not listen */
+        dp_message_free(message);
+        return;
+    }
     sim_net_to_worker(server->world, server->index, to, *message);
     *message = NULL;
 }
@@ -448,6 +453,7 @@ static enum dp_status open_shard(struct sim_server *server, struct dp_error *err
                                        .cluster = 7,
                                        .generation = 1,
                                        .boot = server->life,
+                                       .wall_s = SIM_WALL_S,
                                        .cache_bytes = plan->cache_bytes,
                                        .salt = sim_draw(server->world, UINT64_C(1) << 40),
                                        .requests_max = plan->requests_max,

@@ -594,6 +594,11 @@ uint32_t sim_worker_resets(const struct sim_worker *worker, uint32_t server)
     return worker->resets[server];
 }
 
+bool sim_worker_has_own_stream(const struct sim_worker *worker)
+{
+    return worker->own;
+}
+
 bool sim_worker_is_done(const struct sim_worker *worker)
 {
     return worker->done;

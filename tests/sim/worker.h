@@ -20,6 +20,8 @@ uint32_t sim_worker_resets(const struct sim_worker *worker, uint32_t server);
 void sim_worker_dies(struct sim_worker *worker);
 /* Its connection to a server is lost, with all that is under way on it. */
 void sim_worker_reset(struct sim_worker *worker, uint32_t server);
+/* It pushes under a stream that shard 0 gives. */
+bool sim_worker_has_own_stream(const struct sim_worker *worker);
 bool sim_worker_is_done(const struct sim_worker *worker);
 /* It pulls every row, which must be the model's of now, and sends old pushes again, which must change nothing. */
 void sim_worker_audit(struct sim_worker *worker);

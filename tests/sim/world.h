@@ -32,6 +32,7 @@ struct sim_world {
     struct sim_model *model;
     struct sim_server *server[SIM_SERVERS_MAX];
     struct sim_worker *worker[SIM_WORKERS_MAX];
+    struct sim_stranger *stranger; /* NULL: none */
 };
 
 struct sim_world *sim_world_new(uint64_t seed);

@@ -46,6 +46,19 @@ static void add(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
     assert_int_equal(look(ids, stream, number), DP_PUSH_REPEATED);
 }
 
+static struct dp_push_ids *packed_and_unpacked(struct dp_push_ids *ids)
+{
+    struct dp_push_ids *again = start();
+    struct dp_error err = {0};
+    size_t size;
+    void *bytes = dp_push_ids_pack(ids, &size);
+    assert_non_null(bytes);
+    assert_int_equal(dp_push_ids_unpack(again, bytes, size, &err), DP_OK);
+    free(bytes);
+    dp_push_ids_free(&ids);
+    return again;
+}
+
 /* Three windows of numbers of two streams, each asked for at random around a moving front. */
 static void it_agrees_with_a_naive_set(void **state)
 {
@@ -202,6 +215,9 @@ static void a_run_of_many_epochs_forgets_its_own(void **state)
     assert_int_equal(look(ids, RUN(4) + last, 0), DP_PUSH_TOO_OLD);
     assert_int_equal(look(ids, RUN(4) + last + 1, 0), DP_PUSH_REPEATED);
     assert_true(dp_push_ids_too_old(ids, RUN(4)) == RUN(4) + last);
+    ids = packed_and_unpacked(ids);
+    assert_true(dp_push_ids_too_old(ids, RUN(4)) == RUN(4) + last);
+    assert_true(dp_push_ids_too_old(ids, RUN(3)) == 0);
     for (uint32_t epoch = 0; epoch < share; epoch++)
         assert_int_equal(look(ids, RUN(3) + epoch, 7), DP_PUSH_REPEATED);
     assert_int_equal(look(ids, RUN(3) + share, 7), DP_PUSH_NEW);
@@ -248,15 +264,8 @@ static void what_was_forgotten_is_never_new(void **state)
         else if (seen == DP_PUSH_REPEATED)
             dp_push_ids_use(ids, stream);
         *used |= look(ids, stream, 0) == DP_PUSH_REPEATED;
-        if (op % 50000 == 49999) {
-            size_t size;
-            struct dp_error err = {0};
-            void *bytes = dp_push_ids_pack(ids, &size);
-            dp_push_ids_free(&ids);
-            ids = start();
-            assert_int_equal(dp_push_ids_unpack(ids, bytes, size, &err), DP_OK);
-            free(bytes);
-        }
+        if (op % 50000 == 49999)
+            ids = packed_and_unpacked(ids);
     }
     struct dp_push_floors floors = dp_push_ids_floors(ids);
     assert_true(floors.clients > CLIENTS / 2 && floors.runs > RUNS / 2); /* there was forgetting */
