@@ -49,7 +49,7 @@ static bool begin(struct disk *disk, struct dp_place *place, uint64_t bytes)
         return false;
     wants(dp_cluster_read(disk->conf, &disk->cluster, &err), &err);
     disk->server = dp_place_server(place, disk->conf, 0);
-    wants(dp_ledger_open(disk->cluster, 0, &disk->client, &disk->table, &err), &err);
+    wants(dp_ledger_open(disk->cluster, 0, DP_LEDGER_WAIT_MS, &disk->client, &disk->table, &err), &err);
     return true;
 }
 
@@ -84,7 +84,7 @@ static void rows_are(struct disk *disk, uint64_t pushes)
     struct dp_client *client = NULL;
     struct dp_client_table *table;
     uint64_t m;
-    wants(dp_ledger_open(disk->cluster, 0, &client, &table, &err), &err);
+    wants(dp_ledger_open(disk->cluster, 0, DP_LEDGER_WAIT_MS, &client, &table, &err), &err);
     wants(dp_ledger_check(client, table, 0, pushes, pushes, &m, &err), &err);
     dp_client_close(&client);
 }
