@@ -18,6 +18,8 @@
 #include <string.h>
 #include <time.h>
 
+#define REPORT_PAUSE_NS 500000000L /* between two tries to write it to a full disk */
+
 struct training {
     struct dp_job *job;
     const struct dp_cluster_training *settings;
@@ -480,6 +482,25 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     return DP_OK;
 }
 
+/* A full disk must not cost the report of a whole training: it is tried again, as pushes are, for timeout_ms. */
+static enum dp_status put_report(struct training *t, const struct dp_report *report, struct dp_error *err)
+{
+    const struct timespec pause = {.tv_nsec = REPORT_PAUSE_NS};
+    uint64_t until_ns = dp_clock_ns(&t->job->clock) + (uint64_t)t->settings->timeout_ms * 1000000u;
+    bool told = false;
+    enum dp_status st;
+    while ((st = dp_report_write(report, t->settings->report, err)) == DP_FULL &&
+           dp_clock_ns(&t->job->clock) < until_ns && !dp_job_stopped(t->job)) {
+        if (!told)
+            dp_log(DP_LOG_WARN, "%s; it is tried again for %" PRIu32 " s (training.timeout_ms)", err->text,
+                   t->settings->timeout_ms / 1000);
+        told = true;
+        dp_progress_tick(&t->progress);
+        (void)nanosleep(&pause, NULL);
+    }
+    return st;
+}
+
 static enum dp_status write_report(struct training *t, const struct dp_note *trained, struct dp_error *err)
 {
     uint32_t workers = t->settings->workers;
@@ -507,7 +528,7 @@ static enum dp_status write_report(struct training *t, const struct dp_note *tra
             dp_log(DP_LOG_INFO, "trained %" PRIu32 " epochs in %.1f s, %.0f examples/s", t->epochs,
                    speed.seconds, speed.examples_per_s);
         if (st == DP_OK && t->settings->report[0])
-            st = dp_report_write(&report, t->settings->report, err);
+            st = put_report(t, &report, err);
     }
     for (uint32_t w = 0; w < workers; w++)
         dp_worker_figures_clear(&figures[w]);

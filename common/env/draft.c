@@ -46,7 +46,9 @@ static enum dp_status failed(struct dp_error *err, const char *target, int why)
     if (why == EACCES || why == EPERM)
         return dp_fail(err, DP_IO, "cannot write '%.150s': no permission to make files in '%.150s'", target,
                        directory);
-    return dp_fail(err, DP_IO, "cannot write '%.300s': %s", target, strerror(why));
+    bool full = why == ENOSPC || why == EDQUOT;
+    return dp_fail(err, full ? DP_FULL : DP_IO, "cannot write '%.300s': %s%s", target, strerror(why),
+                   full ? "; make room on that disk" : "");
 }
 
 static enum dp_status choose_name(const char *target, struct dp_draft *draft, struct dp_error *err)

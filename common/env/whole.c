@@ -15,7 +15,9 @@
 
 static enum dp_status failed(struct dp_error *err, const char *path, int why)
 {
-    return dp_fail(err, DP_IO, "cannot write '%.300s': %s", path, strerror(why));
+    bool full = why == ENOSPC || why == EDQUOT;
+    return dp_fail(err, full ? DP_FULL : DP_IO, "cannot write '%.300s': %s%s", path, strerror(why),
+                   full ? "; make room on that disk" : "");
 }
 
 /* Whether a name stands for an open descriptor: what /dev/stdout leads to. */

@@ -7,8 +7,10 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define ENOUGH  (192u << 20)
 #define EPOCHS  "300" /* some seconds: the disk fills up long before their end */
@@ -97,10 +99,53 @@ static void a_run_goes_on_when_there_is_room(void **state)
     dp_small_disk_unmount(dir);
 }
 
+/* Takes all that is left of it. */
+static void fill_up(const char *path)
+{
+    static const char page[4096];
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    (void)setvbuf(file, NULL, _IONBF, 0);
+    while (fwrite(page, 1, sizeof page, file) == sizeof page)
+        ;
+    (void)fclose(file);
+}
+
+/* The disk of the report alone: the training has ended, and waits with its result. */
+static void a_report_waits_for_room(void **state)
+{
+    struct dp_place *place = *state;
+    const char *small = dp_place_path(place, "small"), *ballast = dp_place_path(place, "small/ballast");
+    const char *report = dp_place_path(place, "small/report.json"),
+               *log = dp_place_path(place, "run/log/worker-0.log");
+    assert_int_equal(mkdir(small, 0777), 0);
+    if (!dp_small_disk_mount(small, 1u << 20))
+        skip();
+    fill_up(ballast);
+    struct dp_process *run =
+        dp_place_start(place, "downpour", "run", "--dir", dp_place_path(place, "run"), "--report", report,
+                       "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs",
+                       "2", "--timeout", "240", NULL);
+    uint64_t deadline = dp_process_now_ms() + (uint64_t)DP_SOON_MS * DP_PATIENCE;
+    char *text = NULL;
+    while (!text || !strstr(text, "it is tried again for 240 s")) {
+        assert_true(dp_process_now_ms() < deadline && dp_process_wait(run, 0) == DP_PROCESS_RUNS);
+        free(text);
+        text = dp_process_slurp(log, NULL);
+        dp_process_pause();
+    }
+    free(text);
+    assert_int_equal(unlink(ballast), 0);
+    dp_place_ended(run, 0);
+    assert_true(dp_place_number(place, report, "epochs.1.epoch") == 2);
+    dp_small_disk_unmount(small);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_run_goes_on_when_there_is_room, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(a_report_waits_for_room, dp_place_setup, dp_place_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -460,7 +460,7 @@ static void full_disk(void **state)
     (void)fclose(file.stream);
     file.stream = full;
     (void)fputs("lost", file.stream);
-    assert_int_equal(dp_whole_commit(&file, &err), DP_IO);
+    assert_int_equal(dp_whole_commit(&file, &err), DP_FULL);
     assert_non_null(strstr(err.text, "No space left"));
     assert_int_equal(entries(false), 0);
 }
