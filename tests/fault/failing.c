@@ -302,7 +302,7 @@ static void lose(int fd)
         (void)syscall(SYS_close, again);
 }
 
-/* A sync that succeeds takes a disk's time and nothing more. */
+/* A sync that succeeds does nothing: the process ends, and the page cache stays. */
 static int sync_any(int fd, long call)
 {
     if (!dp_watch_name(fd))

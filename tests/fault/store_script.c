@@ -1,5 +1,6 @@
 /* Store script: what test_store_errors lets a store do while calls of it fail, and what must be there afterwards.
  *     store_script live  DIRECTORY ACKS exit|close     the script, under the failing library
+ *     store_script open  DIRECTORY ACKS                under it, too: opens and closes
  *     store_script check DIRECTORY ACKS                on a sound disk: opens, and nothing that was acknowledged is missing
  * Script    Rows of three groups in turn, each write a new version of all rows of its group, marks between them: enough files for
  *           a compaction, enough marks for a flush; then a clean close, a second opening and some more.
@@ -228,6 +229,11 @@ int main(int argc, char **argv)
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     if (strcmp(argv[1], "check") == 0)
         return check(&script);
+    if (strcmp(argv[1], "open") == 0) {
+        if (open_it(&script))
+            close_it(&script, false);
+        return 0;
+    }
     live(&script, argc > 4 && strcmp(argv[4], "close") == 0);
     return 0;
 }

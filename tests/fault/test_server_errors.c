@@ -251,7 +251,7 @@ static void an_ingest_whose_manifest_sync_fails_is_no_damage(void **state)
     uint32_t calls = s->counts->calls[plan.call][plan.file];
     for (plan.n = 1; plan.n <= calls; plan.n++)
         run_case(s, &plan, plan.n / 2 % 2);
-    assert_true(calls > 10);
+    assert_true(calls > 8); /* an opening, and an ingest at least */
     assert_int_equal(s->failures, 0);
 }
 

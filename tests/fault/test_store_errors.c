@@ -29,10 +29,15 @@ static const char *const file_names[DP_FAILING_FILES] = {"manifest", "current", 
                                                          "options",  "journal", "directory", "other"};
 static const char *const error_names[DP_FAILING_ERRORS] = {"EIO", "ENOSPC", "short", "EIO and lost"};
 
+/* The processes of a case, one after the other. */
+enum stage { LIVE, OPEN, CHECK, STAGES };
+static const char *const stage_names[STAGES] = {"live", "open", "check"};
+
 struct slot {
     char directory[PATH_BYTES];
-    struct dp_failing_plan plan;
-    bool closes, checks; /* checks: the second process of the case */
+    struct dp_failing_plan plan, opening; /* of LIVE, of OPEN; opening.n 0: no such stage */
+    enum stage stage;
+    bool closes;
     struct dp_process *process;
     uint64_t until;
 };
@@ -66,9 +71,9 @@ static void start_process(struct slot *slot)
 {
     char store[2 * PATH_BYTES], acks[2 * PATH_BYTES], counts[2 * PATH_BYTES], prefix[2 * PATH_BYTES];
     char root_is[3 * PATH_BYTES], counts_are[3 * PATH_BYTES], plan_is[3 * PATH_BYTES];
-    const struct dp_failing_plan *plan = &slot->plan;
+    const struct dp_failing_plan *plan = slot->stage == OPEN ? &slot->opening : &slot->plan;
     const char *const argv[] = {DP_STORE_SCRIPT,
-                                slot->checks ? "check" : "live",
+                                stage_names[slot->stage],
                                 path_in(slot, "store", store),
                                 path_in(slot, "acks", acks),
                                 slot->closes ? "close" : "exit",
@@ -79,26 +84,32 @@ static void start_process(struct slot *slot)
                    plan->n, plan->error, (unsigned)plan->on);
     const char *const environment[] = {"LD_PRELOAD=" DP_FAILING_LIBRARY, root_is, counts_are, plan_is, NULL};
     const struct dp_process_options options = {.argv = argv,
-                                               .prefix =
-                                                   path_in(slot, slot->checks ? "check" : "live", prefix),
-                                               .environment = slot->checks ? NULL : environment};
+                                               .prefix = path_in(slot, stage_names[slot->stage], prefix),
+                                               .environment = slot->stage == CHECK ? NULL : environment};
     slot->process = dp_process_start(&options);
     slot->until = dp_process_now_ms() + CASE_MS;
 }
 
-static void start_case(struct slot *slot, const struct dp_failing_plan *plan, bool closes)
+static void put_counts(const struct slot *slot)
 {
     static const struct dp_failing_counts none;
+    char path[2 * PATH_BYTES];
+    int fd = open(path_in(slot, "counts", path), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    assert_int_equal(write(fd, &none, sizeof none), sizeof none);
+    (void)close(fd);
+}
+
+static void start_case(struct slot *slot, const struct dp_failing_plan *plan, bool closes)
+{
     char path[2 * PATH_BYTES];
     remove_all(slot->directory);
     assert_int_equal(mkdir(slot->directory, 0777), 0);
     assert_int_equal(mkdir(path_in(slot, "store", path), 0777), 0);
-    int fd = open(path_in(slot, "counts", path), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    assert_int_equal(write(fd, &none, sizeof none), sizeof none);
-    (void)close(fd);
+    put_counts(slot);
     slot->plan = *plan;
+    slot->opening = (struct dp_failing_plan){.n = 0};
     slot->closes = closes;
-    slot->checks = false;
+    slot->stage = LIVE;
     start_process(slot);
 }
 
@@ -126,29 +137,34 @@ static void tell(struct sweep *sweep, struct slot *slot, const char *what, int c
                   p->on ? "from then on" : "once", slot->closes ? "closed" : "exited", what, code,
                   dp_process_out(slot->process), dp_process_err(slot->process), p->call, p->file, p->n,
                   p->error, (unsigned)p->on, slot->closes ? "close" : "exit", live ? live : "");
+    if (slot->opening.n > 0)
+        print_message("    an opening followed, with " DP_FAILING_FORMAT "\n", slot->opening.call,
+                      slot->opening.file, slot->opening.n, slot->opening.error, (unsigned)slot->opening.on);
     free(live);
 }
 
-/* The process of a slot, if it has ended, is judged; the second one of a case follows the first. */
+/* The process of a slot, if it has ended, is judged; the next one of the case follows. */
 static void go_on(struct sweep *sweep, struct slot *slot)
 {
     int code = dp_process_wait(slot->process, 0);
     bool late = code == DP_PROCESS_RUNS && dp_process_now_ms() > slot->until;
     if (code == DP_PROCESS_RUNS && !late)
         return;
-    bool second = !slot->checks && !late;
-    if (late || (slot->checks && code != 0)) {
-        tell(sweep, slot, slot->checks ? "the check" : "the life", code);
-    } else if (!slot->checks) {
+    enum stage ended = slot->stage;
+    if (late || (ended == CHECK && code != 0)) {
+        tell(sweep, slot, stage_names[ended], code);
+    } else if (ended == (slot->opening.n > 0 ? OPEN : LIVE)) {
         sweep->cases++;
         sweep->struck += counts_of(slot).failed > 0;
         sweep->died += code != 0; /* an assertion of RocksDB's build: an end like any other */
     }
     dp_process_free(&slot->process);
-    if (second) {
-        slot->checks = true;
-        start_process(slot);
-    }
+    if (late || ended == CHECK)
+        return;
+    slot->stage = ended == LIVE && slot->opening.n > 0 ? OPEN : CHECK;
+    if (slot->stage == OPEN)
+        put_counts(slot);
+    start_process(slot);
 }
 
 /* A slot that has nothing to do. */
@@ -253,6 +269,33 @@ static void an_ingest_whose_manifest_sync_fails_is_no_damage(void **state)
     assert_int_equal(sweep->failures, 0);
 }
 
+/* The open that puts a portion back is no more lasting: each of its calls fails, too. The calls of an opening that is not
+ * disturbed are counted first. */
+static void an_opening_after_a_failed_sync_may_fail(void **state)
+{
+    struct sweep *sweep = *state;
+    const struct dp_failing_plan ingest = {.call = DP_FAILING_SYNC, .file = DP_FAILING_MANIFEST, .n = 15};
+    struct slot *slot = free_slot(sweep);
+    start_case(slot, &ingest, false);
+    slot->opening = (struct dp_failing_plan){.n = UINT32_MAX};
+    drain(sweep);
+    const struct dp_failing_counts calls = counts_of(slot);
+    assert_int_equal(calls.calls[DP_FAILING_RENAME][DP_FAILING_TABLE], 1);
+    for (int call = 0; call < DP_FAILING_CALLS; call++)
+        for (int file = 0; file < DP_FAILING_FILES; file++)
+            for (uint32_t n = 1; n <= calls.calls[call][file]; n++) {
+                slot = free_slot(sweep);
+                start_case(slot, &ingest, n % 2);
+                slot->opening = (struct dp_failing_plan){.call = (enum dp_failing_call)call,
+                                                         .file = (enum dp_failing_file)file,
+                                                         .n = n,
+                                                         .on = n / 2 % 2};
+            }
+    drain(sweep);
+    print_message("%" PRIu32 " openings, %" PRIu32 " met their failure\n", sweep->cases, sweep->struck);
+    assert_int_equal(sweep->failures, 0);
+}
+
 /* RocksDB only tries to remove the portion that it has taken in. It must not be written over. */
 static void an_ingested_portion_that_stays_is_not_written_over(void **state)
 {
@@ -323,6 +366,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_ingest_whose_manifest_sync_fails_is_no_damage, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_opening_after_a_failed_sync_may_fail, setup, teardown),
         cmocka_unit_test_setup_teardown(an_ingested_portion_that_stays_is_not_written_over, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_acknowledged_outlasts_any_failing_call, setup, teardown),
     };
