@@ -437,28 +437,37 @@ static enum dp_status settle_folder(struct run *run, struct dp_error *err)
     return st;
 }
 
-/* The servers may have forgotten runs whose numbers are above this one: peers can push to any. */
-static enum dp_status raise_run(struct run *run, struct dp_error *err)
+/* Whether the servers refuse this number as too old (*next: the first that they accept), or have a push of it. */
+static enum dp_status look_up_run(struct run *run, uint32_t number, uint32_t *next, struct dp_error *err)
 {
-    uint32_t *number = &run->cluster->training.run;
-    enum dp_status st;
-    uint64_t bits;
-    while ((st = dp_client_pushed(run->client, dp_stream_of_run(*number, 0), 0, 1, &bits,
-                                  run->cluster->training.timeout_ms, err)) == DP_TOO_OLD) {
-        uint32_t last = dp_stream_run(dp_client_too_old(run->client));
-        if (last < *number || last == DP_RUN_MAX)
-            return st;
-        fprintf(stderr, "downpour: the servers take no new run below %" PRIu32 ": this is run %" PRIu32 "\n",
-                last + 1, last + 1);
-        *number = last + 1;
-        *err = (struct dp_error){0};
-        st = dp_folder_set_run(&run->folder, *number, err);
-        if (st == DP_OK)
-            st = dp_cluster_write(run->cluster, run->folder.conf, err);
-        if (st != DP_OK)
-            return st;
-    }
-    return st;
+    uint64_t bits = 0;
+    enum dp_status st = dp_client_pushed(run->client, dp_stream_of_run(number, 0), 0, 1, &bits,
+                                         run->cluster->training.timeout_ms, err);
+    uint32_t last = st == DP_TOO_OLD ? dp_stream_run(dp_client_too_old(run->client)) : number;
+    *next = number;
+    if (st != DP_TOO_OLD && !(st == DP_OK && (bits & 1)))
+        return st;
+    if (last < number || last >= DP_RUN_MAX)
+        return st == DP_OK ? dp_fail(err, DP_FULL, "no run number above %" PRIu32 " is left", number) : st;
+    *err = (struct dp_error){0};
+    *next = last + 1;
+    return DP_OK;
+}
+
+/* Any peer can push under run numbers that are still to come: this run takes the next one that is free. */
+static enum dp_status choose_run(struct run *run, struct dp_error *err)
+{
+    uint32_t *number = &run->cluster->training.run, before = *number, next = 0;
+    enum dp_status st = look_up_run(run, *number, &next, err);
+    for (; st == DP_OK && next != *number; st = look_up_run(run, *number, &next, err))
+        *number = next;
+    if (st != DP_OK || *number == before)
+        return st;
+    fprintf(stderr,
+            "downpour: run %" PRIu32 " is used or too old on these servers: this is run %" PRIu32 "\n",
+            before, *number);
+    st = dp_folder_set_run(&run->folder, *number, err);
+    return st == DP_OK ? dp_cluster_write(run->cluster, run->folder.conf, err) : st;
 }
 
 static enum dp_status start_workers(struct run *run, struct dp_error *err)
@@ -517,7 +526,7 @@ static enum dp_status train(struct run *run, struct dp_error *err)
     if (st == DP_OK)
         st = dp_servers_await(run->local, run->cluster, run->cluster->training.timeout_ms, &run->client, err);
     if (st == DP_OK)
-        st = raise_run(run, err);
+        st = choose_run(run, err);
     if (st == DP_OK)
         st = start_workers(run, err);
     while (st == DP_OK && dp_local_running(run->local, DP_LOCAL_WORKER) > 0) {

@@ -1,14 +1,16 @@
-/* Admission: which streams the pushes of a peer may name.
- *     known to the push ids -> yes; else: can it have been given out by now? -> yes; soon -> AGAIN; no -> INVALID
- * Why       Push ids forget, and then take what they do not know below a floor for forgotten. Floors rise past what was
- *           admitted, never past what can have been given out; so whatever peers push, there is a stream or a run above the
- *           floor, and a refused push costs nothing: no memory, no record, no number.
- *           Shard 0 gives client streams and knows which. Other shards do not hear of that: there the clock is the
- *           bound, as streams begin at wall-clock seconds (dp_client_stream_at). Runs are numbered by people and by
- *           `downpour run`, which count up; the clock bounds them too, a run a second.
- *           A day of slack covers clocks that differ. Who is told that all up to N is too old takes N + 1, which is due
- *           within a second on equal clocks: until then, and for a minute's difference, it hears AGAIN.
- * Limit     A server whose clock is set back, or is a day behind shard 0's, refuses new streams and says so. */
+/* Admission: decides which streams a push may name.
+ *     known to the push ids -> yes; else: can it have been given out by now? -> yes; within a minute -> AGAIN; no -> INVALID
+ * Why       Push ids forget streams, and then refuse every unknown stream below a floor. A floor rises to the greatest
+ *           forgotten stream, so a peer that may name any stream could raise it above all streams that will ever be
+ *           given out. Only streams that can have been given out are admitted; so there is always a client stream, and a
+ *           run, above the floor. A push that is not admitted costs nothing: no memory, no record, no number.
+ *           Shard 0 gives client streams out and knows which. Other shards do not hear of that, so the clock is their
+ *           bound: client streams begin at wall-clock seconds (dp_client_stream_at). Run numbers are chosen by people
+ *           and by `downpour run`, which count up; the clock bounds them too, one run a second.
+ *           The bound has a day of slack, for clocks that differ. A client that hears "too old up to N" takes N + 1,
+ *           which is within the bound a second later at most. Until then, and for clocks that differ by up to a
+ *           minute, it hears AGAIN.
+ * Limit     A server whose clock was set back, or is a day behind that of shard 0, refuses new streams and says so. */
 #include "server/shard/shard_inner.h"
 
 #include <inttypes.h>
@@ -57,21 +59,20 @@ enum dp_status dp_shard_admit(const struct dp_shard *shard, uint64_t stream, str
     enum dp_status st = is_due(shard, stream, now_s + SOON_S) ? DP_AGAIN : DP_INVALID;
     if (dp_stream_is_training(stream))
         return dp_fail(err, st,
-                       "run %" PRIu32 " (stream %016" PRIx64 ") is none yet: shard %" PRIu32
-                       " takes new runs up to %" PRIu64 ", one more a second; take %" PRIu32,
+                       "run %" PRIu32 " (stream %016" PRIx64 ") is out of range: shard %" PRIu32
+                       " accepts new runs up to %" PRIu64 ", one more each second; use %" PRIu32,
                        dp_stream_run(stream), stream, shard->options.index, last_run(now_s),
                        dp_push_ids_last_run(shard->ids) + 1);
     if (shard->range.first == 0)
-        return dp_fail(
-            err, st,
-            "stream %016" PRIx64
-            " was not given to anybody: a client pushes to the stream that it got at its handshake",
-            stream);
+        return dp_fail(err, st,
+                       "stream %016" PRIx64
+                       " was never given out: push to the stream that the handshake gave this client",
+                       stream);
     return dp_fail(
         err, st,
-        "stream %016" PRIx64 " cannot have been given to anybody by the clock of shard %" PRIu32
-        "'s server: a client pushes to the stream that it got at its handshake, and servers' clocks "
-        "differ by less than a day",
+        "stream %016" PRIx64 " cannot have been given out yet by the clock of shard %" PRIu32
+        "'s server: push to the stream that the handshake gave this client, and keep the clocks of "
+        "servers within a day of each other",
         stream, shard->options.index);
 }
 
@@ -80,16 +81,16 @@ enum dp_status dp_shard_too_old(const struct dp_shard *shard, uint64_t stream, s
     uint64_t last = dp_push_ids_too_old(shard->ids, stream);
     if (!dp_stream_is_training(stream))
         return dp_fail(err, DP_TOO_OLD,
-                       "stream %016" PRIx64
-                       " was forgotten: newer ones took its place; get another by a handshake",
-                       stream);
+                       "stream %016" PRIx64 " is too old: shard %" PRIu32
+                       " may have forgotten it; another handshake gives a new one",
+                       stream, shard->options.index);
     if (last < dp_stream_of_run(dp_stream_run(stream), UINT32_MAX))
         return dp_fail(err, DP_TOO_OLD,
                        "epoch %" PRIu32 " of run %" PRIu32 " (stream %016" PRIx64
-                       ") was forgotten: later ones took its place",
+                       ") was forgotten: later epochs took its place",
                        dp_stream_epoch(stream), dp_stream_run(stream), stream);
     return dp_fail(err, DP_TOO_OLD,
-                   "run %" PRIu32 " (stream %016" PRIx64
-                   ") was forgotten: newer ones took its place; a new run takes %" PRIu32 " or more",
-                   dp_stream_run(stream), stream, dp_push_ids_last_run(shard->ids) + 1);
+                   "run %" PRIu32 " (stream %016" PRIx64 ") is too old: shard %" PRIu32
+                   " may have forgotten it; a new run must be %" PRIu32 " or higher",
+                   dp_stream_run(stream), stream, shard->options.index, dp_push_ids_last_run(shard->ids) + 1);
 }

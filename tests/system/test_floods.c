@@ -235,9 +235,16 @@ static void newcomers_are_served(void **state)
     struct dp_process *worker = dp_place_worker(place, conf, 0); /* its run is over, and known or not */
     dp_place_ended(worker, 2);
     dp_place_says(worker, "training.run");
+    const char *great = dp_place_path(place, "run/great.conf");
+    cluster->training.run = INT32_MAX; /* one that nobody can have counted up to: refused before it trains */
+    assert_int_equal(dp_cluster_write(cluster, great, &err), DP_OK);
+    worker = dp_place_worker(place, great, 0);
+    dp_place_ended(worker, 2);
+    dp_place_says(worker, "run 2147483647");
+    dp_place_says(worker, "is out of range");
     dp_place_stops_cleanly(server);
     /* Above the runs that strangers have pushed to, where some of those were forgotten; then it counts on from there. */
-    dp_place_says(run(place, dir), "the servers take no new run below");
+    dp_place_says(run(place, dir), "is used or too old");
     double first = dp_place_number(place, dp_place_path(place, "run/report.json"), "settings.run");
     (void)run(place, dir);
     double second = dp_place_number(place, dp_place_path(place, "run/report.json"), "settings.run");

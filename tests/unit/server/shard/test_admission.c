@@ -117,7 +117,7 @@ static void runs_count_up_with_the_clock(void **state)
     assert_int_equal(reply->status, DP_INVALID);
     assert_non_null(strstr(reply->reason, "run 32860861 ")); /* which, */
     assert_non_null(strstr(reply->reason, "up to 32860800"));
-    assert_non_null(strstr(reply->reason, "take 32860801")); /* and what to do */
+    assert_non_null(strstr(reply->reason, "use 32860801")); /* and what to do */
     assert_int_equal(push(&bed, RUN(INT32_MAX), 0)->status, DP_INVALID);
     restart(&bed, WALL_S - 30 * DAY_S); /* a clock set back: known ones go on */
     assert_int_equal(push(&bed, RUN(RUNS) + 8, 0)->status, DP_OK);
