@@ -44,7 +44,7 @@ train() { # DIR SEED [MORE FLAGS]
     local to=$1 seed=$2
     shift 2
     expect 0 "Report:" "$downpour" run --dir "$to" --seed "$seed" --model mlp:64-16-10 --train "$data/digits.train.libsvm.gz" \
-        --batch 32 --rate 0.005 --servers 2 --epochs 1 "$@"
+        --batch 32 --rate 0.005 --servers 2 --epochs 1 --journal-bytes 16MiB "$@"
 }
 
 predict() { # DIR SCORES [COMMAND IN FRONT...]
