@@ -47,7 +47,9 @@ static bool fits(const struct dp_journal *journal)
  * segment is made for that: where there is none the claim waits for it. */
 bool dp_journal_can_claim(const struct dp_journal *journal)
 {
-    return journal->claimed < journal->last && (fits(journal) || journal->next.file);
+    /* While a record is put, which takes no lock, nobody else looks at where it goes. */
+    return journal->claimed < journal->last && !journal->stage.putting &&
+           (fits(journal) || journal->next.file);
 }
 
 /* One page behind all that was written; nothing is staged. Gives where it goes. Lock held. */
