@@ -284,17 +284,8 @@ static bool pull_wait(struct sim_worker *worker, struct pull *pull)
     struct dp_error err = {0};
     if (pull->batch.blind)
         return !worker->dead;
-    while (!worker->dead) {
-        enum dp_status st = dp_client_wait(worker->client, &pull->ticket, WAIT_MS, NULL, &err);
-        if (worker->dead || st == DP_OK)
-            break;
-        if (dp_status_class((int)st) != DP_CLASS_LOCAL)
-            must(worker, st, &err);
-        sim_say(worker->world, "w%" PRIu32 ": a pull failed: %s", worker->index, err.text);
-        think(worker, 100); /* a disk's read failed: once more */
-        if (!worker->dead)
-            pull_issue(worker, pull, false);
-    }
+    enum dp_status st = dp_client_wait(worker->client, &pull->ticket, WAIT_MS, NULL, &err);
+    must(worker, st, &err); /* a disk's read that fails is AGAIN, and read once more */
     if (worker->dead)
         return false;
     for (uint32_t p = 0; p < pull->batch.parts; p++) {
@@ -467,18 +458,13 @@ static void live(struct sim_worker *worker)
                                      .self = worker};
     struct dp_clock clock = {now_of, worker};
     struct dp_error err = {0};
-    enum dp_status st;
-    /* A store whose disk fails says so: tried again until somebody has started it anew. */
-    while (st = dp_client_open_over(&options, &transport, &clock,
-                                    1 + worker->sessions++ * SIM_WORKERS_MAX + worker->index, &worker->client,
-                                    &err),
-           !worker->dead && dp_status_class((int)st) == DP_CLASS_LOCAL)
-        think(worker, 500);
+    /* A store whose disk fails answers AGAIN until somebody has started it anew: the client goes on by itself. */
+    enum dp_status st =
+        dp_client_open_over(&options, &transport, &clock,
+                            1 + worker->sessions++ * SIM_WORKERS_MAX + worker->index, &worker->client, &err);
     must(worker, st, &err);
     for (uint32_t t = 0; t < plan->tables && st == DP_OK; t++) {
-        while (st = dp_client_table(worker->client, &plan->table[t], WAIT_MS, &worker->table[t], &err),
-               !worker->dead && dp_status_class((int)st) == DP_CLASS_LOCAL)
-            think(worker, 500);
+        st = dp_client_table(worker->client, &plan->table[t], WAIT_MS, &worker->table[t], &err);
         must(worker, st, &err);
     }
     for (uint32_t i = 0; i < 2 * PARTS_MAX; i++)
