@@ -6,12 +6,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Of what the first server holds (65,536 notes, 64 MiB) half of the notes, and most of the bytes for one epoch's parts: other notes
- * are small. Where there is room for several epochs' parts they take less, as the validation has some, too. */
-#define SLOTS_MAX  64u
-#define NOTES_MAX  32768u
-#define BYTES_MAX  (UINT64_C(56) << 20)
-#define SLOT_BYTES (UINT64_C(24) << 20)
+/* Of what the first server holds (65,536 notes, 64 MiB) half of the notes, and most of the bytes: other notes are small. Parts of the
+ * last epoch are put while those of earlier epochs, or of the last validation, are still there: each of the two has half. */
+#define SLOTS_MAX 64u
+#define NOTES_MAX 32768u
+#define BYTES_MAX (UINT64_C(28) << 20)
 
 static uint64_t at_most(uint64_t a, uint64_t b)
 {
@@ -33,7 +32,7 @@ enum dp_status dp_eval_ring_plan(uint32_t epochs, uint32_t workers, uint64_t par
                        "the parts of an evaluation would have %" PRIu64
                        " bytes, the first server holds %" PRIu64 " for them: use a smaller test set",
                        epoch_bytes, BYTES_MAX);
-    uint64_t slots = at_most(SLOTS_MAX, at_most(NOTES_MAX / workers, SLOT_BYTES / epoch_bytes));
+    uint64_t slots = at_most(SLOTS_MAX, at_most(NOTES_MAX / workers, BYTES_MAX / epoch_bytes));
     out->slots = slots > 1 ? (uint32_t)slots : 1;
     return DP_OK;
 }

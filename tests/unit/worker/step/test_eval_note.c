@@ -4,6 +4,7 @@
 
 #include "common/base/bytes.h"
 #include "common/wire/limits.h"
+#include "server/control/board.h"
 #include "worker/eval_note.h"
 
 #include <string.h>
@@ -43,11 +44,30 @@ static void parts_that_notes_cannot_hold_are_refused(void **state)
     assert_non_null(strstr(err.text, "more workers than 2"));
     const uint64_t part = 7 * mib - DP_EVAL_EPOCH_BYTES;
     assert_int_equal(dp_eval_ring_plan(10, 1, part, part, &ring, &err), DP_OK);
-    assert_int_equal(ring.slots, 3); /* of 7 MiB each in 24 */
-    assert_int_equal(dp_eval_ring_plan(10, 8, part, 8 * part, &ring, &err), DP_OK);
+    assert_int_equal(ring.slots, 4); /* of 7 MiB each in 28 */
+    assert_int_equal(dp_eval_ring_plan(10, 4, part, 4 * part, &ring, &err), DP_OK);
     assert_int_equal(ring.slots, 1);
-    assert_int_equal(dp_eval_ring_plan(10, 9, part, 9 * part, &ring, &err), DP_FULL);
+    assert_int_equal(dp_eval_ring_plan(10, 5, part, 5 * part, &ring, &err), DP_FULL);
     assert_non_null(strstr(err.text, "smaller test set"));
+}
+
+/* What is accepted before a training has room at its end, too: the last epoch's parts are put while the slots of earlier epochs, or the
+ * last validation's parts, are still there. Otherwise each put would wait for room that its own worker is to make. */
+static void the_last_parts_have_room_beside_the_others(void **state)
+{
+    (void)state;
+    const uint64_t mib = 1u << 20, board = DP_BOARD_BYTES_MAX - 4 * mib; /* the rest: all other notes */
+    uint64_t accepted = 0;
+    for (uint64_t all = mib / 4; all <= DP_BOARD_BYTES_MAX; all += mib / 4) {
+        struct dp_eval_ring test, validation;
+        if (dp_eval_ring_plan(10, 2, all / 2, all, &test, NULL) != DP_OK)
+            continue;
+        accepted = all;
+        assert_true(test.slots * all + all <= board);
+        assert_int_equal(dp_eval_ring_plan(10, 2, all / 2, all, &validation, NULL), DP_OK);
+        assert_true(all + all <= board);
+    }
+    assert_true(accepted >= 25 * mib);
 }
 
 static void a_note_is_of_its_epoch_or_not(void **state)
@@ -75,6 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_names_however_many_epochs),
         cmocka_unit_test(parts_that_notes_cannot_hold_are_refused),
+        cmocka_unit_test(the_last_parts_have_room_beside_the_others),
         cmocka_unit_test(a_note_is_of_its_epoch_or_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
