@@ -53,7 +53,7 @@ static size_t cost_of(const char *name, size_t size)
 
 /* ---- runs that have ended */
 
-/* Of the prefix "run/12/" that the notes of a run share; 0: the note is of no run. */
+/* Of the prefix "run/12/" that the notes of a run share; 0: the note is of no run, and stands alone. */
 static size_t run_of(const char *name)
 {
     const char *first = strchr(name, '/'), *second = first ? strchr(first + 1, '/') : NULL;
@@ -78,14 +78,15 @@ static uint32_t extent_of(const struct dp_board *board, uint32_t at, uint64_t *n
     return n;
 }
 
-/* The notes of the run that has been silent for longest, but not of that whose note `for_name` is. False: none is idle. */
+/* The notes of the run that has been silent for longest, but not of that whose note `for_name` is. A note of no run is taken for one: else
+ * a board full of such notes would refuse all others until its server ends. False: none is idle. */
 static bool drop_idle_run(struct dp_board *board, uint64_t now_ns, const char *for_name)
 {
     uint32_t from = 0, count = 0;
     uint64_t oldest_ns = UINT64_MAX, newest_ns;
     for (uint32_t at = 0, n; at < board->count; at += n) {
         n = extent_of(board, at, &newest_ns);
-        if (run_of(board->note[at].name) == 0 || same_run(board->note[at].name, for_name) ||
+        if (same_run(board->note[at].name, for_name) || strcmp(board->note[at].name, for_name) == 0 ||
             newest_ns >= oldest_ns || now_ns - newest_ns < DP_BOARD_IDLE_NS)
             continue;
         oldest_ns = newest_ns;
@@ -103,6 +104,9 @@ static bool drop_idle_run(struct dp_board *board, uint64_t now_ns, const char *f
 }
 
 /* ---- putting */
+
+/* Runs that leave for one put: each takes a walk over all notes, and a put that needs more is sent again. */
+#define DROPPED_A_PUT 64u
 
 static bool is_at(const struct dp_board *board, uint32_t at, const char *name)
 {
@@ -134,8 +138,8 @@ static enum dp_status make_place(struct dp_board *board, struct dp_error *err)
 enum dp_status dp_board_put(struct dp_board *board, uint64_t now_ns, const char *name, const void *bytes,
                             size_t size, struct dp_error *err)
 {
-    while (!has_room(board, name, size))
-        if (!drop_idle_run(board, now_ns, name))
+    for (uint32_t dropped = 0; !has_room(board, name, size); dropped++)
+        if (dropped == DROPPED_A_PUT || !drop_idle_run(board, now_ns, name))
             return dp_fail(
                 err, DP_FULL,
                 "note '%s' of %zu bytes: the first server holds %u notes, %zu of %zu bytes, and no run "

@@ -3,7 +3,7 @@
  *           included, and DP_BOARD_NOTES_MAX. Where a put has no room, the notes of runs that have put none for
  *           DP_BOARD_IDLE_NS leave, the longest silent first; the put is refused with DP_FULL where that is not enough.
  *           A run's notes are those that share their name's first two parts ("run/12/"). Its workers put their progress every
- *           few seconds, so one that is silent so long has ended. Other notes stay.
+ *           few seconds, so one that is silent so long has ended. A note of no run leaves in the same way, alone.
  * Thread    The control thread's. Memory: copies. */
 #ifndef DP_CONTROL_BOARD_H
 #define DP_CONTROL_BOARD_H
