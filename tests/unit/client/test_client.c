@@ -414,6 +414,65 @@ static void a_push_that_times_out_counts_once_at_most(void **state)
     }
 }
 
+/* A push whose first answer was lost is repeated because it was sent again: that is no news for its owner. */
+static void a_push_that_was_sent_again_is_not_told_as_repeated(void **state)
+{
+    (void)state;
+    struct bench b = opened(1, false);
+    struct deaf deaf = {.silent = true, .applies = true};
+    const struct dp_push_options options = {.rate = 1};
+    struct dp_ticket ticket;
+    struct dp_outcome outcome;
+    b.net->refuse = note_push;
+    b.net->tamper = lose_answer;
+    b.net->context = &deaf;
+    assert_int_equal(dp_client_push(b.client, &options, NULL, 0, WAIT_MS, &ticket, &b.err), DP_OK);
+    assert_int_equal(dp_client_wait(b.client, &ticket, 500, NULL, &b.err), DP_TIMEOUT);
+    assert_int_equal(b.net->shard[0].pushes, 1);
+    deaf.silent = false;
+    assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, &outcome, &b.err), DP_OK);
+    assert_true(deaf.pushes > 1);
+    assert_false(outcome.repeated);
+    assert_int_equal(b.net->shard[0].pushes, 1);
+    done(&b);
+}
+
+struct deadlines {
+    uint32_t timeout_ms[16]; /* of the last request of each kind; 0: none came */
+};
+
+static enum dp_status note_deadline(void *context, uint32_t shard, const struct dp_request *request,
+                                    struct dp_reply *reply)
+{
+    struct deadlines *seen = context;
+    (void)shard;
+    (void)reply;
+    if (request->kind < 16)
+        seen->timeout_ms[request->kind] = request->timeout_ms;
+    return DP_OK;
+}
+
+/* What changes rows or tables carries no deadline of its caller: a shard that dropped it would let what is behind it overtake. */
+static void only_pulls_carry_their_deadline(void **state)
+{
+    (void)state;
+    struct bench b = opened(1, false);
+    struct deadlines seen = {{0}};
+    const struct dp_table_spec spec = {.name = "t", .dim = 1, .optimizer = dp_optimizer_defaults(DP_OPT_SGD)};
+    struct dp_client_table *t = NULL;
+    const uint64_t key = 3;
+    float value = 1;
+    b.net->refuse = note_deadline;
+    b.net->context = &seen;
+    assert_int_equal(dp_client_table(b.client, &spec, 50, &t, &b.err), DP_OK);
+    assert_int_equal(dp_client_push_rows(b.client, t, &key, 1, &value, 1, 50, &b.err), DP_OK);
+    assert_int_equal(dp_client_pull_rows(b.client, t, &key, 1, &value, 50, &b.err), DP_OK);
+    assert_int_equal(seen.timeout_ms[DP_REQUEST_CREATE_TABLE], DP_TIMEOUT_MS_MAX);
+    assert_int_equal(seen.timeout_ms[DP_REQUEST_PUSH], DP_TIMEOUT_MS_MAX);
+    assert_in_range(seen.timeout_ms[DP_REQUEST_PULL], 50, 10000);
+    done(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -427,6 +486,8 @@ int main(void)
         cmocka_unit_test(a_push_that_is_not_finite_is_refused_whole),
         cmocka_unit_test(arguments_are_checked),
         cmocka_unit_test(a_push_that_times_out_counts_once_at_most),
+        cmocka_unit_test(a_push_that_was_sent_again_is_not_told_as_repeated),
+        cmocka_unit_test(only_pulls_carry_their_deadline),
         cmocka_unit_test(a_request_over_the_limits_is_not_sent),
         cmocka_unit_test(tables_are_checked_against_what_is_there),
     };
