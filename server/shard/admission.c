@@ -10,7 +10,10 @@
  *           The bound has a day of slack, for clocks that differ. A client that hears "too old up to N" takes N + 1,
  *           which is within the bound a second later at most. Until then, and for clocks that differ by up to a
  *           minute, it hears AGAIN.
- * Limit     A server whose clock was set back, or is a day behind that of shard 0, refuses new streams and says so. */
+ *           Builds before this one admitted any stream. Those that cannot have been given out stay known to the push ids
+ *           until they are forgotten, and raise no floor then (dp_shard_set_due).
+ * Limit     A server whose clock was set back, or is a day behind that of shard 0, refuses new streams and says so. While
+ *           the clock is more than a day behind a stream's time, forgetting that stream raises no floor. */
 #include "server/shard/shard_inner.h"
 
 #include <inttypes.h>
@@ -44,6 +47,19 @@ static uint64_t wall_s(const struct dp_shard *shard)
            (dp_clock_ns(&shard->options.clock) - shard->opened_ns) / UINT64_C(1000000000);
 }
 
+void dp_shard_set_due(struct dp_shard *shard)
+{
+    uint64_t now_s = wall_s(shard);
+    dp_push_ids_set_due(shard->ids, last_client(shard, now_s), last_run(now_s));
+}
+
+/* For people: above all runs that are known, as far as the clock allows. */
+static uint64_t run_to_use(const struct dp_shard *shard, uint64_t now_s)
+{
+    uint64_t known = dp_push_ids_last_run(shard->ids), due = last_run(now_s);
+    return (known < due ? known : due) + 1;
+}
+
 bool dp_shard_stream_above(const struct dp_shard *shard, uint64_t floor)
 {
     return floor <= dp_client_stream_at(wall_s(shard) + SLACK_S + SOON_S);
@@ -60,9 +76,9 @@ enum dp_status dp_shard_admit(const struct dp_shard *shard, uint64_t stream, str
     if (dp_stream_is_training(stream))
         return dp_fail(err, st,
                        "run %" PRIu32 " (stream %016" PRIx64 ") is out of range: shard %" PRIu32
-                       " accepts new runs up to %" PRIu64 ", one more each second; use %" PRIu32,
+                       " accepts new runs up to %" PRIu64 ", one more each second; use %" PRIu64,
                        dp_stream_run(stream), stream, shard->options.index, last_run(now_s),
-                       dp_push_ids_last_run(shard->ids) + 1);
+                       run_to_use(shard, now_s));
     if (shard->range.first == 0)
         return dp_fail(err, st,
                        "stream %016" PRIx64
@@ -91,6 +107,6 @@ enum dp_status dp_shard_too_old(const struct dp_shard *shard, uint64_t stream, s
                        dp_stream_epoch(stream), dp_stream_run(stream), stream);
     return dp_fail(err, DP_TOO_OLD,
                    "run %" PRIu32 " (stream %016" PRIx64 ") is too old: shard %" PRIu32
-                   " may have forgotten it; a new run must be %" PRIu32 " or higher",
-                   dp_stream_run(stream), stream, shard->options.index, dp_push_ids_last_run(shard->ids) + 1);
+                   " may have forgotten it; a new run must be %" PRIu64 " or higher",
+                   dp_stream_run(stream), stream, shard->options.index, run_to_use(shard, wall_s(shard)));
 }

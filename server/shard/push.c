@@ -33,6 +33,7 @@ static enum dp_status check_values(struct dp_shard *shard, const struct dp_secti
 
 static enum dp_push_room reserve(struct dp_shard *shard, const struct dp_request *request)
 {
+    dp_shard_set_due(shard);
     return dp_push_ids_reserve(shard->ids, request->stream, request->number,
                                dp_clock_ns(&shard->options.clock));
 }

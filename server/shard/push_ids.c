@@ -50,6 +50,7 @@ struct dp_push_ids {
     struct run run[DP_PUSH_RUNS_MAX]; /* ascending by number */
     uint64_t uses;
     struct dp_push_floors floors;
+    uint64_t client_due, run_due; /* the greatest that can have been given out */
     struct quota clients_quota, runs_quota;
     uint32_t refusals; /* ever; the last DP_REFUSED_MAX of them are kept */
     struct refused refused[DP_REFUSED_MAX];
@@ -58,7 +59,16 @@ struct dp_push_ids {
 enum dp_status dp_push_ids_new(struct dp_push_ids **out)
 {
     *out = calloc(1, sizeof **out);
-    return *out ? DP_OK : DP_NOMEM;
+    if (!*out)
+        return DP_NOMEM;
+    dp_push_ids_set_due(*out, UINT64_MAX, UINT64_MAX);
+    return DP_OK;
+}
+
+void dp_push_ids_set_due(struct dp_push_ids *ids, uint64_t client, uint64_t run)
+{
+    ids->client_due = client;
+    ids->run_due = run;
 }
 
 static void stream_free(struct stream *stream)
@@ -262,12 +272,19 @@ static void raise_floor(uint64_t *floor, uint64_t forgotten)
 }
 
 /* The one of the group that was used longest ago. */
-static void forget_stream(struct dp_push_ids *ids, struct group *group, uint64_t *floor)
+static void forget_stream(struct dp_push_ids *ids, struct group *group)
 {
     struct stream *s = group->oldest;
-    raise_floor(floor, dp_stream_is_training(s->id) ? dp_stream_epoch(s->id) : s->id);
     unlink_stream(group, s);
     remove_streams(ids, place_of(ids, s->id), 1);
+}
+
+static void forget_client(struct dp_push_ids *ids)
+{
+    uint64_t id = ids->clients.oldest->id;
+    if (id <= ids->client_due)
+        raise_floor(&ids->floors.clients, id);
+    forget_stream(ids, &ids->clients);
 }
 
 static void forget_epoch(struct dp_push_ids *ids)
@@ -276,7 +293,8 @@ static void forget_epoch(struct dp_push_ids *ids)
     for (uint32_t i = 1; i < ids->runs; i++)
         most = ids->run[i].epochs.count > most->epochs.count ? &ids->run[i] : most;
     DP_ASSERT(most->epochs.count > 1); /* there are fewer runs than epochs */
-    forget_stream(ids, &most->epochs, &most->floor);
+    raise_floor(&most->floor, dp_stream_epoch(most->epochs.oldest->id));
+    forget_stream(ids, &most->epochs);
 }
 
 static void forget_run(struct dp_push_ids *ids)
@@ -285,7 +303,8 @@ static void forget_run(struct dp_push_ids *ids)
     for (uint32_t i = 1; i < ids->runs; i++)
         at = ids->run[i].used < ids->run[at].used ? i : at;
     const struct run *run = &ids->run[at];
-    raise_floor(&ids->floors.runs, run->number);
+    if (run->number <= ids->run_due)
+        raise_floor(&ids->floors.runs, run->number);
     remove_streams(ids, place_of(ids, dp_stream_of_run(run->number, 0)), run->epochs.count);
     ids->runs--;
     memmove(&ids->run[at], &ids->run[at + 1], (ids->runs - at) * sizeof ids->run[0]);
@@ -308,7 +327,7 @@ static bool make_place(struct dp_push_ids *ids, uint64_t stream, const uint64_t 
         if (now_ns && !take_quota(&ids->clients_quota, DP_PUSH_CLIENTS_MAX, *now_ns))
             return false;
         if (ids->clients.count == DP_PUSH_CLIENTS_MAX)
-            forget_stream(ids, &ids->clients, &ids->floors.clients);
+            forget_client(ids);
         return true;
     }
     bool fresh = !run_of(ids, stream);
@@ -546,13 +565,15 @@ static enum dp_status unpack_runs(struct dp_push_ids *ids, const char **at, size
 static void take_forgotten(struct dp_push_ids *ids, uint64_t client, uint64_t training)
 {
     if (client > 0)
-        raise_floor(&ids->floors.clients, client);
+        raise_floor(&ids->floors.clients, client < ids->client_due ? client : ids->client_due);
     if (training == 0)
         return;
     uint32_t number = dp_stream_run(training);
-    if (number > 0)
+    if (number > ids->run_due)
+        raise_floor(&ids->floors.runs, ids->run_due);
+    else if (number > 0)
         raise_floor(&ids->floors.runs, number - 1);
-    if (ids->runs == 0)
+    if (ids->runs == 0 && number <= ids->run_due)
         make_run(ids, number);
     for (uint32_t i = 0; i < ids->runs && ids->run[i].number <= number; i++)
         ids->run[i].floor =

@@ -14,6 +14,8 @@
  * A stream that was forgotten must never count as new. So a floor is raised past it, and what lies below a floor and is
  * not known is too old: one floor for clients, one for runs, and one for the epochs of each run that is known. What
  * was admitted bounds the floors: the caller lets only those in that can have been given out (admission.c).
+ * Builds before format 3 admitted any stream. One that cannot have been given out (dp_push_ids_set_due) raises no floor when
+ * it is forgotten: admission refuses it without one, and a floor that high would leave nothing for newcomers.
  * New clients and runs have a quota: half of the maximum at once, and the whole of it in DP_PUSH_QUOTA_S seconds. A
  * newcomer waits for it, a fraction of a second when nobody else does. So what is used every four minutes is not
  * forgotten, however many others come. Epochs have none: a run of short epochs needs many, and only its own are at stake.
@@ -27,7 +29,7 @@
  *         is used up
  *     refused times, oldest first: stream u64 | number u64 | status u32
  * Format 2 is read too: it has the greatest forgotten id of each kind (clients, training) in the place of floors, no
- * runs, and streams ascending.
+ * runs, and streams ascending. Of a forgotten id that cannot have been given out, the floor is above all that can.
  * Thread    The shard's. */
 #ifndef DP_SHARD_PUSH_IDS_H
 #define DP_SHARD_PUSH_IDS_H
@@ -53,6 +55,9 @@ struct dp_push_ids;
 DP_MUST_USE
 enum dp_status dp_push_ids_new(struct dp_push_ids **out);
 void dp_push_ids_free(struct dp_push_ids **ids);
+
+/* The greatest client stream, and the greatest run, that can have been given out by now. Before it is called: any. */
+void dp_push_ids_set_due(struct dp_push_ids *ids, uint64_t client, uint64_t run);
 
 enum dp_push_seen {
     DP_PUSH_NEW,

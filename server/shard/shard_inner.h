@@ -334,6 +334,8 @@ void dp_shard_positions_clear(struct dp_shard *shard);
 enum dp_status dp_shard_admit(const struct dp_shard *shard, uint64_t stream, struct dp_error *err);
 /* Fails with DP_TOO_OLD; the answer's field says from where on streams are taken. */
 enum dp_status dp_shard_too_old(const struct dp_shard *shard, uint64_t stream, struct dp_error *err);
+/* Tells the push ids what can have been given out by now (dp_push_ids_set_due). */
+void dp_shard_set_due(struct dp_shard *shard);
 /* Whether a client can need a stream above `floor`, which it says that a shard refuses. */
 bool dp_shard_stream_above(const struct dp_shard *shard, uint64_t floor);
 

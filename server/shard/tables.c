@@ -138,8 +138,6 @@ enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err
         st = store->visit_marks(store->self, "journal", 7, visit_u64, &shard->incarnation, err);
     if (st == DP_OK)
         st = store->visit_marks(store->self, "streams", 7, visit_u64, &shard->streams_reserved, err);
-    if (st == DP_OK)
-        st = store->visit_marks(store->self, "ids", 3, visit_ids, shard->ids, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "shard %" PRIu32, shard->options.index);
     /* The mark, or this opening's clock where that is later: a store that lost its last marks gives no stream twice. */
@@ -148,7 +146,9 @@ enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err
     if (first > shard->streams_reserved)
         shard->streams_reserved = first;
     shard->next_stream = shard->streams_reserved;
-    return DP_OK;
+    dp_shard_set_due(shard); /* for what the marks and the journal have */
+    st = store->visit_marks(store->self, "ids", 3, visit_ids, shard->ids, err);
+    return st == DP_OK ? st : dp_wrap(err, st, "shard %" PRIu32, shard->options.index);
 }
 
 /* Of a table that is not counted yet: no more than it has. */

@@ -91,14 +91,21 @@ enum dp_status bed_drain(struct bed *bed, struct dp_error *err)
     return st;
 }
 
-void bed_restart(struct bed *bed)
+void bed_restart_on(struct bed *bed, const struct dp_store_mark *mark)
 {
     struct dp_error err = {0};
     if (bed_drain(bed, &err) != DP_OK)
         fail_msg("%s", err.text);
     dp_shard_close(&bed->shard);
     bed->store.close(bed->store.self);
+    if (mark)
+        dp_fake_store_put_mark(bed->fake, mark);
     open_shard(bed);
+}
+
+void bed_restart(struct bed *bed)
+{
+    bed_restart_on(bed, NULL);
 }
 
 static uint64_t answered_of(void *context)

@@ -43,6 +43,8 @@ void bed_open_with(struct bed *bed, uint32_t index, uint32_t shards, uint32_t jo
 void bed_close(struct bed *bed);
 /* Drains, closes, opens again on the same store. */
 void bed_restart(struct bed *bed);
+/* The same; this mark is put while it is closed. */
+void bed_restart_on(struct bed *bed, const struct dp_store_mark *mark);
 enum dp_status bed_drain(struct bed *bed, struct dp_error *err);
 /* Until nothing goes on; then it must rest. */
 void bed_turn(struct bed *bed);
