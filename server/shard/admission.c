@@ -60,9 +60,19 @@ static uint64_t run_to_use(const struct dp_shard *shard, uint64_t now_s)
     return (known < due ? known : due) + 1;
 }
 
-bool dp_shard_stream_above(const struct dp_shard *shard, uint64_t floor)
+enum dp_status dp_shard_check_above(const struct dp_shard *shard, uint64_t floor, struct dp_error *err)
 {
-    return floor <= dp_client_stream_at(wall_s(shard) + SLACK_S + SOON_S);
+    uint64_t now_s = wall_s(shard);
+    if (floor <= dp_client_stream_at(now_s + SLACK_S))
+        return DP_OK;
+    /* Given at once, it and those of later clients would not be due on other shards. */
+    if (floor <= dp_client_stream_at(now_s + SLACK_S + SOON_S))
+        return dp_fail(err, DP_AGAIN,
+                       "hello: streams above %016" PRIx64
+                       " are not given out before this server's clock is there",
+                       floor);
+    return dp_fail(err, DP_INVALID,
+                   "hello: streams up to %016" PRIx64 " cannot be too old by this server's clock", floor);
 }
 
 enum dp_status dp_shard_admit(const struct dp_shard *shard, uint64_t stream, struct dp_error *err)

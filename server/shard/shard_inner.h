@@ -336,8 +336,9 @@ enum dp_status dp_shard_admit(const struct dp_shard *shard, uint64_t stream, str
 enum dp_status dp_shard_too_old(const struct dp_shard *shard, uint64_t stream, struct dp_error *err);
 /* Tells the push ids what can have been given out by now (dp_push_ids_set_due). */
 void dp_shard_set_due(struct dp_shard *shard);
-/* Whether a client can need a stream above `floor`, which it says that a shard refuses. */
-bool dp_shard_stream_above(const struct dp_shard *shard, uint64_t floor);
+/* Whether a client gets a stream above `floor`, which it says that a shard refuses. DP_AGAIN: soon. DP_INVALID: none refuses
+ * that. */
+enum dp_status dp_shard_check_above(const struct dp_shard *shard, uint64_t floor, struct dp_error *err);
 
 /* Hello, status (turn.c). Takes the request over. */
 void dp_shard_unsequenced(struct dp_shard *shard, struct dp_waiting *waiting);

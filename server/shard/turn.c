@@ -175,12 +175,10 @@ static void hello(struct dp_shard *shard, struct dp_waiting **waiting)
     else if (request->want_stream && shard->range.first != 0)
         st = dp_fail(&err, DP_INVALID, "hello: streams are given by shard 0, this is shard %" PRIu32,
                      shard->options.index);
-    else if (!dp_shard_stream_above(shard, request->stream_above))
-        st = dp_fail(&err, DP_INVALID,
-                     "hello: streams up to %016" PRIx64 " cannot be too old by this server's clock",
-                     request->stream_above);
     else if (shard->draining)
         st = dp_fail(&err, DP_STOPPING, "shard %" PRIu32 " is shutting down", shard->options.index);
+    else
+        st = dp_shard_check_above(shard, request->stream_above, &err);
     uint64_t stream = stream_due(shard, request);
     /* As no push is taken, a stream may be given twice. */
     if (st == DP_OK && shard->options.read_only && stream >= shard->streams_reserved)

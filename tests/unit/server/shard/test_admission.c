@@ -173,6 +173,23 @@ static void a_stream_is_given_above_what_is_too_old(void **state)
     bed_close(&bed);
 }
 
+/* One that asks for more than is due has to wait, by itself: the next client's stream is due on other shards at once. */
+static void nobody_takes_the_streams_of_the_next_minute(void **state)
+{
+    (void)state;
+    struct bed bed;
+    open_at(&bed, 0, 2, WALL_S);
+    const uint64_t last = dp_client_stream_at(WALL_S + DAY_S),
+                   soon = dp_client_stream_at(WALL_S + DAY_S + 60);
+    assert_int_equal(greet(&bed, 1, true, soon)->status, DP_AGAIN);
+    assert_int_equal(greet(&bed, 1, true, last + 1)->status, DP_AGAIN);
+    assert_true(greet(&bed, 2, true, 0)->stream <= last);
+    assert_int_equal(greet(&bed, 3, true, last)->stream, last + 1);
+    bed.now_ns += UINT64_C(1000000000);
+    assert_int_equal(greet(&bed, 1, true, last + 1)->stream, last + 2);
+    bed_close(&bed);
+}
+
 static uint64_t draw(uint64_t *seed)
 {
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
@@ -309,6 +326,7 @@ int main(void)
         cmocka_unit_test(runs_count_up_with_the_clock),
         cmocka_unit_test(what_nobody_was_given_uses_up_nothing),
         cmocka_unit_test(a_stream_is_given_above_what_is_too_old),
+        cmocka_unit_test(nobody_takes_the_streams_of_the_next_minute),
         cmocka_unit_test(after_a_flood_newcomers_are_served),
         cmocka_unit_test(a_store_that_forgot_random_streams_serves_newcomers),
         cmocka_unit_test(a_store_full_of_random_streams_serves_newcomers),
