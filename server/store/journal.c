@@ -27,10 +27,11 @@ static enum dp_status poisoned(struct dp_journal *journal, struct dp_error *err)
     return st;
 }
 
-/* Mode process: what is staged is written, by this thread. Lock held. */
+/* Mode process: what is staged is written, by this thread. Lock held. Behind a page that the commit thread could not write
+ * nothing may count as durable: no opening would find it. */
 static void write_now(struct dp_journal *journal)
 {
-    enum dp_status st = DP_OK;
+    enum dp_status st = (enum dp_status)atomic_load(&journal->poison);
     dp_journal_stage_close(journal);
     while (st == DP_OK && journal->stage.count > 0 && !journal->stage.writing)
         st = dp_journal_stage_write(journal, NULL);

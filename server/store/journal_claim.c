@@ -68,9 +68,17 @@ static void take_page(struct dp_journal *journal, enum dp_journal_kind kind, uin
     journal->stage.end += DP_JOURNAL_PAGE;
 }
 
-/* All up to the last record is synced, or nothing is done. */
-static enum dp_status write_claim(struct dp_journal *journal, enum dp_journal_kind kind, struct dp_error *err)
+static enum dp_status fail_claim(struct dp_journal *journal, enum dp_status st, struct dp_error *err)
 {
+    (void)dp_wrap(err, st, "journal: claim what is durable");
+    dp_journal_poison(journal, err);
+    return st;
+}
+
+/* All up to the last record is synced, or nothing is done. A failure poisons the journal. */
+static enum dp_status write_claim(struct dp_journal *journal, enum dp_journal_kind kind)
+{
+    struct dp_error err = {0};
     _Alignas(DP_JOURNAL_PAGE) uint8_t bytes[DP_JOURNAL_PAGE];
     struct dp_journal_stage *stage = &journal->stage;
     struct dp_journal_segment segment;
@@ -86,15 +94,18 @@ static enum dp_status write_claim(struct dp_journal *journal, enum dp_journal_ki
     stage->writing = true;
     (void)pthread_mutex_unlock(&journal->lock);
     struct dp_disk_piece piece = {bytes, sizeof bytes};
-    enum dp_status st = journal->disk->write(journal->disk->self, segment.file, at, &piece, 1, err);
+    enum dp_status st = journal->disk->write(journal->disk->self, segment.file, at, &piece, 1, &err);
+    if (st != DP_OK) /* before the shard may write behind it */
+        (void)fail_claim(journal, st, &err);
     (void)pthread_mutex_lock(&journal->lock);
     stage->writing = false;
     (void)pthread_cond_broadcast(&journal->written);
     (void)pthread_mutex_unlock(&journal->lock);
-    if (st == DP_OK)
-        st = journal->disk->sync(journal->disk->self, segment.file, err);
     if (st != DP_OK)
         return st;
+    st = journal->disk->sync(journal->disk->self, segment.file, &err);
+    if (st != DP_OK)
+        return fail_claim(journal, st, &err);
     (void)pthread_mutex_lock(&journal->lock);
     DP_ASSERT(last <= atomic_load(&journal->synced));
     journal->claimed = last;
@@ -105,23 +116,18 @@ static enum dp_status write_claim(struct dp_journal *journal, enum dp_journal_ki
 
 void dp_journal_claim(struct dp_journal *journal)
 {
-    struct dp_error err = {0};
     dp_journal_round(journal);
     if (atomic_load(&journal->poison) != DP_OK)
         return;
     (void)pthread_mutex_lock(&journal->lock);
     bool can = dp_journal_can_claim(journal);
     (void)pthread_mutex_unlock(&journal->lock);
-    enum dp_status st = can ? write_claim(journal, DP_JOURNAL_PAD, &err) : DP_OK;
-    if (st == DP_OK)
-        return;
-    (void)dp_wrap(&err, st, "journal: claim what is durable");
-    dp_journal_poison(journal, &err);
-    dp_journal_wake(journal);
+    if (can && write_claim(journal, DP_JOURNAL_PAD) != DP_OK)
+        dp_journal_wake(journal);
 }
 
 /* So that the next opening knows the end for the end, and all before it for durable. A failure costs no more than that. */
 void dp_journal_claim_end(struct dp_journal *journal)
 {
-    (void)write_claim(journal, DP_JOURNAL_CLOSED, NULL);
+    (void)write_claim(journal, DP_JOURNAL_CLOSED);
 }

@@ -5,6 +5,9 @@
 #include "tests/unit/server/store/journal_world.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -307,6 +310,59 @@ static void a_busy_journal_claims_nothing(void **state)
     world_clear(&world);
 }
 
+static struct {
+    pthread_t test;
+    enum dp_status (*write)(void *self, struct dp_file *file, uint64_t at, const struct dp_disk_piece *pieces,
+                            uint32_t count, struct dp_error *err);
+    atomic_bool claims, appended;
+} failing;
+
+/* The commit thread's first write is the claim: it fails when the test has appended another record. */
+static enum dp_status fail_claim(void *self, struct dp_file *file, uint64_t at,
+                                 const struct dp_disk_piece *pieces, uint32_t count, struct dp_error *err)
+{
+    if (!world.journal || pthread_equal(pthread_self(), failing.test))
+        return failing.write(self, file, at, pieces, count, err);
+    atomic_store(&failing.claims, true);
+    while (!atomic_load(&failing.appended))
+        (void)sched_yield();
+    return dp_fail(err, DP_IO, "the claim");
+}
+
+/* Mode process: the test's thread writes, too. What it writes behind a claim that is not there no opening would find. */
+static void nothing_is_durable_behind_a_failed_claim(void **state)
+{
+    (void)state;
+    for (uint32_t round = 0; round < 200; round++) {
+        struct dp_error err = {0};
+        enum dp_status st = DP_OK;
+        uint64_t durable = 0;
+        world_init(&world, 27, DP_DURABILITY_PROCESS);
+        failing.test = pthread_self();
+        failing.write = world.disk.write;
+        atomic_store(&failing.claims, false);
+        atomic_store(&failing.appended, false);
+        world.disk.write = fail_claim;
+        world.options.commit_thread = true;
+        world.options.idle_ms = 1;
+        assert_int_equal(world_open(&world, &err), DP_OK);
+        assert_int_equal(world_append(&world, 300), DP_OK);
+        dp_journal_commit(world.journal);
+        assert_int_equal(dp_journal_durable(world.journal, &st, &err), 1);
+        while (!atomic_load(&failing.claims))
+            (void)sched_yield();
+        assert_int_equal(world_append(&world, 300), DP_OK);
+        atomic_store(&failing.appended, true);
+        while (st == DP_OK) {
+            dp_journal_commit(world.journal);
+            durable = dp_journal_durable(world.journal, &st, &err);
+        }
+        assert_int_equal(st, DP_IO);
+        assert_int_equal(durable, 1);
+        world_clear(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +376,7 @@ int main(void)
         cmocka_unit_test(old_records_are_no_rest),
         cmocka_unit_test(the_commit_thread_claims),
         cmocka_unit_test(a_busy_journal_claims_nothing),
+        cmocka_unit_test(nothing_is_durable_behind_a_failed_claim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
