@@ -1,16 +1,23 @@
 #include "server/store/rocks_current.h"
 
+#include "common/base/log.h"
 #include "common/base/text.h"
+#include "server/store/directory.h"
 #include "server/store/inspect_disk.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #define PREFIX "MANIFEST-"
+#define MENDED "000000.dbtmp" /* a name that RocksDB sweeps */
 
 /* "MANIFEST-000005" and a newline, which is cut off. */
 static bool is_name(char *name, size_t bytes)
@@ -23,32 +30,115 @@ static bool is_name(char *name, size_t bytes)
     return whole;
 }
 
-enum dp_status dp_rocks_current_check(const char *directory, struct dp_error *err)
+/* What CURRENT says, and whether it is a name. false: there is none, or none that can be read. */
+static bool read_current(const char *directory, char name[64], bool *whole)
 {
-    char path[4096], name[64];
+    char path[4096];
     int file;
     (void)snprintf(path, sizeof path, "%s/CURRENT", directory);
     if (dp_inspect_file(AT_FDCWD, path, &file, NULL) != DP_OK)
-        return DP_OK; /* none, or none that can be read: others say that */
-    ssize_t bytes = read(file, name, sizeof name - 1);
+        return false;
+    ssize_t bytes = read(file, name, 63);
     (void)close(file);
     name[bytes > 0 ? bytes : 0] = '\0';
-    if (bytes < 0)
-        return DP_OK;
-    if (!is_name(name, (size_t)bytes)) {
-        dp_text_clean(name);
+    *whole = bytes > 0 && is_name(name, (size_t)bytes);
+    return bytes >= 0;
+}
+
+/* The one manifest of the directory, if its number is lower than that of `missing`. */
+static bool find_earlier(const char *directory, const char *missing, char name[64])
+{
+    uint32_t manifests = 0;
+    DIR *list = opendir(directory);
+    for (struct dirent *entry = list ? readdir(list) : NULL; entry; entry = readdir(list)) {
+        char line[66];
+        size_t bytes = (size_t)snprintf(line, sizeof line, "%.64s\n", entry->d_name);
+        if (bytes >= 64 || !is_name(line, bytes))
+            continue;
+        manifests++;
+        (void)snprintf(name, 64, "%.63s", line);
+    }
+    if (list)
+        (void)closedir(list);
+    return manifests == 1 &&
+           strtoull(name + strlen(PREFIX), NULL, 10) < strtoull(missing + strlen(PREFIX), NULL, 10);
+}
+
+/* earlier: set where the status is DP_UNCLEAN. */
+static enum dp_status check(const char *directory, char missing[64], char earlier[64], struct dp_error *err)
+{
+    char path[4096];
+    bool whole;
+    if (!read_current(directory, missing, &whole))
+        return DP_OK; /* others say that */
+    if (!whole) {
+        dp_text_clean(missing);
         return dp_fail(
             err, DP_CORRUPT,
             "store %s: the file CURRENT is damaged: it says '%s', which names no manifest; bring it "
             "back, or take the last checkpoint",
-            directory, name);
+            directory, missing);
     }
-    (void)snprintf(path, sizeof path, "%s/%s", directory, name);
-    if (access(path, F_OK) != 0)
+    (void)snprintf(path, sizeof path, "%s/%s", directory, missing);
+    if (access(path, F_OK) == 0)
+        return DP_OK;
+    if (errno == ENOENT && find_earlier(directory, missing, earlier))
         return dp_fail(
-            err, DP_CORRUPT,
-            "store %s: the file CURRENT names %s, which is missing; bring it back, or take the last "
-            "checkpoint",
-            directory, name);
-    return DP_OK;
+            err, DP_UNCLEAN,
+            "store %s: the file CURRENT names %s, which is missing: the power went while the store was "
+            "opened. Nothing is lost: the next start of its server goes back to %s; start and stop the "
+            "server",
+            directory, missing, earlier);
+    return dp_fail(err, DP_CORRUPT,
+                   "store %s: the file CURRENT names %s, which is missing; bring it back, or take the last "
+                   "checkpoint",
+                   directory, missing);
+}
+
+enum dp_status dp_rocks_current_check(const char *directory, struct dp_error *err)
+{
+    char missing[64], earlier[64];
+    return check(directory, missing, earlier, err);
+}
+
+/* Written beside it, synced, renamed, the directory synced: a crash within leaves the one or the other. */
+static enum dp_status point_at(const char *directory, const char *name, struct dp_error *err)
+{
+    char path[4096], current[4096], line[66];
+    size_t bytes = (size_t)snprintf(line, sizeof line, "%s\n", name);
+    (void)snprintf(path, sizeof path, "%s/%s", directory, MENDED);
+    (void)snprintf(current, sizeof current, "%s/CURRENT", directory);
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    bool done = file >= 0 && write(file, line, bytes) == (ssize_t)bytes && fsync(file) == 0;
+    int why = errno;
+    if (file >= 0)
+        (void)close(file);
+    if (done && rename(path, current) != 0) {
+        done = false;
+        why = errno;
+    }
+    if (!done)
+        return dp_fail(err, why == ENOSPC || why == EDQUOT ? DP_FULL : DP_IO, "store: write %s: %s", path,
+                       strerror(why));
+    return dp_directory_sync(directory, err);
+}
+
+enum dp_status dp_rocks_current_mend(const char *directory, struct dp_error *err)
+{
+    char missing[64], earlier[64];
+    struct dp_error ignored;
+    if (check(directory, missing, earlier, &ignored) != DP_UNCLEAN)
+        return DP_OK;
+    int lock = dp_directory_lock(directory);
+    if (lock < 0)
+        return DP_OK;
+    enum dp_status st = point_at(directory, earlier, err);
+    if (st == DP_OK)
+        dp_log(DP_LOG_WARN,
+               "store %s: the file CURRENT named %s, which is missing: the power went while the store was "
+               "opened. "
+               "It is pointed back at %s, which has all that was acknowledged",
+               directory, missing, earlier);
+    (void)close(lock);
+    return st;
 }

@@ -2,6 +2,7 @@
 
 #include "common/env/directory.h"
 #include "server/store/directory.h"
+#include "server/store/rocks_current.h"
 #include "server/store/rocks_error.h"
 #include "server/store/rocks_kept.h"
 #include "server/store/rocks_log.h"
@@ -119,6 +120,8 @@ enum dp_status dp_rocks_db_open(const char *directory, struct dp_rocks_db *out, 
         st = dp_directory_make(directory, err);
     if (st == DP_OK)
         st = dp_directory_check(directory, err);
+    if (st == DP_OK)
+        st = dp_rocks_current_mend(directory, err);
     if (st == DP_OK)
         st = dp_rocks_log_check(directory, err);
     if (st == DP_OK)
