@@ -58,6 +58,8 @@ enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labe
     options.labels = DP_LABELS_ANY;
     options.scored = true;
     options.cache = NULL; /* read once */
+    const char *columns = job->cluster->data.columns;
+    options.columns_path = columns[0] ? columns : NULL;
     enum dp_status st = dp_dataset_open(&options, &dataset, err);
     if (st == DP_OK)
         st = dp_job_program(job, dataset, NULL, NULL, err);

@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/wire/limits.h"
+#include "worker/columns_file.h"
 #include "worker/consent.h"
 #include "worker/evaluate.h"
 #include "worker/group.h"
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-#define REPORT_PAUSE_NS 500000000L /* between two tries to write it to a full disk */
+#define FULL_PAUSE_NS 500000000L /* between two tries to write a file to a full disk */
 
 struct training {
     struct dp_job *job;
@@ -307,6 +308,47 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
     return DP_OK;
 }
 
+/* A full disk must not cost a training, or the report of a whole one: it is tried again, as pushes are, for timeout_ms. */
+static enum dp_status
+put_file(struct training *t, enum dp_status (*put)(const void *what, const char *path, struct dp_error *err),
+         const void *what, const char *path, struct dp_error *err)
+{
+    const struct timespec pause = {.tv_nsec = FULL_PAUSE_NS};
+    uint64_t until_ns = dp_clock_ns(&t->job->clock) + (uint64_t)t->settings->timeout_ms * 1000000u;
+    bool told = false;
+    enum dp_status st;
+    while ((st = put(what, path, err)) == DP_FULL && dp_clock_ns(&t->job->clock) < until_ns &&
+           !dp_job_stopped(t->job)) {
+        if (!told)
+            dp_log(DP_LOG_WARN, "%s; it is tried again for %" PRIu32 " s (training.timeout_ms)", err->text,
+                   t->settings->timeout_ms / 1000);
+        told = true;
+        dp_progress_tick(&t->progress);
+        (void)nanosleep(&pause, NULL);
+    }
+    return st;
+}
+
+static enum dp_status put_columns(const void *text, const char *path, struct dp_error *err)
+{
+    return dp_columns_file_put(text, path, err);
+}
+
+/* Before the first push, and by every worker: weights never lie in a store without what their features were read by. */
+static enum dp_status keep_columns(struct training *t, struct dp_error *err)
+{
+    const struct dp_cluster_data *data = &t->job->cluster->data;
+    const struct dp_dataset_options options = dp_job_data(t->job, data->train, data->train_labels, true);
+    char *text = NULL;
+    if (!data->columns[0])
+        return DP_OK;
+    enum dp_status st = dp_dataset_columns(t->train, &options, &text, err);
+    if (st == DP_OK && text)
+        st = put_file(t, put_columns, text, data->columns, err);
+    free(text);
+    return st;
+}
+
 static enum dp_status training_open(struct training *t, struct dp_error *err)
 {
     struct dp_job *job = t->job;
@@ -328,6 +370,8 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
     st = dp_worker_figures_init(&t->figures, job->worker, t->settings->epochs, err);
     if (st == DP_OK)
         st = find_position(t, err);
+    if (st == DP_OK)
+        st = keep_columns(t, err);
     (void)snprintf(t->figures.device, sizeof t->figures.device, "%s", job->device);
     if (st == DP_OK && job->counts)
         st = dp_ledger_open(job, &t->ledger, err);
@@ -482,23 +526,9 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     return DP_OK;
 }
 
-/* A full disk must not cost the report of a whole training: it is tried again, as pushes are, for timeout_ms. */
-static enum dp_status put_report(struct training *t, const struct dp_report *report, struct dp_error *err)
+static enum dp_status put_report(const void *report, const char *path, struct dp_error *err)
 {
-    const struct timespec pause = {.tv_nsec = REPORT_PAUSE_NS};
-    uint64_t until_ns = dp_clock_ns(&t->job->clock) + (uint64_t)t->settings->timeout_ms * 1000000u;
-    bool told = false;
-    enum dp_status st;
-    while ((st = dp_report_write(report, t->settings->report, err)) == DP_FULL &&
-           dp_clock_ns(&t->job->clock) < until_ns && !dp_job_stopped(t->job)) {
-        if (!told)
-            dp_log(DP_LOG_WARN, "%s; it is tried again for %" PRIu32 " s (training.timeout_ms)", err->text,
-                   t->settings->timeout_ms / 1000);
-        told = true;
-        dp_progress_tick(&t->progress);
-        (void)nanosleep(&pause, NULL);
-    }
-    return st;
+    return dp_report_write(report, path, err);
 }
 
 static enum dp_status write_report(struct training *t, const struct dp_note *trained, struct dp_error *err)
@@ -528,7 +558,7 @@ static enum dp_status write_report(struct training *t, const struct dp_note *tra
             dp_log(DP_LOG_INFO, "trained %" PRIu32 " epochs in %.1f s, %.0f examples/s", t->epochs,
                    speed.seconds, speed.examples_per_s);
         if (st == DP_OK && t->settings->report[0])
-            st = put_report(t, &report, err);
+            st = put_file(t, put_report, &report, t->settings->report, err);
     }
     for (uint32_t w = 0; w < workers; w++)
         dp_worker_figures_clear(&figures[w]);

@@ -158,6 +158,14 @@ static enum dp_status check_sets(const struct dp_cluster_data *data, struct dp_e
                            "'data.%s' (%s) names a file, but 'data.%s' (%s) none that it belongs to: name "
                            "that, too, or leave 'data.%s' out",
                            parts[i].key, parts[i].flag, parts[i].of, parts[i].of_flag, parts[i].key);
+    const char *const files[] = {data->train, data->test, data->validation};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (data->columns[0] && strcmp(data->columns, files[i]) == 0)
+            return dp_fail(
+                err, DP_ARGUMENT,
+                "'data.columns' is \"%.300s\", a file of the data, which a training would replace: name "
+                "another file",
+                data->columns);
     if (data->validation[0] && data->validation_share > 0)
         return dp_fail(err, DP_ARGUMENT,
                        "'data.validation' and 'data.validation_share' (--validation, --validation-share): "

@@ -55,11 +55,13 @@ struct dp_cluster_data {
     char validation[DP_PATH_MAX + 1], validation_labels[DP_PATH_MAX + 1],
         validation_negatives[DP_PATH_MAX + 1];
     double validation_share;
-    char format[16];             /* "auto", or the name of one */
-    uint32_t negatives;          /* pairs: items, or words, sampled for each */
-    uint32_t window;             /* text as pairs: how far a near word may be away */
-    char label[128];             /* csv: the name of its column */
-    char categories[1024];       /* csv: names, "a,b"; empty: by the first lines */
+    char format[16];       /* "auto", or the name of one */
+    uint32_t negatives;    /* pairs: items, or words, sampled for each */
+    uint32_t window;       /* text as pairs: how far a near word may be away */
+    char label[128];       /* csv: the name of its column */
+    char categories[1024]; /* csv: names, "a,b"; empty: by the first lines */
+    /* csv: the file in which a training keeps what its columns are, for predictions; empty: none, they read `train` */
+    char columns[DP_PATH_MAX + 1];
     char cache[DP_PATH_MAX + 1]; /* directory of decoded files; empty: none */
     uint32_t hash_bits;          /* of categories' keys; 0: 63 */
     uint32_t index_base;

@@ -107,13 +107,49 @@ enum dp_status dp_folder_restore(const struct dp_folder *folder, struct dp_error
     return move_conf(folder, true, err);
 }
 
-enum dp_status dp_folder_accept(const struct dp_folder *folder, struct dp_error *err)
+/* "server-12", and with a suffix "server-12.log": what runs are known to make. */
+static bool is_numbered(const char *name, const char *stem, const char *suffix)
+{
+    size_t len = strlen(stem);
+    if (strncmp(name, stem, len) != 0 || name[len] < '0' || name[len] > '9')
+        return false;
+    len += strspn(name + len, "0123456789");
+    return strcmp(name + len, suffix) == 0;
+}
+
+/* Of runs whose cluster files are gone. */
+static enum dp_status sweep_columns(const struct dp_folder *folder, const char *columns, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 1];
+    const char *slash = strrchr(columns, '/'), *keep = slash ? slash + 1 : columns;
+    enum dp_status st = dp_folder_path(folder, path, err, "store");
+    DIR *dir = st == DP_OK ? opendir(path) : NULL;
+    if (!dir)
+        return st;
+    for (struct dirent *entry = readdir(dir); st == DP_OK && entry; entry = readdir(dir)) {
+        if (!is_numbered(entry->d_name, "columns-", ".csv") || strcmp(entry->d_name, keep) == 0)
+            continue;
+        st = dp_folder_path(folder, path, err, "store/%s", entry->d_name);
+        if (st == DP_OK && unlink(path) != 0 && errno != ENOENT)
+            st = dp_fail(err, DP_IO, "cannot remove '%s': %s", path, strerror(errno));
+    }
+    (void)closedir(dir);
+    return st;
+}
+
+enum dp_status dp_folder_columns(const struct dp_folder *folder, uint32_t run, char *out,
+                                 struct dp_error *err)
+{
+    return dp_folder_path(folder, out, err, "store/columns-%" PRIu32 ".csv", run);
+}
+
+enum dp_status dp_folder_accept(const struct dp_folder *folder, const char *columns, struct dp_error *err)
 {
     char earlier[DP_PATH_MAX + 1];
     enum dp_status st = dp_folder_path(folder, earlier, err, EARLIER);
     if (st == DP_OK && unlink(earlier) != 0 && errno != ENOENT)
         st = dp_fail(err, DP_IO, "cannot remove '%s': %s", earlier, strerror(errno));
-    return st;
+    return st == DP_OK ? sweep_columns(folder, columns, err) : st;
 }
 
 enum dp_status dp_folder_run(const struct dp_folder *folder, uint32_t *out, struct dp_error *err)
@@ -260,20 +296,10 @@ static int remove_one(const char *path, const struct stat *info, int type, struc
     return remove(path);
 }
 
-/* "server-12", and with a suffix "server-12.log": what runs are known to make. */
-static bool is_numbered(const char *name, const char *stem, const char *suffix)
-{
-    size_t len = strlen(stem);
-    if (strncmp(name, stem, len) != 0 || name[len] < '0' || name[len] > '9')
-        return false;
-    len += strspn(name + len, "0123456789");
-    return strcmp(name + len, suffix) == 0;
-}
-
 static bool is_ours(const char *directory, const char *name)
 {
     if (strcmp(directory, "store") == 0)
-        return is_numbered(name, "server-", "");
+        return is_numbered(name, "server-", "") || is_numbered(name, "columns-", ".csv");
     return is_numbered(name, "server-", ".log") || is_numbered(name, "worker-", ".log") ||
            is_numbered(name, "predict-server-", ".log") || strcmp(name, "predict-worker.log") == 0;
 }

@@ -1,10 +1,11 @@
 /* Folder: the directory of a local run, and what this command has made in it.
- *     lock  cluster.conf  cluster.earlier.conf  run  log/  store/server-0/ ...  cache/  report.json
+ *     lock  cluster.conf  cluster.earlier.conf  run  log/  store/server-0/ ...  store/columns-1.csv  cache/  report.json
  * Promise   One command at a time works in it: the lock is held until this process and every server that
  *           inherited it have ended. Clearing removes what runs have made, by name, and nothing else.
  *           cluster.conf is always that of a run that the store was trained by: an earlier run's is kept as
  *           cluster.earlier.conf until the servers have accepted the new one's tables, and comes back if they
  *           never do, be it by the next command that opens the directory.
+ *           store/columns-N.csv is what the columns of run N's CSV file were: each cluster file names that of its own run.
  *           `run` holds the highest number that a run on the store was given: it never goes down while the store is
  *           there, whichever cluster file comes back.
  *           It can be moved as a whole: its cluster file names what lies in it relative to itself.
@@ -56,13 +57,18 @@ enum dp_status dp_folder_run(const struct dp_folder *folder, uint32_t *out, stru
 DP_MUST_USE
 enum dp_status dp_folder_set_run(const struct dp_folder *folder, uint32_t run, struct dp_error *err);
 
+/* Where a run keeps what its CSV file's columns are. out: DP_PATH_MAX + 1. */
+DP_MUST_USE
+enum dp_status dp_folder_columns(const struct dp_folder *folder, uint32_t run, char *out,
+                                 struct dp_error *err);
+
 /* Before another cluster file is written: keeps the one that is there. */
 DP_MUST_USE
 enum dp_status dp_folder_keep(const struct dp_folder *folder, struct dp_error *err);
-/* The store fits the new cluster file: what was kept goes. Without one that was kept both do nothing. */
+/* The store fits the new cluster file, which names `columns`: what was kept goes, and other runs' columns. */
 DP_MUST_USE
-enum dp_status dp_folder_accept(const struct dp_folder *folder, struct dp_error *err);
-/* It does not: what was kept comes back. */
+enum dp_status dp_folder_accept(const struct dp_folder *folder, const char *columns, struct dp_error *err);
+/* It does not: what was kept comes back, if anything was. */
 DP_MUST_USE
 enum dp_status dp_folder_restore(const struct dp_folder *folder, struct dp_error *err);
 

@@ -59,12 +59,11 @@ static enum dp_status missing(const struct dp_folder *folder, const char *path, 
                    strerror(errno));
 }
 
-/* There, and not by way of a link that leads out of the directory: a copy has that link, too. */
-static enum dp_status check_shard(const struct dp_folder *folder, const char *store, uint32_t shard,
-                                  struct dp_error *err)
+/* There, and not by way of a link that leads out of the directory: a copy has that link, too. what: for messages. */
+static enum dp_status check_inside(const struct dp_folder *folder, const char *path, const char *what,
+                                   struct dp_error *err)
 {
-    char path[DP_PATH_MAX + 64], real[PATH_MAX], root[PATH_MAX];
-    (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32 "/CURRENT", store, shard);
+    char real[PATH_MAX], root[PATH_MAX];
     if (!realpath(path, real))
         return missing(folder, path, err);
     if (!realpath(folder->path, root))
@@ -72,10 +71,34 @@ static enum dp_status check_shard(const struct dp_folder *folder, const char *st
     size_t len = strlen(root);
     if (strncmp(real, root, len) != 0 || real[len] != '/')
         return dp_fail(err, DP_DATA,
-                       "'%.300s' leads to '%.300s', outside of the run's directory: put the store in the "
+                       "'%.300s' leads to '%.300s', outside of the run's directory: put the %s in the "
                        "place of the link (or mount it there)",
-                       path, real);
+                       path, real, what);
     return DP_OK;
+}
+
+static enum dp_status check_shard(const struct dp_folder *folder, const char *store, uint32_t shard,
+                                  struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 64];
+    (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32 "/CURRENT", store, shard);
+    return check_inside(folder, path, "store", err);
+}
+
+/* A run of another format has none: a CSV file's reader misses it. */
+static enum dp_status check_columns(const struct dp_folder *folder, const struct dp_cluster *cluster,
+                                    struct dp_error *err)
+{
+    const char *columns = cluster->data.columns;
+    size_t len = strlen(folder->path);
+    if (!columns[0])
+        return DP_OK;
+    if (strncmp(columns, folder->path, len) != 0 || columns[len] != '/')
+        return dp_fail(err, DP_DATA,
+                       "'%s' puts the columns (data.columns) in '%s', outside of its directory: put the "
+                       "relative path back",
+                       folder->conf, columns);
+    return access(columns, F_OK) == 0 || errno != ENOENT ? check_inside(folder, columns, "file", err) : DP_OK;
 }
 
 enum dp_status dp_folder_cluster(const struct dp_folder *folder, struct dp_cluster **out,
@@ -94,6 +117,8 @@ enum dp_status dp_folder_cluster(const struct dp_folder *folder, struct dp_clust
         for (uint32_t k = 0; st == DP_OK && k < server->shards; k++)
             st = check_shard(folder, server->store, shard++, err);
     }
+    if (st == DP_OK)
+        st = check_columns(folder, *out, err);
     if (st != DP_OK) {
         dp_cluster_free(out);
         return st;

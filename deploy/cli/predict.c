@@ -100,6 +100,18 @@ static enum dp_status settle_scratch(struct predict *p, struct dp_error *err)
     return st == DP_OK ? dp_folder_path(&p->scratch, p->scratch.conf, err, "cluster.conf") : st;
 }
 
+/* Runs of older builds kept no columns; only CSV files have a label's name. */
+static void tell_outside(const struct predict *p)
+{
+    const struct dp_cluster_data *data = &p->cluster->data;
+    if (data->label[0] && !data->columns[0])
+        fprintf(stderr,
+                "downpour: '%s' is of an older build, which kept nothing of its CSV file's columns: they are "
+                "read from '%s', and other columns there would make other scores; a further 'downpour run' "
+                "keeps them\n",
+                p->folder.path, data->train);
+}
+
 static enum dp_status settle(struct predict *p, struct dp_error *err)
 {
     if (!flag(p, "--from") || !flag(p, "--data"))
@@ -115,6 +127,8 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
     if (st == DP_OK && flag(p, "--model") && strcmp(flag(p, "--model"), p->cluster->model) != 0)
         st = dp_fail(err, DP_EXISTS, "'%s' holds the model '%s', not '%s': leave --model out", p->folder.path,
                      p->cluster->model, flag(p, "--model"));
+    if (st == DP_OK)
+        tell_outside(p);
     if (st == DP_OK)
         st = dp_options_apply(&command, p->values, p->cluster, err);
     if (st == DP_OK)

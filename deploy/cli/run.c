@@ -397,6 +397,14 @@ static enum dp_status set_places(struct run *run, struct dp_error *err)
     return st;
 }
 
+/* What is named by the number of the run, and the number itself. */
+static enum dp_status set_number(struct run *run, uint32_t number, struct dp_error *err)
+{
+    run->cluster->training.run = number;
+    enum dp_status st = dp_folder_columns(&run->folder, number, run->cluster->data.columns, err);
+    return st == DP_OK ? dp_folder_set_run(&run->folder, number, err) : st;
+}
+
 static enum dp_status settle_folder(struct run *run, struct dp_error *err)
 {
     struct dp_cluster *earlier = NULL;
@@ -426,7 +434,7 @@ static enum dp_status settle_folder(struct run *run, struct dp_error *err)
         dp_cluster_free(&earlier);
     }
     if (st == DP_OK)
-        st = dp_folder_set_run(&run->folder, run->cluster->training.run, err);
+        st = set_number(run, run->cluster->training.run, err);
     if (st == DP_OK && run->continues)
         st = dp_folder_keep(&run->folder, err);
     if (st == DP_OK)
@@ -466,7 +474,7 @@ static enum dp_status choose_run(struct run *run, struct dp_error *err)
     fprintf(stderr,
             "downpour: run %" PRIu32 " is used or too old on these servers: this is run %" PRIu32 "\n",
             before, *number);
-    st = dp_folder_set_run(&run->folder, *number, err);
+    st = set_number(run, *number, err);
     return st == DP_OK ? dp_cluster_write(run->cluster, run->folder.conf, err) : st;
 }
 
@@ -502,7 +510,7 @@ static void accept(struct run *run)
     if (run->accepted)
         return;
     run->accepted = true;
-    if (dp_folder_accept(&run->folder, &err) == DP_OK)
+    if (dp_folder_accept(&run->folder, run->cluster->data.columns, &err) == DP_OK)
         return;
     dp_cli_line_end(&run->line);
     fprintf(stderr, "downpour: %s\n", err.text);

@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
-enum second { ALONE, NEGATIVES, LABELS, LIKE }; /* what the second file is */
+enum second { ALONE, NEGATIVES, LABELS, LIKE, KEPT }; /* what the second file is */
 
 static const struct {
     const char *format;
@@ -43,6 +43,7 @@ static const struct {
     {NULL, DP_FORM_DENSE, DP_LABELS_CLASS, 4, 0, ALONE, false},
     {NULL, DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0, ALONE, false},
     {NULL, DP_FORM_TABLES, DP_LABELS_BINARY, 13, 26, ALONE, false},
+    {"csv", DP_FORM_FIELDS, DP_LABELS_ANY, 1, 1, KEPT, true},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -87,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
                                                    kinds[kind].second == NEGATIVES ? second : NULL,
                                                .labels_path = kinds[kind].second == LABELS ? second : NULL,
                                                .like_path = kinds[kind].second == LIKE ? second : NULL,
+                                               .columns_path = kinds[kind].second == KEPT ? second : NULL,
                                                .format = kinds[kind].format,
                                                .form = kinds[kind].form,
                                                .labels = kinds[kind].labels,

@@ -18,7 +18,7 @@
 
 #define MAGIC UINT64_C(0x3165686361437044) /* "DpCache1" */
 /* Of the file and of what every format makes: raise it when a format decodes otherwise. */
-#define VERSION     UINT64_C(3)
+#define VERSION     UINT64_C(4)
 #define SOURCES_MAX 3
 #define ARRAYS      6
 #define ALIGN       UINT64_C(64)
@@ -148,7 +148,8 @@ static enum dp_status measure(const char *path, struct source *out, struct dp_er
 static enum dp_status find_place(const struct dp_dataset_options *o, const struct dp_format *format,
                                  struct place *out, struct dp_error *err)
 {
-    const char *paths[SOURCES_MAX] = {o->path, o->negatives_path, format->like_apart ? o->like_path : NULL};
+    const char *like = o->columns_path ? o->columns_path : o->like_path;
+    const char *paths[SOURCES_MAX] = {o->path, o->negatives_path, format->like_apart ? like : NULL};
     *out = (struct place){.fingerprint = fingerprint_of(o, format)};
     uint64_t name = out->fingerprint;
     for (int i = 0; i < SOURCES_MAX; i++) {

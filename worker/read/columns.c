@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS, FIELDS }; /* facts */
+enum { COLUMNS, FIELDS }; /* facts, before DP_COLUMNS_KINDS */
 
 #define LABEL_DIGEST                                                                                         \
     (UINT64_C(1) << 32) /* beside the bits of an f32: another column as the label is other data */

@@ -11,6 +11,9 @@
 #include "worker/read/format.h"
 #include "worker/read/labels.h"
 
+/* Of the content's facts the one that is the format's: a digest of what the columns are. Those before it are this file's. */
+#define DP_COLUMNS_KINDS 2
+
 struct dp_columns {
     const struct dp_dataset_options *options;
     struct dp_content *content;

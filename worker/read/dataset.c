@@ -114,6 +114,7 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
     dataset->options = *options;
     dataset->options.path = dataset->options.labels_path = dataset->options.format = NULL;
     dataset->options.negatives_path = dataset->options.like_path = NULL;
+    dataset->options.columns_path = NULL;
     dataset->options.cache = dataset->options.label = dataset->options.categories = NULL;
     st = load(dataset, options, err);
     if (st == DP_OK)
@@ -171,6 +172,13 @@ uint32_t dp_dataset_list_of(const struct dp_dataset *dataset, uint64_t example)
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset)
 {
     return dataset->content.digest;
+}
+
+enum dp_status dp_dataset_columns(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
+                                  char **text, struct dp_error *err)
+{
+    *text = NULL;
+    return dataset->format->columns ? dataset->format->columns(options, &dataset->content, text, err) : DP_OK;
 }
 
 enum dp_status dp_batch_new(const struct dp_dataset *dataset, struct dp_batch **out, struct dp_error *err)

@@ -55,7 +55,9 @@ struct dp_dataset_options {
     const char *
         categories; /* csv: names of columns, "a,b"; NULL: those whose first 1,000 lines are not all numbers */
     const char
-        *like_path;     /* csv: the file whose header and first lines say what is what; NULL: `path` itself */
+        *like_path; /* csv: the file whose header and first lines say what is what; NULL: `path` itself */
+    const char
+        *columns_path;  /* csv: what dp_dataset_columns made of it, read instead of like_path; or NULL */
     uint32_t hash_bits; /* of a category's key, 1 .. 63; 0: 63 */
     const char
         *cache; /* directory of decoded files that are mapped instead of decoded (cache.h); NULL: none */
@@ -91,6 +93,12 @@ uint32_t dp_dataset_list_of(const struct dp_dataset *dataset, uint64_t example);
 /* Digest of what the file says (labels, indices, values, in order; before labels are mapped and values
  * scaled; however it was packed), for a report to say what was trained on. */
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset);
+
+/* The kinds of a CSV file's columns, as the text of a file that columns_path can name; the caller frees it. NULL: the file is of
+ * another format. options: those of dp_dataset_open. DP_DATA: the file has changed since. */
+DP_MUST_USE
+enum dp_status dp_dataset_columns(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
+                                  char **text, struct dp_error *err);
 
 /* A batch sized for this data set's worst. */
 DP_MUST_USE

@@ -20,7 +20,7 @@ struct dp_format {
     const char *holds;    /* what is expected in such a file: "lines of 'label index:value ...'" */
     uint32_t forms;       /* those that it gives: bits 1 << enum dp_data_form */
     bool labels_apart;    /* options.labels_path names a second file */
-    bool like_apart;      /* options.like_path does */
+    bool like_apart;      /* options.like_path does, or options.columns_path */
     bool decodes_slowly;  /* so that a cache of its content is worth its room */
     bool negatives_apart; /* options.negatives_path does */
     double scale;         /* where options.scale is 0; 0: 1 */
@@ -30,6 +30,9 @@ struct dp_format {
     /* Decodes the file into an empty content; after a failure the caller clears it. */
     enum dp_status (*load)(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                            struct dp_content *out, struct dp_error *err);
+    /* NULL, or what the columns of a loaded file are (dp_dataset_columns). */
+    enum dp_status (*columns)(const struct dp_dataset_options *options, const struct dp_content *content,
+                              char **text, struct dp_error *err);
     /* Examples of an epoch: NULL: those of the content. More where some are drawn. */
     uint64_t (*examples)(const struct dp_dataset_options *options, const struct dp_content *content);
     /* Columns, groups and lists of the worst minibatch of `take` examples (out->examples is set already). */

@@ -1,7 +1,9 @@
 /* CSV with a header (RFC 4180): one column is the label; the others are numbers or categories, told apart by
  * options.categories or by whether all of the first lines are numbers, or say that there is none.
  *     the training file's header and first lines -> which column is what -> this file's header, by names -> its records
- * Why   What a test file's columns are is read in the training file: its own first lines might say otherwise. */
+ * Why   What a test file's columns are is read in the training file: its own first lines might say otherwise. A training keeps it
+ *       (dp_dataset_columns) for predictions, before which the training file may change or go: a line of all names, in quotes, and
+ *       a line of their kinds. */
 #include "worker/read/columns.h"
 
 #include "common/base/log.h"
@@ -19,6 +21,10 @@
 #define COLUMNS_MAX 65536u
 
 enum kind { KIND_NUMBER, KIND_CATEGORY, KIND_LABEL };
+
+/* As a kept file has them. */
+static const char *const kind_names[] = {"number", "category", "label"};
+#define KINDS (sizeof kind_names / sizeof kind_names[0])
 
 struct cell {
     const char *at, *end;
@@ -287,13 +293,47 @@ static void tell_categories(const struct csv *csv)
                o->path, list);
 }
 
-static enum dp_status look_at(struct csv *csv, const char *path, struct dp_error *err)
+/* The two lines of a kept file, and nothing else: a wrong kind would make other features, without a word. */
+static enum dp_status look_kept(void *self, const char *at, const char *end, uint64_t line,
+                                struct dp_error *err)
 {
+    struct csv *csv = self;
+    (void)line;
+    if (!csv->column)
+        return read_names(csv, at, end, err);
+    enum dp_status st = take_apart(&csv->record, at, end, err);
+    if (st == DP_OK && (csv->looked++ > 0 || csv->record.count != csv->columns))
+        st = dp_fail(err, DP_DATA, "expected one line with the kinds of %" PRIu32 " columns", csv->columns);
+    for (uint32_t i = 0; st == DP_OK && i < csv->columns; i++) {
+        struct cell cell = csv->record.cells[i];
+        struct column *column = &csv->column[i];
+        size_t len = (size_t)(cell.end - cell.at), kind = 0;
+        while (kind < KINDS &&
+               (strlen(kind_names[kind]) != len || memcmp(kind_names[kind], cell.at, len) != 0))
+            kind++;
+        if (kind == KINDS)
+            return dp_lines_unexpected("number, category or label", cell.at, cell.end, err);
+        if ((kind == KIND_LABEL) != (column->kind == KIND_LABEL))
+            return dp_fail(err, DP_DATA, "column '%s' was%s the label when these columns were trained on",
+                           column->name, kind == KIND_LABEL ? "" : " not");
+        column->kind = (enum kind)kind;
+    }
+    return st;
+}
+
+static enum dp_status read_columns(struct csv *csv, struct dp_error *err)
+{
+    const struct dp_dataset_options *o = csv->options;
+    const char *path = o->columns_path ? o->columns_path : o->like_path ? o->like_path : o->path;
     struct dp_unpack *unpack = NULL;
     struct dp_error last = {0};
     enum dp_status st = dp_unpack_open(path, &unpack, &last);
+    if (st != DP_OK && o->columns_path)
+        return dp_fail(err, st, "%s; the training kept there what its columns are: bring the file back",
+                       last.text);
     if (st == DP_OK)
-        st = dp_lines_of(unpack, true, (struct dp_lines_sink){look, csv}, &last);
+        st =
+            dp_lines_of(unpack, true, (struct dp_lines_sink){o->columns_path ? look_kept : look, csv}, &last);
     dp_unpack_close(&unpack);
     if (st == DP_STOPPING)
         st = DP_OK;
@@ -302,14 +342,28 @@ static enum dp_status look_at(struct csv *csv, const char *path, struct dp_error
             *err = last;
         return st;
     }
-    uint32_t places[3] = {0};
+    uint32_t places[KINDS] = {0};
     for (uint32_t i = 0; i < csv->columns; i++)
         csv->column[i].place = places[csv->column[i].kind]++;
     if (csv->columns == 0)
         return dp_fail(err, DP_DATA, "%s: has no header", path);
-    if (!csv->options->categories && csv->looked == 0)
+    if (o->columns_path && csv->looked == 0)
+        return dp_fail(err, DP_DATA, "%s: has no line of the columns' kinds: bring the whole file back",
+                       path);
+    if (!o->categories && csv->looked == 0)
         return dp_fail(err, DP_DATA, "%s: holds no examples, only a header", path);
     return DP_OK;
+}
+
+static uint64_t digest_columns(const struct csv *csv)
+{
+    uint64_t digest = 0;
+    for (uint32_t i = 0; i < csv->columns; i++) {
+        const char *name = csv->column[i].name;
+        digest = dp_content_digest_bytes(digest, name, strlen(name));
+        digest = dp_content_digest(digest, csv->column[i].kind);
+    }
+    return digest;
 }
 
 /* ---- this file */
@@ -406,6 +460,7 @@ static enum dp_status read_rows(struct csv *csv, struct dp_unpack *unpack, struc
     list_categories(csv, why, sizeof why);
     enum dp_status st = dp_columns_begin(&csv->rows, csv->options, out, numbers,
                                          count_kind(csv, KIND_CATEGORY), why[0] ? why : NULL, err);
+    out->facts[DP_COLUMNS_KINDS] = digest_columns(csv);
     if (st == DP_OK)
         st = dp_lines_of(unpack, true, (struct dp_lines_sink){add_record, csv}, err);
     if (st == DP_OK)
@@ -414,25 +469,73 @@ static enum dp_status read_rows(struct csv *csv, struct dp_unpack *unpack, struc
     return st;
 }
 
+static enum dp_status check_label(const struct dp_dataset_options *options, struct dp_error *err)
+{
+    return options->label && options->label[0]
+               ? DP_OK
+               : dp_fail(err, DP_ARGUMENT, "%s: a CSV file needs the name of its label's column (data.label)",
+                         options->path);
+}
+
+static void csv_clear(struct csv *csv)
+{
+    for (uint32_t i = 0; i < csv->columns; i++)
+        free(csv->column[i].name);
+    dp_names_clear(&csv->names);
+    free(csv->column);
+    free(csv->column_of);
+    free(csv->record.cells);
+    free(csv->record.text);
+}
+
 static enum dp_status load(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                            struct dp_content *out, struct dp_error *err)
 {
     struct csv csv = {.options = options};
-    if (!options->label || !options->label[0])
-        return dp_fail(err, DP_ARGUMENT, "%s: a CSV file needs the name of its label's column (data.label)",
-                       options->path);
-    enum dp_status st = look_at(&csv, options->like_path ? options->like_path : options->path, err);
+    enum dp_status st = check_label(options, err);
+    if (st == DP_OK)
+        st = read_columns(&csv, err);
     if (st == DP_OK)
         tell_categories(&csv);
     if (st == DP_OK)
         st = read_rows(&csv, unpack, out, err);
-    for (uint32_t i = 0; i < csv.columns; i++)
-        free(csv.column[i].name);
-    dp_names_clear(&csv.names);
-    free(csv.column);
-    free(csv.column_of);
-    free(csv.record.cells);
-    free(csv.record.text);
+    csv_clear(&csv);
+    return st;
+}
+
+/* In quotes: what a name has of commas, line ends and the first bytes of gzip is then no more than that. */
+static void write_columns(const struct csv *csv, FILE *stream)
+{
+    for (uint32_t i = 0; i < csv->columns; i++) {
+        (void)fputs(i ? ",\"" : "\"", stream);
+        for (const char *at = csv->column[i].name; *at; at++)
+            (void)fputs(*at == '"' ? "\"\"" : (const char[]){*at, '\0'}, stream);
+        (void)fputc('"', stream);
+    }
+    for (uint32_t i = 0; i < csv->columns; i++)
+        (void)fprintf(stream, "%c%s", i ? ',' : '\n', kind_names[csv->column[i].kind]);
+    (void)fputc('\n', stream);
+}
+
+static enum dp_status columns(const struct dp_dataset_options *options, const struct dp_content *content,
+                              char **text, struct dp_error *err)
+{
+    struct csv csv = {.options = options};
+    size_t len = 0;
+    enum dp_status st = read_columns(&csv, err);
+    if (st == DP_OK && digest_columns(&csv) != content->facts[DP_COLUMNS_KINDS])
+        st = dp_fail(err, DP_DATA, "'%s' changed while it was read", options->path);
+    FILE *stream = st == DP_OK ? open_memstream(text, &len) : NULL;
+    if (stream)
+        write_columns(&csv, stream);
+    bool failed = stream && ferror(stream);
+    failed = (stream && fclose(stream) != 0) || failed;
+    if (st == DP_OK && (!stream || failed)) {
+        free(*text);
+        *text = NULL;
+        st = dp_fail(err, DP_NOMEM, "no memory for the names of columns");
+    }
+    csv_clear(&csv);
     return st;
 }
 
@@ -443,5 +546,6 @@ const struct dp_format dp_format_csv = {.name = "csv",
                                         .decodes_slowly = true,
                                         .load = load,
                                         .like_apart = true,
+                                        .columns = columns,
                                         .shape = dp_columns_shape,
                                         .fill = dp_columns_fill};

@@ -172,6 +172,8 @@ static void wrong_files_are_refused_by_line_and_key(void **state)
         /* of a file that is not named */
         {TOP SERVERS "data = { train = \"a\"; test_labels = \"b\"; };", ".conf",
          "'data.test_labels' (--test-labels) names a file, but 'data.test' (--test) none"},
+        {TOP SERVERS "data = { train = \"a\"; columns = \"a\"; };", ".conf",
+         "'data.columns' is \"a\", a file of the data"},
         {TOP SERVERS "data = { train = \"a\"; test_negatives = \"b\"; };", ".conf",
          "'data.test_negatives' (--test-negatives)"},
         {TOP SERVERS "data = { train = \"a\"; test = \"b\"; validation_labels = \"b\"; };", ".conf",
@@ -309,6 +311,7 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_string_equal(a->data.label, b->data.label);
     assert_string_equal(a->data.categories, b->data.categories);
     assert_string_equal(a->data.cache, b->data.cache);
+    assert_string_equal(a->data.columns, b->data.columns);
     assert_true(a->data.negatives == b->data.negatives && a->data.window == b->data.window);
     assert_int_equal(a->data.hash_bits, b->data.hash_bits);
     const struct dp_cluster_training *s = &a->training, *t = &b->training;
@@ -349,6 +352,7 @@ static void written_reads_back_equal(void **state)
         c->data.negatives = c->data.window = c->data.hash_bits = 7;
         (void)snprintf(c->data.categories, sizeof c->data.categories, "a b,\"c\"");
         (void)snprintf(c->data.cache, sizeof c->data.cache, "some where");
+        (void)snprintf(c->data.columns, sizeof c->data.columns, "a file");
         c->data.validation_share = k % 2 ? 0 : 0.1 + 0x1p-50;
         if (k % 2) { /* it is a share or a file */
             (void)snprintf(c->data.validation, sizeof c->data.validation, "v");

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -151,6 +152,104 @@ static void a_test_file_is_like_the_training_file(void **state)
     options.path = write_text(&dir, "scored", "c,d,a\n7,5,2\n");
     b = formats_open(&options);
     dp_dataset_close(&b);
+    test_dir_close(&dir);
+}
+
+static void same_rows(const struct dp_dataset_options *x, const struct dp_dataset_options *y)
+{
+    struct dp_dataset *a = formats_open(x), *b = formats_open(y);
+    formats_same(a, b, 0);
+    dp_dataset_close(&a);
+    dp_dataset_close(&b);
+}
+
+/* Names that want quotes; categories that were found and that were named; out of the file and out of a cache. */
+static void kept_columns_of(const char *categories, const char *kinds, bool cached)
+{
+    char train[256], test[256], expected[256], *text = NULL;
+    struct test_dir dir;
+    struct dp_error err = {0};
+    test_dir_open(&dir);
+    (void)snprintf(train, sizeof train, "%s",
+                   write_text(&dir, "train", "y,\"a,\"\"b\"\"\n\",c,d\n1,2,7,5\n0,3,x,6\n"));
+    (void)snprintf(test, sizeof test, "%s",
+                   write_text(&dir, "test", "c,d,y,\"a,\"\"b\"\"\n\"\n7,5,1,2\n8,,0,1\n"));
+    (void)snprintf(expected, sizeof expected, "\"y\",\"a,\"\"b\"\"\n\",\"c\",\"d\"\n%s\n", kinds);
+    struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+    options.categories = categories;
+    options.path = train;
+    options.cache = cached ? dir.path : NULL;
+    struct dp_dataset *dataset = formats_open(&options);
+    if (cached) {
+        dp_dataset_close(&dataset);
+        dataset = formats_open(&options);
+    }
+    assert_int_equal(dp_dataset_columns(dataset, &options, &text, &err), DP_OK);
+    assert_string_equal(text, expected);
+    struct dp_dataset_options like = options, kept = options;
+    like.path = kept.path = test;
+    like.cache = kept.cache = NULL;
+    like.like_path = train;
+    kept.like_path = "/nowhere";
+    kept.columns_path = write_text(&dir, "columns", text);
+    same_rows(&like, &kept);
+    free(text);
+    /* The training file is not the one any more that was loaded. */
+    options.categories = NULL;
+    (void)write_text(&dir, "train", "y,b\n1,2\n");
+    assert_int_equal(dp_dataset_columns(dataset, &options, &text, &err), DP_DATA);
+    assert_null(text);
+    assert_non_null(strstr(err.text, "changed while it was read"));
+    dp_dataset_close(&dataset);
+    test_dir_close(&dir);
+}
+
+static void kept_columns_are_those_of_the_training_file(void **state)
+{
+    (void)state;
+    for (int cached = 0; cached < 2; cached++) {
+        kept_columns_of(NULL, "label,number,category,number", cached);
+        kept_columns_of("c", "label,number,category,number", cached);
+        kept_columns_of("d, c", "label,number,category,category", cached);
+    }
+}
+
+static void bad_kept_columns_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *why;
+    } bad[] = {
+        {"", "columns: has no header"},
+        {"\"y\",\"a\"", "has no line of the columns' kinds"},
+        {"\"y\",\"a\"\n", "has no line of the columns' kinds"},
+        {"\"y\",\"a\"\n\n", "expected one line with the kinds of 2 columns"},
+        {"\"y\",\"a\"\nlabel\n", "expected one line with the kinds of 2 columns"},
+        {"\"y\",\"a\"\nlabel,number\nlabel,number\n", "expected one line with the kinds of 2 columns"},
+        {"\"y\",\"a\"\nlabel,numbe\n", "expected number, category or label, found 'numbe'"},
+        {"\"y\",\"a\"\nlabel,label\n", "column 'a' was the label when"},
+        {"\"y\",\"a\"\nnumber,number\n", "column 'y' was not the label when"},
+        {"\"y\",\"b\"\nlabel,number\n", "'a' is no column; there are: y, b"},
+        {"\"x\",\"a\"\nlabel,number\n", "the label 'y' is no column"},
+    };
+    struct test_dir dir;
+    struct dp_dataset *dataset = NULL;
+    struct dp_error err = {0};
+    char path[256];
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+    (void)snprintf(path, sizeof path, "%s", write_text(&dir, "data", "y,a\n1,2\n"));
+    options.path = path;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        options.columns_path = write_text(&dir, "columns", bad[i].text);
+        assert_int_equal(dp_dataset_open(&options, &dataset, &err), DP_DATA);
+        if (!strstr(err.text, bad[i].why))
+            fail_msg("no \"%s\" in \"%s\"", bad[i].why, err.text);
+    }
+    options.columns_path = "/nowhere/columns";
+    assert_int_equal(dp_dataset_open(&options, &dataset, &err), DP_IO);
+    assert_non_null(strstr(err.text, "/nowhere/columns: cannot open"));
+    assert_non_null(strstr(err.text, "bring the file back"));
     test_dir_close(&dir);
 }
 
@@ -331,10 +430,16 @@ static void bad_files_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_are_told_apart),    cmocka_unit_test(numbers_alone),
-        cmocka_unit_test(named_categories),          cmocka_unit_test(a_test_file_is_like_the_training_file),
-        cmocka_unit_test(late_text_is_refused),      cmocka_unit_test(missing_numbers),
-        cmocka_unit_test(found_categories_are_told), cmocka_unit_test(the_label_is_in_the_digest),
+        cmocka_unit_test(columns_are_told_apart),
+        cmocka_unit_test(numbers_alone),
+        cmocka_unit_test(named_categories),
+        cmocka_unit_test(a_test_file_is_like_the_training_file),
+        cmocka_unit_test(bad_kept_columns_are_refused),
+        cmocka_unit_test(kept_columns_are_those_of_the_training_file),
+        cmocka_unit_test(late_text_is_refused),
+        cmocka_unit_test(missing_numbers),
+        cmocka_unit_test(found_categories_are_told),
+        cmocka_unit_test(the_label_is_in_the_digest),
         cmocka_unit_test(bad_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# What the columns of a CSV file were is kept in the run's directory: predictions do not change when the training file does, or when
+# it is gone. usage: columns.sh PATH/TO/downpour
+set -u
+downpour=$(realpath "$1")
+dir=$(mktemp -d "${TMPDIR:-/tmp}/dp_columns_XXXXXX")
+export TMPDIR=$dir/tmp
+mkdir "$TMPDIR"
+failures=0
+trap 'rm -rf "$dir"; [ "$failures" = 0 ] || echo "$failures checks failed"; exit $((failures > 0))' EXIT
+
+fail() {
+    failures=$((failures + 1))
+    echo "FAILED: $1"
+    sed 's/^/    /' "$dir"/{out,err} 2>/dev/null
+}
+
+# expect CODE TEXT COMMAND...: exit code, and text on standard output or error
+expect() {
+    local code=$1 text=$2 got
+    shift 2
+    timeout 90 "$@" >"$dir/out" 2>"$dir/err"
+    got=$?
+    [ "$got" = "$code" ] || fail "exit code $got, not $code: $*"
+    [ -z "$text" ] || cat "$dir/out" "$dir/err" | grep -qF -e "$text" || fail "no '$text' from: $*"
+}
+
+train() { # DIR FILE [MORE FLAGS]
+    local to=$1 file=$2
+    shift 2
+    expect 0 "Report:" "$downpour" run --dir "$to" --model logistic --train "$file" --label y --batch 4 --epochs 2 \
+        --journal-bytes 16MiB "$@"
+}
+
+# same DIR WHAT: the scores are those of before, and nothing was said.
+same() {
+    timeout 90 "$downpour" predict --from "$1" --data "$dir/test.csv" >"$dir/scores" 2>"$dir/err" || fail "predict: $2"
+    cmp -s "$dir/scores" "$dir/scores.first" || fail "other scores: $2"
+    [ ! -s "$dir/err" ] || fail "predict had something to say: $2"
+}
+
+refused() { # DIR TEXT
+    expect 2 "$2" "$downpour" predict --from "$1" --data "$dir/test.csv"
+}
+
+# "code" has numbers, "city" has text; the test file's "city" looks like numbers.
+rows() { # CITIES... of 24 rows
+    echo 'y,"a, b",city,code'
+    for i in $(seq 0 23); do
+        local city=$((i % $# + 1))
+        echo "$((i % 2)),$((i % 5)).5,${!city},$((i % 3))"
+    done
+}
+rows Rome Oslo 7 >"$dir/train.csv"
+printf 'code,"a, b",city\n1,2.5,7\n2,0.5,8\n0,1,Rome\n1,,Oslo\n' >"$dir/test.csv"
+train "$dir/A" "$dir/train.csv"
+expect 0 "" "$downpour" predict --from "$dir/A" --data "$dir/test.csv"
+cp "$dir/out" "$dir/scores.first"
+[ "$(sort -u "$dir/scores.first" | wc -l)" = 4 ] || fail "rows have equal scores"
+[ "$(cat "$dir/A/store/columns-1.csv")" = '"y","a, b","city","code"
+label,number,category,number' ] || fail "no kinds of columns were kept"
+
+# The training file says something else now, and then nothing.
+rows Rome Oslo 7 | sed -e '2,$s/$/x/' >"$dir/train.csv"
+same "$dir/A" "another kind of one column in the training file" # (other features of the same rows, without an error)
+rows 1 2 3 | sed -e '2,$s/$/x/' >"$dir/train.csv"
+same "$dir/A" "other kinds of columns in the training file"
+rows Rome Oslo 7 | sed -e 's/city/town/' >"$dir/train.csv"
+same "$dir/A" "other names of columns in the training file"
+rm "$dir/train.csv"
+same "$dir/A" "no training file"
+cp -a "$dir/A" "$dir/B"
+mv "$dir/A" "$dir/moved"
+same "$dir/B" "a copy, without the training file"
+same "$dir/moved" "moved, without the training file"
+
+# What is kept is whole and in the directory, or nothing is scored.
+kept=$dir/B/store/columns-1.csv
+bad() { # TEXT, and what is kept on standard input
+    cat >"$kept"
+    refused "$dir/B" "$1"
+    cp -a "$dir/moved/store/columns-1.csv" "$kept"
+}
+bad "columns-1.csv: has no header" </dev/null
+bad "has no line of the columns' kinds" < <(head -1 "$dir/moved/store/columns-1.csv")
+bad "expected number, category or label, found 'nuMber'" < <(sed -e 's/number/nuMber/' "$dir/moved/store/columns-1.csv")
+bad "expected one line with the kinds of 4 columns" < <(sed -e 's/,number$//' "$dir/moved/store/columns-1.csv")
+bad "column 'y' was not the label" < <(sed -e 's/^label/number/' "$dir/moved/store/columns-1.csv")
+bad "'city' is no column" < <(sed -e 's/city/cities/' "$dir/moved/store/columns-1.csv")
+rm "$kept"
+refused "$dir/B" "the training kept there what its columns are: bring the file back"
+ln -s "$dir/moved/store/columns-1.csv" "$kept"
+refused "$dir/B" "outside of the run's directory"
+rm "$kept"
+sed -i -e "s|\"store/columns-1.csv\"|\"$dir/moved/store/columns-1.csv\"|" "$dir/B/cluster.conf"
+refused "$dir/B" "puts the columns (data.columns) in"
+
+# A run of an older build kept nothing: its training file is read, which is said, or missed.
+sed -i -e '/^ *columns = /d' "$dir/B/cluster.conf"
+refused "$dir/B" "$dir/train.csv: cannot open"
+rows Rome Oslo 7 >"$dir/train.csv"
+expect 0 "'$dir/B' is of an older build" "$downpour" predict --from "$dir/B" --data "$dir/test.csv"
+cmp -s "$dir/out" "$dir/scores.first" || fail "other scores of a run of an older build"
+
+# A further run that is refused leaves what is kept of the first one; one that trains takes its place.
+rows 1 2 3 >"$dir/numbers.csv"
+expect 2 "" "$downpour" run --dir "$dir/moved" --model logistic --train "$dir/numbers.csv" --label y --batch 4 --epochs 2 \
+    --journal-bytes 16MiB --optimizer adagrad
+same "$dir/moved" "a further run was refused"
+train "$dir/moved" "$dir/numbers.csv"
+run=$(cat "$dir/moved/run")
+[ "$(ls "$dir/moved/store" | grep columns)" = "columns-$run.csv" ] || fail "not the columns of run $run alone"
+[ "$(tail -1 "$dir/moved/store/columns-$run.csv")" = label,number,number,number ] || fail "not the kinds of the further run"
+refused "$dir/moved" "column 'city'"
+train "$dir/moved" "$dir/train.csv" --fresh
+same "$dir/moved" "afresh"
+[ "$(ls "$dir/moved/store" | grep columns)" = columns-1.csv ] || fail "--fresh left columns of an earlier run"

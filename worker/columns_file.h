@@ -1,0 +1,15 @@
+/* Columns file: what the columns of a CSV file were that a model is trained on, beside its weights (data.columns).
+ * Promise   Whole or not there. A file that says the same already is left alone, so that a worker that starts again on a full disk
+ *           needs no room.
+ * Thread    Any.
+ * Failure   DP_FULL: there is no room; DP_IO naming the path. */
+#ifndef DP_WORKER_COLUMNS_FILE_H
+#define DP_WORKER_COLUMNS_FILE_H
+
+#include "common/base/status.h"
+
+/* text: by dp_dataset_columns. */
+DP_MUST_USE
+enum dp_status dp_columns_file_put(const char *text, const char *path, struct dp_error *err);
+
+#endif
