@@ -312,6 +312,9 @@ enum dp_status dp_client_await_stream(struct dp_client *client, const char *what
 {
     uint64_t until_ns = deadline_in(client, timeout_ms);
     struct dp_link *link = &client->link[0];
+    /* An earlier greeting was refused: what refused it may have passed. */
+    if (dp_session_lacks_stream(&client->session) && link->state == DP_LINK_REFUSED)
+        dp_link_greet(link, dp_clock_ns(&client->session.clock));
     while (dp_session_lacks_stream(&client->session)) {
         if (link->state == DP_LINK_REFUSED)
             return dp_fail(err, link->refused.status, "%s: %s", what, link->refused.text);

@@ -144,6 +144,39 @@ static void a_greeting_that_asked_for_none_is_followed_by_one_that_does(void **s
     done(&b);
 }
 
+/* Shard 1 refuses one push as too old, then shard 0 a stream for it, once for each. */
+static enum dp_status refuse_both_once(void *context, uint32_t shard, const struct dp_request *r,
+                                       struct dp_reply *reply)
+{
+    uint32_t *times = context;
+    if (r->kind != DP_REQUEST_HELLO || shard != 0 || !r->want_stream || times[1] == 0)
+        return too_old(context, shard, r, reply);
+    times[1]--;
+    (void)snprintf(reply->reason, sizeof reply->reason, "not by this clock");
+    return DP_INVALID;
+}
+
+/* Later its clock may be right: each push asks once more. */
+static void one_that_was_not_given_is_asked_for_again(void **state)
+{
+    (void)state;
+    struct bench b = opened(2, false);
+    uint32_t times[2] = {0, 0};
+    struct dp_client_table *t = table(&b, "t", 1);
+    b.net->refuse = refuse_both_once;
+    b.net->context = times;
+    assert_int_equal(push_one(&b, t), DP_OK);
+    times[0] = 1;
+    times[1] = 2;
+    assert_int_equal(push_one(&b, t), DP_TOO_OLD);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(push_one(&b, t), DP_INVALID);
+        text_has(&b, "not by this clock");
+    }
+    assert_int_equal(push_one(&b, t), DP_OK);
+    done(&b);
+}
+
 static void no_other(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
                      uint32_t *n)
 {
@@ -172,6 +205,7 @@ int main(void)
         cmocka_unit_test(one_that_was_forgotten_is_replaced_for_the_next_push),
         cmocka_unit_test(one_in_use_is_kept),
         cmocka_unit_test(a_greeting_that_asked_for_none_is_followed_by_one_that_does),
+        cmocka_unit_test(one_that_was_not_given_is_asked_for_again),
         cmocka_unit_test(without_another_the_deadline_ends_it),
     };
     return cmocka_run_group_tests_name("stream", tests, NULL, NULL);
