@@ -34,7 +34,7 @@ struct dp_link {
     uint64_t largest; /* bytes: at least those of each parcel that is under way, in order */
 
     uint64_t hello_id, hello_sequence; /* of the greeting now under way */
-    bool hello_wants; /* a stream */
+    bool hello_wants;                  /* a stream */
     uint64_t hello_due_ns;
     uint64_t boot;
 

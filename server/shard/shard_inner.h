@@ -122,7 +122,7 @@ struct dp_shard {
     uint64_t applied; /* pushes applied: what staleness is counted in */
     uint64_t next_stream,
         streams_reserved; /* given below next, durable below reserved; the shard with mixed key 0 */
-    uint64_t reserving;             /* until this, by a job under way; 0: none is */
+    uint64_t reserving;   /* until this, by a job under way; 0: none is */
     uint64_t opened_ns;
 
     struct dp_session *run_first, *run_last;

@@ -28,8 +28,7 @@ enum dp_status dp_rocks_error_take(char **text, const char *directory, const cha
         st =
             dp_fail(err, DP_FULL, "store %s: %s: %s; raise 'ulimit -n' of the server", directory, doing, why);
     else if (strstr(why, "No space left") || strstr(why, "NoSpace") || strstr(why, "Disk quota exceeded"))
-        st = dp_fail(err, DP_FULL, "store %s: %s: %s; make room on that disk", directory,
-                     doing, why);
+        st = dp_fail(err, DP_FULL, "store %s: %s: %s; make room on that disk", directory, doing, why);
     else if (strstr(why, "lock hold by current process") || strstr(why, "While lock file"))
         st = dp_fail(err, DP_IO,
                      "store %s: another server is using it (%s); stop that one, or use another "

@@ -134,6 +134,6 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
     make_faults(world, plan);
     plan->taken_rows =
         world->seed % 3 ? 1 + (uint32_t)(world->seed / 3 % 4) : 0; /* not drawn: old seeds stay */
-    plan->idle_ms = world->seed % 4 ? 5 : 100; /* likewise */
+    plan->idle_ms = world->seed % 4 ? 5 : 100;                     /* likewise */
     plan->behind = plan->sectors || sim_draw(world, 2) ? 0 : 1 + up_to(world, 1);
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define DIM     2u
-#define STREAM (UINT64_C(1) << 63 | 7)
+#define STREAM  (UINT64_C(1) << 63 | 7)
 #define SECOND  UINT64_C(1000000000)
 #define ANSWERS 64u
 
