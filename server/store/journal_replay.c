@@ -205,6 +205,13 @@ static enum dp_status look_at_page(const struct dp_disk *disk, struct dp_journal
     if (file->page.secret)
         found->secret = file->page.secret;
     claim(found, file->page.synced_lsn, file->page.incarnation);
+    /* A segment has its size, durably, before it has a page: no crash leaves it shorter. */
+    if (file->valid && file->segment.bytes < file->page.bytes)
+        return dp_fail(
+            err, DP_CORRUPT,
+            "journal: segment %016" PRIx64 " has %" PRIu64 " of its %" PRIu64
+            " bytes: it was cut short, by a copy that did not finish perhaps; bring the whole file back",
+            file->segment.number, file->segment.bytes, file->page.bytes);
     return DP_OK;
 }
 

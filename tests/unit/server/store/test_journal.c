@@ -236,6 +236,33 @@ static void a_new_segment_claims_what_was_synced(void **state)
     world_clear(&world);
 }
 
+static enum dp_status (*whole_size)(void *self, struct dp_file *file, uint64_t *bytes, struct dp_error *err);
+
+static enum dp_status half_size(void *self, struct dp_file *file, uint64_t *bytes, struct dp_error *err)
+{
+    enum dp_status st = whole_size(self, file, bytes, err);
+    *bytes /= 2;
+    return st;
+}
+
+/* A segment that a copy cut short is refused, however few of its records were written: it had its size before it had a page. */
+static void a_segment_that_is_cut_short_is_refused(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    opened(DP_DURABILITY_MACHINE, 14);
+    (void)world_append(&world, 300);
+    (void)world_commit(&world);
+    world_crash(&world, DP_SIM_NOTHING);
+    whole_size = world.disk.size;
+    world.disk.size = half_size;
+    assert_int_equal(world_open(&world, &err), DP_CORRUPT);
+    assert_non_null(strstr(err.text, "has 32768 of its 65536 bytes"));
+    world.disk.size = whole_size;
+    assert_int_equal(world_open(&world, &err), DP_OK);
+    world_clear(&world);
+}
+
 /* The exact place behind a torn tail holds a record of an earlier opening, whole, with the lsn that comes next. */
 static void a_stale_record_is_not_taken(void **state)
 {
@@ -696,6 +723,7 @@ int main(void)
         cmocka_unit_test(flipped_bits_around_the_durable_lsn),
         cmocka_unit_test(an_opening_claims_what_it_replayed),
         cmocka_unit_test(a_new_segment_claims_what_was_synced),
+        cmocka_unit_test(a_segment_that_is_cut_short_is_refused),
         cmocka_unit_test(a_stale_record_is_not_taken),
         cmocka_unit_test(what_a_client_sends_is_no_claim),
         cmocka_unit_test(what_a_client_sends_is_no_record),
