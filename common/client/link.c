@@ -364,6 +364,8 @@ uint64_t dp_link_due_ns(const struct dp_link *link)
 
 static void remember(struct dp_link *link, const struct dp_reply *reply)
 {
+    if (reply->status == DP_ORDER && link->reason[0])
+        return; /* it follows from what the shard said of the request before: that is the cause */
     (void)snprintf(link->reason, sizeof link->reason, "%s: %.300s", dp_status_name((int)reply->status),
                    reply->reason[0] ? reply->reason : dp_status_text((int)reply->status));
 }

@@ -508,6 +508,42 @@ static void a_busy_shard_is_quoted_and_asked_again(void **state)
     done(&b);
 }
 
+/* The shard's disk is full: it refuses push 1 for that, and all behind it because push 1 is missing. */
+static enum dp_status full_and_in_order(void *context, uint32_t shard, const struct dp_request *r,
+                                        struct dp_reply *reply)
+{
+    uint64_t *refused = context;
+    (void)shard;
+    if (r->kind != DP_REQUEST_PUSH || r->number == 0)
+        return DP_OK;
+    (void)snprintf(reply->reason, sizeof reply->reason, "%s",
+                   r->number == 1 ? "the disk is full" : "request 3 came before request 2");
+    if (r->number == 1)
+        *refused = r->sequence;
+    reply->sequence = *refused;
+    return r->number == 1 ? DP_AGAIN : DP_ORDER;
+}
+
+static void the_cause_is_quoted_not_what_follows_from_it(void **state)
+{
+    (void)state;
+    struct bench b = opened(1, false);
+    struct dp_client_table *t = table(&b, "t", 4);
+    struct dp_ticket ticket[4];
+    uint64_t refused = 0;
+    b.net->refuse = full_and_in_order;
+    b.net->context = &refused;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(push_one(&b, t, 3, WAIT_MS, &ticket[i]), DP_OK);
+    for (uint32_t ms = 100; ms < 2000; ms += 100) {
+        assert_int_equal(dp_client_wait(b.client, &ticket[3], ms, NULL, &b.err), DP_TIMEOUT);
+        text_has(&b, "it said: AGAIN: the disk is full");
+    }
+    b.net->refuse = NULL;
+    assert_int_equal(dp_client_wait(b.client, &ticket[3], WAIT_MS, NULL, &b.err), DP_OK);
+    done(&b);
+}
+
 static enum dp_status drop_second(void *context, uint32_t shard, const struct dp_request *r,
                                   struct dp_reply *reply)
 {
@@ -727,6 +763,7 @@ int main(void)
         cmocka_unit_test(rubbish_breaks_nothing),
         cmocka_unit_test(keys_that_change_under_a_pull_are_noticed),
         cmocka_unit_test(a_busy_shard_is_quoted_and_asked_again),
+        cmocka_unit_test(the_cause_is_quoted_not_what_follows_from_it),
         cmocka_unit_test(a_lost_request_is_mended_at_once_and_once),
         cmocka_unit_test(a_restarted_server_is_greeted_again),
         cmocka_unit_test(a_refused_greeting_fails_what_waits_and_is_tried_anew),
