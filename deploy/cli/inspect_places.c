@@ -90,6 +90,18 @@ static const char *missing_shard(const char *server, const struct dp_layout *lay
     return NULL;
 }
 
+/* A server without a layout: not all of its shards have ever served, it is an older build's, or a damaged one was removed. Nobody knows
+ * then how many shards there are, but the next one is there. */
+static enum dp_status check_unnamed(const char *directory, const char *server, uint32_t next,
+                                    struct dp_error *err)
+{
+    char shard[DP_PATH_MAX + 320];
+    if (access(server, F_OK) != 0)
+        return incomplete(directory, server, err);
+    (void)snprintf(shard, sizeof shard, "%s/shard-%04" PRIu32, server, next);
+    return next == 0 || dp_inspect_is_store(shard) ? DP_OK : incomplete(directory, shard, err);
+}
+
 /* A run's directory has the servers that together have all shards. What is wrong with a layout is told later (inspect_layout.h). */
 static enum dp_status check_run(const char *directory, struct dp_error *err)
 {
@@ -99,9 +111,8 @@ static enum dp_status check_run(const char *directory, struct dp_error *err)
     for (uint32_t i = 0; shards < layout.total; i++) {
         (void)snprintf(path, sizeof path, "%s/store/server-%" PRIu32, directory, i);
         enum dp_status st = read_layout(path, &layout);
-        bool no_layouts = i == 0 && access(path, F_OK) == 0; /* none ever served, or of an older build */
         if (st == DP_NOT_FOUND)
-            return no_layouts ? DP_OK : incomplete(directory, path, err);
+            return check_unnamed(directory, path, shards, err);
         if (st != DP_OK)
             return DP_OK;
         const char *missing = missing_shard(path, &layout, shard, sizeof shard);

@@ -171,7 +171,11 @@ rm -rf "$dir/part/store/server-1"
 expect 2 "'$dir/part' is not complete: '$dir/part/store/server-1' is missing" "$downpour" inspect "$dir/part" --digest
 expect 0 "of all" "$downpour" inspect "$dir/part/store/server-0" --digest
 cp -a "$dir/D/store/server-1" "$dir/part/store/server-1"
+rm "$dir/part/store/server-1/layout" # it was damaged, or its server has not served yet
+expect 0 "of all" "$downpour" inspect "$dir/part" --digest
 rm -rf "$dir/part/store/server-1/shard-0001"
+expect 2 "'$dir/part/store/server-1/shard-0001' is missing" "$downpour" inspect "$dir/part" --digest
+cp "$dir/D/store/server-1/layout" "$dir/part/store/server-1/layout"
 expect 2 "'$dir/part/store/server-1/shard-0001' is missing" "$downpour" inspect "$dir/part" --digest
 printf X | dd of="$dir/part/store/server-0/layout" conv=notrunc status=none
 expect 2 "its file 'layout' is damaged" "$downpour" inspect "$dir/part"
