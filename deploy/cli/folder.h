@@ -40,8 +40,8 @@ enum dp_status dp_folder_path(const struct dp_folder *folder, char *out, struct 
 DP_MUST_USE
 enum dp_status dp_folder_cluster(const struct dp_folder *folder, struct dp_cluster **out,
                                  struct dp_error *err);
-/* Whether the stores that the servers of a run's cluster file have open are those beside that file; of other cluster files
- * nothing is asked. DP_DATA: they are not: the directory was copied, or moved from where its servers run. */
+/* Whether the stores that the servers of a run's cluster file have open are those beside that file; of other cluster files, and of
+ * stores that are not on this machine, nothing is asked. DP_DATA: they are not: the directory was copied, or moved from where its servers run. */
 DP_MUST_USE
 enum dp_status dp_folder_check_live(const char *conf, const struct dp_cluster *cluster, struct dp_error *err);
 /* Whether an earlier run left a cluster file and a store. */

@@ -154,7 +154,7 @@ enum dp_status dp_folder_check_live(const char *conf, const struct dp_cluster *c
     for (uint32_t i = 0; i < cluster->server_count; i++)
         for (uint32_t k = 0; k < cluster->server[i].shards; k++) {
             (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32, cluster->server[i].store, shard++);
-            if (!dp_read_lock_is_used(path))
+            if (access(path, F_OK) == 0 && !dp_read_lock_is_used(path))
                 return dp_fail(
                     err, DP_DATA,
                     "servers answer at the addresses in '%.200s', but no process has '%.200s' open: "
