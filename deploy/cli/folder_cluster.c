@@ -6,12 +6,14 @@
 
 #include "server/store/read_lock.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Each server's store must have been PLACE/store/server-N, with one PLACE for all: what `downpour run` makes. */
@@ -77,12 +79,35 @@ static enum dp_status check_inside(const struct dp_folder *folder, const char *p
     return DP_OK;
 }
 
+/* Each file of it, too: rows and journal are read by their names. */
+static enum dp_status check_files(const struct dp_folder *folder, const char *directory, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 64 + NAME_MAX];
+    enum dp_status st = DP_OK;
+    DIR *dir = opendir(directory);
+    if (!dir)
+        return errno == ENOENT ? DP_OK : missing(folder, directory, err);
+    for (struct dirent *entry = readdir(dir); st == DP_OK && entry; entry = readdir(dir)) {
+        int len = snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+        struct stat info;
+        if (len > 0 && (size_t)len < sizeof path && lstat(path, &info) == 0 && S_ISLNK(info.st_mode))
+            st = check_inside(folder, path, "file or directory", err);
+    }
+    (void)closedir(dir);
+    return st;
+}
+
 static enum dp_status check_shard(const struct dp_folder *folder, const char *store, uint32_t shard,
                                   struct dp_error *err)
 {
     char path[DP_PATH_MAX + 64];
     (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32 "/CURRENT", store, shard);
-    return check_inside(folder, path, "store", err);
+    enum dp_status st = check_inside(folder, path, "store", err);
+    *strrchr(path, '/') = '\0';
+    if (st == DP_OK)
+        st = check_files(folder, path, err);
+    (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32 "/journal", store, shard);
+    return st == DP_OK ? check_files(folder, path, err) : st;
 }
 
 /* A run of another format has none: a CSV file's reader misses it. */

@@ -159,8 +159,16 @@ cp -a "$dir/D" "$dir/part"
 mv "$dir/part/store/server-1" "$dir/elsewhere"
 ln -s "$dir/elsewhere" "$dir/part/store/server-1"
 expect 2 "outside of the run's directory" "$downpour" predict --from "$dir/part" --data "$data/digits.test.libsvm.gz"
-# Another run's store in the place of one.
+# So is a link further in: that of a journal, or of rows.
 rm "$dir/part/store/server-1"
+for linked in journal "$(basename "$sst")"; do
+    cp -a "$dir/D/store/server-1" "$dir/part/store/server-1"
+    rm -rf "${dir:?}/part/store/server-1/shard-0001/$linked"
+    ln -s "$dir/elsewhere/shard-0001/$linked" "$dir/part/store/server-1/shard-0001/$linked"
+    expect 2 "'$dir/part/store/server-1/shard-0001/$linked' leads to" "$downpour" predict --from "$dir/part" --data "$data/digits.test.libsvm.gz"
+    rm -rf "$dir/part/store/server-1"
+done
+# Another run's store in the place of one.
 cp -a "$dir/B/store/server-1" "$dir/part/store/server-1"
 expect 2 "belongs to cluster" "$downpour" predict --from "$dir/part" --data "$data/digits.test.libsvm.gz"
 
