@@ -114,10 +114,10 @@ struct dp_account *dp_accounts_find(struct dp_accounts *accounts, const struct d
             if (!account)
                 return NULL;
         }
-        account->peer = *peer;
         account->next = *bucket;
         *bucket = account;
     }
+    account->peer = *peer;
     account->used = ++accounts->turn;
     return account;
 }
@@ -130,6 +130,18 @@ uint64_t dp_account_unsent(struct dp_account *account)
 uint64_t dp_accounts_unsent(const struct dp_accounts *accounts)
 {
     return dp_account_unsent(accounts->all);
+}
+
+uint64_t dp_accounts_most(struct dp_accounts *accounts, struct dp_peer *out)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < BUCKETS; i++)
+        for (struct dp_account *at = accounts->bucket[i]; at; at = at->next)
+            if (dp_account_unsent(at) > most) {
+                most = dp_account_unsent(at);
+                *out = at->peer;
+            }
+    return most;
 }
 
 void dp_account_give(struct dp_account *account, uint64_t bytes)

@@ -32,6 +32,8 @@ struct watched {
     uint64_t cookie;   /* which socket the descriptor was */
     uint64_t base;     /* taken - received, modulo 2^64, when nothing waited */
     uint64_t waiting;  /* at the last look */
+    uint64_t taken;    /* at the last look */
+    uint64_t taken_ms; /* when that was news, or nothing waited */
     uint64_t acked;    /* by the peer, of what was sent to it */
     uint64_t acked_ms; /* when that was news, or nothing waited for it */
 };
@@ -44,6 +46,7 @@ struct dp_guard {
     struct watched *watched;
     _Atomic uint64_t peer_bytes, all_bytes, dropped;
     _Atomic uint32_t stall_ms;
+    _Atomic int asked;        /* the descriptor of who is to go, -1: nobody */
     _Atomic uint64_t taken[]; /* [fds]: ever, of all that had the descriptor */
 };
 
@@ -73,7 +76,7 @@ static void forget(struct dp_guard *guard, int fd)
 static void watch(struct dp_guard *guard, int fd)
 {
     struct tcp_info info = {0};
-    struct watched one = {.fd = fd, .acked_ms = now_ms()};
+    struct watched one = {.fd = fd, .acked_ms = now_ms(), .taken_ms = now_ms()};
     forget(guard, fd);
     if (fd < 0 || (uint32_t)fd >= guard->fds || !measure(fd, &info, &one.cookie))
         return;
@@ -94,6 +97,13 @@ static void watch(struct dp_guard *guard, int fd)
 
 static void drop(struct dp_guard *guard, const struct watched *one, const char *why)
 {
+    struct tcp_info info;
+    uint64_t cookie = 0;
+    if (!measure(one->fd, &info, &cookie) ||
+        cookie != one->cookie) { /* closed meanwhile: it may be another's */
+        forget(guard, one->fd);
+        return;
+    }
     dp_log(DP_LOG_WARN, "%s: a peer loses its connection: %s (%llu MB of its messages wait)", guard->endpoint,
            why, (unsigned long long)(one->waiting >> 20));
     (void)shutdown(one->fd, SHUT_RDWR);
@@ -109,7 +119,7 @@ static const char *look(struct dp_guard *guard, struct watched *one, uint64_t no
     uint64_t before = atomic_load(&guard->taken[one->fd]);
     if (!measure(one->fd, &info, &cookie) || cookie != one->cookie) {
         one->waiting = 0; /* closed: its event is on the way */
-        one->acked_ms = now;
+        one->acked_ms = one->taken_ms = now;
         return NULL;
     }
     /* What was taken while the kernel was asked counts in the peer's favour, both times. */
@@ -120,6 +130,10 @@ static const char *look(struct dp_guard *guard, struct watched *one, uint64_t no
     one->waiting = info.tcpi_bytes_received + one->base - after;
     if (one->waiting >> 63)
         one->waiting = 0;
+    if (one->waiting == 0 || after != one->taken) {
+        one->taken = after;
+        one->taken_ms = now;
+    }
     if (info.tcpi_bytes_acked != one->acked || info.tcpi_notsent_bytes == 0) {
         one->acked = info.tcpi_bytes_acked;
         one->acked_ms = now;
@@ -129,6 +143,13 @@ static const char *look(struct dp_guard *guard, struct watched *one, uint64_t no
     if (now - one->acked_ms > atomic_load(&guard->stall_ms))
         return "it does not read its answers";
     return NULL;
+}
+
+/* Bytes times how long nothing was taken: many small messages without end must not push out the larger one of a sound peer, which
+ * is soon whole and taken. */
+static double burden(const struct watched *one, uint64_t now)
+{
+    return (double)one->waiting * (double)(now - one->taken_ms + 1);
 }
 
 static void look_at_all(struct dp_guard *guard)
@@ -149,10 +170,23 @@ static void look_at_all(struct dp_guard *guard)
     if (all <= atomic_load(&guard->all_bytes))
         return;
     for (uint32_t i = 0; i < guard->count; i++)
-        if (!most || guard->watched[i].waiting > most->waiting)
+        if (!most || burden(&guard->watched[i], now) > burden(most, now))
             most = &guard->watched[i];
     struct watched one = *most;
-    drop(guard, &one, "the messages of all peers that wait are too many, and it has the most");
+    drop(guard, &one,
+         "the messages of all peers that wait are too many, and it has the most for the longest time");
+}
+
+static void drop_asked(struct dp_guard *guard)
+{
+    int fd = atomic_load(&guard->asked);
+    for (uint32_t i = 0; i < guard->count && fd >= 0; i++)
+        if (guard->watched[i].fd == fd) {
+            struct watched one = guard->watched[i];
+            drop(guard, &one, "the answers that peers do not read are too many, and it has the most");
+            break;
+        }
+    atomic_store(&guard->asked, -1);
 }
 
 /* One event of the monitor: a frame with its number and a value, a frame with the address. False: it was the last. */
@@ -187,6 +221,7 @@ static void *run(void *arg)
             goes_on = take_event(guard, &none);
         uint64_t now = now_ms();
         if (goes_on && now >= next) {
+            drop_asked(guard);
             look_at_all(guard);
             next = now + LOOK_MS + guard->count / PEERS_A_MS;
         }
@@ -212,6 +247,7 @@ enum dp_status dp_guard_open(struct dp_net *net, void *socket, const char *endpo
     if (!guard)
         return dp_fail(err, DP_NOMEM, "out of memory for the listener '%s'", endpoint);
     guard->fds = fds;
+    atomic_store(&guard->asked, -1);
     dp_guard_limit(guard, DP_PEER_WAITING_MAX, DP_ALL_WAITING_MAX, DP_STALL_MS);
     (void)snprintf(guard->endpoint, sizeof guard->endpoint, "%s", endpoint);
     (void)snprintf(address, sizeof address, "inproc://guard-%" PRIu32, atomic_fetch_add(&net->guards, 1));
@@ -257,6 +293,17 @@ void dp_guard_taken(struct dp_guard *guard, int fd, uint64_t bytes)
 {
     if (fd >= 0 && (uint32_t)fd < guard->fds)
         atomic_fetch_add_explicit(&guard->taken[fd], bytes, memory_order_relaxed);
+}
+
+void dp_guard_ask(struct dp_guard *guard, int fd)
+{
+    int nobody = -1;
+    (void)atomic_compare_exchange_strong(&guard->asked, &nobody, fd);
+}
+
+bool dp_guard_is_asked(const struct dp_guard *guard)
+{
+    return atomic_load(&guard->asked) >= 0;
 }
 
 uint64_t dp_guard_dropped(const struct dp_guard *guard)

@@ -140,6 +140,7 @@ enum dp_status dp_listener_receive(struct dp_listener *listener, struct dp_peer 
         if (!known && more)
             dp_parts_drain(listener->socket, &taken);
         dp_guard_taken(listener->guard, taken.fd, taken.wire_bytes);
+        from->link = (uint32_t)(taken.fd + 1);
         if (good)
             return DP_OK;
         listener->refused++;
@@ -148,13 +149,18 @@ enum dp_status dp_listener_receive(struct dp_listener *listener, struct dp_peer 
 }
 
 /* To a peer with nothing unsent the oldest of its resends always gets through, unless others who read nothing hold twice of what
- * all may. */
-static bool may_send(const struct dp_listener *listener, uint64_t unsent, uint64_t bytes)
+ * all may. Then who holds most loses its connection, so that they cannot keep those out who read. */
+static bool may_send(struct dp_listener *listener, uint64_t unsent, uint64_t bytes)
 {
+    struct dp_peer holder;
     uint64_t all = dp_accounts_unsent(listener->accounts), most = listener->unsent_max;
-    if (unsent == 0)
-        return all < 2 * most;
-    return unsent + bytes <= DP_PEER_UNSENT_MAX && all + bytes <= most;
+    if (unsent > 0)
+        return unsent + bytes <= DP_PEER_UNSENT_MAX && all + bytes <= most;
+    if (all < 2 * most)
+        return true;
+    if (!dp_guard_is_asked(listener->guard) && dp_accounts_most(listener->accounts, &holder) > 0)
+        dp_guard_ask(listener->guard, (int)holder.link - 1);
+    return false;
 }
 
 /* Whether the message may go, and who bears its bytes. Small frames are taken for sent at once: the queue's

@@ -24,10 +24,11 @@ struct dp_message {
     struct dp_frame frame[];
 };
 
-/* Where a reply goes: the routing id that the socket gave the peer. */
+/* Where a reply goes: the routing id that the socket gave the peer. link: the socket's own note of its connection, 0: none. */
 struct dp_peer {
     uint8_t size;
     unsigned char id[15];
+    uint32_t link;
 };
 
 /* NULL: out of memory. `room`: frames it can hold. */

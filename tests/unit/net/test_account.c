@@ -7,7 +7,8 @@
 
 static struct dp_peer peer(uint32_t n)
 {
-    return (struct dp_peer){5, {0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n}};
+    return (struct dp_peer){.size = 5,
+                            .id = {0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n}};
 }
 
 static struct dp_account *find(struct dp_accounts *accounts, uint32_t n)

@@ -218,6 +218,73 @@ static void peers_that_do_not_read_share_a_bound_and_go(void **state)
     }
 }
 
+/* Peers that hold all that may be unread, and longer than a test takes: who asks and reads is served all the same. */
+static void peers_that_do_not_read_keep_nobody_out(void **state)
+{
+    enum { PEERS = 6, EACH = 8 * MIB };
+    struct scene *s = *state;
+    const struct dp_listener_limits limits = {
+        .unsent_bytes = ALL, .waiting_bytes = WAITING, .all_waiting_bytes = ALL, .stall_ms = 1000 * SOON_MS};
+    struct dp_peer from;
+    struct dp_error err = {0};
+    struct dp_message *answer = NULL;
+    int fd[PEERS];
+    dp_listener_limit(s->listener, &limits);
+    is_served(s, 3);
+    for (int i = 0; i < PEERS; i++) {
+        fd[i] = dp_zmtp_connect(s->port, 64 << 10);
+        assert_true(fd[i] >= 0 && dp_zmtp_send(fd[i], false, "pull", 4));
+        take_one(s, &from, 4);
+        struct dp_message *large =
+            dp_message_new(1); /* to one with nothing unsent it goes, whatever its size */
+        assert_non_null(large);
+        dp_message_add(large, dp_frame_new(EACH));
+        dp_listener_send(s->listener, &from, &large);
+    }
+    for (uint64_t end = now_ms() + (uint64_t)SOON_MS * DP_PATIENCE; !answer;) {
+        assert_true(now_ms() < end);
+        struct dp_message *message = dp_message_new(1);
+        assert_non_null(message);
+        dp_message_add(message, dp_frame_copy("pull", 4));
+        assert_int_equal(dp_connection_send(s->good, &message, &err), DP_OK);
+        take_one(s, &from, 4);
+        send_mib(s, &from);
+        dp_connections_wait(&s->good, 1, 50);
+        (void)!dp_connection_receive(s->good, &answer);
+    }
+    dp_message_free(&answer);
+    for (int i = 0; i < PEERS; i++)
+        (void)close(fd[i]);
+}
+
+/* A message takes long to come, and is larger than those that peers keep open: they lose their connections, not its peer. */
+static void small_messages_without_end_push_no_larger_one_out(void **state)
+{
+    enum { PEERS = 7, HELD_MS = 500 };
+    struct scene *s = *state;
+    int fd[PEERS];
+    for (int i = 0; i < PEERS; i++) { /* 14 MiB of the 16 */
+        fd[i] = dp_zmtp_connect(s->port, 0);
+        assert_true(fd[i] >= 0);
+        assert_true(dp_zmtp_send(fd[i], true, s->block, MIB) && dp_zmtp_send(fd[i], true, s->block, MIB));
+    }
+    for (uint64_t end = now_ms() + HELD_MS;
+         now_ms() < end;) /* what they have held for long is what is tested */
+        dp_listener_wait(s->listener, -1, 10);
+    assert_int_equal(refused_by(s), 0);
+    int good = dp_zmtp_connect(s->port, 0);
+    struct dp_peer from;
+    assert_true(good >= 0);
+    for (int i = 0; i < 4; i++)
+        assert_true(dp_zmtp_send(good, true, s->block, MIB));
+    await_refused(s, 1);
+    assert_true(dp_zmtp_send(good, false, s->block, MIB));
+    take_one(s, &from, MIB);
+    for (int i = 0; i < PEERS; i++)
+        (void)close(fd[i]);
+    (void)close(good);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +293,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(all_peers_share_a_bound, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_peer_whose_messages_are_taken_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(peers_that_do_not_read_share_a_bound_and_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(peers_that_do_not_read_keep_nobody_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(small_messages_without_end_push_no_larger_one_out, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("guard", tests, NULL, NULL);
 }

@@ -543,7 +543,7 @@ static void what_cannot_be_delivered_is_counted_and_freed(void **state)
 {
     (void)state;
     struct pair pair = pair_open(ANY_PORT);
-    struct dp_peer nobody = {5, {0, 1, 2, 3, 4}}, from;
+    struct dp_peer nobody = {.size = 5, .id = {0, 1, 2, 3, 4}}, from;
     uint64_t refused = 0, undeliverable = 0;
     struct dp_error err = {0};
     struct dp_message *message = numbered(4);
