@@ -7,14 +7,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-static uint64_t wall_s(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec;
-}
 
 /* A journal has room for many segments, so that some can be free while others wait for rows to be written back. */
 static uint64_t segment_bytes(uint64_t budget_bytes)
@@ -72,7 +64,7 @@ static enum dp_status open_shard(struct dp_shard_parts *parts, const struct dp_s
         .cluster = o->cluster,
         .generation = o->generation,
         .boot = o->boot,
-        .wall_s = wall_s(),
+        .wall = dp_clock_wall(),
         .cache_bytes = o->cache_bytes,
         .salt = o->salt,
         .store = &parts->store,

@@ -11,6 +11,8 @@ struct dp_clock {
 
 /* CLOCK_MONOTONIC. */
 struct dp_clock dp_clock_real(void);
+/* CLOCK_REALTIME: since 1970, and not monotonic. */
+struct dp_clock dp_clock_wall(void);
 
 static inline uint64_t dp_clock_ns(const struct dp_clock *clock)
 {

@@ -41,15 +41,15 @@ static bool is_due(const struct dp_shard *shard, uint64_t stream, uint64_t wall_
                                          : stream <= last_client(shard, wall_s);
 }
 
-static uint64_t wall_s(const struct dp_shard *shard)
+uint64_t dp_shard_wall_s(const struct dp_shard *shard)
 {
-    return shard->options.wall_s +
-           (dp_clock_ns(&shard->options.clock) - shard->opened_ns) / UINT64_C(1000000000);
+    const struct dp_clock *wall = &shard->options.wall;
+    return wall->now_ns ? dp_clock_ns(wall) / UINT64_C(1000000000) : 0;
 }
 
 void dp_shard_set_due(struct dp_shard *shard)
 {
-    uint64_t now_s = wall_s(shard);
+    uint64_t now_s = dp_shard_wall_s(shard);
     dp_push_ids_set_due(shard->ids, last_client(shard, now_s), last_run(now_s));
 }
 
@@ -62,7 +62,7 @@ static uint64_t run_to_use(const struct dp_shard *shard, uint64_t now_s)
 
 enum dp_status dp_shard_check_above(const struct dp_shard *shard, uint64_t floor, struct dp_error *err)
 {
-    uint64_t now_s = wall_s(shard);
+    uint64_t now_s = dp_shard_wall_s(shard);
     if (floor <= dp_client_stream_at(now_s + SLACK_S))
         return DP_OK;
     /* Given at once, it and those of later clients would not be due on other shards. */
@@ -79,7 +79,7 @@ enum dp_status dp_shard_admit(const struct dp_shard *shard, uint64_t stream, str
 {
     if (dp_push_ids_knows(shard->ids, stream))
         return DP_OK;
-    uint64_t now_s = wall_s(shard);
+    uint64_t now_s = dp_shard_wall_s(shard);
     if (is_due(shard, stream, now_s))
         return DP_OK;
     enum dp_status st = is_due(shard, stream, now_s + SOON_S) ? DP_AGAIN : DP_INVALID;
@@ -118,5 +118,6 @@ enum dp_status dp_shard_too_old(const struct dp_shard *shard, uint64_t stream, s
     return dp_fail(err, DP_TOO_OLD,
                    "run %" PRIu32 " (stream %016" PRIx64 ") is too old: shard %" PRIu32
                    " may have forgotten it; a new run must be %" PRIu64 " or higher",
-                   dp_stream_run(stream), stream, shard->options.index, run_to_use(shard, wall_s(shard)));
+                   dp_stream_run(stream), stream, shard->options.index,
+                   run_to_use(shard, dp_shard_wall_s(shard)));
 }

@@ -19,7 +19,6 @@ enum dp_status dp_shard_open(const struct dp_shard_options *options, struct dp_s
     if (shard->options.taken_rows_max == 0)
         shard->options.taken_rows_max = DP_SHARD_TAKEN_ROWS;
     shard->range = dp_range_of_shard(options->index, options->shards);
-    shard->opened_ns = dp_clock_ns(&shard->options.clock);
     enum dp_status st = dp_sessions_new(&shard->sessions);
     if (st == DP_OK)
         st = dp_push_ids_new(&shard->ids);

@@ -25,9 +25,10 @@
 struct dp_shard_options {
     uint32_t index, shards; /* of the whole cluster */
     uint64_t cluster, generation, boot;
-    /* What wall clocks show when it is opened: other shards and live clients may know streams of a store that was
-     * thrown away, so this one's begin at it (dp_client_stream_at), and nobody's are above it (admission.c). 0: 1970. */
-    uint64_t wall_s;
+    /* Counts from 1970: other shards and live clients may know streams of a store that was thrown away, so this one's begin
+     * at what it shows at the opening (dp_client_stream_at), and nobody's are above it (admission.c). It may be set while the
+     * shard runs. now_ns NULL: it shows 1970. */
+    struct dp_clock wall;
     uint64_t cache_bytes;
     uint64_t salt; /* a secret of this process: row_cache.h */
     /* Pushes are journaled before they are answered, as `journal` says (disk, durability, sizes, thread, wake;

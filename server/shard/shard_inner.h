@@ -123,7 +123,6 @@ struct dp_shard {
     uint64_t next_stream,
         streams_reserved; /* given below next, durable below reserved; the shard with mixed key 0 */
     uint64_t reserving;   /* until this, by a job under way; 0: none is */
-    uint64_t opened_ns;
 
     struct dp_session *run_first, *run_last;
     uint32_t waiting; /* requests */
@@ -334,6 +333,7 @@ void dp_shard_positions_clear(struct dp_shard *shard);
 enum dp_status dp_shard_admit(const struct dp_shard *shard, uint64_t stream, struct dp_error *err);
 /* Fails with DP_TOO_OLD; the answer's field says from where on streams are taken. */
 enum dp_status dp_shard_too_old(const struct dp_shard *shard, uint64_t stream, struct dp_error *err);
+uint64_t dp_shard_wall_s(const struct dp_shard *shard);
 /* Tells the push ids what can have been given out by now (dp_push_ids_set_due). */
 void dp_shard_set_due(struct dp_shard *shard);
 /* Whether a client gets a stream above `floor`, which it says that a shard refuses. DP_AGAIN: soon. DP_INVALID: none refuses

@@ -141,7 +141,7 @@ enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err
     if (st != DP_OK)
         return dp_wrap(err, st, "shard %" PRIu32, shard->options.index);
     /* The mark, or this opening's clock where that is later: a store that lost its last marks gives no stream twice. */
-    uint64_t first = dp_client_stream_at(shard->options.wall_s);
+    uint64_t first = dp_client_stream_at(dp_shard_wall_s(shard));
     first = first > 0 ? first : 1;
     if (first > shard->streams_reserved)
         shard->streams_reserved = first;

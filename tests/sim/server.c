@@ -444,6 +444,12 @@ static void reply(void *context, const struct dp_peer *to, struct dp_message **m
 
 /* ---- start and crash */
 
+static uint64_t wall_ns(void *self)
+{
+    (void)self;
+    return SIM_WALL_S * UINT64_C(1000000000);
+}
+
 static enum dp_status open_shard(struct sim_server *server, struct dp_error *err)
 {
     const struct sim_plan *plan = &server->world->plan;
@@ -453,7 +459,7 @@ static enum dp_status open_shard(struct sim_server *server, struct dp_error *err
                                        .cluster = 7,
                                        .generation = 1,
                                        .boot = server->life,
-                                       .wall_s = SIM_WALL_S,
+                                       .wall = {wall_ns, NULL},
                                        .cache_bytes = plan->cache_bytes,
                                        .salt = sim_draw(server->world, UINT64_C(1) << 40),
                                        .requests_max = plan->requests_max,

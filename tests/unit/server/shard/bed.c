@@ -12,6 +12,12 @@ static uint64_t bed_now(void *self)
     return ((struct bed *)self)->now_ns;
 }
 
+static uint64_t bed_wall(void *self)
+{
+    const struct bed *bed = self;
+    return bed->wall_s * UINT64_C(1000000000) + bed->now_ns;
+}
+
 static void take_reply(void *context, const struct dp_peer *to, struct dp_message **message)
 {
     struct bed *bed = context;
@@ -43,7 +49,7 @@ static void open_shard(struct bed *bed)
                                        .cluster = BED_CLUSTER,
                                        .generation = BED_GENERATION,
                                        .boot = 99,
-                                       .wall_s = bed->wall_s,
+                                       .wall = {bed_wall, bed},
                                        .cache_bytes = bed->cache_bytes,
                                        .requests_max = 100,
                                        .taken_rows_max = bed->taken_rows,

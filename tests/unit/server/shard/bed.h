@@ -29,7 +29,7 @@ struct bed {
     uint64_t now_ns;
     uint32_t index, shards;
     uint64_t cache_bytes;
-    uint64_t wall_s;     /* dp_shard_options.wall_s, from the next opening on */
+    uint64_t wall_s;     /* dp_shard_options.wall shows it when now_ns is 0 */
     uint32_t taken_rows; /* dp_shard_options.taken_rows_max, from the next opening on */
     uint64_t next_id;
     uint32_t replies;

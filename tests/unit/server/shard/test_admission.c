@@ -107,6 +107,20 @@ static void other_shards_take_what_the_clock_allows(void **state)
     bed_close(&bed);
 }
 
+/* A server that started before its machine knew the time. */
+static void a_clock_that_is_set_is_followed(void **state)
+{
+    (void)state;
+    struct bed bed;
+    open_at(&bed, 1, 2, 0);
+    assert_int_equal(push(&bed, WALL_S << 20, 0)->status, DP_INVALID);
+    assert_int_equal(push(&bed, RUN(RUNS), 0)->status, DP_INVALID);
+    bed.wall_s = WALL_S;
+    assert_int_equal(push(&bed, WALL_S << 20, 0)->status, DP_OK);
+    assert_int_equal(push(&bed, RUN(RUNS), 0)->status, DP_OK);
+    bed_close(&bed);
+}
+
 static void runs_count_up_with_the_clock(void **state)
 {
     (void)state;
@@ -323,6 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shard_0_takes_the_streams_that_it_gave),
         cmocka_unit_test(other_shards_take_what_the_clock_allows),
+        cmocka_unit_test(a_clock_that_is_set_is_followed),
         cmocka_unit_test(runs_count_up_with_the_clock),
         cmocka_unit_test(what_nobody_was_given_uses_up_nothing),
         cmocka_unit_test(a_stream_is_given_above_what_is_too_old),
