@@ -132,8 +132,10 @@ enum dp_status dp_rocks_current_mend(const char *directory, struct dp_error *err
     int lock = dp_directory_lock(directory);
     if (lock < 0)
         return DP_OK;
-    enum dp_status st = point_at(directory, earlier, err);
-    if (st == DP_OK)
+    /* Again, under the lock: another process may have opened and mended it since. */
+    bool mends = check(directory, missing, earlier, &ignored) == DP_UNCLEAN;
+    enum dp_status st = mends ? point_at(directory, earlier, err) : DP_OK;
+    if (st == DP_OK && mends)
         dp_log(DP_LOG_WARN,
                "store %s: the file CURRENT named %s, which is missing: the power went while the store was "
                "opened. "
