@@ -55,6 +55,27 @@ until_written() {
     fail "'$1' was not written"
 }
 
+# A run that was started shows its first epoch.
+until_trains() {
+    local i
+    for i in $(seq 1 600); do
+        grep -q "^epoch" "$dir/run.err" && return
+        sleep 0.1
+    done
+    fail "no epoch began within a minute"
+}
+
+# The exit code of a child that is to end; one that does not is killed, with all that it started.
+ended() {
+    local i
+    for i in $(seq 1 900); do
+        kill -0 "$1" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL "$1" 2>/dev/null && fail "process $1 did not end within 90 s"
+    wait "$1" 2>/dev/null
+}
+
 echo "one line" >"$dir/file"
 echo "$dir/" >"$dir/pattern"
 
@@ -163,7 +184,7 @@ for signal in TERM:143 KILL:137; do
         sleep 0.1
     done
     kill -"${signal%:*}" $pid
-    wait $pid 2>/dev/null
+    ended $pid
     [ $? = "${signal#*:}" ] || fail "SIG${signal%:*} did not end generate with ${signal#*:}"
     cmp -s "$dir/rows" "$dir/gen/file" || fail "generate left half a file"
     [ $signal = TERM:143 ] || "${generate[@]}" --out "$dir/gen/file" >"$dir/out" # (sweeps, where it needs a name)
@@ -190,7 +211,7 @@ until_written "$dir/started"
 kill -INT $pid
 for i in $(seq 1 100); do grep -q "as signal 2 asks" "$dir/err" && break; sleep 0.1; done
 kill -INT $pid
-wait $pid
+ended $pid
 [ $? = 130 ] || fail "two interrupts did not end it with 130"
 grep -q "did not stop when asked to, and is killed" "$dir/err" || fail "killing was not said"
 nobody_left "two interrupts"
@@ -205,7 +226,7 @@ printf '#!/bin/sh\necho $$ >%s/pid\nexec sleep 1000\n' "$dir" >"$fake/downpour-s
 pid=$!
 until_written "$dir/pid"
 kill -KILL $pid
-wait $pid 2>/dev/null
+ended $pid
 for i in $(seq 1 100); do kill -0 "$(cat "$dir/pid")" 2>/dev/null || break; sleep 0.1; done
 kill -0 "$(cat "$dir/pid")" 2>/dev/null && fail "a server outlived the command"
 rm -rf "$dir/run"
@@ -278,22 +299,22 @@ nobody_left "predict"
 for signal in INT:130 TERM:143; do
     "${train[@]}" --epochs 1000000 >"$dir/run.out" 2>"$dir/run.err" &
     pid=$!
-    for i in $(seq 1 200); do grep -q "^epoch" "$dir/run.err" && break; sleep 0.1; done
+    until_trains
     port=$(sed -n 's/ *port = \([0-9]*\);/\1/p' "$dir/run/cluster.conf" | head -1)
     expect 0 "mlp.w1" "$downpour" status --cluster "$dir/run/cluster.conf"
     expect 2 "is in use by another downpour command" "${train[@]}"
     expect 2 "port $port cannot be taken" "$downpour" run --model logistic --train "$dir/file" --dir "$dir/other" --port "$port"
     kill -"${signal%:*}" $pid
-    wait $pid
+    ended $pid
     [ $? = "${signal#*:}" ] || fail "SIG${signal%:*} did not end it with ${signal#*:}"
     nobody_left "SIG${signal%:*}"
 done
 # A worker that is killed and not to be started again ends the run; the store is closed cleanly, and trained on.
 "${train[@]}" --epochs 1000000 --restarts 0 >"$dir/run.out" 2>"$dir/run.err" &
 pid=$!
-for i in $(seq 1 200); do grep -q "^epoch" "$dir/run.err" && break; sleep 0.1; done
+until_trains
 for p in $(left); do grep -qz -e downpour-worker "/proc/$p/cmdline" 2>/dev/null && kill -KILL "$p"; done
-wait $pid
+ended $pid
 [ $? = 2 ] || fail "a killed worker did not end the run with 2"
 grep -q "worker 0 was killed by signal 9" "$dir/run.err" || fail "the killed worker was not named"
 nobody_left "a killed worker"
@@ -302,9 +323,9 @@ expect 0 "Going on from the store" "${train[@]}" --epochs 1
 # gets out of that.
 "${train[@]}" --epochs 1000000 --durability none --fresh >"$dir/run.out" 2>"$dir/run.err" &
 pid=$!
-for i in $(seq 1 200); do grep -q "^epoch" "$dir/run.err" && break; sleep 0.1; done
+until_trains
 for p in $(left); do tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -q -e "downpour-server.*--server 1" && kill -KILL "$p"; done
-wait $pid
+ended $pid
 [ $? = 2 ] || fail "a killed server did not end the run with 2"
 grep -q "server 1 was killed by signal 9" "$dir/run.err" || fail "the killed server was not named"
 grep -q "server 1 ended with status 2" "$dir/run.err" || fail "a server that refuses was not named"
@@ -321,7 +342,7 @@ expect 0 "Report:" "$downpour" run --cluster "$dir/base.conf" --dir "$dir/based"
 grep -q "epochs = 2;" "$dir/based/cluster.conf" && grep -q "batch = 64;" "$dir/based/cluster.conf" || fail "the base was not taken"
 # On a terminal one line moves.
 if command -v script >/dev/null; then
-    script -qec "'$downpour' run --dir '$dir/tty' --model mlp:64-32-10 --train '$data/digits.train.libsvm.gz' --epochs 100" "$dir/typescript" >/dev/null
+    timeout 90 script -qec "'$downpour' run --dir '$dir/tty' --model mlp:64-32-10 --train '$data/digits.train.libsvm.gz' --epochs 100" "$dir/typescript" >/dev/null
     grep -q $'\r.*epoch .*100%.*\033\\[K' "$dir/typescript" || fail "no moving line on a terminal"
 fi
 nobody_left "all"
