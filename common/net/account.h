@@ -20,7 +20,7 @@ void dp_accounts_free(struct dp_accounts **accounts); /* accepts NULL inside, le
  * bytes. */
 struct dp_account *dp_accounts_find(struct dp_accounts *accounts, const struct dp_peer *peer);
 uint64_t dp_account_unsent(struct dp_account *account);
-uint64_t dp_accounts_unsent(const struct dp_accounts *accounts);  /* of all peers together */
+uint64_t dp_accounts_unsent(const struct dp_accounts *accounts); /* of all peers together */
 /* The peer with most unsent, and how much; none has any: 0. */
 uint64_t dp_accounts_most(struct dp_accounts *accounts, struct dp_peer *out);
 void dp_account_give(struct dp_account *account, uint64_t bytes); /* above 0 */
