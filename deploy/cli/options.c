@@ -26,14 +26,25 @@ static enum dp_status unknown(const struct dp_command *command, const char *word
                    near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", command->name);
 }
 
+static _Bool is_word(const char *name, const char *word, size_t len)
+{
+    return name && strlen(name) == len && memcmp(name, word, len) == 0;
+}
+
+static size_t find_name(const struct dp_command *command, const char *name, size_t len)
+{
+    for (size_t i = 0; i < command->count; i++)
+        if (is_word(command->options[i].name, name, len))
+            return i;
+    return command->count;
+}
+
 static size_t find(const struct dp_command *command, const char *word, size_t len)
 {
-    for (size_t i = 0; i < command->count; i++) {
-        const char *name = command->options[i].name;
-        if (name && strlen(name) == len && memcmp(name, word, len) == 0)
-            return i;
-    }
-    return command->count;
+    for (const struct dp_option_alias *a = command->aliases; a && a->alias; a++)
+        if (is_word(a->alias, word, len))
+            return find_name(command, a->name, strlen(a->name));
+    return find_name(command, word, len);
 }
 
 enum dp_status dp_options_parse(const struct dp_command *command, int argc, char *const *argv,
@@ -54,7 +65,10 @@ enum dp_status dp_options_parse(const struct dp_command *command, int argc, char
             return unknown(command, name, err);
         const struct dp_option *option = &command->options[at];
         if (values[at])
-            return dp_fail(err, DP_ARGUMENT, "flag '%s' is given twice", option->name);
+            return dp_fail(err, DP_ARGUMENT, "flag '%s'%s%s%s is given twice", option->name,
+                           strcmp(name, option->name) == 0 ? "" : " ('",
+                           strcmp(name, option->name) == 0 ? "" : name,
+                           strcmp(name, option->name) == 0 ? "" : "' is the same)");
         if (!option->argument && equals)
             return dp_fail(err, DP_ARGUMENT, "flag '%s' takes no value", option->name);
         if (!option->argument)
@@ -68,6 +82,16 @@ enum dp_status dp_options_parse(const struct dp_command *command, int argc, char
                            option->argument);
     }
     return DP_OK;
+}
+
+void dp_options_topic(int argc, char *const *argv, const char *topic[2])
+{
+    int n = 0, a = 0;
+    topic[0] = topic[1] = NULL;
+    while (a < argc && strcmp(argv[a], "--help") != 0 && strcmp(argv[a], "-h") != 0)
+        a++;
+    for (a++; a < argc && n < 2 && argv[a][0] != '-'; a++)
+        topic[n++] = argv[a];
 }
 
 const char *dp_options_value(const struct dp_command *command, const char *const *values, const char *name)

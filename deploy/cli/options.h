@@ -22,12 +22,18 @@ struct dp_option {
         .help = (text)                                                                                       \
     }
 
+/* What other systems call a flag. */
+struct dp_option_alias {
+    const char *alias, *name; /* "--lr", "--rate" */
+};
+
 struct dp_command {
     const char *name;    /* "run" */
     const char *summary; /* lines below the usage line in --help */
     const char *usage;
     const struct dp_option *options;
     size_t count;
+    const struct dp_option_alias *aliases; /* or NULL; alias NULL ends them */
 };
 
 /* values[count]: the text of each flag given (a switch: ""), else NULL. *help: --help was among them, and the
@@ -35,6 +41,8 @@ struct dp_command {
 DP_MUST_USE
 enum dp_status dp_options_parse(const struct dp_command *command, int argc, char *const *argv,
                                 const char **values, _Bool *help, struct dp_error *err);
+/* The words behind --help, if there are any ("models", "fm"): what help is wanted of. At most two, else NULL. */
+void dp_options_topic(int argc, char *const *argv, const char *topic[2]);
 /* The value of a flag of the table, or NULL. */
 const char *dp_options_value(const struct dp_command *command, const char *const *values, const char *name);
 /* Every flag that has a key into the cluster, in an order that lets them stand on each other. */

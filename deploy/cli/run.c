@@ -17,6 +17,7 @@
 #include "common/base/parse.h"
 #include "common/env/whole.h"
 #include "common/model/stream.h"
+#include "worker/compute/model_help.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -35,7 +36,7 @@ static const struct dp_option options[] = {
     DP_OPTION_HEADING("What is trained"),
     {"--model", "MODEL",
      "logistic, fm:8, mlp:64-64-10, mf:16, neumf:16-64-32-16, wide-deep:16-256-128, deepfm:16-256-128, "
-     "dlrm:64, skipgram:64, lstm:16-32-64; the numbers are widths (needed)",
+     "dlrm:64, skipgram:64, lstm:16-32-64 (needed); 'downpour run --help models' says what the numbers are",
      "model", NULL},
     {"--train", "FILE",
      "libsvm text, MNIST idx images, pairs 'user item', Criteo's logs, CSV, text; plain, .gz or .zst "
@@ -144,6 +145,14 @@ static const struct dp_option options[] = {
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
+static const struct dp_option_alias aliases[] = {
+    {"--lr", "--rate"},
+    {"--learning-rate", "--rate"},
+    {"--batch-size", "--batch"},
+    {"--weight-decay", "--decay-weight"},
+    {NULL, NULL},
+};
+
 static const struct dp_command command = {
     .name = "run",
     .usage = "--model MODEL --train FILE [--test FILE] [--servers N] [--workers N] [...]",
@@ -152,6 +161,7 @@ static const struct dp_command command = {
                "Example: downpour run --servers 2 --workers 2 --model logistic --train a9a --test a9a.t",
     .options = options,
     .count = OPTIONS,
+    .aliases = aliases,
 };
 
 struct run {
@@ -641,6 +651,26 @@ static int finish(struct run *run, enum dp_status st, struct dp_error *err)
     return code;
 }
 
+/* run --help, run --help models, run --help models fm */
+static int show_help(int argc, char *const *argv)
+{
+    const char *topic[2];
+    dp_options_topic(argc, argv, topic);
+    if (!topic[0])
+        return dp_options_show_help(&command);
+    const char *name = strcmp(topic[0], "models") == 0 ? topic[1] : topic[0];
+    if (!dp_model_help_print(name, stdout)) {
+        fprintf(stderr, "downpour: no help on '%s': 'downpour run --help models' shows all models, 'downpour "
+                        "run --help' all flags\n",
+                name);
+        return 2;
+    }
+    if (fflush(stdout) == 0)
+        return 0;
+    fprintf(stderr, "downpour: cannot write to standard output: %s\n", strerror(errno));
+    return 2;
+}
+
 int dp_command_run(int argc, char *const *argv)
 {
     struct run run = {.folder.lock = -1, .restarts = RESTARTS};
@@ -649,7 +679,7 @@ int dp_command_run(int argc, char *const *argv)
     dp_cli_line_init(&run.line, stderr);
     enum dp_status st = dp_options_parse(&command, argc, argv, run.values, &help, &err);
     if (st == DP_OK && help)
-        return dp_options_show_help(&command);
+        return show_help(argc, argv);
     if (st == DP_OK)
         st = make_cluster(&run, &err);
     if (st == DP_OK)

@@ -31,6 +31,11 @@ static const struct known {
 #define MODELS         (sizeof models / sizeof models[0])
 #define MODEL_TEXT_MAX 511
 
+const char *dp_model_name(size_t number)
+{
+    return number < MODELS ? models[number].name : NULL;
+}
+
 const char *dp_model_option(const struct dp_model_text *text, const char *name, const char *otherwise)
 {
     for (int i = 0; i < text->options; i++)
@@ -41,16 +46,19 @@ const char *dp_model_option(const struct dp_model_text *text, const char *name, 
 
 static enum dp_status find_model(const char *name, const struct known **out, struct dp_error *err)
 {
-    char examples[384] = "";
+    char names[160] = "";
     for (size_t i = 0; i < MODELS; i++) {
         if (strcmp(models[i].name, name) == 0) {
             *out = &models[i];
             return DP_OK;
         }
-        size_t at = strlen(examples);
-        (void)snprintf(examples + at, sizeof examples - at, "%s%s", i ? ", " : "", models[i].example);
+        size_t at = strlen(names);
+        (void)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", models[i].name);
     }
-    return dp_fail(err, DP_ARGUMENT, "no model is named '%.64s'; known are, for example: %s", name, examples);
+    return dp_fail(err, DP_ARGUMENT,
+                   "no model is named '%.64s'; known are %s ('downpour run --help models' shows how each is "
+                   "written)",
+                   name, names);
 }
 
 /* Takes one "option=value" apart, in place. */

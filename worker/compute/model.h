@@ -21,6 +21,8 @@ struct dp_model {
 
 DP_MUST_USE
 enum dp_status dp_model_open(const char *text, struct dp_model *out, struct dp_error *err);
+/* Names of the models that are known, from number 0 on; NULL: there are no more. */
+const char *dp_model_name(size_t number);
 void dp_model_close(struct dp_model *model);
 
 #endif

@@ -24,7 +24,9 @@ static const struct dp_option options[] = {
      "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen", NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
-static const struct dp_command command = {"run", "summary", "usage", options, OPTIONS};
+static const struct dp_option_alias aliases[] = {
+    {"--num-epochs", "--epochs"}, {"--passes", "--epochs"}, {NULL, NULL}};
+static const struct dp_command command = {"run", "summary", "usage", options, OPTIONS, aliases};
 
 static enum dp_status parse(char *const *argv, const char **values, bool *help, struct dp_error *err)
 {
@@ -50,6 +52,11 @@ static void flags_come_in_both_forms_and_any_order(void **state)
     assert_true(cluster.training.epochs == 7 && !cluster.training.overlap);
     assert_true(cluster.training.optimizer.kind == DP_OPT_FTRL && cluster.training.optimizer.l1 == 0.5f);
     assert_string_equal(dp_options_value(&command, values, "--dir"), "-x");
+    char *other[] = {"--passes=9", NULL}, *another[] = {"--num-epochs", "9", NULL};
+    assert_int_equal(parse(other, values, &help, &err), DP_OK);
+    assert_string_equal(dp_options_value(&command, values, "--epochs"), "9");
+    assert_int_equal(parse(another, values, &help, &err), DP_OK);
+    assert_string_equal(dp_options_value(&command, values, "--epochs"), "9");
     char *none[] = {NULL};
     assert_int_equal(parse(none, values, &help, &err), DP_OK);
     assert_null(dp_options_value(&command, values, "--dir"));
@@ -71,6 +78,9 @@ static void wrong_flags_are_named_with_the_nearest(void **state)
         {{"--epochs", NULL}, "'--epochs' lacks its value"},
         {{"--epochs", "--dir", "x", NULL}, "'--epochs' lacks its value"},
         {{"--epochs=1", "--epochs=2", NULL}, "'--epochs' is given twice"},
+        {{"--epochs=1", "--passes=2", NULL}, "'--epochs' ('--passes' is the same) is given twice"},
+        {{"--pass", "1", NULL}, "unknown flag '--pass'"},
+        {{"--num-epochs --passes", "1", NULL}, "unknown flag"},
         {{"--no-overlap=1", NULL}, "'--no-overlap' takes no value"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
