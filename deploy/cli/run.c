@@ -412,6 +412,8 @@ static enum dp_status set_number(struct run *run, uint32_t number, struct dp_err
 {
     run->cluster->training.run = number;
     enum dp_status st = dp_folder_columns(&run->folder, number, run->cluster->data.columns, err);
+    if (st == DP_OK)
+        st = dp_folder_names(&run->folder, number, run->cluster->data.names, err);
     return st == DP_OK ? dp_folder_set_run(&run->folder, number, err) : st;
 }
 
@@ -520,7 +522,7 @@ static void accept(struct run *run)
     if (run->accepted)
         return;
     run->accepted = true;
-    if (dp_folder_accept(&run->folder, run->cluster->data.columns, &err) == DP_OK)
+    if (dp_folder_accept(&run->folder, run->cluster->training.run, &err) == DP_OK)
         return;
     dp_cli_line_end(&run->line);
     fprintf(stderr, "downpour: %s\n", err.text);
