@@ -9,61 +9,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum dp_status dp_evaluate_plan(const struct dp_job *job, const struct dp_dataset *test, bool rest,
-                                struct dp_eval_ring *out, struct dp_error *err)
+enum dp_status dp_evaluate_fits(const struct dp_job *job, const struct dp_dataset *data, struct dp_error *err)
 {
     const struct dp_cluster_training *training = &job->cluster->training;
     /* Worker 0 has the largest share; each worker finds the same, so that all fail or none. */
-    const struct dp_share largest = {.batches = dp_dataset_batches(test), .workers = training->workers};
-    uint64_t examples = dp_dataset_examples(test),
-             part = dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(test),
+    const struct dp_share largest = {.batches = dp_dataset_batches(data), .workers = training->workers};
+    uint64_t examples = dp_dataset_examples(data),
+             part = dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(data),
                                           dp_share_examples(largest, examples, training->batch)),
-             all = dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(test), examples) +
+             all = dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(data), examples) +
                    (training->workers - 1) *
-                       dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(test), 0);
-    enum dp_status st = dp_eval_ring_plan(training->epochs, training->workers, part, all, out, err);
-    out->rest = rest;
-    return st;
+                       dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(data), 0);
+    return dp_eval_note_fits(training->workers, part, all, err);
 }
 
 /* The epoch, and behind it the part. keep: this worker's own, put again when the first server loses it. */
-static enum dp_status put(struct dp_job *job, struct dp_eval_ring ring, uint32_t epoch, uint32_t worker,
+static enum dp_status put(struct dp_job *job, enum dp_eval_kind kind, uint32_t epoch, uint32_t worker,
                           const void *part, size_t size, bool keep, struct dp_error *err)
 {
-    char what[DP_EVAL_NAME_BYTES];
+    const char *what = dp_eval_note_name(kind);
     unsigned char *bytes = malloc(DP_EVAL_EPOCH_BYTES + size);
     if (!bytes)
         return dp_fail(err, DP_NOMEM, "no memory for a part of %zu bytes", size);
     dp_store_u32le(bytes, epoch);
     if (size)
         memcpy(bytes + DP_EVAL_EPOCH_BYTES, part, size);
-    dp_eval_note_name(ring, epoch, what);
     enum dp_status st = keep ? dp_peers_keep(job, what, bytes, DP_EVAL_EPOCH_BYTES + size, err)
                              : dp_peers_put(job, what, worker, bytes, DP_EVAL_EPOCH_BYTES + size, err);
     free(bytes);
     return st;
 }
 
-/* At rest: this worker's part of the epoch before, which nobody wants when all have ended this one. Else worker 0 would fetch
- * it each time that it looks for the next. */
-static enum dp_status take_back(struct dp_job *job, struct dp_eval_ring ring, uint32_t epoch,
+/* This worker's part of the epoch before, which nobody wants when all have ended this one. Else worker 0 would fetch it each
+ * time that it looks for the next. */
+static enum dp_status take_back(struct dp_job *job, enum dp_eval_kind kind, uint32_t epoch,
                                 struct dp_error *err)
 {
-    return put(job, ring, epoch, job->worker, NULL, 0, true, err);
+    return put(job, kind, epoch, job->worker, NULL, 0, true, err);
 }
 
 struct share {
-    const struct dp_dataset *test;
+    const struct dp_dataset *data;
     uint32_t batch; /* examples in a whole minibatch */
     struct dp_metrics *metrics;
     uint32_t *list_of; /* [batch], where lists are ranked */
 };
 
-static enum dp_status share_open(struct share *share, const struct dp_job *job, const struct dp_dataset *test,
+static enum dp_status share_open(struct share *share, const struct dp_job *job, const struct dp_dataset *data,
                                  struct dp_error *err)
 {
-    uint32_t lists = dp_dataset_lists(test);
-    *share = (struct share){.test = test, .batch = job->cluster->training.batch};
+    uint32_t lists = dp_dataset_lists(data);
+    *share = (struct share){.data = data, .batch = job->cluster->training.batch};
     enum dp_status st = dp_metrics_new(job->model.labels, job->model.classes, lists, &share->metrics, err);
     if (st == DP_OK && lists && !(share->list_of = calloc(share->batch, sizeof *share->list_of)))
         st = dp_fail(err, DP_NOMEM, "no memory for the lists of a minibatch");
@@ -82,7 +78,7 @@ static enum dp_status add(void *context, const struct dp_batch *batch, const flo
     struct share *share = context;
     (void)width;
     for (uint32_t i = 0; share->list_of && i < batch->examples; i++)
-        share->list_of[i] = dp_dataset_list_of(share->test, batch->number * share->batch + i);
+        share->list_of[i] = dp_dataset_list_of(share->data, batch->number * share->batch + i);
     enum dp_status st =
         dp_metrics_add(share->metrics, output, batch->labels, share->list_of, batch->examples, err);
     if (st == DP_NOT_FINITE)
@@ -91,20 +87,20 @@ static enum dp_status add(void *context, const struct dp_batch *batch, const flo
 }
 
 enum dp_status dp_evaluate_share(struct dp_job *job, struct dp_progress *progress,
-                                 const struct dp_dataset *test, struct dp_eval_ring ring, uint32_t epoch,
+                                 const struct dp_dataset *data, enum dp_eval_kind kind, uint32_t epoch,
                                  struct dp_error *err)
 {
     void *bytes = NULL;
     size_t size = 0;
     struct share share;
     dp_progress_enter(progress, "evaluating");
-    enum dp_status st = share_open(&share, job, test, err);
-    if (st == DP_OK && ring.rest && epoch > 1)
-        st = take_back(job, ring, epoch - 1, err);
+    enum dp_status st = share_open(&share, job, data, err);
+    if (st == DP_OK && epoch > 1)
+        st = take_back(job, kind, epoch - 1, err);
     if (st != DP_OK)
         goto done;
     const struct dp_scan scan = {.job = job,
-                                 .data = test,
+                                 .data = data,
                                  .offset = job->worker,
                                  .stride = job->cluster->training.workers,
                                  .progress = progress,
@@ -114,22 +110,34 @@ enum dp_status dp_evaluate_share(struct dp_job *job, struct dp_progress *progres
     if (st == DP_OK)
         st = dp_metrics_pack(share.metrics, &bytes, &size, err);
     if (st == DP_OK)
-        st = put(job, ring, epoch, job->worker, bytes, size, epoch == ring.epochs || ring.rest, err);
+        st = put(job, kind, epoch, job->worker, bytes, size, true, err);
 done:
     free(bytes);
     share_close(&share);
     return st == DP_OK ? st : dp_wrap(err, st, "evaluation after epoch %" PRIu32, epoch);
 }
 
-static enum dp_status merge(struct dp_job *job, const struct dp_dataset *test, const struct dp_note *notes,
-                            struct dp_figures *out, struct dp_error *err)
+static enum dp_status merge_part(struct dp_metrics *metrics, const struct dp_note *note, uint32_t epoch,
+                                 struct dp_error *err)
+{
+    enum dp_eval_note found = DP_EVAL_NOT_YET;
+    const unsigned char *bytes = note->bytes;
+    enum dp_status st = dp_eval_note_read(bytes, note->size, epoch, &found, err);
+    if (st == DP_OK && found != DP_EVAL_PART)
+        st = dp_fail(err, DP_DATA, "it is no longer on the first server");
+    return st == DP_OK
+               ? dp_metrics_merge(metrics, bytes + DP_EVAL_EPOCH_BYTES, note->size - DP_EVAL_EPOCH_BYTES, err)
+               : st;
+}
+
+static enum dp_status merge(struct dp_job *job, const struct dp_dataset *data, const struct dp_note *notes,
+                            uint32_t epoch, struct dp_figures *out, struct dp_error *err)
 {
     struct dp_metrics *metrics = NULL;
     enum dp_status st =
-        dp_metrics_new(job->model.labels, job->model.classes, dp_dataset_lists(test), &metrics, err);
+        dp_metrics_new(job->model.labels, job->model.classes, dp_dataset_lists(data), &metrics, err);
     for (uint32_t w = 0; st == DP_OK && w < job->cluster->training.workers; w++) {
-        const unsigned char *bytes = notes[w].bytes;
-        st = dp_metrics_merge(metrics, bytes + DP_EVAL_EPOCH_BYTES, notes[w].size - DP_EVAL_EPOCH_BYTES, err);
+        st = merge_part(metrics, &notes[w], epoch, err);
         if (st != DP_OK)
             st = dp_wrap(err, st, "the part of worker %" PRIu32, w);
     }
@@ -137,23 +145,6 @@ static enum dp_status merge(struct dp_job *job, const struct dp_dataset *test, c
         st = dp_metrics_figures(metrics, out, err);
     dp_metrics_free(&metrics);
     return st;
-}
-
-/* Of all workers' notes: gone if one is, else not yet if one is. */
-static enum dp_status read_notes(const struct dp_note *notes, uint32_t workers, uint32_t epoch,
-                                 enum dp_eval_note *found, struct dp_error *err)
-{
-    *found = DP_EVAL_PART;
-    for (uint32_t w = 0; w < workers; w++) {
-        enum dp_eval_note one = DP_EVAL_NOT_YET;
-        enum dp_status st =
-            notes[w].bytes ? dp_eval_note_read(notes[w].bytes, notes[w].size, epoch, &one, err) : DP_OK;
-        if (st != DP_OK)
-            return dp_wrap(err, st, "the part of worker %" PRIu32, w);
-        if (one == DP_EVAL_GONE || (one == DP_EVAL_NOT_YET && *found == DP_EVAL_PART))
-            *found = one;
-    }
-    return DP_OK;
 }
 
 /* What is none has come, so that reading it says so. */
@@ -164,38 +155,28 @@ static bool has_come(void *epoch, const struct dp_note *note)
            found != DP_EVAL_NOT_YET;
 }
 
-enum dp_status dp_evaluate_drop(struct dp_job *job, struct dp_eval_ring ring, uint32_t epoch,
+enum dp_status dp_evaluate_drop(struct dp_job *job, enum dp_eval_kind kind, uint32_t epoch,
                                 struct dp_error *err)
 {
     enum dp_status st = DP_OK;
     for (uint32_t w = 0; st == DP_OK && w < job->cluster->training.workers; w++)
-        st = put(job, ring, epoch, w, NULL, 0, false, err);
+        st = put(job, kind, epoch, w, NULL, 0, false, err);
     return st;
 }
 
 enum dp_status dp_evaluate_merge(struct dp_job *job, struct dp_progress *progress,
-                                 const struct dp_dataset *test, struct dp_eval_ring ring, uint32_t epoch,
-                                 bool wait, enum dp_eval_note *found, struct dp_figures *out,
-                                 struct dp_error *err)
+                                 const struct dp_dataset *data, enum dp_eval_kind kind, uint32_t epoch,
+                                 struct dp_figures *out, struct dp_error *err)
 {
-    uint32_t workers = job->cluster->training.workers, missing = 0;
-    char what[DP_EVAL_NAME_BYTES];
-    dp_eval_note_name(ring, epoch, what);
-    *found = DP_EVAL_NOT_YET;
+    uint32_t workers = job->cluster->training.workers;
     struct dp_note *notes = calloc(workers, sizeof *notes);
     if (!notes)
         return dp_fail(err, DP_NOMEM, "no memory for the parts of %" PRIu32 " workers", workers);
-    const struct dp_wish wish = {.what = what, .count = workers, .ready = has_come, .context = &epoch};
-    enum dp_status st = wait ? dp_peers_wait_for(job, progress, &wish, notes, err)
-                             : dp_peers_look(job, what, notes, &missing, err);
+    const struct dp_wish wish = {
+        .what = dp_eval_note_name(kind), .count = workers, .ready = has_come, .context = &epoch};
+    enum dp_status st = dp_peers_wait_for(job, progress, &wish, notes, err);
     if (st == DP_OK)
-        st = read_notes(notes, workers, epoch, found, err);
-    if (st != DP_OK || *found != DP_EVAL_PART)
-        goto done;
-    st = merge(job, test, notes, out, err);
-    if (st == DP_OK && !wait)
-        st = dp_evaluate_drop(job, ring, epoch, err);
-done:
+        st = merge(job, data, notes, epoch, out, err);
     dp_peers_clear(notes, workers);
     free(notes);
     return st == DP_OK ? st : dp_wrap(err, st, "figures of epoch %" PRIu32, epoch);

@@ -11,7 +11,9 @@
 #include <time.h>
 
 #define NAME_BYTES 128
-#define POLL_MS    100
+#define POLL_MS                                                                                              \
+    100u /* between two looks at what lasts; at first sooner, as most of what is waited for is there within milliseconds */
+#define POLL_FIRST 2u
 
 static void name_of(const struct dp_job *job, const char *what, uint32_t worker, char *name)
 {
@@ -202,9 +204,11 @@ static enum dp_status put_newest(struct dp_job *job, struct dp_error *err)
 /* ---- waiting */
 
 /* Between two looks: what the first server has lost, or was given late by an earlier process, is put again, and that this worker lives is told. */
-static enum dp_status pause_between(struct dp_job *job, struct dp_progress *progress, struct dp_error *err)
+static enum dp_status pause_between(struct dp_job *job, struct dp_progress *progress, uint32_t *ms,
+                                    struct dp_error *err)
 {
-    const struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};
+    const struct timespec pause = {.tv_nsec = *ms * 1000000L};
+    *ms = *ms < POLL_MS / 2 ? *ms * 2 : POLL_MS;
     if (dp_job_stopped(job))
         return dp_fail(err, DP_STOPPING, "stopped by a signal while waiting for other workers");
     dp_progress_tick(progress);
@@ -320,7 +324,7 @@ static bool is_enough(const struct dp_wish *wish)
 enum dp_status dp_peers_wait_for(struct dp_job *job, struct dp_progress *progress, const struct dp_wish *wish,
                                  struct dp_note *notes, struct dp_error *err)
 {
-    uint32_t workers = wish->count, missing = 0;
+    uint32_t workers = wish->count, missing = 0, pause_ms = POLL_FIRST;
     struct sign *signs = calloc(workers, sizeof *signs);
     if (!signs)
         return dp_fail(err, DP_NOMEM, "no memory to wait for %" PRIu32 " workers", workers);
@@ -336,7 +340,7 @@ enum dp_status dp_peers_wait_for(struct dp_job *job, struct dp_progress *progres
                 wish->sign(wish->context, &signs[w].note);
         }
         if (st == DP_OK && !is_enough(wish))
-            st = pause_between(job, progress, err);
+            st = pause_between(job, progress, &pause_ms, err);
         if (st != DP_OK)
             break;
     }
@@ -375,6 +379,7 @@ enum dp_status dp_peers_wait_first(struct dp_job *job, struct dp_progress *progr
 {
     struct sign sign = {.since_ns = dp_clock_ns(&job->clock)};
     struct dp_error why = {0};
+    uint32_t pause_ms = POLL_FIRST;
     enum dp_status st = DP_OK;
     while (st == DP_OK) {
         enum dp_status first = check_sign(job, "report", 0, &sign, &why);
@@ -384,7 +389,8 @@ enum dp_status dp_peers_wait_first(struct dp_job *job, struct dp_progress *progr
             dp_log(DP_LOG_WARN, "this worker is done, but there may be no report: %s", why.text);
             break;
         }
-        st = first == DP_OK ? pause_between(job, progress, err) : dp_fail(err, first, "%s", why.text);
+        st = first == DP_OK ? pause_between(job, progress, &pause_ms, err)
+                            : dp_fail(err, first, "%s", why.text);
     }
     free(sign.note.bytes);
     return st;

@@ -1,5 +1,5 @@
 /* Peers: what the workers of a run tell each other through notes on the first server, one a worker:
- *     run/<run>/<what>/<worker>        what: "trained", "progress", "eval/..." (eval_note.h); "again": notes were put again
+ *     run/<run>/<what>/<worker>        what: "trained", "progress", "check" (eval_note.h), ...; "again": notes were put again
  * Promise   A wait ends: all notes are there, or a worker whose note is missing has given no new sign of
  *           progress (progress.h) for training.timeout_ms (10 times that while it reads its data), has failed or was stopped: it is named. A worker
  *           that is still training may take as long as it needs. That a worker had failed or been stopped before this one began is of an earlier

@@ -10,7 +10,7 @@
 #include "worker/stop.h"
 
 struct dp_tested {
-    bool known, gone; /* neither: may still come; gone: never will */
+    bool known;
     struct dp_figures figures;
 };
 

@@ -35,7 +35,6 @@ struct training {
     struct dp_worker_figures figures;
     struct dp_loop *loop;
     struct dp_tested *tested; /* worker 0: [epochs] */
-    struct dp_eval_ring ring; /* with a test set */
     bool resumed;             /* this worker was started before in this run, and ended early */
     uint32_t begun;           /* epochs of which its note of then says that they had begun */
     bool over;                /* and had done everything */
@@ -176,7 +175,7 @@ static void epoch_judged(void *context, uint32_t epoch, const struct dp_figures 
     dp_remember_tested(t->job, tested, t->settings->epochs);
 }
 
-/* Where there is something to look at, all come to rest for it at the end of each epoch. */
+/* Where there is a set to look at, all come to rest for it at the end of each epoch. */
 static enum dp_status plan_verdicts(struct training *t, struct dp_error *err)
 {
     struct dp_verdict *v = &t->verdict;
@@ -186,14 +185,14 @@ static enum dp_status plan_verdicts(struct training *t, struct dp_error *err)
                              .rule = dp_stop_rule_of(t->settings),
                              .judged = epoch_judged,
                              .context = t};
-    t->rests = t->valid || dp_stop_looks(&v->rule);
+    t->rests = v->data != NULL;
+    DP_ASSERT(t->rests || !dp_stop_looks(&v->rule)); /* the cluster file was checked */
     if (!t->rests)
         return DP_OK;
-    DP_ASSERT(v->data); /* the cluster file was checked */
     enum dp_status st = dp_stop_fits(&v->rule, t->job->model.labels, dp_dataset_lists(v->data), err);
     if (st == DP_OK)
         st = has_figures(t, err);
-    return st == DP_OK ? dp_evaluate_plan(t->job, v->data, true, &v->ring, err) : st;
+    return st == DP_OK ? dp_evaluate_fits(t->job, v->data, err) : st;
 }
 
 static enum dp_status data_open(struct training *t, struct dp_error *err)
@@ -207,7 +206,7 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     if (st == DP_OK && data->test[0]) {
         st = open_evaluated(t, "test", data->test, data->test_labels, data->test_negatives, &t->test, err);
         if (st == DP_OK)
-            st = dp_evaluate_plan(t->job, t->test, false, &t->ring, err);
+            st = dp_evaluate_fits(t->job, t->test, err);
     }
     if (st == DP_OK)
         st = open_validation(t, err);
@@ -417,65 +416,18 @@ static void training_close(struct training *t)
     dp_dataset_close(&t->train);
 }
 
-/* Worker 0: epochs 1 .. upto whose figures are not known yet. Those of the last one are waited for: when all
- * have trained, the parts of others are there or will never be. */
-static enum dp_status merge_epochs(struct training *t, uint32_t upto, struct dp_error *err)
+/* The test set's, of the weights that stay, where another set was looked at. This worker's share; and of worker 0 all together. */
+static enum dp_status evaluate_final(struct training *t, struct dp_error *err)
 {
-    for (uint32_t e = 1; e <= upto; e++) {
-        struct dp_tested *tested = &t->tested[e - 1];
-        enum dp_eval_note found;
-        if (tested->known || tested->gone)
-            continue;
-        enum dp_status st = dp_evaluate_merge(t->job, &t->progress, t->test, t->ring, e,
-                                              e == t->settings->epochs, &found, &tested->figures, err);
-        if (st != DP_OK)
-            return st;
-        tested->known = found == DP_EVAL_PART;
-        tested->gone = found == DP_EVAL_GONE;
-        if (tested->known)
-            log_figures(e, "test", &tested->figures);
-        else if (tested->gone)
-            dp_log(DP_LOG_WARN,
-                   "epoch %" PRIu32
-                   " will have no test figures: parts of its evaluation are no longer on the "
-                   "first server",
-                   e);
-    }
-    return DP_OK;
-}
-
-/* The test set's, of the weights that stay. */
-static enum dp_status merge_final(struct training *t, struct dp_error *err)
-{
-    enum dp_eval_note found = DP_EVAL_NOT_YET;
     struct dp_tested *tested = &t->tested[t->epochs - 1];
-    if (!t->rests)
-        return merge_epochs(t, t->settings->epochs, err);
-    enum dp_status st = dp_evaluate_merge(t->job, &t->progress, t->test, t->ring, t->settings->epochs, true,
-                                          &found, &tested->figures, err);
-    tested->known = st == DP_OK && found == DP_EVAL_PART;
+    enum dp_status st = dp_evaluate_share(t->job, &t->progress, t->test, DP_EVAL_TEST, t->epochs, err);
+    dp_progress_enter(&t->progress, "waiting");
+    if (st != DP_OK || t->job->worker != 0)
+        return st;
+    st = dp_evaluate_merge(t->job, &t->progress, t->test, DP_EVAL_TEST, t->epochs, &tested->figures, err);
+    tested->known = st == DP_OK;
     if (tested->known)
         log_figures(t->epochs, "test", &tested->figures);
-    return st;
-}
-
-/* An earlier process may have been killed between an epoch and its evaluation. */
-static enum dp_status evaluate_last_found(struct training *t, struct dp_error *err)
-{
-    struct dp_note note = {0};
-    char what[DP_EVAL_NAME_BYTES];
-    uint32_t epoch = t->position.epoch;
-    enum dp_eval_note found = DP_EVAL_NOT_YET;
-    if (!t->test || epoch == 0 || epoch == t->settings->epochs || t->position.done > 0 ||
-        t->tested[epoch - 1].known)
-        return DP_OK;
-    dp_eval_note_name(t->ring, epoch, what);
-    enum dp_status st = dp_peers_one(t->job, what, t->job->worker, &note, err);
-    if (st == DP_OK && note.bytes)
-        st = dp_eval_note_read(note.bytes, note.size, epoch, &found, err);
-    free(note.bytes);
-    if (st == DP_OK && found == DP_EVAL_NOT_YET)
-        st = dp_evaluate_share(t->job, &t->progress, t->test, t->ring, epoch, err);
     return st;
 }
 
@@ -508,22 +460,11 @@ static enum dp_status begin_rests(struct training *t, bool *stop, struct dp_erro
     return st == DP_OK && p->epoch > 0 && p->done == 0 ? end_epoch(t, p->epoch, stop, err) : st;
 }
 
-/* After the pushes of an epoch. */
-static enum dp_status look_at_epoch(struct training *t, uint32_t epoch, bool *stop, struct dp_error *err)
-{
-    if (t->rests)
-        return end_epoch(t, epoch, stop, err);
-    if (!t->test || epoch == t->settings->epochs)
-        return DP_OK;
-    enum dp_status st = dp_evaluate_share(t->job, &t->progress, t->test, t->ring, epoch, err);
-    return st == DP_OK && t->job->worker == 0 ? merge_epochs(t, epoch, err) : st;
-}
-
 static enum dp_status train_epochs(struct training *t, struct dp_error *err)
 {
     const struct dp_tested *kept = kept_figures(t);
     bool stop = false;
-    enum dp_status st = t->rests ? begin_rests(t, &stop, err) : evaluate_last_found(t, err);
+    enum dp_status st = t->rests ? begin_rests(t, &stop, err) : DP_OK;
     if (st != DP_OK)
         return st;
     for (uint32_t e = t->position.epoch; e < t->settings->epochs && !stop; e++) {
@@ -536,7 +477,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
             dp_log(DP_LOG_INFO, "epoch %" PRIu32 " of %" PRIu32 ", own share: loss %.5g, %.0f examples/s",
                    e + 1, t->settings->epochs, figures->loss_sum / (double)figures->examples,
                    (double)figures->examples / figures->seconds);
-        st = look_at_epoch(t, e + 1, &stop, err);
+        st = t->rests ? end_epoch(t, e + 1, &stop, err) : DP_OK;
         if (st != DP_OK)
             return st;
         dp_remember_put(&t->remember, t->job, &t->figures, kept);
@@ -602,16 +543,14 @@ static enum dp_status finish(struct training *t, struct dp_error *err)
     if (st != DP_OK)
         goto done;
     dp_progress_enter(&t->progress, "waiting");
-    if (t->test || job->worker == 0)
+    if (t->rests || job->worker == 0)
         st = dp_peers_wait(job, &t->progress, "trained", trained, err);
-    if (st == DP_OK && t->test) {
-        st = dp_evaluate_share(job, &t->progress, t->test, t->ring, t->settings->epochs, err);
-        dp_progress_enter(&t->progress, "waiting");
-    }
+    if (st == DP_OK && t->rests)
+        st = dp_verdict_finish(&t->verdict, t->epochs, judged_of(t)[t->epochs - 1].known, err);
+    if (st == DP_OK && t->test && t->valid)
+        st = evaluate_final(t, err);
     if (st == DP_OK && job->worker != 0)
         st = dp_peers_wait_first(job, &t->progress, err);
-    if (st == DP_OK && t->test && job->worker == 0)
-        st = merge_final(t, err);
     if (st == DP_OK && job->worker == 0)
         st = write_report(t, trained, err);
 done:
@@ -625,11 +564,12 @@ done:
 static void tidy_up(struct training *t)
 {
     struct dp_error err = {0};
-    if (t->test && t->job->worker == 0 &&
-        dp_evaluate_drop(t->job, t->ring, t->settings->epochs, &err) != DP_OK)
-        dp_log(DP_LOG_WARN, "parts of the last evaluation stay on the first server: %s", err.text);
-    if (t->rests && t->job->worker == 0 &&
-        dp_evaluate_drop(t->job, t->verdict.ring, t->epochs, &err) != DP_OK)
+    enum dp_status st = DP_OK;
+    if (t->rests && t->job->worker == 0)
+        st = dp_evaluate_drop(t->job, DP_EVAL_EPOCH, t->epochs, &err);
+    if (st == DP_OK && t->test && t->valid && t->job->worker == 0)
+        st = dp_evaluate_drop(t->job, DP_EVAL_TEST, t->epochs, &err);
+    if (st != DP_OK)
         dp_log(DP_LOG_WARN, "parts of the last evaluation stay on the first server: %s", err.text);
 }
 

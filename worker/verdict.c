@@ -165,11 +165,7 @@ static enum dp_status judge(struct dp_verdict *v, uint32_t epoch, struct dp_erro
 {
     struct dp_figures figures;
     struct dp_stop next = v->state;
-    enum dp_eval_note found = DP_EVAL_NOT_YET;
-    enum dp_status st =
-        dp_evaluate_merge(v->job, v->progress, v->data, v->ring, epoch, true, &found, &figures, err);
-    if (st == DP_OK && found != DP_EVAL_PART)
-        st = dp_fail(err, DP_DATA, "parts of the evaluation are no longer on the first server");
+    enum dp_status st = dp_evaluate_merge(v->job, v->progress, v->data, DP_EVAL_EPOCH, epoch, &figures, err);
     if (st == DP_OK)
         st = dp_stop_judge(&v->rule, &next, epoch, &figures, err);
     if (st != DP_OK)
@@ -210,6 +206,15 @@ enum dp_status dp_verdict_begin(struct dp_verdict *v, uint32_t ended, uint32_t b
     return st == DP_OK ? st : dp_wrap(err, st, "what was known of the epochs before");
 }
 
+static enum dp_status give_part(struct dp_verdict *v, uint32_t epoch, struct dp_error *err)
+{
+    enum dp_status st = dp_evaluate_share(v->job, v->progress, v->data, DP_EVAL_EPOCH, epoch, err);
+    if (st == DP_OK)
+        v->evaluated = epoch;
+    dp_progress_enter(v->progress, "waiting");
+    return st;
+}
+
 enum dp_status dp_verdict_epoch(struct dp_verdict *v, uint32_t epoch, struct dp_error *err)
 {
     if (v->state.epoch > epoch)
@@ -221,12 +226,27 @@ enum dp_status dp_verdict_epoch(struct dp_verdict *v, uint32_t epoch, struct dp_
         st = wait_ended(v, epoch, err);
     before = v->over || v->state.epoch >= epoch;
     if (st == DP_OK && !before) {
-        st = dp_evaluate_share(v->job, v->progress, v->data, v->ring, epoch, err);
-        dp_progress_enter(v->progress, "waiting");
+        st = give_part(v, epoch, err);
         if (st == DP_OK)
             st = v->job->worker == 0 ? judge(v, epoch, err) : wait_verdict(v, epoch, err);
     } else if (st == DP_OK && !v->over && v->job->worker == 0) { /* those who wait for it may have lost it */
         st = tell_verdict(v, err);
     }
     return st == DP_OK ? tell_ended(v, epoch, err) : dp_wrap(err, st, "the end of epoch %" PRIu32, epoch);
+}
+
+enum dp_status dp_verdict_finish(struct dp_verdict *v, uint32_t epoch, bool known, struct dp_error *err)
+{
+    struct dp_figures figures;
+    enum dp_status st = DP_OK;
+    if (v->over)
+        return DP_OK;
+    if (v->evaluated != epoch)
+        st = give_part(v, epoch, err);
+    if (st != DP_OK || v->job->worker != 0 || known)
+        return st;
+    st = dp_evaluate_merge(v->job, v->progress, v->data, DP_EVAL_EPOCH, epoch, &figures, err);
+    if (st == DP_OK && v->judged)
+        v->judged(v->context, epoch, &figures);
+    return st;
 }

@@ -1,5 +1,5 @@
-/* Verdict: the end of an epoch where a validation set, or a rule to stop, wants one: all workers come to rest, evaluate the
- * set together, and learn from worker 0 whether they go on.
+/* Verdict: the end of an epoch where a validation or a test set is looked at: all workers come to rest, evaluate the
+ * set together, and learn from worker 0 whether they go on. Without a rule they always do: the figures are then what it is for.
  *     begin -> (an epoch -> verdict_epoch)*
  *     every worker: "ended" -> (all have ended) -> its part of the evaluation -> verdict of worker 0 -> go on, or stop
  *     worker 0:     merges the parts -> judges -> "verdict"
@@ -27,12 +27,12 @@ struct dp_verdict {
     struct dp_job *job;
     struct dp_progress *progress;
     const struct dp_dataset *data;
-    struct dp_eval_ring ring; /* dp_evaluate_plan, rest */
     struct dp_stop_rule rule;
     /* Worker 0: the figures of an epoch, counted from 1, before anybody hears the verdict on it. */
     void (*judged)(void *context, uint32_t epoch, const struct dp_figures *figures);
     void *context;
     struct dp_stop state; /* of the last verdict */
+    uint32_t evaluated;   /* the last epoch of which this process has given its part; 0: none */
     bool over;            /* others have finished with the last epoch, and why is known to nobody any more */
 };
 
@@ -48,5 +48,11 @@ static inline bool dp_verdict_stops(const struct dp_verdict *verdict, uint32_t e
 {
     return verdict->over || (verdict->state.why != DP_STOP_NO && verdict->state.epoch == epoch);
 }
+/* After `epoch`, the last one, by every worker: one that was started again behind its evaluation gives its part once more, as the
+ * first server may have lost it. Worker 0 that does not know the figures (they went with its earlier process and the first
+ * server) has them `judged` again: they are of the same weights. */
+DP_MUST_USE
+enum dp_status dp_verdict_finish(struct dp_verdict *verdict, uint32_t epoch, bool known,
+                                 struct dp_error *err);
 
 #endif

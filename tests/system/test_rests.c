@@ -1,5 +1,6 @@
 /* Goal    workers that rest at the end of each epoch until it is judged, started by hand: all look for the same, also when they
- *         are started again; and who was stopped before, and starts later than the others, is waited for.
+ *         are started again; and who was stopped before, and starts later than the others, is waited for. A test set alone is enough to
+ *         rest for.
  * Method  a goal that nobody reaches, so that every epoch ends with a rest; settings and processes change in between. */
 #include "tests/lib/test.h"
 
@@ -92,11 +93,35 @@ static void all_look_for_the_same(void **state)
     dp_place_stops_cleanly(server);
 }
 
+/* Worker 0 alone of two: it ends the first epoch, and others are waited for there. Without a set it trains to the end. */
+static void only_a_set_is_rested_for(void **state)
+{
+    struct dp_place *place = *state;
+    static const struct {
+        const char *file, *test, *missing;
+        bool goes_on;
+    } kinds[] = {{"c", DP_DIGITS_TEST, "its part \"ended\" is missing", false},
+                 {"d", "", "its part \"trained\" is missing", true}};
+    for (size_t k = 0; k < 2; k++) {
+        struct dp_place_cluster cluster = {
+            .file = kinds[k].file, .test = kinds[k].test, .workers = 2, .epochs = 3, .timeout_ms = 2000};
+        const char *conf = dp_place_conf(place, &cluster);
+        struct dp_process *server = dp_place_server(place, conf, 0),
+                          *worker = dp_place_worker(place, conf, 0);
+        dp_place_ended(worker, 2);
+        dp_place_says(worker, kinds[k].missing);
+        dp_place_says(worker, "epoch 1 of 3, own share");
+        assert_true(kinds[k].goes_on == (strstr(dp_process_err(worker), "epoch 2 of 3, own share") != NULL));
+        dp_place_stops_cleanly(server);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(who_was_stopped_comes_back_later, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(all_look_for_the_same, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(only_a_set_is_rested_for, dp_place_setup, dp_place_teardown),
     };
     return cmocka_run_group_tests_name("rests", tests, NULL, NULL);
 }

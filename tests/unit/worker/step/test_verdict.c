@@ -195,14 +195,18 @@ static enum dp_status epoch_of(struct world_seat *seat, struct dp_progress *prog
     return DP_OK;
 }
 
-static enum dp_status finish(struct dp_job *job, struct dp_progress *progress, struct dp_error *err)
+static enum dp_status finish(struct dp_job *job, struct dp_progress *progress, struct dp_verdict *v,
+                             struct dp_error *err)
 {
+    const struct trainee *r = world_here()->context;
     struct dp_note trained[WORKERS] = {{0}};
     enum dp_status st = dp_peers_keep(job, "trained", "yes", 3, err);
     dp_progress_enter(progress, "waiting");
     if (st == DP_OK)
         st = dp_peers_wait(job, progress, "trained", trained, err);
     dp_peers_clear(trained, job->cluster->training.workers);
+    if (st == DP_OK)
+        st = dp_verdict_finish(v, r->stopped, r->tested[r->stopped - 1].known, err);
     if (st == DP_OK && job->worker != 0)
         st = dp_peers_wait_first(job, progress, err);
     return st;
@@ -239,7 +243,7 @@ static enum dp_status train(struct world_seat *seat, struct dp_job *job, struct 
     if (st != DP_OK)
         return st;
     r->stopped = stopped ? stopped : EPOCHS;
-    return finish(job, progress, err);
+    return finish(job, progress, v, err);
 }
 
 static void keep_figures(void *context, uint32_t epoch, const struct dp_figures *figures)
@@ -261,12 +265,14 @@ static void process(struct world_seat *seat)
                          .clock = world_clock(seat),
                          .client = (struct dp_client *)seat};
     struct dp_progress progress;
+    struct dp_worker_figures figures = {.epochs = EPOCHS};
     dp_progress_init(&progress, &job, 0);
     job.progress = &progress;
+    memset(r->tested, 0, sizeof r->tested);
+    dp_remember_get(&job, &figures, r->tested);
     struct dp_verdict verdict = {.job = &job,
                                  .progress = &progress,
                                  .data = (const struct dp_dataset *)seat, /* nobody looks into it */
-                                 .ring = {.epochs = EPOCHS, .slots = 1, .rest = true},
                                  .rule = r->run->rule,
                                  .judged = keep_figures,
                                  .context = &job};
@@ -368,6 +374,8 @@ static void check(struct run *run, uint64_t seed, bool all)
             fail_msg("seed %llu: worker %u stops after epoch %u, worker 0 after %u", (unsigned long long)seed,
                      w, r->stopped, stop);
     }
+    if (!run->trainee[0].tested[stop - 1].known)
+        fail_msg("seed %llu: worker 0 does not know the figures at the end", (unsigned long long)seed);
     if (state->lost ? stop < want : stop != want)
         fail_msg("seed %llu: it ends after epoch %u, %u is right (lost: %u)", (unsigned long long)seed, stop,
                  want, state->lost);
@@ -571,12 +579,53 @@ static void notes_older_by_half_keep_nobody_waiting(void **state)
     assert_true(done > 30);
 }
 
+/* When all have trained, and worker 0 knows the figures of the last epoch: it is killed, the first server loses its notes, and others
+ * are killed too, who then come back behind that epoch. */
+struct last_blow {
+    struct run *run;
+    uint32_t workers; /* bits */
+    bool done;
+};
+
+static void strike_last(void *context, struct world *world, uint64_t step)
+{
+    struct last_blow *blow = context;
+    size_t size;
+    (void)step;
+    if (blow->done || !world_note(world, "run/1/trained/0", &size) || world_has_ended(world, 0))
+        return;
+    blow->done = true;
+    for (uint32_t w = 0; w < blow->run->workers; w++)
+        if (blow->workers >> w & 1)
+            world_kill(world, w, 1000);
+    world_lose_notes(world);
+}
+
+/* Planted: dp_verdict_finish gives no part; it does not judge again. */
+static void the_last_figures_are_found_again(void **state)
+{
+    (void)state;
+    uint32_t done = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct run *run = calloc(1, sizeof *run);
+        assert_non_null(run);
+        begin(run, seed);
+        struct last_blow blow = {.run = run, .workers = seed % 2 ? 1 : 3};
+        check(run, seed, world_run(run->world, FOR_EVER, strike_last, &blow));
+        done += blow.done;
+        world_free(run->world);
+        free(run);
+    }
+    assert_true(done > 30);
+}
+
 int main(void)
 {
     dp_log_start("test", DP_LOG_ERROR);
     const struct CMUnitTest tests[] = {cmocka_unit_test(nobody_waits_and_all_stop_together),
                                        cmocka_unit_test(parts_that_nobody_wants_are_not_fetched),
                                        cmocka_unit_test(older_notes_put_late_keep_nobody_waiting),
-                                       cmocka_unit_test(notes_older_by_half_keep_nobody_waiting)};
+                                       cmocka_unit_test(notes_older_by_half_keep_nobody_waiting),
+                                       cmocka_unit_test(the_last_figures_are_found_again)};
     return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
 }
