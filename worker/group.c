@@ -31,6 +31,16 @@ uint64_t dp_share_examples(struct dp_share share, uint64_t examples, uint32_t ba
     return all;
 }
 
+uint64_t dp_share_examples_of(struct dp_share share, uint64_t examples, uint32_t batch, uint64_t first,
+                              uint64_t count)
+{
+    uint64_t end = first + count;
+    if (count == 0)
+        return 0;
+    bool last = dp_share_number(share, end - 1) + 1 == share.batches;
+    return count * batch - (last ? share.batches * batch - examples : 0);
+}
+
 uint64_t dp_groups(uint64_t positions, uint32_t every)
 {
     return positions / every + (positions % every != 0);

@@ -25,6 +25,10 @@ uint64_t dp_share_position(struct dp_share share, uint64_t number); /* the other
 /* Examples of this worker in an epoch of `examples` cut into minibatches of `batch`, the last one short. */
 uint64_t dp_share_examples(struct dp_share share, uint64_t examples, uint32_t batch);
 
+/* The same of the positions first .. first + count - 1. */
+uint64_t dp_share_examples_of(struct dp_share share, uint64_t examples, uint32_t batch, uint64_t first,
+                              uint64_t count);
+
 uint64_t dp_groups(uint64_t positions, uint32_t every);
 /* index < dp_groups */
 struct dp_group dp_group_at(uint64_t positions, uint32_t every, uint64_t index);

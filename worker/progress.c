@@ -27,7 +27,8 @@ void dp_progress_init(struct dp_progress *progress, struct dp_job *job, uint64_t
 char *dp_progress_text(const struct dp_progress *progress, double seconds)
 {
     json_t *root =
-        json_pack("{s:s,s:I,s:I,s:I,s:I,s:f,s:f,s:I,s:I}", "state", progress->state, "epoch",
+        json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:I,s:I}", "state", progress->state, "first_epoch",
+                  (json_int_t)progress->job->cluster->training.first_epoch, "epoch",
                   (json_int_t)progress->epoch, "epochs", (json_int_t)progress->epochs, "examples",
                   (json_int_t)progress->examples, "examples_total", (json_int_t)progress->examples_total,
                   "examples_per_s", seconds > 0 ? (double)progress->loss_examples / seconds : 0.0,

@@ -1,8 +1,8 @@
 /* Progress: what a worker is doing, told to the first server as the note run/<run>/progress/<worker>, at most
  * twice a second, for whoever watches:
- *     {"state":"training","epoch":2,"epochs":10,"examples":..,"examples_total":..,"loss":..,
+ *     {"state":"training","first_epoch":0,"epoch":2,"epochs":10,"examples":..,"examples_total":..,"loss":..,
  *      "examples_per_s":..,"staleness_mean":..,"beat":17,"process":..}
- * examples are this worker's; loss and rate are means since the note before; beat counts the notes, so that
+ * epoch and epochs are of this run, first_epoch are those of earlier ones on the same store; examples are this worker's; loss and rate are means since the note before; beat counts the notes, so that
  * one who waits for this worker sees that it lives; process is a number that an earlier process of the worker had not.
  * Promise   Telling never stops the training: a note that fails is logged, and the next is tried later.
  * Thread    The client's.                                                                                */

@@ -195,7 +195,7 @@ static void epochs_json(const struct dp_report *report, json_t *root)
     uint32_t n = report->epochs ? report->epochs : report->cluster->training.epochs;
     for (uint32_t e = 0; e < n; e++) {
         json_t *epoch = json_object();
-        integer(epoch, "epoch", e + 1);
+        integer(epoch, "epoch", report->cluster->training.first_epoch + e + 1);
         real(epoch, "train_loss", dp_report_train_loss(report, e));
         real(epoch, "seconds", dp_report_seconds(report, e));
         if (report->validated && report->validated[e].known)
@@ -223,12 +223,13 @@ static void stop_json(const struct dp_report *report, json_t *root)
         return;
     const struct dp_stop_rule *rule = report->rule;
     const struct dp_stop *stop = report->stop;
+    uint32_t before = report->cluster->training.first_epoch;
     json_t *out = object_in(root, "stop");
-    dp_stop_text(rule, stop, text);
+    dp_stop_text(rule, stop, before, text);
     string(out, "why", whys[stop->why]);
     string(out, "text", text);
     string(out, "set", report->validated ? "validation" : "test");
-    integer(out, "epoch", stop->epoch);
+    integer(out, "epoch", before + stop->epoch);
     integer(out, "minibatch", report->minibatches);
     string(out, "metric", dp_metric_name(rule->has_goal ? rule->goal.metric : rule->metric));
     real(out, "value", stop->value);
@@ -239,7 +240,7 @@ static void stop_json(const struct dp_report *report, json_t *root)
         string(out, "patience_metric", dp_metric_name(rule->metric));
     }
     real(out, "best", stop->best);
-    integer(out, "best_epoch", stop->best_epoch);
+    integer(out, "best_epoch", stop->best_epoch ? before + stop->best_epoch : 0);
 }
 
 static void staleness_json(const struct dp_staleness *staleness, json_t *root)
@@ -297,6 +298,8 @@ enum dp_status dp_report_text(const struct dp_report *report, char **text, struc
     json_t *root = json_object();
     string(root, "model", report->cluster->model);
     string(root, "cluster", report->cluster->name);
+    integer(root, "run", report->cluster->training.run);
+    integer(root, "first_epoch", report->cluster->training.first_epoch);
     data_json(report, root);
     settings_json(report, root);
     epochs_json(report, root);

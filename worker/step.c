@@ -47,6 +47,7 @@ struct dp_loop {
     bool accumulates;                 /* no step between the minibatches of a fetch */
     struct fetch fetch[2];
     const struct dp_position *position;
+    struct dp_remember *remember;
     struct dp_ledger *ledger;
     struct dp_push_part counted;       /* of the push at hand */
     struct dp_gradients *gradients[2]; /* the second where steps overlap on a device */
@@ -56,11 +57,20 @@ struct dp_loop {
     bool flies;     /* a step is started before the one before it is finished */
     struct dp_reader *reader;
     uint32_t examples;    /* of the push that is being gathered */
+    double loss_sum;      /* over these */
     struct sent sent[64]; /* a ring of unanswered pushes, oldest first */
     uint32_t sent_first, sent_len;
     uint32_t epoch;
+    uint64_t begun_ns;         /* the epoch under way, */
+    double seconds_before;     /* beside what an earlier process trained of it */
     struct dp_stopwatch watch; /* of the epoch under way */
 };
+
+/* As people count them. */
+static uint32_t shown_epoch(const struct dp_loop *loop)
+{
+    return loop->training->first_epoch + loop->epoch + 1;
+}
 
 static uint32_t at_most(uint32_t value, uint64_t max)
 {
@@ -107,7 +117,8 @@ static bool is_done(const void *of, uint32_t epoch, uint64_t number)
 
 enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, struct dp_progress *progress,
                             struct dp_worker_figures *figures, const struct dp_position *position,
-                            struct dp_ledger *ledger, struct dp_loop **out, struct dp_error *err)
+                            struct dp_remember *remember, struct dp_ledger *ledger, struct dp_loop **out,
+                            struct dp_error *err)
 {
     const struct dp_cluster_training *training = &job->cluster->training;
     *out = NULL;
@@ -118,6 +129,7 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->progress = progress;
     loop->figures = figures;
     loop->position = position;
+    loop->remember = remember;
     loop->ledger = ledger;
     loop->training = training;
     loop->share = (struct dp_share){
@@ -139,6 +151,7 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     if (st == DP_OK && loop->positions > 0) {
         const struct dp_reader_plan plan = {.first_epoch = position->epoch,
                                             .epochs = training->epochs - position->epoch,
+                                            .before = training->first_epoch,
                                             .offset = job->worker,
                                             .stride = training->workers,
                                             .skip = is_done,
@@ -184,7 +197,6 @@ static void leave(struct dp_loop *loop, uint64_t number)
     uint64_t before = number * loop->training->batch, left = loop->examples_all - before;
     uint64_t examples = left < loop->training->batch ? left : loop->training->batch;
     loop->progress->examples += examples;
-    loop->figures->found_examples += examples;
     dp_progress_tick(loop->progress);
 }
 
@@ -205,8 +217,8 @@ static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct d
         }
         enum dp_status st = dp_next_batch(loop->job, loop->reader, &batch, err);
         if (st != DP_OK)
-            return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, loop->epoch + 1, number);
-        DP_ASSERT(batch->epoch == loop->epoch && batch->number == number);
+            return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, shown_epoch(loop), number);
+        DP_ASSERT(batch->epoch == loop->training->first_epoch + loop->epoch && batch->number == number);
         fetch->batch[fetch->count++] = batch;
     }
     dp_stopwatch_lap(&loop->watch, DP_SPENT_READ);
@@ -214,7 +226,7 @@ static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct d
         return dp_job_stopped(loop->job)
                    ? dp_fail(err, DP_STOPPING,
                              "stopped by a signal in epoch %" PRIu32 ", among minibatches done before",
-                             loop->epoch + 1)
+                             shown_epoch(loop))
                    : DP_OK;
     enum dp_status st = dp_weights_take(fetch->weights, fetch->batch, fetch->count, err);
     if (st == DP_OK)
@@ -230,7 +242,7 @@ static enum dp_status wait_oldest_push(struct dp_loop *loop, struct dp_error *er
     struct sent *oldest = &loop->sent[loop->sent_first];
     enum dp_status st = dp_job_wait(loop->job, &oldest->ticket, &outcome, err);
     if (st != DP_OK)
-        return dp_wrap(err, st, "push in epoch %" PRIu32, loop->epoch + 1);
+        return dp_wrap(err, st, "push in epoch %" PRIu32, shown_epoch(loop));
     loop->sent_first = (loop->sent_first + 1) % 64;
     loop->sent_len--;
     /* Measured: some shard had not seen it. */
@@ -252,6 +264,11 @@ static enum dp_status wait_pushes(struct dp_loop *loop, uint32_t leave, struct d
     return st;
 }
 
+static double seconds_of_epoch(const struct dp_loop *loop)
+{
+    return loop->seconds_before + (double)(dp_clock_ns(&loop->job->clock) - loop->begun_ns) / 1e9;
+}
+
 static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients, uint64_t position,
                            float rate, struct dp_error *err)
 {
@@ -263,6 +280,12 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
         .rate = rate,
         .stream = dp_push_stream(loop->training->run, loop->epoch),
         .number = dp_push_number(loop->job->worker, loop->training->workers, position / loop->push_every)};
+    const struct dp_step step = {.epoch = loop->epoch,
+                                 .examples = loop->examples,
+                                 .group = position / loop->push_every,
+                                 .loss_sum = loop->loss_sum,
+                                 .seconds = seconds_of_epoch(loop)};
+    dp_remember_push(loop->remember, &step, loop->figures);
     if (loop->ledger)
         st = dp_ledger_part(loop->ledger, loop->epoch, options.number, rate, &loop->counted, err);
     if (st != DP_OK)
@@ -275,6 +298,7 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
         return st;
     newest->examples = loop->examples;
     loop->examples = 0;
+    loop->loss_sum = 0;
     loop->sent_len++;
     return DP_OK;
 }
@@ -331,9 +355,7 @@ static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
         dp_weights_step(fetch->weights, rate, flight.written);
     dp_stopwatch_lap(&loop->watch, DP_SPENT_COMPUTE);
 
-    struct dp_epoch_figures *figures = &loop->figures->epoch[loop->epoch];
-    figures->loss_sum += (double)loss * batch->examples;
-    figures->examples += batch->examples;
+    loop->loss_sum += (double)loss * batch->examples;
     loop->examples += batch->examples;
     dp_progress_add(loop->progress, (double)loss, batch->examples);
     if (dp_group_ends(loop->positions, loop->push_every, position))
@@ -346,11 +368,11 @@ static enum dp_status explain(const struct dp_loop *loop, const struct dp_batch 
                               struct dp_error *err)
 {
     if (st != DP_NOT_FINITE)
-        return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, loop->epoch + 1, batch->number);
+        return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, shown_epoch(loop), batch->number);
     return dp_wrap(err, st,
                    "training has diverged in epoch %" PRIu32 ", minibatch %" PRIu64
                    " (try a lower --rate than %g, or more warm-up)",
-                   loop->epoch + 1, batch->number, loop->training->rate);
+                   shown_epoch(loop), batch->number, loop->training->rate);
 }
 
 static enum dp_status stop_here(const struct dp_loop *loop, uint64_t number, struct dp_error *err)
@@ -358,7 +380,7 @@ static enum dp_status stop_here(const struct dp_loop *loop, uint64_t number, str
     return dp_job_stopped(loop->job)
                ? dp_fail(err, DP_STOPPING,
                          "stopped by a signal in epoch %" PRIu32 ", after minibatch %" PRIu64,
-                         loop->epoch + 1, number)
+                         shown_epoch(loop), number)
                : DP_OK;
 }
 
@@ -367,7 +389,7 @@ static enum dp_status wait_pull(struct dp_loop *loop, struct fetch *fetch, struc
     dp_stopwatch_lap(&loop->watch, DP_SPENT_OTHER);
     enum dp_status st = dp_job_wait(loop->job, &fetch->ticket, NULL, err);
     dp_stopwatch_lap(&loop->watch, DP_SPENT_WAITING_PULL);
-    return st == DP_OK ? st : dp_wrap(err, st, "pull in epoch %" PRIu32, loop->epoch + 1);
+    return st == DP_OK ? st : dp_wrap(err, st, "pull in epoch %" PRIu32, shown_epoch(loop));
 }
 
 static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct dp_error *err)
@@ -444,7 +466,7 @@ static enum dp_status wait_flying(struct dp_loop *loop, struct fetch *fetch, str
         if (st == DP_OK)
             fetch->ticket = (struct dp_ticket){0};
         else if (st != DP_TIMEOUT && st != DP_UNAVAILABLE)
-            return dp_wrap(err, st, "pull in epoch %" PRIu32, loop->epoch + 1);
+            return dp_wrap(err, st, "pull in epoch %" PRIu32, shown_epoch(loop));
     }
     dp_stopwatch_lap(&loop->watch, DP_SPENT_WAITING_PULL);
     return wait_pull(loop, fetch, err);
@@ -491,10 +513,14 @@ static double unix_seconds(void)
 
 enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_error *err)
 {
-    uint64_t begun = dp_clock_ns(&loop->job->clock);
+    struct dp_epoch_figures *figures = &loop->figures->epoch[epoch];
+    loop->begun_ns = dp_clock_ns(&loop->job->clock);
     loop->watch = dp_stopwatch_start(&loop->job->clock, &loop->figures->spent);
     loop->epoch = epoch;
-    loop->figures->epoch[epoch].begun = unix_seconds();
+    loop->examples = 0; /* of a push that was never made */
+    loop->loss_sum = 0;
+    loop->seconds_before = figures->seconds;
+    figures->begun = unix_seconds() - figures->seconds; /* as if it had been one piece */
     loop->progress->epoch = epoch + 1;
     loop->progress->state = "training";
     enum dp_status st = loop->flies ? train_flying(loop, err) : train_fetches(loop, err);
@@ -510,6 +536,10 @@ enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_err
     }
     if (st != DP_OK)
         dp_progress_end(loop->progress, loop->job, st);
-    loop->figures->epoch[epoch].seconds = (double)(dp_clock_ns(&loop->job->clock) - begun) / 1e9;
+    figures->seconds = seconds_of_epoch(loop);
+    if (st == DP_OK)
+        dp_remember_epoch(loop->remember, epoch, loop->figures);
+    else
+        dp_remember_end(loop->remember, loop->figures);
     return st;
 }

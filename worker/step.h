@@ -21,15 +21,17 @@
 #include "worker/ledger.h"
 #include "worker/position.h"
 #include "worker/progress.h"
+#include "worker/remember.h"
 
 struct dp_loop;
 
-/* All of them outlive the loop; figures gets what happens. position: what is skipped, as it is done; ledger: NULL
- * or what every push adds to. */
+/* All of them outlive the loop; figures gets what happens. position: what is skipped, as it is done; remember:
+ * is told of every push before it is sent; ledger: NULL or what every push adds to. */
 DP_MUST_USE
 enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, struct dp_progress *progress,
                             struct dp_worker_figures *figures, const struct dp_position *position,
-                            struct dp_ledger *ledger, struct dp_loop **out, struct dp_error *err);
+                            struct dp_remember *remember, struct dp_ledger *ledger, struct dp_loop **out,
+                            struct dp_error *err);
 void dp_loop_close(struct dp_loop **loop);
 /* epoch: position->epoch, and on, in order, each once. */
 DP_MUST_USE

@@ -206,7 +206,8 @@ enum dp_status dp_stop_unpack(const void *bytes, size_t size, struct dp_stop *ou
     return DP_OK;
 }
 
-void dp_stop_text(const struct dp_stop_rule *rule, const struct dp_stop *state, char text[DP_STOP_TEXT_BYTES])
+void dp_stop_text(const struct dp_stop_rule *rule, const struct dp_stop *state, uint32_t before,
+                  char text[DP_STOP_TEXT_BYTES])
 {
     text[0] = '\0';
     if (state->why == DP_STOP_REACHED)
@@ -215,6 +216,6 @@ void dp_stop_text(const struct dp_stop_rule *rule, const struct dp_stop *state, 
     else if (state->why == DP_STOP_PATIENCE)
         (void)snprintf(text, DP_STOP_TEXT_BYTES,
                        "%s has not been better than the %.6g of epoch %" PRIu32 " for %" PRIu32 " epochs",
-                       dp_metric_name(rule->metric), state->best, state->best_epoch,
+                       dp_metric_name(rule->metric), state->best, before + state->best_epoch,
                        state->epoch - state->best_epoch);
 }

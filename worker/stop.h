@@ -61,8 +61,8 @@ DP_MUST_USE
 enum dp_status dp_stop_unpack(const void *bytes, size_t size, struct dp_stop *out, struct dp_error *err);
 
 #define DP_STOP_TEXT_BYTES 192
-/* "auc 0.81 reached 0.8" and the like; empty where it goes on. */
-void dp_stop_text(const struct dp_stop_rule *rule, const struct dp_stop *state,
+/* "auc 0.81 reached 0.8" and the like; empty where it goes on. before: epochs of earlier runs, for the numbers shown. */
+void dp_stop_text(const struct dp_stop_rule *rule, const struct dp_stop *state, uint32_t before,
                   char text[DP_STOP_TEXT_BYTES]);
 
 #endif

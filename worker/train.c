@@ -6,7 +6,6 @@
 #include "worker/consent.h"
 #include "worker/evaluate.h"
 #include "worker/group.h"
-#include "worker/names_file.h"
 #include "worker/peers.h"
 #include "worker/position.h"
 #include "worker/remember.h"
@@ -75,6 +74,7 @@ static void tell_repeated(const struct training *t)
                t->figures.staleness.repeated);
 }
 
+/* epoch: as people count them, from 1 on, earlier runs on the same store included. */
 static void log_figures(uint32_t epoch, const char *set, const struct dp_figures *figures)
 {
     char text[160];
@@ -98,10 +98,6 @@ static enum dp_status open_evaluated(struct training *t, const char *kind, const
 {
     struct dp_dataset_options options = dp_job_data(t->job, path, labels, false);
     options.negatives_path = negatives[0] ? negatives : NULL;
-    /* Its lines alone may not tell it from pairs: a user with two items, or with one and a rating. */
-    if (!options.negatives_path && strcmp(options.format, "auto") == 0 &&
-        strcmp(dp_dataset_format(t->train), "lists") == 0)
-        options.format = "lists";
     enum dp_status st = dp_dataset_open(&options, out, err);
     /* Such a model says only which item is above which. */
     if (st == DP_OK && t->job->model.form == DP_FORM_TRIPLES && dp_dataset_lists(*out) == 0)
@@ -165,13 +161,24 @@ static struct dp_tested *judged_of(const struct training *t)
     return t->valid ? t->valid_tested : t->tested;
 }
 
+/* With what follows from it, which a worker 0 that is killed before it has told anybody comes to again. */
+static void keep_judged(struct training *t, uint32_t epoch, const struct dp_tested *tested)
+{
+    struct dp_stop next = t->verdict.state;
+    bool judged =
+        epoch > next.epoch && dp_stop_judge(&t->verdict.rule, &next, epoch, &tested->figures, NULL) == DP_OK;
+    dp_remember_judged(&t->remember, t->valid ? DP_STEP_VALIDATION : DP_STEP_TEST, epoch, tested,
+                       judged ? &next : NULL);
+}
+
 /* Of worker 0. Kept before anybody hears the verdict: it is not judged a second time. */
 static void epoch_judged(void *context, uint32_t epoch, const struct dp_figures *figures)
 {
     struct training *t = context;
     struct dp_tested *tested = judged_of(t);
     tested[epoch - 1] = (struct dp_tested){.known = true, .figures = *figures};
-    log_figures(epoch, t->valid ? "validation" : "test", figures);
+    log_figures(t->settings->first_epoch + epoch, t->valid ? "validation" : "test", figures);
+    keep_judged(t, epoch, &tested[epoch - 1]);
     dp_remember_tested(t->job, tested, t->settings->epochs);
 }
 
@@ -252,27 +259,40 @@ static void tell_position(const struct training *t)
     if (p->epoch == t->settings->epochs)
         dp_log(DP_LOG_INFO, "continues after its last epoch: every push was there");
     else
-        dp_log(DP_LOG_INFO, "continues at epoch %" PRIu32 ", minibatch %s of %s%s", p->epoch + 1,
+        dp_log(DP_LOG_INFO, "continues at epoch %" PRIu32 ", minibatch %s of %s%s",
+               t->settings->first_epoch + p->epoch + 1,
                grouped(p->first * dp_cluster_pushed_together(t->settings) + 1, at),
                grouped(dp_share_positions(t->share), of), t->settings->workers > 1 ? " of its share" : "");
 }
 
-/* Examples and pushes of what is found done count, so that figures are those of the whole training. */
-static void count_found(struct training *t)
+/* Of one group of minibatches that are pushed together. */
+static uint64_t examples_of_group(const struct training *t, uint64_t group)
+{
+    struct dp_group g =
+        dp_group_at(dp_share_positions(t->share), dp_cluster_pushed_together(t->settings), group);
+    return dp_share_examples_of(t->share, dp_dataset_examples(t->train), t->settings->batch, g.first,
+                                g.count);
+}
+
+/* What is found done counts, so that figures are those of the whole training. */
+static void take_found(struct training *t)
 {
     const struct dp_position *p = &t->position;
-    struct dp_worker_figures *figures = &t->figures;
-    uint64_t each = dp_share_examples(t->share, dp_dataset_examples(t->train), t->settings->batch);
-    figures->found_examples = 0;
-    figures->pushes = p->epoch * p->groups + p->done;
-    t->progress.examples = p->epoch * each;
-    for (uint32_t e = 0; e < figures->epochs; e++) {
-        struct dp_epoch_figures *epoch = &figures->epoch[e];
-        if (e >= p->epoch)
-            *epoch = (struct dp_epoch_figures){0};
-        else if (epoch->examples < each)
-            figures->found_examples += each - epoch->examples;
-    }
+    uint64_t found =
+        p->epoch * dp_share_examples(t->share, dp_dataset_examples(t->train), t->settings->batch);
+    t->progress.examples = found; /* those of the epoch under way as it comes to them */
+    for (uint64_t g = 0; p->done > 0 && g < p->groups; g++)
+        if (dp_position_done(p, p->epoch, g))
+            found += examples_of_group(t, g);
+    bool first = t->job->worker == 0;
+    const struct dp_remembered out = {.position = p,
+                                      .found_examples = found,
+                                      .figures = &t->figures,
+                                      .tested = first && t->test ? t->tested : NULL,
+                                      .valid = first && t->valid ? t->valid_tested : NULL,
+                                      .stop = &t->verdict.state};
+    dp_remember_get(&t->remember, t->job, &out);
+    t->figures.pushes = p->epoch * p->groups + p->done;
 }
 
 static struct dp_agreed_set set_of(const struct dp_dataset *data)
@@ -280,6 +300,16 @@ static struct dp_agreed_set set_of(const struct dp_dataset *data)
     return (struct dp_agreed_set){.digest = dp_dataset_digest(data),
                                   .examples = dp_dataset_examples(data),
                                   .lists = dp_dataset_lists(data)};
+}
+
+static enum dp_status begin_remembering(struct training *t, const struct dp_agreed_set *train,
+                                        const struct dp_agreed_set *judged, uint64_t groups,
+                                        struct dp_error *err)
+{
+    const struct dp_step_log_plan plan = {.epochs = t->settings->epochs, .groups = groups};
+    char text[DP_AGREED_BYTES];
+    dp_agreed_text(t->job->cluster, train, judged, text);
+    return dp_remember_begin(&t->remember, t->job, &plan, text, dp_position_begun(&t->position), err);
 }
 
 /* Where an earlier process of this worker was when it was killed. */
@@ -297,6 +327,8 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
     enum dp_status st = dp_position_find(&plan, &t->position, err);
     if (st == DP_OK)
         st = dp_consent(t->job, &train, t->rests ? &judged : NULL, dp_position_begun(&t->position), err);
+    if (st == DP_OK)
+        st = begin_remembering(t, &train, t->rests ? &judged : NULL, plan.groups, err);
     if (st != DP_OK || !dp_position_begun(&t->position))
         return st;
     t->over = t->position.epoch == t->settings->epochs && !t->resumed;
@@ -306,8 +338,7 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
                        " in run %" PRIu32 " before; a further training wants a higher training.run; a worker "
                        "that was killed after its last push goes on with --resume",
                        t->job->worker, t->settings->run);
-    dp_remember_get(t->job, &t->figures, kept_figures(t));
-    count_found(t);
+    take_found(t);
     tell_position(t);
     return DP_OK;
 }
@@ -353,22 +384,6 @@ static enum dp_status keep_columns(struct training *t, struct dp_error *err)
     return st;
 }
 
-static enum dp_status put_names(const void *source, const char *path, struct dp_error *err)
-{
-    return dp_names_file_put(source, path, err);
-}
-
-/* By one worker, as it may take a second look at all of the file: the others' machines need no names. */
-static enum dp_status keep_names(struct training *t, struct dp_error *err)
-{
-    const struct dp_cluster_data *data = &t->job->cluster->data;
-    const struct dp_dataset_options options = dp_job_data(t->job, data->train, data->train_labels, true);
-    const struct dp_names_source source = {.data = t->train, .options = &options, .run = t->settings->run};
-    if (!data->names[0] || t->job->worker != 0)
-        return DP_OK;
-    return put_file(t, put_names, &source, data->names, err);
-}
-
 static enum dp_status training_open(struct training *t, struct dp_error *err)
 {
     struct dp_job *job = t->job;
@@ -389,16 +404,17 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
         return dp_fail(err, DP_NOMEM, "no memory for the figures of %" PRIu32 " epochs", t->settings->epochs);
     st = dp_worker_figures_init(&t->figures, job->worker, t->settings->epochs, err);
     if (st == DP_OK)
+        st = dp_remember_open(&t->remember, job, err);
+    if (st == DP_OK)
         st = find_position(t, err);
     if (st == DP_OK)
         st = keep_columns(t, err);
-    if (st == DP_OK)
-        st = keep_names(t, err);
     (void)snprintf(t->figures.device, sizeof t->figures.device, "%s", job->device);
     if (st == DP_OK && job->counts)
         st = dp_ledger_open(job, &t->ledger, err);
     if (st == DP_OK)
-        st = dp_loop_open(job, t->train, &t->progress, &t->figures, &t->position, t->ledger, &t->loop, err);
+        st = dp_loop_open(job, t->train, &t->progress, &t->figures, &t->position, &t->remember, t->ledger,
+                          &t->loop, err);
     return st;
 }
 
@@ -407,6 +423,7 @@ static void training_close(struct training *t)
     t->job->progress = NULL;
     dp_loop_close(&t->loop);
     dp_ledger_close(&t->ledger);
+    dp_remember_close(&t->remember);
     dp_position_clear(&t->position);
     dp_worker_figures_clear(&t->figures);
     free(t->tested);
@@ -427,7 +444,7 @@ static enum dp_status evaluate_final(struct training *t, struct dp_error *err)
     st = dp_evaluate_merge(t->job, &t->progress, t->test, DP_EVAL_TEST, t->epochs, &tested->figures, err);
     tested->known = st == DP_OK;
     if (tested->known)
-        log_figures(t->epochs, "test", &tested->figures);
+        log_figures(t->settings->first_epoch + t->epochs, "test", &tested->figures);
     return st;
 }
 
@@ -443,11 +460,11 @@ static enum dp_status end_epoch(struct training *t, uint32_t epoch, bool *stop, 
     if (!*stop)
         return DP_OK;
     t->epochs = epoch;
-    dp_stop_text(&v->rule, &v->state, why);
+    dp_stop_text(&v->rule, &v->state, t->settings->first_epoch, why);
     if (v->over)
         (void)snprintf(why, sizeof why, "the others have finished");
-    dp_log(DP_LOG_INFO, "stops after epoch %" PRIu32 ", minibatch %" PRIu64 ": %s", epoch,
-           epoch * dp_dataset_batches(t->train), why);
+    dp_log(DP_LOG_INFO, "stops after epoch %" PRIu32 ", minibatch %" PRIu64 ": %s",
+           t->settings->first_epoch + epoch, epoch * dp_dataset_batches(t->train), why);
     return DP_OK;
 }
 
@@ -475,7 +492,8 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
         const struct dp_epoch_figures *figures = &t->figures.epoch[e];
         if (figures->examples)
             dp_log(DP_LOG_INFO, "epoch %" PRIu32 " of %" PRIu32 ", own share: loss %.5g, %.0f examples/s",
-                   e + 1, t->settings->epochs, figures->loss_sum / (double)figures->examples,
+                   t->settings->first_epoch + e + 1, t->settings->first_epoch + t->settings->epochs,
+                   figures->loss_sum / (double)figures->examples,
                    (double)figures->examples / figures->seconds);
         st = t->rests ? end_epoch(t, e + 1, &stop, err) : DP_OK;
         if (st != DP_OK)

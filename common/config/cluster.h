@@ -62,8 +62,6 @@ struct dp_cluster_data {
     char categories[1024]; /* csv: names, "a,b"; empty: by the first lines */
     /* csv: the file in which a training keeps what its columns are, for predictions; empty: none, they read `train` */
     char columns[DP_PATH_MAX + 1];
-    /* the file in which a training keeps what its keys are called; empty: none */
-    char names[DP_PATH_MAX + 1];
     char cache[DP_PATH_MAX + 1]; /* directory of decoded files; empty: none */
     uint32_t hash_bits;          /* of categories' keys; 0: 63 */
     uint32_t index_base;
@@ -95,6 +93,10 @@ struct dp_cluster_training {
     char patience_metric[16]; /* which figure; empty: stop_at's, else the loss */
     uint32_t timeout_ms;      /* any wait of a worker for a server */
     char report[DP_PATH_MAX + 1]; /* JSON, written by worker 0; empty: none */
+    /* Worker N keeps what it needs to go on exactly where it was in the file STEPS-N.log; empty: only the servers do */
+    char steps[DP_PATH_MAX + 1];
+    uint32_t
+        first_epoch; /* epochs that earlier runs trained on the same store: shuffling and shown numbers go on from it */
 };
 
 struct dp_cluster {

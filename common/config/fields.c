@@ -101,7 +101,6 @@ static const struct dp_field data[] = {
      .list = true,
      .max = sizeof((struct dp_cluster_data *)0)->categories - 1},
     PATH(dp_cluster_data, columns),
-    PATH(dp_cluster_data, names),
     PATH(dp_cluster_data, cache),
     INTEGER(dp_cluster_data, hash_bits, DP_FIELD_U32, 0, 63),
     INTEGER(dp_cluster_data, index_base, DP_FIELD_U32, 0, 1),
@@ -133,6 +132,8 @@ static const struct dp_field training[] = {
     TEXT(dp_cluster_training, patience_metric, sizeof((struct dp_cluster_training *)0)->patience_metric - 1),
     INTEGER(dp_cluster_training, timeout_ms, DP_FIELD_U32, 100, 600000),
     PATH(dp_cluster_training, report),
+    PATH(dp_cluster_training, steps),
+    INTEGER(dp_cluster_training, first_epoch, DP_FIELD_U32, 0, INT32_MAX),
 };
 static const char *const training_groups[] = {"optimizer"};
 

@@ -22,7 +22,8 @@ void dp_cli_progress_add(struct dp_cli_progress *progress, const void *json, siz
 {
     json_t *root = json_loadb(json, size, 0, NULL);
     const char *state = json_string_value(json_object_get(root, "state"));
-    uint64_t epoch = whole(root, "epoch"), epochs = whole(root, "epochs"), examples = whole(root, "examples");
+    uint64_t before = whole(root, "first_epoch"), epoch = before + whole(root, "epoch"),
+             epochs = before + whole(root, "epochs"), examples = whole(root, "examples");
     const json_t *loss = json_object_get(root, "loss"), *rate = json_object_get(root, "examples_per_s");
     if (!state || epoch > UINT32_MAX || epochs > UINT32_MAX)
         goto done;

@@ -39,7 +39,7 @@ static const struct dp_option options[] = {
      "dlrm:64, skipgram:64, lstm:16-32-64 (needed); 'downpour run --help models' says what the numbers are",
      "model", NULL},
     {"--train", "FILE",
-     "libsvm text, MNIST idx images, pairs 'user item', lists 'user item item', Criteo's logs, CSV, text; plain, .gz or .zst "
+     "libsvm text, MNIST idx images, pairs 'user item', Criteo's logs, CSV, text; plain, .gz or .zst "
      "(needed)",
      "data.train", NULL},
     {"--test", "FILE", "evaluated after each epoch, all workers at rest; default: none", "data.test", NULL},
@@ -413,7 +413,7 @@ static enum dp_status set_number(struct run *run, uint32_t number, struct dp_err
     run->cluster->training.run = number;
     enum dp_status st = dp_folder_columns(&run->folder, number, run->cluster->data.columns, err);
     if (st == DP_OK)
-        st = dp_folder_names(&run->folder, number, run->cluster->data.names, err);
+        st = dp_folder_steps(&run->folder, number, run->cluster->training.steps, err);
     return st == DP_OK ? dp_folder_set_run(&run->folder, number, err) : st;
 }
 
@@ -662,8 +662,9 @@ static int show_help(int argc, char *const *argv)
         return dp_options_show_help(&command);
     const char *name = strcmp(topic[0], "models") == 0 ? topic[1] : topic[0];
     if (!dp_model_help_print(name, stdout)) {
-        fprintf(stderr, "downpour: no help on '%s': 'downpour run --help models' shows all models, 'downpour "
-                        "run --help' all flags\n",
+        fprintf(stderr,
+                "downpour: no help on '%s': 'downpour run --help models' shows all models, 'downpour "
+                "run --help' all flags\n",
                 name);
         return 2;
     }

@@ -2,7 +2,7 @@
  * before it.
  *     open (unpack, detect, parse, check)  ->  fill(epoch, number), from any thread, in any order
  * Formats   libsvm / libfm text ("label index:value ...", '#' comments), MNIST idx (images + labels, dense
- *           only), pairs of users and items and lists of a user's items, Criteo's click logs, CSV, text (told by what is wanted and by the first bytes, not
+ *           only), pairs of users and items, Criteo's click logs, CSV, text (told by what is wanted and by the first bytes, not
  *           by the name), each plain, gzip or zstd (by the first bytes).
  * Promise   What fill gives is a function of (data, options, epoch, number) alone. Numbers 0 .. batches-1 of
  *           one epoch hold every example once, shuffled by (seed, epoch): a keyed permutation, no array of it
@@ -17,7 +17,6 @@
 #define DP_READ_DATASET_H
 
 #include "common/base/status.h"
-#include "common/vocab/vocab.h"
 #include "worker/read/batch.h"
 #include "worker/read/form.h"
 
@@ -81,8 +80,6 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
                                struct dp_error *err);
 void dp_dataset_close(struct dp_dataset **dataset);
 
-/* The name of its format: "lists". */
-const char *dp_dataset_format(const struct dp_dataset *dataset);
 uint64_t dp_dataset_examples(const struct dp_dataset *dataset);
 uint64_t dp_dataset_batches(const struct dp_dataset *dataset); /* minibatches in an epoch */
 /* Of the worst batch of all epochs: a list's entries are the sum of the `batch` largest examples. Lent. */
@@ -102,14 +99,6 @@ uint64_t dp_dataset_digest(const struct dp_dataset *dataset);
 DP_MUST_USE
 enum dp_status dp_dataset_columns(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
                                   char **text, struct dp_error *err);
-
-/* What the training file calls keys and columns, each once, in the order in which its tables are exported: words by how often they
- * occur, ids ascending, features column by column; of features of libsvm, pixels and bytes nothing, which their numbers name. Reads
- * the file again. *cut: a million categories, or 16 million words or ids, were told, and there are more. options: those of
- * dp_dataset_open. DP_DATA: the file has changed since. */
-DP_MUST_USE
-enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
-                                struct dp_vocab_sink sink, bool *cut, struct dp_error *err);
 
 /* A batch sized for this data set's worst. */
 DP_MUST_USE

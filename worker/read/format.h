@@ -5,7 +5,6 @@
 #define DP_READ_FORMAT_H
 
 #include "worker/read/content.h"
-#include "worker/read/name_set.h"
 #include "worker/read/unpack.h"
 
 struct dp_format_fill {
@@ -34,9 +33,6 @@ struct dp_format {
     /* NULL, or what the columns of a loaded file are (dp_dataset_columns). */
     enum dp_status (*columns)(const struct dp_dataset_options *options, const struct dp_content *content,
                               char **text, struct dp_error *err);
-    /* NULL, or what the file calls keys and columns of its content (dp_dataset_names). May lower the set's bound. */
-    enum dp_status (*names)(const struct dp_dataset_options *options, const struct dp_content *content,
-                            struct dp_name_set *set, struct dp_error *err);
     /* Examples of an epoch: NULL: those of the content. More where some are drawn. */
     uint64_t (*examples)(const struct dp_dataset_options *options, const struct dp_content *content);
     /* Columns, groups and lists of the worst minibatch of `take` examples (out->examples is set already). */
@@ -47,7 +43,7 @@ struct dp_format {
 };
 
 extern const struct dp_format dp_format_criteo, dp_format_csv, dp_format_idx, dp_format_libsvm,
-    dp_format_lists, dp_format_pairs, dp_format_text;
+    dp_format_pairs, dp_format_text;
 
 /* By options->format, or by the form that is wanted and by the file's first bytes. DP_ARGUMENT: it does not give that
  * form; DP_DATA: an empty file. */

@@ -61,7 +61,7 @@ static void *run(void *self)
             struct dp_batch *batch = take_empty(reader);
             if (!batch)
                 goto done;
-            fill(reader, plan->first_epoch + e, n, batch);
+            fill(reader, plan->before + plan->first_epoch + e, n, batch);
             /* `full` has room for every batch there is. */
             DP_ASSERT(dp_queue_put(reader->full, batch, 0) == DP_OK);
         }
@@ -77,10 +77,11 @@ static enum dp_status check_plan(const struct dp_reader_plan *plan, uint32_t ahe
                        "reader: offset %" PRIu32 " of stride %" PRIu32
                        ": expected an offset below the stride",
                        plan->offset, plan->stride);
-    if (plan->epochs > UINT32_MAX - plan->first_epoch)
+    if (plan->before > UINT32_MAX - plan->first_epoch ||
+        plan->epochs > UINT32_MAX - plan->first_epoch - plan->before)
         return dp_fail(err, DP_ARGUMENT,
                        "reader: %" PRIu32 " epochs from %" PRIu32 ": expected less than 2^32", plan->epochs,
-                       plan->first_epoch);
+                       plan->before + plan->first_epoch);
     if (ahead == 0)
         return dp_fail(err, DP_ARGUMENT, "reader: 0 minibatches ahead: expected at least 1");
     return DP_OK;

@@ -16,6 +16,7 @@
  * n % stride == offset, ascending. */
 struct dp_reader_plan {
     uint32_t first_epoch, epochs;
+    uint32_t before; /* epochs of earlier trainings: the order of examples in epoch e is that of before + e */
     uint32_t offset, stride;
     /* Those that are not wanted, which then cost nothing; NULL: all are. Asked by the reader's thread: `of` must not
      * change until stop. */

@@ -73,7 +73,7 @@ static void series_end_where_they_should(void **state)
         if (stop.why != cases[c].why || (cases[c].end && e != cases[c].end) ||
             stop.best_epoch != cases[c].best_epoch)
             fail_msg("case %zu: why %d after epoch %u, best %u", c, (int)stop.why, e, stop.best_epoch);
-        dp_stop_text(&rule, &stop, text);
+        dp_stop_text(&rule, &stop, 0, text);
         assert_true((text[0] != '\0') == (stop.why != DP_STOP_NO));
         assert_true(stop.why != DP_STOP_REACHED || strstr(text, dp_metric_name(rule.goal.metric)));
     }
