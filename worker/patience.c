@@ -50,11 +50,27 @@ static void hear(struct dp_patience *patience, const char *text, uint64_t now)
         patience->recovered = at;
 }
 
-uint32_t dp_patience_slice_ms(const struct dp_patience *patience, uint32_t slice_max_ms)
+uint32_t dp_patience_slice_ms(struct dp_patience *patience, uint32_t slice_max_ms)
 {
     uint64_t until = until_ns(patience);
     uint64_t now = dp_clock_ns(&patience->job->clock), left_ms = now < until ? (until - now) / MS_NS : 0;
-    return left_ms < slice_max_ms ? (uint32_t)left_ms + 1 : slice_max_ms;
+    uint32_t slice_ms = left_ms < slice_max_ms ? (uint32_t)left_ms + 1 : slice_max_ms;
+    patience->due_ns = now + slice_ms * MS_NS;
+    return slice_ms;
+}
+
+/* As if the time in which this process was suspended had not been. */
+static void forget_sleep(struct dp_patience *patience, uint64_t now)
+{
+    uint64_t late = patience->due_ns && now > patience->due_ns ? now - patience->due_ns : 0;
+    patience->due_ns = 0;
+    if (late <= DP_PATIENCE_ASLEEP_MS * MS_NS)
+        return;
+    patience->first_ns += late;
+    patience->begun_ns += late;
+    patience->told_ns += late;
+    if (patience->asked_ns)
+        patience->asked_ns += late;
 }
 
 bool dp_patience_more(struct dp_patience *patience, enum dp_status *st, struct dp_error *err)
@@ -63,7 +79,9 @@ bool dp_patience_more(struct dp_patience *patience, enum dp_status *st, struct d
     uint32_t timeout_ms = job->cluster->training.timeout_ms;
     if (*st != DP_TIMEOUT && *st != DP_UNAVAILABLE)
         return false;
-    uint64_t now = dp_clock_ns(&job->clock), waited = now - patience->first_ns;
+    uint64_t now = dp_clock_ns(&job->clock);
+    forget_sleep(patience, now);
+    uint64_t waited = now - patience->first_ns;
     hear(patience, err ? err->text : "", now);
     if (now >= until_ns(patience)) {
         *st = dp_wrap(err, *st, "gave up after %" PRIu64 " ms; the last try says",

@@ -221,6 +221,7 @@ static enum dp_status pause_between(struct dp_job *job, struct dp_progress *prog
 struct sign {
     struct dp_note note;
     uint64_t since_ns;
+    uint64_t looked_ns; /* last; 0: not yet */
 };
 
 void dp_peers_state(const struct dp_note *note, char *out, size_t size)
@@ -294,6 +295,10 @@ static enum dp_status check_sign(struct dp_job *job, const char *what, uint32_t 
     if (st != DP_OK)
         return st;
     uint64_t now = dp_clock_ns(&job->clock);
+    /* While this process was suspended, as the others may have been, nobody looked for signs. */
+    if (sign->looked_ns && now - sign->looked_ns > DP_PATIENCE_ASLEEP_MS * UINT64_C(1000000))
+        sign->since_ns += now - sign->looked_ns;
+    sign->looked_ns = now;
     if (!same(&note, &sign->note))
         sign->since_ns = now;
     free(sign->note.bytes);

@@ -67,6 +67,7 @@ enum dp_status dp_local_open(struct dp_local **out, struct dp_error *err)
     (void)sigaddset(&set, SIGINT);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGHUP);
+    (void)sigaddset(&set, SIGTSTP);
     (void)sigaddset(&set, SIGCHLD);
     (void)sigprocmask(SIG_BLOCK, &set, &local->before);
     local->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -110,6 +111,7 @@ static _Noreturn void become(const char *const *argv, int log, int keep_fd, pid_
     (void)sigaction(SIGINT, &ordinary, NULL);
     (void)sigaction(SIGTERM, &ordinary, NULL);
     (void)sigaction(SIGHUP, &ordinary, NULL);
+    (void)sigaction(SIGTSTP, &ordinary, NULL);
     (void)sigaction(SIGPIPE, &ordinary, NULL);
     (void)prctl(PR_SET_PDEATHSIG, at_death);
     if (getppid() != parent)
@@ -323,13 +325,33 @@ static void reap(struct dp_local *local)
     }
 }
 
+static void signal_groups(const struct dp_local *local, enum dp_local_role role, int signal)
+{
+    for (uint32_t i = 0; i < local->children; i++)
+        if (local->child[i].running && local->child[i].role == role)
+            (void)kill(-local->child[i].pid, signal);
+}
+
+/* Ctrl-Z: the children are in groups of their own, where the terminal does not reach them. Workers first and last, so that
+ * none waits for a server that rests. */
+static void suspend(const struct dp_local *local)
+{
+    signal_groups(local, DP_LOCAL_WORKER, SIGSTOP);
+    signal_groups(local, DP_LOCAL_SERVER, SIGSTOP);
+    (void)raise(SIGSTOP); /* until SIGCONT */
+    signal_groups(local, DP_LOCAL_SERVER, SIGCONT);
+    signal_groups(local, DP_LOCAL_WORKER, SIGCONT);
+}
+
 void dp_local_wait(struct dp_local *local, uint32_t timeout_ms)
 {
     struct pollfd fd = {.fd = local->signals, .events = POLLIN};
     struct signalfd_siginfo info;
     (void)poll(&fd, 1, (int)until_due(local, timeout_ms));
     while (read(local->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (info.ssi_signo == SIGCHLD)
+        if (info.ssi_signo == SIGTSTP)
+            suspend(local);
+        if (info.ssi_signo == SIGCHLD || info.ssi_signo == SIGTSTP)
             continue;
         local->asked_count++;
         if (!local->asked)

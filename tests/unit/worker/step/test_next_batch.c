@@ -18,7 +18,7 @@ static struct {
     struct dp_cluster cluster;
     struct dp_progress progress;
     struct dp_job job;
-    unsigned asked, ticks, there_at, signal_at; /* the try with this number, from 1; 0: none */
+    unsigned asked, ticks, there_at, signal_at, asleep_at; /* the try with this number, from 1; 0: none */
     enum dp_status end;
 } w;
 
@@ -37,7 +37,7 @@ enum dp_status __wrap_dp_reader_next(struct dp_reader *reader, uint32_t timeout_
         return w.end;
     if (w.asked == w.there_at)
         return DP_OK;
-    w.now_ns += timeout_ms * MS;
+    w.now_ns += (timeout_ms + (w.asked == w.asleep_at ? 3600000u : 0)) * MS;
     if (w.asked == w.signal_at)
         atomic_store(&w.stop, 15);
     return DP_TIMEOUT;
@@ -49,6 +49,8 @@ void __wrap_dp_progress_tick(struct dp_progress *progress)
     w.ticks++;
 }
 
+static unsigned asleep_at;
+
 static enum dp_status next(unsigned there_at, unsigned signal_at, enum dp_status end, struct dp_error *err)
 {
     struct dp_batch *batch;
@@ -58,6 +60,7 @@ static enum dp_status next(unsigned there_at, unsigned signal_at, enum dp_status
         .cluster = &w.cluster, .stop = &w.stop, .clock = {now_of, NULL}, .progress = &w.progress};
     w.there_at = there_at;
     w.signal_at = signal_at;
+    w.asleep_at = asleep_at;
     w.end = end;
     *err = (struct dp_error){0};
     return dp_next_batch(&w.job, NULL, &batch, err);
@@ -99,12 +102,24 @@ static void a_signal_ends_the_wait(void **state)
     }
 }
 
+static void a_suspended_process_blames_nobody(void **state)
+{
+    (void)state;
+    struct dp_error err;
+    asleep_at = 4;
+    assert_int_equal(next(6, 0, DP_OK, &err), DP_OK);
+    assert_int_equal(next(0, 0, DP_OK, &err), DP_IO);
+    assert_in_range(w.now_ns / MS, 3601000, 3601001);
+    asleep_at = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_there_is_had_at_once),
         cmocka_unit_test(a_slow_reader_is_told_with_its_remedy),
         cmocka_unit_test(a_signal_ends_the_wait),
+        cmocka_unit_test(a_suspended_process_blames_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

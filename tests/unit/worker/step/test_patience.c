@@ -82,6 +82,29 @@ static void a_signal_leaves_a_few_seconds(void **state)
     assert_non_null(strstr(err.text, "stopped by a signal"));
 }
 
+/* Planted: it counts as the server's silence; it is counted off when it was a slow look only. */
+static void a_suspended_process_waits_as_if_it_had_not_been(void **state)
+{
+    (void)state;
+    static struct bench b;
+    struct dp_error err = {0};
+    enum dp_status st;
+    begin(&b, 10000);
+    struct dp_patience patience = dp_patience_begin(&b.job);
+    uint64_t begun = b.now_ns;
+    int slices = 0;
+    do {
+        b.now_ns += dp_patience_slice_ms(&patience, 200) * MS;
+        if (++slices == 10 || slices == 20)
+            b.now_ns += 3600000 * MS;
+        else if (slices < 5)
+            b.now_ns += 1000 * MS; /* a busy machine */
+        st = dp_fail(&err, DP_TIMEOUT, "shard 1 is gone");
+    } while (dp_patience_more(&patience, &st, &err));
+    assert_in_range((b.now_ns - begun) / MS, 7210000, 7210401);
+    assert_string_equal(err.text, "gave up after 10000 ms; the last try says: shard 1 is gone");
+}
+
 /* What servers say at each try; how long it is borne, in ms. */
 static uint64_t told(struct bench *b, void (*say)(char *text, size_t size, uint64_t ms), struct dp_error *err)
 {
@@ -154,6 +177,7 @@ int main(void)
         cmocka_unit_test(answers_end_it),
         cmocka_unit_test(a_server_that_comes_nearer_is_no_silence),
         cmocka_unit_test(a_signal_leaves_a_few_seconds),
+        cmocka_unit_test(a_suspended_process_waits_as_if_it_had_not_been),
     };
     return cmocka_run_group_tests_name("patience", tests, NULL, NULL);
 }
