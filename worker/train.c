@@ -6,6 +6,7 @@
 #include "worker/consent.h"
 #include "worker/evaluate.h"
 #include "worker/group.h"
+#include "worker/names_file.h"
 #include "worker/peers.h"
 #include "worker/position.h"
 #include "worker/remember.h"
@@ -384,6 +385,22 @@ static enum dp_status keep_columns(struct training *t, struct dp_error *err)
     return st;
 }
 
+static enum dp_status put_names(const void *source, const char *path, struct dp_error *err)
+{
+    return dp_names_file_put(source, path, err);
+}
+
+/* By one worker, as it may take a second look at all of the file: the others' machines need no names. */
+static enum dp_status keep_names(struct training *t, struct dp_error *err)
+{
+    const struct dp_cluster_data *data = &t->job->cluster->data;
+    const struct dp_dataset_options options = dp_job_data(t->job, data->train, data->train_labels, true);
+    const struct dp_names_source source = {.data = t->train, .options = &options, .run = t->settings->run};
+    if (!data->names[0] || t->job->worker != 0)
+        return DP_OK;
+    return put_file(t, put_names, &source, data->names, err);
+}
+
 static enum dp_status training_open(struct training *t, struct dp_error *err)
 {
     struct dp_job *job = t->job;
@@ -409,6 +426,8 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
         st = find_position(t, err);
     if (st == DP_OK)
         st = keep_columns(t, err);
+    if (st == DP_OK)
+        st = keep_names(t, err);
     (void)snprintf(t->figures.device, sizeof t->figures.device, "%s", job->device);
     if (st == DP_OK && job->counts)
         st = dp_ledger_open(job, &t->ledger, err);

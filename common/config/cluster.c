@@ -159,13 +159,14 @@ static enum dp_status check_sets(const struct dp_cluster_data *data, struct dp_e
                            "that, too, or leave 'data.%s' out",
                            parts[i].key, parts[i].flag, parts[i].of, parts[i].of_flag, parts[i].key);
     const char *const files[] = {data->train, data->test, data->validation};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
-        if (data->columns[0] && strcmp(data->columns, files[i]) == 0)
+    const char *const kept[] = {data->columns, data->names}, *const kept_keys[] = {"columns", "names"};
+    for (size_t i = 0; i < 2 * sizeof files / sizeof files[0]; i++)
+        if (kept[i % 2][0] && strcmp(kept[i % 2], files[i / 2]) == 0)
             return dp_fail(
                 err, DP_ARGUMENT,
-                "'data.columns' is \"%.300s\", a file of the data, which a training would replace: name "
+                "'data.%s' is \"%.300s\", a file of the data, which a training would replace: name "
                 "another file",
-                data->columns);
+                kept_keys[i % 2], kept[i % 2]);
     if (data->validation[0] && data->validation_share > 0)
         return dp_fail(err, DP_ARGUMENT,
                        "'data.validation' and 'data.validation_share' (--validation, --validation-share): "

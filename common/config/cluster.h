@@ -62,6 +62,8 @@ struct dp_cluster_data {
     char categories[1024]; /* csv: names, "a,b"; empty: by the first lines */
     /* csv: the file in which a training keeps what its columns are, for predictions; empty: none, they read `train` */
     char columns[DP_PATH_MAX + 1];
+    /* the file in which a training keeps what its keys are called; empty: none */
+    char names[DP_PATH_MAX + 1];
     char cache[DP_PATH_MAX + 1]; /* directory of decoded files; empty: none */
     uint32_t hash_bits;          /* of categories' keys; 0: 63 */
     uint32_t index_base;

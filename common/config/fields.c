@@ -101,6 +101,7 @@ static const struct dp_field data[] = {
      .list = true,
      .max = sizeof((struct dp_cluster_data *)0)->categories - 1},
     PATH(dp_cluster_data, columns),
+    PATH(dp_cluster_data, names),
     PATH(dp_cluster_data, cache),
     INTEGER(dp_cluster_data, hash_bits, DP_FIELD_U32, 0, 63),
     INTEGER(dp_cluster_data, index_base, DP_FIELD_U32, 0, 1),

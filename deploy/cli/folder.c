@@ -127,19 +127,30 @@ static uint32_t run_of_steps(const char *name)
     return name[end] == '\0' || strcmp(name + end, ".new") == 0 ? run : 0;
 }
 
-/* Of runs whose cluster files are gone. */
-static enum dp_status sweep_others(const struct dp_folder *folder, uint32_t run, struct dp_error *err)
+/* What runs keep beside the servers' stores, a file for each run. */
+static const struct kept {
+    const char *stem, *suffix;
+} kept[] = {{"columns-", ".csv"}, {"names-", ".tsv"}};
+#define KEPT (sizeof kept / sizeof kept[0])
+
+static bool is_kept(const char *name)
 {
-    char path[DP_PATH_MAX + 1], keep[32];
-    (void)snprintf(keep, sizeof keep, "columns-%" PRIu32 ".csv", run);
+    for (size_t i = 0; i < KEPT; i++)
+        if (is_numbered(name, kept[i].stem, kept[i].suffix))
+            return true;
+    return run_of_steps(name) > 0;
+}
+
+/* Of runs whose cluster files are gone. */
+static enum dp_status sweep_kept(const struct dp_folder *folder, uint32_t run, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 1];
     enum dp_status st = dp_folder_path(folder, path, err, "store");
     DIR *dir = st == DP_OK ? opendir(path) : NULL;
     if (!dir)
         return st;
     for (struct dirent *entry = readdir(dir); st == DP_OK && entry; entry = readdir(dir)) {
-        uint32_t steps = run_of_steps(entry->d_name);
-        bool columns = is_numbered(entry->d_name, "columns-", ".csv") && strcmp(entry->d_name, keep) != 0;
-        if (!columns && (steps == 0 || steps == run))
+        if (!is_kept(entry->d_name) || strtoull(strchr(entry->d_name, '-') + 1, NULL, 10) == run)
             continue;
         st = dp_folder_path(folder, path, err, "store/%s", entry->d_name);
         if (st == DP_OK && unlink(path) != 0 && errno != ENOENT)
@@ -160,13 +171,18 @@ enum dp_status dp_folder_steps(const struct dp_folder *folder, uint32_t run, cha
     return dp_folder_path(folder, out, err, "store/steps-%" PRIu32, run);
 }
 
+enum dp_status dp_folder_names(const struct dp_folder *folder, uint32_t run, char *out, struct dp_error *err)
+{
+    return dp_folder_path(folder, out, err, "store/names-%" PRIu32 ".tsv", run);
+}
+
 enum dp_status dp_folder_accept(const struct dp_folder *folder, uint32_t run, struct dp_error *err)
 {
     char earlier[DP_PATH_MAX + 1];
     enum dp_status st = dp_folder_path(folder, earlier, err, EARLIER);
     if (st == DP_OK && unlink(earlier) != 0 && errno != ENOENT)
         st = dp_fail(err, DP_IO, "cannot remove '%s': %s", earlier, strerror(errno));
-    return st == DP_OK ? sweep_others(folder, run, err) : st;
+    return st == DP_OK ? sweep_kept(folder, run, err) : st;
 }
 
 enum dp_status dp_folder_run(const struct dp_folder *folder, uint32_t *out, struct dp_error *err)
@@ -316,8 +332,7 @@ static int remove_one(const char *path, const struct stat *info, int type, struc
 static bool is_ours(const char *directory, const char *name)
 {
     if (strcmp(directory, "store") == 0)
-        return is_numbered(name, "server-", "") || is_numbered(name, "columns-", ".csv") ||
-               run_of_steps(name) > 0;
+        return is_numbered(name, "server-", "") || is_kept(name);
     return is_numbered(name, "server-", ".log") || is_numbered(name, "worker-", ".log") ||
            is_numbered(name, "predict-server-", ".log") || strcmp(name, "predict-worker.log") == 0;
 }

@@ -1,11 +1,12 @@
 /* Folder: the directory of a local run, and what this command has made in it.
- *     lock  cluster.conf  cluster.earlier.conf  run  log/  store/server-0/ ...  store/columns-1.csv  cache/  report.json
+ *     lock  cluster.conf  cluster.earlier.conf  run  log/  store/server-0/ ...  store/columns-1.csv  store/names-1.tsv  cache/  report.json
  * Promise   One command at a time works in it: the lock is held until this process and every server that
  *           inherited it have ended. Clearing removes what runs have made, by name, and nothing else.
  *           cluster.conf is always that of a run that the store was trained by: an earlier run's is kept as
  *           cluster.earlier.conf until the servers have accepted the new one's tables, and comes back if they
  *           never do, be it by the next command that opens the directory.
- *           store/columns-N.csv is what the columns of run N's CSV file were: each cluster file names that of its own run.
+ *           store/columns-N.csv is what the columns of run N's CSV file were, store/names-N.tsv what its keys are called: each
+ *           cluster file names those of its own run.
  *           `run` holds the highest number that a run on the store was given: it never goes down while the store is
  *           there, whichever cluster file comes back.
  *           It can be moved as a whole: its cluster file names what lies in it relative to itself.
@@ -66,10 +67,14 @@ enum dp_status dp_folder_columns(const struct dp_folder *folder, uint32_t run, c
 DP_MUST_USE
 enum dp_status dp_folder_steps(const struct dp_folder *folder, uint32_t run, char *out, struct dp_error *err);
 
+/* Where it keeps what its keys are called. */
+DP_MUST_USE
+enum dp_status dp_folder_names(const struct dp_folder *folder, uint32_t run, char *out, struct dp_error *err);
+
 /* Before another cluster file is written: keeps the one that is there. */
 DP_MUST_USE
 enum dp_status dp_folder_keep(const struct dp_folder *folder, struct dp_error *err);
-/* The store fits the new cluster file, of this run: what was kept goes, and other runs' columns and steps. */
+/* The store fits the new cluster file, that of `run`: what was kept goes, and other runs' columns, names and steps. */
 DP_MUST_USE
 enum dp_status dp_folder_accept(const struct dp_folder *folder, uint32_t run, struct dp_error *err);
 /* It does not: what was kept comes back, if anything was. */

@@ -110,20 +110,19 @@ static enum dp_status check_shard(const struct dp_folder *folder, const char *st
     return st == DP_OK ? check_files(folder, path, err) : st;
 }
 
-/* A run of another format has none: a CSV file's reader misses it. */
-static enum dp_status check_columns(const struct dp_folder *folder, const struct dp_cluster *cluster,
-                                    struct dp_error *err)
+/* One that is missing is missed by who needs it: a run of another format has no columns, and predictions need no names. */
+static enum dp_status check_kept(const struct dp_folder *folder, const char *what, const char *path,
+                                 struct dp_error *err)
 {
-    const char *columns = cluster->data.columns;
     size_t len = strlen(folder->path);
-    if (!columns[0])
+    if (!path[0])
         return DP_OK;
-    if (strncmp(columns, folder->path, len) != 0 || columns[len] != '/')
+    if (strncmp(path, folder->path, len) != 0 || path[len] != '/')
         return dp_fail(err, DP_DATA,
-                       "'%s' puts the columns (data.columns) in '%s', outside of its directory: put the "
+                       "'%s' puts the %s (data.%s) in '%s', outside of its directory: put the "
                        "relative path back",
-                       folder->conf, columns);
-    return access(columns, F_OK) == 0 || errno != ENOENT ? check_inside(folder, columns, "file", err) : DP_OK;
+                       folder->conf, what, what, path);
+    return access(path, F_OK) == 0 || errno != ENOENT ? check_inside(folder, path, "file", err) : DP_OK;
 }
 
 enum dp_status dp_folder_cluster(const struct dp_folder *folder, struct dp_cluster **out,
@@ -143,7 +142,9 @@ enum dp_status dp_folder_cluster(const struct dp_folder *folder, struct dp_clust
             st = check_shard(folder, server->store, shard++, err);
     }
     if (st == DP_OK)
-        st = check_columns(folder, *out, err);
+        st = check_kept(folder, "columns", (*out)->data.columns, err);
+    if (st == DP_OK)
+        st = check_kept(folder, "names", (*out)->data.names, err);
     if (st != DP_OK) {
         dp_cluster_free(out);
         return st;

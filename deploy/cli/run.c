@@ -414,6 +414,8 @@ static enum dp_status set_number(struct run *run, uint32_t number, struct dp_err
     enum dp_status st = dp_folder_columns(&run->folder, number, run->cluster->data.columns, err);
     if (st == DP_OK)
         st = dp_folder_steps(&run->folder, number, run->cluster->training.steps, err);
+    if (st == DP_OK)
+        st = dp_folder_names(&run->folder, number, run->cluster->data.names, err);
     return st == DP_OK ? dp_folder_set_run(&run->folder, number, err) : st;
 }
 

@@ -101,7 +101,7 @@ enum dp_status dp_columns_end(struct dp_columns *c, const uint64_t *salt, struct
         return st;
     c->keys = content->keys + n * c->fields;
     for (uint32_t i = 0; i < c->columns; i++)
-        c->keys[i] = dp_mix(dp_mix(salt[i]) >> (c->options->hash_bits ? 64 - c->options->hash_bits : 1));
+        c->keys[i] = dp_mix(dp_columns_key(c->options, salt[i], NULL, 0));
     content->labels_len = n;
     content->values_len = n * c->columns;
     content->keys_len = n * c->fields + c->columns;
@@ -148,6 +148,47 @@ enum dp_status dp_columns_label(struct dp_columns *c, const char *at, const char
     memcpy(&bits, &label, sizeof bits);
     c->content->digest = dp_content_digest(c->content->digest, LABEL_DIGEST | bits);
     return dp_label_map(&c->rule, label, c->label, err);
+}
+
+uint64_t dp_columns_key(const struct dp_dataset_options *options, uint64_t salt, const char *text, size_t len)
+{
+    uint64_t hash = dp_mix(text ? dp_columns_hash(salt, text, len) : salt);
+    return hash >> (options->hash_bits ? 64 - options->hash_bits : 1);
+}
+
+/* ---- names */
+
+enum dp_status dp_columns_name_number(const struct dp_dataset_options *o, const struct dp_columns_name *of,
+                                      struct dp_name_set *set, struct dp_error *err)
+{
+    bool sparse = o->form == DP_FORM_SPARSE;
+    const struct dp_vocab_name name = {
+        .group = sparse ? 0 : DP_VOCAB_COLUMN,
+        .key = sparse ? dp_columns_key(o, of->salt, NULL, 0) : of->place,
+        .text = of->column,
+        .len = strlen(of->column),
+    };
+    return dp_name_set_add(set, &name, dp_mix(of->salt), of->order, err);
+}
+
+enum dp_status dp_columns_name_category(const struct dp_dataset_options *o, const struct dp_columns_name *of,
+                                        const char *at, size_t len, struct dp_name_set *set,
+                                        struct dp_error *err)
+{
+    char text[DP_VOCAB_TEXT_MAX];
+    uint64_t hash = dp_mix(dp_columns_hash(of->salt, at, len));
+    uint32_t group = o->form == DP_FORM_TABLES ? of->place : 0;
+    if (dp_name_set_has(set, group, hash)) /* most are: the text is made for new ones only */
+        return DP_OK;
+    size_t used = strlen(of->column), room = sizeof text - 1;
+    used = used < room ? used : room;
+    memcpy(text, of->column, used);
+    text[used++] = '=';
+    len = len < sizeof text - used ? len : sizeof text - used;
+    uint64_t key = hash >> (o->hash_bits ? 64 - o->hash_bits : 1);
+    memcpy(text + used, at, len);
+    const struct dp_vocab_name name = {.group = group, .key = key, .text = text, .len = used + len};
+    return dp_name_set_add(set, &name, hash, of->order, err);
 }
 
 /* ---- minibatches */

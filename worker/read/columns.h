@@ -43,6 +43,24 @@ enum dp_status dp_columns_number(struct dp_columns *columns, uint32_t column, co
                                  double (*of)(double x), struct dp_error *err);
 void dp_columns_category(struct dp_columns *columns, uint32_t field, uint64_t salt, const char *at,
                          size_t len);
+/* The key of a category, or with text NULL that of a numeric column; not mixed. */
+uint64_t dp_columns_key(const struct dp_dataset_options *options, uint64_t salt, const char *text,
+                        size_t len);
+/* Names for dp_dataset_names: "column", and "column=value"; the column's place is among those of its kind. */
+struct dp_columns_name {
+    const char *column;
+    uint32_t place, order; /* order: among all columns of the file */
+    uint64_t salt;
+};
+#define DP_COLUMNS_NAMES_MAX 1000000u
+DP_MUST_USE
+enum dp_status dp_columns_name_number(const struct dp_dataset_options *options,
+                                      const struct dp_columns_name *of, struct dp_name_set *set,
+                                      struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_columns_name_category(const struct dp_dataset_options *options,
+                                        const struct dp_columns_name *of, const char *at, size_t len,
+                                        struct dp_name_set *set, struct dp_error *err);
 /* The label of the row; with options.scored none need be there ("" is 0). */
 DP_MUST_USE
 enum dp_status dp_columns_label(struct dp_columns *columns, const char *at, const char *end,

@@ -2,6 +2,7 @@
 
 #include "worker/read/batch_fill.h"
 #include "worker/read/cache.h"
+#include "worker/read/name_set.h"
 #include "worker/read/order.h"
 
 #include <inttypes.h>
@@ -21,6 +22,8 @@ struct dp_dataset {
     struct dp_order parts;       /* with held_out: of all examples, those held out behind the others */
     uint64_t parts_first;        /* place there of the first of this part */
 };
+
+#define NAMES_MAX (UINT64_C(1) << 24)
 
 /* As an epoch's number: none gets so far. */
 #define PARTS_EPOCH UINT32_MAX
@@ -179,6 +182,20 @@ enum dp_status dp_dataset_columns(const struct dp_dataset *dataset, const struct
 {
     *text = NULL;
     return dataset->format->columns ? dataset->format->columns(options, &dataset->content, text, err) : DP_OK;
+}
+
+enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
+                                struct dp_vocab_sink sink, bool *cut, struct dp_error *err)
+{
+    struct dp_name_set set;
+    dp_name_set_init(&set, NAMES_MAX);
+    enum dp_status st =
+        dataset->format->names ? dataset->format->names(options, &dataset->content, &set, err) : DP_OK;
+    if (st == DP_OK)
+        st = dp_name_set_visit(&set, sink, err);
+    *cut = set.cut;
+    dp_name_set_clear(&set);
+    return st;
 }
 
 enum dp_status dp_batch_new(const struct dp_dataset *dataset, struct dp_batch **out, struct dp_error *err)

@@ -17,6 +17,7 @@
 #define DP_READ_DATASET_H
 
 #include "common/base/status.h"
+#include "common/vocab/vocab.h"
 #include "worker/read/batch.h"
 #include "worker/read/form.h"
 
@@ -99,6 +100,14 @@ uint64_t dp_dataset_digest(const struct dp_dataset *dataset);
 DP_MUST_USE
 enum dp_status dp_dataset_columns(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
                                   char **text, struct dp_error *err);
+
+/* What the training file calls keys and columns, each once, in the order in which its tables are exported: words by how often they
+ * occur, ids ascending, features column by column; of features of libsvm, pixels and bytes nothing, which their numbers name. Reads
+ * the file again. *cut: a million categories, or 16 million words or ids, were told, and there are more. options: those of
+ * dp_dataset_open. DP_DATA: the file has changed since. */
+DP_MUST_USE
+enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
+                                struct dp_vocab_sink sink, bool *cut, struct dp_error *err);
 
 /* A batch sized for this data set's worst. */
 DP_MUST_USE

@@ -5,6 +5,7 @@
 #define DP_READ_FORMAT_H
 
 #include "worker/read/content.h"
+#include "worker/read/name_set.h"
 #include "worker/read/unpack.h"
 
 struct dp_format_fill {
@@ -33,6 +34,9 @@ struct dp_format {
     /* NULL, or what the columns of a loaded file are (dp_dataset_columns). */
     enum dp_status (*columns)(const struct dp_dataset_options *options, const struct dp_content *content,
                               char **text, struct dp_error *err);
+    /* NULL, or what the file calls keys and columns of its content (dp_dataset_names). May lower the set's bound. */
+    enum dp_status (*names)(const struct dp_dataset_options *options, const struct dp_content *content,
+                            struct dp_name_set *set, struct dp_error *err);
     /* Examples of an epoch: NULL: those of the content. More where some are drawn. */
     uint64_t (*examples)(const struct dp_dataset_options *options, const struct dp_content *content);
     /* Columns, groups and lists of the worst minibatch of `take` examples (out->examples is set already). */

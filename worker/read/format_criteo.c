@@ -5,6 +5,7 @@
 #include "worker/read/lines.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define INTEGERS   13u
@@ -89,6 +90,52 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
     return st == DP_OK ? dp_columns_end(&clicks.rows, salt, err) : st;
 }
 
+struct naming {
+    struct clicks clicks; /* for cells */
+    struct dp_name_set *set;
+};
+
+static enum dp_status name_line(void *self, const char *at, const char *end, uint64_t line,
+                                struct dp_error *err)
+{
+    struct naming *naming = self;
+    struct cell cells[CELLS];
+    (void)line;
+    if (at == end)
+        return DP_OK;
+    enum dp_status st = take_apart(&naming->clicks, at, end, cells, err);
+    for (uint32_t i = 0; st == DP_OK && i < CATEGORIES; i++) {
+        const struct cell *cell = &cells[1 + INTEGERS + i];
+        char column[8];
+        (void)snprintf(column, sizeof column, "C%u", i + 1);
+        const struct dp_columns_name of = {column, i, INTEGERS + i, SALT + INTEGERS + i};
+        st = dp_columns_name_category(naming->clicks.rows.options, &of, cell->at,
+                                      (size_t)(cell->end - cell->at), naming->set, err);
+    }
+    return st == DP_OK && naming->set->cut ? dp_fail(err, DP_STOPPING, "enough") : st;
+}
+
+static enum dp_status names(const struct dp_dataset_options *options, const struct dp_content *content,
+                            struct dp_name_set *set, struct dp_error *err)
+{
+    struct naming naming = {.clicks.rows.options = options, .set = set};
+    struct dp_unpack *unpack = NULL;
+    enum dp_status st = DP_OK;
+    (void)content;
+    set->max = DP_COLUMNS_NAMES_MAX;
+    for (uint32_t i = 0; st == DP_OK && i < INTEGERS; i++) {
+        char column[8];
+        (void)snprintf(column, sizeof column, "I%u", i + 1);
+        st = dp_columns_name_number(options, &(struct dp_columns_name){column, i, i, SALT + i}, set, err);
+    }
+    if (st == DP_OK)
+        st = dp_unpack_open(options->path, &unpack, err);
+    if (st == DP_OK)
+        st = dp_lines_of(unpack, false, (struct dp_lines_sink){name_line, &naming}, err);
+    dp_unpack_close(&unpack);
+    return st == DP_STOPPING ? DP_OK : st;
+}
+
 /* A first line of as many columns. */
 static bool begins(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len)
 {
@@ -105,5 +152,6 @@ const struct dp_format dp_format_criteo = {.name = "criteo",
                                            .begins = begins,
                                            .decodes_slowly = true,
                                            .load = load,
+                                           .names = names,
                                            .shape = dp_columns_shape,
                                            .fill = dp_columns_fill};

@@ -63,6 +63,7 @@ struct csv {
     struct record record;
     struct dp_columns rows;
     bool labelled;
+    struct dp_name_set *naming; /* the records are looked at for this only */
 };
 
 static enum dp_status reserve(struct record *r, size_t text, struct dp_error *err)
@@ -424,6 +425,20 @@ static enum dp_status add_cell(struct csv *csv, const struct column *column, str
     return st == DP_OK ? st : dp_wrap(err, st, "column '%s'", column->name);
 }
 
+static enum dp_status name_cells(struct csv *csv, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < csv->cells; i++) {
+        const struct column *column = &csv->column[csv->column_of[i]];
+        struct cell cell = csv->record.cells[i];
+        const struct dp_columns_name of = {column->name, column->place, csv->column_of[i], column->salt};
+        if (column->kind == KIND_CATEGORY)
+            st = dp_columns_name_category(csv->options, &of, cell.at, (size_t)(cell.end - cell.at),
+                                          csv->naming, err);
+    }
+    return st == DP_OK && csv->naming->cut ? dp_fail(err, DP_STOPPING, "enough") : st;
+}
+
 static enum dp_status add_record(void *self, const char *at, const char *end, uint64_t line,
                                  struct dp_error *err)
 {
@@ -437,6 +452,8 @@ static enum dp_status add_record(void *self, const char *at, const char *end, ui
     if (st == DP_OK && csv->record.count != csv->cells)
         st = dp_fail(err, DP_DATA, "expected %zu columns, as the header has, found %zu", csv->cells,
                      csv->record.count);
+    if (st == DP_OK && csv->naming)
+        return name_cells(csv, err);
     if (st == DP_OK)
         st = dp_columns_row(&csv->rows, err);
     if (st == DP_OK && !csv->labelled)
@@ -539,6 +556,30 @@ static enum dp_status columns(const struct dp_dataset_options *options, const st
     return st;
 }
 
+static enum dp_status names(const struct dp_dataset_options *options, const struct dp_content *content,
+                            struct dp_name_set *set, struct dp_error *err)
+{
+    struct csv csv = {.options = options, .naming = set};
+    struct dp_unpack *unpack = NULL;
+    set->max = DP_COLUMNS_NAMES_MAX;
+    enum dp_status st = read_columns(&csv, err);
+    if (st == DP_OK && digest_columns(&csv) != content->facts[DP_COLUMNS_KINDS])
+        st = dp_fail(err, DP_DATA, "'%s' changed while it was read", options->path);
+    for (uint32_t i = 0; st == DP_OK && i < csv.columns; i++) {
+        const struct column *column = &csv.column[i];
+        const struct dp_columns_name of = {column->name, column->place, i, column->salt};
+        if (column->kind == KIND_NUMBER)
+            st = dp_columns_name_number(options, &of, set, err);
+    }
+    if (st == DP_OK && count_kind(&csv, KIND_CATEGORY) > 0)
+        st = dp_unpack_open(options->path, &unpack, err);
+    if (unpack)
+        st = dp_lines_of(unpack, true, (struct dp_lines_sink){add_record, &csv}, err);
+    dp_unpack_close(&unpack);
+    csv_clear(&csv);
+    return st == DP_STOPPING ? DP_OK : st;
+}
+
 const struct dp_format dp_format_csv = {.name = "csv",
                                         .holds = "a header and lines of values parted by commas",
                                         .forms = 1u << DP_FORM_SPARSE | 1u << DP_FORM_DENSE |
@@ -547,5 +588,6 @@ const struct dp_format dp_format_csv = {.name = "csv",
                                         .load = load,
                                         .like_apart = true,
                                         .columns = columns,
+                                        .names = names,
                                         .shape = dp_columns_shape,
                                         .fill = dp_columns_fill};

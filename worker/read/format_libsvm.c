@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -231,10 +232,26 @@ static void fill(const struct dp_format_fill *what, struct dp_batch *batch)
         fill_columns(what->content, what->order[i], batch->width, batch->dense + (size_t)i * batch->width);
 }
 
+/* A feature's key is its number, which names it; a column's place is behind index_base. */
+static enum dp_status names(const struct dp_dataset_options *options, const struct dp_content *content,
+                            struct dp_name_set *set, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    (void)content;
+    for (uint32_t i = 0; st == DP_OK && options->form == DP_FORM_DENSE && i < options->width; i++) {
+        char text[24];
+        int len = snprintf(text, sizeof text, "%" PRIu64, (uint64_t)options->index_base + i);
+        const struct dp_vocab_name name = {DP_VOCAB_COLUMN, i, text, (size_t)len};
+        st = dp_name_set_add(set, &name, i, 0, err);
+    }
+    return st;
+}
+
 const struct dp_format dp_format_libsvm = {.name = "libsvm",
                                            .holds = "lines of 'label index:value ...'",
                                            .forms = 1u << DP_FORM_SPARSE | 1u << DP_FORM_DENSE,
                                            .decodes_slowly = true,
                                            .load = load,
+                                           .names = names,
                                            .shape = shape,
                                            .fill = fill};

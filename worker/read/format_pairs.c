@@ -360,6 +360,23 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
     return st;
 }
 
+/* Ids are numbers, and name themselves. */
+static enum dp_status names(const struct dp_dataset_options *options, const struct dp_content *content,
+                            struct dp_name_set *set, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    (void)options;
+    for (uint64_t i = 0; st == DP_OK && i < content->keys_len; i++) {
+        char text[24];
+        uint32_t group = i < content->facts[USERS] ? DP_FORM_USERS : DP_FORM_ITEMS;
+        uint64_t id = dp_unmix(content->keys[i]);
+        int len = snprintf(text, sizeof text, "%" PRIu64, id);
+        const struct dp_vocab_name name = {.group = group, .key = id, .text = text, .len = (size_t)len};
+        st = dp_name_set_add(set, &name, id, group, err);
+    }
+    return st;
+}
+
 /* ---- minibatches */
 
 /* Examples of one pair: itself, and itself with each sampled item. */
@@ -483,6 +500,7 @@ const struct dp_format dp_format_pairs = {.name = "pairs",
                                           .negatives_apart = true,
                                           .decodes_slowly = true,
                                           .load = load,
+                                          .names = names,
                                           .examples = examples,
                                           .shape = shape,
                                           .fill = fill};

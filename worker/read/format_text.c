@@ -190,6 +190,85 @@ static enum dp_status load_words(const struct dp_dataset_options *options, struc
     return st;
 }
 
+/* ---- names */
+
+struct naming {
+    const struct dp_content *content;
+    struct dp_name_set *set;
+    uint64_t *counts; /* [distinct]: how often each word occurs */
+    uint64_t hash;    /* as words.hash */
+    char text[DP_VOCAB_TEXT_MAX];
+    size_t len;
+};
+
+static int by_unmixed(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = dp_unmix(*(const uint64_t *)b);
+    return (x > y) - (x < y);
+}
+
+static enum dp_status name_word(struct naming *n, struct dp_error *err)
+{
+    uint64_t key = dp_mix(n->hash) >> 1;
+    size_t len = n->len;
+    n->hash = HASH_NONE;
+    n->len = 0;
+    if (dp_name_set_has(n->set, DP_VOCAB_EVERY_GROUP, key))
+        return DP_OK;
+    const uint64_t *found =
+        bsearch(&key, n->content->keys, (size_t)n->content->facts[WORDS], sizeof key, by_unmixed);
+    if (!found)
+        return dp_fail(err, DP_DATA, "changed while it was read");
+    const struct dp_vocab_name name = {
+        .group = DP_VOCAB_EVERY_GROUP, .key = key, .text = n->text, .len = len};
+    return dp_name_set_add(n->set, &name, key, UINT64_MAX - n->counts[found - n->content->keys], err);
+}
+
+static enum dp_status name_words(struct naming *n, const unsigned char *bytes, size_t len,
+                                 struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < len; i++) {
+        bool blank = bytes[i] == ' ' || (bytes[i] >= '\t' && bytes[i] <= '\r');
+        if (blank) {
+            st = n->hash != HASH_NONE ? name_word(n, err) : DP_OK;
+            continue;
+        }
+        n->hash = ((n->hash == HASH_NONE ? HASH_BEGIN : n->hash) ^ bytes[i]) * UINT64_C(0x100000001b3);
+        if (n->len < sizeof n->text)
+            n->text[n->len++] = (char)bytes[i];
+    }
+    return st;
+}
+
+/* The most frequent words first. */
+static enum dp_status names(const struct dp_dataset_options *options, const struct dp_content *content,
+                            struct dp_name_set *set, struct dp_error *err)
+{
+    struct naming n = {.content = content, .set = set};
+    struct dp_unpack *unpack = NULL;
+    const unsigned char *bytes;
+    size_t len = 1;
+    if (options->form != DP_FORM_PAIRS)
+        return DP_OK;
+    n.counts = calloc(content->facts[WORDS], sizeof *n.counts);
+    if (!n.counts)
+        return dp_fail(err, DP_NOMEM, "%s: no memory for its words", options->path);
+    for (uint64_t i = 0; i < content->codes_len; i++)
+        n.counts[content->codes[i]]++;
+    enum dp_status st = dp_unpack_open(options->path, &unpack, err);
+    while (st == DP_OK && len > 0 && !set->cut) {
+        st = dp_unpack_next(unpack, &bytes, &len, err);
+        if (st == DP_OK)
+            st = name_words(&n, bytes, len, err);
+    }
+    if (st == DP_OK && n.hash != HASH_NONE && !set->cut)
+        st = name_word(&n, err);
+    dp_unpack_close(&unpack);
+    free(n.counts);
+    return st == DP_OK ? DP_OK : dp_wrap(err, st, "%s", options->path);
+}
+
 static enum dp_status load(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                            struct dp_content *out, struct dp_error *err)
 {
@@ -318,6 +397,7 @@ const struct dp_format dp_format_text = {.name = "text",
                                          .forms = 1u << DP_FORM_PAIRS | 1u << DP_FORM_WINDOWS,
                                          .decodes_slowly = true,
                                          .load = load,
+                                         .names = names,
                                          .examples = examples,
                                          .shape = shape,
                                          .fill = fill};

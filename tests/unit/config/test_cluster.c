@@ -174,6 +174,8 @@ static void wrong_files_are_refused_by_line_and_key(void **state)
          "'data.test_labels' (--test-labels) names a file, but 'data.test' (--test) none"},
         {TOP SERVERS "data = { train = \"a\"; columns = \"a\"; };", ".conf",
          "'data.columns' is \"a\", a file of the data"},
+        {TOP SERVERS "data = { train = \"a\"; test = \"b\"; names = \"b\"; };", ".conf",
+         "'data.names' is \"b\", a file of the data"},
         {TOP SERVERS "data = { train = \"a\"; test_negatives = \"b\"; };", ".conf",
          "'data.test_negatives' (--test-negatives)"},
         {TOP SERVERS "data = { train = \"a\"; test = \"b\"; validation_labels = \"b\"; };", ".conf",
@@ -312,6 +314,7 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_string_equal(a->data.categories, b->data.categories);
     assert_string_equal(a->data.cache, b->data.cache);
     assert_string_equal(a->data.columns, b->data.columns);
+    assert_string_equal(a->data.names, b->data.names);
     assert_true(a->data.negatives == b->data.negatives && a->data.window == b->data.window);
     assert_int_equal(a->data.hash_bits, b->data.hash_bits);
     const struct dp_cluster_training *s = &a->training, *t = &b->training;
@@ -353,6 +356,7 @@ static void written_reads_back_equal(void **state)
         (void)snprintf(c->data.categories, sizeof c->data.categories, "a b,\"c\"");
         (void)snprintf(c->data.cache, sizeof c->data.cache, "some where");
         (void)snprintf(c->data.columns, sizeof c->data.columns, "a file");
+        (void)snprintf(c->data.names, sizeof c->data.names, "names of keys");
         c->data.validation_share = k % 2 ? 0 : 0.1 + 0x1p-50;
         if (k % 2) { /* it is a share or a file */
             (void)snprintf(c->data.validation, sizeof c->data.validation, "v");

@@ -1,0 +1,393 @@
+/* The bytes of the file are kept, each text taken out of its escapes in place; two orders of numbers find keys and texts. */
+#include "common/vocab/vocab_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct entry {
+    uint64_t key;
+    uint64_t text; /* its place in bytes */
+    uint32_t group, len;
+};
+
+struct dp_vocab {
+    char *bytes;
+    struct entry *entry;
+    size_t count, room;
+    size_t *by_key, *by_text; /* [count] */
+    bool cut;
+};
+
+/* ---- reading */
+
+static enum dp_status damaged(const char *path, const char *what, struct dp_error *err)
+{
+    return dp_fail(err, DP_DATA,
+                   "'%s' %s: bring back the file that the training wrote, or train again with the same data",
+                   path, what);
+}
+
+static enum dp_status read_all(const char *path, char **out, size_t *len, struct dp_error *err)
+{
+    struct stat info;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return dp_fail(err, errno == ENOENT ? DP_NOT_FOUND : DP_IO, "cannot read '%s': %s", path,
+                       strerror(errno));
+    enum dp_status st = DP_OK;
+    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode))
+        st = dp_fail(err, DP_IO, "'%s' is no regular file", path);
+    *len = st == DP_OK ? (size_t)info.st_size : 0;
+    *out = st == DP_OK ? malloc(*len + 1) : NULL;
+    if (st == DP_OK && !*out)
+        st = dp_fail(err, DP_NOMEM, "no memory for the %zu bytes of '%s'", *len, path);
+    if (st == DP_OK && fread(*out, 1, *len, file) != *len)
+        st = dp_fail(err, DP_IO, "cannot read '%s': %s", path, ferror(file) ? strerror(errno) : "it shrinks");
+    if (st == DP_OK)
+        (*out)[*len] = '\0';
+    (void)fclose(file);
+    return st;
+}
+
+/* Decimal digits at *at up to `end`, and over it. */
+static bool read_number(char **at, char end, uint64_t max, uint64_t *out)
+{
+    char *behind = NULL;
+    if (**at < '0' || **at > '9')
+        return false;
+    errno = 0;
+    unsigned long long value = strtoull(*at, &behind, 10);
+    if (errno != 0 || *behind != end || value > max)
+        return false;
+    *out = value;
+    *at = behind + 1;
+    return true;
+}
+
+static int hex_of(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The text of `len` bytes, out of its escapes in place. Its length; SIZE_MAX: no writer wrote it so. */
+static size_t unescape(char *text, size_t len)
+{
+    size_t to = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] != '\\') {
+            text[to++] = text[i];
+            continue;
+        }
+        int high = i + 3 < len && text[i + 1] == 'x' ? hex_of(text[i + 2]) : -1;
+        int low = high >= 0 ? hex_of(text[i + 3]) : -1;
+        if (low < 0)
+            return SIZE_MAX;
+        text[to++] = (char)(high << 4 | low);
+        i += 3;
+    }
+    text[to] = '\0';
+    return to;
+}
+
+static bool read_group(char **at, uint32_t *out)
+{
+    uint64_t group;
+    if (strncmp(*at, "*\t", 2) == 0) {
+        *out = DP_VOCAB_EVERY_GROUP;
+        *at += 2;
+        return true;
+    }
+    if (strncmp(*at, "column\t", 7) == 0) {
+        *out = DP_VOCAB_COLUMN;
+        *at += 7;
+        return true;
+    }
+    if (!read_number(at, '\t', DP_VOCAB_COLUMN - 1, &group))
+        return false;
+    *out = (uint32_t)group;
+    return true;
+}
+
+static enum dp_status add_entry(struct dp_vocab *v, char *at, char *end, const char *path,
+                                struct dp_error *err)
+{
+    struct entry entry;
+    if (v->count == v->room) {
+        size_t room = v->room * 2 + 1024;
+        struct entry *grown = realloc(v->entry, room * sizeof *grown);
+        if (!grown)
+            return dp_fail(err, DP_NOMEM, "no memory for %zu names", room);
+        v->entry = grown;
+        v->room = room;
+    }
+    if (!read_group(&at, &entry.group) || !read_number(&at, '\t', UINT64_MAX, &entry.key))
+        return damaged(path, "has a line that is no name", err);
+    size_t len = unescape(at, (size_t)(end - at));
+    if (len > DP_VOCAB_TEXT_MAX)
+        return damaged(path, "has a line that is no name", err);
+    entry.text = (uint64_t)(at - v->bytes);
+    entry.len = (uint32_t)len;
+    v->entry[v->count++] = entry;
+    return DP_OK;
+}
+
+/* The last line, and that the sum of all before it is right. */
+static enum dp_status read_end(struct dp_vocab *v, size_t *len, uint64_t *names, const char *path,
+                               struct dp_error *err)
+{
+    uint64_t sum;
+    char kind[4] = "", wanted[DP_VOCAB_HEAD_MAX];
+    if (*len == 0 || v->bytes[*len - 1] != '\n')
+        return damaged(path, "is cut short", err);
+    size_t at = *len - 1;
+    while (at > 0 && v->bytes[at - 1] != '\n')
+        at--;
+    if (sscanf(v->bytes + at, "end %" SCNu64 "\t%3[a-z]\tsum %16" SCNx64, names, kind, &sum) != 3)
+        return damaged(path, "is cut short", err);
+    dp_vocab_end(wanted, *names, kind[0] == 'c', dp_vocab_sum(DP_VOCAB_SUM, v->bytes, at));
+    if (strcmp(v->bytes + at, wanted) != 0)
+        return damaged(path, "is damaged", err);
+    v->cut = kind[0] == 'c';
+    *len = at;
+    return DP_OK;
+}
+
+static enum dp_status read_head(const char *line, uint32_t run, const char *path, struct dp_error *err)
+{
+    uint32_t found;
+    if (sscanf(line, DP_VOCAB_TITLE "\trun %" SCNu32 "\t", &found) != 1)
+        return damaged(path, "is no file of names of this version", err);
+    if (found != run)
+        return dp_fail(err, DP_DATA,
+                       "'%s' is of run %" PRIu32 ", not of run %" PRIu32 ": bring back the file of that run",
+                       path, found, run);
+    return DP_OK;
+}
+
+static enum dp_status read_lines(struct dp_vocab *v, const char *path, uint32_t run, struct dp_error *err)
+{
+    size_t len = 0;
+    uint64_t names = 0;
+    bool first = true;
+    enum dp_status st = read_all(path, &v->bytes, &len, err);
+    if (st == DP_OK)
+        st = read_end(v, &len, &names, path, err);
+    for (char *at = v->bytes, *stop = at + len; st == DP_OK && at < stop;) {
+        char *end = memchr(at, '\n', (size_t)(stop - at)); /* there is one: read_end stopped behind it */
+        *end = '\0';
+        st = first ? read_head(at, run, path, err) : add_entry(v, at, end, path, err);
+        first = false;
+        at = end + 1;
+    }
+    if (st == DP_OK && (first || names != v->count))
+        st = damaged(path, "has another number of names than it says", err);
+    return st;
+}
+
+/* ---- orders; qsort has no context, so each element carries what it is compared by */
+
+struct place {
+    const struct dp_vocab *vocab;
+    size_t at;
+};
+
+static int compare_keys(const struct entry *a, const struct entry *b)
+{
+    int c = (a->key > b->key) - (a->key < b->key);
+    return c ? c : (a->group > b->group) - (a->group < b->group);
+}
+
+static int compare_texts(const struct dp_vocab *v, const struct entry *a, const struct entry *b)
+{
+    size_t len = a->len < b->len ? a->len : b->len;
+    int c = memcmp(v->bytes + a->text, v->bytes + b->text, len);
+    return c ? c : (a->len > b->len) - (a->len < b->len);
+}
+
+static int by_key(const void *left, const void *right)
+{
+    const struct place *a = left, *b = right;
+    int c = compare_keys(&a->vocab->entry[a->at], &b->vocab->entry[b->at]);
+    return c ? c : (a->at > b->at) - (a->at < b->at);
+}
+
+static int by_text(const void *left, const void *right)
+{
+    const struct place *a = left, *b = right;
+    int c = compare_texts(a->vocab, &a->vocab->entry[a->at], &b->vocab->entry[b->at]);
+    return c ? c : (a->at > b->at) - (a->at < b->at);
+}
+
+static enum dp_status sort(struct dp_vocab *v, struct dp_error *err)
+{
+    struct place *place = calloc(v->count + 1, sizeof *place);
+    v->by_key = calloc(v->count + 1, sizeof *v->by_key);
+    v->by_text = calloc(v->count + 1, sizeof *v->by_text);
+    bool enough = place && v->by_key && v->by_text;
+    for (int text = 0; enough && text < 2; text++) {
+        for (size_t i = 0; i < v->count; i++)
+            place[i] = (struct place){v, i};
+        qsort(place, v->count, sizeof *place, text ? by_text : by_key);
+        for (size_t i = 0; i < v->count; i++)
+            (text ? v->by_text : v->by_key)[i] = place[i].at;
+    }
+    free(place);
+    return enough ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for %zu names", v->count);
+}
+
+enum dp_status dp_vocab_open(const char *path, uint32_t run, struct dp_vocab **out, struct dp_error *err)
+{
+    struct dp_vocab *v = calloc(1, sizeof *v);
+    *out = NULL;
+    if (!v)
+        return dp_fail(err, DP_NOMEM, "no memory for names");
+    enum dp_status st = read_lines(v, path, run, err);
+    if (st == DP_OK)
+        st = sort(v, err);
+    if (st != DP_OK)
+        dp_vocab_close(&v);
+    *out = v;
+    return st;
+}
+
+void dp_vocab_close(struct dp_vocab **vocab)
+{
+    struct dp_vocab *v = *vocab;
+    if (!v)
+        return;
+    free(v->by_text);
+    free(v->by_key);
+    free(v->entry);
+    free(v->bytes);
+    free(v);
+    *vocab = NULL;
+}
+
+/* ---- asking */
+
+size_t dp_vocab_count(const struct dp_vocab *v)
+{
+    return v->count;
+}
+
+bool dp_vocab_is_cut(const struct dp_vocab *v)
+{
+    return v->cut;
+}
+
+struct dp_vocab_name dp_vocab_at(const struct dp_vocab *v, size_t at)
+{
+    DP_ASSERT(at < v->count);
+    const struct entry *e = &v->entry[at];
+    return (struct dp_vocab_name){e->group, e->key, v->bytes + e->text, e->len};
+}
+
+/* The first place in the order of keys at or behind (key, group). */
+static size_t first_key(const struct dp_vocab *v, uint32_t group, uint64_t key)
+{
+    const struct entry wanted = {.key = key, .group = group};
+    size_t low = 0, high = v->count;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (compare_keys(&v->entry[v->by_key[mid]], &wanted) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+static bool key_is(const struct dp_vocab *v, size_t place, uint32_t group, uint64_t key)
+{
+    return place < v->count && v->entry[v->by_key[place]].key == key &&
+           v->entry[v->by_key[place]].group == group;
+}
+
+size_t dp_vocab_key(const struct dp_vocab *v, uint32_t group, uint64_t key)
+{
+    size_t place = first_key(v, group, key);
+    if (key_is(v, place, group, key))
+        return v->by_key[place];
+    if (group == DP_VOCAB_COLUMN)
+        return DP_VOCAB_NONE;
+    place = first_key(v, DP_VOCAB_EVERY_GROUP, key);
+    return key_is(v, place, DP_VOCAB_EVERY_GROUP, key) ? v->by_key[place] : DP_VOCAB_NONE;
+}
+
+size_t dp_vocab_next(const struct dp_vocab *v, size_t at)
+{
+    const struct entry *e = &v->entry[at];
+    for (size_t place = first_key(v, e->group, e->key); key_is(v, place, e->group, e->key); place++)
+        if (v->by_key[place] > at)
+            return v->by_key[place];
+    return DP_VOCAB_NONE;
+}
+
+size_t dp_vocab_find(const struct dp_vocab *v, uint32_t group, const char *text)
+{
+    size_t low = 0, high = v->count, len = strlen(text);
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct entry *e = &v->entry[v->by_text[mid]];
+        if (strcmp(v->bytes + e->text, text) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    for (; low < v->count; low++) {
+        const struct entry *e = &v->entry[v->by_text[low]];
+        if (e->len != len || memcmp(v->bytes + e->text, text, len) != 0)
+            break;
+        if (e->group == group || e->group == DP_VOCAB_EVERY_GROUP)
+            return v->by_text[low];
+    }
+    return DP_VOCAB_NONE;
+}
+
+/* ---- what somebody may have meant */
+
+#define SPELLED_MAX 48u
+
+/* Letters to change, leave out or add; above `most` any number above it. */
+static unsigned distance(const char *a, size_t a_len, const char *b, size_t b_len, unsigned most)
+{
+    unsigned row[SPELLED_MAX + 1];
+    for (unsigned j = 0; j <= b_len; j++)
+        row[j] = j;
+    for (unsigned i = 1; i <= a_len; i++) {
+        unsigned corner = i - 1, least = row[0] = i;
+        for (size_t j = 1; j <= b_len; j++) {
+            unsigned above = row[j], change = corner + (a[i - 1] != b[j - 1]);
+            unsigned one = (above < row[j - 1] ? above : row[j - 1]) + 1;
+            row[j] = change < one ? change : one;
+            least = row[j] < least ? row[j] : least;
+            corner = above;
+        }
+        if (least > most)
+            return most + 1;
+    }
+    return row[b_len];
+}
+
+size_t dp_vocab_similar(const struct dp_vocab *v, uint32_t group, const char *text, const char **out,
+                        size_t room)
+{
+    size_t len = strlen(text), found = 0;
+    unsigned most = len < 4 ? 1 : len < 6 ? 2 : 3;
+    if (len == 0 || len > SPELLED_MAX)
+        return 0;
+    for (unsigned d = 0; d <= most && found < room; d++) {
+        for (size_t i = 0; i < v->count && found < room; i++) {
+            const struct entry *e = &v->entry[i];
+            bool near = e->len <= SPELLED_MAX && e->len + most >= len && e->len <= len + most;
+            if (near && (e->group == group || e->group == DP_VOCAB_EVERY_GROUP) &&
+                distance(text, len, v->bytes + e->text, e->len, d) == d)
+                out[found++] = v->bytes + e->text;
+        }
+    }
+    return found;
+}
