@@ -99,6 +99,10 @@ static enum dp_status open_evaluated(struct training *t, const char *kind, const
 {
     struct dp_dataset_options options = dp_job_data(t->job, path, labels, false);
     options.negatives_path = negatives[0] ? negatives : NULL;
+    /* Its lines alone may not tell it from pairs: a user with two items, or with one and a rating. */
+    if (!options.negatives_path && strcmp(options.format, "auto") == 0 &&
+        strcmp(dp_dataset_format(t->train), "lists") == 0)
+        options.format = "lists";
     enum dp_status st = dp_dataset_open(&options, out, err);
     /* Such a model says only which item is above which. */
     if (st == DP_OK && t->job->model.form == DP_FORM_TRIPLES && dp_dataset_lists(*out) == 0)

@@ -39,7 +39,7 @@ static const struct dp_option options[] = {
      "dlrm:64, skipgram:64, lstm:16-32-64 (needed); 'downpour run --help models' says what the numbers are",
      "model", NULL},
     {"--train", "FILE",
-     "libsvm text, MNIST idx images, pairs 'user item', Criteo's logs, CSV, text; plain, .gz or .zst "
+     "libsvm text, MNIST idx images, pairs 'user item', lists 'user item item', Criteo's logs, CSV, text; plain, .gz or .zst "
      "(needed)",
      "data.train", NULL},
     {"--test", "FILE", "evaluated after each epoch, all workers at rest; default: none", "data.test", NULL},

@@ -26,6 +26,7 @@ static const struct {
     bool scored;
 } kinds[] = {
     {"pairs", DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0, ALONE, false},
+    {"lists", DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0, ALONE, false},
     {"pairs", DP_FORM_TRIPLES, DP_LABELS_ANY, 0, 0, ALONE, false},
     {"pairs", DP_FORM_PAIRS, DP_LABELS_BINARY, 0, 0, NEGATIVES, false},
     {"criteo", DP_FORM_SPARSE, DP_LABELS_BINARY, 0, 0, ALONE, false},

@@ -18,7 +18,7 @@
 
 #define MAGIC UINT64_C(0x3165686361437044) /* "DpCache1" */
 /* Of the file and of what every format makes: raise it when a format decodes otherwise. */
-#define VERSION     UINT64_C(4)
+#define VERSION     UINT64_C(5)
 #define SOURCES_MAX 3
 #define ARRAYS      6
 #define ALIGN       UINT64_C(64)

@@ -137,6 +137,11 @@ void dp_dataset_close(struct dp_dataset **dataset)
     *dataset = NULL;
 }
 
+const char *dp_dataset_format(const struct dp_dataset *dataset)
+{
+    return dataset->format->name;
+}
+
 uint64_t dp_dataset_examples(const struct dp_dataset *dataset)
 {
     return dataset->examples;

@@ -2,7 +2,7 @@
  * before it.
  *     open (unpack, detect, parse, check)  ->  fill(epoch, number), from any thread, in any order
  * Formats   libsvm / libfm text ("label index:value ...", '#' comments), MNIST idx (images + labels, dense
- *           only), pairs of users and items, Criteo's click logs, CSV, text (told by what is wanted and by the first bytes, not
+ *           only), pairs of users and items and lists of a user's items, Criteo's click logs, CSV, text (told by what is wanted and by the first bytes, not
  *           by the name), each plain, gzip or zstd (by the first bytes).
  * Promise   What fill gives is a function of (data, options, epoch, number) alone. Numbers 0 .. batches-1 of
  *           one epoch hold every example once, shuffled by (seed, epoch): a keyed permutation, no array of it
@@ -81,6 +81,8 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
                                struct dp_error *err);
 void dp_dataset_close(struct dp_dataset **dataset);
 
+/* The name of its format: "lists". */
+const char *dp_dataset_format(const struct dp_dataset *dataset);
 uint64_t dp_dataset_examples(const struct dp_dataset *dataset);
 uint64_t dp_dataset_batches(const struct dp_dataset *dataset); /* minibatches in an epoch */
 /* Of the worst batch of all epochs: a list's entries are the sum of the `batch` largest examples. Lent. */

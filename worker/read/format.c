@@ -4,7 +4,8 @@
 #include <string.h>
 
 static const struct dp_format *const formats[] = {&dp_format_csv, &dp_format_criteo, &dp_format_libsvm,
-                                                  &dp_format_idx, &dp_format_pairs,  &dp_format_text};
+                                                  &dp_format_idx, &dp_format_lists,  &dp_format_pairs,
+                                                  &dp_format_text};
 
 #define FORMATS (sizeof formats / sizeof formats[0])
 

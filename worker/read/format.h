@@ -47,7 +47,7 @@ struct dp_format {
 };
 
 extern const struct dp_format dp_format_criteo, dp_format_csv, dp_format_idx, dp_format_libsvm,
-    dp_format_pairs, dp_format_text;
+    dp_format_lists, dp_format_pairs, dp_format_text;
 
 /* By options->format, or by the form that is wanted and by the file's first bytes. DP_ARGUMENT: it does not give that
  * form; DP_DATA: an empty file. */

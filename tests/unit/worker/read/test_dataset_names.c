@@ -105,6 +105,43 @@ static void users_and_items(void **state)
     test_dir_close(&dir);
 }
 
+/* Of names and numbers, and of lists; a file that has changed is refused. */
+static void users_and_items_by_name(void **state)
+{
+    (void)state;
+    static const char *const ways[2] = {"Ann Lee\tUp\nAnn Lee\t7\n12\tUp\n12\tA \\ B\n",
+                                        "Ann Lee\tUp\t7\n12\tUp\tA \\ B\n"};
+    struct test_dir dir;
+    struct dp_error err = {0};
+    test_dir_open(&dir);
+    struct dp_dataset_options options = {
+        .form = DP_FORM_PAIRS, .labels = DP_LABELS_BINARY, .scale = 1, .negatives = 1, .batch = 4};
+    for (int way = 0; way < 2; way++) {
+        options.format = way ? "lists" : "pairs";
+        options.path = write_text(&dir, "pairs", ways[way]);
+        struct dp_dataset *dataset = formats_open(&options);
+        struct dp_batch *b = formats_batch(dataset);
+        tell(dataset, &options);
+        assert_int_equal(told.count, 5);
+        expect(0, DP_FORM_USERS, "12");
+        expect(1, DP_FORM_USERS, "Ann Lee");
+        expect(2, DP_FORM_ITEMS, "7");
+        dp_dataset_fill(dataset, 0, 0, b); /* the first example is Ann Lee and Up */
+        assert_true(formats_key(b, 0, 0, 0, 0) == dp_mix(told.name[1].key));
+        size_t up = told.name[3].key == dp_unmix(formats_key(b, 1, 1, 0, 0)) ? 3 : 4;
+        expect(up, DP_FORM_ITEMS, "Up");
+        expect(7 - up, DP_FORM_ITEMS, "A \\ B");
+        dp_batch_free(&b);
+        options.path = write_text(&dir, "pairs", "Ann Lee\tUp\t7\n12\tUp\t8\n");
+        assert_int_equal(
+            dp_dataset_names(dataset, &options, (struct dp_vocab_sink){take, &told}, &told.cut, &err),
+            DP_DATA);
+        assert_non_null(strstr(err.text, "has changed"));
+        dp_dataset_close(&dataset);
+    }
+    test_dir_close(&dir);
+}
+
 static const char table[] = "age,city,y,\"a, b\"\n31,Rome,1,0.5\n,Paris,0,2\n7,,1,1\n8,Rome,0,3\n";
 
 static struct dp_dataset_options csv_options(enum dp_data_form form)
@@ -246,9 +283,13 @@ static void bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_by_count),         cmocka_unit_test(users_and_items),
-        cmocka_unit_test(columns_and_categories), cmocka_unit_test(click_logs),
-        cmocka_unit_test(numbers_of_columns),     cmocka_unit_test(bounded),
+        cmocka_unit_test(words_by_count),
+        cmocka_unit_test(users_and_items),
+        cmocka_unit_test(users_and_items_by_name),
+        cmocka_unit_test(columns_and_categories),
+        cmocka_unit_test(click_logs),
+        cmocka_unit_test(numbers_of_columns),
+        cmocka_unit_test(bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,480 @@
+#include "worker/read/pairs.h"
+
+#include "common/base/log.h"
+#include "worker/read/content.h"
+#include "worker/read/lines.h"
+#include "worker/read/number.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define COLUMNS_MAX 4  /* of pairs without a header: user, item, rating, time */
+#define LONG_LINE   64 /* numbers in a line that only lists have */
+
+struct reader {
+    struct dp_pairs *pairs;
+    const struct dp_dataset_options *options;
+    /* A file of negatives: */
+    const struct dp_pairs *held; /* the pairs of the first file, */
+    uint64_t *starts, list;      /* and where the lists of those seen so far begin */
+};
+
+struct field {
+    const char *at, *end;
+};
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static const char *skip_blanks(const char *at, const char *end)
+{
+    while (at < end && is_blank(*at))
+        at++;
+    return at;
+}
+
+static enum dp_status add(struct dp_pairs *p, uint64_t user, uint64_t item, uint64_t line,
+                          struct dp_error *err)
+{
+    if (p->count == p->max) {
+        uint64_t max = p->max * 2 + 1024;
+        enum dp_status st = dp_content_grow_u64(&p->keys, 2 * max, err);
+        if (st == DP_OK)
+            st = dp_content_grow_u64(&p->lines, max, err);
+        if (st != DP_OK)
+            return st;
+        p->max = max;
+    }
+    p->keys[2 * p->count] = user;
+    p->keys[2 * p->count + 1] = item;
+    p->lines[p->count++] = line;
+    return DP_OK;
+}
+
+/* ---- lines of numbers, which are most */
+
+/* Over what separates two numbers: blanks, a comma among them or not. */
+static const char *skip_gap(const char *at, const char *end)
+{
+    at = skip_blanks(at, end);
+    return at < end && *at == ',' ? skip_blanks(at + 1, end) : at;
+}
+
+static bool ends_number(const char *at, const char *end)
+{
+    return at == end || is_blank(*at) || *at == ',';
+}
+
+static bool read_number(const char **at, const char *end, uint64_t *out)
+{
+    bool zero = *at < end && **at == '0';
+    const char *behind = *at < end ? dp_number_index(*at, end, out) : NULL;
+    if (!behind || !ends_number(behind, end) || (zero && behind > *at + 1))
+        return false;
+    *at = skip_gap(behind, end);
+    return true;
+}
+
+/* How many numbers the line has, the first two of them whole, in `of`; 0: it is no such line. */
+static uint32_t read_numbers(const char *at, const char *end, uint64_t of[2])
+{
+    if (!read_number(&at, end, &of[0]) || !read_number(&at, end, &of[1]))
+        return 0;
+    uint32_t count = 2;
+    for (float ignored; at < end; count++) { /* a rating, a time */
+        const char *behind = dp_number_f32(at, end, &ignored);
+        if (!behind || !ends_number(behind, end))
+            return 0;
+        at = skip_gap(behind, end);
+    }
+    return count;
+}
+
+/* ---- lines of any ids */
+
+static char separator_of(const char *at, const char *end)
+{
+    static const char separators[] = {'\t', ':', ';', ','};
+    for (size_t s = 0; s < sizeof separators; s++)
+        for (const char *p = at; p < end; p++)
+            if (*p == separators[s] && (*p != ':' || (p + 1 < end && p[1] == ':')))
+                return *p;
+    return ' ';
+}
+
+static bool separates(char separator, const char *at, const char *end)
+{
+    if (separator == ' ')
+        return is_blank(*at);
+    return *at == separator && (separator != ':' || (at + 1 < end && at[1] == ':'));
+}
+
+/* The next field of a line, without blanks and quotes around it; *at is then behind its separator, or `end`. */
+static struct field next_field(char separator, const char **at, const char *end)
+{
+    const char *p = *at;
+    while (p < end && is_blank(*p) && *p != separator)
+        p++;
+    bool quoted = p < end && *p == '"' && separator != ' ';
+    struct field field = {.at = p + quoted};
+    if (quoted)
+        for (p++; p < end && *p != '"'; p++)
+            ;
+    const char *quote = p;
+    while (p < end && !separates(separator, p, end))
+        p++;
+    field.end = quoted ? quote : p;
+    while (!quoted && field.end > field.at && is_blank(field.end[-1]))
+        field.end--;
+    p += p < end ? 1 + (separator == ':') : 0;
+    *at = separator == ' ' ? skip_blanks(p, end) : p;
+    return field;
+}
+
+static bool is_whole(struct field f)
+{
+    uint64_t ignored;
+    return dp_ids_number(f.at, (size_t)(f.end - f.at), &ignored);
+}
+
+/* A number, a date as "2010-10-19T23:55:27Z", or nothing. */
+static bool is_value(struct field f)
+{
+    if (f.at == f.end || dp_number_end(f.at, f.end) == f.end)
+        return true;
+    if (!isdigit((unsigned char)*f.at))
+        return false;
+    while (f.at < f.end && (isdigit((unsigned char)*f.at) || strchr(":+-./TZ ", *f.at)))
+        f.at++;
+    return f.at == f.end;
+}
+
+/* What no id is: nothing, a number with a sign or a point, the start of a list of negatives. */
+static bool is_id(struct field f)
+{
+    if (f.at == f.end || *f.at == '(')
+        return false;
+    bool number = dp_number_end(f.at, f.end) == f.end;
+    return !number || (*f.at != '-' && *f.at != '+' && !memchr(f.at, '.', (size_t)(f.end - f.at)));
+}
+
+static enum dp_status take_id(struct dp_pairs *p, int side, struct field f, uint64_t *key,
+                              struct dp_error *err)
+{
+    static const char *const wanted[] = {"the id of a user, a whole number from 0 or a name",
+                                         "the id of an item, a whole number from 0 or a name"};
+    if (!is_id(f))
+        return dp_lines_unexpected(wanted[side], f.at, f.end, err);
+    return dp_ids_take(&p->names[side], f.at, (size_t)(f.end - f.at), key, err);
+}
+
+/* ---- the header */
+
+static bool says(struct field f, const char *const *words, size_t count)
+{
+    bool found = false;
+    for (const char *c = f.at; c < f.end; c++)
+        if (isdigit((unsigned char)*c)) /* "user1" is one */
+            return false;
+    for (size_t w = 0; w < count; w++) {
+        size_t len = strlen(words[w]);
+        found |= (size_t)(f.end - f.at) >= len && strncasecmp(f.at, words[w], len) == 0;
+    }
+    return found;
+}
+
+/* Of a first line that is not of numbers: whether its words are names of columns. */
+static bool is_header(char separator, const char *at, const char *end)
+{
+    static const char *const users[] = {"user", "uid", "reviewer", "customer", "member", "visitor"};
+    static const char *const items[] = {"item",  "iid",    "movie", "product",  "book",     "isbn", "song",
+                                        "track", "artist", "asin",  "anime",    "business", "game", "video",
+                                        "venue", "place",  "poi",   "location", "article"};
+    struct field user = next_field(separator, &at, end), item = next_field(separator, &at, end);
+    if (user.at == user.end || item.at == item.end || is_whole(user) || is_whole(item) || *user.at == '(')
+        return false;
+    if (at < end && !is_value(next_field(separator, &at, end)))
+        return true;
+    return says(user, users, sizeof users / sizeof users[0]) &&
+           says(item, items, sizeof items / sizeof items[0]);
+}
+
+static void tell_header(struct reader *r, const char *at, const char *end, uint64_t line)
+{
+    char text[44];
+    dp_lines_show(at, end, text);
+    dp_log(DP_LOG_INFO,
+           "%s:%" PRIu64 ": '%s' is taken for a header: users are the first column, items the second",
+           r->options->path, line, text);
+    r->pairs->header = true;
+}
+
+/* Two names above two numbers are of columns. */
+static void drop_header(struct reader *r)
+{
+    struct dp_pairs *p = r->pairs;
+    dp_log(DP_LOG_INFO, "%s:%" PRIu64 ": '%s' and '%s' are taken for a header, as numbers follow",
+           r->options->path, p->lines[0], dp_ids_name(&p->names[DP_PAIRS_USERS], p->keys[0]),
+           dp_ids_name(&p->names[DP_PAIRS_ITEMS], p->keys[1]));
+    dp_ids_clear(&p->names[DP_PAIRS_USERS]);
+    dp_ids_clear(&p->names[DP_PAIRS_ITEMS]);
+    p->count = 0;
+    p->header = true;
+}
+
+/* ---- pairs */
+
+/* The first line of all is no pair: the file may be of another kind. */
+static enum dp_status tell_shape(const struct dp_pairs *p, enum dp_status st, struct dp_error *err)
+{
+    const struct dp_error cause = err ? *err : (struct dp_error){0};
+    return dp_fail(err, st,
+                   "%s%s: pairs are lines 'user item' or 'user,item', a rating and a time behind them or not",
+                   cause.text, p->header ? " (the line before was taken for a header)" : "");
+}
+
+static enum dp_status add_names(struct reader *r, const char *at, const char *end, uint64_t line,
+                                struct dp_error *err)
+{
+    struct dp_pairs *p = r->pairs;
+    uint64_t key[2] = {0};
+    struct field f = {0};
+    enum dp_status st = DP_OK;
+    bool whole = true, named = true;
+    for (int side = DP_PAIRS_USERS; st == DP_OK && side <= DP_PAIRS_ITEMS; side++) {
+        f = next_field(p->separator, &at, end);
+        whole &= is_whole(f);
+        named &= !is_whole(f);
+        st = take_id(p, side, f, &key[side], err);
+    }
+    while (st == DP_OK && at < end) {
+        f = next_field(p->separator, &at, end);
+        if (!is_value(f))
+            st = dp_lines_unexpected("a number, a date, or nothing, behind user and item", f.at, f.end, err);
+    }
+    if (st != DP_OK)
+        return p->count == 0 ? tell_shape(p, st, err) : st;
+    if (p->may_be_header && whole)
+        drop_header(r);
+    p->may_be_header = p->count == 0 && !p->header && named;
+    return add(p, key[0], key[1], line, err);
+}
+
+static enum dp_status add_pair(void *self, const char *at, const char *end, uint64_t line,
+                               struct dp_error *err)
+{
+    struct reader *r = self;
+    struct dp_pairs *p = r->pairs;
+    uint64_t key[2] = {0};
+    const char *begin = at;
+    at = skip_blanks(at, end);
+    if (at == end || *at == '#')
+        return DP_OK;
+    uint32_t numbers = read_numbers(at, end, key);
+    bool named = r->options->format && strcmp(r->options->format, "auto") != 0;
+    if (numbers > COLUMNS_MAX && !p->header && !p->may_be_header && !named)
+        return dp_fail(
+            err, DP_DATA,
+            "%" PRIu32 " numbers in a line: if these are a user and its items, give the format 'lists' "
+            "(--format lists, data.format); if they are a user, an item and other columns, 'pairs'",
+            numbers);
+    if (numbers > 0) {
+        if (p->may_be_header)
+            drop_header(r);
+        p->may_be_header = false;
+        return add(p, key[0], key[1], line, err);
+    }
+    bool first = p->separator == 0;
+    if (first)
+        p->separator = separator_of(at, end);
+    at = p->separator == '\t' ? begin : at; /* the first field may be missing */
+    if (first && p->count == 0 && !p->header && is_header(p->separator, at, end)) {
+        tell_header(r, at, end, line);
+        p->separator = 0;
+        return DP_OK;
+    }
+    return add_names(r, at, end, line, err);
+}
+
+/* ---- lists */
+
+static enum dp_status add_list(void *self, const char *at, const char *end, uint64_t line,
+                               struct dp_error *err)
+{
+    struct reader *r = self;
+    struct dp_pairs *p = r->pairs;
+    uint64_t user = 0, item = 0;
+    at = skip_blanks(at, end);
+    if (at == end || *at == '#')
+        return DP_OK;
+    while (end > at && is_blank(end[-1]))
+        end--;
+    if (p->separator == 0)
+        p->separator = separator_of(at, end);
+    enum dp_status st = take_id(p, DP_PAIRS_USERS, next_field(p->separator, &at, end), &user, err);
+    while (st == DP_OK && at < end) {
+        st = take_id(p, DP_PAIRS_ITEMS, next_field(p->separator, &at, end), &item, err);
+        if (st == DP_OK)
+            st = add(p, user, item, line, err);
+    }
+    return st;
+}
+
+bool dp_pairs_are_lists(const unsigned char *bytes, size_t len)
+{
+    const char *at = (const char *)bytes, *end = at + len;
+    uint32_t lines = 0, least = UINT32_MAX, most = 0;
+    while (at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline ? newline : end;
+        const char *line_end = stop > at && newline && stop[-1] == '\r' ? stop - 1 : stop;
+        uint32_t count = 0;
+        uint64_t ignored;
+        if (at < line_end && *at == '#')
+            line_end = at;
+        for (at = skip_blanks(at, line_end); at < line_end; at = skip_blanks(at, line_end), count++) {
+            at = dp_number_index(at, line_end, &ignored);
+            if (!at || (at < line_end && !is_blank(*at)))
+                return false;
+        }
+        if (!newline && count > LONG_LINE)
+            most = count, least = 0;
+        if (!newline)
+            break;
+        lines += count > 0;
+        most = count > most ? count : most;
+        least = count > 0 && count < least ? count : least;
+        at = newline + 1;
+    }
+    return most > COLUMNS_MAX && (least < most || (lines == 1 && most > LONG_LINE));
+}
+
+/* ---- files */
+
+static void tell_names(const struct dp_pairs *p, const char *path)
+{
+    uint64_t users = p->names[DP_PAIRS_USERS].count, items = p->names[DP_PAIRS_ITEMS].count;
+    if (users > 0 || items > 0)
+        dp_log(DP_LOG_INFO,
+               "%s: ids that are no whole numbers, and so names: %" PRIu64 " users, %" PRIu64 " items", path,
+               users, items);
+}
+
+enum dp_status dp_pairs_read(struct dp_pairs *pairs, const struct dp_dataset_options *options, bool lists,
+                             struct dp_unpack *unpack, struct dp_error *err)
+{
+    struct reader r = {.pairs = pairs, .options = options};
+    enum dp_status st =
+        dp_lines_of(unpack, false, (struct dp_lines_sink){lists ? add_list : add_pair, &r}, err);
+    if (st != DP_OK)
+        return st;
+    if (pairs->count == 0)
+        return dp_fail(err, DP_DATA, "%s: holds no pairs: expected lines of %s", options->path,
+                       lists ? "'user item item ...'" : "'user item' or 'user,item'");
+    tell_names(pairs, options->path);
+    return DP_OK;
+}
+
+void dp_pairs_show(const struct dp_pairs *p, int side, uint64_t key, char out[128])
+{
+    const char *name = dp_ids_name(&p->names[side], key);
+    if (name)
+        (void)snprintf(out, 128, "%s", name);
+    else
+        (void)snprintf(out, 128, "%" PRIu64, key);
+}
+
+/* Behind "(user,item)", which is the next pair of the first file; NULL: it is not. */
+static const char *behind_pair(const struct dp_pairs *held, uint64_t pair, const char *at, const char *end)
+{
+    for (int side = DP_PAIRS_USERS; side <= DP_PAIRS_ITEMS; side++) {
+        uint64_t key = held->keys[2 * pair + (uint64_t)side];
+        char number[24];
+        const char *text = dp_ids_name(&held->names[side], key);
+        (void)snprintf(number, sizeof number, "%" PRIu64, key);
+        size_t len = strlen(text = text ? text : number);
+        if ((size_t)(end - at) < len + 2 || *at != "(,"[side] || memcmp(at + 1, text, len) != 0)
+            return NULL;
+        at += 1 + len;
+    }
+    return *at == ')' && (at + 1 == end || is_blank(at[1])) ? at + 1 : NULL;
+}
+
+static enum dp_status add_negatives(void *self, const char *at, const char *end, uint64_t line,
+                                    struct dp_error *err)
+{
+    struct reader *r = self;
+    struct dp_pairs *p = r->pairs;
+    at = skip_blanks(at, end);
+    while (end > at && is_blank(end[-1]))
+        end--;
+    if (at == end)
+        return DP_OK;
+    if (r->list == r->held->count)
+        return dp_fail(err, DP_DATA, "a line too many: the file of pairs has %" PRIu64, r->held->count);
+    uint64_t user = r->held->keys[2 * r->list], item = r->held->keys[2 * r->list + 1], other = 0;
+    char shown_user[128], shown_item[128], wanted[300];
+    dp_pairs_show(r->held, DP_PAIRS_USERS, user, shown_user);
+    dp_pairs_show(r->held, DP_PAIRS_ITEMS, item, shown_item);
+    const char *behind = behind_pair(r->held, r->list, at, end);
+    if (!behind) {
+        const char *word = at;
+        while (word < end && !is_blank(*word))
+            word++;
+        (void)snprintf(wanted, sizeof wanted, "(%s,%s), which is pair %" PRIu64, shown_user, shown_item,
+                       r->list + 1);
+        return dp_lines_unexpected(wanted, at, word, err);
+    }
+    r->starts[r->list++] = p->count;
+    enum dp_status st = add(p, user, item, line, err);
+    at = skip_blanks(behind, end);
+    char separator = at < end && memchr(at, '\t', (size_t)(end - at)) ? '\t' : ' ';
+    while (st == DP_OK && at < end) {
+        st = take_id(p, DP_PAIRS_ITEMS, next_field(separator, &at, end), &other, err);
+        if (st == DP_OK && other == item)
+            st = dp_fail(err, DP_DATA, "item %s is to be ranked among others, found among them", shown_item);
+        if (st == DP_OK)
+            st = add(p, user, other, line, err);
+    }
+    if (st == DP_OK && p->count == r->starts[r->list - 1] + 1)
+        st = dp_fail(err, DP_DATA, "expected items that %s is ranked among, found none", shown_item);
+    return st;
+}
+
+enum dp_status dp_pairs_read_negatives(struct dp_pairs *pairs, const struct dp_dataset_options *options,
+                                       uint64_t **starts, struct dp_error *err)
+{
+    struct dp_unpack *unpack = NULL;
+    const char *path = options->negatives_path;
+    struct dp_pairs ranked = {0};
+    struct reader r = {.pairs = &ranked, .options = options, .held = pairs};
+    enum dp_status st = dp_content_grow_u64(&r.starts, pairs->count + 1, err);
+    if (st == DP_OK)
+        st = dp_unpack_open(path, &unpack, err);
+    if (st == DP_OK)
+        st = dp_lines_of(unpack, false, (struct dp_lines_sink){add_negatives, &r}, err);
+    if (st == DP_OK && r.list < pairs->count)
+        st = dp_fail(err, DP_DATA, "%s: ends after %" PRIu64 " lines, but '%s' has %" PRIu64 " pairs", path,
+                     r.list, options->path, pairs->count);
+    dp_unpack_close(&unpack);
+    if (st == DP_OK)
+        r.starts[r.list] = ranked.count;
+    dp_pairs_clear(pairs);
+    *pairs = ranked;
+    *starts = r.starts;
+    return st;
+}
+
+void dp_pairs_clear(struct dp_pairs *pairs)
+{
+    free(pairs->keys);
+    free(pairs->lines);
+    dp_ids_clear(&pairs->names[DP_PAIRS_USERS]);
+    dp_ids_clear(&pairs->names[DP_PAIRS_ITEMS]);
+    *pairs = (struct dp_pairs){0};
+}
