@@ -342,6 +342,7 @@ expect 0 "Report:" "$downpour" run --cluster "$dir/base.conf" --dir "$dir/based"
 # A setting is named as it was given: by its key in that file, or by its flag.
 sed 's/accumulate = 1;/accumulate = 2;/; s/push_every = 1;/push_every = 2;/' "$dir/base.conf" >"$dir/keys.conf"
 expect 2 "'training.accumulate' is 2, which" "$downpour" run --cluster "$dir/keys.conf" --dir "$dir/keyed"
+sed 's/push_every = 1;/push_every = 2;/' "$dir/base.conf" >"$dir/keys.conf"
 expect 2 "--accumulate is 3, which is both fetched and pushed together: leave 'training.fetch_every' and 'training.push_every' out" \
     "$downpour" run --cluster "$dir/keys.conf" --dir "$dir/keyed" --accumulate 3
 grep -q "epochs = 2;" "$dir/based/cluster.conf" && grep -q "batch = 64;" "$dir/based/cluster.conf" || fail "the base was not taken"
