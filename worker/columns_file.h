@@ -1,4 +1,4 @@
-/* Columns file: what the columns of a CSV file were that a model is trained on, beside its weights (data.columns).
+/* Columns file: how the file was read that a model is trained on (worker/read/schema.h), beside its weights (data.columns).
  * Promise   Whole or not there. A file that says the same already is left alone, so that a worker that starts again on a full disk
  *           needs no room.
  * Thread    Any.
@@ -8,7 +8,7 @@
 
 #include "common/base/status.h"
 
-/* text: by dp_dataset_columns. */
+/* text: by dp_schema_write. */
 DP_MUST_USE
 enum dp_status dp_columns_file_put(const char *text, const char *path, struct dp_error *err);
 

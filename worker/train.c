@@ -103,6 +103,7 @@ static enum dp_status open_evaluated(struct training *t, const char *kind, const
     if (!options.negatives_path && strcmp(options.format, "auto") == 0 &&
         strcmp(dp_dataset_format(t->train), "lists") == 0)
         options.format = "lists";
+    options.like = dp_dataset_schema(t->train);
     enum dp_status st = dp_dataset_open(&options, out, err);
     /* Such a model says only which item is above which. */
     if (st == DP_OK && t->job->model.form == DP_FORM_TRIPLES && dp_dataset_lists(*out) == 0)
@@ -142,10 +143,8 @@ static enum dp_status has_figures(const struct training *t, struct dp_error *err
     if (!dp_stop_looks(&t->verdict.rule))
         return DP_OK;
     if (dp_dataset_examples(data) == 0)
-        return dp_fail(
-            err, DP_DATA,
-            "--stop-at or --patience (training.stop_at, patience): %s%s has no examples to look at", path,
-            share);
+        return dp_fail(err, DP_DATA, "training.stop_at or patience: %s%s has no examples to look at", path,
+                       share);
     if (!dp_stop_looks_at(&t->verdict.rule, DP_METRIC_AUC))
         return DP_OK;
     enum dp_status st = dp_batch_new(data, &batch, err);
@@ -157,8 +156,7 @@ static enum dp_status has_figures(const struct training *t, struct dp_error *err
     dp_batch_free(&batch);
     if (st == DP_OK && !(seen[0] && seen[1]))
         st = dp_fail(err, DP_DATA,
-                     "--stop-at or --patience (training.stop_at, patience): %s%s has examples of one class "
-                     "only, labelled %d: auc is "
+                     "training.stop_at or patience: %s%s has examples of one class only, labelled %d: auc is "
                      "a figure of both; choose another metric, or another set",
                      path, share, seen[1]);
     return st;
@@ -363,8 +361,8 @@ put_file(struct training *t, enum dp_status (*put)(const void *what, const char 
     while ((st = put(what, path, err)) == DP_FULL && dp_clock_ns(&t->job->clock) < until_ns &&
            !dp_job_stopped(t->job)) {
         if (!told)
-            dp_log(DP_LOG_WARN, "%s; it is tried again for %" PRIu32 " s (--timeout, training.timeout_ms)",
-                   err->text, t->settings->timeout_ms / 1000);
+            dp_log(DP_LOG_WARN, "%s; it is tried again for %" PRIu32 " s (training.timeout_ms)", err->text,
+                   t->settings->timeout_ms / 1000);
         told = true;
         dp_progress_tick(&t->progress);
         (void)nanosleep(&pause, NULL);
@@ -381,12 +379,11 @@ static enum dp_status put_columns(const void *text, const char *path, struct dp_
 static enum dp_status keep_columns(struct training *t, struct dp_error *err)
 {
     const struct dp_cluster_data *data = &t->job->cluster->data;
-    const struct dp_dataset_options options = dp_job_data(t->job, data->train, data->train_labels, true);
     char *text = NULL;
     if (!data->columns[0])
         return DP_OK;
-    enum dp_status st = dp_dataset_columns(t->train, &options, &text, err);
-    if (st == DP_OK && text)
+    enum dp_status st = dp_schema_write(dp_dataset_schema(t->train), &text, err);
+    if (st == DP_OK)
         st = put_file(t, put_columns, text, data->columns, err);
     free(text);
     return st;

@@ -60,7 +60,7 @@ struct dp_cluster_data {
     uint32_t window;       /* text as pairs: how far a near word may be away */
     char label[128];       /* csv: the name of its column */
     char categories[1024]; /* csv: names, "a,b"; empty: by the first lines */
-    /* csv: the file in which a training keeps what its columns are, for predictions; empty: none, they read `train` */
+    /* The file in which a training keeps how its data was read, for predictions; empty: none, those of csv read `train` */
     char columns[DP_PATH_MAX + 1];
     /* the file in which a training keeps what its keys are called; empty: none */
     char names[DP_PATH_MAX + 1];
@@ -69,6 +69,7 @@ struct dp_cluster_data {
     uint32_t index_base;
     double scale; /* 0: 1 for text, 1/255 for idx */
     bool normalize;
+    bool standardize; /* csv: numbers, by the training file's means and deviations */
 };
 
 struct dp_cluster_training {
@@ -128,15 +129,9 @@ enum dp_status dp_cluster_write(const struct dp_cluster *cluster, const char *pa
 /* The checks that read makes, for a struct that was filled otherwise. */
 DP_MUST_USE
 enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err);
-/* How messages name a setting: by the flag that a person gave, or by its key. */
-struct dp_setting_names {
-    const char *(*flag)(const void *context, const char *key); /* "--epochs" for "training.epochs"; NULL: by its key */
-    const void *context;
-};
-/* All of these but those of the servers, whose places are not known yet. names: NULL, all by their keys. */
+/* All of these but those of the servers, whose places are not known yet. */
 DP_MUST_USE
-enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
-                                         const struct dp_setting_names *names, struct dp_error *err);
+enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster, struct dp_error *err);
 void dp_cluster_free(struct dp_cluster **cluster);
 
 /* Sets one key ("training.epochs") from a person's text, with the checks of the file; `what` names it in the

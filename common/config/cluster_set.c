@@ -44,9 +44,10 @@ static enum dp_status set_field(const struct dp_fields *fields, const struct dp_
         st = dp_parse_bytes(text, what, at, err);
         break;
     case DP_FIELD_BOOL:
-        if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-            return dp_fail(err, DP_ARGUMENT, "%s is '%s', but must be true or false", what, text);
-        *(bool *)at = text[0] == 't';
+        if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0 && strcmp(text, "yes") != 0 &&
+            strcmp(text, "no") != 0)
+            return dp_fail(err, DP_ARGUMENT, "%s is '%s', but must be yes or no (true or false)", what, text);
+        *(bool *)at = text[0] == 't' || text[0] == 'y';
         break;
     case DP_FIELD_TEXT:
         if (strlen(text) > field->max)

@@ -107,6 +107,7 @@ static const struct dp_field data[] = {
     INTEGER(dp_cluster_data, index_base, DP_FIELD_U32, 0, 1),
     REAL(dp_cluster_data, scale, 0, 1e30),
     BOOL(dp_cluster_data, normalize),
+    BOOL(dp_cluster_data, standardize),
 };
 
 static const struct dp_field training[] = {
@@ -230,22 +231,10 @@ enum dp_status dp_field_check(const struct dp_fields *fields, const struct dp_fi
     return DP_OK;
 }
 
-const char *dp_setting_name(const struct dp_setting_names *names, const char *key,
-                            char out[DP_SETTING_NAME_BYTES])
-{
-    const char *flag = names ? names->flag(names->context, key) : NULL;
-    (void)snprintf(out, DP_SETTING_NAME_BYTES, flag ? "%.94s" : "'%.93s'", flag ? flag : key);
-    return out;
-}
-
-enum dp_status dp_fields_check(const struct dp_fields *fields, const void *base,
-                               const struct dp_setting_names *names, struct dp_error *err)
+enum dp_status dp_fields_check(const struct dp_fields *fields, const void *base, struct dp_error *err)
 {
     for (size_t i = 0; i < fields->count; i++) {
-        char key[DP_SETTING_NAME_BYTES], name[DP_SETTING_NAME_BYTES];
-        (void)snprintf(key, sizeof key, "%s%s", fields->prefix, fields->field[i].key);
-        enum dp_status st =
-            dp_field_check(fields, &fields->field[i], base, dp_setting_name(names, key, name), err);
+        enum dp_status st = dp_field_check(fields, &fields->field[i], base, NULL, err);
         if (st != DP_OK)
             return st;
     }

@@ -70,6 +70,9 @@ static const struct dp_option options[] = {
     {"--index-base", "0|1", "number of the first feature in libsvm text; default 1", "data.index_base", NULL},
     {"--scale", "X", "each value is multiplied by it; default 1, for idx images 1/255", "data.scale", NULL},
     {"--normalize", NULL, "scale each example to Euclidean length 1", "data.normalize", "true"},
+    {"--standardize", "yes|no",
+     "CSV: numbers become (x - mean) / deviation, of the training file's columns; default yes",
+     "data.standardize", NULL},
     DP_OPTION_HEADING("How"),
     {"--epochs", "N", "passes over the training data; default 10", "training.epochs", NULL},
     {"--stop-at", "METRIC:VALUE",
@@ -297,9 +300,7 @@ static enum dp_status make_cluster(struct run *run, struct dp_error *err)
     if (st == DP_OK)
         st = new_id(run->cluster, err);
     /* Before anything is made, and before --fresh removes anything. */
-    const struct dp_options_given given = {&command, run->values, !flag(run, "--cluster")};
-    const struct dp_setting_names names = dp_options_names(&given);
-    return st == DP_OK ? dp_cluster_check_settings(run->cluster, &names, err) : st;
+    return st == DP_OK ? dp_cluster_check_settings(run->cluster, err) : st;
 }
 
 /* The report would take the place of what it is made of. */

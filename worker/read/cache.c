@@ -18,9 +18,9 @@
 
 #define MAGIC UINT64_C(0x3165686361437044) /* "DpCache1" */
 /* Of the file and of what every format makes: raise it when a format decodes otherwise. */
-#define VERSION     UINT64_C(5)
+#define VERSION     UINT64_C(6)
 #define SOURCES_MAX 3
-#define ARRAYS      6
+#define ARRAYS      7
 #define ALIGN       UINT64_C(64)
 #define PATH_BYTES  4096
 #define ENDING      ".decoded"
@@ -57,6 +57,7 @@ static void arrays_of(struct dp_content *c, struct array out[ARRAYS])
         {(void **)&c->values, &c->values_len, sizeof *c->values},
         {(void **)&c->pixels, &c->pixels_len, sizeof *c->pixels},
         {(void **)&c->codes, &c->codes_len, sizeof *c->codes},
+        {(void **)&c->schema, &c->schema_len, sizeof *c->schema},
     };
     memcpy(out, arrays, sizeof arrays);
 }
@@ -99,14 +100,25 @@ static uint64_t add_text(uint64_t sum, const char *text)
 /* Sizes, times and names of the sources stand apart: a change there is told from other options. */
 static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct dp_format *format)
 {
-    const uint64_t numbers[] = {
-        VERSION,       (uint64_t)o->labels, o->classes,   (uint64_t)o->form, o->fields,          o->width,
-        o->index_base, o->window,           o->hash_bits, o->normalize,      (uint64_t)o->scored};
+    const uint64_t numbers[] = {VERSION,           (uint64_t)o->labels, o->classes,
+                                (uint64_t)o->form, o->fields,           o->width,
+                                o->index_base,     o->window,           o->hash_bits,
+                                o->normalize,      (uint64_t)o->scored, o->standardize};
     uint64_t sum = sum_of(0, numbers, sizeof numbers);
     sum = sum_of(sum, &o->scale, sizeof o->scale);
     sum = add_text(sum, format->name);
     sum = add_text(sum, o->label);
     return add_text(sum, o->categories);
+}
+
+/* What another file's schema says decides what is decoded, as a file of its own would. */
+static enum dp_status add_schema(const struct dp_schema *like, uint64_t *sum, struct dp_error *err)
+{
+    char *text = NULL;
+    enum dp_status st = like ? dp_schema_write(like, &text, err) : DP_OK;
+    *sum = add_text(*sum, text);
+    free(text);
+    return st;
 }
 
 static enum dp_status stat_source(const char *path, struct source *out, struct dp_error *err)
@@ -148,10 +160,13 @@ static enum dp_status measure(const char *path, struct source *out, struct dp_er
 static enum dp_status find_place(const struct dp_dataset_options *o, const struct dp_format *format,
                                  struct place *out, struct dp_error *err)
 {
-    const char *like = o->columns_path ? o->columns_path : o->like_path;
-    const char *paths[SOURCES_MAX] = {o->path, o->negatives_path, format->like_apart ? like : NULL};
+    const bool like_path = format->like_apart && !o->like;
+    const char *paths[SOURCES_MAX] = {o->path, o->negatives_path, like_path ? o->like_path : NULL};
     *out = (struct place){.fingerprint = fingerprint_of(o, format)};
+    enum dp_status status = format->like_apart ? add_schema(o->like, &out->fingerprint, err) : DP_OK;
     uint64_t name = out->fingerprint;
+    if (status != DP_OK)
+        return status;
     for (int i = 0; i < SOURCES_MAX; i++) {
         name = add_text(name, paths[i]);
         if (!paths[i])

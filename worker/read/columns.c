@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS, FIELDS }; /* facts, before DP_COLUMNS_KINDS */
+enum { COLUMNS, FIELDS }; /* facts */
 
 #define LABEL_DIGEST                                                                                         \
     (UINT64_C(1) << 32) /* beside the bits of an f32: another column as the label is other data */
@@ -18,40 +18,41 @@ enum { COLUMNS, FIELDS }; /* facts, before DP_COLUMNS_KINDS */
 /* content:  values  [examples][columns], NaN where a cell is empty
  *           keys    [examples][fields], then those of the numeric columns, for lists of features */
 
-static enum dp_status fits_model(const struct dp_columns *c, const char *why, struct dp_error *err)
+enum dp_status dp_columns_fit(const struct dp_dataset_options *o, uint32_t columns, uint32_t fields,
+                              const char *why, struct dp_error *err)
 {
-    const struct dp_dataset_options *o = c->options;
     const char *open = why ? " (" : "", *close = why ? ")" : "",
-               *named = why ? ", or name the categories (data.categories)" : "";
+               *named = why ? ", or name the categories (--categories, data.categories)" : "";
     why = why ? why : "";
-    if (o->form == DP_FORM_DENSE && c->fields > 0)
+    if (o->form == DP_FORM_DENSE && fields > 0)
         return dp_fail(
             err, DP_ARGUMENT,
             "%s: has %" PRIu32
             " columns of categories%s%s%s, but the model takes numbers only: choose another model, or leave "
             "them out of the file",
-            o->path, c->fields, open, why, close);
-    if (o->form == DP_FORM_DENSE && c->columns != o->width)
+            o->path, fields, open, why, close);
+    if (o->form == DP_FORM_DENSE && columns != o->width)
         return dp_fail(err, DP_ARGUMENT,
                        "%s: has %" PRIu32 " columns of numbers, but the model takes %" PRIu32, o->path,
-                       c->columns, o->width);
+                       columns, o->width);
     bool clicks = o->form == DP_FORM_FIELDS || o->form == DP_FORM_TABLES;
-    if (clicks && (c->columns != o->width || c->fields != o->fields))
+    if (clicks && (columns != o->width || fields != o->fields))
         return dp_fail(err, DP_ARGUMENT,
                        "%s: has %" PRIu32 " columns of numbers and %" PRIu32
                        " of categories%s%s%s, but the model takes %" PRIu32 " and %" PRIu32
                        ": add columns=%" PRIu32 ",fields=%" PRIu32 " to the model%s",
-                       o->path, c->columns, c->fields, open, why, close, o->width, o->fields, c->columns,
-                       c->fields, named);
+                       o->path, columns, fields, open, why, close, o->width, o->fields, columns, fields,
+                       named);
     if (clicks && o->normalize)
-        return dp_fail(err, DP_ARGUMENT, "%s: categories cannot be normalized: leave that setting out",
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s: categories cannot be normalized: leave --normalize (data.normalize) out",
                        o->path);
     return DP_OK;
 }
 
 enum dp_status dp_columns_begin(struct dp_columns *out, const struct dp_dataset_options *options,
                                 struct dp_content *content, uint32_t columns, uint32_t fields,
-                                const char *why, struct dp_error *err)
+                                struct dp_error *err)
 {
     *out = (struct dp_columns){.options = options,
                                .content = content,
@@ -60,7 +61,13 @@ enum dp_status dp_columns_begin(struct dp_columns *out, const struct dp_dataset_
                                .fields = fields};
     content->facts[COLUMNS] = columns;
     content->facts[FIELDS] = fields;
-    return fits_model(out, why, err);
+    return dp_columns_fit(options, columns, fields, NULL, err);
+}
+
+void dp_columns_standardize(struct dp_columns *columns, const double *mean, const double *deviation)
+{
+    columns->mean = mean;
+    columns->deviation = deviation;
 }
 
 static enum dp_status resize(struct dp_columns *c, uint64_t max, struct dp_error *err)
@@ -116,19 +123,34 @@ uint64_t dp_columns_hash(uint64_t salt, const char *text, size_t len)
     return hash;
 }
 
+static double standardize(const struct dp_columns *c, uint32_t column, double x)
+{
+    return c->deviation[column] > 0 ? (x - c->mean[column]) / c->deviation[column] : 0;
+}
+
 enum dp_status dp_columns_number(struct dp_columns *c, uint32_t column, const char *at, const char *end,
                                  double (*of)(double x), struct dp_error *err)
 {
-    float x = NAN;
-    if (at < end && dp_number_f32(at, end, &x) != end)
+    float single = NAN;
+    double x = NAN;
+    c->values[column] = NAN;
+    if (at < end && (dp_number_f32(at, end, &single) != end || dp_number_f64(at, end, &x) != end))
         return dp_lines_unexpected("a number in the range of f32, or nothing", at, end, err);
-    uint32_t bits;
+    uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     c->content->digest = dp_content_digest(c->content->digest, at < end ? bits : UINT64_MAX);
-    c->values[column] = at < end ? (float)((of ? of((double)x) : (double)x) * c->options->scale) : x;
-    if (at < end && !isfinite(c->values[column]))
-        return dp_fail(err, DP_DATA, "value %g is infinite after scale %g", (double)x, c->options->scale);
-    return DP_OK;
+    if (at == end)
+        return DP_OK;
+    double value = c->mean ? standardize(c, column, x) : of ? of((double)single) : (double)single;
+    c->values[column] = (float)(value * c->options->scale);
+    if (isfinite(c->values[column]))
+        return DP_OK;
+    return c->mean
+               ? dp_fail(err, DP_DATA,
+                         "value %g is %g deviations away from the training file's mean, beyond f32: leave it "
+                         "empty, or train with --standardize no (data.standardize)",
+                         x, value * c->options->scale)
+               : dp_fail(err, DP_DATA, "value %g is infinite after scale %g", x, c->options->scale);
 }
 
 void dp_columns_category(struct dp_columns *c, uint32_t field, uint64_t salt, const char *at, size_t len)

@@ -11,14 +11,12 @@
 #include "worker/read/format.h"
 #include "worker/read/labels.h"
 
-/* Of the content's facts the one that is the format's: a digest of what the columns are. Those before it are this file's. */
-#define DP_COLUMNS_KINDS 2
-
 struct dp_columns {
     const struct dp_dataset_options *options;
     struct dp_content *content;
     struct dp_label_rule rule;
-    uint32_t columns, fields; /* of an example */
+    uint32_t columns, fields;       /* of an example */
+    const double *mean, *deviation; /* [columns], or NULL */
     uint64_t examples_max;
     /* Of the row at hand: */
     float *label;
@@ -26,18 +24,25 @@ struct dp_columns {
     uint64_t *keys; /* [fields], by dp_columns_key */
 };
 
-/* why: where the kinds of columns were found out, what made the categories, for the message; or NULL. */
+/* Whether the model takes so many numbers and categories. why: where the kinds of columns were found out, what made the
+ * categories, for the message; or NULL. */
+DP_MUST_USE
+enum dp_status dp_columns_fit(const struct dp_dataset_options *options, uint32_t columns, uint32_t fields,
+                              const char *why, struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_columns_begin(struct dp_columns *out, const struct dp_dataset_options *options,
                                 struct dp_content *content, uint32_t columns, uint32_t fields,
-                                const char *why, struct dp_error *err);
+                                struct dp_error *err);
+/* Numbers become (x - mean) / deviation, 0 where the deviation is. [columns], lent until end. */
+void dp_columns_standardize(struct dp_columns *columns, const double *mean, const double *deviation);
 DP_MUST_USE
 enum dp_status dp_columns_row(struct dp_columns *columns, struct dp_error *err);
 /* salt: [columns], of the numeric ones. DP_DATA: no rows. */
 DP_MUST_USE
 enum dp_status dp_columns_end(struct dp_columns *columns, const uint64_t *salt, struct dp_error *err);
 
-/* A cell of the row, with options.scale behind what `of` makes of it; "" is NaN. DP_DATA: no number. */
+/* A cell of the row: options.scale is behind what `of` makes of it, or behind its standardizing; "" is NaN. DP_DATA: no number,
+ * or one that is none in f32 when all that was done. */
 DP_MUST_USE
 enum dp_status dp_columns_number(struct dp_columns *columns, uint32_t column, const char *at, const char *end,
                                  double (*of)(double x), struct dp_error *err);

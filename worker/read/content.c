@@ -71,5 +71,6 @@ void dp_content_clear(struct dp_content *content)
     free(content->values);
     free(content->pixels);
     free(content->codes);
+    free(content->schema);
     *content = (struct dp_content){0};
 }

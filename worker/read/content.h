@@ -23,10 +23,12 @@ struct dp_content {
     /* idx: bytes, scaled as a batch is filled. */
     uint8_t *pixels; /* [examples][options.width] */
 
+    uint8_t *schema; /* csv: as schema.h writes it */
+
     uint32_t *codes;                  /* places in `keys`, and what else a format numbers */
     uint64_t facts[DP_CONTENT_FACTS]; /* numbers of the format's own */
     /* How long each array is: what a cache keeps of it. */
-    uint64_t labels_len, offsets_len, keys_len, values_len, pixels_len, codes_len;
+    uint64_t labels_len, offsets_len, keys_len, values_len, pixels_len, codes_len, schema_len;
     void *mapped; /* NULL, or the cache file that the arrays lie in (cache.h) */
     size_t mapped_bytes;
     uint64_t lists; /* ranked together: list l has examples offsets[l] .. offsets[l + 1] - 1; 0: none is */

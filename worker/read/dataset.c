@@ -5,10 +5,13 @@
 #include "worker/read/name_set.h"
 #include "worker/read/order.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Labels are f32 in batches: a class must be a whole number that f32 can hold. */
 #define CLASSES_MAX ((uint32_t)1 << 24)
@@ -16,6 +19,7 @@
 struct dp_dataset {
     struct dp_dataset_options options; /* without the paths */
     const struct dp_format *format;
+    struct dp_schema schema; /* of the training file */
     struct dp_content content;
     struct dp_batch_shape shape; /* of the worst batch */
     uint64_t examples, batches;  /* of an epoch */
@@ -84,32 +88,79 @@ static enum dp_status plan(struct dp_dataset *dataset, const char *path, struct 
     return st == DP_OK ? DP_OK : dp_wrap(err, st, "%s", path);
 }
 
-/* Where none is given. */
-static double scale_of(const struct dp_format *format, enum dp_data_form form)
+/* The schema that a training kept in a file. Those of older builds kept none but of CSV files. */
+static enum dp_status read_like(struct dp_dataset_options *o, struct dp_schema *out, bool *absent,
+                                struct dp_error *err)
 {
-    bool columns = form == DP_FORM_FIELDS || form == DP_FORM_TABLES;
-    double scale = columns && format->columns_scale != 0 ? format->columns_scale : format->scale;
-    return scale != 0 ? scale : 1;
+    struct dp_error why = {0};
+    *absent = false;
+    if (o->like || !o->columns_path)
+        return DP_OK;
+    enum dp_status st = dp_schema_read_file(o->columns_path, out, &why);
+    o->like = st == DP_OK ? out : NULL;
+    if (st != DP_IO)
+        return st == DP_OK ? st : dp_fail(err, st, "%s", why.text);
+    *absent = access(o->columns_path, F_OK) != 0 && errno == ENOENT;
+    return dp_fail(err, st, "%s; the training kept there how its data was read: bring the file back",
+                   why.text);
+}
+
+/* What is in pairs may be in lists: the two of them hold the same. */
+static bool holds_pairs(const char *format)
+{
+    return strcmp(format, "pairs") == 0 || strcmp(format, "lists") == 0;
+}
+
+/* Scores of other features than those that were trained on would be worth nothing. */
+static enum dp_status check_like(const struct dp_dataset_options *o, const struct dp_format *format,
+                                 struct dp_error *err)
+{
+    if (!o->like || strcmp(o->like->format, format->name) == 0 ||
+        (holds_pairs(o->like->format) && holds_pairs(format->name)))
+        return DP_OK;
+    return dp_fail(
+        err, DP_ARGUMENT,
+        "%s: is a file of format %s (%s), but the training file is of format %s: give data of that "
+        "format, or name the format of both (--format, data.format)",
+        o->path, format->name, format->holds, o->like->format);
+}
+
+static enum dp_status take_schema(struct dp_dataset *dataset, struct dp_error *err)
+{
+    const struct dp_content *content = &dataset->content;
+    if (content->schema_len > 0)
+        return dp_schema_parse("the schema", content->schema, content->schema_len, &dataset->schema, err);
+    (void)snprintf(dataset->schema.format, sizeof dataset->schema.format, "%s", dataset->format->name);
+    return DP_OK;
 }
 
 static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_options *options,
                            struct dp_error *err)
 {
     struct dp_unpack *unpack = NULL;
+    struct dp_schema like = {0};
     struct dp_dataset_options o = *options;
-    enum dp_status st = dp_unpack_open(o.path, &unpack, err);
+    struct dp_error kept_why = {0};
+    bool absent;
+    enum dp_status st = dp_unpack_open(o.path, &unpack, err),
+                   kept = st == DP_OK ? read_like(&o, &like, &absent, &kept_why) : DP_OK;
     if (st == DP_OK)
         st = dp_format_choose(&o, unpack, &dataset->format, err);
+    if (st == DP_OK && kept != DP_OK && !(absent && !dataset->format->like_apart))
+        st = dp_fail(err, kept, "%s", kept_why.text);
+    if (st == DP_OK)
+        st = check_like(&o, dataset->format, err);
     if (st == DP_OK) {
         const struct dp_format *format = dataset->format;
         if (o.scale == 0)
-            o.scale = scale_of(format, o.form);
+            o.scale = format->scale != 0 ? format->scale : 1;
         dataset->options.scale = o.scale;
         st = o.cache && format->decodes_slowly ? dp_cache_get(&o, format, &dataset->content, err)
                                                : format->load(&o, unpack, &dataset->content, err);
     }
     dp_unpack_close(&unpack);
-    return st;
+    dp_schema_clear(&like);
+    return st == DP_OK ? take_schema(dataset, err) : st;
 }
 
 enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct dp_dataset **out,
@@ -126,6 +177,7 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
     dataset->options.path = dataset->options.labels_path = dataset->options.format = NULL;
     dataset->options.negatives_path = dataset->options.like_path = NULL;
     dataset->options.columns_path = NULL;
+    dataset->options.like = NULL;
     dataset->options.cache = dataset->options.label = dataset->options.categories = NULL;
     st = load(dataset, options, err);
     if (st == DP_OK)
@@ -141,6 +193,7 @@ void dp_dataset_close(struct dp_dataset **dataset)
     if (!*dataset)
         return;
     dp_content_clear(&(*dataset)->content);
+    dp_schema_clear(&(*dataset)->schema);
     free(*dataset);
     *dataset = NULL;
 }
@@ -190,11 +243,9 @@ uint64_t dp_dataset_digest(const struct dp_dataset *dataset)
     return dataset->content.digest;
 }
 
-enum dp_status dp_dataset_columns(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
-                                  char **text, struct dp_error *err)
+const struct dp_schema *dp_dataset_schema(const struct dp_dataset *dataset)
 {
-    *text = NULL;
-    return dataset->format->columns ? dataset->format->columns(options, &dataset->content, text, err) : DP_OK;
+    return &dataset->schema;
 }
 
 enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct dp_dataset_options *options,

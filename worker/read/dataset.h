@@ -20,6 +20,7 @@
 #include "common/vocab/vocab.h"
 #include "worker/read/batch.h"
 #include "worker/read/form.h"
+#include "worker/read/schema.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,8 +58,10 @@ struct dp_dataset_options {
         categories; /* csv: names of columns, "a,b"; NULL: those whose first 1,000 lines are not all numbers */
     const char
         *like_path; /* csv: the file whose header and first lines say what is what; NULL: `path` itself */
-    const char
-        *columns_path;  /* csv: what dp_dataset_columns made of it, read instead of like_path; or NULL */
+    const struct dp_schema *like; /* of the training file, in place of like_path; NULL: `path` is one, or: */
+    const char *columns_path;     /* that as a file; or NULL */
+    bool
+        standardize; /* csv: numbers of a training file become (x - mean) / deviation; other files are as it was */
     uint32_t hash_bits; /* of a category's key, 1 .. 63; 0: 63 */
     const char
         *cache; /* directory of decoded files that are mapped instead of decoded (cache.h); NULL: none */
@@ -97,11 +100,8 @@ uint32_t dp_dataset_list_of(const struct dp_dataset *dataset, uint64_t example);
  * scaled; however it was packed), for a report to say what was trained on. */
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset);
 
-/* The kinds of a CSV file's columns, as the text of a file that columns_path can name; the caller frees it. NULL: the file is of
- * another format. options: those of dp_dataset_open. DP_DATA: the file has changed since. */
-DP_MUST_USE
-enum dp_status dp_dataset_columns(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
-                                  char **text, struct dp_error *err);
+/* How the training file was read: this file, or the one that it was read like. Lent. */
+const struct dp_schema *dp_dataset_schema(const struct dp_dataset *dataset);
 
 /* What the training file calls keys and columns, each once, in the order in which its tables are exported: words by how often they
  * occur, ids ascending, features column by column; of features of libsvm, pixels and bytes nothing, which their numbers name. Reads

@@ -54,6 +54,29 @@ static const struct dp_format *by_content(const struct dp_dataset_options *optio
     return last ? last : &dp_format_libsvm;
 }
 
+/* Whether the first line has an "index:value". */
+static bool has_features(const unsigned char *bytes, size_t len)
+{
+    for (size_t i = 1; i < len && bytes[i] != '\n'; i++)
+        if (bytes[i] == ':' && bytes[i - 1] >= '0' && bytes[i - 1] <= '9')
+            return true;
+    return false;
+}
+
+/* Where nothing is recognized, a file that is read like another is taken to be of that one's format: its reader says best what is
+ * wrong. */
+static const struct dp_format *like_training(const struct dp_dataset_options *options,
+                                             const unsigned char *bytes, size_t len,
+                                             const struct dp_format *found)
+{
+    if (!options->like || found != &dp_format_libsvm || has_features(bytes, len))
+        return found;
+    for (size_t i = 0; i < FORMATS; i++)
+        if (strcmp(formats[i]->name, options->like->format) == 0 && may_be(formats[i], options))
+            return formats[i];
+    return found;
+}
+
 /* What a file may hold: "lines of ..., or images ...". */
 static void wanted(const struct dp_dataset_options *options, const struct dp_format *named, char out[160])
 {
@@ -77,7 +100,7 @@ enum dp_status dp_format_choose(const struct dp_dataset_options *options, struct
     if (st != DP_OK)
         return st;
     if (!named)
-        *out = by_content(options, bytes, len);
+        *out = like_training(options, bytes, len, by_content(options, bytes, len));
     if (len == 0) {
         char what[160];
         wanted(options, named ? *out : NULL, what);

@@ -21,20 +21,16 @@ struct dp_format {
     const char *holds;    /* what is expected in such a file: "lines of 'label index:value ...'" */
     uint32_t forms;       /* those that it gives: bits 1 << enum dp_data_form */
     bool labels_apart;    /* options.labels_path names a second file */
-    bool like_apart;      /* options.like_path does, or options.columns_path */
+    bool like_apart;      /* options.like_path does */
     bool decodes_slowly;  /* so that a cache of its content is worth its room */
     bool negatives_apart; /* options.negatives_path does */
     double scale;         /* where options.scale is 0; 0: 1 */
-    double columns_scale; /* the same for forms that have columns beside categories; 0: scale */
     /* Whether a file that begins so is of this format, where options->form is one of `forms`. NULL: any is. The first of
      * the table that says yes is taken (format.c has what is decided without the bytes). */
     bool (*begins)(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len);
     /* Decodes the file into an empty content; after a failure the caller clears it. */
     enum dp_status (*load)(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                            struct dp_content *out, struct dp_error *err);
-    /* NULL, or what the columns of a loaded file are (dp_dataset_columns). */
-    enum dp_status (*columns)(const struct dp_dataset_options *options, const struct dp_content *content,
-                              char **text, struct dp_error *err);
     /* NULL, or what the file calls keys and columns of its content (dp_dataset_names). May lower the set's bound. */
     enum dp_status (*names)(const struct dp_dataset_options *options, const struct dp_content *content,
                             struct dp_name_set *set, struct dp_error *err);

@@ -1,8 +1,5 @@
 /* Criteo's click logs: label, 13 integers and 26 categories, parted by tabs; any but the label may be empty. An integer x
- * becomes sign(x) log(1 + |x|); empty: 0 in a column, and no entry in a list of features. Columns are a tenth of it where no scale is
- * given: such logarithms are 0 to 15, far from the mean 0 and variance 1 that the layers' initial weights are made for, and layers on
- * inputs that large swing so far in their first steps, where asynchronous workers add the same steps several times, that all
- * units of a narrow layer with a ReLU may end below 0 for good. */
+ * becomes sign(x) log(1 + |x|); empty: 0 in a column, and no entry in a list of features. */
 #include "worker/read/columns.h"
 
 #include "worker/read/lines.h"
@@ -87,7 +84,7 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
     uint64_t salt[INTEGERS];
     for (uint32_t i = 0; i < INTEGERS; i++)
         salt[i] = SALT + i;
-    enum dp_status st = dp_columns_begin(&clicks.rows, options, out, INTEGERS, CATEGORIES, NULL, err);
+    enum dp_status st = dp_columns_begin(&clicks.rows, options, out, INTEGERS, CATEGORIES, err);
     if (st == DP_OK)
         st = dp_lines_of(unpack, false, (struct dp_lines_sink){add_line, &clicks}, err);
     return st == DP_OK ? dp_columns_end(&clicks.rows, salt, err) : st;
@@ -154,7 +151,6 @@ const struct dp_format dp_format_criteo = {.name = "criteo",
                                                     1u << DP_FORM_TABLES,
                                            .begins = begins,
                                            .decodes_slowly = true,
-                                           .columns_scale = 0.1,
                                            .load = load,
                                            .names = names,
                                            .shape = dp_columns_shape,

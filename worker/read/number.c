@@ -65,18 +65,26 @@ static const char *read_decimal(const char *at, const char *end, struct decimal 
 }
 
 /* The f64 quotient or product of two exact f64 is correctly rounded (Clinger, "How to Read Floating Point
- * Numbers Accurately", 1990). Rounding it once more to f32 goes wrong only from an f64 half way between two
- * f32, which are those with exactly the top one of the 29 bits set that f32 lacks; these are left to strtof.
- */
-static bool fast_f32(const struct decimal *d, float *out)
+ * Numbers Accurately", 1990). Without its sign. */
+static bool fast_f64(const struct decimal *d, double *out)
 {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     if (!d->whole || d->mantissa > (uint64_t)1 << 53 || d->exponent < -22 || d->exponent > 22)
         return false;
     double m = (double)d->mantissa;
-    m = d->exponent < 0 ? m / powers[-d->exponent] : m * powers[d->exponent];
+    *out = d->exponent < 0 ? m / powers[-d->exponent] : m * powers[d->exponent];
+    return true;
+}
+
+/* Rounding an f64 once more to f32 goes wrong only from one half way between two f32, which are those with exactly the top one of
+ * the 29 bits set that f32 lacks; these are left to strtof. */
+static bool fast_f32(const struct decimal *d, float *out)
+{
+    double m;
     uint64_t bits;
+    if (!fast_f64(d, &m))
+        return false;
     memcpy(&bits, &m, sizeof bits);
     bool subnormal = m != 0 && m < 0x1p-126;
     if ((bits & 0x1fffffff) == 0x10000000 || subnormal || m > 0x1.fffffep127)
@@ -105,6 +113,27 @@ const char *dp_number_f32(const char *at, const char *end, float *out)
     copy[len] = '\0';
     char *stop = NULL;
     *out = strtof(copy, &stop);
+    return stop == copy + len && isfinite(*out) ? behind : NULL;
+}
+
+const char *dp_number_f64(const char *at, const char *end, double *out)
+{
+    struct decimal d;
+    const char *behind = read_decimal(at, end, &d);
+    if (!behind)
+        return NULL;
+    if (fast_f64(&d, out)) {
+        *out = d.negative ? -*out : *out;
+        return behind;
+    }
+    char copy[DP_NUMBER_LEN_MAX + 1];
+    size_t len = (size_t)(behind - at);
+    if (len > DP_NUMBER_LEN_MAX)
+        return NULL;
+    memcpy(copy, at, len);
+    copy[len] = '\0';
+    char *stop = NULL;
+    *out = strtod(copy, &stop);
     return stop == copy + len && isfinite(*out) ? behind : NULL;
 }
 

@@ -1,6 +1,6 @@
 /* Number: decimal numbers out of a line of text, bounded by a pointer, not by a terminator.
  * Promise   dp_number_f32 gives the f32 nearest to the decimal (ties to even), as strtof in the C locale
- *           does; the grammar is [+-] digits [. digits] [e [+-] digits]: no hexadecimal, no "nan",
+ *           does, dp_number_f64 the f64 as strtod; the grammar is [+-] digits [. digits] [e [+-] digits]: no hexadecimal, no "nan",
  *           no "inf".
  * Thread    Pure.
  * Failure   NULL: no number starts there, it is longer than DP_NUMBER_LEN_MAX characters (when those
@@ -14,6 +14,8 @@
 #define DP_NUMBER_LEN_MAX 127
 
 const char *dp_number_f32(const char *at, const char *end, float *out);
+/* The same with the nearest f64. */
+const char *dp_number_f64(const char *at, const char *end, double *out);
 /* The place behind a decimal of that grammar, whatever its length and range. */
 const char *dp_number_end(const char *at, const char *end);
 /* Digits only; below 2^63. */

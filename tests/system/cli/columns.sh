@@ -57,8 +57,11 @@ train "$dir/A" "$dir/train.csv"
 expect 0 "" "$downpour" predict --from "$dir/A" --data "$dir/test.csv"
 cp "$dir/out" "$dir/scores.first"
 [ "$(sort -u "$dir/scores.first" | wc -l)" = 4 ] || fail "rows have equal scores"
-[ "$(cat "$dir/A/store/columns-1.csv")" = '"y","a, b","city","code"
-label,number,category,number' ] || fail "no kinds of columns were kept"
+[ "$(head -4 "$dir/A/store/columns-1.csv")" = 'version,2
+format,csv
+names,"y","a, b","city","code"
+kinds,label,number,category,number' ] || fail "no kinds of columns were kept"
+grep -q '^means,,2\.4[0-9]*,,[0-9.]*$' "$dir/A/store/columns-1.csv" || fail "no means were kept"
 
 # The training file says something else now, and then nothing.
 rows Rome Oslo 7 | sed -e '2,$s/$/x/' >"$dir/train.csv"
@@ -82,25 +85,36 @@ bad() { # TEXT, and what is kept on standard input
     cp -a "$dir/moved/store/columns-1.csv" "$kept"
 }
 bad "columns-1.csv: has no header" </dev/null
-bad "has no line of the columns' kinds" < <(head -1 "$dir/moved/store/columns-1.csv")
+bad "ends before its last line" < <(head -4 "$dir/moved/store/columns-1.csv")
+bad "version 3 of the file is another build's" < <(sed -e 's/^version,2/version,3/' "$dir/moved/store/columns-1.csv")
 bad "expected number, category or label, found 'nuMber'" < <(sed -e 's/number/nuMber/' "$dir/moved/store/columns-1.csv")
 bad "expected one line with the kinds of 4 columns" < <(sed -e 's/,number$//' "$dir/moved/store/columns-1.csv")
-bad "column 'y' was not the label" < <(sed -e 's/^label/number/' "$dir/moved/store/columns-1.csv")
+bad "has 0 labels among its columns" < <(sed -e 's/^kinds,label/kinds,category/' "$dir/moved/store/columns-1.csv")
 bad "'city' is no column" < <(sed -e 's/city/cities/' "$dir/moved/store/columns-1.csv")
 rm "$kept"
-refused "$dir/B" "the training kept there what its columns are: bring the file back"
+refused "$dir/B" "the training kept there how its data was read: bring the file back"
 ln -s "$dir/moved/store/columns-1.csv" "$kept"
 refused "$dir/B" "outside of the run's directory"
 rm "$kept"
 sed -i -e "s|\"store/columns-1.csv\"|\"$dir/moved/store/columns-1.csv\"|" "$dir/B/cluster.conf"
 refused "$dir/B" "puts the columns (data.columns) in"
 
-# A run of an older build kept nothing: its training file is read, which is said, or missed.
-sed -i -e '/^ *columns = /d' "$dir/B/cluster.conf"
-refused "$dir/B" "$dir/train.csv: cannot open"
+# A run of an older build standardized nothing. It kept names and kinds; or nothing: its training file is read, which is said, or
+# missed.
 rows Rome Oslo 7 >"$dir/train.csv"
-expect 0 "'$dir/B' is of an older build" "$downpour" predict --from "$dir/B" --data "$dir/test.csv"
-cmp -s "$dir/out" "$dir/scores.first" || fail "other scores of a run of an older build"
+train "$dir/old" "$dir/train.csv" --standardize no
+expect 0 "" "$downpour" predict --from "$dir/old" --data "$dir/test.csv"
+cp "$dir/out" "$dir/scores.old"
+sed -i -e '/^ *standardize = /d' "$dir/old/cluster.conf"
+printf '"y","a, b","city","code"\nlabel,number,category,number\n' >"$dir/old/store/columns-1.csv"
+expect 0 "" "$downpour" predict --from "$dir/old" --data "$dir/test.csv"
+cmp -s "$dir/out" "$dir/scores.old" || fail "other scores by what an older build kept"
+sed -i -e '/^ *columns = /d' "$dir/old/cluster.conf"
+expect 0 "'$dir/old' is of an older build" "$downpour" predict --from "$dir/old" --data "$dir/test.csv"
+cmp -s "$dir/out" "$dir/scores.old" || fail "other scores of a run of an older build"
+rm "$dir/train.csv"
+refused "$dir/old" "$dir/train.csv: cannot open"
+rows Rome Oslo 7 >"$dir/train.csv"
 
 # A further run that is refused leaves what is kept of the first one; one that trains takes its place.
 rows 1 2 3 >"$dir/numbers.csv"
@@ -110,7 +124,7 @@ same "$dir/moved" "a further run was refused"
 train "$dir/moved" "$dir/numbers.csv"
 run=$(cat "$dir/moved/run")
 [ "$(ls "$dir/moved/store" | grep columns)" = "columns-$run.csv" ] || fail "not the columns of run $run alone"
-[ "$(tail -1 "$dir/moved/store/columns-$run.csv")" = label,number,number,number ] || fail "not the kinds of the further run"
+grep -q '^kinds,label,number,number,number$' "$dir/moved/store/columns-$run.csv" || fail "not the kinds of the further run"
 refused "$dir/moved" "column 'city'"
 train "$dir/moved" "$dir/train.csv" --fresh
 same "$dir/moved" "afresh"

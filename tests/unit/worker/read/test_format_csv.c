@@ -20,6 +20,8 @@
     ",Rome,1,7,\"\"\n"                                                                                       \
     "5,\"\",\"0\",8,x"
 
+#define V2 "version,2\nformat,csv\n"
+
 static struct dp_dataset_options options_of(enum dp_data_form form)
 {
     return (struct dp_dataset_options){.form = form,
@@ -108,11 +110,12 @@ static void named_categories(void **state)
     formats_refused(&dir, options, TEXT, 1, DP_DATA, "column 'y' is the label");
     options.categories = "age,note";
     options.width = options.fields = 2;
-    formats_refused(&dir, options, TEXT, 2, DP_DATA,
-                    "column 'the city' (text? name it in the setting categories): expected a number in the "
-                    "range of f32, or "
-                    "nothing, "
-                    "found 'Rome'");
+    formats_refused(
+        &dir, options, TEXT, 2, DP_DATA,
+        "column 'the city' (text? name it in --categories, data.categories): expected a number in the "
+        "range of f32, or "
+        "nothing, "
+        "found 'Rome'");
     test_dir_close(&dir);
 }
 
@@ -166,7 +169,7 @@ static void same_rows(const struct dp_dataset_options *x, const struct dp_datase
 /* Names that want quotes; categories that were found and that were named; out of the file and out of a cache. */
 static void kept_columns_of(const char *categories, const char *kinds, bool cached)
 {
-    char train[256], test[256], expected[256], *text = NULL;
+    char train[256], test[256], expected[320], *text = NULL;
     struct test_dir dir;
     struct dp_error err = {0};
     test_dir_open(&dir);
@@ -174,7 +177,9 @@ static void kept_columns_of(const char *categories, const char *kinds, bool cach
                    write_text(&dir, "train", "y,\"a,\"\"b\"\"\n\",c,d\n1,2,7,5\n0,3,x,6\n"));
     (void)snprintf(test, sizeof test, "%s",
                    write_text(&dir, "test", "c,d,y,\"a,\"\"b\"\"\n\"\n7,5,1,2\n8,,0,1\n"));
-    (void)snprintf(expected, sizeof expected, "\"y\",\"a,\"\"b\"\"\n\",\"c\",\"d\"\n%s\n", kinds);
+    (void)snprintf(expected, sizeof expected,
+                   "version,2\nformat,csv\nnames,\"y\",\"a,\"\"b\"\"\n\",\"c\",\"d\"\nkinds,%s\nend\n",
+                   kinds);
     struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
     options.categories = categories;
     options.path = train;
@@ -184,7 +189,7 @@ static void kept_columns_of(const char *categories, const char *kinds, bool cach
         dp_dataset_close(&dataset);
         dataset = formats_open(&options);
     }
-    assert_int_equal(dp_dataset_columns(dataset, &options, &text, &err), DP_OK);
+    assert_int_equal(dp_schema_write(dp_dataset_schema(dataset), &text, &err), DP_OK);
     assert_string_equal(text, expected);
     struct dp_dataset_options like = options, kept = options;
     like.path = kept.path = test;
@@ -193,13 +198,16 @@ static void kept_columns_of(const char *categories, const char *kinds, bool cach
     kept.like_path = "/nowhere";
     kept.columns_path = write_text(&dir, "columns", text);
     same_rows(&like, &kept);
+    /* Of the file, or as it is. */
+    kept.columns_path = NULL;
+    kept.like = dp_dataset_schema(dataset);
+    same_rows(&like, &kept);
+    kept.like = NULL;
+    /* And of an older build. */
+    (void)snprintf(expected, sizeof expected, "\"y\",\"a,\"\"b\"\"\n\",\"c\",\"d\"\n%s\n", kinds);
+    kept.columns_path = write_text(&dir, "columns", expected);
+    same_rows(&like, &kept);
     free(text);
-    /* The training file is not the one any more that was loaded. */
-    options.categories = NULL;
-    (void)write_text(&dir, "train", "y,b\n1,2\n");
-    assert_int_equal(dp_dataset_columns(dataset, &options, &text, &err), DP_DATA);
-    assert_null(text);
-    assert_non_null(strstr(err.text, "changed while it was read"));
     dp_dataset_close(&dataset);
     test_dir_close(&dir);
 }
@@ -227,10 +235,13 @@ static void bad_kept_columns_are_refused(void **state)
         {"\"y\",\"a\"\nlabel\n", "expected one line with the kinds of 2 columns"},
         {"\"y\",\"a\"\nlabel,number\nlabel,number\n", "expected one line with the kinds of 2 columns"},
         {"\"y\",\"a\"\nlabel,numbe\n", "expected number, category or label, found 'numbe'"},
-        {"\"y\",\"a\"\nlabel,label\n", "column 'a' was the label when"},
-        {"\"y\",\"a\"\nnumber,number\n", "column 'y' was not the label when"},
+        {"\"y\",\"a\"\nlabel,label\n", "has 2 labels among its columns: expected one"},
+        {"\"y\",\"a\"\nnumber,number\n", "has 0 labels among its columns: expected one"},
         {"\"y\",\"b\"\nlabel,number\n", "'a' is no column; there are: y, b"},
-        {"\"x\",\"a\"\nlabel,number\n", "the label 'y' is no column"},
+        {"\"x\",\"a\"\nlabel,number\n", "the label is 'y', but 'x' was when the model was trained"},
+        {"\"y\",\"a\",\"a\"\nlabel,number,number\n", "two columns are named 'a'"},
+        {V2 "names,\"y\",\"a\"\nkinds,label,category\nmeans,,1\n",
+         "expected nothing in a column of no numbers"},
     };
     struct test_dir dir;
     struct dp_dataset *dataset = NULL;
@@ -296,7 +307,7 @@ static void missing_numbers(void **state)
     formats_refused(
         &dir, options, "y,a,b\n1,2,3\n1,n/a,3\n", 0, DP_ARGUMENT,
         "has 1 columns of numbers and 1 of categories ('a' by 'n/a' in line 3), but the model takes 2 and 2: "
-        "add columns=1,fields=1 to the model, or name the categories (data.categories)");
+        "add columns=1,fields=1 to the model, or name the categories (--categories, data.categories)");
     formats_refused(&dir, options, "y,a,b\nNA,2,3\n", 0, DP_ARGUMENT,
                     "has 2 columns of numbers and 0 of categories, but the model takes 2 and 2: add "
                     "columns=2,fields=0 to the model");
@@ -415,7 +426,7 @@ static void bad_files_are_refused(void **state)
         {"y,a\n", 0, "holds no examples, only a header"},
         /* Out of range, a number is one all the same: no category, and the others neither. */
         {"y,a\n1,2\n1,-1e39\n", 3,
-         "column 'a' (text? name it in the setting categories): expected a number in the range"},
+         "column 'a' (text? name it in --categories, data.categories): expected a number in the range"},
         {"\n\n", 0, "has no header"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -423,7 +434,7 @@ static void bad_files_are_refused(void **state)
     options.label = NULL;
     options.format = "csv";
     formats_refused(&dir, options, "y,a\n1,2\n", 0, DP_ARGUMENT,
-                    "needs the name of its label's column (data.label)");
+                    "needs the name of its label's column: --label NAME (data.label)");
     test_dir_close(&dir);
 }
 

@@ -1,4 +1,4 @@
-/* Goal: every decimal gives strtof's f32, bit for bit. Method: decimals around the hard places (half way
+/* Goal: every decimal gives strtof's f32 and strtod's f64, bit for bit. Method: decimals around the hard places (half way
  * between two f32, the ends of the range) and random ones of many shapes, against the C library. */
 #include "worker/read/number.h"
 
@@ -26,6 +26,11 @@ static void check(const char *text)
     } else {
         assert_null(behind);
     }
+    double got64 = 0, want64 = strtod(text, NULL);
+    behind = dp_number_f64(exact, exact + len, &got64);
+    if (isfinite(want64) ? behind != exact + len || memcmp(&got64, &want64, sizeof got64) != 0
+                         : behind != NULL)
+        fail_msg("'%s': %a, expected %a", text, got64, want64);
     free(exact);
 }
 

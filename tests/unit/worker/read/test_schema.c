@@ -1,0 +1,139 @@
+/* Goal: a schema that was written is read as it was, bit for bit; what is damaged is named. Method: every kind of line; every
+ * line left out, doubled and out of order; every length of the text; texts of version 1. */
+#include "worker/read/schema.h"
+
+#include "tests/lib/test.h"
+
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char csv[] = "version,2\n"
+                          "format,csv\n"
+                          "names,\"y\",\"a,\"\"b\"\"\n\",\"c\",\"\x1f\x8b\"\n"
+                          "kinds,label,number,category,number\n"
+                          "means,,0.10000000000000001,,-3.4028234663852886e+38\n"
+                          "deviations,,4.9406564584124654e-324,,0\n"
+                          "classes,\"<=50K\",\">50K, or \"\"so\"\"\",\"\"\n"
+                          "label_base,16777216\n"
+                          "end\n";
+
+static struct dp_schema parse(const char *text)
+{
+    struct dp_schema schema;
+    struct dp_error err = {0};
+    if (dp_schema_parse("kept", text, strlen(text), &schema, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    return schema;
+}
+
+static void refused(const char *text, size_t len, const char *why)
+{
+    struct dp_schema schema;
+    struct dp_error err = {0};
+    enum dp_status st = dp_schema_parse("kept", text, len, &schema, &err);
+    if (st != DP_DATA || strncmp(err.text, "kept:", 5) != 0 || !strstr(err.text, why))
+        fail_msg("'%.*s': status %d, '%s', not '%s'", (int)len, text, (int)st, err.text, why);
+    assert_null(schema.column);
+    assert_null(schema.class_text);
+}
+
+static void written(const struct dp_schema *schema, const char *expected)
+{
+    char *text = NULL;
+    struct dp_error err = {0};
+    assert_int_equal(dp_schema_write(schema, &text, &err), DP_OK);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void what_is_written_is_read(void **state)
+{
+    (void)state;
+    struct dp_schema schema = parse(csv);
+    assert_string_equal(schema.format, "csv");
+    assert_int_equal(schema.columns, 4);
+    assert_string_equal(schema.column[1].name, "a,\"b\"\n");
+    assert_int_equal(schema.column[2].kind, DP_COLUMN_CATEGORY);
+    assert_true(schema.standardized);
+    assert_true(schema.column[1].mean == 0.1 && schema.column[1].deviation == DBL_TRUE_MIN);
+    assert_true(schema.column[3].mean == -(double)FLT_MAX && schema.column[3].deviation == 0);
+    assert_int_equal(schema.classes, 3);
+    assert_string_equal(schema.class_text[1], ">50K, or \"so\"");
+    assert_int_equal(schema.label_base, 1 << 24);
+    written(&schema, csv);
+    dp_schema_clear(&schema);
+    dp_schema_clear(&schema);
+    static const char libsvm[] = "version,2\nformat,libsvm\nlabel_base,1\nend\n";
+    schema = parse(libsvm);
+    written(&schema, libsvm);
+    dp_schema_clear(&schema);
+}
+
+static void version_1_is_read(void **state)
+{
+    (void)state;
+    struct dp_schema schema = parse("\"version\",\"a\"\nlabel,number\n");
+    assert_string_equal(schema.format, "csv");
+    assert_string_equal(schema.column[0].name, "version");
+    assert_false(schema.standardized);
+    assert_int_equal(schema.classes + schema.label_base, 0);
+    dp_schema_clear(&schema);
+}
+
+static void every_cut(void **state)
+{
+    (void)state;
+    for (size_t len = 0; len + 2 < sizeof csv; len++)
+        refused(csv, len, "");
+}
+
+#define HEAD "version,2\nformat,csv\nnames,\"y\",\"a\"\nkinds,label,number\n"
+
+static void damage_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *why;
+    } bad[] = {
+        {"", "has no header"},
+        {"format,csv\n", "expected the file's version first"},
+        {"version,3\nformat,csv\n", "version 3 of the file is another build's: this one reads 1 and 2"},
+        {"version,2\nend\n", "has no line of the format"},
+        {"version,2\nformat,a-name-that-is-too-long\n", "expected the name of one format"},
+        {"version,2\nformat,csv\nend\n", "has no line of the columns' names"},
+        {"version,2\nformat,csv\nnames\n", "expected the names of 1 to 65536 columns, found 0"},
+        {"version,2\nformat,csv\nnames,\"y\"\nend\n", "has no line of the columns' kinds"},
+        {"version,2\nformat,csv\nkinds,label\n", "expected one line with the kinds of 0 columns"},
+        {"version,2\nformat,csv\nnames,\"y\"\nkinds,number\nend\n", "has 0 labels among its columns"},
+        {HEAD "mean,,1\n", "kept:5: expected version, format, names, kinds, means"},
+        {HEAD "means,,1\nend\n", "has no line of the deviations"},
+        {HEAD "deviations,,1\nend\n", "has no line of the means"},
+        {HEAD "means,,1\nmeans,,1\n", "'means' behind 'means': expected each line once"},
+        {HEAD "deviations,,1\nmeans,,1\n", "'means' behind 'deviations'"},
+        {HEAD "means,1\n", "expected the means of 2 columns, found 1"},
+        {HEAD "means,1,1\n", "expected nothing in a column of no numbers, found '1'"},
+        {HEAD "means,,nan\n", "expected a mean, found 'nan'"},
+        {HEAD "means,,1e999\n", "expected a mean, found '1e999'"},
+        {HEAD "means,,\n", "expected a mean, found ''"},
+        {HEAD "means,,1\ndeviations,,-1\n", "expected a deviation, found '-1'"},
+        {HEAD "classes\n", "expected texts of labels"},
+        {HEAD "label_base,16777217\n", "expected one whole number up to 16777216"},
+        {HEAD "label_base,1,2\n", "expected one whole number"},
+        {HEAD "end,\n", "expected nothing behind 'end'"},
+        {HEAD "end\nmeans,,1\n", "'means' behind 'end'"},
+        {HEAD "", "ends before its last line"},
+        {HEAD "label_base,x\n", "expected one whole number"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        refused(bad[i].text, strlen(bad[i].text), bad[i].why);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_written_is_read),
+                                       cmocka_unit_test(version_1_is_read), cmocka_unit_test(every_cut),
+                                       cmocka_unit_test(damage_is_named)};
+    return cmocka_run_group_tests_name("schema", tests, NULL, NULL);
+}

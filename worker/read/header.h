@@ -1,0 +1,37 @@
+/* Header: what the columns of a CSV training file are: its header gives the names, options.categories or its first lines the
+ * kinds. Private to this room.
+ *     look -> schema, list -> clear
+ * Thread    One at a time.
+ * Memory    The names.
+ * Failure   DP_DATA naming file, line and what was expected; clear accepts what look left. */
+#ifndef DP_READ_HEADER_H
+#define DP_READ_HEADER_H
+
+#include "worker/read/dataset.h"
+#include "worker/read/names.h"
+#include "worker/read/record.h"
+
+struct dp_header {
+    const struct dp_dataset_options *options;
+    struct dp_schema schema; /* names and kinds */
+    struct dp_header_by {
+        uint64_t line; /* of the first cell that made the column a category, and that cell; 0: it was named */
+        struct dp_shown cell;
+    } * by;                /* [schema.columns] */
+    struct dp_names names; /* of columns */
+    struct dp_record record;
+    uint64_t looked; /* records */
+};
+
+DP_MUST_USE
+enum dp_status dp_header_look(const struct dp_dataset_options *options, const char *path,
+                              struct dp_header *out, struct dp_error *err);
+void dp_header_clear(struct dp_header *header);
+
+/* "'city' by 'Rome' in line 2, ...", as many as there is room for. "": no category was found out. */
+void dp_header_list(const struct dp_header *header, char *out, size_t size);
+/* DP_DATA: "WHAT 'NAME' is no column; there are: ..." */
+enum dp_status dp_header_no_such(const struct dp_schema *schema, const char *what, struct dp_cell name,
+                                 struct dp_error *err);
+
+#endif

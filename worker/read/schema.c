@@ -1,0 +1,360 @@
+#include "worker/read/schema.h"
+
+#include "worker/read/lines.h"
+#include "worker/read/number.h"
+#include "worker/read/record.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VERSION     2
+#define COLUMNS_MAX 65536u
+
+static const char *const kind_names[DP_COLUMN_KINDS] = {"number", "category", "label"};
+
+/* What a line can say, as its first cell has it. */
+enum key {
+    KEY_VERSION,
+    KEY_FORMAT,
+    KEY_NAMES,
+    KEY_KINDS,
+    KEY_MEANS,
+    KEY_DEVIATIONS,
+    KEY_CLASSES,
+    KEY_BASE,
+    KEY_END
+};
+static const char *const key_names[] = {"version",    "format",  "names",      "kinds", "means",
+                                        "deviations", "classes", "label_base", "end"};
+#define KEYS (sizeof key_names / sizeof key_names[0])
+
+struct parser {
+    struct dp_schema *schema;
+    struct dp_record record;
+    uint64_t lines;
+    bool first_version; /* of the format: two lines without keys */
+    bool seen[KEYS];
+};
+
+/* ---- the parts of a line; cells: those behind the key */
+
+static enum dp_status take_text(struct dp_cell cell, char **out, struct dp_error *err)
+{
+    *out = strndup(cell.at, (size_t)(cell.end - cell.at));
+    return *out ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the names of columns");
+}
+
+static enum dp_status take_names(struct dp_schema *schema, const struct dp_cell *cells, size_t count,
+                                 struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    if (count == 0 || count > COLUMNS_MAX)
+        return dp_fail(err, DP_DATA, "expected the names of 1 to %u columns, found %zu", COLUMNS_MAX, count);
+    schema->column = calloc(count, sizeof *schema->column);
+    if (!schema->column)
+        return dp_fail(err, DP_NOMEM, "no memory for %zu columns", count);
+    for (size_t i = 0; st == DP_OK && i < count; i++) {
+        st = take_text(cells[i], &schema->column[i].name, err);
+        schema->columns += st == DP_OK;
+    }
+    return st;
+}
+
+static enum dp_status take_kinds(struct dp_schema *schema, const struct dp_cell *cells, size_t count,
+                                 struct dp_error *err)
+{
+    if (count != schema->columns)
+        return dp_fail(err, DP_DATA, "expected one line with the kinds of %" PRIu32 " columns",
+                       schema->columns);
+    for (uint32_t i = 0; i < schema->columns; i++) {
+        size_t kind = 0;
+        while (kind < DP_COLUMN_KINDS && !dp_cell_is(cells[i], kind_names[kind]))
+            kind++;
+        if (kind == DP_COLUMN_KINDS)
+            return dp_lines_unexpected("number, category or label", cells[i].at, cells[i].end, err);
+        schema->column[i].kind = (enum dp_column_kind)kind;
+    }
+    return DP_OK;
+}
+
+static enum dp_status take_real(struct dp_cell cell, double min, double *out, struct dp_error *err)
+{
+    if (dp_number_f64(cell.at, cell.end, out) != cell.end || cell.at == cell.end || *out < min)
+        return dp_lines_unexpected(min < 0 ? "a mean" : "a deviation", cell.at, cell.end, err);
+    return DP_OK;
+}
+
+static enum dp_status take_moments(struct dp_schema *schema, bool deviations, const struct dp_cell *cells,
+                                   size_t count, struct dp_error *err)
+{
+    if (count != schema->columns)
+        return dp_fail(err, DP_DATA, "expected the %s of %" PRIu32 " columns, found %zu",
+                       deviations ? "deviations" : "means", schema->columns, count);
+    for (uint32_t i = 0; i < schema->columns; i++) {
+        struct dp_schema_column *column = &schema->column[i];
+        bool number = column->kind == DP_COLUMN_NUMBER;
+        enum dp_status st = DP_OK;
+        if (number)
+            st = take_real(cells[i], deviations ? 0 : -INFINITY,
+                           deviations ? &column->deviation : &column->mean, err);
+        else if (cells[i].at != cells[i].end)
+            st = dp_lines_unexpected("nothing in a column of no numbers", cells[i].at, cells[i].end, err);
+        if (st != DP_OK)
+            return st;
+    }
+    schema->standardized = true;
+    return DP_OK;
+}
+
+static enum dp_status take_classes(struct dp_schema *schema, const struct dp_cell *cells, size_t count,
+                                   struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    schema->class_text = calloc(count + 1, sizeof *schema->class_text);
+    if (!schema->class_text)
+        return dp_fail(err, DP_NOMEM, "no memory for %zu classes", count);
+    for (size_t i = 0; st == DP_OK && i < count; i++) {
+        st = take_text(cells[i], &schema->class_text[i], err);
+        schema->classes += st == DP_OK;
+    }
+    return st == DP_OK && count == 0 ? dp_fail(err, DP_DATA, "expected texts of labels") : st;
+}
+
+static enum dp_status take_number(const struct dp_cell *cells, size_t count, uint64_t max, uint32_t *out,
+                                  struct dp_error *err)
+{
+    uint64_t value = 0;
+    if (count != 1 || dp_number_index(cells[0].at, cells[0].end, &value) != cells[0].end || value > max)
+        return dp_fail(err, DP_DATA, "expected one whole number up to %" PRIu64, max);
+    *out = (uint32_t)value;
+    return DP_OK;
+}
+
+static enum dp_status take_format(struct dp_schema *schema, const struct dp_cell *cells, size_t count,
+                                  struct dp_error *err)
+{
+    size_t len = count == 1 ? (size_t)(cells[0].end - cells[0].at) : 0;
+    if (len == 0 || len >= sizeof schema->format)
+        return dp_fail(err, DP_DATA, "expected the name of one format");
+    memcpy(schema->format, cells[0].at, len);
+    return DP_OK;
+}
+
+static enum dp_status take(struct dp_schema *schema, enum key key, const struct dp_cell *cells, size_t count,
+                           struct dp_error *err)
+{
+    uint32_t version = 0;
+    enum dp_status st = DP_OK;
+    switch (key) {
+    case KEY_VERSION:
+        st = take_number(cells, count, UINT32_MAX, &version, err);
+        if (st == DP_OK && version != VERSION)
+            st = dp_fail(err, DP_DATA,
+                         "version %" PRIu32 " of the file is another build's: this one reads 1 and %d",
+                         version, VERSION);
+        return st;
+    case KEY_FORMAT:
+        return take_format(schema, cells, count, err);
+    case KEY_NAMES:
+        return take_names(schema, cells, count, err);
+    case KEY_KINDS:
+        return take_kinds(schema, cells, count, err);
+    case KEY_MEANS:
+    case KEY_DEVIATIONS:
+        return take_moments(schema, key == KEY_DEVIATIONS, cells, count, err);
+    case KEY_CLASSES:
+        return take_classes(schema, cells, count, err);
+    case KEY_BASE:
+        return take_number(cells, count, 1u << 24, &schema->label_base, err);
+    case KEY_END:
+        return count == 0 ? DP_OK : dp_fail(err, DP_DATA, "expected nothing behind 'end'");
+    }
+    return st;
+}
+
+/* ---- the file */
+
+/* Lines come in the order of the keys, each once: what a line needs is there before it. */
+static enum dp_status take_keyed(struct parser *p, struct dp_error *err)
+{
+    const struct dp_record *record = &p->record;
+    size_t key = 0;
+    while (key < KEYS && !dp_cell_is(record->cells[0], key_names[key]))
+        key++;
+    if (key == KEYS)
+        return dp_lines_unexpected(
+            "version, format, names, kinds, means, deviations, classes, label_base or end",
+            record->cells[0].at, record->cells[0].end, err);
+    if (p->lines == 1 && key != KEY_VERSION)
+        return dp_fail(err, DP_DATA, "expected the file's version first");
+    for (size_t later = key; later < KEYS; later++)
+        if (p->seen[later])
+            return dp_fail(err, DP_DATA, "'%s' behind '%s': expected each line once, and before it",
+                           key_names[key], key_names[later]);
+    p->seen[key] = true;
+    return take(p->schema, (enum key)key, record->cells + 1, record->count - 1, err);
+}
+
+static enum dp_status take_line(void *self, const char *at, const char *end, uint64_t line,
+                                struct dp_error *err)
+{
+    struct parser *p = self;
+    (void)line;
+    p->first_version = p->first_version || (p->lines == 0 && at < end && *at == '"');
+    enum dp_status st = dp_record_split(&p->record, ',', at, end, err);
+    if (st != DP_OK)
+        return st;
+    p->lines++;
+    if (!p->first_version)
+        return take_keyed(p, err);
+    if (p->lines > 2)
+        return dp_fail(err, DP_DATA, "expected one line with the kinds of %" PRIu32 " columns",
+                       p->schema->columns);
+    p->seen[p->lines == 1 ? KEY_NAMES : KEY_KINDS] = true;
+    return take(p->schema, p->lines == 1 ? KEY_NAMES : KEY_KINDS, p->record.cells, p->record.count, err);
+}
+
+static enum dp_status check(struct parser *p, const char *name, struct dp_error *err)
+{
+    struct dp_schema *schema = p->schema;
+    uint32_t labels = 0;
+    if (p->first_version)
+        memcpy(schema->format, "csv", sizeof "csv");
+    if (p->lines == 0)
+        return dp_fail(err, DP_DATA, "%s: has no header: bring the whole file back", name);
+    if (!p->first_version && !p->seen[KEY_END])
+        return dp_fail(err, DP_DATA, "%s: ends before its last line: bring the whole file back", name);
+    if (schema->format[0] == '\0')
+        return dp_fail(err, DP_DATA, "%s: has no line of the format: bring the whole file back", name);
+    if (strcmp(schema->format, "csv") != 0)
+        return DP_OK;
+    if (!p->seen[KEY_NAMES] || !p->seen[KEY_KINDS])
+        return dp_fail(err, DP_DATA, "%s: has no line of the columns' %s: bring the whole file back", name,
+                       p->seen[KEY_NAMES] ? "kinds" : "names");
+    if (p->seen[KEY_MEANS] != p->seen[KEY_DEVIATIONS])
+        return dp_fail(err, DP_DATA, "%s: has no line of the %s: bring the whole file back", name,
+                       p->seen[KEY_MEANS] ? "deviations" : "means");
+    for (uint32_t i = 0; i < schema->columns; i++)
+        labels += schema->column[i].kind == DP_COLUMN_LABEL;
+    if (labels != 1)
+        return dp_fail(err, DP_DATA, "%s: has %" PRIu32 " labels among its columns: expected one", name,
+                       labels);
+    return DP_OK;
+}
+
+static void end_parse(struct parser *p, enum dp_status st)
+{
+    dp_record_clear(&p->record);
+    if (st != DP_OK)
+        dp_schema_clear(p->schema);
+}
+
+enum dp_status dp_schema_parse(const char *name, const void *text, size_t len, struct dp_schema *out,
+                               struct dp_error *err)
+{
+    struct parser p = {.schema = out};
+    struct dp_lines *lines = NULL;
+    *out = (struct dp_schema){0};
+    enum dp_status st = dp_lines_new(name, true, (struct dp_lines_sink){take_line, &p}, &lines, err);
+    if (st == DP_OK)
+        st = dp_lines_feed(lines, text, len, err);
+    if (st == DP_OK)
+        st = dp_lines_finish(lines, err);
+    dp_lines_free(&lines);
+    if (st == DP_OK)
+        st = check(&p, name, err);
+    end_parse(&p, st);
+    return st;
+}
+
+enum dp_status dp_schema_read_file(const char *path, struct dp_schema *out, struct dp_error *err)
+{
+    struct parser p = {.schema = out};
+    struct dp_unpack *unpack = NULL;
+    *out = (struct dp_schema){0};
+    enum dp_status st = dp_unpack_open(path, &unpack, err);
+    if (st == DP_OK)
+        st = dp_lines_of(unpack, true, (struct dp_lines_sink){take_line, &p}, err);
+    dp_unpack_close(&unpack);
+    if (st == DP_OK)
+        st = check(&p, path, err);
+    end_parse(&p, st);
+    return st;
+}
+
+/* In quotes: what a name has of commas, line ends and the first bytes of gzip is then no more than that. */
+static void put_quoted(const char *text, FILE *stream)
+{
+    (void)fputs(",\"", stream);
+    for (const char *at = text; *at; at++)
+        (void)fputs(*at == '"' ? "\"\"" : (const char[]){*at, '\0'}, stream);
+    (void)fputc('"', stream);
+}
+
+static void put_moments(const struct dp_schema *schema, bool deviations, FILE *stream)
+{
+    for (uint32_t i = 0; i < schema->columns; i++) {
+        const struct dp_schema_column *column = &schema->column[i];
+        (void)fputc(',', stream);
+        if (column->kind == DP_COLUMN_NUMBER)
+            (void)fprintf(stream, "%.17g", deviations ? column->deviation : column->mean);
+    }
+}
+
+static void put(const struct dp_schema *schema, FILE *stream)
+{
+    (void)fprintf(stream, "version,%d\nformat,%s\n", VERSION, schema->format);
+    if (schema->columns > 0) {
+        (void)fputs("names", stream);
+        for (uint32_t i = 0; i < schema->columns; i++)
+            put_quoted(schema->column[i].name, stream);
+        (void)fputs("\nkinds", stream);
+        for (uint32_t i = 0; i < schema->columns; i++)
+            (void)fprintf(stream, ",%s", kind_names[schema->column[i].kind]);
+        (void)fputc('\n', stream);
+    }
+    for (int deviations = 0; schema->standardized && deviations < 2; deviations++) {
+        (void)fputs(key_names[deviations ? KEY_DEVIATIONS : KEY_MEANS], stream);
+        put_moments(schema, deviations, stream);
+        (void)fputc('\n', stream);
+    }
+    if (schema->classes > 0) {
+        (void)fputs("classes", stream);
+        for (uint32_t i = 0; i < schema->classes; i++)
+            put_quoted(schema->class_text[i], stream);
+        (void)fputc('\n', stream);
+    }
+    if (schema->label_base > 0)
+        (void)fprintf(stream, "label_base,%" PRIu32 "\n", schema->label_base);
+    (void)fputs("end\n", stream);
+}
+
+enum dp_status dp_schema_write(const struct dp_schema *schema, char **text, struct dp_error *err)
+{
+    size_t len = 0;
+    *text = NULL;
+    FILE *stream = open_memstream(text, &len);
+    if (stream)
+        put(schema, stream);
+    bool failed = !stream || ferror(stream);
+    failed = (stream && fclose(stream) != 0) || failed;
+    if (!failed)
+        return DP_OK;
+    free(*text);
+    *text = NULL;
+    return dp_fail(err, DP_NOMEM, "no memory for the names of columns");
+}
+
+void dp_schema_clear(struct dp_schema *schema)
+{
+    for (uint32_t i = 0; schema->column && i < schema->columns; i++)
+        free(schema->column[i].name);
+    for (uint32_t i = 0; schema->class_text && i < schema->classes; i++)
+        free(schema->class_text[i]);
+    free(schema->column);
+    free(schema->class_text);
+    *schema = (struct dp_schema){0};
+}

@@ -1,0 +1,50 @@
+/* Schema: how a training read its file: the format, what a CSV file's columns are, how its numbers are standardized, and what its
+ * labels mean. A test file, and one to be scored, are read by it.
+ *     (load of the training file) | parse | read_file -> write, the readers of other files -> clear
+ * Format    A CSV of lines that begin with what they say: version (2), format, names, kinds (number, category, label), means and
+ *           deviations (of numbers; empty for others; absent: not standardized), classes (texts of labels, class 0 first; absent: labels
+ *           are numbers), label_base (absent: 0), end (without which the file was cut). Names, kinds, means and deviations have a cell for each column, names and
+ *           classes in quotes. Version 1, of older builds, begins with a quote: a line of names, a line of kinds.
+ * Promise   write, then parse, gives an equal schema, bit for bit.
+ * Thread    Constant after parse: any.
+ * Memory    Its names and texts.
+ * Failure   DP_DATA naming the file, the line and what was expected; DP_IO. A schema that failed is cleared. */
+#ifndef DP_READ_SCHEMA_H
+#define DP_READ_SCHEMA_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum dp_column_kind { DP_COLUMN_NUMBER, DP_COLUMN_CATEGORY, DP_COLUMN_LABEL, DP_COLUMN_KINDS };
+
+struct dp_schema_column {
+    char *name;
+    enum dp_column_kind kind;
+    double mean, deviation; /* of a number, where the schema is standardized; deviation 0: a constant */
+};
+
+struct dp_schema {
+    char format[16]; /* "csv"; "": not known */
+    uint32_t columns;
+    struct dp_schema_column *column; /* [columns], one of them the label; of CSV only */
+    bool standardized;
+    uint32_t classes;
+    char **class_text;   /* [classes]: NULL: labels are numbers, */
+    uint32_t label_base; /* of which this one is class 0 */
+};
+
+/* name: of the text, for messages. */
+DP_MUST_USE
+enum dp_status dp_schema_parse(const char *name, const void *text, size_t len, struct dp_schema *out,
+                               struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_schema_read_file(const char *path, struct dp_schema *out, struct dp_error *err);
+/* For the caller's free(). */
+DP_MUST_USE
+enum dp_status dp_schema_write(const struct dp_schema *schema, char **text, struct dp_error *err);
+void dp_schema_clear(struct dp_schema *schema); /* accepts {0} */
+
+#endif
