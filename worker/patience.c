@@ -97,7 +97,8 @@ bool dp_patience_more(struct dp_patience *patience, enum dp_status *st, struct d
     }
     if (now - patience->told_ns >= DP_PATIENCE_TELL_MS * MS_NS) {
         patience->told_ns = now;
-        dp_log(DP_LOG_WARN, "waiting for %" PRIu64 " s, for %" PRIu64 " s at most (training.timeout_ms): %s",
+        dp_log(DP_LOG_WARN,
+               "waiting for %" PRIu64 " s, for %" PRIu64 " s at most (--timeout, training.timeout_ms): %s",
                waited / 1000 / MS_NS, (until_ns(patience) - patience->first_ns) / 1000 / MS_NS,
                err ? err->text : "");
     }

@@ -48,7 +48,8 @@ static enum dp_status metric_fits(enum dp_metric metric, enum dp_labels labels, 
                    ? DP_OK
                    : dp_fail(err, DP_ARGUMENT,
                              "%s is a figure of ranked lists: name the file of the items that each pair is "
-                             "ranked among (data.validation_negatives, or data.test_negatives)",
+                             "ranked among (--validation-negatives or --test-negatives, "
+                             "data.validation_negatives or data.test_negatives)",
                              name);
     case DP_METRIC_LOSS:
     case DP_METRICS:
@@ -63,7 +64,7 @@ enum dp_status dp_stop_fits(const struct dp_stop_rule *rule, enum dp_labels labe
     enum dp_status st = rule->has_goal ? metric_fits(rule->goal.metric, labels, lists, err) : DP_OK;
     if (st == DP_OK && rule->patience > 0)
         st = metric_fits(rule->metric, labels, lists, err);
-    return st == DP_OK ? st : dp_wrap(err, st, "training.stop_at or patience");
+    return st == DP_OK ? st : dp_wrap(err, st, "--stop-at or --patience (training.stop_at, patience)");
 }
 
 bool dp_stop_looks_at(const struct dp_stop_rule *rule, enum dp_metric metric)

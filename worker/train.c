@@ -143,8 +143,10 @@ static enum dp_status has_figures(const struct training *t, struct dp_error *err
     if (!dp_stop_looks(&t->verdict.rule))
         return DP_OK;
     if (dp_dataset_examples(data) == 0)
-        return dp_fail(err, DP_DATA, "training.stop_at or patience: %s%s has no examples to look at", path,
-                       share);
+        return dp_fail(
+            err, DP_DATA,
+            "--stop-at or --patience (training.stop_at, patience): %s%s has no examples to look at", path,
+            share);
     if (!dp_stop_looks_at(&t->verdict.rule, DP_METRIC_AUC))
         return DP_OK;
     enum dp_status st = dp_batch_new(data, &batch, err);
@@ -156,7 +158,8 @@ static enum dp_status has_figures(const struct training *t, struct dp_error *err
     dp_batch_free(&batch);
     if (st == DP_OK && !(seen[0] && seen[1]))
         st = dp_fail(err, DP_DATA,
-                     "training.stop_at or patience: %s%s has examples of one class only, labelled %d: auc is "
+                     "--stop-at or --patience (training.stop_at, patience): %s%s has examples of one class "
+                     "only, labelled %d: auc is "
                      "a figure of both; choose another metric, or another set",
                      path, share, seen[1]);
     return st;
@@ -361,8 +364,8 @@ put_file(struct training *t, enum dp_status (*put)(const void *what, const char 
     while ((st = put(what, path, err)) == DP_FULL && dp_clock_ns(&t->job->clock) < until_ns &&
            !dp_job_stopped(t->job)) {
         if (!told)
-            dp_log(DP_LOG_WARN, "%s; it is tried again for %" PRIu32 " s (training.timeout_ms)", err->text,
-                   t->settings->timeout_ms / 1000);
+            dp_log(DP_LOG_WARN, "%s; it is tried again for %" PRIu32 " s (--timeout, training.timeout_ms)",
+                   err->text, t->settings->timeout_ms / 1000);
         told = true;
         dp_progress_tick(&t->progress);
         (void)nanosleep(&pause, NULL);

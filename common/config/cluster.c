@@ -61,7 +61,7 @@ static enum dp_status check_name(const struct dp_cluster *cluster, struct dp_err
 static enum dp_status check_server(const struct dp_cluster *cluster, uint32_t at, struct dp_error *err)
 {
     const struct dp_cluster_server *s = &cluster->server[at];
-    enum dp_status st = dp_fields_check(&dp_fields_server, s, err);
+    enum dp_status st = dp_fields_check(&dp_fields_server, s, NULL, err);
     if (st != DP_OK)
         return st;
     bool path = strncmp(s->host, "ipc:///", 7) == 0; /* sockets of this machine: PATH-PORT */
@@ -95,7 +95,8 @@ static enum dp_status check_server(const struct dp_cluster *cluster, uint32_t at
     return DP_OK;
 }
 
-static enum dp_status check_optimizer(const struct dp_cluster *cluster, struct dp_error *err)
+static enum dp_status check_optimizer(const struct dp_cluster *cluster, const struct dp_setting_names *names,
+                                      struct dp_error *err)
 {
     const struct dp_optimizer_spec *spec = &cluster->training.optimizer;
     if (!dp_optimizer_name(spec->kind))
@@ -104,19 +105,27 @@ static enum dp_status check_optimizer(const struct dp_cluster *cluster, struct d
         const struct dp_field *field = &dp_fields_optimizer.field[i];
         if (!(field->kinds & 1u << spec->kind))
             continue;
-        enum dp_status st = dp_field_check(&dp_fields_optimizer, field, spec, NULL, err);
+        char key[DP_SETTING_NAME_BYTES], name[DP_SETTING_NAME_BYTES];
+        (void)snprintf(key, sizeof key, "%s%s", dp_fields_optimizer.prefix, field->key);
+        enum dp_status st =
+            dp_field_check(&dp_fields_optimizer, field, spec, dp_setting_name(names, key, name), err);
         if (st != DP_OK)
             return st;
     }
     /* What a server will ask when a worker makes a table with it: asked here, before anything is started. */
     struct dp_table_spec table = {.name = "check", .dim = 1, .optimizer = *spec};
     enum dp_status st = dp_table_check(&table, err);
-    return st == DP_OK ? st : dp_wrap(err, DP_ARGUMENT, "'training.optimizer'");
+    char name[DP_SETTING_NAME_BYTES];
+    return st == DP_OK
+               ? st
+               : dp_wrap(err, DP_ARGUMENT, "%s", dp_setting_name(names, "training.optimizer.kind", name));
 }
 
 /* That the name can be one: whether there is such a device, the worker finds out. */
-static enum dp_status check_device(const struct dp_cluster_training *training, struct dp_error *err)
+static enum dp_status check_device(const struct dp_cluster_training *training,
+                                   const struct dp_setting_names *names, struct dp_error *err)
 {
+    char name[DP_SETTING_NAME_BYTES], other[DP_SETTING_NAME_BYTES];
     const char *device = training->device;
     bool cuda = strncmp(device, "cuda", 4) == 0;
     bool each = strcmp(device, "cuda:each") == 0;
@@ -126,38 +135,38 @@ static enum dp_status check_device(const struct dp_cluster_training *training, s
                : !each && strcmp(device, "cpu") != 0 && strcmp(device, "auto") != 0 &&
                      strcmp(device, "cuda") != 0)
         return dp_fail(err, DP_ARGUMENT,
-                       "'training.device' is \"%s\", but must be cpu, cuda, cuda:N (N: number of the GPU), "
-                       "cuda:each (a GPU "
+                       "%s is \"%s\", but must be cpu, cuda, cuda:N (N: number of the GPU), cuda:each (a GPU "
                        "for each worker) or auto",
-                       device);
+                       dp_setting_name(names, "training.device", name), device);
     if (strcmp(device, "cpu") == 0 && training->precision != DP_CLUSTER_F32)
         return dp_fail(
             err, DP_ARGUMENT,
-            "'training.precision' is %s, but the CPU computes in f32: give 'training.device' a GPU "
-            "(cuda:0 or auto) or precision f32 (--device, --precision)",
-            dp_cluster_precision_name(training->precision));
+            "%s is %s, but the CPU computes in f32: give %s a GPU (cuda:0 or auto), or precision f32",
+            dp_setting_name(names, "training.precision", name),
+            dp_cluster_precision_name(training->precision), dp_setting_name(names, "training.device", other));
     return DP_OK;
 }
 
 /* What belongs to a file that is not there would be passed over without a word. */
-static enum dp_status check_sets(const struct dp_cluster_data *data, struct dp_error *err)
+static enum dp_status check_sets(const struct dp_cluster_data *data, const struct dp_setting_names *names,
+                                 struct dp_error *err)
 {
+    char name[DP_SETTING_NAME_BYTES], other[DP_SETTING_NAME_BYTES];
     const struct {
-        const char *key, *flag, *value, *of, *of_flag, *of_value;
+        const char *key, *value, *of, *of_value;
     } parts[] = {
-        {"test_labels", "--test-labels", data->test_labels, "test", "--test", data->test},
-        {"test_negatives", "--test-negatives", data->test_negatives, "test", "--test", data->test},
-        {"validation_labels", "--validation-labels", data->validation_labels, "validation", "--validation",
-         data->validation},
-        {"validation_negatives", "--validation-negatives", data->validation_negatives, "validation",
-         "--validation", data->validation},
+        {"data.test_labels", data->test_labels, "data.test", data->test},
+        {"data.test_negatives", data->test_negatives, "data.test", data->test},
+        {"data.validation_labels", data->validation_labels, "data.validation", data->validation},
+        {"data.validation_negatives", data->validation_negatives, "data.validation", data->validation},
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (parts[i].value[0] && !parts[i].of_value[0])
             return dp_fail(err, DP_ARGUMENT,
-                           "'data.%s' (%s) names a file, but 'data.%s' (%s) none that it belongs to: name "
-                           "that, too, or leave 'data.%s' out",
-                           parts[i].key, parts[i].flag, parts[i].of, parts[i].of_flag, parts[i].key);
+                           "%s names a file, but %s none that it belongs to: name that, too, or leave the "
+                           "first out",
+                           dp_setting_name(names, parts[i].key, name),
+                           dp_setting_name(names, parts[i].of, other));
     const char *const files[] = {data->train, data->test, data->validation};
     const char *const kept[] = {data->columns, data->names}, *const kept_keys[] = {"columns", "names"};
     for (size_t i = 0; i < 2 * sizeof files / sizeof files[0]; i++)
@@ -168,73 +177,83 @@ static enum dp_status check_sets(const struct dp_cluster_data *data, struct dp_e
                 "another file",
                 kept_keys[i % 2], kept[i % 2]);
     if (data->validation[0] && data->validation_share > 0)
-        return dp_fail(err, DP_ARGUMENT,
-                       "'data.validation' and 'data.validation_share' (--validation, --validation-share): "
-                       "give one of them");
+        return dp_fail(err, DP_ARGUMENT, "%s and %s: give one of them",
+                       dp_setting_name(names, "data.validation", name),
+                       dp_setting_name(names, "data.validation_share", other));
     return DP_OK;
 }
 
-static enum dp_status check_stop(const struct dp_cluster *cluster, struct dp_error *err)
+static enum dp_status check_stop(const struct dp_cluster *cluster, const struct dp_setting_names *names,
+                                 struct dp_error *err)
 {
     const struct dp_cluster_training *t = &cluster->training;
     const struct dp_cluster_data *data = &cluster->data;
+    char name[DP_SETTING_NAME_BYTES], other[DP_SETTING_NAME_BYTES], third[DP_SETTING_NAME_BYTES];
     struct dp_goal goal;
     enum dp_metric metric;
     enum dp_status st =
-        t->stop_at[0] ? dp_goal_parse(t->stop_at, "'training.stop_at' (--stop-at)", &goal, err) : DP_OK;
+        t->stop_at[0]
+            ? dp_goal_parse(t->stop_at, dp_setting_name(names, "training.stop_at", name), &goal, err)
+            : DP_OK;
     if (st == DP_OK && t->patience_metric[0])
-        st = dp_metric_parse(t->patience_metric, "'training.patience_metric' (--patience-metric)", &metric,
-                             err);
+        st = dp_metric_parse(t->patience_metric, dp_setting_name(names, "training.patience_metric", name),
+                             &metric, err);
     if (st == DP_OK && t->patience_metric[0] && t->patience == 0)
-        st = dp_fail(err, DP_ARGUMENT,
-                     "'training.patience_metric' is \"%s\", but 'training.patience' says no number of epochs",
-                     t->patience_metric);
+        st = dp_fail(err, DP_ARGUMENT, "%s is \"%s\", but %s says no number of epochs",
+                     dp_setting_name(names, "training.patience_metric", name), t->patience_metric,
+                     dp_setting_name(names, "training.patience", other));
     if (st == DP_OK)
-        st = check_sets(data, err);
+        st = check_sets(data, names, err);
     if (st == DP_OK && (t->stop_at[0] || t->patience) && !data->validation[0] &&
         data->validation_share == 0 && !data->test[0])
-        st = dp_fail(
-            err, DP_ARGUMENT,
-            "'training.%s' looks at a figure, but there is nothing to evaluate: give 'data.validation' a "
-            "file or 'data.validation_share' a share (--validation, --validation-share)",
-            t->stop_at[0] ? "stop_at" : "patience");
+        st = dp_fail(err, DP_ARGUMENT,
+                     "%s looks at a figure, but there is nothing to evaluate: give %s a file or %s a share",
+                     dp_setting_name(names, t->stop_at[0] ? "training.stop_at" : "training.patience", name),
+                     dp_setting_name(names, "data.validation", other),
+                     dp_setting_name(names, "data.validation_share", third));
     return st;
 }
 
 /* What the others would leave unread. */
-static enum dp_status check_rates(const struct dp_cluster_training *t, struct dp_error *err)
+static enum dp_status check_rates(const struct dp_cluster_training *t, const struct dp_setting_names *names,
+                                  struct dp_error *err)
 {
+    char end[DP_SETTING_NAME_BYTES], decay[DP_SETTING_NAME_BYTES];
     if (t->rate_end > 0 && t->decay != DP_DECAY_LINEAR && t->decay != DP_DECAY_COSINE)
         return dp_fail(err, DP_ARGUMENT,
-                       "'training.rate_end' is %g, but decay \"%s\" does not end at a rate: give "
-                       "'training.decay' linear or cosine (--decay), or leave rate_end out",
-                       t->rate_end, dp_decay_name(t->decay));
+                       "%s is %g, but decay \"%s\" does not end at a rate: give %s linear or cosine, or "
+                       "leave the first out",
+                       dp_setting_name(names, "training.rate_end", end), t->rate_end, dp_decay_name(t->decay),
+                       dp_setting_name(names, "training.decay", decay));
     return DP_OK;
 }
 
-enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster, struct dp_error *err)
+enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
+                                         const struct dp_setting_names *names, struct dp_error *err)
 {
-    enum dp_status st = dp_fields_check(&dp_fields_top, cluster, err);
+    char name[DP_SETTING_NAME_BYTES], fetch[DP_SETTING_NAME_BYTES], push[DP_SETTING_NAME_BYTES];
+    enum dp_status st = dp_fields_check(&dp_fields_top, cluster, names, err);
     if (st == DP_OK)
         st = check_name(cluster, err);
     if (st == DP_OK)
-        st = dp_fields_check(&dp_fields_data, &cluster->data, err);
+        st = dp_fields_check(&dp_fields_data, &cluster->data, names, err);
     if (st == DP_OK)
-        st = dp_fields_check(&dp_fields_training, &cluster->training, err);
+        st = dp_fields_check(&dp_fields_training, &cluster->training, names, err);
     if (st == DP_OK)
-        st = check_stop(cluster, err);
+        st = check_stop(cluster, names, err);
     if (st == DP_OK && cluster->training.accumulate > 1 &&
         (cluster->training.fetch_every > 1 || cluster->training.push_every > 1))
         st = dp_fail(err, DP_ARGUMENT,
-                     "'training.accumulate' is %" PRIu32
-                     ", which is both fetched and pushed together: leave fetch_every and push_every out",
-                     cluster->training.accumulate);
+                     "%s is %" PRIu32 ", which is both fetched and pushed together: leave %s and %s out",
+                     dp_setting_name(names, "training.accumulate", name), cluster->training.accumulate,
+                     dp_setting_name(names, "training.fetch_every", fetch),
+                     dp_setting_name(names, "training.push_every", push));
     if (st == DP_OK)
-        st = check_rates(&cluster->training, err);
+        st = check_rates(&cluster->training, names, err);
     if (st == DP_OK)
-        st = check_device(&cluster->training, err);
+        st = check_device(&cluster->training, names, err);
     if (st == DP_OK)
-        st = check_optimizer(cluster, err);
+        st = check_optimizer(cluster, names, err);
     return st;
 }
 
@@ -243,7 +262,7 @@ enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_erro
     if (cluster->server_count == 0 || cluster->server_count > DP_SERVERS_MAX)
         return dp_fail(err, DP_ARGUMENT, "'servers' has %" PRIu32 " entries, but must have 1 .. %d",
                        cluster->server_count, DP_SERVERS_MAX);
-    enum dp_status st = dp_cluster_check_settings(cluster, err);
+    enum dp_status st = dp_cluster_check_settings(cluster, NULL, err);
     for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++)
         st = check_server(cluster, i, err);
     return st;

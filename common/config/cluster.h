@@ -129,9 +129,15 @@ enum dp_status dp_cluster_write(const struct dp_cluster *cluster, const char *pa
 /* The checks that read makes, for a struct that was filled otherwise. */
 DP_MUST_USE
 enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err);
-/* All of these but those of the servers, whose places are not known yet. */
+/* How messages name a setting: by the flag that a person gave, or by its key. */
+struct dp_setting_names {
+    const char *(*flag)(const void *context, const char *key); /* "--epochs" for "training.epochs"; NULL: by its key */
+    const void *context;
+};
+/* All of these but those of the servers, whose places are not known yet. names: NULL, all by their keys. */
 DP_MUST_USE
-enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster, struct dp_error *err);
+enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
+                                         const struct dp_setting_names *names, struct dp_error *err);
 void dp_cluster_free(struct dp_cluster **cluster);
 
 /* Sets one key ("training.epochs") from a person's text, with the checks of the file; `what` names it in the

@@ -231,10 +231,22 @@ enum dp_status dp_field_check(const struct dp_fields *fields, const struct dp_fi
     return DP_OK;
 }
 
-enum dp_status dp_fields_check(const struct dp_fields *fields, const void *base, struct dp_error *err)
+const char *dp_setting_name(const struct dp_setting_names *names, const char *key,
+                            char out[DP_SETTING_NAME_BYTES])
+{
+    const char *flag = names ? names->flag(names->context, key) : NULL;
+    (void)snprintf(out, DP_SETTING_NAME_BYTES, flag ? "%.94s" : "'%.93s'", flag ? flag : key);
+    return out;
+}
+
+enum dp_status dp_fields_check(const struct dp_fields *fields, const void *base,
+                               const struct dp_setting_names *names, struct dp_error *err)
 {
     for (size_t i = 0; i < fields->count; i++) {
-        enum dp_status st = dp_field_check(fields, &fields->field[i], base, NULL, err);
+        char key[DP_SETTING_NAME_BYTES], name[DP_SETTING_NAME_BYTES];
+        (void)snprintf(key, sizeof key, "%s%s", fields->prefix, fields->field[i].key);
+        enum dp_status st =
+            dp_field_check(fields, &fields->field[i], base, dp_setting_name(names, key, name), err);
         if (st != DP_OK)
             return st;
     }

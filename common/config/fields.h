@@ -46,9 +46,14 @@ extern const struct dp_fields dp_fields_top, dp_fields_server, dp_fields_data, d
 DP_MUST_USE
 enum dp_status dp_field_check(const struct dp_fields *fields, const struct dp_field *field, const void *base,
                               const char *what, struct dp_error *err);
+#define DP_SETTING_NAME_BYTES 96
+/* "--epochs" where `names` (or NULL) has a flag for the key, else "'training.epochs'". Returns out. */
+const char *dp_setting_name(const struct dp_setting_names *names, const char *key,
+                            char out[DP_SETTING_NAME_BYTES]);
 /* All of them. */
 DP_MUST_USE
-enum dp_status dp_fields_check(const struct dp_fields *fields, const void *base, struct dp_error *err);
+enum dp_status dp_fields_check(const struct dp_fields *fields, const void *base,
+                               const struct dp_setting_names *names, struct dp_error *err);
 /* NULL: no such key. */
 const struct dp_field *dp_fields_find(const struct dp_fields *fields, const char *key);
 

@@ -352,25 +352,31 @@ size_t dp_vocab_find(const struct dp_vocab *v, uint32_t group, const char *text)
 
 #define SPELLED_MAX 48u
 
-/* Letters to change, leave out or add; above `most` any number above it. */
+/* Letters to change, leave out, add or swap with the next; above `most` any number above it. */
 static unsigned distance(const char *a, size_t a_len, const char *b, size_t b_len, unsigned most)
 {
-    unsigned row[SPELLED_MAX + 1];
+    unsigned rows[3][SPELLED_MAX + 1], *two = rows[0], *last = rows[1], *row = rows[2];
     for (unsigned j = 0; j <= b_len; j++)
-        row[j] = j;
+        last[j] = two[j] = j;
     for (unsigned i = 1; i <= a_len; i++) {
-        unsigned corner = i - 1, least = row[0] = i;
+        unsigned least = row[0] = i;
         for (size_t j = 1; j <= b_len; j++) {
-            unsigned above = row[j], change = corner + (a[i - 1] != b[j - 1]);
-            unsigned one = (above < row[j - 1] ? above : row[j - 1]) + 1;
+            unsigned change = last[j - 1] + (a[i - 1] != b[j - 1]);
+            unsigned one = (last[j] < row[j - 1] ? last[j] : row[j - 1]) + 1;
+            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
             row[j] = change < one ? change : one;
+            if (swapped && two[j - 2] + 1 < row[j])
+                row[j] = two[j - 2] + 1;
             least = row[j] < least ? row[j] : least;
-            corner = above;
         }
-        if (least > most)
+        if (least > most + 1) /* a swap may still take one back */
             return most + 1;
+        unsigned *spare = two;
+        two = last;
+        last = row;
+        row = spare;
     }
-    return row[b_len];
+    return last[b_len];
 }
 
 size_t dp_vocab_similar(const struct dp_vocab *v, uint32_t group, const char *text, const char **out,

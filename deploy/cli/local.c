@@ -442,6 +442,26 @@ void dp_local_explain(const struct dp_local *local, FILE *file)
         explain_one(child, file); /* the others end because of it, more often than not */
 }
 
+bool dp_local_last_words(const struct dp_local *local, char *out, size_t size)
+{
+    const struct child *child = first_failed(local);
+    char line[TAIL_BYTES] = "";
+    out[0] = '\0';
+    if (!child || child->role != DP_LOCAL_WORKER || WIFSIGNALED(child->status) ||
+        WEXITSTATUS(child->status) != 2)
+        return false;
+    FILE *log = fopen(child->log, "re");
+    while (log && fgets(line, sizeof line, log)) {
+        const char *colon = strstr(line, ": ");
+        line[strcspn(line, "\n")] = '\0';
+        if (strncmp(line, "downpour-worker: ", 17) == 0)
+            (void)snprintf(out, size, "%s", colon + 2);
+    }
+    if (log)
+        (void)fclose(log);
+    return out[0] != '\0';
+}
+
 static void signal_all(struct dp_local *local, enum dp_local_role role, int signal)
 {
     for (uint32_t i = 0; i < local->children; i++) {

@@ -54,6 +54,9 @@ uint32_t dp_local_running(const struct dp_local *local, enum dp_local_role role)
 bool dp_local_failed(const struct dp_local *local);
 bool dp_local_server_failed(const struct dp_local *local);
 void dp_local_explain(const struct dp_local *local, FILE *file);
+/* The last line of the log of the first worker that ended with a code of its own, without the program's name: why it did. false: it
+ * is a server that failed, a signal ended it, or the log says nothing. */
+bool dp_local_last_words(const struct dp_local *local, char *out, size_t size);
 /* grace_ms 0: SIGKILL at once. Else SIGTERM to each of the role; past grace_ms, or at a further signal to
  * this process, SIGKILL. From then on, until the next start, who dies is not started again. DP_TIMEOUT: one had to be killed, DP_IO: one ended badly; both said on stderr. */
 enum dp_status dp_local_stop(struct dp_local *local, enum dp_local_role role, uint32_t grace_ms);

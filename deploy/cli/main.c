@@ -12,6 +12,9 @@ static const char usage[] =
     "\n"
     "  run       train on this machine: starts servers and workers, stops them, tells the result\n"
     "  predict   write the scores of a file by the model that a run trained\n"
+    "  export    write the weights of a run as files for other programs, with the names of words, users, "
+    "features\n"
+    "  neighbours  the words or items most like a given one\n"
     "  status    what the shards of a running cluster say of themselves\n"
     "  generate  write data whose true model is known, and what that model reaches\n"
     "  inspect   what a store on disk holds, whether it is whole, and a digest of its rows\n"
@@ -37,11 +40,12 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(int argc, char *const *argv);
     } commands[] = {
-        {"run", dp_command_run},         {"predict", dp_command_predict}, {"status", dp_command_status},
-        {"inspect", dp_command_inspect}, {"bench", dp_command_bench},     {"generate", dp_command_generate},
+        {"run", dp_command_run},       {"predict", dp_command_predict},       {"status", dp_command_status},
+        {"export", dp_command_export}, {"neighbours", dp_command_neighbours}, {"inspect", dp_command_inspect},
+        {"bench", dp_command_bench},   {"generate", dp_command_generate},
     };
-    static const char *const words[] = {"run",   "predict",  "status", "inspect",
-                                        "bench", "generate", "--help", "--version"};
+    static const char *const words[] = {"run",     "predict", "status",   "export", "neighbours",
+                                        "inspect", "bench",   "generate", "--help", "--version"};
     const char *word = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(word, commands[i].name) == 0)

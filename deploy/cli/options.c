@@ -101,6 +101,22 @@ const char *dp_options_value(const struct dp_command *command, const char *const
     return values[at];
 }
 
+static const char *flag_of(const void *context, const char *key)
+{
+    const struct dp_options_given *given = context;
+    for (size_t i = 0; i < given->command->count; i++) {
+        const struct dp_option *option = &given->command->options[i];
+        if (option->key && strcmp(option->key, key) == 0 && (given->all || given->values[i]))
+            return option->name;
+    }
+    return NULL;
+}
+
+struct dp_setting_names dp_options_names(const struct dp_options_given *given)
+{
+    return (struct dp_setting_names){flag_of, given};
+}
+
 static enum dp_status apply_one(const struct dp_option *option, const char *value, struct dp_cluster *cluster,
                                 struct dp_error *err)
 {

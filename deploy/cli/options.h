@@ -49,6 +49,14 @@ const char *dp_options_value(const struct dp_command *command, const char *const
 DP_MUST_USE
 enum dp_status dp_options_apply(const struct dp_command *command, const char *const *values,
                                 struct dp_cluster *cluster, struct dp_error *err);
+/* Names a setting in messages by its flag: one that was given, or, with `all`, any of the command's. */
+struct dp_options_given {
+    const struct dp_command *command;
+    const char *const *values;
+    _Bool all;
+};
+/* Lends *given. */
+struct dp_setting_names dp_options_names(const struct dp_options_given *given);
 void dp_options_help(const struct dp_command *command, FILE *file);
 /* On standard output; the exit code, with a line on standard error where that cannot be written. */
 int dp_options_show_help(const struct dp_command *command);

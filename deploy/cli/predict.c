@@ -131,6 +131,10 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
         tell_outside(p);
     if (st == DP_OK)
         st = dp_options_apply(&command, p->values, p->cluster, err);
+    const struct dp_options_given given = {&command, p->values, false};
+    const struct dp_setting_names names = dp_options_names(&given);
+    if (st == DP_OK)
+        st = dp_cluster_check_settings(p->cluster, &names, err);
     if (st == DP_OK)
         st = dp_cluster_check(p->cluster, err);
     if (st == DP_OK)

@@ -300,7 +300,9 @@ static enum dp_status make_cluster(struct run *run, struct dp_error *err)
     if (st == DP_OK)
         st = new_id(run->cluster, err);
     /* Before anything is made, and before --fresh removes anything. */
-    return st == DP_OK ? dp_cluster_check_settings(run->cluster, err) : st;
+    const struct dp_options_given given = {&command, run->values, !flag(run, "--cluster")};
+    const struct dp_setting_names names = dp_options_names(&given);
+    return st == DP_OK ? dp_cluster_check_settings(run->cluster, &names, err) : st;
 }
 
 /* The report would take the place of what it is made of. */

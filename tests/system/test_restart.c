@@ -136,7 +136,7 @@ static void a_server_gone_for_long_is_waited_for(void **state)
     dp_place_awaits(worker, "waiting for 1");
     dp_place_says(worker,
                   dp_place_text(place,
-                                "s, for 120 s at most (training.timeout_ms): wait: no answer from shard 1 at "
+                                "s, for 120 s at most (--timeout, training.timeout_ms): wait: no answer from shard 1 at "
                                 "tcp://127.0.0.1:%u in",
                                 (unsigned)(cluster.port + 3)));
     server[1] = dp_place_server(place, conf, 1);

@@ -78,7 +78,8 @@ enum dp_status dp_model_dlrm(const struct dp_model_text *text, struct dp_model *
                                  parts.bottom_count, true, 0);
     const int both[2] = {bottom, dp_graph_pairs(g, vectors(g, &parts, bottom), parts.fields + 1)};
     int x = dp_model_layers(g, "dlrm.top", dp_graph_concat(g, both, 2), parts.top, parts.top_count, true, 0);
-    x = dp_model_layer(g, "dlrm.top", x, parts.top_count, parts.top[parts.top_count - 1], 1, false);
+    /* Else the first steps, all of one sign, push the columns' vector below 0 for good: its ReLU then passes nothing on. */
+    x = dp_model_small_layer(g, "dlrm.top", x, parts.top_count, parts.top[parts.top_count - 1]);
     dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, x);
     model->form = parts.per_field ? DP_FORM_TABLES : DP_FORM_FIELDS;
     model->fields = parts.fields;

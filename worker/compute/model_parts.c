@@ -49,17 +49,29 @@ enum dp_status dp_model_number(const struct dp_model_text *text, const char *nam
     return st;
 }
 
-int dp_model_layer(struct dp_graph *graph, const char *prefix, int x, int number, uint32_t in, uint32_t out,
-                   bool before_relu)
+static int layer(struct dp_graph *graph, const char *prefix, int x, int number, uint32_t in, uint32_t out,
+                 struct dp_init_spec init)
 {
     char name[DP_TABLE_NAME_MAX + 1];
-    struct dp_init_spec init = {
-        .kind = before_relu ? DP_INIT_HE : DP_INIT_XAVIER, .fan_in = in, .fan_out = out};
     (void)snprintf(name, sizeof name, "%s.w%d", prefix, number);
     int w = dp_graph_dense(graph, name, in, out, init);
     (void)snprintf(name, sizeof name, "%s.b%d", prefix, number);
     int b = dp_graph_dense(graph, name, 1, out, (struct dp_init_spec){.kind = DP_INIT_ZERO});
     return dp_graph_bias(graph, dp_graph_matmul(graph, x, w), b);
+}
+
+int dp_model_layer(struct dp_graph *graph, const char *prefix, int x, int number, uint32_t in, uint32_t out,
+                   bool before_relu)
+{
+    return layer(graph, prefix, x, number, in, out,
+                 (struct dp_init_spec){
+                     .kind = before_relu ? DP_INIT_HE : DP_INIT_XAVIER, .fan_in = in, .fan_out = out});
+}
+
+int dp_model_small_layer(struct dp_graph *graph, const char *prefix, int x, int number, uint32_t in)
+{
+    return layer(graph, prefix, x, number, in, 1,
+                 (struct dp_init_spec){.kind = DP_INIT_NORMAL, .scale = 0.01f});
 }
 
 int dp_model_layers(struct dp_graph *graph, const char *prefix, int x, const uint32_t *widths, int count,

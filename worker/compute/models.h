@@ -32,6 +32,9 @@ enum dp_status dp_model_number(const struct dp_model_text *text, const char *nam
 /* x times prefix.w<number> plus prefix.b<number>; the weights start by He's rule before a ReLU, else by Glorot's. */
 int dp_model_layer(struct dp_graph *graph, const char *prefix, int x, int number, uint32_t in, uint32_t out,
                    bool before_relu);
+/* The same into one output that starts near 0, weights of mean 0 and deviation 0.01: a large initial output is unlearned first, by
+ * steps that carry all layers below it along. */
+int dp_model_small_layer(struct dp_graph *graph, const char *prefix, int x, int number, uint32_t in);
 /* Layers of the widths given, from x of widths[0], each with a ReLU (and dropout) behind it, or all but the last. */
 int dp_model_layers(struct dp_graph *graph, const char *prefix, int x, const uint32_t *widths, int count,
                     bool relu_last, float dropout);

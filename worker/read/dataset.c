@@ -134,6 +134,14 @@ static enum dp_status take_schema(struct dp_dataset *dataset, struct dp_error *e
     return DP_OK;
 }
 
+/* Where none is given. */
+static double scale_of(const struct dp_format *format, enum dp_data_form form)
+{
+    bool columns = form == DP_FORM_FIELDS || form == DP_FORM_TABLES;
+    double scale = columns && format->columns_scale != 0 ? format->columns_scale : format->scale;
+    return scale != 0 ? scale : 1;
+}
+
 static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_options *options,
                            struct dp_error *err)
 {
@@ -153,7 +161,7 @@ static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_o
     if (st == DP_OK) {
         const struct dp_format *format = dataset->format;
         if (o.scale == 0)
-            o.scale = format->scale != 0 ? format->scale : 1;
+            o.scale = scale_of(format, o.form);
         dataset->options.scale = o.scale;
         st = o.cache && format->decodes_slowly ? dp_cache_get(&o, format, &dataset->content, err)
                                                : format->load(&o, unpack, &dataset->content, err);

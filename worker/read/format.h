@@ -25,6 +25,7 @@ struct dp_format {
     bool decodes_slowly;  /* so that a cache of its content is worth its room */
     bool negatives_apart; /* options.negatives_path does */
     double scale;         /* where options.scale is 0; 0: 1 */
+    double columns_scale; /* the same for forms that have columns beside categories; 0: scale */
     /* Whether a file that begins so is of this format, where options->form is one of `forms`. NULL: any is. The first of
      * the table that says yes is taken (format.c has what is decided without the bytes). */
     bool (*begins)(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len);

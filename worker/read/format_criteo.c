@@ -1,5 +1,8 @@
 /* Criteo's click logs: label, 13 integers and 26 categories, parted by tabs; any but the label may be empty. An integer x
- * becomes sign(x) log(1 + |x|); empty: 0 in a column, and no entry in a list of features. */
+ * becomes sign(x) log(1 + |x|); empty: 0 in a column, and no entry in a list of features. Columns are a tenth of it where no scale is
+ * given: such logarithms are 0 to 15, far from the mean 0 and variance 1 that the layers' initial weights are made for, and layers on
+ * inputs that large swing so far in their first steps, where asynchronous workers add the same steps several times, that all
+ * units of a narrow layer with a ReLU may end below 0 for good. */
 #include "worker/read/columns.h"
 
 #include "worker/read/lines.h"
@@ -151,6 +154,7 @@ const struct dp_format dp_format_criteo = {.name = "criteo",
                                                     1u << DP_FORM_TABLES,
                                            .begins = begins,
                                            .decodes_slowly = true,
+                                           .columns_scale = 0.1,
                                            .load = load,
                                            .names = names,
                                            .shape = dp_columns_shape,

@@ -117,14 +117,14 @@ expect 2 "bad.conf:2: unknown key 'modle'; did you mean 'model'?" "$downpour" st
 expect 2 "cannot read cluster file" "$downpour" status --cluster /nonexistent
 expect 2 "is not the directory of a run" "$downpour" predict --from "$dir" --data "$dir/file"
 expect 2 "--data: cannot read" "$downpour" predict --from "$dir" --data /nonexistent
-expect 2 "'data.test_labels' (--test-labels) names a file, but 'data.test' (--test) none" "${ok[@]}" --test-labels "$dir/file"
-expect 2 "'data.test_negatives' (--test-negatives)" "${ok[@]}" --test-negatives "$dir/file"
-expect 2 "'data.validation_labels' (--validation-labels)" "${ok[@]}" --validation-labels "$dir/file"
-expect 2 "'data.validation_negatives' (--validation-negatives)" "${ok[@]}" --validation-share 0.1 --validation-negatives "$dir/file"
-expect 2 "(--validation, --validation-share): give one of them" "${ok[@]}" --validation-share 0.1 --validation "$dir/file"
-expect 2 "'training.rate_end' is 0.1" "${ok[@]}" --rate-end 0.1
-expect 2 "'training.precision' is tf32, but the CPU computes in f32" "${ok[@]}" --precision tf32
-expect 2 "'training.accumulate' is 2" "${ok[@]}" --accumulate 2 --push-every 2
+expect 2 "--test-labels names a file, but --test none" "${ok[@]}" --test-labels "$dir/file"
+expect 2 "--test-negatives names a file" "${ok[@]}" --test-negatives "$dir/file"
+expect 2 "--validation-labels names a file" "${ok[@]}" --validation-labels "$dir/file"
+expect 2 "--validation-negatives names a file" "${ok[@]}" --validation-share 0.1 --validation-negatives "$dir/file"
+expect 2 "--validation and --validation-share: give one of them" "${ok[@]}" --validation-share 0.1 --validation "$dir/file"
+expect 2 "--rate-end is 0.1, but decay \"none\" does not end at a rate: give --decay" "${ok[@]}" --rate-end 0.1
+expect 2 "--precision is tf32, but the CPU computes in f32: give --device a GPU" "${ok[@]}" --precision tf32
+expect 2 "--accumulate is 2, which is both fetched and pushed together: leave --fetch-every and --push-every out" "${ok[@]}" --accumulate 2 --push-every 2
 expect 2 "the name of a file or directory is empty" bash -c "cd '$dir' && '$downpour' run --model logistic --train '$dir/file' --dir ''"
 expect 2 "--rate: 'nan' is not a number from" "${ok[@]}" --rate nan
 expect 2 "--rate: 'inf' is not a number from" "${ok[@]}" --rate inf
@@ -263,9 +263,9 @@ echo before >"$dir/log"
 "${predict[@]}" --out "$dir/stdout" >>"$dir/log" 2>"$dir/err" || fail "predict to /dev/stdout"
 cmp -s <(echo before; cat "$dir/scores") "$dir/log" || fail "predict to /dev/stdout wrote something else"
 [ -z "$full" ] || expect 2 "cannot write to $full: No space left" "${predict[@]}" --out "$full"
-expect 2 "'training.device' is \"gpu\", but must be cpu, cuda" "${predict[@]}" --device gpu
+expect 2 "--device is \"gpu\", but must be cpu, cuda" "${predict[@]}" --device gpu
 expect 2 "--precision is \"f16\", but must be f32, tf32 or bf16" "${predict[@]}" --precision f16
-expect 2 "'training.precision' is bf16, but the CPU computes in f32" "${predict[@]}" --device cpu --precision bf16
+expect 2 "--precision is bf16, but the CPU computes in f32: give --device a GPU" "${predict[@]}" --device cpu --precision bf16
 expect 2 "--out: cannot write '$dir': it is a directory" "${predict[@]}" --out "$dir"
 expect 2 "is the file of the data itself" "$downpour" predict --from "$dir/run" --data "$dir/file" --out "$dir/file"
 ln -f "$dir/file" "$dir/labels"
@@ -287,7 +287,7 @@ if [ "$(id -u)" = 0 ]; then
     expect 2 "cannot read '$dir/run/cluster.conf': Permission denied" "${nobody[@]}" "$downpour" predict --from "$dir/run" --data "$dir/file"
 fi
 # What is refused is refused before --fresh removes anything.
-expect 2 "'training.precision'" "${train[@]}" --fresh --precision tf32
+expect 2 "--precision is tf32" "${train[@]}" --fresh --precision tf32
 expect 2 "--report: cannot write" "${train[@]}" --fresh --report "$dir/none/x"
 expect 2 "over 65535" "${train[@]}" --fresh --port 65535
 expect 2 "longer than" "${train[@]}" --fresh --cache "${long:0:1020}"
@@ -339,6 +339,12 @@ grep -q "run = 1;" "$dir/run/cluster.conf" || fail "--fresh did not start anew"
 sed 's/ port = .*/ port = 1;/; s/epochs = .*/epochs = 2;/; s/host = .*/host = "192.0.2.1";/' "$dir/run/cluster.conf" |
     awk '/port = 1;/ && n++ { sub("1;", "9;") } { print }' >"$dir/base.conf"
 expect 0 "Report:" "$downpour" run --cluster "$dir/base.conf" --dir "$dir/based" --batch 64
+# A setting is named as it was given: by its key in that file, or by its flag.
+sed 's/accumulate = 1;/accumulate = 2;/; s/push_every = 1;/push_every = 2;/' "$dir/base.conf" >"$dir/keys.conf"
+expect 2 "'training.accumulate' is 2, which" "$downpour" run --cluster "$dir/keys.conf" --dir "$dir/keyed"
+sed 's/push_every = 1;/push_every = 2;/' "$dir/base.conf" >"$dir/keys.conf"
+expect 2 "--accumulate is 3, which is both fetched and pushed together: leave 'training.fetch_every' and 'training.push_every' out" \
+    "$downpour" run --cluster "$dir/keys.conf" --dir "$dir/keyed" --accumulate 3
 grep -q "epochs = 2;" "$dir/based/cluster.conf" && grep -q "batch = 64;" "$dir/based/cluster.conf" || fail "the base was not taken"
 # On a terminal one line moves.
 if command -v script >/dev/null; then

@@ -194,9 +194,29 @@ static void help_is_printed_for_all_or_for_one(void **state)
     free(text);
 }
 
+/* Else the first steps of asynchronous workers, all down to the share of clicks, leave no unit of the columns' vector above 0. */
+static void dlrm_starts_near_0(void **state)
+{
+    (void)state;
+    struct dp_model model;
+    struct dp_error err;
+    const struct dp_table_spec *last = NULL;
+    assert_int_equal(dp_model_open("dlrm:16", &model, &err), DP_OK);
+    for (int p = 0; p < dp_graph_parameters(model.graph); p++) {
+        const struct dp_parameter *parameter = dp_graph_parameter(model.graph, p);
+        if (strcmp(parameter->table.name, "dlrm.top.w3") == 0)
+            last = &parameter->table;
+    }
+    assert_non_null(last);
+    assert_int_equal(last->init.kind, DP_INIT_NORMAL);
+    assert_true(last->init.scale <= 0.01f && last->init.scale > 0);
+    dp_model_close(&model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dlrm_starts_near_0),
         cmocka_unit_test(logistic_is_a_sparse_graph),
         cmocka_unit_test(pairs_of_words_or_not),
         cmocka_unit_test(mlp_starts_by_he_and_glorot),

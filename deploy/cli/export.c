@@ -1,0 +1,299 @@
+/* export: the weights of a run as files for other programs, with the names that keys had.
+ *     run_tables.h -> one table into a file | all into a directory, the manifest last
+ * Why       The manifest comes last, and an earlier one goes first: a directory with a manifest is a whole export. */
+#include "deploy/cli/commands.h"
+#include "deploy/cli/copy.h"
+#include "deploy/cli/export_file.h"
+#include "deploy/cli/options_words.h"
+
+#include "common/env/whole.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MANIFEST "manifest.json"
+
+static const struct dp_option options[] = {
+    {"--out", "FILE",
+     "where it goes (needed): a file FILE.npy or FILE.txt, - for text on standard output, or a directory for "
+     "all tables",
+     NULL, NULL},
+    {"--table", "NAME",
+     "this table, or all; default: all, into a directory; in FILE.txt the weights of logistic, or the "
+     "vectors of skipgram's words",
+     NULL, NULL},
+    {"--format", "FORMAT", "npy or text; default: by the ending of FILE, npy in a directory", NULL, NULL},
+    {"--no-names", NULL, "tell keys by their numbers, where the run's names are missing", NULL, NULL},
+};
+#define OPTIONS (sizeof options / sizeof options[0])
+
+static const struct dp_command command = {
+    .name = "export",
+    .usage = "DIR --out FILE [--table NAME] [--format npy|text]",
+    .summary =
+        "Writes the weights of a run (DIR: its --dir), which may have been moved, copied or made read-only.\n"
+        "npy: a matrix of f32 for NumPy; FILE.names.tsv has each row's name, key, and further names of that "
+        "key.\n"
+        "text: lines 'NAME WEIGHT WEIGHT ...'; of skipgram in word2vec's form, with 'ROWS WIDTH' in front.\n"
+        "Rows stand in the order of the names (words by how often they occur, ids ascending, features as in "
+        "the file), then\n"
+        "of keys without one. A word, user or item that was never pushed has its initial weights. Dense "
+        "layers have\n"
+        "their shape [inputs, outputs].",
+    .options = options,
+    .count = OPTIONS,
+};
+
+struct export
+{
+    const char *values[OPTIONS];
+    struct dp_words words;
+    struct dp_run_tables run;
+    char out[DP_PATH_MAX + 1];
+    const char *table; /* NULL: what the model's text is */
+    enum dp_export_format format;
+    bool all;
+    bool directory; /* all, into a directory */
+    json_t *tables; /* of the manifest */
+};
+
+static const char *flag(const struct export *e, const char *name)
+{
+    return dp_options_value(&command, e->values, name);
+}
+
+static bool ends(const char *text, const char *ending)
+{
+    size_t len = strlen(text), end = strlen(ending);
+    return len > end && strcmp(text + len - end, ending) == 0;
+}
+
+/* ---- what is asked */
+
+static enum dp_status settle_format(struct export *e, struct dp_error *err)
+{
+    const char *format = flag(e, "--format"), *out = flag(e, "--out");
+    bool text = ends(out, ".txt") || ends(out, ".tsv") || strcmp(out, "-") == 0;
+    if (format && strcmp(format, "npy") != 0 && strcmp(format, "text") != 0)
+        return dp_fail(err, DP_ARGUMENT, "--format: '%.32s' is not known: npy or text", format);
+    if (format && strcmp(format, "npy") == 0 && strcmp(out, "-") == 0)
+        return dp_fail(err, DP_ARGUMENT, "--out -: standard output gets text; name a file for --format npy");
+    e->format = (format ? strcmp(format, "text") == 0 : text) ? DP_EXPORT_TEXT : DP_EXPORT_NPY;
+    e->all = !flag(e, "--table") || strcmp(flag(e, "--table"), "all") == 0;
+    e->directory = e->all && (flag(e, "--table") || (!text && !ends(out, ".npy")));
+    e->table = e->all ? NULL : flag(e, "--table");
+    return DP_OK;
+}
+
+static enum dp_status parse(struct export *e, int argc, char *const *argv, bool *help, struct dp_error *err)
+{
+    enum dp_status st = dp_words_split(&command, NULL, argc, argv, &e->words, err);
+    if (st == DP_OK)
+        st = dp_options_parse(&command, e->words.rest_count, e->words.rest, e->values, help, err);
+    if (st != DP_OK || *help)
+        return st;
+    if (e->words.words != 1 || !flag(e, "--out"))
+        return dp_fail(err, DP_ARGUMENT, "%s; 'downpour export --help' lists all flags",
+                       e->words.words == 0  ? "name the directory of a run (its --dir)"
+                       : e->words.words > 1 ? "name one directory of a run"
+                                            : "--out FILE is needed");
+    st = settle_format(e, err);
+    if (st == DP_OK && strcmp(flag(e, "--out"), "-") != 0)
+        st = dp_path_absolute(flag(e, "--out"), e->out, err);
+    return st;
+}
+
+/* Whether the directory holds nothing, or an earlier export. */
+static enum dp_status make_place(struct export *e, struct dp_error *err)
+{
+    char manifest[DP_PATH_MAX + 32];
+    size_t others = 0;
+    (void)snprintf(manifest, sizeof manifest, "%s/" MANIFEST, e->out);
+    if (mkdir(e->out, 0777) != 0 && errno != EEXIST)
+        return dp_fail(err, DP_IO, "--out: cannot make the directory '%s': %s", e->out, strerror(errno));
+    DIR *dir = opendir(e->out);
+    if (!dir)
+        return dp_fail(err, DP_IO, "--out: '%s' is to be a directory: %s", e->out, strerror(errno));
+    for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
+        others += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    (void)closedir(dir);
+    if (others > 0 && access(manifest, F_OK) != 0)
+        return dp_fail(
+            err, DP_EXISTS,
+            "--out: the directory '%s' holds other files: name an empty or a new one, or a file with --table",
+            e->out);
+    if (unlink(manifest) != 0 && errno != ENOENT)
+        return dp_fail(err, DP_IO, "cannot remove '%s': %s", manifest, strerror(errno));
+    return DP_OK;
+}
+
+/* What a run needs is not overwritten. */
+static enum dp_status check_place(const struct export *e, struct dp_error *err)
+{
+    char parent[DP_PATH_MAX + 1], store[DP_PATH_MAX + 1];
+    const struct dp_cluster *cluster = e->run.served.cluster;
+    const char *const needed[] = {e->run.served.folder.conf, cluster->data.train, cluster->data.test,
+                                  cluster->data.columns, cluster->data.names};
+    for (size_t i = 0; e->out[0] && i < sizeof needed / sizeof needed[0]; i++)
+        if (needed[i][0] && dp_path_same(e->out, needed[i]))
+            return dp_fail(err, DP_ARGUMENT, "--out: '%s' is a file of the run: name another", e->out);
+    enum dp_status st = dp_folder_path(&e->run.served.folder, store, err, "store");
+    (void)snprintf(parent, sizeof parent, "%s", e->out);
+    for (char *slash = strrchr(parent, '/'); st == DP_OK && slash; slash = strrchr(parent, '/')) {
+        if (dp_path_same(parent, store))
+            return dp_fail(err, DP_ARGUMENT, "--out: '%s' lies in the run's store: name another place",
+                           e->out);
+        *slash = '\0';
+    }
+    return st;
+}
+
+/* ---- what is written */
+
+static enum dp_status export_one(struct export *e, const struct dp_parameter *parameter, const char *path,
+                                 struct dp_exported *out, struct dp_error *err)
+{
+    bool words = strncmp(e->run.served.cluster->model, "skipgram", 8) == 0;
+    return dp_export_file(&e->run, parameter, e->format, words, path, out, err);
+}
+
+static enum dp_status note(struct export *e, const struct dp_parameter *parameter, const char *file,
+                           const struct dp_exported *exported, struct dp_error *err)
+{
+    char names[DP_PATH_MAX + 1] = "";
+    enum dp_status st = exported->named ? dp_export_names_path(file, names, err) : DP_OK;
+    if (st != DP_OK)
+        return st;
+    json_t *one = json_pack("{s:s, s:s, s:s, s:[I,I], s:I}", "table", parameter->table.name, "file", file,
+                            "kind", parameter->sparse ? "rows" : "dense", "shape", (json_int_t)exported->rows,
+                            (json_int_t)exported->width, "never_pushed", (json_int_t)exported->initial);
+    if (names[0])
+        (void)json_object_set_new(one, "names", json_string(names));
+    return json_array_append_new(e->tables, one) == 0 ? DP_OK
+                                                      : dp_fail(err, DP_NOMEM, "no memory for the manifest");
+}
+
+static enum dp_status write_manifest(const struct export *e, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 32];
+    struct dp_whole file;
+    const struct dp_cluster *cluster = e->run.served.cluster;
+    (void)snprintf(path, sizeof path, "%s/" MANIFEST, e->out);
+    enum dp_status st = dp_whole_open(path, &file, err);
+    if (st != DP_OK)
+        return st;
+    json_t *all =
+        json_pack("{s:s, s:I, s:s, s:O}", "model", cluster->model, "run", (json_int_t)cluster->training.run,
+                  "format", e->format == DP_EXPORT_TEXT ? "text" : "npy", "tables", e->tables);
+    bool written =
+        all && json_dumpf(all, file.stream, JSON_INDENT(2)) == 0 && fputc('\n', file.stream) == '\n';
+    json_decref(all);
+    if (!written) {
+        dp_whole_drop(&file);
+        return dp_fail(err, DP_IO, "cannot write '%s'", path);
+    }
+    return dp_whole_commit(&file, err);
+}
+
+static enum dp_status export_all(struct export *e, struct dp_error *err)
+{
+    const struct dp_graph *graph = e->run.model.graph;
+    enum dp_status st = make_place(e, err);
+    e->tables = json_array();
+    for (int p = 0; st == DP_OK && p < dp_graph_parameters(graph); p++) {
+        const struct dp_parameter *parameter = dp_graph_parameter(graph, p);
+        char path[DP_PATH_MAX + 1], file[DP_TABLE_NAME_MAX + 8];
+        struct dp_exported exported;
+        (void)snprintf(file, sizeof file, "%s.%s", parameter->table.name,
+                       e->format == DP_EXPORT_TEXT ? "txt" : "npy");
+        if (snprintf(path, sizeof path, "%s/%s", e->out, file) > DP_PATH_MAX)
+            return dp_fail(err, DP_ARGUMENT, "--out: the path is too long");
+        st = export_one(e, parameter, path, &exported, err);
+        if (st == DP_OK)
+            st = note(e, parameter, file, &exported, err);
+        if (st == DP_OK)
+            printf("%-24s [%" PRIu64 ", %" PRIu64 "]\n", file, exported.rows, exported.width);
+    }
+    return st == DP_OK ? write_manifest(e, err) : st;
+}
+
+static enum dp_status export_logistic(struct export *e, FILE *stream, struct dp_error *err)
+{
+    const struct dp_parameter *weights = NULL, *bias = NULL;
+    const struct dp_cluster_data *data = &e->run.served.cluster->data;
+    enum dp_status st = dp_run_tables_find(&e->run, "logistic.w", &weights, err);
+    if (st == DP_OK)
+        st = dp_run_tables_find(&e->run, "logistic.b", &bias, err);
+    (void)fputs("# log odds of 1 = bias + sum of weight * value; a category's value is 1\n", stream);
+    if (data->normalize)
+        (void)fputs("# each example's values are divided by their Euclidean norm first\n", stream);
+    if (data->scale != 0 && data->scale != 1)
+        (void)fprintf(stream, "# values are multiplied by %.9g first\n", data->scale);
+    if (st == DP_OK)
+        st = dp_export_lines(&e->run, weights, NULL, stream, err);
+    return st == DP_OK ? dp_export_lines(&e->run, bias, "bias", stream, err) : st;
+}
+
+/* Of a model without --table, in one file. */
+static enum dp_status export_text(struct export *e, const char *path, struct dp_error *err)
+{
+    const char *model = e->run.served.cluster->model;
+    const struct dp_parameter *words = NULL;
+    struct dp_exported exported;
+    struct dp_whole file;
+    if (e->format == DP_EXPORT_TEXT && strcmp(model, "logistic") == 0) {
+        enum dp_status st = dp_whole_open(path, &file, err);
+        if (st == DP_OK)
+            st = export_logistic(e, file.stream, err);
+        if (st == DP_OK)
+            st = dp_whole_commit(&file, err);
+        dp_whole_drop(&file);
+        return st;
+    }
+    if (strncmp(model, "skipgram", 8) != 0)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "%s has several tables: name one with --table, or a directory for all of them with --out", model);
+    enum dp_status st = dp_run_tables_find(&e->run, "skipgram.word", &words, err);
+    return st == DP_OK ? export_one(e, words, path, &exported, err) : st;
+}
+
+static enum dp_status export(struct export *e, struct dp_error *err) {
+    const struct dp_parameter *parameter = NULL; struct dp_exported exported; char scratch[DP_PATH_MAX + 1];
+    enum dp_status st = check_place(e, err);
+    if (st != DP_OK) return st;
+    if (e->directory) return export_all(e, err);
+    if (!e->out[0]) st = dp_folder_path(&e->run.served.scratch, scratch, err, "export");
+    const char *path = e->out[0] ? e->out : scratch;
+    if (st == DP_OK && e->table) st = dp_run_tables_find(&e->run, e->table, &parameter, err);
+    if (st == DP_OK) st = parameter ? export_one(e, parameter, path, &exported, err)
+                                    : export_text(e, path, err);
+    return st == DP_OK && !e->out[0] ? dp_copy_file(path, true, stdout, "standard output", err) : st;
+}
+
+int dp_command_export(int argc, char *const *argv)
+{
+    struct export e = {.run.served = {.folder.lock = -1, .scratch.lock = -1}};
+    struct dp_error err = {0};
+    bool help = false;
+    enum dp_status st = parse(&e, argc, argv, &help, &err);
+    if (st == DP_OK && help) {
+        dp_words_clear(&e.words);
+        return dp_options_show_help(&command);
+    }
+    if (st == DP_OK)
+        st = dp_run_tables_open(e.words.word[0], !flag(&e, "--no-names"), &e.run, &err);
+    if (st == DP_OK)
+        st = export(&e, &err);
+    int code = dp_run_tables_end(&e.run, st, &err);
+    dp_run_tables_clear(&e.run);
+    json_decref(e.tables);
+    dp_words_clear(&e.words);
+    return code;
+}

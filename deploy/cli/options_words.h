@@ -1,0 +1,25 @@
+/* Words: what stands among a subcommand's flags and is no flag (DIR, WORD), and the values of one flag that may be given several
+ * times; the rest is what dp_options_parse takes.
+ * Memory    The texts are argv's; clear frees the lists. */
+#ifndef DP_CLI_OPTIONS_WORDS_H
+#define DP_CLI_OPTIONS_WORDS_H
+
+#include "deploy/cli/options.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct dp_words {
+    const char **word, **value;
+    size_t words, values;
+    char **rest;
+    int rest_count;
+};
+
+/* repeated: that flag ("--user"), or NULL. Behind "--" all are words. */
+DP_MUST_USE
+enum dp_status dp_words_split(const struct dp_command *command, const char *repeated, int argc,
+                              char *const *argv, struct dp_words *out, struct dp_error *err);
+void dp_words_clear(struct dp_words *words);
+
+#endif

@@ -1,0 +1,101 @@
+#include "deploy/cli/served.h"
+
+#include "deploy/cli/ports.h"
+#include "deploy/cli/scratch.h"
+#include "deploy/cli/servers.h"
+
+#include <stdio.h>
+
+#define WORKER_STOP_MS 10000u
+#define SERVER_STOP_MS 120000u
+#define LOOK_MS        500u
+
+enum dp_status dp_served_open(const char *path, struct dp_served *out, struct dp_error *err)
+{
+    enum dp_status st = dp_folder_open_to_read(path, &out->folder, err);
+    if (st == DP_OK)
+        st = dp_folder_cluster(&out->folder, &out->cluster, err);
+    if (st == DP_OK)
+        st = dp_scratch_make(out->scratch.path, err);
+    out->scratch.lock = out->folder.lock;
+    return st == DP_OK ? dp_folder_path(&out->scratch, out->scratch.conf, err, "cluster.conf") : st;
+}
+
+enum dp_status dp_served_start(struct dp_served *served, struct dp_error *err)
+{
+    const struct dp_cluster *cluster = served->cluster;
+    enum dp_status st = dp_ports_choose(served->cluster, 0, err);
+    if (st == DP_OK)
+        st = dp_cluster_write(cluster, served->scratch.conf, err);
+    if (st == DP_OK)
+        st = dp_local_open(&served->local, err);
+    if (st == DP_OK)
+        st = dp_servers_start_read_only(served->local, &served->scratch, cluster, served->scratch.conf,
+                                        "server", err);
+    if (st == DP_OK)
+        st = dp_servers_await(served->local, cluster, cluster->training.timeout_ms, &served->client, err);
+    return st;
+}
+
+enum dp_status dp_served_await_workers(struct dp_served *served, struct dp_error *err)
+{
+    while (dp_local_running(served->local, DP_LOCAL_WORKER) > 0) {
+        dp_local_wait(served->local, LOOK_MS);
+        dp_client_progress(served->client);
+        if (dp_local_signal(served->local))
+            break;
+    }
+    return dp_local_signal(served->local) || dp_local_failed(served->local)
+               ? dp_fail(err, DP_STOPPING, "stopped before the end")
+               : DP_OK;
+}
+
+/* Why it failed; a worker that ended with a code has said it in its last line, which is all that there is to know. */
+static void explain(struct dp_served *served, enum dp_status st, const struct dp_error *err)
+{
+    char words[1024];
+    bool failed = served->local && dp_local_failed(served->local);
+    if (!failed) {
+        served->keeps_logs = served->client == NULL && served->local != NULL;
+        fprintf(stderr, "downpour: %s\n", err->text[0] ? err->text : dp_status_text((int)st));
+        if (served->keeps_logs)
+            fprintf(stderr, "downpour: the logs are in %s/log\n", served->scratch.path);
+    } else if (dp_local_last_words(served->local, words, sizeof words)) {
+        fprintf(stderr, "downpour: %s\n", words);
+    } else {
+        served->keeps_logs = true;
+        dp_local_explain(served->local, stderr);
+    }
+}
+
+int dp_served_end(struct dp_served *served, enum dp_status st, const struct dp_error *err)
+{
+    int code = st == DP_OK ? 0 : 2;
+    bool failed = served->local && dp_local_failed(served->local);
+    if (served->local && !failed && dp_local_signal(served->local)) {
+        code = 128 + dp_local_signal(served->local);
+        fprintf(stderr, "downpour: stopping, as signal %d asks\n", dp_local_signal(served->local));
+    } else if (failed || st != DP_OK) {
+        code = 2;
+        explain(served, st, err);
+    }
+    if (!served->local)
+        return code;
+    (void)dp_local_stop(served->local, DP_LOCAL_WORKER, WORKER_STOP_MS);
+    dp_client_close(&served->client);
+    if (dp_local_stop(served->local, DP_LOCAL_SERVER, SERVER_STOP_MS) != DP_OK && code == 0) {
+        code = 2;
+        served->keeps_logs = true;
+        fprintf(stderr, "downpour: the logs are in %s/log\n", served->scratch.path);
+    }
+    return code;
+}
+
+void dp_served_clear(struct dp_served *served)
+{
+    dp_local_close(&served->local);
+    if (!served->keeps_logs)
+        dp_scratch_remove(served->scratch.path);
+    dp_folder_close(&served->folder);
+    dp_cluster_free(&served->cluster);
+}

@@ -1,0 +1,225 @@
+#!/usr/bin/env bash
+# What is taken out of a run: weights under the names that the training file had, neighbours of words, a user's best items. They are
+# those that predict and inspect tell, from a directory that was moved, copied, made read-only or killed, or it is refused by name.
+# usage: export.sh PATH/TO/downpour
+set -u
+downpour=$(realpath "$1")
+dir=$(mktemp -d "${TMPDIR:-/tmp}/dp_export_XXXXXX")
+export TMPDIR=$dir/tmp
+mkdir "$TMPDIR"
+failures=0
+
+finish() {
+    chmod -R u+w "$dir"
+    rm -rf "$dir"
+    [ "$failures" = 0 ] || echo "$failures checks failed"
+    exit $((failures > 0))
+}
+trap finish EXIT
+
+fail() {
+    failures=$((failures + 1))
+    echo "FAILED: $1"
+    sed 's/^/    /' "$dir"/{out,err} 2>/dev/null | head -20
+}
+
+# expect CODE TEXT COMMAND...: exit code, and text on standard output or error
+expect() {
+    local code=$1 text=$2 got
+    shift 2
+    timeout 90 "$@" >"$dir/out" 2>"$dir/err"
+    got=$?
+    [ "$got" = "$code" ] || fail "exit code $got, not $code: $*"
+    [ -z "$text" ] || cat "$dir/out" "$dir/err" | grep -qF -e "$text" || fail "no '$text' from: $*"
+}
+
+same() { # FILE FILE WHAT
+    cmp "$1" "$2" >"$dir/out" 2>"$dir/err" || fail "$3: other bytes"
+}
+
+# What is in a directory, to the byte and to the nanosecond.
+tree() {
+    (cd "$1" && find . -printf '%y %m %s %T@ %i %P\n' | sort -k6 && find . -type f -print0 | sort -z | xargs -0 md5sum)
+}
+
+train() { # DIR FLAGS...
+    local to=$1
+    shift
+    expect 0 "Report:" "$downpour" run --dir "$to" --journal-bytes 16MiB "$@"
+}
+
+# ---- data: a table, a text, users and items; an LCG, so that each machine has the same
+awk 'function draw(n) { seed = (seed * 1103515245 + 12345) % 2147483648; return int(seed / 65536) % n }
+BEGIN {
+    seed = 7
+    split("Rome,Paris,New York,\"a, b\"", city, ",")
+    city[4] = "\"a, b\""
+    table = "'"$dir"'/table.csv"; text = "'"$dir"'/text"; pairs = "'"$dir"'/pairs"
+    print "age,city,label,\"odd, name\"" > table
+    for (i = 0; i < 400; i++) {
+        age = draw(80)
+        print age / 80 "," city[1 + draw(4)] "," (age + draw(30) > 50) "," draw(1000) / 1000 > table
+    }
+    for (i = 0; i < 3000; i++)
+        printf "%s%s", "w" int(draw(12) * draw(12) / 12), i % 17 == 16 ? "\n" : " " > text
+    for (u = 0; u < 20; u++)
+        for (i = 0; i < 8; i++)
+            print u " " 100 + (u * 5 + i * i + draw(3)) % 30 > pairs
+}'
+
+# ---- logistic: names in the order of the columns, and the weights are those that predict by
+train "$dir/L" --model logistic --label label --train "$dir/table.csv" --epochs 5 --rate 0.05 --servers 2
+expect 0 "" "$downpour" export "$dir/L" --out "$dir/L.txt"
+grep -v '^#' "$dir/L.txt" | cut -d' ' -f1 | tr '\n' ' ' >"$dir/out"
+grep -qx 'age \(city=[^ ]* \)\{4\}odd,\\x20name bias ' "$dir/out" || fail "names of features: $(cat "$dir/out")"
+grep -q '^city=New\\x20York ' "$dir/L.txt" && grep -q '^city=a,\\x20b ' "$dir/L.txt" || fail "names of categories"
+expect 0 "" "$downpour" export "$dir/L" --table logistic.w --out "$dir/w.npy"
+# Each named row is the stored one.
+row=0
+while IFS=$'\t' read -r name key; do
+    "$downpour" inspect "$dir/L" --rows logistic.w --key "$key" --json >"$dir/row"
+    stored=$(awk -F'[][, ]+' '/"weights"/ { getline; print $2 }' "$dir/row")
+    told=$(awk -v name="${name// /\\\\x20}" '$1 == name { print $2 }' "$dir/L.txt")
+    bytes=$(od -An -tf4 -j $((128 + 4 * row)) -N4 "$dir/w.npy")
+    row=$((row + 1))
+    awk -v a="$stored" -v b="$told" -v c="$bytes" 'BEGIN { exit !(a != "" && b != "" && (a - b) ^ 2 + (a - c) ^ 2 < 1e-14) }' ||
+        fail "weight of '$name': stored $stored, told $told, in bytes $bytes"
+done <"$dir/w.names.tsv"
+[ "$row" = 6 ] || fail "$row names of 6"
+
+# ---- the directory, wherever it lies
+digest() {
+    "$downpour" inspect "$1" --digest 2>/dev/null | grep "of all"
+}
+expect 0 "" "$downpour" export "$dir/L" --out "$dir/all"
+cp -a "$dir/L" "$dir/copy"
+tree "$dir/copy" >"$dir/before"
+expect 0 "" "$downpour" export "$dir/copy" --out "$dir/all.copy"
+chmod -R a-w "$dir/copy"
+expect 0 "" "$downpour" export "$dir/copy" --out "$dir/all.readonly"
+chmod -R u+w "$dir/copy"
+cp -a "$dir/copy" "$dir/other place" && rm -rf "$dir/copy"
+expect 0 "" "$downpour" export "$dir/other place" --out "$dir/all.moved"
+mv "$dir/other place" "$dir/copy"
+for kind in copy readonly moved; do
+    for file in "$dir"/all/*; do
+        same "$file" "$dir/all.$kind/${file##*/}" "$kind: ${file##*/}"
+    done
+done
+cp -a "$dir/copy" "$dir/watched"
+tree "$dir/watched" >"$dir/before"
+expect 0 "" "$downpour" export "$dir/watched" --out "$dir/watched.txt"
+tree "$dir/watched" >"$dir/after"
+diff "$dir/before" "$dir/after" >"$dir/out" || fail "the directory was changed"
+same "$dir/L.txt" "$dir/watched.txt" "text of a copy"
+grep -q '"shape": \[' "$dir/all/manifest.json" || fail "no manifest"
+expect 0 "" "$downpour" export "$dir/L" --out "$dir/all" # again, over its own
+echo x >"$dir/mine"
+mkdir "$dir/full" && echo x >"$dir/full/mine"
+expect 2 "holds other files" "$downpour" export "$dir/L" --out "$dir/full"
+[ "$(ls "$dir/full")" = mine ] || fail "something was written beside other files"
+expect 2 "lies in the run's store" "$downpour" export "$dir/L" --out "$dir/L/store/w.txt"
+expect 2 "is a file of the run" "$downpour" export "$dir/L" --out "$dir/table.csv" --table logistic.w
+expect 2 "it has logistic.w, logistic.b" "$downpour" export "$dir/L" --table w --out "$dir/x.npy"
+expect 2 "name the directory of a run" "$downpour" export --out "$dir/x.npy"
+expect 2 "--out FILE is needed" "$downpour" export "$dir/L"
+expect 2 "is not the directory of a run" "$downpour" export "$dir/full" --out "$dir/x.npy"
+[ -e "$dir/x.npy" ] && fail "a file of what was refused"
+
+# What is missing, damaged or another's is refused by name.
+names=$(ls "$dir/L/store/"names-*.tsv)
+cp -a "$dir/L" "$dir/gone" && rm "$dir/gone/store/${names##*/}"
+expect 2 "${names##*/}" "$downpour" export "$dir/gone" --out "$dir/x.txt"
+expect 2 "--no-names" "$downpour" export "$dir/gone" --out "$dir/x.txt"
+expect 0 "" "$downpour" export "$dir/gone" --out "$dir/x.txt" --no-names
+[ "$(grep -c '^[0-9]* [-0-9.e]*$' "$dir/x.txt")" = 6 ] || fail "weights without names"
+cp -a "$dir/L" "$dir/damaged"
+sed -i 's/city=Rome/city=Roma/' "$dir/damaged/store/${names##*/}"
+expect 2 "is damaged" "$downpour" export "$dir/damaged" --out "$dir/x.npy"
+sed 's/run 1/run 2/' "$names" >"$dir/damaged/store/${names##*/}"
+expect 2 "${names##*/}" "$downpour" export "$dir/damaged" --out "$dir/x.npy"
+cp -a "$dir/L" "$dir/partial" && rm -rf "$dir/partial/store/server-1"
+expect 2 "server-1" "$downpour" export "$dir/partial" --out "$dir/x.npy"
+[ -e "$dir/x.npy" ] && fail "a file of what was refused"
+
+# Categories that share a key: one row under the first name, the others behind it.
+train "$dir/H" --model logistic --label label --train "$dir/table.csv" --epochs 1 --hash-bits 1
+expect 0 "" "$downpour" export "$dir/H" --table logistic.w --out "$dir/h.npy"
+[ "$(cut -f2 "$dir/h.names.tsv" | sort | tr '\n' ' ')" = "0 1 " ] || fail "keys of one bit: $(cat "$dir/h.names.tsv")"
+[ "$(tr '\t' '\n' <"$dir/h.names.tsv" | grep -c '^age$\|^odd, name$\|^city=')" = 6 ] || fail "names that share a key"
+[ "$(stat -c %s "$dir/h.npy")" = 136 ] || fail "two rows"
+
+# Layers have their shape, without what fills their last block; the rows of the first are the columns.
+sed 's/,[^,"]*,\([01]\),/,\1,/; s/,"[^"]*",\([01]\),/,\1,/; s/,city//' "$dir/table.csv" >"$dir/numbers.csv"
+train "$dir/M" --model mlp:2-150-1,loss=logistic --label label --train "$dir/numbers.csv" --epochs 1
+expect 0 "" "$downpour" export "$dir/M" --out "$dir/layers"
+[ "$(stat -c %s "$dir/layers/mlp.w1.npy")" = $((128 + 4 * 300)) ] || fail "size of mlp.w1"
+printf 'age\t0\nodd, name\t1\n' | cmp -s - "$dir/layers/mlp.w1.names.tsv" || fail "names of the first layer's rows"
+[ -e "$dir/layers/mlp.w2.names.tsv" ] && fail "names of a hidden layer's rows"
+expect 0 "" "$downpour" export "$dir/M" --table mlp.w2 --out -
+[ "$(wc -l <"$dir/out")" = 150 ] || fail "rows of mlp.w2"
+awk '{ print $2 }' "$dir/out" >"$dir/w2"
+od -An -v -tf4 -w4 -j128 "$dir/layers/mlp.w2.npy" | paste - "$dir/w2" | awk '($1 - $2) ^ 2 > 1e-14 { bad = 1 } END { exit bad || NR != 150 }' || fail "mlp.w2 as text and as bytes"
+
+# ---- text as words
+train "$dir/S" --model skipgram:6 --train "$dir/text" --epochs 2 --batch 64
+expect 0 "" "$downpour" export "$dir/S" --out "$dir/S.txt"
+tr -s ' \n' '\n' <"$dir/text" | grep . | awk '!($0 in first) { first[$0] = NR } { n[$0]++ } END { for (w in n) print n[w], first[w], w }' |
+    sort -k1,1nr -k2,2n | awk '{ print $3 }' >"$dir/words"
+[ "$(head -1 "$dir/S.txt")" = "$(wc -l <"$dir/words") 6" ] || fail "first line of word2vec's form: $(head -1 "$dir/S.txt")"
+tail -n +2 "$dir/S.txt" | cut -d' ' -f1 | cmp -s - "$dir/words" || fail "words by how often they occur"
+expect 0 "" "$downpour" export "$dir/S" --out -
+cp "$dir/out" "$dir/S.out"
+same "$dir/S.out" "$dir/S.txt" "standard output"
+# By brute force from the vectors.
+awk 'NR > 1 { for (i = 2; i <= NF; i++) v[$1, i] = $i; w[++n] = $1; d = NF }
+END { for (k = 1; k <= n; k++) { if (w[k] == "w1") continue
+        s = a = b = 0
+        for (i = 2; i <= d; i++) { s += v["w1", i] * v[w[k], i]; a += v["w1", i] ^ 2; b += v[w[k], i] ^ 2 }
+        printf "%s %.6f\n", w[k], s / sqrt(a * b) } }' "$dir/S.txt" | sort -k2,2gr | head -4 >"$dir/brute"
+expect 0 "" "$downpour" neighbours "$dir/S" w1 --top 4
+paste -d' ' "$dir/out" "$dir/brute" | awk '$1 != $3 || ($2 - $4) ^ 2 > 1e-11 { bad = 1 } END { exit bad || NR != 4 }' || fail "neighbours of w1"
+expect 0 "w1:" "$downpour" neighbours "$dir/S" w1 w2
+expect 2 "there is 'w1'" "$downpour" neighbours "$dir/S" W1
+expect 2 "is not in the training file" "$downpour" neighbours "$dir/S" elephant
+expect 2 "has no words or items" "$downpour" neighbours "$dir/L" age
+rm "$dir/text" # what was kept is enough
+expect 0 "" "$downpour" export "$dir/S" --table skipgram.near --out "$dir/near.npy"
+[ "$(stat -c %s "$dir/near.npy")" = $((128 + 24 * $(wc -l <"$dir/words"))) ] || fail "size of near.npy"
+cut -f1 "$dir/near.names.tsv" | cmp -s - "$dir/words" || fail "names of the second table"
+
+# ---- killed in the middle: the journal's pushes count, and what a clean stop leaves is the same
+cat >"$dir/slow.sh" <<'SLOW'
+"$1" run --dir "$2" --journal-bytes 16MiB --model mf:4 --train "$3" --epochs 100000 --batch 4 --servers 2 --restarts 0 >/dev/null 2>&1
+SLOW
+bash "$dir/slow.sh" "$downpour" "$dir/K" "$dir/pairs" >/dev/null 2>&1 &
+slow=$!
+for _ in $(seq 300); do
+    [ -s "$dir/K/store/names-1.tsv" ] && break # before the first push
+    sleep 0.2
+done
+expect 2 "is in use by another downpour command" "$downpour" export "$dir/K" --out "$dir/x.npy"
+sleep 2
+kill -9 $(pgrep -f "cluster $dir/K/cluster.conf") $(pgrep -P "$slow") 2>/dev/null
+wait "$slow" 2>/dev/null
+for _ in $(seq 100); do
+    pgrep -f "cluster $dir/K/cluster.conf" >/dev/null || break
+    sleep 0.1
+done
+expect 0 "open-journaled" "$downpour" inspect "$dir/K"
+expect 0 "" "$downpour" export "$dir/K" --out "$dir/killed"
+expect 0 "" "$downpour" export "$dir/K" --out "$dir/killed/numbers.npy" --table mf.item --no-names
+for server in 0 1; do
+    "${downpour%/*}/downpour-server" --cluster "$dir/K/cluster.conf" --server $server >"$dir/server.$server" 2>&1 &
+    pids[server]=$!
+done
+expect 0 "" timeout 60 bash -c "until '$downpour' status --cluster '$dir/K/cluster.conf'; do sleep 0.3; done"
+kill "${pids[@]}" && wait "${pids[@]}"
+expect 0 "" "$downpour" export "$dir/K" --out "$dir/closed"
+expect 0 "" "$downpour" export "$dir/K" --out "$dir/closed/numbers.npy" --table mf.item --no-names
+for file in "$dir"/killed/*; do
+    same "$file" "$dir/closed/${file##*/}" "killed and recovered: ${file##*/}"
+done
+
+rest=$(ls "$TMPDIR")
+[ -z "$rest" ] || fail "left in TMPDIR: $rest"
