@@ -106,7 +106,9 @@ enum dp_status dp_shard_parts_open(struct dp_shard_parts *parts, const struct dp
     enum dp_status st = dp_rocks_store_open(&store, &parts->store, err);
     if (st != DP_OK)
         return st;
-    if (o->journal.journaled && (recovers || !o->read_only))
+    if (atomic_load(&parts->progress.stop))
+        st = dp_fail(err, DP_STOPPING, "stopped while it opened its store");
+    if (st == DP_OK && o->journal.journaled && (recovers || !o->read_only))
         st = open_disk(parts, options->directory, err);
     if (st == DP_OK)
         st = open_shard(parts, options, recovers, err);

@@ -221,6 +221,20 @@ static enum dp_status turn_until_drained(struct dp_shard_thread *thread, struct 
     return st;
 }
 
+/* The journal last, on purpose: a crash above leaves one that the store does not need. */
+static enum dp_status end_cleanly(struct dp_shard_thread *thread)
+{
+    struct dp_error left = {0};
+    enum dp_status st = dp_rocks_store_mark_clean(&thread->parts.store, &thread->error);
+    if (st == DP_OK && dp_shard_end_journal(thread->parts.shard, &left) != DP_OK)
+        dp_log(DP_LOG_WARN,
+               "%s: its journal's segments stay, though the store has all that is in them; the next start "
+               "removes "
+               "them",
+               left.text);
+    return st;
+}
+
 static void *serve(void *arg)
 {
     struct dp_shard_thread *thread = arg;
@@ -235,7 +249,7 @@ static void *serve(void *arg)
         st = turn_until_drained(thread, &thread->error);
         /* The shard first: what it holds is in the store by now, or is named in the error. */
         if (st == DP_OK && !thread->options.read_only)
-            st = dp_rocks_store_mark_clean(&thread->parts.store, &thread->error);
+            st = end_cleanly(thread);
     }
     dp_shard_parts_close(&thread->parts);
     dp_listener_close(&thread->listener);

@@ -81,6 +81,11 @@ static void show_journal(const struct dp_view *view)
                view->journal_refused.status ? view->journal_refused.text : "");
         return;
     }
+    if (view->segments == 0 && view->journal_refused.status == DP_OK) {
+        printf("  journal     none: all that its opening %" PRIu64 " took is in the rows\n",
+               view->incarnation);
+        return;
+    }
     printf("  journal     opening %" PRIu64 ", ends with lsn %" PRIu64 ", known durable up to %" PRIu64 "\n",
            j->incarnation, j->last_lsn, j->durable_lsn);
     printf("    %-24s %8s %7s %13s %16s  %s\n", "segment", "state", "opening", "bytes", "used", "lsn");

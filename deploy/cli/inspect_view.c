@@ -99,6 +99,8 @@ static enum dp_status take_mark(void *context, const struct dp_store_mark *mark,
         st = take_number(mark, &view->streams, err);
     else if (is_key(mark, "journal"))
         st = take_number(mark, &view->incarnation, err);
+    else if (is_key(mark, "released"))
+        st = take_number(mark, &view->released, err);
     else if (is_key(mark, "ids")) {
         st = dp_push_ids_unpack(view->ids, mark->value, mark->value_bytes, err);
         if (st == DP_CORRUPT) { /* what was unpacked before the damage is not whole */
@@ -186,16 +188,24 @@ static enum dp_status gather_journal(struct gathering *g, struct dp_error *err)
     struct dp_view *view = g->view;
     char directory[4096];
     (void)snprintf(directory, sizeof directory, "%s/journal", view->directory);
+    bool clean = view->own.state == DP_INSPECT_CLEAN;
+    uint64_t released = clean && view->incarnation > view->released ? view->incarnation : view->released;
     struct dp_inspect_journal_options options = {
         .directory = directory,
         .replay_after = view->rows_lsn,
         .incarnation = view->incarnation,
-        .must_be_there = view->own.state == DP_INSPECT_OPEN_JOURNALED,
+        .released = released,
+        .must_be_there = view->own.state == DP_INSPECT_OPEN_JOURNALED && view->incarnation > released,
+        .clean = clean,
         .segment = take_segment,
         .record = take_record,
         .damaged = g->options->verify && view->in_use == 0 ? note_damage : NULL,
         .context = g};
     enum dp_status st = dp_inspect_journal(&options, &view->journal, err);
+    if (st == DP_OK && view->segments == 0 && released > 0) { /* the store itself is what is durable */
+        view->journal.incarnation = view->incarnation;
+        view->journal.durable_lsn = view->rows_lsn;
+    }
     if (st == DP_OK)
         return st;
     view->journal_refused = *err;

@@ -44,7 +44,7 @@ struct dp_view {
     struct dp_inspect_own own;
     struct dp_view_table *table; /* ascending by id */
     size_t tables;
-    uint64_t rows_lsn, streams, incarnation; /* marks; 0: none */
+    uint64_t rows_lsn, streams, incarnation, released; /* marks; 0: none */
     uint32_t other_marks;
     struct dp_push_ids *ids;
     struct dp_view_files row_files, mark_files;

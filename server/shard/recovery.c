@@ -512,24 +512,50 @@ static enum dp_status progress(void *context, enum dp_journal_phase phase, uint6
     return o->progress ? o->progress(o->progress_context, phase, done_bytes, all_bytes, err) : DP_OK;
 }
 
+static enum dp_status put_number(struct dp_shard *shard, enum dp_shard_job_kind kind, const char *key,
+                                 uint64_t number, struct dp_error *err)
+{
+    struct dp_store_mark *mark = calloc(1, sizeof *mark + 8);
+    struct dp_shard_job *job = mark ? dp_shard_job_new(kind, mark) : NULL;
+    if (!job)
+        return dp_fail(err, DP_NOMEM, "the journal's mark");
+    char *value = (char *)(mark + 1);
+    dp_store_u64le(value, number);
+    *mark = (struct dp_store_mark){.key = key, .key_bytes = strlen(key), .value = value, .value_bytes = 8};
+    job->store.kind = DP_STORE_MARKS;
+    job->store.count = 1;
+    job->store.marks = mark;
+    enum dp_status st = dp_shard_submit(shard, job);
+    return st == DP_OK ? st : dp_fail(err, st, "the journal's mark");
+}
+
 /* The store learns which opening of the journal is to be there next time, before anything is answered: a journal that is
  * gone, or an older copy, is then refused, not taken for an empty one. */
 static enum dp_status put_incarnation(struct dp_shard *shard, struct dp_error *err)
 {
     struct dp_journal_figures figures;
     dp_journal_figures(shard->journal, &figures);
-    struct dp_store_mark *mark = calloc(1, sizeof *mark + 8);
-    struct dp_shard_job *job = mark ? dp_shard_job_new(DP_JOB_JOURNAL, mark) : NULL;
-    if (!job)
-        return dp_fail(err, DP_NOMEM, "the journal's mark");
-    char *value = (char *)(mark + 1);
-    dp_store_u64le(value, figures.incarnation);
-    *mark = (struct dp_store_mark){.key = "journal", .key_bytes = 7, .value = value, .value_bytes = 8};
-    job->store.kind = DP_STORE_MARKS;
-    job->store.count = 1;
-    job->store.marks = mark;
-    enum dp_status st = dp_shard_submit(shard, job);
-    return st == DP_OK ? st : dp_fail(err, st, "the journal's mark");
+    return put_number(shard, DP_JOB_JOURNAL, "journal", figures.incarnation, err);
+}
+
+/* A clean store whose marks do not release its journal yet: a build closed it that kept its journals, or an opening ended before it took
+ * a push. All of it is in the rows, whatever has become of the journal since. Durable before the journal is touched: after a crash the
+ * marks are all that tells a journal that is not needed from one that was lost. */
+static enum dp_status release_journal(struct dp_shard *shard, struct dp_error *err)
+{
+    if (shard->options.recovers || shard->released >= shard->incarnation)
+        return DP_OK;
+    shard->released_put = false;
+    enum dp_status st = put_number(shard, DP_JOB_RELEASED, "released", shard->incarnation, err);
+    while (st == DP_OK && !shard->released_put)
+        wait_for_jobs(shard);
+    if (st == DP_OK && shard->unreleased.status != DP_OK) {
+        *err = shard->unreleased;
+        return err->status;
+    }
+    if (st == DP_OK)
+        shard->released = shard->incarnation;
+    return st;
 }
 
 /* What an opening cuts may have been acknowledged: nothing can tell a torn write from damage to a record that no claim
@@ -557,11 +583,13 @@ static enum dp_status open_journal(struct dp_shard *shard, struct dp_error *err)
     options.progress_context = shard;
     options.room = shard->options.store->room;
     options.room_context = shard->options.store->self;
-    options.incarnation = shard->incarnation;
-    options.must_be_there = shard->options.recovers;
+    enum dp_status st = r.push ? release_journal(shard, err) : dp_fail(err, DP_NOMEM, "a record");
+    options.incarnation = shard->incarnation > shard->released ? shard->incarnation : shard->released;
+    options.released = shard->released;
+    options.clean = !shard->options.recovers;
+    options.must_be_there = shard->options.recovers && shard->incarnation > shard->released;
     shard->recovery = &r;
     struct dp_journal_figures found = {0};
-    enum dp_status st = r.push ? DP_OK : dp_fail(err, DP_NOMEM, "a record");
     if (st == DP_OK)
         st = shard->options.read_only ? dp_journal_read(&options, &found, err)
                                       : dp_journal_open(&options, &shard->journal, err);

@@ -67,6 +67,11 @@ void dp_shard_drain(struct dp_shard *shard);
 DP_MUST_USE
 enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *err);
 
+/* After dp_shard_drained gave DP_OK, best when the store is marked clean: the journal's segments are removed, the store has all that is
+ * in them and says so. A crash within, or a failure, leaves some; the next opening removes those. */
+DP_MUST_USE
+enum dp_status dp_shard_end_journal(struct dp_shard *shard, struct dp_error *err);
+
 /* Counters, by name, as metrics have them (counters.h); any thread. Returns how many were filled, at most
  * DP_COUNTERS_MAX. */
 uint32_t dp_shard_counters(const struct dp_shard *shard, struct dp_counter counters[DP_COUNTERS_MAX]);

@@ -49,6 +49,7 @@ enum dp_shard_job_kind {
     DP_JOB_ROWS,
     DP_JOB_MARKS,
     DP_JOB_JOURNAL,
+    DP_JOB_RELEASED,
     DP_JOB_REPLAY,
     DP_JOB_COUNT
 };
@@ -148,6 +149,9 @@ struct dp_shard {
     uint64_t
         incarnation; /* of the journal, as the store knows it; below this opening's nothing is answered */
     bool incarnation_put;
+    uint64_t released; /* openings of the journal up to here are not needed: the store has what they took */
+    bool released_put; /* the job that says so was completed */
+    struct dp_error unreleased;       /* and why it failed */
     struct dp_error incarnation_full; /* why the store could not take it: DP_FULL, tried again; else OK */
     struct dp_shard_job *incarnation_again; /* while it is to be submitted again */
     uint64_t incarnation_again_ns;
@@ -188,8 +192,9 @@ enum dp_done dp_shard_create_table(struct dp_shard *shard, struct dp_waiting *wa
 void dp_shard_table_stored(struct dp_shard *shard, struct dp_shard_job *job);
 enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err);
 void dp_shard_free_tables(struct dp_shard *shard);
-/* A job with the marks of a cycle: lsn, push ids, every table that is durable. NULL: out of memory. */
-struct dp_shard_job *dp_shard_marks_job(const struct dp_shard *shard, uint64_t rows_lsn);
+/* A job with the marks of a cycle: lsn, push ids, every table that is durable, and, where it is not 0, the opening of the journal up to
+ * which none is needed any more. NULL: out of memory. */
+struct dp_shard_job *dp_shard_marks_job(const struct dp_shard *shard, uint64_t rows_lsn, uint64_t released);
 /* DP_AGAIN: the store is busy, the job stays the caller's. */
 enum dp_status dp_shard_try_submit(struct dp_shard *shard, struct dp_shard_job *job);
 void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting);

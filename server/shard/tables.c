@@ -1,8 +1,10 @@
 /* Tables of a shard: found by id, created durably, loaded from the store's marks.
  * Marks     "table/...": table_mark.h. Beside them: "lsn",
  *           u64: every push up to it is in the stored rows, replay starts behind it; "streams", u64: none from
- *           it on was given yet; "journal", u64: the incarnation of the journal that must be there; "ids"
- *           (push_ids.h). A write-back cycle ends with all but "streams" and "journal", put at once. */
+ *           it on was given yet; "journal", u64: the incarnation of the journal that must be there, unless
+ *           "released", u64, is not below it: openings of the journal up to that one are over, and all that they took is in
+ *           the store (the last cycle of a drain says so); "ids" (push_ids.h). A write-back cycle ends with all but "streams",
+ *           "journal" and, where it is not the last, "released", put at once. */
 #include "server/shard/shard_inner.h"
 #include "server/shard/table_mark.h"
 
@@ -137,6 +139,8 @@ enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err
     if (st == DP_OK)
         st = store->visit_marks(store->self, "journal", 7, visit_u64, &shard->incarnation, err);
     if (st == DP_OK)
+        st = store->visit_marks(store->self, "released", 8, visit_u64, &shard->released, err);
+    if (st == DP_OK)
         st = store->visit_marks(store->self, "streams", 7, visit_u64, &shard->streams_reserved, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "shard %" PRIu32, shard->options.index);
@@ -161,13 +165,13 @@ static uint64_t rows_known(const struct dp_shard_table *table)
 
 /* Of a table that is being created its own job puts the mark: it may be refused, and another come under that name, before
  * these marks are in the store. It has no rows. */
-struct dp_shard_job *dp_shard_marks_job(const struct dp_shard *shard, uint64_t rows_lsn)
+struct dp_shard_job *dp_shard_marks_job(const struct dp_shard *shard, uint64_t rows_lsn, uint64_t released)
 {
-    uint32_t room = shard->tables + 2, n = 0;
+    uint32_t room = shard->tables + 3, n = 0;
     size_t each = DP_TABLE_MARK_BYTES, ids_bytes = 0;
     char *ids = dp_push_ids_pack(shard->ids, &ids_bytes);
     char *memory =
-        ids ? calloc(1, room * sizeof(struct dp_store_mark) + 8 + shard->tables * each + ids_bytes) : NULL;
+        ids ? calloc(1, room * sizeof(struct dp_store_mark) + 16 + shard->tables * each + ids_bytes) : NULL;
     struct dp_shard_job *job = memory ? dp_shard_job_new(DP_JOB_MARKS, memory) : NULL;
     if (job) {
         struct dp_store_mark *marks = (struct dp_store_mark *)(void *)memory;
@@ -175,6 +179,12 @@ struct dp_shard_job *dp_shard_marks_job(const struct dp_shard *shard, uint64_t r
         dp_store_u64le(at, rows_lsn);
         marks[n++] = (struct dp_store_mark){.key = "lsn", .key_bytes = 3, .value = at, .value_bytes = 8};
         at += 8;
+        if (released > 0) {
+            dp_store_u64le(at, released);
+            marks[n++] =
+                (struct dp_store_mark){.key = "released", .key_bytes = 8, .value = at, .value_bytes = 8};
+            at += 8;
+        }
         for (uint32_t i = 0; i < shard->tables; i++) {
             const struct dp_shard_table *table = shard->table[i];
             if (!table->durable)

@@ -359,6 +359,10 @@ static void completed(struct dp_shard *shard, struct dp_shard_job *job)
         if (dp_shard_journal_put(shard, job))
             return;
         break;
+    case DP_JOB_RELEASED:
+        shard->released_put = true;
+        shard->unreleased = job->store.error;
+        break;
     case DP_JOB_REPLAY:
         dp_shard_recovery_read(shard, job);
         break;

@@ -65,6 +65,13 @@ enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *e
     return w->last_done ? DP_OK : DP_AGAIN;
 }
 
+enum dp_status dp_shard_end_journal(struct dp_shard *shard, struct dp_error *err)
+{
+    DP_ASSERT(dp_shard_drained(shard, NULL) == DP_OK);
+    enum dp_status st = dp_journal_end(&shard->journal, err);
+    return st == DP_OK ? st : dp_wrap(err, st, "shard %" PRIu32, shard->options.index);
+}
+
 static void fail(struct dp_shard *shard, const struct dp_error *err)
 {
     if (shard->write_back.failed.status != DP_OK)
@@ -346,6 +353,15 @@ static void end_cycle(struct dp_shard *shard)
     DP_COUNT(&shard->counters, write_back_cycles, 1);
 }
 
+static uint64_t opening_of(const struct dp_shard *shard)
+{
+    struct dp_journal_figures figures = {0};
+    if (shard->journal)
+        dp_journal_figures(shard->journal, &figures);
+    DP_ASSERT(!shard->journal || figures.last_lsn == shard->write_back.rows_lsn);
+    return figures.incarnation;
+}
+
 static void rows_turn(struct dp_shard *shard)
 {
     struct dp_write_back *w = &shard->write_back;
@@ -358,7 +374,8 @@ static void rows_turn(struct dp_shard *shard)
         end_cycle(shard); /* its marks would be worth nothing */
         return;
     }
-    w->ready = dp_shard_marks_job(shard, w->rows_lsn);
+    /* The last cycle of a drain: nothing is journaled any more, and with these marks the store has all of it. */
+    w->ready = dp_shard_marks_job(shard, w->rows_lsn, w->is_last ? opening_of(shard) : 0);
     w->ready_lsn = shard->lsn; /* the ids in it */
     if (w->ready)
         w->cycle = DP_CYCLE_MARKS;

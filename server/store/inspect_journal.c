@@ -40,6 +40,12 @@ static void tell_segments(const struct dp_inspect_journal_options *options,
         char name[DP_JOURNAL_NAME_BYTES];
         dp_journal_segment_name(name, file->segment.number);
         struct dp_inspect_segment segment = {.file = name, .bytes = file->segment.bytes};
+        if (file->released) {
+            segment.state = DP_INSPECT_SEGMENT_RELEASED;
+            segment.incarnation = file->page.incarnation;
+            segment.first_lsn = file->page.first_lsn;
+            segment.last_lsn = file->page.first_lsn - 1;
+        }
         if (file->valid) {
             bool chain = i >= found->start && i < found->stop;
             segment.state = chain ? DP_INSPECT_SEGMENT_KEPT : DP_INSPECT_SEGMENT_RELEASED;
@@ -232,6 +238,8 @@ enum dp_status dp_inspect_journal(const struct dp_inspect_journal_options *optio
                                            .replay_after = options->replay_after,
                                            .incarnation = options->incarnation,
                                            .must_be_there = options->must_be_there,
+                                           .released = options->released,
+                                           .clean = options->clean,
                                            .replay = options->record,
                                            .replay_context = options->context};
     st = dp_journal_look(&as_opened, &found, err);

@@ -44,7 +44,8 @@ struct dp_inspect_journal {
 struct dp_inspect_journal_options {
     const char *directory;
     uint64_t replay_after, incarnation; /* as journal.h's */
-    bool must_be_there;
+    uint64_t released;
+    bool must_be_there, clean;
     /* Each may be NULL. */
     void (*segment)(void *context, const struct dp_inspect_segment *segment);
     /* A record that an opening would replay. */

@@ -15,6 +15,8 @@
 #define SEGMENT_BYTES (256u << 20)
 #define SEGMENT_MIN   (64u << 10)
 #define BUDGET_BYTES  (UINT64_C(4) << 30)
+/* Where all segments were removed nobody knows the last number: the next ones begin above all that the openings before used. */
+#define NUMBER_SHIFT 32
 
 static enum dp_status poisoned(struct dp_journal *journal, struct dp_error *err)
 {
@@ -266,6 +268,24 @@ static enum dp_status make_threads_tools(struct dp_journal *journal, struct dp_e
                : dp_fail(err, DP_NOMEM, "journal: make a condition");
 }
 
+/* What the store says is over (options.released) goes first, so that nothing of it is ever looked at again. */
+static enum dp_status remove_released(const struct dp_disk *disk, struct dp_journal_found *found,
+                                      struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    bool any = false;
+    for (size_t i = 0; st == DP_OK && i < found->count; i++) {
+        char name[DP_JOURNAL_NAME_BYTES];
+        if (!found->files[i].released)
+            continue;
+        any = true;
+        dp_journal_segment_name(name, found->files[i].segment.number);
+        dp_journal_segment_close(disk, &found->files[i].segment);
+        st = disk->remove(disk->self, name, err);
+    }
+    return st == DP_OK && any ? disk->sync_directory(disk->self, err) : st;
+}
+
 /* What is still needed goes to the kept segments, the rest to the spares. */
 static enum dp_status adopt(struct dp_journal *journal, struct dp_journal_found *found, struct dp_error *err)
 {
@@ -277,11 +297,12 @@ static enum dp_status adopt(struct dp_journal *journal, struct dp_journal_found 
     enum dp_status st = dp_journal_stage_init(&journal->stage, err);
     if (st != DP_OK)
         return st;
+    journal->number_last = journal->options.released << NUMBER_SHIFT;
     for (size_t i = 0; i < found->count; i++) {
         struct dp_journal_segment *segment = &found->files[i].segment;
         if (found->files[i].needed)
             journal->segments[journal->count++] = *segment;
-        else
+        else if (!found->files[i].released)
             journal->spares[journal->spare_count++] = *segment;
         if (segment->number > journal->number_last)
             journal->number_last = segment->number;
@@ -369,7 +390,9 @@ enum dp_status dp_journal_open(const struct dp_journal_options *options, struct 
     journal->opened.replayed_records = found.replayed_records;
     journal->opened.replayed_bytes = found.replayed_bytes;
     journal->opened.cut = found.cut;
-    st = adopt(journal, &found, err);
+    st = remove_released(journal->disk, &found, err);
+    if (st == DP_OK)
+        st = adopt(journal, &found, err);
     if (st == DP_OK)
         st = begin(journal, err);
     if (st != DP_OK)
@@ -402,17 +425,52 @@ enum dp_status dp_journal_read(const struct dp_journal_options *options, struct 
     return st;
 }
 
+/* All is written and synced, and nothing else touches it. */
+static void stop(struct dp_journal *journal)
+{
+    bool threaded = journal->thread_runs;
+    dp_journal_thread_stop(journal); /* does a last round */
+    if (!threaded)
+        dp_journal_round(journal);
+}
+
 void dp_journal_close(struct dp_journal **out)
 {
     struct dp_journal *journal = *out;
     if (!journal)
         return;
-    bool threaded = journal->thread_runs;
-    dp_journal_thread_stop(journal); /* does a last round */
-    if (!threaded)
-        dp_journal_round(journal);
+    stop(journal);
     if (atomic_load(&journal->poison) == DP_OK)
         dp_journal_claim_end(journal);
     release_all(journal);
     *out = NULL;
+}
+
+static enum dp_status remove_segment(const struct dp_journal *journal, struct dp_journal_segment *segment,
+                                     struct dp_error *err)
+{
+    char name[DP_JOURNAL_NAME_BYTES];
+    dp_journal_segment_name(name, segment->number);
+    dp_journal_segment_close(journal->disk, segment);
+    return journal->disk->remove(journal->disk->self, name, err);
+}
+
+enum dp_status dp_journal_end(struct dp_journal **out, struct dp_error *err)
+{
+    struct dp_journal *journal = *out;
+    enum dp_status st = DP_OK;
+    if (!journal)
+        return st;
+    stop(journal);
+    for (size_t i = 0; st == DP_OK && i < journal->spare_count; i++)
+        st = remove_segment(journal, &journal->spares[i], err);
+    for (size_t i = 0; st == DP_OK && i < journal->count; i++)
+        st = remove_segment(journal, &journal->segments[i], err);
+    if (st == DP_OK && journal->next.file)
+        st = remove_segment(journal, &journal->next, err);
+    if (st == DP_OK)
+        st = journal->disk->sync_directory(journal->disk->self, err);
+    release_all(journal);
+    *out = NULL;
+    return st == DP_OK ? st : dp_wrap(err, st, "journal: remove its segments");
 }

@@ -52,6 +52,12 @@ struct dp_journal_options {
      * files of it, or of a later one, must be found, else DP_CORRUPT: they were removed, or are an older copy. */
     uint64_t incarnation;
     bool must_be_there;
+    /* Openings up to this one are over: the store has all that they journaled, and says so durably. Nothing in their segments counts,
+     * neither records nor claims, and an opening removes them. 0: none. */
+    uint64_t released;
+    /* The store was closed cleanly: a record above replay_after of a later opening is DP_CORRUPT, since the store must be an older
+     * copy than its journal. */
+    bool clean;
     enum dp_status (*replay)(void *context, uint64_t lsn, const void *record, size_t bytes,
                              struct dp_error *err);
     void *replay_context;
@@ -83,6 +89,11 @@ enum dp_status dp_journal_open(const struct dp_journal_options *options, struct 
                                struct dp_error *err);
 /* Commits what was appended, marks the end as clean, then closes. Accepts NULL inside, leaves NULL. */
 void dp_journal_close(struct dp_journal **journal);
+/* Closes, and removes every segment. Only when the store has all that was appended and says durably that this opening is over: the next
+ * one's `released` must be at least its incarnation. A crash within leaves segments that the next opening removes, and so does a failure.
+ * Accepts NULL inside, leaves NULL. */
+DP_MUST_USE
+enum dp_status dp_journal_end(struct dp_journal **journal, struct dp_error *err);
 
 /* One record of several pieces; its lsn is the last one + 1 (after open: the last replayed, or replay_after,
  * + 1). DP_AGAIN: the budget is used up until release, or the next segment is not made yet; DP_JOURNAL_BEHIND: the disk is

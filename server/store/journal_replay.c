@@ -147,6 +147,8 @@ static struct cursor cursor_at_start(const struct dp_journal_found *found, size_
 
 static void claim(struct dp_journal_found *found, uint64_t synced, uint64_t incarnation)
 {
+    if (found->released > 0 && incarnation <= found->released)
+        return; /* what it claims is in the store, or is of another history */
     if (synced > found->claimed)
         found->claimed = synced;
     if (incarnation > found->incarnation)
@@ -201,6 +203,9 @@ static enum dp_status look_at_page(const struct dp_disk *disk, struct dp_journal
                        "journal: segment %016" PRIx64
                        " has format %u, this build knows %u; use the build that wrote it",
                        file->segment.number, file->page.version, DP_JOURNAL_VERSION);
+    file->released = found->released > 0 && file->page.incarnation <= found->released;
+    if (file->released)
+        return DP_OK;
     file->valid = file->page.number == file->segment.number && file->page.first_lsn > 0;
     if (file->page.secret)
         found->secret = file->page.secret;
@@ -251,6 +256,8 @@ static bool ours(const struct dp_journal_found *found, const struct dp_journal_h
     bool any = false;
     for (size_t i = 0; i < found->count; i++) {
         const struct dp_journal_page *page = &found->files[i].page; /* version 0: there is none */
+        if (found->files[i].released)
+            continue;
         if (page->version > 0 && page->secret == header->secret)
             return true;
         any = any || page->version > 0;
@@ -342,7 +349,7 @@ static enum dp_status scan_rest(struct window *w, struct dp_journal_found *found
     }
     for (size_t i = from; st == DP_OK && i < found->count; i++) {
         uint64_t at = chain && i == from ? found->files[i].end : 0;
-        if (chain && i == from && closed)
+        if (found->files[i].released || (chain && i == from && closed))
             continue;
         window_turn(w, &found->files[i].segment);
         st = scan(w, found, i, at, &cutting, err);
@@ -371,11 +378,26 @@ static enum dp_status refuse(const struct dp_journal_found *found, uint64_t miss
                    missing, name, at, found->claimed);
 }
 
+/* A clean store has everything: what its journal has beyond it is of a later life of the store, of which this is an older copy. */
+static enum dp_status refuse_later(const struct dp_journal_options *options,
+                                   const struct dp_journal_found *found, struct dp_error *err)
+{
+    char name[DP_JOURNAL_NAME_BYTES];
+    dp_journal_segment_name(name, found->files[found->stop - 1].segment.number);
+    return dp_fail(err, DP_CORRUPT,
+                   "journal: the store was closed cleanly at lsn %" PRIu64
+                   ", but its journal goes on to lsn %" PRIu64
+                   " (%s): the store is an older copy than the journal; bring back the store that belongs to "
+                   "it, or move the journal's files away to go on from the older copy",
+                   options->replay_after, found->chain_lsn, name);
+}
+
 enum dp_status dp_journal_look(const struct dp_journal_options *options, struct dp_journal_found *found,
                                struct dp_error *err)
 {
     struct window w = window_of(options, DP_JOURNAL_CHECKING);
     bool closed = false;
+    found->released = options->released;
     enum dp_status st = find_files(options, found, err);
     if (st != DP_OK)
         goto done;
@@ -392,6 +414,10 @@ enum dp_status dp_journal_look(const struct dp_journal_options *options, struct 
         goto done;
     if (found->claimed > found->chain_lsn) {
         st = refuse(found, found->chain_lsn + 1, err);
+        goto done;
+    }
+    if (options->clean && found->chain_lsn > options->replay_after) {
+        st = refuse_later(options, found, err);
         goto done;
     }
     if (options->must_be_there && found->incarnation < options->incarnation) {

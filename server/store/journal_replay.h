@@ -13,7 +13,8 @@
 struct dp_journal_found_file {
     struct dp_journal_segment segment;
     struct dp_journal_page page; /* whole, of this file or of the one that it was; else zeros */
-    bool valid;                  /* page fits this file; else it is unused, or damaged */
+    bool valid;                  /* page fits this file; else it is unused, damaged or released */
+    bool released;               /* of an opening that is over: nothing in it counts */
     bool needed;                 /* has records above replay_after */
     uint64_t end;                /* of the records in it */
     uint64_t end_lsn;            /* of the last one that counts */
@@ -29,6 +30,7 @@ struct dp_journal_found {
     uint64_t claimed;     /* highest synced lsn that was seen anywhere */
     uint64_t incarnation; /* highest seen */
     uint64_t secret;      /* of the newest page that has one */
+    uint64_t released;    /* the options' */
     uint64_t replayed_records, replayed_bytes;
 };
 

@@ -46,19 +46,29 @@ struct sim_server {
 static struct sim_world *playing;
 static struct sim_server *working;
 
-enum { BEHIND = 2, CLAIMS }; /* of counted */
+enum { BEHIND = 2, CLAIMS, ENDED }; /* of counted */
 
 /* What happened, over all seeds: a simulation in which nothing does shows nothing. */
 static struct {
     const char *name;
     uint64_t sum;
-} counted[] = {
-    {"deaths", 0},         {"power_cuts", 0},        {"appends_behind", 0},    {"journal_claims", 0},
-    {"pushes", 0},         {"pushes_repeated", 0},   {"pushes_replayed", 0},   {"rows_read", 0},
-    {"rows_evicted", 0},   {"rows_written_back", 0}, {"write_back_cycles", 0}, {"requests_postponed", 0},
-    {"requests_parked", 0}};
+} counted[] = {{"deaths", 0},
+               {"power_cuts", 0},
+               {"appends_behind", 0},
+               {"journal_claims", 0},
+               {"journals_ended", 0},
+               {"pushes", 0},
+               {"pushes_repeated", 0},
+               {"pushes_replayed", 0},
+               {"rows_read", 0},
+               {"rows_evicted", 0},
+               {"rows_written_back", 0},
+               {"write_back_cycles", 0},
+               {"requests_postponed", 0},
+               {"requests_parked", 0}};
 
 static void start(void *context, uint64_t life);
+static void restart_disk(struct sim_server *server, bool power);
 static void crash(struct sim_server *server, bool power);
 
 /* ---- the journal's side */
@@ -348,6 +358,26 @@ static void check_bounds(const struct sim_server *server)
     }
 }
 
+/* What a server does once all is in the store: marked clean, then the journal's segments are removed; it dies anywhere between. */
+static void end_cleanly(struct sim_server *server)
+{
+    struct dp_error err = {0};
+    bool may_die = !server->world->calm && !server->stops;
+    uint64_t fate = may_die ? sim_draw(server->world, 8) : 7;
+    server->clean = fate > 0 && (!may_die || sim_draw(server->world, 2)); /* or the next start died at once */
+    if (fate < 2)
+        return;
+    if (fate == 2 && !server->world->plan.process)
+        dp_sim_disk_cut_at(server->sim, 1 + sim_draw(server->world, 8));
+    uint64_t used = dp_sim_disk_used(server->sim);
+    enum dp_status st = dp_shard_end_journal(server->shard, &err);
+    server->journal = NULL;
+    counted[ENDED].sum += used > 0;
+    if (st == DP_OK && !dp_sim_disk_is_off(server->sim) && dp_sim_disk_used(server->sim) > 0)
+        sim_fail(server->world, "shard %" PRIu32 ": its journal has ended, and takes %" PRIu64 " bytes",
+                 server->index, dp_sim_disk_used(server->sim));
+}
+
 /* Drained: is it time to close? */
 static void drained(struct sim_server *server)
 {
@@ -356,8 +386,14 @@ static void drained(struct sim_server *server)
     if (st == DP_AGAIN)
         return;
     sim_say(server->world, "s%" PRIu32 ": drained: %s %s", server->index, dp_status_name((int)st), err.text);
-    server->clean = st == DP_OK;
+    server->clean = false;
+    if (st == DP_OK)
+        end_cleanly(server);
+    bool off = dp_sim_disk_is_off(server->sim);
     close_all(server);
+    if (off)
+        restart_disk(server, true);
+    dp_sim_disk_cut_at(server->sim, 0);
     if (st == DP_OK)
         sim_model_drained(server->world->model, server->index, server->rows);
     server->stopped = server->stops && st == DP_OK;

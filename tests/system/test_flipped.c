@@ -288,7 +288,7 @@ static void in_each_file(void **state)
         struct dirent **list = NULL;
         int all =
             scandir(dp_place_text(place, "%s/shard-0000/%s", t.kept, folders[f]), &list, NULL, alphasort);
-        assert_true(all > 2);
+        assert_true(f == 1 ? all == 2 : all > 2); /* (a store that was closed cleanly has no journal) */
         for (int i = 0; i < all; i++) {
             const char *name = dp_place_text(place, "%s%s", folders[f], list[i]->d_name);
             struct stat found;

@@ -54,9 +54,9 @@ struct crash {
     bool fails_store, fails_disk, failed; /* this seed does; has done */
     bool small;                           /* the cache */
     uint64_t evicted;
-    uint32_t crashes, cuts;
-    bool read_only; /* from the next opening on */
-    bool power_too; /* mode process, power lost all the same */
+    uint32_t crashes, cuts, ends; /* ends: of the journal, at clean closes */
+    bool read_only;               /* from the next opening on */
+    bool power_too;               /* mode process, power lost all the same */
 };
 
 extern const char *const crash_table_names[CRASH_TABLES];

@@ -84,6 +84,41 @@ static void crash(struct crash *c)
     crash_turn(c);
 }
 
+/* All is in the store, which is marked clean; then the journal is removed. Power goes anywhere in that, or the process dies, and
+ * while it opens again: nothing is lost, in mode process neither. */
+static void end_cleanly(struct crash *c)
+{
+    static const enum dp_sim_survival power[] = {DP_SIM_NOTHING, DP_SIM_ALL, DP_SIM_RANDOM};
+    struct dp_error err = {0};
+    uint64_t fate = crash_draw(c, 6);
+    bool clean =
+        fate > 0 &&
+        crash_draw(c, 2); /* else it died before it was marked so, or right after the next start's mark */
+    if (fate > 1) {
+        dp_sim_disk_cut_at(c->sim, fate == 2 ? 1 + crash_draw(c, 8) : 0);
+        if (dp_shard_end_journal(c->shard, &err) == DP_OK && dp_sim_disk_used(c->sim) > 0)
+            crash_broken(c, "bytes that an ended journal left:", dp_sim_disk_used(c->sim));
+        c->ends++;
+    } else if (crash_draw(c, 2)) {
+        dp_sim_disk_cut_at(c->sim, 1); /* closing must not save anything */
+    }
+    crash_close(c);
+    for (bool again = true; again; clean = false) {
+        if (dp_sim_disk_is_off(c->sim))
+            dp_sim_disk_restart(c->sim, power[crash_draw(c, 3)]);
+        dp_sim_disk_cut_at(c->sim, crash_draw(c, 3) == 0 ? 1 + crash_draw(c, 12) : 0);
+        again = crash_open(c, !clean) != DP_OK;
+        if (!again && dp_sim_disk_is_off(c->sim)) {
+            crash_close(c);
+            again = true;
+        }
+        c->cuts += again;
+    }
+    dp_sim_disk_cut_at(c->sim, 0);
+    if (!crash_meet(c))
+        crash_broken(c, "no welcome after clean restart", 0);
+}
+
 static void clean_restart(struct crash *c)
 {
     struct dp_error err = {0};
@@ -105,9 +140,12 @@ static void clean_restart(struct crash *c)
         crash(c);
         return;
     }
-    crash_close(c);
-    if (crash_open(c, false) != DP_OK || !crash_meet(c))
-        crash_broken(c, "no welcome after clean restart", 0);
+    end_cleanly(c);
+    for (uint32_t i = 0; i < c->issued; i++)
+        if (c->push[i].acknowledged)
+            crash_push(c, i);
+    crash_turn(c);
+    crash_turn(c);
 }
 
 static void something_fails(struct crash *c)

@@ -172,6 +172,26 @@ void world_close(struct world *world)
         world->durable = world->synced = last;
 }
 
+void world_end(struct world *world)
+{
+    enum dp_status st;
+    struct dp_error err = {0};
+    struct dp_journal_figures figures;
+    dp_journal_sync(world->journal);
+    dp_journal_figures(world->journal, &figures);
+    (void)dp_journal_durable(world->journal, &st, NULL);
+    if (st != DP_OK || figures.synced_lsn < figures.last_lsn)
+        return; /* a caller that drains waits for it, and gives up */
+    world->marks = world->durable = world->synced = world->last = figures.last_lsn;
+    world->options.released = world->options.incarnation = figures.incarnation;
+    if (dp_journal_end(&world->journal, &err) == DP_OK)
+        assert_int_equal(dp_sim_disk_used(world->sim), 0);
+    else if (!dp_sim_disk_is_off(world->sim))
+        fail_msg("seed %" PRIu64 ": %s", world->seed, err.text);
+    assert_null(world->journal);
+    world->ends++;
+}
+
 void world_crash(struct world *world, enum dp_sim_survival survival)
 {
     /* A process that dies writes nothing more. */
@@ -231,6 +251,8 @@ void world_script(struct world *world, uint32_t steps)
             world_claim(world);
         } else if (what < 94) {
             world_release(world, world->marks + world_draw(world) % (world->synced - world->marks + 1));
+        } else if (what < 95) {
+            world_end(world);
         } else if (what < 96) {
             world_close(world);
         } else if (what < 98) {

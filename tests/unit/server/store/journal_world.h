@@ -24,7 +24,7 @@ struct world {
     uint64_t synced;          /* answered as surviving a loss of power, or replayed */
     uint64_t marks;           /* the caller's replay_after */
     uint64_t replayed;        /* lsn of the last replayed record, of this opening */
-    uint64_t power_losses, appends, claims;
+    uint64_t power_losses, appends, claims, ends;
 };
 
 void world_init(struct world *world, uint64_t seed, enum dp_durability durability);
@@ -44,6 +44,8 @@ void world_claim(struct world *world);
 /* The caller wrote rows back up to this lsn, which is synced, and put its marks. */
 void world_release(struct world *world, uint64_t upto);
 void world_close(struct world *world);
+/* All was written back, and the caller's marks say so and that the opening is over. */
+void world_end(struct world *world);
 /* The process dies or power goes; then the disk is there again. */
 void world_crash(struct world *world, enum dp_sim_survival survival);
 /* Opens until it works, with power lost within it as often as `cuts` says. */

@@ -38,8 +38,10 @@ static void fixed_script(struct world *world)
             if (i % 4 == 3)
                 world_release(world, world->synced > 5 ? world->synced - 5 : 0);
         }
-        if (round < 2)
+        if (round == 0)
             world_close(world);
+        else if (round == 1)
+            world_end(world);
         if (dp_sim_disk_is_off(world->sim))
             return;
     }
