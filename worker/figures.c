@@ -64,6 +64,7 @@ enum dp_status dp_worker_figures_pack(const struct dp_worker_figures *figures, c
     for (uint32_t i = 0; i < DP_STALENESS_BUCKETS; i++)
         bad |= json_array_append_new(histogram, integer(s->histogram[i]));
     bad |= json_object_set_new(root, "worker", integer(figures->worker));
+    bad |= json_object_set_new(root, "ended", integer(figures->ended));
     bad |= json_object_set_new(root, "pushes", integer(figures->pushes));
     bad |= json_object_set_new(root, "found_examples", integer(figures->found_examples));
     bad |= json_object_set_new(root, "repeated_examples", integer(figures->repeated_examples));
@@ -127,15 +128,17 @@ static bool read_spent(const json_t *array, struct dp_spent *out)
 static bool read_figures(const json_t *root, struct dp_worker_figures *out)
 {
     struct dp_staleness *s = &out->staleness;
-    uint64_t worker;
-    if (!read_u64(root, "worker", &worker) || worker > UINT32_MAX ||
-        !read_u64(root, "pushes", &out->pushes) || !read_u64(root, "found_examples", &out->found_examples) ||
+    uint64_t worker, ended;
+    if (!read_u64(root, "worker", &worker) || worker > UINT32_MAX || !read_u64(root, "ended", &ended) ||
+        ended > out->epochs || !read_u64(root, "pushes", &out->pushes) ||
+        !read_u64(root, "found_examples", &out->found_examples) ||
         !read_u64(root, "repeated_examples", &out->repeated_examples) ||
         !read_u64(root, "measured_pushes", &s->pushes) || !read_u64(root, "repeated", &s->repeated) ||
         !read_u64(root, "measured", &s->measured) || !read_u64(root, "sum", &s->sum) ||
         !read_u64(root, "max", &s->max))
         return false;
     out->worker = (uint32_t)worker;
+    out->ended = (uint32_t)ended;
     const json_t *histogram = json_object_get(root, "histogram");
     if (!json_is_array(histogram) || json_array_size(histogram) != DP_STALENESS_BUCKETS)
         return false;

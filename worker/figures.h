@@ -17,6 +17,7 @@ struct dp_epoch_figures {
 
 struct dp_worker_figures {
     uint32_t worker, epochs;
+    uint32_t ended;             /* epochs, the first so many: its pushes of them are answered */
     uint64_t pushes;            /* that some shard applied, and not before */
     uint64_t found_examples;    /* found done when this worker was started again, their figures lost */
     uint64_t repeated_examples; /* of pushes that were there already: trained again, for nothing new */

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARE 20u /* of the time, one part in so many */
+#define SHARE  20u   /* of the time, one part in so many */
+#define ALWAYS 1024u /* epochs whose figures are small enough to put them each time */
 
 /* JSON has no NaN. */
 static json_t *real(double value)
@@ -83,21 +84,16 @@ static void put(struct dp_job *job, const char *what, const char *text)
 }
 
 void dp_remember_put(struct dp_remember *remember, struct dp_job *job,
-                     const struct dp_worker_figures *figures, const struct dp_tested *tested)
+                     const struct dp_worker_figures *figures, bool rests)
 {
     uint64_t begun = dp_clock_ns(&job->clock);
     char *text = NULL;
-    if (begun < remember->next_ns)
+    if (begun < remember->next_ns && !(rests && figures->ended <= ALWAYS))
         return;
     if (dp_worker_figures_pack(figures, &text, NULL) != DP_OK)
         text = NULL;
     put(job, "figures", text);
     free(text);
-    if (tested) {
-        text = dp_remember_tested_pack(tested, figures->epochs);
-        put(job, "tested", text);
-        free(text);
-    }
     uint64_t now = dp_clock_ns(&job->clock);
     remember->next_ns = now + (now - begun) * (SHARE - 1);
 }
@@ -238,7 +234,7 @@ void dp_remember_end(struct dp_remember *remember, const struct dp_worker_figure
 {
     struct dp_worker_figures totals = *figures;
     char *text = NULL;
-    totals.epochs = 0; /* they have records of their own */
+    totals.epochs = totals.ended = 0; /* they have records of their own */
     if (!remember->log || dp_worker_figures_pack(&totals, &text, NULL) != DP_OK)
         return;
     dp_step_log_note(remember->log, DP_STEP_TOTALS, 0, text, strlen(text));

@@ -65,6 +65,14 @@ double dp_report_seconds(const struct dp_report *report, uint32_t epoch)
     return slowest;
 }
 
+uint64_t dp_report_examples(const struct dp_report *report, uint32_t epoch)
+{
+    uint64_t examples = 0;
+    for (uint32_t w = 0; w < report->cluster->training.workers; w++)
+        examples += report->workers[w].epoch[epoch].examples;
+    return examples;
+}
+
 struct span {
     double from, to;
 };
@@ -192,18 +200,24 @@ static void epochs_json(const struct dp_report *report, json_t *root)
 {
     json_t *epochs = json_array();
     (void)json_object_set_new(root, "epochs", epochs);
-    uint32_t n = report->epochs ? report->epochs : report->cluster->training.epochs;
+    uint32_t n = report->epochs;
     for (uint32_t e = 0; e < n; e++) {
+        double seconds = dp_report_seconds(report, e);
+        uint64_t examples = dp_report_examples(report, e);
         json_t *epoch = json_object();
         integer(epoch, "epoch", report->cluster->training.first_epoch + e + 1);
         real(epoch, "train_loss", dp_report_train_loss(report, e));
-        real(epoch, "seconds", dp_report_seconds(report, e));
+        integer(epoch, "examples", examples);
+        real(epoch, "seconds", seconds);
+        real(epoch, "examples_per_s", seconds > 0 ? (double)examples / seconds : (double)NAN);
         if (report->validated && report->validated[e].known)
             (void)json_object_set_new(epoch, "validation", figures_json(&report->validated[e].figures));
         if (report->tested[e].known)
             (void)json_object_set_new(epoch, "test", figures_json(&report->tested[e].figures));
         (void)json_array_append_new(epochs, epoch);
     }
+    if (!report->finished || n == 0)
+        return;
     bool valid = report->validated && report->validated[n - 1].known;
     if (!report->tested[n - 1].known && !valid)
         return;
@@ -219,7 +233,7 @@ static void stop_json(const struct dp_report *report, json_t *root)
     static const char *const whys[] = {
         [DP_STOP_NO] = "epochs", [DP_STOP_REACHED] = "reached", [DP_STOP_PATIENCE] = "patience"};
     char text[DP_STOP_TEXT_BYTES];
-    if (!report->rule || !dp_stop_looks(report->rule))
+    if (!report->finished || !report->rule || !dp_stop_looks(report->rule))
         return;
     const struct dp_stop_rule *rule = report->rule;
     const struct dp_stop *stop = report->stop;
@@ -296,6 +310,9 @@ enum dp_status dp_report_text(const struct dp_report *report, char **text, struc
     if (st != DP_OK)
         return st;
     json_t *root = json_object();
+    (void)json_object_set_new(root, "finished", json_boolean(report->finished));
+    string(root, "ended", report->ended);
+    string(root, "error", report->error);
     string(root, "model", report->cluster->model);
     string(root, "cluster", report->cluster->name);
     integer(root, "run", report->cluster->training.run);

@@ -1,5 +1,6 @@
-/* Report: what a training was and reached, as one JSON file for people and scripts. A figure that does not
- * fit the model, or was not measured, has no key.
+/* Report: what a training was and reached so far, as one JSON file for people and scripts. A figure that does not
+ * fit the model, or was not measured, has no key. "finished" says whether it is the whole training's; "final", and why it
+ * stopped, are in a finished one only.
  * Promise   The file is there whole or not at all: temporary name, sync, rename.                        */
 #ifndef DP_WORKER_REPORT_H
 #define DP_WORKER_REPORT_H
@@ -20,15 +21,19 @@ struct dp_report {
     const struct dp_worker_figures *workers; /* [training.workers] */
     const struct dp_tested *tested;          /* [training.epochs] */
     const struct dp_tested *validated;       /* the same of the validation set, or NULL */
-    uint32_t epochs;                         /* that were trained; 0: training.epochs */
+    uint32_t epochs;                         /* that all workers have trained */
     uint64_t minibatches;                    /* in these, of all workers */
-    const struct dp_stop_rule *rule;         /* NULL: nothing was looked at */
-    const struct dp_stop *stop;              /* with a rule: the last verdict */
+    bool finished;
+    const char *ended;               /* not finished, and nothing goes on: "stopped" or "failed"; else NULL */
+    const char *error;               /* why it has failed, or NULL */
+    const struct dp_stop_rule *rule; /* NULL: nothing was looked at */
+    const struct dp_stop *stop;      /* with a rule: the last verdict */
 };
 
 /* Of all workers: */
 double dp_report_train_loss(const struct dp_report *report, uint32_t epoch); /* NaN: no examples */
 double dp_report_seconds(const struct dp_report *report, uint32_t epoch);    /* of the slowest */
+uint64_t dp_report_examples(const struct dp_report *report, uint32_t epoch);
 /* Speed of the training as a whole: the examples whose pushes were new, over the time in which at least one
  * worker was training, on the clock on the wall: evaluation and waiting count as long as another one trains.
  * So workers that start one after another are not faster than they were. Clocks of several machines must

@@ -534,8 +534,6 @@ enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_err
             st = drained;
         }
     }
-    if (st != DP_OK)
-        dp_progress_end(loop->progress, loop->job, st);
     figures->seconds = seconds_of_epoch(loop);
     if (st == DP_OK)
         dp_remember_epoch(loop->remember, epoch, loop->figures);

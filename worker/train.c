@@ -6,6 +6,7 @@
 #include "worker/consent.h"
 #include "worker/evaluate.h"
 #include "worker/group.h"
+#include "worker/interim.h"
 #include "worker/names_file.h"
 #include "worker/peers.h"
 #include "worker/position.h"
@@ -41,7 +42,9 @@ struct training {
     struct dp_share share;
     struct dp_position position;
     struct dp_remember remember;
-    struct dp_ledger *ledger; /* or NULL */
+    struct dp_interim interim; /* worker 0 */
+    bool began;                /* the first epoch of this process */
+    struct dp_ledger *ledger;  /* or NULL */
 };
 
 /* A second training under the number of a first would push under ids that the servers have counted. Tells
@@ -233,12 +236,6 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     return st;
 }
 
-/* Figures of each epoch that worker 0 keeps, or NULL. */
-static struct dp_tested *kept_figures(const struct training *t)
-{
-    return t->job->worker != 0 ? NULL : t->valid ? t->valid_tested : t->test ? t->tested : NULL;
-}
-
 _Static_assert(DP_POSITION_PIECE <= DP_POSITIONS_MAX, "a piece is one request");
 
 static enum dp_status ask(void *context, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
@@ -302,6 +299,7 @@ static void take_found(struct training *t)
                                       .stop = &t->verdict.state};
     dp_remember_get(&t->remember, t->job, &out);
     t->figures.pushes = p->epoch * p->groups + p->done;
+    t->figures.ended = p->epoch;
 }
 
 static struct dp_agreed_set set_of(const struct dp_dataset *data)
@@ -436,6 +434,8 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
     if (st == DP_OK)
         st = keep_names(t, err);
     (void)snprintf(t->figures.device, sizeof t->figures.device, "%s", job->device);
+    if (st == DP_OK && job->worker == 0)
+        st = dp_interim_init(&t->interim, job, err);
     if (st == DP_OK && job->counts)
         st = dp_ledger_open(job, &t->ledger, err);
     if (st == DP_OK)
@@ -452,6 +452,7 @@ static void training_close(struct training *t)
     dp_remember_close(&t->remember);
     dp_position_clear(&t->position);
     dp_worker_figures_clear(&t->figures);
+    dp_interim_clear(&t->interim);
     free(t->tested);
     free(t->valid_tested);
     dp_dataset_close(&t->valid);
@@ -503,10 +504,43 @@ static enum dp_status begin_rests(struct training *t, bool *stop, struct dp_erro
     return st == DP_OK && p->epoch > 0 && p->done == 0 ? end_epoch(t, p->epoch, stop, err) : st;
 }
 
+static struct dp_report report_of(const struct training *t)
+{
+    return (struct dp_report){.cluster = t->job->cluster,
+                              .examples = dp_dataset_examples(t->train),
+                              .digest = dp_dataset_digest(t->train),
+                              .tested = t->tested,
+                              .validated = t->valid ? t->valid_tested : NULL,
+                              .rule = t->rests ? &t->verdict.rule : NULL,
+                              .stop = &t->verdict.state};
+}
+
+/* Worker 0. ended: NULL while the training goes on (report.h). */
+static void report_so_far(struct training *t, const char *ended, const char *error)
+{
+    struct dp_report report = report_of(t);
+    report.ended = ended;
+    report.error = error;
+    if (t->job->worker == 0)
+        dp_interim_write(&t->interim, t->job, &t->figures, dp_position_begun(&t->position), &report,
+                         dp_dataset_batches(t->train));
+}
+
+/* Of a training that is asked to stop, others may stop first: what this worker then says of them is no failure. */
+static void report_end(struct training *t, enum dp_status st, const struct dp_error *err)
+{
+    bool stopped = st == DP_STOPPING || dp_job_stopped(t->job);
+    report_so_far(t, stopped ? "stopped" : "failed", stopped ? NULL : err->text);
+}
+
 static enum dp_status train_epochs(struct training *t, struct dp_error *err)
 {
-    const struct dp_tested *kept = kept_figures(t);
     bool stop = false;
+    t->began = true;
+    if (dp_position_begun(&t->position)) /* what it says that it has ended, it has told */
+        dp_remember_put(&t->remember, t->job, &t->figures, t->rests);
+    else /* the report is of this training from now on */
+        report_so_far(t, NULL, NULL);
     enum dp_status st = t->rests ? begin_rests(t, &stop, err) : DP_OK;
     if (st != DP_OK)
         return st;
@@ -514,7 +548,8 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
         st = dp_loop_epoch(t->loop, e, err);
         if (st != DP_OK)
             return st;
-        dp_remember_put(&t->remember, t->job, &t->figures, kept);
+        t->figures.ended = e + 1;
+        dp_remember_put(&t->remember, t->job, &t->figures, t->rests);
         const struct dp_epoch_figures *figures = &t->figures.epoch[e];
         if (figures->examples)
             dp_log(DP_LOG_INFO, "epoch %" PRIu32 " of %" PRIu32 ", own share: loss %.5g, %.0f examples/s",
@@ -524,7 +559,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
         st = t->rests ? end_epoch(t, e + 1, &stop, err) : DP_OK;
         if (st != DP_OK)
             return st;
-        dp_remember_put(&t->remember, t->job, &t->figures, kept);
+        report_so_far(t, NULL, NULL);
     }
     char spent[256];
     dp_spent_text(&t->figures.spent, spent, sizeof spent);
@@ -551,16 +586,11 @@ static enum dp_status write_report(struct training *t, const struct dp_note *tra
                                       err);
     if (st == DP_OK) {
         struct dp_speed speed;
-        const struct dp_report report = {.cluster = t->job->cluster,
-                                         .examples = dp_dataset_examples(t->train),
-                                         .digest = dp_dataset_digest(t->train),
-                                         .workers = figures,
-                                         .tested = t->tested,
-                                         .validated = t->valid ? t->valid_tested : NULL,
-                                         .epochs = t->epochs,
-                                         .minibatches = t->epochs * dp_dataset_batches(t->train),
-                                         .rule = t->rests ? &t->verdict.rule : NULL,
-                                         .stop = &t->verdict.state};
+        struct dp_report report = report_of(t);
+        report.workers = figures;
+        report.epochs = t->epochs;
+        report.minibatches = t->epochs * dp_dataset_batches(t->train);
+        report.finished = true;
         st = dp_report_speed(&report, &speed, err);
         if (st == DP_OK)
             dp_log(DP_LOG_INFO, "trained %" PRIu32 " epochs in %.1f s, %.0f examples/s", t->epochs,
@@ -641,6 +671,8 @@ enum dp_status dp_train(struct dp_job *job, struct dp_error *err)
         st = train_epochs(&t, err);
     if (st == DP_OK)
         st = finish(&t, err);
+    if (st != DP_OK && !t.over && t.began)
+        report_end(&t, st, err);
     if (st == DP_OK || t.over)
         dp_progress_enter(&t.progress, "done");
     if (st == DP_OK)

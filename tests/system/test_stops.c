@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
-/* Two servers and two workers in the middle of a training that would not end by itself. */
+/* Two servers and two workers in the middle of a training that would not end by itself. Without a test set each waits for servers alone. */
 struct busy {
     struct dp_place_cluster cluster;
     const char *conf;
@@ -15,8 +15,8 @@ struct busy {
 
 static void busy_start(struct dp_place *place, struct busy *busy)
 {
-    busy->cluster =
-        (struct dp_place_cluster){.servers = 2, .workers = 2, .epochs = 100000, .timeout_ms = 2000};
+    busy->cluster = (struct dp_place_cluster){
+        .test = "", .servers = 2, .workers = 2, .epochs = 100000, .timeout_ms = 2000};
     busy->conf = dp_place_conf(place, &busy->cluster);
     for (uint32_t i = 0; i < 2; i++)
         busy->server[i] = dp_place_server(place, busy->conf, i);

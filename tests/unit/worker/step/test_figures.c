@@ -12,6 +12,7 @@ static void test_round(void **state)
     struct dp_worker_figures have, back = {0};
     assert_int_equal(dp_worker_figures_init(&have, 3, 2, NULL), DP_OK);
     have.pushes = 70;
+    have.ended = 2;
     (void)snprintf(have.device, sizeof have.device, "cuda:0, tf32");
     have.repeated_examples = 24;
     have.found_examples = 100;
@@ -28,6 +29,7 @@ static void test_round(void **state)
     assert_int_equal(dp_worker_figures_unpack(text, strlen(text), 2, &back, NULL), DP_OK);
     assert_int_equal(back.worker, 3);
     assert_int_equal(back.pushes, 70);
+    assert_int_equal(back.ended, 2);
     assert_string_equal(back.device, "cuda:0, tf32");
     assert_int_equal(back.repeated_examples, 24);
     assert_int_equal(dp_worker_figures_new_examples(&back), 1000);
@@ -45,6 +47,13 @@ static void test_round(void **state)
     for (size_t n = 0; n < strlen(text); n++)
         assert_int_equal(dp_worker_figures_unpack(text, n, 2, &back, NULL), DP_DATA);
     free(text);
+
+    /* More epochs ended than there are. */
+    have.ended = 3;
+    assert_int_equal(dp_worker_figures_pack(&have, &text, NULL), DP_OK);
+    assert_int_equal(dp_worker_figures_unpack(text, strlen(text), 2, &back, NULL), DP_DATA);
+    free(text);
+    have.ended = 2;
 
     /* What has not begun yet is left out. */
     have.epoch[1] = (struct dp_epoch_figures){0};

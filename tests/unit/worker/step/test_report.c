@@ -47,8 +47,13 @@ static void make(struct made *m)
     m->tested[1] = (struct dp_tested){
         .known = true,
         .figures = {.examples = 10, .loss = 0.5, .accuracy = 0.75, .auc = (double)NAN, .rmse = (double)NAN}};
-    m->report = (struct dp_report){
-        .cluster = &m->cluster, .examples = 150, .digest = 0xabc, .workers = m->workers, .tested = m->tested};
+    m->report = (struct dp_report){.cluster = &m->cluster,
+                                   .examples = 150,
+                                   .digest = 0xabc,
+                                   .workers = m->workers,
+                                   .tested = m->tested,
+                                   .epochs = 2,
+                                   .finished = true};
 }
 
 static double number_at(const json_t *root, const char *a, const char *b)
@@ -83,6 +88,10 @@ static void test_text(void **state)
     const json_t *first = json_array_get(json_object_get(root, "epochs"), 0);
     assert_true(fabs(json_number_value(json_object_get(first, "train_loss")) - 0.4) < 1e-9);
     assert_true(json_number_value(json_object_get(first, "seconds")) == 2);
+    assert_true(json_number_value(json_object_get(first, "examples")) == 150);
+    assert_true(json_number_value(json_object_get(first, "examples_per_s")) == 75);
+    assert_true(json_is_true(json_object_get(root, "finished")));
+    assert_null(json_object_get(root, "ended"));
     assert_null(json_object_get(first, "test"));
     const json_t *last = json_object_get(json_object_get(root, "final"), "test");
     assert_true(json_number_value(json_object_get(last, "accuracy")) == 0.75);
@@ -98,6 +107,43 @@ static void test_text(void **state)
     assert_true(number_at(root, "staleness", "pushes") == 10);
     assert_int_equal(json_array_size(json_object_get(json_object_get(root, "staleness"), "histogram")), 2);
     assert_int_equal(json_array_size(json_object_get(root, "workers")), 2);
+    json_decref(root);
+    free(text);
+}
+
+/* A watcher must not take what is reached so far for the end. */
+static void while_it_goes_on(void **state)
+{
+    (void)state;
+    struct made m;
+    make(&m);
+    char *text;
+    const struct dp_stop_rule rule = {.patience = 1};
+    const struct dp_stop stop = {.epoch = 1, .best_epoch = 1};
+    m.tested[0] = m.tested[1];
+    m.report.finished = false;
+    m.report.epochs = 1;
+    m.report.rule = &rule;
+    m.report.stop = &stop;
+    assert_int_equal(dp_report_text(&m.report, &text, NULL), DP_OK);
+    json_t *root = json_loads(text, 0, NULL);
+    assert_true(json_is_false(json_object_get(root, "finished")));
+    assert_int_equal(json_array_size(json_object_get(root, "epochs")), 1);
+    assert_non_null(json_object_get(json_array_get(json_object_get(root, "epochs"), 0), "test"));
+    assert_null(json_object_get(root, "final"));
+    assert_null(json_object_get(root, "stop"));
+    assert_null(json_object_get(root, "ended"));
+    json_decref(root);
+    free(text);
+
+    m.report.epochs = 0; /* nor before the first epoch */
+    m.report.ended = "failed";
+    m.report.error = "a cause";
+    assert_int_equal(dp_report_text(&m.report, &text, NULL), DP_OK);
+    root = json_loads(text, 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(root, "epochs")), 0);
+    assert_string_equal(json_string_value(json_object_get(root, "ended")), "failed");
+    assert_string_equal(json_string_value(json_object_get(root, "error")), "a cause");
     json_decref(root);
     free(text);
 }
@@ -156,7 +202,7 @@ static void test_nothing_measured(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(test_speed),
-                                       cmocka_unit_test(test_nothing_measured)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(while_it_goes_on),
+                                       cmocka_unit_test(test_speed), cmocka_unit_test(test_nothing_measured)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
