@@ -4,6 +4,7 @@
 #include "common/model/stream.h"
 #include "common/wire/reply.h"
 #include "worker/compute/device.h"
+#include "worker/defaults.h"
 #include "worker/patience.h"
 #include "worker/peers.h"
 
@@ -171,6 +172,12 @@ enum dp_status dp_job_tables(struct dp_job *job, bool must_exist, struct dp_erro
     return DP_OK;
 }
 
+uint32_t dp_job_batch(const struct dp_job *job)
+{
+    uint32_t batch = job->cluster->training.batch;
+    return batch ? batch : DP_DEFAULTS_BATCH;
+}
+
 struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path, const char *labels,
                                       bool shuffle)
 {
@@ -198,7 +205,7 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .standardize = cluster->data.standardize,
         .shuffle = shuffle,
         .seed = cluster->training.seed,
-        .batch = cluster->training.batch,
+        .batch = dp_job_batch(job),
     };
 }
 
@@ -210,7 +217,7 @@ enum dp_status dp_job_program(struct dp_job *job, const struct dp_dataset *a, co
         job->worst = dp_batch_shape_max(&job->worst, dp_dataset_shape(b));
     if (c)
         job->worst = dp_batch_shape_max(&job->worst, dp_dataset_shape(c));
-    job->worst.examples = job->cluster->training.batch;
+    job->worst.examples = dp_job_batch(job);
     return dp_program_open(job->model.graph, &job->backend, &job->worst, &job->program, err);
 }
 

@@ -55,6 +55,8 @@ DP_MUST_USE
 enum dp_status dp_job_table(struct dp_job *job, const struct dp_table_spec *spec,
                             struct dp_client_table **out, struct dp_error *err);
 
+/* Examples in a minibatch; before a training has settled it (defaults.h), or where data is only scored, one that will do. */
+uint32_t dp_job_batch(const struct dp_job *job);
 /* Options of a data set as the model and the cluster file want it; labels: NULL by the name's habit. */
 struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path, const char *labels,
                                       bool shuffle);

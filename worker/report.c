@@ -180,6 +180,8 @@ static void settings_json(const struct dp_report *report, json_t *root)
     string(out, "precision", dp_cluster_precision_name(t->precision));
     integer(out, "batch", t->batch);
     integer(out, "epochs", t->epochs);
+    (void)json_object_set_new(out, "batch_by_size", json_boolean(report->batch_by_size));
+    (void)json_object_set_new(out, "epochs_by_size", json_boolean(report->epochs_by_size));
     integer(out, "seed", t->seed);
     real(out, "rate", t->rate);
     integer(out, "warmup_steps", t->warmup_steps);

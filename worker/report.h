@@ -17,6 +17,7 @@ struct dp_tested {
 
 struct dp_report {
     const struct dp_cluster *cluster;
+    bool epochs_by_size, batch_by_size; /* nobody named them (defaults.h) */
     uint64_t examples, digest;
     const struct dp_worker_figures *workers; /* [training.workers] */
     const struct dp_tested *tested;          /* [training.epochs] */

@@ -4,6 +4,7 @@
 #include "common/wire/limits.h"
 #include "worker/columns_file.h"
 #include "worker/consent.h"
+#include "worker/defaults.h"
 #include "worker/evaluate.h"
 #include "worker/group.h"
 #include "worker/interim.h"
@@ -26,6 +27,8 @@
 struct training {
     struct dp_job *job;
     const struct dp_cluster_training *settings;
+    const struct dp_cluster *given; /* as it was read */
+    struct dp_cluster settled;      /* the same, with the defaults that depend on the training set */
     struct dp_progress progress;
     struct dp_dataset *train, *test; /* test: NULL without one */
     struct dp_dataset *valid;        /* NULL without a validation set */
@@ -214,6 +217,35 @@ static enum dp_status plan_verdicts(struct training *t, struct dp_error *err)
     return st == DP_OK ? dp_evaluate_fits(t->job, v->data, err) : st;
 }
 
+/* 1,234 */
+static const char *grouped(uint64_t value, char out[32])
+{
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%" PRIu64, value), to = 0;
+    for (int i = 0; i < n; i++) {
+        out[to++] = digits[i];
+        if ((n - 1 - i) % 3 == 0 && i + 1 < n)
+            out[to++] = ',';
+    }
+    out[to] = '\0';
+    return out;
+}
+
+/* What the cluster file leaves to the size of the training set. */
+static enum dp_status settle_defaults(struct training *t, struct dp_error *err)
+{
+    const struct dp_cluster_training *given = &t->given->training, *settled = &t->settled.training;
+    uint64_t examples = dp_dataset_examples(t->train);
+    char of[32];
+    dp_defaults_settle(&t->job->model, examples, &t->settled.training);
+    t->progress.epochs = settled->epochs;
+    if (given->epochs == 0 || given->batch == 0)
+        dp_log(DP_LOG_INFO, "%" PRIu32 " epochs (%s) in minibatches of %" PRIu32 " (%s), of %s examples",
+               settled->epochs, given->epochs ? "given" : "by the number of examples", settled->batch,
+               given->batch ? "given" : "by the number of examples", grouped(examples, of));
+    return given->batch ? DP_OK : dp_dataset_set_batch(t->train, settled->batch, t->settled.data.train, err);
+}
+
 static enum dp_status data_open(struct training *t, struct dp_error *err)
 {
     const struct dp_cluster_data *data = &t->job->cluster->data;
@@ -222,6 +254,8 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     enum dp_status st = dp_dataset_open(&options, &t->train, err);
     if (st == DP_OK && dp_dataset_examples(t->train) == 0)
         st = dp_fail(err, DP_DATA, "%s has no examples to train on", data->train);
+    if (st == DP_OK)
+        st = settle_defaults(t, err);
     if (st == DP_OK && data->test[0]) {
         st = open_evaluated(t, "test", data->test, data->test_labels, data->test_negatives, &t->test, err);
         if (st == DP_OK)
@@ -242,20 +276,6 @@ static enum dp_status ask(void *context, uint64_t stream, uint64_t from, size_t 
                           struct dp_error *err)
 {
     return dp_job_pushed(context, stream, from, count, bits, err);
-}
-
-/* 1,234 */
-static const char *grouped(uint64_t value, char out[32])
-{
-    char digits[24];
-    int n = snprintf(digits, sizeof digits, "%" PRIu64, value), to = 0;
-    for (int i = 0; i < n; i++) {
-        out[to++] = digits[i];
-        if ((n - 1 - i) % 3 == 0 && i + 1 < n)
-            out[to++] = ',';
-    }
-    out[to] = '\0';
-    return out;
 }
 
 static void tell_position(const struct training *t)
@@ -507,6 +527,8 @@ static enum dp_status begin_rests(struct training *t, bool *stop, struct dp_erro
 static struct dp_report report_of(const struct training *t)
 {
     return (struct dp_report){.cluster = t->job->cluster,
+                              .epochs_by_size = t->given->training.epochs == 0,
+                              .batch_by_size = t->given->training.batch == 0,
                               .examples = dp_dataset_examples(t->train),
                               .digest = dp_dataset_digest(t->train),
                               .tested = t->tested,
@@ -657,13 +679,16 @@ static uint64_t process_now(void)
 
 enum dp_status dp_train(struct dp_job *job, struct dp_error *err)
 {
-    struct training t = {.job = job, .settings = &job->cluster->training};
+    struct training t = {.job = job, .given = job->cluster, .settled = *job->cluster};
+    t.settings = &t.settled.training;
+    job->cluster = &t.settled;
     job->process = process_now();
     enum dp_status st = look_back(&t, err);
     if (st != DP_OK || t.over) { /* and leave the note that says so */
         if (st == DP_OK)
             dp_log(DP_LOG_INFO, "had finished before: nothing is left to do");
         dp_job_disconnect(job);
+        job->cluster = t.given;
         return st;
     }
     st = training_open(&t, err);
@@ -682,5 +707,6 @@ enum dp_status dp_train(struct dp_job *job, struct dp_error *err)
     else
         dp_progress_end(&t.progress, job, st); /* before buffers go that a pull may still write into */
     training_close(&t);
+    job->cluster = t.given;
     return st;
 }

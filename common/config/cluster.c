@@ -20,8 +20,6 @@ void dp_cluster_defaults(struct dp_cluster *out)
         .training =
             {
                 .workers = 1,
-                .batch = 128,
-                .epochs = 10,
                 .seed = 1,
                 .rate = 0.001,
                 .decay = DP_DECAY_NONE,

@@ -74,8 +74,7 @@ struct dp_cluster_data {
 
 struct dp_cluster_training {
     uint32_t workers;
-    uint32_t batch;
-    uint32_t epochs;
+    uint32_t batch, epochs; /* 0: by the size of the training set and the model (worker/defaults.h) */
     uint64_t seed;
     double rate;
     uint64_t warmup_steps; /* minibatches of all workers */
@@ -131,7 +130,8 @@ DP_MUST_USE
 enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err);
 /* How messages name a setting: by the flag that a person gave, or by its key. */
 struct dp_setting_names {
-    const char *(*flag)(const void *context, const char *key); /* "--epochs" for "training.epochs"; NULL: by its key */
+    const char *(*flag)(const void *context,
+                        const char *key); /* "--epochs" for "training.epochs"; NULL: by its key */
     const void *context;
 };
 /* All of these but those of the servers, whose places are not known yet. names: NULL, all by their keys. */

@@ -112,8 +112,8 @@ static const struct dp_field data[] = {
 
 static const struct dp_field training[] = {
     INTEGER(dp_cluster_training, workers, DP_FIELD_U32, 1, 4096),
-    INTEGER(dp_cluster_training, batch, DP_FIELD_U32, 1, 1 << 20),
-    INTEGER(dp_cluster_training, epochs, DP_FIELD_U32, 1, 1000000),
+    INTEGER(dp_cluster_training, batch, DP_FIELD_U32, 0, 1 << 20),
+    INTEGER(dp_cluster_training, epochs, DP_FIELD_U32, 0, 1000000),
     INTEGER(dp_cluster_training, seed, DP_FIELD_U64, 0, UINT64_MAX),
     REAL(dp_cluster_training, rate, RATE_MIN, RATE_MAX),
     INTEGER(dp_cluster_training, warmup_steps, DP_FIELD_U64, 0, INT64_MAX),

@@ -122,6 +122,18 @@ static void print_stop(const json_t *root, FILE *file)
                 number_in(stop, "goal"), number_in(stop, "value"));
 }
 
+/* What nobody named. */
+static void print_chosen(const json_t *root, FILE *file)
+{
+    const json_t *settings = json_object_get(root, "settings");
+    char number[32];
+    if (!json_is_true(json_object_get(settings, "epochs_by_size")))
+        return;
+    fprintf(file, "Epochs:    %.0f in minibatches of %.0f, by the size of the training set (%s examples)\n",
+            number_in(settings, "epochs"), number_in(settings, "batch"),
+            dp_cli_number(number_in(json_object_get(root, "data"), "examples"), number, sizeof number));
+}
+
 static void print_throughput(const json_t *root, FILE *file)
 {
     const json_t *throughput = json_object_get(root, "throughput"),
@@ -148,6 +160,7 @@ enum dp_status dp_outcome_print(const char *report, FILE *file, struct dp_error 
     const json_t *epochs = json_object_get(root, "epochs");
     if (json_array_size(epochs) > 0)
         print_epochs(root, file);
+    print_chosen(root, file);
     print_stop(root, file);
     print_final(root, "validation", "Validation set: ", file);
     print_final(root, "test", "Test set: ", file);

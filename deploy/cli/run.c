@@ -74,7 +74,7 @@ static const struct dp_option options[] = {
      "CSV: numbers become (x - mean) / deviation, of the training file's columns; default yes",
      "data.standardize", NULL},
     DP_OPTION_HEADING("How"),
-    {"--epochs", "N", "passes over the training data; default 10", "training.epochs", NULL},
+    {"--epochs", "N", "passes over the training data; default 0: by its size and the model, 1 to 100", "training.epochs", NULL},
     {"--stop-at", "METRIC:VALUE",
      "end with the epoch whose validation (or test) figure is as good: loss, logloss, rmse, accuracy, auc, "
      "hr@10, "
@@ -84,7 +84,7 @@ static const struct dp_option options[] = {
      NULL},
     {"--patience-metric", "METRIC", "which figure; default: that of --stop-at, else the loss",
      "training.patience_metric", NULL},
-    {"--batch", "N", "examples in a minibatch; default 128", "training.batch", NULL},
+    {"--batch", "N", "examples in a minibatch; default 0: 128, for less than 4,096 examples fewer, 4 at least", "training.batch", NULL},
     {"--rate", "X", "learning rate; default 0.001", "training.rate", NULL},
     {"--optimizer", "NAME", "sgd, momentum, adagrad, adam, adamw or ftrl; default adam",
      "training.optimizer.kind", NULL},
@@ -583,6 +583,8 @@ static void tell_start(const struct run *run)
     fprintf(stderr, "Training %s: %" PRIu32 " server%s, %" PRIu32 " shard%s, %" PRIu32 " worker%s, in %s\n",
             c->model, c->server_count, c->server_count == 1 ? "" : "s", shards, shards == 1 ? "" : "s",
             workers, workers == 1 ? "" : "s", run->folder.path);
+    if (c->training.epochs == 0)
+        fprintf(stderr, "As many epochs as suit the model and the size of the training set (--epochs N: N).\n");
     if (run->continues)
         fprintf(stderr,
                 "Going on from the store of the earlier run there; this is run %" PRIu32

@@ -11,21 +11,31 @@ static const struct known {
     bool shaped; /* wants ":shape" */
     const char *options[DP_MODEL_OPTIONS_MAX];
     enum dp_status (*declare)(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err);
+    uint32_t steps_wanted,
+        epochs_min; /* rows of users, items and categories fit noise where they are seen too often */
 } models[] = {
-    {"logistic", "logistic", false, {NULL}, dp_model_logistic},
-    {"mlp", "mlp:784-256-128-10,activation=relu", true, {"activation", "loss"}, dp_model_mlp},
-    {"fm", "fm:8", true, {"loss", "l2"}, dp_model_fm},
-    {"mf", "mf:16,loss=bpr", true, {"loss"}, dp_model_mf},
-    {"neumf", "neumf:16-64-32-16", true, {NULL}, dp_model_neumf},
-    {"wide-deep", "wide-deep:16-256-128", true, {"fields", "columns", "dropout"}, dp_model_wide_deep},
-    {"deepfm", "deepfm:16-256-128", true, {"fields", "columns", "dropout"}, dp_model_deepfm},
+    {"logistic", "logistic", false, {NULL}, dp_model_logistic, 10000, 3},
+    {"mlp", "mlp:784-256-128-10,activation=relu", true, {"activation", "loss"}, dp_model_mlp, 5000, 5},
+    {"fm", "fm:8", true, {"loss", "l2"}, dp_model_fm, 2500, 3},
+    {"mf", "mf:16,loss=bpr", true, {"loss"}, dp_model_mf, 5000, 10},
+    {"neumf", "neumf:16-64-32-16", true, {NULL}, dp_model_neumf, 5000, 10},
+    {"wide-deep",
+     "wide-deep:16-256-128",
+     true,
+     {"fields", "columns", "dropout"},
+     dp_model_wide_deep,
+     2500,
+     2},
+    {"deepfm", "deepfm:16-256-128", true, {"fields", "columns", "dropout"}, dp_model_deepfm, 2500, 2},
     {"dlrm",
      "dlrm:64,bottom=512-256,top=512-256",
      true,
      {"bottom", "top", "tables", "fields", "columns"},
-     dp_model_dlrm},
-    {"skipgram", "skipgram:64", true, {NULL}, dp_model_skipgram},
-    {"lstm", "lstm:16-32-64,classes=256", true, {"classes", "recompute"}, dp_model_lstm},
+     dp_model_dlrm,
+     2500,
+     2},
+    {"skipgram", "skipgram:64", true, {NULL}, dp_model_skipgram, 5000, 3},
+    {"lstm", "lstm:16-32-64,classes=256", true, {"classes", "recompute"}, dp_model_lstm, 5000, 3},
 };
 
 #define MODELS         (sizeof models / sizeof models[0])
@@ -131,6 +141,10 @@ enum dp_status dp_model_open(const char *text, struct dp_model *out, struct dp_e
         st = known->declare(&parts, out, err);
     if (st == DP_OK)
         st = dp_graph_check(out->graph, err);
+    if (st == DP_OK) {
+        out->steps_wanted = known->steps_wanted;
+        out->epochs_min = known->epochs_min;
+    }
     if (st != DP_OK) {
         dp_model_close(out);
         st = dp_wrap(err, st, "model '%.128s'", text);

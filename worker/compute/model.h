@@ -17,6 +17,8 @@ struct dp_model {
     uint32_t fields;        /* categories or tokens it takes */
     enum dp_labels labels;
     uint32_t classes; /* DP_LABELS_CLASS */
+    /* What a training that names no number of epochs is to have (worker/defaults.h). */
+    uint32_t steps_wanted, epochs_min;
 };
 
 DP_MUST_USE

@@ -196,6 +196,15 @@ enum dp_status dp_dataset_open(const struct dp_dataset_options *options, struct 
     return st;
 }
 
+enum dp_status dp_dataset_set_batch(struct dp_dataset *dataset, uint32_t batch, const char *path,
+                                    struct dp_error *err)
+{
+    DP_ASSERT(batch > 0);
+    dataset->options.batch = batch;
+    dataset->shape = (struct dp_batch_shape){0};
+    return plan(dataset, path, err);
+}
+
 void dp_dataset_close(struct dp_dataset **dataset)
 {
     if (!*dataset)

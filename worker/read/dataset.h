@@ -90,6 +90,10 @@ uint64_t dp_dataset_examples(const struct dp_dataset *dataset);
 uint64_t dp_dataset_batches(const struct dp_dataset *dataset); /* minibatches in an epoch */
 /* Of the worst batch of all epochs: a list's entries are the sum of the `batch` largest examples. Lent. */
 const struct dp_batch_shape *dp_dataset_shape(const struct dp_dataset *dataset);
+/* Cuts the same examples into minibatches of another size, > 0. Before any of them is filled. path: for messages. */
+DP_MUST_USE
+enum dp_status dp_dataset_set_batch(struct dp_dataset *dataset, uint32_t batch, const char *path,
+                                    struct dp_error *err);
 /* Example behind position `at` (0 .. examples-1) of an epoch's order: a permutation. */
 uint64_t dp_dataset_example_at(const struct dp_dataset *dataset, uint32_t epoch, uint64_t at);
 /* Lists whose examples are ranked among each other (pairs with negatives_path), one of each labelled 1; 0: there are

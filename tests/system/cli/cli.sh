@@ -91,7 +91,7 @@ for command in run predict status; do
 done
 base=("$downpour" run --dir "$dir/run")
 expect 2 "'--epoch' (did you mean '--epochs'?)" "${base[@]}" --epoch 3
-expect 2 "--epochs" "${base[@]}" --epochs 0
+expect 2 "--epochs" "${base[@]}" --epochs 1000001
 expect 2 "--epochs" "${base[@]}" --epochs three
 expect 2 "--rate" "${base[@]}" --rate -1
 expect 2 "--optimizer is 'adem'" "${base[@]}" --optimizer adem

@@ -90,7 +90,7 @@ static void wrong_flags_are_named_with_the_nearest(void **state)
         if (parse(bad[i].argv, values, &help, &err) != DP_ARGUMENT || !strstr(err.text, bad[i].text))
             fail_msg("case %zu: '%s'", i, err.text);
     }
-    const char *values[OPTIONS] = {NULL, "0"};
+    const char *values[OPTIONS] = {NULL, "1000001"};
     struct dp_error err = {0};
     struct dp_cluster cluster;
     dp_cluster_defaults(&cluster);

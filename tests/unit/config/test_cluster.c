@@ -188,7 +188,7 @@ static void wrong_files_are_refused_by_line_and_key(void **state)
          ":4: ", "'data.validation_share'"},
         /* out of range */
         {TOP DATA "servers = ();", ":4: ", "'servers' has 0 entries"},
-        {TRAIN("epochs = 0;"), ":6: ", "'training.epochs' is 0, but must be 1 .. 1000000"},
+        {TRAIN("epochs = 1000001;"), ":6: ", "'training.epochs' is 1000001, but must be 0 .. 1000000"},
         {TRAIN("epochs = -1;"), ":6: ", "'training.epochs' is -1"},
         {TRAIN("epochs = 4294967297;"), ":6: ", "'training.epochs' is 4294967297"},
         {TRAIN("seed = -1;"), ":6: ", "'training.seed' is -1"},
@@ -459,7 +459,7 @@ static void struct_without_an_id_gets_that_of_its_name(void **state)
     assert_true(back->id == id);
     dp_cluster_free(&back);
 
-    c->training.epochs = 0; /* refused, and the file is the old one */
+    c->training.epochs = 1000001; /* refused, and the file is the old one */
     assert_int_equal(dp_cluster_write(c, file_path, &err), DP_ARGUMENT);
     assert_int_equal(dp_cluster_read(file_path, &back, &err), DP_OK);
     c->training.epochs = 1;
@@ -532,7 +532,7 @@ static void keys_are_set_from_text_with_the_checks_of_the_file(void **state)
     assert_string_equal(c.data.train, "x");
     assert_string_equal(c.model, "m");
     static const char *const bad[][3] = {
-        {"training.epochs", "0", "--x"},
+        {"training.epochs", "1000001", "--x"},
         {"training.epochs", "seven", "--x"},
         {"training.rate", "nan", "--x"},
         {"training.rate", "0", "--x"},
