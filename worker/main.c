@@ -5,6 +5,7 @@
 #include "common/base/parse.h"
 #include "worker/consent.h"
 #include "worker/predict.h"
+#include "worker/top.h"
 #include "worker/train.h"
 
 #include <getopt.h>
@@ -17,6 +18,7 @@
 static const char usage[] =
     "usage: downpour-worker --cluster FILE --worker N [--resume] [--device NAME] [--precision KIND]\n"
     "       downpour-worker --cluster FILE --predict DATA [--labels FILE] --out FILE\n"
+    "       downpour-worker --cluster FILE --top N --users FILE [--with-seen] --out FILE\n"
     "\n"
     "  --cluster FILE   the cluster file that servers and workers share\n"
     "  --worker N       train as worker N: 0 .. training.workers - 1\n"
@@ -26,11 +28,15 @@ static const char usage[] =
     "  --precision KIND f32, tf32 or bf16, in place of training.precision\n"
     "  --predict DATA   write the trained model's score of each example of DATA, a line each\n"
     "  --labels FILE    labels of an idx file, where its name does not tell them\n"
+    "  --top N          write the N best items of each user, lines \"USER ITEM SCORE\"\n"
+    "  --users FILE     with --top: a user in each line\n"
+    "  --with-seen      with --top: also items that the user met in the training file\n"
     "  --out FILE       where the scores go\n";
 
 struct flags {
+    const char *top, *users;
     const char *cluster, *worker, *predict, *labels, *out, *device, *precision;
-    bool help, resume, ledger; /* ledger: for tests (ledger.h) */
+    bool help, resume, with_seen, ledger; /* ledger: for tests (ledger.h) */
 };
 
 /* The one thing that a signal's handler can reach. */
@@ -52,17 +58,13 @@ static void catch_signals(void)
 static enum dp_status parse_flags(int argc, char **argv, struct flags *out, struct dp_error *err)
 {
     static const struct option options[] = {
-        {"cluster", required_argument, NULL, 'c'},
-        {"worker", required_argument, NULL, 'w'},
-        {"predict", required_argument, NULL, 'p'},
-        {"labels", required_argument, NULL, 'l'},
-        {"out", required_argument, NULL, 'o'},
-        {"device", required_argument, NULL, 'd'},
-        {"precision", required_argument, NULL, 'P'},
-        {"help", no_argument, NULL, 'h'},
-        {"resume", no_argument, NULL, 'r'},
-        {"ledger", no_argument, NULL, 'L'},
-        {NULL, 0, NULL, 0},
+        {"cluster", required_argument, NULL, 'c'}, {"worker", required_argument, NULL, 'w'},
+        {"predict", required_argument, NULL, 'p'}, {"labels", required_argument, NULL, 'l'},
+        {"out", required_argument, NULL, 'o'},     {"top", required_argument, NULL, 't'},
+        {"users", required_argument, NULL, 'u'},   {"with-seen", no_argument, NULL, 'W'},
+        {"device", required_argument, NULL, 'd'},  {"precision", required_argument, NULL, 'P'},
+        {"help", no_argument, NULL, 'h'},          {"resume", no_argument, NULL, 'r'},
+        {"ledger", no_argument, NULL, 'L'},        {NULL, 0, NULL, 0},
     };
     *out = (struct flags){0};
     opterr = 0;
@@ -89,6 +91,15 @@ static enum dp_status parse_flags(int argc, char **argv, struct flags *out, stru
         case 'P':
             out->precision = optarg;
             break;
+        case 't':
+            out->top = optarg;
+            break;
+        case 'u':
+            out->users = optarg;
+            break;
+        case 'W':
+            out->with_seen = true;
+            break;
         case 'r':
             out->resume = true;
             break;
@@ -108,11 +119,15 @@ static enum dp_status parse_flags(int argc, char **argv, struct flags *out, stru
         return dp_fail(err, DP_ARGUMENT, "\"%s\" is no flag, see --help", argv[optind]);
     if (!out->cluster)
         return dp_fail(err, DP_ARGUMENT, "--cluster FILE is missing, see --help");
-    if ((out->worker != NULL) == (out->predict != NULL))
-        return dp_fail(err, DP_ARGUMENT,
-                       "give --worker N to train or --predict DATA to write scores, see --help");
-    if (out->predict && !out->out)
-        return dp_fail(err, DP_ARGUMENT, "--predict wants --out FILE too");
+    if ((out->worker != NULL) + (out->predict != NULL) + (out->top != NULL) != 1)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "give --worker N to train, --predict DATA to write scores, or --top N to write the best items; "
+            "see --help");
+    if (!out->worker && !out->out)
+        return dp_fail(err, DP_ARGUMENT, "%s wants --out FILE too", out->predict ? "--predict" : "--top");
+    if ((out->top != NULL) != (out->users != NULL) || (out->with_seen && !out->top))
+        return dp_fail(err, DP_ARGUMENT, "--top N and --users FILE go together, and --with-seen with them");
     if (out->worker && (out->labels || out->out))
         return dp_fail(err, DP_ARGUMENT,
                        "--labels and --out go with --predict; a training's are in the cluster file");
@@ -161,9 +176,15 @@ static enum dp_status train(const struct dp_cluster *cluster, const struct flags
 static enum dp_status predict(const struct dp_cluster *cluster, const struct flags *flags,
                               struct dp_error *err)
 {
+    uint64_t count = 0;
+    enum dp_status st = flags->top ? dp_parse_u64(flags->top, 1, 100000, "--top", &count, err) : DP_OK;
+    if (st != DP_OK)
+        return st;
+    const struct dp_top_options top = {
+        .count = (uint32_t)count, .users = flags->users, .with_seen = flags->with_seen, .out = flags->out};
     dp_log_start("predict", DP_LOG_INFO);
     struct dp_job job;
-    enum dp_status st = dp_job_open(cluster, 0, "predict", &stop_signal, &job, err);
+    st = dp_job_open(cluster, 0, "predict", &stop_signal, &job, err);
     if (st != DP_OK)
         return st;
     st = dp_job_tables(&job, true, err);
@@ -171,7 +192,8 @@ static enum dp_status predict(const struct dp_cluster *cluster, const struct fla
     if (st == DP_OK)
         st = dp_consent_scores(&job, err);
     if (st == DP_OK)
-        st = dp_predict(&job, flags->predict, flags->labels, flags->out, err);
+        st = flags->top ? dp_top(&job, &top, err)
+                        : dp_predict(&job, flags->predict, flags->labels, flags->out, err);
     dp_job_close(&job);
     return st;
 }

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define DP_VOCAB_EVERY_GROUP UINT32_MAX /* the key has this name in each of the model's groups */
 #define DP_VOCAB_COLUMN                                                                                      \
@@ -34,6 +35,10 @@ struct dp_vocab_sink {
     enum dp_status (*visit)(void *context, const struct dp_vocab_name *name, struct dp_error *err);
     void *context;
 };
+
+/* A name as the file has it, with control characters and the backslash as \xHH; blanks: also blanks, and a # in front, so that it is
+ * one field of a line of text. */
+void dp_vocab_print(FILE *stream, const char *text, bool blanks);
 
 struct dp_vocab_writer;
 DP_MUST_USE

@@ -109,6 +109,18 @@ void dp_vocab_drop(struct dp_vocab_writer **writer)
     *writer = NULL;
 }
 
+void dp_vocab_print(FILE *stream, const char *text, bool blanks)
+{
+    const unsigned char *first = (const unsigned char *)text;
+    for (const unsigned char *at = first; *at; at++) {
+        bool blank = blanks && (*at == ' ' || (at == first && *at == '#'));
+        if (blank || *at < ' ' || *at == 0x7f || *at == '\\')
+            (void)fprintf(stream, "\\x%02x", *at);
+        else
+            (void)fputc(*at, stream);
+    }
+}
+
 bool dp_vocab_is_of(const char *path, uint32_t run, uint64_t source)
 {
     char wanted[DP_VOCAB_HEAD_MAX], found[DP_VOCAB_HEAD_MAX] = "";

@@ -34,19 +34,6 @@ struct writer {
     uint64_t at;
 };
 
-static void put_escaped(FILE *stream, const char *text, bool blanks)
-{
-    bool first = true;
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++, first = false) {
-        bool escape =
-            *at < ' ' || *at == 0x7f || *at == '\\' || (blanks && (*at == ' ' || (first && *at == '#')));
-        if (escape)
-            (void)fprintf(stream, "\\x%02x", *at);
-        else
-            (void)fputc(*at, stream);
-    }
-}
-
 /* What row r of the matrix is called. */
 static const char *row_name(const struct writer *w, uint64_t r, char number[24])
 {
@@ -67,7 +54,7 @@ static void put_text(struct writer *w, const float *values, uint64_t count)
     char number[24];
     for (uint64_t i = 0; i < count; i++, w->at++) {
         if (w->at % w->width == 0)
-            put_escaped(w->stream, row_name(w, w->at / w->width, number), true);
+            dp_vocab_print(w->stream, row_name(w, w->at / w->width, number), true);
         (void)fprintf(w->stream, " %.9g%s", (double)values[i], (w->at + 1) % w->width == 0 ? "\n" : "");
     }
 }
@@ -136,13 +123,13 @@ static void put_name(const struct writer *w, FILE *stream, uint64_t r)
 {
     const struct dp_run_rows *rows = w->rows;
     char number[24];
-    put_escaped(stream, row_name(w, r, number), false);
+    dp_vocab_print(stream, row_name(w, r, number), false);
     (void)fprintf(stream, "\t%" PRIu64, w->rows->parameter->sparse ? rows->keys[r] : r);
     for (size_t at = w->rows->parameter->sparse ? rows->names[r] : DP_VOCAB_NONE; at != DP_VOCAB_NONE;) {
         at = dp_vocab_next(w->run->vocab, at);
         if (at != DP_VOCAB_NONE) {
             (void)fputc('\t', stream);
-            put_escaped(stream, dp_vocab_at(w->run->vocab, at).text, false);
+            dp_vocab_print(stream, dp_vocab_at(w->run->vocab, at).text, false);
         }
     }
     (void)fputc('\n', stream);

@@ -9,7 +9,7 @@
 #define HELP_AT    27u /* column of what a flag is for */
 #define HELP_WIDTH 100u
 
-static enum dp_status unknown(const struct dp_command *command, const char *word, struct dp_error *err)
+enum dp_status dp_options_unknown(const struct dp_command *command, const char *word, struct dp_error *err)
 {
     const char *names[FLAGS_MAX + 1];
     size_t n = 0;
@@ -62,7 +62,7 @@ enum dp_status dp_options_parse(const struct dp_command *command, int argc, char
         char name[64];
         (void)snprintf(name, sizeof name, "%.*s", (int)(len < 60 ? len : 60), word);
         if (at == command->count)
-            return unknown(command, name, err);
+            return dp_options_unknown(command, name, err);
         const struct dp_option *option = &command->options[at];
         if (values[at])
             return dp_fail(err, DP_ARGUMENT, "flag '%s'%s%s%s is given twice", option->name,

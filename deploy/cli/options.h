@@ -41,6 +41,8 @@ struct dp_command {
 DP_MUST_USE
 enum dp_status dp_options_parse(const struct dp_command *command, int argc, char *const *argv,
                                 const char **values, _Bool *help, struct dp_error *err);
+/* DP_ARGUMENT: what a word is that the command does not take. */
+enum dp_status dp_options_unknown(const struct dp_command *command, const char *word, struct dp_error *err);
 /* The words behind --help, if there are any ("models", "fm"): what help is wanted of. At most two, else NULL. */
 void dp_options_topic(int argc, char *const *argv, const char *topic[2]);
 /* The value of a flag of the table, or NULL. */

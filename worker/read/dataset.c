@@ -279,6 +279,31 @@ enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct d
     return st;
 }
 
+bool dp_dataset_met(const struct dp_dataset *dataset, uint64_t user, void (*visit)(void *context, uint64_t item),
+                    void *context)
+{
+    return dataset->format->met && dataset->format->met(&dataset->content, user, visit, context);
+}
+
+enum dp_status dp_dataset_open_cross(const struct dp_cross *cross, enum dp_data_form form, uint32_t batch,
+                                     struct dp_dataset **out, struct dp_error *err)
+{
+    DP_ASSERT(cross->users > 0 && cross->items > 0 && cross->users <= UINT64_MAX / cross->items && batch > 0);
+    struct dp_dataset *dataset = calloc(1, sizeof *dataset);
+    *out = NULL;
+    if (!dataset)
+        return dp_fail(err, DP_NOMEM, "no memory for the items of users");
+    dataset->format = &dp_format_cross;
+    dataset->options = (struct dp_dataset_options){.form = form, .batch = batch, .scored = true, .scale = 1};
+    enum dp_status st = dp_cross_load(cross, &dataset->content, err);
+    if (st == DP_OK)
+        st = plan(dataset, "users and items", err);
+    if (st != DP_OK)
+        dp_dataset_close(&dataset);
+    *out = dataset;
+    return st;
+}
+
 enum dp_status dp_batch_new(const struct dp_dataset *dataset, struct dp_batch **out, struct dp_error *err)
 {
     return dp_batch_reserve(&dataset->shape, out, err);

@@ -115,6 +115,19 @@ DP_MUST_USE
 enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct dp_dataset_options *options,
                                 struct dp_vocab_sink sink, bool *cut, struct dp_error *err);
 
+/* The items that a user met in a training file of pairs, each once, ascending; keys are not mixed. false: the file has no such user. */
+bool dp_dataset_met(const struct dp_dataset *dataset, uint64_t user, void (*visit)(void *context, uint64_t item),
+                    void *context);
+/* A data set without a file: each of the users with each of the items, users first, in this order; example e is user e / items and
+ * item e % items. form: PAIRS or TRIPLES (the item beside itself). Keys are not mixed. */
+struct dp_cross {
+    const uint64_t *user, *item;
+    uint64_t users, items;
+};
+DP_MUST_USE
+enum dp_status dp_dataset_open_cross(const struct dp_cross *cross, enum dp_data_form form, uint32_t batch,
+                                     struct dp_dataset **out, struct dp_error *err);
+
 /* A batch sized for this data set's worst. */
 DP_MUST_USE
 enum dp_status dp_batch_new(const struct dp_dataset *dataset, struct dp_batch **out, struct dp_error *err);

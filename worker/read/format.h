@@ -35,6 +35,9 @@ struct dp_format {
     /* NULL, or what the file calls keys and columns of its content (dp_dataset_names). May lower the set's bound. */
     enum dp_status (*names)(const struct dp_dataset_options *options, const struct dp_content *content,
                             struct dp_name_set *set, struct dp_error *err);
+    /* NULL, or dp_dataset_met; keys are mixed. */
+    bool (*met)(const struct dp_content *content, uint64_t user, void (*visit)(void *context, uint64_t item),
+                void *context);
     /* Examples of an epoch: NULL: those of the content. More where some are drawn. */
     uint64_t (*examples)(const struct dp_dataset_options *options, const struct dp_content *content);
     /* Columns, groups and lists of the worst minibatch of `take` examples (out->examples is set already). */
@@ -46,6 +49,10 @@ struct dp_format {
 
 extern const struct dp_format dp_format_criteo, dp_format_csv, dp_format_idx, dp_format_libsvm,
     dp_format_lists, dp_format_pairs, dp_format_text;
+
+extern const struct dp_format dp_format_cross; /* of dp_dataset_open_cross */
+DP_MUST_USE
+enum dp_status dp_cross_load(const struct dp_cross *cross, struct dp_content *out, struct dp_error *err);
 
 /* By options->format, or by the form that is wanted and by the file's first bytes. DP_ARGUMENT: it does not give that
  * form; DP_DATA: an empty file. */

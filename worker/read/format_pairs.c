@@ -230,6 +230,25 @@ static enum dp_status names(const struct dp_dataset_options *options, const stru
     return st;
 }
 
+static int by_unmixed(const void *a, const void *b)
+{
+    uint64_t x = dp_unmix(*(const uint64_t *)a), y = dp_unmix(*(const uint64_t *)b);
+    return (x > y) - (x < y);
+}
+
+static bool met(const struct dp_content *content, uint64_t user, void (*visit)(void *context, uint64_t item),
+                void *context)
+{
+    const uint64_t mixed = dp_mix(user), users = content->facts[USERS];
+    const uint64_t *found = bsearch(&mixed, content->keys, (size_t)users, sizeof mixed, by_unmixed);
+    if (!found || content->lists > 0)
+        return false;
+    for (uint64_t i = content->offsets[found - content->keys], end = content->offsets[found - content->keys + 1]; i < end;
+         i++)
+        visit(context, dp_unmix(content->keys[users + content->codes[i]]));
+    return true;
+}
+
 /* ---- minibatches */
 
 /* Examples of one pair: itself, and itself with each sampled item. */
@@ -354,6 +373,7 @@ const struct dp_format dp_format_pairs = {.name = "pairs",
                                           .decodes_slowly = true,
                                           .load = load,
                                           .names = names,
+                                          .met = met,
                                           .examples = examples,
                                           .shape = shape,
                                           .fill = fill};
@@ -366,6 +386,7 @@ const struct dp_format dp_format_lists = {.name = "lists",
                                           .begins = begins_lists,
                                           .load = load_lists,
                                           .names = names,
+                                          .met = met,
                                           .examples = examples,
                                           .shape = shape,
                                           .fill = fill};

@@ -188,6 +188,64 @@ expect 0 "" "$downpour" export "$dir/S" --table skipgram.near --out "$dir/near.n
 [ "$(stat -c %s "$dir/near.npy")" = $((128 + 24 * $(wc -l <"$dir/words"))) ] || fail "size of near.npy"
 cut -f1 "$dir/near.names.tsv" | cmp -s - "$dir/words" || fail "names of the second table"
 
+# ---- a user's best items, by brute force from the exported weights: user . item and the biases
+sed 's/^\([0-9]*\) /user \1,/; 1i someone,something' "$dir/pairs" >"$dir/named"
+train "$dir/R" --model mf:4 --train "$dir/named" --epochs 4 --rate 0.05 --batch 16 --servers 2
+expect 0 "" "$downpour" export "$dir/R" --out "$dir/R.text" --format text
+awk -v wanted='user\\x203' '
+FILENAME ~ /pairs$/ { if ($1 == 3) seen[$2] = 1; next }
+FILENAME ~ /mf.user.txt/ && $1 == wanted { for (i = 2; i <= 5; i++) p[i] = $i }
+FILENAME ~ /mf.user_bias/ && $1 == wanted { b = b + $2 }
+FILENAME ~ /mf.bias/ { b = b + $2 }
+FILENAME ~ /mf.item.txt/ { for (i = 2; i <= 5; i++) q[$1] += p[i] * $i }
+FILENAME ~ /mf.item_bias/ { q[$1] += $2 }
+END { for (k in q) { x = 1 / (1 + exp(-(q[k] + b))); printf "%s %.9g %s\n", k, x, (k in seen) ? "seen" : "new" } }' \
+    "$dir/pairs" "$dir"/R.text/mf.{user,user_bias,bias,item,item_bias}.txt | sort -k2,2gr >"$dir/brute"
+agrees() { # WHAT: "USER ITEM SCORE" in out, "ITEM SCORE" in brute
+    awk '{ print $1, $2 }' "$dir/brute.top" | paste -d' ' "$dir/out" - |
+        awk '$1 != "user\\x203" || $2 != $4 || ($3 - $5) ^ 2 > 1e-12 { bad = 1 } END { exit bad || NR != 5 }' || fail "$1"
+}
+grep new "$dir/brute" | head -5 >"$dir/brute.top"
+expect 0 "" "$downpour" predict --from "$dir/R" --top 5 --user "user 3"
+agrees "best items of user 3"
+head -5 "$dir/brute" >"$dir/brute.top"
+grep -q seen "$dir/brute.top" || fail "the test is of no use: user 3 has met none of the best"
+expect 0 "" "$downpour" predict --from "$dir/R" --top 5 --user "user 3" --with-seen
+agrees "best items of user 3, seen ones too"
+printf 'user 3\r\n\nuser 19\n' >"$dir/users"
+expect 0 "" "$downpour" predict --from "$dir/R" --top 2 --users "$dir/users" --out "$dir/top"
+[ "$(cut -d' ' -f1 "$dir/top" | tr '\n' ' ')" = 'user\x203 user\x203 user\x2019 user\x2019 ' ] || fail "users of a file: $(cat "$dir/top")"
+tail -2 "$dir/top" >"$dir/top.19"
+expect 0 "" "$downpour" predict --from "$dir/R" --top 2 --user "user 19"
+cmp -s "$dir/out" "$dir/top.19" || fail "a user alone and behind another: other items"
+expect 2 "there is 'user 1'" "$downpour" predict --from "$dir/R" --top 2 --user "User 1"
+expect 2 "is no model of users and items" "$downpour" predict --from "$dir/L" --top 2 --user 1
+expect 2 "--top takes users" "$downpour" predict --from "$dir/R" --top 2 --data "$dir/pairs" --user 1
+expect 2 "needs --user ID" "$downpour" predict --from "$dir/R" --top 2
+expect 2 "go with --top N" "$downpour" predict --from "$dir/R" --data "$dir/pairs" --user 1
+expect 2 "unexpected argument 'more'" "$downpour" predict --from "$dir/R" --top 2 --user 1 more
+# Any model: its scores are those of predict for the pairs.
+train "$dir/N" --model neumf:4-8-4 --train "$dir/pairs" --epochs 2
+expect 0 "" "$downpour" predict --from "$dir/N" --top 30 --user 7 --with-seen --out "$dir/top"
+[ "$(wc -l <"$dir/top")" = 30 ] || fail "not all items of user 7"
+cut -d' ' -f1,2 "$dir/top" >"$dir/asked"
+expect 0 "" "$downpour" predict --from "$dir/N" --data "$dir/asked"
+cut -d' ' -f3 "$dir/top" | paste -d' ' - "$dir/out" | awk '($1 - $2) ^ 2 > 1e-14 { bad = 1 } END { exit bad || NR != 30 }' || fail "scores of neumf"
+sort -gr -c <(cut -d' ' -f3 "$dir/top") 2>/dev/null || fail "neumf's best are not in order"
+train "$dir/B" --model mf:4,loss=bpr --train "$dir/pairs" --epochs 1
+expect 0 "" "$downpour" predict --from "$dir/B" --top 1 --user 7
+rm "$dir/named"
+expect 2 "bring it back, or rank all items with --with-seen" "$downpour" predict --from "$dir/R" --top 1 --user "user 3"
+expect 0 "" "$downpour" predict --from "$dir/R" --top 1 --user "user 3" --with-seen
+expect 0 "" "$downpour" neighbours "$dir/R" 105 --top 3
+
+# A prediction that fails for the data's sake says why, and leaves nothing behind; one of words says what is wanted instead.
+echo "age,city" >"$dir/bad.csv"
+expect 2 "bad.csv:1: column 'odd, name' of the training file is missing" "$downpour" predict --from "$dir/L" --data "$dir/bad.csv"
+grep -q "log\|status" "$dir/err" && fail "more than the cause"
+echo "w1 w2 w3" >"$dir/text"
+expect 0 "downpour neighbours $dir/S WORD" "$downpour" predict --from "$dir/S" --data "$dir/text"
+
 # ---- killed in the middle: the journal's pushes count, and what a clean stop leaves is the same
 cat >"$dir/slow.sh" <<'SLOW'
 "$1" run --dir "$2" --journal-bytes 16MiB --model mf:4 --train "$3" --epochs 100000 --batch 4 --servers 2 --restarts 0 >/dev/null 2>&1
