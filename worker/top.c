@@ -176,7 +176,7 @@ static enum dp_status take_scores(void *context, const struct dp_batch *batch, c
                                   uint32_t width, struct dp_error *err)
 {
     struct top *t = context;
-    uint64_t first = batch->number * t->job->cluster->training.batch;
+    uint64_t first = batch->number * dp_job_batch(t->job);
     DP_ASSERT(width == 1);
     errno = 0;
     for (uint32_t i = 0; i < batch->examples; i++) {
@@ -196,8 +196,7 @@ static enum dp_status score(struct top *t, struct dp_error *err)
 {
     const struct dp_cross cross = {.user = t->user, .item = t->item, .users = t->users, .items = t->items};
     struct dp_dataset *data = NULL;
-    enum dp_status st =
-        dp_dataset_open_cross(&cross, t->job->model.form, t->job->cluster->training.batch, &data, err);
+    enum dp_status st = dp_dataset_open_cross(&cross, t->job->model.form, dp_job_batch(t->job), &data, err);
     if (st == DP_OK)
         st = dp_job_program(t->job, data, NULL, NULL, err);
     if (st == DP_OK)
