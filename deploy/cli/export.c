@@ -156,6 +156,49 @@ static enum dp_status check_place(const struct export *e, struct dp_error *err)
 
 /* ---- what is written */
 
+/* Beside `path`, without its ending; in a directory columns.csv. */
+static enum dp_status columns_path(const struct export *e, char *out, struct dp_error *err)
+{
+    size_t len = strlen(e->out);
+    const char *name = e->directory ? "/columns.csv" : ".columns.csv";
+    len -= !e->directory && (ends(e->out, ".txt") || ends(e->out, ".tsv")) ? 4 : 0;
+    return snprintf(out, DP_PATH_MAX + 1, "%.*s%s", (int)len, e->out, name) <= DP_PATH_MAX
+               ? DP_OK
+               : dp_fail(err, DP_ARGUMENT, "--out: the path is too long");
+}
+
+/* What the columns of a CSV file were, with the means and deviations that numbers were standardized by; "": it was none. */
+static enum dp_status copy_columns(const struct export *e, char *out, struct dp_error *err)
+{
+    const struct dp_cluster_data *data = &e->run.served.cluster->data;
+    struct dp_whole file;
+    out[0] = '\0';
+    if (!data->columns[0] || !data->label[0])
+        return DP_OK;
+    if (access(data->columns, F_OK) != 0) {
+        fprintf(
+            stderr,
+            "downpour: '%s' is missing: what the columns of the training file were, and by which means and "
+            "deviations they were standardized, is not told\n",
+            data->columns);
+        return DP_OK;
+    }
+    if (!e->out[0]) {
+        (void)snprintf(out, DP_PATH_MAX + 1, "%s", data->columns);
+        return DP_OK;
+    }
+    enum dp_status st = columns_path(e, out, err);
+    if (st == DP_OK)
+        st = dp_whole_open(out, &file, err);
+    if (st != DP_OK)
+        return st;
+    st = dp_copy_file(data->columns, false, file.stream, out, err);
+    if (st == DP_OK)
+        return dp_whole_commit(&file, err);
+    dp_whole_drop(&file);
+    return st;
+}
+
 static enum dp_status export_one(struct export *e, const struct dp_parameter *parameter, const char *path,
                                  struct dp_exported *out, struct dp_error *err)
 {
@@ -179,7 +222,7 @@ static enum dp_status note(struct export *e, const struct dp_parameter *paramete
                                                       : dp_fail(err, DP_NOMEM, "no memory for the manifest");
 }
 
-static enum dp_status write_manifest(const struct export *e, struct dp_error *err)
+static enum dp_status write_manifest(const struct export *e, const char *columns, struct dp_error *err)
 {
     char path[DP_PATH_MAX + 32];
     struct dp_whole file;
@@ -191,6 +234,8 @@ static enum dp_status write_manifest(const struct export *e, struct dp_error *er
     json_t *all =
         json_pack("{s:s, s:I, s:s, s:O}", "model", cluster->model, "run", (json_int_t)cluster->training.run,
                   "format", e->format == DP_EXPORT_TEXT ? "text" : "npy", "tables", e->tables);
+    if (columns[0])
+        (void)json_object_set_new(all, "columns", json_string(strrchr(columns, '/') + 1));
     bool written =
         all && json_dumpf(all, file.stream, JSON_INDENT(2)) == 0 && fputc('\n', file.stream) == '\n';
     json_decref(all);
@@ -220,7 +265,10 @@ static enum dp_status export_all(struct export *e, struct dp_error *err)
         if (st == DP_OK)
             printf("%-24s [%" PRIu64 ", %" PRIu64 "]\n", file, exported.rows, exported.width);
     }
-    return st == DP_OK ? write_manifest(e, err) : st;
+    char columns[DP_PATH_MAX + 1] = "";
+    if (st == DP_OK)
+        st = copy_columns(e, columns, err);
+    return st == DP_OK ? write_manifest(e, columns, err) : st;
 }
 
 static enum dp_status export_logistic(struct export *e, FILE *stream, struct dp_error *err)
@@ -230,7 +278,15 @@ static enum dp_status export_logistic(struct export *e, FILE *stream, struct dp_
     enum dp_status st = dp_run_tables_find(&e->run, "logistic.w", &weights, err);
     if (st == DP_OK)
         st = dp_run_tables_find(&e->run, "logistic.b", &bias, err);
+    char columns[DP_PATH_MAX + 1] = "";
+    if (st == DP_OK)
+        st = copy_columns(e, columns, err);
     (void)fputs("# log odds of 1 = bias + sum of weight * value; a category's value is 1\n", stream);
+    if (columns[0] && data->standardize)
+        (void)fprintf(stream,
+                      "# each number is standardized first, (value - mean) / deviation, by the means and "
+                      "deviations in %s\n",
+                      e->out[0] ? strrchr(columns, '/') + 1 : columns);
     if (data->normalize)
         (void)fputs("# each example's values are divided by their Euclidean norm first\n", stream);
     if (data->scale != 0 && data->scale != 1)

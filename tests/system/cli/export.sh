@@ -87,6 +87,18 @@ while IFS=$'\t' read -r name key; do
 done <"$dir/w.names.tsv"
 [ "$row" = 6 ] || fail "$row names of 6"
 
+# By hand from what was exported, beside predict.
+expect 0 "" "$downpour" predict --from "$dir/L" --data "$dir/table.csv" --out "$dir/L.scores"
+grep -q 'standardized first.* in L.columns.csv$' "$dir/L.txt" || fail "the text does not say how values are standardized"
+awk -F, '
+FILENAME ~ /columns.csv$/ { if ($1 == "means") { age = $2; odd = $5 } if ($1 == "deviations") { age_by = $2; odd_by = $5 } next }
+FILENAME ~ /L.txt$/ { n = split($0, word, " "); w[word[1]] = word[n]; next }
+FNR > 1 { gsub(/"a, b"/, "a;b"); city = $2; sub(/;/, ",\\x20", city); gsub(/ /, "\\x20", city)
+    x = w["bias"] + w["age"] * ($1 - age) / age_by + w["odd,\\x20name"] * ($4 - odd) / odd_by + w["city=" city]
+    printf "%.9g\n", 1 / (1 + exp(-x)) }' "$dir/L.columns.csv" "$dir/L.txt" "$dir/table.csv" >"$dir/by.hand"
+paste "$dir/by.hand" "$dir/L.scores" | awk '($1 - $2) ^ 2 > 1e-12 { bad = 1 } END { exit bad || NR != 400 }' || fail "scores by hand: $(paste "$dir/by.hand" "$dir/L.scores" | head -3)"
+same "$dir/L.columns.csv" "$dir/L/store/columns-1.csv" "the columns beside the weights"
+
 # ---- the directory, wherever it lies
 digest() {
     "$downpour" inspect "$1" --digest 2>/dev/null | grep "of all"
@@ -107,12 +119,14 @@ for kind in copy readonly moved; do
     done
 done
 cp -a "$dir/copy" "$dir/watched"
+mkdir "$dir/elsewhere"
 tree "$dir/watched" >"$dir/before"
-expect 0 "" "$downpour" export "$dir/watched" --out "$dir/watched.txt"
+expect 0 "" "$downpour" export "$dir/watched" --out "$dir/elsewhere/L.txt"
 tree "$dir/watched" >"$dir/after"
 diff "$dir/before" "$dir/after" >"$dir/out" || fail "the directory was changed"
-same "$dir/L.txt" "$dir/watched.txt" "text of a copy"
-grep -q '"shape": \[' "$dir/all/manifest.json" || fail "no manifest"
+same "$dir/L.txt" "$dir/elsewhere/L.txt" "text of a copy"
+same "$dir/all/columns.csv" "$dir/L/store/columns-1.csv" "the columns in a directory"
+grep -q '"columns": "columns.csv"' "$dir/all/manifest.json" && grep -q '"shape": \[' "$dir/all/manifest.json" || fail "no manifest"
 expect 0 "" "$downpour" export "$dir/L" --out "$dir/all" # again, over its own
 echo x >"$dir/mine"
 mkdir "$dir/full" && echo x >"$dir/full/mine"
