@@ -8,11 +8,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -93,7 +95,14 @@ static enum dp_status real_reserve(void *self, struct dp_file *file, uint64_t by
     do {
         why = posix_fallocate(file->fd, 0, (off_t)bytes);
     } while (why == EINTR);
-    return why ? failed(err, "reserve space for", file->name, why) : DP_OK;
+    if (why != ENOSPC)
+        return why ? failed(err, "reserve space for", file->name, why) : DP_OK;
+    struct statvfs disk = {0};
+    (void)fstatvfs(file->fd, &disk);
+    return dp_fail(err, DP_FULL,
+                   "reserve %" PRIu64 " KiB for %s: its disk has %" PRIu64
+                   " KiB left: no space; make room on that disk",
+                   bytes >> 10, file->name, ((uint64_t)disk.f_bavail * disk.f_frsize) >> 10);
 }
 
 static enum dp_status real_read(void *self, struct dp_file *file, uint64_t at, void *to, size_t bytes,

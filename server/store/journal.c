@@ -14,6 +14,7 @@
 
 #define SEGMENT_BYTES (256u << 20)
 #define SEGMENT_MIN   (64u << 10)
+#define FIRST_BYTES   (1u << 20)
 #define BUDGET_BYTES  (UINT64_C(4) << 30)
 /* Where all segments were removed nobody knows the last number: the next ones begin above all that the openings before used. */
 #define NUMBER_SHIFT 32
@@ -41,17 +42,26 @@ static void write_now(struct dp_journal *journal)
         atomic_store(&journal->durable, dp_journal_stage_written(journal));
 }
 
-static enum dp_status no_segment(struct dp_journal *journal, struct dp_error *err)
+/* For a record that takes so many bytes with its segment's page. */
+static enum dp_status no_segment(struct dp_journal *journal, uint64_t bytes, struct dp_error *err)
 {
+    uint64_t kept = dp_journal_kept_bytes(journal);
+    bytes = dp_journal_page_up(bytes);
     journal->starved = true;
+    if (bytes > journal->want_bytes)
+        journal->want_bytes = bytes;
     if (journal->making.status != DP_OK)
-        return dp_fail(err, DP_FULL, "%s; pushes wait until there is room", journal->making.text);
+        return dp_fail(err, DP_FULL,
+                       "%s; pushes wait until there is room; a journal that may take less than %" PRIu64
+                       " MiB leaves more: --journal-bytes, journal_bytes in the cluster file",
+                       journal->making.text, journal->budget_bytes >> 20);
     journal->want_segment = true;
     (void)pthread_cond_signal(&journal->wanted);
-    if (journal->count >= journal->segments_max)
+    if (kept + bytes > journal->budget_bytes || kept + journal->first_bytes > journal->budget_bytes)
         return dp_fail(err, DP_AGAIN,
-                       "journal: its budget of %zu segments is used up; rows must be written back first",
-                       (size_t)journal->segments_max);
+                       "journal: its budget of %" PRIu64
+                       " MiB (journal_bytes) is used up; rows must be written back first",
+                       journal->budget_bytes >> 20);
     return dp_fail(err, DP_AGAIN, "journal: the next segment is not ready yet");
 }
 
@@ -66,6 +76,7 @@ void dp_journal_roll(struct dp_journal *journal, uint8_t page[DP_JOURNAL_PAGE])
     segment->first_lsn = journal->last + 1;
     segment->last_lsn = journal->last;
     journal->next = (struct dp_journal_segment){0};
+    journal->want_bytes = 0;
     journal->stage.end = 0;
     dp_journal_page_of(journal, segment, atomic_load(&journal->synced), page);
     journal->want_segment = true;
@@ -110,7 +121,7 @@ enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_jou
     }
     uint64_t whole = dp_journal_record_bytes(payload);
     (void)pthread_mutex_lock(&journal->lock);
-    if (journal->count > journal->segments_max) { /* opened with the budget used up */
+    if (dp_journal_kept_bytes(journal) > journal->budget_bytes) { /* opened with the budget used up */
         journal->over = true;
         st = dp_fail(err, DP_AGAIN, "journal: its budget is used up; rows must be written back first");
         goto done;
@@ -125,8 +136,8 @@ enum dp_status dp_journal_append(struct dp_journal *journal, const struct dp_jou
     size_t front = DP_JOURNAL_HEADER;
     const uint8_t *begin = bytes + DP_JOURNAL_PAGE;
     if (journal->stage.end + whole > journal->segments[journal->count - 1].bytes) {
-        if (!journal->next.file) {
-            st = no_segment(journal, err);
+        if (DP_JOURNAL_PAGE + whole > journal->next.bytes) { /* 0: there is none */
+            st = no_segment(journal, DP_JOURNAL_PAGE + whole, err);
             dp_journal_stage_trim(&journal->stage);
             goto done;
         }
@@ -211,7 +222,7 @@ void dp_journal_figures(struct dp_journal *journal, struct dp_journal_figures *o
     (void)pthread_mutex_lock(&journal->lock);
     *out = journal->opened;
     out->segments = journal->count + journal->spare_count + (journal->next.file != NULL);
-    out->bytes_budget = journal->segments_max * journal->segment_bytes;
+    out->bytes_budget = journal->budget_bytes;
     for (size_t i = 0; i < journal->count; i++) {
         const struct dp_journal_segment *segment = &journal->segments[i];
         out->bytes_used += segment->bytes;
@@ -240,13 +251,18 @@ static enum dp_status check_options(const struct dp_journal_options *options, st
     journal->options = *options;
     journal->disk = options->disk;
     journal->segment_bytes = options->segment_bytes ? options->segment_bytes : SEGMENT_BYTES;
-    journal->segments_max = budget / journal->segment_bytes;
-    if (journal->segment_bytes < SEGMENT_MIN || journal->segment_bytes > DP_JOURNAL_RECORD_MAX ||
-        journal->segment_bytes % DP_JOURNAL_PAGE != 0)
+    journal->budget_bytes = budget - budget % journal->segment_bytes;
+    journal->first_bytes = options->first_bytes ? options->first_bytes : FIRST_BYTES;
+    if (journal->first_bytes > journal->segment_bytes)
+        journal->first_bytes = journal->segment_bytes;
+    if (journal->first_bytes < SEGMENT_MIN || journal->segment_bytes > DP_JOURNAL_RECORD_MAX ||
+        journal->segment_bytes % DP_JOURNAL_PAGE != 0 || journal->first_bytes % DP_JOURNAL_PAGE != 0)
         return dp_fail(err, DP_ARGUMENT,
-                       "journal: segments of %" PRIu64 " bytes; whole pages of %u, %u to %" PRIu64,
-                       journal->segment_bytes, DP_JOURNAL_PAGE, SEGMENT_MIN, DP_JOURNAL_RECORD_MAX);
-    if (journal->segments_max < 3)
+                       "journal: segments of %" PRIu64 " to %" PRIu64
+                       " bytes; whole pages of %u, %u to %" PRIu64,
+                       journal->first_bytes, journal->segment_bytes, DP_JOURNAL_PAGE, SEGMENT_MIN,
+                       DP_JOURNAL_RECORD_MAX);
+    if (journal->budget_bytes < 3 * journal->segment_bytes)
         return dp_fail(err, DP_ARGUMENT,
                        "journal: a budget of %" PRIu64 " bytes is less than 3 segments of %" PRIu64, budget,
                        journal->segment_bytes);
@@ -289,7 +305,7 @@ static enum dp_status remove_released(const struct dp_disk *disk, struct dp_jour
 /* What is still needed goes to the kept segments, the rest to the spares. */
 static enum dp_status adopt(struct dp_journal *journal, struct dp_journal_found *found, struct dp_error *err)
 {
-    journal->room = found->count + journal->segments_max + 3;
+    journal->room = found->count + (size_t)(journal->budget_bytes / journal->first_bytes) + 3;
     journal->segments = calloc(journal->room, sizeof *journal->segments);
     journal->spares = calloc(journal->room, sizeof *journal->spares);
     if (!journal->segments || !journal->spares)
@@ -317,13 +333,14 @@ static enum dp_status begin(struct dp_journal *journal, struct dp_error *err)
     _Alignas(DP_JOURNAL_PAGE) uint8_t bytes[DP_JOURNAL_PAGE];
     struct dp_journal_segment old = {0}, made;
     for (size_t i = 0; i < journal->spare_count && !old.file; i++) {
-        if (journal->spares[i].bytes != journal->segment_bytes)
+        if (journal->spares[i].bytes < journal->first_bytes ||
+            journal->spares[i].bytes > journal->segment_bytes)
             continue;
         old = journal->spares[i];
         journal->spares[i] = journal->spares[--journal->spare_count];
     }
     enum dp_status st = dp_journal_segment_make(journal->disk, &old, journal->number_last + 1,
-                                                journal->segment_bytes, &made, err);
+                                                old.file ? old.bytes : journal->first_bytes, &made, err);
     if (st != DP_OK)
         return st;
     made.first_lsn = journal->last + 1;
@@ -395,6 +412,11 @@ enum dp_status dp_journal_open(const struct dp_journal_options *options, struct 
         st = adopt(journal, &found, err);
     if (st == DP_OK)
         st = begin(journal, err);
+    if (st == DP_FULL)
+        st = dp_wrap(err, st,
+                     "its journal begins with %" PRIu64 " KiB and may grow to %" PRIu64
+                     " MiB (--journal-bytes, journal_bytes in the cluster file)",
+                     journal->first_bytes >> 10, journal->budget_bytes >> 20);
     if (st != DP_OK)
         goto done;
     dp_journal_prepare(journal); /* the first turn finds a segment ahead */

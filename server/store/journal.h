@@ -7,7 +7,7 @@
  *           tail is never taken for new. Records carry the synced lsn of their time: damage at or below the
  *           highest one seen is DP_CORRUPT (named: file, offset, lsn) and refused before anything is replayed;
  *           damage beyond it is the torn tail and is cut. An idle journal says so of its last record too. What is replayed is durable before it is.
- * Segments  of segment_bytes, reserved ahead, recycled by rename once every record in them is below what
+ * Segments  of first_bytes, each twice as large as the one before it, up to segment_bytes; reserved ahead, recycled by rename once every record in them is below what
  *           dp_journal_release() names. The file format is in README.md of this room.
  * Thread    append, durable, synced, last, commit, sync, release, figures: the shard's. One commit thread inside
  *           writes and syncs (one sync for all that waits) and makes segments. None of the shard's calls waits (mode
@@ -34,7 +34,9 @@ struct dp_journal_options {
     struct dp_disk *disk; /* the caller's, outlives the journal; one journal a directory */
     enum dp_durability durability;
     uint64_t segment_bytes; /* 0: 256 MiB; 64 KiB to 256 MiB, whole pages of 4 KiB; a record fits into one */
-    uint64_t budget_bytes;  /* of all segments, at least 3 of them; 0: 4 GiB */
+    uint64_t
+        first_bytes; /* of an opening's own, where it makes one; 0: 1 MiB; segment_bytes at most, 64 KiB at least */
+    uint64_t budget_bytes; /* of all segments, at least 3 of segment_bytes; 0: 4 GiB */
     bool commit_thread;
     uint32_t
         idle_ms; /* nothing was appended for so long: the commit thread claims (dp_journal_claim); 0: 100 */

@@ -140,25 +140,84 @@ static void retire(struct dp_journal *journal)
     }
 }
 
-/* What the budget does not allow any more, and what has another size, is removed. Gives what to make the next
- * segment of (`old`; without a file: of nothing), or false: none may be made now. Lock held. */
-static bool choose(struct dp_journal *journal, struct dp_journal_segment *old,
-                   struct dp_journal_segment *surplus)
+uint64_t dp_journal_kept_bytes(const struct dp_journal *journal)
 {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < journal->count; i++)
+        bytes += journal->segments[i].bytes;
+    return bytes;
+}
+
+static struct dp_journal_segment take_spare(struct dp_journal *journal, size_t i)
+{
+    struct dp_journal_segment spare = journal->spares[i];
+    journal->spares[i] = journal->spares[--journal->spare_count];
+    return spare;
+}
+
+/* The largest; without a file: there is none. */
+static struct dp_journal_segment take_largest(struct dp_journal *journal)
+{
+    size_t largest = 0;
+    if (journal->spare_count == 0)
+        return (struct dp_journal_segment){0};
+    for (size_t i = 1; i < journal->spare_count; i++)
+        if (journal->spares[i].bytes > journal->spares[largest].bytes)
+            largest = i;
+    return take_spare(journal, largest);
+}
+
+/* A spare that goes: larger than any may be, beyond the budget with `more` bytes, or too small to be used again. */
+static bool choose_surplus(struct dp_journal *journal, uint64_t more, struct dp_journal_segment *surplus)
+{
+    uint64_t all = dp_journal_kept_bytes(journal) + journal->next.bytes + more;
+    for (size_t i = 0; i < journal->spare_count; i++)
+        all += journal->spares[i].bytes;
     for (size_t i = 0; i < journal->spare_count; i++) {
-        bool other = journal->spares[i].bytes != journal->segment_bytes;
-        if (!other &&
-            journal->count + journal->spare_count + (journal->next.file != NULL) <= journal->segments_max)
-            continue;
-        *surplus = journal->spares[i];
-        journal->spares[i] = journal->spares[--journal->spare_count];
-        return false;
+        uint64_t bytes = journal->spares[i].bytes;
+        if (bytes > journal->segment_bytes || all > journal->budget_bytes || bytes < journal->next.bytes) {
+            *surplus = take_spare(journal, i);
+            return true;
+        }
     }
-    if (journal->next.file || journal->count >= journal->segments_max)
+    return false;
+}
+
+/* The next one is twice as large as the one before it, as far as the budget goes. 0: none may be made now. */
+static uint64_t next_bytes(const struct dp_journal *journal)
+{
+    uint64_t bytes = 2 * journal->segments[journal->count - 1].bytes, kept = dp_journal_kept_bytes(journal);
+    uint64_t left = kept < journal->budget_bytes ? journal->budget_bytes - kept : 0;
+    uint64_t least = journal->want_bytes > journal->first_bytes ? journal->want_bytes : journal->first_bytes;
+    bytes = bytes < journal->segment_bytes ? bytes : journal->segment_bytes;
+    bytes = bytes > least ? bytes : least;
+    bytes = bytes < left ? bytes : left - left % DP_JOURNAL_PAGE;
+    return bytes < least ? 0 : bytes;
+}
+
+/* Gives what to remove, or what to make the next segment of (`old`; without a file: of nothing) and how large, or false: none may be made
+ * now. Lock held. */
+static bool choose(struct dp_journal *journal, struct dp_journal_segment *old,
+                   struct dp_journal_segment *surplus, uint64_t *bytes)
+{
+    if (journal->next.file && journal->next.bytes < journal->want_bytes) {
+        journal->spares[journal->spare_count++] = journal->next;
+        journal->next = (struct dp_journal_segment){0};
+    }
+    if (choose_surplus(journal, 0, surplus) || journal->next.file)
         return false;
-    if (journal->spare_count > 0)
-        *old = journal->spares[--journal->spare_count];
-    return true;
+    *bytes = next_bytes(journal);
+    if (*bytes == 0)
+        return false;
+    *old = take_largest(journal);
+    if (old->file && old->bytes >= *bytes) {
+        *bytes = old->bytes;
+        return true;
+    }
+    if (old->file) /* it stays until there is a larger one */
+        journal->spares[journal->spare_count++] = *old;
+    *old = (struct dp_journal_segment){0};
+    return !choose_surplus(journal, *bytes, surplus);
 }
 
 static enum dp_status drop(struct dp_journal *journal, struct dp_journal_segment *surplus,
@@ -177,15 +236,15 @@ static enum dp_status drop(struct dp_journal *journal, struct dp_journal_segment
  * large must not be given to the journal: nothing of it could be released then. So a third segment leaves as much again.
  * Looked at behind it too: other shards' journals may have grown meanwhile. */
 static enum dp_status make_segment(struct dp_journal *journal, struct dp_journal_segment *old,
-                                   uint64_t number, uint64_t left, struct dp_journal_segment *made,
-                                   struct dp_error *err)
+                                   uint64_t number, uint64_t bytes, uint64_t left,
+                                   struct dp_journal_segment *made, struct dp_error *err)
 {
     const struct dp_journal_options *o = &journal->options;
     bool grows = !old->file && o->room;
-    enum dp_status st = grows ? o->room(o->room_context, journal->segment_bytes + left, err) : DP_OK;
+    enum dp_status st = grows ? o->room(o->room_context, bytes + left, err) : DP_OK;
     if (st != DP_OK)
         return dp_wrap(err, st, "journal: a new segment");
-    st = dp_journal_segment_make(journal->disk, old, number, journal->segment_bytes, made, err);
+    st = dp_journal_segment_make(journal->disk, old, number, bytes, made, err);
     if (st != DP_OK || !grows)
         return st;
     st = o->room(o->room_context, left, err);
@@ -199,38 +258,63 @@ static enum dp_status make_segment(struct dp_journal *journal, struct dp_journal
     return dp_wrap(err, st, "journal: a new segment");
 }
 
+/* Without room for a larger one a released one will do, as it is: it takes nothing. */
+static enum dp_status make_of_spare(struct dp_journal *journal, uint64_t number,
+                                    struct dp_journal_segment *made, struct dp_error *err)
+{
+    (void)pthread_mutex_lock(&journal->lock);
+    struct dp_journal_segment old = take_largest(journal);
+    (void)pthread_mutex_unlock(&journal->lock);
+    if (!old.file)
+        return DP_FULL; /* err says why */
+    return dp_journal_segment_make(journal->disk, &old, number, old.bytes, made, err);
+}
+
+/* The next segment, of so many bytes or, where the disk has no room for it, of a spare; DP_FULL: of none. */
+static enum dp_status make_next(struct dp_journal *journal, struct dp_journal_segment *old, uint64_t number,
+                                uint64_t bytes, struct dp_error *err)
+{
+    struct dp_journal_segment made = {0};
+    struct dp_error full = {0};
+    uint64_t left = journal->count > 1 ? bytes : 0;
+    enum dp_status st = make_segment(journal, old, number, bytes, left, &made, err);
+    if (st == DP_FULL) {
+        full = *err;
+        st = make_of_spare(journal, number, &made, err);
+    }
+    if (st == DP_OK)
+        dp_journal_go_direct(journal, &made);
+    (void)pthread_mutex_lock(&journal->lock);
+    bool enough = st == DP_OK && made.bytes >= journal->want_bytes;
+    journal->making = enough ? (struct dp_error){0} : full;
+    if (st == DP_OK) {
+        journal->next = made;
+        journal->number_last = number;
+    }
+    (void)pthread_mutex_unlock(&journal->lock);
+    if (full.status != DP_OK && (st == DP_OK || st == DP_FULL)) {
+        *err = full;
+        return DP_FULL;
+    }
+    return st;
+}
+
 void dp_journal_prepare(struct dp_journal *journal)
 {
     struct dp_error err = {0};
     enum dp_status st = DP_OK;
     bool make = false, ready = false;
     while (atomic_load(&journal->poison) == DP_OK) {
-        struct dp_journal_segment old = {0}, surplus = {0}, made;
+        struct dp_journal_segment old = {0}, surplus = {0};
+        uint64_t bytes = 0;
         (void)pthread_mutex_lock(&journal->lock);
         retire(journal);
-        make = choose(journal, &old, &surplus);
-        uint64_t number = journal->number_last + 1, left = journal->count > 1 ? journal->segment_bytes : 0;
+        make = choose(journal, &old, &surplus, &bytes);
+        uint64_t number = journal->number_last + 1;
         (void)pthread_mutex_unlock(&journal->lock);
         if (!make && !surplus.file)
             break;
-        if (surplus.file) {
-            st = drop(journal, &surplus, &err);
-            if (st != DP_OK)
-                break;
-            continue;
-        }
-        st = make_segment(journal, &old, number, left, &made, &err);
-        if (st == DP_OK)
-            dp_journal_go_direct(journal, &made);
-        (void)pthread_mutex_lock(&journal->lock);
-        journal->making = (struct dp_error){0};
-        if (st == DP_OK) {
-            journal->next = made;
-            journal->number_last = number;
-        } else if (st == DP_FULL) {
-            journal->making = err;
-        }
-        (void)pthread_mutex_unlock(&journal->lock);
+        st = surplus.file ? drop(journal, &surplus, &err) : make_next(journal, &old, number, bytes, &err);
         if (st != DP_OK)
             break;
     }
@@ -239,8 +323,9 @@ void dp_journal_prepare(struct dp_journal *journal)
         dp_journal_poison(journal, &err);
     (void)pthread_mutex_lock(&journal->lock);
     bool poisoned = st != DP_OK && st != DP_FULL;
-    ready = poisoned || (journal->starved && journal->next.file) ||
-            (journal->over && journal->count <= journal->segments_max);
+    ready = poisoned ||
+            (journal->starved && journal->next.file && journal->next.bytes >= journal->want_bytes) ||
+            (journal->over && dp_journal_kept_bytes(journal) <= journal->budget_bytes);
     if (ready)
         journal->starved = journal->over = false;
     (void)pthread_mutex_unlock(&journal->lock);

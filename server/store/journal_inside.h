@@ -18,7 +18,7 @@
 struct dp_journal {
     struct dp_journal_options options;
     const struct dp_disk *disk;
-    uint64_t segment_bytes, segments_max, incarnation, secret;
+    uint64_t segment_bytes, first_bytes, budget_bytes, incarnation, secret;
 
     pthread_mutex_t lock;                /* from here to `thread` */
     pthread_cond_t wanted;               /* the commit thread waits for it */
@@ -28,6 +28,8 @@ struct dp_journal {
     struct dp_journal_segment *spares; /* released, not used again yet */
     size_t spare_count;
     struct dp_journal_segment next; /* file NULL: not made yet */
+    uint64_t
+        want_bytes; /* of a segment for a record that is larger than the next one has room for; 0: none */
     uint64_t number_last;
     uint64_t keep_from;
     struct dp_journal_stage stage;
@@ -61,6 +63,8 @@ void dp_journal_claim_end(struct dp_journal *journal);
 /* Goes on in the next segment, which is there; its page goes in front of what is put first. Lock held. */
 void dp_journal_roll(struct dp_journal *journal, uint8_t page[DP_JOURNAL_PAGE]);
 
+/* Of the segments that are kept; lock held. */
+uint64_t dp_journal_kept_bytes(const struct dp_journal *journal);
 void dp_journal_wake(const struct dp_journal *journal);
 void dp_journal_poison(struct dp_journal *journal, const struct dp_error *why);
 

@@ -20,6 +20,7 @@
 #define L0_MERGED          16 /* files: 2 or 3 cycles of a large table; of each cycle a key is in one file at most */
 #define L0_ANY             (1 << 20)
 #define LOG_LEVEL_FATAL    4
+#define MANIFEST_BYTES     (64u << 10)
 #define LOG_FILES          2u
 #define LOG_BYTES          (1u << 20)
 #define BACKGROUND_JOBS    2
@@ -43,6 +44,8 @@ static rocksdb_options_t *make_options(rocksdb_cache_t *cache)
     rocksdb_options_set_info_log_level(options, LOG_LEVEL_FATAL);
     rocksdb_options_set_stats_dump_period_sec(options, 0);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1);
+    /* RocksDB's own 4 MB are reserved in each shard's directory while it is open; a manifest of ours has some KB. */
+    rocksdb_options_set_manifest_preallocation_size(options, MANIFEST_BYTES);
     rocksdb_options_set_compression(options, rocksdb_no_compression);   /* floats do not shrink */
     rocksdb_options_set_write_buffer_size(options, MARKS_BUFFER_BYTES); /* rows use none */
     rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();

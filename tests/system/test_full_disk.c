@@ -160,6 +160,7 @@ static void a_full_journal_of_two_segments_says_what_it_needs(void **state)
     dp_place_says(disk.server, "takes no pushes: journal: a new segment");
     dp_place_says(disk.server, "rows cannot be written back");
     dp_place_says(disk.server, "make room on that disk");
+    dp_place_says(disk.server, "--journal-bytes");
     ends_well(&disk, &err);
 }
 

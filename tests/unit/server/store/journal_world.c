@@ -73,6 +73,13 @@ void world_init(struct world *world, uint64_t seed, enum dp_durability durabilit
     };
 }
 
+void world_grows(struct world *world)
+{
+    world->options.first_bytes = WORLD_SEGMENT;
+    world->options.segment_bytes = 3 * WORLD_SEGMENT;
+    world->options.budget_bytes = 3 * world->options.segment_bytes;
+}
+
 void world_clear(struct world *world)
 {
     dp_journal_close(&world->journal);
@@ -93,7 +100,7 @@ enum dp_status world_open(struct world *world, struct dp_error *err)
     assert_int_equal(dp_journal_last(world->journal), world->replayed);
     world->last = world->synced = world->durable = world->replayed;
     /* One more than the budget, for the opening's own. */
-    assert_true(dp_sim_disk_used(world->sim) <= WORLD_BUDGET + WORLD_SEGMENT);
+    assert_true(dp_sim_disk_used(world->sim) <= world->options.budget_bytes + world->options.segment_bytes);
     return st;
 }
 

@@ -28,6 +28,8 @@ struct world {
 };
 
 void world_init(struct world *world, uint64_t seed, enum dp_durability durability);
+/* Before it is opened: its segments are 1, 2, 3, 3 ... of WORLD_SEGMENT, in a budget of 9. */
+void world_grows(struct world *world);
 void world_clear(struct world *world);
 uint64_t world_draw(struct world *world);
 /* Bytes of the record with this tag. */

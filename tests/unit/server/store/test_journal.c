@@ -596,6 +596,88 @@ static void a_new_segment_leaves_room_for_others(void **state)
     }
 }
 
+static uint64_t room_bytes;
+
+static enum dp_status room_for(void *context, uint64_t bytes, struct dp_error *err)
+{
+    (void)context;
+    return dp_sim_disk_used(world.sim) + bytes <= room_bytes ? DP_OK : dp_fail(err, DP_FULL, "no room");
+}
+
+/* Segments of 1, 2, 3, 3 WORLD_SEGMENTs: little is taken before it is needed, and no more than the budget ever. Released ones that are too
+ * small make way for large ones. */
+static void a_journal_grows_as_it_is_needed(void **state)
+{
+    (void)state;
+    static const uint32_t used[] = {3, 6, 9};
+    struct dp_error err = {0};
+    enum dp_status st = DP_OK;
+    world_init(&world, 50, DP_DURABILITY_MACHINE);
+    world_grows(&world);
+    assert_int_equal(world_open(&world, &err), DP_OK);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(dp_sim_disk_used(world.sim), used[i] * WORLD_SEGMENT);
+        while (!offset_of(i + 2, world.last, 1)) { /* until a record begins the next one */
+            assert_int_equal(world_append(&world, 20000), DP_OK);
+            assert_int_equal(world_commit(&world), DP_OK);
+        }
+    }
+    while ((st = world_append(&world, 20000)) == DP_OK)
+        assert_int_equal(world_commit(&world), DP_OK);
+    assert_int_equal(st, DP_AGAIN); /* the budget is used up */
+    assert_int_equal(dp_sim_disk_used(world.sim), world.options.budget_bytes);
+    for (uint32_t lap = 0; lap < 40; lap++) {
+        world_release(&world, world.synced);
+        assert_int_equal(world_commit(&world), DP_OK);
+        for (uint32_t i = 0; i < 5; i++)
+            assert_int_equal(world_append(&world, 20000), DP_OK);
+        assert_int_equal(world_commit(&world), DP_OK);
+        assert_true(dp_sim_disk_used(world.sim) <= world.options.budget_bytes);
+    }
+    assert_int_equal(dp_sim_disk_used(world.sim), world.options.budget_bytes); /* three large ones */
+    world_crash(&world, DP_SIM_NOTHING);
+    world_recover(&world, 0);
+    world_clear(&world);
+}
+
+/* A record that the next segment is too small for waits for one that is not; where the disk has no room for that, smaller records go on. */
+static void a_large_record_gets_a_large_segment(void **state)
+{
+    (void)state;
+    static uint8_t large[170000];
+    struct dp_journal_piece piece = {large, sizeof large}, small = {large, 3000};
+    for (uint32_t full = 0; full < 2; full++) {
+        struct dp_error err = {0};
+        uint64_t lsn = 0;
+        world_init(&world, 51, DP_DURABILITY_MACHINE);
+        world_grows(&world);
+        world.options.room = room_for;
+        room_bytes = full ? 4 * WORLD_SEGMENT : UINT64_MAX;
+        world.options.replay = NULL;
+        assert_int_equal(world_open(&world, &err), DP_OK);
+        assert_int_equal(dp_journal_append(world.journal, &piece, 1, &lsn, &err), DP_AGAIN);
+        dp_journal_commit(world.journal);
+        assert_int_equal(dp_journal_append(world.journal, &piece, 1, &lsn, &err), full ? DP_FULL : DP_OK);
+        for (uint32_t i = 0; i < 20 && full; i++) { /* beyond the first segment */
+            assert_int_equal(dp_journal_append(world.journal, &small, 1, &lsn, &err), DP_OK);
+            assert_int_equal(lsn, i + 1);
+            dp_journal_commit(world.journal);
+        }
+        room_bytes = UINT64_MAX;
+        dp_journal_commit(world.journal);
+        enum dp_status st = full ? dp_journal_append(world.journal, &piece, 1, &lsn, &err) : DP_OK;
+        if (st == DP_AGAIN) {
+            dp_journal_commit(world.journal);
+            st = dp_journal_append(world.journal, &piece, 1, &lsn, &err);
+        }
+        assert_int_equal(st, DP_OK);
+        dp_journal_close(&world.journal);
+        assert_int_equal(dp_journal_open(&world.options, &world.journal, &err), DP_OK);
+        assert_int_equal(dp_journal_last(world.journal), lsn);
+        world_clear(&world);
+    }
+}
+
 /* A file that grew, and in it a header whose checksum holds, of a record larger than any that can be appended: it is not taken
  * for one, and no memory is asked for it. */
 static void a_record_larger_than_any_is_none(void **state)
@@ -737,6 +819,8 @@ int main(void)
         cmocka_unit_test(an_opening_tells_its_progress_and_stops),
         cmocka_unit_test(a_record_larger_than_any_is_none),
         cmocka_unit_test(a_new_segment_leaves_room_for_others),
+        cmocka_unit_test(a_journal_grows_as_it_is_needed),
+        cmocka_unit_test(a_large_record_gets_a_large_segment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

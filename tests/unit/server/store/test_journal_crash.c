@@ -51,11 +51,13 @@ static void power_goes_at_every_operation(void **state)
 {
     (void)state;
     static struct world world;
-    for (uint32_t kind = 0; kind < 8; kind++) {
+    for (uint32_t kind = 0; kind < 16; kind++) {
         bool ended = false;
         uint64_t op = 0;
         for (op = 1; !ended; op++) {
-            world_init(&world, op * 8 + kind, kind < 4 ? DP_DURABILITY_MACHINE : DP_DURABILITY_PROCESS);
+            world_init(&world, op * 8 + kind, kind % 8 < 4 ? DP_DURABILITY_MACHINE : DP_DURABILITY_PROCESS);
+            if (kind >= 8)
+                world_grows(&world);
             dp_sim_disk_cut_at(world.sim, op);
             fixed_script(&world);
             ended = !dp_sim_disk_is_off(world.sim);
@@ -76,6 +78,8 @@ static void power_goes_at_every_operation(void **state)
 static void one_seed(uint64_t seed, struct world *world)
 {
     world_init(world, seed, seed % 4 == 0 ? DP_DURABILITY_PROCESS : DP_DURABILITY_MACHINE);
+    if (seed % 3 == 0)
+        world_grows(world);
     world_recover(world, 0);
     uint32_t lives = 2 + (uint32_t)(world_draw(world) % 5);
     for (uint32_t life = 0; life < lives; life++) {

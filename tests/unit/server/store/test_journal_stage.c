@@ -34,6 +34,7 @@ static void open_bench(struct stage_bench *b, uint64_t seed)
     const struct dp_journal_options options = {.disk = &b->disk,
                                                .durability = DP_DURABILITY_MACHINE,
                                                .segment_bytes = SEGMENT,
+                                               .first_bytes = SEGMENT,
                                                .budget_bytes = 3u * SEGMENT};
     assert_non_null(b->bytes);
     if (dp_journal_open(&options, &b->journal, &err) != DP_OK)

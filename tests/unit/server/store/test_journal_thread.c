@@ -518,6 +518,7 @@ static void a_disk_that_is_behind_is_waited_for(void **state)
     struct replayed replayed = {0};
     struct dp_journal_options options = {.disk = &gate.disk,
                                          .segment_bytes = 16u << 20,
+                                         .first_bytes = 16u << 20,
                                          .budget_bytes = 64u << 20,
                                          .commit_thread = true,
                                          .wake = ring,
@@ -576,6 +577,7 @@ static void two_very_large_records_take_turns(void **state)
     struct dp_journal *journal = NULL;
     struct dp_journal_options options = {.disk = &gate.disk,
                                          .segment_bytes = 256u << 20,
+                                         .first_bytes = 256u << 20,
                                          .budget_bytes = (uint64_t)1024 << 20,
                                          .commit_thread = true,
                                          .wake = ring,
@@ -633,6 +635,7 @@ static void records_of_all_sizes(void **state)
                                              .durability =
                                                  form & 2 ? DP_DURABILITY_PROCESS : DP_DURABILITY_MACHINE,
                                              .segment_bytes = 24u << 20,
+                                             .first_bytes = 24u << 20,
                                              .budget_bytes = 120u << 20,
                                              .commit_thread = (form & 4) != 0,
                                              .wake = ring,
