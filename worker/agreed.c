@@ -56,10 +56,11 @@ void dp_agreed_text(const struct dp_cluster *cluster, const struct dp_agreed_set
                      "data %016" PRIx64 "\nexamples %" PRIu64 "\nbatch %" PRIu32 "\nworkers %" PRIu32
                      "\npush_every %" PRIu32 "\nepochs %" PRIu32 "\nseed %" PRIu64 "\nnegatives %" PRIu32
                      "\nwindow %" PRIu32 "\nscale %.17g\nindex_base %" PRIu32 "\nfirst_epoch %" PRIu32
-                     "\nstandardize %d\n",
+                     "\nstandardize %d\nlabel_base %s\n",
                      train->digest, train->examples, t->batch, t->workers, dp_cluster_pushed_together(t),
                      t->epochs, t->seed, cluster->data.negatives, cluster->data.window, cluster->data.scale,
-                     cluster->data.index_base, t->first_epoch, cluster->data.standardize);
+                     cluster->data.index_base, t->first_epoch, cluster->data.standardize,
+                     cluster->data.label_base);
     DP_ASSERT(n > 0 && at + (size_t)n < DP_AGREED_BYTES);
     at += (size_t)n;
     n = add_end(cluster, judged, text + at, DP_AGREED_BYTES - at);

@@ -178,6 +178,12 @@ uint32_t dp_job_batch(const struct dp_job *job)
     return batch ? batch : DP_DEFAULTS_BATCH;
 }
 
+/* The cluster file was checked. */
+static uint32_t label_base(const char *text)
+{
+    return strcmp(text, "auto") == 0 ? DP_LABEL_BASE_AUTO : (uint32_t)strtoul(text, NULL, 10);
+}
+
 struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path, const char *labels,
                                       bool shuffle)
 {
@@ -200,6 +206,7 @@ struct dp_dataset_options dp_job_data(const struct dp_job *job, const char *path
         .hash_bits = cluster->data.hash_bits,
         .cache = cluster->data.cache[0] ? cluster->data.cache : NULL,
         .index_base = cluster->data.index_base,
+        .label_base = label_base(cluster->data.label_base),
         .scale = cluster->data.scale,
         .normalize = cluster->data.normalize,
         .standardize = cluster->data.standardize,

@@ -60,6 +60,7 @@ enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labe
     options.cache = NULL; /* read once */
     const char *columns = job->cluster->data.columns;
     options.columns_path = columns[0] ? columns : NULL;
+    options.standardize = false;                  /* but by what the training kept */
     options.like_path = job->cluster->data.train; /* where no columns are kept */
     enum dp_status st = dp_dataset_open(&options, &dataset, err);
     if (st == DP_OK)

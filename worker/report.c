@@ -137,6 +137,7 @@ static void data_json(const struct dp_report *report, json_t *root)
     (void)snprintf(digest, sizeof digest, "%016" PRIx64, report->digest);
     json_t *out = object_in(root, "data");
     string(out, "train", data->train);
+    string(out, "labels", report->labels);
     string(out, "train_labels", data->train_labels);
     string(out, "test", data->test);
     string(out, "test_labels", data->test_labels);

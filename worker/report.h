@@ -29,6 +29,7 @@ struct dp_report {
     const char *error;               /* why it has failed, or NULL */
     const struct dp_stop_rule *rule; /* NULL: nothing was looked at */
     const struct dp_stop *stop;      /* with a rule: the last verdict */
+    const char *labels;              /* what labels mean, where that is not plain; or NULL */
 };
 
 /* Of all workers: */

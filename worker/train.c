@@ -48,6 +48,7 @@ struct training {
     struct dp_interim interim; /* worker 0 */
     bool began;                /* the first epoch of this process */
     struct dp_ledger *ledger;  /* or NULL */
+    char labels[320];          /* what they mean, where that is not plain */
 };
 
 /* A second training under the number of a first would push under ids that the servers have counted. Tells
@@ -246,6 +247,14 @@ static enum dp_status settle_defaults(struct training *t, struct dp_error *err)
     return given->batch ? DP_OK : dp_dataset_set_batch(t->train, settled->batch, t->settled.data.train, err);
 }
 
+static void tell_labels(struct training *t)
+{
+    dp_schema_labels_text(dp_dataset_schema(t->train), t->job->model.labels == DP_LABELS_BINARY,
+                          t->job->model.classes, t->labels, sizeof t->labels);
+    if (t->labels[0])
+        dp_log(DP_LOG_INFO, "labels: %s", t->labels);
+}
+
 static enum dp_status data_open(struct training *t, struct dp_error *err)
 {
     const struct dp_cluster_data *data = &t->job->cluster->data;
@@ -256,6 +265,8 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
         st = dp_fail(err, DP_DATA, "%s has no examples to train on", data->train);
     if (st == DP_OK)
         st = settle_defaults(t, err);
+    if (st == DP_OK && t->job->model.labels != DP_LABELS_ANY)
+        tell_labels(t);
     if (st == DP_OK && data->test[0]) {
         st = open_evaluated(t, "test", data->test, data->test_labels, data->test_negatives, &t->test, err);
         if (st == DP_OK)
@@ -534,7 +545,8 @@ static struct dp_report report_of(const struct training *t)
                               .tested = t->tested,
                               .validated = t->valid ? t->valid_tested : NULL,
                               .rule = t->rests ? &t->verdict.rule : NULL,
-                              .stop = &t->verdict.state};
+                              .stop = &t->verdict.state,
+                              .labels = t->labels};
 }
 
 /* Worker 0. ended: NULL while the training goes on (report.h). */

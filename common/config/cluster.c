@@ -1,5 +1,6 @@
 #include "common/config/cluster.h"
 
+#include "common/base/parse.h"
 #include "common/config/fields.h"
 #include "common/config/goal.h"
 
@@ -16,7 +17,12 @@ void dp_cluster_defaults(struct dp_cluster *out)
         .cache_bytes = UINT64_C(1) << 30,
         .durability = DP_CLUSTER_MACHINE,
         .journal_bytes = UINT64_C(1) << 30,
-        .data = {.format = "auto", .negatives = 4, .window = 5, .index_base = 1, .standardize = true},
+        .data = {.format = "auto",
+                 .negatives = 4,
+                 .window = 5,
+                 .index_base = 1,
+                 .label_base = "auto",
+                 .standardize = true},
         .training =
             {
                 .workers = 1,
@@ -212,6 +218,17 @@ static enum dp_status check_stop(const struct dp_cluster *cluster, const struct 
     return st;
 }
 
+static enum dp_status check_label_base(const struct dp_cluster_data *data,
+                                       const struct dp_setting_names *names, struct dp_error *err)
+{
+    char name[DP_SETTING_NAME_BYTES];
+    uint64_t base;
+    if (strcmp(data->label_base, "auto") == 0)
+        return DP_OK;
+    return dp_parse_u64(data->label_base, 0, 1 << 24, dp_setting_name(names, "data.label_base", name), &base,
+                        err);
+}
+
 /* What the others would leave unread. */
 static enum dp_status check_rates(const struct dp_cluster_training *t, const struct dp_setting_names *names,
                                   struct dp_error *err)
@@ -237,6 +254,8 @@ enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
         st = dp_fields_check(&dp_fields_data, &cluster->data, names, err);
     if (st == DP_OK)
         st = dp_fields_check(&dp_fields_training, &cluster->training, names, err);
+    if (st == DP_OK)
+        st = check_label_base(&cluster->data, names, err);
     if (st == DP_OK)
         st = check_stop(cluster, names, err);
     if (st == DP_OK && cluster->training.accumulate > 1 &&

@@ -67,6 +67,7 @@ struct dp_cluster_data {
     char cache[DP_PATH_MAX + 1]; /* directory of decoded files; empty: none */
     uint32_t hash_bits;          /* of categories' keys; 0: 63 */
     uint32_t index_base;
+    char label_base[12]; /* number of class 0, up to 2^24; or "auto" */
     double scale; /* 0: 1 for text, 1/255 for idx */
     bool normalize;
     bool standardize; /* csv: numbers, by the training file's means and deviations */

@@ -105,6 +105,7 @@ static const struct dp_field data[] = {
     PATH(dp_cluster_data, cache),
     INTEGER(dp_cluster_data, hash_bits, DP_FIELD_U32, 0, 63),
     INTEGER(dp_cluster_data, index_base, DP_FIELD_U32, 0, 1),
+    TEXT(dp_cluster_data, label_base, sizeof((struct dp_cluster_data *)0)->label_base - 1),
     REAL(dp_cluster_data, scale, 0, 1e30),
     BOOL(dp_cluster_data, normalize),
     BOOL(dp_cluster_data, standardize),

@@ -162,6 +162,9 @@ enum dp_status dp_outcome_print(const char *report, FILE *file, struct dp_error 
         print_epochs(root, file);
     print_chosen(root, file);
     print_stop(root, file);
+    const char *labels = json_string_value(json_object_get(json_object_get(root, "data"), "labels"));
+    if (labels)
+        fprintf(file, "Labels:    %s\n", labels);
     print_final(root, "validation", "Validation set: ", file);
     print_final(root, "test", "Test set: ", file);
     print_throughput(root, file);

@@ -35,7 +35,7 @@ struct head {
     uint64_t fingerprint;           /* of the options that decide what is decoded */
     uint64_t sources;
     struct source source[SOURCES_MAX];
-    uint64_t examples, digest, lists, facts[DP_CONTENT_FACTS];
+    uint64_t examples, digest, label_base, lists, facts[DP_CONTENT_FACTS];
     struct {
         uint64_t at, count, sum;
     } array[ARRAYS];
@@ -103,7 +103,8 @@ static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct 
     const uint64_t numbers[] = {VERSION,           (uint64_t)o->labels, o->classes,
                                 (uint64_t)o->form, o->fields,           o->width,
                                 o->index_base,     o->window,           o->hash_bits,
-                                o->normalize,      (uint64_t)o->scored, o->standardize};
+                                o->normalize,      (uint64_t)o->scored, o->standardize,
+                                o->label_base};
     uint64_t sum = sum_of(0, numbers, sizeof numbers);
     sum = sum_of(sum, &o->scale, sizeof o->scale);
     sum = add_text(sum, format->name);
@@ -219,6 +220,7 @@ static const char *take_arrays(const struct head *head, struct dp_content *conte
     content->examples = head->examples;
     content->digest = head->digest;
     content->lists = head->lists;
+    content->label_base = (uint32_t)head->label_base;
     memcpy(content->facts, head->facts, sizeof content->facts);
     return NULL;
 }
@@ -280,6 +282,7 @@ static bool write_content(int fd, const struct place *place, struct dp_content *
                         .sources = place->sources,
                         .examples = content->examples,
                         .digest = content->digest,
+                        .label_base = content->label_base,
                         .lists = content->lists};
     uint64_t at = aligned(sizeof head);
     arrays_of(content, arrays);

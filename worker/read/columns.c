@@ -56,7 +56,7 @@ enum dp_status dp_columns_begin(struct dp_columns *out, const struct dp_dataset_
 {
     *out = (struct dp_columns){.options = options,
                                .content = content,
-                               .rule = {options->labels, options->classes, false, false},
+                               .rule = dp_label_rule_of(options),
                                .columns = columns,
                                .fields = fields};
     content->facts[COLUMNS] = columns;
@@ -109,6 +109,9 @@ enum dp_status dp_columns_end(struct dp_columns *c, const uint64_t *salt, struct
     c->keys = content->keys + n * c->fields;
     for (uint32_t i = 0; i < c->columns; i++)
         c->keys[i] = dp_mix(dp_columns_key(c->options, salt[i], NULL, 0));
+    st = dp_label_settle(&c->rule, content->labels, n, &content->label_base, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "%s", c->options->path);
     content->labels_len = n;
     content->values_len = n * c->columns;
     content->keys_len = n * c->fields + c->columns;
@@ -160,9 +163,20 @@ void dp_columns_category(struct dp_columns *c, uint32_t field, uint64_t salt, co
     c->keys[field] = dp_mix(hash >> (c->options->hash_bits ? 64 - c->options->hash_bits : 1));
 }
 
+void dp_columns_name_labels(struct dp_columns *columns, const struct dp_schema *schema)
+{
+    columns->texts = schema;
+}
+
 enum dp_status dp_columns_label(struct dp_columns *c, const char *at, const char *end, struct dp_error *err)
 {
     float label = 0;
+    if (c->texts) {
+        size_t len = (size_t)(end - at);
+        c->content->digest =
+            dp_content_digest(c->content->digest, dp_mix(dp_columns_hash(LABEL_DIGEST, at, len)));
+        return dp_label_find(c->texts, c->options->labels, (struct dp_cell){at, end}, c->label, err);
+    }
     bool missing = at == end && c->options->scored;
     if (!missing && (at == end || dp_number_f32(at, end, &label) != end))
         return dp_lines_unexpected("a label (a number)", at, end, err);

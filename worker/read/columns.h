@@ -17,6 +17,7 @@ struct dp_columns {
     struct dp_label_rule rule;
     uint32_t columns, fields;       /* of an example */
     const double *mean, *deviation; /* [columns], or NULL */
+    const struct dp_schema *texts;  /* that has those of labels, or NULL */
     uint64_t examples_max;
     /* Of the row at hand: */
     float *label;
@@ -66,6 +67,8 @@ DP_MUST_USE
 enum dp_status dp_columns_name_category(const struct dp_dataset_options *options,
                                         const struct dp_columns_name *of, const char *at, size_t len,
                                         struct dp_name_set *set, struct dp_error *err);
+/* Labels are texts of this schema. Lent until end. */
+void dp_columns_name_labels(struct dp_columns *columns, const struct dp_schema *schema);
 /* The label of the row; with options.scored none need be there ("" is 0). */
 DP_MUST_USE
 enum dp_status dp_columns_label(struct dp_columns *columns, const char *at, const char *end,

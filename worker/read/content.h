@@ -31,6 +31,7 @@ struct dp_content {
     uint64_t labels_len, offsets_len, keys_len, values_len, pixels_len, codes_len, schema_len;
     void *mapped; /* NULL, or the cache file that the arrays lie in (cache.h) */
     size_t mapped_bytes;
+    uint32_t label_base; /* of numbers: the one of class 0 */
     uint64_t lists; /* ranked together: list l has examples offsets[l] .. offsets[l + 1] - 1; 0: none is */
 };
 

@@ -48,6 +48,9 @@ static enum dp_status check_options(const struct dp_dataset_options *o, struct d
                        o->held_out);
     if (o->form == DP_FORM_DENSE && o->width == 0)
         return dp_fail(err, DP_ARGUMENT, "%s: a dense form of 0 columns: expected at least 1", o->path);
+    if (o->label_base > DP_LABEL_BASE_MAX && o->label_base != DP_LABEL_BASE_AUTO)
+        return dp_fail(err, DP_ARGUMENT, "%s: a label base of %" PRIu32 ": expected at most %" PRIu32,
+                       o->path, o->label_base, DP_LABEL_BASE_MAX);
     if (o->labels == DP_LABELS_CLASS && (o->classes == 0 || o->classes > CLASSES_MAX))
         return dp_fail(err, DP_ARGUMENT, "%s: %" PRIu32 " classes: expected 1 to %" PRIu32, o->path,
                        o->classes, CLASSES_MAX);
@@ -130,6 +133,7 @@ static enum dp_status take_schema(struct dp_dataset *dataset, struct dp_error *e
     const struct dp_content *content = &dataset->content;
     if (content->schema_len > 0)
         return dp_schema_parse("the schema", content->schema, content->schema_len, &dataset->schema, err);
+    dataset->schema.label_base = content->label_base;
     (void)snprintf(dataset->schema.format, sizeof dataset->schema.format, "%s", dataset->format->name);
     return DP_OK;
 }
@@ -158,6 +162,8 @@ static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_o
         st = dp_fail(err, kept, "%s", kept_why.text);
     if (st == DP_OK)
         st = check_like(&o, dataset->format, err);
+    if (st == DP_OK && o.like)
+        o.label_base = o.like->label_base;
     if (st == DP_OK) {
         const struct dp_format *format = dataset->format;
         if (o.scale == 0)

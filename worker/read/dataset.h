@@ -32,6 +32,9 @@ enum dp_labels {
     DP_LABELS_CLASS,  /* whole numbers 0 .. classes-1 */
 };
 
+#define DP_LABEL_BASE_MAX  ((uint32_t)1 << 24)
+#define DP_LABEL_BASE_AUTO UINT32_MAX
+
 struct dp_dataset_options {
     const char *path;
     const char
@@ -41,6 +44,9 @@ struct dp_dataset_options {
                                 only scored */
     enum dp_labels labels;
     uint32_t classes; /* DP_LABELS_CLASS */
+    /* Of BINARY and CLASS the number of class 0, up to DP_LABEL_BASE_MAX. DP_LABEL_BASE_AUTO: 0, or 1 where the labels of the file
+     * are 1 .. classes. A file that is read like another has that one's. */
+    uint32_t label_base;
     enum dp_data_form form;
     uint32_t fields; /* FIELDS, TABLES: categories; WINDOWS: tokens */
     uint32_t

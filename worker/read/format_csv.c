@@ -1,5 +1,5 @@
 /* CSV with a header (RFC 4180): one column is the label; the others are numbers or categories.
- *     a training file:  header and first lines -> which column is what -> the whole file -> means and deviations -> its records
+ *     a training file:  header and first lines -> which column is what -> the whole file -> means, deviations, labels -> its records
  *     any other:        the training file's schema -> this file's header, by names -> its records
  * Why   What another file's columns are is what they were in the training file: its own lines might say otherwise. So a training file
  *       is read up to three times, the last time as any other, and a row in both gives the same bits. */
@@ -75,8 +75,8 @@ static enum dp_status add_cell(struct csv *csv, uint32_t i, struct dp_cell cell,
     enum dp_status st = DP_OK;
     if (column->kind == DP_COLUMN_CATEGORY)
         dp_columns_category(&csv->rows, place->place, place->salt, cell.at, (size_t)(cell.end - cell.at));
-    else if (column->kind == DP_COLUMN_LABEL)
-        st = dp_columns_label(&csv->rows, number.at, number.end, err);
+    else if (column->kind == DP_COLUMN_LABEL) /* where it is only scored, whatever stands there is no label */
+        st = dp_columns_label(&csv->rows, csv->options->scored ? number.end : number.at, number.end, err);
     else
         st = dp_columns_number(&csv->rows, place->place, dp_cell_is_missing(number) ? number.end : number.at,
                                number.end, NULL, err);
@@ -168,6 +168,9 @@ static enum dp_status read_rows(struct csv *csv, struct dp_unpack *unpack, struc
                               count[DP_COLUMN_CATEGORY], err);
     if (st == DP_OK && csv->schema->standardized)
         dp_columns_standardize(&csv->rows, csv->mean, csv->deviation);
+    if (csv->schema->classes > 0 && !csv->options->scored)
+        dp_columns_name_labels(&csv->rows, csv->schema);
+    csv->rows.rule.base = csv->schema->label_base;
     if (st == DP_OK)
         st = dp_lines_of(unpack, true, (struct dp_lines_sink){add_record, csv}, err);
     return st == DP_OK ? dp_columns_end(&csv->rows, csv->salt, err) : st;
@@ -216,7 +219,7 @@ static enum dp_status find_schema(const struct dp_dataset_options *options, stru
     dp_header_list(header, why, sizeof why);
     if (st == DP_OK) /* before the whole file is read for the rest */
         st = fits(options, &header->schema, why[0] ? why : NULL, err);
-    return st == DP_OK && trained && options->standardize ? dp_survey(options, &header->schema, err) : st;
+    return st == DP_OK && trained ? dp_survey(options, &header->schema, err) : st;
 }
 
 /* The label's name comes from the cluster file that the schema was made by: another one is another training's. */

@@ -32,14 +32,17 @@ static enum dp_status labels_path(const struct dp_dataset_options *options, char
 static enum dp_status map_labels(const struct dp_dataset_options *options, const char *path,
                                  const uint8_t *bytes, struct dp_content *out, struct dp_error *err)
 {
-    struct dp_label_rule rule = {options->labels, options->classes, false, false};
+    struct dp_label_rule rule = dp_label_rule_of(options);
     enum dp_status st = dp_content_grow_f32(&out->labels, out->examples, err);
     for (uint64_t i = 0; i < out->examples && st == DP_OK; i++) {
         st = dp_label_map(&rule, (float)bytes[i], &out->labels[i], err);
         if (st != DP_OK)
             st = dp_wrap(err, st, "%s: byte %" PRIu64, path, i + DP_IDX_LABELS_HEADER);
     }
-    return st;
+    if (st != DP_OK)
+        return st;
+    st = dp_label_settle(&rule, out->labels, out->examples, &out->label_base, err);
+    return st == DP_OK ? st : dp_wrap(err, st, "%s", path);
 }
 
 static enum dp_status load_labels(const struct dp_dataset_options *options, struct dp_content *out,

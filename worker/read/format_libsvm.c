@@ -123,8 +123,7 @@ static enum dp_status add_example(void *self, const struct dp_libsvm_example *ex
 static enum dp_status load(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                            struct dp_content *out, struct dp_error *err)
 {
-    struct builder b = {
-        .options = options, .rule = {options->labels, options->classes, false, false}, .content = out};
+    struct builder b = {.options = options, .rule = dp_label_rule_of(options), .content = out};
     struct dp_libsvm *libsvm = NULL;
     const unsigned char *bytes;
     size_t len = 1;
@@ -142,6 +141,10 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
         st = resize_entries(&b, b.entries + 1, err);
     if (st == DP_OK)
         st = resize_examples(&b, out->examples, err);
+    if (st == DP_OK) {
+        st = dp_label_settle(&b.rule, out->labels, out->examples, &out->label_base, err);
+        st = st == DP_OK ? st : dp_wrap(err, st, "%s", options->path);
+    }
     out->labels_len = out->examples;
     out->offsets_len = out->examples + 1;
     out->keys_len = out->values_len = b.entries;

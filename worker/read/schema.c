@@ -348,6 +348,34 @@ enum dp_status dp_schema_write(const struct dp_schema *schema, char **text, stru
     return dp_fail(err, DP_NOMEM, "no memory for the names of columns");
 }
 
+void dp_schema_labels_text(const struct dp_schema *schema, bool binary, uint32_t classes, char *out,
+                           size_t size)
+{
+    const uint32_t base = schema->label_base, shown = 8;
+    size_t len = 0;
+    out[0] = '\0';
+    if (schema->classes == 0 && base == 0)
+        return;
+    if (schema->classes == 0 && !binary) {
+        (void)snprintf(out, size, "%" PRIu32 " .. %" PRIu32 " are classes 0 .. %" PRIu32, base,
+                       base + classes - 1, classes - 1);
+        return;
+    }
+    for (uint32_t i = 0; i < (binary ? 2 : schema->classes) && len < size; i++) {
+        struct dp_shown name;
+        if (schema->classes)
+            name = dp_cell_show(dp_cell_of(schema->class_text[i]));
+        else
+            (void)snprintf(name.text, sizeof name.text, "%" PRIu32, base + i);
+        if (i == shown) {
+            (void)snprintf(out + len, size - len, ", ... (%" PRIu32 " in all)", schema->classes);
+            return;
+        }
+        len += (size_t)snprintf(out + len, size - len, "%s'%s' is %" PRIu32 "%s", i ? ", " : "", name.text, i,
+                                binary && i ? " (positive)" : "");
+    }
+}
+
 void dp_schema_clear(struct dp_schema *schema)
 {
     for (uint32_t i = 0; schema->column && i < schema->columns; i++)

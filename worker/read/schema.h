@@ -45,6 +45,10 @@ enum dp_status dp_schema_read_file(const char *path, struct dp_schema *out, stru
 /* For the caller's free(). */
 DP_MUST_USE
 enum dp_status dp_schema_write(const struct dp_schema *schema, char **text, struct dp_error *err);
+/* What labels mean, for people: "'<=50K' is 0, '>50K' is 1 (positive)"; "" where they are as they always were: numbers from 0 (and
+ * -1). classes: how many there may be; binary: two, the second positive. */
+void dp_schema_labels_text(const struct dp_schema *schema, bool binary, uint32_t classes, char *out,
+                           size_t size);
 void dp_schema_clear(struct dp_schema *schema); /* accepts {0} */
 
 #endif

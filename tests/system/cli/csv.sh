@@ -72,6 +72,55 @@ train "$dir/one" "$dir/train.csv" --no-overlap --epochs 2 --fresh
 train "$dir/two" "$dir/train.csv" --workers 2 --epochs 2 --validation-share 0.2
 cmp -s "$dir/two/store/columns-1.csv" "$dir/yes/store/columns-1.csv" || fail "another schema, by two workers and with a share held out"
 
+# Labels of two texts: which one is positive is said, and meant by test and predict. The weights are those of 0 and 1.
+text() { # FILE WORD WORD
+    sed -e "2,\$s/,0\$/,$2/" -e "2,\$s/,1\$/,$3/" "$1"
+}
+text "$dir/train.csv" '<=50K' '>50K' >"$dir/text.csv"
+text "$dir/test.csv" '<=50K' '>50K' >"$dir/text.test.csv"
+train "$dir/text" "$dir/text.csv" --test "$dir/text.test.csv" --no-overlap --epochs 2
+grep -qF "Labels:    '<=50K' is 0, '>50K' is 1 (positive)" "$dir/out" || fail "the summary does not say what labels are"
+grep -qF "labels: '<=50K' is 0, '>50K' is 1 (positive)" "$dir/text/log/worker-0.log" || fail "the log does not say what labels are"
+holds "$dir/text" "r['data']['labels'].startswith(\"'<=50K' is 0\")"
+[ "$(digest "$dir/text")" = "$first" ] || fail "other weights with labels that are texts"
+expect 0 "" "$downpour" predict --from "$dir/text" --data "$dir/text.test.csv"
+cp "$dir/out" "$dir/scores"
+text "$dir/test.csv" no yes >"$dir/other.csv"
+expect 0 "" "$downpour" predict --from "$dir/text" --data "$dir/other.csv" # its labels are not looked at
+cmp -s "$dir/out" "$dir/scores" || fail "other scores where labels are other texts"
+expect 2 "other.csv:2: column 'income': label 'no': expected one of the training file's: '<=50K', '>50K'" \
+    "$downpour" run --dir "$dir/other" --model logistic --train "$dir/text.csv" --test "$dir/other.csv" --label income
+# Several, and numbers from 1, as classes.
+python3 - "$dir" <<'PY'
+import random, sys
+random.seed(1)
+names = ['virginica', 'setosa', 'versicolor']
+with open(sys.argv[1] + '/iris.csv', 'w') as csv, open(sys.argv[1] + '/iris.svm', 'w') as svm:
+    csv.write('length,width,species\n')
+    for i in range(300):
+        c = i % 3
+        x, y = random.gauss((c == 1) * 4, 1), random.gauss((c == 2) * 4, 1)
+        csv.write(f'{x:.2f},{y:.2f},{names[c]}\n')
+        svm.write(f'{c + 1} 1:{x:.2f} 2:{y:.2f}\n')
+PY
+for data in iris.csv iris.svm; do
+    flags=() && [ $data = iris.svm ] || flags=(--label species)
+    expect 0 "Labels:  " "$downpour" run --dir "$dir/$data.run" --model mlp:2-8-3 --train "$dir/$data" --test "$dir/$data" \
+        "${flags[@]}" --batch 16 --epochs 10 --rate 0.02 --journal-bytes 16MiB
+    holds "$dir/$data.run" "r['final']['test']['accuracy'] > 0.93"
+    expect 0 "" "$downpour" predict --from "$dir/$data.run" --data "$dir/$data"
+    # Row 2 is a setosa, which is class 0 of texts and class 1 of numbers from 1.
+    python3 - "$dir/out" $data <<'PY' || fail "$data: row 2 is not the class that it should be"
+import sys
+row = [float(x) for x in open(sys.argv[1]).readlines()[1].split()]
+sys.exit(row.index(max(row)) != (0 if sys.argv[2] == 'iris.csv' else 1))
+PY
+done
+grep -qF "'setosa' is 0, 'versicolor' is 1, 'virginica' is 2" "$dir/iris.csv.run/log/worker-0.log" || fail "classes are not said"
+grep -qF "labels: 1 .. 3 are classes 0 .. 2" "$dir/iris.svm.run/log/worker-0.log" || fail "the base of classes is not said"
+expect 2 "label 1: expected a class from 2 to 4; --label-base (data.label_base)" "$downpour" run --dir "$dir/base" \
+    --model mlp:2-8-3 --train "$dir/iris.svm" --label-base 2
+
 # The scores are those of the evaluation, wherever the directory lies, and however the training file is now.
 rm "$dir/train.csv"
 mv "$dir/yes" "$dir/moved"

@@ -303,6 +303,8 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_string_equal(a->data.train, b->data.train);
     assert_string_equal(a->data.test_labels, b->data.test_labels);
     assert_true(a->data.scale == b->data.scale && a->data.normalize == b->data.normalize);
+    assert_true(a->data.standardize == b->data.standardize);
+    assert_string_equal(a->data.label_base, b->data.label_base);
     assert_int_equal(a->data.index_base, b->data.index_base);
     assert_string_equal(a->data.test_negatives, b->data.test_negatives);
     assert_string_equal(a->data.validation, b->data.validation);
@@ -352,6 +354,8 @@ static void written_reads_back_equal(void **state)
         c->training.decay = DP_DECAY_COSINE;
         c->data.scale = 1.0 / 255;
         c->data.normalize = true;
+        c->data.standardize = false;
+        (void)snprintf(c->data.label_base, sizeof c->data.label_base, "1");
         c->data.negatives = c->data.window = c->data.hash_bits = 7;
         (void)snprintf(c->data.categories, sizeof c->data.categories, "a b,\"c\"");
         (void)snprintf(c->data.cache, sizeof c->data.cache, "some where");

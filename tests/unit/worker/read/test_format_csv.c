@@ -312,7 +312,7 @@ static void missing_numbers(void **state)
                     "has 2 columns of numbers and 0 of categories, but the model takes 2 and 2: add "
                     "columns=2,fields=0 to the model");
     formats_refused(&dir, options_of(DP_FORM_SPARSE), "y,a,b\nNA,2,3\n", 2, DP_DATA,
-                    "column 'y': expected a label (a number), found 'NA'");
+                    "column 'y': expected a label, found 'NA'");
     test_dir_close(&dir);
 }
 

@@ -48,6 +48,62 @@ static void classes(void **state)
         assert_int_equal(map(&rule, bad[i], &out), DP_DATA);
 }
 
+/* Which number class 0 has is found out by all labels, where only one number can be. */
+static void bases(void **state)
+{
+    (void)state;
+    static const struct {
+        enum dp_labels kind;
+        uint32_t base;
+        float labels[4]; /* up to 9 */
+        int found;       /* -1: refused by map, -2: by settle */
+        const char *why;
+    } cases[] = {
+        {DP_LABELS_CLASS, DP_LABEL_BASE_AUTO, {1, 3, 2, 9}, 1, ""},
+        {DP_LABELS_CLASS, DP_LABEL_BASE_AUTO, {1, 2, 9, 0}, 0, ""},
+        {DP_LABELS_CLASS, DP_LABEL_BASE_AUTO, {0, 2, 9, 0}, 0, ""},
+        {DP_LABELS_CLASS, DP_LABEL_BASE_AUTO, {0, 3, 9, 0}, -1, "label 3: expected a class from 0 to 2"},
+        {DP_LABELS_CLASS, DP_LABEL_BASE_AUTO, {1, 3, 0, 9}, -1, "label 0: expected a class from 0 to 2"},
+        {DP_LABELS_CLASS, DP_LABEL_BASE_AUTO, {1, 4, 9, 0}, -1, "or from 1 in the whole file"},
+        {DP_LABELS_CLASS, DP_LABEL_BASE_AUTO, {3, 2, 9, 0}, -2, "labels of 3, but of neither 0 nor 1"},
+        {DP_LABELS_CLASS, 0, {1, 3, 9, 0}, -1, "label 3: expected a class from 0 to 2"},
+        {DP_LABELS_CLASS, 5, {5, 7, 9, 0}, 5, ""},
+        {DP_LABELS_CLASS, 5, {4, 9, 0, 0}, -1, "label 4: expected a class from 5 to 7"},
+        {DP_LABELS_CLASS, 5, {8, 9, 0, 0}, -1, "(data.label_base)"},
+        {DP_LABELS_BINARY, DP_LABEL_BASE_AUTO, {1, 2, 2, 9}, 1, ""},
+        {DP_LABELS_BINARY, DP_LABEL_BASE_AUTO, {1, -1, 9, 0}, 0, ""},
+        {DP_LABELS_BINARY, DP_LABEL_BASE_AUTO, {1, 1, 9, 0}, 0, ""},
+        {DP_LABELS_BINARY, DP_LABEL_BASE_AUTO, {1, 2, 0, 9}, -1, "label 0: expected 0 or 1"},
+        {DP_LABELS_BINARY, DP_LABEL_BASE_AUTO, {-1, 2, 9, 0}, -1, "label 2: expected 0 or 1"},
+        {DP_LABELS_BINARY, DP_LABEL_BASE_AUTO, {2, 2, 9, 0}, -2, "labels of 2, but of neither"},
+        {DP_LABELS_BINARY, DP_LABEL_BASE_AUTO, {3, 9, 0, 0}, -1, "label 3"},
+        {DP_LABELS_BINARY, 2, {2, 3, 9, 0}, 2, ""},
+        {DP_LABELS_BINARY, 2, {1, 9, 0, 0}, -1, "expected 2 or 3, by the label base of 2 (--label-base"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct dp_label_rule rule = {.kind = cases[i].kind, .classes = 3, .base = cases[i].base};
+        struct dp_error err = {0};
+        float out[4];
+        uint32_t base = 77, n = 0;
+        enum dp_status st = DP_OK;
+        for (; st == DP_OK && n < 4 && cases[i].labels[n] < 9; n++)
+            st = dp_label_map(&rule, cases[i].labels[n], &out[n], &err);
+        if (st != (cases[i].found == -1 ? DP_DATA : DP_OK))
+            fail_msg("case %zu: %s", i, err.text);
+        if (st == DP_OK &&
+            dp_label_settle(&rule, out, n, &base, &err) != (cases[i].found < 0 ? DP_DATA : DP_OK))
+            fail_msg("case %zu: %s", i, err.text);
+        assert_non_null(strstr(err.text, cases[i].why));
+        if (cases[i].found < 0)
+            continue;
+        assert_int_equal(base, cases[i].found);
+        for (uint32_t k = 0; k < n; k++) {
+            float want = cases[i].labels[k] - (float)base;
+            assert_true(out[k] == (want > 0 ? want : 0));
+        }
+    }
+}
+
 static void any(void **state)
 {
     (void)state;
@@ -60,6 +116,6 @@ static void any(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(binary), cmocka_unit_test(classes),
-                                       cmocka_unit_test(any)};
+                                       cmocka_unit_test(bases), cmocka_unit_test(any)};
     return cmocka_run_group_tests_name("labels", tests, NULL, NULL);
 }
