@@ -23,11 +23,14 @@ static int add_end(const struct dp_cluster *cluster, const struct dp_agreed_set 
                        dp_metric_name(rule.metric));
     if (!judged)
         return snprintf(text, size, "stop_at %s\npatience %s\nevaluated none\n", goal, patience);
+    char top[64] = "";
+    if (judged->ranked)
+        (void)snprintf(top, sizeof top, "top_k %" PRIu32 "\n", cluster->training.top_k);
     return snprintf(text, size,
                     "stop_at %s\npatience %s\nheld out %.9g\nevaluated data %016" PRIx64
-                    "\nevaluated examples %" PRIu64 "\nevaluated lists %" PRIu32 "\n",
+                    "\nevaluated examples %" PRIu64 "\nevaluated lists %" PRIu32 "\n%s",
                     goal, patience, cluster->data.validation_share, judged->digest, judged->examples,
-                    judged->lists);
+                    judged->lists, top);
 }
 
 static const char *or_none(const char *text)

@@ -20,6 +20,7 @@
 struct dp_agreed_set {
     uint64_t digest, examples;
     uint32_t lists;
+    bool ranked; /* among all items */
 };
 
 /* judged: what is evaluated at the end of each epoch while all rest, or NULL. */

@@ -3,6 +3,7 @@
 #include "common/base/bytes.h"
 #include "worker/group.h"
 #include "worker/peers.h"
+#include "worker/ranking.h"
 #include "worker/scan.h"
 
 #include <inttypes.h>
@@ -14,9 +15,9 @@ enum dp_status dp_evaluate_fits(const struct dp_job *job, const struct dp_datase
     const struct dp_cluster_training *training = &job->cluster->training;
     /* Worker 0 has the largest share; each worker finds the same, so that all fail or none. */
     const struct dp_share largest = {.batches = dp_dataset_batches(data), .workers = training->workers};
-    uint64_t examples = dp_dataset_examples(data),
-             part = dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(data),
-                                          dp_share_examples(largest, examples, training->batch)),
+    uint64_t examples = dp_dataset_ranked(data) ? 0 : dp_dataset_examples(data), /* sums alone */
+        part = dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(data),
+                                     dp_share_examples(largest, examples, training->batch)),
              all = dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(data), examples) +
                    (training->workers - 1) *
                        dp_metrics_pack_bytes(job->model.labels, dp_dataset_lists(data), 0);
@@ -106,7 +107,11 @@ enum dp_status dp_evaluate_share(struct dp_job *job, struct dp_progress *progres
                                  .progress = progress,
                                  .visit = add,
                                  .context = &share};
-    st = dp_scan(&scan, err);
+    const struct dp_rank_set *ranked = dp_dataset_ranked(data);
+    struct dp_rank_sums sums;
+    st = ranked ? dp_ranking(job, progress, ranked, &sums, err) : dp_scan(&scan, err);
+    if (st == DP_OK && ranked)
+        dp_metrics_add_ranks(share.metrics, &sums);
     if (st == DP_OK)
         st = dp_metrics_pack(share.metrics, &bytes, &size, err);
     if (st == DP_OK)

@@ -23,6 +23,35 @@ static double real_of(const json_t *value)
     return json_is_real(value) ? json_real_value(value) : (double)NAN;
 }
 
+/* Of items ranked among all: null where none are. */
+static json_t *ranks_pack(const struct dp_figures *f)
+{
+    if (!f->ranked_users)
+        return json_null();
+    json_t *ranks = json_array();
+    (void)json_array_append_new(ranks, json_integer((json_int_t)f->ranked_users));
+    (void)json_array_append_new(ranks, json_integer((json_int_t)f->ranked_items));
+    for (int t = 0; t < 2; t++) {
+        (void)json_array_append_new(ranks, json_integer(f->top[t]));
+        (void)json_array_append_new(ranks, real(f->recall[t]));
+        (void)json_array_append_new(ranks, real(f->ndcg[t]));
+    }
+    return ranks;
+}
+
+static void ranks_unpack(const json_t *ranks, struct dp_figures *f)
+{
+    if (json_array_size(ranks) != 8)
+        return;
+    f->ranked_users = (uint64_t)json_integer_value(json_array_get(ranks, 0));
+    f->ranked_items = (uint64_t)json_integer_value(json_array_get(ranks, 1));
+    for (size_t t = 0; t < 2; t++) {
+        f->top[t] = (uint32_t)json_integer_value(json_array_get(ranks, 2 + 3 * t));
+        f->recall[t] = real_of(json_array_get(ranks, 3 + 3 * t));
+        f->ndcg[t] = real_of(json_array_get(ranks, 4 + 3 * t));
+    }
+}
+
 char *dp_remember_tested_pack(const struct dp_tested *tested, uint32_t epochs)
 {
     json_t *root = json_array();
@@ -41,6 +70,7 @@ char *dp_remember_tested_pack(const struct dp_tested *tested, uint32_t epochs)
             bad |= json_array_append_new(row, real(f->rmse));
             bad |= json_array_append_new(row, real(f->hr10));
             bad |= json_array_append_new(row, real(f->ndcg10));
+            bad |= json_array_append_new(row, ranks_pack(f));
         }
         bad |= json_array_append_new(root, row);
     }
@@ -57,7 +87,7 @@ bool dp_remember_tested_unpack(const char *text, size_t size, uint32_t epochs, s
         const json_t *row = json_array_get(root, e);
         if (json_is_null(row))
             continue;
-        good = json_is_array(row) && json_array_size(row) == 7 && json_is_integer(json_array_get(row, 0));
+        good = json_is_array(row) && json_array_size(row) == 8 && json_is_integer(json_array_get(row, 0));
         if (!good)
             break;
         tested[e] =
@@ -69,6 +99,7 @@ bool dp_remember_tested_unpack(const char *text, size_t size, uint32_t epochs, s
                                            .rmse = real_of(json_array_get(row, 4)),
                                            .hr10 = real_of(json_array_get(row, 5)),
                                            .ndcg10 = real_of(json_array_get(row, 6))}};
+        ranks_unpack(json_array_get(row, 7), &tested[e].figures);
     }
     json_decref(root);
     return good;

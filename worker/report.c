@@ -117,6 +117,21 @@ enum dp_status dp_report_speed(const struct dp_report *report, struct dp_speed *
     return DP_OK;
 }
 
+/* Of items ranked among all, which the figures at 10 above are not. */
+static void all_items_json(const struct dp_figures *figures, json_t *root)
+{
+    json_t *out = object_in(root, "all_items");
+    integer(out, "items", figures->ranked_items);
+    integer(out, "users", figures->ranked_users);
+    for (int t = 0; t < 2; t++) {
+        char key[32];
+        (void)snprintf(key, sizeof key, "recall@%" PRIu32, figures->top[t]);
+        real(out, key, figures->recall[t]);
+        (void)snprintf(key, sizeof key, "ndcg@%" PRIu32, figures->top[t]);
+        real(out, key, figures->ndcg[t]);
+    }
+}
+
 static json_t *figures_json(const struct dp_figures *figures)
 {
     json_t *root = json_object();
@@ -127,6 +142,8 @@ static json_t *figures_json(const struct dp_figures *figures)
     real(root, "rmse", figures->rmse);
     real(root, "hr10", figures->hr10);
     real(root, "ndcg10", figures->ndcg10);
+    if (figures->ranked_users)
+        all_items_json(figures, root);
     return root;
 }
 
@@ -144,6 +161,9 @@ static void data_json(const struct dp_report *report, json_t *root)
     string(out, "test_negatives", data->test_negatives);
     string(out, "validation", data->validation);
     string(out, "validation_negatives", data->validation_negatives);
+    string(out, "holdout", data->holdout);
+    if (data->holdout[0])
+        integer(out, "holdout_negatives", data->holdout_negatives);
     if (data->validation_share > 0)
         real(out, "validation_share", data->validation_share);
     integer(out, "examples", report->examples);

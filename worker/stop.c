@@ -1,6 +1,7 @@
 #include "worker/stop.h"
 
 #include "common/base/bytes.h"
+#include "worker/ranking.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -21,9 +22,12 @@ struct dp_stop_rule dp_stop_rule_of(const struct dp_cluster_training *training)
     return rule;
 }
 
-static enum dp_status metric_fits(enum dp_metric metric, enum dp_labels labels, uint32_t lists,
+static enum dp_status metric_fits(enum dp_metric metric, enum dp_labels labels, const struct dp_stop_set *set,
                                   struct dp_error *err)
 {
+    if (metric == DP_METRIC_AUC && set->ranked)
+        return dp_fail(err, DP_ARGUMENT,
+                       "auc is no figure of items that are ranked: look at recall, ndcg or loss");
     const char *name = dp_metric_name(metric);
     switch (metric) {
     case DP_METRIC_LOGLOSS:
@@ -38,13 +42,23 @@ static enum dp_status metric_fits(enum dp_metric metric, enum dp_labels labels, 
                    : dp_fail(err, DP_ARGUMENT, "%s is a figure of models of two classes, which this is not",
                              name);
     case DP_METRIC_RMSE:
-        return labels == DP_LABELS_ANY && lists == 0
+        return labels == DP_LABELS_ANY && set->lists == 0 && !set->ranked
                    ? DP_OK
                    : dp_fail(err, DP_ARGUMENT, "%s is a figure of models of numbers, which this is not",
                              name);
+    case DP_METRIC_RECALL:
+    case DP_METRIC_NDCG:
+        return set->all
+                   ? DP_OK
+                   : dp_fail(
+                         err, DP_ARGUMENT,
+                         "%s is a figure of users' items ranked among all: give a test or validation set of "
+                         "pairs without negatives, or --holdout; not of a model with layers and over %d "
+                         "million users times items",
+                         name, (int)(DP_RANKING_PAIRS_MAX / 1000000));
     case DP_METRIC_HR10:
     case DP_METRIC_NDCG10:
-        return lists > 0
+        return set->lists > 0
                    ? DP_OK
                    : dp_fail(err, DP_ARGUMENT,
                              "%s is a figure of ranked lists: name the file of the items that each pair is "
@@ -58,12 +72,12 @@ static enum dp_status metric_fits(enum dp_metric metric, enum dp_labels labels, 
     return DP_OK;
 }
 
-enum dp_status dp_stop_fits(const struct dp_stop_rule *rule, enum dp_labels labels, uint32_t lists,
-                            struct dp_error *err)
+enum dp_status dp_stop_fits(const struct dp_stop_rule *rule, enum dp_labels labels,
+                            const struct dp_stop_set *set, struct dp_error *err)
 {
-    enum dp_status st = rule->has_goal ? metric_fits(rule->goal.metric, labels, lists, err) : DP_OK;
+    enum dp_status st = rule->has_goal ? metric_fits(rule->goal.metric, labels, set, err) : DP_OK;
     if (st == DP_OK && rule->patience > 0)
-        st = metric_fits(rule->metric, labels, lists, err);
+        st = metric_fits(rule->metric, labels, set, err);
     return st == DP_OK ? st : dp_wrap(err, st, "--stop-at or --patience (training.stop_at, patience)");
 }
 
@@ -85,6 +99,10 @@ static double figure_of(const struct dp_figures *figures, enum dp_metric metric)
         return figures->hr10;
     case DP_METRIC_NDCG10:
         return figures->ndcg10;
+    case DP_METRIC_RECALL:
+        return figures->ranked_users ? figures->recall[1] : (double)NAN;
+    case DP_METRIC_NDCG:
+        return figures->ranked_users ? figures->ndcg[1] : (double)NAN;
     case DP_METRIC_LOSS:
     case DP_METRIC_LOGLOSS:
     case DP_METRICS:

@@ -38,10 +38,16 @@ static inline bool dp_stop_looks(const struct dp_stop_rule *rule)
     return rule->has_goal || rule->patience > 0;
 }
 bool dp_stop_looks_at(const struct dp_stop_rule *rule, enum dp_metric metric);
-/* DP_ARGUMENT: a figure that this model, or this set of so many ranked lists, does not have. */
+/* What figures a set has beside the model's. */
+struct dp_stop_set {
+    uint64_t lists; /* that are ranked, each item among those of its list */
+    bool ranked;    /* a rank set (read/rank_set.h), */
+    bool all;       /* ranked among all items */
+};
+/* DP_ARGUMENT: a figure that this model, or this set, does not have. */
 DP_MUST_USE
-enum dp_status dp_stop_fits(const struct dp_stop_rule *rule, enum dp_labels labels, uint32_t lists,
-                            struct dp_error *err);
+enum dp_status dp_stop_fits(const struct dp_stop_rule *rule, enum dp_labels labels,
+                            const struct dp_stop_set *set, struct dp_error *err);
 /* epoch: state->epoch + 1 or above. DP_DATA: the figure is NaN (one class is missing). */
 DP_MUST_USE
 enum dp_status dp_stop_judge(const struct dp_stop_rule *rule, struct dp_stop *state, uint32_t epoch,

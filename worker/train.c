@@ -11,8 +11,10 @@
 #include "worker/names_file.h"
 #include "worker/peers.h"
 #include "worker/position.h"
+#include "worker/ranking.h"
 #include "worker/remember.h"
 #include "worker/report.h"
+#include "worker/sets.h"
 #include "worker/step.h"
 #include "worker/verdict.h"
 
@@ -85,7 +87,7 @@ static void tell_repeated(const struct training *t)
 /* epoch: as people count them, from 1 on, earlier runs on the same store included. */
 static void log_figures(uint32_t epoch, const char *set, const struct dp_figures *figures)
 {
-    char text[160];
+    char text[256];
     size_t at = (size_t)snprintf(text, sizeof text, "loss %.5g", figures->loss);
     if (isfinite(figures->accuracy))
         at += (size_t)snprintf(text + at, sizeof text - at, ", accuracy %.4f", figures->accuracy);
@@ -94,45 +96,14 @@ static void log_figures(uint32_t epoch, const char *set, const struct dp_figures
     if (isfinite(figures->rmse))
         at += (size_t)snprintf(text + at, sizeof text - at, ", RMSE %.5g", figures->rmse);
     if (isfinite(figures->hr10))
-        (void)snprintf(text + at, sizeof text - at, ", HR@10 %.4f, NDCG@10 %.4f", figures->hr10,
-                       figures->ndcg10);
+        at += (size_t)snprintf(text + at, sizeof text - at, ", HR@10 %.4f, NDCG@10 %.4f", figures->hr10,
+                               figures->ndcg10);
+    if (figures->ranked_users)
+        (void)snprintf(text + at, sizeof text - at,
+                       ", of all %" PRIu64 " items recall@%" PRIu32 " %.4f, NDCG@%" PRIu32 " %.4f",
+                       figures->ranked_items, figures->top[1], figures->recall[1], figures->top[1],
+                       figures->ndcg[1]);
     dp_log(DP_LOG_INFO, "epoch %" PRIu32 ", %s: %s", epoch, set, text);
-}
-
-/* A set to evaluate. kind: "test" */
-static enum dp_status open_evaluated(struct training *t, const char *kind, const char *path,
-                                     const char *labels, const char *negatives, struct dp_dataset **out,
-                                     struct dp_error *err)
-{
-    struct dp_dataset_options options = dp_job_data(t->job, path, labels, false);
-    options.negatives_path = negatives[0] ? negatives : NULL;
-    /* Its lines alone may not tell it from pairs: a user with two items, or with one and a rating. */
-    if (!options.negatives_path && strcmp(options.format, "auto") == 0 &&
-        strcmp(dp_dataset_format(t->train), "lists") == 0)
-        options.format = "lists";
-    options.like = dp_dataset_schema(t->train);
-    enum dp_status st = dp_dataset_open(&options, out, err);
-    /* Such a model says only which item is above which. */
-    if (st == DP_OK && t->job->model.form == DP_FORM_TRIPLES && dp_dataset_lists(*out) == 0)
-        st = dp_fail(err, DP_ARGUMENT,
-                     "%s: this model ranks items: name the file of those that each pair is ranked among "
-                     "(data.%s_negatives, --%s-negatives), or leave the %s file out",
-                     path, kind, kind, kind);
-    return st;
-}
-
-static enum dp_status open_validation(struct training *t, struct dp_error *err)
-{
-    const struct dp_cluster_data *data = &t->job->cluster->data;
-    if (data->validation[0])
-        return open_evaluated(t, "validation", data->validation, data->validation_labels,
-                              data->validation_negatives, &t->valid, err);
-    if (data->validation_share == 0)
-        return DP_OK;
-    struct dp_dataset_options options = dp_job_data(t->job, data->train, data->train_labels, false);
-    options.held_out = data->validation_share;
-    options.held = true;
-    return dp_dataset_open(&options, &t->valid, err);
 }
 
 /* Not known at the end of an epoch only: that the figures looked at will be there. Two examples of two classes end it, which
@@ -141,9 +112,9 @@ static enum dp_status has_figures(const struct training *t, struct dp_error *err
 {
     const struct dp_dataset *data = t->verdict.data;
     const struct dp_cluster_data *files = &t->job->cluster->data;
-    const char *path = files->validation[0] ? files->validation
-                       : t->valid           ? files->train
-                                            : files->test,
+    const char *path = files->validation[0]            ? files->validation
+                       : t->valid || files->holdout[0] ? files->train
+                                                       : files->test,
                *share = t->valid && !files->validation[0] ? " (the share held out)" : "";
     struct dp_batch *batch = NULL;
     bool seen[2] = {false, false};
@@ -212,7 +183,12 @@ static enum dp_status plan_verdicts(struct training *t, struct dp_error *err)
     DP_ASSERT(t->rests || !dp_stop_looks(&v->rule)); /* the cluster file was checked */
     if (!t->rests)
         return DP_OK;
-    enum dp_status st = dp_stop_fits(&v->rule, t->job->model.labels, dp_dataset_lists(v->data), err);
+    const struct dp_rank_set *ranked = dp_dataset_ranked(v->data);
+    const struct dp_stop_set set = {.lists = ranked && ranked->ranks_sampled ? ranked->pairs
+                                                                             : dp_dataset_lists(v->data),
+                                    .ranked = ranked != NULL,
+                                    .all = ranked && dp_ranking_is_of_all(t->job, ranked)};
+    enum dp_status st = dp_stop_fits(&v->rule, t->job->model.labels, &set, err);
     if (st == DP_OK)
         st = has_figures(t, err);
     return st == DP_OK ? dp_evaluate_fits(t->job, v->data, err) : st;
@@ -257,23 +233,19 @@ static void tell_labels(struct training *t)
 
 static enum dp_status data_open(struct training *t, struct dp_error *err)
 {
-    const struct dp_cluster_data *data = &t->job->cluster->data;
-    struct dp_dataset_options options = dp_job_data(t->job, data->train, data->train_labels, true);
-    options.held_out = data->validation_share;
-    enum dp_status st = dp_dataset_open(&options, &t->train, err);
-    if (st == DP_OK && dp_dataset_examples(t->train) == 0)
-        st = dp_fail(err, DP_DATA, "%s has no examples to train on", data->train);
+    struct dp_sets sets = {0};
+    enum dp_status st = dp_sets_train(t->job, &sets, err);
+    t->train = sets.train;
     if (st == DP_OK)
         st = settle_defaults(t, err);
     if (st == DP_OK && t->job->model.labels != DP_LABELS_ANY)
         tell_labels(t);
-    if (st == DP_OK && data->test[0]) {
-        st = open_evaluated(t, "test", data->test, data->test_labels, data->test_negatives, &t->test, err);
-        if (st == DP_OK)
-            st = dp_evaluate_fits(t->job, t->test, err);
-    }
     if (st == DP_OK)
-        st = open_validation(t, err);
+        st = dp_sets_judged(t->job, &sets, err);
+    t->test = sets.test;
+    t->valid = sets.valid;
+    if (st == DP_OK && t->test)
+        st = dp_evaluate_fits(t->job, t->test, err);
     if (st == DP_OK)
         st = plan_verdicts(t, err);
     if (st == DP_OK)
@@ -337,7 +309,8 @@ static struct dp_agreed_set set_of(const struct dp_dataset *data)
 {
     return (struct dp_agreed_set){.digest = dp_dataset_digest(data),
                                   .examples = dp_dataset_examples(data),
-                                  .lists = dp_dataset_lists(data)};
+                                  .lists = dp_dataset_lists(data),
+                                  .ranked = dp_dataset_ranked(data) != NULL};
 }
 
 static enum dp_status begin_remembering(struct training *t, const struct dp_agreed_set *train,
@@ -486,9 +459,7 @@ static void training_close(struct training *t)
     dp_interim_clear(&t->interim);
     free(t->tested);
     free(t->valid_tested);
-    dp_dataset_close(&t->valid);
-    dp_dataset_close(&t->test);
-    dp_dataset_close(&t->train);
+    dp_sets_close(&(struct dp_sets){.train = t->train, .test = t->test, .valid = t->valid});
 }
 
 /* The test set's, of the weights that stay, where another set was looked at. This worker's share; and of worker 0 all together. */

@@ -3,6 +3,7 @@
 #include "common/base/parse.h"
 #include "common/config/fields.h"
 #include "common/config/goal.h"
+#include "common/config/holdout_spec.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ void dp_cluster_defaults(struct dp_cluster *out)
         .journal_bytes = UINT64_C(1) << 30,
         .data = {.format = "auto",
                  .negatives = 4,
+                 .holdout_negatives = 99,
                  .window = 5,
                  .index_base = 1,
                  .label_base = "auto",
@@ -39,6 +41,7 @@ void dp_cluster_defaults(struct dp_cluster *out)
                 .threads = 1,
                 .device = "cpu",
                 .precision = DP_CLUSTER_F32,
+                .top_k = 20,
                 .timeout_ms = 30000,
             },
     };
@@ -151,6 +154,21 @@ static enum dp_status check_device(const struct dp_cluster_training *training,
     return DP_OK;
 }
 
+static enum dp_status check_holdout(const struct dp_cluster_data *data, const struct dp_setting_names *names,
+                                    struct dp_error *err)
+{
+    char name[DP_SETTING_NAME_BYTES], other[DP_SETTING_NAME_BYTES];
+    struct dp_holdout_spec spec;
+    if (!data->holdout[0])
+        return DP_OK;
+    if (data->test[0])
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "%s and %s: the test set is a file or is drawn from the training file; give one of them",
+            dp_setting_name(names, "data.test", name), dp_setting_name(names, "data.holdout", other));
+    return dp_holdout_parse(data->holdout, dp_setting_name(names, "data.holdout", name), &spec, err);
+}
+
 /* What belongs to a file that is not there would be passed over without a word. */
 static enum dp_status check_sets(const struct dp_cluster_data *data, const struct dp_setting_names *names,
                                  struct dp_error *err)
@@ -184,7 +202,19 @@ static enum dp_status check_sets(const struct dp_cluster_data *data, const struc
         return dp_fail(err, DP_ARGUMENT, "%s and %s: give one of them",
                        dp_setting_name(names, "data.validation", name),
                        dp_setting_name(names, "data.validation_share", other));
-    return DP_OK;
+    return check_holdout(data, names, err);
+}
+
+static enum dp_status check_top(const struct dp_cluster_training *t, const struct dp_setting_names *names,
+                                uint32_t top, const char *key, struct dp_error *err)
+{
+    char name[DP_SETTING_NAME_BYTES], other[DP_SETTING_NAME_BYTES];
+    if (top == 0 || top == t->top_k)
+        return DP_OK;
+    return dp_fail(err, DP_ARGUMENT,
+                   "%s looks at the first %" PRIu32 " items, but %s is %" PRIu32 ": give it %" PRIu32,
+                   dp_setting_name(names, key, name), top, dp_setting_name(names, "training.top_k", other),
+                   t->top_k, top);
 }
 
 static enum dp_status check_stop(const struct dp_cluster *cluster, const struct dp_setting_names *names,
@@ -207,9 +237,13 @@ static enum dp_status check_stop(const struct dp_cluster *cluster, const struct 
                      dp_setting_name(names, "training.patience_metric", name), t->patience_metric,
                      dp_setting_name(names, "training.patience", other));
     if (st == DP_OK)
+        st = check_top(t, names, t->stop_at[0] ? goal.top : 0, "training.stop_at", err);
+    if (st == DP_OK && t->patience_metric[0])
+        st = check_top(t, names, dp_metric_top(t->patience_metric), "training.patience_metric", err);
+    if (st == DP_OK)
         st = check_sets(data, names, err);
     if (st == DP_OK && (t->stop_at[0] || t->patience) && !data->validation[0] &&
-        data->validation_share == 0 && !data->test[0])
+        data->validation_share == 0 && !data->test[0] && !data->holdout[0])
         st = dp_fail(err, DP_ARGUMENT,
                      "%s looks at a figure, but there is nothing to evaluate: give %s a file or %s a share",
                      dp_setting_name(names, t->stop_at[0] ? "training.stop_at" : "training.patience", name),

@@ -55,11 +55,14 @@ struct dp_cluster_data {
     char validation[DP_PATH_MAX + 1], validation_labels[DP_PATH_MAX + 1],
         validation_negatives[DP_PATH_MAX + 1];
     double validation_share;
-    char format[16];       /* "auto", or the name of one */
-    uint32_t negatives;    /* pairs: items, or words, sampled for each */
-    uint32_t window;       /* text as pairs: how far a near word may be away */
-    char label[128];       /* csv: the name of its column */
-    char categories[1024]; /* csv: names, "a,b"; empty: by the first lines */
+    /* Pairs: what of the training file is the test set, in place of `test`: "leave-one-out", a share ("0.2"), or empty */
+    char holdout[32];
+    uint32_t holdout_negatives; /* leave-one-out: items that each is ranked among, beside all; 0: none */
+    char format[16];            /* "auto", or the name of one */
+    uint32_t negatives;         /* pairs: items, or words, sampled for each */
+    uint32_t window;            /* text as pairs: how far a near word may be away */
+    char label[128];            /* csv: the name of its column */
+    char categories[1024];      /* csv: names, "a,b"; empty: by the first lines */
     /* The file in which a training keeps how its data was read, for predictions; empty: none, those of csv read `train` */
     char columns[DP_PATH_MAX + 1];
     /* the file in which a training keeps what its keys are called; empty: none */
@@ -94,6 +97,7 @@ struct dp_cluster_training {
     char stop_at[32];         /* "auc:0.8": the training ends with the epoch that reaches it; empty: none */
     uint32_t patience;        /* it ends after so many epochs without a better figure; 0: it does not */
     char patience_metric[16]; /* which figure; empty: stop_at's, else the loss */
+    uint32_t top_k;           /* of items ranked among all: recall and NDCG at this place */
     uint32_t timeout_ms;      /* any wait of a worker for a server */
     char report[DP_PATH_MAX + 1]; /* JSON, written by worker 0; empty: none */
     /* Worker N keeps what it needs to go on exactly where it was in the file STEPS-N.log; empty: only the servers do */

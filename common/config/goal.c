@@ -9,12 +9,23 @@
 static const char *const names[DP_METRICS] = {
     [DP_METRIC_LOSS] = "loss",         [DP_METRIC_LOGLOSS] = "logloss", [DP_METRIC_RMSE] = "rmse",
     [DP_METRIC_ACCURACY] = "accuracy", [DP_METRIC_AUC] = "auc",         [DP_METRIC_HR10] = "hr@10",
-    [DP_METRIC_NDCG10] = "ndcg@10",
+    [DP_METRIC_NDCG10] = "ndcg@10",    [DP_METRIC_RECALL] = "recall",   [DP_METRIC_NDCG] = "ndcg",
 };
 
 const char *dp_metric_name(enum dp_metric metric)
 {
     return names[metric];
+}
+
+uint32_t dp_metric_top(const char *name)
+{
+    uint64_t top = 0;
+    const char *at = strchr(name, '@');
+    if (!at || strcmp(name, names[DP_METRIC_HR10]) == 0 || strcmp(name, names[DP_METRIC_NDCG10]) == 0 ||
+        (strncmp(name, "recall@", 7) != 0 && strncmp(name, "ndcg@", 5) != 0) ||
+        dp_parse_u64(at + 1, 1, UINT32_MAX, name, &top, NULL) != DP_OK)
+        return 0;
+    return (uint32_t)top;
 }
 
 enum dp_status dp_metric_parse(const char *name, const char *what, enum dp_metric *out, struct dp_error *err)
@@ -24,11 +35,15 @@ enum dp_status dp_metric_parse(const char *name, const char *what, enum dp_metri
             *out = (enum dp_metric)m;
             return DP_OK;
         }
+    if (dp_metric_top(name) > 0) {
+        *out = name[0] == 'r' ? DP_METRIC_RECALL : DP_METRIC_NDCG;
+        return DP_OK;
+    }
     const char *near = dp_nearest(name, names, DP_METRICS);
     return dp_fail(
         err, DP_ARGUMENT,
         "%s: there is no metric '%s'%s%s%s; those that there are: loss, logloss, rmse, accuracy, auc, "
-        "hr@10, ndcg@10",
+        "hr@10, ndcg@10, recall@K, ndcg@K",
         what, name, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }
 
@@ -41,6 +56,7 @@ enum dp_status dp_goal_parse(const char *text, const char *what, struct dp_goal 
                        what, text);
     (void)snprintf(name, sizeof name, "%.*s", (int)(colon - text), text);
     enum dp_status st = dp_metric_parse(name, what, &out->metric, err);
+    out->top = st == DP_OK ? dp_metric_top(name) : 0;
     if (st == DP_OK)
         st = dp_parse_f64(colon + 1, -1e300, 1e300, what, &out->value, err);
     if (st != DP_OK)

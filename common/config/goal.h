@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum dp_metric {                    /* higher is better from ACCURACY on */
                  DP_METRIC_LOSS,    /* the model's own, which every model has */
@@ -15,6 +16,8 @@ enum dp_metric {                    /* higher is better from ACCURACY on */
                  DP_METRIC_AUC,
                  DP_METRIC_HR10,
                  DP_METRIC_NDCG10,
+                 DP_METRIC_RECALL, /* of items ranked among all, at training.top_k; "recall@20" is the same where that is 20 */
+                 DP_METRIC_NDCG,
                  DP_METRICS
 };
 
@@ -27,9 +30,13 @@ const char *dp_metric_name(enum dp_metric metric); /* "hr@10" */
 DP_MUST_USE
 enum dp_status dp_metric_parse(const char *name, const char *what, enum dp_metric *out, struct dp_error *err);
 
+/* The K of "recall@20" and "ndcg@20"; 0: the name has none, or is one of fixed K. */
+uint32_t dp_metric_top(const char *name);
+
 struct dp_goal {
     enum dp_metric metric;
     double value;
+    uint32_t top; /* dp_metric_top of its name */
 };
 /* DP_ARGUMENT too where no figure of that kind can be such. */
 DP_MUST_USE

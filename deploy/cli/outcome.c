@@ -3,6 +3,7 @@
 #include "deploy/cli/progress.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Columns of the table, in this order where the report has them. */
@@ -18,19 +19,45 @@ static const struct column {
     {"rmse", "v. RMSE", "validation", "%12.5f"},
     {"hr10", "v. HR@10", "validation", "%12.4f"},
     {"ndcg10", "v. NDCG@10", "validation", "%12.4f"},
+    {"recall@", "v. ", "validation", "%12.4f"},
+    {"ndcg@", "v. ", "validation", "%12.4f"},
     {"loss", "test loss", "test", "%12.5f"},
     {"accuracy", "accuracy", "test", "%12.4f"},
     {"auc", "AUC", "test", "%12.5f"},
     {"rmse", "RMSE", "test", "%12.5f"},
     {"hr10", "HR@10", "test", "%12.4f"},
     {"ndcg10", "NDCG@10", "test", "%12.4f"},
+    {"recall@", "", "test", "%12.4f"},
+    {"ndcg@", "", "test", "%12.4f"},
     {"seconds", "seconds", NULL, "%12.2f"},
 };
 #define COLUMNS (sizeof columns / sizeof columns[0])
 
+/* "recall@" of items ranked among all: the key that begins so, of the highest K; NULL. */
+static const char *key_of_all(const json_t *all, const char *begins)
+{
+    const char *found = NULL, *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)all, key,
+                        value) if (strncmp(key, begins, strlen(begins)) == 0 &&
+                                   (!found || strtoul(strchr(key, '@') + 1, NULL, 10) >
+                                                  strtoul(strchr(found, '@') + 1, NULL, 10))) found = key;
+    return found;
+}
+
+static bool is_of_all(const struct column *column)
+{
+    return column->key[strlen(column->key) - 1] == '@';
+}
+
 static const json_t *figure(const json_t *epoch, const struct column *column)
 {
     const json_t *in = column->in ? json_object_get(epoch, column->in) : epoch;
+    if (is_of_all(column)) {
+        const json_t *all = json_object_get(in, "all_items");
+        const char *key = key_of_all(all, column->key);
+        return key ? json_object_get(all, key) : NULL;
+    }
     const json_t *value = json_object_get(in, column->key);
     return json_is_number(value) ? value : NULL;
 }
@@ -53,6 +80,17 @@ static void print_number(FILE *file, const char *format, double value)
     fputs(text, file);
 }
 
+static void print_heading(const json_t *epochs, const struct column *column, FILE *file)
+{
+    char text[32];
+    const char *key = NULL;
+    for (size_t i = 0; is_of_all(column) && !key && i < json_array_size(epochs); i++)
+        key = key_of_all(json_object_get(json_object_get(json_array_get(epochs, i), column->in), "all_items"),
+                         column->key);
+    (void)snprintf(text, sizeof text, "%s%s", column->heading, key ? key : "");
+    fprintf(file, "%12s", text);
+}
+
 static void print_epochs(const json_t *root, FILE *file)
 {
     const json_t *epochs = json_object_get(root, "epochs");
@@ -63,7 +101,7 @@ static void print_epochs(const json_t *root, FILE *file)
         shown[c] =
             anywhere(epochs, &columns[c]) && !(valid && columns[c].in && strcmp(columns[c].in, "test") == 0);
         if (shown[c])
-            fprintf(file, "%12s", columns[c].heading);
+            print_heading(epochs, &columns[c], file);
     }
     fputc('\n', file);
     for (size_t i = 0; i < json_array_size(epochs); i++) {
@@ -78,6 +116,24 @@ static void print_epochs(const json_t *root, FILE *file)
         }
         fputc('\n', file);
     }
+}
+
+static void print_of_all(const json_t *all, const char *heading, FILE *file)
+{
+    const char *key, *before = "";
+    json_t *value;
+    if (!all)
+        return;
+    fprintf(file, "%s", heading);
+    json_object_foreach((json_t *)(uintptr_t)all, key, value)
+    {
+        if (!strchr(key, '@'))
+            continue;
+        fprintf(file, "%s%s %.4f", before, key, json_number_value(value));
+        before = ", ";
+    }
+    fprintf(file, " (of all %.0f items, %.0f users)\n", json_number_value(json_object_get(all, "items")),
+            json_number_value(json_object_get(all, "users")));
 }
 
 static void print_final(const json_t *root, const char *set, const char *heading, FILE *file)
@@ -97,6 +153,7 @@ static void print_final(const json_t *root, const char *set, const char *heading
     }
     if (!first)
         fputc('\n', file);
+    print_of_all(json_object_get(test, "all_items"), heading, file);
 }
 
 static double number_in(const json_t *object, const char *key)

@@ -39,7 +39,8 @@ static const struct dp_option options[] = {
      "dlrm:64, skipgram:64, lstm:16-32-64 (needed); 'downpour run --help models' says what the numbers are",
      "model", NULL},
     {"--train", "FILE",
-     "libsvm text, MNIST idx images, pairs 'user item', lists 'user item item', Criteo's logs, CSV, text; plain, .gz or .zst "
+     "libsvm text, MNIST idx images, pairs 'user item', lists 'user item item', Criteo's logs, CSV, text; "
+     "plain, .gz or .zst "
      "(needed)",
      "data.train", NULL},
     {"--test", "FILE", "evaluated after each epoch, all workers at rest; default: none", "data.test", NULL},
@@ -64,6 +65,15 @@ static const struct dp_option options[] = {
      "data.categories", NULL},
     {"--hash-bits", "N", "CSV, Criteo: categories are hashed to so many bits; default 63", "data.hash_bits",
      NULL},
+    {"--holdout", "leave-one-out|SHARE",
+     "pairs: what of --train is the test set: one item of each user, or a share of each user's items, by "
+     "--seed",
+     "data.holdout", NULL},
+    {"--holdout-negatives", "N",
+     "leave-one-out: sampled items that each is ranked among, beside all; default 99",
+     "data.holdout_negatives", NULL},
+    {"--top-k", "K", "pairs: recall@K and NDCG@K of items ranked among all; default 20", "training.top_k",
+     NULL},
     {"--negatives", "N", "pairs: items (of text: words) sampled for each; default 4", "data.negatives", NULL},
     {"--cache", "DIR", "where decoded data files are kept for the next start; default DIR/cache of --dir",
      "data.cache", NULL},
@@ -81,7 +91,7 @@ static const struct dp_option options[] = {
     {"--stop-at", "METRIC:VALUE",
      "end with the epoch whose validation (or test) figure is as good: loss, logloss, rmse, accuracy, auc, "
      "hr@10, "
-     "ndcg@10; auc:0.8",
+     "ndcg@10, recall@K, ndcg@K; auc:0.8",
      "training.stop_at", NULL},
     {"--patience", "N", "end after N epochs without a better figure; default 0: do not", "training.patience",
      NULL},

@@ -311,7 +311,7 @@ static void what_cannot_be_is_refused(void **state)
     one_class_has_no_auc(place);
     make_pairs(place);
     struct dp_process *ended = dp_place_try(place, 2, "downpour", "run", "--dir", dp_place_path(place, "run"),
-                                            "--model", "mf:4", "--train", dp_place_path(place, "pairs"),
+                                            "--model", "skipgram:4", "--train", dp_place_path(place, "pairs"),
                                             "--validation-share", "0.1", "--durability", "none");
     dp_place_says(ended, "no share can be held out: name a file of its own");
 }

@@ -142,6 +142,139 @@ static void names_and_lists_are_pairs(void **state)
     assert_string_equal(digest[0], digest[1]);
 }
 
+struct of_all {
+    double low[2][2],
+        high[2][2]; /* at 5 and at 20 items: recall, NDCG; scores nearer than rounding may stand either way */
+};
+
+static void rank_all(const struct files *files, const char *scores, struct of_all *out)
+{
+    static const unsigned tops[2] = {5, 20};
+    static double score[USERS][ITEMS];
+    static bool met[USERS][ITEMS];
+    char *at = (char *)(uintptr_t)scores;
+    memset(met, 0, sizeof met);
+    *out = (struct of_all){0};
+    for (const char *line = files->train; *line; line = strchr(line, '\n') + 1) {
+        char *end;
+        unsigned long u = strtoul(line, &end, 10);
+        met[u][strtoul(end, NULL, 10)] = true;
+    }
+    for (unsigned u = 0; u < USERS; u++)
+        for (unsigned i = 0; i < ITEMS; i++)
+            score[u][i] = strtod(at, &at);
+    const char *line = files->test;
+    for (unsigned u = 0; u < USERS; u++, line = strchr(line, '\n') + 1) {
+        unsigned held = (unsigned)strtoul(strchr(line, ' '), NULL, 10), least = 0, most = 0;
+        for (unsigned i = 0; i < ITEMS; i++)
+            if (i != held && !met[u][i]) {
+                least += score[u][i] > score[u][held] + 1e-6;
+                most += score[u][i] > score[u][held] - 1e-6;
+            }
+        for (int t = 0; t < 2; t++) {
+            out->low[t][0] += most < tops[t] ? 1.0 / USERS : 0;
+            out->high[t][0] += least < tops[t] ? 1.0 / USERS : 0;
+            out->low[t][1] += most < tops[t] ? 1 / log2(most + 2) / USERS : 0;
+            out->high[t][1] += least < tops[t] ? 1 / log2(least + 2) / USERS : 0;
+        }
+    }
+}
+
+/* Recall and NDCG of the report are those of a ranking of all scores that `downpour predict` gives; a stranger's pairs are counted
+ * out; training ends by such a figure. */
+static void all_items_are_ranked(void **state)
+{
+    struct dp_place *place = *state;
+    static const char *const models[] = {"mf:4", "mf:4,loss=bpr", "neumf:4-8-4"};
+    static const char *const keys[2][2] = {{"recall@5", "ndcg@5"}, {"recall@20", "ndcg@20"}};
+    static struct files files;
+    static char every[USERS * ITEMS * 8];
+    size_t len = 0;
+    files = (struct files){.train_len = 0};
+    make_files(&files);
+    for (unsigned u = 0; u < USERS; u++)
+        for (unsigned i = 0; i < ITEMS; i++)
+            len = put(every, sizeof every, len, "", u, i);
+    size_t own = files.test_len;
+    files.test_len = put(files.test, sizeof files.test, files.test_len, "", 5000, 1);
+    files.test_len = put(files.test, sizeof files.test, files.test_len, "", 1, 5000);
+    const char *train = dp_place_file(place, "train", files.train, files.train_len),
+               *test = dp_place_file(place, "test", files.test, files.test_len),
+               *all = dp_place_file(place, "all", every, len), *run = dp_place_path(place, "run"),
+               *report = dp_place_path(place, "run/report.json"), *out = dp_place_path(place, "scores");
+    files.test[own] = '\0';
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++)
+        for (int t = 0; t < 2; t++) {
+            struct of_all of_all;
+            struct dp_process *trained =
+                dp_place_try(place, 0, "downpour", "run", "--fresh", "--dir", run, "--servers", "2",
+                             "--workers", "2", "--model", models[m], "--train", train, "--test", test,
+                             "--top-k", t ? "20" : "5", "--batch", "7", "--epochs", "40", "--rate", "0.01",
+                             "--stop-at", t ? "recall@20:0.4" : "recall:0.1", "--durability", "none");
+            dp_place_says(trained, t ? "recall@20" : "recall@5");
+            dp_place_says(trained, "of all 200 items, 60 users");
+            dp_place_says(trained, "recall 0.");
+            (void)dp_place_try(place, 0, "downpour", "predict", "--from", run, "--data", all, "--out", out);
+            rank_all(&files, dp_place_read(place, out, NULL), &of_all);
+            for (int k = 0; k < 2; k++) {
+                const char *key = dp_place_text(place, "final.test.all_items.%s", keys[t][k]);
+                double told = dp_place_number(place, report, key);
+                print_message("%s: %s %.4f\n", models[m], keys[t][k], told);
+                assert_true(told > of_all.low[t][k] - 1e-9 && told < of_all.high[t][k] + 1e-9);
+            }
+            assert_true(
+                strstr(dp_place_read(place, dp_place_path(place, "run/log/worker-0.log"), NULL),
+                       "2 pairs are not ranked: 2 of users or items that are not in the training set") !=
+                NULL);
+        }
+}
+
+/* From a ratings file alone: what is held out is drawn by seed, is not trained on, and two starts agree. */
+static void ratings_alone(void **state)
+{
+    struct dp_place *place = *state;
+    static const char *const holdouts[] = {"leave-one-out", "0.3"};
+    static struct files files;
+    files = (struct files){.train_len = 0};
+    make_files(&files);
+    const char *train = dp_place_file(place, "train", files.train, files.train_len),
+               *run = dp_place_path(place, "run"), *report = dp_place_path(place, "run/report.json");
+    double pairs = 0;
+    for (const char *at = files.train; *at; at++)
+        pairs += *at == '\n';
+    for (int h = 0; h < 2; h++) {
+        double recall[3], examples[3];
+        for (int start = 0; start < 3; start++) {
+            (void)dp_place_try(place, 0, "downpour", "run", "--fresh", "--dir", run, "--model",
+                               "mf:4,loss=bpr", "--train", train, "--holdout", holdouts[h],
+                               "--validation-share", "0.2", "--patience", "30", "--patience-metric",
+                               "ndcg@20", "--epochs", "3", "--rate", "0.01", "--no-overlap", "--seed",
+                               start == 2 ? "8" : "7", "--durability", "none");
+            recall[start] = dp_place_number(place, report, "final.test.all_items.recall@20");
+            examples[start] = dp_place_number(place, report, "data.examples");
+            assert_true(dp_place_number(place, report, "final.test.all_items.users") == USERS);
+            assert_true(dp_place_number(place, report, "final.validation.all_items.ndcg@10") > 0);
+        }
+        assert_true(recall[0] == recall[1] && examples[0] == examples[1]);
+        assert_true(recall[0] != recall[2]);
+        double trained = h ? 0.7 * 0.8 * pairs : 0.8 * (pairs - USERS);
+        assert_true(fabs(examples[0] / trained - 1) < 0.05);
+        if (h == 0) {
+            double hr = dp_place_number(place, report, "final.test.hr10");
+            assert_true(hr > 0 && hr <= 1);
+        }
+    }
+    dp_place_says(dp_place_try(place, 2, "downpour", "run", "--dir", run, "--model", "mf:4", "--train", train,
+                               "--test", train, "--holdout", "0.3"),
+                  "--test and --holdout: the test set is a file or is drawn from the training file");
+    dp_place_says(dp_place_try(place, 2, "downpour", "run", "--dir", run, "--model", "mf:4", "--train", train,
+                               "--holdout", "leave-two-out"),
+                  "--holdout is 'leave-two-out', but must be leave-one-out, or the share");
+    dp_place_says(dp_place_try(place, 2, "downpour", "run", "--dir", run, "--fresh", "--model", "mf:4",
+                               "--train", train, "--holdout", "0.3", "--stop-at", "auc:0.9"),
+                  "auc is no figure of items that are ranked");
+}
+
 static void what_cannot_be_ranked_is_refused(void **state)
 {
     struct dp_place *place = *state;
@@ -151,7 +284,9 @@ static void what_cannot_be_ranked_is_refused(void **state)
     struct dp_process *ended =
         dp_place_try(place, 2, "downpour", "run", "--dir", run, "--model", "mf:4,loss=bpr", "--train", pairs,
                      "--test", pairs, "--durability", "none");
-    dp_place_says(ended, "this model ranks items: name the file");
+    dp_place_says(ended,
+                  "none of its 4 pairs can be ranked: of 0 the user or the item is not in the training file, "
+                  "and 4 were trained on");
     ended = dp_place_try(place, 2, "downpour", "run", "--dir", run, "--model", "mf:4", "--train", full,
                          "--durability", "none");
     dp_place_says(ended, "full:2: user 1 has met all 2 items of the file");
@@ -188,6 +323,32 @@ static struct reached train_gowalla(struct dp_place *place, const char *model, c
     return reached;
 }
 
+/* From the ratings alone: one item of each user is held out. After one epoch already above what few users' luck would give: 20 of
+ * 40,981 items are 0.0005. */
+static void gowalla_alone(void **state)
+{
+    struct dp_place *place = *state;
+    const char *data = getenv("DOWNPOUR_DATA"), *report = dp_place_path(place, "run/report.json");
+    const char *train = dp_place_text(place, "%s/gowalla.ncf.train.pairs.zst", data ? data : "");
+    bool full = getenv("DP_LONG") && DP_PATIENCE == 1;
+    if (access(train, R_OK) != 0) {
+        print_message("skipped: DOWNPOUR_DATA names no directory with gowalla.ncf.train.pairs.zst\n");
+        skip();
+    }
+    struct dp_process *run =
+        dp_place_start(place, "downpour", "run", "--fresh", "--dir", dp_place_path(place, "run"), "--servers",
+                       "2", "--workers", "2", "--model", "mf:16", "--train", train, "--holdout",
+                       "leave-one-out", "--optimizer", "adagrad", "--batch", "1024", "--durability", "none",
+                       "--rate", "0.05", "--epochs", full ? "20" : "2", NULL);
+    (void)dp_process_wait(run, LONG_MS);
+    dp_place_ended(run, 0);
+    double hr = dp_place_number(place, report, "final.test.hr10"),
+           recall = dp_place_number(place, report, "final.test.all_items.recall@20");
+    print_message("mf:16, leave-one-out: HR@10 %.4f, recall@20 %.4f of all items\n", hr, recall);
+    assert_true(dp_place_number(place, report, "final.test.all_items.users") == 29858);
+    assert_true(hr > (full ? 0.85 : 0.45) && recall > (full ? 0.1 : 0.04));
+}
+
 /* Few epochs of what reaches HR@10 0.917 and NDCG@10 0.682 after 20. Popularity alone: 0.385 and 0.237. */
 static void gowalla(void **state)
 {
@@ -216,8 +377,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(figures_are_those_of_the_scores, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(decoded_files_are_kept, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(names_and_lists_are_pairs, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(all_items_are_ranked, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(ratings_alone, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_ranked_is_refused, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(gowalla, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(gowalla_alone, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(gowalla_in_full, dp_place_setup, dp_place_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,12 +7,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Packed: 64 bytes of header, then (binary or ranked) scores f32[examples], (ranked) lists u32[examples], (binary or
+/* Packed: 176 bytes of header, then (binary or ranked) scores f32[examples], (ranked) lists u32[examples], (binary or
  * ranked) labels u8[examples], then a digest u64 of all before it. Header: magic u32, version u32, size u64 of the whole,
- * kind u32, classes u32, examples u64, correct u64, loss sum f64, lists u32, 12 bytes 0. */
+ * kind u32, classes u32, examples u64, correct u64, loss sum f64, lists u32, 12 bytes 0, rank sums (rank_sums.h). */
 #define PACK_MAGIC   0x544d5044u /* "DPMT" */
-#define PACK_VERSION 2u
-#define PACK_HEADER  64u
+#define PACK_VERSION 3u
+#define PACK_RANKS   64u
+#define PACK_HEADER  (PACK_RANKS + DP_RANK_SUMS_BYTES)
 #define PACK_DIGEST  8u
 
 #define RANKS 10u /* HR@10, NDCG@10 */
@@ -23,6 +24,7 @@ struct dp_metrics {
     uint64_t examples, correct;
     uint32_t lists; /* that are ranked; 0: none */
     double loss_sum;
+    struct dp_rank_sums ranks; /* top {0}: there are none */
     /* DP_LABELS_BINARY, or ranked: one of each an example. */
     float *scores;
     uint8_t *positive;
@@ -174,6 +176,11 @@ enum dp_status dp_metrics_add(struct dp_metrics *metrics, const float *output, c
     return DP_OK;
 }
 
+void dp_metrics_add_ranks(struct dp_metrics *metrics, const struct dp_rank_sums *sums)
+{
+    dp_rank_sums_add(&metrics->ranks, sums);
+}
+
 /* FNV-1a: against damage on the way, not against an adversary. */
 static uint64_t digest(const unsigned char *bytes, size_t size)
 {
@@ -208,6 +215,7 @@ enum dp_status dp_metrics_pack(const struct dp_metrics *metrics, void **bytes, s
     dp_store_u64le(to + 32, metrics->correct);
     memcpy(to + 40, &metrics->loss_sum, sizeof metrics->loss_sum);
     dp_store_u32le(to + 48, metrics->lists);
+    dp_rank_sums_pack(&metrics->ranks, to + PACK_RANKS);
     if (keeps_scores(metrics->labels, metrics->lists) && n > 0) {
         unsigned char *at = to + PACK_HEADER;
         memcpy(at, metrics->scores, n * 4);
@@ -259,10 +267,12 @@ enum dp_status dp_metrics_merge(struct dp_metrics *metrics, const void *bytes, s
         return dp_fail(err, DP_DATA, "part of an evaluation is of another kind of model");
     uint64_t n = dp_load_u64le(from + 24), correct = dp_load_u64le(from + 32);
     double loss_sum;
+    struct dp_rank_sums ranks;
     memcpy(&loss_sum, from + 40, sizeof loss_sum);
     bool scores = keeps_scores(metrics->labels, metrics->lists);
     if (n > UINT64_MAX / 16 || size != dp_metrics_pack_bytes(metrics->labels, metrics->lists, n) ||
-        correct > n || !isfinite(loss_sum) || n > UINT64_MAX / 8 - metrics->examples ||
+        correct > n || !isfinite(loss_sum) || !dp_rank_sums_unpack(from + PACK_RANKS, &ranks) ||
+        n > UINT64_MAX / 8 - metrics->examples ||
         (scores && !scores_fit(metrics, from + PACK_HEADER, (size_t)n)))
         return dp_fail(err, DP_DATA, "part of an evaluation contradicts itself");
     if (scores && n > 0) {
@@ -274,6 +284,7 @@ enum dp_status dp_metrics_merge(struct dp_metrics *metrics, const void *bytes, s
     metrics->examples += n;
     metrics->correct += correct;
     metrics->loss_sum += loss_sum;
+    dp_rank_sums_add(&metrics->ranks, &ranks);
     return DP_OK;
 }
 
@@ -404,7 +415,17 @@ enum dp_status dp_metrics_figures(const struct dp_metrics *metrics, struct dp_fi
                                   struct dp_error *err)
 {
     double n = (double)metrics->examples, none = (double)NAN;
-    *out = (struct dp_figures){metrics->examples, none, none, none, none, none, none};
+    if (metrics->ranks.top[0] > 0) {
+        dp_rank_sums_figures(&metrics->ranks, metrics->labels, out);
+        return DP_OK;
+    }
+    *out = (struct dp_figures){.examples = metrics->examples,
+                               .loss = none,
+                               .accuracy = none,
+                               .auc = none,
+                               .rmse = none,
+                               .hr10 = none,
+                               .ndcg10 = none};
     if (metrics->examples == 0)
         return DP_OK;
     out->loss = metrics->loss_sum / n;

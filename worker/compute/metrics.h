@@ -14,6 +14,7 @@
 #ifndef DP_COMPUTE_METRICS_H
 #define DP_COMPUTE_METRICS_H
 
+#include "worker/compute/rank_sums.h"
 #include "worker/read/dataset.h"
 
 struct dp_metrics;
@@ -25,6 +26,10 @@ struct dp_figures {
     double auc;          /* NaN where it does not fit or one class is missing */
     double rmse;         /* NaN where it does not fit */
     double hr10, ndcg10; /* NaN where nothing is ranked */
+    /* Of items ranked among all (rank_sums.h): recall and NDCG at top[0] and top[1]. ranked_users 0: none are. */
+    uint64_t ranked_users, ranked_items;
+    uint32_t top[2];
+    double recall[2], ndcg[2];
 };
 
 /* lists: how many are ranked; 0: none. Labels of ranked examples are 0 and 1, whatever `labels` is (not CLASS). */
@@ -37,6 +42,8 @@ void dp_metrics_free(struct dp_metrics **metrics);
 DP_MUST_USE
 enum dp_status dp_metrics_add(struct dp_metrics *metrics, const float *output, const float *labels,
                               const uint32_t *list_of, uint32_t examples, struct dp_error *err);
+/* Of a set whose items are ranked by themselves (rank_set.h): adds to what the part's figures then are. */
+void dp_metrics_add_ranks(struct dp_metrics *metrics, const struct dp_rank_sums *sums);
 /* Bytes of a part: malloc'd, the caller's. Explicit little endian, with magic and length. */
 DP_MUST_USE
 enum dp_status dp_metrics_pack(const struct dp_metrics *metrics, void **bytes, size_t *size,

@@ -24,16 +24,22 @@ enum dp_status dp_model_mf(const struct dp_model_text *text, struct dp_model *mo
     bool bpr = loss[0] == 'b';
     int users = dp_graph_group(g), items = dp_graph_group(g);
     int user = dp_graph_list(g, users, 1), item = dp_graph_list(g, items, 1);
-    int p = dp_graph_gather(g, dp_model_rows(g, users, "mf.user", factors, 0.1f), user);
+    int rows = dp_model_rows(g, users, "mf.user", factors, 0.1f), p = dp_graph_gather(g, rows, user);
     int q = dp_model_rows(g, items, "mf.item", factors, 0.1f),
         b = dp_model_rows(g, items, "mf.item_bias", 1, 0);
     int x = score(g, p, q, b, item);
+    model->has_factors = true;
+    model->factors =
+        (struct dp_model_factors){.user = rows, .item = q, .item_bias = b, .user_bias = -1, .bias = -1};
     if (bpr) {
         int other = dp_graph_list(g, items, 1);
         dp_graph_loss_of_pair(g, DP_OP_BPR_LOSS, x, score(g, p, q, b, other));
     } else {
-        x = dp_graph_add(g, x, dp_graph_gather(g, dp_model_rows(g, users, "mf.user_bias", 1, 0), user));
+        int user_bias = dp_model_rows(g, users, "mf.user_bias", 1, 0);
+        x = dp_graph_add(g, x, dp_graph_gather(g, user_bias, user));
         dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, dp_model_bias(g, "mf.bias", x));
+        model->factors.user_bias = user_bias;
+        model->factors.bias = dp_graph_parameters(g) - 1; /* the last one declared */
     }
     model->form = bpr ? DP_FORM_TRIPLES : DP_FORM_PAIRS;
     model->labels = bpr ? DP_LABELS_ANY : DP_LABELS_BINARY;

@@ -19,6 +19,11 @@ struct dp_model {
     uint32_t classes; /* DP_LABELS_CLASS */
     /* What a training that names no number of epochs is to have (worker/defaults.h). */
     uint32_t steps_wanted, epochs_min;
+    /* Whether a pair's score is its users' and its item's vector multiplied, and biases: these parameters (-1: there is none). */
+    bool has_factors;
+    struct dp_model_factors {
+        int user, item, user_bias, item_bias, bias;
+    } factors;
 };
 
 DP_MUST_USE

@@ -107,6 +107,11 @@ static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct 
                                 o->label_base};
     uint64_t sum = sum_of(0, numbers, sizeof numbers);
     sum = sum_of(sum, &o->scale, sizeof o->scale);
+    if (format->holds_out && (o->holdout != DP_HOLDOUT_NONE || o->held_out > 0)) {
+        const uint64_t held[] = {(uint64_t)o->holdout, o->held, o->held_test, o->seed};
+        const double shares[] = {o->holdout_share, o->held_out};
+        sum = sum_of(sum_of(sum, held, sizeof held), shares, sizeof shares);
+    }
     sum = add_text(sum, format->name);
     sum = add_text(sum, o->label);
     return add_text(sum, o->categories);

@@ -4,6 +4,7 @@
 #include "worker/read/cache.h"
 #include "worker/read/name_set.h"
 #include "worker/read/order.h"
+#include "worker/read/rank_set.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,6 +26,7 @@ struct dp_dataset {
     uint64_t examples, batches;  /* of an epoch */
     struct dp_order parts;       /* with held_out: of all examples, those held out behind the others */
     uint64_t parts_first;        /* place there of the first of this part */
+    struct dp_rank_set *ranked;  /* or NULL */
 };
 
 #define NAMES_MAX (UINT64_C(1) << 24)
@@ -46,6 +48,12 @@ static enum dp_status check_options(const struct dp_dataset_options *o, struct d
     if (!(o->held_out >= 0 && o->held_out <= 0.9) || (o->held && o->held_out == 0))
         return dp_fail(err, DP_ARGUMENT, "%s: a share of %g held out: expected 0 to 0.9", o->path,
                        o->held_out);
+    if (o->holdout == DP_HOLDOUT_SHARE && !(o->holdout_share > 0 && o->holdout_share <= 0.9))
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s: a share of %g held out to test on: expected above 0, 0.9 at most", o->path,
+                       o->holdout_share);
+    if (o->held_test && o->holdout == DP_HOLDOUT_NONE)
+        return dp_fail(err, DP_ARGUMENT, "%s: nothing is held out to test on", o->path);
     if (o->form == DP_FORM_DENSE && o->width == 0)
         return dp_fail(err, DP_ARGUMENT, "%s: a dense form of 0 columns: expected at least 1", o->path);
     if (o->label_base > DP_LABEL_BASE_MAX && o->label_base != DP_LABEL_BASE_AUTO)
@@ -61,6 +69,8 @@ static enum dp_status plan_parts(struct dp_dataset *dataset, const char *path, s
 {
     const struct dp_dataset_options *o = &dataset->options;
     uint64_t all = dataset->examples, held = (uint64_t)((double)all * o->held_out);
+    if (dataset->format->holds_out) /* load has */
+        dataset->options.held_out = 0;
     if (o->held_out == 0)
         return DP_OK;
     if (dataset->format->examples)
@@ -164,6 +174,12 @@ static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_o
         st = check_like(&o, dataset->format, err);
     if (st == DP_OK && o.like)
         o.label_base = o.like->label_base;
+    if (st == DP_OK && o.holdout != DP_HOLDOUT_NONE && !dataset->format->holds_out)
+        st = dp_fail(
+            err, DP_ARGUMENT,
+            "%s: a file of format %s, of which no items of users can be held out (data.holdout, --holdout): "
+            "name a file to test on, or a share to validate on",
+            o.path, dataset->format->name);
     if (st == DP_OK) {
         const struct dp_format *format = dataset->format;
         if (o.scale == 0)
@@ -215,6 +231,7 @@ void dp_dataset_close(struct dp_dataset **dataset)
 {
     if (!*dataset)
         return;
+    dp_rank_set_free(&(*dataset)->ranked);
     dp_content_clear(&(*dataset)->content);
     dp_schema_clear(&(*dataset)->schema);
     free(*dataset);
@@ -259,6 +276,25 @@ uint32_t dp_dataset_list_of(const struct dp_dataset *dataset, uint64_t example)
             high = mid - 1;
     }
     return (uint32_t)low;
+}
+
+enum dp_status dp_dataset_rank(struct dp_dataset *dataset, const struct dp_dataset *train, uint32_t sampled,
+                               bool ranks_sampled, struct dp_error *err)
+{
+    DP_ASSERT(dataset->format->holds_out && train->format->holds_out && dataset->options.scored &&
+              dataset->ranked == NULL && train->content.lists == 0 && !train->options.scored);
+    enum dp_status st = dp_rank_set_new(&train->content, &dataset->content, &dataset->ranked, err);
+    if (st != DP_OK)
+        return st;
+    dataset->ranked->sampled = sampled;
+    dataset->ranked->ranks_sampled = ranks_sampled;
+    dataset->ranked->seed = dataset->options.seed;
+    return DP_OK;
+}
+
+const struct dp_rank_set *dp_dataset_ranked(const struct dp_dataset *dataset)
+{
+    return dataset->ranked;
 }
 
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset)

@@ -35,6 +35,9 @@ enum dp_labels {
 #define DP_LABEL_BASE_MAX  ((uint32_t)1 << 24)
 #define DP_LABEL_BASE_AUTO UINT32_MAX
 
+/* What of a file of pairs is its test set (holdout.h). */
+enum dp_holdout { DP_HOLDOUT_NONE, DP_HOLDOUT_ONE, DP_HOLDOUT_SHARE };
+
 struct dp_dataset_options {
     const char *path;
     const char
@@ -75,9 +78,14 @@ struct dp_dataset_options {
         scored; /* only for what a model says of it: nothing is sampled, labels may be missing in the whole file */
     bool normalize; /* each example is divided by its Euclidean norm, after scale (all zero: left so) */
     /* A share of the examples, drawn by (seed, number) from the whole file whatever its order, is held out: at least one,
-     * and one is left. held: this data set is those; else the others. 0: none is. Not where examples are sampled. */
+     * and one is left. held: this data set is those; else the others. 0: none is. Not of text. Of pairs: of each user's items
+     * (holdout.h). */
     double held_out; /* 0 .. 0.9 */
     bool held;
+    /* pairs: the test set that is drawn from the file before held_out; held_test: this data set is that. */
+    enum dp_holdout holdout;
+    double holdout_share; /* SHARE: above 0, 0.9 at most */
+    bool held_test;
     bool shuffle;
     uint64_t seed;
     uint32_t batch; /* examples in a minibatch, > 0 */
@@ -106,6 +114,15 @@ uint64_t dp_dataset_example_at(const struct dp_dataset *dataset, uint32_t epoch,
  * none. Not for shuffled data. And which of them an example is in, ascending. */
 uint32_t dp_dataset_lists(const struct dp_dataset *dataset);
 uint32_t dp_dataset_list_of(const struct dp_dataset *dataset, uint64_t example);
+/* Makes a data set of pairs as they are (options.scored) one whose items are ranked (rank_set.h) among those of the training set,
+ * which must outlive it. sampled: items drawn beside each pair; ranks_sampled: the pair is to be ranked among them, too.
+ * DP_DATA: no pair can be ranked. */
+struct dp_rank_set;
+DP_MUST_USE
+enum dp_status dp_dataset_rank(struct dp_dataset *dataset, const struct dp_dataset *train, uint32_t sampled,
+                               bool ranks_sampled, struct dp_error *err);
+/* NULL: it is none. Lent. */
+const struct dp_rank_set *dp_dataset_ranked(const struct dp_dataset *dataset);
 /* Digest of what the file says (labels, indices, values, in order; before labels are mapped and values
  * scaled; however it was packed), for a report to say what was trained on. */
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset);
@@ -122,8 +139,8 @@ enum dp_status dp_dataset_names(const struct dp_dataset *dataset, const struct d
                                 struct dp_vocab_sink sink, bool *cut, struct dp_error *err);
 
 /* The items that a user met in a training file of pairs, each once, ascending; keys are not mixed. false: the file has no such user. */
-bool dp_dataset_met(const struct dp_dataset *dataset, uint64_t user, void (*visit)(void *context, uint64_t item),
-                    void *context);
+bool dp_dataset_met(const struct dp_dataset *dataset, uint64_t user,
+                    void (*visit)(void *context, uint64_t item), void *context);
 /* A data set without a file: each of the users with each of the items, users first, in this order; example e is user e / items and
  * item e % items. form: PAIRS or TRIPLES (the item beside itself). Keys are not mixed. */
 struct dp_cross {

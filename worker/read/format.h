@@ -24,6 +24,7 @@ struct dp_format {
     bool like_apart;      /* options.like_path does */
     bool decodes_slowly;  /* so that a cache of its content is worth its room */
     bool negatives_apart; /* options.negatives_path does */
+    bool holds_out;       /* load leaves the part that options.held_out and options.holdout say (holdout.h) */
     double scale;         /* where options.scale is 0; 0: 1 */
     double columns_scale; /* the same for forms that have columns beside categories; 0: scale */
     /* Whether a file that begins so is of this format, where options->form is one of `forms`. NULL: any is. The first of

@@ -9,7 +9,7 @@
 
 #include "common/model/mix.h"
 #include "worker/read/batch_fill.h"
-#include "worker/read/pairs.h"
+#include "worker/read/holdout.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -169,6 +169,8 @@ static enum dp_status load_as(const struct dp_dataset_options *options, bool lis
     enum dp_status st = dp_pairs_read(&b.pairs, options, lists, unpack, err);
     out->facts[LISTS] = lists;
     out->facts[WHOLE] = digest_of(&b.pairs);
+    if (st == DP_OK && dp_holdout_any(options))
+        st = dp_holdout_keep(&b.pairs, options, err);
     if (st == DP_OK && options->negatives_path)
         st = read_negatives(&b, err);
     if (st == DP_OK)
@@ -371,6 +373,7 @@ const struct dp_format dp_format_pairs = {.name = "pairs",
                                           .forms = 1u << DP_FORM_PAIRS | 1u << DP_FORM_TRIPLES,
                                           .negatives_apart = true,
                                           .decodes_slowly = true,
+                                          .holds_out = true,
                                           .load = load,
                                           .names = names,
                                           .met = met,
@@ -383,6 +386,7 @@ const struct dp_format dp_format_lists = {.name = "lists",
                                           .forms = 1u << DP_FORM_PAIRS | 1u << DP_FORM_TRIPLES,
                                           .negatives_apart = true,
                                           .decodes_slowly = true,
+                                          .holds_out = true,
                                           .begins = begins_lists,
                                           .load = load_lists,
                                           .names = names,

@@ -122,7 +122,8 @@ static void what_cannot_be_is_refused(void **state)
     assert_int_equal(fclose(file), 0);
     options = options_of(0.5, false, 1, 4);
     options.form = DP_FORM_PAIRS;
-    options.negatives = 1;
+    options.words = true;
+    options.window = options.negatives = 1;
     assert_int_equal(dp_dataset_open(&options, &data, &err), DP_ARGUMENT);
     assert_non_null(strstr(err.text, "no share can be held out"));
     file = fopen(path, "w");

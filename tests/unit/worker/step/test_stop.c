@@ -84,17 +84,22 @@ static void what_a_model_does_not_have_is_refused(void **state)
     (void)state;
     static const struct {
         const char *metric;
-        unsigned fits; /* bits: numbers, two classes, classes, then numbers and two classes with lists */
-    } cases[] = {{"loss", 31}, {"logloss", 2 | 4 | 16}, {"accuracy", 2 | 4 | 16}, {"auc", 2 | 16},
-                 {"rmse", 1},  {"hr@10", 8 | 16},       {"ndcg@10", 8 | 16}};
+        /* Bits: numbers, two classes, classes; then numbers and two classes with lists; ranked among sampled items, and among
+         * all. */
+        unsigned fits;
+    } cases[] = {{"loss", 127},  {"logloss", 2 | 4 | 16 | 32}, {"accuracy", 2 | 4 | 16 | 32}, {"auc", 2 | 16},
+                 {"rmse", 1},    {"hr@10", 8 | 16 | 32},       {"ndcg@10", 8 | 16 | 32},      {"recall", 64},
+                 {"ndcg@20", 64}};
     static const struct {
         enum dp_labels labels;
-        uint32_t lists;
-    } models[] = {{DP_LABELS_ANY, 0},
-                  {DP_LABELS_BINARY, 0},
-                  {DP_LABELS_CLASS, 0},
-                  {DP_LABELS_ANY, 3},
-                  {DP_LABELS_BINARY, 3}};
+        struct dp_stop_set set;
+    } models[] = {{DP_LABELS_ANY, {0}},
+                  {DP_LABELS_BINARY, {0}},
+                  {DP_LABELS_CLASS, {0}},
+                  {DP_LABELS_ANY, {.lists = 3}},
+                  {DP_LABELS_BINARY, {.lists = 3}},
+                  {DP_LABELS_BINARY, {.lists = 3, .ranked = true}},
+                  {DP_LABELS_ANY, {.ranked = true, .all = true}}};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
         for (size_t m = 0; m < sizeof models / sizeof models[0]; m++)
             for (int patience = 0; patience < 2; patience++) {
@@ -102,9 +107,9 @@ static void what_a_model_does_not_have_is_refused(void **state)
                 char goal[32];
                 (void)snprintf(goal, sizeof goal, "%s:0.5", cases[c].metric);
                 struct dp_stop_rule rule = patience ? rule_of("", 2, cases[c].metric) : rule_of(goal, 0, "");
-                enum dp_status st = dp_stop_fits(&rule, models[m].labels, models[m].lists, &err);
+                enum dp_status st = dp_stop_fits(&rule, models[m].labels, &models[m].set, &err);
                 assert_int_equal(st, cases[c].fits >> m & 1 ? DP_OK : DP_ARGUMENT);
-                assert_true(st == DP_OK || strstr(err.text, cases[c].metric));
+                assert_true(st == DP_OK || strstr(err.text, dp_metric_name(rule.metric)));
             }
 }
 

@@ -157,7 +157,13 @@ enum dp_status __wrap_dp_metrics_figures(const struct dp_metrics *metrics, struc
         world_fail(run->world, "judged weights of %llu pushes", (unsigned long long)metrics->at);
         return dp_fail(err, DP_DATA, "no epoch");
     }
-    *out = (struct dp_figures){1, run->loss[metrics->at / run->each - 1], none, none, none, none, none};
+    *out = (struct dp_figures){.examples = 1,
+                               .loss = run->loss[metrics->at / run->each - 1],
+                               .accuracy = none,
+                               .auc = none,
+                               .rmse = none,
+                               .hr10 = none,
+                               .ndcg10 = none};
     return DP_OK;
 }
 

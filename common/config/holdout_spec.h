@@ -1,0 +1,17 @@
+/* Holdout spec: what of a training file of pairs is its test set, as people write it: "leave-one-out", or a share, "0.2".
+ * Thread    Any: plain functions. */
+#ifndef DP_CONFIG_HOLDOUT_SPEC_H
+#define DP_CONFIG_HOLDOUT_SPEC_H
+
+#include "common/base/status.h"
+
+struct dp_holdout_spec {
+    double share; /* above 0, 0.9 at most; 0: one item of each user */
+};
+
+/* `what` names the setting in messages. DP_ARGUMENT: it is neither. */
+DP_MUST_USE
+enum dp_status dp_holdout_parse(const char *text, const char *what, struct dp_holdout_spec *out,
+                                struct dp_error *err);
+
+#endif
