@@ -1,6 +1,7 @@
 #include "worker/report.h"
 
 #include "common/env/whole.h"
+#include "worker/advice.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -251,6 +252,27 @@ static void epochs_json(const struct dp_report *report, json_t *root)
         (void)json_object_set_new(final, "test", figures_json(&report->tested[n - 1].figures));
 }
 
+static void constant_json(const struct dp_report *report, json_t *root)
+{
+    if (!report->constant.known)
+        return;
+    json_t *constant = figures_json(&report->constant.figures);
+    string(constant, "set", report->constant.set);
+    (void)json_object_set_new(root, "constant", constant);
+}
+
+static void advice_json(const struct dp_report *report, json_t *root)
+{
+    char text[DP_ADVICE_MAX][DP_ADVICE_BYTES];
+    if (!report->finished)
+        return;
+    json_t *advice = json_array();
+    uint32_t n = dp_advice_of(report, text);
+    for (uint32_t i = 0; i < n; i++)
+        (void)json_array_append_new(advice, json_string(text[i]));
+    (void)json_object_set_new(root, "advice", advice);
+}
+
 static void stop_json(const struct dp_report *report, json_t *root)
 {
     static const char *const whys[] = {
@@ -343,7 +365,9 @@ enum dp_status dp_report_text(const struct dp_report *report, char **text, struc
     data_json(report, root);
     settings_json(report, root);
     epochs_json(report, root);
+    constant_json(report, root);
     stop_json(report, root);
+    advice_json(report, root);
     json_t *throughput = object_in(root, "throughput");
     real(throughput, "examples_per_s", speed.examples_per_s);
     real(throughput, "seconds", speed.seconds);

@@ -1,6 +1,6 @@
 /* Report: what a training was and reached so far, as one JSON file for people and scripts. A figure that does not
- * fit the model, or was not measured, has no key. "finished" says whether it is the whole training's; "final", and why it
- * stopped, are in a finished one only.
+ * fit the model, or was not measured, has no key. "finished" says whether it is the whole training's; "final", why it
+ * stopped and "advice" (advice.h) are in a finished one only.
  * Promise   The file is there whole or not at all: temporary name, sync, rename.                        */
 #ifndef DP_WORKER_REPORT_H
 #define DP_WORKER_REPORT_H
@@ -30,6 +30,11 @@ struct dp_report {
     const struct dp_stop_rule *rule; /* NULL: nothing was looked at */
     const struct dp_stop *stop;      /* with a rule: the last verdict */
     const char *labels;              /* what labels mean, where that is not plain; or NULL */
+    struct dp_report_constant {
+        bool known;
+        const char *set; /* "test", "validation" or "training" */
+        struct dp_figures figures;
+    } constant; /* the best constant's (constant.h) */
 };
 
 /* Of all workers: */

@@ -1,5 +1,6 @@
 #include "worker/step.h"
 
+#include "worker/advice.h"
 #include "worker/gradients.h"
 #include "worker/group.h"
 #include "worker/next_batch.h"
@@ -371,7 +372,7 @@ static enum dp_status explain(const struct dp_loop *loop, const struct dp_batch 
         return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, shown_epoch(loop), batch->number);
     return dp_wrap(err, st,
                    "training has diverged in epoch %" PRIu32 ", minibatch %" PRIu64
-                   " (try a lower --rate than %g, or more warm-up)",
+                   " (try a lower --rate than %g, more --warmup, " DP_ADVICE_SCALE ")",
                    shown_epoch(loop), batch->number, loop->training->rate);
 }
 

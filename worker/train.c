@@ -4,6 +4,7 @@
 #include "common/wire/limits.h"
 #include "worker/columns_file.h"
 #include "worker/consent.h"
+#include "worker/constant.h"
 #include "worker/defaults.h"
 #include "worker/evaluate.h"
 #include "worker/group.h"
@@ -39,6 +40,7 @@ struct training {
     struct dp_tested *valid_tested;  /* worker 0: [epochs], with a validation set */
     uint32_t epochs;                 /* that were trained: fewer than the settings' after a stop */
     struct dp_worker_figures figures;
+    struct dp_report_constant constant; /* worker 0 */
     struct dp_loop *loop;
     struct dp_tested *tested; /* worker 0: [epochs] */
     bool resumed;             /* this worker was started before in this run, and ended early */
@@ -231,6 +233,21 @@ static void tell_labels(struct training *t)
         dp_log(DP_LOG_INFO, "labels: %s", t->labels);
 }
 
+/* Worker 0: the figures beside which those of the training stand. */
+static enum dp_status find_constant(struct training *t, struct dp_error *err)
+{
+    /* What is ranked among all items has another loss. */
+    const struct dp_dataset *test = t->test && !dp_dataset_ranked(t->test) ? t->test : NULL;
+    const struct dp_dataset *valid = t->valid && !dp_dataset_ranked(t->valid) ? t->valid : NULL;
+    const struct dp_dataset *evaluated = test ? test : valid ? valid : t->train;
+    if (t->job->worker != 0)
+        return DP_OK;
+    t->constant.set = test ? "test" : valid ? "validation" : "training";
+    enum dp_status st = dp_constant_figures(&t->job->model, t->train, evaluated, &t->constant.figures, err);
+    t->constant.known = st == DP_OK && isfinite(t->constant.figures.loss);
+    return st;
+}
+
 static enum dp_status data_open(struct training *t, struct dp_error *err)
 {
     struct dp_sets sets = {0};
@@ -248,6 +265,8 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
         st = dp_evaluate_fits(t->job, t->test, err);
     if (st == DP_OK)
         st = plan_verdicts(t, err);
+    if (st == DP_OK)
+        st = find_constant(t, err);
     if (st == DP_OK)
         st = dp_job_program(t->job, t->train, t->test, t->valid, err);
     return st;
@@ -517,7 +536,8 @@ static struct dp_report report_of(const struct training *t)
                               .validated = t->valid ? t->valid_tested : NULL,
                               .rule = t->rests ? &t->verdict.rule : NULL,
                               .stop = &t->verdict.state,
-                              .labels = t->labels};
+                              .labels = t->labels,
+                              .constant = t->constant};
 }
 
 /* Worker 0. ended: NULL while the training goes on (report.h). */

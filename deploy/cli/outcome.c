@@ -191,6 +191,38 @@ static void print_chosen(const json_t *root, FILE *file)
             dp_cli_number(number_in(json_object_get(root, "data"), "examples"), number, sizeof number));
 }
 
+/* What a model that says the same of every example would have reached. */
+static void print_constant(const json_t *root, FILE *file)
+{
+    const json_t *constant = json_object_get(root, "constant");
+    const char *set = json_string_value(json_object_get(constant, "set"));
+    static const char *const names[][3] = {
+        {"accuracy", "accuracy", "%.4f"}, {"rmse", "RMSE", "%.5f"}, {"loss", "loss", "%.5f"}};
+    if (!set)
+        return;
+    fprintf(file, "A constant would reach, on the %s set: ", set);
+    bool first = true;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const json_t *value = json_object_get(constant, names[i][0]);
+        if (!json_is_number(value))
+            continue;
+        fprintf(file, "%s%s ", first ? "" : ", ", names[i][1]);
+        print_number(file, names[i][2], json_number_value(value));
+        first = false;
+    }
+    fputc('\n', file);
+}
+
+static void print_advice(const json_t *root, FILE *file)
+{
+    const json_t *advice = json_object_get(root, "advice");
+    for (size_t i = 0; i < json_array_size(advice); i++) {
+        const char *text = json_string_value(json_array_get(advice, i));
+        if (text)
+            fprintf(file, "Note:      %s\n", text);
+    }
+}
+
 static void print_throughput(const json_t *root, FILE *file)
 {
     const json_t *throughput = json_object_get(root, "throughput"),
@@ -224,7 +256,9 @@ enum dp_status dp_outcome_print(const char *report, FILE *file, struct dp_error 
         fprintf(file, "Labels:    %s\n", labels);
     print_final(root, "validation", "Validation set: ", file);
     print_final(root, "test", "Test set: ", file);
+    print_constant(root, file);
     print_throughput(root, file);
+    print_advice(root, file);
     json_decref(root);
     return DP_OK;
 }

@@ -297,6 +297,21 @@ const struct dp_rank_set *dp_dataset_ranked(const struct dp_dataset *dataset)
     return dataset->ranked;
 }
 
+bool dp_dataset_label(const struct dp_dataset *dataset, uint64_t example, float *out)
+{
+    const struct dp_content *content = &dataset->content;
+    DP_ASSERT(example < dataset->examples);
+    if (dataset->format->examples || content->lists > 0 || !content->labels)
+        return false;
+    if (dataset->options.held_out != 0) {
+        example += dataset->parts_first;
+        dp_order_each(&dataset->parts, &example, 1);
+    }
+    DP_ASSERT(example < content->examples);
+    *out = content->labels[example];
+    return true;
+}
+
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset)
 {
     return dataset->content.digest;

@@ -123,6 +123,8 @@ enum dp_status dp_dataset_rank(struct dp_dataset *dataset, const struct dp_datas
                                bool ranks_sampled, struct dp_error *err);
 /* NULL: it is none. Lent. */
 const struct dp_rank_set *dp_dataset_ranked(const struct dp_dataset *dataset);
+/* Label of an example, as batches have it, wherever it stands in an epoch's order; false: such labels are drawn as a batch is filled. */
+bool dp_dataset_label(const struct dp_dataset *dataset, uint64_t example, float *out);
 /* Digest of what the file says (labels, indices, values, in order; before labels are mapped and values
  * scaled; however it was packed), for a report to say what was trained on. */
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset);

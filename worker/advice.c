@@ -1,0 +1,162 @@
+#include "worker/advice.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WORSE   1e-4 /* relative: rounding is no news */
+#define RISEN   1.05
+#define FALLING 0.02
+#define LAST    3u /* epochs over whose end the fall is averaged */
+
+/* The loss that is looked at, epoch by epoch. */
+struct course {
+    const struct dp_report *report;
+    const struct dp_tested *tested; /* NULL: the training loss */
+    const char *name;
+    uint32_t epochs;
+};
+
+/* What is ranked only has none. Outputs that are not finite end a training (evaluate.c). */
+static bool has_loss(const struct dp_tested *tested)
+{
+    return tested->known && !isnan(tested->figures.loss);
+}
+
+static struct course course_of(const struct dp_report *report)
+{
+    struct course c = {.report = report, .epochs = report->epochs, .name = "training"};
+    if (report->epochs == 0)
+        return c;
+    if (report->validated && has_loss(&report->validated[report->epochs - 1]))
+        c.tested = report->validated, c.name = "validation";
+    else if (has_loss(&report->tested[report->epochs - 1]))
+        c.tested = report->tested, c.name = "test";
+    else if (report->constant.known && strcmp(report->constant.set, "training") == 0)
+        c.tested = NULL, c.name = "training";
+    return c;
+}
+
+/* NaN: not measured. */
+static double loss_at(const struct course *c, uint32_t epoch)
+{
+    if (!c->tested)
+        return dp_report_train_loss(c->report, epoch);
+    return c->tested[epoch].known ? c->tested[epoch].figures.loss : (double)NAN;
+}
+
+static uint32_t best_of(const struct course *c)
+{
+    uint32_t best = c->epochs - 1;
+    for (uint32_t e = 0; e + 1 < c->epochs; e++)
+        if (loss_at(c, e) < loss_at(c, best))
+            best = e;
+    return best;
+}
+
+static double fall_over(const struct course *c, uint32_t epochs)
+{
+    double from = loss_at(c, c->epochs - 1 - epochs), to = loss_at(c, c->epochs - 1);
+    return to > 0 && from > to ? 1 - pow(to / from, 1.0 / epochs) : 0;
+}
+
+/* By how much of itself it fell an epoch at the end: over the last ones, or the last half of these, whichever is less: one epoch's noise is
+ * in neither alone, and a fall that has ended is in one of them only. */
+static double fall_of(const struct course *c)
+{
+    uint32_t over = c->epochs - 1 < LAST ? c->epochs - 1 : LAST;
+    return over > 0 ? fmin(fall_over(c, over), fall_over(c, (over + 1) / 2)) : 0;
+}
+
+/* The course of the set that the constant's figures are of. */
+static struct course beside_constant(const struct dp_report *report)
+{
+    struct course c = course_of(report);
+    uint32_t last = report->epochs - 1;
+    if (report->constant.known && strcmp(report->constant.set, "test") == 0 &&
+        has_loss(&report->tested[last]))
+        c.tested = report->tested, c.name = "test";
+    else if (report->constant.known && strcmp(report->constant.set, "training") == 0)
+        c.tested = NULL, c.name = "training";
+    return c;
+}
+
+static bool below_constant(const struct dp_report *report, char text[DP_ADVICE_BYTES])
+{
+    const struct course course = beside_constant(report), *c = &course;
+    const struct dp_figures *figures = c->tested ? &c->tested[c->epochs - 1].figures : NULL;
+    double loss = loss_at(c, c->epochs - 1), constant = report->constant.figures.loss;
+    const char *help = DP_ADVICE_SCALE;
+    double rate = report->cluster->training.rate;
+    if (!isfinite(loss)) {
+        (void)snprintf(
+            text, DP_ADVICE_BYTES,
+            "The %s loss is not finite: the training has diverged. What usually helps: %s, a --rate below "
+            "%g, --warmup.",
+            c->name, help, rate);
+        return true;
+    }
+    if (!report->constant.known || !(loss > constant * (1 + WORSE)))
+        return false;
+    int n = snprintf(text, DP_ADVICE_BYTES,
+                     "The %s loss of %.5g is worse than the %.5g of a constant: ", c->name, loss, constant);
+    if (figures && isfinite(figures->auc) && figures->auc > 0.6)
+        (void)snprintf(
+            text + n, DP_ADVICE_BYTES - (size_t)n,
+            "the model puts examples in order (AUC %.3f), but is far too sure of each. What usually helps: "
+            "fewer --epochs, --l2, --validation-share 0.1 --patience 2; %s.",
+            figures->auc, help);
+    else if (fall_of(c) >= FALLING)
+        (void)snprintf(text + n, DP_ADVICE_BYTES - (size_t)n,
+                       "the model has learned too little so far. What usually helps: more --epochs, %s.",
+                       help);
+    else
+        (void)snprintf(
+            text + n, DP_ADVICE_BYTES - (size_t)n,
+            "the model has learned nothing of use. What usually helps: %s, a --rate below %g, --l2, fewer "
+            "--epochs.",
+            help, rate);
+    return true;
+}
+
+static bool fits_noise(const struct course *c, char text[DP_ADVICE_BYTES])
+{
+    uint32_t best = best_of(c);
+    double least = loss_at(c, best), last = loss_at(c, c->epochs - 1);
+    if (!c->tested || !isfinite(last) || !(last > least * RISEN))
+        return false;
+    (void)snprintf(
+        text, DP_ADVICE_BYTES,
+        "The %s loss was best after epoch %" PRIu32
+        " (%.5g) and ended at %.5g: the model fits noise since. --validation-share 0.1 --patience 2 stops "
+        "soon after the best; --l2 may help.",
+        c->name, c->report->cluster->training.first_epoch + best + 1, least, last);
+    return true;
+}
+
+static bool falls(const struct course *c, char text[DP_ADVICE_BYTES])
+{
+    const struct dp_report *report = c->report;
+    double fall = fall_of(c);
+    if (fall < FALLING || (report->stop && report->stop->why != DP_STOP_NO))
+        return false;
+    (void)snprintf(
+        text, DP_ADVICE_BYTES,
+        "The %s loss was still falling by %.1f%% an epoch when the training ended: --epochs %" PRIu32
+        " (it had %" PRIu32 ") may help.",
+        c->name, 100 * fall, 2 * c->epochs, c->epochs);
+    return true;
+}
+
+uint32_t dp_advice_of(const struct dp_report *report, char text[DP_ADVICE_MAX][DP_ADVICE_BYTES])
+{
+    const struct course c = course_of(report);
+    uint32_t n = 0;
+    if (c.epochs == 0)
+        return 0;
+    n += below_constant(report, text[n]);
+    n += fits_noise(&c, text[n]);
+    n += falls(&c, text[n]);
+    return n;
+}
