@@ -89,7 +89,13 @@ enum dp_status dp_constant_figures(const struct dp_model *model, const struct dp
                                                           : 0;
     const double none = (double)NAN;
     struct counts before = {0}, now = {0};
-    *out = (struct dp_figures){dp_dataset_examples(evaluated), none, none, none, none, none, none};
+    *out = (struct dp_figures){.examples = dp_dataset_examples(evaluated),
+                               .loss = none,
+                               .accuracy = none,
+                               .auc = none,
+                               .rmse = none,
+                               .hr10 = none,
+                               .ndcg10 = none};
     if (model->form == DP_FORM_TRIPLES) {
         out->loss = log(2);
         return DP_OK;
