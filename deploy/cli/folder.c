@@ -102,9 +102,11 @@ enum dp_status dp_folder_keep(const struct dp_folder *folder, struct dp_error *e
     return move_conf(folder, false, err);
 }
 
-enum dp_status dp_folder_restore(const struct dp_folder *folder, struct dp_error *err)
+enum dp_status dp_folder_restore(const struct dp_folder *folder, bool *back, struct dp_error *err)
 {
-    return move_conf(folder, true, err);
+    *back = false;
+    enum dp_status st = move_conf(folder, true, err);
+    return st == DP_OK ? dp_folder_put_back(folder, back, err) : st;
 }
 
 /* "server-12", and with a suffix "server-12.log": what runs are known to make. */
@@ -130,7 +132,7 @@ static uint32_t run_of_steps(const char *name)
 /* What runs keep beside the servers' stores, a file for each run. */
 static const struct kept {
     const char *stem, *suffix;
-} kept[] = {{"columns-", ".csv"}, {"names-", ".tsv"}};
+} kept[] = {{"columns-", ".csv"}, {"names-", ".tsv"}, {"run-", ".json"}};
 #define KEPT (sizeof kept / sizeof kept[0])
 
 static bool is_kept(const char *name)
@@ -182,6 +184,8 @@ enum dp_status dp_folder_accept(const struct dp_folder *folder, uint32_t run, st
     enum dp_status st = dp_folder_path(folder, earlier, err, EARLIER);
     if (st == DP_OK && unlink(earlier) != 0 && errno != ENOENT)
         st = dp_fail(err, DP_IO, "cannot remove '%s': %s", earlier, strerror(errno));
+    if (st == DP_OK)
+        st = dp_folder_drop_aside(folder, err);
     return st == DP_OK ? sweep_kept(folder, run, err) : st;
 }
 
@@ -244,8 +248,9 @@ enum dp_status dp_folder_open(const char *path, struct dp_folder *out, struct dp
         st = dp_folder_path(out, name, err, "lock");
     if (st == DP_OK)
         st = take_lock(out, name, err);
+    bool back;
     if (st == DP_OK) /* of a command that was killed before it knew */
-        st = dp_folder_restore(out, err);
+        st = dp_folder_restore(out, &back, err);
 done:
     if (st != DP_OK)
         dp_folder_close(out);
@@ -267,15 +272,18 @@ enum dp_status dp_folder_open_to_read(const char *path, struct dp_folder *out, s
 {
     char name[DP_PATH_MAX + 1];
     struct stat info;
+    struct dp_folder aside;
     *out = (struct dp_folder){.lock = -1};
     enum dp_status st = dp_path_absolute(path, out->path, err);
+    if (st == DP_OK)
+        st = dp_folder_path(out, name, err, "lock");
+    if (st == DP_OK && dp_folder_is_aside(out, &aside)) /* its successor was killed before it had trained */
+        *out = aside;
     /* A run that was killed before it knew whether the store fits left that of the one before it. */
     if (st == DP_OK)
         st = dp_folder_path(out, out->conf, err, EARLIER);
     if (st == DP_OK && access(out->conf, F_OK) != 0)
         st = dp_folder_path(out, out->conf, err, "cluster.conf");
-    if (st == DP_OK)
-        st = dp_folder_path(out, name, err, "lock");
     if (st != DP_OK)
         goto done;
     if (stat(out->path, &info) == 0 && !S_ISDIR(info.st_mode))
@@ -301,6 +309,14 @@ void dp_folder_close(struct dp_folder *folder)
     if (folder->lock >= 0)
         (void)close(folder->lock);
     folder->lock = -1;
+}
+
+bool dp_folder_has_foreign_conf(const struct dp_folder *folder)
+{
+    char run[DP_PATH_MAX + 1];
+    struct dp_error unheard = {0};
+    return access(folder->conf, F_OK) == 0 && !dp_folder_has_run(folder) &&
+           dp_folder_path(folder, run, &unheard, RUN) == DP_OK && access(run, F_OK) != 0;
 }
 
 bool dp_folder_has_run(const struct dp_folder *folder)
@@ -354,6 +370,16 @@ static enum dp_status clear_inside(const struct dp_folder *folder, const char *d
     }
     (void)closedir(dir);
     return st;
+}
+
+enum dp_status dp_folder_clear_store(const struct dp_folder *folder, struct dp_error *err)
+{
+    return clear_inside(folder, "store", err);
+}
+
+enum dp_status dp_folder_clear_logs(const struct dp_folder *folder, struct dp_error *err)
+{
+    return clear_inside(folder, "log", err);
 }
 
 enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err)

@@ -1,10 +1,12 @@
 /* Folder: the directory of a local run, and what this command has made in it.
- *     lock  cluster.conf  cluster.earlier.conf  run  log/  store/server-0/ ...  store/columns-1.csv  store/names-1.tsv  cache/  report.json
+ *     lock  cluster.conf  cluster.earlier.conf  run  log/  store/server-0/ ...  store/columns-1.csv  store/names-1.tsv
+ *     store/steps-1-0.log ...  store/run-1.json  cache/  report.json
  * Promise   One command at a time works in it: the lock is held until this process and every server that
  *           inherited it have ended. Clearing removes what runs have made, by name, and nothing else.
  *           cluster.conf is always that of a run that the store was trained by: an earlier run's is kept as
  *           cluster.earlier.conf until the servers have accepted the new one's tables, and comes back if they
  *           never do, be it by the next command that opens the directory.
+ *           A run that --fresh replaces lies in before-fresh/ until the new one has trained, and comes back likewise.
  *           store/columns-N.csv is what the columns of run N's CSV file were, store/names-N.tsv what its keys are called: each
  *           cluster file names those of its own run.
  *           `run` holds the highest number that a run on the store was given: it never goes down while the store is
@@ -47,6 +49,14 @@ DP_MUST_USE
 enum dp_status dp_folder_check_live(const char *conf, const struct dp_cluster *cluster, struct dp_error *err);
 /* Whether an earlier run left a cluster file and a store. */
 bool dp_folder_has_run(const struct dp_folder *folder);
+/* Whether a cluster file is there that no run has left: somebody's own. */
+bool dp_folder_has_foreign_conf(const struct dp_folder *folder);
+/* Removes what runs have made in the directory's store/. */
+DP_MUST_USE
+enum dp_status dp_folder_clear_store(const struct dp_folder *folder, struct dp_error *err);
+/* Their logs. */
+DP_MUST_USE
+enum dp_status dp_folder_clear_logs(const struct dp_folder *folder, struct dp_error *err);
 /* Removes cluster files, stores, the report and, if told to, the logs of earlier runs. */
 DP_MUST_USE
 enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err);
@@ -77,9 +87,20 @@ enum dp_status dp_folder_keep(const struct dp_folder *folder, struct dp_error *e
 /* The store fits the new cluster file, that of `run`: what was kept goes, and other runs' columns, names and steps. */
 DP_MUST_USE
 enum dp_status dp_folder_accept(const struct dp_folder *folder, uint32_t run, struct dp_error *err);
-/* It does not: what was kept comes back, if anything was. */
+/* It does not: what was kept comes back, if anything was. *back: a run that --fresh had set aside. */
 DP_MUST_USE
-enum dp_status dp_folder_restore(const struct dp_folder *folder, struct dp_error *err);
+enum dp_status dp_folder_restore(const struct dp_folder *folder, bool *back, struct dp_error *err);
+
+/* folder_aside.c: the run that is there gives way to a new one, until accept removes it or restore brings it back, be it by the
+ * next command that opens the directory. Logs stay. */
+DP_MUST_USE
+enum dp_status dp_folder_set_aside(const struct dp_folder *folder, struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_folder_drop_aside(const struct dp_folder *folder, struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_folder_put_back(const struct dp_folder *folder, bool *was_aside, struct dp_error *err);
+/* Whether one is, of a command that was killed; *out: where it lies, as a run's directory. */
+bool dp_folder_is_aside(const struct dp_folder *folder, struct dp_folder *out);
 
 /* An absolute form of a path that need not exist yet. out: DP_PATH_MAX + 1. */
 DP_MUST_USE

@@ -236,6 +236,11 @@ static void how_it_ended(const struct child *child, char *text, size_t size)
     if (WIFSIGNALED(child->status))
         (void)snprintf(text, size, "%s was killed by signal %d (%s)", child->name, WTERMSIG(child->status),
                        strsignal(WTERMSIG(child->status)));
+    else if (!child->stopping && WEXITSTATUS(child->status) == 128 + SIGTERM)
+        (void)snprintf(text, size, "%s was asked to end by somebody's SIGTERM (status 143)", child->name);
+    else if (!child->stopping && child->role == DP_LOCAL_SERVER && WEXITSTATUS(child->status) == 0)
+        (void)snprintf(text, size, "%s was asked to end by somebody's SIGTERM, and closed its store",
+                       child->name);
     else
         (void)snprintf(text, size, "%s ended with status %d", child->name, WEXITSTATUS(child->status));
 }

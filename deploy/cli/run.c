@@ -12,6 +12,8 @@
 #include "deploy/cli/outcome.h"
 #include "deploy/cli/ports.h"
 #include "deploy/cli/progress.h"
+#include "deploy/cli/run_second.h"
+#include "deploy/cli/run_state.h"
 #include "deploy/cli/servers.h"
 
 #include "common/base/parse.h"
@@ -150,11 +152,23 @@ static const struct dp_option options[] = {
      "how often processes that died are started again within 10 minutes, 0 .. 10000; default 20", NULL, NULL},
     DP_OPTION_HEADING("Where"),
     {"--dir", "DIR",
-     "cluster file, logs, store and report; default ./downpour-run. A store that is there is trained on",
+     "cluster file, logs, store and report; default ./downpour-run. A finished run there is trained on, "
+     "where the "
+     "data, the model and the settings are its own",
+     NULL, NULL},
+    {"--resume", NULL,
+     "finish the run in DIR that was stopped, killed or ended with an error, exactly where it was; nothing "
+     "else is "
+     "needed, and only what does not change the training may be given",
+     NULL, NULL},
+    {"--continue", NULL,
+     "train on from the weights in DIR, finished or not, with other data or settings (the model must fit)",
      NULL, NULL},
     {"--fresh", NULL,
-     "remove first what earlier runs made in DIR, their store too (decoded data in DIR/cache stays)", NULL,
-     NULL},
+     "start anew in DIR: what earlier runs made there, their store too, is removed as soon as this one "
+     "trains "
+     "(decoded data in DIR/cache stays)",
+     NULL, NULL},
     {"--report", "FILE", "result as JSON; default DIR/report.json", NULL, NULL},
     {"--cluster", "FILE",
      "settings that the flags change; its servers' number and shards, not their addresses", NULL, NULL},
@@ -189,9 +203,12 @@ struct run {
     struct dp_cli_line line;
     struct dp_whole report; /* --report that is no file */
     uint32_t restarts;
-    bool continues; /* on an earlier run's store */
-    bool accepted;  /* the servers have the tables that this run wants: some worker got past them */
-    bool trained;   /* some worker has said so */
+    struct dp_run_state state;
+    struct dp_cluster *earlier; /* the run there, where there is one */
+    bool continues;             /* on an earlier run's store */
+    bool resumes;               /* it is the earlier run */
+    bool accepted;              /* some worker has trained: the earlier run's place is this one's */
+    bool trained;               /* some worker has said so */
 };
 
 static const char *flag(const struct run *run, const char *name)
@@ -294,10 +311,47 @@ static enum dp_status new_id(struct dp_cluster *cluster, struct dp_error *err)
     return DP_OK;
 }
 
+static enum dp_status check_ways(const struct run *run, struct dp_error *err)
+{
+    static const char *const ways[] = {"--resume", "--continue", "--fresh"};
+    const char *given = NULL;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        if (flag(run, ways[i]) && given)
+            return dp_fail(err, DP_ARGUMENT, "%s and %s: give one of them", given, ways[i]);
+        given = flag(run, ways[i]) ? ways[i] : given;
+    }
+    return DP_OK;
+}
+
+static const char *dir_of(const struct run *run)
+{
+    return flag(run, "--dir") ? flag(run, "--dir") : "downpour-run";
+}
+
+/* The run that is there, and what flags say beside it. */
+static enum dp_status begin_resumed(struct run *run, struct dp_error *err)
+{
+    if (flag(run, "--cluster"))
+        return dp_fail(err, DP_ARGUMENT,
+                       "--resume takes the cluster file of the run in DIR: leave --cluster out");
+    if (dir_of(run)[0] && access(dir_of(run), F_OK) != 0)
+        return dp_fail(err, DP_NOT_FOUND, "there is no run to resume in '%.300s': %s", dir_of(run),
+                       strerror(errno));
+    enum dp_status st = dp_folder_open(dir_of(run), &run->folder, err);
+    if (st == DP_OK)
+        st = dp_second_resumable(&run->folder, &run->earlier, err);
+    if (st == DP_OK)
+        st = dp_cluster_read(run->folder.conf, &run->cluster, err);
+    run->resumes = true;
+    return st;
+}
+
 static enum dp_status make_cluster(struct run *run, struct dp_error *err)
 {
     uint32_t seconds = 0;
-    enum dp_status st = begin_cluster(run, err);
+    enum dp_status st = check_ways(run, err);
+    if (st == DP_OK)
+        st = flag(run, "--resume") ? begin_resumed(run, err) : begin_cluster(run, err);
     if (st == DP_OK)
         st = dp_options_apply(&command, run->values, run->cluster, err);
     if (st == DP_OK)
@@ -310,7 +364,12 @@ static enum dp_status make_cluster(struct run *run, struct dp_error *err)
         st = set_servers(run, err);
     if (st == DP_OK)
         st = settle_files(run, err);
-    if (st == DP_OK)
+    if (st == DP_OK) {
+        run->state.known = true;
+        run->state.train = dp_file_print(run->cluster->data.train);
+        run->state.train_labels = dp_file_print(run->cluster->data.train_labels);
+    }
+    if (st == DP_OK && !run->resumes)
         st = new_id(run->cluster, err);
     /* Before anything is made, and before --fresh removes anything. */
     const struct dp_options_given given = {&command, run->values, !flag(run, "--cluster")};
@@ -350,6 +409,8 @@ static enum dp_status set_report(struct run *run, struct dp_error *err)
 {
     const char *to = flag(run, "--report");
     char *report = run->cluster->training.report;
+    if (!to && run->resumes && report[0])
+        return DP_OK;
     if (!to)
         return dp_folder_path(&run->folder, report, err, "report.json");
     enum dp_status st = check_report(run, to, err);
@@ -360,45 +421,6 @@ static enum dp_status set_report(struct run *run, struct dp_error *err)
         return dp_folder_path(&run->folder, report, err, "report.json");
     dp_whole_drop(&run->report);
     return st == DP_OK ? dp_path_absolute(to, report, err) : dp_wrap(err, st, "--report");
-}
-
-/* What the store that lies there was made with holds on: how keys are cut among shards, and which cluster it
- * is. */
-static enum dp_status join_earlier(struct run *run, const struct dp_cluster *earlier, struct dp_error *err)
-{
-    struct dp_cluster *c = run->cluster;
-    const char *dir = run->folder.path;
-    if (earlier->server_count != c->server_count)
-        return dp_fail(err, DP_EXISTS,
-                       "'%s' holds the store of %" PRIu32 " servers, not %" PRIu32 ": use --servers %" PRIu32
-                       ", another --dir, or --fresh to remove it",
-                       dir, earlier->server_count, c->server_count, earlier->server_count);
-    for (uint32_t i = 0; i < c->server_count; i++)
-        if (earlier->server[i].shards != c->server[i].shards)
-            return dp_fail(err, DP_EXISTS,
-                           "'%s' holds a store of %" PRIu32 " shards for server %" PRIu32 ", not %" PRIu32
-                           ": use --shards %" PRIu32 ", another --dir, or --fresh to remove it",
-                           dir, earlier->server[i].shards, i, c->server[i].shards, earlier->server[i].shards);
-    if (strcmp(earlier->model, c->model) != 0)
-        return dp_fail(
-            err, DP_EXISTS,
-            "'%s' holds the store of model '%s', not '%s': use another --dir, or --fresh to remove it", dir,
-            earlier->model, c->model);
-    /* Its own may be lower: the cluster file of a run that was given a number and failed is not kept. */
-    uint32_t run_before = 0;
-    enum dp_status st = dp_folder_run(&run->folder, &run_before, err);
-    if (st != DP_OK)
-        return st;
-    if (run_before < earlier->training.run)
-        run_before = earlier->training.run;
-    if (run_before == INT32_MAX)
-        return dp_fail(err, DP_FULL, "'%s' has seen 2^31-1 runs: use another --dir", dir);
-    memcpy(c->name, earlier->name, sizeof c->name);
-    c->id = earlier->id;
-    c->generation = earlier->generation;
-    c->training.run = run_before + 1;
-    run->continues = true;
-    return DP_OK;
 }
 
 /* Absolute, as report and store are; where none is named, one beside the store. */
@@ -434,17 +456,61 @@ static enum dp_status set_number(struct run *run, uint32_t number, struct dp_err
         st = dp_folder_steps(&run->folder, number, run->cluster->training.steps, err);
     if (st == DP_OK)
         st = dp_folder_names(&run->folder, number, run->cluster->data.names, err);
+    if (st == DP_OK)
+        st = dp_run_state_write(&run->folder, number, &run->state, err);
     return st == DP_OK ? dp_folder_set_run(&run->folder, number, err) : st;
+}
+
+/* Its ports may be another's by now. */
+static enum dp_status settle_ports(struct run *run, struct dp_error *err)
+{
+    uint32_t port = 0, before = run->cluster->server[0].port;
+    enum dp_status st = number(run, "--port", 1, 65535, &port, err);
+    if (st == DP_OK && run->resumes && !port && dp_ports_choose(run->cluster, before, NULL) == DP_OK)
+        return DP_OK;
+    return st == DP_OK ? dp_ports_choose(run->cluster, port, err) : st;
+}
+
+/* What is there already gives way, is trained on, or stands in the way. */
+static enum dp_status settle_earlier(struct run *run, struct dp_error *err)
+{
+    const struct dp_second second = {.folder = &run->folder,
+                                     .command = &command,
+                                     .now = &run->state,
+                                     .continues = flag(run, "--continue") != NULL};
+    if (run->resumes)
+        return dp_second_same(&second, run->earlier, run->cluster, err);
+    if (dp_folder_has_foreign_conf(&run->folder))
+        return dp_fail(err, DP_EXISTS,
+                       "'%.300s' is not of a run of this command, which would write its own over it: to "
+                       "train by it give "
+                       "--cluster, and another --dir",
+                       run->folder.conf);
+    bool there = dp_folder_has_run(&run->folder);
+    if (flag(run, "--fresh")) {
+        enum dp_status st =
+            there ? dp_folder_set_aside(&run->folder, err) : dp_folder_clear(&run->folder, true, err);
+        return st == DP_OK ? dp_folder_clear_logs(&run->folder, err) : st;
+    }
+    if (!there)
+        return !second.continues
+                   ? DP_OK
+                   : dp_fail(err, DP_NOT_FOUND,
+                             "--continue: there is no earlier run in '%.300s': leave it out, or name the "
+                             "run's --dir",
+                             run->folder.path);
+    enum dp_status st = dp_cluster_read(run->folder.conf, &run->earlier, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "the earlier run in '%.200s' cannot be gone on with (--fresh removes it)",
+                       run->folder.path);
+    st = dp_second_join(&second, run->earlier, run->cluster, err);
+    run->continues = st == DP_OK;
+    return st;
 }
 
 static enum dp_status settle_folder(struct run *run, struct dp_error *err)
 {
-    struct dp_cluster *earlier = NULL;
-    uint32_t port = 0;
-    const char *dir = flag(run, "--dir") ? flag(run, "--dir") : "downpour-run";
-    enum dp_status st = number(run, "--port", 1, 65535, &port, err);
-    if (st == DP_OK)
-        st = dp_folder_open(dir, &run->folder, err);
+    enum dp_status st = run->resumes ? DP_OK : dp_folder_open(dir_of(run), &run->folder, err);
     if (st == DP_OK)
         st = set_report(run, err);
     if (st == DP_OK)
@@ -452,19 +518,10 @@ static enum dp_status settle_folder(struct run *run, struct dp_error *err)
     if (st == DP_OK)
         st = set_places(run, err);
     if (st == DP_OK)
-        st = dp_ports_choose(run->cluster, port, err);
+        st = settle_ports(run, err);
     /* Behind all that can refuse the run. */
-    if (st == DP_OK && flag(run, "--fresh"))
-        st = dp_folder_clear(&run->folder, true, err);
-    if (st == DP_OK && dp_folder_has_run(&run->folder)) {
-        st = dp_cluster_read(run->folder.conf, &earlier, err);
-        if (st != DP_OK)
-            st = dp_wrap(err, st, "the earlier run in '%.200s' cannot be gone on with (--fresh removes it)",
-                         run->folder.path);
-        else
-            st = join_earlier(run, earlier, err);
-        dp_cluster_free(&earlier);
-    }
+    if (st == DP_OK)
+        st = settle_earlier(run, err);
     if (st == DP_OK)
         st = set_number(run, run->cluster->training.run, err);
     if (st == DP_OK && run->continues)
@@ -498,6 +555,8 @@ static enum dp_status look_up_run(struct run *run, uint32_t number, uint32_t *ne
 static enum dp_status choose_run(struct run *run, struct dp_error *err)
 {
     uint32_t *number = &run->cluster->training.run, before = *number, next = 0;
+    if (run->resumes) /* its own pushes are there */
+        return DP_OK;
     enum dp_status st = look_up_run(run, *number, &next, err);
     for (; st == DP_OK && next != *number; st = look_up_run(run, *number, &next, err))
         *number = next;
@@ -554,7 +613,8 @@ static void watch(struct run *run)
         return;
     struct dp_cli_progress seen = dp_cli_progress_watch(run->client, run->cluster->training.run, &run->line);
     run->trained = run->trained || seen.examples > 0;
-    if (seen.workers > 0)
+    /* Behind its reading: until then it may refuse its data, and the earlier run is wanted back. */
+    if (run->trained || seen.evaluating + seen.waiting + seen.done > 0)
         accept(run);
 }
 
@@ -589,20 +649,30 @@ static enum dp_status stop_all(struct run *run)
     return servers == DP_OK ? workers : servers;
 }
 
+static const char *place_of(const struct run *run, char text[DP_RUN_PLACE_BYTES])
+{
+    const struct dp_run_place place = dp_run_place(&run->folder, run->cluster);
+    dp_run_place_text(&place, run->cluster, text);
+    return text;
+}
+
 static void tell_start(const struct run *run)
 {
     const struct dp_cluster *c = run->cluster;
+    char place[DP_RUN_PLACE_BYTES];
     uint32_t shards = dp_cluster_shards(c), workers = c->training.workers;
     fprintf(stderr, "Training %s: %" PRIu32 " server%s, %" PRIu32 " shard%s, %" PRIu32 " worker%s, in %s\n",
             c->model, c->server_count, c->server_count == 1 ? "" : "s", shards, shards == 1 ? "" : "s",
             workers, workers == 1 ? "" : "s", run->folder.path);
-    if (c->training.epochs == 0)
+    if (c->training.epochs == 0 && !run->resumes)
         fprintf(stderr, "As many epochs as suit the model and the size of the training set (--epochs N: N).\n");
-    if (run->continues)
+    if (run->resumes)
+        fprintf(stderr, "Resuming run %" PRIu32 " there, %s.\n", c->training.run, place_of(run, place));
+    else if (run->continues)
         fprintf(stderr,
                 "Going on from the store of the earlier run there; this is run %" PRIu32
-                " (--fresh starts anew).\n",
-                c->training.run);
+                ", its first epoch is epoch %" PRIu32 " (--fresh starts anew).\n",
+                c->training.run, c->training.first_epoch + 1);
 }
 
 static enum dp_status tell_result(struct run *run, struct dp_error *err)
@@ -620,16 +690,42 @@ static enum dp_status tell_result(struct run *run, struct dp_error *err)
     return run->report.path && st == DP_OK ? dp_whole_commit(&run->report, err) : st;
 }
 
-/* A store that nobody trained on (a wrong model's name, a missing column) is taken away again: the next try
- * would be told that it does not fit. */
-static void after_failure(struct run *run)
+/* What is left, and how to go on with it. back: the run that --fresh had set aside is there again. */
+static void after_failure(struct run *run, bool failed, bool back)
 {
     struct dp_error unheard = {0};
-    if (run->continues)
-        fprintf(stderr, "downpour: this run went on from an earlier one's store; --fresh would remove that "
-                        "and start anew\n");
-    else if (!run->trained && dp_folder_clear(&run->folder, false, &unheard) != DP_OK)
+    char place[DP_RUN_PLACE_BYTES], resume[4 * DP_PATH_MAX + 64];
+    bool trained = run->trained || dp_run_place(&run->folder, run->cluster).known;
+    dp_run_resume_command(&run->folder, resume, sizeof resume);
+    if (back)
+        fprintf(stderr, "downpour: the earlier run in %s, whose place this one was to take, is as it was\n",
+                run->folder.path);
+    else if (run->continues && !run->accepted)
+        fprintf(stderr, "downpour: this run went on from an earlier one's store, which is as it was; --fresh "
+                        "would remove "
+                        "that and start anew\n");
+    else if (failed && run->cluster->durability == DP_CLUSTER_NONE && dp_local_server_failed(run->local))
+        fprintf(stderr, "downpour: without a journal (--durability none) what a killed server had trained is "
+                        "lost: --fresh would remove "
+                        "that and start anew\n");
+    else if (run->resumes || run->continues || trained)
+        fprintf(stderr, "downpour: run %" PRIu32 " is not finished: %s. To finish it: %s%s\n",
+                run->cluster->training.run, place_of(run, place), resume,
+                failed && !run->trained ? " (--fresh would remove that, and start anew)" : "");
+    /* A store that nobody trained on (a wrong model's name, a missing column) is taken away again: the next try would be told
+     * that it does not fit. */
+    else if (dp_folder_clear(&run->folder, false, &unheard) != DP_OK)
         fprintf(stderr, "downpour: %s\n", unheard.text);
+}
+
+/* That all of it is trained is to be known as long as the weights are there. */
+static enum dp_status set_finished(struct run *run, struct dp_error *err)
+{
+    const struct dp_cluster_training *t = &run->cluster->training;
+    uint32_t reported = dp_run_report_epochs(t->report, t->run);
+    run->state.finished = true;
+    run->state.epochs = reported ? reported : dp_run_place(&run->folder, run->cluster).whole;
+    return dp_run_state_write(&run->folder, t->run, &run->state, err);
 }
 
 static int finish(struct run *run, enum dp_status st, struct dp_error *err)
@@ -660,11 +756,12 @@ static int finish(struct run *run, enum dp_status st, struct dp_error *err)
         code = 2;
     if (code == 0)
         accept(run);
-    if (!run->accepted && run->folder.lock >= 0 && dp_folder_restore(&run->folder, &unheard) != DP_OK)
+    bool back = false;
+    if (!run->accepted && run->folder.lock >= 0 && dp_folder_restore(&run->folder, &back, &unheard) != DP_OK)
         fprintf(stderr, "downpour: %s\n", unheard.text);
-    if (failed)
-        after_failure(run);
-    if (code == 0 && tell_result(run, err) != DP_OK) {
+    if (code != 0 && run->local)
+        after_failure(run, failed, back);
+    if (code == 0 && (set_finished(run, err) != DP_OK || tell_result(run, err) != DP_OK)) {
         fprintf(stderr, "downpour: %s\n", err->text);
         code = 2;
     }
@@ -672,6 +769,7 @@ static int finish(struct run *run, enum dp_status st, struct dp_error *err)
     dp_local_close(&run->local);
     dp_folder_close(&run->folder);
     dp_cluster_free(&run->cluster);
+    dp_cluster_free(&run->earlier);
     return code;
 }
 

@@ -1,6 +1,7 @@
 #include "deploy/cli/served.h"
 
 #include "deploy/cli/ports.h"
+#include "deploy/cli/run_state.h"
 #include "deploy/cli/scratch.h"
 #include "deploy/cli/servers.h"
 
@@ -10,6 +11,21 @@
 #define SERVER_STOP_MS 120000u
 #define LOOK_MS        500u
 
+/* Of weights of which more was to come. */
+static void tell_unfinished(const struct dp_served *served)
+{
+    const struct dp_run_state state = dp_run_state_read(&served->folder, served->cluster->training.run);
+    char text[DP_RUN_PLACE_BYTES], resume[4 * DP_PATH_MAX + 64];
+    if (!state.known || state.finished)
+        return;
+    const struct dp_run_place place = dp_run_place(&served->folder, served->cluster);
+    dp_run_place_text(&place, served->cluster, text);
+    dp_run_resume_command(&served->folder, resume, sizeof resume);
+    fprintf(stderr,
+            "downpour: run %u in '%s' is not finished: %s; this is of its weights so far. To finish it: %s\n",
+            (unsigned)served->cluster->training.run, served->folder.path, text, resume);
+}
+
 enum dp_status dp_served_open(const char *path, struct dp_served *out, struct dp_error *err)
 {
     enum dp_status st = dp_folder_open_to_read(path, &out->folder, err);
@@ -18,6 +34,8 @@ enum dp_status dp_served_open(const char *path, struct dp_served *out, struct dp
     if (st == DP_OK)
         st = dp_scratch_make(out->scratch.path, err);
     out->scratch.lock = out->folder.lock;
+    if (st == DP_OK)
+        tell_unfinished(out);
     return st == DP_OK ? dp_folder_path(&out->scratch, out->scratch.conf, err, "cluster.conf") : st;
 }
 

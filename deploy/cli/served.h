@@ -2,6 +2,7 @@
  *     open (shared lock, cluster, scratch) -> start (free ports, read-only servers, client) -> end -> clear
  * Promise   Nothing in the run's directory is written: what is needed beside it lies in a directory of this command's own. That is
  *           removed at the end; only where a process failed without a word of its own its logs stay, and are named.
+ *           That a run is not finished is said on standard error, with how far it is and what finishes it.
  * Thread    One.
  * Failure   open: as dp_folder_open_to_read and dp_folder_cluster, naming what is wrong with the directory. start: DP_STOPPING where a
  *           signal came or a server ended; `end` tells which. */

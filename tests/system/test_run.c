@@ -70,8 +70,8 @@ static void goes_on_from_its_store(void **state)
     (void)run_digits(place, "0.005", "6", NULL);
     double first = dp_place_number(place, report, "epochs.0.train_loss");
     /* At a rate at which one pass from nothing learns little. */
-    struct dp_process *run = run_digits(place, "0.0002", "1", NULL);
-    dp_place_says(run, "this is run 2");
+    struct dp_process *run = run_digits(place, "0.0002", "1", "--continue");
+    dp_place_says(run, "this is run 2, its first epoch is epoch 7");
     assert_true(dp_place_number(place, report, "settings.run") == 2);
     assert_true(dp_place_number(place, report, "epochs.0.train_loss") < first / 2);
     servers_closed_cleanly(place);
@@ -149,7 +149,8 @@ static struct dp_process *try_more(struct dp_place *place, int code, const char 
 {
     return dp_place_try(place, code, "downpour", "run", "--dir", dp_place_path(place, "run"), "--model",
                         "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs", "1",
-                        "--optimizer", optimizer);
+                        "--optimizer", optimizer,
+                        access(dp_place_path(place, "run/run"), F_OK) == 0 ? "--continue" : NULL);
 }
 
 /* The cluster file stays that of the run that the store is of. */

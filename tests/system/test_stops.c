@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Two servers and two workers in the middle of a training that would not end by itself. Without a test set each waits for servers alone. */
 struct busy {
@@ -112,10 +113,10 @@ static void both_servers_stop_at_once(void **state)
 
 static struct dp_process *endless_run(struct dp_place *place)
 {
-    struct dp_process *run =
-        dp_place_start(place, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2",
-                       "--workers", "2", "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale",
-                       "0.0625", "--batch", "16", "--epochs", "100000", NULL);
+    struct dp_process *run = dp_place_start(
+        place, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2", "--workers", "2",
+        "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--batch", "16",
+        "--epochs", "100000", access(dp_place_path(place, "run"), F_OK) == 0 ? "--resume" : NULL, NULL);
     dp_place_awaits(run, "/100000 ");
     return run;
 }
@@ -136,11 +137,12 @@ static void an_interrupted_run_leaves_a_clean_store(void **state)
     struct dp_place *place = *state;
     interrupted(place, SIGINT);
     interrupted(place, SIGTERM);
-    /* And the store of both is trained on. */
-    struct dp_process *run = dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"),
-                                          "--servers", "2", "--workers", "1", "--model", "mlp:64-64-10",
-                                          "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs", "1");
-    dp_place_says(run, "this is run 3");
+    /* And the store is trained on. */
+    struct dp_process *run =
+        dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2",
+                     "--workers", "1", "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale",
+                     "0.0625", "--epochs", "1", "--continue");
+    dp_place_says(run, "this is run 2");
 }
 
 static void an_interrupted_predict_leaves_nobody(void **state)

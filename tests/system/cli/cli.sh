@@ -297,7 +297,7 @@ nobody_left "predict"
 
 # While one runs: its status, a second one in its directory, its ports, and what a signal does.
 for signal in INT:130 TERM:143; do
-    "${train[@]}" --epochs 1000000 >"$dir/run.out" 2>"$dir/run.err" &
+    "${train[@]}" --epochs 1000000 --continue >"$dir/run.out" 2>"$dir/run.err" &
     pid=$!
     until_trains
     port=$(sed -n 's/ *port = \([0-9]*\);/\1/p' "$dir/run/cluster.conf" | head -1)
@@ -308,9 +308,11 @@ for signal in INT:130 TERM:143; do
     ended $pid
     [ $? = "${signal#*:}" ] || fail "SIG${signal%:*} did not end it with ${signal#*:}"
     nobody_left "SIG${signal%:*}"
+    grep -q "is not finished: in epoch .* of .*% of the training done. To finish it: downpour run --dir $dir/run --resume" "$dir/run.err" ||
+        fail "SIG${signal%:*} did not say how to go on"
 done
 # A worker that is killed and not to be started again ends the run; the store is closed cleanly, and trained on.
-"${train[@]}" --epochs 1000000 --restarts 0 >"$dir/run.out" 2>"$dir/run.err" &
+"${train[@]}" --epochs 1000000 --restarts 0 --continue >"$dir/run.out" 2>"$dir/run.err" &
 pid=$!
 until_trains
 for p in $(left); do grep -qz -e downpour-worker "/proc/$p/cmdline" 2>/dev/null && kill -KILL "$p"; done
@@ -318,7 +320,8 @@ ended $pid
 [ $? = 2 ] || fail "a killed worker did not end the run with 2"
 grep -q "worker 0 was killed by signal 9" "$dir/run.err" || fail "the killed worker was not named"
 nobody_left "a killed worker"
-expect 0 "Going on from the store" "${train[@]}" --epochs 1
+expect 2 "the earlier run there is not finished (in epoch " "${train[@]}" --epochs 1
+expect 0 "Going on from the store" "${train[@]}" --epochs 1 --continue
 # A server that is killed is started again, but has no journal: it refuses its store by name, which ends the run, and --fresh
 # gets out of that.
 "${train[@]}" --epochs 1000000 --durability none --fresh >"$dir/run.out" 2>"$dir/run.err" &
@@ -330,7 +333,8 @@ ended $pid
 grep -q "server 1 was killed by signal 9" "$dir/run.err" || fail "the killed server was not named"
 grep -q "server 1 ended with status 2" "$dir/run.err" || fail "a server that refuses was not named"
 nobody_left "a killed server"
-expect 2 "--fresh would remove that" "${train[@]}" --durability none --epochs 1
+grep -q "without a journal (--durability none) what a killed server had trained is lost" "$dir/run.err" || fail "that weights are lost was not said"
+expect 2 "--fresh would remove that" "${train[@]}" --durability none --epochs 1 --continue
 echo mine >"$dir/run/store/mine"
 expect 0 "Report:" "${train[@]}" --epochs 1 --fresh
 [ -e "$dir/run/store/mine" ] || fail "--fresh removed what was not its own"

@@ -119,9 +119,9 @@ rows Rome Oslo 7 >"$dir/train.csv"
 # A further run that is refused leaves what is kept of the first one; one that trains takes its place.
 rows 1 2 3 >"$dir/numbers.csv"
 expect 2 "" "$downpour" run --dir "$dir/moved" --model logistic --train "$dir/numbers.csv" --label y --batch 4 --epochs 2 \
-    --journal-bytes 16MiB --optimizer adagrad
+    --journal-bytes 16MiB --optimizer adagrad --continue
 same "$dir/moved" "a further run was refused"
-train "$dir/moved" "$dir/numbers.csv"
+train "$dir/moved" "$dir/numbers.csv" --continue
 run=$(cat "$dir/moved/run")
 [ "$(ls "$dir/moved/store" | grep columns)" = "columns-$run.csv" ] || fail "not the columns of run $run alone"
 grep -q '^kinds,label,number,number,number$' "$dir/moved/store/columns-$run.csv" || fail "not the kinds of the further run"

@@ -1,6 +1,8 @@
 /* Goal    what a worker wrote before it was killed comes back: the same sums, bit for bit, whatever record the file ends in.
  * Method  a log of some epochs; cut at every byte, every bit of it flipped; another run's; one long enough to be shortened. */
 #include "tests/lib/test.h"
+
+#include "common/base/log.h"
 #include "worker/step_log.h"
 
 #include <fcntl.h>
@@ -330,6 +332,7 @@ static void finished_epochs_shrink_and_long_ones_too(void **state)
 static int setup(void **state)
 {
     (void)state;
+    dp_log_start("test", DP_LOG_WARN); /* each cut file is told */
     if (!mkdtemp(dir))
         return -1;
     (void)snprintf(path, sizeof path, "%s/steps-3-1.log", dir);

@@ -1,0 +1,162 @@
+#include "deploy/cli/run_second.h"
+
+#include "deploy/cli/run_differs.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COMMAND_BYTES (DP_PATH_MAX * 4 + 64)
+
+/* The flag that sets a key, or the key. */
+static const char *name_of(const struct dp_command *command, const char *key)
+{
+    for (size_t i = 0; i < command->count; i++)
+        if (command->options[i].key && strcmp(command->options[i].key, key) == 0)
+            return command->options[i].name;
+    return key;
+}
+
+static void show(const struct dp_second *second, const struct dp_difference *differences, size_t count)
+{
+    size_t shown = count < DP_DIFFERENCES_MAX ? count : DP_DIFFERENCES_MAX;
+    (void)fprintf(stderr, "downpour: the earlier run in '%s' was another training:\n", second->folder->path);
+    for (size_t i = 0; i < shown; i++)
+        (void)fprintf(stderr, "    %-20s %s then, %s now\n", name_of(second->command, differences[i].key),
+                      differences[i].before, differences[i].now);
+    if (shown < count)
+        (void)fprintf(stderr, "    and %zu more\n", count - shown);
+}
+
+static enum dp_status check_fits(const struct dp_folder *folder, const struct dp_cluster *earlier,
+                                 const struct dp_cluster *c, struct dp_error *err)
+{
+    const char *dir = folder->path;
+    if (earlier->server_count != c->server_count)
+        return dp_fail(err, DP_EXISTS,
+                       "'%s' holds the store of %" PRIu32 " servers, not %" PRIu32 ": use --servers %" PRIu32
+                       ", another --dir, or --fresh to remove it",
+                       dir, earlier->server_count, c->server_count, earlier->server_count);
+    for (uint32_t i = 0; i < c->server_count; i++)
+        if (earlier->server[i].shards != c->server[i].shards)
+            return dp_fail(err, DP_EXISTS,
+                           "'%s' holds a store of %" PRIu32 " shards for server %" PRIu32 ", not %" PRIu32
+                           ": use --shards %" PRIu32 ", another --dir, or --fresh to remove it",
+                           dir, earlier->server[i].shards, i, c->server[i].shards, earlier->server[i].shards);
+    if (strcmp(earlier->model, c->model) != 0)
+        return dp_fail(
+            err, DP_EXISTS,
+            "'%s' holds the store of model '%s', not '%s': use another --dir, or --fresh to remove it", dir,
+            earlier->model, c->model);
+    return DP_OK;
+}
+
+/* Epochs that the earlier run trained. A run of an older build says nothing: it is taken for finished. */
+static uint32_t epochs_of(const struct dp_folder *folder, const struct dp_cluster *earlier,
+                          const struct dp_run_state *state)
+{
+    uint32_t reported = dp_run_report_epochs(earlier->training.report, earlier->training.run);
+    if (state->known && state->finished)
+        return state->epochs;
+    if (state->known)
+        return dp_run_place(folder, earlier).whole;
+    return reported ? reported : earlier->training.epochs;
+}
+
+/* Whether it may be trained on without a word of the user's. */
+static enum dp_status check_meant(const struct dp_second *second, const struct dp_cluster *earlier,
+                                  const struct dp_run_state *state, const struct dp_cluster *cluster,
+                                  struct dp_error *err)
+{
+    struct dp_difference differences[DP_DIFFERENCES_MAX];
+    char resume[COMMAND_BYTES], place[DP_RUN_PLACE_BYTES];
+    const struct dp_run_place at = dp_run_place(second->folder, earlier);
+    size_t count = dp_run_differs(earlier, state, cluster, second->now, false, differences);
+    bool unfinished = state->known && !state->finished;
+    if (second->continues || (count == 0 && !unfinished))
+        return DP_OK;
+    dp_run_resume_command(second->folder, resume, sizeof resume);
+    dp_run_place_text(&at, earlier, place);
+    if (count > 0)
+        show(second, differences, count);
+    if (unfinished)
+        return dp_fail(
+            err, DP_EXISTS,
+            "the earlier run there is not finished (%s): '%.200s' finishes it; with --continue this run "
+            "trains on from its weights, with --fresh it takes its place",
+            place, resume);
+    return dp_fail(
+        err, DP_EXISTS,
+        "with --continue this run trains on from the earlier one's weights all the same, with --fresh it "
+        "takes its place; or name another --dir");
+}
+
+enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cluster *earlier,
+                              struct dp_cluster *cluster, struct dp_error *err)
+{
+    const struct dp_run_state state = dp_run_state_read(second->folder, earlier->training.run);
+    const char *dir = second->folder->path;
+    enum dp_status st = check_fits(second->folder, earlier, cluster, err);
+    if (st == DP_OK)
+        st = check_meant(second, earlier, &state, cluster, err);
+    /* Its own may be lower: the cluster file of a run that was given a number and failed is not kept. */
+    uint32_t run_before = 0, epochs = epochs_of(second->folder, earlier, &state);
+    if (st == DP_OK)
+        st = dp_folder_run(second->folder, &run_before, err);
+    if (st != DP_OK)
+        return st;
+    if (run_before < earlier->training.run)
+        run_before = earlier->training.run;
+    if (run_before == INT32_MAX)
+        return dp_fail(err, DP_FULL, "'%s' has seen 2^31-1 runs: use another --dir", dir);
+    if (epochs > INT32_MAX - earlier->training.first_epoch)
+        return dp_fail(err, DP_FULL, "'%s' has seen 2^31-1 epochs: use another --dir", dir);
+    memcpy(cluster->name, earlier->name, sizeof cluster->name);
+    cluster->id = earlier->id;
+    cluster->generation = earlier->generation;
+    cluster->training.run = run_before + 1;
+    cluster->training.first_epoch = earlier->training.first_epoch + epochs;
+    return DP_OK;
+}
+
+enum dp_status dp_second_resumable(const struct dp_folder *folder, struct dp_cluster **cluster,
+                                   struct dp_error *err)
+{
+    *cluster = NULL;
+    if (!dp_folder_has_run(folder))
+        return dp_fail(
+            err, DP_NOT_FOUND,
+            "there is no run to resume in '%.300s': it has no cluster.conf and store; start one with "
+            "--model and --train",
+            folder->path);
+    enum dp_status st = dp_cluster_read(folder->conf, cluster, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "the run in '%.200s' cannot be resumed", folder->path);
+    const struct dp_run_state state = dp_run_state_read(folder, (*cluster)->training.run);
+    if (state.finished)
+        st =
+            dp_fail(err, DP_EXISTS,
+                    "run %" PRIu32 " in '%.300s' is finished, there is nothing to resume: without --resume a "
+                    "further run trains on from its weights",
+                    (*cluster)->training.run, folder->path);
+    if (st != DP_OK)
+        dp_cluster_free(cluster);
+    return st;
+}
+
+enum dp_status dp_second_same(const struct dp_second *second, const struct dp_cluster *earlier,
+                              const struct dp_cluster *cluster, struct dp_error *err)
+{
+    struct dp_difference differences[DP_DIFFERENCES_MAX];
+    const struct dp_run_state state = dp_run_state_read(second->folder, earlier->training.run);
+    enum dp_status st = check_fits(second->folder, earlier, cluster, err);
+    size_t count = st == DP_OK ? dp_run_differs(earlier, &state, cluster, second->now, true, differences) : 0;
+    if (count == 0)
+        return st;
+    show(second, differences, count);
+    return dp_fail(
+        err, DP_EXISTS,
+        "--resume finishes the run that is there: leave out what makes it another (%s), or train on from "
+        "its weights with --continue instead",
+        name_of(second->command, differences[0].key));
+}

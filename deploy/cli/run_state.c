@@ -1,0 +1,239 @@
+#include "deploy/cli/run_state.h"
+
+#include "common/env/whole.h"
+#include "common/model/mix.h"
+#include "worker/step_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PIECE_BYTES (1u << 20)
+#define PIECES      64u
+
+/* ---- what files say */
+
+static uint64_t hash_of(uint64_t hash, const unsigned char *bytes, size_t size)
+{
+    for (size_t at = 0; at < size; at += 8) {
+        uint64_t word = 0;
+        memcpy(&word, bytes + at, size - at < 8 ? size - at : 8);
+        hash = dp_mix(hash ^ word) + 1;
+    }
+    return dp_mix(hash + size);
+}
+
+/* false: less is there than was to be read. */
+static bool hash_piece(int fd, uint64_t from, size_t size, unsigned char *piece, uint64_t *hash)
+{
+    for (size_t have = 0; have < size;) {
+        ssize_t n = pread(fd, piece + have, size - have, (off_t)(from + have));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        have += (size_t)n;
+    }
+    *hash = hash_of(*hash, piece, size);
+    return true;
+}
+
+struct dp_file_print dp_file_print(const char *path)
+{
+    struct dp_file_print print = {0};
+    struct stat info;
+    unsigned char *piece = malloc(PIECE_BYTES);
+    int fd = path[0] ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    if (piece && fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
+        uint64_t bytes = (uint64_t)info.st_size, hash = bytes,
+                 pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+        uint64_t taken = pieces < PIECES ? pieces : PIECES;
+        bool good = true;
+        for (uint64_t i = 0; good && i < taken; i++) { /* the first and the last are among them */
+            uint64_t at = taken < 2 ? 0 : i * (pieces - 1) / (taken - 1) * PIECE_BYTES;
+            good = hash_piece(fd, at, (size_t)(bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES), piece,
+                              &hash);
+        }
+        print = (struct dp_file_print){.known = good, .bytes = bytes, .hash = hash};
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    free(piece);
+    return print;
+}
+
+/* ---- run-N.json */
+
+static enum dp_status state_path(const struct dp_folder *folder, uint32_t run, char *path,
+                                 struct dp_error *err)
+{
+    return dp_folder_path(folder, path, err, "store/run-%" PRIu32 ".json", run);
+}
+
+static struct dp_file_print print_in(const json_t *root, const char *key)
+{
+    const json_t *object = json_object_get(root, key), *bytes = json_object_get(object, "bytes");
+    const char *hash = json_string_value(json_object_get(object, "hash"));
+    char *end = NULL;
+    if (!hash || !hash[0] || !json_is_integer(bytes))
+        return (struct dp_file_print){0};
+    uint64_t value = strtoull(hash, &end, 16);
+    return (struct dp_file_print){
+        .known = *end == '\0', .bytes = (uint64_t)json_integer_value(bytes), .hash = value};
+}
+
+struct dp_run_state dp_run_state_read(const struct dp_folder *folder, uint32_t run)
+{
+    struct dp_run_state state = {0};
+    struct dp_error unheard = {0};
+    char path[DP_PATH_MAX + 1];
+    if (state_path(folder, run, path, &unheard) != DP_OK)
+        return state;
+    json_t *root = json_load_file(path, 0, NULL);
+    const json_t *finished = json_object_get(root, "finished");
+    json_int_t epochs = json_integer_value(json_object_get(root, "epochs"));
+    if (json_is_boolean(finished) && (uint64_t)json_integer_value(json_object_get(root, "run")) == run &&
+        epochs >= 0 && epochs <= INT32_MAX)
+        state = (struct dp_run_state){.known = true,
+                                      .finished = json_is_true(finished),
+                                      .epochs = (uint32_t)epochs,
+                                      .train = print_in(root, "train"),
+                                      .train_labels = print_in(root, "train_labels")};
+    json_decref(root);
+    return state;
+}
+
+static void set_print(json_t *root, const char *key, const struct dp_file_print *print)
+{
+    char hash[24];
+    (void)snprintf(hash, sizeof hash, "%016" PRIx64, print->hash);
+    if (print->known)
+        (void)json_object_set_new(root, key,
+                                  json_pack("{s:I,s:s}", "bytes", (json_int_t)print->bytes, "hash", hash));
+}
+
+enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
+                                  const struct dp_run_state *state, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 1];
+    struct dp_whole file = {0};
+    enum dp_status st = state_path(folder, run, path, err);
+    if (st == DP_OK)
+        st = dp_whole_open(path, &file, err);
+    if (st != DP_OK)
+        return st;
+    json_t *root = json_pack("{s:I,s:b,s:I}", "run", (json_int_t)run, "finished", state->finished, "epochs",
+                             (json_int_t)state->epochs);
+    set_print(root, "train", &state->train);
+    set_print(root, "train_labels", &state->train_labels);
+    char *text = json_dumps(root, JSON_INDENT(2));
+    json_decref(root);
+    if (text)
+        (void)fprintf(file.stream, "%s\n", text);
+    else
+        dp_whole_drop(&file);
+    free(text);
+    return text ? dp_whole_commit(&file, err) : dp_fail(err, DP_NOMEM, "no memory for '%s'", path);
+}
+
+uint32_t dp_run_report_epochs(const char *report, uint32_t run)
+{
+    json_t *root = report[0] ? json_load_file(report, 0, NULL) : NULL;
+    json_int_t of = json_integer_value(json_object_get(json_object_get(root, "settings"), "run"));
+    size_t epochs = of == (json_int_t)run ? json_array_size(json_object_get(root, "epochs")) : 0;
+    json_decref(root);
+    return epochs <= INT32_MAX ? (uint32_t)epochs : 0;
+}
+
+/* ---- how far */
+
+/* Epochs that one worker has ended, and pushes in the one after. false: nothing is known. */
+static bool place_of(const char *prefix, uint32_t worker, const struct dp_cluster *cluster,
+                     struct dp_run_place *out)
+{
+    char path[DP_PATH_MAX + 32];
+    struct dp_error unheard = {0};
+    struct dp_step_log *log = NULL;
+    struct dp_step_log_id id;
+    if (dp_step_log_path(prefix, worker, path, sizeof path, &unheard) != DP_OK ||
+        dp_step_log_read(path, &id, &log, &unheard) != DP_OK)
+        return false;
+    const struct dp_step_log_plan plan = dp_step_log_plan_of(log);
+    *out = (struct dp_run_place){.known = true, .epochs = plan.epochs, .groups = plan.groups};
+    dp_step_log_last(log, &out->whole, &out->group);
+    dp_step_log_close(&log);
+    if (out->groups > 0 && out->group >= out->groups) {
+        out->whole++;
+        out->group = 0;
+    }
+    return id.run == cluster->training.run && id.worker == worker && id.cluster == cluster->id &&
+           out->groups > 0 && out->whole <= out->epochs;
+}
+
+struct dp_run_place dp_run_place(const struct dp_folder *folder, const struct dp_cluster *cluster)
+{
+    struct dp_run_place place = {.epochs = cluster->training.epochs};
+    struct dp_error unheard = {0};
+    char prefix[DP_PATH_MAX + 1];
+    double sum = 0, least = HUGE_VAL;
+    uint32_t workers = 0;
+    if (dp_folder_steps(folder, cluster->training.run, prefix, &unheard) != DP_OK)
+        return place;
+    for (uint32_t w = 0; w < cluster->training.workers; w++) {
+        struct dp_run_place one;
+        if (!place_of(prefix, w, cluster, &one))
+            continue;
+        double epochs = one.whole + (double)one.group / (double)one.groups;
+        if (epochs < least)
+            place = one;
+        least = fmin(least, epochs);
+        sum += epochs;
+        workers++;
+    }
+    if (workers > 0)
+        place.share = sum / workers / place.epochs;
+    return place;
+}
+
+void dp_run_place_text(const struct dp_run_place *place, const struct dp_cluster *cluster,
+                       char text[DP_RUN_PLACE_BYTES])
+{
+    uint32_t before = cluster->training.first_epoch;
+    if (!place->known)
+        (void)snprintf(text, DP_RUN_PLACE_BYTES, "how far it came is not known");
+    else if (place->whole == place->epochs)
+        (void)snprintf(text, DP_RUN_PLACE_BYTES, "all %" PRIu32 " epochs are trained, the end is missing",
+                       place->epochs);
+    else
+        (void)snprintf(text, DP_RUN_PLACE_BYTES,
+                       "in epoch %" PRIu32 " of %" PRIu32 ", %.3g%% of the training done",
+                       before + place->whole + 1, before + place->epochs, 100 * place->share);
+}
+
+void dp_run_resume_command(const struct dp_folder *folder, char *out, size_t size)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+:,@%=";
+    char quoted[4 * DP_PATH_MAX + 3];
+    size_t n = 0;
+    bool bare = strspn(folder->path, plain) == strlen(folder->path);
+    if (!bare)
+        quoted[n++] = '\'';
+    for (const char *c = folder->path; *c; c++) {
+        if (*c == '\'') {
+            memcpy(quoted + n, "'\\''", 4);
+            n += 4;
+        } else {
+            quoted[n++] = *c;
+        }
+    }
+    if (!bare)
+        quoted[n++] = '\'';
+    quoted[n] = '\0';
+    (void)snprintf(out, size, "downpour run --dir %s --resume", quoted);
+}

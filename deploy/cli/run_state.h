@@ -1,0 +1,56 @@
+/* Run state: what is known of a run beside its cluster file, in its directory:
+ *     store/run-N.json       whether run N is finished, how many epochs it trained, and what its training files were
+ *     store/steps-N-W.log    how far each worker has come (worker/step_log.h)
+ * Promise   run-N.json says "finished" only when the whole training ended well; it lies with the weights, so a copy of the
+ *           directory says it, too. Runs of older builds have none: known is false.
+ * Failure   A file that is damaged or missing makes things unknown, never wrong; writing: DP_IO naming the path. */
+#ifndef DP_CLI_RUN_STATE_H
+#define DP_CLI_RUN_STATE_H
+
+#include "deploy/cli/folder.h"
+
+/* What a file says, wherever it lies: its size, and a hash of it; of a large one, of 64 pieces of 1 MiB. */
+struct dp_file_print {
+    bool known;
+    uint64_t bytes, hash;
+};
+
+struct dp_run_state {
+    bool known;
+    bool finished;
+    uint32_t epochs; /* trained, where it is finished: fewer than training.epochs after an early end */
+    struct dp_file_print train, train_labels;
+};
+
+/* {0} where it cannot be read. */
+struct dp_file_print dp_file_print(const char *path);
+static inline bool dp_file_print_same(const struct dp_file_print *a, const struct dp_file_print *b)
+{
+    return a->known && b->known && a->bytes == b->bytes && a->hash == b->hash;
+}
+
+struct dp_run_state dp_run_state_read(const struct dp_folder *folder, uint32_t run);
+/* Durably. */
+DP_MUST_USE
+enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
+                                  const struct dp_run_state *state, struct dp_error *err);
+/* Epochs in worker 0's report, if it is there and of this run; else 0. */
+uint32_t dp_run_report_epochs(const char *report, uint32_t run);
+
+/* How far the workers say that they are. */
+struct dp_run_place {
+    bool known;
+    uint32_t epochs;        /* of the run */
+    uint32_t whole;         /* epochs that all of them have ended */
+    uint64_t group, groups; /* of the one that is least far: pushes in the epoch after these */
+    double share;           /* of the whole training, 0 .. 1 */
+};
+struct dp_run_place dp_run_place(const struct dp_folder *folder, const struct dp_cluster *cluster);
+/* "epoch 3 of 10, 23% of the training done"; "nothing is known of how far it came". */
+#define DP_RUN_PLACE_BYTES 96
+void dp_run_place_text(const struct dp_run_place *place, const struct dp_cluster *cluster,
+                       char text[DP_RUN_PLACE_BYTES]);
+/* "downpour run --dir DIR --resume", as a shell takes it. */
+void dp_run_resume_command(const struct dp_folder *folder, char *out, size_t size);
+
+#endif
