@@ -70,7 +70,7 @@ static void each_course_has_its_words(void **state)
          {0.5, (double)NAN},
          0.69,
          0,
-         {"training loss of 3 is worse", "training loss was still falling"}}, /* only ranked */
+         {"training loss of 1.5 is worse", "training loss was still falling"}}, /* only ranked */
         {"test", {0.5, (double)INFINITY}, 0, 0, {"test loss is not finite: the training has diverged"}},
         {"validation",
          {0.6, 0.478, 0.55, 0.606},
