@@ -217,7 +217,7 @@ static void bad_flags(void **state)
                                DP_DIGITS_TRAIN),
                   "--rate");
     dp_place_says(
-        dp_place_try(place, 2, "downpour", "run", "--batch", "0", "--model", MLP, "--train", DP_DIGITS_TRAIN),
+        dp_place_try(place, 2, "downpour", "run", "--batch", "-1", "--model", MLP, "--train", DP_DIGITS_TRAIN),
         "--batch");
 }
 
