@@ -42,7 +42,7 @@ static const struct dp_option options[] = {
      "model", NULL},
     {"--train", "FILE",
      "libsvm text, MNIST idx images, pairs 'user item', lists 'user item item', Criteo's logs, CSV, text; "
-     "plain, .gz or .zst "
+     "plain, .gz, .zst, .xz or .bz2 "
      "(needed)",
      "data.train", NULL},
     {"--test", "FILE", "evaluated after each epoch, all workers at rest; default: none", "data.test", NULL},

@@ -35,7 +35,7 @@ static enum dp_status parse(const uint8_t *text, size_t len, size_t cut, struct 
 {
     struct dp_error err = {0};
     struct dp_libsvm *libsvm = NULL;
-    enum dp_status st = dp_libsvm_new("fuzz", (struct dp_libsvm_sink){visit, seen}, &libsvm, &err);
+    enum dp_status st = dp_libsvm_new("fuzz", false, (struct dp_libsvm_sink){visit, seen}, &libsvm, &err);
     if (st == DP_OK)
         st = dp_libsvm_feed(libsvm, text, cut, &err);
     if (st == DP_OK)

@@ -1,5 +1,7 @@
 #include "worker/read/format.h"
 
+#include "worker/read/header.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -35,6 +37,15 @@ static bool may_be(const struct dp_format *format, const struct dp_dataset_optio
     return format->forms & 1u << options->form;
 }
 
+/* Whether the first line has an "index:value". */
+static bool has_features(const unsigned char *bytes, size_t len)
+{
+    for (size_t i = 1; i < len && bytes[i] != '\n'; i++)
+        if (bytes[i] == ':' && bytes[i - 1] >= '0' && bytes[i - 1] <= '9')
+            return true;
+    return false;
+}
+
 /* The first that gives what is wanted; idx is told by its magic number, which starts with two zero bytes: no text has
  * one. Four are none of it, but a hole that a crash left in a file. */
 static const struct dp_format *by_content(const struct dp_dataset_options *options,
@@ -44,6 +55,10 @@ static const struct dp_format *by_content(const struct dp_dataset_options *optio
     static const unsigned char hole[4];
     if (len > 0 && bytes[0] == 0 && (len < sizeof hole || memcmp(bytes, hole, sizeof hole) != 0))
         return &dp_format_idx;
+    /* To be told that the label's name is missing. */
+    if (dp_format_csv.forms & 1u << options->form && len > 0 && !has_features(bytes, len) &&
+        dp_header_begins(bytes, len))
+        return &dp_format_csv;
     for (size_t i = 0; i < FORMATS; i++) {
         if (!may_be(formats[i], options) || formats[i] == &dp_format_idx)
             continue;
@@ -52,15 +67,6 @@ static const struct dp_format *by_content(const struct dp_dataset_options *optio
         last = formats[i];
     }
     return last ? last : &dp_format_libsvm;
-}
-
-/* Whether the first line has an "index:value". */
-static bool has_features(const unsigned char *bytes, size_t len)
-{
-    for (size_t i = 1; i < len && bytes[i] != '\n'; i++)
-        if (bytes[i] == ':' && bytes[i - 1] >= '0' && bytes[i - 1] <= '9')
-            return true;
-    return false;
 }
 
 /* Where nothing is recognized, a file that is read like another is taken to be of that one's format: its reader says best what is

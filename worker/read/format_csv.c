@@ -26,6 +26,7 @@ struct csv {
     uint32_t *column_of; /* [cells]: which column of the training file a cell is */
     size_t cells;
     struct dp_record record;
+    char separator; /* by its header */
     struct dp_columns rows;
     bool labelled;
     struct dp_name_set *naming; /* the records are looked at for this only */
@@ -37,7 +38,8 @@ struct csv {
 static enum dp_status match_names(struct csv *csv, const char *at, const char *end, struct dp_error *err)
 {
     const struct dp_schema *schema = csv->schema;
-    enum dp_status st = dp_record_split(&csv->record, ',', at, end, err);
+    csv->separator = dp_record_separator(at, end);
+    enum dp_status st = dp_record_split(&csv->record, csv->separator, at, end, err);
     if (st != DP_OK)
         return st;
     csv->cells = csv->record.count;
@@ -109,7 +111,7 @@ static enum dp_status add_record(void *self, const char *at, const char *end, ui
         return DP_OK;
     if (!csv->column_of)
         return match_names(csv, at, end, err);
-    enum dp_status st = dp_record_split(&csv->record, ',', at, end, err);
+    enum dp_status st = dp_record_split(&csv->record, csv->separator, at, end, err);
     if (st == DP_OK && csv->record.count != csv->cells)
         st = dp_fail(err, DP_DATA, "expected %zu columns, as the header has, found %zu", csv->cells,
                      csv->record.count);
@@ -178,13 +180,24 @@ static enum dp_status read_rows(struct csv *csv, struct dp_unpack *unpack, struc
 
 /* ---- the schema */
 
-static enum dp_status check_label(const struct dp_dataset_options *options, struct dp_error *err)
+static enum dp_status check_label(const struct dp_dataset_options *options, struct dp_unpack *unpack,
+                                  struct dp_error *err)
 {
-    return options->label && options->label[0]
-               ? DP_OK
-               : dp_fail(err, DP_ARGUMENT,
-                         "%s: a CSV file needs the name of its label's column: --label NAME (data.label)",
-                         options->path);
+    const unsigned char *bytes = NULL;
+    size_t len = 0;
+    if (options->label && options->label[0])
+        return DP_OK;
+    enum dp_status st = dp_unpack_peek(unpack, &bytes, &len, err);
+    if (st != DP_OK)
+        return st;
+    const unsigned char *end = len ? memchr(bytes, '\n', len) : NULL;
+    size_t line = end ? (size_t)(end - bytes) : len;
+    line -= line > 0 && bytes[line - 1] == '\r';
+    return dp_fail(
+        err, DP_ARGUMENT,
+        "%s: a CSV file needs the name of its label's column: --label NAME (data.label); its header "
+        "is: %.*s%s",
+        options->path, (int)(line < 100 ? line : 100), (const char *)bytes, line > 100 ? "..." : "");
 }
 
 static enum dp_status fits(const struct dp_dataset_options *options, const struct dp_schema *schema,
@@ -264,7 +277,7 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
 {
     struct dp_header header = {0};
     struct csv csv = {.options = options, .schema = options->like ? options->like : &header.schema};
-    enum dp_status st = check_label(options, err);
+    enum dp_status st = check_label(options, unpack, err);
     if (st == DP_OK)
         st = options->like ? check_like(options, err) : find_schema(options, &header, err);
     if (st == DP_OK)
@@ -321,13 +334,13 @@ static enum dp_status names(const struct dp_dataset_options *options, const stru
     return st == DP_STOPPING ? DP_OK : st;
 }
 
-const struct dp_format dp_format_csv = {.name = "csv",
-                                        .holds = "a header and lines of values parted by commas",
-                                        .forms = 1u << DP_FORM_SPARSE | 1u << DP_FORM_DENSE |
-                                                 1u << DP_FORM_FIELDS | 1u << DP_FORM_TABLES,
-                                        .decodes_slowly = true,
-                                        .load = load,
-                                        .like_apart = true,
-                                        .names = names,
-                                        .shape = dp_columns_shape,
-                                        .fill = dp_columns_fill};
+const struct dp_format dp_format_csv = {
+    .name = "csv",
+    .holds = "a header and lines of values parted by commas, semicolons or tabs",
+    .forms = 1u << DP_FORM_SPARSE | 1u << DP_FORM_DENSE | 1u << DP_FORM_FIELDS | 1u << DP_FORM_TABLES,
+    .decodes_slowly = true,
+    .load = load,
+    .like_apart = true,
+    .names = names,
+    .shape = dp_columns_shape,
+    .fill = dp_columns_fill};

@@ -127,7 +127,8 @@ static enum dp_status load(const struct dp_dataset_options *options, struct dp_u
     struct dp_libsvm *libsvm = NULL;
     const unsigned char *bytes;
     size_t len = 1;
-    enum dp_status st = dp_libsvm_new(options->path, (struct dp_libsvm_sink){add_example, &b}, &libsvm, err);
+    enum dp_status st =
+        dp_libsvm_new(options->path, options->scored, (struct dp_libsvm_sink){add_example, &b}, &libsvm, err);
     while (st == DP_OK && len > 0) {
         st = dp_unpack_next(unpack, &bytes, &len, err);
         if (st == DP_OK)

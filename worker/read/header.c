@@ -68,7 +68,8 @@ static enum dp_status read_names(struct dp_header *header, const char *at, const
 {
     const struct dp_cell label = dp_cell_of(header->options->label);
     struct dp_record *record = &header->record;
-    enum dp_status st = dp_record_split(record, ',', at, end, err);
+    header->separator = dp_record_separator(at, end);
+    enum dp_status st = dp_record_split(record, header->separator, at, end, err);
     if (st != DP_OK)
         return st;
     if (record->count > COLUMNS_MAX)
@@ -89,6 +90,39 @@ static enum dp_status read_names(struct dp_header *header, const char *at, const
     return header->options->categories ? name_categories(header, err) : DP_OK;
 }
 
+/* "1,5" and "1.234,5": taken for texts, such numbers would be as many categories. */
+static bool has_comma(struct dp_cell cell)
+{
+    bool comma = false, digit = false;
+    if (cell.at < cell.end && (*cell.at == '-' || *cell.at == '+'))
+        cell.at++;
+    for (const char *at = cell.at; at < cell.end; at++) {
+        bool is_digit = *at >= '0' && *at <= '9';
+        digit |= is_digit;
+        comma |= *at == ',';
+        if (!is_digit && *at != ',' && *at != '.')
+            return false;
+    }
+    return comma && digit && cell.at[0] != ',' && cell.end[-1] != ',';
+}
+
+bool dp_header_begins(const unsigned char *bytes, size_t len)
+{
+    struct dp_record record = {0};
+    const char *at = (const char *)bytes, *end = memchr(bytes, '\n', len);
+    end = end ? end : at + len;
+    end -= end > at && end[-1] == '\r';
+    bool names = !memchr(at, '\0', (size_t)(end - at)) &&
+                 dp_record_split(&record, dp_record_separator(at, end), at, end, NULL) == DP_OK &&
+                 record.count >= 2;
+    for (size_t i = 0; names && i < record.count; i++) {
+        struct dp_cell cell = dp_cell_trim(record.cells[i]);
+        names = cell.at < cell.end && dp_number_end(cell.at, cell.end) != cell.end;
+    }
+    dp_record_clear(&record);
+    return names;
+}
+
 /* The header, and what the first lines say; DP_STOPPING: enough is seen. */
 static enum dp_status look(void *self, const char *at, const char *end, uint64_t line, struct dp_error *err)
 {
@@ -99,7 +133,7 @@ static enum dp_status look(void *self, const char *at, const char *end, uint64_t
         return read_names(header, at, end, err);
     if (header->options->categories || header->looked++ == LOOK_LINES)
         return dp_fail(err, DP_STOPPING, "enough");
-    enum dp_status st = dp_record_split(&header->record, ',', at, end, err);
+    enum dp_status st = dp_record_split(&header->record, header->separator, at, end, err);
     for (uint32_t i = 0; st == DP_OK && i < header->schema.columns && i < header->record.count; i++) {
         struct dp_cell cell = dp_cell_trim(header->record.cells[i]);
         struct dp_schema_column *column = &header->schema.column[i];
@@ -107,6 +141,13 @@ static enum dp_status look(void *self, const char *at, const char *end, uint64_t
         if (column->kind != DP_COLUMN_NUMBER || dp_cell_is_missing(cell) ||
             dp_number_end(cell.at, cell.end) == cell.end)
             continue;
+        if (has_comma(cell))
+            return dp_fail(
+                err, DP_DATA,
+                "column '%s': '%s' is a number with a comma: write a point for the decimals and nothing "
+                "between thousands (1234.5), or, if it is text, name all such columns in --categories "
+                "(data.categories)",
+                dp_cell_show(dp_cell_of(column->name)).text, dp_cell_show(cell).text);
         column->kind = DP_COLUMN_CATEGORY;
         header->by[i] = (struct dp_header_by){line, dp_cell_show(cell)};
     }

@@ -20,6 +20,7 @@ struct dp_header {
     } * by;                /* [schema.columns] */
     struct dp_names names; /* of columns */
     struct dp_record record;
+    char separator;
     uint64_t looked; /* records */
 };
 
@@ -27,6 +28,9 @@ DP_MUST_USE
 enum dp_status dp_header_look(const struct dp_dataset_options *options, const char *path,
                               struct dp_header *out, struct dp_error *err);
 void dp_header_clear(struct dp_header *header);
+
+/* Whether the bytes may begin a CSV file: a line of two names or more, none of them a number. */
+bool dp_header_begins(const unsigned char *bytes, size_t len);
 
 /* "'city' by 'Rome' in line 2, ...", as many as there is room for. "": no category was found out. */
 void dp_header_list(const struct dp_header *header, char *out, size_t size);

@@ -10,6 +10,7 @@
 struct dp_libsvm {
     char *name;
     struct dp_libsvm_sink sink;
+    bool labels_optional;
     uint64_t line; /* the one being parsed, from 1 */
     char *carry;   /* the start of a line whose end is in a later block */
     size_t carry_len, carry_max;
@@ -18,8 +19,8 @@ struct dp_libsvm {
     size_t entries_max;
 };
 
-enum dp_status dp_libsvm_new(const char *name, struct dp_libsvm_sink sink, struct dp_libsvm **out,
-                             struct dp_error *err)
+enum dp_status dp_libsvm_new(const char *name, bool labels_optional, struct dp_libsvm_sink sink,
+                             struct dp_libsvm **out, struct dp_error *err)
 {
     struct dp_libsvm *libsvm = calloc(1, sizeof *libsvm);
     *out = libsvm;
@@ -28,6 +29,7 @@ enum dp_status dp_libsvm_new(const char *name, struct dp_libsvm_sink sink, struc
         return dp_fail(err, DP_NOMEM, "%s: no memory for its parser", name);
     }
     libsvm->sink = sink;
+    libsvm->labels_optional = labels_optional;
     return DP_OK;
 }
 
@@ -149,7 +151,10 @@ static enum dp_status parse_line(struct dp_libsvm *libsvm, const char *p, const 
     if (p == end || *p == '#')
         return DP_OK;
     const char *behind = dp_number_f32(p, end, &example.label);
-    if (!behind || !ends_token(behind, end))
+    if (libsvm->labels_optional && behind && behind < end && *behind == ':') {
+        example.label = 0;
+        behind = p;
+    } else if (!behind || !ends_token(behind, end))
         return unexpected(libsvm, p, end, "a label (a finite decimal number) at the start of the line", err);
     for (p = skip_blanks(behind, end); p < end && *p != '#'; p = skip_blanks(behind, end)) {
         if (example.entries == libsvm->entries_max && (st = entries_grow(libsvm, err)) != DP_OK)

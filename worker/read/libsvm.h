@@ -14,6 +14,7 @@
 
 #include "common/base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,10 +32,10 @@ struct dp_libsvm_sink {
 
 struct dp_libsvm;
 
-/* `name` is for messages. */
+/* `name` is for messages. labels_optional: a line may begin with index:value; its label is then 0. */
 DP_MUST_USE
-enum dp_status dp_libsvm_new(const char *name, struct dp_libsvm_sink sink, struct dp_libsvm **out,
-                             struct dp_error *err);
+enum dp_status dp_libsvm_new(const char *name, bool labels_optional, struct dp_libsvm_sink sink,
+                             struct dp_libsvm **out, struct dp_error *err);
 void dp_libsvm_free(struct dp_libsvm **libsvm); /* accepts NULL inside, leaves NULL */
 DP_MUST_USE
 enum dp_status dp_libsvm_feed(struct dp_libsvm *libsvm, const void *bytes, size_t len, struct dp_error *err);

@@ -74,6 +74,21 @@ enum dp_status dp_record_split(struct dp_record *r, char separator, const char *
     }
 }
 
+char dp_record_separator(const char *at, const char *end)
+{
+    static const char separators[] = {',', ';', '\t'};
+    size_t count[sizeof separators] = {0}, best = 0;
+    bool inside = false;
+    for (; at < end; at++) {
+        inside ^= *at == '"';
+        for (size_t i = 0; i < sizeof separators && !inside; i++)
+            count[i] += *at == separators[i];
+    }
+    for (size_t i = 1; i < sizeof separators; i++)
+        best = count[i] > count[best] ? i : best;
+    return separators[best];
+}
+
 void dp_record_clear(struct dp_record *record)
 {
     free(record->cells);

@@ -31,6 +31,8 @@ struct dp_shown {
 DP_MUST_USE
 enum dp_status dp_record_split(struct dp_record *record, char separator, const char *at, const char *end,
                                struct dp_error *err);
+/* What parts the cells of a header: of comma, semicolon and tab the one that it has most of outside of quotes; comma if it has none. */
+char dp_record_separator(const char *at, const char *end);
 void dp_record_clear(struct dp_record *record);
 
 /* Without blanks and tabs around it. */

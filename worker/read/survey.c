@@ -17,7 +17,7 @@ struct survey {
     bool text;                   /* some label is one */
     struct dp_record record;
     uint64_t *counts; /* [columns] of numbers; mean and deviation (the squares' sum) are kept in the schema */
-    bool header;
+    char separator;   /* 0: the header was not read yet */
 };
 
 static void add_number(struct survey *survey, uint32_t i, struct dp_cell cell)
@@ -69,11 +69,11 @@ static enum dp_status add_record(void *self, const char *at, const char *end, ui
     (void)line;
     if (at == end)
         return DP_OK;
-    if (!survey->header) { /* its names are those of the schema */
-        survey->header = true;
+    if (!survey->separator) { /* its names are those of the schema */
+        survey->separator = dp_record_separator(at, end);
         return DP_OK;
     }
-    enum dp_status st = dp_record_split(&survey->record, ',', at, end, err);
+    enum dp_status st = dp_record_split(&survey->record, survey->separator, at, end, err);
     if (st == DP_OK && survey->record.count != schema->columns)
         st = dp_fail(err, DP_DATA, "expected %" PRIu32 " columns, as the header has, found %zu",
                      schema->columns, survey->record.count);

@@ -1,8 +1,10 @@
 #include "worker/read/unpack.h"
 
+#include <bzlib.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <lzma.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,7 +17,11 @@
 
 #define BLOCK ((size_t)256 << 10)
 
-enum packing { PLAIN, GZIP, ZSTD };
+#define XZ_MEMORY_MAX (UINT64_C(512) << 20) /* xz -9 takes 65 MiB */
+
+enum packing { PLAIN, GZIP, ZSTD, XZ, BZIP2 };
+
+static const char *const packing_names[] = {"", "gzip", "zstd", "xz", "bzip2"};
 
 struct dp_unpack {
     char *path;
@@ -28,6 +34,9 @@ struct dp_unpack {
     uint64_t read_at; /* packed bytes read so far, for messages */
     z_stream gzip;
     ZSTD_DCtx *zstd;
+    lzma_stream xz;
+    bz_stream bzip2;
+    bool bzip2_open;
     const unsigned char *lent;
     size_t lent_len;
     size_t in_at, in_len; /* the part of `in` that is not decoded yet */
@@ -61,6 +70,13 @@ static enum packing packing_of(const unsigned char *bytes, size_t len)
     /* A skippable frame: parallel and seekable compressors may put one first. */
     if (len >= 4 && (bytes[0] & 0xf0) == 0x50 && memcmp(bytes + 1, "\x2a\x4d\x18", 3) == 0)
         return ZSTD;
+    if (len >= 6 && memcmp(bytes, "\xfd\x37zXZ\0", 6) == 0)
+        return XZ;
+    /* "BZh", a digit, and what of a block's or the end's mark is there. */
+    size_t mark = len < 10 ? len - 4 : 6;
+    if (len >= 4 && memcmp(bytes, "BZh", 3) == 0 && bytes[3] >= '1' && bytes[3] <= '9' &&
+        (memcmp(bytes + 4, "1AY&SY", mark) == 0 || memcmp(bytes + 4, "\x17rE8P\x90", mark) == 0))
+        return BZIP2;
     return PLAIN;
 }
 
@@ -70,6 +86,12 @@ static enum dp_status decoder_open(struct dp_unpack *unpack, struct dp_error *er
         return dp_fail(err, DP_NOMEM, "%s: no memory for a gzip decoder", unpack->path);
     if (unpack->packing == ZSTD && !(unpack->zstd = ZSTD_createDCtx()))
         return dp_fail(err, DP_NOMEM, "%s: no memory for a zstd decoder", unpack->path);
+    if (unpack->packing == XZ &&
+        lzma_stream_decoder(&unpack->xz, XZ_MEMORY_MAX, LZMA_CONCATENATED) != LZMA_OK)
+        return dp_fail(err, DP_NOMEM, "%s: no memory for an xz decoder", unpack->path);
+    unpack->bzip2_open = unpack->packing == BZIP2 && BZ2_bzDecompressInit(&unpack->bzip2, 0, 0) == BZ_OK;
+    if (unpack->packing == BZIP2 && !unpack->bzip2_open)
+        return dp_fail(err, DP_NOMEM, "%s: no memory for a bzip2 decoder", unpack->path);
     return DP_OK;
 }
 
@@ -112,6 +134,9 @@ void dp_unpack_close(struct dp_unpack **unpack)
     if (u->packing == GZIP)
         (void)inflateEnd(&u->gzip);
     (void)ZSTD_freeDCtx(u->zstd);
+    lzma_end(&u->xz);
+    if (u->bzip2_open)
+        (void)BZ2_bzDecompressEnd(&u->bzip2);
     if (u->fd >= 0)
         (void)close(u->fd);
     free(u->path);
@@ -165,6 +190,79 @@ static enum dp_status zstd_some(struct dp_unpack *unpack, size_t *made, struct d
                    unpack->path, unpack->read_at - (unpack->in_len - unpack->in_at), ZSTD_getErrorName(rc));
 }
 
+static uint64_t packed_at(const struct dp_unpack *unpack)
+{
+    return unpack->read_at - (unpack->in_len - unpack->in_at);
+}
+
+/* Streams in a row, and what may stand between them, are the decoder's own; it says only at the file's end that it is whole. */
+static enum dp_status xz_some(struct dp_unpack *unpack, size_t *made, struct dp_error *err)
+{
+    lzma_stream *xz = &unpack->xz;
+    xz->next_in = unpack->in + unpack->in_at;
+    xz->avail_in = unpack->in_len - unpack->in_at;
+    xz->next_out = unpack->out;
+    xz->avail_out = BLOCK;
+    lzma_ret rc = lzma_code(xz, unpack->packed_end ? LZMA_FINISH : LZMA_RUN);
+    unpack->in_at = unpack->in_len - xz->avail_in;
+    *made = BLOCK - xz->avail_out;
+    unpack->between = rc == LZMA_STREAM_END;
+    if (rc == LZMA_OK || rc == LZMA_STREAM_END || rc == LZMA_BUF_ERROR)
+        return DP_OK;
+    if (rc == LZMA_MEM_ERROR)
+        return dp_fail(err, DP_NOMEM, "%s: no memory for its xz dictionary", unpack->path);
+    if (rc == LZMA_MEMLIMIT_ERROR)
+        return dp_fail(
+            err, DP_DATA,
+            "%s: its xz dictionary takes over 512 MiB: compress it again with a smaller one (xz -9)",
+            unpack->path);
+    return dp_fail(err, DP_DATA, "%s: xz stream is corrupt before packed byte %" PRIu64, unpack->path,
+                   packed_at(unpack));
+}
+
+static enum dp_status bzip2_some(struct dp_unpack *unpack, size_t *made, struct dp_error *err)
+{
+    bz_stream *z = &unpack->bzip2;
+    if (unpack->between) {
+        (void)BZ2_bzDecompressEnd(z);
+        *z = (bz_stream){0};
+        unpack->bzip2_open = BZ2_bzDecompressInit(z, 0, 0) == BZ_OK;
+        if (!unpack->bzip2_open)
+            return dp_fail(err, DP_NOMEM, "%s: no memory for a bzip2 decoder", unpack->path);
+    }
+    unpack->between = false;
+    z->next_in = (char *)unpack->in + unpack->in_at;
+    z->avail_in = (unsigned)(unpack->in_len - unpack->in_at);
+    z->next_out = (char *)unpack->out;
+    z->avail_out = (unsigned)BLOCK;
+    int rc = BZ2_bzDecompress(z);
+    unpack->in_at = unpack->in_len - z->avail_in;
+    *made = BLOCK - z->avail_out;
+    unpack->between = rc == BZ_STREAM_END;
+    if (rc == BZ_OK || rc == BZ_STREAM_END)
+        return DP_OK;
+    if (rc == BZ_MEM_ERROR)
+        return dp_fail(err, DP_NOMEM, "%s: no memory for its bzip2 blocks", unpack->path);
+    return dp_fail(err, DP_DATA, "%s: bzip2 stream is corrupt before packed byte %" PRIu64, unpack->path,
+                   packed_at(unpack));
+}
+
+static enum dp_status decode_some(struct dp_unpack *unpack, size_t *made, struct dp_error *err)
+{
+    switch (unpack->packing) {
+    case GZIP:
+        return inflate_some(unpack, made, err);
+    case ZSTD:
+        return zstd_some(unpack, made, err);
+    case XZ:
+        return xz_some(unpack, made, err);
+    case BZIP2:
+    case PLAIN:
+        break;
+    }
+    return bzip2_some(unpack, made, err);
+}
+
 /* Decodes until there is something to lend or the file has ended, whole. */
 static enum dp_status decode(struct dp_unpack *unpack, struct dp_error *err)
 {
@@ -179,8 +277,7 @@ static enum dp_status decode(struct dp_unpack *unpack, struct dp_error *err)
             return DP_OK;
         /* Starved in the middle, the decoder may still hold output that found no room. */
         size_t made = 0;
-        enum dp_status st =
-            unpack->packing == GZIP ? inflate_some(unpack, &made, err) : zstd_some(unpack, &made, err);
+        enum dp_status st = decode_some(unpack, &made, err);
         if (st != DP_OK)
             return st;
         if (made > 0) {
@@ -192,7 +289,7 @@ static enum dp_status decode(struct dp_unpack *unpack, struct dp_error *err)
             return dp_fail(err, DP_DATA,
                            "%s: %s stream is truncated: the file ends at packed byte %" PRIu64
                            " in the middle of it; fetch it again",
-                           unpack->path, unpack->packing == GZIP ? "gzip" : "zstd", unpack->read_at);
+                           unpack->path, packing_names[unpack->packing], unpack->read_at);
     }
 }
 

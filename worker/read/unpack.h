@@ -1,11 +1,11 @@
-/* Unpack: the bytes of a regular file, decoded if it is gzip or zstd (told by its first bytes), block by
+/* Unpack: the bytes of a regular file, decoded if it is gzip, zstd, xz or bzip2 (told by its first bytes), block by
  * block.
  *     open -> peek, next, next, ... -> close
- * Promise   Several gzip members or zstd frames in a row are one stream, as gzip(1) and zstd(1) have it.
+ * Promise   Several gzip members, zstd frames, or xz or bzip2 streams in a row are one, as gzip(1) and the others have it.
  *           The end is reported only after the last member's or frame's own check (length, checksum)
  *           passed.
  * Thread    One at a time.
- * Memory    Two fixed buffers and the decoder's window (zstd: at most 128 MiB), however large the file. A
+ * Memory    Two fixed buffers and the decoder's window (zstd: at most 128 MiB; xz: 512 MiB), however large the file. A
  *           block is lent until the next call.
  * Failure   DP_IO (cannot open or read, not a regular file), DP_DATA (truncated or corrupt stream),
  *           DP_NOMEM; the text names the file. */

@@ -121,6 +121,33 @@ grep -qF "labels: 1 .. 3 are classes 0 .. 2" "$dir/iris.svm.run/log/worker-0.log
 expect 2 "label 1: expected a class from 2 to 4; --label-base (data.label_base)" "$downpour" run --dir "$dir/base" \
     --model mlp:2-8-3 --train "$dir/iris.svm" --label-base 2
 
+# Semicolons and xz, tabs and bzip2: the same weights. A decimal comma is refused, and a label's name asked for.
+tr , ';' <"$dir/train.csv" | python3 -c 'import lzma, sys; sys.stdout.buffer.write(lzma.compress(sys.stdin.buffer.read()))' >"$dir/semicolon"
+tr , '\t' <"$dir/train.csv" | python3 -c 'import bz2, sys; sys.stdout.buffer.write(bz2.compress(sys.stdin.buffer.read()))' >"$dir/tab"
+for data in semicolon tab; do
+    train "$dir/$data.run" "$dir/$data" --no-overlap --epochs 2
+    [ "$(digest "$dir/$data.run")" = "$first" ] || fail "other weights from $data"
+done
+head -c 20000 "$dir/semicolon" >"$dir/cut"
+expect 2 "$dir/cut: xz stream is truncated" "$downpour" run --dir "$dir/bad" --model logistic --train "$dir/cut" --label income
+tr ',.' ';,' <"$dir/train.csv" >"$dir/comma.csv"
+expect 2 "is a number with a comma: write a point" "$downpour" run --dir "$dir/bad" --model logistic --train "$dir/comma.csv" --label income
+expect 2 "--label NAME (data.label); its header is: age,capital" "$downpour" run --dir "$dir/bad" --model logistic --train "$dir/train.csv"
+
+# To be scored, libsvm text needs no labels; a file of another format than the training's is no data of this model.
+cut -d' ' -f2- "$dir/iris.svm" >"$dir/unlabelled.svm"
+expect 0 "" "$downpour" predict --from "$dir/iris.svm.run" --data "$dir/iris.svm"
+cp "$dir/out" "$dir/scores"
+expect 0 "" "$downpour" predict --from "$dir/iris.svm.run" --data "$dir/unlabelled.svm"
+cmp -s "$dir/out" "$dir/scores" || fail "other scores without labels"
+expect 2 "iris.csv: is a file of format csv" "$downpour" predict --from "$dir/iris.svm.run" --data "$dir/iris.csv"
+expect 0 "" "$downpour" generate clicks --rows 200 --seed 1 --out "$dir/clicks.tsv"
+expect 0 "" "$downpour" run --dir "$dir/clicks" --model logistic --train "$dir/clicks.tsv" --epochs 1
+expect 2 "is a file of format libsvm (lines of 'label index:value ...'), but the training file is of format criteo" \
+    "$downpour" predict --from "$dir/clicks" --data "$dir/iris.svm"
+expect 2 "but the training file is of format criteo" "$downpour" run --dir "$dir/bad" --model logistic --train "$dir/clicks.tsv" \
+    --test "$dir/iris.svm"
+
 # The scores are those of the evaluation, wherever the directory lies, and however the training file is now.
 rm "$dir/train.csv"
 mv "$dir/yes" "$dir/moved"

@@ -3,7 +3,9 @@
 #include "common/base/bytes.h"
 #include "tests/lib/test.h"
 
+#include <bzlib.h>
 #include <dirent.h>
+#include <lzma.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +69,16 @@ void *pack(enum packing packing, const void *bytes, size_t len, size_t *packed_l
         *packed_len = pack_gzip(bytes, len, out, room);
     } else if (packing == PACK_ZSTD) {
         *packed_len = pack_zstd(bytes, len, out, room);
+    } else if (packing == PACK_XZ) {
+        size_t at = 0;
+        assert_int_equal(lzma_easy_buffer_encode(6, LZMA_CHECK_CRC64, NULL, bytes, len, out, &at, room),
+                         LZMA_OK);
+        *packed_len = at;
+    } else if (packing == PACK_BZIP2) {
+        unsigned made = (unsigned)room;
+        assert_int_equal(
+            BZ2_bzBuffToBuffCompress(out, &made, (char *)(uintptr_t)bytes, (unsigned)len, 1, 0, 0), BZ_OK);
+        *packed_len = made;
     } else {
         if (len > 0)
             memcpy(out, bytes, len);

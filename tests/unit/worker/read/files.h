@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum packing { PACK_PLAIN, PACK_GZIP, PACK_ZSTD, PACKINGS };
+enum packing { PACK_PLAIN, PACK_GZIP, PACK_ZSTD, PACK_XZ, PACK_BZIP2, PACKINGS };
 
 struct test_dir {
     char path[128];
@@ -15,7 +15,7 @@ struct test_dir {
 void test_dir_open(struct test_dir *dir);
 void test_dir_close(struct test_dir *dir); /* with every file in it */
 
-/* bytes as one gzip member or zstd frame (with checksum); for free(). */
+/* bytes as one gzip member, zstd frame (with checksum), or xz or bzip2 stream; for free(). */
 void *pack(enum packing packing, const void *bytes, size_t len, size_t *packed_len);
 /* Writes dir/name and gives its path (lent until the next call). */
 const char *write_file(struct test_dir *dir, const char *name, const void *bytes, size_t len);

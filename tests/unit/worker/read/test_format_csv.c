@@ -264,6 +264,107 @@ static void bad_kept_columns_are_refused(void **state)
     test_dir_close(&dir);
 }
 
+/* What parts the cells is each file's own; quotes hide it. */
+static void separators(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"y,a,b\n1,2,\"x,y\"\n0,3,z\n", "y;a;b\n1;2;x,y\n0;3;\"z\"\n",
+                                        "y\ta\tb\n1\t 2\tx,y\n0\t3\tz\n"};
+    static const char *const names[] = {"\"a;b,c;d\",y\n1,0\n2,1\n", "\"a;b,c;d\";y\n1;0\n2;1\n"};
+    struct test_dir dir;
+    char path[256];
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+    options.standardize = true;
+    (void)snprintf(path, sizeof path, "%s", write_text(&dir, "comma", texts[0]));
+    for (size_t i = 0; i < 3; i++) {
+        struct dp_dataset_options other = options;
+        options.path = path;
+        other.path = write_text(&dir, "other", texts[i]);
+        same_rows(&options, &other);
+        struct dp_dataset *a = formats_open(&options);
+        other.like = dp_dataset_schema(a);
+        struct dp_dataset *b = formats_open(&other);
+        formats_same(a, b, 0);
+        dp_dataset_close(&b);
+        dp_dataset_close(&a);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        options.path = write_text(&dir, "names", names[i]);
+        struct dp_dataset *a = formats_open(&options);
+        assert_int_equal(dp_dataset_schema(a)->columns, 2);
+        assert_string_equal(dp_dataset_schema(a)->column[0].name, "a;b,c;d");
+        dp_dataset_close(&a);
+    }
+    formats_refused(&dir, options, "y;a\n1;2\n0;\"3\"x\n", 3, DP_DATA, "a semicolon behind a quoted field");
+    formats_refused(&dir, options, "y;a\n1;2\n0;3;4\n", 3, DP_DATA, "expected 2 columns");
+    formats_refused(&dir, options, "y;a\n1;2\n0;1,5\n", 3, DP_DATA,
+                    "column 'a': '1,5' is a number with a comma: write a point for the decimals");
+    formats_refused(&dir, options, "y,a\n1,2\n0,\"-1.234,5\"\n", 3, DP_DATA,
+                    "'-1.234,5' is a number with a comma");
+    options.categories = "a";
+    options.path = write_text(&dir, "named", "y;a\n1;2\n0;1,5\n");
+    struct dp_dataset *a = formats_open(&options);
+    dp_dataset_close(&a);
+    test_dir_close(&dir);
+}
+
+/* A header is known by its names, without being told what the label is; what is libsvm's stays so. */
+static void a_label_is_asked_for(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+    options.label = NULL;
+    formats_refused(&dir, options, "age,work,y\n1,x,0\n", 0, DP_ARGUMENT,
+                    "--label NAME (data.label); its header is: age,work,y");
+    formats_refused(&dir, options, "age;\"work;\";y\r\n1;x;0\n", 0, DP_ARGUMENT, "is: age;\"work;\";y");
+    formats_refused(&dir, options, "age,2,y\n1,x,0\n", 1, DP_DATA,
+                    "expected a label (a finite decimal number)");
+    options.path = write_text(&dir, "libsvm", "1\t3:0.5\t4:1\n");
+    struct dp_dataset *a = formats_open(&options);
+    dp_dataset_close(&a);
+    /* Without labels where it is scored; a line may have one all the same. */
+    formats_refused(&dir, options, "3:0.5\t4:1\n", 1, DP_DATA, "expected a label");
+    options.scored = true;
+    options.labels = DP_LABELS_ANY;
+    options.path = write_text(&dir, "scored", "3:0.5\t4:1\n5:1\n1 7:1\n 8:1 # x\n");
+    a = formats_open(&options);
+    assert_int_equal(dp_dataset_examples(a), 4);
+    struct dp_batch *b = formats_batch(a);
+    dp_dataset_fill(a, 0, 0, b);
+    assert_int_equal(b->list[0].offsets[1], 2);
+    assert_int_equal(b->group[0].distinct, 5);
+    dp_batch_free(&b);
+    dp_dataset_close(&a);
+    test_dir_close(&dir);
+}
+
+static void other_formats_are_refused(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+    const struct dp_schema libsvm = {.format = "libsvm"}, criteo = {.format = "criteo"};
+    char click[256] = "1";
+    for (int i = 0; i < 39; i++)
+        (void)snprintf(click + strlen(click), sizeof click - strlen(click), "\t%d", i);
+    options.label = NULL;
+    options.like = &libsvm;
+    formats_refused(
+        &dir, options, click, 0, DP_ARGUMENT,
+        "is a file of format criteo (lines of a label, 13 integers and 26 categories), but the training "
+        "file is of format libsvm");
+    formats_refused(&dir, options, "a,b\n1,2\n", 0, DP_ARGUMENT, "is a file of format csv");
+    options.like = &criteo;
+    formats_refused(&dir, options, "1 3:1\n", 0, DP_ARGUMENT, "is a file of format libsvm");
+    /* What is nothing's is for the training's own reader to say. */
+    formats_refused(&dir, options, "1\t2\t3\n", 1, DP_DATA, "expected 40 columns");
+    test_dir_close(&dir);
+}
+
 static void late_text_is_refused(void **state)
 {
     (void)state;
@@ -434,7 +535,7 @@ static void bad_files_are_refused(void **state)
     options.label = NULL;
     options.format = "csv";
     formats_refused(&dir, options, "y,a\n1,2\n", 0, DP_ARGUMENT,
-                    "needs the name of its label's column: --label NAME (data.label)");
+                    "needs the name of its label's column: --label NAME (data.label); its header is: y,a");
     test_dir_close(&dir);
 }
 
@@ -447,6 +548,9 @@ int main(void)
         cmocka_unit_test(a_test_file_is_like_the_training_file),
         cmocka_unit_test(bad_kept_columns_are_refused),
         cmocka_unit_test(kept_columns_are_those_of_the_training_file),
+        cmocka_unit_test(separators),
+        cmocka_unit_test(a_label_is_asked_for),
+        cmocka_unit_test(other_formats_are_refused),
         cmocka_unit_test(late_text_is_refused),
         cmocka_unit_test(missing_numbers),
         cmocka_unit_test(found_categories_are_told),

@@ -38,7 +38,7 @@ static enum dp_status parse(const char *text, size_t len, size_t block, struct r
     struct dp_libsvm *libsvm;
     record->len = record->examples = record->entries = 0;
     record->text[0] = '\0';
-    enum dp_status st = dp_libsvm_new("name", (struct dp_libsvm_sink){visit, record}, &libsvm, err);
+    enum dp_status st = dp_libsvm_new("name", false, (struct dp_libsvm_sink){visit, record}, &libsvm, err);
     for (size_t at = 0; at < len && st == DP_OK; at += block) {
         size_t part = len - at < block ? len - at : block;
         char *copy = malloc(part);
