@@ -15,7 +15,7 @@ enum dp_status dp_shard_row_ahead(const struct dp_shard_table *table, uint64_t m
     return dp_fail(err, DP_CORRUPT,
                    "table '%s': the row of mixed key %016" PRIx64 " has push %" PRIu64
                    " in it, but the last that is known is %" PRIu64
-                   ": the end of the journal is lost; restore the last checkpoint",
+                   ": the end of the journal is lost; bring back a copy of the store",
                    table->spec.name, mixed, row_lsn, last);
 }
 
@@ -27,9 +27,9 @@ void dp_shard_damaged(struct dp_shard *shard, const struct dp_error *err)
         return;
     shard->damage_told = true;
     shard->damage_ns = now;
-    dp_log(
-        DP_LOG_ERROR,
-        "shard %" PRIu32 ": its store is damaged: %s; what touches that is refused, all else goes on: "
-        "stop the server, see what else is with downpour inspect --verify, and restore the last checkpoint",
-        shard->options.index, err->text);
+    dp_log(DP_LOG_ERROR,
+           "shard %" PRIu32 ": its store is damaged: %s; what touches that is refused, all else goes on: "
+           "stop the server, see what else is with downpour inspect --verify, and bring back a copy of the "
+           "store",
+           shard->options.index, err->text);
 }

@@ -107,7 +107,7 @@ static enum dp_status check_kinds(const char *directory, DIR *list, struct dp_er
             return dp_fail(
                 err, DP_CORRUPT,
                 "store %s: %s is no file, but a pipe, a socket or a device: no store has one; bring "
-                "the file back, or take the last checkpoint",
+                "the file back, or take a copy of the store",
                 directory, entry->d_name);
     }
     return DP_OK;
@@ -135,7 +135,7 @@ static enum dp_status check_directory(const char *directory, struct dp_error *er
         return dp_fail(err, DP_CORRUPT,
                        "store %s: the file CURRENT is missing: without it none of its rows can be found; "
                        "bring it back, or "
-                       "restore the last checkpoint",
+                       "bring back a copy of the store",
                        directory);
     return DP_OK;
 }

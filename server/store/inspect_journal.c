@@ -84,7 +84,7 @@ static void tell(struct check *check, uint64_t at, uint64_t lsn, const char *wha
     check->damage_told = true;
     (void)dp_fail(&err, DP_CORRUPT,
                   "%s/%s, offset %" PRIu64 ": record lsn %" PRIu64
-                  " %s, and it was durable; restore the last checkpoint, "
+                  " %s, and it was durable; bring back a copy of the store, "
                   "or bring the file back",
                   check->options->directory, check->name, at, lsn, what);
     check->options->damaged(check->options->context, &err);
@@ -230,7 +230,7 @@ enum dp_status dp_inspect_journal(const struct dp_inspect_journal_options *optio
         return dp_fail(err, DP_CORRUPT,
                        "%s is missing, but opening %" PRIu64
                        " wrote to it: pushes are lost without it; bring it back, or "
-                       "restore the last checkpoint",
+                       "bring back a copy of the store",
                        options->directory, options->incarnation);
     if (st != DP_OK)
         return st;

@@ -374,7 +374,7 @@ static enum dp_status refuse(const struct dp_journal_found *found, uint64_t miss
     return dp_fail(err, DP_CORRUPT,
                    "journal: record lsn %" PRIu64 " is damaged or missing (%s, offset %" PRIu64
                    " or the segment behind it), but records up to %" PRIu64
-                   " were durable; restore the last checkpoint, or bring the files back",
+                   " were durable; bring back a copy of the store, or bring the files back",
                    missing, name, at, found->claimed);
 }
 
@@ -424,7 +424,7 @@ enum dp_status dp_journal_look(const struct dp_journal_options *options, struct 
         st = dp_fail(
             err, DP_CORRUPT,
             "journal: opening %" PRIu64 " wrote to it, but what is there ends with opening %" PRIu64
-            ": files were removed, or are an older copy; bring them back, or restore the last checkpoint",
+            ": files were removed, or are an older copy; bring them back, or bring back a copy of the store",
             options->incarnation, found->incarnation);
         goto done;
     }

@@ -198,7 +198,7 @@ static enum dp_status check_own(const struct own *own, const struct dp_rocks_sto
     if (own->state == STATE_OPEN)
         return dp_fail(err, DP_UNCLEAN,
                        "store %s was not closed cleanly: rows pushed since the last clean close are lost; "
-                       "start with an empty directory, or with another --store",
+                       "start with an empty directory (servers.store; downpour run: --fresh)",
                        directory);
     return DP_OK;
 }

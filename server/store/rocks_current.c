@@ -76,7 +76,7 @@ static enum dp_status check(const char *directory, char missing[64], char earlie
         return dp_fail(
             err, DP_CORRUPT,
             "store %s: the file CURRENT is damaged: it says '%s', which names no manifest; bring it "
-            "back, or take the last checkpoint",
+            "back, or take a copy of the store",
             directory, missing);
     }
     (void)snprintf(path, sizeof path, "%s/%s", directory, missing);

@@ -22,7 +22,7 @@ enum dp_status dp_rocks_error_take(char **text, const char *directory, const cha
     /* A file that is gone reads "Corruption: Can't access ...: IO error: ...": what the text starts with
      * decides. */
     if (starts(why, "Corruption"))
-        st = dp_fail(err, DP_CORRUPT, "store %s: %s: %s; take the last checkpoint, or another directory",
+        st = dp_fail(err, DP_CORRUPT, "store %s: %s: %s; take a copy of the store, or another directory",
                      directory, doing, why);
     else if (strstr(why, "Too many open files")) /* EMFILE, ENFILE */
         st =

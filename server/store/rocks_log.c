@@ -154,7 +154,7 @@ enum dp_status dp_rocks_log_check(const char *directory, struct dp_error *err)
         return st;
     return dp_fail(err, DP_CORRUPT,
                    "store %s: %s is damaged at offset %" PRIu64
-                   ": a record's type or length is not that of its contents; take the last checkpoint, or "
+                   ": a record's type or length is not that of its contents; take a copy of the store, or "
                    "bring the file back",
                    directory, place.path, place.at);
 }

@@ -109,3 +109,15 @@ try() {
 digits=(--model mlp:64-32-10 --train "$data/digits.train.libsvm.gz" --batch 8 --no-overlap --journal-bytes 16MiB --cache-bytes 64MiB)
 try "test set" "${digits[@]}" --rate 0.002 --test "$data/digits.test.libsvm.gz" --epochs 30
 try "validation, patience" "${digits[@]}" --test "$data/digits.test.libsvm.gz" --validation-share 0.2 --rate 0.0005 --patience 5 --epochs 200
+
+# Two workers, asynchronous: every push counts once, and the figures are of all of them.
+count=0
+two=("${digits[@]}" --rate 0.002 --test "$data/digits.test.libsvm.gz" --epochs 30 --workers 2 --servers 2)
+stopped "$stops" "$dir/run" "${two[@]}"
+[ "$count" -ge 3 ] || fail "two workers: only $count stops, the run is too short"
+"$downpour" inspect "$dir/run" | awk '$2 == "training" && ($3 != 180 || $5 != 0) { exit 1 }' || fail "two workers: a push is missing, or one too many"
+[ "$(grep -c '"train_loss":' "$dir/run/report.json")" = 30 ] && [ "$(grep -c '"accuracy":' "$dir/run/report.json")" -ge 31 ] ||
+    fail "two workers: figures are missing"
+[ "$(grep '"examples":' "$dir/run/report.json" | grep -c -e ' 21600,$' -e ' 21510,$')" = 2 ] || fail "two workers: not all examples in the report"
+grep -h "losses of" "$dir"/run/log/worker-*.log && fail "two workers: losses went"
+echo "two workers: $count stops"
