@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,24 +19,25 @@ void dp_progress_init(struct dp_progress *progress, struct dp_job *job, uint64_t
                                      .epoch = 1,
                                      .epochs = job->cluster->training.epochs,
                                      .examples_total = examples_total,
-                                     .told_ns = dp_clock_ns(&job->clock),
-                                     .loss = (double)NAN};
+                                     .told_ns = dp_clock_ns(&job->clock)};
 }
 
 char *dp_progress_text(const struct dp_progress *progress, double seconds)
 {
-    json_t *root =
-        json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:I,s:I}", "state", progress->state, "first_epoch",
-                  (json_int_t)progress->job->cluster->training.first_epoch, "epoch",
-                  (json_int_t)progress->epoch, "epochs", (json_int_t)progress->epochs, "examples",
-                  (json_int_t)progress->examples, "examples_total", (json_int_t)progress->examples_total,
-                  "examples_per_s", seconds > 0 ? (double)progress->loss_examples / seconds : 0.0,
-                  "staleness_mean", progress->staleness_mean, "beat", (json_int_t)progress->beat, "process",
-                  (json_int_t)progress->job->process);
+    json_t *root = json_pack(
+        "{s:s,s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:I,s:I}", "state", progress->state, "first_epoch",
+        (json_int_t)progress->job->cluster->training.first_epoch, "epoch", (json_int_t)progress->epoch,
+        "epochs", (json_int_t)progress->epochs, "examples", (json_int_t)progress->examples, "examples_total",
+        (json_int_t)progress->examples_total, "examples_per_s",
+        seconds > 0 ? (double)progress->fresh / seconds : 0.0, "staleness_mean", progress->staleness_mean,
+        "beat", (json_int_t)progress->beat, "process", (json_int_t)progress->job->process);
     /* What is not finite has no place in JSON: the key stays away. */
-    json_t *loss = json_real(progress->loss);
-    if (root && loss)
+    json_t *loss =
+        progress->loss_examples ? json_real(progress->loss_sum / (double)progress->loss_examples) : NULL;
+    if (root && loss) {
         (void)json_object_set(root, "loss", loss);
+        (void)json_object_set_new(root, "loss_examples", json_integer((json_int_t)progress->loss_examples));
+    }
     json_decref(loss);
     char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
@@ -50,8 +50,6 @@ static void tell(struct dp_progress *progress)
     if (!job->client)
         return;
     uint64_t now = dp_clock_ns(&job->clock);
-    if (progress->loss_examples)
-        progress->loss = progress->loss_sum / (double)progress->loss_examples;
     progress->beat++;
     char name[96];
     (void)snprintf(name, sizeof name, "run/%" PRIu32 "/progress/%" PRIu32, job->cluster->training.run,
@@ -65,8 +63,7 @@ static void tell(struct dp_progress *progress)
         dp_log(DP_LOG_WARN, "progress could not be told, training goes on: %s", err.text);
     progress->told_ns = dp_clock_ns(&job->clock);
     progress->next_ns = progress->told_ns + (st == DP_OK ? EVERY_NS : AFTER_FAIL_NS);
-    progress->loss_sum = 0;
-    progress->loss_examples = 0;
+    progress->fresh = 0;
 }
 
 void dp_progress_enter(struct dp_progress *progress, const char *state)
@@ -75,10 +72,19 @@ void dp_progress_enter(struct dp_progress *progress, const char *state)
     tell(progress);
 }
 
+void dp_progress_epoch(struct dp_progress *progress, uint32_t epoch, double loss_sum, uint64_t examples)
+{
+    progress->state = "training";
+    progress->epoch = epoch;
+    progress->loss_sum = loss_sum;
+    progress->loss_examples = examples;
+}
+
 void dp_progress_add(struct dp_progress *progress, double loss, uint32_t examples)
 {
     progress->loss_sum += loss * examples;
     progress->loss_examples += examples;
+    progress->fresh += examples;
     progress->examples += examples;
 }
 

@@ -522,8 +522,7 @@ enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_err
     loop->loss_sum = 0;
     loop->seconds_before = figures->seconds;
     figures->begun = unix_seconds() - figures->seconds; /* as if it had been one piece */
-    loop->progress->epoch = epoch + 1;
-    loop->progress->state = "training";
+    dp_progress_epoch(loop->progress, epoch + 1, figures->loss_sum, figures->examples);
     enum dp_status st = loop->flies ? train_flying(loop, err) : train_fetches(loop, err);
     /* After a signal too: what was pushed is to be known as applied before this worker goes. */
     struct dp_error late = {0};

@@ -1,74 +1,13 @@
 #include "deploy/cli/outcome.h"
 
+#include "deploy/cli/epoch_table.h"
 #include "deploy/cli/progress.h"
 
 #include <jansson.h>
-#include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
-/* Columns of the table, in this order where the report has them. */
-static const struct column {
-    const char *key, *heading;
-    const char *in; /* "test": inside that; NULL: beside it */
-    const char *format;
-} columns[] = {
-    {"train_loss", "train loss", NULL, "%12.5f"},
-    {"loss", "v. loss", "validation", "%12.5f"}, /* v.: of the validation set */
-    {"accuracy", "v. accuracy", "validation", "%12.4f"},
-    {"auc", "v. AUC", "validation", "%12.5f"},
-    {"rmse", "v. RMSE", "validation", "%12.5f"},
-    {"hr10", "v. HR@10", "validation", "%12.4f"},
-    {"ndcg10", "v. NDCG@10", "validation", "%12.4f"},
-    {"recall@", "v. ", "validation", "%12.4f"},
-    {"ndcg@", "v. ", "validation", "%12.4f"},
-    {"loss", "test loss", "test", "%12.5f"},
-    {"accuracy", "accuracy", "test", "%12.4f"},
-    {"auc", "AUC", "test", "%12.5f"},
-    {"rmse", "RMSE", "test", "%12.5f"},
-    {"hr10", "HR@10", "test", "%12.4f"},
-    {"ndcg10", "NDCG@10", "test", "%12.4f"},
-    {"recall@", "", "test", "%12.4f"},
-    {"ndcg@", "", "test", "%12.4f"},
-    {"seconds", "seconds", NULL, "%12.2f"},
-};
-#define COLUMNS (sizeof columns / sizeof columns[0])
-
-/* "recall@" of items ranked among all: the key that begins so, of the highest K; NULL. */
-static const char *key_of_all(const json_t *all, const char *begins)
-{
-    const char *found = NULL, *key;
-    json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)all, key,
-                        value) if (strncmp(key, begins, strlen(begins)) == 0 &&
-                                   (!found || strtoul(strchr(key, '@') + 1, NULL, 10) >
-                                                  strtoul(strchr(found, '@') + 1, NULL, 10))) found = key;
-    return found;
-}
-
-static bool is_of_all(const struct column *column)
-{
-    return column->key[strlen(column->key) - 1] == '@';
-}
-
-static const json_t *figure(const json_t *epoch, const struct column *column)
-{
-    const json_t *in = column->in ? json_object_get(epoch, column->in) : epoch;
-    if (is_of_all(column)) {
-        const json_t *all = json_object_get(in, "all_items");
-        const char *key = key_of_all(all, column->key);
-        return key ? json_object_get(all, key) : NULL;
-    }
-    const json_t *value = json_object_get(in, column->key);
-    return json_is_number(value) ? value : NULL;
-}
-
-static bool anywhere(const json_t *epochs, const struct column *column)
-{
-    for (size_t i = 0; i < json_array_size(epochs); i++)
-        if (figure(json_array_get(epochs, i), column))
-            return true;
-    return false;
-}
+#define LINES_MAX 20u /* of the table; of more epochs the first, the last, the best, and some between */
 
 static void print_number(FILE *file, const char *format, double value)
 {
@@ -80,42 +19,44 @@ static void print_number(FILE *file, const char *format, double value)
     fputs(text, file);
 }
 
-static void print_heading(const json_t *epochs, const struct column *column, FILE *file)
+/* What an epoch is judged by: the loss of the validation set, else of the test set, else in training. */
+static double loss_of(const json_t *epoch)
 {
-    char text[32];
-    const char *key = NULL;
-    for (size_t i = 0; is_of_all(column) && !key && i < json_array_size(epochs); i++)
-        key = key_of_all(json_object_get(json_object_get(json_array_get(epochs, i), column->in), "all_items"),
-                         column->key);
-    (void)snprintf(text, sizeof text, "%s%s", column->heading, key ? key : "");
-    fprintf(file, "%12s", text);
+    const json_t *set = json_object_get(epoch, "validation");
+    if (!set)
+        set = json_object_get(epoch, "test");
+    const json_t *loss = set ? json_object_get(set, "loss") : json_object_get(epoch, "train_loss");
+    return json_is_number(loss) ? json_number_value(loss) : HUGE_VAL;
 }
 
-static void print_epochs(const json_t *root, FILE *file)
+static size_t best_of(const json_t *epochs)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < json_array_size(epochs); i++)
+        if (loss_of(json_array_get(epochs, i)) < loss_of(json_array_get(epochs, best)))
+            best = i;
+    return best;
+}
+
+static void print_epochs(const json_t *root, const char *report, FILE *file)
 {
     const json_t *epochs = json_object_get(root, "epochs");
-    /* Beside a validation set the test set has one line below, of the end. */
-    bool shown[COLUMNS], valid = json_object_get(json_object_get(root, "final"), "validation") != NULL;
-    fprintf(file, "%5s", "epoch");
-    for (size_t c = 0; c < COLUMNS; c++) {
-        shown[c] =
-            anywhere(epochs, &columns[c]) && !(valid && columns[c].in && strcmp(columns[c].in, "test") == 0);
-        if (shown[c])
-            print_heading(epochs, &columns[c], file);
+    struct dp_epoch_table table = {.file = file};
+    size_t n = json_array_size(epochs), best = best_of(epochs), shown = 0;
+    size_t steps = n <= LINES_MAX ? n - 1 : LINES_MAX - 2; /* one line more than steps, and the best */
+    for (size_t i = 0; i < n; i++)
+        (void)dp_epoch_table_see(&table, json_array_get(epochs, i));
+    dp_epoch_table_head(&table);
+    for (size_t i = 0, k = 0; i < n; i++) {
+        bool due = steps == 0 || i == k * (n - 1) / steps;
+        k += due;
+        if (!due && i != best)
+            continue;
+        dp_epoch_table_add(&table, json_array_get(epochs, i));
+        shown++;
     }
-    fputc('\n', file);
-    for (size_t i = 0; i < json_array_size(epochs); i++) {
-        const json_t *epoch = json_array_get(epochs, i);
-        fprintf(file, "%5lld", (long long)json_integer_value(json_object_get(epoch, "epoch")));
-        for (size_t c = 0; c < COLUMNS; c++) {
-            const json_t *value = shown[c] ? figure(epoch, &columns[c]) : NULL;
-            if (value)
-                print_number(file, columns[c].format, json_number_value(value));
-            else if (shown[c])
-                fprintf(file, "%12s", "-");
-        }
-        fputc('\n', file);
-    }
+    if (shown < n)
+        fprintf(file, "(%zu of %zu epochs; all are in %s)\n", shown, n, report);
 }
 
 static void print_of_all(const json_t *all, const char *heading, FILE *file)
@@ -229,26 +170,27 @@ static void print_throughput(const json_t *root, FILE *file)
                  *staleness = json_object_get(root, "staleness");
     const json_t *rate = json_object_get(throughput, "examples_per_s");
     const json_t *mean = json_object_get(staleness, "mean");
+    bool alone = json_array_size(json_object_get(root, "workers")) == 1; /* then it has its own in flight */
     char number[32];
     if (json_is_number(rate))
         fprintf(file, "Throughput: %s examples/s over %.2f s of training\n",
                 dp_cli_number(json_number_value(rate), number, sizeof number),
                 json_number_value(json_object_get(throughput, "seconds")));
     if (json_is_number(mean))
-        fprintf(file,
-                "Staleness: %.2f pushes of others between a pull and its push, on average; %.0f at most\n",
-                json_number_value(mean), json_number_value(json_object_get(staleness, "max")));
+        fprintf(file, "Staleness: %.2f pushes%s between a pull and its push, on average; %.0f at most\n",
+                json_number_value(mean), alone ? "" : " of others",
+                json_number_value(json_object_get(staleness, "max")));
 }
 
-enum dp_status dp_outcome_print(const char *report, FILE *file, struct dp_error *err)
+enum dp_status dp_outcome_print(const char *report, bool shown, FILE *file, struct dp_error *err)
 {
     json_error_t why;
     json_t *root = json_load_file(report, 0, &why);
     if (!root)
         return dp_fail(err, DP_DATA, "cannot read report '%s': %s", report, why.text);
     const json_t *epochs = json_object_get(root, "epochs");
-    if (json_array_size(epochs) > 0)
-        print_epochs(root, file);
+    if (json_array_size(epochs) > (shown ? LINES_MAX : 0))
+        print_epochs(root, report, file);
     print_chosen(root, file);
     print_stop(root, file);
     const char *labels = json_string_value(json_object_get(json_object_get(root, "data"), "labels"));

@@ -8,14 +8,29 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PLAIN_MS 5000u
-#define FIRST_MS 1000u /* to the second line: the first one says only that it begins */
-#define NOTES_MS 1000u
+#define PLAIN_MS  5000u
+#define FIRST_MS  1000u /* to the second line: the first one says only that it begins */
+#define NOTES_MS  1000u
+#define STEADY_MS 5000u /* of progress, before somebody can say when it ends */
 
 static uint64_t whole(const json_t *root, const char *key)
 {
     json_int_t value = json_integer_value(json_object_get(root, key));
     return value > 0 ? (uint64_t)value : 0;
+}
+
+/* As the report has it: over the examples of one epoch, whichever worker had them. */
+static void add_loss(struct dp_cli_progress *progress, uint32_t epoch, double loss, uint64_t examples)
+{
+    if (progress->loss_examples > 0 && epoch > progress->loss_epoch)
+        return;
+    if (epoch < progress->loss_epoch || progress->loss_examples == 0) {
+        progress->loss_epoch = epoch;
+        progress->loss_sum = 0;
+        progress->loss_examples = 0;
+    }
+    progress->loss_sum += loss * (double)examples;
+    progress->loss_examples += examples;
 }
 
 void dp_cli_progress_add(struct dp_cli_progress *progress, const void *json, size_t size)
@@ -42,10 +57,8 @@ void dp_cli_progress_add(struct dp_cli_progress *progress, const void *json, siz
     progress->total += whole(root, "examples_total");
     if (json_is_number(rate) && strcmp(state, "training") == 0)
         progress->rate += json_number_value(rate);
-    if (json_is_number(loss)) {
-        progress->loss_sum += json_number_value(loss);
-        progress->losses++;
-    }
+    if (json_is_number(loss))
+        add_loss(progress, (uint32_t)epoch, json_number_value(loss), whole(root, "loss_examples"));
 done:
     json_decref(root);
 }
@@ -64,13 +77,30 @@ const char *dp_cli_number(double value, char *out, size_t size)
     return out;
 }
 
+double dp_cli_pace_left(struct dp_cli_pace *pace, uint64_t examples, uint64_t total, uint64_t now_ms)
+{
+    bool begins = pace->since_ms == 0 || examples < pace->since; /* a worker that comes back counts anew */
+    if (begins && examples > 0)
+        *pace = (struct dp_cli_pace){now_ms, examples, now_ms, examples};
+    if (pace->since_ms == 0 || examples >= total)
+        return 0;
+    if (now_ms - pace->middle_ms >= STEADY_MS &&
+        now_ms - pace->middle_ms >= pace->middle_ms - pace->since_ms) {
+        pace->since_ms = pace->middle_ms;
+        pace->since = pace->middle;
+        pace->middle_ms = now_ms;
+        pace->middle = examples;
+    }
+    uint64_t ms = now_ms - pace->since_ms, done = examples - pace->since;
+    return ms < STEADY_MS || done == 0 ? 0 : (double)(total - examples) / (double)done * (double)ms / 1000;
+}
+
 static void time_left(const struct dp_cli_progress *p, char *out, size_t size)
 {
-    double seconds = p->rate > 0 && p->total > p->examples ? (double)(p->total - p->examples) / p->rate : 0;
     out[0] = '\0';
-    if (!(seconds > 0) || seconds > 1e9)
+    if (!(p->left_s > 0) || p->left_s > 1e9)
         return;
-    unsigned long s = (unsigned long)ceil(seconds);
+    unsigned long s = (unsigned long)ceil(p->left_s);
     if (s >= 3600)
         (void)snprintf(out, size, "  %lu:%02lu:%02lu left", s / 3600, s / 60 % 60, s % 60);
     else
@@ -85,8 +115,8 @@ void dp_cli_progress_text(const struct dp_cli_progress *p, char *out, size_t siz
         return;
     }
     double share = p->total ? 100.0 * (double)p->examples / (double)p->total : 0;
-    if (p->losses)
-        (void)snprintf(loss, sizeof loss, "  loss %.5g", p->loss_sum / p->losses);
+    if (p->loss_examples > 0 && p->loss_epoch == p->epoch)
+        (void)snprintf(loss, sizeof loss, "  loss %.5g", p->loss_sum / (double)p->loss_examples);
     if (p->rate > 0 && p->rate < 1e15)
         (void)snprintf(speed, sizeof speed, "  %s examples/s", dp_cli_number(p->rate, number, sizeof number));
     time_left(p, left, sizeof left);
@@ -126,6 +156,15 @@ void dp_cli_line_show(struct dp_cli_line *line, const char *text, uint64_t now_m
     (void)snprintf(line->last, sizeof line->last, "%s", text);
 }
 
+void dp_cli_line_clear(struct dp_cli_line *line)
+{
+    if (line->file && line->open) {
+        fputs("\r\033[K", line->file);
+        fflush(line->file);
+    }
+    line->open = false;
+}
+
 void dp_cli_line_end(struct dp_cli_line *line)
 {
     if (line->open) {
@@ -150,7 +189,9 @@ struct dp_cli_progress dp_cli_progress_watch(struct dp_client *client, uint32_t 
     if (dp_client_notes(client, prefix, visit, &progress, NOTES_MS, NULL) != DP_OK)
         return (struct dp_cli_progress){0};
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    progress.left_s = dp_cli_pace_left(&line->pace, progress.examples, progress.total, now_ms);
     dp_cli_progress_text(&progress, text, sizeof text);
-    dp_cli_line_show(line, text, (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000);
+    dp_cli_line_show(line, text, now_ms);
     return progress;
 }

@@ -1,6 +1,6 @@
 /* Progress: what the workers say of themselves, as one line for a person.
  * Notes     run/<run>/progress/<worker>: a JSON object with state, epoch, epochs, examples, examples_total
- *           (of that worker), loss, examples_per_s. One that cannot be read counts as none: watching never
+ *           (of that worker), loss and loss_examples (of the epoch so far), examples_per_s. One that cannot be read counts as none: watching never
  *           stops a training.
  * Line      On a terminal it is written over itself; elsewhere a new one comes every few seconds, if it
  *           differs.                                                                                     */
@@ -17,14 +17,24 @@ struct dp_cli_progress {
     uint32_t waiting, evaluating, reading, done;
     uint32_t epoch, epochs; /* of the one that is least far */
     uint64_t examples, total;
-    double rate; /* examples/s */
-    double loss_sum;
-    uint32_t losses;
+    double rate;         /* examples/s */
+    uint32_t loss_epoch; /* the earliest that a worker told a loss of: */
+    double loss_sum;     /* over the examples of it so far, of all workers in it */
+    uint64_t loss_examples;
+    double left_s; /* 0: not known yet */
 };
 
 void dp_cli_progress_add(struct dp_cli_progress *progress, const void *json, size_t size);
 /* "epoch 2/10  43%  loss 0.1234  81,234 examples/s  0:12 left" */
 void dp_cli_progress_text(const struct dp_cli_progress *progress, char *out, size_t size);
+
+/* How fast all of it goes, evaluation and waits included, by what was seen in the last half of the time at least. */
+struct dp_cli_pace {
+    uint64_t since_ms, since;   /* examples; 0, 0: nothing was seen yet */
+    uint64_t middle_ms, middle; /* where the next measure begins */
+};
+/* Seconds until `total`, or 0: for the first seconds, and where nothing moves, nobody knows. */
+double dp_cli_pace_left(struct dp_cli_pace *pace, uint64_t examples, uint64_t total, uint64_t now_ms);
 
 struct dp_cli_line {
     FILE *file;       /* NULL: nothing is shown any more */
@@ -34,10 +44,13 @@ struct dp_cli_line {
     unsigned shown;   /* plain lines so far */
     uint64_t next_ms; /* when the next plain line is due */
     char last[160];
+    struct dp_cli_pace pace;
 };
 
 void dp_cli_line_init(struct dp_cli_line *line, FILE *file);
 void dp_cli_line_show(struct dp_cli_line *line, const char *text, uint64_t now_ms);
+/* Makes room for lines that stay: what is shown next stands below them. */
+void dp_cli_line_clear(struct dp_cli_line *line);
 /* Before anything else is written to the file. */
 void dp_cli_line_end(struct dp_cli_line *line);
 

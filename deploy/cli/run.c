@@ -6,6 +6,7 @@
  *       progress: by then the servers have accepted its tables. If none ever does, it comes back. */
 #include "deploy/cli/commands.h"
 #include "deploy/cli/copy.h"
+#include "deploy/cli/epochs.h"
 #include "deploy/cli/folder.h"
 #include "deploy/cli/local.h"
 #include "deploy/cli/options.h"
@@ -169,7 +170,7 @@ static const struct dp_option options[] = {
      "trains "
      "(decoded data in DIR/cache stays)",
      NULL, NULL},
-    {"--report", "FILE", "result as JSON; default DIR/report.json", NULL, NULL},
+    {"--report", "FILE", "result as JSON, after each epoch too; - for standard output, at the end; default DIR/report.json", NULL, NULL},
     {"--cluster", "FILE",
      "settings that the flags change; its servers' number and shards, not their addresses", NULL, NULL},
 };
@@ -201,6 +202,8 @@ struct run {
     struct dp_local *local;
     struct dp_client *client;
     struct dp_cli_line line;
+    struct dp_cli_epochs epochs;
+    FILE *tables; /* where results are shown: standard output, unless the report goes there */
     struct dp_whole report; /* --report that is no file */
     uint32_t restarts;
     struct dp_run_state state;
@@ -413,6 +416,10 @@ static enum dp_status set_report(struct run *run, struct dp_error *err)
         return DP_OK;
     if (!to)
         return dp_folder_path(&run->folder, report, err, "report.json");
+    if (strcmp(to, "-") == 0)
+        to = "/dev/stdout";
+    if (strcmp(to, "/dev/stdout") == 0) /* the report alone goes there */
+        run->tables = stderr;
     enum dp_status st = check_report(run, to, err);
     if (st != DP_OK)
         return st;
@@ -609,6 +616,7 @@ static void accept(struct run *run)
 
 static void watch(struct run *run)
 {
+    dp_cli_epochs_look(&run->epochs, &run->line);
     if (!run->client)
         return;
     struct dp_cli_progress seen = dp_cli_progress_watch(run->client, run->cluster->training.run, &run->line);
@@ -677,11 +685,12 @@ static void tell_start(const struct run *run)
 
 static enum dp_status tell_result(struct run *run, struct dp_error *err)
 {
-    enum dp_status st = dp_outcome_print(run->cluster->training.report, stdout, err);
-    printf("Report:    %s\n", run->cluster->training.report);
-    printf("Store:     %s/store\n", run->folder.path);
-    printf("Logs:      %s/log\n", run->folder.path);
-    printf("Scores of further data: downpour predict --from %s --data FILE\n", run->folder.path);
+    FILE *to = run->tables;
+    enum dp_status st = dp_outcome_print(run->cluster->training.report, true, to, err);
+    fprintf(to, "Report:    %s\n", run->cluster->training.report);
+    fprintf(to, "Store:     %s/store\n", run->folder.path);
+    fprintf(to, "Logs:      %s/log\n", run->folder.path);
+    fprintf(to, "Scores of further data: downpour predict --from %s --data FILE\n", run->folder.path);
     if (fflush(stdout) != 0 && st == DP_OK)
         st = dp_fail(err, DP_IO, "cannot write to standard output: %s", strerror(errno));
     if (run->report.path && st == DP_OK)
@@ -754,6 +763,7 @@ static int finish(struct run *run, enum dp_status st, struct dp_error *err)
     dp_cli_line_end(&run->line);
     if (run->local && stop_all(run) != DP_OK && code == 0)
         code = 2;
+    dp_cli_epochs_look(&run->epochs, &run->line); /* what a worker that was asked to stop still had to tell */
     if (code == 0)
         accept(run);
     bool back = false;
@@ -799,6 +809,7 @@ int dp_command_run(int argc, char *const *argv)
     struct run run = {.folder.lock = -1, .restarts = RESTARTS};
     struct dp_error err = {0};
     bool help;
+    run.tables = stdout;
     dp_cli_line_init(&run.line, stderr);
     enum dp_status st = dp_options_parse(&command, argc, argv, run.values, &help, &err);
     if (st == DP_OK && help)
@@ -811,6 +822,7 @@ int dp_command_run(int argc, char *const *argv)
         st = dp_local_open(&run.local, &err);
     if (st == DP_OK) {
         dp_local_restart_dead(run.local, run.restarts);
+        dp_cli_epochs_init(&run.epochs, run.cluster->training.report, run.resumes, run.tables);
         tell_start(&run);
         st = train(&run, &err);
     }

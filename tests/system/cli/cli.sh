@@ -238,8 +238,16 @@ expect 2 "no model is named" "${base[@]}" --model quux --train "$data/digits.tra
 tail -1 "$dir/err" | grep -q "starting the workers" && fail "progress was shown behind the failure"
 expect 2 "file:1:" "${ok[@]}"
 [ -e "$dir/run/cluster.conf" ] && fail "a store that nobody trained on was kept"
+# The report alone, where it is asked for on standard output.
+"${train[@]}" --epochs 2 --report - >"$dir/out" 2>"$dir/err" || fail "--report -"
+[ "$(head -c 1 "$dir/out")" = "{" ] && [ "$(tail -n 1 "$dir/out")" = "}" ] && [ "$(grep -c '^[{}]' "$dir/out")" = 2 ] || fail "--report -: not the report alone"
+cmp -s "$dir/out" "$dir/run/report.json" || fail "--report - is not the report"
+grep -q '^epoch  train loss' "$dir/err" && grep -q '^    2 ' "$dir/err" && grep -q '^Report: ' "$dir/err" || fail "--report -: no tables on stderr"
+rm -rf "$dir/run"
 expect 0 "Test set: accuracy" "${train[@]}" --workers 2 --epochs 3 --test "$data/digits.test.libsvm.gz" --report "$dir/r.json"
 [ -s "$dir/r.json" ] || fail "no report"
+# One line an epoch, once.
+[ "$(grep -c '^    [123] ' "$dir/out")" = 3 ] && [ "$(grep -c '^epoch  train loss   test loss' "$dir/out")" = 1 ] || fail "not a line an epoch: $(cat "$dir/out")"
 grep -q "3/3 " "$dir/err" || fail "progress was not shown"
 [ "$(grep -c '^ *[123] ' "$dir/out")" = 3 ] || fail "no table of epochs"
 nobody_left "a run"

@@ -154,17 +154,22 @@ static void progress_sums_the_workers(void **state)
 
     memset(&p, 0, sizeof p);
     add(&p, "{\"state\":\"training\",\"epoch\":3,\"epochs\":4,\"examples\":70000,\"examples_total\":100000,"
-            "\"loss\":0.5,\"examples_per_s\":800.0}");
+            "\"loss\":0.5,\"loss_examples\":700,\"examples_per_s\":800.0}");
     add(&p, "{\"state\":\"training\",\"epoch\":2,\"epochs\":4,\"examples\":50000,\"examples_total\":100000,"
-            "\"loss\":0.25,\"examples_per_s\":700.0}");
-    dp_cli_progress_text(&p, text, sizeof text);
-    assert_string_equal(text, "epoch 2/4   60%  loss 0.375  1,500 examples/s  0:54 left");
+            "\"loss\":0.25,\"loss_examples\":300,\"examples_per_s\":700.0}");
+    p.left_s = 53.4;
+    dp_cli_progress_text(&p, text, sizeof text); /* the loss is of the epoch that is shown */
+    assert_string_equal(text, "epoch 2/4   60%  loss 0.25  1,500 examples/s  0:54 left");
+    add(&p, "{\"state\":\"waiting\",\"epoch\":2,\"epochs\":4,\"examples\":50000,\"examples_total\":100000,"
+            "\"loss\":0.5,\"loss_examples\":700}");
+    dp_cli_progress_text(&p, text, sizeof text); /* weighted by examples, as in the report */
+    assert_string_equal(text, "epoch 2/4   56%  loss 0.425  1,500 examples/s  0:54 left");
     add(&p, "{\"state\":\"done\",\"epoch\":4,\"epochs\":4,\"examples\":100000,\"examples_total\":100000}");
     assert_int_equal(p.epoch, 2); /* of those still at work */
 
     memset(&p, 0, sizeof p);
     add(&p, "{\"state\":\"waiting\",\"epoch\":4,\"epochs\":4,\"examples\":9,\"examples_total\":10,\"loss\":"
-            "1e-7}");
+            "1e-7,\"loss_examples\":9}");
     add(&p, "{\"state\":\"evaluating\",\"epoch\":4,\"epochs\":4,\"examples\":10,\"examples_total\":10}");
     dp_cli_progress_text(&p, text, sizeof text);
     assert_string_equal(text, "epoch 4/4   95%  loss 1e-07  evaluating");

@@ -1,0 +1,41 @@
+#include "deploy/cli/epochs.h"
+
+#include <string.h>
+
+void dp_cli_epochs_init(struct dp_cli_epochs *epochs, const char *report, bool resumes, FILE *file)
+{
+    *epochs = (struct dp_cli_epochs){.report = report, .table.file = file};
+    json_t *root = resumes ? json_load_file(report, 0, NULL) : NULL;
+    epochs->shown = (uint32_t)json_array_size(json_object_get(root, "epochs"));
+    json_decref(root);
+    if (stat(report, &epochs->seen) != 0)
+        memset(&epochs->seen, 0, sizeof epochs->seen);
+}
+
+/* Each report is a new file, which takes the place of the one before. */
+static bool is_new(struct dp_cli_epochs *epochs)
+{
+    struct stat now;
+    const struct stat *seen = &epochs->seen;
+    if (stat(epochs->report, &now) != 0)
+        return false;
+    if (now.st_dev == seen->st_dev && now.st_ino == seen->st_ino && now.st_size == seen->st_size &&
+        now.st_mtim.tv_sec == seen->st_mtim.tv_sec && now.st_mtim.tv_nsec == seen->st_mtim.tv_nsec)
+        return false;
+    epochs->seen = now;
+    return true;
+}
+
+void dp_cli_epochs_look(struct dp_cli_epochs *epochs, struct dp_cli_line *line)
+{
+    if (!epochs->report || !is_new(epochs))
+        return;
+    json_t *root = json_load_file(epochs->report, 0, NULL);
+    const json_t *all = json_object_get(root, "epochs");
+    if (epochs->shown < json_array_size(all))
+        dp_cli_line_clear(line);
+    for (; epochs->shown < json_array_size(all); epochs->shown++)
+        dp_epoch_table_add(&epochs->table, json_array_get(all, epochs->shown));
+    (void)fflush(epochs->table.file);
+    json_decref(root);
+}

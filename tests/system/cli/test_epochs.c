@@ -1,0 +1,189 @@
+/* Goal    each epoch of a run has one line, as it ends, with the figures of the report; a long table is cut at the end.
+ * Method  reports written as worker 0 writes them, a new file each, and looked at. */
+#include "tests/lib/test.h"
+
+#include "deploy/cli/epochs.h"
+#include "deploy/cli/outcome.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char place[] = "/tmp/dp_epochs_XXXXXX";
+static char report[sizeof place + 8];
+
+static int make_place(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(place));
+    (void)snprintf(report, sizeof report, "%s/r", place);
+    return 0;
+}
+
+static int remove_place(void **state)
+{
+    (void)state;
+    (void)unlink(report);
+    return rmdir(place);
+}
+
+/* So many epochs, with an AUC from the third on where told so; the loss is least in epoch `best`. */
+static void write_report(unsigned epochs, bool auc, unsigned best)
+{
+    char draft[sizeof report + 4];
+    (void)snprintf(draft, sizeof draft, "%s.d", report);
+    FILE *file = fopen(draft, "we");
+    assert_non_null(file);
+    fprintf(file, "{\"workers\": [{}], \"staleness\": {\"mean\": 0.5, \"max\": 1}, \"epochs\": [");
+    for (unsigned e = 1; e <= epochs; e++)
+        fprintf(file,
+                "%s{\"epoch\": %u, \"train_loss\": 0.5, \"seconds\": 1.5, \"examples_per_s\": 12345.6, "
+                "\"test\": {\"loss\": %s%s}}",
+                e > 1 ? ", " : "", e, e == best ? "0.125" : "0.25", auc && e > 2 ? ", \"auc\": 0.75" : "");
+    fprintf(file, "]}\n");
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(rename(draft, report), 0);
+}
+
+static unsigned count(const char *text, const char *part)
+{
+    unsigned n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at += strlen(part))
+        n++;
+    return n;
+}
+
+static void each_epoch_has_one_line(void **state)
+{
+    (void)state;
+    char *text = NULL, *shown = NULL;
+    size_t size = 0, shown_size = 0;
+    FILE *file = open_memstream(&text, &size), *terminal = open_memstream(&shown, &shown_size);
+    struct dp_cli_line line = {.file = terminal, .moving = true, .width = 80};
+    struct dp_cli_epochs epochs;
+    write_report(7, false, 1); /* an earlier training's */
+    dp_cli_epochs_init(&epochs, report, false, file);
+    dp_cli_epochs_look(&epochs, &line);
+    assert_int_equal(size, 0);
+    write_report(0, true, 1);
+    dp_cli_epochs_look(&epochs, &line);
+    assert_int_equal(size, 0);
+    dp_cli_line_show(&line, "abc", 1);
+    write_report(1, true, 1);
+    dp_cli_epochs_look(&epochs, &line);
+    assert_string_equal(text, "epoch  train loss   test loss     seconds  examples/s\n"
+                              "    1     0.50000     0.12500        1.50      12,346\n");
+    dp_cli_epochs_look(&epochs, &line);
+    write_report(2, true, 1);
+    dp_cli_epochs_look(&epochs, &line);
+    assert_int_equal(count(text, "\n"), 3);
+    assert_non_null(strstr(text, "\n    2 "));
+    write_report(4, true, 1); /* two at once, and a figure that there was not */
+    dp_cli_epochs_look(&epochs, &line);
+    assert_non_null(
+        strstr(text, "\nepoch  train loss   test loss         AUC     seconds  examples/s\n    3 "));
+    assert_int_equal(count(text, "\n"), 6);
+    dp_cli_epochs_init(&epochs, report, true, file); /* gone on with: those were shown */
+    write_report(5, true, 1);
+    dp_cli_epochs_look(&epochs, &line);
+    assert_int_equal(fflush(file), 0);
+    assert_int_equal(count(text, "\n"), 8);
+    (void)unlink(report);
+    dp_cli_epochs_look(&epochs, &line);
+    assert_int_equal(fclose(terminal), 0);
+    assert_string_equal(shown, "\rabc\033[K\r\033[K"); /* it gave way */
+    assert_int_equal(fclose(file), 0);
+    free(shown);
+    free(text);
+}
+
+/* Of recommenders: the highest K, whatever it is. */
+static void items_ranked_among_all_have_their_columns(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    struct dp_epoch_table table = {.file = open_memstream(&text, &size)};
+    json_t *epoch = json_loads("{\"epoch\": 1, \"test\": {\"all_items\": {\"items\": 7, \"recall@5\": 0.25, "
+                               "\"recall@100\": 0.5, \"ndcg@20\": 0.125}}}",
+                               0, NULL);
+    dp_epoch_table_add(&table, epoch);
+    json_decref(epoch);
+    assert_int_equal(fclose(table.file), 0);
+    assert_string_equal(text, "epoch  recall@100     ndcg@20\n    1      0.5000      0.1250\n");
+    free(text);
+}
+
+static char *outcome(bool lines_shown)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    assert_int_equal(dp_outcome_print(report, lines_shown, file, NULL), DP_OK);
+    assert_int_equal(fclose(file), 0);
+    return text;
+}
+
+static void a_long_table_is_cut(void **state)
+{
+    (void)state;
+    char part[64];
+    write_report(300, true, 2);
+    char *text = outcome(true);
+    assert_int_equal(count(text, "\n") - 1, 22); /* header, 20 epochs, how many; and the staleness */
+    assert_non_null(strstr(text, "\n    1 "));
+    assert_non_null(strstr(text, "\n    2     0.50000     0.12500           -")); /* the best */
+    assert_non_null(strstr(text, "\n  300 "));
+    (void)snprintf(part, sizeof part, "\n(20 of 300 epochs; all are in %s)\n", report);
+    assert_non_null(strstr(text, part));
+    free(text);
+    for (unsigned n = 1; n <= 60; n++) { /* whatever their number */
+        write_report(n, false, n / 2 + 1);
+        text = outcome(false);
+        unsigned lines = count(text, "    0.50000");
+        assert_true(n <= 20 ? lines == n : lines >= 19 && lines <= 20);
+        (void)snprintf(part, sizeof part, "\n%5u ", n);
+        assert_non_null(strstr(text, part));
+        assert_non_null(strstr(text, "     0.12500 "));
+        assert_true((strstr(text, " epochs; all are in ") != NULL) == (lines < n));
+        free(text);
+    }
+    write_report(20, true, 1); /* each line stands above already */
+    text = outcome(true);
+    assert_null(strstr(text, "epoch"));
+    assert_non_null(strstr(text, "Staleness: 0.50 pushes between a pull and its push")); /* of no others */
+    free(text);
+}
+
+/* Planted: the rate of the first note; the mean since the begin. */
+static void the_time_left_is_not_guessed(void **state)
+{
+    (void)state;
+    struct dp_cli_pace pace = {0};
+    assert_true(dp_cli_pace_left(&pace, 0, 10000, 1000) == 0);
+    assert_true(dp_cli_pace_left(&pace, 1, 10000, 60000) == 0); /* it begins here */
+    assert_true(dp_cli_pace_left(&pace, 2, 10000, 60500) == 0);
+    assert_true(dp_cli_pace_left(&pace, 400, 10000, 64000) == 0);
+    double left = dp_cli_pace_left(&pace, 501, 10000, 65000);
+    assert_true(left > 90 && left < 100); /* 100 examples a second */
+    /* Ten times as fast from then on: soon it says so. */
+    for (uint64_t s = 1; s <= 8; s++)
+        left = dp_cli_pace_left(&pace, 501 + 1000 * s, 10000, 65000 + 1000 * s);
+    assert_true(left > 1 && left < 2.5);
+    assert_true(dp_cli_pace_left(&pace, 10000, 10000, 75000) == 0);
+    /* A worker that comes back counts anew. */
+    assert_true(dp_cli_pace_left(&pace, 300, 10000, 76000) == 0);
+    assert_true(dp_cli_pace_left(&pace, 300, 10000, 90000) == 0); /* and stands still */
+    left = dp_cli_pace_left(&pace, 1300, 10000, 91000);
+    assert_true(left > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_epoch_has_one_line),
+                                       cmocka_unit_test(items_ranked_among_all_have_their_columns),
+                                       cmocka_unit_test(a_long_table_is_cut),
+                                       cmocka_unit_test(the_time_left_is_not_guessed)};
+    return cmocka_run_group_tests_name("epochs", tests, make_place, remove_place);
+}
