@@ -204,3 +204,16 @@ enum dp_status dp_outcome_print(const char *report, bool shown, FILE *file, stru
     json_decref(root);
     return DP_OK;
 }
+
+void dp_outcome_uses(const char *model, const char *dir, FILE *file)
+{
+    bool words = strncmp(model, "skipgram", 8) == 0;
+    if (words)
+        fprintf(file, "Words most like another: downpour neighbours %s WORD\n", dir);
+    if (strncmp(model, "mf", 2) == 0 || strncmp(model, "neumf", 5) == 0)
+        fprintf(file, "Best items of a user:    downpour predict --from %s --top 10 --user ID\n", dir);
+    if (!words)
+        fprintf(file, "Scores of further data:  downpour predict --from %s --data FILE\n", dir);
+    fprintf(file, "Weights, with names:     downpour export %s --out %s\n", dir,
+            words || strcmp(model, "logistic") == 0 ? "weights.txt" : "weights/");
+}

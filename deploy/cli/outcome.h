@@ -12,4 +12,7 @@
 DP_MUST_USE
 enum dp_status dp_outcome_print(const char *report, bool shown, FILE *file, struct dp_error *err);
 
+/* Which commands take what out of a run in `dir`, whose model is of this kind. */
+void dp_outcome_uses(const char *model, const char *dir, FILE *file);
+
 #endif

@@ -690,7 +690,7 @@ static enum dp_status tell_result(struct run *run, struct dp_error *err)
     fprintf(to, "Report:    %s\n", run->cluster->training.report);
     fprintf(to, "Store:     %s/store\n", run->folder.path);
     fprintf(to, "Logs:      %s/log\n", run->folder.path);
-    fprintf(to, "Scores of further data: downpour predict --from %s --data FILE\n", run->folder.path);
+    dp_outcome_uses(run->cluster->model, run->folder.path, to);
     if (fflush(stdout) != 0 && st == DP_OK)
         st = dp_fail(err, DP_IO, "cannot write to standard output: %s", strerror(errno));
     if (run->report.path && st == DP_OK)

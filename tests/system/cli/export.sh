@@ -69,6 +69,7 @@ BEGIN {
 
 # ---- logistic: names in the order of the columns, and the weights are those that predict by
 train "$dir/L" --model logistic --label label --train "$dir/table.csv" --epochs 5 --rate 0.05 --servers 2
+grep -q "downpour export $dir/L --out weights.txt" "$dir/out" || fail "run does not say how weights are taken out"
 expect 0 "" "$downpour" export "$dir/L" --out "$dir/L.txt"
 grep -v '^#' "$dir/L.txt" | cut -d' ' -f1 | tr '\n' ' ' >"$dir/out"
 grep -qx 'age \(city=[^ ]* \)\{4\}odd,\\x20name bias ' "$dir/out" || fail "names of features: $(cat "$dir/out")"
@@ -177,6 +178,7 @@ od -An -v -tf4 -w4 -j128 "$dir/layers/mlp.w2.npy" | paste - "$dir/w2" | awk '($1
 
 # ---- text as words
 train "$dir/S" --model skipgram:6 --train "$dir/text" --epochs 2 --batch 64
+grep -q "downpour neighbours $dir/S WORD" "$dir/out" || fail "run does not say what words can be asked"
 expect 0 "" "$downpour" export "$dir/S" --out "$dir/S.txt"
 tr -s ' \n' '\n' <"$dir/text" | grep . | awk '!($0 in first) { first[$0] = NR } { n[$0]++ } END { for (w in n) print n[w], first[w], w }' |
     sort -k1,1nr -k2,2n | awk '{ print $3 }' >"$dir/words"
