@@ -77,6 +77,8 @@ enum dp_status dp_options_parse(const struct dp_command *command, int argc, char
             values[at] = equals + 1;
         else if (a + 1 < argc && strncmp(argv[a + 1], "--", 2) != 0)
             values[at] = argv[++a];
+        else if (option->argument[0] == '[')
+            values[at] = "";
         else
             return dp_fail(err, DP_ARGUMENT, "flag '%s' lacks its value: %s %s", option->name, option->name,
                            option->argument);

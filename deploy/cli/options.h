@@ -10,7 +10,7 @@
 
 struct dp_option {
     const char *name;     /* "--epochs" */
-    const char *argument; /* "N"; NULL: a switch */
+    const char *argument; /* "N"; "[N]": may be left out, the value is then ""; NULL: a switch */
     const char *help;     /* with unit and default */
     const char *key;      /* of the cluster file, which the value goes to, or NULL */
     const char *switched; /* a switch's value for that key */

@@ -1,32 +1,78 @@
-/* status: what each shard of a running cluster says of itself. */
+/* status: how a running cluster stands, once or again and again; with --all what each shard says of itself.
+ *     ask all at once (asks.h) -> view (status_view.h) -> text or JSON -> (--watch: wait) -> again */
+#include "deploy/cli/asks.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/options.h"
 #include "deploy/cli/progress.h"
 #include "deploy/cli/servers.h"
+#include "deploy/cli/status_view.h"
 
 #include "common/base/parse.h"
-#include "common/wire/reply.h"
 
 #include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DOWN_CODE 1 /* something does not serve */
 
 static const struct dp_option options[] = {
-    {"--cluster", "FILE", "the cluster file that its servers were started from (needed)", NULL, NULL},
-    {"--timeout", "SECONDS", "until every shard has answered, 1 .. 600; default 5", NULL, NULL},
+    {"--cluster", "FILE", "the cluster file that its servers were started from", NULL, NULL},
+    {"--dir", "DIR", "or the directory of a run ('downpour run --dir DIR')", NULL, NULL},
+    {"--timeout", "SECONDS",
+     "all servers are asked at once; one that has not answered by then is down; 1 .. 600; default 2", NULL,
+     NULL},
+    {"--watch", "[SECONDS]",
+     "again every 2, or so many, seconds (1 .. 3600) until Ctrl-C; rates are then those of the last "
+     "interval, else of the time since each "
+     "server started",
+     NULL, NULL},
+    {"--json", NULL, "an object on one line, for scripts", NULL, NULL},
+    {"--all", NULL, "also each shard's tables and counters", NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
 static const struct dp_command command = {
     .name = "status",
-    .usage = "--cluster FILE",
-    .summary = "Asks every shard of a running cluster: tables, rows, bytes and counters.",
+    .usage = "--cluster FILE | --dir DIR [FLAGS]",
+    .summary = "How a running cluster stands. Of each server: what it serves, rows pulled and pushed a "
+               "second, staleness in pushes, bytes of "
+               "its journal that a start after a crash would replay, its rows' bytes on disk, and the disk's "
+               "free bytes. Of each worker: what "
+               "it does, and how far it is.\n"
+               "Exit code: 0 all servers serve; 1 one does not (down, recovering, waiting for room); 2 it "
+               "could not be asked.",
     .options = options,
     .count = OPTIONS,
 };
 
+struct asked {
+    const char *file;
+    struct dp_cluster *cluster;
+    uint32_t timeout_ms, watch_ms; /* watch 0: once */
+    bool json, all;
+};
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int signal)
+{
+    (void)signal;
+    stopped = 1;
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
 static void print_report(const struct dp_status_report *report, const char *endpoint)
 {
     char rows[32], bytes[32];
-    printf("shard %" PRIu32 " of %" PRIu32 " at %s\n", report->shard, report->shards, endpoint);
+    printf("\nshard %" PRIu32 " of %" PRIu32 " at %s\n", report->shard, report->shards, endpoint);
     if (report->tables)
         printf("  %-24s %8s %10s %14s %18s\n", "table", "width", "optimizer", "rows", "bytes");
     for (uint32_t i = 0; i < report->tables; i++) {
@@ -41,51 +87,137 @@ static void print_report(const struct dp_status_report *report, const char *endp
                dp_cli_number((double)report->counter[i].value, rows, sizeof rows));
 }
 
-/* Who answers is asked first: while a server opens its store it does not have it open yet. */
-static enum dp_status print_all(const char *file, const struct dp_cluster *cluster, uint32_t timeout_ms,
-                                struct dp_error *err)
+static void print_all(const struct dp_cluster *cluster, const struct dp_asks *asks)
 {
-    struct dp_client *client = NULL;
-    enum dp_status st = dp_servers_client(cluster, "downpour status", timeout_ms, &client, err);
-    if (st == DP_OK)
-        st = dp_folder_check_live(file, cluster, err);
-    for (uint32_t i = 0; st == DP_OK && i < dp_cluster_shards(cluster); i++) {
-        struct dp_status_report *report = NULL;
+    for (uint32_t i = 0; i < asks->shards; i++) {
         char endpoint[DP_HOST_MAX + 32];
         dp_cluster_shard_endpoint(cluster, i, endpoint, sizeof endpoint);
-        st = dp_client_status(client, i, timeout_ms, &report, err);
-        if (st == DP_OK)
-            print_report(report, endpoint);
-        dp_client_status_free(&report);
+        if (asks->shard[i].state == DP_ASK_ANSWERED)
+            print_report(&asks->shard[i].report, endpoint);
     }
-    dp_client_close(&client);
+}
+
+/* A server of another history is no part of this cluster. */
+static enum dp_status check_asks(const struct asked *a, const struct dp_asks *asks, struct dp_error *err)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < asks->shards; i++) {
+        any = any || asks->shard[i].state == DP_ASK_ANSWERED;
+        if (asks->shard[i].state == DP_ASK_REFUSED && asks->shard[i].status == DP_GENERATION)
+            return dp_fail(err, DP_GENERATION, "shard %" PRIu32 ": %s", i, asks->shard[i].reason);
+    }
+    return any ? dp_folder_check_live(a->file, a->cluster, err) : DP_OK;
+}
+
+static enum dp_status show(const struct asked *a, const struct dp_asks *asks,
+                           const struct dp_status_view *view, bool again, struct dp_error *err)
+{
+    bool moving = a->watch_ms > 0 && isatty(STDOUT_FILENO) == 1;
+    if (a->json) {
+        char *text = dp_status_view_json(view, a->all ? asks : NULL);
+        if (!text)
+            return dp_fail(err, DP_NOMEM, "no memory for the JSON of a status");
+        printf("%s\n", text);
+        free(text);
+    } else {
+        if (moving)
+            printf("\033[H\033[J");
+        else if (again)
+            printf("\n");
+        dp_status_view_print(view, stdout);
+        if (a->all)
+            print_all(a->cluster, asks);
+    }
+    return fflush(stdout) == 0 ? DP_OK : dp_fail(err, DP_IO, "cannot write to standard output");
+}
+
+static void wait_until(uint64_t at_ms)
+{
+    for (uint64_t now = now_ms(); now < at_ms && !stopped; now = now_ms()) {
+        uint64_t left = at_ms - now;
+        struct timespec pause = {(time_t)(left / 1000), (long)(left % 1000) * 1000000};
+        (void)nanosleep(&pause, NULL); /* a signal ends it */
+    }
+}
+
+/* *serve: all did, the last time. */
+static enum dp_status watch(const struct asked *a, bool *serve, struct dp_error *err)
+{
+    struct dp_status_view earlier = {0};
+    enum dp_status st = DP_OK;
+    char prefix[64];
+    (void)snprintf(prefix, sizeof prefix, "run/%" PRIu32 "/progress/", a->cluster->training.run);
+    for (bool again = false; st == DP_OK && !(again && stopped); again = true) {
+        struct dp_asks asks;
+        struct dp_status_view view = {0};
+        uint64_t begun = now_ms();
+        st = dp_asks_send(a->cluster, prefix, a->timeout_ms, &asks, err);
+        if (st == DP_OK)
+            st = check_asks(a, &asks, err);
+        if (st == DP_OK)
+            st = dp_status_view_gather(a->cluster, &asks, now_ms(), again ? &earlier : NULL, &view, err);
+        if (st == DP_OK)
+            st = show(a, &asks, &view, again, err);
+        *serve = dp_status_view_all_serve(&view);
+        dp_status_view_clear(&earlier);
+        earlier = view;
+        dp_asks_clear(&asks);
+        if (a->watch_ms == 0)
+            break;
+        wait_until(begun + a->watch_ms);
+    }
+    dp_status_view_clear(&earlier);
     return st;
+}
+
+static enum dp_status take_flags(const char *const *values, struct asked *a, char conf[DP_PATH_MAX + 1],
+                                 struct dp_error *err)
+{
+    const char *file = dp_options_value(&command, values, "--cluster"),
+               *dir = dp_options_value(&command, values, "--dir"),
+               *timeout = dp_options_value(&command, values, "--timeout"),
+               *every = dp_options_value(&command, values, "--watch");
+    uint64_t seconds = 2, pause = 2;
+    enum dp_status st = DP_OK;
+    if (!file == !dir)
+        return dp_fail(err, DP_ARGUMENT,
+                       "one of --cluster FILE and --dir DIR is needed; 'downpour status --help' lists all "
+                       "flags");
+    if (dir && snprintf(conf, DP_PATH_MAX + 1, "%s/cluster.conf", dir) > DP_PATH_MAX)
+        return dp_fail(err, DP_ARGUMENT, "--dir: the path is too long");
+    if (timeout)
+        st = dp_parse_u64(timeout, 1, 600, "--timeout", &seconds, err);
+    if (st == DP_OK && every && *every)
+        st = dp_parse_u64(every, 1, 3600, "--watch", &pause, err);
+    a->file = dir ? conf : file;
+    a->timeout_ms = (uint32_t)seconds * 1000;
+    a->watch_ms = every ? (uint32_t)pause * 1000 : 0;
+    a->json = dp_options_value(&command, values, "--json") != NULL;
+    a->all = dp_options_value(&command, values, "--all") != NULL;
+    return st == DP_OK ? dp_cluster_read(a->file, &a->cluster, err) : st;
 }
 
 int dp_command_status(int argc, char *const *argv)
 {
     const char *values[OPTIONS];
+    char conf[DP_PATH_MAX + 1];
     struct dp_error err = {0};
-    struct dp_cluster *cluster = NULL;
-    uint64_t seconds = 5;
-    bool help;
+    struct asked a = {0};
+    bool help, serve = false;
     enum dp_status st = dp_options_parse(&command, argc, argv, values, &help, &err);
     if (st == DP_OK && help)
         return dp_options_show_help(&command);
-    const char *file = st == DP_OK ? dp_options_value(&command, values, "--cluster") : NULL;
-    const char *timeout = st == DP_OK ? dp_options_value(&command, values, "--timeout") : NULL;
-    if (st == DP_OK && !file)
-        st = dp_fail(&err, DP_ARGUMENT, "--cluster FILE is needed; 'downpour status --help' lists all flags");
-    if (st == DP_OK && timeout)
-        st = dp_parse_u64(timeout, 1, 600, "--timeout", &seconds, &err);
     if (st == DP_OK)
-        st = dp_cluster_read(file, &cluster, &err);
+        st = take_flags(values, &a, conf, &err);
+    struct sigaction act = {.sa_handler = stop}; /* not restarted: a wait ends */
+    if (st == DP_OK && a.watch_ms > 0) {
+        (void)sigaction(SIGINT, &act, NULL);
+        (void)sigaction(SIGTERM, &act, NULL);
+    }
     if (st == DP_OK)
-        st = print_all(file, cluster, (uint32_t)seconds * 1000, &err);
-    dp_cluster_free(&cluster);
-    if (fflush(stdout) != 0 && st == DP_OK)
-        st = dp_fail(&err, DP_IO, "cannot write to standard output");
+        st = watch(&a, &serve, &err);
+    dp_cluster_free(&a.cluster);
     if (st != DP_OK)
         fprintf(stderr, "downpour: %s\n", err.text);
-    return st == DP_OK ? 0 : 2;
+    return st != DP_OK ? 2 : serve ? 0 : DOWN_CODE;
 }

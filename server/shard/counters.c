@@ -27,7 +27,8 @@ uint32_t dp_counters_list_store(const struct dp_store_figures *figures, struct d
         {"store_file_bytes", figures->file_bytes},
         {"store_block_cache_bytes", figures->block_cache_bytes},
         {"store_reader_bytes", figures->reader_bytes},
-        {"store_rows_about", figures->rows_about}};
+        {"store_rows_about", figures->rows_about},
+        {"store_disk_free_bytes", figures->disk_free_bytes}};
     memcpy(out, all, sizeof all);
     return DP_COUNTERS_STORE;
 }

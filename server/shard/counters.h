@@ -7,53 +7,55 @@
 
 #include <stdatomic.h>
 
-#define DP_COUNTER_MAP(X)                                                                                    \
-    X(requests_received)                                                                                     \
-    X(requests_unreadable) /* no header in them: not answered */                                             \
-    X(requests_refused)    /* answered with any status but those of the next two */                          \
-    X(requests_postponed)  /* answered AGAIN, ORDER, SESSION or STOPPING */                                  \
-    X(requests_expired)    /* answered TIMEOUT */                                                            \
-    X(pulls)                                                                                                 \
-    X(pull_rows)                                                                                             \
-    X(pushes)                                                                                                \
-    X(push_rows)                                                                                             \
-    X(pushes_repeated)                                                                                       \
-    X(pushes_not_finite)                                                                                     \
-    X(pushes_over_budget)                                                                                    \
-    X(staleness_sum)                                                                                         \
-    X(staleness_pushes)                                                                                      \
-    X(cache_rows)                                                                                            \
-    X(cache_bytes)                                                                                           \
-    X(cache_budget)                                                                                          \
-    X(misses) /* keys that the store was asked for */                                                        \
-    X(rows_read)                                                                                             \
-    X(rows_evicted)                                                                                          \
-    X(requests_parked) /* for room in the cache */                                                           \
-    X(rows_written_back)                                                                                     \
-    X(rows_dirty) /* not written back yet, as it is when a status is asked for */                            \
-    X(write_back_cycles)                                                                                     \
-    X(writes_full)       /* portions and marks for which the disk had no space: they are tried again */      \
-    X(pushes_no_segment) /* for which the journal's disk had no room: the clients try them again */          \
-    X(pushes_replayed)                                                                                       \
-    X(rows_replayed)                                                                                         \
-    X(bytes_replayed)                                                                                        \
-    X(tables_uncounted)                                                                                      \
-    X(store_damage) /* reads and counts that found the store damaged: what touches it is refused */          \
-    X(journal_bytes)                                                                                         \
-    X(answers_held)                                                                                          \
-    X(sessions)                                                                                              \
-    X(turns)                                                                                                 \
-    X(turns_over_1ms)                                                                                        \
-    X(turns_over_2ms)                                                                                        \
-    X(turns_over_5ms)                                                                                        \
-    X(turns_over_10ms)                                                                                       \
-    X(turns_over_20ms)                                                                                       \
-    X(turns_over_50ms)                                                                                       \
-    X(turns_over_100ms)                                                                                      \
-    X(turns_over_200ms)                                                                                      \
-    X(turns_over_500ms)                                                                                      \
-    X(turn_ns_max)                                                                                           \
-    X(l0_files) /* of the store, as it is when a status is asked for */                                      \
+#define DP_COUNTER_MAP(X)                                                                                          \
+    X(requests_received)                                                                                           \
+    X(requests_unreadable) /* no header in them: not answered */                                                   \
+    X(requests_refused)    /* answered with any status but those of the next two */                                \
+    X(requests_postponed)  /* answered AGAIN, ORDER, SESSION or STOPPING */                                        \
+    X(requests_expired)    /* answered TIMEOUT */                                                                  \
+    X(pulls)                                                                                                       \
+    X(pull_rows)                                                                                                   \
+    X(pushes)                                                                                                      \
+    X(push_rows)                                                                                                   \
+    X(pushes_repeated)                                                                                             \
+    X(pushes_not_finite)                                                                                           \
+    X(pushes_over_budget)                                                                                          \
+    X(staleness_sum)                                                                                               \
+    X(staleness_pushes)                                                                                            \
+    X(cache_rows)                                                                                                  \
+    X(cache_bytes)                                                                                                 \
+    X(cache_budget)                                                                                                \
+    X(misses) /* keys that the store was asked for */                                                              \
+    X(rows_read)                                                                                                   \
+    X(rows_evicted)                                                                                                \
+    X(requests_parked) /* for room in the cache */                                                                 \
+    X(rows_written_back)                                                                                           \
+    X(rows_dirty) /* not written back yet, as it is when a status is asked for */                                  \
+    X(write_back_cycles)                                                                                           \
+    X(writes_full)       /* portions and marks for which the disk had no space: they are tried again */            \
+    X(pushes_no_segment) /* for which the journal's disk had no room: the clients try them again */                \
+    X(pushes_replayed)                                                                                             \
+    X(rows_replayed)                                                                                               \
+    X(bytes_replayed)                                                                                              \
+    X(tables_uncounted)                                                                                            \
+    X(store_damage)       /* reads and counts that found the store damaged: what touches it is refused */          \
+    X(journal_kept_bytes) /* of the journal, that are not in the store: what a start after a crash would replay */ \
+    X(up_ms)              /* since it opened, as of its last turn */                                               \
+    X(journal_bytes)                                                                                               \
+    X(answers_held)                                                                                                \
+    X(sessions)                                                                                                    \
+    X(turns)                                                                                                       \
+    X(turns_over_1ms)                                                                                              \
+    X(turns_over_2ms)                                                                                              \
+    X(turns_over_5ms)                                                                                              \
+    X(turns_over_10ms)                                                                                             \
+    X(turns_over_20ms)                                                                                             \
+    X(turns_over_50ms)                                                                                             \
+    X(turns_over_100ms)                                                                                            \
+    X(turns_over_200ms)                                                                                            \
+    X(turns_over_500ms)                                                                                            \
+    X(turn_ns_max)                                                                                                 \
+    X(l0_files) /* of the store, as it is when a status is asked for */                                            \
     X(compaction_debt_bytes)
 
 struct dp_counters {
@@ -71,7 +73,7 @@ struct dp_counters {
 
 uint32_t dp_counters_list(const struct dp_counters *counters, struct dp_counter out[DP_COUNTERS_MAX]);
 /* What the store says of itself: store_l0_files, ...; at most DP_COUNTERS_STORE. */
-#define DP_COUNTERS_STORE 6u
+#define DP_COUNTERS_STORE 7u
 uint32_t dp_counters_list_store(const struct dp_store_figures *figures, struct dp_counter *out);
 
 #endif

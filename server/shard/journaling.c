@@ -307,6 +307,14 @@ static void put_again(struct dp_shard *shard)
         shard->incarnation_again = NULL;
 }
 
+void dp_shard_journal_count(struct dp_shard *shard)
+{
+    struct dp_journal_figures figures = {0};
+    if (shard->journal && shard->lsn > shard->write_back.marked_lsn)
+        dp_journal_figures(shard->journal, &figures);
+    DP_COUNT_SET(&shard->counters, journal_kept_bytes, figures.bytes_kept);
+}
+
 void dp_shard_journal_turn(struct dp_shard *shard)
 {
     if (!shard->journal || shard->journal_failed.status != DP_OK)

@@ -18,6 +18,7 @@ enum dp_status dp_shard_open(const struct dp_shard_options *options, struct dp_s
         shard->options.requests_max = DP_SHARD_REQUESTS_MAX;
     if (shard->options.taken_rows_max == 0)
         shard->options.taken_rows_max = DP_SHARD_TAKEN_ROWS;
+    shard->opened_ns = dp_clock_ns(&options->clock);
     shard->range = dp_range_of_shard(options->index, options->shards);
     enum dp_status st = dp_sessions_new(&shard->sessions);
     if (st == DP_OK)

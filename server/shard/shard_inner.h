@@ -139,6 +139,7 @@ struct dp_shard {
     float *scratch; /* one row of gradients, DP_TABLE_DIM_MAX */
 
     bool draining;
+    uint64_t opened_ns;
     struct dp_write_back write_back;
     struct dp_room room;
 
@@ -310,6 +311,7 @@ void dp_shard_unpark_for_disk(struct dp_shard *shard,
 void dp_shard_hold_answer(struct dp_shard *shard, const struct dp_waiting *waiting, uint64_t staleness,
                           bool repeated);
 /* True: the job is kept. */
+void dp_shard_journal_count(struct dp_shard *shard); /* for status */
 bool dp_shard_journal_put(struct dp_shard *shard, struct dp_shard_job *job);
 /* A refusal that used up a number, too: after a crash it must still be used up. */
 void dp_shard_hold_refusal(struct dp_shard *shard, const struct dp_waiting *waiting,

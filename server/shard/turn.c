@@ -416,6 +416,8 @@ bool dp_shard_turn(struct dp_shard *shard)
     dp_shard_journal_commit(shard);
     dp_shard_write_back_turn(shard);
     (void)dp_blocking_set(before);
+    dp_shard_journal_count(shard);
+    DP_COUNT_SET(&shard->counters, up_ms, (start - shard->opened_ns) / 1000000u);
     uint64_t took = dp_clock_ns(&shard->options.clock) - start;
     count_turn(&shard->counters, took);
     return shard->run_first || shard->read_first || dp_shard_write_back_goes_on(shard) ||

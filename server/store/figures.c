@@ -1,6 +1,7 @@
 #include "server/store/figures.h"
 
 #include <stdlib.h>
+#include <sys/statvfs.h>
 
 /* 0 where RocksDB gives none. */
 static uint64_t number(const struct dp_rocks_db *db, const char *property)
@@ -28,6 +29,9 @@ void dp_figures_take(const struct dp_rocks_db *db, struct dp_figures *figures)
     atomic_store(&figures->file_bytes, number(db, "rocksdb.total-sst-files-size"));
     atomic_store(&figures->block_cache_bytes, number(db, "rocksdb.block-cache-usage"));
     atomic_store(&figures->reader_bytes, number(db, "rocksdb.estimate-table-readers-mem"));
+    struct statvfs disk;
+    if (statvfs(db->directory, &disk) == 0)
+        atomic_store(&figures->disk_free_bytes, (uint64_t)disk.f_bavail * disk.f_frsize);
     atomic_store(&figures->rows_about, number(db, "rocksdb.estimate-num-keys"));
 }
 
@@ -38,5 +42,6 @@ void dp_figures_get(struct dp_figures *figures, struct dp_store_figures *out)
                                      .file_bytes = atomic_load(&figures->file_bytes),
                                      .block_cache_bytes = atomic_load(&figures->block_cache_bytes),
                                      .reader_bytes = atomic_load(&figures->reader_bytes),
-                                     .rows_about = atomic_load(&figures->rows_about)};
+                                     .rows_about = atomic_load(&figures->rows_about),
+                                     .disk_free_bytes = atomic_load(&figures->disk_free_bytes)};
 }

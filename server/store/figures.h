@@ -8,7 +8,8 @@
 #include <stdatomic.h>
 
 struct dp_figures {
-    _Atomic uint64_t l0_files, compaction_debt_bytes, file_bytes, block_cache_bytes, reader_bytes, rows_about;
+    _Atomic uint64_t l0_files, compaction_debt_bytes, file_bytes, block_cache_bytes, reader_bytes, rows_about,
+        disk_free_bytes;
 };
 
 /* One thread at a time. */

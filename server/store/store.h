@@ -74,6 +74,7 @@ struct dp_store_figures {
     uint64_t l0_files, compaction_debt_bytes; /* rows that wait to be merged into the levels below */
     uint64_t file_bytes, block_cache_bytes, reader_bytes; /* reader: indexes and filters of open files */
     uint64_t rows_about;                                  /* an estimate; 0: none */
+    uint64_t disk_free_bytes;                             /* on the disk that it lies on */
 };
 
 struct dp_store {

@@ -345,7 +345,7 @@ const char *dp_place_digest(struct dp_place *place, const char *store, const cha
 
 double dp_place_counter(struct dp_place *place, const char *conf, const char *counter)
 {
-    struct dp_process *status = dp_place_try(place, 0, "downpour", "status", "--cluster", conf);
+    struct dp_process *status = dp_place_try(place, 0, "downpour", "status", "--all", "--cluster", conf);
     size_t len = strlen(counter);
     double sum = 0;
     bool found = false;

@@ -56,7 +56,7 @@ static void a_cluster_from_the_example_file(void **state)
     /* 360 minibatches of 4 in each epoch; each goes to every shard. */
     assert_true(dp_place_counter(place, conf, "pushes") == 4 * 20 * 360);
     assert_true(dp_place_counter(place, conf, "requests_refused") == 0);
-    struct dp_process *status = dp_place_try(place, 0, "downpour", "status", "--cluster", conf);
+    struct dp_process *status = dp_place_try(place, 0, "downpour", "status", "--all", "--cluster", conf);
     dp_place_says(status, "shard 0 of 4 at tcp://127.0.0.1:");
     dp_place_says(status, "shard 3 of 4 at tcp://127.0.0.1:");
     dp_place_says(status, "adam");
