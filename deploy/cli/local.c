@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #define CHILDREN_MAX  1024
 #define TAIL_LINES    8
 #define TAIL_BYTES    4096
+#define LOG_BYTES_MAX (16l << 20) /* a longer one makes room when the next run begins */
 #define CLOSE_WORKERS 5000
 #define CLOSE_SERVERS 60000
 #define KILL_MS       10000
@@ -39,10 +41,12 @@ struct child {
     int status; /* of waitpid, when it has ended */
     char name[32];
     char *log;
+    long log_from; /* where this run's part of the log begins */
 };
 
 struct dp_local {
-    int signals; /* signalfd */
+    char title[64]; /* of what the children do, for their logs; empty: these are made anew */
+    int signals;    /* signalfd */
     sigset_t before;
     int asked; /* the first of SIGINT, SIGTERM, SIGHUP */
     unsigned asked_count;
@@ -180,6 +184,34 @@ static enum dp_status launch(struct child *child, int log_flags, struct dp_error
     return st;
 }
 
+void dp_local_title(struct dp_local *local, const char *title)
+{
+    (void)snprintf(local->title, sizeof local->title, "%s", title);
+}
+
+/* The log goes on behind those of earlier runs, below a line that says where; one that has grown long takes the name log.1 first. */
+static enum dp_status begin_log(const struct dp_local *local, struct child *child, struct dp_error *err)
+{
+    char old[4096 + 8], when[32];
+    struct stat is;
+    struct tm utc;
+    const time_t now = time(NULL);
+    if (!local->title[0])
+        return DP_OK;
+    (void)snprintf(old, sizeof old, "%s.1", child->log);
+    if (stat(child->log, &is) == 0 && is.st_size > LOG_BYTES_MAX)
+        (void)rename(child->log, old); /* else it goes on growing */
+    FILE *log = fopen(child->log, "ae");
+    if (!log)
+        return dp_fail(err, DP_IO, "cannot write log '%s': %s", child->log, strerror(errno));
+    (void)gmtime_r(&now, &utc);
+    (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    fprintf(log, "==== %s, %s ====\n", local->title, when);
+    (void)fclose(log); /* on a full disk the line is missing */
+    child->log_from = stat(child->log, &is) == 0 ? (long)is.st_size : 0;
+    return DP_OK;
+}
+
 enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, const char *name,
                               const char *const *argv, const char *log, int keep_fd, struct dp_error *err)
 {
@@ -190,8 +222,10 @@ enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, c
                        CHILDREN_MAX);
     *child = (struct child){.role = role, .log = strdup(log), .argv = copy_argv(argv), .keep_fd = keep_fd};
     (void)snprintf(child->name, sizeof child->name, "%s", name);
-    enum dp_status st = child->log && child->argv ? launch(child, O_TRUNC, err)
+    enum dp_status st = child->log && child->argv ? begin_log(local, child, err)
                                                   : dp_fail(err, DP_NOMEM, "cannot start %s", name);
+    if (st == DP_OK)
+        st = launch(child, local->title[0] ? 0 : O_TRUNC, err);
     if (st == DP_OK) {
         local->children++;
     } else {
@@ -406,7 +440,8 @@ bool dp_local_server_failed(const struct dp_local *local)
     return child && child->role == DP_LOCAL_SERVER; /* servers were started first, and so stand first */
 }
 
-static void show_tail(const char *path, FILE *file)
+/* Of this run's part. */
+static void show_tail(const char *path, long begin, FILE *file)
 {
     char text[TAIL_BYTES + 1];
     FILE *log = fopen(path, "re");
@@ -414,7 +449,7 @@ static void show_tail(const char *path, FILE *file)
         return;
     (void)fseek(log, 0, SEEK_END);
     long size = ftell(log);
-    (void)fseek(log, size > TAIL_BYTES ? size - TAIL_BYTES : 0, SEEK_SET);
+    (void)fseek(log, size - begin > TAIL_BYTES ? size - TAIL_BYTES : begin, SEEK_SET);
     size_t n = fread(text, 1, TAIL_BYTES, log);
     (void)fclose(log);
     while (n > 0 && text[n - 1] == '\n')
@@ -437,7 +472,7 @@ static void explain_one(const struct child *child, FILE *file)
     how_it_ended(child, text, sizeof text);
     fprintf(file, "downpour: %s", text);
     fprintf(file, "; its log, %s, ends with:\n", child->log);
-    show_tail(child->log, file);
+    show_tail(child->log, child->log_from, file);
 }
 
 void dp_local_explain(const struct dp_local *local, FILE *file)
@@ -456,6 +491,8 @@ bool dp_local_last_words(const struct dp_local *local, char *out, size_t size)
         WEXITSTATUS(child->status) != 2)
         return false;
     FILE *log = fopen(child->log, "re");
+    if (log)
+        (void)fseek(log, child->log_from, SEEK_SET);
     while (log && fgets(line, sizeof line, log)) {
         const char *colon = strstr(line, ": ");
         line[strcspn(line, "\n")] = '\0';

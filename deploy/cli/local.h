@@ -37,7 +37,11 @@ void dp_local_restart_dead(struct dp_local *local, uint32_t max);
  * false: nothing. */
 bool dp_local_news(struct dp_local *local, char *text, size_t size);
 
-/* argv[0] is the path; NULL ends it. Copied, for when it has to be started again: the log then goes on. Standard output and error go to the file `log`, made anew; standard
+/* From now on the logs of children go on behind what is in them, below a line with this title ("run 3") and the time; one of more than
+ * 16 MiB is renamed to LOG.1 first. Without a title a log is made anew. */
+void dp_local_title(struct dp_local *local, const char *title);
+
+/* argv[0] is the path; NULL ends it. Copied, for when it has to be started again: the log then goes on. Standard output and error go to the file `log`; standard
  * input is empty. name: copied ("server 0"). keep_fd: inherited (-1: none). */
 DP_MUST_USE
 enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, const char *name,

@@ -576,8 +576,17 @@ static enum dp_status choose_run(struct run *run, struct dp_error *err)
     return st == DP_OK ? dp_cluster_write(run->cluster, run->folder.conf, err) : st;
 }
 
+/* For the logs: the run's number. */
+static void set_title(struct run *run)
+{
+    char title[32];
+    (void)snprintf(title, sizeof title, "run %" PRIu32, run->cluster->training.run);
+    dp_local_title(run->local, title);
+}
+
 static enum dp_status start_workers(struct run *run, struct dp_error *err)
 {
+    set_title(run); /* the number may be another one than before */
     char program[DP_PATH_MAX + 1], path[DP_PATH_MAX + 1], index[16], name[32];
     enum dp_status st = dp_program_path("downpour-worker", program, err);
     for (uint32_t i = 0; st == DP_OK && i < run->cluster->training.workers; i++) {
@@ -629,6 +638,7 @@ static void watch(struct run *run)
 /* DP_STOPPING: a signal, or a process ended as it should not have. */
 static enum dp_status train(struct run *run, struct dp_error *err)
 {
+    set_title(run);
     enum dp_status st =
         dp_servers_start(run->local, &run->folder, run->cluster, run->folder.conf, "server", err);
     if (st == DP_OK)

@@ -180,6 +180,49 @@ static void what_cannot_be_executed_says_so(void **state)
     dp_local_close(&local);
 }
 
+static char *log_text(const char *path)
+{
+    static char text[4096];
+    FILE *log = fopen(path, "re");
+    assert_non_null(log);
+    text[fread(text, 1, sizeof text - 1, log)] = '\0';
+    assert_int_equal(fclose(log), 0);
+    return text;
+}
+
+/* Planted: O_TRUNC in every case; the tail of the whole file. */
+static void logs_go_on_from_run_to_run(void **state)
+{
+    (void)state;
+    struct dp_local *local = opened();
+    char title[16], older[sizeof log_path + 2];
+    (void)unlink(log_path);
+    for (int run = 1; run <= 2; run++) {
+        (void)snprintf(title, sizeof title, "run %d", run);
+        dp_local_title(local, title);
+        start(local, DP_LOCAL_WORKER, run == 1 ? "echo first" : "echo second; exit 3");
+        await(local, DP_LOCAL_WORKER);
+    }
+    const char *text = log_text(log_path), *second = strstr(text, "\n==== run 2, 2");
+    assert_true(strncmp(text, "==== run 1, 2", 13) == 0 && strstr(text, "\nfirst\n") != NULL);
+    assert_true(second && strstr(second, "\nsecond\n"));
+    assert_non_null(strstr(explained(local), "second"));
+    assert_null(strstr(explained(local), "first")); /* that was another run's */
+    assert_null(strstr(explained(local), "===="));
+    dp_local_close(&local);
+
+    assert_int_equal(truncate(log_path, (16 << 20) + 1), 0); /* too long: it is put aside */
+    local = opened();
+    dp_local_title(local, "run 3");
+    start(local, DP_LOCAL_WORKER, "echo third");
+    await(local, DP_LOCAL_WORKER);
+    assert_true(strncmp(log_text(log_path), "==== run 3, 2", 13) == 0);
+    (void)snprintf(older, sizeof older, "%s.1", log_path);
+    assert_non_null(strstr(log_text(older), "second"));
+    assert_int_equal(unlink(older), 0);
+    dp_local_close(&local);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -308,6 +351,7 @@ int main(void)
         cmocka_unit_test(the_deaf_are_killed_with_all_they_started),
         cmocka_unit_test(a_second_signal_hurries),
         cmocka_unit_test(what_cannot_be_executed_says_so),
+        cmocka_unit_test(logs_go_on_from_run_to_run),
     };
     return cmocka_run_group_tests_name("local", tests, setup, teardown);
 }
