@@ -56,6 +56,7 @@ until_written() {
 }
 
 # A run that was started shows its first epoch.
+# Of a run in the background, before which run.err was emptied: its shell may not have come to that.
 until_trains() {
     local i
     for i in $(seq 1 600); do
@@ -305,6 +306,7 @@ nobody_left "predict"
 
 # While one runs: its status, a second one in its directory, its ports, and what a signal does.
 for signal in INT:130 TERM:143; do
+    : >"$dir/run.err"
     "${train[@]}" --epochs 1000000 --continue >"$dir/run.out" 2>"$dir/run.err" &
     pid=$!
     until_trains
@@ -320,6 +322,7 @@ for signal in INT:130 TERM:143; do
         fail "SIG${signal%:*} did not say how to go on"
 done
 # A worker that is killed and not to be started again ends the run; the store is closed cleanly, and trained on.
+: >"$dir/run.err"
 "${train[@]}" --epochs 1000000 --restarts 0 --continue >"$dir/run.out" 2>"$dir/run.err" &
 pid=$!
 until_trains
@@ -332,6 +335,7 @@ expect 2 "the earlier run there is not finished (in epoch " "${train[@]}" --epoc
 expect 0 "Going on from the store" "${train[@]}" --epochs 1 --continue
 # A server that is killed is started again, but has no journal: it refuses its store by name, which ends the run, and --fresh
 # gets out of that.
+: >"$dir/run.err"
 "${train[@]}" --epochs 1000000 --durability none --fresh >"$dir/run.out" 2>"$dir/run.err" &
 pid=$!
 until_trains
