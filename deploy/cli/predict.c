@@ -9,6 +9,8 @@
 #include "deploy/cli/servers.h"
 
 #include "common/base/parse.h"
+#include "deploy/cli/spool.h"
+
 #include "common/env/whole.h"
 
 #include <errno.h>
@@ -65,6 +67,7 @@ struct predict {
     struct dp_served served;
     char data[DP_PATH_MAX + 1], labels[DP_PATH_MAX + 1], out[DP_PATH_MAX + 1];
     char users[DP_PATH_MAX + 1], top[24]; /* "": --data */
+    struct dp_spools spools;
     bool copy;              /* out is a file of ours, whose bytes go to standard output or `direct` */
     struct dp_whole direct; /* --out that is no file: a pipe, a device */
 };
@@ -76,6 +79,10 @@ static const char *flag(const struct predict *p, const char *name)
 
 static enum dp_status settle_input(const char *name, const char *path, char *out, struct dp_error *err)
 {
+    if (dp_spool_is_stream(path) && strlen(path) <= DP_PATH_MAX) {
+        memcpy(out, path, strlen(path) + 1);
+        return DP_OK;
+    }
     if (access(path, R_OK) != 0)
         return dp_fail(err, DP_IO, "%s: cannot read '%.300s': %s", name, path, strerror(errno));
     return dp_path_absolute(path, out, err);
@@ -196,6 +203,12 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
         st = dp_cluster_check(p->served.cluster, err);
     if (st == DP_OK)
         st = settle_output(p, err);
+    if (st == DP_OK)
+        st = dp_spool_plan(&p->spools, "--data", p->data, p->served.scratch.path, 0, err);
+    if (st == DP_OK)
+        st = dp_spool_plan(&p->spools, "--data-labels", p->labels, p->served.scratch.path, 0, err);
+    if (st == DP_OK)
+        st = dp_spool_fill(&p->spools, err);
     if (st == DP_OK && p->words.values > 0)
         st = write_users(p, err);
     if (st == DP_OK)
@@ -245,6 +258,8 @@ static int finish(struct predict *p, enum dp_status st, struct dp_error *err)
     }
     if (p->copy && p->out[0])
         (void)unlink(p->out);
+    for (uint32_t i = 0; i < p->spools.count; i++)
+        (void)unlink(p->spools.of[i].to);
     dp_whole_drop(&p->direct);
     dp_served_clear(&p->served);
     dp_words_clear(&p->words);

@@ -16,6 +16,7 @@
 #include "deploy/cli/run_second.h"
 #include "deploy/cli/run_state.h"
 #include "deploy/cli/servers.h"
+#include "deploy/cli/spool.h"
 
 #include "common/base/parse.h"
 #include "common/env/whole.h"
@@ -90,7 +91,8 @@ static const struct dp_option options[] = {
      "CSV: numbers become (x - mean) / deviation, of the training file's columns; default yes",
      "data.standardize", NULL},
     DP_OPTION_HEADING("How"),
-    {"--epochs", "N", "passes over the training data; default 0: by its size and the model, 1 to 100", "training.epochs", NULL},
+    {"--epochs", "N", "passes over the training data; default 0: by its size and the model, 1 to 100",
+     "training.epochs", NULL},
     {"--stop-at", "METRIC:VALUE",
      "end with the epoch whose validation (or test) figure is as good: loss, logloss, rmse, accuracy, auc, "
      "hr@10, "
@@ -100,7 +102,9 @@ static const struct dp_option options[] = {
      NULL},
     {"--patience-metric", "METRIC", "which figure; default: that of --stop-at, else the loss",
      "training.patience_metric", NULL},
-    {"--batch", "N", "examples in a minibatch; default 0: 128, for less than 4,096 examples fewer, 4 at least", "training.batch", NULL},
+    {"--batch", "N",
+     "examples in a minibatch; default 0: 128, for less than 4,096 examples fewer, 4 at least",
+     "training.batch", NULL},
     {"--rate", "X", "learning rate; default 0.001", "training.rate", NULL},
     {"--optimizer", "NAME", "sgd, momentum, adagrad, adam, adamw or ftrl; default adam",
      "training.optimizer.kind", NULL},
@@ -268,7 +272,7 @@ static enum dp_status set_servers(struct run *run, struct dp_error *err)
 static enum dp_status settle_file(const char *name, char *path, struct dp_error *err)
 {
     char absolute[DP_PATH_MAX + 1];
-    if (!path[0])
+    if (!path[0] || dp_spool_is_stream(path))
         return DP_OK;
     if (access(path, R_OK) != 0)
         return dp_fail(err, DP_IO, "%s: cannot read '%.300s': %s", name, path, strerror(errno));
@@ -442,6 +446,29 @@ static enum dp_status set_cache(struct run *run, struct dp_error *err)
     return st;
 }
 
+static enum dp_status plan_spools(struct run *run, struct dp_spools *spools, struct dp_error *err)
+{
+    struct dp_cluster_data *data = &run->cluster->data;
+    const struct {
+        const char *flag;
+        char *path;
+    } files[] = {{"--train", data->train},
+                 {"--test", data->test},
+                 {"--train-labels", data->train_labels},
+                 {"--test-labels", data->test_labels},
+                 {"--test-negatives", data->test_negatives},
+                 {"--validation", data->validation},
+                 {"--validation-labels", data->validation_labels},
+                 {"--validation-negatives", data->validation_negatives}};
+    enum dp_status st = DP_OK;
+    uint32_t tag = 2166136261u; /* a cache may be that of several directories; FNV-1a */
+    for (const char *at = run->folder.path; *at; at++)
+        tag = (tag ^ (unsigned char)*at) * 16777619u;
+    for (size_t i = 0; st == DP_OK && i < sizeof files / sizeof files[0]; i++)
+        st = dp_spool_plan(spools, files[i].flag, files[i].path, data->cache, tag, err);
+    return st;
+}
+
 static enum dp_status set_places(struct run *run, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
@@ -517,11 +544,14 @@ static enum dp_status settle_earlier(struct run *run, struct dp_error *err)
 
 static enum dp_status settle_folder(struct run *run, struct dp_error *err)
 {
+    struct dp_spools spools = {.count = 0};
     enum dp_status st = run->resumes ? DP_OK : dp_folder_open(dir_of(run), &run->folder, err);
     if (st == DP_OK)
         st = set_report(run, err);
     if (st == DP_OK)
         st = set_cache(run, err);
+    if (st == DP_OK)
+        st = plan_spools(run, &spools, err);
     if (st == DP_OK)
         st = set_places(run, err);
     if (st == DP_OK)
@@ -529,6 +559,12 @@ static enum dp_status settle_folder(struct run *run, struct dp_error *err)
     /* Behind all that can refuse the run. */
     if (st == DP_OK)
         st = settle_earlier(run, err);
+    if (st == DP_OK)
+        st = dp_spool_fill(&spools, err);
+    if (st == DP_OK && spools.count > 0) {
+        run->state.train = dp_file_print(run->cluster->data.train);
+        run->state.train_labels = dp_file_print(run->cluster->data.train_labels);
+    }
     if (st == DP_OK)
         st = set_number(run, run->cluster->training.run, err);
     if (st == DP_OK && run->continues)
@@ -683,7 +719,8 @@ static void tell_start(const struct run *run)
             c->model, c->server_count, c->server_count == 1 ? "" : "s", shards, shards == 1 ? "" : "s",
             workers, workers == 1 ? "" : "s", run->folder.path);
     if (c->training.epochs == 0 && !run->resumes)
-        fprintf(stderr, "As many epochs as suit the model and the size of the training set (--epochs N: N).\n");
+        fprintf(stderr,
+                "As many epochs as suit the model and the size of the training set (--epochs N: N).\n");
     if (run->resumes)
         fprintf(stderr, "Resuming run %" PRIu32 " there, %s.\n", c->training.run, place_of(run, place));
     else if (run->continues)

@@ -49,7 +49,9 @@ struct dp_file_print dp_file_print(const char *path)
     struct dp_file_print print = {0};
     struct stat info;
     unsigned char *piece = malloc(PIECE_BYTES);
-    int fd = path[0] ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    /* A pipe is not even opened: its writer would take this for its reader. */
+    bool file = path[0] && stat(path, &info) == 0 && S_ISREG(info.st_mode);
+    int fd = file ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     if (piece && fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
         uint64_t bytes = (uint64_t)info.st_size, hash = bytes,
                  pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;

@@ -101,6 +101,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
                                                .negatives = 2,
                                                .window = 2,
                                                .label = kinds[kind].format ? "y" : NULL,
+                                               .standardize = bytes[1] / 2 % 2 == 1,
+                                               .label_base = bytes[1] % 3 ? DP_LABEL_BASE_AUTO : bytes[1],
                                                .hash_bits = bytes[1] % 64,
                                                .scale = 1,
                                                .shuffle = kinds[kind].second != NEGATIVES,

@@ -148,6 +148,31 @@ expect 2 "is a file of format libsvm (lines of 'label index:value ...'), but the
 expect 2 "but the training file is of format criteo" "$downpour" run --dir "$dir/bad" --model logistic --train "$dir/clicks.tsv" \
     --test "$dir/iris.svm"
 
+# From pipes, which workers cannot read several times: both of two workers, the same weights, the same scores.
+expect 0 "from standard input are in $dir/pipe/cache/train-" bash -c "cat '$dir/train.csv' | '$downpour' run --dir '$dir/pipe' \
+    --model logistic --train - --test <(cat '$dir/test.csv') --label income --batch 32 --rate 0.01 --no-overlap --epochs 2"
+[ "$(digest "$dir/pipe")" = "$first" ] || fail "other weights from standard input"
+mkfifo "$dir/fifo"
+cat "$dir/train.csv" >"$dir/fifo" &
+expect 0 "$(stat -c %s "$dir/train.csv") bytes from $dir/fifo are in" "$downpour" run --dir "$dir/two.pipe" --model logistic \
+    --train "$dir/fifo" --label income --workers 2 --epochs 1
+expect 0 "" bash -c "cat '$dir/test.csv' | '$downpour' predict --from '$dir/pipe' --data - 2>/dev/null"
+cp "$dir/out" "$dir/scores"
+expect 0 "" "$downpour" predict --from "$dir/pipe" --data "$dir/test.csv"
+cmp -s "$dir/out" "$dir/scores" || fail "other scores from standard input"
+expect 0 "" bash -c "'$downpour' predict --from '$dir/pipe' --data /dev/stdin <'$dir/test.csv' 2>/dev/null"
+cmp -s "$dir/out" "$dir/scores" || fail "other scores from /dev/stdin"
+[ -z "$(ls "$TMPDIR")" ] || fail "predictions left something in $TMPDIR"
+expect 2 "--train and --test are both read from" "$downpour" run --dir "$dir/bad" --model logistic --train - --test /dev/stdin \
+    --label income
+expect 2 "--train: nothing came from '-'" "$downpour" run --dir "$dir/bad" --model logistic --train - --label income </dev/null
+if mkdir "$dir/small" && mount -t tmpfs -o size=64k none "$dir/small" 2>/dev/null; then
+    expect 2 "--train: cannot write '$dir/small/train-" bash -c "cat '$dir/train.csv' | '$downpour' run --dir '$dir/bad' \
+        --cache '$dir/small' --model logistic --train - --label income"
+    [ -z "$(ls "$dir/small")" ] || fail "a spool that found no room was left"
+    umount "$dir/small"
+fi
+
 # The scores are those of the evaluation, wherever the directory lies, and however the training file is now.
 rm "$dir/train.csv"
 mv "$dir/yes" "$dir/moved"
