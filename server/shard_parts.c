@@ -68,6 +68,7 @@ static enum dp_status open_shard(struct dp_shard_parts *parts, const struct dp_s
         .cache_bytes = o->cache_bytes,
         .salt = o->salt,
         .store = &parts->store,
+        .revert_failed = options->revert_failed,
         .journaled = o->journal.journaled,
         .recovers = recovers,
         .read_only = o->read_only,

@@ -36,7 +36,11 @@ struct dp_shard_thread {
     enum dp_status started_status; /* under the lock, as what follows */
     struct dp_error lacks;         /* FULL: the opening waits for room, and this is what is missing */
     pthread_cond_t stop_changed;   /* parts.progress.stop was set */
-    enum dp_status status;         /* the thread's, until it has ended */
+    /* Of the opening under way: to which snapshot its store is to go back before; run 0: none. */
+    struct dp_store_snapshot reverts;
+    char reverted[DP_SHARD_REVERTED_BYTES];
+    struct dp_store_mark mark;
+    enum dp_status status; /* the thread's, until it has ended */
     struct dp_error error;
 };
 
@@ -97,6 +101,19 @@ static bool wait_for_room(struct dp_shard_thread *thread, const struct dp_error 
     return !atomic_load(&thread->parts.progress.stop);
 }
 
+/* The store is as it was, where it cannot be done: that is opened again, and whoever asked hears why. */
+static struct dp_error revert(struct dp_shard_thread *thread)
+{
+    struct dp_error err = {0};
+    if (thread->reverts.run == 0 ||
+        dp_rocks_store_revert(thread->directory, thread->reverts, &thread->mark, &err) == DP_OK)
+        return (struct dp_error){0};
+    dp_log(DP_LOG_ERROR,
+           "shard %" PRIu32 " has its last rows still, not those of run %" PRIu32 ", epoch %" PRIu32 ": %s",
+           thread->options.index, thread->reverts.run, thread->reverts.epoch, err.text);
+    return err;
+}
+
 /* A full disk ends no server: one that was killed, and started again by whoever watches over it, would end for good what waits
  * for it. Each try begins anew, as a new start would. */
 static void *open_parts(void *arg)
@@ -106,7 +123,8 @@ static void *open_parts(void *arg)
                                              .directory = thread->directory,
                                              .wake = wake,
                                              .reply = send_reply,
-                                             .context = thread};
+                                             .context = thread,
+                                             .revert_failed = revert(thread)};
     uint32_t pause_ms = ROOM_MS;
     while ((thread->status = dp_shard_parts_open(&thread->parts, &options, &thread->error)) == DP_FULL) {
         dp_shard_parts_close(&thread->parts);
@@ -169,21 +187,32 @@ static void refuse_until_opened(struct dp_shard_thread *thread)
     }
 }
 
+static enum dp_status start_opening(struct dp_shard_thread *thread, pthread_t *opening)
+{
+    atomic_store(&thread->parts_done, false);
+    return pthread_create(opening, NULL, open_parts, thread) == 0
+               ? DP_OK
+               : dp_fail(&thread->error, DP_NOMEM, "starting the thread that opens shard %" PRIu32,
+                         thread->options.index);
+}
+
+static enum dp_status end_opening(struct dp_shard_thread *thread, pthread_t opening)
+{
+    refuse_until_opened(thread);
+    DP_ASSERT(pthread_join(opening, NULL) == 0);
+    return thread->status;
+}
+
 /* The socket first: a second server on this port must not touch the store. */
 static enum dp_status open_all(struct dp_shard_thread *thread)
 {
     pthread_t opening;
     enum dp_status st =
         dp_listener_open(thread->options.net, thread->endpoint, &thread->listener, &thread->error);
-    if (st == DP_OK && pthread_create(&opening, NULL, open_parts, thread) != 0)
-        st = dp_fail(&thread->error, DP_NOMEM, "starting the thread that opens shard %" PRIu32,
-                     thread->options.index);
+    if (st == DP_OK)
+        st = start_opening(thread, &opening);
     say_started(thread, st);
-    if (st != DP_OK)
-        return st;
-    refuse_until_opened(thread);
-    DP_ASSERT(pthread_join(opening, NULL) == 0);
-    return thread->status;
+    return st == DP_OK ? end_opening(thread, opening) : st;
 }
 
 /* ---- serving */
@@ -200,7 +229,7 @@ static void receive_some(struct dp_shard_thread *thread, bool *more)
     *more = n == RECEIVE_MAX;
 }
 
-/* Serves until it was told to drain and has drained. */
+/* Serves until it was told to drain, or to go back to a snapshot, and has drained. */
 static enum dp_status turn_until_drained(struct dp_shard_thread *thread, struct dp_error *err)
 {
     enum dp_status st = DP_AGAIN;
@@ -213,7 +242,7 @@ static enum dp_status turn_until_drained(struct dp_shard_thread *thread, struct 
         }
         receive_some(thread, &more_messages);
         more_work = dp_shard_turn(thread->parts.shard);
-        if (draining)
+        if (draining || dp_shard_reverts(thread->parts.shard).run > 0)
             st = dp_shard_drained(thread->parts.shard, err);
         if (st == DP_AGAIN && !more_messages && !more_work)
             wait_for_input(thread);
@@ -235,6 +264,48 @@ static enum dp_status end_cleanly(struct dp_shard_thread *thread)
     return st;
 }
 
+/* No thread reads its counters from here on. */
+static void close_parts(struct dp_shard_thread *thread)
+{
+    DP_ASSERT(pthread_mutex_lock(&thread->lock) == 0);
+    if (dp_shard_thread_state(thread) == DP_OK)
+        atomic_store(&thread->state, DP_AGAIN);
+    thread->lacks = (struct dp_error){0};
+    DP_ASSERT(pthread_mutex_unlock(&thread->lock) == 0);
+    dp_shard_parts_close(&thread->parts);
+}
+
+/* It has drained, and its store is clean: opened again, with the rows of the snapshot. */
+static enum dp_status go_back(struct dp_shard_thread *thread)
+{
+    pthread_t opening;
+    thread->reverts = dp_shard_reverts(thread->parts.shard);
+    thread->mark = dp_shard_reverted_mark(thread->parts.shard, thread->reverted);
+    close_parts(thread);
+    atomic_store(&thread->parts.progress.phase, DP_SHARD_OPENING);
+    enum dp_status st = start_opening(thread, &opening);
+    if (st == DP_OK)
+        st = end_opening(thread, opening);
+    thread->reverts = (struct dp_store_snapshot){0};
+    say_opened(thread, st);
+    return st;
+}
+
+static enum dp_status serve_until_told(struct dp_shard_thread *thread)
+{
+    for (;;) {
+        enum dp_status st = turn_until_drained(thread, &thread->error);
+        /* The shard first: what it holds is in the store by now, or is named in the error. */
+        if (st == DP_OK && !thread->options.read_only)
+            st = end_cleanly(thread);
+        bool goes_back = dp_shard_reverts(thread->parts.shard).run > 0 && !atomic_load(&thread->drain);
+        if (st == DP_OK && goes_back)
+            st = go_back(thread);
+        if (st != DP_OK || !goes_back)
+            return st;
+    }
+}
+
 static void *serve(void *arg)
 {
     struct dp_shard_thread *thread = arg;
@@ -245,13 +316,9 @@ static void *serve(void *arg)
     (void)pthread_setname_np(pthread_self(), name);
     if (thread->started_status == DP_OK)
         say_opened(thread, st);
-    if (st == DP_OK) {
-        st = turn_until_drained(thread, &thread->error);
-        /* The shard first: what it holds is in the store by now, or is named in the error. */
-        if (st == DP_OK && !thread->options.read_only)
-            st = end_cleanly(thread);
-    }
-    dp_shard_parts_close(&thread->parts);
+    if (st == DP_OK)
+        st = serve_until_told(thread);
+    close_parts(thread);
     dp_listener_close(&thread->listener);
     thread->status = st; /* read after the join */
     return NULL;
@@ -335,8 +402,12 @@ void dp_shard_thread_say(struct dp_shard_thread *thread, struct dp_error *text)
                       lacks.text);
 }
 
-uint32_t dp_shard_thread_counters(const struct dp_shard_thread *thread,
-                                  struct dp_counter counters[DP_COUNTERS_MAX])
+uint32_t dp_shard_thread_counters(struct dp_shard_thread *thread, struct dp_counter counters[DP_COUNTERS_MAX])
 {
-    return dp_shard_thread_state(thread) == DP_OK ? dp_shard_counters(thread->parts.shard, counters) : 0;
+    uint32_t n = 0;
+    DP_ASSERT(pthread_mutex_lock(&thread->lock) == 0);
+    if (dp_shard_thread_state(thread) == DP_OK)
+        n = dp_shard_counters(thread->parts.shard, counters);
+    DP_ASSERT(pthread_mutex_unlock(&thread->lock) == 0);
+    return n;
 }

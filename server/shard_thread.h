@@ -1,6 +1,7 @@
 /* Shard thread: one shard with its socket, its store and the loop that turns it.
  *     start: socket bound -> (every request: AGAIN, how far it is) store opened, journal replayed -> opened ->
  *     turns ... -> drain -> rows written back -> store marked clean -> journal closed -> join
+ * A shard that is ordered to go back to a snapshot does the same in between: drained, closed, its store reverted, opened again.
  * Thread    Functions: the server's main thread. counters, state: any, before the drain.
  * Failure   start gives why the socket could not be bound. A disk without room for the opening is waited for: the opening is
  *           tried again, and requests hear what is missing. A shard that could not be opened for another reason has ended,
@@ -45,7 +46,7 @@ void dp_shard_thread_drain(struct dp_shard_thread *thread);
 DP_MUST_USE
 enum dp_status dp_shard_thread_join(struct dp_shard_thread **thread, struct dp_error *err);
 /* None while it opens. */
-uint32_t dp_shard_thread_counters(const struct dp_shard_thread *thread,
+uint32_t dp_shard_thread_counters(struct dp_shard_thread *thread,
                                   struct dp_counter counters[DP_COUNTERS_MAX]);
 
 #endif

@@ -85,8 +85,9 @@ static struct course beside_constant(const struct dp_report *report)
 static bool below_constant(const struct dp_report *report, char text[DP_ADVICE_BYTES])
 {
     const struct course course = beside_constant(report), *c = &course;
-    const struct dp_figures *figures = c->tested ? &c->tested[c->epochs - 1].figures : NULL;
-    double loss = loss_at(c, c->epochs - 1), constant = report->constant.figures.loss;
+    uint32_t left = (report->left ? report->left : c->epochs) - 1; /* whose weights stay */
+    const struct dp_figures *figures = c->tested ? &c->tested[left].figures : NULL;
+    double loss = loss_at(c, left), constant = report->constant.figures.loss;
     const char *help = DP_ADVICE_SCALE;
     double rate = report->cluster->training.rate;
     if (!isfinite(loss)) {
@@ -124,7 +125,8 @@ static bool fits_noise(const struct course *c, char text[DP_ADVICE_BYTES])
 {
     uint32_t best = best_of(c);
     double least = loss_at(c, best), last = loss_at(c, c->epochs - 1);
-    if (!c->tested || !isfinite(last) || !(last > least * RISEN))
+    bool kept = c->report->left > 0 && c->report->left < c->epochs; /* the noise is not in what stays */
+    if (kept || !c->tested || !isfinite(last) || !(last > least * RISEN))
         return false;
     (void)snprintf(
         text, DP_ADVICE_BYTES,

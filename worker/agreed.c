@@ -16,21 +16,23 @@ static int add_end(const struct dp_cluster *cluster, const struct dp_agreed_set 
 {
     const struct dp_stop_rule rule = dp_stop_rule_of(&cluster->training);
     char goal[64] = "none", patience[64] = "none";
+    const char *keep = dp_cluster_keeps_best(cluster) ? "best" : "last";
     if (rule.has_goal)
         (void)snprintf(goal, sizeof goal, "%s:%.9g", dp_metric_name(rule.goal.metric), rule.goal.value);
     if (rule.patience > 0)
         (void)snprintf(patience, sizeof patience, "%" PRIu32 " epochs of %s", rule.patience,
                        dp_metric_name(rule.metric));
     if (!judged)
-        return snprintf(text, size, "stop_at %s\npatience %s\nevaluated none\n", goal, patience);
+        return snprintf(text, size, "stop_at %s\npatience %s\nevaluated none\nkeep %s\n", goal, patience,
+                        keep);
     char top[64] = "";
     if (judged->ranked)
         (void)snprintf(top, sizeof top, "top_k %" PRIu32 "\n", cluster->training.top_k);
     return snprintf(text, size,
                     "stop_at %s\npatience %s\nheld out %.9g\nevaluated data %016" PRIx64
-                    "\nevaluated examples %" PRIu64 "\nevaluated lists %" PRIu32 "\n%s",
+                    "\nevaluated examples %" PRIu64 "\nevaluated lists %" PRIu32 "\n%skeep %s\n",
                     goal, patience, cluster->data.validation_share, judged->digest, judged->examples,
-                    judged->lists, top);
+                    judged->lists, top, keep);
 }
 
 static const char *or_none(const char *text)

@@ -29,11 +29,13 @@ static uint64_t until_ns(const struct dp_patience *patience)
     return until < last ? until : last;
 }
 
-/* Where a server that recovers says how far it is: all of that text. FNV-1a; 0: it says nothing of it. */
+/* Where a server that recovers, or takes a snapshot, says how far it is: all of that text. FNV-1a; 0: it says nothing of it. */
 static uint64_t recovered(const char *text)
 {
     uint64_t hash = 0xcbf29ce484222325u;
     const char *at = strstr(text, " is recovering: ");
+    if (!at)
+        at = strstr(text, " takes a snapshot: ");
     for (; at && *at; at++)
         hash = (hash ^ (uint8_t)*at) * 0x100000001b3u;
     return at ? hash : 0;

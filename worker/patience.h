@@ -2,7 +2,7 @@
  * signal is seen and, every 10 s, the log says who is waited for and why.
  *     begin  ->  (a try of slice_ms  ->  more?)*
  * Promise   more() is false when timeout_ms have passed since begin, or since a try last told of a server that has come
- *           nearer ("is recovering: X of Y MB", another X), that opens its store, or that waits for a push of another
+ *           nearer ("is recovering: X of Y MB", another X; "takes a snapshot: X rows"), that opens its store, or that waits for a push of another
  *           worker ("ahead of one that is missing"); at the latest when DP_PATIENCE_MOST times timeout_ms have passed
  *           since begin, or 5 s after a signal. Meanwhile the job's progress is told. Time in which this process was
  *           suspended (Ctrl-Z, a laptop that sleeps) is nobody's silence and does not count: what a slice took

@@ -1,6 +1,7 @@
 #include "worker/predict.h"
 
 #include "common/env/whole.h"
+#include "worker/keep.h"
 #include "worker/scan.h"
 
 #include <errno.h>
@@ -62,7 +63,9 @@ enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labe
     options.columns_path = columns[0] ? columns : NULL;
     options.standardize = false;                  /* but by what the training kept */
     options.like_path = job->cluster->data.train; /* where no columns are kept */
-    enum dp_status st = dp_dataset_open(&options, &dataset, err);
+    enum dp_status st = dp_keep_settle(job, false, err);
+    if (st == DP_OK)
+        st = dp_dataset_open(&options, &dataset, err);
     if (st == DP_OK)
         st = dp_job_program(job, dataset, NULL, NULL, err);
     if (st == DP_OK)

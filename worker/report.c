@@ -242,14 +242,34 @@ static void epochs_json(const struct dp_report *report, json_t *root)
     }
     if (!report->finished || n == 0)
         return;
-    bool valid = report->validated && report->validated[n - 1].known;
-    if (!report->tested[n - 1].known && !valid)
+    uint32_t left = (report->left ? report->left : n) - 1; /* of the weights that stay */
+    bool valid = report->validated && report->validated[left].known;
+    if (!report->tested[left].known && !valid)
         return;
     json_t *final = object_in(root, "final");
     if (valid)
-        (void)json_object_set_new(final, "validation", figures_json(&report->validated[n - 1].figures));
-    if (report->tested[n - 1].known)
-        (void)json_object_set_new(final, "test", figures_json(&report->tested[n - 1].figures));
+        (void)json_object_set_new(final, "validation", figures_json(&report->validated[left].figures));
+    if (report->tested[left].known)
+        (void)json_object_set_new(final, "test", figures_json(&report->tested[left].figures));
+}
+
+/* Which epoch's weights the store has, and which epoch was the best. */
+static void kept_json(const struct dp_report *report, json_t *root)
+{
+    uint32_t before = report->cluster->training.first_epoch;
+    const struct dp_stop *stop = report->stop;
+    if (report->left == 0)
+        return;
+    string(root, "kept", report->left == report->epochs ? "last" : "best");
+    integer(root, "kept_epoch", before + report->left);
+    if (!report->rule || stop->best_epoch == 0 || !dp_cluster_has_best(report->cluster))
+        return;
+    bool by_goal = report->rule->has_goal && report->rule->patience == 0;
+    json_t *best = object_in(root, "best");
+    integer(best, "epoch", before + stop->best_epoch);
+    string(best, "set", report->validated ? "validation" : "test");
+    string(best, "metric", dp_metric_name(by_goal ? report->rule->goal.metric : report->rule->metric));
+    real(best, "value", stop->best);
 }
 
 static void constant_json(const struct dp_report *report, json_t *root)
@@ -367,6 +387,7 @@ enum dp_status dp_report_text(const struct dp_report *report, char **text, struc
     epochs_json(report, root);
     constant_json(report, root);
     stop_json(report, root);
+    kept_json(report, root);
     advice_json(report, root);
     json_t *throughput = object_in(root, "throughput");
     real(throughput, "examples_per_s", speed.examples_per_s);

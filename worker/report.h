@@ -23,7 +23,8 @@ struct dp_report {
     const struct dp_tested *tested;          /* [training.epochs] */
     const struct dp_tested *validated;       /* the same of the validation set, or NULL */
     uint32_t epochs;                         /* that all workers have trained */
-    uint64_t minibatches;                    /* in these, of all workers */
+    uint32_t left;        /* finished: the one whose weights stay in the store; 0: the last */
+    uint64_t minibatches; /* in these, of all workers */
     bool finished;
     const char *ended;               /* not finished, and nothing goes on: "stopped" or "failed"; else NULL */
     const char *error;               /* why it has failed, or NULL */

@@ -132,7 +132,7 @@ enum dp_status dp_stop_judge(const struct dp_stop_rule *rule, struct dp_stop *st
         state->lost = epoch - 1;
     state->epoch = state->judged = epoch;
     state->value = value;
-    if (state->best_epoch == 0 || better(followed, other, state->best)) {
+    if (state->best_epoch == 0 || better(followed, other, state->best) || !isfinite(state->best)) {
         state->best = other;
         state->best_epoch = epoch;
     }
@@ -168,6 +168,7 @@ enum dp_status dp_stop_learn(struct dp_stop *state, const struct dp_stop *other,
         state->value = other->value;
         state->best = other->best;
         state->best_epoch = other->best_epoch;
+        state->kept = other->kept;
     }
     return DP_OK;
 }
@@ -206,6 +207,7 @@ void dp_stop_pack(const struct dp_stop *state, unsigned char bytes[DP_STOP_BYTES
     put_f64(bytes + 24, state->best);
     dp_store_u32le(bytes + 32, state->judged);
     dp_store_u32le(bytes + 36, state->lost);
+    dp_store_u32le(bytes + 40, state->kept);
 }
 
 enum dp_status dp_stop_unpack(const void *bytes, size_t size, struct dp_stop *out, struct dp_error *err)
@@ -219,8 +221,10 @@ enum dp_status dp_stop_unpack(const void *bytes, size_t size, struct dp_stop *ou
                             .value = get_f64(from + 16),
                             .best = get_f64(from + 24),
                             .judged = dp_load_u32le(from + 32),
-                            .lost = dp_load_u32le(from + 36)};
-    if (out->judged > out->epoch || out->best_epoch > out->judged || out->lost > out->judged)
+                            .lost = dp_load_u32le(from + 36),
+                            .kept = dp_load_u32le(from + 40)};
+    if (out->judged > out->epoch || out->best_epoch > out->judged || out->lost > out->judged ||
+        out->kept > out->judged)
         return dp_fail(err, DP_DATA, "a verdict on epoch %" PRIu32 " that contradicts itself", out->epoch);
     return DP_OK;
 }

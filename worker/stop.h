@@ -29,6 +29,7 @@ struct dp_stop {
     double value;    /* the goal's figure of `judged`, without a goal patience's */
     double best;     /* the best of patience's, or without patience the goal's, figures so far */
     uint32_t best_epoch;
+    uint32_t kept; /* the epoch whose weights are kept beside the rows (keep.h), or are the last ones; 0: none */
 };
 
 /* Of a cluster that was checked. */
@@ -60,7 +61,7 @@ enum dp_status dp_stop_learn(struct dp_stop *state, const struct dp_stop *other,
  * learning what he tells in his notes says so. */
 void dp_stop_begun(struct dp_stop *state, uint32_t epoch);
 
-#define DP_STOP_BYTES 40u
+#define DP_STOP_BYTES 44u
 void dp_stop_pack(const struct dp_stop *state, unsigned char bytes[DP_STOP_BYTES]);
 /* DP_DATA: these bytes are none. */
 DP_MUST_USE

@@ -9,6 +9,7 @@
 #include "worker/evaluate.h"
 #include "worker/group.h"
 #include "worker/interim.h"
+#include "worker/keep.h"
 #include "worker/names_file.h"
 #include "worker/peers.h"
 #include "worker/position.h"
@@ -39,6 +40,7 @@ struct training {
     struct dp_verdict verdict;       /* where they do */
     struct dp_tested *valid_tested;  /* worker 0: [epochs], with a validation set */
     uint32_t epochs;                 /* that were trained: fewer than the settings' after a stop */
+    uint32_t left;                   /* the epoch whose weights stay in the store */
     struct dp_worker_figures figures;
     struct dp_report_constant constant; /* worker 0 */
     struct dp_loop *loop;
@@ -150,25 +152,34 @@ static struct dp_tested *judged_of(const struct training *t)
     return t->valid ? t->valid_tested : t->tested;
 }
 
-/* With what follows from it, which a worker 0 that is killed before it has told anybody comes to again. */
-static void keep_judged(struct training *t, uint32_t epoch, const struct dp_tested *tested)
-{
-    struct dp_stop next = t->verdict.state;
-    bool judged =
-        epoch > next.epoch && dp_stop_judge(&t->verdict.rule, &next, epoch, &tested->figures, NULL) == DP_OK;
-    dp_remember_judged(&t->remember, t->valid ? DP_STEP_VALIDATION : DP_STEP_TEST, epoch, tested,
-                       judged ? &next : NULL);
-}
-
 /* Of worker 0. Kept before anybody hears the verdict: it is not judged a second time. */
-static void epoch_judged(void *context, uint32_t epoch, const struct dp_figures *figures)
+static void epoch_judged(void *context, uint32_t epoch, const struct dp_figures *figures,
+                         const struct dp_stop *state)
 {
     struct training *t = context;
     struct dp_tested *tested = judged_of(t);
     tested[epoch - 1] = (struct dp_tested){.known = true, .figures = *figures};
     log_figures(t->settings->first_epoch + epoch, t->valid ? "validation" : "test", figures);
-    keep_judged(t, epoch, &tested[epoch - 1]);
+    /* With what follows from it, which a worker 0 that is killed before it has told anybody comes to again. */
+    dp_remember_judged(&t->remember, t->valid ? DP_STEP_VALIDATION : DP_STEP_TEST, epoch, &tested[epoch - 1],
+                       state);
     dp_remember_tested(t->job, tested, t->settings->epochs);
+}
+
+/* Of worker 0. The last epoch's are in the store anyhow. A disk that is full costs no training: the best ones of before stay. */
+static enum dp_status keep_best(void *context, uint32_t epoch, struct dp_stop *state, struct dp_error *err)
+{
+    struct training *t = context;
+    enum dp_status st = DP_OK;
+    if (state->why == DP_STOP_NO && epoch < t->settings->epochs)
+        st = dp_keep_take(t->job, epoch, state->kept, err);
+    if (st == DP_OK)
+        state->kept = epoch;
+    if (st == DP_OK || st == DP_STOPPING)
+        return st;
+    dp_log(DP_LOG_WARN, "%s; training goes on, and the weights of %s stay kept", err->text,
+           state->kept ? "the best epoch before" : "no epoch");
+    return DP_OK;
 }
 
 /* Where there is a set to look at, all come to rest for it at the end of each epoch. */
@@ -180,6 +191,7 @@ static enum dp_status plan_verdicts(struct training *t, struct dp_error *err)
                              .data = t->valid ? t->valid : t->test,
                              .rule = dp_stop_rule_of(t->settings),
                              .judged = epoch_judged,
+                             .keep = dp_cluster_keeps_best(t->job->cluster) ? keep_best : NULL,
                              .context = t};
     t->rests = v->data != NULL;
     DP_ASSERT(t->rests || !dp_stop_looks(&v->rule)); /* the cluster file was checked */
@@ -449,6 +461,8 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
         return dp_fail(err, DP_NOMEM, "no memory for the figures of %" PRIu32 " epochs", t->settings->epochs);
     st = dp_worker_figures_init(&t->figures, job->worker, t->settings->epochs, err);
     if (st == DP_OK)
+        st = dp_keep_settle(job, true, err);
+    if (st == DP_OK)
         st = dp_remember_open(&t->remember, job, err);
     if (st == DP_OK)
         st = find_position(t, err);
@@ -481,10 +495,26 @@ static void training_close(struct training *t)
     dp_sets_close(&(struct dp_sets){.train = t->train, .test = t->test, .valid = t->valid});
 }
 
+/* All rest for good: the weights that stay are put in their place. */
+static enum dp_status leave_best(struct training *t, struct dp_error *err)
+{
+    uint32_t reverted = 0;
+    bool known = judged_of(t)[t->epochs - 1].known;
+    enum dp_status st = DP_OK;
+    if (t->verdict.keep)
+        st = dp_keep_look(t->job, &reverted, err);
+    /* An earlier process came further: the last weights are gone. */
+    if (st == DP_OK && reverted == 0)
+        st = dp_verdict_finish(&t->verdict, t->epochs, known, err);
+    if (st == DP_OK && t->verdict.keep)
+        st = dp_keep_end(t->job, &t->progress, t->verdict.state.kept, t->epochs, &t->left, err);
+    return st;
+}
+
 /* The test set's, of the weights that stay, where another set was looked at. This worker's share; and of worker 0 all together. */
 static enum dp_status evaluate_final(struct training *t, struct dp_error *err)
 {
-    struct dp_tested *tested = &t->tested[t->epochs - 1];
+    struct dp_tested *tested = &t->tested[t->left - 1];
     enum dp_status st = dp_evaluate_share(t->job, &t->progress, t->test, DP_EVAL_TEST, t->epochs, err);
     dp_progress_enter(&t->progress, "waiting");
     if (st != DP_OK || t->job->worker != 0)
@@ -492,7 +522,7 @@ static enum dp_status evaluate_final(struct training *t, struct dp_error *err)
     st = dp_evaluate_merge(t->job, &t->progress, t->test, DP_EVAL_TEST, t->epochs, &tested->figures, err);
     tested->known = st == DP_OK;
     if (tested->known)
-        log_figures(t->settings->first_epoch + t->epochs, "test", &tested->figures);
+        log_figures(t->settings->first_epoch + t->left, "test", &tested->figures);
     return st;
 }
 
@@ -615,6 +645,7 @@ static enum dp_status write_report(struct training *t, const struct dp_note *tra
         report.workers = figures;
         report.epochs = t->epochs;
         report.minibatches = t->epochs * dp_dataset_batches(t->train);
+        report.left = t->left;
         report.finished = true;
         st = dp_report_speed(&report, &speed, err);
         if (st == DP_OK)
@@ -634,6 +665,7 @@ static enum dp_status finish(struct training *t, struct dp_error *err)
     struct dp_job *job = t->job;
     char *text = NULL;
     struct dp_note *trained = calloc(t->settings->workers, sizeof *trained);
+    t->left = t->epochs;
     enum dp_status st = trained ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the workers' notes");
     if (st == DP_OK)
         st = dp_worker_figures_pack(&t->figures, &text, err);
@@ -645,7 +677,7 @@ static enum dp_status finish(struct training *t, struct dp_error *err)
     if (t->rests || job->worker == 0)
         st = dp_peers_wait(job, &t->progress, "trained", trained, err);
     if (st == DP_OK && t->rests)
-        st = dp_verdict_finish(&t->verdict, t->epochs, judged_of(t)[t->epochs - 1].known, err);
+        st = leave_best(t, err);
     if (st == DP_OK && t->test && t->valid)
         st = evaluate_final(t, err);
     if (st == DP_OK && job->worker != 0)

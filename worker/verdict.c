@@ -175,8 +175,10 @@ static enum dp_status judge(struct dp_verdict *v, uint32_t epoch, struct dp_erro
                "figures of epochs before epoch %" PRIu32
                " went with those who knew them and the first server: patience counts from it",
                epoch);
+    if (v->keep && next.best_epoch == epoch && (st = v->keep(v->context, epoch, &next, err)) != DP_OK)
+        return st;
     if (v->judged)
-        v->judged(v->context, epoch, &figures);
+        v->judged(v->context, epoch, &figures, &next);
     v->state = next;
     return tell_verdict(v, err);
 }
@@ -247,6 +249,6 @@ enum dp_status dp_verdict_finish(struct dp_verdict *v, uint32_t epoch, bool know
         return st;
     st = dp_evaluate_merge(v->job, v->progress, v->data, DP_EVAL_EPOCH, epoch, &figures, err);
     if (st == DP_OK && v->judged)
-        v->judged(v->context, epoch, &figures);
+        v->judged(v->context, epoch, &figures, NULL);
     return st;
 }

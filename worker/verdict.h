@@ -28,8 +28,13 @@ struct dp_verdict {
     struct dp_progress *progress;
     const struct dp_dataset *data;
     struct dp_stop_rule rule;
-    /* Worker 0: the figures of an epoch, counted from 1, before anybody hears the verdict on it. */
-    void (*judged)(void *context, uint32_t epoch, const struct dp_figures *figures);
+    /* Worker 0: the figures of an epoch, counted from 1, before anybody hears the verdict on it; state: what follows from
+     * them, NULL where it is known already. */
+    void (*judged)(void *context, uint32_t epoch, const struct dp_figures *figures,
+                   const struct dp_stop *state);
+    /* Worker 0, before that, where the epoch is the best so far: keeps its weights, and says so in state->kept; NULL: none are
+     * kept. Not DP_OK: the epoch is not judged. */
+    enum dp_status (*keep)(void *context, uint32_t epoch, struct dp_stop *state, struct dp_error *err);
     void *context;
     struct dp_stop state; /* of the last verdict */
     uint32_t evaluated;   /* the last epoch of which this process has given its part; 0: none */

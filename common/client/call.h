@@ -24,11 +24,12 @@ struct dp_call {
      */
     enum dp_status (*take)(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
                            struct dp_reply *reply, struct dp_message **message, struct dp_error *err);
-    struct dp_outcome outcome;  /* push */
-    uint64_t *applied;          /* pull: the caller's, or NULL */
-    uint64_t *bits;             /* pushed: the caller's */
-    struct dp_reply kept;       /* status, notes: the answer's heap parts */
-    struct dp_message *message; /* notes */
+    struct dp_outcome outcome;           /* push */
+    uint64_t *applied;                   /* pull: the caller's, or NULL */
+    uint64_t *bits;                      /* pushed: the caller's */
+    struct dp_snapshot_state *snapshots; /* snapshot: the caller's, of each shard */
+    struct dp_reply kept;                /* status, notes: the answer's heap parts */
+    struct dp_message *message;          /* notes */
     uint32_t parts;
     struct dp_call_pull part[];
 };

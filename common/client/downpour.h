@@ -25,6 +25,7 @@ extern "C" {
 
 #include "common/base/status.h"
 #include "common/model/table.h"
+#include "common/wire/snapshot.h"
 
 struct dp_client;
 
@@ -141,6 +142,24 @@ void dp_client_progress(struct dp_client *client);
 DP_MUST_USE
 enum dp_status dp_client_pushed(struct dp_client *client, uint64_t stream, uint64_t from, size_t count,
                                 uint64_t *bits, uint32_t timeout_ms, struct dp_error *err);
+
+/* What a shard says of snapshots: its rows of the end of an epoch, kept beside it (proto/README.md). */
+struct dp_snapshot_state {
+    bool held;           /* it has the one that was named */
+    uint32_t run, epoch; /* the last that it reverted to; 0, 0: none */
+};
+struct dp_snapshot_order {
+    enum dp_snapshot_action action;
+    uint32_t run, epoch; /* from 1; drop: 0, 0 */
+    uint32_t keeps;      /* take: an epoch whose snapshot stays, too; 0: none */
+};
+/* Orders all shards, and returns when all have done it: states[dp_client_shards]. Nobody may push meanwhile. May be repeated at
+ * will, by another client too. DP_NOT_FOUND: a shard that is to revert has no such snapshot. DP_INVALID: to revert, and a later
+ * run has pushed to it since. */
+DP_MUST_USE
+enum dp_status dp_client_snapshot(struct dp_client *client, const struct dp_snapshot_order *order,
+                                  struct dp_snapshot_state *states, uint32_t timeout_ms,
+                                  struct dp_error *err);
 
 /* Of the last answer DP_TOO_OLD to this client: streams of its kind up to this one are too old, unless the shard knows
  * them. (run, epoch), as a stream of training is made up: an epoch of the run that was asked about tells that the

@@ -217,6 +217,18 @@ static enum dp_status check_top(const struct dp_cluster_training *t, const struc
                    t->top_k, top);
 }
 
+bool dp_cluster_has_best(const struct dp_cluster *cluster)
+{
+    const struct dp_cluster_data *data = &cluster->data;
+    return data->validation[0] || data->validation_share > 0 || cluster->training.stop_at[0] ||
+           cluster->training.patience > 0;
+}
+
+bool dp_cluster_keeps_best(const struct dp_cluster *cluster)
+{
+    return cluster->training.keep != DP_KEEP_LAST && dp_cluster_has_best(cluster);
+}
+
 static enum dp_status check_stop(const struct dp_cluster *cluster, const struct dp_setting_names *names,
                                  struct dp_error *err)
 {
@@ -249,6 +261,13 @@ static enum dp_status check_stop(const struct dp_cluster *cluster, const struct 
                      dp_setting_name(names, t->stop_at[0] ? "training.stop_at" : "training.patience", name),
                      dp_setting_name(names, "data.validation", other),
                      dp_setting_name(names, "data.validation_share", third));
+    if (st == DP_OK && t->keep == DP_KEEP_BEST && !dp_cluster_has_best(cluster))
+        st = dp_fail(
+            err, DP_ARGUMENT,
+            "%s is \"best\", but nothing tells which epoch is the best: give %s a file or %s a share, or "
+            "leave it out",
+            dp_setting_name(names, "training.keep", name), dp_setting_name(names, "data.validation", other),
+            dp_setting_name(names, "data.validation_share", third));
     return st;
 }
 

@@ -76,6 +76,10 @@ struct dp_cluster_data {
     bool standardize; /* csv: numbers, by the training file's means and deviations */
 };
 
+/* Whose weights a training leaves in the store. AUTO: the best epoch's where something tells which one that is
+ * (dp_cluster_keeps_best). */
+enum dp_cluster_keep { DP_KEEP_AUTO, DP_KEEP_BEST, DP_KEEP_LAST };
+
 struct dp_cluster_training {
     uint32_t workers;
     uint32_t batch, epochs; /* 0: by the size of the training set and the model (worker/defaults.h) */
@@ -97,6 +101,7 @@ struct dp_cluster_training {
     char stop_at[32];         /* "auc:0.8": the training ends with the epoch that reaches it; empty: none */
     uint32_t patience;        /* it ends after so many epochs without a better figure; 0: it does not */
     char patience_metric[16]; /* which figure; empty: stop_at's, else the loss */
+    enum dp_cluster_keep keep;
     uint32_t top_k;           /* of items ranked among all: recall and NDCG at this place */
     uint32_t timeout_ms;      /* any wait of a worker for a server */
     char report[DP_PATH_MAX + 1]; /* JSON, written by worker 0; empty: none */
@@ -151,6 +156,10 @@ void dp_cluster_free(struct dp_cluster **cluster);
 DP_MUST_USE
 enum dp_status dp_cluster_set(struct dp_cluster *cluster, const char *key, const char *text, const char *what,
                               struct dp_error *err);
+/* Whether the training ends with the weights of its best epoch: by the validation set, or by what stop_at or patience look at. */
+bool dp_cluster_keeps_best(const struct dp_cluster *cluster);
+bool dp_cluster_has_best(
+    const struct dp_cluster *cluster); /* something is looked at that tells which epoch is the best */
 /* Minibatches whose gradients are one push. */
 static inline uint32_t dp_cluster_pushed_together(const struct dp_cluster_training *training)
 {

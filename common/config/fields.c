@@ -52,9 +52,11 @@
 static const char *const decays[] = {"none", "linear", "cosine", "inverse-sqrt"};
 static const char *const durabilities[] = {"machine", "process", "none"};
 static const char *const relatives[] = {"start", "file"};
+static const char *const keeps[] = {"auto", "best", "last"};
 static const char *const precisions[] = {"f32", "tf32", "bf16"};
 static_assert(sizeof(enum dp_decay) == 4 && sizeof(enum dp_cluster_durability) == 4 &&
-                  sizeof(enum dp_cluster_precision) == 4 && sizeof(enum dp_cluster_relative) == 4,
+                  sizeof(enum dp_cluster_precision) == 4 && sizeof(enum dp_cluster_relative) == 4 &&
+                  sizeof(enum dp_cluster_keep) == 4,
               "NAME fields are u32");
 
 static const struct dp_field top[] = {
@@ -136,6 +138,7 @@ static const struct dp_field training[] = {
     INTEGER(dp_cluster_training, patience, DP_FIELD_U32, 0, 1000000),
     TEXT(dp_cluster_training, patience_metric, sizeof((struct dp_cluster_training *)0)->patience_metric - 1),
     INTEGER(dp_cluster_training, top_k, DP_FIELD_U32, 1, 10000),
+    NAMES(dp_cluster_training, keep, keeps),
     INTEGER(dp_cluster_training, timeout_ms, DP_FIELD_U32, 100, 600000),
     PATH(dp_cluster_training, report),
     PATH(dp_cluster_training, steps),

@@ -14,6 +14,7 @@ enum dp_reply_kind {
     DP_REPLY_STATUS,
     DP_REPLY_NOTES,
     DP_REPLY_POSITIONS, /* frame 1: u64 words of bits, how many the asker knows */
+    DP_REPLY_SNAPSHOT,
 };
 
 #define DP_COUNTERS_MAX      64u
@@ -51,6 +52,8 @@ struct dp_reply {
     uint64_t applied;                   /* pulled: frames 1.. of the message are the sections' values */
     uint64_t staleness;                 /* pushed */
     bool repeated;                      /* pushed */
+    bool held;                          /* snapshot: it is there */
+    uint32_t run, epoch;                /* snapshot: the last that was reverted to; 0, 0: none */
     struct dp_status_report report;     /* status */
     uint32_t notes;                     /* notes: frames 1.. are their bytes */
     char (*note)[DP_NOTE_NAME_MAX + 1]; /* heap: dp_reply_clear */

@@ -15,6 +15,7 @@ struct parts {
         Downpour__StatusReport report;
         Downpour__Notes notes;
         Downpour__Positions positions;
+        Downpour__SnapshotState snapshot;
     } body;
     struct lists *lists;
 };
@@ -80,6 +81,17 @@ static void put_notes(const struct dp_reply *reply, struct parts *parts)
     parts->head.notes = &parts->body.notes;
 }
 
+static void put_snapshot(const struct dp_reply *reply, struct parts *parts)
+{
+    Downpour__SnapshotState *state = &parts->body.snapshot;
+    downpour__snapshot_state__init(state);
+    state->held = reply->held;
+    state->run = reply->run;
+    state->epoch = reply->epoch;
+    parts->head.body_case = DOWNPOUR__REPLY__BODY_SNAPSHOT_STATE;
+    parts->head.snapshot_state = state;
+}
+
 static void put_body(const struct dp_reply *reply, struct parts *parts)
 {
     switch (reply->kind) {
@@ -117,6 +129,9 @@ static void put_body(const struct dp_reply *reply, struct parts *parts)
         downpour__positions__init(&parts->body.positions);
         parts->head.body_case = DOWNPOUR__REPLY__BODY_POSITIONS;
         parts->head.positions = &parts->body.positions;
+        break;
+    case DP_REPLY_SNAPSHOT:
+        put_snapshot(reply, parts);
         break;
     }
 }

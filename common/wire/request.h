@@ -9,6 +9,7 @@
 #include "common/model/table.h"
 #include "common/wire/limits.h"
 #include "common/wire/message.h"
+#include "common/wire/snapshot.h"
 
 #include <stdbool.h>
 
@@ -29,6 +30,7 @@ enum dp_request_kind {
     DP_REQUEST_NOTE_PUT,
     DP_REQUEST_NOTES_GET,
     DP_REQUEST_POSITIONS_GET,
+    DP_REQUEST_SNAPSHOT,
 };
 
 struct dp_section {
@@ -57,6 +59,9 @@ struct dp_request {
     bool measured;
     uint32_t sections; /* pull, push */
     struct dp_section section[DP_SECTIONS_MAX];
+
+    enum dp_snapshot_action action; /* snapshot */
+    uint32_t run, epoch, keeps;     /* snapshot: from 1, drop: 0; keeps: 0 none */
 
     char name[DP_NOTE_NAME_MAX + 1]; /* note_put: the name; notes_get: the prefix */
     const void *note;                /* note_put: lent */

@@ -131,6 +131,22 @@ static enum dp_status take_positions(const Downpour__PositionsGet *wire, struct 
     return DP_OK;
 }
 
+static enum dp_status take_snapshot(const Downpour__Snapshot *wire, struct dp_request *out,
+                                    struct dp_error *err)
+{
+    bool named = wire->action != DOWNPOUR__SNAPSHOT_ACTION__SNAPSHOT_DROP;
+    if (wire->action > DOWNPOUR__SNAPSHOT_ACTION__SNAPSHOT_DROP)
+        return dp_fail(err, DP_INVALID, "action: %d is none that is known here", (int)wire->action);
+    if (named ? wire->run == 0 || wire->epoch == 0 : wire->run > 0 || wire->epoch > 0)
+        return dp_fail(err, DP_INVALID, "run, epoch: %u, %u, expected %s", wire->run, wire->epoch,
+                       named ? "1 or more" : "0: all snapshots are dropped");
+    out->action = (enum dp_snapshot_action)wire->action;
+    out->run = wire->run;
+    out->epoch = wire->epoch;
+    out->keeps = wire->keeps;
+    return DP_OK;
+}
+
 /* Bodies that are all in the header. */
 static enum dp_status take_short(const struct dp_message *message, const Downpour__Request *wire,
                                  struct dp_request *out, struct dp_error *err)
@@ -149,6 +165,8 @@ static enum dp_status take_short(const struct dp_message *message, const Downpou
         return dp_header_name("prefix", wire->notes_get->prefix, 0, DP_NOTE_NAME_MAX, out->name, err);
     case DP_REQUEST_POSITIONS_GET:
         return take_positions(wire->positions_get, out, err);
+    case DP_REQUEST_SNAPSHOT:
+        return take_snapshot(wire->snapshot, out, err);
     default:
         return DP_OK;
     }
@@ -172,6 +190,9 @@ static enum dp_status take_body(const struct dp_message *message, const Downpour
         return take_short(message, wire, out, err);
     case DOWNPOUR__REQUEST__BODY_POSITIONS_GET:
         out->kind = DP_REQUEST_POSITIONS_GET;
+        return take_short(message, wire, out, err);
+    case DOWNPOUR__REQUEST__BODY_SNAPSHOT:
+        out->kind = DP_REQUEST_SNAPSHOT;
         return take_short(message, wire, out, err);
     case DOWNPOUR__REQUEST__BODY_PULL:
         out->kind = DP_REQUEST_PULL;

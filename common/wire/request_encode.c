@@ -14,6 +14,7 @@ struct parts {
         Downpour__NotePut note_put;
         Downpour__NotesGet notes_get;
         Downpour__PositionsGet positions_get;
+        Downpour__Snapshot snapshot;
     } body;
     Downpour__TableSpec spec;
     Downpour__Section section[DP_SECTIONS_MAX];
@@ -92,6 +93,18 @@ static void put_positions_get(const struct dp_request *request, struct parts *pa
     parts->head.positions_get = get;
 }
 
+static void put_snapshot(const struct dp_request *request, struct parts *parts)
+{
+    Downpour__Snapshot *snapshot = &parts->body.snapshot;
+    downpour__snapshot__init(snapshot);
+    snapshot->action = (Downpour__SnapshotAction)request->action;
+    snapshot->run = request->run;
+    snapshot->epoch = request->epoch;
+    snapshot->keeps = request->keeps;
+    parts->head.body_case = DOWNPOUR__REQUEST__BODY_SNAPSHOT;
+    parts->head.snapshot = snapshot;
+}
+
 /* Returns how many frames must follow. */
 static uint32_t put_body(const struct dp_request *request, struct parts *parts)
 {
@@ -127,6 +140,9 @@ static uint32_t put_body(const struct dp_request *request, struct parts *parts)
         return 0;
     case DP_REQUEST_POSITIONS_GET:
         put_positions_get(request, parts);
+        return 0;
+    case DP_REQUEST_SNAPSHOT:
+        put_snapshot(request, parts);
         return 0;
     case DP_REQUEST_NONE:
         break;

@@ -164,6 +164,26 @@ static void print_advice(const json_t *root, FILE *file)
     }
 }
 
+/* Whose weights the store has, where there is a choice. */
+static void print_kept(const json_t *root, FILE *file)
+{
+    const json_t *best = json_object_get(root, "best");
+    const char *set = json_string_value(json_object_get(best, "set")),
+               *metric = json_string_value(json_object_get(best, "metric"));
+    double kept = number_in(root, "kept_epoch"), epoch = number_in(best, "epoch"),
+           last = number_in(json_array_get(json_object_get(root, "epochs"),
+                                           json_array_size(json_object_get(root, "epochs")) - 1),
+                            "epoch");
+    if (!json_object_get(root, "kept_epoch") || !set || !metric || (kept == last && epoch == last))
+        return;
+    if (kept == epoch)
+        fprintf(file, "Kept:      the weights of epoch %.0f (%s %s %.6g), not the last ones\n", kept, set,
+                metric, number_in(best, "value"));
+    else
+        fprintf(file, "Kept:      the weights of epoch %.0f%s; epoch %.0f had the best %s %s, %.6g\n", kept,
+                kept == last ? ", the last ones" : "", epoch, set, metric, number_in(best, "value"));
+}
+
 static void print_throughput(const json_t *root, FILE *file)
 {
     const json_t *throughput = json_object_get(root, "throughput"),
@@ -193,6 +213,7 @@ enum dp_status dp_outcome_print(const char *report, bool shown, FILE *file, stru
         print_epochs(root, report, file);
     print_chosen(root, file);
     print_stop(root, file);
+    print_kept(root, file);
     const char *labels = json_string_value(json_object_get(json_object_get(root, "data"), "labels"));
     if (labels)
         fprintf(file, "Labels:    %s\n", labels);

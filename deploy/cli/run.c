@@ -102,6 +102,10 @@ static const struct dp_option options[] = {
      NULL},
     {"--patience-metric", "METRIC", "which figure; default: that of --stop-at, else the loss",
      "training.patience_metric", NULL},
+    {"--keep", "WHICH",
+     "whose weights stay in the end: best (the best epoch's) or last; default: best where there is a "
+     "validation set, --stop-at or --patience",
+     "training.keep", NULL},
     {"--batch", "N",
      "examples in a minibatch; default 0: 128, for less than 4,096 examples fewer, 4 at least",
      "training.batch", NULL},

@@ -93,7 +93,7 @@ void dp_shard_positions(struct dp_shard *shard, const struct dp_waiting *waiting
     struct dp_held_positions **end = end_of(shard), *held = NULL;
     struct dp_error err = {0};
     if (shard->draining)
-        (void)dp_fail(&err, DP_STOPPING, "shard %" PRIu32 " is shutting down", shard->options.index);
+        (void)dp_shard_stopping(shard, &err);
     else if (!dp_shard_journal_lost(shard, &err) && (!end || !(held = calloc(1, sizeof *held))))
         (void)dp_fail(&err, DP_AGAIN, "shard %" PRIu32 ": %u answers about positions wait for its journal",
                       shard->options.index, HELD_MAX);

@@ -637,10 +637,11 @@ static void end_jobs(struct dp_shard *shard)
 enum dp_status dp_shard_open_journal(struct dp_shard *shard, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
-    shard->write_back.rows_lsn = shard->write_back.marked_lsn = shard->lsn;
+    shard->write_back.rows_lsn = shard->write_back.marked_lsn = shard->write_back.stored_lsn = shard->lsn;
     shard->write_back.since_ns = dp_clock_ns(&shard->options.clock);
     shard->applied = shard->durable = shard->synced = shard->lsn;
-    for (uint32_t i = 0; shard->options.recovers && i < shard->tables; i++) {
+    bool uncounted = shard->options.recovers || dp_shard_is_reverted(shard);
+    for (uint32_t i = 0; uncounted && i < shard->tables; i++) {
         shard->table[i]->counted = false;
         shard->table[i]->stored = shard->table[i]->away = 0;
     }

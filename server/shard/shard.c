@@ -94,7 +94,7 @@ static enum dp_status check_order(struct dp_shard *shard, const struct dp_reques
         return dp_fail(err, DP_SESSION, "session unknown to shard %" PRIu32 ": say hello first",
                        shard->options.index);
     if (shard->draining)
-        return dp_fail(err, DP_STOPPING, "shard %" PRIu32 " is shutting down", shard->options.index);
+        return dp_shard_stopping(shard, err);
     if (request->sequence > session->expected)
         return dp_fail(err, DP_ORDER, "request %" PRIu64 " came before request %" PRIu64, request->sequence,
                        session->expected);

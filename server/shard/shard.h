@@ -41,6 +41,9 @@ struct dp_shard_options {
     uint32_t requests_max;   /* waiting at once, of all sessions; 0: 1,024 */
     uint32_t taken_rows_max; /* rows of reads that are done, in one turn; 0: 8,192 */
     struct dp_store *store;  /* the caller's, open; outlives the shard */
+    /* Why the store that this opening found could not be reverted to a snapshot, as the opening before had been told to; OK: it
+     * was, or was not told. */
+    struct dp_error revert_failed;
     struct dp_clock clock;
     void (*reply)(void *context, const struct dp_peer *to, struct dp_message **message);
     void *reply_context;
@@ -71,6 +74,12 @@ enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *e
  * in them and says so. A crash within, or a failure, leaves some; the next opening removes those. */
 DP_MUST_USE
 enum dp_status dp_shard_end_journal(struct dp_shard *shard, struct dp_error *err);
+/* Once dp_shard_drained gave DP_OK: run > 0: it drained because it is to go back to this snapshot. Its store is to be marked clean,
+ * closed and reverted, with this mark, then opened again, and a shard on it. */
+struct dp_store_snapshot dp_shard_reverts(const struct dp_shard *shard);
+#define DP_SHARD_REVERTED_BYTES 16u
+struct dp_store_mark dp_shard_reverted_mark(const struct dp_shard *shard,
+                                            char value[DP_SHARD_REVERTED_BYTES]); /* lends from value */
 
 /* Counters, by name, as metrics have them (counters.h); any thread. Returns how many were filled, at most
  * DP_COUNTERS_MAX. */

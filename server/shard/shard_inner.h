@@ -51,7 +51,8 @@ enum dp_shard_job_kind {
     DP_JOB_JOURNAL,
     DP_JOB_RELEASED,
     DP_JOB_REPLAY,
-    DP_JOB_COUNT
+    DP_JOB_COUNT,
+    DP_JOB_SNAPSHOT
 };
 
 struct dp_shard_job {
@@ -73,6 +74,7 @@ struct dp_write_back {
     enum dp_cycle cycle;
     uint64_t rows_lsn;          /* when the cycle is done every row's pushes up to it are in the store */
     uint64_t marked_lsn;        /* rows_lsn of the last cycle that is done */
+    uint64_t stored_lsn;        /* the same, of the last one that ended with marks */
     uint64_t since_ns;          /* of the first push since the cycle began */
     bool pushed;                /* there was one */
     uint32_t table, partition;  /* id; the next to be taken */
@@ -111,6 +113,32 @@ struct dp_room {
     bool tight;   /* since the last turn: what is used is touched */
 };
 
+/* Snapshots (snapshots.c): the order under way, and what the store was reverted to. */
+enum dp_snapshot_stage {
+    DP_SNAPSHOT_NONE,
+    DP_SNAPSHOT_ROWS, /* rows are written back */
+    DP_SNAPSHOT_DUE,  /* the store has them: it is to be asked for the copy */
+    DP_SNAPSHOT_COPY  /* it makes it */
+};
+
+#define DP_SNAPSHOT_ASKERS_MAX 16u
+#define DP_SHARD_REVERTED      "reverted"
+
+struct dp_snapshot_asker {
+    struct dp_peer peer;
+    uint64_t id, session, since_ns;
+};
+
+struct dp_snapshots {
+    enum dp_snapshot_stage stage;
+    struct dp_store_snapshot taken, keeps; /* of the order */
+    struct dp_snapshot_asker asker[DP_SNAPSHOT_ASKERS_MAX];
+    uint32_t askers;
+    struct dp_store_snapshot reverts; /* run > 0: it drains in order to be reverted */
+    struct dp_store_snapshot reverted;
+    uint64_t reverted_lsn;
+};
+
 struct dp_shard {
     struct dp_shard_options options;
     struct dp_range range;
@@ -141,6 +169,7 @@ struct dp_shard {
     bool draining;
     uint64_t opened_ns;
     struct dp_write_back write_back;
+    struct dp_snapshots snapshots;
     struct dp_room room;
 
     struct dp_journal *journal; /* NULL: durability none */
@@ -198,6 +227,7 @@ void dp_shard_free_tables(struct dp_shard *shard);
 struct dp_shard_job *dp_shard_marks_job(const struct dp_shard *shard, uint64_t rows_lsn, uint64_t released);
 /* DP_AGAIN: the store is busy, the job stays the caller's. */
 enum dp_status dp_shard_try_submit(struct dp_shard *shard, struct dp_shard_job *job);
+uint64_t dp_shard_dirty_rows(const struct dp_shard *shard);
 void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting);
 uint64_t dp_shard_cache_bytes(const struct dp_shard *shard);
 
@@ -335,6 +365,17 @@ void dp_shard_apply(struct dp_shard *shard, const struct dp_section *section, st
 void dp_shard_positions(struct dp_shard *shard, const struct dp_waiting *waiting);
 void dp_shard_positions_turn(struct dp_shard *shard);
 void dp_shard_positions_clear(struct dp_shard *shard);
+
+/* Snapshots (snapshots.c). */
+void dp_shard_snapshot(struct dp_shard *shard, const struct dp_waiting *waiting);
+void dp_shard_snapshot_turn(struct dp_shard *shard); /* behind write-back's */
+void dp_shard_snapshot_taken(struct dp_shard *shard, struct dp_shard_job *job);
+bool dp_shard_snapshot_wants_cycle(const struct dp_shard *shard);
+enum dp_status dp_shard_load_reverted(struct dp_shard *shard, struct dp_error *err);
+/* Nothing was pushed since it was: what the tables' marks count is not what is there. */
+bool dp_shard_is_reverted(const struct dp_shard *shard);
+/* Fails with DP_STOPPING: why a shard that drains takes no request. */
+enum dp_status dp_shard_stopping(const struct dp_shard *shard, struct dp_error *err);
 
 /* Admission (admission.c). DP_OK: pushes may name this stream. DP_AGAIN: soon. DP_INVALID: it was given to nobody. */
 enum dp_status dp_shard_admit(const struct dp_shard *shard, uint64_t stream, struct dp_error *err);

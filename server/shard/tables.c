@@ -3,8 +3,8 @@
  *           u64: every push up to it is in the stored rows, replay starts behind it; "streams", u64: none from
  *           it on was given yet; "journal", u64: the incarnation of the journal that must be there, unless
  *           "released", u64, is not below it: openings of the journal up to that one are over, and all that they took is in
- *           the store (the last cycle of a drain says so); "ids" (push_ids.h). A write-back cycle ends with all but "streams",
- *           "journal" and, where it is not the last, "released", put at once. */
+ *           the store (the last cycle of a drain says so); "ids" (push_ids.h); "reverted" (snapshots.c). A write-back cycle ends with all but "streams",
+ *           "journal", "reverted" and, where it is not the last, "released", put at once. */
 #include "server/shard/shard_inner.h"
 #include "server/shard/table_mark.h"
 
@@ -142,6 +142,8 @@ enum dp_status dp_shard_load_tables(struct dp_shard *shard, struct dp_error *err
         st = store->visit_marks(store->self, "released", 8, visit_u64, &shard->released, err);
     if (st == DP_OK)
         st = store->visit_marks(store->self, "streams", 7, visit_u64, &shard->streams_reserved, err);
+    if (st == DP_OK)
+        st = dp_shard_load_reverted(shard, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "shard %" PRIu32, shard->options.index);
     /* The mark, or this opening's clock where that is later: a store that lost its last marks gives no stream twice. */
@@ -264,7 +266,7 @@ void dp_shard_table_stored(struct dp_shard *shard, struct dp_shard_job *job)
     dp_shard_make_runnable(shard, session);
 }
 
-static uint64_t dirty_rows(const struct dp_shard *shard)
+uint64_t dp_shard_dirty_rows(const struct dp_shard *shard)
 {
     uint64_t rows = 0;
     for (uint32_t i = 0; i < shard->tables; i++)
@@ -279,7 +281,7 @@ void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting)
     struct dp_store_figures figures = {0};
     shard->options.store->figures(shard->options.store->self, &figures);
     DP_COUNT_SET(&shard->counters, l0_files, figures.l0_files);
-    DP_COUNT_SET(&shard->counters, rows_dirty, dirty_rows(shard));
+    DP_COUNT_SET(&shard->counters, rows_dirty, dp_shard_dirty_rows(shard));
     DP_COUNT_SET(&shard->counters, compaction_debt_bytes, figures.compaction_debt_bytes);
     for (uint32_t i = 0; i < shard->tables; i++)
         tables[i] = (struct dp_table_status){.spec = shard->table[i]->spec,

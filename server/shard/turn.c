@@ -176,7 +176,7 @@ static void hello(struct dp_shard *shard, struct dp_waiting **waiting)
         st = dp_fail(&err, DP_INVALID, "hello: streams are given by shard 0, this is shard %" PRIu32,
                      shard->options.index);
     else if (shard->draining)
-        st = dp_fail(&err, DP_STOPPING, "shard %" PRIu32 " is shutting down", shard->options.index);
+        st = dp_shard_stopping(shard, &err);
     else
         st = dp_shard_check_above(shard, request->stream_above, &err);
     uint64_t stream = stream_due(shard, request);
@@ -211,6 +211,8 @@ void dp_shard_unsequenced(struct dp_shard *shard, struct dp_waiting *waiting)
         dp_shard_status(shard, waiting);
     } else if (waiting->request.kind == DP_REQUEST_POSITIONS_GET) {
         dp_shard_positions(shard, waiting);
+    } else if (waiting->request.kind == DP_REQUEST_SNAPSHOT) {
+        dp_shard_snapshot(shard, waiting);
     } else {
         struct dp_error err = {0};
         (void)dp_fail(&err, DP_UNSUPPORTED, "notes are kept by the control socket of the first server");
@@ -369,6 +371,9 @@ static void completed(struct dp_shard *shard, struct dp_shard_job *job)
     case DP_JOB_COUNT:
         dp_shard_counted(shard, job);
         break;
+    case DP_JOB_SNAPSHOT:
+        dp_shard_snapshot_taken(shard, job);
+        break;
     }
     dp_shard_job_free(job);
 }
@@ -415,6 +420,7 @@ bool dp_shard_turn(struct dp_shard *shard)
     }
     dp_shard_journal_commit(shard);
     dp_shard_write_back_turn(shard);
+    dp_shard_snapshot_turn(shard);
     (void)dp_blocking_set(before);
     dp_shard_journal_count(shard);
     DP_COUNT_SET(&shard->counters, up_ms, (start - shard->opened_ns) / 1000000u);

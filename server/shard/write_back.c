@@ -133,6 +133,10 @@ static bool is_time(const struct dp_shard *shard)
     const struct dp_write_back *w = &shard->write_back;
     if (is_quiet(shard))
         return !w->last_done;
+    if (shard->snapshots.stage == DP_SNAPSHOT_DUE)
+        return false; /* the store is to be copied as it is */
+    if (dp_shard_snapshot_wants_cycle(shard))
+        return true;
     if (shard->lsn == w->marked_lsn)
         return false;
     if (w->pressed ||
@@ -370,7 +374,7 @@ static void rows_turn(struct dp_shard *shard)
     submit_ready(shard);
     if (due_table(shard) || w->ready || w->again || w->under_way > 0)
         return;
-    if (!shard->journal && !shard->recovery && !w->is_last) {
+    if (!shard->journal && !shard->recovery && !w->is_last && !dp_shard_snapshot_wants_cycle(shard)) {
         end_cycle(shard); /* its marks would be worth nothing */
         return;
     }
@@ -487,6 +491,7 @@ bool dp_shard_written_back(struct dp_shard *shard, struct dp_shard_job *job)
         return false;
     }
     w->last_done = w->is_last;
+    w->stored_lsn = w->rows_lsn;
     end_cycle(shard);
     if (shard->journal) {
         dp_journal_release(shard->journal, w->rows_lsn + 1);

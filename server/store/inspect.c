@@ -10,6 +10,7 @@
 #include "server/store/rocks_error.h"
 #include "server/store/rocks_kept.h"
 #include "server/store/rocks_log.h"
+#include "server/store/rocks_snapshot.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -378,9 +379,11 @@ static enum dp_status open_whole(struct dp_inspect *inspect, const char *directo
     return st;
 }
 
-enum dp_status dp_inspect_open(const char *directory, const struct dp_inspect_damage *damaged,
+enum dp_status dp_inspect_open(const char *store, const struct dp_inspect_damage *damaged,
                                struct dp_inspect **out, struct dp_error *err)
 {
+    char directory[DP_ROCKS_PLACE_BYTES];
+    dp_rocks_snapshot_place(store, directory); /* a revert that was cut short */
     enum dp_status st = check_directory(directory, err);
     if (st != DP_OK)
         return st;

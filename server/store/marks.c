@@ -271,3 +271,33 @@ enum dp_status dp_marks_leave(struct dp_rocks_db *db, struct dp_error *err)
         mark_of(key_state, state_texts[STATE_CLEAN], strlen(state_texts[STATE_CLEAN]));
     return dp_marks_put(db, &mark, 1, err);
 }
+
+enum dp_status dp_marks_copy(struct dp_rocks_db *from, struct dp_rocks_db *to,
+                             const struct dp_store_mark *more, struct dp_error *err)
+{
+    enum state state = STATE_OPEN;
+    enum dp_status st = load_state(from, &state, err);
+    if (st == DP_NOT_FOUND || (st == DP_OK && state != STATE_CLEAN))
+        return dp_fail(err, DP_UNCLEAN, "store %s was not closed cleanly", from->directory);
+    if (st != DP_OK)
+        return st;
+    char *text = NULL;
+    rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
+    rocksdb_iterator_t *at = rocksdb_create_iterator_cf(from->db, from->read, from->families[DP_ROCKS_MARKS]);
+    for (rocksdb_iter_seek_to_first(at); rocksdb_iter_valid(at); rocksdb_iter_next(at)) {
+        size_t key_bytes, value_bytes;
+        const char *key = rocksdb_iter_key(at, &key_bytes), *value = rocksdb_iter_value(at, &value_bytes);
+        rocksdb_writebatch_put_cf(batch, to->families[DP_ROCKS_MARKS], key, key_bytes, value, value_bytes);
+    }
+    rocksdb_iter_get_error(at, &text);
+    rocksdb_iter_destroy(at);
+    st = dp_rocks_error_take(&text, from->directory, "read marks", err);
+    rocksdb_writebatch_put_cf(batch, to->families[DP_ROCKS_MARKS], more->key, more->key_bytes, more->value,
+                              more->value_bytes);
+    if (st == DP_OK) {
+        rocksdb_write(to->db, to->write_sync, batch, &text);
+        st = dp_rocks_error_take(&text, to->directory, "write marks", err);
+    }
+    rocksdb_writebatch_destroy(batch);
+    return st;
+}

@@ -29,6 +29,10 @@ enum dp_status dp_marks_enter(struct dp_rocks_db *db, const struct dp_rocks_stor
 DP_MUST_USE
 enum dp_status dp_marks_look(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
                              bool *recovers, struct dp_error *err);
+/* All marks of one, the own too, and one more, into another, at once. DP_UNCLEAN: `from` was not closed cleanly. */
+DP_MUST_USE
+enum dp_status dp_marks_copy(struct dp_rocks_db *from, struct dp_rocks_db *to,
+                             const struct dp_store_mark *more, struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_marks_leave(struct dp_rocks_db *db, struct dp_error *err);
 

@@ -7,6 +7,7 @@
 #include "server/store/figures.h"
 #include "server/store/marks.h"
 #include "server/store/read_lock.h"
+#include "server/store/rocks_snapshot.h"
 #include "server/store/rows.h"
 #include "server/store/space.h"
 
@@ -78,11 +79,13 @@ struct rocks_store {
     pthread_mutex_t lock;
     pthread_cond_t completed_changed;
     struct ticket *completed, **completed_end;
+    struct dp_rocks_snapshots snapshots;
 };
 
+/* Jobs of the writer. */
 static bool changes(const struct dp_store_job *job)
 {
-    return job->kind == DP_STORE_WRITE || job->kind == DP_STORE_MARKS;
+    return job->kind == DP_STORE_WRITE || job->kind == DP_STORE_MARKS || job->kind == DP_STORE_SNAPSHOT;
 }
 
 static enum dp_status fail_again(const struct rocks_store *store, struct dp_error *err)
@@ -135,7 +138,28 @@ static uint64_t bytes_of(const struct dp_store_job *job)
     return bytes;
 }
 
-/* Changes that are made at once: one job of marks, or jobs of rows that go into one file, since each file costs its syncs. */
+static enum dp_status take_snapshot(struct rocks_store *store, const struct dp_store_job *job,
+                                    struct dp_error *err)
+{
+    struct dp_rocks_snapshots there;
+    struct dp_error unheard;
+    enum dp_status st = job->snapshot.run ? dp_rocks_snapshot_take(&store->db, job->snapshot, err) : DP_OK;
+    if (st == DP_OK)
+        st = dp_rocks_snapshot_drop(store->db.directory, job->snapshot, job->keeps, err);
+    if (dp_rocks_snapshot_list(store->db.directory, &there, &unheard) == DP_OK) {
+        DP_ASSERT(pthread_mutex_lock(&store->lock) == 0);
+        store->snapshots = there;
+        DP_ASSERT(pthread_mutex_unlock(&store->lock) == 0);
+    }
+    return st;
+}
+
+static enum dp_status put(struct rocks_store *store, const struct dp_store_job *job, struct dp_error *err)
+{
+    return job->kind == DP_STORE_SNAPSHOT ? take_snapshot(store, job, err) : put_marks(store, job, err);
+}
+
+/* Changes that are made at once: one job of marks or a snapshot, or jobs of rows that go into one file, since each file costs its syncs. */
 struct together {
     struct ticket *ticket[TOGETHER_MAX];
     const struct dp_store_job *job[TOGETHER_MAX];
@@ -172,8 +196,9 @@ static void change(struct rocks_store *store, const struct together *all)
         st = fail_again(store, &err);
     else
         st = all->job[0]->kind == DP_STORE_WRITE ? write_rows(store, all, &err)
-                                                 : put_marks(store, all->job[0], &err);
-    if (st != DP_OK && st != DP_FULL && store->failed.status == DP_OK)
+                                                 : put(store, all->job[0], &err);
+    if (st != DP_OK && st != DP_FULL && all->job[0]->kind != DP_STORE_SNAPSHOT &&
+        store->failed.status == DP_OK)
         store->failed = err;
     for (uint32_t i = 0; i < all->count; i++)
         finish_part(store, all->ticket[i], st, &err);
@@ -391,6 +416,18 @@ static enum dp_status rocks_room(void *self, uint64_t bytes, struct dp_error *er
     return dp_space_check(store->db.directory, bytes, DP_SPACE_ROWS, err);
 }
 
+static bool rocks_holds(void *self, struct dp_store_snapshot snapshot)
+{
+    struct rocks_store *store = self;
+    bool holds = false;
+    DP_ASSERT(pthread_mutex_lock(&store->lock) == 0);
+    for (uint32_t i = 0; i < store->snapshots.count; i++)
+        holds = holds || (store->snapshots.snapshot[i].run == snapshot.run &&
+                          store->snapshots.snapshot[i].epoch == snapshot.epoch);
+    DP_ASSERT(pthread_mutex_unlock(&store->lock) == 0);
+    return holds;
+}
+
 static void destroy(struct rocks_store *store)
 {
     if (store->changes)
@@ -433,10 +470,17 @@ static enum dp_status start_threads(struct rocks_store *store, const char *direc
 
 static enum dp_status open_db(struct rocks_store *store, const char *directory, struct dp_error *err)
 {
-    if (!store->read_only)
-        return dp_rocks_db_open(directory, &store->db, err);
-    enum dp_status st = dp_read_lock_take(directory, &store->read_lock, err);
-    return st == DP_OK ? dp_rocks_db_open_to_read(directory, &store->db, err) : st;
+    char place[DP_ROCKS_PLACE_BYTES];
+    enum dp_status st = DP_OK;
+    if (store->read_only) {
+        st = dp_read_lock_take(directory, &store->read_lock, err);
+        dp_rocks_snapshot_place(directory, place);
+        return st == DP_OK ? dp_rocks_db_open_to_read(place, &store->db, err) : st;
+    }
+    st = dp_rocks_snapshot_settle(directory, err);
+    if (st == DP_OK)
+        st = dp_rocks_db_open(directory, &store->db, err);
+    return st == DP_OK ? dp_rocks_snapshot_list(directory, &store->snapshots, err) : st;
 }
 
 /* Order: the state mark is last, so that nothing that fails here leaves a store that looks open. */
@@ -517,6 +561,7 @@ enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options,
                              .visit_rows = rocks_visit_rows,
                              .figures = rocks_figures,
                              .room = rocks_room,
+                             .holds = rocks_holds,
                              .close = rocks_close,
                              .self = store};
     return DP_OK;
@@ -531,4 +576,10 @@ enum dp_status dp_rocks_store_mark_clean(struct dp_store *store, struct dp_error
     enum dp_status st = dp_marks_leave(&self->db, err);
     self->marked_clean = st == DP_OK;
     return st;
+}
+
+enum dp_status dp_rocks_store_revert(const char *directory, struct dp_store_snapshot snapshot,
+                                     const struct dp_store_mark *mark, struct dp_error *err)
+{
+    return dp_rocks_snapshot_revert(directory, snapshot, mark, err);
 }

@@ -36,6 +36,11 @@ struct dp_rocks_store_options {
 DP_MUST_USE
 enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options, struct dp_store *out,
                                    struct dp_error *err);
+/* A store that is closed, and was marked clean, gets the rows of one of its snapshots; its marks stay, and `mark` is put. DP_OK: it is
+ * decided, and the next opening finds them so. DP_NOT_FOUND: it has no such snapshot. A failure changes nothing. */
+DP_MUST_USE
+enum dp_status dp_rocks_store_revert(const char *directory, struct dp_store_snapshot snapshot,
+                                     const struct dp_store_mark *mark, struct dp_error *err);
 /* Says durably that everything is written. Only after it is a close a clean one. All jobs must have
  * completed. */
 DP_MUST_USE

@@ -44,23 +44,35 @@ static inline bool dp_store_mark_is_own(const struct dp_store_mark *mark)
            memcmp(mark->key, DP_STORE_MARKS_OWN, sizeof DP_STORE_MARKS_OWN - 1) == 0;
 }
 
+/* The rows and marks of one moment: those after an epoch of a run. Both from 1. */
+struct dp_store_snapshot {
+    uint32_t run, epoch;
+};
+
+#define DP_STORE_SNAPSHOTS_MAX 4u
+
 enum dp_store_job_kind {
     DP_STORE_READ,  /* keys ascending by (table, mixed) -> row[i] filled, found[i] */
     DP_STORE_WRITE, /* keys strictly ascending by (table, mixed), row[i] */
     DP_STORE_MARKS, /* put, atomically, durable when completed */
     DP_STORE_COUNT, /* keys[i].table ascending -> counts[i]: the rows of that table when it was submitted */
+    /* What the writes and marks that completed before have made of the store is kept as `snapshot`, durable when completed;
+     * one that is there stays as it is. All others but `keeps` are removed. snapshot.run 0: none is taken. A failure
+     * leaves the store, and what snapshots there were, as they were, and fails no later job. */
+    DP_STORE_SNAPSHOT,
 };
 
 struct dp_store_job {
     enum dp_store_job_kind kind;
     void *owner; /* the submitter's */
     uint32_t count;
-    const struct dp_store_key *keys;   /* [count]: READ, WRITE, COUNT */
-    void *const *rows;                 /* [count]: READ: filled; WRITE: read */
-    const uint32_t *row_bytes;         /* [count]: a stored row of another length is CORRUPT */
-    bool *found;                       /* [count]: READ */
-    const struct dp_store_mark *marks; /* [count]: MARKS */
-    uint64_t *counts;                  /* [count]: COUNT; a row of a table not named is CORRUPT */
+    const struct dp_store_key *keys;          /* [count]: READ, WRITE, COUNT */
+    void *const *rows;                        /* [count]: READ: filled; WRITE: read */
+    const uint32_t *row_bytes;                /* [count]: a stored row of another length is CORRUPT */
+    bool *found;                              /* [count]: READ */
+    const struct dp_store_mark *marks;        /* [count]: MARKS */
+    uint64_t *counts;                         /* [count]: COUNT; a row of a table not named is CORRUPT */
+    struct dp_store_snapshot snapshot, keeps; /* SNAPSHOT; keeps.run 0: none */
     /* COUNT: it may take long, behind all reads; set by the submitter, it completes soon, with STOPPING. */
     atomic_bool cancelled;
 
@@ -101,6 +113,8 @@ struct dp_store {
     /* Whether, with so many bytes less on its disk, it could still take what is written to it; else DP_FULL. Any thread.
      * NULL: it does not know. */
     enum dp_status (*room)(void *self, uint64_t bytes, struct dp_error *err);
+    /* Whether the store has this snapshot. */
+    bool (*holds)(void *self, struct dp_store_snapshot snapshot);
     /* All jobs must have completed. */
     void (*close)(void *self);
     void *self;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define KINDS     (DP_STORE_COUNT + 1)
+#define KINDS     (DP_STORE_SNAPSHOT + 1)
 #define KEY_BYTES 12u
 
 /* A sorted array of (key, value), keys in the order of their bytes. */
@@ -17,9 +17,15 @@ struct map {
     size_t len, len_max;
 };
 
+struct snapshot {
+    struct dp_store_snapshot name; /* run 0: none */
+    struct map rows;
+};
+
 struct dp_fake_store {
     uint64_t l0_files;
     struct map rows, marks;
+    struct snapshot snapshot[DP_STORE_SNAPSHOTS_MAX];
     uint32_t jobs_max, under_way;
     bool open, hold, read_at_submit;
     enum dp_status poisoned; /* what the first failed write or marks job failed with */
@@ -91,6 +97,18 @@ static void map_put(struct map *map, const struct dp_store_mark *put)
     entry->value_bytes = put->value_bytes;
 }
 
+static struct map map_copy(const struct map *map)
+{
+    struct map copy = {0};
+    for (size_t i = 0; i < map->len; i++) {
+        const struct entry *entry = &map->entries[i];
+        const struct dp_store_mark put = {entry->bytes, entry->bytes + entry->key_bytes, entry->key_bytes,
+                                          entry->value_bytes};
+        map_put(&copy, &put);
+    }
+    return copy;
+}
+
 static void map_clear(struct map *map)
 {
     for (size_t i = 0; i < map->len; i++)
@@ -107,7 +125,53 @@ static void put_key(unsigned char bytes[KEY_BYTES], struct dp_store_key key)
 
 static bool changes(const struct dp_store_job *job)
 {
-    return job->kind == DP_STORE_WRITE || job->kind == DP_STORE_MARKS;
+    return job->kind == DP_STORE_WRITE || job->kind == DP_STORE_MARKS || job->kind == DP_STORE_SNAPSHOT;
+}
+
+/* ---- snapshots */
+
+static struct snapshot *find_snapshot(struct dp_fake_store *fake, struct dp_store_snapshot name)
+{
+    for (uint32_t i = 0; i < DP_STORE_SNAPSHOTS_MAX; i++)
+        if (fake->snapshot[i].name.run == name.run && fake->snapshot[i].name.epoch == name.epoch)
+            return &fake->snapshot[i];
+    return NULL;
+}
+
+static bool fake_holds(void *self, struct dp_store_snapshot name)
+{
+    return name.run > 0 && find_snapshot(self, name) != NULL;
+}
+
+static void take_snapshot(struct dp_fake_store *fake, const struct dp_store_job *job)
+{
+    const struct dp_store_snapshot none = {0};
+    if (job->snapshot.run > 0 && !find_snapshot(fake, job->snapshot)) {
+        struct snapshot *fresh = find_snapshot(fake, none);
+        DP_ASSERT(fresh);
+        *fresh = (struct snapshot){.name = job->snapshot, .rows = map_copy(&fake->rows)};
+    }
+    for (uint32_t i = 0; i < DP_STORE_SNAPSHOTS_MAX; i++) {
+        struct snapshot *at = &fake->snapshot[i];
+        if (at != find_snapshot(fake, job->snapshot) && at != find_snapshot(fake, job->keeps)) {
+            map_clear(&at->rows);
+            at->name = none;
+        }
+    }
+}
+
+bool dp_fake_store_revert(struct dp_fake_store *fake, struct dp_store_snapshot name,
+                          const struct dp_store_mark *mark)
+{
+    const struct dp_store_job all = {.kind = DP_STORE_SNAPSHOT};
+    DP_ASSERT(!fake->open);
+    if (!fake_holds(fake, name))
+        return false;
+    map_clear(&fake->rows);
+    fake->rows = map_copy(&find_snapshot(fake, name)->rows);
+    map_put(&fake->marks, mark);
+    take_snapshot(fake, &all); /* which drops all */
+    return true;
 }
 
 static void check(const struct dp_store_job *job)
@@ -159,13 +223,15 @@ static void execute(struct dp_fake_store *fake, struct dp_store_job *job)
     }
     if (fake->fail_in[job->kind] > 0 && --fake->fail_in[job->kind] == 0) {
         job->status = dp_fail(&job->error, fake->fail_why[job->kind], "fake store: failure asked for");
-        if (changes(job) && job->status != DP_FULL)
+        if (changes(job) && job->status != DP_FULL && job->kind != DP_STORE_SNAPSHOT)
             fake->poisoned = job->status;
         return;
     }
     job->status = DP_OK;
     if (job->kind == DP_STORE_READ)
         job->status = read_rows(fake, job);
+    if (job->kind == DP_STORE_SNAPSHOT)
+        take_snapshot(fake, job);
     for (uint32_t i = 0; i < job->count && changes(job); i++) {
         if (job->kind == DP_STORE_WRITE)
             dp_fake_store_put_row(fake, job->keys[i], job->rows[i], job->row_bytes[i]);
@@ -299,6 +365,8 @@ void dp_fake_store_free(struct dp_fake_store **fake)
     DP_ASSERT(!(*fake)->open);
     map_clear(&(*fake)->rows);
     map_clear(&(*fake)->marks);
+    for (uint32_t i = 0; i < DP_STORE_SNAPSHOTS_MAX; i++)
+        map_clear(&(*fake)->snapshot[i].rows);
     free(*fake);
     *fake = NULL;
 }
@@ -313,6 +381,7 @@ struct dp_store dp_fake_store_open(struct dp_fake_store *fake)
                              .visit_marks = fake_visit_marks,
                              .visit_rows = fake_visit_rows,
                              .figures = fake_figures,
+                             .holds = fake_holds,
                              .close = fake_close,
                              .self = fake};
 }

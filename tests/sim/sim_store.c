@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define KINDS (DP_STORE_COUNT + 1)
+#define KINDS (DP_STORE_SNAPSHOT + 1)
 
 struct row {
     struct dp_store_key key;

@@ -109,6 +109,24 @@ void bed_restart_on(struct bed *bed, const struct dp_store_mark *mark)
     open_shard(bed);
 }
 
+void bed_go_back(struct bed *bed)
+{
+    char value[DP_SHARD_REVERTED_BYTES];
+    enum dp_status st = DP_AGAIN;
+    struct dp_error err = {0};
+    for (uint32_t i = 0; i < 10000 && st == DP_AGAIN; i++) {
+        bed_turn(bed);
+        st = dp_shard_drained(bed->shard, &err);
+    }
+    assert_int_equal(st, DP_OK);
+    const struct dp_store_snapshot to = dp_shard_reverts(bed->shard);
+    const struct dp_store_mark mark = dp_shard_reverted_mark(bed->shard, value);
+    dp_shard_close(&bed->shard);
+    bed->store.close(bed->store.self);
+    assert_true(to.run > 0 && dp_fake_store_revert(bed->fake, to, &mark));
+    open_shard(bed);
+}
+
 void bed_restart(struct bed *bed)
 {
     bed_restart_on(bed, NULL);
@@ -210,6 +228,14 @@ uint64_t bed_pull(struct bed *bed, uint64_t session, uint64_t sequence, const ch
                                  .section = {{.table = dp_table_id(table), .rows = n}}};
     struct dp_frame frame = dp_frame_copy(keys, n * sizeof *keys);
     return bed_send(bed, &request, &frame, 1);
+}
+
+uint64_t bed_snapshot(struct bed *bed, enum dp_snapshot_action action, uint32_t run, uint32_t epoch,
+                      uint32_t keeps)
+{
+    struct dp_request request = {
+        .kind = DP_REQUEST_SNAPSHOT, .action = action, .run = run, .epoch = epoch, .keeps = keeps};
+    return bed_send(bed, &request, NULL, 0);
 }
 
 uint64_t bed_push(struct bed *bed, uint64_t session, uint64_t sequence, const char *table,

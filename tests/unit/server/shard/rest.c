@@ -51,6 +51,12 @@ static void figures(void *self, struct dp_store_figures *out)
     rest->store.figures(rest->store.self, out);
 }
 
+static bool holds(void *self, struct dp_store_snapshot snapshot)
+{
+    const struct rest *rest = self;
+    return rest->store.holds(rest->store.self, snapshot);
+}
+
 static void close_store(void *self)
 {
     const struct rest *rest = self;
@@ -66,6 +72,7 @@ struct dp_store rest_open(struct rest *rest, struct dp_fake_store *fake)
                              .visit_marks = visit_marks,
                              .visit_rows = visit_rows,
                              .figures = figures,
+                             .holds = holds,
                              .close = close_store,
                              .self = rest};
 }

@@ -83,6 +83,13 @@ uint32_t __wrap_dp_dataset_lists(const struct dp_dataset *dataset)
     return 0;
 }
 
+const struct dp_rank_set *__wrap_dp_dataset_ranked(const struct dp_dataset *dataset);
+const struct dp_rank_set *__wrap_dp_dataset_ranked(const struct dp_dataset *dataset)
+{
+    (void)dataset;
+    return NULL;
+}
+
 enum dp_status __wrap_dp_scan(const struct dp_scan *scan, struct dp_error *err);
 enum dp_status __wrap_dp_scan(const struct dp_scan *scan, struct dp_error *err)
 {
@@ -252,9 +259,11 @@ static enum dp_status train(struct world_seat *seat, struct dp_job *job, struct 
     return finish(job, progress, v, err);
 }
 
-static void keep_figures(void *context, uint32_t epoch, const struct dp_figures *figures)
+static void keep_figures(void *context, uint32_t epoch, const struct dp_figures *figures,
+                         const struct dp_stop *state)
 {
     struct trainee *r = world_here()->context;
+    (void)state;
     r->tested[epoch - 1] = (struct dp_tested){.known = true, .figures = *figures};
     dp_remember_tested(context, r->tested, EPOCHS);
     if (!world_here()->killed && epoch > r->run->kept)
@@ -271,17 +280,23 @@ static void process(struct world_seat *seat)
                          .clock = world_clock(seat),
                          .client = (struct dp_client *)seat};
     struct dp_progress progress;
-    struct dp_worker_figures figures = {.epochs = EPOCHS};
+    struct dp_worker_figures figures;
     dp_progress_init(&progress, &job, 0);
     job.progress = &progress;
     memset(r->tested, 0, sizeof r->tested);
-    dp_remember_get(&job, &figures, r->tested);
+    if (dp_worker_figures_init(&figures, seat->number, EPOCHS, &err) != DP_OK)
+        world_fail(seat->world, "%s", err.text);
+    struct dp_remember remember = {0};
+    const struct dp_position position = {0};
+    dp_remember_get(&remember, &job,
+                    &(struct dp_remembered){.position = &position, .figures = &figures, .tested = r->tested});
     struct dp_verdict verdict = {.job = &job,
                                  .progress = &progress,
                                  .data = (const struct dp_dataset *)seat, /* nobody looks into it */
                                  .rule = r->run->rule,
                                  .judged = keep_figures,
                                  .context = &job};
+    dp_worker_figures_clear(&figures);
     enum dp_status st = train(seat, &job, &progress, &verdict, &err);
     if (st == DP_OK)
         dp_progress_enter(&progress, "done");

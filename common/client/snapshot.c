@@ -1,0 +1,41 @@
+/* Snapshot: an order to all shards about what they keep beside their rows. */
+#include "common/client/client_in.h"
+
+static enum dp_status take_state(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
+                                 struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
+{
+    (void)parcel;
+    (void)message;
+    (void)err;
+    call->snapshots[server] =
+        (struct dp_snapshot_state){.held = reply->held, .run = reply->run, .epoch = reply->epoch};
+    return DP_OK;
+}
+
+enum dp_status dp_client_snapshot(struct dp_client *client, const struct dp_snapshot_order *order,
+                                  struct dp_snapshot_state *states, uint32_t timeout_ms, struct dp_error *err)
+{
+    struct dp_ticket ticket = {0};
+    struct dp_call *call = dp_call_new(client, 0, timeout_ms);
+    for (uint32_t i = 0; i < client->shards && call; i++) {
+        struct dp_parcel *parcel = dp_parcel_new(DP_REQUEST_SNAPSHOT, DP_REPLY_SNAPSHOT);
+        client->draft[i] = parcel;
+        if (!parcel) {
+            dp_call_free(&call);
+            break;
+        }
+        parcel->loose = true;
+        parcel->request.action = order->action;
+        parcel->request.run = order->run;
+        parcel->request.epoch = order->epoch;
+        parcel->request.keeps = order->keeps;
+    }
+    if (!call) {
+        dp_client_drop_draft(client);
+        return dp_fail(err, DP_NOMEM, "snapshot: no memory");
+    }
+    call->take = take_state;
+    call->snapshots = states;
+    dp_client_issue(client, &call, &ticket);
+    return dp_client_finish(client, &ticket, "snapshot", timeout_ms, err);
+}

@@ -1,0 +1,389 @@
+#include "server/store/rocks_snapshot.h"
+
+#include "common/base/log.h"
+#include "server/store/directory.h"
+#include "server/store/marks.h"
+#include "server/store/rocks_error.h"
+#include "server/store/space.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TMP        "snapshot-tmp"
+#define DROP       "snapshot-drop"
+#define SNAPSHOT   "snapshot"
+#define REVERT     "revert"
+#define NAME_BYTES 64u
+#define ROOM_BYTES ((uint64_t)4 << 20) /* what RocksDB writes of its own for a snapshot: logs, a manifest */
+#define COPY_BYTES (256u << 10)
+
+struct path {
+    char text[DP_ROCKS_PLACE_BYTES];
+};
+
+static bool path_of(const char *directory, const char *name, struct path *out)
+{
+    return snprintf(out->text, sizeof out->text, "%s/%s", directory, name) < (int)sizeof out->text;
+}
+
+static enum dp_status failed(struct dp_error *err, const char *what, const char *path)
+{
+    enum dp_status st = errno == ENOSPC || errno == EDQUOT ? DP_FULL : DP_IO;
+    return dp_fail(err, st, "store: %s %s: %s", what, path, strerror(errno));
+}
+
+static enum dp_status too_long(const char *directory, struct dp_error *err)
+{
+    return dp_fail(err, DP_IO, "store %s: its path is too long", directory);
+}
+
+/* ---- names */
+
+static void name_of(const char *stem, struct dp_store_snapshot snapshot, char out[NAME_BYTES])
+{
+    (void)snprintf(out, NAME_BYTES, "%s-%" PRIu32 "-%" PRIu32, stem, snapshot.run, snapshot.epoch);
+}
+
+/* Of this form exactly: no sign, no leading zero. */
+static bool parse_name(const char *name, const char *stem, struct dp_store_snapshot *out)
+{
+    char again[NAME_BYTES], *end;
+    size_t len = strlen(stem);
+    if (strncmp(name, stem, len) != 0 || name[len] != '-')
+        return false;
+    out->run = (uint32_t)strtoul(name + len + 1, &end, 10);
+    if (*end != '-')
+        return false;
+    out->epoch = (uint32_t)strtoul(end + 1, &end, 10);
+    name_of(stem, *out, again);
+    return strcmp(name, again) == 0;
+}
+
+/* Ends with what visit gives, unless DP_OK. */
+static enum dp_status each_name(const char *directory,
+                                enum dp_status (*visit)(void *context, const char *name,
+                                                        struct dp_error *err),
+                                void *context, struct dp_error *err)
+{
+    DIR *list = opendir(directory);
+    enum dp_status st = DP_OK;
+    if (!list && (errno == ENOENT || errno == ENOTDIR)) /* whoever makes it says why it cannot */
+        return DP_OK;
+    if (!list)
+        return failed(err, "list directory", directory);
+    for (struct dirent *entry = readdir(list); st == DP_OK && entry; entry = readdir(list))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            st = visit(context, entry->d_name, err);
+    (void)closedir(list);
+    return st;
+}
+
+struct found {
+    const char *stem;
+    struct dp_rocks_snapshots *out;
+};
+
+static enum dp_status see(void *context, const char *name, struct dp_error *err)
+{
+    const struct found *found = context;
+    struct dp_store_snapshot snapshot;
+    (void)err;
+    if (found->out->count < DP_STORE_SNAPSHOTS_MAX && parse_name(name, found->stem, &snapshot))
+        found->out->snapshot[found->out->count++] = snapshot;
+    return DP_OK;
+}
+
+static enum dp_status find(const char *directory, const char *stem, struct dp_rocks_snapshots *out,
+                           struct dp_error *err)
+{
+    struct found found = {.stem = stem, .out = out};
+    *out = (struct dp_rocks_snapshots){0};
+    return each_name(directory, see, &found, err);
+}
+
+enum dp_status dp_rocks_snapshot_list(const char *directory, struct dp_rocks_snapshots *out,
+                                      struct dp_error *err)
+{
+    return find(directory, SNAPSHOT, out, err);
+}
+
+void dp_rocks_snapshot_place(const char *directory, char out[DP_ROCKS_PLACE_BYTES])
+{
+    struct dp_rocks_snapshots reverts;
+    char name[NAME_BYTES];
+    struct path path;
+    (void)snprintf(out, DP_ROCKS_PLACE_BYTES, "%s", directory);
+    if (find(directory, REVERT, &reverts, NULL) != DP_OK || reverts.count == 0)
+        return;
+    name_of(REVERT, reverts.snapshot[0], name);
+    if (path_of(directory, name, &path))
+        (void)snprintf(out, DP_ROCKS_PLACE_BYTES, "%s", path.text);
+}
+
+/* ---- removing */
+
+static enum dp_status remove_name(void *context, const char *name, struct dp_error *err)
+{
+    struct path path;
+    if (!path_of(context, name, &path))
+        return too_long(context, err);
+    return unlink(path.text) == 0 || errno == ENOENT ? DP_OK : failed(err, "remove", path.text);
+}
+
+/* With its files; it has no directories. */
+static enum dp_status remove_directory(const char *directory, const char *name, struct dp_error *err)
+{
+    struct path path;
+    if (!path_of(directory, name, &path))
+        return too_long(directory, err);
+    enum dp_status st = each_name(path.text, remove_name, path.text, err);
+    if (st == DP_OK && rmdir(path.text) != 0 && errno != ENOENT && errno != ENOTDIR)
+        st = failed(err, "remove", path.text);
+    return st;
+}
+
+static enum dp_status move(const char *directory, const char *from, const char *to, struct dp_error *err)
+{
+    struct path from_path, to_path;
+    if (!path_of(directory, from, &from_path) || !path_of(directory, to, &to_path))
+        return too_long(directory, err);
+    if (rename(from_path.text, to_path.text) != 0)
+        return errno == ENOENT ? dp_fail(err, DP_NOT_FOUND, "store %s: there is no %s", directory, from)
+                               : failed(err, "rename", from_path.text);
+    return dp_directory_sync(directory, err);
+}
+
+/* It has no snapshot's name while only some of it is there. */
+static enum dp_status drop_one(const char *directory, const char *name, struct dp_error *err)
+{
+    enum dp_status st = remove_directory(directory, DROP, err);
+    if (st == DP_OK)
+        st = move(directory, name, DROP, err);
+    return st == DP_OK ? remove_directory(directory, DROP, err) : st;
+}
+
+static bool is_same(struct dp_store_snapshot a, struct dp_store_snapshot b)
+{
+    return a.run == b.run && a.epoch == b.epoch;
+}
+
+enum dp_status dp_rocks_snapshot_drop(const char *directory, struct dp_store_snapshot but,
+                                      struct dp_store_snapshot and_but, struct dp_error *err)
+{
+    struct dp_rocks_snapshots there;
+    char name[NAME_BYTES];
+    enum dp_status st = dp_rocks_snapshot_list(directory, &there, err);
+    for (uint32_t i = 0; st == DP_OK && i < there.count; i++) {
+        if (is_same(there.snapshot[i], but) || is_same(there.snapshot[i], and_but))
+            continue;
+        name_of(SNAPSHOT, there.snapshot[i], name);
+        st = drop_one(directory, name, err);
+    }
+    return st;
+}
+
+/* ---- taking */
+
+static enum dp_status checkpoint(const struct dp_rocks_db *db, const char *path, struct dp_error *err)
+{
+    char *text = NULL;
+    rocksdb_checkpoint_t *maker = rocksdb_checkpoint_object_create(db->db, &text);
+    if (maker) {
+        /* Nothing is flushed for it: the log of marks, of a few MB, is copied. */
+        rocksdb_checkpoint_create(maker, path, UINT64_MAX, &text);
+        rocksdb_checkpoint_object_destroy(maker);
+    }
+    return dp_rocks_error_take(&text, db->directory, "take a snapshot", err);
+}
+
+static enum dp_status sweep_tmp(const char *directory, struct dp_error *err)
+{
+    enum dp_status st = remove_directory(directory, TMP ".tmp", err); /* RocksDB's own name of it before */
+    return st == DP_OK ? remove_directory(directory, TMP, err) : st;
+}
+
+enum dp_status dp_rocks_snapshot_take(const struct dp_rocks_db *db, struct dp_store_snapshot snapshot,
+                                      struct dp_error *err)
+{
+    char name[NAME_BYTES];
+    struct path tmp, path;
+    name_of(SNAPSHOT, snapshot, name);
+    if (!path_of(db->directory, TMP, &tmp) || !path_of(db->directory, name, &path))
+        return too_long(db->directory, err);
+    if (access(path.text, F_OK) == 0)
+        return DP_OK;
+    enum dp_status st = dp_space_check(db->directory, ROOM_BYTES, DP_SPACE_ROWS, err);
+    if (st == DP_OK)
+        st = sweep_tmp(db->directory, err);
+    if (st == DP_OK)
+        st = checkpoint(db, tmp.text, err);
+    if (st == DP_OK)
+        st = dp_directory_sync(tmp.text, err);
+    /* Last, on purpose: what has a snapshot's name is whole. */
+    if (st == DP_OK)
+        st = move(db->directory, TMP, name, err);
+    if (st != DP_OK) {
+        struct dp_error unheard;
+        if (sweep_tmp(db->directory, &unheard) != DP_OK)
+            dp_log(DP_LOG_WARN, "%s", unheard.text);
+    }
+    return st;
+}
+
+/* ---- going back */
+
+/* The marks of now, put into the snapshot. */
+static enum dp_status bring_marks(const char *directory, const char *snapshot,
+                                  const struct dp_store_mark *mark, struct dp_error *err)
+{
+    struct dp_rocks_db now = {0}, then = {0};
+    enum dp_status st = dp_rocks_db_open_to_read(directory, &now, err);
+    if (st == DP_OK)
+        st = dp_rocks_db_open(snapshot, &then, err);
+    if (st == DP_OK)
+        st = dp_marks_copy(&now, &then, mark, err);
+    dp_rocks_db_close(&then);
+    dp_rocks_db_close(&now);
+    return st == DP_OK ? dp_directory_sync(snapshot, err) : st;
+}
+
+enum dp_status dp_rocks_snapshot_revert(const char *directory, struct dp_store_snapshot snapshot,
+                                        const struct dp_store_mark *mark, struct dp_error *err)
+{
+    char name[NAME_BYTES], to[NAME_BYTES];
+    struct path path;
+    name_of(SNAPSHOT, snapshot, name);
+    name_of(REVERT, snapshot, to);
+    if (!path_of(directory, name, &path))
+        return too_long(directory, err);
+    if (access(path.text, F_OK) != 0)
+        return dp_fail(err, DP_NOT_FOUND, "store %s: there is no %s", directory, name);
+    enum dp_status st = dp_space_check(directory, ROOM_BYTES, DP_SPACE_ROWS, err);
+    if (st == DP_OK)
+        st = bring_marks(directory, path.text, mark, err);
+    return st == DP_OK ? move(directory, name, to, err) : st;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t len = strlen(name), end_len = strlen(end);
+    return len > end_len && strcmp(name + len - end_len, end) == 0;
+}
+
+/* What RocksDB reads, or would remove; its lock and its messages are none of it. */
+static bool is_of_database(const char *name)
+{
+    return ends_with(name, ".sst") || ends_with(name, ".log") || ends_with(name, ".dbtmp") ||
+           strncmp(name, "MANIFEST-", 9) == 0 || strncmp(name, "OPTIONS-", 8) == 0 ||
+           strcmp(name, "IDENTITY") == 0 || strcmp(name, "CURRENT") == 0 || strcmp(name, "ingest-tmp") == 0;
+}
+
+static enum dp_status clear_name(void *context, const char *name, struct dp_error *err)
+{
+    return is_of_database(name) ? remove_name(context, name, err) : DP_OK;
+}
+
+static enum dp_status copy_bytes(int from, int to, const char *name, struct dp_error *err)
+{
+    static _Thread_local char bytes[COPY_BYTES];
+    ssize_t n;
+    while ((n = read(from, bytes, sizeof bytes)) > 0)
+        for (ssize_t at = 0, put; at < n; at += put)
+            if ((put = write(to, bytes + at, (size_t)(n - at))) < 0)
+                return failed(err, "write", name);
+    if (n < 0)
+        return failed(err, "read", name);
+    return fsync(to) == 0 ? DP_OK : failed(err, "sync", name);
+}
+
+/* Where the file system has no hard links. */
+static enum dp_status copy_file(const char *from, const char *to, struct dp_error *err)
+{
+    int in = open(from, O_RDONLY | O_CLOEXEC), out = -1;
+    enum dp_status st = in < 0 ? failed(err, "read", from) : DP_OK;
+    if (st == DP_OK && (out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) < 0)
+        st = failed(err, "write", to);
+    if (st == DP_OK)
+        st = copy_bytes(in, out, to, err);
+    if (in >= 0)
+        (void)close(in);
+    if (out >= 0)
+        (void)close(out);
+    return st;
+}
+
+struct bringing {
+    const char *from, *to;
+};
+
+static enum dp_status bring(const struct bringing *way, const char *name, struct dp_error *err)
+{
+    struct path from, to;
+    if (!path_of(way->from, name, &from) || !path_of(way->to, name, &to))
+        return too_long(way->to, err);
+    if (link(from.text, to.text) == 0)
+        return DP_OK;
+    return errno == EPERM || errno == EOPNOTSUPP || errno == EMLINK || errno == ENOSYS
+               ? copy_file(from.text, to.text, err)
+               : failed(err, "link", to.text);
+}
+
+static enum dp_status bring_name(void *context, const char *name, struct dp_error *err)
+{
+    return is_of_database(name) && strcmp(name, "CURRENT") != 0 ? bring(context, name, err) : DP_OK;
+}
+
+/* revert-RUN-EPOCH is the store until it loses that name: so all of this can be done over. */
+static enum dp_status settle(const char *directory, const char *name, struct dp_error *err)
+{
+    struct path from;
+    if (!path_of(directory, name, &from))
+        return too_long(directory, err);
+    const struct dp_store_snapshot none = {0};
+    struct bringing way = {.from = from.text, .to = directory};
+    enum dp_status st = each_name(directory, clear_name, (void *)directory, err);
+    if (st == DP_OK)
+        st = each_name(from.text, bring_name, &way, err);
+    if (st == DP_OK)
+        st = bring(&way, "CURRENT", err);
+    if (st == DP_OK)
+        st = dp_directory_sync(directory, err);
+    if (st == DP_OK)
+        st = dp_rocks_snapshot_drop(directory, none, none, err); /* nobody goes back to those any more */
+    if (st == DP_OK)
+        dp_log(DP_LOG_INFO, "store %s: has the rows of %s again", directory, name + sizeof REVERT);
+    return st == DP_OK ? drop_one(directory, name, err) : st;
+}
+
+static enum dp_status settle_locked(const char *directory, const char *name, struct dp_error *err)
+{
+    struct path lock_path;
+    int lock = dp_directory_lock(directory);
+    if (lock < 0 && path_of(directory, "LOCK", &lock_path) && access(lock_path.text, F_OK) == 0)
+        return dp_fail(err, DP_IO, "store %s: another server is using it", directory);
+    enum dp_status st = settle(directory, name, err);
+    if (lock >= 0)
+        (void)close(lock);
+    return st;
+}
+
+enum dp_status dp_rocks_snapshot_settle(const char *directory, struct dp_error *err)
+{
+    struct dp_rocks_snapshots reverts;
+    char name[NAME_BYTES];
+    enum dp_status st = find(directory, REVERT, &reverts, err);
+    if (st == DP_OK && reverts.count > 0) {
+        name_of(REVERT, reverts.snapshot[0], name);
+        st = settle_locked(directory, name, err);
+    }
+    if (st == DP_OK)
+        st = sweep_tmp(directory, err);
+    return st == DP_OK ? remove_directory(directory, DROP, err) : st;
+}
