@@ -16,13 +16,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TMP        "snapshot-tmp"
-#define DROP       "snapshot-drop"
-#define SNAPSHOT   "snapshot"
-#define REVERT     "revert"
-#define NAME_BYTES 64u
-#define ROOM_BYTES ((uint64_t)4 << 20) /* what RocksDB writes of its own for a snapshot: logs, a manifest */
-#define COPY_BYTES (256u << 10)
+#define TMP         "snapshot-tmp"
+#define DROP        "snapshot-drop"
+#define SNAPSHOT    "snapshot"
+#define REVERT      "revert"
+#define NAME_BYTES  64u
+#define NEW_CURRENT "CURRENT.dbtmp"
+#define ROOM_BYTES  ((uint64_t)4 << 20) /* what RocksDB writes of its own for a snapshot: logs, a manifest */
+#define COPY_BYTES  (256u << 10)
 
 struct path {
     char text[DP_ROCKS_PLACE_BYTES];
@@ -285,9 +286,10 @@ static bool is_of_database(const char *name)
            strcmp(name, "IDENTITY") == 0 || strcmp(name, "CURRENT") == 0 || strcmp(name, "ingest-tmp") == 0;
 }
 
+/* CURRENT is never missing: a server, or a copy, that has none has lost its store (server/layout.c). */
 static enum dp_status clear_name(void *context, const char *name, struct dp_error *err)
 {
-    return is_of_database(name) ? remove_name(context, name, err) : DP_OK;
+    return is_of_database(name) && strcmp(name, "CURRENT") != 0 ? remove_name(context, name, err) : DP_OK;
 }
 
 static enum dp_status copy_bytes(int from, int to, const char *name, struct dp_error *err)
@@ -323,10 +325,11 @@ struct bringing {
     const char *from, *to;
 };
 
-static enum dp_status bring(const struct bringing *way, const char *name, struct dp_error *err)
+static enum dp_status bring(const struct bringing *way, const char *name, const char *as,
+                            struct dp_error *err)
 {
     struct path from, to;
-    if (!path_of(way->from, name, &from) || !path_of(way->to, name, &to))
+    if (!path_of(way->from, name, &from) || !path_of(way->to, as, &to))
         return too_long(way->to, err);
     if (link(from.text, to.text) == 0)
         return DP_OK;
@@ -337,7 +340,16 @@ static enum dp_status bring(const struct bringing *way, const char *name, struct
 
 static enum dp_status bring_name(void *context, const char *name, struct dp_error *err)
 {
-    return is_of_database(name) && strcmp(name, "CURRENT") != 0 ? bring(context, name, err) : DP_OK;
+    return is_of_database(name) && strcmp(name, "CURRENT") != 0 ? bring(context, name, name, err) : DP_OK;
+}
+
+/* (Of two names of one file, as where it is done over, rename leaves both.) */
+static enum dp_status bring_current(const struct bringing *way, struct dp_error *err)
+{
+    enum dp_status st = bring(way, "CURRENT", NEW_CURRENT, err);
+    if (st == DP_OK)
+        st = move(way->to, NEW_CURRENT, "CURRENT", err);
+    return st == DP_OK ? remove_name((void *)way->to, NEW_CURRENT, err) : st;
 }
 
 /* revert-RUN-EPOCH is the store until it loses that name: so all of this can be done over. */
@@ -352,7 +364,7 @@ static enum dp_status settle(const char *directory, const char *name, struct dp_
     if (st == DP_OK)
         st = each_name(from.text, bring_name, &way, err);
     if (st == DP_OK)
-        st = bring(&way, "CURRENT", err);
+        st = bring_current(&way, err);
     if (st == DP_OK)
         st = dp_directory_sync(directory, err);
     if (st == DP_OK)

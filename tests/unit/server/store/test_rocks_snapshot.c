@@ -144,6 +144,14 @@ static void nothing_is_left_over(const struct form *form)
     }
 }
 
+/* What a server and all who look for a store ask for before they open it: without it the store is taken for lost. */
+static void store_is_seen(const struct form *form)
+{
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/CURRENT", form->directory);
+    assert_int_equal(access(path, F_OK), 0);
+}
+
 /* The process dies at this call of the revert, or of the opening that ends it (opens: of that one alone). True: it did. */
 static bool revert_dies_at(uint32_t at, bool opens)
 {
@@ -161,6 +169,7 @@ static bool revert_dies_at(uint32_t at, bool opens)
         form_close(form, true);
     bool died = calls >= at;
     dies_at = 0;
+    store_is_seen(form);
     assert_int_equal(form_open(form, &err), DP_OK);
     bool back = strcmp(mark_of(form, "back"), "yes") == 0;
     assert_true(back || !opens);
