@@ -30,10 +30,11 @@ enum dp_status dp_next_batch(struct dp_job *job, struct dp_reader *reader, struc
                 timeout_ms);
         if (job->progress)
             dp_progress_tick(job->progress);
-        st = dp_reader_next(reader, left_ms < SLICE_MS ? (uint32_t)left_ms : SLICE_MS, out);
+        uint32_t slice_ms = left_ms < SLICE_MS ? (uint32_t)left_ms : SLICE_MS;
+        st = dp_reader_next(reader, slice_ms, out);
         uint64_t took = dp_clock_ns(&job->clock) - now;
         if (took > DP_PATIENCE_ASLEEP_MS * MS_NS) /* this process was suspended, and its reader with it */
-            until += took;
+            until += took - slice_ms * MS_NS;
     }
     return st == DP_OK ? st : dp_fail(err, st, "the reader has no further minibatch");
 }

@@ -311,7 +311,7 @@ for signal in INT:130 TERM:143; do
     pid=$!
     until_trains
     port=$(sed -n 's/ *port = \([0-9]*\);/\1/p' "$dir/run/cluster.conf" | head -1)
-    expect 0 "mlp.w1" "$downpour" status --cluster "$dir/run/cluster.conf"
+    expect 0 "mlp.w1" "$downpour" status --all --cluster "$dir/run/cluster.conf"
     expect 2 "is in use by another downpour command" "${train[@]}"
     expect 2 "port $port cannot be taken" "$downpour" run --model logistic --train "$dir/file" --dir "$dir/other" --port "$port"
     kill -"${signal%:*}" $pid

@@ -286,7 +286,7 @@ static void unclean_close_is_refused(void **state)
     open_it(form);
     form_close(form, false);
     for (int i = 0; i < 2; i++) /* a refusal does not heal it */
-        EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly", "lost", "empty directory", "--store");
+        EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly", "lost", "empty directory", "servers.store");
 }
 
 /* Clean once is not clean for ever: each open takes the mark away again. */
