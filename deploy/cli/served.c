@@ -5,7 +5,9 @@
 #include "deploy/cli/scratch.h"
 #include "deploy/cli/servers.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define WORKER_STOP_MS 10000u
 #define SERVER_STOP_MS 120000u
@@ -39,6 +41,34 @@ enum dp_status dp_served_open(const char *path, struct dp_served *out, struct dp
     return st == DP_OK ? dp_folder_path(&out->scratch, out->scratch.conf, err, "cluster.conf") : st;
 }
 
+/* In its end a training may take all shards back to its best epoch: cut short, it leaves some with those weights, the others with its
+ * last. Neither epoch had both. */
+static enum dp_status check_whole(struct dp_served *served, struct dp_error *err)
+{
+    const struct dp_snapshot_order look = {.action = DP_SNAPSHOT_LOOK, .run = 1, .epoch = 1};
+    uint32_t shards = dp_client_shards(served->client), newest = 0, behind = 0;
+    struct dp_snapshot_state *states = calloc(shards, sizeof *states);
+    char resume[4 * DP_PATH_MAX + 64];
+    if (!states)
+        return dp_fail(err, DP_NOMEM, "no memory for the answers of %" PRIu32 " shards", shards);
+    enum dp_status st =
+        dp_client_snapshot(served->client, &look, states, served->cluster->training.timeout_ms, err);
+    for (uint32_t i = 1; st == DP_OK && i < shards; i++)
+        newest = states[i].run > states[newest].run ? i : newest;
+    while (st == DP_OK && behind < shards && states[behind].run == states[newest].run)
+        behind++;
+    if (st == DP_OK && behind < shards) {
+        dp_run_resume_command(&served->folder, resume, sizeof resume);
+        st = dp_fail(err, DP_DATA,
+                     "shard %" PRIu32 " has the last weights of run %" PRIu32
+                     " still, others those of its epoch %" PRIu32
+                     ", the best one: that run was cut short in its end; let it end: %s",
+                     behind, states[newest].run, states[newest].epoch, resume);
+    }
+    free(states);
+    return st;
+}
+
 enum dp_status dp_served_start(struct dp_served *served, struct dp_error *err)
 {
     const struct dp_cluster *cluster = served->cluster;
@@ -52,7 +82,7 @@ enum dp_status dp_served_start(struct dp_served *served, struct dp_error *err)
                                         "server", err);
     if (st == DP_OK)
         st = dp_servers_await(served->local, cluster, cluster->training.timeout_ms, &served->client, err);
-    return st;
+    return st == DP_OK ? check_whole(served, err) : st;
 }
 
 enum dp_status dp_served_await_workers(struct dp_served *served, struct dp_error *err)

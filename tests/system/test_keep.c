@@ -299,6 +299,25 @@ static void half_of_a_return_is_seen(void **state)
     assert_string_equal(digest_by_hand(place), want);
 }
 
+/* Weights of two epochs are no model: nothing that reads a run's store takes them for one. */
+static void half_of_a_return_is_not_read(void **state)
+{
+    struct dp_place *place = *state;
+    const char *const more[4] = {"--patience", "25"};
+    const char *dir = dp_place_path(place, "cut"), *data = make_train(place);
+    struct dp_process *run = start(place, "cut", "process", "60", more);
+    await_log(place, "cut", "epoch 2, validation: ");
+    dp_process_signal(run, SIGINT);
+    dp_place_ended(run, 128 + SIGINT);
+    copy(place, "cut/store/server-1", "half");
+    (void)dp_place_try(place, 0, "downpour", "run", "--dir", dir, "--resume");
+    copy(place, "half", "cut/store/server-1");
+    const char *says = "shard 1 has the last weights of run 1 still, others those of its epoch";
+    dp_place_says(dp_place_try(place, 2, "downpour", "export", dir, "--out", dp_place_path(place, "weights")),
+                  says);
+    dp_place_says(dp_place_try(place, 2, "downpour", "predict", "--from", dir, "--data", data), says);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +326,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_further_run_goes_on_from_them, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(kills_change_nothing, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(half_of_a_return_is_seen, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(half_of_a_return_is_not_read, dp_place_setup, dp_place_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
