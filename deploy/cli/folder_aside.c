@@ -78,18 +78,32 @@ static enum dp_status remove_aside(const struct dp_folder *folder, const struct 
     return st;
 }
 
+/* The link alone would be moved: what is behind it is in another place, where the new run's store was meant to lie too. */
+static enum dp_status check_no_link(const struct dp_folder *folder, const char *store, struct dp_error *err)
+{
+    struct stat info;
+    if (lstat(store, &info) != 0 || !S_ISLNK(info.st_mode))
+        return DP_OK;
+    return dp_fail(err, DP_EXISTS,
+                   "'%.300s' is a link, behind which --fresh cannot set the earlier run aside: name another "
+                   "--dir, or remove first what is in it and '%.300s'",
+                   store, folder->conf);
+}
+
 enum dp_status dp_folder_set_aside(const struct dp_folder *folder, struct dp_error *err)
 {
     struct dp_folder aside;
     char store[DP_PATH_MAX + 1];
     bool there;
-    enum dp_status st = inner(folder, ASIDE, &aside, &there, err);
+    enum dp_status st = dp_folder_path(folder, store, err, "store");
+    if (st == DP_OK)
+        st = check_no_link(folder, store, err);
+    if (st == DP_OK)
+        st = inner(folder, ASIDE, &aside, &there, err);
     if (st == DP_OK && mkdir(aside.path, 0777) != 0)
         st = dp_fail(err, DP_IO, "cannot make directory '%s': %s", aside.path, strerror(errno));
     for (size_t i = 0; st == DP_OK && i < PARTS; i++)
         st = rename_part(folder, &aside, parts[i], err);
-    if (st == DP_OK)
-        st = dp_folder_path(folder, store, err, "store");
     if (st == DP_OK && mkdir(store, 0777) != 0)
         st = dp_fail(err, DP_IO, "cannot make directory '%s': %s", store, strerror(errno));
     return st;

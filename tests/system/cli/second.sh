@@ -172,4 +172,12 @@ expect 0 "Report:" "${train[@]}" --fresh --epochs 1
 [ "$(ls "$dir/run" | tr '\n' ' ')" = "cache cluster.conf lock log report.json run store " ] || fail "left: $(ls "$dir/run")"
 grep -q "run = 1;" "$dir/run/cluster.conf" || fail "--fresh did not start anew"
 [ "$(digest "$dir/run")" = "$before" ] && fail "--fresh kept the weights"
+# A store that lies elsewhere, behind a link, cannot be set aside: refused before anything is moved.
+before=$(digest "$dir/run")
+mv "$dir/run/store" "$dir/behind"
+ln -s "$dir/behind" "$dir/run/store"
+expect 2 "'$dir/run/store' is a link" "${train[@]}" --fresh --epochs 1
+[ -L "$dir/run/store" ] && [ "$(digest "$dir/run")" = "$before" ] || fail "--fresh cost a store behind a link"
+[ "$(ls "$dir/run" | tr '\n' ' ')" = "cache cluster.conf lock log report.json run store " ] || fail "left: $(ls "$dir/run")"
+expect 0 "Report:" "${train[@]}" --continue --epochs 1
 true
