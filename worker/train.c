@@ -418,7 +418,13 @@ static enum dp_status keep_columns(struct training *t, struct dp_error *err)
     char *text = NULL;
     if (!data->columns[0])
         return DP_OK;
-    enum dp_status st = dp_schema_write(dp_dataset_schema(t->train), &text, err);
+    bool counted = strcmp(data->label_base, "auto") != 0;
+    enum dp_status st = t->job->model.labels == DP_LABELS_ANY
+                            ? DP_OK
+                            : dp_columns_file_check(dp_dataset_schema(t->train), counted, data->columns, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "%s", data->train);
+    st = dp_schema_write(dp_dataset_schema(t->train), &text, err);
     if (st == DP_OK)
         st = put_file(t, put_columns, text, data->columns, err);
     free(text);

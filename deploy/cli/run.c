@@ -318,11 +318,30 @@ static enum dp_status set_places(struct run *run, struct dp_error *err)
     return st;
 }
 
+/* What labels meant to the weights that are trained on, where it is known: the workers see that they mean the same, and write their
+ * own over it. */
+static enum dp_status copy_columns(const struct run *run, struct dp_error *err)
+{
+    const char *to = run->cluster->data.columns, *from = run->earlier->data.columns;
+    struct dp_whole file = {0};
+    if (!from[0] || access(from, R_OK) != 0 || dp_path_same(from, to))
+        return DP_OK;
+    enum dp_status st = dp_whole_open(to, &file, err);
+    if (st == DP_OK)
+        st = dp_copy_file(from, false, file.stream, to, err);
+    if (st == DP_OK)
+        st = dp_whole_commit(&file, err);
+    dp_whole_drop(&file);
+    return st;
+}
+
 /* What is named by the number of the run, and the number itself. */
 static enum dp_status set_number(struct run *run, uint32_t number, struct dp_error *err)
 {
     run->cluster->training.run = number;
     enum dp_status st = dp_folder_columns(&run->folder, number, run->cluster->data.columns, err);
+    if (st == DP_OK && run->continues)
+        st = copy_columns(run, err);
     if (st == DP_OK)
         st = dp_folder_steps(&run->folder, number, run->cluster->training.steps, err);
     if (st == DP_OK)

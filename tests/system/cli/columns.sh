@@ -126,6 +126,30 @@ run=$(cat "$dir/moved/run")
 [ "$(ls "$dir/moved/store" | grep columns)" = "columns-$run.csv" ] || fail "not the columns of run $run alone"
 grep -q '^kinds,label,number,number,number$' "$dir/moved/store/columns-$run.csv" || fail "not the kinds of the further run"
 refused "$dir/moved" "column 'city'"
+
+# What labels mean to the weights that are trained on: other texts, or another number of class 0, are refused, and cost nothing.
+labelled() { # A B: of 24 rows
+    echo "y,x"
+    for i in $(seq 0 11); do printf '%s,-%d\n%s,%d\n' "$1" "$i" "$2" "$i"; done
+}
+for pair in "ham spam spam zebra|labels mean other classes|'spam' is 1; now: 'spam' is 0" "1 2 0 1|class 0 was 1|--label-base"; do
+    IFS='|' read -r texts what more <<<"$pair"
+    read -r a b c d <<<"$texts"
+    labelled "$a" "$b" >"$dir/labelled.csv"
+    train "$dir/labels" "$dir/labelled.csv" --fresh
+    labelled "$b" "$a" >"$dir/labelled.csv" # in another order
+    train "$dir/labels" "$dir/labelled.csv" --continue
+    expect 0 "" "$downpour" predict --from "$dir/labels" --data "$dir/labelled.csv"
+    cp "$dir/out" "$dir/scores.labels"
+    labelled "$c" "$d" >"$dir/other.csv"
+    expect 2 "$what" "$downpour" run --dir "$dir/labels" --model logistic --train "$dir/other.csv" --label y --batch 4 --epochs 2 \
+        --journal-bytes 16MiB --continue
+    cat "$dir/out" "$dir/err" | grep -qF -e "$more" || fail "no '$more'"
+    expect 0 "" "$downpour" predict --from "$dir/labels" --data "$dir/labelled.csv"
+    cmp -s "$dir/out" "$dir/scores.labels" || fail "other scores: a further run with other labels was refused"
+done
+train "$dir/labels" "$dir/other.csv" --continue --label-base 0
+
 train "$dir/moved" "$dir/train.csv" --fresh
 same "$dir/moved" "afresh"
 [ "$(ls "$dir/moved/store" | grep columns)" = columns-1.csv ] || fail "--fresh left columns of an earlier run"
