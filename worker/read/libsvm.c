@@ -1,5 +1,6 @@
 #include "worker/read/libsvm.h"
 
+#include "worker/read/lines.h"
 #include "worker/read/number.h"
 
 #include <inttypes.h>
@@ -181,6 +182,11 @@ static enum dp_status parse_line(struct dp_libsvm *libsvm, const char *p, const 
 static enum dp_status carry_append(struct dp_libsvm *libsvm, const char *bytes, size_t len,
                                    struct dp_error *err)
 {
+    if (len > DP_LINES_MAX - libsvm->carry_len)
+        return dp_fail(err, DP_DATA,
+                       "%s:%" PRIu64
+                       ": the line is longer than %u MiB: is the file text, with ends of lines?",
+                       libsvm->name, libsvm->line + 1, (unsigned)(DP_LINES_MAX >> 20));
     if (len > libsvm->carry_max - libsvm->carry_len) {
         size_t max = libsvm->carry_max ? libsvm->carry_max : 4096;
         while (max - libsvm->carry_len < len)

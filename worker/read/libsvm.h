@@ -5,7 +5,7 @@
  *           lack it; empty lines and lines with only a comment hold no example. Indices are 0 .. 2^63-1 in
  *           any order, none twice in a line; label and values are finite f32.
  * Thread    One at a time.
- * Memory    The longest line that a block's edge cuts, and the longest example. An example is lent to
+ * Memory    The longest line that a block's edge cuts (beyond DP_LINES_MAX bytes it is refused), and the longest example. An example is lent to
  *           `visit` for that call only.
  * Failure   DP_DATA ("name:line: what was expected"), DP_NOMEM, or what `visit` returns, with "name:line"
  *           put in front of its text. The first one is the last: free is all that may follow. */

@@ -45,6 +45,12 @@ void dp_lines_free(struct dp_lines **lines)
 static enum dp_status carry_append(struct dp_lines *lines, const char *bytes, size_t len,
                                    struct dp_error *err)
 {
+    /* A small packed file may hold a line without end. */
+    if (len > DP_LINES_MAX - lines->carry_len)
+        return dp_fail(err, DP_DATA,
+                       "%s:%" PRIu64
+                       ": the line is longer than %u MiB: is the file text, with ends of lines?",
+                       lines->name, lines->line, (unsigned)(DP_LINES_MAX >> 20));
     if (len > lines->carry_max - lines->carry_len) {
         size_t max = lines->carry_max ? lines->carry_max : 4096;
         while (max - lines->carry_len < len)

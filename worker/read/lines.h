@@ -3,9 +3,9 @@
  * Promise   Blocks may be cut anywhere. Lines end in LF or CR LF, the last may lack it. With `quotes` (RFC 4180) a line's
  *           end between double quotes is part of the record. A line's number is that of its first line, from 1.
  * Thread    One at a time.
- * Memory    The longest line that a block's edge cuts; a quoted field is refused beyond DP_LINES_QUOTED_MAX bytes, so a quote
+ * Memory    The longest line that a block's edge cuts: one beyond DP_LINES_MAX bytes is refused; a quoted field is refused beyond DP_LINES_QUOTED_MAX bytes, so a quote
  *           without its second costs no more than that. A line is lent to `visit` for that call only, without its end.
- * Failure   What `visit` returns, with "name:line" put in front of its text; DP_DATA: a quote without its second, a NUL byte, with the line;
+ * Failure   What `visit` returns, with "name:line" put in front of its text; DP_DATA: a quote without its second, a NUL byte, a line without end, with the line;
  *           DP_NOMEM. The first one is the last: free is all that may follow. */
 #ifndef DP_READ_LINES_H
 #define DP_READ_LINES_H
@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #define DP_LINES_QUOTED_MAX (1u << 20)
+#define DP_LINES_MAX        (UINT64_C(256) << 20)
 
 struct dp_lines_sink {
     enum dp_status (*visit)(void *self, const char *at, const char *end, uint64_t line, struct dp_error *err);

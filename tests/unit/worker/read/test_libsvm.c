@@ -1,6 +1,7 @@
 /* Goal: lines become examples however the text is cut into blocks, and each kind of bad line is refused with
  * its number and what was expected. */
 #include "worker/read/libsvm.h"
+#include "worker/read/lines.h"
 
 #include "tests/lib/test.h"
 
@@ -178,10 +179,30 @@ static void visit_may_refuse(void **state)
     free(record);
 }
 
+/* A few packed megabytes may be a line of many gigabytes. */
+static void endless_line_is_refused(void **state)
+{
+    (void)state;
+    struct dp_libsvm *libsvm;
+    struct dp_error err = {0};
+    enum dp_status st = DP_OK;
+    static char block[1 << 20];
+    uint64_t fed = 0;
+    memset(block, '1', sizeof block);
+    assert_int_equal(dp_libsvm_new("name", false, (struct dp_libsvm_sink){visit, NULL}, &libsvm, &err),
+                     DP_OK);
+    for (; st == DP_OK && fed < DP_LINES_MAX + 4 * sizeof block; fed += sizeof block)
+        st = dp_libsvm_feed(libsvm, block, sizeof block, &err);
+    dp_libsvm_free(&libsvm);
+    assert_int_equal(st, DP_DATA);
+    assert_true(fed == DP_LINES_MAX + sizeof block);
+    assert_non_null(strstr(err.text, "name:1: the line is longer than 256 MiB"));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(good_lines), cmocka_unit_test(bad_lines),
-                                       cmocka_unit_test(line_of_any_length),
-                                       cmocka_unit_test(visit_may_refuse)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_lines), cmocka_unit_test(bad_lines), cmocka_unit_test(line_of_any_length),
+        cmocka_unit_test(visit_may_refuse), cmocka_unit_test(endless_line_is_refused)};
     return cmocka_run_group_tests_name("libsvm", tests, NULL, NULL);
 }

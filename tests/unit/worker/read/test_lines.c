@@ -147,11 +147,33 @@ static void many_quoted_fields_are_read(void **state)
     dp_lines_free(&lines);
 }
 
+/* A few packed megabytes may be a line of many gigabytes: it costs no more memory than the bound. */
+static void endless_lines_are_refused(void **state)
+{
+    (void)state;
+    struct dp_lines *lines;
+    struct seen seen = {.text = ""};
+    struct dp_error err = {0};
+    enum dp_status st = DP_OK;
+    static char block[1 << 20];
+    uint64_t fed = 0;
+    memset(block, '1', sizeof block);
+    assert_int_equal(dp_lines_new("file", false, (struct dp_lines_sink){see, &seen}, &lines, &err), DP_OK);
+    for (; st == DP_OK && fed < DP_LINES_MAX + 4 * sizeof block; fed += sizeof block)
+        st = dp_lines_feed(lines, block, sizeof block, &err);
+    dp_lines_free(&lines);
+    assert_int_equal(st, DP_DATA);
+    assert_true(fed == DP_LINES_MAX + sizeof block);
+    assert_non_null(strstr(err.text, "file:1: the line is longer than 256 MiB"));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cut_anywhere), cmocka_unit_test(failures_name_the_place),
-        cmocka_unit_test(nul_bytes_are_refused), cmocka_unit_test(endless_quotes_are_refused),
-        cmocka_unit_test(many_quoted_fields_are_read)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(cut_anywhere),
+                                       cmocka_unit_test(failures_name_the_place),
+                                       cmocka_unit_test(nul_bytes_are_refused),
+                                       cmocka_unit_test(endless_quotes_are_refused),
+                                       cmocka_unit_test(many_quoted_fields_are_read),
+                                       cmocka_unit_test(endless_lines_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
