@@ -108,16 +108,15 @@ static bool below_constant(const struct dp_report *report, char text[DP_ADVICE_B
             "the model puts examples in order (AUC %.3f), but is far too sure of each. What usually helps: "
             "fewer --epochs, --l2, --validation-share 0.1 --patience 2; %s.",
             figures->auc, help);
-    else if (fall_of(c) >= FALLING)
+    else if (fall_of(c) >= FALLING || c->epochs < LAST)
         (void)snprintf(text + n, DP_ADVICE_BYTES - (size_t)n,
                        "the model has learned too little so far. What usually helps: more --epochs, %s.",
                        help);
     else
         (void)snprintf(
             text + n, DP_ADVICE_BYTES - (size_t)n,
-            "the model has learned nothing of use. What usually helps: %s, a --rate below %g, --l2, fewer "
-            "--epochs.",
-            help, rate);
+            "the model has learned nothing of use. What usually helps: another --rate (it was %g), %s, --l2.",
+            rate, help);
     return true;
 }
 
@@ -125,8 +124,9 @@ static bool fits_noise(const struct course *c, char text[DP_ADVICE_BYTES])
 {
     uint32_t best = best_of(c);
     double least = loss_at(c, best), last = loss_at(c, c->epochs - 1);
-    bool kept = c->report->left > 0 && c->report->left < c->epochs; /* the noise is not in what stays */
-    if (kept || !c->tested || !isfinite(last) || !(last > least * RISEN))
+    bool kept = c->report->left > 0 && c->report->left < c->epochs;       /* the noise is not in what stays */
+    bool stopped = c->report->stop && c->report->stop->why != DP_STOP_NO; /* as it was asked to */
+    if (kept || stopped || !c->tested || !isfinite(last) || !(last > least * RISEN))
         return false;
     (void)snprintf(
         text, DP_ADVICE_BYTES,

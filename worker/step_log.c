@@ -95,7 +95,8 @@ static bool append(struct bytes *bytes, const void *more, size_t size)
 {
     if (!reserve(bytes, size))
         return false;
-    memcpy(bytes->at + bytes->size, more, size);
+    if (size > 0) /* memcpy takes no NULL */
+        memcpy(bytes->at + bytes->size, more, size);
     bytes->size += size;
     return true;
 }

@@ -106,6 +106,9 @@ bool dp_folder_is_aside(const struct dp_folder *folder, struct dp_folder *out);
 DP_MUST_USE
 enum dp_status dp_path_absolute(const char *path, char *out, struct dp_error *err);
 /* Whether both names lead to one file that is there, through links too. */
+#define DP_PATH_QUOTED (4 * DP_PATH_MAX + 3)
+/* As a shell takes it for one word: in quotes where it needs them. path: at most DP_PATH_MAX bytes. Returns out. */
+const char *dp_path_quote(const char *path, char out[DP_PATH_QUOTED]);
 bool dp_path_same(const char *a, const char *b);
 
 #endif

@@ -1,4 +1,5 @@
 #include "deploy/cli/outcome.h"
+#include "deploy/cli/folder.h"
 
 #include "deploy/cli/epoch_table.h"
 #include "deploy/cli/progress.h"
@@ -229,6 +230,8 @@ enum dp_status dp_outcome_print(const char *report, bool shown, FILE *file, stru
 void dp_outcome_uses(const char *model, const char *dir, FILE *file)
 {
     bool words = strncmp(model, "skipgram", 8) == 0;
+    char quoted[DP_PATH_QUOTED];
+    dir = dp_path_quote(dir, quoted);
     if (words)
         fprintf(file, "Words most like another: downpour neighbours %s WORD\n", dir);
     if (strncmp(model, "mf", 2) == 0 || strncmp(model, "neumf", 5) == 0)

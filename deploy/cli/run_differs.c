@@ -98,6 +98,8 @@ static void compare_file(struct list *list, const char *key, const char *before,
                          const struct dp_file_print *a, const char *now, const struct dp_file_print *b)
 {
     char then_text[DP_PATH_MAX + 64], now_text[DP_PATH_MAX + 64];
+    if (now[0] && !b->known) /* a pipe, which is read once: into its place in the cache */
+        add(list, "", key, before, "a pipe, of which nothing is known before it is read");
     if (!a->known || !b->known)
         return;
     bool listed = false;

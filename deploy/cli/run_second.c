@@ -8,22 +8,31 @@
 
 #define COMMAND_BYTES (DP_PATH_MAX * 4 + 64)
 
-/* The flag that sets a key, or the key. */
-static const char *name_of(const struct dp_command *command, const char *key)
+/* The flag that sets a key, or NULL. */
+static const struct dp_option *flag_of(const struct dp_command *command, const char *key)
 {
     for (size_t i = 0; i < command->count; i++)
         if (command->options[i].key && strcmp(command->options[i].key, key) == 0)
-            return command->options[i].name;
-    return key;
+            return &command->options[i];
+    return NULL;
+}
+
+/* A switch is given or not: its key may say the opposite of its name. */
+static const char *value_of(const struct dp_option *flag, const char *value)
+{
+    bool is_switch = flag && !flag->argument && flag->switched;
+    return !is_switch ? value : strcmp(value, flag->switched) == 0 ? "given" : "not given";
 }
 
 static void show(const struct dp_second *second, const struct dp_difference *differences, size_t count)
 {
     size_t shown = count < DP_DIFFERENCES_MAX ? count : DP_DIFFERENCES_MAX;
     (void)fprintf(stderr, "downpour: the earlier run in '%s' was another training:\n", second->folder->path);
-    for (size_t i = 0; i < shown; i++)
-        (void)fprintf(stderr, "    %-20s %s then, %s now\n", name_of(second->command, differences[i].key),
-                      differences[i].before, differences[i].now);
+    for (size_t i = 0; i < shown; i++) {
+        const struct dp_option *flag = flag_of(second->command, differences[i].key);
+        (void)fprintf(stderr, "    %-20s %s then, %s now\n", flag ? flag->name : differences[i].key,
+                      value_of(flag, differences[i].before), value_of(flag, differences[i].now));
+    }
     if (shown < count)
         (void)fprintf(stderr, "    and %zu more\n", count - shown);
 }
@@ -154,9 +163,10 @@ enum dp_status dp_second_same(const struct dp_second *second, const struct dp_cl
     if (count == 0)
         return st;
     show(second, differences, count);
+    const struct dp_option *flag = flag_of(second->command, differences[0].key);
     return dp_fail(
         err, DP_EXISTS,
         "--resume finishes the run that is there: leave out what makes it another (%s), or train on from "
         "its weights with --continue instead",
-        name_of(second->command, differences[0].key));
+        flag ? flag->name : differences[0].key);
 }

@@ -220,22 +220,6 @@ void dp_run_place_text(const struct dp_run_place *place, const struct dp_cluster
 
 void dp_run_resume_command(const struct dp_folder *folder, char *out, size_t size)
 {
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+:,@%=";
-    char quoted[4 * DP_PATH_MAX + 3];
-    size_t n = 0;
-    bool bare = strspn(folder->path, plain) == strlen(folder->path);
-    if (!bare)
-        quoted[n++] = '\'';
-    for (const char *c = folder->path; *c; c++) {
-        if (*c == '\'') {
-            memcpy(quoted + n, "'\\''", 4);
-            n += 4;
-        } else {
-            quoted[n++] = *c;
-        }
-    }
-    if (!bare)
-        quoted[n++] = '\'';
-    quoted[n] = '\0';
-    (void)snprintf(out, size, "downpour run --dir %s --resume", quoted);
+    char quoted[DP_PATH_QUOTED];
+    (void)snprintf(out, size, "downpour run --dir %s --resume", dp_path_quote(folder->path, quoted));
 }

@@ -146,6 +146,12 @@ cp "$dir/other.gz" "$dir/train.gz"
 expect 2 "--resume finishes the run that is there" "${run[@]}" --resume
 cp "$dir/keep.gz" "$dir/train.gz"
 
+# A switch by what it is, and a pipe by what is known of it.
+expect 2 "" "${run[@]}" --resume --no-overlap
+said "--no-overlap +not given then, given now"
+expect 2 "" "${run[@]}" --model mlp:64-32-10 --batch 32 --rate 0.005 --train - < <(gzip -dc "$dir/train.gz")
+said "--train .* now"
+
 # --- --fresh takes the place of a run only when the new one trains
 before=$(digest "$dir/run")
 echo mine >"$dir/run/store/mine"
