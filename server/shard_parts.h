@@ -32,7 +32,7 @@ struct dp_shard_parts_options {
     const char *directory;
     void (*wake)(void *context); /* from threads of store and journal */
     void (*reply)(void *context, const struct dp_peer *to, struct dp_message **message);
-    void *context; /* of both */
+    void *context;                 /* of both */
     struct dp_error revert_failed; /* shard.h */
 };
 

@@ -43,8 +43,7 @@ static enum dp_status scanning_open(struct scanning *s, struct dp_error *err)
         return st;
     s->width = dp_graph_node(graph, dp_graph_output(graph))->width;
     void *output;
-    st = dp_pinned_new(&job->backend, (size_t)dp_job_batch(job) * s->width * sizeof(float),
-                       &output, err);
+    st = dp_pinned_new(&job->backend, (size_t)dp_job_batch(job) * s->width * sizeof(float), &output, err);
     if (st != DP_OK)
         return st;
     s->output = output;

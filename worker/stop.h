@@ -29,7 +29,8 @@ struct dp_stop {
     double value;    /* the goal's figure of `judged`, without a goal patience's */
     double best;     /* the best of patience's, or without patience the goal's, figures so far */
     uint32_t best_epoch;
-    uint32_t kept; /* the epoch whose weights are kept beside the rows (keep.h), or are the last ones; 0: none */
+    uint32_t
+        kept; /* the epoch whose weights are kept beside the rows (keep.h), or are the last ones; 0: none */
 };
 
 /* Of a cluster that was checked. */

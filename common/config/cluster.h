@@ -71,7 +71,7 @@ struct dp_cluster_data {
     uint32_t hash_bits;          /* of categories' keys; 0: 63 */
     uint32_t index_base;
     char label_base[12]; /* number of class 0, up to 2^24; or "auto" */
-    double scale; /* 0: 1 for text, 1/255 for idx */
+    double scale;        /* 0: 1 for text, 1/255 for idx */
     bool normalize;
     bool standardize; /* csv: numbers, by the training file's means and deviations */
 };
@@ -102,8 +102,8 @@ struct dp_cluster_training {
     uint32_t patience;        /* it ends after so many epochs without a better figure; 0: it does not */
     char patience_metric[16]; /* which figure; empty: stop_at's, else the loss */
     enum dp_cluster_keep keep;
-    uint32_t top_k;           /* of items ranked among all: recall and NDCG at this place */
-    uint32_t timeout_ms;      /* any wait of a worker for a server */
+    uint32_t top_k;               /* of items ranked among all: recall and NDCG at this place */
+    uint32_t timeout_ms;          /* any wait of a worker for a server */
     char report[DP_PATH_MAX + 1]; /* JSON, written by worker 0; empty: none */
     /* Worker N keeps what it needs to go on exactly where it was in the file STEPS-N.log; empty: only the servers do */
     char steps[DP_PATH_MAX + 1];

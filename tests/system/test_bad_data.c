@@ -216,9 +216,9 @@ static void bad_flags(void **state)
     dp_place_says(dp_place_try(place, 2, "downpour", "run", "--rate", "nan", "--model", MLP, "--train",
                                DP_DIGITS_TRAIN),
                   "--rate");
-    dp_place_says(
-        dp_place_try(place, 2, "downpour", "run", "--batch", "-1", "--model", MLP, "--train", DP_DIGITS_TRAIN),
-        "--batch");
+    dp_place_says(dp_place_try(place, 2, "downpour", "run", "--batch", "-1", "--model", MLP, "--train",
+                               DP_DIGITS_TRAIN),
+                  "--batch");
 }
 
 static void bad_data_to_predict(void **state)

@@ -245,8 +245,9 @@ static bool met(const struct dp_content *content, uint64_t user, void (*visit)(v
     const uint64_t *found = bsearch(&mixed, content->keys, (size_t)users, sizeof mixed, by_unmixed);
     if (!found || content->lists > 0)
         return false;
-    for (uint64_t i = content->offsets[found - content->keys], end = content->offsets[found - content->keys + 1]; i < end;
-         i++)
+    for (uint64_t i = content->offsets[found - content->keys],
+                  end = content->offsets[found - content->keys + 1];
+         i < end; i++)
         visit(context, dp_unmix(content->keys[users + content->codes[i]]));
     return true;
 }

@@ -207,7 +207,7 @@ static void similar_spellings(void **state)
     assert_string_equal(found[2], "kind");
     assert_int_equal(dp_vocab_similar(v, 0, "quene", found, 3), 1);
     assert_int_equal(dp_vocab_similar(v, 0, "knig", found, 1), 1);
-    assert_string_equal(found[0], "king"); /* two letters swapped */
+    assert_string_equal(found[0], "king");                        /* two letters swapped */
     assert_int_equal(dp_vocab_similar(v, 0, "cat", found, 3), 0); /* of another group */
     assert_int_equal(dp_vocab_similar(v, 0, "elephant", found, 3), 0);
     assert_int_equal(dp_vocab_similar(v, 0, "", found, 3), 0);
