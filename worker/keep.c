@@ -41,11 +41,16 @@ enum dp_status dp_keep_take(struct dp_job *job, uint32_t epoch, uint32_t kept, s
     struct dp_snapshot_order order = {
         .action = DP_SNAPSHOT_TAKE, .run = job->cluster->training.run, .epoch = epoch, .keeps = kept};
     enum dp_status st = order_all(job, order, NULL, err);
-    /* Only now, when all have it, the one before may go. */
+    struct dp_error still = {0};
+    if (st != DP_OK)
+        return dp_wrap(err, st, "keeping the weights of epoch %" PRIu32, epoch);
+    /* Only now, when all have it, the one before may go. Where it cannot, it goes with the next; the new one is kept all the same. */
     order.keeps = epoch;
-    if (st == DP_OK && kept > 0 && kept != epoch)
-        st = order_all(job, order, NULL, err);
-    return st == DP_OK ? st : dp_wrap(err, st, "keeping the weights of epoch %" PRIu32, epoch);
+    if (kept > 0 && kept != epoch && order_all(job, order, NULL, &still) != DP_OK)
+        dp_log(DP_LOG_WARN,
+               "the weights of epoch %" PRIu32 " are kept; those of epoch %" PRIu32 " stay too: %s", epoch,
+               kept, still.text);
+    return DP_OK;
 }
 
 static enum dp_status go_back(struct dp_job *job, uint32_t run, uint32_t epoch, struct dp_error *err)

@@ -16,7 +16,7 @@ struct gathering {
     uint32_t table;
     uint64_t *keys;
     size_t count, room;
-    uint64_t rows_lsn, incarnation; /* of the store at hand */
+    uint64_t rows_lsn, incarnation, released; /* of the store at hand */
 };
 
 static enum dp_status add(struct gathering *g, uint64_t mixed, struct dp_error *err)
@@ -71,6 +71,8 @@ static enum dp_status take_mark(void *context, const struct dp_store_mark *mark,
         g->rows_lsn = dp_load_u64le(mark->value);
     if (mark->key_bytes == 7 && memcmp(mark->key, "journal", 7) == 0)
         g->incarnation = dp_load_u64le(mark->value);
+    if (mark->key_bytes == 8 && memcmp(mark->key, "released", 8) == 0)
+        g->released = dp_load_u64le(mark->value);
     return DP_OK;
 }
 
@@ -79,13 +81,14 @@ static enum dp_status take_journal(struct gathering *g, struct dp_inspect *inspe
 {
     char directory[DP_PATH_MAX + 32];
     struct dp_inspect_journal seen;
-    g->rows_lsn = g->incarnation = 0;
+    g->rows_lsn = g->incarnation = g->released = 0;
     (void)snprintf(directory, sizeof directory, "%s/journal", store);
     enum dp_status st = dp_inspect_marks(inspect, "", take_mark, g, err);
     const struct dp_inspect_journal_options options = {.directory = directory,
                                                        .replay_after = g->rows_lsn,
                                                        .incarnation = g->incarnation,
-                                                       .must_be_there = true,
+                                                       .released = g->released,
+                                                       .must_be_there = g->incarnation > g->released,
                                                        .record = take_record,
                                                        .context = g};
     return st == DP_OK ? dp_inspect_journal(&options, &seen, err) : st;
