@@ -25,7 +25,8 @@ bool dp_spool_is_stream(const char *path)
     struct stat info;
     if (is_stdin(path) || strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/self/fd/", 14) == 0)
         return true;
-    return path[0] && stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+    /* Not a device: /dev/zero has no end. */
+    return path[0] && stat(path, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
 }
 
 enum dp_status dp_spool_plan(struct dp_spools *spools, const char *flag, char *path, const char *directory,

@@ -128,7 +128,7 @@ static void a_killed_worker_ends_its_run(void **state)
     /* Its servers were stopped well: the store is trained on. */
     run = dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2",
                        "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs",
-                       "1");
+                       "1", "--continue");
     dp_place_says(run, "this is run 2");
 }
 
@@ -144,7 +144,7 @@ static void a_killed_server_ends_its_run(void **state)
     /* The next one goes on from what was acknowledged. */
     run = dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2",
                        "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs",
-                       "1");
+                       "1", "--continue");
     dp_place_says(run, "this is run 2");
 }
 
@@ -160,7 +160,7 @@ static void a_killed_command_leaves_nobody_and_a_clean_store(void **state)
     assert_int_equal(dp_process_left(run), 0);
     (void)dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--servers", "2",
                        "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs",
-                       "1");
+                       "1", "--continue");
 }
 
 /* It goes on where it was, and knows the figures of before, though the parts of the first evaluations were merged and taken
