@@ -202,11 +202,11 @@ for i in $(seq 1 200); do grep -q "^epoch" "$dir/run.err" && break; sleep 0.1; d
 mkdir "$dir/S"
 cp -a "$dir/R/cluster.conf" "$dir/R/lock" "$dir/S" # what a copy has of it, beside the stores of before
 cp -a "$dir/D/store" "$dir/S/store"
-expect 0 "mlp.w1" "$downpour" status --cluster "$dir/R/cluster.conf"
+expect 0 "mlp.w1" "$downpour" status --all --cluster "$dir/R/cluster.conf"
 expect 2 "no process has '$dir/S/store/server-0/shard-0000' open" "$downpour" status --cluster "$dir/S/cluster.conf"
 mkdir "$dir/far" # as on another machine than the servers
 cp "$dir/R/cluster.conf" "$dir/far"
-expect 0 "mlp.w1" "$downpour" status --cluster "$dir/far/cluster.conf"
+expect 0 "mlp.w1" "$downpour" status --all --cluster "$dir/far/cluster.conf"
 awk -v at="$dir/R" '/relative_to/ { next } /store = / { sub("\"store/", "\"" at "/store/") } { print }' "$dir/R/cluster.conf" >"$dir/S/cluster.conf"
 expect 2 "names others ('$dir/R/store/server-0')" "$downpour" status --cluster "$dir/S/cluster.conf"
 expect 2 "is in use by another downpour command" "$downpour" predict --from "$dir/R" --data "$data/digits.test.libsvm.gz"

@@ -83,6 +83,8 @@ stopped() {
             wait $pid 2>/dev/null
         fi
         gone
+        # A process that is ending has no command line any more before it lets go of the lock.
+        timeout 30 flock "$run/lock" true || fail "the lock is held by nobody that is left"
         count=$((count + 1))
         command=("$downpour" run --dir "$run" --resume)
     done
