@@ -109,15 +109,22 @@ enum dp_status dp_folder_set_aside(const struct dp_folder *folder, struct dp_err
     return st;
 }
 
+/* *there: a run is set aside. The rest of one whose removal was cut short goes. */
+static enum dp_status find_aside(const struct dp_folder *folder, struct dp_folder *aside,
+                                 struct dp_folder *removing, bool *there, struct dp_error *err)
+{
+    bool removes;
+    enum dp_status st = inner(folder, ASIDE, aside, there, err);
+    if (st == DP_OK)
+        st = inner(folder, REMOVING, removing, &removes, err);
+    return st == DP_OK && removes ? remove_aside(folder, removing, err) : st;
+}
+
 enum dp_status dp_folder_drop_aside(const struct dp_folder *folder, struct dp_error *err)
 {
     struct dp_folder aside, removing;
-    bool there, removes;
-    enum dp_status st = inner(folder, ASIDE, &aside, &there, err);
-    if (st == DP_OK)
-        st = inner(folder, REMOVING, &removing, &removes, err);
-    if (st == DP_OK && removes)
-        st = remove_aside(folder, &removing, err);
+    bool there;
+    enum dp_status st = find_aside(folder, &aside, &removing, &there, err);
     if (st != DP_OK || !there)
         return st;
     if (rename(aside.path, removing.path) != 0)
@@ -143,12 +150,8 @@ static enum dp_status put_back_store(const struct dp_folder *folder, const struc
 enum dp_status dp_folder_put_back(const struct dp_folder *folder, bool *was_aside, struct dp_error *err)
 {
     struct dp_folder aside, removing;
-    bool there, removes;
-    enum dp_status st = inner(folder, ASIDE, &aside, &there, err);
-    if (st == DP_OK)
-        st = inner(folder, REMOVING, &removing, &removes, err);
-    if (st == DP_OK && removes)
-        st = remove_aside(folder, &removing, err);
+    bool there;
+    enum dp_status st = find_aside(folder, &aside, &removing, &there, err);
     *was_aside = there;
     if (st != DP_OK || !there)
         return st;
