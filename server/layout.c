@@ -1,6 +1,6 @@
 #include "server/layout.h"
 
-#include "server/store/inspect_disk.h"
+#include "common/env/read_only_disk.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,15 +17,26 @@ static void text_of(const struct dp_layout *layout, char text[TEXT_BYTES])
     (void)snprintf(text, TEXT_BYTES, FORMAT, layout->first, layout->first + layout->count - 1, layout->total);
 }
 
+void dp_layout_name(const struct dp_layout *layout, char out[DP_LAYOUT_NAME_BYTES])
+{
+    uint32_t last = layout->first + layout->count - 1;
+    if (layout->count == 1)
+        (void)snprintf(out, DP_LAYOUT_NAME_BYTES, "shard %" PRIu32 " of %" PRIu32, last, layout->total);
+    else
+        (void)snprintf(out, DP_LAYOUT_NAME_BYTES, "shards %" PRIu32 "..%" PRIu32 " of %" PRIu32,
+                       layout->first, last, layout->total);
+}
+
 static enum dp_status other(const char *directory, const struct dp_layout *layout, const char *has,
                             const char *who, struct dp_error *err)
 {
-    return dp_fail(
-        err, DP_EXISTS,
-        "%s holds %s, and this server's are shards %" PRIu32 "..%" PRIu32 " of %" PRIu32
-        " (says %s): put servers, shards and store of the cluster file back as they were, or use an empty "
-        "directory",
-        directory, has, layout->first, layout->first + layout->count - 1, layout->total, who);
+    char wants[DP_LAYOUT_NAME_BYTES];
+    dp_layout_name(layout, wants);
+    return dp_fail(err, DP_EXISTS,
+                   "%s holds %s, and this server's place is that of %s (says %s): was another directory put "
+                   "(or mounted) in its place? Put the right one there; or put servers, shards and store of "
+                   "the cluster file back as they were",
+                   directory, has, wants, who);
 }
 
 static enum dp_status read_file(const struct dp_disk *disk, char text[TEXT_BYTES], struct dp_error *err)
@@ -77,17 +88,16 @@ enum dp_status dp_layout_take(const struct dp_disk *disk, const char *directory,
     return parse(text, out) ? DP_OK : damaged(directory, err);
 }
 
-/* What the names in the directory say: shards that are there, as bits of ours, and one of others. */
-struct found {
+/* What the names in the directory say: a shard of others. */
+struct layout_found {
     const struct dp_layout *layout;
-    uint32_t ours;
     bool has_other;
     char other[32];
 };
 
 static void see(void *context, const char *name)
 {
-    struct found *found = context;
+    struct layout_found *found = context;
     uint32_t index;
     char same[32];
     if (sscanf(name, "shard-%4" SCNu32, &index) != 1)
@@ -95,17 +105,15 @@ static void see(void *context, const char *name)
     (void)snprintf(same, sizeof same, "shard-%04" PRIu32, index);
     if (strcmp(same, name) != 0)
         return;
-    if (index >= found->layout->first && index - found->layout->first < found->layout->count) {
-        found->ours++;
-    } else {
-        found->has_other = true;
-        memcpy(found->other, same, sizeof same);
-    }
+    if (index - found->layout->first < found->layout->count)
+        return;
+    found->has_other = true;
+    memcpy(found->other, same, sizeof same);
 }
 
 /* Every shard has served once (the layout is put after that), so each has a store. */
-static enum dp_status check_stores(const char *directory, const struct dp_layout *layout,
-                                   struct dp_error *err)
+enum dp_status dp_layout_check_stores(const char *directory, const struct dp_layout *layout,
+                                      struct dp_error *err)
 {
     char path[1400];
     for (uint32_t i = layout->first; i < layout->first + layout->count; i++) {
@@ -114,20 +122,21 @@ static enum dp_status check_stores(const char *directory, const struct dp_layout
             return dp_fail(
                 err, DP_CORRUPT,
                 "%s is not there: shard %" PRIu32
-                " has lost its store (is its disk mounted?): put it back, or begin anew with an empty "
-                "directory",
+                " has lost its store: was it removed, or its disk not mounted? Put it back; or, with "
+                "--replace-store on `downpour run` or the server, begin this shard anew: all its rows are "
+                "lost",
                 path, i);
     }
     return DP_OK;
 }
 
 static enum dp_status check(struct dp_disk *disk, const char *directory, const struct dp_layout *layout,
-                            bool *known, struct dp_error *err)
+                            bool replaces, bool *known, struct dp_error *err)
 {
-    struct found found = {.layout = layout};
+    struct layout_found found = {.layout = layout};
     struct dp_error absent = {0};
     struct dp_layout has;
-    char text[TEXT_BYTES], want[TEXT_BYTES];
+    char text[TEXT_BYTES], want[TEXT_BYTES], name[DP_LAYOUT_NAME_BYTES];
     enum dp_status st = disk->list(disk->self, see, &found, err);
     if (st != DP_OK)
         return st;
@@ -141,31 +150,25 @@ static enum dp_status check(struct dp_disk *disk, const char *directory, const s
     }
     text_of(layout, want);
     if (memcmp(text, want, TEXT_BYTES) == 0)
-        return found.ours == layout->count
-                   ? check_stores(directory, layout, err)
-                   : dp_fail(err, DP_CORRUPT,
-                             "%s: of its %" PRIu32 " shards only %" PRIu32
-                             " are there: put the others back, or begin anew with an empty directory",
-                             directory, layout->count, found.ours);
+        return replaces ? DP_OK : dp_layout_check_stores(directory, layout, err);
     if (!parse(text, &has))
         return damaged(directory, err);
-    (void)snprintf(want, sizeof want, "shards %" PRIu32 "..%" PRIu32 " of %" PRIu32, has.first,
-                   has.first + has.count - 1, has.total);
-    return other(directory, layout, want, "its file '" NAME "'", err);
+    dp_layout_name(&has, name);
+    return other(directory, layout, name, "its file '" NAME "'", err);
 }
 
-enum dp_status dp_layout_check(const char *directory, const struct dp_layout *layout, bool *known,
-                               struct dp_error *err)
+enum dp_status dp_layout_check(const char *directory, const struct dp_layout *layout, bool replaces,
+                               bool *known, struct dp_error *err)
 {
     struct dp_disk disk;
     *known = false;
     if (access(directory, F_OK) != 0)
         return DP_OK;
-    enum dp_status st = dp_inspect_disk_open(directory, &disk, err);
+    enum dp_status st = dp_read_only_disk_open(directory, &disk, err);
     if (st != DP_OK)
         return st;
-    st = check(&disk, directory, layout, known, err);
-    dp_inspect_disk_close(&disk);
+    st = check(&disk, directory, layout, replaces, known, err);
+    dp_read_only_disk_close(&disk);
     return st;
 }
 

@@ -19,10 +19,18 @@ struct dp_layout {
     uint32_t first, count, total; /* shards first .. first + count - 1 of a cluster of total */
 };
 
-/* *known: the file is there, and right. A directory that does not exist is good, and is not made. */
+#define DP_LAYOUT_NAME_BYTES 64u
+/* "shard 1 of 2", "shards 0..1 of 4": for messages. */
+void dp_layout_name(const struct dp_layout *layout, char out[DP_LAYOUT_NAME_BYTES]);
+/* *known: the file is there, and right. A directory that does not exist is good, and is not made. replaces: shards that are gone are
+ * to begin anew, and are no reason to refuse it. */
 DP_MUST_USE
-enum dp_status dp_layout_check(const char *directory, const struct dp_layout *layout, bool *known,
-                               struct dp_error *err);
+enum dp_status dp_layout_check(const char *directory, const struct dp_layout *layout, bool replaces,
+                               bool *known, struct dp_error *err);
+/* DP_CORRUPT: one of the shards has no store there. */
+DP_MUST_USE
+enum dp_status dp_layout_check_stores(const char *directory, const struct dp_layout *layout,
+                                      struct dp_error *err);
 /* What the file of this directory, which `disk` reads, says. DP_NOT_FOUND: there is none; DP_CORRUPT: it is damaged. Whether its
  * numbers are right it cannot tell: it has no checksum, the shards' own marks say it. */
 DP_MUST_USE

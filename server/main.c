@@ -8,6 +8,7 @@
 #include "common/config/cluster.h"
 #include "server/control/control.h"
 #include "server/layout.h"
+#include "server/registration.h"
 #include "server/shard_thread.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -35,22 +37,25 @@ struct server {
     uint32_t number;
     uint64_t boot, salt;
     struct dp_net *net;
-    bool read_only;
-    uint32_t started;
+    bool read_only, replaces, existing;
+    struct dp_registration *registration;
+    atomic_uint started; /* control counts them meanwhile */
     struct dp_shard_thread *shard[DP_SHARDS_MAX];
     bool layout_known;          /* its directory says which shards are there */
     bool serves[DP_SHARDS_MAX]; /* it was told of */
-    int opened_fd;              /* a shard came to serve, or failed */
+    int opened_fd;              /* a shard came to serve, or failed, or the register changed */
     struct dp_control *control;
 };
 
 static const char usage[] =
-    "usage: downpour-server --cluster FILE --server N [--read-only]\n"
-    "  --cluster FILE  the cluster file that all servers and workers read\n"
-    "  --server N      which of its servers this is, counted from 0\n"
-    "  --read-only     answer pulls only, and change nothing in the store's directory\n"
-    "  --help          this text\n"
-    "SIGTERM: finish what is under way, write the rows back, exit.\n";
+    "usage: downpour-server --cluster FILE --server N [--read-only | --replace-store]\n  --cluster FILE  "
+    "cluster file that all servers and workers read\n  --server N      number of this server, counted from "
+    "0\n  --read-only     answer pulls only, and change nothing in the store's directory\n  --replace-store "
+    "start without a store that was lost: its shard starts empty, and the log says what is lost; or\n        "
+    "          accept another store, or register, in place of the one that the cluster knew\n"
+    "  --existing-store  refuse to start where a shard has no store, also on the very first start\n"
+    "  --help          this text\nOn SIGTERM the server finishes pending requests, writes its rows back and "
+    "exits.\n";
 
 static enum dp_status read_flags(int argc, char **argv, struct server *server, bool *help,
                                  struct dp_error *err)
@@ -58,6 +63,8 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
     static const struct option flags[] = {{"cluster", required_argument, NULL, 'c'},
                                           {"server", required_argument, NULL, 's'},
                                           {"read-only", no_argument, NULL, 'r'},
+                                          {"replace-store", no_argument, NULL, 'p'},
+                                          {"existing-store", no_argument, NULL, 'e'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     const char *path = NULL, *number = NULL;
@@ -70,10 +77,14 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
             number = optarg;
         else if (c == 'r')
             server->read_only = true;
+        else if (c == 'p')
+            server->replaces = true;
+        else if (c == 'e')
+            server->existing = true;
         else if (c == 'h')
             *help = true;
         else
-            return dp_fail(err, DP_ARGUMENT, "flag '%s' is unknown or lacks its value; see --help",
+            return dp_fail(err, DP_ARGUMENT, "flag '%s' is unknown or has no value; see --help",
                            argv[optind - 1]);
     }
     if (*help)
@@ -81,7 +92,9 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
     if (optind < argc)
         return dp_fail(err, DP_ARGUMENT, "'%s' is not a flag; see --help", argv[optind]);
     if (!path || !number)
-        return dp_fail(err, DP_ARGUMENT, "--cluster and --server are both needed; see --help");
+        return dp_fail(err, DP_ARGUMENT, "--cluster and --server are required; see --help");
+    if (server->read_only && server->replaces)
+        return dp_fail(err, DP_ARGUMENT, "--read-only and --replace-store: give one of them");
     enum dp_status st = dp_cluster_read(path, &server->cluster, err);
     if (st == DP_OK)
         st = dp_parse_u64(number, 0, server->cluster->server_count - 1, "--server", &n, err);
@@ -97,7 +110,8 @@ static uint32_t sum_counters(void *context, struct dp_counter counters[DP_COUNTE
 {
     const struct server *server = context;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < server->started; i++) {
+    uint32_t started = server->started;
+    for (uint32_t i = 0; i < started; i++) {
         struct dp_counter one[DP_COUNTERS_MAX];
         uint32_t these = dp_shard_thread_counters(server->shard[i], one);
         for (uint32_t c = 0; c < these && n > 0; c++) {
@@ -114,7 +128,7 @@ static uint32_t sum_counters(void *context, struct dp_counter counters[DP_COUNTE
     return n;
 }
 
-static void shard_opened(void *context)
+static void wake(void *context)
 {
     const struct server *server = context;
     uint64_t one = 1;
@@ -139,7 +153,7 @@ static void name_shard(const struct server *server, uint32_t at, uint32_t *index
 
 static enum dp_status start_shards(struct server *server, struct dp_error *err)
 {
-    for (; server->started < server->self->shards; server->started++) {
+    for (; server->started < server->self->shards; atomic_fetch_add(&server->started, 1)) {
         char endpoint[DP_HOST_MAX + 32], directory[DP_PATH_MAX + 32];
         uint32_t index;
         name_shard(server, server->started, &index, endpoint, directory);
@@ -155,7 +169,8 @@ static enum dp_status start_shards(struct server *server, struct dp_error *err)
             .salt = server->salt,
             .cache_bytes = server->cluster->cache_bytes,
             .read_only = server->read_only,
-            .opened = shard_opened,
+            .gate = dp_registration_gate(server->registration, server->started, directory),
+            .opened = wake,
             .opened_context = server,
             .journal = {.journaled = server->cluster->durability != DP_CLUSTER_NONE,
                         .synced = server->cluster->durability == DP_CLUSTER_MACHINE,
@@ -169,22 +184,48 @@ static enum dp_status start_shards(struct server *server, struct dp_error *err)
 
 static enum dp_status start_control(struct server *server, struct dp_error *err)
 {
-    char endpoint[DP_HOST_MAX + 32];
+    char endpoint[DP_HOST_MAX + 32], first[DP_HOST_MAX + 32];
     dp_cluster_control_endpoint(server->cluster, server->number, endpoint, sizeof endpoint);
+    dp_cluster_control_endpoint(server->cluster, 0, first, sizeof first);
     struct dp_control_options options = {.net = server->net,
                                          .endpoint = endpoint,
                                          .cluster = server->cluster->id,
                                          .generation = server->cluster->generation,
                                          .boot = server->boot,
                                          .counters = sum_counters,
-                                         .context = server};
+                                         .context = server,
+                                         .register_directory =
+                                             server->number == 0 ? server->self->store : NULL,
+                                         .first_server = first,
+                                         .read_only = server->read_only};
     return dp_control_start(&options, &server->control, err);
 }
 
-/* All shards drain at once; the first failure is told. */
+static enum dp_status make_registration(struct server *server, struct dp_error *err)
+{
+    char first[DP_HOST_MAX + 32];
+    const struct dp_layout layout = layout_of(server);
+    dp_cluster_control_endpoint(server->cluster, 0, first, sizeof first);
+    const struct dp_registration_options options = {.control = first,
+                                                    .cluster = server->cluster->id,
+                                                    .generation = server->cluster->generation,
+                                                    .opening = server->boot,
+                                                    .first = layout.first,
+                                                    .count = layout.count,
+                                                    .total = layout.total,
+                                                    .read_only = server->read_only,
+                                                    .replaces = server->replaces,
+                                                    .lost = wake,
+                                                    .context = server};
+    return dp_registration_new(&options, &server->registration, err);
+}
+
+/* All shards drain at once; the first failure is returned, the others are logged. */
 static enum dp_status stop(struct server *server, bool *all_clean, struct dp_error *err)
 {
     enum dp_status first = DP_OK;
+    if (server->registration)
+        dp_registration_stop(server->registration);
     /* Control reads the shards' counters: it goes first, a shard frees itself as soon as it has drained. */
     dp_control_stop(&server->control);
     for (uint32_t i = 0; i < server->started; i++)
@@ -196,13 +237,14 @@ static enum dp_status stop(struct server *server, bool *all_clean, struct dp_err
             *all_clean = false;
             continue;
         }
-        if (st != DP_OK)
+        if (st != DP_OK && first != DP_OK)
             dp_log(DP_LOG_ERROR, "%s", one.text);
         if (st != DP_OK && first == DP_OK) {
             first = st;
             *err = one;
         }
     }
+    dp_registration_free(&server->registration);
     dp_net_close(&server->net);
     return first;
 }
@@ -214,10 +256,10 @@ static bool all_serve(struct server *server, bool *failed)
     for (uint32_t i = 0; i < server->started; i++) {
         char endpoint[DP_HOST_MAX + 32], directory[DP_PATH_MAX + 32];
         uint32_t index;
-        enum dp_status st = dp_shard_thread_state(server->shard[i]);
-        all = all && st == DP_OK;
-        *failed = *failed || (st != DP_OK && st != DP_AGAIN);
-        if (st != DP_OK || server->serves[i])
+        enum dp_shard_thread_state state = dp_shard_thread_state(server->shard[i]);
+        all = all && state == DP_SHARD_THREAD_SERVES;
+        *failed = *failed || state == DP_SHARD_THREAD_FAILED;
+        if (state != DP_SHARD_THREAD_SERVES || server->serves[i])
             continue;
         server->serves[i] = true;
         name_shard(server, i, &index, endpoint, directory);
@@ -231,7 +273,7 @@ static void say_opening(const struct server *server)
 {
     for (uint32_t i = 0; i < server->started; i++) {
         struct dp_error text;
-        if (dp_shard_thread_state(server->shard[i]) == DP_AGAIN) {
+        if (dp_shard_thread_state(server->shard[i]) == DP_SHARD_THREAD_OPENS) {
             dp_shard_thread_say(server->shard[i], &text);
             dp_log(DP_LOG_INFO, "%s", text.text);
         }
@@ -247,6 +289,9 @@ static enum dp_status get_ready(struct server *server, struct dp_error *err)
         if (st != DP_OK)
             return st;
     }
+    enum dp_status st = dp_registration_watch(server->registration, err);
+    if (st != DP_OK)
+        return st;
     dp_log(DP_LOG_INFO, "ready: %" PRIu32 " shards of cluster '%s', generation %" PRIu64 "%s",
            server->started, server->cluster->name, server->cluster->generation,
            server->read_only ? ", read-only" : "");
@@ -272,6 +317,8 @@ static enum dp_status serve_until_told(struct server *server, int signal_fd, int
         if (fds[0].revents && read(signal_fd, &signal, sizeof signal) == sizeof signal)
             *received = (int)signal.ssi_signo;
         bool all = all_serve(server, &failed);
+        if (ready)
+            st = dp_registration_check(server->registration, err);
         if (all && !ready && *received == 0)
             st = get_ready(server, err);
         if (st == DP_FULL && !told)
@@ -310,11 +357,18 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
     if (st == DP_OK)
         st = dp_net_open(1, &server->net, err);
     if (st == DP_OK)
-        st = dp_layout_check(server->self->store, &layout, &server->layout_known, err);
+        st = dp_layout_check(server->self->store, &layout, server->replaces, &server->layout_known, err);
+    if (st == DP_OK && server->existing)
+        st = dp_layout_check_stores(server->self->store, &layout, err);
+    if (st == DP_OK && server->number == 0 && !server->read_only)
+        st = dp_registration_may_begin(server->self->store, layout.count, layout.count < layout.total,
+                                       server->replaces, err);
+    if (st == DP_OK)
+        st = make_registration(server, err);
+    if (st == DP_OK) /* before the shards: they ask the first server's for their stores */
+        st = start_control(server, err);
     if (st == DP_OK)
         st = start_shards(server, err);
-    if (st == DP_OK)
-        st = start_control(server, err);
     if (st == DP_OK)
         st = serve_until_told(server, signal_fd, &received, err);
     if (received)
@@ -322,6 +376,8 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
     struct dp_error closing = {0};
     bool all_clean = true;
     enum dp_status closed = stop(server, &all_clean, st == DP_OK ? err : &closing);
+    if (st != DP_OK && closed != DP_OK) /* main logs err */
+        dp_log(DP_LOG_ERROR, "%s", closing.text);
     if (st == DP_OK && closed == DP_OK)
         dp_log(DP_LOG_INFO, all_clean ? "closed cleanly" : "closed; the next start recovers what is left");
     if (signal_fd >= 0)

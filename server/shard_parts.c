@@ -1,7 +1,7 @@
 #include "server/shard_parts.h"
 
 #include "common/base/log.h"
-#include "server/store/inspect_disk.h"
+#include "common/env/read_only_disk.h"
 #include "server/store/rocks_store.h"
 
 #include <inttypes.h>
@@ -43,20 +43,63 @@ static enum dp_status note_progress(void *context, enum dp_journal_phase phase, 
     atomic_store(&progress->done_bytes, done_bytes);
     atomic_store(&progress->all_bytes, all_bytes);
     atomic_store(&progress->phase, phase == DP_JOURNAL_CHECKING ? DP_SHARD_CHECKING : DP_SHARD_REPLAYING);
-    return atomic_load(&progress->stop) ? dp_fail(err, DP_STOPPING, "stopped while it recovered") : DP_OK;
+    return atomic_load(&progress->stop) ? dp_fail(err, DP_STOPPING, "stopped during recovery") : DP_OK;
 }
+
+/* ---- the gate, as the phase shows it */
+
+struct gate {
+    const struct dp_store_gate *of;
+    struct dp_shard_progress *progress;
+};
+
+static enum dp_status admit(void *context, const struct dp_store_id *found, bool is_new,
+                            struct dp_store_id *put, struct dp_error *err)
+{
+    const struct gate *gate = context;
+    atomic_store(&gate->progress->phase, DP_SHARD_ASKING);
+    enum dp_status st = dp_store_gate_admit(gate->of, found, is_new, put, err);
+    atomic_store(&gate->progress->phase, DP_SHARD_OPENING);
+    return st;
+}
+
+static enum dp_status entered(void *context, const struct dp_store_id *id, struct dp_error *err)
+{
+    const struct gate *gate = context;
+    if (!gate->of)
+        return DP_OK;
+    atomic_store(&gate->progress->phase, DP_SHARD_ASKING);
+    enum dp_status st = gate->of->entered(gate->of->context, id, err);
+    atomic_store(&gate->progress->phase, DP_SHARD_OPENING);
+    return st;
+}
+
+/* ---- opening */
 
 static enum dp_status open_disk(struct dp_shard_parts *parts, const char *directory, struct dp_error *err)
 {
     char path[1280 + 16];
     (void)snprintf(path, sizeof path, "%s/journal", directory);
-    return parts->read_only ? dp_inspect_disk_open(path, &parts->disk, err)
+    return parts->read_only ? dp_read_only_disk_open(path, &parts->disk, err)
                             : dp_disk_open(path, &parts->disk, err);
 }
 
-static enum dp_status open_shard(struct dp_shard_parts *parts, const struct dp_shard_parts_options *options,
-                                 bool recovers, struct dp_error *err)
+/* The store of an opening. */
+struct opening {
+    struct dp_shard_parts *parts;
+    const struct dp_rocks_store_options *store;
+};
+
+static enum dp_status begin(void *context, struct dp_error *err)
 {
+    const struct opening *opening = context;
+    return dp_rocks_store_begin(&opening->parts->store, opening->store, err);
+}
+
+static enum dp_status open_shard(struct dp_shard_parts *parts, const struct dp_shard_parts_options *options,
+                                 const struct dp_rocks_store_options *store, struct dp_error *err)
+{
+    struct opening opening = {parts, store};
     const struct dp_shard_thread_options *o = options->thread;
     struct dp_shard_options shard = {
         .index = o->index,
@@ -64,13 +107,15 @@ static enum dp_status open_shard(struct dp_shard_parts *parts, const struct dp_s
         .cluster = o->cluster,
         .generation = o->generation,
         .boot = o->boot,
+        .store_id = parts->id.id,
+        .register_id = parts->id.register_id,
         .wall = dp_clock_wall(),
         .cache_bytes = o->cache_bytes,
         .salt = o->salt,
         .store = &parts->store,
         .revert_failed = options->revert_failed,
         .journaled = o->journal.journaled,
-        .recovers = recovers,
+        .recovers = *store->recovers,
         .read_only = o->read_only,
         .journal = {.disk = &parts->disk,
                     .durability = o->journal.synced ? DP_DURABILITY_MACHINE : DP_DURABILITY_PROCESS,
@@ -81,6 +126,8 @@ static enum dp_status open_shard(struct dp_shard_parts *parts, const struct dp_s
                     .wake_context = options->context,
                     .progress = note_progress,
                     .progress_context = &parts->progress},
+        .recovered = o->read_only ? NULL : begin,
+        .recovered_context = &opening,
         .clock = dp_clock_real(),
         .reply = options->reply,
         .reply_context = options->context};
@@ -92,6 +139,8 @@ enum dp_status dp_shard_parts_open(struct dp_shard_parts *parts, const struct dp
 {
     const struct dp_shard_thread_options *o = options->thread;
     bool recovers = false;
+    struct gate asks = {.of = o->gate, .progress = &parts->progress};
+    const struct dp_store_gate gate = {.admit = admit, .entered = entered, .context = &asks};
     struct dp_clock clock = dp_clock_real();
     uint64_t began_ns = dp_clock_ns(&clock);
     struct dp_rocks_store_options store = {.directory = options->directory,
@@ -101,6 +150,8 @@ enum dp_status dp_shard_parts_open(struct dp_shard_parts *parts, const struct dp
                                            .journaled = o->journal.journaled,
                                            .read_only = o->read_only,
                                            .recovers = &recovers,
+                                           .gate = &gate,
+                                           .id = &parts->id,
                                            .wake = options->wake,
                                            .wake_context = options->context};
     parts->read_only = o->read_only;
@@ -108,16 +159,11 @@ enum dp_status dp_shard_parts_open(struct dp_shard_parts *parts, const struct dp
     if (st != DP_OK)
         return st;
     if (atomic_load(&parts->progress.stop))
-        st = dp_fail(err, DP_STOPPING, "stopped while it opened its store");
+        st = dp_fail(err, DP_STOPPING, "stopped while opening its store");
     if (st == DP_OK && o->journal.journaled && (recovers || !o->read_only))
         st = open_disk(parts, options->directory, err);
     if (st == DP_OK)
-        st = open_shard(parts, options, recovers, err);
-    if (st != DP_OK && !recovers && !o->read_only) {
-        struct dp_error ignored;
-        if (dp_rocks_store_mark_clean(&parts->store, &ignored) != DP_OK)
-            st = dp_wrap(err, st, "and the store could not be marked clean again");
-    }
+        st = open_shard(parts, options, &store, err);
     if (st == DP_OK && recovers)
         say_recovered(parts, o->index, dp_clock_ns(&clock) - began_ns);
     return st;
@@ -129,7 +175,7 @@ void dp_shard_parts_close(struct dp_shard_parts *parts)
     if (parts->store.close)
         parts->store.close(parts->store.self);
     if (parts->disk.self && parts->read_only)
-        dp_inspect_disk_close(&parts->disk);
+        dp_read_only_disk_close(&parts->disk);
     else if (parts->disk.self)
         dp_disk_close(&parts->disk);
     parts->store = (struct dp_store){0};
@@ -139,11 +185,20 @@ void dp_shard_parts_say(const struct dp_shard_parts *parts, uint32_t index, stru
 {
     static const double mb = 1e6;
     int phase = atomic_load(&parts->progress.phase);
+    const struct dp_wait wait = {.reason = DP_WAIT_RECOVERING,
+                                 .subject = phase == DP_SHARD_CHECKING ? 1 : 2,
+                                 .done = atomic_load(&parts->progress.done_bytes),
+                                 .total = atomic_load(&parts->progress.all_bytes)};
     if (phase == DP_SHARD_OPENING)
-        (void)dp_fail(err, DP_AGAIN, "shard %" PRIu32 " is opening its store", index);
+        (void)dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_OPENING},
+                           "shard %" PRIu32 " is opening its store", index);
+    else if (phase == DP_SHARD_ASKING)
+        (void)dp_fail_wait(
+            err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_REGISTER},
+            "shard %" PRIu32 " waits for the first server, which is asked whether this is its store", index);
     else
-        (void)dp_fail(err, DP_AGAIN, "shard %" PRIu32 " is recovering: %.0f of %.0f MB of its journal %s",
-                      index, (double)atomic_load(&parts->progress.done_bytes) / mb,
-                      (double)atomic_load(&parts->progress.all_bytes) / mb,
-                      phase == DP_SHARD_CHECKING ? "checked" : "replayed");
+        (void)dp_fail_wait(err, DP_AGAIN, wait,
+                           "shard %" PRIu32 " is recovering: %.0f of %.0f MB of its journal %s", index,
+                           (double)wait.done / mb, (double)wait.total / mb,
+                           phase == DP_SHARD_CHECKING ? "checked" : "replayed");
 }

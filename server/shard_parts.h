@@ -1,6 +1,6 @@
 /* Shard parts: what a shard stands on: its store, its journal's disk, its logic. Opened all or none.
  *     store -> journal's directory -> tables, push ids -> journal replayed
- * Promise   A store that was clean and could not be opened further is clean again: nothing was changed.
+ * Promise   A store that was clean and could not be opened further stays clean: it is marked open last.
  * Thread    open and close: any one, not at the same time. progress: open writes, any reads; stop may be set by any,
  *           and open then gives DP_STOPPING soon. */
 #ifndef DP_SERVER_SHARD_PARTS_H
@@ -11,7 +11,12 @@
 
 #include <stdatomic.h>
 
-enum dp_shard_phase { DP_SHARD_OPENING, DP_SHARD_CHECKING, DP_SHARD_REPLAYING };
+enum dp_shard_phase {
+    DP_SHARD_OPENING,
+    DP_SHARD_ASKING, /* the first server, whether this is its store */
+    DP_SHARD_CHECKING,
+    DP_SHARD_REPLAYING
+};
 
 struct dp_shard_progress {
     atomic_bool stop;
@@ -21,6 +26,7 @@ struct dp_shard_progress {
 
 struct dp_shard_parts {
     struct dp_store store;
+    struct dp_store_id id;
     struct dp_disk disk; /* the journal's */
     bool read_only;      /* the disk is one that can only be read */
     struct dp_shard *shard;

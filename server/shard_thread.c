@@ -28,7 +28,7 @@ struct dp_shard_thread {
     int wake_fd;
     atomic_bool drain;
     atomic_bool parts_done; /* the opening has ended */
-    atomic_int state;       /* enum dp_status: AGAIN opens, OK serves, else it has failed */
+    atomic_int state;       /* enum dp_shard_thread_state */
     /* The handshake of start, and the end. */
     pthread_mutex_t lock;
     pthread_cond_t started_changed;
@@ -70,7 +70,7 @@ static void say_started(struct dp_shard_thread *thread, enum dp_status st)
 
 static void say_opened(struct dp_shard_thread *thread, enum dp_status st)
 {
-    atomic_store(&thread->state, (int)st);
+    atomic_store(&thread->state, st == DP_OK ? DP_SHARD_THREAD_SERVES : DP_SHARD_THREAD_FAILED);
     thread->options.opened(thread->options.opened_context);
 }
 
@@ -90,7 +90,7 @@ static bool wait_for_room(struct dp_shard_thread *thread, const struct dp_error 
     struct timespec until = dp_deadline_in_ms(pause_ms);
     DP_ASSERT(pthread_mutex_lock(&thread->lock) == 0);
     if (thread->lacks.status == DP_OK)
-        dp_log(DP_LOG_ERROR, "shard %" PRIu32 " cannot open: %s; it is tried again every %u s, or sooner",
+        dp_log(DP_LOG_ERROR, "shard %" PRIu32 " cannot open: %s; retrying at least every %u s",
                thread->options.index, why->text, ROOM_MAX_MS / 1000);
     thread->lacks = *why;
     atomic_store(&thread->parts.progress.phase, DP_SHARD_OPENING);
@@ -129,7 +129,7 @@ static void *open_parts(void *arg)
     while ((thread->status = dp_shard_parts_open(&thread->parts, &options, &thread->error)) == DP_FULL) {
         dp_shard_parts_close(&thread->parts);
         if (!wait_for_room(thread, &thread->error, pause_ms)) {
-            thread->status = dp_wrap(&thread->error, DP_STOPPING, "stopped while it waited for room");
+            thread->status = dp_wrap(&thread->error, DP_STOPPING, "stopped while waiting for disk space");
             break;
         }
         pause_ms = pause_ms < ROOM_MAX_MS ? 2 * pause_ms : ROOM_MAX_MS;
@@ -157,6 +157,7 @@ static void refuse(struct dp_shard_thread *thread, const struct dp_peer *to, con
         struct dp_message *answer = NULL;
         dp_shard_thread_say(thread, &err);
         (void)snprintf(reply.reason, sizeof reply.reason, "%s", err.text);
+        reply.wait = err.wait;
         if (dp_reply_encode(&reply, NULL, 0, &answer, &err) == DP_OK)
             dp_listener_send(thread->listener, to, &answer);
     }
@@ -178,7 +179,7 @@ static void refuse_until_opened(struct dp_shard_thread *thread)
         struct dp_message *message = NULL;
         if (atomic_load(&thread->drain))
             stop_opening(thread);
-        if (dp_listener_receive(thread->listener, &from, &message) == DP_OK) {
+        if (dp_listener_receive(thread->listener, &from, &message)) {
             refuse(thread, &from, message);
             dp_message_free(&message);
         } else {
@@ -222,7 +223,7 @@ static void receive_some(struct dp_shard_thread *thread, bool *more)
     struct dp_peer from;
     struct dp_message *message = NULL;
     uint32_t n = 0;
-    while (n < RECEIVE_MAX && dp_listener_receive(thread->listener, &from, &message) == DP_OK) {
+    while (n < RECEIVE_MAX && dp_listener_receive(thread->listener, &from, &message)) {
         dp_shard_receive(thread->parts.shard, &from, &message);
         n++;
     }
@@ -257,9 +258,8 @@ static enum dp_status end_cleanly(struct dp_shard_thread *thread)
     enum dp_status st = dp_rocks_store_mark_clean(&thread->parts.store, &thread->error);
     if (st == DP_OK && dp_shard_end_journal(thread->parts.shard, &left) != DP_OK)
         dp_log(DP_LOG_WARN,
-               "%s: its journal's segments stay, though the store has all that is in them; the next start "
-               "removes "
-               "them",
+               "%s: the journal's segments could not be removed, though the store has all their pushes; the "
+               "next start removes them",
                left.text);
     return st;
 }
@@ -268,8 +268,8 @@ static enum dp_status end_cleanly(struct dp_shard_thread *thread)
 static void close_parts(struct dp_shard_thread *thread)
 {
     DP_ASSERT(pthread_mutex_lock(&thread->lock) == 0);
-    if (dp_shard_thread_state(thread) == DP_OK)
-        atomic_store(&thread->state, DP_AGAIN);
+    if (dp_shard_thread_state(thread) == DP_SHARD_THREAD_SERVES)
+        atomic_store(&thread->state, DP_SHARD_THREAD_OPENS);
     thread->lacks = (struct dp_error){0};
     DP_ASSERT(pthread_mutex_unlock(&thread->lock) == 0);
     dp_shard_parts_close(&thread->parts);
@@ -351,7 +351,7 @@ enum dp_status dp_shard_thread_start(const struct dp_shard_thread_options *optio
               pthread_cond_init(&thread->started_changed, NULL) == 0 &&
               pthread_cond_init(&thread->stop_changed, &monotonic) == 0);
     DP_ASSERT(pthread_condattr_destroy(&monotonic) == 0);
-    atomic_store(&thread->state, DP_AGAIN);
+    atomic_store(&thread->state, DP_SHARD_THREAD_OPENS);
     thread->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (thread->wake_fd < 0 || pthread_create(&thread->thread, NULL, serve, thread) != 0) {
         thread_free(&thread);
@@ -384,9 +384,9 @@ enum dp_status dp_shard_thread_join(struct dp_shard_thread **thread, struct dp_e
     return st;
 }
 
-enum dp_status dp_shard_thread_state(const struct dp_shard_thread *thread)
+enum dp_shard_thread_state dp_shard_thread_state(const struct dp_shard_thread *thread)
 {
-    return (enum dp_status)atomic_load(&thread->state);
+    return (enum dp_shard_thread_state)atomic_load(&thread->state);
 }
 
 void dp_shard_thread_say(struct dp_shard_thread *thread, struct dp_error *text)
@@ -398,15 +398,15 @@ void dp_shard_thread_say(struct dp_shard_thread *thread, struct dp_error *text)
     if (lacks.status == DP_OK || replays)
         dp_shard_parts_say(&thread->parts, thread->options.index, text);
     else
-        (void)dp_fail(text, DP_AGAIN, "shard %" PRIu32 " waits for room: %s", thread->options.index,
-                      lacks.text);
+        (void)dp_fail_wait(text, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_DISK},
+                           "shard %" PRIu32 " waits for room: %s", thread->options.index, lacks.text);
 }
 
 uint32_t dp_shard_thread_counters(struct dp_shard_thread *thread, struct dp_counter counters[DP_COUNTERS_MAX])
 {
     uint32_t n = 0;
     DP_ASSERT(pthread_mutex_lock(&thread->lock) == 0);
-    if (dp_shard_thread_state(thread) == DP_OK)
+    if (dp_shard_thread_state(thread) == DP_SHARD_THREAD_SERVES)
         n = dp_shard_counters(thread->parts.shard, counters);
     DP_ASSERT(pthread_mutex_unlock(&thread->lock) == 0);
     return n;

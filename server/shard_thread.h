@@ -11,8 +11,9 @@
 
 #include "common/net/net.h"
 #include "common/wire/reply.h"
+#include "server/store/store_id.h"
 
-/* The journal of a shard (server/store/journal.h); not journaled: durability none. */
+/* The journal of a shard (server/journal/journal.h); not journaled: durability none. */
 struct dp_shard_thread_journal {
     bool journaled, synced; /* synced: survives loss of power, else the death of the process */
     uint64_t budget_bytes;
@@ -24,9 +25,10 @@ struct dp_shard_thread_options {
     uint32_t index, shards;           /* in the cluster */
     uint64_t cluster, generation, boot, cache_bytes;
     struct dp_shard_thread_journal journal;
-    uint64_t salt;                 /* shard.h */
-    bool read_only;                /* nothing in `directory` is written (shard.h, rocks_store.h) */
-    void (*opened)(void *context); /* from the shard's thread, once: its state is not AGAIN any more */
+    uint64_t salt;                    /* shard.h */
+    bool read_only;                   /* nothing in `directory` is written (shard.h, rocks_store.h) */
+    const struct dp_store_gate *gate; /* of its store (store_id.h); outlives the thread */
+    void (*opened)(void *context);    /* from the shard's thread, once: it does not open any more */
     void *opened_context;
 };
 
@@ -35,8 +37,9 @@ struct dp_shard_thread;
 DP_MUST_USE
 enum dp_status dp_shard_thread_start(const struct dp_shard_thread_options *options,
                                      struct dp_shard_thread **out, struct dp_error *err);
-/* DP_AGAIN while it opens, DP_OK when it serves, else it could not be opened. */
-enum dp_status dp_shard_thread_state(const struct dp_shard_thread *thread);
+/* FAILED: it could not be opened, or was told to drain before; join says why. */
+enum dp_shard_thread_state { DP_SHARD_THREAD_OPENS, DP_SHARD_THREAD_SERVES, DP_SHARD_THREAD_FAILED };
+enum dp_shard_thread_state dp_shard_thread_state(const struct dp_shard_thread *thread);
 /* While it opens: how far it is, or what it lacks to open. Any thread. */
 void dp_shard_thread_say(struct dp_shard_thread *thread, struct dp_error *text);
 /* Tells it to drain; a shard that still opens gives up soon. dp_shard_thread_join waits for the end. */

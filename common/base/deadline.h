@@ -1,4 +1,4 @@
-/* Deadline: a point on CLOCK_MONOTONIC for the waits of pthread_cond_timedwait. */
+/* Deadline: CLOCK_MONOTONIC in milliseconds, and a point on it for the waits of pthread_cond_timedwait. */
 #ifndef DP_BASE_DEADLINE_H
 #define DP_BASE_DEADLINE_H
 
@@ -16,6 +16,12 @@ static inline struct timespec dp_deadline_in_ms(uint32_t timeout_ms)
         t.tv_sec++;
     }
     return t;
+}
+
+static inline uint64_t dp_now_ms(void)
+{
+    struct timespec now = dp_deadline_in_ms(0);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 #endif

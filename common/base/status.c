@@ -49,6 +49,14 @@ enum dp_status dp_status_answered(enum dp_status status)
     return dp_status_class((int)status) == DP_CLASS_LOCAL ? DP_AGAIN : status;
 }
 
+struct dp_wait dp_wait_answered(const struct dp_error *err)
+{
+    enum dp_status_class class = dp_status_class((int)err->status);
+    bool lacks = err->wait.reason == DP_WAIT_NONE && (class == DP_CLASS_LOCAL || class == DP_CLASS_FATAL);
+    return lacks ? (struct dp_wait){.reason = err->status == DP_FULL ? DP_WAIT_DISK : DP_WAIT_FAULT}
+                 : err->wait;
+}
+
 enum dp_status dp_status_from_number(int number)
 {
     return row_of(number) ? (enum dp_status)number : DP_INTERNAL;
@@ -59,6 +67,21 @@ enum dp_status dp_fail(struct dp_error *err, enum dp_status why, const char *for
     if (!err)
         return why;
     err->status = why;
+    err->wait = (struct dp_wait){0};
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    return why;
+}
+
+enum dp_status dp_fail_wait(struct dp_error *err, enum dp_status why, struct dp_wait wait, const char *format,
+                            ...)
+{
+    if (!err)
+        return why;
+    err->status = why;
+    err->wait = wait;
     va_list args;
     va_start(args, format);
     (void)vsnprintf(err->text, sizeof err->text, format, args);

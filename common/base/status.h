@@ -6,6 +6,8 @@
 #ifndef DP_BASE_STATUS_H
 #define DP_BASE_STATUS_H
 
+#include "common/base/wait.h"
+
 #define DP_STATUS_MAP(X)                                                                                     \
     X(OK, 0, NONE, "ok")                                                                                     \
     X(AGAIN, 1, RETRY, "busy, try again")                                                                    \
@@ -14,6 +16,7 @@
     X(STOPPING, 4, RETRY, "shutting down")                                                                   \
     X(SESSION, 5, RETRY, "session unknown, say hello first")                                                 \
     X(ORDER, 6, RETRY, "an earlier request of this session is missing")                                      \
+    X(BEHIND, 7, RETRY, "the disk has to catch up")                                                          \
     X(INVALID, 10, CALLER, "request breaks the protocol")                                                    \
     X(ARGUMENT, 11, CALLER, "bad argument")                                                                  \
     X(DATA, 12, CALLER, "bad input data")                                                                    \
@@ -27,6 +30,7 @@
     X(NOMEM, 20, LOCAL, "out of memory")                                                                     \
     X(IO, 21, LOCAL, "disk or network operation failed")                                                     \
     X(FULL, 22, LOCAL, "budget used up")                                                                     \
+    X(IN_USE, 23, CALLER, "another process has it open")                                                     \
     X(CORRUPT, 30, FATAL, "stored bytes fail their check")                                                   \
     X(UNCLEAN, 31, FATAL, "store was not closed cleanly")                                                    \
     X(INTERNAL, 32, FATAL, "internal error")
@@ -46,6 +50,7 @@ enum dp_status_class { DP_CLASS_NONE, DP_CLASS_RETRY, DP_CLASS_CALLER, DP_CLASS_
  * Starts out as {0}. */
 struct dp_error {
     enum dp_status status;
+    struct dp_wait wait; /* of AGAIN, STOPPING, TIMEOUT, UNAVAILABLE: what for, where that is known */
     char text[504];
 };
 
@@ -57,12 +62,17 @@ enum dp_status_class dp_status_class(int status);
 /* The status with which a server answers its own failure: what the server lacks (class LOCAL: memory, room, a disk
  * that works) becomes AGAIN, every other status stays. The text beside it keeps the cause. */
 enum dp_status dp_status_answered(enum dp_status status);
+/* What an answer of this error says that the client waits for: as it is, else what its status tells. */
+struct dp_wait dp_wait_answered(const struct dp_error *err);
 /* A status read off the wire: one this build knows, else DP_INTERNAL. */
 enum dp_status dp_status_from_number(int number);
 
 /* Sets *err (NULL is allowed) and returns `why`. */
 enum dp_status dp_fail(struct dp_error *err, enum dp_status why, const char *format, ...) DP_PRINTF(3, 4);
-/* Puts context in front of the text that is there ("context: text") and returns `why`. */
+/* The same, and says what is waited for. */
+enum dp_status dp_fail_wait(struct dp_error *err, enum dp_status why, struct dp_wait wait, const char *format,
+                            ...) DP_PRINTF(4, 5);
+/* Puts context in front of the text that is there ("context: text") and returns `why`; what is waited for stays. */
 enum dp_status dp_wrap(struct dp_error *err, enum dp_status why, const char *format, ...) DP_PRINTF(3, 4);
 
 /* A fact of this program, not of its input: past validation only. Stays on in release builds. */

@@ -28,8 +28,8 @@ struct dp_call {
     uint64_t *applied;                   /* pull: the caller's, or NULL */
     uint64_t *bits;                      /* pushed: the caller's */
     struct dp_snapshot_state *snapshots; /* snapshot: the caller's, of each shard */
-    struct dp_reply kept;                /* status, notes: the answer's heap parts */
-    struct dp_message *message;          /* notes */
+    struct dp_reply kept;                /* status, notes, register: the answer, with its heap parts */
+    struct dp_message *message;          /* notes, register */
     uint32_t parts;
     struct dp_call_pull part[];
 };

@@ -1,11 +1,10 @@
 #include "common/client/client_over.h"
 
-#include "common/client/client_in.h"
+#include "common/client/client_inner.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 
 #define MS_NS                   UINT64_C(1000000)
@@ -14,13 +13,16 @@
 #define DEFAULT_OPEN_TIMEOUT_MS 10000u
 #define WINDOW_MAX              65536u
 #define SHARDS_MAX              65536u
-#define RECEIVE_MAX             1024u /* messages taken in before what is due is sent */
+/* Between two looks at the clock by a call that waits; of what is longer, no more counts: this process did
+ * not run. */
+#define LOOK_NS     (250 * MS_NS)
+#define RECEIVE_MAX 1024u /* messages taken in before what is due is sent */
 
 /* ---- calls ---- */
 
-static uint64_t deadline_in(const struct dp_client *client, uint32_t timeout_ms)
+static uint64_t deadline_in(struct dp_client *client, uint32_t timeout_ms)
 {
-    return dp_clock_ns(&client->session.clock) + timeout_ms * MS_NS;
+    return dp_awake_ns(&client->session.clock) + timeout_ms * MS_NS;
 }
 
 struct dp_call *dp_call_new(struct dp_client *client, uint32_t parts, uint32_t timeout_ms)
@@ -77,7 +79,7 @@ static void take_in(struct dp_client *client, uint64_t now_ns)
         struct dp_message *message = NULL;
         struct dp_reply reply;
         struct dp_error err = {0};
-        if (t->receive(t->self, &server, &message) != DP_OK)
+        if (!t->receive(t->self, &server, &message))
             return;
         if (server > client->shards || (server == client->shards && !client->has_control)) {
             dp_message_free(&message);
@@ -99,18 +101,18 @@ static void pump(struct dp_client *client, uint64_t now_ns)
 
 void dp_client_progress(struct dp_client *client)
 {
-    uint64_t now_ns = dp_clock_ns(&client->session.clock);
+    uint64_t now_ns = dp_awake_ns(&client->session.clock);
     take_in(client, now_ns);
     pump(client, now_ns);
 }
 
-/* Waits for a message, for what is due, or for until_ns; false: until_ns is over. Call progress first. */
+/* Waits for a message, for what is due, or for until_ns; false: it is over. Call progress first. */
 static bool idle(struct dp_client *client, uint64_t until_ns)
 {
-    uint64_t now_ns = dp_clock_ns(&client->session.clock);
-    if (now_ns >= until_ns)
+    uint64_t now_ns = dp_awake_ns(&client->session.clock);
+    if (now_ns >= until_ns || (client->gives_up && client->gives_up(client->gives_up_context)))
         return false;
-    uint64_t due = until_ns;
+    uint64_t due = until_ns - now_ns > LOOK_NS ? now_ns + LOOK_NS : until_ns;
     for (uint32_t i = 0; i <= client->shards; i++) {
         uint64_t link_due = dp_link_due_ns(&client->link[i]);
         due = link_due < due ? link_due : due;
@@ -138,6 +140,8 @@ enum dp_status dp_client_await_room(struct dp_client *client, const char *what, 
     uint64_t until_ns = deadline_in(client, timeout_ms);
     const struct dp_link *full;
     char text[96];
+    if (client->shards == 0)
+        return dp_fail(err, DP_ARGUMENT, "%s: this client was opened without shards", what);
     dp_client_progress(client);
     while ((full = link_without_room(client))) {
         if (!idle(client, until_ns)) {
@@ -162,7 +166,7 @@ void dp_client_issue(struct dp_client *client, struct dp_call **call, struct dp_
         client->draft[i]->call = c;
         dp_link_put(&client->link[i], &client->draft[i]);
     }
-    pump(client, dp_clock_ns(&client->session.clock));
+    pump(client, dp_awake_ns(&client->session.clock));
 }
 
 void dp_client_drop_draft(struct dp_client *client)
@@ -222,7 +226,8 @@ enum dp_status dp_client_wait(struct dp_client *client, struct dp_ticket *ticket
 {
     struct dp_call *call = find_call(client, ticket);
     if (!call)
-        return dp_fail(err, DP_ARGUMENT, "no request is under way for this ticket: it was waited for before");
+        return dp_fail(err, DP_ARGUMENT,
+                       "no request is under way for this ticket: it was used up by an earlier wait");
     enum dp_status st = dp_client_await(client, call, "wait", timeout_ms, err);
     if (st == DP_TIMEOUT && !dp_call_done(call))
         return st;
@@ -253,17 +258,18 @@ enum dp_status dp_client_ask(struct dp_client *client, struct dp_link *link, str
 
 static enum dp_status check_options(const struct dp_client_options *options, struct dp_error *err)
 {
-    if (!options->shards || options->shard_count == 0 || options->shard_count > SHARDS_MAX)
+    uint32_t least = options->control ? 0 : 1, shards = options->shards ? options->shard_count : 0;
+    if (shards != options->shard_count || shards < least || shards > SHARDS_MAX)
         return dp_fail(err, DP_ARGUMENT,
                        "a client needs the endpoints of all shards: 1 to %u of them, not %" PRIu32,
-                       SHARDS_MAX, options->shards ? options->shard_count : 0);
+                       SHARDS_MAX, shards);
     for (uint32_t i = 0; i < options->shard_count; i++) {
         if (!options->shards[i] || !options->shards[i][0])
             return dp_fail(err, DP_ARGUMENT, "endpoint of shard %" PRIu32 " is empty", i);
     }
     if (options->window > WINDOW_MAX)
-        return dp_fail(err, DP_ARGUMENT, "window of %" PRIu32 " requests: at most %u", options->window,
-                       WINDOW_MAX);
+        return dp_fail(err, DP_ARGUMENT, "window of %" PRIu32 " requests: at most %u are allowed",
+                       options->window, WINDOW_MAX);
     return DP_OK;
 }
 
@@ -271,7 +277,7 @@ static enum dp_status draw_session(uint64_t *session, struct dp_error *err)
 {
     while (*session == 0) {
         if (getrandom(session, sizeof *session, 0) != (ssize_t)sizeof *session)
-            return dp_fail(err, DP_IO, "cannot draw a session number: getrandom failed");
+            return dp_fail(err, DP_IO, "cannot create a session number: getrandom failed");
     }
     return DP_OK;
 }
@@ -279,7 +285,7 @@ static enum dp_status draw_session(uint64_t *session, struct dp_error *err)
 static enum dp_status fill(struct dp_client *client, const struct dp_client_options *options,
                            uint64_t session, struct dp_error *err)
 {
-    struct dp_session *s = &client->session;
+    struct dp_client_session *s = &client->session;
     uint32_t retry_ms = options->retry_ms ? options->retry_ms : DEFAULT_RETRY_MS;
     enum dp_status st = draw_session(&session, err);
     if (st != DP_OK)
@@ -292,9 +298,11 @@ static enum dp_status fill(struct dp_client *client, const struct dp_client_opti
     s->shards = options->shard_count;
     (void)snprintf(s->name, sizeof s->name, "%s", options->name ? options->name : "client");
     client->has_control = options->control != NULL;
+    client->gives_up = options->gives_up;
+    client->gives_up_context = options->gives_up_context;
     client->type = options->bf16_values ? DP_BF16 : DP_F32;
     client->link = calloc(options->shard_count + 1, sizeof *client->link);
-    client->draft = calloc(options->shard_count, sizeof(struct dp_parcel *));
+    client->draft = calloc(options->shard_count + 1, sizeof(struct dp_parcel *));
     if (!client->link || !client->draft)
         return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " shards", options->shard_count);
     client->shards = options->shard_count;
@@ -313,13 +321,13 @@ enum dp_status dp_client_await_stream(struct dp_client *client, const char *what
     uint64_t until_ns = deadline_in(client, timeout_ms);
     struct dp_link *link = &client->link[0];
     /* An earlier greeting was refused: what refused it may have passed. */
-    if (dp_session_lacks_stream(&client->session) && link->state == DP_LINK_REFUSED)
-        dp_link_greet(link, dp_clock_ns(&client->session.clock));
-    while (dp_session_lacks_stream(&client->session)) {
+    if (dp_client_session_lacks_stream(&client->session) && link->state == DP_LINK_REFUSED)
+        dp_link_greet(link, dp_awake_ns(&client->session.clock));
+    while (dp_client_session_lacks_stream(&client->session)) {
         if (link->state == DP_LINK_REFUSED)
             return dp_fail(err, link->refused.status, "%s: %s", what, link->refused.text);
         if (link->state == DP_LINK_OPEN)
-            dp_link_greet(link, dp_clock_ns(&client->session.clock));
+            dp_link_greet(link, dp_awake_ns(&client->session.clock));
         if (!idle(client, until_ns))
             return dp_link_silence(link, DP_TIMEOUT, what, timeout_ms, err);
         dp_client_progress(client);
@@ -341,11 +349,11 @@ static enum dp_status shake_hands(struct dp_client *client, uint32_t timeout_ms,
             if (link->state != DP_LINK_OPEN && !missing)
                 missing = link;
         }
-        if (!missing && !dp_session_lacks_stream(&client->session))
+        if (!missing && (client->shards == 0 || !dp_client_session_lacks_stream(&client->session)))
             return DP_OK;
         if (!missing) { /* a shard refuses the one that was given */
             missing = &client->link[0];
-            dp_link_greet(&client->link[0], dp_clock_ns(&client->session.clock));
+            dp_link_greet(&client->link[0], dp_awake_ns(&client->session.clock));
         }
         if (!idle(client, until_ns))
             return dp_link_silence(missing, DP_UNAVAILABLE, "handshake", timeout_ms, err);
@@ -364,7 +372,7 @@ enum dp_status dp_client_open_over(const struct dp_client_options *options,
         return dp_fail(err, DP_NOMEM, "no memory for a client");
     }
     client->session.transport = *transport;
-    client->session.clock = *clock;
+    client->session.clock = dp_awake_over(clock, LOOK_NS);
     enum dp_status st = check_options(options, err);
     if (st != DP_OK)
         goto done;
@@ -392,7 +400,8 @@ enum dp_status dp_client_open(const struct dp_client_options *options, struct dp
     const char **endpoints = calloc(n, sizeof *endpoints);
     if (!endpoints)
         return dp_fail(err, DP_NOMEM, "opening the client: no memory for %" PRIu32 " endpoints", n);
-    memcpy(endpoints, options->shards, options->shard_count * sizeof *endpoints);
+    for (uint32_t i = 0; i < options->shard_count; i++)
+        endpoints[i] = options->shards[i];
     if (options->control)
         endpoints[n - 1] = options->control;
     st = dp_transport_open(endpoints, n, &transport, err);

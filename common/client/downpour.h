@@ -1,16 +1,20 @@
-/* Downpour's client library: pull rows, push gradients, wait; from any C program.
+/* Downpour's client library: pull rows, push gradients and wait, from any C program.
  *     open -> table -> (pull -> wait -> ... -> push -> wait)* -> close
- * Promise   Issue, overlap, wait: pull and push return when the request is on its way; a push is applied
- *           exactly once on each shard however often it had to be sent, also over a restart of a server that
- *           was closed cleanly, or killed where the cluster's durability is machine or process; what was
- *           answered is then still there. Requests take effect on each shard in the order they were issued. A
- *           push is checked (finite, sizes) in full before any part of it is sent. Every wait has a deadline
- *           and names what it waited for.
+ * Promise   Requests are asynchronous: pull and push return when the request is on its way, and several may
+ *           be under way. A push is applied exactly once on each shard, however often it is resent, even if a
+ *           server restarts after a clean stop or, with durability machine or process, after a kill;
+ *           acknowledged pushes survive that. On each shard, requests take effect in the order in which they
+ *           were issued. A push is checked (finite, sizes) in full before any part of it is sent. Every wait
+ *           has a deadline and names what it waited for. A deadline counts the time in which the process ran:
+ *           a suspension of it (Ctrl-Z, a laptop that sleeps), wherever in a wait it begins, counts as a
+ *           quarter of a second at most.
  * Thread    A client and its tickets belong to one thread. Several clients may be used by several threads.
- * Memory    keys and weights of a pull, and the applied array, must live until its wait gave an answer; a
- *           push copies.
- * Failure   Every call gives a status and, in *err, cause and remedy (err may be NULL).
- * Shapes    n keys of a table of width dim: weights and gradients are f32[n][dim], row i belongs to
+ * Memory    The keys and weights of a pull, and its applied array, must live until its wait has returned a
+ *           result other than DP_TIMEOUT. A push copies its arguments.
+ * Failure   Every call returns a status; *err has the cause and the remedy (err may be NULL). When a deadline
+ *           passed, err->wait says why the server makes the request wait, if it said so recently
+ *           (common/base/wait.h).
+ * Shapes    For n keys of a table of width dim, weights and gradients are f32[n][dim]; row i belongs to
  *           keys[i]. */
 #ifndef DP_CLIENT_DOWNPOUR_H
 #define DP_CLIENT_DOWNPOUR_H
@@ -30,46 +34,54 @@ extern "C" {
 struct dp_client;
 
 struct dp_client_options {
-    const char *name; /* for the servers' logs: "worker 0" */
-    uint64_t cluster; /* id and generation of the cluster: as its servers have them */
+    const char *name; /* names the client in the servers' logs: "worker 0" */
+    uint64_t cluster; /* the cluster's id and generation, as its servers have them */
     uint64_t generation;
-    const char *const *shards; /* endpoints in shard order, "tcp://10.0.0.5:5701": all of the cluster */
-    uint32_t shard_count;
-    const char *control;      /* endpoint of the first server's control socket; NULL: no notes */
-    uint32_t window;          /* requests under way to one shard at most; 0: 16 */
-    uint32_t retry_ms;        /* silence after which a request is sent again; 0: 1,000 */
-    uint32_t open_timeout_ms; /* until every shard has answered the handshake; 0: 10,000 */
-    bool bf16_values;         /* values travel as bf16 (half the bytes, 8 bits of precision); rows stay f32 */
+    /* endpoints of all the cluster's shards, in shard order: "tcp://10.0.0.5:5701" */
+    const char *const *shards;
+    uint32_t shard_count; /* 0: the client uses only the control endpoint */
+    const char *control;  /* the first server's control endpoint; NULL: notes and register are unavailable */
+    uint32_t window;      /* most requests under way to one shard; 0: 16 */
+    uint32_t retry_ms;    /* time without a reply after which a request is resent; 0: 1,000 */
+    uint32_t open_timeout_ms; /* for the handshakes with all shards; 0: 10,000 */
+    bool bf16_values;         /* send values as bf16 (half the bytes, 8 bits of precision); rows stay f32 */
+    /* Called several times a second while a call waits. Return true to end the call as if its deadline had
+     * passed. May be NULL. */
+    bool (*gives_up)(void *context);
+    void *gives_up_context;
 };
 
 DP_MUST_USE
 enum dp_status dp_client_open(const struct dp_client_options *options, struct dp_client **out,
                               struct dp_error *err);
-/* Unanswered requests are abandoned: wait for what must arrive. Accepts NULL inside, leaves NULL. */
+/* Abandons requests that are not answered yet; wait for those that matter first. Accepts NULL inside, leaves
+ * NULL. */
 void dp_client_close(struct dp_client **client);
 uint32_t dp_client_shards(const struct dp_client *client);
 
-/* A table of the cluster: made on every shard where it is absent, else checked against the spec (DP_EXISTS
- * names the field that differs). Handles live as long as the client. */
+/* Opens a table of the cluster. Each shard creates the table if it is missing, and otherwise checks it
+ * against the spec. DP_EXISTS names the field that differs: use the table's settings, or another name.
+ * Handles live as long as the client. */
 struct dp_client_table;
 DP_MUST_USE
 enum dp_status dp_client_table(struct dp_client *client, const struct dp_table_spec *spec,
                                uint32_t timeout_ms, struct dp_client_table **out, struct dp_error *err);
 
-/* Keys, sorted and deduplicated once, used for a pull and its push. */
+/* A set of keys, sorted and deduplicated once, for a pull and its push. */
 struct dp_keys;
 DP_MUST_USE
 enum dp_status dp_keys_new(struct dp_keys **out, struct dp_error *err);
 void dp_keys_free(struct dp_keys **keys);
-/* n keys in any order, duplicates allowed: a pull gives each its row, a push sums the gradients of equal keys
- * in the order given. Copies; grows as needed. */
+/* Sets n keys, in any order, with duplicates allowed. A pull returns a row for each key; a push sums the
+ * gradients of equal keys in the order given. Copies the keys and grows as needed. */
 DP_MUST_USE
 enum dp_status dp_keys_set(struct dp_keys *keys, const uint64_t *user_keys, size_t n, struct dp_error *err);
-/* n mixed keys (dp_mix), strictly ascending: lent, no copy; DP_ARGUMENT when they are not ascending. */
+/* Sets n mixed keys (dp_mix), which must be strictly ascending (else DP_ARGUMENT). They are borrowed, not
+ * copied. */
 DP_MUST_USE
 enum dp_status dp_keys_lend(struct dp_keys *keys, const uint64_t *mixed, size_t n, struct dp_error *err);
-/* Keys given, distinct ones among them, and for each given one its place among the distinct (NULL for lent
- * keys: their own). */
+/* The number of keys given; the number of distinct ones; the distinct mixed keys; for each key given, its
+ * index among the distinct ones (NULL for borrowed keys: the same index). */
 size_t dp_keys_count(const struct dp_keys *keys);
 size_t dp_keys_distinct(const struct dp_keys *keys);
 const uint64_t *dp_keys_mixed(const struct dp_keys *keys);
@@ -79,7 +91,7 @@ const uint32_t *dp_keys_slots(const struct dp_keys *keys);
 struct dp_pull_part {
     struct dp_client_table *table;
     const struct dp_keys *keys;
-    float *weights; /* [keys][dim], filled when the wait gave DP_OK */
+    float *weights; /* [keys][dim], filled when the wait returned DP_OK */
 };
 struct dp_push_part {
     struct dp_client_table *table;
@@ -92,12 +104,12 @@ struct dp_ticket {
     uint64_t id;
 };
 
-/* What DP_NOT_MEASURED in an applied array means: no row of that shard was pulled. */
+/* In an applied array: no row of that shard was pulled. */
 #define DP_NOT_MEASURED UINT64_MAX
 
-/* timeout_ms: how long it may take until the window has room. applied: NULL, or [shards], filled with how
- * many pushes each shard had applied: give it to the push that stands on this pull, and its staleness is
- * measured. */
+/* Issues a pull. timeout_ms: how long the call may wait for a place in the window. applied: NULL, or an array
+ * [shards] that receives how many pushes each shard had applied; pass it to the push that is computed from
+ * this pull to measure the push's staleness. */
 DP_MUST_USE
 enum dp_status dp_client_pull(struct dp_client *client, const struct dp_pull_part *parts, uint32_t count,
                               uint64_t *applied, uint32_t timeout_ms, struct dp_ticket *out,
@@ -105,88 +117,100 @@ enum dp_status dp_client_pull(struct dp_client *client, const struct dp_pull_par
 
 struct dp_push_options {
     float rate; /* learning rate of this step: finite, FLT_MIN or more */
-    uint64_t
-        stream; /* 0: this client's own stream, numbered by the client; after DP_TOO_OLD the next push gets
-                      * another (that one may be applied on some shards) */
-    uint64_t number; /* with a stream of one's own: each number once; above the remembered window it waits */
-    const uint64_t *applied; /* [shards] of the pull it stands on, or NULL */
+    /* 0: a stream that the client gets from shard 0 and numbers itself. After DP_TOO_OLD the next push uses a
+     * new one; the refused push may have been applied on some shards. */
+    uint64_t stream;
+    uint64_t number; /* if stream is not 0: use each number once; a number beyond the server's window waits */
+    const uint64_t *applied; /* [shards], of the pull that the push was computed from, or NULL */
 };
-/* Goes to every shard, empty where it has no rows: each counts the number. DP_NOT_FINITE (nothing was sent)
- * names table, key and value. */
+/* Issues a push to every shard, empty for shards without rows, because each shard counts the numbers.
+ * DP_NOT_FINITE names table, key and value; nothing was sent then. */
 DP_MUST_USE
 enum dp_status dp_client_push(struct dp_client *client, const struct dp_push_options *options,
                               const struct dp_push_part *parts, uint32_t count, uint32_t timeout_ms,
                               struct dp_ticket *out, struct dp_error *err);
 
 struct dp_outcome {
-    uint32_t measured;      /* shards whose staleness is in the next two */
-    uint64_t staleness_sum; /* pushes applied between the pull and this push, over shards */
+    uint32_t measured;      /* number of shards in the next two */
+    uint64_t staleness_sum; /* pushes applied between the pull and this push, summed over shards */
     uint64_t staleness_max;
     bool repeated; /* a shard had applied this number before */
 };
-/* DP_OK: done on every shard, the ticket is used up. DP_TIMEOUT: not yet, wait again or close; names the
- * shard. Any other: refused, with the reason; the ticket is used up. outcome: NULL or filled. */
+/* Waits for a request. DP_OK: every shard is done, and the ticket is used up. DP_TIMEOUT: not yet; err names
+ * the shard, and the caller may wait again or close. Any other status: the request was refused, with the
+ * reason, and the ticket is used up. outcome: filled with DP_OK, or NULL. */
 DP_MUST_USE
 enum dp_status dp_client_wait(struct dp_client *client, struct dp_ticket *ticket, uint32_t timeout_ms,
                               struct dp_outcome *outcome, struct dp_error *err);
-/* Takes in what has arrived and resends what is due, without waiting. Call it now and then while computing
- * for long. */
+/* Processes replies that have arrived and resends what is due, without waiting. Call it from time to time
+ * during long computations. */
 void dp_client_progress(struct dp_client *client);
 
-/* Which of the numbers from .. from + count - 1 of a stream every shard has applied: bit i of
- * bits[(count + 63) / 64] is number from + i. For who was started again and wants to go on where it stopped: what
- * is told survives what an answered push survives. A number whose bit is 0 may be there on some shards: push it
- * again, and it takes effect on the others alone. DP_TOO_OLD: a shard has forgotten the stream, as newer ones took
- * its place, or cannot tell it from one that it has forgotten, and takes no push of it any more (dp_client_too_old); a
- * stream never pushed to has no bit set. */
+/* Finds which of a stream's numbers from .. from + count - 1 every shard has applied: bit i of bits[(count +
+ * 63) / 64] is number from + i. A restarted program uses this to continue where it stopped; the result is as
+ * durable as acknowledged pushes. A number whose bit is 0 may be applied on some shards: push it again, and
+ * it takes effect only on the others. A stream that was never pushed to has no bit set. DP_TOO_OLD: a shard
+ * has forgotten the stream in favour of newer ones, or cannot tell it from a forgotten one, and takes no more
+ * pushes of it (dp_client_too_old). */
 DP_MUST_USE
 enum dp_status dp_client_pushed(struct dp_client *client, uint64_t stream, uint64_t from, size_t count,
                                 uint64_t *bits, uint32_t timeout_ms, struct dp_error *err);
 
-/* What a shard says of snapshots: its rows of the end of an epoch, kept beside it (proto/README.md). */
+/* A shard's state of snapshots: rows of the end of an epoch, kept beside its store (proto/README.md). */
 struct dp_snapshot_state {
-    bool held;           /* it has the one that was named */
-    uint32_t run, epoch; /* the last that it reverted to; 0, 0: none */
+    bool held;           /* the shard has the snapshot that was named */
+    uint32_t run, epoch; /* the last one that it reverted to; 0, 0: none */
 };
 struct dp_snapshot_order {
     enum dp_snapshot_action action;
     uint32_t run, epoch; /* from 1; drop: 0, 0 */
-    uint32_t keeps;      /* take: an epoch whose snapshot stays, too; 0: none */
+    uint32_t keeps;      /* take: another epoch whose snapshot is kept; 0: none */
+    /* [shards]: true: this shard gets no order and its state is left alone; NULL: all get it */
+    const bool *spares;
 };
-/* Orders all shards, and returns when all have done it: states[dp_client_shards]. Nobody may push meanwhile. May be repeated at
- * will, by another client too. DP_NOT_FOUND: a shard that is to revert has no such snapshot. DP_INVALID: to revert, and a later
- * run has pushed to it since. */
+/* Gives the order to all shards and returns when all have carried it out: states[dp_client_shards]. No client
+ * may push meanwhile. The order may be repeated, also by another client. DP_NOT_FOUND: a shard that should
+ * revert has no such snapshot. DP_INVALID: a later run has pushed to a shard that should revert. */
 DP_MUST_USE
 enum dp_status dp_client_snapshot(struct dp_client *client, const struct dp_snapshot_order *order,
                                   struct dp_snapshot_state *states, uint32_t timeout_ms,
                                   struct dp_error *err);
 
-/* Of the last answer DP_TOO_OLD to this client: streams of its kind up to this one are too old, unless the shard knows
- * them. (run, epoch), as a stream of training is made up: an epoch of the run that was asked about tells that the
- * run is known and only this epoch was forgotten; else it is the last epoch of a run, and new runs are to be above. */
+/* From the states of all shards after LOOK: the shard with the newest revert. Runs ascend, and each reverts
+ * at most once, at its end. */
+uint32_t dp_snapshot_newest(const struct dp_snapshot_state *states, uint32_t shards);
+/* From the states after LOOK for the snapshot `to`: the first shard that has yet to revert to it; `shards`:
+ * none has. A shard that neither has the snapshot nor has reverted to it need not: its store was replaced,
+ * since a snapshot is kept until its shard reverts, or until all have reverted and train on. */
+uint32_t dp_snapshot_behind(const struct dp_snapshot_state *states, uint32_t shards,
+                            struct dp_snapshot_state to);
+
+/* After DP_TOO_OLD: streams of the same kind up to this one are too old, unless the shard knows them. A
+ * training stream consists of (run, epoch). If this is an epoch of the requested run, the run is known and
+ * only the epoch was forgotten; otherwise it is the last epoch of a run, and new runs need higher numbers. */
 uint64_t dp_client_too_old(const struct dp_client *client);
 
-/* Simple forms: one table, done when they return. */
+/* Simple calls for one table, which return when the request is done. */
 DP_MUST_USE
 enum dp_status dp_client_pull_rows(struct dp_client *client, struct dp_client_table *table,
                                    const uint64_t *keys, size_t n, float *weights, uint32_t timeout_ms,
                                    struct dp_error *err);
-/* DP_TIMEOUT: the push may still be applied; calling this again is another push, which may count the gradients
- * twice. Who must know uses dp_client_push and waits again. DP_EXISTS: a shard had seen the push's number
+/* DP_TIMEOUT: the push may still be applied. Another call is another push and may apply the gradients twice;
+ * use dp_client_push and dp_client_wait to retry safely. DP_INVALID: a shard had seen the push's number
  * before and did not apply it: two clients share a stream. */
 DP_MUST_USE
 enum dp_status dp_client_push_rows(struct dp_client *client, struct dp_client_table *table,
                                    const uint64_t *keys, size_t n, const float *gradients, float rate,
                                    uint32_t timeout_ms, struct dp_error *err);
 
-/* What one shard says of itself. The report's heap memory is the caller's: dp_client_status_free. */
+/* The status of one shard. The caller frees the report with dp_client_status_free. */
 struct dp_status_report; /* common/wire/reply.h */
 DP_MUST_USE
 enum dp_status dp_client_status(struct dp_client *client, uint32_t shard, uint32_t timeout_ms,
                                 struct dp_status_report **out, struct dp_error *err);
 void dp_client_status_free(struct dp_status_report **report);
 
-/* Notes: small named values kept in memory by the first server while it runs (progress, parts of an
+/* Notes: small named values that the first server keeps in memory while it runs (progress, parts of an
  * evaluation). */
 DP_MUST_USE
 enum dp_status dp_client_note_put(struct dp_client *client, const char *name, const void *bytes, size_t size,
@@ -196,6 +220,33 @@ DP_MUST_USE
 enum dp_status dp_client_notes(struct dp_client *client, const char *prefix,
                                void (*visit)(void *context, const char *name, const void *bytes, size_t size),
                                void *context, uint32_t timeout_ms, struct dp_error *err);
+
+/* Register: small values (up to 64 KiB) with versions, which the first server keeps durably; for what a
+ * cluster decides once. After a reply has shown a version, no later reply shows an older one.
+ * Names are paths. When the register is full, values of an old run ("run/12/plan") are dropped for those of
+ * newer runs; requests for that run then fail with DP_TOO_OLD. All other values are kept for ever. */
+struct dp_register_value {
+    uint64_t version; /* 0: never set */
+    void *bytes;      /* on the heap, followed by a 0 byte; NULL before a call and after clear */
+    size_t size;
+    uint64_t register_id; /* random, from the register's creation: another number is another register */
+};
+/* Gets a value. Returns at once if its version is above `above`; otherwise when it rises above that, or after
+ * wait_ms with the current value (also DP_OK). The server holds the request meanwhile, so there is no need to
+ * poll. DP_TIMEOUT: the first server has not replied within wait_ms + timeout_ms. */
+DP_MUST_USE
+enum dp_status dp_client_register_get(struct dp_client *client, const char *name, uint64_t above,
+                                      uint32_t wait_ms, uint32_t timeout_ms, struct dp_register_value *out,
+                                      struct dp_error *err);
+/* Compare-and-set: stores the bytes as version expected + 1 if the current version is `expected`. *won: this
+ * call's value was stored, once, however often it was resent. now: NULL, or receives the current value, this
+ * call's or another's. After a failure the value may have been stored or not: read it. DP_TOO_OLD: the value
+ * is more than 32 versions past `expected`. DP_NOT_FOUND: it has never been at `expected`. */
+DP_MUST_USE
+enum dp_status dp_client_register_set(struct dp_client *client, const char *name, uint64_t expected,
+                                      const void *bytes, size_t size, uint32_t timeout_ms, bool *won,
+                                      struct dp_register_value *now, struct dp_error *err);
+void dp_register_value_clear(struct dp_register_value *value);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,8 @@
 /* A key set: mix -> sort by mixed key (stable) -> merge equal ones. Nothing is allocated once it has grown.
  */
-#include "common/client/keys_in.h"
+#include "common/client/keys_inner.h"
 
+#include "common/base/search.h"
 #include "common/model/mix.h"
 
 #include <inttypes.h>
@@ -166,8 +167,8 @@ enum dp_status dp_keys_lend(struct dp_keys *keys, const uint64_t *mixed, size_t 
     for (size_t i = 1; i < n; i++) {
         if (mixed[i - 1] >= mixed[i])
             return dp_fail(err, DP_ARGUMENT,
-                           "lent keys are not strictly ascending at %zu (%" PRIu64 " after %" PRIu64
-                           "): sort them by dp_mix, each once, or use dp_keys_set",
+                           "the mixed keys are not strictly ascending at %zu (%" PRIu64 " after %" PRIu64
+                           "): sort them by dp_mix and remove duplicates, or use dp_keys_set",
                            i, mixed[i], mixed[i - 1]);
     }
     keys->count = keys->distinct = n;
@@ -199,13 +200,6 @@ const uint32_t *dp_keys_slots(const struct dp_keys *keys)
 
 size_t dp_keys_end(const struct dp_keys *keys, size_t from, uint64_t last)
 {
-    size_t low = from, high = keys->distinct;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (keys->mixed[middle] > last)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
+    size_t rest = keys->distinct - from;
+    return from + (last == UINT64_MAX ? rest : dp_lower_bound_u64(keys->mixed + from, rest, last + 1));
 }

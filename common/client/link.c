@@ -1,6 +1,6 @@
 #include "common/client/link.h"
 
-#include "common/model/range.h"
+#include "common/client/welcome.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,8 +37,8 @@ static uint64_t sooner(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-enum dp_status dp_link_open(struct dp_link *link, struct dp_session *session, uint32_t server, bool control,
-                            const char *endpoint, uint32_t window, struct dp_error *err)
+enum dp_status dp_link_open(struct dp_link *link, struct dp_client_session *session, uint32_t server,
+                            bool control, const char *endpoint, uint32_t window, struct dp_error *err)
 {
     size_t size = strlen(endpoint) + 1;
     *link = (struct dp_link){.session = session,
@@ -80,14 +80,34 @@ void dp_link_name(const struct dp_link *link, char *text, size_t size)
         (void)snprintf(text, size, "shard %" PRIu32 " at %s", link->server, link->endpoint);
 }
 
+/* What a server that answers no more said last is no sign of life: it is not handed on for ever. */
+static struct dp_wait wait_heard(const struct dp_link *link)
+{
+    uint64_t fresh_ns = (link->session->retry_ns << SILENCES_MAX) + transfer_ns(link);
+    uint64_t now_ns = dp_awake_ns(&link->session->clock);
+    return now_ns - link->heard_ns <= fresh_ns ? link->wait : (struct dp_wait){0};
+}
+
+/* Until the next answer. */
+static void forget_reason(struct dp_link *link)
+{
+    link->reason[0] = '\0';
+    link->wait = (struct dp_wait){0};
+}
+
 enum dp_status dp_link_silence(const struct dp_link *link, enum dp_status why, const char *what,
                                uint32_t timeout_ms, struct dp_error *err)
 {
     char name[256];
     dp_link_name(link, name, sizeof name);
+    /* A person can mend a disk: that comes first. */
+    if (link->reason[0] && link->wait.reason == DP_WAIT_DISK)
+        return dp_fail_wait(err, why, wait_heard(link), "%s (%s: %s did not finish it in %" PRIu32 " ms)",
+                            link->reason, what, name, timeout_ms);
     if (link->reason[0])
-        return dp_fail(err, why, "%s: %s did not finish it in %" PRIu32 " ms; it said: %s", what, name,
-                       timeout_ms, link->reason);
+        return dp_fail_wait(err, why, wait_heard(link),
+                            "%s: %s did not finish it in %" PRIu32 " ms; it said: %s", what, name, timeout_ms,
+                            link->reason);
     return dp_fail(err, why, "%s: no answer from %s in %" PRIu32 " ms: is its server running?", what, name,
                    timeout_ms);
 }
@@ -193,8 +213,9 @@ void dp_link_greet(struct dp_link *link, uint64_t now_ns)
     link->cursor = link->first;
     /* Not at once after the last time: a server that forgets us each time must not be asked in a loop. */
     link->hello_due_ns =
-        link->rewound_ns ? later(now_ns, link->rewound_ns + dp_session_jitter(link->session, link->pause_ns))
-                         : now_ns;
+        link->rewound_ns
+            ? later(now_ns, link->rewound_ns + dp_client_session_jitter(link->session, link->pause_ns))
+            : now_ns;
     link->rewound_ns = link->hello_due_ns;
     link->pause_ns = sooner(link->pause_ns * 2, link->session->retry_ns);
 }
@@ -203,7 +224,7 @@ void dp_link_put(struct dp_link *link, struct dp_parcel **parcel)
 {
     struct dp_parcel *p = *parcel;
     *parcel = NULL;
-    p->request.id = dp_session_next_id(link->session);
+    p->request.id = dp_client_session_next_id(link->session);
     p->request.cluster = link->session->cluster;
     p->request.generation = link->session->generation;
     p->request.session = link->session->id;
@@ -227,7 +248,7 @@ void dp_link_put(struct dp_link *link, struct dp_parcel **parcel)
     if (!link->cursor)
         link->cursor = p;
     if (link->state == DP_LINK_REFUSED)
-        dp_link_greet(link, dp_clock_ns(&link->session->clock));
+        dp_link_greet(link, dp_awake_ns(&link->session->clock));
 }
 
 /* A pull need not be answered when its owner has gone; until we would ask again it always has, as the owner
@@ -248,15 +269,19 @@ static bool send_parcel(struct dp_link *link, struct dp_parcel *parcel, uint64_t
     struct dp_message *message = NULL;
     struct dp_error err = {0};
     parcel->request.timeout_ms = timeout_of(link, parcel, now_ns);
+    if (parcel->wait_until_ns)
+        parcel->request.wait_ms = (uint32_t)sooner(
+            parcel->wait_until_ns > now_ns ? (parcel->wait_until_ns - now_ns + MS_NS - 1) / MS_NS : 0,
+            DP_TIMEOUT_MS_MAX);
     enum dp_status st = dp_parcel_message(parcel, &message, &err);
     if (st == DP_OK)
         st = link->session->transport.send(link->session->transport.self, link->server, &message, &err);
     if (st == DP_OK) {
-        link->resent += parcel->sends > 0;
         parcel->sends++;
         parcel->sent_ns = now_ns;
         parcel->overtaken_ns = 0;
     } else if (st != DP_AGAIN) {
+        forget_reason(link);
         (void)snprintf(link->reason, sizeof link->reason, "sending failed: %.150s", err.text);
     }
     dp_message_free(&message);
@@ -265,14 +290,14 @@ static bool send_parcel(struct dp_link *link, struct dp_parcel *parcel, uint64_t
 
 static void send_hello(struct dp_link *link, uint64_t now_ns)
 {
-    struct dp_session *session = link->session;
+    struct dp_client_session *session = link->session;
     struct dp_parcel *hello = dp_parcel_new(DP_REQUEST_HELLO, DP_REPLY_WELCOME);
     link->hello_due_ns = now_ns + MS_NS;
     if (!hello)
         return;
-    bool wants = link->server == 0 && dp_session_lacks_stream(session);
+    bool wants = link->server == 0 && dp_client_session_lacks_stream(session);
     if (link->hello_id == 0 || link->hello_sequence != oldest_sequence(link) || link->hello_wants != wants) {
-        link->hello_id = dp_session_next_id(session);
+        link->hello_id = dp_client_session_next_id(session);
         link->hello_sequence = oldest_sequence(link);
         link->hello_wants = wants;
     }
@@ -286,7 +311,7 @@ static void send_hello(struct dp_link *link, uint64_t now_ns)
     r->stream_above = wants ? session->stream_above : 0;
     memcpy(r->client, session->name, sizeof r->client);
     if (send_parcel(link, hello, now_ns))
-        link->hello_due_ns = now_ns + dp_session_jitter(session, session->retry_ns);
+        link->hello_due_ns = now_ns + dp_client_session_jitter(session, session->retry_ns);
     dp_parcel_free(&hello);
 }
 
@@ -308,7 +333,9 @@ static uint64_t silent_ns(const struct dp_link *link)
 static uint64_t loose_wait_ns(const struct dp_link *link, const struct dp_parcel *parcel)
 {
     uint32_t doublings = parcel->sends > 0 ? parcel->sends - 1 : 0;
-    return link->session->retry_ns << (doublings < SILENCES_MAX ? doublings : SILENCES_MAX);
+    uint32_t most =
+        parcel->wait_until_ns ? 1 : SILENCES_MAX; /* what waits at the server is silent by design */
+    return link->session->retry_ns << (doublings < most ? doublings : most);
 }
 
 static void pump_loose(struct dp_link *link, uint64_t now_ns)
@@ -316,9 +343,9 @@ static void pump_loose(struct dp_link *link, uint64_t now_ns)
     for (struct dp_parcel *p = link->loose; p; p = p->next) {
         if (now_ns < p->due_ns)
             continue;
-        p->due_ns =
-            now_ns +
-            (send_parcel(link, p, now_ns) ? dp_session_jitter(link->session, loose_wait_ns(link, p)) : MS_NS);
+        p->due_ns = now_ns + (send_parcel(link, p, now_ns)
+                                  ? dp_client_session_jitter(link->session, loose_wait_ns(link, p))
+                                  : MS_NS);
     }
 }
 
@@ -366,14 +393,18 @@ static void remember(struct dp_link *link, const struct dp_reply *reply)
 {
     if (reply->status == DP_ORDER && link->reason[0])
         return; /* it follows from what the shard said of the request before: that is the cause */
-    (void)snprintf(link->reason, sizeof link->reason, "%s: %.300s", dp_status_name((int)reply->status),
+    bool is_disk = reply->wait.reason == DP_WAIT_DISK; /* dp_link_silence puts it first, as a sentence */
+    (void)snprintf(link->reason, sizeof link->reason, "%s%s%.300s",
+                   is_disk ? "" : dp_status_name((int)reply->status), is_disk ? "" : ": ",
                    reply->reason[0] ? reply->reason : dp_status_text((int)reply->status));
+    link->wait = reply->wait;
 }
 
 void dp_link_garbled(struct dp_link *link, struct dp_reply *reply, const struct dp_error *why)
 {
     reply->kind = DP_REPLY_NONE;
     reply->status = why->status;
+    forget_reason(link);
     (void)snprintf(reply->reason, sizeof reply->reason, "its answer cannot be read: %.400s", why->text);
     (void)snprintf(link->reason, sizeof link->reason, "something that is no reply: %.150s", why->text);
 }
@@ -392,47 +423,16 @@ static void refuse_greeting(struct dp_link *link, struct dp_error *why)
     (void)dp_wrap(&link->refused, why->status, "%s", name);
 }
 
-static enum dp_status check_welcome(struct dp_link *link, const struct dp_reply *reply, struct dp_error *err)
-{
-    struct dp_session *session = link->session;
-    if (reply->status != DP_OK) {
-        /* Another shard than the first refuses to give a stream before it can tell us which one it is. */
-        bool misplaced = reply->status == DP_INVALID && link->hello_wants && session->stream == 0;
-        return dp_fail(err, reply->status, "%s%s",
-                       reply->reason[0] ? reply->reason : dp_status_text((int)reply->status),
-                       misplaced ? ": is the list of shards in another order?" : "");
-    }
-    if (reply->kind != DP_REPLY_WELCOME)
-        return dp_fail(err, DP_INVALID, "answers hello with a reply of kind %d: is it a Downpour shard?",
-                       (int)reply->kind);
-    struct dp_range range = dp_range_of_shard(link->server, session->shards);
-    if (reply->first != range.first || reply->last != range.last)
-        return dp_fail(err, DP_ARGUMENT,
-                       "owns mixed keys %016" PRIx64 "-%016" PRIx64 ", shard %" PRIu32 " of %" PRIu32
-                       " owns %016" PRIx64 "-%016" PRIx64
-                       ": the list of shards is in another order or not complete",
-                       reply->first, reply->last, link->server, session->shards, range.first, range.last);
-    if (link->hello_wants) {
-        if (reply->stream == 0)
-            return dp_fail(err, DP_INVALID, "gave no stream of push numbers, though asked for one");
-        session->stream = reply->stream;
-        session->stream_used = false;
-    }
-    if (!session->stream_used)
-        dp_session_refuse_streams(session, reply->too_old);
-    return DP_OK;
-}
-
 static void take_welcome(struct dp_link *link, const struct dp_reply *reply, uint64_t now_ns)
 {
     struct dp_error err = {0};
     if (waits_and_tries_again(reply->status)) {
         remember(link, reply);
-        link->hello_due_ns = now_ns + dp_session_jitter(link->session, link->pause_ns);
+        link->hello_due_ns = now_ns + dp_client_session_jitter(link->session, link->pause_ns);
         link->pause_ns = sooner(link->pause_ns * 2, link->session->retry_ns);
         return;
     }
-    if (check_welcome(link, reply, &err) != DP_OK) {
+    if (dp_link_check_welcome(link, reply, &err) != DP_OK) {
         refuse_greeting(link, &err);
         return;
     }
@@ -442,7 +442,7 @@ static void take_welcome(struct dp_link *link, const struct dp_reply *reply, uin
     link->boot = reply->boot;
     link->state = DP_LINK_OPEN;
     link->hello_id = 0;
-    link->reason[0] = '\0';
+    forget_reason(link);
     link->hold_ns = now_ns;
 }
 
@@ -478,7 +478,7 @@ static void take_status(struct dp_link *link, struct dp_parcel *parcel, const st
 {
     remember(link, reply);
     if (parcel->loose) {
-        parcel->due_ns = now_ns + dp_session_jitter(link->session, link->pause_ns);
+        parcel->due_ns = now_ns + dp_client_session_jitter(link->session, link->pause_ns);
         link->pause_ns = sooner(link->pause_ns * 2, link->session->retry_ns);
         return;
     }
@@ -489,7 +489,7 @@ static void take_status(struct dp_link *link, struct dp_parcel *parcel, const st
     else if (reply->status == DP_ORDER)
         take_order(link, parcel, reply->sequence, now_ns);
     else
-        (void)rewind_to(link, parcel, now_ns + dp_session_jitter(link->session, link->pause_ns));
+        (void)rewind_to(link, parcel, now_ns + dp_client_session_jitter(link->session, link->pause_ns));
 }
 
 static struct dp_parcel *find(struct dp_link *link, uint64_t id, struct dp_parcel **before)
@@ -518,12 +518,12 @@ static void note_overtaking(struct dp_link *link, const struct dp_parcel *answer
 }
 
 /* The own stream: the next push takes another. */
-static void take_too_old(struct dp_session *session, const struct dp_parcel *parcel,
+static void take_too_old(struct dp_client_session *session, const struct dp_parcel *parcel,
                          const struct dp_reply *reply)
 {
     session->too_old = reply->too_old;
     if (parcel->request.kind == DP_REQUEST_PUSH && parcel->request.stream == session->stream)
-        dp_session_refuse_streams(session, later(reply->too_old, session->stream));
+        dp_client_session_refuse_streams(session, later(reply->too_old, session->stream));
 }
 
 void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_message **message, uint64_t now_ns)
@@ -550,7 +550,7 @@ void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_messag
         take_status(link, parcel, reply, now_ns);
         return;
     }
-    link->reason[0] = '\0';
+    forget_reason(link);
     link->pause_ns = first_pause(link);
     if (parcel->loose) {
         *(before ? &before->next : &link->loose) = parcel->next;

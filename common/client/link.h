@@ -14,18 +14,19 @@
 #define DP_CLIENT_LINK_H
 
 #include "common/client/call.h"
-#include "common/client/session.h"
+#include "common/client/client_session.h"
 
 enum dp_link_state { DP_LINK_GREETING, DP_LINK_OPEN, DP_LINK_REFUSED };
 
 struct dp_link {
-    struct dp_session *session;
+    struct dp_client_session *session;
     uint32_t server;
     bool control;   /* takes loose parcels only, needs no greeting */
     char *endpoint; /* own copy */
     enum dp_link_state state;
     struct dp_error refused; /* why, in REFUSED */
     char reason[360];        /* why the server is making us wait, if it said so; "" after an answer */
+    struct dp_wait wait;     /* the same as data */
 
     struct dp_parcel *first, *last, *cursor; /* under way, by sequence; cursor NULL: all are sent */
     struct dp_parcel *loose;
@@ -37,18 +38,19 @@ struct dp_link {
     bool hello_wants;                  /* a stream */
     uint64_t hello_due_ns;
     uint64_t boot;
+    uint64_t store; /* id of the shard's store; 0: none was told */
 
     uint64_t heard_ns;          /* last reply that fitted the session */
     uint64_t hold_ns, pause_ns; /* nothing is sent in order before hold; next pause, doubling */
     uint64_t rewound_ns;
     uint32_t silences;
 
-    uint64_t ignored, restarts, resent; /* counters */
+    uint64_t ignored, restarts; /* counters */
 };
 
 DP_MUST_USE
-enum dp_status dp_link_open(struct dp_link *link, struct dp_session *session, uint32_t server, bool control,
-                            const char *endpoint, uint32_t window, struct dp_error *err);
+enum dp_status dp_link_open(struct dp_link *link, struct dp_client_session *session, uint32_t server,
+                            bool control, const char *endpoint, uint32_t window, struct dp_error *err);
 void dp_link_close(struct dp_link *link); /* drops what is under way; accepts a zeroed link */
 
 static inline bool dp_link_has_room(const struct dp_link *link)

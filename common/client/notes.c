@@ -1,4 +1,4 @@
-#include "common/client/client_in.h"
+#include "common/client/client_inner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static enum dp_status keep_notes(struct dp_call *call, uint32_t server, const st
     (void)server;
     (void)parcel;
     if ((*message)->frames != 1 + reply->notes)
-        return dp_fail(err, DP_INVALID, "answers with %u names of notes and %u frames", reply->notes,
+        return dp_fail(err, DP_INVALID, "sent a reply with %u names of notes and %u frames", reply->notes,
                        (*message)->frames - 1);
     /* What the caller clears must not hold them too. */
     call->kept = *reply;

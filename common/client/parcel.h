@@ -22,11 +22,12 @@ struct dp_parcel {
     struct dp_parcel *next;
     struct dp_call *call; /* NULL: nobody waits for the answer any more */
     enum dp_reply_kind answer;
-    bool loose;            /* outside the session's order */
-    uint64_t sent_ns;      /* last time; 0: never */
-    uint64_t due_ns;       /* loose: when to send (again) */
-    uint64_t overtaken_ns; /* when an answer came to what was sent after it; 0: none did since it was sent */
-    uint64_t bytes;        /* of the request's frames and its answer's */
+    bool loose;             /* outside the session's order */
+    uint64_t sent_ns;       /* last time; 0: never */
+    uint64_t due_ns;        /* loose: when to send (again) */
+    uint64_t wait_until_ns; /* register_get: until when the server may keep it; 0: it is none */
+    uint64_t overtaken_ns;  /* when an answer came to what was sent after it; 0: none did since it was sent */
+    uint64_t bytes;         /* of the request's frames and its answer's */
     uint32_t sends;
     struct dp_request request; /* its lent pointers are not used */
     struct dp_slice slice[DP_SECTIONS_MAX];

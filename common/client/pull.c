@@ -1,5 +1,5 @@
 /* Pull: keys -> a parcel a shard -> answers -> each row from the answer's frame to where it was asked for. */
-#include "common/client/parts.h"
+#include "common/client/partition.h"
 
 #include "common/base/bf16.h"
 
@@ -47,7 +47,7 @@ static enum dp_status check_answer(const struct dp_call *call, const struct dp_p
                            " with %zu bytes of values, expected %zu",
                            r->section[i].rows, pull->dim, message->frame[1 + i].size, want);
         if (pull->keys_version != pull->part.keys->version)
-            return dp_fail(err, DP_ARGUMENT, "the keys of a pull were set anew while it was under way");
+            return dp_fail(err, DP_ARGUMENT, "the keys of a pull were changed while it was under way");
     }
     return DP_OK;
 }
@@ -69,28 +69,28 @@ static enum dp_status take_rows(struct dp_call *call, uint32_t server, const str
     return DP_OK;
 }
 
-static enum dp_status make(struct dp_client *client, struct dp_parts *parts, const struct dp_pull_part *given,
-                           struct dp_call *call, struct dp_error *err)
+static enum dp_status make(struct dp_client *client, struct dp_partition *partition,
+                           const struct dp_pull_part *given, struct dp_call *call, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
     for (uint32_t i = 0; i < call->parts && st == DP_OK; i++) {
-        st = dp_parts_add(parts, client, given[i].table, given[i].keys, err);
+        st = dp_partition_add(partition, client, given[i].table, given[i].keys, err);
         if (st != DP_OK)
             break;
         if (!given[i].weights && given[i].keys->count > 0)
-            return dp_fail(err, DP_ARGUMENT, "part %" PRIu32 " has no room for weights", i);
+            return dp_fail(err, DP_ARGUMENT, "part %" PRIu32 " has no buffer for weights", i);
         call->part[i] = (struct dp_call_pull){
             .part = given[i], .dim = given[i].table->spec.dim, .keys_version = given[i].keys->version};
-        st = dp_parts_block(&parts->part[i], 0, err);
+        st = dp_partition_block(&partition->part[i], 0, err);
     }
-    return st == DP_OK ? dp_parts_cut(parts, client, DP_REQUEST_PULL, err) : st;
+    return st == DP_OK ? dp_partition_cut(partition, client, DP_REQUEST_PULL, err) : st;
 }
 
 enum dp_status dp_client_pull(struct dp_client *client, const struct dp_pull_part *parts, uint32_t count,
                               uint64_t *applied, uint32_t timeout_ms, struct dp_ticket *out,
                               struct dp_error *err)
 {
-    struct dp_parts cut = {0};
+    struct dp_partition cut = {0};
     struct dp_call *call = NULL;
     enum dp_status st;
     out->id = 0;
@@ -116,7 +116,7 @@ enum dp_status dp_client_pull(struct dp_client *client, const struct dp_pull_par
 done:
     dp_client_drop_draft(client);
     dp_call_free(&call);
-    dp_parts_clear(&cut);
+    dp_partition_clear(&cut);
     return st;
 }
 

@@ -2,7 +2,7 @@
  * shard.
  * Why       The whole push is checked before any shard hears of it: a NaN never lands on half of the
  *           shards. */
-#include "common/client/parts.h"
+#include "common/client/partition.h"
 
 #include "common/base/bf16.h"
 #include "common/model/mix.h"
@@ -55,7 +55,7 @@ static enum dp_status gather_bf16(unsigned char *to, const struct dp_keys *keys,
     return DP_OK;
 }
 
-static enum dp_status gather(const struct dp_client *client, const struct dp_part *part,
+static enum dp_status gather(const struct dp_client *client, const struct dp_partition_part *part,
                              const float *gradients, struct dp_error *err)
 {
     const struct dp_keys *keys = part->keys;
@@ -81,7 +81,7 @@ static bool all_finite(const struct dp_client *client, const void *values, size_
 }
 
 /* Looks for the value in what was given, so that its owner finds it. */
-static enum dp_status name_the_culprit(const struct dp_client *client, const struct dp_part *part,
+static enum dp_status name_the_culprit(const struct dp_client *client, const struct dp_partition_part *part,
                                        const float *gradients, struct dp_error *err)
 {
     const struct dp_keys *keys = part->keys;
@@ -110,27 +110,27 @@ static enum dp_status name_the_culprit(const struct dp_client *client, const str
                    client->type == DP_BF16 ? "bf16" : "f32");
 }
 
-static enum dp_status make(struct dp_client *client, struct dp_parts *parts, const struct dp_push_part *given,
-                           uint32_t count, struct dp_error *err)
+static enum dp_status make(struct dp_client *client, struct dp_partition *partition,
+                           const struct dp_push_part *given, uint32_t count, struct dp_error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        enum dp_status st = dp_parts_add(parts, client, given[i].table, given[i].keys, err);
+        enum dp_status st = dp_partition_add(partition, client, given[i].table, given[i].keys, err);
         if (st == DP_OK && !given[i].gradients && given[i].keys->count > 0)
             st = dp_fail(err, DP_ARGUMENT, "part %" PRIu32 " has no gradients", i);
         if (st == DP_OK)
-            st = dp_parts_block(&parts->part[i], dp_value_bytes(client->type), err);
+            st = dp_partition_block(&partition->part[i], dp_value_bytes(client->type), err);
         if (st == DP_OK)
-            st = gather(client, &parts->part[i], given[i].gradients, err);
+            st = gather(client, &partition->part[i], given[i].gradients, err);
         if (st != DP_OK)
             return dp_wrap(err, st, "push");
     }
     for (uint32_t i = 0; i < count; i++) {
-        const struct dp_part *part = &parts->part[i];
+        const struct dp_partition_part *part = &partition->part[i];
         const unsigned char *values = dp_block_bytes(part->block) + part->values_at;
         if (!all_finite(client, values, part->keys->distinct * part->table->spec.dim))
             return name_the_culprit(client, part, given[i].gradients, err);
     }
-    enum dp_status st = dp_parts_cut(parts, client, DP_REQUEST_PUSH, err);
+    enum dp_status st = dp_partition_cut(partition, client, DP_REQUEST_PUSH, err);
     return st == DP_OK ? DP_OK : dp_wrap(err, st, "push");
 }
 
@@ -162,7 +162,7 @@ static enum dp_status take_pushed_first(struct dp_call *call, uint32_t server, c
                                         struct dp_error *err)
 {
     if (reply->repeated && parcel->sends == 1)
-        return dp_fail(err, DP_EXISTS,
+        return dp_fail(err, DP_INVALID,
                        "push: number %" PRIu64 " of stream %" PRIu64
                        " was applied before, and this one was not: two clients share a stream; close this "
                        "client and open another",
@@ -192,7 +192,7 @@ static enum dp_status issue(struct dp_client *client, const struct dp_push_optio
                             const struct dp_push_part *parts, uint32_t count, bool simple,
                             uint32_t timeout_ms, struct dp_ticket *out, struct dp_error *err)
 {
-    struct dp_parts cut = {0};
+    struct dp_partition cut = {0};
     struct dp_call *call = NULL;
     enum dp_status st;
     out->id = 0;
@@ -220,7 +220,7 @@ static enum dp_status issue(struct dp_client *client, const struct dp_push_optio
 done:
     dp_client_drop_draft(client);
     dp_call_free(&call);
-    dp_parts_clear(&cut);
+    dp_partition_clear(&cut);
     return st;
 }
 

@@ -1,7 +1,7 @@
 /* Pushed: which numbers of a stream all shards have applied.
  *     for each piece of at most DP_POSITIONS_MAX numbers: all bits set -> ask every shard -> and
  * Why       A number counts only if every shard has it: one that a shard lacks is to be pushed again, to all. */
-#include "common/client/client_in.h"
+#include "common/client/client_inner.h"
 
 #include "common/base/bytes.h"
 
@@ -56,7 +56,7 @@ static enum dp_status ask_all(struct dp_client *client, uint64_t stream, uint64_
 enum dp_status dp_client_pushed(struct dp_client *client, uint64_t stream, uint64_t from, size_t count,
                                 uint64_t *bits, uint32_t timeout_ms, struct dp_error *err)
 {
-    uint64_t until_ns = dp_clock_ns(&client->session.clock) + timeout_ms * MS_NS;
+    uint64_t until_ns = dp_awake_ns(&client->session.clock) + timeout_ms * MS_NS;
     if (stream == 0 || count > UINT64_MAX - from)
         return dp_fail(err, DP_ARGUMENT, "pushed: %zu numbers from %" PRIu64 " of stream %" PRIu64 ": %s",
                        count, from, stream, stream == 0 ? "0 is no stream" : "they end beyond 2^64");
@@ -65,7 +65,7 @@ enum dp_status dp_client_pushed(struct dp_client *client, uint64_t stream, uint6
         memset(bits, 0xff, words * sizeof *bits);
     for (size_t at = 0; at < count;) {
         size_t n = count - at < DP_POSITIONS_MAX ? count - at : DP_POSITIONS_MAX;
-        uint64_t now = dp_clock_ns(&client->session.clock);
+        uint64_t now = dp_awake_ns(&client->session.clock);
         uint32_t left_ms = now < until_ns ? (uint32_t)((until_ns - now + MS_NS - 1) / MS_NS) : 0;
         enum dp_status st = ask_all(client, stream, from + at, (uint32_t)n, bits + at / 64, left_ms, err);
         if (st != DP_OK)

@@ -1,5 +1,5 @@
 /* Snapshot: an order to all shards about what they keep beside their rows. */
-#include "common/client/client_in.h"
+#include "common/client/client_inner.h"
 
 static enum dp_status take_state(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
                                  struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
@@ -18,6 +18,8 @@ enum dp_status dp_client_snapshot(struct dp_client *client, const struct dp_snap
     struct dp_ticket ticket = {0};
     struct dp_call *call = dp_call_new(client, 0, timeout_ms);
     for (uint32_t i = 0; i < client->shards && call; i++) {
+        if (order->spares && order->spares[i])
+            continue;
         struct dp_parcel *parcel = dp_parcel_new(DP_REQUEST_SNAPSHOT, DP_REPLY_SNAPSHOT);
         client->draft[i] = parcel;
         if (!parcel) {
@@ -38,4 +40,21 @@ enum dp_status dp_client_snapshot(struct dp_client *client, const struct dp_snap
     call->snapshots = states;
     dp_client_issue(client, &call, &ticket);
     return dp_client_finish(client, &ticket, "snapshot", timeout_ms, err);
+}
+
+uint32_t dp_snapshot_newest(const struct dp_snapshot_state *states, uint32_t shards)
+{
+    uint32_t newest = 0;
+    for (uint32_t i = 1; i < shards; i++)
+        newest = states[i].run > states[newest].run ? i : newest;
+    return newest;
+}
+
+uint32_t dp_snapshot_behind(const struct dp_snapshot_state *states, uint32_t shards,
+                            struct dp_snapshot_state to)
+{
+    uint32_t behind = 0;
+    while (behind < shards && (states[behind].run == to.run || !states[behind].held))
+        behind++;
+    return behind;
 }

@@ -1,4 +1,4 @@
-#include "common/client/client_in.h"
+#include "common/client/client_inner.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -166,7 +166,7 @@ static enum dp_status check_holdout(const struct dp_cluster_data *data, const st
             err, DP_ARGUMENT,
             "%s and %s: the test set is a file or is drawn from the training file; give one of them",
             dp_setting_name(names, "data.test", name), dp_setting_name(names, "data.holdout", other));
-    return dp_holdout_parse(data->holdout, dp_setting_name(names, "data.holdout", name), &spec, err);
+    return dp_holdout_spec_parse(data->holdout, dp_setting_name(names, "data.holdout", name), &spec, err);
 }
 
 /* What belongs to a file that is not there would be passed over without a word. */

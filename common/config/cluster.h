@@ -1,8 +1,9 @@
-/* Cluster: the one file that servers, workers and the command read: who is where, and what is trained how.
+/* Cluster: the file that servers, workers and the command read: where each process is, what is trained, and
+ * how.
  * Format    libconfig (the only room that sees it); deploy/cluster.example.conf explains every key.
  * Failure   DP_ARGUMENT naming file, line and key: a key that is not known, missing, of a wrong type or out
  *           of range. DP_IO naming the file.
- * Memory    One struct, no pointers into the file; dp_cluster_free.                                      */
+ * Memory    One struct, no pointers into the file; dp_cluster_free. */
 #ifndef DP_CONFIG_CLUSTER_H
 #define DP_CONFIG_CLUSTER_H
 
@@ -19,8 +20,8 @@
 #define DP_SHARDS_MAX  64 /* of one server */
 
 struct dp_cluster_server {
-    /* The address that it listens on and that the others use; or, where all are on one machine, ipc:///PATH: its sockets
-     * are then the files PATH-PORT. */
+    /* The address that the server listens on and that others use. If all processes are on one machine it may
+     * be ipc:///PATH: the server's sockets are then the files PATH-PORT. */
     char host[DP_HOST_MAX + 1];
     uint32_t port;               /* control; its shards listen on port + 1, port + 2, ... */
     uint32_t shards;             /* 1 .. DP_SHARDS_MAX */
@@ -29,7 +30,7 @@ struct dp_cluster_server {
 
 enum dp_decay { DP_DECAY_NONE, DP_DECAY_LINEAR, DP_DECAY_COSINE, DP_DECAY_INVERSE_SQRT };
 
-/* What an answered push survives. */
+/* What an acknowledged push survives. */
 enum dp_cluster_durability {
     DP_CLUSTER_MACHINE, /* loss of power */
     DP_CLUSTER_PROCESS, /* the death of the process */
@@ -50,12 +51,13 @@ struct dp_cluster_data {
     char train_labels[DP_PATH_MAX + 1], test_labels[DP_PATH_MAX + 1]; /* idx; empty: by the name's habit */
     char
         test_negatives[DP_PATH_MAX + 1]; /* pairs: what each test pair's item is ranked among; may be empty */
-    /* Evaluated after each epoch, all workers' weights at rest; the test set then at the end only. A file, or a share of
-     * the training file's examples (0: none) */
+    /* Evaluated after each epoch, all workers' weights at rest; the test set then at the end only. A file, or
+     * a share of the training file's examples (0: none) */
     char validation[DP_PATH_MAX + 1], validation_labels[DP_PATH_MAX + 1],
         validation_negatives[DP_PATH_MAX + 1];
     double validation_share;
-    /* Pairs: what of the training file is the test set, in place of `test`: "leave-one-out", a share ("0.2"), or empty */
+    /* Pairs: what of the training file is the test set, in place of `test`: "leave-one-out", a share ("0.2"),
+     * or empty */
     char holdout[32];
     uint32_t holdout_negatives; /* leave-one-out: items that each is ranked among, beside all; 0: none */
     char format[16];            /* "auto", or the name of one */
@@ -63,7 +65,8 @@ struct dp_cluster_data {
     uint32_t window;            /* text as pairs: how far a near word may be away */
     char label[128];            /* csv: the name of its column */
     char categories[1024];      /* csv: names, "a,b"; empty: by the first lines */
-    /* The file in which a training keeps how its data was read, for predictions; empty: none, those of csv read `train` */
+    /* The file in which a training keeps how its data was read, for predictions; empty: none, those of csv
+     * read `train` */
     char columns[DP_PATH_MAX + 1];
     /* the file in which a training keeps what its keys are called; empty: none */
     char names[DP_PATH_MAX + 1];
@@ -76,13 +79,13 @@ struct dp_cluster_data {
     bool standardize; /* csv: numbers, by the training file's means and deviations */
 };
 
-/* Whose weights a training leaves in the store. AUTO: the best epoch's where something tells which one that is
- * (dp_cluster_keeps_best). */
+/* Whose weights a training leaves in the store. AUTO: the best epoch's where something tells which one that
+ * is (dp_cluster_keeps_best). */
 enum dp_cluster_keep { DP_KEEP_AUTO, DP_KEEP_BEST, DP_KEEP_LAST };
 
 struct dp_cluster_training {
     uint32_t workers;
-    uint32_t batch, epochs; /* 0: by the size of the training set and the model (worker/defaults.h) */
+    uint32_t batch, epochs; /* 0: by the size of the training set and the model (worker/loop/defaults.h) */
     uint64_t seed;
     double rate;
     uint64_t warmup_steps; /* minibatches of all workers */
@@ -105,10 +108,11 @@ struct dp_cluster_training {
     uint32_t top_k;               /* of items ranked among all: recall and NDCG at this place */
     uint32_t timeout_ms;          /* any wait of a worker for a server */
     char report[DP_PATH_MAX + 1]; /* JSON, written by worker 0; empty: none */
-    /* Worker N keeps what it needs to go on exactly where it was in the file STEPS-N.log; empty: only the servers do */
+    /* Worker N keeps what it needs to go on exactly where it was in the file STEPS-N.log; empty: only the
+     * servers do */
     char steps[DP_PATH_MAX + 1];
-    uint32_t
-        first_epoch; /* epochs that earlier runs trained on the same store: shuffling and shown numbers go on from it */
+    /* Epochs that earlier runs trained on the same store: shuffling and shown numbers go on from it. */
+    uint32_t first_epoch;
 };
 
 struct dp_cluster {
@@ -126,19 +130,20 @@ struct dp_cluster {
     struct dp_cluster_training training;
 };
 
-/* Every key that a file leaves out. Servers: none. */
+/* Fills in the value of every key that a file leaves out. Servers: none. */
 void dp_cluster_defaults(struct dp_cluster *out);
 /* With relative_to "file" the paths in *out are resolved against the directory of `path`. */
 DP_MUST_USE
 enum dp_status dp_cluster_read(const char *path, struct dp_cluster **out, struct dp_error *err);
-/* Writes a file that reads back equal, whole or not at all (common/env/whole.h). With relative_to DP_CLUSTER_FILE all paths
- * must be absolute or lie below the directory of `path`; those that lie below it are written relative to it. */
+/* Writes a file that reads back equal, whole or not at all (common/env/atomic_file.h). With relative_to
+ * DP_CLUSTER_FILE all paths must be absolute or lie below the directory of `path`; those that lie below it
+ * are written relative to it. */
 DP_MUST_USE
 enum dp_status dp_cluster_write(const struct dp_cluster *cluster, const char *path, struct dp_error *err);
-/* The checks that read makes, for a struct that was filled otherwise. */
+/* Makes the checks of read for a struct that was filled in another way. */
 DP_MUST_USE
 enum dp_status dp_cluster_check(const struct dp_cluster *cluster, struct dp_error *err);
-/* How messages name a setting: by the flag that a person gave, or by its key. */
+/* How messages name a setting: by the flag that the user gave, or by its key. */
 struct dp_setting_names {
     const char *(*flag)(const void *context,
                         const char *key); /* "--epochs" for "training.epochs"; NULL: by its key */
@@ -156,7 +161,8 @@ void dp_cluster_free(struct dp_cluster **cluster);
 DP_MUST_USE
 enum dp_status dp_cluster_set(struct dp_cluster *cluster, const char *key, const char *text, const char *what,
                               struct dp_error *err);
-/* Whether the training ends with the weights of its best epoch: by the validation set, or by what stop_at or patience look at. */
+/* Whether the training ends with the weights of its best epoch: by the validation set, or by what stop_at or
+ * patience look at. */
 bool dp_cluster_keeps_best(const struct dp_cluster *cluster);
 bool dp_cluster_has_best(
     const struct dp_cluster *cluster); /* something is looked at that tells which epoch is the best */

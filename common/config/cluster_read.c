@@ -2,6 +2,7 @@
  *     text (cluster_text.h) -> libconfig -> keys, types and ranges against the tables -> the whole cluster */
 #include "common/config/fields.h"
 
+#include "common/base/hash.h"
 #include "common/base/parse.h"
 #include "common/config/cluster_paths.h"
 #include "common/config/cluster_text.h"
@@ -15,13 +16,13 @@
 
 #define NAMES_MAX 32
 
-struct reader {
+struct cluster_reader {
     const char *path;
     struct dp_error *err;
 };
 
 /* Puts "file:line" in front of what is in err; "file" where the whole file is meant. */
-static enum dp_status at_line(const struct reader *reader, const config_setting_t *setting)
+static enum dp_status at_line(const struct cluster_reader *reader, const config_setting_t *setting)
 {
     if (config_setting_is_root(setting))
         return dp_wrap(reader->err, DP_ARGUMENT, "%s", reader->path);
@@ -29,7 +30,7 @@ static enum dp_status at_line(const struct reader *reader, const config_setting_
                    (unsigned)config_setting_source_line(setting));
 }
 
-static enum dp_status wrong_type(const struct reader *reader, const struct dp_fields *fields,
+static enum dp_status wrong_type(const struct cluster_reader *reader, const struct dp_fields *fields,
                                  const config_setting_t *setting, const char *wanted)
 {
     static const char *const names[] = {"nothing",          "a group { }",  "an integer",
@@ -56,7 +57,7 @@ static bool get_integer(const config_setting_t *setting, bool *negative, uint64_
     return true;
 }
 
-static enum dp_status set_integer(const struct reader *reader, const struct dp_fields *fields,
+static enum dp_status set_integer(const struct cluster_reader *reader, const struct dp_fields *fields,
                                   const struct dp_field *field, const config_setting_t *setting, void *at)
 {
     uint64_t value = 0;
@@ -87,7 +88,7 @@ static enum dp_status set_integer(const struct reader *reader, const struct dp_f
     return DP_OK;
 }
 
-static enum dp_status set_real(const struct reader *reader, const struct dp_fields *fields,
+static enum dp_status set_real(const struct cluster_reader *reader, const struct dp_fields *fields,
                                const struct dp_field *field, const config_setting_t *setting, void *at)
 {
     double value;
@@ -107,7 +108,7 @@ static enum dp_status set_real(const struct reader *reader, const struct dp_fiel
 }
 
 /* [ "a", "b" ]  ->  "a,b" */
-static enum dp_status set_list(const struct reader *reader, const struct dp_fields *fields,
+static enum dp_status set_list(const struct cluster_reader *reader, const struct dp_fields *fields,
                                const struct dp_field *field, const config_setting_t *setting, char *at)
 {
     size_t len = 0;
@@ -126,7 +127,7 @@ static enum dp_status set_list(const struct reader *reader, const struct dp_fiel
     return DP_OK;
 }
 
-static enum dp_status set_text(const struct reader *reader, const struct dp_fields *fields,
+static enum dp_status set_text(const struct cluster_reader *reader, const struct dp_fields *fields,
                                const struct dp_field *field, const config_setting_t *setting, void *at)
 {
     if (field->list && config_setting_type(setting) == CONFIG_TYPE_ARRAY)
@@ -150,7 +151,7 @@ static enum dp_status set_text(const struct reader *reader, const struct dp_fiel
     return DP_OK;
 }
 
-static enum dp_status set_field(const struct reader *reader, const struct dp_fields *fields,
+static enum dp_status set_field(const struct cluster_reader *reader, const struct dp_fields *fields,
                                 const struct dp_field *field, const config_setting_t *setting, void *base)
 {
     void *at = (char *)base + field->offset;
@@ -180,7 +181,7 @@ static enum dp_status set_field(const struct reader *reader, const struct dp_fie
     return st;
 }
 
-static enum dp_status unknown_key(const struct reader *reader, const struct dp_fields *fields,
+static enum dp_status unknown_key(const struct cluster_reader *reader, const struct dp_fields *fields,
                                   const config_setting_t *setting)
 {
     const char *names[NAMES_MAX];
@@ -205,7 +206,7 @@ static bool is_group_key(const struct dp_fields *fields, const char *key)
 }
 
 /* Every key of the group into base, and none of the required ones missing. */
-static enum dp_status read_fields(const struct reader *reader, const struct dp_fields *fields,
+static enum dp_status read_fields(const struct cluster_reader *reader, const struct dp_fields *fields,
                                   const config_setting_t *group, void *base)
 {
     int n = config_setting_length(group);
@@ -231,7 +232,7 @@ static enum dp_status read_fields(const struct reader *reader, const struct dp_f
 }
 
 /* *out NULL: not there. */
-static enum dp_status find_group(const struct reader *reader, const struct dp_fields *fields,
+static enum dp_status find_group(const struct cluster_reader *reader, const struct dp_fields *fields,
                                  const config_setting_t *parent, const char *key,
                                  const config_setting_t **out)
 {
@@ -241,7 +242,7 @@ static enum dp_status find_group(const struct reader *reader, const struct dp_fi
     return DP_OK;
 }
 
-static enum dp_status read_optimizer(const struct reader *reader, const config_setting_t *training,
+static enum dp_status read_optimizer(const struct cluster_reader *reader, const config_setting_t *training,
                                      struct dp_optimizer_spec *out)
 {
     const config_setting_t *group, *kind;
@@ -275,7 +276,7 @@ static enum dp_status read_optimizer(const struct reader *reader, const config_s
     return st;
 }
 
-static enum dp_status read_servers(const struct reader *reader, const config_setting_t *root,
+static enum dp_status read_servers(const struct cluster_reader *reader, const config_setting_t *root,
                                    struct dp_cluster *out)
 {
     const config_setting_t *list = config_setting_get_member(root, "servers");
@@ -305,16 +306,14 @@ static enum dp_status read_servers(const struct reader *reader, const config_set
     return DP_OK;
 }
 
-/* FNV-1a, 64 bit; 0 is no id. */
+/* 0 is no id. */
 static uint64_t id_of_name(const char *name)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (const unsigned char *p = (const unsigned char *)name; *p; p++)
-        hash = (hash ^ *p) * UINT64_C(0x100000001b3);
+    uint64_t hash = dp_hash_text(name);
     return hash ? hash : 1;
 }
 
-static enum dp_status read_tree(const struct reader *reader, const config_setting_t *root,
+static enum dp_status read_tree(const struct cluster_reader *reader, const config_setting_t *root,
                                 struct dp_cluster *out)
 {
     const config_setting_t *data = NULL, *training = NULL;
@@ -364,7 +363,7 @@ static enum dp_status syntax_error(const char *path, const char *text, const con
 enum dp_status dp_cluster_read(const char *path, struct dp_cluster **out, struct dp_error *err)
 {
     struct dp_error unheard = {0};
-    struct reader reader = {.path = path, .err = err ? err : &unheard};
+    struct cluster_reader reader = {.path = path, .err = err ? err : &unheard};
     struct dp_cluster *cluster = NULL;
     char *text = NULL;
     config_t config;

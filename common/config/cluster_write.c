@@ -2,7 +2,7 @@
  * reads back equal, bit for bit. */
 #include "common/config/cluster_paths.h"
 #include "common/config/fields.h"
-#include "common/env/whole.h"
+#include "common/env/atomic_file.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -108,7 +108,7 @@ static void put_cluster(FILE *file, const struct dp_cluster *cluster)
 
 enum dp_status dp_cluster_write(const struct dp_cluster *cluster, const char *path, struct dp_error *err)
 {
-    struct dp_whole file;
+    struct dp_atomic_file file;
     struct dp_cluster named = *cluster, *shortened = NULL;
     if (named.id == 0)
         named.id = 1; /* absent: the reader makes it of the name */
@@ -116,10 +116,10 @@ enum dp_status dp_cluster_write(const struct dp_cluster *cluster, const char *pa
     if (st == DP_OK && cluster->relative_to == DP_CLUSTER_FILE)
         st = dp_cluster_paths_shorten(cluster, path, &shortened, err);
     if (st == DP_OK)
-        st = dp_whole_open(path, &file, err);
+        st = dp_atomic_file_open(path, &file, err);
     if (st == DP_OK) {
         put_cluster(file.stream, shortened ? shortened : cluster);
-        st = dp_whole_commit(&file, err);
+        st = dp_atomic_file_commit(&file, err);
     }
     dp_cluster_free(&shortened);
     return st;

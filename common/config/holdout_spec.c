@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-enum dp_status dp_holdout_parse(const char *text, const char *what, struct dp_holdout_spec *out,
-                                struct dp_error *err)
+enum dp_status dp_holdout_spec_parse(const char *text, const char *what, struct dp_holdout_spec *out,
+                                     struct dp_error *err)
 {
     *out = (struct dp_holdout_spec){0};
     if (strcmp(text, "leave-one-out") == 0)

@@ -5,8 +5,8 @@
  *           512-byte sectors. Files are named inside the one directory that the disk was opened on.
  * Thread    Different files: any. One file: write and sync may run on two threads at the same time.
  * Memory    Pieces are the caller's, for the call only.
- * Failure   DP_IO, DP_FULL (no space; or no more files may be open, which changed nothing), DP_NOT_FOUND; the
- *           text names file and cause. After a failed sync nobody knows what of the file is durable. */
+ * Failure   DP_IO, DP_FULL (no space, or no more files may be open, which changed nothing), DP_NOT_FOUND; the
+ *           text names file and cause. After a failed sync it is unknown what of the file is durable. */
 #ifndef DP_ENV_DISK_H
 #define DP_ENV_DISK_H
 
@@ -33,10 +33,10 @@ struct dp_disk {
     /* Reserves space, so that writes below `bytes` need no new blocks; what was not written reads as 0.
      * Never makes a file smaller. */
     enum dp_status (*reserve)(void *self, struct dp_file *file, uint64_t bytes, struct dp_error *err);
-    /* All of it or a failure; beyond the end is DP_IO. */
+    /* Reads all of it or fails; DP_IO beyond the end. */
     enum dp_status (*read)(void *self, struct dp_file *file, uint64_t at, void *to, size_t bytes,
                            struct dp_error *err);
-    /* The pieces one behind the other, DP_DISK_PIECES_MAX at most; all of it or a failure. */
+    /* Writes the pieces one after the other, at most DP_DISK_PIECES_MAX; all of it or a failure. */
     enum dp_status (*write)(void *self, struct dp_file *file, uint64_t at, const struct dp_disk_piece *pieces,
                             uint32_t count, struct dp_error *err);
     /* fdatasync */
@@ -47,14 +47,14 @@ struct dp_disk {
     /* Visits every name, in no order. */
     enum dp_status (*list)(void *self, void (*visit)(void *context, const char *name), void *context,
                            struct dp_error *err);
-    /* A hint, NULL where there is none: writes go past the system's cache from now on (O_DIRECT), so that they cost no
-     * copy and no page of it. All must be whole pages of 4,096 bytes then: place, memory and length. What was
-     * written is durable after sync, as before. */
+    /* A hint, NULL where there is none: writes go past the system's cache from now on (O_DIRECT), so that
+     * they cost no copy and no page of it. All must be whole pages of 4,096 bytes then: place, memory and
+     * length. What was written is durable after sync, as before. */
     void (*go_direct)(void *self, struct dp_file *file);
     void *self;
 };
 
-/* The real disk: the directory is made when absent, parents too. */
+/* Opens the real disk; creates a missing directory with its parents. */
 DP_MUST_USE
 enum dp_status dp_disk_open(const char *directory, struct dp_disk *out, struct dp_error *err);
 void dp_disk_close(struct dp_disk *disk);

@@ -9,16 +9,16 @@
 
 #define BLOCK 64u
 
-struct lanes {
+struct finite_lanes {
     uint64_t exponent, one, sign;
 };
 
-static const struct lanes F32 = {0x7f8000007f800000u, 0x0080000000800000u, 0x8000000080000000u};
-static const struct lanes BF16 = {0x7f807f807f807f80u, 0x0080008000800080u, 0x8000800080008000u};
+static const struct finite_lanes F32 = {0x7f8000007f800000u, 0x0080000000800000u, 0x8000000080000000u};
+static const struct finite_lanes BF16 = {0x7f807f807f807f80u, 0x0080008000800080u, 0x8000800080008000u};
 
 typedef uint64_t pair __attribute__((vector_size(16)));
 
-static _Bool all_finite(const char *at, size_t bytes, struct lanes lanes)
+static _Bool all_finite(const char *at, size_t bytes, struct finite_lanes lanes)
 {
     const pair exponent = {lanes.exponent, lanes.exponent}, one = {lanes.one, lanes.one};
     pair found[4] = {{0}};

@@ -1,6 +1,6 @@
 #include "common/model/init.h"
 
-#include "common/model/hash.h"
+#include "common/base/hash.h"
 #include "common/model/row.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static uint64_t bits_of(uint64_t row, uint64_t draw)
 
 static uint64_t row_number(const struct dp_table_spec *spec, uint64_t key)
 {
-    uint64_t table = dp_hash_mix(spec->seed + DP_HASH_GOLDEN) ^ dp_hash_name(spec->name);
+    uint64_t table = dp_hash_mix(spec->seed + DP_HASH_GOLDEN) ^ dp_hash_mix(dp_hash_text(spec->name));
     return dp_hash_mix(dp_hash_mix(table) ^ dp_hash_mix(key + DP_HASH_GOLDEN));
 }
 

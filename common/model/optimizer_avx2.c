@@ -11,35 +11,35 @@
 #define BLOCK AVX2 static inline __attribute__((always_inline))
 
 /* Which of 8 lanes are there: `whole` is a constant after inlining, so a whole block has no mask. */
-struct lanes {
+struct avx2_lanes {
     bool whole;
     __m256i mask;
 };
 
 static const int32_t MASKS[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 
-BLOCK struct lanes whole_lanes(void)
+BLOCK struct avx2_lanes whole_lanes(void)
 {
-    return (struct lanes){true, _mm256_setzero_si256()};
+    return (struct avx2_lanes){true, _mm256_setzero_si256()};
 }
 
 /* rest: 1 .. 7. */
-BLOCK struct lanes some_lanes(uint32_t rest)
+BLOCK struct avx2_lanes some_lanes(uint32_t rest)
 {
-    return (struct lanes){false, _mm256_loadu_si256((const __m256i *)(const void *)(MASKS + 8 - rest))};
+    return (struct avx2_lanes){false, _mm256_loadu_si256((const __m256i *)(const void *)(MASKS + 8 - rest))};
 }
 
-BLOCK __m256 get(struct lanes lanes, const float *at)
+BLOCK __m256 get(struct avx2_lanes lanes, const float *at)
 {
     return lanes.whole ? _mm256_loadu_ps(at) : _mm256_maskload_ps(at, lanes.mask);
 }
 
-BLOCK __m256 get_gradient(struct lanes lanes, const void *gradient, uint32_t i)
+BLOCK __m256 get_gradient(struct avx2_lanes lanes, const void *gradient, uint32_t i)
 {
     return get(lanes, (const float *)(const void *)((const char *)gradient + (size_t)i * 4));
 }
 
-BLOCK void put(struct lanes lanes, float *at, __m256 values)
+BLOCK void put(struct avx2_lanes lanes, float *at, __m256 values)
 {
     if (lanes.whole)
         _mm256_storeu_ps(at, values);
@@ -64,15 +64,15 @@ BLOCK __m256 are_tiny(__m256 x)
     return _mm256_cmp_ps(_mm256_andnot_ps(all(-0.0f), x), all(DP_TINY), _CMP_LT_OQ);
 }
 
-BLOCK void sgd_block(const struct dp_optimizer *o, struct lanes lanes, float *row_w, const void *gradient,
-                     uint32_t i, float rate)
+BLOCK void sgd_block(const struct dp_optimizer *o, struct avx2_lanes lanes, float *row_w,
+                     const void *gradient, uint32_t i, float rate)
 {
     __m256 w = get(lanes, row_w + i);
     __m256 g = _mm256_fmadd_ps(all(o->set.l2), w, get_gradient(lanes, gradient, i));
     put(lanes, row_w + i, _mm256_fmadd_ps(all(-rate), g, w));
 }
 
-BLOCK void momentum_block(const struct dp_optimizer *o, struct lanes lanes, float *row_w,
+BLOCK void momentum_block(const struct dp_optimizer *o, struct avx2_lanes lanes, float *row_w,
                           const void *gradient, uint32_t i, float rate)
 {
     float *row_v = row_w + o->dim;
@@ -84,8 +84,8 @@ BLOCK void momentum_block(const struct dp_optimizer *o, struct lanes lanes, floa
     put(lanes, row_w + i, _mm256_fmadd_ps(all(-rate), v, w));
 }
 
-BLOCK void adagrad_block(const struct dp_optimizer *o, struct lanes lanes, float *row_w, const void *gradient,
-                         uint32_t i, float rate)
+BLOCK void adagrad_block(const struct dp_optimizer *o, struct avx2_lanes lanes, float *row_w,
+                         const void *gradient, uint32_t i, float rate)
 {
     float *row_n = row_w + o->dim;
     __m256 w = get(lanes, row_w + i);
@@ -96,7 +96,7 @@ BLOCK void adagrad_block(const struct dp_optimizer *o, struct lanes lanes, float
     put(lanes, row_w + i, _mm256_fmadd_ps(all(-rate), step, w));
 }
 
-BLOCK void adam_block(const struct dp_optimizer *o, const struct dp_adam *at, struct lanes lanes,
+BLOCK void adam_block(const struct dp_optimizer *o, const struct dp_adam *at, struct avx2_lanes lanes,
                       float *row_w, const void *gradient, uint32_t i)
 {
     float *row_m = row_w + o->dim, *row_v = row_m + o->dim;
@@ -115,7 +115,7 @@ BLOCK void adam_block(const struct dp_optimizer *o, const struct dp_adam *at, st
     put(lanes, row_w + i, _mm256_fmadd_ps(all(at->minus_rate), step, decayed));
 }
 
-BLOCK void ftrl_block(const struct dp_optimizer *o, const struct dp_ftrl *at, struct lanes lanes,
+BLOCK void ftrl_block(const struct dp_optimizer *o, const struct dp_ftrl *at, struct avx2_lanes lanes,
                       float *row_w, const void *gradient, uint32_t i)
 {
     float *row_z = row_w + o->dim, *row_n = row_z + o->dim;

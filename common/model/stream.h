@@ -17,7 +17,7 @@ static inline uint64_t dp_stream_of_run(uint32_t run, uint32_t epoch)
 }
 
 /* The first client stream that a store without any gives: above all that another gave before (a million a second). */
-static inline uint64_t dp_client_stream_at(uint64_t wall_s)
+static inline uint64_t dp_stream_of_client(uint64_t wall_s)
 {
     return wall_s << 20;
 }

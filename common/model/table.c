@@ -1,6 +1,6 @@
 #include "common/model/table.h"
 
-#include "common/model/hash.h"
+#include "common/base/hash.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +16,7 @@
 #define FTRL    (1u << DP_OPT_FTRL)
 
 /* One hyperparameter: where it lies, which kinds use it, and its range there. */
-struct field {
+struct table_field {
     const char *name;
     size_t offset;
     unsigned kinds;
@@ -26,7 +26,7 @@ struct field {
 
 /* Epsilon's least value lies above what is lost when a small gradient's square underflows, so that such a
  * gradient makes a small step and never a huge one. */
-static const struct field FIELDS[] = {
+static const struct table_field FIELDS[] = {
 #define FIELD(name, kinds, least, most, range)                                                               \
     {                                                                                                        \
 #name, offsetof(struct dp_optimizer_spec, name), kinds, least, most, range                           \
@@ -49,7 +49,7 @@ static const char *const INITS[] = {"zero", "normal", "uniform", "xavier", "he"}
 #define OPTIMIZERS_LEN (sizeof OPTIMIZERS / sizeof OPTIMIZERS[0])
 #define INITS_LEN      (sizeof INITS / sizeof INITS[0])
 
-static float value_of(const struct dp_optimizer_spec *spec, const struct field *field)
+static float value_of(const struct dp_optimizer_spec *spec, const struct table_field *field)
 {
     float value;
     memcpy(&value, (const char *)spec + field->offset, sizeof value);
@@ -86,11 +86,6 @@ int dp_optimizer_from_name(const char *name)
     return number_of(OPTIMIZERS, OPTIMIZERS_LEN, name);
 }
 
-int dp_init_from_name(const char *name)
-{
-    return number_of(INITS, INITS_LEN, name);
-}
-
 struct dp_optimizer_spec dp_optimizer_defaults(enum dp_optimizer_kind kind)
 {
     struct dp_optimizer_spec spec = {.kind = kind};
@@ -108,7 +103,7 @@ struct dp_optimizer_spec dp_optimizer_defaults(enum dp_optimizer_kind kind)
 
 uint32_t dp_table_id(const char *name)
 {
-    uint32_t id = (uint32_t)dp_hash_name(name);
+    uint32_t id = (uint32_t)dp_hash_mix(dp_hash_text(name));
     return id ? id : 1;
 }
 
@@ -158,7 +153,7 @@ static enum dp_status check_optimizer(const struct dp_table_spec *spec, struct d
         return dp_fail(err, DP_ARGUMENT, "table '%s': optimizer kind %d is unknown", spec->name,
                        (int)spec->optimizer.kind);
     for (size_t i = 0; i < FIELDS_LEN; i++) {
-        const struct field *field = &FIELDS[i];
+        const struct table_field *field = &FIELDS[i];
         float value = value_of(&spec->optimizer, field);
         if (!isfinite(value))
             return dp_fail(err, DP_ARGUMENT, "table '%s': %s is not finite", spec->name, field->name);
@@ -188,20 +183,17 @@ enum dp_status dp_table_check(const struct dp_table_spec *spec, struct dp_error 
     return check_optimizer(spec, err);
 }
 
-#define OTHER_SETTINGS "use its settings, or another name"
-
 static enum dp_status differs_number(const char *table, const char *field, uint64_t have, uint64_t want,
                                      struct dp_error *err)
 {
-    return dp_fail(err, DP_EXISTS,
-                   "table '%s' has %s %" PRIu64 ", %" PRIu64 " was asked for: " OTHER_SETTINGS, table, field,
+    return dp_fail(err, DP_EXISTS, "table '%s' has %s %" PRIu64 ", %" PRIu64 " was asked for", table, field,
                    have, want);
 }
 
 static enum dp_status differs_text(const char *table, const char *field, const char *have, const char *want,
                                    struct dp_error *err)
 {
-    return dp_fail(err, DP_EXISTS, "table '%s' has %s %s, %s was asked for: " OTHER_SETTINGS, table, field,
+    return dp_fail(err, DP_EXISTS, "table '%s' has %s %s, %s was asked for", table, field,
                    have ? have : "unknown", want ? want : "unknown");
 }
 
@@ -209,8 +201,8 @@ static enum dp_status differs_text(const char *table, const char *field, const c
 static enum dp_status differs_float(const char *table, const char *field, float have, float want,
                                     struct dp_error *err)
 {
-    return dp_fail(err, DP_EXISTS, "table '%s' has %s %.9g, %.9g was asked for: " OTHER_SETTINGS, table,
-                   field, (double)have, (double)want);
+    return dp_fail(err, DP_EXISTS, "table '%s' has %s %.9g, %.9g was asked for", table, field, (double)have,
+                   (double)want);
 }
 
 enum dp_status dp_table_same(const struct dp_table_spec *have, const struct dp_table_spec *want,

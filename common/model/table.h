@@ -73,6 +73,5 @@ uint32_t dp_table_id(const char *name);
 const char *dp_optimizer_name(enum dp_optimizer_kind kind);
 const char *dp_init_name(enum dp_init_kind kind);
 int dp_optimizer_from_name(const char *name);
-int dp_init_from_name(const char *name);
 
 #endif

@@ -51,12 +51,11 @@ enum dp_status dp_connection_send(struct dp_connection *connection, struct dp_me
     return DP_OK;
 }
 
-enum dp_status dp_connection_receive(struct dp_connection *connection, struct dp_message **out)
+bool dp_connection_receive(struct dp_connection *connection, struct dp_message **out)
 {
     struct dp_parts_taken taken = {.fd = -1};
-    enum dp_status st = dp_parts_receive(connection->socket, out, &taken);
     /* One that breaks a limit is lost, as any message may be. */
-    return st == DP_OK ? DP_OK : DP_AGAIN;
+    return dp_parts_receive(connection->socket, out, &taken) == DP_OK;
 }
 
 void dp_connections_wait(struct dp_connection *const *connections, uint32_t n, uint32_t timeout_ms)

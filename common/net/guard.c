@@ -1,6 +1,7 @@
 #define _DEFAULT_SOURCE /* SO_COOKIE */
 #include "common/net/guard.h"
 
+#include "common/base/deadline.h"
 #include "common/base/log.h"
 #include "common/net/net.h"
 #include "common/net/socket.h"
@@ -17,13 +18,13 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <zmq.h>
 
 #define LOOK_MS    20u
 #define PEERS_A_MS 4u    /* more peers are looked at less often */
 #define FDS_LEAST  4096u /* descriptors watched, whatever the limit of open files is */
 #define FDS_MOST   (1u << 20)
+#define OWN_BYTES  1024u /* of a connection at most: ZeroMQ's greeting and handshake, which nobody takes */
 #define EVENTS     (ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_MONITOR_STOPPED)
 
 /* One connection, as the thread inside sees it. */
@@ -33,7 +34,7 @@ struct watched {
     uint64_t base;     /* taken - received, modulo 2^64, when nothing waited */
     uint64_t waiting;  /* at the last look */
     uint64_t taken;    /* at the last look */
-    uint64_t taken_ms; /* when that was news, or nothing waited */
+    uint64_t taken_ms; /* when that was news, or no message waited */
     uint64_t acked;    /* by the peer, of what was sent to it */
     uint64_t acked_ms; /* when that was news, or nothing waited for it */
 };
@@ -49,13 +50,6 @@ struct dp_guard {
     _Atomic int asked;        /* the descriptor of who is to go, -1: nobody */
     _Atomic uint64_t taken[]; /* [fds]: ever, of all that had the descriptor */
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 /* False: no TCP socket, or a kernel that does not count. */
 static bool measure(int fd, struct tcp_info *info, uint64_t *cookie)
@@ -76,7 +70,7 @@ static void forget(struct dp_guard *guard, int fd)
 static void watch(struct dp_guard *guard, int fd)
 {
     struct tcp_info info = {0};
-    struct watched one = {.fd = fd, .acked_ms = now_ms(), .taken_ms = now_ms()};
+    struct watched one = {.fd = fd, .acked_ms = dp_now_ms(), .taken_ms = dp_now_ms()};
     forget(guard, fd);
     if (fd < 0 || (uint32_t)fd >= guard->fds || !measure(fd, &info, &one.cookie))
         return;
@@ -130,7 +124,7 @@ static const char *look(struct dp_guard *guard, struct watched *one, uint64_t no
     one->waiting = info.tcpi_bytes_received + one->base - after;
     if (one->waiting >> 63)
         one->waiting = 0;
-    if (one->waiting == 0 || after != one->taken) {
+    if (one->waiting <= OWN_BYTES || after != one->taken) {
         one->taken = after;
         one->taken_ms = now;
     }
@@ -145,8 +139,8 @@ static const char *look(struct dp_guard *guard, struct watched *one, uint64_t no
     return NULL;
 }
 
-/* Bytes times how long nothing was taken: many small messages without end must not push out the larger one of a sound peer, which
- * is soon whole and taken. */
+/* Bytes times how long nothing was taken: many small messages without end must not push out the larger one of
+ * a sound peer, which is soon whole and taken. */
 static double burden(const struct watched *one, uint64_t now)
 {
     return (double)one->waiting * (double)(now - one->taken_ms + 1);
@@ -154,7 +148,7 @@ static double burden(const struct watched *one, uint64_t now)
 
 static void look_at_all(struct dp_guard *guard)
 {
-    uint64_t all = 0, now = now_ms();
+    uint64_t all = 0, now = dp_now_ms();
     const struct watched *most = NULL;
     for (uint32_t i = 0; i < guard->count;) {
         struct watched one;
@@ -173,8 +167,7 @@ static void look_at_all(struct dp_guard *guard)
         if (!most || burden(&guard->watched[i], now) > burden(most, now))
             most = &guard->watched[i];
     struct watched one = *most;
-    drop(guard, &one,
-         "the messages of all peers that wait are too many, and it has the most for the longest time");
+    drop(guard, &one, "too many bytes of all peers wait, and this peer has the most for the longest time");
 }
 
 static void drop_asked(struct dp_guard *guard)
@@ -183,13 +176,14 @@ static void drop_asked(struct dp_guard *guard)
     for (uint32_t i = 0; i < guard->count && fd >= 0; i++)
         if (guard->watched[i].fd == fd) {
             struct watched one = guard->watched[i];
-            drop(guard, &one, "the answers that peers do not read are too many, and it has the most");
+            drop(guard, &one, "peers leave too many replies unread, and this peer has the most");
             break;
         }
     atomic_store(&guard->asked, -1);
 }
 
-/* One event of the monitor: a frame with its number and a value, a frame with the address. False: it was the last. */
+/* One event of the monitor: a frame with its number and a value, a frame with the address. False: it was the
+ * last. */
 static bool take_event(struct dp_guard *guard, bool *none)
 {
     unsigned char frame[64];
@@ -219,7 +213,7 @@ static void *run(void *arg)
         bool none = false;
         while (goes_on && !none)
             goes_on = take_event(guard, &none);
-        uint64_t now = now_ms();
+        uint64_t now = dp_now_ms();
         if (goes_on && now >= next) {
             drop_asked(guard);
             look_at_all(guard);
@@ -258,7 +252,7 @@ enum dp_status dp_guard_open(struct dp_net *net, void *socket, const char *endpo
     if (st == DP_OK && (!guard->monitor || zmq_connect(guard->monitor, address) != 0))
         st = dp_socket_failed(errno, "watching", endpoint, err);
     if (st == DP_OK && pthread_create(&guard->thread, NULL, run, guard) != 0)
-        st = dp_fail(err, DP_NOMEM, "starting the thread that watches '%s'", endpoint);
+        st = dp_fail(err, DP_NOMEM, "cannot start the thread that watches '%s'", endpoint);
     if (st != DP_OK) {
         (void)zmq_socket_monitor(socket, NULL, 0);
         if (guard->monitor)

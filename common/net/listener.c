@@ -1,7 +1,7 @@
-#include "common/net/account.h"
 #include "common/net/guard.h"
 #include "common/net/net.h"
 #include "common/net/parts.h"
+#include "common/net/send_quota.h"
 #include "common/net/socket.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 struct dp_listener {
     void *socket;
-    struct dp_accounts *accounts;
+    struct dp_send_quotas *quotas;
     struct dp_guard *guard;
     uint64_t unsent_max; /* of all peers */
     uint64_t refused, undeliverable;
@@ -53,8 +53,8 @@ enum dp_status dp_listener_open(struct dp_net *net, const char *endpoint, struct
     if (!listener)
         return dp_fail(err, DP_NOMEM, "out of memory for the listener '%s'", endpoint);
     listener->unsent_max = DP_ALL_UNSENT_MAX;
-    listener->accounts = dp_accounts_new();
-    if (!listener->accounts) {
+    listener->quotas = dp_send_quotas_new();
+    if (!listener->quotas) {
         st = dp_fail(err, DP_NOMEM, "out of memory for the listener '%s'", endpoint);
         goto done;
     }
@@ -93,7 +93,7 @@ void dp_listener_close(struct dp_listener **listener)
     dp_guard_close(&(*listener)->guard, (*listener)->socket);
     if ((*listener)->socket)
         (void)zmq_close((*listener)->socket);
-    dp_accounts_free(&(*listener)->accounts);
+    dp_send_quotas_free(&(*listener)->quotas);
     free(*listener);
     *listener = NULL;
 }
@@ -121,8 +121,7 @@ static bool take_peer(zmq_msg_t *id, struct dp_peer *from)
     return true;
 }
 
-enum dp_status dp_listener_receive(struct dp_listener *listener, struct dp_peer *from,
-                                   struct dp_message **out)
+bool dp_listener_receive(struct dp_listener *listener, struct dp_peer *from, struct dp_message **out)
 {
     *out = NULL;
     for (int refused = 0; refused < REFUSED_A_CALL; refused++) {
@@ -130,7 +129,7 @@ enum dp_status dp_listener_receive(struct dp_listener *listener, struct dp_peer 
         (void)zmq_msg_init(&id);
         if (zmq_msg_recv(&id, listener->socket, ZMQ_DONTWAIT) < 0) {
             (void)zmq_msg_close(&id);
-            return DP_AGAIN;
+            return false;
         }
         bool more = zmq_msg_more(&id) != 0;
         bool known = take_peer(&id, from);
@@ -142,10 +141,10 @@ enum dp_status dp_listener_receive(struct dp_listener *listener, struct dp_peer 
         dp_guard_taken(listener->guard, taken.fd, taken.wire_bytes);
         from->link = (uint32_t)(taken.fd + 1);
         if (good)
-            return DP_OK;
+            return true;
         listener->refused++;
     }
-    return DP_AGAIN;
+    return false;
 }
 
 /* To a peer with nothing unsent the oldest of its resends always gets through, unless others who read nothing hold twice of what
@@ -153,12 +152,12 @@ enum dp_status dp_listener_receive(struct dp_listener *listener, struct dp_peer 
 static bool may_send(struct dp_listener *listener, uint64_t unsent, uint64_t bytes)
 {
     struct dp_peer holder;
-    uint64_t all = dp_accounts_unsent(listener->accounts), most = listener->unsent_max;
+    uint64_t all = dp_send_quotas_unsent(listener->quotas), most = listener->unsent_max;
     if (unsent > 0)
         return unsent + bytes <= DP_PEER_UNSENT_MAX && all + bytes <= most;
     if (all < 2 * most)
         return true;
-    if (!dp_guard_is_asked(listener->guard) && dp_accounts_most(listener->accounts, &holder) > 0)
+    if (!dp_guard_is_asked(listener->guard) && dp_send_quotas_most(listener->quotas, &holder) > 0)
         dp_guard_ask(listener->guard, (int)holder.link - 1);
     return false;
 }
@@ -166,31 +165,31 @@ static bool may_send(struct dp_listener *listener, uint64_t unsent, uint64_t byt
 /* Whether the message may go, and who bears its bytes. Small frames are taken for sent at once: the queue's
  * length bounds them. */
 static bool bearer(struct dp_listener *listener, const struct dp_peer *to, const struct dp_message *message,
-                   struct dp_account **out)
+                   struct dp_send_quota **out)
 {
     size_t bytes = dp_parts_counted(message);
     *out = NULL;
     if (bytes == 0)
         return true;
-    *out = dp_accounts_find(listener->accounts, to);
+    *out = dp_send_quotas_find(listener->quotas, to);
     if (!*out)
         return false;
-    return may_send(listener, dp_account_unsent(*out), bytes);
+    return may_send(listener, dp_send_quota_unsent(*out), bytes);
 }
 
 bool dp_listener_would_send(struct dp_listener *listener, const struct dp_peer *to, uint64_t bytes)
 {
-    struct dp_account *account = dp_accounts_find(listener->accounts, to);
-    return account && may_send(listener, dp_account_unsent(account), bytes);
+    struct dp_send_quota *quota = dp_send_quotas_find(listener->quotas, to);
+    return quota && may_send(listener, dp_send_quota_unsent(quota), bytes);
 }
 
 void dp_listener_send(struct dp_listener *listener, const struct dp_peer *to, struct dp_message **message)
 {
-    struct dp_account *account = NULL;
-    if (!bearer(listener, to, *message, &account)) {
+    struct dp_send_quota *quota = NULL;
+    if (!bearer(listener, to, *message, &quota)) {
         dp_message_free(message);
         listener->undeliverable++;
-    } else if (dp_parts_send(listener->socket, to, account, message) != DP_OK) {
+    } else if (dp_parts_send(listener->socket, to, quota, message) != DP_OK) {
         listener->undeliverable++;
     }
 }

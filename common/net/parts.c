@@ -10,13 +10,13 @@
 #define COPY_MAX 512u
 
 /* A received part lives where ZeroMQ put it; small ones inside zmq_msg_t itself, so it must not move. */
-struct held {
+struct parts_held {
     zmq_msg_t part;
 };
 
 static void release_held(void *data, void *owner)
 {
-    struct held *held = owner;
+    struct parts_held *held = owner;
     (void)data;
     (void)zmq_msg_close(&held->part);
     free(held);
@@ -57,7 +57,7 @@ void dp_parts_drain(void *socket, struct dp_parts_taken *taken)
 static enum dp_status receive_frame(void *socket, struct dp_frame *out, bool *more,
                                     struct dp_parts_taken *taken)
 {
-    struct held *held = malloc(sizeof *held);
+    struct parts_held *held = malloc(sizeof *held);
     *more = true; /* what cannot be held is left in the socket: drained by the caller */
     if (!held)
         return DP_NOMEM;
@@ -101,10 +101,10 @@ enum dp_status dp_parts_receive(void *socket, struct dp_message **out, struct dp
     return st;
 }
 
-/* A frame whose bytes its peer's account bears. */
+/* A frame whose bytes count against its peer's quota. */
 struct counted {
     struct dp_frame frame;
-    struct dp_account *account;
+    struct dp_send_quota *quota;
 };
 
 static void release_counted(void *data, void *owner)
@@ -114,32 +114,32 @@ static void release_counted(void *data, void *owner)
     (void)data;
     free(owner);
     dp_frame_release(&counted.frame);
-    dp_account_back(counted.account, bytes);
+    dp_send_quota_back(counted.quota, bytes);
 }
 
-static bool give_counted(struct dp_frame *frame, struct dp_account *account, zmq_msg_t *part)
+static bool give_counted(struct dp_frame *frame, struct dp_send_quota *quota, zmq_msg_t *part)
 {
     struct counted *counted = malloc(sizeof *counted);
     if (!counted)
         return false;
-    *counted = (struct counted){*frame, account};
+    *counted = (struct counted){*frame, quota};
     if (zmq_msg_init_data(part, frame->data, frame->size, release_counted, counted) != 0) {
         free(counted);
         return false;
     }
-    dp_account_give(account, frame->size);
+    dp_send_quota_give(quota, frame->size);
     *frame = (struct dp_frame){0};
     return true;
 }
 
 /* Takes a large frame over; one that was copied stays the message's. A frame that nobody frees is copied: its
  * bytes are lent for the call only, and a part may outlive it. */
-static bool make_part(struct dp_frame *frame, struct dp_account *account, zmq_msg_t *part)
+static bool make_part(struct dp_frame *frame, struct dp_send_quota *quota, zmq_msg_t *part)
 {
-    if (frame->size > COPY_MAX && account) {
+    if (frame->size > COPY_MAX && quota) {
         if (!frame->release)
             *frame = dp_frame_copy(frame->data, frame->size);
-        return frame->data && give_counted(frame, account, part);
+        return frame->data && give_counted(frame, quota, part);
     }
     if (frame->size > COPY_MAX && frame->release) {
         if (zmq_msg_init_data(part, frame->data, frame->size, frame->release, frame->owner) != 0)
@@ -184,14 +184,14 @@ static bool send_to(void *socket, const struct dp_peer *to)
     return send_part(socket, &id, true);
 }
 
-enum dp_status dp_parts_send(void *socket, const struct dp_peer *to, struct dp_account *account,
+enum dp_status dp_parts_send(void *socket, const struct dp_peer *to, struct dp_send_quota *quota,
                              struct dp_message **message)
 {
     zmq_msg_t parts[DP_FRAMES_MAX];
     uint32_t n = (*message)->frames, made = 0, at = 0;
     DP_ASSERT(n >= 1 && n <= DP_FRAMES_MAX);
     /* All parts before the first goes: running out of memory between two would tear the message. */
-    while (made < n && make_part(&(*message)->frame[made], account, &parts[made]))
+    while (made < n && make_part(&(*message)->frame[made], quota, &parts[made]))
         made++;
     dp_message_free(message);
     bool sent = made == n && (!to || send_to(socket, to));

@@ -3,7 +3,7 @@
 #ifndef DP_NET_PARTS_H
 #define DP_NET_PARTS_H
 
-#include "common/net/account.h"
+#include "common/net/send_quota.h"
 #include "common/wire/limits.h"
 #include "common/wire/message.h"
 
@@ -19,12 +19,12 @@ DP_MUST_USE
 enum dp_status dp_parts_receive(void *socket, struct dp_message **out, struct dp_parts_taken *taken);
 /* Throws away what is left of a message of which a part with more behind it was taken. */
 void dp_parts_drain(void *socket, struct dp_parts_taken *taken);
-/* The message's bytes that an account bears: of frames that are not copied into ZeroMQ's own small blocks. */
+/* The message's bytes that count against a quota: of frames that are not copied into ZeroMQ's own small blocks. */
 size_t dp_parts_counted(const struct dp_message *message);
-/* Takes the message over. `to`: the first part, for a ROUTER, or NULL. account: bears the counted bytes until
+/* Takes the message over. `to`: the first part, for a ROUTER, or NULL. quota: is charged with the counted bytes until
  * ZeroMQ lets go of them; NULL: nobody counts. DP_UNAVAILABLE: dropped. */
 DP_MUST_USE
-enum dp_status dp_parts_send(void *socket, const struct dp_peer *to, struct dp_account *account,
+enum dp_status dp_parts_send(void *socket, const struct dp_peer *to, struct dp_send_quota *quota,
                              struct dp_message **message);
 
 #endif

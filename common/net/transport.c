@@ -16,16 +16,16 @@ static enum dp_status sockets_send(void *self, uint32_t server, struct dp_messag
     return dp_connection_send(sockets->connection[server], message, err);
 }
 
-static enum dp_status sockets_receive(void *self, uint32_t *server, struct dp_message **message)
+static bool sockets_receive(void *self, uint32_t *server, struct dp_message **message)
 {
     struct sockets *sockets = self;
     for (uint32_t tried = 0; tried < sockets->n; tried++) {
         *server = sockets->next;
         sockets->next = (sockets->next + 1) % sockets->n;
-        if (dp_connection_receive(sockets->connection[*server], message) == DP_OK)
-            return DP_OK;
+        if (dp_connection_receive(sockets->connection[*server], message))
+            return true;
     }
-    return DP_AGAIN;
+    return false;
 }
 
 static void sockets_wait(void *self, uint32_t timeout_ms)

@@ -9,8 +9,8 @@
 struct dp_transport {
     /* DP_AGAIN: queue full, the message stays the caller's. */
     enum dp_status (*send)(void *self, uint32_t server, struct dp_message **message, struct dp_error *err);
-    /* Any server's next message, or DP_AGAIN. */
-    enum dp_status (*receive)(void *self, uint32_t *server, struct dp_message **message);
+    /* Any server's next message; false: none waits. */
+    bool (*receive)(void *self, uint32_t *server, struct dp_message **message);
     void (*wait)(void *self, uint32_t timeout_ms);
     void (*close)(void *self);
     void *self;

@@ -1,6 +1,8 @@
 /* The bytes of the file are kept, each text taken out of its escapes in place; two orders of numbers find keys and texts. */
 #include "common/vocab/vocab_file.h"
 
+#include "common/base/hash.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +21,6 @@ struct dp_vocab {
     struct entry *entry;
     size_t count, room;
     size_t *by_key, *by_text; /* [count] */
-    bool cut;
 };
 
 /* ---- reading */
@@ -148,10 +149,9 @@ static enum dp_status read_end(struct dp_vocab *v, size_t *len, uint64_t *names,
         at--;
     if (sscanf(v->bytes + at, "end %" SCNu64 "\t%3[a-z]\tsum %16" SCNx64, names, kind, &sum) != 3)
         return damaged(path, "is cut short", err);
-    dp_vocab_end(wanted, *names, kind[0] == 'c', dp_vocab_sum(DP_VOCAB_SUM, v->bytes, at));
+    dp_vocab_end(wanted, *names, kind[0] == 'c', dp_hash_bytes(DP_HASH_BEGIN, v->bytes, at));
     if (strcmp(v->bytes + at, wanted) != 0)
         return damaged(path, "is damaged", err);
-    v->cut = kind[0] == 'c';
     *len = at;
     return DP_OK;
 }
@@ -190,7 +190,7 @@ static enum dp_status read_lines(struct dp_vocab *v, const char *path, uint32_t 
 
 /* ---- orders; qsort has no context, so each element carries what it is compared by */
 
-struct place {
+struct vocab_place {
     const struct dp_vocab *vocab;
     size_t at;
 };
@@ -210,27 +210,27 @@ static int compare_texts(const struct dp_vocab *v, const struct entry *a, const 
 
 static int by_key(const void *left, const void *right)
 {
-    const struct place *a = left, *b = right;
+    const struct vocab_place *a = left, *b = right;
     int c = compare_keys(&a->vocab->entry[a->at], &b->vocab->entry[b->at]);
     return c ? c : (a->at > b->at) - (a->at < b->at);
 }
 
 static int by_text(const void *left, const void *right)
 {
-    const struct place *a = left, *b = right;
+    const struct vocab_place *a = left, *b = right;
     int c = compare_texts(a->vocab, &a->vocab->entry[a->at], &b->vocab->entry[b->at]);
     return c ? c : (a->at > b->at) - (a->at < b->at);
 }
 
 static enum dp_status sort(struct dp_vocab *v, struct dp_error *err)
 {
-    struct place *place = calloc(v->count + 1, sizeof *place);
+    struct vocab_place *place = calloc(v->count + 1, sizeof *place);
     v->by_key = calloc(v->count + 1, sizeof *v->by_key);
     v->by_text = calloc(v->count + 1, sizeof *v->by_text);
     bool enough = place && v->by_key && v->by_text;
     for (int text = 0; enough && text < 2; text++) {
         for (size_t i = 0; i < v->count; i++)
-            place[i] = (struct place){v, i};
+            place[i] = (struct vocab_place){v, i};
         qsort(place, v->count, sizeof *place, text ? by_text : by_key);
         for (size_t i = 0; i < v->count; i++)
             (text ? v->by_text : v->by_key)[i] = place[i].at;
@@ -272,11 +272,6 @@ void dp_vocab_close(struct dp_vocab **vocab)
 size_t dp_vocab_count(const struct dp_vocab *v)
 {
     return v->count;
-}
-
-bool dp_vocab_is_cut(const struct dp_vocab *v)
-{
-    return v->cut;
 }
 
 struct dp_vocab_name dp_vocab_at(const struct dp_vocab *v, size_t at)

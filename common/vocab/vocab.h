@@ -59,7 +59,6 @@ DP_MUST_USE
 enum dp_status dp_vocab_open(const char *path, uint32_t run, struct dp_vocab **out, struct dp_error *err);
 void dp_vocab_close(struct dp_vocab **vocab); /* accepts NULL inside, leaves NULL */
 size_t dp_vocab_count(const struct dp_vocab *vocab);
-bool dp_vocab_is_cut(const struct dp_vocab *vocab);
 /* The names in the file's order; at < count. */
 struct dp_vocab_name dp_vocab_at(const struct dp_vocab *vocab, size_t at);
 /* Where in that order a key's first name stands, names of every group included; `next` gives its further ones (categories

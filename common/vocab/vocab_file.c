@@ -1,30 +1,22 @@
 #include "common/vocab/vocab_file.h"
 
-#include "common/env/whole.h"
+#include "common/base/hash.h"
+#include "common/env/atomic_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct dp_vocab_writer {
-    struct dp_whole file;
+    struct dp_atomic_file file;
     uint64_t sum, count;
 };
 
-uint64_t dp_vocab_sum(uint64_t sum, const void *bytes, size_t len)
-{
-    const unsigned char *at = bytes;
-    for (size_t i = 0; i < len; i++)
-        sum = (sum ^ at[i]) * UINT64_C(0x100000001b3);
-    return sum;
-}
-
 static void put(struct dp_vocab_writer *w, const char *bytes, size_t len)
 {
-    w->sum = dp_vocab_sum(w->sum, bytes, len);
+    w->sum = dp_hash_bytes(w->sum, bytes, len);
     (void)fwrite(bytes, 1, len, w->file.stream); /* commit tells a failure */
 }
 
@@ -48,12 +40,12 @@ enum dp_status dp_vocab_begin(const char *path, uint32_t run, uint64_t source, s
     *out = NULL;
     if (!w)
         return dp_fail(err, DP_NOMEM, "no memory to write names");
-    enum dp_status st = dp_whole_open(path, &w->file, err);
+    enum dp_status st = dp_atomic_file_open(path, &w->file, err);
     if (st != DP_OK) {
         free(w);
         return st;
     }
-    w->sum = DP_VOCAB_SUM;
+    w->sum = DP_HASH_BEGIN;
     put(w, line, (size_t)head_of(line, run, source));
     *out = w;
     return DP_OK;
@@ -95,7 +87,7 @@ enum dp_status dp_vocab_commit(struct dp_vocab_writer **writer, bool cut, struct
     char line[DP_VOCAB_HEAD_MAX];
     dp_vocab_end(line, w->count, cut, w->sum);
     (void)fputs(line, w->file.stream);
-    enum dp_status st = dp_whole_commit(&w->file, err);
+    enum dp_status st = dp_atomic_file_commit(&w->file, err);
     free(w);
     *writer = NULL;
     return st;
@@ -104,7 +96,7 @@ enum dp_status dp_vocab_commit(struct dp_vocab_writer **writer, bool cut, struct
 void dp_vocab_drop(struct dp_vocab_writer **writer)
 {
     if (*writer)
-        dp_whole_drop(&(*writer)->file);
+        dp_atomic_file_drop(&(*writer)->file);
     free(*writer);
     *writer = NULL;
 }

@@ -6,10 +6,8 @@
 
 #define DP_VOCAB_TITLE    "downpour names 1"
 #define DP_VOCAB_HEAD_MAX 96
-#define DP_VOCAB_SUM      UINT64_C(0xcbf29ce484222325) /* FNV-1a, against damage and chance */
 
 /* The last line. */
 void dp_vocab_end(char line[DP_VOCAB_HEAD_MAX], uint64_t names, bool cut, uint64_t sum);
-uint64_t dp_vocab_sum(uint64_t sum, const void *bytes, size_t len);
 
 #endif

@@ -7,11 +7,11 @@
 #define BODY_FIRST 10u
 #define BODY_LAST  29u
 
-struct cursor {
+struct header_cursor {
     const unsigned char *at, *end;
 };
 
-static bool read_varint(struct cursor *cursor, uint64_t *out)
+static bool read_varint(struct header_cursor *cursor, uint64_t *out)
 {
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 64 && cursor->at < cursor->end; shift += 7) {
@@ -25,7 +25,7 @@ static bool read_varint(struct cursor *cursor, uint64_t *out)
     return false;
 }
 
-static bool skip(struct cursor *cursor, uint64_t bytes)
+static bool skip(struct header_cursor *cursor, uint64_t bytes)
 {
     if (bytes > (uint64_t)(cursor->end - cursor->at))
         return false;
@@ -33,7 +33,7 @@ static bool skip(struct cursor *cursor, uint64_t bytes)
     return true;
 }
 
-static bool skip_field(struct cursor *cursor, unsigned wire_type)
+static bool skip_field(struct header_cursor *cursor, unsigned wire_type)
 {
     uint64_t value = 0;
     switch (wire_type) {
@@ -54,7 +54,7 @@ static bool skip_field(struct cursor *cursor, unsigned wire_type)
  * first, copying its lists each time: the time would grow with the square of the header. */
 static bool is_sound(const unsigned char *bytes, size_t size)
 {
-    struct cursor cursor = {bytes, bytes + size};
+    struct header_cursor cursor = {bytes, bytes + size};
     unsigned bodies = 0;
     while (cursor.at < cursor.end) {
         uint64_t tag = 0;

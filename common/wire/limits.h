@@ -13,6 +13,7 @@
 #define DP_TIMEOUT_MS_MAX           (10u * 60u * 1000u)
 #define DP_NOTE_BYTES_MAX           (64u << 20)
 #define DP_NOTE_NAME_MAX            255u
+#define DP_REGISTER_VALUE_BYTES_MAX (64u << 10)
 #define DP_CLIENT_NAME_MAX          63u
 #define DP_NOTES_MAX                (DP_FRAMES_MAX - 1u)
 #define DP_POSITIONS_MAX            4096u /* numbers asked for at once */

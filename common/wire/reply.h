@@ -15,6 +15,7 @@ enum dp_reply_kind {
     DP_REPLY_NOTES,
     DP_REPLY_POSITIONS, /* frame 1: u64 words of bits, how many the asker knows */
     DP_REPLY_SNAPSHOT,
+    DP_REPLY_REGISTER, /* frame 1: the value's bytes */
 };
 
 #define DP_COUNTERS_MAX      64u
@@ -37,6 +38,7 @@ struct dp_status_report {
     uint32_t tables, counters;
     struct dp_table_status *table;
     struct dp_counter *counter;
+    uint64_t store; /* id of the shard's store; 0: it has none */
 };
 
 struct dp_reply {
@@ -44,16 +46,21 @@ struct dp_reply {
     uint64_t id, session, generation, cluster, sequence;
     enum dp_status status;
     char reason[DP_REASON_MAX + 1]; /* of a status other than OK */
+    struct dp_wait wait;            /* of AGAIN, STOPPING, TIMEOUT */
     uint64_t too_old;               /* of DP_TOO_OLD, and welcome: all unknown streams up to this */
 
     uint64_t first, last, boot, stream; /* welcome */
     uint32_t window;
+    uint64_t store;                     /* welcome: of a shard; 0: none */
+    uint64_t register_id;               /* welcome: 0: none; register */
     bool existed;                       /* table_created */
     uint64_t applied;                   /* pulled: frames 1.. of the message are the sections' values */
     uint64_t staleness;                 /* pushed */
     bool repeated;                      /* pushed */
     bool held;                          /* snapshot: it is there */
     uint32_t run, epoch;                /* snapshot: the last that was reverted to; 0, 0: none */
+    uint64_t version;                   /* register: 0: never set */
+    bool won;                           /* register: of a set (downpour.proto) */
     struct dp_status_report report;     /* status */
     uint32_t notes;                     /* notes: frames 1.. are their bytes */
     char (*note)[DP_NOTE_NAME_MAX + 1]; /* heap: dp_reply_clear */

@@ -39,6 +39,7 @@ static enum dp_status take_report(const Downpour__StatusReport *wire, struct dp_
                        wire->n_counters, DP_STATUS_TABLES_MAX, DP_COUNTERS_MAX);
     out->shard = wire->shard;
     out->shards = wire->shards;
+    out->store = wire->store;
     out->table = calloc(wire->n_tables + 1, sizeof out->table[0]);
     out->counter = calloc(wire->n_counters + 1, sizeof out->counter[0]);
     if (!out->table || !out->counter)
@@ -86,6 +87,8 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
         out->stream = wire->welcome->stream;
         out->window = wire->welcome->window;
         out->too_old = wire->welcome->too_old;
+        out->register_id = wire->welcome->register_id;
+        out->store = wire->welcome->store;
         return out->first <= out->last ? DP_OK : dp_fail(err, DP_INVALID, "welcome: first is above last");
     case DOWNPOUR__REPLY__BODY_TABLE_CREATED:
         out->kind = DP_REPLY_TABLE_CREATED;
@@ -115,6 +118,12 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
         out->run = wire->snapshot_state->run;
         out->epoch = wire->snapshot_state->epoch;
         return DP_OK;
+    case DOWNPOUR__REPLY__BODY_REGISTER_VALUE:
+        out->kind = DP_REPLY_REGISTER;
+        out->version = wire->register_value->version;
+        out->register_id = wire->register_value->register_id;
+        out->won = wire->register_value->won;
+        return DP_OK;
     default:
         out->kind = DP_REPLY_NONE;
         return DP_OK;
@@ -125,7 +134,8 @@ static enum dp_status check_frames(const struct dp_message *message, const struc
                                    struct dp_error *err)
 {
     uint32_t frames = message->frames - 1;
-    uint32_t least = reply->kind == DP_REPLY_NOTES ? reply->notes : reply->kind == DP_REPLY_POSITIONS ? 1 : 0;
+    bool one = reply->kind == DP_REPLY_POSITIONS || reply->kind == DP_REPLY_REGISTER;
+    uint32_t least = reply->kind == DP_REPLY_NOTES ? reply->notes : one ? 1 : 0;
     uint32_t most = reply->kind == DP_REPLY_PULLED ? DP_SECTIONS_MAX : least;
     if (frames < least || frames > most)
         return dp_fail(err, DP_INVALID, "reply has %u frames behind its header, expected %u to %u", frames,
@@ -134,6 +144,10 @@ static enum dp_status check_frames(const struct dp_message *message, const struc
         if (message->frame[i].size > DP_FRAME_BYTES_MAX)
             return dp_fail(err, DP_INVALID, "frame %u of a reply has %zu bytes, the limit is %u", i,
                            message->frame[i].size, DP_FRAME_BYTES_MAX);
+    size_t value_max = reply->version > 0 ? DP_REGISTER_VALUE_BYTES_MAX : 0;
+    if (reply->kind == DP_REPLY_REGISTER && message->frame[1].size > value_max)
+        return dp_fail(err, DP_INVALID, "register_value has %zu bytes, the limit is %zu",
+                       message->frame[1].size, value_max);
     return DP_OK;
 }
 
@@ -152,6 +166,11 @@ enum dp_status dp_reply_decode(const struct dp_message *message, struct dp_reply
     out->cluster = wire->cluster;
     out->sequence = wire->sequence;
     out->too_old = wire->too_old;
+    if (wire->wait)
+        out->wait = (struct dp_wait){.reason = dp_wait_from_number(wire->wait->reason),
+                                     .subject = wire->wait->subject,
+                                     .done = wire->wait->done,
+                                     .total = wire->wait->total};
     out->status = dp_status_from_number(wire->status <= INT32_MAX ? (int)wire->status : -1);
     if (wire->protocol != DP_PROTOCOL_VERSION)
         st = dp_fail(err, DP_VERSION,

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 
 /* The generated structs of one reply; the lists, of reports and notes only, are on the heap. */
-struct parts {
+struct reply_parts {
     Downpour__Reply head;
+    Downpour__Wait wait;
     union {
         Downpour__Welcome welcome;
         Downpour__TableCreated table_created;
@@ -16,6 +17,7 @@ struct parts {
         Downpour__Notes notes;
         Downpour__Positions positions;
         Downpour__SnapshotState snapshot;
+        Downpour__RegisterValue register_value;
     } body;
     struct lists *lists;
 };
@@ -27,7 +29,7 @@ struct lists {
     char *names[DP_NOTES_MAX];
 };
 
-static void put_welcome(const struct dp_reply *reply, struct parts *parts)
+static void put_welcome(const struct dp_reply *reply, struct reply_parts *parts)
 {
     Downpour__Welcome *welcome = &parts->body.welcome;
     downpour__welcome__init(welcome);
@@ -37,11 +39,13 @@ static void put_welcome(const struct dp_reply *reply, struct parts *parts)
     welcome->stream = reply->stream;
     welcome->window = reply->window;
     welcome->too_old = reply->too_old;
+    welcome->register_id = reply->register_id;
+    welcome->store = reply->store;
     parts->head.body_case = DOWNPOUR__REPLY__BODY_WELCOME;
     parts->head.welcome = welcome;
 }
 
-static void put_report(const struct dp_status_report *report, struct parts *parts)
+static void put_report(const struct dp_status_report *report, struct reply_parts *parts)
 {
     struct lists *lists = parts->lists;
     Downpour__StatusReport *to = &parts->body.report;
@@ -66,11 +70,12 @@ static void put_report(const struct dp_status_report *report, struct parts *part
     to->n_counters = report->counters;
     to->shard = report->shard;
     to->shards = report->shards;
+    to->store = report->store;
     parts->head.body_case = DOWNPOUR__REPLY__BODY_STATUS_REPORT;
     parts->head.status_report = to;
 }
 
-static void put_notes(const struct dp_reply *reply, struct parts *parts)
+static void put_notes(const struct dp_reply *reply, struct reply_parts *parts)
 {
     downpour__notes__init(&parts->body.notes);
     for (uint32_t i = 0; i < reply->notes; i++)
@@ -81,7 +86,7 @@ static void put_notes(const struct dp_reply *reply, struct parts *parts)
     parts->head.notes = &parts->body.notes;
 }
 
-static void put_snapshot(const struct dp_reply *reply, struct parts *parts)
+static void put_snapshot(const struct dp_reply *reply, struct reply_parts *parts)
 {
     Downpour__SnapshotState *state = &parts->body.snapshot;
     downpour__snapshot_state__init(state);
@@ -92,7 +97,28 @@ static void put_snapshot(const struct dp_reply *reply, struct parts *parts)
     parts->head.snapshot_state = state;
 }
 
-static void put_body(const struct dp_reply *reply, struct parts *parts)
+static void put_register(const struct dp_reply *reply, struct reply_parts *parts)
+{
+    Downpour__RegisterValue *value = &parts->body.register_value;
+    downpour__register_value__init(value);
+    value->version = reply->version;
+    value->register_id = reply->register_id;
+    value->won = reply->won;
+    parts->head.body_case = DOWNPOUR__REPLY__BODY_REGISTER_VALUE;
+    parts->head.register_value = value;
+}
+
+static void put_wait(const struct dp_wait *wait, struct reply_parts *parts)
+{
+    downpour__wait__init(&parts->wait);
+    parts->wait.reason = (uint32_t)wait->reason;
+    parts->wait.subject = wait->subject;
+    parts->wait.done = wait->done;
+    parts->wait.total = wait->total;
+    parts->head.wait = &parts->wait;
+}
+
+static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
 {
     switch (reply->kind) {
     case DP_REPLY_NONE:
@@ -133,6 +159,9 @@ static void put_body(const struct dp_reply *reply, struct parts *parts)
     case DP_REPLY_SNAPSHOT:
         put_snapshot(reply, parts);
         break;
+    case DP_REPLY_REGISTER:
+        put_register(reply, parts);
+        break;
     }
 }
 
@@ -156,7 +185,7 @@ static enum dp_status make_lists(const struct dp_reply *reply, struct lists **ou
 enum dp_status dp_reply_encode(const struct dp_reply *reply, struct dp_frame *frames, uint32_t frame_count,
                                struct dp_message **out, struct dp_error *err)
 {
-    struct parts parts = {.lists = NULL};
+    struct reply_parts parts = {.lists = NULL};
     *out = NULL;
     enum dp_status st = make_lists(reply, &parts.lists, err);
     if (st != DP_OK) {
@@ -167,6 +196,7 @@ enum dp_status dp_reply_encode(const struct dp_reply *reply, struct dp_frame *fr
     uint32_t frames_max = reply->kind == DP_REPLY_PULLED      ? DP_SECTIONS_MAX
                           : reply->kind == DP_REPLY_NOTES     ? reply->notes
                           : reply->kind == DP_REPLY_POSITIONS ? 1
+                          : reply->kind == DP_REPLY_REGISTER  ? 1
                                                               : 0;
     DP_ASSERT(frame_count <= frames_max && (reply->kind == DP_REPLY_PULLED || frame_count == frames_max));
     downpour__reply__init(&parts.head);
@@ -180,6 +210,8 @@ enum dp_status dp_reply_encode(const struct dp_reply *reply, struct dp_frame *fr
     parts.head.too_old = reply->status == DP_TOO_OLD ? reply->too_old : 0;
     if (reply->status != DP_OK)
         parts.head.reason = (char *)reply->reason;
+    if (reply->wait.reason != DP_WAIT_NONE)
+        put_wait(&reply->wait, &parts);
     put_body(reply, &parts);
     st = dp_header_pack(&parts.head.base, "reply", DP_HEADER_BYTES_MAX, frames, frame_count, out, err);
     free(parts.lists);

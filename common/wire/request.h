@@ -31,6 +31,8 @@ enum dp_request_kind {
     DP_REQUEST_NOTES_GET,
     DP_REQUEST_POSITIONS_GET,
     DP_REQUEST_SNAPSHOT,
+    DP_REQUEST_REGISTER_GET,
+    DP_REQUEST_REGISTER_SET,
 };
 
 struct dp_section {
@@ -61,11 +63,16 @@ struct dp_request {
     struct dp_section section[DP_SECTIONS_MAX];
 
     enum dp_snapshot_action action; /* snapshot */
-    uint32_t run, epoch, keeps;     /* snapshot: from 1, drop: 0; keeps: 0 none */
+    uint32_t run, epoch, keeps;     /* snapshot: from 1, drop: epoch 0; keeps: 0 none */
 
-    char name[DP_NOTE_NAME_MAX + 1]; /* note_put: the name; notes_get: the prefix */
-    const void *note;                /* note_put: lent */
+    char name[DP_NOTE_NAME_MAX +
+              1];     /* note_put, register_get, register_set: the name; notes_get: the prefix */
+    const void *note; /* note_put, register_set: lent */
     size_t note_bytes;
+
+    uint64_t version; /* register_get: above it; register_set: the one expected */
+    uint32_t wait_ms; /* register_get: DP_TIMEOUT_MS_MAX at most */
+    uint64_t nonce;   /* register_set: not 0 */
 };
 
 /* message: what came from the socket, without the peer's identity. */
@@ -73,7 +80,7 @@ DP_MUST_USE
 enum dp_status dp_request_decode(const struct dp_message *message, struct dp_request *out,
                                  struct dp_error *err);
 /* Makes a message: the header frame, then the frames given (each section's keys, and values for a push; the
- * note), which it takes over, also on failure. The lent pointers inside request->section are not read. */
+ * note's or value's bytes), which it takes over, also on failure. The lent pointers inside request->section are not read. */
 DP_MUST_USE
 enum dp_status dp_request_encode(const struct dp_request *request, struct dp_frame *frames,
                                  uint32_t frame_count, struct dp_message **out, struct dp_error *err);

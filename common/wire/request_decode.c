@@ -101,18 +101,30 @@ static enum dp_status take_push(const struct dp_message *message, const Downpour
     return take_sections(message, wire->sections, wire->n_sections, out, err);
 }
 
-static enum dp_status take_note(const struct dp_message *message, const Downpour__NotePut *wire,
-                                struct dp_request *out, struct dp_error *err)
+static enum dp_status take_note(const struct dp_message *message, const char *name, const char *what,
+                                uint32_t bytes_max, struct dp_request *out, struct dp_error *err)
 {
     if (message->frames != 2)
-        return dp_fail(err, DP_INVALID, "message has %u frames, expected 2: header and note",
-                       message->frames);
-    if (message->frame[1].size > DP_NOTE_BYTES_MAX)
-        return dp_fail(err, DP_INVALID, "note has %zu bytes, the limit is %u", message->frame[1].size,
-                       DP_NOTE_BYTES_MAX);
+        return dp_fail(err, DP_INVALID, "message has %u frames, expected 2: header and %s", message->frames,
+                       what);
+    if (message->frame[1].size > bytes_max)
+        return dp_fail(err, DP_INVALID, "%s has %zu bytes, the limit is %u", what, message->frame[1].size,
+                       bytes_max);
     out->note = message->frame[1].data;
     out->note_bytes = message->frame[1].size;
-    return dp_header_name("name", wire->name, 1, DP_NOTE_NAME_MAX, out->name, err);
+    return dp_header_name("name", name, 1, DP_NOTE_NAME_MAX, out->name, err);
+}
+
+static enum dp_status take_register_set(const struct dp_message *message, const Downpour__RegisterSet *wire,
+                                        struct dp_request *out, struct dp_error *err)
+{
+    out->version = wire->expected;
+    out->nonce = wire->nonce;
+    if (wire->nonce == 0)
+        return dp_fail(err, DP_INVALID, "nonce: 0, expected a random number");
+    if (wire->expected == UINT64_MAX)
+        return dp_fail(err, DP_INVALID, "expected: %" PRIu64 " has no version behind it", wire->expected);
+    return take_note(message, wire->name, "value", DP_REGISTER_VALUE_BYTES_MAX, out, err);
 }
 
 static enum dp_status take_positions(const Downpour__PositionsGet *wire, struct dp_request *out,
@@ -134,12 +146,12 @@ static enum dp_status take_positions(const Downpour__PositionsGet *wire, struct 
 static enum dp_status take_snapshot(const Downpour__Snapshot *wire, struct dp_request *out,
                                     struct dp_error *err)
 {
-    bool named = wire->action != DOWNPOUR__SNAPSHOT_ACTION__SNAPSHOT_DROP;
+    bool is_drop = wire->action == DOWNPOUR__SNAPSHOT_ACTION__SNAPSHOT_DROP;
     if (wire->action > DOWNPOUR__SNAPSHOT_ACTION__SNAPSHOT_DROP)
         return dp_fail(err, DP_INVALID, "action: %d is none that is known here", (int)wire->action);
-    if (named ? wire->run == 0 || wire->epoch == 0 : wire->run > 0 || wire->epoch > 0)
+    if (wire->run == 0 || is_drop == (wire->epoch > 0))
         return dp_fail(err, DP_INVALID, "run, epoch: %u, %u, expected %s", wire->run, wire->epoch,
-                       named ? "1 or more" : "0: all snapshots are dropped");
+                       is_drop ? "the run that drops all snapshots, and 0" : "1 or more");
     out->action = (enum dp_snapshot_action)wire->action;
     out->run = wire->run;
     out->epoch = wire->epoch;
@@ -167,6 +179,11 @@ static enum dp_status take_short(const struct dp_message *message, const Downpou
         return take_positions(wire->positions_get, out, err);
     case DP_REQUEST_SNAPSHOT:
         return take_snapshot(wire->snapshot, out, err);
+    case DP_REQUEST_REGISTER_GET:
+        out->version = wire->register_get->above;
+        out->wait_ms =
+            wire->register_get->wait_ms < DP_TIMEOUT_MS_MAX ? wire->register_get->wait_ms : DP_TIMEOUT_MS_MAX;
+        return dp_header_name("name", wire->register_get->name, 1, DP_NOTE_NAME_MAX, out->name, err);
     default:
         return DP_OK;
     }
@@ -202,7 +219,13 @@ static enum dp_status take_body(const struct dp_message *message, const Downpour
         return take_push(message, wire->push, out, err);
     case DOWNPOUR__REQUEST__BODY_NOTE_PUT:
         out->kind = DP_REQUEST_NOTE_PUT;
-        return take_note(message, wire->note_put, out, err);
+        return take_note(message, wire->note_put->name, "note", DP_NOTE_BYTES_MAX, out, err);
+    case DOWNPOUR__REQUEST__BODY_REGISTER_GET:
+        out->kind = DP_REQUEST_REGISTER_GET;
+        return take_short(message, wire, out, err);
+    case DOWNPOUR__REQUEST__BODY_REGISTER_SET:
+        out->kind = DP_REQUEST_REGISTER_SET;
+        return take_register_set(message, wire->register_set, out, err);
     default:
         return dp_fail(err, DP_INVALID, "body: absent, or of a kind not known here");
     }

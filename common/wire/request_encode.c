@@ -3,7 +3,7 @@
 #include "common/wire/spec.h"
 
 /* The generated structs of one request, on the caller's stack. */
-struct parts {
+struct request_parts {
     Downpour__Request head;
     union {
         Downpour__Hello hello;
@@ -15,13 +15,15 @@ struct parts {
         Downpour__NotesGet notes_get;
         Downpour__PositionsGet positions_get;
         Downpour__Snapshot snapshot;
+        Downpour__RegisterGet register_get;
+        Downpour__RegisterSet register_set;
     } body;
     Downpour__TableSpec spec;
     Downpour__Section section[DP_SECTIONS_MAX];
     Downpour__Section *sections[DP_SECTIONS_MAX];
 };
 
-static void put_sections(const struct dp_request *request, struct parts *parts)
+static void put_sections(const struct dp_request *request, struct request_parts *parts)
 {
     for (uint32_t i = 0; i < request->sections; i++) {
         const struct dp_section *from = &request->section[i];
@@ -34,7 +36,7 @@ static void put_sections(const struct dp_request *request, struct parts *parts)
     }
 }
 
-static void put_pull(const struct dp_request *request, struct parts *parts)
+static void put_pull(const struct dp_request *request, struct request_parts *parts)
 {
     Downpour__Pull *pull = &parts->body.pull;
     downpour__pull__init(pull);
@@ -45,7 +47,7 @@ static void put_pull(const struct dp_request *request, struct parts *parts)
     parts->head.pull = pull;
 }
 
-static void put_push(const struct dp_request *request, struct parts *parts)
+static void put_push(const struct dp_request *request, struct request_parts *parts)
 {
     Downpour__Push *push = &parts->body.push;
     downpour__push__init(push);
@@ -61,7 +63,7 @@ static void put_push(const struct dp_request *request, struct parts *parts)
     parts->head.push = push;
 }
 
-static void put_hello(const struct dp_request *request, struct parts *parts)
+static void put_hello(const struct dp_request *request, struct request_parts *parts)
 {
     Downpour__Hello *hello = &parts->body.hello;
     downpour__hello__init(hello);
@@ -73,7 +75,7 @@ static void put_hello(const struct dp_request *request, struct parts *parts)
     parts->head.hello = hello;
 }
 
-static void put_create_table(const struct dp_request *request, struct parts *parts)
+static void put_create_table(const struct dp_request *request, struct request_parts *parts)
 {
     downpour__create_table__init(&parts->body.create_table);
     dp_spec_to_wire(&request->spec, &parts->spec);
@@ -82,7 +84,7 @@ static void put_create_table(const struct dp_request *request, struct parts *par
     parts->head.create_table = &parts->body.create_table;
 }
 
-static void put_positions_get(const struct dp_request *request, struct parts *parts)
+static void put_positions_get(const struct dp_request *request, struct request_parts *parts)
 {
     Downpour__PositionsGet *get = &parts->body.positions_get;
     downpour__positions_get__init(get);
@@ -93,7 +95,7 @@ static void put_positions_get(const struct dp_request *request, struct parts *pa
     parts->head.positions_get = get;
 }
 
-static void put_snapshot(const struct dp_request *request, struct parts *parts)
+static void put_snapshot(const struct dp_request *request, struct request_parts *parts)
 {
     Downpour__Snapshot *snapshot = &parts->body.snapshot;
     downpour__snapshot__init(snapshot);
@@ -105,8 +107,30 @@ static void put_snapshot(const struct dp_request *request, struct parts *parts)
     parts->head.snapshot = snapshot;
 }
 
+static void put_register_get(const struct dp_request *request, struct request_parts *parts)
+{
+    Downpour__RegisterGet *get = &parts->body.register_get;
+    downpour__register_get__init(get);
+    get->name = (char *)request->name;
+    get->above = request->version;
+    get->wait_ms = request->wait_ms;
+    parts->head.body_case = DOWNPOUR__REQUEST__BODY_REGISTER_GET;
+    parts->head.register_get = get;
+}
+
+static void put_register_set(const struct dp_request *request, struct request_parts *parts)
+{
+    Downpour__RegisterSet *set = &parts->body.register_set;
+    downpour__register_set__init(set);
+    set->name = (char *)request->name;
+    set->expected = request->version;
+    set->nonce = request->nonce;
+    parts->head.body_case = DOWNPOUR__REQUEST__BODY_REGISTER_SET;
+    parts->head.register_set = set;
+}
+
 /* Returns how many frames must follow. */
-static uint32_t put_body(const struct dp_request *request, struct parts *parts)
+static uint32_t put_body(const struct dp_request *request, struct request_parts *parts)
 {
     switch (request->kind) {
     case DP_REQUEST_HELLO:
@@ -144,6 +168,12 @@ static uint32_t put_body(const struct dp_request *request, struct parts *parts)
     case DP_REQUEST_SNAPSHOT:
         put_snapshot(request, parts);
         return 0;
+    case DP_REQUEST_REGISTER_GET:
+        put_register_get(request, parts);
+        return 0;
+    case DP_REQUEST_REGISTER_SET:
+        put_register_set(request, parts);
+        return 1;
     case DP_REQUEST_NONE:
         break;
     }
@@ -153,7 +183,7 @@ static uint32_t put_body(const struct dp_request *request, struct parts *parts)
 enum dp_status dp_request_encode(const struct dp_request *request, struct dp_frame *frames,
                                  uint32_t frame_count, struct dp_message **out, struct dp_error *err)
 {
-    struct parts parts;
+    struct request_parts parts;
     DP_ASSERT(request->kind != DP_REQUEST_NONE);
     DP_ASSERT(request->sections <= DP_SECTIONS_MAX);
     downpour__request__init(&parts.head);

@@ -1,11 +1,11 @@
 #include "deploy/cli/asks.h"
 
+#include "common/base/deadline.h"
 #include "common/net/net.h"
 #include "common/wire/request.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SESSION 1u /* of no meaning: status and notes have no order */
 
@@ -18,13 +18,6 @@ struct asking {
     bool *heard;
     uint32_t left;
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static enum dp_status send_one(struct asking *a, uint32_t i, uint32_t timeout_ms, struct dp_error *err)
 {
@@ -105,19 +98,19 @@ static void take(struct asking *a, uint32_t i, const struct dp_message *message)
 
 static void receive_all(struct asking *a, uint32_t timeout_ms)
 {
-    uint64_t begun = now_ms(), now = begun;
+    uint64_t begun = dp_now_ms(), now = begun;
     uint32_t n = a->asks->shards + 1;
     while (a->left > 0 && now - begun < timeout_ms) {
         dp_connections_wait(a->connection, n, timeout_ms - (uint32_t)(now - begun));
         for (uint32_t i = 0; i < n; i++) {
             struct dp_message *message = NULL;
-            if (dp_connection_receive(a->connection[i], &message) != DP_OK)
+            if (!dp_connection_receive(a->connection[i], &message))
                 continue;
             if (!a->heard[i])
                 take(a, i, message);
             dp_message_free(&message);
         }
-        now = now_ms();
+        now = dp_now_ms();
     }
     a->asks->tried_ms = (uint32_t)(now - begun);
 }

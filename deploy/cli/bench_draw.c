@@ -1,13 +1,12 @@
 #include "deploy/cli/bench_draw.h"
 
+#include "common/base/hash.h"
+
 #include <math.h>
 
 uint64_t dp_draw_u64(struct dp_draw *draw)
 {
-    uint64_t z = draw->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
+    return dp_hash_mix(draw->state += DP_HASH_GOLDEN);
 }
 
 double dp_draw_unit(struct dp_draw *draw)

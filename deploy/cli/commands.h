@@ -13,6 +13,5 @@ int dp_command_neighbours(int argc, char *const *argv);
 int dp_command_status(int argc, char *const *argv);
 int dp_command_generate(int argc, char *const *argv);
 int dp_command_inspect(int argc, char *const *argv);
-int dp_command_bench(int argc, char *const *argv);
 
 #endif

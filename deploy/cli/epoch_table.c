@@ -8,7 +8,7 @@
 #define WIDTH 12
 
 /* In this order, where an epoch has them. */
-static const struct column {
+static const struct epoch_column {
     const char *key, *heading;
     const char *in; /* "test": inside that; NULL: beside it */
     int digits;     /* behind the point; -1: a whole number, its thousands apart */
@@ -57,7 +57,7 @@ static const char *key_of_all(const json_t *all, const char *begins)
 }
 
 /* key: what the epoch calls it. */
-static const json_t *figure(const json_t *epoch, const struct column *column, const char **key)
+static const json_t *figure(const json_t *epoch, const struct epoch_column *column, const char **key)
 {
     const json_t *in = column->in ? json_object_get(epoch, column->in) : epoch;
     *key = column->key;

@@ -7,6 +7,7 @@ void dp_cli_epochs_init(struct dp_cli_epochs *epochs, const char *report, bool r
     *epochs = (struct dp_cli_epochs){.report = report, .table.file = file};
     json_t *root = resumes ? json_load_file(report, 0, NULL) : NULL;
     epochs->shown = (uint32_t)json_array_size(json_object_get(root, "epochs"));
+    epochs->noted = resumes;
     json_decref(root);
     if (stat(report, &epochs->seen) != 0)
         memset(&epochs->seen, 0, sizeof epochs->seen);
@@ -26,12 +27,25 @@ static bool is_new(struct dp_cli_epochs *epochs)
     return true;
 }
 
+static void show_notes(struct dp_cli_epochs *epochs, const json_t *root, struct dp_cli_line *line)
+{
+    const json_t *notes = json_object_get(root, "advice");
+    if (!root || epochs->noted || json_is_true(json_object_get(root, "finished"))) /* that is the summary's */
+        return;
+    epochs->noted = true;
+    if (json_array_size(notes) > 0)
+        dp_cli_line_clear(line);
+    for (size_t i = 0; i < json_array_size(notes) && line->file; i++)
+        (void)fprintf(line->file, "downpour: %s\n", json_string_value(json_array_get(notes, i)));
+}
+
 void dp_cli_epochs_look(struct dp_cli_epochs *epochs, struct dp_cli_line *line)
 {
     if (!epochs->report || !is_new(epochs))
         return;
     json_t *root = json_load_file(epochs->report, 0, NULL);
     const json_t *all = json_object_get(root, "epochs");
+    show_notes(epochs, root, line);
     if (epochs->shown < json_array_size(all))
         dp_cli_line_clear(line);
     for (; epochs->shown < json_array_size(all); epochs->shown++)

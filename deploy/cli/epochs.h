@@ -1,6 +1,6 @@
 /* Epochs: those of a run as they end, read in its report while worker 0 writes it, a line each (epoch_table.h).
  *     init (before a worker starts) -> look, look, ...
- * Promise   Each epoch has one line, and what stands there is what the report says. A report that is not there, or still that of
+ * Promise   What the report notes before the end (of the data) is shown once, on the stream of the line. Each epoch has one line, and what stands there is what the report says. A report that is not there, or still that of
  *           before init, has none: watching never stops a training. */
 #ifndef DP_CLI_EPOCHS_H
 #define DP_CLI_EPOCHS_H
@@ -14,6 +14,7 @@ struct dp_cli_epochs {
     const char *report; /* lent */
     struct stat seen;   /* the file that was looked at last, or before this training */
     uint32_t shown;
+    bool noted; /* what the first report notes was shown */
     struct dp_epoch_table table;
 };
 

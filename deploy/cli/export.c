@@ -6,7 +6,7 @@
 #include "deploy/cli/export_file.h"
 #include "deploy/cli/options_words.h"
 
-#include "common/env/whole.h"
+#include "common/env/atomic_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,31 +21,28 @@
 
 static const struct dp_option options[] = {
     {"--out", "FILE",
-     "where it goes (needed): a file FILE.npy or FILE.txt, - for text on standard output, or a directory for "
-     "all tables",
+     "output (required): a file FILE.npy or FILE.txt, - for text on standard output, or a directory for all "
+     "tables",
      NULL, NULL},
     {"--table", "NAME",
-     "this table, or all; default: all, into a directory; in FILE.txt the weights of logistic, or the "
-     "vectors of skipgram's words",
+     "table to write, or all; default: all into a directory; into FILE.txt the weights of logistic or the "
+     "word vectors of skipgram",
      NULL, NULL},
-    {"--format", "FORMAT", "npy or text; default: by the ending of FILE, npy in a directory", NULL, NULL},
-    {"--no-names", NULL, "tell keys by their numbers, where the run's names are missing", NULL, NULL},
+    {"--format", "FORMAT", "npy or text; default: from the ending of FILE, npy in a directory", NULL, NULL},
+    {"--no-names", NULL, "write keys as numbers if the names of the run are missing", NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
 static const struct dp_command command = {
     .name = "export",
     .usage = "DIR --out FILE [--table NAME] [--format npy|text]",
-    .summary =
-        "Writes the weights of a run (DIR: its --dir), which may have been moved, copied or made read-only.\n"
-        "npy: a matrix of f32 for NumPy; FILE.names.tsv has each row's name, key, and further names of that "
-        "key.\n"
-        "text: lines 'NAME WEIGHT WEIGHT ...'; of skipgram in word2vec's form, with 'ROWS WIDTH' in front.\n"
-        "Rows stand in the order of the names (words by how often they occur, ids ascending, features as in "
-        "the file), then\n"
-        "of keys without one. A word, user or item that was never pushed has its initial weights. Dense "
-        "layers have\n"
-        "their shape [inputs, outputs].",
+    .summary = "Writes the weights of a run (DIR: its --dir), which may have been moved, copied or made "
+               "read-only.\nnpy: a matrix of f32 for NumPy; FILE.names.tsv has the name, key and further "
+               "names of each row.\ntext: lines 'NAME WEIGHT WEIGHT ...'; for skipgram in word2vec's form, "
+               "with 'ROWS WIDTH' first. A blank in a name is written as \\x20.\nRows are in the order of "
+               "the names (words by frequency, ids "
+               "ascending, features as in the file), then\nkeys without a name. A word, user or item that "
+               "was never pushed has its initial weights. Dense layers have\nthe shape [inputs, outputs].",
     .options = options,
     .count = OPTIONS,
 };
@@ -81,9 +78,10 @@ static enum dp_status settle_format(struct export *e, struct dp_error *err)
     const char *format = flag(e, "--format"), *out = flag(e, "--out");
     bool text = ends(out, ".txt") || ends(out, ".tsv") || strcmp(out, "-") == 0;
     if (format && strcmp(format, "npy") != 0 && strcmp(format, "text") != 0)
-        return dp_fail(err, DP_ARGUMENT, "--format: '%.32s' is not known: npy or text", format);
+        return dp_fail(err, DP_ARGUMENT, "--format: '%.32s' is unknown: use npy or text", format);
     if (format && strcmp(format, "npy") == 0 && strcmp(out, "-") == 0)
-        return dp_fail(err, DP_ARGUMENT, "--out -: standard output gets text; name a file for --format npy");
+        return dp_fail(err, DP_ARGUMENT,
+                       "--out -: standard output takes text only; name a file for --format npy");
     e->format = (format ? strcmp(format, "text") == 0 : text) ? DP_EXPORT_TEXT : DP_EXPORT_NPY;
     e->all = !flag(e, "--table") || strcmp(flag(e, "--table"), "all") == 0;
     e->directory = e->all && (flag(e, "--table") || (!text && !ends(out, ".npy")));
@@ -100,9 +98,9 @@ static enum dp_status parse(struct export *e, int argc, char *const *argv, bool 
         return st;
     if (e->words.words != 1 || !flag(e, "--out"))
         return dp_fail(err, DP_ARGUMENT, "%s; 'downpour export --help' lists all flags",
-                       e->words.words == 0  ? "name the directory of a run (its --dir)"
-                       : e->words.words > 1 ? "name one directory of a run"
-                                            : "--out FILE is needed");
+                       e->words.words == 0  ? "give the directory of a run (its --dir)"
+                       : e->words.words > 1 ? "name one directory of a run, and what to write with --out"
+                                            : "--out FILE is required");
     st = settle_format(e, err);
     if (st == DP_OK && strcmp(flag(e, "--out"), "-") != 0)
         st = dp_path_absolute(flag(e, "--out"), e->out, err);
@@ -119,15 +117,15 @@ static enum dp_status make_place(struct export *e, struct dp_error *err)
         return dp_fail(err, DP_IO, "--out: cannot make the directory '%s': %s", e->out, strerror(errno));
     DIR *dir = opendir(e->out);
     if (!dir)
-        return dp_fail(err, DP_IO, "--out: '%s' is to be a directory: %s", e->out, strerror(errno));
+        return dp_fail(err, DP_IO, "--out: '%s' must be a directory: %s", e->out, strerror(errno));
     for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
         others += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
     (void)closedir(dir);
     if (others > 0 && access(manifest, F_OK) != 0)
-        return dp_fail(
-            err, DP_EXISTS,
-            "--out: the directory '%s' holds other files: name an empty or a new one, or a file with --table",
-            e->out);
+        return dp_fail(err, DP_ARGUMENT,
+                       "--out: the directory '%s' has other files: name an empty or a new directory, or a "
+                       "file with --table",
+                       e->out);
     if (unlink(manifest) != 0 && errno != ENOENT)
         return dp_fail(err, DP_IO, "cannot remove '%s': %s", manifest, strerror(errno));
     return DP_OK;
@@ -171,16 +169,15 @@ static enum dp_status columns_path(const struct export *e, char *out, struct dp_
 static enum dp_status copy_columns(const struct export *e, char *out, struct dp_error *err)
 {
     const struct dp_cluster_data *data = &e->run.served.cluster->data;
-    struct dp_whole file;
+    struct dp_atomic_file file;
     out[0] = '\0';
     if (!data->columns[0] || !data->label[0])
         return DP_OK;
     if (access(data->columns, F_OK) != 0) {
-        fprintf(
-            stderr,
-            "downpour: '%s' is missing: what the columns of the training file were, and by which means and "
-            "deviations they were standardized, is not told\n",
-            data->columns);
+        fprintf(stderr,
+                "downpour: '%s' is missing: the columns of the training file, and the means and deviations "
+                "that standardized them, are not written\n",
+                data->columns);
         return DP_OK;
     }
     if (!e->out[0]) {
@@ -189,13 +186,13 @@ static enum dp_status copy_columns(const struct export *e, char *out, struct dp_
     }
     enum dp_status st = columns_path(e, out, err);
     if (st == DP_OK)
-        st = dp_whole_open(out, &file, err);
+        st = dp_atomic_file_open(out, &file, err);
     if (st != DP_OK)
         return st;
     st = dp_copy_file(data->columns, false, file.stream, out, err);
     if (st == DP_OK)
-        return dp_whole_commit(&file, err);
-    dp_whole_drop(&file);
+        return dp_atomic_file_commit(&file, err);
+    dp_atomic_file_drop(&file);
     return st;
 }
 
@@ -225,10 +222,10 @@ static enum dp_status note(struct export *e, const struct dp_parameter *paramete
 static enum dp_status write_manifest(const struct export *e, const char *columns, struct dp_error *err)
 {
     char path[DP_PATH_MAX + 32];
-    struct dp_whole file;
+    struct dp_atomic_file file;
     const struct dp_cluster *cluster = e->run.served.cluster;
     (void)snprintf(path, sizeof path, "%s/" MANIFEST, e->out);
-    enum dp_status st = dp_whole_open(path, &file, err);
+    enum dp_status st = dp_atomic_file_open(path, &file, err);
     if (st != DP_OK)
         return st;
     json_t *all =
@@ -240,10 +237,10 @@ static enum dp_status write_manifest(const struct export *e, const char *columns
         all && json_dumpf(all, file.stream, JSON_INDENT(2)) == 0 && fputc('\n', file.stream) == '\n';
     json_decref(all);
     if (!written) {
-        dp_whole_drop(&file);
+        dp_atomic_file_drop(&file);
         return dp_fail(err, DP_IO, "cannot write '%s'", path);
     }
-    return dp_whole_commit(&file, err);
+    return dp_atomic_file_commit(&file, err);
 }
 
 static enum dp_status export_all(struct export *e, struct dp_error *err)
@@ -302,14 +299,14 @@ static enum dp_status export_text(struct export *e, const char *path, struct dp_
     const char *model = e->run.served.cluster->model;
     const struct dp_parameter *words = NULL;
     struct dp_exported exported;
-    struct dp_whole file;
+    struct dp_atomic_file file;
     if (e->format == DP_EXPORT_TEXT && strcmp(model, "logistic") == 0) {
-        enum dp_status st = dp_whole_open(path, &file, err);
+        enum dp_status st = dp_atomic_file_open(path, &file, err);
         if (st == DP_OK)
             st = export_logistic(e, file.stream, err);
         if (st == DP_OK)
-            st = dp_whole_commit(&file, err);
-        dp_whole_drop(&file);
+            st = dp_atomic_file_commit(&file, err);
+        dp_atomic_file_drop(&file);
         return st;
     }
     if (strncmp(model, "skipgram", 8) != 0)

@@ -1,7 +1,7 @@
 #include "deploy/cli/export_file.h"
 
 #include "common/base/bytes.h"
-#include "common/env/whole.h"
+#include "common/env/atomic_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -138,15 +138,15 @@ static void put_name(const struct writer *w, FILE *stream, uint64_t r)
 static enum dp_status write_names(const struct writer *w, const char *path, struct dp_error *err)
 {
     char names[DP_PATH_MAX + 1];
-    struct dp_whole file;
+    struct dp_atomic_file file;
     enum dp_status st = dp_export_names_path(path, names, err);
     if (st == DP_OK)
-        st = dp_whole_open(names, &file, err);
+        st = dp_atomic_file_open(names, &file, err);
     if (st != DP_OK)
         return st;
     for (uint64_t r = 0; r < w->floats / w->width; r++)
         put_name(w, file.stream, r);
-    return dp_whole_commit(&file, err);
+    return dp_atomic_file_commit(&file, err);
 }
 
 /* ---- files */
@@ -157,7 +157,7 @@ enum dp_status dp_export_file(struct dp_run_tables *run, const struct dp_paramet
 {
     struct dp_run_rows rows = {0};
     struct writer writer;
-    struct dp_whole file = {0};
+    struct dp_atomic_file file = {0};
     char bytes[DP_NPY_HEAD];
     enum dp_status st = dp_run_rows_list(run, parameter, &rows, err);
     if (st != DP_OK)
@@ -170,7 +170,7 @@ enum dp_status dp_export_file(struct dp_run_tables *run, const struct dp_paramet
     if (out->named) /* before what they belong to */
         st = write_names(&writer, path, err);
     if (st == DP_OK)
-        st = dp_whole_open(path, &file, err);
+        st = dp_atomic_file_open(path, &file, err);
     if (st != DP_OK)
         goto done;
     writer.stream = file.stream;
@@ -181,8 +181,8 @@ enum dp_status dp_export_file(struct dp_run_tables *run, const struct dp_paramet
         (void)fprintf(file.stream, "%" PRIu64 " %" PRIu64 "\n", out->rows, out->width);
     st = put_all(&writer, err);
     if (st == DP_OK)
-        st = dp_whole_commit(&file, err);
-    dp_whole_drop(&file);
+        st = dp_atomic_file_commit(&file, err);
+    dp_atomic_file_drop(&file);
 done:
     dp_run_rows_clear(&rows);
     return st;

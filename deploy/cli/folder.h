@@ -12,11 +12,16 @@
  *           `run` holds the highest number that a run on the store was given: it never goes down while the store is
  *           there, whichever cluster file comes back.
  *           It can be moved as a whole: its cluster file names what lies in it relative to itself.
- * Failure   DP_IO naming the path; DP_EXISTS: another command is at work in it.                          */
+ * Files     folder.c (names, removal), folder_aside.c, folder_open.c, each above the one before; folder_cluster.c.
+ * Failure   DP_IO naming the path; DP_IN_USE: another command is at work in it.                          */
 #ifndef DP_CLI_FOLDER_H
 #define DP_CLI_FOLDER_H
 
 #include "common/config/cluster.h"
+#include "deploy/cli/path.h"
+
+/* Its cluster file until the new one is accepted. */
+#define DP_FOLDER_EARLIER "cluster.earlier.conf"
 
 struct dp_folder {
     char path[DP_PATH_MAX + 1]; /* absolute */
@@ -38,25 +43,33 @@ DP_MUST_USE
 enum dp_status dp_folder_path(const struct dp_folder *folder, char *out, struct dp_error *err,
                               const char *format, ...) DP_PRINTF(4, 5);
 /* The run's cluster as it lies in the directory: the stores are those below it, wherever the cluster file of an older build says
- * that they were. Of the other files only those of the data are named still. DP_NOT_FOUND: a shard's store is missing;
- * DP_DATA: a store lies outside of the directory. */
+ * that they were. Of the other files only those of the data are named still. DP_NOT_FOUND: a shard's store is missing; DP_EXISTS: it
+ * is another server's; DP_DATA: a store lies outside of the directory. */
 DP_MUST_USE
 enum dp_status dp_folder_cluster(const struct dp_folder *folder, struct dp_cluster **out,
                                  struct dp_error *err);
-/* Whether the stores that the servers of a run's cluster file have open are those beside that file; of other cluster files, and of
- * stores that are not on this machine, nothing is asked. DP_DATA: they are not: the directory was copied, or moved from where its servers run. */
+/* DP_NOT_FOUND: there is no store of this shard in the server's directory. */
 DP_MUST_USE
-enum dp_status dp_folder_check_live(const char *conf, const struct dp_cluster *cluster, struct dp_error *err);
-/* Whether an earlier run left a cluster file and a store. */
+enum dp_status dp_folder_check_store(const char *server, uint32_t shard, struct dp_error *err);
+/* Whether the store of a shard that answered, of a run's cluster file, is the one beside that file; of other cluster files, and of
+ * stores that are not on this machine, nothing is asked. DP_DATA: it is not: the directory was copied, or moved from where its servers run. */
+DP_MUST_USE
+enum dp_status dp_folder_check_live(const char *conf, const struct dp_cluster *cluster, uint32_t shard,
+                                    struct dp_error *err);
+/* Whether an earlier run left a cluster file, and a store or a run number: its stores may be lost, which others say. */
 bool dp_folder_has_run(const struct dp_folder *folder);
-/* Whether a cluster file is there that no run has left: somebody's own. */
-bool dp_folder_has_foreign_conf(const struct dp_folder *folder);
+/* DP_EXISTS: a cluster file or servers' stores are there that no run is known to have left: a run would overwrite them. */
+DP_MUST_USE
+enum dp_status dp_folder_check_foreign(const struct dp_folder *folder, struct dp_error *err);
 /* Removes what runs have made in the directory's store/. */
 DP_MUST_USE
 enum dp_status dp_folder_clear_store(const struct dp_folder *folder, struct dp_error *err);
 /* Their logs. */
 DP_MUST_USE
 enum dp_status dp_folder_clear_logs(const struct dp_folder *folder, struct dp_error *err);
+/* What runs other than this one keep beside the servers' stores. */
+DP_MUST_USE
+enum dp_status dp_folder_sweep(const struct dp_folder *folder, uint32_t run, struct dp_error *err);
 /* Removes cluster files, stores, the report and, if told to, the logs of earlier runs. */
 DP_MUST_USE
 enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err);
@@ -101,14 +114,5 @@ DP_MUST_USE
 enum dp_status dp_folder_put_back(const struct dp_folder *folder, bool *was_aside, struct dp_error *err);
 /* Whether one is, of a command that was killed; *out: where it lies, as a run's directory. */
 bool dp_folder_is_aside(const struct dp_folder *folder, struct dp_folder *out);
-
-/* An absolute form of a path that need not exist yet. out: DP_PATH_MAX + 1. */
-DP_MUST_USE
-enum dp_status dp_path_absolute(const char *path, char *out, struct dp_error *err);
-/* Whether both names lead to one file that is there, through links too. */
-#define DP_PATH_QUOTED (4 * DP_PATH_MAX + 3)
-/* As a shell takes it for one word: in quotes where it needs them. path: at most DP_PATH_MAX bytes. Returns out. */
-const char *dp_path_quote(const char *path, char out[DP_PATH_QUOTED]);
-bool dp_path_same(const char *a, const char *b);
 
 #endif

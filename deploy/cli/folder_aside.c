@@ -85,8 +85,8 @@ static enum dp_status check_no_link(const struct dp_folder *folder, const char *
     if (lstat(store, &info) != 0 || !S_ISLNK(info.st_mode))
         return DP_OK;
     return dp_fail(err, DP_EXISTS,
-                   "'%.300s' is a link, behind which --fresh cannot set the earlier run aside: name another "
-                   "--dir, or remove first what is in it and '%.300s'",
+                   "'%.300s' is a link, and --fresh cannot set aside a run behind a link: name another "
+                   "--dir, or first remove its contents and '%.300s'",
                    store, folder->conf);
 }
 

@@ -4,6 +4,7 @@
  *           weights: so nothing is taken from a path in the file but the form that it has. */
 #include "deploy/cli/folder.h"
 
+#include "server/layout.h"
 #include "server/store/read_lock.h"
 
 #include <dirent.h>
@@ -33,9 +34,8 @@ static enum dp_status find_place(const struct dp_cluster *cluster, const struct 
         }
         if (!fits || strlen(place) != place_len || strncmp(place, store, place_len) != 0)
             return dp_fail(err, DP_DATA,
-                           "'%s' puts the store of server %" PRIu32
-                           " in '%s', and not in store/server-%" PRIu32
-                           " of the run's directory: no run that can be moved",
+                           "'%s' puts the store of server %" PRIu32 " in '%s', not in store/server-%" PRIu32
+                           " of the run's directory: such a run cannot be moved",
                            folder->conf, i, store, i);
     }
     return DP_OK;
@@ -97,12 +97,30 @@ static enum dp_status check_files(const struct dp_folder *folder, const char *di
     return st;
 }
 
+enum dp_status dp_folder_check_store(const char *server, uint32_t shard, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 64];
+    (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32 "/CURRENT", server, shard);
+    if (access(path, F_OK) == 0)
+        return DP_OK;
+    if (errno != ENOENT && errno != ENOTDIR)
+        return dp_fail(err, DP_IO, "'%.300s': %s", path, strerror(errno));
+    *strrchr(path, '/') = '\0';
+    return dp_fail(err, DP_NOT_FOUND,
+                   "there is no store in '%.250s': was it removed, or its disk not mounted? Put it back; or, "
+                   "with --replace-store on `downpour run`, begin shard %" PRIu32
+                   " anew, whose rows are lost; or, with --fresh, the whole run",
+                   path, shard);
+}
+
 static enum dp_status check_shard(const struct dp_folder *folder, const char *store, uint32_t shard,
                                   struct dp_error *err)
 {
     char path[DP_PATH_MAX + 64];
     (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32 "/CURRENT", store, shard);
-    enum dp_status st = check_inside(folder, path, "store", err);
+    enum dp_status st = dp_folder_check_store(store, shard, err);
+    if (st == DP_OK)
+        st = check_inside(folder, path, "store", err);
     *strrchr(path, '/') = '\0';
     if (st == DP_OK)
         st = check_files(folder, path, err);
@@ -129,7 +147,8 @@ enum dp_status dp_folder_cluster(const struct dp_folder *folder, struct dp_clust
                                  struct dp_error *err)
 {
     char place[DP_PATH_MAX + 1] = "";
-    uint32_t shard = 0;
+    struct dp_layout layout = {0};
+    bool known;
     enum dp_status st = dp_cluster_read(folder->conf, out, err);
     if (st == DP_OK)
         st = find_place(*out, folder, place, err);
@@ -138,8 +157,13 @@ enum dp_status dp_folder_cluster(const struct dp_folder *folder, struct dp_clust
     for (uint32_t i = 0; st == DP_OK && i < (*out)->server_count; i++) {
         struct dp_cluster_server *server = &(*out)->server[i];
         st = dp_folder_path(folder, server->store, err, "store/server-%" PRIu32, i);
-        for (uint32_t k = 0; st == DP_OK && k < server->shards; k++)
-            st = check_shard(folder, server->store, shard++, err);
+        layout.count = server->shards;
+        layout.total = dp_cluster_shards(*out);
+        if (st == DP_OK) /* another server's, swapped with it */
+            st = dp_layout_check(server->store, &layout, true, &known, err);
+        for (uint32_t k = 0; st == DP_OK && k < layout.count; k++)
+            st = check_shard(folder, server->store, layout.first + k, err);
+        layout.first += layout.count;
     }
     if (st == DP_OK)
         st = check_kept(folder, "columns", (*out)->data.columns, err);
@@ -165,10 +189,11 @@ static bool is_elsewhere(const char *conf, const struct dp_cluster *cluster)
            !dp_path_same(beside, store);
 }
 
-enum dp_status dp_folder_check_live(const char *conf, const struct dp_cluster *cluster, struct dp_error *err)
+enum dp_status dp_folder_check_live(const char *conf, const struct dp_cluster *cluster, uint32_t shard,
+                                    struct dp_error *err)
 {
     char path[DP_PATH_MAX + 32];
-    uint32_t shard = 0;
+    uint32_t server = 0;
     if (cluster->relative_to != DP_CLUSTER_FILE)
         return is_elsewhere(conf, cluster)
                    ? dp_fail(
@@ -177,16 +202,14 @@ enum dp_status dp_folder_check_live(const char *conf, const struct dp_cluster *c
                          "or copied, and servers that answer have those others open; ask in that directory",
                          conf, cluster->server[0].store)
                    : DP_OK;
-    for (uint32_t i = 0; i < cluster->server_count; i++)
-        for (uint32_t k = 0; k < cluster->server[i].shards; k++) {
-            (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32, cluster->server[i].store, shard++);
-            if (access(path, F_OK) == 0 && !dp_read_lock_is_used(path))
-                return dp_fail(
-                    err, DP_DATA,
-                    "servers answer at the addresses in '%.200s', but no process has '%.200s' open: "
-                    "they are another run's, of which this directory may be a copy; ask in its "
-                    "own directory",
-                    conf, path);
-        }
-    return DP_OK;
+    for (uint32_t before = 0; before + cluster->server[server].shards <= shard; server++)
+        before += cluster->server[server].shards;
+    (void)snprintf(path, sizeof path, "%s/shard-%04" PRIu32, cluster->server[server].store, shard);
+    if (access(path, F_OK) != 0 || dp_read_lock_is_used(path))
+        return DP_OK;
+    return dp_fail(err, DP_DATA,
+                   "servers answer at the addresses in '%.200s', but no process has '%.200s' open: "
+                   "they are another run's, of which this directory may be a copy; ask in its "
+                   "own directory",
+                   conf, path);
 }

@@ -3,16 +3,14 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/generate_clicks.h"
 #include "deploy/cli/generate_figures.h"
-#include "deploy/cli/json_number.h"
 #include "deploy/cli/options.h"
 
+#include "common/base/json.h"
 #include "common/base/parse.h"
-#include "common/env/whole.h"
+#include "common/env/atomic_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,25 +21,25 @@
 #define LOOK_EVERY 256u /* rows between two looks for a signal */
 
 static const struct dp_option options[] = {
-    {"--rows", "N", "rows to write (needed)", NULL, NULL},
-    {"--features", "N", "categories of the largest columns, 2 .. 10,000,000; default 100,000", NULL, NULL},
-    {"--seed", "N", "of the hidden model and of the rows, 0 .. 2^64-1; default 1", NULL, NULL},
+    {"--rows", "N", "rows to write (required)", NULL, NULL},
+    {"--features", "N", "categories in the largest columns, 2 .. 10,000,000; default 100,000", NULL, NULL},
+    {"--seed", "N", "seed of the hidden model and of the rows, 0 .. 2^64-1; default 1", NULL, NULL},
     {"--first", "N",
-     "number of the first row; default 0. Rows 1,000,000 and up test a model of the first million", NULL,
-     NULL},
-    {"--out", "FILE", "default: standard output", NULL, NULL},
-    {"--json", NULL, "the figures as JSON; a seed above 2^63-1 is a text in it", NULL, NULL},
+     "number of the first row; default 0. Rows 1,000,000 and up are test data for a model of the first "
+     "million",
+     NULL, NULL},
+    {"--out", "FILE", "file for the rows; default: standard output", NULL, NULL},
+    {"--json", NULL, "print the metrics as JSON; a seed above 2^63-1 is a string", NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
 static const struct dp_command command = {
     .name = "generate",
     .usage = "clicks --rows N [--features N] [--seed N] [--first N] [--out FILE] [--json]",
-    .summary =
-        "Writes rows in the form of Criteo's click logs (label, 13 integers, 26 categories, parted by tabs)\n"
-        "from a hidden true model, and tells its logloss and AUC, which no model can beat by more than\n"
-        "chance. The same seed gives the same bytes on every machine.\n"
-        "Example: downpour generate clicks --rows 1000000 --seed 1 --out clicks.tsv",
+    .summary = "Writes rows in the format of Criteo's click logs (label, 13 integers, 26 categories, "
+               "tab-separated)\nfrom a hidden model, and prints that model's logloss and AUC, which no model "
+               "can beat by more than\nchance. The same seed gives the same bytes on every "
+               "machine.\nExample: downpour generate clicks --rows 1000000 --seed 1 --out clicks.tsv",
     .options = options,
     .count = OPTIONS,
 };
@@ -49,10 +47,10 @@ static const struct dp_command command = {
 struct generate {
     const char *values[OPTIONS];
     uint64_t rows, features, seed, first;
-    struct dp_whole whole; /* with --out */
-    FILE *file;            /* its stream, or standard output */
-    bool beside;           /* rows go to standard output, figures to standard error */
-    int signal;            /* that asked to stop, or 0 */
+    struct dp_atomic_file out; /* with --out */
+    FILE *file;                /* its stream, or standard output */
+    bool beside;               /* rows go to standard output, figures to standard error */
+    int signal;                /* that asked to stop, or 0 */
     struct dp_clicks *clicks;
     struct dp_truth *truth;
 };
@@ -72,7 +70,7 @@ static enum dp_status settle(struct generate *g, struct dp_error *err)
                    {"--seed", 0, UINT64_MAX, 1, &g->seed},
                    {"--first", 0, ROWS_MAX, 0, &g->first}};
     if (!flag(g, "--rows"))
-        return dp_fail(err, DP_ARGUMENT, "--rows N is needed; 'downpour generate --help' lists all flags");
+        return dp_fail(err, DP_ARGUMENT, "--rows N is required; 'downpour generate --help' lists all flags");
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         const char *text = flag(g, numbers[i].name);
         *numbers[i].to = numbers[i].otherwise;
@@ -112,12 +110,12 @@ static enum dp_status open_out(struct generate *g, struct dp_error *err)
     g->beside = true;
     if (!out)
         return DP_OK;
-    enum dp_status st = dp_whole_open(out, &g->whole, err);
+    enum dp_status st = dp_atomic_file_open(out, &g->out, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "--out");
-    g->file = g->whole.stream;
+    g->file = g->out.stream;
     g->beside = is_standard_output(g->file);
-    if (g->whole.direct)
+    if (!g->out.temp)
         return DP_OK; /* which may wait for its reader without end */
     (void)sigemptyset(&set);
     for (size_t i = 0; i < SIGNALS; i++) {
@@ -163,12 +161,6 @@ static enum dp_status write_rows(struct generate *g, struct dp_error *err)
 
 /* ---- figures */
 
-static void set(json_t *object, const char *key, double value)
-{
-    if (isfinite(value))
-        (void)json_object_set_new(object, key, json_real(value));
-}
-
 static void show_json(const struct generate *g, const struct dp_truth_figures *figures, FILE *to)
 {
     json_t *root = json_object(), *constant = json_object(), *truth = json_object();
@@ -181,11 +173,11 @@ static void show_json(const struct generate *g, const struct dp_truth_figures *f
                    {"seed", g->seed},
                    {"positives", g->truth->positives}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        (void)json_object_set_new(root, numbers[i].key, dp_json_number(numbers[i].value));
-    set(root, "base_rate", figures->base_rate);
-    set(constant, "logloss", figures->loss_constant);
-    set(truth, "logloss", figures->loss);
-    set(truth, "auc", figures->auc);
+        dp_json_set_u64(root, numbers[i].key, numbers[i].value);
+    dp_json_set_real(root, "base_rate", figures->base_rate);
+    dp_json_set_real(constant, "logloss", figures->loss_constant);
+    dp_json_set_real(truth, "logloss", figures->loss);
+    dp_json_set_real(truth, "auc", figures->auc);
     (void)json_object_set_new(root, "constant", constant);
     (void)json_object_set_new(root, "truth", truth);
     (void)json_dumpf(root, to, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
@@ -213,7 +205,7 @@ static enum dp_status show(const struct generate *g, struct dp_error *err)
         show_json(g, &figures, to);
     else
         show_text(g, &figures, to);
-    return fflush(to) == 0 ? DP_OK : dp_fail(err, DP_IO, "cannot write the figures: %s", strerror(errno));
+    return fflush(to) == 0 ? DP_OK : dp_fail(err, DP_IO, "cannot write the metrics: %s", strerror(errno));
 }
 
 static enum dp_status generate(struct generate *g, struct dp_error *err)
@@ -228,10 +220,10 @@ static enum dp_status generate(struct generate *g, struct dp_error *err)
     if (st == DP_OK)
         st = write_rows(g, err);
     if (st == DP_OK)
-        st = g->whole.path ? dp_whole_commit(&g->whole, err) : DP_OK;
+        st = g->out.path ? dp_atomic_file_commit(&g->out, err) : DP_OK;
     if (st == DP_OK)
         st = show(g, err);
-    dp_whole_drop(&g->whole);
+    dp_atomic_file_drop(&g->out);
     dp_clicks_free(&g->clicks);
     free(g->truth);
     return st;
@@ -249,7 +241,7 @@ int dp_command_generate(int argc, char *const *argv)
     if (!clicks)
         st = named ? dp_fail(&err, DP_ARGUMENT, "there is no '%.60s'; what can be generated: clicks", argv[0])
                    : dp_fail(&err, DP_ARGUMENT,
-                             "say what to generate first, as in 'downpour generate clicks --rows 1000'");
+                             "name what to generate, as in 'downpour generate clicks --rows 1000'");
     if (st == DP_OK)
         st = generate(&g, &err);
     if (st != DP_OK)

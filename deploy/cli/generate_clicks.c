@@ -13,7 +13,7 @@
 /* Zipf's exponent, as what a rank is divided by: roots are rounded alike everywhere, pow is not. */
 enum zipf { ZIPF_1, ZIPF_1_25, ZIPF_1_5 };
 
-static const struct column {
+static const struct clicks_column {
     uint32_t size;      /* 0: `features` */
     uint32_t empty_256; /* rows of 256 in which it is empty, about */
     enum zipf zipf;
@@ -87,7 +87,7 @@ static double bell(uint64_t bits)
     return (sum - 2) * 1.7320508075688772;
 }
 
-enum kind { KIND_ROW = 1, KIND_SLOPE, KIND_WEIGHT, KIND_FACTOR, KIND_PILOT, KIND_NAME };
+enum clicks_kind { KIND_ROW = 1, KIND_SLOPE, KIND_WEIGHT, KIND_FACTOR, KIND_PILOT, KIND_NAME };
 
 static double weight(const struct dp_clicks *c, int column, uint32_t category)
 {

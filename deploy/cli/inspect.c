@@ -1,14 +1,13 @@
 /* inspect: a read-only view of a store, its checksums, its digest, its rows. */
 #include "deploy/cli/commands.h"
-#include "deploy/cli/inspect_layout.h"
-#include "deploy/cli/inspect_places.h"
 #include "deploy/cli/inspect_show.h"
 #include "deploy/cli/options.h"
+#include "server/inspect/inspect_layout.h"
+#include "server/inspect/inspect_places.h"
 
 #include "common/base/parse.h"
 #include "common/base/text.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,23 +16,29 @@
 
 static const struct dp_option options[] = {
     {"--verify", NULL,
-     "check every checksum: blocks of rows and marks, records of the journal; rows' format, length, range "
-     "and lsn. Names each damaged place; exit code 2 if there is one",
+     "check every checksum (blocks of rows and marks, journal records) and the format, length, range and lsn "
+     "of each row; name each damaged place; exit code 2 if there is one",
      NULL, NULL},
     {"--digest", NULL,
-     "a digest of all rows, per table and in all, over what they hold (key, step, weights, slots) and "
-     "nothing else: equal for any number of shards, files and write-backs",
+     "print a digest of all rows, for each table and in total. It depends on what rows hold (key, step, "
+     "weights, slots) only: not on the number of shards, files and write-backs",
      NULL, NULL},
     {"--as-stored", NULL,
-     "with --digest: of the stored rows of a store that is in use or was killed, though its journal has "
-     "more; without it that is refused",
+     "with --digest: also of a store that is in use or was not closed cleanly (else refused), by its stored "
+     "rows, although its journal has newer ones",
      NULL, NULL},
-    {"--rows", "TABLE", "print rows of a table instead: step, lsn, weights, slots, as they are stored", NULL,
+    {"--rows", "TABLE",
+     "print rows of a table instead: step, lsn, weights, slots (optimizer state), as they are stored", NULL,
      NULL},
-    {"--key", "KEY", "with --rows: this one; may be given several times; default: the first ones", NULL,
+    {"--key", "KEY", "with --rows: the row of this key; may be repeated; default: the first rows", NULL,
      NULL},
     {"--limit", "N", "with --rows: at most N rows, 1 .. 1000000; default 20", NULL, NULL},
-    {"--json", NULL, "one JSON object instead of text; keys above 2^63-1 are texts in it", NULL, NULL},
+    {"--all", NULL,
+     "also show which push numbers of each run's workers and of each client are used: a push whose number is "
+     "used is not applied again",
+     NULL, NULL},
+    {"--json", NULL, "print one JSON object instead of text; keys above 2^63-1 are strings in it", NULL,
+     NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
@@ -41,18 +46,17 @@ static const struct dp_command command = {
     .name = "inspect",
     .usage = "DIR... [FLAGS]",
     .summary =
-        "Shows what stores hold: tables, rows, lsns, journal, push numbers. DIR: of a shard, of a server "
-        "(its store), or of a\n"
-        "'downpour run'; several are taken together. Nothing in them is changed, made or locked. All rows "
-        "are read.\n"
-        "Beside a running server: rows are those that it last wrote back, what is in its memory is not seen, "
-        "and its\n"
-        "journal, which it writes meanwhile, is not verified. It may remove a file just then: try again.",
+        "Shows what stores hold: tables, rows and the journal. An lsn (log sequence number) is a push's "
+        "place in the order in\nwhich a shard took them. DIR is the directory of a shard, of a server (its "
+        "store) or of a 'downpour run'; several are combined.\ninspect reads "
+        "all rows, and changes, creates and locks nothing.\nBeside a running server it shows the rows "
+        "that were last written back, without those in the server's memory, and does\nnot verify the "
+        "journal. If the server removes a file meanwhile, try again.",
     .options = options,
     .count = OPTIONS,
 };
 
-struct asked {
+struct inspect_asked {
     char **flags; /* what dp_options_parse takes */
     int flag_count;
     const char **directories;
@@ -65,7 +69,7 @@ struct asked {
     bool shown; /* text or JSON is on standard output */
 };
 
-static void asked_clear(struct asked *asked)
+static void asked_clear(struct inspect_asked *asked)
 {
     free(asked->flags);
     free(asked->directories);
@@ -81,7 +85,7 @@ static bool takes_value(const char *word)
 }
 
 /* DIRs and --key out of the words, the rest to the parser that all commands have. */
-static enum dp_status split(int argc, char *const *argv, struct asked *asked, struct dp_error *err)
+static enum dp_status split(int argc, char *const *argv, struct inspect_asked *asked, struct dp_error *err)
 {
     size_t room = (size_t)argc + 1;
     asked->flags = calloc(room, sizeof asked->flags[0]);
@@ -110,12 +114,13 @@ static enum dp_status split(int argc, char *const *argv, struct asked *asked, st
     return DP_OK;
 }
 
-static bool has(const struct asked *asked, const char *name)
+static bool has(const struct inspect_asked *asked, const char *name)
 {
     return dp_options_value(&command, asked->values, name) != NULL;
 }
 
-static enum dp_status read_flags(int argc, char *const *argv, struct asked *asked, struct dp_error *err)
+static enum dp_status read_flags(int argc, char *const *argv, struct inspect_asked *asked,
+                                 struct dp_error *err)
 {
     enum dp_status st = split(argc, argv, asked, err);
     if (st == DP_OK)
@@ -126,7 +131,7 @@ static enum dp_status read_flags(int argc, char *const *argv, struct asked *aske
     bool rows = has(asked, "--rows");
     asked->limit = LIMIT_DEFAULT;
     if (asked->directory_count == 0)
-        return dp_fail(err, DP_ARGUMENT, "a store's directory is needed: downpour inspect DIR");
+        return dp_fail(err, DP_ARGUMENT, "the directory of a store is required: downpour inspect DIR");
     if (!rows && (limit || asked->key_count > 0))
         return dp_fail(err, DP_ARGUMENT, "--key and --limit go with --rows TABLE");
     if (rows && (has(asked, "--verify") || has(asked, "--digest")))
@@ -137,7 +142,7 @@ static enum dp_status read_flags(int argc, char *const *argv, struct asked *aske
 }
 
 /* After all was shown: what of it makes this a failure. */
-static enum dp_status judge(const struct asked *asked, const struct dp_view *views, size_t count,
+static enum dp_status judge(const struct inspect_asked *asked, const struct dp_view *views, size_t count,
                             struct dp_error *err)
 {
     size_t damages = 0, unclean = count;
@@ -151,16 +156,16 @@ static enum dp_status judge(const struct asked *asked, const struct dp_view *vie
         return dp_fail(err, DP_CORRUPT, "%zu damaged place%s%s: %.380s", damages, damages == 1 ? "" : "s",
                        has(asked, "--verify") ? "" : " (--verify looks for all)", first);
     if (unclean < count && has(asked, "--digest") && !has(asked, "--as-stored"))
-        return dp_fail(
-            err, DP_UNCLEAN,
-            "store %s is %s: no digest of what it will hold can be given; start and stop its server, or say "
-            "--as-stored for that of the rows that are stored now",
-            views[unclean].directory,
-            views[unclean].in_use ? "in use" : "not closed cleanly, and its journal has more");
+        return dp_fail(err, DP_UNCLEAN,
+                       "store %s is %s: its digest is not final; start and stop its server, or use "
+                       "--as-stored for the digest of the rows that are stored now",
+                       views[unclean].directory,
+                       views[unclean].in_use ? "in use" : "not closed cleanly, and its journal has more");
     return DP_OK;
 }
 
-static enum dp_status show_views(struct asked *asked, const struct dp_places *places, struct dp_error *err)
+static enum dp_status show_views(struct inspect_asked *asked, const struct dp_places *places,
+                                 struct dp_error *err)
 {
     const struct dp_view_options how = {.verify = has(asked, "--verify"), .digest = has(asked, "--digest")};
     struct dp_view *views = calloc(places->count, sizeof views[0]);
@@ -182,6 +187,7 @@ static enum dp_status show_views(struct asked *asked, const struct dp_places *pl
                                      .count = count,
                                      .verify = how.verify,
                                      .digest = digest,
+                                     .all = has(asked, "--all"),
                                      .refused = err,
                                      .sum = sum,
                                      .sums = sums};
@@ -202,7 +208,7 @@ static enum dp_status show_views(struct asked *asked, const struct dp_places *pl
     return st;
 }
 
-static enum dp_status inspect(struct asked *asked, struct dp_error *err)
+static enum dp_status inspect(struct inspect_asked *asked, struct dp_error *err)
 {
     struct dp_places places = {0};
     enum dp_status st = DP_OK;
@@ -232,7 +238,7 @@ static bool says_json(int argc, char *const *argv)
 
 int dp_command_inspect(int argc, char *const *argv)
 {
-    struct asked asked = {0};
+    struct inspect_asked asked = {0};
     struct dp_error err = {0};
     enum dp_status st = read_flags(argc, argv, &asked, &err);
     if (st == DP_OK && asked.help)

@@ -1,11 +1,9 @@
 #include "deploy/cli/inspect_show.h"
-#include "deploy/cli/json_number.h"
 
+#include "common/base/json.h"
 #include "common/base/text.h"
-#include "common/config/cluster.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,11 +33,6 @@ static json_t *refusal_of(const struct dp_error *err)
                      (int)err->status, "text", text_of(err->text));
 }
 
-static json_t *count_of(uint64_t n)
-{
-    return dp_json_number(n);
-}
-
 static json_t *digest_of(const struct dp_digest *digest)
 {
     char text[DP_DIGEST_TEXT];
@@ -52,12 +45,12 @@ static json_t *tables_of(const struct dp_show *show, const struct dp_view *view)
     json_t *list = json_array();
     for (size_t i = 0; i < view->tables; i++) {
         const struct dp_view_table *t = &view->table[i];
-        json_t *one =
-            json_pack("{s:o, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "name", text_of(t->spec.name),
-                      "dim", (json_int_t)t->spec.dim, "optimizer", dp_show_optimizer_name(&t->spec.optimizer),
-                      "init", dp_init_name(t->spec.init.kind), "seed", hex(t->spec.seed), "rows",
-                      count_of(t->rows), "bytes", count_of(t->bytes), "first_lsn", count_of(t->first_lsn),
-                      "last_lsn", count_of(t->last_lsn), "rows_of_mark", count_of(t->marked_rows));
+        json_t *one = json_pack(
+            "{s:o, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "name", text_of(t->spec.name), "dim",
+            (json_int_t)t->spec.dim, "optimizer", dp_show_optimizer_name(&t->spec.optimizer), "init",
+            dp_init_name(t->spec.init.kind), "seed", hex(t->spec.seed), "rows", dp_json_u64(t->rows), "bytes",
+            dp_json_u64(t->bytes), "first_lsn", dp_json_u64(t->first_lsn), "last_lsn",
+            dp_json_u64(t->last_lsn), "rows_of_mark", dp_json_u64(t->marked_rows));
         if (show->digest)
             (void)json_object_set_new(one, "digest", digest_of(&t->digest));
         (void)json_array_append_new(list, one);
@@ -67,8 +60,8 @@ static json_t *tables_of(const struct dp_show *show, const struct dp_view *view)
 
 static json_t *files_of(const struct dp_view_files *files)
 {
-    return json_pack("{s:o, s:o, s:o}", "count", count_of(files->count), "bytes", count_of(files->bytes),
-                     "entries", count_of(files->entries));
+    return json_pack("{s:o, s:o, s:o}", "count", dp_json_u64(files->count), "bytes",
+                     dp_json_u64(files->bytes), "entries", dp_json_u64(files->entries));
 }
 
 static json_t *cut_of(const struct dp_journal_cut *cut)
@@ -77,7 +70,8 @@ static json_t *cut_of(const struct dp_journal_cut *cut)
     char text[DP_JOURNAL_CUT_TEXT];
     dp_journal_cut_text(cut, text);
     return json_pack("{s:s, s:s, s:o, s:o, s:o}", "what", names[cut->rest], "text", text, "offset",
-                     count_of(cut->offset), "bytes", count_of(cut->bytes), "lsn", count_of(cut->lsn));
+                     dp_json_u64(cut->offset), "bytes", dp_json_u64(cut->bytes), "lsn",
+                     dp_json_u64(cut->lsn));
 }
 
 static json_t *journal_of(const struct dp_view *view)
@@ -87,20 +81,22 @@ static json_t *journal_of(const struct dp_view *view)
     for (size_t i = 0; i < view->segments; i++) {
         const struct dp_inspect_segment *s = &view->segment[i].segment;
         (void)json_array_append_new(
-            segments, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "file", view->segment[i].file, "state",
-                                dp_inspect_segment_state_name(s->state), "opening", count_of(s->incarnation),
-                                "first_lsn", count_of(s->first_lsn), "last_lsn", count_of(s->last_lsn),
-                                "bytes", count_of(s->bytes), "used_bytes", count_of(s->used_bytes)));
+            segments,
+            json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "file", view->segment[i].file, "state",
+                      dp_inspect_segment_state_name(s->state), "opening", dp_json_u64(s->incarnation),
+                      "first_lsn", dp_json_u64(s->first_lsn), "last_lsn", dp_json_u64(s->last_lsn), "bytes",
+                      dp_json_u64(s->bytes), "used_bytes", dp_json_u64(s->used_bytes)));
     }
-    json_t *replay = json_pack("{s:o, s:o, s:o, s:o, s:o}", "records", count_of(j->replay_records), "bytes",
-                               count_of(j->replay_bytes), "pushes", count_of(view->replay_pushes), "rows",
-                               count_of(view->replay_rows), "refusals", count_of(view->replay_refused));
-    json_t *journal =
-        json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "present", (int)j->present, "opening",
-                  count_of(j->incarnation), "durable_lsn", count_of(j->durable_lsn), "last_lsn",
-                  count_of(j->last_lsn), "torn_bytes",
-                  count_of(j->cut.rest == DP_JOURNAL_REST_RECORDS ? j->cut.bytes : 0), "cut", cut_of(&j->cut),
-                  "checked_records", count_of(j->checked_records), "replay", replay, "segments", segments);
+    json_t *replay =
+        json_pack("{s:o, s:o, s:o, s:o, s:o}", "records", dp_json_u64(j->replay_records), "bytes",
+                  dp_json_u64(j->replay_bytes), "pushes", dp_json_u64(view->replay_pushes), "rows",
+                  dp_json_u64(view->replay_rows), "refusals", dp_json_u64(view->replay_refused));
+    json_t *journal = json_pack(
+        "{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "present", (int)j->present, "opening",
+        dp_json_u64(j->incarnation), "durable_lsn", dp_json_u64(j->durable_lsn), "last_lsn",
+        dp_json_u64(j->last_lsn), "torn_bytes",
+        dp_json_u64(j->cut.rest == DP_JOURNAL_REST_RECORDS ? j->cut.bytes : 0), "cut", cut_of(&j->cut),
+        "checked_records", dp_json_u64(j->checked_records), "replay", replay, "segments", segments);
     if (view->journal_refused.status != DP_OK)
         (void)json_object_set_new(journal, "refused", text_of(view->journal_refused.text));
     return journal;
@@ -111,8 +107,8 @@ static void add_stream(void *context, const struct dp_push_stream *s)
     json_t *marks = context;
     (void)json_array_append_new(json_object_get(marks, "streams"),
                                 json_pack("{s:o, s:o, s:o, s:o}", "stream", hex(s->stream), "low",
-                                          count_of(s->low), "used_above", count_of(s->used_above), "holes",
-                                          count_of(s->holes)));
+                                          dp_json_u64(s->low), "used_above", dp_json_u64(s->used_above),
+                                          "holes", dp_json_u64(s->holes)));
 }
 
 static void add_refused(void *context, uint64_t stream, uint64_t number, enum dp_status status)
@@ -120,7 +116,7 @@ static void add_refused(void *context, uint64_t stream, uint64_t number, enum dp
     json_t *marks = context;
     (void)json_array_append_new(json_object_get(marks, "refused"),
                                 json_pack("{s:o, s:o, s:s}", "stream", hex(stream), "number",
-                                          count_of(number), "status", dp_status_name((int)status)));
+                                          dp_json_u64(number), "status", dp_status_name((int)status)));
 }
 
 static json_t *view_of(const struct dp_show *show, const struct dp_view *view)
@@ -130,7 +126,7 @@ static json_t *view_of(const struct dp_show *show, const struct dp_view *view)
         (void)json_array_append_new(damage, text_of(view->damage[i].text));
     json_t *one = json_pack("{s:o, s:b, s:b, s:o, s:o}", "directory", text_of(view->directory), "opened",
                             (int)view->opened, "clean", (int)dp_view_is_clean(view), "damages",
-                            count_of(view->damages), "damage", damage);
+                            dp_json_u64(view->damages), "damage", damage);
     if (view->in_use)
         (void)json_object_set_new(one, "in_use_by", json_integer(view->in_use));
     if (!view->opened)
@@ -139,14 +135,15 @@ static json_t *view_of(const struct dp_show *show, const struct dp_view *view)
     dp_push_ids_visit(view->ids, add_stream, add_refused, marks);
     struct dp_push_floors floors = dp_push_ids_floors(view->ids);
     json_t *more = json_pack(
-        "{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state",
-        dp_inspect_state_name(view->own.state), "format", (json_int_t)view->own.format, "cluster",
-        hex(view->own.cluster), "generation", count_of(view->own.generation), "first_mixed_key",
-        hex(view->own.range.first), "last_mixed_key", hex(view->own.range.last), "rows_lsn",
-        count_of(view->rows_lsn), "next_stream", count_of(view->streams), "streams_below",
-        count_of(floors.clients), "runs_below", count_of(floors.runs), "row_files",
-        files_of(&view->row_files), "mark_files", files_of(&view->mark_files), "unnamed_files",
-        count_of(view->unnamed_files), "tables", tables_of(show, view), "journal", journal_of(view));
+        "{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state",
+        dp_store_view_state_name(view->own.state), "format", (json_int_t)view->own.format, "id",
+        hex(view->own.id.id), "register", hex(view->own.id.register_id), "cluster", hex(view->own.cluster),
+        "generation", dp_json_u64(view->own.generation), "first_mixed_key", hex(view->own.range.first),
+        "last_mixed_key", hex(view->own.range.last), "rows_lsn", dp_json_u64(view->rows_lsn), "next_stream",
+        dp_json_u64(view->streams), "streams_below", dp_json_u64(floors.clients), "runs_below",
+        dp_json_u64(floors.runs), "row_files", files_of(&view->row_files), "mark_files",
+        files_of(&view->mark_files), "unnamed_files", dp_json_u64(view->unnamed_files), "tables",
+        tables_of(show, view), "journal", journal_of(view));
     (void)json_object_update(one, more);
     (void)json_object_update(one, marks);
     json_decref(more);
@@ -178,7 +175,7 @@ enum dp_status dp_show_json(const struct dp_show *show, struct dp_error *err)
         for (size_t i = 0; i < show->sums; i++)
             (void)json_array_append_new(
                 tables, json_pack("{s:o, s:I, s:o, s:o}", "name", text_of(show->sum[i].name), "dim",
-                                  (json_int_t)show->sum[i].dim, "rows", count_of(show->sum[i].digest.rows),
+                                  (json_int_t)show->sum[i].dim, "rows", dp_json_u64(show->sum[i].digest.rows),
                                   "digest", digest_of(&show->sum[i].digest)));
         (void)json_object_set_new(all, "tables", tables);
         (void)json_object_set_new(all, "digest", digest_of(&sum));

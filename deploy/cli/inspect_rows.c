@@ -1,13 +1,12 @@
 /* Rows of a table, as they are stored. Values are shown up to a bound; JSON has all of them. */
 #include "deploy/cli/inspect_show.h"
-#include "deploy/cli/json_number.h"
 
+#include "common/base/json.h"
 #include "common/model/mix.h"
 #include "common/model/row.h"
-#include "server/shard/table_mark.h"
+#include "server/durable/table_mark.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 
 #define VALUES_SHOWN 64u
@@ -46,9 +45,8 @@ static void show_values(const char *name, const float *values, uint32_t count)
 static json_t *values_of(const float *values, uint32_t count)
 {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < count; i++) /* no number in JSON is infinite or NaN: null */
-        (void)json_array_append_new(list,
-                                    values[i] - values[i] == 0 ? json_real((double)values[i]) : json_null());
+    for (uint32_t i = 0; i < count; i++)
+        (void)json_array_append_new(list, dp_json_real((double)values[i]));
     return list;
 }
 
@@ -70,7 +68,7 @@ static enum dp_status take_row(void *context, struct dp_store_key key, const voi
     f->shown++;
     f->met = true;
     if (f->list) {
-        json_t *one = json_pack("{s:o, s:I, s:I, s:o}", "key", dp_json_number(dp_unmix(key.mixed)), "step",
+        json_t *one = json_pack("{s:o, s:I, s:I, s:o}", "key", dp_json_u64(dp_unmix(key.mixed)), "step",
                                 (json_int_t)dp_row_step(row), "lsn", (json_int_t)dp_row_lsn(row), "weights",
                                 values_of(values, dim));
         for (uint32_t s = 0; s < slots; s++)
@@ -101,24 +99,25 @@ static enum dp_status find_table(void *context, const struct dp_store_mark *mark
     return st;
 }
 
-static enum dp_status show_from(struct finding *f, struct dp_inspect *inspect, uint64_t mixed,
+static enum dp_status show_from(struct finding *f, struct dp_store_view *inspect, uint64_t mixed,
                                 struct dp_error *err)
 {
-    enum dp_status st = dp_inspect_rows_from(inspect, (struct dp_store_key){f->id, mixed}, take_row, f, err);
+    enum dp_status st =
+        dp_store_view_rows_from(inspect, (struct dp_store_key){f->id, mixed}, take_row, f, err);
     return st == DP_STOPPING ? DP_OK : st;
 }
 
 /* met: [key_count], which keys were found. */
 static enum dp_status show_shard(struct finding *f, bool *met, struct dp_error *err)
 {
-    struct dp_inspect *inspect = NULL;
+    struct dp_store_view *inspect = NULL;
     bool here = false;
-    enum dp_status st = dp_inspect_open(f->directory, NULL, &inspect, err);
+    enum dp_status st = dp_store_view_open(f->directory, NULL, &inspect, err);
     if (st != DP_OK)
         return st;
     bool before = f->known;
     f->known = false;
-    st = dp_inspect_marks(inspect, DP_TABLE_MARK_PREFIX, find_table, f, err);
+    st = dp_store_view_marks(inspect, DP_TABLE_MARK_PREFIX, find_table, f, err);
     here = f->known;
     f->known = before || here;
     for (size_t k = 0; st == DP_OK && here && k < f->rows->key_count; k++) {
@@ -130,7 +129,7 @@ static enum dp_status show_shard(struct finding *f, bool *met, struct dp_error *
     }
     if (st == DP_OK && here && f->rows->key_count == 0)
         st = show_from(f, inspect, 0, err);
-    dp_inspect_close(&inspect);
+    dp_store_view_close(&inspect);
     return st;
 }
 
@@ -145,13 +144,12 @@ enum dp_status dp_show_rows(const struct dp_show_rows *rows, struct dp_error *er
         st = show_shard(&f, met, err);
     }
     if (st == DP_OK && !f.known)
-        st = dp_fail(err, DP_NOT_FOUND, "no table '%s' there; without --rows all tables are listed",
+        st = dp_fail(err, DP_NOT_FOUND, "there is no table '%s'; without --rows, all tables are listed",
                      rows->table);
     for (size_t k = 0; st == DP_OK && !f.list && k < rows->key_count && f.shown < rows->limit; k++)
         if (!met[k])
-            printf("key %" PRIu64
-                   "  is not stored: it was never pushed (or not written back yet), its row is the initial "
-                   "one\n",
+            printf("key %" PRIu64 "  is not stored: it was never pushed (or not written back yet), so its "
+                   "row has the initial weights\n",
                    rows->keys[k]);
     if (st == DP_OK && f.list) {
         json_t *all = json_pack("{s:s, s:O}", "table", rows->table, "rows", f.list);

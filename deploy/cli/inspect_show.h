@@ -2,13 +2,13 @@
 #ifndef DP_CLI_INSPECT_SHOW_H
 #define DP_CLI_INSPECT_SHOW_H
 
-#include "deploy/cli/inspect_view.h"
+#include "server/inspect/inspect_view.h"
 
 /* What is asked for besides the views. */
 struct dp_show {
     const struct dp_view *views;
     size_t count;
-    bool verify, digest;
+    bool verify, digest, all;       /* all: which push numbers are used (of text; JSON has it) */
     const struct dp_error *refused; /* why the command fails after all; DP_OK: it does not */
     /* digest: of all views together; asserted to be there then. */
     const struct dp_digest_table *sum;

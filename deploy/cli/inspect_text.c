@@ -24,25 +24,28 @@ static const char *number(uint64_t n, char text[32])
 static void show_own(const struct dp_view *view)
 {
     static const char *const meaning[] = {
-        [DP_INSPECT_NEW] = "nothing was ever stored in it",
-        [DP_INSPECT_CLEAN] = "closed cleanly, its rows are complete",
-        [DP_INSPECT_OPEN_JOURNALED] = "in use or killed: what its journal has to replay is not in its rows",
-        [DP_INSPECT_OPEN] = "in use or killed, without a journal: what was not written back is lost"};
-    const struct dp_inspect_own *own = &view->own;
+        [DP_STORE_VIEW_NEW] = "nothing was ever stored in it",
+        [DP_STORE_VIEW_CLEAN] = "closed cleanly, its rows are complete",
+        [DP_STORE_VIEW_OPEN_JOURNALED] =
+            "in use or killed: what its journal has to replay is not in its rows",
+        [DP_STORE_VIEW_OPEN] = "in use or killed, without a journal: what was not written back is lost"};
+    const struct dp_store_view_own *own = &view->own;
     printf("store %s\n", view->directory);
     if (!view->opened) {
         printf("  it could not be opened\n");
         return;
     }
-    printf("  state       %s: %s\n", dp_inspect_state_name(own->state), meaning[own->state]);
+    printf("  state       %s: %s\n", dp_store_view_state_name(own->state), meaning[own->state]);
     if (view->in_use)
-        printf("  in use      by process %d: rows are shown as they were last written back; its journal is "
-               "written "
-               "meanwhile\n",
-               (int)view->in_use);
-    if (own->state == DP_INSPECT_NEW)
+        printf(
+            "  in use      by process %d: rows are those last written back; the journal is being written\n",
+            (int)view->in_use);
+    if (own->state == DP_STORE_VIEW_NEW)
         return;
     printf("  format      %" PRIu32 "\n", own->format);
+    if (own->id.id != 0)
+        printf("  id          %08" PRIx32 ", of register %08" PRIx32 "\n", DP_STORE_ID_SHORT(own->id.id),
+               DP_STORE_ID_SHORT(own->id.register_id));
     printf("  cluster     0x%016" PRIx64 ", generation %" PRIu64 "\n", own->cluster, own->generation);
     printf("  range       0x%016" PRIx64 "..0x%016" PRIx64 " of mixed keys (%.4g%% of all)\n",
            own->range.first, own->range.last,
@@ -66,9 +69,8 @@ static void show_tables(const struct dp_view *view)
            view->row_files.count, number(view->row_files.bytes, rows), view->mark_files.count,
            number(view->mark_files.bytes, bytes));
     if (view->unnamed_files)
-        printf("  unnamed     %" PRIu64
-               " files *.sst that the manifest does not name: a crash left them, the next start "
-               "removes them\n",
+        printf("  unnamed     %" PRIu64 " files *.sst that the manifest does not name: a crash left them, "
+               "and the next start removes them\n",
                view->unnamed_files);
 }
 
@@ -82,7 +84,7 @@ static void show_journal(const struct dp_view *view)
         return;
     }
     if (view->segments == 0 && view->journal_refused.status == DP_OK) {
-        printf("  journal     none: all that its opening %" PRIu64 " took is in the rows\n",
+        printf("  journal     none: the rows have all pushes that its opening %" PRIu64 " took\n",
                view->incarnation);
         return;
     }
@@ -117,16 +119,17 @@ static void show_journal(const struct dp_view *view)
                number(j->checked_bytes, bytes));
 }
 
-struct counting {
+struct inspect_counting {
     uint64_t streams, refused;
 };
 
 static void show_stream(void *context, const struct dp_push_stream *s)
 {
-    struct counting *counting = context;
+    struct inspect_counting *counting = context;
     if (counting->streams == 0)
-        printf("  streams, as of the rows' lsn\n    %-18s %9s %14s %12s %10s\n", "stream", "kind",
-               "all below", "used above", "holes");
+        printf("  push numbers that are used, by run and worker or client (stream), as of the rows' lsn\n    "
+               "%-18s %9s %14s %12s %10s\n",
+               "stream", "kind", "all below", "used above", "holes");
     if (counting->streams < STREAMS_SHOWN)
         printf("    0x%016" PRIx64 " %9s %14" PRIu64 " %12" PRIu64 " %10" PRIu64 "\n",
                s->stream & ~DP_STREAM_TRAINING, s->stream & DP_STREAM_TRAINING ? "training" : "client",
@@ -136,7 +139,7 @@ static void show_stream(void *context, const struct dp_push_stream *s)
 
 static void show_refused(void *context, uint64_t stream, uint64_t refused, enum dp_status status)
 {
-    struct counting *counting = context;
+    struct inspect_counting *counting = context;
     if (counting->refused == 0)
         printf("  refused\n");
     if (counting->refused < REFUSED_SHOWN)
@@ -147,7 +150,7 @@ static void show_refused(void *context, uint64_t stream, uint64_t refused, enum 
 
 static void show_streams(const struct dp_view *view)
 {
-    struct counting counting = {0};
+    struct inspect_counting counting = {0};
     dp_push_ids_visit(view->ids, show_stream, show_refused, &counting);
     if (counting.streams > STREAMS_SHOWN)
         printf("    and %" PRIu64 " more (--json has all)\n", counting.streams - STREAMS_SHOWN);
@@ -177,10 +180,11 @@ void dp_show_text(const struct dp_show *show)
     for (size_t i = 0; i < show->count; i++) {
         const struct dp_view *view = &show->views[i];
         show_own(view);
-        if (view->opened && view->own.state != DP_INSPECT_NEW) {
+        if (view->opened && view->own.state != DP_STORE_VIEW_NEW) {
             show_tables(view);
             show_journal(view);
-            show_streams(view);
+            if (show->all)
+                show_streams(view);
         }
         show_damage(view);
         damages += view->damages;

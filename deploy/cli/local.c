@@ -1,5 +1,7 @@
 #include "deploy/cli/local.h"
 
+#include "common/base/deadline.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,7 +12,6 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CHILDREN_MAX  1024
@@ -98,8 +99,7 @@ void dp_local_close(struct dp_local **local)
     }
     free(l->restart_ms);
     (void)close(l->signals);
-    /* The signals stay blocked: one that waits to be delivered would end this process before it has said
-     * how it went. */
+    /* The signals stay blocked: a pending one would end this process before it has said how it went. */
     free(l);
     *local = NULL;
 }
@@ -132,13 +132,6 @@ static _Noreturn void become(const char *const *argv, int log, int keep_fd, pid_
     (void)!write(STDERR_FILENO, ": ", 2);
     (void)!write(STDERR_FILENO, failed, sizeof failed - 1);
     _exit(127);
-}
-
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 /* One block: the pointers, then the words. NULL: no memory. */
@@ -178,7 +171,7 @@ static enum dp_status launch(struct child *child, int log_flags, struct dp_error
         (void)setpgid(pid, pid); /* here too: it may be signalled before it came that far */
         child->pid = pid;
         child->running = true;
-        child->started_ms = now_ms();
+        child->started_ms = dp_now_ms();
     }
     (void)close(fd);
     return st;
@@ -218,7 +211,7 @@ enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, c
     struct child *child = &local->child[local->children];
     local->ending = false;
     if (local->children == CHILDREN_MAX)
-        return dp_fail(err, DP_FULL, "more than %d processes: start them by hand, from one cluster file",
+        return dp_fail(err, DP_FULL, "more than %d processes: start them by hand from one cluster file",
                        CHILDREN_MAX);
     *child = (struct child){.role = role, .log = strdup(log), .argv = copy_argv(argv), .keep_fd = keep_fd};
     (void)snprintf(child->name, sizeof child->name, "%s", name);
@@ -243,6 +236,28 @@ void dp_local_restart_dead(struct dp_local *local, uint32_t max)
     free(local->restart_ms);
     local->restart_ms = ring;
     local->restarts_max = ring ? max : 0; /* without memory none is started again */
+}
+
+void dp_local_start_again_with(struct dp_local *local, const char *without, const char *with)
+{
+    for (uint32_t i = 0; i < local->children; i++) {
+        struct child *child = &local->child[i];
+        size_t n = 0, kept = 0;
+        while (child->argv[n])
+            n++;
+        const char **next = calloc(n + 2, sizeof *next);
+        for (size_t k = 0; next && k < n; k++)
+            if (strcmp(child->argv[k], without) != 0)
+                next[kept++] = child->argv[k];
+        if (next)
+            next[kept] = with;
+        char **argv = next ? copy_argv(next) : NULL;
+        if (argv) {
+            free(child->argv);
+            child->argv = argv;
+        }
+        free(next);
+    }
 }
 
 static void tell(struct dp_local *local, const char *text)
@@ -291,7 +306,7 @@ static uint32_t restarts_lately(const struct dp_local *local, uint64_t now)
 static void consider(struct dp_local *local, struct child *child)
 {
     char text[160], line[256];
-    uint64_t now = now_ms();
+    uint64_t now = dp_now_ms();
     if (local->restarts_max == 0 || child->stopping || local->asked || WIFEXITED(child->status))
         return;
     how_it_ended(child, text, sizeof text);
@@ -320,7 +335,7 @@ static void consider(struct dp_local *local, struct child *child)
 /* Those that are due. One that cannot be started stays as it ended. */
 static void start_again(struct dp_local *local)
 {
-    uint64_t now = now_ms();
+    uint64_t now = dp_now_ms();
     for (uint32_t i = 0; i < local->children; i++) {
         struct child *child = &local->child[i];
         struct dp_error err = {0};
@@ -334,7 +349,7 @@ static void start_again(struct dp_local *local)
 
 static uint32_t until_due(const struct dp_local *local, uint32_t timeout_ms)
 {
-    uint64_t now = now_ms(), left = timeout_ms;
+    uint64_t now = dp_now_ms(), left = timeout_ms;
     for (uint32_t i = 0; i < local->children; i++) {
         const struct child *child = &local->child[i];
         uint64_t in = child->due_ms > now ? child->due_ms - now : 0;
@@ -352,8 +367,7 @@ static void reap(struct dp_local *local)
         if (!child->running || waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
             info.si_pid == 0)
             continue;
-        /* What it had started itself goes with it, while its id still keeps the group's number from others.
-         */
+        /* What it started goes with it, while its id still keeps the group's number from others. */
         (void)kill(-child->pid, SIGKILL);
         (void)waitpid(child->pid, &child->status, 0);
         child->running = false;
@@ -466,12 +480,44 @@ static void show_tail(const char *path, long begin, FILE *file)
     }
 }
 
+/* Where in a line of its log a child says why it ends; NULL: the line is another. */
+static const char *why_it_ends(const struct child *child, const char *line)
+{
+    char prefix[64]; /* as dp_log writes it, behind the time */
+    size_t time = sizeof "2000-01-01T00:00:00.000Z" - 1;
+    size_t len = (size_t)snprintf(prefix, sizeof prefix, " error %s: ", child->name);
+    return strlen(line) > time && strncmp(line + time, prefix, len) == 0 ? line + time + len : NULL;
+}
+
+/* The last line in which a child that ended by itself, with code 2, said why. */
+static bool last_words(const struct child *child, char *out, size_t size)
+{
+    char line[TAIL_BYTES];
+    bool by_itself = WIFEXITED(child->status) && WEXITSTATUS(child->status) == 2;
+    FILE *log = by_itself ? fopen(child->log, "re") : NULL;
+    out[0] = '\0';
+    if (!log)
+        return false;
+    (void)fseek(log, child->log_from, SEEK_SET);
+    while (fgets(line, sizeof line, log)) {
+        line[strcspn(line, "\n")] = '\0';
+        const char *why = why_it_ends(child, line);
+        if (why)
+            (void)snprintf(out, size, "%s", why);
+    }
+    (void)fclose(log);
+    return out[0] != '\0';
+}
+
 static void explain_one(const struct child *child, FILE *file)
 {
-    char text[160];
+    char text[1024];
+    if (last_words(child, text, sizeof text)) {
+        fprintf(file, "downpour: %s: %s\ndownpour: its log is %s\n", child->name, text, child->log);
+        return;
+    }
     how_it_ended(child, text, sizeof text);
-    fprintf(file, "downpour: %s", text);
-    fprintf(file, "; its log, %s, ends with:\n", child->log);
+    fprintf(file, "downpour: %s; its log, %s, ends with:\n", text, child->log);
     show_tail(child->log, child->log_from, file);
 }
 
@@ -485,23 +531,7 @@ void dp_local_explain(const struct dp_local *local, FILE *file)
 bool dp_local_last_words(const struct dp_local *local, char *out, size_t size)
 {
     const struct child *child = first_failed(local);
-    char line[TAIL_BYTES] = "";
-    out[0] = '\0';
-    if (!child || child->role != DP_LOCAL_WORKER || WIFSIGNALED(child->status) ||
-        WEXITSTATUS(child->status) != 2)
-        return false;
-    FILE *log = fopen(child->log, "re");
-    if (log)
-        (void)fseek(log, child->log_from, SEEK_SET);
-    while (log && fgets(line, sizeof line, log)) {
-        const char *colon = strstr(line, ": ");
-        line[strcspn(line, "\n")] = '\0';
-        if (strncmp(line, "downpour-worker: ", 17) == 0)
-            (void)snprintf(out, size, "%s", colon + 2);
-    }
-    if (log)
-        (void)fclose(log);
-    return out[0] != '\0';
+    return child && last_words(child, out, size);
 }
 
 static void signal_all(struct dp_local *local, enum dp_local_role role, int signal)
@@ -515,6 +545,7 @@ static void signal_all(struct dp_local *local, enum dp_local_role role, int sign
         if (!child->running || child->role != role)
             continue;
         child->stopping = true;
+        child->told |= signal == SIGKILL; /* that it was killed is no news */
         /* SIGTERM to the process, which ends its own; SIGKILL to the group. */
         (void)kill(signal == SIGKILL ? -child->pid : child->pid, signal);
     }
@@ -524,10 +555,10 @@ static void signal_all(struct dp_local *local, enum dp_local_role role, int sign
 static bool await_end(struct dp_local *local, enum dp_local_role role, uint32_t timeout_ms, bool hurried)
 {
     unsigned asked = local->asked_count;
-    uint64_t deadline = now_ms() + timeout_ms;
+    uint64_t deadline = dp_now_ms() + timeout_ms;
     reap(local);
     while (dp_local_running(local, role) > 0) {
-        uint64_t now = now_ms();
+        uint64_t now = dp_now_ms();
         if (now >= deadline || (hurried && local->asked_count != asked))
             return false;
         dp_local_wait(local, (uint32_t)(deadline - now));
@@ -538,20 +569,17 @@ static bool await_end(struct dp_local *local, enum dp_local_role role, uint32_t 
 enum dp_status dp_local_stop(struct dp_local *local, enum dp_local_role role, uint32_t grace_ms)
 {
     enum dp_status st = DP_OK;
+    unsigned asked = local->asked_count;
     reap(local);
     local->ending = true;
     signal_all(local, role, grace_ms ? SIGTERM : SIGKILL);
-    if (grace_ms == 0) {
-        (void)await_end(local, role, KILL_MS, false);
-        for (uint32_t i = 0; i < local->children; i++) /* that it was killed is no news */
-            local->child[i].told |= local->child[i].stopping;
-        return DP_OK;
-    }
-    if (!await_end(local, role, grace_ms, true)) {
+    if (!await_end(local, role, grace_ms ? grace_ms : KILL_MS, grace_ms > 0) && grace_ms > 0) {
         for (uint32_t i = 0; i < local->children; i++)
             if (local->child[i].running && local->child[i].role == role)
-                fprintf(stderr, "downpour: %s did not stop when asked to, and is killed; its log: %s\n",
-                        local->child[i].name, local->child[i].log);
+                fprintf(stderr, "downpour: %s %s; its log: %s\n", local->child[i].name,
+                        local->asked_count == asked ? "did not stop on request and is killed"
+                                                    : "is killed, as a second signal asks",
+                        local->child[i].log);
         signal_all(local, role, SIGKILL);
         (void)await_end(local, role, KILL_MS, false);
         return DP_TIMEOUT;
@@ -561,6 +589,8 @@ enum dp_status dp_local_stop(struct dp_local *local, enum dp_local_role role, ui
         if (child->role != role || !child->stopping || child->told)
             continue;
         child->told = true;
+        if (WIFSIGNALED(child->status) && WTERMSIG(child->status) == SIGTERM)
+            continue; /* asked before it could close its store, and so before it opened one */
         if (!WIFEXITED(child->status) || WEXITSTATUS(child->status) != 0) {
             explain_one(child, stderr);
             st = DP_IO;

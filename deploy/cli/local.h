@@ -47,19 +47,22 @@ DP_MUST_USE
 enum dp_status dp_local_start(struct dp_local *local, enum dp_local_role role, const char *name,
                               const char *const *argv, const char *log, int keep_fd, struct dp_error *err);
 
+/* Who is there, and is started again from now on, is started without the one argument and with the other. Without memory: as before. */
+void dp_local_start_again_with(struct dp_local *local, const char *without, const char *with);
+
 /* Until something happened (a child ended, a signal came) or the time is over. */
 void dp_local_wait(struct dp_local *local, uint32_t timeout_ms);
 /* The signal that asked this process to stop, or 0. */
 int dp_local_signal(const struct dp_local *local);
 /* Those that will be started again are among them. */
 uint32_t dp_local_running(const struct dp_local *local, enum dp_local_role role);
-/* Whether a child ended as it should not have. If so, dp_local_explain tells a person which, how, and what
- * its log says at the end. */
+/* Whether a child ended as it should not have. If so, dp_local_explain tells a person which, and why: the error that
+ * it logged last, else how it ended and the end of its log. */
 bool dp_local_failed(const struct dp_local *local);
 bool dp_local_server_failed(const struct dp_local *local);
 void dp_local_explain(const struct dp_local *local, FILE *file);
-/* The last line of the log of the first worker that ended with a code of its own, without the program's name: why it did. false: it
- * is a server that failed, a signal ended it, or the log says nothing. */
+/* The error that the first child that ended with code 2 logged last, without time and name: why it did.
+ * false: a signal ended it, or the log says nothing. */
 bool dp_local_last_words(const struct dp_local *local, char *out, size_t size);
 /* grace_ms 0: SIGKILL at once. Else SIGTERM to each of the role; past grace_ms, or at a further signal to
  * this process, SIGKILL. From then on, until the next start, who dies is not started again. DP_TIMEOUT: one had to be killed, DP_IO: one ended badly; both said on stderr. */

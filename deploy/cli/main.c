@@ -1,4 +1,5 @@
 /* downpour: the command. Each subcommand is a file of its own. */
+#include "deploy/bench/bench.h"
 #include "deploy/cli/commands.h"
 
 #include "common/config/nearest.h"
@@ -8,23 +9,21 @@
 #include <string.h>
 
 static const char usage[] =
-    "Usage: downpour COMMAND [FLAGS]\n"
-    "\n"
-    "  run       train on this machine: starts servers and workers, stops them, tells the result\n"
-    "  predict   write the scores of a file by the model that a run trained\n"
-    "  export    write the weights of a run as files for other programs, with the names of words, users, "
-    "features\n"
-    "  neighbours  the words or items most like a given one\n"
-    "  status    what the shards of a running cluster say of themselves\n"
-    "  generate  write data whose true model is known, and what that model reaches\n"
-    "  inspect   what a store on disk holds, whether it is whole, and a digest of its rows\n"
-    "  bench     how fast one server is on this machine, beside bare sockets and a bare copy; how fast each "
-    "model trains\n"
-    "\n"
-    "  --help    this text; with a command: its flags, their units and defaults\n"
-    "  --version\n"
-    "\n"
-    "Exit code: 0; 2 with cause and remedy on standard error; 128 + number of the signal that stopped it.\n";
+    "Usage: downpour COMMAND [FLAGS]\n\n  run         train on this machine: start servers and workers, stop "
+    "them, print the result\n  predict     score the examples in a file with a trained model, or list the "
+    "best items "
+    "of users\n  export      write the weights of a run as files for other programs, with the names of "
+    "words, "
+    "users, features\n  neighbours  show the words or items most similar to a given one\n  status      show "
+    "the state of a running cluster, or whether a run is finished\n  generate    write clicks from a hidden "
+    "model, and print the best result that "
+    "is possible\n  inspect     show or verify what a store on disk holds, or print a digest of its rows\n  "
+    "bench       compare one server on this machine with bare sockets, and measure how fast each model "
+    "trains\n\n  "
+    "--help      this text; with a command: its flags, their units and defaults\n  --version   the "
+    "version\n\nExit code: 0; 1 if status finds a server that does not serve; 2 with cause and remedy on "
+    "standard error; 128 + number of the signal that "
+    "stopped it.\n";
 
 static int say(const char *text)
 {
@@ -42,7 +41,7 @@ int main(int argc, char **argv)
     } commands[] = {
         {"run", dp_command_run},       {"predict", dp_command_predict},       {"status", dp_command_status},
         {"export", dp_command_export}, {"neighbours", dp_command_neighbours}, {"inspect", dp_command_inspect},
-        {"bench", dp_command_bench},   {"generate", dp_command_generate},
+        {"bench", dp_bench},           {"generate", dp_command_generate},
     };
     static const char *const words[] = {"run",     "predict", "status",   "export", "neighbours",
                                         "inspect", "bench",   "generate", "--help", "--version"};

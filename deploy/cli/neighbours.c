@@ -7,32 +7,31 @@
 
 #include "common/base/parse.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct dp_option options[] = {
-    {"--top", "N", "how many for each word, 1 .. 10000; default 10", NULL, NULL},
-    {"--table", "NAME", "whose rows are compared; default: the words of skipgram, the items of mf and neumf",
-     NULL, NULL},
+    {"--top", "N", "show the N most similar for each word, 1 .. 10000; default 10", NULL, NULL},
+    {"--table", "NAME", "table to search; default: the words of skipgram, the items of mf and neumf", NULL,
+     NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
 static const struct dp_command command = {
     .name = "neighbours",
     .usage = "DIR WORD... [--top N]",
-    .summary = "Shows the words most like each WORD, by the cosine of their vectors, of a run of skipgram "
-               "(DIR: its --dir); of mf\n"
-               "and neumf the items most like each of the items named. Words behind -- may begin with a -.",
+    .summary =
+        "Shows the words most similar to each WORD, by cosine, in a run of skipgram (DIR: its --dir); for mf "
+        "and neumf the\nitems most similar to each named item. Words after -- may begin with a -.",
     .options = options,
     .count = OPTIONS,
 };
 
 #define SIMILAR 3
 
-struct asked {
+struct neighbours_asked {
     size_t row; /* among the rows */
     float *vector;
     double norm;
@@ -45,7 +44,7 @@ struct neighbours {
     struct dp_run_tables run;
     struct dp_run_rows rows;
     uint64_t top;
-    struct asked *asked; /* [words - 1] */
+    struct neighbours_asked *asked; /* [words - 1] */
 };
 
 static enum dp_status parse(struct neighbours *n, int argc, char *const *argv, bool *help,
@@ -58,8 +57,8 @@ static enum dp_status parse(struct neighbours *n, int argc, char *const *argv, b
         return st;
     if (n->words.words < 2)
         return dp_fail(err, DP_ARGUMENT,
-                       "name the directory of a run (its --dir) and a word; "
-                       "'downpour neighbours --help' lists all flags");
+                       "give the directory of a run (its --dir) and a word; 'downpour neighbours --help' "
+                       "lists all flags");
     const char *top = dp_options_value(&command, n->values, "--top");
     n->top = 10;
     return top ? dp_parse_u64(top, 1, 10000, "--top", &n->top, err) : DP_OK;
@@ -74,7 +73,8 @@ static enum dp_status find_table(const struct neighbours *n, const struct dp_par
         if (dp_run_tables_find(&n->run, usual[i], out, NULL) == DP_OK)
             return DP_OK;
     if (!named)
-        return dp_fail(err, DP_ARGUMENT, "%s has no words or items to compare: skipgram, mf and neumf have",
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s has no words or items to compare; only skipgram, mf and neumf have them",
                        n->run.served.cluster->model);
     enum dp_status st = dp_run_tables_find(&n->run, named, out, err);
     return st == DP_OK && !(*out)->sparse
@@ -103,7 +103,8 @@ static enum dp_status find_words(struct neighbours *n, struct dp_error *err)
     size_t named = n->run.vocab ? dp_vocab_count(n->run.vocab) : 0;
     enum dp_status st = DP_OK;
     if (!n->run.vocab)
-        return dp_fail(err, DP_NOT_FOUND, "the run kept no names: a further 'downpour run' keeps them");
+        return dp_fail(err, DP_NOT_FOUND,
+                       "the run kept no names: another 'downpour run' with the same --dir keeps them");
     row_of = calloc(named + 1, sizeof *row_of); /* of a name's place; they are first, in this order */
     n->asked = calloc(count, sizeof *n->asked);
     if (!row_of || !n->asked)
@@ -138,7 +139,7 @@ static enum dp_status pull_words(struct neighbours *n, struct dp_error *err)
     uint32_t dim = n->rows.parameter->table.dim;
     enum dp_status st = DP_OK;
     for (size_t i = 0; st == DP_OK && i + 1 < n->words.words; i++) {
-        struct asked *asked = &n->asked[i];
+        struct neighbours_asked *asked = &n->asked[i];
         asked->vector = calloc(dim, sizeof *asked->vector);
         if (!asked->vector)
             return dp_fail(err, DP_NOMEM, "no memory for a vector");
@@ -153,7 +154,7 @@ static void compare(struct neighbours *n, size_t row, const float *vector)
     uint32_t dim = n->rows.parameter->table.dim;
     double norm = sqrt(dot(vector, vector, dim));
     for (size_t i = 0; i + 1 < n->words.words; i++) {
-        struct asked *asked = &n->asked[i];
+        struct neighbours_asked *asked = &n->asked[i];
         if (row != asked->row && norm > 0 && asked->norm > 0)
             dp_best_offer(&asked->best, dot(vector, asked->vector, dim) / norm / asked->norm, row);
     }

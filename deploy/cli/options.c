@@ -80,7 +80,7 @@ enum dp_status dp_options_parse(const struct dp_command *command, int argc, char
         else if (option->argument[0] == '[')
             values[at] = "";
         else
-            return dp_fail(err, DP_ARGUMENT, "flag '%s' lacks its value: %s %s", option->name, option->name,
+            return dp_fail(err, DP_ARGUMENT, "flag '%s' needs a value: %s %s", option->name, option->name,
                            option->argument);
     }
     return DP_OK;

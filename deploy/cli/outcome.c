@@ -1,5 +1,5 @@
 #include "deploy/cli/outcome.h"
-#include "deploy/cli/folder.h"
+#include "deploy/cli/path.h"
 
 #include "deploy/cli/epoch_table.h"
 #include "deploy/cli/progress.h"
@@ -128,7 +128,8 @@ static void print_chosen(const json_t *root, FILE *file)
     char number[32];
     if (!json_is_true(json_object_get(settings, "epochs_by_size")))
         return;
-    fprintf(file, "Epochs:    %.0f in minibatches of %.0f, by the size of the training set (%s examples)\n",
+    fprintf(file,
+            "Epochs:    %.0f in minibatches of %.0f, chosen for the size of the training set (%s examples)\n",
             number_in(settings, "epochs"), number_in(settings, "batch"),
             dp_cli_number(number_in(json_object_get(root, "data"), "examples"), number, sizeof number));
 }

@@ -57,7 +57,7 @@ enum dp_status dp_ports_choose(struct dp_cluster *cluster, uint32_t first, struc
             if (why)
                 return dp_fail(err, DP_IO,
                                "--port %" PRIu32 ": port %" PRIu32
-                               " cannot be taken: %s; choose another, or leave --port out",
+                               " cannot be used: %s; choose another port, or omit --port",
                                first, port, strerror(why));
         }
         assign(cluster, first);
@@ -68,8 +68,8 @@ enum dp_status dp_ports_choose(struct dp_cluster *cluster, uint32_t first, struc
     uint64_t random = (uint64_t)now.tv_nsec ^ (uint64_t)getpid() << 20;
     uint32_t room = SEARCH_TO - SEARCH_FROM;
     if (count >= room)
-        return dp_fail(err, DP_ARGUMENT,
-                       "%" PRIu32 " ports are more than one machine gives: use fewer shards", count);
+        return dp_fail(err, DP_ARGUMENT, "%" PRIu32 " ports are more than one machine has: use fewer shards",
+                       count);
     for (int i = 0; i < TRIES; i++) {
         random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         uint32_t at = SEARCH_FROM + (uint32_t)(random >> 33) % (room - count), n = 0;
@@ -80,6 +80,6 @@ enum dp_status dp_ports_choose(struct dp_cluster *cluster, uint32_t first, struc
             return DP_OK;
         }
     }
-    return dp_fail(err, DP_IO, "found no %" PRIu32 " free ports in a row between %u and %u: give --port",
+    return dp_fail(err, DP_IO, "found no %" PRIu32 " consecutive free ports between %u and %u: give --port",
                    count, SEARCH_FROM, SEARCH_TO);
 }

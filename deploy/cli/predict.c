@@ -10,8 +10,9 @@
 
 #include "common/base/parse.h"
 #include "deploy/cli/spool.h"
+#include "deploy/cli/status_view.h"
 
-#include "common/env/whole.h"
+#include "common/env/atomic_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,27 +22,31 @@
 #define TOP_MAX 100000u
 
 static const struct dp_option options[] = {
-    {"--from", "DIR", "the directory of a run (its --dir) (needed)", NULL, NULL},
-    {"--data", "FILE", "examples in the form of the training data (needed, or --top)", NULL, NULL},
-    {"--data-labels", "FILE", "labels of idx images; default: by the images' name", NULL, NULL},
-    {"--out", "FILE", "a line of scores for each example, there when it is whole; default: standard output",
+    {"--from", "DIR", "directory of the run, its --dir (required)", NULL, NULL},
+    {"--data", "FILE", "examples in the format of the training data (required, unless --top is given)", NULL,
+     NULL},
+    {"--data-labels", "FILE", "labels of idx images; default: found by the name of the images", NULL, NULL},
+    {"--out", "FILE",
+     "file for the scores, a line for each example; it appears once it is complete; default: standard output",
      NULL, NULL},
-    {"--model", "MODEL", "refuse unless this is the model that was trained", NULL, NULL},
+    {"--model", "MODEL", "refuse if the run trained another model", NULL, NULL},
     {"--top", "N",
-     "of mf and neumf: the N best items of each user, lines 'USER ITEM SCORE', without those that the user "
-     "met in the "
-     "training file",
+     "mf and neumf: write the N best items of each user, lines of USER, ITEM and SCORE, separated by "
+     "tabs, without items that the user met in the training file",
      NULL, NULL},
-    {"--user", "ID",
-     "with --top: this user, by the id or name of the training file; may be given several times", NULL, NULL},
-    {"--users", "FILE", "with --top: the users in this file, one in each line", NULL, NULL},
+    {"--user", "ID", "with --top: this user, by id or name in the training file; may be repeated", NULL,
+     NULL},
+    {"--users", "FILE", "with --top: the users in this file, one per line", NULL, NULL},
     {"--with-seen", NULL,
-     "with --top: items that the user met in the training file, too, which may then be gone", NULL, NULL},
+     "with --top: include items that the user met in the training file, which may then be missing", NULL,
+     NULL},
     {"--device", "NAME",
-     "what computes: cpu, cuda:N (that GPU; cuda:each: the first) or auto (the first GPU where there is "
+     "where the worker computes: cpu, cuda:N (that GPU; cuda:each: the first) or auto (the first GPU where "
+     "there is "
      "one); default: that of the training",
      "training.device", NULL},
-    {"--precision", "KIND", "of a GPU's matrix products: f32, tf32 or bf16; default: that of the training",
+    {"--precision", "KIND",
+     "precision of a GPU's matrix products: f32, tf32 or bf16; default: that of the training",
      "training.precision", NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
@@ -49,14 +54,11 @@ static const struct dp_option options[] = {
 static const struct dp_command command = {
     .name = "predict",
     .usage = "--from DIR (--data FILE | --top N --user ID) [--out FILE]",
-    .summary = "Writes the scores of the examples in a file, by the model that a run trained: the "
-               "probability of 1, the\n"
-               "probabilities of all classes, or the value; a line for each example.\n"
-               "A line of lstm has, for each window of its bytes (the first begins with the first byte, the "
-               "next with\n"
-               "the second), the probability of each byte 0 .. 255 to follow. With --top: items for users. "
-               "For words and\n"
-               "their vectors see 'downpour neighbours' and 'downpour export'.",
+    .summary = "Writes one line of scores for each example in a file: the probability of 1, the "
+               "probabilities of all\nclasses, or the value. For lstm a line has, for each window of bytes "
+               "(the first begins with the first byte,\nthe next with the second), the probability that each "
+               "byte 0 .. 255 follows. With --top it writes the best\nitems of users. For words and their "
+               "vectors see 'downpour neighbours' and 'downpour export'.",
     .options = options,
     .count = OPTIONS,
 };
@@ -68,8 +70,8 @@ struct predict {
     char data[DP_PATH_MAX + 1], labels[DP_PATH_MAX + 1], out[DP_PATH_MAX + 1];
     char users[DP_PATH_MAX + 1], top[24]; /* "": --data */
     struct dp_spools spools;
-    bool copy;              /* out is a file of ours, whose bytes go to standard output or `direct` */
-    struct dp_whole direct; /* --out that is no file: a pipe, a device */
+    bool copy;                    /* out is a file of ours, whose bytes go to standard output or `direct` */
+    struct dp_atomic_file direct; /* --out that is no file: a pipe, a device */
 };
 
 static const char *flag(const struct predict *p, const char *name)
@@ -95,17 +97,17 @@ static enum dp_status settle_output(struct predict *p, struct dp_error *err)
     const char *out = flag(p, "--out");
     enum dp_status st = DP_OK;
     if (out && (dp_path_same(out, p->data) || (p->labels[0] && dp_path_same(out, p->labels))))
-        return dp_fail(err, DP_ARGUMENT, "--out: '%s' is the file of the %s itself: name another", out,
+        return dp_fail(err, DP_ARGUMENT, "--out: '%s' is the %s file itself: name another", out,
                        dp_path_same(out, p->data) ? "data" : "labels");
     if (out && dp_path_same(out, p->served.folder.conf))
         return dp_fail(err, DP_ARGUMENT, "--out: '%s' is the run's cluster file: name another", out);
     if (out)
-        st = dp_whole_open(out, &p->direct, err);
+        st = dp_atomic_file_open(out, &p->direct, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "--out");
-    p->copy = !out || p->direct.direct;
+    p->copy = !out || !p->direct.temp;
     if (!p->copy)
-        dp_whole_drop(&p->direct);
+        dp_atomic_file_drop(&p->direct);
     return p->copy ? dp_folder_path(&p->served.scratch, p->out, err, "scores")
                    : dp_path_absolute(out, p->out, err);
 }
@@ -116,9 +118,9 @@ static void tell_outside(const struct predict *p)
     const struct dp_cluster_data *data = &p->served.cluster->data;
     if (data->label[0] && !data->columns[0])
         fprintf(stderr,
-                "downpour: '%s' is of an older build, which kept nothing of its CSV file's columns: they are "
-                "read from '%s', and other columns there would make other scores; a further 'downpour run' "
-                "keeps them\n",
+                "downpour: '%s' is of an older build, which did not keep the columns of its CSV file: they "
+                "are read from '%s', and different columns there give different scores; another 'downpour "
+                "run' with the same --dir keeps them\n",
                 p->served.folder.path, data->train);
 }
 
@@ -128,28 +130,27 @@ static void tell_meaning(const struct predict *p)
     const char *model = p->served.cluster->model;
     if (strncmp(model, "skipgram", 8) == 0)
         fprintf(stderr,
-                "downpour: skipgram's scores are of each pair of near words in the file; words most like "
-                "another: "
-                "'downpour neighbours %s WORD'; vectors: 'downpour export %s --out vectors.txt'\n",
+                "downpour: skipgram scores each pair of near words in the file; words most similar to "
+                "another: 'downpour neighbours %s WORD'; vectors: 'downpour export %s --out vectors.txt'\n",
                 flag(p, "--from"), flag(p, "--from"));
     if (strncmp(model, "lstm", 4) == 0)
-        fprintf(stderr, "downpour: a line has the probability of each byte, 0 to the last, to follow one "
-                        "window of the file's "
-                        "bytes; the next line is of the window that begins a byte later\n");
+        fprintf(stderr,
+                "downpour: a line has the probability that each byte, 0 to the last, follows one window of "
+                "the file's bytes; the next line is for the window that begins one byte later\n");
 }
 
 /* A file with a user in each line. */
 static enum dp_status write_users(struct predict *p, struct dp_error *err)
 {
-    struct dp_whole file;
+    struct dp_atomic_file file;
     enum dp_status st = dp_folder_path(&p->served.scratch, p->users, err, "users");
     if (st == DP_OK)
-        st = dp_whole_open(p->users, &file, err);
+        st = dp_atomic_file_open(p->users, &file, err);
     if (st != DP_OK)
         return st;
     for (size_t i = 0; i < p->words.values; i++)
         (void)fprintf(file.stream, "%s\n", p->words.value[i]);
-    return dp_whole_commit(&file, err);
+    return dp_atomic_file_commit(&file, err);
 }
 
 static enum dp_status settle_users(struct predict *p, struct dp_error *err)
@@ -173,8 +174,8 @@ static enum dp_status settle_users(struct predict *p, struct dp_error *err)
 static enum dp_status settle_inputs(struct predict *p, struct dp_error *err)
 {
     if (!flag(p, "--from") || (!flag(p, "--data") && !flag(p, "--top")))
-        return dp_fail(err, DP_ARGUMENT, "%s is needed; 'downpour predict --help' lists all flags",
-                       flag(p, "--from") ? "--data FILE" : "--from DIR");
+        return dp_fail(err, DP_ARGUMENT, "%s is required; 'downpour predict --help' lists all flags",
+                       flag(p, "--from") ? "--data FILE, or --top N with --user ID," : "--from DIR");
     enum dp_status st = settle_users(p, err);
     if (st == DP_OK && flag(p, "--data"))
         st = settle_input("--data", flag(p, "--data"), p->data, err);
@@ -189,8 +190,8 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
     if (st == DP_OK)
         st = dp_served_open(flag(p, "--from"), &p->served, err);
     if (st == DP_OK && flag(p, "--model") && strcmp(flag(p, "--model"), p->served.cluster->model) != 0)
-        st = dp_fail(err, DP_EXISTS, "'%s' holds the model '%s', not '%s': leave --model out",
-                     p->served.folder.path, p->served.cluster->model, flag(p, "--model"));
+        st = dp_fail(err, DP_EXISTS, "'%s' has the model '%s', not '%s': omit --model", p->served.folder.path,
+                     p->served.cluster->model, flag(p, "--model"));
     if (st == DP_OK)
         tell_outside(p);
     if (st == DP_OK)
@@ -219,7 +220,7 @@ static enum dp_status settle(struct predict *p, struct dp_error *err)
 static enum dp_status start_worker(struct predict *p, struct dp_error *err)
 {
     char program[DP_PATH_MAX + 1], log[DP_PATH_MAX + 1];
-    enum dp_status st = dp_program_path("downpour-worker", program, err);
+    enum dp_status st = dp_servers_program("downpour-worker", program, err);
     if (st == DP_OK)
         st = dp_folder_path(&p->served.scratch, log, err, "log/worker.log");
     if (st != DP_OK)
@@ -234,19 +235,45 @@ static enum dp_status start_worker(struct predict *p, struct dp_error *err)
     return dp_local_start(p->served.local, DP_LOCAL_WORKER, "worker", argv, log, -1, err);
 }
 
+/* By the counters of this command's own servers, which answer nobody else. */
+static void tell_untrained(const struct predict *p)
+{
+    uint64_t pulled = 0, initial = 0;
+    struct dp_error unheard = {0};
+    for (uint32_t i = 0; i < dp_client_shards(p->served.client); i++) {
+        struct dp_status_report *report = NULL;
+        if (dp_client_status(p->served.client, i, p->served.cluster->training.timeout_ms, &report,
+                             &unheard) != DP_OK)
+            return;
+        pulled += dp_status_view_counter(report, "pull_rows");
+        initial += dp_status_view_counter(report, "pull_rows_initial");
+        dp_client_status_free(&report);
+    }
+    if (initial > 0)
+        fprintf(stderr,
+                "downpour: %" PRIu64 " of the %" PRIu64 " weights that were looked up (%.2g%%) were never "
+                "trained: what the training did not see (new users, items, categories, features) is scored "
+                "with initial weights\n",
+                initial, pulled, 100.0 * (double)initial / (double)pulled);
+}
+
 static enum dp_status score(struct predict *p, struct dp_error *err)
 {
     enum dp_status st = dp_served_start(&p->served, err);
     if (st == DP_OK)
         st = start_worker(p, err);
-    return st == DP_OK ? dp_served_await_workers(&p->served, err) : st;
+    if (st == DP_OK)
+        st = dp_served_await_workers(&p->served, err);
+    if (st == DP_OK && !p->top[0])
+        tell_untrained(p);
+    return st;
 }
 
 static enum dp_status copy_out(struct predict *p, struct dp_error *err)
 {
     const char *name = flag(p, "--out") ? flag(p, "--out") : "standard output";
     enum dp_status st = dp_copy_file(p->out, true, p->direct.path ? p->direct.stream : stdout, name, err);
-    return st == DP_OK && p->direct.path ? dp_whole_commit(&p->direct, err) : st;
+    return st == DP_OK && p->direct.path ? dp_atomic_file_commit(&p->direct, err) : st;
 }
 
 static int finish(struct predict *p, enum dp_status st, struct dp_error *err)
@@ -260,7 +287,7 @@ static int finish(struct predict *p, enum dp_status st, struct dp_error *err)
         (void)unlink(p->out);
     for (uint32_t i = 0; i < p->spools.count; i++)
         (void)unlink(p->spools.of[i].to);
-    dp_whole_drop(&p->direct);
+    dp_atomic_file_drop(&p->direct);
     dp_served_clear(&p->served);
     dp_words_clear(&p->words);
     return code;

@@ -1,23 +1,18 @@
 #include "deploy/cli/progress.h"
 
+#include "common/base/deadline.h"
+#include "common/base/json.h"
+
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PLAIN_MS  5000u
 #define FIRST_MS  1000u /* to the second line: the first one says only that it begins */
 #define NOTES_MS  1000u
 #define STEADY_MS 5000u /* of progress, before somebody can say when it ends */
-
-static uint64_t whole(const json_t *root, const char *key)
-{
-    json_int_t value = json_integer_value(json_object_get(root, key));
-    return value > 0 ? (uint64_t)value : 0;
-}
 
 /* As the report has it: over the examples of one epoch, whichever worker had them. */
 static void add_loss(struct dp_cli_progress *progress, uint32_t epoch, double loss, uint64_t examples)
@@ -37,8 +32,8 @@ void dp_cli_progress_add(struct dp_cli_progress *progress, const void *json, siz
 {
     json_t *root = json_loadb(json, size, 0, NULL);
     const char *state = json_string_value(json_object_get(root, "state"));
-    uint64_t before = whole(root, "first_epoch"), epoch = before + whole(root, "epoch"),
-             epochs = before + whole(root, "epochs"), examples = whole(root, "examples");
+    uint64_t before = dp_json_get_u64(root, "first_epoch"), epoch = before + dp_json_get_u64(root, "epoch"),
+             epochs = before + dp_json_get_u64(root, "epochs"), examples = dp_json_get_u64(root, "examples");
     const json_t *loss = json_object_get(root, "loss"), *rate = json_object_get(root, "examples_per_s");
     if (!state || epoch > UINT32_MAX || epochs > UINT32_MAX)
         goto done;
@@ -54,11 +49,11 @@ void dp_cli_progress_add(struct dp_cli_progress *progress, const void *json, siz
     progress->evaluating += strcmp(state, "evaluating") == 0;
     progress->reading += strcmp(state, "reading") == 0;
     progress->examples += examples;
-    progress->total += whole(root, "examples_total");
+    progress->total += dp_json_get_u64(root, "examples_total");
     if (json_is_number(rate) && strcmp(state, "training") == 0)
         progress->rate += json_number_value(rate);
     if (json_is_number(loss))
-        add_loss(progress, (uint32_t)epoch, json_number_value(loss), whole(root, "loss_examples"));
+        add_loss(progress, (uint32_t)epoch, json_number_value(loss), dp_json_get_u64(root, "loss_examples"));
 done:
     json_decref(root);
 }
@@ -183,13 +178,11 @@ static void visit(void *context, const char *name, const void *bytes, size_t siz
 struct dp_cli_progress dp_cli_progress_watch(struct dp_client *client, uint32_t run, struct dp_cli_line *line)
 {
     struct dp_cli_progress progress = {0};
-    struct timespec now;
     char prefix[64], text[160];
     (void)snprintf(prefix, sizeof prefix, "run/%" PRIu32 "/progress/", run);
     if (dp_client_notes(client, prefix, visit, &progress, NOTES_MS, NULL) != DP_OK)
         return (struct dp_cli_progress){0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    uint64_t now_ms = dp_now_ms();
     progress.left_s = dp_cli_pace_left(&line->pace, progress.examples, progress.total, now_ms);
     dp_cli_progress_text(&progress, text, sizeof text);
     dp_cli_line_show(line, text, now_ms);

@@ -1,5 +1,5 @@
 /* Progress: what the workers say of themselves, as one line for a person.
- * Notes     run/<run>/progress/<worker>: a JSON object with state, epoch, epochs, examples, examples_total
+ * Notes     run/<run>/progress/<worker>. : a JSON object with state, epoch, epochs, examples, examples_total
  *           (of that worker), loss and loss_examples (of the epoch so far), examples_per_s. One that cannot be read counts as none: watching never
  *           stops a training.
  * Line      On a terminal it is written over itself; elsewhere a new one comes every few seconds, if it

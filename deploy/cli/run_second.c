@@ -1,6 +1,7 @@
 #include "deploy/cli/run_second.h"
 
 #include "deploy/cli/run_differs.h"
+#include "server/layout.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -43,21 +44,44 @@ static enum dp_status check_fits(const struct dp_folder *folder, const struct dp
     const char *dir = folder->path;
     if (earlier->server_count != c->server_count)
         return dp_fail(err, DP_EXISTS,
-                       "'%s' holds the store of %" PRIu32 " servers, not %" PRIu32 ": use --servers %" PRIu32
+                       "'%s' holds the store of %" PRIu32 " server%s, not %" PRIu32 ": use --servers %" PRIu32
                        ", another --dir, or --fresh to remove it",
-                       dir, earlier->server_count, c->server_count, earlier->server_count);
+                       dir, earlier->server_count, earlier->server_count == 1 ? "" : "s", c->server_count,
+                       earlier->server_count);
     for (uint32_t i = 0; i < c->server_count; i++)
         if (earlier->server[i].shards != c->server[i].shards)
             return dp_fail(err, DP_EXISTS,
-                           "'%s' holds a store of %" PRIu32 " shards for server %" PRIu32 ", not %" PRIu32
+                           "'%s' holds a store of %" PRIu32 " shard%s for server %" PRIu32 ", not %" PRIu32
                            ": use --shards %" PRIu32 ", another --dir, or --fresh to remove it",
-                           dir, earlier->server[i].shards, i, c->server[i].shards, earlier->server[i].shards);
+                           dir, earlier->server[i].shards, earlier->server[i].shards == 1 ? "" : "s", i,
+                           c->server[i].shards, earlier->server[i].shards);
     if (strcmp(earlier->model, c->model) != 0)
         return dp_fail(
             err, DP_EXISTS,
             "'%s' holds the store of model '%s', not '%s': use another --dir, or --fresh to remove it", dir,
             earlier->model, c->model);
     return DP_OK;
+}
+
+/* Once there were weights all shards had a store. A server can tell only where the first server's is there to know it. */
+static enum dp_status check_stores(const struct dp_second *second, const struct dp_cluster *earlier,
+                                   const struct dp_run_state *state, struct dp_error *err)
+{
+    char server[DP_PATH_MAX + 32];
+    struct dp_layout layout = {.total = dp_cluster_shards(earlier)};
+    enum dp_status st = DP_OK;
+    bool known;
+    if (state->known && !state->finished && !dp_run_place(second->folder, earlier).known)
+        return DP_OK;
+    for (uint32_t i = 0; st == DP_OK && i < earlier->server_count; i++) {
+        (void)snprintf(server, sizeof server, "%s/store/server-%" PRIu32, second->folder->path, i);
+        layout.count = earlier->server[i].shards;
+        st = dp_layout_check(server, &layout, true, &known, err); /* another server's, swapped with it */
+        for (uint32_t k = 0; st == DP_OK && k < layout.count && !second->replaces; k++)
+            st = dp_folder_check_store(server, layout.first + k, err);
+        layout.first += layout.count;
+    }
+    return st;
 }
 
 /* Epochs that the earlier run trained. A run of an older build says nothing: it is taken for finished. */
@@ -89,15 +113,14 @@ static enum dp_status check_meant(const struct dp_second *second, const struct d
     if (count > 0)
         show(second, differences, count);
     if (unfinished)
-        return dp_fail(
-            err, DP_EXISTS,
-            "the earlier run there is not finished (%s): '%.200s' finishes it; with --continue this run "
-            "trains on from its weights, with --fresh it takes its place",
-            place, resume);
+        return dp_fail(err, DP_EXISTS,
+                       "the earlier run there is not finished (%s): '%.200s' finishes it; --continue trains "
+                       "further from its weights, --fresh replaces it",
+                       place, resume);
     return dp_fail(
         err, DP_EXISTS,
-        "with --continue this run trains on from the earlier one's weights all the same, with --fresh it "
-        "takes its place; or name another --dir");
+        "to train further from its weights with these settings, add --continue; to replace it, add "
+        "--fresh; to keep it, name another --dir");
 }
 
 enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cluster *earlier,
@@ -106,6 +129,8 @@ enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cl
     const struct dp_run_state state = dp_run_state_read(second->folder, earlier->training.run);
     const char *dir = second->folder->path;
     enum dp_status st = check_fits(second->folder, earlier, cluster, err);
+    if (st == DP_OK)
+        st = check_stores(second, earlier, &state, err);
     if (st == DP_OK)
         st = check_meant(second, earlier, &state, cluster, err);
     /* Its own may be lower: the cluster file of a run that was given a number and failed is not kept. */
@@ -132,22 +157,24 @@ enum dp_status dp_second_resumable(const struct dp_folder *folder, struct dp_clu
                                    struct dp_error *err)
 {
     *cluster = NULL;
+    enum dp_status st = dp_folder_check_foreign(folder, err);
+    if (st != DP_OK)
+        return st;
     if (!dp_folder_has_run(folder))
-        return dp_fail(
-            err, DP_NOT_FOUND,
-            "there is no run to resume in '%.300s': it has no cluster.conf and store; start one with "
-            "--model and --train",
-            folder->path);
-    enum dp_status st = dp_cluster_read(folder->conf, cluster, err);
+        return dp_fail(err, DP_NOT_FOUND,
+                       "there is no run to resume in '%.300s': it has no cluster.conf; start one with "
+                       "--model and --train",
+                       folder->path);
+    st = dp_cluster_read(folder->conf, cluster, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "the run in '%.200s' cannot be resumed", folder->path);
     const struct dp_run_state state = dp_run_state_read(folder, (*cluster)->training.run);
     if (state.finished)
-        st =
-            dp_fail(err, DP_EXISTS,
-                    "run %" PRIu32 " in '%.300s' is finished, there is nothing to resume: without --resume a "
-                    "further run trains on from its weights",
-                    (*cluster)->training.run, folder->path);
+        st = dp_fail(err, DP_ARGUMENT,
+                     "run %" PRIu32
+                     " in '%.300s' is finished, so there is nothing to resume: to train further "
+                     "from its weights, give --continue instead",
+                     (*cluster)->training.run, folder->path);
     if (st != DP_OK)
         dp_cluster_free(cluster);
     return st;
@@ -159,14 +186,15 @@ enum dp_status dp_second_same(const struct dp_second *second, const struct dp_cl
     struct dp_difference differences[DP_DIFFERENCES_MAX];
     const struct dp_run_state state = dp_run_state_read(second->folder, earlier->training.run);
     enum dp_status st = check_fits(second->folder, earlier, cluster, err);
+    if (st == DP_OK)
+        st = check_stores(second, earlier, &state, err);
     size_t count = st == DP_OK ? dp_run_differs(earlier, &state, cluster, second->now, true, differences) : 0;
     if (count == 0)
         return st;
     show(second, differences, count);
     const struct dp_option *flag = flag_of(second->command, differences[0].key);
-    return dp_fail(
-        err, DP_EXISTS,
-        "--resume finishes the run that is there: leave out what makes it another (%s), or train on from "
-        "its weights with --continue instead",
-        flag ? flag->name : differences[0].key);
+    return dp_fail(err, DP_EXISTS,
+                   "--resume finishes the run that is there: omit what would change it (%s), or train "
+                   "further from its weights with --continue",
+                   flag ? flag->name : differences[0].key);
 }

@@ -3,7 +3,7 @@
  *     --resume                        the same run, to its end
  *     --fresh                         another one, in the place of it (folder_aside.c)
  * Failure   DP_EXISTS: it may not be what was meant, and what would be; DP_NOT_FOUND: there is none. What differs is shown on
- *           standard error, a line each. */
+ *           standard error, a line each. DP_CORRUPT: of a run that has trained a store is missing. */
 #ifndef DP_CLI_RUN_SECOND_H
 #define DP_CLI_RUN_SECOND_H
 
@@ -15,6 +15,7 @@ struct dp_second {
     const struct dp_command *command; /* whose flags the messages name */
     const struct dp_run_state *now;   /* of the run to be */
     bool continues;                   /* --continue */
+    bool replaces;                    /* --replace-store */
 };
 
 /* Makes `cluster` the next run on the store that lies there: its name, id, number, and how many epochs were trained before. */

@@ -1,8 +1,8 @@
 #include "deploy/cli/run_state.h"
 
-#include "common/env/whole.h"
+#include "common/env/atomic_file.h"
 #include "common/model/mix.h"
-#include "worker/step_log.h"
+#include "worker/loop/step_log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -105,6 +105,7 @@ struct dp_run_state dp_run_state_read(const struct dp_folder *folder, uint32_t r
         state = (struct dp_run_state){.known = true,
                                       .finished = json_is_true(finished),
                                       .epochs = (uint32_t)epochs,
+                                      .mixed = (uint32_t)json_integer_value(json_object_get(root, "mixed")),
                                       .train = print_in(root, "train"),
                                       .train_labels = print_in(root, "train_labels")};
     json_decref(root);
@@ -124,14 +125,14 @@ enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
                                   const struct dp_run_state *state, struct dp_error *err)
 {
     char path[DP_PATH_MAX + 1];
-    struct dp_whole file = {0};
+    struct dp_atomic_file file = {0};
     enum dp_status st = state_path(folder, run, path, err);
     if (st == DP_OK)
-        st = dp_whole_open(path, &file, err);
+        st = dp_atomic_file_open(path, &file, err);
     if (st != DP_OK)
         return st;
-    json_t *root = json_pack("{s:I,s:b,s:I}", "run", (json_int_t)run, "finished", state->finished, "epochs",
-                             (json_int_t)state->epochs);
+    json_t *root = json_pack("{s:I,s:b,s:I,s:I}", "run", (json_int_t)run, "finished", state->finished,
+                             "epochs", (json_int_t)state->epochs, "mixed", (json_int_t)state->mixed);
     set_print(root, "train", &state->train);
     set_print(root, "train_labels", &state->train_labels);
     char *text = json_dumps(root, JSON_INDENT(2));
@@ -139,9 +140,9 @@ enum dp_status dp_run_state_write(const struct dp_folder *folder, uint32_t run,
     if (text)
         (void)fprintf(file.stream, "%s\n", text);
     else
-        dp_whole_drop(&file);
+        dp_atomic_file_drop(&file);
     free(text);
-    return text ? dp_whole_commit(&file, err) : dp_fail(err, DP_NOMEM, "no memory for '%s'", path);
+    return text ? dp_atomic_file_commit(&file, err) : dp_fail(err, DP_NOMEM, "no memory for '%s'", path);
 }
 
 uint32_t dp_run_report_epochs(const char *report, uint32_t run)

@@ -1,6 +1,6 @@
 /* Run state: what is known of a run beside its cluster file, in its directory:
  *     store/run-N.json       whether run N is finished, how many epochs it trained, and what its training files were
- *     store/steps-N-W.log    how far each worker has come (worker/step_log.h)
+ *     store/steps-N-W.log    how far each worker has come (worker/loop/step_log.h)
  * Promise   run-N.json says "finished" only when the whole training ended well; it lies with the weights, so a copy of the
  *           directory says it, too. Runs of older builds have none: known is false.
  * Failure   A file that is damaged or missing makes things unknown, never wrong; writing: DP_IO naming the path. */
@@ -19,6 +19,8 @@ struct dp_run_state {
     bool known;
     bool finished;
     uint32_t epochs; /* trained, where it is finished: fewer than training.epochs after an early end */
+    uint32_t
+        mixed; /* the first epochs, whose figures a store that was lost and replaced has mixed; 0: none */
     struct dp_file_print train, train_labels;
 };
 

@@ -14,16 +14,16 @@ static enum dp_status open_names(struct dp_run_tables *run, struct dp_error *err
 {
     const struct dp_cluster *cluster = run->served.cluster;
     if (!cluster->data.names[0]) {
-        fprintf(stderr,
-                "downpour: '%s' kept no names (it is of an older build): keys are told by their numbers\n",
+        fprintf(stderr, "downpour: '%s' kept no names (it is of an older build): keys are shown as numbers\n",
                 run->served.folder.path);
         return DP_OK;
     }
     enum dp_status st = dp_vocab_open(cluster->data.names, cluster->training.run, &run->vocab, err);
-    return st == DP_NOT_FOUND ? dp_wrap(err, st,
-                                        "the names of its keys are missing (bring the file back, or take "
-                                        "numbers with --no-names)")
-                              : st;
+    return st == DP_NOT_FOUND
+               ? dp_wrap(
+                     err, st,
+                     "the names of its keys are missing (restore the file, or use numbers with --no-names)")
+               : st;
 }
 
 enum dp_status dp_run_tables_open(const char *path, bool named, struct dp_run_tables *out,
@@ -138,7 +138,7 @@ enum dp_status dp_run_rows_list(struct dp_run_tables *run, const struct dp_param
                                         run->served.cluster->training.timeout_ms, &out->table, err);
     if (st == DP_UNSUPPORTED)
         st = dp_fail(err, DP_NOT_FOUND,
-                     "the run has no table '%s': its training ended before it had made its tables",
+                     "the run has no table '%s': its training ended before it created its tables",
                      parameter->table.name);
     if (st == DP_OK)
         st = parameter->sparse ? list_keys(run, out, err) : list_blocks(out, err);

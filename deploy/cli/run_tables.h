@@ -12,7 +12,7 @@
 
 #include "common/vocab/vocab.h"
 #include "deploy/cli/served.h"
-#include "worker/compute/model.h"
+#include "worker/compute/models/model.h"
 
 struct dp_run_tables {
     struct dp_served served;

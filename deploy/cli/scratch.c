@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum dp_status dp_scratch_make(char *path, struct dp_error *err)
 {

@@ -24,7 +24,7 @@ static void tell_unfinished(const struct dp_served *served)
     dp_run_place_text(&place, served->cluster, text);
     dp_run_resume_command(&served->folder, resume, sizeof resume);
     fprintf(stderr,
-            "downpour: run %u in '%s' is not finished: %s; this is of its weights so far. To finish it: %s\n",
+            "downpour: run %u in '%s' is not finished: %s; these are its weights so far. To finish it: %s\n",
             (unsigned)served->cluster->training.run, served->folder.path, text, resume);
 }
 
@@ -45,25 +45,29 @@ enum dp_status dp_served_open(const char *path, struct dp_served *out, struct dp
  * last. Neither epoch had both. */
 static enum dp_status check_whole(struct dp_served *served, struct dp_error *err)
 {
-    const struct dp_snapshot_order look = {.action = DP_SNAPSHOT_LOOK, .run = 1, .epoch = 1};
-    uint32_t shards = dp_client_shards(served->client), newest = 0, behind = 0;
-    struct dp_snapshot_state *states = calloc(shards, sizeof *states);
+    struct dp_snapshot_order look = {.action = DP_SNAPSHOT_LOOK, .run = 1, .epoch = 1};
+    uint32_t shards = dp_client_shards(served->client), timeout_ms = served->cluster->training.timeout_ms;
+    uint32_t behind = shards;
+    struct dp_snapshot_state newest = {0}, *states = calloc(shards, sizeof *states);
     char resume[4 * DP_PATH_MAX + 64];
     if (!states)
         return dp_fail(err, DP_NOMEM, "no memory for the answers of %" PRIu32 " shards", shards);
-    enum dp_status st =
-        dp_client_snapshot(served->client, &look, states, served->cluster->training.timeout_ms, err);
-    for (uint32_t i = 1; st == DP_OK && i < shards; i++)
-        newest = states[i].run > states[newest].run ? i : newest;
-    while (st == DP_OK && behind < shards && states[behind].run == states[newest].run)
-        behind++;
+    enum dp_status st = dp_client_snapshot(served->client, &look, states, timeout_ms, err);
+    if (st == DP_OK)
+        newest = states[dp_snapshot_newest(states, shards)];
+    if (st == DP_OK && newest.run > 0) {
+        look.run = newest.run;
+        look.epoch = newest.epoch;
+        st = dp_client_snapshot(served->client, &look, states, timeout_ms, err);
+        behind = dp_snapshot_behind(states, shards, newest);
+    }
     if (st == DP_OK && behind < shards) {
         dp_run_resume_command(&served->folder, resume, sizeof resume);
         st = dp_fail(err, DP_DATA,
-                     "shard %" PRIu32 " has the last weights of run %" PRIu32
-                     " still, others those of its epoch %" PRIu32
-                     ", the best one: that run was cut short in its end; let it end: %s",
-                     behind, states[newest].run, states[newest].epoch, resume);
+                     "shard %" PRIu32 " still has the last weights of run %" PRIu32
+                     ", while others have those of its best epoch, %" PRIu32
+                     ": that run was interrupted at its end; finish it: %s",
+                     behind, newest.run, newest.epoch, resume);
     }
     free(states);
     return st;
@@ -78,8 +82,8 @@ enum dp_status dp_served_start(struct dp_served *served, struct dp_error *err)
     if (st == DP_OK)
         st = dp_local_open(&served->local, err);
     if (st == DP_OK)
-        st = dp_servers_start_read_only(served->local, &served->scratch, cluster, served->scratch.conf,
-                                        "server", err);
+        st = dp_servers_start(served->local, &served->scratch, cluster, served->scratch.conf, "server",
+                              "--read-only", err);
     if (st == DP_OK)
         st = dp_servers_await(served->local, cluster, cluster->training.timeout_ms, &served->client, err);
     return st == DP_OK ? check_whole(served, err) : st;

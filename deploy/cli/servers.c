@@ -1,5 +1,8 @@
 #include "deploy/cli/servers.h"
 
+#include "common/base/deadline.h"
+#include "common/env/awake.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -9,15 +12,15 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LOOK_MS      20u
 #define HANDSHAKE_MS 1000u /* one try, once the ports are open */
 #define RECOVERING   10u   /* times the timeout: what is replayed takes its time, and is told */
 #define TELL_MS      10000u
+#define TELL_FULL_MS 60000u /* a full disk is told at once, and again now and then */
 
-enum dp_status dp_program_path(const char *name, char *out, struct dp_error *err)
+enum dp_status dp_servers_program(const char *name, char *out, struct dp_error *err)
 {
     char self[DP_PATH_MAX + 1];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -35,12 +38,12 @@ enum dp_status dp_program_path(const char *name, char *out, struct dp_error *err
     return DP_OK;
 }
 
-static enum dp_status start(struct dp_local *local, const struct dp_folder *folder,
-                            const struct dp_cluster *cluster, const char *conf, const char *log,
-                            const char *flag, struct dp_error *err)
+enum dp_status dp_servers_start(struct dp_local *local, const struct dp_folder *folder,
+                                const struct dp_cluster *cluster, const char *conf, const char *log,
+                                const char *flag, struct dp_error *err)
 {
     char program[DP_PATH_MAX + 1], path[DP_PATH_MAX + 1], number[16], name[32];
-    enum dp_status st = dp_program_path("downpour-server", program, err);
+    enum dp_status st = dp_servers_program("downpour-server", program, err);
     for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++) {
         (void)snprintf(number, sizeof number, "%" PRIu32, i);
         (void)snprintf(name, sizeof name, "server %" PRIu32, i);
@@ -50,20 +53,6 @@ static enum dp_status start(struct dp_local *local, const struct dp_folder *fold
             st = dp_local_start(local, DP_LOCAL_SERVER, name, argv, path, folder->lock, err);
     }
     return st;
-}
-
-enum dp_status dp_servers_start(struct dp_local *local, const struct dp_folder *folder,
-                                const struct dp_cluster *cluster, const char *conf, const char *log,
-                                struct dp_error *err)
-{
-    return start(local, folder, cluster, conf, log, NULL, err);
-}
-
-enum dp_status dp_servers_start_read_only(struct dp_local *local, const struct dp_folder *folder,
-                                          const struct dp_cluster *cluster, const char *conf, const char *log,
-                                          struct dp_error *err)
-{
-    return start(local, folder, cluster, conf, log, "--read-only", err);
 }
 
 enum dp_status dp_servers_client(const struct dp_cluster *cluster, const char *name, uint32_t timeout_ms,
@@ -101,13 +90,6 @@ done:
     return st;
 }
 
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static bool accepts(const char *host, uint32_t port)
 {
     bool path = strncmp(host, "ipc://", 6) == 0;
@@ -135,22 +117,49 @@ static uint32_t closed_port(const struct dp_cluster *cluster)
     return 0;
 }
 
+/* A full disk waits for a person: for the timeout, and no longer. *full_ms: since when it is full; 0: it is not. */
+static bool is_over(const struct dp_error *why, uint32_t timeout_ms, uint64_t now, uint64_t started_ms,
+                    uint64_t *full_ms)
+{
+    /* Each new try of a server opens its store and asks the first server before it lacks room again. */
+    if (why->wait.reason == DP_WAIT_DISK)
+        *full_ms = *full_ms ? *full_ms : now;
+    else if (why->wait.reason == DP_WAIT_RECOVERING)
+        *full_ms = 0;
+    return *full_ms ? now - *full_ms >= timeout_ms : now - started_ms >= (uint64_t)RECOVERING * timeout_ms;
+}
+
 /* Until all shards have welcomed a client: a server that replays its journal answers, but not yet that. */
 static enum dp_status open_client(struct dp_local *local, const struct dp_cluster *cluster,
                                   uint32_t timeout_ms, struct dp_client **out, struct dp_error *err)
 {
-    uint64_t deadline = now_ms() + (uint64_t)RECOVERING * timeout_ms, tell = now_ms() + TELL_MS;
+    const struct dp_clock real = dp_clock_real();
+    /* A suspension (Ctrl-Z, to make room for instance) counts as two tries at most. */
+    struct dp_awake clock = dp_awake_over(&real, 2 * HANDSHAKE_MS * UINT64_C(1000000));
+    uint64_t started = clock.now_ns / 1000000, tell = started + TELL_MS, full = 0, told_full = 0;
+    struct dp_error lacks = {0};
     for (;;) {
         enum dp_status st = dp_servers_client(cluster, "downpour command", HANDSHAKE_MS, out, err);
         dp_local_wait(local, 0);
+        uint64_t now = dp_awake_ns(&clock) / 1000000;
         if (st == DP_OK)
             return st;
         if (dp_local_signal(local) || dp_local_failed(local))
             return dp_fail(err, DP_STOPPING, "stopped while the servers were starting");
-        if (st != DP_UNAVAILABLE || now_ms() >= deadline)
+        if (err->wait.reason == DP_WAIT_DISK)
+            lacks = *err;
+        bool over = is_over(err, timeout_ms, now, started, &full);
+        if (st == DP_UNAVAILABLE && over && full)
+            *err = lacks;
+        if (st == DP_UNAVAILABLE && over && full)
+            return dp_wrap(err, st, "no room on a disk for %" PRIu32 " s (--timeout)", timeout_ms / 1000);
+        if (st != DP_UNAVAILABLE || over)
             return dp_wrap(err, st, "the servers were started, but do not answer (see their logs)");
-        if (now_ms() >= tell) {
-            tell += TELL_MS;
+        if (full && !told_full)
+            tell = now;
+        told_full = full;
+        if (now >= tell) {
+            tell = now + (full ? TELL_FULL_MS : TELL_MS);
             (void)fprintf(stderr, "downpour: waiting for the servers: %s\n", err ? err->text : "");
         }
     }
@@ -160,10 +169,10 @@ static enum dp_status open_client(struct dp_local *local, const struct dp_cluste
 enum dp_status dp_servers_await(struct dp_local *local, const struct dp_cluster *cluster, uint32_t timeout_ms,
                                 struct dp_client **out, struct dp_error *err)
 {
-    uint64_t deadline = now_ms() + timeout_ms;
+    uint64_t deadline = dp_now_ms() + timeout_ms;
     uint32_t closed;
     while ((closed = closed_port(cluster)) != 0) {
-        if (now_ms() >= deadline)
+        if (dp_now_ms() >= deadline)
             return dp_fail(err, DP_TIMEOUT,
                            "the servers were started, but nobody listens at 127.0.0.1:%" PRIu32
                            " after %" PRIu32 " ms: see their logs",

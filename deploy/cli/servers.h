@@ -10,18 +10,13 @@
 
 /* Path of a program beside this one. out: DP_PATH_MAX + 1. */
 DP_MUST_USE
-enum dp_status dp_program_path(const char *name, char *out, struct dp_error *err);
+enum dp_status dp_servers_program(const char *name, char *out, struct dp_error *err);
 
-/* conf: the cluster file they read. log: "server" makes log/server-0.log, ... */
+/* conf: the cluster file they read. log: "server" makes log/server-0.log, ... flag: one more for each of them, or NULL. */
 DP_MUST_USE
 enum dp_status dp_servers_start(struct dp_local *local, const struct dp_folder *folder,
                                 const struct dp_cluster *cluster, const char *conf, const char *log,
-                                struct dp_error *err);
-/* The same, with servers that change nothing below their stores and take no pushes. */
-DP_MUST_USE
-enum dp_status dp_servers_start_read_only(struct dp_local *local, const struct dp_folder *folder,
-                                          const struct dp_cluster *cluster, const char *conf, const char *log,
-                                          struct dp_error *err);
+                                const char *flag, struct dp_error *err);
 /* A client to all of them once they answer: timeout_ms until every port is open, and 10 times that until all that is
  * replayed is replayed (told every 10 s). */
 DP_MUST_USE

@@ -1,6 +1,6 @@
 #include "deploy/cli/spool.h"
 
-#include "common/env/whole.h"
+#include "common/env/atomic_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ enum dp_status dp_spool_plan(struct dp_spools *spools, const char *flag, char *p
         return DP_OK;
     for (uint32_t i = 0; i < spools->count; i++)
         if (strcmp(spools->of[i].from, path) == 0 || (is_stdin(path) && is_stdin(spools->of[i].from)))
-            return dp_fail(err, DP_ARGUMENT, "%s and %s are both read from '%s', which can be read once",
+            return dp_fail(err, DP_ARGUMENT, "%s and %s are both read from '%s', which can be read only once",
                            spools->of[i].flag, flag, path);
     DP_ASSERT(spools->count < DP_SPOOLS_MAX);
     uint32_t i = spools->count;
@@ -92,12 +92,12 @@ static enum dp_status write_failed(const char *flag, const char *to, uint64_t by
 
 static enum dp_status copy(const char *flag, const char *from, int fd, const char *to, struct dp_error *err)
 {
-    struct dp_whole file = {0};
+    struct dp_atomic_file file = {0};
     uint64_t bytes = 0;
     unsigned char *block = malloc(BLOCK);
     if (!block)
         return dp_fail(err, DP_NOMEM, "%s: no memory to read '%.300s'", flag, from);
-    enum dp_status st = dp_whole_open(to, &file, err);
+    enum dp_status st = dp_atomic_file_open(to, &file, err);
     for (ssize_t len = 1; st == DP_OK && len > 0;) {
         len = read_some(fd, flag, from, block);
         if (len < 0)
@@ -112,8 +112,8 @@ static enum dp_status copy(const char *flag, const char *from, int fd, const cha
     if (st == DP_OK && bytes == 0)
         st = dp_fail(err, DP_ARGUMENT, "%s: nothing came from '%.300s'", flag, from);
     if (st == DP_OK)
-        st = dp_whole_commit(&file, err);
-    dp_whole_drop(&file);
+        st = dp_atomic_file_commit(&file, err);
+    dp_atomic_file_drop(&file);
     free(block);
     if (st == DP_OK)
         fprintf(stderr, "downpour: %s: %" PRIu64 " bytes from %s are in %s\n", flag, bytes,

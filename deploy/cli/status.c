@@ -3,10 +3,13 @@
 #include "deploy/cli/asks.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/options.h"
+#include "deploy/cli/outcome.h"
 #include "deploy/cli/progress.h"
+#include "deploy/cli/run_state.h"
 #include "deploy/cli/servers.h"
 #include "deploy/cli/status_view.h"
 
+#include "common/base/deadline.h"
 #include "common/base/parse.h"
 
 #include <inttypes.h>
@@ -18,37 +21,38 @@
 #define DOWN_CODE 1 /* something does not serve */
 
 static const struct dp_option options[] = {
-    {"--cluster", "FILE", "the cluster file that its servers were started from", NULL, NULL},
-    {"--dir", "DIR", "or the directory of a run ('downpour run --dir DIR')", NULL, NULL},
+    {"--cluster", "FILE", "cluster file that the servers were started with", NULL, NULL},
+    {"--dir", "DIR", "directory of a run ('downpour run --dir DIR'), instead of --cluster", NULL, NULL},
     {"--timeout", "SECONDS",
-     "all servers are asked at once; one that has not answered by then is down; 1 .. 600; default 2", NULL,
-     NULL},
-    {"--watch", "[SECONDS]",
-     "again every 2, or so many, seconds (1 .. 3600) until Ctrl-C; rates are then those of the last "
-     "interval, else of the time since each "
-     "server started",
+     "how long to wait for an answer before a server counts as down, 1 .. 600; all are asked at once; "
+     "default "
+     "2",
      NULL, NULL},
-    {"--json", NULL, "an object on one line, for scripts", NULL, NULL},
-    {"--all", NULL, "also each shard's tables and counters", NULL, NULL},
+    {"--watch", "[SECONDS]",
+     "repeat every SECONDS (1 .. 3600; default 2) until Ctrl-C; rates are then those of the last interval, "
+     "otherwise of the time since each server started",
+     NULL, NULL},
+    {"--json", NULL, "print one JSON object on one line", NULL, NULL},
+    {"--all", NULL, "also show the tables and counters of each shard", NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
 static const struct dp_command command = {
     .name = "status",
     .usage = "--cluster FILE | --dir DIR [FLAGS]",
-    .summary = "How a running cluster stands. Of each server: what it serves, rows pulled and pushed a "
-               "second, staleness in pushes, bytes of "
-               "its journal that a start after a crash would replay, its rows' bytes on disk, and the disk's "
-               "free bytes. Of each worker: what "
-               "it does, and how far it is.\n"
-               "Exit code: 0 all servers serve; 1 one does not (down, recovering, waiting for room); 2 it "
-               "could not be asked.",
+    .summary =
+        "Shows the state of a running cluster. For each server: its state, rows pulled and pushed per "
+        "second, staleness in pushes,\njournal bytes that a restart after a crash would replay, bytes "
+        "of rows on disk, free disk space. For each worker: its\nstate and progress. With --dir, when "
+        "nothing is running: whether the run is finished.\nExit code: 0 if all servers serve; 1 if one "
+        "does not (stopped, as after a finished run, down,\nrecovering, waiting for disk space); 2 if the "
+        "cluster could not be asked.",
     .options = options,
     .count = OPTIONS,
 };
 
-struct asked {
-    const char *file;
+struct status_asked {
+    const char *file, *dir; /* dir: NULL unless given */
     struct dp_cluster *cluster;
     uint32_t timeout_ms, watch_ms; /* watch 0: once */
     bool json, all;
@@ -60,13 +64,6 @@ static void stop(int signal)
 {
     (void)signal;
     stopped = 1;
-}
-
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 static void print_report(const struct dp_status_report *report, const char *endpoint)
@@ -98,18 +95,48 @@ static void print_all(const struct dp_cluster *cluster, const struct dp_asks *as
 }
 
 /* A server of another history is no part of this cluster. */
-static enum dp_status check_asks(const struct asked *a, const struct dp_asks *asks, struct dp_error *err)
+static enum dp_status check_asks(const struct status_asked *a, const struct dp_asks *asks,
+                                 struct dp_error *err)
 {
-    bool any = false;
-    for (uint32_t i = 0; i < asks->shards; i++) {
-        any = any || asks->shard[i].state == DP_ASK_ANSWERED;
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 0; st == DP_OK && i < asks->shards; i++) {
         if (asks->shard[i].state == DP_ASK_REFUSED && asks->shard[i].status == DP_GENERATION)
             return dp_fail(err, DP_GENERATION, "shard %" PRIu32 ": %s", i, asks->shard[i].reason);
+        if (asks->shard[i].state == DP_ASK_ANSWERED)
+            st = dp_folder_check_live(a->file, a->cluster, i, err);
     }
-    return any ? dp_folder_check_live(a->file, a->cluster, err) : DP_OK;
+    return st;
 }
 
-static enum dp_status show(const struct asked *a, const struct dp_asks *asks,
+/* Of a run's directory in which nothing runs: how the run ended, and what may be done with it. false: something may run. */
+static bool print_ended(const struct status_asked *a, const struct dp_status_view *view)
+{
+    struct dp_folder folder;
+    struct dp_error unheard = {0};
+    char text[DP_RUN_PLACE_BYTES], next[DP_PATH_QUOTED + 64];
+    uint32_t run = a->cluster->training.run;
+    for (uint32_t i = 0; i < view->servers; i++)
+        if (view->server[i].state != DP_STATUS_DOWN)
+            return false;
+    if (!a->dir || dp_folder_open_to_read(a->dir, &folder, &unheard) != DP_OK)
+        return false; /* a command holds its lock */
+    const struct dp_run_state state = dp_run_state_read(&folder, run);
+    if (state.finished) {
+        printf("Run %" PRIu32 " in %s is finished, and its servers are stopped.\n", run, folder.path);
+        dp_outcome_uses(a->cluster->model, folder.path, stdout);
+        printf("What its store holds:    downpour inspect %s\n", dp_path_quote(folder.path, next));
+    } else if (state.known) {
+        const struct dp_run_place place = dp_run_place(&folder, a->cluster);
+        dp_run_place_text(&place, a->cluster, text);
+        dp_run_resume_command(&folder, next, sizeof next);
+        printf("Run %" PRIu32 " in %s is not finished (%s), and nothing is running.\nTo finish it: %s\n", run,
+               folder.path, text, next);
+    }
+    dp_folder_close(&folder);
+    return state.known;
+}
+
+static enum dp_status show(const struct status_asked *a, const struct dp_asks *asks,
                            const struct dp_status_view *view, bool again, struct dp_error *err)
 {
     bool moving = a->watch_ms > 0 && isatty(STDOUT_FILENO) == 1;
@@ -124,7 +151,8 @@ static enum dp_status show(const struct asked *a, const struct dp_asks *asks,
             printf("\033[H\033[J");
         else if (again)
             printf("\n");
-        dp_status_view_print(view, stdout);
+        if (!print_ended(a, view))
+            dp_status_view_print(view, stdout);
         if (a->all)
             print_all(a->cluster, asks);
     }
@@ -133,7 +161,7 @@ static enum dp_status show(const struct asked *a, const struct dp_asks *asks,
 
 static void wait_until(uint64_t at_ms)
 {
-    for (uint64_t now = now_ms(); now < at_ms && !stopped; now = now_ms()) {
+    for (uint64_t now = dp_now_ms(); now < at_ms && !stopped; now = dp_now_ms()) {
         uint64_t left = at_ms - now;
         struct timespec pause = {(time_t)(left / 1000), (long)(left % 1000) * 1000000};
         (void)nanosleep(&pause, NULL); /* a signal ends it */
@@ -141,7 +169,7 @@ static void wait_until(uint64_t at_ms)
 }
 
 /* *serve: all did, the last time. */
-static enum dp_status watch(const struct asked *a, bool *serve, struct dp_error *err)
+static enum dp_status watch(const struct status_asked *a, bool *serve, struct dp_error *err)
 {
     struct dp_status_view earlier = {0};
     enum dp_status st = DP_OK;
@@ -150,12 +178,12 @@ static enum dp_status watch(const struct asked *a, bool *serve, struct dp_error 
     for (bool again = false; st == DP_OK && !(again && stopped); again = true) {
         struct dp_asks asks;
         struct dp_status_view view = {0};
-        uint64_t begun = now_ms();
+        uint64_t begun = dp_now_ms();
         st = dp_asks_send(a->cluster, prefix, a->timeout_ms, &asks, err);
         if (st == DP_OK)
             st = check_asks(a, &asks, err);
         if (st == DP_OK)
-            st = dp_status_view_gather(a->cluster, &asks, now_ms(), again ? &earlier : NULL, &view, err);
+            st = dp_status_view_gather(a->cluster, &asks, dp_now_ms(), again ? &earlier : NULL, &view, err);
         if (st == DP_OK)
             st = show(a, &asks, &view, again, err);
         *serve = dp_status_view_all_serve(&view);
@@ -170,8 +198,8 @@ static enum dp_status watch(const struct asked *a, bool *serve, struct dp_error 
     return st;
 }
 
-static enum dp_status take_flags(const char *const *values, struct asked *a, char conf[DP_PATH_MAX + 1],
-                                 struct dp_error *err)
+static enum dp_status take_flags(const char *const *values, struct status_asked *a,
+                                 char conf[DP_PATH_MAX + 1], struct dp_error *err)
 {
     const char *file = dp_options_value(&command, values, "--cluster"),
                *dir = dp_options_value(&command, values, "--dir"),
@@ -181,8 +209,7 @@ static enum dp_status take_flags(const char *const *values, struct asked *a, cha
     enum dp_status st = DP_OK;
     if (!file == !dir)
         return dp_fail(err, DP_ARGUMENT,
-                       "one of --cluster FILE and --dir DIR is needed; 'downpour status --help' lists all "
-                       "flags");
+                       "give either --cluster FILE or --dir DIR; 'downpour status --help' lists all flags");
     if (dir && snprintf(conf, DP_PATH_MAX + 1, "%s/cluster.conf", dir) > DP_PATH_MAX)
         return dp_fail(err, DP_ARGUMENT, "--dir: the path is too long");
     if (timeout)
@@ -190,6 +217,7 @@ static enum dp_status take_flags(const char *const *values, struct asked *a, cha
     if (st == DP_OK && every && *every)
         st = dp_parse_u64(every, 1, 3600, "--watch", &pause, err);
     a->file = dir ? conf : file;
+    a->dir = dir;
     a->timeout_ms = (uint32_t)seconds * 1000;
     a->watch_ms = every ? (uint32_t)pause * 1000 : 0;
     a->json = dp_options_value(&command, values, "--json") != NULL;
@@ -202,7 +230,7 @@ int dp_command_status(int argc, char *const *argv)
     const char *values[OPTIONS];
     char conf[DP_PATH_MAX + 1];
     struct dp_error err = {0};
-    struct asked a = {0};
+    struct status_asked a = {0};
     bool help, serve = false;
     enum dp_status st = dp_options_parse(&command, argc, argv, values, &help, &err);
     if (st == DP_OK && help)

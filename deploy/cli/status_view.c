@@ -1,7 +1,8 @@
 #include "deploy/cli/status_view.h"
 
+#include "common/base/json.h"
+
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 static const char *const state_names[] = {"serving", "not serving", "down"};
 
-static uint64_t counter_of(const struct dp_status_report *report, const char *name)
+uint64_t dp_status_view_counter(const struct dp_status_report *report, const char *name)
 {
     for (uint32_t i = 0; i < report->counters; i++)
         if (strcmp(report->counter[i].name, name) == 0)
@@ -23,18 +24,19 @@ static uint64_t counter_of(const struct dp_status_report *report, const char *na
 static void add_shard(struct dp_status_server *s, const struct dp_status_report *r, uint64_t *stale_sum,
                       uint64_t *stale_pushes)
 {
-    uint64_t up_ms = counter_of(r, "up_ms"), free_bytes = counter_of(r, "store_disk_free_bytes");
+    uint64_t up_ms = dp_status_view_counter(r, "up_ms"),
+             free_bytes = dp_status_view_counter(r, "store_disk_free_bytes");
     s->tables = r->tables > s->tables ? r->tables : s->tables;
     for (uint32_t t = 0; t < r->tables; t++)
         s->rows += r->table[t].rows;
-    s->rows_pulled += counter_of(r, "pull_rows");
-    s->rows_pushed += counter_of(r, "push_rows");
-    s->journal_bytes += counter_of(r, "journal_kept_bytes");
-    s->disk_bytes += counter_of(r, "store_file_bytes");
+    s->rows_pulled += dp_status_view_counter(r, "pull_rows");
+    s->rows_pushed += dp_status_view_counter(r, "push_rows");
+    s->journal_bytes += dp_status_view_counter(r, "journal_kept_bytes");
+    s->disk_bytes += dp_status_view_counter(r, "store_file_bytes");
     s->disk_free_bytes = free_bytes; /* of one disk, mostly: each shard says the same */
     s->up_ms = up_ms > s->up_ms ? up_ms : s->up_ms;
-    *stale_sum += counter_of(r, "staleness_sum");
-    *stale_pushes += counter_of(r, "staleness_pushes");
+    *stale_sum += dp_status_view_counter(r, "staleness_sum");
+    *stale_pushes += dp_status_view_counter(r, "staleness_pushes");
 }
 
 static void set_rates(struct dp_status_server *s, const struct dp_status_server *before, uint64_t passed_ms)
@@ -73,32 +75,22 @@ static void gather_server(const struct dp_cluster *cluster, const struct dp_asks
     s->staleness = stale_pushes ? (double)stale_sum / (double)stale_pushes : (double)NAN;
 }
 
-static double number_of(const json_t *root, const char *key)
-{
-    const json_t *value = json_object_get(root, key);
-    return json_is_number(value) ? json_number_value(value) : (double)NAN;
-}
-
-static uint64_t whole_of(const json_t *root, const char *key)
-{
-    json_int_t value = json_integer_value(json_object_get(root, key));
-    return value > 0 ? (uint64_t)value : 0;
-}
-
 /* False: what cannot be read counts as none. */
 static bool gather_worker(const struct dp_asks_note *note, struct dp_status_worker *w)
 {
     json_t *root = json_loadb(note->text, note->bytes, 0, NULL);
     const char *state = json_string_value(json_object_get(root, "state"));
     const char *slash = strrchr(note->name, '/');
-    *w = (struct dp_status_worker){.epoch = whole_of(root, "first_epoch") + whole_of(root, "epoch"),
-                                   .epochs = whole_of(root, "first_epoch") + whole_of(root, "epochs"),
-                                   .examples = whole_of(root, "examples"),
-                                   .examples_total = whole_of(root, "examples_total"),
-                                   .examples_per_s = number_of(root, "examples_per_s"),
-                                   .loss = number_of(root, "loss"),
-                                   .staleness = number_of(root, "staleness_mean")};
+    *w = (struct dp_status_worker){
+        .epoch = dp_json_get_u64(root, "first_epoch") + dp_json_get_u64(root, "epoch"),
+        .epochs = dp_json_get_u64(root, "first_epoch") + dp_json_get_u64(root, "epochs"),
+        .examples = dp_json_get_u64(root, "examples"),
+        .examples_total = dp_json_get_u64(root, "examples_total"),
+        .examples_per_s = dp_json_get_real(root, "examples_per_s"),
+        .loss = dp_json_get_real(root, "loss"),
+        .staleness = dp_json_get_real(root, "staleness_mean")};
     (void)snprintf(w->name, sizeof w->name, "%.31s", slash ? slash + 1 : note->name);
+    w->name[strcspn(w->name, ".")] = '\0'; /* it ends the number */
     (void)snprintf(w->state, sizeof w->state, "%.23s", state ? state : "");
     for (char *c = w->state; *c; c++) /* a note is anybody's text */
         *c = *c >= ' ' && *c <= '~' ? *c : '?';
@@ -241,21 +233,11 @@ void dp_status_view_print(const struct dp_status_view *view, FILE *to)
     if (view->workers == 0)
         fprintf(to, "%s\n",
                 view->workers_known
-                    ? "No worker of this run has said anything yet."
-                    : "Workers: unknown, server 0, which keeps what they say, does not answer.");
+                    ? "No worker of this run has reported since server 0 was started."
+                    : "Workers: unknown, because server 0, which keeps their reports, does not answer.");
 }
 
 /* ---- JSON */
-
-static json_t *count_of(uint64_t value)
-{
-    return json_integer((json_int_t)(value < INT64_MAX ? value : INT64_MAX));
-}
-
-static json_t *real_of(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
 
 static json_t *shards_of(const struct dp_asks *asks, uint32_t first, uint32_t count)
 {
@@ -266,27 +248,31 @@ static json_t *shards_of(const struct dp_asks *asks, uint32_t first, uint32_t co
         for (uint32_t i = 0; i < r->tables; i++)
             (void)json_array_append_new(
                 tables, json_pack("{s:s, s:o, s:o, s:o}", "name", r->table[i].spec.name, "width",
-                                  count_of(r->table[i].spec.dim), "rows", count_of(r->table[i].rows), "bytes",
-                                  count_of(r->table[i].bytes)));
+                                  dp_json_u64(r->table[i].spec.dim), "rows", dp_json_u64(r->table[i].rows),
+                                  "bytes", dp_json_u64(r->table[i].bytes)));
         for (uint32_t i = 0; i < r->counters; i++)
-            (void)json_object_set_new(counters, r->counter[i].name, count_of(r->counter[i].value));
-        (void)json_array_append_new(shards, json_pack("{s:o, s:o, s:o}", "shard", count_of(k), "tables",
-                                                      tables, "counters", counters));
+            (void)json_object_set_new(counters, r->counter[i].name, dp_json_u64(r->counter[i].value));
+        char store[24] = "";
+        if (r->store != 0)
+            (void)snprintf(store, sizeof store, "0x%016" PRIx64, r->store);
+        (void)json_array_append_new(shards,
+                                    json_pack("{s:o, s:s, s:o, s:o}", "shard", dp_json_u64(k), "store", store,
+                                              "tables", tables, "counters", counters));
     }
     return shards;
 }
 
 static json_t *server_of(const struct dp_status_server *s, uint32_t number)
 {
-    json_t *o = json_pack("{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "server", count_of(number), "state",
-                          state_names[s->state], "why", s->why, "shards", count_of(s->shards), "tables",
-                          count_of(s->tables), "rows", count_of(s->rows), "rows_pulled",
-                          count_of(s->rows_pulled), "rows_pushed", count_of(s->rows_pushed));
+    json_t *o = json_pack("{s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "server", dp_json_u64(number), "state",
+                          state_names[s->state], "why", s->why, "shards", dp_json_u64(s->shards), "tables",
+                          dp_json_u64(s->tables), "rows", dp_json_u64(s->rows), "rows_pulled",
+                          dp_json_u64(s->rows_pulled), "rows_pushed", dp_json_u64(s->rows_pushed));
     json_t *more =
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "rows_pulled_per_s", real_of(s->pulled_per_s),
-                  "rows_pushed_per_s", real_of(s->pushed_per_s), "staleness", real_of(s->staleness),
-                  "journal_bytes", count_of(s->journal_bytes), "disk_bytes", count_of(s->disk_bytes),
-                  "disk_free_bytes", count_of(s->disk_free_bytes), "up_ms", count_of(s->up_ms));
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "rows_pulled_per_s", dp_json_real(s->pulled_per_s),
+                  "rows_pushed_per_s", dp_json_real(s->pushed_per_s), "staleness", dp_json_real(s->staleness),
+                  "journal_bytes", dp_json_u64(s->journal_bytes), "disk_bytes", dp_json_u64(s->disk_bytes),
+                  "disk_free_bytes", dp_json_u64(s->disk_free_bytes), "up_ms", dp_json_u64(s->up_ms));
     if (o && more)
         (void)json_object_update(o, more);
     json_decref(more);
@@ -296,10 +282,10 @@ static json_t *server_of(const struct dp_status_server *s, uint32_t number)
 static json_t *worker_of(const struct dp_status_worker *w)
 {
     return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "worker", w->name, "state", w->state,
-                     "epoch", count_of(w->epoch), "epochs", count_of(w->epochs), "examples",
-                     count_of(w->examples), "examples_total", count_of(w->examples_total), "examples_per_s",
-                     real_of(w->examples_per_s), "staleness", real_of(w->staleness), "loss",
-                     real_of(w->loss));
+                     "epoch", dp_json_u64(w->epoch), "epochs", dp_json_u64(w->epochs), "examples",
+                     dp_json_u64(w->examples), "examples_total", dp_json_u64(w->examples_total),
+                     "examples_per_s", dp_json_real(w->examples_per_s), "staleness",
+                     dp_json_real(w->staleness), "loss", dp_json_real(w->loss));
 }
 
 char *dp_status_view_json(const struct dp_status_view *view, const struct dp_asks *asks)

@@ -52,4 +52,7 @@ void dp_status_view_print(const struct dp_status_view *view, FILE *to);
 /* One object; counters of each shard with `asks`, else NULL. NULL: out of memory. The caller frees it. */
 char *dp_status_view_json(const struct dp_status_view *view, const struct dp_asks *asks);
 
+/* What a shard counted under this name; 0: it says nothing of it. */
+uint64_t dp_status_view_counter(const struct dp_status_report *report, const char *name);
+
 #endif

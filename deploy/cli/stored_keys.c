@@ -3,23 +3,23 @@
 #include "common/base/bytes.h"
 #include "common/model/mix.h"
 #include "common/model/table.h"
-#include "server/shard/record.h"
-#include "server/store/inspect.h"
-#include "server/store/inspect_journal.h"
+#include "server/durable/record.h"
+#include "server/inspect/inspect_journal.h"
+#include "server/store/store_view.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct gathering {
+struct keys_gathering {
     uint32_t table;
     uint64_t *keys;
     size_t count, room;
     uint64_t rows_lsn, incarnation, released; /* of the store at hand */
 };
 
-static enum dp_status add(struct gathering *g, uint64_t mixed, struct dp_error *err)
+static enum dp_status add(struct keys_gathering *g, uint64_t mixed, struct dp_error *err)
 {
     if (g->count == g->room) {
         size_t room = g->room * 2 + 4096;
@@ -36,7 +36,7 @@ static enum dp_status add(struct gathering *g, uint64_t mixed, struct dp_error *
 static enum dp_status take_row(void *context, struct dp_store_key key, const void *row, size_t row_bytes,
                                struct dp_error *err)
 {
-    struct gathering *g = context;
+    struct keys_gathering *g = context;
     (void)row, (void)row_bytes;
     return key.table == g->table ? add(g, key.mixed, err) : DP_STOPPING;
 }
@@ -44,7 +44,7 @@ static enum dp_status take_row(void *context, struct dp_store_key key, const voi
 static enum dp_status take_record(void *context, uint64_t lsn, const void *record, size_t bytes,
                                   struct dp_error *err)
 {
-    struct gathering *g = context;
+    struct keys_gathering *g = context;
     uint32_t dims[DP_SECTIONS_MAX];
     enum dp_status refused = DP_OK;
     struct dp_request *push = calloc(1, sizeof *push);
@@ -63,7 +63,7 @@ static enum dp_status take_record(void *context, uint64_t lsn, const void *recor
 
 static enum dp_status take_mark(void *context, const struct dp_store_mark *mark, struct dp_error *err)
 {
-    struct gathering *g = context;
+    struct keys_gathering *g = context;
     (void)err;
     if (mark->value_bytes != 8)
         return DP_OK;
@@ -76,14 +76,14 @@ static enum dp_status take_mark(void *context, const struct dp_store_mark *mark,
     return DP_OK;
 }
 
-static enum dp_status take_journal(struct gathering *g, struct dp_inspect *inspect, const char *store,
+static enum dp_status take_journal(struct keys_gathering *g, struct dp_store_view *inspect, const char *store,
                                    struct dp_error *err)
 {
     char directory[DP_PATH_MAX + 32];
     struct dp_inspect_journal seen;
     g->rows_lsn = g->incarnation = g->released = 0;
     (void)snprintf(directory, sizeof directory, "%s/journal", store);
-    enum dp_status st = dp_inspect_marks(inspect, "", take_mark, g, err);
+    enum dp_status st = dp_store_view_marks(inspect, "", take_mark, g, err);
     const struct dp_inspect_journal_options options = {.directory = directory,
                                                        .replay_after = g->rows_lsn,
                                                        .incarnation = g->incarnation,
@@ -94,19 +94,19 @@ static enum dp_status take_journal(struct gathering *g, struct dp_inspect *inspe
     return st == DP_OK ? dp_inspect_journal(&options, &seen, err) : st;
 }
 
-static enum dp_status take_store(struct gathering *g, const char *store, struct dp_error *err)
+static enum dp_status take_store(struct keys_gathering *g, const char *store, struct dp_error *err)
 {
-    struct dp_inspect *inspect = NULL;
-    enum dp_status st = dp_inspect_open(store, NULL, &inspect, err);
+    struct dp_store_view *inspect = NULL;
+    enum dp_status st = dp_store_view_open(store, NULL, &inspect, err);
     if (st != DP_OK)
         return st;
-    st = dp_inspect_rows_from(inspect, (struct dp_store_key){g->table, 0}, take_row, g, err);
+    st = dp_store_view_rows_from(inspect, (struct dp_store_key){g->table, 0}, take_row, g, err);
     if (st == DP_STOPPING)
         st = DP_OK;
     /* A server that serves it read-only has replayed it, so that it can be. */
-    if (st == DP_OK && dp_inspect_own(inspect)->state == DP_INSPECT_OPEN_JOURNALED)
+    if (st == DP_OK && dp_store_view_own(inspect)->state == DP_STORE_VIEW_OPEN_JOURNALED)
         st = take_journal(g, inspect, store, err);
-    dp_inspect_close(&inspect);
+    dp_store_view_close(&inspect);
     return st == DP_OK ? DP_OK : dp_wrap(err, st, "store %s", store);
 }
 
@@ -119,7 +119,7 @@ static int by_value(const void *a, const void *b)
 enum dp_status dp_stored_keys(const struct dp_cluster *cluster, const char *table, uint64_t **out,
                               size_t *count, struct dp_error *err)
 {
-    struct gathering g = {.table = dp_table_id(table)};
+    struct keys_gathering g = {.table = dp_table_id(table)};
     enum dp_status st = DP_OK;
     uint32_t shard = 0;
     for (uint32_t i = 0; i < cluster->server_count; i++) {

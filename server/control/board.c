@@ -1,22 +1,24 @@
 #include "server/control/board.h"
 
+#include "common/base/search.h"
+
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct dp_board {
-    uint32_t count, room;
+    uint32_t count, capacity;
     size_t bytes;
-    struct dp_note *note; /* ascending by name */
+    struct dp_board_note *note; /* ascending by name */
 };
 
 enum dp_status dp_board_new(struct dp_board **out, struct dp_error *err)
 {
     *out = calloc(1, sizeof **out);
-    return *out ? DP_OK : dp_fail(err, DP_NOMEM, "the board of notes");
+    return *out ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the notes");
 }
 
-static void clear(struct dp_note *note)
+static void clear(struct dp_board_note *note)
 {
     free(note->name);
     free(note->bytes);
@@ -33,17 +35,14 @@ void dp_board_free(struct dp_board **board)
     *board = NULL;
 }
 
+static bool is_below(const void *note, const void *name)
+{
+    return strcmp(((const struct dp_board_note *)note)->name, name) < 0;
+}
+
 static uint32_t place_of(const struct dp_board *board, const char *name)
 {
-    uint32_t low = 0, high = board->count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (strcmp(board->note[middle].name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)dp_lower_bound(board->note, board->count, sizeof *board->note, name, is_below);
 }
 
 static size_t cost_of(const char *name, size_t size)
@@ -53,7 +52,7 @@ static size_t cost_of(const char *name, size_t size)
 
 /* ---- runs that have ended */
 
-/* Of the prefix "run/12/" that the notes of a run share; 0: the note is of no run, and stands alone. */
+/* Length of the prefix "run/12/" that a run's notes share; 0: the note belongs to no run. */
 static size_t run_of(const char *name)
 {
     const char *first = strchr(name, '/'), *second = first ? strchr(first + 1, '/') : NULL;
@@ -66,20 +65,22 @@ static bool same_run(const char *a, const char *b)
     return len > 0 && len == run_of(b) && memcmp(a, b, len) == 0;
 }
 
-/* How many notes from `at` on are of the run of that one; *newest_ns: when the last of them was put. */
+/* Counts the notes from `at` on that belong to the same run as that note. *newest_ns: when the last of them
+ * was put. */
 static uint32_t extent_of(const struct dp_board *board, uint32_t at, uint64_t *newest_ns)
 {
     uint32_t n = 0;
     *newest_ns = 0;
     do {
-        const struct dp_note *note = &board->note[at + n++];
+        const struct dp_board_note *note = &board->note[at + n++];
         *newest_ns = note->put_ns > *newest_ns ? note->put_ns : *newest_ns;
     } while (at + n < board->count && same_run(board->note[at].name, board->note[at + n].name));
     return n;
 }
 
-/* The notes of the run that has been silent for longest, but not of that whose note `for_name` is. A note of no run is taken for one: else
- * a board full of such notes would refuse all others until its server ends. False: none is idle. */
+/* Drops the notes of the run that has been idle for longest, except the run of `for_name`. A note without a
+ * run counts as a run of its own: otherwise a board full of such notes would refuse all others until the
+ * server stops. Returns false if no run is idle. */
 static bool drop_idle_run(struct dp_board *board, uint64_t now_ns, const char *for_name)
 {
     uint32_t from = 0, count = 0;
@@ -105,7 +106,7 @@ static bool drop_idle_run(struct dp_board *board, uint64_t now_ns, const char *f
 
 /* ---- putting */
 
-/* Runs that leave for one put: each takes a walk over all notes, and a put that needs more is sent again. */
+/* Runs dropped for one put, at most: each one takes a scan of all notes. A put that needs more is resent. */
 #define DROPPED_A_PUT 64u
 
 static bool is_at(const struct dp_board *board, uint32_t at, const char *name)
@@ -113,7 +114,7 @@ static bool is_at(const struct dp_board *board, uint32_t at, const char *name)
     return at < board->count && strcmp(board->note[at].name, name) == 0;
 }
 
-static bool has_room(const struct dp_board *board, const char *name, size_t size)
+static bool fits(const struct dp_board *board, const char *name, size_t size)
 {
     uint32_t at = place_of(board, name);
     bool replaces = is_at(board, at, name);
@@ -122,38 +123,39 @@ static bool has_room(const struct dp_board *board, const char *name, size_t size
            board->bytes - before + cost_of(name, size) <= DP_BOARD_BYTES_MAX;
 }
 
-static enum dp_status make_place(struct dp_board *board, struct dp_error *err)
+static enum dp_status reserve_one(struct dp_board *board, struct dp_error *err)
 {
-    if (board->count < board->room)
+    if (board->count < board->capacity)
         return DP_OK;
-    uint32_t room = board->room ? board->room * 2 : 64;
-    struct dp_note *note = realloc(board->note, room * sizeof note[0]);
+    uint32_t capacity = board->capacity ? board->capacity * 2 : 64;
+    struct dp_board_note *note = realloc(board->note, capacity * sizeof note[0]);
     if (!note)
-        return dp_fail(err, DP_NOMEM, "a note");
+        return dp_fail(err, DP_NOMEM, "no memory for a note");
     board->note = note;
-    board->room = room;
+    board->capacity = capacity;
     return DP_OK;
 }
 
 enum dp_status dp_board_put(struct dp_board *board, uint64_t now_ns, const char *name, const void *bytes,
                             size_t size, struct dp_error *err)
 {
-    for (uint32_t dropped = 0; !has_room(board, name, size); dropped++)
+    for (uint32_t dropped = 0; !fits(board, name, size); dropped++)
         if (dropped == DROPPED_A_PUT || !drop_idle_run(board, now_ns, name))
-            return dp_fail(
-                err, DP_FULL,
-                "note '%s' of %zu bytes: the first server holds %u notes, %zu of %zu bytes, and no run "
-                "that has ended gives room; end runs, or wait some minutes after their end",
+            return dp_fail_wait(
+                err, DP_FULL, (struct dp_wait){.reason = DP_WAIT_QUEUE},
+                "note '%s' of %zu bytes does not fit: the first server holds %u notes, %zu of %zu bytes. "
+                "Notes of a run are dropped 10 minutes after it ended; stop a run, or wait",
                 name, size, board->count, board->bytes, DP_BOARD_BYTES_MAX);
     uint32_t at = place_of(board, name);
     bool replaces = is_at(board, at, name);
-    enum dp_status st = replaces ? DP_OK : make_place(board, err);
+    enum dp_status st = replaces ? DP_OK : reserve_one(board, err);
     if (st != DP_OK)
         return st;
-    struct dp_note fresh = {.name = strdup(name), .bytes = malloc(size + 1), .size = size, .put_ns = now_ns};
+    struct dp_board_note fresh = {
+        .name = strdup(name), .bytes = malloc(size + 1), .size = size, .put_ns = now_ns};
     if (!fresh.name || !fresh.bytes) {
         clear(&fresh);
-        return dp_fail(err, DP_NOMEM, "note '%s' of %zu bytes", name, size);
+        return dp_fail(err, DP_NOMEM, "no memory for note '%s' of %zu bytes", name, size);
     }
     if (size > 0)
         memcpy(fresh.bytes, bytes, size);
@@ -169,7 +171,7 @@ enum dp_status dp_board_put(struct dp_board *board, uint64_t now_ns, const char 
     return DP_OK;
 }
 
-uint32_t dp_board_find(const struct dp_board *board, const char *prefix, const struct dp_note **first)
+uint32_t dp_board_find(const struct dp_board *board, const char *prefix, const struct dp_board_note **first)
 {
     uint32_t at = place_of(board, prefix), n = 0;
     *first = board->note ? board->note + at : NULL;

@@ -1,10 +1,13 @@
-/* Board: small named notes of a run (progress, parts of an evaluation), in memory, by name.
- * Promise   A note that is put again replaces the old one. Bounded: DP_BOARD_BYTES_MAX, names and DP_BOARD_NOTE_COST a note
- *           included, and DP_BOARD_NOTES_MAX. Where a put has no room, the notes of runs that have put none for
- *           DP_BOARD_IDLE_NS leave, the longest silent first; the put is refused with DP_FULL where that is not enough.
- *           A run's notes are those that share their name's first two parts ("run/12/"). Its workers put their progress every
- *           few seconds, so one that is silent so long has ended. A note of no run leaves in the same way, alone.
- * Thread    The control thread's. Memory: copies. */
+/* Board: small named notes of a run (progress, parts of an evaluation), kept in memory.
+ * Promise   Putting a note again replaces the old one. The board holds at most DP_BOARD_NOTES_MAX notes and
+ *           DP_BOARD_BYTES_MAX bytes, which include the names and DP_BOARD_NOTE_COST for each note. When a
+ *           put does not fit, the board drops runs that have put no note for DP_BOARD_IDLE_NS, the longest
+ *           idle first; if that does not suffice, the put fails with DP_FULL.
+ *           A run's notes share the first two parts of their names ("run/12/"). Workers put their progress
+ *           every few seconds, so a run that is idle for so long has ended. A note without a run is dropped
+ *           in the same way, on its own.
+ * Thread    The control thread.
+ * Memory    The board copies what it is given. */
 #ifndef DP_CONTROL_BOARD_H
 #define DP_CONTROL_BOARD_H
 
@@ -20,7 +23,7 @@
 
 struct dp_board;
 
-struct dp_note {
+struct dp_board_note {
     char *name;
     void *bytes;
     size_t size;
@@ -33,7 +36,8 @@ void dp_board_free(struct dp_board **board);
 DP_MUST_USE
 enum dp_status dp_board_put(struct dp_board *board, uint64_t now_ns, const char *name, const void *bytes,
                             size_t size, struct dp_error *err);
-/* Notes whose name starts with prefix, in name order: lent until the next put. Returns how many. */
-uint32_t dp_board_find(const struct dp_board *board, const char *prefix, const struct dp_note **first);
+/* Finds the notes whose name starts with prefix, in name order. Returns their number; the notes are borrowed
+ * until the next put. */
+uint32_t dp_board_find(const struct dp_board *board, const char *prefix, const struct dp_board_note **first);
 
 #endif

@@ -2,25 +2,38 @@
 
 #include "common/base/log.h"
 #include "common/env/clock.h"
+#include "common/env/read_only_disk.h"
 #include "server/control/board.h"
+#include "server/control/register_service.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #define WAIT_MS 1000u
-/* A board's worth of notes each way, several times over: what peers send that is not taken yet, and answers that they do not read. */
+#define MS_NS   UINT64_C(1000000)
+/* Bound on unprocessed requests, and on replies that peers do not read: several full boards each. */
 #define WAITING_MAX ((uint64_t)4 * DP_BOARD_BYTES_MAX)
-#define RECEIVE_MAX 64u /* messages before it looks whether it is to stop: a flood must not keep it */
+#define RECEIVE_MAX 64u /* messages between two looks at `stop`: a flood must not delay it */
 
 struct dp_control {
     struct dp_control_options options;
+    char first_server[320];
     struct dp_listener *listener;
     struct dp_board *board;
+    struct dp_disk disk; /* the register's; without functions: this server has no register */
+    int register_lock;   /* locked descriptor of its directory; -1: none */
+    struct dp_control_register *values;
+    struct dp_control_register_service *service;
     struct dp_clock clock;
     pthread_t thread;
     int wake_fd;
@@ -33,39 +46,47 @@ struct dp_control {
     struct dp_error started_error;
 };
 
-static void answer(struct dp_control *control, const struct dp_peer *to, const struct dp_request *request,
-                   struct dp_reply *reply, struct dp_frame *frames, uint32_t frame_count)
+static void send_reply(void *context, const struct dp_peer *to, struct dp_reply *reply,
+                       struct dp_frame *frames, uint32_t frame_count)
 {
+    struct dp_control *control = context;
     struct dp_message *message = NULL;
     struct dp_error err = {0};
-    reply->id = request->id;
-    reply->session = request->session;
     reply->cluster = control->options.cluster;
     reply->generation = control->options.generation;
     if (dp_reply_encode(reply, frames, frame_count, &message, &err) != DP_OK)
-        dp_log(DP_LOG_WARN, "control: an answer was dropped: %s", err.text);
+        dp_log(DP_LOG_WARN, "control: a reply was dropped: %s", err.text);
     else
         dp_listener_send(control->listener, to, &message);
+}
+
+static void answer(struct dp_control *control, const struct dp_peer *to, const struct dp_request *request,
+                   struct dp_reply *reply, struct dp_frame *frames, uint32_t frame_count)
+{
+    reply->id = request->id;
+    reply->session = request->session;
+    send_reply(control, to, reply, frames, frame_count);
 }
 
 static enum dp_status get_notes(struct dp_control *control, const struct dp_peer *to,
                                 const struct dp_request *request, struct dp_error *err)
 {
-    const struct dp_note *note;
+    const struct dp_board_note *note;
     uint32_t n = dp_board_find(control->board, request->name, &note);
     if (n >= DP_NOTES_MAX)
         return dp_fail(err, DP_INVALID,
-                       "%" PRIu32 " notes start with '%s', an answer holds %u: ask for fewer", n,
+                       "%" PRIu32 " notes start with '%s', but a reply holds %u: use a longer prefix", n,
                        request->name, DP_NOTES_MAX - 1);
     size_t bytes = 0;
     for (uint32_t i = 0; i < n; i++)
         bytes += note[i].size;
     if (bytes > 0 && !dp_listener_would_send(control->listener, to, bytes))
-        return dp_fail(err, DP_AGAIN, "the answers that peers have not read yet are too many");
+        return dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_QUEUE},
+                            "peers have not read too many earlier replies");
     struct dp_frame frames[DP_NOTES_MAX];
     char(*names)[DP_NOTE_NAME_MAX + 1] = calloc(n + 1, sizeof *names);
     if (!names)
-        return dp_fail(err, DP_NOMEM, "names of %" PRIu32 " notes", n);
+        return dp_fail(err, DP_NOMEM, "no memory for the names of %" PRIu32 " notes", n);
     for (uint32_t i = 0; i < n; i++) {
         (void)snprintf(names[i], sizeof names[i], "%s", note[i].name);
         frames[i] = dp_frame_copy(note[i].bytes, note[i].size);
@@ -73,7 +94,7 @@ static enum dp_status get_notes(struct dp_control *control, const struct dp_peer
             while (i > 0)
                 dp_frame_release(&frames[--i]);
             free(names);
-            return dp_fail(err, DP_NOMEM, "%" PRIu32 " notes", n);
+            return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " notes", n);
         }
     }
     struct dp_reply reply = {.kind = DP_REPLY_NOTES, .notes = n, .note = names};
@@ -82,7 +103,8 @@ static enum dp_status get_notes(struct dp_control *control, const struct dp_peer
     return DP_OK;
 }
 
-static void say_status(struct dp_control *control, const struct dp_peer *to, const struct dp_request *request)
+static void send_status(struct dp_control *control, const struct dp_peer *to,
+                        const struct dp_request *request)
 {
     struct dp_counter counters[DP_COUNTERS_MAX];
     struct dp_reply reply = {.kind = DP_REPLY_STATUS};
@@ -96,11 +118,11 @@ static enum dp_status check_cluster(const struct dp_control *control, const stru
 {
     if (request->cluster == control->options.cluster && request->generation == control->options.generation)
         return DP_OK;
-    return dp_fail(err, DP_GENERATION,
-                   "this server belongs to cluster %016" PRIx64 " at generation %" PRIu64
-                   ", the request names %016" PRIx64 " at %" PRIu64 ": the two read different cluster files",
-                   control->options.cluster, control->options.generation, request->cluster,
-                   request->generation);
+    return dp_fail(
+        err, DP_GENERATION,
+        "this server belongs to cluster %016" PRIx64 " at generation %" PRIu64
+        ", the request names %016" PRIx64 " at %" PRIu64 ": server and client use different cluster files",
+        control->options.cluster, control->options.generation, request->cluster, request->generation);
 }
 
 static enum dp_status do_request(struct dp_control *control, const struct dp_peer *from,
@@ -109,13 +131,16 @@ static enum dp_status do_request(struct dp_control *control, const struct dp_pee
     enum dp_status st = check_cluster(control, request, err);
     if (st != DP_OK)
         return st;
-    struct dp_reply reply = {.kind = DP_REPLY_WELCOME, .boot = control->options.boot, .window = 1};
+    struct dp_reply reply = {.kind = DP_REPLY_WELCOME,
+                             .boot = control->options.boot,
+                             .window = 1,
+                             .register_id = control->values ? dp_control_register_id(control->values) : 0};
     switch (request->kind) {
     case DP_REQUEST_HELLO:
         answer(control, from, request, &reply, NULL, 0);
         return DP_OK;
     case DP_REQUEST_STATUS:
-        say_status(control, from, request);
+        send_status(control, from, request);
         return DP_OK;
     case DP_REQUEST_NOTES_GET:
         return get_notes(control, from, request, err);
@@ -126,8 +151,17 @@ static enum dp_status do_request(struct dp_control *control, const struct dp_pee
         if (st == DP_OK)
             answer(control, from, request, &reply, NULL, 0);
         return st;
+    case DP_REQUEST_REGISTER_GET:
+    case DP_REQUEST_REGISTER_SET:
+        if (!control->service)
+            return dp_fail(err, DP_UNSUPPORTED,
+                           "the register is kept by the first server, at %s; this is another server",
+                           control->first_server);
+        return dp_control_register_service_take(control->service, dp_clock_ns(&control->clock), from, request,
+                                                err);
     default:
-        return dp_fail(err, DP_UNSUPPORTED, "this is a control socket: rows are behind the shards' sockets");
+        return dp_fail(err, DP_UNSUPPORTED,
+                       "this is a control endpoint: send requests for rows to a shard's endpoint");
     }
 }
 
@@ -137,19 +171,20 @@ static void do_message(struct dp_control *control, const struct dp_peer *from,
     struct dp_request *request = calloc(1, sizeof *request);
     struct dp_error err = {0};
     if (!request)
-        return; /* the client asks again */
+        return; /* the client resends */
     enum dp_status st = dp_request_decode(message, request, &err);
     if (st == DP_OK)
         st = do_request(control, from, request, &err);
     if (st != DP_OK && request->id != 0) {
-        struct dp_reply reply = {.kind = DP_REPLY_NONE, .status = dp_status_answered(st)};
+        struct dp_reply reply = {
+            .kind = DP_REPLY_NONE, .status = dp_status_answered(st), .wait = dp_wait_answered(&err)};
         (void)snprintf(reply.reason, sizeof reply.reason, "%s", err.text);
         answer(control, from, request, &reply, NULL, 0);
     }
     free(request);
 }
 
-static void say_started(struct dp_control *control, enum dp_status st, const struct dp_error *err)
+static void report_started(struct dp_control *control, enum dp_status st, const struct dp_error *err)
 {
     DP_ASSERT(pthread_mutex_lock(&control->lock) == 0);
     control->started = true;
@@ -157,6 +192,68 @@ static void say_started(struct dp_control *control, enum dp_status st, const str
     control->started_error = *err;
     DP_ASSERT(pthread_cond_signal(&control->started_changed) == 0);
     DP_ASSERT(pthread_mutex_unlock(&control->lock) == 0);
+}
+
+/* ---- the register ---- */
+
+static void close_disk(struct dp_control *control)
+{
+    if (control->options.read_only)
+        dp_read_only_disk_close(&control->disk);
+    else
+        dp_disk_close(&control->disk);
+}
+
+/* Each set writes the whole register, so two processes would undo each other's sets. On a file system without
+ * locks the server runs without this check. */
+static enum dp_status lock_register(struct dp_control *control, const char *directory, struct dp_error *err)
+{
+    control->register_lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (control->register_lock < 0)
+        return dp_fail(err, DP_IO, "cannot open the directory: %s", strerror(errno));
+    if (flock(control->register_lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return dp_fail(err, DP_IN_USE,
+                       "another server is using it; stop that server, or use another directory");
+    return DP_OK;
+}
+
+static enum dp_status open_register(struct dp_control *control, struct dp_error *err)
+{
+    const char *directory = control->options.register_directory;
+    bool made = false;
+    struct dp_control_register_options options = {
+        .disk = &control->disk, .create = true, .read_only = control->options.read_only};
+    if (!directory)
+        return DP_OK;
+    enum dp_status st = options.read_only ? dp_read_only_disk_open(directory, &control->disk, err)
+                                          : dp_disk_open(directory, &control->disk, err);
+    if (st == DP_OK && !options.read_only)
+        st = lock_register(control, directory, err);
+    while (st == DP_OK && options.new_id == 0)
+        if (getrandom(&options.new_id, sizeof options.new_id, 0) != (ssize_t)sizeof options.new_id)
+            st = dp_fail(err, DP_IO, "cannot create the register's id: getrandom failed");
+    if (st == DP_OK)
+        st = dp_control_register_open(&options, &control->values, &made, err);
+    if (st == DP_OK && made)
+        dp_log(DP_LOG_INFO, "created register %016" PRIx64 " in %s", options.new_id, directory);
+    const struct dp_control_register_service_options service = {
+        .values = control->values, .answer = send_reply, .context = control};
+    if (st == DP_OK)
+        st = dp_control_register_service_new(&service, &control->service, err);
+    return st == DP_OK ? DP_OK : dp_wrap(err, st, "%s", directory);
+}
+
+/* Answers the register's waiters that are due. Returns how long the thread may sleep. */
+static uint32_t tick(struct dp_control *control)
+{
+    if (!control->service)
+        return WAIT_MS;
+    uint64_t now_ns = dp_clock_ns(&control->clock);
+    dp_control_register_service_tick(control->service, now_ns);
+    uint64_t due_ns = dp_control_register_service_due_ns(control->service);
+    DP_ASSERT(due_ns > now_ns);
+    uint64_t ms = (due_ns - now_ns - 1) / MS_NS + 1;
+    return ms < WAIT_MS ? (uint32_t)ms : WAIT_MS;
 }
 
 static void *serve(void *arg)
@@ -171,17 +268,21 @@ static void *serve(void *arg)
                                               .stall_ms = DP_STALL_MS};
     if (st == DP_OK)
         dp_listener_limit(control->listener, &limits);
-    say_started(control, st, &err);
+    /* after the socket, so that a second server on the same port does not touch the register */
+    if (st == DP_OK)
+        st = open_register(control, &err);
+    report_started(control, st, &err);
     while (st == DP_OK && !atomic_load(&control->stop)) {
         struct dp_peer from;
         struct dp_message *message = NULL;
         uint32_t n = 0;
-        while (n++ < RECEIVE_MAX && dp_listener_receive(control->listener, &from, &message) == DP_OK) {
+        while (n++ < RECEIVE_MAX && dp_listener_receive(control->listener, &from, &message)) {
             do_message(control, &from, message);
             dp_message_free(&message);
         }
+        uint32_t wait_ms = tick(control);
         if (n <= RECEIVE_MAX)
-            dp_listener_wait(control->listener, control->wake_fd, WAIT_MS);
+            dp_listener_wait(control->listener, control->wake_fd, wait_ms);
     }
     dp_listener_close(&control->listener);
     return NULL;
@@ -190,6 +291,12 @@ static void *serve(void *arg)
 static void control_free(struct dp_control **control)
 {
     dp_board_free(&(*control)->board);
+    dp_control_register_service_free(&(*control)->service);
+    dp_control_register_close(&(*control)->values);
+    if ((*control)->disk.close)
+        close_disk(*control);
+    if ((*control)->register_lock >= 0)
+        (void)close((*control)->register_lock);
     if ((*control)->wake_fd >= 0)
         (void)close((*control)->wake_fd);
     (void)pthread_cond_destroy(&(*control)->started_changed);
@@ -203,23 +310,27 @@ enum dp_status dp_control_start(const struct dp_control_options *options, struct
 {
     struct dp_control *control = calloc(1, sizeof *control);
     if (!control)
-        return dp_fail(err, DP_NOMEM, "control thread");
+        return dp_fail(err, DP_NOMEM, "no memory for the control thread");
     control->options = *options;
+    control->register_lock = -1;
+    if (options->first_server)
+        (void)snprintf(control->first_server, sizeof control->first_server, "%s", options->first_server);
     control->clock = dp_clock_real();
     DP_ASSERT(pthread_mutex_init(&control->lock, NULL) == 0 &&
               pthread_cond_init(&control->started_changed, NULL) == 0);
     control->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    enum dp_status st = control->wake_fd < 0 ? dp_fail(err, DP_IO, "eventfd of the control thread") : DP_OK;
+    enum dp_status st =
+        control->wake_fd < 0 ? dp_fail(err, DP_IO, "cannot create the control thread's eventfd") : DP_OK;
     if (st == DP_OK)
         st = dp_board_new(&control->board, err);
     if (st == DP_OK && pthread_create(&control->thread, NULL, serve, control) != 0)
-        st = dp_fail(err, DP_NOMEM, "starting the control thread");
+        st = dp_fail(err, DP_NOMEM, "cannot start the control thread");
     if (st != DP_OK) {
         control_free(&control);
         return st;
     }
     DP_ASSERT(pthread_mutex_lock(&control->lock) == 0);
-    while (!control->started) /* binding a socket does not wait for anybody */
+    while (!control->started) /* short: the thread opens a socket and a small file */
         DP_ASSERT(pthread_cond_wait(&control->started_changed, &control->lock) == 0);
     DP_ASSERT(pthread_mutex_unlock(&control->lock) == 0);
     *out = control;

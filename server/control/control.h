@@ -1,15 +1,17 @@
-/* Control: the one thread of a server that answers what has nothing to do with rows: notes, and the sum of
- * its shards' counters.
- * Promise   Answers hello, status, note_put and notes_get; anything else is refused with a reason. It never
- *           touches a shard's rows, so that whatever is asked of it, pushes go on.
- * Thread    start and stop: the server's main thread. One thread inside, which owns the socket and the
- *           board. */
+/* Control: one thread of a server that answers the requests that do not concern rows: the register (on the
+ * first server only), notes, and the sum of the shards' counters.
+ * Promise   Answers hello, status, note_put, notes_get, register_get and register_set; refuses anything else
+ *           with a reason. It never touches a shard's rows, so no request to it delays a push. A server that
+ *           is not the first refuses register requests and names the first server.
+ * Thread    The server's main thread calls start and stop. One thread inside owns the socket, the board and
+ *           the register. */
 #ifndef DP_CONTROL_CONTROL_H
 #define DP_CONTROL_CONTROL_H
 
 #include "common/net/net.h"
 #include "common/wire/reply.h"
 
+/* The strings are borrowed until start returns. */
 struct dp_control_options {
     struct dp_net *net;
     const char *endpoint;
@@ -17,11 +19,16 @@ struct dp_control_options {
     /* The server's counters, summed over its shards; called on the control thread. */
     uint32_t (*counters)(void *context, struct dp_counter counters[DP_COUNTERS_MAX]);
     void *context;
+    const char *register_directory; /* directory of the register's file; NULL: this is not the first server */
+    /* its control endpoint, named in refusals if register_directory is NULL */
+    const char *first_server;
+    bool read_only;
 };
 
 struct dp_control;
 
-/* Returns when it listens, or with why it does not. */
+/* Returns once the thread listens, or with the reason why it cannot. DP_CORRUPT: the register is damaged.
+ * DP_IN_USE: another server holds the register. */
 DP_MUST_USE
 enum dp_status dp_control_start(const struct dp_control_options *options, struct dp_control **out,
                                 struct dp_error *err);

@@ -5,16 +5,16 @@
  *           given out. Only streams that can have been given out are admitted; so there is always a client stream, and a
  *           run, above the floor. A push that is not admitted costs nothing: no memory, no record, no number.
  *           Shard 0 gives client streams out and knows which. Other shards do not hear of that, so the clock is their
- *           bound: client streams begin at wall-clock seconds (dp_client_stream_at). Run numbers are chosen by people
+ *           bound: client streams begin at wall-clock seconds (dp_stream_of_client). Run numbers are chosen by people
  *           and by `downpour run`, which count up; the clock bounds them too, one run a second.
  *           The bound has a day of slack, for clocks that differ. A client that hears "too old up to N" takes N + 1,
  *           which is within the bound a second later at most. Until then, and for clocks that differ by up to a
  *           minute, it hears AGAIN.
  *           Builds before this one admitted any stream. Those that cannot have been given out stay known to the push ids
- *           until they are forgotten, and raise no floor then (dp_shard_set_due).
+ *           until they are forgotten, and raise no floor then (dp_push_ids_set_due).
  * Limit     A server whose clock was set back, or is a day behind that of shard 0, refuses new streams and says so. While
  *           the clock is more than a day behind a stream's time, forgetting that stream raises no floor. */
-#include "server/shard/shard_inner.h"
+#include "server/shard/admission.h"
 
 #include <inttypes.h>
 
@@ -23,10 +23,16 @@
 /* 2026-01-01: no run was started before. */
 #define RUNS_SINCE_S UINT64_C(1767225600)
 
-/* The greatest client stream that can have been given out by then. */
-static uint64_t last_client(const struct dp_shard *shard, uint64_t wall_s)
+static uint64_t wall_s(const struct dp_admission *a)
 {
-    return shard->range.first == 0 ? shard->next_stream - 1 : dp_client_stream_at(wall_s + SLACK_S);
+    const struct dp_clock *wall = a->wall;
+    return wall->now_ns ? dp_clock_ns(wall) / UINT64_C(1000000000) : 0;
+}
+
+/* The greatest client stream that can have been given out by then. */
+static uint64_t last_client(const struct dp_admission *a, uint64_t wall_s)
+{
+    return a->base->range.first == 0 ? a->next_stream - 1 : dp_stream_of_client(wall_s + SLACK_S);
 }
 
 static uint64_t last_run(uint64_t wall_s)
@@ -35,81 +41,77 @@ static uint64_t last_run(uint64_t wall_s)
     return run < DP_RUN_MAX ? run : DP_RUN_MAX;
 }
 
-static bool is_due(const struct dp_shard *shard, uint64_t stream, uint64_t wall_s)
+static bool is_due(const struct dp_admission *a, uint64_t stream, uint64_t wall_s)
 {
     return dp_stream_is_training(stream) ? dp_stream_run(stream) <= last_run(wall_s)
-                                         : stream <= last_client(shard, wall_s);
+                                         : stream <= last_client(a, wall_s);
 }
 
-uint64_t dp_shard_wall_s(const struct dp_shard *shard)
+void dp_admission_set_due(struct dp_admission *a)
 {
-    const struct dp_clock *wall = &shard->options.wall;
-    return wall->now_ns ? dp_clock_ns(wall) / UINT64_C(1000000000) : 0;
-}
-
-void dp_shard_set_due(struct dp_shard *shard)
-{
-    uint64_t now_s = dp_shard_wall_s(shard);
-    dp_push_ids_set_due(shard->ids, last_client(shard, now_s), last_run(now_s));
+    uint64_t now_s = wall_s(a);
+    dp_push_ids_set_due(a->ids, last_client(a, now_s), last_run(now_s));
 }
 
 /* For people: above all runs that are known, as far as the clock allows. */
-static uint64_t run_to_use(const struct dp_shard *shard, uint64_t now_s)
+static uint64_t run_to_use(const struct dp_admission *a, uint64_t now_s)
 {
-    uint64_t known = dp_push_ids_last_run(shard->ids), due = last_run(now_s);
+    uint64_t known = dp_push_ids_last_run(a->ids), due = last_run(now_s);
     return (known < due ? known : due) + 1;
 }
 
-enum dp_status dp_shard_check_above(const struct dp_shard *shard, uint64_t floor, struct dp_error *err)
+enum dp_status dp_admission_check_above(const struct dp_admission *a, uint64_t floor, struct dp_error *err)
 {
-    uint64_t now_s = dp_shard_wall_s(shard);
-    if (floor <= dp_client_stream_at(now_s + SLACK_S))
+    uint64_t now_s = wall_s(a);
+    if (floor <= dp_stream_of_client(now_s + SLACK_S))
         return DP_OK;
     /* Given at once, it and those of later clients would not be due on other shards. */
-    if (floor <= dp_client_stream_at(now_s + SLACK_S + SOON_S))
-        return dp_fail(err, DP_AGAIN,
-                       "hello: streams above %016" PRIx64
-                       " are not given out before this server's clock is there",
-                       floor);
+    if (floor <= dp_stream_of_client(now_s + SLACK_S + SOON_S))
+        return dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_STREAMS, .subject = floor},
+                            "hello: streams above %016" PRIx64
+                            " are not given out before this server's clock is there",
+                            floor);
     return dp_fail(err, DP_INVALID,
                    "hello: streams up to %016" PRIx64 " cannot be too old by this server's clock", floor);
 }
 
-enum dp_status dp_shard_admit(const struct dp_shard *shard, uint64_t stream, struct dp_error *err)
+enum dp_status dp_admission_check(const struct dp_admission *a, uint64_t stream, struct dp_error *err)
 {
-    if (dp_push_ids_knows(shard->ids, stream))
+    if (dp_push_ids_knows(a->ids, stream))
         return DP_OK;
-    uint64_t now_s = dp_shard_wall_s(shard);
-    if (is_due(shard, stream, now_s))
+    uint64_t now_s = wall_s(a);
+    if (is_due(a, stream, now_s))
         return DP_OK;
-    enum dp_status st = is_due(shard, stream, now_s + SOON_S) ? DP_AGAIN : DP_INVALID;
+    enum dp_status st = is_due(a, stream, now_s + SOON_S) ? DP_AGAIN : DP_INVALID;
+    const struct dp_wait wait = {.reason = st == DP_AGAIN ? DP_WAIT_STREAMS : DP_WAIT_NONE,
+                                 .subject = st == DP_AGAIN ? stream : 0};
     if (dp_stream_is_training(stream))
-        return dp_fail(err, st,
-                       "run %" PRIu32 " (stream %016" PRIx64 ") is out of range: shard %" PRIu32
-                       " accepts new runs up to %" PRIu64 ", one more each second; use %" PRIu64,
-                       dp_stream_run(stream), stream, shard->options.index, last_run(now_s),
-                       run_to_use(shard, now_s));
-    if (shard->range.first == 0)
-        return dp_fail(err, st,
-                       "stream %016" PRIx64
-                       " was never given out: push to the stream that the handshake gave this client",
-                       stream);
-    return dp_fail(
-        err, st,
+        return dp_fail_wait(err, st, wait,
+                            "run %" PRIu32 " (stream %016" PRIx64 ") is out of range: shard %" PRIu32
+                            " accepts new runs up to %" PRIu64 ", one more each second; use %" PRIu64,
+                            dp_stream_run(stream), stream, a->base->index, last_run(now_s),
+                            run_to_use(a, now_s));
+    if (a->base->range.first == 0)
+        return dp_fail_wait(err, st, wait,
+                            "stream %016" PRIx64
+                            " was never given out: push to the stream that the handshake gave this client",
+                            stream);
+    return dp_fail_wait(
+        err, st, wait,
         "stream %016" PRIx64 " cannot have been given out yet by the clock of shard %" PRIu32
         "'s server: push to the stream that the handshake gave this client, and keep the clocks of "
         "servers within a day of each other",
-        stream, shard->options.index);
+        stream, a->base->index);
 }
 
-enum dp_status dp_shard_too_old(const struct dp_shard *shard, uint64_t stream, struct dp_error *err)
+enum dp_status dp_admission_too_old(const struct dp_admission *a, uint64_t stream, struct dp_error *err)
 {
-    uint64_t last = dp_push_ids_too_old(shard->ids, stream);
+    uint64_t last = dp_push_ids_too_old(a->ids, stream);
     if (!dp_stream_is_training(stream))
         return dp_fail(err, DP_TOO_OLD,
                        "stream %016" PRIx64 " is too old: shard %" PRIu32
                        " may have forgotten it; another handshake gives a new one",
-                       stream, shard->options.index);
+                       stream, a->base->index);
     if (last < dp_stream_of_run(dp_stream_run(stream), UINT32_MAX))
         return dp_fail(err, DP_TOO_OLD,
                        "epoch %" PRIu32 " of run %" PRIu32 " (stream %016" PRIx64
@@ -118,6 +120,28 @@ enum dp_status dp_shard_too_old(const struct dp_shard *shard, uint64_t stream, s
     return dp_fail(err, DP_TOO_OLD,
                    "run %" PRIu32 " (stream %016" PRIx64 ") is too old: shard %" PRIu32
                    " may have forgotten it; a new run must be %" PRIu64 " or higher",
-                   dp_stream_run(stream), stream, shard->options.index,
-                   run_to_use(shard, dp_shard_wall_s(shard)));
+                   dp_stream_run(stream), stream, a->base->index, run_to_use(a, wall_s(a)));
+}
+
+/* ---- giving streams out */
+
+void dp_admission_start(struct dp_admission *a, uint64_t reserved)
+{
+    uint64_t first = dp_stream_of_client(wall_s(a));
+    first = first > 0 ? first : 1;
+    a->next_stream = a->reserved = first > reserved ? first : reserved;
+    dp_admission_set_due(a);
+}
+
+void dp_admission_reserve(struct dp_admission *a, uint64_t bound)
+{
+    a->reserved = bound > a->reserved ? bound : a->reserved;
+    DP_ASSERT(a->next_stream <= a->reserved);
+}
+
+void dp_admission_give(struct dp_admission *a, uint64_t stream)
+{
+    DP_ASSERT(a->next_stream <= stream && stream < a->reserved);
+    a->next_stream = stream + 1;
+    DP_ASSERT(a->next_stream <= a->reserved);
 }

@@ -1,9 +1,4 @@
-/* Positions: which numbers of a stream this shard has applied, told to a worker that was started again.
- *     asked -> read from the push ids, now -> (the journal is durable past the last push) -> answered
- * Why       A worker skips what it is told: a number that a crash takes back after that would be lost. So the answer
- *           waits as a repeated push's does, and says what was applied when it was asked, not what came since.
- * Bound     HELD_MAX answers wait; one more hears AGAIN. */
-#include "server/shard/shard_inner.h"
+#include "server/shard/positions.h"
 
 #include "common/base/bytes.h"
 
@@ -14,27 +9,27 @@
 
 struct dp_held_positions {
     struct dp_held_positions *next;
-    uint64_t lsn, id, session, stream;
-    struct dp_peer peer;
+    uint64_t lsn;
+    struct dp_asker asker;
     struct dp_error refused; /* DP_OK: the bits */
     uint32_t words;
     uint64_t word[DP_POSITIONS_MAX / 64];
 };
 
-static void look(const struct dp_shard *shard, const struct dp_request *request,
+static void look(const struct dp_positions *p, const struct dp_request *request,
                  struct dp_held_positions *held)
 {
     held->words = (request->numbers + 63) / 64;
-    if (dp_shard_admit(shard, request->stream, &held->refused) != DP_OK)
+    if (dp_admission_check(p->admission, request->stream, &held->refused) != DP_OK)
         return;
     for (uint32_t i = 0; i < request->numbers; i++) {
         enum dp_status before;
-        switch (dp_push_ids_look(shard->ids, request->stream, request->number + i, &before)) {
+        switch (dp_push_ids_look(p->admission->ids, request->stream, request->number + i, &before)) {
         case DP_PUSH_REPEATED:
             held->word[i / 64] |= (uint64_t)1 << i % 64;
             break;
         case DP_PUSH_TOO_OLD:
-            (void)dp_shard_too_old(shard, request->stream, &held->refused);
+            (void)dp_admission_too_old(p->admission, request->stream, &held->refused);
             return;
         case DP_PUSH_ABOVE: /* so is all behind it */
             return;
@@ -45,92 +40,79 @@ static void look(const struct dp_shard *shard, const struct dp_request *request,
     }
 }
 
-static void refuse(struct dp_shard *shard, const struct dp_held_positions *held, const struct dp_error *err)
-{
-    struct dp_request request = {0};
-    request.id = held->id;
-    request.session = held->session;
-    request.stream = held->stream;
-    dp_shard_refuse(shard, &held->peer, &request, 0, err);
-}
-
-static void answer(struct dp_shard *shard, const struct dp_held_positions *held)
+static void answer(const struct dp_positions *p, const struct dp_held_positions *held)
 {
     struct dp_error err = {0};
-    struct dp_waiting to = {.peer = held->peer};
     struct dp_reply reply = {.kind = DP_REPLY_POSITIONS};
     struct dp_frame bits = {0};
-    to.request.id = held->id;
-    to.request.session = held->session;
     if (held->refused.status != DP_OK) {
-        refuse(shard, held, &held->refused);
+        dp_replies_refuse(p->replies, &held->asker, &held->refused);
         return;
     }
     bits = dp_frame_new((size_t)held->words * 8);
     if (!bits.data) {
-        (void)dp_fail(&err, DP_AGAIN, "shard %" PRIu32 ": no memory for an answer", shard->options.index);
-        refuse(shard, held, &err);
+        (void)dp_fail(&err, DP_NOMEM, "shard %" PRIu32 ": no memory for an answer", p->replies->base->index);
+        dp_replies_refuse(p->replies, &held->asker, &err);
         return;
     }
     for (uint32_t w = 0; w < held->words; w++)
         dp_store_u64le((char *)bits.data + (size_t)w * 8, held->word[w]);
-    dp_shard_answer(shard, &to, &reply, &bits, 1);
+    dp_replies_send(p->replies, &held->asker, &reply, &bits, 1);
 }
 
 /* Where a new one goes: behind the last, as lsns ascend. NULL: there are too many. */
-static struct dp_held_positions **end_of(struct dp_shard *shard)
+static struct dp_held_positions **end_of(struct dp_positions *p)
 {
-    struct dp_held_positions **at = &shard->positions;
+    struct dp_held_positions **at = &p->first;
     uint32_t n = 0;
     for (; *at; at = &(*at)->next)
         n++;
     return n < HELD_MAX ? at : NULL;
 }
 
-void dp_shard_positions(struct dp_shard *shard, const struct dp_waiting *waiting)
+void dp_positions_ask(struct dp_positions *p, const struct dp_waiting *waiting)
 {
     const struct dp_request *request = &waiting->request;
-    struct dp_held_positions **end = end_of(shard), *held = NULL;
+    struct dp_held_positions **end = end_of(p), *held = NULL;
+    struct dp_asker asker = dp_asker_of(waiting);
     struct dp_error err = {0};
-    if (shard->draining)
-        (void)dp_shard_stopping(shard, &err);
-    else if (!dp_shard_journal_lost(shard, &err) && (!end || !(held = calloc(1, sizeof *held))))
-        (void)dp_fail(&err, DP_AGAIN, "shard %" PRIu32 ": %u answers about positions wait for its journal",
-                      shard->options.index, HELD_MAX);
+    if (!dp_journaling_lost(p->journaling, &err) && (!end || !(held = calloc(1, sizeof *held))))
+        (void)dp_fail_wait(&err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_QUEUE},
+                           "shard %" PRIu32 ": %u answers about positions wait for its journal",
+                           p->replies->base->index, HELD_MAX);
+    asker.sequence = 0;
     if (!held) {
-        dp_shard_refuse(shard, &waiting->peer, request, 0, &err);
+        dp_replies_refuse(p->replies, &asker, &err);
         return;
     }
-    held->lsn = shard->lsn;
-    held->peer = waiting->peer;
-    held->id = request->id;
-    held->session = request->session;
-    held->stream = request->stream;
-    look(shard, request, held);
+    held->lsn = p->journaling->lsn;
+    held->asker = asker;
+    look(p, request, held);
     *end = held;
-    dp_shard_positions_turn(shard);
+    dp_positions_turn(p);
 }
 
-void dp_shard_positions_turn(struct dp_shard *shard)
+void dp_positions_turn(struct dp_positions *p)
 {
     struct dp_error err = {0};
-    bool lost = dp_shard_journal_lost(shard, &err);
-    while (shard->positions && (lost || shard->positions->lsn <= shard->durable)) {
-        struct dp_held_positions *held = shard->positions;
-        shard->positions = held->next;
-        if (held->lsn <= shard->durable)
-            answer(shard, held);
+    bool lost = dp_journaling_lost(p->journaling, &err);
+    while (p->first && (lost || p->first->lsn <= p->journaling->durable)) {
+        struct dp_held_positions *held = p->first;
+        p->first = held->next;
+        DP_ASSERT(!p->first || p->first->lsn >= held->lsn);
+        if (held->lsn <= p->journaling->durable)
+            answer(p, held);
         else
-            refuse(shard, held, &err);
+            dp_replies_refuse(p->replies, &held->asker, &err);
         free(held);
     }
 }
 
-void dp_shard_positions_clear(struct dp_shard *shard)
+void dp_positions_clear(struct dp_positions *p)
 {
-    while (shard->positions) {
-        struct dp_held_positions *held = shard->positions;
-        shard->positions = held->next;
+    while (p->first) {
+        struct dp_held_positions *held = p->first;
+        p->first = held->next;
         free(held);
     }
 }

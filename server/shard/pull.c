@@ -1,9 +1,13 @@
 /* Pull: rows of a request into one frame a section.
  *     find the rows (misses.c) -> gather, a few rows ahead of the memory -> answer
- * A key without a row anywhere has its initial value: computed, not stored. */
-#include "server/shard/shard_inner.h"
+ * A key without a row anywhere has its initial value: computed, not stored.
+ * A pull that waits is tried again from the top; its sections are checked once (waiting->checked). */
+#include "server/shard/requests.h"
+#include "server/shard/sections.h"
+#include "server/shard/shard_state.h"
 
 #include "common/base/bf16.h"
+#include "common/base/bytes.h"
 #include "common/model/init.h"
 #include "common/model/mix.h"
 #include "common/model/row.h"
@@ -18,15 +22,18 @@ static void prefetch_weights(const struct dp_row_cache *cache, uint32_t row, siz
         dp_prefetch((const char *)dp_row_cache_row(cache, row) + DP_ROW_HEADER, bytes);
 }
 
-static void gather(struct dp_shard *shard, const struct dp_shard_table *table,
-                   const struct dp_section *section, const uint32_t *rows, char *to)
+/* How many of them have their initial value. */
+static uint64_t gather(struct dp_shard *shard, const struct dp_cached_table *table,
+                       const struct dp_section *section, const uint32_t *rows, char *to)
 {
     uint32_t dim = table->spec.dim;
+    uint64_t initial = 0;
     size_t bytes = (size_t)dim * dp_value_bytes(section->type);
     for (uint32_t i = 0; i < section->rows; i++, to += bytes) {
         if (i + PREFETCH_AHEAD < section->rows)
             prefetch_weights(table->cache, rows[i + PREFETCH_AHEAD], (size_t)dim * 4);
         const float *weights = shard->scratch;
+        initial += !dp_row_is_number(rows[i]);
         if (dp_row_is_number(rows[i]))
             weights = dp_row_weights_const(dp_row_cache_row(table->cache, rows[i]));
         else
@@ -38,23 +45,25 @@ static void gather(struct dp_shard *shard, const struct dp_shard_table *table,
         else
             dp_bf16_put(weights, to, dim);
     }
+    return initial;
 }
 
 /* What a peer asks for must fit into one answer. */
-static enum dp_status check_size(const struct dp_request *request, struct dp_shard_table **tables,
+static enum dp_status check_size(const struct dp_request *request, const struct dp_lookup *lookup,
                                  struct dp_error *err)
 {
     uint64_t sum = 0;
     for (uint32_t s = 0; s < request->sections; s++) {
-        uint64_t bytes = (uint64_t)request->section[s].rows * tables[s]->spec.dim *
+        uint64_t bytes = (uint64_t)request->section[s].rows * lookup->section[s].table->spec.dim *
                          dp_value_bytes(request->section[s].type);
         sum += bytes;
         if (bytes > DP_FRAME_BYTES_MAX || sum > DP_MESSAGE_BYTES_MAX)
-            return dp_fail(
-                err, DP_INVALID,
-                "pull of %" PRIu32 " rows of table '%s': the answer would be over %u bytes a table or %u in "
-                "all; ask for fewer rows at once",
-                request->section[s].rows, tables[s]->spec.name, DP_FRAME_BYTES_MAX, DP_MESSAGE_BYTES_MAX);
+            return dp_fail(err, DP_INVALID,
+                           "pull of %" PRIu32
+                           " rows of table '%s': the answer would be over %u bytes a table or %u in "
+                           "all; ask for fewer rows at once",
+                           request->section[s].rows, lookup->section[s].table->spec.name, DP_FRAME_BYTES_MAX,
+                           DP_MESSAGE_BYTES_MAX);
     }
     return DP_OK;
 }
@@ -62,39 +71,45 @@ static enum dp_status check_size(const struct dp_request *request, struct dp_sha
 enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
 {
     const struct dp_request *request = &waiting->request;
-    struct dp_shard_table *tables[DP_SECTIONS_MAX];
     struct dp_frame frames[DP_SECTIONS_MAX];
     struct dp_error err = {0};
-    enum dp_status st = dp_shard_check_sections(shard, request, tables, &err);
-    if (st == DP_OK)
-        st = check_size(request, tables, &err);
-    if (st == DP_OK)
-        st = dp_shard_find_rows(shard, waiting, tables, &err);
-    if (st == DP_AGAIN && err.status == DP_OK)
-        return DP_DONE_WAIT;
+    enum dp_status st = DP_OK;
+    if (!waiting->checked)
+        st = dp_sections_check(&shard->base, &shard->tables, waiting, &err);
+    if (st == DP_OK && !waiting->checked)
+        st = check_size(request, &waiting->lookup, &err);
+    waiting->checked = st == DP_OK;
+    if (st == DP_OK) {
+        enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, &err);
+        if (found == DP_FOUND_READING || found == DP_FOUND_PARK)
+            return DP_DONE_WAIT;
+        st = err.status;
+    }
     uint32_t made = 0;
-    const uint32_t *rows = shard->rows;
-    uint64_t pulled = 0;
+    const uint32_t *rows = shard->misses.rows;
+    uint64_t pulled = 0, initial = 0;
     for (; made < request->sections && st == DP_OK; rows += request->section[made++].rows) {
         const struct dp_section *section = &request->section[made];
-        frames[made] =
-            dp_frame_new((size_t)section->rows * tables[made]->spec.dim * dp_value_bytes(section->type));
+        const struct dp_cached_table *table = waiting->lookup.section[made].table;
+        frames[made] = dp_frame_new((size_t)section->rows * table->spec.dim * dp_value_bytes(section->type));
         if (!frames[made].data) {
-            st = dp_fail(&err, DP_NOMEM, "shard %" PRIu32 ": answer to a pull", shard->options.index);
+            st = dp_fail(&err, DP_NOMEM, "shard %" PRIu32 ": answer to a pull", shard->base.index);
             break;
         }
-        gather(shard, tables[made], section, rows, frames[made].data);
+        initial += gather(shard, table, section, rows, frames[made].data);
         pulled += section->rows;
         shard->turn_bytes += frames[made].size;
     }
     if (st != DP_OK) {
         while (made > 0)
             dp_frame_release(&frames[--made]);
-        return dp_shard_refuse_waiting(shard, waiting, &err);
+        return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
     }
-    DP_COUNT(&shard->counters, pulls, 1);
-    DP_COUNT(&shard->counters, pull_rows, pulled);
+    DP_COUNT(&shard->base.counters, pulls, 1);
+    DP_COUNT(&shard->base.counters, pull_rows, pulled);
+    DP_COUNT(&shard->base.counters, pull_rows_initial, initial);
     struct dp_reply reply = {.kind = DP_REPLY_PULLED, .applied = shard->applied};
-    dp_shard_answer(shard, waiting, &reply, frames, request->sections);
+    struct dp_asker to = dp_asker_of(waiting);
+    dp_replies_send(&shard->replies, &to, &reply, frames, request->sections);
     return DP_DONE;
 }

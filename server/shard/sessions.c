@@ -73,6 +73,7 @@ static bool forget_one(struct dp_sessions *sessions)
     }
     if (oldest == sessions->count)
         return false;
+    DP_ASSERT(!sessions->session[oldest]->parked && sessions->session[oldest]->waits == DP_WAIT_NONE);
     session_free(sessions->session[oldest]);
     sessions->count--;
     memmove(&sessions->session[oldest], &sessions->session[oldest + 1],
@@ -102,13 +103,10 @@ uint32_t dp_sessions_count(const struct dp_sessions *sessions)
 {
     return sessions->count;
 }
-struct dp_session *dp_sessions_at(const struct dp_sessions *sessions, uint32_t i)
-{
-    return sessions->session[i];
-}
 
 void dp_session_append(struct dp_session *session, struct dp_waiting *waiting)
 {
+    DP_ASSERT(!waiting->next && (session->waiting == 0) == !session->first);
     waiting->next = NULL;
     if (session->last)
         session->last->next = waiting;
@@ -121,6 +119,7 @@ void dp_session_append(struct dp_session *session, struct dp_waiting *waiting)
 struct dp_waiting *dp_session_take_first(struct dp_session *session)
 {
     struct dp_waiting *waiting = session->first;
+    DP_ASSERT(waiting && session->waiting > 0);
     session->first = waiting->next;
     if (!session->first)
         session->last = NULL;

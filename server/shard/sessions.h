@@ -6,8 +6,10 @@
 #define DP_SHARD_SESSIONS_H
 
 #include "common/wire/request.h"
+#include "server/cache/lookup.h"
 
-#define DP_SESSIONS_MAX 1024u
+#define DP_SESSIONS_MAX   1024u
+#define DP_SESSION_WINDOW 64u /* requests of one session that wait at most */
 
 /* A request that was received and is not answered yet. */
 struct dp_waiting {
@@ -17,13 +19,12 @@ struct dp_waiting {
     uint64_t deadline_ns;
     size_t bytes;
     bool decoded;
-    bool needs_room;  /* in the cache, before anything else: it is parked for that */
-    bool needs_disk;  /* the journal's disk was behind: it is parked for that */
-    bool ahead;       /* it was looked at while the one before it waited */
-    uint32_t reads;   /* how often it had rows read */
-    const void *read; /* the job that reads for it; NULL: none */
+    bool
+        checked; /* what cannot change while it waits was found valid: a request that is tried again is not checked again */
+    enum dp_wait_reason waits_for; /* what it lacked when it was tried last */
     /* Not OK: the request broke the protocol (it is not decoded), or what it needs could not be read. */
     struct dp_error broken;
+    struct dp_lookup lookup; /* pull, push */
     struct dp_request request;
 };
 
@@ -33,11 +34,10 @@ struct dp_session {
     uint64_t done;     /* what has a sequence number up to this was answered for good */
     struct dp_waiting *first, *last;
     uint32_t waiting;
-    bool parked;   /* the first one waits for the store, or for room */
-    bool in_room;  /* in the list of those who wait for room */
-    bool for_disk; /* in the list of those who wait for the journal's disk */
-    bool runnable; /* in the run queue */
-    struct dp_session *next_runnable, *next_in_room, *next_for_disk;
+    enum dp_wait_reason waits; /* the queue that it is in (schedule.h) */
+    bool parked;               /* the first one is not to be tried before it is woken */
+    bool runnable;             /* in the run queue */
+    struct dp_session *next_runnable, *next_waiting;
     char client[DP_CLIENT_NAME_MAX + 1];
 };
 
@@ -50,7 +50,6 @@ struct dp_session *dp_sessions_find(const struct dp_sessions *sessions, uint64_t
 /* NULL: none could make room, or out of memory. */
 struct dp_session *dp_sessions_add(struct dp_sessions *sessions, uint64_t id);
 uint32_t dp_sessions_count(const struct dp_sessions *sessions);
-struct dp_session *dp_sessions_at(const struct dp_sessions *sessions, uint32_t i);
 
 void dp_waiting_free(struct dp_waiting **waiting);
 void dp_session_append(struct dp_session *session, struct dp_waiting *waiting);

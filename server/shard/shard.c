@@ -1,10 +1,175 @@
 /* Opening, closing, and taking messages in. */
-#include "server/shard/shard_inner.h"
-
 #include "common/base/memory.h"
+#include "server/durable/durable_marks.h"
+#include "server/durable/recovery.h"
+#include "server/shard/counters_list.h"
+#include "server/shard/drain.h"
+#include "server/shard/requests.h"
+#include "server/shard/shard_state.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
+
+#define REQUESTS_MAX 1024u
+#define WAITING_MAX  ((uint64_t)2 << 30) /* bytes of all waiting requests; one alone may be larger */
+#define TURN_ROWS    8192u               /* of reads that are done, in one turn */
+
+/* ---- what the nouns below tell the shard */
+
+/* Whose read failed hears why; others who waited for the same rows ask for themselves. */
+static void read_ended(void *context, const struct dp_io_job *read, const struct dp_error *err)
+{
+    struct dp_shard *shard = context;
+    for (struct dp_session *session = dp_schedule_first(&shard->schedule, DP_WAIT_STORE); session;
+         session = session->next_waiting) {
+        struct dp_waiting *first = session->first;
+        if (!session->parked || (first->lookup.read && first->lookup.read != read))
+            continue; /* its own is still to come */
+        if (err->status != DP_OK && first->lookup.read == read)
+            first->broken = *err;
+        first->lookup.read = NULL;
+        dp_schedule_wake(&shard->schedule, session);
+    }
+}
+
+static void journal_lost(void *context)
+{
+    struct dp_shard *shard = context;
+    dp_push_replies_refuse_all(&shard->push_replies);
+    dp_cache_budget_set_changed(&shard->budget); /* who waits for clean rows hears that there will be none */
+    dp_schedule_wake_first(&shard->schedule, DP_WAIT_DISK); /* who is refused makes way for the next */
+}
+
+static void snapshot_ended(void *context, const struct dp_error *err)
+{
+    struct dp_shard *shard = context;
+    dp_snapshot_askers_end(&shard->askers, err);
+}
+
+static const struct dp_error *cleaner_refuses(void *context)
+{
+    const struct dp_shard *shard = context;
+    return dp_write_back_refuses(&shard->write_back);
+}
+
+static bool cleaner_is_busy(void *context)
+{
+    const struct dp_shard *shard = context;
+    return dp_write_back_is_busy(&shard->write_back);
+}
+
+/* ---- opening and closing */
+
+static void join(struct dp_shard *shard)
+{
+    const struct dp_shard_options *o = &shard->options;
+    struct dp_shard_base *base = &shard->base;
+    struct dp_io_jobs *jobs = &shard->jobs;
+    struct dp_cached_tables *tables = &shard->tables;
+    base->index = o->index;
+    base->shards = o->shards;
+    base->range = dp_range_of_shard(o->index, o->shards);
+    base->clock = o->clock;
+    jobs->store = o->store;
+    shard->damage.base = base;
+    shard->budget = (struct dp_cache_budget){.base = base,
+                                             .tables = tables,
+                                             .cleaner = {cleaner_refuses, cleaner_is_busy, shard},
+                                             .bytes = o->cache_bytes};
+    shard->misses = (struct dp_misses){.base = base,
+                                       .tables = tables,
+                                       .jobs = jobs,
+                                       .budget = &shard->budget,
+                                       .damage = &shard->damage,
+                                       .turn_rows = o->taken_rows_max ? o->taken_rows_max : TURN_ROWS,
+                                       .ended = read_ended,
+                                       .context = shard};
+    shard->journaling =
+        (struct dp_journaling){.base = base, .jobs = jobs, .lost = journal_lost, .context = shard};
+    shard->write_back = (struct dp_write_back){.base = base,
+                                               .tables = tables,
+                                               .jobs = jobs,
+                                               .budget = &shard->budget,
+                                               .journaling = &shard->journaling,
+                                               .ids = shard->ids};
+    shard->count =
+        (struct dp_row_count){.base = base, .tables = tables, .jobs = jobs, .damage = &shard->damage};
+    shard->snapshots = (struct dp_snapshots){.base = base,
+                                             .jobs = jobs,
+                                             .write_back = &shard->write_back,
+                                             .ended = snapshot_ended,
+                                             .context = shard};
+    shard->replies = (struct dp_replies){.base = base,
+                                         .ids = shard->ids,
+                                         .cluster = o->cluster,
+                                         .generation = o->generation,
+                                         .reply = o->reply,
+                                         .context = o->reply_context};
+    shard->push_replies =
+        (struct dp_push_replies){.replies = &shard->replies, .journaling = &shard->journaling};
+    shard->admission = (struct dp_admission){.base = base, .ids = shard->ids, .wall = &shard->options.wall};
+    shard->positions = (struct dp_positions){
+        .replies = &shard->replies, .admission = &shard->admission, .journaling = &shard->journaling};
+    shard->askers = (struct dp_snapshot_askers){.replies = &shard->replies, .snapshots = &shard->snapshots};
+}
+
+/* What the store's marks tell. */
+static enum dp_status load(struct dp_shard *shard, struct dp_error *err)
+{
+    const struct dp_store *store = shard->jobs.store;
+    struct dp_durable_marks marks;
+    enum dp_status st =
+        dp_durable_marks_load(store, shard->options.salt, shard->base.range, &shard->tables, &marks, err);
+    if (st == DP_OK)
+        st = dp_snapshots_load(&shard->snapshots, err);
+    if (st != DP_OK)
+        return st;
+    shard->journaling.incarnation = marks.incarnation;
+    shard->journaling.released = marks.released;
+    dp_journaling_start(&shard->journaling, marks.lsn);
+    dp_write_back_start(&shard->write_back, marks.lsn);
+    dp_admission_start(&shard->admission,
+                       marks.streams); /* it tells what is due: for what ids and journal have */
+    return dp_durable_marks_load_ids(store, shard->ids, err);
+}
+
+static enum dp_status recover(struct dp_shard *shard, struct dp_error *err)
+{
+    const struct dp_shard_options *o = &shard->options;
+    const struct dp_recovery_options recovery = {.base = &shard->base,
+                                                 .tables = &shard->tables,
+                                                 .jobs = &shard->jobs,
+                                                 .budget = &shard->budget,
+                                                 .journaling = &shard->journaling,
+                                                 .write_back = &shard->write_back,
+                                                 .count = &shard->count,
+                                                 .ids = shard->ids,
+                                                 .journal = &o->journal,
+                                                 .recovers = o->recovers,
+                                                 .read_only = o->read_only,
+                                                 .secret = o->salt};
+    enum dp_status st = DP_OK;
+    if (o->recovers || dp_snapshots_is_reverted(&shard->snapshots))
+        dp_row_count_forget(&shard->count);
+    if (o->read_only)
+        dp_write_back_refuse_all(&shard->write_back);
+    /* A store that was closed cleanly has all that was pushed: who only reads needs no journal then. */
+    if (o->journaled && (o->recovers || !o->read_only))
+        st = dp_recovery_run(&recovery, err);
+    if (st == DP_OK)
+        st = dp_row_count_start_if_due(&shard->count, err);
+    shard->applied = shard->journaling.lsn;
+    dp_row_count_say(&shard->count);
+    return st;
+}
+
+/* A shard that could not be opened is closed: nothing of it may be at the store any more. */
+static void end_jobs(struct dp_shard *shard)
+{
+    dp_row_count_stop(&shard->count);
+    while (shard->jobs.under_way > 0)
+        dp_io_jobs_wait(&shard->jobs);
+}
 
 enum dp_status dp_shard_open(const struct dp_shard_options *options, struct dp_shard **out,
                              struct dp_error *err)
@@ -15,22 +180,26 @@ enum dp_status dp_shard_open(const struct dp_shard_options *options, struct dp_s
         return dp_fail(err, DP_NOMEM, "shard %" PRIu32, options->index);
     shard->options = *options;
     if (shard->options.requests_max == 0)
-        shard->options.requests_max = DP_SHARD_REQUESTS_MAX;
-    if (shard->options.taken_rows_max == 0)
-        shard->options.taken_rows_max = DP_SHARD_TAKEN_ROWS;
+        shard->options.requests_max = REQUESTS_MAX;
     shard->opened_ns = dp_clock_ns(&options->clock);
-    shard->range = dp_range_of_shard(options->index, options->shards);
     enum dp_status st = dp_sessions_new(&shard->sessions);
     if (st == DP_OK)
         st = dp_push_ids_new(&shard->ids);
+    join(shard);
     shard->scratch = dp_alloc_aligned(DP_TABLE_DIM_MAX * sizeof(float));
     if (st != DP_OK || !shard->scratch) {
         st = dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": sessions and push ids", options->index);
         goto done;
     }
-    st = dp_shard_load_tables(shard, err);
+    st = load(shard, err);
     if (st == DP_OK)
-        st = dp_shard_open_journal(shard, err);
+        st = recover(shard, err);
+    if (st != DP_OK)
+        st = dp_wrap(err, st, "shard %" PRIu32, options->index);
+    else if (options->recovered)
+        st = options->recovered(options->recovered_context, err);
+    if (st != DP_OK)
+        end_jobs(shard);
 done:
     if (st != DP_OK)
         dp_shard_close(&shard);
@@ -42,31 +211,23 @@ void dp_shard_close(struct dp_shard **shard)
 {
     if (!*shard)
         return;
-    const struct dp_store *store = (*shard)->options.store;
-    dp_shard_reads_clear(*shard);
-    for (struct dp_store_job *job; (*shard)->jobs > 0 && (job = store->completed(store->self));) {
-        (*shard)->jobs--;
-        dp_shard_job_free(job->owner);
-    }
-    DP_ASSERT((*shard)->jobs == 0); /* who closes it has let the store come to an end */
-    while ((*shard)->hello_first) {
-        struct dp_waiting *hello = (*shard)->hello_first;
-        (*shard)->hello_first = hello->next;
-        dp_waiting_free(&hello);
-    }
-    dp_journal_close(&(*shard)->journal);
-    dp_shard_job_free((*shard)->incarnation_again);
-    dp_held_clear(&(*shard)->held);
-    dp_shard_positions_clear(*shard);
-    dp_shard_write_back_clear(*shard);
-    dp_shard_free_tables(*shard);
-    dp_push_ids_free(&(*shard)->ids);
-    dp_sessions_free(&(*shard)->sessions);
-    free((*shard)->rows);
-    free((*shard)->scratch);
-    free(*shard);
+    struct dp_shard *s = *shard;
+    dp_misses_clear(&s->misses);
+    dp_io_jobs_clear(&s->jobs);
+    dp_schedule_clear(&s->schedule);
+    dp_journaling_clear(&s->journaling);
+    dp_pending_clear(&s->push_replies.pending);
+    dp_positions_clear(&s->positions);
+    dp_write_back_clear(&s->write_back);
+    dp_cached_tables_clear(&s->tables);
+    dp_push_ids_free(&s->ids);
+    dp_sessions_free(&s->sessions);
+    free(s->scratch);
+    free(s);
     *shard = NULL;
 }
+
+/* ---- messages */
 
 /* Who may speak to this shard at all: the header's checks, before the body is looked at. */
 static enum dp_status check_cluster(const struct dp_shard *shard, const struct dp_request *request,
@@ -92,34 +253,38 @@ static enum dp_status check_order(struct dp_shard *shard, const struct dp_reques
 {
     if (!session)
         return dp_fail(err, DP_SESSION, "session unknown to shard %" PRIu32 ": say hello first",
-                       shard->options.index);
+                       shard->base.index);
     if (shard->draining)
-        return dp_shard_stopping(shard, err);
+        return dp_snapshots_stopping(&shard->snapshots, err);
+    if (request->sequence == UINT64_MAX)
+        return dp_fail(err, DP_INVALID, "there is no number behind %" PRIu64 ": start another session",
+                       request->sequence);
     if (request->sequence > session->expected)
         return dp_fail(err, DP_ORDER, "request %" PRIu64 " came before request %" PRIu64, request->sequence,
                        session->expected);
-    if (session->waiting == DP_SHARD_WINDOW)
-        return dp_fail(err, DP_AGAIN, "%u requests of this session wait already", DP_SHARD_WINDOW);
+    if (session->waiting == DP_SESSION_WINDOW)
+        return dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_QUEUE},
+                            "%u requests of this session wait already", DP_SESSION_WINDOW);
     return DP_OK;
 }
 
 static enum dp_status check_room(const struct dp_shard *shard, size_t bytes, struct dp_error *err)
 {
-    if (shard->waiting >= shard->options.requests_max ||
-        (shard->waiting > 0 && shard->waiting_bytes + bytes > DP_SHARD_WAITING_MAX))
-        return dp_fail(err, DP_AGAIN, "shard %" PRIu32 " has %" PRIu32 " requests waiting",
-                       shard->options.index, shard->waiting);
+    if (shard->schedule.requests >= shard->options.requests_max ||
+        (shard->schedule.requests > 0 && shard->schedule.bytes + bytes > WAITING_MAX))
+        return dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_QUEUE},
+                            "shard %" PRIu32 " has %" PRIu32 " requests waiting", shard->base.index,
+                            shard->schedule.requests);
     return DP_OK;
 }
 
 static void admit(struct dp_shard *shard, struct dp_session *session, struct dp_waiting *waiting)
 {
-    shard->waiting++;
-    shard->waiting_bytes += waiting->bytes;
+    dp_schedule_add(&shard->schedule, waiting);
     if (waiting->request.sequence == session->expected)
         session->expected++;
     dp_session_append(session, waiting);
-    dp_shard_make_runnable(shard, session);
+    dp_schedule_run(&shard->schedule, session);
 }
 
 /* Hello and status have no place in a session's order: they are done at once. A request that broke the
@@ -150,18 +315,43 @@ static struct dp_waiting *decode(struct dp_shard *shard, const struct dp_peer *f
     }
     dp_message_free(message);
     if (!waiting)
-        DP_COUNT(&shard->counters, requests_unreadable, 1);
+        DP_COUNT(&shard->base.counters, requests_unreadable, 1);
     return waiting;
+}
+
+/* What has no place in a session's order. */
+static void do_at_once(struct dp_shard *shard, struct dp_waiting *waiting)
+{
+    struct dp_error err = {0};
+    enum dp_request_kind kind = waiting->request.kind;
+    if (kind == DP_REQUEST_HELLO)
+        dp_shard_hello(shard, &waiting);
+    else if (kind == DP_REQUEST_STATUS)
+        dp_shard_status(shard, waiting);
+    else if (kind == DP_REQUEST_POSITIONS_GET && shard->draining)
+        (void)dp_snapshots_stopping(&shard->snapshots, &err);
+    else if (kind == DP_REQUEST_POSITIONS_GET)
+        dp_positions_ask(&shard->positions, waiting);
+    else if (kind == DP_REQUEST_SNAPSHOT)
+        dp_shard_snapshot(shard, waiting);
+    else
+        (void)dp_fail(&err, DP_UNSUPPORTED, "notes are kept by the control socket of the first server");
+    if (err.status != DP_OK) {
+        struct dp_asker to = dp_asker_of(waiting);
+        to.sequence = 0;
+        dp_replies_refuse(&shard->replies, &to, &err);
+    }
+    dp_waiting_free(&waiting);
 }
 
 void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct dp_message **message)
 {
-    DP_COUNT(&shard->counters, requests_received, 1);
+    DP_COUNT(&shard->base.counters, requests_received, 1);
     struct dp_waiting *waiting = decode(shard, from, message);
     if (!waiting)
         return;
     const struct dp_request *request = &waiting->request;
-    uint64_t now = dp_clock_ns(&shard->options.clock);
+    uint64_t now = dp_shard_now(&shard->base);
     waiting->deadline_ns = now + (uint64_t)request->timeout_ms * 1000000u;
     struct dp_session *session = dp_sessions_find(shard->sessions, request->session);
     if (session)
@@ -176,19 +366,20 @@ void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct
     if (err.status == DP_OK && sequenced)
         (void)check_room(shard, waiting->bytes, &err);
     if (err.status != DP_OK) {
-        dp_shard_refuse(shard, from, request, session ? session->expected : 0, &err);
+        struct dp_asker to = dp_asker_of(waiting);
+        to.sequence = session ? session->expected : 0;
+        dp_replies_refuse(&shard->replies, &to, &err);
         dp_waiting_free(&waiting);
     } else if (sequenced) {
         admit(shard, session, waiting);
     } else {
-        dp_shard_unsequenced(shard, waiting);
+        do_at_once(shard, waiting);
     }
 }
 
 uint32_t dp_shard_counters(const struct dp_shard *shard, struct dp_counter counters[DP_COUNTERS_MAX])
 {
-    struct dp_store_figures figures = {0};
-    shard->options.store->figures(shard->options.store->self, &figures);
-    uint32_t n = dp_counters_list(&shard->counters, counters);
-    return n + dp_counters_list_store(&figures, counters + n);
+    struct dp_store_stats stats = {0};
+    shard->jobs.store->stats(shard->jobs.store->self, &stats);
+    return dp_counters_list_all(&shard->base.counters, &stats, counters);
 }

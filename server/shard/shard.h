@@ -19,14 +19,16 @@
 #include "common/env/clock.h"
 #include "common/model/range.h"
 #include "common/wire/reply.h"
-#include "server/store/journal.h"
+#include "server/journal/journal.h"
 #include "server/store/store.h"
 
 struct dp_shard_options {
     uint32_t index, shards; /* of the whole cluster */
     uint64_t cluster, generation, boot;
+    uint64_t store_id,
+        register_id; /* of its store, and of the register that knows it: told to clients; 0: none */
     /* Counts from 1970: other shards and live clients may know streams of a store that was thrown away, so this one's begin
-     * at what it shows at the opening (dp_client_stream_at), and nobody's are above it (admission.c). It may be set while the
+     * at what it shows at the opening (dp_stream_of_client), and nobody's are above it (admission.c). It may be set while the
      * shard runs. now_ns NULL: it shows 1970. */
     struct dp_clock wall;
     uint64_t cache_bytes;
@@ -44,6 +46,9 @@ struct dp_shard_options {
     /* Why the store that this opening found could not be reverted to a snapshot, as the opening before had been told to; OK: it
      * was, or was not told. */
     struct dp_error revert_failed;
+    /* Called by dp_shard_open once it has recovered; a status other than DP_OK ends the opening. NULL: nothing is. */
+    enum dp_status (*recovered)(void *context, struct dp_error *err);
+    void *recovered_context;
     struct dp_clock clock;
     void (*reply)(void *context, const struct dp_peer *to, struct dp_message **message);
     void *reply_context;

@@ -21,13 +21,13 @@ static enum dp_status count_row(const struct dp_rocks_db *db, const struct dp_co
     size_t bytes = 0;
     const char *key = rocksdb_iter_key(count->at, &bytes);
     if (bytes != DP_KEY_BYTES)
-        return dp_fail(err, DP_CORRUPT, "store %s: the key of a row has %zu bytes; use another directory",
-                       db->directory, bytes);
+        return dp_fail(err, DP_CORRUPT, "store %s: a row's key has %zu bytes instead of %u", db->directory,
+                       bytes, DP_KEY_BYTES);
     uint32_t id = dp_key_get(key).table;
     while (*table < job->count && job->keys[*table].table < id)
         ++*table;
     if (*table == job->count || job->keys[*table].table != id)
-        return dp_fail(err, DP_CORRUPT, "store %s: it has rows of table %08" PRIx32 ", which has no mark",
+        return dp_fail(err, DP_CORRUPT, "store %s has rows of table %08" PRIx32 ", which has no mark",
                        db->directory, id);
     job->counts[*table]++;
     return DP_OK;

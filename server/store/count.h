@@ -1,7 +1,7 @@
-/* Count: how many rows each table has, counted in slices over one moment of the database. The room's own.
+/* Count: counts the rows of each table in slices, as of one moment of the database. Private to the room.
  *     begin (the moment) -> step, step, ... (done) -> end
- * Thread    One at a time; not bound to one.
- * Memory    end frees what begin made; of one that was not begun: no effect. */
+ * Thread    One at a time; it may change between calls.
+ * Memory    end frees what begin allocated; it has no effect without begin. */
 #ifndef DP_STORE_COUNT_H
 #define DP_STORE_COUNT_H
 
@@ -14,9 +14,10 @@ struct dp_count {
     bool started;
 };
 
-/* Rows that get in from now on are not counted. Cheap: no file is read. */
+/* Rows that are written later are not counted. Cheap: no file is read. */
 void dp_count_begin(const struct dp_rocks_db *db, struct dp_count *count);
-/* Counts at most `most` rows more into job->counts. DP_CORRUPT: a row of a table that the job does not name. */
+/* Counts at most `most` more rows into job->counts. DP_CORRUPT: a row belongs to a table that the job does
+ * not name. */
 DP_MUST_USE
 enum dp_status dp_count_step(const struct dp_rocks_db *db, struct dp_count *count, struct dp_store_job *job,
                              uint32_t most, bool *done, struct dp_error *err);

@@ -1,5 +1,5 @@
-/* Keys: the bytes of a row's key in RocksDB, table u32 | mixed u64, big endian: byte order is numeric order,
- * so that a table and a range of it lie together. The room's own.                                       */
+/* Keys: the bytes of a row's key in RocksDB: table u32 | mixed u64, big endian. Byte order is numeric order,
+ * so a table, and a range of it, are contiguous. Private to the room. */
 #ifndef DP_STORE_KEYS_H
 #define DP_STORE_KEYS_H
 
@@ -19,7 +19,7 @@ static inline struct dp_store_key dp_key_get(const char bytes[DP_KEY_BYTES])
     return (struct dp_store_key){dp_load_u32be(bytes), dp_load_u64be(bytes + 4)};
 }
 
-/* Below 0, 0 or above 0, as memcmp of the bytes. */
+/* Negative, 0 or positive, like memcmp of the bytes. */
 static inline int dp_key_compare(struct dp_store_key a, struct dp_store_key b)
 {
     if (a.table != b.table)

@@ -2,6 +2,7 @@
 
 #include "common/base/bytes.h"
 #include "server/store/rocks_error.h"
+#include "server/store/store_directory.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -9,15 +10,17 @@
 
 static const char key_format[] = DP_STORE_MARKS_OWN "format", key_cluster[] = DP_STORE_MARKS_OWN "cluster",
                   key_generation[] = DP_STORE_MARKS_OWN "generation",
-                  key_range[] = DP_STORE_MARKS_OWN "range", key_state[] = DP_STORE_MARKS_OWN "state";
+                  key_range[] = DP_STORE_MARKS_OWN "range", key_state[] = DP_STORE_MARKS_OWN "state",
+                  key_identity[] = DP_STORE_MARKS_OWN "identity";
 
 enum state { STATE_OPEN, STATE_OPEN_JOURNALED, STATE_CLEAN, STATES };
 static const char *const state_texts[STATES] = {"open", "open-journaled", "clean"};
 
-/* What the own marks say; numbers little endian, range first | last. */
+/* The store's own marks: numbers are little endian, the range is first | last. */
 struct own {
     uint32_t format;
     uint64_t cluster, generation, first, last;
+    struct dp_store_id id;
     enum state state;
 };
 
@@ -65,7 +68,7 @@ enum dp_status dp_marks_visit(struct dp_rocks_db *db, const void *prefix, size_t
     return st;
 }
 
-/* DP_NOT_FOUND without a text when there is none; a value of another length than its own is DP_CORRUPT. */
+/* DP_NOT_FOUND, without a text: there is no such mark. DP_CORRUPT: its value is longer than bytes_max. */
 static enum dp_status get(struct dp_rocks_db *db, const char *key, void *value, size_t bytes_max,
                           size_t *bytes, struct dp_error *err)
 {
@@ -92,7 +95,7 @@ static enum dp_status get_number(struct dp_rocks_db *db, const char *key, void *
     size_t found = 0;
     enum dp_status st = get(db, key, value, bytes, &found, err);
     if (st == DP_NOT_FOUND)
-        return dp_fail(err, DP_CORRUPT, "store %s: the mark %s is missing; use another directory",
+        return dp_fail(err, DP_CORRUPT, "store %s: the mark %s is missing; " DP_STORE_RESTORE_ALL,
                        db->directory, key);
     if (st == DP_OK && found != bytes)
         return dp_fail(err, DP_CORRUPT, "store %s: the mark %s has %zu bytes", db->directory, key, found);
@@ -111,7 +114,7 @@ static enum dp_status family_is_empty(struct dp_rocks_db *db, enum dp_rocks_fami
     return dp_rocks_error_take(&text, db->directory, "look for rows and marks", err);
 }
 
-/* Without a state mark there was never a store here that was opened, unless there is anything else. */
+/* A store without a state mark is new, unless it holds rows or other marks. */
 static enum dp_status check_new(struct dp_rocks_db *db, struct dp_error *err)
 {
     bool rows_empty = false, marks_empty = false;
@@ -120,12 +123,12 @@ static enum dp_status check_new(struct dp_rocks_db *db, struct dp_error *err)
         st = family_is_empty(db, DP_ROCKS_MARKS, &marks_empty, err);
     if (st == DP_OK && !(rows_empty && marks_empty))
         st = dp_fail(err, DP_CORRUPT,
-                     "store %s: holds rows or marks, but the mark %s is missing; use another directory",
+                     "store %s has rows or marks, but the mark %s is missing; " DP_STORE_RESTORE_ALL,
                      db->directory, key_state);
     return st;
 }
 
-/* DP_NOT_FOUND: no state. */
+/* DP_NOT_FOUND: there is no state mark. */
 static enum dp_status load_state(struct dp_rocks_db *db, enum state *state, struct dp_error *err)
 {
     char text[16];
@@ -136,11 +139,26 @@ static enum dp_status load_state(struct dp_rocks_db *db, enum state *state, stru
     for (*state = 0; *state < STATES; ++*state)
         if (bytes == strlen(state_texts[*state]) && memcmp(text, state_texts[*state], bytes) == 0)
             return DP_OK;
-    return dp_fail(err, DP_CORRUPT, "store %s: the mark %s is none of open, open-journaled, clean",
+    return dp_fail(err, DP_CORRUPT, "store %s: the mark %s is not one of open, open-journaled, clean",
                    db->directory, key_state);
 }
 
-/* DP_NOT_FOUND: no state. */
+/* All 0: the store has no id yet. */
+static enum dp_status load_id(struct dp_rocks_db *db, struct dp_store_id *id, struct dp_error *err)
+{
+    char value[DP_STORE_ID_BYTES];
+    size_t bytes = 0;
+    *id = (struct dp_store_id){0};
+    enum dp_status st = get(db, key_identity, value, sizeof value, &bytes, err);
+    if (st == DP_OK && bytes != sizeof value)
+        st = dp_fail(err, DP_CORRUPT, "store %s: the mark %s has %zu bytes", db->directory, key_identity,
+                     bytes);
+    if (st == DP_OK)
+        *id = dp_store_id_decode(value);
+    return st == DP_NOT_FOUND ? DP_OK : st;
+}
+
+/* DP_NOT_FOUND: there is no state mark. */
 static enum dp_status load_own(struct dp_rocks_db *db, struct own *own, struct dp_error *err)
 {
     char range[16];
@@ -157,72 +175,78 @@ static enum dp_status load_own(struct dp_rocks_db *db, struct own *own, struct d
         if (st == DP_OK) {
             own->first = dp_load_u64le(range);
             own->last = dp_load_u64le(range + 8);
+            st = load_id(db, &own->id, err);
         }
     }
     return st;
 }
 
-/* What it is before how it was left: who points at the wrong directory should not be told to empty it. */
+/* Checks which store it is before how it was closed: a user who gave the wrong directory must not be told to
+ * empty it. */
 static enum dp_status check_own(const struct own *own, const struct dp_rocks_store_options *options,
                                 struct dp_error *err)
 {
     const char *directory = options->directory;
     if (own->format != DP_MARKS_FORMAT)
         return dp_fail(err, DP_UNSUPPORTED,
-                       "store %s: written in format %" PRIu32 ", this build reads format %u; use the build "
-                       "that wrote it, or another directory",
+                       "store %s has format %" PRIu32
+                       ", this build reads format %u; use the build that wrote it, "
+                       "or another directory",
                        directory, own->format, DP_MARKS_FORMAT);
     if (own->cluster != options->cluster)
         return dp_fail(err, DP_GENERATION,
-                       "store %s: belongs to cluster 0x%016" PRIx64 ", not to 0x%016" PRIx64
-                       "; use another directory",
+                       "store %s belongs to cluster 0x%016" PRIx64 ", not to 0x%016" PRIx64
+                       "; put the right one back, or use another directory",
                        directory, own->cluster, options->cluster);
     if (own->generation != options->generation)
         return dp_fail(err, DP_GENERATION,
-                       "store %s: belongs to generation %" PRIu64 " of the cluster, not to %" PRIu64
-                       "; use another directory",
+                       "store %s belongs to generation %" PRIu64 " of the cluster, not to %" PRIu64
+                       "; put the right one back, or use another directory",
                        directory, own->generation, options->generation);
     if (own->first != options->range.first || own->last != options->range.last)
-        return dp_fail(err, DP_EXISTS,
-                       "store %s: holds the range 0x%016" PRIx64 "..0x%016" PRIx64 ", not 0x%016" PRIx64
-                       "..0x%016" PRIx64
-                       ": the number of shards or this shard's index changed; put them back, or use another "
-                       "directory",
-                       directory, own->first, own->last, options->range.first, options->range.last);
+        return dp_fail(
+            err, DP_EXISTS,
+            "store %s holds the range 0x%016" PRIx64 "..0x%016" PRIx64 ", not 0x%016" PRIx64 "..0x%016" PRIx64
+            ": the number of shards or this shard's index has changed; change it back, or use another "
+            "directory",
+            directory, own->first, own->last, options->range.first, options->range.last);
     if (own->state == STATE_OPEN_JOURNALED && !options->journaled)
         return dp_fail(
             err, DP_UNCLEAN,
-            "store %s was not closed cleanly, and its journal holds pushes that are not in it yet; "
-            "start it once with durability machine or process, so that its journal is replayed",
+            "store %s was not closed cleanly, and its journal holds pushes that the store lacks; start it "
+            "once with durability machine or process, which replays the journal",
             directory);
     if (own->state == STATE_OPEN)
         return dp_fail(err, DP_UNCLEAN,
-                       "store %s was not closed cleanly: rows pushed since the last clean close are lost; "
-                       "start with an empty directory (servers.store; downpour run: --fresh)",
+                       "store %s was not closed cleanly: pushes since the last clean close are lost; start "
+                       "with an empty directory (servers.store; downpour run: --fresh)",
                        directory);
     return DP_OK;
 }
 
 static enum dp_status put_own(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
-                              struct dp_error *err)
+                              const struct dp_store_id *id, enum state state, struct dp_error *err)
 {
-    char format[4], cluster[8], generation[8], range[16];
-    const char *state = state_texts[options->journaled ? STATE_OPEN_JOURNALED : STATE_OPEN];
+    char format[4], cluster[8], generation[8], range[16], identity[DP_STORE_ID_BYTES];
     dp_store_u32le(format, DP_MARKS_FORMAT);
     dp_store_u64le(cluster, options->cluster);
     dp_store_u64le(generation, options->generation);
     dp_store_u64le(range, options->range.first);
     dp_store_u64le(range + 8, options->range.last);
-    const struct dp_store_mark marks[] = {
-        mark_of(key_format, format, sizeof format), mark_of(key_cluster, cluster, sizeof cluster),
-        mark_of(key_generation, generation, sizeof generation), mark_of(key_range, range, sizeof range),
-        mark_of(key_state, state, strlen(state))};
+    dp_store_id_encode(id, identity);
+    const struct dp_store_mark marks[] = {mark_of(key_format, format, sizeof format),
+                                          mark_of(key_cluster, cluster, sizeof cluster),
+                                          mark_of(key_generation, generation, sizeof generation),
+                                          mark_of(key_range, range, sizeof range),
+                                          mark_of(key_identity, identity, sizeof identity),
+                                          mark_of(key_state, state_texts[state], strlen(state_texts[state]))};
     return dp_marks_put(db, marks, sizeof marks / sizeof marks[0], err);
 }
 
-/* *is_new: no opening of it ever ended. */
-static enum dp_status look(struct dp_rocks_db *db, const struct dp_rocks_store_options *options, bool *is_new,
-                           bool *recovers, struct dp_error *err)
+/* *is_new: the store was never opened successfully. *id: if it is not 0, the gate was asked already, and it
+ * is kept. */
+static enum dp_status look(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
+                           struct dp_store_id *id, bool *is_new, bool *recovers, struct dp_error *err)
 {
     struct own own = {0};
     enum dp_status st = load_own(db, &own, err);
@@ -232,30 +256,46 @@ static enum dp_status look(struct dp_rocks_db *db, const struct dp_rocks_store_o
         st = check_own(&own, options, err);
     else if (st == DP_NOT_FOUND)
         st = check_new(db, err);
+    if (st == DP_OK && !(*is_new && (options->read_only || id->id != 0)))
+        st = dp_store_gate_admit(options->gate, &own.id, *is_new, id, err);
     *recovers = was_there && own.state == STATE_OPEN_JOURNALED;
     return st;
 }
 
 enum dp_status dp_marks_look(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
-                             bool *recovers, struct dp_error *err)
+                             struct dp_store_id *id, bool *recovers, struct dp_error *err)
 {
     bool is_new = false;
-    enum dp_status st = look(db, options, &is_new, recovers, err);
+    enum dp_status st = look(db, options, id, &is_new, recovers, err);
     return st == DP_OK && is_new
-               ? dp_fail(err, DP_NOT_FOUND, "store %s: no server ever served it: there is nothing to read",
+               ? dp_fail(err, DP_NOT_FOUND, "store %s is empty: no server has served it yet",
                          options->directory)
                : st;
 }
 
 enum dp_status dp_marks_enter(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
-                              bool *recovers, struct dp_error *err)
+                              struct dp_store_id *id, bool *recovers, struct dp_error *err)
 {
     bool is_new = false;
-    enum dp_status st = look(db, options, &is_new, recovers, err);
+    enum dp_status st = look(db, options, id, &is_new, recovers, err);
+    /* Nothing is pushed before it is registered: until then it is no less clean than it was. */
     if (st == DP_OK)
-        st = put_own(db, options, err);
-    if (st ==
-        DP_OK) { /* into a file, and its name into the manifest: without RocksDB's log the store is not taken for a clean one */
+        st = put_own(db, options, id, *recovers ? STATE_OPEN_JOURNALED : STATE_CLEAN, err);
+    return st;
+}
+
+enum dp_status dp_marks_begin(struct dp_rocks_db *db, const struct dp_store_id *id, bool journaled,
+                              struct dp_error *err)
+{
+    char identity[DP_STORE_ID_BYTES];
+    const char *state = state_texts[journaled ? STATE_OPEN_JOURNALED : STATE_OPEN];
+    dp_store_id_encode(id, identity);
+    const struct dp_store_mark marks[] = {mark_of(key_identity, identity, sizeof identity),
+                                          mark_of(key_state, state, strlen(state))};
+    enum dp_status st = dp_marks_put(db, marks, 2, err);
+    /* Flushes the mark into a file that the manifest names: even without RocksDB's log the store is not taken
+     * for a clean one. */
+    if (st == DP_OK) {
         char *text = NULL;
         rocksdb_flushoptions_t *flush = rocksdb_flushoptions_create();
         rocksdb_flush_cf(db->db, flush, db->families[DP_ROCKS_MARKS], &text);

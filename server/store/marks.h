@@ -1,8 +1,9 @@
-/* Marks: small named values in RocksDB, the submitters' and the store's own ("store/..."). The room's own.
- * Own marks say what a directory is (format, cluster, generation, range) and whether it was closed cleanly:
+/* Marks: small named values in RocksDB, the submitters' and the store's own ("store/..."). Private to the
+ * room. The store's own marks record what a directory is (format, cluster, generation, range) and whether it
+ * was closed cleanly:
  *     (no mark, no row: new)  -> enter ->  "open" or "open-journaled"  -> leave ->  "clean"  -> enter -> ...
- * Promise   put, enter and leave are atomic, and durable when they return DP_OK.
- * Thread    enter, visit, leave: while no job is under way; put: the store's.                           */
+ * Promise   put, enter, begin and leave are atomic, and durable when they return DP_OK.
+ * Thread    enter, visit and leave: while no job is under way. begin: any. put: the store's writer. */
 #ifndef DP_STORE_MARKS_H
 #define DP_STORE_MARKS_H
 
@@ -19,17 +20,25 @@ enum dp_status dp_marks_visit(struct dp_rocks_db *db, const void *prefix, size_t
                               enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
                                                       struct dp_error *err),
                               void *context, struct dp_error *err);
-/* Checks that the directory is the one that the options say (DP_UNSUPPORTED, DP_GENERATION, DP_EXISTS) and
- * was closed cleanly or, to be opened with its journal, was open with one (else DP_UNCLEAN), and says durably
- * that it is open now, and how. A refusal changes nothing. *recovers: see rocks_store.h; never NULL here. */
+/* Checks that the directory matches the options (else DP_UNSUPPORTED, DP_GENERATION, DP_EXISTS) and that it
+ * was closed cleanly, or was open with a journal and is opened with one (else DP_UNCLEAN). Then records
+ * durably what the gate says; the store stays clean, if it was. A refusal changes nothing. recovers: see rocks_store.h; never NULL here.
+ * id: the gate's answer for a directory without a store; for an existing store, this function asks the gate
+ * and sets it. */
 DP_MUST_USE
 enum dp_status dp_marks_enter(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
-                              bool *recovers, struct dp_error *err);
-/* The same checks, and nothing is put. DP_NOT_FOUND: it was never opened, there is nothing to read. */
+                              struct dp_store_id *id, bool *recovers, struct dp_error *err);
+/* Call it after dp_marks_enter, once the store is registered; jobs may be under way: records durably its id, and that it is open, and how. */
+DP_MUST_USE
+enum dp_status dp_marks_begin(struct dp_rocks_db *db, const struct dp_store_id *id, bool journaled,
+                              struct dp_error *err);
+/* Makes the same checks and writes nothing. DP_NOT_FOUND: the store was never opened, so there is nothing to
+ * read. */
 DP_MUST_USE
 enum dp_status dp_marks_look(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
-                             bool *recovers, struct dp_error *err);
-/* All marks of one, the own too, and one more, into another, at once. DP_UNCLEAN: `from` was not closed cleanly. */
+                             struct dp_store_id *id, bool *recovers, struct dp_error *err);
+/* Copies all marks of one store, its own included, and one more mark into another, atomically. DP_UNCLEAN:
+ * `from` was not closed cleanly. */
 DP_MUST_USE
 enum dp_status dp_marks_copy(struct dp_rocks_db *from, struct dp_rocks_db *to,
                              const struct dp_store_mark *more, struct dp_error *err);

@@ -19,9 +19,8 @@ enum dp_status dp_read_lock_take(const char *directory, int *out, struct dp_erro
     if (fcntl(*out, F_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES))
         return DP_OK;
     dp_read_lock_give_back(out);
-    return dp_fail(err, DP_EXISTS,
-                   "store %s: a server has it open and may be writing to it: stop that server, or ask it",
-                   directory);
+    return dp_fail(err, DP_IN_USE,
+                   "store %s is in use by a server that may write to it: stop that server first", directory);
 }
 
 bool dp_read_lock_is_used(const char *directory)

@@ -2,8 +2,8 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
-#include "server/store/directory.h"
-#include "server/store/inspect_disk.h"
+#include "common/env/read_only_disk.h"
+#include "server/store/store_directory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define PREFIX "MANIFEST-"
 #define MENDED "000000.dbtmp" /* a name that RocksDB sweeps */
 
-/* "MANIFEST-000005" and a newline, which is cut off. */
+/* Accepts "MANIFEST-000005" and a newline; cuts the newline off. */
 static bool is_name(char *name, size_t bytes)
 {
     size_t digits = strlen(PREFIX) < bytes ? strspn(name + strlen(PREFIX), "0123456789") : 0;
@@ -30,13 +30,14 @@ static bool is_name(char *name, size_t bytes)
     return whole;
 }
 
-/* What CURRENT says, and whether it is a name. false: there is none, or none that can be read. */
+/* Reads CURRENT; *whole: it holds a manifest's name. Returns false if the file is missing or cannot be
+ * read. */
 static bool read_current(const char *directory, char name[64], bool *whole)
 {
     char path[4096];
     int file;
     (void)snprintf(path, sizeof path, "%s/CURRENT", directory);
-    if (dp_inspect_file(AT_FDCWD, path, &file, NULL) != DP_OK)
+    if (dp_read_only_disk_file(AT_FDCWD, path, &file, NULL) != DP_OK)
         return false;
     ssize_t bytes = read(file, name, 63);
     (void)close(file);
@@ -45,7 +46,7 @@ static bool read_current(const char *directory, char name[64], bool *whole)
     return bytes >= 0;
 }
 
-/* The one manifest of the directory, if its number is lower than that of `missing`. */
+/* Finds the directory's only manifest, if its number is lower than that of `missing`. */
 static bool find_earlier(const char *directory, const char *missing, char name[64])
 {
     uint32_t manifests = 0;
@@ -64,33 +65,31 @@ static bool find_earlier(const char *directory, const char *missing, char name[6
            strtoull(name + strlen(PREFIX), NULL, 10) < strtoull(missing + strlen(PREFIX), NULL, 10);
 }
 
-/* earlier: set where the status is DP_UNCLEAN. */
+/* earlier: set if the status is DP_UNCLEAN. */
 static enum dp_status check(const char *directory, char missing[64], char earlier[64], struct dp_error *err)
 {
     char path[4096];
     bool whole;
     if (!read_current(directory, missing, &whole))
-        return DP_OK; /* others say that */
+        return DP_OK; /* store_directory.c reports that */
     if (!whole) {
         dp_text_clean(missing);
-        return dp_fail(
-            err, DP_CORRUPT,
-            "store %s: the file CURRENT is damaged: it says '%s', which names no manifest; bring it "
-            "back, or take a copy of the store",
-            directory, missing);
+        return dp_fail(err, DP_CORRUPT,
+                       "store %s: the file CURRENT is damaged: '%s' is not the name of a manifest; restore "
+                       "that file, or " DP_STORE_RESTORE,
+                       directory, missing);
     }
     (void)snprintf(path, sizeof path, "%s/%s", directory, missing);
     if (access(path, F_OK) == 0)
         return DP_OK;
     if (errno == ENOENT && find_earlier(directory, missing, earlier))
-        return dp_fail(
-            err, DP_UNCLEAN,
-            "store %s: the file CURRENT names %s, which is missing: the power went while the store was "
-            "opened. Nothing is lost: the next start of its server goes back to %s; start and stop the "
-            "server",
-            directory, missing, earlier);
+        return dp_fail(err, DP_UNCLEAN,
+                       "store %s: the file CURRENT names %s, which is missing: power was lost while the "
+                       "store was opened. "
+                       "Nothing is lost: start and stop the server, which goes back to %s",
+                       directory, missing, earlier);
     return dp_fail(err, DP_CORRUPT,
-                   "store %s: the file CURRENT names %s, which is missing; bring it back, or take the last "
+                   "store %s: the file CURRENT names %s, which is missing; restore that file, or the last "
                    "checkpoint",
                    directory, missing);
 }
@@ -101,7 +100,8 @@ enum dp_status dp_rocks_current_check(const char *directory, struct dp_error *er
     return check(directory, missing, earlier, err);
 }
 
-/* Written beside it, synced, renamed, the directory synced: a crash within leaves the one or the other. */
+/* Writes a temp file, syncs it, renames it and syncs the directory: a crash leaves either the old content or
+ * the new. */
 static enum dp_status point_at(const char *directory, const char *name, struct dp_error *err)
 {
     char path[4096], current[4096], line[66];
@@ -120,7 +120,7 @@ static enum dp_status point_at(const char *directory, const char *name, struct d
     if (!done)
         return dp_fail(err, why == ENOSPC || why == EDQUOT ? DP_FULL : DP_IO, "store: write %s: %s", path,
                        strerror(why));
-    return dp_directory_sync(directory, err);
+    return dp_store_directory_sync(directory, err);
 }
 
 enum dp_status dp_rocks_current_mend(const char *directory, struct dp_error *err)
@@ -129,17 +129,17 @@ enum dp_status dp_rocks_current_mend(const char *directory, struct dp_error *err
     struct dp_error ignored;
     if (check(directory, missing, earlier, &ignored) != DP_UNCLEAN)
         return DP_OK;
-    int lock = dp_directory_lock(directory);
+    int lock = dp_store_directory_lock(directory);
     if (lock < 0)
         return DP_OK;
-    /* Again, under the lock: another process may have opened and mended it since. */
+    /* Check again under the lock: another process may have opened and repaired the store meanwhile. */
     bool mends = check(directory, missing, earlier, &ignored) == DP_UNCLEAN;
     enum dp_status st = mends ? point_at(directory, earlier, err) : DP_OK;
     if (st == DP_OK && mends)
         dp_log(DP_LOG_WARN,
-               "store %s: the file CURRENT named %s, which is missing: the power went while the store was "
+               "store %s: the file CURRENT named %s, which is missing: power was lost while the store was "
                "opened. "
-               "It is pointed back at %s, which has all that was acknowledged",
+               "Pointed it back at %s, which has all that was acknowledged",
                directory, missing, earlier);
     (void)close(lock);
     return st;

@@ -1,8 +1,8 @@
 #include "server/store/rocks_kept.h"
 
 #include "common/base/log.h"
-#include "server/store/directory.h"
 #include "server/store/rocks_manifest.h"
+#include "server/store/store_directory.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@ static bool path_of(const char *directory, const char *name, char path[PATH_ROOM
     return snprintf(path, PATH_ROOM, "%s/%s", directory, name) < (int)PATH_ROOM;
 }
 
-/* RocksDB looks for both. Whatever cannot be looked at counts as there. */
+/* RocksDB looks for both names. A file that cannot be checked counts as present. */
 static bool is_missing(const char *directory, uint64_t number)
 {
     static const char *const endings[] = {"sst", "ldb"};
@@ -61,8 +61,8 @@ static enum dp_status move(const char *directory, const char *from, const char *
     if (!path_of(directory, from, from_path) || !path_of(directory, to, to_path))
         return dp_fail(err, DP_IO, "store %s: its path is too long", directory);
     if (rename(from_path, to_path) != 0)
-        return dp_fail(err, DP_IO, "store: rename %s to %s: %s", from_path, to, strerror(errno));
-    return dp_directory_sync(directory, err);
+        return dp_fail(err, DP_IO, "store: cannot rename %s to %s: %s", from_path, to, strerror(errno));
+    return dp_store_directory_sync(directory, err);
 }
 
 enum dp_status dp_rocks_kept_put_back(const char *directory, struct dp_rocks_kept *out, struct dp_error *err)
@@ -72,7 +72,7 @@ enum dp_status dp_rocks_kept_put_back(const char *directory, struct dp_rocks_kep
     enum dp_status st = dp_rocks_kept_find(directory, &kept, err);
     if (st != DP_OK || kept.name[0] == '\0')
         return st;
-    int lock = dp_directory_lock(directory);
+    int lock = dp_store_directory_lock(directory);
     if (lock < 0)
         return DP_OK;
     st = move(directory, DP_ROCKS_KEPT, kept.name, err);
@@ -80,8 +80,8 @@ enum dp_status dp_rocks_kept_put_back(const char *directory, struct dp_rocks_kep
         *out = kept;
         dp_log(
             DP_LOG_WARN,
-            "store %s: the manifest names %s, which is missing: a sync of the manifest failed while its rows "
-            "were written back. They were kept in " DP_ROCKS_KEPT " and are put back",
+            "store %s: the manifest names %s, which is missing because a sync of the manifest failed during "
+            "write-back. Restored the file from " DP_ROCKS_KEPT,
             directory, kept.name);
     }
     (void)close(lock);

@@ -1,22 +1,23 @@
-/* Rocks log: RocksDB's logs (its manifest; the log of marks), checked before RocksDB reads them.
- * Why       RocksDB takes a record that is longer than its file for a torn one, and one whose type is of a recycled log for
- *           the log's end: it drops it with all behind it, and says nothing. One bit of a length or a type, and files of
- *           rows would be gone without a word, and then removed.
- * Promise   DP_CORRUPT, with file and offset, where such a record is whole under another length or type, or a whole one lies
- *           behind it. A record that was really torn is left to RocksDB. All other damage RocksDB finds itself.
- * Format    Blocks of 32 KiB; record: CRC32C, masked, of type and payload u32 | bytes u16 | type u8 | payload; none
- *           crosses a block's end. (RocksDB, db/log_format.h.)
+/* Rocks log: checks RocksDB's logs (the manifest and the log of marks) before RocksDB reads them.
+ * Why       RocksDB takes a record that is longer than its file for a torn one, and a record with the type of
+ *           a recycled log for the log's end. It silently drops that record and all that follow. So one
+ *           flipped bit in a length or a type would make files of rows disappear from the manifest, and
+ *           RocksDB would then remove them.
+ * Promise   DP_CORRUPT, with file and offset, if such a record is intact under another length or type, or if
+ *           an intact record follows it. A record that is really torn is left to RocksDB, which also finds
+ *           all other damage.
+ * Format    See rocks_record.h.
  * Thread    Any; nothing is changed. */
 #ifndef DP_STORE_ROCKS_LOG_H
 #define DP_STORE_ROCKS_LOG_H
 
 #include "common/base/status.h"
 
-/* Of the manifest that CURRENT names and of each *.log. DP_OK where there is none. */
+/* Checks the manifest that CURRENT names, and each *.log. DP_OK if there are none. */
 DP_MUST_USE
 enum dp_status dp_rocks_log_check(const char *directory, struct dp_error *err);
-/* RocksDB says "checksum mismatch" and not where: puts the file and offset in front of an error that names no file, where one
- * of the logs has a record that is not whole. */
+/* RocksDB reports "checksum mismatch" without a place. If the error names no file and one of the logs has a
+ * damaged record, this puts its file and offset in front of the text. */
 void dp_rocks_log_name_damage(const char *directory, struct dp_error *err);
 
 #endif

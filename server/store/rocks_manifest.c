@@ -1,21 +1,18 @@
 #include "server/store/rocks_manifest.h"
 
-#include "server/store/inspect_disk.h"
+#include "common/env/read_only_disk.h"
 #include "server/store/rocks_record.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define MANIFEST  "MANIFEST-"
 #define PATH_ROOM 1400u
 
-/* Of db/version_edit.h. A tag with SAFE_TO_SKIP has one field, its length in front. */
+/* Tags of db/version_edit.h. A tag with SAFE_TO_SKIP has one field, with its length in front. */
 enum tag {
     TAG_COMPARATOR = 1,
     TAG_LOG_NUMBER = 2,
@@ -32,11 +29,12 @@ enum tag {
 };
 #define SAFE_TO_SKIP (1u << 13)
 
-/* Of the custom fields of a new file: each has its length in front. */
+/* Tags of a new file's custom fields; each field has its length in front. */
 #define FIELD_END        1u
 #define FIELD_MUST_KNOWN (1u << 6)
 
-/* What one edit says of a table: it adds it (1) or takes it away (-1). A table that is moved to another level is both. */
+/* What an edit does to a table: adds it (1) or removes it (-1). An edit that moves a table to another level
+ * does both. */
 struct change {
     uint64_t number, bytes;
     int by;
@@ -48,7 +46,7 @@ struct edits {
     enum dp_status failed;
 };
 
-/* A record's payload, read from the front. */
+/* Reads a record's payload from the front. */
 struct payload {
     const uint8_t *at, *end;
     bool bad;
@@ -155,7 +153,7 @@ static void take_record(const uint8_t *bytes, size_t size, struct edits *edits)
         edits->failed = DP_UNSUPPORTED;
 }
 
-/* Records are put together in `whole`, which has the log's size. */
+/* Assembles the records in `whole`, which has the log's size. */
 static void take_log(const struct dp_rocks_bytes *log, uint8_t *whole, struct edits *edits)
 {
     size_t at = 0, bytes = 0;
@@ -183,39 +181,13 @@ static void take_log(const struct dp_rocks_bytes *log, uint8_t *whole, struct ed
     }
 }
 
-static enum dp_status read_log(const char *path, struct dp_rocks_bytes *log, struct dp_error *err)
-{
-    struct stat found;
-    int fd;
-    enum dp_status st = dp_inspect_file(AT_FDCWD, path, &fd, err);
-    if (st != DP_OK)
-        return dp_wrap(err, st, "store: read %s", path);
-    if (fstat(fd, &found) != 0)
-        st = dp_fail(err, DP_IO, "store: read %s: %s", path, strerror(errno));
-    log->size = st == DP_OK ? (size_t)found.st_size : 0;
-    log->bytes = malloc(log->size + 1);
-    if (st == DP_OK && !log->bytes)
-        st = dp_fail(err, DP_NOMEM, "store: read %s (%zu bytes)", path, log->size);
-    for (size_t done = 0; st == DP_OK && done < log->size;) {
-        ssize_t n = pread(fd, log->bytes + done, log->size - done, (off_t)done);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            st = dp_fail(err, DP_IO, "store: read %s: %s", path, n < 0 ? strerror(errno) : "it ends early");
-        else
-            done += (size_t)n;
-    }
-    (void)close(fd);
-    return st;
-}
-
 static int compare(const void *a, const void *b)
 {
     const struct change *x = a, *y = b;
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* The tables that were added more often than taken away. */
+/* The tables that were added more often than removed. */
 static size_t left_over(struct edits *edits, struct dp_rocks_table *tables)
 {
     size_t count = 0;
@@ -240,7 +212,7 @@ bool dp_rocks_manifest_path(const char *directory, char *path, size_t path_bytes
     char name[64] = {0};
     int fd;
     if (snprintf(path, path_bytes, "%s/CURRENT", directory) >= (int)path_bytes ||
-        dp_inspect_file(AT_FDCWD, path, &fd, NULL) != DP_OK)
+        dp_read_only_disk_file(AT_FDCWD, path, &fd, NULL) != DP_OK)
         return false;
     ssize_t n = read(fd, name, sizeof name - 1);
     (void)close(fd);
@@ -261,7 +233,7 @@ enum dp_status dp_rocks_manifest_tables(const char *directory, struct dp_rocks_t
     *count = 0;
     if (!dp_rocks_manifest_path(directory, path, sizeof path))
         return dp_fail(err, DP_NOT_FOUND, "store %s: CURRENT names no manifest", directory);
-    enum dp_status st = read_log(path, &log, err);
+    enum dp_status st = dp_rocks_bytes_read(path, &log, err);
     if (st != DP_OK)
         goto done;
     whole = malloc(log.size + 1);
@@ -269,7 +241,7 @@ enum dp_status dp_rocks_manifest_tables(const char *directory, struct dp_rocks_t
         take_log(&log, whole, &edits);
     *tables = calloc(edits.count + 1, sizeof **tables);
     if (!whole || !*tables || edits.failed == DP_NOMEM)
-        st = dp_fail(err, DP_NOMEM, "store: the tables that %s names", path);
+        st = dp_fail(err, DP_NOMEM, "store: no memory for the tables that %s names", path);
     else if (edits.failed != DP_OK)
         st = dp_fail(err, edits.failed, "store: %s has a record that this build does not know", path);
     else

@@ -1,10 +1,10 @@
 #include "server/store/rocks_snapshot.h"
 
 #include "common/base/log.h"
-#include "server/store/directory.h"
 #include "server/store/marks.h"
 #include "server/store/rocks_error.h"
 #include "server/store/space.h"
+#include "server/store/store_directory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define TMP         "snapshot-tmp"
@@ -22,7 +21,7 @@
 #define REVERT      "revert"
 #define NAME_BYTES  64u
 #define NEW_CURRENT "CURRENT.dbtmp"
-#define ROOM_BYTES  ((uint64_t)4 << 20) /* what RocksDB writes of its own for a snapshot: logs, a manifest */
+#define TAKE_BYTES  ((uint64_t)4 << 20) /* RocksDB writes logs and a manifest for a snapshot or a revert */
 #define COPY_BYTES  (256u << 10)
 
 struct path {
@@ -52,7 +51,7 @@ static void name_of(const char *stem, struct dp_store_snapshot snapshot, char ou
     (void)snprintf(out, NAME_BYTES, "%s-%" PRIu32 "-%" PRIu32, stem, snapshot.run, snapshot.epoch);
 }
 
-/* Of this form exactly: no sign, no leading zero. */
+/* Accepts exactly the form of name_of: no sign, no leading zero. */
 static bool parse_name(const char *name, const char *stem, struct dp_store_snapshot *out)
 {
     char again[NAME_BYTES], *end;
@@ -67,7 +66,7 @@ static bool parse_name(const char *name, const char *stem, struct dp_store_snaps
     return strcmp(name, again) == 0;
 }
 
-/* Ends with what visit gives, unless DP_OK. */
+/* A status other than DP_OK from visit ends the walk and is returned. */
 static enum dp_status each_name(const char *directory,
                                 enum dp_status (*visit)(void *context, const char *name,
                                                         struct dp_error *err),
@@ -75,7 +74,7 @@ static enum dp_status each_name(const char *directory,
 {
     DIR *list = opendir(directory);
     enum dp_status st = DP_OK;
-    if (!list && (errno == ENOENT || errno == ENOTDIR)) /* whoever makes it says why it cannot */
+    if (!list && (errno == ENOENT || errno == ENOTDIR)) /* creating the directory will report the error */
         return DP_OK;
     if (!list)
         return failed(err, "list directory", directory);
@@ -86,14 +85,14 @@ static enum dp_status each_name(const char *directory,
     return st;
 }
 
-struct found {
+struct snapshot_found {
     const char *stem;
     struct dp_rocks_snapshots *out;
 };
 
 static enum dp_status see(void *context, const char *name, struct dp_error *err)
 {
-    const struct found *found = context;
+    const struct snapshot_found *found = context;
     struct dp_store_snapshot snapshot;
     (void)err;
     if (found->out->count < DP_STORE_SNAPSHOTS_MAX && parse_name(name, found->stem, &snapshot))
@@ -104,7 +103,7 @@ static enum dp_status see(void *context, const char *name, struct dp_error *err)
 static enum dp_status find(const char *directory, const char *stem, struct dp_rocks_snapshots *out,
                            struct dp_error *err)
 {
-    struct found found = {.stem = stem, .out = out};
+    struct snapshot_found found = {.stem = stem, .out = out};
     *out = (struct dp_rocks_snapshots){0};
     return each_name(directory, see, &found, err);
 }
@@ -138,7 +137,7 @@ static enum dp_status remove_name(void *context, const char *name, struct dp_err
     return unlink(path.text) == 0 || errno == ENOENT ? DP_OK : failed(err, "remove", path.text);
 }
 
-/* With its files; it has no directories. */
+/* Removes the directory with its files; it has no subdirectories. */
 static enum dp_status remove_directory(const char *directory, const char *name, struct dp_error *err)
 {
     struct path path;
@@ -158,10 +157,10 @@ static enum dp_status move(const char *directory, const char *from, const char *
     if (rename(from_path.text, to_path.text) != 0)
         return errno == ENOENT ? dp_fail(err, DP_NOT_FOUND, "store %s: there is no %s", directory, from)
                                : failed(err, "rename", from_path.text);
-    return dp_directory_sync(directory, err);
+    return dp_store_directory_sync(directory, err);
 }
 
-/* It has no snapshot's name while only some of it is there. */
+/* Renames the snapshot first, so that a directory with a snapshot's name is always complete. */
 static enum dp_status drop_one(const char *directory, const char *name, struct dp_error *err)
 {
     enum dp_status st = remove_directory(directory, DROP, err);
@@ -197,7 +196,7 @@ static enum dp_status checkpoint(const struct dp_rocks_db *db, const char *path,
     char *text = NULL;
     rocksdb_checkpoint_t *maker = rocksdb_checkpoint_object_create(db->db, &text);
     if (maker) {
-        /* Nothing is flushed for it: the log of marks, of a few MB, is copied. */
+        /* UINT64_MAX: flush nothing, copy the log of marks (a few MB). */
         rocksdb_checkpoint_create(maker, path, UINT64_MAX, &text);
         rocksdb_checkpoint_object_destroy(maker);
     }
@@ -206,7 +205,7 @@ static enum dp_status checkpoint(const struct dp_rocks_db *db, const char *path,
 
 static enum dp_status sweep_tmp(const char *directory, struct dp_error *err)
 {
-    enum dp_status st = remove_directory(directory, TMP ".tmp", err); /* RocksDB's own name of it before */
+    enum dp_status st = remove_directory(directory, TMP ".tmp", err); /* RocksDB's own temporary name */
     return st == DP_OK ? remove_directory(directory, TMP, err) : st;
 }
 
@@ -220,27 +219,27 @@ enum dp_status dp_rocks_snapshot_take(const struct dp_rocks_db *db, struct dp_st
         return too_long(db->directory, err);
     if (access(path.text, F_OK) == 0)
         return DP_OK;
-    enum dp_status st = dp_space_check(db->directory, ROOM_BYTES, DP_SPACE_ROWS, err);
+    enum dp_status st = dp_space_check(db->directory, TAKE_BYTES, DP_SPACE_ROWS, err);
     if (st == DP_OK)
         st = sweep_tmp(db->directory, err);
     if (st == DP_OK)
         st = checkpoint(db, tmp.text, err);
     if (st == DP_OK)
-        st = dp_directory_sync(tmp.text, err);
-    /* Last, on purpose: what has a snapshot's name is whole. */
+        st = dp_store_directory_sync(tmp.text, err);
+    /* Last, on purpose: a directory with a snapshot's name is complete. */
     if (st == DP_OK)
         st = move(db->directory, TMP, name, err);
     if (st != DP_OK) {
-        struct dp_error unheard;
-        if (sweep_tmp(db->directory, &unheard) != DP_OK)
-            dp_log(DP_LOG_WARN, "%s", unheard.text);
+        struct dp_error swept;
+        if (sweep_tmp(db->directory, &swept) != DP_OK)
+            dp_log(DP_LOG_WARN, "%s", swept.text);
     }
     return st;
 }
 
-/* ---- going back */
+/* ---- reverting */
 
-/* The marks of now, put into the snapshot. */
+/* Copies the store's current marks into the snapshot. */
 static enum dp_status bring_marks(const char *directory, const char *snapshot,
                                   const struct dp_store_mark *mark, struct dp_error *err)
 {
@@ -252,7 +251,7 @@ static enum dp_status bring_marks(const char *directory, const char *snapshot,
         st = dp_marks_copy(&now, &then, mark, err);
     dp_rocks_db_close(&then);
     dp_rocks_db_close(&now);
-    return st == DP_OK ? dp_directory_sync(snapshot, err) : st;
+    return st == DP_OK ? dp_store_directory_sync(snapshot, err) : st;
 }
 
 enum dp_status dp_rocks_snapshot_revert(const char *directory, struct dp_store_snapshot snapshot,
@@ -266,7 +265,7 @@ enum dp_status dp_rocks_snapshot_revert(const char *directory, struct dp_store_s
         return too_long(directory, err);
     if (access(path.text, F_OK) != 0)
         return dp_fail(err, DP_NOT_FOUND, "store %s: there is no %s", directory, name);
-    enum dp_status st = dp_space_check(directory, ROOM_BYTES, DP_SPACE_ROWS, err);
+    enum dp_status st = dp_space_check(directory, TAKE_BYTES, DP_SPACE_ROWS, err);
     if (st == DP_OK)
         st = bring_marks(directory, path.text, mark, err);
     return st == DP_OK ? move(directory, name, to, err) : st;
@@ -278,7 +277,7 @@ static bool ends_with(const char *name, const char *end)
     return len > end_len && strcmp(name + len - end_len, end) == 0;
 }
 
-/* What RocksDB reads, or would remove; its lock and its messages are none of it. */
+/* Whether RocksDB reads the file, or would remove it. Its lock and its info logs are not among them. */
 static bool is_of_database(const char *name)
 {
     return ends_with(name, ".sst") || ends_with(name, ".log") || ends_with(name, ".dbtmp") ||
@@ -286,7 +285,8 @@ static bool is_of_database(const char *name)
            strcmp(name, "IDENTITY") == 0 || strcmp(name, "CURRENT") == 0 || strcmp(name, "ingest-tmp") == 0;
 }
 
-/* CURRENT is never missing: a server, or a copy, that has none has lost its store (server/layout.c). */
+/* Clears all but CURRENT, which is never missing: a directory without it counts as a lost store
+ * (server/layout.c). */
 static enum dp_status clear_name(void *context, const char *name, struct dp_error *err)
 {
     return is_of_database(name) && strcmp(name, "CURRENT") != 0 ? remove_name(context, name, err) : DP_OK;
@@ -305,7 +305,7 @@ static enum dp_status copy_bytes(int from, int to, const char *name, struct dp_e
     return fsync(to) == 0 ? DP_OK : failed(err, "sync", name);
 }
 
-/* Where the file system has no hard links. */
+/* For file systems without hard links. */
 static enum dp_status copy_file(const char *from, const char *to, struct dp_error *err)
 {
     int in = open(from, O_RDONLY | O_CLOEXEC), out = -1;
@@ -343,7 +343,8 @@ static enum dp_status bring_name(void *context, const char *name, struct dp_erro
     return is_of_database(name) && strcmp(name, "CURRENT") != 0 ? bring(context, name, name, err) : DP_OK;
 }
 
-/* (Of two names of one file, as where it is done over, rename leaves both.) */
+/* Removes NEW_CURRENT at the end: when this is repeated, both names are links to one file, and rename then
+ * keeps both. */
 static enum dp_status bring_current(const struct bringing *way, struct dp_error *err)
 {
     enum dp_status st = bring(way, "CURRENT", NEW_CURRENT, err);
@@ -352,7 +353,7 @@ static enum dp_status bring_current(const struct bringing *way, struct dp_error 
     return st == DP_OK ? remove_name((void *)way->to, NEW_CURRENT, err) : st;
 }
 
-/* revert-RUN-EPOCH is the store until it loses that name: so all of this can be done over. */
+/* revert-RUN-EPOCH is the store until that directory is dropped, so all of this can be repeated. */
 static enum dp_status settle(const char *directory, const char *name, struct dp_error *err)
 {
     struct path from;
@@ -366,20 +367,20 @@ static enum dp_status settle(const char *directory, const char *name, struct dp_
     if (st == DP_OK)
         st = bring_current(&way, err);
     if (st == DP_OK)
-        st = dp_directory_sync(directory, err);
+        st = dp_store_directory_sync(directory, err);
     if (st == DP_OK)
-        st = dp_rocks_snapshot_drop(directory, none, none, err); /* nobody goes back to those any more */
+        st = dp_rocks_snapshot_drop(directory, none, none, err); /* they are obsolete */
     if (st == DP_OK)
-        dp_log(DP_LOG_INFO, "store %s: has the rows of %s again", directory, name + sizeof REVERT);
+        dp_log(DP_LOG_INFO, "store %s: reverted to snapshot %s", directory, name + sizeof REVERT);
     return st == DP_OK ? drop_one(directory, name, err) : st;
 }
 
 static enum dp_status settle_locked(const char *directory, const char *name, struct dp_error *err)
 {
     struct path lock_path;
-    int lock = dp_directory_lock(directory);
+    int lock = dp_store_directory_lock(directory);
     if (lock < 0 && path_of(directory, "LOCK", &lock_path) && access(lock_path.text, F_OK) == 0)
-        return dp_fail(err, DP_IO, "store %s: another server is using it", directory);
+        return dp_fail(err, DP_IO, "store %s: another server is using it; stop that one", directory);
     enum dp_status st = settle(directory, name, err);
     if (lock >= 0)
         (void)close(lock);

@@ -4,85 +4,87 @@
 #include "common/base/deadline.h"
 #include "common/base/queue.h"
 #include "server/store/count.h"
-#include "server/store/figures.h"
 #include "server/store/marks.h"
 #include "server/store/read_lock.h"
+#include "server/store/rocks_batch.h"
 #include "server/store/rocks_snapshot.h"
+#include "server/store/rocks_stats.h"
 #include "server/store/rows.h"
 #include "server/store/space.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
-#define JOBS_MAX        256u /* under way at once: submitted, and not yet given by completed() */
+#define JOBS_MAX        256u /* jobs under way: submitted, and not yet returned by completed() */
 #define READERS_DEFAULT 2u
 #define PART_KEYS_MIN   512u  /* a read of more than two of these is split over the readers */
-#define COUNT_ROWS      4096u /* a slice: some milliseconds of a reader */
-#define COUNT_STANDS    64u   /* how often a slice stands back for reads that wait */
+#define COUNT_ROWS      4096u /* rows in a slice: some milliseconds of a reader */
+#define COUNT_YIELDS    64u   /* how often a slice gives way to waiting reads */
 #define TAKE_WAIT_MS    1000u
 #define WAIT_MS         1000u
 #define WRITER_NICE     10
-#define TOGETHER_MAX    16u
-#define TOGETHER_BYTES  ((uint64_t)32 << 20)
 
 /* A part of a read: one reader's work. */
-struct part {
+struct rocks_part {
     struct ticket *ticket;
     uint32_t from, count;
 };
 
-/* A job under way, and where it stands. */
+/* A job under way. */
 struct ticket {
     struct dp_store_job *job;
-    struct part parts[DP_ROCKS_READERS_MAX]; /* READ */
-    uint32_t parts_left;                     /* `lock` guards it */
-    struct ticket *next;                     /* in `unused` or in `completed` */
+    struct rocks_part parts[DP_ROCKS_READERS_MAX]; /* READ */
+    uint32_t parts_left;                           /* `lock` guards it */
+    struct ticket *next;                           /* in `unused` or in `completed` */
 };
 
-struct reader {
+struct rocks_reader {
     struct rocks_store *store;
     pthread_t thread;
     struct dp_rows_scratch scratch;
 };
 
-/* The count that is under way: one at a time. */
-struct counting {
+/* The count under way; there is at most one. */
+struct rocks_counting {
     struct dp_count count;
-    uint32_t stood_back;
+    uint32_t yields; /* since the last slice */
 };
 
 struct rocks_store {
     struct dp_rocks_db db;
     bool read_only;
-    int read_lock;             /* -1: none */
-    struct dp_figures figures; /* taken by the writer */
+    struct dp_store_id id;       /* of this opening */
+    int read_lock;               /* -1: none */
+    struct dp_rocks_stats stats; /* taken by the writer */
     void (*wake)(void *context);
     void *wake_context;
-    /* Long enough for all tickets: a submit that is let through finds room. */
+    /* Long enough for all tickets, so that a put never fails. */
     struct dp_queue *changes; /* of tickets: WRITE, MARKS */
     struct dp_queue *reads;   /* of parts */
     pthread_t writer;
-    struct counting counting; /* of the shard, then of who has its part */
-    struct reader *readers;   /* [readers_len_max] */
+    struct rocks_counting counting; /* used by the shard, then by the reader that has its part */
+    struct rocks_reader *readers;   /* [readers_len_max] */
     uint32_t readers_len_max, readers_len;
     bool writer_runs;
     /* The shard's. */
     uint32_t under_way;
     bool marked_clean;
     struct ticket tickets[JOBS_MAX], *unused;
-    /* The writer's; the shard's while nothing is under way (`lock` carries it over). */
-    struct dp_error failed; /* of the first write that failed: the store fails all later ones */
-    /* All threads'. */
+    /* The writer's; the shard may read it while nothing is under way (`lock` orders the accesses). */
+    struct dp_error failed; /* of the first failed write: all later writes fail with it */
+    /* All threads'; guarded by `lock`. */
     pthread_mutex_t lock;
     pthread_cond_t completed_changed;
     struct ticket *completed, **completed_end;
     struct dp_rocks_snapshots snapshots;
 };
 
-/* Jobs of the writer. */
+/* Whether the writer does the job. */
 static bool changes(const struct dp_store_job *job)
 {
     return job->kind == DP_STORE_WRITE || job->kind == DP_STORE_MARKS || job->kind == DP_STORE_SNAPSHOT;
@@ -93,8 +95,8 @@ static enum dp_status fail_again(const struct rocks_store *store, struct dp_erro
     return dp_fail(err, store->failed.status, "an earlier write failed: %s", store->failed.text);
 }
 
-/* One part of a job is done: st and err say how. The job's status is that of the first part that failed; the
- * last part that is done completes it. */
+/* Records the result of one part of a job. The job gets the status of the first part that failed; the last
+ * part to finish completes it. */
 static void finish_part(struct rocks_store *store, struct ticket *ticket, enum dp_status st,
                         const struct dp_error *err)
 {
@@ -116,37 +118,15 @@ static void finish_part(struct rocks_store *store, struct ticket *ticket, enum d
         store->wake(store->wake_context);
 }
 
-/* DP_FULL only where nothing was changed. */
-static enum dp_status put_marks(struct rocks_store *store, const struct dp_store_job *job,
-                                struct dp_error *err)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < job->count; i++)
-        bytes += job->marks[i].key_bytes + job->marks[i].value_bytes;
-    enum dp_status st = dp_space_check(store->db.directory, 2 * bytes, DP_SPACE_MARKS, err);
-    if (st != DP_OK)
-        return st;
-    st = dp_marks_put(&store->db, job->marks, job->count, err);
-    return st == DP_FULL ? dp_rows_database_full(err) : st;
-}
-
-static uint64_t bytes_of(const struct dp_store_job *job)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < job->count; i++)
-        bytes += DP_KEY_BYTES + job->row_bytes[i];
-    return bytes;
-}
-
 static enum dp_status take_snapshot(struct rocks_store *store, const struct dp_store_job *job,
                                     struct dp_error *err)
 {
     struct dp_rocks_snapshots there;
-    struct dp_error unheard;
+    struct dp_error ignored;
     enum dp_status st = job->snapshot.run ? dp_rocks_snapshot_take(&store->db, job->snapshot, err) : DP_OK;
     if (st == DP_OK)
         st = dp_rocks_snapshot_drop(store->db.directory, job->snapshot, job->keeps, err);
-    if (dp_rocks_snapshot_list(store->db.directory, &there, &unheard) == DP_OK) {
+    if (dp_rocks_snapshot_list(store->db.directory, &there, &ignored) == DP_OK) {
         DP_ASSERT(pthread_mutex_lock(&store->lock) == 0);
         store->snapshots = there;
         DP_ASSERT(pthread_mutex_unlock(&store->lock) == 0);
@@ -154,53 +134,34 @@ static enum dp_status take_snapshot(struct rocks_store *store, const struct dp_s
     return st;
 }
 
-static enum dp_status put(struct rocks_store *store, const struct dp_store_job *job, struct dp_error *err)
-{
-    return job->kind == DP_STORE_SNAPSHOT ? take_snapshot(store, job, err) : put_marks(store, job, err);
-}
-
-/* Changes that are made at once: one job of marks or a snapshot, or jobs of rows that go into one file, since each file costs its syncs. */
-struct together {
-    struct ticket *ticket[TOGETHER_MAX];
-    const struct dp_store_job *job[TOGETHER_MAX];
-    uint32_t count;
-    uint64_t bytes; /* of rows */
+/* A batch, with the tickets of its jobs. */
+struct ticket_batch {
+    struct ticket *ticket[DP_ROCKS_BATCH_MAX];
+    struct dp_rocks_batch batch;
 };
 
-/* False: it must wait until those are done. */
-static bool join(struct together *all, struct ticket *ticket)
+static bool join(struct ticket_batch *all, struct ticket *ticket)
 {
-    const struct dp_store_job *job = ticket->job, *last = all->count > 0 ? all->job[all->count - 1] : NULL;
-    uint64_t bytes = job->kind == DP_STORE_WRITE ? bytes_of(job) : 0;
-    if (last && (job->kind != DP_STORE_WRITE || last->kind != DP_STORE_WRITE || job->count == 0 ||
-                 last->count == 0 || all->count == TOGETHER_MAX || all->bytes + bytes > TOGETHER_BYTES ||
-                 dp_key_compare(last->keys[last->count - 1], job->keys[0]) >= 0))
+    if (!dp_rocks_batch_join(&all->batch, ticket->job))
         return false;
-    all->ticket[all->count] = ticket;
-    all->job[all->count++] = job;
-    all->bytes += bytes;
+    all->ticket[all->batch.count - 1] = ticket;
     return true;
 }
 
-static enum dp_status write_rows(struct rocks_store *store, const struct together *all, struct dp_error *err)
-{
-    enum dp_status st = dp_space_check(store->db.directory, all->bytes + all->bytes / 8, DP_SPACE_ROWS, err);
-    return st == DP_OK ? dp_rows_write(&store->db, all->job, all->count, err) : st;
-}
-
-static void change(struct rocks_store *store, const struct together *all)
+static void change(struct rocks_store *store, const struct ticket_batch *all)
 {
     struct dp_error err = {0};
     enum dp_status st = DP_OK;
+    const struct dp_store_job *first = all->batch.job[0];
     if (store->failed.status != DP_OK)
         st = fail_again(store, &err);
+    else if (first->kind == DP_STORE_SNAPSHOT)
+        st = take_snapshot(store, first, &err);
     else
-        st = all->job[0]->kind == DP_STORE_WRITE ? write_rows(store, all, &err)
-                                                 : put(store, all->job[0], &err);
-    if (st != DP_OK && st != DP_FULL && all->job[0]->kind != DP_STORE_SNAPSHOT &&
-        store->failed.status == DP_OK)
+        st = dp_rocks_batch_write(&store->db, &all->batch, &err);
+    if (st != DP_OK && st != DP_FULL && first->kind != DP_STORE_SNAPSHOT && store->failed.status == DP_OK)
         store->failed = err;
-    for (uint32_t i = 0; i < all->count; i++)
+    for (uint32_t i = 0; i < all->batch.count; i++)
         finish_part(store, all->ticket[i], st, &err);
 }
 
@@ -215,40 +176,41 @@ static void *run_writer(void *context)
 {
     struct rocks_store *store = context;
     void *item = NULL;
-    /* As compaction: rows are written back in what time the shard leaves. On Linux it is this thread's alone. */
+    /* Like compaction, write-back uses the time that the shard leaves. On Linux this changes the calling
+     * thread only. */
     (void)setpriority(PRIO_PROCESS, 0, WRITER_NICE);
     (void)prctl(PR_SET_NAME, "store write");
-    struct ticket *next = NULL; /* taken, and could not join those before */
-    for (time_t figures_at = 0;;) {
-        struct together all = {.count = 0};
+    struct ticket *next = NULL; /* taken from the queue, but could not join the last batch */
+    for (time_t stats_at = 0;;) {
+        struct ticket_batch all = {.batch.count = 0};
         enum dp_status st = next ? DP_OK : dp_queue_take(store->changes, &item, TAKE_WAIT_MS);
         if (st == DP_STOPPING)
             return NULL;
         for (next = st == DP_OK && !next ? item : next; next && join(&all, next);)
             next = dp_queue_take(store->changes, &item, 0) == DP_OK ? item : NULL;
-        if (all.count > 0)
+        if (all.batch.count > 0)
             change(store, &all);
-        if (seconds_now() != figures_at) {
-            figures_at = seconds_now();
-            dp_figures_take(&store->db, &store->figures);
+        if (seconds_now() != stats_at) {
+            stats_at = seconds_now();
+            dp_rocks_stats_take(&store->db, &store->stats);
         }
     }
 }
 
-/* A slice of the count, behind the reads that wait, but not for ever. */
-static void count_some(struct rocks_store *store, struct part *part)
+/* Counts one slice. It gives way to waiting reads, but not for ever. */
+static void count_some(struct rocks_store *store, struct rocks_part *part)
 {
-    struct counting *counting = &store->counting;
+    struct rocks_counting *counting = &store->counting;
     struct dp_store_job *job = part->ticket->job;
     struct dp_error err = {0};
     enum dp_status st = DP_OK;
     bool done = false;
     if (atomic_load(&job->cancelled)) {
         st = dp_fail(&err, DP_STOPPING, "store %s: the count of its rows was cancelled", store->db.directory);
-    } else if (dp_queue_len(store->reads) > 0 && counting->stood_back < COUNT_STANDS) {
-        counting->stood_back++;
+    } else if (dp_queue_len(store->reads) > 0 && counting->yields < COUNT_YIELDS) {
+        counting->yields++;
     } else {
-        counting->stood_back = 0;
+        counting->yields = 0;
         st = dp_count_step(&store->db, &counting->count, job, COUNT_ROWS, &done, &err);
     }
     if (st == DP_OK && !done) {
@@ -261,7 +223,7 @@ static void count_some(struct rocks_store *store, struct part *part)
 
 static void *run_reader(void *context)
 {
-    struct reader *reader = context;
+    struct rocks_reader *reader = context;
     struct rocks_store *store = reader->store;
     void *item = NULL;
     (void)prctl(PR_SET_NAME, "store read");
@@ -271,7 +233,7 @@ static void *run_reader(void *context)
             return NULL;
         if (st != DP_OK)
             continue;
-        struct part *part = item;
+        struct rocks_part *part = item;
         struct dp_error err = {0};
         if (part->ticket->job->kind == DP_STORE_COUNT) {
             count_some(store, part);
@@ -292,7 +254,7 @@ static void check(const struct dp_store_job *job)
         DP_ASSERT(!dp_store_mark_is_own(&job->marks[i]));
 }
 
-/* How many parts are worth it: each of at least PART_KEYS_MIN keys, no more than readers. */
+/* How many parts to split a read into: at most one for each reader, each of at least PART_KEYS_MIN keys. */
 static uint32_t parts_of(const struct rocks_store *store, uint32_t count)
 {
     if (count <= 2 * PART_KEYS_MIN)
@@ -304,16 +266,16 @@ static uint32_t parts_of(const struct rocks_store *store, uint32_t count)
 static void put_read(struct rocks_store *store, struct ticket *ticket)
 {
     uint32_t count = ticket->job->count, parts = parts_of(store, count), from = 0;
-    ticket->parts_left = parts; /* before the first put: a reader may be done with it at once */
+    ticket->parts_left = parts; /* before the first put: a reader may finish its part at once */
     for (uint32_t i = 0; i < parts; i++) {
         uint32_t upto = (uint32_t)((uint64_t)count * (i + 1) / parts);
-        ticket->parts[i] = (struct part){ticket, from, upto - from};
+        ticket->parts[i] = (struct rocks_part){ticket, from, upto - from};
         from = upto;
         DP_ASSERT(dp_queue_put(store->reads, &ticket->parts[i], 0) == DP_OK);
     }
 }
 
-/* The iterator is made here, so that the moment is that of submit. */
+/* Creates the iterator here, so that the count is as of the submit. */
 static void put_count(struct rocks_store *store, struct ticket *ticket)
 {
     DP_ASSERT(!store->counting.count.at);
@@ -321,7 +283,7 @@ static void put_count(struct rocks_store *store, struct ticket *ticket)
         ticket->job->counts[i] = 0;
     dp_count_begin(&store->db, &store->counting.count);
     ticket->parts_left = 1;
-    ticket->parts[0] = (struct part){ticket, 0, 0};
+    ticket->parts[0] = (struct rocks_part){ticket, 0, 0};
     DP_ASSERT(dp_queue_put(store->reads, &ticket->parts[0], 0) == DP_OK);
 }
 
@@ -404,10 +366,10 @@ static enum dp_status rocks_visit_rows(void *self,
     return dp_rows_visit(&store->db, visit, context, err);
 }
 
-static void rocks_figures(void *self, struct dp_store_figures *out)
+static void rocks_stats(void *self, struct dp_store_stats *out)
 {
     struct rocks_store *store = self;
-    dp_figures_get(&store->figures, out);
+    dp_rocks_stats_get(&store->stats, out);
 }
 
 static enum dp_status rocks_room(void *self, uint64_t bytes, struct dp_error *err)
@@ -460,12 +422,12 @@ static enum dp_status start_threads(struct rocks_store *store, const char *direc
     store->writer_runs = !store->read_only && pthread_create(&store->writer, NULL, run_writer, store) == 0;
     bool started = store->writer_runs || store->read_only;
     while (started && store->readers_len < store->readers_len_max) {
-        struct reader *reader = &store->readers[store->readers_len];
+        struct rocks_reader *reader = &store->readers[store->readers_len];
         reader->store = store;
         started = pthread_create(&reader->thread, NULL, run_reader, reader) == 0;
         store->readers_len += started;
     }
-    return started ? DP_OK : dp_fail(err, DP_NOMEM, "store %s: no thread could be started", directory);
+    return started ? DP_OK : dp_fail(err, DP_NOMEM, "store %s: cannot start a thread", directory);
 }
 
 static enum dp_status open_db(struct rocks_store *store, const char *directory, struct dp_error *err)
@@ -475,33 +437,51 @@ static enum dp_status open_db(struct rocks_store *store, const char *directory, 
     if (store->read_only) {
         st = dp_read_lock_take(directory, &store->read_lock, err);
         dp_rocks_snapshot_place(directory, place);
-        return st == DP_OK ? dp_rocks_db_open_to_read(place, &store->db, err) : st;
+        if (st == DP_OK)
+            st = dp_rocks_db_open_to_read(place, &store->db, err);
+    } else {
+        st = dp_rocks_snapshot_settle(directory, err);
+        if (st == DP_OK)
+            st = dp_rocks_db_open(directory, &store->db, err);
     }
-    st = dp_rocks_snapshot_settle(directory, err);
-    if (st == DP_OK)
-        st = dp_rocks_db_open(directory, &store->db, err);
     return st == DP_OK ? dp_rocks_snapshot_list(directory, &store->snapshots, err) : st;
 }
 
-/* Order: the state mark is last, so that nothing that fails here leaves a store that looks open. */
+/* Asks the gate about a directory without a store, before anything is created in it. */
+static enum dp_status admit_new(const struct dp_rocks_store_options *options, struct dp_store_id *id,
+                                struct dp_error *err)
+{
+    char place[DP_ROCKS_PLACE_BYTES], current[DP_ROCKS_PLACE_BYTES + 16];
+    const struct dp_store_id none = {0};
+    dp_rocks_snapshot_place(options->directory, place);
+    (void)snprintf(current, sizeof current, "%s/CURRENT", place);
+    return access(current, F_OK) == 0 ? DP_OK : dp_store_gate_admit(options->gate, &none, true, id, err);
+}
+
 static enum dp_status start(struct rocks_store *store, const struct dp_rocks_store_options *options,
                             struct dp_error *err)
 {
     bool recovers = false;
+    struct dp_store_id id = {0};
     enum dp_status st = dp_queue_new(JOBS_MAX, &store->changes, err);
     if (st == DP_OK)
         st = dp_queue_new((size_t)JOBS_MAX * store->readers_len_max, &store->reads, err);
+    if (st == DP_OK && !store->read_only)
+        st = admit_new(options, &id, err);
     if (st == DP_OK)
         st = open_db(store, options->directory, err);
     if (st == DP_OK) {
-        dp_figures_take(&store->db, &store->figures);
+        dp_rocks_stats_take(&store->db, &store->stats);
         st = start_threads(store, options->directory, err);
     }
     if (st == DP_OK)
-        st = store->read_only ? dp_marks_look(&store->db, options, &recovers, err)
-                              : dp_marks_enter(&store->db, options, &recovers, err);
+        st = store->read_only ? dp_marks_look(&store->db, options, &id, &recovers, err)
+                              : dp_marks_enter(&store->db, options, &id, &recovers, err);
+    store->id = id;
     if (st == DP_OK && options->recovers)
         *options->recovers = recovers;
+    if (st == DP_OK && options->id)
+        *options->id = id;
     return st;
 }
 
@@ -540,12 +520,13 @@ enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options,
 {
     DP_ASSERT(options->directory && options->wake);
     if (options->readers > DP_ROCKS_READERS_MAX)
-        return dp_fail(err, DP_INVALID, "store %s: %u readers, at most %u are possible", options->directory,
+        return dp_fail(err, DP_INVALID, "store %s: %u readers, at most %u are allowed", options->directory,
                        (unsigned)options->readers, DP_ROCKS_READERS_MAX);
     struct rocks_store *store = make(options);
     if (!store)
-        return dp_fail(err, DP_NOMEM, "store %s", options->directory);
-    /* Signals are for the caller's threads: the threads here and RocksDB's own start with all blocked. */
+        return dp_fail(err, DP_NOMEM, "store %s: no memory to open it", options->directory);
+    /* Only the caller's threads take signals: the store's and RocksDB's own threads start with all of them
+     * blocked. */
     sigset_t all, before;
     DP_ASSERT(sigfillset(&all) == 0 && pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
     enum dp_status st = start(store, options, err);
@@ -559,12 +540,26 @@ enum dp_status dp_rocks_store_open(const struct dp_rocks_store_options *options,
                              .wait = rocks_wait,
                              .visit_marks = rocks_visit_marks,
                              .visit_rows = rocks_visit_rows,
-                             .figures = rocks_figures,
+                             .stats = rocks_stats,
                              .room = rocks_room,
                              .holds = rocks_holds,
                              .close = rocks_close,
                              .self = store};
     return DP_OK;
+}
+
+/* Registered first: who is killed in between, or refused, leaves the store as clean as it was. */
+enum dp_status dp_rocks_store_begin(struct dp_store *store, const struct dp_rocks_store_options *options,
+                                    struct dp_error *err)
+{
+    struct rocks_store *self = store->self;
+    enum dp_status st = DP_OK;
+    DP_ASSERT(store->close == rocks_close && !self->read_only);
+    if (options->gate) {
+        st = options->gate->entered(options->gate->context, &self->id, err);
+        self->id.before = self->id.opening;
+    }
+    return st == DP_OK ? dp_marks_begin(&self->db, &self->id, options->journaled, err) : st;
 }
 
 enum dp_status dp_rocks_store_mark_clean(struct dp_store *store, struct dp_error *err)

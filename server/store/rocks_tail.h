@@ -1,12 +1,15 @@
-/* Rocks tail: the last write into RocksDB's own logs, which a loss of power may tear.
- *     an open found damage -> mend -> open again, if something was cut off
- * Why       RocksDB drops a record that ends with its file, but refuses one of which sectors are missing in between, though it was
- *           never synced. Its newest log of marks and its manifest are written at the end only and synced after each
- *           write, so what is damaged there and has no intact record behind it is that last write, or has rotted.
- * Told by   sectors of 512 bytes, written whole or not at all: of a torn write at least one sector still reads as zeros.
- *           Anything else is damage and is left for RocksDB to refuse.
- * Promise   Cuts off whole records, at the end, that no sync has covered; or changes nothing. What it cuts off is kept, durably, in
- *           a file beside (NAME.torn; the next of that name takes its place; the two newest stay). Not while another process has the store's lock.
+/* Rocks tail: the last write to RocksDB's own logs, which a loss of power may tear.
+ *     an open found damage -> mend -> open again if something was cut off
+ * Why       RocksDB drops an incomplete record at the end of a file, but refuses one that lacks sectors in
+ *           its middle, though it was never synced either. The newest log of marks and the manifest are only
+ *           appended to, and synced after each write. So damage there without an intact record after it is
+ *           that last write, or bit rot.
+ * Told by   Sectors of 512 bytes are written as a whole or not at all: in a torn write at least one sector
+ * still reads as
+ *           zeros. Anything else is damage, which RocksDB refuses.
+ * Promise   Cuts whole records off the end that no sync has covered, or changes nothing. What is cut off is
+ *           first kept, durably, in a file of its own (marks.torn, manifest.torn; the next one replaces it).
+ *           Does nothing while another process holds the store's lock.
  * Thread    One, while the database is closed. */
 #ifndef DP_STORE_ROCKS_TAIL_H
 #define DP_STORE_ROCKS_TAIL_H
@@ -15,7 +18,7 @@
 
 #include <stdbool.h>
 
-/* *mended: something was cut off (and logged). A failure of the disk is DP_IO. */
+/* *mended: something was cut off, and logged. DP_IO: the disk failed. */
 DP_MUST_USE
 enum dp_status dp_rocks_tail_mend(const char *directory, bool *mended, struct dp_error *err);
 

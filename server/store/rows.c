@@ -30,7 +30,7 @@ static enum dp_status write_file(struct dp_rocks_db *db, const struct dp_store_j
 
 enum dp_status dp_rows_database_full(struct dp_error *err)
 {
-    return dp_wrap(err, DP_IO, "the database takes no more writes, restart the server when there is room");
+    return dp_wrap(err, DP_IO, "the store accepts no more writes; make room and restart the server");
 }
 
 enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *const *jobs, uint32_t count,
@@ -43,20 +43,22 @@ enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *
         return DP_OK; /* RocksDB refuses an empty file */
     enum dp_status st = write_file(db, jobs, count, err);
     if (st != DP_OK) {
-        (void)unlink(db->ingest_path); /* what is left of it takes room */
+        (void)unlink(db->ingest_path); /* frees its blocks */
         return st;
     }
     char *text = NULL;
     const char *const paths[] = {db->ingest_path};
-    /* Moved, not copied; the manifest that names the file is synced before this returns. If that fails, the file stays, and the
-     * next open may need it (rocks_kept.h): the store takes no more writes then, so that nothing is written over it. */
+    /* RocksDB links the file instead of copying it, and syncs the manifest that names it before this returns.
+     * If that fails, the file is kept, since the next open may need it (rocks_kept.h). The store takes no
+     * more writes then, so the file is not overwritten. */
     rocksdb_ingest_external_file_cf(db->db, db->families[DP_ROCKS_ROWS], paths, 1, db->ingest, &text);
     st = dp_rocks_error_take(&text, db->directory, "ingest rows", err);
     if (st == DP_FULL)
         st = dp_rows_database_full(err);
-    /* RocksDB only tries to remove it. It is a file of the database now: the next portion would be written into that. */
+    /* RocksDB tries to remove this name and ignores a failure. The name must go: it links to a file of the
+     * database now, which the next portion would overwrite. */
     if (st == DP_OK && unlink(db->ingest_path) != 0 && errno != ENOENT)
-        st = dp_fail(err, DP_IO, "store: remove %s: %s", db->ingest_path, strerror(errno));
+        st = dp_fail(err, DP_IO, "store: cannot remove %s: %s", db->ingest_path, strerror(errno));
     return st;
 }
 
@@ -69,7 +71,7 @@ static enum dp_status take_row(const struct dp_rocks_db *db, const struct dp_sto
     if (row && bytes != job->row_bytes[at])
         return dp_fail(err, DP_CORRUPT,
                        "store %s: the row of table %" PRIu32 ", mixed key 0x%016" PRIx64 " has %zu bytes, "
-                       "expected %" PRIu32 ": it was not written with this table's dim and optimizer",
+                       "expected %" PRIu32 ": it was written with another dim or optimizer",
                        db->directory, job->keys[at].table, job->keys[at].mixed, bytes, job->row_bytes[at]);
     if (bytes > 0)
         memcpy(job->rows[at], row, bytes);
@@ -90,7 +92,7 @@ static enum dp_status read_chunk(struct dp_rocks_db *db, struct dp_rows_scratch 
     }
     rocksdb_batched_multi_get_cf(db->db, db->read, db->families[DP_ROCKS_ROWS], len, scratch->key,
                                  scratch->key_bytes, scratch->values, scratch->errors, true);
-    for (uint32_t i = 0; i < len; i++) { /* to the end, also after a failure: all of it is freed here */
+    for (uint32_t i = 0; i < len; i++) { /* also after a failure: this loop frees the results */
         if (st != DP_OK)
             rocksdb_free(scratch->errors[i]);
         else
@@ -127,8 +129,8 @@ static enum dp_status visit_one(const struct dp_rocks_db *db, rocksdb_iterator_t
     const char *key = rocksdb_iter_key(at, &key_bytes);
     const char *row = rocksdb_iter_value(at, &row_bytes);
     if (key_bytes != DP_KEY_BYTES)
-        return dp_fail(err, DP_CORRUPT, "store %s: the key of a row has %zu bytes; use another directory",
-                       db->directory, key_bytes);
+        return dp_fail(err, DP_CORRUPT, "store %s: a row's key has %zu bytes instead of %u", db->directory,
+                       key_bytes, DP_KEY_BYTES);
     return visit(context, dp_key_get(key), row, row_bytes, err);
 }
 

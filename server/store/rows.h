@@ -1,18 +1,17 @@
-/* Rows: many rows into RocksDB as one ingested SST file, and many out of it. The room's own.
- * Promise   A write is in the database in full or not at all, durable when it returns DP_OK.
- * Thread    Writes: one at a time. Reads: any, each with a scratch of its own, beside writes too.
- * Failure   IO, CORRUPT; FULL: the disk, before the database was touched. A failed write leaves no row; a failed
- *           read leaves rows and found undefined.
- */
+/* Rows: writes rows to RocksDB as one ingested SST file, and reads them in batches. Private to the room.
+ * Promise   A write is in the database in full or not at all, and durable when it returns DP_OK.
+ * Thread    Writes: one at a time. Reads: any thread, each with its own scratch, also during writes.
+ * Failure   IO, CORRUPT. FULL: the disk is full, and the database was not touched. A failed write leaves no
+ *           row; a failed read leaves rows and found undefined. */
 #ifndef DP_STORE_ROWS_H
 #define DP_STORE_ROWS_H
 
 #include "server/store/keys.h"
 #include "server/store/rocks_db.h"
 
-#define DP_ROWS_CHUNK 512u /* keys of one question to RocksDB */
+#define DP_ROWS_CHUNK 512u /* keys in one call of RocksDB */
 
-/* What a read needs, reserved when the store opens. */
+/* A read's buffers, reserved when the store opens. */
 struct dp_rows_scratch {
     char keys[DP_ROWS_CHUNK][DP_KEY_BYTES];
     const char *key[DP_ROWS_CHUNK];
@@ -24,15 +23,15 @@ struct dp_rows_scratch {
 DP_MUST_USE
 enum dp_status dp_rows_write(struct dp_rocks_db *db, const struct dp_store_job *const *jobs, uint32_t count,
                              struct dp_error *err);
-/* The database itself met a full disk: it takes no write before it is opened again, so this is no DP_FULL that may be
- * tried again. */
+/* Turns the error into DP_IO: the database itself met a full disk and takes no write until it is opened
+ * again, so the write may not be retried. */
 enum dp_status dp_rows_database_full(struct dp_error *err);
-/* Of the job's keys those at from .. from + count - 1. */
+/* Reads the job's keys from .. from + count - 1. */
 DP_MUST_USE
 enum dp_status dp_rows_read(struct dp_rocks_db *db, struct dp_rows_scratch *scratch,
                             const struct dp_store_job *job, uint32_t from, uint32_t count,
                             struct dp_error *err);
-/* store.h's visit_rows. */
+/* See visit_rows of store.h. */
 DP_MUST_USE
 enum dp_status dp_rows_visit(struct dp_rocks_db *db,
                              enum dp_status (*visit)(void *context, struct dp_store_key key, const void *row,

@@ -24,8 +24,8 @@ enum dp_status dp_space_check(const char *directory, uint64_t bytes, enum dp_spa
         return DP_OK;
     return dp_fail(
         err, DP_FULL,
-        "store %s: its disk has %llu KiB left, %llu KiB and a reserve of %llu KiB are needed; make "
-        "room on that disk, it is tried again",
+        "store %s: its disk has %llu KiB left, but needs %llu KiB and a reserve of %llu KiB; make room on "
+        "that disk, the server retries",
         directory, (unsigned long long)(left >> 10), (unsigned long long)(bytes >> 10),
         (unsigned long long)(reserve >> 10));
 }

@@ -1,8 +1,8 @@
-/* Space: whether a disk has room for a write, asked before RocksDB does it. The room's own.
- * Why       RocksDB does not come back from a log that could not be written for want of space: it fails every write
- *           until it is opened again, and Debian's build, with its assertions, ends the process when it tries to mend
- *           itself. So it should not meet a full disk there: what would leave less than a reserve is refused before.
- *           (Files of rows are written beside the database, and compaction bears a full disk: both are tried again.)
+/* Space: checks that the disk has space for a write before RocksDB makes it. Private to the room.
+ * Why       If RocksDB cannot write its log because the disk is full, it fails every write until it is opened
+ *           again, and Debian's build, which has assertions on, aborts the process during RocksDB's own
+ *           recovery. So a write that would leave less than a reserve is refused beforehand. (Files of rows
+ *           are written outside the database, and compaction survives a full disk: both are retried.)
  * Thread    Any. */
 #ifndef DP_STORE_SPACE_H
 #define DP_STORE_SPACE_H
@@ -18,10 +18,10 @@
 
 enum dp_space_use {
     DP_SPACE_ROWS,  /* must leave the reserve */
-    DP_SPACE_MARKS, /* half of it: rows that are in need their marks */
+    DP_SPACE_MARKS, /* must leave half of it: rows that are stored already need their marks */
 };
 
-/* DP_FULL naming directory and sizes; DP_OK also where the disk does not tell. */
+/* DP_FULL, naming the directory and the sizes. DP_OK also if the disk's free space is unknown. */
 DP_MUST_USE
 enum dp_status dp_space_check(const char *directory, uint64_t bytes, enum dp_space_use use,
                               struct dp_error *err);

@@ -5,7 +5,7 @@
  * and answers nobody. Processor time: of the thread that appends, and of all others. Then pushes as a shard gets them:
  * a record, so much work on it, commit; 4 at most that are not durable; and one small record at a time. */
 #define _DEFAULT_SOURCE
-#include "server/store/journal.h"
+#include "server/journal/journal.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -6,9 +6,9 @@
 #include "common/model/init.h"
 #include "common/model/mix.h"
 #include "common/model/row.h"
-#include "server/shard/record.h"
+#include "server/durable/record.h"
+#include "server/durable/table_mark.h"
 #include "server/shard/shard.h"
-#include "server/shard/table_mark.h"
 #include "server/store/rocks_store.h"
 
 #include <inttypes.h>
@@ -93,6 +93,7 @@ static bool open_store(struct bench *bench)
                                              .recovers = &recovers,
                                              .wake = wake};
     check(dp_rocks_store_open(&options, &bench->store, &err), &err);
+    check(dp_rocks_store_begin(&bench->store, &options, &err), &err);
     return recovers;
 }
 

@@ -2,8 +2,8 @@
  * Method: chi-square over the first ranks and the rest, at fixed seeds; a wrong exponent is seen.         */
 #include "tests/lib/test.h"
 
+#include "deploy/bench/bench_show.h"
 #include "deploy/cli/bench_draw.h"
-#include "deploy/cli/bench_show.h"
 
 #include <math.h>
 

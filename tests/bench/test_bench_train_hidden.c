@@ -1,6 +1,6 @@
 /* Goal    the hidden share is that of its definition (bench_train_hidden.h), in cases that are known beforehand; compare.py's is
  *         held to the same ones (test_compare.py). */
-#include "deploy/cli/bench_train_hidden.h"
+#include "deploy/bench/bench_train_hidden.h"
 
 #include "tests/lib/test.h"
 
@@ -10,7 +10,8 @@ static void known_cases(void **state)
 {
     (void)state;
     static const struct {
-        struct dp_train_lanes lanes; /* whole, pulls, copy in, compute, copy out, waiting for the device */
+        struct dp_bench_train_lanes
+            lanes; /* whole, pulls, copy in, compute, copy out, waiting for the device */
         double hidden;
     } cases[] = {
         {{10, 2, 4, 10, 3, 9}, 1},                               /* the device never stood still */
@@ -22,15 +23,15 @@ static void known_cases(void **state)
         {{30, 1, 20, 10, 2, 4}, 0.6},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_true(fabs(dp_train_hidden(&cases[i].lanes) - cases[i].hidden) < 1e-12);
+        assert_true(fabs(dp_bench_train_hidden(&cases[i].lanes) - cases[i].hidden) < 1e-12);
 }
 
 static void nothing_to_hide(void **state)
 {
     (void)state;
-    static const struct dp_train_lanes host = {10, 2, 0, 0, 0, 0}, alone = {10, 0, 0, 9, 0, 9};
-    assert_true(isnan(dp_train_hidden(&host)));
-    assert_true(isnan(dp_train_hidden(&alone)));
+    static const struct dp_bench_train_lanes host = {10, 2, 0, 0, 0, 0}, alone = {10, 0, 0, 9, 0, 9};
+    assert_true(isnan(dp_bench_train_hidden(&host)));
+    assert_true(isnan(dp_bench_train_hidden(&alone)));
 }
 
 int main(void)

@@ -6,7 +6,7 @@
 
 #include "fixture.h"
 #include "worker/compute/device.h"
-#include "worker/compute/model.h"
+#include "worker/compute/models/model.h"
 #include "worker/compute/pinned.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 #include "worker/compute/device.h"
-#include "worker/compute/model.h"
+#include "worker/compute/models/model.h"
 #include "worker/compute/pinned.h"
 
 #include <stdio.h>
@@ -96,7 +96,7 @@ static void a_fault_says_to_start_again(void **state)
     fault(&backend, &err);
     first = (struct dp_error){0};
     assert_int_equal(backend.ops->finish(backend.self, &first), DP_IO);
-    says(&first, "start it again");
+    says(&first, "restart it");
     print_message("%s\n", first.text);
     for (int again = 0; again < 3; again++) {
         err = (struct dp_error){0};

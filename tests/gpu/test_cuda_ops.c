@@ -285,7 +285,7 @@ static void dropout(struct run *run)
 
 static void columns(struct run *run)
 {
-    const struct dp_columns columns = {run->width + 4, 1, run->width + 7, 2, run->width};
+    const struct dp_column_copy columns = {run->width + 4, 1, run->width + 7, 2, run->width};
     float *x = drawn(run, (size_t)run->examples * columns.from_width);
     OPS->columns(SELF, x, &columns, run->examples,
                  result_of(run, (size_t)run->examples * columns.to_width, true), run->add);

@@ -222,7 +222,7 @@ static void devices(const char *count)
 static void says_the_fault(struct dp_process *worker)
 {
     dp_place_says(worker, "CUDA, a fault on the device, seen in ");
-    dp_place_says(worker, "start it again");
+    dp_place_says(worker, "restart it");
 }
 
 /* In the first kernel, of the step that is taken when the program is opened, and later and later ones: each worker goes on where the one before it failed, and the last one ends the training. */

@@ -329,10 +329,10 @@ static enum dp_status fake_visit_rows(void *self,
     return st;
 }
 
-static void fake_figures(void *self, struct dp_store_figures *out)
+static void fake_stats(void *self, struct dp_store_stats *out)
 {
     struct dp_fake_store *fake = self;
-    *out = (struct dp_store_figures){.rows_about = fake->rows.len, .l0_files = fake->l0_files};
+    *out = (struct dp_store_stats){.rows_about = fake->rows.len, .l0_files = fake->l0_files};
 }
 
 void dp_fake_store_l0_files(struct dp_fake_store *fake, uint64_t files)
@@ -380,7 +380,7 @@ struct dp_store dp_fake_store_open(struct dp_fake_store *fake)
                              .wait = fake_wait,
                              .visit_marks = fake_visit_marks,
                              .visit_rows = fake_visit_rows,
-                             .figures = fake_figures,
+                             .stats = fake_stats,
                              .holds = fake_holds,
                              .close = fake_close,
                              .self = fake};

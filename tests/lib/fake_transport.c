@@ -347,6 +347,32 @@ static uint32_t do_notes(struct dp_fake_net *net, const struct dp_request *r, st
     return net->notes;
 }
 
+/* false: no answer. */
+static bool do_register(struct dp_fake_net *net, const struct dp_request *r, struct dp_reply *reply,
+                        struct dp_frame *frames)
+{
+    if (r->kind == DP_REQUEST_REGISTER_SET) {
+        DP_ASSERT(r->note_bytes <= sizeof net->value.bytes);
+        net->value.sets++;
+        if (r->version == net->value.version) {
+            net->value.version++;
+            net->value.nonce = r->nonce;
+            net->value.size = r->note_bytes;
+            memcpy(net->value.bytes, r->note, r->note_bytes);
+        }
+        reply->won = r->version + 1 == net->value.version && r->nonce == net->value.nonce;
+    } else {
+        net->value.gets++;
+        if (net->value.version <= r->version && r->wait_ms > 0)
+            return false;
+    }
+    reply->kind = DP_REPLY_REGISTER;
+    reply->version = net->value.version;
+    reply->register_id = 99;
+    frames[0] = dp_frame_copy(net->value.bytes, net->value.size);
+    return true;
+}
+
 static void serve(struct dp_fake_net *net, uint32_t index, struct dp_message *message)
 {
     struct dp_request r;
@@ -367,7 +393,11 @@ static void serve(struct dp_fake_net *net, uint32_t index, struct dp_message *me
     reply.status = st;
     if (st == DP_OK && (r.kind == DP_REQUEST_NOTE_PUT || r.kind == DP_REQUEST_NOTES_GET))
         frame_count = do_notes(net, &r, &reply, frames);
-    else if (st == DP_OK && r.kind == DP_REQUEST_HELLO)
+    else if (st == DP_OK && (r.kind == DP_REQUEST_REGISTER_GET || r.kind == DP_REQUEST_REGISTER_SET)) {
+        if (!do_register(net, &r, &reply, frames))
+            return;
+        frame_count = 1;
+    } else if (st == DP_OK && r.kind == DP_REQUEST_HELLO)
         do_hello(net, index, &r, &reply);
     else if (st == DP_OK && r.kind == DP_REQUEST_POSITIONS_GET)
         frame_count = do_positions(net, index, &r, &reply, frames);
@@ -403,7 +433,7 @@ static enum dp_status fake_send(void *self, uint32_t server, struct dp_message *
     return DP_OK;
 }
 
-static enum dp_status fake_receive(void *self, uint32_t *server, struct dp_message **message)
+static bool fake_receive(void *self, uint32_t *server, struct dp_message **message)
 {
     struct dp_fake_net *net = self;
     while (net->mail && net->mail->due_ns <= net->now_ns) {
@@ -414,12 +444,12 @@ static enum dp_status fake_receive(void *self, uint32_t *server, struct dp_messa
         *message = mail->message;
         free(mail);
         if (to_client)
-            return DP_OK;
+            return true;
         if (!net->dead[*server])
             serve(net, *server, *message);
         dp_message_free(message);
     }
-    return DP_AGAIN;
+    return false;
 }
 
 static void fake_wait(void *self, uint32_t timeout_ms)

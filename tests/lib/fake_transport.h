@@ -67,6 +67,13 @@ struct dp_fake_net {
         size_t size;
     } note[8];
     uint32_t notes;
+    /* One register value, whatever its name. A get that would wait is not answered: it is asked again. */
+    struct {
+        uint64_t version, nonce; /* of the last set */
+        char bytes[64];
+        size_t size;
+        uint32_t gets, sets;
+    } value;
     bool closed;
 };
 

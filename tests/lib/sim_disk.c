@@ -14,6 +14,7 @@ struct inode {
     uint8_t *seen, *durable, *dirty; /* dirty: one byte a sector */
     uint64_t bytes, durable_bytes, room;
     bool size_dirty;
+    uint32_t opens;
 };
 
 struct name {
@@ -74,15 +75,21 @@ struct dp_sim_disk *dp_sim_disk_new(uint64_t seed)
     return sim;
 }
 
+static void free_inode(struct inode *inode)
+{
+    free(inode->seen);
+    free(inode->durable);
+    free(inode->dirty);
+    free(inode);
+}
+
 void dp_sim_disk_free(struct dp_sim_disk **out)
 {
     struct dp_sim_disk *sim = *out;
-    for (size_t i = 0; i < sim->inode_count; i++) {
-        free(sim->inodes[i]->seen);
-        free(sim->inodes[i]->durable);
-        free(sim->inodes[i]->dirty);
-        free(sim->inodes[i]);
-    }
+    if (!sim)
+        return;
+    for (size_t i = 0; i < sim->inode_count; i++)
+        free_inode(sim->inodes[i]);
     free(sim->inodes);
     (void)pthread_mutex_destroy(&sim->lock);
     free(sim);
@@ -154,6 +161,28 @@ static struct inode *make_inode(struct dp_sim_disk *sim)
     }
     sim->inodes[sim->inode_count++] = inode;
     return inode;
+}
+
+static bool is_named(const struct name *names, const struct inode *inode)
+{
+    for (size_t i = 0; i < NAMES; i++)
+        if (names[i].text[0] && names[i].inode == inode)
+            return true;
+    return false;
+}
+
+/* Those that nothing can show any more. All changes of the directory are durable. */
+static void free_nameless(struct dp_sim_disk *sim)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < sim->inode_count; i++) {
+        struct inode *inode = sim->inodes[i];
+        if (inode->opens > 0 || is_named(sim->seen, inode) || is_named(sim->durable, inode))
+            sim->inodes[kept++] = inode;
+        else
+            free_inode(inode);
+    }
+    sim->inode_count = kept;
 }
 
 static void resize(struct inode *inode, uint64_t bytes)
@@ -299,6 +328,7 @@ static enum dp_status sim_open(void *self, const char *name, _Bool create, struc
     if (st == DP_OK && !cut) {
         struct dp_file *file = grown(NULL, sizeof *file);
         *file = (struct dp_file){.inode = find(sim->seen, name)->inode, .life = sim->life};
+        file->inode->opens++;
         *out = file;
     }
     (void)made;
@@ -307,7 +337,10 @@ static enum dp_status sim_open(void *self, const char *name, _Bool create, struc
 
 static void sim_close(void *self, struct dp_file *file)
 {
-    (void)self;
+    struct dp_sim_disk *sim = self;
+    (void)pthread_mutex_lock(&sim->lock);
+    file->inode->opens--;
+    (void)pthread_mutex_unlock(&sim->lock);
     free(file);
 }
 
@@ -417,6 +450,7 @@ static enum dp_status sim_sync_directory(void *self, struct dp_error *err)
     if (st == DP_OK && (!cut || draw(sim) % 2)) {
         memcpy(sim->durable, sim->seen, sizeof sim->durable);
         sim->change_count = 0;
+        free_nameless(sim);
     }
     return end(sim, st, cut, err);
 }

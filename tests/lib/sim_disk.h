@@ -34,7 +34,7 @@ enum dp_sim_operation {
 };
 
 struct dp_sim_disk *dp_sim_disk_new(uint64_t seed);
-void dp_sim_disk_free(struct dp_sim_disk **sim);
+void dp_sim_disk_free(struct dp_sim_disk **sim); /* accepts NULL inside, leaves NULL */
 struct dp_disk dp_sim_disk_interface(struct dp_sim_disk *sim);
 
 /* Power goes at the operation with this number, counted from now; 0: never. All fails with DP_IO from there on. */

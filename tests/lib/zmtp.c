@@ -30,7 +30,7 @@ static bool receive_all(int fd, void *bytes, size_t size)
 }
 
 /* Greeting, then a READY command each; of the other's only the lengths matter. */
-static bool shake_hands(int fd)
+bool dp_zmtp_shake_hands(int fd)
 {
     static const unsigned char ready[] = "\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06"
                                          "DEALER";
@@ -41,7 +41,7 @@ static bool shake_hands(int fd)
            receive_all(fd, theirs, theirs[1]);
 }
 
-int dp_zmtp_connect(uint32_t port, int receive_bytes)
+int dp_zmtp_open(uint32_t port, int receive_bytes)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     const struct timeval wait = {.tv_sec = WAIT_S};
@@ -51,7 +51,16 @@ int dp_zmtp_connect(uint32_t port, int receive_bytes)
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
     if (receive_bytes > 0)
         (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
-    if (connect(fd, (const struct sockaddr *)&to, sizeof to) == 0 && shake_hands(fd))
+    if (connect(fd, (const struct sockaddr *)&to, sizeof to) == 0)
+        return fd;
+    (void)close(fd);
+    return -1;
+}
+
+int dp_zmtp_connect(uint32_t port, int receive_bytes)
+{
+    int fd = dp_zmtp_open(port, receive_bytes);
+    if (fd < 0 || dp_zmtp_shake_hands(fd))
         return fd;
     (void)close(fd);
     return -1;

@@ -1,23 +1,14 @@
 /* sim: a cluster in one thread, from a seed: the real shard, journal and client on simulated disks, network and clock.
- *     sim [--seed N] [--from N] [--seeds N] [--verbose] [--look]
- * --look: a bad seed is what is wanted: exit 0 when one is found, 1 when none is. README.md says what is checked. */
+ * seeds.h has its command line, README.md what is checked. */
+#include "tests/sim/counts.h"
+#include "tests/sim/mail.h"
 #include "tests/sim/model.h"
-#include "tests/sim/net.h"
+#include "tests/sim/seeds.h"
 #include "tests/sim/server.h"
 #include "tests/sim/stranger.h"
 #include "tests/sim/worker.h"
 
-#include <inttypes.h>
-#include <malloc.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #define PATIENCE_NS (3000 * SIM_S) /* after the last fault */
-
-static uint64_t playing; /* the seed, for the last words of a failed assertion */
 
 static void fault(struct sim_world *world, const struct sim_fault *f)
 {
@@ -135,7 +126,6 @@ static void audit(struct sim_world *world)
 static uint64_t play(uint64_t seed)
 {
     struct sim_world *world = sim_world_new(seed);
-    playing = seed;
     sim_plan_make(world, &world->plan);
     world->model = sim_model_new(world);
     for (uint32_t i = 0; i < world->plan.servers; i++)
@@ -158,59 +148,13 @@ static uint64_t play(uint64_t seed)
     for (uint32_t i = 0; i < world->plan.servers; i++)
         sim_server_free(&world->server[i]);
     sim_stranger_free(&world->stranger);
-    sim_net_clear(world);
+    sim_mail_clear(world);
     sim_model_free(&world->model);
     sim_world_free(&world);
     return events;
 }
 
-/* A failed assertion, or worse. */
-static void last_words(int number)
-{
-    char text[128];
-    int n = snprintf(text, sizeof text,
-                     "seed %" PRIu64 ": signal %d\nrun it again: sim --seed %" PRIu64 " --verbose\n", playing,
-                     number, playing);
-    if (n > 0 && write(STDOUT_FILENO, text, (size_t)n) < 0)
-        _exit(2);
-    _exit(sim_bad_exit);
-}
-
 int main(int argc, char **argv)
 {
-    uint64_t first = 1, seeds = getenv("DP_LONG") ? 1000000 : 1000, events = 0;
-    bool look = false;
-    for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : "";
-        if (strcmp(argv[i], "--verbose") == 0) {
-            sim_verbose = true;
-        } else if (strcmp(argv[i], "--look") == 0) {
-            look = true;
-        } else if (strcmp(argv[i], "--seed") == 0) {
-            first = strtoull(value, NULL, 10);
-            seeds = 1;
-            i++;
-        } else if (strcmp(argv[i], "--from") == 0) {
-            first = strtoull(value, NULL, 10);
-            i++;
-        } else if (strcmp(argv[i], "--seeds") == 0) {
-            seeds = strtoull(value, NULL, 10);
-            i++;
-        } else {
-            (void)fprintf(stderr, "sim [--seed N] [--from N] [--seeds N] [--verbose] [--look]\n");
-            return 2;
-        }
-    }
-    sim_bad_exit = look ? 0 : 1;
-    /* Worlds come and go: keep their memory. */
-    (void)mallopt(M_MMAP_THRESHOLD, 1 << 20);
-    (void)mallopt(M_TRIM_THRESHOLD, 1 << 30);
-    (void)signal(SIGABRT, last_words);
-    (void)signal(SIGSEGV, last_words);
-    for (uint64_t seed = first; seed < first + seeds; seed++)
-        events += play(seed);
-    (void)printf("%" PRIu64 " seeds from %" PRIu64 ", %" PRIu64 " events: nothing bad\n", seeds, first,
-                 events);
-    sim_server_tell_counts();
-    return look ? 1 : 0;
+    return sim_seeds_main(argc, argv, "sim", play, sim_counts_print);
 }

@@ -2,12 +2,12 @@
 
 #include "common/base/bf16.h"
 #include "common/base/bytes.h"
-#include "common/model/init.h"
 #include "common/model/mix.h"
 #include "common/model/optimizer.h"
 #include "common/model/range.h"
 #include "common/model/row.h"
-#include "server/shard/record.h"
+#include "server/durable/record.h"
+#include "tests/sim/history.h"
 #include "tests/sim/stranger.h"
 
 #include <inttypes.h>
@@ -15,17 +15,6 @@
 
 #define STREAMS 64u
 #define ASKED   256u
-
-/* One key of one table: its row as the records make it, and every value it had. */
-struct state {
-    uint64_t lsn;
-    float *weights;
-};
-struct key {
-    void *row; /* NULL: never pushed */
-    struct state *state;
-    uint32_t states, room, floor; /* floor: the newest state that an acknowledged push made */
-};
 
 struct record {
     uint64_t stream, number;
@@ -62,7 +51,7 @@ struct sim_model {
     struct sim_world *world;
     uint32_t id[SIM_TABLES_MAX];
     struct dp_optimizer *optimizer[SIM_TABLES_MAX];
-    struct key key[SIM_TABLES_MAX][SIM_KEYS_MAX];
+    struct sim_history history[SIM_TABLES_MAX][SIM_KEYS_MAX];
     struct shard shard[SIM_SERVERS_MAX];
     struct sent *sent;
     struct {
@@ -72,13 +61,6 @@ struct sim_model {
     struct dp_request request; /* scratch */
     struct dp_reply reply;
 };
-
-static void *resized(void *old, size_t bytes)
-{
-    void *block = realloc(old, bytes ? bytes : 1);
-    DP_ASSERT(block);
-    return block;
-}
 
 struct sim_model *sim_model_new(struct sim_world *world)
 {
@@ -99,13 +81,8 @@ void sim_model_free(struct sim_model **out)
     struct sim_model *model = *out;
     for (uint32_t t = 0; t < SIM_TABLES_MAX; t++) {
         dp_optimizer_free(&model->optimizer[t]);
-        for (uint32_t k = 0; k < SIM_KEYS_MAX; k++) {
-            struct key *key = &model->key[t][k];
-            for (uint32_t i = 0; i < key->states; i++)
-                free(key->state[i].weights);
-            free(key->state);
-            free(key->row);
-        }
+        for (uint32_t k = 0; k < SIM_KEYS_MAX; k++)
+            sim_history_clear(&model->history[t][k]);
     }
     for (uint32_t s = 0; s < SIM_SERVERS_MAX; s++) {
         for (uint64_t i = 0; i < model->shard[s].last; i++)
@@ -135,36 +112,7 @@ static uint32_t key_of(const struct sim_model *model, uint64_t mixed)
     return (uint32_t)key;
 }
 
-/* ---- rows and their states */
-
-static const float *weights_of(const struct sim_model *model, uint32_t t, uint32_t k, float *scratch)
-{
-    if (model->key[t][k].row)
-        return dp_row_weights_const(model->key[t][k].row);
-    dp_init_weights(&model->world->plan.table[t], k, scratch);
-    return scratch;
-}
-
-static void add_state(struct sim_model *model, uint32_t t, uint32_t k)
-{
-    struct key *key = &model->key[t][k];
-    float scratch[256];
-    uint32_t dim = model->world->plan.table[t].dim;
-    if (key->states == key->room) {
-        key->room = key->room ? 2 * key->room : 8;
-        key->state = resized(key->state, key->room * sizeof key->state[0]);
-    }
-    struct state *state = &key->state[key->states++];
-    state->lsn = key->row ? dp_row_lsn(key->row) : 0;
-    state->weights = resized(NULL, dim * sizeof(float));
-    memcpy(state->weights, weights_of(model, t, k, scratch), dim * sizeof(float));
-}
-
-static void touch(struct sim_model *model, uint32_t t, uint32_t k)
-{
-    if (model->key[t][k].states == 0)
-        add_state(model, t, k); /* its initial value */
-}
+/* ---- rows */
 
 static void decode(struct sim_model *model, const struct record *record, uint32_t dims[DP_SECTIONS_MAX],
                    enum dp_status *refused)
@@ -182,17 +130,12 @@ static void apply_row(struct sim_model *model, const struct dp_section *section,
     const struct dp_table_spec *spec = &model->world->plan.table[t];
     const char *gradient =
         (const char *)section->values + (size_t)i * spec->dim * dp_value_bytes(section->type);
-    struct key *key = &model->key[t][k];
     if (section->type == DP_BF16)
         dp_bf16_get(gradient, wide, spec->dim);
     else
         memcpy(wide, gradient, spec->dim * sizeof(float));
-    if (!key->row) {
-        key->row = resized(NULL, dp_row_bytes(spec));
-        dp_init_row(spec, k, key->row);
-    }
-    dp_optimizer_apply(model->optimizer[t], key->row, wide, model->request.rate);
-    dp_row_set_lsn(key->row, lsn);
+    sim_history_apply(&model->history[t][k], &(struct sim_history_table){spec, model->optimizer[t]}, k, wide,
+                      model->request.rate, lsn);
 }
 
 static void apply(struct sim_model *model, const struct record *record, uint64_t lsn, bool new)
@@ -205,10 +148,11 @@ static void apply(struct sim_model *model, const struct record *record, uint64_t
         for (uint32_t i = 0; i < section->rows; i++) {
             uint32_t t = table_of(model, section->table);
             uint32_t k = key_of(model, dp_load_u64le((const char *)section->keys + (size_t)i * 8));
-            touch(model, t, k);
+            const struct dp_table_spec *spec = &model->world->plan.table[t];
+            sim_history_touch(&model->history[t][k], spec, k);
             apply_row(model, section, i, lsn);
             if (new)
-                add_state(model, t, k);
+                sim_history_add(&model->history[t][k], spec, k);
         }
     }
 }
@@ -304,7 +248,7 @@ void sim_model_appended(struct sim_model *model, uint32_t shard, uint64_t lsn,
                  s->last);
     for (uint32_t i = 0; i < count; i++)
         record.bytes += pieces[i].bytes;
-    record.data = resized(NULL, record.bytes);
+    record.data = sim_resized(NULL, record.bytes);
     for (size_t i = 0, at = 0; i < count; at += pieces[i++].bytes)
         memcpy(record.data + at, pieces[i].data, pieces[i].bytes);
     decode(model, &record, dims, &refused);
@@ -320,7 +264,7 @@ void sim_model_appended(struct sim_model *model, uint32_t shard, uint64_t lsn,
         check_contents(model, shard, &record);
     if (s->last == s->room) {
         s->room = s->room ? 2 * s->room : 64;
-        s->record = resized(s->record, s->room * sizeof s->record[0]);
+        s->record = sim_resized(s->record, s->room * sizeof s->record[0]);
     }
     s->record[s->last++] = record;
     count_record(model, shard, lsn);
@@ -356,8 +300,8 @@ void sim_model_opened(struct sim_model *model, uint32_t shard, uint64_t last)
     for (uint32_t t = 0; t < model->world->plan.tables; t++)
         for (uint32_t k = 0; k < model->world->plan.keys; k++)
             if (dp_shard_of(dp_mix(k), model->world->plan.servers) == shard) {
-                free(model->key[t][k].row);
-                model->key[t][k].row = NULL;
+                free(model->history[t][k].row);
+                model->history[t][k].row = NULL;
             }
     for (uint64_t lsn = 1; lsn <= last; lsn++) {
         count_record(model, shard, lsn);
@@ -365,10 +309,10 @@ void sim_model_opened(struct sim_model *model, uint32_t shard, uint64_t last)
     }
     for (uint32_t t = 0; t < model->world->plan.tables; t++)
         for (uint32_t k = 0; k < model->world->plan.keys; k++) {
-            struct key *key = &model->key[t][k];
-            if (dp_shard_of(dp_mix(k), model->world->plan.servers) == shard && key->states > 0 &&
-                key->state[key->states - 1].lsn != (key->row ? dp_row_lsn(key->row) : 0))
-                add_state(model, t, k);
+            struct sim_history *history = &model->history[t][k];
+            if (dp_shard_of(dp_mix(k), model->world->plan.servers) == shard && history->values > 0 &&
+                history->value[history->values - 1].lsn != sim_history_lsn(history))
+                sim_history_add(history, &model->world->plan.table[t], k);
         }
 }
 
@@ -391,7 +335,7 @@ void sim_model_asked(struct sim_model *model, uint32_t shard, const struct dp_me
     for (uint32_t i = 0; i < request->sections && request->kind == DP_REQUEST_PULL; i++) {
         const struct dp_section *section = &request->section[i];
         asked->type = section->type;
-        asked->key = resized(asked->key, (asked->keys + section->rows) * sizeof asked->key[0]);
+        asked->key = sim_resized(asked->key, (asked->keys + section->rows) * sizeof asked->key[0]);
         for (uint32_t r = 0; r < section->rows; r++)
             asked->key[asked->keys++] =
                 table_of(model, section->table) << 16 |
@@ -415,7 +359,8 @@ static void check_pull(struct sim_model *model, uint32_t shard, const struct ask
             before = t;
             at = 0;
         }
-        const void *want = weights_of(model, t, k, scratch);
+        const void *want =
+            sim_history_weights(&model->history[t][k], &model->world->plan.table[t], k, scratch);
         if (asked->type == DP_BF16) {
             dp_bf16_put(want, halves, model->world->plan.table[t].dim);
             want = halves;
@@ -426,7 +371,7 @@ static void check_pull(struct sim_model *model, uint32_t shard, const struct ask
                      "shard %" PRIu32
                      " answers a pull with other values than its records give: table %" PRIu32
                      ", key %" PRIu32 " (lsn %" PRIu64 ")",
-                     shard, t, k, model->key[t][k].row ? dp_row_lsn(model->key[t][k].row) : 0);
+                     shard, t, k, sim_history_lsn(&model->history[t][k]));
         at += bytes;
     }
 }
@@ -476,7 +421,7 @@ void sim_model_drained(struct sim_model *model, uint32_t shard, const struct sim
     for (uint32_t t = 0; t < world->plan.tables; t++)
         for (uint32_t k = 0; k < world->plan.keys; k++) {
             size_t bytes = 0;
-            const void *row = model->key[t][k].row;
+            const void *row = model->history[t][k].row;
             if (dp_shard_of(dp_mix(k), world->plan.servers) != shard || !row)
                 continue;
             const void *stored = sim_store_row(store, (struct dp_store_key){model->id[t], dp_mix(k)}, &bytes);
@@ -500,7 +445,7 @@ void sim_model_sends(struct sim_model *model, uint64_t stream, uint64_t number,
 {
     if (model->sents == model->sents_room) {
         model->sents_room = model->sents_room ? 2 * model->sents_room : 128;
-        model->sent = resized(model->sent, model->sents_room * sizeof model->sent[0]);
+        model->sent = sim_resized(model->sent, model->sents_room * sizeof model->sent[0]);
     }
     struct sent *sent = &model->sent[model->sents++];
     *sent = (struct sent){.stream = stream, .number = number};
@@ -535,18 +480,15 @@ void sim_model_acknowledged(struct sim_model *model, uint64_t stream, uint64_t n
         for (uint32_t s = 0; s < model->request.sections; s++)
             for (uint32_t i = 0; i < model->request.section[s].rows; i++) {
                 const struct dp_section *section = &model->request.section[s];
-                struct key *key =
-                    &model->key[table_of(model, section->table)]
-                               [key_of(model, dp_load_u64le((const char *)section->keys + (size_t)i * 8))];
-                uint32_t at = key->states;
-                while (at > key->floor + 1 && key->state[at - 1].lsn != lsn)
-                    at--;
-                key->floor = at - 1;
+                uint32_t t = table_of(model, section->table);
+                uint32_t k = key_of(model, dp_load_u64le((const char *)section->keys + (size_t)i * 8));
+                sim_history_acknowledge(&model->history[t][k], lsn);
             }
     }
     if (model->acks == model->acks_room) {
         model->acks_room = model->acks_room ? 2 * model->acks_room : 128;
-        model->acknowledged = resized(model->acknowledged, model->acks_room * sizeof model->acknowledged[0]);
+        model->acknowledged =
+            sim_resized(model->acknowledged, model->acks_room * sizeof model->acknowledged[0]);
     }
     model->acknowledged[model->acks].stream = stream;
     model->acknowledged[model->acks++].number = number;
@@ -576,41 +518,30 @@ bool sim_model_is_acknowledged(const struct sim_model *model, uint64_t stream, u
 
 uint32_t sim_model_floor(struct sim_model *model, uint32_t table, uint64_t key)
 {
-    touch(model, table, (uint32_t)key);
-    return model->key[table][key].floor;
+    sim_history_touch(&model->history[table][key], &model->world->plan.table[table], (uint32_t)key);
+    return model->history[table][key].floor;
 }
 
 uint32_t sim_model_newest(struct sim_model *model, uint32_t table, uint64_t key)
 {
-    touch(model, table, (uint32_t)key);
-    return model->key[table][key].states - 1;
+    sim_history_touch(&model->history[table][key], &model->world->plan.table[table], (uint32_t)key);
+    return model->history[table][key].values - 1;
 }
 
 void sim_model_pulled(struct sim_model *model, uint32_t table, uint64_t key, uint32_t floor,
                       const float *weights)
 {
-    const struct key *k = &model->key[table][key];
-    uint32_t dim = model->world->plan.table[table].dim;
-    for (uint32_t i = k->states; i-- > floor;) {
-        float rounded[256];
-        memcpy(rounded, k->state[i].weights, dim * sizeof(float));
-        if (model->world->plan.bf16) {
-            char halves[512];
-            dp_bf16_put(rounded, halves, dim);
-            dp_bf16_get(halves, rounded, dim);
-        }
-        if (memcmp(rounded, weights, dim * sizeof(float)) == 0)
-            return;
-    }
-    sim_fail(model->world,
-             "a pull shows a value of table %" PRIu32 ", key %" PRIu64
-             " that it never had, or not since it was asked for",
-             table, key);
+    if (!sim_history_had(&model->history[table][key], model->world->plan.table[table].dim,
+                         model->world->plan.bf16, floor, weights))
+        sim_fail(model->world,
+                 "a pull shows a value of table %" PRIu32 ", key %" PRIu64
+                 " that it never had, or not since it was asked for",
+                 table, key);
 }
 
 const void *sim_model_row(const struct sim_model *model, uint32_t table, uint64_t key)
 {
-    return model->key[table][key].row;
+    return model->history[table][key].row;
 }
 
 /* ---- the end */
@@ -641,9 +572,9 @@ static void check_sums(struct sim_model *model, uint32_t t)
             }
         }
     for (uint32_t k = 0; k < model->world->plan.keys; k++)
-        if (model->key[t][k].row && (double)dp_row_weights_const(model->key[t][k].row)[0] != -sum[k])
+        if (model->history[t][k].row && (double)dp_row_weights_const(model->history[t][k].row)[0] != -sum[k])
             sim_fail(model->world, "table %" PRIu32 ", key %" PRIu32 ": %g, but %g was pushed", t, k,
-                     (double)dp_row_weights_const(model->key[t][k].row)[0], sum[k]);
+                     (double)dp_row_weights_const(model->history[t][k].row)[0], sum[k]);
 }
 
 void sim_model_end(struct sim_model *model)

@@ -13,11 +13,11 @@
  *                     acknowledged is there; sums of integer tables by plain addition; and where the order is fixed the
  *                     rows of an undisturbed run (worker.h).
  * Thread    One. Memory: its own. Failure: sim_fail. */
-#ifndef DP_SIM_MODEL_H
-#define DP_SIM_MODEL_H
+#ifndef DP_TESTS_SIM_MODEL_H
+#define DP_TESTS_SIM_MODEL_H
 
 #include "common/wire/reply.h"
-#include "server/store/journal.h"
+#include "server/journal/journal.h"
 #include "tests/sim/sim_store.h"
 
 struct sim_model *sim_model_new(struct sim_world *world);

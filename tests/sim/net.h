@@ -1,7 +1,7 @@
-/* Net: messages between workers and servers, which are lost, doubled, delayed and overtaken as the plan says.
+/* Net: the mail between workers and servers; what was sent on a connection that is gone is not delivered.
  * Thread    One. Memory: messages are taken over. */
-#ifndef DP_SIM_NET_H
-#define DP_SIM_NET_H
+#ifndef DP_TESTS_SIM_NET_H
+#define DP_TESTS_SIM_NET_H
 
 #include "common/wire/message.h"
 #include "tests/sim/world.h"
@@ -13,7 +13,4 @@ void sim_net_to_server(struct sim_world *world, uint32_t worker, uint32_t server
 /* `to`: SIM_PEER_BYTES. */
 void sim_net_to_worker(struct sim_world *world, uint32_t server, const struct dp_peer *to,
                        struct dp_message *message);
-/* Events that were never delivered. */
-void sim_net_clear(struct sim_world *world);
-
 #endif

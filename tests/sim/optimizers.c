@@ -1,5 +1,5 @@
 /* Optimizers are constant, and Adam's table of corrections takes longer to make than a small world to run: each that is
- * asked for (linked with --wrap) is made once, and kept. */
+ * asked for is made once, and kept. */
 #include "common/model/optimizer.h"
 
 #include <stdlib.h>
@@ -7,11 +7,9 @@
 
 #define KEPT 256u
 
-enum dp_status __real_dp_optimizer_new(const struct dp_table_spec *spec, enum dp_optimizer_form form,
-                                       struct dp_optimizer **out, struct dp_error *err);
-enum dp_status __wrap_dp_optimizer_new(const struct dp_table_spec *spec, enum dp_optimizer_form form,
-                                       struct dp_optimizer **out, struct dp_error *err);
-void __wrap_dp_optimizer_free(struct dp_optimizer **optimizer);
+/* The product's, compiled under this name (CMakeLists.txt). */
+enum dp_status sim_optimizer_make(const struct dp_table_spec *spec, enum dp_optimizer_form form,
+                                  struct dp_optimizer **out, struct dp_error *err);
 
 static struct {
     struct dp_optimizer_spec spec;
@@ -21,8 +19,8 @@ static struct {
 } kept[KEPT];
 static uint32_t count;
 
-enum dp_status __wrap_dp_optimizer_new(const struct dp_table_spec *spec, enum dp_optimizer_form form,
-                                       struct dp_optimizer **out, struct dp_error *err)
+enum dp_status dp_optimizer_new(const struct dp_table_spec *spec, enum dp_optimizer_form form,
+                                struct dp_optimizer **out, struct dp_error *err)
 {
     for (uint32_t i = 0; i < count; i++)
         if (kept[i].dim == spec->dim && kept[i].form == form &&
@@ -30,7 +28,7 @@ enum dp_status __wrap_dp_optimizer_new(const struct dp_table_spec *spec, enum dp
             *out = kept[i].optimizer;
             return DP_OK;
         }
-    enum dp_status st = __real_dp_optimizer_new(spec, form, out, err);
+    enum dp_status st = sim_optimizer_make(spec, form, out, err);
     if (st != DP_OK)
         return st;
     DP_ASSERT(count < KEPT);
@@ -41,7 +39,7 @@ enum dp_status __wrap_dp_optimizer_new(const struct dp_table_spec *spec, enum dp
     return st;
 }
 
-void __wrap_dp_optimizer_free(struct dp_optimizer **optimizer)
+void dp_optimizer_free(struct dp_optimizer **optimizer)
 {
     *optimizer = NULL;
 }

@@ -112,10 +112,10 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
     if (small)
         plan->cache_bytes = cache_bytes(world, plan);
     plan->blind = sim_draw(world, 3) ? 0 : up_to(world, 1000);
-    plan->lose = maybe(world, 100);
-    plan->twice = maybe(world, 150);
-    plan->slow = maybe(world, 300);
-    plan->slow_ms = 1 + up_to(world, 800);
+    plan->mail.lose = maybe(world, 100);
+    plan->mail.twice = maybe(world, 150);
+    plan->mail.slow = maybe(world, 300);
+    plan->mail.slow_ms = 1 + up_to(world, 800);
     plan->think_ms = maybe(world, 1500);
     plan->sync_ms = maybe(world, sim_draw(world, 2) ? 5 : 200);
     plan->job_ms = maybe(world, sim_draw(world, 2) ? 5 : 500);
@@ -126,7 +126,7 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
     plan->retry_ms = 100 + up_to(world, 900);
     if (plan->sectors) { /* many pushes wait for one write */
         plan->sync_ms = 20 + up_to(world, 60);
-        plan->think_ms = plan->slow = 0;
+        plan->think_ms = plan->mail.slow = 0;
         plan->blind = 1000;
         plan->window = 8;
         plan->retry_ms = 100;

@@ -1,11 +1,11 @@
 /* Plan: what one seed decides before anything runs: the size of the cluster, its tables, and what is to fail.
  * Thread    Any; constant after. */
-#ifndef DP_SIM_PLAN_H
-#define DP_SIM_PLAN_H
+#ifndef DP_TESTS_SIM_PLAN_H
+#define DP_TESTS_SIM_PLAN_H
 
 #include "common/env/disk.h"
 #include "common/model/table.h"
-#include "server/store/journal.h"
+#include "server/journal/journal.h"
 
 #include <stdbool.h>
 
@@ -38,6 +38,11 @@ struct sim_fault {
     uint64_t choice; /* of whom, and how */
 };
 
+struct sim_mail_odds {
+    uint32_t lose, twice, slow; /* of 1,000 messages */
+    uint32_t slow_ms;           /* at most */
+};
+
 struct sim_plan {
     uint32_t servers, workers, tables, keys, steps;
     struct dp_table_spec table[SIM_TABLES_MAX];
@@ -48,10 +53,10 @@ struct sim_plan {
     bool process; /* only processes die, power stays */
     bool sectors; /* records of one sector each, and storm: what a torn write leaves of the one before */
     bool storm;   /* a server that starts is soon gone again */
-    uint32_t in_flight;         /* pushes that a worker leaves unanswered */
-    uint32_t blind;             /* of 1,000 pushes, those without a pull before them */
-    uint32_t lose, twice, slow; /* of 1,000 messages */
-    uint32_t slow_ms, think_ms, sync_ms, job_ms, turn_us; /* at most */
+    uint32_t in_flight; /* pushes that a worker leaves unanswered */
+    uint32_t blind;     /* of 1,000 pushes, those without a pull before them */
+    struct sim_mail_odds mail;
+    uint32_t think_ms, sync_ms, job_ms, turn_us; /* at most */
     uint32_t jobs_max, requests_max, window, retry_ms;
     uint32_t taken_rows; /* of reads, in a turn; 0: many */
     uint32_t

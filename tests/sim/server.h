@@ -1,11 +1,11 @@
 /* Server: one shard's process and its machine: the real shard and journal, on a simulated disk and store.
  *     new (up) -> messages, turns, commits -> crash, restart ... -> drain -> free
  * The journal's commit thread is played by events: dp_journal_commit and dp_journal_sync, as the shard calls them
- * (linked with --wrap), ask for a round, and the round runs a little later; meanwhile turns go on. So does the claim of
+ * (tests/lib/journal_seam.h), ask for a round, and the round runs a little later; meanwhile turns go on. So does the claim of
  * an idle journal.
  * Promise   What has lost its power does and says nothing more. Thread: one. */
-#ifndef DP_SIM_SERVER_H
-#define DP_SIM_SERVER_H
+#ifndef DP_TESTS_SIM_SERVER_H
+#define DP_TESTS_SIM_SERVER_H
 
 #include "common/wire/message.h"
 #include "tests/sim/world.h"
@@ -32,8 +32,5 @@ bool sim_server_is_stopped(const struct sim_server *server);
 void sim_server_start(struct sim_server *server); /* a stopped one */
 /* Nothing fails any more. */
 void sim_server_heal(struct sim_server *server);
-
-/* Prints what happened in all worlds so far. */
-void sim_server_tell_counts(void);
 
 #endif

@@ -294,10 +294,10 @@ static void wait_for_job(void *self)
     complete(store, 0);
 }
 
-static void tell_figures(void *self, struct dp_store_figures *out)
+static void tell_stats(void *self, struct dp_store_stats *out)
 {
     struct sim_store *store = self;
-    *out = (struct dp_store_figures){.rows_about = sim_draw(store->world, 2) ? store->rows : 0};
+    *out = (struct dp_store_stats){.rows_about = sim_draw(store->world, 2) ? store->rows : 0};
 }
 
 static enum dp_status visit_marks(void *self, const void *prefix, size_t prefix_bytes,
@@ -373,7 +373,7 @@ struct dp_store sim_store_open(struct sim_store *store)
     return (struct dp_store){.submit = submit,
                              .completed = completed,
                              .wait = wait_for_job,
-                             .figures = tell_figures,
+                             .stats = tell_stats,
                              .visit_marks = visit_marks,
                              .visit_rows = visit_rows,
                              .close = close_store,

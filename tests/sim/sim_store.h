@@ -5,8 +5,8 @@
  *           if luck will have it, where power was lost; what was not done when the process died was done up to
  *           some job, or not.
  * Thread    One. Memory: rows and marks are copied. */
-#ifndef DP_SIM_STORE_H
-#define DP_SIM_STORE_H
+#ifndef DP_TESTS_SIM_SIM_STORE_H
+#define DP_TESTS_SIM_SIM_STORE_H
 
 #include "server/store/store.h"
 #include "tests/sim/world.h"

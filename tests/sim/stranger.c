@@ -50,7 +50,7 @@ static uint64_t pick(struct sim_stranger *stranger)
 bool sim_may_be_let_in(uint64_t stream)
 {
     if (!dp_stream_is_training(stream))
-        return stream >= CLIENTS && stream < dp_client_stream_at(SIM_WALL_S);
+        return stream >= CLIENTS && stream < dp_stream_of_client(SIM_WALL_S);
     return dp_stream_run(stream) == RUN || dp_stream_run(stream) == RUN + 1;
 }
 

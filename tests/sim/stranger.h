@@ -2,12 +2,12 @@
  * change nothing; streams that a client or run could have, and some of them again when they are forgotten. Its pushes have no
  * rows. In some seeds, until nothing fails any more; it draws from a source of its own, so other seeds stay as they are.
  * Thread    One. */
-#ifndef DP_SIM_STRANGER_H
-#define DP_SIM_STRANGER_H
+#ifndef DP_TESTS_SIM_STRANGER_H
+#define DP_TESTS_SIM_STRANGER_H
 
 #include "tests/sim/world.h"
 
-/* What servers' wall clocks show at their start: client streams of shard 0 begin there (dp_client_stream_at). */
+/* What servers' wall clocks show at their start: client streams of shard 0 begin there (dp_stream_of_client). */
 #define SIM_WALL_S 1000u
 
 struct sim_stranger;

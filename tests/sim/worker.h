@@ -1,11 +1,9 @@
-/* Worker: a process that trains, over the real client library, which waits as it does in life: on a stack of its own,
- * which the world leaves and comes back to.
+/* Worker: a process that trains (life.h).
  *     open the client -> tables -> (pull -> compute -> push)* -> close
- * Killed, its connections are silent and its clock runs away, so that it comes to its end by itself; the next life
- * does again what it had done last, under the same ids.
+ * Killed, its next life does again what it had done last, under the same ids.
  * Thread    One. */
-#ifndef DP_SIM_WORKER_H
-#define DP_SIM_WORKER_H
+#ifndef DP_TESTS_SIM_WORKER_H
+#define DP_TESTS_SIM_WORKER_H
 
 #include "common/wire/message.h"
 #include "tests/sim/world.h"

@@ -9,6 +9,7 @@
 
 bool sim_verbose = false;
 int sim_bad_exit = 1;
+const char *sim_program = "sim";
 
 struct sim_world *sim_world_new(uint64_t seed)
 {
@@ -117,7 +118,7 @@ void sim_fail(const struct sim_world *world, const char *format, ...)
     (void)printf("seed %" PRIu64 " at %.6f s, event %" PRIu64 ": ", world->seed, (double)world->now_ns / 1e9,
                  world->events);
     (void)vprintf(format, args);
-    (void)printf("\nrun it again: sim --seed %" PRIu64 " --verbose\n", world->seed);
+    (void)printf("\nrun it again: %s --seed %" PRIu64 " --verbose\n", sim_program, world->seed);
     va_end(args);
     (void)fflush(stdout);
     exit(sim_bad_exit);

@@ -4,8 +4,8 @@
  *           were asked for: a seed gives the same run each time.
  * Thread    One.
  * Failure   sim_fail names the seed and how to run it again, and ends the program. */
-#ifndef DP_SIM_WORLD_H
-#define DP_SIM_WORLD_H
+#ifndef DP_TESTS_SIM_WORLD_H
+#define DP_TESTS_SIM_WORLD_H
 
 #include "common/env/clock.h"
 #include "tests/sim/plan.h"
@@ -53,5 +53,6 @@ __attribute__((noreturn)) void sim_fail(const struct sim_world *world, const cha
     __attribute__((format(printf, 2, 3)));
 /* What exit status a failing seed gives: 1, or 0 where one is looked for. */
 extern int sim_bad_exit;
+extern const char *sim_program; /* "sim": what is to be run again */
 
 #endif

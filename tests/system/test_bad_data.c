@@ -186,8 +186,8 @@ static void damaged_idx(void **state)
 
 static void unknown_models(void **state)
 {
-    static const char *const models[][2] = {{"resnet", "no model is named 'resnet'"},
-                                            {"mlp:64", "one width is no layer"},
+    static const char *const models[][2] = {{"resnet", "there is no model 'resnet'"},
+                                            {"mlp:64", "one width is not a layer"},
                                             {"mlp:64-0-10", "width"},
                                             {"mlp:64-10,activation=selu", "'selu'"},
                                             {"mlp:64-10,depth=3", "'depth'"},

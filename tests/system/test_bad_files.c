@@ -73,7 +73,7 @@ static void pairs(void **state)
          "expected the id of an item, a whole number from 0 or a name, found '-10'"},
         {PAIR, BYTES("-1 10\n" PAIRS), 1, "a whole number from 0 or a name, found '-1'"},
         {PAIR, BYTES(PAIRS "1 12\n"), 6,
-         "user 1 has met all 3 items of the file: none is left to sample; leave this user out"},
+         "user 1 has met all 3 items of the file, so none can be sampled: leave this user out"},
         {PAIR, BYTES(PAIRS "4 1.5\n"), 6, "found '1.5'"},
         {PAIR, BYTES(PAIRS "4 "), 6, "expected the id of an item"},
         {PAIR, BYTES(PAIRS "4 1\0000\n"), 6, "byte 4 of the line is NUL"},
@@ -121,9 +121,9 @@ static void clicks(void **state)
 {
     static const struct bad bad[] = {
         {CLICK, BYTES(CLICKS "1" INTEGERS_12 "\t13" CATEGORIES_25 "\n"), 4,
-         "expected 40 columns (label, 13 integers, 26 categories, parted by tabs), found 39"},
+         "expected 40 columns (label, 13 integers, 26 categories, separated by tabs), found 39"},
         {CLICK, BYTES(CLICKS ROW("1", "\tx\tz")), 4,
-         "expected 40 columns (label, 13 integers, 26 categories, parted by tabs), found 41"},
+         "expected 40 columns (label, 13 integers, 26 categories, separated by tabs), found 41"},
         {CLICK, BYTES(ROW("1", "\tx\tz") CLICKS), 1, "found"},
         {CLICK, BYTES(CLICKS "1" INTEGERS_12 "\t13" CATEGORIES_5), 4, "found 19"}, /* cut */
         {CLICK, BYTES(CLICKS ROW("2", "\tx")), 4, "label 2: expected 0 or 1, or -1 or +1"},
@@ -148,8 +148,9 @@ static void tables(void **state)
         {CSV, BYTES(TABLE "1,1e39,x\n"), 5, "column 'a'"},
         {CSV, BYTES(TABLE "1,3,R\0me\n"), 5, "byte 6 of the line is NUL"},
         {CSV, BYTES(TABLE "\0\0\0\0"), 5, "is NUL"},
-        {CSV, BYTES(TABLE "1,3,\"Rome\n1,3,Bern\n"), 5, "a field begins with a quote that nothing ends"},
-        {CSV, BYTES("z,a,city\n1,2,x\n"), 1, "the label 'y' is no column; there are: z, a, city"},
+        {CSV, BYTES(TABLE "1,3,\"Rome\n1,3,Bern\n"), 5, "a field begins with a quote that is not closed"},
+        {CSV, BYTES("z,a,city\n1,2,x\n"), 1,
+         "--label (data.label) is 'y', which is no column of this file; there are: z, a, city"},
         {CSV, BYTES("y,a,a\n1,2,3\n"), 1, "two columns are named 'a'"},
         {CSV, BYTES("y,a,b\n1,2,3\n"), 0, "add columns=2,fields=0 to the model"},
         {CSV, BYTES("y,a,city\n"), 0, "holds no examples, only a header"},
@@ -163,8 +164,7 @@ static void tables(void **state)
     for (size_t i = 0; i < size; i++)
         text[i] = i % 50 == 49 ? '\n' : 'x';
     memcpy(text, BYTES(TABLE "1,2,\""));
-    const struct bad endless[] = {
-        {CSV, text, size, 5, "a quote that nothing ends within 1 MiB: add the second one"}};
+    const struct bad endless[] = {{CSV, text, size, 5, "a quote that is not closed within 1 MiB: close it"}};
     REFUSED(place, endless);
     free(text);
 }
@@ -175,8 +175,8 @@ static void features_and_words(void **state)
         {LIBSVM, BYTES(FEATURES "2 1:1\n"), 5, "label 2: expected 0 or 1, or -1 or +1"},
         {LIBSVM, BYTES(FEATURES "-1 1:1\n"), 5, "the file has both -1 and 0"},
         {LIBSVM, BYTES(FEATURES "1 1:1e39\n"), 5, "found '1:1e39'"},
-        {LIBSVM, BYTES(FEATURES "1 -1:1\n"), 5, "an index that is not negative, found '-1:1'"},
-        {LIBSVM, BYTES(FEATURES "1 1:1 1:2\n"), 5, "found 1 twice: add its values up"},
+        {LIBSVM, BYTES(FEATURES "1 -1:1\n"), 5, "a non-negative index, found '-1:1'"},
+        {LIBSVM, BYTES(FEATURES "1 1:1 1:2\n"), 5, "found 1 twice: add up its values"},
         {LIBSVM, BYTES(FEATURES "1 1:"), 5, "found '1:'"},
         {LIBSVM, BYTES(FEATURES "1 1:\0001\n"), 5, "found '1:?1'"},
         {LIBSVM, BYTES(FEATURES "\0\0\0\0\0\0\0\0"), 5, "expected a label"},
@@ -264,8 +264,8 @@ static void a_cache_whose_source_changed(void **state)
     process = run(place, PAIR, train, "--cache", cache);
     dp_place_ended(process, 0);
     assert_true(dp_place_number(place, dp_place_path(place, "run/report.json"), "data.examples") > before);
-    assert_non_null(
-        strstr(dp_place_read(place, log, NULL), "is of a file that has changed since: it is made again"));
+    assert_non_null(strstr(dp_place_read(place, log, NULL),
+                           "was made from a file that has changed since: making it again"));
     (void)dp_place_try(place, 0, "/bin/rm", "-rf", dp_place_path(place, "run"));
     (void)dp_place_file(place, "train", BYTES(PAIRS "1 -3\n")); /* and no cache hides what is wrong */
     process = run(place, PAIR, train, "--cache", cache);
@@ -292,10 +292,10 @@ static void a_model_that_is_not_the_stores(void **state)
     conf = dp_place_conf(place, &cluster);
     process = dp_place_worker(place, conf, 0);
     dp_place_ended(process, 2);
-    dp_place_says(process, "table 'mf.user' has dim 4, 8 was asked for; the servers keep");
+    dp_place_says(process, "table 'mf.user' has dim 4, 8 was asked for; tables keep the settings");
     dp_place_says(
         process,
-        "with those (--model, --optimizer, --seed and their settings as then), or on an empty store");
+        "give the --model, --optimizer and --seed of then, or start anew (--fresh, or another --dir;");
     dp_place_stops_cleanly(server);
 }
 

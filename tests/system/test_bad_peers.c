@@ -113,7 +113,7 @@ static void second_servers(void **state)
     assert_int_equal(rename(conf, other), 0);
     conf = dp_place_conf(place, &elsewhere);
     second = dp_place_try(place, 2, "downpour-server", "--cluster", conf, "--server", "0");
-    dp_place_says(second, dp_place_path(place, "c-0/shard-0000"));
+    dp_place_says(second, dp_place_path(place, "c-0: another server is using it"));
     dp_place_ended(dp_place_worker(place, other, 0), 0);
     dp_place_stops_cleanly(first);
     /* And the one that came too late left the store clean. */
@@ -162,7 +162,7 @@ static void a_run_that_does_not_fit_the_store(void **state)
                   "holds the store of 2 servers");
     dp_place_says(dp_place_try(place, 2, "downpour", "run", "--dir", dir, "--servers", "2", "--shards", "2",
                                "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN),
-                  "1 shards");
+                  "1 shard for server 0");
     dp_place_says(dp_place_try(place, 2, "downpour", "run", "--dir", dir, "--servers", "2", "--optimizer",
                                "ftrl", "--model", "mlp:64-64-10", "--train", DP_DIGITS_TRAIN),
                   "optimizer");

@@ -44,9 +44,10 @@ static void a_cluster_from_the_example_file(void **state)
     /* A worker before its servers, the rest in any order; stores and report lie where they were started. */
     struct dp_process *worker[2], *server[2];
     worker[1] = dp_place_worker(place, conf, 1);
-    server[1] = dp_place_server(place, conf, 1);
+    server[1] = dp_place_start(place, "downpour-server", "--cluster", conf, "--server", "1", NULL);
     worker[0] = dp_place_worker(place, conf, 0);
     server[0] = dp_place_server(place, conf, 0);
+    dp_place_awaits(server[1], "ready:");
     for (int i = 0; i < 2; i++)
         dp_place_ended(worker[i], 0);
     const char *report = dp_place_path(place, "report.json");
@@ -62,7 +63,7 @@ static void a_cluster_from_the_example_file(void **state)
     dp_place_says(status, "adam");
     /* The same number of a run again: refused, its pushes would be taken for repeated ones. */
     dp_place_says(dp_place_try(place, 2, "downpour-worker", "--cluster", conf, "--worker", "1"),
-                  "give training.run another number");
+                  "give training.run a higher number");
     dp_place_stops_cleanly(server[0]);
     dp_place_stops_cleanly(server[1]);
 }
@@ -173,7 +174,7 @@ static void one_run_has_one_model(void **state)
     (void)dp_place_conf(place, &cluster);
     dp_place_says(
         dp_place_try(place, 2, "downpour-worker", "--cluster", conf, "--predict", rows, "--out", out),
-        "run 1 was trained with 'model wide-deep:4-8', the scores are to be those of 'model deepfm:4-8'");
+        "run 1 was trained with 'model wide-deep:4-8', the cluster file says 'model deepfm:4-8'");
     dp_place_stops_cleanly(server);
 }
 

@@ -319,6 +319,19 @@ static void in_the_layout(void **state)
     check_flip(place, &t, "../layout", 63, 0, false);
 }
 
+/* What the cluster decided, in its first server's directory: nothing but its checksum tells most of it. */
+static void in_the_register(void **state)
+{
+    struct dp_place *place = *state;
+    struct trained t = train(place, true);
+    long size = size_of(place, &t, "../register");
+    check_flip(place, &t, "../register", 0, 1, false);
+    check_flip(place, &t, "../register", 8, 0, false); /* the format */
+    for (long at = 12; at < size; at += 1 + size / 8)
+        check_flip(place, &t, "../register", at, (int)(at % 8), false);
+    check_flip(place, &t, "../register", size - 1, 7, false);
+}
+
 /* Its bytes get into RocksDB's messages. Whatever they are, what is printed is text, and JSON with --json. */
 static void in_current(void **state)
 {
@@ -351,6 +364,7 @@ int main(void)
         TEST(in_the_journals_last_record),
         TEST(in_each_file),
         TEST(in_the_layout),
+        TEST(in_the_register),
         TEST(in_current),
     };
     return cmocka_run_group_tests_name("flipped", tests, NULL, NULL);

@@ -133,11 +133,11 @@ static uint64_t flood_id(uint32_t i, uint32_t round, uint64_t *seed)
     case 2: /* as great as it may be: it takes the quota of runs */
         return DP_STREAM_TRAINING | (last_run - i) << 32 | draw(seed) % 100;
     case 3: /* on other shards than the first */
-        return dp_client_stream_at(now_s + day_s - 9 - round) - i;
+        return dp_stream_of_client(now_s + day_s - 9 - round) - i;
     case 4: /* on the first, of a store before this one, as it were */
-        return dp_client_stream_at(now_s - day_s * (1 + round)) - i;
+        return dp_stream_of_client(now_s - day_s * (1 + round)) - i;
     default: /* some of before */
-        return i % 12 == 5 ? dp_client_stream_at(now_s - day_s) - i / 12 * 12 - 4
+        return i % 12 == 5 ? dp_stream_of_client(now_s - day_s) - i / 12 * 12 - 4
                            : DP_STREAM_TRAINING | (last_run - i / 12 * 12 - 2) << 32;
     }
 }

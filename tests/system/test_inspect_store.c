@@ -57,14 +57,15 @@ static void a_clean_store_is_shown_whole_and_not_changed(void **state)
     dp_place_ended(dp_place_worker(place, conf, 0), 0);
     dp_place_stops_cleanly(server);
     uint64_t before = print_of(store);
-    struct dp_process *inspect = dp_place_try(place, 0, "downpour", "inspect", store, "--verify", "--digest");
+    struct dp_process *inspect =
+        dp_place_try(place, 0, "downpour", "inspect", store, "--verify", "--digest", "--all");
     const char *const texts[] = {"c-0/shard-0000",
                                  "c-0/shard-0001",
                                  "clean: ",
                                  "mlp.w1",
                                  "adam",
                                  "he",
-                                 "journal     none: all that its opening 1 took is in the rows",
+                                 "journal     none: the rows have all pushes that its opening 1 took",
                                  "training",
                                  "verified: no damage"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
@@ -126,7 +127,7 @@ static void a_store_in_use_and_a_killed_one_are_told(void **state)
     struct dp_process *inspect = dp_place_try(place, 0, "downpour", "inspect", store);
     dp_place_says(inspect, "in use      by process ");
     inspect = dp_place_try(place, 2, "downpour", "inspect", store, "--digest");
-    dp_place_says(inspect, "is in use: no digest");
+    dp_place_says(inspect, "is in use: its digest is not final");
     dp_place_says(inspect, "--as-stored");
     inspect = dp_place_try(place, 0, "downpour", "inspect", store, "--digest", "--as-stored");
     dp_place_says(inspect, "of all ");
@@ -139,7 +140,7 @@ static void a_store_in_use_and_a_killed_one_are_told(void **state)
     dp_place_says(inspect, "to replay   ");
     assert_null(strstr(dp_process_out(inspect), "to replay   0 records"));
     inspect = dp_place_try(place, 2, "downpour", "inspect", store, "--digest");
-    dp_place_says(inspect, "not closed cleanly, and its journal has more: no digest");
+    dp_place_says(inspect, "not closed cleanly, and its journal has more: its digest is not final");
     server = dp_place_server(place, conf, 0);
     dp_place_stops_cleanly(server);
     (void)dp_place_digest(place, store, NULL);
@@ -154,7 +155,7 @@ static void what_is_no_store_and_bad_flags_are_told(void **state)
     inspect = dp_place_try(place, 2, "downpour", "inspect", dp_place_path(place, "nowhere"));
     dp_place_says(inspect, "No such file");
     inspect = dp_place_try(place, 2, "downpour", "inspect");
-    dp_place_says(inspect, "directory is needed");
+    dp_place_says(inspect, "directory of a store is required");
     inspect = dp_place_try(place, 2, "downpour", "inspect", dp_place_path(place, "."), "--verfy");
     dp_place_says(inspect, "--verify");
     inspect = dp_place_try(place, 2, "downpour", "inspect", dp_place_path(place, "."), "--key", "1");

@@ -142,7 +142,8 @@ static void it_cannot_be_written_for_a_while(void **state)
     uint32_t n = await_epochs(place, report, 2, true);
     assert_int_equal(rename(dp_place_path(place, "there"), dp_place_path(place, "gone")), 0);
     uint64_t until = dp_process_now_ms() + (uint64_t)DP_SOON_MS * DP_PATIENCE;
-    while (!strstr(dp_place_read(place, log, NULL), "training goes on, the next report is tried")) {
+    while (!strstr(dp_place_read(place, log, NULL),
+                   "training continues, and will try to write the next report")) {
         assert_true(dp_process_now_ms() < until);
         dp_process_pause();
     }

@@ -253,6 +253,17 @@ static const char *digest_by_hand(struct dp_place *place)
     return dp_place_digest(place, dp_place_path(place, "c-0"), dp_place_path(place, "c-1"));
 }
 
+/* The second server's store is another copy than the register knows. */
+static void register_half(struct dp_place *place, const char *conf)
+{
+    struct dp_process *first = dp_place_server(place, conf, 0);
+    struct dp_process *second =
+        dp_place_start(place, "downpour-server", "--cluster", conf, "--server", "1", "--replace-store", NULL);
+    dp_place_awaits(second, "ready:");
+    dp_place_stops_cleanly(second);
+    dp_place_stops_cleanly(first);
+}
+
 /* One store went back and the other did not, as when all are killed in between: a prediction refuses it by name, the next run
  * ends it, and trains on what a whole return gives. */
 static void half_of_a_return_is_seen(void **state)
@@ -285,17 +296,18 @@ static void half_of_a_return_is_seen(void **state)
     const char *want = digest_by_hand(place);
     copy(place, "whole-0", "c-0");
     copy(place, "half", "c-1");
+    register_half(place, conf);
     struct dp_process *server[2];
     for (uint32_t s = 0; s < 2; s++)
         server[s] = dp_place_server(place, conf, s);
     struct dp_process *predict =
         dp_place_try(place, 2, "downpour-worker", "--cluster", conf, "--predict",
                      dp_place_path(place, "train"), "--out", dp_place_path(place, "scores"));
-    dp_place_says(predict, "shard 1 has the last weights of run 1 still");
+    dp_place_says(predict, "shard 1 still has the last weights of run 1");
     for (uint32_t s = 0; s < 2; s++)
         dp_place_stops_cleanly(server[s]);
     dp_place_says(live(place, conf, NULL),
-                  dp_place_text(place, "shard 1 goes back to the weights of its epoch %.0f", kept));
+                  dp_place_text(place, "shard 1 now reverts to the weights of epoch %.0f", kept));
     assert_string_equal(digest_by_hand(place), want);
 }
 
@@ -312,10 +324,47 @@ static void half_of_a_return_is_not_read(void **state)
     copy(place, "cut/store/server-1", "half");
     (void)dp_place_try(place, 0, "downpour", "run", "--dir", dir, "--resume");
     copy(place, "half", "cut/store/server-1");
-    const char *says = "shard 1 has the last weights of run 1 still, others those of its epoch";
+    register_half(place, dp_place_path(place, "cut/cluster.conf"));
+    const char *says =
+        "shard 1 still has the last weights of run 1, while others have those of its best epoch";
     dp_place_says(dp_place_try(place, 2, "downpour", "export", dir, "--out", dp_place_path(place, "weights")),
                   says);
     dp_place_says(dp_place_try(place, 2, "downpour", "predict", "--from", dir, "--data", data), says);
+}
+
+/* What the model of a directory gives: no message about a return that was cut short. */
+static void is_read(struct dp_place *place, const char *dir)
+{
+    (void)scores(place, dir);
+    (void)dp_place_try(place, 0, "downpour", "export", dp_place_path(place, "%s", dir), "--out",
+                       dp_place_path(place, "%s.weights", dir));
+}
+
+/* A store that began anew behind the end of a run that kept its best weights has nothing to go back to, and lacks nothing. */
+static void a_replaced_store_has_nothing_to_go_back_to(void **state)
+{
+    static const char *const epochs[] = {"1", "30"}; /* the best one is the last; is not */
+    struct dp_place *place = *state;
+    const char *const replaces[4] = {"--keep", "last", "--replace-store"}, *const further[4] = {0};
+    (void)make_train(place);
+    for (unsigned e = 0; e < 2; e++) {
+        const char *whole = dp_place_text(place, "whole-%u", e);
+        train(place, whole, "process", epochs[e], "--patience", "2");
+        if (e == 1)
+            assert_true(kept_epoch(place, whole) <
+                        dp_place_number(place, dp_place_path(place, "%s/report.json", whole), "stop.epoch"));
+        for (unsigned s = 0; s < 2; s++) {
+            const char *dir = dp_place_text(place, "replaced-%u-%u", e, s);
+            copy(place, whole, dir);
+            (void)dp_place_try(place, 0, "/bin/rm", "-r", dp_place_path(place, "%s/store/server-%u", dir, s));
+            struct dp_process *run = start(place, dir, "process", "1", replaces);
+            dp_place_ended(run, 0);
+            dp_place_says(run, dp_place_text(place, "shard %u begins anew", s));
+            is_read(place, dir);
+            dp_place_ended(start(place, dir, "process", "1", further), 0);
+            is_read(place, dir);
+        }
+    }
 }
 
 int main(void)
@@ -327,6 +376,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(kills_change_nothing, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(half_of_a_return_is_seen, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(half_of_a_return_is_not_read, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(a_replaced_store_has_nothing_to_go_back_to, dp_place_setup,
+                                        dp_place_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* The public data sets of DOWNPOUR_DATA, and generated clicks, few epochs: what is reached lies near the figures of a long
- * training, and the model that has more to say is the better one. DP_LONG=1: those long trainings, with the settings of README.md. */
+ * training, and the model that has more to say is the better one. DP_LONG=1: those long trainings, with the settings of README.md (Measured). */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 

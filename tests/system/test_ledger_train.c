@@ -1,13 +1,13 @@
 /* A training of two workers, with overlap, on two servers, under kill -9 of either: every minibatch counts exactly once on
- * every shard. Each push adds 1 to a row of its own on each shard (worker/ledger.h); at the end each row is 1.
+ * every shard. Each push adds 1 to a row of its own on each shard (train_ledger.h); at the end each row is 1.
  * DP_LONG=1: 10 kills of workers and 10 of servers instead of 2 and 2; DP_TEST_SEED: other moments. */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
+#include "tests/system/train_ledger.h"
 
 #include "common/client/downpour.h"
 #include "common/config/cluster.h"
 #include "common/model/mix.h"
-#include "worker/ledger.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -15,13 +15,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define REST_MS 600000
-#define SERVERS 2u
-#define SHARDS  2u /* of each */
-#define WORKERS 2u
-#define BATCH   8u
-#define BATCHES 180u /* of 1,437 digits */
-#define APART   3u   /* epochs between two kills */
+#define REST_MS       600000
+#define SERVERS       2u
+#define SHARDS        2u /* of each */
+#define WORKERS       2u
+#define BATCH         8u
+#define BATCHES       180u /* of 1,437 digits */
+#define LEDGER_WORKER DP_TESTS_BIN "/ledger_worker"
+#define APART         3u /* epochs between two kills */
 
 struct run {
     struct dp_place *place;
@@ -56,8 +57,8 @@ static void start_worker(struct run *run, uint32_t worker)
 {
     const char *number = dp_place_text(run->place, "%u", (unsigned)worker);
     run->worker[worker] =
-        dp_place_start(run->place, run->late ? run->late : "downpour-worker", "--cluster", run->conf,
-                       "--worker", number, "--ledger", "--device", run->late ? "cuda:0" : "cpu", NULL);
+        dp_place_start(run->place, run->late ? run->late : LEDGER_WORKER, "--cluster", run->conf, "--worker",
+                       number, "--device", run->late ? "cuda:0" : "cpu", NULL);
 }
 
 static void start_all(struct run *run, const char *training)
@@ -142,7 +143,7 @@ static void check_ledger(struct run *run)
                                               .shards = endpoints,
                                               .shard_count = shards,
                                               .open_timeout_ms = DP_SOON_MS * DP_PATIENCE};
-    struct dp_table_spec spec = {.name = DP_LEDGER_TABLE, .dim = 1, .optimizer = {.kind = DP_OPT_SGD}};
+    struct dp_table_spec spec = dp_train_ledger_spec();
     if (dp_client_open(&options, &client, &err) != DP_OK ||
         dp_client_table(client, &spec, DP_SOON_MS * DP_PATIENCE, &table, &err) != DP_OK)
         fail_msg("%s", err.text);
@@ -152,7 +153,7 @@ static void check_ledger(struct run *run)
     assert_true(keys && rows);
     for (uint32_t e = 0; e < run->cluster.epochs; e++) {
         for (size_t i = 0; i < n; i++)
-            keys[i] = dp_unmix(dp_ledger_row((uint32_t)i % shards, shards, e, i / shards));
+            keys[i] = dp_unmix(dp_train_ledger_row((uint32_t)i % shards, shards, e, i / shards));
         if (dp_client_pull_rows(client, table, keys, n, rows, DP_SOON_MS * DP_PATIENCE, &err) != DP_OK)
             fail_msg("%s", err.text);
         for (size_t i = 0; i < n; i++) {
@@ -229,21 +230,10 @@ static void so_does_every_step_of_a_device(void **state)
     struct run run = {.place = *state, .numbers = BATCHES};
     run.late = dp_place_text(*state, DP_LATE "/downpour-worker-%ld", (long)getpid());
     (void)unlink(run.late);
-    assert_int_equal(link(DP_BIN "/downpour-worker", run.late), 0);
+    assert_int_equal(link(LEDGER_WORKER, run.late), 0);
     start_all(&run, "");
     storm(&run);
     (void)unlink(run.late);
-}
-
-static void the_ledger_wants_a_rate_that_is_exact(void **state)
-{
-    struct dp_place *place = *state;
-    struct dp_place_cluster cluster = {.epochs = 1};
-    const char *conf = dp_place_conf(place, &cluster);
-    struct dp_process *server = dp_place_server(place, conf, 0);
-    dp_place_says(dp_place_try(place, 2, "downpour-worker", "--cluster", conf, "--worker", "0", "--ledger"),
-                  "must be a power of two");
-    dp_place_stops_cleanly(server);
 }
 
 int main(void)
@@ -254,7 +244,6 @@ int main(void)
         DP_TRAIN_TEST(so_does_every_group),
         DP_TRAIN_TEST(so_do_accumulated_ones),
         DP_TRAIN_TEST(so_does_every_step_of_a_device),
-        DP_TRAIN_TEST(the_ledger_wants_a_rate_that_is_exact),
     };
     cmocka_set_test_filter(getenv("DP_TEST"));
     return cmocka_run_group_tests_name("ledger of a training", tests, NULL, NULL);

@@ -56,7 +56,7 @@ static void who_was_stopped_comes_back_later(void **state)
     dp_place_awaits(worker[1], "epoch 3 of");
     dp_process_signal(worker[1], SIGTERM);
     dp_place_ended(worker[1], 143);
-    ends_refused(worker[0], "worker 1 has been stopped before it could give its part");
+    ends_refused(worker[0], "worker 1 was stopped before it delivered its part");
     /* With another patience its end is not that of before. */
     cluster.training = "stop_at = \"loss:0.000001\"; patience = 36;";
     (void)dp_place_conf(place, &cluster);
@@ -83,7 +83,7 @@ static void all_look_for_the_same(void **state)
     (void)dp_place_conf(place, &cluster);
     ends_refused(dp_place_worker(place, conf, 1),
                  "worker 0 trains run 1 with 'stop_at loss:1e-06', this one with 'stop_at loss:2e-06'");
-    ends_refused(worker[0], "worker 1 has failed before it could give its part");
+    ends_refused(worker[0], "worker 1 failed before it delivered its part");
     /* What one meant that ended before it had done anything is no matter to those that come then. */
     cluster.training = "stop_at = \"loss:0.000001\";";
     (void)dp_place_conf(place, &cluster);
@@ -116,12 +116,52 @@ static void only_a_set_is_rested_for(void **state)
     }
 }
 
+/* By kill -9 of every process, without step logs: early stopping goes on from what it was, and the report has every epoch's figures. */
+static void what_was_decided_survives_everybody(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster =
+        cluster_of("stop_at = \"loss:0.000001\"; patience = 35; keep = \"last\";");
+    const char *conf = dp_place_conf(place, &cluster), *report = dp_place_path(place, "c.json");
+    struct dp_process *server = dp_place_server(place, conf, 0), *worker[2];
+    for (uint32_t w = 0; w < 2; w++)
+        worker[w] = dp_place_worker(place, conf, w);
+    dp_place_awaits(worker[0], "epoch 5, validation: ");
+    for (uint32_t w = 0; w < 2; w++)
+        dp_process_signal(worker[w], SIGKILL);
+    dp_process_signal(server, SIGKILL);
+    for (uint32_t w = 0; w < 2; w++)
+        dp_place_ended(worker[w], -SIGKILL);
+    dp_place_ended(server, -SIGKILL);
+    server = dp_place_server(place, conf, 0);
+    /* So does the plan. */
+    cluster.training = "stop_at = \"loss:0.000002\"; patience = 35; keep = \"last\";";
+    (void)dp_place_conf(place, &cluster);
+    ends_refused(resumed(place, conf, 1),
+                 "run 1 was begun with 'stop_at loss:1e-06', this is 'stop_at loss:2e-06'");
+    cluster.training = "stop_at = \"loss:0.000001\"; patience = 35; keep = \"last\";";
+    (void)dp_place_conf(place, &cluster);
+    for (uint32_t w = 0; w < 2; w++)
+        worker[w] = resumed(place, conf, w);
+    both_end(place, worker);
+    assert_null(strstr(dp_process_err(worker[0]), "epoch 4, validation: "));
+    double best = 1e300;
+    for (unsigned e = 0; e < EPOCHS; e++) {
+        double loss = dp_place_number(place, report, dp_place_text(place, "epochs.%u.validation.loss", e));
+        best = loss < best ? loss : best;
+    }
+    assert_true(dp_place_number(place, report, "stop.best") == best);
+    dp_place_stops_cleanly(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(who_was_stopped_comes_back_later, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(all_look_for_the_same, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(only_a_set_is_rested_for, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(what_was_decided_survives_everybody, dp_place_setup,
+                                        dp_place_teardown),
     };
     return cmocka_run_group_tests_name("rests", tests, NULL, NULL);
 }

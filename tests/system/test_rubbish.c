@@ -351,6 +351,19 @@ static void hello_and_table(struct stranger *stranger, struct dp_reply *reply)
     assert_int_equal(ask(stranger, &request, NULL, 0, 0, reply, NULL, 0), DP_OK);
 }
 
+/* Another version, generation, cluster: these are no part of the session. */
+static void ask_as_another(struct stranger *stranger)
+{
+    struct dp_reply reply;
+    struct dp_request request = request_of(DP_REQUEST_STATUS, 0);
+    assert_int_equal(ask(stranger, &request, NULL, 0, 2, &reply, NULL, 0), DP_VERSION);
+    request.generation = 2;
+    assert_int_equal(ask(stranger, &request, NULL, 0, 0, &reply, NULL, 0), DP_GENERATION);
+    request.generation = 1;
+    request.cluster = 1;
+    assert_int_equal(ask(stranger, &request, NULL, 0, 0, &reply, NULL, 0), DP_GENERATION);
+}
+
 static void requests_with_one_fault(void **state)
 {
     struct live *live = *state;
@@ -404,14 +417,7 @@ static void requests_with_one_fault(void **state)
     request = rows_of(DP_REQUEST_PULL, n++, 2);
     request.section[0].table ^= 1;
     assert_int_equal(ask(&stranger, &request, pull, 1, 0, &reply, NULL, 0), DP_NOT_FOUND);
-    /* Another version, generation, cluster: these are no part of the session. */
-    request = request_of(DP_REQUEST_STATUS, 0);
-    assert_int_equal(ask(&stranger, &request, NULL, 0, 2, &reply, NULL, 0), DP_VERSION);
-    request.generation = 2;
-    assert_int_equal(ask(&stranger, &request, NULL, 0, 0, &reply, NULL, 0), DP_GENERATION);
-    request.generation = 1;
-    request.cluster = 1;
-    assert_int_equal(ask(&stranger, &request, NULL, 0, 0, &reply, NULL, 0), DP_GENERATION);
+    ask_as_another(&stranger);
     /* The rows have kept their values, and the session goes on. */
     request = rows_of(DP_REQUEST_PULL, n++, 2);
     assert_int_equal(ask(&stranger, &request, pull, 1, 0, &reply, after, sizeof after), DP_OK);

@@ -111,6 +111,41 @@ static void fill_up(const char *path)
     (void)fclose(file);
 }
 
+static uint32_t count_of(const char *text, const char *part)
+{
+    uint32_t n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at++)
+        n++;
+    return n;
+}
+
+/* The cause is said at once, not again and again, and the run ends at its deadline with it. */
+static void a_start_without_room_ends(void **state)
+{
+    struct dp_place *place = *state;
+    const char *dir = dp_place_path(place, "run"), *ballast = dp_place_path(place, "run/ballast");
+    assert_int_equal(mkdir(dir, 0777), 0);
+    if (!dp_small_disk_mount(dir, ENOUGH))
+        skip();
+    fill_up(ballast);
+    struct stat is;
+    assert_int_equal(stat(ballast, &is), 0);
+    assert_int_equal(truncate(ballast, is.st_size - (1 << 20)),
+                     0); /* for logs and settings, not for a store */
+    uint64_t began = dp_process_now_ms();
+    struct dp_process *run =
+        dp_place_start(place, "downpour", "run", "--dir", dir, "--model", "mlp:64-64-10", "--train",
+                       DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs", "1", "--timeout", "12", NULL);
+    dp_place_awaits(run, "waits for room: ");
+    assert_true(dp_process_now_ms() - began < 8000 * DP_PATIENCE);
+    dp_place_ended(run, 2);
+    assert_true(dp_process_now_ms() - began <
+                60000 * DP_PATIENCE); /* ten times the timeout is for a journal */
+    dp_place_says(run, "no room on a disk for 12 s (--timeout): ");
+    assert_int_equal(count_of(dp_process_err(run), "KiB left, but opening a store needs"), 2);
+    dp_small_disk_unmount(dir);
+}
+
 /* The disk of the report alone: the training has ended, and waits with its result. */
 static void a_report_waits_for_room(void **state)
 {
@@ -128,7 +163,7 @@ static void a_report_waits_for_room(void **state)
                        "2", "--timeout", "240", NULL);
     uint64_t deadline = dp_process_now_ms() + (uint64_t)DP_SOON_MS * DP_PATIENCE;
     char *text = NULL;
-    while (!text || !strstr(text, "it is tried again for 240 s")) {
+    while (!text || !strstr(text, "retrying for 240 s")) {
         assert_true(dp_process_now_ms() < deadline && dp_process_wait(run, 0) == DP_PROCESS_RUNS);
         free(text);
         text = dp_process_slurp(log, NULL);
@@ -145,6 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_run_goes_on_when_there_is_room, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(a_start_without_room_ends, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(a_report_waits_for_room, dp_place_setup, dp_place_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

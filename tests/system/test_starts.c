@@ -146,12 +146,13 @@ static void shards_are_not_looked_for_elsewhere(void **state)
     c = cluster;
     c.servers = 1;
     c.shards = 4; /* shards 2 and 3 lie with server 1 */
-    refused(place, conf_as(place, &c, "one"), 0, "holds shards 0..1 of 4, and this server's are shards 0..3");
+    refused(place, conf_as(place, &c, "one"), 0,
+            "holds shards 0..1 of 4, and this server's place is that of shards 0..3 of 4");
     c = cluster;
     c.servers = 4;
     c.shards = 1; /* server 0 would leave shard 1 alone */
     refused(place, conf_as(place, &c, "four"), 0,
-            "holds shards 0..1 of 4, and this server's are shards 0..0");
+            "holds shards 0..1 of 4, and this server's place is that of shard 0 of 4");
     const char *first = dp_place_path(place, "c-0"), *second = dp_place_path(place, "c-1");
     const char *aside = dp_place_path(place, "aside"), *gone = dp_place_path(place, "c-0/shard-0001");
     assert_int_equal(rename(first, aside) | rename(second, first) | rename(aside, second), 0);
@@ -159,7 +160,7 @@ static void shards_are_not_looked_for_elsewhere(void **state)
     refused(place, conf, 1, "holds shards 0..1 of 4");
     assert_int_equal(rename(first, aside) | rename(second, first) | rename(aside, second), 0);
     assert_int_equal(rename(gone, aside), 0);
-    refused(place, conf, 0, "of its 2 shards only 1 are there");
+    refused(place, conf, 0, "shard 1 has lost its store");
     assert_int_equal(rename(aside, gone), 0);
     for (uint32_t i = 0; i < 2; i++)
         server[i] = dp_place_server(place, conf, i);

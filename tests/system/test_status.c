@@ -69,7 +69,7 @@ static void a_cluster_is_shown_with_a_server_down(void **state)
 static void what_it_is_asked_is_checked(void **state)
 {
     struct dp_place *place = *state;
-    dp_place_says(dp_place_try(place, 2, "downpour", "status"), "--cluster FILE and --dir DIR");
+    dp_place_says(dp_place_try(place, 2, "downpour", "status"), "give either --cluster FILE or --dir DIR");
     dp_place_says(dp_place_try(place, 2, "downpour", "status", "--dir", dp_place_path(place, "absent")),
                   "absent");
     dp_place_says(dp_place_try(place, 2, "downpour", "status", "--dir", "x", "--watch", "0"), "--watch");

@@ -72,27 +72,19 @@ static void a_second_training_under_one_number_is_told_so(void **state)
     server = dp_place_server(place, conf, 0);
     struct dp_process *worker = dp_place_worker(place, conf, 0);
     dp_place_ended(worker, 2);
-    dp_place_says(worker, "nothing was trained");
-    dp_place_says(worker, "in run 1 before");
-    dp_place_says(worker, "a higher training.run");
+    dp_place_says(worker, "nothing was trained: run 1 is already complete for worker 0");
+    dp_place_says(worker, "give training.run a higher number");
     dp_place_stops_cleanly(server);
     /* Also when it is tried again. */
     worker = dp_place_worker(place, conf, 0);
     dp_place_ended(worker, 2);
-    /* A longer training under it is one that was cut off: half of it is new. */
+    /* A longer training under it is another one. */
     cluster.epochs = 2;
     conf = dp_place_conf(place, &cluster);
     server = dp_place_server(place, conf, 0);
     worker = dp_place_worker(place, conf, 0);
-    dp_place_ended(worker, 0);
-    dp_place_says(worker, "continues at epoch 2, minibatch 1 of 90");
-    const char *report = dp_place_path(place, "c.json");
-    assert_true(dp_place_number(place, report, "workers.0.pushes") == 180); /* of 16 */
-    assert_true(dp_place_number(place, report, "staleness.repeated") == 0);
-    assert_true(dp_place_number(place, report, "workers.0.examples") == 2 * 1437);
-    double made = dp_place_number(place, report, "throughput.examples_per_s") *
-                  dp_place_number(place, report, "throughput.seconds");
-    assert_true(made > 1436 && made < 1438);
+    dp_place_ended(worker, 2);
+    dp_place_says(worker, "run 1 was begun with 'epochs 1', this is 'epochs 2'");
     dp_place_stops_cleanly(server);
 }
 

@@ -1,17 +1,19 @@
-/* Backend: the operations of graph.h on one kind of device, as a struct of functions: cpu.c now, CUDA beside
- * it. The CPU form is the oracle of every other.
- * Memory    A backend gives buffers on its device; host pointers are handed to it in copy_in / copy_out only,
- *           unless host_memory says that they are its own. Every operation works on buffers of the shapes
- *           that graph.h gives, row-major, f32.
+/* Backend: the operations of graph.h on one kind of device, as a struct of functions. The CPU's is the oracle
+ * of every other.
+ * Memory    A backend allocates buffers on its device; it takes host pointers in copy_in and copy_out only,
+ *           or everywhere if host_memory is set. Every operation works on buffers of the shapes in graph.h,
+ *           row-major, f32.
  * Promise   Equal inputs give equal bits on one kind of machine and thread count: sums run in a fixed order.
- * Overlap   A backend with `mark` copies while it computes. The steps under way have slots, with buffers of their own:
+ * Overlap   A backend with `mark` copies while it computes. Each step under way has a slot, with buffers of
+ *           its own:
  *               mark(IN)  copies in  mark(COMPUTE)  operations  mark(OUT)  copies out  mark(END)  ...  wait
- *           A slot's operations begin when its copies in are there, its copies out when its operations are done; operations
- *           of two steps follow each other. Host memory that is copied stays as it is, or is not read, until wait.
+ *           A slot's operations begin when its copies in are done, its copies out when its operations are
+ *           done; the operations of two steps do not overlap. Until wait the caller neither changes host
+ *           memory that is copied in nor reads host memory that is copied out.
  * Thread    One thread uses one backend.
- * Failure   A device's error is translated where it occurs; DP_NOMEM from alloc; operations return nothing:
- *           what failed in one is said by `finish`. On the CPU they do not fail. A wait ends: a device that does not answer
- *           has failed.                                                                                  */
+ * Failure   A device's error is translated where it occurs. alloc returns DP_NOMEM. Operations return
+ *           nothing: `finish` reports their failure; on the CPU they do not fail. Every wait ends: a device
+ *           that does not answer has failed. */
 #ifndef DP_COMPUTE_BACKEND_H
 #define DP_COMPUTE_BACKEND_H
 
@@ -29,53 +31,57 @@ struct dp_entries {
     const uint32_t *offsets; /* [examples + 1] */
     const uint32_t *slots;   /* [count] */
     const float *values;     /* [count] */
-    /* Only where the backend wants_by_slot, else NULL: */
+    /* Only if the backend has wants_by_slot, else NULL: */
     const uint32_t *example_of;   /* [count] */
     const uint32_t *by_slot;      /* [count] */
     const uint32_t *slot_offsets; /* [distinct + 1] */
 };
 
-/* Columns from .. from + count - 1 of a matrix of from_width to columns to .. of one of to_width. */
-struct dp_columns {
+/* Copies columns from .. from + count - 1 of a matrix of from_width columns to columns to .. of a matrix of
+ * to_width. */
+struct dp_column_copy {
     uint32_t from_width, from, to_width, to, count;
 };
 
-/* Gradients: the first that writes one in a backward pass sets it (add false), later ones add to it: so that
- * nothing has to be zeroed. With add false all of it is written. Operations on single elements may be called
- * in place: out == x, and in their backward form dx == dout with add false. */
+/* Steps that may be under way. */
 #define DP_BACKEND_SLOTS 2u
 
-/* Of this header's meanings, for backends that are loaded (plugin.h): raised with any change that its sizes do not show. */
+/* The version of this header's meaning, for backends that are loaded (plugin.h): raise it with any change
+ * that the sizes of its structs do not show. */
 #define DP_BACKEND_VERSION 2u
 
 enum dp_stage { DP_STAGE_IN, DP_STAGE_COMPUTE, DP_STAGE_OUT, DP_STAGE_END };
 
-/* Seconds of one step by the device's clock. copy_in is from mark(IN) on: the host has packed all before it. */
+/* Seconds of one step by the device's clock. copy_in is from mark(IN) on: the host has packed all before
+ * it. */
 struct dp_device_times {
     double copy_in, compute, copy_out;
 };
 
+/* Gradients: the first operation that writes one in a backward pass sets all of it (add false), later ones
+ * add to it, so that nothing has to be zeroed. Operations on single elements may be called in place: out ==
+ * x, and in their backward form dx == dout with add false. */
 struct dp_backend_ops {
     const char *name;        /* "cpu" */
-    bool host_memory;        /* host pointers may be given where device pointers are asked for */
+    bool host_memory;        /* takes host pointers as device pointers */
     bool wants_by_slot;      /* gather_sum_back needs the lists by slot */
-    bool loads_at_first_use; /* operations may lack memory when they are first used: first_step.h */
+    bool loads_at_first_use; /* the first use of an operation may run out of memory: first_step.h */
     void (*close)(void *self);
-    enum dp_status (*alloc)(void *self, size_t bytes, void **out,
-                            struct dp_error *err); /* 64-byte aligned; its contents are anything */
+    /* 64-byte aligned, not initialized. */
+    enum dp_status (*alloc)(void *self, size_t bytes, void **out, struct dp_error *err);
     void (*release)(void *self, void *block);
-    /* Host memory that copies go from and to while the host goes on; NULL: the backend has no use for it. */
+    /* Pins host memory, so that copies overlap with the host; NULL: the backend does not need it. */
     enum dp_status (*pin)(void *self, void *host, size_t bytes, struct dp_error *err);
-    /* false: the device is lost, and may write there until the process ends: the memory must not be freed. */
+    /* Returns false when the device is lost and may still write there: the memory must not be freed. */
     bool (*unpin)(void *self, void *host);
     enum dp_status (*copy_in)(void *self, void *device, const void *host, size_t bytes, struct dp_error *err);
     enum dp_status (*copy_out)(void *self, void *host, const void *device, size_t bytes,
                                struct dp_error *err);
     enum dp_status (*zero)(void *self, void *block, size_t bytes, struct dp_error *err);
-    /* Waits for all issued work; reports its failure. */
+    /* Waits for all issued work and reports its failure. */
     enum dp_status (*finish)(void *self, struct dp_error *err);
-    /* Overlap (above); all three NULL: calls are carried out in their order, and there is one slot. done: wait will not wait,
-     * for better or worse. */
+    /* Overlap (above). All three NULL: calls are executed in order, and there is one slot. done: whether
+         * wait returns at once, also with a failure. */
     void (*mark)(void *self, enum dp_stage stage, uint32_t slot);
     bool (*done)(void *self, uint32_t slot);
     enum dp_status (*wait)(void *self, uint32_t slot, struct dp_device_times *times, struct dp_error *err);
@@ -113,7 +119,7 @@ struct dp_backend_ops {
     void (*tanh_back)(void *self, const float *out, const float *dout, size_t n, float *dx, bool add);
     /* Its backward form is the same with dout for x. Element i stays as dp_dropout_keeps says (dropout.h). */
     void (*dropout)(void *self, const float *x, size_t n, uint64_t seed, float rate, float *out, bool add);
-    void (*columns)(void *self, const float *x, const struct dp_columns *columns, uint32_t examples,
+    void (*columns)(void *self, const float *x, const struct dp_column_copy *columns, uint32_t examples,
                     float *out, bool add);
     void (*sum)(void *self, const float *x, const float *y, size_t n, float *out);
     void (*multiply)(void *self, const float *x, const float *y, size_t n, float *out);
@@ -147,8 +153,8 @@ struct dp_backend {
     void *self;
 };
 
-/* threads: OpenBLAS's threads, 1 .. 1024. OpenBLAS keeps one number for the whole process: the last opened
- * backend sets it. */
+/* threads: of OpenBLAS, 1 .. 1024. OpenBLAS has one number for the whole process, set by the last opened
+ * backend. */
 DP_MUST_USE
 enum dp_status dp_backend_cpu(uint32_t threads, struct dp_backend *out, struct dp_error *err);
 static inline void dp_backend_close(struct dp_backend *backend)

@@ -1,9 +1,9 @@
-/* What each operation of the tape hands on to its inputs and its parameter.
- * Why   The first user of a node or parameter that the pass meets sets its gradient, the others add. A value that was
- *       not kept is computed once more before the first step that may read it. */
-#include "worker/compute/program_inside.h"
+/* The gradients of each operation's inputs and parameter.
+ * Why   The first user of a node or parameter in the pass sets its gradient, the others add. A value that was
+ *       not kept is computed again before the first step that may read it. */
+#include "worker/compute/program_inner.h"
 
-/* Whether a gradient was written before in this pass (so that it is to be added to); it is from here on. */
+/* Whether a gradient was already written in this pass, so that others add to it. Marks it as written. */
 static bool once_more(bool *written)
 {
     bool before = *written;
@@ -11,7 +11,7 @@ static bool once_more(bool *written)
     return before;
 }
 
-/* Where input k's gradient goes; NULL: nobody wants it. */
+/* Where input k's gradient goes; NULL when it is not needed. */
 static float *gradient_of(const struct dp_program *program, const struct dp_node *node, int k)
 {
     return program->plan.nodes[node->input[k]].gradient;
@@ -22,7 +22,7 @@ static bool adds_to(struct dp_program *program, const struct dp_node *node, int 
     return once_more(&program->node_written[node->input[k]]);
 }
 
-/* The value of a node, computed again where it was not kept. */
+/* The value of a node, computed again if it was not kept. */
 static void need(struct dp_program *program, int at)
 {
     const struct dp_node *node = dp_graph_node(program->graph, at);
@@ -83,9 +83,9 @@ static void backward_elements(struct dp_program *program, int at, const struct d
         ops->dropout(self, dout, n, dp_dropout_seed(program, at), node->rate, dx, add);
 }
 
-/* Part of dout's columns to input k; what nobody has written yet is 0 beside them. */
+/* Adds part of dout's columns to input k's gradient, whose other columns start at 0. */
 static void hand_columns(struct dp_program *program, const struct dp_node *node, int k, const float *dout,
-                         const struct dp_columns *columns)
+                         const struct dp_column_copy *columns)
 {
     const struct dp_backend *backend = &program->backend;
     float *dx = gradient_of(program, node, k);
@@ -107,10 +107,10 @@ static void backward_columns(struct dp_program *program, const struct dp_node *n
     uint32_t from = 0;
     for (int k = 0; k < node->inputs; k++) {
         uint32_t width = dp_graph_node(program->graph, node->input[k])->width;
-        struct dp_columns columns = {
+        struct dp_column_copy columns = {
             .from_width = node->width, .from = from, .to_width = width, .count = width};
         if (node->op == DP_OP_SLICE)
-            columns = (struct dp_columns){
+            columns = (struct dp_column_copy){
                 .from_width = node->width, .to_width = width, .to = node->from, .count = node->width};
         hand_columns(program, node, k, dout, &columns);
         from += width;
@@ -134,7 +134,7 @@ static void backward_product(struct dp_program *program, const struct dp_node *n
     }
 }
 
-/* A sum's operands. */
+/* Both operands of a sum get dout. */
 static void hand_on(struct dp_program *program, const struct dp_node *node, const float *dout)
 {
     size_t n = (size_t)program->examples * node->width;

@@ -41,8 +41,7 @@ static enum dp_status open_cpu(const struct dp_device_options *options, enum dp_
                                struct dp_backend *out, char *used, struct dp_error *err)
 {
     if (precision != DP_PRECISION_F32)
-        return dp_fail(err, DP_ARGUMENT,
-                       "the CPU computes in f32, not in %s: leave precision out, or take f32",
+        return dp_fail(err, DP_ARGUMENT, "the CPU computes in f32, not in %s: omit the precision, or set f32",
                        options->precision);
     if (used)
         (void)snprintf(used, USED_SIZE, "cpu, %" PRIu32 " thread%s", options->threads,
@@ -50,8 +49,8 @@ static enum dp_status open_cpu(const struct dp_device_options *options, enum dp_
     return dp_backend_cpu(options->threads, out, err);
 }
 
-/* Whether "auto" passes by: no GPU that this build can use is there. One that is there and fails is not passed by: a training that
- * is gone on with would go on many times slower, and on other bits. */
+/* Whether "auto" falls back to the CPU: there is no GPU that this build can use. A GPU that fails is an
+ * error: a resumed training would become many times slower, with other bits. */
 static bool may_pass(enum dp_status why)
 {
     return why == DP_NOT_FOUND || why == DP_UNSUPPORTED;
@@ -68,8 +67,8 @@ static enum dp_status open_auto(const struct dp_device_options *options, struct 
     if (st == DP_OK)
         return st;
     if (!may_pass(st))
-        return dp_fail(err, st, "device auto: %s; or take the CPU by its name (cpu)", why.text);
-    dp_log(DP_LOG_INFO, "device auto: the CPU is taken%s%s: %s", f32 ? "" : ", in f32 instead of ",
+        return dp_fail(err, st, "device auto: %s; or choose the CPU (cpu)", why.text);
+    dp_log(DP_LOG_INFO, "device auto: using the CPU%s%s: %s", f32 ? "" : ", in f32 instead of ",
            f32 ? "" : options->precision, why.text);
     return open_cpu(options, DP_PRECISION_F32, out, used, err);
 }

@@ -1,4 +1,5 @@
-/* Factors: scores of many users with many items, where a model's score is a product of two vectors and biases.
+/* Factors: scores of many users with many items, for models whose score is a product of two vectors, plus
+ * biases.
  * Thread    Any; the product uses the threads that the CPU backend set. */
 #ifndef DP_COMPUTE_FACTORS_H
 #define DP_COMPUTE_FACTORS_H

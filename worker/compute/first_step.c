@@ -1,16 +1,17 @@
 #include "worker/compute/first_step.h"
 
 #include "worker/compute/pinned.h"
-#include "worker/compute/program_inside.h"
+#include "worker/compute/program_inner.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* All that the step reads is one block of zeros (weights, labels, columns, slots, values), and all gradients go to one place: none of
- * it is looked at. Both are pinned: a copy from other memory has no deadline. */
+/* Everything that the step reads (weights, labels, columns, slots, values) is one block of zeros, and all
+ * gradients are written to one place that is never read. Both are pinned, since a copy of other memory has no
+ * deadline. */
 struct zeros {
     struct dp_batch batch;
-    uint32_t *offsets; /* of all lists, one behind the other */
+    uint32_t *offsets; /* of all lists, one after the other */
     void *read, *written;
     const float *weights[DP_GRAPH_PARAMETERS_MAX];
     float *gradients[DP_GRAPH_PARAMETERS_MAX];
@@ -21,7 +22,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Lists of a data set that is smaller than a minibatch have room for its examples alone. */
+/* The lists of a data set that is smaller than a minibatch have space only for its own examples. */
 static uint32_t examples_of(const struct dp_batch_shape *worst)
 {
     uint32_t examples = worst->examples;
@@ -107,7 +108,7 @@ enum dp_status dp_first_step(struct dp_program *program, struct dp_error *err)
     st = dp_program_start(program, &z.batch, z.weights, z.gradients, err);
     if (st == DP_OK)
         st = dp_program_finish(program, &loss, NULL, err);
-    /* The next step is again the first one, in the first slot. */
+    /* The next step is the first one again, in the first slot. */
     dp_program_drain(program);
 done:
     free(z.offsets);

@@ -1,8 +1,9 @@
-/* First step: a program's forward and backward pass over a batch of zeros, taken when it is opened, where the backend loads
- * operations when they are first used. What the device lacks for them, memory most of all, is then an error of open.
- * Promise   It leaves nothing behind but what the device loaded: later steps give the bits that they would give without it, and
- *           its time is in nobody's figures. The batch is as large as the worst one.
- * Failure   What the step failed with. Inside this room only.                                                          */
+/* First step: a program's forward and backward pass over a batch of zeros when it is opened, on a backend
+ * that loads operations at their first use. So if the device lacks memory for them, open fails. Private to
+ * this room.
+ * Promise   It leaves no trace but the loaded operations: later steps give the same bits as without it, and
+ *           its time is not counted. The batch is as large as the worst one.
+ * Failure   Whatever the step failed with. */
 #ifndef DP_COMPUTE_FIRST_STEP_H
 #define DP_COMPUTE_FIRST_STEP_H
 

@@ -1,5 +1,5 @@
 /* What each operation of the tape computes. */
-#include "worker/compute/program_inside.h"
+#include "worker/compute/program_inner.h"
 
 #include "common/model/mix.h"
 
@@ -28,7 +28,7 @@ static void forward_concat(struct dp_program *program, const struct dp_node *nod
     uint32_t to = 0;
     for (int k = 0; k < node->inputs; k++) {
         uint32_t width = dp_graph_node(program->graph, node->input[k])->width;
-        const struct dp_columns columns = {
+        const struct dp_column_copy columns = {
             .from_width = width, .to_width = node->width, .to = to, .count = width};
         program->backend.ops->columns(program->backend.self, dp_value_of(program, node->input[k]), &columns,
                                       program->examples, out, false);
@@ -104,7 +104,7 @@ void dp_forward_node(struct dp_program *program, int at)
         forward_elements(program, at, node, x, out);
         break;
     case DP_OP_SLICE: {
-        const struct dp_columns columns = {
+        const struct dp_column_copy columns = {
             .from_width = x_width, .from = node->from, .to_width = width, .count = width};
         ops->columns(self, x, &columns, examples, out, false);
         break;

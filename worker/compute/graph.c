@@ -1,4 +1,4 @@
-#include "worker/compute/graph_inside.h"
+#include "worker/compute/graph_inner.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ void dp_graph_free(struct dp_graph **graph)
     *graph = NULL;
 }
 
-/* The next parameter, named; NULL when the graph is or thereby becomes broken. */
+/* Adds a parameter with this name. Returns NULL when the graph is broken, or becomes broken by it. */
 static struct dp_parameter *next_parameter(struct dp_graph *graph, const char *name)
 {
     struct dp_error *err = &graph->broken;
@@ -125,7 +125,7 @@ int dp_graph_sparse(struct dp_graph *graph, int group, const char *name, uint32_
     return graph->parameter_count++;
 }
 
-/* Floats in one table row of a dense parameter of n floats.
+/* The floats in one table row of a dense parameter of n floats.
  * Up to 256 floats are one row: nothing is padded, and a bias is one key. Beyond that rows have about 256
  * floats: few enough that a matrix of some thousand floats is spread over the shards, enough that a row's key
  * and header (some 20 bytes) are under 2% of its 1 KiB. From 2^18 floats on there are more than a thousand
@@ -157,7 +157,7 @@ int dp_graph_dense(struct dp_graph *graph, const char *name, uint32_t rows, uint
     uint64_t n = (uint64_t)rows * width;
     if (n > DP_GRAPH_DENSE_MAX) {
         (void)dp_fail(&graph->broken, DP_ARGUMENT,
-                      "parameter '%s': [%" PRIu32 ", %" PRIu32 "] are %" PRIu64
+                      "parameter '%s': [%" PRIu32 ", %" PRIu32 "] has %" PRIu64
                       " weights, a dense parameter has at most %llu: make a layer narrower",
                       name, rows, width, n, DP_GRAPH_DENSE_MAX);
         return 0;
@@ -202,7 +202,7 @@ static enum dp_status check_used(const struct dp_graph *graph, struct dp_error *
     }
     for (int i = 0; i < graph->node_count - 1; i++)
         if (!node_used[i])
-            return dp_fail(err, DP_ARGUMENT, "operation %d (%s) is used by none: remove it", i,
+            return dp_fail(err, DP_ARGUMENT, "operation %d (%s) has no user: remove it", i,
                            dp_op_name(graph->nodes[i].op));
     for (int i = 0; i < graph->parameter_count; i++)
         if (!parameter_used[i])

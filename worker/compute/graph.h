@@ -1,14 +1,14 @@
-/* Graph: a model as a small static list of operations; its backward pass is derived, never written by hand.
+/* Graph: a model as a static list of operations, whose backward pass is derived, never written by hand.
  *     declare (each call adds a node, inputs before users)  ->  check  ->  program.h runs it
- * A node is a matrix [examples, width] of f32, the parameters apart. A parameter is a table on the servers:
+ * A node is a matrix [examples, width] of f32. A parameter is a table on the servers:
  *     sparse  the rows of a group's distinct keys, [distinct, width]; its gradient is the sparse gradient
  *     dense   a matrix [rows, width], cut into table rows of `block` floats, row-major (key = block number)
- * A node or parameter may be used any number of times: its gradients add up along the tape, backwards.
+ * A node or parameter may be used any number of times: its gradients are summed in the backward pass.
  * Thread    Constant after check.
- * Memory    The graph owns all that it hands out; names are copied.
- * Failure   Declaring never fails by itself: the first mistake (shapes that do not fit, too many nodes) is
- *           kept and said by dp_graph_check, with the operation's name and shapes; later calls on a broken
- *           graph do nothing.                                                                           */
+ * Memory    The graph owns all that it returns; names are copied.
+ * Failure   Declaring never fails: the graph keeps the first mistake (shapes that do not fit, too many
+ *           nodes), and dp_graph_check reports it with the operation's name and shapes; later calls on a
+ *           broken graph do nothing. */
 #ifndef DP_COMPUTE_GRAPH_H
 #define DP_COMPUTE_GRAPH_H
 
@@ -19,11 +19,11 @@
 
 enum dp_op {
     DP_OP_INPUT_DENSE, /* the batch's dense columns                        [B, width] */
-    /* Of a list's entries j of example i, each the row r(j) = value[j] * P[slot[j]] of a sparse P: */
-    DP_OP_GATHER_SUM,  /* out[i] = sum of r(j)                             [B, P.width] */
-    DP_OP_GATHER_MEAN, /* their mean; 0 without entries                    [B, P.width] */
-    DP_OP_GATHER,      /* r(j) in sequence; every example has `each`       [B, each * P.width] */
-    DP_OP_INTERACTIONS, /* factorisation machine (Rendle 2010): the sum over pairs j < k of r(j) . r(k), computed
+    /* Over the entries j of example i in a list, with r(j) = value[j] * P[slot[j]], P sparse: */
+    DP_OP_GATHER_SUM,   /* out[i] = sum of r(j)                             [B, P.width] */
+    DP_OP_GATHER_MEAN,  /* their mean; 0 without entries                    [B, P.width] */
+    DP_OP_GATHER,       /* r(j) in sequence; every example has `each`       [B, each * P.width] */
+    DP_OP_INTERACTIONS, /* factorization machine (Rendle 2010): sum over pairs j < k of r(j) . r(k), computed
                            as half of |sum r(j)|^2 - sum |r(j)|^2           [B, 1] */
     DP_OP_MATMUL,       /* X [B, k] times dense P [k, width]                [B, width] */
     DP_OP_BIAS,         /* X [B, width] + dense P [1, width], each row      [B, width] */
@@ -42,14 +42,14 @@ enum dp_op {
     DP_OP_SOFTMAX_LOSS, /* logits [B, C], class labels; mean over examples of -log softmax[label]    [1, 1] */
     DP_OP_LOGISTIC_LOSS, /* logit [B, 1], labels 0 .. 1; mean of log(1 + e^x) - y x                  [1, 1] */
     DP_OP_SQUARED_LOSS,  /* X [B, 1], labels; mean of (x - y)^2                                      [1, 1] */
-    DP_OP_BPR_LOSS, /* X, Y [B, 1], no labels; mean of log(1 + e^(y - x)): x is to be above y (Rendle 2009)
+    DP_OP_BPR_LOSS,      /* X, Y [B, 1], no labels; mean of log(1 + e^(y - x)): ranks x above y (Rendle 2009)
                             [1, 1] */
     DP_OPS
 };
 
 #define DP_GRAPH_NODES_MAX      1024
 #define DP_GRAPH_PARAMETERS_MAX 64
-/* A class label of this size is still exact in f32, and BLAS's 32-bit sizes hold it. */
+/* Class labels up to this size are exact in f32, and fit BLAS's 32-bit sizes. */
 #define DP_GRAPH_WIDTH_MAX (1u << 24)
 /* Floats of one dense parameter (8 GiB): every worker holds all of it, and its gradient. */
 #define DP_GRAPH_DENSE_MAX (1ull << 31)
@@ -58,12 +58,12 @@ enum dp_op {
 
 struct dp_node {
     enum dp_op op;
-    int inputs; /* how many it has */
+    int inputs; /* number of inputs */
     int input[DP_NODE_INPUTS_MAX];
     int parameter; /* or -1 */
     int list;      /* of the batch, or -1 */
     uint32_t width;
-    uint32_t from;   /* SLICE: its first column; PAIRS: how many vectors */
+    uint32_t from;   /* SLICE: its first column; PAIRS: number of vectors */
     float rate;      /* DROPOUT */
     bool recomputed; /* dp_graph_recompute */
 };
@@ -71,8 +71,8 @@ struct dp_node {
 struct dp_parameter {
     struct dp_table_spec table; /* name, dim (sparse: width; dense: block), init, optimizer, seed */
     bool sparse;
-    float l2;             /* beside the optimizer's */
-    uint32_t group;       /* sparse: whose keys are its rows' */
+    float l2;             /* added to the optimizer's */
+    uint32_t group;       /* sparse: the group of its keys */
     uint32_t rows, width; /* dense: [rows, width]; sparse: rows is 0 */
 };
 
@@ -82,23 +82,23 @@ DP_MUST_USE
 enum dp_status dp_graph_new(struct dp_graph **out, struct dp_error *err);
 void dp_graph_free(struct dp_graph **graph);
 
-/* What the graph reads of a batch (worker/read/batch.h), beside its dense columns: kinds of keys, and lists of
- * entries with keys of one kind; each: entries that every example has, 0: it varies. Both are numbered from 0 in the
- * order of declaration, as the data set numbers them. */
+/* Declare what the graph reads of a batch (worker/read/batch.h) besides its dense columns: groups (kinds of
+ * keys), and lists of entries with keys of one group; each: entries in every example, 0: it varies. Both are
+ * numbered from 0 in the order of declaration, which must be that of the data set. */
 int dp_graph_group(struct dp_graph *graph);
 int dp_graph_list(struct dp_graph *graph, int group, uint32_t each);
 
 /* L2 regularisation of this parameter alone, added to that of the optimizer, which is set later. */
 void dp_graph_add_l2(struct dp_graph *graph, int parameter, float l2);
-/* Parameters; the returned number is >= 0 also on a broken graph. Optimizer and seed are the model's caller's
- * to set (dp_graph_set_optimizer). Names become table names. */
+/* Declare parameters. The returned number is >= 0 also on a broken graph. The model's caller sets optimizer
+ * and seed (dp_graph_set_optimizer). Names become table names. */
 int dp_graph_sparse(struct dp_graph *graph, int group, const char *name, uint32_t width,
                     struct dp_init_spec init);
 int dp_graph_dense(struct dp_graph *graph, const char *name, uint32_t rows, uint32_t width,
                    struct dp_init_spec init);
 void dp_graph_set_optimizer(struct dp_graph *graph, const struct dp_optimizer_spec *optimizer, uint64_t seed);
 
-/* Operations: each returns its node. */
+/* Declare operations. Each returns its node. */
 int dp_graph_input(struct dp_graph *graph, uint32_t width);
 /* The list's keys are of the parameter's group. */
 int dp_graph_gather_sum(struct dp_graph *graph, int sparse_parameter, int list);
@@ -116,23 +116,23 @@ int dp_graph_multiply(struct dp_graph *graph, int x, int y);
 int dp_graph_dot(struct dp_graph *graph, int x, int y);
 int dp_graph_concat(struct dp_graph *graph, const int *x, int count); /* 1 .. DP_NODE_INPUTS_MAX */
 int dp_graph_pairs(struct dp_graph *graph, int x, uint32_t vectors);  /* 2 or more, of equal width */
-/* The last operation of a graph; exactly one. `x` is also what predict gives (logits or value). */
+/* Declares the loss, the last operation of a graph. `x` is also the output of predict (logits or value). */
 void dp_graph_loss(struct dp_graph *graph, enum dp_op op, int x);
-/* The same with two inputs; predict gives x. */
+/* The same with two inputs; predict outputs x. */
 void dp_graph_loss_of_pair(struct dp_graph *graph, enum dp_op op, int x, int y);
 
-/* Activation checkpointing (Chen et al. 2016): what this operation gives is not kept for the backward pass but
- * computed once more, so that its memory serves others in between. Results are equal, bit for bit. */
+/* Activation checkpointing (Chen et al. 2016): the output of this operation is not kept for the backward pass
+ * but computed again, so that other values can use its memory in between. Results are equal, bit for bit. */
 void dp_graph_recompute(struct dp_graph *graph, int node);
 
-/* DP_ARGUMENT: the first mistake; no loss; a node or parameter that the loss does not depend on; a table
- * that dp_table_check refuses. */
+/* DP_ARGUMENT for the first mistake, a missing loss, a node or parameter that the loss does not depend on, or
+ * a table that dp_table_check refuses. */
 DP_MUST_USE
 enum dp_status dp_graph_check(const struct dp_graph *graph, struct dp_error *err);
 
 const char *dp_op_name(enum dp_op op); /* "matmul" */
 
-/* What is in a graph: read by programs, by the oracle of the tests, and by whoever creates the tables. */
+/* Reading a graph, for programs, the oracle of the tests, and the creation of tables. */
 int dp_graph_nodes(const struct dp_graph *graph);
 const struct dp_node *dp_graph_node(const struct dp_graph *graph, int node);
 int dp_graph_groups(const struct dp_graph *graph);
@@ -146,7 +146,7 @@ const struct dp_parameter *dp_graph_parameter(const struct dp_graph *graph, int 
 int dp_graph_output(const struct dp_graph *graph); /* the loss's first input */
 uint64_t dp_graph_seed(const struct dp_graph *graph);
 
-/* Floats in the buffer of a dense parameter: rows * width rounded up to whole blocks. */
+/* The size in floats of a dense parameter's buffer: rows * width, rounded up to whole blocks. */
 static inline size_t dp_parameter_floats(const struct dp_parameter *p)
 {
     size_t n = (size_t)p->rows * p->width, block = p->table.dim;

@@ -1,5 +1,5 @@
 /* Declaring operations: each checks its shapes and appends its node. */
-#include "worker/compute/graph_inside.h"
+#include "worker/compute/graph_inner.h"
 
 #include <inttypes.h>
 

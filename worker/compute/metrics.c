@@ -1,15 +1,17 @@
 #include "worker/compute/metrics.h"
 
 #include "common/base/bytes.h"
+#include "common/base/hash.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Packed: 176 bytes of header, then (binary or ranked) scores f32[examples], (ranked) lists u32[examples], (binary or
- * ranked) labels u8[examples], then a digest u64 of all before it. Header: magic u32, version u32, size u64 of the whole,
- * kind u32, classes u32, examples u64, correct u64, loss sum f64, lists u32, 12 bytes 0, rank sums (rank_sums.h). */
+/* Packed: 176 bytes of header, then (binary or ranked) scores f32[examples], (ranked) lists u32[examples],
+ * (binary or ranked) labels u8[examples], then a digest u64 of all before it. Header: magic u32, version u32,
+ * size u64 of the whole, kind u32, classes u32, examples u64, correct u64, loss sum f64, lists u32, 12 bytes
+ * 0, rank sums (rank_sums.h). */
 #define PACK_MAGIC   0x544d5044u /* "DPMT" */
 #define PACK_VERSION 3u
 #define PACK_RANKS   64u
@@ -25,7 +27,7 @@ struct dp_metrics {
     uint32_t lists; /* that are ranked; 0: none */
     double loss_sum;
     struct dp_rank_sums ranks; /* top {0}: there are none */
-    /* DP_LABELS_BINARY, or ranked: one of each an example. */
+    /* DP_LABELS_BINARY, or ranked: one element an example. */
     float *scores;
     uint8_t *positive;
     uint32_t *list_of; /* ranked */
@@ -42,7 +44,7 @@ enum dp_status dp_metrics_new(enum dp_labels labels, uint32_t classes, uint32_t 
 {
     *out = NULL;
     if (lists > 0 && labels == DP_LABELS_CLASS)
-        return dp_fail(err, DP_ARGUMENT, "metrics: a model of classes ranks no lists");
+        return dp_fail(err, DP_ARGUMENT, "metrics: a model of classes cannot rank lists");
     if (labels != DP_LABELS_ANY && labels != DP_LABELS_BINARY && labels != DP_LABELS_CLASS)
         return dp_fail(err, DP_ARGUMENT, "metrics: labels of kind %d are not known", (int)labels);
     if (labels == DP_LABELS_CLASS && classes < 2)
@@ -167,7 +169,7 @@ enum dp_status dp_metrics_add(struct dp_metrics *metrics, const float *output, c
             add_binary(metrics, (double)x[0], labels[i] == 1);
         } else if (metrics->labels == DP_LABELS_CLASS) {
             add_class(metrics, x, (uint32_t)labels[i]);
-        } else if (metrics->lists == 0) { /* else its loss is BPR's, of whole lists */
+        } else if (metrics->lists == 0) { /* otherwise the loss is BPR's over whole lists */
             double off = (double)x[0] - (double)labels[i];
             metrics->loss_sum += off * off;
         }
@@ -179,15 +181,6 @@ enum dp_status dp_metrics_add(struct dp_metrics *metrics, const float *output, c
 void dp_metrics_add_ranks(struct dp_metrics *metrics, const struct dp_rank_sums *sums)
 {
     dp_rank_sums_add(&metrics->ranks, sums);
-}
-
-/* FNV-1a: against damage on the way, not against an adversary. */
-static uint64_t digest(const unsigned char *bytes, size_t size)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < size; i++)
-        h = (h ^ bytes[i]) * 0x100000001b3u;
-    return h;
 }
 
 uint64_t dp_metrics_pack_bytes(enum dp_labels labels, uint32_t lists, uint64_t examples)
@@ -223,11 +216,11 @@ enum dp_status dp_metrics_pack(const struct dp_metrics *metrics, void **bytes, s
             memcpy(at + n * 4, metrics->list_of, n * 4);
         memcpy(at + n * (metrics->lists ? 8 : 4), metrics->positive, n);
     }
-    dp_store_u64le(to + total - PACK_DIGEST, digest(to, total - PACK_DIGEST));
+    dp_store_u64le(to + total - PACK_DIGEST, dp_hash_bytes(DP_HASH_BEGIN, to, total - PACK_DIGEST));
     return DP_OK;
 }
 
-/* Whether the scores, lists and labels of a packed part are ones that add would have let in. */
+/* Whether add would have accepted the scores, lists and labels of a packed part. */
 static bool scores_fit(const struct dp_metrics *metrics, const unsigned char *scores, size_t n)
 {
     const unsigned char *list_of = scores + n * 4, *positive = scores + n * (metrics->lists ? 8 : 4);
@@ -255,12 +248,12 @@ enum dp_status dp_metrics_merge(struct dp_metrics *metrics, const void *bytes, s
 {
     const unsigned char *from = bytes;
     if (size < PACK_HEADER + PACK_DIGEST || dp_load_u32le(from) != PACK_MAGIC)
-        return dp_fail(err, DP_DATA, "these %zu bytes are no part of an evaluation", size);
+        return dp_fail(err, DP_DATA, "these %zu bytes are not a part of an evaluation", size);
     if (dp_load_u32le(from + 4) != PACK_VERSION)
         return dp_fail(err, DP_DATA, "part of an evaluation has version %" PRIu32 ", this build reads %u",
                        dp_load_u32le(from + 4), PACK_VERSION);
     if (dp_load_u64le(from + 8) != size ||
-        dp_load_u64le(from + size - PACK_DIGEST) != digest(from, size - PACK_DIGEST))
+        dp_load_u64le(from + size - PACK_DIGEST) != dp_hash_bytes(DP_HASH_BEGIN, from, size - PACK_DIGEST))
         return dp_fail(err, DP_DATA, "part of an evaluation is damaged or cut short (%zu bytes)", size);
     if (dp_load_u32le(from + 16) != (uint32_t)metrics->labels ||
         dp_load_u32le(from + 20) != metrics->classes || dp_load_u32le(from + 48) != metrics->lists)
@@ -298,7 +291,7 @@ static uint64_t ordered(float score, uint8_t positive)
     return (uint64_t)bits << 1 | positive;
 }
 
-/* By scores, ascending: three passes of 11 bits. */
+/* Sorts by score, ascending, in three passes of 11 bits. */
 static void sort_scores(uint64_t **keys, uint64_t **other, size_t n)
 {
     for (unsigned shift = 1; shift <= 23; shift += 11) {
@@ -322,7 +315,7 @@ static void sort_scores(uint64_t **keys, uint64_t **other, size_t n)
 static double auc_of_sorted(const uint64_t *keys, size_t n)
 {
     uint64_t negatives = 0, positives = 0;
-    double twice = 0; /* pairs ordered right twice, ties once; whole numbers, exact below 2^53 */
+    double twice = 0; /* counts pairs in the right order twice, ties once; integers, exact below 2^53 */
     for (size_t i = 0; i < n;) {
         uint64_t group[2] = {0};
         size_t end = i;
@@ -414,18 +407,12 @@ static enum dp_status ranking(const struct dp_metrics *metrics, struct dp_figure
 enum dp_status dp_metrics_figures(const struct dp_metrics *metrics, struct dp_figures *out,
                                   struct dp_error *err)
 {
-    double n = (double)metrics->examples, none = (double)NAN;
+    double n = (double)metrics->examples;
     if (metrics->ranks.top[0] > 0) {
         dp_rank_sums_figures(&metrics->ranks, metrics->labels, out);
         return DP_OK;
     }
-    *out = (struct dp_figures){.examples = metrics->examples,
-                               .loss = none,
-                               .accuracy = none,
-                               .auc = none,
-                               .rmse = none,
-                               .hr10 = none,
-                               .ndcg10 = none};
+    *out = dp_figures_none(metrics->examples);
     if (metrics->examples == 0)
         return DP_OK;
     out->loss = metrics->loss_sum / n;

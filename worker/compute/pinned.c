@@ -33,15 +33,14 @@ enum dp_status dp_pinned_new(const struct dp_backend *backend, size_t bytes, voi
         return DP_OK;
     memset(*out, 0, pages * page);
     if (backend->ops->pin(backend->self, *out, pages * page, &why) != DP_OK)
-        dp_log(DP_LOG_WARN, "%zu bytes are copied without being pinned, which is slower: %s", bytes,
-               why.text);
+        dp_log(DP_LOG_WARN, "cannot pin %zu bytes, so copying them is slower: %s", bytes, why.text);
     return DP_OK;
 }
 
 void dp_pinned_free(const struct dp_backend *backend, void **block)
 {
     bool ours = !*block || !pins(backend) || backend->ops->unpin(backend->self, *block);
-    if (ours) /* else left to the lost device */
+    if (ours) /* otherwise the lost device may still write to it */
         free(*block);
     *block = NULL;
 }

@@ -1,13 +1,14 @@
-/* Pinned: host memory that a device copies from and to while the host goes on.
- * Promise   Zero-filled, aligned to 64 bytes; on a backend that pins, in pages of its own, since pages are what is pinned.
- *           Memory that a lost device may still write to is never freed.
- * Failure   DP_NOMEM. Memory that could not be pinned is used as it is, and the log says so: copies then hold up the host. */
+/* Pinned: host memory that a device copies from and to while the host continues.
+ * Promise   Zero-filled, aligned to 64 bytes; on a backend that pins, in pages of its own, since whole pages
+ *           are pinned. Memory that a lost device may still write to is never freed.
+ * Failure   DP_NOMEM. Memory that cannot be pinned is used as it is, and the log says so: copies then block
+ *           the host. */
 #ifndef DP_COMPUTE_PINNED_H
 #define DP_COMPUTE_PINNED_H
 
 #include "worker/compute/backend.h"
 
-/* backend: NULL where nothing is to be pinned. free: the same backend, still open. */
+/* backend: NULL to pin nothing. free: with the same backend, still open. */
 DP_MUST_USE
 enum dp_status dp_pinned_new(const struct dp_backend *backend, size_t bytes, void **out,
                              struct dp_error *err);

@@ -5,8 +5,8 @@
 
 #include <inttypes.h>
 
-/* A block that is cut from front to back. Without a base it only counts, so that one function both measures
- * and cuts. */
+/* A block that is cut from front to back. Without a base it only counts, so that one function measures and
+ * cuts. */
 struct arena {
     char *base;
     size_t used;
@@ -43,7 +43,7 @@ static bool on_elements(enum dp_op op)
            op == DP_OP_DROPOUT;
 }
 
-/* Whether an operation's backward pass reads what it gave. */
+/* Whether an operation's backward pass reads its output. */
 static bool keeps_output(enum dp_op op)
 {
     return op == DP_OP_INPUT_DENSE || op == DP_OP_RELU || op == DP_OP_SIGMOID || op == DP_OP_TANH;
@@ -120,13 +120,13 @@ static uint32_t input_width(const struct dp_graph *graph)
     return 0;
 }
 
-/* Slots of a list's group, and one: what slot_offsets holds. */
+/* The length of slot_offsets: the slots of a list's group, plus one. */
 static size_t slots_of(const struct dp_batch_shape *worst, uint32_t list)
 {
     return (size_t)dp_batch_distinct_max(worst, worst->list[list].group) + 1;
 }
 
-/* The arrays of a batch; entries: those that come with it, by_slot: those that are made of it. */
+/* Counts the arrays of a batch; entries: those of the batch itself, by_slot: those derived from it. */
 static void lay_out_batch(struct arena *arena, const struct dp_graph *graph,
                           const struct dp_batch_shape *worst, bool entries, bool by_slot)
 {
@@ -149,7 +149,7 @@ static void lay_out_batch(struct arena *arena, const struct dp_graph *graph,
     }
 }
 
-/* What a backend that cannot use host memory computes on in place of the caller's. */
+/* Copies for a backend that cannot use the caller's memory. */
 static void lay_out_copies(struct dp_plan_slot *slot, struct arena *arena, const struct dp_graph *graph,
                            size_t batch_bytes, const struct dp_batch_shape *worst)
 {

@@ -1,29 +1,31 @@
-/* Plan: where every buffer of a program lies, for the worst batch, in one block of the backend's memory.
- * Inside this room only.
- *     in place   an operation on single elements writes over its input, where nobody else reads that input
- *                and the input's own backward pass does not need it; its gradient likewise
+/* Plan: the place of every buffer of a program, for the worst batch, in one block of the backend's memory.
+ * Private to this room.
+ *     in place   an operation on single elements overwrites its input if nothing else reads it, and the
+ *                input's own backward pass does not need it; the same for gradients
  *     recomputed values that are not kept share buffers with others that live at other times (reuse.h)
- *     slots      steps that overlap have batch, weights, gradients and loss of their own, and share all values between
- *     host       a backend that can use host memory gets no copies of batch, weights and gradients: their
- *                pointers are set by each forward and backward
+ *     slots      overlapping steps have their own batch, weights, gradients and loss, and share the values in
+ *                between
+ *     host       a backend that can use host memory gets no copies of batch, weights and gradients: each
+ *                forward and backward sets their pointers
  * Thread    The program's.
- * Failure   DP_NOMEM with the bytes wanted; nothing is kept.                                            */
+ * Failure   DP_NOMEM names the bytes; nothing stays allocated. */
 #ifndef DP_COMPUTE_PLAN_H
 #define DP_COMPUTE_PLAN_H
 
 #include "worker/compute/program.h"
 
-#define DP_PLAN_ALIGN ((size_t)256) /* what a CUDA device likes; a multiple of a cache line */
+#define DP_PLAN_ALIGN ((size_t)256) /* for CUDA devices; a multiple of a cache line */
 
-/* What each step under way has for itself. */
+/* The buffers of one step under way. */
 struct dp_plan_slot {
     float *loss;
-    /* NULL where they are the caller's, in host memory. */
+    /* NULL if they are the caller's, in host memory. */
     struct {
         float *weights, *gradient;
     } parameters[DP_GRAPH_PARAMETERS_MAX];
-    /* A batch's arrays, one after the other as program.c packs them, so that they are one copy. batch: the backend's, NULL in host
-     * memory. staged: the host's, so that the caller's batch is not lent beyond start; in host memory the lists by slot alone. */
+    /* A batch's arrays, packed by program.c into one copy. batch: the backend's, NULL in host memory.
+         * staged: the host's, so that the caller's batch is free after start; in host memory only the lists
+         * by slot. */
     char *batch, *staged;
     float *host_loss;
 };
@@ -31,13 +33,13 @@ struct dp_plan_slot {
 struct dp_plan {
     struct {
         float *value;    /* [examples, width]; NULL for the loss and for an input in host memory */
-        float *gradient; /* NULL where needs_gradient is not set */
+        float *gradient; /* NULL without needs_gradient */
         float *saved;    /* INTERACTIONS: the sums of its rows, [examples, P.width], for the backward pass */
         bool needs_gradient;
     } nodes[DP_GRAPH_NODES_MAX];
     bool has_dense;     /* the graph reads a batch's columns */
     uint32_t slots;     /* steps that may be under way: 1 .. DP_BACKEND_SLOTS */
-    size_t batch_bytes; /* of batch and staged: room for the worst batch's arrays */
+    size_t batch_bytes; /* of batch and of staged, for the worst batch */
     struct dp_plan_slot slot[DP_BACKEND_SLOTS];
 
     void *block;      /* the backend's */

@@ -17,9 +17,9 @@ static enum dp_status find(char *path, size_t size, struct dp_error *err)
     static const char *const places[] = {"", "/" DP_PLUGIN_FOLDER};
     char program[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (len < 0) /* not DP_NOT_FOUND: there may be one, and "auto" would pass it by */
+    if (len < 0) /* not DP_NOT_FOUND: there may be a plugin, and "auto" would fall back */
         return dp_fail(err, DP_IO,
-                       "cannot tell where this program lies, and so whether " NAME
+                       "cannot find this program's directory, and so not whether " NAME
                        " is beside it: /proc/self/exe: %s; is /proc mounted?",
                        strerror(errno));
     program[len] = '\0';
@@ -28,7 +28,7 @@ static enum dp_status find(char *path, size_t size, struct dp_error *err)
         int n = snprintf(path, size, "%.*s%s/" NAME, (int)(slash - program), program, places[i]);
         if (n <= 0 || (size_t)n >= size)
             continue;
-        /* What is there and cannot be looked at, or read, is told by loading it. */
+        /* If it is there but cannot be read, loading it says why. */
         if (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
             return DP_OK;
     }
@@ -74,7 +74,7 @@ static enum dp_status check_layout(const char *path, const struct dp_cuda_layout
     return st;
 }
 
-/* The operations that every backend has: what a table lacks would be called as NULL. */
+/* Whether all operations are there: a missing one would be called as NULL. */
 static bool is_whole(const struct dp_backend_ops *ops)
 {
     bool pins = ops && (ops->pin == NULL) == (ops->unpin == NULL);
@@ -109,8 +109,8 @@ static enum dp_status open_with(void *library, const char *path, const struct dp
     return st;
 }
 
-/* A driver makes this a machine with a GPU: "auto" must then not pass by a plugin that fails, whatever it lacks. Without a driver nothing
- * that could be loaded would find a GPU. */
+/* With a driver this counts as a machine with a GPU, and "auto" must not ignore a plugin that fails, for
+ * whatever reason. Without a driver no plugin would find a GPU. */
 static enum dp_status cannot_load(const char *path, struct dp_error *err)
 {
     char why[512];

@@ -5,80 +5,13 @@
  *       node or parameter that the backward pass meets sets its gradient, the others add: nothing is zeroed.
  * Holds When a node's turn comes in the backward pass its gradient is complete, since users come later on the
  *       tape than what they use. */
-#include "worker/compute/program_inside.h"
+#include "worker/compute/program_inner.h"
 
 #include "common/model/mix.h"
-#include "worker/compute/first_step.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Whether batches of this shape have what the graph reads. */
-static enum dp_status check_shape(const struct dp_graph *graph, const struct dp_batch_shape *worst,
-                                  struct dp_error *err)
-{
-    int lists = dp_graph_lists(graph);
-    if (worst->lists != (uint32_t)lists || worst->groups != (uint32_t)dp_graph_groups(graph))
-        return dp_fail(err, DP_ARGUMENT,
-                       "the data gives %" PRIu32 " lists of %" PRIu32
-                       " kinds of keys, the model reads %d of %d",
-                       worst->lists, worst->groups, lists, dp_graph_groups(graph));
-    for (int l = 0; l < lists; l++) {
-        struct dp_graph_list wanted = dp_graph_list_at(graph, l);
-        const struct dp_list_shape *has = &worst->list[l];
-        if (has->group != wanted.group || (wanted.each != 0 && has->each != wanted.each))
-            return dp_fail(err, DP_ARGUMENT,
-                           "list %d of the data has keys of kind %" PRIu32 ", %" PRIu32
-                           " an example, the model reads kind %" PRIu32 ", %" PRIu32 " an example (0: any)",
-                           l, has->group, has->each, wanted.group, wanted.each);
-    }
-    return DP_OK;
-}
-
-enum dp_status dp_program_open(const struct dp_graph *graph, const struct dp_backend *backend,
-                               const struct dp_batch_shape *worst, struct dp_program **out,
-                               struct dp_error *err)
-{
-    *out = NULL;
-    enum dp_status st = dp_graph_check(graph, err);
-    if (st != DP_OK)
-        return st;
-    if (worst->examples == 0 || worst->examples > DP_GRAPH_WIDTH_MAX)
-        return dp_fail(err, DP_ARGUMENT, "a batch of %" PRIu32 " examples is not within 1 .. %u",
-                       worst->examples, DP_GRAPH_WIDTH_MAX);
-    st = check_shape(graph, worst, err);
-    if (st != DP_OK)
-        return st;
-    struct dp_program *program = calloc(1, sizeof *program);
-    if (!program)
-        return dp_fail(err, DP_NOMEM, "program: no memory for %zu bytes", sizeof *program);
-    program->graph = graph;
-    program->backend = *backend;
-    program->worst = *worst;
-    st = dp_plan_init(&program->plan, graph, backend, worst, err);
-    if (st != DP_OK) {
-        free(program);
-        return st;
-    }
-    st = dp_first_step(program, err);
-    if (st != DP_OK) {
-        dp_program_close(&program);
-        return st;
-    }
-    *out = program;
-    return DP_OK;
-}
-
-void dp_program_close(struct dp_program **program)
-{
-    if (!*program)
-        return;
-    dp_program_drain(*program);
-    dp_plan_clear(&(*program)->plan, &(*program)->backend);
-    free(*program);
-    *program = NULL;
-}
 
 size_t dp_program_bytes(const struct dp_program *program)
 {
@@ -88,7 +21,7 @@ size_t dp_program_bytes(const struct dp_program *program)
 void dp_program_evaluate(struct dp_program *program, bool evaluates)
 {
     program->evaluates = evaluates;
-    program->forwarded = false; /* a backward would drop out other units than its forward did, or none */
+    program->forwarded = false; /* a backward would drop other units than its forward */
 }
 
 static const struct dp_node *loss_node(const struct dp_program *program)
@@ -103,7 +36,7 @@ static enum dp_status check_list(const struct dp_program *program, const struct 
     const struct dp_list_shape *room = &program->worst.list[l];
     uint32_t distinct = batch->group[room->group].distinct;
     if (!list->offsets || list->offsets[0] != 0)
-        return dp_fail(err, DP_ARGUMENT, "batch has no list %" PRIu32 " of entries, which this model reads",
+        return dp_fail(err, DP_ARGUMENT, "batch lacks list %" PRIu32 " of entries, which this model reads",
                        l);
     for (uint32_t i = 0; i < batch->examples; i++)
         if (list->offsets[i] > list->offsets[i + 1] ||
@@ -114,7 +47,8 @@ static enum dp_status check_list(const struct dp_program *program, const struct 
                            l, list->offsets[i], list->offsets[i + 1], i, room->each);
     uint32_t entries = list->offsets[batch->examples], most = 0;
     if (entries > room->entries)
-        return dp_fail(err, DP_ARGUMENT, "list %" PRIu32 " has %" PRIu32 " entries, room is for %" PRIu32, l,
+        return dp_fail(err, DP_ARGUMENT,
+                       "list %" PRIu32 " has %" PRIu32 " entries, the program was opened for %" PRIu32, l,
                        entries, room->entries);
     for (uint32_t j = 0; j < entries; j++)
         most = list->slots[j] > most ? list->slots[j] : most;
@@ -131,14 +65,15 @@ static enum dp_status check_lists(const struct dp_program *program, const struct
     for (uint32_t g = 0; g < program->worst.groups; g++)
         if (batch->group[g].distinct > dp_batch_distinct_max(&program->worst, g))
             return dp_fail(err, DP_ARGUMENT,
-                           "batch has %" PRIu32 " keys of kind %" PRIu32 ", room is for %" PRIu32,
+                           "batch has %" PRIu32 " keys of kind %" PRIu32
+                           ", the program was opened for %" PRIu32,
                            batch->group[g].distinct, g, dp_batch_distinct_max(&program->worst, g));
     for (uint32_t l = 0; st == DP_OK && l < program->worst.lists; l++)
         st = check_list(program, batch, l, err);
     return st;
 }
 
-/* Labels index into softmax rows: they are checked here too, beside the data set's own check. */
+/* Labels index into softmax rows, so they are checked here too, although the data set checks them. */
 static enum dp_status check_labels(const struct dp_program *program, const struct dp_batch *batch,
                                    struct dp_error *err)
 {
@@ -163,7 +98,8 @@ static enum dp_status check_batch(const struct dp_program *program, const struct
                                   const float *const *weights, struct dp_error *err)
 {
     if (batch->examples == 0 || batch->examples > program->worst.examples)
-        return dp_fail(err, DP_ARGUMENT, "batch of %" PRIu32 " examples, room is for 1 .. %" PRIu32,
+        return dp_fail(err, DP_ARGUMENT,
+                       "batch of %" PRIu32 " examples, the program was opened for 1 .. %" PRIu32,
                        batch->examples, program->worst.examples);
     if (program->plan.has_dense) {
         uint32_t width = 0;
@@ -204,12 +140,13 @@ static void sort_by_slot(const struct dp_entries *e, uint32_t *example_of, uint3
         end[e->slots[j]]++;
     for (uint32_t s = 1; s <= e->distinct; s++)
         end[s] += end[s - 1];
-    /* Each end moves down to its slot's begin as the slot fills from behind. */
+    /* Each slot is filled from its end, which moves down to its begin. */
     for (uint32_t j = e->count; j-- > 0;)
         by_slot[--end[e->slots[j]]] = j;
 }
 
-/* The next `count` values of 4 bytes of the packed batch: where the host writes them, and where operations will find them. */
+/* Reserves the next `count` values of 4 bytes in the packed batch: where the host writes them, and where
+ * operations read them. */
 static const void *room(struct dp_program *program, size_t count, void **staged)
 {
     const struct dp_plan_slot *slot = program->at;
@@ -220,7 +157,8 @@ static const void *room(struct dp_program *program, size_t count, void **staged)
     return program->backend.ops->host_memory ? *staged : slot->batch + at;
 }
 
-/* `count` floats or u32 of the host: where they lie, or packed, where the backend cannot use them there. */
+/* Returns where operations read `count` floats or u32 of the host: in place, or packed if the backend cannot
+ * use host memory. */
 static const void *pack(struct dp_program *program, const void *host, size_t count)
 {
     void *staged;
@@ -254,7 +192,7 @@ static void bind_list(struct dp_program *program, const struct dp_batch *batch, 
     e->values = pack(program, list->values, count);
 }
 
-/* All that the host does, in front of the copies, whose time is the device's. */
+/* The host's part, before the copies, whose time counts as the device's. */
 static void bind_batch(struct dp_program *program, const struct dp_batch *batch)
 {
     program->examples = batch->examples;
@@ -270,7 +208,7 @@ static void bind_batch(struct dp_program *program, const struct dp_batch *batch)
         program->dense = pack(program, batch->dense, (size_t)batch->examples * batch->width);
 }
 
-/* The batch in one copy, each parameter in one of its own, from where the caller has it. */
+/* Copies the batch at once, and each parameter from the caller's memory. */
 static enum dp_status copy_in(struct dp_program *program, const float *const *weights, struct dp_error *err)
 {
     const struct dp_backend *backend = &program->backend;
@@ -295,7 +233,7 @@ static void mark(const struct dp_program *program, enum dp_stage stage)
                                    (uint32_t)(program->at - program->plan.slot));
 }
 
-/* Up to the loss, in the buffers of a slot. */
+/* Issues the forward pass up to the loss, in the buffers of a slot. */
 static enum dp_status issue_forward(struct dp_program *program, uint32_t slot, const struct dp_batch *batch,
                                     const float *const *weights, struct dp_error *err)
 {
@@ -316,7 +254,7 @@ static enum dp_status issue_forward(struct dp_program *program, uint32_t slot, c
     return DP_OK;
 }
 
-/* Of the step that was issued last. */
+/* The backward pass of the step that was issued last. */
 static enum dp_status issue_backward(struct dp_program *program, float *const *gradients,
                                      struct dp_error *err)
 {
@@ -324,12 +262,12 @@ static enum dp_status issue_backward(struct dp_program *program, float *const *g
         return dp_fail(err, DP_ARGUMENT, "backward needs a forward of the same batch before it, each time");
     for (int p = 0; p < dp_graph_parameters(program->graph); p++) {
         if (!gradients[p] && parameter_floats(program, p) > 0)
-            return dp_fail(err, DP_ARGUMENT, "no room is given for the gradient of '%s'",
+            return dp_fail(err, DP_ARGUMENT, "there is no buffer for the gradient of '%s'",
                            dp_graph_parameter(program->graph, p)->table.name);
         program->gradients[p] =
             program->backend.ops->host_memory ? gradients[p] : program->at->parameters[p].gradient;
     }
-    /* Activations' gradients may be overwritten in place: a second pass would start from other numbers. */
+    /* The pass overwrites values in place: a second one would start from other numbers. */
     program->forwarded = false;
     memset(program->node_written, 0, sizeof program->node_written);
     memset(program->parameter_written, 0, sizeof program->parameter_written);
@@ -362,7 +300,7 @@ static enum dp_status pad(struct dp_program *program, struct dp_error *err)
     return st;
 }
 
-/* Copies what does not lie with the caller. */
+/* Copies the gradients that are not in the caller's memory. */
 static enum dp_status deliver(struct dp_program *program, float *const *gradients, struct dp_error *err)
 {
     const struct dp_backend *backend = &program->backend;
@@ -387,7 +325,7 @@ enum dp_status dp_program_forward(struct dp_program *program, const struct dp_ba
     if (st != DP_OK)
         goto done;
     mark(program, DP_STAGE_OUT);
-    /* To pinned memory: a copy to the caller's would hold up the host, without a deadline. */
+    /* To pinned memory: a copy to the caller's would block the host, without a deadline. */
     to = program->at->host_loss ? program->at->host_loss : &program->loss;
     st = backend->ops->copy_out(backend->self, to, program->at->loss, sizeof *to, err);
     int last = dp_graph_output(program->graph);
@@ -401,7 +339,7 @@ enum dp_status dp_program_forward(struct dp_program *program, const struct dp_ba
         *loss = *to;
 done:
     if (st != DP_OK) {
-        (void)backend->ops->finish(backend->self, NULL); /* a copy that was issued reads what was lent */
+        (void)backend->ops->finish(backend->self, NULL); /* an issued copy may still read lent memory */
         program->forwarded = false;
     }
     return st;

@@ -80,14 +80,7 @@ void dp_rank_sums_add(struct dp_rank_sums *sums, const struct dp_rank_sums *othe
 
 void dp_rank_sums_figures(const struct dp_rank_sums *sums, enum dp_labels labels, struct dp_figures *out)
 {
-    const double none = (double)NAN;
-    *out = (struct dp_figures){.examples = sums->examples,
-                               .loss = none,
-                               .accuracy = none,
-                               .auc = none,
-                               .rmse = none,
-                               .hr10 = none,
-                               .ndcg10 = none};
+    *out = dp_figures_none(sums->examples);
     if (sums->examples) {
         out->loss = sums->loss / (double)sums->examples;
         if (labels != DP_LABELS_ANY)
@@ -156,13 +149,13 @@ bool dp_rank_sums_unpack(const unsigned char bytes[DP_RANK_SUMS_BYTES], struct d
 
 /* ---- the best of all */
 
-/* Whether a is behind b. */
+/* Whether a ranks below b. */
 static bool behind(struct dp_rank_best a, struct dp_rank_best b)
 {
     return a.score < b.score || (a.score == b.score && a.wanted && !b.wanted);
 }
 
-/* The last of the best is at the top. */
+/* A heap with the last of the best at its top. */
 static void sift(struct dp_rank_best *heap, uint32_t count, uint32_t at, struct dp_rank_best value)
 {
     for (uint32_t child; (child = 2 * at + 1) < count; at = child) {

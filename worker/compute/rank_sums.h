@@ -1,10 +1,12 @@
-/* Rank sums: how well test items stand among others, summed over users and pairs, so that workers' sums can be added.
- *     all items   For each user with test items: recall@K, the share of them among the K best items that the user did not meet in
- *                 training; NDCG@K, the sum of 1 / log2(place + 2) of those among them (place from 0) over its greatest possible value
- *                 (Jarvelin and Kekalainen 2002, as LightGCN computes it). Means over users. Equal scores count against test items.
- *     sampled     For each test pair: HR@10 and NDCG@10 among sampled items, as metrics.h has them for lists.
- *     loss        Of each test pair and the sampled items beside it: logloss and accuracy; of a model that only ranks, BPR's: the mean of
- *                 log(1 + e^(other - it)).
+/* Rank sums: how well test items rank among others, summed over users and pairs, so that workers' sums can be
+ * added.
+ *     all items   For each user with test items: recall@K, the share of them among the K best items that the
+ *                 user did not meet in training; NDCG@K, the sum of 1 / log2(place + 2) over those of them
+ *                 (place from 0), divided by its greatest possible value (Jarvelin and Kekalainen 2002, as
+ *                 LightGCN computes it). Means over users. Equal scores count against test items.
+ *     sampled     For each test pair: HR@10 and NDCG@10 among sampled items, as for the lists of metrics.h.
+ *     loss        Of each test pair and the sampled items beside it: logloss and accuracy; for a model that
+ *                 only ranks BPR's, the mean of log(1 + e^(other - it)).
  * Thread    One. */
 #ifndef DP_COMPUTE_RANK_SUMS_H
 #define DP_COMPUTE_RANK_SUMS_H
@@ -15,30 +17,30 @@ struct dp_figures;
 
 struct dp_rank_sums {
     uint32_t top[2];            /* the two K */
-    uint64_t items;             /* that are ranked; 0: not among all */
-    uint64_t users, pairs;      /* with test items; these */
+    uint64_t items;             /* ranked among each other; 0: not among all */
+    uint64_t users, pairs;      /* users with test items, and their test pairs */
     uint64_t lists;             /* pairs that were ranked among sampled items */
     uint64_t examples, correct; /* of the loss */
     double recall[2], ndcg[2];  /* sums over users */
     double hits, gains, loss;   /* sums over lists, over examples */
 };
 
-/* A user of `tests` test items: places[hits] are those of them among the best top[1], ascending. */
+/* Adds a user with `tests` test items, of which places[hits], ascending, are among the best top[1]. */
 void dp_rank_sums_user(struct dp_rank_sums *sums, const uint32_t *places, uint32_t hits, uint32_t tests);
-/* A test pair's score, and those of the items beside it. lists: whether it is ranked among them. */
+/* Adds a test pair's score, and the scores of the items beside it. ranked: it is ranked among them. */
 void dp_rank_sums_pair(struct dp_rank_sums *sums, enum dp_labels labels, float score, const float *others,
                        uint32_t count, bool ranked);
 void dp_rank_sums_add(struct dp_rank_sums *sums, const struct dp_rank_sums *other);
-/* Only what it has: NaN else. */
+/* Sets the metrics that it has, and the others to NaN. */
 void dp_rank_sums_figures(const struct dp_rank_sums *sums, enum dp_labels labels, struct dp_figures *out);
 
 #define DP_RANK_SUMS_BYTES 112u
 void dp_rank_sums_pack(const struct dp_rank_sums *sums, unsigned char bytes[DP_RANK_SUMS_BYTES]);
-/* false: no sums can be such. */
+/* False when the bytes cannot be such sums. */
 bool dp_rank_sums_unpack(const unsigned char bytes[DP_RANK_SUMS_BYTES], struct dp_rank_sums *out);
 
-/* The places of wanted items among the `k` best, into places[k], ascending; returns how many. what: of each item whether it is an
- * ordinary one, left out, or wanted; of equal scores wanted ones are behind. */
+/* Writes the places of wanted items among the `k` best to places[k], ascending, and returns how many. what:
+ * whether each item is ordinary, left out, or wanted; at equal scores wanted items come last. */
 enum dp_rank_what { DP_RANK_ORDINARY, DP_RANK_LEFT_OUT, DP_RANK_WANTED };
 struct dp_rank_best {
     float score;

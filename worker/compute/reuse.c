@@ -16,7 +16,7 @@ static bool apart(const struct life *a, const struct life *b)
     return true;
 }
 
-/* From the end: a value is needed again when its last user's backward step comes, or earlier where that user is itself
+/* From the end: a value is needed again at its last user's backward step, or earlier if that user is
  * recomputed earlier. */
 static void live(const struct dp_graph *graph, struct life *lives)
 {

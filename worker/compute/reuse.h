@@ -1,8 +1,7 @@
-/* Reuse: which buffer each recomputed value lies in.
- *     Step i of the forward pass computes node i, step 2 N - i of the backward pass hands its gradient on. A recomputed
- *     value lives from its step to its last user's, and once more from the first backward step that may read it to
- *     its own. Values whose lives are apart share a buffer.
- * Inside this room only. */
+/* Reuse: assigns buffers to recomputed values. Private to this room.
+ *     Step i of the forward pass computes node i, step 2 N - i of the backward pass its inputs' gradients. A
+ *     recomputed value lives from its step to its last user's, and again from the first backward step that
+ *     may read it to its own. Values that do not live at the same time share a buffer. */
 #ifndef DP_COMPUTE_REUSE_H
 #define DP_COMPUTE_REUSE_H
 

@@ -28,7 +28,7 @@ static void *reserve(size_t count, size_t each, size_t *wanted)
     return *wanted == SIZE_MAX ? NULL : dp_alloc_aligned(*wanted);
 }
 
-/* One scratch for the group with most entries: groups are filled one after the other. */
+/* One scratch, sized for the group with most entries: groups are filled one after the other. */
 static bool reserve_groups(struct dp_batch *batch, size_t *wanted)
 {
     uint32_t most = 0;
@@ -69,7 +69,7 @@ enum dp_status dp_batch_reserve(const struct dp_batch_shape *shape, struct dp_ba
         batch->width = shape->width;
         ok = (batch->scratch = reserve(1, sizeof *batch->scratch, &wanted));
     }
-    /* The largest arrays first: what cannot be had is refused before memory is touched for the rest. */
+    /* The largest arrays first, so that a refusal comes before memory is touched for the rest. */
     if (ok && shape->width > 0)
         ok = (batch->dense = reserve(examples * shape->width, sizeof *batch->dense, &wanted));
     if (ok)

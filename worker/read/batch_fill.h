@@ -1,7 +1,8 @@
 /* Batch fill: how a data set's format puts entries into a batch. Private to this room.
- *     for each group: fill_group -> for each of its lists: (fill_list -> for each example: entries* -> fill_example)
+ *     for each group: fill_group -> for each of its lists: (fill_list -> for each example: entries* ->
+ *     fill_example)
  *                     -> fill_group_end: the group's keys are sorted, and each entry's slot is known
- * Memory    Nothing is allocated; more entries than the batch has room for are a mistake of the caller (asserted). */
+ * Memory    Nothing is allocated. More entries than the batch's capacity are a caller's error (asserted). */
 #ifndef DP_READ_BATCH_FILL_H
 #define DP_READ_BATCH_FILL_H
 
@@ -13,8 +14,8 @@
 
 struct dp_batch_scratch {
     struct dp_distinct_scratch sort;
-    uint64_t *order; /* [room.examples]: which examples of the epoch the batch has */
-    /* What is being filled. */
+    uint64_t *order; /* [room.examples]: the examples of the batch */
+    /* The position while filling. */
     uint32_t group, list, base, have, examples;
 };
 
@@ -22,7 +23,7 @@ void dp_batch_fill_group(struct dp_batch *batch, uint32_t group);
 void dp_batch_fill_list(struct dp_batch *batch, uint32_t list);
 void dp_batch_fill_group_end(struct dp_batch *batch);
 
-/* Entries of the example at hand: keys[count] are mixed; values: NULL: each is 1. */
+/* Adds entries to the current example. keys[count] are mixed; values: NULL: each is 1. */
 static inline void dp_batch_fill_entries(struct dp_batch *batch, const uint64_t *keys, const float *values,
                                          uint32_t count)
 {
@@ -39,7 +40,7 @@ static inline void dp_batch_fill_entries(struct dp_batch *batch, const uint64_t 
     scratch->have = have + count;
 }
 
-/* The example at hand has all its entries. */
+/* Ends the current example. */
 static inline void dp_batch_fill_example(struct dp_batch *batch)
 {
     struct dp_batch_scratch *scratch = batch->scratch;

@@ -1,9 +1,9 @@
-/* File: the head, then each array at a multiple of 64 bytes. All numbers are u64, little endian as this machine's memory
- * has them: another machine's magic number does not match. */
+/* File: the head, then each array at a multiple of 64 bytes. Numbers are u64 in this machine's byte order:
+ * the magic number of a machine with another one does not match. */
 #include "worker/read/cache.h"
 
 #include "common/base/log.h"
-#include "common/env/draft.h"
+#include "common/env/atomic_file.h"
 #include "common/model/mix.h"
 
 #include <errno.h>
@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #define MAGIC UINT64_C(0x3165686361437044) /* "DpCache1" */
-/* Of the file and of what every format makes: raise it when a format decodes otherwise. */
-#define VERSION     UINT64_C(6)
+/* Raise it when the layout of the file, or what a format decodes, changes. */
+#define VERSION     UINT64_C(7)
 #define SOURCES_MAX 3
 #define ARRAYS      7
 #define ALIGN       UINT64_C(64)
@@ -32,7 +32,7 @@ struct source {
 
 struct head {
     uint64_t magic, version, bytes; /* of the whole file */
-    uint64_t fingerprint;           /* of the options that decide what is decoded */
+    uint64_t fingerprint;           /* of the options that affect decoding */
     uint64_t sources;
     struct source source[SOURCES_MAX];
     uint64_t examples, digest, label_base, lists, facts[DP_CONTENT_FACTS];
@@ -62,7 +62,8 @@ static void arrays_of(struct dp_content *c, struct array out[ARRAYS])
     memcpy(out, arrays, sizeof arrays);
 }
 
-/* Against damage and chance, not against a forger. Four sums side by side keep a core's multipliers busy. */
+/* Protects against damage and chance, not against a forger. Four parallel sums keep a core's multipliers
+ * busy. */
 static uint64_t sum_of(uint64_t seed, const void *bytes, uint64_t len)
 {
     const unsigned char *at = bytes;
@@ -70,7 +71,7 @@ static uint64_t sum_of(uint64_t seed, const void *bytes, uint64_t len)
     for (; len >= sizeof word; at += sizeof word, len -= sizeof word) {
         memcpy(word, at, sizeof word);
         for (int i = 0; i < 4; i++) {
-            lane[i] = (lane[i] ^ word[i]) * DP_CONTENT_GOLDEN;
+            lane[i] = (lane[i] ^ word[i]) * DP_HASH_GOLDEN;
             lane[i] ^= lane[i] >> 29;
         }
     }
@@ -78,13 +79,13 @@ static uint64_t sum_of(uint64_t seed, const void *bytes, uint64_t len)
     if (len > 0)
         memcpy(word, at, len);
     for (int i = 0; i < 4; i++)
-        seed = dp_mix(seed + lane[i]) ^ dp_mix(word[i] + (uint64_t)i + len * DP_CONTENT_GOLDEN);
+        seed = dp_mix(seed + lane[i]) ^ dp_mix(word[i] + (uint64_t)i + len * DP_HASH_GOLDEN);
     return seed;
 }
 
-/* ---- what a cache is of */
+/* ---- sources and options */
 
-struct place {
+struct cache_place {
     char path[PATH_BYTES];
     uint64_t fingerprint;
     uint64_t sources;
@@ -97,14 +98,15 @@ static uint64_t add_text(uint64_t sum, const char *text)
     return text ? sum_of(sum + 1, text, strlen(text)) : dp_mix(sum);
 }
 
-/* Sizes, times and names of the sources stand apart: a change there is told from other options. */
+/* Without sizes, times and names of the sources: a change of those gets another message than changed
+ * options. */
 static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct dp_format *format)
 {
     const uint64_t numbers[] = {VERSION,           (uint64_t)o->labels, o->classes,
                                 (uint64_t)o->form, o->fields,           o->width,
                                 o->index_base,     o->window,           o->hash_bits,
                                 o->normalize,      (uint64_t)o->scored, o->standardize,
-                                o->label_base};
+                                o->label_base,     o->keeps_blanks};
     uint64_t sum = sum_of(0, numbers, sizeof numbers);
     sum = sum_of(sum, &o->scale, sizeof o->scale);
     if (format->holds_out && (o->holdout != DP_HOLDOUT_NONE || o->held_out > 0)) {
@@ -117,7 +119,7 @@ static uint64_t fingerprint_of(const struct dp_dataset_options *o, const struct 
     return add_text(sum, o->categories);
 }
 
-/* What another file's schema says decides what is decoded, as a file of its own would. */
+/* A schema of another file affects decoding, as that file itself would. */
 static enum dp_status add_schema(const struct dp_schema *like, uint64_t *sum, struct dp_error *err)
 {
     char *text = NULL;
@@ -139,7 +141,7 @@ static enum dp_status stat_source(const char *path, struct source *out, struct d
     return DP_OK;
 }
 
-/* Reads all of it: much faster than decoding, and surer than its time. */
+/* Reads the whole file: much faster than decoding, and more reliable than its time. */
 static enum dp_status measure(const char *path, struct source *out, struct dp_error *err)
 {
     const size_t room = 1u << 20;
@@ -164,11 +166,11 @@ static enum dp_status measure(const char *path, struct source *out, struct dp_er
 }
 
 static enum dp_status find_place(const struct dp_dataset_options *o, const struct dp_format *format,
-                                 struct place *out, struct dp_error *err)
+                                 struct cache_place *out, struct dp_error *err)
 {
     const bool like_path = format->like_apart && !o->like;
     const char *paths[SOURCES_MAX] = {o->path, o->negatives_path, like_path ? o->like_path : NULL};
-    *out = (struct place){.fingerprint = fingerprint_of(o, format)};
+    *out = (struct cache_place){.fingerprint = fingerprint_of(o, format)};
     enum dp_status status = format->like_apart ? add_schema(o->like, &out->fingerprint, err) : DP_OK;
     uint64_t name = out->fingerprint;
     if (status != DP_OK)
@@ -190,21 +192,21 @@ static enum dp_status find_place(const struct dp_dataset_options *o, const struc
 
 /* ---- reading */
 
-/* NULL, or what is wrong with the file. */
-static const char *check_head(const struct head *head, uint64_t bytes, const struct place *place)
+/* Returns NULL, or what is wrong with the file. */
+static const char *check_head(const struct head *head, uint64_t bytes, const struct cache_place *place)
 {
     if (bytes < sizeof *head || head->magic != MAGIC)
-        return "is no cache file";
+        return "is not a cache file";
     if (head->sum != sum_of(0, head, offsetof(struct head, sum)) || head->bytes != bytes)
         return "is damaged";
     if (head->version != VERSION || head->fingerprint != place->fingerprint)
-        return "is of another version or other settings";
+        return "was made by another version or other settings";
     if (head->sources != place->sources)
-        return "is of other files";
+        return "was made from other files";
     for (uint64_t i = 0; i < place->sources; i++)
         if (head->source[i].size != place->source[i].size ||
             head->source[i].digest != place->source[i].digest)
-            return "is of a file that has changed since";
+            return "was made from a file that has changed since";
     return NULL;
 }
 
@@ -230,8 +232,9 @@ static const char *take_arrays(const struct head *head, struct dp_content *conte
     return NULL;
 }
 
-/* Maps the cache file into an empty content. NULL: done; "": there is none; else what is wrong with it. */
-static const char *map(const struct place *place, struct dp_content *out)
+/* Maps the cache file into an empty content. Returns NULL when done, "" when there is none, else what is
+ * wrong with it. */
+static const char *map(const struct cache_place *place, struct dp_content *out)
 {
     struct stat info;
     const char *wrong = "cannot be read";
@@ -277,7 +280,7 @@ static uint64_t aligned(uint64_t at)
     return (at + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static bool write_content(int fd, const struct place *place, struct dp_content *content)
+static bool write_content(int fd, const struct cache_place *place, struct dp_content *content)
 {
     static const char zeros[ALIGN];
     struct array arrays[ARRAYS];
@@ -310,9 +313,9 @@ static bool write_content(int fd, const struct place *place, struct dp_content *
     return good;
 }
 
-/* The source that is another now than when it was measured, before it was decoded: what came of it is of neither. NULL:
- * none is. By size, time and all of its bytes: an edit in place may keep the size, a copy the time. */
-static const char *changed_source(const struct place *place)
+/* Returns the source that changed while it was decoded, so that the result is of neither version; NULL: none
+ * did. Compares size, time and all bytes: an edit in place may keep the size, a copy the time. */
+static const char *changed_source(const struct cache_place *place)
 {
     for (uint64_t i = 0; i < place->sources; i++) {
         const struct source *then = &place->source[i];
@@ -324,44 +327,44 @@ static const char *changed_source(const struct place *place)
     return NULL;
 }
 
-static enum dp_status write_file(const struct dp_dataset_options *o, const struct place *place,
+static enum dp_status write_file(const struct dp_dataset_options *o, const struct cache_place *place,
                                  struct dp_content *content, struct dp_error *err)
 {
-    struct dp_draft draft;
+    struct dp_atomic_file file;
     const char *changed = changed_source(place);
     if (changed)
         return dp_fail(err, DP_DATA, "'%s' changed while it was read", changed);
     if (mkdir(o->cache, 0777) != 0 && errno != EEXIST)
         return dp_fail(err, DP_IO, "cannot make the directory '%s': %s", o->cache, strerror(errno));
-    uint32_t swept = dp_draft_sweep(o->cache, ENDING);
+    uint32_t swept = dp_atomic_file_sweep(o->cache, ENDING);
     if (swept > 0)
         dp_log(DP_LOG_INFO,
                "removed %" PRIu32 " unfinished files, of interrupted starts, from the cache '%s'", swept,
                o->cache);
-    enum dp_status st = dp_draft_open(place->path, &draft, err);
+    enum dp_status st = dp_atomic_file_open(place->path, &file, err);
     if (st != DP_OK)
         return st;
-    if (write_content(draft.fd, place, content))
-        return dp_draft_commit(&draft, place->path, err);
+    if (write_content(fileno(file.stream), place, content))
+        return dp_atomic_file_commit(&file, err);
     st = dp_fail(err, DP_IO, "cannot write '%s': %s", place->path, strerror(errno));
-    dp_draft_drop(&draft);
+    dp_atomic_file_drop(&file);
     return st;
 }
 
-static bool write_cache(const struct dp_dataset_options *o, const struct place *place,
+static bool write_cache(const struct dp_dataset_options *o, const struct cache_place *place,
                         struct dp_content *content)
 {
     struct dp_error err = {0};
     if (write_file(o, place, content, &err) == DP_OK)
         return true;
-    dp_log(DP_LOG_WARN, "no cache of %s: %s", o->path, err.text);
+    dp_log(DP_LOG_WARN, "cannot cache %s: %s", o->path, err.text);
     return false;
 }
 
-/* Decodes, and leaves a cache file for the next one. The source is opened behind its measuring, on purpose: of one that was
- * open before, an earlier state may be in a buffer, or be all that this handle will ever see. */
+/* Decodes, and writes a cache file for the next start. The source is opened after it was measured, on
+ * purpose: an earlier handle may have an old state in its buffer, or refer to a replaced file. */
 static enum dp_status build(const struct dp_dataset_options *options, const struct dp_format *format,
-                            const struct place *place, struct dp_content *out, struct dp_error *err)
+                            const struct cache_place *place, struct dp_content *out, struct dp_error *err)
 {
     struct dp_unpack *unpack = NULL;
     enum dp_status st = dp_unpack_open(options->path, &unpack, err);
@@ -370,7 +373,7 @@ static enum dp_status build(const struct dp_dataset_options *options, const stru
     dp_unpack_close(&unpack);
     if (st != DP_OK || !write_cache(options, place, out))
         return st;
-    /* From now on as everyone: the same pages, once in memory. */
+    /* From now on like every other process: the same pages, once in memory. */
     struct dp_content mapped = {0};
     if (map(place, &mapped) == NULL) {
         dp_content_clear(out);
@@ -382,14 +385,14 @@ static enum dp_status build(const struct dp_dataset_options *options, const stru
 enum dp_status dp_cache_get(const struct dp_dataset_options *options, const struct dp_format *format,
                             struct dp_content *out, struct dp_error *err)
 {
-    struct place *place = calloc(1, sizeof *place);
+    struct cache_place *place = calloc(1, sizeof *place);
     if (!place)
         return dp_fail(err, DP_NOMEM, "%s: no memory for its cache", options->path);
     enum dp_status st = find_place(options, format, place, err);
     if (st == DP_OK) {
         const char *wrong = map(place, out);
         if (wrong && *wrong)
-            dp_log(DP_LOG_INFO, "the cache '%s' of %s %s: it is made again", place->path, options->path,
+            dp_log(DP_LOG_INFO, "the cache '%s' of %s %s: making it again", place->path, options->path,
                    wrong);
         if (wrong)
             st = build(options, format, place, out, err);

@@ -1,19 +1,23 @@
-/* Cache: the decoded content of a file, kept on disk and mapped into memory by the next one who opens it.
- *     get: sources measured -> (its cache file, whole and of these sources and options: mapped)
- *                           -> (else: decoded -> written under a temporary name, synced, renamed -> mapped)
- * Promise   What is mapped is what decoding would give, bit for bit. A cache file counts only with the right checksums of
- *           its head and of each array, and for sources of the size and the digest that it was made from; else the file is
- *           decoded again, and a line in the log says why. A cache that cannot be written stops nothing.
- * Thread    Any. Several processes may get the same file: each writes whole files under a name of its own, the last rename
- *           stands, and all are equal. Those who have mapped an older one keep it.
- * Memory    The mapped arrays are the file's pages, shared by all on the machine. 8 bytes an element at most.
- * Failure   What decoding returns. */
+/* Cache: the decoded content of a file, kept on disk and mapped into memory by the next process that opens
+ * it.
+ *     get: sources measured -> (a valid cache file of these sources and options: mapped)
+ *                           -> (else: decoded -> written to a temp file, synced, renamed -> mapped)
+ * Promise   The mapped content equals the decoded content, bit for bit. A cache file is used only if the
+ *           checksums of its head and of each array are right, and the size and digest of its sources are
+ *           unchanged; else the file is decoded again, and a line in the log says why. A cache that cannot be
+ *           written is not an error.
+ * Thread    Any. Several processes may get the same file: each writes a temp file of its own, the last rename
+ *           wins, and all files are equal. A process that has mapped an older file keeps it.
+ * Memory    The mapped arrays are the file's pages, shared by all processes of the machine. At most 8 bytes
+ *           an element.
+ * Failure   Whatever decoding returns. */
 #ifndef DP_READ_CACHE_H
 #define DP_READ_CACHE_H
 
 #include "worker/read/format.h"
 
-/* As format->load, by way of the directory options->cache (made if it is missing), not NULL. It opens the sources itself. */
+/* As format->load, with a cache in the directory options->cache (not NULL, created if missing). It opens the
+ * sources itself. */
 DP_MUST_USE
 enum dp_status dp_cache_get(const struct dp_dataset_options *options, const struct dp_format *format,
                             struct dp_content *out, struct dp_error *err);

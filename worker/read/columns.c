@@ -118,12 +118,9 @@ enum dp_status dp_columns_end(struct dp_columns *c, const uint64_t *salt, struct
     return DP_OK;
 }
 
-uint64_t dp_columns_hash(uint64_t salt, const char *text, size_t len)
+static uint64_t hash_of(uint64_t salt, const char *text, size_t len)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ dp_mix(salt);
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-    return hash;
+    return dp_hash_bytes(DP_HASH_BEGIN ^ dp_mix(salt), text, len);
 }
 
 static double standardize(const struct dp_columns *c, uint32_t column, double x)
@@ -138,7 +135,9 @@ enum dp_status dp_columns_number(struct dp_columns *c, uint32_t column, const ch
     double x = NAN;
     c->values[column] = NAN;
     if (at < end && (dp_number_f32(at, end, &single) != end || dp_number_f64(at, end, &x) != end))
-        return dp_lines_unexpected("a number in the range of f32, or nothing", at, end, err);
+        return dp_lines_unexpected(dp_number_end(at, end) == end ? "a number in the range of f32, or nothing"
+                                                                 : "a number, or nothing",
+                                   at, end, err);
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     c->content->digest = dp_content_digest(c->content->digest, at < end ? bits : UINT64_MAX);
@@ -158,7 +157,7 @@ enum dp_status dp_columns_number(struct dp_columns *c, uint32_t column, const ch
 
 void dp_columns_category(struct dp_columns *c, uint32_t field, uint64_t salt, const char *at, size_t len)
 {
-    uint64_t hash = dp_mix(dp_columns_hash(salt, at, len));
+    uint64_t hash = dp_mix(hash_of(salt, at, len));
     c->content->digest = dp_content_digest(c->content->digest, hash);
     c->keys[field] = dp_mix(hash >> (c->options->hash_bits ? 64 - c->options->hash_bits : 1));
 }
@@ -173,8 +172,7 @@ enum dp_status dp_columns_label(struct dp_columns *c, const char *at, const char
     float label = 0;
     if (c->texts) {
         size_t len = (size_t)(end - at);
-        c->content->digest =
-            dp_content_digest(c->content->digest, dp_mix(dp_columns_hash(LABEL_DIGEST, at, len)));
+        c->content->digest = dp_content_digest(c->content->digest, dp_mix(hash_of(LABEL_DIGEST, at, len)));
         return dp_label_find(c->texts, c->options->labels, (struct dp_cell){at, end}, c->label, err);
     }
     bool missing = at == end && c->options->scored;
@@ -188,7 +186,7 @@ enum dp_status dp_columns_label(struct dp_columns *c, const char *at, const char
 
 uint64_t dp_columns_key(const struct dp_dataset_options *options, uint64_t salt, const char *text, size_t len)
 {
-    uint64_t hash = dp_mix(text ? dp_columns_hash(salt, text, len) : salt);
+    uint64_t hash = dp_mix(text ? hash_of(salt, text, len) : salt);
     return hash >> (options->hash_bits ? 64 - options->hash_bits : 1);
 }
 
@@ -212,9 +210,9 @@ enum dp_status dp_columns_name_category(const struct dp_dataset_options *o, cons
                                         struct dp_error *err)
 {
     char text[DP_VOCAB_TEXT_MAX];
-    uint64_t hash = dp_mix(dp_columns_hash(of->salt, at, len));
+    uint64_t hash = dp_mix(hash_of(of->salt, at, len));
     uint32_t group = o->form == DP_FORM_TABLES ? of->place : 0;
-    if (dp_name_set_has(set, group, hash)) /* most are: the text is made for new ones only */
+    if (dp_name_set_has(set, group, hash)) /* most are known: the text is made for new ones only */
         return DP_OK;
     size_t used = strlen(of->column), room = sizeof text - 1;
     used = used < room ? used : room;
@@ -254,7 +252,7 @@ enum dp_status dp_columns_shape(const struct dp_dataset_options *options, const 
     return DP_OK;
 }
 
-/* What all values of a row are divided by. */
+/* The number that all values of a row are divided by. */
 static double norm_of(const struct dp_format_fill *what, const float *values, uint64_t columns, uint64_t ones)
 {
     double squares = (double)ones;
@@ -277,7 +275,7 @@ static void fill_dense(const struct dp_format_fill *what, struct dp_batch *batch
     }
 }
 
-/* Columns that are there, then categories. */
+/* First the columns that are not empty, then the categories. */
 static void fill_sparse(const struct dp_format_fill *what, struct dp_batch *batch)
 {
     const struct dp_content *content = what->content;

@@ -1,10 +1,11 @@
-/* Columns: examples of numeric columns and categories, as content and in minibatches: what the formats of tables share.
- * Private to this room.
- *     begin -> (row: its label, values and keys are the caller's to set) ... -> end -> shape, fill
- * Promise   A category's key is a function of its column's salt and its text alone, reduced to options.hash_bits (0: 63);
- *           an empty one has a key of its own in each column.
+/* Columns: examples of numeric columns and categories, as content and in minibatches, for Criteo's logs and
+ * CSV. Private to this room.
+ *     begin -> (the caller sets label, values and keys -> row) ... -> end -> shape, fill
+ * Promise   A category's key is a function of its column's salt and its text alone, reduced to
+ *           options.hash_bits (0: 63); an empty one has a key of its own in each column.
  * Memory    The content's arrays: 4 bytes a numeric column, 8 bytes a category, 4 bytes an example.
- * Failure   DP_ARGUMENT: the model takes other numbers of columns or categories than the file has. */
+ * Failure   DP_ARGUMENT when the file does not have the numbers of columns and categories that the model
+ *           takes. */
 #ifndef DP_READ_COLUMNS_H
 #define DP_READ_COLUMNS_H
 
@@ -17,16 +18,16 @@ struct dp_columns {
     struct dp_label_rule rule;
     uint32_t columns, fields;       /* of an example */
     const double *mean, *deviation; /* [columns], or NULL */
-    const struct dp_schema *texts;  /* that has those of labels, or NULL */
+    const struct dp_schema *texts;  /* the schema with the texts of labels, or NULL */
     uint64_t examples_max;
-    /* Of the row at hand: */
+    /* Of the current row: */
     float *label;
     float *values;  /* [columns]; NaN: empty */
     uint64_t *keys; /* [fields], by dp_columns_key */
 };
 
-/* Whether the model takes so many numbers and categories. why: where the kinds of columns were found out, what made the
- * categories, for the message; or NULL. */
+/* Checks that the model takes so many numbers and categories. why: for the message, what made the detected
+ * categories; or NULL. */
 DP_MUST_USE
 enum dp_status dp_columns_fit(const struct dp_dataset_options *options, uint32_t columns, uint32_t fields,
                               const char *why, struct dp_error *err);
@@ -34,25 +35,25 @@ DP_MUST_USE
 enum dp_status dp_columns_begin(struct dp_columns *out, const struct dp_dataset_options *options,
                                 struct dp_content *content, uint32_t columns, uint32_t fields,
                                 struct dp_error *err);
-/* Numbers become (x - mean) / deviation, 0 where the deviation is. [columns], lent until end. */
+/* Makes numbers (x - mean) / deviation, and 0 if the deviation is 0. Both [columns], lent until end. */
 void dp_columns_standardize(struct dp_columns *columns, const double *mean, const double *deviation);
 DP_MUST_USE
 enum dp_status dp_columns_row(struct dp_columns *columns, struct dp_error *err);
-/* salt: [columns], of the numeric ones. DP_DATA: no rows. */
+/* salt: [columns], of the numeric ones. DP_DATA when there are no rows. */
 DP_MUST_USE
 enum dp_status dp_columns_end(struct dp_columns *columns, const uint64_t *salt, struct dp_error *err);
 
-/* A cell of the row: options.scale is behind what `of` makes of it, or behind its standardizing; "" is NaN. DP_DATA: no number,
- * or one that is none in f32 when all that was done. */
+/* Sets a numeric cell of the row: `of` or standardizing is applied, then options.scale; "" is NaN. DP_DATA
+ * when the cell is not a number, or the result is not a finite f32. */
 DP_MUST_USE
 enum dp_status dp_columns_number(struct dp_columns *columns, uint32_t column, const char *at, const char *end,
                                  double (*of)(double x), struct dp_error *err);
 void dp_columns_category(struct dp_columns *columns, uint32_t field, uint64_t salt, const char *at,
                          size_t len);
-/* The key of a category, or with text NULL that of a numeric column; not mixed. */
+/* The key of a category or, with text NULL, of a numeric column; not mixed. */
 uint64_t dp_columns_key(const struct dp_dataset_options *options, uint64_t salt, const char *text,
                         size_t len);
-/* Names for dp_dataset_names: "column", and "column=value"; the column's place is among those of its kind. */
+/* Names for dp_dataset_names: "column", and "column=value"; place: among the columns of its kind. */
 struct dp_columns_name {
     const char *column;
     uint32_t place, order; /* order: among all columns of the file */
@@ -67,20 +68,17 @@ DP_MUST_USE
 enum dp_status dp_columns_name_category(const struct dp_dataset_options *options,
                                         const struct dp_columns_name *of, const char *at, size_t len,
                                         struct dp_name_set *set, struct dp_error *err);
-/* Labels are texts of this schema. Lent until end. */
+/* Makes labels the texts of this schema. Lent until end. */
 void dp_columns_name_labels(struct dp_columns *columns, const struct dp_schema *schema);
-/* The label of the row; with options.scored none need be there ("" is 0). */
+/* Sets the label of the row; with options.scored it may be missing ("" is 0). */
 DP_MUST_USE
 enum dp_status dp_columns_label(struct dp_columns *columns, const char *at, const char *end,
                                 struct dp_error *err);
 
-/* Those of struct dp_format. */
+/* As in struct dp_format. */
 DP_MUST_USE
 enum dp_status dp_columns_shape(const struct dp_dataset_options *options, const struct dp_content *content,
                                 uint32_t take, struct dp_batch_shape *out, struct dp_error *err);
 void dp_columns_fill(const struct dp_format_fill *what, struct dp_batch *batch);
-
-/* FNV-1a. */
-uint64_t dp_columns_hash(uint64_t salt, const char *text, size_t len);
 
 #endif

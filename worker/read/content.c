@@ -5,12 +5,11 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 uint64_t dp_content_digest(uint64_t digest, uint64_t word)
 {
-    return dp_mix((digest + DP_CONTENT_GOLDEN) ^ word);
+    return dp_mix((digest + DP_HASH_GOLDEN) ^ word);
 }
 
 uint64_t dp_content_digest_bytes(uint64_t digest, const void *bytes, uint64_t len)

@@ -1,19 +1,20 @@
-/* Content: the decoded examples of a file, as flat arrays; which of them there are is the format's (format.h). And what
- * formats share to make them. Private to this room.
+/* Content: the decoded examples of a file, as flat arrays. Each format uses some of them (format.h). Private
+ * to this room.
  * Thread    Constant after load.
  * Memory    Owns its arrays. */
 #ifndef DP_READ_CONTENT_H
 #define DP_READ_CONTENT_H
 
+#include "common/base/hash.h"
 #include "worker/read/dataset.h"
 
-#define DP_CONTENT_FACTS  8
-#define DP_CONTENT_GOLDEN 0x9e3779b97f4a7c15u
+#define DP_CONTENT_FACTS 8
 
 struct dp_content {
     uint64_t examples; /* in the file */
     float *labels;     /* [examples], as batches have them */
-    uint64_t digest; /* of what the file says, not of how it is packed, nor of scale, normalization or form */
+    /* Of the file's content, whatever its compression, scale, normalization or form. */
+    uint64_t digest;
 
     /* libsvm: example i has entries offsets[i] .. offsets[i + 1] - 1. */
     uint64_t *offsets; /* [examples + 1] */
@@ -23,16 +24,16 @@ struct dp_content {
     /* idx: bytes, scaled as a batch is filled. */
     uint8_t *pixels; /* [examples][options.width] */
 
-    uint8_t *schema; /* csv: as schema.h writes it */
+    uint8_t *schema; /* csv: written by schema.h */
 
-    uint32_t *codes;                  /* places in `keys`, and what else a format numbers */
-    uint64_t facts[DP_CONTENT_FACTS]; /* numbers of the format's own */
-    /* How long each array is: what a cache keeps of it. */
+    uint32_t *codes;                  /* places in `keys`, and other numbers of a format */
+    uint64_t facts[DP_CONTENT_FACTS]; /* single numbers of a format */
+    /* The lengths of the arrays, for the cache. */
     uint64_t labels_len, offsets_len, keys_len, values_len, pixels_len, codes_len, schema_len;
-    void *mapped; /* NULL, or the cache file that the arrays lie in (cache.h) */
+    void *mapped; /* NULL, or the mapped cache file that holds the arrays (cache.h) */
     size_t mapped_bytes;
-    uint32_t label_base; /* of numbers: the one of class 0 */
-    uint64_t lists; /* ranked together: list l has examples offsets[l] .. offsets[l + 1] - 1; 0: none is */
+    uint32_t label_base; /* the number of class 0, when labels are numbers */
+    uint64_t lists;      /* ranked lists: list l has examples offsets[l] .. offsets[l + 1] - 1; 0: none */
 };
 
 void dp_content_clear(struct dp_content *content);

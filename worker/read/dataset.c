@@ -1,5 +1,6 @@
 #include "worker/read/dataset.h"
 
+#include "common/base/search.h"
 #include "worker/read/batch_fill.h"
 #include "worker/read/cache.h"
 #include "worker/read/name_set.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Labels are f32 in batches: a class must be a whole number that f32 can hold. */
+/* Labels are f32 in batches, so a class must be an integer that f32 represents exactly. */
 #define CLASSES_MAX ((uint32_t)1 << 24)
 
 struct dp_dataset {
@@ -24,14 +25,14 @@ struct dp_dataset {
     struct dp_content content;
     struct dp_batch_shape shape; /* of the worst batch */
     uint64_t examples, batches;  /* of an epoch */
-    struct dp_order parts;       /* with held_out: of all examples, those held out behind the others */
-    uint64_t parts_first;        /* place there of the first of this part */
+    struct dp_order parts;       /* with held_out: an order of all examples, the held-out ones last */
+    uint64_t parts_first;        /* where this data set's part begins in it */
     struct dp_rank_set *ranked;  /* or NULL */
 };
 
 #define NAMES_MAX (UINT64_C(1) << 24)
 
-/* As an epoch's number: none gets so far. */
+/* An epoch's number that no training reaches. */
 #define PARTS_EPOCH UINT32_MAX
 
 static enum dp_status check_options(const struct dp_dataset_options *o, struct dp_error *err)
@@ -46,14 +47,12 @@ static enum dp_status check_options(const struct dp_dataset_options *o, struct d
         return dp_fail(err, DP_ARGUMENT, "%s: keys of %" PRIu32 " bits: expected at most 63", o->path,
                        o->hash_bits);
     if (!(o->held_out >= 0 && o->held_out <= 0.9) || (o->held && o->held_out == 0))
-        return dp_fail(err, DP_ARGUMENT, "%s: a share of %g held out: expected 0 to 0.9", o->path,
-                       o->held_out);
+        return dp_fail(err, DP_ARGUMENT, "%s: held-out share %g: expected 0 to 0.9", o->path, o->held_out);
     if (o->holdout == DP_HOLDOUT_SHARE && !(o->holdout_share > 0 && o->holdout_share <= 0.9))
-        return dp_fail(err, DP_ARGUMENT,
-                       "%s: a share of %g held out to test on: expected above 0, 0.9 at most", o->path,
+        return dp_fail(err, DP_ARGUMENT, "%s: test share %g: expected above 0 and at most 0.9", o->path,
                        o->holdout_share);
     if (o->held_test && o->holdout == DP_HOLDOUT_NONE)
-        return dp_fail(err, DP_ARGUMENT, "%s: nothing is held out to test on", o->path);
+        return dp_fail(err, DP_ARGUMENT, "%s: no test set is held out", o->path);
     if (o->form == DP_FORM_DENSE && o->width == 0)
         return dp_fail(err, DP_ARGUMENT, "%s: a dense form of 0 columns: expected at least 1", o->path);
     if (o->label_base > DP_LABEL_BASE_MAX && o->label_base != DP_LABEL_BASE_AUTO)
@@ -69,14 +68,14 @@ static enum dp_status plan_parts(struct dp_dataset *dataset, const char *path, s
 {
     const struct dp_dataset_options *o = &dataset->options;
     uint64_t all = dataset->examples, held = (uint64_t)((double)all * o->held_out);
-    if (dataset->format->holds_out) /* load has */
+    if (dataset->format->holds_out) /* load has held it out */
         dataset->options.held_out = 0;
     if (o->held_out == 0)
         return DP_OK;
     if (dataset->format->examples)
         return dp_fail(err, DP_ARGUMENT,
-                       "%s: of a file of %s no share can be held out: name a file of its own for validation",
-                       path, dataset->format->name);
+                       "%s: no share of a file of %s can be held out: give a validation file", path,
+                       dataset->format->name);
     if (all < 2)
         return dp_fail(err, DP_ARGUMENT, "%s: of %" PRIu64 " examples none can be held out", path, all);
     held = held < 1 ? 1 : held < all ? held : all - 1;
@@ -101,7 +100,7 @@ static enum dp_status plan(struct dp_dataset *dataset, const char *path, struct 
     return st == DP_OK ? DP_OK : dp_wrap(err, st, "%s", path);
 }
 
-/* The schema that a training kept in a file. Those of older builds kept none but of CSV files. */
+/* Reads the schema that a training kept in a file. Older builds kept one for CSV files only. */
 static enum dp_status read_like(struct dp_dataset_options *o, struct dp_schema *out, bool *absent,
                                 struct dp_error *err)
 {
@@ -114,17 +113,16 @@ static enum dp_status read_like(struct dp_dataset_options *o, struct dp_schema *
     if (st != DP_IO)
         return st == DP_OK ? st : dp_fail(err, st, "%s", why.text);
     *absent = access(o->columns_path, F_OK) != 0 && errno == ENOENT;
-    return dp_fail(err, st, "%s; the training kept there how its data was read: bring the file back",
-                   why.text);
+    return dp_fail(err, st, "%s; this file says how the training data was read: restore it", why.text);
 }
 
-/* What is in pairs may be in lists: the two of them hold the same. */
+/* Pairs and lists hold the same data. */
 static bool holds_pairs(const char *format)
 {
     return strcmp(format, "pairs") == 0 || strcmp(format, "lists") == 0;
 }
 
-/* Scores of other features than those that were trained on would be worth nothing. */
+/* Scores of features that were not trained on would be worthless. */
 static enum dp_status check_like(const struct dp_dataset_options *o, const struct dp_format *format,
                                  struct dp_error *err)
 {
@@ -148,7 +146,7 @@ static enum dp_status take_schema(struct dp_dataset *dataset, struct dp_error *e
     return DP_OK;
 }
 
-/* Where none is given. */
+/* The format's default when no scale is given. */
 static double scale_of(const struct dp_format *format, enum dp_data_form form)
 {
     bool columns = form == DP_FORM_FIELDS || form == DP_FORM_TABLES;
@@ -175,11 +173,10 @@ static enum dp_status load(struct dp_dataset *dataset, const struct dp_dataset_o
     if (st == DP_OK && o.like)
         o.label_base = o.like->label_base;
     if (st == DP_OK && o.holdout != DP_HOLDOUT_NONE && !dataset->format->holds_out)
-        st = dp_fail(
-            err, DP_ARGUMENT,
-            "%s: a file of format %s, of which no items of users can be held out (data.holdout, --holdout): "
-            "name a file to test on, or a share to validate on",
-            o.path, dataset->format->name);
+        st = dp_fail(err, DP_ARGUMENT,
+                     "%s: no items of users can be held out of a file of format %s (data.holdout, "
+                     "--holdout): give a test file or a validation share",
+                     o.path, dataset->format->name);
     if (st == DP_OK) {
         const struct dp_format *format = dataset->format;
         if (o.scale == 0)
@@ -265,17 +262,9 @@ uint32_t dp_dataset_lists(const struct dp_dataset *dataset)
 
 uint32_t dp_dataset_list_of(const struct dp_dataset *dataset, uint64_t example)
 {
-    const uint64_t *offsets = dataset->content.offsets;
-    uint64_t low = 0, high = dataset->content.lists - 1; /* the last that starts at or before it */
-    DP_ASSERT(dataset->content.lists > 0 && example < dataset->examples);
-    while (low < high) {
-        uint64_t mid = low + (high - low + 1) / 2;
-        if (offsets[mid] <= example)
-            low = mid;
-        else
-            high = mid - 1;
-    }
-    return (uint32_t)low;
+    const struct dp_content *content = &dataset->content;
+    DP_ASSERT(content->lists > 0 && example < dataset->examples);
+    return (uint32_t)(dp_lower_bound_u64(content->offsets, content->lists, example + 1) - 1);
 }
 
 enum dp_status dp_dataset_rank(struct dp_dataset *dataset, const struct dp_dataset *train, uint32_t sampled,
@@ -315,6 +304,14 @@ bool dp_dataset_label(const struct dp_dataset *dataset, uint64_t example, float 
 uint64_t dp_dataset_digest(const struct dp_dataset *dataset)
 {
     return dataset->content.digest;
+}
+
+void dp_dataset_doubt(const struct dp_dataset *dataset, const struct dp_dataset_options *options, char *out,
+                      size_t size)
+{
+    out[0] = '\0';
+    if (dataset->format->doubt)
+        dataset->format->doubt(options, out, size);
 }
 
 const struct dp_schema *dp_dataset_schema(const struct dp_dataset *dataset)
@@ -366,7 +363,7 @@ enum dp_status dp_batch_new(const struct dp_dataset *dataset, struct dp_batch **
     return dp_batch_reserve(&dataset->shape, out, err);
 }
 
-/* The examples at places of an epoch whose order was made. */
+/* Turns places in an epoch, whose order is made, into examples. */
 static void examples_at(const struct dp_dataset *dataset, const struct dp_order *order, uint64_t *at,
                         uint32_t count)
 {

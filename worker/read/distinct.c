@@ -3,13 +3,13 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Up to here insertion sort is cheaper than a pass with 256 counters. */
+/* Up to this size insertion sort is cheaper than a pass with 256 counters. */
 #define INSERTION_MAX 32
 
 #define FREE UINT32_MAX
-/* Behind the last home: room for the runs there, and a slot that stays free and so ends every probe. */
+/* Slots after the last home: for the runs there, and one that stays free and ends every probe. */
 #define TAIL 64u
-/* Slots that may be passed or moved, for each entry, before keys count as clustered. */
+/* Probes and moves for each entry, beyond which keys count as clustered. */
 #define STEPS_MAX 4u
 
 static void insertion_sort(struct dp_distinct_entry *a, uint32_t n)
@@ -31,7 +31,7 @@ static bool all_equal(const struct dp_distinct_entry *a, uint32_t n)
     return differs == 0;
 }
 
-/* Sorts a[0 .. n-1], which agree in all but their low `bits` bits; b is room for as many. */
+/* Sorts a[0 .. n-1], which differ only in their low `bits` bits; b is scratch of the same size. */
 static void refine(struct dp_distinct_entry *a, struct dp_distinct_entry *b, uint32_t n, uint32_t bits)
 {
     if (n <= INSERTION_MAX) {
@@ -105,8 +105,8 @@ size_t dp_distinct_table_len(uint32_t entries)
     return ((size_t)1 << home_bits(entries)) + TAIL;
 }
 
-/* Puts the entries' keys into the table, each with its number in order of first appearance, and into `slots`
- * each entry's number. How many are distinct; 0: keys cluster, nothing was done. */
+/* Puts the entries' keys into the table, each with its number in order of first appearance, and each entry's
+ * number into `slots`. Returns how many are distinct; 0: keys cluster, nothing was done. */
 static uint32_t fill_table(struct dp_distinct_scratch *scratch, uint32_t n, uint32_t *slots)
 {
     struct dp_distinct_entry *table = scratch->table;
@@ -142,7 +142,7 @@ uint32_t dp_distinct(struct dp_distinct_scratch *scratch, uint32_t n, uint64_t *
     if (distinct == 0)
         return by_sorting(scratch, n, keys, slots);
     struct dp_distinct_entry *sorted = scratch->sorted, *rows = scratch->entries;
-    /* No branch on what is free, which no processor could foresee. */
+    /* No branch on free slots, which no processor could predict. */
     for (const struct dp_distinct_entry *at = scratch->table; row < distinct; at++) {
         sorted[row] = *at;
         row += at->at != FREE;

@@ -2,9 +2,9 @@
  * Promise   No allocation. Fastest on keys that are spread evenly (mixed keys); at worst 8 passes.
  * Thread    One, with its own scratch.
  * Method    Linear probing with a key's top bits as its home, and smaller keys first in a run: each distinct
- *           key is stored once, and the table, read from its start, is in order. Where keys cluster, the
- *           entries are sorted instead: one scatter by the top bits into buckets of few keys, then insertion
- *           sort in each; a bucket that is large for all that is split by its next 8 bits. */
+ *           key is stored once, and the table is in order from its start. If keys cluster, the entries are
+ *           sorted instead: one scatter by the top bits into small buckets, then insertion sort in each; a
+ *           bucket that is still large is split by its next 8 bits. */
 #ifndef DP_READ_DISTINCT_H
 #define DP_READ_DISTINCT_H
 
@@ -19,15 +19,16 @@ struct dp_distinct_entry {
 };
 
 struct dp_distinct_scratch {
-    struct dp_distinct_entry *entries, *sorted; /* room for the worst batch, each */
-    struct dp_distinct_entry *table;            /* room for dp_distinct_table_len(worst batch) */
+    struct dp_distinct_entry *entries, *sorted; /* [entries of the worst batch] each */
+    struct dp_distinct_entry *table;            /* [dp_distinct_table_len(entries of the worst batch)] */
     uint32_t starts[(1u << DP_DISTINCT_TOP_BITS) + 1];
 };
 
 size_t dp_distinct_table_len(uint32_t entries);
 
-/* The caller has put the n entries (any order) into scratch->entries. keys [n] gets the distinct keys, slots
- * [n] for each entry's `at` the row of its key. Returns how many are distinct. */
+/* Takes the n entries (in any order) that the caller put into scratch->entries. Writes the distinct keys to
+ * keys [n], and for each entry's `at` the row of its key to slots [n]. Returns the number of distinct
+ * keys. */
 uint32_t dp_distinct(struct dp_distinct_scratch *scratch, uint32_t n, uint64_t *keys, uint32_t *slots);
 
 #endif

@@ -1,6 +1,6 @@
-/* Form: in what groups, lists and columns (batch.h) a model wants its data. A file format gives those forms that it can;
- * another is refused by name.
- * A key of a group is what the format numbers or hashes, mixed (common/model/mix.h). Values are 1 where none is told. */
+/* Form: the groups, lists and columns (batch.h) in which a model takes its data. A file format supports some
+ * forms; others are refused by name. A key of a group is the format's number or hash, mixed
+ * (common/model/mix.h). Values are 1 if the file has none. */
 #ifndef DP_READ_FORM_H
 #define DP_READ_FORM_H
 
@@ -11,14 +11,13 @@
 #define DP_FORM_OTHER 2 /* TRIPLES: the list of items to compare with */
 
 enum dp_data_form {
-    DP_FORM_SPARSE, /* list 0 of group 0: any number of (key, value) an example */
-    DP_FORM_DENSE,  /* `width` columns */
-    DP_FORM_PAIRS, /* list 0 of group 0: a user; list 1 of group 1: an item. Label 1 where they met, else 0 */
+    DP_FORM_SPARSE,  /* list 0 of group 0: any number of (key, value) an example */
+    DP_FORM_DENSE,   /* `width` columns */
+    DP_FORM_PAIRS,   /* list 0 of group 0: a user; list 1 of group 1: an item. Label 1 if they met, else 0 */
     DP_FORM_TRIPLES, /* the same; and list 2 of group 1: an item that the user did not meet. No labels */
-    DP_FORM_FIELDS, /* `width` columns; list 0 of group 0: one key for each of `fields` categories, which are told
-                        apart by field */
-    DP_FORM_TABLES, /* the same, but field f is list f of a group f of its own */
-    DP_FORM_WINDOWS, /* list 0 of group 0: `fields` tokens in sequence; the label is the class of the next one */
+    DP_FORM_FIELDS,  /* `width` columns; list 0 of group 0: a key for each of `fields` categories */
+    DP_FORM_TABLES,  /* the same, but field f is list f of a group f of its own */
+    DP_FORM_WINDOWS, /* list 0 of group 0: `fields` tokens in sequence; label: the next one's class */
     DP_FORMS
 };
 

@@ -1,6 +1,6 @@
 #include "worker/read/format.h"
 
-#include "worker/read/header.h"
+#include "worker/read/csv_header.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,11 +26,12 @@ static enum dp_status by_name(const struct dp_dataset_options *options, const st
     return dp_fail(err, DP_ARGUMENT, "format '%.32s' is not known: auto%s", options->format, names);
 }
 
-/* Whether a file of the format may be what is wanted, whatever its bytes. Pairs and text: the model says which. Told by
- * the bytes, names and ratings would be trained on as words, and a text of numbers as pairs, without a word. */
+/* Whether the format fits the options, whatever the bytes. The model decides between pairs and text:
+ * detection by bytes would silently train on names and ratings as words, or on a text of numbers as pairs. */
 static bool may_be(const struct dp_format *format, const struct dp_dataset_options *options)
 {
-    if (format == &dp_format_csv && !(options->label && options->label[0])) /* nothing else has one */
+    if (format == &dp_format_csv &&
+        !(options->label && options->label[0])) /* no other format has a label column */
         return false;
     if (options->form == DP_FORM_PAIRS && options->words != (format == &dp_format_text))
         return false;
@@ -46,8 +47,8 @@ static bool has_features(const unsigned char *bytes, size_t len)
     return false;
 }
 
-/* The first that gives what is wanted; idx is told by its magic number, which starts with two zero bytes: no text has
- * one. Four are none of it, but a hole that a crash left in a file. */
+/* The first format that fits. idx is detected by its magic number, which starts with two zero bytes, as no
+ * text does. Four zero bytes are a hole that a crash left in a file. */
 static const struct dp_format *by_content(const struct dp_dataset_options *options,
                                           const unsigned char *bytes, size_t len)
 {
@@ -55,9 +56,9 @@ static const struct dp_format *by_content(const struct dp_dataset_options *optio
     static const unsigned char hole[4];
     if (len > 0 && bytes[0] == 0 && (len < sizeof hole || memcmp(bytes, hole, sizeof hole) != 0))
         return &dp_format_idx;
-    /* To be told that the label's name is missing. */
+    /* So that the message asks for the label's name. */
     if (dp_format_csv.forms & 1u << options->form && len > 0 && !has_features(bytes, len) &&
-        dp_header_begins(bytes, len))
+        dp_csv_header_begins(bytes, len))
         return &dp_format_csv;
     for (size_t i = 0; i < FORMATS; i++) {
         if (!may_be(formats[i], options) || formats[i] == &dp_format_idx)
@@ -69,8 +70,8 @@ static const struct dp_format *by_content(const struct dp_dataset_options *optio
     return last ? last : &dp_format_libsvm;
 }
 
-/* Where nothing is recognized, a file that is read like another is taken to be of that one's format: its reader says best what is
- * wrong. */
+/* If no format is detected, a file that is read like another is taken to have its format: that reader says
+ * best what is wrong. */
 static const struct dp_format *like_training(const struct dp_dataset_options *options,
                                              const unsigned char *bytes, size_t len,
                                              const struct dp_format *found)
@@ -83,7 +84,7 @@ static const struct dp_format *like_training(const struct dp_dataset_options *op
     return found;
 }
 
-/* What a file may hold: "lines of ..., or images ...". */
+/* What a file may hold, for messages: "lines of ..., or images ...". */
 static void wanted(const struct dp_dataset_options *options, const struct dp_format *named, char out[160])
 {
     out[0] = '\0';
@@ -114,14 +115,12 @@ enum dp_status dp_format_choose(const struct dp_dataset_options *options, struct
     }
     if (options->labels_path && !(*out)->labels_apart)
         return dp_fail(err, DP_ARGUMENT,
-                       "%s: is no idx file, its labels are in it: leave out the file of labels '%s'",
+                       "%s: is not an idx file and has its own labels: leave out the labels file '%s'",
                        options->path, options->labels_path);
     if (options->negatives_path && !(*out)->negatives_apart)
-        return dp_fail(
-            err, DP_ARGUMENT,
-            "%s: a file of format %s has no items to be ranked among: leave out the file of negatives "
-            "'%s'",
-            options->path, (*out)->name, options->negatives_path);
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s: a file of format %s has no items to rank: leave out the file of negatives '%s'",
+                       options->path, (*out)->name, options->negatives_path);
     if (!((*out)->forms & 1u << options->form))
         return dp_fail(
             err, DP_ARGUMENT,

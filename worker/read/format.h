@@ -18,45 +18,53 @@ struct dp_format_fill {
 
 struct dp_format {
     const char *name;     /* "libsvm" */
-    const char *holds;    /* what is expected in such a file: "lines of 'label index:value ...'" */
-    uint32_t forms;       /* those that it gives: bits 1 << enum dp_data_form */
+    const char *holds;    /* its content, for messages: "lines of 'label index:value ...'" */
+    uint32_t forms;       /* the supported ones: bits 1 << enum dp_data_form */
     bool labels_apart;    /* options.labels_path names a second file */
     bool like_apart;      /* options.like_path does */
-    bool decodes_slowly;  /* so that a cache of its content is worth its room */
+    bool decodes_slowly;  /* a cache of its content is worth the space */
     bool negatives_apart; /* options.negatives_path does */
-    bool holds_out;       /* load leaves the part that options.held_out and options.holdout say (holdout.h) */
-    double scale;         /* where options.scale is 0; 0: 1 */
+    bool holds_out;       /* load applies options.held_out and options.holdout (holdout.h) */
+    double scale;         /* if options.scale is 0; 0: 1 */
     double columns_scale; /* the same for forms that have columns beside categories; 0: scale */
-    /* Whether a file that begins so is of this format, where options->form is one of `forms`. NULL: any is. The first of
-     * the table that says yes is taken (format.c has what is decided without the bytes). */
+    /* Whether a file that begins with these bytes has this format, if options->form is one of `forms`.
+         * NULL: always. The first match in the table is taken (format.c also checks the options). */
     bool (*begins)(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len);
-    /* Decodes the file into an empty content; after a failure the caller clears it. */
+    /* Decodes the file into an empty content, which the caller clears after a failure. */
     enum dp_status (*load)(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                            struct dp_content *out, struct dp_error *err);
-    /* NULL, or what the file calls keys and columns of its content (dp_dataset_names). May lower the set's bound. */
+    /* NULL, or adds the names of keys and columns (dp_dataset_names). May lower the set's limit. */
     enum dp_status (*names)(const struct dp_dataset_options *options, const struct dp_content *content,
                             struct dp_name_set *set, struct dp_error *err);
+    /* NULL, or dp_dataset_doubt. */
+    void (*doubt)(const struct dp_dataset_options *options, char *out, size_t size);
     /* NULL, or dp_dataset_met; keys are mixed. */
     bool (*met)(const struct dp_content *content, uint64_t user, void (*visit)(void *context, uint64_t item),
                 void *context);
-    /* Examples of an epoch: NULL: those of the content. More where some are drawn. */
+    /* The examples of an epoch: NULL: those of the content; more when some are sampled. */
     uint64_t (*examples)(const struct dp_dataset_options *options, const struct dp_content *content);
     /* Columns, groups and lists of the worst minibatch of `take` examples (out->examples is set already). */
     enum dp_status (*shape)(const struct dp_dataset_options *options, const struct dp_content *content,
                             uint32_t take, struct dp_batch_shape *out, struct dp_error *err);
-    /* Labels, columns and entries (batch_fill.h). Nothing but (content, options, epoch, order) decides what. */
+    /* Fills labels, columns and entries (batch_fill.h): a function of (content, options, epoch, order)
+         * alone. */
     void (*fill)(const struct dp_format_fill *what, struct dp_batch *batch);
 };
 
 extern const struct dp_format dp_format_criteo, dp_format_csv, dp_format_idx, dp_format_libsvm,
     dp_format_lists, dp_format_pairs, dp_format_text;
 
+/* The shape of PAIRS and TRIPLES, for dp_format_pairs, _lists and _cross. */
+DP_MUST_USE
+enum dp_status dp_format_pairs_shape(const struct dp_dataset_options *options,
+                                     const struct dp_content *content, uint32_t take,
+                                     struct dp_batch_shape *out, struct dp_error *err);
 extern const struct dp_format dp_format_cross; /* of dp_dataset_open_cross */
 DP_MUST_USE
 enum dp_status dp_cross_load(const struct dp_cross *cross, struct dp_content *out, struct dp_error *err);
 
-/* By options->format, or by the form that is wanted and by the file's first bytes. DP_ARGUMENT: it does not give that
- * form; DP_DATA: an empty file. */
+/* Chooses by options->format, or by the wanted form and the file's first bytes. DP_ARGUMENT when the format
+ * does not support the form; DP_DATA for an empty file. */
 DP_MUST_USE
 enum dp_status dp_format_choose(const struct dp_dataset_options *options, struct dp_unpack *unpack,
                                 const struct dp_format **out, struct dp_error *err);

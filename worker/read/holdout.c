@@ -5,11 +5,11 @@
 
 #include <stdlib.h>
 
-enum part { TRAIN, TEST, VALIDATION, COPY }; /* COPY: of a pair that is held out already */
+enum holdout_part { TRAIN, TEST, VALIDATION, COPY }; /* COPY: of a pair that is already held out */
 
 struct drawn {
     uint64_t user, rank, item, at; /* rank: by which a user's items are drawn */
-    enum part part;
+    enum holdout_part part;
 };
 
 static int by_rank(const void *a, const void *b)
@@ -26,16 +26,16 @@ static int by_rank(const void *a, const void *b)
 
 static uint64_t rank_of(uint64_t seed, uint64_t user, uint64_t item)
 {
-    return dp_mix(dp_mix(seed + dp_mix(user) * DP_CONTENT_GOLDEN) + dp_mix(item));
+    return dp_mix(dp_mix(seed + dp_mix(user) * DP_HASH_GOLDEN) + dp_mix(item));
 }
 
-/* One user's pairs [from, end), those of an item side by side. */
+/* The pairs [from, end) of one user, with equal items side by side. */
 struct user {
     struct drawn *pairs;
     uint64_t from, end;
 };
 
-/* Different items in training. */
+/* Counts the different items in training. */
 static uint64_t items_left(const struct user *u)
 {
     uint64_t items = 0;
@@ -44,8 +44,8 @@ static uint64_t items_left(const struct user *u)
     return items;
 }
 
-/* The first `count` items that are in training go to the part. */
-static void hold(const struct user *u, uint64_t count, enum part part)
+/* Moves the first `count` training items to the part. */
+static void hold(const struct user *u, uint64_t count, enum holdout_part part)
 {
     for (uint64_t i = u->from; i < u->end; i++) {
         bool first = i == u->from || u->pairs[i].item != u->pairs[i - 1].item;
@@ -58,7 +58,7 @@ static void hold(const struct user *u, uint64_t count, enum part part)
     }
 }
 
-/* share of n, rounded up with a chance that makes it exact in the mean; one at least is left. */
+/* share * n, rounded at random so that its mean is exact; at least one is left. */
 static uint64_t rounded(double share, uint64_t n, uint64_t seed, uint64_t user)
 {
     double chance = (double)(rank_of(seed, user, 0) >> 11) * 0x1p-53;
@@ -78,7 +78,7 @@ static void draw_user(const struct user *u, const struct dp_dataset_options *o)
         hold(u, rounded(o->held_out, items_left(u), o->seed ^ validation, id), VALIDATION);
 }
 
-static enum part wanted(const struct dp_dataset_options *o)
+static enum holdout_part wanted(const struct dp_dataset_options *o)
 {
     return o->held_test ? TEST : o->held ? VALIDATION : TRAIN;
 }
@@ -95,7 +95,7 @@ enum dp_status dp_holdout_keep(struct dp_pairs *pairs, const struct dp_dataset_o
     uint64_t n = pairs->count, kept = 0;
     struct drawn *drawn = calloc(n + 1, sizeof *drawn);
     if (!drawn)
-        return dp_fail(err, DP_NOMEM, "%s: no memory to hold pairs out", o->path);
+        return dp_fail(err, DP_NOMEM, "%s: no memory to hold out pairs", o->path);
     for (uint64_t i = 0; i < n; i++) {
         uint64_t user = pairs->keys[2 * i], item = pairs->keys[2 * i + 1];
         drawn[i] = (struct drawn){.user = user, .item = item, .rank = rank_of(o->seed, user, item), .at = i};

@@ -1,7 +1,7 @@
 #include "worker/read/ids.h"
 
+#include "common/base/hash.h"
 #include "common/model/mix.h"
-#include "worker/read/columns.h"
 #include "worker/read/number.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@ bool dp_ids_number(const char *at, size_t len, uint64_t *out)
     return len > 0 && (at[0] != '0' || len == 1) && dp_number_index(at, at + len, out) == at + len;
 }
 
-/* The slot of this key, or the free one where it belongs. */
+/* Finds the slot of this key, or the free slot where it belongs. */
 static struct dp_ids_slot *slot_of(const struct dp_ids *ids, uint64_t key)
 {
     uint64_t at = dp_mix(key);
@@ -58,18 +58,17 @@ enum dp_status dp_ids_take(struct dp_ids *ids, const char *at, size_t len, uint6
 {
     if (dp_ids_number(at, len, key))
         return DP_OK;
-    *key = dp_mix(dp_columns_hash(0, at, len)) >> 1;
+    *key = dp_mix(dp_hash_bytes(DP_HASH_BEGIN, at, len)) >> 1;
     enum dp_status st = grow_slots(ids, err);
     struct dp_ids_slot *slot = st == DP_OK ? slot_of(ids, *key) : NULL;
     if (slot && slot->at != 0) {
         const char *there = ids->text + slot->at - 1;
         if (strlen(there) == len && memcmp(there, at, len) == 0)
             return DP_OK;
-        return dp_fail(
-            err, DP_DATA,
-            "the names '%.40s' and '%.*s' have the same hash, which is to be expected once in 10^18 "
-            "pairs of names: rename one of them",
-            there, (int)(len < 40 ? len : 40), at);
+        return dp_fail(err, DP_DATA,
+                       "the names '%.40s' and '%.*s' have the same hash, as happens once in 10^18 pairs: "
+                       "rename one of them",
+                       there, (int)(len < 40 ? len : 40), at);
     }
     if (st == DP_OK)
         st = grow_text(ids, len + 1, err);

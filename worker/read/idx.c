@@ -11,7 +11,7 @@
 #define GROW         ((size_t)1 << 20)
 
 /* A place in the decoded bytes of a file. */
-struct cursor {
+struct idx_cursor {
     struct dp_unpack *unpack;
     const unsigned char *bytes;
     size_t len;
@@ -19,8 +19,8 @@ struct cursor {
 };
 
 /* Lends 1 to `most` bytes; *len == 0 is the end of the file. */
-static enum dp_status cursor_lend(struct cursor *c, uint64_t most, const unsigned char **bytes, size_t *len,
-                                  struct dp_error *err)
+static enum dp_status cursor_lend(struct idx_cursor *c, uint64_t most, const unsigned char **bytes,
+                                  size_t *len, struct dp_error *err)
 {
     if (c->len == 0) {
         enum dp_status st = dp_unpack_next(c->unpack, &c->bytes, &c->len, err);
@@ -35,14 +35,14 @@ static enum dp_status cursor_lend(struct cursor *c, uint64_t most, const unsigne
     return DP_OK;
 }
 
-static enum dp_status ends_early(const struct cursor *c, const char *what, uint64_t expected,
+static enum dp_status ends_early(const struct idx_cursor *c, const char *what, uint64_t expected,
                                  struct dp_error *err)
 {
     return dp_fail(err, DP_DATA, "%s: byte %" PRIu64 ": file ends, expected %s up to byte %" PRIu64,
                    dp_unpack_name(c->unpack), c->position, what, expected);
 }
 
-static enum dp_status read_u32(struct cursor *c, uint32_t *out, struct dp_error *err)
+static enum dp_status read_u32(struct idx_cursor *c, uint32_t *out, struct dp_error *err)
 {
     unsigned char word[4];
     uint64_t end = c->position + sizeof word;
@@ -62,7 +62,7 @@ static enum dp_status read_u32(struct cursor *c, uint32_t *out, struct dp_error 
 }
 
 /* The rest of the file: exactly `len` bytes. */
-static enum dp_status read_rest(struct cursor *c, uint64_t len, const char *what, uint8_t **out,
+static enum dp_status read_rest(struct idx_cursor *c, uint64_t len, const char *what, uint8_t **out,
                                 struct dp_error *err)
 {
     enum dp_status st = DP_OK;
@@ -103,7 +103,7 @@ done:
     return st;
 }
 
-static enum dp_status read_magic(struct cursor *c, uint32_t magic, const char *what, struct dp_error *err)
+static enum dp_status read_magic(struct idx_cursor *c, uint32_t magic, const char *what, struct dp_error *err)
 {
     uint32_t found;
     enum dp_status st = read_u32(c, &found, err);
@@ -115,7 +115,7 @@ static enum dp_status read_magic(struct cursor *c, uint32_t magic, const char *w
 
 enum dp_status dp_idx_read_images(struct dp_unpack *unpack, struct dp_idx_images *out, struct dp_error *err)
 {
-    struct cursor c = {.unpack = unpack};
+    struct idx_cursor c = {.unpack = unpack};
     *out = (struct dp_idx_images){0};
     enum dp_status st = read_magic(&c, MAGIC_IMAGES, "idx3 images of bytes", err);
     if (st == DP_OK)
@@ -140,7 +140,7 @@ enum dp_status dp_idx_read_images(struct dp_unpack *unpack, struct dp_idx_images
 enum dp_status dp_idx_read_labels(struct dp_unpack *unpack, uint32_t count, uint8_t **out,
                                   struct dp_error *err)
 {
-    struct cursor c = {.unpack = unpack};
+    struct idx_cursor c = {.unpack = unpack};
     uint32_t found = 0;
     *out = NULL;
     enum dp_status st = read_magic(&c, MAGIC_LABELS, "idx1 labels of bytes", err);

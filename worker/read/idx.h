@@ -1,9 +1,9 @@
-/* Idx: the images (idx3, bytes) and labels (idx1, bytes) of MNIST (LeCun, Cortes, Burges), out of unpacked
+/* Idx: the images (idx3, bytes) and labels (idx1, bytes) of MNIST (LeCun, Cortes, Burges), read from unpacked
  * files.
- * Promise   Magic number, counts and sizes are checked to the byte; what a header claims is believed, and
- *           paid for in memory, only as far as bytes come.
+ * Promise   Magic number, counts and sizes are checked to the byte. Memory grows with the bytes that come,
+ *           not with what a header claims.
  * Thread    One at a time.
- * Memory    What is given is the caller's, for free().
+ * Memory    The caller frees the arrays with free().
  * Failure   DP_DATA ("name: byte N: what was expected"; N counts decoded bytes from 0), DP_NOMEM, or
  *           unpack's. */
 #ifndef DP_READ_IDX_H
@@ -22,7 +22,7 @@ struct dp_idx_images {
 
 DP_MUST_USE
 enum dp_status dp_idx_read_images(struct dp_unpack *unpack, struct dp_idx_images *out, struct dp_error *err);
-/* Exactly `count` labels, else DP_DATA. */
+/* DP_DATA unless there are exactly `count` labels. */
 DP_MUST_USE
 enum dp_status dp_idx_read_labels(struct dp_unpack *unpack, uint32_t count, uint8_t **out,
                                   struct dp_error *err);

@@ -1,5 +1,7 @@
 #include "worker/read/labels.h"
 
+#include "common/base/search.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define TEXTS_MAX 65536u /* each new one moves those behind it */
+#define TEXTS_MAX 65536u /* inserting a text moves those after it */
 
 /* ---- numbers */
 
@@ -36,8 +38,11 @@ static enum dp_status map_binary(struct dp_label_rule *rule, float label, float 
     rule->has_minus = rule->has_minus || label == -1;
     if ((label != 0 && label != 1 && label != -1 && !top) ||
         (rule->has_top && (rule->has_zero || rule->has_minus)))
-        return dp_fail(err, DP_DATA, "label %g: expected 0 or 1, or -1 or +1, or in the whole file 1 or 2",
-                       (double)label);
+        return dp_fail(
+            err, DP_DATA,
+            "label %g: expected 0 or 1, or -1 or +1, or 1 or 2 in the whole file (models that take "
+            "others: mlp:... several classes, fm:8,loss=squared any number)",
+            (double)label);
     if (rule->has_zero && rule->has_minus)
         return dp_fail(err, DP_DATA,
                        "label %g: the file has both -1 and 0: expected either 0 and 1 or -1 and +1",
@@ -53,14 +58,14 @@ static enum dp_status map_class(struct dp_label_rule *rule, float label, float *
     rule->has_zero = rule->has_zero || label == 0;
     rule->has_one = rule->has_one || label == 1;
     rule->has_top = rule->has_top || (found_out && label == top);
-    /* Compared before it is taken for whole: an f32 below 2^24 is exact. */
+    /* The range is checked first: below 2^24 an f32 holds integers exactly. */
     if (!(label >= base && (label < top || (found_out && label == top))) || label != floorf(label) ||
         (rule->has_zero && rule->has_top))
-        return dp_fail(
-            err, DP_DATA,
-            "label %g: expected a class from %g to %g%s; --label-base (data.label_base) says which "
-            "number class 0 has",
-            (double)label, (double)base, (double)top - 1, found_out ? ", or from 1 in the whole file" : "");
+        return dp_fail(err, DP_DATA,
+                       "label %g: expected a class from %g to %g%s; --label-base (data.label_base) sets the "
+                       "number of class 0",
+                       (double)label, (double)base, (double)top - 1,
+                       found_out ? ", or from 1 in the whole file" : "");
     *out = label == base ? 0 : label - base; /* -0 is class 0 */
     return DP_OK;
 }
@@ -91,8 +96,7 @@ enum dp_status dp_label_settle(const struct dp_label_rule *rule, float *labels, 
     if (!rule->has_one)
         return dp_fail(err, DP_DATA,
                        "there are labels of %" PRIu32
-                       ", but of neither 0 nor 1: say which number class 0 has "
-                       "(--label-base, data.label_base)",
+                       ", but of neither 0 nor 1: set the number of class 0 (--label-base, data.label_base)",
                        top);
     for (uint64_t i = 0; i < count; i++)
         labels[i] -= 1;
@@ -104,7 +108,7 @@ enum dp_status dp_label_settle(const struct dp_label_rule *rule, float *labels, 
 static const char *const words[][2] = {{"no", "yes"}, {"false", "true"}, {"f", "t"}, {"n", "y"}};
 #define WORDS (sizeof words / sizeof words[0])
 
-/* The pair that has the cell's word; *which: 0 or 1. NULL: it is any text. */
+/* The pair of words that has the cell's word; *which: 0 or 1. NULL for any other text. */
 static const char *const *word_of(struct dp_cell cell, int *which)
 {
     size_t len = (size_t)(cell.end - cell.at);
@@ -129,86 +133,88 @@ static int compare(struct dp_cell cell, const char *text)
     return order ? order : (len > other) - (len < other);
 }
 
-/* The place of the text, or the one where it belongs. */
-static uint32_t place_of(char *const *text, uint32_t count, struct dp_cell cell, bool *there)
+static bool is_below(const void *at, const void *cell)
 {
-    uint32_t low = 0, high = count;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (compare(cell, text[mid]) > 0)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    *there = low < count && compare(cell, text[low]) == 0;
-    return low;
+    return compare(*(const struct dp_cell *)cell, *(char *const *)at) > 0;
 }
 
-/* "'a', 'b', ..." */
-static void list(char *const *text, uint32_t count, char out[240])
+/* Finds the place of the text, or the place where it belongs. */
+static uint32_t place_of(char *const *text, uint32_t count, struct dp_cell cell, bool *there)
+{
+    uint32_t place = (uint32_t)dp_lower_bound(text, count, sizeof *text, &cell, is_below);
+    *there = place < count && compare(cell, text[place]) == 0;
+    return place;
+}
+
+#define LIST_BYTES 360
+
+/* "'a' in line 2, 'b' in line 5, ..."; without lines: "'a', 'b', ..." */
+static void list(char *const *text, const uint64_t *line, uint32_t count, char out[LIST_BYTES])
 {
     size_t len = 0;
     out[0] = '\0';
-    for (uint32_t i = 0; i < count && i < 4; i++) /* of 44 bytes at most each */
-        len += (size_t)snprintf(out + len, 240 - len, "%s'%s'", i ? ", " : "",
+    for (uint32_t i = 0; i < count && i < 4; i++) { /* of 76 bytes at most each */
+        len += (size_t)snprintf(out + len, LIST_BYTES - len, "%s'%s'", i ? ", " : "",
                                 dp_cell_show(dp_cell_of(text[i])).text);
+        if (line)
+            len += (size_t)snprintf(out + len, LIST_BYTES - len, " in line %" PRIu64, line[i]);
+    }
     if (count > 4)
-        (void)snprintf(out + len, 240 - len, ", ...");
+        (void)snprintf(out + len, LIST_BYTES - len, ", ...");
 }
 
-static enum dp_status add(struct dp_label_texts *texts, struct dp_cell cell, uint32_t place,
+static enum dp_status add(struct dp_label_texts *texts, struct dp_cell cell, uint64_t line, uint32_t place,
                           struct dp_error *err)
 {
     if (texts->count == texts->room) {
         uint32_t room = texts->room * 2 + 4;
         char **grown = realloc(texts->text, room * sizeof *grown);
-        if (!grown)
+        texts->text = grown ? grown : texts->text;
+        uint64_t *lines = realloc(texts->line, room * sizeof *lines);
+        texts->line = lines ? lines : texts->line;
+        if (!grown || !lines)
             return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " labels", room);
-        texts->text = grown;
         texts->room = room;
     }
     char *copy = strndup(cell.at, (size_t)(cell.end - cell.at));
     if (!copy)
         return dp_fail(err, DP_NOMEM, "no memory for a label");
     memmove(texts->text + place + 1, texts->text + place, (texts->count - place) * sizeof *texts->text);
+    memmove(texts->line + place + 1, texts->line + place, (texts->count - place) * sizeof *texts->line);
     texts->text[place] = copy;
+    texts->line[place] = line;
     texts->count++;
     return DP_OK;
 }
 
 enum dp_status dp_label_see(struct dp_label_texts *texts, enum dp_labels kind, struct dp_cell cell,
-                            uint32_t max, struct dp_error *err)
+                            uint64_t line, uint32_t max, struct dp_error *err)
 {
     bool there;
-    char before[240] = "";
+    char before[LIST_BYTES] = "";
     const struct dp_cell same = canonical(kind, cell);
     uint32_t place = place_of(texts->text, texts->count, same, &there);
     if (there)
         return DP_OK;
     max = max < TEXTS_MAX ? max : TEXTS_MAX;
     if (texts->count < max)
-        return add(texts, same, place, err);
-    list(texts->text, texts->count, before);
-    return dp_fail(err, DP_DATA, "label '%s' is one more than the %" PRIu32 " %s, after %s",
+        return add(texts, same, line, place, err);
+    list(texts->text, texts->line, texts->count, before);
+    return dp_fail(err, DP_DATA, "label '%s' is one more than the %" PRIu32 " %s, after %s%s",
                    dp_cell_show(cell).text, max,
-                   kind == DP_LABELS_BINARY ? "that two classes have" : "classes of the model", before);
+                   kind == DP_LABELS_BINARY ? "that two classes have" : "classes of the model", before,
+                   kind == DP_LABELS_BINARY ? " (mlp:... takes several classes)" : "");
 }
 
 enum dp_status dp_label_name(struct dp_label_texts *texts, enum dp_labels kind, struct dp_schema *schema,
                              struct dp_error *err)
 {
-    if (kind == DP_LABELS_BINARY && texts->count == 1) {
-        int which;
-        const char *const *pair = word_of(dp_cell_of(texts->text[0]), &which);
-        if (!pair)
-            return dp_fail(err, DP_DATA, "every label is '%s': expected two classes",
-                           dp_cell_show(dp_cell_of(texts->text[0])).text);
-        enum dp_status st = add(texts, dp_cell_of(pair[!which]), (uint32_t)!which, err);
-        if (st != DP_OK)
-            return st;
-    }
+    if (kind == DP_LABELS_BINARY && texts->count == 1)
+        return dp_fail(err, DP_DATA, "every label is '%s': expected two classes",
+                       dp_cell_show(dp_cell_of(texts->text[0])).text);
     schema->class_text = texts->text;
     schema->classes = texts->count;
+    free(texts->line);
     *texts = (struct dp_label_texts){0};
     return DP_OK;
 }
@@ -218,6 +224,7 @@ void dp_label_texts_clear(struct dp_label_texts *texts)
     for (uint32_t i = 0; i < texts->count; i++)
         free(texts->text[i]);
     free(texts->text);
+    free(texts->line);
     *texts = (struct dp_label_texts){0};
 }
 
@@ -225,12 +232,12 @@ enum dp_status dp_label_find(const struct dp_schema *schema, enum dp_labels kind
                              float *out, struct dp_error *err)
 {
     bool there;
-    char known[240] = "";
+    char known[LIST_BYTES] = "";
     uint32_t place = place_of(schema->class_text, schema->classes, canonical(kind, cell), &there);
     *out = (float)place;
     if (there)
         return DP_OK;
-    list(schema->class_text, schema->classes, known);
+    list(schema->class_text, NULL, schema->classes, known);
     return dp_fail(err, DP_DATA, "label '%s': expected one of the training file's: %s",
                    dp_cell_show(cell).text, known);
 }

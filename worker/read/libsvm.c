@@ -12,8 +12,8 @@ struct dp_libsvm {
     char *name;
     struct dp_libsvm_sink sink;
     bool labels_optional;
-    uint64_t line; /* the one being parsed, from 1 */
-    char *carry;   /* the start of a line whose end is in a later block */
+    uint64_t line; /* the line being parsed, from 1 */
+    char *carry;   /* the start of a line that ends in a later block */
     size_t carry_len, carry_max;
     uint64_t *indices, *sorted; /* [entries_max] each */
     float *values;
@@ -86,7 +86,7 @@ static inline const char *skip_blanks(const char *p, const char *end)
     return p;
 }
 
-/* "file:line: expected WHAT, found 'TOKEN'"; the token cut to 40 characters and safe to print. */
+/* "file:line: expected WHAT, found 'TOKEN'"; the token is cut to 40 printable characters. */
 static enum dp_status unexpected(const struct dp_libsvm *libsvm, const char *at, const char *end,
                                  const char *what, struct dp_error *err)
 {
@@ -117,18 +117,18 @@ static enum dp_status check_twice(struct dp_libsvm *libsvm, size_t entries, stru
         if (libsvm->sorted[i] == libsvm->sorted[i - 1])
             return dp_fail(err, DP_DATA,
                            "%s:%" PRIu64 ": expected each index once a line, found %" PRIu64
-                           " twice: add its values up",
+                           " twice: add up its values",
                            libsvm->name, libsvm->line, libsvm->sorted[i]);
     return DP_OK;
 }
 
-/* Why an entry at `at` is none: the message, worked out only once it is known to be bad. */
+/* The message for a bad entry at `at`. */
 static enum dp_status bad_entry(const struct dp_libsvm *libsvm, const char *at, const char *end,
                                 struct dp_error *err)
 {
     uint64_t index;
     if (*at == '-')
-        return unexpected(libsvm, at, end, "index:value with an index that is not negative", err);
+        return unexpected(libsvm, at, end, "index:value with a non-negative index", err);
     const char *p = dp_number_index(at, end, &index);
     if (!p && *at >= '0' && *at <= '9')
         return unexpected(libsvm, at, end, "an index below 9223372036854775808 (2^63)", err);

@@ -8,12 +8,12 @@ struct dp_lines {
     char *name;
     struct dp_lines_sink sink;
     bool quotes, inside; /* between two quotes */
-    bool second;     /* the byte before was a second quote: one more is a quote of the text, and goes on */
-    uint64_t line;   /* the one that starts next, from 1 */
-    uint64_t within; /* ends of lines between the quotes of the record at hand */
-    uint64_t quote_line; /* of the quote that is open, */
-    uint64_t quoted;     /* and how many bytes follow it */
-    char *carry;         /* the start of a line whose end is in a later block */
+    bool second;         /* the byte before was a closing quote: another one makes both a quote of the text */
+    uint64_t line;       /* the line that starts next, from 1 */
+    uint64_t within;     /* line ends between quotes of the current record */
+    uint64_t quote_line; /* the line of the open quote */
+    uint64_t quoted;     /* bytes after the open quote */
+    char *carry;         /* the start of a line that ends in a later block */
     size_t carry_len, carry_max;
 };
 
@@ -45,7 +45,7 @@ void dp_lines_free(struct dp_lines **lines)
 static enum dp_status carry_append(struct dp_lines *lines, const char *bytes, size_t len,
                                    struct dp_error *err)
 {
-    /* A small packed file may hold a line without end. */
+    /* A small compressed file may hold an endless line. */
     if (len > DP_LINES_MAX - lines->carry_len)
         return dp_fail(err, DP_DATA,
                        "%s:%" PRIu64
@@ -81,12 +81,12 @@ static void take_quote(struct dp_lines *lines)
 static enum dp_status unended(const struct dp_lines *lines, const char *how, struct dp_error *err)
 {
     return dp_fail(err, DP_DATA,
-                   "%s:%" PRIu64 ": a field begins with a quote that nothing ends%s: add the second "
-                   "one, or double it where it is part of the text",
+                   "%s:%" PRIu64 ": a field begins with a quote that is not closed%s: close it, or double it "
+                   "if it is part of the text",
                    lines->name, lines->quote_line, how);
 }
 
-/* The end of the line that starts at `at`, or NULL: it is in a later block. */
+/* The end of the line that starts at `at`, or NULL if it is in a later block. */
 static enum dp_status find_end(struct dp_lines *lines, const char *at, const char *end, const char **out,
                                struct dp_error *err)
 {
@@ -112,6 +112,14 @@ static enum dp_status find_end(struct dp_lines *lines, const char *at, const cha
     return DP_OK;
 }
 
+/* The first control character: what a line that has one is refused for says little. */
+static const char *no_text(const char *at, const char *end)
+{
+    while (at < end && ((unsigned char)*at >= ' ' || strchr("\t\n\r", *at)))
+        at++;
+    return at;
+}
+
 static enum dp_status visit(struct dp_lines *lines, const char *at, const char *end, struct dp_error *err)
 {
     if (end > at && end[-1] == '\r')
@@ -119,11 +127,15 @@ static enum dp_status visit(struct dp_lines *lines, const char *at, const char *
     const char *nul = end > at ? memchr(at, '\0', (size_t)(end - at)) : NULL;
     if (nul)
         return dp_fail(err, DP_DATA,
-                       "%s:%" PRIu64
-                       ": byte %zu of the line is NUL, which no text holds: is the file whole, and "
-                       "UTF-8?",
+                       "%s:%" PRIu64 ": byte %zu of the line is NUL: is the file complete, and UTF-8 text?",
                        lines->name, lines->line, (size_t)(nul - at) + 1);
     enum dp_status st = lines->sink.visit(lines->sink.self, at, end, lines->line, err);
+    const char *odd = st == DP_DATA ? no_text(at, end) : end;
+    if (odd < end)
+        return dp_fail(err, DP_DATA,
+                       "%s:%" PRIu64
+                       ": byte %zu of the line is no text: is the file complete, and UTF-8 text?",
+                       lines->name, lines->line, (size_t)(odd - at) + 1);
     if (st != DP_OK)
         return dp_wrap(err, st, "%s:%" PRIu64, lines->name, lines->line);
     lines->line += 1 + lines->within;

@@ -1,12 +1,14 @@
-/* Lines: the lines of a text, or the records of a CSV file, out of blocks of bytes.
+/* Lines: cuts blocks of bytes into the lines of a text, or the records of a CSV file.
  *     new -> feed, feed, ... -> finish -> free
- * Promise   Blocks may be cut anywhere. Lines end in LF or CR LF, the last may lack it. With `quotes` (RFC 4180) a line's
- *           end between double quotes is part of the record. A line's number is that of its first line, from 1.
+ * Promise   Blocks may be cut anywhere. Lines end in LF or CR LF, which the last may lack. With `quotes` (RFC
+ *           4180) a line end between double quotes is part of the record. A record has the number of its
+ *           first line, from 1.
  * Thread    One at a time.
- * Memory    The longest line that a block's edge cuts: one beyond DP_LINES_MAX bytes is refused; a quoted field is refused beyond DP_LINES_QUOTED_MAX bytes, so a quote
- *           without its second costs no more than that. A line is lent to `visit` for that call only, without its end.
- * Failure   What `visit` returns, with "name:line" put in front of its text; DP_DATA: a quote without its second, a NUL byte, a line without end, with the line;
- *           DP_NOMEM. The first one is the last: free is all that may follow. */
+ * Memory    The longest line that a block's edge cuts; a line of over DP_LINES_MAX bytes is refused. A quoted
+ *           field of over DP_LINES_QUOTED_MAX bytes is refused, so an unclosed quote costs no more than that.
+ *           A line is lent to `visit` for that call only, without its end.
+ * Failure   What `visit` returns, with "name:line" before its text; DP_DATA, with the line, for an unclosed
+ *           quote, a NUL byte or a line that is too long; DP_NOMEM. After a failure only free may follow. */
 #ifndef DP_READ_LINES_H
 #define DP_READ_LINES_H
 
@@ -34,14 +36,14 @@ enum dp_status dp_lines_feed(struct dp_lines *lines, const void *bytes, size_t l
 DP_MUST_USE
 enum dp_status dp_lines_finish(struct dp_lines *lines, struct dp_error *err);
 
-/* All of a file. */
+/* Visits all lines of a file. */
 DP_MUST_USE
 enum dp_status dp_lines_of(struct dp_unpack *unpack, bool quotes, struct dp_lines_sink sink,
                            struct dp_error *err);
 
-/* The text cut to 40 characters ("..." behind it) and safe to print. */
+/* The text, cut to 40 printable characters (and "..."). */
 void dp_lines_show(const char *at, const char *end, char out[44]);
-/* "expected WHAT, found 'TEXT'", the text cut to 40 characters and safe to print. */
+/* "expected WHAT, found 'TEXT'", the text cut to 40 printable characters. */
 enum dp_status dp_lines_unexpected(const char *what, const char *at, const char *end, struct dp_error *err);
 
 #endif

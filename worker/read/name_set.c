@@ -19,7 +19,7 @@ void dp_name_set_clear(struct dp_name_set *set)
     *set = (struct dp_name_set){0};
 }
 
-/* The slot of the name, or the free one where it belongs; half of them are free. */
+/* Finds the slot of the name, or the free slot where it belongs; half of them are free. */
 static uint32_t *slot_of(const struct dp_name_set *set, uint32_t group, uint64_t hash)
 {
     for (uint64_t at = dp_mix(hash + group);; at++) {
@@ -113,7 +113,7 @@ enum dp_status dp_name_set_visit(struct dp_name_set *set, struct dp_vocab_sink s
     enum dp_status st = DP_OK;
     if (set->count > 0)
         qsort(set->entry, (size_t)set->count, sizeof *set->entry, by_rank);
-    free(set->slots); /* they number another order */
+    free(set->slots); /* invalid after sorting */
     set->slots = NULL;
     for (uint64_t i = 0; st == DP_OK && i < set->count; i++) {
         const struct dp_name_entry *e = &set->entry[i];

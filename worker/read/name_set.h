@@ -1,6 +1,7 @@
-/* Name set: the different names that a second look at a file finds, and then each of them in order.
+/* Name set: collects the distinct names of a file, and then visits them in order.
  *     init -> add, add, ... -> visit -> clear
- * Promise   A name is there once in each group. visit gives them in ascending `rank`, and in the order in which they were added.
+ * Promise   A name is there once in each group. visit gives them by ascending `rank`, and those of equal rank
+ *           in the order in which they were added.
  * Thread    One.
  * Memory    The texts (cut to DP_VOCAB_TEXT_MAX bytes), and about 60 bytes a name.
  * Failure   DP_NOMEM. */
@@ -20,19 +21,19 @@ struct dp_name_set {
     struct dp_name_entry *entry;
     uint32_t *slots; /* 1 + the entry's number; 0: free */
     uint64_t count, room, mask;
-    uint64_t max; /* beyond that many none is added, and `cut` says so */
+    uint64_t max; /* when there are so many, add sets `cut` instead */
     bool cut;
 };
 
 void dp_name_set_init(struct dp_name_set *out, uint64_t max);
 void dp_name_set_clear(struct dp_name_set *set);
-/* hash: of the text, 64 bits that tell different ones apart. */
+/* hash: of the text, 64 bits; equal hashes count as equal texts. */
 bool dp_name_set_has(const struct dp_name_set *set, uint32_t group, uint64_t hash);
-/* No effect where the group has the name. */
+/* Has no effect when the group has the name. */
 DP_MUST_USE
 enum dp_status dp_name_set_add(struct dp_name_set *set, const struct dp_vocab_name *name, uint64_t hash,
                                uint64_t rank, struct dp_error *err);
-/* Once, at the end: the set is then sorted. */
+/* Call once, at the end. It sorts the set. */
 DP_MUST_USE
 enum dp_status dp_name_set_visit(struct dp_name_set *set, struct dp_vocab_sink sink, struct dp_error *err);
 

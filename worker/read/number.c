@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A decimal as it was written: +-mantissa * 10^exponent, if whole. */
+/* A decimal as written: +-mantissa * 10^exponent, if whole. */
 struct decimal {
     uint64_t mantissa;
     int64_t exponent;
@@ -77,8 +77,8 @@ static bool fast_f64(const struct decimal *d, double *out)
     return true;
 }
 
-/* Rounding an f64 once more to f32 goes wrong only from one half way between two f32, which are those with exactly the top one of
- * the 29 bits set that f32 lacks; these are left to strtof. */
+/* Rounding an f64 again to f32 is wrong only for a value half way between two f32, one with exactly the top
+ * bit set of the 29 bits that f32 lacks; strtof parses those. */
 static bool fast_f32(const struct decimal *d, float *out)
 {
     double m;
@@ -99,21 +99,28 @@ const char *dp_number_end(const char *at, const char *end)
     return read_decimal(at, end, &d);
 }
 
-const char *dp_number_f32(const char *at, const char *end, float *out)
+static const char *slow_number(const char *at, const char *behind, bool is_f32, double *out)
 {
-    struct decimal d;
-    const char *behind = read_decimal(at, end, &d);
-    if (!behind || fast_f32(&d, out))
-        return behind;
-    char copy[DP_NUMBER_LEN_MAX + 1];
+    char copy[DP_NUMBER_LEN_MAX + 1], *stop = NULL;
     size_t len = (size_t)(behind - at);
     if (len > DP_NUMBER_LEN_MAX)
         return NULL;
     memcpy(copy, at, len);
     copy[len] = '\0';
-    char *stop = NULL;
-    *out = strtof(copy, &stop);
+    *out = is_f32 ? (double)strtof(copy, &stop) : strtod(copy, &stop);
     return stop == copy + len && isfinite(*out) ? behind : NULL;
+}
+
+const char *dp_number_f32(const char *at, const char *end, float *out)
+{
+    struct decimal d;
+    const char *behind = read_decimal(at, end, &d);
+    double wide = 0;
+    if (!behind || fast_f32(&d, out))
+        return behind;
+    behind = slow_number(at, behind, true, &wide);
+    *out = (float)wide;
+    return behind;
 }
 
 const char *dp_number_f64(const char *at, const char *end, double *out)
@@ -122,19 +129,10 @@ const char *dp_number_f64(const char *at, const char *end, double *out)
     const char *behind = read_decimal(at, end, &d);
     if (!behind)
         return NULL;
-    if (fast_f64(&d, out)) {
-        *out = d.negative ? -*out : *out;
-        return behind;
-    }
-    char copy[DP_NUMBER_LEN_MAX + 1];
-    size_t len = (size_t)(behind - at);
-    if (len > DP_NUMBER_LEN_MAX)
-        return NULL;
-    memcpy(copy, at, len);
-    copy[len] = '\0';
-    char *stop = NULL;
-    *out = strtod(copy, &stop);
-    return stop == copy + len && isfinite(*out) ? behind : NULL;
+    if (!fast_f64(&d, out))
+        return slow_number(at, behind, false, out);
+    *out = d.negative ? -*out : *out;
+    return behind;
 }
 
 const char *dp_number_index(const char *at, const char *end, uint64_t *out)

@@ -1,11 +1,11 @@
-/* Number: decimal numbers out of a line of text, bounded by a pointer, not by a terminator.
+/* Number: parses decimal numbers in a line of text that ends at a pointer, not at a terminator.
  * Promise   dp_number_f32 gives the f32 nearest to the decimal (ties to even), as strtof in the C locale
- *           does, dp_number_f64 the f64 as strtod; the grammar is [+-] digits [. digits] [e [+-] digits]: no hexadecimal, no "nan",
- *           no "inf".
+ *           does, dp_number_f64 the f64 as strtod does. The grammar is [+-] digits [. digits] [e [+-]
+ *           digits]: no hexadecimal, no "nan", no "inf".
  * Thread    Pure.
- * Failure   NULL: no number starts there, it is longer than DP_NUMBER_LEN_MAX characters (when those
- *           matter) or not finite as f32. Else the place behind the number; what may stand there is the
- *           caller's to check. */
+ * Failure   Returns NULL when no number starts there, when it is longer than DP_NUMBER_LEN_MAX characters (if
+ *           they matter), or not finite as f32. Otherwise returns the place after the number; the caller
+ *           checks what follows. */
 #ifndef DP_READ_NUMBER_H
 #define DP_READ_NUMBER_H
 
@@ -16,7 +16,7 @@
 const char *dp_number_f32(const char *at, const char *end, float *out);
 /* The same with the nearest f64. */
 const char *dp_number_f64(const char *at, const char *end, double *out);
-/* The place behind a decimal of that grammar, whatever its length and range. */
+/* The place after a decimal of that grammar, whatever its length and range. */
 const char *dp_number_end(const char *at, const char *end);
 /* Digits only; below 2^63. */
 const char *dp_number_index(const char *at, const char *end, uint64_t *out);

@@ -1,10 +1,10 @@
 #include "worker/read/order.h"
 
+#include "common/base/hash.h"
 #include "common/base/status.h"
 #include "common/model/mix.h"
 
-#define LANES  16
-#define GOLDEN 0x9e3779b97f4a7c15u /* 2^64 / golden ratio: the step of SplitMix64 */
+#define LANES 16
 
 void dp_order_init(struct dp_order *order, uint64_t n, uint64_t seed, uint32_t epoch)
 {
@@ -14,9 +14,9 @@ void dp_order_init(struct dp_order *order, uint64_t n, uint64_t seed, uint32_t e
     while (order->half_bits < 32 && ((n - 1) >> (2 * order->half_bits)) != 0)
         order->half_bits++;
     /* Mixed twice, so that seed 1 in epoch 0 and seed 0 in epoch 1 have nothing in common. */
-    uint64_t state = dp_mix(dp_mix(seed + GOLDEN) + ((uint64_t)epoch + 1) * GOLDEN);
+    uint64_t state = dp_mix(dp_mix(seed + DP_HASH_GOLDEN) + ((uint64_t)epoch + 1) * DP_HASH_GOLDEN);
     for (int i = 0; i < DP_ORDER_ROUNDS; i++)
-        order->keys[i] = dp_mix(state += GOLDEN);
+        order->keys[i] = dp_mix(state += DP_HASH_GOLDEN);
 }
 
 static uint64_t network(const struct dp_order *order, uint64_t value)
@@ -42,7 +42,8 @@ uint64_t dp_order_at(const struct dp_order *order, uint64_t at)
     return at;
 }
 
-/* One network of all lanes, round by round: a round waits for the one before, but lanes do not wait for each other. */
+/* Computes all lanes round by round: a round waits for the one before, but lanes do not wait for each
+ * other. */
 static void networks(const struct dp_order *order, uint64_t value[LANES])
 {
     uint32_t bits = order->half_bits;
@@ -71,7 +72,7 @@ void dp_order_each(const struct dp_order *order, uint64_t *at, uint32_t count)
             value[live] = at[next];
             place[live] = next;
         }
-        networks(order, value); /* lanes that are not live compute something that nobody reads */
+        networks(order, value); /* the results of lanes that are not live are ignored */
         for (uint32_t l = 0; l < live;) {
             if (value[l] >= order->n) {
                 l++; /* outside: walks on */

@@ -15,15 +15,15 @@
 #define COLUMNS_MAX 4  /* of pairs without a header: user, item, rating, time */
 #define LONG_LINE   64 /* numbers in a line that only lists have */
 
-struct reader {
+struct pairs_reader {
     struct dp_pairs *pairs;
     const struct dp_dataset_options *options;
-    /* A file of negatives: */
+    /* For a file of negatives: */
     const struct dp_pairs *held; /* the pairs of the first file, */
     uint64_t *starts, list;      /* and where the lists of those seen so far begin */
 };
 
-struct field {
+struct pairs_field {
     const char *at, *end;
 };
 
@@ -57,9 +57,9 @@ static enum dp_status add(struct dp_pairs *p, uint64_t user, uint64_t item, uint
     return DP_OK;
 }
 
-/* ---- lines of numbers, which are most */
+/* ---- lines of numbers, the usual case */
 
-/* Over what separates two numbers: blanks, a comma among them or not. */
+/* Skips what separates two numbers: blanks, with or without a comma. */
 static const char *skip_gap(const char *at, const char *end)
 {
     at = skip_blanks(at, end);
@@ -81,7 +81,8 @@ static bool read_number(const char **at, const char *end, uint64_t *out)
     return true;
 }
 
-/* How many numbers the line has, the first two of them whole, in `of`; 0: it is no such line. */
+/* Counts the numbers of a line whose first two are integers, and stores those in `of`; 0 for any other
+ * line. */
 static uint32_t read_numbers(const char *at, const char *end, uint64_t of[2])
 {
     if (!read_number(&at, end, &of[0]) || !read_number(&at, end, &of[1]))
@@ -115,14 +116,15 @@ static bool separates(char separator, const char *at, const char *end)
     return *at == separator && (separator != ':' || (at + 1 < end && at[1] == ':'));
 }
 
-/* The next field of a line, without blanks and quotes around it; *at is then behind its separator, or `end`. */
-static struct field next_field(char separator, const char **at, const char *end)
+/* The next field of a line, without surrounding blanks and quotes; moves *at past its separator, or to
+ * `end`. */
+static struct pairs_field next_field(char separator, const char **at, const char *end)
 {
     const char *p = *at;
     while (p < end && is_blank(*p) && *p != separator)
         p++;
     bool quoted = p < end && *p == '"' && separator != ' ';
-    struct field field = {.at = p + quoted};
+    struct pairs_field field = {.at = p + quoted};
     if (quoted)
         for (p++; p < end && *p != '"'; p++)
             ;
@@ -137,14 +139,14 @@ static struct field next_field(char separator, const char **at, const char *end)
     return field;
 }
 
-static bool is_whole(struct field f)
+static bool is_whole(struct pairs_field f)
 {
     uint64_t ignored;
     return dp_ids_number(f.at, (size_t)(f.end - f.at), &ignored);
 }
 
 /* A number, a date as "2010-10-19T23:55:27Z", or nothing. */
-static bool is_value(struct field f)
+static bool is_value(struct pairs_field f)
 {
     if (f.at == f.end || dp_number_end(f.at, f.end) == f.end)
         return true;
@@ -155,8 +157,8 @@ static bool is_value(struct field f)
     return f.at == f.end;
 }
 
-/* What no id is: nothing, a number with a sign or a point, the start of a list of negatives. */
-static bool is_id(struct field f)
+/* Whether a field is not an id: empty, a number with a sign or a point, the start of a list of negatives. */
+static bool is_id(struct pairs_field f)
 {
     if (f.at == f.end || *f.at == '(')
         return false;
@@ -164,7 +166,7 @@ static bool is_id(struct field f)
     return !number || (*f.at != '-' && *f.at != '+' && !memchr(f.at, '.', (size_t)(f.end - f.at)));
 }
 
-static enum dp_status take_id(struct dp_pairs *p, int side, struct field f, uint64_t *key,
+static enum dp_status take_id(struct dp_pairs *p, int side, struct pairs_field f, uint64_t *key,
                               struct dp_error *err)
 {
     static const char *const wanted[] = {"the id of a user, a whole number from 0 or a name",
@@ -176,7 +178,7 @@ static enum dp_status take_id(struct dp_pairs *p, int side, struct field f, uint
 
 /* ---- the header */
 
-static bool says(struct field f, const char *const *words, size_t count)
+static bool says(struct pairs_field f, const char *const *words, size_t count)
 {
     bool found = false;
     for (const char *c = f.at; c < f.end; c++)
@@ -189,14 +191,14 @@ static bool says(struct field f, const char *const *words, size_t count)
     return found;
 }
 
-/* Of a first line that is not of numbers: whether its words are names of columns. */
+/* Whether the words of a first line that is not of numbers are names of columns. */
 static bool is_header(char separator, const char *at, const char *end)
 {
     static const char *const users[] = {"user", "uid", "reviewer", "customer", "member", "visitor"};
     static const char *const items[] = {"item",  "iid",    "movie", "product",  "book",     "isbn", "song",
                                         "track", "artist", "asin",  "anime",    "business", "game", "video",
                                         "venue", "place",  "poi",   "location", "article"};
-    struct field user = next_field(separator, &at, end), item = next_field(separator, &at, end);
+    struct pairs_field user = next_field(separator, &at, end), item = next_field(separator, &at, end);
     if (user.at == user.end || item.at == item.end || is_whole(user) || is_whole(item) || *user.at == '(')
         return false;
     if (at < end && !is_value(next_field(separator, &at, end)))
@@ -205,7 +207,7 @@ static bool is_header(char separator, const char *at, const char *end)
            says(item, items, sizeof items / sizeof items[0]);
 }
 
-static void tell_header(struct reader *r, const char *at, const char *end, uint64_t line)
+static void tell_header(struct pairs_reader *r, const char *at, const char *end, uint64_t line)
 {
     char text[44];
     dp_lines_show(at, end, text);
@@ -215,8 +217,8 @@ static void tell_header(struct reader *r, const char *at, const char *end, uint6
     r->pairs->header = true;
 }
 
-/* Two names above two numbers are of columns. */
-static void drop_header(struct reader *r)
+/* Two names above two numbers are names of columns. */
+static void drop_header(struct pairs_reader *r)
 {
     struct dp_pairs *p = r->pairs;
     dp_log(DP_LOG_INFO, "%s:%" PRIu64 ": '%s' and '%s' are taken for a header, as numbers follow",
@@ -230,7 +232,7 @@ static void drop_header(struct reader *r)
 
 /* ---- pairs */
 
-/* The first line of all is no pair: the file may be of another kind. */
+/* The message when the first line is not a pair: the file may be of another kind. */
 static enum dp_status tell_shape(const struct dp_pairs *p, enum dp_status st, struct dp_error *err)
 {
     const struct dp_error cause = err ? *err : (struct dp_error){0};
@@ -239,12 +241,12 @@ static enum dp_status tell_shape(const struct dp_pairs *p, enum dp_status st, st
                    cause.text, p->header ? " (the line before was taken for a header)" : "");
 }
 
-static enum dp_status add_names(struct reader *r, const char *at, const char *end, uint64_t line,
+static enum dp_status add_names(struct pairs_reader *r, const char *at, const char *end, uint64_t line,
                                 struct dp_error *err)
 {
     struct dp_pairs *p = r->pairs;
     uint64_t key[2] = {0};
-    struct field f = {0};
+    struct pairs_field f = {0};
     enum dp_status st = DP_OK;
     bool whole = true, named = true;
     for (int side = DP_PAIRS_USERS; st == DP_OK && side <= DP_PAIRS_ITEMS; side++) {
@@ -269,7 +271,7 @@ static enum dp_status add_names(struct reader *r, const char *at, const char *en
 static enum dp_status add_pair(void *self, const char *at, const char *end, uint64_t line,
                                struct dp_error *err)
 {
-    struct reader *r = self;
+    struct pairs_reader *r = self;
     struct dp_pairs *p = r->pairs;
     uint64_t key[2] = {0};
     const char *begin = at;
@@ -307,7 +309,7 @@ static enum dp_status add_pair(void *self, const char *at, const char *end, uint
 static enum dp_status add_list(void *self, const char *at, const char *end, uint64_t line,
                                struct dp_error *err)
 {
-    struct reader *r = self;
+    struct pairs_reader *r = self;
     struct dp_pairs *p = r->pairs;
     uint64_t user = 0, item = 0;
     at = skip_blanks(at, end);
@@ -360,15 +362,14 @@ static void tell_names(const struct dp_pairs *p, const char *path)
 {
     uint64_t users = p->names[DP_PAIRS_USERS].count, items = p->names[DP_PAIRS_ITEMS].count;
     if (users > 0 || items > 0)
-        dp_log(DP_LOG_INFO,
-               "%s: ids that are no whole numbers, and so names: %" PRIu64 " users, %" PRIu64 " items", path,
-               users, items);
+        dp_log(DP_LOG_INFO, "%s: ids that are names, not integers: %" PRIu64 " users, %" PRIu64 " items",
+               path, users, items);
 }
 
 enum dp_status dp_pairs_read(struct dp_pairs *pairs, const struct dp_dataset_options *options, bool lists,
                              struct dp_unpack *unpack, struct dp_error *err)
 {
-    struct reader r = {.pairs = pairs, .options = options};
+    struct pairs_reader r = {.pairs = pairs, .options = options};
     enum dp_status st =
         dp_lines_of(unpack, false, (struct dp_lines_sink){lists ? add_list : add_pair, &r}, err);
     if (st != DP_OK)
@@ -389,7 +390,7 @@ void dp_pairs_show(const struct dp_pairs *p, int side, uint64_t key, char out[12
         (void)snprintf(out, 128, "%" PRIu64, key);
 }
 
-/* Behind "(user,item)", which is the next pair of the first file; NULL: it is not. */
+/* Returns the place after "(user,item)" if that is the next pair of the first file, else NULL. */
 static const char *behind_pair(const struct dp_pairs *held, uint64_t pair, const char *at, const char *end)
 {
     for (int side = DP_PAIRS_USERS; side <= DP_PAIRS_ITEMS; side++) {
@@ -408,7 +409,7 @@ static const char *behind_pair(const struct dp_pairs *held, uint64_t pair, const
 static enum dp_status add_negatives(void *self, const char *at, const char *end, uint64_t line,
                                     struct dp_error *err)
 {
-    struct reader *r = self;
+    struct pairs_reader *r = self;
     struct dp_pairs *p = r->pairs;
     at = skip_blanks(at, end);
     while (end > at && is_blank(end[-1]))
@@ -452,7 +453,7 @@ enum dp_status dp_pairs_read_negatives(struct dp_pairs *pairs, const struct dp_d
     struct dp_unpack *unpack = NULL;
     const char *path = options->negatives_path;
     struct dp_pairs ranked = {0};
-    struct reader r = {.pairs = &ranked, .options = options, .held = pairs};
+    struct pairs_reader r = {.pairs = &ranked, .options = options, .held = pairs};
     enum dp_status st = dp_content_grow_u64(&r.starts, pairs->count + 1, err);
     if (st == DP_OK)
         st = dp_unpack_open(path, &unpack, err);

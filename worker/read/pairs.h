@@ -1,12 +1,12 @@
-/* Pairs: users and items that met, out of a text.
+/* Pairs: users and items that met, read from a text.
  *     {0} -> read -> (read_negatives) -> clear
- * Pairs     Lines "user item", numbers or dates behind them or not. Fields are separated by tabs, "::", semicolons, commas or
- *           blanks, whichever of these the first line has first, and may stand in double quotes; lines of whole numbers may
- *           mix blanks and commas. Names of columns in the first line are left out, and the log says so.
- * Lists     Lines "user item item item ...", as LightGCN's data has them; a user alone met nothing.
- * Both      Ids are whole numbers or names (ids.h). Empty lines and those that begin with '#' say nothing.
+ * Pairs     Lines "user item", optionally followed by numbers or dates. Fields are separated by tabs, "::",
+ *           semicolons, commas or blanks, the first of these that the first line has, and may be in double
+ *           quotes; lines of integers may mix blanks and commas. A header is left out, and the log says so.
+ * Lists     Lines "user item item item ...", as in LightGCN's data; a user alone met nothing.
+ * Both      Ids are integers or names (ids.h). Empty lines and lines that begin with '#' are ignored.
  * Thread    One at a time.
- * Failure   DP_DATA with the line and what was expected; DP_NOMEM. clear is all that may follow. */
+ * Failure   DP_DATA with the line and what was expected; DP_NOMEM. After a failure only clear may follow. */
 #ifndef DP_READ_PAIRS_H
 #define DP_READ_PAIRS_H
 
@@ -23,23 +23,25 @@ struct dp_pairs {
     struct dp_ids names[2]; /* of users, of items */
     char separator;         /* of fields; ':' is "::", ' ' any blank; 0: not known yet */
     bool header;            /* there was one */
-    bool may_be_header;     /* the one pair so far is of names */
+    bool may_be_header;     /* the only pair so far is of names */
 };
 
-/* lists: which of the two the text is. */
+/* lists: the text is of lists, not of pairs. */
 DP_MUST_USE
 enum dp_status dp_pairs_read(struct dp_pairs *pairs, const struct dp_dataset_options *options, bool lists,
                              struct dp_unpack *unpack, struct dp_error *err);
-/* The file of negatives (Neural Collaborative Filtering): for each pair of `pairs` a line "(user,item) item item ...". Each
- * pair is followed by those of its user with these items; starts: [count before + 1], where each list begins, to be freed. */
+/* Reads the file of negatives (Neural Collaborative Filtering): for each pair a line "(user,item) item item
+ * ...". Afterwards each pair is followed by the pairs of its user with these items. starts: [count before +
+ * 1], where each list begins; the caller frees it. */
 DP_MUST_USE
 enum dp_status dp_pairs_read_negatives(struct dp_pairs *pairs, const struct dp_dataset_options *options,
                                        uint64_t **starts, struct dp_error *err);
-/* An id as the text has it; a long name is cut. */
+/* An id as in the text; a long name is cut. */
 void dp_pairs_show(const struct dp_pairs *pairs, int side, uint64_t key, char out[128]);
 void dp_pairs_clear(struct dp_pairs *pairs); /* accepts {0} */
 
-/* Whether a text that begins so can only be lists: whole numbers alone, more than four in some line, and not as many in each. */
+/* Whether a text that begins with these bytes can only be lists: only integers, over four in some line, and
+ * not the same number in each. */
 bool dp_pairs_are_lists(const unsigned char *bytes, size_t len);
 
 #endif

@@ -1,42 +1,33 @@
 #include "worker/read/rank_set.h"
 
+#include "common/base/search.h"
 #include "common/model/mix.h"
 #include "worker/read/order.h"
 #include "worker/read/pairs.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { USERS = DP_PAIRS_USERS, ITEMS = DP_PAIRS_ITEMS };
 
 #define NONE UINT32_MAX
 
-/* A key's place among mixed keys whose unmixed ones ascend; NONE. */
+static bool below_unmixed(const void *at, const void *key)
+{
+    return dp_unmix(*(const uint64_t *)at) < dp_unmix(*(const uint64_t *)key);
+}
+
+/* A key's place among mixed keys that ascend unmixed, or NONE. */
 static uint32_t place_of(const uint64_t *mixed, uint64_t count, uint64_t key)
 {
-    uint64_t low = 0, high = count, wanted = dp_unmix(key);
-    while (low < high) {
-        uint64_t mid = low + (high - low) / 2;
-        if (dp_unmix(mixed[mid]) < wanted)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < count && mixed[low] == key ? (uint32_t)low : NONE;
+    size_t place = dp_lower_bound(mixed, count, sizeof *mixed, &key, below_unmixed);
+    return place < count && mixed[place] == key ? (uint32_t)place : NONE;
 }
 
 static bool has(const uint32_t *sorted, uint64_t count, uint32_t value)
 {
-    uint64_t low = 0, high = count;
-    while (low < high) {
-        uint64_t mid = low + (high - low) / 2;
-        if (sorted[mid] < value)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low < count && sorted[low] == value;
+    size_t place = dp_lower_bound_u32(sorted, count, value);
+    return place < count && sorted[place] == value;
 }
 
 static int by_code(const void *a, const void *b)
@@ -86,7 +77,7 @@ static void gather(struct building *b)
     }
 }
 
-/* One user of the test set: what can be ranked, each once. */
+/* Collects the items of one test user that can be ranked, each once. */
 static void settle(struct building *b, uint64_t u, uint64_t *to)
 {
     struct dp_rank_set *set = b->set;
@@ -153,26 +144,15 @@ void dp_rank_set_free(struct dp_rank_set **set)
     *set = NULL;
 }
 
-/* How many of both lists, ascending and without an item in common, are below `item`, which is in neither: item = k + that for the
- * k-th item of neither. */
+/* Counts the items of both lists (ascending, disjoint) below `item`, which is in neither. The k-th item that
+ * is in neither list is k + this count. */
 static uint32_t kth_of_neither(const struct dp_rank_user *user, uint32_t k)
 {
     uint32_t low = k, high = k + user->met_count + user->test_count;
-    while (low < high) { /* the least item with more than k of neither up to it */
-        uint32_t mid = low + (high - low) / 2, of_both = 0;
-        const uint32_t *lists[2] = {user->met, user->test};
-        const uint32_t counts[2] = {user->met_count, user->test_count};
-        for (int l = 0; l < 2; l++) {
-            uint32_t from = 0, to = counts[l];
-            while (from < to) {
-                uint32_t half = from + (to - from) / 2;
-                if (lists[l][half] <= mid)
-                    from = half + 1;
-                else
-                    to = half;
-            }
-            of_both += from;
-        }
+    while (low < high) { /* finds the least item up to which more than k are in neither list */
+        uint32_t mid = low + (high - low) / 2;
+        size_t of_both = dp_lower_bound_u32(user->met, user->met_count, mid + 1) +
+                         dp_lower_bound_u32(user->test, user->test_count, mid + 1);
         if (mid + 1 - of_both > k)
             high = mid;
         else

@@ -1,12 +1,13 @@
-/* Rank set: a test set of pairs whose items are to be ranked among all items that can be recommended.
+/* Rank set: a test set of pairs whose items are ranked among all items that can be recommended.
  *     new(training set, test set) -> free
- * Items     Those of the training set; of a user all but those that the user met there. Test pairs of a user or an item that the training
- *           set lacks cannot be ranked, and those that it has would be known: both are left out and counted.
- * Sampled   For each test pair other items, drawn without repetition by (seed, user, item) from those that the user met neither in
- *           training nor in the test set; all of them where there are not more.
+ * Items     All items of the training set except those that the user met there. A test pair whose user or
+ *           item the training set lacks cannot be ranked, and a pair that the training set has is known: both
+ *           are left out and counted.
+ * Sampled   Other items beside each test pair, drawn without repetition by (seed, user, item) from those that
+ *           the user met neither in training nor in the test set; all of them if there are too few.
  * Thread    Constant after new.
- * Memory    Lends the training set's content, which must outlive it. 4 bytes a pair, 24 a user.
- * Failure   DP_DATA: no pair is left; DP_NOMEM. */
+ * Memory    Borrows the training set's content, which must outlive it. 4 bytes a pair, 24 a user.
+ * Failure   DP_DATA when no pair is left; DP_NOMEM. */
 #ifndef DP_READ_RANK_SET_H
 #define DP_READ_RANK_SET_H
 
@@ -20,24 +21,24 @@ struct dp_rank_user {
 };
 
 struct dp_rank_set {
-    const uint64_t *items; /* [item_count] mixed keys; elsewhere items are places in it */
+    const uint64_t *items; /* [item_count] mixed keys; elsewhere items are indices into it */
     uint32_t item_count, user_count, most_tests; /* most_tests: of a user */
     struct dp_rank_user *user;
-    uint32_t *tests; /* of all users */
-    uint64_t pairs;  /* to be ranked */
-    uint64_t unseen,
-        known;        /* pairs left out: of users or items without training; of pairs that were trained on */
-    uint32_t sampled; /* items beside each test pair */
-    bool ranks_sampled; /* the pair is to be ranked among those, too */
+    uint32_t *tests;    /* of all users */
+    uint64_t pairs;     /* to be ranked */
+    uint64_t unseen;    /* pairs left out since the training set lacks their user or item */
+    uint64_t known;     /* pairs left out since the training set has them */
+    uint32_t sampled;   /* items beside each test pair */
+    bool ranks_sampled; /* the pair is ranked among those, too */
     uint64_t seed;
 };
 
-/* Contents of pairs: of a training set, and of pairs as they are. */
+/* train: the content of a training set of pairs; test: of a set opened with options.scored. */
 DP_MUST_USE
 enum dp_status dp_rank_set_new(const struct dp_content *train, const struct dp_content *test,
                                struct dp_rank_set **out, struct dp_error *err);
 void dp_rank_set_free(struct dp_rank_set **set); /* accepts NULL inside, leaves NULL */
-/* The items beside test pair j of a user, into out[set->sampled]; returns how many. */
+/* Writes the items beside test pair j of a user to out[set->sampled], and returns how many. */
 uint32_t dp_rank_set_sample(const struct dp_rank_set *set, const struct dp_rank_user *user, uint32_t j,
                             uint32_t *out);
 

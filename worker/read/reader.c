@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long the thread waits for a batch to come back before it looks whether to stop. stop also closes the
+/* How long the thread waits for a batch to come back before it checks whether to stop. stop also closes the
  * queue, which ends the wait at once. */
 #define LOOK_MS 1000
 
@@ -25,7 +25,7 @@ struct dp_reader {
     pthread_t thread;
 };
 
-/* An empty batch, or NULL when the reader is to stop. */
+/* Returns an empty batch, or NULL when the reader should stop. */
 static struct dp_batch *take_empty(struct dp_reader *reader)
 {
     void *item = NULL;
@@ -39,8 +39,8 @@ static struct dp_batch *take_empty(struct dp_reader *reader)
     return NULL;
 }
 
-/* All batches are filled with the first one's scratch, which so stays in the processor's cache: only this
- * thread fills, and their rooms are equal. */
+/* Fills all batches with the scratch of the first one, so that it stays in the processor's cache: only this
+ * thread fills, and all have the same capacity. */
 static void fill(const struct dp_reader *reader, uint32_t epoch, uint64_t number, struct dp_batch *batch)
 {
     struct dp_batch_scratch *own = batch->scratch;
@@ -62,7 +62,7 @@ static void *run(void *self)
             if (!batch)
                 goto done;
             fill(reader, plan->before + plan->first_epoch + e, n, batch);
-            /* `full` has room for every batch there is. */
+            /* `full` has space for all batches. */
             DP_ASSERT(dp_queue_put(reader->full, batch, 0) == DP_OK);
         }
 done:
@@ -114,7 +114,7 @@ static enum dp_status make_batches(struct dp_reader *reader, size_t count, struc
     return st;
 }
 
-/* Signals are for the thread that waits for them, not for one in the middle of a batch. */
+/* Blocks signals, which are for the thread that waits for them. */
 static enum dp_status start_thread(struct dp_reader *reader, struct dp_error *err)
 {
     sigset_t all, before;
@@ -178,7 +178,7 @@ enum dp_status dp_reader_next(struct dp_reader *reader, uint32_t timeout_ms, str
     *out = item;
     if (st == DP_OK)
         reader->lent++;
-    return st == DP_STOPPING ? DP_NOT_FOUND : st;
+    return st == DP_STOPPING ? DP_OK : st; /* closed and empty: the end */
 }
 
 void dp_reader_give_back(struct dp_reader *reader, struct dp_batch **batch)

@@ -1,12 +1,12 @@
-/* Reader: a thread that fills minibatches ahead of the one who trains on them.
+/* Reader: a thread that fills minibatches ahead of their consumer.
  *     start  ->  next, give_back, next, ...  ->  stop
- * Promise   Batches come in the order that the plan names, each once, those it skips left out, then DP_NOT_FOUND ("the end"), again
- *           and again.
- * Thread    next and give_back: one consumer. One thread inside; it takes no signals.
- * Memory    `ahead` + 1 + `hold_max` batches (fewer if the plan is shorter), all made at start. A batch
- *           that was taken is lent until it is given back. A consumer that holds more than hold_max slows
- *           the thread; one that holds all of them waits in vain: DP_TIMEOUT.
- * Failure   start: DP_ARGUMENT, DP_NOMEM, and nothing is left behind. The data set must outlive the reader. */
+ * Promise   Batches come in the order of the plan, each once, without those that it skips; then every call
+ *           gives NULL.
+ * Thread    next and give_back: one consumer. One thread inside, which blocks signals.
+ * Memory    `ahead` + 1 + `hold_max` batches (fewer if the plan is shorter), all made at start. A batch is
+ *           lent until it is given back. A consumer that holds more than hold_max slows the thread; one that
+ *           holds all of them gets DP_TIMEOUT.
+ * Failure   start: DP_ARGUMENT, DP_NOMEM; nothing stays allocated. The data set must outlive the reader. */
 #ifndef DP_READ_READER_H
 #define DP_READ_READER_H
 
@@ -18,8 +18,8 @@ struct dp_reader_plan {
     uint32_t first_epoch, epochs;
     uint32_t before; /* epochs of earlier trainings: the order of examples in epoch e is that of before + e */
     uint32_t offset, stride;
-    /* Those that are not wanted, which then cost nothing; NULL: all are. Asked by the reader's thread: `of` must not
-     * change until stop. */
+    /* Whether to skip a minibatch, which then costs nothing; NULL: none. Called by the reader's thread:
+         * `of` must not change until stop. */
     bool (*skip)(const void *of, uint32_t epoch, uint64_t number);
     const void *of;
 };
@@ -30,9 +30,9 @@ DP_MUST_USE
 enum dp_status dp_reader_start(const struct dp_dataset *dataset, const struct dp_reader_plan *plan,
                                uint32_t ahead, uint32_t hold_max, struct dp_reader **out,
                                struct dp_error *err);
-/* Ends the thread, frees every batch that was given back; all must have been. Accepts NULL inside. */
+/* Ends the thread and frees all batches, which must have been given back. Accepts NULL inside. */
 void dp_reader_stop(struct dp_reader **reader);
-/* DP_OK with a lent batch, DP_NOT_FOUND at the end of the plan, DP_TIMEOUT. */
+/* *out: lent; NULL at the end of the plan. DP_TIMEOUT when none is filled in time. */
 DP_MUST_USE
 enum dp_status dp_reader_next(struct dp_reader *reader, uint32_t timeout_ms, struct dp_batch **out);
 void dp_reader_give_back(struct dp_reader *reader, struct dp_batch **batch);

@@ -1,8 +1,8 @@
 #include "worker/read/schema.h"
 
+#include "worker/read/csv_record.h"
 #include "worker/read/lines.h"
 #include "worker/read/number.h"
-#include "worker/read/record.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -21,19 +21,20 @@ enum key {
     KEY_FORMAT,
     KEY_NAMES,
     KEY_KINDS,
+    KEY_TRIMMED,
     KEY_MEANS,
     KEY_DEVIATIONS,
     KEY_CLASSES,
     KEY_BASE,
     KEY_END
 };
-static const char *const key_names[] = {"version",    "format",  "names",      "kinds", "means",
-                                        "deviations", "classes", "label_base", "end"};
+static const char *const key_names[] = {"version", "format",     "names",   "kinds",      "trimmed",
+                                        "means",   "deviations", "classes", "label_base", "end"};
 #define KEYS (sizeof key_names / sizeof key_names[0])
 
 struct parser {
     struct dp_schema *schema;
-    struct dp_record record;
+    struct dp_csv_record record;
     uint64_t lines;
     bool first_version; /* of the format: two lines without keys */
     bool seen[KEYS];
@@ -162,6 +163,9 @@ static enum dp_status take(struct dp_schema *schema, enum key key, const struct 
         return take_names(schema, cells, count, err);
     case KEY_KINDS:
         return take_kinds(schema, cells, count, err);
+    case KEY_TRIMMED:
+        schema->trimmed = true;
+        return count == 0 ? DP_OK : dp_fail(err, DP_DATA, "expected nothing behind 'trimmed'");
     case KEY_MEANS:
     case KEY_DEVIATIONS:
         return take_moments(schema, key == KEY_DEVIATIONS, cells, count, err);
@@ -180,13 +184,13 @@ static enum dp_status take(struct dp_schema *schema, enum key key, const struct 
 /* Lines come in the order of the keys, each once: what a line needs is there before it. */
 static enum dp_status take_keyed(struct parser *p, struct dp_error *err)
 {
-    const struct dp_record *record = &p->record;
+    const struct dp_csv_record *record = &p->record;
     size_t key = 0;
     while (key < KEYS && !dp_cell_is(record->cells[0], key_names[key]))
         key++;
     if (key == KEYS)
         return dp_lines_unexpected(
-            "version, format, names, kinds, means, deviations, classes, label_base or end",
+            "version, format, names, kinds, trimmed, means, deviations, classes, label_base or end",
             record->cells[0].at, record->cells[0].end, err);
     if (p->lines == 1 && key != KEY_VERSION)
         return dp_fail(err, DP_DATA, "expected the file's version first");
@@ -204,7 +208,7 @@ static enum dp_status take_line(void *self, const char *at, const char *end, uin
     struct parser *p = self;
     (void)line;
     p->first_version = p->first_version || (p->lines == 0 && at < end && *at == '"');
-    enum dp_status st = dp_record_split(&p->record, ',', at, end, err);
+    enum dp_status st = dp_csv_record_split(&p->record, ',', at, end, err);
     if (st != DP_OK)
         return st;
     p->lines++;
@@ -224,18 +228,18 @@ static enum dp_status check(struct parser *p, const char *name, struct dp_error 
     if (p->first_version)
         memcpy(schema->format, "csv", sizeof "csv");
     if (p->lines == 0)
-        return dp_fail(err, DP_DATA, "%s: has no header: bring the whole file back", name);
+        return dp_fail(err, DP_DATA, "%s: has no header: restore the whole file", name);
     if (!p->first_version && !p->seen[KEY_END])
-        return dp_fail(err, DP_DATA, "%s: ends before its last line: bring the whole file back", name);
+        return dp_fail(err, DP_DATA, "%s: ends before its last line: restore the whole file", name);
     if (schema->format[0] == '\0')
-        return dp_fail(err, DP_DATA, "%s: has no line of the format: bring the whole file back", name);
+        return dp_fail(err, DP_DATA, "%s: lacks the line of the format: restore the whole file", name);
     if (strcmp(schema->format, "csv") != 0)
         return DP_OK;
     if (!p->seen[KEY_NAMES] || !p->seen[KEY_KINDS])
-        return dp_fail(err, DP_DATA, "%s: has no line of the columns' %s: bring the whole file back", name,
+        return dp_fail(err, DP_DATA, "%s: lacks the line of the columns' %s: restore the whole file", name,
                        p->seen[KEY_NAMES] ? "kinds" : "names");
     if (p->seen[KEY_MEANS] != p->seen[KEY_DEVIATIONS])
-        return dp_fail(err, DP_DATA, "%s: has no line of the %s: bring the whole file back", name,
+        return dp_fail(err, DP_DATA, "%s: lacks the line of the %s: restore the whole file", name,
                        p->seen[KEY_MEANS] ? "deviations" : "means");
     for (uint32_t i = 0; i < schema->columns; i++)
         labels += schema->column[i].kind == DP_COLUMN_LABEL;
@@ -247,7 +251,7 @@ static enum dp_status check(struct parser *p, const char *name, struct dp_error 
 
 static void end_parse(struct parser *p, enum dp_status st)
 {
-    dp_record_clear(&p->record);
+    dp_csv_record_clear(&p->record);
     if (st != DP_OK)
         dp_schema_clear(p->schema);
 }
@@ -314,7 +318,7 @@ static void put(const struct dp_schema *schema, FILE *stream)
         (void)fputs("\nkinds", stream);
         for (uint32_t i = 0; i < schema->columns; i++)
             (void)fprintf(stream, ",%s", kind_names[schema->column[i].kind]);
-        (void)fputc('\n', stream);
+        (void)fputs(schema->trimmed ? "\ntrimmed\n" : "\n", stream);
     }
     for (int deviations = 0; schema->standardized && deviations < 2; deviations++) {
         (void)fputs(key_names[deviations ? KEY_DEVIATIONS : KEY_MEANS], stream);

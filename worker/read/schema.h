@@ -1,14 +1,18 @@
-/* Schema: how a training read its file: the format, what a CSV file's columns are, how its numbers are standardized, and what its
- * labels mean. A test file, and one to be scored, are read by it.
+/* Schema: how a training read its file: the format, the columns of a CSV file, how its numbers are
+ * standardized, and what its labels mean. Test files and files to be scored are read by it.
  *     (load of the training file) | parse | read_file -> write, the readers of other files -> clear
- * Format    A CSV of lines that begin with what they say: version (2), format, names, kinds (number, category, label), means and
- *           deviations (of numbers; empty for others; absent: not standardized), classes (texts of labels, class 0 first; absent: labels
- *           are numbers), label_base (absent: 0), end (without which the file was cut). Names, kinds, means and deviations have a cell for each column, names and
- *           classes in quotes. Version 1, of older builds, begins with a quote: a line of names, a line of kinds.
- * Promise   write, then parse, gives an equal schema, bit for bit.
- * Thread    Constant after parse: any.
- * Memory    Its names and texts.
- * Failure   DP_DATA naming the file, the line and what was expected; DP_IO. A schema that failed is cleared. */
+ * Format    A CSV of lines that begin with a key: version (2), format, names, kinds (number, category,
+ *           label), trimmed (categories are read without the blanks around them; absent: with them, as older
+ *           builds did), means and deviations (of numbers; empty for others; absent: not standardized),
+ *           classes (texts of labels, class 0 first; absent: labels are numbers), label_base (absent: 0), end
+ *           (without which the file is truncated). Names, kinds, means and deviations have a cell for each
+ *           column; names and classes are quoted. Version 1, of older builds, begins with a quote: a line of
+ *           names, a line of kinds.
+ * Promise   parse gives the schema that was written, bit for bit.
+ * Thread    Any: constant after parse.
+ * Memory    It owns its names and texts.
+ * Failure   DP_DATA names the file, the line and what was expected; DP_IO. On failure the schema is
+ *           cleared. */
 #ifndef DP_READ_SCHEMA_H
 #define DP_READ_SCHEMA_H
 
@@ -23,17 +27,18 @@ enum dp_column_kind { DP_COLUMN_NUMBER, DP_COLUMN_CATEGORY, DP_COLUMN_LABEL, DP_
 struct dp_schema_column {
     char *name;
     enum dp_column_kind kind;
-    double mean, deviation; /* of a number, where the schema is standardized; deviation 0: a constant */
+    double mean, deviation; /* of a number, if the schema is standardized; deviation 0: a constant */
 };
 
 struct dp_schema {
     char format[16]; /* "csv"; "": not known */
     uint32_t columns;
     struct dp_schema_column *column; /* [columns], one of them the label; of CSV only */
+    bool trimmed; /* categories are read without the blanks around them; false without categories */
     bool standardized;
     uint32_t classes;
-    char **class_text;   /* [classes]: NULL: labels are numbers, */
-    uint32_t label_base; /* of which this one is class 0 */
+    char **class_text;   /* [classes]; NULL: labels are numbers */
+    uint32_t label_base; /* the number of class 0 */
 };
 
 /* name: of the text, for messages. */
@@ -42,11 +47,11 @@ enum dp_status dp_schema_parse(const char *name, const void *text, size_t len, s
                                struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_schema_read_file(const char *path, struct dp_schema *out, struct dp_error *err);
-/* For the caller's free(). */
+/* The caller frees *text. */
 DP_MUST_USE
 enum dp_status dp_schema_write(const struct dp_schema *schema, char **text, struct dp_error *err);
-/* What labels mean, for people: "'<=50K' is 0, '>50K' is 1 (positive)"; "" where they are as they always were: numbers from 0 (and
- * -1). classes: how many there may be; binary: two, the second positive. */
+/* The meaning of labels, for messages: "'<=50K' is 0, '>50K' is 1 (positive)"; "" when they are numbers from
+ * 0 (or -1). classes: how many there may be; binary: two, the second positive. */
 void dp_schema_labels_text(const struct dp_schema *schema, bool binary, uint32_t classes, char *out,
                            size_t size);
 void dp_schema_clear(struct dp_schema *schema); /* accepts {0} */

@@ -1,9 +1,9 @@
 #include "worker/read/survey.h"
 
+#include "worker/read/csv_record.h"
 #include "worker/read/labels.h"
 #include "worker/read/lines.h"
 #include "worker/read/number.h"
-#include "worker/read/record.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -15,7 +15,7 @@ struct survey {
     struct dp_label_rule rule;
     struct dp_label_texts texts; /* of numbers up to one more than there may be, should a text follow them */
     bool text;                   /* some label is one */
-    struct dp_record record;
+    struct dp_csv_record record;
     uint64_t *counts; /* [columns] of numbers; mean and deviation (the squares' sum) are kept in the schema */
     char separator;   /* 0: the header was not read yet */
 };
@@ -31,7 +31,8 @@ static void add_number(struct survey *survey, uint32_t i, struct dp_cell cell)
     column->deviation += before * (x - column->mean);
 }
 
-static enum dp_status add_label(struct survey *survey, struct dp_cell cell, struct dp_error *err)
+static enum dp_status add_label(struct survey *survey, struct dp_cell cell, uint64_t line,
+                                struct dp_error *err)
 {
     const struct dp_dataset_options *o = survey->options;
     uint32_t max = o->labels == DP_LABELS_BINARY ? 2 : o->classes;
@@ -41,24 +42,35 @@ static enum dp_status add_label(struct survey *survey, struct dp_cell cell, stru
     bool number = dp_number_f32(cell.at, cell.end, &label) == cell.end;
     survey->text = survey->text || !number;
     if (survey->text)
-        return dp_label_see(&survey->texts, o->labels, cell, max, err);
+        return dp_label_see(&survey->texts, o->labels, cell, line, max, err);
     if (survey->texts.count <= max) {
-        enum dp_status st = dp_label_see(&survey->texts, o->labels, cell, max + 1, err);
+        enum dp_status st = dp_label_see(&survey->texts, o->labels, cell, line, max + 1, err);
         if (st != DP_OK)
             return st;
     }
     return dp_label_map(&survey->rule, label, &mapped, err);
 }
 
-static enum dp_status add_cell(struct survey *survey, uint32_t i, struct dp_cell cell, struct dp_error *err)
+/* The wrong column may have been named. */
+static enum dp_status no_label(const char *column, enum dp_status st, struct dp_error *err)
+{
+    const struct dp_error cause = *err;
+    return dp_fail(err, st,
+                   "column '%.60s': %.300s; if the label is in another column, name that with --label "
+                   "(data.label)",
+                   column, cause.text);
+}
+
+static enum dp_status add_cell(struct survey *survey, uint32_t i, struct dp_cell cell, uint64_t line,
+                               struct dp_error *err)
 {
     const struct dp_schema_column *column = &survey->schema->column[i];
     if (column->kind == DP_COLUMN_NUMBER && survey->options->standardize)
         add_number(survey, i, cell);
     if (column->kind != DP_COLUMN_LABEL || survey->options->labels == DP_LABELS_ANY)
         return DP_OK;
-    enum dp_status st = add_label(survey, cell, err);
-    return st == DP_OK ? st : dp_wrap(err, st, "column '%s'", column->name);
+    enum dp_status st = add_label(survey, cell, line, err);
+    return st == DP_OK ? st : no_label(column->name, st, err);
 }
 
 static enum dp_status add_record(void *self, const char *at, const char *end, uint64_t line,
@@ -66,19 +78,18 @@ static enum dp_status add_record(void *self, const char *at, const char *end, ui
 {
     struct survey *survey = self;
     const struct dp_schema *schema = survey->schema;
-    (void)line;
     if (at == end)
         return DP_OK;
     if (!survey->separator) { /* its names are those of the schema */
-        survey->separator = dp_record_separator(at, end);
+        survey->separator = dp_csv_record_separator(at, end);
         return DP_OK;
     }
-    enum dp_status st = dp_record_split(&survey->record, survey->separator, at, end, err);
+    enum dp_status st = dp_csv_record_split(&survey->record, survey->separator, at, end, err);
     if (st == DP_OK && survey->record.count != schema->columns)
         st = dp_fail(err, DP_DATA, "expected %" PRIu32 " columns, as the header has, found %zu",
                      schema->columns, survey->record.count);
     for (uint32_t i = 0; st == DP_OK && i < schema->columns; i++)
-        st = add_cell(survey, i, dp_cell_trim(survey->record.cells[i]), err);
+        st = add_cell(survey, i, dp_cell_trim(survey->record.cells[i]), line, err);
     return st;
 }
 
@@ -125,7 +136,7 @@ enum dp_status dp_survey(const struct dp_dataset_options *options, struct dp_sch
     }
     if (st == DP_OK)
         end_numbers(&survey);
-    dp_record_clear(&survey.record);
+    dp_csv_record_clear(&survey.record);
     dp_label_texts_clear(&survey.texts);
     free(survey.counts);
     return st;

@@ -28,9 +28,9 @@ struct dp_unpack {
     int fd;
     enum packing packing;
     bool packed_end;  /* the file is read to its end */
-    bool between;     /* the decoder stands between members or frames: here the file may end */
-    bool peeked;      /* the block in `lent` waits for next */
-    bool begun;       /* a block was lent: what follows is not the start of the text */
+    bool between;     /* the decoder is between members or frames, where the file may end */
+    bool peeked;      /* next returns the block in `lent` */
+    bool begun;       /* a block was lent, so the next is not the start of the text */
     uint64_t read_at; /* packed bytes read so far, for messages */
     z_stream gzip;
     ZSTD_DCtx *zstd;
@@ -43,7 +43,7 @@ struct dp_unpack {
     unsigned char in[BLOCK], out[BLOCK];
 };
 
-/* Fills `in` from its start: as much as there is, so that a short read is only ever the end. */
+/* Fills `in` from its start until it is full or the file ends, so that a short read means the end. */
 static enum dp_status read_in(struct dp_unpack *unpack, struct dp_error *err)
 {
     unpack->in_at = unpack->in_len = 0;
@@ -72,7 +72,7 @@ static enum packing packing_of(const unsigned char *bytes, size_t len)
         return ZSTD;
     if (len >= 6 && memcmp(bytes, "\xfd\x37zXZ\0", 6) == 0)
         return XZ;
-    /* "BZh", a digit, and what of a block's or the end's mark is there. */
+    /* "BZh", a digit, and as much as there is of a block's or the end's magic number. */
     size_t mark = len < 10 ? len - 4 : 6;
     if (len >= 4 && memcmp(bytes, "BZh", 3) == 0 && bytes[3] >= '1' && bytes[3] <= '9' &&
         (memcmp(bytes + 4, "1AY&SY", mark) == 0 || memcmp(bytes + 4, "\x17rE8P\x90", mark) == 0))
@@ -144,12 +144,12 @@ void dp_unpack_close(struct dp_unpack **unpack)
     *unpack = NULL;
 }
 
-/* One call of the decoder; *made is what it wrote to `out`. */
+/* Calls the decoder once; *made: the bytes written to `out`. */
 static enum dp_status inflate_some(struct dp_unpack *unpack, size_t *made, struct dp_error *err)
 {
     z_stream *z = &unpack->gzip;
     if (unpack->between && inflateReset(z) != Z_OK)
-        return dp_fail(err, DP_INTERNAL, "%s: gzip decoder cannot start again", unpack->path);
+        return dp_fail(err, DP_INTERNAL, "%s: cannot restart the gzip decoder", unpack->path);
     unpack->between = false;
     z->next_in = unpack->in + unpack->in_at;
     z->avail_in = (uInt)(unpack->in_len - unpack->in_at);
@@ -183,9 +183,10 @@ static enum dp_status zstd_some(struct dp_unpack *unpack, size_t *made, struct d
     if (ZSTD_getErrorCode(rc) == ZSTD_error_memory_allocation)
         return dp_fail(err, DP_NOMEM, "%s: no memory for its zstd window", unpack->path);
     if (ZSTD_getErrorCode(rc) == ZSTD_error_frameParameter_windowTooLarge)
-        return dp_fail(err, DP_DATA,
-                       "%s: zstd window is over 128 MiB: compress it again without --long or --ultra",
-                       unpack->path);
+        return dp_fail(
+            err, DP_DATA,
+            "%s: the zstd window is over 128 MiB: compress the file again without --long or --ultra",
+            unpack->path);
     return dp_fail(err, DP_DATA, "%s: zstd stream is corrupt before packed byte %" PRIu64 ": %s",
                    unpack->path, unpack->read_at - (unpack->in_len - unpack->in_at), ZSTD_getErrorName(rc));
 }
@@ -195,7 +196,8 @@ static uint64_t packed_at(const struct dp_unpack *unpack)
     return unpack->read_at - (unpack->in_len - unpack->in_at);
 }
 
-/* Streams in a row, and what may stand between them, are the decoder's own; it says only at the file's end that it is whole. */
+/* The decoder itself handles concatenated streams and the padding between them; only at the end of the file
+ * does it report that they are complete. */
 static enum dp_status xz_some(struct dp_unpack *unpack, size_t *made, struct dp_error *err)
 {
     lzma_stream *xz = &unpack->xz;
@@ -214,7 +216,7 @@ static enum dp_status xz_some(struct dp_unpack *unpack, size_t *made, struct dp_
     if (rc == LZMA_MEMLIMIT_ERROR)
         return dp_fail(
             err, DP_DATA,
-            "%s: its xz dictionary takes over 512 MiB: compress it again with a smaller one (xz -9)",
+            "%s: the xz dictionary takes over 512 MiB: compress the file again with a smaller one (xz -9)",
             unpack->path);
     return dp_fail(err, DP_DATA, "%s: xz stream is corrupt before packed byte %" PRIu64, unpack->path,
                    packed_at(unpack));
@@ -263,7 +265,7 @@ static enum dp_status decode_some(struct dp_unpack *unpack, size_t *made, struct
     return bzip2_some(unpack, made, err);
 }
 
-/* Decodes until there is something to lend or the file has ended, whole. */
+/* Decodes until there is something to lend, or the complete file has ended. */
 static enum dp_status decode(struct dp_unpack *unpack, struct dp_error *err)
 {
     for (;;) {
@@ -275,7 +277,7 @@ static enum dp_status decode(struct dp_unpack *unpack, struct dp_error *err)
         bool starved = unpack->in_at == unpack->in_len;
         if (starved && unpack->between)
             return DP_OK;
-        /* Starved in the middle, the decoder may still hold output that found no room. */
+        /* Without input the decoder may still hold output that did not fit. */
         size_t made = 0;
         enum dp_status st = decode_some(unpack, &made, err);
         if (st != DP_OK)
@@ -293,7 +295,7 @@ static enum dp_status decode(struct dp_unpack *unpack, struct dp_error *err)
     }
 }
 
-/* The next block; of 0 bytes at the end. */
+/* The next block; 0 bytes at the end. */
 static enum dp_status next_block(struct dp_unpack *unpack, struct dp_error *err)
 {
     unpack->lent_len = 0;
@@ -310,7 +312,7 @@ static enum dp_status next_block(struct dp_unpack *unpack, struct dp_error *err)
     return DP_OK;
 }
 
-/* A mark of UTF-8 at the start says nothing of the data. */
+/* Skips a UTF-8 byte order mark at the start, which is not data. */
 static enum dp_status skip_mark(struct dp_unpack *unpack, struct dp_error *err)
 {
     bool marked = !unpack->begun && unpack->lent_len >= 3 && memcmp(unpack->lent, "\xef\xbb\xbf", 3) == 0;
@@ -319,7 +321,7 @@ static enum dp_status skip_mark(struct dp_unpack *unpack, struct dp_error *err)
         return DP_OK;
     unpack->lent += 3;
     unpack->lent_len -= 3;
-    /* A block of nothing would be taken for the end. */
+    /* An empty block would mean the end. */
     return unpack->lent_len == 0 ? next_block(unpack, err) : DP_OK;
 }
 

@@ -1,12 +1,12 @@
-/* Unpack: the bytes of a regular file, decoded if it is gzip, zstd, xz or bzip2 (told by its first bytes), block by
- * block.
+/* Unpack: the bytes of a regular file, block by block, decompressed if its first bytes are those of gzip,
+ * zstd, xz or bzip2.
  *     open -> peek, next, next, ... -> close
- * Promise   Several gzip members, zstd frames, or xz or bzip2 streams in a row are one, as gzip(1) and the others have it.
- *           The end is reported only after the last member's or frame's own check (length, checksum)
- *           passed.
+ * Promise   Concatenated gzip members, zstd frames, or xz or bzip2 streams are read as one, as gzip(1) and
+ *           the others do. The end is reported only after the last member's or frame's own check (length,
+ *           checksum) passed.
  * Thread    One at a time.
- * Memory    Two fixed buffers and the decoder's window (zstd: at most 128 MiB; xz: 512 MiB), however large the file. A
- *           block is lent until the next call.
+ * Memory    Two fixed buffers and the decoder's window (zstd: at most 128 MiB; xz: 512 MiB), however large
+ *           the file. A block is lent until the next call.
  * Failure   DP_IO (cannot open or read, not a regular file), DP_DATA (truncated or corrupt stream),
  *           DP_NOMEM; the text names the file. */
 #ifndef DP_READ_UNPACK_H
@@ -21,11 +21,11 @@ struct dp_unpack;
 DP_MUST_USE
 enum dp_status dp_unpack_open(const char *path, struct dp_unpack **out, struct dp_error *err);
 void dp_unpack_close(struct dp_unpack **unpack); /* accepts NULL inside, leaves NULL */
-/* Lends the next block; *len == 0 is the end. */
+/* Lends the next block; *len == 0 at the end. */
 DP_MUST_USE
 enum dp_status dp_unpack_next(struct dp_unpack *unpack, const unsigned char **bytes, size_t *len,
                               struct dp_error *err);
-/* Lends the block that the coming dp_unpack_next will lend (again). */
+/* Lends the block that the following dp_unpack_next lends again. */
 DP_MUST_USE
 enum dp_status dp_unpack_peek(struct dp_unpack *unpack, const unsigned char **bytes, size_t *len,
                               struct dp_error *err);

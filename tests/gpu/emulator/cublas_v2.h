@@ -1,6 +1,6 @@
 /* As much of cuBLAS as worker/compute/cuda uses, in loops on the CPU (blas.cpp). */
-#ifndef DP_TESTS_EMULATOR_CUBLAS_V2_H
-#define DP_TESTS_EMULATOR_CUBLAS_V2_H
+#ifndef DP_TESTS_GPU_EMULATOR_CUBLAS_V2_H
+#define DP_TESTS_GPU_EMULATOR_CUBLAS_V2_H
 
 #include "cuda_runtime.h"
 

@@ -8,8 +8,8 @@
  *                 it, copies beside the device's memory, and what becomes of failures, which `emulator` brings about.
  * What not        races inside a kernel (one thread runs at a time), the GPU's own e^x, kernels beside each other, time.
  * The device's memory is the host's, full of 0x7f, which is a large number as a float. Not of several threads. */
-#ifndef DP_TESTS_EMULATOR_CUDA_RUNTIME_H
-#define DP_TESTS_EMULATOR_CUDA_RUNTIME_H
+#ifndef DP_TESTS_GPU_EMULATOR_CUDA_RUNTIME_H
+#define DP_TESTS_GPU_EMULATOR_CUDA_RUNTIME_H
 
 #include "tests/gpu/emulator/emulator.h"
 #include "tests/gpu/emulator/errors.h"

@@ -1,6 +1,6 @@
 /* What a test brings about in the emulated device; the plugin's symbol `emulator` (dlsym). */
-#ifndef DP_TESTS_EMULATOR_H
-#define DP_TESTS_EMULATOR_H
+#ifndef DP_TESTS_GPU_EMULATOR_EMULATOR_H
+#define DP_TESTS_GPU_EMULATOR_EMULATOR_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* CUDA's errors that the emulated device can answer with, by CUDA's own numbers (13.0's driver_types.h), for the emulator (C++) and for
  * tests (C). */
-#ifndef DP_TESTS_EMULATOR_ERRORS_H
-#define DP_TESTS_EMULATOR_ERRORS_H
+#ifndef DP_TESTS_GPU_EMULATOR_ERRORS_H
+#define DP_TESTS_GPU_EMULATOR_ERRORS_H
 
 #define EMULATOR_ERRORS(X)                                                                                   \
     X(cudaSuccess, 0)                                                                                        \

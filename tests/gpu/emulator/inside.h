@@ -1,6 +1,6 @@
 // What the emulator's files share: the queues, which hold all work until something forces it, and the device's answers.
-#ifndef DP_TESTS_EMULATOR_INSIDE_H
-#define DP_TESTS_EMULATOR_INSIDE_H
+#ifndef DP_TESTS_GPU_EMULATOR_INSIDE_H
+#define DP_TESTS_GPU_EMULATOR_INSIDE_H
 
 #include "cuda_runtime.h"
 

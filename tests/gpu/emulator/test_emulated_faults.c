@@ -7,7 +7,7 @@
 #include "tests/gpu/emulator/emulator.h"
 #include "tests/gpu/emulator/errors.h"
 #include "worker/compute/device.h"
-#include "worker/compute/model.h"
+#include "worker/compute/models/model.h"
 #include "worker/compute/pinned.h"
 
 #include <dlfcn.h>
@@ -91,7 +91,7 @@ static void a_wait_ends(void **state)
                                : backend.ops->finish(backend.self, &err),
                          DP_IO);
         says(&err, "is not done within 20 ms");
-        says(&err, "start this process again");
+        says(&err, "restart this process");
 
         /* From here on nothing waits, and what it may write to stays. */
         struct dp_error again = {0};
@@ -149,7 +149,7 @@ static void a_fault_is_told_the_same_from_then_on(void **state)
     backend.ops->relu(backend.self, x, 8, x);
     assert_int_equal(backend.ops->finish(backend.self, &first), DP_IO);
     says(&first, "a fault on the device, seen in relu: an illegal memory access");
-    says(&first, "start it again");
+    says(&first, "restart it");
     for (int call = 0; call < 6; call++) {
         err = (struct dp_error){0};
         enum dp_status st = call == 0   ? backend.ops->finish(backend.self, &err)
@@ -163,9 +163,9 @@ static void a_fault_is_told_the_same_from_then_on(void **state)
     }
     dp_backend_close(&backend);
     assert_int_equal(open_with("cuda", 0, &next, &err), DP_IO);
-    says(&err, "start it again");
+    says(&err, "restart it");
     assert_int_equal(open_with("auto", 0, &next, &err), DP_IO); /* not the CPU, unasked */
-    says(&err, "start it again");
+    says(&err, "restart it");
 }
 
 /* Every error after which CUDA answers nothing in this process, and what its text says to do. What is not one of them leaves the
@@ -187,10 +187,10 @@ static void each_error_that_ends_the_context_is_told_as_that(void **state)
         {cudaErrorInvalidPc, "CUDA_LAUNCH_BLOCKING=1"},
         {cudaErrorLaunchFailure, "CUDA_LAUNCH_BLOCKING=1"},
         {cudaErrorTensorMemoryLeak, "CUDA_LAUNCH_BLOCKING=1"},
-        {cudaErrorECCUncorrectable, "suspect the hardware"},
-        {cudaErrorNvlinkUncorrectable, "suspect the hardware"},
-        {cudaErrorContained, "suspect the hardware"},
-        {cudaErrorExternalDevice, "suspect the hardware"},
+        {cudaErrorECCUncorrectable, "check the hardware"},
+        {cudaErrorNvlinkUncorrectable, "check the hardware"},
+        {cudaErrorContained, "check the hardware"},
+        {cudaErrorExternalDevice, "check the hardware"},
         {cudaErrorMpsClientTerminated, "the log of the MPS server"},
         {cudaErrorUnknown, NULL},
     };
@@ -209,7 +209,7 @@ static void each_error_that_ends_the_context_is_told_as_that(void **state)
         device->faulty = false;
         if (errors[i].says) {
             says(&err, "a fault on the device, seen in copy to the device");
-            says(&err, "start it again");
+            says(&err, "restart it");
             assert_int_equal(backend.ops->finish(backend.self, &again), DP_IO);
             assert_string_equal(err.text, again.text);
         } else {
@@ -328,7 +328,7 @@ static void no_gpu_and_no_driver_are_told(void **state)
     for (int way = 0; way < 2; way++) { /* CUDA says either */
         device->devices = 0;
         device->count_code = way == 0 ? 0 : cudaErrorNoDevice;
-        refused("cuda", "f32", DP_NOT_FOUND, "the NVIDIA driver sees no GPU on this machine");
+        refused("cuda", "f32", DP_NOT_FOUND, "the NVIDIA driver finds no GPU on this machine");
         taken("auto", "f32", "cpu, 1 thread");
     }
     device = emulator();
@@ -338,7 +338,7 @@ static void no_gpu_and_no_driver_are_told(void **state)
     taken("auto", "tf32", "cpu, 1 thread");
     device->driver = 11040;
     refused("cuda", "f32", DP_NOT_FOUND,
-            "the NVIDIA driver is for CUDA 11.4, this program wants 13.0: a newer driver");
+            "the NVIDIA driver is for CUDA 11.4, this program needs 13.0: install a newer driver");
     taken("auto", "f32", "cpu, 1 thread");
     device = emulator();
     device->devices = 2;
@@ -366,7 +366,7 @@ static void each_worker_takes_a_device_of_its_own(void **state)
             assert_int_equal(device->device, (int)worker % devices);
         }
     emulator()->devices = 0;
-    refused("cuda:each", "f32", DP_NOT_FOUND, "device cuda:each: the NVIDIA driver sees no GPU");
+    refused("cuda:each", "f32", DP_NOT_FOUND, "device cuda:each: the NVIDIA driver finds no GPU");
 }
 
 /* A worker that is started again must not go on on the CPU, unasked. */
@@ -375,10 +375,10 @@ static void a_gpu_that_is_there_and_fails_is_not_passed_by(void **state)
     (void)state;
     struct emulator *device = emulator();
     device->count_code = cudaErrorSystemDriverMismatch;
-    refused("cuda", "f32", DP_IO, "start the machine again");
-    refused("auto", "f32", DP_IO, "or take the CPU by its name (cpu)");
+    refused("cuda", "f32", DP_IO, "restart the machine");
+    refused("auto", "f32", DP_IO, "or choose the CPU (cpu)");
     device->count_code = cudaErrorIllegalAddress;
-    refused("auto", "f32", DP_IO, "or take the CPU by its name (cpu)");
+    refused("auto", "f32", DP_IO, "or choose the CPU (cpu)");
 }
 
 int main(void)

@@ -7,7 +7,7 @@
 #include "tests/gpu/emulator/emulator.h"
 #include "tests/gpu/emulator/errors.h"
 #include "worker/compute/device.h"
-#include "worker/compute/model.h"
+#include "worker/compute/models/model.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -101,7 +101,7 @@ static void a_kernel_that_faults_fails_open(void **state)
         for (enum dp_status st; (st = open_with(models[m], n, true, &err)) != DP_OK; n += 1 + n / 4) {
             assert_int_equal(st, DP_IO);
             says(&err, "the first step, of zeros, on the device: CUDA, a fault on the device, seen in ");
-            says(&err, "start it again");
+            says(&err, "restart it");
         }
         assert_true(n > 5);
     }

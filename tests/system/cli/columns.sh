@@ -1,29 +1,7 @@
 #!/usr/bin/env bash
 # What the columns of a CSV file were is kept in the run's directory: predictions do not change when the training file does, or when
 # it is gone. usage: columns.sh PATH/TO/downpour
-set -u
-downpour=$(realpath "$1")
-dir=$(mktemp -d "${TMPDIR:-/tmp}/dp_columns_XXXXXX")
-export TMPDIR=$dir/tmp
-mkdir "$TMPDIR"
-failures=0
-trap 'rm -rf "$dir"; [ "$failures" = 0 ] || echo "$failures checks failed"; exit $((failures > 0))' EXIT
-
-fail() {
-    failures=$((failures + 1))
-    echo "FAILED: $1"
-    sed 's/^/    /' "$dir"/{out,err} 2>/dev/null
-}
-
-# expect CODE TEXT COMMAND...: exit code, and text on standard output or error
-expect() {
-    local code=$1 text=$2 got
-    shift 2
-    timeout 90 "$@" >"$dir/out" 2>"$dir/err"
-    got=$?
-    [ "$got" = "$code" ] || fail "exit code $got, not $code: $*"
-    [ -z "$text" ] || cat "$dir/out" "$dir/err" | grep -qF -e "$text" || fail "no '$text' from: $*"
-}
+. "$(dirname "$0")/lib.sh"
 
 train() { # DIR FILE [MORE FLAGS]
     local to=$1 file=$2
@@ -32,11 +10,11 @@ train() { # DIR FILE [MORE FLAGS]
         --journal-bytes 16MiB "$@"
 }
 
-# same DIR WHAT: the scores are those of before, and nothing was said.
+# same DIR WHAT: the scores are those of before, and nothing was said, but that city 8 was not trained.
 same() {
     timeout 90 "$downpour" predict --from "$1" --data "$dir/test.csv" >"$dir/scores" 2>"$dir/err" || fail "predict: $2"
     cmp -s "$dir/scores" "$dir/scores.first" || fail "other scores: $2"
-    [ ! -s "$dir/err" ] || fail "predict had something to say: $2"
+    [ "$(grep -vc "^downpour: 1 of the 7 weights .* were never trained" "$dir/err")" = 0 ] || fail "predict had something to say: $2"
 }
 
 refused() { # DIR TEXT
@@ -90,9 +68,9 @@ bad "version 3 of the file is another build's" < <(sed -e 's/^version,2/version,
 bad "expected number, category or label, found 'nuMber'" < <(sed -e 's/number/nuMber/' "$dir/moved/store/columns-1.csv")
 bad "expected one line with the kinds of 4 columns" < <(sed -e 's/,number$//' "$dir/moved/store/columns-1.csv")
 bad "has 0 labels among its columns" < <(sed -e 's/^kinds,label/kinds,category/' "$dir/moved/store/columns-1.csv")
-bad "'city' is no column" < <(sed -e 's/city/cities/' "$dir/moved/store/columns-1.csv")
+bad "'city', which is no column of the training file" < <(sed -e 's/city/cities/' "$dir/moved/store/columns-1.csv")
 rm "$kept"
-refused "$dir/B" "the training kept there how its data was read: bring the file back"
+refused "$dir/B" "this file says how the training data was read: restore it"
 ln -s "$dir/moved/store/columns-1.csv" "$kept"
 refused "$dir/B" "outside of the run's directory"
 rm "$kept"
@@ -123,7 +101,7 @@ expect 2 "" "$downpour" run --dir "$dir/moved" --model logistic --train "$dir/nu
 same "$dir/moved" "a further run was refused"
 train "$dir/moved" "$dir/numbers.csv" --continue
 run=$(cat "$dir/moved/run")
-[ "$(ls "$dir/moved/store" | grep columns)" = "columns-$run.csv" ] || fail "not the columns of run $run alone"
+[ "$(cd "$dir/moved/store" && echo columns*)" = "columns-$run.csv" ] || fail "not the columns of run $run alone"
 grep -q '^kinds,label,number,number,number$' "$dir/moved/store/columns-$run.csv" || fail "not the kinds of the further run"
 refused "$dir/moved" "column 'city'"
 
@@ -132,7 +110,7 @@ labelled() { # A B: of 24 rows
     echo "y,x"
     for i in $(seq 0 11); do printf '%s,-%d\n%s,%d\n' "$1" "$i" "$2" "$i"; done
 }
-for pair in "ham spam spam zebra|labels mean other classes|'spam' is 1; now: 'spam' is 0" "1 2 0 1|class 0 was 1|--label-base"; do
+for pair in "ham spam spam zebra|the labels mean other classes|'spam' is 1; now: 'spam' is 0" "1 2 0 1|label 1 was class 0|--label-base"; do
     IFS='|' read -r texts what more <<<"$pair"
     read -r a b c d <<<"$texts"
     labelled "$a" "$b" >"$dir/labelled.csv"
@@ -144,7 +122,7 @@ for pair in "ham spam spam zebra|labels mean other classes|'spam' is 1; now: 'sp
     labelled "$c" "$d" >"$dir/other.csv"
     expect 2 "$what" "$downpour" run --dir "$dir/labels" --model logistic --train "$dir/other.csv" --label y --batch 4 --epochs 2 \
         --journal-bytes 16MiB --continue
-    cat "$dir/out" "$dir/err" | grep -qF -e "$more" || fail "no '$more'"
+    said_text "$more"
     expect 0 "" "$downpour" predict --from "$dir/labels" --data "$dir/labelled.csv"
     cmp -s "$dir/out" "$dir/scores.labels" || fail "other scores: a further run with other labels was refused"
 done
@@ -152,4 +130,4 @@ train "$dir/labels" "$dir/other.csv" --continue --label-base 0
 
 train "$dir/moved" "$dir/train.csv" --fresh
 same "$dir/moved" "afresh"
-[ "$(ls "$dir/moved/store" | grep columns)" = columns-1.csv ] || fail "--fresh left columns of an earlier run"
+[ "$(cd "$dir/moved/store" && echo columns*)" = columns-1.csv ] || fail "--fresh left columns of an earlier run"

@@ -1,29 +1,7 @@
 #!/usr/bin/env bash
 # CSV files as people have them, from end to end: numbers of any size, other machines' directories.
 # usage: csv.sh PATH/TO/downpour
-set -u
-downpour=$(realpath "$1")
-dir=$(mktemp -d "${TMPDIR:-/tmp}/dp_csv_XXXXXX")
-export TMPDIR=$dir/tmp
-mkdir "$TMPDIR"
-failures=0
-trap 'rm -rf "$dir"; [ "$failures" = 0 ] || echo "$failures checks failed"; exit $((failures > 0))' EXIT
-
-fail() {
-    failures=$((failures + 1))
-    echo "FAILED: $1"
-    sed 's/^/    /' "$dir"/{out,err} 2>/dev/null
-}
-
-# expect CODE TEXT COMMAND...: exit code, and text on standard output or error
-expect() {
-    local code=$1 text=$2 got
-    shift 2
-    timeout 90 "$@" >"$dir/out" 2>"$dir/err"
-    got=$?
-    [ "$got" = "$code" ] || fail "exit code $got, not $code: $*"
-    [ -z "$text" ] || cat "$dir/out" "$dir/err" | grep -qF -e "$text" || fail "no '$text' from: $*"
-}
+. "$(dirname "$0")/lib.sh"
 
 train() { # DIR FILE [MORE FLAGS]
     local to=$1 file=$2
@@ -72,6 +50,15 @@ train "$dir/one" "$dir/train.csv" --no-overlap --epochs 2 --fresh
 train "$dir/two" "$dir/train.csv" --workers 2 --epochs 2 --validation-share 0.2
 cmp -s "$dir/two/store/columns-1.csv" "$dir/yes/store/columns-1.csv" || fail "another schema, by two workers and with a share held out"
 
+# One cell that is no number in a column of numbers: said on the console, with what to do, also out of the cache; or refused.
+sed '59s/^[0-9]*/4o/' "$dir/train.csv" >"$dir/typo.csv"
+for _ in 1 2; do
+    train "$dir/typo" "$dir/typo.csv" --epochs 2 --fresh
+    grep -qF "Note:      $dir/typo.csv:59: '4o' is no number, so column 'age' became categories" "$dir/out" || fail "a typo was not said"
+done
+grep -qF "warn worker 0: $dir/typo.csv:59:" "$dir/typo/log/worker-0.log" || fail "a typo is not in the log"
+expect 2 "typo.csv:59: column 'age' (text?" "$downpour" run --dir "$dir/typo2" --model logistic --train "$dir/typo.csv" --label income --categories work
+
 # Labels of two texts: which one is positive is said, and meant by test and predict. The weights are those of 0 and 1.
 text() { # FILE WORD WORD
     sed -e "2,\$s/,0\$/,$2/" -e "2,\$s/,1\$/,$3/" "$1"
@@ -85,6 +72,11 @@ holds "$dir/text" "r['data']['labels'].startswith(\"'<=50K' is 0\")"
 [ "$(digest "$dir/text")" = "$first" ] || fail "other weights with labels that are texts"
 expect 0 "" "$downpour" predict --from "$dir/text" --data "$dir/text.test.csv"
 cp "$dir/out" "$dir/scores"
+unsaid "never trained"
+# A category that the training did not see has a score, and is counted: once, though in two rows.
+head -n 5 "$dir/text.test.csv" | sed '2,3s/gov\|private\|self/retired/' >"$dir/new.csv"
+expect 0 "downpour: 1 of the " "$downpour" predict --from "$dir/text" --data "$dir/new.csv"
+said "were never trained: what the training did not see"
 text "$dir/test.csv" no yes >"$dir/other.csv"
 expect 0 "" "$downpour" predict --from "$dir/text" --data "$dir/other.csv" # its labels are not looked at
 cmp -s "$dir/out" "$dir/scores" || fail "other scores where labels are other texts"

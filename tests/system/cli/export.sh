@@ -2,36 +2,7 @@
 # What is taken out of a run: weights under the names that the training file had, neighbours of words, a user's best items. They are
 # those that predict and inspect tell, from a directory that was moved, copied, made read-only or killed, or it is refused by name.
 # usage: export.sh PATH/TO/downpour
-set -u
-downpour=$(realpath "$1")
-dir=$(mktemp -d "${TMPDIR:-/tmp}/dp_export_XXXXXX")
-export TMPDIR=$dir/tmp
-mkdir "$TMPDIR"
-failures=0
-
-finish() {
-    chmod -R u+w "$dir"
-    rm -rf "$dir"
-    [ "$failures" = 0 ] || echo "$failures checks failed"
-    exit $((failures > 0))
-}
-trap finish EXIT
-
-fail() {
-    failures=$((failures + 1))
-    echo "FAILED: $1"
-    sed 's/^/    /' "$dir"/{out,err} 2>/dev/null | head -20
-}
-
-# expect CODE TEXT COMMAND...: exit code, and text on standard output or error
-expect() {
-    local code=$1 text=$2 got
-    shift 2
-    timeout 90 "$@" >"$dir/out" 2>"$dir/err"
-    got=$?
-    [ "$got" = "$code" ] || fail "exit code $got, not $code: $*"
-    [ -z "$text" ] || cat "$dir/out" "$dir/err" | grep -qF -e "$text" || fail "no '$text' from: $*"
-}
+. "$(dirname "$0")/lib.sh"
 
 same() { # FILE FILE WHAT
     cmp "$1" "$2" >"$dir/out" 2>"$dir/err" || fail "$3: other bytes"
@@ -131,13 +102,14 @@ grep -q '"columns": "columns.csv"' "$dir/all/manifest.json" && grep -q '"shape":
 expect 0 "" "$downpour" export "$dir/L" --out "$dir/all" # again, over its own
 echo x >"$dir/mine"
 mkdir "$dir/full" && echo x >"$dir/full/mine"
-expect 2 "holds other files" "$downpour" export "$dir/L" --out "$dir/full"
+expect 2 "has other files" "$downpour" export "$dir/L" --out "$dir/full"
 [ "$(ls "$dir/full")" = mine ] || fail "something was written beside other files"
 expect 2 "lies in the run's store" "$downpour" export "$dir/L" --out "$dir/L/store/w.txt"
 expect 2 "is a file of the run" "$downpour" export "$dir/L" --out "$dir/table.csv" --table logistic.w
 expect 2 "it has logistic.w, logistic.b" "$downpour" export "$dir/L" --table w --out "$dir/x.npy"
-expect 2 "name the directory of a run" "$downpour" export --out "$dir/x.npy"
-expect 2 "--out FILE is needed" "$downpour" export "$dir/L"
+expect 2 "give the directory of a run" "$downpour" export --out "$dir/x.npy"
+expect 2 "--out FILE is required" "$downpour" export "$dir/L"
+expect 2 "name one directory of a run, and what to write with --out" "$downpour" export "$dir/L" "$dir/x.npy"
 expect 2 "is not the directory of a run" "$downpour" export "$dir/full" --out "$dir/x.npy"
 [ -e "$dir/x.npy" ] && fail "a file of what was refused"
 
@@ -218,8 +190,8 @@ FILENAME ~ /mf.item_bias/ { q[$1] += $2 }
 END { for (k in q) { x = 1 / (1 + exp(-(q[k] + b))); printf "%s %.9g %s\n", k, x, (k in seen) ? "seen" : "new" } }' \
     "$dir/pairs" "$dir"/R.text/mf.{user,user_bias,bias,item,item_bias}.txt | sort -k2,2gr >"$dir/brute"
 agrees() { # WHAT: "USER ITEM SCORE" in out, "ITEM SCORE" in brute
-    awk '{ print $1, $2 }' "$dir/brute.top" | paste -d' ' "$dir/out" - |
-        awk '$1 != "user\\x203" || $2 != $4 || ($3 - $5) ^ 2 > 1e-12 { bad = 1 } END { exit bad || NR != 5 }' || fail "$1"
+    awk '{ print $1 "\t" $2 }' "$dir/brute.top" | paste "$dir/out" - |
+        awk -F'\t' '$1 != "user 3" || $2 != $4 || ($3 - $5) ^ 2 > 1e-12 { bad = 1 } END { exit bad || NR != 5 }' || fail "$1"
 }
 grep new "$dir/brute" | head -5 >"$dir/brute.top"
 expect 0 "" "$downpour" predict --from "$dir/R" --top 5 --user "user 3"
@@ -230,12 +202,12 @@ expect 0 "" "$downpour" predict --from "$dir/R" --top 5 --user "user 3" --with-s
 agrees "best items of user 3, seen ones too"
 printf 'user 3\r\n\nuser 19\n' >"$dir/users"
 expect 0 "" "$downpour" predict --from "$dir/R" --top 2 --users "$dir/users" --out "$dir/top"
-[ "$(cut -d' ' -f1 "$dir/top" | tr '\n' ' ')" = 'user\x203 user\x203 user\x2019 user\x2019 ' ] || fail "users of a file: $(cat "$dir/top")"
+[ "$(cut -f1 "$dir/top" | tr '\n' ' ')" = 'user 3 user 3 user 19 user 19 ' ] || fail "users of a file: $(cat "$dir/top")"
 tail -2 "$dir/top" >"$dir/top.19"
 expect 0 "" "$downpour" predict --from "$dir/R" --top 2 --user "user 19"
 cmp -s "$dir/out" "$dir/top.19" || fail "a user alone and behind another: other items"
-expect 2 "there is 'user 1'" "$downpour" predict --from "$dir/R" --top 2 --user "User 1"
-expect 2 "is no model of users and items" "$downpour" predict --from "$dir/L" --top 2 --user 1
+expect 2 "similar: 'user 1'" "$downpour" predict --from "$dir/R" --top 2 --user "User 1"
+expect 2 "is not a model of users and items" "$downpour" predict --from "$dir/L" --top 2 --user 1
 expect 2 "--top takes users" "$downpour" predict --from "$dir/R" --top 2 --data "$dir/pairs" --user 1
 expect 2 "needs --user ID" "$downpour" predict --from "$dir/R" --top 2
 expect 2 "go with --top N" "$downpour" predict --from "$dir/R" --data "$dir/pairs" --user 1
@@ -244,14 +216,14 @@ expect 2 "unexpected argument 'more'" "$downpour" predict --from "$dir/R" --top 
 train "$dir/N" --model neumf:4-8-4 --train "$dir/pairs" --epochs 2
 expect 0 "" "$downpour" predict --from "$dir/N" --top 30 --user 7 --with-seen --out "$dir/top"
 [ "$(wc -l <"$dir/top")" = 30 ] || fail "not all items of user 7"
-cut -d' ' -f1,2 "$dir/top" >"$dir/asked"
+cut -f1,2 "$dir/top" >"$dir/asked"
 expect 0 "" "$downpour" predict --from "$dir/N" --data "$dir/asked"
-cut -d' ' -f3 "$dir/top" | paste -d' ' - "$dir/out" | awk '($1 - $2) ^ 2 > 1e-14 { bad = 1 } END { exit bad || NR != 30 }' || fail "scores of neumf"
-sort -gr -c <(cut -d' ' -f3 "$dir/top") 2>/dev/null || fail "neumf's best are not in order"
+cut -f3 "$dir/top" | paste -d' ' - "$dir/out" | awk '($1 - $2) ^ 2 > 1e-14 { bad = 1 } END { exit bad || NR != 30 }' || fail "scores of neumf"
+sort -gr -c <(cut -f3 "$dir/top") 2>/dev/null || fail "neumf's best are not in order"
 train "$dir/B" --model mf:4,loss=bpr --train "$dir/pairs" --epochs 1
 expect 0 "" "$downpour" predict --from "$dir/B" --top 1 --user 7
 rm "$dir/named"
-expect 2 "bring it back, or rank all items with --with-seen" "$downpour" predict --from "$dir/R" --top 1 --user "user 3"
+expect 2 "restore it, or rank all items with --with-seen" "$downpour" predict --from "$dir/R" --top 1 --user "user 3"
 expect 0 "" "$downpour" predict --from "$dir/R" --top 1 --user "user 3" --with-seen
 expect 0 "" "$downpour" neighbours "$dir/R" 105 --top 3
 
@@ -263,23 +235,13 @@ echo "w1 w2 w3" >"$dir/text"
 expect 0 "downpour neighbours $dir/S WORD" "$downpour" predict --from "$dir/S" --data "$dir/text"
 
 # ---- killed in the middle: the journal's pushes count, and what a clean stop leaves is the same
-cat >"$dir/slow.sh" <<'SLOW'
-"$1" run --dir "$2" --journal-bytes 16MiB --model mf:4 --train "$3" --epochs 100000 --batch 4 --servers 2 --restarts 0 >/dev/null 2>&1
-SLOW
-bash "$dir/slow.sh" "$downpour" "$dir/K" "$dir/pairs" >/dev/null 2>&1 &
-slow=$!
-for _ in $(seq 300); do
-    [ -s "$dir/K/store/names-1.tsv" ] && break # before the first push
-    sleep 0.2
-done
+begin "$downpour" run --dir "$dir/K" --journal-bytes 16MiB --model mf:4 --train "$dir/pairs" --epochs 100000 --batch 4 \
+    --servers 2 --restarts 0
 expect 2 "is in use by another downpour command" "$downpour" export "$dir/K" --out "$dir/x.npy"
-sleep 2
-kill -9 $(pgrep -f "cluster $dir/K/cluster.conf") $(pgrep -P "$slow") 2>/dev/null
-wait "$slow" 2>/dev/null
-for _ in $(seq 100); do
-    pgrep -f "cluster $dir/K/cluster.conf" >/dev/null || break
-    sleep 0.1
-done
+until_trained
+left | xargs -r kill -KILL
+wait "$pid" 2>/dev/null
+gone
 expect 0 "open-journaled" "$downpour" inspect "$dir/K"
 expect 0 "" "$downpour" export "$dir/K" --out "$dir/killed"
 expect 0 "" "$downpour" export "$dir/K" --out "$dir/killed/numbers.npy" --table mf.item --no-names
@@ -287,7 +249,7 @@ for server in 0 1; do
     "${downpour%/*}/downpour-server" --cluster "$dir/K/cluster.conf" --server $server >"$dir/server.$server" 2>&1 &
     pids[server]=$!
 done
-expect 0 "" timeout 60 bash -c "until '$downpour' status --cluster '$dir/K/cluster.conf'; do sleep 0.3; done"
+wait_until 60 "$downpour" status --cluster "$dir/K/cluster.conf" >"$dir/out" 2>&1 || fail "the servers do not serve"
 kill "${pids[@]}" && wait "${pids[@]}"
 expect 0 "" "$downpour" export "$dir/K" --out "$dir/closed"
 expect 0 "" "$downpour" export "$dir/K" --out "$dir/closed/numbers.npy" --table mf.item --no-names

@@ -1,39 +1,9 @@
 #!/usr/bin/env bash
 # A run's directory that was moved, copied, archived, made read-only or lost a part: predict and inspect use what lies in it
 # and nothing else, change nothing in it, or refuse it by name. usage: moved.sh PATH/TO/downpour
-set -u
-downpour=$(realpath "$1")
-data=$PWD/tests/data
-dir=$(mktemp -d "${TMPDIR:-/tmp}/dp_moved_XXXXXX")
-export TMPDIR=$dir/tmp
-mkdir "$TMPDIR"
-failures=0
+. "$(dirname "$0")/lib.sh"
 mounted=''
-
-finish() {
-    [ -z "$mounted" ] || umount "$mounted"
-    chmod -R u+w "$dir"
-    rm -rf "$dir"
-    [ "$failures" = 0 ] || echo "$failures checks failed"
-    exit $((failures > 0))
-}
-trap finish EXIT
-
-fail() {
-    failures=$((failures + 1))
-    echo "FAILED: $1"
-    sed 's/^/    /' "$dir"/{out,err} 2>/dev/null
-}
-
-# expect CODE TEXT COMMAND...: exit code, and text on standard output or error
-expect() {
-    local code=$1 text=$2 got
-    shift 2
-    timeout 90 "$@" >"$dir/out" 2>"$dir/err"
-    got=$?
-    [ "$got" = "$code" ] || fail "exit code $got, not $code: $*"
-    [ -z "$text" ] || cat "$dir/out" "$dir/err" | grep -qF -e "$text" || fail "no '$text' from: $*"
-}
+trap '[ -z "$mounted" ] || umount "$mounted"; finish' EXIT
 
 # What is in a directory, to the byte and to the nanosecond.
 tree() {
@@ -150,10 +120,10 @@ lacks() { # FILE
     [ -e "$dir/part/$1" ] && fail "predict made $1"
 }
 lacks cluster.conf "is not the directory of a run"
-lacks store "is not the directory of a run"
-lacks store/server-1 "$dir/part/store/server-1/shard-0001/CURRENT': No such file"
-lacks store/server-0/shard-0000 "$dir/part/store/server-0/shard-0000/CURRENT': No such file"
-lacks store/server-1/shard-0001/CURRENT "$dir/part/store/server-1/shard-0001/CURRENT': No such file"
+lacks store "there is no store in '$dir/part/store/server-0/shard-0000'"
+lacks store/server-1 "there is no store in '$dir/part/store/server-1/shard-0001'"
+lacks store/server-0/shard-0000 "there is no store in '$dir/part/store/server-0/shard-0000'"
+lacks store/server-1/shard-0001/CURRENT "there is no store in '$dir/part/store/server-1/shard-0001'"
 manifest=$(cat "$dir/D/store/server-0/shard-0000/CURRENT")
 lacks "store/server-0/shard-0000/$manifest" "$manifest"
 for sst in "$dir/D"/store/server-1/shard-0001/*.sst; do
@@ -195,10 +165,8 @@ expect 2 "its file 'layout' is damaged" "$downpour" inspect "$dir/part"
 
 # While it runs: status tells of it and not of its copy, and it is not predicted from. Killed: read with its journal.
 cp -a "$dir/D" "$dir/R"
-"$downpour" run --dir "$dir/R" --model mlp:64-16-10 --train "$data/digits.train.libsvm.gz" --batch 32 --rate 0.005 \
-    --servers 2 --epochs 1000000 --restarts 0 >"$dir/run.out" 2>"$dir/run.err" &
-pid=$!
-for i in $(seq 1 200); do grep -q "^epoch" "$dir/run.err" && break; sleep 0.1; done
+begin "$downpour" run --dir "$dir/R" --model mlp:64-16-10 --train "$data/digits.train.libsvm.gz" --batch 32 --rate 0.005 \
+    --servers 2 --epochs 1000000 --restarts 0
 mkdir "$dir/S"
 cp -a "$dir/R/cluster.conf" "$dir/R/lock" "$dir/S" # what a copy has of it, beside the stores of before
 cp -a "$dir/D/store" "$dir/S/store"
@@ -210,9 +178,9 @@ expect 0 "mlp.w1" "$downpour" status --all --cluster "$dir/far/cluster.conf"
 awk -v at="$dir/R" '/relative_to/ { next } /store = / { sub("\"store/", "\"" at "/store/") } { print }' "$dir/R/cluster.conf" >"$dir/S/cluster.conf"
 expect 2 "names others ('$dir/R/store/server-0')" "$downpour" status --cluster "$dir/S/cluster.conf"
 expect 2 "is in use by another downpour command" "$downpour" predict --from "$dir/R" --data "$data/digits.test.libsvm.gz"
-servers=$(grep -lzF -e "$dir/R/cluster.conf" /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3)
-for p in $servers; do grep -qz downpour-server "/proc/$p/cmdline" 2>/dev/null && kill -KILL "$p"; done
-wait $pid
+left downpour-server | xargs -r kill -KILL
+wait "$pid"
+gone
 mkdir "$dir/killed"
 mv "$dir/R" "$dir/killed/R"
 chmod -R a-w "$dir/killed/R"
@@ -222,14 +190,23 @@ tree "$dir/killed/R" >"$dir/after"
 diff "$dir/before" "$dir/after" >"$dir/out" || fail "a killed run's directory was changed"
 grep -q "not closed cleanly" <("$downpour" inspect "$dir/killed/R" --digest 2>&1) || fail "the killed run's stores are clean"
 chmod -R u+w "$dir/killed/R"
+serve() { # SERVER
+    : >"$dir/run.err"
+    "${downpour%/*}/downpour-server" --cluster "$dir/killed/R/cluster.conf" --server "$1" 2>"$dir/run.err" &
+    servers+=($!)
+    wait_until 60 grep -q "ready:" "$dir/run.err" || fail "server $1 is not ready"
+}
+servers=()
+serve 0
+expect 1 "down: no answer" "$downpour" status --timeout 1 --cluster "$dir/killed/R/cluster.conf" # server 1
+serve 1
+awk '/ port = / { sub(" port = .*", " port = " 20000 + 100 * n++ ";") } { print }' "$dir/killed/R/cluster.conf" >"$dir/killed/R/other.conf"
 for n in 0 1; do
-    "${downpour%/*}/downpour-server" --cluster "$dir/killed/R/cluster.conf" --server $n 2>"$dir/err" &
-    p=$!
-    for i in $(seq 1 200); do grep -q "ready:" "$dir/err" && break; sleep 0.1; done
-    awk '/ port = / { sub(" port = .*", " port = " 20000 + 100 * n++ ";") } { print }' "$dir/killed/R/cluster.conf" >"$dir/killed/R/other.conf"
-    expect 2 "a server has it open" "${downpour%/*}/downpour-server" --read-only --cluster "$dir/killed/R/other.conf" --server $n
-    kill -TERM $p
-    wait $p || fail "server $n did not close"
+    expect 2 "is in use by a server" "${downpour%/*}/downpour-server" --read-only --cluster "$dir/killed/R/other.conf" --server $n
+done
+for p in "${servers[@]}"; do
+    kill -TERM "$p"
+    wait "$p" || fail "a server did not close"
 done
 predict "$dir/killed/R" "$dir/scores"
 cmp -s "$dir/scores" "$dir/scores.killed" || fail "a killed run was read otherwise than it recovers"
@@ -243,4 +220,4 @@ predict "$dir/E" "$dir/scores"
 cmp -s "$dir/scores" "$dir/scores.later" || fail "a moved run went on otherwise than one that stayed"
 tree "$dir/B" >"$dir/after"
 diff "$dir/before" "$dir/after" >"$dir/out" || fail "another run's directory was changed"
-[ "$(ls "$dir" | grep -c '^[AD]$')" = 0 ] || fail "a former place was made again"
+[ ! -e "$dir/A" ] && [ ! -e "$dir/D" ] || fail "a former place was made again"

@@ -1,75 +1,20 @@
 #!/usr/bin/env bash
 # A second run in a directory: trained on, resumed, refused with what differs, started anew; and whether a run is finished.
 # usage: second.sh PATH/TO/downpour
-set -u
-downpour=$(realpath "$1")
-data=$PWD/tests/data
-dir=$(mktemp -d "${TMPDIR:-/tmp}/dp_second_XXXXXX")
-failures=0
-echo "$dir/" >"$dir/pattern"
-
-left() {
-    (cd "$dir" && grep -lzF -f pattern /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3 | grep -vx $$)
-}
-
-finish() {
-    left | xargs -r kill -KILL 2>/dev/null
-    rm -rf "$dir"
-    [ "$failures" = 0 ] || echo "$failures checks failed"
-    exit $((failures > 0))
-}
-trap finish EXIT
-
-fail() {
-    failures=$((failures + 1))
-    echo "FAILED: $1"
-    tail -n 30 "$dir"/{out,err} 2>/dev/null | sed 's/^/    /'
-}
-
-# expect CODE TEXT COMMAND...: exit code, and text on standard output or error
-expect() {
-    local code=$1 text=$2 got
-    shift 2
-    timeout 120 "$@" >"$dir/out" 2>"$dir/err"
-    got=$?
-    [ "$got" = "$code" ] || fail "exit code $got, not $code: $*"
-    [ -z "$text" ] || cat "$dir/out" "$dir/err" | grep -qF -e "$text" || fail "no '$text' from: $*"
-}
-
-unsaid() {
-    cat "$dir/out" "$dir/err" | grep -qE -e "$1" && fail "'$1' was said"
-}
-
-said() {
-    cat "$dir/out" "$dir/err" | grep -qE -e "$1" || fail "'$1' was not said"
-}
+. "$(dirname "$0")/lib.sh"
 
 digest() {
     "$downpour" inspect "$1" --digest | grep "^digest .* of all"
 }
 
-gone() {
-    local i
-    for i in $(seq 1 300); do
-        [ -z "$(left)" ] && return
-        sleep 0.1
-    done
-    fail "processes are left"
-}
-
-# A run that trains until it is ended: how.
+# interrupted SIGNAL|ALL COMMAND...: a run that trains until it is ended
 interrupted() {
-    local signal=$1 pid
+    local signal=$1
     shift
-    "$@" >"$dir/out" 2>"$dir/err" &
-    pid=$!
-    for _ in $(seq 1 600); do
-        grep -q "^epoch" "$dir/err" && break
-        sleep 0.1
-    done
+    begin "$@"
     sleep 0.5
-    if [ "$signal" = ALL ]; then left | xargs -r kill -KILL; else kill -"$signal" $pid; fi
-    wait $pid 2>/dev/null
+    if [ "$signal" = ALL ]; then left | xargs -r kill -KILL; else kill -"$signal" "$pid"; fi
+    wait "$pid" 2>/dev/null
     gone
 }
 
@@ -83,23 +28,26 @@ predict=("$downpour" predict --from "$dir/run" --data "$data/digits.test.libsvm.
 expect 2 "--resume and --fresh: give one of them" "${train[@]}" --resume --fresh
 expect 2 "there is no run to resume in '$dir/run'" "${run[@]}" --resume
 [ -e "$dir/run" ] && fail "--resume made a directory"
-expect 2 "--continue: there is no earlier run" "${train[@]}" --continue
-rm -rf "$dir/run"
+expect 2 "there is no run to continue in '$dir/run'" "${train[@]}" --continue
+[ -e "$dir/run" ] && fail "--continue made a directory"
 mkdir "$dir/run"
 echo 'name = "mine";' >"$dir/run/cluster.conf"
-expect 2 "to train by it give --cluster" "${train[@]}"
-expect 2 "to train by it give --cluster" "${train[@]}" --fresh
+expect 2 "to use its settings give --cluster" "${train[@]}"
+expect 2 "to use its settings give --cluster" "${train[@]}" --fresh
 [ "$(cat "$dir/run/cluster.conf")" = 'name = "mine";' ] || fail "a cluster file of the user's was written over"
 rm -rf "$dir/run"
 
 # --- a finished run, and others behind it
 expect 0 "Report:" "${train[@]}" --epochs 2
+expect 1 "Run 1 in $dir/run is finished" "$downpour" status --dir "$dir/run"
+said "downpour predict --from $dir/run --data FILE"
+unsaid "down: no answer"
 grep -q '"run": 1,' "$dir/run/report.json" && grep -q '"first_epoch": 0,' "$dir/run/report.json" || fail "the report has no number of the run"
 expect 0 "" "${predict[@]}"
 unsaid "not finished"
-expect 2 "run 1 in '$dir/run' is finished, there is nothing to resume" "${run[@]}" --resume
+expect 2 "run 1 in '$dir/run' is finished, so there is nothing to resume" "${run[@]}" --resume
 before=$(digest "$dir/run")
-expect 2 "--continue this run trains on from" "${same[@]}" --rate 0.1 --batch 16 --optimizer sgd
+expect 2 "add --continue; to replace it, add --fresh" "${same[@]}" --rate 0.1 --batch 16 --optimizer sgd
 said "--rate +0.005 then, 0.1 now"
 said "--batch +32 then, 16 now"
 said "--optimizer +adam then, sgd now"
@@ -117,29 +65,41 @@ cp "$dir/other.gz" "$dir/copy.gz"
 expect 2 "another training" "${run[@]}" --model mlp:64-32-10 --train "$dir/copy.gz" --batch 32 --rate 0.005
 said "--train +$dir/copy.gz of [0-9]+ bytes then, $dir/copy.gz of [0-9]+ bytes now"
 expect 0 "this is run 3, its first epoch is epoch 6" "${same[@]}" --batch 32 --rate 0.001 --continue --epochs 1
-[ -z "$(ls "$dir/run/store" | grep -v -e "-3[-.]" -e server-0)" ] || fail "files of earlier runs are left: $(ls "$dir/run/store")"
+[ -z "$(find "$dir/run/store" -mindepth 1 -maxdepth 1 ! -name '*-3[-.]*' ! -name server-0)" ] || fail "files of earlier runs are left: $(ls "$dir/run/store")"
+
+# What is not given is that run's: only the names of what replaces it are needed.
+expect 2 "--model MODEL is required; or, to take it from the run in '$dir/run': --continue" "${run[@]}"
+expect 0 "this is run 4, its first epoch is epoch 7" "${run[@]}" --continue
+grep -q "run = 4;" "$dir/run/cluster.conf" && grep -q '"rate": 0.001,' "$dir/run/report.json" &&
+    grep -q '"batch": 32,' "$dir/run/report.json" || fail "--continue forgot settings of the run"
+expect 2 "sgd was asked for" "${run[@]}" --continue --optimizer sgd
+said "nothing was trained: $dir/run still holds run 4 as it was. To train further .*add --fresh"
+expect 0 "Validation set: " "${run[@]}" --continue --validation "$data/digits.test.libsvm.gz"
+expect 0 "Validation set: " "${run[@]}" --continue --validation-share 0.2
 
 # --- an unfinished run: Ctrl-C, kill -9 of all, SIGTERM of one of its processes
 for how in INT ALL; do
     interrupted $how "${train[@]}" --epochs 100000 --continue
+    expect 1 "--resume" "$downpour" status --dir "$dir/run"
+    said "Run [0-9]+ in $dir/run is not finished \(in epoch .*\), and nothing is running"
     expect 2 "is not finished (in epoch" "${train[@]}"
     said "'downpour run --dir $dir/run --resume' finishes it"
     expect 0 "" "${predict[@]}"
-    said "run [0-9]+ in '$dir/run' is not finished: in epoch [0-9]+ of [0-9]+, .*% of the training done; this is of its weights so far"
-    expect 2 "leave out what makes it another (--rate)" "${run[@]}" --resume --rate 0.2
+    said "run [0-9]+ in '$dir/run' is not finished: in epoch [0-9]+ of [0-9]+, .*% of the training done; these are its weights so far"
+    expect 2 "omit what would change it (--rate)" "${run[@]}" --resume --rate 0.2
     said "--rate +0.005 then, 0.2 now"
-    expect 2 "leave out what makes it another (--epochs)" "${run[@]}" --resume --epochs 2
+    expect 2 "omit what would change it (--epochs)" "${run[@]}" --resume --epochs 2
 done
-"${run[@]}" --resume --threads 2 --timeout 20 --restarts 0 >"$dir/out" 2>"$dir/err" &
-pid=$!
-for _ in $(seq 1 600); do grep -q "^epoch" "$dir/err" && break; sleep 0.1; done
-said "Resuming run [0-9]+ there, in epoch"
-for p in $(left); do grep -qz -e downpour-worker "/proc/$p/cmdline" 2>/dev/null && kill -TERM "$p"; done
-wait $pid
+begin "${run[@]}" --resume --threads 2 --timeout 20 --restarts 0
+left downpour-worker | xargs -r kill -TERM
+wait "$pid"
 [ $? = 2 ] || fail "a worker that was asked to end did not end the run with 2"
+gone
+mv "$dir/run.out" "$dir/out"
+mv "$dir/run.err" "$dir/err"
+said "Resuming run [0-9]+ there, in epoch"
 said "worker 0 was asked to end by somebody's SIGTERM"
 said "To finish it: downpour run --dir $dir/run --resume$"
-gone
 # Resumed with data that changed meanwhile.
 cp "$dir/train.gz" "$dir/keep.gz"
 cp "$dir/other.gz" "$dir/train.gz"
@@ -155,7 +115,7 @@ said "--train .* now"
 # --- --fresh takes the place of a run only when the new one trains
 before=$(digest "$dir/run")
 echo mine >"$dir/run/store/mine"
-expect 2 "the earlier run in $dir/run, whose place this one was to take, is as it was" "${run[@]}" --model mlp:64-32-10 --train "$0" --fresh
+expect 2 "the earlier run, which --fresh was to replace, is still in $dir/run" "${run[@]}" --model mlp:64-32-10 --train "$0" --fresh
 [ "$(digest "$dir/run")" = "$before" ] || fail "--fresh cost a trained store"
 [ -e "$dir/run/before-fresh" ] && fail "before-fresh is left"
 expect 2 "is not finished (in epoch" "${train[@]}"
@@ -175,7 +135,7 @@ for part in store report.json run cluster.conf; do
 done
 expect 0 "Report:" "${train[@]}" --fresh --epochs 1
 [ -e "$dir/run/store/mine" ] || fail "--fresh removed what was not its own"
-[ "$(ls "$dir/run" | tr '\n' ' ')" = "cache cluster.conf lock log report.json run store " ] || fail "left: $(ls "$dir/run")"
+[ "$(cd "$dir/run" && echo *)" = "cache cluster.conf lock log report.json run store" ] || fail "left: $(ls "$dir/run")"
 grep -q "run = 1;" "$dir/run/cluster.conf" || fail "--fresh did not start anew"
 [ "$(digest "$dir/run")" = "$before" ] && fail "--fresh kept the weights"
 # A store that lies elsewhere, behind a link, cannot be set aside: refused before anything is moved.
@@ -184,6 +144,6 @@ mv "$dir/run/store" "$dir/behind"
 ln -s "$dir/behind" "$dir/run/store"
 expect 2 "'$dir/run/store' is a link" "${train[@]}" --fresh --epochs 1
 [ -L "$dir/run/store" ] && [ "$(digest "$dir/run")" = "$before" ] || fail "--fresh cost a store behind a link"
-[ "$(ls "$dir/run" | tr '\n' ' ')" = "cache cluster.conf lock log report.json run store " ] || fail "left: $(ls "$dir/run")"
+[ "$(cd "$dir/run" && echo *)" = "cache cluster.conf lock log report.json run store" ] || fail "left: $(ls "$dir/run")"
 expect 0 "Report:" "${train[@]}" --continue --epochs 1
 true

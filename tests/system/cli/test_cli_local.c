@@ -293,6 +293,21 @@ static void who_refuses_is_not_started_again(void **state)
     dp_local_close(&local);
 }
 
+/* What a program logs last as its error is all that is shown, once, without the prefix of its log. */
+static void who_says_why_is_quoted(void **state)
+{
+    (void)state;
+    struct dp_local *local = opened();
+    start(local, DP_LOCAL_WORKER,
+          "echo 2026-01-01T00:00:00.000Z info child 7: begins;"
+          "echo 2026-01-01T00:00:00.000Z error child 7: the label is missing; exit 2");
+    await(local, DP_LOCAL_WORKER);
+    const char *text = explained(local);
+    assert_ptr_equal(strstr(text, "downpour: child 7: the label is missing\ndownpour: its log is "), text);
+    assert_null(strstr(text, "begins"));
+    dp_local_close(&local);
+}
+
 static void stopping_ends_the_wait_for_a_restart(void **state)
 {
     (void)state;
@@ -344,6 +359,7 @@ int main(void)
         cmocka_unit_test(worker_may_end_with_0_only),
         cmocka_unit_test(who_dies_is_started_again_until_the_limit),
         cmocka_unit_test(who_refuses_is_not_started_again),
+        cmocka_unit_test(who_says_why_is_quoted),
         cmocka_unit_test(stopping_ends_the_wait_for_a_restart),
         cmocka_unit_test(who_dies_during_a_stop_stays_dead),
         cmocka_unit_test(server_may_not_end_by_itself),

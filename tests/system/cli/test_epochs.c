@@ -98,6 +98,35 @@ static void each_epoch_has_one_line(void **state)
     free(text);
 }
 
+/* What a report notes of the data is shown as soon as it says so, once; what a finished one says is the summary's. */
+static void notes_are_shown_once(void **state)
+{
+    (void)state;
+    static const char *const reports[] = {
+        "{\"finished\": false, \"epochs\": [], \"advice\": [\"a typo?\"]}",
+        "{\"finished\": false, \"epochs\": [{\"epoch\": 1}], \"advice\": [\"a typo?\"]}",
+        "{\"finished\": true, \"epochs\": [{\"epoch\": 1}], \"advice\": [\"a typo?\", \"more\"]}"};
+    char *shown = NULL;
+    size_t size = 0;
+    FILE *terminal = open_memstream(&shown, &size), *table = fopen("/dev/null", "we");
+    struct dp_cli_line line = {.file = terminal};
+    struct dp_cli_epochs epochs;
+    dp_cli_epochs_init(&epochs, report, false, table);
+    for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++) {
+        FILE *file = fopen(report, "we");
+        assert_non_null(file);
+        assert_true(fputs(reports[i], file) >= 0);
+        assert_int_equal(fclose(file), 0);
+        dp_cli_epochs_look(&epochs, &line);
+        assert_int_equal(fflush(terminal), 0);
+        assert_string_equal(shown, "downpour: a typo?\n");
+    }
+    (void)unlink(report);
+    assert_int_equal(fclose(terminal), 0);
+    assert_int_equal(fclose(table), 0);
+    free(shown);
+}
+
 /* Of recommenders: the highest K, whatever it is. */
 static void items_ranked_among_all_have_their_columns(void **state)
 {
@@ -181,9 +210,9 @@ static void the_time_left_is_not_guessed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_epoch_has_one_line),
-                                       cmocka_unit_test(items_ranked_among_all_have_their_columns),
-                                       cmocka_unit_test(a_long_table_is_cut),
-                                       cmocka_unit_test(the_time_left_is_not_guessed)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_epoch_has_one_line), cmocka_unit_test(notes_are_shown_once),
+        cmocka_unit_test(items_ranked_among_all_have_their_columns), cmocka_unit_test(a_long_table_is_cut),
+        cmocka_unit_test(the_time_left_is_not_guessed)};
     return cmocka_run_group_tests_name("epochs", tests, make_place, remove_place);
 }

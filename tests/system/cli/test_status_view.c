@@ -121,7 +121,7 @@ static void states_and_figures_are_those_of_all_shards(void **state)
     assert_non_null(
         strstr(text, "     1  not serving: shard 2 is recovering: 12 of 346 MB of its journal replayed\n"));
     assert_non_null(strstr(text, "     2  down: no answer in 2.0 s from tcp://10.0.0.3:5701\n"));
-    assert_non_null(strstr(text, "No worker of this run has said anything yet."));
+    assert_non_null(strstr(text, "No worker of this run has reported since server 0 was started."));
     free(text);
     dp_status_view_clear(&view);
     s->asks.notes_known = false;
@@ -158,13 +158,13 @@ static void workers_are_lines_in_their_order(void **state)
 {
     (void)state;
     struct scene *s = scene();
-    set_note(s, 0, "run/1/progress/10",
+    set_note(s, 0, "run/1/progress/10.",
              "{\"state\":\"training\",\"first_epoch\":5,\"epoch\":2,\"epochs\":10,\"examples\":430,"
              "\"examples_total\":1000,"
              "\"examples_per_s\":10.0,\"loss\":0.25,\"staleness_mean\":1.5}");
-    set_note(s, 1, "run/1/progress/2",
+    set_note(s, 1, "run/1/progress/2.",
              "{\"state\":\"waiting\\u001b[2J, and a state longer than anybody's\"}");
-    set_note(s, 2, "run/1/progress/3", "no JSON at all");
+    set_note(s, 2, "run/1/progress/3.", "no JSON at all");
     struct dp_status_view view = gather(s, 0, NULL);
     assert_int_equal(view.workers, 2);
     assert_string_equal(view.worker[0].name, "2");

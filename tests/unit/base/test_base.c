@@ -4,10 +4,12 @@
 #include "common/base/bf16.h"
 #include "common/base/blocking.h"
 #include "common/base/bytes.h"
+#include "common/base/hash.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/base/parse.h"
 #include "common/base/queue.h"
+#include "common/base/search.h"
 #include "common/base/text.h"
 
 #include <fcntl.h>
@@ -287,6 +289,36 @@ static void text_from_outside_is_made_fit_to_print(void **state)
     }
 }
 
+/* The values of other programs: files and tables depend on them. */
+static void hashes_are_the_published_ones(void **state)
+{
+    (void)state;
+    assert_true(dp_hash_text("") == UINT64_C(0xcbf29ce484222325));
+    assert_true(dp_hash_text("a") == UINT64_C(0xaf63dc4c8601ec8c));
+    assert_true(dp_hash_bytes(dp_hash_text("foo"), "bar", 3) == UINT64_C(0x85944171f73967e8));
+    assert_true(dp_hash_mix(DP_HASH_GOLDEN) ==
+                UINT64_C(0xe220a8397b1dcdaf)); /* SplitMix64's first of seed 0 */
+}
+
+static void the_first_place_not_below(void **state)
+{
+    (void)state;
+    enum { MANY = 9 };
+    uint64_t wide[MANY];
+    uint32_t narrow[MANY];
+    for (uint32_t count = 0; count <= MANY; count++) {
+        for (uint32_t i = 0; i < count; i++)
+            wide[i] = narrow[i] = i / 2 * 2 + 1; /* 1 1 3 3 5 5 ... */
+        for (uint32_t wanted = 0; wanted < MANY + 3; wanted++) {
+            uint32_t place = 0;
+            while (place < count && narrow[place] < wanted)
+                place++;
+            assert_int_equal(dp_lower_bound_u32(narrow, count, wanted), place);
+            assert_int_equal(dp_lower_bound_u64(wide, count, wanted), place);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +333,8 @@ int main(void)
         cmocka_unit_test(queue_is_bounded_and_its_waits_end),
         cmocka_unit_test(page_blocks_are_aligned_and_zero),
         cmocka_unit_test(the_log_waits_for_no_reader),
+        cmocka_unit_test(hashes_are_the_published_ones),
+        cmocka_unit_test(the_first_place_not_below),
         cmocka_unit_test(text_from_outside_is_made_fit_to_print),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);

@@ -51,6 +51,16 @@ static inline struct bench opened(uint32_t shards, bool bf16)
     return b;
 }
 
+static inline void advance(struct bench *b, uint32_t ms)
+{
+    uint64_t until = b->net->now_ns + ms * UINT64_C(1000000);
+    while (b->net->now_ns < until) {
+        dp_client_progress(b->client);
+        b->net->now_ns += 1000000;
+    }
+    dp_client_progress(b->client);
+}
+
 static inline void done(struct bench *b)
 {
     dp_client_close(&b->client);
@@ -67,6 +77,21 @@ static inline struct dp_client_table *table(struct bench *b, const char *name, u
     if (dp_client_table(b->client, &spec, WAIT_MS, &out, &b->err) != DP_OK)
         fail_msg("%s", b->err.text);
     return out;
+}
+
+/* A gradient of ones for one key of a table of width 4. */
+static inline enum dp_status push_one(struct bench *b, struct dp_client_table *t, uint64_t key,
+                                      uint32_t timeout_ms, struct dp_ticket *out)
+{
+    const float g[DP_FAKE_DIM_MAX] = {1, 1, 1, 1};
+    struct dp_keys *keys;
+    assert_int_equal(dp_keys_new(&keys, &b->err), DP_OK);
+    assert_int_equal(dp_keys_set(keys, &key, 1, &b->err), DP_OK);
+    const struct dp_push_part part = {t, keys, g};
+    const struct dp_push_options options = {.rate = 1};
+    enum dp_status st = dp_client_push(b->client, &options, &part, 1, timeout_ms, out, &b->err);
+    dp_keys_free(&keys);
+    return st;
 }
 
 static inline void text_has(const struct bench *b, const char *part)

@@ -105,7 +105,109 @@ static void open_passes_refusals_on(void **state)
 
     b = made(2);
     b.options.shard_count = 0;
+    b.options.control = NULL;
     assert_int_equal(open_client(&b), DP_ARGUMENT);
+    done(&b);
+}
+
+/* ---- which stores ---- */
+
+static uint64_t stores[2], registers[2]; /* as the shards tell */
+
+static void tell_stores(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
+                        uint32_t *n)
+{
+    (void)context;
+    (void)frames;
+    (void)n;
+    if (reply->kind != DP_REPLY_WELCOME)
+        return;
+    reply->store = stores[shard];
+    reply->register_id = registers[shard];
+}
+
+static struct bench made_with_stores(uint64_t first, uint64_t second)
+{
+    struct bench b = made(2);
+    b.net->tamper = tell_stores;
+    stores[0] = UINT64_C(1) << 32;
+    stores[1] = UINT64_C(2) << 32;
+    registers[0] = first << 32;
+    registers[1] = second << 32;
+    return b;
+}
+
+static void stores_of_two_registers_do_not_belong_together(void **state)
+{
+    (void)state;
+    struct bench b = made_with_stores(8, 9);
+    assert_int_equal(open_client(&b), DP_GENERATION);
+    text_has(&b, "its store is known to register 0000000");
+    text_has(&b, "the stores do not belong together");
+    done(&b);
+    static const uint64_t good[][2] = {{8, 8}, {8, 0}, {0, 8}, {0, 0}}; /* 0: no register knows it yet */
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        b = made_with_stores(good[i][0], good[i][1]);
+        assert_int_equal(open_client(&b), DP_OK);
+        done(&b);
+    }
+}
+
+static void restarted(struct bench *b)
+{
+    b->net->shard[1].boot++;
+    b->net->shard[1].session = 0;
+}
+
+static void a_store_does_not_become_another(void **state)
+{
+    (void)state;
+    struct bench b = made_with_stores(8, 8);
+    assert_int_equal(open_client(&b), DP_OK);
+    struct dp_client_table *t = table(&b, "t", 3);
+    const uint64_t keys[4] = {1, 2, 3, 4};
+    const float gradients[12] = {1};
+    assert_int_equal(dp_client_push_rows(b.client, t, keys, 4, gradients, 0.1f, WAIT_MS, &b.err), DP_OK);
+    restarted(&b);
+    assert_int_equal(dp_client_push_rows(b.client, t, keys, 4, gradients, 0.1f, WAIT_MS, &b.err), DP_OK);
+    stores[1] = UINT64_C(3) << 32;
+    restarted(&b);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(dp_client_push_rows(b.client, t, keys, 4, gradients, 0.1f, WAIT_MS, &b.err),
+                         DP_GENERATION);
+        text_has(&b, "shard 1 at tcp://f1: its store is another one now (00000003, it was 00000002)");
+    }
+    stores[1] = UINT64_C(2) << 32; /* put back */
+    restarted(&b);
+    assert_int_equal(dp_client_push_rows(b.client, t, keys, 4, gradients, 0.1f, WAIT_MS, &b.err), DP_OK);
+    done(&b);
+}
+
+/* ---- control alone, and giving up ---- */
+
+static bool gives_up(void *context)
+{
+    uint32_t *left = context;
+    return (*left)-- == 0;
+}
+
+static void control_alone_and_given_up(void **state)
+{
+    (void)state;
+    struct bench b = made(0);
+    uint32_t left = UINT32_MAX;
+    b.options.gives_up = gives_up;
+    b.options.gives_up_context = &left;
+    assert_int_equal(open_client(&b), DP_OK);
+    struct dp_table_spec spec = {.name = "t", .dim = 3, .optimizer = dp_optimizer_defaults(DP_OPT_SGD)};
+    struct dp_client_table *t;
+    assert_int_equal(dp_client_table(b.client, &spec, WAIT_MS, &t, &b.err), DP_ARGUMENT);
+    text_has(&b, "without shards");
+    b.net->dead[0] = true; /* the control */
+    uint64_t start = b.net->now_ns;
+    left = 3;
+    assert_int_equal(dp_client_note_put(b.client, "n", "", 0, WAIT_MS, &b.err), DP_TIMEOUT);
+    assert_true(b.net->now_ns - start < 2000000000u);
     done(&b);
 }
 
@@ -479,6 +581,9 @@ int main(void)
         cmocka_unit_test(open_greets_each_shard_and_asks_the_first_for_a_stream),
         cmocka_unit_test(open_names_the_shard_that_is_not_there),
         cmocka_unit_test(open_passes_refusals_on),
+        cmocka_unit_test(stores_of_two_registers_do_not_belong_together),
+        cmocka_unit_test(a_store_does_not_become_another),
+        cmocka_unit_test(control_alone_and_given_up),
         cmocka_unit_test(duplicates_and_any_order_on_any_number_of_shards),
         cmocka_unit_test(lent_keys_and_several_tables_in_one_request),
         cmocka_unit_test(bf16_halves_the_bytes_of_values),

@@ -2,7 +2,7 @@
  * them. */
 #include "tests/lib/test.h"
 
-#include "common/client/keys_in.h"
+#include "common/client/keys_inner.h"
 #include "common/model/mix.h"
 
 #include <stdlib.h>

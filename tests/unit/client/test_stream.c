@@ -14,7 +14,7 @@ static void floors(void *context, uint32_t shard, struct dp_reply *reply, struct
         reply->too_old = ABOVE;
 }
 
-static enum dp_status push_one(struct bench *b, struct dp_client_table *t)
+static enum dp_status push_row(struct bench *b, struct dp_client_table *t)
 {
     const uint64_t key = 7;
     const float gradient = 1;
@@ -36,7 +36,7 @@ static void a_fresh_client_gets_one_that_all_shards_take(void **state)
     assert_int_equal(open_client(&b), DP_OK);
     struct dp_client_table *t = table(&b, "t", 1);
     for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(push_one(&b, t), DP_OK);
+        assert_int_equal(push_row(&b, t), DP_OK);
         for (uint32_t shard = 0; shard < 2; shard++)
             expect_push(&b, shard, i, ABOVE + 1, i);
     }
@@ -55,7 +55,7 @@ static void so_it_does_on_a_bad_network(void **state)
         b.options.open_timeout_ms = 60000;
         assert_int_equal(open_client(&b), DP_OK);
         struct dp_client_table *t = table(&b, "t", 1);
-        assert_int_equal(push_one(&b, t), DP_OK);
+        assert_int_equal(push_row(&b, t), DP_OK);
         for (uint32_t shard = 0; shard < 3; shard++)
             expect_push(&b, shard, 0, ABOVE + 1, 0);
         done(&b);
@@ -83,13 +83,13 @@ static void one_that_was_forgotten_is_replaced_for_the_next_push(void **state)
     struct dp_client_table *t = table(&b, "t", 1);
     b.net->refuse = too_old;
     b.net->context = &times;
-    assert_int_equal(push_one(&b, t), DP_OK);
+    assert_int_equal(push_row(&b, t), DP_OK);
     times = 1;
-    assert_int_equal(push_one(&b, t), DP_TOO_OLD);
+    assert_int_equal(push_row(&b, t), DP_TOO_OLD);
     text_has(&b, "shard 1 at tcp://f1");
     assert_int_equal(dp_client_too_old(b.client), 900 | ABOVE);
     for (uint32_t i = 0; i < 2; i++)
-        assert_int_equal(push_one(&b, t), DP_OK);
+        assert_int_equal(push_row(&b, t), DP_OK);
     expect_push(&b, 0, 0, 900, 0);
     expect_push(&b, 0, 1, 900, 1);
     for (uint32_t i = 0; i < 2; i++) {
@@ -110,16 +110,16 @@ static void one_in_use_is_kept(void **state)
     struct dp_ticket ticket;
     b.net->refuse = too_old;
     b.net->context = &times;
-    assert_int_equal(push_one(&b, t), DP_OK);
+    assert_int_equal(push_row(&b, t), DP_OK);
     times = 1;
     assert_int_equal(dp_client_push(b.client, &training, NULL, 0, WAIT_MS, &ticket, &b.err), DP_OK);
     assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_TOO_OLD);
     assert_true(dp_client_too_old(b.client) == (UINT64_C(1) << 63 | 4 | ABOVE));
     b.net->tamper = floors;
     b.net->shard[1].session = 0; /* it greets again */
-    assert_int_equal(push_one(&b, t), DP_OK);
+    assert_int_equal(push_row(&b, t), DP_OK);
     assert_int_equal(b.net->shard[1].hellos, 2);
-    assert_int_equal(push_one(&b, t), DP_OK); /* now that it has heard */
+    assert_int_equal(push_row(&b, t), DP_OK); /* now that it has heard */
     for (uint32_t shard = 0; shard < 2; shard++)
         expect_push(&b, shard, b.net->shard[shard].pushes - 1, 900, 2);
     done(&b);
@@ -134,12 +134,12 @@ static void a_greeting_that_asked_for_none_is_followed_by_one_that_does(void **s
     struct dp_client_table *t = table(&b, "t", 1);
     b.net->refuse = too_old;
     b.net->context = &times;
-    assert_int_equal(push_one(&b, t), DP_OK);
+    assert_int_equal(push_row(&b, t), DP_OK);
     times = 1;
     b.net->shard[0].session = 0;
     b.net->faults = (struct dp_fake_faults){.slow = 500, .slow_ms = 50};
-    assert_int_equal(push_one(&b, t), DP_TOO_OLD);
-    assert_int_equal(push_one(&b, t), DP_OK);
+    assert_int_equal(push_row(&b, t), DP_TOO_OLD);
+    assert_int_equal(push_row(&b, t), DP_OK);
     expect_push(&b, 0, b.net->shard[0].pushes - 1, (900 | ABOVE) + 1, 0);
     done(&b);
 }
@@ -165,15 +165,15 @@ static void one_that_was_not_given_is_asked_for_again(void **state)
     struct dp_client_table *t = table(&b, "t", 1);
     b.net->refuse = refuse_both_once;
     b.net->context = times;
-    assert_int_equal(push_one(&b, t), DP_OK);
+    assert_int_equal(push_row(&b, t), DP_OK);
     times[0] = 1;
     times[1] = 2;
-    assert_int_equal(push_one(&b, t), DP_TOO_OLD);
+    assert_int_equal(push_row(&b, t), DP_TOO_OLD);
     for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(push_one(&b, t), DP_INVALID);
+        assert_int_equal(push_row(&b, t), DP_INVALID);
         text_has(&b, "not by this clock");
     }
-    assert_int_equal(push_one(&b, t), DP_OK);
+    assert_int_equal(push_row(&b, t), DP_OK);
     done(&b);
 }
 

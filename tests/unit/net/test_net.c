@@ -1,148 +1,6 @@
 /* Net: messages arrive whole and in order, without a copy being left behind; a peer that sends rubbish loses
  * its own connection only; every wait ends; a server that comes back is found again. */
-#include "tests/lib/test.h"
-
-#include "common/base/bytes.h"
-#include "common/net/transport.h"
-#include "common/wire/limits.h"
-
-#include <arpa/inet.h>
-#include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
-#include <zmq.h>
-
-#define ANY_PORT "tcp://127.0.0.1:*"
-
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-struct pair {
-    struct dp_net *net;
-    struct dp_listener *listener;
-    struct dp_connection *connection;
-    char endpoint[128];
-};
-
-static struct pair pair_open(const char *endpoint)
-{
-    struct pair pair = {0};
-    struct dp_error err = {0};
-    assert_int_equal(dp_net_open(1, &pair.net, &err), DP_OK);
-    if (dp_listener_open(pair.net, endpoint, &pair.listener, &err) != DP_OK)
-        fail_msg("%s", err.text);
-    (void)snprintf(pair.endpoint, sizeof pair.endpoint, "%s", dp_listener_endpoint(pair.listener));
-    assert_int_equal(dp_connection_open(pair.net, pair.endpoint, &pair.connection, &err), DP_OK);
-    return pair;
-}
-
-static void pair_close(struct pair *pair)
-{
-    dp_connection_close(&pair->connection);
-    dp_listener_close(&pair->listener);
-    dp_net_close(&pair->net);
-    assert_null(pair->net);
-}
-
-/* DP_AGAIN after `timeout_ms`. */
-static enum dp_status receive_at(struct dp_listener *listener, struct dp_peer *from, struct dp_message **out,
-                                 uint32_t timeout_ms)
-{
-    uint64_t end = now_ms() + timeout_ms;
-    while (dp_listener_receive(listener, from, out) != DP_OK) {
-        if (now_ms() >= end)
-            return DP_AGAIN;
-        dp_listener_wait(listener, -1, 10);
-    }
-    return DP_OK;
-}
-
-static enum dp_status receive_answer(struct dp_connection *connection, struct dp_message **out,
-                                     uint32_t timeout_ms)
-{
-    uint64_t end = now_ms() + timeout_ms;
-    while (dp_connection_receive(connection, out) != DP_OK) {
-        if (now_ms() >= end)
-            return DP_AGAIN;
-        dp_connections_wait(&connection, 1, 10);
-    }
-    return DP_OK;
-}
-
-static atomic_int live_frames;
-
-static void release_counted(void *data, void *owner)
-{
-    (void)owner;
-    atomic_fetch_sub(&live_frames, 1);
-    free(data);
-}
-
-static struct dp_frame counted_frame(size_t size, unsigned char fill)
-{
-    struct dp_frame frame = {malloc(size ? size : 1), size, release_counted, NULL};
-    assert_non_null(frame.data);
-    memset(frame.data, fill, size);
-    atomic_fetch_add(&live_frames, 1);
-    return frame;
-}
-
-/* Number n: an 8-byte frame with n, then up to 4 frames of sizes that n gives. */
-static struct dp_message *numbered(uint64_t n)
-{
-    static const size_t sizes[] = {0, 1, 33, 34, 511, 512, 513, 8192, 40000};
-    struct dp_message *message = dp_message_new(5);
-    struct dp_frame first = counted_frame(8, 0);
-    dp_store_u64le(first.data, n);
-    dp_message_add(message, first);
-    for (uint64_t i = 0; i < n % 5; i++)
-        dp_message_add(message, counted_frame(sizes[(n * 7 + i) % 9], (unsigned char)(n + i)));
-    return message;
-}
-
-static void assert_numbered(const struct dp_message *message, uint64_t n)
-{
-    struct dp_message *want = numbered(n);
-    assert_int_equal(message->frames, want->frames);
-    for (uint32_t i = 0; i < want->frames; i++) {
-        assert_int_equal(message->frame[i].size, want->frame[i].size);
-        assert_memory_equal(message->frame[i].data, want->frame[i].data, want->frame[i].size);
-    }
-    dp_message_free(&want);
-}
-
-static void send_number(struct dp_connection *connection, uint64_t n)
-{
-    struct dp_message *message = numbered(n);
-    struct dp_error err = {0};
-    assert_int_equal(dp_connection_send(connection, &message, &err), DP_OK);
-    assert_null(message);
-}
-
-/* Sends `n`, and the listener gets it whole. */
-static void assert_reaches(struct pair *pair, uint64_t n)
-{
-    struct dp_message *message = NULL;
-    struct dp_peer from;
-    send_number(pair->connection, n);
-    assert_int_equal(receive_at(pair->listener, &from, &message, 10000), DP_OK);
-    assert_numbered(message, n);
-    dp_message_free(&message);
-}
+#include "tests/unit/net/pair.h"
 
 struct echo {
     const char *endpoint;
@@ -167,7 +25,7 @@ static void *echo_main(void *arg)
     while (echo->status == DP_OK && !atomic_load(&echo->stop)) {
         struct dp_peer from;
         struct dp_message *message = NULL;
-        while (dp_listener_receive(listener, &from, &message) == DP_OK)
+        while (dp_listener_receive(listener, &from, &message))
             dp_listener_send(listener, &from, &message);
         dp_listener_wait(listener, -1, 5);
     }
@@ -205,7 +63,7 @@ static void echo_in_order(const char *endpoint)
             }
             sent++;
         }
-        while (transport.receive(transport.self, &server, &message) == DP_OK) {
+        while (transport.receive(transport.self, &server, &message)) {
             assert_int_equal(server, 0);
             assert_numbered(message, got++);
             dp_message_free(&message);
@@ -235,219 +93,31 @@ static void messages_come_back_in_order_over_ipc(void **state)
     echo_in_order(endpoint);
 }
 
-/* A large frame arrives at the address where ZeroMQ put it and leaves from where its owner put it. */
+/* A large frame arrives at the address where ZeroMQ put it and leaves from where its owner put it. Nobody listens while that is looked
+ * at: what is sent is released. */
 static void large_frames_are_not_copied_on_send(void **state)
 {
     (void)state;
-    struct pair pair = pair_open(ANY_PORT);
+    char endpoint[64];
+    struct pair pair = {0};
     struct dp_message *message = dp_message_new(2);
     struct dp_error err = {0};
     struct dp_peer from;
+    (void)snprintf(endpoint, sizeof endpoint, "ipc:///tmp/dp-test-net-%ld", (long)getpid());
+    assert_int_equal(dp_net_open(1, &pair.net, &err), DP_OK);
+    assert_int_equal(dp_connection_open(pair.net, endpoint, &pair.connection, &err), DP_OK);
     atomic_store(&live_frames, 0);
     dp_message_add(message, counted_frame(100, 1));
     dp_message_add(message, counted_frame((size_t)8 << 20, 2));
     assert_int_equal(dp_connection_send(pair.connection, &message, &err), DP_OK);
     assert_int_equal(atomic_load(&live_frames), 1); /* the small one was copied; the large one is ZeroMQ's */
+    assert_int_equal(dp_listener_open(pair.net, endpoint, &pair.listener, &err), DP_OK);
     assert_int_equal(receive_at(pair.listener, &from, &message, 10000), DP_OK);
     assert_int_equal(message->frame[1].size, (size_t)8 << 20);
     assert_int_equal(((unsigned char *)message->frame[1].data)[(8 << 20) - 1], 2);
     dp_message_free(&message);
     pair_close(&pair);
     assert_int_equal(atomic_load(&live_frames), 0);
-}
-
-/* A plain TCP connection to the listener. */
-static int raw_connect(const char *endpoint)
-{
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in to = {.sin_family = AF_INET};
-    struct timeval patience = {.tv_sec = 10};
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    to.sin_port = htons((uint16_t)atoi(strrchr(endpoint, ':') + 1));
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
-    return fd;
-}
-
-/* Reads up to 255 bytes; returns the last one. */
-static size_t read_exactly(int fd, size_t size)
-{
-    unsigned char bytes[255];
-    assert_true(recv(fd, bytes, size, MSG_WAITALL) == (ssize_t)size);
-    return bytes[size - 1];
-}
-
-/* Reads until the other side hangs up; the deadline is the socket's. */
-static void assert_hangs_up(int fd)
-{
-    char bytes[4096];
-    ssize_t n;
-    while ((n = recv(fd, bytes, sizeof bytes, 0)) > 0)
-        ;
-    assert_true(n == 0 || errno == ECONNRESET);
-    (void)close(fd);
-}
-
-static void rubbish_ends_its_own_connection_only(void **state)
-{
-    (void)state;
-    struct pair pair = pair_open(ANY_PORT);
-    assert_reaches(&pair, 1);
-    int fd = raw_connect(pair.endpoint);
-    uint64_t random = 88172645463325252u;
-    for (int i = 0; i < 16; i++) { /* 1 MB; the first byte is not a greeting's */
-        uint64_t bytes[8192];
-        for (size_t k = 0; k < 8192; k++) {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            bytes[k] = random;
-        }
-        if (i == 0)
-            memcpy(bytes, "POST / HTTP/1.1", 15);
-        if (send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) < 0)
-            break;
-    }
-    assert_reaches(&pair, 4);
-    (void)close(fd);
-
-    /* What does not begin with a greeting is ZMTP 1.0: an id (here none), then messages. They arrive like
-     * others, and are refused by whoever decodes them. */
-    struct dp_message *message = NULL;
-    struct dp_peer from;
-    fd = raw_connect(pair.endpoint);
-    assert_true(send(fd, "\1\0\4\0old", 7, MSG_NOSIGNAL) == 7);
-    assert_int_equal(receive_at(pair.listener, &from, &message, 10000), DP_OK);
-    assert_true(message->frame[0].size == 3 && memcmp(message->frame[0].data, "old", 3) == 0);
-    dp_message_free(&message);
-    (void)close(fd);
-    assert_reaches(&pair, 6);
-
-    /* A sound ZMTP 3.0 greeting and READY, then a frame that claims 1 GB: over the limit. */
-    static const unsigned char hello[] =
-        "\xff\0\0\0\0\0\0\0\x01\x7f\x03\x00NULL\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-        "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-    static const unsigned char ready[] = "\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06"
-                                         "DEALER";
-    static const unsigned char huge[] = "\x02\0\0\0\0\x40\0\0\0rubbish";
-    fd = raw_connect(pair.endpoint);
-    assert_true(send(fd, hello, 64, MSG_NOSIGNAL) == 64);
-    assert_true(send(fd, ready, 30, MSG_NOSIGNAL) == 30);
-    read_exactly(fd, 64); /* a peer that goes on before the other is ready is hung up on */
-    read_exactly(fd, read_exactly(fd, 2));
-    assert_true(send(fd, "\0\x02hi", 4, MSG_NOSIGNAL) == 4); /* still a good peer: so the limit ends it */
-    assert_int_equal(receive_at(pair.listener, &from, &message, 10000), DP_OK);
-    assert_true(message->frame[0].size == 2 && memcmp(message->frame[0].data, "hi", 2) == 0);
-    dp_message_free(&message);
-    assert_true(send(fd, huge, sizeof huge - 1, MSG_NOSIGNAL) > 0);
-    assert_hangs_up(fd);
-    assert_reaches(&pair, 9);
-    pair_close(&pair);
-}
-
-/* A peer of ZeroMQ's own, that keeps no rule of ours. id: its own routing id, or NULL. */
-static void *rogue_new(void *context, const char *endpoint, const char *id)
-{
-    void *socket = zmq_socket(context, ZMQ_DEALER);
-    int linger = 0;
-    (void)zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
-    if (id)
-        assert_int_equal(zmq_setsockopt(socket, ZMQ_ROUTING_ID, id, strlen(id)), 0);
-    assert_int_equal(zmq_connect(socket, endpoint), 0);
-    return socket;
-}
-
-/* Receives until `refused` messages were; none may be given. */
-static void assert_refuses(struct pair *pair, uint64_t expected)
-{
-    uint64_t refused = 0, undeliverable = 0, end = now_ms() + 10000;
-    while (refused < expected && now_ms() < end) {
-        struct dp_message *message = NULL;
-        struct dp_peer from;
-        assert_int_equal(dp_listener_receive(pair->listener, &from, &message), DP_AGAIN);
-        dp_listener_drops(pair->listener, &refused, &undeliverable);
-        if (refused < expected)
-            dp_listener_wait(pair->listener, -1, 10);
-    }
-    assert_int_equal(refused, expected);
-}
-
-static void peers_with_ids_of_their_own_are_refused(void **state)
-{
-    (void)state;
-    struct pair pair = pair_open(ANY_PORT);
-    void *context = zmq_ctx_new();
-    char longest[256];
-    memset(longest, 'i', 255);
-    longest[255] = '\0';
-    void *rogues[] = {rogue_new(context, pair.endpoint, longest), rogue_new(context, pair.endpoint, "fives")};
-    for (uint64_t i = 0; i < 2; i++) {
-        assert_int_equal(zmq_send(rogues[i], "a", 1, ZMQ_SNDMORE), 1);
-        assert_int_equal(zmq_send(rogues[i], "b", 1, 0), 1);
-        assert_refuses(&pair, i + 1);
-    }
-    assert_reaches(&pair, 3);
-    (void)zmq_close(rogues[0]);
-    (void)zmq_close(rogues[1]);
-    (void)zmq_ctx_term(context);
-    pair_close(&pair);
-}
-
-static void messages_over_the_limits_are_drained(void **state)
-{
-    (void)state;
-    struct pair pair = pair_open(ANY_PORT);
-    void *context = zmq_ctx_new();
-    void *rogue = rogue_new(context, pair.endpoint, NULL);
-    struct dp_message *message = NULL;
-    struct dp_peer from;
-    for (int extra = 0; extra < 2; extra++) { /* the limit, and one more */
-        for (uint32_t i = 1; i < DP_FRAMES_MAX; i++)
-            assert_int_equal(zmq_send(rogue, "x", 1, ZMQ_SNDMORE), 1);
-        if (extra)
-            assert_int_equal(zmq_send(rogue, "x", 1, ZMQ_SNDMORE), 1);
-        assert_int_equal(zmq_send(rogue, "x", 1, 0), 1);
-        if (extra) {
-            assert_refuses(&pair, 1);
-        } else {
-            assert_int_equal(receive_at(pair.listener, &from, &message, 10000), DP_OK);
-            assert_int_equal(message->frames, DP_FRAMES_MAX);
-            dp_message_free(&message);
-        }
-    }
-    assert_int_equal(zmq_send(rogue, "after", 5, 0), 5);
-    assert_int_equal(receive_at(pair.listener, &from, &message, 10000), DP_OK);
-    assert_int_equal(message->frames, 1);
-    assert_int_equal(message->frame[0].size, 5);
-    dp_message_free(&message);
-    (void)zmq_close(rogue);
-    (void)zmq_ctx_term(context);
-    pair_close(&pair);
-}
-
-static void release_nothing(void *data, void *owner)
-{
-    (void)data;
-    (void)owner;
-}
-
-/* The same 200 MiB three times in one message: each frame is allowed, the sum is not. */
-static void the_sum_of_frames_is_limited(void **state)
-{
-    (void)state;
-    struct pair pair = pair_open(ANY_PORT);
-    size_t size = (size_t)200 << 20;
-    char *block = calloc(1, size);
-    struct dp_message *message = dp_message_new(3);
-    struct dp_error err = {0};
-    assert_non_null(block);
-    for (int i = 0; i < 3; i++)
-        dp_message_add(message, (struct dp_frame){block, size, release_nothing, NULL});
-    assert_int_equal(dp_connection_send(pair.connection, &message, &err), DP_OK);
-    assert_refuses(&pair, 1);
-    assert_reaches(&pair, 5);
-    pair_close(&pair);
-    free(block);
 }
 
 static void assert_not_opened(struct dp_net *net, const char *endpoint, enum dp_status why, const char *cause)
@@ -539,171 +209,6 @@ static void a_server_that_comes_back_is_found_again(void **state)
     pair_close(&pair);
 }
 
-static void what_cannot_be_delivered_is_counted_and_freed(void **state)
-{
-    (void)state;
-    struct pair pair = pair_open(ANY_PORT);
-    struct dp_peer nobody = {.size = 5, .id = {0, 1, 2, 3, 4}}, from;
-    uint64_t refused = 0, undeliverable = 0;
-    struct dp_error err = {0};
-    struct dp_message *message = numbered(4);
-    assert_reaches(&pair, 1);
-    atomic_store(&live_frames, (int)message->frames);
-    dp_listener_send(pair.listener, &nobody, &message);
-    assert_null(message);
-    dp_listener_drops(pair.listener, &refused, &undeliverable);
-    assert_int_equal(undeliverable, 1);
-    assert_int_equal(atomic_load(&live_frames), 0);
-
-    /* A peer that does not read: its queue fills up, and the rest is dropped instead of kept. */
-    send_number(pair.connection, 0);
-    assert_int_equal(receive_at(pair.listener, &from, &message, 10000), DP_OK);
-    dp_message_free(&message);
-    for (int i = 0; i < 2000 && undeliverable == 1; i++) {
-        message = dp_message_new(1);
-        dp_message_add(message, dp_frame_new((size_t)256 << 10));
-        memset(message->frame[0].data, 0, message->frame[0].size);
-        dp_listener_send(pair.listener, &from, &message);
-        dp_listener_drops(pair.listener, &refused, &undeliverable);
-    }
-    assert_true(undeliverable > 1);
-    pair_close(&pair);
-
-    /* A client whose server is not there keeps what its queue does not take. */
-    assert_int_equal(dp_net_open(1, &pair.net, &err), DP_OK);
-    assert_int_equal(dp_connection_open(pair.net, "tcp://127.0.0.1:1", &pair.connection, &err), DP_OK);
-    enum dp_status st = DP_OK;
-    for (int i = 0; i < 1000 && st == DP_OK; i++) {
-        message = numbered(1);
-        st = dp_connection_send(pair.connection, &message, &err);
-    }
-    assert_int_equal(st, DP_AGAIN);
-    assert_numbered(message, 1);
-    dp_message_free(&message);
-    pair_close(&pair);
-}
-
-/* ---- peers that do not read ---- */
-
-static _Atomic uint64_t live_bytes;
-
-static void release_large(void *data, void *owner)
-{
-    (void)data;
-    atomic_fetch_sub(&live_bytes, (uint64_t)(uintptr_t)owner);
-}
-
-/* Of `block`; small frames around it, as in a reply. */
-static void send_large(struct dp_listener *listener, const struct dp_peer *to, void *block, size_t size)
-{
-    struct dp_message *message = dp_message_new(2);
-    assert_non_null(message);
-    dp_message_add(message, dp_frame_copy("head", 4));
-    dp_message_add(message, (struct dp_frame){block, size, release_large, (void *)(uintptr_t)size});
-    atomic_fetch_add(&live_bytes, size);
-    dp_listener_send(listener, to, &message);
-    assert_null(message);
-}
-
-static uint64_t undeliverable_of(const struct dp_listener *listener)
-{
-    uint64_t refused = 0, undeliverable = 0;
-    dp_listener_drops(listener, &refused, &undeliverable);
-    return undeliverable;
-}
-
-/* Reads `count` messages of "head" and `size` bytes; how many came in time. */
-static uint64_t read_large(void *rogue, size_t size, uint64_t count)
-{
-    zmq_pollitem_t item = {.socket = rogue, .events = ZMQ_POLLIN};
-    uint64_t n = 0;
-    while (n < count && zmq_poll(&item, 1, 20000) > 0) {
-        zmq_msg_t part;
-        (void)zmq_msg_init(&part);
-        assert_int_equal(zmq_msg_recv(&part, rogue, 0), 4);
-        assert_int_equal(zmq_msg_recv(&part, rogue, 0), size);
-        (void)zmq_msg_close(&part);
-        n++;
-    }
-    return n;
-}
-
-/* ZeroMQ tells a socket in its own calls that a peer has gone: as a server does, it is asked meanwhile. */
-static void assert_all_released(struct dp_listener *listener)
-{
-    for (uint64_t end = now_ms() + 10000; atomic_load(&live_bytes) > 0 && now_ms() < end;)
-        dp_listener_wait(listener, -1, 1);
-    assert_int_equal(atomic_load(&live_bytes), 0);
-}
-
-/* A peer that asks and does not read: its queue would take 128 messages. */
-static void a_peer_that_does_not_read_takes_bounded_memory(void **state)
-{
-    (void)state;
-    enum { ASKED = 40, MIB = 1 << 20, SIZE = 20 * MIB };
-    struct pair pair = pair_open(ANY_PORT);
-    struct dp_message *message = NULL;
-    struct dp_peer deaf;
-    int one = 1, small = 64 << 10;
-    char *block = calloc(1, (size_t)200 * MIB);
-    void *context = zmq_ctx_new(), *rogue = zmq_socket(context, ZMQ_DEALER);
-    assert_non_null(block);
-    atomic_store(&live_bytes, 0);
-    (void)zmq_setsockopt(rogue, ZMQ_RCVHWM, &one, sizeof one);
-    (void)zmq_setsockopt(rogue, ZMQ_RCVBUF, &small, sizeof small);
-    assert_int_equal(zmq_connect(rogue, pair.endpoint), 0);
-    assert_int_equal(zmq_send(rogue, "pull", 4, 0), 4);
-    assert_int_equal(receive_at(pair.listener, &deaf, &message, 10000), DP_OK);
-    dp_message_free(&message);
-
-    /* Nothing unsent: it goes, whatever its size; then nothing large does, but others are served. */
-    send_large(pair.listener, &deaf, block, (size_t)200 * MIB);
-    assert_int_equal(undeliverable_of(pair.listener), 0);
-    assert_int_equal(read_large(rogue, (size_t)200 * MIB, 1), 1);
-    assert_all_released(pair.listener);
-    for (int i = 0; i < ASKED; i++) {
-        send_large(pair.listener, &deaf, block, SIZE);
-        assert_true(atomic_load(&live_bytes) <= DP_PEER_UNSENT_MAX);
-    }
-    uint64_t dropped = undeliverable_of(pair.listener);
-    assert_true(dropped >= 20 && dropped <= ASKED - 128 / 20);
-    struct dp_peer from;
-    for (uint64_t n = 0; n < 20; n++) {
-        assert_reaches(&pair, n);
-        send_number(pair.connection, n);
-        assert_int_equal(receive_at(pair.listener, &from, &message, 10000), DP_OK);
-        dp_listener_send(pair.listener, &from, &message);
-        assert_int_equal(receive_answer(pair.connection, &message, 10000), DP_OK);
-        assert_numbered(message, n);
-        dp_message_free(&message);
-    }
-    assert_int_equal(undeliverable_of(pair.listener), dropped);
-
-    /* It reads again: what was kept arrives, and it is served as before. */
-    assert_int_equal(read_large(rogue, SIZE, ASKED - dropped), ASKED - dropped);
-    assert_all_released(pair.listener);
-    send_large(pair.listener, &deaf, block, SIZE);
-    assert_int_equal(undeliverable_of(pair.listener), dropped);
-    assert_int_equal(read_large(rogue, SIZE, 1), 1);
-
-    /* It goes with its bytes unsent: they come back. So do those of one that is left when the listener goes. */
-    for (int i = 0; i < 6; i++)
-        send_large(pair.listener, &deaf, block, SIZE);
-    assert_true(atomic_load(&live_bytes) > 0);
-    one = 0;
-    (void)zmq_setsockopt(rogue, ZMQ_LINGER, &one, sizeof one);
-    (void)zmq_close(rogue);
-    assert_all_released(pair.listener);
-    for (int i = 0; i < 6; i++)
-        send_large(pair.listener, &from, block, SIZE);
-    assert_true(atomic_load(&live_bytes) > 0);
-    dp_listener_close(&pair.listener);
-    pair_close(&pair);
-    assert_int_equal(atomic_load(&live_bytes), 0);
-    (void)zmq_ctx_term(context);
-    free(block);
-}
-
 static void waits_end_at_the_deadline_or_when_woken(void **state)
 {
     (void)state;
@@ -733,15 +238,9 @@ int main(void)
         cmocka_unit_test(messages_come_back_in_order_over_tcp),
         cmocka_unit_test(messages_come_back_in_order_over_ipc),
         cmocka_unit_test(large_frames_are_not_copied_on_send),
-        cmocka_unit_test(rubbish_ends_its_own_connection_only),
-        cmocka_unit_test(peers_with_ids_of_their_own_are_refused),
-        cmocka_unit_test(messages_over_the_limits_are_drained),
-        cmocka_unit_test(the_sum_of_frames_is_limited),
         cmocka_unit_test(bad_endpoints_are_named_with_their_cause),
         cmocka_unit_test(an_ipc_path_in_use_is_not_taken_over),
         cmocka_unit_test(a_server_that_comes_back_is_found_again),
-        cmocka_unit_test(what_cannot_be_delivered_is_counted_and_freed),
-        cmocka_unit_test(a_peer_that_does_not_read_takes_bounded_memory),
         cmocka_unit_test(waits_end_at_the_deadline_or_when_woken),
     };
     return cmocka_run_group_tests_name("net", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* A shard's thread while its shard opens: it answers, and it stops.
- * Method    The opening of the store waits at a gate (the linker puts it in front) until the test lets it through.
+ * Method    The opening of the store waits at its gate (store_id.h) until the test lets it through.
  *           Requests go over a real socket, opened anew for each thread: what is sent to one that has gone is lost. */
 #define _XOPEN_SOURCE 700 /* nftw, mkdtemp */
 #include "tests/lib/test.h"
@@ -19,35 +19,48 @@
 
 #define WAIT_MS 60000u
 
-enum dp_status __real_dp_rocks_store_open(const struct dp_rocks_store_options *, struct dp_store *,
-                                          struct dp_error *);
-enum dp_status __wrap_dp_rocks_store_open(const struct dp_rocks_store_options *, struct dp_store *,
-                                          struct dp_error *);
-
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool shut, full;
+    bool shut, full, asked;
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-enum dp_status __wrap_dp_rocks_store_open(const struct dp_rocks_store_options *options, struct dp_store *out,
-                                          struct dp_error *err)
+static enum dp_status admit(void *context, const struct dp_store_id *found, bool is_new,
+                            struct dp_store_id *put, struct dp_error *err)
 {
+    (void)context, (void)found, (void)is_new, (void)put;
     (void)pthread_mutex_lock(&gate.lock);
+    gate.asked = true;
+    (void)pthread_cond_broadcast(&gate.changed);
     while (gate.shut)
         (void)pthread_cond_wait(&gate.changed, &gate.lock);
     bool full = gate.full;
     (void)pthread_mutex_unlock(&gate.lock);
-    if (full)
-        return dp_fail(err, DP_FULL, "its disk has 7 KiB left");
-    return __real_dp_rocks_store_open(options, out, err);
+    return full ? dp_fail(err, DP_FULL, "its disk has 7 KiB left") : DP_OK;
 }
+
+static enum dp_status entered(void *context, const struct dp_store_id *id, struct dp_error *err)
+{
+    (void)context, (void)id, (void)err;
+    return DP_OK;
+}
+
+static const struct dp_store_gate store_gate = {.admit = admit, .entered = entered};
 
 static void set_gate(bool shut)
 {
     (void)pthread_mutex_lock(&gate.lock);
     gate.shut = shut;
+    gate.asked = gate.asked && !shut;
     (void)pthread_cond_broadcast(&gate.changed);
+    (void)pthread_mutex_unlock(&gate.lock);
+}
+
+static void await_asked(void)
+{
+    (void)pthread_mutex_lock(&gate.lock);
+    while (!gate.asked)
+        (void)pthread_cond_wait(&gate.changed, &gate.lock);
     (void)pthread_mutex_unlock(&gate.lock);
 }
 
@@ -128,6 +141,7 @@ static void start(struct scene *s)
         .cache_bytes = 64u << 20,
         .journal = {.journaled = true, .synced = true, .budget_bytes = 16u << 20},
         .salt = 3,
+        .gate = &store_gate,
         .opened = note_opened,
         .opened_context = s};
     if (dp_shard_thread_start(&options, &s->thread, &err) != DP_OK)
@@ -192,7 +206,7 @@ static struct dp_reply ask(struct scene *s, enum dp_request_kind kind)
     assert_int_equal(dp_request_encode(request, NULL, 0, &message, &err), DP_OK);
     free(request);
     assert_int_equal(dp_connection_send(s->connection, &message, &err), DP_OK);
-    for (uint32_t waits = 0; dp_connection_receive(s->connection, &answer) != DP_OK; waits++) {
+    for (uint32_t waits = 0; !dp_connection_receive(s->connection, &answer); waits++) {
         assert_true(waits < 60);
         dp_connections_wait(&s->connection, 1, 1000);
     }
@@ -210,18 +224,21 @@ static void a_shard_that_opens_says_so(void **state)
     struct dp_counter counters[DP_COUNTERS_MAX];
     stand_in_the_way(s);
     start(s);
+    await_asked();
     for (uint32_t i = 0; i < 2; i++) {
         struct dp_reply reply = ask(s, kinds[i]);
         assert_int_equal(reply.status, DP_AGAIN);
         assert_int_equal(reply.cluster, 7);
         assert_int_equal(reply.session, 5);
-        assert_string_equal(reply.reason, "shard 0 is opening its store");
+        assert_string_equal(reply.reason,
+                            "shard 0 waits for the first server, which is asked whether this is its store");
+        assert_int_equal(reply.wait.reason, DP_WAIT_REGISTER);
     }
-    assert_int_equal(dp_shard_thread_state(s->thread), DP_AGAIN);
+    assert_int_equal(dp_shard_thread_state(s->thread), DP_SHARD_THREAD_OPENS);
     assert_int_equal(dp_shard_thread_counters(s->thread, counters), 0);
     set_gate(false);
     await_opened(s);
-    assert_int_equal(dp_shard_thread_state(s->thread), DP_OK);
+    assert_int_equal(dp_shard_thread_state(s->thread), DP_SHARD_THREAD_SERVES);
     assert_true(dp_shard_thread_counters(s->thread, counters) > 0);
     assert_int_equal(ask(s, DP_REQUEST_HELLO).status, DP_OK);
     assert_int_equal(stop(s), DP_OK);
@@ -238,7 +255,7 @@ static void a_shard_that_opens_is_stopped(void **state)
     assert_int_equal(ask(s, DP_REQUEST_HELLO).status, DP_AGAIN);
     set_gate(false);
     await_opened(s);
-    assert_int_equal(dp_shard_thread_state(s->thread), DP_STOPPING);
+    assert_int_equal(dp_shard_thread_state(s->thread), DP_SHARD_THREAD_FAILED);
     assert_int_equal(stop(s), DP_STOPPING);
     start(s); /* what was clean is clean */
     await_opened(s);
@@ -263,7 +280,7 @@ static void a_shard_that_cannot_open_tells_why(void **state)
     assert_int_equal(fclose(file), 0);
     start(s);
     await_opened(s);
-    assert_int_equal(dp_shard_thread_state(s->thread), DP_IO);
+    assert_int_equal(dp_shard_thread_state(s->thread), DP_SHARD_THREAD_FAILED);
     assert_int_equal(dp_shard_thread_join(&s->thread, &err), DP_IO);
     assert_non_null(strstr(err.text, journal));
     assert_int_equal(unlink(journal), 0);
@@ -284,6 +301,7 @@ static void await_want(struct scene *s)
         (void)clock_gettime(CLOCK_MONOTONIC, &now);
         assert_true(now.tv_sec <= until.tv_sec);
     } while (strcmp(reply.reason, "shard 0 waits for room: its disk has 7 KiB left") != 0);
+    assert_int_equal(reply.wait.reason, DP_WAIT_DISK);
 }
 
 /* A disk that is full at the opening: it is tried again, who asks hears what is missing, and a stop ends the wait. */
@@ -293,7 +311,7 @@ static void a_shard_that_lacks_room_opens_when_there_is_some(void **state)
     set_full(true);
     start(s);
     await_want(s);
-    assert_int_equal(dp_shard_thread_state(s->thread), DP_AGAIN);
+    assert_int_equal(dp_shard_thread_state(s->thread), DP_SHARD_THREAD_OPENS);
     assert_int_equal(stop(s), DP_STOPPING);
     s->opened = 0;
     start(s);
@@ -304,7 +322,7 @@ static void a_shard_that_lacks_room_opens_when_there_is_some(void **state)
     assert_int_equal(stop(s), DP_OK);
 }
 
-static void progress_is_told_in_mb(void **state)
+static void progress_is_told(void **state)
 {
     (void)state;
     struct dp_shard_parts parts = {0};
@@ -315,9 +333,12 @@ static void progress_is_told_in_mb(void **state)
     dp_shard_parts_say(&parts, 3, &err);
     assert_int_equal(err.status, DP_AGAIN);
     assert_string_equal(err.text, "shard 3 is recovering: 12 of 346 MB of its journal replayed");
+    assert_true(err.wait.reason == DP_WAIT_RECOVERING && err.wait.subject == 2);
+    assert_true(err.wait.done == 12000000 && err.wait.total == 345600000);
     atomic_store(&parts.progress.phase, DP_SHARD_CHECKING);
     dp_shard_parts_say(&parts, 3, &err);
     assert_string_equal(err.text, "shard 3 is recovering: 12 of 346 MB of its journal checked");
+    assert_true(err.wait.reason == DP_WAIT_RECOVERING && err.wait.subject == 1);
 }
 
 int main(void)
@@ -327,7 +348,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_shard_that_opens_is_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_shard_that_cannot_open_tells_why, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_shard_that_lacks_room_opens_when_there_is_some, set_up, tear_down),
-        cmocka_unit_test(progress_is_told_in_mb),
+        cmocka_unit_test(progress_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,7 +96,6 @@ static void found_by_key_and_by_name(void **state)
     write_names(few, FEW, false);
     assert_int_equal(dp_vocab_open(path, 7, &v, NULL), DP_OK);
     assert_int_equal(dp_vocab_count(v), FEW);
-    assert_false(dp_vocab_is_cut(v));
     for (size_t i = 0; i < FEW; i++) {
         struct dp_vocab_name name = dp_vocab_at(v, i);
         assert_true(name.group == few[i].group && name.key == few[i].key && name.len == few[i].len);

@@ -52,7 +52,10 @@ static void short_kinds_come_back_as_they_went(void **state)
     want.stream = 17;
     want.window = 64;
     want.too_old = 5;
+    want.register_id = UINT64_MAX - 5;
+    want.store = UINT64_MAX - 6;
     got = round_trip(&want, NULL, 0);
+    assert_true(got.register_id == want.register_id && got.store == want.store);
     assert_true(got.first == want.first && got.last == want.last && got.boot == want.boot);
     assert_true(got.stream == 17 && got.window == 64 && got.too_old == 5);
 
@@ -75,11 +78,44 @@ static void short_kinds_come_back_as_they_went(void **state)
     struct dp_frame bits = dp_frame_copy("12345678", 8);
     (void)round_trip(&want, &bits, 1);
 
+    want = reply_of(DP_REPLY_REGISTER);
+    want.version = 1;
+    want.register_id = UINT64_MAX;
+    want.won = true;
+    struct dp_frame value = dp_frame_copy("1234", 4);
+    got = round_trip(&want, &value, 1);
+    assert_true(got.version == 1 && got.register_id == UINT64_MAX && got.won);
+    want.won = false;
+    value = dp_frame_new(0);
+    got = round_trip(&want, &value, 1);
+    assert_true(!got.won);
+
     want = reply_of(DP_REPLY_NONE);
     want.status = DP_ORDER;
     (void)snprintf(want.reason, sizeof want.reason, "expected 12\nfake line");
     got = round_trip(&want, NULL, 0);
     assert_string_equal(got.reason, "expected 12?fake line");
+    assert_int_equal(got.wait.reason, DP_WAIT_NONE);
+}
+
+static void why_a_request_waits_comes_back_as_data(void **state)
+{
+    (void)state;
+    struct dp_reply got, want = reply_of(DP_REPLY_NONE);
+    want.status = DP_AGAIN;
+    for (uint32_t number = 0; number < 32; number++) {
+        want.wait = (struct dp_wait){.reason = dp_wait_from_number(number)};
+        if (want.wait.reason != DP_WAIT_NONE)
+            want.wait =
+                (struct dp_wait){.reason = want.wait.reason, .subject = UINT64_MAX, .done = 7, .total = 346};
+        got = round_trip(&want, NULL, 0);
+        assert_true(dp_wait_same(&got.wait, &want.wait));
+    }
+    /* A newer server may name a reason that this build does not know. */
+    want.wait = (struct dp_wait){.reason = (enum dp_wait_reason)200, .subject = 1};
+    got = round_trip(&want, NULL, 0);
+    assert_int_equal(got.wait.reason, DP_WAIT_NONE);
+    assert_int_equal(got.status, DP_AGAIN);
 }
 
 static void lists_come_back_as_they_went(void **state)
@@ -102,11 +138,12 @@ static void lists_come_back_as_they_went(void **state)
         counters[i].value = UINT64_MAX - i;
     }
     struct dp_reply want = reply_of(DP_REPLY_STATUS);
-    want.report = (struct dp_status_report){1, 2, DP_STATUS_TABLES_MAX, DP_COUNTERS_MAX, tables, counters};
+    want.report =
+        (struct dp_status_report){1, 2, DP_STATUS_TABLES_MAX, DP_COUNTERS_MAX, tables, counters, 99};
     struct dp_reply got = round_trip(&want, NULL, 0);
     assert_int_equal(got.report.tables, DP_STATUS_TABLES_MAX);
     assert_int_equal(got.report.counters, DP_COUNTERS_MAX);
-    assert_true(got.report.shard == 1 && got.report.shards == 2);
+    assert_true(got.report.shard == 1 && got.report.shards == 2 && got.report.store == 99);
     for (uint32_t i = 0; i < DP_STATUS_TABLES_MAX; i++) {
         assert_int_equal(dp_table_same(&got.report.table[i].spec, &tables[i].spec, &err), DP_OK);
         assert_true(got.report.table[i].rows == UINT64_MAX - i);
@@ -180,6 +217,11 @@ static void foreign_headers_are_refused(void **state)
     assert_refused(&message, DP_INVALID, "spec: absent");
     message = HAND("\x08\x01\x72\x04\x12\x02\x10\x01", 0); /* a counter without a name */
     assert_refused(&message, DP_INVALID, "counters.name");
+    message =
+        HAND("\x08\x01\x92\x01\x00", 0); /* register value: without its frame, then version 0 with bytes */
+    assert_refused(&message, DP_INVALID, "0 frames");
+    message = HAND("\x08\x01\x92\x01\x00", 1);
+    assert_refused(&message, DP_INVALID, "register_value has 4 bytes");
     char reason[5 + DP_REASON_MAX + 1] = "\x08\x01\x2a\xf8\x03";
     memset(reason + 5, 'r', sizeof reason - 5);
     message = by_hand(reason, sizeof reason, 0);
@@ -213,7 +255,7 @@ static void damaged_headers_do_no_harm(void **state)
     table.spec.optimizer = dp_optimizer_defaults(DP_OPT_ADAGRAD);
     want.status = DP_AGAIN;
     (void)snprintf(want.reason, sizeof want.reason, "full");
-    want.report = (struct dp_status_report){0, 1, 1, 1, &table, &counter};
+    want.report = (struct dp_status_report){0, 1, 1, 1, &table, &counter, 0};
     struct dp_message *message = encode(&want, NULL, 0);
     size_t size = message->frame[0].size;
     for (size_t cut = 0; cut < size; cut++) {
@@ -243,6 +285,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_kinds_come_back_as_they_went),
+        cmocka_unit_test(why_a_request_waits_comes_back_as_data),
         cmocka_unit_test(lists_come_back_as_they_went),
         cmocka_unit_test(foreign_headers_are_refused),
         cmocka_unit_test(repeated_bodies_are_refused_at_once),

@@ -155,6 +155,58 @@ static void short_kinds_come_back_as_they_went(void **state)
     dp_message_free(&message);
 }
 
+static void register_requests_come_back_as_they_went(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    struct dp_request got, want = request_of(DP_REQUEST_REGISTER_GET);
+    (void)snprintf(want.name, sizeof want.name, "run/12/plan");
+    want.version = UINT64_MAX;
+    want.wait_ms = 5000;
+    struct dp_message *message = encode(&want, NULL, 0);
+    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
+    assert_head(&got, &want);
+    assert_string_equal(got.name, want.name);
+    assert_true(got.version == UINT64_MAX && got.wait_ms == 5000);
+    dp_message_free(&message);
+    want.wait_ms = UINT32_MAX; /* taken for the longest */
+    message = encode(&want, NULL, 0);
+    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
+    assert_int_equal(got.wait_ms, DP_TIMEOUT_MS_MAX);
+    dp_message_free(&message);
+    want.name[0] = '\0';
+    message = encode(&want, NULL, 0);
+    assert_refused(&message, DP_INVALID, "name");
+
+    want = request_of(DP_REQUEST_REGISTER_SET);
+    (void)snprintf(want.name, sizeof want.name, "stores");
+    want.version = UINT64_MAX - 1;
+    want.nonce = UINT64_MAX;
+    struct dp_frame value = dp_frame_new(DP_REGISTER_VALUE_BYTES_MAX);
+    memset(value.data, 'v', value.size);
+    message = encode(&want, &value, 1);
+    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
+    assert_head(&got, &want);
+    assert_string_equal(got.name, "stores");
+    assert_true(got.version == UINT64_MAX - 1 && got.nonce == UINT64_MAX);
+    assert_true(got.note_bytes == DP_REGISTER_VALUE_BYTES_MAX && ((const char *)got.note)[9] == 'v');
+    dp_message_free(&message);
+
+    value = dp_frame_new(DP_REGISTER_VALUE_BYTES_MAX + 1);
+    memset(value.data, 'v', value.size);
+    message = encode(&want, &value, 1);
+    assert_refused(&message, DP_INVALID, "value has");
+    value = dp_frame_new(0);
+    want.nonce = 0;
+    message = encode(&want, &value, 1);
+    assert_refused(&message, DP_INVALID, "nonce");
+    value = dp_frame_new(0);
+    want.nonce = 1;
+    want.version = UINT64_MAX;
+    message = encode(&want, &value, 1);
+    assert_refused(&message, DP_INVALID, "expected");
+}
+
 /* Each field that a kind of optimizer uses, with a number of its own. */
 static void every_hyperparameter_comes_back(void **state)
 {
@@ -515,6 +567,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_kinds_come_back_as_they_went),
+        cmocka_unit_test(register_requests_come_back_as_they_went),
         cmocka_unit_test(every_hyperparameter_comes_back),
         cmocka_unit_test(sections_lend_the_frames),
         cmocka_unit_test(key_order_is_strict_at_every_place),

@@ -1,16 +1,18 @@
-/* CUDA: the operations of backend.h on an NVIDIA GPU, as a plugin (libdownpour-cuda.so) that ../plugin.c loads, so that
- * the worker starts where no CUDA is installed. The only folder that sees CUDA's headers.
- * Promise   Equal inputs give equal bits on one kind of device: no atomics, every sum in a fixed order, cuBLAS with one
- *           workspace and stream. Float32 by default; `precision` says how products round.
- * Memory    The device's. Host memory that is pinned (ops->pin) is copied while the host goes on; other memory is copied
- *           before the call returns.
- * Thread    The one that opened it: CUDA's current device is a thread's.
- * Failure   Each CUDA and cuBLAS error is translated where it occurs, and kept: operations return nothing, and every later call that
- *           can fail says the first one, with the operation's name. DP_NOT_FOUND: no driver or no such device; DP_UNSUPPORTED: a
- *           GPU older than the program is built for; DP_NOMEM: memory of the device, with how much is free; DP_IO, among it:
- *           a driver whose two parts are of different versions (the GPU is there),
- *           a fault of a kernel, after which CUDA answers nothing in this process (the text says so: start it again), and a
- *           device that is not done within wait_ms. The latter is lost: nothing is asked of it or freed any more. */
+/* CUDA: the operations of backend.h on an NVIDIA GPU, as a plugin (libdownpour-cuda.so) that ../plugin.c
+ * loads, so that the worker starts without CUDA installed. Only this folder sees CUDA's headers.
+ * Promise   Equal inputs give equal bits on one kind of device: no atomics, every sum in a fixed order,
+ *           cuBLAS with one workspace and stream. Float32 by default; `precision` sets the rounding of
+ *           products.
+ * Memory    The device's. Pinned host memory (ops->pin) is copied while the host continues; other memory is
+ *           copied before the call returns.
+ * Thread    The thread that opened it: CUDA's current device belongs to a thread.
+ * Failure   Each CUDA and cuBLAS error is translated where it occurs, and kept: operations return nothing,
+ *           and every later call that can fail reports the first error, with the operation's name.
+ *           DP_NOT_FOUND: no driver or no such device; DP_UNSUPPORTED: a GPU older than the program is built
+ *           for; DP_NOMEM: out of device memory, with how much is free; DP_IO otherwise: a driver whose two
+ *           parts have different versions, a fault of a kernel, after which no CUDA call works in this
+ *           process (the text says to restart it), or a device that is not done within wait_ms. Such a device
+ *           is lost: it is not used again, and nothing is freed. */
 #ifndef DP_COMPUTE_CUDA_CUDA_H
 #define DP_COMPUTE_CUDA_CUDA_H
 
@@ -28,15 +30,15 @@ enum dp_precision {
 #define DP_CUDA_WAIT_MS 120000u
 
 struct dp_cuda_options {
-    int device; /* its number; with `each` a worker's, which is taken modulo the number of devices */
+    int device; /* its number; with `each` the worker's number, taken modulo the number of devices */
     bool each;
     enum dp_precision precision;
-    uint32_t wait_ms; /* how long a step may take on the device, from its last order on; 0: DP_CUDA_WAIT_MS */
-    int *taken;       /* set to the number of the device that is opened; NULL: not wanted */
+    uint32_t wait_ms; /* how long a step may take on the device after it was issued; 0: DP_CUDA_WAIT_MS */
+    int *taken;       /* set to the number of the opened device; or NULL */
 };
 
-/* What both sides of the plugin must agree on, read before anything is called: the version first, of which the rest
- * depends, then the sizes of all structs that go from one to the other. */
+/* What program and plugin must agree on, read before anything is called: first the version, on which the rest
+ * depends, then the sizes of all structs that they exchange. */
 struct dp_cuda_layout {
     uint32_t version;
     uint32_t operations, options, entries, columns, times, error;
@@ -45,7 +47,7 @@ struct dp_cuda_layout {
 #define DP_CUDA_LAYOUT                                                                                       \
     {                                                                                                        \
         DP_BACKEND_VERSION, sizeof(struct dp_backend_ops), sizeof(struct dp_cuda_options),                   \
-            sizeof(struct dp_entries), sizeof(struct dp_columns), sizeof(struct dp_device_times),            \
+            sizeof(struct dp_entries), sizeof(struct dp_column_copy), sizeof(struct dp_device_times),        \
             sizeof(struct dp_error)                                                                          \
     }
 

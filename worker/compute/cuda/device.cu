@@ -35,14 +35,14 @@ static void close_device(void *self)
     free(cuda);
 }
 
-// CUDA's words for these are of versions and of nothing else.
+// CUDA's own messages for these are only about versions.
 static enum dp_status count_devices(int *devices, struct dp_error *err)
 {
     int driver = 0, runtime = 0;
     cudaError_t code = cudaGetDeviceCount(devices);
     if (code == cudaErrorNoDevice || (code == cudaSuccess && *devices == 0))
         return dp_fail(err, DP_NOT_FOUND,
-                       "the NVIDIA driver sees no GPU on this machine (CUDA_VISIBLE_DEVICES hides some?)");
+                       "the NVIDIA driver finds no GPU on this machine (does CUDA_VISIBLE_DEVICES hide it?)");
     if (code != cudaErrorInsufficientDriver)
         return dp_cuda_fail(err, code, "looking for a device");
     (void)cudaGetLastError();
@@ -50,7 +50,7 @@ static enum dp_status count_devices(int *devices, struct dp_error *err)
         return dp_fail(err, DP_NOT_FOUND, "this machine has no NVIDIA driver (libcuda.so.1)");
     (void)cudaRuntimeGetVersion(&runtime);
     return dp_fail(err, DP_NOT_FOUND,
-                   "the NVIDIA driver is for CUDA %d.%d, this program wants %d.%d: a newer driver",
+                   "the NVIDIA driver is for CUDA %d.%d, this program needs %d.%d: install a newer driver",
                    driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
 }
 
@@ -102,7 +102,7 @@ static cudaError_t create(struct dp_cuda *cuda)
     return code;
 }
 
-// A product of each kind is computed now: what cuBLAS wants of the device is then taken before a model is laid into the rest.
+// Computes a product of each kind now, so that cuBLAS takes its memory before a model takes the rest.
 static enum dp_status start_blas(struct dp_cuda *cuda, struct dp_error *err)
 {
     cublasStatus_t blas = cublasCreate(&cuda->blas);

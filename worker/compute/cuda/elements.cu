@@ -1,8 +1,8 @@
 // Operations on elements and columns.
-#include "worker/compute/cuda/device.h"
+#include "worker/compute/cuda/launch.h"
 #include "worker/compute/dropout.h"
 
-// One kernel for all that is computed element by element: out[i] = f(i), or added to it.
+// One kernel for all operations on single elements: out[i] = f(i), or out[i] += f(i).
 template <class F> __global__ static void dp_cuda_each(size_t n, F f, float *out, bool add)
 {
     DP_CUDA_LOOP(i, n)
@@ -29,8 +29,9 @@ static void bias(void *self, const float *x, const float *p, uint32_t examples, 
 #define LANES   8u
 #define COLUMNS DP_CUDA_SUM_COLUMNS
 
-// Columns' sums over the examples, in two passes: parts of the examples, then the parts. A block has 32 columns and a part, which
-// its 8 lanes sum in turns and add pairwise. How many parts there are depends on the shape alone, not on the GPU.
+// Sums of columns over the examples, in two passes: over parts of the examples, then over the parts. A block
+// has 32 columns and a part, which its 8 lanes sum in turns and add pairwise. The number of parts depends on
+// the shape alone, not on the GPU.
 __global__ static void __launch_bounds__(LANES *COLUMNS)
     dp_cuda_column_sums(const float *x, uint32_t rows, uint32_t each, uint32_t width, float *out, bool add)
 {
@@ -52,7 +53,7 @@ __global__ static void __launch_bounds__(LANES *COLUMNS)
         out[at] = add ? out[at] + part[0][threadIdx.x] : part[0][threadIdx.x];
 }
 
-// Parts of at least 64 examples, as many as fill the grid; 1 where the columns alone do.
+// Parts of at least 64 examples, enough to fill the grid; 1 if the columns alone do.
 static uint32_t parts_of(uint32_t examples, uint32_t blocks)
 {
     uint32_t most = DP_CUDA_SUM_BLOCKS / blocks, wanted = examples / 64;
@@ -126,7 +127,7 @@ static void dropout(void *self, const float *x, size_t n, uint64_t seed, float r
         add);
 }
 
-__global__ static void dp_cuda_columns(const float *x, struct dp_columns k, uint32_t examples, float *out,
+__global__ static void dp_cuda_columns(const float *x, struct dp_column_copy k, uint32_t examples, float *out,
                                        bool add)
 {
     DP_CUDA_LOOP(at, static_cast<size_t>(examples) * k.count)
@@ -137,7 +138,7 @@ __global__ static void dp_cuda_columns(const float *x, struct dp_columns k, uint
     }
 }
 
-static void columns(void *self, const float *x, const struct dp_columns *k, uint32_t examples, float *out,
+static void columns(void *self, const float *x, const struct dp_column_copy *k, uint32_t examples, float *out,
                     bool add)
 {
     struct dp_cuda *cuda = dp_cuda_of(self);

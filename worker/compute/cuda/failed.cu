@@ -25,8 +25,8 @@ static_assert(mps_client_terminated == cudaErrorMpsClientTerminated, "CUDA's num
 static_assert(external_device == cudaErrorExternalDevice, "CUDA's number");
 #endif
 
-// What to do, beside starting the process again, about an error after which every call of CUDA answers with the same code until the
-// process ends. NULL: the error is not one of those.
+// What to do, besides restarting the process, about an error after which every CUDA call returns the same
+// code until the process ends. NULL: the error is not one of those.
 static const char *remedy_of_fatal(cudaError_t code)
 {
     switch (static_cast<int>(code)) {
@@ -45,7 +45,7 @@ static const char *remedy_of_fatal(cudaError_t code)
     case cudaErrorNvlinkUncorrectable:
     case contained:
     case external_device:
-        return "if it fails again, suspect the hardware: nvidia-smi -q, dmesg | grep Xid";
+        return "if it fails again, check the hardware: nvidia-smi -q, dmesg | grep Xid";
     case mps_client_terminated:
         return "the log of the MPS server says why it ended this client";
     default:
@@ -59,11 +59,10 @@ enum dp_status dp_cuda_fail(struct dp_error *err, cudaError_t code, const char *
         return DP_OK;
     const char *remedy = remedy_of_fatal(code);
     if (remedy)
-        return dp_fail(
-            err, DP_IO,
-            "CUDA, a fault on the device, seen in %s: %s (%s); no call of CUDA answers in this process any "
-            "more: start it again (%s)",
-            what, cudaGetErrorString(code), cudaGetErrorName(code), remedy);
+        return dp_fail(err, DP_IO,
+                       "CUDA, a fault on the device, seen in %s: %s (%s); no CUDA call works in this process "
+                       "any more: restart it (%s)",
+                       what, cudaGetErrorString(code), cudaGetErrorName(code), remedy);
     // Kernels are loaded when they are first launched: a launch can lack memory, too.
     if (code == cudaErrorMemoryAllocation)
         return dp_fail(err, DP_NOMEM,
@@ -73,8 +72,8 @@ enum dp_status dp_cuda_fail(struct dp_error *err, cudaError_t code, const char *
     // Not DP_NOT_FOUND: the GPU is there, and it was of use until the driver was replaced under it.
     if (code == cudaErrorSystemDriverMismatch)
         return dp_fail(err, DP_IO,
-                       "CUDA, %s: %s (%s): the driver's two parts, in the kernel and libcuda.so.1, are of "
-                       "different versions, as after an update: start the machine again",
+                       "CUDA, %s: %s (%s): the driver's two parts, in the kernel and libcuda.so.1, have "
+                       "different versions, as after an update: restart the machine",
                        what, cudaGetErrorString(code), cudaGetErrorName(code));
     return dp_fail(err, status_of(code), "CUDA, %s: %s (%s)", what, cudaGetErrorString(code),
                    cudaGetErrorName(code));

@@ -1,8 +1,8 @@
-// Losses and their gradients: one block, sums in float64, each thread's or warp's own examples in their order, then
-// pairwise.
-#include "worker/compute/cuda/device.h"
+// Losses and their gradients: one block, sums in float64, each thread's or warp's own examples in their
+// order, then pairwise.
+#include "worker/compute/cuda/launch.h"
 
-// What the kernels are bound to: more registers than 1,024 threads can have would fail the launch.
+// The kernels' launch bound: with more registers than 1,024 threads can have the launch would fail.
 #define THREADS 1024u
 
 __device__ static void add_up(double mine, uint32_t examples, float *loss)
@@ -19,7 +19,7 @@ __device__ static void add_up(double mine, uint32_t examples, float *loss)
         *loss = static_cast<float>(part[0] / examples);
 }
 
-// A warp an example.
+// One warp for each example.
 __global__ static void __launch_bounds__(THREADS)
     dp_cuda_softmax(const float *x, const float *labels, uint32_t examples, uint32_t width, float *loss,
                     float *dx)

@@ -37,7 +37,7 @@ static enum dp_status pin(void *self, void *host, size_t bytes, struct dp_error 
     if (cuda->failed.status != DP_OK)
         return dp_cuda_failed(cuda, err);
     cudaError_t code = bytes > 0 ? cudaHostRegister(host, bytes, cudaHostRegisterDefault) : cudaSuccess;
-    if (code != cudaSuccess) /* it would be taken for that of the next kernel: pinning is only a help */
+    if (code != cudaSuccess) /* pinning is optional; clears the error, which the next kernel would report */
         (void)cudaGetLastError();
     if (code == cudaErrorHostMemoryAlreadyRegistered)
         code = cudaSuccess;

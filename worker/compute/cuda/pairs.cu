@@ -1,5 +1,5 @@
 // Products of vectors: row by row, and of all pairs in a row.
-#include "worker/compute/cuda/device.h"
+#include "worker/compute/cuda/launch.h"
 
 __device__ static float add_lanes(float x)
 {
@@ -56,7 +56,7 @@ __device__ static uint32_t pair_of(uint32_t a, uint32_t b, uint32_t vectors)
     return a * (2 * vectors - a - 1) / 2 + b - a - 1;
 }
 
-// A block an example. A warp takes row a and all b > a, so that no index is divided.
+// One block for each example. A warp takes row a and all b > a, which avoids divisions of indices.
 __global__ static void dp_cuda_pairs(const float *x, uint32_t examples, uint32_t vectors, uint32_t width,
                                      float *out)
 {
@@ -90,7 +90,7 @@ static void pairs(void *self, const float *x, uint32_t examples, uint32_t vector
     dp_cuda_launched(cuda, "pairs");
 }
 
-// A thread an element: dx[a][c] sums the other vectors' column c, in their order.
+// One thread for each element: dx[a][c] sums the other vectors' column c, in their order.
 __global__ static void dp_cuda_pairs_back(const float *x, const float *dout, uint32_t examples,
                                           uint32_t vectors, uint32_t width, float *dx, bool add)
 {

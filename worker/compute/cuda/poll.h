@@ -1,7 +1,7 @@
-/* Poll: waiting for what can only be asked, with a deadline. CUDA's own waits have none: a device that hangs would hold its
- * worker for ever. At first the question is repeated without a pause, then with pauses of an eighth of the time that was waited
- * (at most 1 ms): what is found late is late by little of what it took.
- * Thread    The caller's. Plain C, so that it is tested where there is no GPU. Inside this folder only. */
+/* Poll: waiting with a deadline by polling. CUDA's own waits have none: a device that hangs would block its
+ * worker for ever. It polls without a pause at first, then with pauses of an eighth of the time waited so far
+ * (at most 1 ms), so that a wait ends late by at most an eighth of its length.
+ * Thread    The caller's. Plain C, so that it is tested without a GPU. Private to this folder. */
 #ifndef DP_COMPUTE_CUDA_POLL_H
 #define DP_COMPUTE_CUDA_POLL_H
 
@@ -18,7 +18,7 @@ struct dp_poll {
     void *arg;
 };
 
-/* false: it was not done when the deadline had passed. It is asked at least once. */
+/* Polls at least once. False when it was not done at the deadline. */
 static inline bool dp_poll_until(const struct dp_poll *poll, uint64_t deadline_ns)
 {
     for (uint64_t begun = poll->now_ns(poll->arg);;) {

@@ -1,6 +1,6 @@
-// Rows of sparse parameters. Backward, a slot's entries are summed by its own threads in one fixed order: few entries by
-// one thread a column, many by a whole block whose partial sums are added pairwise.
-#include "worker/compute/cuda/device.h"
+// Rows of sparse parameters. Backward, a slot's entries are summed by its own threads in one fixed order: few
+// entries by one thread a column, many by a whole block whose partial sums are added pairwise.
+#include "worker/compute/cuda/launch.h"
 
 #define FEW         32u  // entries
 #define SUM_THREADS 512u // of a slot with many
@@ -34,7 +34,7 @@ static void gather_sum(void *self, const struct dp_entries *e, const float *p, u
     dp_cuda_launched(cuda, "gather_sum");
 }
 
-// What an entry adds to column c of its slot's gradient.
+// The contribution of an entry to column c of its slot's gradient.
 struct of_sum {
     const float *dout;
     uint32_t width;
@@ -83,8 +83,9 @@ __global__ static void dp_cuda_few_entries(struct dp_entries e, uint32_t width, 
     }
 }
 
-// A block has as many columns as the rows have, up to 32, and the rest of its threads are lanes, which sum entries in turns: a
-// slot that most examples have (a bias, a default) keeps all threads busy in rows of width 1, too.
+// A block has as many columns as the rows, up to 32, and the rest of its threads are lanes, which sum entries
+// in turns, so that a slot of most examples (a bias, a default) keeps all threads busy also in rows of width
+// 1.
 template <class Each>
 __global__ static void __launch_bounds__(SUM_THREADS)
     dp_cuda_many_entries(struct dp_entries e, uint32_t width, Each each, float *dp, bool add)
@@ -161,7 +162,7 @@ static void gather_back(void *self, const struct dp_entries *e, const float *dou
     sum_by_slot(self, "gather, dp", e, width, of_sequence{dout, width}, dp, add);
 }
 
-// A warp an example; each lane sums its columns, then the lanes' parts are added pairwise.
+// One warp for each example: each lane sums its columns, then the lanes' parts are added pairwise.
 __global__ static void dp_cuda_interactions(struct dp_entries e, const float *p, uint32_t width, float *sums,
                                             float *out)
 {

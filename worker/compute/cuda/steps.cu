@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <time.h>
 
-// Asked of the event, or of a stream where there is none.
+// Polls the event, or the stream if there is none.
 struct question {
     cudaEvent_t event;
     cudaStream_t stream;
@@ -56,8 +56,8 @@ static void await(struct dp_cuda *cuda, struct question question, uint64_t since
     if (cuda->failed.status == DP_OK)
         (void)dp_fail(&cuda->failed, DP_IO,
                       "CUDA, %s: device %d is not done within %" PRIu32
-                      " ms: it hangs, or other programs hold it (nvidia-smi, dmesg | grep Xid); "
-                      "start this process again, on another device where it stays so",
+                      " ms: it hangs, or other programs use it (nvidia-smi, dmesg | grep Xid); restart this "
+                      "process, on another device if this repeats",
                       what, cuda->device, ms);
 }
 
@@ -76,7 +76,7 @@ static enum dp_status finish(void *self, struct dp_error *err)
     return dp_cuda_failed(cuda, err);
 }
 
-// `after` was reached on `from`; what is issued to `to` from here on waits for it, and `begun` is when it begins.
+// Records `after` on `from`; what is issued to `to` from here on waits for it, and `begun` records its begin.
 static void then(struct dp_cuda *cuda, cudaStream_t from, cudaEvent_t after, cudaStream_t to,
                  cudaEvent_t begun)
 {

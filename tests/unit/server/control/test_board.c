@@ -25,7 +25,7 @@ static void notes_are_found_by_prefix_in_order(void **state)
 {
     (void)state;
     struct dp_board *board = start();
-    const struct dp_note *note;
+    const struct dp_board_note *note;
     assert_int_equal(dp_board_find(board, "", &note), 0);
     static const char *const names[] = {"b/2", "a", "b/10", "c", "b", "b/1", "ab"};
     for (size_t i = 0; i < 7; i++)
@@ -51,7 +51,7 @@ static void a_note_put_again_replaces(void **state)
 {
     (void)state;
     struct dp_board *board = start();
-    const struct dp_note *note;
+    const struct dp_board_note *note;
     char text[8];
     for (uint32_t i = 0; i < 1000; i++) {
         (void)snprintf(text, sizeof text, "%u", i);
@@ -69,7 +69,7 @@ static void it_is_bounded(void **state)
     (void)state;
     struct dp_board *board = start();
     struct dp_error err = {0};
-    const struct dp_note *note;
+    const struct dp_board_note *note;
     char name[32];
     for (uint32_t i = 0; i < DP_BOARD_NOTES_MAX; i++) {
         (void)snprintf(name, sizeof name, "%08u", i);
@@ -111,7 +111,7 @@ static void runs_that_have_ended_make_room(void **state)
     const uint64_t idle = DP_BOARD_IDLE_NS;
     struct dp_board *board = start();
     struct dp_error err = {0};
-    const struct dp_note *note;
+    const struct dp_board_note *note;
     char *large = calloc(1, HALF);
     assert_non_null(large);
     assert_int_equal(dp_board_put(board, 10, "run/1/plan/0", large, HALF, &err), DP_OK);
@@ -144,7 +144,7 @@ static void notes_of_no_run_leave_too(void **state)
     for (size_t form = 0; form < 2; form++) {
         struct dp_board *board = start();
         struct dp_error err = {0};
-        const struct dp_note *note;
+        const struct dp_board_note *note;
         char name[32];
         for (uint32_t i = 0; i < DP_BOARD_NOTES_MAX; i++) {
             (void)snprintf(name, sizeof name, "a/%08u%s", i, ends[form]);

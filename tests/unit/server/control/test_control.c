@@ -19,6 +19,8 @@ struct bed {
     struct dp_control *control;
     struct dp_connection *connection;
     char endpoint[64];
+    char directory[64]; /* the register's; empty: another server than the first */
+    bool read_only;
     atomic_uint asked;
     uint64_t next_id;
     struct dp_reply reply; /* the last, cleared at the next */
@@ -42,7 +44,10 @@ static enum dp_status start_control(struct bed *bed, struct dp_control **out, st
                                          .generation = GENERATION,
                                          .boot = 77,
                                          .counters = count,
-                                         .context = bed};
+                                         .context = bed,
+                                         .register_directory = bed->directory[0] ? bed->directory : NULL,
+                                         .first_server = "tcp://first:1",
+                                         .read_only = bed->read_only};
     return dp_control_start(&options, out, err);
 }
 
@@ -52,6 +57,8 @@ static int open_bed(void **state)
     struct dp_error err = {0};
     assert_non_null(bed);
     (void)snprintf(bed->endpoint, sizeof bed->endpoint, "ipc:///tmp/dp-control-%d", (int)getpid());
+    (void)snprintf(bed->directory, sizeof bed->directory, "/tmp/dp-control-XXXXXX");
+    assert_non_null(mkdtemp(bed->directory));
     bed->next_id = 1;
     assert_int_equal(dp_net_open(1, &bed->net, &err), DP_OK);
     if (start_control(bed, &bed->control, &err) != DP_OK)
@@ -76,6 +83,10 @@ static int close_bed(void **state)
     dp_control_stop(&bed->control);
     dp_connection_close(&bed->connection);
     dp_net_close(&bed->net);
+    char path[96];
+    (void)snprintf(path, sizeof path, "%s/register", bed->directory);
+    (void)unlink(path);
+    (void)rmdir(bed->directory);
     free(bed);
     return 0;
 }
@@ -104,15 +115,13 @@ static uint64_t send_request(struct bed *bed, struct dp_request *request, struct
     return request->id;
 }
 
-static const struct dp_reply *ask(struct bed *bed, struct dp_request request, struct dp_frame *frames,
-                                  uint32_t n)
+static const struct dp_reply *receive_answer(struct bed *bed, uint64_t id)
 {
     struct dp_error err = {0};
-    uint64_t id = send_request(bed, &request, frames, n);
     clear(bed);
     struct dp_clock clock = dp_clock_real();
     uint64_t end = dp_clock_ns(&clock) + (uint64_t)WAIT_MS * 1000000u;
-    while (dp_connection_receive(bed->connection, &bed->message) != DP_OK) {
+    while (!dp_connection_receive(bed->connection, &bed->message)) {
         assert_true(dp_clock_ns(&clock) < end);
         dp_connections_wait(&bed->connection, 1, 100);
     }
@@ -122,6 +131,12 @@ static const struct dp_reply *ask(struct bed *bed, struct dp_request request, st
     assert_int_equal(bed->reply.cluster, CLUSTER);
     assert_int_equal(bed->reply.generation, GENERATION);
     return &bed->reply;
+}
+
+static const struct dp_reply *ask(struct bed *bed, struct dp_request request, struct dp_frame *frames,
+                                  uint32_t n)
+{
+    return receive_answer(bed, send_request(bed, &request, frames, n));
 }
 
 static enum dp_status put(struct bed *bed, const char *name, const char *text)
@@ -256,6 +271,150 @@ static void an_endpoint_in_use_is_named(void **state)
     assert_int_equal(put(bed, "n", "x"), DP_OK); /* the first goes on */
 }
 
+/* ---- the register ---- */
+
+static const struct dp_reply *set_value(struct bed *bed, uint64_t expected, uint64_t nonce, const char *text)
+{
+    struct dp_request request = {
+        .kind = DP_REQUEST_REGISTER_SET, .name = "stores", .version = expected, .nonce = nonce};
+    struct dp_frame frame = dp_frame_copy(text, strlen(text));
+    return ask(bed, request, &frame, 1);
+}
+
+static struct dp_request wait_for(uint64_t above, uint32_t wait_ms)
+{
+    return (struct dp_request){
+        .kind = DP_REQUEST_REGISTER_GET, .name = "stores", .version = above, .wait_ms = wait_ms};
+}
+
+static uint64_t register_id(struct bed *bed)
+{
+    struct dp_request hello = {.kind = DP_REQUEST_HELLO, .client = "test", .next_sequence = 1};
+    return ask(bed, hello, NULL, 0)->register_id;
+}
+
+static void restart(struct bed *bed)
+{
+    struct dp_error err = {0};
+    dp_control_stop(&bed->control);
+    assert_int_equal(start_control(bed, &bed->control, &err), DP_OK);
+    dp_connection_close(&bed->connection);
+    assert_int_equal(dp_connection_open(bed->net, bed->endpoint, &bed->connection, &err), DP_OK);
+}
+
+static void the_register_survives_a_restart(void **state)
+{
+    struct bed *bed = *state;
+    uint64_t id = register_id(bed);
+    assert_int_not_equal(id, 0);
+    const struct dp_reply *reply = ask(bed, wait_for(0, 0), NULL, 0);
+    assert_true(reply->kind == DP_REPLY_REGISTER && reply->version == 0 && reply->register_id == id);
+    reply = set_value(bed, 0, 7, "one");
+    assert_true(reply->won && reply->version == 1);
+    restart(bed);
+    assert_true(register_id(bed) == id);
+    reply = ask(bed, wait_for(0, 0), NULL, 0);
+    assert_true(reply->version == 1 && reply->register_id == id);
+    assert_memory_equal(bed->message->frame[1].data, "one", 3);
+    reply = set_value(bed, 0, 7, "one"); /* the answer was lost */
+    assert_true(reply->won && reply->version == 1);
+    reply = set_value(bed, 0, 8, "two");
+    assert_true(!reply->won && reply->version == 1);
+    assert_memory_equal(bed->message->frame[1].data, "one", 3);
+}
+
+/* It wakes by the clock, and by a set, without anything else that comes in. */
+static void a_get_waits_for_its_value_or_its_time(void **state)
+{
+    struct bed *bed = *state;
+    struct dp_clock clock = dp_clock_real();
+    uint64_t start = dp_clock_ns(&clock);
+    const struct dp_reply *reply = ask(bed, wait_for(0, 300), NULL, 0);
+    assert_true(reply->kind == DP_REPLY_REGISTER && reply->version == 0);
+    assert_true(dp_clock_ns(&clock) - start >= 300u * 1000000u);
+    struct dp_request request = wait_for(0, 60000);
+    uint64_t waiting = send_request(bed, &request, NULL, 0);
+    struct dp_request set = {.kind = DP_REQUEST_REGISTER_SET, .name = "stores", .nonce = 7};
+    struct dp_frame frame = dp_frame_copy("one", 3);
+    uint64_t setting = send_request(bed, &set, &frame, 1);
+    assert_true(receive_answer(bed, setting)->won);
+    reply = receive_answer(bed, waiting);
+    assert_true(reply->kind == DP_REPLY_REGISTER && reply->version == 1 && !reply->won);
+    assert_memory_equal(bed->message->frame[1].data, "one", 3);
+}
+
+static void others_than_the_first_name_the_first(void **state)
+{
+    struct bed *bed = *state;
+    char directory[sizeof bed->directory];
+    memcpy(directory, bed->directory, sizeof directory);
+    bed->directory[0] = '\0';
+    restart(bed);
+    assert_int_equal(register_id(bed), 0);
+    assert_int_equal(ask(bed, wait_for(0, 0), NULL, 0)->status, DP_UNSUPPORTED);
+    assert_non_null(strstr(bed->reply.reason, "tcp://first:1"));
+    assert_int_equal(set_value(bed, 0, 7, "one")->status, DP_UNSUPPORTED);
+    memcpy(bed->directory, directory, sizeof directory);
+    restart(bed);
+    assert_int_not_equal(register_id(bed), 0);
+}
+
+static void a_read_only_register_answers_and_takes_nothing(void **state)
+{
+    struct bed *bed = *state;
+    uint64_t id = register_id(bed);
+    assert_true(set_value(bed, 0, 7, "one")->won);
+    bed->read_only = true;
+    restart(bed);
+    assert_true(register_id(bed) == id);
+    assert_true(ask(bed, wait_for(0, 0), NULL, 0)->version == 1);
+    assert_int_equal(set_value(bed, 1, 8, "two")->status, DP_UNSUPPORTED);
+    assert_non_null(strstr(bed->reply.reason, "read-only"));
+    assert_true(ask(bed, wait_for(0, 0), NULL, 0)->version == 1);
+}
+
+/* On another port, so that its socket does not keep it away. */
+static void one_process_has_the_register(void **state)
+{
+    struct bed *bed = *state;
+    struct dp_control *other = NULL;
+    struct dp_error err = {0};
+    char endpoint[sizeof bed->endpoint];
+    memcpy(endpoint, bed->endpoint, sizeof endpoint);
+    (void)snprintf(bed->endpoint, sizeof bed->endpoint, "ipc:///tmp/dp-control-%d-b", (int)getpid());
+    enum dp_status st = start_control(bed, &other, &err);
+    dp_control_stop(&other);
+    assert_int_equal(st, DP_IN_USE);
+    assert_non_null(strstr(err.text, bed->directory));
+    assert_non_null(strstr(err.text, "another server is using it"));
+    bed->read_only = true; /* changes nothing, and may be there */
+    assert_int_equal(start_control(bed, &other, &err), DP_OK);
+    dp_control_stop(&other);
+    bed->read_only = false;
+    memcpy(bed->endpoint, endpoint, sizeof endpoint);
+    restart(bed);
+}
+
+static void a_damaged_register_is_refused_at_start(void **state)
+{
+    struct bed *bed = *state;
+    struct dp_error err = {0};
+    char path[96];
+    assert_true(set_value(bed, 0, 7, "one")->won);
+    dp_control_stop(&bed->control);
+    (void)snprintf(path, sizeof path, "%s/register", bed->directory);
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -1, SEEK_END), 0);
+    assert_int_equal(fputc('x', file), 'x');
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(start_control(bed, &bed->control, &err), DP_CORRUPT);
+    assert_non_null(strstr(err.text, bed->directory));
+    assert_non_null(strstr(err.text, "'register' is damaged"));
+    assert_non_null(strstr(err.text, "--replace-store"));
+    assert_null(bed->control);
+}
+
 /* With requests still coming in as fast as they can be sent: stop does not wait for them to end. */
 static void stop_ends_in_time(void **state)
 {
@@ -292,6 +451,12 @@ int main(void)
         IN_BED(rubbish_is_passed_over),
         IN_BED(an_endpoint_in_use_is_named),
         IN_BED(stop_ends_in_time),
+        IN_BED(the_register_survives_a_restart),
+        IN_BED(a_get_waits_for_its_value_or_its_time),
+        IN_BED(others_than_the_first_name_the_first),
+        IN_BED(a_read_only_register_answers_and_takes_nothing),
+        IN_BED(one_process_has_the_register),
+        IN_BED(a_damaged_register_is_refused_at_start),
     };
     return cmocka_run_group_tests_name("control", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 #include "tests/unit/server/shard/bed.h"
 
 #include "common/model/mix.h"
-#include "server/shard/row_cache.h"
+#include "server/cache/row_cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,12 +23,12 @@ static void take_reply(void *context, const struct dp_peer *to, struct dp_messag
     struct bed *bed = context;
     struct dp_error err = {0};
     assert_int_equal(to->size, 5);
-    assert_true(bed->replies < BED_REPLIES);
-    struct bed_reply *out = &bed->reply[bed->replies++];
+    struct bed_reply *out = &bed->reply[bed->replies++ % BED_REPLIES];
     bed->answered++;
     memset(out, 0, sizeof *out);
     assert_int_equal(dp_reply_decode(*message, &out->reply, &err), DP_OK);
-    for (uint32_t f = 1; f < (*message)->frames && out->reply.kind == DP_REPLY_PULLED; f++) {
+    bool has_values = out->reply.kind == DP_REPLY_PULLED || out->reply.kind == DP_REPLY_POSITIONS;
+    for (uint32_t f = 1; f < (*message)->frames && has_values; f++) {
         size_t n = (*message)->frame[f].size / 4;
         assert_true(out->values + n <= 1024);
         memcpy(out->value + out->values, (*message)->frame[f].data, n * 4);
@@ -40,25 +40,51 @@ static void take_reply(void *context, const struct dp_peer *to, struct dp_messag
     dp_message_free(message);
 }
 
-static void open_shard(struct bed *bed)
+static struct dp_store open_fake(void *context)
+{
+    struct bed *bed = context;
+    return rest_open(&bed->rest, bed->fake);
+}
+
+void bed_init(struct bed *bed, uint32_t jobs_max)
+{
+    *bed = (struct bed){.host = {.open_store = open_fake,
+                                 .store_context = bed,
+                                 .options = {.shards = 1,
+                                             .cluster = BED_CLUSTER,
+                                             .generation = BED_GENERATION,
+                                             .boot = 99,
+                                             .wall = {bed_wall, bed},
+                                             .cache_bytes = 64u << 20,
+                                             .requests_max = 100,
+                                             .clock = {bed_now, bed},
+                                             .reply = take_reply,
+                                             .reply_context = bed}},
+                        .fake = dp_fake_store_new(jobs_max),
+                        .now_ns = 1,
+                        .next_id = 1,
+                        .timeout_ms = 1000,
+                        .reply = calloc(BED_REPLIES, sizeof *bed->reply)};
+    assert_non_null(bed->reply);
+}
+
+void bed_journal(struct bed *bed, uint64_t seed)
+{
+    shard_bed_journal(&bed->host, dp_sim_disk_new(seed), DP_DURABILITY_MACHINE, 8u << 20, 32u << 20);
+}
+
+void bed_open_shard(struct bed *bed)
 {
     struct dp_error err = {0};
-    bed->store = rest_open(&bed->rest, bed->fake);
-    struct dp_shard_options options = {.index = bed->index,
-                                       .shards = bed->shards,
-                                       .cluster = BED_CLUSTER,
-                                       .generation = BED_GENERATION,
-                                       .boot = 99,
-                                       .wall = {bed_wall, bed},
-                                       .cache_bytes = bed->cache_bytes,
-                                       .requests_max = 100,
-                                       .taken_rows_max = bed->taken_rows,
-                                       .store = &bed->store,
-                                       .clock = {bed_now, bed},
-                                       .reply = take_reply,
-                                       .reply_context = bed};
-    if (dp_shard_open(&options, &bed->shard, &err) != DP_OK)
+    if (shard_bed_open(&bed->host, &err) != DP_OK)
         fail_msg("%s", err.text);
+}
+
+void bed_clear(struct bed *bed)
+{
+    dp_sim_disk_free(&bed->host.sim);
+    dp_fake_store_free(&bed->fake);
+    free(bed->reply);
 }
 
 void bed_open(struct bed *bed, uint32_t index, uint32_t shards)
@@ -68,33 +94,34 @@ void bed_open(struct bed *bed, uint32_t index, uint32_t shards)
 
 void bed_open_with(struct bed *bed, uint32_t index, uint32_t shards, uint32_t jobs_max)
 {
-    *bed =
-        (struct bed){.index = index, .shards = shards, .cache_bytes = 64u << 20, .now_ns = 1, .next_id = 1};
-    bed->reply = calloc(BED_REPLIES, sizeof *bed->reply);
-    bed->fake = dp_fake_store_new(jobs_max);
-    assert_non_null(bed->reply);
-    open_shard(bed);
+    bed_init(bed, jobs_max);
+    bed->host.options.index = index;
+    bed->host.options.shards = shards;
+    bed_open_shard(bed);
 }
 
 void bed_close(struct bed *bed)
 {
     dp_fake_store_hold(bed->fake, false);
     bed_turn(bed);
-    dp_shard_close(&bed->shard);
-    bed->store.close(bed->store.self);
-    dp_fake_store_free(&bed->fake);
-    free(bed->reply);
+    shard_bed_close(&bed->host);
+    bed_clear(bed);
+}
+
+enum dp_status bed_drained(struct bed *bed, struct dp_error *err)
+{
+    enum dp_status st = DP_AGAIN;
+    for (uint32_t i = 0; i < 10000 && st == DP_AGAIN; i++) {
+        bed_turn(bed);
+        st = dp_shard_drained(bed->host.shard, err);
+    }
+    return st;
 }
 
 enum dp_status bed_drain(struct bed *bed, struct dp_error *err)
 {
-    dp_shard_drain(bed->shard);
-    enum dp_status st = DP_AGAIN;
-    for (uint32_t i = 0; i < 10000 && st == DP_AGAIN; i++) {
-        bed_turn(bed);
-        st = dp_shard_drained(bed->shard, err);
-    }
-    return st;
+    dp_shard_drain(bed->host.shard);
+    return bed_drained(bed, err);
 }
 
 void bed_restart_on(struct bed *bed, const struct dp_store_mark *mark)
@@ -102,29 +129,22 @@ void bed_restart_on(struct bed *bed, const struct dp_store_mark *mark)
     struct dp_error err = {0};
     if (bed_drain(bed, &err) != DP_OK)
         fail_msg("%s", err.text);
-    dp_shard_close(&bed->shard);
-    bed->store.close(bed->store.self);
+    shard_bed_close(&bed->host);
     if (mark)
         dp_fake_store_put_mark(bed->fake, mark);
-    open_shard(bed);
+    bed_open_shard(bed);
 }
 
 void bed_go_back(struct bed *bed)
 {
     char value[DP_SHARD_REVERTED_BYTES];
-    enum dp_status st = DP_AGAIN;
     struct dp_error err = {0};
-    for (uint32_t i = 0; i < 10000 && st == DP_AGAIN; i++) {
-        bed_turn(bed);
-        st = dp_shard_drained(bed->shard, &err);
-    }
-    assert_int_equal(st, DP_OK);
-    const struct dp_store_snapshot to = dp_shard_reverts(bed->shard);
-    const struct dp_store_mark mark = dp_shard_reverted_mark(bed->shard, value);
-    dp_shard_close(&bed->shard);
-    bed->store.close(bed->store.self);
+    assert_int_equal(bed_drained(bed, &err), DP_OK);
+    const struct dp_store_snapshot to = dp_shard_reverts(bed->host.shard);
+    const struct dp_store_mark mark = dp_shard_reverted_mark(bed->host.shard, value);
+    shard_bed_close(&bed->host);
     assert_true(to.run > 0 && dp_fake_store_revert(bed->fake, to, &mark));
-    open_shard(bed);
+    bed_open_shard(bed);
 }
 
 void bed_restart(struct bed *bed)
@@ -132,37 +152,39 @@ void bed_restart(struct bed *bed)
     bed_restart_on(bed, NULL);
 }
 
-static uint64_t answered_of(void *context)
+static uint64_t answers_and_operations(void *context)
 {
-    return ((const struct bed *)context)->answered;
+    const struct bed *bed = context;
+    return bed->answered + (bed->host.sim ? dp_sim_disk_operations(bed->host.sim) : 0);
 }
 
 void bed_turn(struct bed *bed)
 {
-    for (uint32_t i = 0; dp_shard_turn(bed->shard); i++)
-        assert_true(i < 100000); /* it has work for ever */
-    const char *did = rest_check(&bed->rest, bed->shard, answered_of, bed);
+    for (uint32_t i = 0; dp_shard_turn(bed->host.shard); i++)
+        if (i == 100000)
+            bed_fail(bed, "it has work for ever, after request %llu", (unsigned long long)bed->next_id);
+    const char *did = rest_check(&bed->rest, bed->host.shard, answers_and_operations, bed);
     if (did)
-        fail_msg("a shard that said that nothing goes on did something in its next turn: %s", did);
+        bed_fail(bed, "it said that nothing goes on, and did something in its next turn: %s", did);
 }
 
 bool bed_one_turn(struct bed *bed)
 {
-    return dp_shard_turn(bed->shard);
+    return dp_shard_turn(bed->host.shard);
 }
 
 uint64_t bed_budget(size_t row_bytes, uint64_t n)
 {
     struct dp_row_cache *cache = NULL;
     assert_int_equal(dp_row_cache_new(row_bytes, 1, dp_range_of_shard(0, 1), &cache), DP_OK);
-    uint64_t bytes = dp_row_cache_charge(cache) + dp_row_cache_cost(cache, n);
+    uint64_t bytes = dp_row_cache_charge(cache) + dp_row_cache_cost_of(cache, n, n);
     dp_row_cache_free(&cache);
     return bytes;
 }
 
 const struct bed_reply *bed_reply_to(const struct bed *bed, uint64_t id)
 {
-    for (uint32_t i = 0; i < bed->replies; i++)
+    for (uint32_t i = 0; i < bed->replies && i < BED_REPLIES; i++)
         if (bed->reply[i].reply.id == id)
             return &bed->reply[i];
     return NULL;
@@ -193,10 +215,10 @@ uint64_t bed_send(struct bed *bed, struct dp_request *request, struct dp_frame *
     if (request->generation == 0)
         request->generation = BED_GENERATION;
     if (request->timeout_ms == 0)
-        request->timeout_ms = 1000;
+        request->timeout_ms = bed->timeout_ms;
     if (dp_request_encode(request, frames, count, &message, &err) != DP_OK)
         fail_msg("%s", err.text);
-    dp_shard_receive(bed->shard, &peer, &message);
+    dp_shard_receive(bed->host.shard, &peer, &message);
     assert_null(message);
     return request->id;
 }
@@ -277,13 +299,20 @@ struct dp_table_spec bed_sgd(const char *name, uint32_t dim)
     return spec;
 }
 
-void bed_start(struct bed *bed)
+void bed_start_with(struct bed *bed, uint32_t jobs_max, uint64_t cache_bytes, uint32_t dim)
 {
-    struct dp_table_spec spec = bed_sgd("t", 2);
-    bed_open(bed, 0, 1);
+    struct dp_table_spec spec = bed_sgd("t", dim);
+    bed_init(bed, jobs_max);
+    bed->host.options.cache_bytes = cache_bytes;
+    bed_open_shard(bed);
     bed_meet(bed, 1);
     bed_meet(bed, 2);
     bed_make_table(bed, 1, 1, &spec);
+}
+
+void bed_start(struct bed *bed)
+{
+    bed_start_with(bed, 16, 64u << 20, 2);
 }
 
 float bed_value(struct bed *bed, uint64_t session, uint64_t sequence, uint64_t mixed)
@@ -296,13 +325,7 @@ float bed_value(struct bed *bed, uint64_t session, uint64_t sequence, uint64_t m
 
 uint64_t bed_counter(const struct bed *bed, const char *name)
 {
-    struct dp_counter counters[DP_COUNTERS_MAX];
-    uint32_t n = dp_shard_counters(bed->shard, counters);
-    for (uint32_t i = 0; i < n; i++)
-        if (strcmp(counters[i].name, name) == 0)
-            return counters[i].value;
-    fail_msg("no counter %s", name);
-    return 0;
+    return shard_bed_counter(&bed->host, name);
 }
 
 static int ascending(const void *a, const void *b)
@@ -313,7 +336,7 @@ static int ascending(const void *a, const void *b)
 
 void bed_keys(const struct bed *bed, uint64_t first, uint32_t n, uint64_t *mixed)
 {
-    struct dp_range range = dp_range_of_shard(bed->index, bed->shards);
+    struct dp_range range = dp_range_of_shard(bed->host.options.index, bed->host.options.shards);
     for (uint32_t i = 0; i < n; first++)
         if (dp_range_has(range, dp_mix(first)))
             mixed[i++] = dp_mix(first);

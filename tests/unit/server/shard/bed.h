@@ -1,12 +1,15 @@
-/* Bed: a shard over a fake store and a hand-turned clock, without a journal (crash_bed.h has one); requests as
- * structs in, replies as structs out. */
-#ifndef DP_TESTS_SHARD_BED_H
-#define DP_TESTS_SHARD_BED_H
+/* Bed: a shard over a fake store and a hand-turned clock; requests as structs in, replies as structs out. Without a journal, unless
+ * bed_journal gives it one.
+ *     bed_init -> (options, bed_journal) -> bed_open_shard ... -> bed_clear
+ *     bed_open ... -> bed_close   both at once
+ * Failure   The test fails, with the seed where there is one. */
+#ifndef DP_TESTS_UNIT_SERVER_SHARD_BED_H
+#define DP_TESTS_UNIT_SERVER_SHARD_BED_H
 
 #include "tests/lib/test.h"
 
-#include "server/shard/shard.h"
 #include "tests/lib/fake_store.h"
+#include "tests/lib/shard_bed.h"
 #include "tests/unit/server/shard/rest.h"
 
 #define BED_CLUSTER    7u
@@ -17,28 +20,36 @@ struct bed_reply {
     struct dp_reply reply; /* report and notes are cleared */
     uint32_t tables;       /* of a status report */
     uint64_t table_rows;   /* of its first table */
-    float value[1024];     /* of pulled: all sections' values, one after the other (f32) */
-    size_t values;
+    union {
+        float value[1024];                    /* of pulled: all sections' values, one after the other (f32) */
+        uint64_t word[DP_POSITIONS_MAX / 64]; /* of positions */
+    };
+    size_t values; /* of four bytes each */
 };
 
 struct bed {
+    struct shard_bed host;
     struct dp_fake_store *fake;
-    struct dp_store store;
     struct rest rest;
-    struct dp_shard *shard;
+    uint64_t seed; /* 0: none */
     uint64_t now_ns;
-    uint32_t index, shards;
-    uint64_t cache_bytes;
-    uint64_t wall_s;     /* dp_shard_options.wall shows it when now_ns is 0 */
-    uint32_t taken_rows; /* dp_shard_options.taken_rows_max, from the next opening on */
+    uint64_t wall_s; /* dp_shard_options.wall shows it when now_ns is 0 */
     uint64_t next_id;
+    uint32_t timeout_ms; /* of the next requests */
     uint32_t replies;
     uint64_t answered;       /* replies, of all that came */
-    struct bed_reply *reply; /* [BED_REPLIES], in the order they came */
+    struct bed_reply *reply; /* [BED_REPLIES], in the order they came; a ring */
 };
 
+/* Closed: the only shard, over a store that takes jobs_max jobs at once, then says AGAIN. */
+void bed_init(struct bed *bed, uint32_t jobs_max);
+/* A journal on a simulated disk. */
+void bed_journal(struct bed *bed, uint64_t seed);
+/* It must open. */
+void bed_open_shard(struct bed *bed);
+/* Closed already, or as after a crash. */
+void bed_clear(struct bed *bed);
 void bed_open(struct bed *bed, uint32_t index, uint32_t shards);
-/* Over a store that takes jobs_max jobs at once, then says AGAIN. */
 void bed_open_with(struct bed *bed, uint32_t index, uint32_t shards, uint32_t jobs_max);
 void bed_close(struct bed *bed);
 /* Drains, closes, opens again on the same store. */
@@ -48,6 +59,8 @@ void bed_restart_on(struct bed *bed, const struct dp_store_mark *mark);
 /* A shard that goes back to a snapshot: drained, its store reverted, opened again. Sessions are gone. */
 void bed_go_back(struct bed *bed);
 enum dp_status bed_drain(struct bed *bed, struct dp_error *err);
+/* Turns until it has drained; AGAIN: it does not. */
+enum dp_status bed_drained(struct bed *bed, struct dp_error *err);
 /* Until nothing goes on; then it must rest. */
 void bed_turn(struct bed *bed);
 /* One turn of it. */
@@ -73,11 +86,19 @@ uint64_t bed_send(struct bed *bed, struct dp_request *request, struct dp_frame *
 /* Sent, turned, and answered as expected. */
 void bed_meet(struct bed *bed, uint64_t session);
 void bed_make_table(struct bed *bed, uint64_t session, uint64_t sequence, const struct dp_table_spec *spec);
-/* Opened as the only shard, sessions 1 and 2, table "t" of dim 2 (bed_sgd), made by session 1. */
+/* Opened as the only shard, sessions 1 and 2, table "t" (bed_sgd), made by session 1. bed_start: dim 2, and all the memory it wants. */
 void bed_start(struct bed *bed);
+void bed_start_with(struct bed *bed, uint32_t jobs_max, uint64_t cache_bytes, uint32_t dim);
 /* The first value of a key of table "t", pulled. */
 float bed_value(struct bed *bed, uint64_t session, uint64_t sequence, uint64_t mixed);
 uint64_t bed_counter(const struct bed *bed, const char *name);
+/* With the seed. */
+#define bed_fail(bed, format, ...)                                                                           \
+    fail_msg("seed %llu: " format " (run again: DP_TEST_SEED=%llu)", (unsigned long long)(bed)->seed,        \
+             __VA_ARGS__, (unsigned long long)(bed)->seed)
+/* Not yet (AGAIN, STOPPING, TIMEOUT), for that reason. */
+#define bed_expect_wait(bed, id, wanted, why)                                                                \
+    assert_int_equal(bed_expect(bed, id, wanted)->reply.wait.reason, DP_WAIT_##why)
 #define bed_expect(bed, id, wanted) bed_expect_at(bed, id, wanted, __FILE__, __LINE__)
 const struct bed_reply *bed_expect_at(const struct bed *bed, uint64_t id, enum dp_status wanted,
                                       const char *file, int line);

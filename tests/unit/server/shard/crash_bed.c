@@ -1,6 +1,6 @@
 #include "tests/unit/server/shard/crash_bed.h"
 
-#include "server/shard/row_cache.h"
+#include "server/cache/row_cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,20 +55,14 @@ static enum dp_status open_file(void *self, const char *name, _Bool create, stru
 
 void crash_take_disk(struct crash *c, struct dp_sim_disk *sim)
 {
-    c->sim = sim;
-    c->disk = sim_functions = dp_sim_disk_interface(sim);
-    c->disk.open = open_file;
-}
-
-static uint64_t now_of(void *self)
-{
-    return ((struct crash *)self)->now_ns;
+    shard_bed_journal(&c->bed.host, sim, c->durability, c->segment_bytes, 4 * c->segment_bytes);
+    sim_functions = c->bed.host.disk;
+    c->bed.host.disk.open = open_file;
 }
 
 void crash_broken(const struct crash *c, const char *what, uint64_t number)
 {
-    fail_msg("seed %llu: %s %llu (run again: DP_TEST_SEED=%llu)", (unsigned long long)c->seed, what,
-             (unsigned long long)number, (unsigned long long)c->seed);
+    bed_fail(&c->bed, "%s %llu", what, (unsigned long long)number);
 }
 
 static void take_reply(void *context, const struct dp_peer *to, struct dp_message **message)
@@ -96,7 +90,7 @@ static void take_reply(void *context, const struct dp_peer *to, struct dp_messag
                 crash_broken(c, "acknowledged, and lost: push", i);
             c->push[i].acknowledged = true;
         }
-    c->answers++;
+    c->bed.answered++;
     c->answered = reply->id;
     c->status = reply->status;
     memcpy(c->reason, reply->reason, sizeof c->reason);
@@ -110,36 +104,8 @@ static void take_reply(void *context, const struct dp_peer *to, struct dp_messag
 
 uint64_t crash_send(struct crash *c, struct dp_request *request, struct dp_frame *frames, uint32_t count)
 {
-    static const struct dp_peer peer = {.size = 5, .id = {0, 1, 2, 3, 4}};
-    struct dp_message *message = NULL;
-    struct dp_error err = {0};
-    request->id = c->next_id++;
     request->session = CRASH_SESSION;
-    request->cluster = request->generation = 1;
-    request->timeout_ms = 600000;
-    assert_int_equal(dp_request_encode(request, frames, count, &message, &err), DP_OK);
-    dp_shard_receive(c->shard, &peer, &message);
-    return request->id;
-}
-
-static uint64_t answers_and_operations(void *context)
-{
-    const struct crash *c = context;
-    return c->answers + dp_sim_disk_operations(c->sim);
-}
-
-/* Until nothing goes on; then it must rest. */
-void crash_turn(struct crash *c)
-{
-    for (uint32_t i = 0; dp_shard_turn(c->shard); i++)
-        if (i == 10000)
-            crash_broken(c, "it has work for ever, after request", c->next_id);
-    const char *did = rest_check(&c->rest, c->shard, answers_and_operations, c);
-    if (did)
-        fail_msg(
-            "seed %llu: it said that nothing goes on, and did something in its next turn: %s (run again: "
-            "DP_TEST_SEED=%llu)",
-            (unsigned long long)c->seed, did, (unsigned long long)c->seed);
+    return bed_send(&c->bed, request, frames, count);
 }
 
 const char *const crash_table_names[CRASH_TABLES] = {"t", "users", "items", "words", "bias"};
@@ -166,7 +132,7 @@ void crash_push(struct crash *c, uint32_t number)
                 values[(size_t)i * c->dim + d] = push->gradient;
         }
     }
-    push->id = c->next_id; /* the answer may come at once */
+    push->id = c->bed.next_id; /* the answer may come at once */
     (void)crash_send(c, &request, frames, 2 * request.sections);
 }
 
@@ -176,7 +142,7 @@ void crash_create(struct crash *c, uint32_t table)
                                 .sequence = c->sequence++,
                                 .spec = {.dim = c->dim, .optimizer = {.kind = DP_OPT_SGD}}};
     (void)snprintf(create.spec.name, sizeof create.spec.name, "%s", crash_table_names[table]);
-    c->create_id[table] = c->next_id;
+    c->create_id[table] = c->bed.next_id;
     (void)crash_send(c, &create, NULL, 0);
 }
 
@@ -191,7 +157,7 @@ bool crash_meet(struct crash *c)
     for (uint32_t t = 0; t < c->tables; t++)
         crash_create(c, t);
     for (uint32_t i = 0; i < 10 && c->created < c->tables; i++)
-        crash_turn(c);
+        bed_turn(&c->bed);
     return c->welcomed && c->created == c->tables;
 }
 
@@ -204,66 +170,73 @@ static uint64_t cache_bytes(struct crash *c)
     if (!c->small)
         return 64u << 20;
     assert_int_equal(dp_row_cache_new(row_bytes, 1, whole, &cache), DP_OK);
-    uint64_t base = dp_row_cache_charge(cache) + dp_row_cache_cost(cache, 1), one = row_bytes + 43 + 128;
+    uint64_t base = dp_row_cache_charge(cache) + dp_row_cache_cost_of(cache, 1, 1),
+             one = row_bytes + 43 + 128;
     dp_row_cache_free(&cache);
     return c->tables * (base + (CRASH_ROWS + crash_draw(c, 6)) * one + CRASH_ROWS * (row_bytes + 32));
 }
 
-uint64_t crash_counter(const struct crash *c, const char *name)
-{
-    struct dp_counter counters[DP_COUNTERS_MAX];
-    for (uint32_t i = 0, n = dp_shard_counters(c->shard, counters); i < n; i++)
-        if (strcmp(counters[i].name, name) == 0)
-            return counters[i].value;
-    fail_msg("there is no counter '%s'", name);
-    return 0;
-}
-
-/* DP_OK, or the power went while it opened. */
 enum dp_status crash_open(struct crash *c, bool recovers)
 {
     struct dp_error err = {0};
-    c->store = rest_open(&c->rest, c->fake);
-    struct dp_shard_options options = {.shards = c->shards ? c->shards : 1,
-                                       .cluster = 1,
-                                       .generation = 1,
-                                       .boot = 1,
-                                       .cache_bytes = cache_bytes(c),
-                                       .taken_rows_max = (uint32_t)(c->seed % 3),
-                                       .store = &c->store,
-                                       .clock = {now_of, c},
-                                       .journaled = true,
-                                       .recovers = recovers,
-                                       .read_only = c->read_only,
-                                       .journal = {.disk = &c->disk,
-                                                   .durability = c->durability,
-                                                   .segment_bytes = c->segment_bytes,
-                                                   .budget_bytes = 4 * c->segment_bytes},
-                                       .reply = take_reply,
-                                       .reply_context = c};
-    enum dp_status st = dp_shard_open(&options, &c->shard, &err);
-    if (st != DP_OK) {
-        c->store.close(c->store.self);
-        if (!dp_sim_disk_is_off(c->sim) && !c->may_be_refused &&
-            !c->failed) /* replay, too, writes rows back */
-            fail_msg("seed %llu: it does not open again: %s", (unsigned long long)c->seed, err.text);
-    }
+    struct dp_shard_options *options = &c->bed.host.options;
+    options->cache_bytes = cache_bytes(c);
+    options->recovers = recovers;
+    enum dp_status st = shard_bed_open(&c->bed.host, &err);
+    if (st == DP_OK)
+        return st;
+    shard_bed_close(&c->bed.host);
+    if (!dp_sim_disk_is_off(c->bed.host.sim) && !c->may_be_refused &&
+        !c->failed) /* replay, too, writes rows back */
+        bed_fail(&c->bed, "it does not open again: %s", err.text);
     return st;
 }
 
 void crash_close(struct crash *c)
 {
-    dp_fake_store_hold(c->fake, false);
-    c->evicted += crash_counter(c, "rows_evicted");
-    dp_shard_close(&c->shard);
-    c->store.close(c->store.self);
+    dp_fake_store_hold(c->bed.fake, false);
+    c->evicted += bed_counter(&c->bed, "rows_evicted");
+    shard_bed_close(&c->bed.host);
+}
+
+struct crash *crash_new(uint64_t seed)
+{
+    struct crash *c = calloc(1, sizeof *c);
+    assert_non_null(c);
+    bed_init(&c->bed, 8);
+    c->bed.seed = seed;
+    c->bed.timeout_ms = 600000;
+    c->bed.host.options.requests_max = 0;
+    c->bed.host.options.taken_rows_max = (uint32_t)(seed % 3);
+    c->bed.host.options.reply = take_reply;
+    c->bed.host.options.reply_context = c;
+    c->random = seed * 0x9e3779b97f4a7c15u + 1;
+    c->dim = 2;
+    c->segment_bytes = 64u << 10;
+    c->tables = 1;
+    crash_take_disk(c, dp_sim_disk_new(seed ? seed : 1));
+    return c;
+}
+
+void crash_free(struct crash *c)
+{
+    bed_clear(&c->bed);
+    free(c);
+}
+
+struct crash *crash_opened(void)
+{
+    struct crash *c = crash_new(0);
+    assert_int_equal(crash_open(c, false), DP_OK);
+    assert_true(crash_meet(c));
+    return c;
 }
 
 void crash_turn_short_of_memory(struct crash *c, uint32_t one_in)
 {
     shortage = c->random;
     short_of_memory = one_in;
-    (void)dp_shard_turn(c->shard);
+    (void)dp_shard_turn(c->bed.host.shard);
     short_of_memory = 0;
 }
 
@@ -275,7 +248,7 @@ uint32_t crash_push_all(struct crash *c, uint32_t from, uint32_t last)
         c->push[i] = (struct crash_script){.rows = 1, .tables = 1, .gradient = 1};
         crash_push(c, i);
         for (uint32_t turns = 0; turns < 5; turns++)
-            crash_turn(c);
+            bed_turn(&c->bed);
         if (!c->push[i].acknowledged) {
             assert_int_equal(c->status, DP_AGAIN);
             c->sequence--;

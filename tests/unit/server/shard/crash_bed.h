@@ -1,15 +1,11 @@
-/* Crash bed: a shard with its journal on a simulated disk and its rows in a fake store, that outlive it; pushes of small
- * integers to tables at rate 1 from 0, of one session and one stream. Allocations are wrapped (link options in CMakeLists.txt).
+/* Crash bed: a bed with a journal, in which pushes of small integers go to tables at rate 1 from 0, in one session and one stream.
+ * Allocations are wrapped (link options in CMakeLists.txt).
+ *     crash_new -> crash_open -> crash_meet ... crash_close -> crash_open ... crash_close -> crash_free
  * Failure   The test fails, with the seed. */
-#ifndef DP_TESTS_SHARD_CRASH_BED_H
-#define DP_TESTS_SHARD_CRASH_BED_H
+#ifndef DP_TESTS_UNIT_SERVER_SHARD_CRASH_BED_H
+#define DP_TESTS_UNIT_SERVER_SHARD_CRASH_BED_H
 
-#include "tests/lib/test.h"
-
-#include "server/shard/shard.h"
-#include "tests/lib/fake_store.h"
-#include "tests/lib/sim_disk.h"
-#include "tests/unit/server/shard/rest.h"
+#include "tests/unit/server/shard/bed.h"
 
 #define CRASH_KEYS    40u
 #define CRASH_PUSHES  120u
@@ -27,40 +23,37 @@ struct crash_script {
 };
 
 struct crash {
-    uint64_t seed, random;
-    struct dp_fake_store *fake;
-    struct dp_store store;
-    struct rest rest;
-    struct dp_sim_disk *sim;
-    struct dp_disk disk;
-    struct dp_shard *shard;
+    struct bed bed;
+    uint64_t random, sequence;
     enum dp_durability durability;
-    uint64_t now_ns, next_id, sequence;
     uint64_t mixed[CRASH_KEYS];
     uint32_t issued;
     struct crash_script push[CRASH_PUSHES];
     float value[CRASH_KEYS];
     uint64_t pull_id;
     uint32_t pull_first, pull_rows;
-    uint64_t answers, answered; /* how many; id of the last answer, its status and reason */
+    uint64_t answered; /* id of the last answer, its status and reason */
     enum dp_status status;
     char reason[DP_REASON_MAX + 1];
     bool pulled, welcomed;
     uint32_t dim, tables, created;    /* tables: asked for; created: answered since the last crash */
     uint64_t create_id[CRASH_TABLES]; /* of the last request for each */
     uint64_t segment_bytes;
-    uint32_t shards; /* 0: one */
     bool may_be_refused;
     bool fails_store, fails_disk, failed; /* this seed does; has done */
     bool small;                           /* the cache */
     uint64_t evicted;
     uint32_t crashes, cuts, ends; /* ends: of the journal, at clean closes */
-    bool read_only;               /* from the next opening on */
     bool power_too;               /* mode process, power lost all the same */
 };
 
 extern const char *const crash_table_names[CRASH_TABLES];
 
+/* One table, 2 wide, and segments of 64 KiB, of which four are allowed; closed. seed 0: a case that nothing is drawn for. */
+struct crash *crash_new(uint64_t seed);
+void crash_free(struct crash *c); /* closed */
+/* Of seed 0, opened, and met. */
+struct crash *crash_opened(void);
 uint64_t crash_draw(struct crash *c, uint64_t below);
 void crash_broken(const struct crash *c, const char *what, uint64_t number);
 /* Its journal will be on this one. */
@@ -70,13 +63,8 @@ enum dp_status crash_open(struct crash *c, bool recovers);
 void crash_close(struct crash *c);
 /* A new session with the shard, its tables, everything turned until they are there. False: the power went. */
 bool crash_meet(struct crash *c);
-/* Until nothing goes on; then it must rest. */
-void crash_turn(struct crash *c);
 /* One turn in which one allocation in so many fails. */
 void crash_turn_short_of_memory(struct crash *c, uint32_t one_in);
-
-/* The shard's counter of that name. */
-uint64_t crash_counter(const struct crash *c, const char *name);
 
 /* Sent, not turned. */
 uint64_t crash_send(struct crash *c, struct dp_request *request, struct dp_frame *frames, uint32_t count);

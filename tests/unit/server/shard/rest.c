@@ -45,10 +45,10 @@ static enum dp_status visit_rows(void *self,
     return rest->store.visit_rows(rest->store.self, visit, context, err);
 }
 
-static void figures(void *self, struct dp_store_figures *out)
+static void stats(void *self, struct dp_store_stats *out)
 {
     const struct rest *rest = self;
-    rest->store.figures(rest->store.self, out);
+    rest->store.stats(rest->store.self, out);
 }
 
 static bool holds(void *self, struct dp_store_snapshot snapshot)
@@ -71,7 +71,7 @@ struct dp_store rest_open(struct rest *rest, struct dp_fake_store *fake)
                              .wait = wait,
                              .visit_marks = visit_marks,
                              .visit_rows = visit_rows,
-                             .figures = figures,
+                             .stats = stats,
                              .holds = holds,
                              .close = close_store,
                              .self = rest};

@@ -2,8 +2,8 @@
  * still until something else wakes it. No turn after such a turn may do anything, unless the store completed a job, time
  * passed or a message came.
  *     open the store through it -> dp_shard_turn ... -> rest_check when it said false and before anything else comes */
-#ifndef DP_TESTS_SHARD_REST_H
-#define DP_TESTS_SHARD_REST_H
+#ifndef DP_TESTS_UNIT_SERVER_SHARD_REST_H
+#define DP_TESTS_UNIT_SERVER_SHARD_REST_H
 
 #include "server/shard/shard.h"
 #include "tests/lib/fake_store.h"

@@ -4,7 +4,7 @@
 
 #include "common/base/bytes.h"
 #include "common/model/stream.h"
-#include "server/shard/push_ids.h"
+#include "server/durable/push_ids.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static const struct dp_reply *push(struct bed *bed, uint64_t stream, uint64_t nu
     bed->replies = 0;
     uint64_t id = bed_send(bed, &request, NULL, 0);
     for (uint32_t i = 0; i < 100 && !bed_reply_to(bed, id); i++)
-        (void)dp_shard_turn(bed->shard);
+        (void)dp_shard_turn(bed->host.shard);
     assert_non_null(bed_reply_to(bed, id));
     const struct dp_reply *reply = &bed_reply_to(bed, id)->reply;
     sequence -= reply->status == DP_AGAIN; /* it is sent again under the same one */
@@ -95,10 +95,11 @@ static void other_shards_take_what_the_clock_allows(void **state)
     struct bed bed;
     open_at(&bed, 1, 2, WALL_S);
     bed.now_ns += UINT64_C(5000000000);
-    const uint64_t last = dp_client_stream_at(WALL_S + 5 + DAY_S);
+    const uint64_t last = dp_stream_of_client(WALL_S + 5 + DAY_S);
     assert_int_equal(push(&bed, 1, 0)->status, DP_OK);
     assert_int_equal(push(&bed, last, 0)->status, DP_OK);
     assert_int_equal(push(&bed, last + 1, 0)->status, DP_AGAIN);
+    assert_int_equal(push(&bed, last + 1, 0)->wait.reason, DP_WAIT_STREAMS);
     bed.now_ns += UINT64_C(1000000000);
     assert_int_equal(push(&bed, last + 1, 0)->status, DP_OK);
     const struct dp_reply *reply = push(&bed, last + (UINT64_C(62) << 20), 0);
@@ -178,7 +179,7 @@ static void a_stream_is_given_above_what_is_too_old(void **state)
     assert_int_equal(greet(&bed, 1, true, above)->stream, above + 1);
     assert_int_equal(greet(&bed, 1, true, first)->stream, above + 1);
     assert_int_equal(greet(&bed, 2, true, 0)->stream, above + 2);
-    assert_int_equal(greet(&bed, 3, true, dp_client_stream_at(WALL_S + DAY_S + 60) + 1)->status, DP_INVALID);
+    assert_int_equal(greet(&bed, 3, true, dp_stream_of_client(WALL_S + DAY_S + 60) + 1)->status, DP_INVALID);
     assert_int_equal(greet(&bed, 3, true, UINT64_MAX)->status, DP_INVALID);
     assert_int_equal(push(&bed, above + 1, 0)->status, DP_OK);
     restart(&bed, WALL_S + 9);
@@ -193,9 +194,10 @@ static void nobody_takes_the_streams_of_the_next_minute(void **state)
     (void)state;
     struct bed bed;
     open_at(&bed, 0, 2, WALL_S);
-    const uint64_t last = dp_client_stream_at(WALL_S + DAY_S),
-                   soon = dp_client_stream_at(WALL_S + DAY_S + 60);
+    const uint64_t last = dp_stream_of_client(WALL_S + DAY_S),
+                   soon = dp_stream_of_client(WALL_S + DAY_S + 60);
     assert_int_equal(greet(&bed, 1, true, soon)->status, DP_AGAIN);
+    assert_int_equal(greet(&bed, 1, true, soon)->wait.reason, DP_WAIT_STREAMS);
     assert_int_equal(greet(&bed, 1, true, last + 1)->status, DP_AGAIN);
     assert_true(greet(&bed, 2, true, 0)->stream <= last);
     assert_int_equal(greet(&bed, 3, true, last)->stream, last + 1);
@@ -231,8 +233,8 @@ static void flood(struct bed *bed, uint64_t given, uint64_t each_ns, uint64_t cl
 /* As a client library and `downpour run` go by the answers' fields. */
 static void newcomers_are_served(struct bed *bed, uint64_t session, uint64_t run)
 {
-    const struct dp_reply *reply = greet(bed, session, bed->index == 0, 0);
-    uint64_t stream = bed->index == 0 ? reply->stream : reply->too_old + 1;
+    const struct dp_reply *reply = greet(bed, session, bed->host.options.index == 0, 0);
+    uint64_t stream = bed->host.options.index == 0 ? reply->stream : reply->too_old + 1;
     assert_true(stream > reply->too_old);
     bed->now_ns += UINT64_C(1000000000); /* the quota, and what is above all that can have been given */
     assert_int_equal(push(bed, stream, 0)->status, DP_OK);
@@ -256,7 +258,7 @@ static void after_a_flood_newcomers_are_served(void **state)
         open_at(&bed, i % 2, 2, WALL_S);
         assert_int_equal(push(&bed, client, 0)->status, DP_OK);
         assert_int_equal(push(&bed, run, 0)->status, DP_OK);
-        flood(&bed, i % 2 ? dp_client_stream_at(WALL_S + DAY_S) : (WALL_S << 20) - 10, each_ns, client, run);
+        flood(&bed, i % 2 ? dp_stream_of_client(WALL_S + DAY_S) : (WALL_S << 20) - 10, each_ns, client, run);
         assert_int_equal(greet(&bed, 20, false, 0)->too_old > 0, i / 2); /* some were forgotten */
         for (uint64_t round = 0; round < 2; round++) {
             assert_int_equal(push(&bed, client, 1000 + round)->status, DP_OK); /* at work before */

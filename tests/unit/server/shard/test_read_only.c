@@ -13,8 +13,9 @@ struct traces {
 
 static struct traces traces_of(const struct crash *c)
 {
-    return (struct traces){dp_fake_store_jobs(c->fake, DP_STORE_WRITE),
-                           dp_fake_store_jobs(c->fake, DP_STORE_MARKS), dp_sim_disk_operations(c->sim)};
+    return (struct traces){dp_fake_store_jobs(c->bed.fake, DP_STORE_WRITE),
+                           dp_fake_store_jobs(c->bed.fake, DP_STORE_MARKS),
+                           dp_sim_disk_operations(c->bed.host.sim)};
 }
 
 static void expect_no_more(const struct crash *c, struct traces before)
@@ -28,16 +29,9 @@ static void expect_no_more(const struct crash *c, struct traces before)
 /* Rows 0 .. KEYS - 1, each pushed to as often as its number. */
 static struct crash *trained(void)
 {
-    struct crash *c = calloc(1, sizeof *c);
-    assert_non_null(c);
-    c->random = c->now_ns = c->next_id = 1;
-    c->dim = 2;
-    c->segment_bytes = 64u << 10;
-    c->tables = 1;
+    struct crash *c = crash_new(0);
     for (uint64_t k = 0; k < CRASH_KEYS; k++)
         c->mixed[k] = 1000 * k;
-    c->fake = dp_fake_store_new(8);
-    crash_take_disk(c, dp_sim_disk_new(1));
     assert_int_equal(crash_open(c, false), DP_OK);
     assert_true(crash_meet(c));
     for (uint32_t key = 1; key < KEYS; key++)
@@ -45,8 +39,8 @@ static struct crash *trained(void)
             struct crash_script *push = &c->push[c->issued++];
             *push = (struct crash_script){.rows = 1, .tables = 1, .key = {key}, .gradient = 1};
             crash_push(c, c->issued - 1);
-            crash_turn(c);
-            crash_turn(c);
+            bed_turn(&c->bed);
+            bed_turn(&c->bed);
             assert_true(push->acknowledged);
         }
     return c;
@@ -55,10 +49,7 @@ static struct crash *trained(void)
 static void drain(struct crash *c)
 {
     struct dp_error err = {0};
-    dp_shard_drain(c->shard);
-    for (uint32_t i = 0; i < 100 && dp_shard_drained(c->shard, &err) == DP_AGAIN; i++)
-        crash_turn(c);
-    assert_int_equal(dp_shard_drained(c->shard, &err), DP_OK);
+    assert_int_equal(bed_drain(&c->bed, &err), DP_OK);
     crash_close(c);
 }
 
@@ -71,10 +62,10 @@ static void expect_rows(struct crash *c)
     c->pull_first = 0;
     c->pull_rows = KEYS;
     c->pulled = false;
-    c->pull_id = c->next_id;
+    c->pull_id = c->bed.next_id;
     (void)crash_send(c, &pull, &keys, 1);
     for (uint32_t i = 0; i < 10 && !c->pulled; i++)
-        crash_turn(c);
+        bed_turn(&c->bed);
     assert_true(c->pulled);
     for (uint32_t key = 0; key < KEYS; key++)
         assert_float_equal(c->value[key], -(double)key, 0);
@@ -84,36 +75,29 @@ static void expect_rows(struct crash *c)
 static void reads_and_changes_nothing(struct crash *c, bool recovers)
 {
     const struct traces before = traces_of(c);
-    c->read_only = true;
+    c->bed.host.options.read_only = true;
     assert_int_equal(crash_open(c, recovers), DP_OK);
     assert_true(crash_meet(c)); /* the table that is there is given */
     expect_rows(c);
     crash_push(c, c->issued - 1);
-    crash_turn(c);
+    bed_turn(&c->bed);
     assert_int_equal(c->status, DP_UNSUPPORTED);
     assert_non_null(strstr(c->reason, "read-only"));
     c->issued++;
     c->push[c->issued - 1] = (struct crash_script){.rows = 1, .tables = 1, .key = {1}, .gradient = 1};
     crash_push(c, c->issued - 1);
-    crash_turn(c);
+    bed_turn(&c->bed);
     assert_int_equal(c->status, DP_UNSUPPORTED);
     c->issued--;
     crash_create(c, 1);
-    crash_turn(c);
+    bed_turn(&c->bed);
     assert_int_equal(c->status, DP_UNSUPPORTED);
-    c->now_ns += 40000000000u; /* a write-back cycle would be due */
-    crash_turn(c);
+    c->bed.now_ns += 40000000000u; /* a write-back cycle would be due */
+    bed_turn(&c->bed);
     expect_rows(c);
     drain(c);
-    c->read_only = false;
+    c->bed.host.options.read_only = false;
     expect_no_more(c, before);
-}
-
-static void end(struct crash *c)
-{
-    dp_sim_disk_free(&c->sim);
-    dp_fake_store_free(&c->fake);
-    free(c);
 }
 
 static void a_clean_store_is_read(void **state)
@@ -126,7 +110,7 @@ static void a_clean_store_is_read(void **state)
     assert_true(crash_meet(c));
     expect_rows(c);
     drain(c);
-    end(c);
+    crash_free(c);
 }
 
 /* Its last pushes are in the journal alone. */
@@ -141,7 +125,7 @@ static void a_store_that_was_killed_is_read(void **state)
     assert_true(crash_meet(c));
     expect_rows(c);
     drain(c);
-    end(c);
+    crash_free(c);
 }
 
 /* The journal's rows must have room at once, as none can be written back. */
@@ -150,16 +134,16 @@ static void a_journal_that_has_no_room_is_refused(void **state)
     (void)state;
     struct crash *c = trained();
     crash_close(c);
-    c->read_only = c->small = c->may_be_refused = true;
+    c->bed.host.options.read_only = c->small = c->may_be_refused = true;
     const struct traces before = traces_of(c);
     assert_int_equal(crash_open(c, true), DP_UNSUPPORTED);
     expect_no_more(c, before);
-    c->read_only = c->small = c->may_be_refused = false;
+    c->bed.host.options.read_only = c->small = c->may_be_refused = false;
     assert_int_equal(crash_open(c, true), DP_OK);
     assert_true(crash_meet(c));
     expect_rows(c);
     crash_close(c);
-    end(c);
+    crash_free(c);
 }
 
 int main(void)

@@ -30,6 +30,7 @@ static void a_push_shows_in_the_next_pull(void **state)
     for (size_t i = 0; i < 10; i++)
         assert_true(reply->value[i] == (i >= 2 && i < 8 ? -0.5f : 0));
     assert_int_equal(bed_counter(&bed, "pull_rows"), 10);
+    assert_int_equal(bed_counter(&bed, "pull_rows_initial"), 5 + 2);
     assert_int_equal(bed_counter(&bed, "cache_rows"), 3); /* a pull stores nothing */
     bed_close(&bed);
 }
@@ -205,7 +206,7 @@ static void rubbish_is_counted_and_harmless(void **state)
                     (unsigned char)((seed = seed * 1664525u + 1013904223u) >> 24);
             dp_message_add(message, frame);
         }
-        dp_shard_receive(bed.shard, &peer, &message);
+        dp_shard_receive(bed.host.shard, &peer, &message);
         assert_null(message);
         if (bed.replies > 200)
             bed.replies = 0;
@@ -228,8 +229,32 @@ static void a_request_past_its_deadline_is_not_done(void **state)
     bed.now_ns += 1001u * 1000000u;
     bed_turn(&bed);
     uint64_t behind = bed_pull(&bed, 1, 3, "t", &key, 1); /* came too early, for what is to come again */
-    bed_expect(&bed, id, DP_TIMEOUT);
+    bed_expect_wait(&bed, id, DP_TIMEOUT, QUEUE);
     assert_int_equal(bed_expect(&bed, behind, DP_ORDER)->reply.sequence, 2);
+    assert_true(bed_value(&bed, 1, 2, key) == 0);
+    bed_close(&bed);
+}
+
+/* A peer that counts up to the last number there is gets an answer, and the shard goes on. */
+static void the_greatest_sequence_number_is_refused(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t key;
+    bed_start(&bed);
+    bed_keys(&bed, 10, 1, &key);
+    uint64_t hello = bed_hello(&bed, 9, UINT64_MAX, false);
+    bed_turn(&bed);
+    bed_expect(&bed, hello, DP_INVALID);
+    hello = bed_hello(&bed, 8, UINT64_MAX - 1, false);
+    bed_turn(&bed);
+    bed_expect(&bed, hello, DP_OK);
+    uint64_t pull = bed_pull(&bed, 8, UINT64_MAX - 1, "t", &key, 1);
+    bed_turn(&bed);
+    bed_expect(&bed, pull, DP_OK);
+    pull = bed_pull(&bed, 8, UINT64_MAX, "t", &key, 1);
+    bed_turn(&bed);
+    bed_expect(&bed, pull, DP_INVALID);
     assert_true(bed_value(&bed, 1, 2, key) == 0);
     bed_close(&bed);
 }
@@ -243,10 +268,10 @@ static void a_full_shard_postpones(void **state)
     bed_keys(&bed, 10, 1, &key);
     for (uint64_t i = 0; i < 65; i++)
         id = bed_push(&bed, 1, 2 + i, "t", &key, 1, 2, 1, T, i);
-    bed_expect(&bed, id, DP_AGAIN); /* the window of one session */
+    bed_expect_wait(&bed, id, DP_AGAIN, QUEUE); /* the window of one session */
     for (uint64_t i = 0; i < 37; i++)
         id = bed_push(&bed, 2, 1 + i, "t", &key, 1, 2, 1, T + 1, i);
-    bed_expect(&bed, id, DP_AGAIN); /* of all: 100 */
+    bed_expect_wait(&bed, id, DP_AGAIN, QUEUE); /* of all: 100 */
     bed_turn(&bed);
     assert_true(bed_value(&bed, 1, 66, key) == -100);
     bed_close(&bed);
@@ -262,7 +287,8 @@ static void a_number_above_the_window_waits_and_what_follows_it_too(void **state
     uint64_t ahead = bed_push(&bed, 1, 2, "t", &key, 1, 2, 1, T, 65536);
     uint64_t behind = bed_push(&bed, 1, 3, "t", &key, 1, 2, 1, T, 1);
     bed_turn(&bed);
-    bed_expect(&bed, ahead, DP_AGAIN);
+    bed_expect_wait(&bed, ahead, DP_AGAIN, GAP);
+    assert_int_equal(bed_expect(&bed, ahead, DP_AGAIN)->reply.wait.subject, T);
     assert_null(bed_reply_to(&bed, behind)); /* dropped: it would have overtaken */
     (void)bed_push(&bed, 2, 1, "t", &key, 1, 2, 1, T, 0);
     bed_turn(&bed);
@@ -286,7 +312,8 @@ static void only_some_streams_may_be_far_ahead(void **state)
         id = bed_push(&bed, 1, sequence++, "t", &key, 1, 2, 1, T + s, 4096);
         bed_turn(&bed);
         const struct bed_reply *reply = bed_expect(&bed, id, s < 256 ? DP_OK : DP_AGAIN);
-        assert_true(s < 256 || strstr(reply->reply.reason, "ahead of one that is missing"));
+        assert_true(s < 256 ||
+                    (reply->reply.wait.reason == DP_WAIT_GAP && reply->reply.wait.subject == T + s));
         bed.replies = 0;
     }
     sequence--;
@@ -311,10 +338,14 @@ static void a_table_is_answered_when_it_is_durable(void **state)
     uint64_t create = bed_create(&bed, 1, 2, &spec);
     uint64_t pull = bed_pull(&bed, 1, 3, "u", &key, 1);
     uint64_t other = bed_create(&bed, 2, 1, &spec);
+    bed_meet(&bed, 3);
+    uint64_t early = bed_pull(&bed, 3, 1, "u", &key, 1); /* of a client that may have heard of it */
     bed_turn(&bed);
+    bed_expect_wait(&bed, early, DP_AGAIN, MARK);
     assert_null(bed_reply_to(&bed, create));
     assert_null(bed_reply_to(&bed, pull));
-    bed_expect(&bed, other, DP_AGAIN);
+    bed_expect_wait(&bed, other, DP_AGAIN, MARK);
+    assert_int_equal(bed_expect(&bed, other, DP_AGAIN)->reply.wait.subject, dp_table_id("u"));
     dp_fake_store_hold(bed.fake, false);
     bed_turn(&bed);
     assert_false(bed_expect(&bed, create, DP_OK)->reply.existed);
@@ -344,11 +375,13 @@ static void what_the_store_lacks_is_asked_for_again(void **state)
         uint64_t pull = bed_pull(&bed, 2, 1, "v", &key, 1);
         bed_turn(&bed);
         assert_non_null(strstr(bed_expect(&bed, create, DP_AGAIN)->reply.reason, "fake store"));
+        bed_expect_wait(&bed, create, DP_AGAIN, DISK);
         bed_expect(&bed, pull, DP_NOT_FOUND); /* the table is not there */
         dp_fake_store_fail(bed.fake, DP_STORE_MARKS, 1, DP_FULL);
         uint64_t hello = bed_hello(&bed, 5, 1, true);
         bed_turn(&bed);
         assert_non_null(strstr(bed_expect(&bed, hello, DP_AGAIN)->reply.reason, "fake store"));
+        bed_expect_wait(&bed, hello, DP_AGAIN, DISK);
     }
     uint64_t create = bed_create(&bed, 1, 2, &unlucky), hello = bed_hello(&bed, 5, 1, true);
     bed_turn(&bed);
@@ -429,12 +462,12 @@ static void draining_refuses_new_work_and_tells_failures(void **state)
     bed_start(&bed);
     bed_keys(&bed, 1000, 10, keys);
     uint64_t id = bed_push(&bed, 1, 2, "t", keys, 10, 2, 1, T, 0);
-    dp_shard_drain(bed.shard); /* what was taken in is still done */
+    dp_shard_drain(bed.host.shard); /* what was taken in is still done */
     uint64_t late = bed_push(&bed, 1, 3, "t", keys, 10, 2, 1, T, 1);
     dp_fake_store_fail(bed.fake, DP_STORE_WRITE, 1, DP_IO);
     assert_int_equal(bed_drain(&bed, &err), DP_IO);
     bed_expect(&bed, id, DP_OK);
-    bed_expect(&bed, late, DP_STOPPING);
+    bed_expect_wait(&bed, late, DP_STOPPING, STOPPING);
     assert_non_null(strstr(err.text, "could not write its rows back"));
     bed_close(&bed);
 }
@@ -523,6 +556,7 @@ int main(void)
         cmocka_unit_test(a_pull_too_large_to_answer_is_refused),
         cmocka_unit_test(rubbish_is_counted_and_harmless),
         cmocka_unit_test(a_request_past_its_deadline_is_not_done),
+        cmocka_unit_test(the_greatest_sequence_number_is_refused),
         cmocka_unit_test(a_full_shard_postpones),
         cmocka_unit_test(a_number_above_the_window_waits_and_what_follows_it_too),
         cmocka_unit_test(only_some_streams_may_be_far_ahead),

@@ -36,9 +36,9 @@ static void new_table(struct crash *c)
         return; /* (small: it would take the room that the pushes need) */
     crash_create(c, c->tables++);
     for (uint32_t i = 0; i < 10 && c->created < c->tables; i++) {
-        if (dp_fake_store_held(c->fake) > 0)
-            dp_fake_store_release(c->fake, 0);
-        crash_turn(c);
+        if (dp_fake_store_held(c->bed.fake) > 0)
+            dp_fake_store_release(c->bed.fake, 0);
+        bed_turn(&c->bed);
     }
     if (c->created <
         c->tables) /* its mark, or an earlier write, failed; or it is late: then it does not count */
@@ -50,28 +50,28 @@ static void crash(struct crash *c)
 {
     static const enum dp_sim_survival power[] = {DP_SIM_NOTHING, DP_SIM_ALL, DP_SIM_RANDOM};
     c->crashes++;
-    dp_sim_disk_fail(c->sim, DP_SIM_SYNC, 0, 0, DP_IO);
-    dp_sim_disk_capacity(c->sim, UINT64_MAX);
-    if (!dp_sim_disk_is_off(c->sim)) {
-        dp_sim_disk_cut_at(c->sim, 1); /* closing must not save anything */
+    dp_sim_disk_fail(c->bed.host.sim, DP_SIM_SYNC, 0, 0, DP_IO);
+    dp_sim_disk_capacity(c->bed.host.sim, UINT64_MAX);
+    if (!dp_sim_disk_is_off(c->bed.host.sim)) {
+        dp_sim_disk_cut_at(c->bed.host.sim, 1); /* closing must not save anything */
     }
     crash_close(c);
     bool dies = c->durability == DP_DURABILITY_PROCESS ? !c->power_too || crash_draw(c, 2) == 0
                                                        : crash_draw(c, 4) == 0;
-    dp_sim_disk_restart(c->sim, dies ? DP_SIM_PROCESS : power[crash_draw(c, 3)]);
+    dp_sim_disk_restart(c->bed.host.sim, dies ? DP_SIM_PROCESS : power[crash_draw(c, 3)]);
     for (bool again = true; again;) {
-        dp_sim_disk_cut_at(c->sim, crash_draw(c, 3) == 0 ? 1 + crash_draw(c, 20) : 0);
+        dp_sim_disk_cut_at(c->bed.host.sim, crash_draw(c, 3) == 0 ? 1 + crash_draw(c, 20) : 0);
         again = crash_open(c, true) != DP_OK;
-        if (!again && dp_sim_disk_is_off(c->sim)) { /* it went after all that opening waits for */
+        if (!again && dp_sim_disk_is_off(c->bed.host.sim)) { /* it went after all that opening waits for */
             crash_close(c);
             again = true;
         }
         if (again) {
             c->cuts++;
-            dp_sim_disk_restart(c->sim, dies ? DP_SIM_PROCESS : power[crash_draw(c, 3)]);
+            dp_sim_disk_restart(c->bed.host.sim, dies ? DP_SIM_PROCESS : power[crash_draw(c, 3)]);
         }
     }
-    dp_sim_disk_cut_at(c->sim, 0);
+    dp_sim_disk_cut_at(c->bed.host.sim, 0);
     if (!crash_meet(c))
         crash_broken(c, "no welcome after crash", c->crashes);
     /* Loss of power may take back what mode process acknowledged; but never half of it. */
@@ -80,8 +80,8 @@ static void crash(struct crash *c)
     for (uint32_t i = 0; i < c->issued; i++)
         if (c->push[i].acknowledged)
             crash_push(c, i);
-    crash_turn(c);
-    crash_turn(c);
+    bed_turn(&c->bed);
+    bed_turn(&c->bed);
 }
 
 /* All is in the store, which is marked clean; then the journal is removed. Power goes anywhere in that, or the process dies, and
@@ -95,26 +95,26 @@ static void end_cleanly(struct crash *c)
         fate > 0 &&
         crash_draw(c, 2); /* else it died before it was marked so, or right after the next start's mark */
     if (fate > 1) {
-        dp_sim_disk_cut_at(c->sim, fate == 2 ? 1 + crash_draw(c, 8) : 0);
-        if (dp_shard_end_journal(c->shard, &err) == DP_OK && dp_sim_disk_used(c->sim) > 0)
-            crash_broken(c, "bytes that an ended journal left:", dp_sim_disk_used(c->sim));
+        dp_sim_disk_cut_at(c->bed.host.sim, fate == 2 ? 1 + crash_draw(c, 8) : 0);
+        if (dp_shard_end_journal(c->bed.host.shard, &err) == DP_OK && dp_sim_disk_used(c->bed.host.sim) > 0)
+            crash_broken(c, "bytes that an ended journal left:", dp_sim_disk_used(c->bed.host.sim));
         c->ends++;
     } else if (crash_draw(c, 2)) {
-        dp_sim_disk_cut_at(c->sim, 1); /* closing must not save anything */
+        dp_sim_disk_cut_at(c->bed.host.sim, 1); /* closing must not save anything */
     }
     crash_close(c);
     for (bool again = true; again; clean = false) {
-        if (dp_sim_disk_is_off(c->sim))
-            dp_sim_disk_restart(c->sim, power[crash_draw(c, 3)]);
-        dp_sim_disk_cut_at(c->sim, crash_draw(c, 3) == 0 ? 1 + crash_draw(c, 12) : 0);
+        if (dp_sim_disk_is_off(c->bed.host.sim))
+            dp_sim_disk_restart(c->bed.host.sim, power[crash_draw(c, 3)]);
+        dp_sim_disk_cut_at(c->bed.host.sim, crash_draw(c, 3) == 0 ? 1 + crash_draw(c, 12) : 0);
         again = crash_open(c, !clean) != DP_OK;
-        if (!again && dp_sim_disk_is_off(c->sim)) {
+        if (!again && dp_sim_disk_is_off(c->bed.host.sim)) {
             crash_close(c);
             again = true;
         }
         c->cuts += again;
     }
-    dp_sim_disk_cut_at(c->sim, 0);
+    dp_sim_disk_cut_at(c->bed.host.sim, 0);
     if (!crash_meet(c))
         crash_broken(c, "no welcome after clean restart", 0);
 }
@@ -123,19 +123,19 @@ static void clean_restart(struct crash *c)
 {
     struct dp_error err = {0};
     enum dp_status st = DP_AGAIN;
-    dp_sim_disk_cut_at(c->sim, 0);
-    dp_sim_disk_fail(c->sim, DP_SIM_SYNC, 0, 0, DP_IO);
-    dp_sim_disk_capacity(c->sim, UINT64_MAX);
-    dp_fake_store_hold(c->fake, false);
-    dp_shard_drain(c->shard);
+    dp_sim_disk_cut_at(c->bed.host.sim, 0);
+    dp_sim_disk_fail(c->bed.host.sim, DP_SIM_SYNC, 0, 0, DP_IO);
+    dp_sim_disk_capacity(c->bed.host.sim, UINT64_MAX);
+    dp_fake_store_hold(c->bed.fake, false);
+    dp_shard_drain(c->bed.host.shard);
     for (uint32_t i = 0; i < 1000 && st == DP_AGAIN; i++) {
-        c->now_ns +=
+        c->bed.now_ns +=
             10000000; /* (what a full store refused is tried again in a second, and who waits for room waits for it) */
-        crash_turn(c);
-        st = dp_shard_drained(c->shard, &err);
+        bed_turn(&c->bed);
+        st = dp_shard_drained(c->bed.host.shard, &err);
     }
     if (st != DP_OK && (st == DP_AGAIN || !c->failed))
-        fail_msg("seed %llu: not drained: %s", (unsigned long long)c->seed, err.text);
+        fail_msg("seed %llu: not drained: %s", (unsigned long long)c->bed.seed, err.text);
     if (st != DP_OK) {
         crash(c);
         return;
@@ -144,22 +144,24 @@ static void clean_restart(struct crash *c)
     for (uint32_t i = 0; i < c->issued; i++)
         if (c->push[i].acknowledged)
             crash_push(c, i);
-    crash_turn(c);
-    crash_turn(c);
+    bed_turn(&c->bed);
+    bed_turn(&c->bed);
 }
 
 static void something_fails(struct crash *c)
 {
     c->failed = c->failed || c->fails_store || c->fails_disk;
     if (c->fails_store) {
-        dp_fake_store_fail(c->fake, crash_draw(c, 2) ? DP_STORE_WRITE : DP_STORE_MARKS,
+        dp_fake_store_fail(c->bed.fake, crash_draw(c, 2) ? DP_STORE_WRITE : DP_STORE_MARKS,
                            1 + (uint32_t)crash_draw(c, 4), crash_draw(c, 2) ? DP_IO : DP_FULL);
         c->fails_store = false; /* one failure may wait at a time */
     } else if (c->fails_disk && c->durability == DP_DURABILITY_MACHINE && crash_draw(c, 2)) {
         /* (Mode process: what a failed sync drops was acknowledged.) */
-        dp_sim_disk_fail(c->sim, DP_SIM_SYNC, 1 + crash_draw(c, 4), 1, crash_draw(c, 2) ? DP_IO : DP_FULL);
+        dp_sim_disk_fail(c->bed.host.sim, DP_SIM_SYNC, 1 + crash_draw(c, 4), 1,
+                         crash_draw(c, 2) ? DP_IO : DP_FULL);
     } else if (c->fails_disk) {
-        dp_sim_disk_capacity(c->sim, crash_draw(c, 2) ? dp_sim_disk_used(c->sim) : UINT64_MAX);
+        dp_sim_disk_capacity(c->bed.host.sim,
+                             crash_draw(c, 2) ? dp_sim_disk_used(c->bed.host.sim) : UINT64_MAX);
     }
 }
 
@@ -179,18 +181,18 @@ static void step(struct crash *c)
             crash_push(c, (uint32_t)crash_draw(c, c->issued));
         break;
     case 6:
-        c->now_ns += crash_draw(c, 12) * 1000000000u;
+        c->bed.now_ns += crash_draw(c, 12) * 1000000000u;
         break;
     case 7:
-        dp_fake_store_hold(c->fake, crash_draw(c, 2));
+        dp_fake_store_hold(c->bed.fake, crash_draw(c, 2));
         break;
     case 8:
-        if (dp_fake_store_held(c->fake) > 0)
-            dp_fake_store_release(c->fake, 0);
+        if (dp_fake_store_held(c->bed.fake) > 0)
+            dp_fake_store_release(c->bed.fake, 0);
         break;
     case 9:
         if (crash_draw(c, 3) == 0)
-            dp_sim_disk_cut_at(c->sim, 1 + crash_draw(c, 6));
+            dp_sim_disk_cut_at(c->bed.host.sim, 1 + crash_draw(c, 6));
         break;
     case 10:
         if (crash_draw(c, 4) == 0)
@@ -213,10 +215,10 @@ static void step(struct crash *c)
             something_fails(c);
         break;
     default:
-        crash_turn(c);
+        bed_turn(&c->bed);
         break;
     }
-    if (dp_sim_disk_is_off(c->sim)) {
+    if (dp_sim_disk_is_off(c->bed.host.sim)) {
         c->cuts++;
         crash(c);
     }
@@ -232,10 +234,10 @@ static void pull_values(struct crash *c, uint32_t table, uint32_t first, uint32_
     c->pulled = false;
     c->pull_first = first;
     c->pull_rows = n;
-    c->pull_id = c->next_id;
+    c->pull_id = c->bed.next_id;
     (void)crash_send(c, &pull, &keys, 1);
     for (uint32_t i = 0; i < 6 && !c->pulled; i++)
-        crash_turn(c);
+        bed_turn(&c->bed);
     if (!c->pulled)
         crash_broken(c, "no answer to the pull", c->pull_id);
 }
@@ -252,14 +254,14 @@ static void compare(struct crash *c, uint32_t table)
     for (uint32_t k = 0; k < CRASH_KEYS; k++)
         if (c->value[k] != want[k])
             fail_msg("seed %llu: table %s, key %u is %g, expected %g (run again: DP_TEST_SEED=%llu)",
-                     (unsigned long long)c->seed, crash_table_names[table], k, (double)c->value[k],
-                     (double)want[k], (unsigned long long)c->seed);
+                     (unsigned long long)c->bed.seed, crash_table_names[table], k, (double)c->value[k],
+                     (double)want[k], (unsigned long long)c->bed.seed);
 }
 
 static void finish(struct crash *c)
 {
-    dp_sim_disk_cut_at(c->sim, 0);
-    dp_fake_store_hold(c->fake, false);
+    dp_sim_disk_cut_at(c->bed.host.sim, 0);
+    dp_fake_store_hold(c->bed.fake, false);
     crash(c);
     for (uint32_t round = 0, missing = 1; missing > 0; round++) {
         missing = 0;
@@ -267,9 +269,9 @@ static void finish(struct crash *c)
             if (!c->push[i].acknowledged) {
                 missing++;
                 crash_push(c, i);
-                crash_turn(c);
-                crash_turn(c);
-                c->now_ns += 11000000000u; /* a cycle, where the journal is full */
+                bed_turn(&c->bed);
+                bed_turn(&c->bed);
+                c->bed.now_ns += 11000000000u; /* a cycle, where the journal is full */
             }
         if (missing > 0 && c->failed && round % 5 == 4)
             crash(c); /* what failed stays so until it is opened again */
@@ -294,10 +296,7 @@ struct variant {
 
 static void run_seed(uint64_t seed, struct variant variant, uint64_t *crashes, uint64_t *evicted)
 {
-    struct crash *c = calloc(1, sizeof *c);
-    assert_non_null(c);
-    c->seed = seed;
-    c->random = seed * 0x9e3779b97f4a7c15u + 1;
+    struct crash *c = crash_new(seed);
     c->durability = variant.durability;
     c->power_too = variant.power_too;
     c->fails_store = c->fails_disk = variant.failures;
@@ -305,12 +304,12 @@ static void run_seed(uint64_t seed, struct variant variant, uint64_t *crashes, u
     c->dim = variant.wide ? 65536 : variant.small ? 64 : 2;
     c->segment_bytes = variant.wide ? 8u << 20 : 64u << 10;
     c->tables = variant.small ? 1 + (uint32_t)crash_draw(c, 2) : 1;
-    c->now_ns = c->next_id = 1;
     for (uint32_t i = 0; i < CRASH_KEYS; i++)
         c->mixed[i] = variant.wide ? 3 * i : dp_mix(i + 1);
     qsort(c->mixed, CRASH_KEYS, sizeof c->mixed[0], ascending);
-    c->fake = dp_fake_store_new(2 + (uint32_t)crash_draw(c, 6));
-    crash_take_disk(c, dp_sim_disk_new(seed));
+    dp_fake_store_free(&c->bed.fake);
+    c->bed.fake = dp_fake_store_new(2 + (uint32_t)crash_draw(c, 6));
+    crash_take_disk(c, c->bed.host.sim); /* with those sizes */
     assert_int_equal(crash_open(c, false), DP_OK);
     assert_true(crash_meet(c));
     for (uint32_t i = 0; i < (variant.wide ? 150 : 600); i++)
@@ -319,9 +318,7 @@ static void run_seed(uint64_t seed, struct variant variant, uint64_t *crashes, u
     *crashes += c->crashes;
     crash_close(c);
     *evicted += c->evicted;
-    dp_sim_disk_free(&c->sim);
-    dp_fake_store_free(&c->fake);
-    free(c);
+    crash_free(c);
 }
 
 /* Each showed something wrong once, in some variant: a request that read and evicted its own rows for ever (237, 413, 864), a

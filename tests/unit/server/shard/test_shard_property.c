@@ -129,7 +129,8 @@ static void send_part(struct world *world, struct server *server, uint32_t c, ui
     struct part *part = &server->part[c][o];
     part->pulled_keys = 0;
     for (uint32_t k = 0; k < KEYS; k++)
-        if (op->keys >> k & 1 && dp_shard_of(world->key[k], world->shards) == server->bed.index) {
+        if (op->keys >> k & 1 &&
+            dp_shard_of(world->key[k], world->shards) == server->bed.host.options.index) {
             values[n * CLIENTS + c] = op->gradient;
             keys[n++] = world->key[k];
             part->pulled_keys |= (uint64_t)1 << k;
@@ -260,7 +261,7 @@ static void event(struct world *world)
             greet(world, server, c);
         else if (o < world->issued[c])
             send_part(world, server, c, o);
-    } else if (what < 12 && server->bed.taken_rows > 0) {
+    } else if (what < 12 && server->bed.host.options.taken_rows_max > 0) {
         (void)bed_one_turn(&server->bed); /* what comes next comes in between */
     } else if (what < 14) {
         bed_turn(&server->bed);
@@ -312,7 +313,7 @@ static void check_rows(struct world *world, struct server *server, uint64_t sess
     uint64_t keys[KEYS], pushes = 0;
     uint32_t place[KEYS], n = 0;
     for (uint32_t k = 0; k < KEYS; k++)
-        if (dp_shard_of(world->key[k], world->shards) == server->bed.index) {
+        if (dp_shard_of(world->key[k], world->shards) == server->bed.host.options.index) {
             place[n] = k;
             keys[n++] = world->key[k];
         }
@@ -350,22 +351,13 @@ static void make_cache_small(struct world *world, struct server *server)
             uint32_t rows = 0;
             for (uint32_t k = 0; k < KEYS; k++)
                 rows += world->op[c][o].keys >> k & 1 &&
-                        dp_shard_of(world->key[k], world->shards) == server->bed.index;
+                        dp_shard_of(world->key[k], world->shards) == server->bed.host.options.index;
             most = rows > most ? rows : most;
         }
     size_t row_bytes = 16 + 4 * CLIENTS;
-    server->bed.cache_bytes =
+    server->bed.host.options.cache_bytes =
         bed_budget(row_bytes, most + draw(world, 1 + most / 2)) + most * (row_bytes + 32);
     bed_restart(&server->bed);
-}
-
-static uint64_t evicted_of(const struct server *server)
-{
-    struct dp_counter counters[DP_COUNTERS_MAX];
-    for (uint32_t i = 0, n = dp_shard_counters(server->bed.shard, counters); i < n; i++)
-        if (strcmp(counters[i].name, "rows_evicted") == 0)
-            return counters[i].value;
-    return 0;
 }
 
 static void run(struct world *world)
@@ -374,7 +366,7 @@ static void run(struct world *world)
     for (uint32_t s = 0; s < world->shards; s++) {
         struct server *server = &world->server[s];
         bed_open_with(&server->bed, s, world->shards, 1 + draw(world, 3));
-        server->bed.taken_rows = world->seed % 2 ? 0 : 1 + (uint32_t)(world->seed / 2 % 4);
+        server->bed.host.options.taken_rows_max = world->seed % 2 ? 0 : 1 + (uint32_t)(world->seed / 2 % 4);
         if (world->seed % 3 != 0)
             make_cache_small(world, server);
         else
@@ -396,7 +388,7 @@ static void run(struct world *world)
     for (uint32_t s = 0; s < world->shards; s++) {
         struct server *server = &world->server[s];
         dp_fake_store_hold(server->bed.fake, false);
-        world->evicted += evicted_of(server);
+        world->evicted += bed_counter(&server->bed, "rows_evicted");
         check_pulls(world, server);
         for (uint32_t again = 0; again < 2; again++) { /* as it is, and as it lies in the store */
             check_rows(world, server, 200 + again);

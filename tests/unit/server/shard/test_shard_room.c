@@ -4,6 +4,7 @@
 
 #include "common/model/row.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define T ((uint64_t)1 << 63 | 1)
@@ -81,10 +82,7 @@ static void reads_ahead_leave_the_store_to_who_waits(void **state)
     enum { SESSIONS = 48, AHEAD_MOST = 32 };
     struct bed bed;
     uint64_t keys[2 * SESSIONS];
-    struct dp_table_spec spec = bed_sgd("t", 2);
-    bed_open_with(&bed, 0, 1, 256);
-    bed_meet(&bed, 1);
-    bed_make_table(&bed, 1, 1, &spec);
+    bed_start_with(&bed, 256, 64u << 20, 2);
     bed_keys(&bed, 1000, 2 * SESSIONS, keys);
     (void)bed_push(&bed, 1, 2, "t", keys, 2 * SESSIONS, 2, 1, T, 0);
     bed_turn(&bed);
@@ -162,19 +160,14 @@ static void a_table_may_be_larger_than_the_cache(void **state)
     (void)state;
     struct bed bed;
     uint64_t keys[500];
-    struct dp_table_spec spec = bed_sgd("t", 2);
-    bed_open(&bed, 0, 1);
-    bed.cache_bytes = bed_budget(24, 1200);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    bed_make_table(&bed, 1, 1, &spec);
+    bed_start_with(&bed, 16, bed_budget(24, 1200), 2);
     for (uint64_t i = 0; i < 48; i++) {
         bed_keys(&bed, 100000 * (i % 24 + 1), 500, keys);
         uint64_t id = bed_push(&bed, 1, 2 + i, "t", keys, 500, 2, (float)(1 + i / 24), T, i);
         for (uint32_t turns = 0; turns < 10; turns++)
             bed_turn(&bed);
         bed_expect(&bed, id, DP_OK);
-        assert_true(bed_counter(&bed, "cache_bytes") <= bed.cache_bytes);
+        assert_true(bed_counter(&bed, "cache_bytes") <= bed.host.options.cache_bytes);
         bed.replies = 0;
     }
     assert_true(bed_counter(&bed, "rows_evicted") > 20000 && bed_counter(&bed, "misses") >= 10000);
@@ -188,7 +181,7 @@ static void a_table_may_be_larger_than_the_cache(void **state)
             assert_int_equal(reply->values, 1000);
             for (size_t v = 0; v < reply->values; v++)
                 assert_true(reply->value[v] == -3);
-            assert_true(bed_counter(&bed, "cache_bytes") <= bed.cache_bytes);
+            assert_true(bed_counter(&bed, "cache_bytes") <= bed.host.options.cache_bytes);
             bed.replies = 0;
         }
         bed_restart(&bed);
@@ -203,12 +196,7 @@ static void a_request_that_is_too_large_is_refused_for_good(void **state)
     (void)state;
     struct bed bed;
     uint64_t keys[500];
-    struct dp_table_spec spec = bed_sgd("t", 500);
-    bed_open(&bed, 0, 1);
-    bed.cache_bytes = bed_budget(16 + 4 * 500, 100);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    bed_make_table(&bed, 1, 1, &spec);
+    bed_start_with(&bed, 16, bed_budget(16 + 4 * 500, 100), 500);
     bed_keys(&bed, 1, 500, keys);
     uint64_t push = bed_push(&bed, 1, 2, "t", keys, 80, 500, 1, T, 0);
     bed_turn(&bed);
@@ -220,49 +208,35 @@ static void a_request_that_is_too_large_is_refused_for_good(void **state)
     bed_close(&bed);
 }
 
-/* A full cache with nothing to evict: the request waits, is answered when rows were written, or when its time is over. */
-static void a_request_waits_for_room(void **state)
+/* Large pushes of new rows, each of which needs nearly all of the cache: rows leave while others are still being written, and the
+ * index shrinks under the hand. Whoever waits for room gets it as soon as all rows are written, without waiting for anything else. */
+static void a_large_push_gets_all_the_room_that_there_is(void **state)
 {
     (void)state;
+    enum { ROWS = 16384, DIM = 48, SETS = 4, PUSHES = 24 };
     struct bed bed;
-    uint64_t keys[100], others[100];
-    struct dp_table_spec spec = bed_sgd("t", 100);
-    bed_open(&bed, 0, 1);
-    bed.cache_bytes = bed_budget(16 + 4 * 100, 110);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    bed_meet(&bed, 2);
-    bed_make_table(&bed, 1, 1, &spec);
-    bed_keys(&bed, 1, 100, keys);
-    bed_keys(&bed, 10000, 100, others);
+    uint64_t *keys = malloc(ROWS * sizeof *keys);
+    uint64_t random = 1;
+    /* A push and the read before it fit when all other rows have left, not before. */
+    bed_start_with(&bed, 64, 9214304, DIM);
     dp_fake_store_hold(bed.fake, true);
-    (void)bed_push(&bed, 1, 2, "t", keys, 50, 100, 1, T, 0);
-    bed_turn(&bed);
-    (void)bed_push(&bed, 1, 3, "t", keys + 50, 50, 100, 1, T, 1);
-    bed_turn(&bed);
-    uint64_t late = bed_push(&bed, 1, 4, "t", others, 40, 100, 1, T, 2);
-    uint64_t behind = bed_push(&bed, 2, 1, "t", others + 40, 40, 100, 1, T + 1, 0);
-    bed_turn(&bed);
-    assert_null(bed_reply_to(&bed, late));
-    assert_int_equal(bed_counter(&bed, "requests_parked"), 2);
-    uint64_t hit =
-        bed_pull(&bed, 2, 2, "t", keys, 1); /* behind its session's push; nobody else waits for it */
-    bed_meet(&bed, 3);
-    uint64_t other = bed_pull(&bed, 3, 1, "t", keys, 1);
-    bed_turn(&bed);
-    bed_expect(&bed, other, DP_OK);
-    bed.now_ns += 1001u * 1000000u;
-    bed_turn(&bed);
-    bed_expect(&bed, late, DP_TIMEOUT);
-    bed_expect(&bed, behind, DP_TIMEOUT);
-    assert_null(bed_reply_to(&bed, hit));
-    late = bed_push(&bed, 1, 4, "t", others, 40, 100, 1, T, 2);
-    bed_turn(&bed);
-    assert_null(bed_reply_to(&bed, late));
+    for (uint64_t n = 0; n < PUSHES; n++) {
+        bed_keys(&bed, 1 + n % SETS * ROWS, ROWS, keys);
+        bed.replies = 0;
+        uint64_t push = bed_push(&bed, 1, 2 + n, "t", keys, ROWS, DIM, 1, T, n);
+        for (uint32_t step = 0; step < 1000 && !bed_reply_to(&bed, push); step++) {
+            random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            for (uint64_t turns = 1 + (random >> 60) % 8; turns > 0; turns--)
+                (void)bed_one_turn(&bed);
+            if (dp_fake_store_held(bed.fake) > 0)
+                dp_fake_store_release(bed.fake, 0);
+            else
+                bed_turn(&bed);
+        }
+        bed_expect(&bed, push, DP_OK);
+    }
     dp_fake_store_hold(bed.fake, false);
-    bed_turn(&bed);
-    bed_turn(&bed);
-    bed_expect(&bed, late, DP_OK);
+    free(keys);
     bed_close(&bed);
 }
 
@@ -273,12 +247,7 @@ static void a_store_that_takes_no_rows_is_the_cause_told(void **state)
     struct bed bed;
     struct dp_error err = {0};
     uint64_t keys[60], others[60];
-    struct dp_table_spec spec = bed_sgd("t", 100);
-    bed_open(&bed, 0, 1);
-    bed.cache_bytes = bed_budget(16 + 4 * 100, 110);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    bed_make_table(&bed, 1, 1, &spec);
+    bed_start_with(&bed, 16, bed_budget(16 + 4 * 100, 110), 100);
     bed_keys(&bed, 1, 60, keys);
     bed_keys(&bed, 10000, 60, others);
     (void)bed_push(&bed, 1, 2, "t", keys, 50, 100, 1, T, 0);
@@ -291,6 +260,7 @@ static void a_store_that_takes_no_rows_is_the_cause_told(void **state)
     bed_turn(&bed);
     bed_turn(&bed);
     assert_non_null(strstr(bed_expect(&bed, push, DP_AGAIN)->reply.reason, "cannot be written back"));
+    bed_expect_wait(&bed, push, DP_AGAIN, ROOM);
     assert_int_equal(bed_counter(&bed, "rows_evicted"), 0);
     assert_true(bed_value(&bed, 1, 4, keys[0]) == -1);
     assert_int_equal(bed_drain(&bed, &err), DP_IO);
@@ -305,12 +275,7 @@ static void a_full_disk_is_tried_again(void **state)
         struct bed bed;
         struct dp_error err = {0};
         uint64_t keys[60], others[60];
-        struct dp_table_spec spec = bed_sgd("t", 100);
-        bed_open(&bed, 0, 1);
-        bed.cache_bytes = bed_budget(16 + 4 * 100, 110);
-        bed_restart(&bed);
-        bed_meet(&bed, 1);
-        bed_make_table(&bed, 1, 1, &spec);
+        bed_start_with(&bed, 16, bed_budget(16 + 4 * 100, 110), 100);
         bed_keys(&bed, 1, 60, keys);
         (void)bed_push(&bed, 1, 2, "t", keys, 50, 100, 1, T, 0);
         bed_turn(&bed);
@@ -349,13 +314,9 @@ static void memory_goes_to_the_table_that_is_used(void **state)
 {
     (void)state;
     struct bed bed;
-    struct dp_table_spec t = bed_sgd("t", 100), u = bed_sgd("u", 100);
+    struct dp_table_spec u = bed_sgd("u", 100);
     uint64_t keys[500], sequence = 3, number = 0, before = 0;
-    bed_open(&bed, 0, 1);
-    bed.cache_bytes = bed_budget(16 + 4 * 100, 1000) + bed_budget(16 + 4 * 100, 1);
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    bed_make_table(&bed, 1, 1, &t);
+    bed_start_with(&bed, 16, bed_budget(16 + 4 * 100, 1000) + bed_budget(16 + 4 * 100, 1), 100);
     bed_make_table(&bed, 1, 2, &u);
     for (uint32_t use = 0; use < 3; use++)
         for (uint64_t i = 0; i < 300; i++) {
@@ -364,7 +325,7 @@ static void memory_goes_to_the_table_that_is_used(void **state)
             for (uint32_t turns = 0; turns < 10; turns++)
                 bed_turn(&bed);
             bed_expect(&bed, id, DP_OK);
-            assert_true(bed_counter(&bed, "cache_bytes") <= bed.cache_bytes);
+            assert_true(bed_counter(&bed, "cache_bytes") <= bed.host.options.cache_bytes);
             bed.replies = 0;
             /* 800 rows are in use: in the end they are all in the cache. */
             before = i == 250 ? bed_counter(&bed, "misses") : before;
@@ -379,12 +340,8 @@ static void all_tables_of_a_push_share_the_budget(void **state)
     (void)state;
     struct bed bed;
     uint64_t keys[600];
-    bed_open(&bed, 0, 1);
-    bed.cache_bytes = 140000;
-    bed_restart(&bed);
-    bed_meet(&bed, 1);
-    struct dp_table_spec t = bed_sgd("t", 2), u = bed_sgd("u", 2);
-    bed_make_table(&bed, 1, 1, &t);
+    bed_start_with(&bed, 16, 140000, 2);
+    struct dp_table_spec u = bed_sgd("u", 2);
     bed_make_table(&bed, 1, 2, &u);
     bed_keys(&bed, 1, 600, keys);
     struct dp_request both = {
@@ -498,7 +455,7 @@ int main(void)
         cmocka_unit_test(a_failed_read_is_told_and_tried_again),
         cmocka_unit_test(a_table_may_be_larger_than_the_cache),
         cmocka_unit_test(a_request_that_is_too_large_is_refused_for_good),
-        cmocka_unit_test(a_request_waits_for_room),
+        cmocka_unit_test(a_large_push_gets_all_the_room_that_there_is),
         cmocka_unit_test(a_store_that_takes_no_rows_is_the_cause_told),
         cmocka_unit_test(a_full_disk_is_tried_again),
         cmocka_unit_test(memory_goes_to_the_table_that_is_used),

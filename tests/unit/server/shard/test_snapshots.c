@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define RUN    3u
-#define STREAM ((uint64_t)1 << 63 | (uint64_t)RUN << 32 | 5)
+#define STREAM ((uint64_t)1 << 63 | (uint64_t)RUN << 32) /* of epoch 1, as orders count */
 
 /* The store's answers, too, and what follows from them. */
 static void turn(struct bed *bed)
@@ -25,7 +25,7 @@ static void push(struct bed *bed, uint64_t sequence, uint64_t key, uint64_t numb
 static const struct bed_reply *order(struct bed *bed, enum dp_snapshot_action action, uint32_t epoch,
                                      enum dp_status wanted)
 {
-    uint64_t id = bed_snapshot(bed, action, action == DP_SNAPSHOT_DROP ? 0 : RUN, epoch, 0);
+    uint64_t id = bed_snapshot(bed, action, RUN, epoch, 0);
     turn(bed);
     return bed_expect(bed, id, wanted);
 }
@@ -187,7 +187,10 @@ static void one_order_at_a_time(void **state)
     assert_null(bed_reply_to(&bed, first));
     bed.now_ns += 300000000; /* long enough: it hears how far it is, and asks again */
     turn(&bed);
-    assert_non_null(strstr(bed_expect(&bed, again, DP_AGAIN)->reply.reason, " takes a snapshot: "));
+    const struct dp_wait at = bed_expect(&bed, again, DP_AGAIN)->reply.wait;
+    assert_int_equal(at.reason, DP_WAIT_SNAPSHOT);
+    assert_true(at.subject == ((uint64_t)RUN << 32 | 1) && at.done == 1 && at.total == 1);
+    bed_expect_wait(&bed, other, DP_AGAIN, SNAPSHOT);
     again = bed_snapshot(&bed, DP_SNAPSHOT_TAKE, RUN, 1, 0);
     dp_fake_store_hold(bed.fake, false);
     turn(&bed);
@@ -246,6 +249,32 @@ static void an_earlier_run_takes_nothing_back(void **state)
     bed_expect(&bed, id, DP_OK);
     (void)order(&bed, DP_SNAPSHOT_REVERT, 1, DP_INVALID);
     assert_float_equal(bed_value(&bed, 2, 1, key), -5, 0);
+    (void)order(&bed, DP_SNAPSHOT_DROP, 0, DP_INVALID);
+    assert_true(is_held(&bed, 1));
+    id = bed_snapshot(&bed, DP_SNAPSHOT_DROP, RUN + 1, 0, 0);
+    turn(&bed);
+    bed_expect(&bed, id, DP_OK);
+    assert_false(is_held(&bed, 1));
+    bed_close(&bed);
+}
+
+/* A worker that had stood still since an earlier epoch: what is kept since stays, and rows of now do not take its name. */
+static void an_earlier_epoch_is_not_kept(void **state)
+{
+    struct bed bed;
+    uint64_t key = 10;
+    (void)state;
+    bed_start(&bed);
+    push(&bed, 2, key, 1, 1);
+    (void)order(&bed, DP_SNAPSHOT_TAKE, 1, DP_OK);
+    (void)order(&bed, DP_SNAPSHOT_TAKE, 1, DP_OK);
+    uint64_t id = bed_push(&bed, 1, 3, "t", &key, 1, 2, 4, STREAM + 1, 1);
+    turn(&bed);
+    bed_expect(&bed, id, DP_OK);
+    (void)order(&bed, DP_SNAPSHOT_TAKE, 2, DP_OK);
+    (void)order(&bed, DP_SNAPSHOT_TAKE, 1, DP_INVALID);
+    assert_true(is_held(&bed, 2) && !is_held(&bed, 1));
+    (void)order(&bed, DP_SNAPSHOT_DROP, 0, DP_OK);
     bed_close(&bed);
 }
 
@@ -281,6 +310,7 @@ int main(void)
         cmocka_unit_test(a_snapshot_that_fails_fails_nothing_else),
         cmocka_unit_test(a_full_disk_is_told_while_rows_are_written_back),
         cmocka_unit_test(an_earlier_run_takes_nothing_back),
+        cmocka_unit_test(an_earlier_epoch_is_not_kept),
         cmocka_unit_test(the_one_that_is_named_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

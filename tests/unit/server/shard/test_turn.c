@@ -15,7 +15,7 @@ static void start(struct bed *bed, uint32_t taken_rows, uint64_t keys[ROWS])
     uint64_t push = bed_push(bed, 1, 2, "t", keys, ROWS, 2, 1, T, 0);
     bed_turn(bed);
     bed_expect(bed, push, DP_OK);
-    bed->taken_rows = taken_rows;
+    bed->host.options.taken_rows_max = taken_rows;
     bed_restart(bed);
     for (uint64_t session = 1; session < 4; session++)
         bed_meet(bed, session);
@@ -66,9 +66,9 @@ static void a_drain_waits_for_what_is_taken_in(void **state)
     for (uint32_t turns = 0; turns < 3; turns++)
         assert_true(bed_one_turn(&bed));
     assert_in_range(bed_counter(&bed, "rows_read"), 1, 4);
-    dp_shard_drain(bed.shard);
+    dp_shard_drain(bed.host.shard);
     assert_true(bed_one_turn(&bed));
-    assert_int_equal(dp_shard_drained(bed.shard, &err), DP_AGAIN);
+    assert_int_equal(dp_shard_drained(bed.host.shard, &err), DP_AGAIN);
     assert_int_equal(bed_drain(&bed, &err), DP_OK);
     bed_expect(&bed, pull, DP_OK);
     bed_close(&bed);
@@ -86,10 +86,8 @@ static void a_shard_is_closed_while_reads_are_taken_in(void **state)
     for (uint32_t turns = 0; turns < 3; turns++)
         assert_true(bed_one_turn(&bed));
     assert_in_range(bed_counter(&bed, "rows_read"), 1, 4);
-    dp_shard_close(&bed.shard); /* as after a crash; a sanitizer looks for what is left */
-    bed.store.close(bed.store.self);
-    dp_fake_store_free(&bed.fake);
-    free(bed.reply);
+    shard_bed_close(&bed.host); /* as after a crash; a sanitizer looks for what is left */
+    bed_clear(&bed);
 }
 
 /* One that failed is told when it is taken in in full, and is asked for again. */

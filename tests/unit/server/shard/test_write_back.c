@@ -11,12 +11,10 @@
 
 #define SECOND UINT64_C(1000000000)
 
-/* The log, but for how often it tells of merges that do not get on. */
+/* How often the log tells of merges that do not get on. The test's dp_log takes the place of the product's. */
 static uint32_t told_merging;
 
-void __wrap_dp_log(enum dp_log_level level, const char *format, ...) DP_PRINTF(2, 3);
-
-void __wrap_dp_log(enum dp_log_level level, const char *format, ...)
+void dp_log(enum dp_log_level level, const char *format, ...)
 {
     char text[512];
     va_list args;
@@ -27,44 +25,12 @@ void __wrap_dp_log(enum dp_log_level level, const char *format, ...)
     told_merging += strstr(text, "wait to be merged") != NULL;
 }
 
-static struct crash *opened(void)
-{
-    struct crash *c = calloc(1, sizeof *c);
-    assert_non_null(c);
-    c->random = c->now_ns = c->next_id = 1;
-    c->dim = 2;
-    c->segment_bytes = 64u << 10; /* of 256 KiB */
-    c->tables = 1;
-    c->fake = dp_fake_store_new(8);
-    crash_take_disk(c, dp_sim_disk_new(1));
-    assert_int_equal(crash_open(c, false), DP_OK);
-    assert_true(crash_meet(c));
-    return c;
-}
-
-static void end(struct crash *c)
-{
-    dp_sim_disk_free(&c->sim);
-    dp_fake_store_free(&c->fake);
-    free(c);
-}
-
-static uint64_t counter(const struct crash *c, const char *name)
-{
-    struct dp_counter counters[DP_COUNTERS_MAX];
-    for (uint32_t i = 0, n = dp_shard_counters(c->shard, counters); i < n; i++)
-        if (strcmp(counters[i].name, name) == 0)
-            return counters[i].value;
-    fail_msg("no counter %s", name);
-    return 0;
-}
-
 static uint64_t cycles_after(struct crash *c, uint64_t seconds)
 {
-    c->now_ns += seconds * SECOND;
+    c->bed.now_ns += seconds * SECOND;
     for (uint32_t turns = 0; turns < 8; turns++)
-        crash_turn(c);
-    return counter(c, "write_back_cycles");
+        bed_turn(&c->bed);
+    return bed_counter(&c->bed, "write_back_cycles");
 }
 
 /* Merging that does not get on, or a store that has failed and so does not merge: pushes hear what they wait for, and after a
@@ -73,19 +39,19 @@ static void merging_without_end_holds_a_cycle_up_for_a_minute(void **state)
 {
     (void)state;
     for (uint32_t fails = 0; fails < 2; fails++) {
-        struct crash *c = opened();
+        struct crash *c = crash_opened();
         told_merging = 0;
-        dp_fake_store_l0_files(c->fake, 70);
+        dp_fake_store_l0_files(c->bed.fake, 70);
         assert_true(crash_push_all(c, 0, 80) > 0);
         assert_non_null(strstr(c->reason, "70 files"));
         assert_non_null(strstr(c->reason, "budget"));
         assert_int_equal(cycles_after(c, 59), 0);
-        dp_fake_store_l0_files(c->fake, 69); /* it gets on */
+        dp_fake_store_l0_files(c->bed.fake, 69); /* it gets on */
         assert_int_equal(cycles_after(c, 59), 0);
         assert_int_equal(cycles_after(c, 59), 0);
         assert_int_equal(told_merging, 0);
         if (fails)
-            dp_fake_store_fail(c->fake, DP_STORE_WRITE, 1, DP_IO);
+            dp_fake_store_fail(c->bed.fake, DP_STORE_WRITE, 1, DP_IO);
         assert_int_equal(cycles_after(c, 1), !fails);
         assert_int_equal(told_merging, 1);
         if (fails) {
@@ -93,12 +59,12 @@ static void merging_without_end_holds_a_cycle_up_for_a_minute(void **state)
             assert_non_null(strstr(c->reason, "failure asked for"));
         } else {
             assert_true(crash_push_all(c, 80, CRASH_PUSHES) < CRASH_PUSHES - 80);
-            assert_int_equal(counter(c, "write_back_cycles"), 1);
+            assert_int_equal(bed_counter(&c->bed, "write_back_cycles"), 1);
             assert_int_equal(cycles_after(c, 60), 2);
             assert_int_equal(told_merging, 1); /* once */
         }
         crash_close(c);
-        end(c);
+        crash_free(c);
     }
 }
 
@@ -109,53 +75,53 @@ static void marks_leave_out_a_table_that_is_not_there_yet(void **state)
     (void)state;
     enum { REFUSED, AGAIN, TAKEN, CASES };
     for (uint32_t what = REFUSED; what < CASES; what++) {
-        struct crash *c = opened();
+        struct crash *c = crash_opened();
         char key[32];
         size_t bytes;
         assert_int_equal(crash_push_all(c, 0, 3), 0);
-        dp_fake_store_hold(c->fake, true);
-        c->now_ns += 31 * SECOND;
-        crash_turn(c);
-        assert_int_equal(dp_fake_store_held(c->fake), 1); /* the rows of a cycle */
+        dp_fake_store_hold(c->bed.fake, true);
+        c->bed.now_ns += 31 * SECOND;
+        bed_turn(&c->bed);
+        assert_int_equal(dp_fake_store_held(c->bed.fake), 1); /* the rows of a cycle */
         crash_create(c, 1);
-        crash_turn(c);
-        dp_fake_store_release(c->fake, 0);
-        crash_turn(c);
-        assert_int_equal(dp_fake_store_held(c->fake), 2); /* the table's mark, those of the cycle */
+        bed_turn(&c->bed);
+        dp_fake_store_release(c->bed.fake, 0);
+        bed_turn(&c->bed);
+        assert_int_equal(dp_fake_store_held(c->bed.fake), 2); /* the table's mark, those of the cycle */
         if (what != TAKEN)
-            dp_fake_store_fail(c->fake, DP_STORE_MARKS, 1, DP_FULL);
-        dp_fake_store_release(c->fake, 0);
-        dp_fake_store_fail(c->fake, DP_STORE_MARKS, 1, DP_FULL);
-        dp_fake_store_release(c->fake, 0);
-        crash_turn(c);
-        crash_turn(c);
+            dp_fake_store_fail(c->bed.fake, DP_STORE_MARKS, 1, DP_FULL);
+        dp_fake_store_release(c->bed.fake, 0);
+        dp_fake_store_fail(c->bed.fake, DP_STORE_MARKS, 1, DP_FULL);
+        dp_fake_store_release(c->bed.fake, 0);
+        bed_turn(&c->bed);
+        bed_turn(&c->bed);
         assert_int_equal(c->answered, c->create_id[1]);
         assert_int_equal(c->status, what == TAKEN ? DP_OK : DP_AGAIN);
         c->sequence -= what != TAKEN; /* the shard expects that request again */
         c->dim = what == TAKEN ? 2 : 3;
-        dp_fake_store_hold(c->fake, what != AGAIN);
+        dp_fake_store_hold(c->bed.fake, what != AGAIN);
         if (what == AGAIN) {
             crash_create(c, 1);
-            crash_turn(c);
-            crash_turn(c);
+            bed_turn(&c->bed);
+            bed_turn(&c->bed);
             assert_int_equal(c->status, DP_OK);
         }
-        dp_fake_store_hold(c->fake, false);
-        uint64_t before = counter(c, "write_back_cycles");
+        dp_fake_store_hold(c->bed.fake, false);
+        uint64_t before = bed_counter(&c->bed, "write_back_cycles");
         assert_int_equal(cycles_after(c, 2), before + 1);
         crash_close(c);
         (void)snprintf(key, sizeof key, "table/%08x", dp_table_id(crash_table_names[1]));
-        assert_int_equal(dp_fake_store_mark(c->fake, key, strlen(key), &bytes) != NULL, what != REFUSED);
+        assert_int_equal(dp_fake_store_mark(c->bed.fake, key, strlen(key), &bytes) != NULL, what != REFUSED);
         assert_int_equal(crash_open(c, true), DP_OK);
         c->tables = 0;
         assert_true(crash_meet(c));
         crash_create(c, 1);
-        crash_turn(c);
-        crash_turn(c);
+        bed_turn(&c->bed);
+        bed_turn(&c->bed);
         assert_int_equal(c->answered, c->create_id[1]);
         assert_int_equal(c->status, DP_OK); /* none of another width is there */
         crash_close(c);
-        end(c);
+        crash_free(c);
     }
 }
 
@@ -163,17 +129,17 @@ static void marks_leave_out_a_table_that_is_not_there_yet(void **state)
 static void a_row_that_has_what_the_journal_lost_is_refused(void **state)
 {
     (void)state;
-    struct crash *c = opened();
+    struct crash *c = crash_opened();
     uint64_t bytes = 0;
     assert_int_equal(crash_push_all(c, 0, 2), 0);
-    dp_fake_store_hold(c->fake, true);
-    c->now_ns += 31 * SECOND;
-    crash_turn(c);
-    assert_int_equal(dp_fake_store_held(c->fake), 1);
-    dp_fake_store_release(c->fake, 0);                   /* a portion, without its marks */
-    dp_sim_disk_fail(c->sim, DP_SIM_WRITE, 1, 1, DP_IO); /* it is not closed cleanly */
+    dp_fake_store_hold(c->bed.fake, true);
+    c->bed.now_ns += 31 * SECOND;
+    bed_turn(&c->bed);
+    assert_int_equal(dp_fake_store_held(c->bed.fake), 1);
+    dp_fake_store_release(c->bed.fake, 0);                        /* a portion, without its marks */
+    dp_sim_disk_fail(c->bed.host.sim, DP_SIM_WRITE, 1, 1, DP_IO); /* it is not closed cleanly */
     crash_close(c);
-    uint8_t *journal = dp_sim_disk_bytes(c->sim, "journal-0000000000000001", &bytes);
+    uint8_t *journal = dp_sim_disk_bytes(c->bed.host.sim, "journal-0000000000000001", &bytes);
     assert_non_null(journal);
     while (bytes > 64 && memcmp(journal + bytes - 64, "DPJR", 4) != 0)
         bytes -= 64;
@@ -185,7 +151,7 @@ static void a_row_that_has_what_the_journal_lost_is_refused(void **state)
     journal[bytes] ^= 1;
     c->may_be_refused = true;
     assert_int_equal(crash_open(c, true), DP_CORRUPT);
-    end(c);
+    crash_free(c);
 }
 
 int main(void)

@@ -82,6 +82,10 @@ enum dp_status form_open(struct form *form, struct dp_error *err)
     else
         form->store = dp_fake_store_open(form->fake);
     form->open = st == DP_OK;
+    if (st == DP_OK && form->rocks && !form->options.read_only)
+        st = dp_rocks_store_begin(&form->store, &form->options, err);
+    if (st != DP_OK && form->open)
+        form_close(form, false);
     return st;
 }
 

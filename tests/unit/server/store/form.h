@@ -1,7 +1,7 @@
 /* Form: one store, real or fake, under the same tests, and batches of rows to put into it.
  * Every wait here ends after FORM_WAIT_MS with a failed test.                                            */
-#ifndef DP_TESTS_STORE_FORM_H
-#define DP_TESTS_STORE_FORM_H
+#ifndef DP_TESTS_UNIT_SERVER_STORE_FORM_H
+#define DP_TESTS_UNIT_SERVER_STORE_FORM_H
 
 #include "server/store/rocks_store.h"
 #include "tests/lib/fake_store.h"

@@ -3,7 +3,7 @@
 #define _XOPEN_SOURCE 700
 #include "server/store/rocks_current.h"
 
-#include "server/store/inspect.h"
+#include "server/store/store_view.h"
 #include "tests/lib/test.h"
 #include "tests/unit/server/store/form.h"
 

@@ -1,5 +1,6 @@
 /* Texts of RocksDB 7.8, as its Status::ToString gives them. */
 #include "server/store/rocks_error.h"
+#include "server/store/rocks_text.h"
 #include "tests/lib/test.h"
 
 #include <errno.h>
@@ -17,18 +18,18 @@ static void texts_become_statuses(void **state)
         {"Corruption: block checksum mismatch: stored = 1, computed = 2  in d/000009.sst offset 1 size 2",
          DP_CORRUPT, "000009.sst"},
         {"Corruption: Can't access /000009.sst: IO error: No such file or directory", DP_CORRUPT,
-         "take a copy of the store"},
+         "restore copies of all servers' stores from one time, or move this one away"},
         {"IO error: No space left on device: While appending to file: d/ingest-tmp", DP_FULL, "make room"},
         {"IO error: While appending to file: d/ingest-tmp: Disk quota exceeded", DP_FULL, "make room"},
         {"IO error: While open a file for appending: d/ingest-tmp: Too many open files", DP_FULL,
          "ulimit -n"},
         {"IO error: While open a file for appending: d/ingest-tmp: Too many open files in system", DP_FULL,
          "ulimit -n"},
-        {"IO error: While lock file: d/LOCK: Resource temporarily unavailable", DP_IO, "another server"},
+        {"IO error: While lock file: d/LOCK: Resource temporarily unavailable", DP_IN_USE, "another server"},
         {"IO error: lock hold by current process, acquire time 1 acquiring thread 2: d/LOCK: No locks "
          "available",
-         DP_IO, "another server"},
-        {"Invalid argument: Column families not opened: x", DP_EXISTS, "another directory"},
+         DP_IN_USE, "another server"},
+        {"Invalid argument: Column families not opened: x", DP_UNSUPPORTED, "move this one away"},
         {"IO error: Input/output error: While fsync: d/ingest-tmp", DP_IO, "While fsync"},
         {"", DP_IO, "write rows"},
         {"IO error: No such file: d/MANIFEST-\x1b[2J\x80\xc2\x9b\n", DP_IO, "d/MANIFEST-?[2J????"},
@@ -54,6 +55,28 @@ static void the_systems_words_are_those(void **state)
     assert_string_equal(strerror(ENFILE), "Too many open files in system");
 }
 
+/* Planted: a directory's name counts. */
+static void a_file_that_is_named_is_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool file, table;
+    } cases[] = {
+        {"store /s: read: Corruption: block checksum mismatch  in /s/000009.sst offset 1", true, true},
+        {"store /s: open: Corruption: checksum mismatch in file /s/000012.log", true, false},
+        {"store /s: open: Corruption: CURRENT names /s/MANIFEST-000004", true, false},
+        {"store /s: open: Corruption: bad entry", false, false},
+        {"store /run1.log/day2.sst/s.sst: open: Corruption: bad entry", false, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct dp_error err = {0};
+        (void)dp_fail(&err, DP_CORRUPT, "%s", cases[i].text);
+        assert_int_equal(dp_rocks_text_names_file(&err), cases[i].file);
+        assert_int_equal(dp_rocks_text_names_table(&err), cases[i].table);
+    }
+}
+
 static void no_text_is_ok(void **state)
 {
     (void)state;
@@ -67,6 +90,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_become_statuses),
+        cmocka_unit_test(a_file_that_is_named_is_found),
         cmocka_unit_test(the_systems_words_are_those),
         cmocka_unit_test(no_text_is_ok),
     };

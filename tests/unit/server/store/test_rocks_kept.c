@@ -5,9 +5,9 @@
 #include "server/store/rocks_kept.h"
 
 #include "common/base/bytes.h"
-#include "server/store/crc32c.h"
-#include "server/store/inspect.h"
+#include "server/journal/crc32c.h"
 #include "server/store/rocks_manifest.h"
+#include "server/store/store_view.h"
 #include "tests/lib/test.h"
 #include "tests/unit/server/store/form.h"
 
@@ -113,13 +113,13 @@ static void inspect_says_so_and_changes_nothing(void **state)
 {
     char table[32];
     struct dp_error err = {0};
-    struct dp_inspect *inspect = NULL;
+    struct dp_store_view *inspect = NULL;
     struct form *form = two_versions(table);
     (void)state;
     rename_in(form, table, DP_ROCKS_KEPT);
-    assert_int_equal(dp_inspect_open(form->directory, NULL, &inspect, &err), DP_UNCLEAN);
+    assert_int_equal(dp_store_view_open(form->directory, NULL, &inspect, &err), DP_UNCLEAN);
     assert_non_null(strstr(err.text, table));
-    assert_non_null(strstr(err.text, "puts the file back"));
+    assert_non_null(strstr(err.text, "restores the file"));
     assert_true(is_there(form, DP_ROCKS_KEPT) && !is_there(form, table));
     form_free(form);
 }
@@ -127,10 +127,10 @@ static void inspect_says_so_and_changes_nothing(void **state)
 static void refused(struct form *form, const char *table)
 {
     struct dp_error err = {0};
-    struct dp_inspect *inspect = NULL;
+    struct dp_store_view *inspect = NULL;
     assert_int_equal(open_it(form, &err), DP_CORRUPT);
     assert_true(is_there(form, DP_ROCKS_KEPT) && !is_there(form, table));
-    assert_int_not_equal(dp_inspect_open(form->directory, NULL, &inspect, &err), DP_OK);
+    assert_int_not_equal(dp_store_view_open(form->directory, NULL, &inspect, &err), DP_OK);
     assert_true(is_there(form, DP_ROCKS_KEPT) && !is_there(form, table));
     form_free(form);
 }
@@ -208,7 +208,7 @@ static void nothing_is_put_back_beside_a_server(void **state)
     (void)waitpid(child, NULL, 0);
     (void)close(ready[0]);
     (void)close(ready[1]);
-    assert_int_equal(st, DP_IO);
+    assert_int_equal(st, DP_IN_USE);
     assert_true(kept);
     form_free(form);
 }
@@ -218,7 +218,7 @@ struct seen {
     size_t count, found, files;
 };
 
-static enum dp_status see(void *context, const struct dp_inspect_file *file, struct dp_error *err)
+static enum dp_status see(void *context, const struct dp_store_view_file *file, struct dp_error *err)
 {
     struct seen *seen = context;
     uint64_t number = strtoull(file->name, NULL, 10);
@@ -234,7 +234,7 @@ static void the_tables_of_a_manifest_are_rocksdbs(void **state)
 {
     static char large[400u << 10];
     struct dp_error err = {0};
-    struct dp_inspect *inspect = NULL;
+    struct dp_store_view *inspect = NULL;
     struct seen seen = {0};
     struct form *form = form_new(true);
     (void)state;
@@ -249,9 +249,9 @@ static void the_tables_of_a_manifest_are_rocksdbs(void **state)
     }
     form_close(form, false);
     assert_int_equal(dp_rocks_manifest_tables(form->directory, &seen.tables, &seen.count, &err), DP_OK);
-    assert_int_equal(dp_inspect_open(form->directory, NULL, &inspect, &err), DP_OK);
-    assert_int_equal(dp_inspect_files(inspect, see, &seen, &err), DP_OK);
-    dp_inspect_close(&inspect);
+    assert_int_equal(dp_store_view_open(form->directory, NULL, &inspect, &err), DP_OK);
+    assert_int_equal(dp_store_view_files(inspect, see, &seen, &err), DP_OK);
+    dp_store_view_close(&inspect);
     assert_true(seen.count > 0);
     assert_int_equal(seen.found, seen.count);
     assert_int_equal(seen.files, seen.count);

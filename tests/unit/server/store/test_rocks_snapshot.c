@@ -1,7 +1,7 @@
 /* Snapshots on disk. Goal: wherever the process dies while one is taken, dropped or reverted to, the next opening has the rows of
  * then or those of now, all of them, and what was answered is there. Method: each of the room's own file calls is the last
  * one in turn (all behind it fail), then the store is opened anew. (RocksDB's own calls: tests/fault.) */
-#include "server/store/inspect.h"
+#include "server/store/store_view.h"
 #include "tests/lib/test.h"
 #include "tests/unit/server/store/form.h"
 
@@ -309,10 +309,10 @@ static void a_reader_reads_from_a_revert_that_is_not_ended(void **state)
     assert_int_equal(revert(form, &err), DP_OK);
     (void)snprintf(path, sizeof path, "%s/CURRENT", form->directory); /* the old files are on their way out */
     assert_int_equal(unlink(path), 0);
-    struct dp_inspect *inspect = NULL;
-    assert_int_equal(dp_inspect_open(form->directory, NULL, &inspect, &err), DP_OK);
-    assert_int_equal(dp_inspect_own(inspect)->state, DP_INSPECT_CLEAN);
-    dp_inspect_close(&inspect);
+    struct dp_store_view *inspect = NULL;
+    assert_int_equal(dp_store_view_open(form->directory, NULL, &inspect, &err), DP_OK);
+    assert_int_equal(dp_store_view_own(inspect)->state, DP_STORE_VIEW_CLEAN);
+    dp_store_view_close(&inspect);
     form->options.read_only = true;
     assert_int_equal(form_open(form, &err), DP_OK);
     expect_rows(form, 2);

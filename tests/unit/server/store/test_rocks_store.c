@@ -1,90 +1,5 @@
 /* What RocksDB's form adds to store.h: whose a directory is, how it was left, and a disk that fails. */
-#define _GNU_SOURCE /* mount */
-#include "server/store/bare.h"
-#include "server/store/marks.h"
-#include "server/store/rows.h"
-#include "tests/lib/test.h"
-#include "tests/unit/server/store/form.h"
-
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mount.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#define ROW 144u
-
-static int set_up(void **state)
-{
-    *state = form_new(true);
-    return 0;
-}
-static int tear_down(void **state)
-{
-    struct form *form = *state;
-    if (form->open)
-        form_close(form, false);
-    (void)umount(form->options.directory); /* of a test that failed halfway */
-    form_free(form);
-    return 0;
-}
-
-static void open_it(struct form *form)
-{
-    struct dp_error err = {0};
-    enum dp_status st = form_open(form, &err);
-    if (st != DP_OK)
-        fail_msg("%s: %s", dp_status_name((int)st), err.text);
-}
-
-/* Opening is refused with this status, and a text that names the directory and holds all of `texts`. */
-static void expect_refusal(struct form *form, enum dp_status why, const char *const *texts)
-{
-    struct dp_error err = {0};
-    enum dp_status st = form_open(form, &err);
-    if (st != why)
-        fail_msg("%s: %s", dp_status_name((int)st), err.text);
-    assert_int_equal(err.status, why);
-    assert_non_null(strstr(err.text, form->options.directory));
-    for (; *texts; texts++)
-        if (!strstr(err.text, *texts))
-            fail_msg("no '%s' in: %s", *texts, err.text);
-}
-#define EXPECT_REFUSAL(form, why, ...) expect_refusal(form, why, (const char *const[]){__VA_ARGS__, NULL})
-
-static enum dp_status do_rows(struct form *form, enum dp_store_job_kind kind, uint32_t count, uint64_t from,
-                              uint32_t version, struct dp_error *err)
-{
-    struct batch *batch = batch_new(count, ROW);
-    batch_fill(batch, 1, from, 3, version);
-    enum dp_status st = form_do(form, batch_job(batch, kind));
-    if (st == DP_OK && kind == DP_STORE_READ)
-        batch_expect(batch, version);
-    *err = batch->job.error;
-    batch_free(batch);
-    return st;
-}
-
-static void write_rows(struct form *form, uint32_t count, uint64_t from, uint32_t version)
-{
-    struct dp_error err = {0};
-    if (do_rows(form, DP_STORE_WRITE, count, from, version, &err) != DP_OK)
-        fail_msg("%s", err.text);
-}
-
-static void expect_rows(struct form *form, uint32_t count, uint64_t from, uint32_t version)
-{
-    struct dp_error err = {0};
-    if (do_rows(form, DP_STORE_READ, count, from, version, &err) != DP_OK)
-        fail_msg("%s", err.text);
-}
+#include "tests/unit/server/store/rocks_bed.h"
 
 /* Names, sizes and times of all files below a directory, added up; what changes changes it. */
 static uint64_t fingerprint(const char *directory)
@@ -163,33 +78,6 @@ static void what_is_not_there_is_not_made_to_be_read(void **state)
     form->options.journaled = false;
     open_it(form); /* it was closed cleanly: no journal is needed */
     form_close(form, false);
-}
-
-/* Before others, see the next test. A pipe that nobody reads stands in the way of the write, which so never
- * ends; an alarm ends a process whose reads wait for it. */
-static void reads_do_not_wait_for_writes(void **state)
-{
-    struct form *form = *state;
-    char path[300];
-    int how = 0;
-    (void)snprintf(path, sizeof path, "%s/ingest-tmp", form->directory);
-    pid_t child = fork();
-    if (child == 0) {
-        struct batch *write = batch_new(1, ROW);
-        (void)alarm(30);
-        open_it(form);
-        write_rows(form, 3000, 0, 1);
-        if (mkfifo(path, 0600) != 0)
-            _exit(1);
-        form_submit(form, batch_job(write, DP_STORE_WRITE));
-        for (int i = 0; i < 20; i++) {
-            expect_rows(form, 10, 0, 1);
-            expect_rows(form, 3000, 0, 1);
-        }
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
 }
 
 /* Before all tests that do not fork: a process that has RocksDB's threads running must not fork. The rows are read below the
@@ -333,7 +221,7 @@ static void directory_in_use_is_refused(void **state)
     struct form *form = *state;
     struct form other = {.rocks = true, .options = form->options};
     open_it(form);
-    EXPECT_REFUSAL(&other, DP_IO, "another server is using it");
+    EXPECT_REFUSAL(&other, DP_IN_USE, "another server is using it");
     write_rows(form, 10, 0, 1);
     form_close(form, true);
     open_it(form);
@@ -461,186 +349,6 @@ static void missing_file_is_named(void **state)
     EXPECT_REFUSAL(form, DP_CORRUPT, strrchr(sst, '/') + 1);
 }
 
-/* 100,000 rows in portions whose keys interleave, some of them twice; read back in other portions. */
-static void many_rows_in_portions(void **state)
-{
-    struct form *form = *state;
-    enum { PORTIONS = 20, LEN = 5000 };
-    open_it(form);
-    for (uint32_t round = 0; round < 2; round++)
-        for (uint32_t p = 0; p < (round ? 5 : PORTIONS); p++) {
-            struct batch *batch = batch_new(LEN, ROW);
-            batch_fill(batch, 1, 0, PORTIONS, 1 + round);
-            for (uint32_t i = 0; i < LEN; i++)
-                batch->keys[i].mixed += p;
-            for (uint32_t i = 0; i < LEN; i++) /* bytes of the row's key as it is now */
-                memcpy(batch->rows[i], &batch->keys[i].mixed, 8);
-            assert_int_equal(form_do(form, batch_job(batch, DP_STORE_WRITE)), DP_OK);
-            batch_free(batch);
-        }
-    form_close(form, true);
-    open_it(form);
-    for (uint64_t from = 0; from < PORTIONS * LEN; from += 10000) {
-        struct batch *read = batch_new(10000, ROW);
-        batch_fill(read, 1, from, 1, 0);
-        assert_int_equal(form_do(form, batch_job(read, DP_STORE_READ)), DP_OK);
-        for (uint32_t i = 0; i < 10000; i++) {
-            struct batch *one = batch_new(1, ROW);
-            uint32_t portion = (uint32_t)((from + i) % PORTIONS);
-            batch_fill(one, 1, (from + i) / PORTIONS, PORTIONS, portion < 5 ? 2 : 1);
-            assert_true(read->found[i]);
-            assert_memory_equal(read->rows[i], &read->keys[i].mixed, 8);
-            assert_memory_equal((char *)read->rows[i] + 8, (char *)one->rows[0] + 8, ROW - 8);
-            batch_free(one);
-        }
-        batch_free(read);
-    }
-}
-
-/* A file that a crash left between write and ingest is swept at the next open, and its rows are not there. */
-static void leftover_ingest_file_is_swept(void **state)
-{
-    struct form *form = *state;
-    char path[300];
-    (void)snprintf(path, sizeof path, "%s/ingest-tmp", form->directory);
-    FILE *made = fopen(path, "w");
-    assert_non_null(made);
-    (void)fclose(made);
-    open_it(form);
-    assert_int_equal(access(path, F_OK), -1);
-    write_rows(form, 10, 0, 1);
-    assert_int_equal(access(path, F_OK), -1);
-}
-
-static void readers_are_as_many_as_asked_for(void **state)
-{
-    static const uint32_t counts[] = {1, 3, DP_ROCKS_READERS_MAX};
-    struct form *form = *state;
-    for (uint32_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        form->options.readers = counts[i];
-        open_it(form);
-        write_rows(form, 20000, 0, i);
-        expect_rows(form, 20000, 0, i);
-        expect_rows(form, 1025, 0, i);
-        form_close(form, true);
-    }
-    form->options.readers = DP_ROCKS_READERS_MAX + 1;
-    EXPECT_REFUSAL(form, DP_INVALID, "17 readers", "at most 16");
-}
-
-/* A file size limit stands for a disk that fails: this process may write 256 KiB into a file, no more. */
-static void failed_write_fails_all_later_ones(void **state)
-{
-    struct form *form = *state;
-    struct rlimit before, small;
-    struct dp_error err = {0};
-    const struct dp_store_mark mark = mark_text("m", "1");
-    struct dp_store_job marks = marks_job(&mark, 1);
-    char path[300];
-    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-    small = before;
-    small.rlim_cur = 256 * 1024;
-    open_it(form);
-    write_rows(form, 100, 0, 1);
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    enum dp_status st = do_rows(form, DP_STORE_WRITE, 20000, 0, 2, &err);
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-    (void)signal(SIGXFSZ, handler);
-    assert_int_equal(st, DP_IO);
-    assert_non_null(strstr(err.text, form->directory));
-    assert_int_equal(do_rows(form, DP_STORE_WRITE, 1, 0, 3, &err), DP_IO);
-    assert_non_null(strstr(err.text, "an earlier write failed"));
-    assert_int_equal(form_do(form, &marks), DP_IO);
-    assert_int_equal(dp_rocks_store_mark_clean(&form->store, &err), DP_IO);
-    expect_rows(form, 100, 0, 1); /* nothing of the failed write is seen */
-    (void)snprintf(path, sizeof path, "%s/ingest-tmp", form->directory);
-    assert_int_equal(access(path, F_OK), -1); /* nor does it take up room */
-    form_close(form, false);
-    EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly");
-}
-
-/* A process that may open no more files: a write is refused by itself, and succeeds when it may again; marks need none. */
-static void no_descriptor_left_refuses_until_there_are(void **state)
-{
-    struct form *form = *state;
-    struct rlimit before, none;
-    struct dp_error err = {0}, ignored = {0};
-    const struct dp_store_mark mark = mark_text("m", "1");
-    struct dp_store_job marks = marks_job(&mark, 1);
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    open_it(form);
-    write_rows(form, 100, 0, 1);
-    int next = open("/dev/null", O_RDONLY);
-    assert_true(next >= 0);
-    (void)close(next);
-    none = before;
-    none.rlim_cur = (rlim_t)next;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    enum dp_status st = do_rows(form, DP_STORE_WRITE, 20000, 0, 2, &err);
-    enum dp_status again = do_rows(form, DP_STORE_WRITE, 20000, 0, 2, &ignored);
-    enum dp_status marked = form_do(form, &marks);
-    expect_rows(form, 100, 0, 1); /* nothing of the refused write is seen */
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    assert_int_equal(st, DP_FULL);
-    assert_non_null(strstr(err.text, form->directory));
-    assert_non_null(strstr(err.text, "ulimit -n"));
-    assert_int_equal(again, DP_FULL);
-    assert_int_equal(marked, DP_OK);
-    write_rows(form, 20000, 0, 3);
-    form_close(form, true);
-    open_it(form); /* it is clean */
-    expect_rows(form, 20000, 0, 3);
-}
-
-/* What did not fit is refused by itself, and succeeds when there is room again; marks still fit. */
-static void full_disk_refuses_until_there_is_room(void **state)
-{
-    struct form *form = *state;
-    struct dp_error err = {0}, ignored = {0};
-    const struct dp_store_mark mark = mark_text("m", "1");
-    struct dp_store_job marks = marks_job(&mark, 1);
-    char disk[300], left[320];
-    enum dp_status st = DP_OK;
-    uint32_t i = 0;
-    (void)snprintf(disk, sizeof disk, "%s/disk", form->directory);
-    assert_int_equal(mkdir(disk, 0777), 0);
-    if (mount("none", disk, "tmpfs", 0, "size=16m") != 0) {
-        print_message("skipped: full_disk_refuses_until_there_is_room: no tmpfs could be mounted (%s)\n",
-                      strerror(errno));
-        skip();
-    }
-    form->options.directory = disk;
-    open_it(form);
-    write_rows(form, 100, 0, 1);
-    while (st == DP_OK && i < 40)
-        st = do_rows(form, DP_STORE_WRITE, 10000, 1000 + i++ * 10000, 2, &err);
-    enum dp_status again = do_rows(form, DP_STORE_WRITE, 10000, 1000 + (i - 1) * 10000, 2, &ignored);
-    enum dp_status marked = form_do(form, &marks);
-    (void)snprintf(left, sizeof left, "%s/ingest-tmp", disk);
-    bool removed = access(left, F_OK) != 0;
-    expect_rows(form, 100, 0, 1);
-    assert_int_equal(mount("none", disk, "tmpfs", MS_REMOUNT, "size=64m"), 0);
-    enum dp_status some = form->store.room(form->store.self, 1 << 20, &ignored),
-                   much = form->store.room(form->store.self, 64 << 20, &ignored);
-    enum dp_status then = do_rows(form, DP_STORE_WRITE, 10000, 1000 + (i - 1) * 10000, 2, &ignored);
-    expect_rows(form, 10000, 1000 + (i - 1) * 10000, 2);
-    form_close(form, true);
-    open_it(form); /* it is clean */
-    expect_rows(form, 10000, 1000 + (i - 1) * 10000, 2);
-    form_close(form, true);
-    (void)umount(disk);
-    assert_int_equal(st, DP_FULL);
-    assert_non_null(strstr(err.text, disk));
-    assert_non_null(strstr(err.text, "make room"));
-    assert_int_equal(again, DP_FULL);
-    assert_int_equal(marked, DP_OK);
-    assert_int_equal(some, DP_OK);
-    assert_int_equal(much, DP_FULL);
-    assert_true(removed);
-    assert_int_equal(then, DP_OK);
-}
-
 /* Beside the store that is open: the rows of before, and what has none is counted. */
 static void rows_are_read_bare_beside_a_server(void **state)
 {
@@ -673,7 +381,6 @@ static void rows_are_read_bare_beside_a_server(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(reads_do_not_wait_for_writes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(completed_jobs_outlast_the_process, set_up, tear_down),
         cmocka_unit_test_setup_teardown(database_without_marks_is_new, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rows_without_marks_are_refused, set_up, tear_down),
@@ -689,13 +396,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(flipped_bit_is_corrupt, set_up, tear_down),
         cmocka_unit_test_setup_teardown(missing_rows_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(missing_file_is_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(many_rows_in_portions, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(leftover_ingest_file_is_swept, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(readers_are_as_many_as_asked_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(rows_are_read_bare_beside_a_server, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(failed_write_fails_all_later_ones, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_descriptor_left_refuses_until_there_are, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(full_disk_refuses_until_there_is_room, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

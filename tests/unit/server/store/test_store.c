@@ -1,50 +1,5 @@
 /* What store.h promises, on each of its forms. */
-#include "tests/lib/test.h"
-#include "tests/unit/server/store/form.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define ROW 144u
-
-static int set_up(void **state, bool rocks)
-{
-    struct dp_error err = {0};
-    struct form *form = form_new(rocks);
-    *state = form;
-    return form_open(form, &err) == DP_OK ? 0 : -1;
-}
-static int rocks(void **state)
-{
-    return set_up(state, true);
-}
-static int fake(void **state)
-{
-    return set_up(state, false);
-}
-static int tear_down(void **state)
-{
-    form_free(*state);
-    return 0;
-}
-
-static void write_rows(struct form *form, uint32_t count, uint32_t table, uint64_t from, uint32_t version)
-{
-    struct batch *batch = batch_new(count, ROW);
-    batch_fill(batch, table, from, 3, version);
-    assert_int_equal(form_do(form, batch_job(batch, DP_STORE_WRITE)), DP_OK);
-    batch_free(batch);
-}
-
-static void expect_rows(struct form *form, uint32_t count, uint32_t table, uint64_t from, uint32_t version)
-{
-    struct batch *batch = batch_new(count, ROW);
-    batch_fill(batch, table, from, 3, 0);
-    assert_int_equal(form_do(form, batch_job(batch, DP_STORE_READ)), DP_OK);
-    batch_expect(batch, version);
-    batch_free(batch);
-}
+#include "tests/unit/server/store/both_forms.h"
 
 static void absent_rows_are_not_found(void **state)
 {
@@ -315,40 +270,6 @@ static void full_is_again_and_passes(void **state)
     free(jobs);
 }
 
-struct seen {
-    char text[256];
-    uint32_t stop_at, len;
-};
-
-static enum dp_status note(void *context, const struct dp_store_mark *mark, struct dp_error *err)
-{
-    struct seen *seen = context;
-    size_t at = strlen(seen->text);
-    (void)snprintf(seen->text + at, sizeof seen->text - at, "%.*s=%.*s ", (int)mark->key_bytes,
-                   (const char *)mark->key, (int)mark->value_bytes, (const char *)mark->value);
-    return ++seen->len == seen->stop_at ? dp_fail(err, DP_DATA, "enough") : DP_OK;
-}
-
-static void expect_marks(struct form *form, const char *prefix, const char *expected)
-{
-    struct dp_error err = {0};
-    struct seen seen = {0};
-    assert_int_equal(form->store.visit_marks(form->store.self, prefix, strlen(prefix), note, &seen, &err),
-                     DP_OK);
-    assert_string_equal(seen.text, expected);
-}
-
-static void put_marks(struct form *form)
-{
-    const struct dp_store_mark marks[] = {mark_text("t/b", "2"), mark_text("t/a", "1"), mark_text("u", ""),
-                                          mark_text("t", "0"), mark_text("\xff", "z")};
-    const struct dp_store_mark over = mark_text("t/b", "two");
-    struct dp_store_job job = marks_job(marks, 5);
-    assert_int_equal(form_do(form, &job), DP_OK);
-    job = marks_job(&over, 1);
-    assert_int_equal(form_do(form, &job), DP_OK);
-}
-
 static void marks_are_visited_in_order(void **state)
 {
     struct form *form = *state;
@@ -362,23 +283,6 @@ static void marks_are_visited_in_order(void **state)
     assert_int_equal(form->store.visit_marks(form->store.self, "", 0, note, &seen, &err), DP_DATA);
     assert_string_equal(err.text, "enough");
     assert_int_equal(seen.len, 2);
-}
-
-static void rows_and_marks_outlast_a_close(void **state)
-{
-    struct form *form = *state;
-    struct dp_error err = {0};
-    write_rows(form, 1000, 1, 0, 1);
-    put_marks(form);
-    write_rows(form, 10, 1, 5, 2);
-    for (int i = 0; i < 2; i++) {
-        form_close(form, true);
-        assert_int_equal(form_open(form, &err), DP_OK);
-        expect_marks(form, "t", "t=0 t/a=1 t/b=two ");
-        expect_rows(form, 5, 1, 0, 1);
-        expect_rows(form, 10, 1, 5, 2);
-        expect_rows(form, 985, 1, 15, 1);
-    }
 }
 
 struct rows_seen {
@@ -477,153 +381,6 @@ static void wait_leads_to_completed_jobs(void **state)
         batch_free(reads[i]);
 }
 
-/* 1200 rows of table 1, 30 of which are overwritten, 500 of table 7, none of 3; what is written behind the count's
- * submit is not in it. */
-static void rows_are_counted_as_of_submit(void **state)
-{
-    struct form *form = *state;
-    struct dp_store_key keys[3] = {{1, 0}, {3, 0}, {7, 0}};
-    uint64_t counts[3] = {9, 9, 9};
-    struct dp_store_job count = {.kind = DP_STORE_COUNT, .count = 3, .keys = keys, .counts = counts};
-    struct batch *late = batch_new(100, ROW);
-    write_rows(form, 1200, 1, 0, 1);
-    write_rows(form, 30, 1, 100, 2);
-    write_rows(form, 500, 7, 0, 1);
-    batch_fill(late, 3, 0, 1, 1);
-    if (form->fake)
-        dp_fake_store_hold(form->fake, true);
-    form_submit(form, &count);
-    form_submit(form, batch_job(late, DP_STORE_WRITE));
-    if (form->fake)
-        dp_fake_store_hold(form->fake, false);
-    (void)form_wait(form);
-    (void)form_wait(form);
-    assert_int_equal(count.status, DP_OK);
-    assert_int_equal(counts[0], 1200);
-    assert_int_equal(counts[1], 0);
-    assert_int_equal(counts[2], 500);
-    assert_int_equal(form_do(form, &count), DP_OK);
-    assert_int_equal(counts[1], 100);
-    batch_free(late);
-}
-
-static void a_cancelled_count_stops(void **state)
-{
-    struct form *form = *state;
-    struct dp_store_key key = {1, 0};
-    uint64_t rows = 0;
-    struct dp_store_job count = {.kind = DP_STORE_COUNT, .count = 1, .keys = &key, .counts = &rows};
-    write_rows(form, 10, 1, 0, 1);
-    atomic_store(&count.cancelled, true);
-    assert_int_equal(form_do(form, &count), DP_STOPPING);
-    atomic_store(&count.cancelled, false);
-    assert_int_equal(form_do(form, &count), DP_OK);
-    assert_int_equal(rows, 10);
-}
-
-static bool holds(struct form *form, uint32_t run, uint32_t epoch)
-{
-    return form->store.holds(form->store.self, (struct dp_store_snapshot){run, epoch});
-}
-
-static void take_snapshot(struct form *form, uint32_t run, uint32_t epoch, uint32_t keeps)
-{
-    struct dp_store_job job = snapshot_job(run, epoch, keeps);
-    assert_int_equal(form_do(form, &job), DP_OK);
-}
-
-static void go_back(struct form *form, uint32_t run, uint32_t epoch)
-{
-    struct dp_error err = {0};
-    const struct dp_store_mark mark = mark_text("t/back", "yes");
-    form_close(form, true);
-    assert_int_equal(form_revert(form, (struct dp_store_snapshot){run, epoch}, &mark, &err), DP_OK);
-    assert_int_equal(form_open(form, &err), DP_OK);
-}
-
-/* Rows are those of then, those that came since are gone; marks are those of now, and one more. */
-static void a_snapshot_brings_rows_back_and_leaves_marks(void **state)
-{
-    struct form *form = *state;
-    write_rows(form, 1000, 1, 0, 1);
-    put_marks(form);
-    take_snapshot(form, 1, 7, 0);
-    struct dp_store_mark mark = mark_text("t/a", "later");
-    struct dp_store_job marks = marks_job(&mark, 1);
-    write_rows(form, 100, 1, 10, 2);
-    write_rows(form, 5, 2, 0, 1);
-    assert_int_equal(form_do(form, &marks), DP_OK);
-    assert_true(holds(form, 1, 7));
-    go_back(form, 1, 7);
-    expect_rows(form, 1000, 1, 0, 1);
-    expect_marks(form, "t", "t=0 t/a=later t/b=two t/back=yes ");
-    assert_false(holds(form, 1, 7));
-    struct batch *batch = batch_new(5, ROW);
-    batch_fill(batch, 2, 0, 3, 0);
-    assert_int_equal(form_do(form, batch_job(batch, DP_STORE_READ)), DP_OK);
-    for (int i = 0; i < 5; i++)
-        assert_false(batch->found[i]);
-    batch_free(batch);
-    write_rows(form, 10, 1, 0, 3);
-    form_close(form, true);
-    struct dp_error err = {0};
-    assert_int_equal(form_open(form, &err), DP_OK);
-    expect_rows(form, 10, 1, 0, 3);
-    expect_rows(form, 990, 1, 10, 1);
-}
-
-/* The one of then is asked for again after more was written: it stays what it was. */
-static void a_snapshot_that_is_there_stays_as_it_is(void **state)
-{
-    struct form *form = *state;
-    write_rows(form, 10, 1, 0, 1);
-    take_snapshot(form, 1, 1, 0);
-    write_rows(form, 10, 1, 0, 2);
-    take_snapshot(form, 1, 1, 0);
-    form_close(form, true);
-    struct dp_error err = {0};
-    assert_int_equal(form_open(form, &err), DP_OK);
-    assert_true(holds(form, 1, 1));
-    expect_rows(form, 10, 1, 0, 2);
-    go_back(form, 1, 1);
-    expect_rows(form, 10, 1, 0, 1);
-}
-
-static void snapshots_stay_that_are_kept(void **state)
-{
-    struct form *form = *state;
-    write_rows(form, 10, 1, 0, 1);
-    take_snapshot(form, 1, 1, 0);
-    take_snapshot(form, 1, 2, 1);
-    assert_true(holds(form, 1, 1) && holds(form, 1, 2));
-    take_snapshot(form, 1, 3, 1);
-    assert_true(holds(form, 1, 1) && !holds(form, 1, 2) && holds(form, 1, 3));
-    take_snapshot(form, 2, 1, 0);
-    assert_true(!holds(form, 1, 1) && !holds(form, 1, 3) && holds(form, 2, 1));
-    take_snapshot(form, 0, 0, 0);
-    assert_false(holds(form, 2, 1) || holds(form, 0, 0));
-}
-
-static void no_such_snapshot_is_not_found(void **state)
-{
-    struct form *form = *state;
-    struct dp_error err = {0};
-    const struct dp_store_mark mark = mark_text("back", "yes");
-    write_rows(form, 10, 1, 0, 1);
-    take_snapshot(form, 1, 1, 0);
-    form_close(form, true);
-    assert_int_equal(form_revert(form, (struct dp_store_snapshot){1, 2}, &mark, &err), DP_NOT_FOUND);
-    assert_int_equal(form_open(form, &err), DP_OK);
-    expect_rows(form, 10, 1, 0, 1);
-    expect_marks(form, "back", "");
-}
-
-#define ON_BOTH(test)                                                                                        \
-    {"rocks: " #test, test, rocks, tear_down, NULL},                                                         \
-    {                                                                                                        \
-        "fake: " #test, test, fake, tear_down, NULL                                                          \
-    }
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -644,13 +401,6 @@ int main(void)
         ON_BOTH(rows_are_visited_in_order),
         ON_BOTH(visit_of_rows_ends_when_told),
         ON_BOTH(wait_leads_to_completed_jobs),
-        ON_BOTH(rows_are_counted_as_of_submit),
-        ON_BOTH(a_cancelled_count_stops),
-        ON_BOTH(rows_and_marks_outlast_a_close),
-        ON_BOTH(a_snapshot_brings_rows_back_and_leaves_marks),
-        ON_BOTH(a_snapshot_that_is_there_stays_as_it_is),
-        ON_BOTH(snapshots_stay_that_are_kept),
-        ON_BOTH(no_such_snapshot_is_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

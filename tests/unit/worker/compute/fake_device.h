@@ -2,8 +2,8 @@
  * and sums sparse gradients by them, and it fails when told to. A host pointer where a device pointer
  * belongs, or lists that are wrong, fail the test.
  * Thread    The test's own (it asserts). */
-#ifndef DP_TESTS_COMPUTE_FAKE_DEVICE_H
-#define DP_TESTS_COMPUTE_FAKE_DEVICE_H
+#ifndef DP_TESTS_UNIT_WORKER_COMPUTE_FAKE_DEVICE_H
+#define DP_TESTS_UNIT_WORKER_COMPUTE_FAKE_DEVICE_H
 
 #include "worker/compute/backend.h"
 

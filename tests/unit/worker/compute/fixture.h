@@ -1,6 +1,6 @@
 /* Fixture: a program on a graph with a random batch and random weights, all from one seed. */
-#ifndef DP_TESTS_COMPUTE_FIXTURE_H
-#define DP_TESTS_COMPUTE_FIXTURE_H
+#ifndef DP_TESTS_UNIT_WORKER_COMPUTE_FIXTURE_H
+#define DP_TESTS_UNIT_WORKER_COMPUTE_FIXTURE_H
 
 #include "worker/compute/program.h"
 

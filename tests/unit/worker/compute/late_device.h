@@ -2,8 +2,8 @@
  * them. Host memory that is copied in must not change before the step is waited for; what is copied out is not there (NaN)
  * before that. Between mark(IN) and mark(COMPUTE) no pinned memory may be written. Whoever breaks this contract ends the program with a line that says how. Needs no test library: it is a plugin, too.
  * done() says no two times of three, so that both answers are met. */
-#ifndef DP_TESTS_COMPUTE_LATE_DEVICE_H
-#define DP_TESTS_COMPUTE_LATE_DEVICE_H
+#ifndef DP_TESTS_UNIT_WORKER_COMPUTE_LATE_DEVICE_H
+#define DP_TESTS_UNIT_WORKER_COMPUTE_LATE_DEVICE_H
 
 #include "worker/compute/backend.h"
 

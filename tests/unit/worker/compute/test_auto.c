@@ -65,7 +65,7 @@ static void only_what_is_not_there_is_passed_by(void **state)
     }
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
         assert_int_equal(answer("auto", "f32", kept[i], used, &err), kept[i]);
-        assert_string_equal(err.text, "device auto: the plugin says so; or take the CPU by its name (cpu)");
+        assert_string_equal(err.text, "device auto: the plugin says so; or choose the CPU (cpu)");
     }
 }
 
@@ -86,7 +86,7 @@ static void the_log_says_what_was_taken(void **state)
     rewind(file);
     assert_true(fread(line, 1, sizeof line - 1, file) > 0);
     (void)fclose(file);
-    assert_non_null(strstr(line, "the CPU is taken, in f32 instead of tf32: the plugin says so"));
+    assert_non_null(strstr(line, "using the CPU, in f32 instead of tf32: the plugin says so"));
 }
 
 static void where_the_program_lies_cannot_be_told(void **state)
@@ -96,7 +96,7 @@ static void where_the_program_lies_cannot_be_told(void **state)
     char used[64];
     hidden = true;
     assert_int_equal(answer("auto", "f32", DP_OK, used, &err), DP_IO);
-    assert_non_null(strstr(err.text, "cannot tell where this program lies"));
+    assert_non_null(strstr(err.text, "cannot find this program's directory"));
     hidden = false;
     assert_int_equal(answer("auto", "f32", DP_OK, used, &err), DP_OK);
 }

@@ -6,7 +6,7 @@
 
 #include "fixture.h"
 #include "late_device.h"
-#include "worker/compute/model.h"
+#include "worker/compute/models/model.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 #include "tests/lib/oracle.h"
-#include "worker/compute/model.h"
+#include "worker/compute/models/model.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -90,7 +90,7 @@ static void misuse_is_named(void **state)
     x = dp_graph_input(g, 1);
     (void)dp_graph_unary(g, DP_OP_RELU, x);
     dp_graph_loss(g, DP_OP_SQUARED_LOSS, x);
-    says(g, "operation 1 (relu) is used by none");
+    says(g, "operation 1 (relu) has no user");
     g = fresh();
     (void)dp_graph_dense(g, "idle", 1, 1, zero);
     dp_graph_loss(g, DP_OP_SQUARED_LOSS, dp_graph_input(g, 1));

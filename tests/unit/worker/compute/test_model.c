@@ -1,8 +1,8 @@
 /* Models: what a text becomes, and what is said of one that is wrong. */
 #include "tests/lib/test.h"
 
-#include "worker/compute/model.h"
-#include "worker/compute/model_help.h"
+#include "worker/compute/models/model.h"
+#include "worker/compute/models/model_help.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,14 +79,14 @@ static void wrong_texts_are_answered(void **state)
     static const struct {
         const char *text, *says;
     } cases[] = {
-        {"", "known are"},
-        {"resnet", "no model is named 'resnet'; known are logistic, mlp, "},
-        {"MLP:2-2", "no model is named 'MLP'"},
+        {"", "the models are"},
+        {"resnet", "there is no model 'resnet'; the models are logistic, mlp, "},
+        {"MLP:2-2", "there is no model 'MLP'"},
         {"logistic:3", "takes no shape"},
-        {"logistic,rate=1", "'rate' is no option of logistic; it has: none"},
+        {"logistic,rate=1", "'rate' is not an option of logistic; it has: none"},
         {"mlp", "needs a shape"},
         {"mlp:", "needs a shape"},
-        {"mlp:784", "one width is no layer"},
+        {"mlp:784", "one width is not a layer"},
         {"mlp:784-0-10", "width"},
         {"mlp:784--10", "width"},
         {"mlp:784-10-", "width"},
@@ -98,10 +98,10 @@ static void wrong_texts_are_answered(void **state)
         {"mlp:64-64-10,activation=foo", "activation 'foo' is not known: relu, sigmoid or tanh"},
         {"fm:8,l2=-1", "l2"},
         {"mlp:64-64-10,loss=hinge", "loss 'hinge' is not known"},
-        {"mlp:64-64-10,depth=3", "'depth' is no option of mlp; it has: activation, loss"},
+        {"mlp:64-64-10,depth=3", "'depth' is not an option of mlp; it has: activation, loss"},
         {"mlp:64-64-10,activation", "has no value"},
         {"mlp:64-64-10,activation=", "has no value"},
-        {"mlp:64-64-10,", "'' is no option"},
+        {"mlp:64-64-10,", "'' is not an option"},
         {"mlp:64-64-10,activation=relu,activation=tanh", "given twice"},
         {"mlp:64-1", "add loss=squared"},
         {"mlp:64-2,loss=squared", "the last width is 2"},

@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 #include "late_device.h"
-#include "worker/compute/model.h"
+#include "worker/compute/models/model.h"
 #include "worker/compute/pinned.h"
 
 #include <stdlib.h>

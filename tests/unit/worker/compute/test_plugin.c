@@ -96,7 +96,7 @@ static void auto_does_not_pass_by_a_driver_without_its_libraries(void **state)
     assert_int_equal(dp_device_open(&options, &backend, used, &err), DP_IO);
     assert_null(backend.ops);
     assert_non_null(strstr(err.text, "libno-such-runtime.so.1"));
-    assert_non_null(strstr(err.text, "or take the CPU by its name (cpu)"));
+    assert_non_null(strstr(err.text, "or choose the CPU (cpu)"));
     driver = false;
     assert_int_equal(dp_device_open(&options, &backend, used, &err), DP_OK);
     assert_string_equal(used, "cpu, 1 thread");

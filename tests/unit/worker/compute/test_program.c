@@ -4,7 +4,7 @@
 
 #include "fake_device.h"
 #include "fixture.h"
-#include "worker/compute/model.h"
+#include "worker/compute/models/model.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -244,7 +244,7 @@ static void batches_that_do_not_fit_are_refused(void **state)
     float *weights = f.weights[1];
     fixture_run(&f);
     f.batch.examples = 13;
-    refused(&f, DP_ARGUMENT, "room is for 1 .. 12");
+    refused(&f, DP_ARGUMENT, "opened for 1 .. 12");
     f.batch.examples = 0;
     refused(&f, DP_ARGUMENT, "batch of 0 examples");
     f.batch = good;
@@ -255,7 +255,7 @@ static void batches_that_do_not_fit_are_refused(void **state)
     refused(&f, DP_ARGUMENT, "0 dense columns");
     f.batch = good;
     f.batch.list[0].offsets = NULL;
-    refused(&f, DP_ARGUMENT, "no list 0 of entries");
+    refused(&f, DP_ARGUMENT, "lacks list 0 of entries");
     f.batch = good;
     f.batch.group[0].distinct = 12 * 7 + 1;
     refused(&f, DP_ARGUMENT, "85 keys");

@@ -3,7 +3,7 @@
 #include "tests/lib/test.h"
 
 #include "fixture.h"
-#include "worker/compute/model.h"
+#include "worker/compute/models/model.h"
 #include "worker/compute/reuse.h"
 
 #include <math.h>

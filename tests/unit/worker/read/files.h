@@ -1,7 +1,7 @@
 /* Files: a temporary folder with small files in it, plain, gzip or zstd. For tests; fails by CMocka's fail.
  */
-#ifndef DP_TESTS_READ_FILES_H
-#define DP_TESTS_READ_FILES_H
+#ifndef DP_TESTS_UNIT_WORKER_READ_FILES_H
+#define DP_TESTS_UNIT_WORKER_READ_FILES_H
 
 #include <stddef.h>
 #include <stdint.h>

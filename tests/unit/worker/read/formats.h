@@ -1,6 +1,6 @@
 /* Formats: what every format's test asks of its data sets. For tests; fails by CMocka's fail. */
-#ifndef DP_TESTS_READ_FORMATS_H
-#define DP_TESTS_READ_FORMATS_H
+#ifndef DP_TESTS_UNIT_WORKER_READ_FORMATS_H
+#define DP_TESTS_UNIT_WORKER_READ_FORMATS_H
 
 #include "tests/unit/worker/read/files.h"
 #include "worker/read/dataset.h"

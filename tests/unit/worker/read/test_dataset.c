@@ -357,7 +357,7 @@ static void idx_images_without_labels(void **state)
     options.shuffle = false;
     options.scale = 0;
     options.labels = DP_LABELS_ANY;
-    expect(&options, DP_ARGUMENT, "name its file of labels too");
+    expect(&options, DP_ARGUMENT, "name its labels file too");
     options.scored = true;
     struct dp_dataset *dataset = open_ok(&options);
     struct dp_batch *batch = batch_of(dataset);
@@ -414,7 +414,7 @@ static void bad_idx(void **state)
     uint8_t *images = make_images(2, 3, 4, &len);
     options.path = write_file(*state, "pictures", images, len);
     free(images);
-    expect(&options, DP_ARGUMENT, "pictures: is an idx file of images: name its file of labels");
+    expect(&options, DP_ARGUMENT, "pictures: is an idx file of images: name its labels file");
 }
 
 static void bad_text(void **state)

@@ -113,7 +113,7 @@ static void what_cannot_be_is_refused(void **state)
     for (size_t s = 0; s < sizeof shares / sizeof shares[0]; s++) {
         struct dp_dataset_options options = options_of(shares[s], false, 1, 4);
         assert_int_equal(dp_dataset_open(&options, &data, &err), DP_ARGUMENT);
-        assert_non_null(strstr(err.text, "held out"));
+        assert_non_null(strstr(err.text, "held-out share"));
     }
     struct dp_dataset_options options = options_of(0, true, 1, 4);
     assert_int_equal(dp_dataset_open(&options, &data, &err), DP_ARGUMENT);
@@ -125,7 +125,7 @@ static void what_cannot_be_is_refused(void **state)
     options.words = true;
     options.window = options.negatives = 1;
     assert_int_equal(dp_dataset_open(&options, &data, &err), DP_ARGUMENT);
-    assert_non_null(strstr(err.text, "no share can be held out"));
+    assert_non_null(strstr(err.text, "can be held out: give a validation file"));
     file = fopen(path, "w");
     fputs("1 2:1\n", file);
     assert_int_equal(fclose(file), 0);

@@ -204,13 +204,13 @@ static void what_cannot_be_held_out(void **state)
     formats_refused(&dir, options, "1 2\n1 2\n3 2\n", 0, DP_DATA,
                     "no pair can be held out for the test set: each user keeps one item");
     options = options_of(NULL, DP_HOLDOUT_NONE, 0, 0, 5, TEST);
-    formats_refused(&dir, options, "1 2\n1 3\n", 0, DP_ARGUMENT, "nothing is held out");
+    formats_refused(&dir, options, "1 2\n1 3\n", 0, DP_ARGUMENT, "no test set is held out");
     options = options_of(NULL, DP_HOLDOUT_SHARE, 0.95, 0, 5, TEST);
-    formats_refused(&dir, options, "1 2\n1 3\n", 0, DP_ARGUMENT, "a share of 0.95 held out to test on");
+    formats_refused(&dir, options, "1 2\n1 3\n", 0, DP_ARGUMENT, "test share 0.95");
     options = options_of(NULL, DP_HOLDOUT_ONE, 0, 0, 5, TEST);
     options.form = DP_FORM_SPARSE;
     formats_refused(&dir, options, "1 2:1\n0 3:1\n", 0, DP_ARGUMENT,
-                    "a file of format libsvm, of which no items of users can be held out");
+                    "no items of users can be held out of a file of format libsvm");
     test_dir_close(&dir);
 }
 

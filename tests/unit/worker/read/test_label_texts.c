@@ -67,7 +67,7 @@ static void two_texts(void **state)
             "y,a\nNo,1\nyes,2\n", "01");
     meaning(DP_LABELS_BINARY, 0, "y,a\nTrue,1\nFalse,2\n", "10", "'false' is 0, 'true' is 1 (positive)",
             "y,a\ntrue,1\n", "1");
-    meaning(DP_LABELS_BINARY, 0, "y,a\nt,1\nt,2\n", "11", "'f' is 0, 't' is 1 (positive)", "y,a\nF,1\n", "0");
+    meaning(DP_LABELS_BINARY, 0, "y,a\nt,1\nf,2\n", "10", "'f' is 0, 't' is 1 (positive)", "y,a\nF,1\n", "0");
     meaning(DP_LABELS_BINARY, 0, "y,a\nn,1\nY,2\n", "01", "'n' is 0, 'y' is 1 (positive)", "y,a\ny,1\n", "1");
     meaning(DP_LABELS_BINARY, 0, "y,a\n1,1\nx,2\n", "01", "'1' is 0, 'x' is 1 (positive)", "y,a\nx,1\n", "1");
     /* Numbers are numbers, however they are written. */
@@ -93,15 +93,21 @@ static void refused_labels(void **state)
     struct test_dir dir;
     test_dir_open(&dir);
     struct dp_dataset_options two = options_of(DP_LABELS_BINARY, 0), three = options_of(DP_LABELS_CLASS, 3);
-    formats_refused(
-        &dir, two, "y,a\nno,1\nyes,2\nmaybe,3\n", 4, DP_DATA,
-        "column 'y': label 'maybe' is one more than the 2 that two classes have, after 'no', 'yes'");
+    formats_refused(&dir, two, "y,a\nno,1\nyes,2\nmaybe,3\n", 4, DP_DATA,
+                    "column 'y': label 'maybe' is one more than the 2 that two classes have, after 'no' in "
+                    "line 2, 'yes' in line 3");
     formats_refused(&dir, two, "y,a\n0,1\n1,2\nO,3\n", 4, DP_DATA, "label 'O' is one more than the 2");
+    formats_refused(&dir, two, "y,a\nbad,1\n\nbad,2\ngooood,3\ngood,4\n", 6, DP_DATA,
+                    "label 'good' is one more than the 2 that two classes have, after 'bad' in line 2, "
+                    "'gooood' in line 5 (");
     formats_refused(&dir, two, "y,a\nno,1\nNA,2\n", 3, DP_DATA, "column 'y': expected a label, found 'NA'");
     formats_refused(&dir, two, "y,a\nx,1\nx,2\n", 0, DP_DATA, "every label is 'x': expected two classes");
+    formats_refused(&dir, two, "y,a\nYes,1\nyes,2\n", 0, DP_DATA,
+                    "every label is 'yes': expected two classes");
     formats_refused(&dir, two, "y,a\n1,1\n3,2\n", 3, DP_DATA, "label 3: expected 0 or 1");
     formats_refused(&dir, three, "y,a\na,1\nb,2\nc,3\nd,4\n", 5, DP_DATA,
-                    "label 'd' is one more than the 3 classes of the model, after 'a', 'b', 'c'");
+                    "label 'd' is one more than the 3 classes of the model, after 'a' in line 2, 'b' in line "
+                    "3, 'c' in line 4");
     formats_refused(&dir, options_of(DP_LABELS_ANY, 0), "y,a\nx,1\n", 2, DP_DATA,
                     "expected a label (a number)");
     two.label_base = 1;
@@ -128,6 +134,16 @@ static void other_files(void **state)
                     "label '1': expected one of the training file's");
     formats_refused(&dir, options, "y,a\nGood,1\n", 2, DP_DATA, "label 'Good': expected");
     formats_refused(&dir, options, "y,a\n,1\n", 2, DP_DATA, "label '': expected");
+    dp_dataset_close(&a);
+    options.like = NULL;
+    (void)snprintf(train, sizeof train, "%s", write_text(&dir, "train", "y,a\nno,1\nyes,2\n"));
+    options.path = train;
+    a = formats_open(&options);
+    options.like = dp_dataset_schema(a);
+    options.path = write_text(&dir, "test", "y,a\nYES,1\nyes,2\n"); /* one class will do in a test file */
+    struct dp_dataset *one = formats_open(&options);
+    assert_int_equal(dp_dataset_examples(one), 2);
+    dp_dataset_close(&one);
     options.scored = true;
     options.labels = DP_LABELS_ANY;
     options.path = write_text(&dir, "scored", "y,a\nugly,1\n,2\n?,3\n");

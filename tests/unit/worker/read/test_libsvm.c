@@ -110,7 +110,7 @@ static void bad_lines(void **state)
         {"1 1:-infinity", "finite"},
         {"1 1:1e39", "range of f32"},
         {"1 1:0x10", "finite"},
-        {"1 -1:1", "not negative"},
+        {"1 -1:1", "non-negative"},
         {"1 9223372036854775808:1", "2^63"},
         {"1 99999999999999999999999999:1", "2^63"},
         {"1 3:1 3:2", "once a line, found 3 twice"},

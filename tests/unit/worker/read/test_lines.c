@@ -67,7 +67,7 @@ static void failures_name_the_place(void **state)
     (void)state;
     struct dp_error err = {0};
     struct seen seen = {.refuse = 2};
-    assert_int_equal(read_cut("a\nb\x01"
+    assert_int_equal(read_cut("a\nb\x80"
                               "0123456789012345678901234567890123456789\n",
                               false, 1, 3, &seen, &err),
                      DP_DATA);
@@ -123,7 +123,7 @@ static void endless_quotes_are_refused(void **state)
         assert_int_equal(st, DP_DATA);
         assert_in_range(fed, DP_LINES_QUOTED_MAX, DP_LINES_QUOTED_MAX + 2 * block);
         assert_non_null(
-            strstr(err.text, "file:3: a field begins with a quote that nothing ends within 1 MiB"));
+            strstr(err.text, "file:3: a field begins with a quote that is not closed within 1 MiB"));
         assert_string_equal(seen.text, "1:a,b|");
     }
 }

@@ -89,7 +89,7 @@ static void names_leave_numbers_alone(void **state)
     struct dp_dataset *dataset = formats_open(&options);
     uint64_t digest = 0;
     for (int i = 0; i < 3; i++)
-        digest = dp_content_digest(digest, dp_mix(pairs[i][0]) + pairs[i][1] * DP_CONTENT_GOLDEN);
+        digest = dp_content_digest(digest, dp_mix(pairs[i][0]) + pairs[i][1] * DP_HASH_GOLDEN);
     assert_true(dp_dataset_digest(dataset) == digest);
     dp_dataset_close(&dataset);
     test_dir_close(&dir);

@@ -37,7 +37,7 @@ static void expect_end(struct dp_reader *reader)
 {
     struct dp_batch *batch = NULL;
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(dp_reader_next(reader, WAIT_MS, &batch), DP_NOT_FOUND);
+        assert_int_equal(dp_reader_next(reader, WAIT_MS, &batch), DP_OK);
         assert_null(batch);
     }
 }

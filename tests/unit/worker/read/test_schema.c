@@ -13,6 +13,7 @@ static const char csv[] = "version,2\n"
                           "format,csv\n"
                           "names,\"y\",\"a,\"\"b\"\"\n\",\"c\",\"\x1f\x8b\"\n"
                           "kinds,label,number,category,number\n"
+                          "trimmed\n"
                           "means,,0.10000000000000001,,-3.4028234663852886e+38\n"
                           "deviations,,4.9406564584124654e-324,,0\n"
                           "classes,\"<=50K\",\">50K, or \"\"so\"\"\",\"\"\n"
@@ -56,7 +57,7 @@ static void what_is_written_is_read(void **state)
     assert_int_equal(schema.columns, 4);
     assert_string_equal(schema.column[1].name, "a,\"b\"\n");
     assert_int_equal(schema.column[2].kind, DP_COLUMN_CATEGORY);
-    assert_true(schema.standardized);
+    assert_true(schema.standardized && schema.trimmed);
     assert_true(schema.column[1].mean == 0.1 && schema.column[1].deviation == DBL_TRUE_MIN);
     assert_true(schema.column[3].mean == -(double)FLT_MAX && schema.column[3].deviation == 0);
     assert_int_equal(schema.classes, 3);
@@ -100,16 +101,17 @@ static void damage_is_named(void **state)
         {"", "has no header"},
         {"format,csv\n", "expected the file's version first"},
         {"version,3\nformat,csv\n", "version 3 of the file is another build's: this one reads 1 and 2"},
-        {"version,2\nend\n", "has no line of the format"},
+        {"version,2\nend\n", "lacks the line of the format"},
         {"version,2\nformat,a-name-that-is-too-long\n", "expected the name of one format"},
-        {"version,2\nformat,csv\nend\n", "has no line of the columns' names"},
+        {"version,2\nformat,csv\nend\n", "lacks the line of the columns' names"},
         {"version,2\nformat,csv\nnames\n", "expected the names of 1 to 65536 columns, found 0"},
-        {"version,2\nformat,csv\nnames,\"y\"\nend\n", "has no line of the columns' kinds"},
+        {"version,2\nformat,csv\nnames,\"y\"\nend\n", "lacks the line of the columns' kinds"},
         {"version,2\nformat,csv\nkinds,label\n", "expected one line with the kinds of 0 columns"},
         {"version,2\nformat,csv\nnames,\"y\"\nkinds,number\nend\n", "has 0 labels among its columns"},
-        {HEAD "mean,,1\n", "kept:5: expected version, format, names, kinds, means"},
-        {HEAD "means,,1\nend\n", "has no line of the deviations"},
-        {HEAD "deviations,,1\nend\n", "has no line of the means"},
+        {HEAD "mean,,1\n", "kept:5: expected version, format, names, kinds, trimmed, means"},
+        {HEAD "trimmed,1\n", "expected nothing behind 'trimmed'"},
+        {HEAD "means,,1\nend\n", "lacks the line of the deviations"},
+        {HEAD "deviations,,1\nend\n", "lacks the line of the means"},
         {HEAD "means,,1\nmeans,,1\n", "'means' behind 'means': expected each line once"},
         {HEAD "deviations,,1\nmeans,,1\n", "'means' behind 'deviations'"},
         {HEAD "means,1\n", "expected the means of 2 columns, found 1"},

@@ -1,0 +1,63 @@
+/* Wait: why a request waits, or has to come again, as data: beside a status (AGAIN, STOPPING, TIMEOUT) in a Reply, and in the
+ * dp_error that the client library gives. Programs decide on this and never on the words beside it.
+ * Numbers go on the wire: add, never renumber. A number that this build does not know reads as NONE.
+ * The sign says what a client may conclude while the server repeats the reason: NEVER: nothing, its timeout goes on. MOVES: the
+ * server is at work whenever done or total changed. ALWAYS: the server obeys a rule; each time it says so it shows life.
+ *   reason      who waits, and for what                                      subject, done and total (0 where nothing is said)
+ *   STORE       a pull or push: rows that are being read from the store
+ *   ROOM        a pull or push: room in the row cache's budget
+ *   DISK        a push: the journal's disk is behind or full, or the journal is full until rows are written back; an opening: room
+ *   MARK        a request that needs a mark which is being made durable       subject: the table's id; 0: the journal's mark
+ *   STREAMS     a hello: streams being reserved; a push: its stream is new    subject: the stream
+ *               and the shard takes no more new ones at once, or not yet
+ *   GAP         a push: its number is far ahead of one that is missing        subject: the stream
+ *   QUEUE       a request: a queue of the server is full
+ *   OPENING     all requests: the server opens its store
+ *   RECOVERING  all requests: the server replays its journal                  subject: 1 checked, 2 replayed; bytes
+ *   SNAPSHOT    whoever ordered a snapshot: rows to be written back before    subject: run << 32 | epoch; rows
+ *   STOPPING    all requests: the server shuts down
+ *   REGISTER    all requests: the server waits for the register
+ *   FAULT       a request: what the server lacks and time alone does not bring: memory, a disk that works                       */
+#ifndef DP_BASE_WAIT_H
+#define DP_BASE_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define DP_WAIT_MAP(X)                                                                                       \
+    X(NONE, 0, NEVER, "nothing that is known")                                                               \
+    X(STORE, 1, NEVER, "rows to be read from the store")                                                     \
+    X(ROOM, 2, NEVER, "room in the row cache")                                                               \
+    X(DISK, 3, NEVER, "a disk that is behind or full")                                                       \
+    X(MARK, 4, NEVER, "a mark to be made durable")                                                           \
+    X(STREAMS, 5, NEVER, "streams to be reserved")                                                           \
+    X(GAP, 6, ALWAYS, "an earlier push of its stream")                                                       \
+    X(QUEUE, 7, NEVER, "a place in a queue")                                                                 \
+    X(OPENING, 8, ALWAYS, "the store to be opened")                                                          \
+    X(RECOVERING, 9, MOVES, "the journal to be replayed")                                                    \
+    X(SNAPSHOT, 10, MOVES, "a snapshot to be taken")                                                         \
+    X(STOPPING, 11, NEVER, "the server to be started again")                                                 \
+    X(REGISTER, 12, NEVER, "the register")                                                                   \
+    X(FAULT, 13, NEVER, "memory, or a disk that works")
+
+enum dp_wait_reason {
+#define DP_WAIT_ENUM(name, number, sign, text) DP_WAIT_##name = number,
+    DP_WAIT_MAP(DP_WAIT_ENUM)
+#undef DP_WAIT_ENUM
+};
+
+enum dp_wait_sign { DP_SIGN_NEVER, DP_SIGN_MOVES, DP_SIGN_ALWAYS };
+
+struct dp_wait {
+    enum dp_wait_reason reason;
+    uint64_t subject, done, total;
+};
+
+/* What is waited for: "room in the row cache". */
+const char *dp_wait_text(enum dp_wait_reason reason);
+enum dp_wait_sign dp_wait_sign(enum dp_wait_reason reason);
+/* Read off the wire. */
+enum dp_wait_reason dp_wait_from_number(uint32_t number);
+bool dp_wait_same(const struct dp_wait *a, const struct dp_wait *b);
+
+#endif

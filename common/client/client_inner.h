@@ -1,0 +1,64 @@
+/* Client, from inside: what its files share. One file a verb: client (open, progress, wait, close), pull,
+ * push, tables, notes, register, status. */
+#ifndef DP_CLIENT_CLIENT_INNER_H
+#define DP_CLIENT_CLIENT_INNER_H
+
+#include "common/client/link.h"
+
+struct dp_client_table {
+    struct dp_client_table *next;
+    struct dp_client *client;
+    struct dp_table_spec spec;
+    uint32_t id;
+};
+
+struct dp_client {
+    struct dp_client_session session;
+    uint32_t shards;
+    bool has_control;
+    bool (*gives_up)(void *context);
+    void *gives_up_context;
+    enum dp_value_type type;  /* of values on the wire */
+    struct dp_link *link;     /* [shards + 1]; the last: control */
+    struct dp_parcel **draft; /* [shards]: a request being made; NULLs between calls */
+    struct dp_call *calls;
+    struct dp_client_table *tables;
+    struct dp_keys *keys; /* of the simple forms, free between them */
+    uint64_t next_number; /* of the own stream */
+    uint64_t last_call;
+};
+
+/* A call without parcels, not among the client's yet: dp_call_free, or dp_client_issue. */
+struct dp_call *dp_call_new(struct dp_client *client, uint32_t parts, uint32_t timeout_ms);
+void dp_call_free(struct dp_call **call); /* accepts NULL inside, leaves NULL */
+
+/* Waits until each shard that the draft has a parcel for has room. `what` names the request. */
+DP_MUST_USE
+enum dp_status dp_client_await_room(struct dp_client *client, const char *what, uint32_t timeout_ms,
+                                    struct dp_error *err);
+/* Until the session has a stream that no shard refuses, as far as it has heard: shard 0 gives it. */
+DP_MUST_USE
+enum dp_status dp_client_await_stream(struct dp_client *client, const char *what, uint32_t timeout_ms,
+                                      struct dp_error *err);
+/* Puts the draft's parcels on their links and sends; the call is the client's from here on. Cannot fail. */
+void dp_client_issue(struct dp_client *client, struct dp_call **call, struct dp_ticket *out);
+/* Frees what the draft holds. */
+void dp_client_drop_draft(struct dp_client *client);
+/* Waits until the call is done; its parcels let go of it when it was refused. The call stays the client's:
+ * dp_client_end takes it out and frees it, on any outcome. */
+DP_MUST_USE
+enum dp_status dp_client_await(struct dp_client *client, struct dp_call *call, const char *what,
+                               uint32_t timeout_ms, struct dp_error *err);
+void dp_client_end(struct dp_client *client, struct dp_call *call);
+/* Awaits the ticket's call and ends it, also when the time is over: nothing of the caller's is used after. */
+DP_MUST_USE
+enum dp_status dp_client_finish(struct dp_client *client, struct dp_ticket *ticket, const char *what,
+                                uint32_t timeout_ms, struct dp_error *err);
+/* Issues one loose parcel (consumed, with its new call) to a link, waits, and gives the call: read what it
+ * kept, then dp_client_end. */
+DP_MUST_USE
+enum dp_status dp_client_ask(struct dp_client *client, struct dp_link *link, struct dp_parcel **parcel,
+                             const char *what, uint32_t timeout_ms, struct dp_call **out,
+                             struct dp_error *err);
+
+#endif

@@ -1,0 +1,50 @@
+/* Session: who this client is to its servers, and what its links share. One thread's.                   */
+#ifndef DP_CLIENT_CLIENT_SESSION_H
+#define DP_CLIENT_CLIENT_SESSION_H
+
+#include "common/env/awake.h"
+#include "common/net/transport.h"
+#include "common/wire/limits.h"
+
+struct dp_client_session {
+    struct dp_transport transport;
+    struct dp_awake clock; /* the time of all that this client does */
+    uint64_t id, cluster, generation;
+    uint64_t stream;       /* 0: shard 0 has not given it yet */
+    uint64_t stream_above; /* what a shard refuses as too old: another is wanted, above it */
+    bool stream_used;      /* shards know it: what they say at a greeting of others means nothing for it */
+    uint64_t too_old;      /* of the last answer TOO_OLD: streams up to this one are */
+    uint64_t last_request;
+    uint64_t random; /* of jitter; not 0 */
+    uint64_t retry_ns;
+    uint32_t shards;
+    uint64_t register_id;   /* that the shards' stores are registered with; 0: none was told */
+    uint32_t register_from; /* by this shard, first */
+    char name[DP_CLIENT_NAME_MAX + 1];
+};
+
+/* A pause, up to a quarter longer: the clients of a server that comes back do not all ask at once. */
+static inline uint64_t dp_client_session_jitter(struct dp_client_session *session, uint64_t ns)
+{
+    session->random ^= session->random << 13;
+    session->random ^= session->random >> 7;
+    session->random ^= session->random << 17;
+    return ns + session->random % (ns / 4 + 1);
+}
+
+static inline bool dp_client_session_lacks_stream(const struct dp_client_session *session)
+{
+    return session->stream <= session->stream_above;
+}
+
+static inline void dp_client_session_refuse_streams(struct dp_client_session *session, uint64_t too_old)
+{
+    session->stream_above = too_old > session->stream_above ? too_old : session->stream_above;
+}
+
+static inline uint64_t dp_client_session_next_id(struct dp_client_session *session)
+{
+    return ++session->last_request;
+}
+
+#endif

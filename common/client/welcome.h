@@ -1,0 +1,15 @@
+/* Welcome: whether the shard that answers a greeting is the one that is meant.
+ * Promise   Refused: another place in the list of shards (DP_ARGUMENT), another store than before, one that does not belong with those
+ *           of the other shards (DP_GENERATION), an answer that is none (DP_INVALID), or what the shard itself says. Else the link
+ *           and its session remember what it told: its store and register, the stream that it gave.
+ * Thread    The client's. */
+#ifndef DP_CLIENT_WELCOME_H
+#define DP_CLIENT_WELCOME_H
+
+#include "common/client/link.h"
+
+DP_MUST_USE
+enum dp_status dp_link_check_welcome(struct dp_link *link, const struct dp_reply *reply,
+                                     struct dp_error *err);
+
+#endif

@@ -1,0 +1,14 @@
+/* Replaced: what a run with --replace-store is about to give up, said before any server starts: afterwards there is no way back.
+ * How       The servers' own rules (server/identity.h) over the stores and the register's file as they lie there. The servers judge
+ *           again, and say what is damaged. */
+#ifndef DP_CLI_REPLACED_H
+#define DP_CLI_REPLACED_H
+
+#include "common/config/cluster.h"
+
+#include <stdio.h>
+
+/* directory: of the run. How many stores and registers are replaced; each is a line. */
+uint32_t dp_replaced_tell(const char *directory, const struct dp_cluster *cluster, FILE *to);
+
+#endif

@@ -1,0 +1,473 @@
+#include "deploy/cli/run_plan.h"
+
+#include "common/base/parse.h"
+#include "deploy/cli/copy.h"
+#include "deploy/cli/ports.h"
+#include "deploy/cli/run_second.h"
+#include "deploy/cli/spool.h"
+#include "worker/compute/models/model.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define RESTARTS_MAX   10000u
+#define NO_EARLIER_RUN "there is no run to continue in '%.300s': omit --continue, or name the run's --dir"
+
+const char *dp_run_plan_flag(const struct dp_run_plan *plan, const char *name)
+{
+    return dp_options_value(&dp_run_command, plan->values, name);
+}
+
+static enum dp_status number(const struct dp_run_plan *plan, const char *name, uint64_t min, uint64_t max,
+                             uint32_t *out, struct dp_error *err)
+{
+    uint64_t value;
+    if (!dp_run_plan_flag(plan, name))
+        return DP_OK;
+    enum dp_status st = dp_parse_u64(dp_run_plan_flag(plan, name), min, max, name, &value, err);
+    if (st == DP_OK)
+        *out = (uint32_t)value;
+    return st;
+}
+
+/* The base, or one server with all defaults. */
+static enum dp_status begin_cluster(struct dp_run_plan *plan, struct dp_error *err)
+{
+    if (dp_run_plan_flag(plan, "--cluster"))
+        return dp_cluster_read(dp_run_plan_flag(plan, "--cluster"), &plan->cluster, err);
+    plan->cluster = calloc(1, sizeof *plan->cluster);
+    if (!plan->cluster)
+        return dp_fail(err, DP_NOMEM, "no memory");
+    dp_cluster_defaults(plan->cluster);
+    (void)snprintf(plan->cluster->name, sizeof plan->cluster->name, "local");
+    return DP_OK;
+}
+
+static enum dp_status set_servers(struct dp_run_plan *plan, struct dp_error *err)
+{
+    struct dp_cluster *c = plan->cluster;
+    uint32_t count = c->server_count ? c->server_count : 1, shards = 0;
+    enum dp_status st = number(plan, "--servers", 1, DP_SERVERS_MAX, &count, err);
+    if (st == DP_OK)
+        st = number(plan, "--shards", 1, DP_SHARDS_MAX, &shards, err);
+    if (st != DP_OK)
+        return st;
+    struct dp_cluster_server *server = calloc(count, sizeof *server);
+    if (!server)
+        return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " servers", count);
+    for (uint32_t i = 0; i < count; i++)
+        server[i].shards = shards ? shards : i < c->server_count ? c->server[i].shards : 1;
+    free(c->server);
+    c->server = server;
+    c->server_count = count;
+    return DP_OK;
+}
+
+/* A file of the data: absolute, as servers and a later predict may stand elsewhere, and readable. */
+static enum dp_status settle_file(const char *name, char *path, struct dp_error *err)
+{
+    char absolute[DP_PATH_MAX + 1];
+    if (!path[0] || dp_spool_is_stream(path))
+        return DP_OK;
+    if (access(path, R_OK) != 0)
+        return dp_fail(err, DP_IO, "%s: cannot read '%.300s': %s", name, path, strerror(errno));
+    enum dp_status st = dp_path_absolute(path, absolute, err);
+    if (st == DP_OK)
+        memcpy(path, absolute, sizeof absolute);
+    return st;
+}
+
+static const char *dir_of(const struct dp_run_plan *plan)
+{
+    return dp_run_plan_flag(plan, "--dir") ? dp_run_plan_flag(plan, "--dir") : "downpour-run";
+}
+
+static enum dp_status required(const struct dp_run_plan *plan, const char *flag, struct dp_error *err)
+{
+    char conf[DP_PATH_MAX + 1];
+    (void)snprintf(conf, sizeof conf, "%s/cluster.conf", dir_of(plan));
+    if (access(conf, F_OK) == 0)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s is required; or, to take it from the run in '%.300s': --continue trains that run "
+                       "further, --resume finishes it",
+                       flag, dir_of(plan));
+    return dp_fail(err, DP_ARGUMENT, "%s is required; 'downpour run --help' lists all flags", flag);
+}
+
+static enum dp_status settle_files(struct dp_run_plan *plan, struct dp_error *err)
+{
+    struct dp_cluster_data *data = &plan->cluster->data;
+    if (!plan->cluster->model[0])
+        return required(plan, "--model MODEL", err);
+    if (!data->train[0])
+        return required(plan, "--train FILE", err);
+    enum dp_status st = settle_file("--train", data->train, err);
+    if (st == DP_OK)
+        st = settle_file("--test", data->test, err);
+    if (st == DP_OK)
+        st = settle_file("--train-labels", data->train_labels, err);
+    if (st == DP_OK)
+        st = settle_file("--test-labels", data->test_labels, err);
+    if (st == DP_OK)
+        st = settle_file("--test-negatives", data->test_negatives, err);
+    if (st == DP_OK)
+        st = settle_file("--validation", data->validation, err);
+    if (st == DP_OK)
+        st = settle_file("--validation-labels", data->validation_labels, err);
+    if (st == DP_OK)
+        st = settle_file("--validation-negatives", data->validation_negatives, err);
+    return st;
+}
+
+static enum dp_status check_model(const struct dp_run_plan *plan, struct dp_error *err)
+{
+    struct dp_model model;
+    enum dp_status st = dp_model_open(plan->cluster->model, &model, err);
+    dp_model_close(&model);
+    return st;
+}
+
+/* One of its own for each new store, so that a worker left over from another run is refused by these servers.
+ */
+static enum dp_status new_id(struct dp_cluster *cluster, struct dp_error *err)
+{
+    cluster->id = 0;
+    if (getrandom(&cluster->id, sizeof cluster->id, 0) != (ssize_t)sizeof cluster->id)
+        return dp_fail(err, DP_IO, "cannot get a random number: %s", strerror(errno));
+    cluster->id |= 1; /* never 0 */
+    return DP_OK;
+}
+
+static enum dp_status check_ways(const struct dp_run_plan *plan, struct dp_error *err)
+{
+    static const char *const ways[] = {"--resume", "--continue", "--fresh"};
+    const char *given = NULL;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        if (dp_run_plan_flag(plan, ways[i]) && given)
+            return dp_fail(err, DP_ARGUMENT, "%s and %s: give one of them", given, ways[i]);
+        given = dp_run_plan_flag(plan, ways[i]) ? ways[i] : given;
+    }
+    return DP_OK;
+}
+
+/* The directory of the run that is there; it is not made. */
+static enum dp_status open_earlier(struct dp_run_plan *plan, const char *what, struct dp_error *err)
+{
+    if (dir_of(plan)[0] && access(dir_of(plan), F_OK) != 0)
+        return dp_fail(err, DP_NOT_FOUND, "there is no run to %s in '%.300s': %s", what, dir_of(plan),
+                       strerror(errno));
+    return dp_folder_open(dir_of(plan), &plan->folder, err);
+}
+
+/* The run that is there, and what flags say beside it. */
+static enum dp_status begin_resumed(struct dp_run_plan *plan, struct dp_error *err)
+{
+    if (dp_run_plan_flag(plan, "--cluster"))
+        return dp_fail(err, DP_ARGUMENT, "--resume uses the cluster file of the run in DIR: omit --cluster");
+    enum dp_status st = open_earlier(plan, "resume", err);
+    if (st == DP_OK)
+        st = dp_second_resumable(&plan->folder, &plan->earlier, err);
+    if (st == DP_OK)
+        st = dp_cluster_read(plan->folder.conf, &plan->cluster, err);
+    plan->resumes = true;
+    return st;
+}
+
+/* Files of the earlier run that belong to one that a flag replaces. */
+static void forget_replaced(const struct dp_run_plan *plan)
+{
+    struct dp_cluster_data *data = &plan->cluster->data;
+    if (dp_run_plan_flag(plan, "--train"))
+        data->train_labels[0] = '\0';
+    if (dp_run_plan_flag(plan, "--test") || dp_run_plan_flag(plan, "--holdout"))
+        data->test[0] = data->test_labels[0] = data->test_negatives[0] = data->holdout[0] = '\0';
+    if (dp_run_plan_flag(plan, "--validation") || dp_run_plan_flag(plan, "--validation-share")) {
+        data->validation[0] = data->validation_labels[0] = data->validation_negatives[0] = '\0';
+        data->validation_share = 0;
+    }
+}
+
+/* --continue: the settings of the run that is there, where no flag says otherwise. */
+static enum dp_status begin_continued(struct dp_run_plan *plan, struct dp_error *err)
+{
+    enum dp_status st = open_earlier(plan, "continue", err);
+    if (st == DP_OK)
+        st = dp_folder_check_foreign(&plan->folder, err);
+    if (st == DP_OK && !dp_folder_has_run(&plan->folder))
+        return dp_fail(err, DP_NOT_FOUND, NO_EARLIER_RUN, plan->folder.path);
+    if (st == DP_OK)
+        st = dp_cluster_read(plan->folder.conf, &plan->cluster, err);
+    if (st == DP_OK)
+        forget_replaced(plan);
+    return st;
+}
+
+static enum dp_status begin(struct dp_run_plan *plan, struct dp_error *err)
+{
+    if (dp_run_plan_flag(plan, "--resume"))
+        return begin_resumed(plan, err);
+    if (dp_run_plan_flag(plan, "--continue") && !dp_run_plan_flag(plan, "--cluster"))
+        return begin_continued(plan, err);
+    return begin_cluster(plan, err);
+}
+
+static enum dp_status make_cluster(struct dp_run_plan *plan, struct dp_error *err)
+{
+    uint32_t seconds = 0;
+    enum dp_status st = check_ways(plan, err);
+    if (st == DP_OK)
+        st = begin(plan, err);
+    if (st == DP_OK)
+        st = dp_options_apply(&dp_run_command, plan->values, plan->cluster, err);
+    if (st == DP_OK)
+        st = number(plan, "--timeout", 1, 600, &seconds, err);
+    if (st == DP_OK && seconds)
+        plan->cluster->training.timeout_ms = 1000 * seconds;
+    if (st == DP_OK)
+        st = number(plan, "--restarts", 0, RESTARTS_MAX, &plan->restarts, err);
+    if (st == DP_OK)
+        st = set_servers(plan, err);
+    if (st == DP_OK)
+        st = settle_files(plan, err);
+    if (st == DP_OK)
+        st = check_model(plan, err);
+    if (st == DP_OK) {
+        plan->state.known = true;
+        plan->state.train = dp_file_print(plan->cluster->data.train);
+        plan->state.train_labels = dp_file_print(plan->cluster->data.train_labels);
+    }
+    if (st == DP_OK && !plan->resumes)
+        st = new_id(plan->cluster, err);
+    /* Before anything is made, and before --fresh removes anything. */
+    const struct dp_options_given given = {&dp_run_command, plan->values,
+                                           !dp_run_plan_flag(plan, "--cluster")};
+    const struct dp_setting_names names = dp_options_names(&given);
+    return st == DP_OK ? dp_cluster_check_settings(plan->cluster, &names, err) : st;
+}
+
+/* The report would take the place of what it is made of. */
+static enum dp_status check_report(const struct dp_run_plan *plan, const char *to, struct dp_error *err)
+{
+    const struct dp_cluster_data *data = &plan->cluster->data;
+    const char *const files[] = {data->train,
+                                 data->train_labels,
+                                 data->test,
+                                 data->test_labels,
+                                 data->test_negatives,
+                                 data->validation,
+                                 data->validation_labels,
+                                 data->validation_negatives};
+    char absolute[DP_PATH_MAX + 1] = "";
+    struct dp_error unheard = {0}; /* opening it says more of a name that is none */
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (files[i][0] && dp_path_same(to, files[i]))
+            return dp_fail(err, DP_ARGUMENT, "--report: '%s' is a file of the data itself: name another", to);
+    const char *base = dp_run_plan_flag(plan, "--cluster");
+    if (dp_path_absolute(to, absolute, &unheard) != DP_OK)
+        absolute[0] = '\0';
+    if (strcmp(absolute, plan->folder.conf) == 0 || dp_path_same(to, plan->folder.conf) ||
+        (base && dp_path_same(to, base)))
+        return dp_fail(err, DP_ARGUMENT, "--report: '%s' is a cluster file: name another", to);
+    return DP_OK;
+}
+
+/* That it can be written is seen now, and not after an hour of training. What is no file (a pipe, a device) gets a copy of the one
+ * in the directory. */
+static enum dp_status set_report(struct dp_run_plan *plan, struct dp_error *err)
+{
+    const char *to = dp_run_plan_flag(plan, "--report");
+    char *report = plan->cluster->training.report;
+    if (!to && plan->resumes && report[0])
+        return DP_OK;
+    if (!to)
+        return dp_folder_path(&plan->folder, report, err, "report.json");
+    if (strcmp(to, "-") == 0)
+        to = "/dev/stdout";
+    if (strcmp(to, "/dev/stdout") == 0) /* the report alone goes there */
+        plan->tables = stderr;
+    enum dp_status st = check_report(plan, to, err);
+    if (st != DP_OK)
+        return st;
+    st = dp_atomic_file_open(to, &plan->report, err);
+    if (st == DP_OK && !plan->report.temp)
+        return dp_folder_path(&plan->folder, report, err, "report.json");
+    dp_atomic_file_drop(&plan->report);
+    return st == DP_OK ? dp_path_absolute(to, report, err) : dp_wrap(err, st, "--report");
+}
+
+/* Absolute, as report and store are; where none is named, one beside the store. */
+static enum dp_status set_cache(struct dp_run_plan *plan, struct dp_error *err)
+{
+    char absolute[DP_PATH_MAX + 1], *cache = plan->cluster->data.cache;
+    if (!cache[0])
+        return dp_folder_path(&plan->folder, cache, err, "cache");
+    enum dp_status st = dp_path_absolute(cache, absolute, err);
+    if (st == DP_OK)
+        memcpy(cache, absolute, sizeof absolute);
+    return st;
+}
+
+static enum dp_status plan_spools(struct dp_run_plan *plan, struct dp_spools *spools, struct dp_error *err)
+{
+    struct dp_cluster_data *data = &plan->cluster->data;
+    const struct {
+        const char *flag;
+        char *path;
+    } files[] = {{"--train", data->train},
+                 {"--test", data->test},
+                 {"--train-labels", data->train_labels},
+                 {"--test-labels", data->test_labels},
+                 {"--test-negatives", data->test_negatives},
+                 {"--validation", data->validation},
+                 {"--validation-labels", data->validation_labels},
+                 {"--validation-negatives", data->validation_negatives}};
+    enum dp_status st = DP_OK;
+    uint32_t tag = 2166136261u; /* a cache may be that of several directories; FNV-1a */
+    for (const char *at = plan->folder.path; *at; at++)
+        tag = (tag ^ (unsigned char)*at) * 16777619u;
+    for (size_t i = 0; st == DP_OK && i < sizeof files / sizeof files[0]; i++)
+        st = dp_spool_plan(spools, files[i].flag, files[i].path, data->cache, tag, err);
+    return st;
+}
+
+static enum dp_status set_places(struct dp_run_plan *plan, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    plan->cluster->relative_to = DP_CLUSTER_FILE; /* the directory can be moved */
+    for (uint32_t i = 0; st == DP_OK && i < plan->cluster->server_count; i++) {
+        struct dp_cluster_server *server = &plan->cluster->server[i];
+        (void)snprintf(server->host, sizeof server->host, "127.0.0.1");
+        st = dp_folder_path(&plan->folder, server->store, err, "store/server-%" PRIu32, i);
+    }
+    return st;
+}
+
+/* What labels meant to the weights that are trained on, where it is known: the workers see that they mean the same, and write their
+ * own over it. */
+static enum dp_status copy_columns(const struct dp_run_plan *plan, struct dp_error *err)
+{
+    const char *to = plan->cluster->data.columns, *from = plan->earlier->data.columns;
+    struct dp_atomic_file file = {0};
+    if (!from[0] || access(from, R_OK) != 0 || dp_path_same(from, to))
+        return DP_OK;
+    enum dp_status st = dp_atomic_file_open(to, &file, err);
+    if (st == DP_OK)
+        st = dp_copy_file(from, false, file.stream, to, err);
+    if (st == DP_OK)
+        st = dp_atomic_file_commit(&file, err);
+    dp_atomic_file_drop(&file);
+    return st;
+}
+
+enum dp_status dp_run_plan_set_number(struct dp_run_plan *plan, uint32_t number, struct dp_error *err)
+{
+    plan->cluster->training.run = number;
+    enum dp_status st = dp_folder_columns(&plan->folder, number, plan->cluster->data.columns, err);
+    if (st == DP_OK && plan->continues)
+        st = copy_columns(plan, err);
+    if (st == DP_OK)
+        st = dp_folder_steps(&plan->folder, number, plan->cluster->training.steps, err);
+    if (st == DP_OK)
+        st = dp_folder_names(&plan->folder, number, plan->cluster->data.names, err);
+    if (st == DP_OK)
+        st = dp_run_state_write(&plan->folder, number, &plan->state, err);
+    return st == DP_OK ? dp_folder_set_run(&plan->folder, number, err) : st;
+}
+
+/* Its ports may be another's by now. */
+static enum dp_status settle_ports(struct dp_run_plan *plan, struct dp_error *err)
+{
+    uint32_t port = 0, before = plan->cluster->server[0].port;
+    enum dp_status st = number(plan, "--port", 1, 65535, &port, err);
+    if (st == DP_OK && plan->resumes && !port && dp_ports_choose(plan->cluster, before, NULL) == DP_OK)
+        return DP_OK;
+    return st == DP_OK ? dp_ports_choose(plan->cluster, port, err) : st;
+}
+
+/* The epochs before the store was lost are trained again by those who have it no more; others keep what they have. */
+static void settle_mixed(struct dp_run_plan *plan)
+{
+    const struct dp_run_place place = dp_run_place(&plan->folder, plan->earlier);
+    uint32_t begun = place.whole + (place.whole < place.epochs),
+             before = dp_run_state_read(&plan->folder, plan->earlier->training.run).mixed;
+    plan->replaces = dp_run_plan_flag(plan, "--replace-store") && place.known;
+    plan->state.mixed = plan->replaces && begun > before ? begun : before;
+}
+
+/* What is there already gives way, is trained on, or stands in the way. */
+static enum dp_status settle_earlier(struct dp_run_plan *plan, struct dp_error *err)
+{
+    const struct dp_second second = {.folder = &plan->folder,
+                                     .command = &dp_run_command,
+                                     .now = &plan->state,
+                                     .continues = dp_run_plan_flag(plan, "--continue") != NULL,
+                                     .replaces = dp_run_plan_flag(plan, "--replace-store") != NULL};
+    if (plan->resumes)
+        settle_mixed(plan);
+    if (plan->resumes)
+        return dp_second_same(&second, plan->earlier, plan->cluster, err);
+    bool there = dp_folder_has_run(&plan->folder);
+    enum dp_status st = dp_folder_check_foreign(&plan->folder, err);
+    if (st == DP_OK && dp_run_plan_flag(plan, "--fresh")) {
+        if (there)
+            st = dp_folder_set_aside(&plan->folder, err);
+        return st == DP_OK ? dp_folder_clear_logs(&plan->folder, err) : st;
+    }
+    if (st != DP_OK || !there)
+        return st != DP_OK || !second.continues
+                   ? st
+                   : dp_fail(err, DP_NOT_FOUND, NO_EARLIER_RUN, plan->folder.path);
+    st = dp_cluster_read(plan->folder.conf, &plan->earlier, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "the earlier run in '%.200s' cannot be resumed (--fresh removes it)",
+                       plan->folder.path);
+    st = dp_second_join(&second, plan->earlier, plan->cluster, err);
+    plan->continues = st == DP_OK;
+    return st;
+}
+
+static enum dp_status settle_folder(struct dp_run_plan *plan, struct dp_error *err)
+{
+    struct dp_spools spools = {.count = 0};
+    bool open = plan->folder.lock >= 0;
+    enum dp_status st = open ? DP_OK : dp_folder_open(dir_of(plan), &plan->folder, err);
+    if (st == DP_OK)
+        st = set_report(plan, err);
+    if (st == DP_OK)
+        st = set_cache(plan, err);
+    if (st == DP_OK)
+        st = plan_spools(plan, &spools, err);
+    if (st == DP_OK)
+        st = set_places(plan, err);
+    if (st == DP_OK)
+        st = settle_ports(plan, err);
+    /* Behind all that can refuse the run. */
+    if (st == DP_OK)
+        st = settle_earlier(plan, err);
+    if (st == DP_OK)
+        st = dp_spool_fill(&spools, err);
+    if (st == DP_OK && spools.count > 0) {
+        plan->state.train = dp_file_print(plan->cluster->data.train);
+        plan->state.train_labels = dp_file_print(plan->cluster->data.train_labels);
+    }
+    if (st == DP_OK)
+        st = dp_run_plan_set_number(plan, plan->cluster->training.run, err);
+    if (st == DP_OK && plan->continues)
+        st = dp_folder_keep(&plan->folder, err);
+    if (st == DP_OK)
+        st = dp_cluster_write(plan->cluster, plan->folder.conf, err);
+    dp_cluster_free(&plan->cluster);
+    if (st == DP_OK) /* as the others will read it, its id filled in */
+        st = dp_cluster_read(plan->folder.conf, &plan->cluster, err);
+    return st;
+}
+
+enum dp_status dp_run_plan_make(struct dp_run_plan *plan, struct dp_error *err)
+{
+    enum dp_status st = make_cluster(plan, err);
+    return st == DP_OK ? settle_folder(plan, err) : st;
+}

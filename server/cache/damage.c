@@ -1,0 +1,33 @@
+#include "server/cache/damage.h"
+
+#include "common/base/log.h"
+
+#include <inttypes.h>
+
+#define TELL_NS UINT64_C(1000000000) /* a damaged block may be asked for all the time */
+
+enum dp_status dp_damage_row_ahead(const char *table, uint64_t mixed, uint64_t row_lsn, uint64_t last,
+                                   struct dp_error *err)
+{
+    DP_ASSERT(row_lsn > last);
+    return dp_fail(err, DP_CORRUPT,
+                   "table '%s': the row of mixed key %016" PRIx64 " has push %" PRIu64
+                   " in it, but the last that is known is %" PRIu64
+                   ": the end of the journal is lost; restore copies of all servers' stores from one time",
+                   table, mixed, row_lsn, last);
+}
+
+void dp_damage_found(struct dp_damage *damage, const struct dp_error *err)
+{
+    uint64_t now = dp_shard_now(damage->base);
+    DP_COUNT(&damage->base->counters, store_damage, 1);
+    if (damage->told && now - damage->told_ns < TELL_NS)
+        return;
+    damage->told = true;
+    damage->told_ns = now;
+    dp_log(DP_LOG_ERROR,
+           "shard %" PRIu32 ": its store is damaged: %s; what touches that is refused, all else goes on: "
+           "stop the server, see what else is with downpour inspect --verify, and restore copies of all "
+           "servers' stores from one time",
+           damage->base->index, err->text);
+}

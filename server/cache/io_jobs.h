@@ -1,0 +1,47 @@
+/* A shard's jobs at its store: each comes back to whoever submitted it.
+ *     new -> submit -> (the store) -> take: done(context, job), which takes it over -> free
+ * Holds     under_way: what was submitted and did not come back.
+ * Thread    The shard's. Memory: a job is its submitter's until submit gave DP_OK, and from done() on. */
+#ifndef DP_CACHE_IO_JOBS_H
+#define DP_CACHE_IO_JOBS_H
+
+#include "server/store/store.h"
+
+struct dp_io_job {
+    struct dp_store_job store;
+    void (*done)(void *context, struct dp_io_job *job);
+    void *context;
+    uint32_t table;                    /* id: of rows or a mark that are written */
+    uint32_t partition, partition_end; /* from which its rows are, the end exclusive */
+    uint64_t session, request;         /* who waits; the answer is dropped when it is gone */
+    size_t bytes;                      /* of its memory, as a read is charged */
+    uint32_t taken;                    /* rows that are in the cache by now, of a read that is done */
+    struct dp_io_job *next;            /* in a list of its submitter */
+    void *memory;                      /* one block behind all the arrays */
+};
+
+/* memory: freed with the job, here if there is none. NULL: out of memory. */
+struct dp_io_job *dp_io_job_new(void (*done)(void *context, struct dp_io_job *job), void *context,
+                                void *memory);
+void dp_io_job_free(struct dp_io_job *job); /* accepts NULL */
+
+struct dp_io_jobs {
+    struct dp_store *store;
+    uint32_t under_way;
+};
+
+/* DP_AGAIN: the store is busy, the job stays the caller's. */
+enum dp_status dp_io_jobs_submit(struct dp_io_jobs *jobs, struct dp_io_job *job);
+/* The same, but a job that the store does not take is freed. */
+enum dp_status dp_io_jobs_submit_or_free(struct dp_io_jobs *jobs, struct dp_io_job *job);
+/* One job with one mark, a number, put under `key` (not copied). DP_NOMEM, or what submit gives. */
+enum dp_status dp_io_jobs_put_number(struct dp_io_jobs *jobs, const char *key, uint64_t number,
+                                     void (*done)(void *context, struct dp_io_job *job), void *context);
+/* All that the store completed goes to its submitters. */
+void dp_io_jobs_take(struct dp_io_jobs *jobs);
+/* The same, when the store has completed one, or none is under way: at an opening only. */
+void dp_io_jobs_wait(struct dp_io_jobs *jobs);
+/* At the end: what came back is freed, its submitters hear nothing. Asserts that nothing is at the store any more. */
+void dp_io_jobs_clear(struct dp_io_jobs *jobs);
+
+#endif

@@ -1,0 +1,21 @@
+/* Apply: applies a push to rows, in the same way when it is new and when it is replayed.
+ * Promise   A push changes a row only if it is newer than the row's lsn, so replaying what the store already
+ *           has changes nothing.
+ * Thread    The shard's. */
+#ifndef DP_DURABLE_APPLY_H
+#define DP_DURABLE_APPLY_H
+
+#include "common/wire/request.h"
+#include "server/cache/cached_tables.h"
+#include "server/cache/shard_base.h"
+
+/* rows: the row number or state of each key. A key without a row gets a new one with its initial value, and
+ * its number. */
+DP_MUST_USE
+enum dp_status dp_apply_make_rows(struct dp_shard_base *base, const struct dp_section *section,
+                                  struct dp_cached_table *table, uint32_t *rows, struct dp_error *err);
+/* scratch: one row of gradients, DP_TABLE_DIM_MAX, aligned. */
+void dp_apply(const struct dp_section *section, struct dp_cached_table *table, const uint32_t *rows,
+              float rate, uint64_t lsn, float *scratch);
+
+#endif

@@ -1,0 +1,40 @@
+/* Durable marks: a shard's marks in its store, beside the rows:
+ *     "table/..."  table_mark.h
+ *     "lsn"        u64: the stored rows have every push up to it; replay starts after it
+ *     "ids"        push_ids.h
+ *     "streams"    u64: no stream from this one on was given out yet
+ *     "journal"    u64: the incarnation of the journal that must exist, unless "released" is at least as high
+ *     "released"   u64: openings of the journal up to this one are over, and the store has all their pushes
+ *     (written by the
+ *                  last cycle of a drain)
+ *     "reverted"   snapshots.h
+ * A write-back cycle ends by putting all of them atomically, except "streams", "journal" and "reverted", and
+ * "released" unless it is the last cycle.
+ * Thread    The shard's. */
+#ifndef DP_DURABLE_DURABLE_MARKS_H
+#define DP_DURABLE_DURABLE_MARKS_H
+
+#include "server/cache/cached_tables.h"
+#include "server/cache/io_jobs.h"
+#include "server/durable/push_ids.h"
+
+struct dp_durable_marks {
+    uint64_t lsn, incarnation, released, streams; /* 0: no such mark */
+};
+
+/* At the opening: loads the marks, and the tables that they describe, which are durable. salt, range: see
+ * row_cache.h. */
+DP_MUST_USE
+enum dp_status dp_durable_marks_load(const struct dp_store *store, uint64_t salt, struct dp_range range,
+                                     struct dp_cached_tables *tables, struct dp_durable_marks *out,
+                                     struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_durable_marks_load_ids(const struct dp_store *store, struct dp_push_ids *ids,
+                                         struct dp_error *err);
+/* Makes a job with the marks of a cycle: lsn, push ids, every durable table and, if it is not 0, `released`.
+ * NULL: out of memory. */
+struct dp_io_job *dp_durable_marks_job(const struct dp_cached_tables *tables, const struct dp_push_ids *ids,
+                                       uint64_t rows_lsn, uint64_t released,
+                                       void (*done)(void *context, struct dp_io_job *job), void *context);
+
+#endif

@@ -1,0 +1,114 @@
+/* Journaling: appends a shard's pushes to its journal, and keeps track of what is durable.
+ *     append -> (the caller applies) -> commit, at the end of a turn -> ... -> turn: durable, synced
+ * Promise   The store has a mark of this opening of the journal before anything counts as durable. So the
+ *           next opening refuses a missing journal or an older copy instead of taking it for an empty one.
+ *           Without a journal (durability none) every push counts as durable at once.
+ * Holds     durable <= lsn; synced <= lsn; on_disk <= lsn.
+ * Thread    The shard's.
+ * Failure   lost() is called when the journal failed for good, and when the store has no space for its mark.
+ *           From then on appending fails, and dp_journaling_lost gives the reason. */
+#ifndef DP_DURABLE_JOURNALING_H
+#define DP_DURABLE_JOURNALING_H
+
+#include "common/wire/request.h"
+#include "server/cache/cached_tables.h"
+#include "server/cache/io_jobs.h"
+#include "server/cache/shard_base.h"
+#include "server/journal/journal.h"
+
+/* Only journaling.c changes the fields; other files may read lsn, durable, synced and failed. */
+struct dp_journaling {
+    struct dp_shard_base *base;
+    struct dp_io_jobs *jobs;
+    void (*lost)(void *context);
+    void *context;
+    struct dp_journal *journal; /* NULL: durability none, or during replay */
+    bool replays;               /* pushes that are applied are in the journal already */
+    uint64_t lsn;               /* of the last push appended; continues after a restart */
+    uint64_t durable;           /* pushes up to this lsn are durable; without a journal, all */
+    /* pushes up to this lsn survive a loss of power: rows and marks wait for it */
+    uint64_t synced;
+    uint64_t on_disk; /* the journal is durable up to this lsn, whether or not its mark is */
+    bool progressed;  /* on_disk has grown since dp_journaling_take_progress */
+    bool pushed;      /* since the last write-back cycle began, first at since_ns */
+    uint64_t since_ns;
+    struct dp_error failed;
+    uint64_t incarnation;         /* of the journal, as the store knew it at the opening */
+    bool incarnation_put;         /* the store has this opening's mark; before, no push is answered */
+    struct dp_error mark_full;    /* the store's disk is full for the mark (DP_FULL, retried); else DP_OK */
+    struct dp_io_job *mark_again; /* the mark's job, to be submitted again; else NULL */
+    uint64_t mark_again_ns;
+    uint64_t released; /* openings of the journal up to this one are over: the store has their pushes */
+    bool release_put;  /* the job that records this is completed */
+    struct dp_error unreleased; /* why that job failed */
+    bool no_segment;            /* logged: the disk has no space for another segment */
+    uint64_t no_segment_ns;     /* when it was last logged; 0: never */
+    uint64_t behind_ns;         /* since when pushes wait for a disk without progress; 0: none wait */
+};
+
+/* At the opening, before replay: rows and marks in the store have all pushes up to `lsn`. */
+void dp_journaling_start(struct dp_journaling *journaling, uint64_t lsn);
+/* Replay applied the record of this lsn. */
+void dp_journaling_replayed(struct dp_journaling *journaling, uint64_t lsn);
+
+enum dp_appended {
+    DP_APPENDED, /* under journaling->lsn */
+    /* No space until rows are written back, or the disk has more (dp_write_back_make_journal_room). */
+    DP_APPEND_NO_ROOM,
+    DP_APPEND_BEHIND, /* the disk is behind: park the push */
+    DP_APPEND_REFUSED,
+};
+/* Appends a push with its rows, or only its number if it is refused. If it is not appended, err has the
+ * reason. */
+DP_MUST_USE
+enum dp_appended dp_journaling_append(struct dp_journaling *journaling, const struct dp_request *push,
+                                      struct dp_cached_table *const *tables, enum dp_status refused,
+                                      struct dp_error *err);
+/* Returns true to park the push until the disk catches up; false when it made no progress for BEHIND_NS
+ * (refuse it). */
+bool dp_journaling_may_wait(struct dp_journaling *journaling);
+/* Updates what is durable and synced. */
+void dp_journaling_turn(struct dp_journaling *journaling);
+/* Whether the disk has made progress since the last call. */
+bool dp_journaling_take_progress(struct dp_journaling *journaling);
+/* Call it at the end of a turn. */
+void dp_journaling_commit(struct dp_journaling *journaling);
+/* Asks for a sync up to this lsn, since rows or marks wait for it; in mode process nothing else would. */
+void dp_journaling_sync(struct dp_journaling *journaling, uint64_t lsn);
+/* Submits the journal's mark again, if the store had no space for it and it is time. */
+void dp_journaling_put_again(struct dp_journaling *journaling);
+/* The store has all pushes up to this lsn: their segments may be recycled. */
+void dp_journaling_release(struct dp_journaling *journaling, uint64_t lsn);
+/* A write-back cycle begins. */
+void dp_journaling_begin_cycle(struct dp_journaling *journaling);
+
+/* Whether the journal failed, or the store has no space for its mark, while pushes are not durable: they
+ * cannot be answered, and err has the reason (DP_AGAIN). */
+bool dp_journaling_lost(const struct dp_journaling *journaling, struct dp_error *err);
+/* Whether half of the journal's budget holds pushes that are not in the store. This includes replayed
+ * records, and the padding of small commits and of segments. */
+bool dp_journaling_fills(const struct dp_journaling *journaling);
+/* The number of this opening; 0: no journal. */
+uint64_t dp_journaling_opening(const struct dp_journaling *journaling);
+/* Updates the counters. stored_lsn: all up to it is in the store. */
+void dp_journaling_count(struct dp_journaling *journaling, uint64_t stored_lsn);
+
+/* For a clean store whose marks do not release its journal yet: a build that kept its journals closed it, or
+ * an opening ended before its first push. The rows have all of the journal, so this releases it, durably,
+ * before the journal is touched: after a crash only the marks can tell a journal that is not needed from one
+ * that was lost. Waits. */
+DP_MUST_USE
+enum dp_status dp_journaling_release_old(struct dp_journaling *journaling, struct dp_error *err);
+/* Takes ownership of the open and replayed journal. Releases it up to stored_lsn, since a crash may have come
+ * between a cycle's marks and the release, and a full journal would otherwise stay full. Puts the mark that
+ * tells the next opening which opening of the journal must exist. */
+DP_MUST_USE
+enum dp_status dp_journaling_open(struct dp_journaling *journaling, struct dp_journal **journal,
+                                  uint64_t stored_lsn, struct dp_error *err);
+/* Removes the journal's segments, once the store has everything and has recorded that. After a crash or a
+ * failure the next opening removes those that are left. */
+DP_MUST_USE
+enum dp_status dp_journaling_end(struct dp_journaling *journaling, struct dp_error *err);
+void dp_journaling_clear(struct dp_journaling *journaling);
+
+#endif

@@ -1,0 +1,66 @@
+/* Identity: whether a shard's store is the one that the cluster trained on. Pure: what the store says (store_id.h) beside what
+ * the register's value "stores" says.
+ *     found, stores -> judge -> the store as it is from now on, and the value with it      or: refused, and why
+ * Why       A disk that was lost, not mounted or put in another's place leaves an empty directory, or another store. Made anew, or
+ *           taken for the right one, it would train on with a part of the model missing, and nobody would be told.
+ * Promise   A store is known again where its id is the register's, and its last opening, or the one before that, is the last one
+ *           that was registered. A copy of it fits no longer once the other was opened. One that the register has no store for joins.
+ * Value     u32 format (1) | u32 shards | for each shard u64 id (0: none is known) | u64 its last opening. Little endian.
+ * Thread    Any. Memory: the caller's. */
+#ifndef DP_SERVER_IDENTITY_H
+#define DP_SERVER_IDENTITY_H
+
+#include "server/store/store_id.h"
+
+#include <stddef.h>
+
+#define DP_STORES_NAME       "stores" /* of the register's value */
+#define DP_STORES_SHARDS_MAX 4095u    /* so that it fits the register's 64 KiB */
+#define DP_STORES_BYTES_MAX  (8u + 16u * DP_STORES_SHARDS_MAX)
+
+struct dp_stores {
+    uint64_t register_id;
+    uint32_t shards; /* of the cluster */
+    struct {
+        uint64_t id, opening;
+    } shard[DP_STORES_SHARDS_MAX];
+};
+
+/* size 0, a value that was never set: none of the shards is known. DP_EXISTS: of a cluster with another number of shards. */
+DP_MUST_USE
+enum dp_status dp_stores_decode(const void *bytes, size_t size, uint32_t shards, struct dp_stores *out,
+                                struct dp_error *err);
+size_t dp_stores_encode(const struct dp_stores *stores, char bytes[DP_STORES_BYTES_MAX]); /* how many */
+
+enum dp_identity {
+    DP_IDENTITY_KNOWN,
+    DP_IDENTITY_JOINS,          /* the register has none for this shard */
+    DP_IDENTITY_LOST,           /* it has one, and here is none */
+    DP_IDENTITY_OTHER,          /* it has another one */
+    DP_IDENTITY_OLDER,          /* another copy of it was opened since; or the register is an older copy */
+    DP_IDENTITY_REGISTER_OLDER, /* the register is an older copy: this store was registered there, and is not */
+    DP_IDENTITY_REGISTER_OTHER /* another register knows this store */
+};
+
+struct dp_identity_case {
+    struct dp_store_id found;
+    bool is_new; /* there is no store */
+    uint32_t shard;
+    const struct dp_stores *stores;
+};
+
+enum dp_identity dp_identity_judge(const struct dp_identity_case *it);
+static inline bool dp_identity_is_refused(enum dp_identity verdict)
+{
+    return verdict > DP_IDENTITY_JOINS;
+}
+/* What the store is from now on. One that takes another's place, though it was refused, has another id: whoever knew that one sees it. */
+struct dp_store_id dp_identity_next(const struct dp_identity_case *it, enum dp_identity verdict,
+                                    uint64_t opening);
+/* Why it was refused, and the ways out; fails with DP_GENERATION. */
+enum dp_status dp_identity_refuse(const struct dp_identity_case *it, enum dp_identity verdict,
+                                  const char *directory, struct dp_error *err);
+/* What is lost when it takes the place all the same. */
+const char *dp_identity_loss(enum dp_identity verdict);
+
+#endif

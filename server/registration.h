@@ -1,0 +1,48 @@
+/* Registration: this server's stores beside those that the first server's register knows.
+ *     for each shard, as it opens: admit (asked, judged) -> recovers -> entered (registered) -> serves; then all are watched
+ * Promise   No shard serves before the register has its store's id and its opening, durably; until the first server answers the shard
+ *           waits, and the log says for whom. Once all serve, a change of the register (another server opened a copy of a store
+ *           here, the register is another one) is told: `lost`.
+ *           A server that only reads registers nothing, and watches nothing.
+ * Thread    new, watch, stop, free: main's. gate: used by the thread that opens that shard. lost, endings: any.
+ * Failure   DP_GENERATION: a store that the register does not know as this shard's (identity.h). DP_STOPPING after stop. */
+#ifndef DP_SERVER_REGISTRATION_H
+#define DP_SERVER_REGISTRATION_H
+
+#include "server/store/store_id.h"
+
+struct dp_registration_options {
+    const char *control; /* endpoint of the first server's control; copied */
+    uint64_t cluster, generation;
+    uint64_t opening;             /* random, of this process */
+    uint32_t first, count, total; /* this server's shards, of the cluster's */
+    bool read_only;
+    bool replaces; /* a store that would be refused takes the place, and it is said what is lost */
+    void (*lost)(void *context); /* from the watching thread */
+    void *context;
+};
+
+struct dp_registration;
+
+/* Before the first server makes a register in this directory: none of the stores there (shard-0000 .. count - 1) may remember one,
+ * unless it replaces. has_others: the cluster has more servers: one that is begun anew is warned of. */
+DP_MUST_USE
+enum dp_status dp_registration_may_begin(const char *directory, uint32_t count, bool has_others,
+                                         bool replaces, struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_registration_new(const struct dp_registration_options *options,
+                                   struct dp_registration **out, struct dp_error *err);
+/* Of the shard first + at, whose store is there; directory: copied. Lives as long as the registration. */
+const struct dp_store_gate *dp_registration_gate(struct dp_registration *registration, uint32_t at,
+                                                 const char *directory);
+/* All have entered. */
+DP_MUST_USE
+enum dp_status dp_registration_watch(struct dp_registration *registration, struct dp_error *err);
+/* DP_OK, or why this server is to stop. */
+enum dp_status dp_registration_check(struct dp_registration *registration, struct dp_error *err);
+/* Whoever waits gives up soon. */
+void dp_registration_stop(struct dp_registration *registration);
+/* When no shard opens any more. Accepts NULL inside, leaves NULL. */
+void dp_registration_free(struct dp_registration **registration);
+
+#endif

@@ -1,0 +1,69 @@
+#include "server/shard/replies.h"
+
+#include "common/base/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+struct dp_asker dp_asker_of(const struct dp_waiting *waiting)
+{
+    const struct dp_request *request = &waiting->request;
+    return (struct dp_asker){.peer = waiting->peer,
+                             .id = request->id,
+                             .session = request->session,
+                             .stream = request->stream,
+                             .sequence = request->sequence};
+}
+
+void dp_replies_send(const struct dp_replies *replies, const struct dp_asker *to, struct dp_reply *reply,
+                     struct dp_frame *frames, uint32_t frame_count)
+{
+    reply->id = to->id;
+    reply->session = to->session;
+    reply->generation = replies->generation;
+    reply->cluster = replies->cluster;
+    struct dp_message *message = NULL;
+    struct dp_error err = {0};
+    if (dp_reply_encode(reply, frames, frame_count, &message, &err) != DP_OK) {
+        /* Without an answer the client asks again. */
+        dp_log(DP_LOG_WARN, "shard %" PRIu32 ": an answer was dropped: %s", replies->base->index, err.text);
+        return;
+    }
+    replies->reply(replies->context, &to->peer, &message);
+}
+
+static void count_refusal(struct dp_shard_base *base, enum dp_status status)
+{
+    if (status == DP_AGAIN || status == DP_ORDER || status == DP_SESSION || status == DP_STOPPING)
+        DP_COUNT(&base->counters, requests_postponed, 1);
+    else if (status == DP_TIMEOUT)
+        DP_COUNT(&base->counters, requests_expired, 1);
+    else
+        DP_COUNT(&base->counters, requests_refused, 1);
+}
+
+void dp_replies_refuse(const struct dp_replies *replies, const struct dp_asker *to,
+                       const struct dp_error *err)
+{
+    enum dp_status answered = dp_status_answered(err->status);
+    DP_ASSERT(answered != DP_OK && answered != DP_BEHIND);
+    count_refusal(replies->base, answered);
+    struct dp_reply reply = {
+        .kind = DP_REPLY_NONE, .status = answered, .wait = dp_wait_answered(err), .sequence = to->sequence};
+    DP_ASSERT(reply.wait.reason != DP_WAIT_NONE ||
+              (answered != DP_AGAIN && answered != DP_STOPPING && answered != DP_TIMEOUT));
+    if (answered == DP_TOO_OLD)
+        reply.too_old = dp_push_ids_too_old(replies->ids, to->stream);
+    (void)snprintf(reply.reason, sizeof reply.reason, "%s", err->text);
+    dp_replies_send(replies, to, &reply, NULL, 0);
+}
+
+enum dp_done dp_replies_refuse_waiting(const struct dp_replies *replies, const struct dp_waiting *waiting,
+                                       const struct dp_error *err)
+{
+    struct dp_asker to = dp_asker_of(waiting);
+    dp_replies_refuse(replies, &to, err);
+    enum dp_status answered = dp_status_answered(err->status);
+    /* Both are sent again by the client: what is behind them must not overtake them. */
+    return answered == DP_AGAIN || answered == DP_TIMEOUT ? DP_DONE_LATER : DP_DONE;
+}

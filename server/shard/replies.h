@@ -1,0 +1,38 @@
+/* Replies: how a shard answers and refuses.
+ * Promise   What this server lacks refuses no request for good: the client hears why, with AGAIN, and tries until its deadline.
+ * Thread    The shard's. Memory: a reply's frames are taken over. */
+#ifndef DP_SHARD_REPLIES_H
+#define DP_SHARD_REPLIES_H
+
+#include "common/wire/reply.h"
+#include "server/cache/shard_base.h"
+#include "server/durable/pending.h"
+#include "server/durable/push_ids.h"
+#include "server/shard/sessions.h"
+
+struct dp_replies {
+    struct dp_shard_base *base;
+    const struct dp_push_ids *ids;
+    uint64_t cluster, generation;
+    void (*reply)(void *context, const struct dp_peer *to, struct dp_message **message);
+    void *context;
+};
+
+/* What became of a request. */
+enum dp_done {
+    DP_DONE,       /* answered */
+    DP_DONE_WAIT,  /* parked, for waiting->waits_for */
+    DP_DONE_LATER, /* answered AGAIN or TIMEOUT: it and what its session sent behind it must come again */
+};
+
+/* Who asked; a refusal names its sequence number. */
+struct dp_asker dp_asker_of(const struct dp_waiting *waiting);
+void dp_replies_send(const struct dp_replies *replies, const struct dp_asker *to, struct dp_reply *reply,
+                     struct dp_frame *frames, uint32_t frame_count);
+void dp_replies_refuse(const struct dp_replies *replies, const struct dp_asker *to,
+                       const struct dp_error *err);
+/* The same, of a request in its session's order. */
+enum dp_done dp_replies_refuse_waiting(const struct dp_replies *replies, const struct dp_waiting *waiting,
+                                       const struct dp_error *err);
+
+#endif

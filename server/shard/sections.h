@@ -1,0 +1,17 @@
+/* Sections: the tables and keys that a pull or push names.
+ * Thread    The shard's. */
+#ifndef DP_SHARD_SECTIONS_H
+#define DP_SHARD_SECTIONS_H
+
+#include "server/cache/misses.h"
+#include "server/shard/schedule.h"
+
+/* Every section's table, its keys within the shard's range, no table twice: into waiting->lookup. */
+DP_MUST_USE
+enum dp_status dp_sections_check(const struct dp_shard_base *base, const struct dp_cached_tables *tables,
+                                 struct dp_waiting *waiting, struct dp_error *err);
+/* Rows of the lookup, which was checked: misses->rows (misses.h). READING, PARK: waiting->waits_for says what it waits for. */
+enum dp_found dp_sections_find(struct dp_misses *misses, const struct dp_schedule *schedule,
+                               struct dp_waiting *waiting, struct dp_error *err);
+
+#endif

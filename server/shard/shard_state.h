@@ -1,0 +1,48 @@
+/* One shard: the nouns that it is made of. Each is changed by its own file only; what stands here beside them is the shard's own.
+ * Nothing outside this folder includes it. */
+#ifndef DP_SHARD_SHARD_STATE_H
+#define DP_SHARD_SHARD_STATE_H
+
+#include "server/cache/misses.h"
+#include "server/durable/row_count.h"
+#include "server/durable/snapshots.h"
+#include "server/shard/admission.h"
+#include "server/shard/positions.h"
+#include "server/shard/push_replies.h"
+#include "server/shard/schedule.h"
+#include "server/shard/shard.h"
+#include "server/shard/snapshot_askers.h"
+
+struct dp_shard {
+    struct dp_shard_options options;
+    struct dp_shard_base base;
+
+    struct dp_io_jobs jobs; /* which rows are in memory */
+    struct dp_cached_tables tables;
+    struct dp_damage damage;
+    struct dp_cache_budget budget;
+    struct dp_misses misses;
+
+    struct dp_push_ids *ids; /* from applied to safe */
+    struct dp_journaling journaling;
+    struct dp_write_back write_back;
+    struct dp_row_count count;
+    struct dp_snapshots snapshots;
+
+    struct dp_sessions *sessions; /* requests */
+    struct dp_schedule schedule;
+    struct dp_replies replies;
+    struct dp_push_replies push_replies;
+    struct dp_admission admission;
+    struct dp_positions positions;
+    struct dp_snapshot_askers askers;
+    uint64_t reserving; /* streams up to this, by a job under way; 0: none is */
+
+    float *scratch;      /* one row of gradients, DP_TABLE_DIM_MAX */
+    uint64_t applied;    /* pushes applied: what staleness is counted in */
+    uint64_t turn_bytes; /* gathered in this turn */
+    uint64_t opened_ns;
+    bool draining;
+};
+
+#endif

@@ -1,0 +1,14 @@
+/* Rocks text: what RocksDB's error texts say about damage; its C API says it in no other way. Private to the
+ * room.
+ * Thread    Any. */
+#ifndef DP_STORE_ROCKS_TEXT_H
+#define DP_STORE_ROCKS_TEXT_H
+
+#include "common/base/status.h"
+
+/* Whether an error of rocks_error.h names one of the store's files, or one of its tables. For some kinds of
+ * damage RocksDB names none. */
+bool dp_rocks_text_names_file(const struct dp_error *err);
+bool dp_rocks_text_names_table(const struct dp_error *err);
+
+#endif

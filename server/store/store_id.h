@@ -1,0 +1,53 @@
+/* Store id: identifies a store, and tells its copies apart. It is the mark "store/identity", which each store
+ * has from the opening that created it.
+ *     created -> random id -> (each opening that writes: a new `opening`; the registered one goes into
+ *     `before`
+ *                              -> registered: both are the new one)
+ * Why       Two directories with the same id are copies of one store. The register knows the last opening.
+ *           The copy that was opened last has it in `opening` or, if that opening ended before it was
+ *           registered, in `before`. All other copies have never seen the opening that the register names;
+ *           and an older register names one that the current copy no longer has.
+ * Promise   The id and the opening are durable before a request is answered. They survive closing, reverting
+ *           to a snapshot and moving. A store of a build before ids gets one when it is first opened for
+ *           writing. */
+#ifndef DP_STORE_STORE_ID_H
+#define DP_STORE_STORE_ID_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct dp_store_id {
+    uint64_t id;          /* random; 0: none yet */
+    uint64_t register_id; /* the register that knows the store; 0: none does */
+    uint64_t opening;     /* random number of the last opening that wrote */
+    uint64_t before;      /* the opening that the register named then; 0: it did not know the store */
+};
+
+/* Decides whether a store may be opened. Called by the thread that opens it. */
+struct dp_store_gate {
+    /* Called before anything in the directory is created or changed. is_new: there is no store. *put is a
+     * copy of *found; an opening that writes stores it as the new id. A status other than DP_OK ends the
+     * opening. */
+    enum dp_status (*admit)(void *context, const struct dp_store_id *found, bool is_new,
+                            struct dp_store_id *put, struct dp_error *err);
+    /* Called once the store has the id durably and has recovered, before it accepts a push. */
+    enum dp_status (*entered)(void *context, const struct dp_store_id *id, struct dp_error *err);
+    void *context;
+};
+
+#define DP_STORE_ID_BYTES 32u
+/* The short form for messages, printed with "%08" PRIx32. */
+#define DP_STORE_ID_SHORT(id) ((uint32_t)((id) >> 32))
+
+/* Draws a random number other than 0. */
+void dp_store_id_draw(uint64_t *number);
+void dp_store_id_encode(const struct dp_store_id *id, char bytes[DP_STORE_ID_BYTES]);
+struct dp_store_id dp_store_id_decode(const char bytes[DP_STORE_ID_BYTES]);
+/* Asks the gate. Without a gate any store is admitted, and one without an id gets a random one. */
+DP_MUST_USE
+enum dp_status dp_store_gate_admit(const struct dp_store_gate *gate, const struct dp_store_id *found,
+                                   bool is_new, struct dp_store_id *put, struct dp_error *err);
+
+#endif

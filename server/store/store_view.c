@@ -1,0 +1,532 @@
+/* Opens RocksDB read-only: no lock, no info log, no removal of files; its log of marks is replayed into
+ * memory.
+ * Damage    The first open is as strict as a server's. If it fails because of damage, a second, lax one is
+ *           tried, only to report more of the damage: its result is never taken for complete. */
+#include "server/store/store_view.h"
+
+#include "common/base/text.h"
+#include "common/env/read_only_disk.h"
+#include "server/store/keys.h"
+#include "server/store/marks.h"
+#include "server/store/rocks_error.h"
+#include "server/store/rocks_kept.h"
+#include "server/store/rocks_log.h"
+#include "server/store/rocks_snapshot.h"
+#include "server/store/rocks_text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CACHE_BYTES     (8u << 20)
+#define READAHEAD_BYTES (2u << 20)
+/* as in rocks_db.c: without a policy filter blocks are neither read nor checked */
+#define BLOOM_BITS     10.0
+#define LIVE_TRIES     50
+#define EDGES_PER_FILE 2u
+
+static const char *const family_names[DP_ROCKS_FAMILIES] = {"default", "rows", "marks"};
+static const char *const state_names[] = {"new", "clean", "open-journaled", "open"};
+
+/* An end of a file of rows. */
+struct edge {
+    char key[DP_KEY_BYTES];
+    char file[32];
+};
+
+struct dp_store_view {
+    struct dp_rocks_db db; /* without the members for writing */
+    struct dp_store_view_own own;
+    char *manifest; /* its name */
+    /* the first keys of the files of rows, and the keys after their last ones; ascending */
+    struct edge *edges;
+    size_t edge_count;
+};
+
+const char *dp_store_view_state_name(enum dp_store_view_state state)
+{
+    return state_names[state];
+}
+
+/* ---- the directory */
+
+static void join(char *to, size_t room, const char *directory, const char *name)
+{
+    (void)snprintf(to, room, "%s/%s", directory, name);
+}
+
+bool dp_store_view_is_store(const char *directory)
+{
+    static const char *const signs[] = {"CURRENT", "IDENTITY", "journal"};
+    char path[4096];
+    for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++) {
+        join(path, sizeof path, directory, signs[i]);
+        if (access(path, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+pid_t dp_store_view_in_use(const char *directory)
+{
+    char path[4096];
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET}; /* others that read are in nobody's way */
+    join(path, sizeof path, directory, "LOCK");
+    int file;
+    if (dp_read_only_disk_file(AT_FDCWD, path, &file, NULL) != DP_OK)
+        return 0;
+    bool asked = fcntl(file, F_GETLK, &lock) == 0;
+    (void)close(file);
+    pid_t holder = lock.l_pid > 0 ? lock.l_pid : -1; /* in another container it has no number here */
+    return asked && lock.l_type != F_UNLCK ? holder : 0;
+}
+
+/* The manifest that CURRENT names: RocksDB's messages about a damaged manifest do not name the file. */
+static char *read_manifest_name(const char *directory)
+{
+    char path[4096], name[256];
+    join(path, sizeof path, directory, "CURRENT");
+    int file;
+    if (dp_read_only_disk_file(AT_FDCWD, path, &file, NULL) != DP_OK)
+        return NULL;
+    ssize_t bytes = read(file, name, sizeof name - 1);
+    (void)close(file);
+    if (bytes <= 0)
+        return NULL;
+    name[bytes] = 0;
+    name[strcspn(name, "\n")] = 0;
+    dp_text_clean(name);
+    return strdup(name);
+}
+
+/* RocksDB would wait for ever for the writer of a pipe. */
+static enum dp_status check_kinds(const char *directory, DIR *list, struct dp_error *err)
+{
+    for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
+        struct stat found;
+        if (fstatat(dirfd(list), entry->d_name, &found, 0) == 0 && !S_ISREG(found.st_mode) &&
+            !S_ISDIR(found.st_mode))
+            return dp_fail(err, DP_CORRUPT,
+                           "store %s: %s is a pipe, a socket or a device, not a file; restore that file, or "
+                           "a copy of the "
+                           "store",
+                           directory, entry->d_name);
+    }
+    return DP_OK;
+}
+
+static enum dp_status check_directory(const char *directory, struct dp_error *err)
+{
+    char path[4096];
+    DIR *list = opendir(directory);
+    if (!list)
+        return dp_fail(err, errno == ENOENT ? DP_NOT_FOUND : DP_IO,
+                       "cannot inspect %s: %s; name a store's directory", directory, strerror(errno));
+    enum dp_status st = check_kinds(directory, list, err);
+    (void)closedir(list);
+    if (st != DP_OK)
+        return st;
+    if (!dp_store_view_is_store(directory))
+        return dp_fail(err, DP_NOT_FOUND,
+                       "%s is not a store: it has none of CURRENT, IDENTITY and journal; name a shard's "
+                       "directory, or a server's (with shard-0000, ...)",
+                       directory);
+    join(path, sizeof path, directory, "CURRENT");
+    if (access(path, F_OK) != 0)
+        return dp_fail(err, DP_CORRUPT,
+                       "store %s: the file CURRENT is missing: without it no row can be found; restore that "
+                       "file, or a copy of the store",
+                       directory);
+    return DP_OK;
+}
+
+/* ---- opening */
+
+static rocksdb_options_t *make_options(rocksdb_cache_t *cache, bool strict)
+{
+    rocksdb_options_t *options = rocksdb_options_create();
+    rocksdb_options_set_create_if_missing(options, 0);
+    rocksdb_options_set_paranoid_checks(options, strict);
+    rocksdb_options_set_wal_recovery_mode(options, rocksdb_tolerate_corrupted_tail_records_recovery);
+    /* A scan must read every block and not skip older versions of a row. */
+    rocksdb_options_set_max_sequential_skip_in_iterations(options, UINT64_MAX);
+    rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
+    rocksdb_block_based_options_set_block_cache(table, cache);
+    rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(BLOOM_BITS));
+    rocksdb_options_set_block_based_table_factory(options, table);
+    rocksdb_block_based_options_destroy(table);
+    return options;
+}
+
+static void close_db(struct dp_rocks_db *db)
+{
+    for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
+        if (db->families[i])
+            rocksdb_column_family_handle_destroy(db->families[i]);
+    if (db->db)
+        rocksdb_close(db->db);
+    if (db->read)
+        rocksdb_readoptions_destroy(db->read);
+    for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
+        if (db->options[i])
+            rocksdb_options_destroy(db->options[i]);
+    if (db->cache)
+        rocksdb_cache_destroy(db->cache);
+    free(db->directory);
+    *db = (struct dp_rocks_db){0};
+}
+
+static enum dp_status open_db(const char *directory, bool strict, struct dp_rocks_db *db,
+                              struct dp_error *err)
+{
+    char *text = NULL;
+    *db = (struct dp_rocks_db){.directory = strdup(directory)};
+    if (!db->directory)
+        return dp_fail(err, DP_NOMEM, "no memory to inspect %s", directory);
+    db->cache = rocksdb_cache_create_lru(CACHE_BYTES);
+    for (int i = 0; i < DP_ROCKS_FAMILIES; i++)
+        db->options[i] = make_options(db->cache, strict);
+    db->read = dp_rocks_db_read_options();
+    rocksdb_readoptions_set_readahead_size(db->read, READAHEAD_BYTES);
+    rocksdb_readoptions_set_fill_cache(db->read, 0); /* each block is read once */
+    db->db = rocksdb_open_for_read_only_column_families(
+        db->options[DP_ROCKS_DEFAULT], directory, DP_ROCKS_FAMILIES, family_names,
+        (const rocksdb_options_t *const *)db->options, db->families, 0, &text);
+    enum dp_status st = dp_rocks_error_take(&text, directory, "open read-only", err);
+    if (st != DP_OK)
+        close_db(db);
+    return st;
+}
+
+/* Names the manifest if RocksDB names no file. */
+static void name_manifest(const char *manifest, const char *directory, struct dp_error *err)
+{
+    if (manifest && !dp_rocks_text_names_file(err))
+        (void)dp_wrap(err, err->status, "%s/%s, or what it names, is damaged", directory, manifest);
+}
+
+/* ---- own marks */
+
+/* Reads an own mark; false: it is missing or too long. */
+static bool get_own(struct dp_store_view *view, const char *name, void *to, size_t bytes_max, size_t *bytes,
+                    enum dp_status *st, struct dp_error *err)
+{
+    char key[32], *text = NULL;
+    (void)snprintf(key, sizeof key, DP_STORE_MARKS_OWN "%s", name);
+    rocksdb_pinnableslice_t *found = NULL;
+    if (*st == DP_OK) {
+        found = rocksdb_get_pinned_cf(view->db.db, view->db.read, view->db.families[DP_ROCKS_MARKS], key,
+                                      strlen(key), &text);
+        *st = dp_rocks_error_take(&text, view->db.directory, "read marks", err);
+    }
+    if (!found)
+        return false;
+    const char *value = rocksdb_pinnableslice_value(found, bytes);
+    bool fits = *bytes <= bytes_max;
+    if (fits)
+        memcpy(to, value, *bytes);
+    rocksdb_pinnableslice_destroy(found);
+    return fits;
+}
+
+static enum dp_status read_state(struct dp_store_view *view, enum dp_store_view_state *out,
+                                 struct dp_error *err)
+{
+    char state[16];
+    size_t bytes = 0;
+    enum dp_status st = DP_OK;
+    *out = DP_STORE_VIEW_NEW;
+    if (!get_own(view, "state", state, sizeof state, &bytes, &st, err))
+        return st;
+    for (int i = DP_STORE_VIEW_CLEAN; i <= DP_STORE_VIEW_OPEN; i++)
+        if (bytes == strlen(state_names[i]) && memcmp(state, state_names[i], bytes) == 0)
+            *out = (enum dp_store_view_state)i;
+    return *out != DP_STORE_VIEW_NEW
+               ? DP_OK
+               : dp_fail(err, DP_CORRUPT,
+                         "store %s: the mark store/state has a value that this build does not know",
+                         view->db.directory);
+}
+
+static enum dp_status read_own(struct dp_store_view *view, struct dp_error *err)
+{
+    struct dp_store_view_own *own = &view->own;
+    const char *directory = view->db.directory;
+    char range[16], format[4], number[8], id[DP_STORE_ID_BYTES];
+    size_t bytes = 0;
+    enum dp_status st = read_state(view, &own->state, err);
+    if (st != DP_OK || own->state == DP_STORE_VIEW_NEW)
+        return st;
+    bool whole = get_own(view, "format", format, sizeof format, &bytes, &st, err) && bytes == sizeof format;
+    own->format = whole ? dp_load_u32le(format) : 0;
+    if (whole && own->format != DP_MARKS_FORMAT)
+        return dp_fail(err, DP_UNSUPPORTED,
+                       "store %s has format %u, this build reads format %u; use the build that wrote it",
+                       directory, (unsigned)own->format, DP_MARKS_FORMAT);
+    whole =
+        whole && get_own(view, "cluster", number, sizeof number, &bytes, &st, err) && bytes == sizeof number;
+    own->cluster = whole ? dp_load_u64le(number) : 0;
+    whole = whole && get_own(view, "generation", number, sizeof number, &bytes, &st, err) &&
+            bytes == sizeof number;
+    own->generation = whole ? dp_load_u64le(number) : 0;
+    whole = whole && get_own(view, "range", range, sizeof range, &bytes, &st, err) && bytes == sizeof range;
+    if (st == DP_OK && !whole)
+        return dp_fail(
+            err, DP_CORRUPT,
+            "store %s: one of the marks store/format, cluster, generation, range is missing or has "
+            "a wrong length",
+            directory);
+    if (whole)
+        own->range = (struct dp_range){dp_load_u64le(range), dp_load_u64le(range + 8)};
+    if (get_own(view, "identity", id, sizeof id, &bytes, &st, err) && bytes == sizeof id)
+        own->id = dp_store_id_decode(id);
+    return st;
+}
+
+/* ---- files */
+
+static int compare_edges(const void *a, const void *b)
+{
+    return memcmp(((const struct edge *)a)->key, ((const struct edge *)b)->key, DP_KEY_BYTES);
+}
+
+/* The smallest key above `key`. */
+static void step_key(char key[DP_KEY_BYTES])
+{
+    for (size_t i = DP_KEY_BYTES; i-- > 0 && ++key[i] == 0;)
+        continue;
+}
+
+static enum dp_status find_edges(struct dp_store_view *view, struct dp_error *err)
+{
+    const rocksdb_livefiles_t *files = rocksdb_livefiles(view->db.db);
+    int count = rocksdb_livefiles_count(files);
+    view->edges = calloc((size_t)count * EDGES_PER_FILE + 1, sizeof view->edges[0]);
+    for (int i = 0; i < count && view->edges; i++) {
+        size_t bytes = 0;
+        if (strcmp(rocksdb_livefiles_column_family_name(files, i), family_names[DP_ROCKS_ROWS]) != 0)
+            continue;
+        struct edge *edge = &view->edges[view->edge_count];
+        const char *key = rocksdb_livefiles_smallestkey(files, i, &bytes);
+        memcpy(edge[0].key, key, bytes < DP_KEY_BYTES ? bytes : DP_KEY_BYTES);
+        key = rocksdb_livefiles_largestkey(files, i, &bytes);
+        memcpy(edge[1].key, key, bytes < DP_KEY_BYTES ? bytes : DP_KEY_BYTES);
+        step_key(edge[1].key);
+        for (int e = 0; e < 2; e++)
+            (void)snprintf(edge[e].file, sizeof edge[e].file, "%s", rocksdb_livefiles_name(files, i));
+        view->edge_count += EDGES_PER_FILE;
+    }
+    rocksdb_livefiles_destroy(files);
+    if (!view->edges)
+        return dp_fail(err, DP_NOMEM, "no memory to inspect %s", view->db.directory);
+    qsort(view->edges, view->edge_count, sizeof view->edges[0], compare_edges);
+    return DP_OK;
+}
+
+enum dp_status dp_store_view_files(const struct dp_store_view *view,
+                                   enum dp_status (*visit)(void *context,
+                                                           const struct dp_store_view_file *file,
+                                                           struct dp_error *err),
+                                   void *context, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    const rocksdb_livefiles_t *files = rocksdb_livefiles(view->db.db);
+    for (int i = 0; st == DP_OK && i < rocksdb_livefiles_count(files); i++) {
+        const char *name = rocksdb_livefiles_name(files, i);
+        const char *family = rocksdb_livefiles_column_family_name(files, i);
+        struct dp_store_view_file file = {.name = *name == '/' ? name + 1 : name,
+                                          .rows = strcmp(family, family_names[DP_ROCKS_ROWS]) == 0,
+                                          .level = rocksdb_livefiles_level(files, i),
+                                          .bytes = rocksdb_livefiles_size(files, i),
+                                          .entries = rocksdb_livefiles_entries(files, i)};
+        st = visit(context, &file, err);
+    }
+    rocksdb_livefiles_destroy(files);
+    return st;
+}
+
+/* ---- open, close */
+
+/* A missing table that the server's next start puts back is not damage. */
+static enum dp_status tell_kept(const char *directory, struct dp_error *err)
+{
+    struct dp_rocks_kept kept;
+    struct dp_error ignored;
+    if (dp_rocks_kept_find(directory, &kept, &ignored) != DP_OK || kept.name[0] == '\0')
+        return DP_CORRUPT;
+    return dp_fail(err, DP_UNCLEAN,
+                   "store %s: the manifest names %s, whose rows are in " DP_ROCKS_KEPT
+                   ": a sync of the manifest failed during write-back. Nothing is lost: start and stop the "
+                   "server, which restores the file, then inspect the store again",
+                   directory, kept.name);
+}
+
+static enum dp_status open_whole(struct dp_store_view *view, const char *directory, struct dp_error *err)
+{
+    enum dp_status st = dp_rocks_log_check(directory, err);
+    if (st == DP_OK)
+        st = open_db(directory, true, &view->db, err);
+    /* A running server may remove a file between listing and opening it: the next manifest no longer names
+     * it. */
+    for (int i = 0;
+         (st == DP_CORRUPT || st == DP_IO) && i < LIVE_TRIES && dp_store_view_in_use(directory) != 0; i++)
+        st = open_db(directory, true, &view->db, err);
+    if (st == DP_CORRUPT)
+        st = tell_kept(directory, err);
+    if (st == DP_CORRUPT) {
+        dp_rocks_log_name_damage(directory, err);
+        name_manifest(view->manifest, directory, err);
+    }
+    return st;
+}
+
+enum dp_status dp_store_view_open(const char *store, const struct dp_store_view_damage *damaged,
+                                  struct dp_store_view **out, struct dp_error *err)
+{
+    char directory[DP_ROCKS_PLACE_BYTES];
+    dp_rocks_snapshot_place(store, directory); /* for an unfinished revert */
+    enum dp_status st = check_directory(directory, err);
+    if (st != DP_OK)
+        return st;
+    struct dp_store_view *view = calloc(1, sizeof *view);
+    if (!view)
+        return dp_fail(err, DP_NOMEM, "no memory to inspect %s", directory);
+    view->manifest = read_manifest_name(directory);
+    st = open_whole(view, directory, err);
+    if (st == DP_CORRUPT && damaged) {
+        struct dp_error lax;
+        damaged->tell(damaged->context, err);
+        if (open_db(directory, false, &view->db, &lax) == DP_OK)
+            st = DP_OK;
+    }
+    if (st == DP_OK)
+        st = read_own(view, err);
+    if (st == DP_OK)
+        st = find_edges(view, err);
+    if (st != DP_OK)
+        dp_store_view_close(&view);
+    *out = view;
+    return st;
+}
+
+void dp_store_view_close(struct dp_store_view **view)
+{
+    if (!*view)
+        return;
+    close_db(&(*view)->db);
+    free((*view)->edges);
+    free((*view)->manifest);
+    free(*view);
+    *view = NULL;
+}
+
+const struct dp_store_view_own *dp_store_view_own(const struct dp_store_view *view)
+{
+    return &view->own;
+}
+
+/* ---- marks and rows */
+
+enum dp_status dp_store_view_marks(struct dp_store_view *view, const char *prefix,
+                                   enum dp_status (*visit)(void *context, const struct dp_store_mark *mark,
+                                                           struct dp_error *err),
+                                   void *context, struct dp_error *err)
+{
+    return dp_marks_visit(&view->db, prefix, strlen(prefix), visit, context, err);
+}
+
+struct scan {
+    struct dp_store_view *view;
+    enum dp_status (*visit)(void *context, struct dp_store_key key, const void *row, size_t row_bytes,
+                            struct dp_error *err);
+    void *context;
+    bool ended;              /* visit ended the scan */
+    char last[DP_KEY_BYTES]; /* the last key tried */
+};
+
+/* Scans from scan->last on. */
+static enum dp_status scan_from(struct scan *scan, struct dp_error *err)
+{
+    struct dp_rocks_db *db = &scan->view->db;
+    enum dp_status st = DP_OK;
+    rocksdb_iterator_t *at = rocksdb_create_iterator_cf(db->db, db->read, db->families[DP_ROCKS_ROWS]);
+    for (rocksdb_iter_seek(at, scan->last, DP_KEY_BYTES); st == DP_OK && rocksdb_iter_valid(at);
+         rocksdb_iter_next(at)) {
+        size_t key_bytes = 0, row_bytes = 0;
+        const char *key = rocksdb_iter_key(at, &key_bytes), *row = rocksdb_iter_value(at, &row_bytes);
+        if (key_bytes != DP_KEY_BYTES) {
+            st = dp_fail(err, DP_CORRUPT, "store %s: a row's key has %zu bytes instead of %u", db->directory,
+                         key_bytes, DP_KEY_BYTES);
+            break;
+        }
+        memcpy(scan->last, key, DP_KEY_BYTES);
+        st = scan->visit(scan->context, dp_key_get(key), row, row_bytes, err);
+        scan->ended = st != DP_OK;
+    }
+    if (st == DP_OK) { /* an iterator that failed looks like one that ended */
+        char *text = NULL;
+        rocksdb_iter_get_error(at, &text);
+        st = dp_rocks_error_take(&text, db->directory, "read rows", err);
+    }
+    rocksdb_iter_destroy(at);
+    return st;
+}
+
+/* For some kinds of damage RocksDB does not name the file: then it is the file that was being read, or the
+ * next one. */
+static void name_file(const struct scan *scan, struct dp_error *err)
+{
+    const struct dp_store_view *view = scan->view;
+    if (dp_rocks_text_names_table(err))
+        return;
+    for (size_t i = 0; i < view->edge_count; i++)
+        if (memcmp(view->edges[i].key, scan->last, DP_KEY_BYTES) >= 0) {
+            (void)dp_wrap(err, err->status, "at or near %s%s", view->db.directory, view->edges[i].file);
+            return;
+        }
+}
+
+/* Skips a damaged place: goes on at the next key where a file begins or has ended. */
+static bool next_edge(struct scan *scan)
+{
+    const struct dp_store_view *view = scan->view;
+    for (size_t i = 0; i < view->edge_count; i++)
+        if (memcmp(view->edges[i].key, scan->last, DP_KEY_BYTES) > 0) {
+            memcpy(scan->last, view->edges[i].key, DP_KEY_BYTES);
+            return true;
+        }
+    return false;
+}
+
+enum dp_status dp_store_view_rows(struct dp_store_view *view, const struct dp_store_view_damage *damaged,
+                                  enum dp_status (*visit)(void *context, struct dp_store_key key,
+                                                          const void *row, size_t row_bytes,
+                                                          struct dp_error *err),
+                                  void *context, struct dp_error *err)
+{
+    struct scan scan = {.view = view, .visit = visit, .context = context};
+    for (;;) {
+        enum dp_status st = scan_from(&scan, err);
+        if (st == DP_OK || scan.ended || !damaged)
+            return st;
+        name_file(&scan, err);
+        damaged->tell(damaged->context, err);
+        if (!next_edge(&scan))
+            return DP_OK;
+    }
+}
+
+enum dp_status dp_store_view_rows_from(struct dp_store_view *view, struct dp_store_key from,
+                                       enum dp_status (*visit)(void *context, struct dp_store_key key,
+                                                               const void *row, size_t row_bytes,
+                                                               struct dp_error *err),
+                                       void *context, struct dp_error *err)
+{
+    struct scan scan = {.view = view, .visit = visit, .context = context};
+    dp_key_put(scan.last, from);
+    return scan_from(&scan, err);
+}

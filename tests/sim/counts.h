@@ -1,0 +1,16 @@
+/* Counts: what happened, over all seeds. A simulation in which nothing does shows nothing.
+ * Thread    One. */
+#ifndef DP_TESTS_SIM_COUNTS_H
+#define DP_TESTS_SIM_COUNTS_H
+
+#include "server/shard/shard.h"
+
+enum sim_count { SIM_DEATHS, SIM_POWER_CUTS, SIM_BEHIND, SIM_CLAIMS, SIM_ENDED };
+
+void sim_counts_add(enum sim_count what, uint64_t number);
+/* What its counters say, at its end. */
+void sim_counts_add_shard(const struct dp_shard *shard);
+/* Of all worlds so far. */
+void sim_counts_print(void);
+
+#endif

@@ -1,0 +1,87 @@
+/* The simulated register: the first server's register and clients of it, from a seed.
+ *     register_sim   seeds, the plan, faults, the network, the server (register, its service, its disk)
+ *     register_client   processes that get, set and wait, each on a stack of its own, over the real client library
+ *     register_model    what must hold
+ * Thread    One. */
+#ifndef DP_TESTS_SIM_REGISTER_SIM_H
+#define DP_TESTS_SIM_REGISTER_SIM_H
+
+#include "common/wire/reply.h"
+#include "tests/sim/world.h"
+
+#define REG_CLIENTS_MAX  5u
+#define REG_NAMES_MAX    3u
+#define REG_VERSIONS_MAX 512u
+#define REG_OPS_MAX      2048u /* sets of all clients */
+
+struct reg_plan {
+    uint32_t clients, names, turns; /* turns: what a client does */
+    struct sim_mail_odds mail;
+    uint32_t retry_ms, think_ms;
+    uint32_t faults;
+    bool storm; /* a server that starts is soon gone again */
+    bool clean; /* nothing fails and nothing is lost: waiters are timed */
+    uint64_t calm_event;
+};
+
+struct reg_model;
+struct reg_client;
+struct reg_server;
+
+struct reg {
+    struct sim_world *world;
+    struct reg_plan plan;
+    struct reg_model *model;
+    struct reg_server *server;
+    struct reg_client *client[REG_CLIENTS_MAX];
+};
+
+/* ---- the network ---- */
+
+void reg_to_server(struct reg *reg, uint32_t client, uint32_t link, struct dp_message *message);
+/* Also of connections that are gone: then it is not delivered. */
+void reg_to_client(struct reg *reg, const struct dp_peer *to, uint32_t link, struct dp_message *message);
+
+/* ---- clients ---- */
+
+struct reg_client *reg_client_new(struct reg *reg, uint32_t index);
+void reg_client_free(struct reg_client **client);
+bool reg_client_is_done(const struct reg_client *client);
+uint32_t reg_client_life(const struct reg_client *client);
+void reg_client_dies(struct reg_client *client); /* and begins another life */
+/* A last life, that looks whether all values are there. */
+void reg_client_audit(struct reg_client *client);
+void reg_client_receive(struct reg_client *client, uint32_t link, struct dp_message **message);
+
+/* ---- the model ---- */
+
+/* What a set stores. Its bytes are a function of these. */
+struct reg_content {
+    uint64_t op; /* which set: from 1 */
+    uint32_t name;
+    uint64_t version;
+};
+#define REG_CONTENT_BYTES_MAX 1200u
+
+struct reg_model *reg_model_new(struct reg *reg);
+void reg_model_free(struct reg_model **model);
+void reg_name_of(uint32_t name, char text[16]);
+size_t reg_content_bytes(const struct reg_content *content, unsigned char to[REG_CONTENT_BYTES_MAX]);
+
+/* A set begins: returns its number. */
+uint64_t reg_model_begin(struct reg_model *model, uint32_t name);
+enum reg_end { REG_WON, REG_LOST, REG_UNKNOWN };
+void reg_model_end(struct reg_model *model, uint64_t op, enum reg_end end, uint64_t version);
+/* An answer leaves the server. `id`: the register's. */
+void reg_model_answers(struct reg_model *model, uint64_t id, uint32_t name, uint64_t version,
+                       const void *bytes, size_t size);
+/* It reached its client: what was delivered at `before` (reg_model_delivered) is not undone. */
+void reg_model_shows(struct reg_model *model, uint32_t name, uint64_t version, uint64_t before,
+                     const void *bytes, size_t size);
+uint64_t reg_model_delivered(const struct reg_model *model, uint32_t name);
+/* When that version, or a later one, was first answered; UINT64_MAX: never. */
+uint64_t reg_model_made_ns(const struct reg_model *model, uint32_t name, uint64_t version);
+/* At the end: what stands is `version`, and its history is whole. */
+void reg_model_audit(struct reg_model *model, uint32_t name, uint64_t version);
+
+#endif

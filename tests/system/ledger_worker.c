@@ -1,0 +1,58 @@
+/* downpour-worker whose pushes also write the ledger of a training (train_ledger.h): the same program, the same flags.
+ * Exact     SGD adds rate * (1 / rate): 1 in f32 (and in bf16) where the rate is a power of two; another rate is refused.
+ */
+#include "tests/system/train_ledger.h"
+
+#include "worker/worker.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Of the one training of this process. */
+static struct {
+    struct dp_client_table *table;
+    struct dp_keys *keys;
+    uint64_t *mixed; /* [shards], ascending as the shards do */
+    float *gradient; /* [shards] */
+} ledger;
+
+static enum dp_status ledger_open(struct dp_job *job, struct dp_error *err)
+{
+    const struct dp_table_spec spec = dp_train_ledger_spec();
+    ledger.mixed = calloc(job->shards, sizeof *ledger.mixed);
+    ledger.gradient = calloc(job->shards, sizeof *ledger.gradient);
+    if (!ledger.mixed || !ledger.gradient)
+        return dp_fail(err, DP_NOMEM, "no memory for a ledger of %u shards", job->shards);
+    enum dp_status st = dp_keys_new(&ledger.keys, err);
+    return st == DP_OK ? dp_job_table(job, &spec, &ledger.table, err) : st;
+}
+
+static enum dp_status add_one(struct dp_job *job, uint32_t epoch, const struct dp_push_options *push,
+                              struct dp_push_part *out, struct dp_error *err)
+{
+    int exponent;
+    enum dp_status st = ledger.table ? DP_OK : ledger_open(job, err);
+    if (st != DP_OK)
+        return st;
+    if (frexpf(push->rate, &exponent) != 0.5f)
+        return dp_fail(err, DP_ARGUMENT, "the rate %g is no power of two: the ledger would not be exact",
+                       (double)push->rate);
+    if (epoch > UINT16_MAX || push->number > UINT32_MAX)
+        return dp_fail(err, DP_ARGUMENT, "the ledger has rows for 2^16 epochs of 2^32 pushes");
+    for (uint32_t s = 0; s < job->shards; s++) {
+        ledger.mixed[s] = dp_train_ledger_row(s, job->shards, epoch, push->number);
+        ledger.gradient[s] = -1.0f / push->rate;
+    }
+    *out = (struct dp_push_part){.table = ledger.table, .keys = ledger.keys, .gradients = ledger.gradient};
+    return dp_keys_lend(ledger.keys, ledger.mixed, job->shards, err);
+}
+
+int main(int argc, char **argv)
+{
+    const struct dp_push_extra extra = {.part = add_one};
+    int code = dp_worker_main(argc, argv, &extra);
+    dp_keys_free(&ledger.keys);
+    free(ledger.mixed);
+    free(ledger.gradient);
+    return code;
+}

@@ -1,0 +1,304 @@
+/* Registration beside a first server that is there: what an earlier process sent and comes late, and registers that change
+ * meanwhile. That stores are told apart is test_identity's and, with real servers, system/test_lost_store's. */
+#include "server/registration.h"
+
+#include "tests/lib/test.h"
+
+#include "common/client/downpour.h"
+#include "server/control/control.h"
+#include "server/identity.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CLUSTER = 5, GENERATION = 2, SHARDS = 2, WAIT_MS = 10000 };
+
+struct bed {
+    struct dp_net *net;
+    struct dp_control *control;
+    char endpoint[64], directory[64], file[96];
+    struct dp_registration *process; /* the one that runs */
+    const struct dp_store_gate *gate;
+    struct dp_client *wire;         /* what is on its way comes over this */
+    struct dp_register_value value; /* as an earlier process read it */
+};
+
+static uint32_t count(void *context, struct dp_counter counters[DP_COUNTERS_MAX])
+{
+    (void)context;
+    (void)counters;
+    return 0;
+}
+
+static atomic_int short_of_memory, watched, lost;
+
+static void hears_lost(void *context)
+{
+    (void)context;
+    atomic_fetch_add(&lost, 1);
+}
+
+static void start_first_server(struct bed *bed)
+{
+    struct dp_error err = {0};
+    const struct dp_control_options options = {.net = bed->net,
+                                               .endpoint = bed->endpoint,
+                                               .cluster = CLUSTER,
+                                               .generation = GENERATION,
+                                               .boot = 77,
+                                               .counters = count,
+                                               .register_directory = bed->directory,
+                                               .first_server = bed->endpoint};
+    if (dp_control_start(&options, &bed->control, &err) != DP_OK)
+        fail_msg("%s", err.text);
+}
+
+static void begin(struct bed *bed, uint64_t opening)
+{
+    struct dp_error err = {0};
+    const struct dp_registration_options options = {.control = bed->endpoint,
+                                                    .cluster = CLUSTER,
+                                                    .generation = GENERATION,
+                                                    .opening = opening,
+                                                    .count = 1,
+                                                    .total = SHARDS,
+                                                    .lost = hears_lost};
+    dp_registration_free(&bed->process);
+    assert_int_equal(dp_registration_new(&options, &bed->process, &err), DP_OK);
+    bed->gate = dp_registration_gate(bed->process, 0, "/stores/shard-0000");
+}
+
+/* Another register, and who reads it. */
+static void restart_first_server(struct bed *bed)
+{
+    struct dp_error err = {0};
+    dp_client_close(&bed->wire);
+    dp_control_stop(&bed->control);
+    (void)unlink(bed->file);
+    start_first_server(bed);
+    const struct dp_client_options wire = {
+        .cluster = CLUSTER, .generation = GENERATION, .control = bed->endpoint};
+    assert_int_equal(dp_client_open(&wire, &bed->wire, &err), DP_OK);
+}
+
+static int open_bed(void **state)
+{
+    struct bed *bed = calloc(1, sizeof *bed);
+    struct dp_error err = {0};
+    assert_non_null(bed);
+    (void)snprintf(bed->endpoint, sizeof bed->endpoint, "ipc:///tmp/dp-registration-%d", (int)getpid());
+    (void)snprintf(bed->directory, sizeof bed->directory, "/tmp/dp-registration-XXXXXX");
+    assert_non_null(mkdtemp(bed->directory));
+    (void)snprintf(bed->file, sizeof bed->file, "%s/register", bed->directory);
+    assert_int_equal(dp_net_open(1, &bed->net, &err), DP_OK);
+    restart_first_server(bed);
+    *state = bed;
+    return 0;
+}
+
+static int close_bed(void **state)
+{
+    struct bed *bed = *state;
+    dp_registration_free(&bed->process);
+    dp_client_close(&bed->wire);
+    dp_control_stop(&bed->control);
+    dp_net_close(&bed->net);
+    dp_register_value_clear(&bed->value);
+    (void)unlink(bed->file);
+    (void)rmdir(bed->directory);
+    free(bed);
+    return 0;
+}
+
+/* The gate's first half: what the store says from then on. */
+static struct dp_store_id admitted(struct bed *bed, struct dp_store_id found, bool is_new)
+{
+    struct dp_store_id put = found;
+    struct dp_error err = {0};
+    if (bed->gate->admit(bed->gate->context, &found, is_new, &put, &err) != DP_OK)
+        fail_msg("not admitted: %s", err.text);
+    return put;
+}
+
+static void entered(struct bed *bed, struct dp_store_id id)
+{
+    struct dp_error err = {0};
+    if (bed->gate->entered(bed->gate->context, &id, &err) != DP_OK)
+        fail_msg("not entered: %s", err.text);
+}
+
+static void read_value(struct bed *bed)
+{
+    struct dp_error err = {0};
+    dp_register_value_clear(&bed->value);
+    assert_int_equal(dp_client_register_get(bed->wire, DP_STORES_NAME, 0, 0, WAIT_MS, &bed->value, &err),
+                     DP_OK);
+}
+
+/* What a process sends that read bed->value, and ended: its opening. *won: it was stored all the same. */
+static void arrives(struct bed *bed, struct dp_store_id id, bool *won)
+{
+    static struct dp_stores stores;
+    char *bytes = malloc(DP_STORES_BYTES_MAX);
+    struct dp_error err = {0};
+    assert_non_null(bytes);
+    assert_int_equal(dp_stores_decode(bed->value.bytes, bed->value.size, SHARDS, &stores, &err), DP_OK);
+    stores.shard[0].id = id.id;
+    stores.shard[0].opening = id.opening;
+    size_t size = dp_stores_encode(&stores, bytes);
+    assert_int_equal(dp_client_register_set(bed->wire, DP_STORES_NAME, bed->value.version, bytes, size,
+                                            WAIT_MS, won, NULL, &err),
+                     DP_OK);
+    free(bytes);
+}
+
+/* The register names the last opening, and the next process is admitted, too. */
+static void goes_on(struct bed *bed, struct dp_store_id id)
+{
+    static struct dp_stores stores;
+    struct dp_error err = {0};
+    read_value(bed);
+    assert_int_equal(dp_stores_decode(bed->value.bytes, bed->value.size, SHARDS, &stores, &err), DP_OK);
+    assert_true(stores.shard[0].id == id.id && stores.shard[0].opening == id.opening);
+    begin(bed, id.opening + 1);
+    assert_true(admitted(bed, id, false).id == id.id);
+}
+
+/* 31 registered; 32 was killed with its message on the way, which comes when 33 has said in its store that it is 33. */
+static void a_late_opening_of_a_known_store(void **state)
+{
+    struct bed *bed = *state;
+    bool won;
+    begin(bed, 31);
+    struct dp_store_id id = admitted(bed, (struct dp_store_id){0}, true);
+    entered(bed, id);
+    id.before = id.opening;
+    begin(bed, 32);
+    id = admitted(bed, id, false);
+    read_value(bed);
+    const struct dp_store_id dead = id;
+    begin(bed, 33);
+    id = admitted(bed, id, false);
+    arrives(bed, dead, &won);
+    assert_false(won);
+    entered(bed, id);
+    goes_on(bed, id);
+}
+
+/* The same of one that was never registered; and of one whose directory is gone since. */
+static void a_late_opening_of_a_new_store(void **state)
+{
+    struct bed *bed = *state;
+    for (int is_gone = 0; is_gone < 2; is_gone++) {
+        bool won;
+        restart_first_server(bed);
+        begin(bed, 31);
+        const struct dp_store_id dead = admitted(bed, (struct dp_store_id){0}, true);
+        read_value(bed);
+        begin(bed, 32);
+        struct dp_store_id id = admitted(bed, is_gone ? (struct dp_store_id){0} : dead, is_gone);
+        arrives(bed, dead, &won);
+        assert_false(won);
+        entered(bed, id);
+        goes_on(bed, id);
+    }
+}
+
+/* Before the next process asks, it is as good as any: that one goes on from there. */
+static void one_that_is_not_so_late(void **state)
+{
+    struct bed *bed = *state;
+    bool won;
+    begin(bed, 31);
+    struct dp_store_id id = admitted(bed, (struct dp_store_id){0}, true);
+    read_value(bed);
+    arrives(bed, id, &won);
+    assert_true(won);
+    begin(bed, 32);
+    id = admitted(bed, id, false);
+    assert_int_equal(id.before, 31);
+    entered(bed, id);
+    goes_on(bed, id);
+}
+
+/* It is at the same version by chance: the store says the register that it was judged by. */
+static void another_register_while_it_opens(void **state)
+{
+    struct bed *bed = *state;
+    struct dp_error err = {0};
+    bool won;
+    begin(bed, 31);
+    struct dp_store_id id = admitted(bed, (struct dp_store_id){0}, true);
+    read_value(bed);
+    restart_first_server(bed);
+    for (uint64_t version = 0; version < bed->value.version; version++)
+        assert_int_equal(dp_client_register_set(bed->wire, DP_STORES_NAME, version, bed->value.bytes,
+                                                bed->value.size, WAIT_MS, &won, NULL, &err),
+                         DP_OK);
+    assert_int_equal(bed->gate->entered(bed->gate->context, &id, &err), DP_GENERATION);
+    assert_non_null(strstr(err.text, "is known to register"));
+}
+
+enum dp_status __real_dp_client_register_get(struct dp_client *client, const char *name, uint64_t above,
+                                             uint32_t wait_ms, uint32_t timeout_ms,
+                                             struct dp_register_value *out, struct dp_error *err);
+enum dp_status __wrap_dp_client_register_get(struct dp_client *client, const char *name, uint64_t above,
+                                             uint32_t wait_ms, uint32_t timeout_ms,
+                                             struct dp_register_value *out, struct dp_error *err);
+enum dp_status __wrap_dp_client_register_get(struct dp_client *client, const char *name, uint64_t above,
+                                             uint32_t wait_ms, uint32_t timeout_ms,
+                                             struct dp_register_value *out, struct dp_error *err)
+{
+    if (atomic_load(&short_of_memory) > 0) {
+        atomic_fetch_sub(&short_of_memory, 1);
+        return dp_fail(err, DP_NOMEM, "planted");
+    }
+    enum dp_status st = __real_dp_client_register_get(client, name, above, wait_ms, timeout_ms, out, err);
+    if (st == DP_OK)
+        atomic_fetch_add(&watched, 1);
+    return st;
+}
+
+static void await(const atomic_int *count, const atomic_int *or_count)
+{
+    const struct timespec shortly = {.tv_nsec = 1000000};
+    for (int ms = 0; ms < WAIT_MS && atomic_load(count) == 0 && atomic_load(or_count) == 0; ms++)
+        (void)nanosleep(&shortly, NULL);
+}
+
+/* The server goes on, and still hears of what is another's. */
+static void a_watch_that_is_short_of_memory(void **state)
+{
+    struct bed *bed = *state;
+    struct dp_error err = {0};
+    bool won;
+    begin(bed, 31);
+    entered(bed, admitted(bed, (struct dp_store_id){0}, true));
+    atomic_store(&short_of_memory, 3);
+    atomic_store(&watched, 0);
+    assert_int_equal(dp_registration_watch(bed->process, &err), DP_OK);
+    await(&watched, &lost);
+    assert_int_equal(atomic_load(&lost), 0);
+    assert_int_equal(dp_registration_check(bed->process, &err), DP_OK);
+    read_value(bed);
+    arrives(bed, (struct dp_store_id){.id = 5, .opening = 5}, &won);
+    assert_true(won);
+    await(&lost, &lost);
+    assert_int_equal(dp_registration_check(bed->process, &err), DP_GENERATION);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, open_bed, close_bed)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_late_opening_of_a_known_store), TEST(a_late_opening_of_a_new_store),
+        TEST(one_that_is_not_so_late),         TEST(another_register_while_it_opens),
+        TEST(a_watch_that_is_short_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,177 @@
+/* Goal    a worker that was started again goes on exactly behind what every shard has.
+ * Method  a model of what servers have applied; sweep: workers, pushes an epoch, epochs, and where the worker was
+ *         killed; then every push that is not done is made, and each is there once. */
+#include "tests/lib/test.h"
+#include "worker/job/group.h"
+#include "worker/job/push_id.h"
+#include "worker/loop/position.h"
+
+#include <string.h>
+
+#define RUN        3u
+#define EPOCHS_MAX 40u
+#define NUMBERS    64u
+
+struct servers {
+    bool applied[EPOCHS_MAX][NUMBERS]; /* by all shards */
+    uint32_t forgotten;                /* epochs below it */
+    uint64_t first_missing;            /* not 0: all numbers below it were applied, and nothing else tells */
+    uint32_t asked;
+    enum dp_status fails;
+};
+
+static enum dp_status ask(void *context, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
+                          struct dp_error *err)
+{
+    struct servers *servers = context;
+    uint64_t epoch = stream - dp_push_stream(RUN, 0);
+    servers->asked++;
+    assert_true(epoch < EPOCHS_MAX && count > 0 && count <= DP_POSITION_PIECE);
+    if (servers->first_missing) { /* a long epoch */
+        for (size_t i = 0; i < count; i++) {
+            bits[i / 64] &= ~(UINT64_C(1) << i % 64);
+            bits[i / 64] |= (uint64_t)(from + i < servers->first_missing) << i % 64;
+        }
+        return DP_OK;
+    }
+    assert_true(from + count <= NUMBERS);
+    if (servers->fails != DP_OK)
+        return dp_fail(err, servers->fails, "shard 1 is gone");
+    if (epoch < servers->forgotten)
+        return dp_fail(err, DP_TOO_OLD, "forgotten");
+    memset(bits, 0, (count + 63) / 64 * sizeof *bits);
+    for (size_t i = 0; i < count; i++)
+        if (servers->applied[epoch][from + i])
+            bits[i / 64] |= UINT64_C(1) << i % 64;
+    return DP_OK;
+}
+
+static struct dp_position_plan plan_of(struct servers *servers, uint32_t epochs, uint32_t worker,
+                                       uint32_t workers, uint64_t groups)
+{
+    return (struct dp_position_plan){.run = RUN,
+                                     .epochs = epochs,
+                                     .worker = worker,
+                                     .workers = workers,
+                                     .groups = groups,
+                                     .ask = ask,
+                                     .context = servers};
+}
+
+/* Killed after `killed` pushes of all epochs, of which one that is not the last may lack a shard. */
+static void check(uint32_t epochs, uint32_t worker, uint32_t workers, uint64_t groups, uint64_t killed,
+                  uint64_t lacking)
+{
+    static struct servers servers;
+    struct dp_position position;
+    struct dp_error err = {0};
+    servers = (struct servers){0};
+    for (uint64_t n = 0; n < killed; n++)
+        if (n != lacking)
+            servers.applied[n / groups][dp_push_number(worker, workers, n % groups)] = true;
+    for (uint32_t e = 0; e < epochs; e++) /* the others are elsewhere */
+        for (uint32_t n = 0; n < NUMBERS; n++)
+            if (n % workers != worker)
+                servers.applied[e][n] = (e + n) % 3 != 0;
+    const struct dp_position_plan plan = plan_of(&servers, epochs, worker, workers, groups);
+    assert_int_equal(dp_position_find(&plan, &position, &err), DP_OK);
+    assert_true(servers.asked <= 10);
+    uint64_t left = 0;
+    for (uint32_t e = 0; e < epochs; e++)
+        for (uint64_t g = 0; g < groups; g++) {
+            bool *applied = &servers.applied[e][dp_push_number(worker, workers, g)];
+            assert_int_equal(dp_position_done(&position, e, g), *applied);
+            left += !*applied;
+        }
+    uint64_t done = killed - (lacking < killed);
+    assert_int_equal(position.epoch * groups + position.done, done);
+    assert_int_equal(left, epochs * groups - done);
+    assert_int_equal(dp_position_begun(&position), done > 0);
+    if (position.epoch < epochs)
+        assert_int_equal(position.epoch * groups + position.first, lacking < killed ? lacking : killed);
+    dp_position_clear(&position);
+}
+
+/* Planted: one too many is skipped (bit g + 1; low = middle + 2); another worker's numbers are taken for own. */
+static void goes_on_behind_what_is_done(void **state)
+{
+    (void)state;
+    for (uint32_t workers = 1; workers <= 3; workers++)
+        for (uint32_t worker = 0; worker < workers; worker++)
+            for (uint64_t groups = 1; groups <= 7; groups++)
+                for (uint32_t epochs = 1; epochs <= 9; epochs++)
+                    for (uint64_t killed = 0; killed <= epochs * groups; killed++) {
+                        check(epochs, worker, workers, groups, killed, UINT64_MAX);
+                        uint64_t epoch_first = killed ? (killed - 1) / groups * groups : 0;
+                        /* Two were under way: the one before the last of this epoch lacks a shard. */
+                        if (killed >= 2 && killed - 2 >= epoch_first && killed % groups != 0)
+                            check(epochs, worker, workers, groups, killed, killed - 2);
+                    }
+}
+
+static void many_epochs_are_halved_and_forgotten_ones_are_over(void **state)
+{
+    (void)state;
+    static struct servers servers;
+    struct dp_position position;
+    servers.forgotten = 20;
+    for (uint32_t e = 20; e < 33; e++)
+        for (uint32_t n = 0; n < 5; n++)
+            servers.applied[e][n] = true;
+    servers.applied[33][0] = true;
+    const struct dp_position_plan plan = plan_of(&servers, 40, 0, 1, 5);
+    struct dp_error err = {0};
+    assert_int_equal(dp_position_find(&plan, &position, &err), DP_OK);
+    assert_true(position.epoch == 33 && position.done == 1 && position.first == 1);
+    assert_true(servers.asked <= 8 && err.status == DP_OK);
+    assert_true(dp_position_done(&position, 3, 4) && !dp_position_done(&position, 34, 0));
+    dp_position_clear(&position);
+}
+
+/* Each question is one that can be asked again by itself: a slow server does not make all of them start anew.
+ * Planted: one question for all. */
+static void a_long_epoch_is_asked_in_pieces(void **state)
+{
+    (void)state;
+    static struct servers servers;
+    const uint64_t groups = 3 * DP_POSITION_PIECE + 7;
+    struct dp_position_plan plan = plan_of(&servers, 1, 1, 2, groups);
+    for (uint64_t missing = 2; missing < 2 * groups; missing += 1500) {
+        struct dp_position position;
+        servers = (struct servers){.first_missing = missing};
+        assert_int_equal(dp_position_find(&plan, &position, NULL), DP_OK);
+        assert_int_equal(position.first, missing / 2);
+        assert_int_equal(position.done, missing / 2);
+        assert_int_equal(servers.asked, 1 + 7);
+        dp_position_clear(&position);
+    }
+}
+
+static void nothing_to_skip(void **state)
+{
+    (void)state;
+    static struct servers servers;
+    struct dp_position position;
+    struct dp_position_plan plan = plan_of(&servers, 5, 1, 2, 0); /* a worker without minibatches */
+    assert_int_equal(dp_position_find(&plan, &position, NULL), DP_OK);
+    assert_true(position.epoch == 0 && servers.asked == 0 && !dp_position_begun(&position));
+    plan.groups = 4;
+    assert_int_equal(dp_position_find(&plan, &position, NULL), DP_OK);
+    assert_true(position.epoch == 0 && servers.asked == 2 && !dp_position_begun(&position));
+    dp_position_clear(&position);
+    servers.fails = DP_TIMEOUT;
+    struct dp_error err = {0};
+    assert_int_equal(dp_position_find(&plan, &position, &err), DP_TIMEOUT);
+    assert_string_equal(err.text, "finding the position to resume at: shard 1 is gone");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(goes_on_behind_what_is_done),
+        cmocka_unit_test(many_epochs_are_halved_and_forgotten_ones_are_over),
+        cmocka_unit_test(a_long_epoch_is_asked_in_pieces),
+        cmocka_unit_test(nothing_to_skip),
+    };
+    return cmocka_run_group_tests_name("position", tests, NULL, NULL);
+}

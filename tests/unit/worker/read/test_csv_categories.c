@@ -1,0 +1,159 @@
+/* Goal: which columns of a CSV are categories is said, and doubted where a typo may have decided it; blanks are no part of them.
+ * Method: files written by hand; what is logged is read. */
+#include "common/base/log.h"
+#include "tests/lib/test.h"
+#include "tests/unit/worker/read/formats.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct dp_dataset_options options_of(enum dp_data_form form)
+{
+    return (struct dp_dataset_options){.form = form,
+                                       .labels = DP_LABELS_BINARY,
+                                       .scale = 1,
+                                       .width = 2,
+                                       .fields = 2,
+                                       .label = "y",
+                                       .batch = 4};
+}
+
+/* What opening it writes to the log. */
+static void logged(const struct dp_dataset_options *options, char *out, size_t size)
+{
+    FILE *log = tmpfile();
+    assert_non_null(log);
+    int before = dup(STDERR_FILENO);
+    assert_true(before >= 0 && dup2(fileno(log), STDERR_FILENO) >= 0);
+    dp_log_start("test", DP_LOG_INFO);
+    struct dp_dataset *dataset = NULL;
+    enum dp_status st = dp_dataset_open(options, &dataset, NULL);
+    dp_log_start("test", DP_LOG_ERROR);
+    assert_true(dup2(before, STDERR_FILENO) >= 0 && close(before) == 0);
+    assert_int_equal(st, DP_OK);
+    dp_dataset_close(&dataset);
+    rewind(log);
+    out[fread(out, 1, size - 1, log)] = '\0';
+    assert_int_equal(fclose(log), 0);
+}
+
+/* Which columns became categories, and why, is said once: of the file that is trained on. */
+static void found_categories_are_told(void **state)
+{
+    (void)state;
+    struct test_dir dir;
+    char log[4096], train[256], wide[8192] = "y";
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+    (void)snprintf(train, sizeof train, "%s", write_text(&dir, "train", "y,a,b\n1,2,3\n0,-,3\n0,x,z\n"));
+    options.path = train;
+    logged(&options, log, sizeof log);
+    assert_non_null(
+        strstr(log, "/train: categories, by the first cell that is no number: 'a' by '-' in line 3, 'b' by "
+                    "'z' in line 4; the other columns are numbers\n"));
+    options.like_path = train;
+    options.path = write_text(&dir, "test", "y,a,b\n1,2,3\n");
+    logged(&options, log, sizeof log);
+    assert_string_equal(log, "");
+    options.path = train;
+    options.held_out = 0.3;
+    logged(&options, log, sizeof log);
+    assert_non_null(strstr(log, "'a' by '-'"));
+    options.held = true;
+    logged(&options, log, sizeof log);
+    assert_string_equal(log, "");
+    options.held = false;
+    options.held_out = 0;
+    options.categories = "a,b";
+    logged(&options, log, sizeof log);
+    assert_string_equal(log, "");
+    options = options_of(DP_FORM_SPARSE);
+    options.path = write_text(&dir, "numbers", "y,a,b\n1,2,3\n");
+    logged(&options, log, sizeof log);
+    assert_string_equal(log, "");
+    /* As many as a line holds. */
+    size_t len = strlen(wide);
+    for (int i = 0; i < 400; i++)
+        len += (size_t)snprintf(wide + len, sizeof wide - len, ",column-%d", i);
+    len += (size_t)snprintf(wide + len, sizeof wide - len, "\n1");
+    for (int i = 0; i < 400; i++)
+        len += (size_t)snprintf(wide + len, sizeof wide - len, ",x");
+    options.path = write_text(&dir, "wide", wide);
+    logged(&options, log, sizeof log);
+    assert_non_null(strstr(log, "'column-0' by 'x' in line 2, 'column-1' by"));
+    assert_non_null(strstr(log, ", ...; the other columns are numbers\n"));
+    test_dir_close(&dir);
+}
+
+/* A column of numbers but for a cell or two is doubted, however it was opened; one of texts among which are numbers is not. */
+static void a_typo_is_doubted(void **state)
+{
+    (void)state;
+    static const char text[] = "y,a,b,c\n1,2,x,1\n0,4o,3,2\n0,5,z,\n1,6,z,4\n";
+    struct test_dir dir;
+    char doubt[1000], where[300];
+    test_dir_open(&dir);
+    struct dp_dataset_options options = options_of(DP_FORM_SPARSE);
+    options.path = write_text(&dir, "t", text);
+    options.cache = dir.path;
+    (void)snprintf(where, sizeof where, "%s:3: '4o' is no number, so column 'a' became categories",
+                   options.path);
+    for (int cached = 0; cached < 2; cached++) {
+        struct dp_dataset *dataset = formats_open(&options);
+        dp_dataset_doubt(dataset, &options, doubt, sizeof doubt);
+        assert_ptr_equal(strstr(doubt, where), doubt);
+        assert_non_null(strstr(doubt, "though 3 of the 4 cells looked at are numbers"));
+        assert_non_null(strstr(doubt,
+                               "If that is a typo, correct the cell or leave it empty, and run again with "
+                               "--fresh; if not, keep the column as it is (--categories 'b,a' "));
+        dp_dataset_close(&dataset);
+    }
+    options.categories = "b,a";
+    struct dp_dataset *dataset = formats_open(&options);
+    dp_dataset_doubt(dataset, &options, doubt, sizeof doubt);
+    assert_string_equal(doubt, "");
+    dp_dataset_close(&dataset);
+    test_dir_close(&dir);
+}
+
+/* "Rome" with blanks around it is the same category, in a file to be scored too, whose key and name are without them. Weights of
+ * an older build keep the keys that they were trained on: a schema without its line `trimmed` is of such a one. */
+static void categories_are_trimmed(void **state)
+{
+    (void)state;
+    static const char text[] = "y,a,city\n1,2, Rome\n0,3,\"Rome \"\n0,3,Rome\n0,3, \n1,3,\n";
+    struct test_dir dir;
+    test_dir_open(&dir);
+    for (int older = 0; older < 2; older++) {
+        struct dp_dataset_options options = options_of(DP_FORM_FIELDS);
+        options.width = options.fields = 1;
+        options.batch = 5;
+        options.keeps_blanks = older;
+        options.path = write_text(&dir, "t", text);
+        struct dp_dataset *train = formats_open(&options);
+        assert_int_equal(dp_dataset_schema(train)->trimmed, !older);
+        struct dp_schema kept = *dp_dataset_schema(train);
+        options.like = &kept;
+        options.keeps_blanks = false;
+        struct dp_dataset *scored = formats_open(&options);
+        formats_same(train, scored, 0);
+        struct dp_batch *b = formats_batch(scored);
+        dp_dataset_fill(scored, 0, 0, b);
+        assert_int_equal(b->group[0].distinct, older ? 5 : 2);
+        dp_batch_free(&b);
+        dp_dataset_close(&scored);
+        dp_dataset_close(&train);
+    }
+    test_dir_close(&dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(found_categories_are_told),
+        cmocka_unit_test(a_typo_is_doubted),
+        cmocka_unit_test(categories_are_trimmed),
+    };
+    return cmocka_run_group_tests_name("csv categories", tests, NULL, NULL);
+}

@@ -1,0 +1,124 @@
+/* Goal    a training that is worth less than a constant, fits noise, or was cut short is said to be so, and no other is.
+ * Method  courses of losses, by epoch, as a report holds them, and what must be in the words. */
+#include "tests/lib/test.h"
+#include "worker/telemetry/advice.h"
+
+#include <math.h>
+#include <string.h>
+
+#define EPOCHS 8
+
+struct course {
+    const char *set;       /* "test", "validation" or "training" */
+    double loss[EPOCHS];   /* ends with 0 */
+    double constant, auc;  /* 0: none */
+    const char *wanted[3]; /* in the first, second, third advice */
+};
+
+static uint32_t advice_of(const struct course *course, enum dp_early_stop_why why,
+                          char text[DP_ADVICE_MAX][DP_ADVICE_BYTES])
+{
+    struct dp_cluster cluster;
+    struct dp_tested tested[EPOCHS] = {0}, none[EPOCHS] = {0};
+    struct dp_epoch_stats epoch[EPOCHS] = {0};
+    struct dp_worker_stats worker = {.epochs = EPOCHS, .epoch = epoch};
+    const struct dp_early_stop stop = {.why = why};
+    uint32_t n = 0;
+    bool trains = strcmp(course->set, "training") == 0, validates = strcmp(course->set, "validation") == 0;
+    dp_cluster_defaults(&cluster);
+    while (n < EPOCHS && course->loss[n] != 0)
+        n++;
+    for (uint32_t e = 0; e < n; e++) {
+        /* Beside an evaluated set the training loss says the contrary: it is not what is looked at. */
+        epoch[e].examples = 2;
+        epoch[e].loss_sum = trains ? 2 * course->loss[e] : 3.0 * (n - e);
+        tested[e].known = true;
+        tested[e].figures = (struct dp_figures){
+            .examples = 2, .loss = course->loss[e], .auc = course->auc != 0 ? course->auc : (double)NAN};
+    }
+    cluster.training.epochs = n;
+    const struct dp_report report = {.cluster = &cluster,
+                                     .workers = &worker,
+                                     .tested = trains || validates ? none : tested,
+                                     .validated = validates ? tested : NULL,
+                                     .epochs = n,
+                                     .finished = true,
+                                     .stop = &stop,
+                                     .constant = {.known = course->constant != 0,
+                                                  .set = course->set,
+                                                  .figures = {.loss = course->constant}}};
+    return dp_advice_of(&report, text);
+}
+
+static void each_course_has_its_words(void **state)
+{
+    (void)state;
+    static const struct course courses[] = {
+        {"test", {0.6, 0.5, 0.46, 0.4552, 0.4551}, 0.69, 0.8, {NULL}},
+        {"test",
+         {28, 40, 205},
+         0.55,
+         0.4,
+         {"worse than the 0.55 of a constant: the model has learned nothing", "best after epoch 1"}},
+        {"test",
+         {0.7, 0.9, 1.5},
+         0.69,
+         0.93,
+         {"ranks examples well (AUC 0.930)", "best after epoch 1 (0.7) and ended at 1.5"}},
+        {"test", {0.8, 0.75, 0.71}, 0.69, 0.55, {"too little so far", "falling by"}},
+        {"test",
+         {0.5, (double)NAN},
+         0.69,
+         0,
+         {"training loss of 1.5 is worse", "training loss was still falling"}}, /* only ranked */
+        {"test", {0.5, (double)INFINITY}, 0, 0, {"test loss is not finite: the training has diverged"}},
+        {"validation",
+         {0.6, 0.478, 0.55, 0.606},
+         0.69,
+         0.8,
+         {"The validation loss was best after epoch 2 (0.478) and ended at 0.606"}},
+        {"validation", {0.6, 0.478, 0.49, 0.5}, 0.69, 0.8, {NULL}},
+        {"test",
+         {0.9, 0.6, 0.55, 0.5, 0.45},
+         0.69,
+         0.8,
+         {"test loss was still falling by 9.1% an epoch when the training ended: more epochs may help. It "
+          "had 5; "
+          "--continue --epochs 5 trains 5 more."}},
+        {"test", {0.9, 0.6, 0.50, 0.51, 0.45}, 0.69, 0.8, {"falling by 5.1%"}},
+        {"test", {0.9, 0.45, 0.46, 0.44, 0.445}, 0.69, 0.8, {NULL}}, /* noise */
+        {"test", {0.6, 0.5}, 0.69, 0.8, {"falling by 16.7%"}},
+        {"test", {0.6}, 0.69, 0.8, {NULL}},
+        {"training", {2.0, 1.5, 1.2}, 1.0, 0, {"training loss of 1.2 is worse", "training loss was still"}},
+        {"training", {0.2, 0.4}, 1.0, 0, {NULL}},
+        {"test", {0.69315, 0.693152}, 0.69315, 0, {NULL}}, /* rounding is no news */
+    };
+    for (size_t i = 0; i < sizeof courses / sizeof courses[0]; i++) {
+        char text[DP_ADVICE_MAX][DP_ADVICE_BYTES];
+        uint32_t n = advice_of(&courses[i], DP_EARLY_STOP_NO, text);
+        for (uint32_t a = 0; a < 3; a++) {
+            const char *wanted = courses[i].wanted[a];
+            if ((a < n) != (wanted != NULL) || (wanted && !strstr(text[a], wanted)))
+                fail_msg("course %zu, advice %u: '%s'", i, a, a < n ? text[a] : "none");
+        }
+    }
+}
+
+/* Who asked it to stop there needs no more epochs. */
+static void a_stop_is_no_early_end(void **state)
+{
+    (void)state;
+    static const struct course falling = {"validation", {0.9, 0.7, 0.5}, 0.69, 0.8, {NULL}};
+    char text[DP_ADVICE_MAX][DP_ADVICE_BYTES];
+    assert_int_equal(advice_of(&falling, DP_EARLY_STOP_NO, text), 1);
+    assert_int_equal(advice_of(&falling, DP_EARLY_STOP_REACHED, text), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_course_has_its_words),
+        cmocka_unit_test(a_stop_is_no_early_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

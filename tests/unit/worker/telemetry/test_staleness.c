@@ -1,0 +1,51 @@
+/* Goal    means and buckets of what pushes answer. */
+#include "tests/lib/test.h"
+#include "worker/telemetry/staleness.h"
+
+static void test_add(void **state)
+{
+    (void)state;
+    struct dp_staleness s = {0};
+    const uint64_t worst[] = {0, 1, 2, 3, 4, 7, 8};
+    for (size_t i = 0; i < 7; i++) {
+        const struct dp_outcome outcome = {
+            .measured = 2, .staleness_sum = worst[i], .staleness_max = worst[i]};
+        dp_staleness_add(&s, &outcome);
+    }
+    const struct dp_outcome silent = {.repeated = true};
+    dp_staleness_add(&s, &silent);
+    assert_int_equal(s.pushes, 7);
+    assert_int_equal(s.repeated, 1);
+    assert_int_equal(s.max, 8);
+    assert_true(dp_staleness_mean(&s) == 25.0 / 14.0);
+    const uint64_t want[] = {1, 1, 2, 2, 1};
+    assert_int_equal(dp_staleness_buckets(&s), 5);
+    assert_memory_equal(s.histogram, want, sizeof want);
+
+    struct dp_staleness other = {.measured = 1, .sum = UINT32_MAX, .max = UINT32_MAX, .pushes = 1};
+    other.histogram[32] = 1;
+    dp_staleness_merge(&other, &s);
+    assert_int_equal(other.max, UINT32_MAX);
+    assert_int_equal(other.pushes, 8);
+    assert_int_equal(other.histogram[3], 2);
+    assert_int_equal(dp_staleness_buckets(&other), 33);
+}
+
+static void test_largest_has_a_bucket(void **state)
+{
+    (void)state;
+    struct dp_staleness s = {0};
+    const struct dp_outcome outcome = {.measured = 1, .staleness_sum = 1, .staleness_max = UINT64_MAX};
+    dp_staleness_add(&s, &outcome);
+    assert_int_equal(s.histogram[64], 1);
+    const struct dp_staleness none = {0};
+    assert_int_equal(dp_staleness_buckets(&none), 0);
+    assert_true(dp_staleness_mean(&none) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_add),
+                                       cmocka_unit_test(test_largest_has_a_bucket)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

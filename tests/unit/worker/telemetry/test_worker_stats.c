@@ -1,0 +1,72 @@
+/* Goal    a worker's figures survive the note; rubbish in their place is refused. */
+#include "tests/lib/test.h"
+#include "worker/telemetry/worker_stats.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void test_round(void **state)
+{
+    (void)state;
+    struct dp_worker_stats have, back = {0};
+    assert_int_equal(dp_worker_stats_init(&have, 3, 2, NULL), DP_OK);
+    have.pushes = 70;
+    have.ended = 2;
+    (void)snprintf(have.device, sizeof have.device, "cuda:0, tf32");
+    have.repeated_examples = 24;
+    have.found_examples = 100;
+    have.staleness = (struct dp_staleness){
+        .pushes = 68, .repeated = 2, .measured = 136, .sum = 99, .max = 5, .histogram = {1, 2}};
+    have.staleness.histogram[64] = 9;
+    for (int i = 0; i < DP_PHASE_KINDS; i++)
+        have.times.seconds[i] = 0.1 * i;
+    have.epoch[0] =
+        (struct dp_epoch_stats){.loss_sum = 0.1, .examples = 1000, .begun = 1.7e9, .seconds = 1.0};
+    have.epoch[1] = (struct dp_epoch_stats){.loss_sum = 1e-300, .examples = 24, .seconds = 0.25};
+    char *text;
+    assert_int_equal(dp_worker_stats_pack(&have, &text, NULL), DP_OK);
+    assert_int_equal(dp_worker_stats_unpack(text, strlen(text), 2, &back, NULL), DP_OK);
+    assert_int_equal(back.worker, 3);
+    assert_int_equal(back.pushes, 70);
+    assert_int_equal(back.ended, 2);
+    assert_string_equal(back.device, "cuda:0, tf32");
+    assert_int_equal(back.repeated_examples, 24);
+    assert_int_equal(dp_worker_stats_new_examples(&back), 1000);
+    assert_memory_equal(&back.staleness, &have.staleness, sizeof have.staleness);
+    assert_memory_equal(&back.times, &have.times, sizeof have.times);
+    assert_memory_equal(back.epoch, have.epoch, 2 * sizeof *have.epoch);
+    assert_int_equal(dp_worker_stats_examples(&back), 1124);
+    assert_true(dp_worker_stats_seconds(&back) == 1.25);
+    dp_worker_stats_clear(&back);
+
+    /* Of another number of epochs, and cut at every byte. */
+    struct dp_error err = {0};
+    assert_int_equal(dp_worker_stats_unpack(text, strlen(text), 1, &back, &err), DP_DATA);
+    assert_non_null(strstr(err.text, "1 epochs"));
+    for (size_t n = 0; n < strlen(text); n++)
+        assert_int_equal(dp_worker_stats_unpack(text, n, 2, &back, NULL), DP_DATA);
+    free(text);
+
+    /* More epochs ended than there are. */
+    have.ended = 3;
+    assert_int_equal(dp_worker_stats_pack(&have, &text, NULL), DP_OK);
+    assert_int_equal(dp_worker_stats_unpack(text, strlen(text), 2, &back, NULL), DP_DATA);
+    free(text);
+    have.ended = 2;
+
+    /* What has not begun yet is left out. */
+    have.epoch[1] = (struct dp_epoch_stats){0};
+    assert_int_equal(dp_worker_stats_pack(&have, &text, NULL), DP_OK);
+    assert_int_equal(dp_worker_stats_unpack(text, strlen(text), 2, &back, NULL), DP_OK);
+    assert_memory_equal(back.epoch, have.epoch, 2 * sizeof *have.epoch);
+    dp_worker_stats_clear(&back);
+    free(text);
+    dp_worker_stats_clear(&have);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

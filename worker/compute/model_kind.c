@@ -1,0 +1,109 @@
+#include "worker/compute/model_kind.h"
+
+#include "common/base/parse.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *dp_model_option(const struct dp_model_text *text, const char *name, const char *otherwise)
+{
+    for (int i = 0; i < text->options; i++)
+        if (strcmp(text->option[i].name, name) == 0)
+            return text->option[i].value;
+    return otherwise;
+}
+
+enum dp_status dp_model_widths(const char *text, uint32_t *widths, int room, int *count, const char *what,
+                               struct dp_error *err)
+{
+    *count = 0;
+    for (const char *at = text; at;) {
+        const char *dash = strchr(at, '-');
+        size_t length = dash ? (size_t)(dash - at) : strlen(at);
+        char part[24];
+        if (*count == room)
+            return dp_fail(err, DP_ARGUMENT, "more than %d widths", room);
+        (void)snprintf(part, sizeof part, "%.*s", (int)(length < sizeof part ? length : sizeof part - 1), at);
+        uint64_t width;
+        enum dp_status st = dp_parse_u64(part, 1, DP_GRAPH_WIDTH_MAX, "width", &width, err);
+        if (st != DP_OK)
+            return st;
+        widths[(*count)++] = (uint32_t)width;
+        at = dash ? dash + 1 : NULL;
+    }
+    if (*count < 2)
+        return dp_fail(err, DP_ARGUMENT,
+                       "one width is not a layer: give the input first and the output last, as in %s", what);
+    return DP_OK;
+}
+
+enum dp_status dp_model_shape_number(const struct dp_model_text *text, const char *what, uint32_t high,
+                                     uint32_t *out, struct dp_error *err)
+{
+    uint64_t number = 0;
+    enum dp_status st = dp_parse_u64(text->shape, 1, high, what, &number, err);
+    *out = (uint32_t)number;
+    return st;
+}
+
+enum dp_status dp_model_number(const struct dp_model_text *text, const char *name, uint64_t otherwise,
+                               uint64_t low, uint64_t high, uint32_t *out, struct dp_error *err)
+{
+    const char *value = dp_model_option(text, name, NULL);
+    uint64_t number = otherwise;
+    enum dp_status st = value ? dp_parse_u64(value, low, high, name, &number, err) : DP_OK;
+    *out = (uint32_t)number;
+    return st;
+}
+
+static int layer(struct dp_graph *graph, const char *prefix, int x, int number, uint32_t in, uint32_t out,
+                 struct dp_init_spec init)
+{
+    char name[DP_TABLE_NAME_MAX + 1];
+    (void)snprintf(name, sizeof name, "%s.w%d", prefix, number);
+    int w = dp_graph_dense(graph, name, in, out, init);
+    (void)snprintf(name, sizeof name, "%s.b%d", prefix, number);
+    int b = dp_graph_dense(graph, name, 1, out, (struct dp_init_spec){.kind = DP_INIT_ZERO});
+    return dp_graph_bias(graph, dp_graph_matmul(graph, x, w), b);
+}
+
+int dp_model_layer(struct dp_graph *graph, const char *prefix, int x, int number, uint32_t in, uint32_t out,
+                   bool before_relu)
+{
+    return layer(graph, prefix, x, number, in, out,
+                 (struct dp_init_spec){
+                     .kind = before_relu ? DP_INIT_HE : DP_INIT_XAVIER, .fan_in = in, .fan_out = out});
+}
+
+int dp_model_small_layer(struct dp_graph *graph, const char *prefix, int x, int number, uint32_t in)
+{
+    return layer(graph, prefix, x, number, in, 1,
+                 (struct dp_init_spec){.kind = DP_INIT_NORMAL, .scale = 0.01f});
+}
+
+int dp_model_layers(struct dp_graph *graph, const char *prefix, int x, const uint32_t *widths, int count,
+                    bool relu_last, float dropout)
+{
+    for (int i = 1; i < count; i++) {
+        bool relu = relu_last || i < count - 1;
+        x = dp_model_layer(graph, prefix, x, i, widths[i - 1], widths[i], relu);
+        if (relu)
+            x = dp_graph_unary(graph, DP_OP_RELU, x);
+        if (relu && dropout > 0)
+            x = dp_graph_dropout(graph, x, dropout);
+    }
+    return x;
+}
+
+int dp_model_bias(struct dp_graph *graph, const char *name, int x)
+{
+    return dp_graph_bias(graph, x,
+                         dp_graph_dense(graph, name, 1, 1, (struct dp_init_spec){.kind = DP_INIT_ZERO}));
+}
+
+int dp_model_rows(struct dp_graph *graph, int group, const char *name, uint32_t width, float deviation)
+{
+    return dp_graph_sparse(
+        graph, group, name, width,
+        (struct dp_init_spec){.kind = deviation > 0 ? DP_INIT_NORMAL : DP_INIT_ZERO, .scale = deviation});
+}

@@ -1,0 +1,83 @@
+/* Model kind: the interface of each file in models/, and the parts that models are made of: parsed text,
+ * layers, biases, rows. The table of all kinds is in models/model.c. To add a model: ADDING.md.
+ * Thread    Any: a kind is constant.
+ * Failure   DP_ARGUMENT says what is wrong with the text. */
+#ifndef DP_COMPUTE_MODEL_KIND_H
+#define DP_COMPUTE_MODEL_KIND_H
+
+#include "worker/compute/graph.h"
+#include "worker/read/dataset.h"
+
+#define DP_MODEL_OPTIONS_MAX 8
+
+struct dp_model {
+    struct dp_graph *graph;
+    enum dp_data_form form; /* of its data */
+    bool words;             /* DP_FORM_PAIRS: of a text's words, not of users and items */
+    uint32_t width;         /* columns */
+    uint32_t fields;        /* categories or tokens */
+    enum dp_labels labels;
+    uint32_t classes; /* DP_LABELS_CLASS */
+    /* For a training whose number of epochs is not given (worker/loop/defaults.h). */
+    uint32_t steps_wanted, epochs_min;
+    /* Whether a pair's score is the product of its user's and its item's vectors, plus biases: the
+     * parameters, or -1. */
+    bool has_factors;
+    struct dp_model_factors {
+        int user, item, user_bias, item_bias, bias;
+    } factors;
+};
+
+/* "name:shape,option=value,...", parsed. The options' names are among those that the kind allows, each at
+ * most once. */
+struct dp_model_text {
+    const char *shape; /* "" when there is none */
+    int options;
+    struct {
+        const char *name, *value;
+    } option[DP_MODEL_OPTIONS_MAX];
+};
+
+struct dp_model_kind {
+    const char *name;
+    const char *example; /* for messages */
+    bool shaped;         /* needs ":shape" */
+    const char *options[DP_MODEL_OPTIONS_MAX];
+    /* Declares model->graph (new and empty) and sets the other fields. dp_model_open checks the graph. */
+    enum dp_status (*declare)(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err);
+    /* For dp_model. Rows of users, items and categories fit noise when they are trained on too often. */
+    uint32_t steps_wanted, epochs_min;
+};
+
+extern const struct dp_model_kind dp_model_logistic, dp_model_mlp, dp_model_fm, dp_model_mf, dp_model_neumf,
+    dp_model_wide_deep, dp_model_deepfm, dp_model_dlrm, dp_model_skipgram, dp_model_lstm;
+
+/* The value of an option, or `otherwise` if it is not given. */
+const char *dp_model_option(const struct dp_model_text *text, const char *name, const char *otherwise);
+
+/* Parses "784-256-10" into at most `room` widths. `what`: an example, for messages. */
+enum dp_status dp_model_widths(const char *text, uint32_t *widths, int room, int *count, const char *what,
+                               struct dp_error *err);
+/* Parses a shape that is one integer of 1 .. high. */
+enum dp_status dp_model_shape_number(const struct dp_model_text *text, const char *what, uint32_t high,
+                                     uint32_t *out, struct dp_error *err);
+/* Parses an option that is an integer of low .. high. */
+enum dp_status dp_model_number(const struct dp_model_text *text, const char *name, uint64_t otherwise,
+                               uint64_t low, uint64_t high, uint32_t *out, struct dp_error *err);
+/* x times prefix.w<number> plus prefix.b<number>. The weights are initialized by He's rule before a ReLU,
+ * else by Glorot's. */
+int dp_model_layer(struct dp_graph *graph, const char *prefix, int x, int number, uint32_t in, uint32_t out,
+                   bool before_relu);
+/* The same with one output that starts near 0 (weights of mean 0 and deviation 0.01): the first steps would
+ * undo a large initial output, and change all layers below it too. */
+int dp_model_small_layer(struct dp_graph *graph, const char *prefix, int x, int number, uint32_t in);
+/* Layers of the given widths, from x of widths[0], each followed by a ReLU and dropout; without relu_last not
+ * the last. */
+int dp_model_layers(struct dp_graph *graph, const char *prefix, int x, const uint32_t *widths, int count,
+                    bool relu_last, float dropout);
+/* A logit plus a bias of the whole model, `name` [1, 1], initially 0. */
+int dp_model_bias(struct dp_graph *graph, const char *name, int x);
+/* Rows for the keys of a group, initialized with mean 0 and this standard deviation. */
+int dp_model_rows(struct dp_graph *graph, int group, const char *name, uint32_t width, float deviation);
+
+#endif

@@ -1,0 +1,83 @@
+/* Click models over numeric columns and a fixed number of categories, all in one table:
+ *     wide-deep:16-256-128   a linear part, and layers over the categories' rows and the columns (Cheng 2016)
+ *     deepfm:16-256-128      the same, and the products of all pairs of shared rows (Guo et al. 2017) */
+#include "worker/compute/model_kind.h"
+
+#include "common/base/parse.h"
+
+#define WIDTHS_MAX 17
+
+struct clicks_parts {
+    uint32_t widths[WIDTHS_MAX]; /* of a row, then of the hidden layers */
+    int count;
+    uint32_t fields, columns;
+    double dropout;
+};
+
+static enum dp_status read_parts(const struct dp_model_text *text, const char *example,
+                                 struct clicks_parts *out, struct dp_error *err)
+{
+    const char *dropout = dp_model_option(text, "dropout", "0");
+    enum dp_status st = dp_model_widths(text->shape, out->widths, WIDTHS_MAX, &out->count, example, err);
+    if (st == DP_OK && out->widths[0] > DP_TABLE_DIM_MAX)
+        st = dp_fail(err, DP_ARGUMENT, "rows have 1 .. %d floats", DP_TABLE_DIM_MAX);
+    if (st == DP_OK)
+        st = dp_model_number(text, "fields", 26, 1, 4096, &out->fields, err);
+    if (st == DP_OK)
+        st = dp_model_number(text, "columns", 13, 0, 65536, &out->columns, err);
+    if (st == DP_OK)
+        st = dp_parse_f64(dropout, 0, 0.99, "dropout", &out->dropout, err);
+    return st;
+}
+
+static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, bool factorised,
+                              const char *example, struct dp_error *err)
+{
+    struct clicks_parts parts;
+    struct dp_graph *g = model->graph;
+    enum dp_status st = read_parts(text, example, &parts, err);
+    if (st != DP_OK)
+        return st;
+    int group = dp_graph_group(g), list = dp_graph_list(g, group, parts.fields);
+    int w = dp_model_rows(g, group, "clicks.w", 1, 0),
+        v = dp_model_rows(g, group, "clicks.v", parts.widths[0], 0.01f);
+    int x = dp_graph_gather_sum(g, w, list), rows = dp_graph_gather(g, v, list), deep = rows;
+    if (factorised)
+        x = dp_graph_add(g, x, dp_graph_interactions(g, v, list));
+    parts.widths[0] *= parts.fields;
+    if (parts.columns > 0) {
+        int columns = dp_graph_input(g, parts.columns);
+        const int both[2] = {rows, columns};
+        struct dp_init_spec zero = {.kind = DP_INIT_ZERO};
+        x = dp_graph_add(
+            g, x, dp_graph_matmul(g, columns, dp_graph_dense(g, "clicks.columns", parts.columns, 1, zero)));
+        deep = dp_graph_concat(g, both, 2);
+        parts.widths[0] += parts.columns;
+    }
+    deep = dp_model_layers(g, "clicks", deep, parts.widths, parts.count, true, (float)parts.dropout);
+    deep = dp_model_layer(g, "clicks", deep, parts.count, parts.widths[parts.count - 1], 1, false);
+    dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, dp_graph_add(g, x, deep));
+    model->form = DP_FORM_FIELDS;
+    model->fields = parts.fields;
+    model->width = parts.columns;
+    model->labels = DP_LABELS_BINARY;
+    return DP_OK;
+}
+
+static enum dp_status declare_wide_deep(const struct dp_model_text *text, struct dp_model *model,
+                                        struct dp_error *err)
+{
+    return declare(text, model, false, "wide-deep:16-256-128", err);
+}
+
+static enum dp_status declare_deepfm(const struct dp_model_text *text, struct dp_model *model,
+                                     struct dp_error *err)
+{
+    return declare(text, model, true, "deepfm:16-256-128", err);
+}
+
+const struct dp_model_kind dp_model_wide_deep = {
+    "wide-deep", "wide-deep:16-256-128", true, {"fields", "columns", "dropout"}, declare_wide_deep, 800, 2};
+
+const struct dp_model_kind dp_model_deepfm = {
+    "deepfm", "deepfm:16-256-128", true, {"fields", "columns", "dropout"}, declare_deepfm, 800, 2};

@@ -1,0 +1,97 @@
+/* DLRM (Naumov et al. 2019): the columns through bottom layers into a vector as wide as a category's row; the
+ * products of all pairs of these vectors, and the columns' own, through top layers into a logit.
+ *     dlrm:64,bottom=512-256,top=512-256     rows of 64; tables=fields: each category has a table of its
+ *                                            own */
+#include "worker/compute/model_kind.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WIDTHS_MAX 18
+
+struct dlrm_parts {
+    uint32_t row, fields, columns;
+    uint32_t bottom[WIDTHS_MAX], top[WIDTHS_MAX];
+    int bottom_count, top_count;
+    bool per_field;
+};
+
+/* Parses "512-256" into widths[1 ..]; the first and the last width are known. */
+static enum dp_status hidden(const char *text, const char *what, uint32_t *widths, int *count,
+                             struct dp_error *err)
+{
+    char with[256];
+    (void)snprintf(with, sizeof with, "1-%s", text);
+    enum dp_status st = dp_model_widths(with, widths, WIDTHS_MAX - 1, count, "bottom=512-256", err);
+    return st == DP_OK ? DP_OK : dp_wrap(err, st, "%s", what);
+}
+
+static enum dp_status read_parts(const struct dp_model_text *text, struct dlrm_parts *out,
+                                 struct dp_error *err)
+{
+    const char *tables = dp_model_option(text, "tables", "one");
+    out->per_field = strcmp(tables, "fields") == 0;
+    if (!out->per_field && strcmp(tables, "one") != 0)
+        return dp_fail(err, DP_ARGUMENT, "tables '%.64s': one (for all categories) or fields (one each)",
+                       tables);
+    enum dp_status st = dp_model_shape_number(text, "width of a row", DP_TABLE_DIM_MAX, &out->row, err);
+    if (st == DP_OK)
+        st = dp_model_number(text, "fields", 26, 1, out->per_field ? DP_NODE_INPUTS_MAX - 1 : 4096,
+                             &out->fields, err);
+    if (st == DP_OK)
+        st = dp_model_number(text, "columns", 13, 1, 65536, &out->columns, err);
+    if (st == DP_OK)
+        st = hidden(dp_model_option(text, "bottom", "512-256"), "bottom", out->bottom, &out->bottom_count,
+                    err);
+    if (st == DP_OK)
+        st = hidden(dp_model_option(text, "top", "512-256"), "top", out->top, &out->top_count, err);
+    out->bottom[0] = out->columns;
+    out->bottom[out->bottom_count++] = out->row;
+    out->top[0] = out->row + (out->fields + 1) * out->fields / 2;
+    return st;
+}
+
+/* The columns' vector and the categories' rows, one after the other. */
+static int vectors(struct dp_graph *g, const struct dlrm_parts *parts, int bottom)
+{
+    int all[DP_NODE_INPUTS_MAX] = {bottom}, count = 1;
+    int group = parts->per_field ? -1 : dp_graph_group(g);
+    if (group >= 0) {
+        int list = dp_graph_list(g, group, parts->fields);
+        all[count++] = dp_graph_gather(g, dp_model_rows(g, group, "dlrm.rows", parts->row, 0.05f), list);
+    }
+    for (uint32_t f = 0; group < 0 && f < parts->fields; f++) {
+        char name[DP_TABLE_NAME_MAX + 1];
+        (void)snprintf(name, sizeof name, "dlrm.rows%u", f);
+        int own = dp_graph_group(g), list = dp_graph_list(g, own, 1);
+        all[count++] = dp_graph_gather(g, dp_model_rows(g, own, name, parts->row, 0.05f), list);
+    }
+    return dp_graph_concat(g, all, count);
+}
+
+static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err)
+{
+    struct dlrm_parts parts = {0};
+    struct dp_graph *g = model->graph;
+    enum dp_status st = read_parts(text, &parts, err);
+    if (st != DP_OK)
+        return st;
+    int bottom = dp_model_layers(g, "dlrm.bottom", dp_graph_input(g, parts.columns), parts.bottom,
+                                 parts.bottom_count, true, 0);
+    const int both[2] = {bottom, dp_graph_pairs(g, vectors(g, &parts, bottom), parts.fields + 1)};
+    int x = dp_model_layers(g, "dlrm.top", dp_graph_concat(g, both, 2), parts.top, parts.top_count, true, 0);
+    /* Otherwise the first steps, all of one sign, push the columns' vector below 0 for good, and its ReLU
+         * outputs only 0. */
+    x = dp_model_small_layer(g, "dlrm.top", x, parts.top_count, parts.top[parts.top_count - 1]);
+    dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, x);
+    model->form = parts.per_field ? DP_FORM_TABLES : DP_FORM_FIELDS;
+    model->fields = parts.fields;
+    model->width = parts.columns;
+    model->labels = DP_LABELS_BINARY;
+    return DP_OK;
+}
+
+const struct dp_model_kind dp_model_dlrm = {"dlrm",  "dlrm:64,bottom=512-256,top=512-256",
+                                            true,    {"bottom", "top", "tables", "fields", "columns"},
+                                            declare, 800,
+                                            2};

@@ -1,0 +1,40 @@
+/* Factorisation machine (Rendle 2010): bias + linear part + the dot products of all pairs of features'
+ * factors. The factors start at random, since at 0 none would ever move. They are many, and fit noise sooner
+ * than the linear part: `l2` applies to them alone. */
+#include "worker/compute/model_kind.h"
+
+#include "common/base/parse.h"
+
+#include <string.h>
+
+static int fm_output(struct dp_graph *g, int features, int list, uint32_t factors, float l2)
+{
+    int w = dp_model_rows(g, features, "fm.w", 1, 0), v = dp_model_rows(g, features, "fm.v", factors, 0.01f);
+    dp_graph_add_l2(g, v, l2);
+    int x = dp_graph_add(g, dp_graph_gather_sum(g, w, list), dp_graph_interactions(g, v, list));
+    return dp_model_bias(g, "fm.b", x);
+}
+
+static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err)
+{
+    struct dp_graph *g = model->graph;
+    const char *loss = dp_model_option(text, "loss", "logistic");
+    uint32_t factors;
+    double l2 = 0;
+    enum dp_status st = dp_model_shape_number(text, "factors", DP_TABLE_DIM_MAX, &factors, err);
+    if (st == DP_OK)
+        st = dp_parse_f64(dp_model_option(text, "l2", "0"), 0, 1e6, "l2", &l2, err);
+    if (st != DP_OK)
+        return st;
+    if (strcmp(loss, "logistic") != 0 && strcmp(loss, "squared") != 0)
+        return dp_fail(err, DP_ARGUMENT, "loss '%.64s' is not known: logistic or squared", loss);
+    bool logistic = loss[0] == 'l';
+    int features = dp_graph_group(g), list = dp_graph_list(g, features, 0);
+    dp_graph_loss(g, logistic ? DP_OP_LOGISTIC_LOSS : DP_OP_SQUARED_LOSS,
+                  fm_output(g, features, list, factors, (float)l2));
+    model->form = DP_FORM_SPARSE;
+    model->labels = logistic ? DP_LABELS_BINARY : DP_LABELS_ANY;
+    return DP_OK;
+}
+
+const struct dp_model_kind dp_model_fm = {"fm", "fm:8", true, {"loss", "l2"}, declare, 2500, 3};

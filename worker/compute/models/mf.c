@@ -1,0 +1,50 @@
+/* Matrix factorisation of users and items that met: score = user . item + their biases.
+ *     loss=logistic  pairs, each with sampled negatives
+ *     loss=bpr       ranks a met item above another one (Rendle et al. 2009); a user's bias would cancel
+ *                    out */
+#include "worker/compute/model_kind.h"
+
+#include <string.h>
+
+static int score(struct dp_graph *g, int user, int item_factors, int item_bias, int list)
+{
+    int x = dp_graph_dot(g, user, dp_graph_gather(g, item_factors, list));
+    return dp_graph_add(g, x, dp_graph_gather(g, item_bias, list));
+}
+
+static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err)
+{
+    struct dp_graph *g = model->graph;
+    const char *loss = dp_model_option(text, "loss", "logistic");
+    uint32_t factors;
+    enum dp_status st = dp_model_shape_number(text, "factors", DP_TABLE_DIM_MAX, &factors, err);
+    if (st != DP_OK)
+        return st;
+    if (strcmp(loss, "logistic") != 0 && strcmp(loss, "bpr") != 0)
+        return dp_fail(err, DP_ARGUMENT, "loss '%.64s' is not known: logistic or bpr", loss);
+    bool bpr = loss[0] == 'b';
+    int users = dp_graph_group(g), items = dp_graph_group(g);
+    int user = dp_graph_list(g, users, 1), item = dp_graph_list(g, items, 1);
+    int rows = dp_model_rows(g, users, "mf.user", factors, 0.1f), p = dp_graph_gather(g, rows, user);
+    int q = dp_model_rows(g, items, "mf.item", factors, 0.1f),
+        b = dp_model_rows(g, items, "mf.item_bias", 1, 0);
+    int x = score(g, p, q, b, item);
+    model->has_factors = true;
+    model->factors =
+        (struct dp_model_factors){.user = rows, .item = q, .item_bias = b, .user_bias = -1, .bias = -1};
+    if (bpr) {
+        int other = dp_graph_list(g, items, 1);
+        dp_graph_loss_of_pair(g, DP_OP_BPR_LOSS, x, score(g, p, q, b, other));
+    } else {
+        int user_bias = dp_model_rows(g, users, "mf.user_bias", 1, 0);
+        x = dp_graph_add(g, x, dp_graph_gather(g, user_bias, user));
+        dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, dp_model_bias(g, "mf.bias", x));
+        model->factors.user_bias = user_bias;
+        model->factors.bias = dp_graph_parameters(g) - 1; /* the last one declared */
+    }
+    model->form = bpr ? DP_FORM_TRIPLES : DP_FORM_PAIRS;
+    model->labels = bpr ? DP_LABELS_ANY : DP_LABELS_BINARY;
+    return DP_OK;
+}
+
+const struct dp_model_kind dp_model_mf = {"mf", "mf:16,loss=bpr", true, {"loss"}, declare, 5000, 10};

@@ -1,0 +1,73 @@
+/* MLP: dense layers of the widths given, an activation between them. */
+#include "worker/compute/model_kind.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define WIDTHS_MAX (DP_GRAPH_PARAMETERS_MAX / 2 + 1)
+
+struct choice {
+    const char *name;
+    enum dp_op op;
+    enum dp_labels labels; /* of a loss */
+};
+
+static const struct choice activations[] = {
+    {"relu", DP_OP_RELU, 0}, {"sigmoid", DP_OP_SIGMOID, 0}, {"tanh", DP_OP_TANH, 0}, {0}};
+static const struct choice losses[] = {{"softmax", DP_OP_SOFTMAX_LOSS, DP_LABELS_CLASS},
+                                       {"logistic", DP_OP_LOGISTIC_LOSS, DP_LABELS_BINARY},
+                                       {"squared", DP_OP_SQUARED_LOSS, DP_LABELS_ANY},
+                                       {0}};
+
+static enum dp_status choose(const struct dp_model_text *text, const char *option,
+                             const struct choice *choices, const struct choice **out, struct dp_error *err)
+{
+    const char *value = dp_model_option(text, option, choices[0].name);
+    for (const struct choice *c = choices; c->name; c++) {
+        if (strcmp(c->name, value) == 0) {
+            *out = c;
+            return DP_OK;
+        }
+    }
+    return dp_fail(err, DP_ARGUMENT, "%s '%.64s' is not known: %s, %s or %s", option, value, choices[0].name,
+                   choices[1].name, choices[2].name);
+}
+
+static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err)
+{
+    uint32_t widths[WIDTHS_MAX];
+    int count = 0;
+    const struct choice *activation = NULL, *loss = NULL;
+    enum dp_status st = choose(text, "activation", activations, &activation, err);
+    if (st == DP_OK)
+        st = choose(text, "loss", losses, &loss, err);
+    if (st == DP_OK)
+        st = dp_model_widths(text->shape, widths, WIDTHS_MAX, &count, "mlp:784-256-10", err);
+    if (st != DP_OK)
+        return st;
+    uint32_t last = widths[count - 1];
+    if (last == 1 && loss->op == DP_OP_SOFTMAX_LOSS)
+        return dp_fail(err, DP_ARGUMENT,
+                       "one output cannot choose a class: add loss=squared (regression) or loss=logistic "
+                       "(labels 0 and 1)");
+    if (last != 1 && loss->op != DP_OP_SOFTMAX_LOSS)
+        return dp_fail(err, DP_ARGUMENT, "loss=%s takes one output: the last width is %" PRIu32 ", not 1",
+                       loss->name, last);
+    int x = dp_graph_input(model->graph, widths[0]);
+    for (int i = 1; i < count; i++) {
+        bool hidden = i < count - 1;
+        x = dp_model_layer(model->graph, "mlp", x, i, widths[i - 1], widths[i],
+                           hidden && activation->op == DP_OP_RELU);
+        if (hidden)
+            x = dp_graph_unary(model->graph, activation->op, x);
+    }
+    dp_graph_loss(model->graph, loss->op, x);
+    model->form = DP_FORM_DENSE;
+    model->width = widths[0];
+    model->labels = loss->labels;
+    model->classes = loss->labels == DP_LABELS_CLASS ? last : 0;
+    return DP_OK;
+}
+
+const struct dp_model_kind dp_model_mlp = {
+    "mlp", "mlp:784-256-128-10,activation=relu", true, {"activation", "loss"}, declare, 5000, 5};

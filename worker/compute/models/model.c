@@ -1,0 +1,120 @@
+#include "worker/compute/models/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct dp_model_kind *const models[] = {
+    &dp_model_logistic,  &dp_model_mlp,    &dp_model_fm,   &dp_model_mf,       &dp_model_neumf,
+    &dp_model_wide_deep, &dp_model_deepfm, &dp_model_dlrm, &dp_model_skipgram, &dp_model_lstm};
+
+#define MODELS         (sizeof models / sizeof models[0])
+#define MODEL_TEXT_MAX 511
+
+const char *dp_model_name(size_t number)
+{
+    return number < MODELS ? models[number]->name : NULL;
+}
+
+static enum dp_status find_model(const char *name, const struct dp_model_kind **out, struct dp_error *err)
+{
+    char names[160] = "";
+    for (size_t i = 0; i < MODELS; i++) {
+        if (strcmp(models[i]->name, name) == 0) {
+            *out = models[i];
+            return DP_OK;
+        }
+        size_t at = strlen(names);
+        (void)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", models[i]->name);
+    }
+    return dp_fail(
+        err, DP_ARGUMENT,
+        "there is no model '%.64s'; the models are %s ('downpour run --help models' explains them)", name,
+        names);
+}
+
+/* Splits one "option=value" in place. */
+static enum dp_status add_option(const struct dp_model_kind *known, char *part, struct dp_model_text *text,
+                                 struct dp_error *err)
+{
+    char *value = strchr(part, '=');
+    if (value)
+        *value++ = '\0';
+    char names[128] = "";
+    bool found = false;
+    for (int i = 0; i < DP_MODEL_OPTIONS_MAX && known->options[i]; i++) {
+        size_t at = strlen(names);
+        (void)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", known->options[i]);
+        found |= strcmp(known->options[i], part) == 0;
+    }
+    if (!found)
+        return dp_fail(err, DP_ARGUMENT, "'%.64s' is not an option of %s; it has: %s", part, known->name,
+                       names[0] ? names : "none");
+    if (!value || !*value)
+        return dp_fail(err, DP_ARGUMENT, "option '%s' has no value: write %s=VALUE", part, part);
+    if (dp_model_option(text, part, NULL))
+        return dp_fail(err, DP_ARGUMENT, "option '%s' is given twice", part);
+    /* Each allowed name occurs once, so there is space. */
+    text->option[text->options].name = part;
+    text->option[text->options++].value = value;
+    return DP_OK;
+}
+
+/* Splits `copy` in place. */
+static enum dp_status take_apart(char *copy, const struct dp_model_kind **known, struct dp_model_text *text,
+                                 struct dp_error *err)
+{
+    char *rest = strchr(copy, ',');
+    if (rest)
+        *rest++ = '\0';
+    char *shape = strchr(copy, ':');
+    if (shape)
+        *shape++ = '\0';
+    enum dp_status st = find_model(copy, known, err);
+    if (st != DP_OK)
+        return st;
+    text->shape = shape ? shape : "";
+    if ((*known)->shaped != (text->shape[0] != '\0') || (shape && !*shape))
+        return dp_fail(err, DP_ARGUMENT, "%s %s: for example, %s", (*known)->name,
+                       (*known)->shaped ? "needs a shape" : "takes no shape", (*known)->example);
+    while (st == DP_OK && rest) {
+        char *part = rest;
+        rest = strchr(part, ',');
+        if (rest)
+            *rest++ = '\0';
+        st = add_option(*known, part, text, err);
+    }
+    return st;
+}
+
+enum dp_status dp_model_open(const char *text, struct dp_model *out, struct dp_error *err)
+{
+    char copy[MODEL_TEXT_MAX + 1];
+    const struct dp_model_kind *known = NULL;
+    struct dp_model_text parts = {0};
+    *out = (struct dp_model){0};
+    if (strlen(text) > MODEL_TEXT_MAX)
+        return dp_fail(err, DP_ARGUMENT, "model '%.64s...': longer than %d characters", text, MODEL_TEXT_MAX);
+    memcpy(copy, text, strlen(text) + 1);
+    enum dp_status st = take_apart(copy, &known, &parts, err);
+    if (st == DP_OK)
+        st = dp_graph_new(&out->graph, err);
+    if (st == DP_OK)
+        st = known->declare(&parts, out, err);
+    if (st == DP_OK)
+        st = dp_graph_check(out->graph, err);
+    if (st == DP_OK) {
+        out->steps_wanted = known->steps_wanted;
+        out->epochs_min = known->epochs_min;
+    }
+    if (st != DP_OK) {
+        dp_model_close(out);
+        st = dp_wrap(err, st, "model '%.128s'", text);
+    }
+    return st;
+}
+
+void dp_model_close(struct dp_model *model)
+{
+    dp_graph_free(&model->graph);
+    *model = (struct dp_model){0};
+}

@@ -1,0 +1,25 @@
+/* Word vectors (Mikolov et al. 2013): a word's vector times that of a near word, against words drawn at
+ * random. The first kind starts at random, the second at 0, as in word2vec. Pairs: the word in the middle,
+ * and a near one. */
+#include "worker/compute/model_kind.h"
+
+static enum dp_status declare(const struct dp_model_text *text, struct dp_model *model, struct dp_error *err)
+{
+    struct dp_graph *g = model->graph;
+    uint32_t width;
+    enum dp_status st = dp_model_shape_number(text, "width", DP_TABLE_DIM_MAX, &width, err);
+    if (st != DP_OK)
+        return st;
+    int words = dp_graph_group(g), near = dp_graph_group(g);
+    int word = dp_graph_list(g, words, 1), other = dp_graph_list(g, near, 1);
+    struct dp_init_spec uniform = {.kind = DP_INIT_UNIFORM, .scale = 0.5f / (float)width};
+    int v = dp_graph_gather(g, dp_graph_sparse(g, words, "skipgram.word", width, uniform), word);
+    int u = dp_graph_gather(g, dp_model_rows(g, near, "skipgram.near", width, 0), other);
+    dp_graph_loss(g, DP_OP_LOGISTIC_LOSS, dp_graph_dot(g, v, u));
+    model->form = DP_FORM_PAIRS;
+    model->words = true;
+    model->labels = DP_LABELS_BINARY;
+    return DP_OK;
+}
+
+const struct dp_model_kind dp_model_skipgram = {"skipgram", "skipgram:64", true, {NULL}, declare, 5000, 3};

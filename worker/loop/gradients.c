@@ -1,0 +1,245 @@
+#include "worker/loop/gradients.h"
+
+#include "common/model/mix.h"
+#include "worker/compute/pinned.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One parameter's buffers. */
+struct summed {
+    bool sparse;
+    uint32_t group;       /* sparse */
+    uint32_t width;       /* floats a key */
+    size_t floats;        /* dense */
+    float *sum;           /* dense: the sum; sparse: rows of all batches, one behind the other */
+    float *later;         /* dense, several batches: output for every batch but the first of a sum */
+    struct dp_keys *keys; /* dense: its blocks */
+};
+
+/* The keys of one group, of all batches of a push. */
+struct gathered {
+    uint32_t distinct_max; /* of one batch */
+    struct dp_keys *keys;
+    uint64_t *user; /* several batches: keys so far, unmixed */
+    size_t keys_len;
+};
+
+struct dp_gradients {
+    struct dp_client_table *const *tables;
+    const struct dp_backend *backend; /* or NULL */
+    int parameters;
+    uint32_t shards, batches_max, groups;
+    struct summed summed[DP_GRAPH_PARAMETERS_MAX];
+    float *written[DP_GRAPH_PARAMETERS_MAX];
+    struct dp_push_part parts[DP_GRAPH_PARAMETERS_MAX + 1];
+    const struct dp_push_part *also;
+    struct gathered gathered[DP_BATCH_GROUPS_MAX];
+    uint64_t *applied;
+    const struct dp_batch *batch; /* between next and add; with one batch until the push */
+    uint32_t count;               /* batches in the sum */
+};
+
+/* a * b floats that a device may copy into, zero-filled; or NULL. */
+static float *floats_of(const struct dp_backend *backend, size_t a, size_t b)
+{
+    size_t n;
+    void *block;
+    if (__builtin_mul_overflow(a, b, &n) || __builtin_mul_overflow(n, sizeof(float), &n) ||
+        dp_pinned_new(backend, n, &block, NULL) != DP_OK)
+        return NULL;
+    return block;
+}
+
+static void floats_free(const struct dp_backend *backend, float *floats)
+{
+    void *block = floats;
+    dp_pinned_free(backend, &block);
+}
+
+static enum dp_status block_keys(struct summed *summed, struct dp_error *err)
+{
+    size_t blocks = summed->floats / summed->width;
+    enum dp_status st = dp_keys_new(&summed->keys, err);
+    if (st != DP_OK)
+        return st;
+    uint64_t *numbers = calloc(blocks, sizeof *numbers);
+    if (!numbers)
+        return dp_fail(err, DP_NOMEM, "no memory for %zu block numbers", blocks);
+    for (size_t i = 0; i < blocks; i++)
+        numbers[i] = i;
+    st = dp_keys_set(summed->keys, numbers, blocks, err);
+    free(numbers);
+    return st;
+}
+
+static enum dp_status summed_new(struct dp_gradients *gradients, const struct dp_parameter *parameter,
+                                 struct summed *summed, struct dp_error *err)
+{
+    bool several = gradients->batches_max > 1;
+    summed->sparse = parameter->sparse;
+    summed->group = parameter->group;
+    summed->width = parameter->table.dim;
+    if (parameter->sparse) {
+        summed->sum = floats_of(
+            gradients->backend,
+            (size_t)gradients->gathered[summed->group].distinct_max * gradients->batches_max, summed->width);
+    } else {
+        summed->floats = dp_parameter_floats(parameter);
+        summed->sum = floats_of(gradients->backend, summed->floats, 1);
+        summed->later = several ? floats_of(gradients->backend, summed->floats, 1) : NULL;
+    }
+    if (!summed->sum || (!summed->sparse && several && !summed->later))
+        return dp_fail(err, DP_NOMEM,
+                       "no memory for the gradients of parameter %s: push more often or take "
+                       "smaller minibatches",
+                       parameter->table.name);
+    return parameter->sparse ? DP_OK : block_keys(summed, err);
+}
+
+static enum dp_status gathered_new(struct gathered *gathered, uint32_t distinct_max, uint32_t batches_max,
+                                   struct dp_error *err)
+{
+    gathered->distinct_max = distinct_max;
+    enum dp_status st = dp_keys_new(&gathered->keys, err);
+    if (st != DP_OK || batches_max == 1)
+        return st;
+    gathered->user = calloc((size_t)distinct_max * batches_max + 1, sizeof *gathered->user);
+    return gathered->user ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the keys of a push");
+}
+
+enum dp_status dp_gradients_new(const struct dp_gradients_options *options, struct dp_gradients **out,
+                                struct dp_error *err)
+{
+    *out = NULL;
+    struct dp_gradients *gradients = calloc(1, sizeof *gradients);
+    if (!gradients)
+        return dp_fail(err, DP_NOMEM, "no memory for the gradients of a minibatch");
+    gradients->tables = options->tables;
+    gradients->backend = options->backend;
+    gradients->parameters = dp_graph_parameters(options->graph);
+    gradients->shards = options->shards;
+    gradients->groups = options->worst->groups;
+    gradients->batches_max = options->batches_max;
+
+    enum dp_status st = DP_OK;
+    for (uint32_t g = 0; st == DP_OK && g < gradients->groups; g++)
+        st = gathered_new(&gradients->gathered[g], dp_batch_distinct_max(options->worst, g),
+                          options->batches_max, err);
+    for (int p = 0; st == DP_OK && p < gradients->parameters; p++)
+        st = summed_new(gradients, dp_graph_parameter(options->graph, p), &gradients->summed[p], err);
+    if (st != DP_OK)
+        goto done;
+    gradients->applied = calloc(options->shards, sizeof *gradients->applied);
+    if (!gradients->applied)
+        st = dp_fail(err, DP_NOMEM, "no memory for the positions of %u shards", options->shards);
+done:
+    if (st != DP_OK)
+        dp_gradients_free(&gradients);
+    *out = gradients;
+    return st;
+}
+
+void dp_gradients_free(struct dp_gradients **gradients)
+{
+    struct dp_gradients *g = *gradients;
+    *gradients = NULL;
+    if (!g)
+        return;
+    for (int p = 0; p < g->parameters; p++) {
+        floats_free(g->backend, g->summed[p].sum);
+        floats_free(g->backend, g->summed[p].later);
+        dp_keys_free(&g->summed[p].keys);
+    }
+    for (uint32_t i = 0; i < g->groups; i++) {
+        dp_keys_free(&g->gathered[i].keys);
+        free(g->gathered[i].user);
+    }
+    free(g->applied);
+    free(g);
+}
+
+float *const *dp_gradients_next(struct dp_gradients *gradients, const struct dp_batch *batch,
+                                const uint64_t *applied)
+{
+    DP_ASSERT(gradients->count < gradients->batches_max);
+    if (gradients->count == 0) {
+        memcpy(gradients->applied, applied, gradients->shards * sizeof *applied);
+        for (uint32_t g = 0; g < gradients->groups; g++)
+            gradients->gathered[g].keys_len = 0;
+    }
+    gradients->batch = batch;
+    for (int p = 0; p < gradients->parameters; p++) {
+        struct summed *summed = &gradients->summed[p];
+        if (summed->sparse)
+            gradients->written[p] = summed->sum + gradients->gathered[summed->group].keys_len * summed->width;
+        else
+            gradients->written[p] = gradients->count == 0 ? summed->sum : summed->later;
+    }
+    return gradients->written;
+}
+
+void dp_gradients_add(struct dp_gradients *gradients)
+{
+    for (int p = 0; gradients->count > 0 && p < gradients->parameters; p++) {
+        struct summed *summed = &gradients->summed[p];
+        for (size_t i = 0; i < summed->floats; i++)
+            summed->sum[i] += summed->later[i];
+    }
+    for (uint32_t g = 0; g < gradients->groups; g++) {
+        struct gathered *gathered = &gradients->gathered[g];
+        const struct dp_batch_group *group = &gradients->batch->group[g];
+        DP_ASSERT(group->distinct <= gathered->distinct_max);
+        for (uint32_t k = 0; gathered->user && k < group->distinct; k++)
+            gathered->user[gathered->keys_len + k] = dp_unmix(group->keys[k]);
+        gathered->keys_len += group->distinct;
+    }
+    gradients->count++;
+}
+
+void dp_gradients_also(struct dp_gradients *gradients, const struct dp_push_part *part)
+{
+    gradients->also = part;
+}
+
+enum dp_status dp_gradients_push(struct dp_gradients *gradients, struct dp_client *client,
+                                 const struct dp_push_options *options, uint32_t timeout_ms,
+                                 struct dp_ticket *ticket, struct dp_error *err)
+{
+    DP_ASSERT(gradients->count > 0);
+    gradients->count = 0;
+    enum dp_status st = DP_OK;
+    for (uint32_t g = 0; st == DP_OK && g < gradients->groups; g++) {
+        const struct gathered *gathered = &gradients->gathered[g];
+        const struct dp_batch_group *group = &gradients->batch->group[g];
+        st = gathered->user ? dp_keys_set(gathered->keys, gathered->user, gathered->keys_len, err)
+                            : dp_keys_lend(gathered->keys, group->keys, group->distinct, err);
+    }
+    if (st != DP_OK)
+        return st;
+    for (int p = 0; p < gradients->parameters; p++) {
+        const struct summed *summed = &gradients->summed[p];
+        gradients->parts[p] = (struct dp_push_part){
+            .table = gradients->tables[p],
+            .keys = summed->sparse ? gradients->gathered[summed->group].keys : summed->keys,
+            .gradients = summed->sum};
+    }
+    struct dp_push_options full = *options;
+    full.applied = gradients->applied;
+    uint32_t count = (uint32_t)gradients->parameters;
+    if (gradients->also)
+        gradients->parts[count++] = *gradients->also;
+    return dp_client_push(client, &full, gradients->parts, count, timeout_ms, ticket, err);
+}
+
+const float *dp_gradients_sum(const struct dp_gradients *gradients, int parameter)
+{
+    return gradients->summed[parameter].sum;
+}
+
+const uint64_t *dp_gradients_keys(const struct dp_gradients *gradients, uint32_t group, size_t *n)
+{
+    const struct gathered *gathered = &gradients->gathered[group];
+    *n = gathered->keys_len;
+    return gathered->user ? gathered->user : gradients->batch->group[group].keys;
+}

@@ -1,0 +1,53 @@
+/* Gradients: what up to batches_max minibatches push together, of every parameter of the graph.
+ *     for each batch: next -> (a backward pass writes) -> add;   push sends the sum and starts anew
+ * With one minibatch in a push (the hot path) the batch lends its keys, and the client copies from the output
+ * of the backward pass. With several, sparse gradients are written one batch after the other and the client
+ * sums equal keys, in the order of the batches; dense gradients are added here.
+ * Promise   The staleness of a push is counted from the pull of its first minibatch, the oldest.
+ * Memory    All buffers are allocated by new. A batch must live until its push when batches_max is 1, else
+ *           until add.
+ * Thread    The client's. */
+#ifndef DP_LOOP_GRADIENTS_H
+#define DP_LOOP_GRADIENTS_H
+
+#include "common/client/downpour.h"
+#include "worker/compute/backend.h"
+#include "worker/compute/graph.h"
+#include "worker/read/batch.h"
+
+struct dp_gradients;
+
+struct dp_gradients_options {
+    const struct dp_graph *graph;
+    struct dp_client_table *const *tables; /* [parameters of the graph] */
+    uint32_t shards;
+    const struct dp_batch_shape *worst; /* of a minibatch; read by new only */
+    uint32_t batches_max;
+    /* NULL, or the backend that copies into the buffers: they are pinned for it, and it outlives them. */
+    const struct dp_backend *backend;
+};
+
+DP_MUST_USE
+enum dp_status dp_gradients_new(const struct dp_gradients_options *options, struct dp_gradients **out,
+                                struct dp_error *err);
+void dp_gradients_free(struct dp_gradients **gradients);
+
+/* Returns where the backward pass of this batch writes: [parameters], readable until the next call. applied:
+ * [shards], from the batch's pull. */
+float *const *dp_gradients_next(struct dp_gradients *gradients, const struct dp_batch *batch,
+                                const uint64_t *applied);
+/* Adds what the backward pass wrote to the sum. */
+void dp_gradients_add(struct dp_gradients *gradients);
+/* Sets one more part for the next pushes; NULL: none. Lent. */
+void dp_gradients_also(struct dp_gradients *gradients, const struct dp_push_part *part);
+/* Sends the sum; options->applied is filled in here. The sum is empty afterwards, also on failure. */
+DP_MUST_USE
+enum dp_status dp_gradients_push(struct dp_gradients *gradients, struct dp_client *client,
+                                 const struct dp_push_options *options, uint32_t timeout_ms,
+                                 struct dp_ticket *ticket, struct dp_error *err);
+
+/* For tests: what a push would send, the sum so far of a parameter and the keys of a group, unmixed. */
+const float *dp_gradients_sum(const struct dp_gradients *gradients, int parameter);
+const uint64_t *dp_gradients_keys(const struct dp_gradients *gradients, uint32_t group, size_t *n);
+
+#endif

@@ -1,0 +1,52 @@
+/* Position: where a restarted worker continues. It needs no file of its own: the servers know which pushes of
+ * each epoch they have applied, durably.
+ *     find  ->  done(epoch, group)?
+ * Promise   A push counts as done when every shard has it; one that reached only some shards is made again.
+ *           Epochs before `epoch` are done, later ones have not begun.
+ * Why       A worker's pushes of an epoch reach each shard in ascending order, and an epoch begins when all
+ *           pushes of the previous one are answered. So the last push of an epoch shows whether the epoch is
+ *           done, and a binary search finds the first one that is not. An epoch whose stream the servers have
+ *           forgotten is over: newer ones took its place.
+ * Thread    Any: plain functions of the answers of `ask`. */
+#ifndef DP_LOOP_POSITION_H
+#define DP_LOOP_POSITION_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Push numbers in one request. */
+#define DP_POSITION_PIECE 4096u
+
+struct dp_position_plan {
+    uint32_t run, epochs;
+    uint32_t worker, workers;
+    uint64_t groups; /* pushes of this worker in an epoch */
+    /* As dp_client_pushed, for DP_POSITION_PIECE numbers at most. */
+    enum dp_status (*ask)(void *context, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
+                          struct dp_error *err);
+    void *context;
+};
+
+struct dp_position {
+    uint32_t epoch;  /* the first with pushes left; plan.epochs: none has */
+    uint64_t groups; /* in an epoch */
+    uint64_t done;   /* how many of those of `epoch` are done */
+    uint64_t first;  /* the first of `epoch` that is not done */
+    uint64_t *bits;  /* heap; bit g: group g of `epoch` is done; NULL: none is */
+};
+
+DP_MUST_USE
+enum dp_status dp_position_find(const struct dp_position_plan *plan, struct dp_position *out,
+                                struct dp_error *err);
+void dp_position_clear(struct dp_position *position); /* accepts {0} */
+bool dp_position_done(const struct dp_position *position, uint32_t epoch, uint64_t group);
+/* Whether anything was done before. */
+static inline bool dp_position_begun(const struct dp_position *position)
+{
+    return position->epoch > 0 || position->done > 0;
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* Remember: the stats of a training so far, kept so that a restarted worker reports those of its earlier
+ * processes too.
+ *     open -> begin -> get -> (push)* -> epoch -> judged -> ... -> close
+ * They are kept in the step log (step_log.h), if the cluster file names one: the loss of every push, before
+ * it is sent, and the metrics of epochs and evaluated sets. Only pushes that the servers have count, summed
+ * in the order of an undisturbed training, so that the sums are equal bit for bit. They are also kept as a
+ * note on the first server, for workers without such a file, or on another machine:
+ *     run/<run>/figures/<worker>.  each worker's own (worker_stats.h), after an epoch
+ * (The metrics of the set that is evaluated after each epoch are in the decisions: decision.h.)
+ * Promise   Keeping never stops a training: failures are logged, and the report lacks those stats. Where
+ *           workers rest at the end of an epoch, each puts its stats before its stage says that it has ended
+ *           the epoch: a worker that sees that all have ended it finds the stats of all (of the first 1,024
+ *           epochs). Elsewhere put takes 5% of the time at most: the stats of shorter epochs are put with a
+ *           later one.
+ * Thread    The client's. */
+#ifndef DP_LOOP_REMEMBER_H
+#define DP_LOOP_REMEMBER_H
+
+#include "worker/job/job.h"
+#include "worker/loop/position.h"
+#include "worker/loop/step_log.h"
+#include "worker/telemetry/report.h"
+
+struct dp_remember {
+    uint64_t next_ns;        /* no note before this time */
+    struct dp_step_log *log; /* or NULL */
+    /* Earlier pushes of the epoch in which this process began that are not in its sums yet, ascending. */
+    struct dp_step *found;
+    size_t found_len, found_next;
+    uint32_t epoch; /* the epoch under way, and how many pushes are in its sums */
+    uint64_t groups;
+};
+
+/* What earlier processes of this worker did. */
+struct dp_remembered {
+    const struct dp_position *position;
+    uint64_t found_examples; /* in all pushes that are done */
+    struct dp_worker_stats *stats;
+    struct dp_tested *tested, *valid; /* [epochs] of worker 0, or NULL */
+};
+
+/* DP_IO or DP_ARGUMENT when the file of training.steps cannot be created. On a full disk the training
+ * continues without it. */
+DP_MUST_USE
+enum dp_status dp_remember_open(struct dp_remember *remember, struct dp_job *job, struct dp_error *err);
+void dp_remember_close(struct dp_remember *remember); /* accepts {0} */
+/* Call before the first push. text: the settings that the pushes are made by (agreed.h). begun: the servers
+ * have some; DP_EXISTS names a setting that differed when they were made. */
+DP_MUST_USE
+enum dp_status dp_remember_begin(struct dp_remember *remember, const struct dp_job *job,
+                                 const struct dp_step_log_plan *plan, const char *text, bool begun,
+                                 struct dp_error *err);
+/* Fills the empty `out` from the note and, where it has more, from the step log. */
+void dp_remember_get(struct dp_remember *remember, struct dp_job *job, const struct dp_remembered *out);
+
+/* Call before the push is sent. Adds it to the stats of its epoch. */
+void dp_remember_push(struct dp_remember *remember, const struct dp_step *step,
+                      struct dp_worker_stats *stats);
+/* Call when all pushes of the epoch are answered. */
+void dp_remember_epoch(struct dp_remember *remember, uint32_t epoch, struct dp_worker_stats *stats);
+/* Call when the training ends within an epoch. */
+void dp_remember_end(struct dp_remember *remember, const struct dp_worker_stats *stats);
+/* Worker 0: keeps the metrics of a set (DP_STEP_TEST, DP_STEP_VALIDATION) after epoch `epoch`, counted from
+ * 1. */
+void dp_remember_tested(struct dp_remember *remember, enum dp_step_note kind, uint32_t epoch,
+                        const struct dp_tested *tested);
+
+/* Puts the note. rests: the workers rest after this epoch. */
+void dp_remember_put(struct dp_remember *remember, struct dp_job *job, const struct dp_worker_stats *stats,
+                     bool rests);
+
+#endif

@@ -1,0 +1,555 @@
+#include "worker/loop/step.h"
+
+#include "worker/job/group.h"
+#include "worker/job/next_batch.h"
+#include "worker/job/push_id.h"
+#include "worker/job/weights.h"
+#include "worker/loop/gradients.h"
+#include "worker/loop/rate.h"
+#include "worker/read/reader.h"
+#include "worker/telemetry/advice.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* F minibatches whose parameters were pulled together. */
+struct fetch {
+    struct dp_weights *weights;
+    struct dp_batch **batch; /* [fetch_every] */
+    uint32_t count;
+    struct dp_ticket ticket;
+};
+
+/* A minibatch that was started and is not settled (finished and pushed) yet. */
+struct flight {
+    struct fetch *fetch;
+    uint32_t i; /* of the fetch */
+    struct dp_gradients *gradients;
+    float *const *written;
+};
+
+/* A push that is not answered. */
+struct sent {
+    struct dp_ticket ticket;
+    uint32_t examples;
+};
+
+struct dp_loop {
+    struct dp_job *job;
+    struct dp_progress *progress;
+    struct dp_worker_stats *stats;
+    const struct dp_cluster_training *training;
+    struct dp_share share;
+    struct dp_rate rate;
+    uint64_t positions, examples_all; /* examples: of all workers */
+    uint32_t fetch_every, push_every; /* at most `positions` */
+    bool accumulates;                 /* no local step between the minibatches of a fetch */
+    struct fetch fetch[2];
+    const struct dp_position *position;
+    struct dp_remember *remember;
+    enum dp_status (*first_push)(void *context, struct dp_error *err); /* NULL: it was called, or is none */
+    void *first_push_of;
+    struct dp_push_part extra;         /* of the push at hand, where the job has an extra part */
+    struct dp_gradients *gradients[2]; /* the second where steps overlap on a device */
+    struct flight flight[2];           /* oldest first */
+    uint32_t flying;
+    bool is_device; /* start only issues a step */
+    bool flies;     /* a step is started before the one before it is finished */
+    struct dp_reader *reader;
+    uint32_t examples;    /* of the push that is being gathered */
+    double loss_sum;      /* over these */
+    struct sent sent[64]; /* a ring of unanswered pushes, oldest first */
+    uint32_t sent_first, sent_len;
+    uint32_t epoch;
+    uint64_t begun_ns;          /* the epoch under way, */
+    double seconds_before;      /* beside what an earlier process trained of it */
+    struct dp_step_timer watch; /* of the epoch under way */
+};
+
+/* As shown to users. */
+static uint32_t shown_epoch(const struct dp_loop *loop)
+{
+    return loop->training->first_epoch + loop->epoch + 1;
+}
+
+static uint32_t at_most(uint32_t value, uint64_t max)
+{
+    return max < 1 ? 1 : value < max ? value : (uint32_t)max;
+}
+
+static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
+{
+    struct dp_job *job = loop->job;
+    struct dp_weights_options weights = {.graph = job->model.graph,
+                                         .tables = job->table,
+                                         .shards = job->shards,
+                                         .worst = &job->worst,
+                                         .batches_max = loop->fetch_every,
+                                         .backend = &job->backend};
+    struct dp_gradients_options gradients = {.graph = job->model.graph,
+                                             .tables = job->table,
+                                             .shards = job->shards,
+                                             .worst = &job->worst,
+                                             .batches_max = loop->push_every,
+                                             .backend = &job->backend};
+    enum dp_status st = DP_OK;
+    for (int i = 0; st == DP_OK && i < (loop->flies ? 2 : 1); i++) {
+        st = dp_gradients_new(&gradients, &loop->gradients[i], err);
+        if (st == DP_OK && job->extra)
+            dp_gradients_also(loop->gradients[i], &loop->extra);
+    }
+    for (int i = 0; st == DP_OK && i < 2; i++) {
+        st = dp_weights_new(&weights, &loop->fetch[i].weights, err);
+        loop->fetch[i].batch = calloc(loop->fetch_every, sizeof *loop->fetch[i].batch);
+        if (st == DP_OK && !loop->fetch[i].batch)
+            st = dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " minibatches", loop->fetch_every);
+    }
+    return st;
+}
+
+/* Whether an earlier process of this worker made the push of a minibatch. The reader's thread calls this too:
+ * nothing that it reads changes after open. */
+static bool is_done(const void *of, uint32_t epoch, uint64_t number)
+{
+    const struct dp_loop *loop = of;
+    return dp_position_done(loop->position, epoch, dp_share_position(loop->share, number) / loop->push_every);
+}
+
+enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, struct dp_progress *progress,
+                            struct dp_worker_stats *stats, const struct dp_position *position,
+                            struct dp_remember *remember, struct dp_loop **out, struct dp_error *err)
+{
+    const struct dp_cluster_training *training = &job->cluster->training;
+    *out = NULL;
+    struct dp_loop *loop = calloc(1, sizeof *loop);
+    if (!loop)
+        return dp_fail(err, DP_NOMEM, "no memory for the training loop");
+    loop->job = job;
+    loop->progress = progress;
+    loop->stats = stats;
+    loop->position = position;
+    loop->remember = remember;
+    loop->training = training;
+    loop->share = (struct dp_share){
+        .batches = dp_dataset_batches(data), .worker = job->worker, .workers = training->workers};
+    loop->positions = dp_share_positions(loop->share);
+    loop->examples_all = dp_dataset_examples(data);
+    loop->rate = dp_rate_of(training, loop->share.batches * training->epochs);
+    /* Groups never cross epochs, so a group has at most the minibatches of one epoch. */
+    loop->accumulates = training->accumulate > 1;
+    loop->fetch_every =
+        at_most(loop->accumulates ? training->accumulate : training->fetch_every, loop->positions);
+    loop->push_every = at_most(dp_cluster_pushed_together(training), loop->positions);
+
+    /* Within a group a step depends on the one before: on its local weights, or on its place in the
+         * sum. */
+    loop->is_device = dp_program_depth(job->program) > 1;
+    loop->flies = loop->is_device && training->overlap && loop->fetch_every == 1 && loop->push_every == 1;
+
+    enum dp_status st = buffers_open(loop, err);
+    if (st == DP_OK && loop->positions > 0) {
+        const struct dp_reader_plan plan = {.first_epoch = position->epoch,
+                                            .epochs = training->epochs - position->epoch,
+                                            .before = training->first_epoch,
+                                            .offset = job->worker,
+                                            .stride = training->workers,
+                                            .skip = is_done,
+                                            .of = loop};
+        st = dp_reader_start(data, &plan, 2 * loop->fetch_every + 2, 2 * loop->fetch_every, &loop->reader,
+                             err);
+    }
+    if (st != DP_OK)
+        dp_loop_close(&loop);
+    *out = loop;
+    return st;
+}
+
+static void fetch_release(struct dp_loop *loop, struct fetch *fetch)
+{
+    for (uint32_t i = 0; i < fetch->count; i++)
+        dp_reader_give_back(loop->reader, &fetch->batch[i]);
+    fetch->count = 0;
+}
+
+void dp_loop_close(struct dp_loop **loop)
+{
+    struct dp_loop *l = *loop;
+    *loop = NULL;
+    if (!l)
+        return;
+    dp_program_drain(l->job->program); /* it may still access the buffers freed below */
+    for (int i = 0; i < 2; i++)
+        fetch_release(l, &l->fetch[i]);
+    dp_reader_stop(&l->reader);
+    for (int i = 0; i < 2; i++) {
+        dp_weights_free(&l->fetch[i].weights);
+        free(l->fetch[i].batch);
+    }
+    dp_gradients_free(&l->gradients[0]);
+    dp_gradients_free(&l->gradients[1]);
+    free(l);
+}
+
+/* Skips a minibatch whose push is already done. */
+static void leave(struct dp_loop *loop, uint64_t number)
+{
+    uint64_t before = number * loop->training->batch, left = loop->examples_all - before;
+    uint64_t examples = left < loop->training->batch ? left : loop->training->batch;
+    loop->progress->examples += examples;
+    dp_progress_tick(loop->progress);
+}
+
+/* Reads the minibatches of fetch `index` of this epoch that are not done, and issues their pull. */
+static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct dp_error *err)
+{
+    struct fetch *fetch = &loop->fetch[index % 2];
+    struct dp_group group = dp_group_at(loop->positions, loop->fetch_every, index);
+    uint32_t timeout_ms = loop->training->timeout_ms;
+    DP_ASSERT(fetch->count == 0);
+    dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
+    for (uint32_t i = 0; i < group.count; i++) {
+        uint64_t number = dp_share_number(loop->share, group.first + i);
+        struct dp_batch *batch;
+        if (is_done(loop, loop->epoch, number)) {
+            leave(loop, number);
+            continue;
+        }
+        enum dp_status st = dp_next_batch(loop->job, loop->reader, &batch, err);
+        if (st != DP_OK)
+            return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, shown_epoch(loop), number);
+        DP_ASSERT(batch->epoch == loop->training->first_epoch + loop->epoch && batch->number == number);
+        fetch->batch[fetch->count++] = batch;
+    }
+    dp_step_timer_lap(&loop->watch, DP_PHASE_READ);
+    if (fetch->count == 0) /* nothing later in this fetch checks for a signal */
+        return dp_job_stopped(loop->job) ? dp_fail(err, DP_STOPPING,
+                                                   "stopped by a signal in epoch %" PRIu32
+                                                   ", while skipping minibatches that are already done",
+                                                   shown_epoch(loop))
+                                         : DP_OK;
+    enum dp_status st = dp_weights_take(fetch->weights, fetch->batch, fetch->count, err);
+    if (st == DP_OK)
+        st = dp_weights_issue(fetch->weights, loop->job->client, DP_WEIGHTS_ALL, timeout_ms, &fetch->ticket,
+                              err);
+    dp_step_timer_lap(&loop->watch, DP_PHASE_PULL);
+    return st;
+}
+
+static enum dp_status wait_oldest_push(struct dp_loop *loop, struct dp_error *err)
+{
+    struct dp_outcome outcome = {0};
+    struct sent *oldest = &loop->sent[loop->sent_first];
+    enum dp_status st = dp_job_wait(loop->job, &oldest->ticket, &outcome, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "push in epoch %" PRIu32, shown_epoch(loop));
+    loop->sent_first = (loop->sent_first + 1) % 64;
+    loop->sent_len--;
+    /* A measured push is new to some shard. */
+    if (outcome.repeated && outcome.measured == 0)
+        loop->stats->repeated_examples += oldest->examples;
+    else
+        loop->stats->pushes++;
+    dp_staleness_add(&loop->stats->staleness, &outcome);
+    loop->progress->staleness_mean = dp_staleness_mean(&loop->stats->staleness);
+    return DP_OK;
+}
+
+static enum dp_status wait_pushes(struct dp_loop *loop, uint32_t leave, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    while (st == DP_OK && loop->sent_len > leave)
+        st = wait_oldest_push(loop, err);
+    dp_step_timer_lap(&loop->watch, DP_PHASE_WAITING_PUSH);
+    return st;
+}
+
+static double seconds_of_epoch(const struct dp_loop *loop)
+{
+    return loop->seconds_before + (double)(dp_clock_ns(&loop->job->clock) - loop->begun_ns) / 1e9;
+}
+
+void dp_loop_before_first_push(struct dp_loop *loop,
+                               enum dp_status (*first_push)(void *context, struct dp_error *err),
+                               void *context)
+{
+    loop->first_push = first_push;
+    loop->first_push_of = context;
+}
+
+static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients, uint64_t position,
+                           float rate, struct dp_error *err)
+{
+    dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
+    enum dp_status st = wait_pushes(loop, loop->training->pushes_max - 1, err);
+    if (st == DP_OK && loop->first_push)
+        st = loop->first_push(loop->first_push_of, err);
+    if (st != DP_OK)
+        return st;
+    loop->first_push = NULL;
+    const struct dp_push_options options = {
+        .rate = rate,
+        .stream = dp_push_stream(loop->training->run, loop->epoch),
+        .number = dp_push_number(loop->job->worker, loop->training->workers, position / loop->push_every)};
+    const struct dp_step step = {.epoch = loop->epoch,
+                                 .examples = loop->examples,
+                                 .group = position / loop->push_every,
+                                 .loss_sum = loop->loss_sum,
+                                 .seconds = seconds_of_epoch(loop)};
+    dp_remember_push(loop->remember, &step, loop->stats);
+    if (loop->job->extra)
+        st = loop->job->extra->part(loop->job, loop->epoch, &options, &loop->extra, err);
+    if (st != DP_OK)
+        return st;
+    struct sent *newest = &loop->sent[(loop->sent_first + loop->sent_len) % 64];
+    st = dp_gradients_push(gradients, loop->job->client, &options, loop->training->timeout_ms,
+                           &newest->ticket, err);
+    dp_step_timer_lap(&loop->watch, DP_PHASE_PUSH);
+    if (st != DP_OK)
+        return st;
+    newest->examples = loop->examples;
+    loop->examples = 0;
+    loop->loss_sum = 0;
+    loop->sent_len++;
+    return DP_OK;
+}
+
+/* Starts minibatch i of a fetch whose weights have arrived. */
+static enum dp_status start(struct dp_loop *loop, struct fetch *fetch, uint32_t i, struct dp_error *err)
+{
+    const struct dp_batch *batch = fetch->batch[i];
+    struct flight *flight = &loop->flight[loop->flying];
+    struct dp_gradients *gradients = loop->gradients[0];
+    if (loop->flies && loop->flying > 0 && loop->flight[0].gradients == gradients)
+        gradients = loop->gradients[1];
+    *flight = (struct flight){.fetch = fetch, .i = i, .gradients = gradients};
+    flight->written = dp_gradients_next(gradients, batch, dp_weights_applied(fetch->weights));
+    enum dp_status st =
+        dp_program_start(loop->job->program, batch, dp_weights_of(fetch->weights, i), flight->written, err);
+    if (st == DP_OK)
+        loop->flying++;
+    dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
+    return st;
+}
+
+static void add_times(struct dp_loop *loop, const struct dp_device_times *times)
+{
+    double *seconds = loop->stats->times.seconds;
+    seconds[DP_PHASE_DEVICE_COPY_IN] += times->copy_in;
+    seconds[DP_PHASE_DEVICE_COMPUTE] += times->compute;
+    seconds[DP_PHASE_DEVICE_COPY_OUT] += times->copy_out;
+}
+
+/* Waits for the oldest minibatch that was started, and pushes at the end of a group. */
+static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
+{
+    const struct flight flight = loop->flight[0];
+    struct fetch *fetch = flight.fetch;
+    const struct dp_batch *batch = fetch->batch[flight.i];
+    uint64_t position = dp_share_position(loop->share, batch->number);
+    float rate = dp_rate_at(&loop->rate, loop->epoch * loop->share.batches + batch->number);
+    struct dp_device_times times;
+    float loss;
+    DP_ASSERT(loop->flying > 0);
+    enum dp_status st = dp_program_finish(loop->job->program, &loss, &times, err);
+    if (st != DP_OK)
+        return st;
+    loop->flight[0] = loop->flight[1];
+    loop->flying--;
+    add_times(loop, &times);
+    if (loop->is_device)
+        dp_step_timer_lap(&loop->watch, DP_PHASE_WAITING_DEVICE);
+    if (!isfinite(loss))
+        return dp_fail(err, DP_NOT_FINITE, "the loss is %f", (double)loss);
+    dp_gradients_add(flight.gradients);
+    if (flight.i + 1 < fetch->count && !loop->accumulates)
+        dp_weights_step(fetch->weights, rate, flight.written);
+    dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
+
+    loop->loss_sum += (double)loss * batch->examples;
+    loop->examples += batch->examples;
+    dp_progress_add(loop->progress, (double)loss, batch->examples);
+    if (dp_group_ends(loop->positions, loop->push_every, position))
+        st = push(loop, flight.gradients, position, rate, err);
+    return st;
+}
+
+/* Adds the place and a remedy to the error of a step. */
+static enum dp_status explain(const struct dp_loop *loop, const struct dp_batch *batch, enum dp_status st,
+                              struct dp_error *err)
+{
+    if (st != DP_NOT_FINITE)
+        return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, shown_epoch(loop), batch->number);
+    return dp_wrap(err, st,
+                   "training has diverged in epoch %" PRIu32 ", minibatch %" PRIu64
+                   " (try a lower --rate than %g, more --warmup, " DP_ADVICE_SCALE ")",
+                   shown_epoch(loop), batch->number, loop->training->rate);
+}
+
+static enum dp_status stop_here(const struct dp_loop *loop, uint64_t number, struct dp_error *err)
+{
+    return dp_job_stopped(loop->job)
+               ? dp_fail(err, DP_STOPPING,
+                         "stopped by a signal in epoch %" PRIu32 ", after minibatch %" PRIu64,
+                         shown_epoch(loop), number)
+               : DP_OK;
+}
+
+static enum dp_status wait_pull(struct dp_loop *loop, struct fetch *fetch, struct dp_error *err)
+{
+    dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
+    enum dp_status st = dp_job_wait(loop->job, &fetch->ticket, NULL, err);
+    dp_step_timer_lap(&loop->watch, DP_PHASE_WAITING_PULL);
+    return st == DP_OK ? st : dp_wrap(err, st, "pull in epoch %" PRIu32, shown_epoch(loop));
+}
+
+static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct dp_error *err)
+{
+    struct fetch *fetch = &loop->fetch[index % 2];
+    enum dp_status st = wait_pull(loop, fetch, err);
+    if (st != DP_OK)
+        return st;
+    for (uint32_t i = 0; i < fetch->count; i++) {
+        /* A push copies its gradients but borrows its keys, so all batches are released together at
+                 * the end. */
+        st = start(loop, fetch, i, err);
+        if (st == DP_OK)
+            st = settle(loop, err);
+        if (st != DP_OK)
+            return explain(loop, fetch->batch[i], st, err);
+        dp_progress_tick(loop->progress);
+        dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
+        st = stop_here(loop, fetch->batch[i]->number, err);
+        if (st != DP_OK)
+            return st;
+    }
+    fetch_release(loop, fetch);
+    return DP_OK;
+}
+
+static enum dp_status train_fetches(struct dp_loop *loop, struct dp_error *err)
+{
+    uint64_t fetches = dp_groups(loop->positions, loop->fetch_every);
+    bool overlap = loop->training->overlap;
+    enum dp_status st = fetches ? fetch_start(loop, 0, err) : DP_OK;
+    for (uint64_t i = 0; st == DP_OK && i < fetches; i++) {
+        bool more = i + 1 < fetches;
+        if (overlap && more)
+            st = fetch_start(loop, i + 1, err);
+        if (st == DP_OK)
+            st = train_fetch(loop, i, err);
+        if (st == DP_OK && !overlap && more)
+            st = wait_pushes(loop, 0, err);
+        if (st == DP_OK && !overlap && more)
+            st = fetch_start(loop, i + 1, err);
+    }
+    return st;
+}
+
+/* Settles the oldest flight and returns its minibatch to the reader. */
+static enum dp_status land(struct dp_loop *loop, struct dp_error *err)
+{
+    struct fetch *fetch = loop->flight[0].fetch;
+    enum dp_status st = settle(loop, err);
+    if (st != DP_OK)
+        return explain(loop, fetch->batch[0], st, err);
+    uint64_t number = fetch->batch[0]->number;
+    fetch_release(loop, fetch);
+    dp_progress_tick(loop->progress);
+    dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
+    return stop_here(loop, number, err);
+}
+
+/* Waits for the rows of a fetch, and lands a flight as soon as the device is done, since others may wait for
+ * its push. */
+static enum dp_status wait_flying(struct dp_loop *loop, struct fetch *fetch, struct dp_error *err)
+{
+    enum dp_status st = DP_TIMEOUT;
+    dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
+    while (loop->flying > 0 && fetch->ticket.id != 0) {
+        if (dp_program_done(loop->job->program)) {
+            dp_step_timer_lap(&loop->watch, DP_PHASE_WAITING_PULL);
+            st = land(loop, err);
+            if (st != DP_OK)
+                return st;
+            break;
+        }
+        st = dp_client_wait(loop->job->client, &fetch->ticket, 1, NULL, err);
+        if (st == DP_OK)
+            fetch->ticket = (struct dp_ticket){0};
+        else if (st != DP_TIMEOUT && st != DP_UNAVAILABLE)
+            return dp_wrap(err, st, "pull in epoch %" PRIu32, shown_epoch(loop));
+    }
+    dp_step_timer_lap(&loop->watch, DP_PHASE_WAITING_PULL);
+    return wait_pull(loop, fetch, err);
+}
+
+/* As train_fetches with overlap, on a device that copies while it computes: while minibatch n computes, the
+ * gradients of n - 1 are copied and pushed and the rows of n + 1 are pulled and copied. The order of the
+ * requests is that of train_fetches: the push of n - 1, the pull of n + 1, the push of n, ... */
+static enum dp_status train_flying(struct dp_loop *loop, struct dp_error *err)
+{
+    uint64_t fetches = loop->positions;
+    enum dp_status st = fetches ? fetch_start(loop, 0, err) : DP_OK;
+    for (uint64_t i = 0; st == DP_OK && i < fetches; i++) {
+        struct fetch *fetch = &loop->fetch[i % 2];
+        st = wait_flying(loop, fetch, err);
+        if (st == DP_OK && fetch->count > 0) {
+            st = start(loop, fetch, 0, err);
+            if (st != DP_OK)
+                st = explain(loop, fetch->batch[0], st, err);
+        }
+        if (st == DP_OK && loop->flying > (fetch->count > 0 ? 1 : 0))
+            st = land(loop, err);
+        if (st == DP_OK && i + 1 < fetches)
+            st = fetch_start(loop, i + 1, err);
+    }
+    /* Also after a signal: a minibatch that was started is finished. */
+    struct dp_error late = {0};
+    while ((st == DP_OK || st == DP_STOPPING) && loop->flying > 0) {
+        enum dp_status landed = land(loop, st == DP_OK ? err : &late);
+        if (landed != DP_OK && landed != DP_STOPPING && st == DP_STOPPING && err)
+            *err = late;
+        st = landed != DP_OK ? landed : st;
+    }
+    return st;
+}
+
+/* Wall-clock time, to compare with other machines; durations are measured by the monotonic clock. */
+static double unix_seconds(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_error *err)
+{
+    struct dp_epoch_stats *stats = &loop->stats->epoch[epoch];
+    loop->begun_ns = dp_clock_ns(&loop->job->clock);
+    loop->watch = dp_step_timer_start(&loop->job->clock, &loop->stats->times);
+    loop->epoch = epoch;
+    loop->examples = 0; /* drops those of a push that was never made */
+    loop->loss_sum = 0;
+    loop->seconds_before = stats->seconds;
+    stats->begun = unix_seconds() - stats->seconds; /* as if the epoch had run without interruption */
+    dp_progress_epoch(loop->progress, epoch + 1, stats->loss_sum, stats->examples);
+    enum dp_status st = loop->flies ? train_flying(loop, err) : train_fetches(loop, err);
+    /* Also after a signal: the worker waits until its pushes are answered before it ends. */
+    struct dp_error late = {0};
+    if (st == DP_OK || st == DP_STOPPING) {
+        enum dp_status drained = wait_pushes(loop, 0, &late);
+        if (drained != DP_OK) {
+            if (err)
+                *err = late;
+            st = drained;
+        }
+    }
+    stats->seconds = seconds_of_epoch(loop);
+    if (st == DP_OK)
+        dp_remember_epoch(loop->remember, epoch, loop->stats);
+    else
+        dp_remember_end(loop->remember, loop->stats);
+    return st;
+}

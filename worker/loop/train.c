@@ -1,0 +1,579 @@
+#include "worker/loop/train.h"
+
+#include "common/base/log.h"
+#include "common/wire/limits.h"
+#include "worker/coordinate/keep.h"
+#include "worker/coordinate/training_plan.h"
+#include "worker/job/group.h"
+#include "worker/loop/columns_file.h"
+#include "worker/loop/defaults.h"
+#include "worker/loop/evaluation.h"
+#include "worker/loop/names_file.h"
+#include "worker/loop/position.h"
+#include "worker/loop/remember.h"
+#include "worker/loop/step.h"
+#include "worker/score/constant.h"
+#include "worker/score/sets.h"
+#include "worker/telemetry/interim.h"
+#include "worker/telemetry/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FULL_PAUSE_NS 500000000L /* between two attempts to write a file to a full disk */
+
+struct training {
+    struct dp_job *job;
+    const struct dp_cluster_training *settings;
+    const struct dp_cluster *given; /* as it was read */
+    struct dp_cluster settled;      /* the same, with the defaults that depend on the training set */
+    struct dp_progress progress;
+    struct dp_dataset *train, *test; /* test: NULL without one */
+    struct dp_dataset *valid;        /* NULL without a validation set */
+    struct dp_peers peers;
+    struct dp_evaluation evaluation;
+    uint32_t epochs; /* trained: after early stopping fewer than in the settings */
+    struct dp_worker_stats stats;
+    struct dp_report_constant constant; /* worker 0 */
+    struct dp_loop *loop;
+    bool resumed; /* an earlier process of this worker began the run */
+    bool over;    /* and finished it */
+    struct dp_share share;
+    struct dp_position position;
+    struct dp_remember remember;
+    struct dp_interim interim;    /* worker 0 */
+    bool began;                   /* the first epoch of this process */
+    char agreed[DP_AGREED_BYTES]; /* the settings that all workers share */
+    char labels[320];             /* their meaning, if it is not obvious */
+    char doubt[1000];             /* worker 0: dp_dataset_doubt */
+};
+
+/* Refuses a second training under the number of a finished run: its push ids are already applied. Finds out
+ * whether an earlier process of this worker ended early. */
+static enum dp_status look_back(struct training *t, struct dp_error *err)
+{
+    struct dp_job *job = t->job;
+    struct dp_shared_note progress = {0};
+    struct dp_progress_seen seen;
+    enum dp_status st = dp_shared_one(job, "progress", job->worker, &progress, err);
+    dp_progress_read(&progress, &seen);
+    t->over = seen.done;
+    if (st == DP_OK && t->over && !job->resumes)
+        st = dp_fail(err, DP_EXISTS,
+                     "worker %" PRIu32 " has already finished run %" PRIu32
+                     " on these servers: to train again, give training.run a higher number",
+                     job->worker, job->cluster->training.run);
+    t->resumed = job->resumes || progress.bytes != NULL;
+    dp_shared_note_clear(&progress);
+    return st == DP_OK ? dp_peers_open(&t->peers, job, &t->progress, err) : st;
+}
+
+static void tell_repeated(const struct training *t)
+{
+    if (t->stats.staleness.repeated)
+        dp_log(DP_LOG_WARN,
+               "the servers had already applied %" PRIu64
+               " of the pushes, and applied none twice: the run was begun on these servers before",
+               t->stats.staleness.repeated);
+}
+
+/* 1,234 */
+static const char *grouped(uint64_t value, char out[32])
+{
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%" PRIu64, value), to = 0;
+    for (int i = 0; i < n; i++) {
+        out[to++] = digits[i];
+        if ((n - 1 - i) % 3 == 0 && i + 1 < n)
+            out[to++] = ',';
+    }
+    out[to] = '\0';
+    return out;
+}
+
+/* Settles what the cluster file leaves to the size of the training set. */
+static enum dp_status settle_defaults(struct training *t, struct dp_error *err)
+{
+    const struct dp_cluster_training *given = &t->given->training, *settled = &t->settled.training;
+    uint64_t examples = dp_dataset_examples(t->train);
+    char of[32];
+    dp_defaults_settle(&t->job->model, examples, &t->settled.training);
+    t->progress.epochs = settled->epochs;
+    if (given->epochs == 0 || given->batch == 0)
+        dp_log(DP_LOG_INFO, "%" PRIu32 " epochs (%s), minibatches of %" PRIu32 " (%s), %s examples",
+               settled->epochs, given->epochs ? "given" : "chosen by the number of examples", settled->batch,
+               given->batch ? "given" : "chosen by the number of examples", grouped(examples, of));
+    return given->batch ? DP_OK : dp_dataset_set_batch(t->train, settled->batch, t->settled.data.train, err);
+}
+
+static void tell_labels(struct training *t)
+{
+    dp_schema_labels_text(dp_dataset_schema(t->train), t->job->model.labels == DP_LABELS_BINARY,
+                          t->job->model.classes, t->labels, sizeof t->labels);
+    if (t->labels[0])
+        dp_log(DP_LOG_INFO, "labels: %s", t->labels);
+}
+
+/* Worker 0: for the report, which the console shows. */
+static void tell_doubt(struct training *t)
+{
+    const struct dp_cluster_data *data = &t->job->cluster->data;
+    const struct dp_dataset_options options = dp_job_data(t->job, data->train, data->train_labels, true);
+    if (t->job->worker != 0)
+        return;
+    dp_dataset_doubt(t->train, &options, t->doubt, sizeof t->doubt);
+    if (t->doubt[0])
+        dp_log(DP_LOG_WARN, "%s", t->doubt);
+}
+
+/* Worker 0: the metrics of the best constant, with which the report compares those of the training. */
+static enum dp_status find_constant(struct training *t, struct dp_error *err)
+{
+    /* A set that is ranked among all items has another loss. */
+    const struct dp_dataset *test = t->test && !dp_dataset_ranked(t->test) ? t->test : NULL;
+    const struct dp_dataset *valid = t->valid && !dp_dataset_ranked(t->valid) ? t->valid : NULL;
+    const struct dp_dataset *evaluated = test ? test : valid ? valid : t->train;
+    if (t->job->worker != 0)
+        return DP_OK;
+    t->constant.set = test ? "test" : valid ? "validation" : "training";
+    enum dp_status st = dp_constant_figures(&t->job->model, t->train, evaluated, &t->constant.figures, err);
+    t->constant.known = st == DP_OK && isfinite(t->constant.figures.loss);
+    return st;
+}
+
+static enum dp_status data_open(struct training *t, struct dp_error *err)
+{
+    struct dp_sets sets = {0};
+    t->job->keeps_blanks = dp_columns_file_keeps_blanks(t->job->cluster->data.columns);
+    enum dp_status st = dp_sets_train(t->job, &sets, err);
+    t->train = sets.train;
+    if (st == DP_OK)
+        st = settle_defaults(t, err);
+    if (st == DP_OK && t->job->model.labels != DP_LABELS_ANY)
+        tell_labels(t);
+    if (st == DP_OK)
+        tell_doubt(t);
+    if (st == DP_OK)
+        st = dp_sets_judged(t->job, &sets, err);
+    t->test = sets.test;
+    t->valid = sets.valid;
+    if (st == DP_OK)
+        st = dp_evaluation_plan(&t->evaluation, t->job, dp_dataset_batches(t->train), t->test, t->valid, err);
+    if (st == DP_OK)
+        st = find_constant(t, err);
+    if (st == DP_OK)
+        st = dp_job_program(t->job, t->train, t->test, t->valid, err);
+    return st;
+}
+
+_Static_assert(DP_POSITION_PIECE <= DP_POSITIONS_MAX, "a piece is one request");
+
+static enum dp_status ask(void *context, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
+                          struct dp_error *err)
+{
+    return dp_job_pushed(context, stream, from, count, bits, err);
+}
+
+static void tell_position(const struct training *t)
+{
+    const struct dp_position *p = &t->position;
+    char at[32], of[32];
+    if (p->epoch == t->settings->epochs)
+        dp_log(DP_LOG_INFO, "continues after its last epoch: the servers have every push");
+    else
+        dp_log(DP_LOG_INFO, "continues at epoch %" PRIu32 ", minibatch %s of %s%s",
+               t->settings->first_epoch + p->epoch + 1,
+               grouped(p->first * dp_cluster_pushed_together(t->settings) + 1, at),
+               grouped(dp_share_positions(t->share), of), t->settings->workers > 1 ? " of its share" : "");
+}
+
+/* Of one group of minibatches that are pushed together. */
+static uint64_t examples_of_group(const struct training *t, uint64_t group)
+{
+    struct dp_group g =
+        dp_group_at(dp_share_positions(t->share), dp_cluster_pushed_together(t->settings), group);
+    return dp_share_examples_of(t->share, dp_dataset_examples(t->train), t->settings->batch, g.first,
+                                g.count);
+}
+
+/* Counts what is already done, so that the stats are those of the whole training. */
+static void take_found(struct training *t)
+{
+    const struct dp_position *p = &t->position;
+    uint64_t found =
+        p->epoch * dp_share_examples(t->share, dp_dataset_examples(t->train), t->settings->batch);
+    t->progress.examples = found; /* those of the epoch under way are added as it skips them */
+    for (uint64_t g = 0; p->done > 0 && g < p->groups; g++)
+        if (dp_position_done(p, p->epoch, g))
+            found += examples_of_group(t, g);
+    bool first = t->job->worker == 0;
+    const struct dp_remembered out = {.position = p,
+                                      .found_examples = found,
+                                      .stats = &t->stats,
+                                      .tested = first && t->test ? t->evaluation.tested : NULL,
+                                      .valid = first && t->valid ? t->evaluation.validated : NULL};
+    dp_remember_get(&t->remember, t->job, &out);
+    t->stats.pushes = p->epoch * p->groups + p->done;
+    t->stats.ended = p->epoch;
+}
+
+static struct dp_agreed_set set_of(const struct dp_dataset *data)
+{
+    return (struct dp_agreed_set){.digest = dp_dataset_digest(data),
+                                  .examples = dp_dataset_examples(data),
+                                  .lists = dp_dataset_lists(data),
+                                  .ranked = dp_dataset_ranked(data) != NULL};
+}
+
+/* Checks that this training has the settings of the run, and of what was already done in it. */
+static enum dp_status agree(struct training *t, uint64_t groups, struct dp_error *err)
+{
+    const struct dp_step_log_plan plan = {.epochs = t->settings->epochs, .groups = groups};
+    const struct dp_dataset *data = t->evaluation.data;
+    const struct dp_agreed_set train = set_of(t->train), judged = set_of(data ? data : t->train);
+    bool begun = dp_position_begun(&t->position);
+    char *text = t->agreed;
+    dp_agreed_text(t->job->cluster, &train, data ? &judged : NULL, text);
+    /* The step log first: a run of an earlier version has no plan, and the first worker to join sets it. */
+    enum dp_status st = dp_remember_begin(&t->remember, t->job, &plan, text, begun, err);
+    return st == DP_OK ? dp_training_plan_join(t->job, text, begun, err) : st;
+}
+
+/* Finds where an earlier process of this worker was when it was killed. */
+static enum dp_status find_position(struct training *t, struct dp_error *err)
+{
+    const struct dp_position_plan plan = {
+        .run = t->settings->run,
+        .epochs = t->settings->epochs,
+        .worker = t->job->worker,
+        .workers = t->settings->workers,
+        .groups = dp_groups(dp_share_positions(t->share), dp_cluster_pushed_together(t->settings)),
+        .ask = ask,
+        .context = t->job};
+    enum dp_status st = dp_position_find(&plan, &t->position, err);
+    if (st == DP_OK)
+        st = agree(t, plan.groups, err);
+    if (st != DP_OK || !dp_position_begun(&t->position))
+        return st;
+    t->over = t->position.epoch == t->settings->epochs && !t->resumed;
+    if (t->over)
+        return dp_fail(err, DP_EXISTS,
+                       "nothing was trained: run %" PRIu32 " is already complete for worker %" PRIu32
+                       "; to train again, give training.run a higher number; a worker that was killed after "
+                       "its last push continues with --resume",
+                       t->settings->run, t->job->worker);
+    take_found(t);
+    tell_position(t);
+    return DP_OK;
+}
+
+/* A full disk must not cost a training or its report: like a push, the write is retried for timeout_ms. */
+static enum dp_status
+put_file(struct training *t, enum dp_status (*put)(const void *what, const char *path, struct dp_error *err),
+         const void *what, const char *path, struct dp_error *err)
+{
+    const struct timespec pause = {.tv_nsec = FULL_PAUSE_NS};
+    uint64_t until_ns = dp_clock_ns(&t->job->clock) + (uint64_t)t->settings->timeout_ms * 1000000u;
+    bool told = false;
+    enum dp_status st;
+    while ((st = put(what, path, err)) == DP_FULL && dp_clock_ns(&t->job->clock) < until_ns &&
+           !dp_job_stopped(t->job)) {
+        if (!told)
+            dp_log(DP_LOG_WARN, "%s; retrying for %" PRIu32 " s (--timeout, training.timeout_ms)", err->text,
+                   t->settings->timeout_ms / 1000);
+        told = true;
+        dp_progress_tick(&t->progress);
+        (void)nanosleep(&pause, NULL);
+    }
+    return st;
+}
+
+static enum dp_status put_columns(const void *text, const char *path, struct dp_error *err)
+{
+    return dp_columns_file_put(text, path, err);
+}
+
+/* Called before the first push, by every worker: a store never has weights without the file that says how
+ * their features were read. */
+static enum dp_status keep_columns(struct training *t, struct dp_error *err)
+{
+    const struct dp_cluster_data *data = &t->job->cluster->data;
+    char *text = NULL;
+    if (!data->columns[0])
+        return DP_OK;
+    bool counted = strcmp(data->label_base, "auto") != 0;
+    enum dp_status st = t->job->model.labels == DP_LABELS_ANY
+                            ? DP_OK
+                            : dp_columns_file_check(dp_dataset_schema(t->train), counted, data->columns, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "%s", data->train);
+    st = dp_schema_write(dp_dataset_schema(t->train), &text, err);
+    if (st == DP_OK)
+        st = put_file(t, put_columns, text, data->columns, err);
+    free(text);
+    return st;
+}
+
+static enum dp_status put_names(const void *source, const char *path, struct dp_error *err)
+{
+    return dp_names_file_put(source, path, err);
+}
+
+/* By one worker, since it may read the whole file a second time; the other machines need no names. */
+static enum dp_status keep_names(struct training *t, struct dp_error *err)
+{
+    const struct dp_cluster_data *data = &t->job->cluster->data;
+    const struct dp_dataset_options options = dp_job_data(t->job, data->train, data->train_labels, true);
+    const struct dp_names_source source = {.data = t->train, .options = &options, .run = t->settings->run};
+    if (!data->names[0] || t->job->worker != 0)
+        return DP_OK;
+    return put_file(t, put_names, &source, data->names, err);
+}
+
+static enum dp_status begin_plan(void *training, struct dp_error *err)
+{
+    struct training *t = training;
+    return dp_training_plan_begin(t->job, t->agreed, err);
+}
+
+static void tell_alive(void *progress)
+{
+    dp_progress_tick(progress);
+}
+
+static enum dp_status training_open(struct training *t, struct dp_error *err)
+{
+    struct dp_job *job = t->job;
+    dp_progress_init(&t->progress, job, 0);
+    job->alive = tell_alive;
+    job->alive_of = &t->progress;
+    dp_progress_enter(&t->progress, "reading");
+    enum dp_status st = data_open(t, err);
+    if (st != DP_OK)
+        return st;
+    t->share = (struct dp_share){
+        .batches = dp_dataset_batches(t->train), .worker = job->worker, .workers = t->settings->workers};
+    t->progress.examples_total =
+        t->settings->epochs * dp_share_examples(t->share, dp_dataset_examples(t->train), t->settings->batch);
+    t->epochs = t->settings->epochs;
+    st = dp_worker_stats_init(&t->stats, job->worker, t->settings->epochs, err);
+    if (st == DP_OK)
+        st = dp_keep_settle(job, true, err);
+    if (st == DP_OK)
+        st = dp_remember_open(&t->remember, job, err);
+    if (st == DP_OK)
+        st = find_position(t, err);
+    if (st == DP_OK)
+        st = keep_columns(t, err);
+    if (st == DP_OK)
+        st = keep_names(t, err);
+    (void)snprintf(t->stats.device, sizeof t->stats.device, "%s", job->device);
+    if (st == DP_OK && job->worker == 0)
+        st = dp_interim_init(&t->interim, job, err);
+    if (st == DP_OK)
+        st = dp_loop_open(job, t->train, &t->progress, &t->stats, &t->position, &t->remember, &t->loop, err);
+    if (st == DP_OK && !dp_position_begun(&t->position))
+        dp_loop_before_first_push(t->loop, begin_plan, t);
+    return st;
+}
+
+static void training_close(struct training *t)
+{
+    t->job->alive = NULL;
+    dp_loop_close(&t->loop);
+    dp_remember_close(&t->remember);
+    dp_position_clear(&t->position);
+    dp_worker_stats_clear(&t->stats);
+    dp_interim_clear(&t->interim);
+    dp_evaluation_close(&t->evaluation);
+    dp_peers_close(&t->peers);
+    dp_sets_close(&(struct dp_sets){.train = t->train, .test = t->test, .valid = t->valid});
+}
+
+static struct dp_report report_of(const struct training *t)
+{
+    return (struct dp_report){.cluster = t->job->cluster,
+                              .epochs_by_size = t->given->training.epochs == 0,
+                              .batch_by_size = t->given->training.batch == 0,
+                              .examples = dp_dataset_examples(t->train),
+                              .digest = dp_dataset_digest(t->train),
+                              .tested = t->evaluation.tested,
+                              .validated = t->valid ? t->evaluation.validated : NULL,
+                              .rule = t->evaluation.data ? &t->evaluation.barrier.rule : NULL,
+                              .stop = &t->evaluation.barrier.decision.state,
+                              .labels = t->labels,
+                              .doubt = t->doubt,
+                              .constant = t->constant};
+}
+
+/* Worker 0. ended: NULL while the training goes on (report.h). */
+static void report_so_far(struct training *t, const char *ended, const char *error)
+{
+    struct dp_report report = report_of(t);
+    struct dp_worker_stats own = t->stats;
+    report.ended = ended;
+    report.error = error;
+    if (t->evaluation.data && own.ended > report.stop->epoch) /* not evaluated yet */
+        own.ended = report.stop->epoch;
+    if (t->job->worker == 0)
+        dp_interim_write(&t->interim, t->job, &own, dp_position_begun(&t->position), &report,
+                         dp_dataset_batches(t->train));
+}
+
+/* When the training is asked to stop, other workers may stop first; an error of this worker that says so is
+ * no failure. */
+static void report_end(struct training *t, enum dp_status st, const struct dp_error *err)
+{
+    bool stopped = st == DP_STOPPING || dp_job_stopped(t->job);
+    report_so_far(t, stopped ? "stopped" : "failed", stopped ? NULL : err->text);
+}
+
+static void log_epoch(const struct training *t, uint32_t epoch)
+{
+    const struct dp_epoch_stats *stats = &t->stats.epoch[epoch - 1];
+    uint32_t before = t->settings->first_epoch;
+    if (stats->examples)
+        dp_log(DP_LOG_INFO, "epoch %" PRIu32 " of %" PRIu32 ", own share: loss %.5g, %.0f examples/s",
+               before + epoch, before + t->settings->epochs, stats->loss_sum / (double)stats->examples,
+               (double)stats->examples / stats->seconds);
+}
+
+static enum dp_status train_epochs(struct training *t, struct dp_error *err)
+{
+    bool stop = false, rests = t->evaluation.data != NULL;
+    t->began = true;
+    if (dp_position_begun(&t->position)) /* the stats are put before the stage that says an epoch has ended */
+        dp_remember_put(&t->remember, t->job, &t->stats, rests);
+    else /* replaces the report of an earlier training */
+        report_so_far(t, NULL, NULL);
+    enum dp_status st =
+        dp_evaluation_begin(&t->evaluation, &t->peers, &t->remember, &t->position, &stop, err);
+    uint32_t e = t->position.epoch;
+    while (st == DP_OK && e < t->settings->epochs && !stop) {
+        st = dp_loop_epoch(t->loop, e, err);
+        if (st != DP_OK)
+            return st;
+        t->stats.ended = ++e;
+        dp_remember_put(&t->remember, t->job, &t->stats, rests);
+        log_epoch(t, e);
+        st = dp_evaluation_epoch(&t->evaluation, e, &stop, err);
+        if (st == DP_OK)
+            report_so_far(t, NULL, NULL);
+    }
+    if (st != DP_OK)
+        return st;
+    t->epochs = e;
+    char spent[256];
+    dp_step_times_text(&t->stats.times, spent, sizeof spent);
+    if (spent[0])
+        dp_log(DP_LOG_INFO, "step times: %s", spent);
+    tell_repeated(t);
+    return DP_OK;
+}
+
+static enum dp_status put_report(const void *report, const char *path, struct dp_error *err)
+{
+    return dp_report_write(report, path, err);
+}
+
+static enum dp_status write_report(struct training *t, const struct dp_shared_note *trained,
+                                   struct dp_error *err)
+{
+    uint32_t workers = t->settings->workers;
+    struct dp_worker_stats *stats = calloc(workers, sizeof *stats);
+    if (!stats)
+        return dp_fail(err, DP_NOMEM, "no memory for the stats of %" PRIu32 " workers", workers);
+    enum dp_status st = DP_OK;
+    for (uint32_t w = 0; st == DP_OK && w < workers; w++)
+        st = dp_worker_stats_unpack(trained[w].bytes, trained[w].size, t->settings->epochs, &stats[w], err);
+    if (st == DP_OK) {
+        struct dp_speed speed;
+        struct dp_report report = report_of(t);
+        report.workers = stats;
+        report.epochs = t->epochs;
+        report.minibatches = t->epochs * dp_dataset_batches(t->train);
+        report.left = t->evaluation.left;
+        report.finished = true;
+        st = dp_report_speed(&report, &speed, err);
+        if (st == DP_OK)
+            dp_log(DP_LOG_INFO, "trained %" PRIu32 " epochs in %.1f s, %.0f examples/s", t->epochs,
+                   speed.seconds, speed.examples_per_s);
+        if (st == DP_OK && t->settings->report[0])
+            st = put_file(t, put_report, &report, t->settings->report, err);
+    }
+    for (uint32_t w = 0; w < workers; w++)
+        dp_worker_stats_clear(&stats[w]);
+    free(stats);
+    return st;
+}
+
+static enum dp_status finish(struct training *t, struct dp_error *err)
+{
+    uint32_t workers = t->settings->workers;
+    char *text = NULL;
+    struct dp_shared_note *trained = calloc(workers, sizeof *trained);
+    enum dp_status st = trained ? dp_worker_stats_pack(&t->stats, &text, err)
+                                : dp_fail(err, DP_NOMEM, "no memory for the workers' notes");
+    if (st == DP_OK)
+        st = dp_peers_reach(&t->peers, DP_PEERS_TRAINED, t->epochs, text, strlen(text), err);
+    dp_progress_enter(&t->progress, "waiting");
+    if (st == DP_OK)
+        st = dp_evaluation_end(&t->evaluation, t->epochs, err);
+    if (st == DP_OK && t->job->worker != 0)
+        st = dp_peers_wait_first(&t->peers, err);
+    else if (st == DP_OK)
+        st = dp_peers_collect(&t->peers, DP_PEERS_TRAINED, t->epochs, trained, err);
+    if (st == DP_OK && t->job->worker == 0)
+        st = write_report(t, trained, err);
+    dp_peers_clear(trained, workers);
+    free(trained);
+    free(text);
+    return st;
+}
+
+/* Wall-clock time: it fits JSON, and no two processes of one worker begin at the same microsecond. */
+static uint64_t process_now(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+enum dp_status dp_train(struct dp_job *job, struct dp_error *err)
+{
+    struct training t = {.job = job, .given = job->cluster, .settled = *job->cluster};
+    t.settings = &t.settled.training;
+    job->cluster = &t.settled;
+    job->process = process_now();
+    enum dp_status st = look_back(&t, err);
+    if (st != DP_OK || t.over) { /* leaves the progress note of the earlier process in place */
+        if (st == DP_OK)
+            dp_log(DP_LOG_INFO, "the run is already complete: nothing to do");
+        dp_job_disconnect(job);
+        dp_peers_close(&t.peers);
+        job->cluster = t.given;
+        return st;
+    }
+    st = training_open(&t, err);
+    if (st == DP_OK)
+        st = train_epochs(&t, err);
+    if (st == DP_OK)
+        st = finish(&t, err);
+    if (st != DP_OK && !t.over && t.began)
+        report_end(&t, st, err);
+    if (st == DP_OK || t.over)
+        dp_progress_enter(&t.progress, "done");
+    if (st == DP_OK)
+        dp_evaluation_tidy(&t.evaluation);
+    else if (t.over)
+        dp_job_disconnect(job);
+    else
+        dp_progress_end(&t.progress, job,
+                        st); /* before the buffers are freed that a pull may still write into */
+    training_close(&t);
+    job->cluster = t.given;
+    return st;
+}

@@ -1,0 +1,258 @@
+#include "worker/read/csv_header.h"
+
+#include "worker/read/lines.h"
+#include "worker/read/number.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_LINES  1000u
+#define COLUMNS_MAX 65536u
+
+enum dp_status dp_csv_header_no_such(const struct dp_schema *schema, const char *what, struct dp_cell name,
+                                     const char *file, struct dp_error *err)
+{
+    char names[200] = "";
+    for (uint32_t i = 0; i < schema->columns && strlen(names) + 4 < sizeof names; i++)
+        (void)snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
+                       dp_cell_show(dp_cell_of(schema->column[i].name)).text);
+    return dp_fail(err, DP_DATA, "%s '%s', which is no column of %s; there are: %s", what,
+                   dp_cell_show(name).text, file, names);
+}
+
+static struct dp_schema_column *find_column(struct dp_csv_header *header, struct dp_cell name)
+{
+    uint32_t place = dp_names_find(&header->names, name.at, (size_t)(name.end - name.at));
+    return place == DP_NAMES_NONE ? NULL : &header->schema.column[place];
+}
+
+/* "a,b": names with a comma in them cannot be told. */
+static enum dp_status name_categories(struct dp_csv_header *header, struct dp_error *err)
+{
+    for (const char *at = header->options->categories; *at;) {
+        size_t len = strcspn(at, ",");
+        struct dp_cell name = dp_cell_trim((struct dp_cell){at, at + len});
+        struct dp_schema_column *column = find_column(header, name);
+        if (!column)
+            return dp_csv_header_no_such(&header->schema, "--categories (data.categories) names", name,
+                                         "this file", err);
+        if (column->kind == DP_COLUMN_LABEL)
+            return dp_fail(err, DP_DATA, "column '%s' is the label and cannot be a category too",
+                           dp_cell_show(name).text);
+        column->kind = DP_COLUMN_CATEGORY;
+        at += len + (at[len] == ',');
+    }
+    return DP_OK;
+}
+
+/* One more column; its name must be a new one. */
+static enum dp_status add_column(struct dp_csv_header *header, struct dp_cell name, struct dp_error *err)
+{
+    struct dp_schema *schema = &header->schema;
+    struct dp_schema_column *column = &schema->column[schema->columns];
+    size_t len = (size_t)(name.end - name.at);
+    if (len == 0)
+        return dp_fail(err, DP_DATA, "column %" PRIu32 " has no name: expected a header",
+                       schema->columns + 1);
+    column->name = strndup(name.at, len);
+    if (!column->name)
+        return dp_fail(err, DP_NOMEM, "no memory for the names of columns");
+    uint32_t place = schema->columns++;
+    if (dp_names_add(&header->names, column->name, len, place) != place)
+        return dp_fail(err, DP_DATA, "two columns are named '%s'", dp_cell_show(name).text);
+    return DP_OK;
+}
+
+static enum dp_status read_names(struct dp_csv_header *header, const char *at, const char *end,
+                                 struct dp_error *err)
+{
+    const struct dp_cell label = dp_cell_of(header->options->label);
+    struct dp_csv_record *record = &header->record;
+    header->separator = dp_csv_record_separator(at, end);
+    enum dp_status st = dp_csv_record_split(record, header->separator, at, end, err);
+    if (st != DP_OK)
+        return st;
+    if (record->count > COLUMNS_MAX)
+        return dp_fail(err, DP_DATA, "more than %u columns", COLUMNS_MAX);
+    header->schema.column = calloc(record->count, sizeof *header->schema.column);
+    header->by = calloc(record->count, sizeof *header->by);
+    if (!header->schema.column || !header->by)
+        return dp_fail(err, DP_NOMEM, "no memory for %zu columns", record->count);
+    st = dp_names_init(&header->names, (uint32_t)record->count, err);
+    for (size_t i = 0; st == DP_OK && i < record->count; i++)
+        st = add_column(header, dp_cell_trim(record->cells[i]), err);
+    if (st != DP_OK)
+        return st;
+    struct dp_schema_column *named = find_column(header, label);
+    if (!named)
+        return dp_csv_header_no_such(&header->schema, "--label (data.label) is", label, "this file", err);
+    named->kind = DP_COLUMN_LABEL;
+    return header->options->categories ? name_categories(header, err) : DP_OK;
+}
+
+/* "1,5" and "1.234,5": taken for texts, such numbers would be as many categories. */
+static bool has_comma(struct dp_cell cell)
+{
+    bool comma = false, digit = false;
+    if (cell.at < cell.end && (*cell.at == '-' || *cell.at == '+'))
+        cell.at++;
+    for (const char *at = cell.at; at < cell.end; at++) {
+        bool is_digit = *at >= '0' && *at <= '9';
+        digit |= is_digit;
+        comma |= *at == ',';
+        if (!is_digit && *at != ',' && *at != '.')
+            return false;
+    }
+    return comma && digit && cell.at[0] != ',' && cell.end[-1] != ',';
+}
+
+bool dp_csv_header_begins(const unsigned char *bytes, size_t len)
+{
+    struct dp_csv_record record = {0};
+    const char *at = (const char *)bytes, *end = memchr(bytes, '\n', len);
+    end = end ? end : at + len;
+    end -= end > at && end[-1] == '\r';
+    bool names = !memchr(at, '\0', (size_t)(end - at)) &&
+                 dp_csv_record_split(&record, dp_csv_record_separator(at, end), at, end, NULL) == DP_OK &&
+                 record.count >= 2;
+    for (size_t i = 0; names && i < record.count; i++) {
+        struct dp_cell cell = dp_cell_trim(record.cells[i]);
+        names = cell.at < cell.end && dp_number_end(cell.at, cell.end) != cell.end;
+    }
+    dp_csv_record_clear(&record);
+    return names;
+}
+
+/* The header, and what the first lines say; DP_STOPPING: enough is seen. */
+static enum dp_status look(void *self, const char *at, const char *end, uint64_t line, struct dp_error *err)
+{
+    struct dp_csv_header *header = self;
+    if (at == end)
+        return DP_OK;
+    if (!header->schema.column)
+        return read_names(header, at, end, err);
+    if (header->options->categories || header->looked++ == LOOK_LINES)
+        return dp_fail(err, DP_STOPPING, "enough");
+    enum dp_status st = dp_csv_record_split(&header->record, header->separator, at, end, err);
+    for (uint32_t i = 0; st == DP_OK && i < header->schema.columns && i < header->record.count; i++) {
+        struct dp_cell cell = dp_cell_trim(header->record.cells[i]);
+        struct dp_schema_column *column = &header->schema.column[i];
+        struct dp_csv_header_by *by = &header->by[i];
+        /* One out of range is a number, to be refused by its line: it makes no categories of the others. */
+        bool number = dp_number_end(cell.at, cell.end) == cell.end;
+        if (column->kind == DP_COLUMN_LABEL || dp_cell_is_missing(cell))
+            continue;
+        by->numbers += number;
+        by->texts += !number;
+        if (number || column->kind != DP_COLUMN_NUMBER)
+            continue;
+        if (has_comma(cell))
+            return dp_fail(
+                err, DP_DATA,
+                "column '%s': '%s' is a number with a comma: write a point for the decimals and nothing "
+                "between thousands (1234.5), or, if it is text, name all such columns in --categories "
+                "(data.categories)",
+                dp_cell_show(dp_cell_of(column->name)).text, dp_cell_show(cell).text);
+        column->kind = DP_COLUMN_CATEGORY;
+        by->line = line;
+        by->cell = dp_cell_show(cell);
+    }
+    return st;
+}
+
+enum dp_status dp_csv_header_look(const struct dp_dataset_options *options, const char *path,
+                                  struct dp_csv_header *out, struct dp_error *err)
+{
+    struct dp_unpack *unpack = NULL;
+    struct dp_error last = {0};
+    *out = (struct dp_csv_header){.options = options};
+    enum dp_status st = dp_unpack_open(path, &unpack, &last);
+    if (st == DP_OK)
+        st = dp_lines_of(unpack, true, (struct dp_lines_sink){look, out}, &last);
+    dp_unpack_close(&unpack);
+    if (st == DP_STOPPING)
+        st = DP_OK;
+    if (st != DP_OK) {
+        if (err)
+            *err = last;
+        return st;
+    }
+    if (out->schema.columns == 0)
+        return dp_fail(err, DP_DATA, "%s: has no header", path);
+    if (!options->categories && out->looked == 0)
+        return dp_fail(err, DP_DATA, "%s: holds no examples, only a header", path);
+    memcpy(out->schema.format, "csv", sizeof "csv");
+    for (uint32_t i = 0; i < out->schema.columns && !options->keeps_blanks; i++)
+        out->schema.trimmed |= out->schema.column[i].kind == DP_COLUMN_CATEGORY;
+    return DP_OK;
+}
+
+void dp_csv_header_clear(struct dp_csv_header *header)
+{
+    dp_schema_clear(&header->schema);
+    dp_names_clear(&header->names);
+    dp_csv_record_clear(&header->record);
+    free(header->by);
+    header->by = NULL;
+}
+
+void dp_csv_header_list(const struct dp_csv_header *header, char *out, size_t size)
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < header->schema.columns; i++) {
+        const struct dp_csv_header_by *by = &header->by[i];
+        char one[160];
+        if (by->line == 0)
+            continue;
+        int n =
+            snprintf(one, sizeof one, "%s'%s' by '%s' in line %" PRIu64, len > 0 ? ", " : "",
+                     dp_cell_show(dp_cell_of(header->schema.column[i].name)).text, by->cell.text, by->line);
+        if (len + (size_t)n + sizeof ", ..." > size) {
+            (void)snprintf(out + len, size - len, ", ...");
+            return;
+        }
+        memcpy(out + len, one, (size_t)n + 1);
+        len += (size_t)n;
+    }
+}
+
+static bool is_doubtful(const struct dp_csv_header_by *by)
+{
+    return by->line > 0 && by->numbers > by->texts;
+}
+
+/* "a,b": the columns that are categories beyond doubt. */
+static void list_others(const struct dp_csv_header *header, char *out, size_t size)
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < header->schema.columns && len + 50 < size; i++)
+        if (header->by[i].line > 0 && !is_doubtful(&header->by[i]))
+            len += (size_t)snprintf(out + len, size - len, "%s%s", len > 0 ? "," : "",
+                                    dp_cell_show(dp_cell_of(header->schema.column[i].name)).text);
+}
+
+void dp_csv_header_doubt(const struct dp_csv_header *header, const char *path, char *out, size_t size)
+{
+    char others[200];
+    uint32_t first = 0, columns = header->schema.columns;
+    while (first < columns && !is_doubtful(&header->by[first]))
+        first++;
+    out[0] = '\0';
+    if (first == columns)
+        return;
+    const struct dp_csv_header_by *by = &header->by[first];
+    const struct dp_shown name = dp_cell_show(dp_cell_of(header->schema.column[first].name));
+    list_others(header, others, sizeof others);
+    (void)snprintf(
+        out, size,
+        "%s:%" PRIu64 ": '%s' is no number, so column '%s' became categories, though %" PRIu32
+        " of the %" PRIu32 " cells looked at are numbers. If that is a typo, correct the cell or "
+        "leave it empty, and run again with --fresh; if not, keep the column as it is (--categories "
+        "'%s%s%s' says so from the start)",
+        path, by->line, by->cell.text, name.text, by->numbers, by->numbers + by->texts, others,
+        others[0] ? "," : "", name.text);
+}

@@ -1,0 +1,46 @@
+/* CSV record: one record of a CSV file (RFC 4180) as cells. Private to this room.
+ *     {0} -> split, split, ... -> clear
+ * Promise   Quotes around a cell are taken out, doubled ones inside are one.
+ * Thread    One at a time.
+ * Memory    Cells lie in the line or, where quotes were taken out, in the record's own text: both only until the next split.
+ * Failure   DP_DATA: quotes that are not around a whole cell, with a text that names no line; DP_NOMEM. */
+#ifndef DP_READ_CSV_RECORD_H
+#define DP_READ_CSV_RECORD_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct dp_cell {
+    const char *at, *end;
+};
+
+struct dp_csv_record {
+    struct dp_cell *cells;
+    size_t count, max;
+    char *text;
+    size_t text_max;
+};
+
+/* A text as messages have it: cut to 40 characters, and safe to print. */
+struct dp_shown {
+    char text[44];
+};
+
+DP_MUST_USE
+enum dp_status dp_csv_record_split(struct dp_csv_record *record, char separator, const char *at,
+                                   const char *end, struct dp_error *err);
+/* What parts the cells of a header: of comma, semicolon and tab the one that it has most of outside of quotes; comma if it has none. */
+char dp_csv_record_separator(const char *at, const char *end);
+void dp_csv_record_clear(struct dp_csv_record *record);
+
+/* Without blanks and tabs around it. */
+struct dp_cell dp_cell_trim(struct dp_cell cell);
+struct dp_cell dp_cell_of(const char *text);
+bool dp_cell_is(struct dp_cell cell, const char *text);
+/* Nothing, or what R, Python and SQL write for it (NA, NaN, null): no number is there, which says nothing of the others. */
+bool dp_cell_is_missing(struct dp_cell cell);
+struct dp_shown dp_cell_show(struct dp_cell cell);
+
+#endif

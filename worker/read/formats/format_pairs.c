@@ -1,0 +1,400 @@
+/* Pairs of users and items that met (pairs.h), as "user item" or as lists "user item item ...". For training,
+ * items that the user did not meet are sampled beside them. For testing, as in Neural Collaborative Filtering
+ * (He et al. 2017), a second file has for each pair a line "(user,item) item item ...", and the pair's item
+ * is ranked among those.
+ *     pairs -> numbers of users and items, ascending by key -> what each user met
+ * Why   An unmet item is drawn by its rank among the unmet ones, found by binary search: no draw is rejected,
+ *       however many items a user has met, and the draw is a function of (seed, epoch, number of the example)
+ *       alone. */
+#include "worker/read/format.h"
+
+#include "common/model/mix.h"
+#include "worker/read/batch_fill.h"
+#include "worker/read/holdout.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Facts: the numbers of users and items, whether the file is of lists, and the digest of all its pairs. */
+enum { USERS = DP_PAIRS_USERS, ITEMS = DP_PAIRS_ITEMS, LISTS, WHOLE };
+
+#define AHEAD 16u /* how many examples ahead memory is prefetched */
+
+/* content:  keys   mixed keys of the distinct users, then of the distinct items
+ *           codes  for each example the numbers of its user and its item; then the items each user met,
+ *                  ascending
+ *           offsets  for training: of user u's met items in codes; with lists: of the lists */
+struct pairs_builder {
+    const struct dp_dataset_options *options;
+    struct dp_content *content;
+    struct dp_pairs pairs;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int by_code(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static uint32_t place_of(const uint64_t *ids, uint64_t count, uint64_t id)
+{
+    const uint64_t *found = bsearch(&id, ids, (size_t)count, sizeof id, by_value);
+    DP_ASSERT(found);
+    return (uint32_t)(found - ids);
+}
+
+static uint64_t digest_of(const struct dp_pairs *pairs)
+{
+    uint64_t digest = 0;
+    for (uint64_t i = 0; i < pairs->count; i++)
+        digest =
+            dp_content_digest(digest, dp_mix(pairs->keys[2 * i]) + pairs->keys[2 * i + 1] * DP_HASH_GOLDEN);
+    return digest;
+}
+
+/* Appends the distinct ids of one side, ascending, to content->keys. */
+static enum dp_status number_side(struct pairs_builder *b, int side, struct dp_error *err)
+{
+    struct dp_content *content = b->content;
+    uint64_t *to = content->keys + content->keys_len, distinct = 0;
+    for (uint64_t i = 0; i < b->pairs.count; i++)
+        to[i] = b->pairs.keys[2 * i + (uint64_t)side];
+    qsort(to, (size_t)b->pairs.count, sizeof *to, by_value);
+    for (uint64_t i = 0; i < b->pairs.count; i++)
+        if (i == 0 || to[i] != to[distinct - 1])
+            to[distinct++] = to[i];
+    if (distinct > UINT32_MAX)
+        return dp_fail(err, DP_DATA, "%s: more than 2^32 - 1 %s", b->options->path,
+                       side == USERS ? "users" : "items");
+    content->facts[side] = distinct;
+    content->keys_len += distinct;
+    return DP_OK;
+}
+
+static enum dp_status number_ids(struct pairs_builder *b, struct dp_error *err)
+{
+    struct dp_content *content = b->content;
+    bool trains = content->lists == 0 && !b->options->scored;
+    enum dp_status st = dp_content_grow_u64(&content->keys, 2 * b->pairs.count, err);
+    if (st == DP_OK)
+        st = dp_content_grow_u32(&content->codes, (trains ? 3 : 2) * b->pairs.count, err);
+    for (int side = USERS; st == DP_OK && side <= ITEMS; side++)
+        st = number_side(b, side, err);
+    if (st != DP_OK)
+        return st;
+    uint64_t users = content->facts[USERS], items = content->facts[ITEMS];
+    for (uint64_t i = 0; i < b->pairs.count; i++) {
+        content->codes[2 * i] = place_of(content->keys, users, b->pairs.keys[2 * i]);
+        content->codes[2 * i + 1] = place_of(content->keys + users, items, b->pairs.keys[2 * i + 1]);
+    }
+    content->digest = digest_of(&b->pairs);
+    content->codes_len = 2 * b->pairs.count;
+    return dp_content_grow_u64(&content->keys, content->keys_len, err);
+}
+
+/* Refuses a user who met every item, as none can be sampled. */
+static enum dp_status all_met(const struct pairs_builder *b, uint64_t user, struct dp_error *err)
+{
+    uint64_t line = 0;
+    char shown[128];
+    dp_pairs_show(&b->pairs, USERS, b->content->keys[user], shown);
+    for (uint64_t i = 0; i < b->pairs.count; i++)
+        if (b->content->codes[2 * i] == user)
+            line = b->pairs.lines[i];
+    return dp_fail(err, DP_DATA,
+                   "%s:%" PRIu64 ": user %s has met all %" PRIu64
+                   " items of the file, so none can be sampled: leave this user out",
+                   b->options->path, line, shown, b->content->facts[ITEMS]);
+}
+
+/* Appends the items that each user met to the codes, sorted by user, then by item, each once. */
+static enum dp_status gather_met(struct pairs_builder *b, struct dp_error *err)
+{
+    struct dp_content *content = b->content;
+    uint64_t users = content->facts[USERS], behind = 2 * b->pairs.count;
+    enum dp_status st = dp_content_grow_u64(&content->offsets, users + 2, err);
+    if (st != DP_OK)
+        return st;
+    uint64_t *at =
+        content->offsets + 1; /* at[u]: where user u's next item goes; afterwards offsets[u] is its first */
+    memset(content->offsets, 0, (users + 2) * sizeof *at);
+    for (uint64_t i = 0; i < b->pairs.count; i++)
+        at[content->codes[2 * i] + 1]++;
+    at[0] = behind;
+    for (uint64_t u = 1; u <= users; u++)
+        at[u] += at[u - 1];
+    for (uint64_t i = 0; i < b->pairs.count; i++)
+        content->codes[at[content->codes[2 * i]]++] = content->codes[2 * i + 1];
+    content->offsets[0] = behind;
+    uint64_t to = behind;
+    for (uint64_t u = 0; u < users; u++) {
+        uint64_t from = content->offsets[u], end = content->offsets[u + 1], first = to;
+        qsort(content->codes + from, (size_t)(end - from), sizeof *content->codes, by_code);
+        for (uint64_t i = from; i < end; i++)
+            if (to == first || content->codes[i] != content->codes[to - 1])
+                content->codes[to++] = content->codes[i];
+        content->offsets[u] = first;
+        if (to - first == content->facts[ITEMS])
+            return all_met(b, u, err);
+    }
+    content->offsets[users] = to;
+    content->offsets_len = users + 1;
+    content->codes_len = to;
+    return dp_content_grow_u32(&content->codes, to, err);
+}
+
+/* Adds the lists of the second file to the pairs of the first. */
+static enum dp_status read_negatives(struct pairs_builder *b, struct dp_error *err)
+{
+    struct dp_content *content = b->content;
+    uint64_t lists = b->pairs.count;
+    enum dp_status st = dp_pairs_read_negatives(&b->pairs, b->options, &content->offsets, err);
+    if (st != DP_OK)
+        return st;
+    content->lists = lists;
+    content->offsets_len = lists + 1;
+    return DP_OK;
+}
+
+static enum dp_status load_as(const struct dp_dataset_options *options, bool lists, struct dp_unpack *unpack,
+                              struct dp_content *out, struct dp_error *err)
+{
+    struct pairs_builder b = {.options = options, .content = out};
+    enum dp_status st = dp_pairs_read(&b.pairs, options, lists, unpack, err);
+    out->facts[LISTS] = lists;
+    out->facts[WHOLE] = digest_of(&b.pairs);
+    if (st == DP_OK && dp_holdout_any(options))
+        st = dp_holdout_keep(&b.pairs, options, err);
+    if (st == DP_OK && options->negatives_path)
+        st = read_negatives(&b, err);
+    if (st == DP_OK)
+        st = number_ids(&b, err);
+    if (st == DP_OK && out->lists == 0 && !options->scored)
+        st = gather_met(&b, err);
+    out->examples = b.pairs.count;
+    for (uint64_t i = 0; st == DP_OK && i < out->keys_len; i++)
+        out->keys[i] = dp_mix(out->keys[i]);
+    dp_pairs_clear(&b.pairs);
+    return st;
+}
+
+static enum dp_status load(const struct dp_dataset_options *options, struct dp_unpack *unpack,
+                           struct dp_content *out, struct dp_error *err)
+{
+    return load_as(options, false, unpack, out, err);
+}
+
+static enum dp_status load_lists(const struct dp_dataset_options *options, struct dp_unpack *unpack,
+                                 struct dp_content *out, struct dp_error *err)
+{
+    return load_as(options, true, unpack, out, err);
+}
+
+static bool begins_lists(const struct dp_dataset_options *options, const unsigned char *bytes, size_t len)
+{
+    (void)options;
+    return dp_pairs_are_lists(bytes, len);
+}
+
+static enum dp_status add_name(const struct dp_pairs *pairs, uint32_t group, uint64_t key,
+                               struct dp_name_set *set, struct dp_error *err)
+{
+    char number[24];
+    const char *text = dp_ids_name(&pairs->names[group == DP_FORM_USERS ? USERS : ITEMS], key);
+    (void)snprintf(number, sizeof number, "%" PRIu64, key);
+    text = text ? text : number;
+    const struct dp_vocab_name name = {.group = group, .key = key, .text = text, .len = strlen(text)};
+    return dp_name_set_add(set, &name, key, group, err);
+}
+
+/* Ids that are numbers need no names; the names of the others are in the file. */
+static enum dp_status names(const struct dp_dataset_options *options, const struct dp_content *content,
+                            struct dp_name_set *set, struct dp_error *err)
+{
+    struct dp_unpack *unpack = NULL;
+    struct dp_pairs pairs = {0};
+    enum dp_status st = dp_unpack_open(options->path, &unpack, err);
+    if (st == DP_OK)
+        st = dp_pairs_read(&pairs, options, content->facts[LISTS], unpack, err);
+    if (st == DP_OK && digest_of(&pairs) != content->facts[WHOLE])
+        st = dp_fail(err, DP_DATA, "%s: has changed since it was read", options->path);
+    for (uint64_t i = 0; st == DP_OK && i < content->keys_len; i++)
+        st = add_name(&pairs, i < content->facts[USERS] ? DP_FORM_USERS : DP_FORM_ITEMS,
+                      dp_unmix(content->keys[i]), set, err);
+    dp_pairs_clear(&pairs);
+    dp_unpack_close(&unpack);
+    return st;
+}
+
+static int by_unmixed(const void *a, const void *b)
+{
+    uint64_t x = dp_unmix(*(const uint64_t *)a), y = dp_unmix(*(const uint64_t *)b);
+    return (x > y) - (x < y);
+}
+
+static bool met(const struct dp_content *content, uint64_t user, void (*visit)(void *context, uint64_t item),
+                void *context)
+{
+    const uint64_t mixed = dp_mix(user), users = content->facts[USERS];
+    const uint64_t *found = bsearch(&mixed, content->keys, (size_t)users, sizeof mixed, by_unmixed);
+    if (!found || content->lists > 0)
+        return false;
+    for (uint64_t i = content->offsets[found - content->keys],
+                  end = content->offsets[found - content->keys + 1];
+         i < end; i++)
+        visit(context, dp_unmix(content->keys[users + content->codes[i]]));
+    return true;
+}
+
+/* ---- minibatches */
+
+/* The examples of one pair: itself, and its user with each sampled item. */
+static uint64_t examples_of_pair(const struct dp_dataset_options *options, const struct dp_content *content)
+{
+    return options->form == DP_FORM_PAIRS && content->lists == 0 && !options->scored
+               ? 1 + (uint64_t)options->negatives
+               : 1;
+}
+
+static uint64_t examples(const struct dp_dataset_options *options, const struct dp_content *content)
+{
+    return content->examples * examples_of_pair(options, content);
+}
+
+enum dp_status dp_format_pairs_shape(const struct dp_dataset_options *options,
+                                     const struct dp_content *content, uint32_t take,
+                                     struct dp_batch_shape *out, struct dp_error *err)
+{
+    (void)content, (void)err;
+    out->groups = 2;
+    out->lists = options->form == DP_FORM_TRIPLES ? 3 : 2;
+    for (uint32_t l = 0; l < out->lists; l++)
+        out->list[l] = (struct dp_list_shape){
+            .group = l == DP_FORM_USERS ? DP_FORM_USERS : DP_FORM_ITEMS, .entries = take, .each = 1};
+    return DP_OK;
+}
+
+/* The unmet item chosen by `random`, all with the same probability. */
+static uint32_t draw_unmet(const struct dp_content *content, uint32_t user, uint64_t random)
+{
+    const uint32_t *met = content->codes + content->offsets[user];
+    uint64_t count = content->offsets[user + 1] - content->offsets[user];
+    uint64_t k = ((random >> 32) * (content->facts[ITEMS] - count)) >> 32;
+    uint64_t low = 0; /* met items below the k-th unmet one: at least low, at most low + count */
+    while (count > 0) {
+        uint64_t half = (count + 1) / 2, mid = low + half - 1;
+        low = met[mid] - mid <= k ? low + half : low; /* no branch, since none could be predicted */
+        count -= half;
+    }
+    return (uint32_t)(k + low);
+}
+
+static uint64_t state_of(const struct dp_format_fill *what)
+{
+    const uint64_t sampling = 0x73616d706c696e67u; /* so that order and draws have nothing in common */
+    return dp_mix(dp_mix(what->options->seed ^ sampling) + ((uint64_t)what->epoch + 1) * DP_HASH_GOLDEN);
+}
+
+/* The item of an example (list ITEMS), or the item that it is compared with (list OTHER). */
+static uint32_t item_of(const struct dp_format_fill *what, uint64_t each, uint64_t state, uint64_t example,
+                        uint32_t list)
+{
+    const struct dp_content *content = what->content;
+    uint64_t pair = example / each;
+    bool sampled =
+        list == DP_FORM_OTHER ? content->lists == 0 && !what->options->scored : example % each != 0;
+    if (!sampled)
+        return content->codes[2 * pair + 1];
+    return draw_unmet(content, content->codes[2 * pair], dp_mix(state + (example + 1) * DP_HASH_GOLDEN));
+}
+
+/* Prefetches the memory that drawing an item for an example will read: the eighths of its user's met items.
+ * (Users were just read, and are cached.) */
+static void look_ahead(const struct dp_format_fill *what, uint64_t each, uint64_t example)
+{
+    const struct dp_content *content = what->content;
+    uint32_t user = content->codes[2 * (example / each)];
+    const uint32_t *met = content->codes + content->offsets[user];
+    uint64_t count = content->offsets[user + 1] - content->offsets[user];
+    for (int eighth = 1; eighth < 8; eighth++)
+        __builtin_prefetch(met + count * (uint64_t)eighth / 8);
+}
+
+static void fill_labels(const struct dp_format_fill *what, uint64_t each, struct dp_batch *batch)
+{
+    const struct dp_content *content = what->content;
+    for (uint32_t i = 0; i < what->examples; i++)
+        batch->labels[i] = what->order[i] % each == 0;
+    if (content->lists == 0)
+        return;
+    /* The first of each list is the held-out item. */
+    for (uint32_t i = 0; i < what->examples; i++)
+        batch->labels[i] = bsearch(&what->order[i], content->offsets, (size_t)content->lists,
+                                   sizeof *content->offsets, by_value) != NULL;
+}
+
+static void fill(const struct dp_format_fill *what, struct dp_batch *batch)
+{
+    const struct dp_content *content = what->content;
+    uint64_t each = examples_of_pair(what->options, content), state = state_of(what);
+    const uint64_t *items = content->keys + content->facts[USERS];
+    fill_labels(what, each, batch);
+    dp_batch_fill_group(batch, DP_FORM_USERS);
+    dp_batch_fill_list(batch, DP_FORM_USERS);
+    for (uint32_t i = 0; i < what->examples; i++) {
+        uint64_t pair = what->order[i] / each;
+        if (AHEAD < what->examples - i)
+            __builtin_prefetch(&content->codes[2 * (what->order[i + AHEAD] / each)]);
+        dp_batch_fill_entries(batch, &content->keys[content->codes[2 * pair]], NULL, 1);
+        dp_batch_fill_example(batch);
+    }
+    dp_batch_fill_group_end(batch);
+    dp_batch_fill_group(batch, DP_FORM_ITEMS);
+    uint32_t ahead = content->lists == 0 && !what->options->scored ? AHEAD : what->examples;
+    for (uint32_t list = DP_FORM_ITEMS; list < batch->room.lists; list++) {
+        dp_batch_fill_list(batch, list);
+        for (uint32_t i = 0; i < what->examples; i++) {
+            if (ahead < what->examples - i)
+                look_ahead(what, each, what->order[i + ahead]);
+            uint32_t item = item_of(what, each, state, what->order[i], list);
+            dp_batch_fill_entries(batch, &items[item], NULL, 1);
+            dp_batch_fill_example(batch);
+        }
+    }
+    dp_batch_fill_group_end(batch);
+}
+
+const struct dp_format dp_format_pairs = {.name = "pairs",
+                                          .holds = "lines of 'user item' or 'user,item'",
+                                          .forms = 1u << DP_FORM_PAIRS | 1u << DP_FORM_TRIPLES,
+                                          .negatives_apart = true,
+                                          .decodes_slowly = true,
+                                          .holds_out = true,
+                                          .load = load,
+                                          .names = names,
+                                          .met = met,
+                                          .examples = examples,
+                                          .shape = dp_format_pairs_shape,
+                                          .fill = fill};
+
+const struct dp_format dp_format_lists = {.name = "lists",
+                                          .holds = "lines of 'user item item ...'",
+                                          .forms = 1u << DP_FORM_PAIRS | 1u << DP_FORM_TRIPLES,
+                                          .negatives_apart = true,
+                                          .decodes_slowly = true,
+                                          .holds_out = true,
+                                          .begins = begins_lists,
+                                          .load = load_lists,
+                                          .names = names,
+                                          .met = met,
+                                          .examples = examples,
+                                          .shape = dp_format_pairs_shape,
+                                          .fill = fill};

@@ -1,0 +1,396 @@
+/* Text: its bytes as windows of tokens, with the next byte as the class; or its words as pairs of a word and
+ * a near word, each with sampled words beside it (Mikolov et al. 2013: a word's probability is proportional
+ * to its count to the power 0.75; the near word itself is not drawn). Words are separated by blanks and line
+ * ends, byte for byte; the file is one sequence of them. */
+#include "worker/read/format.h"
+
+#include "common/base/search.h"
+#include "common/model/mix.h"
+#include "worker/read/batch_fill.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHANCE_UNIT 1048576.0 /* stands for 1 in the cumulative weights */
+
+enum { WORDS }; /* facts */
+
+/* content, windows:  pixels  the bytes
+ * content, words:    keys    mixed hashes of the distinct words, ascending by hash
+ *                    codes   for each word of the text its number among those
+  *                    offsets cumulative weights: word w has offsets[w] .. offsets[w + 1] */
+
+static enum dp_status load_bytes(const struct dp_dataset_options *options, struct dp_unpack *unpack,
+                                 struct dp_content *out, struct dp_error *err)
+{
+    uint64_t have = 0, max = 0, fields = options->fields;
+    const unsigned char *bytes;
+    size_t len = 1;
+    enum dp_status st = DP_OK;
+    while (st == DP_OK && len > 0) {
+        st = dp_unpack_next(unpack, &bytes, &len, err);
+        if (st == DP_OK && len > max - have) {
+            max = (max + len) * 2;
+            uint8_t *grown = realloc(out->pixels, max);
+            if (!grown)
+                return dp_fail(err, DP_NOMEM, "%s: no memory for its text", options->path);
+            out->pixels = grown;
+        }
+        for (size_t i = 0; st == DP_OK && i < len; i++)
+            if (bytes[i] >= options->classes)
+                st = dp_fail(err, DP_DATA,
+                             "%s: byte %" PRIu64 " is %u, but the model has %" PRIu32
+                             " classes: add classes=256 to it",
+                             options->path, have + i, bytes[i], options->classes);
+        if (st == DP_OK && len > 0)
+            memcpy(out->pixels + have, bytes, len);
+        have += len;
+    }
+    if (st == DP_OK && have <= fields)
+        st =
+            dp_fail(err, DP_DATA, "%s: has %" PRIu64 " bytes: expected more than the %" PRIu64 " of a window",
+                    options->path, have, fields);
+    if (st != DP_OK)
+        return st;
+    out->pixels_len = have;
+    out->examples = have - fields;
+    out->digest = dp_content_digest_bytes(out->digest, out->pixels, have);
+    return DP_OK;
+}
+
+/* ---- words */
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+struct words {
+    struct dp_content *content;
+    uint64_t *hashes, count, max;
+    uint64_t hash; /* of the current word; 0: none */
+};
+
+#define HASH_NONE 0u
+
+static enum dp_status end_word(struct words *w, struct dp_error *err)
+{
+    if (w->count == w->max) {
+        uint64_t max = w->max * 2 + 4096;
+        enum dp_status st = dp_content_grow_u64(&w->hashes, max, err);
+        if (st != DP_OK)
+            return st;
+        w->max = max;
+    }
+    uint64_t hash = dp_mix(w->hash) >> 1;
+    w->content->digest = dp_content_digest(w->content->digest, hash);
+    w->hashes[w->count++] = hash;
+    w->hash = HASH_NONE;
+    return DP_OK;
+}
+
+static enum dp_status feed_words(struct words *w, const unsigned char *bytes, size_t len,
+                                 struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < len; i++) {
+        bool blank = bytes[i] == ' ' || (bytes[i] >= '\t' && bytes[i] <= '\r');
+        if (!blank)
+            w->hash = dp_hash_bytes(w->hash == HASH_NONE ? DP_HASH_BEGIN : w->hash, &bytes[i], 1);
+        else if (w->hash != HASH_NONE)
+            st = end_word(w, err);
+    }
+    return st;
+}
+
+static enum dp_status number_words(struct words *w, struct dp_error *err)
+{
+    struct dp_content *content = w->content;
+    uint64_t distinct = 0;
+    enum dp_status st = dp_content_grow_u64(&content->keys, w->count, err);
+    if (st == DP_OK)
+        st = dp_content_grow_u32(&content->codes, w->count, err);
+    if (st != DP_OK)
+        return st;
+    memcpy(content->keys, w->hashes, w->count * sizeof *w->hashes);
+    qsort(content->keys, (size_t)w->count, sizeof *content->keys, by_value);
+    for (uint64_t i = 0; i < w->count; i++)
+        if (i == 0 || content->keys[i] != content->keys[distinct - 1])
+            content->keys[distinct++] = content->keys[i];
+    for (uint64_t i = 0; i < w->count; i++) {
+        const uint64_t *found =
+            bsearch(&w->hashes[i], content->keys, (size_t)distinct, sizeof *content->keys, by_value);
+        DP_ASSERT(found);
+        content->codes[i] = (uint32_t)(found - content->keys);
+    }
+    content->facts[WORDS] = distinct;
+    content->codes_len = w->count;
+    content->keys_len = distinct;
+    return dp_content_grow_u64(&content->keys, distinct, err);
+}
+
+/* count^0.75 by square roots, which every machine rounds in the same way. */
+static enum dp_status sum_chances(struct dp_content *content, struct dp_error *err)
+{
+    uint64_t words = content->facts[WORDS], sum = 0;
+    enum dp_status st = dp_content_grow_u64(&content->offsets, words + 1, err);
+    if (st != DP_OK)
+        return st;
+    memset(content->offsets, 0, (words + 1) * sizeof *content->offsets);
+    for (uint64_t i = 0; i < content->codes_len; i++)
+        content->offsets[content->codes[i]]++;
+    for (uint64_t i = 0; i <= words; i++) {
+        double root = sqrt((double)content->offsets[i]);
+        content->offsets[i] = sum;
+        sum += (uint64_t)(root * sqrt(root) * CHANCE_UNIT);
+    }
+    content->offsets_len = words + 1;
+    return DP_OK;
+}
+
+/* Pairs of words at most `window` apart, in one direction. */
+static uint64_t neighbours(uint64_t words, uint32_t window)
+{
+    uint64_t sum = 0;
+    for (uint64_t d = 1; d <= window && d < words; d++)
+        sum += words - d;
+    return sum;
+}
+
+static enum dp_status load_words(const struct dp_dataset_options *options, struct dp_unpack *unpack,
+                                 struct dp_content *out, struct dp_error *err)
+{
+    struct words w = {.content = out};
+    const unsigned char *bytes;
+    size_t len = 1;
+    enum dp_status st = DP_OK;
+    while (st == DP_OK && len > 0) {
+        st = dp_unpack_next(unpack, &bytes, &len, err);
+        if (st == DP_OK)
+            st = feed_words(&w, bytes, len, err);
+    }
+    if (st == DP_OK && w.hash != HASH_NONE)
+        st = end_word(&w, err);
+    if (st == DP_OK && w.count > UINT32_MAX)
+        st = dp_fail(err, DP_DATA, "%s: has over 2^32 words", options->path);
+    if (st == DP_OK && w.count > 0)
+        st = number_words(&w, err);
+    if (st == DP_OK && out->facts[WORDS] < 2)
+        st = dp_fail(err, DP_DATA, "%s: has %" PRIu64 " different words: expected 2 at least", options->path,
+                     out->facts[WORDS]);
+    if (st == DP_OK)
+        st = sum_chances(out, err);
+    for (uint64_t i = 0; st == DP_OK && i < out->keys_len; i++)
+        out->keys[i] = dp_mix(out->keys[i]);
+    out->examples = 2 * neighbours(w.count, options->window);
+    free(w.hashes);
+    return st;
+}
+
+/* ---- names */
+
+struct text_naming {
+    const struct dp_content *content;
+    struct dp_name_set *set;
+    uint64_t *counts; /* [distinct]: how often each word occurs */
+    uint64_t hash;    /* as words.hash */
+    char text[DP_VOCAB_TEXT_MAX];
+    size_t len;
+};
+
+static int by_unmixed(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = dp_unmix(*(const uint64_t *)b);
+    return (x > y) - (x < y);
+}
+
+static enum dp_status name_word(struct text_naming *n, struct dp_error *err)
+{
+    uint64_t key = dp_mix(n->hash) >> 1;
+    size_t len = n->len;
+    n->hash = HASH_NONE;
+    n->len = 0;
+    if (dp_name_set_has(n->set, DP_VOCAB_EVERY_GROUP, key))
+        return DP_OK;
+    const uint64_t *found =
+        bsearch(&key, n->content->keys, (size_t)n->content->facts[WORDS], sizeof key, by_unmixed);
+    if (!found)
+        return dp_fail(err, DP_DATA, "changed while it was read");
+    const struct dp_vocab_name name = {
+        .group = DP_VOCAB_EVERY_GROUP, .key = key, .text = n->text, .len = len};
+    return dp_name_set_add(n->set, &name, key, UINT64_MAX - n->counts[found - n->content->keys], err);
+}
+
+static enum dp_status name_words(struct text_naming *n, const unsigned char *bytes, size_t len,
+                                 struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < len; i++) {
+        bool blank = bytes[i] == ' ' || (bytes[i] >= '\t' && bytes[i] <= '\r');
+        if (blank) {
+            st = n->hash != HASH_NONE ? name_word(n, err) : DP_OK;
+            continue;
+        }
+        n->hash = dp_hash_bytes(n->hash == HASH_NONE ? DP_HASH_BEGIN : n->hash, &bytes[i], 1);
+        if (n->len < sizeof n->text)
+            n->text[n->len++] = (char)bytes[i];
+    }
+    return st;
+}
+
+/* The most frequent words first. */
+static enum dp_status names(const struct dp_dataset_options *options, const struct dp_content *content,
+                            struct dp_name_set *set, struct dp_error *err)
+{
+    struct text_naming n = {.content = content, .set = set};
+    struct dp_unpack *unpack = NULL;
+    const unsigned char *bytes;
+    size_t len = 1;
+    if (options->form != DP_FORM_PAIRS)
+        return DP_OK;
+    n.counts = calloc(content->facts[WORDS], sizeof *n.counts);
+    if (!n.counts)
+        return dp_fail(err, DP_NOMEM, "%s: no memory for its words", options->path);
+    for (uint64_t i = 0; i < content->codes_len; i++)
+        n.counts[content->codes[i]]++;
+    enum dp_status st = dp_unpack_open(options->path, &unpack, err);
+    while (st == DP_OK && len > 0 && !set->cut) {
+        st = dp_unpack_next(unpack, &bytes, &len, err);
+        if (st == DP_OK)
+            st = name_words(&n, bytes, len, err);
+    }
+    if (st == DP_OK && n.hash != HASH_NONE && !set->cut)
+        st = name_word(&n, err);
+    dp_unpack_close(&unpack);
+    free(n.counts);
+    return st == DP_OK ? DP_OK : dp_wrap(err, st, "%s", options->path);
+}
+
+static enum dp_status load(const struct dp_dataset_options *options, struct dp_unpack *unpack,
+                           struct dp_content *out, struct dp_error *err)
+{
+    if (options->form == DP_FORM_WINDOWS)
+        return load_bytes(options, unpack, out, err);
+    if (options->window == 0)
+        return dp_fail(err, DP_ARGUMENT, "%s: a window of 0 words: expected at least 1", options->path);
+    return load_words(options, unpack, out, err);
+}
+
+/* ---- minibatches */
+
+static uint64_t examples_of_pair(const struct dp_dataset_options *options)
+{
+    return options->form == DP_FORM_PAIRS && !options->scored ? 1 + (uint64_t)options->negatives : 1;
+}
+
+static uint64_t examples(const struct dp_dataset_options *options, const struct dp_content *content)
+{
+    return content->examples * examples_of_pair(options);
+}
+
+static enum dp_status shape(const struct dp_dataset_options *options, const struct dp_content *content,
+                            uint32_t take, struct dp_batch_shape *out, struct dp_error *err)
+{
+    (void)content;
+    if (options->form == DP_FORM_PAIRS) {
+        out->groups = out->lists = 2;
+        for (uint32_t l = 0; l < 2; l++)
+            out->list[l] = (struct dp_list_shape){.group = l, .entries = take, .each = 1};
+        return DP_OK;
+    }
+    if ((uint64_t)take * options->fields > UINT32_MAX)
+        return dp_fail(err, DP_ARGUMENT,
+                       "a minibatch of %" PRIu32 " windows of %" PRIu32 " tokens is too large", take,
+                       options->fields);
+    out->groups = out->lists = 1;
+    out->list[0] = (struct dp_list_shape){.entries = take * options->fields, .each = options->fields};
+    return DP_OK;
+}
+
+static void fill_windows(const struct dp_format_fill *what, struct dp_batch *batch)
+{
+    uint64_t key[256];
+    uint32_t fields = what->options->fields;
+    for (uint64_t i = 0; i < 256; i++)
+        key[i] = dp_mix(i);
+    dp_batch_fill_group(batch, 0);
+    dp_batch_fill_list(batch, 0);
+    for (uint32_t i = 0; i < what->examples; i++) {
+        const uint8_t *window = what->content->pixels + what->order[i];
+        for (uint32_t t = 0; t < fields; t++)
+            dp_batch_fill_entries(batch, &key[window[t]], NULL, 1);
+        dp_batch_fill_example(batch);
+        batch->labels[i] = window[fields];
+    }
+    dp_batch_fill_group_end(batch);
+}
+
+/* Pairs in order of their distance, then of their place, each in both directions. */
+static void find_pair(const struct dp_format_fill *what, uint64_t pair, uint32_t *word, uint32_t *near)
+{
+    const struct dp_content *content = what->content;
+    uint64_t at = pair / 2, apart = 1;
+    while (at >= content->codes_len - apart)
+        at -= content->codes_len - apart++;
+    *word = content->codes[pair % 2 ? at + apart : at];
+    *near = content->codes[pair % 2 ? at : at + apart];
+}
+
+/* Draws a word other than `near` by its weight. */
+static uint32_t draw(const struct dp_content *content, uint32_t near, uint64_t random)
+{
+    const uint64_t *sums = content->offsets;
+    uint64_t words = content->facts[WORDS], chance = sums[near + 1] - sums[near];
+    uint64_t r = random % (sums[words] - chance);
+    if (r >= sums[near])
+        r += chance;
+    return (uint32_t)(dp_lower_bound_u64(sums, words, r + 1) - 1); /* the last that starts at or before r */
+}
+
+static uint64_t state_of(const struct dp_format_fill *what)
+{
+    const uint64_t sampling = 0x776f726473u; /* so that order and draws have nothing in common */
+    return dp_mix(dp_mix(what->options->seed ^ sampling) + ((uint64_t)what->epoch + 1) * DP_HASH_GOLDEN);
+}
+
+static void fill_words(const struct dp_format_fill *what, struct dp_batch *batch)
+{
+    const struct dp_content *content = what->content;
+    uint64_t each = examples_of_pair(what->options), state = state_of(what);
+    for (uint32_t side = 0; side < 2; side++) {
+        dp_batch_fill_group(batch, side);
+        dp_batch_fill_list(batch, side);
+        for (uint32_t i = 0; i < what->examples; i++) {
+            uint32_t word, near;
+            uint64_t example = what->order[i];
+            find_pair(what, example / each, &word, &near);
+            batch->labels[i] = example % each == 0;
+            if (side == 1 && example % each != 0)
+                near = draw(content, near, dp_mix(state + (example + 1) * DP_HASH_GOLDEN));
+            dp_batch_fill_entries(batch, &content->keys[side ? near : word], NULL, 1);
+            dp_batch_fill_example(batch);
+        }
+        dp_batch_fill_group_end(batch);
+    }
+}
+
+static void fill(const struct dp_format_fill *what, struct dp_batch *batch)
+{
+    if (what->options->form == DP_FORM_PAIRS)
+        fill_words(what, batch);
+    else
+        fill_windows(what, batch);
+}
+
+const struct dp_format dp_format_text = {.name = "text",
+                                         .holds = "any text",
+                                         .forms = 1u << DP_FORM_PAIRS | 1u << DP_FORM_WINDOWS,
+                                         .decodes_slowly = true,
+                                         .load = load,
+                                         .names = names,
+                                         .examples = examples,
+                                         .shape = shape,
+                                         .fill = fill};

@@ -1,0 +1,30 @@
+/* Evaluate: the metrics of a set, computed by all workers together while none of them trains
+ * (epoch_barrier.h): each takes the minibatches n % workers == worker and hands over its part (peers.h); one
+ * of them merges the parts.
+ * Thread    The client's. */
+#ifndef DP_SCORE_EVALUATE_H
+#define DP_SCORE_EVALUATE_H
+
+#include "worker/compute/metrics.h"
+#include "worker/telemetry/progress.h"
+
+/* DP_FULL, with the remedy, when notes cannot hold the parts of this set. */
+DP_MUST_USE
+enum dp_status dp_evaluate_fits(const struct dp_job *job, const struct dp_dataset *data,
+                                struct dp_error *err);
+/* The same for a largest part, and all parts together, of so many bytes. */
+DP_MUST_USE
+enum dp_status dp_evaluate_notes_fit(uint32_t workers, uint64_t part_bytes_max, uint64_t all_bytes,
+                                     struct dp_error *err);
+/* Computes this worker's part, malloc'd. epoch: counted from 1. */
+DP_MUST_USE
+enum dp_status dp_evaluate_part(struct dp_job *job, struct dp_progress *progress,
+                                const struct dp_dataset *data, uint32_t epoch, void **bytes, size_t *size,
+                                struct dp_error *err);
+/* Merges parts[workers] into metrics. DP_DATA when one is not a part. */
+DP_MUST_USE
+enum dp_status dp_evaluate_merge(const struct dp_job *job, const struct dp_dataset *data, uint32_t epoch,
+                                 const struct dp_shared_note *parts, struct dp_figures *out,
+                                 struct dp_error *err);
+
+#endif

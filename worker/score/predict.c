@@ -1,0 +1,87 @@
+#include "worker/score/predict.h"
+
+#include "common/env/atomic_file.h"
+#include "worker/score/scan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+static double probability(double logit)
+{
+    /* Each form is safe from overflow for its sign. */
+    return logit >= 0 ? 1.0 / (1.0 + exp(-logit)) : exp(logit) / (1.0 + exp(logit));
+}
+
+void dp_predict_line(FILE *stream, enum dp_labels labels, const float *output, uint32_t width)
+{
+    if (labels != DP_LABELS_CLASS) {
+        double value = (double)output[0];
+        (void)fprintf(stream, "%.9g\n", labels == DP_LABELS_BINARY ? probability(value) : value);
+        return;
+    }
+    float top = output[0];
+    for (uint32_t i = 1; i < width; i++)
+        top = output[i] > top ? output[i] : top;
+    double sum = 0;
+    for (uint32_t i = 0; i < width; i++)
+        sum += exp((double)output[i] - (double)top);
+    for (uint32_t i = 0; i < width; i++)
+        (void)fprintf(stream, "%.9g%c", exp((double)output[i] - (double)top) / sum,
+                      i + 1 < width ? ' ' : '\n');
+}
+
+struct lines {
+    FILE *stream;
+    const char *path;
+    enum dp_labels labels;
+};
+
+static enum dp_status write_lines(void *context, const struct dp_batch *batch, const float *output,
+                                  uint32_t width, struct dp_error *err)
+{
+    const struct lines *lines = context;
+    errno = 0;
+    for (uint32_t i = 0; i < batch->examples && !ferror(lines->stream); i++)
+        dp_predict_line(lines->stream, lines->labels, output + (size_t)i * width, width);
+    return ferror(lines->stream)
+               ? dp_fail(err, DP_IO, "cannot write the scores to '%s': %s", lines->path, strerror(errno))
+               : DP_OK;
+}
+
+enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labels, const char *out,
+                          struct dp_error *err)
+{
+    struct dp_dataset *dataset = NULL;
+    struct dp_atomic_file file = {0};
+    struct dp_dataset_options options = dp_job_data(job, data, labels, false);
+    options.labels = DP_LABELS_ANY;
+    options.scored = true;
+    options.cache = NULL; /* read once */
+    const char *columns = job->cluster->data.columns;
+    options.columns_path = columns[0] ? columns : NULL;
+    options.standardize = false;                  /* the columns file of the training has its statistics */
+    options.like_path = job->cluster->data.train; /* used when there is no columns file */
+    enum dp_status st = dp_dataset_open(&options, &dataset, err);
+    if (st == DP_OK)
+        st = dp_job_program(job, dataset, NULL, NULL, err);
+    if (st == DP_OK)
+        st = dp_atomic_file_open(out, &file, err);
+    if (st != DP_OK)
+        goto done;
+    struct lines lines = {.stream = file.stream, .path = out, .labels = job->model.labels};
+    const struct dp_scan scan = {.job = job,
+                                 .data = dataset,
+                                 .offset = 0,
+                                 .stride = 1,
+                                 .no_labels = true,
+                                 .visit = write_lines,
+                                 .context = &lines};
+    st = dp_scan(&scan, err);
+    if (st == DP_OK)
+        st = dp_atomic_file_commit(&file, err);
+done:
+    dp_atomic_file_drop(&file);
+    dp_dataset_close(&dataset);
+    return st;
+}

@@ -1,0 +1,21 @@
+/* Predict: the trained model's answer for each example of a file, one line each, in the file's order:
+ *     binary      the probability of 1        class   the probabilities of all classes, blanks between
+ *     regression  the value
+  * with nine digits, so that an f32 reads back exactly. The labels of the file are ignored.
+ * Promise   The file is complete or absent. Tables are not created: DP_NOT_FOUND when one is missing. */
+#ifndef DP_SCORE_PREDICT_H
+#define DP_SCORE_PREDICT_H
+
+#include "worker/job/job.h"
+
+#include <stdio.h>
+
+/* labels: the labels file of an idx file; NULL: derived from its name. */
+DP_MUST_USE
+enum dp_status dp_predict(struct dp_job *job, const char *data, const char *labels, const char *out,
+                          struct dp_error *err);
+
+/* Writes one example's line. output: [width] logits or values. */
+void dp_predict_line(FILE *stream, enum dp_labels labels, const float *output, uint32_t width);
+
+#endif

@@ -1,0 +1,133 @@
+#include "worker/score/sets.h"
+
+#include "common/base/log.h"
+#include "common/config/holdout_spec.h"
+#include "worker/score/ranking.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Whether the model is one of users and items. Words are pairs too, but are not ranked. */
+static bool recommends(const struct dp_job *job)
+{
+    return (job->model.form == DP_FORM_PAIRS && !job->model.words) || job->model.form == DP_FORM_TRIPLES;
+}
+
+static void tell_ranked(const struct dp_job *job, const struct dp_rank_set *set, const char *path)
+{
+    if (job->worker != 0)
+        return;
+    if (set->unseen + set->known > 0)
+        dp_log(DP_LOG_WARN,
+               "%s: %" PRIu64 " pairs are not ranked: %" PRIu64
+               " whose user or item is not in the training set, %" PRIu64 " that are themselves in it",
+               path, set->unseen + set->known, set->unseen, set->known);
+    if (!dp_ranking_is_of_all(job, set))
+        dp_log(DP_LOG_WARN,
+               "%s: %" PRIu32 " users times %" PRIu32
+               " items are too many to rank all items with this model: only %" PRIu32
+               " sampled items are scored beside each pair; mf ranks all, --test-negatives names items",
+               path, set->user_count, set->item_count, set->sampled);
+}
+
+/* Makes `data` a rank set. one: one item of each user was held out. */
+static enum dp_status rank(const struct dp_job *job, struct dp_dataset *data, const struct dp_dataset *train,
+                           bool one, const char *path, struct dp_error *err)
+{
+    const struct dp_cluster_data *files = &job->cluster->data;
+    bool listed = one && files->holdout_negatives > 0;
+    enum dp_status st =
+        dp_dataset_rank(data, train, listed ? files->holdout_negatives : files->negatives, listed, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "%s", path);
+    tell_ranked(job, dp_dataset_ranked(data), path);
+    return DP_OK;
+}
+
+static enum dp_status open_file(struct dp_job *job, const struct dp_dataset *train, const char *path,
+                                const char *labels, const char *negatives, struct dp_dataset **out,
+                                struct dp_error *err)
+{
+    struct dp_dataset_options options = dp_job_data(job, path, labels, false);
+    options.negatives_path = negatives[0] ? negatives : NULL;
+    options.like = dp_dataset_schema(train);
+    options.scored = recommends(job) && !options.negatives_path;
+    /* Detection cannot tell lists from pairs when each user has few items: 'user item item' or 'user item
+         * rating'. */
+    if (options.scored && strcmp(options.format, "auto") == 0 &&
+        strcmp(dp_dataset_format(train), "lists") == 0)
+        options.format = "lists";
+    enum dp_status st = dp_dataset_open(&options, out, err);
+    return st == DP_OK && options.scored ? rank(job, *out, train, false, path, err) : st;
+}
+
+static void hold_out(const struct dp_job *job, struct dp_dataset_options *options)
+{
+    const struct dp_cluster_data *data = &job->cluster->data;
+    struct dp_holdout_spec spec = {0};
+    struct dp_error err;
+    options->held_out = data->validation_share;
+    if (!data->holdout[0])
+        return;
+    DP_ASSERT(dp_holdout_spec_parse(data->holdout, "data.holdout", &spec, &err) ==
+              DP_OK); /* it was checked */
+    options->holdout = spec.share > 0 ? DP_HOLDOUT_SHARE : DP_HOLDOUT_ONE;
+    options->holdout_share = spec.share;
+}
+
+/* A part of the training file. */
+static enum dp_status open_held(struct dp_job *job, const struct dp_dataset *train, bool test,
+                                struct dp_dataset **out, struct dp_error *err)
+{
+    const struct dp_cluster_data *data = &job->cluster->data;
+    struct dp_dataset_options options = dp_job_data(job, data->train, data->train_labels, false);
+    hold_out(job, &options);
+    options.held = !test;
+    options.held_test = test;
+    options.scored = recommends(job);
+    enum dp_status st = dp_dataset_open(&options, out, err);
+    if (st != DP_OK || !options.scored)
+        return st;
+    return rank(job, *out, train, test && options.holdout == DP_HOLDOUT_ONE, data->train, err);
+}
+
+enum dp_status dp_sets_train(struct dp_job *job, struct dp_sets *out, struct dp_error *err)
+{
+    const struct dp_cluster_data *data = &job->cluster->data;
+    struct dp_dataset_options options = dp_job_data(job, data->train, data->train_labels, true);
+    *out = (struct dp_sets){0};
+    hold_out(job, &options);
+    if (data->holdout[0] && !recommends(job))
+        return dp_fail(err, DP_ARGUMENT,
+                       "'data.holdout' (--holdout) holds out items of users, but model %s has no users: give "
+                       "a test file "
+                       "or a validation share instead (--test, --validation-share)",
+                       job->cluster->model);
+    enum dp_status st = dp_dataset_open(&options, &out->train, err);
+    if (st == DP_OK && dp_dataset_examples(out->train) == 0)
+        st = dp_fail(err, DP_DATA, "%s has no examples to train on", data->train);
+    return st;
+}
+
+enum dp_status dp_sets_judged(struct dp_job *job, struct dp_sets *out, struct dp_error *err)
+{
+    const struct dp_cluster_data *data = &job->cluster->data;
+    enum dp_status st = DP_OK;
+    if (data->test[0])
+        st = open_file(job, out->train, data->test, data->test_labels, data->test_negatives, &out->test, err);
+    else if (data->holdout[0])
+        st = open_held(job, out->train, true, &out->test, err);
+    if (st == DP_OK && data->validation[0])
+        st = open_file(job, out->train, data->validation, data->validation_labels, data->validation_negatives,
+                       &out->valid, err);
+    else if (st == DP_OK && data->validation_share > 0)
+        st = open_held(job, out->train, false, &out->valid, err);
+    return st;
+}
+
+void dp_sets_close(struct dp_sets *sets)
+{
+    dp_dataset_close(&sets->valid);
+    dp_dataset_close(&sets->test);
+    dp_dataset_close(&sets->train);
+}

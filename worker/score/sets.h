@@ -1,0 +1,24 @@
+/* Sets: what a run trains on and what it evaluates, according to its cluster file: files, or parts of the
+ * training file.
+ * Promise   A set of users and items that is held out, or has no file of negatives, is ranked among all items
+ *           of the training set (read/rank_set.h). It borrows the training set: `train` is closed last. The
+ *           log says which pairs cannot be ranked.
+ * Failure   DP_ARGUMENT and DP_DATA name the file and a remedy. What was opened stays in *out, for close. */
+#ifndef DP_SCORE_SETS_H
+#define DP_SCORE_SETS_H
+
+#include "worker/job/job.h"
+
+struct dp_sets {
+    struct dp_dataset *train, *test, *valid; /* test, valid: NULL without one */
+};
+
+/* Opens the training set only. */
+DP_MUST_USE
+enum dp_status dp_sets_train(struct dp_job *job, struct dp_sets *out, struct dp_error *err);
+/* Opens the other sets, with the minibatch size of the job's cluster, which is settled by now. */
+DP_MUST_USE
+enum dp_status dp_sets_judged(struct dp_job *job, struct dp_sets *sets, struct dp_error *err);
+void dp_sets_close(struct dp_sets *sets); /* accepts {0} */
+
+#endif

@@ -1,0 +1,21 @@
+/* Advice: what is wrong with a finished training according to its metrics, in words, and what usually helps.
+ *     the loss is above the best constant's, or not finite nothing was learned, or outputs are too extreme
+ *     the evaluated loss rose by 5% or more from its best         the model fits noise
+ *     the loss was falling by 2% an epoch or more at the end      more epochs may help
+ * It judges the loss of the validation set, or else of the test set, or else of the training set.
+ * Thread    Any: a plain function. */
+#ifndef DP_TELEMETRY_ADVICE_H
+#define DP_TELEMETRY_ADVICE_H
+
+#include "worker/telemetry/report.h"
+
+#define DP_ADVICE_MAX   3
+#define DP_ADVICE_BYTES 400
+
+/* A remedy for a loss that is not finite or far too high, for errors and advice. */
+#define DP_ADVICE_SCALE "numbers of like size (CSV: --standardize yes; others: --normalize or --scale)"
+
+/* report: of a finished training. Returns the number of texts. */
+uint32_t dp_advice_of(const struct dp_report *report, char text[DP_ADVICE_MAX][DP_ADVICE_BYTES]);
+
+#endif

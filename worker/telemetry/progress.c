@@ -1,0 +1,116 @@
+#include "worker/telemetry/progress.h"
+
+#include "common/base/log.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVERY_NS      UINT64_C(500000000)
+#define AFTER_FAIL_NS UINT64_C(10000000000)
+#define NOTE_MS       1000u
+
+void dp_progress_init(struct dp_progress *progress, struct dp_job *job, uint64_t examples_total)
+{
+    *progress = (struct dp_progress){.job = job,
+                                     .state = "reading",
+                                     .epoch = 1,
+                                     .epochs = job->cluster->training.epochs,
+                                     .examples_total = examples_total,
+                                     .told_ns = dp_clock_ns(&job->clock)};
+}
+
+char *dp_progress_text(const struct dp_progress *progress, double seconds)
+{
+    json_t *root = json_pack(
+        "{s:s,s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:I,s:I}", "state", progress->state, "first_epoch",
+        (json_int_t)progress->job->cluster->training.first_epoch, "epoch", (json_int_t)progress->epoch,
+        "epochs", (json_int_t)progress->epochs, "examples", (json_int_t)progress->examples, "examples_total",
+        (json_int_t)progress->examples_total, "examples_per_s",
+        seconds > 0 ? (double)progress->fresh / seconds : 0.0, "staleness_mean", progress->staleness_mean,
+        "beat", (json_int_t)progress->beat, "process", (json_int_t)progress->job->process);
+    /* JSON has no number for a value that is not finite: the key is left out. */
+    json_t *loss =
+        progress->loss_examples ? json_real(progress->loss_sum / (double)progress->loss_examples) : NULL;
+    if (root && loss) {
+        (void)json_object_set(root, "loss", loss);
+        (void)json_object_set_new(root, "loss_examples", json_integer((json_int_t)progress->loss_examples));
+    }
+    json_decref(loss);
+    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_decref(root);
+    return text;
+}
+
+static void tell(struct dp_progress *progress)
+{
+    struct dp_job *job = progress->job;
+    if (!job->shared.self)
+        return;
+    uint64_t now = dp_clock_ns(&job->clock);
+    progress->beat++;
+    char name[96];
+    (void)snprintf(name, sizeof name, "run/%" PRIu32 "/progress/%" PRIu32 ".", job->cluster->training.run,
+                   job->worker);
+    char *text = dp_progress_text(progress, (double)(now - progress->told_ns) / 1e9);
+    struct dp_error err = {0};
+    enum dp_status st =
+        text ? job->shared.ops->note_put(job->shared.self, name, text, strlen(text), NOTE_MS, &err)
+             : dp_fail(&err, DP_NOMEM, "no memory");
+    free(text);
+    if (st != DP_OK)
+        dp_log(DP_LOG_WARN, "cannot report progress to the first server: %s; training continues", err.text);
+    progress->told_ns = dp_clock_ns(&job->clock);
+    progress->next_ns = progress->told_ns + (st == DP_OK ? EVERY_NS : AFTER_FAIL_NS);
+    progress->fresh = 0;
+}
+
+void dp_progress_enter(struct dp_progress *progress, const char *state)
+{
+    progress->state = state;
+    tell(progress);
+}
+
+void dp_progress_epoch(struct dp_progress *progress, uint32_t epoch, double loss_sum, uint64_t examples)
+{
+    progress->state = "training";
+    progress->epoch = epoch;
+    progress->loss_sum = loss_sum;
+    progress->loss_examples = examples;
+}
+
+void dp_progress_add(struct dp_progress *progress, double loss, uint32_t examples)
+{
+    progress->loss_sum += loss * examples;
+    progress->loss_examples += examples;
+    progress->fresh += examples;
+    progress->examples += examples;
+}
+
+void dp_progress_read(const struct dp_shared_note *note, struct dp_progress_seen *out)
+{
+    json_t *root = note->bytes ? json_loadb(note->bytes, note->size, 0, NULL) : NULL;
+    const char *state = json_string_value(json_object_get(root, "state"));
+    json_int_t process = json_integer_value(json_object_get(root, "process"));
+    (void)snprintf(out->state, sizeof out->state, "%s", state ? state : "none");
+    out->process = process > 0 ? (uint64_t)process : 0;
+    out->done = strcmp(out->state, "done") == 0;
+    out->ended_early = strcmp(out->state, "failed") == 0 || strcmp(out->state, "stopped") == 0;
+    json_decref(root);
+}
+
+void dp_progress_tick(struct dp_progress *progress)
+{
+    if (dp_clock_ns(&progress->job->clock) >= progress->next_ns)
+        tell(progress);
+}
+
+void dp_progress_end(struct dp_progress *progress, struct dp_job *job, enum dp_status why)
+{
+    bool deaf = why == DP_TIMEOUT || why == DP_UNAVAILABLE;
+    if (progress && !deaf)
+        dp_progress_enter(progress, why == DP_STOPPING ? "stopped" : "failed");
+    dp_job_disconnect(job);
+}

@@ -1,0 +1,54 @@
+/* Progress: what a worker is doing, put as the note run/<run>/progress/<worker>. on the first server at most
+ * twice a second:
+ *     {"state":"training","first_epoch":0,"epoch":2,"epochs":10,"examples":..,"examples_total":..,"loss":..,
+ *      "loss_examples":..,"examples_per_s":..,"staleness_mean":..,"beat":17,"process":..}
+ * epoch and epochs count those of this run, first_epoch those of earlier runs on the same store. examples are
+ * this worker's. loss is the mean over loss_examples of the epoch so far, as the report has it at the end.
+ * The rate is the mean since the previous note. beat counts the notes, so that a worker that waits for this
+ * one sees that it lives. process differs from that of every earlier process of the worker.
+ * Promise   A failed note never stops the training: it is logged, and the next one is tried later.
+ * Thread    The client's. */
+#ifndef DP_TELEMETRY_PROGRESS_H
+#define DP_TELEMETRY_PROGRESS_H
+
+#include "worker/job/job.h"
+
+struct dp_progress {
+    struct dp_job *job;
+    const char *state;
+    uint32_t epoch, epochs; /* counted from 1 */
+    uint64_t examples, examples_total;
+    double staleness_mean;
+    double loss_sum; /* in the epoch so far, over: */
+    uint64_t loss_examples;
+    uint64_t fresh; /* examples since the last note */
+    uint64_t told_ns, next_ns, beat;
+};
+
+void dp_progress_init(struct dp_progress *progress, struct dp_job *job, uint64_t examples_total);
+/* Changes the state (a literal) and puts a note at once. */
+void dp_progress_enter(struct dp_progress *progress, const char *state);
+/* The worker now trains `epoch`, counted from 1, in which an earlier process computed this loss over so many
+ * examples. */
+void dp_progress_epoch(struct dp_progress *progress, uint32_t epoch, double loss_sum, uint64_t examples);
+void dp_progress_add(struct dp_progress *progress, double loss, uint32_t examples);
+/* Puts a note if one is due. */
+void dp_progress_tick(struct dp_progress *progress);
+
+/* The worker ends without having finished: puts the state "stopped" or "failed" for workers that may wait for
+ * it, unless `why` says that the servers cannot be reached, and closes the client, so that the buffers of an
+ * unanswered pull may be freed. Without a progress (NULL) it only closes. */
+void dp_progress_end(struct dp_progress *progress, struct dp_job *job, enum dp_status why);
+
+/* The content of any worker's note. */
+struct dp_progress_seen {
+    char state[16];         /* "training", ...; "none": there is no note */
+    uint64_t process;       /* 0: there is no note */
+    bool done, ended_early; /* ended_early: failed or was stopped */
+};
+void dp_progress_read(const struct dp_shared_note *note, struct dp_progress_seen *out);
+
+/* The struct as JSON text, malloc'd, or NULL for lack of memory. */
+char *dp_progress_text(const struct dp_progress *progress, double seconds);
+
+#endif

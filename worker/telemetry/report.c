@@ -1,0 +1,339 @@
+#include "worker/telemetry/report.h"
+
+#include "common/base/json.h"
+#include "common/env/atomic_file.h"
+#include "worker/telemetry/advice.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* An f32 setting as the user wrote it: 0.9, not 0.89999997615814209. */
+static void real_f32(json_t *object, const char *key, float value)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.7g", (double)value);
+    dp_json_set_real(object, key, strtod(text, NULL));
+}
+
+static void string(json_t *object, const char *key, const char *value)
+{
+    if (value && value[0])
+        (void)json_object_set_new(object, key, json_string(value));
+}
+
+/* The new object under `key`. */
+static json_t *object_in(json_t *object, const char *key)
+{
+    json_t *inner = json_object();
+    (void)json_object_set_new(object, key, inner);
+    return inner;
+}
+
+/* Metrics of ranking among all items; those at 10 above rank within lists. */
+static void all_items_json(const struct dp_figures *figures, json_t *root)
+{
+    json_t *out = object_in(root, "all_items");
+    dp_json_set_u64(out, "items", figures->ranked_items);
+    dp_json_set_u64(out, "users", figures->ranked_users);
+    for (int t = 0; t < 2; t++) {
+        char key[32];
+        (void)snprintf(key, sizeof key, "recall@%" PRIu32, figures->top[t]);
+        dp_json_set_real(out, key, figures->recall[t]);
+        (void)snprintf(key, sizeof key, "ndcg@%" PRIu32, figures->top[t]);
+        dp_json_set_real(out, key, figures->ndcg[t]);
+    }
+}
+
+static json_t *figures_json(const struct dp_figures *figures)
+{
+    json_t *root = json_object();
+    dp_json_set_u64(root, "examples", figures->examples);
+    dp_json_set_real(root, "loss", figures->loss);
+    dp_json_set_real(root, "accuracy", figures->accuracy);
+    dp_json_set_real(root, "auc", figures->auc);
+    dp_json_set_real(root, "rmse", figures->rmse);
+    dp_json_set_real(root, "hr10", figures->hr10);
+    dp_json_set_real(root, "ndcg10", figures->ndcg10);
+    if (figures->ranked_users)
+        all_items_json(figures, root);
+    return root;
+}
+
+static void data_json(const struct dp_report *report, json_t *root)
+{
+    const struct dp_cluster_data *data = &report->cluster->data;
+    char digest[24];
+    (void)snprintf(digest, sizeof digest, "%016" PRIx64, report->digest);
+    json_t *out = object_in(root, "data");
+    string(out, "train", data->train);
+    string(out, "labels", report->labels);
+    string(out, "train_labels", data->train_labels);
+    string(out, "test", data->test);
+    string(out, "test_labels", data->test_labels);
+    string(out, "test_negatives", data->test_negatives);
+    string(out, "validation", data->validation);
+    string(out, "validation_negatives", data->validation_negatives);
+    string(out, "holdout", data->holdout);
+    if (data->holdout[0])
+        dp_json_set_u64(out, "holdout_negatives", data->holdout_negatives);
+    if (data->validation_share > 0)
+        dp_json_set_real(out, "validation_share", data->validation_share);
+    dp_json_set_u64(out, "examples", report->examples);
+    string(out, "digest", digest);
+    dp_json_set_real(out, "scale", data->scale);
+    (void)json_object_set_new(out, "normalize", json_boolean(data->normalize));
+}
+
+static void optimizer_json(const struct dp_optimizer_spec *spec, json_t *settings)
+{
+    json_t *out = object_in(settings, "optimizer");
+    string(out, "kind", dp_optimizer_name(spec->kind));
+    const struct {
+        const char *key;
+        float value;
+    } fields[] = {{"l2", spec->l2},       {"momentum", spec->momentum},   {"beta1", spec->beta1},
+                  {"beta2", spec->beta2}, {"epsilon", spec->epsilon},     {"decay", spec->decay},
+                  {"l1", spec->l1},       {"ftrl_beta", spec->ftrl_beta}, {"accumulator", spec->accumulator}};
+    /* Settings that an optimizer does not use are 0. */
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if (fields[i].value != 0)
+            real_f32(out, fields[i].key, fields[i].value);
+}
+
+static void settings_json(const struct dp_report *report, json_t *root)
+{
+    const struct dp_cluster *cluster = report->cluster;
+    const struct dp_cluster_training *t = &cluster->training;
+    json_t *out = object_in(root, "settings");
+    dp_json_set_u64(out, "servers", cluster->server_count);
+    dp_json_set_u64(out, "shards", dp_cluster_shards(cluster));
+    dp_json_set_u64(out, "workers", t->workers);
+    dp_json_set_u64(out, "threads", t->threads);
+    string(out, "device", t->device);
+    string(out, "precision", dp_cluster_precision_name(t->precision));
+    dp_json_set_u64(out, "batch", t->batch);
+    dp_json_set_u64(out, "epochs", t->epochs);
+    (void)json_object_set_new(out, "batch_by_size", json_boolean(report->batch_by_size));
+    (void)json_object_set_new(out, "epochs_by_size", json_boolean(report->epochs_by_size));
+    dp_json_set_u64(out, "seed", t->seed);
+    dp_json_set_real(out, "rate", t->rate);
+    dp_json_set_u64(out, "warmup_steps", t->warmup_steps);
+    string(out, "decay", dp_decay_name(t->decay));
+    dp_json_set_real(out, "rate_end", t->rate_end);
+    optimizer_json(&t->optimizer, out);
+    dp_json_set_u64(out, "fetch_every", t->fetch_every);
+    dp_json_set_u64(out, "push_every", t->push_every);
+    dp_json_set_u64(out, "accumulate", t->accumulate);
+    (void)json_object_set_new(out, "overlap", json_boolean(t->overlap));
+    dp_json_set_u64(out, "pushes_max", t->pushes_max);
+    (void)json_object_set_new(out, "bf16_values", json_boolean(t->bf16_values));
+    dp_json_set_u64(out, "run", t->run);
+    dp_json_set_u64(out, "timeout_ms", t->timeout_ms);
+}
+
+static void epochs_json(const struct dp_report *report, json_t *root)
+{
+    json_t *epochs = json_array();
+    (void)json_object_set_new(root, "epochs", epochs);
+    uint32_t n = report->epochs;
+    for (uint32_t e = 0; e < n; e++) {
+        double seconds = dp_report_seconds(report, e);
+        uint64_t examples = dp_report_examples(report, e);
+        json_t *epoch = json_object();
+        dp_json_set_u64(epoch, "epoch", report->cluster->training.first_epoch + e + 1);
+        dp_json_set_real(epoch, "train_loss", dp_report_train_loss(report, e));
+        dp_json_set_u64(epoch, "examples", examples);
+        dp_json_set_real(epoch, "seconds", seconds);
+        dp_json_set_real(epoch, "examples_per_s", seconds > 0 ? (double)examples / seconds : (double)NAN);
+        if (report->validated && report->validated[e].known)
+            (void)json_object_set_new(epoch, "validation", figures_json(&report->validated[e].figures));
+        if (report->tested[e].known)
+            (void)json_object_set_new(epoch, "test", figures_json(&report->tested[e].figures));
+        (void)json_array_append_new(epochs, epoch);
+    }
+    if (!report->finished || n == 0)
+        return;
+    uint32_t left = (report->left ? report->left : n) - 1; /* of the weights that stay */
+    bool valid = report->validated && report->validated[left].known;
+    if (!report->tested[left].known && !valid)
+        return;
+    json_t *final = object_in(root, "final");
+    if (valid)
+        (void)json_object_set_new(final, "validation", figures_json(&report->validated[left].figures));
+    if (report->tested[left].known)
+        (void)json_object_set_new(final, "test", figures_json(&report->tested[left].figures));
+}
+
+/* Which epoch's weights the store has, and which epoch was the best. */
+static void kept_json(const struct dp_report *report, json_t *root)
+{
+    uint32_t before = report->cluster->training.first_epoch;
+    const struct dp_early_stop *stop = report->stop;
+    if (report->left == 0)
+        return;
+    string(root, "kept", report->left == report->epochs ? "last" : "best");
+    dp_json_set_u64(root, "kept_epoch", before + report->left);
+    if (!report->rule || stop->best_epoch == 0 || !dp_cluster_has_best(report->cluster))
+        return;
+    bool by_goal = report->rule->has_goal && report->rule->patience == 0;
+    json_t *best = object_in(root, "best");
+    dp_json_set_u64(best, "epoch", before + stop->best_epoch);
+    string(best, "set", report->validated ? "validation" : "test");
+    string(best, "metric", dp_metric_name(by_goal ? report->rule->goal.metric : report->rule->metric));
+    dp_json_set_real(best, "value", stop->best);
+}
+
+static void constant_json(const struct dp_report *report, json_t *root)
+{
+    if (!report->constant.known)
+        return;
+    json_t *constant = figures_json(&report->constant.figures);
+    string(constant, "set", report->constant.set);
+    (void)json_object_set_new(root, "constant", constant);
+}
+
+static void advice_json(const struct dp_report *report, json_t *root)
+{
+    char text[DP_ADVICE_MAX][DP_ADVICE_BYTES];
+    bool doubted = report->doubt && report->doubt[0];
+    if (!report->finished && !doubted)
+        return;
+    json_t *advice = json_array();
+    if (doubted) /* from the first report on */
+        (void)json_array_append_new(advice, json_string(report->doubt));
+    uint32_t n = report->finished ? dp_advice_of(report, text) : 0;
+    for (uint32_t i = 0; i < n; i++)
+        (void)json_array_append_new(advice, json_string(text[i]));
+    (void)json_object_set_new(root, "advice", advice);
+}
+
+static void stop_json(const struct dp_report *report, json_t *root)
+{
+    static const char *const whys[] = {[DP_EARLY_STOP_NO] = "epochs",
+                                       [DP_EARLY_STOP_REACHED] = "reached",
+                                       [DP_EARLY_STOP_PATIENCE] = "patience"};
+    char text[DP_EARLY_STOP_TEXT_BYTES];
+    if (!report->finished || !report->rule || !dp_early_stop_looks(report->rule))
+        return;
+    const struct dp_early_stop_rule *rule = report->rule;
+    const struct dp_early_stop *stop = report->stop;
+    uint32_t before = report->cluster->training.first_epoch;
+    json_t *out = object_in(root, "stop");
+    dp_early_stop_text(rule, stop, before, text);
+    string(out, "why", whys[stop->why]);
+    string(out, "text", text);
+    string(out, "set", report->validated ? "validation" : "test");
+    dp_json_set_u64(out, "epoch", before + stop->epoch);
+    dp_json_set_u64(out, "minibatch", report->minibatches);
+    string(out, "metric", dp_metric_name(rule->has_goal ? rule->goal.metric : rule->metric));
+    dp_json_set_real(out, "value", stop->value);
+    if (rule->has_goal)
+        dp_json_set_real(out, "goal", rule->goal.value);
+    if (rule->patience) {
+        dp_json_set_u64(out, "patience", rule->patience);
+        string(out, "patience_metric", dp_metric_name(rule->metric));
+    }
+    dp_json_set_real(out, "best", stop->best);
+    dp_json_set_u64(out, "best_epoch", stop->best_epoch ? before + stop->best_epoch : 0);
+}
+
+static void staleness_json(const struct dp_staleness *staleness, json_t *root)
+{
+    json_t *out = object_in(root, "staleness"), *histogram = json_array();
+    if (staleness->measured) {
+        dp_json_set_real(out, "mean", dp_staleness_mean(staleness));
+        dp_json_set_u64(out, "max", staleness->max);
+    }
+    dp_json_set_u64(out, "pushes", staleness->pushes);
+    dp_json_set_u64(out, "repeated", staleness->repeated);
+    for (uint32_t i = 0; i < dp_staleness_buckets(staleness); i++)
+        (void)json_array_append_new(histogram, json_integer((json_int_t)staleness->histogram[i]));
+    (void)json_object_set_new(out, "histogram", histogram);
+}
+
+/* Seconds by kind; "waiting" is the sum of the three that wait. */
+static void times_json(const struct dp_step_times *times, json_t *root)
+{
+    json_t *out = object_in(root, "spent_s");
+    for (int i = 0; i < DP_PHASE_KINDS; i++)
+        dp_json_set_real(out, dp_step_phase_name((enum dp_step_phase)i), times->seconds[i]);
+    dp_json_set_real(out, "waiting",
+                     times->seconds[DP_PHASE_WAITING_PULL] + times->seconds[DP_PHASE_WAITING_PUSH] +
+                         times->seconds[DP_PHASE_WAITING_DEVICE]);
+}
+
+static void workers_json(const struct dp_report *report, json_t *root)
+{
+    json_t *workers = json_array();
+    (void)json_object_set_new(root, "workers", workers);
+    for (uint32_t w = 0; w < report->cluster->training.workers; w++) {
+        const struct dp_worker_stats *stats = &report->workers[w];
+        uint64_t new_examples = dp_worker_stats_new_examples(stats);
+        double seconds = dp_worker_stats_seconds(stats);
+        json_t *worker = json_object();
+        dp_json_set_u64(worker, "worker", w);
+        dp_json_set_u64(worker, "examples", dp_worker_stats_examples(stats));
+        dp_json_set_real(worker, "seconds", seconds);
+        dp_json_set_real(worker, "examples_per_s",
+                         seconds > 0 ? (double)new_examples / seconds : (double)NAN);
+        dp_json_set_u64(worker, "pushes", stats->pushes);
+        string(worker, "device", stats->device);
+        staleness_json(&stats->staleness, worker);
+        times_json(&stats->times, worker);
+        (void)json_array_append_new(workers, worker);
+    }
+}
+
+enum dp_status dp_report_text(const struct dp_report *report, char **text, struct dp_error *err)
+{
+    struct dp_speed speed;
+    enum dp_status st = dp_report_speed(report, &speed, err);
+    if (st != DP_OK)
+        return st;
+    json_t *root = json_object();
+    (void)json_object_set_new(root, "finished", json_boolean(report->finished));
+    string(root, "ended", report->ended);
+    string(root, "error", report->error);
+    string(root, "model", report->cluster->model);
+    string(root, "cluster", report->cluster->name);
+    dp_json_set_u64(root, "run", report->cluster->training.run);
+    dp_json_set_u64(root, "first_epoch", report->cluster->training.first_epoch);
+    data_json(report, root);
+    settings_json(report, root);
+    epochs_json(report, root);
+    constant_json(report, root);
+    stop_json(report, root);
+    kept_json(report, root);
+    advice_json(report, root);
+    json_t *throughput = object_in(root, "throughput");
+    dp_json_set_real(throughput, "examples_per_s", speed.examples_per_s);
+    dp_json_set_real(throughput, "seconds", speed.seconds);
+    struct dp_staleness all = {0};
+    struct dp_step_times times = {0};
+    for (uint32_t w = 0; w < report->cluster->training.workers; w++) {
+        dp_staleness_merge(&all, &report->workers[w].staleness);
+        dp_step_times_merge(&times, &report->workers[w].times);
+    }
+    staleness_json(&all, root);
+    times_json(&times, root);
+    workers_json(report, root);
+    *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+    json_decref(root);
+    return *text ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the report");
+}
+
+enum dp_status dp_report_write(const struct dp_report *report, const char *path, struct dp_error *err)
+{
+    char *text = NULL;
+    struct dp_atomic_file file = {0};
+    enum dp_status st = dp_report_text(report, &text, err);
+    if (st == DP_OK)
+        st = dp_atomic_file_open(path, &file, err);
+    if (st == DP_OK) {
+        (void)fprintf(file.stream, "%s\n", text);
+        st = dp_atomic_file_commit(&file, err);
+    }
+    free(text);
+    return st == DP_OK ? st : dp_wrap(err, st, "report");
+}

@@ -1,0 +1,59 @@
+/* Report: the settings and metrics of a training so far, as one JSON file for people and scripts. A metric
+ * that does not fit the model, or was not measured, has no key. "finished" says whether the training is
+ * complete; only then are there "final", the reason it stopped, and "advice" (advice.h).
+ * Promise   The file is complete or absent: temp file, sync, rename. */
+#ifndef DP_TELEMETRY_REPORT_H
+#define DP_TELEMETRY_REPORT_H
+
+#include "common/config/cluster.h"
+#include "worker/compute/metrics.h"
+#include "worker/job/early_stop.h"
+#include "worker/telemetry/tested.h"
+#include "worker/telemetry/worker_stats.h"
+
+struct dp_report {
+    const struct dp_cluster *cluster;
+    bool epochs_by_size, batch_by_size; /* chosen by the number of examples (defaults.h) */
+    uint64_t examples, digest;
+    const struct dp_worker_stats *workers; /* [training.workers] */
+    const struct dp_tested *tested;        /* [training.epochs] */
+    const struct dp_tested *validated;     /* the same of the validation set, or NULL */
+    uint32_t epochs;                       /* that all workers have trained */
+    uint32_t left;        /* finished: the epoch whose weights stay in the store; 0: the last */
+    uint64_t minibatches; /* in these epochs, of all workers */
+    bool finished;
+    const char *ended; /* the training ended unfinished: "stopped" or "failed"; else NULL */
+    const char *error; /* why it failed, or NULL */
+    const struct dp_early_stop_rule *rule; /* NULL: no early stopping */
+    const struct dp_early_stop *stop;      /* with a rule: its state as last decided */
+    const char *doubt;                     /* a likely mistake in the data (dp_dataset_doubt); or NULL */
+    const char *labels;                    /* the meaning of labels, if it is not obvious; or NULL */
+    struct dp_report_constant {
+        bool known;
+        const char *set; /* "test", "validation" or "training" */
+        struct dp_figures figures;
+    } constant; /* the best constant's (constant.h) */
+};
+
+/* Of all workers (report_sums.c): */
+double dp_report_train_loss(const struct dp_report *report, uint32_t epoch); /* NaN: no examples */
+double dp_report_seconds(const struct dp_report *report, uint32_t epoch);    /* of the slowest */
+uint64_t dp_report_examples(const struct dp_report *report, uint32_t epoch);
+/* Speed of the whole training: the examples whose pushes were new, over the wall-clock time in which at least
+ * one worker was training; evaluation and waiting count while another worker trains. So the figure is right
+ * for workers that start one after another, too. The clocks of several machines must agree to well under the
+ * length of the training. */
+struct dp_speed {
+    uint64_t examples;
+    double seconds, examples_per_s; /* NaN: nothing was trained */
+};
+DP_MUST_USE
+enum dp_status dp_report_speed(const struct dp_report *report, struct dp_speed *out, struct dp_error *err);
+
+/* JSON text, malloc'd. */
+DP_MUST_USE
+enum dp_status dp_report_text(const struct dp_report *report, char **text, struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_report_write(const struct dp_report *report, const char *path, struct dp_error *err);
+
+#endif

@@ -1,0 +1,77 @@
+/* Sums over all workers. A file of its own, since both advice.c and report.c use it. */
+#include "worker/telemetry/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+double dp_report_train_loss(const struct dp_report *report, uint32_t epoch)
+{
+    double sum = 0;
+    uint64_t examples = 0;
+    for (uint32_t w = 0; w < report->cluster->training.workers; w++) {
+        sum += report->workers[w].epoch[epoch].loss_sum;
+        examples += report->workers[w].epoch[epoch].examples;
+    }
+    return examples ? sum / (double)examples : (double)NAN;
+}
+
+double dp_report_seconds(const struct dp_report *report, uint32_t epoch)
+{
+    double slowest = 0;
+    for (uint32_t w = 0; w < report->cluster->training.workers; w++)
+        slowest = fmax(slowest, report->workers[w].epoch[epoch].seconds);
+    return slowest;
+}
+
+uint64_t dp_report_examples(const struct dp_report *report, uint32_t epoch)
+{
+    uint64_t examples = 0;
+    for (uint32_t w = 0; w < report->cluster->training.workers; w++)
+        examples += report->workers[w].epoch[epoch].examples;
+    return examples;
+}
+
+struct span {
+    double from, to;
+};
+
+static int by_from(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+/* The length of the union of the spans; sorts them. */
+static double covered(struct span *spans, size_t count)
+{
+    double sum = 0, end = -HUGE_VAL;
+    qsort(spans, count, sizeof *spans, by_from);
+    for (size_t i = 0; i < count; i++) {
+        sum += fmax(0, spans[i].to - fmax(end, spans[i].from));
+        end = fmax(end, spans[i].to);
+    }
+    return sum;
+}
+
+enum dp_status dp_report_speed(const struct dp_report *report, struct dp_speed *out, struct dp_error *err)
+{
+    const struct dp_cluster_training *t = &report->cluster->training;
+    size_t count = 0;
+    *out = (struct dp_speed){0};
+    struct span *spans = calloc((size_t)t->workers * t->epochs, sizeof *spans);
+    if (!spans)
+        return dp_fail(err, DP_NOMEM, "no memory for the times of %" PRIu32 " workers", t->workers);
+    for (uint32_t w = 0; w < t->workers; w++) {
+        out->examples += dp_worker_stats_new_examples(&report->workers[w]);
+        for (uint32_t e = 0; e < t->epochs; e++) {
+            const struct dp_epoch_stats *epoch = &report->workers[w].epoch[e];
+            if (epoch->examples)
+                spans[count++] = (struct span){.from = epoch->begun, .to = epoch->begun + epoch->seconds};
+        }
+    }
+    out->seconds = covered(spans, count);
+    out->examples_per_s = out->seconds > 0 ? (double)out->examples / out->seconds : (double)NAN;
+    free(spans);
+    return DP_OK;
+}

@@ -1,0 +1,166 @@
+#include "worker/telemetry/worker_stats.h"
+
+#include "common/base/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum dp_status dp_worker_stats_init(struct dp_worker_stats *stats, uint32_t worker, uint32_t epochs,
+                                    struct dp_error *err)
+{
+    *stats = (struct dp_worker_stats){.worker = worker, .epochs = epochs};
+    stats->epoch = calloc(epochs ? epochs : 1, sizeof *stats->epoch);
+    return stats->epoch ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the stats of %u epochs", epochs);
+}
+
+void dp_worker_stats_clear(struct dp_worker_stats *stats)
+{
+    free(stats->epoch);
+    *stats = (struct dp_worker_stats){0};
+}
+
+uint64_t dp_worker_stats_examples(const struct dp_worker_stats *stats)
+{
+    uint64_t n = stats->found_examples;
+    for (uint32_t e = 0; e < stats->epochs; e++)
+        n += stats->epoch[e].examples;
+    return n;
+}
+
+uint64_t dp_worker_stats_new_examples(const struct dp_worker_stats *stats)
+{
+    uint64_t n = dp_worker_stats_examples(stats) - stats->found_examples;
+    return n > stats->repeated_examples ? n - stats->repeated_examples : 0;
+}
+
+double dp_worker_stats_seconds(const struct dp_worker_stats *stats)
+{
+    double seconds = 0;
+    for (uint32_t e = 0; e < stats->epochs; e++)
+        seconds += stats->epoch[e].seconds;
+    return seconds;
+}
+
+enum dp_status dp_worker_stats_pack(const struct dp_worker_stats *stats, char **text, struct dp_error *err)
+{
+    const struct dp_staleness *s = &stats->staleness;
+    json_t *epochs = json_array(), *histogram = json_array(), *spent = json_array(), *root = json_object();
+    uint32_t used = stats->epochs;
+    int bad = 0;
+    while (used > 0 && stats->epoch[used - 1].examples == 0)
+        used--;
+    for (uint32_t e = 0; e < used; e++) {
+        const struct dp_epoch_stats *epoch = &stats->epoch[e];
+        bad |=
+            json_array_append_new(epochs, json_pack("[f,I,f,f]", epoch->loss_sum, (json_int_t)epoch->examples,
+                                                    epoch->begun, epoch->seconds));
+    }
+    for (uint32_t i = 0; i < DP_STALENESS_BUCKETS; i++)
+        bad |= json_array_append_new(histogram, dp_json_u64(s->histogram[i]));
+    bad |= json_object_set_new(root, "worker", dp_json_u64(stats->worker));
+    bad |= json_object_set_new(root, "ended", dp_json_u64(stats->ended));
+    bad |= json_object_set_new(root, "pushes", dp_json_u64(stats->pushes));
+    bad |= json_object_set_new(root, "found_examples", dp_json_u64(stats->found_examples));
+    bad |= json_object_set_new(root, "repeated_examples", dp_json_u64(stats->repeated_examples));
+    bad |= json_object_set_new(root, "measured_pushes", dp_json_u64(s->pushes));
+    bad |= json_object_set_new(root, "repeated", dp_json_u64(s->repeated));
+    bad |= json_object_set_new(root, "measured", dp_json_u64(s->measured));
+    bad |= json_object_set_new(root, "sum", dp_json_u64(s->sum));
+    bad |= json_object_set_new(root, "max", dp_json_u64(s->max));
+    bad |= json_object_set_new(root, "histogram", histogram);
+    for (int i = 0; i < DP_PHASE_KINDS; i++)
+        bad |= json_array_append_new(spent, json_real(stats->times.seconds[i]));
+    bad |= json_object_set_new(root, "spent", spent);
+    bad |= json_object_set_new(root, "device", json_string(stats->device));
+    bad |= json_object_set_new(root, "epochs", epochs);
+    *text = bad ? NULL : json_dumps(root, JSON_COMPACT);
+    json_decref(root);
+    return *text ? DP_OK : dp_fail(err, DP_INTERNAL, "cannot format a worker's stats as JSON");
+}
+
+static bool read_u64(const json_t *object, const char *key, uint64_t *out)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        return false;
+    *out = (uint64_t)json_integer_value(value);
+    return true;
+}
+
+static bool read_epochs(const json_t *array, struct dp_worker_stats *out)
+{
+    if (!json_is_array(array) || json_array_size(array) > out->epochs)
+        return false;
+    for (uint32_t e = 0; e < json_array_size(array); e++) {
+        const json_t *row = json_array_get(array, e);
+        const json_t *loss = json_array_get(row, 0), *examples = json_array_get(row, 1),
+                     *begun = json_array_get(row, 2), *seconds = json_array_get(row, 3);
+        if (!json_is_real(loss) || !json_is_integer(examples) || !json_is_real(begun) ||
+            !json_is_real(seconds))
+            return false;
+        out->epoch[e] = (struct dp_epoch_stats){.loss_sum = json_real_value(loss),
+                                                .examples = (uint64_t)json_integer_value(examples),
+                                                .begun = json_real_value(begun),
+                                                .seconds = json_real_value(seconds)};
+    }
+    return true;
+}
+
+static bool read_spent(const json_t *array, struct dp_step_times *out)
+{
+    if (!json_is_array(array) || json_array_size(array) != DP_PHASE_KINDS)
+        return false;
+    for (int i = 0; i < DP_PHASE_KINDS; i++) {
+        const json_t *seconds = json_array_get(array, (size_t)i);
+        if (!json_is_real(seconds))
+            return false;
+        out->seconds[i] = json_real_value(seconds);
+    }
+    return true;
+}
+
+static bool read_stats(const json_t *root, struct dp_worker_stats *out)
+{
+    struct dp_staleness *s = &out->staleness;
+    uint64_t worker, ended;
+    if (!read_u64(root, "worker", &worker) || worker > UINT32_MAX || !read_u64(root, "ended", &ended) ||
+        ended > out->epochs || !read_u64(root, "pushes", &out->pushes) ||
+        !read_u64(root, "found_examples", &out->found_examples) ||
+        !read_u64(root, "repeated_examples", &out->repeated_examples) ||
+        !read_u64(root, "measured_pushes", &s->pushes) || !read_u64(root, "repeated", &s->repeated) ||
+        !read_u64(root, "measured", &s->measured) || !read_u64(root, "sum", &s->sum) ||
+        !read_u64(root, "max", &s->max))
+        return false;
+    out->worker = (uint32_t)worker;
+    out->ended = (uint32_t)ended;
+    const json_t *histogram = json_object_get(root, "histogram");
+    if (!json_is_array(histogram) || json_array_size(histogram) != DP_STALENESS_BUCKETS)
+        return false;
+    for (uint32_t i = 0; i < DP_STALENESS_BUCKETS; i++)
+        s->histogram[i] = (uint64_t)json_integer_value(json_array_get(histogram, i));
+    const json_t *device = json_object_get(root, "device");
+    if (!json_is_string(device))
+        return false;
+    (void)snprintf(out->device, sizeof out->device, "%s", json_string_value(device));
+    return read_spent(json_object_get(root, "spent"), &out->times) &&
+           read_epochs(json_object_get(root, "epochs"), out);
+}
+
+enum dp_status dp_worker_stats_unpack(const char *text, size_t size, uint32_t epochs,
+                                      struct dp_worker_stats *out, struct dp_error *err)
+{
+    enum dp_status st = dp_worker_stats_init(out, 0, epochs, err);
+    if (st != DP_OK)
+        return st;
+    json_error_t where;
+    json_t *root = json_loadb(text, size, 0, &where);
+    if (!root || !read_stats(root, out)) {
+        dp_worker_stats_clear(out);
+        st = dp_fail(err, DP_DATA,
+                     "a note does not hold a worker's stats of %u epochs: do all workers "
+                     "read the same cluster file?",
+                     epochs);
+    }
+    json_decref(root);
+    return st;
+}

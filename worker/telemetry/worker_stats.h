@@ -1,0 +1,47 @@
+/* Worker stats: what one worker measured in its training. Each worker puts its own as a note, and worker 0
+ * makes the report of all. */
+#ifndef DP_TELEMETRY_WORKER_STATS_H
+#define DP_TELEMETRY_WORKER_STATS_H
+
+#include "worker/telemetry/staleness.h"
+#include "worker/telemetry/step_timer.h"
+
+#include <stddef.h>
+
+struct dp_epoch_stats {
+    double loss_sum; /* over examples, of the loss before the step */
+    uint64_t examples;
+    double begun;   /* seconds since 1970, by this machine's clock */
+    double seconds; /* training, without evaluation */
+};
+
+struct dp_worker_stats {
+    uint32_t worker, epochs;
+    uint32_t ended;             /* how many epochs have all their pushes answered */
+    uint64_t pushes;            /* that were new to some shard */
+    uint64_t found_examples;    /* done by an earlier process of this worker, whose stats are lost */
+    uint64_t repeated_examples; /* of pushes that every shard had already: trained again for nothing */
+    struct dp_staleness staleness;
+    struct dp_step_times times;   /* of all epochs */
+    char device[64];              /* the last one that it computed on (job.h) */
+    struct dp_epoch_stats *epoch; /* [epochs], heap */
+};
+
+DP_MUST_USE
+enum dp_status dp_worker_stats_init(struct dp_worker_stats *stats, uint32_t worker, uint32_t epochs,
+                                    struct dp_error *err);
+void dp_worker_stats_clear(struct dp_worker_stats *stats);
+uint64_t dp_worker_stats_examples(const struct dp_worker_stats *stats);
+/* Without those that were repeated, or done by an earlier process. */
+uint64_t dp_worker_stats_new_examples(const struct dp_worker_stats *stats);
+double dp_worker_stats_seconds(const struct dp_worker_stats *stats);
+
+/* JSON text, malloc'd, without the epochs at the end that have no examples. */
+DP_MUST_USE
+enum dp_status dp_worker_stats_pack(const struct dp_worker_stats *stats, char **text, struct dp_error *err);
+/* Into a struct of {0}. DP_DATA unless pack made the text, for at most so many epochs. */
+DP_MUST_USE
+enum dp_status dp_worker_stats_unpack(const char *text, size_t size, uint32_t epochs,
+                                      struct dp_worker_stats *out, struct dp_error *err);
+
+#endif

@@ -1,0 +1,202 @@
+#include "worker/worker.h"
+
+#include "common/base/log.h"
+#include "common/base/parse.h"
+#include "worker/coordinate/keep.h"
+#include "worker/coordinate/training_plan.h"
+#include "worker/loop/train.h"
+#include "worker/score/predict.h"
+#include "worker/score/top.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+
+static const char usage[] =
+    "usage: downpour-worker --cluster FILE --worker N [--resume] [--device NAME] [--precision KIND]\n       "
+    "downpour-worker --cluster FILE --predict DATA [--labels FILE] --out FILE\n       downpour-worker "
+    "--cluster FILE --top N --users FILE [--with-seen] --out FILE\n\n  --cluster FILE   cluster file that "
+    "all servers and workers read\n  --worker N       train as worker N: 0 .. training.workers - 1\n  "
+    "--resume         this worker was killed or stopped before: finish its run; a run that is already "
+    "complete is\n                   no error\n  --device NAME    cpu, cuda:N, cuda:each or auto, instead "
+    "of training.device\n  --precision KIND f32, tf32 or bf16, instead of training.precision\n  --predict "
+    "DATA   write a line of scores for each example of DATA\n  --labels FILE    labels of an idx file, if "
+    "they cannot be found by its name\n  --top N          write the N best items of each user, lines of "
+    "USER, "
+    "ITEM, SCORE (tabs)\n  --users FILE     with --top: file with a user per line\n  --with-seen      with "
+    "--top: "
+    "include items that the user met in the training file\n  --out FILE       file for the scores\n";
+
+struct flags {
+    const char *top, *users;
+    const char *cluster, *worker, *predict, *labels, *out, *device, *precision;
+    bool help, resume, with_seen;
+};
+
+/* A signal handler can reach nothing else. */
+static atomic_int stop_signal;
+
+static void on_signal(int number)
+{
+    atomic_store(&stop_signal, number);
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGINT, &action, NULL);
+}
+
+static enum dp_status check_flags(int argc, char **argv, const struct flags *flags, struct dp_error *err)
+{
+    if (optind < argc)
+        return dp_fail(err, DP_ARGUMENT, "unexpected argument \"%s\", see --help", argv[optind]);
+    if (!flags->cluster)
+        return dp_fail(err, DP_ARGUMENT, "--cluster FILE is missing, see --help");
+    if ((flags->worker != NULL) + (flags->predict != NULL) + (flags->top != NULL) != 1)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "give --worker N to train, --predict DATA to write scores, or --top N to write the best items; "
+            "see --help");
+    if (!flags->worker && !flags->out)
+        return dp_fail(err, DP_ARGUMENT, "%s needs --out FILE", flags->predict ? "--predict" : "--top");
+    if ((flags->top != NULL) != (flags->users != NULL) || (flags->with_seen && !flags->top))
+        return dp_fail(err, DP_ARGUMENT, "--top N needs --users FILE, and --with-seen needs both");
+    if (flags->worker && (flags->labels || flags->out))
+        return dp_fail(err, DP_ARGUMENT,
+                       "--labels and --out need --predict; the labels of a training are in the cluster file");
+    return DP_OK;
+}
+
+static enum dp_status parse_flags(int argc, char **argv, struct flags *out, struct dp_error *err)
+{
+    static const struct option options[] = {
+        {"cluster", required_argument, NULL, 'c'},
+        {"worker", required_argument, NULL, 'w'},
+        {"predict", required_argument, NULL, 'p'},
+        {"labels", required_argument, NULL, 'l'},
+        {"out", required_argument, NULL, 'o'},
+        {"top", required_argument, NULL, 't'},
+        {"users", required_argument, NULL, 'u'},
+        {"with-seen", no_argument, NULL, 'W'},
+        {"device", required_argument, NULL, 'd'},
+        {"precision", required_argument, NULL, 'P'},
+        {"help", no_argument, NULL, 'h'},
+        {"resume", no_argument, NULL, 'r'},
+        {NULL, 0, NULL, 0},
+    };
+    *out = (struct flags){0};
+    const char **const value_of[] = {['c'] = &out->cluster, ['w'] = &out->worker,    ['p'] = &out->predict,
+                                     ['l'] = &out->labels,  ['o'] = &out->out,       ['t'] = &out->top,
+                                     ['u'] = &out->users,   ['P'] = &out->precision, ['d'] = &out->device};
+    bool *const switch_of[] = {['W'] = &out->with_seen, ['r'] = &out->resume, ['h'] = &out->help};
+    opterr = 0;
+    for (int c; !out->help && (c = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
+        if (c == ':')
+            return dp_fail(err, DP_ARGUMENT, "%s needs a value, see --help", argv[optind - 1]);
+        if (c == '?')
+            return dp_fail(err, DP_ARGUMENT, "unknown flag %s, see --help", argv[optind - 1]);
+        if (optarg)
+            *value_of[c] = optarg;
+        else
+            *switch_of[c] = true;
+    }
+    return out->help ? DP_OK : check_flags(argc, argv, out, err);
+}
+
+/* Flags override the cluster file, since machines that share it may have different devices. */
+static enum dp_status set_device(struct dp_cluster *cluster, const struct flags *flags, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    if (flags->device)
+        st = dp_cluster_set(cluster, "training.device", flags->device, "--device", err);
+    if (st == DP_OK && flags->precision)
+        st = dp_cluster_set(cluster, "training.precision", flags->precision, "--precision", err);
+    return st == DP_OK ? dp_cluster_check(cluster, err) : st;
+}
+
+static enum dp_status train(const struct dp_cluster *cluster, const struct flags *flags,
+                            const struct dp_push_extra *extra, struct dp_error *err)
+{
+    uint64_t worker;
+    enum dp_status st =
+        dp_parse_u64(flags->worker, 0, cluster->training.workers - 1, "--worker", &worker, err);
+    if (st != DP_OK)
+        return st;
+    if (!cluster->data.train[0])
+        return dp_fail(err, DP_ARGUMENT, "the cluster file names no data.train to train on");
+    char name[32];
+    (void)snprintf(name, sizeof name, "worker %" PRIu64, worker);
+    dp_log_start(name, DP_LOG_INFO);
+    struct dp_job job;
+    st = dp_job_open(cluster, (uint32_t)worker, name, &stop_signal, &job, err);
+    if (st != DP_OK)
+        return st;
+    job.resumes = flags->resume;
+    job.extra = extra;
+    st = dp_job_tables(&job, false, err);
+    if (st == DP_OK) {
+        /* Until here a signal ends the process at once: nothing was pushed. */
+        catch_signals();
+        st = dp_train(&job, err);
+    }
+    dp_job_close(&job);
+    return st;
+}
+
+static enum dp_status predict(const struct dp_cluster *cluster, const struct flags *flags,
+                              struct dp_error *err)
+{
+    uint64_t count = 0;
+    enum dp_status st = flags->top ? dp_parse_u64(flags->top, 1, 100000, "--top", &count, err) : DP_OK;
+    if (st != DP_OK)
+        return st;
+    const struct dp_top_options top = {
+        .count = (uint32_t)count, .users = flags->users, .with_seen = flags->with_seen, .out = flags->out};
+    struct dp_job job;
+    st = dp_job_open(cluster, 0, "predict", &stop_signal, &job, err);
+    if (st != DP_OK)
+        return st;
+    st = dp_job_tables(&job, true, err);
+    catch_signals();
+    if (st == DP_OK)
+        st = dp_training_plan_check_scores(&job, err);
+    if (st == DP_OK)
+        st = dp_keep_settle(&job, false, err);
+    if (st == DP_OK)
+        st = flags->top ? dp_top(&job, &top, err)
+                        : dp_predict(&job, flags->predict, flags->labels, flags->out, err);
+    dp_job_close(&job);
+    return st;
+}
+
+int dp_worker_main(int argc, char **argv, const struct dp_push_extra *extra)
+{
+    struct dp_error err = {0};
+    struct flags flags;
+    struct dp_cluster *cluster = NULL;
+    dp_log_start("worker", DP_LOG_INFO);
+    /* Frames of a few hundred KB come and go with each step: kept in the heap, not mapped, zeroed and
+     * unmapped each time. */
+    (void)mallopt(M_MMAP_THRESHOLD, 64 << 20);
+    (void)mallopt(M_TRIM_THRESHOLD, 256 << 20);
+    enum dp_status st = parse_flags(argc, argv, &flags, &err);
+    if (st == DP_OK && flags.help)
+        return fputs(usage, stdout) < 0 ? 2 : 0;
+    if (st == DP_OK)
+        st = dp_cluster_read(flags.cluster, &cluster, &err);
+    if (st == DP_OK)
+        st = set_device(cluster, &flags, &err);
+    if (st == DP_OK)
+        st = flags.worker ? train(cluster, &flags, extra, &err) : predict(cluster, &flags, &err);
+    dp_cluster_free(&cluster);
+    if (st == DP_OK)
+        return 0;
+    int signal_number = atomic_load(&stop_signal);
+    dp_log(DP_LOG_ERROR, "%s", err.text[0] ? err.text : dp_status_text((int)st));
+    return st == DP_STOPPING && signal_number ? 128 + signal_number : 2;
+}

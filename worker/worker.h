@@ -1,0 +1,12 @@
+/* The program downpour-worker: it trains one worker's share of a run, or writes scores.
+ * Exit code   0; 2 with one line on stderr that gives cause and remedy; 128 + the signal's number after a signal (143 for
+ *             SIGTERM), once the current step is finished and its pushes are answered. */
+#ifndef DP_WORKER_WORKER_H
+#define DP_WORKER_WORKER_H
+
+#include "worker/job/job.h"
+
+/* Returns the exit code. extra: what each push of a training carries besides its gradients; NULL: nothing. */
+int dp_worker_main(int argc, char **argv, const struct dp_push_extra *extra);
+
+#endif
