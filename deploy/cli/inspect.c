@@ -142,15 +142,15 @@ static enum dp_status read_flags(int argc, char *const *argv, struct inspect_ask
 }
 
 /* After all was shown: what of it makes this a failure. */
-static enum dp_status judge(const struct inspect_asked *asked, const struct dp_view *views, size_t count,
-                            struct dp_error *err)
+static enum dp_status judge(const struct inspect_asked *asked, const struct dp_inspect_view *views,
+                            size_t count, struct dp_error *err)
 {
     size_t damages = 0, unclean = count;
     const char *first = NULL;
     for (size_t i = 0; i < count; i++) {
         damages += views[i].damages;
         first = first || views[i].damages == 0 ? first : views[i].damage[0].text;
-        unclean = unclean == count && !dp_view_is_clean(&views[i]) ? i : unclean;
+        unclean = unclean == count && !dp_inspect_view_is_clean(&views[i]) ? i : unclean;
     }
     if (damages > 0)
         return dp_fail(err, DP_CORRUPT, "%zu damaged place%s%s: %.380s", damages, damages == 1 ? "" : "s",
@@ -167,20 +167,21 @@ static enum dp_status judge(const struct inspect_asked *asked, const struct dp_v
 static enum dp_status show_views(struct inspect_asked *asked, const struct dp_places *places,
                                  struct dp_error *err)
 {
-    const struct dp_view_options how = {.verify = has(asked, "--verify"), .digest = has(asked, "--digest")};
-    struct dp_view *views = calloc(places->count, sizeof views[0]);
+    const struct dp_inspect_view_options how = {.verify = has(asked, "--verify"),
+                                                .digest = has(asked, "--digest")};
+    struct dp_inspect_view *views = calloc(places->count, sizeof views[0]);
     struct dp_digest_table *sum = NULL;
     size_t sums = 0, count = 0;
     enum dp_status st = views ? DP_OK : dp_fail(err, DP_NOMEM, "inspect");
     while (st == DP_OK && count < places->count) {
-        st = dp_view_gather(places->path[count], &how, &views[count], err);
+        st = dp_inspect_view_gather(places->path[count], &how, &views[count], err);
         count++; /* what failed is cleared too */
     }
     if (st == DP_OK)
         dp_inspect_layouts(views, count);
     enum dp_status judged = st == DP_OK ? judge(asked, views, count, err) : DP_OK;
     bool digest = how.digest && judged == DP_OK; /* none that is not of all rows */
-    if (st == DP_OK && !(sum = dp_view_sum(views, count, &sums)))
+    if (st == DP_OK && !(sum = dp_inspect_view_sum(views, count, &sums)))
         st = dp_fail(err, DP_NOMEM, "inspect");
     if (st == DP_OK) {
         const struct dp_show show = {.views = views,
@@ -203,7 +204,7 @@ static enum dp_status show_views(struct inspect_asked *asked, const struct dp_pl
     }
     free(sum);
     for (size_t i = 0; i < count; i++)
-        dp_view_clear(&views[i]);
+        dp_inspect_view_clear(&views[i]);
     free(views);
     return st;
 }

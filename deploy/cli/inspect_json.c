@@ -40,11 +40,11 @@ static json_t *digest_of(const struct dp_digest *digest)
     return json_string(text);
 }
 
-static json_t *tables_of(const struct dp_show *show, const struct dp_view *view)
+static json_t *tables_of(const struct dp_show *show, const struct dp_inspect_view *view)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < view->tables; i++) {
-        const struct dp_view_table *t = &view->table[i];
+        const struct dp_inspect_view_table *t = &view->table[i];
         json_t *one = json_pack(
             "{s:o, s:I, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "name", text_of(t->spec.name), "dim",
             (json_int_t)t->spec.dim, "optimizer", dp_show_optimizer_name(&t->spec.optimizer), "init",
@@ -58,7 +58,7 @@ static json_t *tables_of(const struct dp_show *show, const struct dp_view *view)
     return list;
 }
 
-static json_t *files_of(const struct dp_view_files *files)
+static json_t *files_of(const struct dp_inspect_view_files *files)
 {
     return json_pack("{s:o, s:o, s:o}", "count", dp_json_u64(files->count), "bytes",
                      dp_json_u64(files->bytes), "entries", dp_json_u64(files->entries));
@@ -74,7 +74,7 @@ static json_t *cut_of(const struct dp_journal_cut *cut)
                      dp_json_u64(cut->lsn));
 }
 
-static json_t *journal_of(const struct dp_view *view)
+static json_t *journal_of(const struct dp_inspect_view *view)
 {
     const struct dp_inspect_journal *j = &view->journal;
     json_t *segments = json_array();
@@ -119,13 +119,13 @@ static void add_refused(void *context, uint64_t stream, uint64_t number, enum dp
                                           dp_json_u64(number), "status", dp_status_name((int)status)));
 }
 
-static json_t *view_of(const struct dp_show *show, const struct dp_view *view)
+static json_t *view_of(const struct dp_show *show, const struct dp_inspect_view *view)
 {
     json_t *damage = json_array();
-    for (size_t i = 0; i < view->damages && i < DP_VIEW_DAMAGE_MAX; i++)
+    for (size_t i = 0; i < view->damages && i < DP_INSPECT_DAMAGE_MAX; i++)
         (void)json_array_append_new(damage, text_of(view->damage[i].text));
     json_t *one = json_pack("{s:o, s:b, s:b, s:o, s:o}", "directory", text_of(view->directory), "opened",
-                            (int)view->opened, "clean", (int)dp_view_is_clean(view), "damages",
+                            (int)view->opened, "clean", (int)dp_inspect_view_is_clean(view), "damages",
                             dp_json_u64(view->damages), "damage", damage);
     if (view->in_use)
         (void)json_object_set_new(one, "in_use_by", json_integer(view->in_use));

@@ -6,7 +6,7 @@
 
 /* What is asked for besides the views. */
 struct dp_show {
-    const struct dp_view *views;
+    const struct dp_inspect_view *views;
     size_t count;
     bool verify, digest, all;       /* all: which push numbers are used (of text; JSON has it) */
     const struct dp_error *refused; /* why the command fails after all; DP_OK: it does not */

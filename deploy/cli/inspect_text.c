@@ -21,7 +21,7 @@ static const char *number(uint64_t n, char text[32])
     return dp_cli_number((double)n, text, 32);
 }
 
-static void show_own(const struct dp_view *view)
+static void show_own(const struct dp_inspect_view *view)
 {
     static const char *const meaning[] = {
         [DP_STORE_VIEW_NEW] = "nothing was ever stored in it",
@@ -53,14 +53,14 @@ static void show_own(const struct dp_view *view)
     printf("  rows lsn    %" PRIu64 ": the rows have every push up to it\n", view->rows_lsn);
 }
 
-static void show_tables(const struct dp_view *view)
+static void show_tables(const struct dp_inspect_view *view)
 {
     char rows[32], bytes[32];
     if (view->tables)
         printf("  %-24s %6s %9s %8s %13s %16s  %s\n", "table", "width", "optimizer", "init", "rows", "bytes",
                "lsn of its rows");
     for (size_t i = 0; i < view->tables; i++) {
-        const struct dp_view_table *t = &view->table[i];
+        const struct dp_inspect_view_table *t = &view->table[i];
         printf("  %-24s %6" PRIu32 " %9s %8s %13s %16s  %" PRIu64 "..%" PRIu64 "\n", t->spec.name,
                t->spec.dim, dp_show_optimizer_name(&t->spec.optimizer), dp_init_name(t->spec.init.kind),
                number(t->rows, rows), number(t->bytes, bytes), t->first_lsn, t->last_lsn);
@@ -74,7 +74,7 @@ static void show_tables(const struct dp_view *view)
                view->unnamed_files);
 }
 
-static void show_journal(const struct dp_view *view)
+static void show_journal(const struct dp_inspect_view *view)
 {
     const struct dp_inspect_journal *j = &view->journal;
     char bytes[32], used[32];
@@ -148,7 +148,7 @@ static void show_refused(void *context, uint64_t stream, uint64_t refused, enum 
     counting->refused++;
 }
 
-static void show_streams(const struct dp_view *view)
+static void show_streams(const struct dp_inspect_view *view)
 {
     struct inspect_counting counting = {0};
     dp_push_ids_visit(view->ids, show_stream, show_refused, &counting);
@@ -166,19 +166,19 @@ static void show_streams(const struct dp_view *view)
         printf("  next stream %" PRIu64 " at the earliest\n", view->streams);
 }
 
-static void show_damage(const struct dp_view *view)
+static void show_damage(const struct dp_inspect_view *view)
 {
-    for (size_t i = 0; i < view->damages && i < DP_VIEW_DAMAGE_MAX; i++)
+    for (size_t i = 0; i < view->damages && i < DP_INSPECT_DAMAGE_MAX; i++)
         printf("  DAMAGED     %s\n", view->damage[i].text);
-    if (view->damages > DP_VIEW_DAMAGE_MAX)
-        printf("  DAMAGED     and %zu more places\n", view->damages - DP_VIEW_DAMAGE_MAX);
+    if (view->damages > DP_INSPECT_DAMAGE_MAX)
+        printf("  DAMAGED     and %zu more places\n", view->damages - DP_INSPECT_DAMAGE_MAX);
 }
 
 void dp_show_text(const struct dp_show *show)
 {
     size_t damages = 0;
     for (size_t i = 0; i < show->count; i++) {
-        const struct dp_view *view = &show->views[i];
+        const struct dp_inspect_view *view = &show->views[i];
         show_own(view);
         if (view->opened && view->own.state != DP_STORE_VIEW_NEW) {
             show_tables(view);

@@ -49,7 +49,7 @@ static enum dp_status check_register(const char *directory, struct dp_error *err
     return st == DP_OK || st == DP_NOT_FOUND ? st : dp_wrap(err, st, "%s", directory);
 }
 
-static enum dp_status check_shard(const struct dp_view *view, const char *directory, uint32_t shard,
+static enum dp_status check_shard(const struct dp_inspect_view *view, const char *directory, uint32_t shard,
                                   const struct dp_layout *layout, struct dp_error *err)
 {
     if (!view->opened || view->own.state == DP_STORE_VIEW_NEW)
@@ -106,7 +106,7 @@ static enum dp_status check_place(const char *directory, const struct dp_layout 
                    directory, name, holds, first);
 }
 
-void dp_inspect_layouts(struct dp_view *views, size_t count)
+void dp_inspect_layouts(struct dp_inspect_view *views, size_t count)
 {
     char directory[4096], before[4096] = "";
     struct dp_layout layout = {0};
@@ -120,16 +120,16 @@ void dp_inspect_layouts(struct dp_view *views, size_t count)
             known = read_layout(directory, &layout, &err);
             memcpy(before, directory, sizeof before);
             if (known == DP_OK && check_all_there(directory, &layout, &err) != DP_OK)
-                dp_view_note(&views[i], &err);
+                dp_inspect_view_note(&views[i], &err);
             else if (known == DP_OK && check_place(directory, &layout, &err) != DP_OK)
-                dp_view_note(&views[i], &err);
+                dp_inspect_view_note(&views[i], &err);
             else if (known == DP_CORRUPT)
-                dp_view_note(&views[i], &err);
+                dp_inspect_view_note(&views[i], &err);
             enum dp_status kept = check_register(directory, &err);
             if (kept != DP_OK && kept != DP_NOT_FOUND)
-                dp_view_note(&views[i], &err);
+                dp_inspect_view_note(&views[i], &err);
         }
         if (known == DP_OK && check_shard(&views[i], directory, shard, &layout, &err) != DP_OK)
-            dp_view_note(&views[i], &err);
+            dp_inspect_view_note(&views[i], &err);
     }
 }

@@ -5,6 +5,6 @@
 
 #include "server/inspect/inspect_view.h"
 
-void dp_inspect_layouts(struct dp_view *views, size_t count);
+void dp_inspect_layouts(struct dp_inspect_view *views, size_t count);
 
 #endif

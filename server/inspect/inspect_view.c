@@ -13,28 +13,28 @@
 #include <string.h>
 
 struct view_gathering {
-    struct dp_view *view;
-    const struct dp_view_options *options;
+    struct dp_inspect_view *view;
+    const struct dp_inspect_view_options *options;
     struct dp_store_view *inspect;
-    uint64_t lsn_max;            /* no row may be above it */
-    struct dp_view_table *table; /* of the last row */
+    uint64_t lsn_max;                    /* no row may be above it */
+    struct dp_inspect_view_table *table; /* of the last row */
 };
 
-void dp_view_note(struct dp_view *view, const struct dp_error *found)
+void dp_inspect_view_note(struct dp_inspect_view *view, const struct dp_error *found)
 {
     struct dp_error clean = *found, *what = &clean;
     dp_text_clean(clean.text);
-    for (size_t i = 0; i < view->damages && i < DP_VIEW_DAMAGE_MAX; i++)
+    for (size_t i = 0; i < view->damages && i < DP_INSPECT_DAMAGE_MAX; i++)
         if (strcmp(view->damage[i].text, what->text) == 0)
             return; /* the same place, met again */
-    if (view->damages < DP_VIEW_DAMAGE_MAX)
+    if (view->damages < DP_INSPECT_DAMAGE_MAX)
         view->damage[view->damages] = *what;
     view->damages++;
 }
 
 static void note_damage(void *context, const struct dp_error *what)
 {
-    dp_view_note(((struct view_gathering *)context)->view, what);
+    dp_inspect_view_note(((struct view_gathering *)context)->view, what);
 }
 
 /* What was found damaged is noted, and it goes on; other failures end it. */
@@ -50,20 +50,20 @@ static enum dp_status pass(struct view_gathering *g, enum dp_status st, const st
 
 static int compare_tables(const void *a, const void *b)
 {
-    const struct dp_view_table *x = a, *y = b;
+    const struct dp_inspect_view_table *x = a, *y = b;
     return (x->id > y->id) - (x->id < y->id);
 }
 
 static enum dp_status take_table(struct view_gathering *g, const struct dp_store_mark *mark,
                                  struct dp_error *err)
 {
-    struct dp_view *view = g->view;
-    struct dp_view_table table = {0};
+    struct dp_inspect_view *view = g->view;
+    struct dp_inspect_view_table table = {0};
     enum dp_status st = dp_table_mark_decode(mark, &table.spec, &table.marked_rows, err);
     if (st != DP_OK)
         return st;
     table.id = dp_table_id(table.spec.name);
-    struct dp_view_table *more = realloc(view->table, (view->tables + 1) * sizeof more[0]);
+    struct dp_inspect_view_table *more = realloc(view->table, (view->tables + 1) * sizeof more[0]);
     if (!more)
         return dp_fail(err, DP_NOMEM, "the tables");
     view->table = more;
@@ -89,7 +89,7 @@ static enum dp_status take_number(const struct dp_store_mark *mark, uint64_t *ou
 static enum dp_status take_mark(void *context, const struct dp_store_mark *mark, struct dp_error *err)
 {
     struct view_gathering *g = context;
-    struct dp_view *view = g->view;
+    struct dp_inspect_view *view = g->view;
     enum dp_status st = DP_OK;
     size_t len = strlen(DP_TABLE_MARK_PREFIX);
     if (mark->key_bytes > len && memcmp(mark->key, DP_TABLE_MARK_PREFIX, len) == 0)
@@ -121,7 +121,7 @@ static enum dp_status take_mark(void *context, const struct dp_store_mark *mark,
 static enum dp_status take_file(void *context, const struct dp_store_view_file *file, struct dp_error *err)
 {
     struct view_gathering *g = context;
-    struct dp_view_files *files = file->rows ? &g->view->row_files : &g->view->mark_files;
+    struct dp_inspect_view_files *files = file->rows ? &g->view->row_files : &g->view->mark_files;
     (void)err;
     files->count++;
     files->bytes += file->bytes;
@@ -129,7 +129,7 @@ static enum dp_status take_file(void *context, const struct dp_store_view_file *
     return DP_OK;
 }
 
-static void count_unnamed(struct dp_view *view)
+static void count_unnamed(struct dp_inspect_view *view)
 {
     uint64_t there = 0, named = view->row_files.count + view->mark_files.count;
     DIR *list = opendir(view->directory);
@@ -147,16 +147,16 @@ static void count_unnamed(struct dp_view *view)
 
 static void take_segment(void *context, const struct dp_inspect_segment *segment)
 {
-    struct dp_view *view = ((struct view_gathering *)context)->view;
+    struct dp_inspect_view *view = ((struct view_gathering *)context)->view;
     if (view->segments == view->segment_room) {
         size_t room = view->segment_room ? 2 * view->segment_room : 32;
-        struct dp_view_segment *more = realloc(view->segment, room * sizeof more[0]);
+        struct dp_inspect_view_segment *more = realloc(view->segment, room * sizeof more[0]);
         if (!more)
             return; /* one line less in a list for people */
         view->segment = more;
         view->segment_room = room;
     }
-    struct dp_view_segment *to = &view->segment[view->segments++];
+    struct dp_inspect_view_segment *to = &view->segment[view->segments++];
     to->segment = *segment;
     to->segment.file = NULL;
     (void)snprintf(to->file, sizeof to->file, "%s", segment->file);
@@ -166,7 +166,7 @@ static enum dp_status take_record(void *context, uint64_t lsn, const void *recor
                                   struct dp_error *err)
 {
     struct view_gathering *g = context;
-    struct dp_view *view = g->view;
+    struct dp_inspect_view *view = g->view;
     uint32_t dims[DP_SECTIONS_MAX];
     enum dp_status refused = DP_OK;
     struct dp_request *push = calloc(1, sizeof *push);
@@ -186,7 +186,7 @@ static enum dp_status take_record(void *context, uint64_t lsn, const void *recor
 
 static enum dp_status gather_journal(struct view_gathering *g, struct dp_error *err)
 {
-    struct dp_view *view = g->view;
+    struct dp_inspect_view *view = g->view;
     char directory[4096];
     (void)snprintf(directory, sizeof directory, "%s/journal", view->directory);
     bool clean = view->own.state == DP_STORE_VIEW_CLEAN;
@@ -232,10 +232,10 @@ static enum dp_status take_row(void *context, struct dp_store_key key, const voi
                                struct dp_error *err)
 {
     struct view_gathering *g = context;
-    struct dp_view *view = g->view;
+    struct dp_inspect_view *view = g->view;
     (void)err;
     if (!g->table || g->table->id != key.table) {
-        struct dp_view_table wanted = {.id = key.table};
+        struct dp_inspect_view_table wanted = {.id = key.table};
         g->table =
             view->tables ? bsearch(&wanted, view->table, view->tables, sizeof wanted, compare_tables) : NULL;
     }
@@ -250,7 +250,7 @@ static enum dp_status take_row(void *context, struct dp_store_key key, const voi
     uint64_t lsn = dp_row_lsn(row);
     if (lsn > g->lsn_max)
         return wrong_row(g, key, "has an lsn above the end of the journal");
-    struct dp_view_table *table = g->table;
+    struct dp_inspect_view_table *table = g->table;
     table->first_lsn = table->rows == 0 || lsn < table->first_lsn ? lsn : table->first_lsn;
     table->last_lsn = lsn > table->last_lsn ? lsn : table->last_lsn;
     table->rows++;
@@ -262,7 +262,7 @@ static enum dp_status take_row(void *context, struct dp_store_key key, const voi
 
 static enum dp_status gather_rows(struct view_gathering *g, struct dp_error *err)
 {
-    struct dp_view *view = g->view;
+    struct dp_inspect_view *view = g->view;
     const struct dp_store_view_damage damage = {note_damage, g};
     uint64_t end = view->journal.last_lsn > view->rows_lsn ? view->journal.last_lsn : view->rows_lsn;
     size_t before = view->damages;
@@ -277,13 +277,13 @@ static enum dp_status gather_rows(struct view_gathering *g, struct dp_error *err
 
 /* ---- all of it */
 
-enum dp_status dp_view_gather(const char *directory, const struct dp_view_options *options,
-                              struct dp_view *out, struct dp_error *err)
+enum dp_status dp_inspect_view_gather(const char *directory, const struct dp_inspect_view_options *options,
+                                      struct dp_inspect_view *out, struct dp_error *err)
 {
     struct view_gathering g = {.view = out, .options = options};
     const struct dp_store_view_damage damage = {note_damage, &g};
-    *out = (struct dp_view){.directory = directory, .in_use = dp_store_view_in_use(directory)};
-    out->damage = calloc(DP_VIEW_DAMAGE_MAX, sizeof out->damage[0]);
+    *out = (struct dp_inspect_view){.directory = directory, .in_use = dp_store_view_in_use(directory)};
+    out->damage = calloc(DP_INSPECT_DAMAGE_MAX, sizeof out->damage[0]);
     if (!out->damage || dp_push_ids_new(&out->ids) != DP_OK)
         return dp_fail(err, DP_NOMEM, "inspect %s", directory);
     enum dp_status st = dp_store_view_open(directory, options->verify ? &damage : NULL, &g.inspect, err);
@@ -304,24 +304,25 @@ enum dp_status dp_view_gather(const char *directory, const struct dp_view_option
     return st;
 }
 
-void dp_view_clear(struct dp_view *view)
+void dp_inspect_view_clear(struct dp_inspect_view *view)
 {
     dp_push_ids_free(&view->ids);
     free(view->table);
     free(view->segment);
     free(view->damage);
-    *view = (struct dp_view){0};
+    *view = (struct dp_inspect_view){0};
 }
 
-bool dp_view_is_clean(const struct dp_view *view)
+bool dp_inspect_view_is_clean(const struct dp_inspect_view *view)
 {
     return view->opened && view->in_use == 0 &&
            (view->own.state == DP_STORE_VIEW_CLEAN || view->own.state == DP_STORE_VIEW_NEW);
 }
 
-const struct dp_view_table *dp_view_table(const struct dp_view *view, const char *name)
+const struct dp_inspect_view_table *dp_inspect_view_table(const struct dp_inspect_view *view,
+                                                          const char *name)
 {
-    struct dp_view_table wanted = {.id = dp_table_id(name)};
+    struct dp_inspect_view_table wanted = {.id = dp_table_id(name)};
     return view->tables ? bsearch(&wanted, view->table, view->tables, sizeof wanted, compare_tables) : NULL;
 }
 
@@ -331,7 +332,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-struct dp_digest_table *dp_view_sum(const struct dp_view *views, size_t count, size_t *tables)
+struct dp_digest_table *dp_inspect_view_sum(const struct dp_inspect_view *views, size_t count, size_t *tables)
 {
     size_t room = 0, n = 0;
     for (size_t i = 0; i < count; i++)
@@ -339,7 +340,7 @@ struct dp_digest_table *dp_view_sum(const struct dp_view *views, size_t count, s
     struct dp_digest_table *sum = calloc(room + 1, sizeof sum[0]);
     for (size_t i = 0; i < count && sum; i++)
         for (size_t t = 0; t < views[i].tables; t++) {
-            const struct dp_view_table *table = &views[i].table[t];
+            const struct dp_inspect_view_table *table = &views[i].table[t];
             sum[n++] = (struct dp_digest_table){table->spec.name, table->spec.dim, table->digest};
             if (table->digest.rows == 0) /* without --digest */
                 sum[n - 1].digest.rows = table->rows;

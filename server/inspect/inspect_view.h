@@ -12,14 +12,14 @@
 #include "server/inspect/inspect_journal.h"
 #include "server/store/store_view.h"
 
-#define DP_VIEW_DAMAGE_MAX 200u /* told; more are counted */
+#define DP_INSPECT_DAMAGE_MAX 200u /* told; more are counted */
 
-struct dp_view_options {
+struct dp_inspect_view_options {
     bool verify; /* go on behind damage, check every record of the journal */
     bool digest;
 };
 
-struct dp_view_table {
+struct dp_inspect_view_table {
     uint32_t id;
     struct dp_table_spec spec;
     uint64_t marked_rows; /* as the mark says */
@@ -28,50 +28,52 @@ struct dp_view_table {
     struct dp_digest digest;
 };
 
-struct dp_view_segment {
+struct dp_inspect_view_segment {
     char file[32];
     struct dp_inspect_segment segment; /* .file: NULL */
 };
 
-struct dp_view_files {
+struct dp_inspect_view_files {
     uint64_t count, bytes, entries;
 };
 
-struct dp_view {
+struct dp_inspect_view {
     const char *directory; /* the caller's */
     pid_t in_use;
     bool opened; /* else only damage is known */
     struct dp_store_view_own own;
-    struct dp_view_table *table; /* ascending by id */
+    struct dp_inspect_view_table *table; /* ascending by id */
     size_t tables;
     uint64_t rows_lsn, streams, incarnation, released; /* marks; 0: none */
     uint32_t other_marks;
     struct dp_push_ids *ids;
-    struct dp_view_files row_files, mark_files;
+    struct dp_inspect_view_files row_files, mark_files;
     uint64_t unnamed_files; /* *.sst that the manifest does not name */
 
     struct dp_inspect_journal journal;
     struct dp_error journal_refused; /* what an opening would say, or {0} */
-    struct dp_view_segment *segment;
+    struct dp_inspect_view_segment *segment;
     size_t segments, segment_room;
     uint64_t replay_pushes, replay_refused, replay_rows;
 
     bool complete; /* all rows were read */
     struct dp_error *damage;
-    size_t damages; /* all; the first DP_VIEW_DAMAGE_MAX are kept */
+    size_t damages; /* all; the first DP_INSPECT_DAMAGE_MAX are kept */
 };
 
 DP_MUST_USE
-enum dp_status dp_view_gather(const char *directory, const struct dp_view_options *options,
-                              struct dp_view *out, struct dp_error *err);
+enum dp_status dp_inspect_view_gather(const char *directory, const struct dp_inspect_view_options *options,
+                                      struct dp_inspect_view *out, struct dp_error *err);
 /* One more damaged place. */
-void dp_view_note(struct dp_view *view, const struct dp_error *what);
-void dp_view_clear(struct dp_view *view);
+void dp_inspect_view_note(struct dp_inspect_view *view, const struct dp_error *what);
+void dp_inspect_view_clear(struct dp_inspect_view *view);
 /* Whether a server that opened it would have the rows that are stored, and no others. */
-bool dp_view_is_clean(const struct dp_view *view);
-const struct dp_view_table *dp_view_table(const struct dp_view *view, const char *name);
+bool dp_inspect_view_is_clean(const struct dp_inspect_view *view);
+const struct dp_inspect_view_table *dp_inspect_view_table(const struct dp_inspect_view *view,
+                                                          const char *name);
 
 /* Tables of several shards added up: ascending by name. malloc'd; NULL: no memory (or no table). */
-struct dp_digest_table *dp_view_sum(const struct dp_view *views, size_t count, size_t *tables);
+struct dp_digest_table *dp_inspect_view_sum(const struct dp_inspect_view *views, size_t count,
+                                            size_t *tables);
 
 #endif
