@@ -17,6 +17,7 @@
     X(SESSION, 5, RETRY, "session unknown, say hello first")                                                 \
     X(ORDER, 6, RETRY, "an earlier request of this session is missing")                                      \
     X(BEHIND, 7, RETRY, "the disk has to catch up")                                                          \
+    X(HELD, 8, RETRY, "held until other members have come as far")                                           \
     X(INVALID, 10, CALLER, "request breaks the protocol")                                                    \
     X(ARGUMENT, 11, CALLER, "bad argument")                                                                  \
     X(DATA, 12, CALLER, "bad input data")                                                                    \
@@ -31,6 +32,7 @@
     X(IO, 21, LOCAL, "disk or network operation failed")                                                     \
     X(FULL, 22, LOCAL, "budget used up")                                                                     \
     X(IN_USE, 23, CALLER, "another process has it open")                                                     \
+    X(REPLACED, 24, CALLER, "another process took its place")                                                \
     X(CORRUPT, 30, FATAL, "stored bytes fail their check")                                                   \
     X(UNCLEAN, 31, FATAL, "store was not closed cleanly")                                                    \
     X(INTERNAL, 32, FATAL, "internal error")

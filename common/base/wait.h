@@ -17,7 +17,10 @@
  *   SNAPSHOT    whoever ordered a snapshot: rows to be written back before    subject: run << 32 | epoch; rows
  *   STOPPING    all requests: the server shuts down
  *   REGISTER    all requests: the server waits for the register
- *   FAULT       a request: what the server lacks and time alone does not bring: memory, a disk that works                       */
+ *   FAULT       a request: what the server lacks and time alone does not bring: memory, a disk that works
+ *   STEP        a pull that the consistency mode holds, beside HELD           subject: rank of the member waited for; steps that it
+ *                                                                             has finished, and must have
+ *   VIEW        a pull or push: its view, which the shard does not have yet   subject: run; the shard's view, and the one named */
 #ifndef DP_BASE_WAIT_H
 #define DP_BASE_WAIT_H
 
@@ -38,7 +41,9 @@
     X(SNAPSHOT, 10, MOVES, "a snapshot to be taken")                                                         \
     X(STOPPING, 11, NEVER, "the server to be started again")                                                 \
     X(REGISTER, 12, NEVER, "the register")                                                                   \
-    X(FAULT, 13, NEVER, "memory, or a disk that works")
+    X(FAULT, 13, NEVER, "memory, or a disk that works")                                                      \
+    X(STEP, 14, ALWAYS, "another member of the run to come as far")                                          \
+    X(VIEW, 15, NEVER, "the list of the run's members")
 
 enum dp_wait_reason {
 #define DP_WAIT_ENUM(name, number, sign, text) DP_WAIT_##name = number,

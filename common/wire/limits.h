@@ -2,7 +2,7 @@
 #ifndef DP_WIRE_LIMITS_H
 #define DP_WIRE_LIMITS_H
 
-#define DP_PROTOCOL_VERSION         1u
+#define DP_PROTOCOL_VERSION         2u
 #define DP_SECTIONS_MAX             64u
 #define DP_FRAMES_MAX               (1u + 2u * DP_SECTIONS_MAX)
 #define DP_HEADER_BYTES_MAX         (64u << 10) /* of a reply: a status report is the longest */
@@ -18,5 +18,6 @@
 #define DP_NOTES_MAX                (DP_FRAMES_MAX - 1u)
 #define DP_POSITIONS_MAX            4096u /* numbers asked for at once */
 #define DP_REASON_MAX               503u
+#define DP_MEMBERS_MAX              1024u /* of a view */
 
 #endif

@@ -16,6 +16,7 @@ enum dp_reply_kind {
     DP_REPLY_POSITIONS, /* frame 1: u64 words of bits, how many the asker knows */
     DP_REPLY_SNAPSHOT,
     DP_REPLY_REGISTER, /* frame 1: the value's bytes */
+    DP_REPLY_VIEW,
 };
 
 #define DP_COUNTERS_MAX      64u
@@ -46,7 +47,8 @@ struct dp_reply {
     uint64_t id, session, generation, cluster, sequence;
     enum dp_status status;
     char reason[DP_REASON_MAX + 1]; /* of a status other than OK */
-    struct dp_wait wait;            /* of AGAIN, STOPPING, TIMEOUT */
+    struct dp_wait wait;            /* of AGAIN, STOPPING, TIMEOUT, HELD */
+    uint64_t silent_ms;             /* of HELD: since the shard last heard of the member that is waited for */
     uint64_t too_old;               /* of DP_TOO_OLD, and welcome: all unknown streams up to this */
 
     uint64_t first, last, boot, stream; /* welcome */
@@ -55,11 +57,15 @@ struct dp_reply {
     uint64_t register_id;               /* welcome: 0: none; register */
     bool existed;                       /* table_created */
     uint64_t applied;                   /* pulled: frames 1.. of the message are the sections' values */
+    uint64_t lsn;                       /* pulled: of the shard's journal; the rows show all of it */
+    uint32_t held_ms;                   /* pulled: how long the consistency mode held it */
     uint64_t staleness;                 /* pushed */
     bool repeated;                      /* pushed */
+    bool dropped;                       /* pushed: its step had been closed without it; nothing was applied */
+    uint64_t gap;                       /* pushed: steps ahead of the slowest member */
     bool held;                          /* snapshot: it is there */
     uint32_t run, epoch;                /* snapshot: the last that was reverted to; 0, 0: none */
-    uint64_t version;                   /* register: 0: never set */
+    uint64_t version;                   /* register: 0: never set; view: the number the shard acts on */
     bool won;                           /* register: of a set (downpour.proto) */
     struct dp_status_report report;     /* status */
     uint32_t notes;                     /* notes: frames 1.. are their bytes */

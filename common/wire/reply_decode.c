@@ -97,11 +97,15 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
     case DOWNPOUR__REPLY__BODY_PULLED:
         out->kind = DP_REPLY_PULLED;
         out->applied = wire->pulled->applied;
+        out->lsn = wire->pulled->lsn;
+        out->held_ms = wire->pulled->held_ms;
         return DP_OK;
     case DOWNPOUR__REPLY__BODY_PUSHED:
         out->kind = DP_REPLY_PUSHED;
         out->staleness = wire->pushed->staleness;
         out->repeated = wire->pushed->repeated;
+        out->dropped = wire->pushed->dropped;
+        out->gap = wire->pushed->gap;
         return DP_OK;
     case DOWNPOUR__REPLY__BODY_STATUS_REPORT:
         out->kind = DP_REPLY_STATUS;
@@ -123,6 +127,10 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
         out->version = wire->register_value->version;
         out->register_id = wire->register_value->register_id;
         out->won = wire->register_value->won;
+        return DP_OK;
+    case DOWNPOUR__REPLY__BODY_VIEW_STATE:
+        out->kind = DP_REPLY_VIEW;
+        out->version = wire->view_state->number;
         return DP_OK;
     default:
         out->kind = DP_REPLY_NONE;
@@ -166,6 +174,7 @@ enum dp_status dp_reply_decode(const struct dp_message *message, struct dp_reply
     out->cluster = wire->cluster;
     out->sequence = wire->sequence;
     out->too_old = wire->too_old;
+    out->silent_ms = wire->silent_ms;
     if (wire->wait)
         out->wait = (struct dp_wait){.reason = dp_wait_from_number(wire->wait->reason),
                                      .subject = wire->wait->subject,

@@ -18,6 +18,7 @@ struct reply_parts {
         Downpour__Positions positions;
         Downpour__SnapshotState snapshot;
         Downpour__RegisterValue register_value;
+        Downpour__ViewState view_state;
     } body;
     struct lists *lists;
 };
@@ -135,6 +136,8 @@ static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
     case DP_REPLY_PULLED:
         downpour__pulled__init(&parts->body.pulled);
         parts->body.pulled.applied = reply->applied;
+        parts->body.pulled.lsn = reply->lsn;
+        parts->body.pulled.held_ms = reply->held_ms;
         parts->head.body_case = DOWNPOUR__REPLY__BODY_PULLED;
         parts->head.pulled = &parts->body.pulled;
         break;
@@ -142,6 +145,8 @@ static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
         downpour__pushed__init(&parts->body.pushed);
         parts->body.pushed.staleness = reply->staleness;
         parts->body.pushed.repeated = reply->repeated;
+        parts->body.pushed.dropped = reply->dropped;
+        parts->body.pushed.gap = reply->gap;
         parts->head.body_case = DOWNPOUR__REPLY__BODY_PUSHED;
         parts->head.pushed = &parts->body.pushed;
         break;
@@ -161,6 +166,12 @@ static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
         break;
     case DP_REPLY_REGISTER:
         put_register(reply, parts);
+        break;
+    case DP_REPLY_VIEW:
+        downpour__view_state__init(&parts->body.view_state);
+        parts->body.view_state.number = reply->version;
+        parts->head.body_case = DOWNPOUR__REPLY__BODY_VIEW_STATE;
+        parts->head.view_state = &parts->body.view_state;
         break;
     }
 }
@@ -208,6 +219,7 @@ enum dp_status dp_reply_encode(const struct dp_reply *reply, struct dp_frame *fr
     parts.head.cluster = reply->cluster;
     parts.head.sequence = reply->sequence;
     parts.head.too_old = reply->status == DP_TOO_OLD ? reply->too_old : 0;
+    parts.head.silent_ms = reply->silent_ms;
     if (reply->status != DP_OK)
         parts.head.reason = (char *)reply->reason;
     if (reply->wait.reason != DP_WAIT_NONE)

@@ -10,6 +10,7 @@
 #include "common/wire/limits.h"
 #include "common/wire/message.h"
 #include "common/wire/snapshot.h"
+#include "common/wire/view.h"
 
 #include <stdbool.h>
 
@@ -33,6 +34,7 @@ enum dp_request_kind {
     DP_REQUEST_SNAPSHOT,
     DP_REQUEST_REGISTER_GET,
     DP_REQUEST_REGISTER_SET,
+    DP_REQUEST_VIEW_PUT,
 };
 
 struct dp_section {
@@ -42,6 +44,15 @@ struct dp_section {
     const void *keys;   /* u64[rows] little endian, any alignment, mixed, strictly ascending */
     const void *values; /* push: [rows][dim] of type, any alignment; else NULL */
     size_t value_bytes; /* of values; a multiple of rows * dp_value_bytes(type) when rows > 0 */
+};
+
+/* Of a pull or push on behalf of a member of a run. */
+struct dp_membership {
+    bool given; /* false: on nobody's behalf, the rest is 0 */
+    uint32_t run, rank;
+    uint64_t view; /* number of the view that it knows */
+    uint64_t incarnation, step;
+    uint64_t examples; /* push */
 };
 
 struct dp_request {
@@ -59,7 +70,8 @@ struct dp_request {
     uint32_t numbers;                   /* positions_get: 1 .. DP_POSITIONS_MAX */
     float rate;                         /* push: finite, >= FLT_MIN */
     bool measured;
-    uint32_t sections; /* pull, push */
+    struct dp_membership member; /* pull, push */
+    uint32_t sections;           /* pull, push */
     struct dp_section section[DP_SECTIONS_MAX];
 
     enum dp_snapshot_action action; /* snapshot */
@@ -67,7 +79,7 @@ struct dp_request {
 
     char name[DP_NOTE_NAME_MAX +
               1];     /* note_put, register_get, register_set: the name; notes_get: the prefix */
-    const void *note; /* note_put, register_set: lent */
+    const void *note; /* note_put, register_set, view_put: lent */
     size_t note_bytes;
 
     uint64_t version; /* register_get: above it; register_set: the one expected */

@@ -86,6 +86,36 @@ static enum dp_status take_sections(const struct dp_message *message, Downpour__
     return DP_OK;
 }
 
+static enum dp_status take_member(const Downpour__Member *wire, struct dp_request *out, struct dp_error *err)
+{
+    if (!wire)
+        return DP_OK;
+    if (wire->run == 0 || wire->incarnation == 0 || wire->view == 0)
+        return dp_fail(err, DP_INVALID,
+                       "member: run %u, view %" PRIu64 ", incarnation %" PRIx64
+                       ", expected 1 or more of each",
+                       wire->run, wire->view, wire->incarnation);
+    if (wire->rank >= DP_MEMBERS_MAX)
+        return dp_fail(err, DP_INVALID, "member.rank: %u, the limit is %u", wire->rank, DP_MEMBERS_MAX - 1);
+    if (wire->step >= UINT64_MAX - 1)
+        return dp_fail(err, DP_INVALID, "member.step: %" PRIu64 " has none behind it", wire->step);
+    out->member = (struct dp_membership){.given = true,
+                                         .run = wire->run,
+                                         .rank = wire->rank,
+                                         .view = wire->view,
+                                         .incarnation = wire->incarnation,
+                                         .step = wire->step,
+                                         .examples = wire->examples};
+    return DP_OK;
+}
+
+static enum dp_status take_pull(const struct dp_message *message, const Downpour__Pull *wire,
+                                struct dp_request *out, struct dp_error *err)
+{
+    enum dp_status st = take_member(wire->member, out, err);
+    return st == DP_OK ? take_sections(message, wire->sections, wire->n_sections, out, err) : st;
+}
+
 static enum dp_status take_push(const struct dp_message *message, const Downpour__Push *wire,
                                 struct dp_request *out, struct dp_error *err)
 {
@@ -98,11 +128,14 @@ static enum dp_status take_push(const struct dp_message *message, const Downpour
     if (!isfinite(wire->rate) || !(wire->rate >= FLT_MIN))
         return dp_fail(err, DP_INVALID, "rate: %g, expected a finite number of %g or more",
                        (double)wire->rate, (double)FLT_MIN);
+    enum dp_status st = take_member(wire->member, out, err);
+    if (st != DP_OK)
+        return st;
     return take_sections(message, wire->sections, wire->n_sections, out, err);
 }
 
-static enum dp_status take_note(const struct dp_message *message, const char *name, const char *what,
-                                uint32_t bytes_max, struct dp_request *out, struct dp_error *err)
+static enum dp_status take_bytes(const struct dp_message *message, const char *what, uint32_t bytes_max,
+                                 struct dp_request *out, struct dp_error *err)
 {
     if (message->frames != 2)
         return dp_fail(err, DP_INVALID, "message has %u frames, expected 2: header and %s", message->frames,
@@ -112,7 +145,14 @@ static enum dp_status take_note(const struct dp_message *message, const char *na
                        bytes_max);
     out->note = message->frame[1].data;
     out->note_bytes = message->frame[1].size;
-    return dp_header_name("name", name, 1, DP_NOTE_NAME_MAX, out->name, err);
+    return DP_OK;
+}
+
+static enum dp_status take_note(const struct dp_message *message, const char *name, const char *what,
+                                uint32_t bytes_max, struct dp_request *out, struct dp_error *err)
+{
+    enum dp_status st = take_bytes(message, what, bytes_max, out, err);
+    return st == DP_OK ? dp_header_name("name", name, 1, DP_NOTE_NAME_MAX, out->name, err) : st;
 }
 
 static enum dp_status take_register_set(const struct dp_message *message, const Downpour__RegisterSet *wire,
@@ -213,7 +253,7 @@ static enum dp_status take_body(const struct dp_message *message, const Downpour
         return take_short(message, wire, out, err);
     case DOWNPOUR__REQUEST__BODY_PULL:
         out->kind = DP_REQUEST_PULL;
-        return take_sections(message, wire->pull->sections, wire->pull->n_sections, out, err);
+        return take_pull(message, wire->pull, out, err);
     case DOWNPOUR__REQUEST__BODY_PUSH:
         out->kind = DP_REQUEST_PUSH;
         return take_push(message, wire->push, out, err);
@@ -226,6 +266,9 @@ static enum dp_status take_body(const struct dp_message *message, const Downpour
     case DOWNPOUR__REQUEST__BODY_REGISTER_SET:
         out->kind = DP_REQUEST_REGISTER_SET;
         return take_register_set(message, wire->register_set, out, err);
+    case DOWNPOUR__REQUEST__BODY_VIEW_PUT:
+        out->kind = DP_REQUEST_VIEW_PUT;
+        return take_bytes(message, "view", DP_VIEW_BYTES_MAX, out, err);
     default:
         return dp_fail(err, DP_INVALID, "body: absent, or of a kind not known here");
     }

@@ -17,8 +17,10 @@ struct request_parts {
         Downpour__Snapshot snapshot;
         Downpour__RegisterGet register_get;
         Downpour__RegisterSet register_set;
+        Downpour__ViewPut view_put;
     } body;
     Downpour__TableSpec spec;
+    Downpour__Member member;
     Downpour__Section section[DP_SECTIONS_MAX];
     Downpour__Section *sections[DP_SECTIONS_MAX];
 };
@@ -36,6 +38,22 @@ static void put_sections(const struct dp_request *request, struct request_parts 
     }
 }
 
+/* NULL: on nobody's behalf. */
+static Downpour__Member *put_member(const struct dp_membership *from, struct request_parts *parts)
+{
+    Downpour__Member *to = &parts->member;
+    if (!from->given)
+        return NULL;
+    downpour__member__init(to);
+    to->run = from->run;
+    to->rank = from->rank;
+    to->view = from->view;
+    to->incarnation = from->incarnation;
+    to->step = from->step;
+    to->examples = from->examples;
+    return to;
+}
+
 static void put_pull(const struct dp_request *request, struct request_parts *parts)
 {
     Downpour__Pull *pull = &parts->body.pull;
@@ -43,6 +61,7 @@ static void put_pull(const struct dp_request *request, struct request_parts *par
     put_sections(request, parts);
     pull->n_sections = request->sections;
     pull->sections = parts->sections;
+    pull->member = put_member(&request->member, parts);
     parts->head.body_case = DOWNPOUR__REQUEST__BODY_PULL;
     parts->head.pull = pull;
 }
@@ -59,6 +78,7 @@ static void put_push(const struct dp_request *request, struct request_parts *par
     push->rate = request->rate;
     push->pulled_at = request->pulled_at;
     push->measured = request->measured;
+    push->member = put_member(&request->member, parts);
     parts->head.body_case = DOWNPOUR__REQUEST__BODY_PUSH;
     parts->head.push = push;
 }
@@ -173,6 +193,11 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
         return 0;
     case DP_REQUEST_REGISTER_SET:
         put_register_set(request, parts);
+        return 1;
+    case DP_REQUEST_VIEW_PUT:
+        downpour__view_put__init(&parts->body.view_put);
+        parts->head.body_case = DOWNPOUR__REQUEST__BODY_VIEW_PUT;
+        parts->head.view_put = &parts->body.view_put;
         return 1;
     case DP_REQUEST_NONE:
         break;

@@ -65,14 +65,26 @@ static void short_kinds_come_back_as_they_went(void **state)
 
     want = reply_of(DP_REPLY_PULLED);
     want.applied = 1u << 31;
+    want.lsn = UINT64_MAX;
+    want.held_ms = UINT32_MAX;
     struct dp_frame values[2] = {dp_frame_copy("abcd", 4), dp_frame_new(0)};
-    assert_true(round_trip(&want, values, 2).applied == 1u << 31);
+    got = round_trip(&want, values, 2);
+    assert_true(got.applied == 1u << 31 && got.lsn == UINT64_MAX && got.held_ms == UINT32_MAX);
 
     want = reply_of(DP_REPLY_PUSHED);
     want.staleness = 3;
     want.repeated = true;
     got = round_trip(&want, NULL, 0);
-    assert_true(got.staleness == 3 && got.repeated);
+    assert_true(got.staleness == 3 && got.repeated && !got.dropped && got.gap == 0);
+    want = reply_of(DP_REPLY_PUSHED);
+    want.dropped = true;
+    want.gap = UINT64_MAX;
+    got = round_trip(&want, NULL, 0);
+    assert_true(got.dropped && got.gap == UINT64_MAX && !got.repeated);
+
+    want = reply_of(DP_REPLY_VIEW);
+    want.version = UINT64_MAX;
+    assert_true(round_trip(&want, NULL, 0).version == UINT64_MAX);
 
     want = reply_of(DP_REPLY_POSITIONS);
     struct dp_frame bits = dp_frame_copy("12345678", 8);
@@ -89,6 +101,13 @@ static void short_kinds_come_back_as_they_went(void **state)
     value = dp_frame_new(0);
     got = round_trip(&want, &value, 1);
     assert_true(!got.won);
+
+    want = reply_of(DP_REPLY_NONE);
+    want.status = DP_HELD;
+    want.wait = (struct dp_wait){DP_WAIT_STEP, 2, 5, 7};
+    want.silent_ms = UINT64_MAX;
+    got = round_trip(&want, NULL, 0);
+    assert_true(dp_wait_same(&got.wait, &want.wait) && got.silent_ms == UINT64_MAX);
 
     want = reply_of(DP_REPLY_NONE);
     want.status = DP_ORDER;
@@ -201,34 +220,34 @@ static void foreign_headers_are_refused(void **state)
     (void)state;
     struct dp_message *message = dp_message_new(0);
     assert_refused(&message, DP_INVALID, "empty message");
-    message = HAND("\x08\x02", 0);
-    assert_refused(&message, DP_VERSION, "version 2");
-    message = HAND("\x08\x01\x52\x09\x09\x01\x00\x00\x00\x00\x00\x00\x00", 0); /* welcome, first 1, last 0 */
+    message = HAND("\x08\x01", 0);
+    assert_refused(&message, DP_VERSION, "version 1");
+    message = HAND("\x08\x02\x52\x09\x09\x01\x00\x00\x00\x00\x00\x00\x00", 0); /* welcome, first 1, last 0 */
     assert_refused(&message, DP_INVALID, "welcome");
-    message = HAND("\x08\x01", 1);
+    message = HAND("\x08\x02", 1);
     assert_refused(&message, DP_INVALID, "1 frames");
-    message = HAND("\x08\x01\x62\x00", DP_SECTIONS_MAX + 1); /* pulled */
+    message = HAND("\x08\x02\x62\x00", DP_SECTIONS_MAX + 1); /* pulled */
     assert_refused(&message, DP_INVALID, "65 frames");
-    message = HAND("\x08\x01\x7a\x03\x0a\x01n", 0); /* notes: a name without its frame */
+    message = HAND("\x08\x02\x7a\x03\x0a\x01n", 0); /* notes: a name without its frame */
     assert_refused(&message, DP_INVALID, "0 frames");
-    message = HAND("\x08\x01\x7a\x03\x0a\x01\n", 1);
+    message = HAND("\x08\x02\x7a\x03\x0a\x01\n", 1);
     assert_refused(&message, DP_INVALID, "notes.names");
-    message = HAND("\x08\x01\x72\x02\x0a\x00", 0); /* status report: a table without a spec */
+    message = HAND("\x08\x02\x72\x02\x0a\x00", 0); /* status report: a table without a spec */
     assert_refused(&message, DP_INVALID, "spec: absent");
-    message = HAND("\x08\x01\x72\x04\x12\x02\x10\x01", 0); /* a counter without a name */
+    message = HAND("\x08\x02\x72\x04\x12\x02\x10\x01", 0); /* a counter without a name */
     assert_refused(&message, DP_INVALID, "counters.name");
     message =
-        HAND("\x08\x01\x92\x01\x00", 0); /* register value: without its frame, then version 0 with bytes */
+        HAND("\x08\x02\x92\x01\x00", 0); /* register value: without its frame, then version 0 with bytes */
     assert_refused(&message, DP_INVALID, "0 frames");
-    message = HAND("\x08\x01\x92\x01\x00", 1);
+    message = HAND("\x08\x02\x92\x01\x00", 1);
     assert_refused(&message, DP_INVALID, "register_value has 4 bytes");
-    char reason[5 + DP_REASON_MAX + 1] = "\x08\x01\x2a\xf8\x03";
+    char reason[5 + DP_REASON_MAX + 1] = "\x08\x02\x2a\xf8\x03";
     memset(reason + 5, 'r', sizeof reason - 5);
     message = by_hand(reason, sizeof reason, 0);
     assert_refused(&message, DP_INVALID, "reason");
 
     struct dp_reply got;
-    message = HAND("\x08\x01\x20\xff\xff\xff\xff\x0f", 0); /* status 2^32 - 1 */
+    message = HAND("\x08\x02\x20\xff\xff\xff\xff\x0f", 0); /* status 2^32 - 1 */
     assert_int_equal(dp_reply_decode(message, &got, NULL), DP_OK);
     assert_int_equal(got.status, DP_INTERNAL);
     dp_message_free(&message);

@@ -68,6 +68,13 @@ static struct dp_message *sections_message(enum dp_request_kind kind, uint32_t r
     request->pulled_at = 1234567890123u;
     request->measured = true;
     request->rate = 0.125f;
+    request->member = (struct dp_membership){.given = true,
+                                             .run = 12,
+                                             .rank = DP_MEMBERS_MAX - 1,
+                                             .view = UINT64_MAX,
+                                             .incarnation = UINT64_MAX - 1,
+                                             .step = UINT64_MAX - 2,
+                                             .examples = kind == DP_REQUEST_PUSH ? 32 : 0};
     request->sections = 2;
     request->section[0] = (struct dp_section){.table = 0xdeadbeefu, .rows = rows, .type = DP_F32};
     request->section[1] = (struct dp_section){.table = 5, .rows = 0, .type = DP_BF16};
@@ -208,6 +215,24 @@ static void register_requests_come_back_as_they_went(void **state)
 }
 
 /* Each field that a kind of optimizer uses, with a number of its own. */
+static void a_view_lends_its_frame(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    struct dp_request got, want = request_of(DP_REQUEST_VIEW_PUT);
+    struct dp_frame bytes = dp_frame_new(DP_VIEW_BYTES_MAX);
+    memset(bytes.data, 7, bytes.size);
+    struct dp_message *message = encode(&want, &bytes, 1);
+    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
+    assert_head(&got, &want);
+    assert_ptr_equal(got.note, message->frame[1].data);
+    assert_int_equal(got.note_bytes, DP_VIEW_BYTES_MAX);
+    dp_message_free(&message);
+    bytes = dp_frame_new(DP_VIEW_BYTES_MAX + 1);
+    message = encode(&want, &bytes, 1);
+    assert_refused(&message, DP_INVALID, "view has");
+}
+
 static void every_hyperparameter_comes_back(void **state)
 {
     (void)state;
@@ -247,6 +272,7 @@ static void sections_lend_the_frames(void **state)
         assert_int_equal(got.section[0].rows, 100);
         assert_int_equal(got.section[0].type, DP_F32);
         assert_int_equal(got.section[1].type, DP_BF16);
+        assert_memory_equal(&got.member, &want.member, sizeof want.member);
         assert_ptr_equal(got.section[0].keys, message->frame[1].data);
         assert_ptr_equal(got.section[0].values, push ? message->frame[2].data : NULL);
         assert_int_equal(got.section[0].value_bytes, push ? 800 : 0);
@@ -261,6 +287,7 @@ static void sections_lend_the_frames(void **state)
     struct dp_message *message = encode(&want, NULL, 0);
     assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
     assert_int_equal(got.sections, 0);
+    assert_false(got.member.given);
     dp_message_free(&message);
 }
 
@@ -359,6 +386,17 @@ static void broken_fields_are_refused_by_name(void **state)
         request.rate = bad_rates[i];
         assert_request_refused(&request, DP_INVALID, "rate");
     }
+    for (unsigned broken = 0; broken < 5; broken++) {
+        request = request_of(broken % 2 ? DP_REQUEST_PUSH : DP_REQUEST_PULL);
+        request.rate = 1;
+        request.member = (struct dp_membership){.given = true,
+                                                .run = broken != 0,
+                                                .view = broken != 1,
+                                                .incarnation = broken != 2,
+                                                .rank = broken == 3 ? DP_MEMBERS_MAX : 0,
+                                                .step = broken == 4 ? UINT64_MAX - 1 : 0};
+        assert_request_refused(&request, DP_INVALID, "member");
+    }
     request = request_of(DP_REQUEST_POSITIONS_GET);
     request.numbers = 1;
     assert_request_refused(&request, DP_INVALID, "stream");
@@ -424,17 +462,17 @@ static struct dp_message *message_of(const char *header, size_t size)
 }
 
 /* What only another program writes: packed by hand. 08 01: protocol 1; 10 07: id 7; 38 64: timeout_ms 100. */
-#define HEAD     "\x08\x01\x10\x07\x38\x64"
+#define HEAD     "\x08\x02\x10\x07\x38\x64"
 #define HAND(by) message_of(by, sizeof(by) - 1)
 
 static void foreign_headers_are_refused(void **state)
 {
     (void)state;
-    struct dp_message *message = HAND("\x08\x02\x10\x07\x38\x64\x72\x00");
+    struct dp_message *message = HAND("\x08\x01\x10\x07\x38\x64\x72\x00");
     struct dp_request got;
     assert_int_equal(dp_request_decode(message, &got, NULL), DP_VERSION);
     assert_int_equal(got.id, 7); /* so that the refusal can be answered */
-    assert_refused(&message, DP_VERSION, "version 2");
+    assert_refused(&message, DP_VERSION, "version 1");
     message = HAND(HEAD);
     assert_refused(&message, DP_INVALID, "body");
     message = HAND(HEAD "\x6a\x00\x72\x00"); /* push and status */
@@ -568,6 +606,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_kinds_come_back_as_they_went),
         cmocka_unit_test(register_requests_come_back_as_they_went),
+        cmocka_unit_test(a_view_lends_its_frame),
         cmocka_unit_test(every_hyperparameter_comes_back),
         cmocka_unit_test(sections_lend_the_frames),
         cmocka_unit_test(key_order_is_strict_at_every_place),

@@ -1,0 +1,99 @@
+#include "common/wire/view.h"
+
+#include "common/base/bytes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT 1u
+
+enum dp_status dp_view_copy(const struct dp_view *view, struct dp_view *out, struct dp_error *err)
+{
+    struct dp_member *member = calloc(view->members, sizeof *member);
+    if (!member)
+        return dp_fail(err, DP_NOMEM, "no memory for the %" PRIu32 " members of a view", view->members);
+    memcpy(member, view->member, view->members * sizeof *member);
+    *out = *view;
+    out->member = member;
+    return DP_OK;
+}
+
+void dp_view_clear(struct dp_view *view)
+{
+    free(view->member);
+    *view = (struct dp_view){0};
+}
+
+void dp_view_pack(const struct dp_view *view, void *to)
+{
+    char *at = to;
+    dp_store_u32le(at, FORMAT);
+    dp_store_u32le(at + 4, view->run);
+    dp_store_u64le(at + 8, view->number);
+    dp_store_u32le(at + 16, (uint32_t)view->mode);
+    dp_store_u32le(at + 20, view->slack);
+    dp_store_u64le(at + 24, view->first_step);
+    dp_store_u32le(at + 32, view->members);
+    dp_store_u32le(at + 36, 0);
+    for (uint32_t i = 0; i < view->members; i++) {
+        dp_store_u64le(at + DP_VIEW_HEAD + i * 16, view->member[i].incarnation);
+        dp_store_u64le(at + DP_VIEW_HEAD + i * 16 + 8, view->member[i].until);
+    }
+}
+
+static enum dp_status check(const struct dp_view *view, uint32_t mode, struct dp_error *err)
+{
+    if (view->run == 0 || view->number == 0)
+        return dp_fail(err, DP_INVALID,
+                       "view: run %" PRIu32 ", number %" PRIu64 ", expected 1 or more of each", view->run,
+                       view->number);
+    if (mode > DP_SYNC)
+        return dp_fail(err, DP_INVALID, "view: mode %" PRIu32 " is not known here", mode);
+    if (mode != DP_SSP && view->slack != 0)
+        return dp_fail(err, DP_INVALID, "view: slack %" PRIu32 ", but only ssp has one", view->slack);
+    return DP_OK;
+}
+
+enum dp_status dp_view_unpack(const void *bytes, size_t size, struct dp_view *out, struct dp_error *err)
+{
+    const char *at = bytes;
+    *out = (struct dp_view){0};
+    uint32_t format = size >= 4 ? dp_load_u32le(at) : 0;
+    uint32_t members = size >= DP_VIEW_HEAD ? dp_load_u32le(at + 32) : 0;
+    if (format != FORMAT)
+        return dp_fail(err, DP_INVALID, "view: format %" PRIu32 ", expected %u", format, FORMAT);
+    if (members == 0 || members > DP_MEMBERS_MAX || size != DP_VIEW_HEAD + (size_t)members * 16)
+        return dp_fail(err, DP_INVALID,
+                       "view: %zu bytes for %" PRIu32
+                       " members, expected 1 to %u members, %u bytes and 16 of each",
+                       size, members, DP_MEMBERS_MAX, DP_VIEW_HEAD);
+    uint32_t mode = dp_load_u32le(at + 16);
+    struct dp_view view = {.run = dp_load_u32le(at + 4),
+                           .number = dp_load_u64le(at + 8),
+                           .slack = dp_load_u32le(at + 20),
+                           .first_step = dp_load_u64le(at + 24),
+                           .members = members};
+    enum dp_status st = check(&view, mode, err);
+    if (st != DP_OK)
+        return st;
+    view.mode = (enum dp_consistency)mode;
+    view.member = calloc(members, sizeof *view.member);
+    if (!view.member)
+        return dp_fail(err, DP_NOMEM, "no memory for the %" PRIu32 " members of a view", members);
+    for (uint32_t i = 0; i < members; i++) {
+        view.member[i].incarnation = dp_load_u64le(at + DP_VIEW_HEAD + i * 16);
+        view.member[i].until = dp_load_u64le(at + DP_VIEW_HEAD + i * 16 + 8);
+    }
+    *out = view;
+    return DP_OK;
+}
+
+void dp_consistency_text(enum dp_consistency mode, uint32_t slack, char *out, size_t size)
+{
+    if (mode == DP_SSP)
+        (void)snprintf(out, size, "ssp:%" PRIu32, slack);
+    else
+        (void)snprintf(out, size, "%s", mode == DP_SYNC ? "sync" : "async");
+}

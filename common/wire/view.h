@@ -1,0 +1,59 @@
+/* View: who takes part in a run, and by which consistency mode: a numbered value that the register keeps
+ * (`run/N/view`, its number is the value's version), that clients hand to shards, and that shards journal.
+ * Little endian:
+ *     format u32 (1) | run u32 | number u64 | mode u32 | slack u32 | first_step u64 | members u32 | 0 u32 |
+ *     members times, by rank: incarnation u64 | until u64
+ * Promise   What unpack accepts can be acted on: known mode, run, number and members from 1, sizes that fit.
+ * Memory    A view's members are on the heap: dp_view_clear. */
+#ifndef DP_WIRE_VIEW_H
+#define DP_WIRE_VIEW_H
+
+#include "common/base/status.h"
+#include "common/wire/limits.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DP_VIEW_HEAD      40u
+#define DP_VIEW_BYTES_MAX (DP_VIEW_HEAD + 16u * DP_MEMBERS_MAX)
+
+/* Numbers go on the wire and into journals. */
+enum dp_consistency {
+    DP_ASYNC = 0, /* nobody waits */
+    DP_SSP = 1,   /* a pull for step t sees at least t - slack steps of every member (Ho et al. 2013) */
+    DP_SYNC = 2,  /* a pull for step t sees exactly the steps before it */
+};
+
+struct dp_member {
+    uint64_t incarnation; /* of the process in this place; 0: nobody has joined yet */
+    uint64_t until;       /* it takes part in the steps below; UINT64_MAX: it has not left */
+};
+
+struct dp_view {
+    uint32_t run;
+    uint64_t number; /* from 1 */
+    enum dp_consistency mode;
+    uint32_t slack; /* ssp; else 0 */
+    uint64_t first_step;
+    uint32_t members;
+    struct dp_member *member; /* [members], by rank; heap */
+};
+
+/* Copies into *out, which is overwritten. */
+DP_MUST_USE
+enum dp_status dp_view_copy(const struct dp_view *view, struct dp_view *out, struct dp_error *err);
+void dp_view_clear(struct dp_view *view); /* accepts {0} */
+static inline size_t dp_view_bytes(const struct dp_view *view)
+{
+    return DP_VIEW_HEAD + (size_t)view->members * 16;
+}
+/* to: dp_view_bytes. */
+void dp_view_pack(const struct dp_view *view, void *to);
+/* DP_INVALID names what is wrong; *out is {0} then. */
+DP_MUST_USE
+enum dp_status dp_view_unpack(const void *bytes, size_t size, struct dp_view *out, struct dp_error *err);
+
+/* "async", "ssp:3", "sync": size 16 is enough. */
+void dp_consistency_text(enum dp_consistency mode, uint32_t slack, char *out, size_t size);
+
+#endif

@@ -1,0 +1,87 @@
+/* View: comes back as it went; what cannot be acted on is refused by name. */
+#include "tests/lib/test.h"
+
+#include "common/base/bytes.h"
+#include "common/wire/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct dp_member members[] = {{11, UINT64_MAX}, {0, UINT64_MAX}, {UINT64_MAX, 12}};
+
+static struct dp_view three(void)
+{
+    return (struct dp_view){
+        .run = 4, .number = 9, .mode = DP_SSP, .slack = 3, .first_step = 7, .members = 3, .member = members};
+}
+
+static void a_view_comes_back_as_it_went(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    struct dp_view view = three(), got, copy;
+    char bytes[DP_VIEW_HEAD + 3 * 16];
+    assert_int_equal(dp_view_bytes(&view), sizeof bytes);
+    dp_view_pack(&view, bytes);
+    assert_int_equal(dp_view_unpack(bytes, sizeof bytes, &got, &err), DP_OK);
+    assert_true(got.run == 4 && got.number == 9 && got.mode == DP_SSP && got.slack == 3);
+    assert_true(got.first_step == 7 && got.members == 3);
+    assert_memory_equal(got.member, members, sizeof members);
+    assert_int_equal(dp_view_copy(&got, &copy, &err), DP_OK);
+    dp_view_clear(&got);
+    assert_null(got.member);
+    assert_memory_equal(copy.member, members, sizeof members);
+    dp_view_clear(&copy);
+}
+
+static void refused(char *bytes, size_t size, const char *why)
+{
+    struct dp_error err = {0};
+    struct dp_view got;
+    assert_int_equal(dp_view_unpack(bytes, size, &got, &err), DP_INVALID);
+    assert_non_null(strstr(err.text, why));
+    assert_null(got.member);
+}
+
+static void what_cannot_be_acted_on_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t at;
+        uint32_t value;
+        const char *why;
+    } cases[] = {{0, 2, "format 2"}, {4, 0, "run 0"},      {8, 0, "number 0"},   {16, 3, "mode 3"},
+                 {16, 2, "slack 3"}, {32, 0, "0 members"}, {32, 4, "4 members"}, {32, 1025, "1025 members"}};
+    struct dp_view view = three();
+    char bytes[DP_VIEW_HEAD + 3 * 16];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        dp_view_pack(&view, bytes);
+        dp_store_u32le(bytes + cases[i].at, cases[i].value);
+        refused(bytes, sizeof bytes, cases[i].why);
+    }
+    dp_view_pack(&view, bytes);
+    for (size_t size = 0; size < sizeof bytes; size++) /* cut at every byte: the sanitizer watches */
+        refused(bytes, size, "view:");
+}
+
+static void the_mode_has_a_name(void **state)
+{
+    (void)state;
+    char text[16];
+    dp_consistency_text(DP_SSP, UINT32_MAX, text, sizeof text);
+    assert_string_equal(text, "ssp:4294967295");
+    dp_consistency_text(DP_SYNC, 0, text, sizeof text);
+    assert_string_equal(text, "sync");
+    dp_consistency_text(DP_ASYNC, 0, text, sizeof text);
+    assert_string_equal(text, "async");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_view_comes_back_as_it_went),
+        cmocka_unit_test(what_cannot_be_acted_on_is_refused),
+        cmocka_unit_test(the_mode_has_a_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
