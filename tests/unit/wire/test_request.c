@@ -5,56 +5,12 @@
 #include "common/base/bytes.h"
 #include "common/wire/request.h"
 #include "tests/unit/wire/frames.h"
+#include "tests/unit/wire/request_check.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static struct dp_request request_of(enum dp_request_kind kind)
-{
-    return (struct dp_request){.kind = kind,
-                               .id = 7,
-                               .cluster = 0xfedcba9876543210u,
-                               .generation = 3,
-                               .session = 0x1122334455667788u,
-                               .sequence = 42,
-                               .timeout_ms = 1500};
-}
-
-static struct dp_message *encode(const struct dp_request *request, struct dp_frame *frames, uint32_t n)
-{
-    struct dp_error err = {0};
-    struct dp_message *message = NULL;
-    assert_int_equal(dp_request_encode(request, frames, n, &message, &err), DP_OK);
-    return message;
-}
-
-static void assert_head(const struct dp_request *got, const struct dp_request *want)
-{
-    assert_int_equal(got->kind, want->kind);
-    assert_true(got->id == want->id && got->cluster == want->cluster && got->session == want->session);
-    assert_true(got->generation == want->generation && got->sequence == want->sequence);
-    assert_int_equal(got->timeout_ms, want->timeout_ms);
-}
-
-/* The message is refused, and the text has `field` in it. */
-static void assert_refused(struct dp_message **message, enum dp_status why, const char *field)
-{
-    struct dp_request got;
-    struct dp_error err = {0};
-    enum dp_status st = dp_request_decode(*message, &got, &err);
-    if (st != why || !strstr(err.text, field))
-        fail_msg("expected %s with '%s', got %s: %s", dp_status_name((int)why), field,
-                 dp_status_name((int)st), err.text);
-    dp_message_free(message);
-}
-
-static void assert_request_refused(const struct dp_request *request, enum dp_status why, const char *field)
-{
-    struct dp_message *message = encode(request, NULL, 0);
-    assert_refused(&message, why, field);
-}
 
 /* Two sections: `rows` keys 10, 20, ... as f32 of width 2, and an empty one of bf16. */
 static struct dp_message *sections_message(enum dp_request_kind kind, uint32_t rows,
@@ -162,77 +118,7 @@ static void short_kinds_come_back_as_they_went(void **state)
     dp_message_free(&message);
 }
 
-static void register_requests_come_back_as_they_went(void **state)
-{
-    (void)state;
-    struct dp_error err = {0};
-    struct dp_request got, want = request_of(DP_REQUEST_REGISTER_GET);
-    (void)snprintf(want.name, sizeof want.name, "run/12/plan");
-    want.version = UINT64_MAX;
-    want.wait_ms = 5000;
-    struct dp_message *message = encode(&want, NULL, 0);
-    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
-    assert_head(&got, &want);
-    assert_string_equal(got.name, want.name);
-    assert_true(got.version == UINT64_MAX && got.wait_ms == 5000);
-    dp_message_free(&message);
-    want.wait_ms = UINT32_MAX; /* taken for the longest */
-    message = encode(&want, NULL, 0);
-    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
-    assert_int_equal(got.wait_ms, DP_TIMEOUT_MS_MAX);
-    dp_message_free(&message);
-    want.name[0] = '\0';
-    message = encode(&want, NULL, 0);
-    assert_refused(&message, DP_INVALID, "name");
-
-    want = request_of(DP_REQUEST_REGISTER_SET);
-    (void)snprintf(want.name, sizeof want.name, "stores");
-    want.version = UINT64_MAX - 1;
-    want.nonce = UINT64_MAX;
-    struct dp_frame value = dp_frame_new(DP_REGISTER_VALUE_BYTES_MAX);
-    memset(value.data, 'v', value.size);
-    message = encode(&want, &value, 1);
-    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
-    assert_head(&got, &want);
-    assert_string_equal(got.name, "stores");
-    assert_true(got.version == UINT64_MAX - 1 && got.nonce == UINT64_MAX);
-    assert_true(got.note_bytes == DP_REGISTER_VALUE_BYTES_MAX && ((const char *)got.note)[9] == 'v');
-    dp_message_free(&message);
-
-    value = dp_frame_new(DP_REGISTER_VALUE_BYTES_MAX + 1);
-    memset(value.data, 'v', value.size);
-    message = encode(&want, &value, 1);
-    assert_refused(&message, DP_INVALID, "value has");
-    value = dp_frame_new(0);
-    want.nonce = 0;
-    message = encode(&want, &value, 1);
-    assert_refused(&message, DP_INVALID, "nonce");
-    value = dp_frame_new(0);
-    want.nonce = 1;
-    want.version = UINT64_MAX;
-    message = encode(&want, &value, 1);
-    assert_refused(&message, DP_INVALID, "expected");
-}
-
 /* Each field that a kind of optimizer uses, with a number of its own. */
-static void a_view_lends_its_frame(void **state)
-{
-    (void)state;
-    struct dp_error err = {0};
-    struct dp_request got, want = request_of(DP_REQUEST_VIEW_PUT);
-    struct dp_frame bytes = dp_frame_new(DP_VIEW_BYTES_MAX);
-    memset(bytes.data, 7, bytes.size);
-    struct dp_message *message = encode(&want, &bytes, 1);
-    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
-    assert_head(&got, &want);
-    assert_ptr_equal(got.note, message->frame[1].data);
-    assert_int_equal(got.note_bytes, DP_VIEW_BYTES_MAX);
-    dp_message_free(&message);
-    bytes = dp_frame_new(DP_VIEW_BYTES_MAX + 1);
-    message = encode(&want, &bytes, 1);
-    assert_refused(&message, DP_INVALID, "view has");
-}
-
 static void every_hyperparameter_comes_back(void **state)
 {
     (void)state;
@@ -386,17 +272,6 @@ static void broken_fields_are_refused_by_name(void **state)
         request.rate = bad_rates[i];
         assert_request_refused(&request, DP_INVALID, "rate");
     }
-    for (unsigned broken = 0; broken < 5; broken++) {
-        request = request_of(broken % 2 ? DP_REQUEST_PUSH : DP_REQUEST_PULL);
-        request.rate = 1;
-        request.member = (struct dp_membership){.given = true,
-                                                .run = broken != 0,
-                                                .view = broken != 1,
-                                                .incarnation = broken != 2,
-                                                .rank = broken == 3 ? DP_MEMBERS_MAX : 0,
-                                                .step = broken == 4 ? UINT64_MAX - 1 : 0};
-        assert_request_refused(&request, DP_INVALID, "member");
-    }
     request = request_of(DP_REQUEST_POSITIONS_GET);
     request.numbers = 1;
     assert_request_refused(&request, DP_INVALID, "stream");
@@ -461,7 +336,7 @@ static struct dp_message *message_of(const char *header, size_t size)
     return message;
 }
 
-/* What only another program writes: packed by hand. 08 01: protocol 1; 10 07: id 7; 38 64: timeout_ms 100. */
+/* What only another program writes: packed by hand. 08 02: protocol 2; 10 07: id 7; 38 64: timeout_ms 100. */
 #define HEAD     "\x08\x02\x10\x07\x38\x64"
 #define HAND(by) message_of(by, sizeof(by) - 1)
 
@@ -605,8 +480,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_kinds_come_back_as_they_went),
-        cmocka_unit_test(register_requests_come_back_as_they_went),
-        cmocka_unit_test(a_view_lends_its_frame),
         cmocka_unit_test(every_hyperparameter_comes_back),
         cmocka_unit_test(sections_lend_the_frames),
         cmocka_unit_test(key_order_is_strict_at_every_place),
