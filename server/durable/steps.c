@@ -1,0 +1,245 @@
+#include "server/durable/steps.h"
+
+#include <inttypes.h>
+
+static bool is_finished(const struct dp_steps *steps, uint32_t rank)
+{
+    return steps->next[rank] >= steps->view.member[rank].until;
+}
+
+/* Kept, as each pull asks for it: it is looked for again only when the slowest member moves. */
+static void find_least(struct dp_steps *steps)
+{
+    uint64_t before = steps->least;
+    steps->least = UINT64_MAX;
+    for (uint32_t rank = 0; rank < steps->view.members; rank++) {
+        if (is_finished(steps, rank) || steps->next[rank] >= steps->least)
+            continue;
+        steps->least = steps->next[rank];
+        steps->least_rank = rank;
+    }
+    steps->changes += steps->least != before;
+}
+
+/* ---- the view */
+
+enum dp_view_news dp_steps_look(const struct dp_steps *steps, const struct dp_view *view,
+                                struct dp_error *err)
+{
+    const struct dp_view *own = &steps->view;
+    char mine[16], other[16];
+    if (view->run > own->run)
+        return DP_VIEW_NEW_RUN;
+    if (view->run < own->run) {
+        (void)dp_fail(err, DP_REPLACED,
+                      "run %" PRIu32 " is over: run %" PRIu32
+                      " has begun; start this process with a later run",
+                      view->run, own->run);
+        return DP_VIEW_REFUSED;
+    }
+    if (view->members != own->members || view->mode != own->mode || view->slack != own->slack ||
+        view->first_step != own->first_step) {
+        dp_consistency_text(own->mode, own->slack, mine, sizeof mine);
+        dp_consistency_text(view->mode, view->slack, other, sizeof other);
+        (void)dp_fail(err, DP_INVALID,
+                      "view of run %" PRIu32 ": %" PRIu32 " members, %s, from step %" PRIu64
+                      ", but the run began with %" PRIu32 " members, %s, from step %" PRIu64
+                      "; these do not change within a run",
+                      view->run, view->members, other, view->first_step, own->members, mine, own->first_step);
+        return DP_VIEW_REFUSED;
+    }
+    return view->number > own->number ? DP_VIEW_NEWER : DP_VIEW_KNOWN;
+}
+
+void dp_steps_take(struct dp_steps *steps, struct dp_view *view, uint64_t now_ns)
+{
+    enum dp_view_news news = dp_steps_look(steps, view, NULL);
+    bool begins = news == DP_VIEW_NEW_RUN;
+    DP_ASSERT((begins || news == DP_VIEW_NEWER) && view->members > 0 && view->members <= DP_MEMBERS_MAX);
+    for (uint32_t rank = 0; rank < view->members; rank++) {
+        if (begins)
+            steps->next[rank] = view->first_step;
+        if (begins || view->member[rank].incarnation != steps->view.member[rank].incarnation)
+            steps->heard_ns[rank] = now_ns;
+    }
+    if (begins)
+        steps->open = view->first_step;
+    dp_view_clear(&steps->view);
+    steps->view = *view;
+    *view = (struct dp_view){0};
+    steps->changes++;
+    find_least(steps);
+}
+
+void dp_steps_restore(struct dp_steps *steps, struct dp_view *view, uint64_t open, const uint64_t *next,
+                      uint64_t now_ns)
+{
+    DP_ASSERT(steps->view.run == 0 && view->run > 0 && open >= view->first_step);
+    dp_steps_take(steps, view, now_ns);
+    for (uint32_t rank = 0; rank < steps->view.members; rank++) {
+        DP_ASSERT(next[rank] >= steps->view.first_step);
+        steps->next[rank] = next[rank];
+    }
+    steps->open = open;
+    find_least(steps);
+}
+
+void dp_steps_clear(struct dp_steps *steps)
+{
+    dp_view_clear(&steps->view);
+}
+
+/* ---- members */
+
+static enum dp_status lacks_view(const struct dp_steps *steps, const struct dp_membership *member,
+                                 struct dp_error *err)
+{
+    uint64_t has = member->run == steps->view.run ? steps->view.number : 0;
+    struct dp_wait wait = {
+        .reason = DP_WAIT_VIEW, .subject = member->run, .done = has, .total = member->view};
+    return dp_fail_wait(err, DP_AGAIN, wait,
+                        "view %" PRIu64 " of run %" PRIu32 " is not known here: the last one is %" PRIu64,
+                        member->view, member->run, has);
+}
+
+enum dp_status dp_steps_check(const struct dp_steps *steps, const struct dp_membership *member,
+                              struct dp_error *err)
+{
+    const struct dp_view *view = &steps->view;
+    if (member->run > view->run || (member->run == view->run && member->view > view->number))
+        return lacks_view(steps, member, err);
+    if (member->run < view->run)
+        return dp_fail(err, DP_REPLACED,
+                       "run %" PRIu32 " is over: run %" PRIu32 " has begun; this process, worker %" PRIu32
+                       ", ends",
+                       member->run, view->run, member->rank);
+    if (member->rank >= view->members)
+        return dp_fail(err, DP_INVALID, "member: rank %" PRIu32 ", run %" PRIu32 " has %" PRIu32 " members",
+                       member->rank, view->run, view->members);
+    if (member->incarnation != view->member[member->rank].incarnation)
+        return dp_fail(err, DP_REPLACED,
+                       "another process joined run %" PRIu32 " as worker %" PRIu32 "; this process ends",
+                       view->run, member->rank);
+    if (member->step < view->first_step)
+        return dp_fail(err, DP_INVALID, "member: step %" PRIu64 ", run %" PRIu32 " begins at step %" PRIu64,
+                       member->step, view->run, view->first_step);
+    if (!dp_steps_takes_part(steps, member->rank, member->step))
+        return dp_fail(err, DP_INVALID,
+                       "member: step %" PRIu64 ", but worker %" PRIu32
+                       " has left: it takes part in the steps below %" PRIu64,
+                       member->step, member->rank, view->member[member->rank].until);
+    return DP_OK;
+}
+
+void dp_steps_heard(struct dp_steps *steps, const struct dp_membership *member, uint64_t now_ns)
+{
+    DP_ASSERT(member->given && member->rank < steps->view.members);
+    steps->heard_ns[member->rank] = now_ns;
+}
+
+enum dp_step_verdict dp_steps_pull(const struct dp_steps *steps, const struct dp_membership *member,
+                                   struct dp_error *err)
+{
+    const struct dp_view *view = &steps->view;
+    uint64_t step = member->step;
+    DP_ASSERT(member->run == view->run && member->rank < view->members);
+    if (view->mode == DP_SSP)
+        return step > view->slack && steps->least < step - view->slack ? DP_STEP_HELD : DP_STEP_GO;
+    if (view->mode != DP_SYNC || step == steps->open)
+        return DP_STEP_GO;
+    if (step > steps->open)
+        return DP_STEP_HELD;
+    if (step + 1 == steps->open)
+        return DP_STEP_OLD;
+    (void)dp_fail(err, DP_INVALID,
+                  "pull for step %" PRIu64 ": step %" PRIu64
+                  " is the open one, and weights are kept for the one before it only",
+                  step, steps->open);
+    return DP_STEP_REFUSED;
+}
+
+enum dp_step_verdict dp_steps_push(const struct dp_steps *steps, const struct dp_membership *member,
+                                   struct dp_error *err)
+{
+    DP_ASSERT(member->run == steps->view.run && member->rank < steps->view.members);
+    if (steps->view.mode != DP_SYNC)
+        return DP_STEP_GO;
+    uint64_t next = steps->next[member->rank];
+    if (member->step == next)
+        return DP_STEP_KEEP;
+    (void)dp_fail(err, DP_INVALID,
+                  "push of step %" PRIu64 ": the next of worker %" PRIu32 " is step %" PRIu64
+                  ", as each step is pushed once, in order",
+                  member->step, member->rank, next);
+    return DP_STEP_REFUSED;
+}
+
+uint64_t dp_steps_say_held(const struct dp_steps *steps, const struct dp_membership *member, uint64_t now_ns,
+                           struct dp_error *err)
+{
+    const struct dp_view *view = &steps->view;
+    uint64_t must = view->mode == DP_SSP ? member->step - view->slack : member->step;
+    struct dp_wait wait = {.reason = DP_WAIT_STEP, .total = must};
+    bool closes = view->mode == DP_SYNC && steps->least > steps->open;
+    uint32_t rank = closes ? member->rank : steps->least_rank;
+    uint64_t heard = steps->heard_ns[rank], silent_ms = now_ns > heard ? (now_ns - heard) / 1000000u : 0;
+    DP_ASSERT(rank < view->members);
+    wait.subject = rank;
+    wait.done = closes ? must : steps->least;
+    if (closes)
+        (void)dp_fail_wait(err, DP_HELD, wait,
+                           "step %" PRIu64 " waits until step %" PRIu64
+                           " is closed: all its pushes are there",
+                           member->step, steps->open);
+    else if (view->member[rank].incarnation == 0)
+        (void)dp_fail_wait(err, DP_HELD, wait,
+                           "step %" PRIu64 " waits for worker %" PRIu32 ", which has not joined yet",
+                           member->step, rank);
+    else
+        (void)dp_fail_wait(err, DP_HELD, wait,
+                           "step %" PRIu64 " waits for worker %" PRIu32 ", which has finished %" PRIu64
+                           " steps and was last heard %" PRIu64 ".%" PRIu64 " s ago",
+                           member->step, rank, steps->least, silent_ms / 1000, silent_ms / 100 % 10);
+    return silent_ms;
+}
+
+void dp_steps_pushed(struct dp_steps *steps, uint32_t rank, uint64_t step)
+{
+    DP_ASSERT(rank < steps->view.members && step < UINT64_MAX);
+    if (step < steps->next[rank])
+        return;
+    steps->next[rank] = step + 1;
+    if (rank == steps->least_rank || steps->least == UINT64_MAX)
+        find_least(steps);
+    DP_ASSERT(is_finished(steps, rank) || steps->least <= steps->next[rank]);
+}
+
+/* ---- synchronous steps */
+
+bool dp_steps_has_open(const struct dp_steps *steps)
+{
+    for (uint32_t rank = 0; rank < steps->view.members; rank++)
+        if (dp_steps_takes_part(steps, rank, steps->open))
+            return true;
+    return false;
+}
+
+bool dp_steps_is_gathered(const struct dp_steps *steps)
+{
+    bool any = false;
+    for (uint32_t rank = 0; rank < steps->view.members; rank++) {
+        if (!dp_steps_takes_part(steps, rank, steps->open))
+            continue;
+        if (steps->next[rank] <= steps->open)
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+void dp_steps_closed(struct dp_steps *steps)
+{
+    DP_ASSERT(steps->view.mode == DP_SYNC && dp_steps_is_gathered(steps));
+    steps->open++;
+    steps->changes++;
+}

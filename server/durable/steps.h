@@ -1,0 +1,96 @@
+/* Steps: what a shard knows of the members of a run: who they are (the view), how many steps each has finished on this shard, and
+ * what the consistency mode lets each do next. Pure state and rules: no I/O, no clock.
+ *     look at a view -> (the journal has it) -> take -> check a member -> pull: go, held, old weights; push: go, keep -> pushed
+ *     sync: ... -> all have pushed the open step -> closed -> the next step is open
+ * Finished  A member has finished the steps below next[rank]; where that is not below its `until`, all that ever come.
+ * async     Nobody waits.
+ * ssp:S     A pull for step t goes once every member has finished t - S steps: it sees them all (Ho et al. 2013).
+ * sync      `open` is the step whose pushes are gathered: kept, not applied. A pull for it goes; one for a later step is held; one for
+ *           the step before, by a process that starts again within it, gets the weights of then.
+ * Promise   A verdict changes only where `changes` does, or with the member's own requests.
+ * Why here  Marks keep this state and replay restores it, as they do the push ids.
+ * Thread    The shard's. Memory: the view's members. Failure: what is refused changed nothing. */
+#ifndef DP_DURABLE_STEPS_H
+#define DP_DURABLE_STEPS_H
+
+#include "common/wire/request.h"
+#include "common/wire/view.h"
+
+/* Only steps.c changes the fields; others may read view, open, changes and next. */
+struct dp_steps {
+    struct dp_view view; /* run 0: none was taken yet */
+    uint64_t open;       /* sync: the step being gathered; else first_step */
+    uint64_t changes;    /* counts what may change a verdict: the least, open, the view */
+    uint64_t
+        least; /* the fewest steps finished by a member that has not finished all; UINT64_MAX: there is none */
+    uint32_t least_rank;               /* whose; the lowest rank of several */
+    uint64_t next[DP_MEMBERS_MAX];     /* by rank: steps finished, counted from 0 as steps are */
+    uint64_t heard_ns[DP_MEMBERS_MAX]; /* by rank: its last request, or since when it is expected here */
+};
+
+/* ---- the view */
+
+enum dp_view_news {
+    DP_VIEW_KNOWN,   /* the one acted on is this one or a later one of its run */
+    DP_VIEW_NEWER,   /* of the same run: steps finished stay */
+    DP_VIEW_NEW_RUN, /* a later run, or the first: steps begin anew at its first_step */
+    DP_VIEW_REFUSED, /* why in err */
+};
+/* Changes nothing. */
+enum dp_view_news dp_steps_look(const struct dp_steps *steps, const struct dp_view *view,
+                                struct dp_error *err);
+/* Acts on it from now on. NEWER or NEW_RUN only; takes it over and leaves {0}. */
+void dp_steps_take(struct dp_steps *steps, struct dp_view *view, uint64_t now_ns);
+/* At an opening: what the marks tell. Takes the view over; next: [view->members]. */
+void dp_steps_restore(struct dp_steps *steps, struct dp_view *view, uint64_t open, const uint64_t *next,
+                      uint64_t now_ns);
+void dp_steps_clear(struct dp_steps *steps);
+
+/* ---- members */
+
+/* Whether this member may pull or push. AGAIN: it names a view that this shard lacks (wait VIEW); REPLACED: another process has its
+ * place, or a later run has begun; INVALID: it takes no part in that step. */
+DP_MUST_USE
+enum dp_status dp_steps_check(const struct dp_steps *steps, const struct dp_membership *member,
+                              struct dp_error *err);
+/* It was checked, and shows that it lives. */
+void dp_steps_heard(struct dp_steps *steps, const struct dp_membership *member, uint64_t now_ns);
+
+enum dp_step_verdict {
+    DP_STEP_GO,
+    DP_STEP_HELD,    /* a pull waits for others: dp_steps_say_held */
+    DP_STEP_OLD,     /* a pull of the step closed last: it gets the weights from before that */
+    DP_STEP_KEEP,    /* a push of a synchronous step: applied when the step is closed */
+    DP_STEP_REFUSED, /* why in err */
+};
+/* Of a member that was checked. */
+enum dp_step_verdict dp_steps_pull(const struct dp_steps *steps, const struct dp_membership *member,
+                                   struct dp_error *err);
+/* Of a push that is new by its id. */
+enum dp_step_verdict dp_steps_push(const struct dp_steps *steps, const struct dp_membership *member,
+                                   struct dp_error *err);
+/* For whom a held pull waits: err has HELD, wait STEP and the text. Returns how many ms that member has been silent. */
+uint64_t dp_steps_say_held(const struct dp_steps *steps, const struct dp_membership *member, uint64_t now_ns,
+                           struct dp_error *err);
+/* A push of this step was applied, kept, or found applied before; in replay too. */
+void dp_steps_pushed(struct dp_steps *steps, uint32_t rank, uint64_t step);
+/* By how many steps whoever pushes `step` is ahead of the slowest member that has not finished all. */
+static inline uint64_t dp_steps_gap(const struct dp_steps *steps, uint64_t step)
+{
+    return step > steps->least ? step - steps->least : 0;
+}
+
+/* ---- synchronous steps */
+
+static inline bool dp_steps_takes_part(const struct dp_steps *steps, uint32_t rank, uint64_t step)
+{
+    return step < steps->view.member[rank].until;
+}
+/* Whether any member takes part in the open step. */
+bool dp_steps_has_open(const struct dp_steps *steps);
+/* Whether all who take part in the open step, and somebody does, have pushed it. */
+bool dp_steps_is_gathered(const struct dp_steps *steps);
+/* The open step was closed; it must have been gathered. */
+void dp_steps_closed(struct dp_steps *steps);
+
+#endif

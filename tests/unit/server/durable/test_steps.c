@@ -1,0 +1,419 @@
+/* Steps: views taken and refused, who may speak, and the verdicts of each mode, against a naive model that looks at all members
+ * each time. */
+#include "tests/lib/test.h"
+
+#include "server/durable/steps.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMBERS_MAX 5u
+#define NOW         UINT64_C(5000000000)
+
+/* Member r has the incarnation 100 + r, and has not left. */
+static struct dp_view view_of(enum dp_consistency mode, uint32_t slack, uint32_t members)
+{
+    struct dp_view view = {.run = 3,
+                           .number = 2,
+                           .mode = mode,
+                           .slack = slack,
+                           .first_step = 10,
+                           .members = members,
+                           .member = calloc(members, sizeof *view.member)};
+    assert_non_null(view.member);
+    for (uint32_t r = 0; r < members; r++)
+        view.member[r] = (struct dp_member){.incarnation = 100 + r, .until = UINT64_MAX};
+    return view;
+}
+
+static struct dp_steps *steps_of(enum dp_consistency mode, uint32_t slack, uint32_t members)
+{
+    struct dp_steps *steps = calloc(1, sizeof *steps);
+    struct dp_view view = view_of(mode, slack, members);
+    assert_non_null(steps);
+    assert_int_equal(dp_steps_look(steps, &view, NULL), DP_VIEW_NEW_RUN);
+    dp_steps_take(steps, &view, NOW);
+    assert_null(view.member);
+    return steps;
+}
+
+static void end(struct dp_steps *steps)
+{
+    dp_steps_clear(steps);
+    free(steps);
+}
+
+static struct dp_membership member(uint32_t rank, uint64_t step)
+{
+    return (struct dp_membership){
+        .given = true, .run = 3, .rank = rank, .view = 2, .incarnation = 100 + rank, .step = step};
+}
+
+static enum dp_step_verdict pull(const struct dp_steps *steps, uint32_t rank, uint64_t step)
+{
+    struct dp_membership who = member(rank, step);
+    struct dp_error err = {0};
+    enum dp_step_verdict verdict = dp_steps_pull(steps, &who, &err);
+    assert_int_equal(verdict == DP_STEP_REFUSED, err.status == DP_INVALID);
+    return verdict;
+}
+
+static enum dp_step_verdict push(const struct dp_steps *steps, uint32_t rank, uint64_t step)
+{
+    struct dp_membership who = member(rank, step);
+    struct dp_error err = {0};
+    enum dp_step_verdict verdict = dp_steps_push(steps, &who, &err);
+    assert_int_equal(verdict == DP_STEP_REFUSED, err.status == DP_INVALID);
+    return verdict;
+}
+
+static enum dp_status check(const struct dp_steps *steps, struct dp_membership who, struct dp_error *err)
+{
+    *err = (struct dp_error){0};
+    enum dp_status st = dp_steps_check(steps, &who, err);
+    assert_int_equal(st, err->status);
+    return st;
+}
+
+/* ---- views */
+
+static void a_later_view_of_the_run_keeps_the_steps(void **state)
+{
+    (void)state;
+    struct dp_steps *steps = steps_of(DP_SSP, 0, 3);
+    dp_steps_pushed(steps, 1, 14);
+    struct dp_view view = view_of(DP_SSP, 0, 3);
+    view.number = 3;
+    view.member[2].incarnation = 999;
+    assert_int_equal(dp_steps_look(steps, &view, NULL), DP_VIEW_NEWER);
+    uint64_t changes = steps->changes;
+    dp_steps_take(steps, &view, NOW + 7);
+    assert_true(steps->changes > changes);
+    assert_true(steps->next[0] == 10 && steps->next[1] == 15 && steps->next[2] == 10);
+    assert_true(steps->heard_ns[1] == NOW && steps->heard_ns[2] == NOW + 7); /* a process that just joined */
+    view = view_of(DP_SSP, 0, 3);
+    assert_int_equal(dp_steps_look(steps, &view, NULL), DP_VIEW_KNOWN); /* number 2 again */
+    dp_view_clear(&view);
+    end(steps);
+}
+
+static void a_later_run_begins_anew(void **state)
+{
+    (void)state;
+    struct dp_steps *steps = steps_of(DP_SYNC, 0, 2);
+    dp_steps_pushed(steps, 0, 10);
+    dp_steps_pushed(steps, 1, 10);
+    dp_steps_closed(steps);
+    struct dp_view view = view_of(DP_SSP, 4, 3);
+    view.run = 4;
+    view.number = 1;
+    view.first_step = 2;
+    assert_int_equal(dp_steps_look(steps, &view, NULL), DP_VIEW_NEW_RUN);
+    dp_steps_take(steps, &view, NOW);
+    assert_int_equal(steps->open, 2);
+    for (uint32_t r = 0; r < 3; r++)
+        assert_int_equal(steps->next[r], 2);
+    struct dp_error err = {0};
+    view = view_of(DP_SYNC, 0, 2);
+    view.number = 99;
+    assert_int_equal(dp_steps_look(steps, &view, &err), DP_VIEW_REFUSED);
+    assert_int_equal(err.status, DP_REPLACED);
+    dp_view_clear(&view);
+    end(steps);
+}
+
+static void what_a_run_began_with_stays(void **state)
+{
+    (void)state;
+    struct dp_steps *steps = steps_of(DP_SSP, 4, 3);
+    for (uint32_t what = 0; what < 4; what++) {
+        struct dp_error err = {0};
+        struct dp_view view = view_of(what == 0 ? DP_SYNC : DP_SSP, what == 1 ? 5 : 4, what == 2 ? 2 : 3);
+        view.first_step += what == 3;
+        view.number = 3;
+        assert_int_equal(dp_steps_look(steps, &view, &err), DP_VIEW_REFUSED);
+        assert_int_equal(err.status, DP_INVALID);
+        dp_view_clear(&view);
+    }
+    end(steps);
+}
+
+static void marks_restore_what_was(void **state)
+{
+    (void)state;
+    struct dp_steps *steps = calloc(1, sizeof *steps);
+    const uint64_t next[] = {17, 15, 16};
+    struct dp_view view = view_of(DP_SSP, 1, 3);
+    view.number = 8;
+    assert_non_null(steps);
+    dp_steps_restore(steps, &view, 12, next, NOW);
+    assert_true(steps->view.number == 8 && steps->open == 12);
+    assert_memory_equal(steps->next, next, sizeof next);
+    assert_true(steps->least == 15 && steps->least_rank == 1);
+    assert_int_equal(pull(steps, 0, 17), DP_STEP_HELD);
+    assert_int_equal(pull(steps, 0, 16), DP_STEP_GO);
+    end(steps);
+}
+
+/* ---- who may speak */
+
+static void only_todays_members_may_speak(void **state)
+{
+    (void)state;
+    struct dp_error err;
+    struct dp_membership who = member(1, 12);
+    struct dp_steps *steps = calloc(1, sizeof *steps);
+    assert_non_null(steps);
+    assert_int_equal(check(steps, who, &err), DP_AGAIN); /* there is no view at all */
+    assert_true(err.wait.reason == DP_WAIT_VIEW && err.wait.subject == 3 && err.wait.done == 0 &&
+                err.wait.total == 2);
+    end(steps);
+    steps = steps_of(DP_SSP, 0, 2);
+    assert_int_equal(check(steps, who, &err), DP_OK);
+    who.view = 1; /* what it knew then is true of it still */
+    assert_int_equal(check(steps, who, &err), DP_OK);
+    who.view = 3;
+    assert_int_equal(check(steps, who, &err), DP_AGAIN);
+    assert_true(err.wait.reason == DP_WAIT_VIEW && err.wait.subject == 3 && err.wait.done == 2 &&
+                err.wait.total == 3);
+    who.run = 4;
+    who.view = 1;
+    assert_int_equal(check(steps, who, &err), DP_AGAIN);
+    assert_true(err.wait.subject == 4 && err.wait.done == 0 && err.wait.total == 1);
+    who.run = 2;
+    assert_int_equal(check(steps, who, &err), DP_REPLACED);
+    who = member(1, 12);
+    who.incarnation = 7;
+    assert_int_equal(check(steps, who, &err), DP_REPLACED);
+    assert_non_null(strstr(err.text, "worker 1"));
+    assert_int_equal(check(steps, member(2, 12), &err), DP_INVALID);
+    assert_int_equal(check(steps, member(1, 9), &err), DP_INVALID);
+    end(steps);
+}
+
+static void who_has_left_takes_part_in_no_later_step(void **state)
+{
+    (void)state;
+    struct dp_error err;
+    struct dp_steps *steps = steps_of(DP_SSP, 0, 2);
+    struct dp_view view = view_of(DP_SSP, 0, 2);
+    view.number = 3;
+    view.member[0].until = 13;
+    dp_steps_take(steps, &view, NOW);
+    assert_int_equal(check(steps, member(0, 12), &err), DP_OK);
+    assert_int_equal(check(steps, member(0, 13), &err), DP_INVALID);
+    assert_int_equal(check(steps, member(1, 13), &err), DP_OK);
+    end(steps);
+}
+
+/* ---- ssp */
+
+static uint64_t naive_least(const struct dp_steps *steps, uint32_t *rank)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t r = 0; r < steps->view.members; r++)
+        if (steps->next[r] < steps->view.member[r].until && steps->next[r] < least) {
+            least = steps->next[r];
+            *rank = r;
+        }
+    return least;
+}
+
+static void compare_with_naive(const struct dp_steps *steps, uint64_t seed)
+{
+    uint32_t rank = 0;
+    uint64_t least = naive_least(steps, &rank);
+    for (uint64_t step = steps->view.first_step; step < steps->view.first_step + 30; step++) {
+        bool held = least != UINT64_MAX && least + steps->view.slack < step;
+        if ((pull(steps, 0, step) == DP_STEP_HELD) != held)
+            fail_msg("seed %llu: step %llu", (unsigned long long)seed, (unsigned long long)step);
+        assert_int_equal(dp_steps_gap(steps, step), step > least ? step - least : 0);
+        if (!held)
+            continue;
+        struct dp_error err = {0};
+        struct dp_membership who = member(0, step);
+        (void)dp_steps_say_held(steps, &who, NOW, &err);
+        assert_true(err.status == DP_HELD && err.wait.reason == DP_WAIT_STEP);
+        assert_true(err.wait.subject == rank && err.wait.done == least &&
+                    err.wait.total == step - steps->view.slack);
+    }
+}
+
+static void a_pull_waits_for_the_slowest_member(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        uint64_t random = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
+        uint32_t members = 1 + (uint32_t)(seed % MEMBERS_MAX), number = 2;
+        struct dp_steps *steps = steps_of(DP_SSP, (uint32_t)(seed / 7 % 4), members);
+        for (uint32_t move = 0; move < 60; move++) {
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+            uint32_t rank = (uint32_t)(random >> 32) % members;
+            uint64_t changes = steps->changes, least = steps->least;
+            if (random % 10 == 0) { /* it leaves; more rarely it is taken back */
+                struct dp_view view;
+                assert_int_equal(dp_view_copy(&steps->view, &view, NULL), DP_OK);
+                view.number = ++number;
+                view.member[rank].until =
+                    view.member[rank].until == UINT64_MAX ? steps->next[rank] + random / 16 % 3 : UINT64_MAX;
+                dp_steps_take(steps, &view, NOW);
+            } else {
+                dp_steps_pushed(steps, rank, steps->next[rank] + random / 16 % 3 - (random / 64 % 4 == 0));
+            }
+            assert_true(steps->least == least || steps->changes > changes);
+            compare_with_naive(steps, seed);
+        }
+        end(steps);
+    }
+}
+
+static void a_held_pull_says_for_whom(void **state)
+{
+    (void)state;
+    struct dp_steps *steps = steps_of(DP_SSP, 1, 3);
+    struct dp_membership who = member(2, 10);
+    struct dp_error err = {0};
+    dp_steps_pushed(steps, 0, 11);
+    dp_steps_pushed(steps, 2, 11);
+    dp_steps_heard(steps, &who, NOW + UINT64_C(20000000000));
+    who = member(0, 12);
+    assert_int_equal(dp_steps_pull(steps, &who, &err), DP_STEP_HELD);
+    assert_int_equal(dp_steps_say_held(steps, &who, NOW + UINT64_C(12340000000), &err), 12340);
+    assert_string_equal(
+        err.text, "step 12 waits for worker 1, which has finished 10 steps and was last heard 12.3 s ago");
+    assert_true(err.wait.subject == 1 && err.wait.done == 10 && err.wait.total == 11);
+    struct dp_view view = view_of(DP_SSP, 1, 3);
+    view.number = 3;
+    view.member[1].incarnation = 0;
+    dp_steps_take(steps, &view, NOW);
+    (void)dp_steps_say_held(steps, &who, NOW, &err);
+    assert_string_equal(err.text, "step 12 waits for worker 1, which has not joined yet");
+    end(steps);
+}
+
+static void no_step_is_too_small_to_go(void **state)
+{
+    (void)state;
+    struct dp_steps *steps = calloc(1, sizeof *steps);
+    struct dp_view view = view_of(DP_SSP, 4, 1);
+    view.first_step = 0;
+    assert_non_null(steps);
+    dp_steps_take(steps, &view, NOW);
+    for (uint64_t step = 0; step < 8; step++)
+        assert_int_equal(pull(steps, 0, step), step <= 4 ? DP_STEP_GO : DP_STEP_HELD);
+    end(steps);
+}
+
+static void a_step_pushed_again_takes_nothing_back(void **state)
+{
+    (void)state;
+    struct dp_steps *steps = steps_of(DP_SSP, 0, 1);
+    dp_steps_pushed(steps, 0, 15);
+    dp_steps_pushed(steps, 0, 11);
+    assert_int_equal(steps->next[0], 16);
+    end(steps);
+}
+
+static void async_holds_nobody(void **state)
+{
+    (void)state;
+    struct dp_steps *steps = steps_of(DP_ASYNC, 0, 2);
+    assert_int_equal(pull(steps, 0, 1000), DP_STEP_GO);
+    assert_int_equal(push(steps, 0, 1000), DP_STEP_GO);
+    dp_steps_pushed(steps, 0, 1000);
+    assert_int_equal(dp_steps_gap(steps, 1000), 990);
+    end(steps);
+}
+
+/* ---- sync */
+
+static void a_synchronous_pull_sees_the_steps_before_it_only(void **state)
+{
+    (void)state;
+    struct dp_steps *steps = steps_of(DP_SYNC, 0, 2);
+    struct dp_membership who = member(0, 11);
+    struct dp_error err = {0};
+    assert_int_equal(pull(steps, 0, 10), DP_STEP_GO);
+    assert_int_equal(pull(steps, 0, 11), DP_STEP_HELD);
+    dp_steps_pushed(steps, 0, 10);
+    assert_int_equal(pull(steps, 0, 10), DP_STEP_GO); /* it starts again within the step */
+    assert_int_equal(pull(steps, 0, 11), DP_STEP_HELD);
+    (void)dp_steps_say_held(steps, &who, NOW, &err);
+    assert_true(err.wait.subject == 1 && err.wait.done == 10 && err.wait.total == 11);
+    assert_false(dp_steps_is_gathered(steps));
+    dp_steps_pushed(steps, 1, 10);
+    assert_true(dp_steps_is_gathered(steps));
+    assert_int_equal(pull(steps, 0, 11), DP_STEP_HELD); /* not before the close */
+    (void)dp_steps_say_held(steps, &who, NOW, &err);
+    assert_true(err.wait.reason == DP_WAIT_STEP && err.wait.done == 11 && err.wait.total == 11);
+    assert_string_equal(err.text, "step 11 waits until step 10 is closed: all its pushes are there");
+    uint64_t changes = steps->changes;
+    dp_steps_closed(steps);
+    assert_true(steps->changes > changes && steps->open == 11 && !dp_steps_is_gathered(steps));
+    assert_int_equal(pull(steps, 0, 11), DP_STEP_GO);
+    assert_int_equal(pull(steps, 1, 10), DP_STEP_OLD);
+    dp_steps_pushed(steps, 0, 11);
+    dp_steps_pushed(steps, 1, 11);
+    dp_steps_closed(steps);
+    assert_int_equal(pull(steps, 1, 10), DP_STEP_REFUSED);
+    end(steps);
+}
+
+static void each_synchronous_step_is_pushed_once_in_order(void **state)
+{
+    (void)state;
+    struct dp_steps *steps = steps_of(DP_SYNC, 0, 2);
+    assert_int_equal(push(steps, 0, 11), DP_STEP_REFUSED);
+    assert_int_equal(push(steps, 0, 10), DP_STEP_KEEP);
+    dp_steps_pushed(steps, 0, 10);
+    assert_int_equal(push(steps, 0, 10), DP_STEP_REFUSED);
+    assert_int_equal(push(steps, 0, 11), DP_STEP_KEEP); /* an empty one comes ahead of the close */
+    assert_int_equal(push(steps, 1, 10), DP_STEP_KEEP);
+    end(steps);
+}
+
+static void who_has_left_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct dp_steps *steps = steps_of(DP_SYNC, 0, 3);
+    struct dp_view view = view_of(DP_SYNC, 0, 3);
+    view.number = 3;
+    view.member[2].until = 10;
+    dp_steps_take(steps, &view, NOW);
+    dp_steps_pushed(steps, 0, 10);
+    assert_false(dp_steps_is_gathered(steps));
+    assert_int_equal(pull(steps, 0, 11), DP_STEP_HELD);
+    dp_steps_pushed(steps, 1, 10);
+    assert_true(dp_steps_is_gathered(steps));
+    dp_steps_closed(steps);
+    view = view_of(DP_SYNC, 0, 3);
+    view.number = 4;
+    for (uint32_t r = 0; r < 3; r++)
+        view.member[r].until = r < 2 ? 11 : 10;
+    assert_true(dp_steps_has_open(steps));
+    dp_steps_take(steps, &view, NOW);
+    assert_false(dp_steps_has_open(steps) || dp_steps_is_gathered(steps)); /* nobody is left to close it */
+    assert_true(steps->least == UINT64_MAX);
+    end(steps);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_later_view_of_the_run_keeps_the_steps),
+        cmocka_unit_test(a_later_run_begins_anew),
+        cmocka_unit_test(what_a_run_began_with_stays),
+        cmocka_unit_test(marks_restore_what_was),
+        cmocka_unit_test(only_todays_members_may_speak),
+        cmocka_unit_test(who_has_left_takes_part_in_no_later_step),
+        cmocka_unit_test(a_pull_waits_for_the_slowest_member),
+        cmocka_unit_test(a_held_pull_says_for_whom),
+        cmocka_unit_test(no_step_is_too_small_to_go),
+        cmocka_unit_test(a_step_pushed_again_takes_nothing_back),
+        cmocka_unit_test(async_holds_nobody),
+        cmocka_unit_test(a_synchronous_pull_sees_the_steps_before_it_only),
+        cmocka_unit_test(each_synchronous_step_is_pushed_once_in_order),
+        cmocka_unit_test(who_has_left_is_not_waited_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
