@@ -1,6 +1,7 @@
 #include "common/config/cluster.h"
 
 #include "common/base/parse.h"
+#include "common/config/consistency.h"
 #include "common/config/fields.h"
 #include "common/config/goal.h"
 #include "common/config/holdout_spec.h"
@@ -35,6 +36,7 @@ void dp_cluster_defaults(struct dp_cluster *out)
                 .fetch_every = 1,
                 .push_every = 1,
                 .accumulate = 1,
+                .consistency = "async",
                 .overlap = true,
                 .pushes_max = 4,
                 .run = 1,
@@ -318,6 +320,8 @@ enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
                      dp_setting_name(names, "training.accumulate", name), cluster->training.accumulate,
                      dp_setting_name(names, "training.fetch_every", fetch),
                      dp_setting_name(names, "training.push_every", push));
+    if (st == DP_OK)
+        st = dp_cluster_rule_check(&cluster->training, names, err);
     if (st == DP_OK)
         st = check_rates(&cluster->training, names, err);
     if (st == DP_OK)

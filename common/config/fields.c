@@ -127,6 +127,7 @@ static const struct dp_field training[] = {
     INTEGER(dp_cluster_training, fetch_every, DP_FIELD_U32, 1, 1000000),
     INTEGER(dp_cluster_training, push_every, DP_FIELD_U32, 1, 1000000),
     INTEGER(dp_cluster_training, accumulate, DP_FIELD_U32, 1, 1000000),
+    TEXT(dp_cluster_training, consistency, sizeof((struct dp_cluster_training *)0)->consistency - 1),
     BOOL(dp_cluster_training, overlap),
     INTEGER(dp_cluster_training, pushes_max, DP_FIELD_U32, 1, 64),
     BOOL(dp_cluster_training, bf16_values),

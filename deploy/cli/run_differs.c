@@ -34,8 +34,8 @@ static bool counts(const struct dp_fields *fields, const struct dp_field *field,
     static const char *const never[] = {
         "name", "id",          "generation", "relative_to", "cache_bytes", "durability", "journal_bytes",
         "run",  "first_epoch", "timeout_ms", "threads",     "device",      NULL};
-    static const char *const to_its_end[] = {"epochs", "stop_at", "patience", "patience_metric",
-                                             "keep",   "workers", NULL};
+    static const char *const to_its_end[] = {"epochs", "stop_at", "patience",    "patience_metric",
+                                             "keep",   "workers", "consistency", NULL};
     static const char *const evaluated[] = {"test",       "test_labels",       "test_negatives",
                                             "validation", "validation_labels", "validation_negatives",
                                             NULL};

@@ -110,6 +110,11 @@ static const struct dp_option options[] = {
      NULL},
     {"--accumulate", "N", "push the sum of the gradients of N minibatches on the same weights; default 1",
      "training.accumulate", NULL},
+    {"--consistency", "MODE",
+     "how far workers may be apart: async (they never wait for each other), ssp:S (no worker is more than S "
+     "steps ahead of the slowest; a step is one push) or sync (the mean gradient of all workers, one step "
+     "at a time: equal bits in each run); default async",
+     "training.consistency", NULL},
     {"--no-overlap", NULL, "do not read and pull the next minibatch while the current one is computed",
      "training.overlap", "false"},
     {"--bf16", NULL, "send values as bf16: half the bytes, 8 bits of precision", "training.bf16_values",

@@ -1,5 +1,6 @@
 #include "worker/coordinate/agreed.h"
 
+#include "common/config/consistency.h"
 #include "common/config/goal.h"
 #include "worker/job/early_stop.h"
 
@@ -7,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SHOWN 44 /* characters of a line that a message shows */
+#define CONSISTENCY "consistency "
+#define SHOWN       44 /* characters of a line that a message shows */
 
 /* Writes parsed numbers, not their text, so that the notation of the cluster file does not matter. */
 static int add_end(const struct dp_cluster *cluster, const struct dp_agreed_set *judged, char *text,
@@ -32,6 +34,16 @@ static int add_end(const struct dp_cluster *cluster, const struct dp_agreed_set 
                     "\nevaluated examples %" PRIu64 "\nevaluated lists %" PRIu32 "\n%skeep %s\n",
                     goal, patience, cluster->data.validation_share, judged->digest, judged->examples,
                     judged->lists, top, keep);
+}
+
+/* No line says async: so does the text of runs that an earlier version began. */
+static int add_consistency(const struct dp_cluster *cluster, char *text, size_t size)
+{
+    const struct dp_cluster_rule rule = dp_cluster_rule_of(&cluster->training);
+    char name[DP_CLUSTER_RULE_BYTES];
+    if (rule.mode == DP_CLUSTER_ASYNC)
+        return 0;
+    return snprintf(text, size, CONSISTENCY "%s\n", dp_cluster_rule_text(rule, name));
 }
 
 static const char *or_none(const char *text)
@@ -69,6 +81,9 @@ void dp_agreed_text(const struct dp_cluster *cluster, const struct dp_agreed_set
     at += (size_t)n;
     n = add_end(cluster, judged, text + at, DP_AGREED_BYTES - at);
     DP_ASSERT(n > 0 && at + (size_t)n < DP_AGREED_BYTES);
+    at += (size_t)n;
+    n = add_consistency(cluster, text + at, DP_AGREED_BYTES - at);
+    DP_ASSERT(n >= 0 && at + (size_t)n < DP_AGREED_BYTES);
 }
 
 static size_t line_len(const char *line, size_t left)
@@ -90,8 +105,11 @@ static void show(const char *line, size_t len, size_t same, char out[SHOWN + 4])
     if (len > SHOWN && name < SHOWN / 2 && same > name + SHOWN / 4)
         skip = same - name - SHOWN / 4;
     size_t rest = len - name - skip, room = SHOWN - name;
-    (void)snprintf(out, SHOWN + 4, "%.*s%s%.*s", (int)name, line, skip ? "..." : "",
-                   (int)(rest < room ? rest : room), line + name + skip);
+    if (len == 0) /* the text ends before the line of add_consistency */
+        (void)snprintf(out, SHOWN + 4, CONSISTENCY "async");
+    else
+        (void)snprintf(out, SHOWN + 4, "%.*s%s%.*s", (int)name, line, skip ? "..." : "",
+                       (int)(rest < room ? rest : room), line + name + skip);
 }
 
 static bool differ(const char *text, const char *theirs, size_t size, bool head, struct difference *out)

@@ -1,6 +1,7 @@
 #include "worker/telemetry/report.h"
 
 #include "common/base/json.h"
+#include "common/config/consistency.h"
 #include "common/env/atomic_file.h"
 #include "worker/telemetry/advice.h"
 
@@ -105,6 +106,7 @@ static void settings_json(const struct dp_report *report, json_t *root)
 {
     const struct dp_cluster *cluster = report->cluster;
     const struct dp_cluster_training *t = &cluster->training;
+    char consistency[DP_CLUSTER_RULE_BYTES];
     json_t *out = object_in(root, "settings");
     dp_json_set_u64(out, "servers", cluster->server_count);
     dp_json_set_u64(out, "shards", dp_cluster_shards(cluster));
@@ -125,6 +127,7 @@ static void settings_json(const struct dp_report *report, json_t *root)
     dp_json_set_u64(out, "fetch_every", t->fetch_every);
     dp_json_set_u64(out, "push_every", t->push_every);
     dp_json_set_u64(out, "accumulate", t->accumulate);
+    string(out, "consistency", dp_cluster_rule_text(dp_cluster_rule_of(t), consistency));
     (void)json_object_set_new(out, "overlap", json_boolean(t->overlap));
     dp_json_set_u64(out, "pushes_max", t->pushes_max);
     (void)json_object_set_new(out, "bf16_values", json_boolean(t->bf16_values));

@@ -94,6 +94,7 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_true(s->workers == t->workers && s->batch == t->batch && s->epochs == t->epochs);
     assert_true(s->fetch_every == t->fetch_every && s->push_every == t->push_every);
     assert_int_equal(s->accumulate, t->accumulate);
+    assert_string_equal(s->consistency, t->consistency);
     assert_true(s->overlap == t->overlap && s->bf16_values == t->bf16_values);
     assert_true(s->pushes_max == t->pushes_max && s->run == t->run && s->threads == t->threads);
     assert_true(s->timeout_ms == t->timeout_ms && s->patience == t->patience);
@@ -143,6 +144,7 @@ static void written_reads_back_equal(void **state)
         c->training.patience = 1000000;
         c->training.overlap = false;
         c->training.accumulate = 12;
+        (void)snprintf(c->training.consistency, sizeof c->training.consistency, "ssp:1000000");
         c->training.precision = DP_CLUSTER_BF16;
         (void)snprintf(c->training.device, sizeof c->training.device, "cuda:12");
         c->training.optimizer.l2 = nextafterf(0.1f, 1);

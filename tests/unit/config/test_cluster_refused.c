@@ -38,6 +38,21 @@ static const struct bad wrong_files[] = {
     {TRAIN("seed = \"many\";"), ":6: ", "'training.seed'"},
     {TRAIN("accumulate = 2; push_every = 2;"), ".conf", "'training.accumulate' is 2, which is both"},
     {TRAIN("accumulate = 0;"), ":6: ", "'training.accumulate'"},
+    /* consistency */
+    {TRAIN("consistency = \"bsp\";"), ".conf", "'training.consistency' is \"bsp\", but must be async, ssp:S"},
+    {TRAIN("consistency = \"ssp\";"), ".conf", "but must be async, ssp:S"},
+    {TRAIN("consistency = \"ssp:\";"), ".conf", "but must be async, ssp:S"},
+    {TRAIN("consistency = \"ssp:-1\";"), ".conf", "but must be async, ssp:S"},
+    {TRAIN("consistency = \"ssp:1000001\";"), ".conf", "0 .. 1000000) or sync"},
+    {TRAIN("consistency = \"sync:2\";"), ".conf", "but must be async, ssp:S"},
+    {TRAIN("consistency = \"sync\"; fetch_every = 2; push_every = 2;"), ".conf",
+     "'training.consistency' is sync, which pulls the weights of each step, but 'training.fetch_every' is 2"},
+    {TRAIN("consistency = \"ssp:2\"; fetch_every = 4;"), ".conf",
+     "'training.fetch_every' is 4, which pulls the weights of up to 4 steps at once, but "
+     "'training.consistency' is ssp:2: give it 3 steps or more"},
+    {TRAIN("consistency = \"ssp:0\"; fetch_every = 2; push_every = 3;"), ".conf", "up to 2 steps at once"},
+    {TRAIN("consistency = \"sync\"; workers = 1025;"), ".conf",
+     "'training.consistency' is sync, which takes 1024 workers at most, but 'training.workers' is 1025"},
     /* devices */
     {TRAIN("device = \"gpu\";"), ".conf", "'training.device' is \"gpu\", but must be cpu, cuda, cuda:N"},
     {TRAIN("device = \"cuda:\";"), ".conf", "'training.device'"},

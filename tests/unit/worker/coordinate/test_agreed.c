@@ -56,6 +56,8 @@ static void what_decides_is_compared(void **state)
     expect(&now, "model deepfm:16-256-128", "model wide-deep:16-256-128");
     (void)strcpy(now.model, "deepfm:16-256-128,dropout=0.5");
     expect(&now, "model deepfm:16-256-128", "model deepfm:16-256-128,dropout=0.5");
+    (void)strcpy(now.training.consistency, "ssp:03");
+    expect(&now, "consistency async", "consistency ssp:3");
     (void)strcpy(now.data.label, "clicked");
     expect(&now, "label (none)", "label clicked");
     (void)strcpy(now.data.categories, "town,day");
@@ -191,6 +193,13 @@ static void when_it_ends_is_compared(void **state)
     b.training.batch = 64;
     dp_agreed_text(&b, &train, &set, theirs);
     DIFFER(1, "batch 64", "batch 128");
+    (void)strcpy(a.training.consistency, "sync");
+    dp_agreed_text(&a, &train, &set, mine);
+    dp_agreed_text(&b, &train, &set, theirs);
+    DIFFER(1, "consistency async", "consistency sync");
+    (void)strcpy(b.training.consistency, "ssp:0");
+    dp_agreed_text(&b, &train, &set, theirs);
+    DIFFER(1, "consistency ssp:0", "consistency sync");
 #undef DIFFER
 }
 

@@ -1,0 +1,96 @@
+#include "common/config/consistency.h"
+
+#include "common/base/parse.h"
+#include "common/config/fields.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum dp_status dp_cluster_rule_parse(const char *text, const char *what, struct dp_cluster_rule *out,
+                                     struct dp_error *err)
+{
+    uint64_t slack = 0;
+    *out = (struct dp_cluster_rule){.mode = DP_CLUSTER_ASYNC};
+    if (strcmp(text, "async") == 0 || text[0] == '\0')
+        return DP_OK;
+    if (strcmp(text, "sync") == 0) {
+        out->mode = DP_CLUSTER_SYNC;
+        return DP_OK;
+    }
+    if (strncmp(text, "ssp:", 4) == 0 &&
+        dp_parse_u64(text + 4, 0, DP_CLUSTER_SLACK_MAX, what, &slack, NULL) == DP_OK) {
+        *out = (struct dp_cluster_rule){.mode = DP_CLUSTER_SSP, .slack = (uint32_t)slack};
+        return DP_OK;
+    }
+    return dp_fail(err, DP_ARGUMENT,
+                   "%s is \"%s\", but must be async, ssp:S (S: steps that a worker may be ahead of the "
+                   "slowest, 0 .. %u) or sync",
+                   what, text, DP_CLUSTER_SLACK_MAX);
+}
+
+struct dp_cluster_rule dp_cluster_rule_of(const struct dp_cluster_training *training)
+{
+    struct dp_cluster_rule rule;
+    enum dp_status st = dp_cluster_rule_parse(training->consistency, "training.consistency", &rule, NULL);
+    DP_ASSERT(st == DP_OK);
+    return rule;
+}
+
+const char *dp_cluster_rule_text(struct dp_cluster_rule rule, char out[DP_CLUSTER_RULE_BYTES])
+{
+    if (rule.mode == DP_CLUSTER_SSP)
+        (void)snprintf(out, DP_CLUSTER_RULE_BYTES, "ssp:%" PRIu32, rule.slack);
+    else
+        (void)snprintf(out, DP_CLUSTER_RULE_BYTES, "%s", rule.mode == DP_CLUSTER_SYNC ? "sync" : "async");
+    return out;
+}
+
+static uint32_t divisor(uint32_t a, uint32_t b)
+{
+    while (b > 0) {
+        uint32_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Fetch k begins with minibatch k * fetch, which is (k * fetch) % push into its step: a multiple of their
+ * greatest common divisor. */
+uint64_t dp_cluster_steps_of_fetch(const struct dp_cluster_training *training)
+{
+    uint64_t fetch = training->accumulate > 1 ? training->accumulate : training->fetch_every;
+    uint64_t push = dp_cluster_pushed_together(training);
+    uint64_t into = push - divisor((uint32_t)fetch, (uint32_t)push);
+    return (into + fetch - 1) / push + 1;
+}
+
+enum dp_status dp_cluster_rule_check(const struct dp_cluster_training *training,
+                                     const struct dp_setting_names *names, struct dp_error *err)
+{
+    char name[DP_SETTING_NAME_BYTES], other[DP_SETTING_NAME_BYTES], text[DP_CLUSTER_RULE_BYTES];
+    const char *what = dp_setting_name(names, "training.consistency", name);
+    struct dp_cluster_rule rule;
+    enum dp_status st = dp_cluster_rule_parse(training->consistency, what, &rule, err);
+    uint64_t steps = dp_cluster_steps_of_fetch(training);
+    if (st != DP_OK || rule.mode == DP_CLUSTER_ASYNC)
+        return st;
+    dp_cluster_rule_text(rule, text);
+    if (training->workers > DP_CLUSTER_MEMBERS_MAX)
+        return dp_fail(err, DP_ARGUMENT, "%s is %s, which takes %u workers at most, but %s is %" PRIu32, what,
+                       text, DP_CLUSTER_MEMBERS_MAX, dp_setting_name(names, "training.workers", other),
+                       training->workers);
+    if (rule.mode == DP_CLUSTER_SYNC && training->fetch_every > 1)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s is sync, which pulls the weights of each step, but %s is %" PRIu32
+                       ": leave it out",
+                       what, dp_setting_name(names, "training.fetch_every", other), training->fetch_every);
+    if (rule.mode == DP_CLUSTER_SSP && steps > (uint64_t)rule.slack + 1)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s is %" PRIu32 ", which pulls the weights of up to %" PRIu64
+                       " steps at once, but %s is %s: give it %" PRIu64 " steps or more",
+                       dp_setting_name(names, "training.fetch_every", other), training->fetch_every, steps,
+                       what, text, steps - 1);
+    return DP_OK;
+}
