@@ -45,14 +45,13 @@ static enum dp_status take_record(void *context, uint64_t lsn, const void *recor
                                   struct dp_error *err)
 {
     struct keys_gathering *g = context;
-    uint32_t dims[DP_SECTIONS_MAX];
-    enum dp_status refused = DP_OK;
+    struct dp_record decoded;
     struct dp_request *push = calloc(1, sizeof *push);
     (void)lsn;
     if (!push)
         return dp_fail(err, DP_NOMEM, "no memory for a record");
-    enum dp_status st = dp_record_decode(record, bytes, push, &refused, dims, err);
-    for (uint32_t s = 0; st == DP_OK && refused == DP_OK && s < push->sections; s++) {
+    enum dp_status st = dp_record_decode(record, bytes, &decoded, push, err);
+    for (uint32_t s = 0; st == DP_OK && decoded.kind != DP_RECORD_KEPT_PUSH && s < push->sections; s++) {
         const struct dp_section *section = &push->section[s];
         for (uint32_t i = 0; st == DP_OK && section->table == g->table && i < section->rows; i++)
             st = add(g, dp_load_u64le((const char *)section->keys + 8 * (size_t)i), err);

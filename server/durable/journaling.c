@@ -37,18 +37,14 @@ void dp_journaling_replayed(struct dp_journaling *j, uint64_t lsn)
 
 /* ---- pushes */
 
-static enum dp_status append(struct dp_journaling *j, const struct dp_request *push,
-                             struct dp_cached_table *const *tables, enum dp_status refused,
-                             struct dp_error *err)
+static enum dp_status append(struct dp_journaling *j, const struct dp_record *record,
+                             const struct dp_request *push, struct dp_error *err)
 {
     struct dp_journal_piece pieces[DP_RECORD_PIECES_MAX];
     char head[DP_RECORD_HEAD_MAX];
-    uint32_t dims[DP_SECTIONS_MAX];
     uint64_t before = j->lsn;
     size_t bytes = 0;
-    for (uint32_t s = 0; refused == DP_OK && s < push->sections; s++)
-        dims[s] = tables[s]->spec.dim;
-    uint32_t n = dp_record_encode(push, dims, refused, head, pieces);
+    uint32_t n = dp_record_encode(record, push, head, pieces);
     for (uint32_t i = 0; i < n; i++)
         bytes += pieces[i].bytes;
     enum dp_status st = dp_journal_append(j->journal, pieces, n, &j->lsn, err);
@@ -81,11 +77,10 @@ static void tell_room(struct dp_journaling *j, enum dp_status appended, const st
     }
 }
 
-enum dp_appended dp_journaling_append(struct dp_journaling *j, const struct dp_request *push,
-                                      struct dp_cached_table *const *tables, enum dp_status refused,
-                                      struct dp_error *err)
+static enum dp_appended append_record(struct dp_journaling *j, const struct dp_record *record,
+                                      const struct dp_request *push, struct dp_error *err)
 {
-    DP_ASSERT(!j->replays && (tables || refused != DP_OK));
+    DP_ASSERT(!j->replays);
     if (!j->journal) {
         DP_ASSERT(j->durable == j->lsn && j->synced == j->lsn);
         j->durable = j->synced = ++j->lsn;
@@ -99,7 +94,7 @@ enum dp_appended dp_journaling_append(struct dp_journaling *j, const struct dp_r
                       failed ? ", restart its server" : " until its store has the journal's mark");
         return DP_APPEND_REFUSED;
     }
-    enum dp_status st = append(j, push, tables, refused, err);
+    enum dp_status st = append(j, record, push, err);
     tell_room(j, st, err);
     check(j);
     if (st == DP_AGAIN || st == DP_FULL || st == DP_BEHIND)
@@ -116,6 +111,44 @@ enum dp_appended dp_journaling_append(struct dp_journaling *j, const struct dp_r
            : st == DP_AGAIN || st == DP_FULL ? DP_APPEND_NO_ROOM
            : st == DP_BEHIND                 ? DP_APPEND_BEHIND
                                              : DP_APPEND_REFUSED;
+}
+
+/* All but `refused`. tables: NULL: a refused push, which has no sections. (Dims of other sections are not cleared: each
+ * push would take longer.) */
+static void describe(struct dp_record *record, enum dp_record_kind kind, const struct dp_request *push,
+                     struct dp_cached_table *const *tables)
+{
+    const struct dp_membership *member = &push->member;
+    record->kind = kind;
+    record->members = member->given;
+    record->run = member->run;
+    record->rank = member->rank;
+    record->step = member->step;
+    record->examples = member->examples;
+    record->view = member->view;
+    for (uint32_t s = 0; tables && s < push->sections; s++)
+        record->dims[s] = tables[s]->spec.dim;
+}
+
+enum dp_appended dp_journaling_append(struct dp_journaling *j, const struct dp_request *push,
+                                      struct dp_cached_table *const *tables, enum dp_status refused,
+                                      struct dp_error *err)
+{
+    struct dp_record record;
+    DP_ASSERT(tables || refused != DP_OK);
+    describe(&record, DP_RECORD_PUSH, push, refused == DP_OK ? tables : NULL);
+    record.refused = refused;
+    return append_record(j, &record, push, err);
+}
+
+enum dp_appended dp_journaling_append_view(struct dp_journaling *j, const void *bytes, size_t size,
+                                           struct dp_error *err)
+{
+    const struct dp_record record = {.kind = DP_RECORD_VIEW, .bytes = bytes, .size = size};
+    enum dp_appended appended = append_record(j, &record, NULL, err);
+    if (appended == DP_APPENDED)
+        j->view_lsn = j->lsn;
+    return appended;
 }
 
 /* Usually the disk catches up within milliseconds; if not, the clients are told. */

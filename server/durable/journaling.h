@@ -28,9 +28,10 @@ struct dp_journaling {
     uint64_t durable;           /* pushes up to this lsn are durable; without a journal, all */
     /* pushes up to this lsn survive a loss of power: rows and marks wait for it */
     uint64_t synced;
-    uint64_t on_disk; /* the journal is durable up to this lsn, whether or not its mark is */
-    bool progressed;  /* on_disk has grown since dp_journaling_take_progress */
-    bool pushed;      /* since the last write-back cycle began, first at since_ns */
+    uint64_t on_disk;  /* the journal is durable up to this lsn, whether or not its mark is */
+    bool progressed;   /* on_disk has grown since dp_journaling_take_progress */
+    uint64_t view_lsn; /* of the last view appended; 0: none since the opening */
+    bool pushed;       /* since the last write-back cycle began, first at since_ns */
     uint64_t since_ns;
     struct dp_error failed;
     uint64_t incarnation;         /* of the journal, as the store knew it at the opening */
@@ -64,6 +65,10 @@ DP_MUST_USE
 enum dp_appended dp_journaling_append(struct dp_journaling *journaling, const struct dp_request *push,
                                       struct dp_cached_table *const *tables, enum dp_status refused,
                                       struct dp_error *err);
+/* Appends the members from now on (common/wire/view.h), which take effect when it is appended. */
+DP_MUST_USE
+enum dp_appended dp_journaling_append_view(struct dp_journaling *journaling, const void *bytes, size_t size,
+                                           struct dp_error *err);
 /* Returns true to park the push until the disk catches up; false when it made no progress for BEHIND_NS
  * (refuse it). */
 bool dp_journaling_may_wait(struct dp_journaling *journaling);

@@ -235,11 +235,11 @@ static enum dp_status apply_section(struct recovery *r, const struct dp_section 
 static enum dp_status each_record(struct recovery *r, bool apply, struct dp_error *err)
 {
     struct dp_request *push = r->push;
-    enum dp_status st = DP_OK, refused = DP_OK;
-    uint32_t dims[DP_SECTIONS_MAX];
+    enum dp_status st = DP_OK;
+    struct dp_record record;
     for (size_t at = 0; st == DP_OK && at < r->used;) {
         uint64_t lsn = dp_load_u64le(r->bytes + at), bytes = dp_load_u64le(r->bytes + at + 8);
-        st = dp_record_decode(r->bytes + at + ENTRY_BYTES, (size_t)bytes, push, &refused, dims, err);
+        st = dp_record_decode(r->bytes + at + ENTRY_BYTES, (size_t)bytes, &record, push, err);
         for (uint32_t s = 0; st == DP_OK && s < push->sections; s++) {
             const struct dp_section *section = &push->section[s];
             struct dp_cached_table *table = find_table(r, section->table);
@@ -247,7 +247,8 @@ static enum dp_status each_record(struct recovery *r, bool apply, struct dp_erro
                        : list_unknown(r, section, table, err);
         }
         if (st == DP_OK && apply) {
-            if (dp_push_ids_restore(r->o->ids, push->stream, push->number, refused) != DP_OK)
+            if (record.kind == DP_RECORD_PUSH &&
+                dp_push_ids_restore(r->o->ids, push->stream, push->number, record.refused) != DP_OK)
                 st = dp_fail(err, DP_NOMEM, "no memory for push ids");
             dp_journaling_replayed(r->o->journaling, lsn);
             DP_COUNT(&r->o->base->counters, pushes_replayed, 1);
@@ -415,12 +416,13 @@ static enum dp_status replay(void *context, uint64_t lsn, const void *record, si
                              struct dp_error *err)
 {
     struct recovery *r = context;
-    uint32_t dims[DP_SECTIONS_MAX];
+    struct dp_record decoded;
     uint64_t rows = 0, cost = 0;
-    enum dp_status refused = DP_OK;
-    enum dp_status st = dp_record_decode(record, bytes, r->push, &refused, dims, err);
+    enum dp_status st = dp_record_decode(record, bytes, &decoded, r->push, err);
+    if (st == DP_OK && (decoded.kind == DP_RECORD_KEPT_PUSH || decoded.kind == DP_RECORD_CLOSE))
+        st = dp_fail(err, DP_UNSUPPORTED, "it is of a synchronous step: open the store with a later build");
     for (uint32_t s = 0; st == DP_OK && s < r->push->sections; s++) {
-        st = check_section(r, &r->push->section[s], dims[s], err);
+        st = check_section(r, &r->push->section[s], decoded.dims[s], err);
         rows += r->push->section[s].rows;
         if (st == DP_OK)
             cost += r->push->section[s].rows *
@@ -433,7 +435,7 @@ static enum dp_status replay(void *context, uint64_t lsn, const void *record, si
                         r->cost + cost > share)) {
         st = flush(r, err);
         if (st == DP_OK) /* again: the batch was decoded into the same scratch */
-            st = dp_record_decode(record, bytes, r->push, &refused, dims, err);
+            st = dp_record_decode(record, bytes, &decoded, r->push, err);
     }
     for (uint32_t s = 0; st == DP_OK && s < r->push->sections; s++)
         count_section(r, &r->push->section[s]);

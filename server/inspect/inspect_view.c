@@ -167,16 +167,16 @@ static enum dp_status take_record(void *context, uint64_t lsn, const void *recor
 {
     struct view_gathering *g = context;
     struct dp_inspect_view *view = g->view;
-    uint32_t dims[DP_SECTIONS_MAX];
-    enum dp_status refused = DP_OK;
+    struct dp_record decoded;
     struct dp_request *push = calloc(1, sizeof *push);
     if (!push)
         return dp_fail(err, DP_NOMEM, "a record");
-    enum dp_status st = dp_record_decode(record, bytes, push, &refused, dims, err);
+    enum dp_status st = dp_record_decode(record, bytes, &decoded, push, err);
     if (st == DP_OK) {
-        view->replay_pushes += refused == DP_OK;
-        view->replay_refused += refused != DP_OK;
-        for (uint32_t s = 0; s < push->sections; s++)
+        view->replay_pushes += decoded.refused == DP_OK &&
+                               (decoded.kind == DP_RECORD_PUSH || decoded.kind == DP_RECORD_KEPT_PUSH);
+        view->replay_refused += decoded.refused != DP_OK;
+        for (uint32_t s = 0; s < push->sections && decoded.kind != DP_RECORD_KEPT_PUSH; s++)
             view->replay_rows += push->section[s].rows;
     } else
         (void)dp_wrap(err, st, "store %s/journal: record lsn %" PRIu64, view->directory, lsn);

@@ -118,8 +118,13 @@ static void decode(struct sim_model *model, const struct record *record, uint32_
                    enum dp_status *refused)
 {
     struct dp_error err = {0};
-    if (dp_record_decode(record->data, record->bytes, &model->request, refused, dims, &err) != DP_OK)
+    struct dp_record decoded;
+    if (dp_record_decode(record->data, record->bytes, &decoded, &model->request, &err) != DP_OK)
         sim_fail(model->world, "%s", err.text);
+    if (decoded.kind != DP_RECORD_PUSH)
+        sim_fail(model->world, "a record of kind %d, which is no push", (int)decoded.kind);
+    *refused = decoded.refused;
+    memcpy(dims, decoded.dims, sizeof decoded.dims);
 }
 
 static void apply_row(struct sim_model *model, const struct dp_section *section, uint32_t i, uint64_t lsn)

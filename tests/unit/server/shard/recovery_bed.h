@@ -71,7 +71,8 @@ static void make_push(struct recovery *r, uint64_t lsn)
     static uint64_t keys[TABLES][ROWS];
     static float values[TABLES][ROWS * DIM];
     struct dp_request *push = calloc(1, sizeof *push);
-    uint32_t dims[TABLES], n_pieces;
+    struct dp_record record = {.kind = DP_RECORD_PUSH};
+    uint32_t n_pieces;
     char head[DP_RECORD_HEAD_MAX];
     struct dp_journal_piece pieces[DP_RECORD_PIECES_MAX];
     size_t bytes = 0;
@@ -90,14 +91,14 @@ static void make_push(struct recovery *r, uint64_t lsn)
             r->sum[t][key] -= gradient;
             r->lsn[t][key] = lsn;
         }
-        dims[t] = DIM;
+        record.dims[t] = DIM;
         push->section[push->sections++] = (struct dp_section){.table = dp_table_id(r->spec[t].name),
                                                               .rows = n,
                                                               .keys = keys[t],
                                                               .values = values[t],
                                                               .value_bytes = (size_t)n * DIM * 4};
     }
-    n_pieces = dp_record_encode(push, dims, DP_OK, head, pieces);
+    n_pieces = dp_record_encode(&record, push, head, pieces);
     for (uint32_t i = 0; i < n_pieces; i++)
         bytes += pieces[i].bytes;
     r->records[lsn] = malloc(bytes);
