@@ -19,6 +19,7 @@ struct dp_call {
     uint32_t waiting;     /* parcels that are not answered */
     uint64_t deadline_ns; /* the latest that its owner named: goes into the requests */
     struct dp_error err;  /* of the first refusal; DP_OK: none */
+    bool member;          /* on behalf of a member of a run */
     /* Takes in an answer of the kind that the parcel wants (message's frames 1.. are the sections'). May take
      * heap parts of the reply and the message over. Gives why the answer cannot be used. NULL: nothing to do.
      */

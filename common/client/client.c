@@ -147,7 +147,7 @@ enum dp_status dp_client_await_room(struct dp_client *client, const char *what, 
         if (!idle(client, until_ns)) {
             (void)snprintf(text, sizeof text, "%s: window of %" PRIu32 " requests is full", what,
                            full->window);
-            return dp_link_silence(full, DP_TIMEOUT, text, timeout_ms, err);
+            return dp_link_silence(full, NULL, DP_TIMEOUT, text, timeout_ms, err);
         }
         dp_client_progress(client);
     }
@@ -178,11 +178,17 @@ void dp_client_drop_draft(struct dp_client *client)
 static enum dp_status time_is_over(const struct dp_client *client, const struct dp_call *call,
                                    const char *what, uint32_t timeout_ms, struct dp_error *err)
 {
+    const struct dp_link *named = NULL;
     for (uint32_t i = 0; i <= client->shards; i++) {
-        if (dp_link_carries(&client->link[i], call))
-            return dp_link_silence(&client->link[i], DP_TIMEOUT, what, timeout_ms, err);
+        const struct dp_link *link = &client->link[i];
+        /* One that holds it obeys a rule: one that does not answer comes first. */
+        if (dp_link_carries(link, call) &&
+            (!named || (dp_link_holds(named, call) && !dp_link_holds(link, call))))
+            named = link;
     }
-    return dp_fail(err, DP_INTERNAL, "%s: waits for no server", what);
+    if (!named)
+        return dp_fail(err, DP_INTERNAL, "%s: waits for no server", what);
+    return dp_link_silence(named, call, DP_TIMEOUT, what, timeout_ms, err);
 }
 
 enum dp_status dp_client_await(struct dp_client *client, struct dp_call *call, const char *what,
@@ -193,6 +199,8 @@ enum dp_status dp_client_await(struct dp_client *client, struct dp_call *call, c
         call->deadline_ns = until_ns;
     dp_client_progress(client);
     while (!dp_call_done(call)) {
+        if (call->member && client->session.replaced.status != DP_OK)
+            return dp_client_session_check_place(&client->session, what, err);
         if (!idle(client, until_ns))
             return time_is_over(client, call, what, timeout_ms, err);
         dp_client_progress(client);
@@ -329,7 +337,7 @@ enum dp_status dp_client_await_stream(struct dp_client *client, const char *what
         if (link->state == DP_LINK_OPEN)
             dp_link_greet(link, dp_awake_ns(&client->session.clock));
         if (!idle(client, until_ns))
-            return dp_link_silence(link, DP_TIMEOUT, what, timeout_ms, err);
+            return dp_link_silence(link, NULL, DP_TIMEOUT, what, timeout_ms, err);
         dp_client_progress(client);
     }
     return DP_OK;
@@ -356,7 +364,7 @@ static enum dp_status shake_hands(struct dp_client *client, uint32_t timeout_ms,
             dp_link_greet(&client->link[0], dp_awake_ns(&client->session.clock));
         }
         if (!idle(client, until_ns))
-            return dp_link_silence(missing, DP_UNAVAILABLE, "handshake", timeout_ms, err);
+            return dp_link_silence(missing, NULL, DP_UNAVAILABLE, "handshake", timeout_ms, err);
     }
 }
 
@@ -432,6 +440,7 @@ void dp_client_close(struct dp_client **client)
         free(table);
     }
     dp_keys_free(&c->keys);
+    dp_block_drop(&c->session.view);
     free(c->draft);
     free(c->link);
     free(c);

@@ -1,5 +1,5 @@
 /* Client, from inside: what its files share. One file a verb: client (open, progress, wait, close), pull,
- * push, tables, notes, register, status. */
+ * push, tables, notes, register, status; member (join, leave). */
 #ifndef DP_CLIENT_CLIENT_INNER_H
 #define DP_CLIENT_CLIENT_INNER_H
 
@@ -12,8 +12,17 @@ struct dp_client_table {
     uint32_t id;
 };
 
+struct dp_client_place { /* in a run: member.c */
+    uint32_t run, rank;
+    uint64_t incarnation; /* 0: none was drawn */
+    uint64_t view;        /* number of the newest view that this client knows */
+    bool seated;          /* the register has had the incarnation */
+    bool joined;          /* and all shards were told */
+};
+
 struct dp_client {
     struct dp_client_session session;
+    struct dp_client_place place;
     uint32_t shards;
     bool has_control;
     bool (*gives_up)(void *context);

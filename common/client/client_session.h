@@ -2,6 +2,7 @@
 #ifndef DP_CLIENT_CLIENT_SESSION_H
 #define DP_CLIENT_CLIENT_SESSION_H
 
+#include "common/client/block.h"
 #include "common/env/awake.h"
 #include "common/net/transport.h"
 #include "common/wire/limits.h"
@@ -20,6 +21,9 @@ struct dp_client_session {
     uint32_t shards;
     uint64_t register_id;   /* that the shards' stores are registered with; 0: none was told */
     uint32_t register_from; /* by this shard, first */
+    struct dp_block *view;  /* of a member of a run, packed: for shards that lack it; NULL: none */
+    size_t view_bytes;
+    struct dp_error replaced; /* another process took this member's place; DP_OK: none did */
     char name[DP_CLIENT_NAME_MAX + 1];
 };
 
@@ -40,6 +44,23 @@ static inline bool dp_client_session_lacks_stream(const struct dp_client_session
 static inline void dp_client_session_refuse_streams(struct dp_client_session *session, uint64_t too_old)
 {
     session->stream_above = too_old > session->stream_above ? too_old : session->stream_above;
+}
+
+/* Another process took this member's place: the first that says so is believed, for good. */
+static inline void dp_client_session_replace(struct dp_client_session *session, const struct dp_error *why)
+{
+    if (session->replaced.status == DP_OK)
+        session->replaced = *why;
+}
+
+/* DP_REPLACED with what was heard, for all that this client still does as a member. */
+DP_MUST_USE
+static inline enum dp_status dp_client_session_check_place(const struct dp_client_session *session,
+                                                           const char *what, struct dp_error *err)
+{
+    return session->replaced.status == DP_OK
+               ? DP_OK
+               : dp_fail(err, session->replaced.status, "%s: %s", what, session->replaced.text);
 }
 
 static inline uint64_t dp_client_session_next_id(struct dp_client_session *session)

@@ -30,6 +30,7 @@ extern "C" {
 #include "common/base/status.h"
 #include "common/model/table.h"
 #include "common/wire/snapshot.h"
+#include "common/wire/view.h"
 
 struct dp_client;
 
@@ -122,6 +123,9 @@ struct dp_push_options {
     uint64_t stream;
     uint64_t number; /* if stream is not 0: use each number once; a number beyond the server's window waits */
     const uint64_t *applied; /* [shards], of the pull that the push was computed from, or NULL */
+    bool in_step;            /* the push is this member's for `step` (dp_client_join) */
+    uint64_t step;
+    uint64_t examples; /* behind the gradients: their weight in a synchronous step */
 };
 /* Issues a push to every shard, empty for shards without rows, because each shard counts the numbers.
  * DP_NOT_FINITE names table, key and value; nothing was sent then. */
@@ -134,7 +138,11 @@ struct dp_outcome {
     uint32_t measured;      /* number of shards in the next two */
     uint64_t staleness_sum; /* pushes applied between the pull and this push, summed over shards */
     uint64_t staleness_max;
-    bool repeated; /* a shard had applied this number before */
+    bool repeated;    /* a shard had applied this number before */
+    uint32_t dropped; /* in a step: shards that had closed the step without this push and did not apply it */
+    uint64_t
+        gap_sum; /* in a step: steps by which this member was ahead of the slowest one, summed over shards */
+    uint64_t gap_max;
 };
 /* Waits for a request. DP_OK: every shard is done, and the ticket is used up. DP_TIMEOUT: not yet; err names
  * the shard, and the caller may wait again or close. Any other status: the request was refused, with the
@@ -145,6 +153,38 @@ enum dp_status dp_client_wait(struct dp_client *client, struct dp_ticket *ticket
 /* Processes replies that have arrived and resends what is due, without waiting. Call it from time to time
  * during long computations. */
 void dp_client_progress(struct dp_client *client);
+
+/* ---- Workers that wait for each other (ssp, sync) ----
+ *     join -> table -> (pull_step(t) -> wait -> ... -> push(t) -> wait)* -> leave
+ * The members of a run are its ranks 0 .. members - 1. Each shard holds a member's pull of step t until the other members have come as
+ * far as the mode asks: with ssp, each has finished the steps before t - slack; with sync, the shard has applied the pushes of all members for
+ * the steps before t as one each. A member finishes a step by its push for it, one without rows if it has none. */
+struct dp_join {
+    uint32_t run;     /* from 1: later runs replace earlier ones */
+    uint32_t rank;    /* this member's, below `members` */
+    uint32_t members; /* 1 .. DP_MEMBERS_MAX */
+    enum dp_consistency mode;
+    uint32_t slack;      /* ssp; else 0 */
+    uint64_t first_step; /* of the run */
+};
+/* Joins a run: takes the rank's place in the register's list of members, which the first to join makes, and hands the list to all
+ * shards. Needs the control endpoint. A process that joins again in the place of an earlier one replaces it; what that one left is kept.
+ * DP_EXISTS: the other members mean another mode, or other members or steps. After DP_TIMEOUT, join again. DP_REPLACED, of this call and
+ * of all below: another process joined in this place; this client is no member any more and cannot become one. */
+DP_MUST_USE
+enum dp_status dp_client_join(struct dp_client *client, const struct dp_join *join, uint32_t timeout_ms,
+                              struct dp_error *err);
+/* Ends this member's part: it has taken part in the steps before `until`, and nobody waits for it in those from there on. All of its
+ * pushes must have been waited for (else DP_ARGUMENT). After DP_TIMEOUT, call it again. */
+DP_MUST_USE
+enum dp_status dp_client_leave(struct dp_client *client, uint64_t until, uint32_t timeout_ms,
+                               struct dp_error *err);
+/* Issues a pull for this member's step, as dp_client_pull. While shards hold it, its wait's DP_TIMEOUT has err->wait.reason
+ * DP_WAIT_STEP, and the text names the member that is waited for, how far it is, and when it was last heard. */
+DP_MUST_USE
+enum dp_status dp_client_pull_step(struct dp_client *client, uint64_t step, const struct dp_pull_part *parts,
+                                   uint32_t count, uint64_t *applied, uint32_t timeout_ms,
+                                   struct dp_ticket *out, struct dp_error *err);
 
 /* Finds which of a stream's numbers from .. from + count - 1 every shard has applied: bit i of bits[(count +
  * 63) / 64] is number from + i. A restarted program uses this to continue where it stopped; the result is as

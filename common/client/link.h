@@ -6,6 +6,8 @@
  *           sent again, in order, at the same sequence numbers.
  * Why       The shard executes a session's requests in order and nothing else, so what follows a missing
  *           one is refused anyway.
+ * Held      A member's pull that the shard holds has used up its number: what follows is answered before it. It stays in the list, is
+ *           passed over by the retry timer, and sent again alone when the shard no longer says that it holds it.
  * Thread    The client's.
  * Memory    Takes parcels over.
  * Failure   A refused greeting refuses every parcel that is under way, with the reason; the next put greets
@@ -40,7 +42,14 @@ struct dp_link {
     uint64_t boot;
     uint64_t store; /* id of the shard's store; 0: none was told */
 
-    uint64_t heard_ns;          /* last reply that fitted the session */
+    uint32_t held; /* of those under way: the shard has said that it holds them */
+    struct {
+        char reason[360]; /* what it said last of one of them */
+        struct dp_wait wait;
+        uint64_t heard_ns;
+    } hold;
+
+    uint64_t heard_ns;          /* last reply that fitted the session, but for HELD */
     uint64_t hold_ns, pause_ns; /* nothing is sent in order before hold; next pause, doubling */
     uint64_t rewound_ns;
     uint32_t silences;
@@ -77,8 +86,10 @@ bool dp_link_carries(const struct dp_link *link, const struct dp_call *call);
 void dp_link_forget(struct dp_link *link, const struct dp_call *call);
 /* "shard 1 at tcp://..." / "control at ..." into text. */
 void dp_link_name(const struct dp_link *link, char *text, size_t size);
-/* Fails with why nothing came from this server, and what to do. */
-enum dp_status dp_link_silence(const struct dp_link *link, enum dp_status why, const char *what,
-                               uint32_t timeout_ms, struct dp_error *err);
+/* Whether the shard holds a parcel of the call (NULL: of any). */
+bool dp_link_holds(const struct dp_link *link, const struct dp_call *call);
+/* Fails with why nothing came from this server for the call (NULL: none yet), and what to do. */
+enum dp_status dp_link_silence(const struct dp_link *link, const struct dp_call *call, enum dp_status why,
+                               const char *what, uint32_t timeout_ms, struct dp_error *err);
 
 #endif

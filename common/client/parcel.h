@@ -23,6 +23,8 @@ struct dp_parcel {
     struct dp_call *call; /* NULL: nobody waits for the answer any more */
     enum dp_reply_kind answer;
     bool loose;             /* outside the session's order */
+    bool held;              /* the shard has said that it holds it: its number is used up */
+    uint64_t held_ns;       /* when it said so last */
     uint64_t sent_ns;       /* last time; 0: never */
     uint64_t due_ns;        /* loose: when to send (again) */
     uint64_t wait_until_ns; /* register_get: until when the server may keep it; 0: it is none */

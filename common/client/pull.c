@@ -1,4 +1,5 @@
 /* Pull: keys -> a parcel a shard -> answers -> each row from the answer's frame to where it was asked for. */
+#include "common/client/member.h"
 #include "common/client/partition.h"
 
 #include "common/base/bf16.h"
@@ -86,9 +87,10 @@ static enum dp_status make(struct dp_client *client, struct dp_partition *partit
     return st == DP_OK ? dp_partition_cut(partition, client, DP_REQUEST_PULL, err) : st;
 }
 
-enum dp_status dp_client_pull(struct dp_client *client, const struct dp_pull_part *parts, uint32_t count,
-                              uint64_t *applied, uint32_t timeout_ms, struct dp_ticket *out,
-                              struct dp_error *err)
+/* step: NULL, or that of the member that this client is. */
+static enum dp_status issue(struct dp_client *client, const uint64_t *step, const struct dp_pull_part *parts,
+                            uint32_t count, uint64_t *applied, uint32_t timeout_ms, struct dp_ticket *out,
+                            struct dp_error *err)
 {
     struct dp_partition cut = {0};
     struct dp_call *call = NULL;
@@ -110,6 +112,8 @@ enum dp_status dp_client_pull(struct dp_client *client, const struct dp_pull_par
     st = dp_client_await_room(client, "pull", timeout_ms, err);
     if (st != DP_OK)
         goto done;
+    if (step)
+        dp_client_member_sign(client, call, *step, 0);
     for (uint32_t i = 0; applied && i < client->shards; i++)
         applied[i] = DP_NOT_MEASURED;
     dp_client_issue(client, &call, out);
@@ -118,6 +122,22 @@ done:
     dp_call_free(&call);
     dp_partition_clear(&cut);
     return st;
+}
+
+enum dp_status dp_client_pull(struct dp_client *client, const struct dp_pull_part *parts, uint32_t count,
+                              uint64_t *applied, uint32_t timeout_ms, struct dp_ticket *out,
+                              struct dp_error *err)
+{
+    return issue(client, NULL, parts, count, applied, timeout_ms, out, err);
+}
+
+enum dp_status dp_client_pull_step(struct dp_client *client, uint64_t step, const struct dp_pull_part *parts,
+                                   uint32_t count, uint64_t *applied, uint32_t timeout_ms,
+                                   struct dp_ticket *out, struct dp_error *err)
+{
+    out->id = 0;
+    enum dp_status st = dp_client_member_check(client, "pull", err);
+    return st == DP_OK ? issue(client, &step, parts, count, applied, timeout_ms, out, err) : st;
 }
 
 enum dp_status dp_client_pull_rows(struct dp_client *client, struct dp_client_table *table,

@@ -2,6 +2,7 @@
  * shard.
  * Why       The whole push is checked before any shard hears of it: a NaN never lands on half of the
  *           shards. */
+#include "common/client/member.h"
 #include "common/client/partition.h"
 
 #include "common/base/bf16.h"
@@ -146,6 +147,11 @@ static enum dp_status take_pushed(struct dp_call *call, uint32_t server, const s
         outcome->repeated |= parcel->sends == 1;
         return DP_OK;
     }
+    if (parcel->request.member.given) {
+        outcome->dropped += reply->dropped;
+        outcome->gap_sum += reply->gap;
+        outcome->gap_max = reply->gap > outcome->gap_max ? reply->gap : outcome->gap_max;
+    }
     if (!parcel->request.measured)
         return DP_OK;
     outcome->measured++;
@@ -199,7 +205,9 @@ static enum dp_status issue(struct dp_client *client, const struct dp_push_optio
     if (!(options->rate >= FLT_MIN) || !isfinite(options->rate)) /* as the shard checks it */
         return dp_fail(err, DP_ARGUMENT, "push: rate %g: must be finite and at least %g",
                        (double)options->rate, (double)FLT_MIN);
-    st = make(client, &cut, parts, count, err);
+    st = options->in_step ? dp_client_member_check(client, "push", err) : DP_OK;
+    if (st == DP_OK)
+        st = make(client, &cut, parts, count, err);
     if (st != DP_OK)
         goto done;
     call = dp_call_new(client, 0, timeout_ms);
@@ -216,6 +224,8 @@ static enum dp_status issue(struct dp_client *client, const struct dp_push_optio
     if (st != DP_OK)
         goto done;
     number(client, options);
+    if (options->in_step)
+        dp_client_member_sign(client, call, options->step, options->examples);
     dp_client_issue(client, &call, out);
 done:
     dp_client_drop_draft(client);

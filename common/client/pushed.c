@@ -1,7 +1,7 @@
 /* Pushed: which numbers of a stream all shards have applied.
  *     for each piece of at most DP_POSITIONS_MAX numbers: all bits set -> ask every shard -> and
  * Why       A number counts only if every shard has it: one that a shard lacks is to be pushed again, to all. */
-#include "common/client/client_inner.h"
+#include "common/client/ask_all.h"
 
 #include "common/base/bytes.h"
 
@@ -29,28 +29,19 @@ static enum dp_status take_positions(struct dp_call *call, uint32_t server, cons
 static enum dp_status ask_all(struct dp_client *client, uint64_t stream, uint64_t from, uint32_t count,
                               uint64_t *bits, uint32_t timeout_ms, struct dp_error *err)
 {
-    struct dp_ticket ticket = {0};
-    struct dp_call *call = dp_call_new(client, 0, timeout_ms);
+    struct dp_call *call =
+        dp_client_draft_all(client, DP_REQUEST_POSITIONS_GET, DP_REPLY_POSITIONS, timeout_ms);
     for (uint32_t i = 0; i < client->shards && call; i++) {
-        struct dp_parcel *parcel = dp_parcel_new(DP_REQUEST_POSITIONS_GET, DP_REPLY_POSITIONS);
-        client->draft[i] = parcel;
-        if (!parcel) {
-            dp_call_free(&call);
-            break;
-        }
-        parcel->loose = true;
-        parcel->request.stream = stream;
-        parcel->request.number = from;
-        parcel->request.numbers = count;
+        struct dp_request *request = &client->draft[i]->request;
+        request->stream = stream;
+        request->number = from;
+        request->numbers = count;
     }
-    if (!call) {
-        dp_client_drop_draft(client);
-        return dp_fail(err, DP_NOMEM, "pushed: no memory");
+    if (call) {
+        call->take = take_positions;
+        call->bits = bits;
     }
-    call->take = take_positions;
-    call->bits = bits;
-    dp_client_issue(client, &call, &ticket);
-    return dp_client_finish(client, &ticket, "pushed", timeout_ms, err);
+    return dp_client_ask_all(client, &call, "pushed", timeout_ms, err);
 }
 
 enum dp_status dp_client_pushed(struct dp_client *client, uint64_t stream, uint64_t from, size_t count,

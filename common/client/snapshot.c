@@ -1,5 +1,5 @@
 /* Snapshot: an order to all shards about what they keep beside their rows. */
-#include "common/client/client_inner.h"
+#include "common/client/ask_all.h"
 
 static enum dp_status take_state(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
                                  struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
@@ -15,31 +15,23 @@ static enum dp_status take_state(struct dp_call *call, uint32_t server, const st
 enum dp_status dp_client_snapshot(struct dp_client *client, const struct dp_snapshot_order *order,
                                   struct dp_snapshot_state *states, uint32_t timeout_ms, struct dp_error *err)
 {
-    struct dp_ticket ticket = {0};
-    struct dp_call *call = dp_call_new(client, 0, timeout_ms);
+    struct dp_call *call = dp_client_draft_all(client, DP_REQUEST_SNAPSHOT, DP_REPLY_SNAPSHOT, timeout_ms);
     for (uint32_t i = 0; i < client->shards && call; i++) {
-        if (order->spares && order->spares[i])
+        if (order->spares && order->spares[i]) {
+            dp_parcel_free(&client->draft[i]);
             continue;
-        struct dp_parcel *parcel = dp_parcel_new(DP_REQUEST_SNAPSHOT, DP_REPLY_SNAPSHOT);
-        client->draft[i] = parcel;
-        if (!parcel) {
-            dp_call_free(&call);
-            break;
         }
-        parcel->loose = true;
-        parcel->request.action = order->action;
-        parcel->request.run = order->run;
-        parcel->request.epoch = order->epoch;
-        parcel->request.keeps = order->keeps;
+        struct dp_request *request = &client->draft[i]->request;
+        request->action = order->action;
+        request->run = order->run;
+        request->epoch = order->epoch;
+        request->keeps = order->keeps;
     }
-    if (!call) {
-        dp_client_drop_draft(client);
-        return dp_fail(err, DP_NOMEM, "snapshot: no memory");
+    if (call) {
+        call->take = take_state;
+        call->snapshots = states;
     }
-    call->take = take_state;
-    call->snapshots = states;
-    dp_client_issue(client, &call, &ticket);
-    return dp_client_finish(client, &ticket, "snapshot", timeout_ms, err);
+    return dp_client_ask_all(client, &call, "snapshot", timeout_ms, err);
 }
 
 uint32_t dp_snapshot_newest(const struct dp_snapshot_state *states, uint32_t shards)

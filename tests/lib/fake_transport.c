@@ -1,4 +1,4 @@
-#include "tests/lib/fake_transport.h"
+#include "tests/lib/fake_answers.h"
 
 #include "common/base/bf16.h"
 #include "common/base/bytes.h"
@@ -17,6 +17,8 @@ struct dp_fake_mail {
     uint64_t due_ns;
     uint32_t server;
     bool to_client;
+    uint64_t held_id; /* a pull that the server holds; 0: a message under way */
+    uint64_t release_ns;
     struct dp_message *message;
 };
 
@@ -56,28 +58,35 @@ void dp_fake_net_free(struct dp_fake_net **net)
         dp_message_free(&mail->message);
         free(mail);
     }
-    for (uint32_t i = 0; i < (*net)->shards; i++)
+    for (uint32_t i = 0; i < (*net)->shards; i++) {
         free((*net)->shard[i].row);
+        dp_view_clear(&(*net)->shard[i].view);
+    }
     free(*net);
     *net = NULL;
 }
 
 /* ---- the network ---- */
 
+static void enqueue(struct dp_fake_net *net, struct dp_fake_mail given)
+{
+    struct dp_fake_mail *mail = calloc(1, sizeof *mail), **at = &net->mail;
+    DP_ASSERT(mail);
+    while (*at && (*at)->due_ns <= given.due_ns)
+        at = &(*at)->next;
+    *mail = given;
+    mail->next = *at;
+    *at = mail;
+}
+
 static void post(struct dp_fake_net *net, uint32_t server, bool to_client, struct dp_message *message)
 {
-    struct dp_fake_mail *mail = calloc(1, sizeof *mail);
-    DP_ASSERT(mail);
     uint64_t delay = HOP_NS;
     if (happens(net, net->faults.slow))
         delay += dp_fake_net_random(net, (net->faults.slow_ms + 1) * MS_NS);
-    *mail = (struct dp_fake_mail){
-        .due_ns = net->now_ns + delay, .server = server, .to_client = to_client, .message = message};
-    struct dp_fake_mail **at = &net->mail;
-    while (*at && (*at)->due_ns <= mail->due_ns)
-        at = &(*at)->next;
-    mail->next = *at;
-    *at = mail;
+    enqueue(net,
+            (struct dp_fake_mail){
+                .due_ns = net->now_ns + delay, .server = server, .to_client = to_client, .message = message});
 }
 
 static struct dp_message *copy(const struct dp_message *message)
@@ -168,7 +177,8 @@ static void do_push(struct dp_fake_net *net, uint32_t index, const struct dp_req
                                                          .number = r->number,
                                                          .pulled_at = r->pulled_at,
                                                          .measured = r->measured,
-                                                         .rate = r->rate};
+                                                         .rate = r->rate,
+                                                         .member = r->member};
     reply->staleness = r->measured ? shard->applied - r->pulled_at : 0;
     shard->applied++;
     for (uint32_t s = 0; s < r->sections; s++) {
@@ -251,8 +261,10 @@ static void do_hello(struct dp_fake_net *net, uint32_t index, const struct dp_re
 
 static enum dp_status random_refusal(struct dp_fake_net *net, struct dp_fake_shard *shard)
 {
-    if (happens(net, net->faults.forget))
+    if (happens(net, net->faults.forget)) {
         shard->session = 0;
+        dp_view_clear(&shard->view);
+    }
     if (shard->session == 0)
         return DP_SESSION;
     if (happens(net, net->faults.again))
@@ -260,8 +272,84 @@ static enum dp_status random_refusal(struct dp_fake_net *net, struct dp_fake_sha
     return happens(net, net->faults.stopping) ? DP_STOPPING : DP_OK;
 }
 
+/* ---- members ---- */
+
+static void do_view_put(struct dp_fake_shard *shard, const struct dp_request *r, struct dp_reply *reply)
+{
+    struct dp_view view;
+    struct dp_error err = {0};
+    DP_ASSERT(dp_view_unpack(r->note, r->note_bytes, &view, &err) == DP_OK);
+    shard->view_puts++;
+    if (view.run > shard->view.run || view.number > shard->view.number) {
+        dp_view_clear(&shard->view);
+        shard->view = view;
+    } else {
+        dp_view_clear(&view);
+    }
+    reply->kind = DP_REPLY_VIEW;
+    reply->version = shard->view.number;
+}
+
+static enum dp_status check_member(const struct dp_fake_shard *shard, const struct dp_membership *member,
+                                   struct dp_reply *reply)
+{
+    if (!member->given)
+        return DP_OK;
+    if (member->run > shard->view.run || member->view > shard->view.number) {
+        (void)snprintf(reply->reason, sizeof reply->reason, "the view is missing");
+        reply->wait = (struct dp_wait){.reason = DP_WAIT_VIEW,
+                                       .subject = member->run,
+                                       .done = shard->view.number,
+                                       .total = member->view};
+        return DP_AGAIN;
+    }
+    if (shard->view.member[member->rank].incarnation == member->incarnation)
+        return DP_OK;
+    (void)snprintf(reply->reason, sizeof reply->reason, "run %u: another process joined as worker %u",
+                   member->run, member->rank);
+    return DP_REPLACED;
+}
+
+static bool holds(struct dp_fake_net *net, uint32_t index, const struct dp_request *r, uint64_t release_ns,
+                  struct dp_reply *reply)
+{
+    bool held = net->holds ? net->holds(net->context, index, r, reply) : net->now_ns < release_ns;
+    if (held)
+        reply->status = DP_HELD;
+    return held;
+}
+
+/* A member's pull that comes: held from now on, or still (a resend renews it). */
+static bool holds_new(struct dp_fake_net *net, uint32_t index, const struct dp_request *r,
+                      const struct dp_message *message, struct dp_reply *reply)
+{
+    uint64_t release_ns = 0;
+    if (happens(net, net->faults.hold))
+        release_ns = net->now_ns + dp_fake_net_random(net, net->faults.hold_ms + 1) * MS_NS;
+    for (const struct dp_fake_mail *mail = net->mail; mail; mail = mail->next) {
+        if (mail->held_id == r->id && mail->server == index)
+            return holds(net, index, r, mail->release_ns, reply);
+    }
+    if (!holds(net, index, r, release_ns, reply))
+        return false;
+    enqueue(net, (struct dp_fake_mail){.due_ns = net->now_ns + DP_FAKE_HELD_MS * MS_NS,
+                                       .server = index,
+                                       .held_id = r->id,
+                                       .release_ns = release_ns,
+                                       .message = copy(message)});
+    return true;
+}
+
+void dp_fake_net_restart(struct dp_fake_net *net, uint32_t index)
+{
+    struct dp_fake_shard *shard = &net->shard[index];
+    shard->session = 0;
+    shard->boot++;
+    dp_view_clear(&shard->view);
+}
+
 static void do_in_order(struct dp_fake_net *net, uint32_t index, const struct dp_request *r,
-                        struct dp_reply *reply, struct dp_frame *frames)
+                        const struct dp_message *message, struct dp_reply *reply, struct dp_frame *frames)
 {
     struct dp_fake_shard *shard = &net->shard[index];
     reply->status = random_refusal(net, shard);
@@ -270,10 +358,15 @@ static void do_in_order(struct dp_fake_net *net, uint32_t index, const struct dp
     if (reply->status == DP_OK &&
         (r->sequence > shard->expected || (net->faults.order && happens(net, net->faults.order))))
         reply->status = DP_ORDER;
+    if (reply->status == DP_OK)
+        reply->status = check_member(shard, &r->member, reply);
     reply->sequence = shard->expected;
-    if (reply->status != DP_OK)
+    if (reply->status != DP_OK && reply->status != DP_REPLACED)
         return;
     shard->expected += r->sequence == shard->expected;
+    if (reply->status != DP_OK ||
+        (r->kind == DP_REQUEST_PULL && r->member.given && holds_new(net, index, r, message, reply)))
+        return;
     if (r->kind == DP_REQUEST_PUSH)
         do_push(net, index, r, reply);
     else if (r->kind == DP_REQUEST_PULL)
@@ -282,95 +375,61 @@ static void do_in_order(struct dp_fake_net *net, uint32_t index, const struct dp
         do_create(shard, r, reply);
 }
 
-static void do_status(const struct dp_fake_net *net, uint32_t index, struct dp_reply *reply)
+/* Gives whether it is answered. */
+static bool serve_request(struct dp_fake_net *net, uint32_t index, const struct dp_message *message,
+                          const struct dp_request *r, struct dp_reply *reply, struct dp_frame *frames,
+                          uint32_t *frame_count)
 {
-    const struct dp_fake_shard *shard = &net->shard[index];
-    reply->kind = DP_REPLY_STATUS;
-    reply->report = (struct dp_status_report){.shard = index,
-                                              .shards = net->shards,
-                                              .tables = shard->tables,
-                                              .counters = 1,
-                                              .table = calloc(9, sizeof(struct dp_table_status)),
-                                              .counter = calloc(1, sizeof(struct dp_counter))};
-    DP_ASSERT(reply->report.table && reply->report.counter);
-    for (uint32_t i = 0; i < shard->tables; i++)
-        reply->report.table[i].spec = shard->table[i];
-    (void)snprintf(reply->report.counter->name, sizeof reply->report.counter->name, "pushes");
-    reply->report.counter->value = shard->pushes;
+    switch (r->kind) {
+    case DP_REQUEST_NOTE_PUT:
+    case DP_REQUEST_NOTES_GET:
+        *frame_count = dp_fake_answer_notes(net, r, reply, frames);
+        return true;
+    case DP_REQUEST_REGISTER_GET:
+    case DP_REQUEST_REGISTER_SET:
+        *frame_count = 1;
+        return dp_fake_answer_register(net, r, reply, frames);
+    case DP_REQUEST_HELLO:
+        do_hello(net, index, r, reply);
+        return true;
+    case DP_REQUEST_POSITIONS_GET:
+        *frame_count = dp_fake_answer_positions(net, index, r, reply, frames);
+        return true;
+    case DP_REQUEST_STATUS:
+        dp_fake_answer_status(net, index, reply);
+        return true;
+    case DP_REQUEST_VIEW_PUT:
+        do_view_put(&net->shard[index], r, reply);
+        return true;
+    default:
+        do_in_order(net, index, r, message, reply, frames);
+        return true;
+    }
 }
 
-/* As the client's promise has it: what was applied, one bit each. */
-static uint32_t do_positions(struct dp_fake_net *net, uint32_t index, const struct dp_request *r,
-                             struct dp_reply *reply, struct dp_frame *frames)
+static void answer(struct dp_fake_net *net, uint32_t index, struct dp_reply *reply, struct dp_frame *frames,
+                   uint32_t frame_count)
 {
-    const struct dp_fake_shard *shard = &net->shard[index];
-    uint64_t word[DP_POSITIONS_MAX / 64] = {0};
-    size_t size = (size_t)(r->numbers + 63) / 64 * 8;
-    for (uint32_t i = 0; i < shard->pushes; i++) {
-        const struct dp_fake_push *push = &shard->push[i];
-        if (push->stream == r->stream && push->number >= r->number && push->number - r->number < r->numbers)
-            word[(push->number - r->number) / 64] |= UINT64_C(1) << (push->number - r->number) % 64;
-    }
-    reply->kind = DP_REPLY_POSITIONS;
-    frames[0] = dp_frame_new(size);
-    for (uint32_t i = 0; i < size / 8; i++)
-        dp_store_u64le((char *)frames[0].data + (size_t)i * 8, word[i]);
-    return 1;
+    struct dp_message *out = NULL;
+    struct dp_error err = {0};
+    if (net->tamper)
+        net->tamper(net->context, index, reply, frames, &frame_count);
+    enum dp_status st = dp_reply_encode(reply, frames, frame_count, &out, &err);
+    dp_reply_clear(reply);
+    DP_ASSERT(st == DP_OK);
+    carry(net, index, true, out);
 }
 
-static uint32_t do_notes(struct dp_fake_net *net, const struct dp_request *r, struct dp_reply *reply,
-                         struct dp_frame *frames)
+static void read_request(struct dp_fake_net *net, uint32_t index, const struct dp_message *message,
+                         struct dp_request *r, struct dp_reply *reply)
 {
-    if (r->kind == DP_REQUEST_NOTE_PUT) {
-        DP_ASSERT(net->notes < 8 && r->note_bytes <= sizeof net->note[0].bytes);
-        struct dp_fake_note *note = &net->note[net->notes++];
-        for (struct dp_fake_note *old = net->note; old < net->note + net->notes - 1; old++) {
-            if (strcmp(old->name, r->name) == 0) {
-                note = old;
-                net->notes--;
-                break;
-            }
-        }
-        memcpy(note->name, r->name, sizeof note->name);
-        memcpy(note->bytes, r->note, r->note_bytes);
-        note->size = r->note_bytes;
-        return 0;
-    }
-    reply->kind = DP_REPLY_NOTES;
-    reply->note = calloc(net->notes + 1, sizeof reply->note[0]);
-    DP_ASSERT(reply->note);
-    for (uint32_t i = 0; i < net->notes; i++) {
-        memcpy(reply->note[i], net->note[i].name, sizeof reply->note[i]);
-        frames[i] = dp_frame_copy(net->note[i].bytes, net->note[i].size);
-    }
-    reply->notes = net->notes;
-    return net->notes;
-}
-
-/* false: no answer. */
-static bool do_register(struct dp_fake_net *net, const struct dp_request *r, struct dp_reply *reply,
-                        struct dp_frame *frames)
-{
-    if (r->kind == DP_REQUEST_REGISTER_SET) {
-        DP_ASSERT(r->note_bytes <= sizeof net->value.bytes);
-        net->value.sets++;
-        if (r->version == net->value.version) {
-            net->value.version++;
-            net->value.nonce = r->nonce;
-            net->value.size = r->note_bytes;
-            memcpy(net->value.bytes, r->note, r->note_bytes);
-        }
-        reply->won = r->version + 1 == net->value.version && r->nonce == net->value.nonce;
-    } else {
-        net->value.gets++;
-        if (net->value.version <= r->version && r->wait_ms > 0)
-            return false;
-    }
-    reply->kind = DP_REPLY_REGISTER;
-    reply->version = net->value.version;
-    reply->register_id = 99;
-    frames[0] = dp_frame_copy(net->value.bytes, net->value.size);
-    return true;
+    struct dp_error err = {0};
+    enum dp_status st = dp_request_decode(message, r, &err);
+    if (st != DP_OK)
+        (void)fprintf(stderr, "fake shard %u: %s\n", index, err.text);
+    DP_ASSERT(st == DP_OK); /* what the client sends is always right */
+    *reply = (struct dp_reply){.id = r->id, .session = r->session, .cluster = net->cluster};
+    reply->generation = net->generation;
 }
 
 static void serve(struct dp_fake_net *net, uint32_t index, struct dp_message *message)
@@ -379,40 +438,37 @@ static void serve(struct dp_fake_net *net, uint32_t index, struct dp_message *me
     struct dp_reply reply;
     struct dp_frame frames[DP_SECTIONS_MAX];
     uint32_t frame_count = 0;
-    struct dp_error err = {0};
-    struct dp_message *out = NULL;
-    enum dp_status st = dp_request_decode(message, &r, &err);
-    if (st != DP_OK)
-        (void)fprintf(stderr, "fake shard %u: %s\n", index, err.text);
-    DP_ASSERT(st == DP_OK); /* what the client sends is always right */
-    reply = (struct dp_reply){.id = r.id, .session = r.session, .cluster = net->cluster};
-    reply.generation = net->generation;
-    st = net->refuse ? net->refuse(net->context, index, &r, &reply) : DP_OK;
-    if (st == DP_TIMEOUT)
+    read_request(net, index, message, &r, &reply);
+    reply.status = net->refuse ? net->refuse(net->context, index, &r, &reply) : DP_OK;
+    if (reply.status == DP_TIMEOUT)
         return;
-    reply.status = st;
-    if (st == DP_OK && (r.kind == DP_REQUEST_NOTE_PUT || r.kind == DP_REQUEST_NOTES_GET))
-        frame_count = do_notes(net, &r, &reply, frames);
-    else if (st == DP_OK && (r.kind == DP_REQUEST_REGISTER_GET || r.kind == DP_REQUEST_REGISTER_SET)) {
-        if (!do_register(net, &r, &reply, frames))
-            return;
-        frame_count = 1;
-    } else if (st == DP_OK && r.kind == DP_REQUEST_HELLO)
-        do_hello(net, index, &r, &reply);
-    else if (st == DP_OK && r.kind == DP_REQUEST_POSITIONS_GET)
-        frame_count = do_positions(net, index, &r, &reply, frames);
-    else if (st == DP_OK && r.kind == DP_REQUEST_STATUS)
-        do_status(net, index, &reply);
-    else if (st == DP_OK)
-        do_in_order(net, index, &r, &reply, frames);
+    if (reply.status == DP_OK && !serve_request(net, index, message, &r, &reply, frames, &frame_count))
+        return;
     if (reply.kind == DP_REPLY_PULLED)
         frame_count = r.sections;
-    if (net->tamper)
-        net->tamper(net->context, index, &reply, frames, &frame_count);
-    st = dp_reply_encode(&reply, frames, frame_count, &out, &err);
-    dp_reply_clear(&reply);
-    DP_ASSERT(st == DP_OK);
-    carry(net, index, true, out);
+    answer(net, index, &reply, frames, frame_count);
+}
+
+/* A held pull's time to say so again, or to be answered. A session that is gone took it along. */
+static void serve_held(struct dp_fake_net *net, struct dp_fake_mail *mail)
+{
+    struct dp_request r;
+    struct dp_reply reply;
+    struct dp_frame frames[DP_SECTIONS_MAX];
+    read_request(net, mail->server, mail->message, &r, &reply);
+    if (net->shard[mail->server].session != r.session)
+        return;
+    bool dead = net->dead[mail->server];
+    bool held = dead || holds(net, mail->server, &r, mail->release_ns, &reply);
+    if (!held)
+        do_pull(net, mail->server, &r, &reply, frames);
+    if (!dead)
+        answer(net, mail->server, &reply, frames, held ? 0 : r.sections);
+    if (!held)
+        return;
+    mail->due_ns = net->now_ns + DP_FAKE_HELD_MS * MS_NS;
+    mail->message = copy(mail->message);
+    enqueue(net, *mail);
 }
 
 /* ---- the seams ---- */
@@ -442,11 +498,13 @@ static bool fake_receive(void *self, uint32_t *server, struct dp_message **messa
         net->mail = mail->next;
         *server = mail->server;
         *message = mail->message;
+        if (mail->held_id)
+            serve_held(net, mail);
+        else if (!to_client && !net->dead[*server])
+            serve(net, *server, *message);
         free(mail);
         if (to_client)
             return true;
-        if (!net->dead[*server])
-            serve(net, *server, *message);
         dp_message_free(message);
     }
     return false;

@@ -1,7 +1,7 @@
 /* Fake transport: a network with shards at its other end, in one thread, on a clock of its own.
  *     client -> (lost, doubled, delayed) -> shard model -> (lost, doubled, delayed) -> client
  * The model does what a shard promises, in the plainest way: sessions, order of sequence numbers, push ids,
- * rows that are the sum of their gradients. A test scripts the rest with two hooks. Seeded: equal runs.
+ * rows that are the sum of their gradients, views of members, pulls that are held. A test scripts the rest with two hooks. Seeded: equal runs.
  * Thread    One.
  * Memory    dp_fake_net_free frees all, after the client is closed. */
 #ifndef DP_TESTS_LIB_FAKE_TRANSPORT_H
@@ -14,18 +14,21 @@
 #define DP_FAKE_SHARDS_MAX 8u
 #define DP_FAKE_LOG_MAX    4096u
 #define DP_FAKE_DIM_MAX    64u
+#define DP_FAKE_HELD_MS    250u
 
 struct dp_fake_faults {                      /* of 1,000 */
     uint32_t lose, twice, slow;              /* messages, each way; slow: delayed at random, so overtaken */
     uint32_t again, order, forget, stopping; /* requests */
     uint32_t full;                           /* sends: the socket's queue is full */
-    uint32_t slow_ms;
+    uint32_t hold;                           /* members' pulls, each for up to hold_ms */
+    uint32_t slow_ms, hold_ms;
 };
 
 struct dp_fake_push {
     uint64_t session, sequence, stream, number, pulled_at;
     bool measured;
     float rate;
+    struct dp_membership member;
 };
 
 struct dp_fake_row {
@@ -38,6 +41,8 @@ struct dp_fake_shard {
     uint64_t session, expected; /* 0: none is known */
     uint64_t boot, stream, applied;
     uint32_t tables, rows, pushes, hellos, pulls;
+    struct dp_view view; /* {0}: none */
+    uint32_t view_puts;
     struct dp_table_spec table[8];
     struct dp_fake_row *row;
     struct dp_fake_push push[DP_FAKE_LOG_MAX]; /* in the order they were applied */
@@ -59,8 +64,10 @@ struct dp_fake_net {
     /* Before a reply leaves: may change it and its frames. */
     void (*tamper)(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
                    uint32_t *frame_count);
+    /* Whether a member's pull is held now, and what HELD says. Asked when it comes and each DP_FAKE_HELD_MS. */
+    bool (*holds)(void *context, uint32_t shard, const struct dp_request *request, struct dp_reply *reply);
     void *context;
-    struct dp_fake_mail *mail; /* under way, by time */
+    struct dp_fake_mail *mail; /* under way, or held, by time */
     struct dp_fake_note {
         char name[DP_NOTE_NAME_MAX + 1];
         char bytes[64];
@@ -70,7 +77,7 @@ struct dp_fake_net {
     /* One register value, whatever its name. A get that would wait is not answered: it is asked again. */
     struct {
         uint64_t version, nonce; /* of the last set */
-        char bytes[64];
+        char bytes[1024];
         size_t size;
         uint32_t gets, sets;
     } value;
@@ -81,6 +88,8 @@ struct dp_fake_net *dp_fake_net_new(uint64_t seed, uint32_t shards);
 void dp_fake_net_free(struct dp_fake_net **net);
 struct dp_transport dp_fake_net_transport(struct dp_fake_net *net);
 struct dp_clock dp_fake_net_clock(struct dp_fake_net *net);
+/* The shard starts again: it has forgotten its session, its view, and what it held. */
+void dp_fake_net_restart(struct dp_fake_net *net, uint32_t shard);
 /* The row's sums, or NULL: never pushed. */
 const float *dp_fake_net_row(const struct dp_fake_net *net, uint32_t table, uint64_t mixed);
 uint64_t dp_fake_net_random(struct dp_fake_net *net, uint64_t below);

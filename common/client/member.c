@@ -1,0 +1,317 @@
+/* Member: joining a run and leaving it.
+ *     the register's view -> changed in one slot -> compare-and-set (again if another won) -> handed to every shard
+ * Why       The register decides: whoever it shows in a place has it. A shard acts on the newest view that it was given, so the order in
+ *           which members hand theirs over does not matter.
+ * Holds     A call that was cut short may be repeated: the incarnation is drawn once for a place, so a view that has it needs no change. */
+#include "common/client/member.h"
+
+#include "common/model/mix.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MS_NS UINT64_C(1000000)
+
+/* What is to become of the slot: joined (by whom), or left (when). */
+struct seat_change {
+    const char *what;
+    const struct dp_join *join; /* NULL: leaves */
+    uint64_t until;
+    uint64_t end_ns; /* deadline */
+};
+
+static uint32_t left_ms(struct dp_client *client, uint64_t end_ns)
+{
+    uint64_t now_ns = dp_awake_ns(&client->session.clock);
+    return now_ns < end_ns ? (uint32_t)((end_ns - now_ns + MS_NS - 1) / MS_NS) : 0;
+}
+
+enum dp_status dp_client_member_check(const struct dp_client *client, const char *what, struct dp_error *err)
+{
+    enum dp_status st = dp_client_session_check_place(&client->session, what, err);
+    if (st == DP_OK && !client->place.joined)
+        st = dp_fail(err, DP_ARGUMENT, "%s: this client is no member of a run: call dp_client_join first",
+                     what);
+    return st;
+}
+
+void dp_client_member_sign(struct dp_client *client, struct dp_call *call, uint64_t step, uint64_t examples)
+{
+    const struct dp_client_place *place = &client->place;
+    call->member = true;
+    for (uint32_t i = 0; i < client->shards; i++) {
+        if (client->draft[i])
+            client->draft[i]->request.member = (struct dp_membership){.given = true,
+                                                                      .run = place->run,
+                                                                      .rank = place->rank,
+                                                                      .view = place->view,
+                                                                      .incarnation = place->incarnation,
+                                                                      .step = step,
+                                                                      .examples = examples};
+    }
+}
+
+/* ---- the view ---- */
+
+/* The one that the first to join makes. */
+static enum dp_status make_view(const struct dp_join *join, struct dp_view *view, struct dp_error *err)
+{
+    struct dp_member *member = calloc(join->members, sizeof *member);
+    if (!member)
+        return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " members", join->members);
+    for (uint32_t i = 0; i < join->members; i++)
+        member[i].until = UINT64_MAX;
+    *view = (struct dp_view){.run = join->run,
+                             .mode = join->mode,
+                             .slack = join->slack,
+                             .first_step = join->first_step,
+                             .members = join->members,
+                             .member = member};
+    return DP_OK;
+}
+
+static enum dp_status read_view(const struct dp_register_value *value, uint32_t run, struct dp_view *view,
+                                struct dp_error *err)
+{
+    enum dp_status st = dp_view_unpack(value->bytes, value->size, view, err);
+    if (st == DP_OK && (view->run != run || view->number != value->version))
+        st = dp_fail(err, DP_INVALID,
+                     "the register's version %" PRIu64 " of 'run/%" PRIu32 "/view' is view %" PRIu64
+                     " of run %" PRIu32 ": was it set by another program?",
+                     value->version, run, view->number, view->run);
+    return st;
+}
+
+static enum dp_status compare(const struct dp_view *view, const struct dp_join *join, struct dp_error *err)
+{
+    char theirs[16], ours[16];
+    if (view->mode == join->mode && view->slack == join->slack && view->members == join->members &&
+        view->first_step == join->first_step)
+        return DP_OK;
+    dp_consistency_text(view->mode, view->slack, theirs, sizeof theirs);
+    dp_consistency_text(join->mode, join->slack, ours, sizeof ours);
+    return dp_fail(err, DP_EXISTS,
+                   "run %" PRIu32 " is %s with %" PRIu32 " members from step %" PRIu64
+                   ", as others joined it; this process means %s with %" PRIu32 " members from step %" PRIu64
+                   ": start all with the same settings, or take another run",
+                   view->run, theirs, view->members, view->first_step, ours, join->members, join->first_step);
+}
+
+static enum dp_status take_seat(struct dp_client *client, struct dp_view *view,
+                                const struct seat_change *change, bool *changes, struct dp_error *err)
+{
+    struct dp_client_place *place = &client->place;
+    struct dp_member *member = &view->member[place->rank];
+    enum dp_status st = compare(view, change->join, err);
+    if (st != DP_OK)
+        return st;
+    *changes = member->incarnation != place->incarnation;
+    member->incarnation = place->incarnation;
+    return DP_OK;
+}
+
+static enum dp_status give_seat(const struct dp_client_place *place, struct dp_view *view,
+                                const struct seat_change *change, bool *changes, struct dp_error *err)
+{
+    struct dp_member *member = &view->member[place->rank];
+    if (member->until != UINT64_MAX && member->until != change->until)
+        return dp_fail(err, DP_INVALID,
+                       "worker %" PRIu32 " left run %" PRIu32 " before step %" PRIu64
+                       " already, and not before step %" PRIu64,
+                       place->rank, view->run, member->until, change->until);
+    *changes = member->until != change->until;
+    member->until = change->until;
+    return DP_OK;
+}
+
+/* The register's value, changed; *changes: it has to be written. */
+static enum dp_status apply(struct dp_client *client, const struct dp_register_value *value,
+                            const struct seat_change *change, struct dp_view *view, bool *changes,
+                            struct dp_error *err)
+{
+    struct dp_client_place *place = &client->place;
+    enum dp_status st;
+    if (value->version == 0 && !place->seated)
+        st = make_view(change->join, view, err);
+    else
+        st = read_view(value, place->run, view, err);
+    if (st != DP_OK)
+        return st;
+    if (place->seated &&
+        (place->rank >= view->members || view->member[place->rank].incarnation != place->incarnation)) {
+        struct dp_error replaced = {0};
+        (void)dp_fail(&replaced, DP_REPLACED,
+                      "run %" PRIu32 ": another process joined as worker %" PRIu32 "; this process ends",
+                      place->run, place->rank);
+        dp_client_session_replace(&client->session, &replaced);
+        return dp_fail(err, DP_REPLACED, "%s", replaced.text);
+    }
+    return change->join ? take_seat(client, view, change, changes, err)
+                        : give_seat(place, view, change, changes, err);
+}
+
+/* Stores the view behind `value`, which becomes what stands now. */
+static enum dp_status store(struct dp_client *client, const char *name, struct dp_view *view,
+                            struct dp_register_value *value, uint32_t timeout_ms, bool *won,
+                            struct dp_error *err)
+{
+    uint64_t expected = value->version;
+    size_t size = dp_view_bytes(view);
+    void *bytes = malloc(size);
+    if (!bytes)
+        return dp_fail(err, DP_NOMEM, "no memory for a view of %zu bytes", size);
+    view->number = expected + 1;
+    dp_view_pack(view, bytes);
+    dp_register_value_clear(value);
+    enum dp_status st =
+        dp_client_register_set(client, name, expected, bytes, size, timeout_ms, won, value, err);
+    if (st == DP_TOO_OLD) /* many others won meanwhile; or the run is gone, as the next answer says */
+        st = dp_client_register_get(client, name, 0, 0, timeout_ms, value, err);
+    free(bytes);
+    return st;
+}
+
+/* Until the register has the change. *view: with it; the caller's, also after a failure. */
+static enum dp_status agree(struct dp_client *client, const struct seat_change *change, struct dp_view *view,
+                            struct dp_error *err)
+{
+    char name[32];
+    struct dp_register_value value;
+    bool won = false, changes = true;
+    (void)snprintf(name, sizeof name, "run/%" PRIu32 "/view", client->place.run);
+    enum dp_status st =
+        dp_client_register_get(client, name, 0, 0, left_ms(client, change->end_ns), &value, err);
+    while (st == DP_OK && !won) {
+        dp_view_clear(view);
+        st = apply(client, &value, change, view, &changes, err);
+        if (st != DP_OK || !changes)
+            break;
+        st = store(client, name, view, &value, left_ms(client, change->end_ns), &won, err);
+    }
+    client->place.seated |= st == DP_OK;
+    dp_register_value_clear(&value);
+    return st;
+}
+
+/* ---- shards ---- */
+
+static enum dp_status take_view(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
+                                struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
+{
+    (void)call;
+    (void)server;
+    (void)message;
+    if (reply->version < parcel->request.version)
+        return dp_fail(err, DP_INVALID,
+                       "acts on view %" PRIu64 " of the run's members, though it was given %" PRIu64,
+                       reply->version, parcel->request.version);
+    return DP_OK;
+}
+
+/* The session's view becomes this one; a shard that lacks it later gets it, too. */
+static enum dp_status hand_over(struct dp_client *client, const struct seat_change *change,
+                                const struct dp_view *view, struct dp_error *err)
+{
+    struct dp_client_session *session = &client->session;
+    uint32_t timeout_ms = left_ms(client, change->end_ns);
+    size_t size = dp_view_bytes(view);
+    struct dp_block *block = dp_block_new(size);
+    if (!block)
+        return dp_fail(err, DP_NOMEM, "no memory for a view of %zu bytes", size);
+    dp_view_pack(view, dp_block_bytes(block));
+    dp_block_drop(&session->view);
+    session->view = block;
+    session->view_bytes = size;
+    client->place.view = view->number;
+    struct dp_call *call = dp_client_draft_all(client, DP_REQUEST_VIEW_PUT, DP_REPLY_VIEW, timeout_ms);
+    for (uint32_t i = 0; i < client->shards && call; i++) {
+        dp_parcel_add(client->draft[i], block, 0, size);
+        client->draft[i]->request.version = view->number;
+    }
+    if (call)
+        call->take = take_view;
+    return dp_client_ask_all(client, &call, "the members of the run", timeout_ms, err);
+}
+
+static enum dp_status carry_out(struct dp_client *client, const struct seat_change *change,
+                                struct dp_error *err)
+{
+    struct dp_view view = {0};
+    struct dp_error why = {0};
+    enum dp_status st = agree(client, change, &view, &why);
+    if (st == DP_OK)
+        st = hand_over(client, change, &view, &why);
+    dp_view_clear(&view);
+    return st == DP_OK ? DP_OK : dp_fail_wait(err, st, why.wait, "%s: %s", change->what, why.text);
+}
+
+/* ---- the calls ---- */
+
+static enum dp_status check_join(const struct dp_client *client, const struct dp_join *join,
+                                 struct dp_error *err)
+{
+    if (!client->has_control || client->shards == 0)
+        return dp_fail(err, DP_ARGUMENT, "join: this client was opened without %s",
+                       client->has_control ? "shards" : "a control endpoint");
+    if (join->run == 0 || join->members == 0 || join->members > DP_MEMBERS_MAX || join->rank >= join->members)
+        return dp_fail(err, DP_ARGUMENT,
+                       "join: run %" PRIu32 ", worker %" PRIu32 " of %" PRIu32
+                       ": runs start at 1, a run has 1 to %u members, and ranks are below their number",
+                       join->run, join->rank, join->members, DP_MEMBERS_MAX);
+    if (join->mode != DP_SSP && join->slack != 0)
+        return dp_fail(err, DP_ARGUMENT, "join: slack %" PRIu32 ": only ssp has one", join->slack);
+    return DP_OK;
+}
+
+/* As random as the session's number is. */
+static uint64_t draw_incarnation(struct dp_client *client)
+{
+    uint64_t drawn = dp_mix(client->session.id + dp_mix(++client->last_call));
+    return drawn ? drawn : 1;
+}
+
+enum dp_status dp_client_join(struct dp_client *client, const struct dp_join *join, uint32_t timeout_ms,
+                              struct dp_error *err)
+{
+    struct dp_client_place *place = &client->place;
+    struct seat_change change = {
+        .what = "join", .join = join, .end_ns = dp_awake_ns(&client->session.clock) + timeout_ms * MS_NS};
+    enum dp_status st = dp_client_session_check_place(&client->session, change.what, err);
+    if (st == DP_OK)
+        st = check_join(client, join, err);
+    if (st != DP_OK)
+        return st;
+    if (place->incarnation == 0 || place->run != join->run || place->rank != join->rank)
+        *place = (struct dp_client_place){
+            .run = join->run, .rank = join->rank, .incarnation = draw_incarnation(client)};
+    st = carry_out(client, &change, err);
+    place->joined |= st == DP_OK;
+    return st;
+}
+
+static bool pushes_under_way(const struct dp_client *client)
+{
+    for (uint32_t i = 0; i < client->shards; i++) {
+        for (const struct dp_parcel *p = client->link[i].first; p; p = p->next) {
+            if (p->request.kind == DP_REQUEST_PUSH)
+                return true;
+        }
+    }
+    return false;
+}
+
+enum dp_status dp_client_leave(struct dp_client *client, uint64_t until, uint32_t timeout_ms,
+                               struct dp_error *err)
+{
+    struct seat_change change = {
+        .what = "leave", .until = until, .end_ns = dp_awake_ns(&client->session.clock) + timeout_ms * MS_NS};
+    enum dp_status st = dp_client_member_check(client, change.what, err);
+    if (st != DP_OK)
+        return st;
+    if (until == UINT64_MAX)
+        return dp_fail(err, DP_ARGUMENT, "leave: %" PRIu64 " is no step to leave before", until);
+    if (pushes_under_way(client))
+        return dp_fail(err, DP_ARGUMENT, "leave: a push is not answered yet: wait for it first");
+    return carry_out(client, &change, err);
+}

@@ -1,0 +1,13 @@
+/* Member: this client's place in a run, and what its pulls and pushes say of it. */
+#ifndef DP_CLIENT_MEMBER_H
+#define DP_CLIENT_MEMBER_H
+
+#include "common/client/ask_all.h"
+
+/* DP_ARGUMENT unless this client has joined a run; DP_REPLACED once another process took its place. */
+DP_MUST_USE
+enum dp_status dp_client_member_check(const struct dp_client *client, const char *what, struct dp_error *err);
+/* Puts the place and the step into each request of the draft. */
+void dp_client_member_sign(struct dp_client *client, struct dp_call *call, uint64_t step, uint64_t examples);
+
+#endif
