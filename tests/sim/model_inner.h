@@ -1,0 +1,75 @@
+/* Model, inside: what its files share. Records and rows: model_records.c; what shards are asked and answer: model_answers.c; what
+ * workers do, and the end: model.c. */
+#ifndef DP_TESTS_SIM_MODEL_INNER_H
+#define DP_TESTS_SIM_MODEL_INNER_H
+
+#include "common/base/bytes.h"
+#include "server/durable/record.h"
+#include "tests/sim/history.h"
+#include "tests/sim/model.h"
+
+#define SIM_STREAMS 64u
+#define SIM_ASKED   256u
+
+struct sim_record {
+    uint64_t stream, number;
+    size_t bytes;
+    char *data;
+};
+
+/* What a worker sent under an id; after its death perhaps once more, with other gradients. */
+struct sim_sent_sums {
+    uint64_t stream, number, sum[SIM_SERVERS_MAX]; /* of its rows on each shard */
+};
+
+/* A request that a shard got. */
+struct sim_asked {
+    uint64_t session, id, stream, number;
+    enum dp_request_kind kind;
+    enum dp_value_type type;
+    uint32_t keys;
+    uint32_t *key; /* of a pull: table << 16 | key */
+};
+
+struct sim_model_shard {
+    struct sim_record *record; /* [lsn - 1] */
+    uint64_t last, room, answered;
+    struct {
+        uint64_t stream, next;
+    } stream[SIM_STREAMS];
+    uint32_t streams;
+    struct sim_asked asked[SIM_ASKED]; /* a ring */
+    uint64_t asks;
+};
+
+struct sim_model {
+    struct sim_world *world;
+    uint32_t id[SIM_TABLES_MAX];
+    struct dp_optimizer *optimizer[SIM_TABLES_MAX];
+    struct sim_history history[SIM_TABLES_MAX][SIM_KEYS_MAX];
+    struct sim_model_shard shard[SIM_SERVERS_MAX];
+    struct sim_sent_sums *sent;
+    struct {
+        uint64_t stream, number;
+    } * acknowledged;
+    uint32_t sents, sents_room, acks, acks_room;
+    struct dp_request request; /* scratch */
+    struct dp_reply reply;
+};
+
+/* The place in the plan of a table, by its id, and of a key. */
+uint32_t sim_model_table_of(const struct sim_model *model, uint32_t id);
+uint32_t sim_model_key_of(const struct sim_model *model, uint64_t mixed);
+static inline uint32_t sim_model_key_at(const struct sim_model *model, const struct dp_section *section,
+                                        uint32_t row)
+{
+    return sim_model_key_of(model, dp_load_u64le((const char *)section->keys + (size_t)row * 8));
+}
+/* Into *out and model->request, which lends from the record. */
+void sim_model_decode(struct sim_model *model, const struct sim_record *record, struct dp_record *out);
+/* Of a row as it was sent, to be added up. */
+uint64_t sim_model_row_sum(uint32_t table, uint64_t key, const void *values, size_t bytes);
+/* The lsn of the push; 0: it is not there. */
+uint64_t sim_model_find(const struct sim_model *model, uint32_t shard, uint64_t stream, uint64_t number);
+
+#endif

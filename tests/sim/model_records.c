@@ -1,0 +1,214 @@
+#include "tests/sim/model_inner.h"
+
+#include "common/base/bf16.h"
+#include "common/base/bytes.h"
+#include "common/model/mix.h"
+#include "common/model/range.h"
+#include "common/model/row.h"
+#include "tests/sim/stranger.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- rows */
+
+void sim_model_decode(struct sim_model *model, const struct sim_record *record, struct dp_record *out)
+{
+    struct dp_error err = {0};
+    if (dp_record_decode(record->data, record->bytes, out, &model->request, &err) != DP_OK)
+        sim_fail(model->world, "%s", err.text);
+    if (out->kind != DP_RECORD_PUSH)
+        sim_fail(model->world, "a record of kind %d, which is no push", (int)out->kind);
+}
+
+static void apply_row(struct sim_model *model, const struct dp_section *section, uint32_t i, uint64_t lsn)
+{
+    float wide[256];
+    uint32_t t = sim_model_table_of(model, section->table);
+    uint32_t k = sim_model_key_at(model, section, i);
+    const struct dp_table_spec *spec = &model->world->plan.table[t];
+    const char *gradient =
+        (const char *)section->values + (size_t)i * spec->dim * dp_value_bytes(section->type);
+    if (section->type == DP_BF16)
+        dp_bf16_get(gradient, wide, spec->dim);
+    else
+        memcpy(wide, gradient, spec->dim * sizeof(float));
+    sim_history_apply(&model->history[t][k], &(struct sim_history_table){spec, model->optimizer[t]}, k, wide,
+                      model->request.rate, lsn);
+}
+
+static void apply(struct sim_model *model, const struct sim_record *record, uint64_t lsn, bool new)
+{
+    struct dp_record head;
+    sim_model_decode(model, record, &head);
+    for (uint32_t s = 0; s < model->request.sections; s++) {
+        const struct dp_section *section = &model->request.section[s];
+        for (uint32_t i = 0; i < section->rows; i++) {
+            uint32_t t = sim_model_table_of(model, section->table);
+            uint32_t k = sim_model_key_at(model, section, i);
+            const struct dp_table_spec *spec = &model->world->plan.table[t];
+            sim_history_touch(&model->history[t][k], spec, k);
+            apply_row(model, section, i, lsn);
+            if (new)
+                sim_history_add(&model->history[t][k], spec, k);
+        }
+    }
+}
+
+uint64_t sim_model_row_sum(uint32_t table, uint64_t key, const void *values, size_t bytes)
+{
+    uint64_t sum = dp_mix(key * 64 + table + 1);
+    for (size_t i = 0; i < bytes; i++)
+        sum = (sum ^ ((const unsigned char *)values)[i]) * 0x100000001b3u;
+    return dp_mix(sum);
+}
+
+/* ---- records */
+
+static uint64_t *next_of(struct sim_model *model, uint32_t shard, uint64_t stream)
+{
+    struct sim_model_shard *s = &model->shard[shard];
+    for (uint32_t i = 0; i < s->streams; i++)
+        if (s->stream[i].stream == stream)
+            return &s->stream[i].next;
+    DP_ASSERT(s->streams < SIM_STREAMS);
+    s->stream[s->streams].stream = stream;
+    s->stream[s->streams].next = 0;
+    return &s->stream[s->streams++].next;
+}
+
+static void count_record(struct sim_model *model, uint32_t shard, uint64_t lsn)
+{
+    const struct sim_record *record = &model->shard[shard].record[lsn - 1];
+    if (sim_is_strange(model->world, record->stream))
+        return;
+    uint64_t *next = next_of(model, shard, record->stream);
+    if (record->number != *next)
+        sim_fail(model->world,
+                 "shard %" PRIu32 " appended push %" PRIu64 " of stream %016" PRIx64 " as lsn %" PRIu64
+                 ", %s: %" PRIu64 " would be next",
+                 shard, record->number, record->stream, lsn,
+                 record->number < *next ? "a second time" : "before one that came earlier", *next);
+    (*next)++;
+}
+
+/* Is it what a worker sent? */
+static void check_contents(struct sim_model *model, uint32_t shard, const struct sim_record *record)
+{
+    uint64_t sum = 0;
+    for (uint32_t s = 0; s < model->request.sections; s++) {
+        const struct dp_section *section = &model->request.section[s];
+        uint32_t t = sim_model_table_of(model, section->table);
+        size_t bytes = model->world->plan.table[t].dim * dp_value_bytes(section->type);
+        for (uint32_t i = 0; i < section->rows; i++)
+            sum += sim_model_row_sum(t, dp_unmix(dp_load_u64le((const char *)section->keys + (size_t)i * 8)),
+                                     (const char *)section->values + (size_t)i * bytes, bytes);
+    }
+    for (uint32_t i = model->sents; i-- > 0;)
+        if (model->sent[i].stream == record->stream && model->sent[i].number == record->number &&
+            model->sent[i].sum[shard] == sum)
+            return;
+    sim_fail(model->world,
+             "shard %" PRIu32 ": push %" PRIu64 " of stream %016" PRIx64 " is not what was sent", shard,
+             record->number, record->stream);
+}
+
+uint64_t sim_model_find(const struct sim_model *model, uint32_t shard, uint64_t stream, uint64_t number)
+{
+    const struct sim_model_shard *s = &model->shard[shard];
+    for (uint64_t lsn = s->last; lsn > 0; lsn--)
+        if (s->record[lsn - 1].stream == stream && s->record[lsn - 1].number == number)
+            return lsn;
+    return 0;
+}
+
+/* Once, however long ago, and whatever was forgotten since. */
+static void check_strange(struct sim_model *model, uint32_t shard, const struct sim_record *record)
+{
+    uint64_t before = sim_model_find(model, shard, record->stream, record->number);
+    if (!sim_may_be_let_in(record->stream) || model->request.sections > 0 || before > 0)
+        sim_fail(model->world,
+                 "shard %" PRIu32 " appended a stranger's push %" PRIu64 " of stream %016" PRIx64
+                 "%s (lsn %" PRIu64 ")",
+                 shard, record->number, record->stream, before ? " a second time" : ", which is nobody's",
+                 before);
+}
+
+void sim_model_appended(struct sim_model *model, uint32_t shard, uint64_t lsn,
+                        const struct dp_journal_piece *pieces, uint32_t count)
+{
+    struct sim_model_shard *s = &model->shard[shard];
+    struct sim_record record = {0};
+    struct dp_record head;
+    if (lsn != s->last + 1)
+        sim_fail(model->world, "shard %" PRIu32 " appended lsn %" PRIu64 " after %" PRIu64, shard, lsn,
+                 s->last);
+    for (uint32_t i = 0; i < count; i++)
+        record.bytes += pieces[i].bytes;
+    record.data = sim_resized(NULL, record.bytes);
+    for (size_t i = 0, at = 0; i < count; at += pieces[i++].bytes)
+        memcpy(record.data + at, pieces[i].data, pieces[i].bytes);
+    sim_model_decode(model, &record, &head);
+    record.stream = model->request.stream;
+    record.number = model->request.number;
+    if (head.refused != DP_OK)
+        sim_fail(model->world,
+                 "shard %" PRIu32 " refused push %" PRIu64 " of stream %016" PRIx64 " for good: %s", shard,
+                 record.number, record.stream, dp_status_name((int)head.refused));
+    if (sim_is_strange(model->world, record.stream))
+        check_strange(model, shard, &record);
+    else
+        check_contents(model, shard, &record);
+    if (s->last == s->room) {
+        s->room = s->room ? 2 * s->room : 64;
+        s->record = sim_resized(s->record, s->room * sizeof s->record[0]);
+    }
+    s->record[s->last++] = record;
+    count_record(model, shard, lsn);
+    apply(model, &record, lsn, true);
+    sim_say(model->world, "s%" PRIu32 ": lsn %" PRIu64 " is push %" PRIu64 " of %016" PRIx64, shard, lsn,
+            record.number, record.stream);
+}
+
+void sim_model_replayed(struct sim_model *model, uint32_t shard, uint64_t lsn, const void *record,
+                        size_t bytes)
+{
+    const struct sim_model_shard *s = &model->shard[shard];
+    if (lsn > s->last || s->record[lsn - 1].bytes != bytes ||
+        memcmp(s->record[lsn - 1].data, record, bytes) != 0)
+        sim_fail(model->world, "shard %" PRIu32 " replays a record %" PRIu64 " that it never appended%s",
+                 shard, lsn, lsn > s->last ? " (its last one is before that)" : "");
+}
+
+void sim_model_opened(struct sim_model *model, uint32_t shard, uint64_t last)
+{
+    struct sim_model_shard *s = &model->shard[shard];
+    if (last < s->answered)
+        sim_fail(model->world, "shard %" PRIu32 " lost what it had answered: lsn %" PRIu64 " of %" PRIu64,
+                 shard, last + 1, s->answered);
+    if (last > s->last)
+        sim_fail(model->world, "shard %" PRIu32 " has %" PRIu64 " records, %" PRIu64 " were appended", shard,
+                 last, s->last);
+    if (last == s->last)
+        return;
+    while (s->last > last)
+        free(s->record[--s->last].data);
+    s->streams = 0;
+    for (uint32_t t = 0; t < model->world->plan.tables; t++)
+        for (uint32_t k = 0; k < model->world->plan.keys; k++)
+            if (dp_shard_of(dp_mix(k), model->world->plan.servers) == shard) {
+                free(model->history[t][k].row);
+                model->history[t][k].row = NULL;
+            }
+    for (uint64_t lsn = 1; lsn <= last; lsn++) {
+        count_record(model, shard, lsn);
+        apply(model, &s->record[lsn - 1], lsn, false);
+    }
+    for (uint32_t t = 0; t < model->world->plan.tables; t++)
+        for (uint32_t k = 0; k < model->world->plan.keys; k++) {
+            struct sim_history *history = &model->history[t][k];
+            if (dp_shard_of(dp_mix(k), model->world->plan.servers) == shard && history->values > 0 &&
+                history->value[history->values - 1].lsn != sim_history_lsn(history))
+                sim_history_add(history, &model->world->plan.table[t], k);
+        }
+}
