@@ -154,6 +154,31 @@ enum dp_status dp_client_await_room(struct dp_client *client, const char *what, 
     return DP_OK;
 }
 
+const struct dp_link *dp_client_pushing(const struct dp_client *client)
+{
+    for (uint32_t i = 0; i < client->shards; i++) {
+        for (const struct dp_parcel *p = client->link[i].first; p; p = p->next) {
+            if (p->request.kind == DP_REQUEST_PUSH)
+                return &client->link[i];
+        }
+    }
+    return NULL;
+}
+
+enum dp_status dp_client_await_pushes(struct dp_client *client, uint32_t timeout_ms, struct dp_error *err)
+{
+    uint64_t until_ns = deadline_in(client, timeout_ms);
+    const struct dp_link *pushing;
+    dp_client_progress(client);
+    while ((pushing = dp_client_pushing(client))) {
+        if (!idle(client, until_ns))
+            return dp_link_silence(pushing, NULL, DP_TIMEOUT, "push: the one of the step before", timeout_ms,
+                                   err);
+        dp_client_progress(client);
+    }
+    return DP_OK;
+}
+
 void dp_client_issue(struct dp_client *client, struct dp_call **call, struct dp_ticket *out)
 {
     struct dp_call *c = *call;

@@ -18,6 +18,7 @@ struct dp_client_place { /* in a run: member.c */
     uint64_t view;        /* number of the newest view that this client knows */
     bool seated;          /* the register has had the incarnation */
     bool joined;          /* and all shards were told */
+    enum dp_consistency mode;
 };
 
 struct dp_client {
@@ -41,6 +42,11 @@ struct dp_client {
 struct dp_call *dp_call_new(struct dp_client *client, uint32_t parts, uint32_t timeout_ms);
 void dp_call_free(struct dp_call **call); /* accepts NULL inside, leaves NULL */
 
+/* The first shard that has not answered a push; NULL: all have answered all. */
+const struct dp_link *dp_client_pushing(const struct dp_client *client);
+/* Waits until there is none. */
+DP_MUST_USE
+enum dp_status dp_client_await_pushes(struct dp_client *client, uint32_t timeout_ms, struct dp_error *err);
 /* Waits until each shard that the draft has a parcel for has room. `what` names the request. */
 DP_MUST_USE
 enum dp_status dp_client_await_room(struct dp_client *client, const char *what, uint32_t timeout_ms,

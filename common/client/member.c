@@ -36,6 +36,12 @@ enum dp_status dp_client_member_check(const struct dp_client *client, const char
     return st;
 }
 
+enum dp_status dp_client_member_await_step(struct dp_client *client, uint32_t timeout_ms,
+                                           struct dp_error *err)
+{
+    return client->place.mode == DP_SYNC ? dp_client_await_pushes(client, timeout_ms, err) : DP_OK;
+}
+
 void dp_client_member_sign(struct dp_client *client, struct dp_call *call, uint64_t step, uint64_t examples)
 {
     const struct dp_client_place *place = &client->place;
@@ -287,18 +293,8 @@ enum dp_status dp_client_join(struct dp_client *client, const struct dp_join *jo
             .run = join->run, .rank = join->rank, .incarnation = draw_incarnation(client)};
     st = carry_out(client, &change, err);
     place->joined |= st == DP_OK;
+    place->mode = join->mode;
     return st;
-}
-
-static bool pushes_under_way(const struct dp_client *client)
-{
-    for (uint32_t i = 0; i < client->shards; i++) {
-        for (const struct dp_parcel *p = client->link[i].first; p; p = p->next) {
-            if (p->request.kind == DP_REQUEST_PUSH)
-                return true;
-        }
-    }
-    return false;
 }
 
 enum dp_status dp_client_leave(struct dp_client *client, uint64_t until, uint32_t timeout_ms,
@@ -311,7 +307,7 @@ enum dp_status dp_client_leave(struct dp_client *client, uint64_t until, uint32_
         return st;
     if (until == UINT64_MAX)
         return dp_fail(err, DP_ARGUMENT, "leave: %" PRIu64 " is no step to leave before", until);
-    if (pushes_under_way(client))
+    if (dp_client_pushing(client))
         return dp_fail(err, DP_ARGUMENT, "leave: a push is not answered yet: wait for it first");
     return carry_out(client, &change, err);
 }

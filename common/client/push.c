@@ -216,6 +216,9 @@ static enum dp_status issue(struct dp_client *client, const struct dp_push_optio
         goto done;
     }
     call->take = simple ? take_pushed_first : take_pushed;
+    st = options->in_step ? dp_client_member_await_step(client, timeout_ms, err) : DP_OK;
+    if (st != DP_OK)
+        goto done;
     st = dp_client_await_room(client, "push", timeout_ms, err);
     if (st != DP_OK)
         goto done;

@@ -225,6 +225,27 @@ static void requests_say_who_asks_and_outcomes_what_came_of_it(void **state)
     done(&b);
 }
 
+/* Else one shard could be steps ahead of another, and who comes back would not find the weights of the step that it is to repeat. */
+static void in_sync_a_push_waits_for_that_of_the_step_before(void **state)
+{
+    (void)state;
+    static const struct dp_join sync = {.run = 3, .rank = 1, .members = 3, .mode = DP_SYNC};
+    struct bench b = opened(2, false);
+    struct dp_ticket first, second;
+    assert_int_equal(join(&b, &sync), DP_OK);
+    b.net->dead[1] = true;
+    assert_int_equal(push_step(&b, 0, &first), DP_OK);
+    assert_int_equal(push_step(&b, 1, &second), DP_TIMEOUT);
+    text_has(&b, "push: the one of the step before: no answer from shard 1");
+    assert_true(b.net->shard[0].pushes == 1);
+    b.net->dead[1] = false;
+    assert_int_equal(push_step(&b, 1, &second), DP_OK);
+    assert_int_equal(dp_client_wait(b.client, &second, WAIT_MS, NULL, &b.err), DP_OK);
+    assert_int_equal(dp_client_wait(b.client, &first, WAIT_MS, NULL, &b.err), DP_OK);
+    assert_true(b.net->shard[0].pushes == 2 && b.net->shard[1].pushes == 2);
+    done(&b);
+}
+
 static void leaving_ends_its_part(void **state)
 {
     (void)state;
@@ -343,6 +364,7 @@ int main(void)
         cmocka_unit_test(lost_messages_change_nothing),
         cmocka_unit_test(a_join_that_timed_out_is_repeated),
         cmocka_unit_test(requests_say_who_asks_and_outcomes_what_came_of_it),
+        cmocka_unit_test(in_sync_a_push_waits_for_that_of_the_step_before),
         cmocka_unit_test(leaving_ends_its_part),
         cmocka_unit_test(a_client_whose_place_was_taken_is_no_member_any_more),
         cmocka_unit_test(a_shard_that_lost_the_view_is_given_it_again),
