@@ -140,8 +140,8 @@ struct dp_outcome {
     uint64_t staleness_max;
     bool repeated;    /* a shard had applied this number before */
     uint32_t dropped; /* in a step: shards that had closed the step without this push and did not apply it */
-    uint64_t
-        gap_sum; /* in a step: steps by which this member was ahead of the slowest one, summed over shards */
+    uint32_t gaps;    /* in a step: number of shards in the next two */
+    uint64_t gap_sum; /* steps by which this member was ahead of the slowest one, summed over shards */
     uint64_t gap_max;
 };
 /* Waits for a request. DP_OK: every shard is done, and the ticket is used up. DP_TIMEOUT: not yet; err names

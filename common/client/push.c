@@ -149,6 +149,7 @@ static enum dp_status take_pushed(struct dp_call *call, uint32_t server, const s
     }
     if (parcel->request.member.given) {
         outcome->dropped += reply->dropped;
+        outcome->gaps++;
         outcome->gap_sum += reply->gap;
         outcome->gap_max = reply->gap > outcome->gap_max ? reply->gap : outcome->gap_max;
     }

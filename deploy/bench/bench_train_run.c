@@ -137,8 +137,9 @@ static void take_parts(const json_t *spent, double *part_s)
 
 static double hidden_of(const json_t *spent)
 {
-    static const char *const host[] = {"read",         "pull",         "compute",        "push",
-                                       "waiting_pull", "waiting_push", "waiting_device", "other"};
+    static const char *const host[] = {"read",         "pull",           "compute",
+                                       "push",         "waiting_pull",   "waiting_rule",
+                                       "waiting_push", "waiting_device", "other"};
     struct dp_bench_train_lanes lanes = {.pulls = number_in(spent, "pull") + number_in(spent, "waiting_pull"),
                                          .copy_in = number_in(spent, "device_copy_in"),
                                          .compute = number_in(spent, "device_compute"),

@@ -275,20 +275,30 @@ static enum dp_status pause_between(struct dp_peers *peers, struct dp_error *err
     return dp_shared_pause(peers->job, ms, err);
 }
 
-enum dp_status dp_peers_collect(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
-                                struct dp_shared_note *notes, struct dp_error *err)
+enum dp_status dp_peers_await(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
+                              struct dp_error *err)
 {
     enum dp_status st = DP_OK;
     peers->pause_ms = PAUSE_FIRST_MS;
     for (bool all = false; st == DP_OK;) {
         st = dp_peers_look(peers, kind, epoch, &all, err);
-        if (st == DP_OK && all)
-            st = dp_peers_fetch(peers, kind, epoch, notes, &all, err);
         if (st != DP_OK || all)
             break;
         st = dp_peers_check(peers, kind, epoch, UINT32_MAX, err);
         if (st == DP_OK)
             st = pause_between(peers, err);
+    }
+    return st;
+}
+
+enum dp_status dp_peers_collect(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
+                                struct dp_shared_note *notes, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (bool all = false; st == DP_OK && !all;) {
+        st = dp_peers_await(peers, kind, epoch, err);
+        if (st == DP_OK)
+            st = dp_peers_fetch(peers, kind, epoch, notes, &all, err);
     }
     return st;
 }

@@ -70,7 +70,11 @@ enum dp_status dp_peers_check_one(struct dp_peers *peers, uint32_t worker, const
 DP_MUST_USE
 enum dp_status dp_peers_fetch(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
                               struct dp_shared_note *notes, bool *all, struct dp_error *err);
-/* Polls until all workers have handed it over, and fetches it. */
+/* Polls until all workers have handed it over. */
+DP_MUST_USE
+enum dp_status dp_peers_await(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
+                              struct dp_error *err);
+/* The same, and fetches it. */
 DP_MUST_USE
 enum dp_status dp_peers_collect(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
                                 struct dp_shared_note *notes, struct dp_error *err);

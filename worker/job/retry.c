@@ -12,7 +12,8 @@ struct dp_retry dp_retry_begin(const struct dp_job *job)
 {
     struct dp_awake clock = dp_awake_over(&job->clock, BETWEEN_NS);
     uint64_t now = clock.now_ns;
-    return (struct dp_retry){.job = job, .clock = clock, .first_ns = now, .begun_ns = now, .told_ns = now};
+    return (struct dp_retry){
+        .job = job, .clock = clock, .first_ns = now, .begun_ns = now, .limit_ns = now, .told_ns = now};
 }
 
 static uint64_t timeout_ns(const struct dp_retry *retry)
@@ -24,7 +25,7 @@ static uint64_t timeout_ns(const struct dp_retry *retry)
 static uint64_t until_ns(const struct dp_retry *retry)
 {
     uint64_t until = retry->begun_ns + timeout_ns(retry);
-    uint64_t last = retry->first_ns + DP_RETRY_MOST * timeout_ns(retry);
+    uint64_t last = retry->limit_ns + DP_RETRY_MOST * timeout_ns(retry);
     return until < last ? until : last;
 }
 
@@ -54,6 +55,16 @@ uint32_t dp_retry_slice_ms(struct dp_retry *retry, uint32_t slice_max_ms)
     return slice_ms;
 }
 
+static void tell(const struct dp_retry *retry, uint64_t waited_s, bool rule, const struct dp_error *err)
+{
+    if (rule)
+        dp_log(DP_LOG_WARN, "waiting for %" PRIu64 " s, without a limit: %s", waited_s, err->text);
+    else
+        dp_log(DP_LOG_WARN,
+               "waiting for %" PRIu64 " s, for %" PRIu64 " s at most (--timeout, training.timeout_ms): %s",
+               waited_s, (until_ns(retry) - retry->first_ns) / 1000 / MS_NS, err ? err->text : "");
+}
+
 bool dp_retry_more(struct dp_retry *retry, enum dp_status *st, struct dp_error *err)
 {
     const struct dp_job *job = retry->job;
@@ -63,8 +74,11 @@ bool dp_retry_more(struct dp_retry *retry, enum dp_status *st, struct dp_error *
     uint64_t now = dp_awake_ns(&retry->clock);
     retry->clock.most_ns = BETWEEN_NS;
     uint64_t waited = now - retry->first_ns;
+    bool rule = err && err->wait.reason == DP_WAIT_STEP;
     if (err && shows_life(retry, &err->wait))
         retry->begun_ns = now;
+    if (rule)
+        retry->limit_ns = now;
     if (now >= until_ns(retry)) {
         *st = dp_wrap(err, *st, "gave up after %" PRIu64 " ms; last error",
                       waited < (timeout_ms + 2) * MS_NS ? timeout_ms : waited / MS_NS);
@@ -72,17 +86,14 @@ bool dp_retry_more(struct dp_retry *retry, enum dp_status *st, struct dp_error *
     }
     if (dp_job_stopped(job)) {
         retry->asked_ns = retry->asked_ns ? retry->asked_ns : now;
-        if (now - retry->asked_ns >= AFTER_SIGNAL_MS * MS_NS) {
+        if (rule || now - retry->asked_ns >= AFTER_SIGNAL_MS * MS_NS) {
             *st = dp_wrap(err, DP_STOPPING, "stopped by a signal while waiting for the answer");
             return false;
         }
     }
     if (now - retry->told_ns >= DP_RETRY_TELL_MS * MS_NS) {
         retry->told_ns = now;
-        dp_log(DP_LOG_WARN,
-               "waiting for %" PRIu64 " s, for %" PRIu64 " s at most (--timeout, training.timeout_ms): %s",
-               waited / 1000 / MS_NS, (until_ns(retry) - retry->first_ns) / 1000 / MS_NS,
-               err ? err->text : "");
+        tell(retry, waited / 1000 / MS_NS, rule, err);
     }
     dp_job_alive(job);
     return true;

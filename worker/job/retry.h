@@ -4,7 +4,9 @@
  * Promise   more() is false when timeout_ms have passed since begin, or since a try last heard a sign of
  *           life: what its error waits for (err->wait) has the sign ALWAYS, or MOVES and its done or total
  *           changed (common/base/wait.h). At the latest when DP_RETRY_MOST times timeout_ms have passed since
- *           begin, or 5 s after a signal. Meanwhile the job's progress is told. Time in which this process
+ *           begin, or 5 s after a signal. A try that waits for another worker by the rule of the run
+ *           (DP_WAIT_STEP) has no limit, as that worker may be started again at any time, and ends at once at a
+ *           signal. Meanwhile the job's progress is told. Time in which this process
  *           was suspended (Ctrl-Z, a laptop that sleeps) is nobody's silence: wherever a suspension begins,
  *           it counts as the rest of its slice at most, or as a quarter of a second between two
  *           (common/env/awake.h). */
@@ -21,6 +23,7 @@ struct dp_retry {
     const struct dp_job *job;
     struct dp_awake clock;
     uint64_t first_ns, begun_ns; /* begun: since when nothing shows life */
+    uint64_t limit_ns;           /* since when DP_RETRY_MOST counts */
     uint64_t told_ns, asked_ns;  /* asked: when a signal was seen; 0: none was */
     struct dp_wait heard;        /* the last of sign MOVES */
 };

@@ -253,8 +253,8 @@ enum dp_status dp_weights_take(struct dp_weights *weights, struct dp_batch *cons
 }
 
 enum dp_status dp_weights_issue(struct dp_weights *weights, struct dp_client *client,
-                                enum dp_weights_which which, uint32_t timeout_ms, struct dp_ticket *ticket,
-                                struct dp_error *err)
+                                enum dp_weights_which which, const uint64_t *step, uint32_t timeout_ms,
+                                struct dp_ticket *ticket, struct dp_error *err)
 {
     *ticket = (struct dp_ticket){0};
     uint32_t parts = 0;
@@ -269,7 +269,9 @@ enum dp_status dp_weights_issue(struct dp_weights *weights, struct dp_client *cl
     }
     if (parts == 0)
         return DP_OK;
-    return dp_client_pull(client, weights->parts, parts, weights->applied, timeout_ms, ticket, err);
+    return step ? dp_client_pull_step(client, *step, weights->parts, parts, weights->applied, timeout_ms,
+                                      ticket, err)
+                : dp_client_pull(client, weights->parts, parts, weights->applied, timeout_ms, ticket, err);
 }
 
 const uint64_t *dp_weights_applied(const struct dp_weights *weights)

@@ -41,12 +41,13 @@ void dp_weights_free(struct dp_weights **weights);
 DP_MUST_USE
 enum dp_status dp_weights_take(struct dp_weights *weights, struct dp_batch *const *batches, uint32_t count,
                                struct dp_error *err);
-/* Issues the pull of the parameters that `which` selects. The caller waits (dp_client_wait); without
+/* Issues the pull of the parameters that `which` selects. step: NULL, or the step of the run whose weights the
+ * pull asks for (dp_client_pull_step). The caller waits (dp_client_wait); without
  * parameters *ticket is {0}, and there is no wait. */
 DP_MUST_USE
 enum dp_status dp_weights_issue(struct dp_weights *weights, struct dp_client *client,
-                                enum dp_weights_which which, uint32_t timeout_ms, struct dp_ticket *ticket,
-                                struct dp_error *err);
+                                enum dp_weights_which which, const uint64_t *step, uint32_t timeout_ms,
+                                struct dp_ticket *ticket, struct dp_error *err);
 /* [shards]: the pushes that each shard had applied at the pull. */
 const uint64_t *dp_weights_applied(const struct dp_weights *weights);
 

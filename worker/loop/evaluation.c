@@ -1,6 +1,7 @@
 #include "worker/loop/evaluation.h"
 
 #include "common/base/log.h"
+#include "common/config/consistency.h"
 #include "worker/coordinate/keep.h"
 #include "worker/score/evaluate.h"
 #include "worker/score/ranking.h"
@@ -220,7 +221,11 @@ static enum dp_status leave_best(struct dp_evaluation *v, uint32_t epochs, struc
     enum dp_status st = DP_OK;
     if (v->job->worker != 0)
         st = dp_epoch_barrier_await_left(&v->barrier, err);
-    else if (d->left == 0 && (st = dp_keep_end(v->job, d->state.kept, epochs, &left, err)) == DP_OK)
+    else if (d->left == 0 && dp_cluster_rule_of(&v->job->cluster->training).mode != DP_CLUSTER_ASYNC)
+        /* Shards keep the rows of open steps: they revert when no worker can have one (roster.h). */
+        st = dp_peers_await(v->peers, DP_PEERS_TRAINED, epochs, err);
+    if (st == DP_OK && v->job->worker == 0 && d->left == 0 &&
+        (st = dp_keep_end(v->job, d->state.kept, epochs, &left, err)) == DP_OK)
         st = dp_epoch_barrier_leave(&v->barrier, left, err);
     v->left = d->left;
     return st;

@@ -3,7 +3,9 @@
 #include "worker/job/group.h"
 #include "worker/job/next_batch.h"
 #include "worker/job/push_id.h"
+#include "worker/job/rounds.h"
 #include "worker/job/weights.h"
+#include "worker/loop/fetch_wait.h"
 #include "worker/loop/gradients.h"
 #include "worker/loop/rate.h"
 #include "worker/read/reader.h"
@@ -42,6 +44,7 @@ struct dp_loop {
     struct dp_worker_stats *stats;
     const struct dp_cluster_training *training;
     struct dp_share share;
+    struct dp_rounds rounds;
     struct dp_rate rate;
     uint64_t positions, examples_all; /* examples: of all workers */
     uint32_t fetch_every, push_every; /* at most `positions` */
@@ -134,6 +137,7 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->training = training;
     loop->share = (struct dp_share){
         .batches = dp_dataset_batches(data), .worker = job->worker, .workers = training->workers};
+    loop->rounds = dp_rounds_of(training, loop->share);
     loop->positions = dp_share_positions(loop->share);
     loop->examples_all = dp_dataset_examples(data);
     loop->rate = dp_rate_of(training, loop->share.batches * training->epochs);
@@ -229,10 +233,13 @@ static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct d
                                                    ", while skipping minibatches that are already done",
                                                    shown_epoch(loop))
                                          : DP_OK;
+    /* A fetch of minibatches of several steps waits until its last step may begin. */
+    uint64_t last = (group.first + group.count - 1) / loop->push_every;
+    uint64_t step = dp_rounds_step(&loop->rounds, loop->epoch, last);
     enum dp_status st = dp_weights_take(fetch->weights, fetch->batch, fetch->count, err);
     if (st == DP_OK)
-        st = dp_weights_issue(fetch->weights, loop->job->client, DP_WEIGHTS_ALL, timeout_ms, &fetch->ticket,
-                              err);
+        st = dp_weights_issue(fetch->weights, loop->job->client, DP_WEIGHTS_ALL,
+                              loop->rounds.members ? &step : NULL, timeout_ms, &fetch->ticket, err);
     dp_step_timer_lap(&loop->watch, DP_PHASE_PULL);
     return st;
 }
@@ -249,7 +256,7 @@ static enum dp_status wait_oldest_push(struct dp_loop *loop, struct dp_error *er
     /* A measured push is new to some shard. */
     if (outcome.repeated && outcome.measured == 0)
         loop->stats->repeated_examples += oldest->examples;
-    else
+    else if (oldest->examples > 0) /* no empty step */
         loop->stats->pushes++;
     dp_staleness_add(&loop->stats->staleness, &outcome);
     loop->progress->staleness_mean = dp_staleness_mean(&loop->stats->staleness);
@@ -278,11 +285,33 @@ void dp_loop_before_first_push(struct dp_loop *loop,
     loop->first_push_of = context;
 }
 
-static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients, uint64_t position,
-                           float rate, struct dp_error *err)
+/* Notes the push for the stats, and gives it to the client. */
+static enum dp_status push_gradients(struct dp_loop *loop, struct dp_gradients *gradients, uint64_t step,
+                                     const struct dp_push_options *options, struct dp_ticket *ticket,
+                                     struct dp_error *err)
+{
+    const struct dp_step made = {.epoch = loop->epoch,
+                                 .examples = loop->examples,
+                                 .group = step,
+                                 .loss_sum = loop->loss_sum,
+                                 .seconds = seconds_of_epoch(loop)};
+    enum dp_status st = DP_OK;
+    dp_remember_push(loop->remember, &made, loop->stats);
+    if (loop->job->extra)
+        st = loop->job->extra->part(loop->job, loop->epoch, options, &loop->extra, err);
+    return st == DP_OK ? dp_gradients_push(gradients, loop->job->client, options, loop->training->timeout_ms,
+                                           ticket, err)
+                       : st;
+}
+
+/* step: of this epoch. gradients: NULL for an empty step. */
+static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients, uint64_t step, float rate,
+                           struct dp_error *err)
 {
     dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
-    enum dp_status st = wait_pushes(loop, loop->training->pushes_max - 1, err);
+    /* In sync the client lets no shard get two steps ahead of another; here the wait has the retry policy. */
+    bool sync = loop->rounds.rule.mode == DP_CLUSTER_SYNC;
+    enum dp_status st = wait_pushes(loop, sync ? 0 : loop->training->pushes_max - 1, err);
     if (st == DP_OK && loop->first_push)
         st = loop->first_push(loop->first_push_of, err);
     if (st != DP_OK)
@@ -291,20 +320,16 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
     const struct dp_push_options options = {
         .rate = rate,
         .stream = dp_push_stream(loop->training->run, loop->epoch),
-        .number = dp_push_number(loop->job->worker, loop->training->workers, position / loop->push_every)};
-    const struct dp_step step = {.epoch = loop->epoch,
-                                 .examples = loop->examples,
-                                 .group = position / loop->push_every,
-                                 .loss_sum = loop->loss_sum,
-                                 .seconds = seconds_of_epoch(loop)};
-    dp_remember_push(loop->remember, &step, loop->stats);
-    if (loop->job->extra)
-        st = loop->job->extra->part(loop->job, loop->epoch, &options, &loop->extra, err);
-    if (st != DP_OK)
-        return st;
+        .number = dp_push_number(loop->job->worker, loop->training->workers, step),
+        .in_step = loop->rounds.members > 0,
+        .step = dp_rounds_step(&loop->rounds, loop->epoch, step),
+        .examples = loop->examples};
     struct sent *newest = &loop->sent[(loop->sent_first + loop->sent_len) % 64];
-    st = dp_gradients_push(gradients, loop->job->client, &options, loop->training->timeout_ms,
-                           &newest->ticket, err);
+    if (gradients)
+        st = push_gradients(loop, gradients, step, &options, &newest->ticket, err);
+    else
+        st = dp_client_push(loop->job->client, &options, NULL, 0, loop->training->timeout_ms, &newest->ticket,
+                            err);
     dp_step_timer_lap(&loop->watch, DP_PHASE_PUSH);
     if (st != DP_OK)
         return st;
@@ -313,6 +338,21 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
     loop->loss_sum = 0;
     loop->sent_len++;
     return DP_OK;
+}
+
+static float rate_of(const struct dp_loop *loop, uint64_t step, uint64_t number)
+{
+    uint64_t rated = dp_rounds_rated(&loop->rounds, step, number);
+    return dp_rate_at(&loop->rate, loop->epoch * loop->share.batches + rated);
+}
+
+/* The round at the end of the epoch in which this worker has no minibatch. */
+static enum dp_status push_empty(struct dp_loop *loop, struct dp_error *err)
+{
+    uint64_t step = loop->rounds.own;
+    if (step == loop->rounds.count || dp_position_done(loop->position, loop->epoch, step))
+        return DP_OK;
+    return push(loop, NULL, step, rate_of(loop, step, 0), err);
 }
 
 /* Starts minibatch i of a fetch whose weights have arrived. */
@@ -348,7 +388,8 @@ static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
     struct fetch *fetch = flight.fetch;
     const struct dp_batch *batch = fetch->batch[flight.i];
     uint64_t position = dp_share_position(loop->share, batch->number);
-    float rate = dp_rate_at(&loop->rate, loop->epoch * loop->share.batches + batch->number);
+    uint64_t step = position / loop->push_every;
+    float rate = rate_of(loop, step, batch->number);
     struct dp_device_times times;
     float loss;
     DP_ASSERT(loop->flying > 0);
@@ -371,7 +412,7 @@ static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
     loop->examples += batch->examples;
     dp_progress_add(loop->progress, (double)loss, batch->examples);
     if (dp_group_ends(loop->positions, loop->push_every, position))
-        st = push(loop, flight.gradients, position, rate, err);
+        st = push(loop, flight.gradients, step, rate, err);
     return st;
 }
 
@@ -399,8 +440,7 @@ static enum dp_status stop_here(const struct dp_loop *loop, uint64_t number, str
 static enum dp_status wait_pull(struct dp_loop *loop, struct fetch *fetch, struct dp_error *err)
 {
     dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
-    enum dp_status st = dp_job_wait(loop->job, &fetch->ticket, NULL, err);
-    dp_step_timer_lap(&loop->watch, DP_PHASE_WAITING_PULL);
+    enum dp_status st = dp_fetch_wait(loop->job, &fetch->ticket, &loop->watch, err);
     return st == DP_OK ? st : dp_wrap(err, st, "pull in epoch %" PRIu32, shown_epoch(loop));
 }
 
@@ -465,23 +505,25 @@ static enum dp_status land(struct dp_loop *loop, struct dp_error *err)
  * its push. */
 static enum dp_status wait_flying(struct dp_loop *loop, struct fetch *fetch, struct dp_error *err)
 {
+    struct dp_error told = {0};
     enum dp_status st = DP_TIMEOUT;
     dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
     while (loop->flying > 0 && fetch->ticket.id != 0) {
         if (dp_program_done(loop->job->program)) {
-            dp_step_timer_lap(&loop->watch, DP_PHASE_WAITING_PULL);
             st = land(loop, err);
             if (st != DP_OK)
                 return st;
             break;
         }
-        st = dp_client_wait(loop->job->client, &fetch->ticket, 1, NULL, err);
+        enum dp_step_phase phase = dp_fetch_wait_phase(&told);
+        told = (struct dp_error){0};
+        st = dp_client_wait(loop->job->client, &fetch->ticket, 1, NULL, &told);
+        dp_step_timer_lap(&loop->watch, phase);
         if (st == DP_OK)
             fetch->ticket = (struct dp_ticket){0};
         else if (st != DP_TIMEOUT && st != DP_UNAVAILABLE)
-            return dp_wrap(err, st, "pull in epoch %" PRIu32, shown_epoch(loop));
+            return dp_fail(err, st, "pull in epoch %" PRIu32 ": %s", shown_epoch(loop), told.text);
     }
-    dp_step_timer_lap(&loop->watch, DP_PHASE_WAITING_PULL);
     return wait_pull(loop, fetch, err);
 }
 
@@ -536,6 +578,8 @@ enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_err
     stats->begun = unix_seconds() - stats->seconds; /* as if the epoch had run without interruption */
     dp_progress_epoch(loop->progress, epoch + 1, stats->loss_sum, stats->examples);
     enum dp_status st = loop->flies ? train_flying(loop, err) : train_fetches(loop, err);
+    if (st == DP_OK)
+        st = push_empty(loop, err);
     /* Also after a signal: the worker waits until its pushes are answered before it ends. */
     struct dp_error late = {0};
     if (st == DP_OK || st == DP_STOPPING) {

@@ -4,13 +4,14 @@
 #include "common/wire/limits.h"
 #include "worker/coordinate/keep.h"
 #include "worker/coordinate/training_plan.h"
-#include "worker/job/group.h"
+#include "worker/job/rounds.h"
 #include "worker/loop/columns_file.h"
 #include "worker/loop/defaults.h"
 #include "worker/loop/evaluation.h"
 #include "worker/loop/names_file.h"
 #include "worker/loop/position.h"
 #include "worker/loop/remember.h"
+#include "worker/loop/roster.h"
 #include "worker/loop/step.h"
 #include "worker/score/constant.h"
 #include "worker/score/sets.h"
@@ -42,10 +43,12 @@ struct training {
     bool resumed; /* an earlier process of this worker began the run */
     bool over;    /* and finished it */
     struct dp_share share;
+    struct dp_rounds rounds;
     struct dp_position position;
     struct dp_remember remember;
     struct dp_interim interim;    /* worker 0 */
     bool began;                   /* the first epoch of this process */
+    bool joined;                  /* roster.h */
     char agreed[DP_AGREED_BYTES]; /* the settings that all workers share */
     char labels[320];             /* their meaning, if it is not obvious */
     char doubt[1000];             /* worker 0: dp_dataset_doubt */
@@ -183,20 +186,14 @@ static void tell_position(const struct training *t)
     char at[32], of[32];
     if (p->epoch == t->settings->epochs)
         dp_log(DP_LOG_INFO, "continues after its last epoch: the servers have every push");
+    else if (p->first == t->rounds.own)
+        dp_log(DP_LOG_INFO, "continues at the end of epoch %" PRIu32 ", after its last minibatch",
+               t->settings->first_epoch + p->epoch + 1);
     else
         dp_log(DP_LOG_INFO, "continues at epoch %" PRIu32 ", minibatch %s of %s%s",
                t->settings->first_epoch + p->epoch + 1,
                grouped(p->first * dp_cluster_pushed_together(t->settings) + 1, at),
                grouped(dp_share_positions(t->share), of), t->settings->workers > 1 ? " of its share" : "");
-}
-
-/* Of one group of minibatches that are pushed together. */
-static uint64_t examples_of_group(const struct training *t, uint64_t group)
-{
-    struct dp_group g =
-        dp_group_at(dp_share_positions(t->share), dp_cluster_pushed_together(t->settings), group);
-    return dp_share_examples_of(t->share, dp_dataset_examples(t->train), t->settings->batch, g.first,
-                                g.count);
 }
 
 /* Counts what is already done, so that the stats are those of the whole training. */
@@ -205,10 +202,13 @@ static void take_found(struct training *t)
     const struct dp_position *p = &t->position;
     uint64_t found =
         p->epoch * dp_share_examples(t->share, dp_dataset_examples(t->train), t->settings->batch);
-    t->progress.examples = found; /* those of the epoch under way are added as it skips them */
-    for (uint64_t g = 0; p->done > 0 && g < p->groups; g++)
-        if (dp_position_done(p, p->epoch, g))
-            found += examples_of_group(t, g);
+    t->progress.examples = found;              /* those of the epoch under way are added as it skips them */
+    uint64_t steps = p->epoch * t->rounds.own; /* with minibatches */
+    for (uint64_t g = 0; p->done > 0 && g < t->rounds.own; g++)
+        if (dp_position_done(p, p->epoch, g)) {
+            found += dp_rounds_examples(&t->rounds, dp_dataset_examples(t->train), t->settings->batch, g);
+            steps++;
+        }
     bool first = t->job->worker == 0;
     const struct dp_remembered out = {.position = p,
                                       .found_examples = found,
@@ -216,7 +216,7 @@ static void take_found(struct training *t)
                                       .tested = first && t->test ? t->evaluation.tested : NULL,
                                       .valid = first && t->valid ? t->evaluation.validated : NULL};
     dp_remember_get(&t->remember, t->job, &out);
-    t->stats.pushes = p->epoch * p->groups + p->done;
+    t->stats.pushes = steps;
     t->stats.ended = p->epoch;
 }
 
@@ -229,9 +229,9 @@ static struct dp_agreed_set set_of(const struct dp_dataset *data)
 }
 
 /* Checks that this training has the settings of the run, and of what was already done in it. */
-static enum dp_status agree(struct training *t, uint64_t groups, struct dp_error *err)
+static enum dp_status agree(struct training *t, struct dp_error *err)
 {
-    const struct dp_step_log_plan plan = {.epochs = t->settings->epochs, .groups = groups};
+    const struct dp_step_log_plan plan = {.epochs = t->settings->epochs, .groups = t->rounds.own};
     const struct dp_dataset *data = t->evaluation.data;
     const struct dp_agreed_set train = set_of(t->train), judged = set_of(data ? data : t->train);
     bool begun = dp_position_begun(&t->position);
@@ -245,17 +245,16 @@ static enum dp_status agree(struct training *t, uint64_t groups, struct dp_error
 /* Finds where an earlier process of this worker was when it was killed. */
 static enum dp_status find_position(struct training *t, struct dp_error *err)
 {
-    const struct dp_position_plan plan = {
-        .run = t->settings->run,
-        .epochs = t->settings->epochs,
-        .worker = t->job->worker,
-        .workers = t->settings->workers,
-        .groups = dp_groups(dp_share_positions(t->share), dp_cluster_pushed_together(t->settings)),
-        .ask = ask,
-        .context = t->job};
+    const struct dp_position_plan plan = {.run = t->settings->run,
+                                          .epochs = t->settings->epochs,
+                                          .worker = t->job->worker,
+                                          .workers = t->settings->workers,
+                                          .groups = t->rounds.count,
+                                          .ask = ask,
+                                          .context = t->job};
     enum dp_status st = dp_position_find(&plan, &t->position, err);
     if (st == DP_OK)
-        st = agree(t, plan.groups, err);
+        st = agree(t, err);
     if (st != DP_OK || !dp_position_begun(&t->position))
         return st;
     t->over = t->position.epoch == t->settings->epochs && !t->resumed;
@@ -356,6 +355,7 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
         return st;
     t->share = (struct dp_share){
         .batches = dp_dataset_batches(t->train), .worker = job->worker, .workers = t->settings->workers};
+    t->rounds = dp_rounds_of(t->settings, t->share);
     t->progress.examples_total =
         t->settings->epochs * dp_share_examples(t->share, dp_dataset_examples(t->train), t->settings->batch);
     t->epochs = t->settings->epochs;
@@ -375,7 +375,7 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
         st = dp_interim_init(&t->interim, job, err);
     if (st == DP_OK)
         st = dp_loop_open(job, t->train, &t->progress, &t->stats, &t->position, &t->remember, &t->loop, err);
-    if (st == DP_OK && !dp_position_begun(&t->position))
+    if (st == DP_OK && !dp_position_begun(&t->position) && t->rounds.members == 0)
         dp_loop_before_first_push(t->loop, begin_plan, t);
     return st;
 }
@@ -441,6 +441,18 @@ static void log_epoch(const struct training *t, uint32_t epoch)
                (double)stats->examples / stats->seconds);
 }
 
+/* Members are of one plan: from here on it is not replaced. */
+static enum dp_status join(struct training *t, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    if (t->rounds.members > 0 && !dp_position_begun(&t->position))
+        st = begin_plan(t, err);
+    if (st == DP_OK)
+        st = dp_roster_join(t->job, &t->rounds, err);
+    t->joined = st == DP_OK;
+    return st;
+}
+
 static enum dp_status train_epochs(struct training *t, struct dp_error *err)
 {
     bool stop = false, rests = t->evaluation.data != NULL;
@@ -452,6 +464,8 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     enum dp_status st =
         dp_evaluation_begin(&t->evaluation, &t->peers, &t->remember, &t->position, &stop, err);
     uint32_t e = t->position.epoch;
+    if (st == DP_OK && e < t->settings->epochs && !stop)
+        st = join(t, err);
     while (st == DP_OK && e < t->settings->epochs && !stop) {
         st = dp_loop_epoch(t->loop, e, err);
         if (st != DP_OK)
@@ -466,6 +480,9 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     if (st != DP_OK)
         return st;
     t->epochs = e;
+    st = dp_roster_leave(t->job, &t->rounds, t->joined, e, err);
+    if (st != DP_OK)
+        return st;
     char spent[256];
     dp_step_times_text(&t->stats.times, spent, sizeof spent);
     if (spent[0])
@@ -562,7 +579,7 @@ enum dp_status dp_train(struct dp_job *job, struct dp_error *err)
         st = train_epochs(&t, err);
     if (st == DP_OK)
         st = finish(&t, err);
-    if (st != DP_OK && !t.over && t.began)
+    if (st != DP_OK && !t.over && t.began && st != DP_REPLACED)
         report_end(&t, st, err);
     if (st == DP_OK || t.over)
         dp_progress_enter(&t.progress, "done");

@@ -157,8 +157,8 @@ static enum dp_status pull_dense(struct ranking *r, struct dp_error *err)
                                                .batches_max = 1};
     enum dp_status st = dp_weights_new(&options, &r->dense, err);
     if (st == DP_OK)
-        st = dp_weights_issue(r->dense, job->client, DP_WEIGHTS_DENSE, job->cluster->training.timeout_ms,
-                              &ticket, err);
+        st = dp_weights_issue(r->dense, job->client, DP_WEIGHTS_DENSE, NULL,
+                              job->cluster->training.timeout_ms, &ticket, err);
     return st == DP_OK ? dp_job_wait(job, &ticket, NULL, err) : st;
 }
 

@@ -60,7 +60,8 @@ static enum dp_status start(struct scanning *s, struct scan_look *look, struct d
         st = dp_weights_take(look->weights, &look->batch, 1, err);
     if (st != DP_OK)
         return st;
-    return dp_weights_issue(look->weights, job->client, DP_WEIGHTS_SPARSE, timeout_ms, &look->ticket, err);
+    return dp_weights_issue(look->weights, job->client, DP_WEIGHTS_SPARSE, NULL, timeout_ms, &look->ticket,
+                            err);
 }
 
 static enum dp_status finish(struct scanning *s, struct scan_look *look, struct dp_error *err)
@@ -86,7 +87,7 @@ static enum dp_status run(struct scanning *s, uint64_t positions, struct dp_erro
 {
     struct dp_job *job = s->scan->job;
     struct dp_ticket dense;
-    enum dp_status st = dp_weights_issue(s->look[0].weights, job->client, DP_WEIGHTS_DENSE,
+    enum dp_status st = dp_weights_issue(s->look[0].weights, job->client, DP_WEIGHTS_DENSE, NULL,
                                          job->cluster->training.timeout_ms, &dense, err);
     if (st == DP_OK)
         st = dp_job_wait(job, &dense, NULL, err);

@@ -110,7 +110,7 @@ void dp_progress_tick(struct dp_progress *progress)
 void dp_progress_end(struct dp_progress *progress, struct dp_job *job, enum dp_status why)
 {
     bool deaf = why == DP_TIMEOUT || why == DP_UNAVAILABLE;
-    if (progress && !deaf)
+    if (progress && !deaf && why != DP_REPLACED) /* the note is that of the process that took the place */
         dp_progress_enter(progress, why == DP_STOPPING ? "stopped" : "failed");
     dp_job_disconnect(job);
 }

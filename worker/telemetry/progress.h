@@ -36,7 +36,7 @@ void dp_progress_add(struct dp_progress *progress, double loss, uint32_t example
 void dp_progress_tick(struct dp_progress *progress);
 
 /* The worker ends without having finished: puts the state "stopped" or "failed" for workers that may wait for
- * it, unless `why` says that the servers cannot be reached, and closes the client, so that the buffers of an
+ * it, unless `why` says that the servers cannot be reached or that another process took its place, and closes the client, so that the buffers of an
  * unanswered pull may be freed. Without a progress (NULL) it only closes. */
 void dp_progress_end(struct dp_progress *progress, struct dp_job *job, enum dp_status why);
 

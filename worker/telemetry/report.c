@@ -253,17 +253,22 @@ static void staleness_json(const struct dp_staleness *staleness, json_t *root)
     for (uint32_t i = 0; i < dp_staleness_buckets(staleness); i++)
         (void)json_array_append_new(histogram, json_integer((json_int_t)staleness->histogram[i]));
     (void)json_object_set_new(out, "histogram", histogram);
+    if (staleness->gaps) {
+        json_t *gap = object_in(out, "clock_gap");
+        dp_json_set_real(gap, "mean", dp_staleness_gap(staleness));
+        dp_json_set_u64(gap, "max", staleness->gap_max);
+    }
 }
 
-/* Seconds by kind; "waiting" is the sum of the three that wait. */
+/* Seconds by kind; "waiting" is the sum of those that wait. */
 static void times_json(const struct dp_step_times *times, json_t *root)
 {
     json_t *out = object_in(root, "spent_s");
     for (int i = 0; i < DP_PHASE_KINDS; i++)
         dp_json_set_real(out, dp_step_phase_name((enum dp_step_phase)i), times->seconds[i]);
     dp_json_set_real(out, "waiting",
-                     times->seconds[DP_PHASE_WAITING_PULL] + times->seconds[DP_PHASE_WAITING_PUSH] +
-                         times->seconds[DP_PHASE_WAITING_DEVICE]);
+                     times->seconds[DP_PHASE_WAITING_PULL] + times->seconds[DP_PHASE_WAITING_RULE] +
+                         times->seconds[DP_PHASE_WAITING_PUSH] + times->seconds[DP_PHASE_WAITING_DEVICE]);
 }
 
 static void workers_json(const struct dp_report *report, json_t *root)

@@ -2,9 +2,10 @@
  * phase, so the host's phases add up to the whole time, with nothing counted twice.
  *     read        for the reader's minibatch
  *     pull        keys, and requests sent            waiting_pull     for the rows of a minibatch
- *     compute     operations, on the host            waiting_device   for a device that has not finished
- *     push        gradients gathered, checked, sent waiting_push for an answer, with pushes_max unanswered
- *     other       progress, and what is between
+ *     compute     operations, on the host            waiting_rule     for another worker (ssp, sync), by the
+ *     push        gradients gathered, checked, sent                   rule that holds the rows back
+ *     other       progress, and what is between      waiting_push     for an answer, with pushes_max unanswered
+ *                                                    waiting_device   for a device that has not finished
  * The device's own clock also measures copy_in, compute and copy_out. They overlap each other and the host's
  * phases, so they are not part of the sum; without a device they are 0, as nothing is copied.
  * Costs     A reading of the clock a lap: 25 ns.
@@ -23,6 +24,7 @@ enum dp_step_phase {
     DP_PHASE_COMPUTE,
     DP_PHASE_PUSH,
     DP_PHASE_WAITING_PULL,
+    DP_PHASE_WAITING_RULE,
     DP_PHASE_WAITING_PUSH,
     DP_PHASE_WAITING_DEVICE,
     DP_PHASE_OTHER,

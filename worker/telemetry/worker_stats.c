@@ -68,6 +68,9 @@ enum dp_status dp_worker_stats_pack(const struct dp_worker_stats *stats, char **
     bad |= json_object_set_new(root, "sum", dp_json_u64(s->sum));
     bad |= json_object_set_new(root, "max", dp_json_u64(s->max));
     bad |= json_object_set_new(root, "histogram", histogram);
+    bad |= json_object_set_new(root, "gaps", dp_json_u64(s->gaps));
+    bad |= json_object_set_new(root, "gap_sum", dp_json_u64(s->gap_sum));
+    bad |= json_object_set_new(root, "gap_max", dp_json_u64(s->gap_max));
     for (int i = 0; i < DP_PHASE_KINDS; i++)
         bad |= json_array_append_new(spent, json_real(stats->times.seconds[i]));
     bad |= json_object_set_new(root, "spent", spent);
@@ -129,7 +132,8 @@ static bool read_stats(const json_t *root, struct dp_worker_stats *out)
         !read_u64(root, "repeated_examples", &out->repeated_examples) ||
         !read_u64(root, "measured_pushes", &s->pushes) || !read_u64(root, "repeated", &s->repeated) ||
         !read_u64(root, "measured", &s->measured) || !read_u64(root, "sum", &s->sum) ||
-        !read_u64(root, "max", &s->max))
+        !read_u64(root, "max", &s->max) || !read_u64(root, "gaps", &s->gaps) ||
+        !read_u64(root, "gap_sum", &s->gap_sum) || !read_u64(root, "gap_max", &s->gap_max))
         return false;
     out->worker = (uint32_t)worker;
     out->ended = (uint32_t)ended;

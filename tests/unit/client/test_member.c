@@ -213,7 +213,7 @@ static void requests_say_who_asks_and_outcomes_what_came_of_it(void **state)
     b.net->tamper = told_more;
     assert_int_equal(push_step(&b, 6, &ticket), DP_OK);
     assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, &outcome, &b.err), DP_OK);
-    assert_true(outcome.dropped == 1 && outcome.gap_sum == 9 && outcome.gap_max == 4);
+    assert_true(outcome.dropped == 1 && outcome.gaps == 3 && outcome.gap_sum == 9 && outcome.gap_max == 4);
     const struct dp_membership *member = &b.net->shard[2].push[0].member;
     assert_true(member->given && member->run == 3 && member->rank == 1 && member->view == 1);
     assert_true(member->step == 6 && member->examples == 8);
@@ -221,7 +221,8 @@ static void requests_say_who_asks_and_outcomes_what_came_of_it(void **state)
     const struct dp_push_options plain = {.rate = 1};
     assert_int_equal(dp_client_push(b.client, &plain, NULL, 0, WAIT_MS, &ticket, &b.err), DP_OK);
     assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, &outcome, &b.err), DP_OK);
-    assert_true(outcome.dropped == 0 && outcome.gap_sum == 0 && !b.net->shard[0].push[1].member.given);
+    assert_true(outcome.dropped == 0 && outcome.gaps == 0 && outcome.gap_sum == 0 &&
+                !b.net->shard[0].push[1].member.given);
     done(&b);
 }
 

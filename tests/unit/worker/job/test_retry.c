@@ -160,7 +160,7 @@ static struct dp_wait ends(uint64_t ms)
     return (struct dp_wait){.reason = ms < 40000 ? reason : DP_WAIT_QUEUE};
 }
 
-/* Goal    what shows that a server lives is decided by the reason to wait alone, of every reason.
+/* Goal    what shows that a server lives is decided by the reason to wait alone, of every reason but a rule's.
  * Planted the words count; the same place counts as moved; no upper bound; nothing is heard at all. */
 static void each_reason_is_borne_as_its_sign_says(void **state)
 {
@@ -169,6 +169,8 @@ static void each_reason_is_borne_as_its_sign_says(void **state)
     struct dp_error err = {0};
     begin(&b, 10000);
     for (uint32_t number = 0; number < 64; number++) {
+        if (number == DP_WAIT_STEP)
+            continue;
         reason = dp_wait_from_number(number);
         enum dp_wait_sign sign = dp_wait_sign(reason);
         bool always = reason == DP_WAIT_GAP || reason == DP_WAIT_OPENING;
@@ -188,6 +190,38 @@ static void each_reason_is_borne_as_its_sign_says(void **state)
                         always || by_moving ? 100001 : 10001);
         assert_in_range(ended, always ? 49800 : 10000, always ? 50201 : by_moving ? 10201 : 10001);
     }
+}
+
+/* What a shard says that holds a pull for another worker, for two hours; then it is silent, or there is a signal. */
+static uint64_t held_for(struct bench *b, bool silent_then, enum dp_status *st)
+{
+    struct dp_retry retry = dp_retry_begin(&b->job);
+    struct dp_error err = {0};
+    uint64_t begun = b->now_ns, ms = 0;
+    do {
+        b->now_ns += dp_retry_slice_ms(&retry, 200) * MS;
+        ms = (b->now_ns - begun) / MS;
+        bool held = ms < 2 * HOUR_MS || !silent_then;
+        const struct dp_wait wait = {.reason = held ? DP_WAIT_STEP : DP_WAIT_NONE, .subject = 2, .done = 5};
+        atomic_store(&b->stop, !silent_then && ms >= 2 * HOUR_MS ? 15 : 0);
+        *st = dp_fail_wait(&err, DP_TIMEOUT, wait, "step 7 waits for worker 2");
+    } while (dp_retry_more(&retry, st, &err));
+    assert_non_null(strstr(err.text, "step 7 waits for worker 2"));
+    return ms - 2 * HOUR_MS;
+}
+
+/* Planted: a limit of DP_RETRY_MOST timeouts from the begin; five seconds more after a signal. */
+static void a_rule_is_waited_for_without_a_limit(void **state)
+{
+    (void)state;
+    static struct bench b;
+    enum dp_status st;
+    begin(&b, 10000);
+    assert_in_range(held_for(&b, true, &st), 9600, 10400);
+    assert_int_equal(st, DP_TIMEOUT);
+    begin(&b, 10000);
+    assert_in_range(held_for(&b, false, &st), 0, 200);
+    assert_int_equal(st, DP_STOPPING);
 }
 
 static void a_signal_ends_what_shows_life(void **state)
@@ -212,6 +246,7 @@ int main(void)
         cmocka_unit_test(silence_is_borne_as_long_as_told),
         cmocka_unit_test(answers_end_it),
         cmocka_unit_test(each_reason_is_borne_as_its_sign_says),
+        cmocka_unit_test(a_rule_is_waited_for_without_a_limit),
         cmocka_unit_test(a_signal_ends_what_shows_life),
         cmocka_unit_test(a_signal_leaves_a_few_seconds),
         cmocka_unit_test(a_suspended_process_waits_as_if_it_had_not_been),

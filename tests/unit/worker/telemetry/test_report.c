@@ -33,12 +33,18 @@ static void make(struct made *m)
     for (uint32_t w = 0; w < 2; w++) {
         m->workers[w] =
             (struct dp_worker_stats){.worker = w, .epochs = 2, .epoch = m->epochs[w], .pushes = 5};
-        m->workers[w].staleness =
-            (struct dp_staleness){.pushes = 5, .measured = 10, .sum = 10 * w, .max = 4 * w};
+        m->workers[w].staleness = (struct dp_staleness){.pushes = 5,
+                                                        .measured = 10,
+                                                        .sum = 10 * w,
+                                                        .max = 4 * w,
+                                                        .gaps = 10 * w,
+                                                        .gap_sum = 15 * w,
+                                                        .gap_max = 3 * w};
         m->workers[w].staleness.histogram[w] = 5;
         m->workers[w].times.seconds[DP_PHASE_COMPUTE] = 1.5;
         m->workers[w].times.seconds[DP_PHASE_WAITING_PULL] = 0.25;
         m->workers[w].times.seconds[DP_PHASE_WAITING_DEVICE] = w;
+        m->workers[w].times.seconds[DP_PHASE_WAITING_RULE] = 2;
         m->epochs[w][0] = (struct dp_epoch_stats){.loss_sum = 30, .examples = 100 - 50 * w, .seconds = 2 - w};
         m->epochs[w][1] =
             (struct dp_epoch_stats){.loss_sum = 15, .examples = 100 - 50 * w, .begun = 2, .seconds = 2 - w};
@@ -99,8 +105,14 @@ static void test_text(void **state)
     assert_true(number_at(root, "throughput", "examples_per_s") == 75); /* 300 in 4 s */
     assert_true(number_at(root, "spent_s", "compute") == 3);
     assert_true(number_at(root, "spent_s", "waiting_pull") == 0.5);
-    assert_true(number_at(root, "spent_s", "waiting") == 1.5);
-    assert_true(number_at(json_array_get(json_object_get(root, "workers"), 0), "spent_s", "waiting") == 0.25);
+    assert_true(number_at(root, "spent_s", "waiting_rule") == 4);
+    assert_true(number_at(root, "spent_s", "waiting") == 5.5);
+    const json_t *one = json_array_get(json_object_get(root, "workers"), 0);
+    assert_true(number_at(one, "spent_s", "waiting") == 2.25);
+    const json_t *staleness = json_object_get(root, "staleness");
+    assert_true(number_at(staleness, "clock_gap", "mean") == 1.5);
+    assert_true(number_at(staleness, "clock_gap", "max") == 3);
+    assert_null(json_object_get(json_object_get(one, "staleness"), "clock_gap"));
     assert_true(number_at(root, "staleness", "mean") == 0.5);
     assert_true(number_at(root, "staleness", "max") == 4);
     assert_true(number_at(root, "staleness", "pushes") == 10);

@@ -8,8 +8,12 @@ static void test_add(void **state)
     struct dp_staleness s = {0};
     const uint64_t worst[] = {0, 1, 2, 3, 4, 7, 8};
     for (size_t i = 0; i < 7; i++) {
-        const struct dp_outcome outcome = {
-            .measured = 2, .staleness_sum = worst[i], .staleness_max = worst[i]};
+        const struct dp_outcome outcome = {.measured = 2,
+                                           .staleness_sum = worst[i],
+                                           .staleness_max = worst[i],
+                                           .gaps = i < 2 ? 2 : 0,
+                                           .gap_sum = i < 2 ? 3 : 0,
+                                           .gap_max = i < 2 ? 3 - i : 0};
         dp_staleness_add(&s, &outcome);
     }
     const struct dp_outcome silent = {.repeated = true};
@@ -18,15 +22,20 @@ static void test_add(void **state)
     assert_int_equal(s.repeated, 1);
     assert_int_equal(s.max, 8);
     assert_true(dp_staleness_mean(&s) == 25.0 / 14.0);
+    assert_int_equal(s.gap_max, 3);
+    assert_true(dp_staleness_gap(&s) == 6.0 / 4.0);
     const uint64_t want[] = {1, 1, 2, 2, 1};
     assert_int_equal(dp_staleness_buckets(&s), 5);
     assert_memory_equal(s.histogram, want, sizeof want);
 
-    struct dp_staleness other = {.measured = 1, .sum = UINT32_MAX, .max = UINT32_MAX, .pushes = 1};
+    struct dp_staleness other = {
+        .measured = 1, .sum = UINT32_MAX, .max = UINT32_MAX, .pushes = 1, .gaps = 6, .gap_sum = 14};
     other.histogram[32] = 1;
     dp_staleness_merge(&other, &s);
     assert_int_equal(other.max, UINT32_MAX);
     assert_int_equal(other.pushes, 8);
+    assert_int_equal(other.gap_max, 3);
+    assert_true(dp_staleness_gap(&other) == 2);
     assert_int_equal(other.histogram[3], 2);
     assert_int_equal(dp_staleness_buckets(&other), 33);
 }
@@ -40,7 +49,7 @@ static void test_largest_has_a_bucket(void **state)
     assert_int_equal(s.histogram[64], 1);
     const struct dp_staleness none = {0};
     assert_int_equal(dp_staleness_buckets(&none), 0);
-    assert_true(dp_staleness_mean(&none) == 0);
+    assert_true(dp_staleness_mean(&none) == 0 && dp_staleness_gap(&none) == 0);
 }
 
 int main(void)

@@ -16,8 +16,15 @@ static void test_round(void **state)
     (void)snprintf(have.device, sizeof have.device, "cuda:0, tf32");
     have.repeated_examples = 24;
     have.found_examples = 100;
-    have.staleness = (struct dp_staleness){
-        .pushes = 68, .repeated = 2, .measured = 136, .sum = 99, .max = 5, .histogram = {1, 2}};
+    have.staleness = (struct dp_staleness){.pushes = 68,
+                                           .repeated = 2,
+                                           .measured = 136,
+                                           .sum = 99,
+                                           .max = 5,
+                                           .histogram = {1, 2},
+                                           .gaps = 7,
+                                           .gap_sum = 11,
+                                           .gap_max = 3};
     have.staleness.histogram[64] = 9;
     for (int i = 0; i < DP_PHASE_KINDS; i++)
         have.times.seconds[i] = 0.1 * i;

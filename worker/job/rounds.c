@@ -1,0 +1,31 @@
+#include "worker/job/rounds.h"
+
+struct dp_rounds dp_rounds_of(const struct dp_cluster_training *training, struct dp_share share)
+{
+    struct dp_share most = share;
+    most.worker = 0;
+    struct dp_rounds rounds = {
+        .rule = dp_cluster_rule_of(training), .share = share, .every = dp_cluster_pushed_together(training)};
+    rounds.own = rounds.count = dp_groups(dp_share_positions(share), rounds.every);
+    if (rounds.rule.mode == DP_CLUSTER_ASYNC || rounds.own == 0)
+        return rounds;
+    rounds.members = share.batches < share.workers ? (uint32_t)share.batches : share.workers;
+    rounds.count = dp_groups(dp_share_positions(most), rounds.every);
+    DP_ASSERT(rounds.own <= rounds.count && rounds.count <= rounds.own + 1);
+    return rounds;
+}
+
+uint64_t dp_rounds_rated(const struct dp_rounds *rounds, uint64_t step, uint64_t last)
+{
+    return rounds->rule.mode == DP_CLUSTER_SYNC || step >= rounds->own
+               ? step * rounds->every * rounds->share.workers
+               : last;
+}
+
+uint64_t dp_rounds_examples(const struct dp_rounds *rounds, uint64_t examples, uint32_t batch, uint64_t step)
+{
+    if (step >= rounds->own)
+        return 0;
+    struct dp_group group = dp_group_at(dp_share_positions(rounds->share), rounds->every, step);
+    return dp_share_examples_of(rounds->share, examples, batch, group.first, group.count);
+}

@@ -1,0 +1,32 @@
+#include "worker/loop/fetch_wait.h"
+
+#include "worker/job/retry.h"
+
+#define SLICE_MS 200u
+
+enum dp_step_phase dp_fetch_wait_phase(const struct dp_error *told)
+{
+    return told->wait.reason == DP_WAIT_STEP ? DP_PHASE_WAITING_RULE : DP_PHASE_WAITING_PULL;
+}
+
+/* The slices are short at first: only between two is it seen what the shards said. */
+enum dp_status dp_fetch_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_step_timer *watch,
+                             struct dp_error *err)
+{
+    struct dp_error told = {0};
+    uint32_t slice_ms = 1;
+    enum dp_status st;
+    if (ticket->id == 0)
+        return DP_OK;
+    struct dp_retry retry = dp_retry_begin(job);
+    do {
+        enum dp_step_phase phase = dp_fetch_wait_phase(&told);
+        told = (struct dp_error){0};
+        st = dp_client_wait(job->client, ticket, dp_retry_slice_ms(&retry, slice_ms), NULL, &told);
+        dp_step_timer_lap(watch, phase);
+        slice_ms = slice_ms < SLICE_MS / 2 ? slice_ms * 2 : SLICE_MS;
+    } while (dp_retry_more(&retry, &st, &told));
+    if (st != DP_OK && err)
+        *err = told;
+    return st;
+}

@@ -1,0 +1,23 @@
+/* Roster: a worker's place among those that wait for each other (worker/job/rounds.h), as the shards know
+ * it. Without rounds.members there is none, and these calls do nothing.
+ *     join -> (a step)* -> leave
+ * Promise   Nobody waits for a worker that has left. One that was stopped, was killed or failed has not: the
+ *           others wait for it, and its next process takes its place. The process whose place was taken ends
+ *           with DP_REPLACED.
+ * Thread    The client's. */
+#ifndef DP_LOOP_ROSTER_H
+#define DP_LOOP_ROSTER_H
+
+#include "worker/job/job.h"
+#include "worker/job/rounds.h"
+
+/* Call before the first pull of a step, once the run's plan can no longer be replaced. */
+DP_MUST_USE
+enum dp_status dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds, struct dp_error *err);
+/* Call when all pushes of this worker's `epochs` epochs are answered. joined: by this process; if not, it
+ * joins first, and so leaves for an earlier process that could not. */
+DP_MUST_USE
+enum dp_status dp_roster_leave(struct dp_job *job, const struct dp_rounds *rounds, bool joined,
+                               uint32_t epochs, struct dp_error *err);
+
+#endif
