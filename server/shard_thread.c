@@ -164,10 +164,10 @@ static void refuse(struct dp_shard_thread *thread, const struct dp_peer *to, con
     free(request);
 }
 
-static void wait_for_input(struct dp_shard_thread *thread)
+static void wait_for_input(struct dp_shard_thread *thread, uint32_t wait_ms)
 {
     uint64_t count;
-    dp_listener_wait(thread->listener, thread->wake_fd, WAIT_MS);
+    dp_listener_wait(thread->listener, thread->wake_fd, wait_ms < WAIT_MS ? wait_ms : WAIT_MS);
     if (read(thread->wake_fd, &count, sizeof count) < 0)
         return; /* nothing there: it was a message, or the time */
 }
@@ -183,7 +183,7 @@ static void refuse_until_opened(struct dp_shard_thread *thread)
             refuse(thread, &from, message);
             dp_message_free(&message);
         } else {
-            wait_for_input(thread);
+            wait_for_input(thread, WAIT_MS);
         }
     }
 }
@@ -246,7 +246,7 @@ static enum dp_status turn_until_drained(struct dp_shard_thread *thread, struct 
         if (draining || dp_shard_reverts(thread->parts.shard).run > 0)
             st = dp_shard_drained(thread->parts.shard, err);
         if (st == DP_AGAIN && !more_messages && !more_work)
-            wait_for_input(thread);
+            wait_for_input(thread, dp_shard_rest_ms(thread->parts.shard));
     }
     return st;
 }

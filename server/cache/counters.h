@@ -22,6 +22,12 @@
     X(pushes_over_budget)                                                                                          \
     X(staleness_sum)                                                                                               \
     X(staleness_pushes)                                                                                            \
+    X(clock_gap_sum) /* of pushes of members: steps ahead of the slowest one */                                    \
+    X(clock_gap_pushes)                                                                                            \
+    X(clock_gap_max)                                                                                               \
+    X(pulls_held) /* by the consistency mode */                                                                    \
+    X(pulls_held_now)                                                                                              \
+    X(pulls_held_ms)                                                                                               \
     X(cache_rows)                                                                                                  \
     X(cache_bytes)                                                                                                 \
     X(cache_budget)                                                                                                \

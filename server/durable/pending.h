@@ -15,7 +15,7 @@ struct dp_asker {
 };
 
 struct dp_pending_reply {
-    uint64_t lsn, staleness;
+    uint64_t lsn, staleness, gap;
     bool repeated;
     struct dp_asker asker;
     struct dp_error *refused; /* malloc'd; NULL: applied */

@@ -12,15 +12,16 @@ void dp_shard_drain(struct dp_shard *shard)
 
 bool dp_shard_is_quiet(const struct dp_shard *shard)
 {
-    return shard->draining && shard->schedule.requests == 0 && shard->push_replies.pending.count == 0;
+    return shard->draining && shard->schedule.requests == 0 && shard->held.count == 0 &&
+           shard->push_replies.pending.count == 0;
 }
 
 enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *err)
 {
     const struct dp_write_back *w = &shard->write_back;
     const struct dp_error *why = w->failed.status != DP_OK ? &w->failed : &shard->journaling.failed;
-    if (!shard->draining || shard->schedule.requests > 0 || shard->jobs.under_way > 0 ||
-        shard->misses.untaken > 0)
+    if (!shard->draining || shard->schedule.requests > 0 || shard->held.count > 0 ||
+        shard->jobs.under_way > 0 || shard->misses.untaken > 0)
         return DP_AGAIN;
     if (shard->options.read_only)
         return DP_OK; /* there is nothing to write */

@@ -1,6 +1,7 @@
 /* Pull: rows of a request into one frame a section.
  *     find the rows (misses.c) -> gather, a few rows ahead of the memory -> answer
  * A key without a row anywhere has its initial value: computed, not stored.
+ * A pull of a member that the consistency mode holds leaves its session's order first (held.h).
  * A pull that waits is tried again from the top; its sections are checked once (waiting->checked). */
 #include "server/shard/requests.h"
 #include "server/shard/sections.h"
@@ -68,17 +69,38 @@ static enum dp_status check_size(const struct dp_request *request, const struct 
     return DP_OK;
 }
 
+static uint32_t held_ms(const struct dp_waiting *waiting)
+{
+    uint64_t ms = waiting->held_ns / 1000000u;
+    return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
+/* What the consistency mode says to a member's pull. REFUSED: why in err. */
+static enum dp_step_verdict ask_rule(struct dp_shard *shard, const struct dp_waiting *waiting,
+                                     struct dp_error *err)
+{
+    const struct dp_membership *member = &waiting->request.member;
+    if (dp_steps_check(&shard->steps, member, err) != DP_OK)
+        return DP_STEP_REFUSED;
+    if (!waiting->checked)
+        dp_steps_heard(&shard->steps, member, dp_shard_now(&shard->base));
+    return dp_steps_pull(&shard->steps, member, err);
+}
+
 enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
 {
     const struct dp_request *request = &waiting->request;
     struct dp_frame frames[DP_SECTIONS_MAX];
     struct dp_error err = {0};
-    enum dp_status st = DP_OK;
-    if (!waiting->checked)
+    enum dp_step_verdict verdict = request->member.given ? ask_rule(shard, waiting, &err) : DP_STEP_GO;
+    enum dp_status st = err.status;
+    if (st == DP_OK && !waiting->checked)
         st = dp_sections_check(&shard->base, &shard->tables, waiting, &err);
     if (st == DP_OK && !waiting->checked)
         st = check_size(request, &waiting->lookup, &err);
     waiting->checked = st == DP_OK;
+    if (st == DP_OK && verdict == DP_STEP_HELD)
+        return DP_DONE_HELD;
     if (st == DP_OK) {
         enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, &err);
         if (found == DP_FOUND_READING || found == DP_FOUND_PARK)
@@ -108,7 +130,10 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
     DP_COUNT(&shard->base.counters, pulls, 1);
     DP_COUNT(&shard->base.counters, pull_rows, pulled);
     DP_COUNT(&shard->base.counters, pull_rows_initial, initial);
-    struct dp_reply reply = {.kind = DP_REPLY_PULLED, .applied = shard->applied};
+    struct dp_reply reply = {.kind = DP_REPLY_PULLED,
+                             .applied = shard->applied,
+                             .lsn = shard->journaling.lsn,
+                             .held_ms = held_ms(waiting)};
     struct dp_asker to = dp_asker_of(waiting);
     dp_replies_send(&shard->replies, &to, &reply, frames, request->sections);
     return DP_DONE;

@@ -1,5 +1,5 @@
 /* Push: gradients into rows, all of a request or nothing, once for each (stream, number).
- *     check values -> stream admitted? -> (stream, number) seen? -> find the rows, room for new ones (misses.c, room.c) -> new rows ->
+ *     member may push? -> check values -> stream admitted? -> (stream, number) seen? -> find the rows, room for new ones (misses.c, room.c) -> new rows ->
  *     append to the journal -> apply -> remember the number -> hold the answer until it is durable
  *                                                                                    (this order, always)
  * Why       A push that is refused for good has used up its number: a stream would stall on it, and it must
@@ -181,8 +181,37 @@ static enum dp_done repeated(struct dp_shard *shard, const struct dp_waiting *wa
     if (dp_journaling_lost(&shard->journaling, &err))
         return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
     DP_COUNT(&shard->base.counters, pushes_repeated, 1);
-    dp_push_replies_hold(&shard->push_replies, waiting, 0, true);
+    /* Whoever applied it: what this member has for that step is there. */
+    if (waiting->request.member.given && shard->steps.view.mode != DP_SYNC)
+        dp_steps_pushed(&shard->steps, waiting->request.member.rank, waiting->request.member.step);
+    dp_push_replies_hold(&shard->push_replies, waiting, &(struct dp_pushed){.repeated = true});
     return DP_DONE;
+}
+
+/* Whether whoever pushes may; a member that may shows that it lives. What is refused here uses up no number: the process that
+ * has its place pushes the same under the same number. */
+static enum dp_status check_member(struct dp_shard *shard, const struct dp_waiting *waiting,
+                                   struct dp_error *err)
+{
+    const struct dp_membership *member = &waiting->request.member;
+    if (dp_steps_check(&shard->steps, member, err) != DP_OK)
+        return err->status;
+    if (!waiting->checked)
+        dp_steps_heard(&shard->steps, member, dp_shard_now(&shard->base));
+    return DP_OK;
+}
+
+/* A member's push was applied. Returns how many steps it is ahead of the slowest. */
+static uint64_t count_step(struct dp_shard *shard, const struct dp_membership *member)
+{
+    struct dp_counters *counters = &shard->base.counters;
+    dp_steps_pushed(&shard->steps, member->rank, member->step);
+    uint64_t gap = dp_steps_gap(&shard->steps, member->step);
+    DP_COUNT(counters, clock_gap_sum, gap);
+    DP_COUNT(counters, clock_gap_pushes, 1);
+    if (gap > atomic_load_explicit(&counters->clock_gap_max, memory_order_relaxed))
+        DP_COUNT_SET(counters, clock_gap_max, gap);
+    return gap;
 }
 
 enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
@@ -194,6 +223,8 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
         return DP_DONE_WAIT;
     }
     waiting->waits_for = DP_WAIT_NONE;
+    if (request->member.given && check_member(shard, waiting, &err) != DP_OK)
+        return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
     if (check(shard, waiting, &err) != DP_OK)
         return dp_shard_refuse_push(shard, waiting, &err);
     enum looked looked = look_id(shard, request, &err);
@@ -211,16 +242,19 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
     if (err.status != DP_OK)
         return dp_shard_refuse_push(shard, waiting, &err);
 
-    uint64_t staleness =
-        request->measured && request->pulled_at <= shard->applied ? shard->applied - request->pulled_at : 0;
+    struct dp_pushed pushed = {0};
+    if (request->measured && request->pulled_at <= shard->applied)
+        pushed.staleness = shard->applied - request->pulled_at;
     shard->applied++;
     DP_ASSERT(shard->applied <= shard->journaling.lsn); /* refusals are journaled, too */
     dp_push_ids_add(shard->ids, request->stream, request->number, DP_OK);
     DP_COUNT(&shard->base.counters, pushes, 1);
     if (request->measured) {
-        DP_COUNT(&shard->base.counters, staleness_sum, staleness);
+        DP_COUNT(&shard->base.counters, staleness_sum, pushed.staleness);
         DP_COUNT(&shard->base.counters, staleness_pushes, 1);
     }
-    dp_push_replies_hold(&shard->push_replies, waiting, staleness, false);
+    if (request->member.given)
+        pushed.gap = count_step(shard, &request->member);
+    dp_push_replies_hold(&shard->push_replies, waiting, &pushed);
     return DP_DONE;
 }

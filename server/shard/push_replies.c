@@ -12,8 +12,10 @@ static void answer(const struct dp_push_replies *held, struct dp_pending_reply *
         free(pending->refused);
         return;
     }
-    struct dp_reply reply = {
-        .kind = DP_REPLY_PUSHED, .staleness = pending->staleness, .repeated = pending->repeated};
+    struct dp_reply reply = {.kind = DP_REPLY_PUSHED,
+                             .staleness = pending->staleness,
+                             .gap = pending->gap,
+                             .repeated = pending->repeated};
     dp_replies_send(held->replies, &pending->asker, &reply, NULL, 0);
 }
 
@@ -33,10 +35,11 @@ static void hold(struct dp_push_replies *held, const struct dp_waiting *waiting,
     }
 }
 
-void dp_push_replies_hold(struct dp_push_replies *held, const struct dp_waiting *waiting, uint64_t staleness,
-                          bool repeated)
+void dp_push_replies_hold(struct dp_push_replies *held, const struct dp_waiting *waiting,
+                          const struct dp_pushed *pushed)
 {
-    struct dp_pending_reply pending = {.staleness = staleness, .repeated = repeated};
+    struct dp_pending_reply pending = {
+        .staleness = pushed->staleness, .gap = pushed->gap, .repeated = pushed->repeated};
     hold(held, waiting, &pending);
 }
 

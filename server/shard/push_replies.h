@@ -16,8 +16,14 @@ struct dp_push_replies {
     struct dp_pending pending;
 };
 
-void dp_push_replies_hold(struct dp_push_replies *held, const struct dp_waiting *waiting, uint64_t staleness,
-                          bool repeated);
+/* What the answer to a push tells (reply.h). */
+struct dp_pushed {
+    uint64_t staleness, gap;
+    bool repeated;
+};
+
+void dp_push_replies_hold(struct dp_push_replies *held, const struct dp_waiting *waiting,
+                          const struct dp_pushed *pushed);
 void dp_push_replies_hold_refusal(struct dp_push_replies *held, const struct dp_waiting *waiting,
                                   const struct dp_error *err);
 /* Those that are durable by now are answered. */

@@ -22,6 +22,7 @@ struct dp_replies {
 enum dp_done {
     DP_DONE,       /* answered */
     DP_DONE_WAIT,  /* parked, for waiting->waits_for */
+    DP_DONE_HELD,  /* a pull that the consistency mode holds: to leave its session's order (held.h) */
     DP_DONE_LATER, /* answered AGAIN or TIMEOUT: it and what its session sent behind it must come again */
 };
 

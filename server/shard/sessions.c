@@ -61,13 +61,13 @@ struct dp_session *dp_sessions_find(const struct dp_sessions *sessions, uint64_t
     return at < sessions->count && sessions->session[at]->id == id ? sessions->session[at] : NULL;
 }
 
-/* Forgets the session that was silent longest and has nothing waiting. */
+/* Forgets the session that was silent longest and has nothing waiting or held. */
 static bool forget_one(struct dp_sessions *sessions)
 {
     uint32_t oldest = sessions->count;
     for (uint32_t i = 0; i < sessions->count; i++) {
         const struct dp_session *session = sessions->session[i];
-        if (!session->first && !session->runnable &&
+        if (!session->first && !session->runnable && session->held == 0 &&
             (oldest == sessions->count || session->heard_ns < sessions->session[oldest]->heard_ns))
             oldest = i;
     }

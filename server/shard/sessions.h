@@ -1,5 +1,5 @@
 /* Sessions: the clients a shard knows, and the requests of each that wait, in order.
- * Promise   At most DP_SESSIONS_MAX are kept; the one longest silent, with nothing waiting, makes room for
+ * Promise   At most DP_SESSIONS_MAX are kept; the one longest silent, with nothing waiting or held, makes room for
  *           a new one (it is told SESSION when it speaks again, and says hello).
  * Thread    The shard's. Memory: sessions and the waiting requests in them. */
 #ifndef DP_SHARD_SESSIONS_H
@@ -18,6 +18,8 @@ struct dp_waiting {
     struct dp_message *message; /* what the request lends from */
     uint64_t deadline_ns;
     size_t bytes;
+    uint64_t held_since_ns, told_ns; /* while it is held (held.h) */
+    uint64_t held_ns;                /* in all, before */
     bool decoded;
     bool
         checked; /* what cannot change while it waits was found valid: a request that is tried again is not checked again */
@@ -34,6 +36,7 @@ struct dp_session {
     uint64_t done;     /* what has a sequence number up to this was answered for good */
     struct dp_waiting *first, *last;
     uint32_t waiting;
+    uint32_t held;             /* its pulls that a rule holds, outside its order (held.h) */
     enum dp_wait_reason waits; /* the queue that it is in (schedule.h) */
     bool parked;               /* the first one is not to be tried before it is woken */
     bool runnable;             /* in the run queue */

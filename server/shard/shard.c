@@ -110,6 +110,17 @@ static void join(struct dp_shard *shard)
     shard->admission = (struct dp_admission){.base = base, .ids = shard->ids, .wall = &shard->options.wall};
     shard->positions = (struct dp_positions){
         .replies = &shard->replies, .admission = &shard->admission, .journaling = &shard->journaling};
+    shard->views = (struct dp_view_requests){.base = base,
+                                             .steps = &shard->steps,
+                                             .journaling = &shard->journaling,
+                                             .write_back = &shard->write_back,
+                                             .replies = &shard->replies};
+    shard->held = (struct dp_held){.base = base,
+                                   .steps = &shard->steps,
+                                   .replies = &shard->replies,
+                                   .schedule = &shard->schedule,
+                                   .sessions = shard->sessions,
+                                   .released_max = (o->requests_max + 1) / 2};
     shard->askers = (struct dp_snapshot_askers){.replies = &shard->replies, .snapshots = &shard->snapshots};
 }
 
@@ -215,6 +226,8 @@ void dp_shard_close(struct dp_shard **shard)
     dp_misses_clear(&s->misses);
     dp_io_jobs_clear(&s->jobs);
     dp_schedule_clear(&s->schedule);
+    dp_held_clear(&s->held);
+    dp_steps_clear(&s->steps);
     dp_journaling_clear(&s->journaling);
     dp_pending_clear(&s->push_replies.pending);
     dp_positions_clear(&s->positions);
@@ -262,7 +275,7 @@ static enum dp_status check_order(struct dp_shard *shard, const struct dp_reques
     if (request->sequence > session->expected)
         return dp_fail(err, DP_ORDER, "request %" PRIu64 " came before request %" PRIu64, request->sequence,
                        session->expected);
-    if (session->waiting == DP_SESSION_WINDOW)
+    if (session->waiting >= DP_SESSION_WINDOW) /* more: pulls that were held came back */
         return dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_QUEUE},
                             "%u requests of this session wait already", DP_SESSION_WINDOW);
     return DP_OK;
@@ -334,6 +347,14 @@ static void do_at_once(struct dp_shard *shard, struct dp_waiting *waiting)
         dp_positions_ask(&shard->positions, waiting);
     else if (kind == DP_REQUEST_SNAPSHOT)
         dp_shard_snapshot(shard, waiting);
+    else if (kind == DP_REQUEST_VIEW_PUT && shard->draining)
+        (void)dp_snapshots_stopping(&shard->snapshots, &err);
+    else if (kind == DP_REQUEST_VIEW_PUT && shard->options.read_only)
+        (void)dp_fail(&err, DP_UNSUPPORTED,
+                      "shard %" PRIu32 " serves its store read-only: nobody can train on it",
+                      shard->base.index);
+    else if (kind == DP_REQUEST_VIEW_PUT)
+        dp_view_requests_put(&shard->views, waiting, &err);
     else
         (void)dp_fail(&err, DP_UNSUPPORTED, "notes are kept by the control socket of the first server");
     if (err.status != DP_OK) {
@@ -371,10 +392,16 @@ void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct
         dp_replies_refuse(&shard->replies, &to, &err);
         dp_waiting_free(&waiting);
     } else if (sequenced) {
-        admit(shard, session, waiting);
+        if (!dp_held_renew(&shard->held, session, &waiting))
+            admit(shard, session, waiting);
     } else {
         do_at_once(shard, waiting);
     }
+}
+
+uint32_t dp_shard_rest_ms(const struct dp_shard *shard)
+{
+    return dp_held_rest_ms(&shard->held);
 }
 
 uint32_t dp_shard_counters(const struct dp_shard *shard, struct dp_counter counters[DP_COUNTERS_MAX])

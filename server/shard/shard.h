@@ -67,6 +67,9 @@ void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct
 /* One turn over what was received and what the store completed. Never waits. Returns whether work is left
  * that needs no further input (call again at once). */
 bool dp_shard_turn(struct dp_shard *shard);
+/* In how many ms, at least 1, a shard that rests wants another turn though nothing came: those whose pulls are held hear so, again
+ * and again. UINT32_MAX: it does not. */
+uint32_t dp_shard_rest_ms(const struct dp_shard *shard);
 
 /* From now on new requests are answered DP_STOPPING; those under way end; then a last write-back cycle
  * runs (write_back.c). */

@@ -7,11 +7,13 @@
 #include "server/durable/row_count.h"
 #include "server/durable/snapshots.h"
 #include "server/shard/admission.h"
+#include "server/shard/held.h"
 #include "server/shard/positions.h"
 #include "server/shard/push_replies.h"
 #include "server/shard/schedule.h"
 #include "server/shard/shard.h"
 #include "server/shard/snapshot_askers.h"
+#include "server/shard/view_requests.h"
 
 struct dp_shard {
     struct dp_shard_options options;
@@ -26,6 +28,7 @@ struct dp_shard {
     struct dp_push_ids *ids; /* from applied to safe */
     struct dp_journaling journaling;
     struct dp_write_back write_back;
+    struct dp_steps steps;
     struct dp_row_count count;
     struct dp_snapshots snapshots;
 
@@ -36,6 +39,8 @@ struct dp_shard {
     struct dp_admission admission;
     struct dp_positions positions;
     struct dp_snapshot_askers askers;
+    struct dp_view_requests views;
+    struct dp_held held;
     uint64_t reserving; /* streams up to this, by a job under way; 0: none is */
 
     float *scratch;      /* one row of gradients, DP_TABLE_DIM_MAX */

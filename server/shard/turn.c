@@ -1,6 +1,6 @@
 /* One turn of a shard: all that waited and all that the store completed.
- *     journal durable -> held answers -> completed jobs, some rows of reads -> each runnable session's requests, in its
- *     order -> commit of the journal -> a step of write-back                        (this order, always)
+ *     journal durable -> held answers -> completed jobs, some rows of reads -> held pulls -> each runnable session's requests,
+ *     in its order -> commit of the journal -> a step of write-back                        (this order, always)
  * Why       Completed first: a parked request goes on before a later one of its session is looked at. One
  *           request of a session is parked or being done at a time: requests of a session take effect in
  *           the order of their sequence numbers. One commit, at the end: the turn's pushes share a sync.
@@ -21,12 +21,13 @@
 
 /* ---- requests in order */
 
-static void drop_first(struct dp_shard *shard, struct dp_session *session)
+/* The caller's from now on; its rows would have to be looked for again. */
+static struct dp_waiting *take_first(struct dp_shard *shard, struct dp_session *session)
 {
     struct dp_waiting *waiting = dp_session_take_first(session);
     dp_cache_budget_forget(&shard->budget, &waiting->lookup);
     dp_schedule_remove(&shard->schedule, waiting);
-    dp_waiting_free(&waiting);
+    return waiting;
 }
 
 /* Before all that would leave a trace in the journal, as a refused push does. */
@@ -87,6 +88,7 @@ static void do_first(struct dp_shard *shard, struct dp_session *session)
     DP_ASSERT(session->done < session->expected && sequence < session->expected);
     enum dp_done done = do_request(shard, first);
     DP_ASSERT(session->first == first && (done != DP_DONE_WAIT || first->waits_for != DP_WAIT_NONE));
+    DP_ASSERT(done != DP_DONE_HELD || first->request.member.given);
     if (done == DP_DONE_WAIT) {
         if (first->waits_for != DP_WAIT_ROOM)
             dp_cache_budget_unpark(&shard->budget, &first->lookup);
@@ -98,16 +100,27 @@ static void do_first(struct dp_shard *shard, struct dp_session *session)
         return;
     }
     dp_schedule_leave(&shard->schedule, session);
-    if (done == DP_DONE || sequence <= session->done) {
+    if (done != DP_DONE_LATER || sequence <= session->done) {
         /* (A resend of what was done before is not part of the order below: it alone comes again.) */
         session->done = sequence > session->done ? sequence : session->done;
-        drop_first(shard, session);
+        first = take_first(shard, session);
+        if (done == DP_DONE_HELD)
+            dp_held_add(&shard->held, session, &first);
+        dp_waiting_free(&first);
         return;
     }
-    /* What came behind it would overtake it: the client sends all of them again, in order. */
+    /* What came behind it would overtake it: the client sends all of them again, in order. What was done before is not among
+     * them: a pull that was held comes back behind later requests, and nobody would send it again. */
     session->expected = sequence;
-    while (session->first)
-        drop_first(shard, session);
+    for (uint32_t n = session->waiting; n > 0; n--) {
+        first = take_first(shard, session);
+        if (first->request.sequence > session->done) {
+            dp_waiting_free(&first);
+            continue;
+        }
+        dp_schedule_add(&shard->schedule, first);
+        dp_session_append(session, first);
+    }
 }
 
 /* ---- turns */
@@ -159,6 +172,7 @@ static bool goes_on(const struct dp_shard *shard)
 {
     const struct dp_session *head = room_head(shard);
     return shard->schedule.run_first || shard->misses.first || dp_write_back_goes_on(&shard->write_back) ||
+           dp_held_goes_on(&shard->held) || (shard->draining && shard->held.count > 0) ||
            dp_cache_budget_goes_on(&shard->budget, head ? &head->first->lookup : NULL);
 }
 
@@ -197,6 +211,14 @@ static void snapshot_turn(struct dp_shard *shard)
     dp_snapshot_askers_turn(&shard->askers);
 }
 
+static void held_turn(struct dp_shard *shard)
+{
+    struct dp_error stopping = {0};
+    if (shard->draining && shard->held.count > 0)
+        (void)dp_snapshots_stopping(&shard->snapshots, &stopping);
+    dp_held_turn(&shard->held, stopping.status != DP_OK ? &stopping : NULL);
+}
+
 static void do_requests(struct dp_shard *shard)
 {
     shard->turn_bytes = 0;
@@ -225,6 +247,7 @@ bool dp_shard_turn(struct dp_shard *shard)
     dp_io_jobs_take(&shard->jobs);
     dp_misses_turn(&shard->misses, shard->journaling.lsn);
     room_turn(shard);
+    held_turn(shard);
     do_requests(shard);
     dp_journaling_commit(&shard->journaling);
     journal_turn(shard);

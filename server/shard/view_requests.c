@@ -1,0 +1,63 @@
+#include "server/shard/view_requests.h"
+
+#include "common/base/log.h"
+
+#include <inttypes.h>
+
+static void say_begins(const struct dp_view_requests *requests)
+{
+    const struct dp_view *view = &requests->steps->view;
+    char mode[16];
+    dp_consistency_text(view->mode, view->slack, mode, sizeof mode);
+    dp_log(DP_LOG_INFO,
+           "shard %" PRIu32 ": run %" PRIu32 " begins at step %" PRIu64 " with %" PRIu32 " members, %s",
+           requests->base->index, view->run, view->first_step, view->members, mode);
+}
+
+static enum dp_status append(const struct dp_view_requests *requests, const struct dp_request *request,
+                             struct dp_error *err)
+{
+    enum dp_appended appended =
+        dp_journaling_append_view(requests->journaling, request->note, request->note_bytes, err);
+    if (appended == DP_APPEND_NO_ROOM)
+        dp_write_back_make_journal_room(requests->write_back, err);
+    if (appended == DP_APPEND_BEHIND)
+        err->status = DP_AGAIN;
+    DP_ASSERT((appended == DP_APPENDED) == (err->status == DP_OK));
+    return err->status;
+}
+
+/* Takes the view over where it acts on it. */
+static enum dp_status act(const struct dp_view_requests *requests, const struct dp_request *request,
+                          struct dp_view *view, struct dp_error *err)
+{
+    enum dp_view_news news = dp_steps_look(requests->steps, view, err);
+    if (news == DP_VIEW_REFUSED)
+        return err->status;
+    if (news == DP_VIEW_KNOWN)
+        return DP_OK;
+    if (view->mode == DP_SYNC)
+        return dp_fail(err, DP_UNSUPPORTED, "shard %" PRIu32 " does not close synchronous steps",
+                       requests->base->index);
+    if (append(requests, request, err) != DP_OK)
+        return err->status;
+    dp_steps_take(requests->steps, view, dp_shard_now(requests->base));
+    if (news == DP_VIEW_NEW_RUN)
+        say_begins(requests);
+    return DP_OK;
+}
+
+void dp_view_requests_put(const struct dp_view_requests *requests, const struct dp_waiting *waiting,
+                          struct dp_error *err)
+{
+    struct dp_view view;
+    enum dp_status st = dp_view_unpack(waiting->request.note, waiting->request.note_bytes, &view, err);
+    if (st == DP_OK)
+        st = act(requests, &waiting->request, &view, err);
+    dp_view_clear(&view);
+    if (st != DP_OK)
+        return;
+    struct dp_reply reply = {.kind = DP_REPLY_VIEW, .version = requests->steps->view.number};
+    struct dp_asker to = dp_asker_of(waiting);
+    dp_replies_send(requests->replies, &to, &reply, NULL, 0);
+}

@@ -1,0 +1,26 @@
+/* View requests: a client hands a shard the view that the shard lacks.
+ *     view_put -> it is one of this run, or of a later one -> journaled -> acted on -> answered with the number acted on
+ * Promise   A shard acts on the newest view that it was given. An older one of the same run changes nothing, and is answered
+ *           with the newer number; what cannot be of the same run, or is of an older one, is refused.
+ *           Nobody waits until its record is durable: what depends on the view stands behind it in the journal.
+ * Thread    The shard's. */
+#ifndef DP_SHARD_VIEW_REQUESTS_H
+#define DP_SHARD_VIEW_REQUESTS_H
+
+#include "server/durable/steps.h"
+#include "server/durable/write_back.h"
+#include "server/shard/replies.h"
+
+struct dp_view_requests {
+    struct dp_shard_base *base;
+    struct dp_steps *steps;
+    struct dp_journaling *journaling;
+    struct dp_write_back *write_back;
+    const struct dp_replies *replies;
+};
+
+/* err: set where it is refused; the caller answers that. */
+void dp_view_requests_put(const struct dp_view_requests *requests, const struct dp_waiting *waiting,
+                          struct dp_error *err);
+
+#endif
