@@ -1,6 +1,7 @@
 #include "server/durable/durable_marks.h"
 
 #include "common/base/bytes.h"
+#include "server/durable/steps_mark.h"
 #include "server/durable/table_mark.h"
 
 #include <stdlib.h>
@@ -71,18 +72,36 @@ enum dp_status dp_durable_marks_load_ids(const struct dp_store *store, struct dp
     return store->visit_marks(store->self, "ids", 3, visit_ids, ids, err);
 }
 
+struct loading_steps {
+    struct dp_steps *steps;
+    uint64_t now_ns;
+};
+
+static enum dp_status visit_steps(void *context, const struct dp_store_mark *mark, struct dp_error *err)
+{
+    const struct loading_steps *loading = context;
+    return dp_steps_mark_unpack(mark->value, mark->value_bytes, loading->steps, loading->now_ns, err);
+}
+
+enum dp_status dp_durable_marks_load_steps(const struct dp_store *store, struct dp_steps *steps,
+                                           uint64_t now_ns, struct dp_error *err)
+{
+    struct loading_steps loading = {steps, now_ns};
+    return store->visit_marks(store->self, "steps", 5, visit_steps, &loading, err);
+}
+
 /* Skips tables that are being created: their own job puts the mark. Such a table may be refused, and another
  * one come under its name, before these marks are in the store; it has no rows. */
 struct dp_io_job *dp_durable_marks_job(const struct dp_cached_tables *tables, const struct dp_push_ids *ids,
-                                       uint64_t rows_lsn, uint64_t released,
+                                       const struct dp_steps *steps, uint64_t rows_lsn, uint64_t released,
                                        void (*done)(void *context, struct dp_io_job *job), void *context)
 {
-    uint32_t room = tables->count + 3, n = 0;
-    size_t each = DP_TABLE_MARK_BYTES, ids_bytes = 0;
+    uint32_t room = tables->count + 4, n = 0;
+    size_t each = DP_TABLE_MARK_BYTES, ids_bytes = 0, steps_bytes = dp_steps_mark_bytes(steps);
     char *packed = dp_push_ids_pack(ids, &ids_bytes);
-    char *memory =
-        packed ? calloc(1, room * sizeof(struct dp_store_mark) + 16 + tables->count * each + ids_bytes)
-               : NULL;
+    char *memory = packed ? calloc(1, room * sizeof(struct dp_store_mark) + 16 + tables->count * each +
+                                          ids_bytes + steps_bytes)
+                          : NULL;
     struct dp_io_job *job = memory ? dp_io_job_new(done, context, memory) : NULL;
     if (job) {
         struct dp_store_mark *marks = (struct dp_store_mark *)(void *)memory;
@@ -107,6 +126,12 @@ struct dp_io_job *dp_durable_marks_job(const struct dp_cached_tables *tables, co
         memcpy(at, packed, ids_bytes);
         marks[n++] =
             (struct dp_store_mark){.key = "ids", .key_bytes = 3, .value = at, .value_bytes = ids_bytes};
+        at += ids_bytes;
+        if (steps_bytes > 0) {
+            dp_steps_mark_pack(steps, at);
+            marks[n++] = (struct dp_store_mark){
+                .key = "steps", .key_bytes = 5, .value = at, .value_bytes = steps_bytes};
+        }
         DP_ASSERT(n <= room);
         job->store.kind = DP_STORE_MARKS;
         job->store.count = n;

@@ -2,6 +2,7 @@
  *     "table/..."  table_mark.h
  *     "lsn"        u64: the stored rows have every push up to it; replay starts after it
  *     "ids"        push_ids.h
+ *     "steps"      steps_mark.h; none before a run of workers that joined
  *     "streams"    u64: no stream from this one on was given out yet
  *     "journal"    u64: the incarnation of the journal that must exist, unless "released" is at least as high
  *     "released"   u64: openings of the journal up to this one are over, and the store has all their pushes
@@ -17,6 +18,7 @@
 #include "server/cache/cached_tables.h"
 #include "server/cache/io_jobs.h"
 #include "server/durable/push_ids.h"
+#include "server/durable/steps.h"
 
 struct dp_durable_marks {
     uint64_t lsn, incarnation, released, streams; /* 0: no such mark */
@@ -31,10 +33,13 @@ enum dp_status dp_durable_marks_load(const struct dp_store *store, uint64_t salt
 DP_MUST_USE
 enum dp_status dp_durable_marks_load_ids(const struct dp_store *store, struct dp_push_ids *ids,
                                          struct dp_error *err);
-/* Makes a job with the marks of a cycle: lsn, push ids, every durable table and, if it is not 0, `released`.
+DP_MUST_USE
+enum dp_status dp_durable_marks_load_steps(const struct dp_store *store, struct dp_steps *steps,
+                                           uint64_t now_ns, struct dp_error *err);
+/* Makes a job with the marks of a cycle: lsn, push ids, steps, every durable table and, if it is not 0, `released`.
  * NULL: out of memory. */
 struct dp_io_job *dp_durable_marks_job(const struct dp_cached_tables *tables, const struct dp_push_ids *ids,
-                                       uint64_t rows_lsn, uint64_t released,
+                                       const struct dp_steps *steps, uint64_t rows_lsn, uint64_t released,
                                        void (*done)(void *context, struct dp_io_job *job), void *context);
 
 #endif

@@ -3,7 +3,6 @@
 #include "server/durable/journaling.h"
 
 #include "common/base/log.h"
-#include "server/durable/record.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -139,6 +138,23 @@ enum dp_appended dp_journaling_append(struct dp_journaling *j, const struct dp_r
     describe(&record, DP_RECORD_PUSH, push, refused == DP_OK ? tables : NULL);
     record.refused = refused;
     return append_record(j, &record, push, err);
+}
+
+enum dp_appended dp_journaling_append_kept(struct dp_journaling *j, const struct dp_request *push,
+                                           struct dp_cached_table *const *tables, struct dp_error *err)
+{
+    struct dp_record record;
+    DP_ASSERT(push->member.given && tables);
+    describe(&record, DP_RECORD_KEPT_PUSH, push, tables);
+    record.refused = DP_OK;
+    return append_record(j, &record, push, err);
+}
+
+enum dp_appended dp_journaling_append_close(struct dp_journaling *j, const struct dp_record *step,
+                                            const struct dp_request *rows, struct dp_error *err)
+{
+    DP_ASSERT(step->kind == DP_RECORD_CLOSE && step->refused == DP_OK && step->members > 0);
+    return append_record(j, step, rows, err);
 }
 
 enum dp_appended dp_journaling_append_view(struct dp_journaling *j, const void *bytes, size_t size,

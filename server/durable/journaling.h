@@ -14,7 +14,7 @@
 #include "server/cache/cached_tables.h"
 #include "server/cache/io_jobs.h"
 #include "server/cache/shard_base.h"
-#include "server/journal/journal.h"
+#include "server/durable/record.h"
 
 /* Only journaling.c changes the fields; other files may read lsn, durable, synced and failed. */
 struct dp_journaling {
@@ -65,6 +65,15 @@ DP_MUST_USE
 enum dp_appended dp_journaling_append(struct dp_journaling *journaling, const struct dp_request *push,
                                       struct dp_cached_table *const *tables, enum dp_status refused,
                                       struct dp_error *err);
+/* Appends a push of a synchronous step, which its close applies. */
+DP_MUST_USE
+enum dp_appended dp_journaling_append_kept(struct dp_journaling *journaling, const struct dp_request *push,
+                                           struct dp_cached_table *const *tables, struct dp_error *err);
+/* Appends the close of a synchronous step: the rows that it changes, with their weights from before. step: its run, step,
+ * members, examples and view. */
+DP_MUST_USE
+enum dp_appended dp_journaling_append_close(struct dp_journaling *journaling, const struct dp_record *step,
+                                            const struct dp_request *rows, struct dp_error *err);
 /* Appends the members from now on (common/wire/view.h), which take effect when it is appended. */
 DP_MUST_USE
 enum dp_appended dp_journaling_append_view(struct dp_journaling *journaling, const void *bytes, size_t size,

@@ -13,7 +13,7 @@
 #include "common/base/memory.h"
 #include "common/model/row.h"
 #include "server/durable/apply.h"
-#include "server/durable/record.h"
+#include "server/durable/steps_replay.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -36,6 +36,7 @@
 
 struct recovery {
     const struct dp_recovery_options *o;
+    struct dp_steps_replay steps;
     struct dp_request *push; /* scratch: a decoded record */
     float *scratch;          /* one row of gradients */
     uint32_t *numbers;       /* scratch: row numbers of the current section */
@@ -231,6 +232,39 @@ static enum dp_status apply_section(struct recovery *r, const struct dp_section 
     return st;
 }
 
+/* Remembers its number, unless it has none. */
+static enum dp_status restore_id(struct recovery *r, const struct dp_record *record, struct dp_error *err)
+{
+    if (record->kind != DP_RECORD_PUSH && record->kind != DP_RECORD_KEPT_PUSH)
+        return DP_OK;
+    DP_COUNT(&r->o->base->counters, pushes_replayed, 1);
+    return dp_push_ids_restore(r->o->ids, r->push->stream, r->push->number, record->refused) == DP_OK
+               ? DP_OK
+               : dp_fail(err, DP_NOMEM, "no memory for push ids");
+}
+
+/* What a record changes beside its rows and, of a close, those too. */
+static enum dp_status apply_rest(struct recovery *r, const struct dp_record *record, uint64_t lsn,
+                                 const void *bytes, size_t size, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    switch (record->kind) {
+    case DP_RECORD_PUSH:
+        dp_steps_replay_push(&r->steps, record);
+        break;
+    case DP_RECORD_KEPT_PUSH:
+        st = dp_steps_replay_kept(&r->steps, record, r->push, lsn, bytes, size, err);
+        break;
+    case DP_RECORD_VIEW:
+        st = dp_steps_replay_view(&r->steps, record, err);
+        break;
+    case DP_RECORD_CLOSE:
+        st = dp_steps_replay_close(&r->steps, record, r->push, lsn, bytes, size, err);
+        break;
+    }
+    return st == DP_OK ? restore_id(r, record, err) : st;
+}
+
 /* For each record of the batch: lists its keys or, with apply, changes its rows and remembers its number. */
 static enum dp_status each_record(struct recovery *r, bool apply, struct dp_error *err)
 {
@@ -243,15 +277,14 @@ static enum dp_status each_record(struct recovery *r, bool apply, struct dp_erro
         for (uint32_t s = 0; st == DP_OK && s < push->sections; s++) {
             const struct dp_section *section = &push->section[s];
             struct dp_cached_table *table = find_table(r, section->table);
-            st = apply ? apply_section(r, section, table, push->rate, lsn, err)
-                       : list_unknown(r, section, table, err);
+            if (apply && record.kind == DP_RECORD_PUSH)
+                st = apply_section(r, section, table, push->rate, lsn, err);
+            else if (!apply && record.kind != DP_RECORD_KEPT_PUSH)
+                st = list_unknown(r, section, table, err);
         }
         if (st == DP_OK && apply) {
-            if (record.kind == DP_RECORD_PUSH &&
-                dp_push_ids_restore(r->o->ids, push->stream, push->number, record.refused) != DP_OK)
-                st = dp_fail(err, DP_NOMEM, "no memory for push ids");
+            st = apply_rest(r, &record, lsn, r->bytes + at + ENTRY_BYTES, (size_t)bytes, err);
             dp_journaling_replayed(r->o->journaling, lsn);
-            DP_COUNT(&r->o->base->counters, pushes_replayed, 1);
             DP_COUNT(&r->o->base->counters, bytes_replayed, bytes);
         }
         if (st != DP_OK)
@@ -419,10 +452,10 @@ static enum dp_status replay(void *context, uint64_t lsn, const void *record, si
     struct dp_record decoded;
     uint64_t rows = 0, cost = 0;
     enum dp_status st = dp_record_decode(record, bytes, &decoded, r->push, err);
-    if (st == DP_OK && (decoded.kind == DP_RECORD_KEPT_PUSH || decoded.kind == DP_RECORD_CLOSE))
-        st = dp_fail(err, DP_UNSUPPORTED, "it is of a synchronous step: open the store with a later build");
     for (uint32_t s = 0; st == DP_OK && s < r->push->sections; s++) {
         st = check_section(r, &r->push->section[s], decoded.dims[s], err);
+        if (decoded.kind == DP_RECORD_KEPT_PUSH)
+            continue; /* its close has its rows */
         rows += r->push->section[s].rows;
         if (st == DP_OK)
             cost += r->push->section[s].rows *
@@ -437,7 +470,7 @@ static enum dp_status replay(void *context, uint64_t lsn, const void *record, si
         if (st == DP_OK) /* again: the batch was decoded into the same scratch */
             st = dp_record_decode(record, bytes, &decoded, r->push, err);
     }
-    for (uint32_t s = 0; st == DP_OK && s < r->push->sections; s++)
+    for (uint32_t s = 0; st == DP_OK && s < r->push->sections && decoded.kind != DP_RECORD_KEPT_PUSH; s++)
         count_section(r, &r->push->section[s]);
     return st == DP_OK ? add_record(r, lsn, record, bytes, err) : st;
 }
@@ -468,7 +501,9 @@ static void tell_cut(const struct recovery *r, const struct dp_journal_cut *cut)
 static enum dp_status init(struct recovery *r, const struct dp_recovery_options *o, struct dp_error *err)
 {
     uint64_t share = o->budget->bytes / BATCH_SHARE;
-    *r = (struct recovery){.o = o, .most = share < BATCH_BYTES ? (size_t)share : BATCH_BYTES};
+    *r = (struct recovery){.o = o,
+                           .steps = {o->base, o->tables, o->steps, o->kept},
+                           .most = share < BATCH_BYTES ? (size_t)share : BATCH_BYTES};
     r->push = calloc(1, sizeof *r->push);
     r->scratch = dp_alloc_aligned(DP_TABLE_DIM_MAX * sizeof(float));
     return r->push && r->scratch ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for a record");
@@ -536,6 +571,8 @@ enum dp_status dp_recovery_run(const struct dp_recovery_options *o, struct dp_er
         st = dp_journaling_release_old(j, err);
     if (st == DP_OK)
         st = replay_all(&r, &journal, &last_lsn, err);
+    if (st == DP_OK)
+        st = dp_steps_replay_end(&r.steps, err);
     if (st == DP_OK && r.newest_lsn > j->lsn)
         st = dp_damage_row_ahead(r.newest_table->spec.name, r.newest_mixed, r.newest_lsn, j->lsn, err);
     /* The last write-back that replay began continues in the turns. */

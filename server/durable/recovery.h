@@ -2,7 +2,7 @@
  *     records -> a full batch -> evict to fit its rows -> read the rows that the cache lacks, sorted, in
  *     several reads at once -> apply in the journal's order -> next batch ...
  *     (always in this order)
- * Promise   Rows, lsns and push ids are those of before the crash, bit for bit. The cache keeps to its
+ * Promise   Rows, lsns, push ids, views and steps are those of before the crash, bit for bit. The cache keeps to its
  *           budget: meanwhile clean rows are evicted and changed ones written back.
  * Thread    The shard's, at its opening; it waits.
  * Failure   The opening is refused with the reason in err; no job is left at the store. */
@@ -21,6 +21,8 @@ struct dp_recovery_options {
     struct dp_write_back *write_back;
     struct dp_row_count *count;
     struct dp_push_ids *ids;
+    struct dp_steps *steps;
+    struct dp_kept *kept;
     const struct dp_journal_options *journal;
     bool recovers;  /* the store was not closed cleanly, the journal has what it lacks */
     bool read_only; /* the journal is read without hardening or a new segment */

@@ -1,4 +1,4 @@
-/* Why       If rows_lsn is still the last lsn after a cycle, the store has the result of every push and
+/* Why       If no push came since a cycle began, the store has after it the result of every push and
  *           nothing newer: its files are the snapshot. A push during the cycle makes another cycle necessary.
  *           The store writes in order, so the copy comes before all later write-back. */
 #include "server/durable/snapshots.h"
@@ -103,7 +103,7 @@ void dp_snapshots_turn(struct dp_snapshots *s, const struct dp_error *stopping)
         end(s, &err);
         return;
     }
-    if (s->stage == DP_SNAPSHOT_ROWS && w->cycle == DP_CYCLE_IDLE && w->stored_lsn == w->journaling->lsn)
+    if (s->stage == DP_SNAPSHOT_ROWS && w->cycle == DP_CYCLE_IDLE && dp_write_back_has_all(w))
         set_stage(s, DP_SNAPSHOT_DUE);
     if (s->stage == DP_SNAPSHOT_DUE)
         submit(s);

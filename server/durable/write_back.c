@@ -34,14 +34,15 @@
 static void check(const struct dp_write_back *w)
 {
     DP_ASSERT(w->stored_lsn <= w->marked_lsn && w->marked_lsn <= w->rows_lsn);
-    DP_ASSERT(w->rows_lsn <= w->journaling->lsn && w->under_way <= PORTIONS_MAX + 1);
+    DP_ASSERT(w->written_lsn <= w->began_lsn && w->rows_lsn <= w->began_lsn);
+    DP_ASSERT(w->began_lsn <= w->journaling->lsn && w->under_way <= PORTIONS_MAX + 1);
     DP_ASSERT(!w->again || w->full.status != DP_OK || w->failed.status != DP_OK);
 }
 
 void dp_write_back_start(struct dp_write_back *w, uint64_t lsn)
 {
     DP_ASSERT(w->cycle == DP_CYCLE_IDLE && w->rows_lsn == 0);
-    w->rows_lsn = w->marked_lsn = w->stored_lsn = lsn;
+    w->rows_lsn = w->marked_lsn = w->stored_lsn = w->began_lsn = w->written_lsn = lsn;
     check(w);
 }
 
@@ -67,16 +68,28 @@ static bool has_journal(const struct dp_write_back *w)
     return w->journaling->journal || w->journaling->replays;
 }
 
+/* What marks can tell at most. */
+static uint64_t target(const struct dp_write_back *w)
+{
+    uint64_t floor = dp_kept_floor(w->kept);
+    return floor < w->journaling->lsn ? floor : w->journaling->lsn;
+}
+
+bool dp_write_back_has_all(const struct dp_write_back *w)
+{
+    return w->written_lsn == w->journaling->lsn && w->stored_lsn == target(w);
+}
+
 /* For a snapshot, which must have all that was pushed. */
 static bool must_store(const struct dp_write_back *w)
 {
-    return w->wanted_cycles == DP_CYCLES_UNTIL_STORED && w->stored_lsn != w->journaling->lsn;
+    return w->wanted_cycles == DP_CYCLES_UNTIL_STORED && !dp_write_back_has_all(w);
 }
 
 /* Whether the journal needs a cycle. */
 static bool is_due(const struct dp_write_back *w)
 {
-    if (w->journaling->lsn == w->marked_lsn || !has_journal(w))
+    if (target(w) == w->marked_lsn || !has_journal(w))
         return false; /* without a journal, a cycle only serves to free space in the cache */
     return w->wanted || dp_shard_now(w->base) - w->journaling->since_ns > CYCLE_NS ||
            dp_journaling_fills(w->journaling);
@@ -115,10 +128,11 @@ static bool is_time(const struct dp_write_back *w)
         return false;
     if (must_store(w))
         return true;
-    if (w->journaling->lsn == w->marked_lsn)
+    if (w->journaling->lsn == w->written_lsn && target(w) == w->marked_lsn)
         return false;
-    if (w->budget->wants_clean || (dp_cache_budget_dirty_bytes(w->budget) > w->budget->bytes / DIRTY_SHARE &&
-                                   dp_cache_budget_is_tight(w->budget)))
+    if (w->journaling->lsn != w->written_lsn &&
+        (w->budget->wants_clean || (dp_cache_budget_dirty_bytes(w->budget) > w->budget->bytes / DIRTY_SHARE &&
+                                    dp_cache_budget_is_tight(w->budget))))
         return true;
     return is_due(w) && !merges_hold_up(w);
 }
@@ -143,7 +157,8 @@ static void begin(struct dp_write_back *w)
     DP_ASSERT(w->cycle == DP_CYCLE_IDLE && !w->ready && w->under_way == 0 && !w->again);
     w->merging = 0;
     w->cycle = DP_CYCLE_ROWS;
-    w->rows_lsn = w->journaling->lsn;
+    w->began_lsn = w->journaling->lsn;
+    w->rows_lsn = target(w);
     w->is_last = w->quiet;
     w->wanted = false;
     w->table = w->partition = 0;
@@ -336,6 +351,7 @@ static void end_cycle(struct dp_write_back *w)
     DP_ASSERT(w->cycle != DP_CYCLE_IDLE && w->under_way == 0 && !w->ready && !w->again);
     w->cycle = DP_CYCLE_IDLE;
     w->marked_lsn = w->rows_lsn;
+    w->written_lsn = w->began_lsn;
     dp_cache_budget_set_changed(w->budget); /* requests that wait for clean rows ask for the next cycle */
     DP_COUNT(&w->base->counters, write_back_cycles, 1);
     check(w);
@@ -423,10 +439,12 @@ static void rows_turn(struct dp_write_back *w)
         end_cycle(w); /* marks would be of no use */
         return;
     }
-    /* The last cycle of a drain: nothing more is journaled, and with these marks the store has everything. */
-    uint64_t released = w->is_last ? dp_journaling_opening(w->journaling) : 0;
-    DP_ASSERT(!w->is_last || w->rows_lsn == w->journaling->lsn);
-    w->ready = dp_durable_marks_job(w->tables, w->ids, w->rows_lsn, released, marks_written, w);
+    /* The last cycle of a drain: nothing more is journaled, and with these marks the store has everything, unless pushes are
+     * kept. */
+    bool has_all = w->is_last && w->rows_lsn == w->journaling->lsn;
+    uint64_t released = has_all ? dp_journaling_opening(w->journaling) : 0;
+    DP_ASSERT(!w->is_last || w->rows_lsn == target(w));
+    w->ready = dp_durable_marks_job(w->tables, w->ids, w->steps, w->rows_lsn, released, marks_written, w);
     w->ready_lsn = w->journaling->lsn; /* its push ids are as of this lsn */
     if (w->ready)
         w->cycle = DP_CYCLE_MARKS;

@@ -4,6 +4,8 @@
  *     this order)
  * Promise   No row and no mark goes to the store before the journal is synced past it. When a cycle is done,
  *           the store has every push up to the cycle's rows_lsn.
+ * Floor     rows_lsn is not above that of kept pushes (kept.h), which replay needs, though all rows that had
+ *           changed when the cycle began are written.
  * Holds     stored_lsn <= marked_lsn <= rows_lsn <= journaling->lsn; under_way <= 8.
  * Thread    The shard's. A turn copies one portion, so no request waits for a cycle.
  * Failure   A job that a full disk refused is kept and submitted again each second. Any other failure ends
@@ -14,7 +16,9 @@
 #include "server/cache/cache_budget.h"
 #include "server/cache/io_jobs.h"
 #include "server/durable/journaling.h"
+#include "server/durable/kept.h"
 #include "server/durable/push_ids.h"
+#include "server/durable/steps.h"
 
 enum dp_cycle { DP_CYCLE_IDLE, DP_CYCLE_ROWS, DP_CYCLE_MARKS };
 
@@ -34,12 +38,16 @@ struct dp_write_back {
     struct dp_cache_budget *budget;
     struct dp_journaling *journaling;
     struct dp_push_ids *ids;
+    const struct dp_steps *steps;
+    const struct dp_kept *kept;
     enum dp_cycle cycle;
     enum dp_cycles wanted_cycles;
     bool quiet;                /* nothing can change any more: the next cycle is the last */
     uint64_t rows_lsn;         /* when the cycle is done, the store has every push up to it */
     uint64_t marked_lsn;       /* rows_lsn of the last cycle that is done */
     uint64_t stored_lsn;       /* rows_lsn of the last cycle that ended with marks */
+    uint64_t began_lsn;        /* the last push when the cycle began */
+    uint64_t written_lsn;      /* began_lsn of the last cycle that is done: the store has the rows of then */
     uint32_t table, partition; /* the table's id; the next partition */
     uint32_t under_way;        /* portions, or marks, at the store */
     bool wanted;               /* the journal is full */
@@ -68,6 +76,8 @@ bool dp_write_back_goes_on(const struct dp_write_back *write_back);
 /* Asks for a cycle, since the journal has no space for a push (err has its reason). If no cycle can run, adds
  * why to err. */
 void dp_write_back_make_journal_room(struct dp_write_back *write_back, struct dp_error *err);
+/* Whether the store has the rows of now, and marks of all that they can tell. */
+bool dp_write_back_has_all(const struct dp_write_back *write_back);
 /* Why rows cannot be written back now (failed for good, disk full, journal lost); NULL: they can be. */
 const struct dp_error *dp_write_back_refuses(const struct dp_write_back *write_back);
 /* Whether rows are on their way to the store. */

@@ -91,7 +91,9 @@ static void join(struct dp_shard *shard)
                                                .jobs = jobs,
                                                .budget = &shard->budget,
                                                .journaling = &shard->journaling,
-                                               .ids = shard->ids};
+                                               .ids = shard->ids,
+                                               .steps = &shard->steps,
+                                               .kept = &shard->kept};
     shard->count =
         (struct dp_row_count){.base = base, .tables = tables, .jobs = jobs, .damage = &shard->damage};
     shard->snapshots = (struct dp_snapshots){.base = base,
@@ -141,7 +143,9 @@ static enum dp_status load(struct dp_shard *shard, struct dp_error *err)
     dp_write_back_start(&shard->write_back, marks.lsn);
     dp_admission_start(&shard->admission,
                        marks.streams); /* it tells what is due: for what ids and journal have */
-    return dp_durable_marks_load_ids(store, shard->ids, err);
+    st = dp_durable_marks_load_ids(store, shard->ids, err);
+    return st == DP_OK ? dp_durable_marks_load_steps(store, &shard->steps, dp_shard_now(&shard->base), err)
+                       : st;
 }
 
 static enum dp_status recover(struct dp_shard *shard, struct dp_error *err)
@@ -155,6 +159,8 @@ static enum dp_status recover(struct dp_shard *shard, struct dp_error *err)
                                                  .write_back = &shard->write_back,
                                                  .count = &shard->count,
                                                  .ids = shard->ids,
+                                                 .steps = &shard->steps,
+                                                 .kept = &shard->kept,
                                                  .journal = &o->journal,
                                                  .recovers = o->recovers,
                                                  .read_only = o->read_only,
@@ -227,11 +233,12 @@ void dp_shard_close(struct dp_shard **shard)
     dp_io_jobs_clear(&s->jobs);
     dp_schedule_clear(&s->schedule);
     dp_held_clear(&s->held);
-    dp_steps_clear(&s->steps);
     dp_journaling_clear(&s->journaling);
     dp_pending_clear(&s->push_replies.pending);
     dp_positions_clear(&s->positions);
     dp_write_back_clear(&s->write_back);
+    dp_kept_clear(&s->kept);
+    dp_steps_clear(&s->steps);
     dp_cached_tables_clear(&s->tables);
     dp_push_ids_free(&s->ids);
     dp_sessions_free(&s->sessions);

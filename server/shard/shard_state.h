@@ -26,9 +26,10 @@ struct dp_shard {
     struct dp_misses misses;
 
     struct dp_push_ids *ids; /* from applied to safe */
+    struct dp_steps steps;
+    struct dp_kept kept;
     struct dp_journaling journaling;
     struct dp_write_back write_back;
-    struct dp_steps steps;
     struct dp_row_count count;
     struct dp_snapshots snapshots;
 

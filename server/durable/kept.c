@@ -1,0 +1,337 @@
+/* Why       Keys of a push ascend, so the keys of a step are a merge of its pushes. A heap of (key, rank) gives equal keys in
+ *           order of rank, which fixes the order of the additions: the sum is the same on each machine and in each replay. */
+#include "server/durable/kept.h"
+
+#include "common/base/bf16.h"
+#include "common/base/bytes.h"
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+
+static uint64_t key_at(const struct dp_section *section, uint32_t i)
+{
+    return dp_load_u64le((const char *)section->keys + (size_t)i * 8);
+}
+
+/* ---- pushes */
+
+struct dp_kept_push *dp_kept_push_new(const struct dp_request *push, const struct dp_record *record,
+                                      size_t bytes)
+{
+    struct dp_kept_push *kept = malloc(sizeof *kept + push->sections * sizeof kept->section[0]);
+    if (!kept)
+        return NULL;
+    *kept = (struct dp_kept_push){.run = record->run,
+                                  .rank = record->rank,
+                                  .step = record->step,
+                                  .examples = record->examples,
+                                  .rate = push->rate,
+                                  .bytes = bytes + sizeof *kept + push->sections * sizeof kept->section[0],
+                                  .sections = push->sections};
+    if (push->sections > 0)
+        memcpy(kept->section, push->section, push->sections * sizeof kept->section[0]);
+    return kept;
+}
+
+void dp_kept_push_free(struct dp_kept_push **push)
+{
+    if (*push)
+        dp_message_free(&(*push)->message);
+    free(*push);
+    *push = NULL;
+}
+
+/* Where the step is, or where it goes. */
+static struct dp_kept_step **place_of(struct dp_kept *kept, uint32_t run, uint64_t step)
+{
+    struct dp_kept_step **at = &kept->first;
+    while (*at && ((*at)->run < run || ((*at)->run == run && (*at)->step < step)))
+        at = &(*at)->next;
+    return at;
+}
+
+static bool is_step(const struct dp_kept_step *step, uint32_t run, uint64_t number)
+{
+    return step && step->run == run && step->step == number;
+}
+
+enum dp_status dp_kept_reserve(struct dp_kept *kept, const struct dp_kept_push *push)
+{
+    struct dp_kept_step **at = place_of(kept, push->run, push->step), *step = *at;
+    if (!is_step(step, push->run, push->step)) {
+        step = calloc(1, sizeof *step);
+        if (!step)
+            return DP_NOMEM;
+        step->run = push->run;
+        step->step = push->step;
+        step->next = *at;
+        *at = step;
+    }
+    if (step->count < step->room)
+        return DP_OK;
+    uint32_t room = step->room ? 2 * step->room : 4;
+    struct dp_kept_push **more = realloc(step->push, room * sizeof more[0]);
+    if (!more)
+        return DP_NOMEM;
+    step->push = more;
+    step->room = room;
+    return DP_OK;
+}
+
+void dp_kept_add(struct dp_kept *kept, struct dp_kept_push **push, uint64_t lsn, struct dp_message **message)
+{
+    struct dp_kept_push *added = *push;
+    struct dp_kept_step *step = *place_of(kept, added->run, added->step);
+    DP_ASSERT(is_step(step, added->run, added->step) && step->count < step->room && lsn > step->last_lsn);
+    added->lsn = lsn;
+    added->message = *message;
+    *message = NULL;
+    *push = NULL;
+    uint32_t at = step->count++;
+    for (; at > 0 && step->push[at - 1]->rank >= added->rank; at--) {
+        DP_ASSERT(step->push[at - 1]->rank != added->rank);
+        step->push[at] = step->push[at - 1];
+    }
+    step->push[at] = added;
+    step->first_lsn = step->count == 1 ? lsn : step->first_lsn;
+    step->last_lsn = lsn;
+    step->examples += added->examples;
+    step->bytes += added->bytes;
+    kept->bytes += added->bytes;
+}
+
+/* (A step may be here without a push: the journal had no room for its first.) */
+const struct dp_kept_step *dp_kept_step(const struct dp_kept *kept, uint32_t run, uint64_t step)
+{
+    for (const struct dp_kept_step *at = kept->first; at; at = at->next)
+        if (is_step(at, run, step))
+            return at->count > 0 ? at : NULL;
+    return NULL;
+}
+
+const struct dp_kept_push *dp_kept_find(const struct dp_kept *kept, uint32_t run, uint64_t step,
+                                        uint32_t rank)
+{
+    const struct dp_kept_step *of = dp_kept_step(kept, run, step);
+    for (uint32_t i = 0; of && i < of->count; i++)
+        if (of->push[i]->rank == rank)
+            return of->push[i];
+    return NULL;
+}
+
+static uint32_t drop_first(struct dp_kept *kept)
+{
+    struct dp_kept_step *step = kept->first;
+    uint32_t count = step->count;
+    DP_ASSERT(kept->bytes >= step->bytes);
+    kept->bytes -= step->bytes;
+    kept->first = step->next;
+    for (uint32_t i = 0; i < count; i++)
+        dp_kept_push_free(&step->push[i]);
+    free(step->push);
+    free(step);
+    DP_ASSERT(kept->first || kept->bytes == 0);
+    return count;
+}
+
+static void drop_old(struct dp_kept *kept)
+{
+    dp_message_free(&kept->old.message);
+    kept->old.run = kept->old.sections = 0;
+}
+
+uint32_t dp_kept_drop_below(struct dp_kept *kept, uint32_t run, uint64_t open)
+{
+    uint32_t dropped = 0;
+    while (kept->first && (kept->first->run < run || (kept->first->run == run && kept->first->step < open)))
+        dropped += drop_first(kept);
+    if (kept->old.run < run)
+        dp_kept_forget_old(kept);
+    return dropped;
+}
+
+void dp_kept_clear(struct dp_kept *kept)
+{
+    while (kept->first)
+        (void)drop_first(kept);
+    dp_kept_forget_old(kept);
+}
+
+/* ---- a step's sum */
+
+void dp_kept_tables_add(struct dp_kept_tables *tables, uint32_t sections, const struct dp_section *section)
+{
+    for (uint32_t s = 0; s < sections && tables->count <= DP_SECTIONS_MAX; s++) {
+        uint32_t at = 0;
+        if (section[s].rows == 0)
+            continue;
+        while (at < tables->count && tables->table[at] < section[s].table)
+            at++;
+        if (at == tables->count || tables->table[at] != section[s].table) {
+            if (tables->count++ == DP_SECTIONS_MAX)
+                return;
+            memmove(&tables->table[at + 1], &tables->table[at],
+                    (tables->count - 1 - at) * sizeof tables->table[0]);
+            memmove(&tables->rows[at + 1], &tables->rows[at],
+                    (tables->count - 1 - at) * sizeof tables->rows[0]);
+            tables->table[at] = section[s].table;
+            tables->rows[at] = 0;
+        }
+        tables->rows[at] += section[s].rows;
+    }
+}
+
+void dp_kept_tables(const struct dp_kept_step *step, struct dp_kept_tables *out)
+{
+    out->count = 0;
+    for (uint32_t i = 0; step && i < step->count; i++)
+        dp_kept_tables_add(out, step->push[i]->sections, step->push[i]->section);
+}
+
+static bool is_before(const struct dp_kept_cursor *a, const struct dp_kept_cursor *b)
+{
+    return a->mixed < b->mixed || (a->mixed == b->mixed && a->rank < b->rank);
+}
+
+static void sift_down(struct dp_kept_sum *sum, uint32_t at)
+{
+    struct dp_kept_cursor *heap = sum->heap, moved = heap[at];
+    for (uint32_t child = 2 * at + 1; child < sum->count; child = 2 * at + 1) {
+        if (child + 1 < sum->count && is_before(&heap[child + 1], &heap[child]))
+            child++;
+        if (!is_before(&heap[child], &moved))
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = moved;
+}
+
+enum dp_status dp_kept_sum_init(struct dp_kept_sum *sum, const struct dp_kept_step *step, uint32_t table,
+                                uint32_t dim)
+{
+    *sum = (struct dp_kept_sum){.step = step, .dim = dim};
+    sum->heap = calloc(step->count + 1, sizeof sum->heap[0]);
+    sum->wide = dp_alloc_aligned(dim * sizeof(float));
+    if (!sum->heap || !sum->wide) {
+        dp_kept_sum_clear(sum);
+        return DP_NOMEM;
+    }
+    for (uint32_t i = 0; i < step->count; i++) {
+        const struct dp_kept_push *push = step->push[i];
+        for (uint32_t s = 0; s < push->sections; s++) {
+            if (push->section[s].table != table || push->section[s].rows == 0)
+                continue;
+            sum->heap[sum->count++] =
+                (struct dp_kept_cursor){.mixed = key_at(&push->section[s], 0),
+                                        .rank = push->rank,
+                                        .factor = (float)push->examples / (float)step->examples,
+                                        .section = &push->section[s]};
+        }
+    }
+    for (uint32_t at = sum->count / 2; at > 0; at--)
+        sift_down(sum, at - 1);
+    return DP_OK;
+}
+
+static void add(struct dp_kept_sum *sum, const struct dp_kept_cursor *cursor, bool is_first, float *to)
+{
+    size_t bytes = (size_t)sum->dim * dp_value_bytes(cursor->section->type);
+    const char *from = (const char *)cursor->section->values + cursor->at * bytes;
+    if (cursor->section->type == DP_BF16)
+        dp_bf16_get(from, sum->wide, sum->dim);
+    else
+        memcpy(sum->wide, from, bytes); /* of any alignment */
+    for (uint32_t d = 0; d < sum->dim && is_first; d++)
+        to[d] = cursor->factor * sum->wide[d];
+    for (uint32_t d = 0; d < sum->dim && !is_first; d++)
+        to[d] += cursor->factor * sum->wide[d];
+}
+
+bool dp_kept_sum_next(struct dp_kept_sum *sum, uint64_t *mixed, float *to)
+{
+    if (sum->count == 0)
+        return false;
+    *mixed = sum->heap[0].mixed;
+    for (bool is_first = true; sum->count > 0 && sum->heap[0].mixed == *mixed; is_first = false) {
+        struct dp_kept_cursor *cursor = &sum->heap[0];
+        if (to)
+            add(sum, cursor, is_first, to);
+        if (++cursor->at < cursor->section->rows)
+            cursor->mixed = key_at(cursor->section, cursor->at);
+        else
+            *cursor = sum->heap[--sum->count];
+        sift_down(sum, 0);
+    }
+    return true;
+}
+
+void dp_kept_sum_clear(struct dp_kept_sum *sum)
+{
+    free(sum->heap);
+    free(sum->wide);
+    sum->heap = NULL;
+    sum->wide = NULL;
+}
+
+/* ---- closing */
+
+void dp_kept_close(struct dp_kept *kept, uint32_t run, uint64_t step, uint32_t sections,
+                   const struct dp_section *section, const uint32_t *dims, struct dp_message **message)
+{
+    const struct dp_kept_step *closed = dp_kept_step(kept, run, step);
+    DP_ASSERT(closed && sections <= DP_SECTIONS_MAX && closed->first_lsn > kept->closed_lsn);
+    uint64_t first_lsn = closed->first_lsn;
+    (void)dp_kept_drop_below(kept, run, step + 1);
+    drop_old(kept);
+    kept->closed_lsn = first_lsn;
+    kept->old.run = run;
+    kept->old.step = step;
+    kept->old.message = *message;
+    *message = NULL;
+    kept->old.sections = sections;
+    for (uint32_t s = 0; s < sections; s++) {
+        kept->old.section[s] = section[s];
+        kept->old.dim[s] = dims[s];
+    }
+}
+
+void dp_kept_forget_old(struct dp_kept *kept)
+{
+    drop_old(kept);
+    kept->closed_lsn = 0;
+}
+
+const char *dp_kept_old_weights(const struct dp_kept *kept, uint32_t table, uint64_t mixed, uint32_t *at)
+{
+    const struct dp_kept_old *old = &kept->old;
+    uint32_t s = 0;
+    while (s < old->sections && old->section[s].table != table)
+        s++;
+    if (s == old->sections)
+        return NULL;
+    uint32_t low = *at, high = old->section[s].rows, step = 1;
+    while (low + step < high && key_at(&old->section[s], low + step) < mixed) /* the next key is near */
+        step *= 2;
+    high = low + step < high ? low + step + 1 : high;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (key_at(&old->section[s], middle) < mixed)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *at = low;
+    if (low == old->section[s].rows || key_at(&old->section[s], low) != mixed)
+        return NULL;
+    return (const char *)old->section[s].values + (size_t)low * old->dim[s] * 4;
+}
+
+uint64_t dp_kept_floor(const struct dp_kept *kept)
+{
+    uint64_t first = kept->closed_lsn > 0 ? kept->closed_lsn : UINT64_MAX;
+    for (const struct dp_kept_step *step = kept->first; step; step = step->next)
+        if (step->count > 0 && step->first_lsn < first)
+            first = step->first_lsn;
+    return first == UINT64_MAX ? UINT64_MAX : first - 1;
+}

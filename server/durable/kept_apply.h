@@ -1,0 +1,28 @@
+/* Kept apply: the sum of a synchronous step's pushes applied to its rows, in the same way when it closes and when the close is
+ * replayed.
+ *     init (all the memory that it takes) -> each section, in order -> clear
+ * Promise   As apply.h: a row takes the step only if it is older. Nothing fails once it is initialized, in a step that closes.
+ * Thread    The shard's. Memory: the step, which is lent until clear. */
+#ifndef DP_DURABLE_KEPT_APPLY_H
+#define DP_DURABLE_KEPT_APPLY_H
+
+#include "server/cache/cached_tables.h"
+#include "server/durable/kept.h"
+
+struct dp_kept_apply {
+    uint32_t sections;
+    struct dp_kept_sum *sum; /* [sections] */
+    float *gradients;        /* of a few rows */
+};
+
+/* tables: of each section. */
+DP_MUST_USE
+enum dp_status dp_kept_apply_init(struct dp_kept_apply *apply, const struct dp_kept_step *step,
+                                  uint32_t sections, struct dp_cached_table *const *tables);
+/* rows: of the section's keys, which are all those of the step in this table; false: they are not. */
+DP_MUST_USE
+bool dp_kept_apply(struct dp_kept_apply *apply, uint32_t s, const struct dp_section *section,
+                   struct dp_cached_table *table, const uint32_t *rows, float rate, uint64_t lsn);
+void dp_kept_apply_clear(struct dp_kept_apply *apply);
+
+#endif

@@ -1,0 +1,163 @@
+#include "server/durable/steps_replay.h"
+
+#include "server/durable/apply.h"
+#include "server/durable/kept_apply.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum dp_status dp_steps_replay_view(const struct dp_steps_replay *r, const struct dp_record *record,
+                                    struct dp_error *err)
+{
+    struct dp_view view;
+    if (dp_view_unpack(record->bytes, record->size, &view, err) != DP_OK)
+        return dp_wrap(err, DP_CORRUPT, "a view");
+    enum dp_view_news news = dp_steps_look(r->steps, &view, NULL);
+    if (news == DP_VIEW_NEWER || news == DP_VIEW_NEW_RUN)
+        dp_steps_take(r->steps, &view, dp_shard_now(r->base));
+    dp_view_clear(&view);
+    return DP_OK;
+}
+
+void dp_steps_replay_push(const struct dp_steps_replay *r, const struct dp_record *record)
+{
+    if (record->members > 0 && record->run == r->steps->view.run && record->rank < r->steps->view.members)
+        dp_steps_pushed(r->steps, record->rank, record->step);
+}
+
+/* The whole record in one frame. NULL: out of memory. */
+static struct dp_message *copy_of(const void *bytes, size_t size)
+{
+    struct dp_message *message = dp_message_new(1);
+    struct dp_frame frame = message ? dp_frame_copy(bytes, size) : (struct dp_frame){0};
+    if (!frame.data) {
+        dp_message_free(&message);
+        return NULL;
+    }
+    dp_message_add(message, frame);
+    return message;
+}
+
+/* Sections that point into bytes point into the copy. */
+static void move(struct dp_section *section, uint32_t sections, const void *bytes,
+                 const struct dp_message *copy)
+{
+    for (uint32_t s = 0; s < sections; s++) {
+        const char *from = bytes, *to = copy->frame[0].data;
+        section[s].keys = to + ((const char *)section[s].keys - from);
+        section[s].values = to + ((const char *)section[s].values - from);
+    }
+}
+
+enum dp_status dp_steps_replay_kept(const struct dp_steps_replay *r, const struct dp_record *record,
+                                    const struct dp_request *push, uint64_t lsn, const void *bytes,
+                                    size_t size, struct dp_error *err)
+{
+    if (dp_kept_find(r->kept, record->run, record->step, record->rank))
+        return dp_fail(err, DP_CORRUPT, "a second push of worker %" PRIu32 " in step %" PRIu64, record->rank,
+                       record->step);
+    struct dp_message *copy = copy_of(bytes, size);
+    struct dp_kept_push *kept = copy ? dp_kept_push_new(push, record, size) : NULL;
+    if (!kept || dp_kept_reserve(r->kept, kept) != DP_OK) {
+        dp_kept_push_free(&kept);
+        dp_message_free(&copy);
+        return dp_fail(err, DP_NOMEM, "no memory for the push of a step");
+    }
+    move(kept->section, kept->sections, bytes, copy);
+    dp_kept_add(r->kept, &kept, lsn, &copy);
+    dp_steps_replay_push(r, record);
+    return DP_OK;
+}
+
+/* The step that a close names; NULL: why in err. */
+static const struct dp_kept_step *find_step(const struct dp_steps_replay *r, const struct dp_record *close,
+                                            struct dp_error *err)
+{
+    const struct dp_kept_step *step = dp_kept_step(r->kept, close->run, close->step);
+    if (step && step->count == close->members && step->first_lsn > r->kept->closed_lsn)
+        return step;
+    (void)dp_fail(err, DP_CORRUPT,
+                  "step %" PRIu64 " of run %" PRIu32 " was closed with %" PRIu32
+                  " pushes, of which the journal has %" PRIu32,
+                  close->step, close->run, close->members, step ? step->count : 0);
+    return NULL;
+}
+
+static enum dp_status apply_section(const struct dp_steps_replay *r, struct dp_kept_apply *apply, uint32_t s,
+                                    const struct dp_request *close, uint64_t lsn, struct dp_error *err)
+{
+    const struct dp_section *section = &close->section[s];
+    struct dp_cached_table *table = dp_cached_tables_find(r->tables, section->table);
+    uint32_t *rows = malloc(((size_t)section->rows + 1) * sizeof rows[0]);
+    if (!rows)
+        return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " rows", section->rows);
+    dp_row_cache_find_many(table->cache, section->keys, section->rows, rows);
+    enum dp_status st = dp_apply_make_rows(r->base, section, table, rows, err);
+    if (st == DP_OK && !dp_kept_apply(apply, s, section, table, rows, close->rate, lsn))
+        st = dp_fail(err, DP_CORRUPT, "the close of a step has other rows of table '%s' than its pushes",
+                     table->spec.name);
+    free(rows);
+    DP_COUNT(&r->base->counters, rows_replayed, section->rows);
+    return st;
+}
+
+/* Its rows have it. */
+static enum dp_status end_step(const struct dp_steps_replay *r, const struct dp_record *close,
+                               const struct dp_request *rows, const void *bytes, size_t size,
+                               struct dp_error *err)
+{
+    struct dp_section section[DP_SECTIONS_MAX];
+    struct dp_message *copy = copy_of(bytes, size);
+    if (!copy)
+        return dp_fail(err, DP_NOMEM, "no memory for the weights from before a step");
+    memcpy(section, rows->section, rows->sections * sizeof section[0]);
+    move(section, rows->sections, bytes, copy);
+    dp_kept_close(r->kept, close->run, close->step, rows->sections, section, close->dims, &copy);
+    if (close->run != r->steps->view.run || close->step != r->steps->open)
+        return DP_OK; /* the marks tell it, or a later run has begun */
+    if (r->steps->view.mode != DP_SYNC || !dp_steps_is_gathered(r->steps))
+        return dp_fail(err, DP_CORRUPT, "step %" PRIu64 " was closed before all had pushed it", close->step);
+    dp_steps_closed(r->steps);
+    return DP_OK;
+}
+
+enum dp_status dp_steps_replay_close(const struct dp_steps_replay *r, const struct dp_record *close,
+                                     const struct dp_request *rows, uint64_t lsn, const void *bytes,
+                                     size_t size, struct dp_error *err)
+{
+    struct dp_cached_table *tables[DP_SECTIONS_MAX];
+    struct dp_kept_apply apply;
+    const struct dp_kept_step *step = find_step(r, close, err);
+    if (!step)
+        return err->status;
+    for (uint32_t s = 0; s < rows->sections; s++)
+        tables[s] = dp_cached_tables_find(r->tables, rows->section[s].table);
+    if (dp_kept_apply_init(&apply, step, rows->sections, tables) != DP_OK)
+        return dp_fail(err, DP_NOMEM, "no memory for the sums of a step");
+    enum dp_status st = DP_OK;
+    for (uint32_t s = 0; st == DP_OK && s < rows->sections; s++)
+        st = apply_section(r, &apply, s, rows, lsn, err);
+    dp_kept_apply_clear(&apply);
+    return st == DP_OK ? end_step(r, close, rows, bytes, size, err) : st;
+}
+
+enum dp_status dp_steps_replay_end(const struct dp_steps_replay *r, struct dp_error *err)
+{
+    const struct dp_steps *steps = r->steps;
+    (void)dp_kept_drop_below(r->kept, steps->view.run, steps->open);
+    if (steps->view.run == 0 || steps->view.mode != DP_SYNC)
+        return DP_OK;
+    if (!dp_steps_has_open(steps))
+        (void)dp_kept_drop_below(r->kept, steps->view.run, UINT64_MAX);
+    if (!dp_steps_has_open(steps))
+        dp_kept_forget_old(r->kept);
+    for (uint32_t rank = 0; rank < steps->view.members; rank++)
+        if (dp_steps_takes_part(steps, rank, steps->open) && steps->next[rank] > steps->open &&
+            !dp_kept_find(r->kept, steps->view.run, steps->open, rank))
+            return dp_fail(err, DP_CORRUPT,
+                           "the push of worker %" PRIu32 " in step %" PRIu64
+                           " is not in the journal, though the store's marks tell of it",
+                           rank, steps->open);
+    return DP_OK;
+}
