@@ -6,6 +6,7 @@
 
 #include "common/base/deadline.h"
 #include "common/wire/request.h"
+#include "common/wire/view.h"
 #include "server/shard_parts.h"
 #include "server/shard_thread.h"
 #include "server/store/rocks_store.h"
@@ -188,24 +189,24 @@ static void stand_in_the_way(struct scene *s)
     set_gate(true);
 }
 
-static struct dp_reply ask(struct scene *s, enum dp_request_kind kind)
+static void send_request(struct scene *s, struct dp_request *request, struct dp_frame *frame)
 {
     struct dp_error err;
-    struct dp_message *message = NULL, *answer = NULL;
-    struct dp_reply reply = {0};
-    struct dp_request *request = calloc(1, sizeof *request);
-    assert_non_null(request);
-    *request = (struct dp_request){.kind = kind,
-                                   .id = ++s->next_id,
-                                   .cluster = 7,
-                                   .generation = 1,
-                                   .session = 5,
-                                   .next_sequence = 1,
-                                   .timeout_ms = 1000,
-                                   .client = "test"};
-    assert_int_equal(dp_request_encode(request, NULL, 0, &message, &err), DP_OK);
-    free(request);
+    struct dp_message *message = NULL;
+    request->id = ++s->next_id;
+    request->cluster = 7;
+    request->generation = 1;
+    request->session = 5;
+    assert_int_equal(dp_request_encode(request, frame, frame ? 1 : 0, &message, &err), DP_OK);
     assert_int_equal(dp_connection_send(s->connection, &message, &err), DP_OK);
+}
+
+/* The next reply, which is to the last request. */
+static struct dp_reply take_reply(struct scene *s)
+{
+    struct dp_error err;
+    struct dp_message *answer = NULL;
+    struct dp_reply reply = {0};
     for (uint32_t waits = 0; !dp_connection_receive(s->connection, &answer); waits++) {
         assert_true(waits < 60);
         dp_connections_wait(&s->connection, 1, 1000);
@@ -215,6 +216,16 @@ static struct dp_reply ask(struct scene *s, enum dp_request_kind kind)
     assert_int_equal(reply.id, s->next_id);
     dp_reply_clear(&reply);
     return reply;
+}
+
+static struct dp_reply ask(struct scene *s, enum dp_request_kind kind)
+{
+    struct dp_request *request = calloc(1, sizeof *request);
+    assert_non_null(request);
+    *request = (struct dp_request){.kind = kind, .next_sequence = 1, .timeout_ms = 1000, .client = "test"};
+    send_request(s, request, NULL);
+    free(request);
+    return take_reply(s);
 }
 
 static void a_shard_that_opens_says_so(void **state)
@@ -322,6 +333,40 @@ static void a_shard_that_lacks_room_opens_when_there_is_some(void **state)
     assert_int_equal(stop(s), DP_OK);
 }
 
+/* Its thread wakes for that alone: nothing else comes, and it would sleep for a second. */
+static void who_is_held_hears_so_while_nothing_else_comes(void **state)
+{
+    struct scene *s = *state;
+    struct dp_member members[2] = {{.incarnation = 1, .until = UINT64_MAX}, {.until = UINT64_MAX}};
+    const struct dp_view view = {.run = 1, .number = 1, .mode = DP_SSP, .members = 2, .member = members};
+    struct dp_frame frame = dp_frame_new(dp_view_bytes(&view));
+    struct dp_request *request = calloc(1, sizeof *request);
+    struct timespec start_at, now;
+    assert_non_null(request);
+    dp_view_pack(&view, frame.data);
+    start(s);
+    await_opened(s);
+    assert_int_equal(ask(s, DP_REQUEST_HELLO).status, DP_OK);
+    request->kind = DP_REQUEST_VIEW_PUT;
+    request->timeout_ms = 600000;
+    send_request(s, request, &frame);
+    assert_int_equal(take_reply(s).kind, DP_REPLY_VIEW);
+    request->kind = DP_REQUEST_PULL;
+    request->sequence = 1;
+    request->member = (struct dp_membership){.given = true, .run = 1, .view = 1, .incarnation = 1, .step = 1};
+    send_request(s, request, NULL);
+    (void)clock_gettime(CLOCK_MONOTONIC, &start_at);
+    for (uint32_t heard = 0; heard < 7; heard++) {
+        const struct dp_reply reply = take_reply(s);
+        assert_true(reply.status == DP_HELD && reply.wait.reason == DP_WAIT_STEP);
+    }
+    /* 1.5 s; 6 s if it slept as long as it may. */
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    assert_true(now.tv_sec - start_at.tv_sec <= 4);
+    free(request);
+    assert_int_equal(stop(s), DP_OK);
+}
+
 static void progress_is_told(void **state)
 {
     (void)state;
@@ -348,6 +393,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_shard_that_opens_is_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_shard_that_cannot_open_tells_why, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_shard_that_lacks_room_opens_when_there_is_some, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_is_held_hears_so_while_nothing_else_comes, set_up, tear_down),
         cmocka_unit_test(progress_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

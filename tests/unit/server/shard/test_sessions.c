@@ -55,6 +55,17 @@ static void the_longest_silent_makes_room(void **state)
     assert_null(sessions);
 }
 
+static void one_whose_pull_is_held_is_kept(void **state)
+{
+    (void)state;
+    struct dp_sessions *sessions = full(0);
+    dp_sessions_find(sessions, id_of(0))->held = 1;
+    assert_non_null(dp_sessions_add(sessions, 5));
+    assert_non_null(dp_sessions_find(sessions, id_of(0)));
+    assert_null(dp_sessions_find(sessions, id_of(1)));
+    dp_sessions_free(&sessions);
+}
+
 static void none_that_waits_makes_room(void **state)
 {
     (void)state;
@@ -94,6 +105,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_longest_silent_makes_room),
+        cmocka_unit_test(one_whose_pull_is_held_is_kept),
         cmocka_unit_test(none_that_waits_makes_room),
         cmocka_unit_test(requests_wait_in_order),
     };
