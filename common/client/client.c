@@ -46,7 +46,7 @@ void dp_call_free(struct dp_call **call)
     *call = NULL;
 }
 
-static void add_call(struct dp_client *client, struct dp_call *call)
+void dp_client_adopt(struct dp_client *client, struct dp_call *call)
 {
     call->next = client->calls;
     client->calls = call;
@@ -103,6 +103,8 @@ void dp_client_progress(struct dp_client *client)
 {
     uint64_t now_ns = dp_awake_ns(&client->session.clock);
     take_in(client, now_ns);
+    if (client->watch.look)
+        client->watch.look(client, now_ns);
     pump(client, now_ns);
 }
 
@@ -184,7 +186,7 @@ void dp_client_issue(struct dp_client *client, struct dp_call **call, struct dp_
     struct dp_call *c = *call;
     *call = NULL;
     out->id = c->id;
-    add_call(client, c);
+    dp_client_adopt(client, c);
     for (uint32_t i = 0; i < client->shards; i++) {
         if (!client->draft[i])
             continue;
@@ -277,7 +279,7 @@ enum dp_status dp_client_ask(struct dp_client *client, struct dp_link *link, str
 {
     struct dp_call *call = (*parcel)->call;
     (*parcel)->loose = true;
-    add_call(client, call);
+    dp_client_adopt(client, call);
     dp_link_put(link, parcel);
     enum dp_status st = dp_client_await(client, call, what, timeout_ms, err);
     if (st != DP_OK)

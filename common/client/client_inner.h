@@ -21,9 +21,19 @@ struct dp_client_place { /* in a run: member.c */
     enum dp_consistency mode;
 };
 
+struct dp_client;
+struct dp_client_watch { /* of the view, while pulls are held: view_watch.c */
+    void (*look)(struct dp_client *client, uint64_t now_ns); /* NULL: this client is no member */
+    void (*news)(struct dp_client *client, const struct dp_view *view);
+    uint64_t since_ns; /* pulls are held; 0: none is */
+    uint64_t due_ns;   /* the register is not asked again before */
+    struct dp_call *asked;
+};
+
 struct dp_client {
     struct dp_client_session session;
     struct dp_client_place place;
+    struct dp_client_watch watch;
     uint32_t shards;
     bool has_control;
     bool (*gives_up)(void *context);
@@ -42,6 +52,8 @@ struct dp_client {
 struct dp_call *dp_call_new(struct dp_client *client, uint32_t parts, uint32_t timeout_ms);
 void dp_call_free(struct dp_call **call); /* accepts NULL inside, leaves NULL */
 
+/* The call is among the client's from now on: dp_client_end. */
+void dp_client_adopt(struct dp_client *client, struct dp_call *call);
 /* The first shard that has not answered a push; NULL: all have answered all. */
 const struct dp_link *dp_client_pushing(const struct dp_client *client);
 /* Waits until there is none. */

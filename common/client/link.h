@@ -86,6 +86,9 @@ bool dp_link_carries(const struct dp_link *link, const struct dp_call *call);
 void dp_link_forget(struct dp_link *link, const struct dp_call *call);
 /* "shard 1 at tcp://..." / "control at ..." into text. */
 void dp_link_name(const struct dp_link *link, char *text, size_t size);
+/* Hands the session's view to the shard, outside of the order and at once: it is there before what is sent from now on. Nobody waits for
+ * the answer: a shard that still lacks it says so again. */
+void dp_link_put_view(struct dp_link *link);
 /* Whether the shard holds a parcel of the call (NULL: of any). */
 bool dp_link_holds(const struct dp_link *link, const struct dp_call *call);
 /* Fails with why nothing came from this server for the call (NULL: none yet), and what to do. */

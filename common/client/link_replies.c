@@ -149,13 +149,11 @@ static void take_order(struct dp_link *link, const struct dp_parcel *parcel, uin
                     dp_link_later(now_ns, link->rewound_ns ? link->rewound_ns + link->pause_ns : 0));
 }
 
-/* The shard lacks the view that a request names: it lost it in a crash, or never had it. Outside of the order and
- * at once, so it is there before what is sent again. Nobody waits for the answer: a shard that still lacks it says so again. */
-static void put_view(struct dp_link *link)
+void dp_link_put_view(struct dp_link *link)
 {
     struct dp_client_session *session = link->session;
     for (const struct dp_parcel *p = link->loose; p; p = p->next) {
-        if (p->request.kind == DP_REQUEST_VIEW_PUT)
+        if (p->request.kind == DP_REQUEST_VIEW_PUT && p->piece[0].block == session->view)
             return;
     }
     struct dp_parcel *parcel = session->view ? dp_parcel_new(DP_REQUEST_VIEW_PUT, DP_REPLY_VIEW) : NULL;
@@ -171,7 +169,7 @@ static void take_status(struct dp_link *link, struct dp_parcel *parcel, const st
 {
     remember(link, reply);
     if (reply->wait.reason == DP_WAIT_VIEW)
-        put_view(link);
+        dp_link_put_view(link);
     if (parcel->loose) {
         parcel->due_ns = now_ns + dp_client_session_jitter(link->session, link->pause_ns);
         link->pause_ns = dp_link_sooner(link->pause_ns * 2, link->session->retry_ns);

@@ -5,6 +5,8 @@
  * Holds     A call that was cut short may be repeated: the incarnation is drawn once for a place, so a view that has it needs no change. */
 #include "common/client/member.h"
 
+#include "common/client/view_watch.h"
+
 #include "common/model/mix.h"
 
 #include <inttypes.h>
@@ -131,6 +133,16 @@ static enum dp_status give_seat(const struct dp_client_place *place, struct dp_v
     return DP_OK;
 }
 
+static void lose_place(struct dp_client *client)
+{
+    const struct dp_client_place *place = &client->place;
+    struct dp_error replaced = {0};
+    (void)dp_fail(&replaced, DP_REPLACED,
+                  "run %" PRIu32 ": another process joined as worker %" PRIu32 "; this process ends",
+                  place->run, place->rank);
+    dp_client_session_replace(&client->session, &replaced);
+}
+
 /* The register's value, changed; *changes: it has to be written. */
 static enum dp_status apply(struct dp_client *client, const struct dp_register_value *value,
                             const struct seat_change *change, struct dp_view *view, bool *changes,
@@ -146,12 +158,8 @@ static enum dp_status apply(struct dp_client *client, const struct dp_register_v
         return st;
     if (place->seated &&
         (place->rank >= view->members || view->member[place->rank].incarnation != place->incarnation)) {
-        struct dp_error replaced = {0};
-        (void)dp_fail(&replaced, DP_REPLACED,
-                      "run %" PRIu32 ": another process joined as worker %" PRIu32 "; this process ends",
-                      place->run, place->rank);
-        dp_client_session_replace(&client->session, &replaced);
-        return dp_fail(err, DP_REPLACED, "%s", replaced.text);
+        lose_place(client);
+        return dp_client_session_check_place(&client->session, change->what, err);
     }
     return change->join ? take_seat(client, view, change, changes, err)
                         : give_seat(place, view, change, changes, err);
@@ -185,7 +193,7 @@ static enum dp_status agree(struct dp_client *client, const struct seat_change *
     char name[32];
     struct dp_register_value value;
     bool won = false, changes = true;
-    (void)snprintf(name, sizeof name, "run/%" PRIu32 "/view", client->place.run);
+    dp_client_view_name(client->place.run, name, sizeof name);
     enum dp_status st =
         dp_client_register_get(client, name, 0, 0, left_ms(client, change->end_ns), &value, err);
     while (st == DP_OK && !won) {
@@ -216,11 +224,9 @@ static enum dp_status take_view(struct dp_call *call, uint32_t server, const str
 }
 
 /* The session's view becomes this one; a shard that lacks it later gets it, too. */
-static enum dp_status hand_over(struct dp_client *client, const struct seat_change *change,
-                                const struct dp_view *view, struct dp_error *err)
+static enum dp_status keep(struct dp_client *client, const struct dp_view *view, struct dp_error *err)
 {
     struct dp_client_session *session = &client->session;
-    uint32_t timeout_ms = left_ms(client, change->end_ns);
     size_t size = dp_view_bytes(view);
     struct dp_block *block = dp_block_new(size);
     if (!block)
@@ -230,9 +236,19 @@ static enum dp_status hand_over(struct dp_client *client, const struct seat_chan
     session->view = block;
     session->view_bytes = size;
     client->place.view = view->number;
+    return DP_OK;
+}
+
+static enum dp_status hand_over(struct dp_client *client, const struct seat_change *change,
+                                const struct dp_view *view, struct dp_error *err)
+{
+    uint32_t timeout_ms = left_ms(client, change->end_ns);
+    enum dp_status st = keep(client, view, err);
+    if (st != DP_OK)
+        return st;
     struct dp_call *call = dp_client_draft_all(client, DP_REQUEST_VIEW_PUT, DP_REPLY_VIEW, timeout_ms);
     for (uint32_t i = 0; i < client->shards && call; i++) {
-        dp_parcel_add(client->draft[i], block, 0, size);
+        dp_parcel_add(client->draft[i], client->session.view, 0, client->session.view_bytes);
         client->draft[i]->request.version = view->number;
     }
     if (call)
@@ -253,6 +269,19 @@ static enum dp_status carry_out(struct dp_client *client, const struct seat_chan
 }
 
 /* ---- the calls ---- */
+
+/* A newer view: handed to every shard, without waiting; or this client's place is another process's now. */
+static void take_news(struct dp_client *client, const struct dp_view *view)
+{
+    const struct dp_client_place *place = &client->place;
+    if (view->run != place->run || place->rank >= view->members)
+        return;
+    if (view->member[place->rank].incarnation != place->incarnation)
+        lose_place(client);
+    else if (keep(client, view, NULL) == DP_OK)
+        for (uint32_t i = 0; i < client->shards; i++)
+            dp_link_put_view(&client->link[i]);
+}
 
 static enum dp_status check_join(const struct dp_client *client, const struct dp_join *join,
                                  struct dp_error *err)
@@ -293,6 +322,8 @@ enum dp_status dp_client_join(struct dp_client *client, const struct dp_join *jo
             .run = join->run, .rank = join->rank, .incarnation = draw_incarnation(client)};
     st = carry_out(client, &change, err);
     place->joined |= st == DP_OK;
+    if (st == DP_OK)
+        dp_client_view_watch_begin(client, take_news);
     place->mode = join->mode;
     return st;
 }

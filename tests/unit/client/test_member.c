@@ -339,6 +339,46 @@ static enum dp_status never_has_it(void *context, uint32_t shard, const struct d
     return DP_AGAIN;
 }
 
+static bool holds_step_9(void *context, uint32_t shard, const struct dp_request *r, struct dp_reply *reply)
+{
+    const struct dp_fake_net *net = context;
+    (void)snprintf(reply->reason, sizeof reply->reason, "step 9 waits for worker 0");
+    reply->wait = (struct dp_wait){DP_WAIT_STEP, 0, 8, 9};
+    return r->member.step == 9 && net->shard[shard].view.member[0].until == UINT64_MAX;
+}
+
+/* Worker 0 left, and died before it could tell the shards. Who waits for it hands the view over. */
+static void who_is_held_hands_a_newer_view_over(void **state)
+{
+    (void)state;
+    for (uint32_t replaced = 0; replaced < 2; replaced++) {
+        struct bench b = joined(2);
+        struct dp_ticket ticket;
+        struct dp_keys *keys;
+        const uint64_t key = 1;
+        float weights[4];
+        assert_int_equal(dp_keys_new(&keys, &b.err), DP_OK);
+        assert_int_equal(dp_keys_set(keys, &key, 1, &b.err), DP_OK);
+        const struct dp_pull_part part = {table(&b, "t", 4), keys, weights};
+        b.net->holds = holds_step_9;
+        b.net->context = b.net;
+        assert_int_equal(dp_client_pull_step(b.client, 9, &part, 1, NULL, WAIT_MS, &ticket, &b.err), DP_OK);
+        assert_int_equal(dp_client_wait(b.client, &ticket, 1500, NULL, &b.err), DP_TIMEOUT);
+        assert_true(b.err.wait.reason == DP_WAIT_STEP && b.net->value.gets == 1);
+        assert_int_equal(dp_client_wait(b.client, &ticket, 3000, NULL, &b.err), DP_TIMEOUT);
+        assert_true(b.net->value.gets >= 2 && b.net->shard[0].view_puts == 1);
+        others_set(b.net, replaced, (struct dp_member){.incarnation = 17, .until = 9});
+        if (replaced) {
+            assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_REPLACED);
+        } else {
+            assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_OK);
+            assert_true(b.net->shard[0].view.number == 2 && b.net->shard[1].view.number == 2);
+        }
+        dp_keys_free(&keys);
+        done(&b);
+    }
+}
+
 static void a_view_is_handed_over_once_an_answer(void **state)
 {
     (void)state;
@@ -369,6 +409,7 @@ int main(void)
         cmocka_unit_test(leaving_ends_its_part),
         cmocka_unit_test(a_client_whose_place_was_taken_is_no_member_any_more),
         cmocka_unit_test(a_shard_that_lost_the_view_is_given_it_again),
+        cmocka_unit_test(who_is_held_hands_a_newer_view_over),
         cmocka_unit_test(a_view_is_handed_over_once_an_answer),
     };
     return cmocka_run_group_tests_name("member", tests, NULL, NULL);
