@@ -21,7 +21,6 @@ enum dp_status dp_fetch_wait(struct dp_job *job, struct dp_ticket *ticket, struc
     struct dp_retry retry = dp_retry_begin(job);
     do {
         enum dp_step_phase phase = dp_fetch_wait_phase(&told);
-        told = (struct dp_error){0};
         st = dp_client_wait(job->client, ticket, dp_retry_slice_ms(&retry, slice_ms), NULL, &told);
         dp_step_timer_lap(watch, phase);
         slice_ms = slice_ms < SLICE_MS / 2 ? slice_ms * 2 : SLICE_MS;

@@ -516,7 +516,6 @@ static enum dp_status wait_flying(struct dp_loop *loop, struct fetch *fetch, str
             break;
         }
         enum dp_step_phase phase = dp_fetch_wait_phase(&told);
-        told = (struct dp_error){0};
         st = dp_client_wait(loop->job->client, &fetch->ticket, 1, NULL, &told);
         dp_step_timer_lap(&loop->watch, phase);
         if (st == DP_OK)

@@ -1,0 +1,202 @@
+/* Workers that wait for each other (--consistency ssp:S), as real processes: no worker gets far ahead, whoever is
+ * killed or stopped. */
+#include "tests/lib/test.h"
+#include "tests/system/place.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the 1,437 digits: 90 minibatches, so that with 4 workers two of them have
+ * no minibatch in the last step of an epoch. */
+#define MODEL   "mlp:64-32-10"
+#define BATCHES 90u
+
+struct setup {
+    const char *servers, *shards, *workers, *consistency, *epochs;
+    const char *more[7]; /* up to six words */
+};
+
+static struct dp_process *start(struct dp_place *place, const char *dir, const struct setup *s)
+{
+    return dp_place_start(place, "downpour", "run", "--dir", dp_place_path(place, "%s", dir), "--servers",
+                          s->servers, "--shards", s->shards, "--workers", s->workers, "--consistency",
+                          s->consistency, "--model", MODEL, "--train", DP_DIGITS_TRAIN, "--scale", "0.0625",
+                          "--batch", "16", "--rate", "0.005", "--epochs", s->epochs, "--journal-bytes",
+                          "16MiB", s->more[0], s->more[1], s->more[2], s->more[3], s->more[4], s->more[5],
+                          NULL);
+}
+
+static double number(struct dp_place *place, const char *dir, const char *where)
+{
+    return dp_place_number(place, dp_place_path(place, "%s/report.json", dir), where);
+}
+
+/* Each minibatch is one push of the report, an empty step none. */
+static void all_is_trained(struct dp_place *place, const char *dir, uint32_t workers, uint32_t epochs)
+{
+    double pushes = 0, examples = 0;
+    for (unsigned w = 0; w < workers; w++) {
+        pushes += number(place, dir, dp_place_text(place, "workers.%u.pushes", w));
+        examples += number(place, dir, dp_place_text(place, "workers.%u.examples", w));
+    }
+    assert_true(pushes == (double)(epochs * BATCHES));
+    assert_true(examples == (double)(epochs * 1437));
+}
+
+/* Until worker 0 has logged it. */
+static void await_epoch(struct dp_place *place, struct dp_process *run, const char *dir, const char *text)
+{
+    const char *log = dp_place_path(place, "%s/log/worker-0.log", dir);
+    uint64_t deadline = dp_process_now_ms() + (uint64_t)DP_SOON_MS * DP_PATIENCE;
+    for (bool said = false; !said;) {
+        char *so_far = dp_process_slurp(log, NULL);
+        said = so_far && strstr(so_far, text);
+        free(so_far);
+        if (dp_process_now_ms() >= deadline || dp_process_wait(run, 0) != DP_PROCESS_RUNS)
+            fail_msg("worker-0.log has not said '%s'; the command: %s", text, dp_process_err(run));
+        dp_process_pause();
+    }
+}
+
+static void kill_one(struct dp_place *place, struct dp_process *run, const char *dir, const char *role,
+                     unsigned n)
+{
+    const char *conf = dp_place_path(place, "%s/cluster.conf", dir);
+    pid_t pid =
+        dp_process_find(run, dp_place_text(place, "/downpour-%s --cluster %s --%s %u", role, conf, role, n));
+    assert_true(pid > 0);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    dp_place_awaits(run, dp_place_text(place, "%s %u was killed by signal 9", role, n));
+}
+
+/* Whoever is killed is started again, and what the others had done of a step
+ * stays. */
+static void killed(struct dp_place *place, const struct setup *s)
+{
+    struct dp_process *run = start(place, "killed", s);
+    await_epoch(place, run, "killed", "epoch 2 of");
+    kill_one(place, run, "killed", "worker", 1);
+    await_epoch(place, run, "killed", "epoch 6 of");
+    kill_one(place, run, "killed", "server", 1);
+    await_epoch(place, run, "killed", "epoch 10 of");
+    kill_one(place, run, "killed", "server", 0);
+    kill_one(place, run, "killed", "worker", 2);
+    dp_place_ended(run, 0);
+    all_is_trained(place, "killed", 3, 60);
+}
+
+static void ssp_goes_on_over_kills(void **state)
+{
+    struct setup s = {"2", "1", "3", "ssp:1", "60", {0}};
+    killed(*state, &s);
+    assert_true(number(*state, "killed", "staleness.clock_gap.max") <= 2);
+}
+
+/* Stopped twice, and finished. */
+static void stopped(struct dp_place *place, const struct setup *s)
+{
+    struct dp_process *run = start(place, "stopped", s);
+    static const char *const epochs[] = {"epoch 2 of", "epoch 9 of"};
+    for (size_t i = 0; i < 2; i++) {
+        await_epoch(place, run, "stopped", epochs[i]);
+        dp_process_signal(run, SIGINT);
+        dp_place_ended(run, 130);
+        run = dp_place_try(place, 2, "downpour", "run", "--dir", dp_place_path(place, "stopped"), "--resume",
+                           "--consistency", "async");
+        dp_place_says(run, "consistency");
+        run = dp_place_start(place, "downpour", "run", "--dir", dp_place_path(place, "stopped"), "--resume",
+                             NULL);
+    }
+    dp_place_ended(run, 0);
+    all_is_trained(place, "stopped", 4, 30);
+}
+
+static void a_stopped_ssp_run_is_finished(void **state)
+{
+    struct setup s = {"2", "1", "4", "ssp:0", "30", {0}};
+    stopped(*state, &s);
+}
+
+static void ssp_keeps_workers_together(void **state)
+{
+    struct dp_place *place = *state;
+    static const struct {
+        const char *mode;
+        double slack;
+        const char *fetch, *push;
+    } cases[] = {{"ssp:0", 0, "1", "1"}, {"ssp:2", 2, "3", "1"}, {"ssp:1", 1, "4", "3"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct setup s = {"2", "1", "4", cases[i].mode, "6", {"--fetch-every", cases[i].fetch}};
+        s.more[2] = "--push-every", s.more[3] = cases[i].push;
+        const char *dir = dp_place_text(place, "run-%zu", i);
+        dp_place_ended(start(place, dir, &s), 0);
+        assert_true(number(place, dir, "staleness.clock_gap.max") <= cases[i].slack + 1);
+        assert_true(number(place, dir, "staleness.clock_gap.mean") <= cases[i].slack + 1);
+        assert_true(number(place, dir, "spent_s.waiting_rule") > 0);
+        if (i < 2)
+            all_is_trained(place, dir, 4, 6);
+    }
+}
+
+/* Workers without a minibatch take no part in steps. */
+static void more_workers_than_minibatches_end_well(void **state)
+{
+    struct dp_place *place = *state;
+    static const char *const modes[] = {"ssp:1", "ssp:0"};
+    for (size_t i = 0; i < 2; i++) {
+        struct dp_process *run = dp_place_start(
+            place, "downpour", "run", "--dir", dp_place_path(place, "%s", modes[i]), "--workers", "4",
+            "--consistency", modes[i], "--model", MODEL, "--train", DP_DIGITS_TRAIN, "--test", DP_DIGITS_TEST,
+            "--scale", "0.0625", "--batch", "719", "--epochs", "3", NULL);
+        dp_place_ended(run, 0);
+        assert_true(number(place, modes[i], "workers.0.pushes") == 3);
+        assert_true(number(place, modes[i], "workers.1.pushes") == 3);
+        assert_true(
+            number(place, modes[i], "workers.2.pushes") + number(place, modes[i], "workers.3.pushes") == 0);
+    }
+}
+
+/* Longer than any limit of a silent server: it is said who is waited for,
+ * another process may take the place, a signal ends it. */
+static void is_waited_for(struct dp_place *place, const char *file, const char *training)
+{
+    struct dp_place_cluster cluster = {
+        .file = file, .workers = 2, .epochs = 2, .timeout_ms = 500, .training = training};
+    const char *conf = dp_place_conf(place, &cluster);
+    struct dp_process *server = dp_place_server(place, conf, 0), *worker[2];
+    struct dp_process *first = dp_place_worker(place, conf, 0);
+    dp_place_awaits(first, "without a limit: ");
+    dp_place_says(first, "waits for worker 1, which has not joined yet");
+    worker[0] = dp_place_worker(place, conf, 0);
+    dp_place_ended(first, 2);
+    dp_place_says(first, "another process");
+    dp_place_awaits(worker[0], "continues at epoch 1, minibatch 2 of 45");
+    dp_place_awaits(worker[0], "without a limit: ");
+    dp_process_signal(worker[0], SIGTERM);
+    dp_place_ended(worker[0], 128 + SIGTERM);
+    dp_place_says(worker[0], "stopped by a signal while waiting");
+    for (uint32_t w = 0; w < 2; w++)
+        worker[w] = dp_place_worker(place, conf, w);
+    for (uint32_t w = 0; w < 2; w++)
+        dp_place_ended(worker[w], 0);
+    dp_place_stops_cleanly(server);
+}
+
+static void a_worker_that_is_away_is_waited_for(void **state)
+{
+    is_waited_for(*state, "ssp", "consistency = \"ssp:0\";");
+}
+
+int main(void)
+{
+#define DP_CONSISTENCY_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
+    const struct CMUnitTest tests[] = {
+        DP_CONSISTENCY_TEST(ssp_goes_on_over_kills),
+        DP_CONSISTENCY_TEST(a_stopped_ssp_run_is_finished),
+        DP_CONSISTENCY_TEST(ssp_keeps_workers_together),
+        DP_CONSISTENCY_TEST(more_workers_than_minibatches_end_well),
+        DP_CONSISTENCY_TEST(a_worker_that_is_away_is_waited_for),
+    };
+    return cmocka_run_group_tests_name("consistency", tests, NULL, NULL);
+}
