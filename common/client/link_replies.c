@@ -98,6 +98,21 @@ static void refuse_greeting(struct dp_link *link, struct dp_error *why)
     (void)dp_wrap(&link->refused, why->status, "%s", name);
 }
 
+void dp_link_put_view(struct dp_link *link)
+{
+    struct dp_client_session *session = link->session;
+    for (const struct dp_parcel *p = link->loose; p; p = p->next) {
+        if (p->request.kind == DP_REQUEST_VIEW_PUT && p->piece[0].block == session->view)
+            return;
+    }
+    struct dp_parcel *parcel = session->view ? dp_parcel_new(DP_REQUEST_VIEW_PUT, DP_REPLY_VIEW) : NULL;
+    if (!parcel)
+        return;
+    parcel->loose = true;
+    dp_parcel_add(parcel, session->view, 0, session->view_bytes);
+    dp_link_put(link, &parcel);
+}
+
 static void take_welcome(struct dp_link *link, const struct dp_reply *reply, uint64_t now_ns)
 {
     struct dp_error err = {0};
@@ -113,7 +128,11 @@ static void take_welcome(struct dp_link *link, const struct dp_reply *reply, uin
     }
     if (reply->window > 0 && reply->window < link->window)
         link->window = reply->window;
-    link->restarts += link->boot != 0 && link->boot != reply->boot;
+    if (link->boot != 0 && link->boot != reply->boot) {
+        link->restarts++;
+        /* It may have lost the newest that it had, and what is sent again names an older one. */
+        dp_link_put_view(link);
+    }
     link->boot = reply->boot;
     link->state = DP_LINK_OPEN;
     link->hello_id = 0;
@@ -147,21 +166,6 @@ static void take_order(struct dp_link *link, const struct dp_parcel *parcel, uin
      * pause, in which the answers to what was sent again arrive. */
     (void)rewind_to(link, from,
                     dp_link_later(now_ns, link->rewound_ns ? link->rewound_ns + link->pause_ns : 0));
-}
-
-void dp_link_put_view(struct dp_link *link)
-{
-    struct dp_client_session *session = link->session;
-    for (const struct dp_parcel *p = link->loose; p; p = p->next) {
-        if (p->request.kind == DP_REQUEST_VIEW_PUT && p->piece[0].block == session->view)
-            return;
-    }
-    struct dp_parcel *parcel = session->view ? dp_parcel_new(DP_REQUEST_VIEW_PUT, DP_REPLY_VIEW) : NULL;
-    if (!parcel)
-        return;
-    parcel->loose = true;
-    dp_parcel_add(parcel, session->view, 0, session->view_bytes);
-    dp_link_put(link, &parcel);
 }
 
 static void take_status(struct dp_link *link, struct dp_parcel *parcel, const struct dp_reply *reply,
@@ -214,11 +218,11 @@ static struct dp_parcel *find(struct dp_link *link, uint64_t id, struct dp_parce
 }
 
 /* An answer to what was sent after the oldest: so the oldest has arrived, and is being worked on, or it or its
- * answer is lost. What was held is answered late, or early, for reasons of its own. */
+ * answer is lost. */
 static void note_overtaking(struct dp_link *link, const struct dp_parcel *answered, uint64_t now_ns)
 {
     struct dp_parcel *oldest = dp_link_oldest(link);
-    if (oldest && answered != oldest && !answered->held && oldest->sends > 0 && oldest->overtaken_ns == 0 &&
+    if (oldest && answered != oldest && oldest->sends > 0 && oldest->overtaken_ns == 0 &&
         answered->sent_ns >= oldest->sent_ns)
         oldest->overtaken_ns = now_ns;
 }

@@ -22,7 +22,8 @@ enum dp_status dp_steps_replay_view(const struct dp_steps_replay *r, const struc
 
 void dp_steps_replay_push(const struct dp_steps_replay *r, const struct dp_record *record)
 {
-    if (record->members > 0 && record->run == r->steps->view.run && record->rank < r->steps->view.members)
+    if (record->members > 0 && record->refused == DP_OK && record->run == r->steps->view.run &&
+        record->rank < r->steps->view.members)
         dp_steps_pushed(r->steps, record->rank, record->step);
 }
 

@@ -1,5 +1,5 @@
 /* client against a bad network: whatever is lost, doubled, delayed, refused or forgotten, each shard applies
- * each push once and in order, and pulls show at least what was pushed before them. Method    Integer
+ * each push once and in order, and pulls show at least what was pushed before them, also those of a member that shards hold. Method    Integer
  * gradients, so that sums are exact in any order; many seeds, each with its own mix of faults; the rows at
  * the end must equal the sums. A seed that fails is printed: DP_TEST_SEED=n runs it alone.        */
 #include "tests/lib/test.h"
@@ -32,6 +32,7 @@ struct run {
     struct step step[FLIGHT];
     uint64_t seed;
     uint32_t pushes;
+    bool member;
 };
 
 #define MUST(run, call)                                                                                      \
@@ -61,11 +62,15 @@ static void start(struct run *run, struct step *step)
         const struct dp_pull_part part = {run->table, step->keys, step->value[0]};
         for (size_t i = 0; i < step->n; i++)
             memcpy(step->least[i], run->expected[step->key[i]], sizeof step->least[i]);
-        MUST(run, dp_client_pull(run->client, &part, 1, step->applied, WAIT_MS, &step->ticket, &err));
+        if (run->member && dp_fake_net_random(run->net, 4))
+            MUST(run, dp_client_pull_step(run->client, run->pushes, &part, 1, step->applied, WAIT_MS,
+                                          &step->ticket, &err));
+        else
+            MUST(run, dp_client_pull(run->client, &part, 1, step->applied, WAIT_MS, &step->ticket, &err));
         return;
     }
     const struct dp_push_part part = {run->table, step->keys, step->value[0]};
-    const struct dp_push_options options = {.rate = 0.1f};
+    const struct dp_push_options options = {.rate = 0.1f, .in_step = run->member, .step = run->pushes};
     MUST(run, dp_client_push(run->client, &options, &part, 1, WAIT_MS, &step->ticket, &err));
     for (size_t i = 0; i < step->n; i++) {
         for (int c = 0; c < DIM; c++) {
@@ -128,12 +133,15 @@ static void play(uint64_t seed)
                                     .forget = mostly_none(&run, 50),
                                     .stopping = mostly_none(&run, 100),
                                     .full = mostly_none(&run, 200),
+                                    .hold = mostly_none(&run, 1000),
+                                    .hold_ms = 1 + (uint32_t)dp_fake_net_random(run.net, 5000),
                                     .slow_ms = 1 + (uint32_t)dp_fake_net_random(run.net, 300)};
     const struct dp_client_options options = {.name = "faults",
                                               .cluster = run.net->cluster,
                                               .generation = run.net->generation,
                                               .shards = endpoints,
                                               .shard_count = run.net->shards,
+                                              .control = "control",
                                               .window = 1 + (uint32_t)dp_fake_net_random(run.net, 8),
                                               .retry_ms = 50,
                                               .open_timeout_ms = WAIT_MS,
@@ -144,6 +152,10 @@ static void play(uint64_t seed)
     struct dp_clock clock = dp_fake_net_clock(run.net);
     run.net->faults = faults;
     MUST(&run, dp_client_open_over(&options, &transport, &clock, 1 + seed, &run.client, &err));
+    const struct dp_join join = {.run = 1, .members = 1, .mode = DP_SSP, .slack = 1};
+    run.member = dp_fake_net_random(run.net, 2);
+    if (run.member)
+        MUST(&run, dp_client_join(run.client, &join, WAIT_MS, &err));
     MUST(&run, dp_client_table(run.client, &spec, WAIT_MS, &run.table, &err));
     for (int i = 0; i < FLIGHT; i++)
         MUST(&run, dp_keys_new(&run.step[i].keys, &err));

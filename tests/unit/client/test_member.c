@@ -111,15 +111,20 @@ static void other_settings_are_refused_with_both_sides(void **state)
     done(&b);
 }
 
-/* Before a set arrives, another process sets: `context` times. */
-static enum dp_status wins_first(void *context, uint32_t shard, const struct dp_request *r,
+/* Before a set arrives, another process sets. */
+struct rivals {
+    struct dp_fake_net *net;
+    uint64_t left;
+};
+
+static enum dp_status rival_sets(void *context, uint32_t shard, const struct dp_request *r,
                                  struct dp_reply *reply)
 {
-    struct bench *b = context;
+    struct rivals *rivals = context;
     (void)shard;
     (void)reply;
-    if (r->kind == DP_REQUEST_REGISTER_SET && b->options.window-- > 1)
-        others_set(b->net, 2, (struct dp_member){.incarnation = b->options.window, .until = UINT64_MAX});
+    if (r->kind == DP_REQUEST_REGISTER_SET && rivals->left > 0)
+        others_set(rivals->net, 2, (struct dp_member){.incarnation = rivals->left--, .until = UINT64_MAX});
     return DP_OK;
 }
 
@@ -127,12 +132,12 @@ static void a_join_that_lost_is_tried_again(void **state)
 {
     (void)state;
     struct bench b = opened(2, false);
+    struct rivals rivals = {.net = b.net, .left = 5};
     struct dp_join first = as_one;
     first.rank = 0;
     assert_int_equal(join(&b, &first), DP_OK);
-    b.net->refuse = wins_first;
-    b.net->context = &b;
-    b.options.window = 6;
+    b.net->refuse = rival_sets;
+    b.net->context = &rivals;
     assert_int_equal(join(&b, &as_one), DP_OK); /* this client takes another place */
     struct dp_view view = registered(&b);
     assert_true(view.number == 7 && view.member[2].incarnation == 1 && view.member[1].incarnation != 0);
@@ -327,18 +332,6 @@ static void a_shard_that_lost_the_view_is_given_it_again(void **state)
     done(&b);
 }
 
-static enum dp_status never_has_it(void *context, uint32_t shard, const struct dp_request *r,
-                                   struct dp_reply *reply)
-{
-    uint32_t *refused = context;
-    (void)shard;
-    if (r->kind != DP_REQUEST_PUSH)
-        return DP_OK;
-    ++*refused;
-    reply->wait.reason = DP_WAIT_VIEW;
-    return DP_AGAIN;
-}
-
 static bool holds_step_9(void *context, uint32_t shard, const struct dp_request *r, struct dp_reply *reply)
 {
     const struct dp_fake_net *net = context;
@@ -379,20 +372,74 @@ static void who_is_held_hands_a_newer_view_over(void **state)
     }
 }
 
-static void a_view_is_handed_over_once_an_answer(void **state)
+/* Goal    a shard that starts again, and had lost the newest view in its crash, is given it, though what is sent again names an older one.
+ * Planted nothing is given to a shard that starts again. */
+static void a_shard_that_lost_the_newest_view_is_given_it(void **state)
 {
     (void)state;
     struct bench b = joined(1);
-    uint32_t refused = 0;
+    struct dp_client_table *t = table(&b, "t", 4);
     struct dp_ticket ticket;
-    b.net->refuse = never_has_it;
-    b.net->context = &refused;
-    assert_int_equal(push_step(&b, 5, &ticket), DP_OK);
-    assert_int_equal(dp_client_wait(b.client, &ticket, 10000, NULL, &b.err), DP_TIMEOUT);
-    assert_true(b.err.wait.reason == DP_WAIT_VIEW);
-    assert_in_range(refused, 10000 / 125, 10000 / 100 + 20);
-    assert_in_range(b.net->shard[0].view_puts, refused - 1, refused + 1);
+    struct dp_view older;
+    assert_int_equal(dp_view_copy(&b.net->shard[0].view, &older, &b.err), DP_OK);
+    b.net->dead[0] = true;
+    assert_int_equal(push_step(&b, 5, &ticket), DP_OK); /* names view 1 */
+    b.net->dead[0] = false;
+    others_set(b.net, 0, (struct dp_member){.incarnation = 17, .until = 9});
+    assert_int_equal(join(&b, &as_one), DP_OK);
+    assert_true(b.net->shard[0].view.number == 2);
+    dp_fake_net_restart(b.net, 0);
+    b.net->shard[0].view = older;
+    assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_OK);
+    assert_true(push_one(&b, t, 1, WAIT_MS, &ticket) == DP_OK &&
+                dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err) == DP_OK);
+    assert_true(b.net->shard[0].push[0].member.view == 1 && b.net->shard[0].view.number == 2);
     done(&b);
+}
+
+/* A shard that never has the view; and one that does not answer who hands it over. */
+struct forgetful {
+    bool silent;
+    uint32_t refused, puts;
+};
+
+static enum dp_status never_has_it(void *context, uint32_t shard, const struct dp_request *r,
+                                   struct dp_reply *reply)
+{
+    struct forgetful *f = context;
+    (void)shard;
+    f->puts += r->kind == DP_REQUEST_VIEW_PUT;
+    f->refused += r->kind == DP_REQUEST_PUSH;
+    if (r->kind == DP_REQUEST_VIEW_PUT && f->silent)
+        return DP_TIMEOUT;
+    if (r->kind != DP_REQUEST_PUSH)
+        return DP_OK;
+    reply->wait.reason = DP_WAIT_VIEW;
+    return DP_AGAIN;
+}
+
+/* Goal    a shard that says for ever that it lacks the view is given it once an answer, with the pauses of any AGAIN, and not again
+ *         while one is under way.
+ * Planted the answer to the view ends the pauses; each answer hands it over. */
+static void a_view_is_handed_over_once_an_answer(void **state)
+{
+    (void)state;
+    for (int silent = 0; silent < 2; silent++) {
+        struct bench b = joined(1);
+        struct forgetful forgetful = {.silent = silent};
+        struct dp_ticket ticket;
+        b.net->refuse = never_has_it;
+        b.net->context = &forgetful;
+        assert_int_equal(push_step(&b, 5, &ticket), DP_OK);
+        assert_int_equal(dp_client_wait(b.client, &ticket, 10000, NULL, &b.err), DP_TIMEOUT);
+        assert_true(b.err.wait.reason == DP_WAIT_VIEW);
+        assert_in_range(forgetful.refused, 10000 / 125, 10000 / 100 + 20);
+        if (silent)
+            assert_in_range(forgetful.puts, 10, 20); /* after 100, 200, 400, 800, 800 ... */
+        else
+            assert_in_range(forgetful.puts, forgetful.refused - 1, forgetful.refused + 1);
+        done(&b);
+    }
 }
 
 int main(void)
@@ -410,6 +457,7 @@ int main(void)
         cmocka_unit_test(a_client_whose_place_was_taken_is_no_member_any_more),
         cmocka_unit_test(a_shard_that_lost_the_view_is_given_it_again),
         cmocka_unit_test(who_is_held_hands_a_newer_view_over),
+        cmocka_unit_test(a_shard_that_lost_the_newest_view_is_given_it),
         cmocka_unit_test(a_view_is_handed_over_once_an_answer),
     };
     return cmocka_run_group_tests_name("member", tests, NULL, NULL);

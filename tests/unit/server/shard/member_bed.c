@@ -33,6 +33,32 @@ void member_bed_start(struct bed *bed, struct member_bed_view *view)
     assert_int_equal(bed_expect(bed, member_bed_put(bed, view), DP_OK)->reply.version, view->view.number);
 }
 
+void member_bed_start_journaled(struct bed *bed, struct member_bed_view *view)
+{
+    struct dp_table_spec spec = bed_sgd("t", 2);
+    bed_init(bed, 16);
+    bed_journal(bed, 1);
+    bed_open_shard(bed);
+    bed->timeout_ms = 60000;
+    bed_meet(bed, 1);
+    bed_meet(bed, 2);
+    bed_make_table(bed, 1, 1, &spec);
+    bed_expect(bed, member_bed_put(bed, view), DP_OK);
+    bed_turn(bed);
+}
+
+void member_bed_crash(struct bed *bed)
+{
+    shard_bed_cut(&bed->host);
+    shard_bed_close(&bed->host);
+    dp_sim_disk_restart(bed->host.sim, DP_SIM_NOTHING);
+    dp_sim_disk_cut_at(bed->host.sim, 0);
+    bed->host.options.recovers = true;
+    bed_open_shard(bed);
+    bed_meet(bed, 1);
+    bed_meet(bed, 2);
+}
+
 struct dp_membership member_bed_member(uint32_t rank, uint64_t step)
 {
     return (struct dp_membership){

@@ -21,6 +21,10 @@ struct member_bed_view member_bed_view(enum dp_consistency mode, uint32_t slack,
 uint64_t member_bed_put(struct bed *bed, struct member_bed_view *view);
 /* Opened as bed_start does, with a session for each member (sequences start at 1, but at 2 in session 1), and this view. */
 void member_bed_start(struct bed *bed, struct member_bed_view *view);
+/* The same, with a journal, sessions 1 and 2. */
+void member_bed_start_journaled(struct bed *bed, struct member_bed_view *view);
+/* Power is lost; opened again, sessions 1 and 2 known. */
+void member_bed_crash(struct bed *bed);
 /* What member `rank` says of itself in these. */
 struct dp_membership member_bed_member(uint32_t rank, uint64_t step);
 /* One row. Sent, not turned. */

@@ -5,6 +5,7 @@
 #include "common/model/mix.h"
 #include "server/shard/sessions.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -445,6 +446,77 @@ static void who_is_no_member_is_never_held(void **state)
     bed_close(&bed);
 }
 
+/* ---- crashes */
+
+static void what_a_member_finished_survives_a_crash(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct member_bed_view view = member_bed_view(DP_SSP, 0, 2);
+    member_bed_start_journaled(&bed, &view);
+    uint64_t pushed = push(&bed, 2, 0, 0);
+    bed_turn(&bed);
+    bed_expect(&bed, pushed, DP_OK);
+    pushed = push(&bed, 1, 1, 0);
+    bed_turn(&bed);
+    bed_expect(&bed, pushed, DP_OK);
+    member_bed_crash(&bed);
+    uint64_t goes = pull(&bed, 1, 0, 1), held = pull(&bed, 2, 0, 2);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    bed_expect(&bed, goes, DP_OK);
+    assert_false(member_bed_is_answered(&bed, held));
+    bed_close(&bed);
+}
+
+/* Others wait for that step, before a crash and after. */
+static void a_push_that_was_refused_finishes_no_step(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct member_bed_view view = member_bed_view(DP_SSP, 0, 1);
+    member_bed_start_journaled(&bed, &view);
+    uint64_t key = dp_mix(7);
+    struct dp_request request = {.kind = DP_REQUEST_PUSH,
+                                 .session = 1,
+                                 .sequence = 2,
+                                 .member = member_bed_member(0, 0),
+                                 .stream = MEMBER_BED_STREAM,
+                                 .rate = 1,
+                                 .sections = 1,
+                                 .section = {{.table = dp_table_id("t"), .rows = 1}}};
+    const float gradient[2] = {(float)NAN, 1};
+    struct dp_frame frames[2] = {dp_frame_copy(&key, sizeof key), dp_frame_copy(gradient, sizeof gradient)};
+    uint64_t refused = bed_send(&bed, &request, frames, 2), held = pull(&bed, 3, 0, 1);
+    bed_turn(&bed);
+    bed_expect(&bed, refused, DP_NOT_FINITE);
+    assert_false(member_bed_is_answered(&bed, held));
+    member_bed_crash(&bed);
+    held = pull(&bed, 1, 0, 1);
+    bed_turn(&bed);
+    assert_false(member_bed_is_answered(&bed, held));
+    bed_close(&bed);
+}
+
+static void who_was_replaced_is_so_after_a_crash(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct member_bed_view view = member_bed_view(DP_SSP, 0, 2);
+    member_bed_start_journaled(&bed, &view);
+    view.view.number = 2;
+    view.member[1].incarnation = 555;
+    bed_expect(&bed, member_bed_put(&bed, &view), DP_OK);
+    uint64_t pushed = push(&bed, 2, 0, 0); /* whose answer shows that what is before it is durable */
+    bed_turn(&bed);
+    bed_expect(&bed, pushed, DP_OK);
+    member_bed_crash(&bed);
+    uint64_t dead = push(&bed, 1, 1, 0);
+    bed_turn(&bed);
+    bed_expect(&bed, dead, DP_REPLACED);
+    bed_close(&bed);
+}
+
 /* ---- views */
 
 static void a_newer_view_is_asked_for(void **state)
@@ -510,6 +582,9 @@ int main(void)
         cmocka_unit_test(an_again_of_a_later_request_loses_no_held_pull),
         cmocka_unit_test(a_repeated_push_counts_as_a_finished_step),
         cmocka_unit_test(who_is_no_member_is_never_held),
+        cmocka_unit_test(what_a_member_finished_survives_a_crash),
+        cmocka_unit_test(a_push_that_was_refused_finishes_no_step),
+        cmocka_unit_test(who_was_replaced_is_so_after_a_crash),
         cmocka_unit_test(a_newer_view_is_asked_for),
         cmocka_unit_test(what_is_no_view_is_refused),
     };
