@@ -130,7 +130,7 @@ static bool idle(struct dp_client *client, uint64_t until_ns)
 static struct dp_link *link_without_room(const struct dp_client *client)
 {
     for (uint32_t i = 0; i < client->shards; i++) {
-        if (client->draft[i] && !dp_link_has_room(&client->link[i]))
+        if (client->draft[i] && !dp_link_has_room(&client->link[i], client->draft[i]->request.kind))
             return &client->link[i];
     }
     return NULL;

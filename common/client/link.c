@@ -178,7 +178,7 @@ void dp_link_put(struct dp_link *link, struct dp_parcel **parcel)
         link->loose = p;
         return;
     }
-    DP_ASSERT(!link->control && dp_link_has_room(link));
+    DP_ASSERT(!link->control && dp_link_has_room(link, p->request.kind));
     link->largest = dp_link_later(link->first ? link->largest : 0, p->bytes);
     p->request.sequence = link->next_sequence++;
     p->next = NULL;

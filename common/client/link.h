@@ -62,9 +62,11 @@ enum dp_status dp_link_open(struct dp_link *link, struct dp_client_session *sess
                             bool control, const char *endpoint, uint32_t window, struct dp_error *err);
 void dp_link_close(struct dp_link *link); /* drops what is under way; accepts a zeroed link */
 
-static inline bool dp_link_has_room(const struct dp_link *link)
+/* Pulls that the shard holds leave their places to what they may wait for: this member's own pushes. To further pulls they do not:
+ * there are never more of them than the window has places. */
+static inline bool dp_link_has_room(const struct dp_link *link, enum dp_request_kind kind)
 {
-    return link->under_way < link->window;
+    return link->under_way - (kind == DP_REQUEST_PULL ? 0 : link->held) < link->window;
 }
 /* There must be room (but for loose parcels, which have no window). */
 void dp_link_put(struct dp_link *link, struct dp_parcel **parcel);

@@ -165,20 +165,24 @@ static void a_wait_that_ends_says_whom_it_waits_for(void **state)
     tear_down(&h);
 }
 
-static void a_window_full_of_held_pulls_says_so(void **state)
+static void a_window_full_of_held_pulls_takes_pushes(void **state)
 {
     (void)state;
     struct held h;
     set_up(&h, 1, 1);
-    struct dp_ticket push;
+    struct dp_ticket push, next;
     pull(&h, 7, 1);
     advance(&h.b, 10);
-    assert_int_equal(push_one(&h.b, h.table, 0, 300, &push), DP_TIMEOUT);
+    const struct dp_pull_part part = {h.table, h.keys, h.weights};
+    assert_int_equal(dp_client_pull_step(h.b.client, 8, &part, 1, NULL, 300, &next, &h.b.err), DP_TIMEOUT);
     text_has(
         &h.b,
-        "push: window of 1 requests is full: shard 0 at tcp://f0 still holds it after 300 ms: step 7 waits");
+        "pull: window of 1 requests is full: shard 0 at tcp://f0 still holds it after 300 ms: step 7 waits");
     assert_int_equal(h.b.err.wait.reason, DP_WAIT_STEP);
-    is_pulled(&h, 0);
+    /* What others may wait for goes on. */
+    assert_int_equal(push_one(&h.b, h.table, 0, 300, &push), DP_OK);
+    assert_int_equal(dp_client_wait(h.b.client, &push, 300, NULL, &h.b.err), DP_OK);
+    is_pulled(&h, 1);
     tear_down(&h);
 }
 
@@ -302,7 +306,7 @@ int main(void)
         cmocka_unit_test(it_is_not_sent_again),
         cmocka_unit_test(it_is_sent_again_when_it_is_not_heard_any_more),
         cmocka_unit_test(a_wait_that_ends_says_whom_it_waits_for),
-        cmocka_unit_test(a_window_full_of_held_pulls_says_so),
+        cmocka_unit_test(a_window_full_of_held_pulls_takes_pushes),
         cmocka_unit_test(a_silent_shard_is_named_before_one_that_holds_it),
         cmocka_unit_test(what_is_lost_behind_it_is_sent_again),
         cmocka_unit_test(what_was_overtaken_behind_it_is_sent_again),
