@@ -48,6 +48,8 @@ static void rows_are_those_of_the_cpu(void **state)
         {"mlp:64-32-10", "overlap = false;"},
         {"mlp:64-32-10", "push_every = 3; fetch_every = 2;"},
         {"fm:4,loss=squared", "accumulate = 4;"},
+        {"mlp:64-32-10",
+         "consistency = \"ssp:0\";"}, /* rows of the next step come after the push of this one */
     };
     const char *late = late_worker(place);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
