@@ -111,6 +111,42 @@ static void other_settings_are_refused_with_both_sides(void **state)
     done(&b);
 }
 
+static void tells_an_older_view(void *context, uint32_t shard, struct dp_reply *reply,
+                                struct dp_frame *frames, uint32_t *frame_count)
+{
+    (void)context;
+    (void)shard;
+    (void)frames;
+    (void)frame_count;
+    if (reply->kind == DP_REPLY_VIEW)
+        reply->version = 0;
+}
+
+/* Neither the register's bytes nor a shard's answer are trusted. */
+static void what_is_no_view_of_the_run_is_refused(void **state)
+{
+    (void)state;
+    struct bench b = opened(2, false);
+    b.net->value.version = 1;
+    b.net->value.size = 5;
+    assert_int_equal(join(&b, &as_one), DP_INVALID);
+    text_has(&b, "join: view: format 0, expected 1");
+    b.net->value.version = b.net->value.size = 0;
+    b.net->tamper = tells_an_older_view;
+    assert_int_equal(join(&b, &as_one), DP_INVALID);
+    text_has(&b, "shard 0 at tcp://f0: acts on view 0 of the run's members, though it was given 1");
+    b.net->tamper = NULL;
+    b.net->value.version = 2; /* by whoever copied the first one's bytes */
+    assert_int_equal(join(&b, &as_one), DP_INVALID);
+    text_has(&b, "the register's version 2 of 'run/3/view' is view 1 of run 3");
+    struct dp_join other = as_one;
+    other.run = 4;
+    b.net->value.version = 1;
+    assert_int_equal(join(&b, &other), DP_INVALID);
+    text_has(&b, "'run/4/view' is view 1 of run 3: was it set by another program?");
+    done(&b);
+}
+
 /* Before a set arrives, another process sets. */
 struct rivals {
     struct dp_fake_net *net;
@@ -123,9 +159,10 @@ static enum dp_status rival_sets(void *context, uint32_t shard, const struct dp_
     struct rivals *rivals = context;
     (void)shard;
     (void)reply;
-    if (r->kind == DP_REQUEST_REGISTER_SET && rivals->left > 0)
-        others_set(rivals->net, 2, (struct dp_member){.incarnation = rivals->left--, .until = UINT64_MAX});
-    return DP_OK;
+    if (r->kind != DP_REQUEST_REGISTER_SET || rivals->left == 0)
+        return DP_OK;
+    others_set(rivals->net, 2, (struct dp_member){.incarnation = rivals->left--, .until = UINT64_MAX});
+    return rivals->left == 2 ? DP_TOO_OLD : DP_OK; /* as if that one had been the 33rd meanwhile */
 }
 
 static void a_join_that_lost_is_tried_again(void **state)
@@ -448,6 +485,7 @@ int main(void)
         cmocka_unit_test(the_first_makes_the_view_and_hands_it_to_all_shards),
         cmocka_unit_test(a_later_one_takes_its_place_and_leaves_the_others),
         cmocka_unit_test(other_settings_are_refused_with_both_sides),
+        cmocka_unit_test(what_is_no_view_of_the_run_is_refused),
         cmocka_unit_test(a_join_that_lost_is_tried_again),
         cmocka_unit_test(lost_messages_change_nothing),
         cmocka_unit_test(a_join_that_timed_out_is_repeated),
