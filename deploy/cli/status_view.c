@@ -31,6 +31,7 @@ static void add_shard(struct dp_status_server *s, const struct dp_status_report 
         s->rows += r->table[t].rows;
     s->rows_pulled += dp_status_view_counter(r, "pull_rows");
     s->rows_pushed += dp_status_view_counter(r, "push_rows");
+    s->pulls_held += dp_status_view_counter(r, "pulls_held_now");
     s->journal_bytes += dp_status_view_counter(r, "journal_kept_bytes");
     s->disk_bytes += dp_status_view_counter(r, "store_file_bytes");
     s->disk_free_bytes = free_bytes; /* of one disk, mostly: each shard says the same */
@@ -196,6 +197,9 @@ static void print_server(const struct dp_status_server *s, uint32_t number, FILE
             short_number((double)s->journal_bytes, 1000, "B", journal),
             short_number((double)s->disk_bytes, 1000, "B", disk),
             short_number((double)s->disk_free_bytes, 1000, "B", left));
+    if (s->pulls_held > 0)
+        fprintf(to, "%*s%" PRIu64 " pulls are held until other workers have come as far\n", INDENT, "",
+                s->pulls_held);
 }
 
 static void print_worker(const struct dp_status_worker *w, FILE *to)
@@ -268,11 +272,12 @@ static json_t *server_of(const struct dp_status_server *s, uint32_t number)
                           state_names[s->state], "why", s->why, "shards", dp_json_u64(s->shards), "tables",
                           dp_json_u64(s->tables), "rows", dp_json_u64(s->rows), "rows_pulled",
                           dp_json_u64(s->rows_pulled), "rows_pushed", dp_json_u64(s->rows_pushed));
-    json_t *more =
-        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "rows_pulled_per_s", dp_json_real(s->pulled_per_s),
-                  "rows_pushed_per_s", dp_json_real(s->pushed_per_s), "staleness", dp_json_real(s->staleness),
-                  "journal_bytes", dp_json_u64(s->journal_bytes), "disk_bytes", dp_json_u64(s->disk_bytes),
-                  "disk_free_bytes", dp_json_u64(s->disk_free_bytes), "up_ms", dp_json_u64(s->up_ms));
+    json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "rows_pulled_per_s",
+                             dp_json_real(s->pulled_per_s), "rows_pushed_per_s",
+                             dp_json_real(s->pushed_per_s), "staleness", dp_json_real(s->staleness),
+                             "journal_bytes", dp_json_u64(s->journal_bytes), "disk_bytes",
+                             dp_json_u64(s->disk_bytes), "disk_free_bytes", dp_json_u64(s->disk_free_bytes),
+                             "pulls_held", dp_json_u64(s->pulls_held), "up_ms", dp_json_u64(s->up_ms));
     if (o && more)
         (void)json_object_update(o, more);
     json_decref(more);

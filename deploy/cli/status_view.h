@@ -22,6 +22,7 @@ struct dp_status_server {
     char why[DP_REASON_MAX + 1], endpoint[DP_HOST_MAX + 32]; /* of the first shard that does not serve */
     uint32_t shards, tables;
     uint64_t rows, rows_pulled, rows_pushed, journal_bytes, disk_bytes, disk_free_bytes, up_ms;
+    uint64_t pulls_held;                          /* now, by the consistency mode */
     double pulled_per_s, pushed_per_s, staleness; /* staleness NaN: no pushes */
 };
 

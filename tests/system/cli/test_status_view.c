@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNTERS 8u
+#define COUNTERS 9u
 
 static const char *const names[COUNTERS] = {
     "pull_rows", "push_rows",     "journal_kept_bytes", "store_file_bytes", "store_disk_free_bytes",
-    "up_ms",     "staleness_sum", "staleness_pushes"};
+    "up_ms",     "staleness_sum", "staleness_pushes",   "pulls_held_now"};
 
 struct scene {
     struct dp_cluster cluster;
@@ -51,8 +51,8 @@ static void answer(struct scene *s, uint32_t shard, const uint64_t values[COUNTE
 /* Server 0 has two shards and serves; server 1 recovers; server 2 is down. */
 static struct scene *scene(void)
 {
-    static const uint64_t first[COUNTERS] = {40000, 20000, 3000000, 1000, 500000000000, 10000, 30, 10},
-                          second[COUNTERS] = {60000, 20000, 4000000, 1500, 500000000000, 10000, 30, 20};
+    static const uint64_t first[COUNTERS] = {40000, 20000, 3000000, 1000, 500000000000, 10000, 30, 10, 0},
+                          second[COUNTERS] = {60000, 20000, 4000000, 1500, 500000000000, 10000, 30, 20, 0};
     struct scene *s = calloc(1, sizeof *s);
     assert_non_null(s);
     for (uint32_t i = 0; i < 3; i++) {
@@ -128,6 +128,28 @@ static void states_and_figures_are_those_of_all_shards(void **state)
     view = gather(s, 5000, NULL);
     text = print(&view);
     assert_non_null(strstr(text, "Workers: unknown"));
+    free(text);
+    dp_status_view_clear(&view);
+    free(s);
+}
+
+static void held_pulls_are_told(void **state)
+{
+    (void)state;
+    struct scene *s = scene();
+    struct dp_status_view view = gather(s, 0, NULL);
+    char *text = print(&view);
+    assert_null(strstr(text, "held"));
+    free(text);
+    dp_status_view_clear(&view);
+    s->counter[0][8].value = 2;
+    s->counter[1][8].value = 3;
+    view = gather(s, 0, NULL);
+    text = print(&view);
+    assert_non_null(strstr(text, "\n        5 pulls are held until other workers have come as far\n"));
+    free(text);
+    text = dp_status_view_json(&view, NULL);
+    assert_non_null(strstr(text, "\"pulls_held\":5"));
     free(text);
     dp_status_view_clear(&view);
     free(s);
@@ -218,6 +240,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_and_figures_are_those_of_all_shards),
+        cmocka_unit_test(held_pulls_are_told),
         cmocka_unit_test(rates_are_of_the_interval),
         cmocka_unit_test(workers_are_lines_in_their_order),
         cmocka_unit_test(long_reasons_are_wrapped),
