@@ -16,12 +16,13 @@ struct sim_batch {
         uint64_t key[SIM_BATCH_ROWS];
     } part[SIM_BATCH_PARTS];
     float rate;
+    uint32_t examples;
     bool blind; /* pushed without a pull before it, so that rows may be missing in the cache */
 };
 
 void sim_batch_make(const struct sim_world *world, uint32_t worker, uint32_t number, struct sim_batch *out);
 /* Integers, or something that depends on the weights. */
-void sim_batch_gradient(const struct sim_world *world, uint32_t table, uint64_t key, uint64_t number,
-                        const float *weights, float *out);
+void sim_batch_gradient(const struct sim_world *world, uint32_t worker, uint32_t table, uint64_t key,
+                        uint64_t number, const float *weights, float *out);
 
 #endif

@@ -1,9 +1,11 @@
 /* sim: a cluster in one thread, from a seed: the real shard, journal and client on simulated disks, network and clock.
  * seeds.h has its command line, README.md what is checked. */
+#include "tests/sim/control.h"
 #include "tests/sim/counts.h"
 #include "tests/sim/mail.h"
 #include "tests/sim/model.h"
 #include "tests/sim/seeds.h"
+#include "tests/sim/sequential.h"
 #include "tests/sim/server.h"
 #include "tests/sim/stranger.h"
 #include "tests/sim/worker.h"
@@ -66,12 +68,13 @@ static void step(struct sim_world *world, uint64_t deadline_ns, const char *what
         sim_fail(world, "nothing happens any more, and %s", what);
 }
 
+/* And what they pushed last is closed, where pushes wait for that. */
 static bool workers_are_done(const struct sim_world *world)
 {
     for (uint32_t i = 0; i < world->plan.workers; i++)
         if (!sim_worker_is_done(world->worker[i]))
             return false;
-    return true;
+    return sim_model_is_settled(world->model);
 }
 
 static void heal(struct sim_world *world)
@@ -128,6 +131,8 @@ static uint64_t play(uint64_t seed)
     struct sim_world *world = sim_world_new(seed);
     sim_plan_make(world, &world->plan);
     world->model = sim_model_new(world);
+    world->sequential = sim_sequential_new(world);
+    world->control = sim_control_new(world);
     for (uint32_t i = 0; i < world->plan.servers; i++)
         (void)sim_server_new(world, i);
     for (uint32_t i = 0; i < world->plan.workers; i++)
@@ -136,8 +141,8 @@ static uint64_t play(uint64_t seed)
     for (uint32_t i = 0; i < world->plan.servers; i++)
         sim_server_start(world->server[i]);
     run(world);
-    if (world->plan.fixed)
-        sim_worker_compare(world);
+    if (world->sequential)
+        sim_sequential_compare(world->sequential);
     stop_all(world);
     audit(world);
     stop_all(world);
@@ -148,6 +153,8 @@ static uint64_t play(uint64_t seed)
     for (uint32_t i = 0; i < world->plan.servers; i++)
         sim_server_free(&world->server[i]);
     sim_stranger_free(&world->stranger);
+    sim_control_free(&world->control);
+    sim_sequential_free(&world->sequential);
     sim_mail_clear(world);
     sim_model_free(&world->model);
     sim_world_free(&world);

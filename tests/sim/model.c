@@ -6,6 +6,7 @@
 #include "common/model/optimizer.h"
 #include "common/model/range.h"
 #include "common/model/row.h"
+#include "tests/sim/sequential.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,6 +17,8 @@ struct sim_model *sim_model_new(struct sim_world *world)
     struct dp_error err = {0};
     DP_ASSERT(model);
     model->world = world;
+    if (world->plan.mode == DP_SYNC)
+        model->close = sim_model_close_new();
     for (uint32_t t = 0; t < world->plan.tables; t++) {
         model->id[t] = dp_table_id(world->plan.table[t].name);
         if (dp_optimizer_new(&world->plan.table[t], DP_FORM_PORTABLE, &model->optimizer[t], &err) != DP_OK)
@@ -38,6 +41,7 @@ void sim_model_free(struct sim_model **out)
         free(model->shard[s].record);
         sim_model_closed(model, s);
     }
+    free(model->close);
     free(model->sent);
     free(model->acknowledged);
     free(model);
@@ -84,6 +88,22 @@ void sim_model_drained(struct sim_model *model, uint32_t shard, const struct sim
                  sim_store_rows(store), rows);
 }
 
+/* ---- members */
+
+void sim_model_view(struct sim_model *model, const void *bytes, size_t size)
+{
+    sim_members_set(model->world, &model->members, bytes, size);
+}
+
+bool sim_model_is_settled(const struct sim_model *model)
+{
+    for (uint32_t i = 0; i < model->world->plan.servers; i++)
+        if (sim_has_members(&model->world->plan) &&
+            !sim_steps_are_done(model->world, &model->members, &model->shard[i].steps))
+            return false;
+    return true;
+}
+
 /* ---- the workers' side */
 
 void sim_model_sends(struct sim_model *model, uint64_t stream, uint64_t number,
@@ -111,9 +131,21 @@ void sim_model_sends(struct sim_model *model, uint64_t stream, uint64_t number,
     }
 }
 
-void sim_model_acknowledged(struct sim_model *model, uint64_t stream, uint64_t number)
+/* What the push with this lsn changed is not shown any more as it was. */
+static void acknowledge_rows(struct sim_model *model, uint32_t shard, uint64_t lsn)
 {
     struct dp_record head;
+    sim_model_decode(model, &model->shard[shard].record[lsn - 1], &head);
+    for (uint32_t s = 0; s < model->request.sections; s++)
+        for (uint32_t i = 0; i < model->request.section[s].rows; i++) {
+            const struct dp_section *section = &model->request.section[s];
+            uint32_t t = sim_model_table_of(model, section->table);
+            sim_history_acknowledge(&model->history[t][sim_model_key_at(model, section, i)], lsn);
+        }
+}
+
+void sim_model_acknowledged(struct sim_model *model, uint64_t stream, uint64_t number)
+{
     for (uint32_t shard = 0; shard < model->world->plan.servers; shard++) {
         uint64_t lsn = sim_model_find(model, shard, stream, number);
         if (lsn == 0)
@@ -121,14 +153,8 @@ void sim_model_acknowledged(struct sim_model *model, uint64_t stream, uint64_t n
                      "push %" PRIu64 " of stream %016" PRIx64 " was acknowledged, and shard %" PRIu32
                      " does not have it",
                      number, stream, shard);
-        sim_model_decode(model, &model->shard[shard].record[lsn - 1], &head);
-        for (uint32_t s = 0; s < model->request.sections; s++)
-            for (uint32_t i = 0; i < model->request.section[s].rows; i++) {
-                const struct dp_section *section = &model->request.section[s];
-                uint32_t t = sim_model_table_of(model, section->table);
-                uint32_t k = sim_model_key_at(model, section, i);
-                sim_history_acknowledge(&model->history[t][k], lsn);
-            }
+        if (model->shard[shard].record[lsn - 1].kind == DP_RECORD_PUSH)
+            acknowledge_rows(model, shard, lsn);
     }
     if (model->acks == model->acks_room) {
         model->acks_room = model->acks_room ? 2 * model->acks_room : 128;
@@ -184,6 +210,28 @@ void sim_model_pulled(struct sim_model *model, uint32_t table, uint64_t key, uin
                  table, key);
 }
 
+void sim_model_pulled_in_step(struct sim_model *model, uint32_t table, uint64_t key, uint64_t step,
+                              const float *weights)
+{
+    float rounded[256];
+    const struct sim_plan *plan = &model->world->plan;
+    uint32_t dim = plan->table[table].dim;
+    if (plan->mode != DP_SYNC)
+        return;
+    const float *want = sim_sequential_weights(model->world->sequential, table, key, step - plan->first_step);
+    if (plan->bf16) {
+        char halves[512];
+        dp_bf16_put(want, halves, dim);
+        dp_bf16_get(halves, rounded, dim);
+        want = rounded;
+    }
+    if (memcmp(weights, want, dim * sizeof(float)) != 0)
+        sim_fail(model->world,
+                 "a pull of step %" PRIu64 " shows table %" PRIu32 ", key %" PRIu64
+                 " as it was not before that step",
+                 step, table, key);
+}
+
 const void *sim_model_row(const struct sim_model *model, uint32_t table, uint64_t key)
 {
     return model->history[table][key].row;
@@ -199,6 +247,8 @@ static void check_sums(struct sim_model *model, uint32_t t)
     memset(sum, 0, sizeof sum);
     for (uint32_t shard = 0; shard < model->world->plan.servers; shard++)
         for (uint64_t lsn = 1; lsn <= model->shard[shard].last; lsn++) {
+            if (model->shard[shard].record[lsn - 1].kind != DP_RECORD_PUSH)
+                continue;
             sim_model_decode(model, &model->shard[shard].record[lsn - 1], &head);
             for (uint32_t s = 0; s < model->request.sections; s++) {
                 const struct dp_section *section = &model->request.section[s];
@@ -231,6 +281,6 @@ void sim_model_end(struct sim_model *model)
                          " has lost it",
                          model->acknowledged[i].number, model->acknowledged[i].stream, shard);
     for (uint32_t t = 0; t < model->world->plan.tables; t++)
-        if (sim_is_integers(&model->world->plan.table[t]))
+        if (sim_is_integers(&model->world->plan.table[t]) && model->world->plan.mode != DP_SYNC)
             check_sums(model, t);
 }

@@ -9,6 +9,10 @@
  *           pulled    on leaving a shard the values are those of the rows of now, bit for bit; on reaching a worker
  *                     they are ones that the row had, and not from before the last push that was acknowledged
  *                     before the pull was asked for.
+ *           members  views are those of the register and ascend; a replaced process pushes nothing any more; pulls show
+ *                     the steps that the mode says, and are held as long as it says; a synchronous step is closed once, in
+ *                     order, with the same members on each shard and the durable pushes of all of them, and its rows
+ *                     are what these give (model_steps.h, model_close.c).
  *           at the end  the store's rows are those of the records, all bytes of them; every push that was
  *                     acknowledged is there; sums of integer tables by plain addition; and where the order is fixed the
  *                     rows of an undisturbed run (worker.h).
@@ -24,7 +28,8 @@ struct sim_model *sim_model_new(struct sim_world *world);
 void sim_model_free(struct sim_model **model);
 
 /* ---- the shards' side */
-void sim_model_appended(struct sim_model *model, uint32_t shard, uint64_t lsn,
+/* durable: how far the journal is meanwhile. */
+void sim_model_appended(struct sim_model *model, uint32_t shard, uint64_t lsn, uint64_t durable,
                         const struct dp_journal_piece *pieces, uint32_t count);
 void sim_model_replayed(struct sim_model *model, uint32_t shard, uint64_t lsn, const void *record,
                         size_t bytes);
@@ -37,6 +42,11 @@ void sim_model_answered(struct sim_model *model, uint32_t shard, const struct dp
 void sim_model_closed(struct sim_model *model, uint32_t shard);
 /* A shard was drained and its store closed. */
 void sim_model_drained(struct sim_model *model, uint32_t shard, const struct sim_store *store);
+
+/* The register has this view. */
+void sim_model_view(struct sim_model *model, const void *bytes, size_t size);
+/* Whether each shard has finished, and in sync closed, all that members took part in. */
+bool sim_model_is_settled(const struct sim_model *model);
 
 /* ---- the workers' side */
 /* A worker is about to send this: key i's gradient is at gradients[i * dim]. */
@@ -59,6 +69,9 @@ uint32_t sim_model_newest(struct sim_model *model, uint32_t table, uint64_t key)
 uint32_t sim_model_floor(struct sim_model *model, uint32_t table, uint64_t key);
 void sim_model_pulled(struct sim_model *model, uint32_t table, uint64_t key, uint32_t floor,
                       const float *weights);
+/* It was asked for as a member's for this step: in sync these are the weights before it, exactly. */
+void sim_model_pulled_in_step(struct sim_model *model, uint32_t table, uint64_t key, uint64_t step,
+                              const float *weights);
 
 /* The row of now; NULL: never pushed. */
 const void *sim_model_row(const struct sim_model *model, uint32_t table, uint64_t key);

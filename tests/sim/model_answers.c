@@ -2,6 +2,7 @@
 
 #include "common/base/bf16.h"
 #include "common/base/bytes.h"
+#include "tests/sim/sequential.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@ void sim_model_asked(struct sim_model *model, uint32_t shard, const struct dp_me
                                 .id = request->id,
                                 .stream = request->stream,
                                 .number = request->number,
-                                .kind = request->kind};
+                                .kind = request->kind,
+                                .member = request->member};
     for (uint32_t i = 0; i < request->sections && request->kind == DP_REQUEST_PULL; i++) {
         const struct dp_section *section = &request->section[i];
         asked->type = section->type;
@@ -30,11 +32,37 @@ void sim_model_asked(struct sim_model *model, uint32_t shard, const struct dp_me
     }
 }
 
+/* Whether the mode lets it go, and which rows it is to show. */
+static bool shows_old(struct sim_model *model, uint32_t shard, const struct sim_asked *asked)
+{
+    const struct dp_membership *member = &asked->member;
+    if (!member->given)
+        return false;
+    enum sim_step_verdict verdict =
+        sim_steps_pull(model->world, &model->members, &model->shard[shard].steps, member->step);
+    if (verdict == SIM_STEP_HELD)
+        sim_fail(model->world,
+                 "shard %" PRIu32 " answers worker %" PRIu32 "'s pull of step %" PRIu64
+                 ", and others have not come as far",
+                 shard, member->rank, member->step);
+    return verdict == SIM_STEP_OLD;
+}
+
+static void check_held(struct sim_model *model, uint32_t shard, const struct sim_asked *asked)
+{
+    const struct sim_steps *steps = &model->shard[shard].steps;
+    if (!asked->member.given ||
+        sim_steps_pull(model->world, &model->members, steps, asked->member.step) != SIM_STEP_HELD)
+        sim_fail(model->world, "shard %" PRIu32 " holds a pull of step %" PRIu64 " that may go", shard,
+                 asked->member.step);
+}
+
 static void check_pull(struct sim_model *model, uint32_t shard, const struct sim_asked *asked,
                        const struct dp_message *answer)
 {
     float scratch[256];
     char halves[512];
+    bool old = shows_old(model, shard, asked);
     uint32_t frame = 0, before = UINT32_MAX;
     size_t at = 0;
     for (uint32_t i = 0; i < asked->keys; i++) {
@@ -47,7 +75,9 @@ static void check_pull(struct sim_model *model, uint32_t shard, const struct sim
             at = 0;
         }
         const void *want =
-            sim_history_weights(&model->history[t][k], &model->world->plan.table[t], k, scratch);
+            old ? sim_sequential_weights(model->world->sequential, t, k,
+                                         asked->member.step - model->world->plan.first_step)
+                : sim_history_weights(&model->history[t][k], &model->world->plan.table[t], k, scratch);
         if (asked->type == DP_BF16) {
             dp_bf16_put(want, halves, model->world->plan.table[t].dim);
             want = halves;
@@ -80,6 +110,8 @@ void sim_model_answered(struct sim_model *model, uint32_t shard, const struct dp
             asked = &s->asked[(i - 1) % SIM_ASKED];
     if (asked && reply->kind == DP_REPLY_PULLED && reply->status == DP_OK)
         check_pull(model, shard, asked, answer);
+    if (asked && reply->status == DP_HELD)
+        check_held(model, shard, asked);
     if (asked && reply->kind == DP_REPLY_PUSHED && reply->status == DP_OK) {
         uint64_t lsn = sim_model_find(model, shard, asked->stream, asked->number);
         if (lsn == 0)

@@ -1,5 +1,5 @@
 /* Model, inside: what its files share. Records and rows: model_records.c; what shards are asked and answer: model_answers.c; what
- * workers do, and the end: model.c. */
+ * workers do, and the end: model.c; how a step's pushes become one: model_close.c. */
 #ifndef DP_TESTS_SIM_MODEL_INNER_H
 #define DP_TESTS_SIM_MODEL_INNER_H
 
@@ -7,12 +7,14 @@
 #include "server/durable/record.h"
 #include "tests/sim/history.h"
 #include "tests/sim/model.h"
+#include "tests/sim/model_steps.h"
 
 #define SIM_STREAMS 64u
 #define SIM_ASKED   256u
 
 struct sim_record {
-    uint64_t stream, number;
+    enum dp_record_kind kind;
+    uint64_t stream, number; /* of a push */
     size_t bytes;
     char *data;
 };
@@ -27,6 +29,7 @@ struct sim_asked {
     uint64_t session, id, stream, number;
     enum dp_request_kind kind;
     enum dp_value_type type;
+    struct dp_membership member;
     uint32_t keys;
     uint32_t *key; /* of a pull: table << 16 | key */
 };
@@ -38,6 +41,7 @@ struct sim_model_shard {
         uint64_t stream, next;
     } stream[SIM_STREAMS];
     uint32_t streams;
+    struct sim_steps steps;
     struct sim_asked asked[SIM_ASKED]; /* a ring */
     uint64_t asks;
 };
@@ -48,6 +52,8 @@ struct sim_model {
     struct dp_optimizer *optimizer[SIM_TABLES_MAX];
     struct sim_history history[SIM_TABLES_MAX][SIM_KEYS_MAX];
     struct sim_model_shard shard[SIM_SERVERS_MAX];
+    struct sim_members members;
+    struct sim_close *close; /* scratch */
     struct sim_sent_sums *sent;
     struct {
         uint64_t stream, number;
@@ -65,10 +71,18 @@ static inline uint32_t sim_model_key_at(const struct sim_model *model, const str
 {
     return sim_model_key_of(model, dp_load_u64le((const char *)section->keys + (size_t)row * 8));
 }
+/* Row `row` of a push's section, as f32. */
+void sim_model_values_at(const struct dp_section *section, uint32_t row, uint32_t dim, float *out);
 /* Into *out and model->request, which lends from the record. */
 void sim_model_decode(struct sim_model *model, const struct sim_record *record, struct dp_record *out);
 /* Of a row as it was sent, to be added up. */
 uint64_t sim_model_row_sum(uint32_t table, uint64_t key, const void *values, size_t bytes);
+struct sim_close *sim_model_close_new(void); /* free */
+/* Adds up the pushes of the step that this record closes, checks the record, and applies them. */
+void sim_model_close(struct sim_model *model, uint32_t shard, uint64_t lsn, bool new);
+/* One row's gradient; `new`: its value is one of its history from now on. */
+void sim_model_apply(struct sim_model *model, uint32_t table, uint32_t key, const float *gradient, float rate,
+                     uint64_t lsn, bool new);
 /* The lsn of the push; 0: it is not there. */
 uint64_t sim_model_find(const struct sim_model *model, uint32_t shard, uint64_t stream, uint64_t number);
 

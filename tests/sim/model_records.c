@@ -17,40 +17,30 @@ void sim_model_decode(struct sim_model *model, const struct sim_record *record, 
     struct dp_error err = {0};
     if (dp_record_decode(record->data, record->bytes, out, &model->request, &err) != DP_OK)
         sim_fail(model->world, "%s", err.text);
-    if (out->kind != DP_RECORD_PUSH)
-        sim_fail(model->world, "a record of kind %d, which is no push", (int)out->kind);
 }
 
-static void apply_row(struct sim_model *model, const struct dp_section *section, uint32_t i, uint64_t lsn)
+void sim_model_apply(struct sim_model *model, uint32_t table, uint32_t key, const float *gradient, float rate,
+                     uint64_t lsn, bool new)
 {
-    float wide[256];
-    uint32_t t = sim_model_table_of(model, section->table);
-    uint32_t k = sim_model_key_at(model, section, i);
-    const struct dp_table_spec *spec = &model->world->plan.table[t];
-    const char *gradient =
-        (const char *)section->values + (size_t)i * spec->dim * dp_value_bytes(section->type);
-    if (section->type == DP_BF16)
-        dp_bf16_get(gradient, wide, spec->dim);
-    else
-        memcpy(wide, gradient, spec->dim * sizeof(float));
-    sim_history_apply(&model->history[t][k], &(struct sim_history_table){spec, model->optimizer[t]}, k, wide,
-                      model->request.rate, lsn);
+    struct sim_history *history = &model->history[table][key];
+    const struct dp_table_spec *spec = &model->world->plan.table[table];
+    sim_history_touch(history, spec, key);
+    sim_history_apply(history, &(struct sim_history_table){spec, model->optimizer[table]}, key, gradient,
+                      rate, lsn);
+    if (new)
+        sim_history_add(history, spec, key);
 }
 
-static void apply(struct sim_model *model, const struct sim_record *record, uint64_t lsn, bool new)
+static void apply_push(struct sim_model *model, uint64_t lsn, bool new)
 {
-    struct dp_record head;
-    sim_model_decode(model, record, &head);
     for (uint32_t s = 0; s < model->request.sections; s++) {
         const struct dp_section *section = &model->request.section[s];
+        uint32_t t = sim_model_table_of(model, section->table), dim = model->world->plan.table[t].dim;
         for (uint32_t i = 0; i < section->rows; i++) {
-            uint32_t t = sim_model_table_of(model, section->table);
-            uint32_t k = sim_model_key_at(model, section, i);
-            const struct dp_table_spec *spec = &model->world->plan.table[t];
-            sim_history_touch(&model->history[t][k], spec, k);
-            apply_row(model, section, i, lsn);
-            if (new)
-                sim_history_add(&model->history[t][k], spec, k);
+            float wide[256];
+            sim_model_values_at(section, i, dim, wide);
+            sim_model_apply(model, t, sim_model_key_at(model, section, i), wide, model->request.rate, lsn,
+                            new);
         }
     }
 }
@@ -80,7 +70,8 @@ static uint64_t *next_of(struct sim_model *model, uint32_t shard, uint64_t strea
 static void count_record(struct sim_model *model, uint32_t shard, uint64_t lsn)
 {
     const struct sim_record *record = &model->shard[shard].record[lsn - 1];
-    if (sim_is_strange(model->world, record->stream))
+    bool push = record->kind == DP_RECORD_PUSH || record->kind == DP_RECORD_KEPT_PUSH;
+    if (!push || sim_is_strange(model->world, record->stream))
         return;
     uint64_t *next = next_of(model, shard, record->stream);
     if (record->number != *next)
@@ -117,7 +108,8 @@ uint64_t sim_model_find(const struct sim_model *model, uint32_t shard, uint64_t 
 {
     const struct sim_model_shard *s = &model->shard[shard];
     for (uint64_t lsn = s->last; lsn > 0; lsn--)
-        if (s->record[lsn - 1].stream == stream && s->record[lsn - 1].number == number)
+        if (s->record[lsn - 1].stream == stream && s->record[lsn - 1].number == number &&
+            s->record[lsn - 1].kind != DP_RECORD_VIEW && s->record[lsn - 1].kind != DP_RECORD_CLOSE)
             return lsn;
     return 0;
 }
@@ -134,7 +126,51 @@ static void check_strange(struct sim_model *model, uint32_t shard, const struct 
                  before);
 }
 
-void sim_model_appended(struct sim_model *model, uint32_t shard, uint64_t lsn,
+/* What follows from a record; it is decoded into model->request. durable: UINT64_MAX, of one that was there before. */
+static void fold(struct sim_model *model, uint32_t shard, uint64_t lsn, const struct dp_record *head,
+                 uint64_t durable)
+{
+    bool new = durable != UINT64_MAX;
+    count_record(model, shard, lsn);
+    sim_steps_fold(model->world, &model->members, &model->shard[shard].steps, head, &model->request,
+                   (struct sim_record_place){shard, lsn, durable});
+    if (head->kind == DP_RECORD_PUSH)
+        apply_push(model, lsn, new);
+    else if (head->kind == DP_RECORD_CLOSE)
+        sim_model_close(model, shard, lsn, new);
+}
+
+static void check_push(struct sim_model *model, uint32_t shard, const struct sim_record *record,
+                       const struct dp_record *head)
+{
+    if (head->refused != DP_OK)
+        sim_fail(model->world,
+                 "shard %" PRIu32 " refused push %" PRIu64 " of stream %016" PRIx64 " for good: %s", shard,
+                 record->number, record->stream, dp_status_name((int)head->refused));
+    if (sim_is_strange(model->world, record->stream))
+        check_strange(model, shard, record);
+    else if ((head->members > 0) != sim_has_members(&model->world->plan))
+        sim_fail(model->world, "shard %" PRIu32 ": push %" PRIu64 " of stream %016" PRIx64 " is %s member's",
+                 shard, record->number, record->stream, head->members > 0 ? "a" : "no");
+    else
+        check_contents(model, shard, record);
+}
+
+static void say_record(const struct sim_model *model, uint32_t shard, uint64_t lsn,
+                       const struct dp_record *head)
+{
+    const struct sim_record *record = &model->shard[shard].record[lsn - 1];
+    if (head->kind == DP_RECORD_VIEW)
+        sim_say(model->world, "s%" PRIu32 ": lsn %" PRIu64 " is view %" PRIu64, shard, lsn,
+                model->shard[shard].steps.view);
+    else if (head->kind == DP_RECORD_CLOSE)
+        sim_say(model->world, "s%" PRIu32 ": lsn %" PRIu64 " closes step %" PRIu64, shard, lsn, head->step);
+    else
+        sim_say(model->world, "s%" PRIu32 ": lsn %" PRIu64 " is push %" PRIu64 " of %016" PRIx64 "%s", shard,
+                lsn, record->number, record->stream, head->kind == DP_RECORD_KEPT_PUSH ? ", kept" : "");
+}
+
+void sim_model_appended(struct sim_model *model, uint32_t shard, uint64_t lsn, uint64_t durable,
                         const struct dp_journal_piece *pieces, uint32_t count)
 {
     struct sim_model_shard *s = &model->shard[shard];
@@ -149,25 +185,18 @@ void sim_model_appended(struct sim_model *model, uint32_t shard, uint64_t lsn,
     for (size_t i = 0, at = 0; i < count; at += pieces[i++].bytes)
         memcpy(record.data + at, pieces[i].data, pieces[i].bytes);
     sim_model_decode(model, &record, &head);
+    record.kind = head.kind;
     record.stream = model->request.stream;
     record.number = model->request.number;
-    if (head.refused != DP_OK)
-        sim_fail(model->world,
-                 "shard %" PRIu32 " refused push %" PRIu64 " of stream %016" PRIx64 " for good: %s", shard,
-                 record.number, record.stream, dp_status_name((int)head.refused));
-    if (sim_is_strange(model->world, record.stream))
-        check_strange(model, shard, &record);
-    else
-        check_contents(model, shard, &record);
+    if (head.kind == DP_RECORD_PUSH || head.kind == DP_RECORD_KEPT_PUSH)
+        check_push(model, shard, &record, &head);
     if (s->last == s->room) {
         s->room = s->room ? 2 * s->room : 64;
         s->record = sim_resized(s->record, s->room * sizeof s->record[0]);
     }
     s->record[s->last++] = record;
-    count_record(model, shard, lsn);
-    apply(model, &record, lsn, true);
-    sim_say(model->world, "s%" PRIu32 ": lsn %" PRIu64 " is push %" PRIu64 " of %016" PRIx64, shard, lsn,
-            record.number, record.stream);
+    fold(model, shard, lsn, &head, durable);
+    say_record(model, shard, lsn, &head);
 }
 
 void sim_model_replayed(struct sim_model *model, uint32_t shard, uint64_t lsn, const void *record,
@@ -194,6 +223,7 @@ void sim_model_opened(struct sim_model *model, uint32_t shard, uint64_t last)
     while (s->last > last)
         free(s->record[--s->last].data);
     s->streams = 0;
+    s->steps = (struct sim_steps){0};
     for (uint32_t t = 0; t < model->world->plan.tables; t++)
         for (uint32_t k = 0; k < model->world->plan.keys; k++)
             if (dp_shard_of(dp_mix(k), model->world->plan.servers) == shard) {
@@ -201,8 +231,9 @@ void sim_model_opened(struct sim_model *model, uint32_t shard, uint64_t last)
                 model->history[t][k].row = NULL;
             }
     for (uint64_t lsn = 1; lsn <= last; lsn++) {
-        count_record(model, shard, lsn);
-        apply(model, &s->record[lsn - 1], lsn, false);
+        struct dp_record head;
+        sim_model_decode(model, &s->record[lsn - 1], &head);
+        fold(model, shard, lsn, &head, UINT64_MAX);
     }
     for (uint32_t t = 0; t < model->world->plan.tables; t++)
         for (uint32_t k = 0; k < model->world->plan.keys; k++) {

@@ -1,6 +1,7 @@
 #include "tests/sim/net.h"
 
 #include "common/base/bytes.h"
+#include "tests/sim/control.h"
 #include "tests/sim/mail.h"
 #include "tests/sim/server.h"
 #include "tests/sim/worker.h"
@@ -15,22 +16,26 @@ static bool is_stale(const struct sim_worker *worker, const struct sim_mail *mai
 static void arrive(void *context, struct sim_mail *mail)
 {
     const struct sim_world *world = context;
-    struct sim_worker *worker = world->worker[dp_load_u32le(mail->peer.id)];
+    struct sim_worker *worker =
+        sim_worker_of(world, dp_load_u32le(mail->peer.id), dp_load_u32le(mail->peer.id + 4));
     if (is_stale(worker, mail))
         return;
-    if (mail->to_server)
+    if (mail->to_server && mail->link == world->plan.servers)
+        sim_control_receive(world->control, &mail->peer, &mail->message);
+    else if (mail->to_server)
         sim_server_receive(world->server[mail->link], &mail->peer, &mail->message);
     else
         sim_worker_receive(worker, mail->link, &mail->message);
 }
 
-void sim_net_to_server(struct sim_world *world, uint32_t worker, uint32_t server, struct dp_message *message)
+void sim_net_to_server(struct sim_world *world, const struct sim_worker *from, uint32_t server,
+                       struct dp_message *message)
 {
     struct sim_mail mail = {.message = message, .link = server, .to_server = true};
     mail.peer.size = SIM_PEER_BYTES;
-    dp_store_u32le(mail.peer.id, worker);
-    dp_store_u32le(mail.peer.id + 4, sim_worker_life(world->worker[worker]));
-    dp_store_u32le(mail.peer.id + 8, sim_worker_resets(world->worker[worker], server));
+    dp_store_u32le(mail.peer.id, sim_worker_index(from));
+    dp_store_u32le(mail.peer.id + 4, sim_worker_life(from));
+    dp_store_u32le(mail.peer.id + 8, sim_worker_resets(from, server));
     sim_mail_send(world, &world->plan.mail, &mail, arrive, world);
 }
 

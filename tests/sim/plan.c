@@ -71,7 +71,25 @@ static uint64_t cache_bytes(struct sim_world *world, const struct sim_plan *plan
         largest = row > largest ? row : largest;
         all += row * plan->keys / plan->servers;
     }
-    return 26 * largest + (16u << 10) + sim_draw(world, all / 4);
+    uint64_t kept = plan->mode == DP_SYNC ? 24 * plan->workers : 0; /* a step's rows are at most half of it */
+    return (26 + kept) * largest + (16u << 10) + sim_draw(world, all / 4);
+}
+
+/* Not drawn: the others stay. */
+static void make_mode(const struct sim_world *world, struct sim_plan *plan)
+{
+    uint64_t chance = world->seed / 12;
+    for (uint32_t i = 0; i < SIM_WORKERS_MAX; i++)
+        plan->minibatches[i] = plan->steps;
+    if (chance % 3 == 0 || plan->sectors)
+        return;
+    plan->mode = DP_SSP;
+    chance /= 3;
+    plan->slack = plan->mode == DP_SSP ? (uint32_t)(chance % 4) : 0;
+    plan->first_step = chance % 5 * 1000;
+    plan->leaves = chance % 2;
+    for (uint32_t i = 1; i < SIM_WORKERS_MAX; i++)
+        plan->minibatches[i] -= (uint32_t)((chance + i) % 4);
 }
 
 void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
@@ -105,10 +123,11 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
     for (uint32_t t = 0; t < plan->tables; t++)
         make_table(world, &plan->table[t], t, wide);
     if (plan->sectors) {
-        plan->table[0].dim = 90;
+        plan->table[0].dim = 80;
         plan->in_flight = 4;
         plan->bf16 = false;
     }
+    make_mode(world, plan);
     if (small)
         plan->cache_bytes = cache_bytes(world, plan);
     plan->blind = sim_draw(world, 3) ? 0 : up_to(world, 1000);

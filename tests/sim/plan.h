@@ -5,6 +5,7 @@
 
 #include "common/env/disk.h"
 #include "common/model/table.h"
+#include "common/wire/view.h"
 #include "server/journal/journal.h"
 
 #include <stdbool.h>
@@ -15,6 +16,7 @@
 #define SIM_FAULTS_MAX  24u
 #define SIM_KEYS_MAX    192u /* of a table */
 #define SIM_STEPS_MAX   64u  /* of a worker */
+#define SIM_RUN         1u   /* that its members join */
 
 enum sim_fault_kind {
     SIM_PROCESS_DIES, /* of a server */
@@ -45,6 +47,11 @@ struct sim_mail_odds {
 
 struct sim_plan {
     uint32_t servers, workers, tables, keys, steps;
+    enum dp_consistency mode;
+    uint32_t slack;
+    uint64_t first_step;
+    uint32_t minibatches[SIM_WORKERS_MAX]; /* of each worker, at most `steps` */
+    bool leaves;                           /* a member with fewer leaves early; else it pushes empty steps */
     struct dp_table_spec table[SIM_TABLES_MAX];
     enum dp_durability durability;
     uint64_t segment_bytes, budget_bytes, cache_bytes;
@@ -68,6 +75,16 @@ struct sim_plan {
 };
 
 struct sim_world;
+/* Whether workers are members of a run. */
+static inline bool sim_has_members(const struct sim_plan *plan)
+{
+    return plan->mode != DP_ASYNC;
+}
+/* How many pushes a worker makes. */
+static inline uint32_t sim_pushes_of(const struct sim_plan *plan, uint32_t worker)
+{
+    return plan->leaves ? plan->minibatches[worker] : plan->steps;
+}
 /* Its gradients are integers, so that its sums are exact. */
 static inline bool sim_is_integers(const struct dp_table_spec *spec)
 {

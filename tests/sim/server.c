@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "tests/lib/sim_disk.h"
+#include "tests/sim/control.h"
 #include "tests/sim/counts.h"
 #include "tests/sim/model.h"
 #include "tests/sim/net.h"
@@ -96,6 +97,12 @@ static void close_all(struct sim_server *server)
     sim_model_closed(server->world->model, server->index);
 }
 
+/* The first server's process has the register, too. */
+static struct sim_control *control_of(const struct sim_server *server)
+{
+    return server->index == 0 ? server->world->control : NULL;
+}
+
 /* Down for a while. */
 static void start_later(struct sim_server *server)
 {
@@ -152,6 +159,7 @@ static void drained(struct sim_server *server)
         end_cleanly(server);
     bool off = dp_sim_disk_is_off(server->bed.sim);
     close_all(server);
+    sim_control_down(control_of(server), off);
     if (off)
         restart_disk(server, true);
     dp_sim_disk_cut_at(server->bed.sim, 0);
@@ -298,7 +306,7 @@ static void start(void *context, uint64_t life)
     bool off = dp_sim_disk_is_off(server->bed.sim);
     sim_say(server->world, "s%" PRIu32 ": start, %s: %s %s", server->index, clean ? "clean" : "recovering",
             dp_status_name((int)st), off ? "power went" : err.text);
-    if (off && st == DP_OK) {
+    if (st == DP_OK && (off || !sim_control_up(control_of(server)))) {
         sim_server_crash(server, true);
         return;
     }
@@ -324,6 +332,7 @@ void sim_server_crash(struct sim_server *server, bool power)
     sim_store_crash(server->rows, power);
     close_all(server);
     restart_disk(server, power);
+    sim_control_down(control_of(server), power);
     start_later(server);
 }
 
@@ -395,8 +404,10 @@ void sim_server_dies(struct sim_server *server, bool power)
 
 void sim_server_loses_power_at(struct sim_server *server, uint64_t operation)
 {
-    if (server->up && !server->world->plan.process)
-        dp_sim_disk_cut_at(server->bed.sim, operation);
+    if (!server->up || server->world->plan.process)
+        return;
+    dp_sim_disk_cut_at(server->bed.sim, operation);
+    sim_control_loses_power_at(control_of(server), operation / 4 + 1);
 }
 
 static void job_done(void *context)
@@ -466,5 +477,6 @@ void sim_server_heal(struct sim_server *server)
 {
     dp_sim_disk_capacity(server->bed.sim, UINT64_MAX);
     dp_sim_disk_cut_at(server->bed.sim, 0);
+    sim_control_heal(control_of(server));
     sim_store_heal(server->rows);
 }

@@ -143,7 +143,10 @@ enum dp_status dp_seam_journal_append(struct dp_journal *journal, const struct d
     if (st == DP_OK) {
         *lsn = got;
         ask_claim(server);
-        sim_model_appended(server->world->model, server->index, got, pieces, count);
+        enum dp_status failed;
+        struct dp_error why;
+        uint64_t durable = dp_journal_durable(journal, &failed, &why);
+        sim_model_appended(server->world->model, server->index, got, durable, pieces, count);
     } else if (st == DP_AGAIN || st == DP_FULL) {
         ask_commit(server, false); /* the thread tries to make a segment */
     }

@@ -1,10 +1,6 @@
 #include "tests/sim/worker.h"
 
 #include "common/client/client_inner.h"
-#include "common/model/init.h"
-#include "common/model/mix.h"
-#include "common/model/optimizer.h"
-#include "common/model/row.h"
 #include "tests/sim/batch.h"
 #include "tests/sim/life.h"
 #include "tests/sim/model.h"
@@ -17,6 +13,7 @@
 
 #define FLIGHT_MAX 4u
 #define WAIT_MS    600000u
+#define NO_STEP    UINT64_MAX
 
 struct pull {
     struct sim_batch batch;
@@ -24,7 +21,7 @@ struct pull {
     struct dp_keys *keys[SIM_BATCH_PARTS];
     float weights[SIM_BATCH_PARTS][SIM_BATCH_ROWS * SIM_BATCH_DIM];
     uint32_t floor[SIM_BATCH_PARTS][SIM_BATCH_ROWS];
-    uint64_t applied[SIM_SERVERS_MAX];
+    uint64_t applied[SIM_SERVERS_MAX], step;
 };
 
 struct push {
@@ -35,12 +32,15 @@ struct push {
 struct sim_worker {
     struct sim_world *world;
     struct sim_life life;
-    uint32_t index, resets[SIM_SERVERS_MAX];
+    uint32_t index, resets[SIM_SERVERS_MAX + 1]; /* the last: of the control endpoint, none */
     bool audits, done;
-    bool own;          /* pushes under a stream that shard 0 gives */
-    uint64_t sessions; /* opened */
+    bool joined;               /* in this life */
+    struct sim_worker *before; /* an earlier process in its place, that has yet to hear of it; NULL: none */
+    bool own;                  /* pushes under a stream that shard 0 gives */
+    uint64_t sessions;         /* opened */
     uint32_t next,
         acknowledged; /* numbers of minibatches: the next; below which all were (training stream) */
+    uint32_t told;    /* below which this life was told that all are there */
     struct dp_client *client;
     struct dp_client_table *table[SIM_TABLES_MAX];
     struct pull pull[2];
@@ -51,7 +51,7 @@ struct sim_worker {
 static void send_message(void *context, uint32_t server, struct dp_message *message)
 {
     const struct sim_worker *worker = context;
-    sim_net_to_server(worker->world, worker->index, server, message);
+    sim_net_to_server(worker->world, worker, server, message);
 }
 
 void sim_worker_receive(struct sim_worker *worker, uint32_t server, struct dp_message **message)
@@ -67,25 +67,39 @@ static void compute(const struct sim_worker *worker, const struct pull *pull, ui
     for (uint32_t p = 0; p < pull->batch.parts; p++) {
         uint32_t table = pull->batch.part[p].table, dim = worker->world->plan.table[table].dim;
         for (uint32_t i = 0; i < pull->batch.part[p].rows; i++)
-            sim_batch_gradient(worker->world, table, pull->batch.part[p].key[i], number,
+            sim_batch_gradient(worker->world, worker->index, table, pull->batch.part[p].key[i], number,
                                pull->weights[p] + (size_t)i * dim, gradients[p] + (size_t)i * dim);
     }
 }
 
 /* ---- a step */
 
-static void must(const struct sim_worker *worker, enum dp_status st, const struct dp_error *err)
+/* A process whose place was taken hears so, and ends. */
+static void must(struct sim_worker *worker, enum dp_status st, const struct dp_error *err)
 {
+    if (st == DP_REPLACED && worker->world->worker[worker->index] != worker) {
+        sim_say(worker->world, "w%" PRIu32 ": life %" PRIu32 " is replaced: %s", worker->index,
+                worker->life.number, err->text);
+        worker->life.dead = true;
+    }
     if (st != DP_OK && !worker->life.dead)
         sim_fail(worker->world, "worker %" PRIu32 ": %s: %s", worker->index, dp_status_name((int)st),
                  err->text);
 }
 
-static void pull_issue(struct sim_worker *worker, struct pull *pull, bool newest)
+static uint64_t step_of(const struct sim_worker *worker, uint64_t number)
+{
+    return worker->world->plan.first_step + number;
+}
+
+/* The minibatch of this number, as a member's for its step; NO_STEP: for nobody. */
+static void pull_issue(struct sim_worker *worker, struct pull *pull, uint64_t number)
 {
     struct dp_pull_part parts[SIM_BATCH_PARTS];
     struct dp_error err = {0};
+    bool newest = number == NO_STEP;
     pull->ticket.id = 0;
+    pull->step = !newest && sim_has_members(&worker->world->plan) ? step_of(worker, number) : NO_STEP;
     for (uint32_t i = 0; i < worker->world->plan.servers; i++)
         pull->applied[i] = DP_NOT_MEASURED;
     for (uint32_t p = 0; p < pull->batch.parts; p++) {
@@ -102,8 +116,11 @@ static void pull_issue(struct sim_worker *worker, struct pull *pull, bool newest
         memset(pull->weights, 0, sizeof pull->weights);
         return;
     }
-    enum dp_status st =
-        dp_client_pull(worker->client, parts, pull->batch.parts, pull->applied, WAIT_MS, &pull->ticket, &err);
+    enum dp_status st = pull->step == NO_STEP
+                            ? dp_client_pull(worker->client, parts, pull->batch.parts, pull->applied, WAIT_MS,
+                                             &pull->ticket, &err)
+                            : dp_client_pull_step(worker->client, pull->step, parts, pull->batch.parts,
+                                                  pull->applied, WAIT_MS, &pull->ticket, &err);
     must(worker, st, &err);
 }
 
@@ -119,9 +136,14 @@ static bool pull_wait(struct sim_worker *worker, struct pull *pull)
         return false;
     for (uint32_t p = 0; p < pull->batch.parts; p++) {
         uint32_t table = pull->batch.part[p].table, dim = worker->world->plan.table[table].dim;
-        for (uint32_t i = 0; i < pull->batch.part[p].rows; i++)
+        for (uint32_t i = 0; i < pull->batch.part[p].rows; i++) {
+            const float *weights = pull->weights[p] + (size_t)i * dim;
             sim_model_pulled(worker->world->model, table, pull->batch.part[p].key[i], pull->floor[p][i],
-                             pull->weights[p] + (size_t)i * dim);
+                             weights);
+            if (pull->step != NO_STEP)
+                sim_model_pulled_in_step(worker->world->model, table, pull->batch.part[p].key[i], pull->step,
+                                         weights);
+        }
     }
     return true;
 }
@@ -132,9 +154,9 @@ static void push_wait(struct sim_worker *worker)
     struct dp_outcome outcome;
     struct push *push = &worker->push[0];
     enum dp_status st = dp_client_wait(worker->client, &push->ticket, WAIT_MS, &outcome, &err);
+    must(worker, st, &err);
     if (worker->life.dead)
         return;
-    must(worker, st, &err);
     sim_say(worker->world, "w%" PRIu32 ": push %" PRIu64 " of %016" PRIx64 " is acknowledged", worker->index,
             push->number, push->stream);
     sim_model_acknowledged(worker->world->model, push->stream, push->number);
@@ -156,6 +178,9 @@ static void push_issue(struct sim_worker *worker, const struct pull *pull, uint6
     struct dp_push_options options = {.rate = pull->batch.rate, .applied = pull->applied};
     options.stream = worker->own ? 0 : training_stream(worker);
     options.number = worker->own ? worker->client->next_number : number;
+    options.in_step = sim_has_members(&worker->world->plan);
+    options.step = options.in_step ? step_of(worker, number) : 0;
+    options.examples = options.in_step ? pull->batch.examples : 0;
     for (uint32_t p = 0; p < pull->batch.parts; p++) {
         sent[p] = (struct sim_sent){pull->batch.part[p].table, pull->batch.part[p].rows,
                                     pull->batch.part[p].key, gradients[p]};
@@ -176,7 +201,8 @@ static void push_issue(struct sim_worker *worker, const struct pull *pull, uint6
 static void find_position(struct sim_worker *worker)
 {
     uint64_t bits[(SIM_STEPS_MAX + 63) / 64] = {0};
-    uint32_t steps = worker->world->plan.steps, told = 0, back = (uint32_t)sim_draw(worker->world, 3);
+    uint32_t steps = sim_pushes_of(&worker->world->plan, worker->index), told = 0,
+             back = (uint32_t)sim_draw(worker->world, 3);
     struct dp_error err = {0};
     must(worker, dp_client_pushed(worker->client, training_stream(worker), 0, steps, bits, WAIT_MS, &err),
          &err);
@@ -194,38 +220,81 @@ static void find_position(struct sim_worker *worker)
                  worker->index, told, worker->acknowledged);
     sim_say(worker->world, "w%" PRIu32 ": %" PRIu32 " pushes are there", worker->index, told);
     sim_model_told(worker->world->model, training_stream(worker), told);
+    worker->told = told;
     worker->next = told > back ? told - back : 0;
+}
+
+/* What is known to be done is pushed again without a pull in sync, where nobody is shown the weights of then any more. */
+static void fetch(struct sim_worker *worker, uint32_t number, struct pull *pull)
+{
+    sim_batch_make(worker->world, worker->index, number, &pull->batch);
+    pull->batch.blind |= worker->world->plan.mode == DP_SYNC && number < worker->told;
+    pull_issue(worker, pull, number);
+}
+
+static void wait_pushes(struct sim_worker *worker, uint32_t most)
+{
+    while (!worker->life.dead && worker->pushes > most)
+        push_wait(worker);
 }
 
 /* As a worker's loop does it: pulls one ahead, where the plan has pushes overlap. */
 static void train(struct sim_worker *worker)
 {
     const struct sim_plan *plan = &worker->world->plan;
+    uint32_t steps = sim_pushes_of(plan, worker->index);
     bool ahead = false;
-    if (!worker->own && worker->life.number > 1)
-        find_position(worker);
-    while (worker->next < plan->steps && !worker->life.dead) {
+    while (worker->next < steps && !worker->life.dead) {
         struct pull *now = &worker->pull[worker->next % 2], *then = &worker->pull[(worker->next + 1) % 2];
-        if (!ahead) {
-            sim_batch_make(worker->world, worker->index, worker->next, &now->batch);
-            pull_issue(worker, now, false);
-        }
+        if (!ahead)
+            fetch(worker, worker->next, now);
         if (worker->life.dead || !pull_wait(worker, now))
             return;
         sim_life_think(&worker->life, sim_draw(worker->world, plan->think_ms + 1));
-        ahead = plan->in_flight > 1 && worker->next + 1 < plan->steps && !worker->life.dead;
-        if (ahead) {
-            sim_batch_make(worker->world, worker->index, worker->next + 1, &then->batch);
-            pull_issue(worker, then, false);
-        }
+        ahead = plan->in_flight > 1 && worker->next + 1 < steps && !worker->life.dead;
+        if (ahead)
+            fetch(worker, worker->next + 1, then);
         if (!worker->life.dead)
             push_issue(worker, now, worker->next);
         worker->next++;
-        while (!worker->life.dead && worker->pushes > 0 && worker->pushes >= plan->in_flight)
-            push_wait(worker);
+        wait_pushes(worker, plan->in_flight - 1);
     }
-    while (!worker->life.dead && worker->pushes > 0)
-        push_wait(worker);
+    wait_pushes(worker, 0);
+}
+
+static void join(struct sim_worker *worker)
+{
+    const struct sim_plan *plan = &worker->world->plan;
+    const struct dp_join options = {.run = SIM_RUN,
+                                    .rank = worker->index,
+                                    .members = plan->workers,
+                                    .mode = plan->mode,
+                                    .slack = plan->slack,
+                                    .first_step = plan->first_step};
+    struct dp_error err = {0};
+    must(worker, dp_client_join(worker->client, &options, WAIT_MS, &err), &err);
+    worker->joined = !worker->life.dead;
+}
+
+static void leave(struct sim_worker *worker)
+{
+    struct dp_error err = {0};
+    uint64_t until = step_of(worker, sim_pushes_of(&worker->world->plan, worker->index));
+    must(worker, dp_client_leave(worker->client, until, WAIT_MS, &err), &err);
+}
+
+static void take_part(struct sim_worker *worker)
+{
+    bool member = sim_has_members(&worker->world->plan);
+    worker->told = 0;
+    if (member)
+        join(worker);
+    if (!worker->own && worker->life.number > 1 && !worker->life.dead)
+        find_position(worker);
+    if (!worker->life.dead)
+        train(worker);
+    if (member && !worker->life.dead)
+        leave(worker);
     worker->done = !worker->life.dead;
 }
 
@@ -241,7 +310,7 @@ static void audit_rows(struct sim_worker *worker)
             pull->batch.part[0].table = t;
             for (uint32_t i = 0; i < SIM_BATCH_ROWS && k + i < plan->keys; i++)
                 pull->batch.part[0].key[pull->batch.part[0].rows++] = k + i;
-            pull_issue(worker, pull, true);
+            pull_issue(worker, pull, NO_STEP);
             (void)pull_wait(worker, pull);
         }
 }
@@ -252,9 +321,10 @@ static void audit_repeats(struct sim_worker *worker)
     for (uint32_t i = 0; i < 4; i++) {
         struct dp_outcome outcome = {0};
         struct dp_ticket ticket;
-        struct dp_push_options options = {.rate = 1,
-                                          .stream = training_stream(worker),
-                                          .number = sim_draw(worker->world, worker->world->plan.steps)};
+        struct dp_push_options options = {
+            .rate = 1,
+            .stream = training_stream(worker),
+            .number = sim_draw(worker->world, sim_pushes_of(&worker->world->plan, 0))};
         if (!sim_model_is_acknowledged(worker->world->model, options.stream, options.number))
             continue;
         must(worker, dp_client_push(worker->client, &options, NULL, 0, WAIT_MS, &ticket, &err), &err);
@@ -277,6 +347,7 @@ static void live(void *context)
                                         .generation = 1,
                                         .shards = endpoints,
                                         .shard_count = plan->servers,
+                                        .control = sim_has_members(plan) ? "control" : NULL,
                                         .window = plan->window,
                                         .retry_ms = plan->retry_ms,
                                         .open_timeout_ms = WAIT_MS,
@@ -302,7 +373,7 @@ static void live(void *context)
         audit_repeats(worker);
         worker->done = true;
     } else if (!worker->life.dead) {
-        train(worker);
+        take_part(worker);
     }
     dp_client_close(&worker->client);
     for (uint32_t i = 0; i < 2 * SIM_BATCH_PARTS; i++)
@@ -320,33 +391,64 @@ static void start(void *context, uint64_t what)
     sim_life_begin(&worker->life);
 }
 
-struct sim_worker *sim_worker_new(struct sim_world *world, uint32_t index)
+static struct sim_worker *make(struct sim_world *world, uint32_t index, uint32_t slot)
 {
     struct sim_worker *worker = calloc(1, sizeof *worker);
     DP_ASSERT(worker);
     worker->world = world;
     worker->index = index;
     worker->life = (struct sim_life){
-        .world = world, .slot = index, .live = live, .send = send_message, .context = worker};
-    worker->own = !world->plan.fixed && sim_draw(world, 4) == 0;
+        .world = world, .slot = slot, .live = live, .send = send_message, .context = worker};
     world->worker[index] = worker;
+    return worker;
+}
+
+struct sim_worker *sim_worker_new(struct sim_world *world, uint32_t index)
+{
+    struct sim_worker *worker = make(world, index, index);
+    worker->own = !world->plan.fixed && sim_draw(world, 4) == 0 && !sim_has_members(&world->plan);
     sim_at(world, sim_draw(world, SIM_S), start, worker, 0);
     return worker;
 }
 
 void sim_worker_free(struct sim_worker **out)
 {
-    sim_life_end(&(*out)->life);
-    free(*out);
+    struct sim_worker *worker = *out;
+    if (worker->before)
+        sim_worker_free(&worker->before);
+    sim_life_end(&worker->life);
+    free(worker);
     *out = NULL;
+}
+
+/* Somebody starts another process in the place of one that lives: the register and the shards tell them apart. */
+static void take_place(struct sim_worker *old)
+{
+    struct sim_world *world = old->world;
+    uint32_t slot = old->life.slot < SIM_WORKERS_MAX ? old->index + SIM_WORKERS_MAX : old->index;
+    if (old->before) /* (freed with the world, as its events are) */
+        sim_life_end(&old->before->life);
+    struct sim_worker *worker = make(world, old->index, slot);
+    worker->before = old;
+    worker->life.number = old->life.number;
+    worker->sessions = old->sessions;
+    worker->acknowledged = old->acknowledged;
+    memcpy(worker->resets, old->resets, sizeof worker->resets);
+    sim_say(world, "w%" PRIu32 ": is to be replaced", worker->index);
+    sim_at(world, SIM_MS * (1 + sim_draw(world, 100)), start, worker, 0);
 }
 
 void sim_worker_dies(struct sim_worker *worker)
 {
     if (!worker->life.runs || worker->audits)
         return;
+    if (worker->joined && sim_draw(worker->world, 2)) {
+        take_place(worker);
+        return;
+    }
     sim_say(worker->world, "w%" PRIu32 ": dies", worker->index);
     sim_life_end(&worker->life);
+    worker->joined = false;
     sim_at(worker->world, SIM_MS * (1 + sim_draw(worker->world, 2000)), start, worker, 0);
 }
 
@@ -361,6 +463,17 @@ void sim_worker_audit(struct sim_worker *worker)
     worker->done = false;
     worker->own = false;
     start(worker, 0);
+}
+
+struct sim_worker *sim_worker_of(const struct sim_world *world, uint32_t index, uint32_t life)
+{
+    struct sim_worker *worker = world->worker[index];
+    return worker->before && worker->before->life.number == life ? worker->before : worker;
+}
+
+uint32_t sim_worker_index(const struct sim_worker *worker)
+{
+    return worker->index;
 }
 
 uint32_t sim_worker_life(const struct sim_worker *worker)
@@ -380,44 +493,5 @@ bool sim_worker_has_own_stream(const struct sim_worker *worker)
 
 bool sim_worker_is_done(const struct sim_worker *worker)
 {
-    return worker->done;
-}
-
-/* ---- the undisturbed run */
-
-void sim_worker_compare(struct sim_world *world)
-{
-    static char rows[SIM_TABLES_MAX][SIM_KEYS_MAX][DP_ROW_HEADER + 3 * SIM_BATCH_DIM * sizeof(float)]
-        __attribute__((aligned(8)));
-    struct dp_optimizer *optimizer[SIM_TABLES_MAX] = {0};
-    struct dp_error err = {0};
-    for (uint32_t t = 0; t < world->plan.tables; t++) {
-        if (dp_optimizer_new(&world->plan.table[t], DP_FORM_PORTABLE, &optimizer[t], &err) != DP_OK)
-            sim_fail(world, "%s", err.text);
-        for (uint32_t k = 0; k < world->plan.keys; k++)
-            dp_init_row(&world->plan.table[t], k, rows[t][k]);
-    }
-    for (uint32_t n = 0; n < world->plan.steps; n++) {
-        struct sim_batch batch;
-        sim_batch_make(world, 0, n, &batch);
-        for (uint32_t p = 0; p < batch.parts; p++)
-            for (uint32_t i = 0; i < batch.part[p].rows; i++) {
-                uint32_t t = batch.part[p].table;
-                char *row = rows[t][batch.part[p].key[i]];
-                static const float zeros[SIM_BATCH_DIM];
-                sim_batch_gradient(world, t, batch.part[p].key[i], n,
-                                   batch.blind ? zeros : dp_row_weights(row), gradients[0]);
-                dp_optimizer_apply(optimizer[t], row, gradients[0], batch.rate);
-            }
-    }
-    for (uint32_t t = 0; t < world->plan.tables; t++) {
-        for (uint32_t k = 0; k < world->plan.keys; k++) {
-            const char *row = sim_model_row(world->model, t, k);
-            if (dp_row_step(rows[t][k]) != (row ? dp_row_step(row) : 0) ||
-                (row && memcmp(row + 8, rows[t][k] + 8, dp_row_bytes(&world->plan.table[t]) - 8) != 0))
-                sim_fail(world, "table %" PRIu32 ", key %" PRIu32 " is not what an undisturbed run gives", t,
-                         k);
-        }
-        dp_optimizer_free(&optimizer[t]);
-    }
+    return worker->done && (!worker->before || !worker->before->life.runs);
 }

@@ -32,7 +32,9 @@ struct sim_world {
     struct sim_model *model;
     struct sim_server *server[SIM_SERVERS_MAX];
     struct sim_worker *worker[SIM_WORKERS_MAX];
-    struct sim_stranger *stranger; /* NULL: none */
+    struct sim_stranger *stranger;     /* NULL: none */
+    struct sim_control *control;       /* NULL: workers are no members */
+    struct sim_sequential *sequential; /* NULL: the plan does not fix what the run gives */
 };
 
 struct sim_world *sim_world_new(uint64_t seed);

@@ -1,0 +1,57 @@
+/* Model's steps: the members of the run, how far each has come, and what the modes' rules say, as one shard's records give them.
+ *     {0} -> fold(record), fold ... -> (records are lost: {0} -> fold of those that are left)
+ * Beside it, of all shards: the views as the register has them, and which members closed a step.
+ * Thread    One. Failure: sim_fail. */
+#ifndef DP_TESTS_SIM_MODEL_STEPS_H
+#define DP_TESTS_SIM_MODEL_STEPS_H
+
+#include "server/durable/record.h"
+#include "tests/sim/world.h"
+
+#define SIM_VIEWS_MAX 128u
+
+struct sim_steps {
+    uint64_t view;                  /* number; 0: none yet */
+    uint64_t next[SIM_WORKERS_MAX]; /* steps finished; from first_step */
+    uint64_t open;                  /* sync */
+    struct {
+        uint64_t push[SIM_WORKERS_MAX]; /* lsns; 0: not there */
+        uint64_t close;
+        float rate;
+    } step[SIM_STEPS_MAX]; /* by step - first_step; sync */
+};
+
+struct sim_members {
+    struct {
+        bool known;
+        struct {
+            uint64_t incarnation, until;
+        } member[SIM_WORKERS_MAX];
+        size_t size;
+        char bytes[DP_VIEW_HEAD + 16 * SIM_WORKERS_MAX];
+    } view[SIM_VIEWS_MAX];          /* by number */
+    uint32_t closed[SIM_STEPS_MAX]; /* by step - first_step: the members, a bit each; 0: nowhere closed */
+};
+
+/* The register has this view. */
+void sim_members_set(struct sim_world *world, struct sim_members *members, const void *bytes, size_t size);
+
+/* Where a record was appended, and how far the journal is durable; UINT64_MAX where that was looked at before. */
+struct sim_record_place {
+    uint32_t shard;
+    uint64_t lsn, durable;
+};
+/* push: of a PUSH or KEPT_PUSH, and a CLOSE. Any record; changes nothing for one without a member. */
+void sim_steps_fold(struct sim_world *world, struct sim_members *members, struct sim_steps *steps,
+                    const struct dp_record *record, const struct dp_request *push,
+                    struct sim_record_place place);
+
+enum sim_step_verdict { SIM_STEP_NOW, SIM_STEP_OLD, SIM_STEP_HELD };
+/* Which rows a pull of this step is shown. */
+enum sim_step_verdict sim_steps_pull(struct sim_world *world, const struct sim_members *members,
+                                     const struct sim_steps *steps, uint64_t step);
+/* Whether all that members took part in is finished; and closed, in sync. */
+bool sim_steps_are_done(const struct sim_world *world, const struct sim_members *members,
+                        const struct sim_steps *steps);
+
+#endif
