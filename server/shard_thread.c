@@ -255,6 +255,14 @@ static enum dp_status turn_until_drained(struct dp_shard_thread *thread, struct 
 static enum dp_status end_cleanly(struct dp_shard_thread *thread)
 {
     struct dp_error left = {0};
+    if (dp_shard_keeps_journal(thread->parts.shard)) {
+        dp_log(
+            DP_LOG_INFO,
+            "shard %" PRIu32
+            " stopped within a synchronous step: its journal keeps the pushes, and the next start replays it",
+            thread->options.index);
+        return DP_OK;
+    }
     enum dp_status st = dp_rocks_store_mark_clean(&thread->parts.store, &thread->error);
     if (st == DP_OK && dp_shard_end_journal(thread->parts.shard, &left) != DP_OK)
         dp_log(DP_LOG_WARN,

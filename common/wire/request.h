@@ -35,6 +35,7 @@ enum dp_request_kind {
     DP_REQUEST_REGISTER_GET,
     DP_REQUEST_REGISTER_SET,
     DP_REQUEST_VIEW_PUT,
+    DP_REQUEST_CLOSE, /* a shard's own, never on the wire: the end of a synchronous step */
 };
 
 struct dp_section {

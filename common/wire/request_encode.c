@@ -200,6 +200,7 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
         parts->head.view_put = &parts->body.view_put;
         return 1;
     case DP_REQUEST_NONE:
+    case DP_REQUEST_CLOSE:
         break;
     }
     return 0;
@@ -209,7 +210,7 @@ enum dp_status dp_request_encode(const struct dp_request *request, struct dp_fra
                                  uint32_t frame_count, struct dp_message **out, struct dp_error *err)
 {
     struct request_parts parts;
-    DP_ASSERT(request->kind != DP_REQUEST_NONE);
+    DP_ASSERT(request->kind != DP_REQUEST_NONE && request->kind != DP_REQUEST_CLOSE);
     DP_ASSERT(request->sections <= DP_SECTIONS_MAX);
     downpour__request__init(&parts.head);
     parts.head.protocol = DP_PROTOCOL_VERSION;

@@ -25,7 +25,8 @@
     X(clock_gap_sum) /* of pushes of members: steps ahead of the slowest one */                                    \
     X(clock_gap_pushes)                                                                                            \
     X(clock_gap_max)                                                                                               \
-    X(pulls_held) /* by the consistency mode */                                                                    \
+    X(steps_closed) /* synchronous ones */                                                                         \
+    X(pulls_held)   /* by the consistency mode */                                                                  \
     X(pulls_held_now)                                                                                              \
     X(pulls_held_ms)                                                                                               \
     X(cache_rows)                                                                                                  \

@@ -119,6 +119,14 @@ const struct dp_kept_push *dp_kept_find(const struct dp_kept *kept, uint32_t run
     return NULL;
 }
 
+uint32_t dp_kept_count(const struct dp_kept *kept)
+{
+    uint32_t count = 0;
+    for (const struct dp_kept_step *step = kept->first; step; step = step->next)
+        count += step->count;
+    return count;
+}
+
 static uint32_t drop_first(struct dp_kept *kept)
 {
     struct dp_kept_step *step = kept->first;
@@ -302,7 +310,7 @@ void dp_kept_forget_old(struct dp_kept *kept)
     kept->closed_lsn = 0;
 }
 
-const char *dp_kept_old_weights(const struct dp_kept *kept, uint32_t table, uint64_t mixed, uint32_t *at)
+const float *dp_kept_old_weights(const struct dp_kept *kept, uint32_t table, uint64_t mixed, uint32_t *at)
 {
     const struct dp_kept_old *old = &kept->old;
     uint32_t s = 0;
@@ -324,7 +332,7 @@ const char *dp_kept_old_weights(const struct dp_kept *kept, uint32_t table, uint
     *at = low;
     if (low == old->section[s].rows || key_at(&old->section[s], low) != mixed)
         return NULL;
-    return (const char *)old->section[s].values + (size_t)low * old->dim[s] * 4;
+    return (const float *)old->section[s].values + (size_t)low * old->dim[s];
 }
 
 uint64_t dp_kept_floor(const struct dp_kept *kept)

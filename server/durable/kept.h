@@ -66,6 +66,8 @@ void dp_kept_add(struct dp_kept *kept, struct dp_kept_push **push, uint64_t lsn,
 const struct dp_kept_step *dp_kept_step(const struct dp_kept *kept, uint32_t run, uint64_t step);
 const struct dp_kept_push *dp_kept_find(const struct dp_kept *kept, uint32_t run, uint64_t step,
                                         uint32_t rank);
+/* Of all steps. */
+uint32_t dp_kept_count(const struct dp_kept *kept);
 /* Drops what is of an earlier run, or of this one's steps below `open`. Returns how many pushes. */
 uint32_t dp_kept_drop_below(struct dp_kept *kept, uint32_t run, uint64_t open);
 void dp_kept_clear(struct dp_kept *kept);
@@ -111,8 +113,8 @@ void dp_kept_close(struct dp_kept *kept, uint32_t run, uint64_t step, uint32_t s
 /* Nobody takes part in the open step: nobody asks for the weights from before the last one. */
 void dp_kept_forget_old(struct dp_kept *kept);
 /* Weights from before the last closed step of a key that it changed, and NULL for one that it did not. *at: 0 for the first
- * key; keys ascend from call to call. */
-const char *dp_kept_old_weights(const struct dp_kept *kept, uint32_t table, uint64_t mixed, uint32_t *at);
+ * key; keys ascend from call to call. They lie as their record does: at multiples of four bytes. */
+const float *dp_kept_old_weights(const struct dp_kept *kept, uint32_t table, uint64_t mixed, uint32_t *at);
 
 /* Rows and marks tell no lsn above it; UINT64_MAX: there is no bound. */
 uint64_t dp_kept_floor(const struct dp_kept *kept);

@@ -62,8 +62,10 @@ void dp_steps_take(struct dp_steps *steps, struct dp_view *view, uint64_t now_ns
         if (begins || view->member[rank].incarnation != steps->view.member[rank].incarnation)
             steps->heard_ns[rank] = now_ns;
     }
-    if (begins)
+    if (begins) {
         steps->open = view->first_step;
+        steps->stuck = (struct dp_error){0};
+    }
     dp_view_clear(&steps->view);
     steps->view = *view;
     *view = (struct dp_view){0};
@@ -147,6 +149,11 @@ enum dp_step_verdict dp_steps_pull(const struct dp_steps *steps, const struct dp
         return step > view->slack && steps->least < step - view->slack ? DP_STEP_HELD : DP_STEP_GO;
     if (view->mode != DP_SYNC || step == steps->open)
         return DP_STEP_GO;
+    if (step > steps->open && steps->stuck.status != DP_OK) {
+        if (err)
+            *err = steps->stuck;
+        return DP_STEP_REFUSED;
+    }
     if (step > steps->open)
         return DP_STEP_HELD;
     if (step + 1 == steps->open)
@@ -237,9 +244,17 @@ bool dp_steps_is_gathered(const struct dp_steps *steps)
     return any;
 }
 
+void dp_steps_set_stuck(struct dp_steps *steps, const struct dp_error *why)
+{
+    DP_ASSERT(why->status != DP_OK);
+    steps->stuck = *why;
+    steps->changes++;
+}
+
 void dp_steps_closed(struct dp_steps *steps)
 {
     DP_ASSERT(steps->view.mode == DP_SYNC && dp_steps_is_gathered(steps));
     steps->open++;
+    steps->stuck = (struct dp_error){0};
     steps->changes++;
 }

@@ -23,7 +23,9 @@ struct dp_steps {
     uint64_t changes;    /* counts what may change a verdict: the least, open, the view */
     uint64_t
         least; /* the fewest steps finished by a member that has not finished all; UINT64_MAX: there is none */
-    uint32_t least_rank;               /* whose; the lowest rank of several */
+    uint32_t least_rank; /* whose; the lowest rank of several */
+    struct dp_error
+        stuck; /* why the open step, which was gathered, cannot be closed now; DP_OK: nothing is known */
     uint64_t next[DP_MEMBERS_MAX];     /* by rank: steps finished, counted from 0 as steps are */
     uint64_t heard_ns[DP_MEMBERS_MAX]; /* by rank: its last request, or since when it is expected here */
 };
@@ -90,6 +92,8 @@ static inline bool dp_steps_takes_part(const struct dp_steps *steps, uint32_t ra
 bool dp_steps_has_open(const struct dp_steps *steps);
 /* Whether all who take part in the open step, and somebody does, have pushed it. */
 bool dp_steps_is_gathered(const struct dp_steps *steps);
+/* It was gathered and cannot be closed now: whoever waits for the next one is refused. */
+void dp_steps_set_stuck(struct dp_steps *steps, const struct dp_error *why);
 /* The open step was closed; it must have been gathered. */
 void dp_steps_closed(struct dp_steps *steps);
 

@@ -13,7 +13,7 @@ void dp_shard_drain(struct dp_shard *shard)
 bool dp_shard_is_quiet(const struct dp_shard *shard)
 {
     return shard->draining && shard->schedule.requests == 0 && shard->held.count == 0 &&
-           shard->push_replies.pending.count == 0;
+           shard->push_replies.pending.count == 0 && !dp_close_is_due(&shard->close);
 }
 
 enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *err)
@@ -33,13 +33,18 @@ enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *e
             *err = text;
         return text.status;
     }
-    DP_ASSERT(!w->last_done || w->stored_lsn == shard->journaling.lsn);
+    DP_ASSERT(!w->last_done || dp_write_back_has_all(w));
     return w->last_done ? DP_OK : DP_AGAIN;
+}
+
+bool dp_shard_keeps_journal(const struct dp_shard *shard)
+{
+    return !shard->options.read_only && shard->write_back.stored_lsn < shard->journaling.lsn;
 }
 
 enum dp_status dp_shard_end_journal(struct dp_shard *shard, struct dp_error *err)
 {
-    DP_ASSERT(dp_shard_drained(shard, NULL) == DP_OK);
+    DP_ASSERT(dp_shard_drained(shard, NULL) == DP_OK && !dp_shard_keeps_journal(shard));
     enum dp_status st = dp_journaling_end(&shard->journaling, err);
     return st == DP_OK ? st : dp_wrap(err, st, "shard %" PRIu32, shard->base.index);
 }

@@ -1,7 +1,8 @@
 /* Pull: rows of a request into one frame a section.
  *     find the rows (misses.c) -> gather, a few rows ahead of the memory -> answer
  * A key without a row anywhere has its initial value: computed, not stored.
- * A pull of a member that the consistency mode holds leaves its session's order first (held.h).
+ * A pull waits while a synchronous step is to be closed (close.h). One of that step, from a member that does it again, gets
+ * the weights from before. A pull of a member that the consistency mode holds leaves its session's order first (held.h).
  * A pull that waits is tried again from the top; its sections are checked once (waiting->checked). */
 #include "server/shard/requests.h"
 #include "server/shard/sections.h"
@@ -49,6 +50,22 @@ static uint64_t gather(struct dp_shard *shard, const struct dp_cached_table *tab
     return initial;
 }
 
+/* Of rows that the step closed last has changed: their weights from before. */
+static void put_old(const struct dp_kept *kept, const struct dp_cached_table *table,
+                    const struct dp_section *section, char *to)
+{
+    uint32_t dim = table->spec.dim, at = 0;
+    size_t bytes = (size_t)dim * dp_value_bytes(section->type);
+    for (uint32_t i = 0; i < section->rows; i++, to += bytes) {
+        uint64_t mixed = dp_load_u64le((const char *)section->keys + (size_t)i * 8);
+        const float *weights = dp_kept_old_weights(kept, table->id, mixed, &at);
+        if (weights && section->type == DP_F32)
+            memcpy(to, weights, bytes);
+        else if (weights)
+            dp_bf16_put(weights, to, dim);
+    }
+}
+
 /* What a peer asks for must fit into one answer. */
 static enum dp_status check_size(const struct dp_request *request, const struct dp_lookup *lookup,
                                  struct dp_error *err)
@@ -84,7 +101,15 @@ static enum dp_step_verdict ask_rule(struct dp_shard *shard, const struct dp_wai
         return DP_STEP_REFUSED;
     if (!waiting->checked)
         dp_steps_heard(&shard->steps, member, dp_shard_now(&shard->base));
-    return dp_steps_pull(&shard->steps, member, err);
+    enum dp_step_verdict verdict = dp_steps_pull(&shard->steps, member, err);
+    if (verdict != DP_STEP_OLD ||
+        (shard->kept.old.run == member->run && shard->kept.old.step == member->step))
+        return verdict;
+    (void)dp_fail(err, DP_INVALID,
+                  "pull for step %" PRIu64
+                  ": all members have left, and the weights from before it are not kept any more",
+                  member->step);
+    return DP_STEP_REFUSED;
 }
 
 enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
@@ -92,6 +117,10 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
     const struct dp_request *request = &waiting->request;
     struct dp_frame frames[DP_SECTIONS_MAX];
     struct dp_error err = {0};
+    if (dp_close_is_due(&shard->close)) {
+        waiting->waits_for = DP_WAIT_STEP;
+        return DP_DONE_WAIT;
+    }
     enum dp_step_verdict verdict = request->member.given ? ask_rule(shard, waiting, &err) : DP_STEP_GO;
     enum dp_status st = err.status;
     if (st == DP_OK && !waiting->checked)
@@ -119,6 +148,8 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
             break;
         }
         initial += gather(shard, table, section, rows, frames[made].data);
+        if (verdict == DP_STEP_OLD)
+            put_old(&shard->kept, table, section, frames[made].data);
         pulled += section->rows;
         shard->turn_bytes += frames[made].size;
     }

@@ -142,10 +142,6 @@ static enum dp_appended append(struct dp_shard *shard, const struct dp_waiting *
             return DP_APPEND_REFUSED;
     }
     enum dp_appended appended = dp_journaling_append(&shard->journaling, request, tables, DP_OK, err);
-    if (appended == DP_APPEND_BEHIND && !dp_journaling_may_wait(&shard->journaling)) {
-        err->status = DP_AGAIN;
-        return DP_APPEND_REFUSED;
-    }
     if (appended == DP_APPEND_NO_ROOM)
         dp_write_back_make_journal_room(&shard->write_back, err);
     if (appended != DP_APPENDED)
@@ -156,6 +152,18 @@ static enum dp_appended append(struct dp_shard *shard, const struct dp_waiting *
         DP_COUNT(&shard->base.counters, push_rows, request->section[s].rows);
     }
     return DP_APPENDED;
+}
+
+/* Applies it, or keeps it until its step is closed (keeper.h). BEHIND: it is to wait for the disk. */
+static enum dp_appended put(struct dp_shard *shard, struct dp_waiting *waiting, bool keeps,
+                            struct dp_error *err)
+{
+    enum dp_appended appended =
+        keeps ? dp_keeper_keep(&shard->keeper, waiting, err) : append(shard, waiting, err);
+    if (appended != DP_APPEND_BEHIND || dp_journaling_may_wait(&shard->journaling))
+        return appended;
+    err->status = DP_AGAIN;
+    return DP_APPEND_REFUSED;
 }
 
 /* What of a push can be said before its rows are looked at, and does not change while it waits. */
@@ -201,7 +209,6 @@ static enum dp_status check_member(struct dp_shard *shard, const struct dp_waiti
     return DP_OK;
 }
 
-/* A member's push was applied. Returns how many steps it is ahead of the slowest. */
 static uint64_t count_step(struct dp_shard *shard, const struct dp_membership *member)
 {
     struct dp_counters *counters = &shard->base.counters;
@@ -212,6 +219,15 @@ static uint64_t count_step(struct dp_shard *shard, const struct dp_membership *m
     if (gap > atomic_load_explicit(&counters->clock_gap_max, memory_order_relaxed))
         DP_COUNT_SET(counters, clock_gap_max, gap);
     return gap;
+}
+
+static void count_push(struct dp_shard *shard, const struct dp_request *push, uint64_t staleness)
+{
+    DP_COUNT(&shard->base.counters, pushes, 1);
+    if (!push->measured)
+        return;
+    DP_COUNT(&shard->base.counters, staleness_sum, staleness);
+    DP_COUNT(&shard->base.counters, staleness_pushes, 1);
 }
 
 enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
@@ -230,12 +246,15 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
     enum looked looked = look_id(shard, request, &err);
     if (looked == LOOKED_REPEATED)
         return repeated(shard, waiting);
-    if (looked == LOOKED_NEW) {
+    bool keeps = request->member.given && shard->steps.view.mode == DP_SYNC;
+    if (looked == LOOKED_NEW && keeps && dp_keeper_check(&shard->keeper, waiting, &err) != DP_OK)
+        return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
+    if (looked == LOOKED_NEW && !keeps) {
         enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, &err);
         if (found == DP_FOUND_READING || found == DP_FOUND_PARK)
             return DP_DONE_WAIT;
     }
-    if (err.status == DP_OK && append(shard, waiting, &err) == DP_APPEND_BEHIND) {
+    if (err.status == DP_OK && put(shard, waiting, keeps, &err) == DP_APPEND_BEHIND) {
         waiting->waits_for = DP_WAIT_DISK;
         return DP_DONE_WAIT;
     }
@@ -245,14 +264,11 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
     struct dp_pushed pushed = {0};
     if (request->measured && request->pulled_at <= shard->applied)
         pushed.staleness = shard->applied - request->pulled_at;
-    shard->applied++;
+    if (!keeps)
+        shard->applied++;
     DP_ASSERT(shard->applied <= shard->journaling.lsn); /* refusals are journaled, too */
     dp_push_ids_add(shard->ids, request->stream, request->number, DP_OK);
-    DP_COUNT(&shard->base.counters, pushes, 1);
-    if (request->measured) {
-        DP_COUNT(&shard->base.counters, staleness_sum, pushed.staleness);
-        DP_COUNT(&shard->base.counters, staleness_pushes, 1);
-    }
+    count_push(shard, request, pushed.staleness);
     if (request->member.given)
         pushed.gap = count_step(shard, &request->member);
     dp_push_replies_hold(&shard->push_replies, waiting, &pushed);

@@ -38,7 +38,7 @@ enum dp_status dp_sections_check(const struct dp_shard_base *base, const struct 
     const struct dp_request *request = &waiting->request;
     struct dp_lookup *lookup = &waiting->lookup;
     enum dp_status st = DP_OK;
-    lookup->makes = request->kind == DP_REQUEST_PUSH;
+    lookup->makes = request->kind != DP_REQUEST_PULL;
     lookup->session = request->session;
     lookup->request = request->id;
     lookup->sections = request->sections;

@@ -60,6 +60,42 @@ static bool cleaner_is_busy(void *context)
 
 /* ---- opening and closing */
 
+/* What has to do with members and steps. */
+static void join_steps(struct dp_shard *shard)
+{
+    const struct dp_shard_options *o = &shard->options;
+    struct dp_shard_base *base = &shard->base;
+    shard->views = (struct dp_view_requests){.base = base,
+                                             .steps = &shard->steps,
+                                             .journaling = &shard->journaling,
+                                             .write_back = &shard->write_back,
+                                             .replies = &shard->replies};
+    shard->held = (struct dp_held){.base = base,
+                                   .steps = &shard->steps,
+                                   .replies = &shard->replies,
+                                   .schedule = &shard->schedule,
+                                   .sessions = shard->sessions,
+                                   .released_max = (o->requests_max + 1) / 2};
+    shard->keeper = (struct dp_keeper){.base = base,
+                                       .tables = &shard->tables,
+                                       .budget = &shard->budget,
+                                       .journal = &shard->options.journal,
+                                       .steps = &shard->steps,
+                                       .kept = &shard->kept,
+                                       .journaling = &shard->journaling,
+                                       .write_back = &shard->write_back};
+    shard->close = (struct dp_close){.base = base,
+                                     .tables = &shard->tables,
+                                     .misses = &shard->misses,
+                                     .schedule = &shard->schedule,
+                                     .steps = &shard->steps,
+                                     .kept = &shard->kept,
+                                     .journaling = &shard->journaling,
+                                     .write_back = &shard->write_back,
+                                     .applied = &shard->applied,
+                                     .read_only = o->read_only};
+}
+
 static void join(struct dp_shard *shard)
 {
     const struct dp_shard_options *o = &shard->options;
@@ -112,18 +148,8 @@ static void join(struct dp_shard *shard)
     shard->admission = (struct dp_admission){.base = base, .ids = shard->ids, .wall = &shard->options.wall};
     shard->positions = (struct dp_positions){
         .replies = &shard->replies, .admission = &shard->admission, .journaling = &shard->journaling};
-    shard->views = (struct dp_view_requests){.base = base,
-                                             .steps = &shard->steps,
-                                             .journaling = &shard->journaling,
-                                             .write_back = &shard->write_back,
-                                             .replies = &shard->replies};
-    shard->held = (struct dp_held){.base = base,
-                                   .steps = &shard->steps,
-                                   .replies = &shard->replies,
-                                   .schedule = &shard->schedule,
-                                   .sessions = shard->sessions,
-                                   .released_max = (o->requests_max + 1) / 2};
     shard->askers = (struct dp_snapshot_askers){.replies = &shard->replies, .snapshots = &shard->snapshots};
+    join_steps(shard);
 }
 
 /* What the store's marks tell. */
@@ -175,7 +201,7 @@ static enum dp_status recover(struct dp_shard *shard, struct dp_error *err)
         st = dp_recovery_run(&recovery, err);
     if (st == DP_OK)
         st = dp_row_count_start_if_due(&shard->count, err);
-    shard->applied = shard->journaling.lsn;
+    shard->applied = shard->journaling.lsn - dp_kept_count(&shard->kept); /* these are not applied yet */
     dp_row_count_say(&shard->count);
     return st;
 }
@@ -233,6 +259,7 @@ void dp_shard_close(struct dp_shard **shard)
     dp_io_jobs_clear(&s->jobs);
     dp_schedule_clear(&s->schedule);
     dp_held_clear(&s->held);
+    dp_close_clear(&s->close);
     dp_journaling_clear(&s->journaling);
     dp_pending_clear(&s->push_replies.pending);
     dp_positions_clear(&s->positions);
@@ -339,6 +366,12 @@ static struct dp_waiting *decode(struct dp_shard *shard, const struct dp_peer *f
     return waiting;
 }
 
+static void put_view(struct dp_shard *shard, const struct dp_waiting *waiting, struct dp_error *err)
+{
+    dp_view_requests_put(&shard->views, waiting, err);
+    dp_close_view(&shard->close);
+}
+
 /* What has no place in a session's order. */
 static void do_at_once(struct dp_shard *shard, struct dp_waiting *waiting)
 {
@@ -361,7 +394,7 @@ static void do_at_once(struct dp_shard *shard, struct dp_waiting *waiting)
                       "shard %" PRIu32 " serves its store read-only: nobody can train on it",
                       shard->base.index);
     else if (kind == DP_REQUEST_VIEW_PUT)
-        dp_view_requests_put(&shard->views, waiting, &err);
+        put_view(shard, waiting, &err);
     else
         (void)dp_fail(&err, DP_UNSUPPORTED, "notes are kept by the control socket of the first server");
     if (err.status != DP_OK) {
@@ -408,7 +441,8 @@ void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct
 
 uint32_t dp_shard_rest_ms(const struct dp_shard *shard)
 {
-    return dp_held_rest_ms(&shard->held);
+    uint32_t held_ms = dp_held_rest_ms(&shard->held), close_ms = dp_close_rest_ms(&shard->close);
+    return held_ms < close_ms ? held_ms : close_ms;
 }
 
 uint32_t dp_shard_counters(const struct dp_shard *shard, struct dp_counter counters[DP_COUNTERS_MAX])

@@ -78,6 +78,9 @@ void dp_shard_drain(struct dp_shard *shard);
 DP_MUST_USE
 enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *err);
 
+/* After dp_shard_drained gave DP_OK: the journal has pushes of a synchronous step that is open, which the next opening must replay. So
+ * the store is not to be marked clean, and the journal stays. */
+bool dp_shard_keeps_journal(const struct dp_shard *shard);
 /* After dp_shard_drained gave DP_OK, best when the store is marked clean: the journal's segments are removed, the store has all that is
  * in them and says so. A crash within, or a failure, leaves some; the next opening removes those. */
 DP_MUST_USE

@@ -7,7 +7,9 @@
 #include "server/durable/row_count.h"
 #include "server/durable/snapshots.h"
 #include "server/shard/admission.h"
+#include "server/shard/close.h"
 #include "server/shard/held.h"
+#include "server/shard/keeper.h"
 #include "server/shard/positions.h"
 #include "server/shard/push_replies.h"
 #include "server/shard/schedule.h"
@@ -42,6 +44,8 @@ struct dp_shard {
     struct dp_snapshot_askers askers;
     struct dp_view_requests views;
     struct dp_held held;
+    struct dp_keeper keeper;
+    struct dp_close close;
     uint64_t reserving; /* streams up to this, by a job under way; 0: none is */
 
     float *scratch;      /* one row of gradients, DP_TABLE_DIM_MAX */

@@ -31,6 +31,9 @@ static void take(struct dp_shard *shard, const struct dp_waiting *waiting, struc
     uint64_t next = dp_stream_of_run(named.run, named.epoch);
     if (shard->draining)
         (void)dp_snapshots_stopping(&shard->snapshots, err);
+    else if (dp_close_is_due(&shard->close)) /* its rows are those of the epoch's end only then */
+        (void)dp_fail_wait(err, DP_AGAIN, dp_snapshots_progress(&shard->snapshots),
+                           "shard %" PRIu32 " is closing a step", shard->base.index);
     else if (dp_push_ids_last_training(shard->ids) >= next)
         (void)dp_fail(err, DP_INVALID,
                       "shard %" PRIu32 ": a later epoch has pushed since epoch %" PRIu32 " of run %" PRIu32
@@ -57,6 +60,11 @@ static void revert(struct dp_shard *shard, struct dp_store_snapshot named, struc
                       "shard %" PRIu32 ": run %" PRIu32 " has pushed since: the rows of run %" PRIu32
                       ", epoch %" PRIu32 " would take it back",
                       index, last_run, named.run, named.epoch);
+    } else if (dp_kept_floor(&shard->kept) < shard->journaling.lsn) {
+        (void)dp_fail(err, DP_INVALID,
+                      "shard %" PRIu32 ": members of run %" PRIu32 " take part in step %" PRIu64
+                      ", which is open: let all leave the run first",
+                      index, shard->steps.view.run, shard->steps.open);
     } else if (s->stage != DP_SNAPSHOT_NONE) {
         (void)dp_fail_wait(err, DP_AGAIN, dp_snapshots_progress(s),
                            "shard %" PRIu32 " is busy with another snapshot", index);

@@ -42,6 +42,8 @@ static enum dp_done refuse_change(struct dp_shard *shard, const struct dp_waitin
 
 static enum dp_done do_request(struct dp_shard *shard, struct dp_waiting *waiting)
 {
+    if (waiting->request.kind == DP_REQUEST_CLOSE)
+        return dp_close_do(&shard->close, waiting);
     if (shard->options.read_only && waiting->decoded && waiting->request.kind == DP_REQUEST_PUSH)
         return refuse_change(shard, waiting, "it takes no pushes");
     if (waiting->broken.status != DP_OK && !waiting->decoded)
@@ -186,6 +188,7 @@ static void will_wake(const struct dp_shard *shard, bool out[DP_SCHEDULE_QUEUES]
     out[DP_WAIT_MARK] = shard->jobs.under_way > 0;
     out[DP_WAIT_STREAMS] = shard->reserving > 0;
     out[DP_WAIT_DISK] = shard->journaling.behind_ns > 0;
+    out[DP_WAIT_STEP] = dp_close_is_due(&shard->close);
     /* It goes on by itself, or waits for a change: a read that ends, rows that become clean, the urgent one's end. */
     out[DP_WAIT_ROOM] = reads || budget->wants_clean || budget->urgent || shard->jobs.under_way > 0 ||
                         dp_write_back_is_busy(&shard->write_back) ||
@@ -247,6 +250,7 @@ bool dp_shard_turn(struct dp_shard *shard)
     dp_io_jobs_take(&shard->jobs);
     dp_misses_turn(&shard->misses, shard->journaling.lsn);
     room_turn(shard);
+    dp_close_turn(&shard->close, shard->draining);
     held_turn(shard);
     do_requests(shard);
     dp_journaling_commit(&shard->journaling);
@@ -254,6 +258,7 @@ bool dp_shard_turn(struct dp_shard *shard)
     dp_write_back_set_quiet(&shard->write_back, dp_shard_is_quiet(shard));
     dp_write_back_turn(&shard->write_back);
     journal_turn(shard); /* its sync may have shown progress */
+    dp_close_turn(&shard->close, shard->draining);
     snapshot_turn(shard);
     check(shard);
     (void)dp_blocking_set(before);

@@ -36,8 +36,10 @@ static enum dp_status act(const struct dp_view_requests *requests, const struct 
         return err->status;
     if (news == DP_VIEW_KNOWN)
         return DP_OK;
-    if (view->mode == DP_SYNC)
-        return dp_fail(err, DP_UNSUPPORTED, "shard %" PRIu32 " does not close synchronous steps",
+    if (view->mode == DP_SYNC && !requests->journaling->journal)
+        return dp_fail(err, DP_UNSUPPORTED,
+                       "shard %" PRIu32 " has no journal, which keeps the pushes of synchronous steps: set "
+                       "durability to machine or process",
                        requests->base->index);
     if (append(requests, request, err) != DP_OK)
         return err->status;

@@ -224,7 +224,7 @@ static void test_old_weights(void **state)
             uint32_t i = 0;
             while (i < 300 && keys[i] < key)
                 i++;
-            const char *found = dp_kept_old_weights(&kept, 20, key, &at);
+            const float *found = dp_kept_old_weights(&kept, 20, key, &at);
             assert_int_equal(found != NULL, i < 300 && keys[i] == key);
             if (found)
                 assert_memory_equal(found, &weights[i], 4);

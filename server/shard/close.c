@@ -1,0 +1,312 @@
+#include "server/shard/close.h"
+
+#include "common/base/bytes.h"
+#include "common/base/log.h"
+#include "common/model/row.h"
+#include "server/durable/apply.h"
+#include "server/durable/kept_apply.h"
+#include "server/shard/sections.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AGAIN_NS  UINT64_C(10000000)   /* the journal had no room */
+#define FAILED_NS UINT64_C(1000000000) /* its rows could not be read, or there was no memory */
+
+/* ---- when */
+
+/* The step that can be closed: all its pushes are here and durable, as is the view by which they are all. NULL: none. */
+static const struct dp_kept_step *gathered(const struct dp_close *close)
+{
+    const struct dp_steps *steps = close->steps;
+    const struct dp_journaling *j = close->journaling;
+    if (steps->view.mode != DP_SYNC || steps->least <= steps->open || close->read_only ||
+        j->failed.status != DP_OK)
+        return NULL;
+    const struct dp_kept_step *step = dp_kept_step(close->kept, steps->view.run, steps->open);
+    return step && step->last_lsn <= j->durable && j->view_lsn <= j->durable ? step : NULL;
+}
+
+bool dp_close_is_due(const struct dp_close *close)
+{
+    return close->steps->view.mode == DP_SYNC && close->steps->stuck.status == DP_OK && gathered(close);
+}
+
+static bool is_under_way(const struct dp_close *close)
+{
+    return close->session.first != NULL;
+}
+
+static void wake_pulls(struct dp_close *close)
+{
+    for (struct dp_session *session = dp_schedule_first(close->schedule, DP_WAIT_STEP); session;
+         session = session->next_waiting)
+        dp_schedule_wake(close->schedule, session);
+}
+
+/* ---- its request */
+
+/* All keys of the step, each once, in the message's frames. */
+static enum dp_status gather_keys(const struct dp_close *close, const struct dp_kept_step *step,
+                                  const struct dp_kept_tables *tables, struct dp_waiting *waiting)
+{
+    struct dp_request *request = &waiting->request;
+    for (uint32_t t = 0; t < tables->count; t++) {
+        const struct dp_cached_table *table = dp_cached_tables_find(close->tables, tables->table[t]);
+        struct dp_frame keys = dp_frame_new((size_t)tables->rows[t] * 8);
+        struct dp_kept_sum sum;
+        uint64_t mixed;
+        uint32_t rows = 0;
+        DP_ASSERT(table && tables->rows[t] <= DP_ROWS_MAX);
+        if (!keys.data)
+            return DP_NOMEM;
+        dp_message_add(waiting->message, keys);
+        if (dp_kept_sum_init(&sum, step, table->id, table->spec.dim) != DP_OK)
+            return DP_NOMEM;
+        while (dp_kept_sum_next(&sum, &mixed, NULL))
+            dp_store_u64le((char *)keys.data + (size_t)rows++ * 8, mixed);
+        dp_kept_sum_clear(&sum);
+        DP_ASSERT(rows > 0 && rows <= tables->rows[t]);
+        request->section[request->sections++] =
+            (struct dp_section){.table = table->id, .rows = rows, .keys = keys.data};
+    }
+    return DP_OK;
+}
+
+static struct dp_waiting *make(const struct dp_close *close, const struct dp_kept_step *step)
+{
+    struct dp_kept_tables tables = {0};
+    struct dp_waiting *waiting = calloc(1, sizeof *waiting);
+    if (!waiting)
+        return NULL;
+    if (step->examples > 0) /* else its gradients weigh nothing */
+        dp_kept_tables(step, &tables);
+    DP_ASSERT(tables.count <= DP_SECTIONS_MAX); /* checked when they came */
+    waiting->decoded = true;
+    waiting->deadline_ns = UINT64_MAX;
+    waiting->request.kind = DP_REQUEST_CLOSE;
+    waiting->request.rate = step->push[0]->rate;
+    waiting->request.member.run = step->run;
+    waiting->request.member.step = step->step;
+    waiting->message = dp_message_new(2 * tables.count + 1);
+    if (!waiting->message || gather_keys(close, step, &tables, waiting) != DP_OK)
+        dp_waiting_free(&waiting);
+    return waiting;
+}
+
+static void fail(struct dp_close *close, const struct dp_error *err)
+{
+    struct dp_error why = *err;
+    (void)dp_wrap(&why, why.status, "shard %" PRIu32 " cannot close step %" PRIu64, close->base->index,
+                  close->steps->open);
+    if (close->steps->stuck.status == DP_OK)
+        dp_log(DP_LOG_ERROR, "%s; it tries again each second", why.text);
+    dp_steps_set_stuck(close->steps, &why);
+    close->again_ns = dp_shard_now(close->base) + FAILED_NS;
+    wake_pulls(close);
+}
+
+static void begin(struct dp_close *close, const struct dp_kept_step *step)
+{
+    struct dp_session *session = &close->session;
+    struct dp_error err = {0};
+    struct dp_waiting *waiting = make(close, step);
+    if (!waiting || dp_sections_check(close->base, close->tables, waiting, &err) != DP_OK) {
+        if (!waiting)
+            (void)dp_fail(&err, DP_NOMEM, "no memory for its rows");
+        dp_waiting_free(&waiting);
+        fail(close, &err);
+        return;
+    }
+    waiting->request.sequence = session->done + 1;
+    session->expected = session->done + 2;
+    dp_schedule_add(close->schedule, waiting);
+    dp_session_append(session, waiting);
+    dp_schedule_run(close->schedule, session);
+}
+
+void dp_close_turn(struct dp_close *close, bool draining)
+{
+    if (close->steps->view.mode != DP_SYNC && !dp_schedule_first(close->schedule, DP_WAIT_STEP))
+        return;
+    const struct dp_kept_step *step = gathered(close);
+    if (!dp_close_is_due(close))
+        wake_pulls(close);
+    bool gives_up = draining && close->steps->stuck.status != DP_OK;
+    if (step && !is_under_way(close) && !gives_up && dp_shard_now(close->base) >= close->again_ns)
+        begin(close, step);
+}
+
+uint32_t dp_close_rest_ms(const struct dp_close *close)
+{
+    if (is_under_way(close) || !gathered(close))
+        return UINT32_MAX;
+    uint64_t now = dp_shard_now(close->base), again = close->again_ns;
+    return again > now ? (uint32_t)((again - now) / 1000000u) + 1 : 1;
+}
+
+/* ---- doing it */
+
+/* Weights as they are, into frames behind those of the keys; there already where it was tried before. */
+static enum dp_status note_weights(struct dp_waiting *waiting, uint32_t s, const uint32_t *rows)
+{
+    struct dp_section *section = &waiting->request.section[s];
+    const struct dp_cached_table *table = waiting->lookup.section[s].table;
+    size_t bytes = (size_t)table->spec.dim * 4;
+    struct dp_message *message = waiting->message;
+    if (message->frames <= waiting->request.sections + s) {
+        struct dp_frame weights = dp_frame_new(section->rows * bytes);
+        if (!weights.data)
+            return DP_NOMEM;
+        dp_message_add(message, weights);
+    }
+    char *to = message->frame[waiting->request.sections + s].data;
+    for (uint32_t i = 0; i < section->rows; i++, to += bytes)
+        memcpy(to, dp_row_weights_const(dp_row_cache_row(table->cache, rows[i])), bytes);
+    section->values = message->frame[waiting->request.sections + s].data;
+    section->value_bytes = section->rows * bytes;
+    return DP_OK;
+}
+
+/* New rows are made, and the weights of all noted. */
+static enum dp_status prepare(struct dp_close *close, struct dp_waiting *waiting, struct dp_error *err)
+{
+    const uint32_t *end = close->misses->rows;
+    for (uint32_t s = 0; s < waiting->request.sections; s++) {
+        const struct dp_section *section = &waiting->request.section[s];
+        uint32_t *rows = close->misses->rows + (end - close->misses->rows);
+        if (dp_apply_make_rows(close->base, section, waiting->lookup.section[s].table, rows, err) != DP_OK)
+            return err->status;
+        if (note_weights(waiting, s, rows) != DP_OK)
+            return dp_fail(err, DP_NOMEM, "no memory for the weights of its rows");
+        end += section->rows;
+    }
+    return DP_OK;
+}
+
+static enum dp_appended append(struct dp_close *close, const struct dp_waiting *waiting,
+                               const struct dp_kept_step *step, struct dp_error *err)
+{
+    struct dp_record record = {.kind = DP_RECORD_CLOSE,
+                               .members = step->count,
+                               .run = step->run,
+                               .step = step->step,
+                               .examples = step->examples,
+                               .view = close->steps->view.number};
+    for (uint32_t s = 0; s < waiting->request.sections; s++)
+        record.dims[s] = waiting->lookup.section[s].table->spec.dim;
+    enum dp_appended appended =
+        dp_journaling_append_close(close->journaling, &record, &waiting->request, err);
+    if (appended == DP_APPEND_NO_ROOM) {
+        dp_write_back_make_journal_room(close->write_back, err);
+        if (close->write_back->failed.status != DP_OK)
+            return DP_APPEND_REFUSED; /* there will be none */
+    }
+    return appended;
+}
+
+/* Its rows have it from now on. */
+static void end_step(struct dp_close *close, struct dp_waiting *waiting, const struct dp_kept_step *step)
+{
+    uint32_t dims[DP_SECTIONS_MAX], count = step->count;
+    for (uint32_t s = 0; s < waiting->request.sections; s++)
+        dims[s] = waiting->lookup.section[s].table->spec.dim;
+    dp_kept_close(close->kept, step->run, step->step, waiting->request.sections, waiting->request.section,
+                  dims, &waiting->message);
+    dp_steps_closed(close->steps);
+    *close->applied += count;
+    DP_ASSERT(*close->applied <= close->journaling->lsn);
+    if (!dp_steps_has_open(close->steps))
+        dp_kept_forget_old(close->kept);
+    DP_COUNT(&close->base->counters, steps_closed, 1);
+    close->again_ns = 0;
+}
+
+static enum dp_appended close_step(struct dp_close *close, struct dp_waiting *waiting,
+                                   const struct dp_kept_step *step, struct dp_error *err)
+{
+    const struct dp_request *request = &waiting->request;
+    struct dp_cached_table *tables[DP_SECTIONS_MAX];
+    struct dp_kept_apply apply;
+    for (uint32_t s = 0; s < request->sections; s++)
+        tables[s] = waiting->lookup.section[s].table;
+    if (prepare(close, waiting, err) != DP_OK)
+        return DP_APPEND_REFUSED;
+    if (dp_kept_apply_init(&apply, step, request->sections, tables) != DP_OK) {
+        (void)dp_fail(err, DP_NOMEM, "no memory for its sums");
+        return DP_APPEND_REFUSED;
+    }
+    enum dp_appended appended = append(close, waiting, step, err);
+    const uint32_t *rows = close->misses->rows;
+    for (uint32_t s = 0; appended == DP_APPENDED && s < request->sections;
+         rows += request->section[s++].rows) {
+        bool all = dp_kept_apply(&apply, s, &request->section[s], tables[s], rows, request->rate,
+                                 close->journaling->lsn);
+        DP_ASSERT(all);
+        DP_COUNT(&close->base->counters, push_rows, request->section[s].rows);
+    }
+    dp_kept_apply_clear(&apply);
+    return appended;
+}
+
+enum dp_done dp_close_do(struct dp_close *close, struct dp_waiting *waiting)
+{
+    const struct dp_membership *of = &waiting->request.member;
+    const struct dp_kept_step *step = gathered(close);
+    struct dp_error err = {0};
+    waiting->waits_for = DP_WAIT_NONE;
+    if (!step || step->run != of->run || step->step != of->step)
+        return DP_DONE; /* a later run has begun, or the journal failed */
+    if (waiting->broken.status != DP_OK) {
+        fail(close, &waiting->broken);
+        return DP_DONE;
+    }
+    if (!dp_schedule_is_first(close->schedule, DP_WAIT_DISK, waiting)) {
+        waiting->waits_for = DP_WAIT_DISK;
+        return DP_DONE_WAIT;
+    }
+    enum dp_found found = dp_sections_find(close->misses, close->schedule, waiting, &err);
+    if (found == DP_FOUND_READING || found == DP_FOUND_PARK)
+        return DP_DONE_WAIT;
+    enum dp_appended appended =
+        err.status == DP_OK ? close_step(close, waiting, step, &err) : DP_APPEND_REFUSED;
+    if (appended == DP_APPEND_BEHIND && dp_journaling_may_wait(close->journaling)) {
+        waiting->waits_for = DP_WAIT_DISK;
+        return DP_DONE_WAIT;
+    }
+    if (appended == DP_APPENDED) {
+        end_step(close, waiting, step);
+        wake_pulls(close);
+    } else if (appended == DP_APPEND_REFUSED) {
+        fail(close, &err);
+    } else {
+        close->again_ns = dp_shard_now(close->base) + AGAIN_NS;
+    }
+    return DP_DONE;
+}
+
+void dp_close_clear(struct dp_close *close)
+{
+    while (close->session.first) {
+        struct dp_waiting *waiting = dp_session_take_first(&close->session);
+        dp_waiting_free(&waiting);
+    }
+}
+
+/* ---- views */
+
+void dp_close_view(struct dp_close *close)
+{
+    const struct dp_steps *steps = close->steps;
+    uint32_t dropped = dp_kept_drop_below(close->kept, steps->view.run, 0);
+    if (steps->view.mode == DP_SYNC && !dp_steps_has_open(steps)) {
+        dropped += dp_kept_drop_below(close->kept, steps->view.run, UINT64_MAX);
+        dp_kept_forget_old(close->kept);
+    }
+    if (dropped > 0)
+        dp_log(DP_LOG_WARN,
+               "shard %" PRIu32 ": %" PRIu32 " pushes of steps that were never closed are dropped: a later "
+               "run has begun, or all members have left",
+               close->base->index, dropped);
+}

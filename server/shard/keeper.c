@@ -1,0 +1,126 @@
+#include "server/shard/keeper.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define STEP_SHARE      2u                   /* of the cache: the rows of a step, as of any request */
+#define KEPT_SHARE      4u                   /* of the cache's budget, beside it: the pushes of a step */
+#define KEPT_LEAST      ((uint64_t)64 << 20) /* but not less */
+#define JOURNAL_SHARE   8u /* of the journal's budget: the pushes of a step with its close */
+#define JOURNAL_DEFAULT ((uint64_t)4 << 30)
+#define SEGMENT_DEFAULT ((uint64_t)256 << 20)
+#define SEGMENT_HEADS   ((uint64_t)8192) /* of a segment, and of a record */
+
+/* What a step comes to with one push more, as if no row came twice. */
+struct step_size {
+    struct dp_kept_tables tables;
+    uint64_t rows, cache_bytes, pushes_bytes, close_bytes;
+};
+
+static struct step_size size_with(const struct dp_keeper *keeper, const struct dp_kept_step *step,
+                                  const struct dp_waiting *waiting)
+{
+    const struct dp_request *request = &waiting->request;
+    struct step_size size = {.pushes_bytes = (step ? step->bytes : 0) + waiting->bytes};
+    if (step)
+        dp_kept_tables(step, &size.tables);
+    dp_kept_tables_add(&size.tables, request->sections, request->section);
+    for (uint32_t t = 0; t < size.tables.count && t < DP_SECTIONS_MAX; t++) {
+        const struct dp_cached_table *table = dp_cached_tables_find(keeper->tables, size.tables.table[t]);
+        uint64_t rows = size.tables.rows[t];
+        size.rows = rows > size.rows ? rows : size.rows;
+        size.cache_bytes += rows * (table->cache->row_bytes + DP_ROW_SLOT_COST);
+        size.close_bytes += rows * (8 + (uint64_t)table->spec.dim * 4);
+    }
+    return size;
+}
+
+/* Bounds that no wait helps with. */
+static enum dp_status check_size(const struct dp_keeper *keeper, const struct step_size *size, uint64_t step,
+                                 struct dp_error *err)
+{
+    const struct dp_journal_options *journal = keeper->journal;
+    uint64_t cache = keeper->budget->bytes / STEP_SHARE, kept = keeper->budget->bytes / KEPT_SHARE;
+    uint64_t segment = journal->segment_bytes ? journal->segment_bytes : SEGMENT_DEFAULT;
+    uint64_t share = (journal->budget_bytes ? journal->budget_bytes : JOURNAL_DEFAULT) / JOURNAL_SHARE;
+    kept = kept > KEPT_LEAST ? kept : KEPT_LEAST;
+    if (size->tables.count > DP_SECTIONS_MAX)
+        return dp_fail(err, DP_INVALID,
+                       "step %" PRIu64 " pushes to more than %u tables: push to fewer in one step", step,
+                       DP_SECTIONS_MAX);
+    if (size->rows > DP_ROWS_MAX || size->cache_bytes > cache)
+        return dp_fail(err, DP_INVALID,
+                       "shard %" PRIu32 ": the rows of step %" PRIu64 " take %" PRIu64
+                       " bytes, of a row cache of %" PRIu64 ", of which a step may take %" PRIu64
+                       ", and %" PRIu64
+                       " of a table, which may be %u: take smaller minibatches, or give servers "
+                       "more (cache_bytes), or add servers",
+                       keeper->base->index, step, size->cache_bytes, keeper->budget->bytes, cache, size->rows,
+                       DP_ROWS_MAX);
+    if (size->pushes_bytes > kept)
+        return dp_fail(err, DP_INVALID,
+                       "shard %" PRIu32 ": the pushes of step %" PRIu64 " take %" PRIu64
+                       " bytes, which may be %" PRIu64
+                       ", a quarter of cache_bytes or 64 MiB: take smaller minibatches, or give servers more "
+                       "(cache_bytes), or add servers",
+                       keeper->base->index, step, size->pushes_bytes, kept);
+    if (size->close_bytes + SEGMENT_HEADS > segment || size->pushes_bytes + size->close_bytes > share)
+        return dp_fail(
+            err, DP_INVALID,
+            "shard %" PRIu32 ": step %" PRIu64 " takes %" PRIu64
+            " bytes of the journal, and its close %" PRIu64 "; they may be %" PRIu64 " and %" PRIu64
+            ": take smaller minibatches, or raise journal_bytes in the cluster file, or add servers",
+            keeper->base->index, step, size->pushes_bytes + size->close_bytes, size->close_bytes, share,
+            segment - SEGMENT_HEADS);
+    return DP_OK;
+}
+
+enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_waiting *waiting,
+                               struct dp_error *err)
+{
+    const struct dp_request *request = &waiting->request;
+    const struct dp_membership *member = &request->member;
+    const struct dp_kept_step *step = dp_kept_step(keeper->kept, member->run, member->step);
+    if (dp_steps_push(keeper->steps, member, err) == DP_STEP_REFUSED)
+        return err->status;
+    if (step && memcmp(&step->push[0]->rate, &request->rate, sizeof request->rate) != 0)
+        return dp_fail(err, DP_INVALID,
+                       "push of step %" PRIu64 ": rate %g, but that of worker %" PRIu32
+                       " is %g: one rate applies the sum of a step; give all workers the same",
+                       member->step, (double)request->rate, step->push[0]->rank, (double)step->push[0]->rate);
+    const struct step_size size = size_with(keeper, step, waiting);
+    if (check_size(keeper, &size, member->step, err) != DP_OK)
+        return err->status;
+    /* Those of later steps wait until the open one is closed. */
+    uint64_t kept = keeper->budget->bytes / KEPT_SHARE;
+    kept = kept > KEPT_LEAST ? kept : KEPT_LEAST;
+    if (member->step > keeper->steps->open && keeper->kept->bytes + waiting->bytes > kept)
+        return dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_QUEUE},
+                            "shard %" PRIu32 " keeps %zu bytes of pushes until step %" PRIu64 " is closed",
+                            keeper->base->index, keeper->kept->bytes, keeper->steps->open);
+    return DP_OK;
+}
+
+enum dp_appended dp_keeper_keep(const struct dp_keeper *keeper, struct dp_waiting *waiting,
+                                struct dp_error *err)
+{
+    const struct dp_request *request = &waiting->request;
+    const struct dp_membership *member = &request->member;
+    const struct dp_record of = {
+        .run = member->run, .rank = member->rank, .step = member->step, .examples = member->examples};
+    struct dp_cached_table *tables[DP_SECTIONS_MAX];
+    struct dp_kept_push *push = dp_kept_push_new(request, &of, waiting->bytes);
+    enum dp_appended appended = DP_APPEND_REFUSED;
+    for (uint32_t s = 0; s < request->sections; s++)
+        tables[s] = waiting->lookup.section[s].table;
+    if (!push || dp_kept_reserve(keeper->kept, push) != DP_OK)
+        (void)dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": no memory to keep a push", keeper->base->index);
+    else
+        appended = dp_journaling_append_kept(keeper->journaling, request, tables, err);
+    if (appended == DP_APPENDED)
+        dp_kept_add(keeper->kept, &push, keeper->journaling->lsn, &waiting->message);
+    dp_kept_push_free(&push);
+    if (appended == DP_APPEND_NO_ROOM)
+        dp_write_back_make_journal_room(keeper->write_back, err);
+    return appended;
+}

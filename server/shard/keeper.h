@@ -1,0 +1,33 @@
+/* Keeper: keeps the pushes of synchronous steps until their step is closed (close.h).
+ *     new by its id -> check: the next step of its member, one rate, bounds of the step -> memory -> append to the journal -> kept
+ * Why       The bounds of a step are checked as its pushes come: its close is a request that may take half of the cache, and a
+ *           record that must fit into a segment of the journal, of which the pushes and closes of two steps and more are needed
+ *           at a time (kept.h). What was answered is never given up.
+ * Thread    The shard's. */
+#ifndef DP_SHARD_KEEPER_H
+#define DP_SHARD_KEEPER_H
+
+#include "server/durable/write_back.h"
+#include "server/shard/sessions.h"
+
+struct dp_keeper {
+    const struct dp_shard_base *base;
+    const struct dp_cached_tables *tables;
+    const struct dp_cache_budget *budget;
+    const struct dp_journal_options *journal;
+    const struct dp_steps *steps;
+    struct dp_kept *kept;
+    struct dp_journaling *journaling;
+    struct dp_write_back *write_back;
+};
+
+/* Whether it fits into its step. What breaks that uses up no number: whoever mends it pushes the step under the same. */
+DP_MUST_USE
+enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_waiting *push,
+                               struct dp_error *err);
+/* Of a push that was checked, with its tables. APPENDED: its message is kept, too. Else why in err, and nothing changed. */
+DP_MUST_USE
+enum dp_appended dp_keeper_keep(const struct dp_keeper *keeper, struct dp_waiting *push,
+                                struct dp_error *err);
+
+#endif

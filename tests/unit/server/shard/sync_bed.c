@@ -1,0 +1,406 @@
+#include "tests/unit/server/shard/sync_bed.h"
+
+#include "common/base/bf16.h"
+#include "common/model/init.h"
+#include "common/model/mix.h"
+#include "common/model/optimizer.h"
+#include "common/model/row.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMEOUT_MS 600000u
+
+static uint64_t hash(uint64_t a, uint64_t b, uint64_t c)
+{
+    return dp_mix(dp_mix(dp_mix(a + 1) ^ (b + 77)) ^ (c + 999));
+}
+
+/* ---- what is pushed */
+
+static uint64_t examples_of(uint32_t rank, uint64_t step)
+{
+    return step == 3 ? 0 : hash(rank, step, 5) % 7; /* step 3 weighs nothing */
+}
+
+static bool has_row(uint32_t rank, uint64_t step, uint32_t table, uint32_t key)
+{
+    if (step == 4 || hash(rank, step, 6) % 5 == 0) /* nobody has a row in step 4 */
+        return false;
+    return hash(rank, step, 100 + table * SYNC_KEYS + key) % 3 == 0;
+}
+
+static bool is_bf16(uint32_t rank, uint64_t step)
+{
+    return rank == 1 && step % 2 == 1;
+}
+
+static float rate_of(uint64_t step)
+{
+    return 0.125f + 0.01f * (float)step;
+}
+
+static void gradient_of(const float *weights, uint32_t dim, uint32_t rank, uint64_t step, uint32_t key,
+                        float *out)
+{
+    for (uint32_t d = 0; d < dim; d++)
+        out[d] =
+            0.3f * weights[d] + ((float)(hash(rank, step, 1000 + key * SYNC_DIM + d) % 2001) - 1000) / 777;
+    unsigned char halves[2 * SYNC_DIM];
+    if (is_bf16(rank, step)) {
+        dp_bf16_put(out, halves, dim);
+        dp_bf16_get(halves, out, dim);
+    }
+}
+
+/* ---- the plain loop */
+
+static bool sum_of(const struct sync *s, uint64_t step, uint32_t t, uint32_t key, float *sum)
+{
+    uint64_t all = 0;
+    bool any = false;
+    for (uint32_t rank = 0; rank < s->members; rank++)
+        all += examples_of(rank, step);
+    for (uint32_t rank = 0; rank < s->members && all > 0; rank++) {
+        float gradient[SYNC_DIM], factor = (float)examples_of(rank, step) / (float)all;
+        if (!has_row(rank, step, t, key))
+            continue;
+        gradient_of(s->before[step][t][key], s->spec[t].dim, rank, step, key, gradient);
+        for (uint32_t d = 0; d < s->spec[t].dim; d++) {
+            float product = factor * gradient[d];
+            sum[d] = any ? sum[d] + product : product;
+        }
+        any = true;
+    }
+    return any;
+}
+
+static void plain_loop(struct sync *s)
+{
+    struct dp_error err;
+    for (uint32_t t = 0; t < SYNC_TABLES; t++) {
+        struct dp_optimizer *optimizer = NULL;
+        assert_int_equal(dp_optimizer_new(&s->spec[t], DP_FORM_BEST, &optimizer, &err), DP_OK);
+        for (uint32_t key = 0; key < SYNC_KEYS; key++) {
+            char row[256] __attribute__((aligned(16)));
+            float sum[SYNC_DIM];
+            dp_init_row(&s->spec[t], dp_unmix(s->mixed[key]), row);
+            for (uint64_t step = 0; step <= s->steps; step++) {
+                memcpy(s->before[step][t][key], dp_row_weights(row), s->spec[t].dim * 4);
+                if (step < s->steps && sum_of(s, step, t, key, sum))
+                    dp_optimizer_apply(optimizer, row, sum, rate_of(step));
+            }
+        }
+        dp_optimizer_free(&optimizer);
+    }
+}
+
+/* ---- opening */
+
+static void meet(struct sync *s, uint64_t session)
+{
+    bed_expect(&s->bed, bed_hello(&s->bed, session, 1, false), DP_OK);
+}
+
+static void make_tables(struct sync *s)
+{
+    meet(s, 1);
+    for (uint32_t t = 0; t < SYNC_TABLES; t++)
+        bed_make_table(&s->bed, 1, t + 1, &s->spec[t]);
+    s->sequence = SYNC_TABLES + 1;
+}
+
+struct sync *sync_new(uint32_t members, uint64_t steps, uint64_t seed, enum dp_durability durability,
+                      uint64_t cache_bytes)
+{
+    struct sync *s = calloc(1, sizeof *s);
+    assert_non_null(s);
+    assert_true(members <= SYNC_MEMBERS && steps <= SYNC_STEPS);
+    s->members = members;
+    s->steps = steps;
+    bed_init(&s->bed, 16);
+    s->bed.seed = seed;
+    s->bed.timeout_ms = TIMEOUT_MS;
+    if (cache_bytes)
+        s->bed.host.options.cache_bytes = cache_bytes;
+    shard_bed_journal(&s->bed.host, dp_sim_disk_new(seed), durability, 64u << 10, 512u << 10);
+    s->view = member_bed_view(DP_SYNC, 0, members);
+    s->spec[0] =
+        (struct dp_table_spec){.name = "a", .dim = 3, .optimizer = dp_optimizer_defaults(DP_OPT_ADAM)};
+    s->spec[1] = bed_sgd("s", 2);
+    bed_keys(&s->bed, 1, SYNC_KEYS, s->mixed);
+    plain_loop(s);
+    bed_open_shard(&s->bed);
+    make_tables(s);
+    return s;
+}
+
+void sync_free(struct sync *s)
+{
+    if (s->bed.host.shard)
+        shard_bed_close(&s->bed.host);
+    bed_clear(&s->bed);
+    free(s);
+}
+
+void sync_view(struct sync *s)
+{
+    bed_expect(&s->bed, member_bed_put(&s->bed, &s->view), DP_OK);
+}
+
+/* ---- requests */
+
+static struct dp_membership member_of(const struct sync *s, uint32_t rank, uint64_t step)
+{
+    struct dp_membership member = member_bed_member(rank, step);
+    member.view = s->view.view.number;
+    return member;
+}
+
+static uint64_t pull_all(struct sync *s, uint64_t session, uint64_t sequence, struct dp_membership member)
+{
+    struct dp_request request = {.kind = DP_REQUEST_PULL,
+                                 .session = session,
+                                 .sequence = sequence,
+                                 .member = member,
+                                 .sections = SYNC_TABLES};
+    struct dp_frame frames[SYNC_TABLES];
+    for (uint32_t t = 0; t < SYNC_TABLES; t++) {
+        request.section[t] = (struct dp_section){.table = dp_table_id(s->spec[t].name), .rows = SYNC_KEYS};
+        frames[t] = dp_frame_copy(s->mixed, sizeof s->mixed);
+    }
+    return bed_send(&s->bed, &request, frames, SYNC_TABLES);
+}
+
+uint64_t sync_pull(struct sync *s, uint32_t rank)
+{
+    struct sync_member *member = &s->member[rank];
+    return pull_all(s, 2 + rank, member->sequence, member_of(s, rank, member->step));
+}
+
+uint64_t sync_push_with(struct sync *s, uint32_t rank, uint64_t number, float rate, uint64_t step)
+{
+    struct sync_member *member = &s->member[rank];
+    struct dp_request request = {.kind = DP_REQUEST_PUSH,
+                                 .session = 2 + rank,
+                                 .sequence = member->sequence,
+                                 .member = member_of(s, rank, step),
+                                 .stream = MEMBER_BED_STREAM,
+                                 .number = number,
+                                 .rate = rate};
+    struct dp_frame frames[2 * SYNC_TABLES];
+    request.member.examples = examples_of(rank, member->step);
+    for (uint32_t t = 0; t < SYNC_TABLES; t++) {
+        struct dp_frame keys = dp_frame_new(sizeof s->mixed), values = dp_frame_new(SYNC_KEYS * SYNC_DIM * 4);
+        uint32_t rows = 0, dim = s->spec[t].dim;
+        enum dp_value_type type = is_bf16(rank, member->step) ? DP_BF16 : DP_F32;
+        size_t bytes = dim * dp_value_bytes(type);
+        for (uint32_t key = 0; key < SYNC_KEYS; key++) {
+            float gradient[SYNC_DIM];
+            if (!has_row(rank, member->step, t, key))
+                continue;
+            gradient_of(member->weights[t][key], dim, rank, member->step, key, gradient);
+            memcpy((char *)keys.data + (size_t)rows * 8, &s->mixed[key], 8);
+            if (type == DP_BF16)
+                dp_bf16_put(gradient, (char *)values.data + rows * bytes, dim);
+            else
+                memcpy((char *)values.data + rows * bytes, gradient, bytes);
+            rows++;
+        }
+        keys.size = (size_t)rows * 8;
+        values.size = rows * bytes;
+        request.section[t] =
+            (struct dp_section){.table = dp_table_id(s->spec[t].name), .rows = rows, .type = type};
+        frames[2 * t] = keys;
+        frames[2 * t + 1] = values;
+    }
+    request.sections = SYNC_TABLES;
+    return bed_send(&s->bed, &request, frames, 2 * SYNC_TABLES);
+}
+
+uint64_t sync_push(struct sync *s, uint32_t rank)
+{
+    uint64_t step = s->member[rank].step;
+    return sync_push_with(s, rank, step * s->members + rank, rate_of(step), step);
+}
+
+const struct bed_reply *sync_reply(const struct sync *s, uint64_t id)
+{
+    const struct bed *bed = &s->bed;
+    const struct bed_reply *last = NULL;
+    for (uint32_t i = bed->replies > BED_REPLIES ? bed->replies - BED_REPLIES : 0; i < bed->replies; i++)
+        if (bed->reply[i % BED_REPLIES].reply.id == id && bed->reply[i % BED_REPLIES].reply.status != DP_HELD)
+            last = &bed->reply[i % BED_REPLIES];
+    return last;
+}
+
+static void unpack(const struct sync *s, const struct bed_reply *reply, sync_weights out)
+{
+    size_t at = 0;
+    memset(out, 0, sizeof(sync_weights));
+    for (uint32_t t = 0; t < SYNC_TABLES; t++)
+        for (uint32_t key = 0; key < SYNC_KEYS; key++, at += s->spec[t].dim)
+            memcpy(out[t][key], reply->value + at, s->spec[t].dim * 4);
+    assert_int_equal(at, reply->values);
+}
+
+void sync_same(const struct sync *s, const struct bed_reply *reply, uint64_t step)
+{
+    sync_weights weights;
+    unpack(s, reply, weights);
+    for (uint32_t t = 0; t < SYNC_TABLES; t++)
+        for (uint32_t key = 0; key < SYNC_KEYS; key++)
+            if (memcmp(weights[t][key], s->before[step][t][key], s->spec[t].dim * 4) != 0)
+                bed_fail(&s->bed, "step %llu, crash %u: table %u, key %u is %.9g, and not %.9g",
+                         (unsigned long long)step, s->crashes, t, key, (double)weights[t][key][0],
+                         (double)s->before[step][t][key][0]);
+}
+
+/* ---- members */
+
+static void go_on(struct sync *s, uint32_t rank, const struct bed_reply *reply)
+{
+    struct sync_member *member = &s->member[rank];
+    member->id = 0;
+    switch (reply->reply.status) {
+    case DP_OK:
+        member->sequence++;
+        if (member->pulled) {
+            member->step++;
+        } else {
+            sync_same(s, reply, member->step);
+            unpack(s, reply, member->weights);
+        }
+        member->pulled = !member->pulled;
+        break;
+    case DP_AGAIN:
+        if (reply->reply.wait.reason == DP_WAIT_VIEW)
+            sync_view(s);
+        break;
+    case DP_TIMEOUT:
+        break;
+    default:
+        bed_fail(&s->bed, "member %u, step %llu: %s", rank, (unsigned long long)member->step,
+                 reply->reply.reason);
+    }
+}
+
+static bool move(struct sync *s, uint32_t rank, uint64_t steps)
+{
+    struct sync_member *member = &s->member[rank];
+    const struct bed_reply *reply = member->id ? sync_reply(s, member->id) : NULL;
+    bool moved = false;
+    if (!member->met) {
+        meet(s, 2 + rank);
+        member->met = true;
+        member->sequence = 1;
+    }
+    if (reply) {
+        go_on(s, rank, reply);
+        moved = true;
+    }
+    if (member->id == 0 && member->step < steps) {
+        member->id = member->pulled ? sync_push(s, rank) : sync_pull(s, rank);
+        moved = true;
+    }
+    return moved;
+}
+
+static bool turn(struct sync *s)
+{
+    if (s->writes_back && hash(s->bed.now_ns, 1, 2) % 7 == 0)
+        s->bed.now_ns += UINT64_C(31000000000);
+    s->bed.now_ns += 20000000;
+    for (uint32_t i = 0; i < 10000 && dp_shard_turn(s->bed.host.shard); i++)
+        if (i == 9999)
+            bed_fail(&s->bed, "it has work for ever, crash %u", s->crashes);
+    return !dp_sim_disk_is_off(s->bed.host.sim);
+}
+
+void sync_let(struct sync *s, uint32_t members, uint64_t steps)
+{
+    for (uint32_t rests = 0; rests < 5;) {
+        bool moved = false;
+        bool on = true;
+        for (uint32_t rank = 0; rank < s->members && on; rank++) {
+            if (!(members >> rank & 1))
+                continue;
+            moved = move(s, rank, steps) || moved;
+            on = !s->writes_back || turn(s);
+        }
+        rests = moved ? 0 : rests + 1;
+        if (!on || !turn(s))
+            break;
+    }
+    for (uint32_t rank = 0; rank < s->members; rank++) { /* what was answered last is a promise */
+        const struct bed_reply *reply = s->member[rank].id ? sync_reply(s, s->member[rank].id) : NULL;
+        if (reply && reply->reply.status == DP_OK)
+            go_on(s, rank, reply);
+    }
+}
+
+void sync_train(struct sync *s, uint64_t steps)
+{
+    sync_let(s, (1u << s->members) - 1, steps);
+    for (uint32_t rank = 0; rank < s->members && !dp_sim_disk_is_off(s->bed.host.sim); rank++)
+        if (s->member[rank].step != steps)
+            bed_fail(&s->bed, "member %u stands at step %llu, crash %u", rank,
+                     (unsigned long long)s->member[rank].step, s->crashes);
+}
+
+static void begin_again(struct sync *s, bool with_workers)
+{
+    struct dp_error err = {0};
+    if (shard_bed_open(&s->bed.host, &err) != DP_OK)
+        bed_fail(&s->bed, "crash %u: %s", s->crashes, err.text);
+    for (uint32_t rank = 0; rank < s->members; rank++) {
+        s->member[rank].met = false;
+        s->member[rank].id = 0;
+        s->member[rank].pulled = s->member[rank].pulled && !with_workers;
+    }
+    meet(s, 1);
+    s->sequence = 1;
+}
+
+void sync_crash(struct sync *s, enum dp_sim_survival survival, bool with_workers)
+{
+    s->crashes++;
+    if (survival != DP_SIM_PROCESS)
+        shard_bed_cut(&s->bed.host);
+    dp_sim_disk_cut_at(s->bed.host.sim, 0);
+    shard_bed_close(&s->bed.host);
+    dp_sim_disk_restart(s->bed.host.sim, survival);
+    s->bed.host.options.recovers = true;
+    begin_again(s, with_workers);
+}
+
+bool sync_restart(struct sync *s)
+{
+    struct dp_error err = {0};
+    if (bed_drain(&s->bed, &err) != DP_OK)
+        bed_fail(&s->bed, "%s", err.text);
+    bool keeps = dp_shard_keeps_journal(s->bed.host.shard);
+    if (!keeps)
+        assert_int_equal(dp_shard_end_journal(s->bed.host.shard, &err), DP_OK);
+    shard_bed_close(&s->bed.host);
+    s->bed.host.options.recovers = keeps;
+    begin_again(s, false);
+    return keeps;
+}
+
+void sync_leave(struct sync *s)
+{
+    s->view.view.number++;
+    for (uint32_t rank = 0; rank < s->members; rank++)
+        s->view.member[rank].until = s->member[rank].step;
+    sync_view(s);
+}
+
+void sync_check(struct sync *s, uint64_t step)
+{
+    uint64_t id = pull_all(s, 1, s->sequence++, (struct dp_membership){0});
+    for (uint32_t i = 0; i < 10; i++)
+        bed_turn(&s->bed);
+    sync_same(s, bed_expect(&s->bed, id, DP_OK), step);
+}
