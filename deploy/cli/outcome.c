@@ -186,6 +186,21 @@ static void print_kept(const json_t *root, FILE *file)
                 kept == last ? ", the last ones" : "", epoch, set, metric, number_in(best, "value"));
 }
 
+/* Of workers that wait for each other. */
+static void print_gap(const json_t *root, FILE *file)
+{
+    const json_t *gap = json_object_get(json_object_get(root, "staleness"), "clock_gap");
+    const json_t *workers = json_object_get(root, "workers");
+    double seconds = 0, waited = number_in(json_object_get(root, "spent_s"), "waiting_rule");
+    for (size_t w = 0; w < json_array_size(workers); w++)
+        seconds += number_in(json_array_get(workers, w), "seconds");
+    if (gap && seconds > 0)
+        fprintf(file,
+                "Clock gap: %.2f steps ahead of the slowest worker, on average; %.0f at most; %.0f%% of the "
+                "workers' time went into waiting for others\n",
+                number_in(gap, "mean"), number_in(gap, "max"), 100 * waited / seconds);
+}
+
 static void print_throughput(const json_t *root, FILE *file)
 {
     const json_t *throughput = json_object_get(root, "throughput"),
@@ -202,6 +217,7 @@ static void print_throughput(const json_t *root, FILE *file)
         fprintf(file, "Staleness: %.2f pushes%s between a pull and its push, on average; %.0f at most\n",
                 json_number_value(mean), alone ? "" : " of others",
                 json_number_value(json_object_get(staleness, "max")));
+    print_gap(root, file);
 }
 
 enum dp_status dp_outcome_print(const char *report, bool shown, FILE *file, struct dp_error *err)

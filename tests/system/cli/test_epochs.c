@@ -182,7 +182,24 @@ static void a_long_table_is_cut(void **state)
     text = outcome(true);
     assert_null(strstr(text, "epoch"));
     assert_non_null(strstr(text, "Staleness: 0.50 pushes between a pull and its push")); /* of no others */
+    assert_null(strstr(text, "Clock gap"));
     free(text);
+}
+
+static void workers_that_wait_are_told_what_it_cost(void **state)
+{
+    (void)state;
+    FILE *file = fopen(report, "we");
+    assert_non_null(file);
+    fprintf(file, "{\"workers\": [{\"seconds\": 3}, {\"seconds\": 5}], \"spent_s\": {\"waiting_rule\": 2}, "
+                  "\"staleness\": {\"clock_gap\": {\"mean\": 0.25, \"max\": 3}}, \"epochs\": []}\n");
+    assert_int_equal(fclose(file), 0);
+    char *text = outcome(true);
+    assert_non_null(
+        strstr(text, "Clock gap: 0.25 steps ahead of the slowest worker, on average; 3 at most; 25% of the "
+                     "workers' time went into waiting for others\n"));
+    free(text);
+    (void)unlink(report);
 }
 
 /* Planted: the rate of the first note; the mean since the begin. */
@@ -210,9 +227,11 @@ static void the_time_left_is_not_guessed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_epoch_has_one_line), cmocka_unit_test(notes_are_shown_once),
-        cmocka_unit_test(items_ranked_among_all_have_their_columns), cmocka_unit_test(a_long_table_is_cut),
-        cmocka_unit_test(the_time_left_is_not_guessed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_epoch_has_one_line),
+                                       cmocka_unit_test(notes_are_shown_once),
+                                       cmocka_unit_test(items_ranked_among_all_have_their_columns),
+                                       cmocka_unit_test(a_long_table_is_cut),
+                                       cmocka_unit_test(workers_that_wait_are_told_what_it_cost),
+                                       cmocka_unit_test(the_time_left_is_not_guessed)};
     return cmocka_run_group_tests_name("epochs", tests, make_place, remove_place);
 }
