@@ -33,6 +33,12 @@ void member_bed_start(struct bed *bed, struct member_bed_view *view)
     assert_int_equal(bed_expect(bed, member_bed_put(bed, view), DP_OK)->reply.version, view->view.number);
 }
 
+void member_bed_start_two(struct bed *bed)
+{
+    struct member_bed_view view = member_bed_view(DP_SSP, 0, 2);
+    member_bed_start(bed, &view);
+}
+
 void member_bed_start_journaled(struct bed *bed, struct member_bed_view *view)
 {
     struct dp_table_spec spec = bed_sgd("t", 2);
@@ -101,6 +107,18 @@ uint64_t member_bed_push(struct bed *bed, uint64_t session, uint64_t sequence,
     struct dp_frame frames[2] = {dp_frame_copy(key(), sizeof *key()),
                                  dp_frame_copy(gradient, sizeof gradient)};
     return bed_send(bed, &request, frames, 2);
+}
+
+uint64_t member_bed_pull_step(struct bed *bed, uint64_t sequence, uint32_t rank, uint64_t step)
+{
+    struct dp_membership member = member_bed_member(rank, step);
+    return member_bed_pull(bed, 1 + rank, sequence, &member);
+}
+
+uint64_t member_bed_push_step(struct bed *bed, uint64_t sequence, uint32_t rank, uint64_t step)
+{
+    struct dp_membership member = member_bed_member(rank, step);
+    return member_bed_push(bed, 1 + rank, sequence, &member, rank * 1000 + step);
 }
 
 static const struct bed_reply *find(const struct bed *bed, uint64_t id, enum dp_status status,

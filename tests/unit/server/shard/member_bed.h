@@ -21,7 +21,9 @@ struct member_bed_view member_bed_view(enum dp_consistency mode, uint32_t slack,
 uint64_t member_bed_put(struct bed *bed, struct member_bed_view *view);
 /* Opened as bed_start does, with a session for each member (sequences start at 1, but at 2 in session 1), and this view. */
 void member_bed_start(struct bed *bed, struct member_bed_view *view);
-/* The same, with a journal, sessions 1 and 2. */
+/* Two members, ssp:0. */
+void member_bed_start_two(struct bed *bed);
+/* As member_bed_start, with a journal, sessions 1 and 2. */
 void member_bed_start_journaled(struct bed *bed, struct member_bed_view *view);
 /* Power is lost; opened again, sessions 1 and 2 known. */
 void member_bed_crash(struct bed *bed);
@@ -32,6 +34,9 @@ uint64_t member_bed_pull(struct bed *bed, uint64_t session, uint64_t sequence,
                          const struct dp_membership *member);
 uint64_t member_bed_push(struct bed *bed, uint64_t session, uint64_t sequence,
                          const struct dp_membership *member, uint64_t number);
+/* Of member `rank`, as member_bed_member says, in session 1 + rank; each member has push numbers of its own, one for each step. */
+uint64_t member_bed_pull_step(struct bed *bed, uint64_t sequence, uint32_t rank, uint64_t step);
+uint64_t member_bed_push_step(struct bed *bed, uint64_t sequence, uint32_t rank, uint64_t step);
 /* The replies with this status to request `id`, of the last BED_REPLIES; the last of them, which must be there. */
 uint32_t member_bed_count(const struct bed *bed, uint64_t id, enum dp_status status);
 const struct bed_reply *member_bed_last(const struct bed *bed, uint64_t id, enum dp_status status);

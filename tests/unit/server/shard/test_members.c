@@ -1,0 +1,216 @@
+/* Members of a run on a shard: the view that they hand over, who may speak by it, what counts as a finished step, and that all of
+ * it is there after a crash. One row, which each push makes smaller by 1. */
+#include "tests/unit/server/shard/member_bed.h"
+
+#include "common/model/mix.h"
+
+#include <math.h>
+
+static void who_ends_first_holds_nobody(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct member_bed_view view = member_bed_view(DP_SSP, 1, 2);
+    member_bed_start(&bed, &view);
+    uint64_t sequence = 2;
+    for (uint64_t step = 0; step < 2; step++)
+        (void)member_bed_push_step(&bed, sequence++, 0, step);
+    uint64_t held = member_bed_pull_step(&bed, sequence++, 0, 2);
+    (void)member_bed_push_step(&bed, 1, 1, 0);
+    bed_turn(&bed);
+    assert_true(member_bed_is_answered(&bed, held)); /* one step behind may it be */
+    held = member_bed_pull_step(&bed, sequence++, 0, 9);
+    bed_turn(&bed);
+    assert_false(member_bed_is_answered(&bed, held));
+    for (uint64_t step = 2; step < 8; step++)
+        (void)member_bed_push_step(&bed, sequence++, 0, step);
+    bed_turn(&bed);
+    assert_false(member_bed_is_answered(&bed, held));
+    view.view.number = 2;
+    view.member[1].until = 1; /* it had one step only */
+    bed_expect(&bed, member_bed_put(&bed, &view), DP_OK);
+    bed_turn(&bed);
+    assert_true(member_bed_is_answered(&bed, held));
+    uint64_t refused = member_bed_push_step(&bed, 2, 1, 1);
+    bed_turn(&bed);
+    bed_expect(&bed, refused, DP_INVALID);
+    bed_close(&bed);
+}
+
+/* Its requests, waiting or new, change nothing; what it would have pushed its successor pushes under the same number. */
+static void a_process_whose_place_was_taken_ends(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct member_bed_view view = member_bed_view(DP_SSP, 0, 2);
+    member_bed_start(&bed, &view);
+    uint64_t held = member_bed_pull_step(&bed, 1, 1, 1);
+    bed_turn(&bed);
+    view.view.number = 2;
+    view.member[1].incarnation = 555;
+    bed_expect(&bed, member_bed_put(&bed, &view), DP_OK);
+    bed_turn(&bed);
+    assert_int_equal(member_bed_count(&bed, held, DP_REPLACED), 1);
+    assert_int_equal(bed_counter(&bed, "pulls_held_now"), 0);
+    uint64_t dead = member_bed_push_step(&bed, 2, 1, 0), dead_pull = member_bed_pull_step(&bed, 3, 1, 0);
+    bed_turn(&bed);
+    bed_expect(&bed, dead, DP_REPLACED);
+    bed_expect(&bed, dead_pull, DP_REPLACED);
+    struct dp_membership successor = member_bed_member(1, 0);
+    successor.incarnation = 555;
+    successor.view = 2;
+    bed_meet(&bed, 9);
+    uint64_t alive = member_bed_push(&bed, 9, 1, &successor, 1000);
+    bed_turn(&bed);
+    assert_false(bed_expect(&bed, alive, DP_OK)->reply.repeated);
+    assert_true(bed_value(&bed, 9, 2, dp_mix(7)) == -1);
+    bed_close(&bed);
+}
+
+/* The push found in the push ids is one that its member has finished, whoever applied it. */
+static void a_repeated_push_counts_as_a_finished_step(void **state)
+{
+    (void)state;
+    struct bed bed;
+    member_bed_start_two(&bed);
+    uint64_t first = member_bed_push_step(&bed, 2, 0, 0);
+    bed_turn(&bed);
+    bed_expect(&bed, first, DP_OK);
+    struct dp_membership other = member_bed_member(1, 0);
+    uint64_t same = member_bed_push(&bed, 2, 1, &other, 0);
+    uint64_t next = member_bed_pull_step(&bed, 3, 0, 1);
+    bed_turn(&bed);
+    assert_true(bed_expect(&bed, same, DP_OK)->reply.repeated);
+    bed_expect(&bed, next, DP_OK);
+    bed_close(&bed);
+}
+
+static void what_a_member_finished_survives_a_crash(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct member_bed_view view = member_bed_view(DP_SSP, 0, 2);
+    member_bed_start_journaled(&bed, &view);
+    uint64_t pushed = member_bed_push_step(&bed, 2, 0, 0);
+    bed_turn(&bed);
+    bed_expect(&bed, pushed, DP_OK);
+    pushed = member_bed_push_step(&bed, 1, 1, 0);
+    bed_turn(&bed);
+    bed_expect(&bed, pushed, DP_OK);
+    member_bed_crash(&bed);
+    uint64_t goes = member_bed_pull_step(&bed, 1, 0, 1), held = member_bed_pull_step(&bed, 2, 0, 2);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    bed_expect(&bed, goes, DP_OK);
+    assert_false(member_bed_is_answered(&bed, held));
+    bed_close(&bed);
+}
+
+/* Others wait for that step, before a crash and after. */
+static void a_push_that_was_refused_finishes_no_step(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct member_bed_view view = member_bed_view(DP_SSP, 0, 1);
+    member_bed_start_journaled(&bed, &view);
+    uint64_t key = dp_mix(7);
+    struct dp_request request = {.kind = DP_REQUEST_PUSH,
+                                 .session = 1,
+                                 .sequence = 2,
+                                 .member = member_bed_member(0, 0),
+                                 .stream = MEMBER_BED_STREAM,
+                                 .rate = 1,
+                                 .sections = 1,
+                                 .section = {{.table = dp_table_id("t"), .rows = 1}}};
+    const float gradient[2] = {(float)NAN, 1};
+    struct dp_frame frames[2] = {dp_frame_copy(&key, sizeof key), dp_frame_copy(gradient, sizeof gradient)};
+    uint64_t refused = bed_send(&bed, &request, frames, 2), held = member_bed_pull_step(&bed, 3, 0, 1);
+    bed_turn(&bed);
+    bed_expect(&bed, refused, DP_NOT_FINITE);
+    assert_false(member_bed_is_answered(&bed, held));
+    member_bed_crash(&bed);
+    held = member_bed_pull_step(&bed, 1, 0, 1);
+    bed_turn(&bed);
+    assert_false(member_bed_is_answered(&bed, held));
+    bed_close(&bed);
+}
+
+static void who_was_replaced_is_so_after_a_crash(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct member_bed_view view = member_bed_view(DP_SSP, 0, 2);
+    member_bed_start_journaled(&bed, &view);
+    view.view.number = 2;
+    view.member[1].incarnation = 555;
+    bed_expect(&bed, member_bed_put(&bed, &view), DP_OK);
+    uint64_t pushed =
+        member_bed_push_step(&bed, 2, 0, 0); /* whose answer shows that what is before it is durable */
+    bed_turn(&bed);
+    bed_expect(&bed, pushed, DP_OK);
+    member_bed_crash(&bed);
+    uint64_t dead = member_bed_push_step(&bed, 1, 1, 0);
+    bed_turn(&bed);
+    bed_expect(&bed, dead, DP_REPLACED);
+    bed_close(&bed);
+}
+
+static void a_newer_view_is_asked_for(void **state)
+{
+    (void)state;
+    struct bed bed;
+    member_bed_start_two(&bed);
+    struct dp_membership member = member_bed_member(0, 0);
+    member.view = 4;
+    uint64_t pulled = member_bed_pull(&bed, 1, 2, &member);
+    uint64_t dropped = member_bed_push_step(&bed, 3, 0, 0);
+    bed_turn(&bed);
+    const struct bed_reply *again = bed_expect(&bed, pulled, DP_AGAIN);
+    assert_true(again->reply.wait.reason == DP_WAIT_VIEW && again->reply.wait.subject == 3 &&
+                again->reply.wait.done == 1 && again->reply.wait.total == 4);
+    assert_null(bed_reply_to(&bed, dropped));
+    struct member_bed_view view = member_bed_view(DP_SSP, 0, 2);
+    view.view.number = 5;
+    assert_int_equal(bed_expect(&bed, member_bed_put(&bed, &view), DP_OK)->reply.version, 5);
+    pulled = member_bed_pull(&bed, 1, 2, &member);
+    bed_turn(&bed);
+    bed_expect(&bed, pulled, DP_OK);
+    view.view.number = 4; /* it comes late */
+    assert_int_equal(bed_expect(&bed, member_bed_put(&bed, &view), DP_OK)->reply.version, 5);
+    bed_close(&bed);
+}
+
+static void what_is_no_view_is_refused(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct dp_request request = {.kind = DP_REQUEST_VIEW_PUT};
+    struct member_bed_view view = member_bed_view(DP_SSP, 1, 2);
+    member_bed_start_two(&bed);
+    struct dp_frame frame = dp_frame_copy("no view", 7);
+    bed_expect(&bed, bed_send(&bed, &request, &frame, 1), DP_INVALID);
+    view.view.number = 2;
+    bed_expect(&bed, member_bed_put(&bed, &view), DP_INVALID); /* ssp:1, but the run began with ssp:0 */
+    view = member_bed_view(DP_SSP, 0, 2);
+    view.view.run = 2;
+    bed_expect(&bed, member_bed_put(&bed, &view), DP_REPLACED);
+    uint64_t pulled = member_bed_pull_step(&bed, 2, 0, 0);
+    bed_turn(&bed);
+    bed_expect(&bed, pulled, DP_OK);
+    bed_close(&bed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_ends_first_holds_nobody),
+        cmocka_unit_test(a_process_whose_place_was_taken_ends),
+        cmocka_unit_test(a_repeated_push_counts_as_a_finished_step),
+        cmocka_unit_test(what_a_member_finished_survives_a_crash),
+        cmocka_unit_test(a_push_that_was_refused_finishes_no_step),
+        cmocka_unit_test(who_was_replaced_is_so_after_a_crash),
+        cmocka_unit_test(a_newer_view_is_asked_for),
+        cmocka_unit_test(what_is_no_view_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
