@@ -4,10 +4,10 @@
  *           be under way. A push is applied exactly once on each shard, however often it is resent, even if a
  *           server restarts after a clean stop or, with durability machine or process, after a kill;
  *           acknowledged pushes survive that. On each shard, requests take effect in the order in which they
- *           were issued. A push is checked (finite, sizes) in full before any part of it is sent. Every wait
- *           has a deadline and names what it waited for. A deadline counts the time in which the process ran:
- *           a suspension of it (Ctrl-Z, a laptop that sleeps), wherever in a wait it begins, counts as a
- *           quarter of a second at most.
+ *           were issued, but for a member's pull that its mode holds (dp_client_join). A push is checked
+ *           (finite, sizes) in full before any part of it is sent. Every wait has a deadline and names what it
+ *           waited for. A deadline counts the time in which the process ran: a suspension of it (Ctrl-Z, a
+ *           laptop that sleeps), wherever in a wait it begins, counts as a quarter of a second at most.
  * Thread    A client and its tickets belong to one thread. Several clients may be used by several threads.
  * Memory    The keys and weights of a pull, and its applied array, must live until its wait has returned a
  *           result other than DP_TIMEOUT. A push copies its arguments.
@@ -157,8 +157,12 @@ void dp_client_progress(struct dp_client *client);
 /* ---- Workers that wait for each other (ssp, sync) ----
  *     join -> table -> (pull_step(t) -> wait -> ... -> push(t) -> wait)* -> leave
  * The members of a run are its ranks 0 .. members - 1. Each shard holds a member's pull of step t until the other members have come as
- * far as the mode asks: with ssp, each has finished the steps before t - slack; with sync, the shard has applied the pushes of all members for
- * the steps before t as one each. A member finishes a step by its push for it, one without rows if it has none. */
+ * far as the mode asks: with ssp, each has finished the steps before t - slack; with sync, the shard has applied each step before t, all
+ * members' pushes for it as one: the mean of their gradients, weighted by `examples`. A member finishes a step by its push for it, one
+ * without rows if it has none. A process that is started again in its place finds what it has pushed by dp_client_pushed, if its pushes
+ * have a stream and numbers of its choice: tests/system/example_sync.c is a whole program.
+ * sync: all push a step at the same rate, one push a step and member. A push waits, as for a place in the window, until every shard has
+ * answered the member's push before. Servers need a journal (durability machine or process), else joining is DP_UNSUPPORTED. */
 struct dp_join {
     uint32_t run;     /* from 1: later runs replace earlier ones */
     uint32_t rank;    /* this member's, below `members` */
@@ -168,7 +172,8 @@ struct dp_join {
     uint64_t first_step; /* of the run */
 };
 /* Joins a run: takes the rank's place in the register's list of members, which the first to join makes, and hands the list to all
- * shards. Needs the control endpoint. A process that joins again in the place of an earlier one replaces it; what that one left is kept.
+ * shards. Needs the control endpoint. A process that joins again in the place of an earlier one replaces it; if that one had left,
+ * its end stays.
  * DP_EXISTS: the other members mean another mode, or other members or steps. After DP_TIMEOUT, join again. DP_REPLACED, of this call and
  * of all below: another process joined in this place; this client is no member any more and cannot become one. */
 DP_MUST_USE
