@@ -83,6 +83,12 @@ enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_w
     const struct dp_kept_step *step = dp_kept_step(keeper->kept, member->run, member->step);
     if (dp_steps_push(keeper->steps, member, err) == DP_STEP_REFUSED)
         return err->status;
+    /* What lies between two closes in the journal is one step's: kept.h's floor stands on that. */
+    if (member->step > keeper->steps->open) {
+        (void)dp_steps_say_held(keeper->steps, member, dp_shard_now(keeper->base), err);
+        err->status = DP_AGAIN;
+        return DP_AGAIN;
+    }
     if (step && memcmp(&step->push[0]->rate, &request->rate, sizeof request->rate) != 0)
         return dp_fail(err, DP_INVALID,
                        "push of step %" PRIu64 ": rate %g, but that of worker %" PRIu32
@@ -91,13 +97,6 @@ enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_w
     const struct step_size size = size_with(keeper, step, waiting);
     if (check_size(keeper, &size, member->step, err) != DP_OK)
         return err->status;
-    /* Those of later steps wait until the open one is closed. */
-    uint64_t kept = keeper->budget->bytes / KEPT_SHARE;
-    kept = kept > KEPT_LEAST ? kept : KEPT_LEAST;
-    if (member->step > keeper->steps->open && keeper->kept->bytes + waiting->bytes > kept)
-        return dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_QUEUE},
-                            "shard %" PRIu32 " keeps %zu bytes of pushes until step %" PRIu64 " is closed",
-                            keeper->base->index, keeper->kept->bytes, keeper->steps->open);
     return DP_OK;
 }
 

@@ -3,6 +3,9 @@
  * Why       The bounds of a step are checked as its pushes come: its close is a request that may take half of the cache, and a
  *           record that must fit into a segment of the journal, of which the pushes and closes of two steps and more are needed
  *           at a time (kept.h). What was answered is never given up.
+ *           Only pushes of the open step are kept: one of a later step, of a member whose pulls touched other shards, hears
+ *           AGAIN. So the pushes of a step lie between two closes in the journal, and no close that is replayed wants one from
+ *           below the floor.
  * Thread    The shard's. */
 #ifndef DP_SHARD_KEEPER_H
 #define DP_SHARD_KEEPER_H

@@ -219,6 +219,22 @@ static void test_refused(void **state)
     sync_free(s);
 }
 
+/* A step is kept once it is open, so that no two of them overlap in the journal. */
+static void test_early_push(void **state)
+{
+    (void)state;
+    struct sync *s = begun(2, 1); /* worker 0 has pushed step 1 */
+    for (int i = 0; i < 2; i++) {
+        uint64_t id = sync_push(s, 0);
+        bed_turn(&s->bed);
+        const struct bed_reply *reply = bed_expect(&s->bed, id, DP_AGAIN);
+        assert_true(reply->reply.wait.reason == DP_WAIT_STEP && reply->reply.wait.subject == 1);
+    }
+    sync_train(s, 4);
+    sync_check(s, 4);
+    sync_free(s);
+}
+
 /* Bounds of a step, checked as its pushes come. */
 static void test_bounds(void **state)
 {
@@ -251,15 +267,11 @@ static void test_later_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equals_a_plain_loop),
-        cmocka_unit_test(test_power_goes),
-        cmocka_unit_test(test_process_dies),
-        cmocka_unit_test(test_crashes_again_and_again),
-        cmocka_unit_test(test_torn_step),
-        cmocka_unit_test(test_drain_within_a_step),
-        cmocka_unit_test(test_repeated_push),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_equals_a_plain_loop), cmocka_unit_test(test_power_goes),
+        cmocka_unit_test(test_process_dies),        cmocka_unit_test(test_crashes_again_and_again),
+        cmocka_unit_test(test_torn_step),           cmocka_unit_test(test_drain_within_a_step),
+        cmocka_unit_test(test_repeated_push),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_early_push),          cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_later_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
