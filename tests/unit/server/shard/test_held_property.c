@@ -1,13 +1,13 @@
-/* Seeded scripts of the members of an ssp run, with everything that may come between a pull and its answer.
+/* Seeded scripts of the members of a run in ssp or sync, with everything that may come between a pull and its answer.
  * Script    Each member pulls and pushes its steps, the pull of the next one ahead of the push. Requests are lost, doubled and sent
  *           again in order; answers are lost; the store's reads are held and fail; time passes, deadlines too; processes die and
  *           others take their places, which begin with the first step whose push was not answered; whoever is done leaves.
- *           The cache has room for a third of the rows. Every second seed has a journal, and its shard crashes: it loses power,
+ *           The cache has room for some of the rows only. Every second seed has a journal, and its shard crashes: it loses power,
  *           or its process dies, and what was not durable with it.
  * Seeds     DP_TEST_SEED=n runs one, DP_TEST_SEEDS=n so many.
- * Checked   A pull for step t sees all pushes of the steps below t - S of every member. Every request is answered in the end, the
+ * Checked   ssp: a pull for step t sees all pushes of the steps below t - S of every member. sync: exactly those below t. Every request is answered in the end, the
  *           members' last steps too; each push counts once; nothing is held any more.
- * Step s pushes 1 to key s % KEYS, by SGD at rate 1: a row tells how many pushes it has had. */
+ * Step s pushes to key s % KEYS, by SGD at rate 1, so that a row tells how many pushes it has had. */
 #include "tests/unit/server/shard/member_bed.h"
 
 #include "common/base/log.h"
@@ -18,17 +18,18 @@
 #include <string.h>
 
 #define MEMBERS_MAX 4u
-#define STEPS       12u
-#define KEYS        6u
+#define STEPS       20u
+#define KEYS        10u
 #define DIM         500u
 #define OPS_MAX     (2u * STEPS)
-#define STORM       600u
-#define EVENTS_MAX  20000u
+#define STORM       900u
+#define EVENTS_MAX  40000u
 #define SEEDS       300u
 #define SENT_MAX    65536u
 
 struct op {
     bool push, answered, held;
+    uint32_t key;
     uint64_t step, id;
 };
 
@@ -44,7 +45,8 @@ struct world {
     struct bed bed;
     uint64_t seed, random;
     uint32_t members, slack, seen; /* replies */
-    bool calm, failed;             /* failed: a read was told to */
+    bool sync;
+    bool calm, failed; /* failed: a read was told to */
     struct member_bed_view view;
     struct process process[MEMBERS_MAX];
     uint64_t pushed[MEMBERS_MAX]; /* steps below have an answer to their push */
@@ -77,12 +79,6 @@ static uint32_t steps_to(uint64_t end, uint32_t k)
     for (uint64_t s = 0; s < end; s++)
         n += s % KEYS == k;
     return n;
-}
-
-/* Which key a pull looks at: that of the last step which it must see. */
-static uint32_t key_of_pull(const struct world *w, uint64_t step)
-{
-    return (uint32_t)(step > w->slack ? (step - w->slack - 1) % KEYS : 0);
 }
 
 /* ---- processes */
@@ -120,15 +116,17 @@ static void send_op(struct world *w, uint32_t rank, uint32_t place)
                                  .section = {{.table = dp_table_id("t"), .rows = 1}}};
     request.member.incarnation = p->incarnation;
     request.member.view = p->view;
-    uint32_t k = op->push ? (uint32_t)(op->step % KEYS) : key_of_pull(w, op->step);
-    struct dp_frame frames[2] = {dp_frame_copy(&w->key[k], 8)};
+    struct dp_frame frames[2] = {dp_frame_copy(&w->key[op->key], 8)};
+    /* Of a synchronous step the shard takes the mean. */
+    const float gradient = w->sync ? (float)w->members : 1;
+    request.member.examples = 7;
     if (op->push) {
         request.stream = MEMBER_BED_STREAM;
         request.number = rank * 100 + op->step;
         request.rate = 1;
         frames[1] = dp_frame_new(DIM * 4);
         for (uint32_t i = 0; i < DIM; i++)
-            memcpy((char *)frames[1].data + (size_t)i * 4, &(const float){1}, 4);
+            memcpy((char *)frames[1].data + (size_t)i * 4, &gradient, 4);
     }
     w->bed.next_id = op->id;
     (void)bed_send(&w->bed, &request, frames, op->push ? 2 : 1);
@@ -143,11 +141,14 @@ static void issue(struct world *w, uint32_t rank)
     bool may_push = false;
     for (uint32_t i = 0; i < p->ops; i++)
         may_push |= !p->op[i].push && p->op[i].answered && p->op[i].step == p->first + p->pushes;
+    /* Whoever begins this step anew gets the weights from before, while no later one is closed. */
+    may_push = may_push && (!w->sync || p->first + p->pushes == w->pushed[rank]);
     if (!may_pull && !may_push)
         return;
     struct op *op = &p->op[p->ops];
     op->push = may_push && (!may_pull || draw(w, 3) == 0);
     op->step = p->first + (op->push ? p->pushes++ : p->pulls++);
+    op->key = (uint32_t)((op->step + KEYS - (op->push ? 0 : draw(w, 2 + w->slack))) % KEYS);
     op->id = w->bed.next_id++;
     require(w, op->id < SENT_MAX);
     w->asked[op->id].rank = rank;
@@ -185,11 +186,11 @@ static void die(struct world *w, uint32_t rank)
 static void take_pull(const struct world *w, const struct op *op, const struct bed_reply *reply)
 {
     uint64_t must = op->step > w->slack ? op->step - w->slack : 0;
-    uint32_t k = key_of_pull(w, op->step);
+    uint64_t may = w->sync ? op->step : STEPS;
     int seen = (int)-reply->value[0];
-    require(w, reply->values == DIM);
-    require(w,
-            seen >= (int)(w->members * steps_to(must, k)) && seen <= (int)(w->members * steps_to(STEPS, k)));
+    require(w, reply->values == DIM && (float)-seen == reply->value[0]);
+    require(w, seen >= (int)(w->members * steps_to(must, op->key)) &&
+                   seen <= (int)(w->members * steps_to(may, op->key)));
 }
 
 static void take(struct world *w, const struct bed_reply *reply)
@@ -202,7 +203,7 @@ static void take(struct world *w, const struct bed_reply *reply)
     w->replaced += reply->reply.status == DP_REPLACED;
     if (id >= SENT_MAX || w->asked[id].session == 0 || (!w->calm && draw(w, 6) == 0))
         return;
-    require(w, !alive || (reply->reply.status != DP_REPLACED && reply->reply.status != DP_INVALID));
+    require(w, !alive || reply->reply.status != DP_REPLACED);
     require(w, !alive || reply->reply.status != DP_SESSION || w->crashed > 0);
     if (reply->reply.status == DP_AGAIN && reply->reply.wait.reason == DP_WAIT_VIEW)
         put_view(w);
@@ -214,6 +215,7 @@ static void take(struct world *w, const struct bed_reply *reply)
         struct op *op = &p->op[i];
         if (op->id != id || op->answered)
             continue;
+        require(w, reply->reply.status != DP_INVALID);
         op->held |= reply->reply.status == DP_HELD;
         op->answered = reply->reply.status == DP_OK;
         if (!op->answered)
@@ -325,13 +327,15 @@ static void start(struct world *w)
 {
     w->random = w->seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     w->members = 2 + draw(w, MEMBERS_MAX - 1);
-    w->slack = draw(w, 4);
-    w->view = member_bed_view(DP_SSP, w->slack, w->members);
+    w->sync = draw(w, 3) == 0;
+    w->slack = w->sync ? 0 : draw(w, 4);
+    w->view = member_bed_view(w->sync ? DP_SYNC : DP_SSP, w->slack, w->members);
     struct dp_table_spec spec = bed_sgd("t", DIM);
     bed_init(&w->bed, 16);
     w->bed.seed = w->seed;
-    w->bed.host.options.cache_bytes = bed_budget(16 + 4 * DIM, 2);
-    if (w->seed % 2 == 0)
+    /* A step may take half of it, each member's rows counted. */
+    w->bed.host.options.cache_bytes = bed_budget(16 + 4 * DIM, w->sync ? 2 * w->members : 2);
+    if (w->sync || w->seed % 2 == 0)
         bed_journal(&w->bed, w->seed);
     bed_open_shard(&w->bed);
     bed_meet(&w->bed, 1);
@@ -364,7 +368,7 @@ static void check_end(struct world *w)
 }
 
 struct sums {
-    uint64_t held, replaced, crashed, read;
+    uint64_t held, replaced, crashed, read, closed;
 };
 
 static void run(uint64_t seed, struct sums *sums)
@@ -386,6 +390,7 @@ static void run(uint64_t seed, struct sums *sums)
     sums->replaced += w->replaced;
     sums->crashed += w->crashed;
     sums->read += bed_counter(&w->bed, "rows_read");
+    sums->closed += bed_counter(&w->bed, "steps_closed");
     bed_close(&w->bed);
     free(w);
 }
@@ -402,9 +407,11 @@ static void every_pull_is_answered_and_sees_what_it_must(void **state)
     }
     for (uint64_t seed = 1; seed <= seeds; seed++)
         run(seed, &sums);
-    print_message("held %u times, replaced %u, crashed %u, rows read %u\n", (unsigned)sums.held,
-                  (unsigned)sums.replaced, (unsigned)sums.crashed, (unsigned)sums.read);
+    print_message("held %u times, replaced %u, crashed %u, rows read %u, steps closed %u\n",
+                  (unsigned)sums.held, (unsigned)sums.replaced, (unsigned)sums.crashed, (unsigned)sums.read,
+                  (unsigned)sums.closed);
     assert_true(sums.held > seeds && sums.replaced > 0 && sums.crashed > seeds / 10 && sums.read > seeds);
+    assert_true(sums.closed > seeds);
 }
 
 int main(void)
