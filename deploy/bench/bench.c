@@ -5,6 +5,7 @@
 #include "deploy/bench/bench.h"
 
 #include "deploy/bench/bench_inner.h"
+#include "deploy/bench/bench_modes.h"
 #include "deploy/bench/bench_sustained.h"
 #include "deploy/bench/bench_train.h"
 
@@ -443,6 +444,8 @@ int dp_bench_main(int argc, char *const *argv, const struct dp_bench_store *stor
 {
     if (argc > 0 && strcmp(argv[0], "sustained") == 0)
         return dp_bench_sustained(argc - 1, argv + 1);
+    if (argc > 0 && strcmp(argv[0], "modes") == 0)
+        return dp_bench_modes(argc - 1, argv + 1);
     if (argc > 0 && strcmp(argv[0], "train") == 0)
         return dp_bench_train(argc - 1, argv + 1);
     struct bench bench = {.store = store};

@@ -109,6 +109,15 @@ static enum dp_status make_cluster(struct dp_bench_server *server, struct dp_err
     return st == DP_OK ? dp_cluster_write(c, server->folder.conf, err) : st;
 }
 
+struct dp_table_spec dp_bench_server_table(const struct dp_bench_server *server)
+{
+    return (struct dp_table_spec){.name = DP_BENCH_TABLE,
+                                  .dim = server->options.dim,
+                                  .seed = 1,
+                                  .init = {.kind = DP_INIT_ZERO},
+                                  .optimizer = dp_optimizer_defaults(DP_OPT_ADAM)};
+}
+
 static enum dp_status open_client(struct dp_bench_server *server, bool bf16, struct dp_error *err)
 {
     char endpoint[DP_BENCH_SHARDS_MAX][DP_HOST_MAX + 32];
@@ -127,11 +136,7 @@ static enum dp_status open_client(struct dp_bench_server *server, bool bf16, str
         .retry_ms = 5000,
         .bf16_values = bf16,
     };
-    struct dp_table_spec spec = {.name = DP_BENCH_TABLE,
-                                 .dim = server->options.dim,
-                                 .seed = 1,
-                                 .init = {.kind = DP_INIT_ZERO},
-                                 .optimizer = dp_optimizer_defaults(DP_OPT_ADAM)};
+    const struct dp_table_spec spec = dp_bench_server_table(server);
     enum dp_status st = dp_client_open(&options, &server->client[bf16], err);
     if (st == DP_OK)
         st = dp_client_table(server->client[bf16], &spec, DP_BENCH_WAIT_MS, &server->table[bf16], err);

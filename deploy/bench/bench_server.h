@@ -39,6 +39,8 @@ DP_MUST_USE
 enum dp_status dp_bench_server_open(struct dp_bench_server *server, struct dp_local *local, long other,
                                     const struct dp_bench_server_options *options, const struct dp_pin *pin,
                                     struct dp_error *err);
+/* Its table, for further clients. */
+struct dp_table_spec dp_bench_server_table(const struct dp_bench_server *server);
 /* kill -9, and a restart on the same store. *ns: from the start of the process until it answers a client's
  * hello and knows the table. */
 DP_MUST_USE
