@@ -76,8 +76,8 @@ void dp_held_add(struct dp_held *held, struct dp_session *session, struct dp_wai
     struct dp_waiting *pull = *waiting;
     struct dp_error err = {0};
     DP_ASSERT(!pull->next && pull->request.member.given && session->id == pull->request.session);
-    DP_ASSERT(pull->request.sequence <= session->done);
-    if (dp_held_renew(held, session, waiting))
+    /* What is new is not looked for: many may be held. */
+    if (pull->request.sequence <= session->done && dp_held_renew(held, session, waiting))
         return;
     *waiting = NULL;
     if (!has_room(held, session, pull, &err)) {

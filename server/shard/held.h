@@ -33,9 +33,10 @@ struct dp_held {
     uint64_t due_ns;  /* when somebody is to hear HELD or TIMEOUT */
 };
 
-/* Takes over a pull that was taken out of its session, and counts as done there. */
+/* Takes over a pull that was taken out of its session, before it counts as done there. */
 void dp_held_add(struct dp_held *held, struct dp_session *session, struct dp_waiting **pull);
-/* Whether it is a resend of one that is held, which lives on by it; freed then. */
+/* Whether it is a resend of one that is held, which lives on by it; freed then. For what is not new in its session: many may be
+ * held. */
 bool dp_held_renew(struct dp_held *held, const struct dp_session *session, struct dp_waiting **resend);
 /* stopping: all hear that; else NULL. */
 void dp_held_turn(struct dp_held *held, const struct dp_error *stopping);

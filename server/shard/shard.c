@@ -432,7 +432,7 @@ void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct
         dp_replies_refuse(&shard->replies, &to, &err);
         dp_waiting_free(&waiting);
     } else if (sequenced) {
-        if (!dp_held_renew(&shard->held, session, &waiting))
+        if (request->sequence == session->expected || !dp_held_renew(&shard->held, session, &waiting))
             admit(shard, session, waiting);
     } else {
         do_at_once(shard, waiting);

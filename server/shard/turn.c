@@ -104,11 +104,11 @@ static void do_first(struct dp_shard *shard, struct dp_session *session)
     dp_schedule_leave(&shard->schedule, session);
     if (done != DP_DONE_LATER || sequence <= session->done) {
         /* (A resend of what was done before is not part of the order below: it alone comes again.) */
-        session->done = sequence > session->done ? sequence : session->done;
         first = take_first(shard, session);
         if (done == DP_DONE_HELD)
             dp_held_add(&shard->held, session, &first);
         dp_waiting_free(&first);
+        session->done = sequence > session->done ? sequence : session->done;
         return;
     }
     /* What came behind it would overtake it: the client sends all of them again, in order. What was done before is not among
