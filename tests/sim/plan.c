@@ -83,7 +83,9 @@ static void make_mode(const struct sim_world *world, struct sim_plan *plan)
         plan->minibatches[i] = plan->steps;
     if (chance % 3 == 0 || plan->sectors)
         return;
-    plan->mode = DP_SSP;
+    plan->mode = chance % 3 == 1 ? DP_SSP : DP_SYNC;
+    if (plan->mode == DP_SYNC)
+        plan->budget_bytes *= 3;
     chance /= 3;
     plan->slack = plan->mode == DP_SSP ? (uint32_t)(chance % 4) : 0;
     plan->first_step = chance % 5 * 1000;

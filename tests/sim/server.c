@@ -155,7 +155,7 @@ static void drained(struct sim_server *server)
         return;
     sim_say(server->world, "s%" PRIu32 ": drained: %s %s", server->index, dp_status_name((int)st), err.text);
     server->clean = false;
-    if (st == DP_OK)
+    if (st == DP_OK && !dp_shard_keeps_journal(server->bed.shard))
         end_cleanly(server);
     bool off = dp_sim_disk_is_off(server->bed.sim);
     close_all(server);
