@@ -81,7 +81,7 @@ static enum dp_status cut_shard(struct dp_partition *partition, struct dp_client
 }
 
 enum dp_status dp_partition_cut(struct dp_partition *partition, struct dp_client *client,
-                                enum dp_request_kind kind, struct dp_error *err)
+                                enum dp_request_kind kind, bool all, struct dp_error *err)
 {
     bool push = kind == DP_REQUEST_PUSH;
     for (uint32_t shard = 0; shard < client->shards; shard++) {
@@ -92,7 +92,7 @@ enum dp_status dp_partition_cut(struct dp_partition *partition, struct dp_client
         enum dp_status st = cut_shard(partition, client, shard, parcel, err);
         if (st != DP_OK)
             return st;
-        if (!push && parcel->request.sections == 0)
+        if (!all && parcel->request.sections == 0)
             dp_parcel_free(&client->draft[shard]);
     }
     return DP_OK;

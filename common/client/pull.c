@@ -65,13 +65,14 @@ static enum dp_status take_rows(struct dp_call *call, uint32_t server, const str
         scatter(pull->part.keys, parcel->slice[i].from, section->rows, (*message)->frame[1 + i].data,
                 pull->dim, section->type, pull->part.weights);
     }
-    if (call->applied)
+    if (call->applied && parcel->request.sections > 0)
         call->applied[server] = reply->applied;
     return DP_OK;
 }
 
 static enum dp_status make(struct dp_client *client, struct dp_partition *partition,
-                           const struct dp_pull_part *given, struct dp_call *call, struct dp_error *err)
+                           const struct dp_pull_part *given, bool all, struct dp_call *call,
+                           struct dp_error *err)
 {
     enum dp_status st = DP_OK;
     for (uint32_t i = 0; i < call->parts && st == DP_OK; i++) {
@@ -84,7 +85,7 @@ static enum dp_status make(struct dp_client *client, struct dp_partition *partit
             .part = given[i], .dim = given[i].table->spec.dim, .keys_version = given[i].keys->version};
         st = dp_partition_block(&partition->part[i], 0, err);
     }
-    return st == DP_OK ? dp_partition_cut(partition, client, DP_REQUEST_PULL, err) : st;
+    return st == DP_OK ? dp_partition_cut(partition, client, DP_REQUEST_PULL, all, err) : st;
 }
 
 /* step: NULL, or that of the member that this client is. */
@@ -104,7 +105,9 @@ static enum dp_status issue(struct dp_client *client, const uint64_t *step, cons
         return dp_fail(err, DP_NOMEM, "pull: no memory");
     call->take = take_rows;
     call->applied = applied;
-    st = make(client, &cut, parts, call, err);
+    /* A member asks every shard, also one without rows of it, as its push goes to every shard: else it could push steps there
+     * that others have not come to. */
+    st = make(client, &cut, parts, step != NULL, call, err);
     if (st != DP_OK) {
         st = dp_wrap(err, st, "pull");
         goto done;

@@ -131,7 +131,7 @@ static enum dp_status make(struct dp_client *client, struct dp_partition *partit
         if (!all_finite(client, values, part->keys->distinct * part->table->spec.dim))
             return name_the_culprit(client, part, given[i].gradients, err);
     }
-    enum dp_status st = dp_partition_cut(partition, client, DP_REQUEST_PUSH, err);
+    enum dp_status st = dp_partition_cut(partition, client, DP_REQUEST_PUSH, true, err);
     return st == DP_OK ? DP_OK : dp_wrap(err, st, "push");
 }
 

@@ -218,6 +218,25 @@ static enum dp_status loses_pushes(void *context, uint32_t shard, const struct d
 
 /* Goal    HELD is no answer to what else is under way: that is sent again in its time.
  * Planted HELD restarts the retry timer of all. */
+static void it_goes_to_shards_without_rows_of_it_too(void **state)
+{
+    (void)state;
+    struct held h;
+    set_up(&h, 2, 0);
+    const uint64_t first = 0;
+    uint64_t applied[2] = {7, 7};
+    assert_int_equal(dp_keys_lend(h.keys, &first, 1, &h.b.err), DP_OK);
+    const struct dp_pull_part part = {h.table, h.keys, h.weights};
+    h.hold[1] = true;
+    assert_int_equal(dp_client_pull_step(h.b.client, 7, &part, 1, applied, WAIT_MS, &h.pull, &h.b.err),
+                     DP_OK);
+    assert_int_equal(dp_client_wait(h.b.client, &h.pull, 1000, NULL, &h.b.err), DP_TIMEOUT);
+    assert_int_equal(h.b.err.wait.reason, DP_WAIT_STEP);
+    is_pulled(&h, 0);
+    assert_true(applied[0] == 0 && applied[1] == DP_NOT_MEASURED);
+    tear_down(&h);
+}
+
 static void what_is_lost_behind_it_is_sent_again(void **state)
 {
     (void)state;
@@ -308,6 +327,7 @@ int main(void)
         cmocka_unit_test(a_wait_that_ends_says_whom_it_waits_for),
         cmocka_unit_test(a_window_full_of_held_pulls_takes_pushes),
         cmocka_unit_test(a_silent_shard_is_named_before_one_that_holds_it),
+        cmocka_unit_test(it_goes_to_shards_without_rows_of_it_too),
         cmocka_unit_test(what_is_lost_behind_it_is_sent_again),
         cmocka_unit_test(what_was_overtaken_behind_it_is_sent_again),
         cmocka_unit_test(a_shard_that_starts_again_is_sent_it_again),
