@@ -206,6 +206,9 @@ static enum dp_status issue(struct dp_client *client, const struct dp_push_optio
     if (!(options->rate >= FLT_MIN) || !isfinite(options->rate)) /* as the shard checks it */
         return dp_fail(err, DP_ARGUMENT, "push: rate %g: must be finite and at least %g",
                        (double)options->rate, (double)FLT_MIN);
+    if (options->in_step && options->examples > DP_EXAMPLES_MAX)
+        return dp_fail(err, DP_ARGUMENT, "push: %" PRIu64 " examples, the limit is %llu", options->examples,
+                       DP_EXAMPLES_MAX);
     st = options->in_step ? dp_client_member_check(client, "push", err) : DP_OK;
     if (st == DP_OK)
         st = make(client, &cut, parts, count, err);

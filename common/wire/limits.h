@@ -18,6 +18,7 @@
 #define DP_NOTES_MAX                (DP_FRAMES_MAX - 1u)
 #define DP_POSITIONS_MAX            4096u /* numbers asked for at once */
 #define DP_REASON_MAX               503u
-#define DP_MEMBERS_MAX              1024u /* of a view */
+#define DP_MEMBERS_MAX              1024u        /* of a view */
+#define DP_EXAMPLES_MAX             (1ull << 40) /* behind one push: all members' fit into 64 bits */
 
 #endif

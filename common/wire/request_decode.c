@@ -99,6 +99,9 @@ static enum dp_status take_member(const Downpour__Member *wire, struct dp_reques
         return dp_fail(err, DP_INVALID, "member.rank: %u, the limit is %u", wire->rank, DP_MEMBERS_MAX - 1);
     if (wire->step >= UINT64_MAX - 1)
         return dp_fail(err, DP_INVALID, "member.step: %" PRIu64 " has none behind it", wire->step);
+    if (wire->examples > DP_EXAMPLES_MAX)
+        return dp_fail(err, DP_INVALID, "member.examples: %" PRIu64 ", the limit is %llu", wire->examples,
+                       DP_EXAMPLES_MAX);
     out->member = (struct dp_membership){.given = true,
                                          .run = wire->run,
                                          .rank = wire->rank,

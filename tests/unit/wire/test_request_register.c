@@ -77,7 +77,7 @@ static void broken_members_are_refused_by_name(void **state)
 {
     (void)state;
     struct dp_request request;
-    for (unsigned broken = 0; broken < 5; broken++) {
+    for (unsigned broken = 0; broken < 6; broken++) {
         request = request_of(broken % 2 ? DP_REQUEST_PUSH : DP_REQUEST_PULL);
         request.rate = 1;
         request.member = (struct dp_membership){.given = true,
@@ -85,7 +85,8 @@ static void broken_members_are_refused_by_name(void **state)
                                                 .view = broken != 1,
                                                 .incarnation = broken != 2,
                                                 .rank = broken == 3 ? DP_MEMBERS_MAX : 0,
-                                                .step = broken == 4 ? UINT64_MAX - 1 : 0};
+                                                .step = broken == 4 ? UINT64_MAX - 1 : 0,
+                                                .examples = broken == 5 ? DP_EXAMPLES_MAX + 1 : 0};
         assert_request_refused(&request, DP_INVALID, "member");
     }
 }
