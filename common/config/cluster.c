@@ -321,7 +321,7 @@ enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
                      dp_setting_name(names, "training.fetch_every", fetch),
                      dp_setting_name(names, "training.push_every", push));
     if (st == DP_OK)
-        st = dp_cluster_rule_check(&cluster->training, names, err);
+        st = dp_cluster_rule_check(cluster, names, err);
     if (st == DP_OK)
         st = check_rates(&cluster->training, names, err);
     if (st == DP_OK)

@@ -66,9 +66,10 @@ uint64_t dp_cluster_steps_of_fetch(const struct dp_cluster_training *training)
     return (into + fetch - 1) / push + 1;
 }
 
-enum dp_status dp_cluster_rule_check(const struct dp_cluster_training *training,
-                                     const struct dp_setting_names *names, struct dp_error *err)
+enum dp_status dp_cluster_rule_check(const struct dp_cluster *cluster, const struct dp_setting_names *names,
+                                     struct dp_error *err)
 {
+    const struct dp_cluster_training *training = &cluster->training;
     char name[DP_SETTING_NAME_BYTES], other[DP_SETTING_NAME_BYTES], text[DP_CLUSTER_RULE_BYTES];
     const char *what = dp_setting_name(names, "training.consistency", name);
     struct dp_cluster_rule rule;
@@ -86,6 +87,12 @@ enum dp_status dp_cluster_rule_check(const struct dp_cluster_training *training,
                        "%s is sync, which pulls the weights of each step, but %s is %" PRIu32
                        ": leave it out",
                        what, dp_setting_name(names, "training.fetch_every", other), training->fetch_every);
+    if (rule.mode == DP_CLUSTER_SYNC && cluster->durability == DP_CLUSTER_NONE)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "%s is sync, whose pushes are kept in a journal until a step is whole, but %s is none: "
+            "give it machine or process",
+            what, dp_setting_name(names, "durability", other));
     if (rule.mode == DP_CLUSTER_SSP && steps > (uint64_t)rule.slack + 1)
         return dp_fail(err, DP_ARGUMENT,
                        "%s is %" PRIu32 ", which pulls the weights of up to %" PRIu64

@@ -33,7 +33,7 @@ const char *dp_cluster_rule_text(struct dp_cluster_rule rule, char out[DP_CLUSTE
 uint64_t dp_cluster_steps_of_fetch(const struct dp_cluster_training *training);
 /* DP_ARGUMENT names what the rule does not go with. */
 DP_MUST_USE
-enum dp_status dp_cluster_rule_check(const struct dp_cluster_training *training,
-                                     const struct dp_setting_names *names, struct dp_error *err);
+enum dp_status dp_cluster_rule_check(const struct dp_cluster *cluster, const struct dp_setting_names *names,
+                                     struct dp_error *err);
 
 #endif

@@ -1,8 +1,11 @@
-/* Workers that wait for each other (--consistency ssp:S), as real processes: no worker gets far ahead, whoever is
- * killed or stopped. */
+/* Workers that wait for each other (--consistency ssp:S and sync), as real
+ * processes. In sync the rows are those of the settings alone: for any number
+ * of shards, with and without overlap, whoever is killed or stopped meanwhile.
+ * In ssp no worker gets far ahead. */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +30,18 @@ static struct dp_process *start(struct dp_place *place, const char *dir, const s
                           NULL);
 }
 
+static const char *digest_of(struct dp_place *place, const char *dir, const char *servers)
+{
+    return dp_place_digest(place, dp_place_path(place, "%s/store/server-0", dir),
+                           servers[0] == '2' ? dp_place_path(place, "%s/store/server-1", dir) : NULL);
+}
+
+static const char *digest(struct dp_place *place, const char *dir, const struct setup *s)
+{
+    dp_place_ended(start(place, dir, s), 0);
+    return digest_of(place, dir, s->servers);
+}
+
 static double number(struct dp_place *place, const char *dir, const char *where)
 {
     return dp_place_number(place, dp_place_path(place, "%s/report.json", dir), where);
@@ -44,6 +59,55 @@ static void all_is_trained(struct dp_place *place, const char *dir, uint32_t wor
     assert_true(examples == (double)(epochs * 1437));
 }
 
+static void sync_has_one_digest(void **state)
+{
+    struct dp_place *place = *state;
+    static const char *const workers[] = {"4", "3"};
+    static const char *const cuts[][2] = {{"1", "1"}, {"2", "2"}, {"1", "3"}};
+    for (size_t w = 0; w < 2; w++) {
+        const char *first = NULL;
+        for (size_t c = 0; c < 3; c++) {
+            struct setup s = {cuts[c][0], cuts[c][1], workers[w], "sync", "2", {0}};
+            const char *dir = dp_place_text(place, "run-%zu-%zu", w, c);
+            const char *rows = digest(place, dir, &s);
+            first = first ? first : rows;
+            assert_string_equal(rows, first);
+            all_is_trained(place, dir, w == 0 ? 4 : 3, 2);
+            if (c == 1)
+                continue;
+            s.more[0] = "--no-overlap";
+            assert_string_equal(digest(place, dp_place_text(place, "%s-calm", dir), &s), first);
+        }
+    }
+}
+
+/* Gradients that are pushed together, decaying rates, and a last step that is
+ * short of minibatches and of workers. */
+static void steps_of_several_minibatches_have_one_digest(void **state)
+{
+    struct dp_place *place = *state;
+    static const char *const together[] = {"--accumulate", "--push-every"};
+    for (size_t i = 0; i < 2; i++) {
+        struct setup s = {"1",    "1", "4",
+                          "sync", "2", {together[i], "11", "--decay", "cosine", "--warmup", "30"}};
+        const char *one = digest(place, dp_place_text(place, "one-%zu", i), &s);
+        s.shards = "3";
+        assert_string_equal(digest(place, dp_place_text(place, "three-%zu", i), &s), one);
+    }
+}
+
+/* A mean of one is that one. */
+static void sync_of_one_worker_is_async_of_one(void **state)
+{
+    struct dp_place *place = *state;
+    struct setup s = {"1", "2", "1", "async", "2", {"--no-overlap"}};
+    const char *async = digest(place, "async", &s);
+    s.consistency = "sync";
+    assert_string_equal(digest(place, "sync", &s), async);
+    s.more[0] = NULL;
+    assert_string_equal(digest(place, "overlapped", &s), async);
+}
+
 /* Until worker 0 has logged it. */
 static void await_epoch(struct dp_place *place, struct dp_process *run, const char *dir, const char *text)
 {
@@ -57,6 +121,25 @@ static void await_epoch(struct dp_place *place, struct dp_process *run, const ch
             fail_msg("worker-0.log has not said '%s'; the command: %s", text, dp_process_err(run));
         dp_process_pause();
     }
+}
+
+/* Three workers' minibatches of 16 are one of 48, the last one of 45 with three shares of it. Planted: equal weights of the shares. */
+static void a_step_of_sync_is_a_larger_minibatch(void **state)
+{
+    struct dp_place *place = *state;
+    static const char *const flags[][3] = {{"3", "16", "sync"}, {"1", "48", "async"}};
+    double loss[2][4];
+    for (size_t i = 0; i < 2; i++) {
+        const char *dir = dp_place_text(place, "run-%zu", i);
+        (void)dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "%s", dir), "--workers",
+                           flags[i][0], "--batch", flags[i][1], "--consistency", flags[i][2], "--no-overlap",
+                           "--model", MODEL, "--train", DP_DIGITS_TRAIN, "--test", DP_DIGITS_TEST, "--scale",
+                           "0.0625", "--optimizer", "sgd", "--rate", "0.3", "--epochs", "4");
+        for (unsigned e = 0; e < 4; e++)
+            loss[i][e] = number(place, dir, dp_place_text(place, "epochs.%u.test.loss", e));
+    }
+    for (unsigned e = 0; e < 4; e++)
+        assert_true(fabs(loss[0][e] / loss[1][e] - 1) < 1e-5);
 }
 
 static void kill_one(struct dp_place *place, struct dp_process *run, const char *dir, const char *role,
@@ -86,6 +169,15 @@ static void killed(struct dp_place *place, const struct setup *s)
     all_is_trained(place, "killed", 3, 60);
 }
 
+static void kills_do_not_change_sync(void **state)
+{
+    struct dp_place *place = *state;
+    struct setup s = {"2", "1", "3", "sync", "60", {0}};
+    const char *calm = digest(place, "calm", &s);
+    killed(place, &s);
+    assert_string_equal(digest_of(place, "killed", "2"), calm);
+}
+
 static void ssp_goes_on_over_kills(void **state)
 {
     struct setup s = {"2", "1", "3", "ssp:1", "60", {0}};
@@ -112,10 +204,31 @@ static void stopped(struct dp_place *place, const struct setup *s)
     all_is_trained(place, "stopped", 4, 30);
 }
 
+static void a_resumed_sync_run_is_an_undisturbed_one(void **state)
+{
+    struct dp_place *place = *state;
+    struct setup s = {"2", "1", "4", "sync", "30", {0}};
+    const char *calm = digest(place, "calm", &s);
+    stopped(place, &s);
+    assert_string_equal(digest_of(place, "stopped", "2"), calm);
+}
+
 static void a_stopped_ssp_run_is_finished(void **state)
 {
     struct setup s = {"2", "1", "4", "ssp:0", "30", {0}};
     stopped(*state, &s);
+}
+
+/* All leave after the same epoch, then the rows of the best one come back. */
+static void the_best_weights_of_sync_stay(void **state)
+{
+    struct dp_place *place = *state;
+    struct setup s = {"2", "1", "3", "sync", "200", {"--validation-share", "0.2", "--patience", "1"}};
+    const char *two = digest(place, "two", &s);
+    s.servers = "1", s.shards = "3";
+    assert_string_equal(digest(place, "three", &s), two);
+    assert_true(number(place, "two", "kept_epoch") == number(place, "three", "kept_epoch"));
+    assert_true(number(place, "two", "kept_epoch") < number(place, "two", "stop.epoch"));
 }
 
 static void ssp_keeps_workers_together(void **state)
@@ -143,7 +256,7 @@ static void ssp_keeps_workers_together(void **state)
 static void more_workers_than_minibatches_end_well(void **state)
 {
     struct dp_place *place = *state;
-    static const char *const modes[] = {"ssp:1", "ssp:0"};
+    static const char *const modes[] = {"ssp:1", "sync"};
     for (size_t i = 0; i < 2; i++) {
         struct dp_process *run = dp_place_start(
             place, "downpour", "run", "--dir", dp_place_path(place, "%s", modes[i]), "--workers", "4",
@@ -186,14 +299,22 @@ static void is_waited_for(struct dp_place *place, const char *file, const char *
 static void a_worker_that_is_away_is_waited_for(void **state)
 {
     is_waited_for(*state, "ssp", "consistency = \"ssp:0\";");
+    is_waited_for(*state, "sync", "consistency = \"sync\";");
 }
 
 int main(void)
 {
 #define DP_CONSISTENCY_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
+        DP_CONSISTENCY_TEST(sync_has_one_digest),
+        DP_CONSISTENCY_TEST(steps_of_several_minibatches_have_one_digest),
+        DP_CONSISTENCY_TEST(sync_of_one_worker_is_async_of_one),
+        DP_CONSISTENCY_TEST(a_step_of_sync_is_a_larger_minibatch),
+        DP_CONSISTENCY_TEST(kills_do_not_change_sync),
         DP_CONSISTENCY_TEST(ssp_goes_on_over_kills),
+        DP_CONSISTENCY_TEST(a_resumed_sync_run_is_an_undisturbed_one),
         DP_CONSISTENCY_TEST(a_stopped_ssp_run_is_finished),
+        DP_CONSISTENCY_TEST(the_best_weights_of_sync_stay),
         DP_CONSISTENCY_TEST(ssp_keeps_workers_together),
         DP_CONSISTENCY_TEST(more_workers_than_minibatches_end_well),
         DP_CONSISTENCY_TEST(a_worker_that_is_away_is_waited_for),

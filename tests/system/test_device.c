@@ -50,6 +50,7 @@ static void rows_are_those_of_the_cpu(void **state)
         {"fm:4,loss=squared", "accumulate = 4;"},
         {"mlp:64-32-10",
          "consistency = \"ssp:0\";"}, /* rows of the next step come after the push of this one */
+        {"fm:4,loss=squared", "consistency = \"sync\"; push_every = 7;"},
     };
     const char *late = late_worker(place);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -53,6 +53,9 @@ static const struct bad wrong_files[] = {
     {TRAIN("consistency = \"ssp:0\"; fetch_every = 2; push_every = 3;"), ".conf", "up to 2 steps at once"},
     {TRAIN("consistency = \"sync\"; workers = 1025;"), ".conf",
      "'training.consistency' is sync, which takes 1024 workers at most, but 'training.workers' is 1025"},
+    {"durability = \"none\";\n" TRAIN("consistency = \"sync\";"), ".conf",
+     "'training.consistency' is sync, whose pushes are kept in a journal until a step is whole, but "
+     "'durability' is none"},
     /* devices */
     {TRAIN("device = \"gpu\";"), ".conf", "'training.device' is \"gpu\", but must be cpu, cuda, cuda:N"},
     {TRAIN("device = \"cuda:\";"), ".conf", "'training.device'"},
