@@ -184,8 +184,9 @@ enum dp_status dp_client_join(struct dp_client *client, const struct dp_join *jo
 DP_MUST_USE
 enum dp_status dp_client_leave(struct dp_client *client, uint64_t until, uint32_t timeout_ms,
                                struct dp_error *err);
-/* Issues a pull for this member's step, as dp_client_pull, but to every shard, also those without rows of it. While shards hold it, its wait's DP_TIMEOUT has err->wait.reason
- * DP_WAIT_STEP, and the text names the member that is waited for, how far it is, and when it was last heard. */
+/* Issues a pull for this member's step, as dp_client_pull, but to every shard, also those without rows of it. While shards hold it, its
+ * wait's DP_TIMEOUT has err->wait.reason DP_WAIT_STEP, and the text names the member that is waited for, how far it is, and when it was
+ * last heard. */
 DP_MUST_USE
 enum dp_status dp_client_pull_step(struct dp_client *client, uint64_t step, const struct dp_pull_part *parts,
                                    uint32_t count, uint64_t *applied, uint32_t timeout_ms,

@@ -74,19 +74,7 @@ bool dp_link_holds(const struct dp_link *link, const struct dp_call *call)
     const struct dp_parcel *p = link->held > 0 ? link->first : NULL;
     while (p && !(p->held && (!call || p->call == call)))
         p = p->next;
-    return p;
-}
-
-static enum dp_status hold_over(const struct dp_link *link, enum dp_status why, const char *what,
-                                const char *name, uint32_t timeout_ms, struct dp_error *err)
-{
-    struct dp_wait wait = wait_heard(link, &link->hold.wait, link->hold.heard_ns);
-    if (wait.reason == DP_WAIT_NONE)
-        return dp_fail(err, why,
-                       "%s: no answer from %s in %" PRIu32 " ms: is its server running? It said last: %s",
-                       what, name, timeout_ms, link->hold.reason);
-    return dp_fail_wait(err, why, wait, "%s: %s still holds it after %" PRIu32 " ms: %s", what, name,
-                        timeout_ms, link->hold.reason);
+    return p && wait_heard(link, &link->hold.wait, link->hold.heard_ns).reason != DP_WAIT_NONE;
 }
 
 enum dp_status dp_link_silence(const struct dp_link *link, const struct dp_call *call, enum dp_status why,
@@ -96,7 +84,8 @@ enum dp_status dp_link_silence(const struct dp_link *link, const struct dp_call 
     struct dp_wait wait = wait_heard(link, &link->wait, link->heard_ns);
     dp_link_name(link, name, sizeof name);
     if ((call || !link->reason[0]) && dp_link_holds(link, call))
-        return hold_over(link, why, what, name, timeout_ms, err);
+        return dp_fail_wait(err, why, link->hold.wait, "%s: %s still holds it after %" PRIu32 " ms: %s", what,
+                            name, timeout_ms, link->hold.reason);
     /* A person can mend a disk: that comes first. */
     if (link->reason[0] && link->wait.reason == DP_WAIT_DISK)
         return dp_fail_wait(err, why, wait, "%s (%s: %s did not finish it in %" PRIu32 " ms)", link->reason,
@@ -104,8 +93,9 @@ enum dp_status dp_link_silence(const struct dp_link *link, const struct dp_call 
     if (link->reason[0])
         return dp_fail_wait(err, why, wait, "%s: %s did not finish it in %" PRIu32 " ms; it said: %s", what,
                             name, timeout_ms, link->reason);
-    return dp_fail(err, why, "%s: no answer from %s in %" PRIu32 " ms: is its server running?", what, name,
-                   timeout_ms);
+    return dp_fail(err, why, "%s: no answer from %s in %" PRIu32 " ms: is its server running?%s%s", what,
+                   name, timeout_ms, link->held > 0 ? " It said last: " : "",
+                   link->held > 0 ? link->hold.reason : "");
 }
 
 /* ---- what is under way ---- */

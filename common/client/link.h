@@ -91,7 +91,7 @@ void dp_link_name(const struct dp_link *link, char *text, size_t size);
 /* Hands the session's view to the shard, outside of the order and at once: it is there before what is sent from now on. Nobody waits for
  * the answer: a shard that still lacks it says so again. */
 void dp_link_put_view(struct dp_link *link);
-/* Whether the shard holds a parcel of the call (NULL: of any). */
+/* Whether the shard holds a parcel of the call (NULL: of any), and has said so recently. */
 bool dp_link_holds(const struct dp_link *link, const struct dp_call *call);
 /* Fails with why nothing came from this server for the call (NULL: none yet), and what to do. */
 enum dp_status dp_link_silence(const struct dp_link *link, const struct dp_call *call, enum dp_status why,

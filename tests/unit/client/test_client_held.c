@@ -200,6 +200,43 @@ static void a_silent_shard_is_named_before_one_that_holds_it(void **state)
     advance(&h.b, 2000);
     assert_int_equal(dp_client_wait(h.b.client, &h.pull, 1000, NULL, &h.b.err), DP_TIMEOUT);
     assert_int_equal(h.b.err.wait.reason, DP_WAIT_STEP);
+    h.b.net->dead[1] = true; /* it held it, too, until now */
+    advance(&h.b, 9 * RETRY_MS);
+    assert_int_equal(dp_client_wait(h.b.client, &h.pull, 1000, NULL, &h.b.err), DP_TIMEOUT);
+    text_has(&h.b, "no answer from shard 1 at tcp://f1");
+    assert_int_equal(h.b.err.wait.reason, DP_WAIT_NONE);
+    h.b.net->dead[1] = false;
+    is_pulled(&h, 0);
+    tear_down(&h);
+}
+
+static enum dp_status recovers(void *context, uint32_t shard, const struct dp_request *r,
+                               struct dp_reply *reply)
+{
+    (void)context;
+    (void)shard;
+    (void)r;
+    reply->wait.reason = DP_WAIT_RECOVERING;
+    return DP_AGAIN;
+}
+
+/* Goal    who waits hears why the server makes it wait now, and not what was before it was started again.
+ * Planted what was heard of the held pull is told as long as it is under way. */
+static void a_shard_that_recovers_says_so_instead(void **state)
+{
+    (void)state;
+    struct held h;
+    set_up(&h, 1, 0);
+    pull(&h, 7, 1);
+    advance(&h.b, 1000);
+    dp_fake_net_restart(h.b.net, 0);
+    h.b.net->refuse = recovers;
+    advance(&h.b, 9 * RETRY_MS);
+    assert_int_equal(dp_client_wait(h.b.client, &h.pull, 1000, NULL, &h.b.err), DP_TIMEOUT);
+    assert_int_equal(h.b.err.wait.reason, DP_WAIT_RECOVERING);
+    h.b.net->refuse = NULL;
+    assert_int_equal(dp_client_wait(h.b.client, &h.pull, 1000, NULL, &h.b.err), DP_TIMEOUT);
+    assert_int_equal(h.b.err.wait.reason, DP_WAIT_STEP);
     is_pulled(&h, 0);
     tear_down(&h);
 }
@@ -216,8 +253,7 @@ static enum dp_status loses_pushes(void *context, uint32_t shard, const struct d
     return DP_TIMEOUT;
 }
 
-/* Goal    HELD is no answer to what else is under way: that is sent again in its time.
- * Planted HELD restarts the retry timer of all. */
+/* Planted only shards with rows of it are asked: nothing holds it. */
 static void it_goes_to_shards_without_rows_of_it_too(void **state)
 {
     (void)state;
@@ -237,6 +273,8 @@ static void it_goes_to_shards_without_rows_of_it_too(void **state)
     tear_down(&h);
 }
 
+/* Goal    HELD is no answer to what else is under way: that is sent again in its time.
+ * Planted HELD restarts the retry timer of all. */
 static void what_is_lost_behind_it_is_sent_again(void **state)
 {
     (void)state;
@@ -328,6 +366,7 @@ int main(void)
         cmocka_unit_test(a_window_full_of_held_pulls_takes_pushes),
         cmocka_unit_test(a_silent_shard_is_named_before_one_that_holds_it),
         cmocka_unit_test(it_goes_to_shards_without_rows_of_it_too),
+        cmocka_unit_test(a_shard_that_recovers_says_so_instead),
         cmocka_unit_test(what_is_lost_behind_it_is_sent_again),
         cmocka_unit_test(what_was_overtaken_behind_it_is_sent_again),
         cmocka_unit_test(a_shard_that_starts_again_is_sent_it_again),
