@@ -9,19 +9,21 @@
 #define JOURNAL_SHARE   8u /* of the journal's budget: the pushes of a step with its close */
 #define JOURNAL_DEFAULT ((uint64_t)4 << 30)
 #define SEGMENT_DEFAULT ((uint64_t)256 << 20)
+#define RECORD_LEAST    ((uint64_t)4096) /* of the journal, where each push has a sync of its own */
 #define SEGMENT_HEADS   ((uint64_t)8192) /* of a segment, and of a record */
 
 /* What a step comes to with one push more, as if no row came twice. */
 struct step_size {
     struct dp_kept_tables tables;
-    uint64_t rows, cache_bytes, pushes_bytes, close_bytes;
+    uint64_t rows, cache_bytes, pushes_bytes, close_bytes, journal_bytes;
 };
 
 static struct step_size size_with(const struct dp_keeper *keeper, const struct dp_kept_step *step,
                                   const struct dp_waiting *waiting)
 {
     const struct dp_request *request = &waiting->request;
-    struct step_size size = {.pushes_bytes = (step ? step->bytes : 0) + waiting->bytes};
+    struct step_size size = {.pushes_bytes = (step ? step->bytes : 0) + waiting->bytes,
+                             .journal_bytes = ((step ? step->count : 0) + 2) * RECORD_LEAST};
     if (step)
         dp_kept_tables(step, &size.tables);
     dp_kept_tables_add(&size.tables, request->sections, request->section);
@@ -32,6 +34,7 @@ static struct step_size size_with(const struct dp_keeper *keeper, const struct d
         size.cache_bytes += rows * (table->cache->row_bytes + DP_ROW_SLOT_COST);
         size.close_bytes += rows * (8 + (uint64_t)table->spec.dim * 4);
     }
+    size.journal_bytes += size.pushes_bytes + size.close_bytes;
     return size;
 }
 
@@ -64,13 +67,13 @@ static enum dp_status check_size(const struct dp_keeper *keeper, const struct st
                        ", a quarter of cache_bytes or 64 MiB: take smaller minibatches, or give servers more "
                        "(cache_bytes), or add servers",
                        keeper->base->index, step, size->pushes_bytes, kept);
-    if (size->close_bytes + SEGMENT_HEADS > segment || size->pushes_bytes + size->close_bytes > share)
+    if (size->close_bytes + SEGMENT_HEADS > segment || size->journal_bytes > share)
         return dp_fail(
             err, DP_INVALID,
             "shard %" PRIu32 ": step %" PRIu64 " takes %" PRIu64
             " bytes of the journal, and its close %" PRIu64 "; they may be %" PRIu64 " and %" PRIu64
             ": take smaller minibatches, or raise journal_bytes in the cluster file, or add servers",
-            keeper->base->index, step, size->pushes_bytes + size->close_bytes, size->close_bytes, share,
+            keeper->base->index, step, size->journal_bytes, size->close_bytes, share,
             segment - SEGMENT_HEADS);
     return DP_OK;
 }
@@ -98,6 +101,16 @@ enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_w
     if (check_size(keeper, &size, member->step, err) != DP_OK)
         return err->status;
     return DP_OK;
+}
+
+enum dp_status dp_keeper_check_other(const struct dp_keeper *keeper, struct dp_error *err)
+{
+    if (dp_kept_floor(keeper->kept) >= keeper->journaling->lsn || !dp_journaling_fills(keeper->journaling))
+        return DP_OK;
+    return dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_DISK},
+                        "shard %" PRIu32 ": half of its journal is full until step %" PRIu64
+                        " is closed, and the rest is for the pushes of that",
+                        keeper->base->index, keeper->steps->open);
 }
 
 enum dp_appended dp_keeper_keep(const struct dp_keeper *keeper, struct dp_waiting *waiting,

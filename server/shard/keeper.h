@@ -28,6 +28,9 @@ struct dp_keeper {
 DP_MUST_USE
 enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_waiting *push,
                                struct dp_error *err);
+/* A push of nobody while a step is open: half of the journal is left for what closes it, as no room can be made there. */
+DP_MUST_USE
+enum dp_status dp_keeper_check_other(const struct dp_keeper *keeper, struct dp_error *err);
 /* Of a push that was checked, with its tables. APPENDED: its message is kept, too. Else why in err, and nothing changed. */
 DP_MUST_USE
 enum dp_appended dp_keeper_keep(const struct dp_keeper *keeper, struct dp_waiting *push,

@@ -249,6 +249,9 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
     bool keeps = request->member.given && shard->steps.view.mode == DP_SYNC;
     if (looked == LOOKED_NEW && keeps && dp_keeper_check(&shard->keeper, waiting, &err) != DP_OK)
         return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
+    if (looked == LOOKED_NEW && !keeps && shard->steps.view.mode == DP_SYNC &&
+        dp_keeper_check_other(&shard->keeper, &err) != DP_OK)
+        return dp_shard_refuse_push(shard, waiting, &err);
     if (looked == LOOKED_NEW && !keeps) {
         enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, &err);
         if (found == DP_FOUND_READING || found == DP_FOUND_PARK)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define TIMEOUT_MS 600000u
+#define TURNS      500u /* sent again and again where the shard says AGAIN */
 
 static uint64_t hash(uint64_t a, uint64_t b, uint64_t c)
 {
@@ -320,7 +321,7 @@ static bool turn(struct sync *s)
 
 void sync_let(struct sync *s, uint32_t members, uint64_t steps)
 {
-    for (uint32_t rests = 0; rests < 5;) {
+    for (uint32_t rests = 0, turns = 0; rests < 5 && turns < TURNS; turns++) {
         bool moved = false;
         bool on = true;
         for (uint32_t rank = 0; rank < s->members && on; rank++) {

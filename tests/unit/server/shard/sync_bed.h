@@ -44,7 +44,7 @@ struct sync *sync_new(uint32_t members, uint64_t steps, uint64_t seed, enum dp_d
 void sync_free(struct sync *s); /* open or closed */
 /* Each member goes on as far as it can until all have done `steps` steps, or the disk is off. */
 void sync_train(struct sync *s, uint64_t steps);
-/* The same of some members only (a bit each), until none of them goes on any more. */
+/* The same of some members only (a bit each), until none of them goes on any more, or for long. */
 void sync_let(struct sync *s, uint32_t members, uint64_t steps);
 /* The shard dies, and the power of its disk goes, or not (PROCESS). It opens again; members do again what was not answered. with
  * workers: they too begin their step anew. */

@@ -259,6 +259,8 @@ static void test_later_run(void **state)
         bed_turn(&s->bed);
     assert_int_equal(bed_counter(&s->bed, "steps_closed"), lsn_before);
     sync_check(s, 2);
+    sync_crash(s, DP_SIM_NOTHING, false);
+    sync_check(s, 2);
     assert_false(sync_restart(s)); /* nobody has pushed */
     sync_check(s, 2);
     sync_free(s);

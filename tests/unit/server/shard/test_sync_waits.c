@@ -1,0 +1,225 @@
+/* Goal    What stands between a synchronous step and its close: rows that must be read, or cannot be; a journal that others fill; a
+ *         store that is open read-only; snapshots.
+ * Method  The members of sync_bed.h, on a store that holds or fails its reads. */
+#include "tests/unit/server/shard/sync_bed.h"
+
+#include <string.h>
+
+#define ALL 0xfu
+
+/* So many other rows in the store that an opening does not read them all. */
+static void fill(struct sync *s)
+{
+    static uint64_t keys[3000];
+    bed_keys(&s->bed, 1000, 3000, keys);
+    for (uint64_t i = 0; i < 3; i++) {
+        uint64_t id = bed_push(&s->bed, 1, s->sequence++, "s", keys + i * 1000, 1000, 2, 1, MEMBER_BED_STREAM,
+                               60000 + i);
+        bed_turn(&s->bed);
+        bed_expect(&s->bed, id, DP_OK);
+    }
+}
+
+/* All have pushed this step, whose rows are in the store only, and it is not closed: opened again before that. */
+static struct sync *gathered(uint64_t step)
+{
+    struct sync *s = sync_new(2, SYNC_STEPS, 3, DP_DURABILITY_MACHINE, 0);
+    uint64_t id[2];
+    fill(s);
+    sync_train(s, step);
+    s->bed.now_ns += UINT64_C(31000000000);
+    bed_turn(&s->bed);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        id[rank] = sync_pull(s, rank);
+        s->member[rank].sequence++;
+    }
+    bed_turn(&s->bed);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        sync_same(s, sync_reply(s, id[rank]), step);
+        memcpy(s->member[rank].weights, s->before[step], sizeof(sync_weights));
+        id[rank] = sync_push(s, rank);
+    }
+    (void)bed_one_turn(&s->bed);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        bed_expect(&s->bed, id[rank], DP_OK); /* so both are durable */
+        s->member[rank].step++;
+    }
+    assert_int_equal(bed_counter(&s->bed, "steps_closed"), step);
+    dp_fake_store_hold(s->bed.fake, true);
+    sync_crash(s, DP_SIM_NOTHING, false);
+    return s;
+}
+
+static uint64_t pull_of_nobody(struct sync *s)
+{
+    uint64_t id = bed_pull(&s->bed, 1, s->sequence++, "s", s->mixed, SYNC_KEYS);
+    bed_turn(&s->bed);
+    return id;
+}
+
+/* It closes by itself when it is opened, and all pulls wait for that. */
+static void test_rows_are_read(void **state)
+{
+    (void)state;
+    struct sync *s = gathered(6);
+    uint64_t id = pull_of_nobody(s);
+    assert_null(sync_reply(s, id));
+    assert_int_equal(bed_counter(&s->bed, "steps_closed"), 0);
+    dp_fake_store_hold(s->bed.fake, false);
+    bed_turn(&s->bed);
+    bed_turn(&s->bed);
+    bed_expect(&s->bed, id, DP_OK);
+    assert_int_equal(bed_counter(&s->bed, "steps_closed"), 1);
+    sync_check(s, 7);
+    sync_train(s, 9);
+    sync_check(s, 9);
+    sync_free(s);
+}
+
+/* Rows that cannot be read: whoever waits for the next step hears why, others go on, and it is tried again. */
+static void test_rows_cannot_be_read(void **state)
+{
+    (void)state;
+    struct sync *s = gathered(6);
+    uint64_t nobody = pull_of_nobody(s);
+    dp_fake_store_fail(s->bed.fake, DP_STORE_READ, 1, DP_IO);
+    dp_fake_store_hold(s->bed.fake, false);
+    bed_turn(&s->bed);
+    bed_turn(&s->bed);
+    bed_expect(&s->bed, nobody, DP_OK);
+    assert_int_equal(bed_counter(&s->bed, "steps_closed"), 0);
+    bed_expect(&s->bed, bed_hello(&s->bed, 2, 1, false), DP_OK);
+    s->member[0].sequence = 1;
+    uint64_t next = sync_pull(s, 0);
+    bed_turn(&s->bed);
+    const struct bed_reply *reply = bed_expect(&s->bed, next, DP_AGAIN);
+    assert_non_null(strstr(reply->reply.reason, "cannot close step 6"));
+    s->bed.now_ns += UINT64_C(1100000000);
+    for (uint32_t i = 0; i < 4; i++)
+        bed_turn(&s->bed);
+    assert_int_equal(bed_counter(&s->bed, "steps_closed"), 1);
+    next = sync_pull(s, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        bed_turn(&s->bed);
+    sync_same(s, bed_expect(&s->bed, next, DP_OK), 7);
+    sync_free(s);
+}
+
+/* A drain closes what can be closed; what cannot is left to the next opening. */
+static void test_drain_while_it_is_due(void **state)
+{
+    (void)state;
+    for (uint32_t fails = 0; fails < 2; fails++) {
+        struct sync *s = gathered(6);
+        struct dp_error err = {0};
+        if (fails)
+            dp_fake_store_fail(s->bed.fake, DP_STORE_READ, 1, DP_IO);
+        bed_turn(&s->bed);
+        dp_shard_drain(s->bed.host.shard);
+        bed_turn(&s->bed);
+        assert_int_equal(dp_shard_drained(s->bed.host.shard, &err), DP_AGAIN);
+        dp_fake_store_hold(s->bed.fake, false);
+        assert_int_equal(bed_drained(&s->bed, &err), DP_OK);
+        assert_int_equal(bed_counter(&s->bed, "steps_closed"), !fails);
+        assert_true(dp_shard_keeps_journal(s->bed.host.shard));
+        sync_crash(s, DP_SIM_PROCESS, false);
+        sync_train(s, 9);
+        sync_check(s, 9);
+        sync_free(s);
+    }
+}
+
+/* Something else that the journal has to take; or not, AGAIN. */
+static void push_much(struct sync *s, uint64_t *pushes)
+{
+    static uint64_t keys[1000];
+    bed_keys(&s->bed, 1000, 1000, keys);
+    for (uint32_t i = 0; i < 3; i++) {
+        uint64_t session = 100 + (*pushes)++;
+        bed_expect(&s->bed, bed_hello(&s->bed, session, 1, false), DP_OK);
+        (void)bed_push(&s->bed, session, 1, "s", keys, 1000, 2, 1, MEMBER_BED_STREAM, 50000 + *pushes);
+        bed_turn(&s->bed);
+    }
+}
+
+/* While a step is open, its journal is not given to others: half of it is left for what closes the step. */
+static void test_journal_that_others_fill(void **state)
+{
+    uint64_t pushes = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        struct sync *s = sync_new(2, SYNC_STEPS, seed, DP_DURABILITY_MACHINE, 0);
+        for (uint64_t step = 1; step <= SYNC_STEPS; step++) {
+            sync_let(s, 1u, step);
+            for (uint32_t i = 0; i < 10; i++)
+                push_much(s, &pushes);
+            if (seed == 2)
+                sync_crash(s, DP_SIM_NOTHING, false);
+            sync_train(s, step);
+        }
+        sync_check(s, SYNC_STEPS);
+        assert_true(seed == 2 || bed_counter(&s->bed, "requests_postponed") > 10);
+        sync_free(s);
+    }
+}
+
+/* Read-only: what was closed, and no trace on the disk. */
+static void test_read_only(void **state)
+{
+    (void)state;
+    struct sync *s = gathered(6);
+    dp_fake_store_hold(s->bed.fake, false);
+    s->bed.host.options.read_only = true;
+    sync_crash(s, DP_SIM_NOTHING, false);
+    uint64_t before = dp_sim_disk_operations(s->bed.host.sim);
+    sync_check(s, 6);
+    struct dp_error err = {0};
+    assert_int_equal(bed_drain(&s->bed, &err), DP_OK);
+    assert_false(dp_shard_keeps_journal(s->bed.host.shard));
+    assert_int_equal(dp_sim_disk_operations(s->bed.host.sim), before);
+    s->bed.host.options.read_only = false;
+    sync_crash(s, DP_SIM_NOTHING, false);
+    sync_train(s, SYNC_STEPS);
+    sync_check(s, SYNC_STEPS);
+    sync_free(s);
+}
+
+/* A snapshot has the rows of the steps closed; there is no way back to it before all have left. */
+static void test_snapshots(void **state)
+{
+    (void)state;
+    struct sync *s = sync_new(2, SYNC_STEPS, 2, DP_DURABILITY_MACHINE, 0);
+    sync_train(s, 3);
+    uint64_t id = bed_snapshot(&s->bed, DP_SNAPSHOT_TAKE, 3, 1, 0);
+    for (uint32_t i = 0; i < 4; i++)
+        bed_turn(&s->bed);
+    assert_true(bed_expect(&s->bed, id, DP_OK)->reply.held);
+    sync_train(s, 5);
+    sync_let(s, 1u, 6);
+    id = bed_snapshot(&s->bed, DP_SNAPSHOT_REVERT, 3, 1, 0);
+    bed_turn(&s->bed);
+    assert_non_null(strstr(bed_expect(&s->bed, id, DP_INVALID)->reply.reason, "let all leave"));
+    sync_train(s, 6);
+    sync_leave(s);
+    id = bed_snapshot(&s->bed, DP_SNAPSHOT_REVERT, 3, 1, 0);
+    bed_expect(&s->bed, id, DP_STOPPING);
+    bed_go_back(&s->bed);
+    bed_expect(&s->bed, bed_hello(&s->bed, 1, 1, false), DP_OK);
+    s->sequence = 1;
+    sync_check(s, 3);
+    sync_free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows_are_read),
+        cmocka_unit_test(test_rows_cannot_be_read),
+        cmocka_unit_test(test_drain_while_it_is_due),
+        cmocka_unit_test(test_journal_that_others_fill),
+
+        cmocka_unit_test(test_read_only),
+        cmocka_unit_test(test_snapshots),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
