@@ -8,6 +8,7 @@
 #define SIM_BATCH_ROWS  6u /* of one table in a step */
 #define SIM_BATCH_PARTS 2u /* tables in a step */
 #define SIM_BATCH_DIM   256u
+_Static_assert(SIM_BATCH_ROWS *SIM_BATCH_PARTS == SIM_ROWS_MAX, "the plan makes room for them");
 
 struct sim_batch {
     uint32_t parts;

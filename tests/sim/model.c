@@ -161,6 +161,9 @@ void sim_model_acknowledged(struct sim_model *model, uint64_t stream, uint64_t n
         model->acknowledged =
             sim_resized(model->acknowledged, model->acks_room * sizeof model->acknowledged[0]);
     }
+    uint64_t worker = (stream & 0xff) - 1;
+    if (sim_has_members(&model->world->plan) && number + 1 > model->pushed[worker])
+        model->pushed[worker] = number + 1;
     model->acknowledged[model->acks].stream = stream;
     model->acknowledged[model->acks++].number = number;
 }
@@ -210,26 +213,66 @@ void sim_model_pulled(struct sim_model *model, uint32_t table, uint64_t key, uin
                  table, key);
 }
 
-void sim_model_pulled_in_step(struct sim_model *model, uint32_t table, uint64_t key, uint64_t step,
-                              const float *weights)
+/* Whether these are the weights of the sequential run before its step `index`. */
+static bool is_before(const struct sim_model *model, uint32_t table, uint64_t key, uint64_t index,
+                      const float *weights)
 {
     float rounded[256];
     const struct sim_plan *plan = &model->world->plan;
     uint32_t dim = plan->table[table].dim;
-    if (plan->mode != DP_SYNC)
-        return;
-    const float *want = sim_sequential_weights(model->world->sequential, table, key, step - plan->first_step);
+    const float *want = sim_sequential_weights(model->world->sequential, table, key, index);
     if (plan->bf16) {
         char halves[512];
         dp_bf16_put(want, halves, dim);
         dp_bf16_get(halves, rounded, dim);
         want = rounded;
     }
-    if (memcmp(weights, want, dim * sizeof(float)) != 0)
+    return memcmp(weights, want, dim * sizeof(float)) == 0;
+}
+
+void sim_model_pulled_in_step(struct sim_model *model, uint32_t table, uint64_t key, uint64_t step,
+                              const float *weights)
+{
+    const struct sim_plan *plan = &model->world->plan;
+    if (plan->mode == DP_SYNC && !is_before(model, table, key, step - plan->first_step, weights))
         sim_fail(model->world,
                  "a pull of step %" PRIu64 " shows table %" PRIu32 ", key %" PRIu64
                  " as it was not before that step",
                  step, table, key);
+}
+
+/* A close whose rows cannot be read, or whose journal has failed, makes nobody wait. */
+static bool may_be_late(const struct sim_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->faults; i++)
+        if (plan->fault[i].kind >= SIM_READ_FAILS && plan->fault[i].kind <= SIM_DISK_FULL)
+            return true;
+    return false;
+}
+
+uint64_t sim_model_closed_steps(const struct sim_model *model)
+{
+    const struct sim_plan *plan = &model->world->plan;
+    uint64_t closed = plan->steps;
+    for (uint32_t i = 0; i < plan->workers; i++)
+        if (model->pushed[i] < sim_pushes_of(plan, i) && model->pushed[i] < closed)
+            closed = model->pushed[i];
+    return may_be_late(plan) ? 0 : closed;
+}
+
+void sim_model_pulled_between_steps(struct sim_model *model, uint32_t table, uint64_t key, uint64_t closed,
+                                    const float *weights)
+{
+    const struct sim_plan *plan = &model->world->plan;
+    bool found = plan->mode != DP_SYNC;
+    for (uint64_t index = closed; !found && index <= plan->steps; index++)
+        found = is_before(model, table, key, index, weights);
+    if (!found)
+        sim_fail(model->world,
+                 "a pull shows table %" PRIu32 ", key %" PRIu64
+                 " as it was before none of the steps from %" PRIu64
+                 " on, and all pushes of those before were acknowledged",
+                 table, key, closed + plan->first_step);
 }
 
 const void *sim_model_row(const struct sim_model *model, uint32_t table, uint64_t key)

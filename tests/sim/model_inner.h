@@ -53,7 +53,8 @@ struct sim_model {
     struct sim_history history[SIM_TABLES_MAX][SIM_KEYS_MAX];
     struct sim_model_shard shard[SIM_SERVERS_MAX];
     struct sim_members members;
-    struct sim_close *close; /* scratch */
+    uint64_t pushed[SIM_WORKERS_MAX]; /* by each worker, as it was told */
+    struct sim_close *close;          /* scratch */
     struct sim_sent_sums *sent;
     struct {
         uint64_t stream, number;

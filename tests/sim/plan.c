@@ -84,14 +84,28 @@ static void make_mode(const struct sim_world *world, struct sim_plan *plan)
     if (chance % 3 == 0 || plan->sectors)
         return;
     plan->mode = chance % 3 == 1 ? DP_SSP : DP_SYNC;
-    if (plan->mode == DP_SYNC)
-        plan->budget_bytes *= 3;
     chance /= 3;
     plan->slack = plan->mode == DP_SSP ? (uint32_t)(chance % 4) : 0;
     plan->first_step = chance % 5 * 1000;
     plan->leaves = chance % 2;
     for (uint32_t i = 1; i < SIM_WORKERS_MAX; i++)
         plan->minibatches[i] -= (uint32_t)((chance + i) % 4);
+}
+
+/* A synchronous step and its close may take an eighth of the journal (server/shard/keeper.c), and some seeds have no more than that.
+ * Where servers start often there is more: each opening begins a segment, and none is recycled before the step is closed. */
+static uint64_t budget_bytes(const struct sim_plan *plan)
+{
+    uint64_t row = 0;
+    for (uint32_t t = 0; t < plan->tables; t++)
+        row = 8 + 4 * plan->table[t].dim > row ? 8 + 4 * plan->table[t].dim : row;
+    uint64_t step = plan->workers * (1024 + SIM_ROWS_MAX * 2 * row);
+    uint64_t least = (8 * step + plan->segment_bytes - 1) / plan->segment_bytes * plan->segment_bytes;
+    if (plan->mode != DP_SYNC)
+        return plan->budget_bytes;
+    if (plan->storm || plan->faults > 1)
+        return 3 * plan->budget_bytes;
+    return least > plan->budget_bytes ? least : plan->budget_bytes;
 }
 
 void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
@@ -153,6 +167,7 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
         plan->retry_ms = 100;
     }
     make_faults(world, plan);
+    plan->budget_bytes = budget_bytes(plan);
     plan->taken_rows =
         world->seed % 3 ? 1 + (uint32_t)(world->seed / 3 % 4) : 0; /* not drawn: old seeds stay */
     plan->idle_ms = world->seed % 4 ? 5 : 100;                     /* likewise */

@@ -16,6 +16,7 @@
 #define SIM_FAULTS_MAX  24u
 #define SIM_KEYS_MAX    192u /* of a table */
 #define SIM_STEPS_MAX   64u  /* of a worker */
+#define SIM_ROWS_MAX    12u  /* of a push */
 #define SIM_RUN         1u   /* that its members join */
 
 enum sim_fault_kind {

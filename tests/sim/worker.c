@@ -22,6 +22,7 @@ struct pull {
     float weights[SIM_BATCH_PARTS][SIM_BATCH_ROWS * SIM_BATCH_DIM];
     uint32_t floor[SIM_BATCH_PARTS][SIM_BATCH_ROWS];
     uint64_t applied[SIM_SERVERS_MAX], step;
+    uint64_t closed; /* of nobody's: the steps that it must show */
 };
 
 struct push {
@@ -43,7 +44,7 @@ struct sim_worker {
     uint32_t told;    /* below which this life was told that all are there */
     struct dp_client *client;
     struct dp_client_table *table[SIM_TABLES_MAX];
-    struct pull pull[2];
+    struct pull pull[3]; /* two of its minibatches, one of nobody's */
     struct push push[FLIGHT_MAX];
     uint32_t pushes;
 };
@@ -97,9 +98,11 @@ static void pull_issue(struct sim_worker *worker, struct pull *pull, uint64_t nu
 {
     struct dp_pull_part parts[SIM_BATCH_PARTS];
     struct dp_error err = {0};
-    bool newest = number == NO_STEP;
+    bool newest = worker->audits;
     pull->ticket.id = 0;
-    pull->step = !newest && sim_has_members(&worker->world->plan) ? step_of(worker, number) : NO_STEP;
+    pull->step =
+        number != NO_STEP && sim_has_members(&worker->world->plan) ? step_of(worker, number) : NO_STEP;
+    pull->closed = sim_model_closed_steps(worker->world->model);
     for (uint32_t i = 0; i < worker->world->plan.servers; i++)
         pull->applied[i] = DP_NOT_MEASURED;
     for (uint32_t p = 0; p < pull->batch.parts; p++) {
@@ -143,6 +146,9 @@ static bool pull_wait(struct sim_worker *worker, struct pull *pull)
             if (pull->step != NO_STEP)
                 sim_model_pulled_in_step(worker->world->model, table, pull->batch.part[p].key[i], pull->step,
                                          weights);
+            else
+                sim_model_pulled_between_steps(worker->world->model, table, pull->batch.part[p].key[i],
+                                               pull->closed, weights);
         }
     }
     return true;
@@ -238,6 +244,16 @@ static void wait_pushes(struct sim_worker *worker, uint32_t most)
         push_wait(worker);
 }
 
+/* As an evaluation does: what is pulled on nobody's behalf. */
+static void look(struct sim_worker *worker, const struct sim_batch *batch)
+{
+    struct pull *pull = &worker->pull[2];
+    pull->batch = *batch;
+    pull->batch.blind = false;
+    pull_issue(worker, pull, NO_STEP);
+    (void)pull_wait(worker, pull);
+}
+
 /* As a worker's loop does it: pulls one ahead, where the plan has pushes overlap. */
 static void train(struct sim_worker *worker)
 {
@@ -258,6 +274,8 @@ static void train(struct sim_worker *worker)
             push_issue(worker, now, worker->next);
         worker->next++;
         wait_pushes(worker, plan->in_flight - 1);
+        if (sim_has_members(plan) && !worker->life.dead && sim_draw(worker->world, 8) == 0)
+            look(worker, &now->batch);
     }
     wait_pushes(worker, 0);
 }
@@ -366,7 +384,7 @@ static void live(void *context)
         st = dp_client_table(worker->client, &plan->table[t], WAIT_MS, &worker->table[t], &err);
         must(worker, st, &err);
     }
-    for (uint32_t i = 0; i < 2 * SIM_BATCH_PARTS; i++)
+    for (uint32_t i = 0; i < 3 * SIM_BATCH_PARTS; i++)
         must(worker, dp_keys_new(&worker->pull[i / SIM_BATCH_PARTS].keys[i % SIM_BATCH_PARTS], &err), &err);
     if (worker->audits && !worker->life.dead) {
         audit_rows(worker);
@@ -376,7 +394,7 @@ static void live(void *context)
         take_part(worker);
     }
     dp_client_close(&worker->client);
-    for (uint32_t i = 0; i < 2 * SIM_BATCH_PARTS; i++)
+    for (uint32_t i = 0; i < 3 * SIM_BATCH_PARTS; i++)
         dp_keys_free(&worker->pull[i / SIM_BATCH_PARTS].keys[i % SIM_BATCH_PARTS]);
     worker->pushes = 0;
 }
