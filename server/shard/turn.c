@@ -92,7 +92,9 @@ static void do_first(struct dp_shard *shard, struct dp_session *session)
     DP_ASSERT(session->first == first && (done != DP_DONE_WAIT || first->waits_for != DP_WAIT_NONE));
     DP_ASSERT(done != DP_DONE_HELD || first->request.member.given);
     if (done == DP_DONE_WAIT) {
-        if (first->waits_for != DP_WAIT_ROOM)
+        if (first->waits_for == DP_WAIT_STEP) /* what it waits for may need the room that is kept for it */
+            dp_cache_budget_forget(&shard->budget, &first->lookup);
+        else if (first->waits_for != DP_WAIT_ROOM)
             dp_cache_budget_unpark(&shard->budget, &first->lookup);
         else if (session->waits != DP_WAIT_ROOM)
             DP_COUNT(&shard->base.counters, requests_parked, 1);
