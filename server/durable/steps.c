@@ -98,6 +98,7 @@ void dp_steps_end(struct dp_steps *steps, uint32_t later_run)
 {
     DP_ASSERT(later_run > last_run(steps) && steps->view.run > 0);
     steps->over_by = later_run;
+    steps->stuck = (struct dp_error){0};
     for (uint32_t rank = 0; rank < steps->view.members; rank++) {
         struct dp_member *member = &steps->view.member[rank];
         member->until = member->until < steps->open ? member->until : steps->open;

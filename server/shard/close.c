@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AGAIN_NS  UINT64_C(10000000)   /* the journal had no room */
-#define FAILED_NS UINT64_C(1000000000) /* its rows could not be read, or there was no memory */
+#define AGAIN_NS   UINT64_C(10000000)   /* the journal had no room */
+#define NO_ROOM_NS UINT64_C(1000000000) /* so long it waits before that is told */
+#define FAILED_NS  UINT64_C(1000000000) /* its rows could not be read, or there was no memory */
 
 /* ---- when */
 
@@ -31,6 +32,14 @@ static const struct dp_kept_step *gathered(const struct dp_close *close)
 bool dp_close_is_due(const struct dp_close *close)
 {
     return close->steps->view.mode == DP_SYNC && close->steps->stuck.status == DP_OK && gathered(close);
+}
+
+enum dp_status dp_close_say_due(const struct dp_close *close, struct dp_error *err)
+{
+    struct dp_wait wait = {
+        .reason = DP_WAIT_STEP, .done = close->steps->open, .total = close->steps->open + 1};
+    return dp_fail_wait(err, DP_AGAIN, wait, "shard %" PRIu32 " is closing step %" PRIu64 " of run %" PRIu32,
+                        close->base->index, close->steps->open, close->steps->view.run);
 }
 
 static bool is_under_way(const struct dp_close *close)
@@ -128,6 +137,7 @@ static void begin(struct dp_close *close, const struct dp_kept_step *step)
 
 void dp_close_turn(struct dp_close *close, bool draining)
 {
+    close->draining = draining;
     if (close->steps->view.mode != DP_SYNC && !dp_schedule_first(close->schedule, DP_WAIT_STEP))
         return;
     const struct dp_kept_step *step = gathered(close);
@@ -220,7 +230,7 @@ static void end_step(struct dp_close *close, struct dp_waiting *waiting, const s
     if (!dp_steps_has_open(close->steps))
         dp_kept_forget_old(close->kept);
     DP_COUNT(&close->base->counters, steps_closed, 1);
-    close->again_ns = 0;
+    close->again_ns = close->no_room_ns = 0;
 }
 
 static enum dp_appended close_step(struct dp_close *close, struct dp_waiting *waiting,
@@ -248,6 +258,18 @@ static enum dp_appended close_step(struct dp_close *close, struct dp_waiting *wa
     }
     dp_kept_apply_clear(&apply);
     return appended;
+}
+
+/* What frees the journal may take a moment; what never does, as a full disk, is named. */
+static void wait_for_room(struct dp_close *close, const struct dp_error *why)
+{
+    uint64_t now = dp_shard_now(close->base);
+    if (close->no_room_ns == 0)
+        close->no_room_ns = now;
+    if (close->draining || now - close->no_room_ns >= NO_ROOM_NS)
+        fail(close, why);
+    else
+        close->again_ns = now + AGAIN_NS;
 }
 
 enum dp_done dp_close_do(struct dp_close *close, struct dp_waiting *waiting)
@@ -281,7 +303,7 @@ enum dp_done dp_close_do(struct dp_close *close, struct dp_waiting *waiting)
     } else if (appended == DP_APPEND_REFUSED) {
         fail(close, &err);
     } else {
-        close->again_ns = dp_shard_now(close->base) + AGAIN_NS;
+        wait_for_room(close, &err);
     }
     return DP_DONE;
 }

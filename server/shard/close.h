@@ -4,8 +4,8 @@
  *           journal's disk may be behind. It is never refused: where the journal has no room it comes again.
  * Order     While it is due all pulls wait (wait STEP): whoever was told that his push is done sees it. It is not waited for to be
  *           durable: the kept pushes are, and make the same close again.
- * Failure   Rows that cannot be read: the members that wait for the next step hear why, other pulls go on, and it is tried
- *           again each second.
+ * Failure   Rows that cannot be read: the members that wait for the next step, and pulls of nobody, hear why, and it is tried
+ *           again each second. The same where the journal has no room for a second, or at once while the shard drains.
  * Thread    The shard's. */
 #ifndef DP_SHARD_CLOSE_H
 #define DP_SHARD_CLOSE_H
@@ -28,10 +28,14 @@ struct dp_close {
     bool read_only;
     struct dp_session session; /* of its requests: one at a time */
     uint64_t again_ns;         /* it is not tried again before */
+    uint64_t no_room_ns;       /* since when the journal has no room for it; 0: it has, or was not asked */
+    bool draining;
 };
 
 /* Whether a step is to be closed, and pulls have to wait for that. */
 bool dp_close_is_due(const struct dp_close *close);
+/* What a request hears that would end the run meanwhile: the step is complete, other shards may have closed it. AGAIN. */
+enum dp_status dp_close_say_due(const struct dp_close *close, struct dp_error *err);
 /* Begins one that is due; wakes the pulls where none is. draining: one that failed is left to the next opening. */
 void dp_close_turn(struct dp_close *close, bool draining);
 /* Its request. */

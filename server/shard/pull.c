@@ -121,6 +121,11 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
         waiting->waits_for = DP_WAIT_STEP;
         return DP_DONE_WAIT;
     }
+    if (!request->member.given && shard->steps.stuck.status != DP_OK) {
+        /* A complete step is missing in its rows, which other shards may show. */
+        err = shard->steps.stuck;
+        return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
+    }
     enum dp_step_verdict verdict = request->member.given ? ask_rule(shard, waiting, &err) : DP_STEP_GO;
     enum dp_status st = err.status;
     if (st == DP_OK && !waiting->checked)

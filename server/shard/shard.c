@@ -69,7 +69,8 @@ static void join_steps(struct dp_shard *shard)
                                              .steps = &shard->steps,
                                              .journaling = &shard->journaling,
                                              .write_back = &shard->write_back,
-                                             .replies = &shard->replies};
+                                             .replies = &shard->replies,
+                                             .close = &shard->close};
     shard->held = (struct dp_held){.base = base,
                                    .steps = &shard->steps,
                                    .replies = &shard->replies,

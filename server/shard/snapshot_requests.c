@@ -31,14 +31,17 @@ static void take(struct dp_shard *shard, const struct dp_waiting *waiting, struc
     uint64_t next = dp_stream_of_run(named.run, named.epoch);
     if (shard->draining)
         (void)dp_snapshots_stopping(&shard->snapshots, err);
-    else if (dp_close_is_due(&shard->close)) /* its rows are those of the epoch's end only then */
-        (void)dp_fail_wait(err, DP_AGAIN, dp_snapshots_progress(&shard->snapshots),
-                           "shard %" PRIu32 " is closing a step", shard->base.index);
     else if (dp_push_ids_last_training(shard->ids) >= next)
         (void)dp_fail(err, DP_INVALID,
                       "shard %" PRIu32 ": a later epoch has pushed since epoch %" PRIu32 " of run %" PRIu32
                       ": its rows are not those of then",
                       shard->base.index, named.epoch, named.run);
+    else if (dp_kept_count(&shard->kept) >
+             0) /* its rows are those of the epoch's end only when they are applied */
+        (void)dp_fail_wait(err, DP_AGAIN, dp_snapshots_progress(&shard->snapshots),
+                           "shard %" PRIu32 " has not closed step %" PRIu64 " yet%s%.300s", shard->base.index,
+                           shard->steps.open, shard->steps.stuck.status != DP_OK ? ": " : "",
+                           shard->steps.stuck.text);
     else if (dp_snapshots_take(&shard->snapshots, named, keeps, err) == DP_OK)
         dp_snapshot_askers_add(&shard->askers, waiting);
 }
@@ -61,10 +64,14 @@ static void revert(struct dp_shard *shard, struct dp_store_snapshot named, struc
                       ", epoch %" PRIu32 " would take it back",
                       index, last_run, named.run, named.epoch);
     } else if (dp_kept_floor(&shard->kept) < shard->journaling.lsn) {
-        (void)dp_fail(err, DP_INVALID,
-                      "shard %" PRIu32 ": members of run %" PRIu32 " take part in step %" PRIu64
-                      ", which is open: let all leave the run first",
-                      index, shard->steps.view.run, shard->steps.open);
+        (void)dp_fail_wait(err, DP_AGAIN,
+                           (struct dp_wait){.reason = DP_WAIT_STEP,
+                                            .subject = shard->steps.least_rank,
+                                            .done = shard->steps.open,
+                                            .total = shard->steps.open},
+                           "shard %" PRIu32 " waits until the members of run %" PRIu32
+                           " have left: worker %" PRIu32 " still takes part in step %" PRIu64,
+                           index, shard->steps.view.run, shard->steps.least_rank, shard->steps.open);
     } else if (s->stage != DP_SNAPSHOT_NONE) {
         (void)dp_fail_wait(err, DP_AGAIN, dp_snapshots_progress(s),
                            "shard %" PRIu32 " is busy with another snapshot", index);

@@ -9,6 +9,7 @@
 
 #include "server/durable/steps.h"
 #include "server/durable/write_back.h"
+#include "server/shard/close.h"
 #include "server/shard/replies.h"
 
 struct dp_view_requests {
@@ -17,6 +18,7 @@ struct dp_view_requests {
     struct dp_journaling *journaling;
     struct dp_write_back *write_back;
     const struct dp_replies *replies;
+    const struct dp_close *close;
 };
 
 /* err: set where it is refused; the caller answers that. */
