@@ -23,23 +23,16 @@ static void find_least(struct dp_steps *steps)
 
 /* ---- the view */
 
-/* The last run that is known to have begun. */
-static uint32_t last_run(const struct dp_steps *steps)
-{
-    return steps->over_by > steps->view.run ? steps->over_by : steps->view.run;
-}
-
 enum dp_view_news dp_steps_look(const struct dp_steps *steps, const struct dp_view *view,
                                 struct dp_error *err)
 {
     const struct dp_view *own = &steps->view;
     char mine[16], other[16];
-    uint32_t last = last_run(steps);
-    if (view->run < last) {
+    if (view->run < own->run) {
         (void)dp_fail(err, DP_REPLACED,
                       "run %" PRIu32 " is over: run %" PRIu32
                       " has begun; start this process with a later run",
-                      view->run, last);
+                      view->run, own->run);
         return DP_VIEW_REFUSED;
     }
     if (view->run > own->run)
@@ -71,7 +64,6 @@ void dp_steps_take(struct dp_steps *steps, struct dp_view *view, uint64_t now_ns
     }
     if (begins) {
         steps->open = view->first_step;
-        steps->over_by = 0;
         steps->stuck = (struct dp_error){0};
     }
     dp_view_clear(&steps->view);
@@ -91,19 +83,6 @@ void dp_steps_restore(struct dp_steps *steps, struct dp_view *view, uint64_t ope
         steps->next[rank] = next[rank];
     }
     steps->open = open;
-    find_least(steps);
-}
-
-void dp_steps_end(struct dp_steps *steps, uint32_t later_run)
-{
-    DP_ASSERT(later_run > last_run(steps) && steps->view.run > 0);
-    steps->over_by = later_run;
-    steps->stuck = (struct dp_error){0};
-    for (uint32_t rank = 0; rank < steps->view.members; rank++) {
-        struct dp_member *member = &steps->view.member[rank];
-        member->until = member->until < steps->open ? member->until : steps->open;
-    }
-    steps->changes++;
     find_least(steps);
 }
 
@@ -129,11 +108,11 @@ enum dp_status dp_steps_check(const struct dp_steps *steps, const struct dp_memb
                               struct dp_error *err)
 {
     const struct dp_view *view = &steps->view;
-    if (member->run < last_run(steps))
+    if (member->run < view->run)
         return dp_fail(err, DP_REPLACED,
                        "run %" PRIu32 " is over: run %" PRIu32 " has begun; this process, worker %" PRIu32
                        ", ends",
-                       member->run, last_run(steps), member->rank);
+                       member->run, view->run, member->rank);
     if (member->run > view->run || (member->run == view->run && member->view > view->number))
         return lacks_view(steps, member, err);
     if (member->rank >= view->members)

@@ -19,7 +19,6 @@
 /* Only steps.c changes the fields; others may read view, open, changes and next. */
 struct dp_steps {
     struct dp_view view; /* run 0: none was taken yet */
-    uint32_t over_by;    /* the later run that ended this one before its members had left; 0: none did */
     uint64_t open;       /* sync: the step being gathered; else first_step */
     uint64_t changes;    /* counts what may change a verdict: the least, open, the view */
     uint64_t
@@ -47,8 +46,6 @@ void dp_steps_take(struct dp_steps *steps, struct dp_view *view, uint64_t now_ns
 /* At an opening: what the marks tell. Takes the view over; next: [view->members]. */
 void dp_steps_restore(struct dp_steps *steps, struct dp_view *view, uint64_t open, const uint64_t *next,
                       uint64_t now_ns);
-/* A later run has begun, whose workers are no members: this one is over, and nobody takes part in the open step any more. */
-void dp_steps_end(struct dp_steps *steps, uint32_t later_run);
 void dp_steps_clear(struct dp_steps *steps);
 
 /* ---- members */

@@ -14,7 +14,7 @@ void dp_steps_mark_pack(const struct dp_steps *steps, void *to)
 {
     char *at = to;
     dp_store_u32le(at, FORMAT);
-    dp_store_u32le(at + 4, steps->over_by);
+    dp_store_u32le(at + 4, 0);
     dp_store_u64le(at + 8, steps->open);
     dp_view_pack(&steps->view, at + HEAD);
     at += HEAD + dp_view_bytes(&steps->view);
@@ -45,10 +45,8 @@ enum dp_status dp_steps_mark_unpack(const void *bytes, size_t size, struct dp_st
         next[rank] = dp_load_u64le(at + HEAD + view_bytes + (size_t)rank * 8);
         right = right && next[rank] >= view.first_step;
     }
-    if (right) {
+    if (right)
         dp_steps_restore(steps, &view, open, next, now_ns);
-        steps->over_by = dp_load_u32le(at + 4);
-    }
     dp_view_clear(&view);
     return right ? DP_OK : corrupt(err, size, "its steps begin before the run's first");
 }

@@ -1,5 +1,5 @@
 /* Steps mark: the steps of a shard's run as its store keeps them (durable_marks.h). Little endian:
- *     format u32 (1) | over_by u32 | open u64 | the view (common/wire/view.h) | members times: next u64
+ *     format u32 (1) | 0 u32 | open u64 | the view (common/wire/view.h) | members times: next u64
  * It may tell of more than the marks' lsn has: replay then finds its records known.
  * Thread    The shard's. */
 #ifndef DP_DURABLE_STEPS_MARK_H

@@ -14,9 +14,6 @@
 
 #include "server/durable/apply.h"
 
-#include "common/base/log.h"
-#include "common/model/stream.h"
-
 #include <inttypes.h>
 
 static enum dp_status check_values(struct dp_shard *shard, const struct dp_section *section,
@@ -233,24 +230,6 @@ static void count_push(struct dp_shard *shard, const struct dp_request *push, ui
     DP_COUNT(&shard->base.counters, staleness_pushes, 1);
 }
 
-/* A training without members has begun after one that was given up within a step: nobody would close that any more. Before the push
- * is appended, as what is kept of the step may fill the journal. (Not journaled: marks tell it, or a push that comes again.) */
-static enum dp_status end_earlier_run(struct dp_shard *shard, const struct dp_request *push,
-                                      struct dp_error *err)
-{
-    struct dp_steps *steps = &shard->steps;
-    uint32_t run = dp_stream_is_training(push->stream) ? dp_stream_run(push->stream) : 0;
-    if (run <= steps->view.run || run <= steps->over_by)
-        return DP_OK;
-    if (dp_close_is_due(&shard->close))
-        return dp_close_say_due(&shard->close, err);
-    dp_log(DP_LOG_INFO, "shard %" PRIu32 ": run %" PRIu32 " has begun, so run %" PRIu32 " is over",
-           shard->base.index, run, steps->view.run);
-    dp_steps_end(steps, run);
-    dp_close_view(&shard->close);
-    return DP_OK;
-}
-
 enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
 {
     const struct dp_request *request = &waiting->request;
@@ -270,9 +249,6 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
     bool keeps = request->member.given && shard->steps.view.mode == DP_SYNC;
     if (looked == LOOKED_NEW && keeps && dp_keeper_check(&shard->keeper, waiting, &err) != DP_OK)
         return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
-    if (looked == LOOKED_NEW && !request->member.given && shard->steps.view.mode == DP_SYNC &&
-        end_earlier_run(shard, request, &err) != DP_OK)
-        return dp_shard_refuse_push(shard, waiting, &err);
     if (looked == LOOKED_NEW && !keeps && shard->steps.view.mode == DP_SYNC &&
         dp_keeper_check_other(&shard->keeper, &err) != DP_OK)
         return dp_shard_refuse_push(shard, waiting, &err);

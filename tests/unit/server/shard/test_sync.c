@@ -3,8 +3,6 @@
  * Method  The members of sync_bed.h, whose every pull is compared with the plain loop. */
 #include "tests/unit/server/shard/sync_bed.h"
 
-#include "common/model/stream.h"
-
 #include <string.h>
 
 static void test_equals_a_plain_loop(void **state)
@@ -268,45 +266,6 @@ static void test_later_run(void **state)
     sync_free(s);
 }
 
-static void is_replaced(struct sync *s)
-{
-    bed_expect(&s->bed, bed_hello(&s->bed, 2, s->member[0].sequence, false), DP_OK);
-    uint64_t id = sync_pull(s, 0);
-    s->member[0].sequence++;
-    bed_turn(&s->bed);
-    assert_int_equal(sync_reply(s, id)->reply.status, DP_REPLACED);
-}
-
-static void push_of_next_run(struct sync *s, uint64_t number)
-{
-    const uint64_t key = s->mixed[0], session = 100 + number;
-    bed_expect(&s->bed, bed_hello(&s->bed, session, 1, false), DP_OK);
-    uint64_t id =
-        bed_push(&s->bed, session, 1, "s", &key, 1, 2, 1, dp_stream_of_run(s->view.view.run + 1, 0), number);
-    for (uint32_t i = 0; i < 3; i++)
-        bed_turn(&s->bed);
-    assert_int_equal(sync_reply(s, id)->reply.status, DP_OK);
-}
-
-/* A run was given up within a step; then another trains whose workers are no members. What was not marked comes again after a crash,
- * and so does the next push. */
-static void test_later_run_without_members(void **state)
-{
-    (void)state;
-    for (int crashed = 0; crashed < 2; crashed++) {
-        struct sync *s = begun(2, 2);
-        push_of_next_run(s, 0);
-        if (crashed) {
-            sync_crash(s, DP_SIM_NOTHING, false);
-            push_of_next_run(s, 1);
-        }
-        is_replaced(s);
-        assert_false(sync_restart(s)); /* nothing is needed of the journal */
-        is_replaced(s);
-        sync_free(s);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,7 +274,7 @@ int main(void)
         cmocka_unit_test(test_torn_step),           cmocka_unit_test(test_drain_within_a_step),
         cmocka_unit_test(test_repeated_push),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_early_push),          cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_later_run),           cmocka_unit_test(test_later_run_without_members),
+        cmocka_unit_test(test_later_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
