@@ -88,9 +88,10 @@ static json_t *journal_of(const struct dp_inspect_view *view)
                       dp_json_u64(s->bytes), "used_bytes", dp_json_u64(s->used_bytes)));
     }
     json_t *replay =
-        json_pack("{s:o, s:o, s:o, s:o, s:o}", "records", dp_json_u64(j->replay_records), "bytes",
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "records", dp_json_u64(j->replay_records), "bytes",
                   dp_json_u64(j->replay_bytes), "pushes", dp_json_u64(view->replay_pushes), "rows",
-                  dp_json_u64(view->replay_rows), "refusals", dp_json_u64(view->replay_refused));
+                  dp_json_u64(view->replay_rows), "refusals", dp_json_u64(view->replay_refused), "kept",
+                  dp_json_u64(view->replay_kept), "closed", dp_json_u64(view->replay_closed));
     json_t *journal = json_pack(
         "{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "present", (int)j->present, "opening",
         dp_json_u64(j->incarnation), "durable_lsn", dp_json_u64(j->durable_lsn), "last_lsn",
@@ -117,6 +118,14 @@ static void add_refused(void *context, uint64_t stream, uint64_t number, enum dp
     (void)json_array_append_new(json_object_get(marks, "refused"),
                                 json_pack("{s:o, s:o, s:s}", "stream", hex(stream), "number",
                                           dp_json_u64(number), "status", dp_status_name((int)status)));
+}
+
+static json_t *steps_of(const struct dp_inspect_view_steps *steps)
+{
+    char mode[16];
+    dp_consistency_text(steps->mode, steps->slack, mode, sizeof mode);
+    return json_pack("{s:I, s:I, s:s, s:o}", "run", (json_int_t)steps->run, "members",
+                     (json_int_t)steps->members, "consistency", mode, "open_step", dp_json_u64(steps->open));
 }
 
 static json_t *view_of(const struct dp_show *show, const struct dp_inspect_view *view)
@@ -146,6 +155,8 @@ static json_t *view_of(const struct dp_show *show, const struct dp_inspect_view 
         tables_of(show, view), "journal", journal_of(view));
     (void)json_object_update(one, more);
     (void)json_object_update(one, marks);
+    if (view->steps.run > 0)
+        (void)json_object_set_new(one, "steps", steps_of(&view->steps));
     json_decref(more);
     json_decref(marks);
     return one;

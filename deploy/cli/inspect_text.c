@@ -21,6 +21,18 @@ static const char *number(uint64_t n, char text[32])
     return dp_cli_number((double)n, text, 32);
 }
 
+static void show_steps(const struct dp_inspect_view_steps *steps)
+{
+    char mode[16];
+    if (steps->run == 0)
+        return;
+    dp_consistency_text(steps->mode, steps->slack, mode, sizeof mode);
+    printf("  members     %" PRIu32 " in run %" PRIu32 ", %s", steps->members, steps->run, mode);
+    if (steps->mode == DP_SYNC)
+        printf(", step %" PRIu64 " is open", steps->open);
+    printf("\n");
+}
+
 static void show_own(const struct dp_inspect_view *view)
 {
     static const char *const meaning[] = {
@@ -51,6 +63,7 @@ static void show_own(const struct dp_inspect_view *view)
            own->range.first, own->range.last,
            ((double)(own->range.last - own->range.first) + 1) / 0x1p64 * 100);
     printf("  rows lsn    %" PRIu64 ": the rows have every push up to it\n", view->rows_lsn);
+    show_steps(&view->steps);
 }
 
 static void show_tables(const struct dp_inspect_view *view)
@@ -109,6 +122,10 @@ static void show_journal(const struct dp_inspect_view *view)
            " refusals\n",
            j->replay_records, number(j->replay_bytes, bytes), view->replay_pushes, view->replay_rows,
            view->replay_refused);
+    if (view->replay_kept || view->replay_closed)
+        printf("                %" PRIu64 " of them kept for synchronous steps, of which %" PRIu64
+               " were closed\n",
+               view->replay_kept, view->replay_closed);
     if (j->cut.rest != DP_JOURNAL_REST_NONE) {
         char cut[DP_JOURNAL_CUT_TEXT];
         dp_journal_cut_text(&j->cut, cut);

@@ -4,6 +4,7 @@
 #include "common/model/mix.h"
 #include "common/model/row.h"
 #include "server/durable/record.h"
+#include "server/durable/steps_mark.h"
 #include "server/durable/table_mark.h"
 
 #include <dirent.h>
@@ -86,6 +87,23 @@ static enum dp_status take_number(const struct dp_store_mark *mark, uint64_t *ou
     return DP_OK;
 }
 
+static enum dp_status take_steps(const struct dp_store_mark *mark, struct dp_inspect_view_steps *out,
+                                 struct dp_error *err)
+{
+    struct dp_steps *steps = calloc(1, sizeof *steps);
+    if (!steps)
+        return dp_fail(err, DP_NOMEM, "steps");
+    enum dp_status st = dp_steps_mark_unpack(mark->value, mark->value_bytes, steps, 0, err);
+    *out = (struct dp_inspect_view_steps){.run = steps->view.run,
+                                          .members = steps->view.members,
+                                          .mode = steps->view.mode,
+                                          .slack = steps->view.slack,
+                                          .open = steps->open};
+    dp_steps_clear(steps);
+    free(steps);
+    return st;
+}
+
 static enum dp_status take_mark(void *context, const struct dp_store_mark *mark, struct dp_error *err)
 {
     struct view_gathering *g = context;
@@ -109,6 +127,8 @@ static enum dp_status take_mark(void *context, const struct dp_store_mark *mark,
             if (dp_push_ids_new(&view->ids) != DP_OK)
                 return dp_fail(err, DP_NOMEM, "push ids");
         }
+    } else if (is_key(mark, "steps")) {
+        st = take_steps(mark, &view->steps, err);
     } else
         view->other_marks++;
     if (st == DP_CORRUPT)
@@ -178,6 +198,8 @@ static enum dp_status take_record(void *context, uint64_t lsn, const void *recor
         view->replay_refused += decoded.refused != DP_OK;
         for (uint32_t s = 0; s < push->sections && decoded.kind != DP_RECORD_KEPT_PUSH; s++)
             view->replay_rows += push->section[s].rows;
+        view->replay_kept += decoded.kind == DP_RECORD_KEPT_PUSH;
+        view->replay_closed += decoded.kind == DP_RECORD_CLOSE;
     } else
         (void)dp_wrap(err, st, "store %s/journal: record lsn %" PRIu64, view->directory, lsn);
     free(push);

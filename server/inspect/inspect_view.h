@@ -7,6 +7,7 @@
 #ifndef DP_INSPECT_INSPECT_VIEW_H
 #define DP_INSPECT_INSPECT_VIEW_H
 
+#include "common/wire/view.h"
 #include "server/durable/push_ids.h"
 #include "server/inspect/inspect_digest.h"
 #include "server/inspect/inspect_journal.h"
@@ -45,6 +46,12 @@ struct dp_inspect_view {
     struct dp_inspect_view_table *table; /* ascending by id */
     size_t tables;
     uint64_t rows_lsn, streams, incarnation, released; /* marks; 0: none */
+    struct dp_inspect_view_steps {
+        uint32_t run, members; /* run 0: none of workers that joined */
+        enum dp_consistency mode;
+        uint32_t slack;
+        uint64_t open; /* sync: the step that is gathered */
+    } steps;           /* as the marks tell them; the journal may go on */
     uint32_t other_marks;
     struct dp_push_ids *ids;
     struct dp_inspect_view_files row_files, mark_files;
@@ -54,7 +61,8 @@ struct dp_inspect_view {
     struct dp_error journal_refused; /* what an opening would say, or {0} */
     struct dp_inspect_view_segment *segment;
     size_t segments, segment_room;
-    uint64_t replay_pushes, replay_refused, replay_rows;
+    /* kept: pushes of synchronous steps, closed: such steps, whose rows replay_rows counts */
+    uint64_t replay_pushes, replay_refused, replay_rows, replay_kept, replay_closed;
 
     bool complete; /* all rows were read */
     struct dp_error *damage;

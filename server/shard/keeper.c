@@ -86,6 +86,11 @@ enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_w
     const struct dp_kept_step *step = dp_kept_step(keeper->kept, member->run, member->step);
     if (dp_steps_push(keeper->steps, member, err) == DP_STEP_REFUSED)
         return err->status;
+    if (!keeper->journaling->journal)
+        return dp_fail(err, DP_UNSUPPORTED,
+                       "shard %" PRIu32 " has no journal, which keeps the pushes of synchronous steps: set "
+                                        "durability to machine or process",
+                       keeper->base->index);
     /* What lies between two closes in the journal is one step's: kept.h's floor stands on that. */
     if (member->step > keeper->steps->open) {
         (void)dp_steps_say_held(keeper->steps, member, dp_shard_now(keeper->base), err);

@@ -115,6 +115,37 @@ static void a_server_that_is_killed_changes_no_bit(void **state)
     assert_string_equal(weights_of(&c, copies), quiet);
 }
 
+/* Servers that are stopped while a step is open keep its pushes in their journals. */
+static void servers_that_stop_within_a_step_change_no_bit(void **state)
+{
+    struct dp_place *place = *state;
+    const char *quiet = quiet_weights(place);
+    struct cluster c;
+    struct dp_process *copies[COPIES];
+    start(&c, place, "stopped");
+    for (uint32_t i = 0; i < COPIES; i++)
+        copies[i] = copy(&c, i);
+    dp_place_awaits(copies[1], "step 300 is pushed");
+    dp_process_signal(copies[1], SIGKILL);
+    dp_place_ended(copies[1], -SIGKILL);
+    dp_place_awaits(copies[0], "waits for worker 1, which has finished");
+    for (uint32_t i = 0; i < 2; i++)
+        dp_process_signal(c.server[i], SIGTERM);
+    for (uint32_t i = 0; i < 2; i++) {
+        dp_place_ended(c.server[i], 0);
+        dp_place_says(c.server[i], "within a synchronous step");
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        const char *store = dp_place_path(place, "stopped-%u", (unsigned)i);
+        struct dp_process *inspect = dp_place_try(place, 0, "downpour", "inspect", store, "--verify");
+        dp_place_says(inspect, "3 in run 1, sync, step");
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        c.server[i] = dp_place_server(place, c.conf, i);
+    copies[1] = copy(&c, 1);
+    assert_string_equal(weights_of(&c, copies), quiet);
+}
+
 /* Who is started twice in one place: the later one trains on, the earlier one ends and says why. */
 static void the_later_of_two_copies_in_one_place_stays(void **state)
 {
@@ -139,6 +170,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_copy_that_is_killed_changes_no_bit, dp_place_setup,
                                         dp_place_teardown),
         cmocka_unit_test_setup_teardown(a_server_that_is_killed_changes_no_bit, dp_place_setup,
+                                        dp_place_teardown),
+        cmocka_unit_test_setup_teardown(servers_that_stop_within_a_step_change_no_bit, dp_place_setup,
                                         dp_place_teardown),
         cmocka_unit_test_setup_teardown(the_later_of_two_copies_in_one_place_stays, dp_place_setup,
                                         dp_place_teardown),

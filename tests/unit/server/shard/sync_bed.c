@@ -62,10 +62,10 @@ static bool sum_of(const struct sync *s, uint64_t step, uint32_t t, uint32_t key
     uint64_t all = 0;
     bool any = false;
     for (uint32_t rank = 0; rank < s->members; rank++)
-        all += examples_of(rank, step);
+        all += step < s->until[rank] ? examples_of(rank, step) : 0;
     for (uint32_t rank = 0; rank < s->members && all > 0; rank++) {
         float gradient[SYNC_DIM], factor = (float)examples_of(rank, step) / (float)all;
-        if (!has_row(rank, step, t, key))
+        if (step >= s->until[rank] || !has_row(rank, step, t, key))
             continue;
         gradient_of(s->before[step][t][key], s->spec[t].dim, rank, step, key, gradient);
         for (uint32_t d = 0; d < s->spec[t].dim; d++) {
@@ -127,6 +127,8 @@ struct sync *sync_new(uint32_t members, uint64_t steps, uint64_t seed, enum dp_d
         s->bed.host.options.cache_bytes = cache_bytes;
     shard_bed_journal(&s->bed.host, dp_sim_disk_new(seed), durability, 64u << 10, 512u << 10);
     s->view = member_bed_view(DP_SYNC, 0, members);
+    for (uint32_t rank = 0; rank < members; rank++)
+        s->until[rank] = UINT64_MAX;
     s->spec[0] =
         (struct dp_table_spec){.name = "a", .dim = 3, .optimizer = dp_optimizer_defaults(DP_OPT_ADAM)};
     s->spec[1] = bed_sgd("s", 2);
@@ -301,7 +303,7 @@ static bool move(struct sync *s, uint32_t rank, uint64_t steps)
         go_on(s, rank, reply);
         moved = true;
     }
-    if (member->id == 0 && member->step < steps) {
+    if (member->id == 0 && member->step < steps && member->step < s->until[rank]) {
         member->id = member->pulled ? sync_push(s, rank) : sync_pull(s, rank);
         moved = true;
     }
@@ -345,7 +347,7 @@ void sync_train(struct sync *s, uint64_t steps)
 {
     sync_let(s, (1u << s->members) - 1, steps);
     for (uint32_t rank = 0; rank < s->members && !dp_sim_disk_is_off(s->bed.host.sim); rank++)
-        if (s->member[rank].step != steps)
+        if (s->member[rank].step != (steps < s->until[rank] ? steps : s->until[rank]))
             bed_fail(&s->bed, "member %u stands at step %llu, crash %u", rank,
                      (unsigned long long)s->member[rank].step, s->crashes);
 }
@@ -388,6 +390,20 @@ bool sync_restart(struct sync *s)
     s->bed.host.options.recovers = keeps;
     begin_again(s, false);
     return keeps;
+}
+
+void sync_will_leave(struct sync *s, uint32_t rank, uint64_t until)
+{
+    s->until[rank] = until;
+    plain_loop(s);
+}
+
+void sync_leave_one(struct sync *s, uint32_t rank)
+{
+    assert_int_equal(s->member[rank].step, s->until[rank]);
+    s->view.view.number++;
+    s->view.member[rank].until = s->until[rank];
+    sync_view(s);
 }
 
 void sync_leave(struct sync *s)

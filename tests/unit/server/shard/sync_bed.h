@@ -27,7 +27,7 @@ struct sync_member {
 struct sync {
     struct bed bed;
     uint32_t members;
-    uint64_t steps;
+    uint64_t steps, until[SYNC_MEMBERS]; /* until: it takes part in the steps below */
     struct member_bed_view view;
     struct dp_table_spec spec[SYNC_TABLES];
     uint64_t mixed[SYNC_KEYS];
@@ -53,6 +53,10 @@ void sync_crash(struct sync *s, enum dp_sim_survival survival, bool with_workers
 bool sync_restart(struct sync *s);
 /* All leave after their last step. */
 void sync_leave(struct sync *s);
+/* This one will leave after the step before: for the plain loop, from the beginning. */
+void sync_will_leave(struct sync *s, uint32_t rank, uint64_t until);
+/* It leaves. */
+void sync_leave_one(struct sync *s, uint32_t rank);
 /* What is pulled by nobody's order is what the plain loop has before this step. */
 void sync_check(struct sync *s, uint64_t step);
 

@@ -235,6 +235,31 @@ static void test_early_push(void **state)
     sync_free(s);
 }
 
+/* Whoever has left is waited for no more, with his last push or before the others have come as far. */
+static void test_one_leaves(void **state)
+{
+    (void)state;
+    for (uint32_t how = 0; how < 8; how++) {
+        struct sync *s = sync_new(3, SYNC_STEPS, 1 + how, DP_DURABILITY_MACHINE, 0);
+        sync_will_leave(s, 1, 5);
+        sync_train(s, 4);
+        sync_let(s, how & 1 ? 2u : 7u, 5);
+        assert_int_equal(bed_counter(&s->bed, "steps_closed"), how & 1 ? 4 : 5);
+        sync_leave_one(s, 1);
+        if (how & 2)
+            sync_crash(s, DP_SIM_NOTHING, how & 4);
+        sync_train(s, SYNC_STEPS);
+        sync_check(s, SYNC_STEPS);
+        s->view.view.number++;
+        for (uint32_t rank = 0; rank < 3; rank += 2)
+            s->view.member[rank].until = SYNC_STEPS;
+        sync_view(s);
+        assert_false(sync_restart(s));
+        sync_check(s, SYNC_STEPS);
+        sync_free(s);
+    }
+}
+
 /* Bounds of a step, checked as its pushes come. */
 static void test_bounds(void **state)
 {
@@ -274,7 +299,7 @@ int main(void)
         cmocka_unit_test(test_torn_step),           cmocka_unit_test(test_drain_within_a_step),
         cmocka_unit_test(test_repeated_push),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_early_push),          cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_later_run),
+        cmocka_unit_test(test_later_run),           cmocka_unit_test(test_one_leaves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
