@@ -12,23 +12,32 @@ static enum dp_consistency mode_of(const struct dp_rounds *rounds)
     return rounds->rule.mode == DP_CLUSTER_SYNC ? DP_SYNC : DP_SSP;
 }
 
-enum dp_status dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds, struct dp_error *err)
+static enum dp_status join(struct dp_job *job, const struct dp_join *how, struct dp_error *err)
 {
-    char text[DP_CLUSTER_RULE_BYTES];
-    if (rounds->members == 0)
-        return DP_OK;
-    const struct dp_join join = {.run = job->cluster->training.run,
-                                 .rank = job->worker,
-                                 .members = rounds->members,
-                                 .mode = mode_of(rounds),
-                                 .slack = rounds->rule.slack};
     struct dp_retry retry = dp_retry_begin(job);
     enum dp_status st;
     do
-        st = dp_client_join(job->client, &join, dp_retry_slice_ms(&retry, SLICE_MS), err);
+        st = dp_client_join(job->client, how, dp_retry_slice_ms(&retry, SLICE_MS), err);
     while (dp_retry_more(&retry, &st, err));
+    return st == DP_OK ? st : dp_wrap(err, st, "joining the workers of run %" PRIu32, how->run);
+}
+
+enum dp_status dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds, struct dp_error *err)
+{
+    char text[DP_CLUSTER_RULE_BYTES];
+    const struct dp_join how = {.run = job->cluster->training.run,
+                                .rank = job->worker,
+                                .members = rounds->members,
+                                .mode = mode_of(rounds),
+                                .slack = rounds->rule.slack};
+    /* Nobody waits for anybody. But shards may still keep the open step of an earlier run that was given up: they hear that another
+     * one has begun. */
+    const struct dp_join begins = {.run = job->cluster->training.run, .members = 1, .mode = DP_ASYNC};
+    if (rounds->members == 0)
+        return job->worker == 0 ? join(job, &begins, err) : DP_OK;
+    enum dp_status st = join(job, &how, err);
     if (st != DP_OK)
-        return dp_wrap(err, st, "joining the workers of run %" PRIu32, join.run);
+        return st;
     dp_log(DP_LOG_INFO, "consistency %s: %" PRIu64 " steps in an epoch, each of %" PRIu32 " workers",
            dp_cluster_rule_text(rounds->rule, text), rounds->count, rounds->members);
     return DP_OK;

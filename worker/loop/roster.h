@@ -1,5 +1,5 @@
 /* Roster: a worker's place among those that wait for each other (worker/job/rounds.h), as the shards know
- * it. Without rounds.members there is none, and these calls do nothing.
+ * it. Without rounds.members there is none: worker 0 tells the shards that the run has begun, and that is all.
  *     join -> (a step)* -> leave
  * Promise   Nobody waits for a worker that has left. One that was stopped, was killed or failed has not: the
  *           others wait for it, and its next process takes its place. The process whose place was taken ends
