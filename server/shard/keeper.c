@@ -9,7 +9,6 @@
 #define JOURNAL_SHARE   8u /* of the journal's budget: the pushes of a step with its close */
 #define JOURNAL_DEFAULT ((uint64_t)4 << 30)
 #define SEGMENT_DEFAULT ((uint64_t)256 << 20)
-#define RECORD_LEAST    ((uint64_t)4096) /* of the journal, where each push has a sync of its own */
 #define SEGMENT_HEADS   ((uint64_t)8192) /* of a segment, and of a record */
 
 /* What a step comes to with one push more, as if no row came twice. */
@@ -22,8 +21,7 @@ static struct step_size size_with(const struct dp_keeper *keeper, const struct d
                                   const struct dp_waiting *waiting)
 {
     const struct dp_request *request = &waiting->request;
-    struct step_size size = {.pushes_bytes = (step ? step->bytes : 0) + waiting->bytes,
-                             .journal_bytes = ((step ? step->count : 0) + 2) * RECORD_LEAST};
+    struct step_size size = {.pushes_bytes = (step ? step->bytes : 0) + waiting->bytes};
     if (step)
         dp_kept_tables(step, &size.tables);
     dp_kept_tables_add(&size.tables, request->sections, request->section);
@@ -34,7 +32,7 @@ static struct step_size size_with(const struct dp_keeper *keeper, const struct d
         size.cache_bytes += rows * (table->cache->row_bytes + DP_ROW_SLOT_COST);
         size.close_bytes += rows * (8 + (uint64_t)table->spec.dim * 4);
     }
-    size.journal_bytes += size.pushes_bytes + size.close_bytes;
+    size.journal_bytes = size.pushes_bytes + size.close_bytes;
     return size;
 }
 
@@ -89,7 +87,7 @@ enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_w
     if (!keeper->journaling->journal)
         return dp_fail(err, DP_UNSUPPORTED,
                        "shard %" PRIu32 " has no journal, which keeps the pushes of synchronous steps: set "
-                                        "durability to machine or process",
+                       "durability to machine or process",
                        keeper->base->index);
     /* What lies between two closes in the journal is one step's: kept.h's floor stands on that. */
     if (member->step > keeper->steps->open) {
