@@ -41,7 +41,11 @@ enum dp_status dp_client_member_check(const struct dp_client *client, const char
 enum dp_status dp_client_member_await_step(struct dp_client *client, uint32_t timeout_ms,
                                            struct dp_error *err)
 {
-    return client->place.mode == DP_SYNC ? dp_client_await_pushes(client, timeout_ms, err) : DP_OK;
+    if (client->place.mode != DP_SYNC)
+        return DP_OK;
+    enum dp_status st = dp_client_await_pushes(client, timeout_ms, err);
+    /* Refused by some shards only: another may not have heard of the new process yet. */
+    return st == DP_OK ? dp_client_session_check_place(&client->session, "push", err) : st;
 }
 
 void dp_client_member_sign(struct dp_client *client, struct dp_call *call, uint64_t step, uint64_t examples)

@@ -289,6 +289,21 @@ static void in_sync_a_push_waits_for_that_of_the_step_before(void **state)
     done(&b);
 }
 
+/* One shard says while a push waits that the place was taken; another has yet to hear of it. */
+static void in_sync_a_replaced_member_goes_no_step_further(void **state)
+{
+    (void)state;
+    static const struct dp_join sync = {.run = 3, .rank = 1, .members = 3, .mode = DP_SYNC};
+    struct bench b = opened(2, false);
+    struct dp_ticket first, second;
+    assert_int_equal(join(&b, &sync), DP_OK);
+    b.net->shard[1].view.member[1].incarnation++;
+    assert_int_equal(push_step(&b, 0, &first), DP_OK);
+    assert_int_equal(push_step(&b, 1, &second), DP_REPLACED);
+    assert_true(b.net->shard[0].pushes == 1 && b.net->shard[1].pushes == 0);
+    done(&b);
+}
+
 static void leaving_ends_its_part(void **state)
 {
     (void)state;
@@ -491,6 +506,7 @@ int main(void)
         cmocka_unit_test(a_join_that_timed_out_is_repeated),
         cmocka_unit_test(requests_say_who_asks_and_outcomes_what_came_of_it),
         cmocka_unit_test(in_sync_a_push_waits_for_that_of_the_step_before),
+        cmocka_unit_test(in_sync_a_replaced_member_goes_no_step_further),
         cmocka_unit_test(leaving_ends_its_part),
         cmocka_unit_test(a_client_whose_place_was_taken_is_no_member_any_more),
         cmocka_unit_test(a_shard_that_lost_the_view_is_given_it_again),
