@@ -23,6 +23,24 @@ static void find_least(struct dp_steps *steps)
 
 /* ---- the view */
 
+/* When a member leaves is said once, and not of steps that it has pushed: what is kept of it, and what was dropped, depends on it. */
+static enum dp_status check_leavers(const struct dp_steps *steps, const struct dp_view *view,
+                                    struct dp_error *err)
+{
+    for (uint32_t rank = 0; rank < view->members; rank++) {
+        uint64_t was = steps->view.member[rank].until, until = view->member[rank].until;
+        if (until == was || (was == UINT64_MAX && until >= steps->next[rank]))
+            continue;
+        return dp_fail(err, DP_INVALID,
+                       "view %" PRIu64 " of run %" PRIu32 ": worker %" PRIu32
+                       " takes part in the steps below %" PRIu64 ", but it %s %" PRIu64,
+                       view->number, view->run, rank, until,
+                       was == UINT64_MAX ? "has finished steps below" : "has left before step",
+                       was == UINT64_MAX ? steps->next[rank] : was);
+    }
+    return DP_OK;
+}
+
 enum dp_view_news dp_steps_look(const struct dp_steps *steps, const struct dp_view *view,
                                 struct dp_error *err)
 {
@@ -48,7 +66,9 @@ enum dp_view_news dp_steps_look(const struct dp_steps *steps, const struct dp_vi
                       view->run, view->members, other, view->first_step, own->members, mine, own->first_step);
         return DP_VIEW_REFUSED;
     }
-    return view->number > own->number ? DP_VIEW_NEWER : DP_VIEW_KNOWN;
+    if (view->number <= own->number)
+        return DP_VIEW_KNOWN;
+    return check_leavers(steps, view, err) == DP_OK ? DP_VIEW_NEWER : DP_VIEW_REFUSED;
 }
 
 void dp_steps_take(struct dp_steps *steps, struct dp_view *view, uint64_t now_ns)
@@ -172,7 +192,7 @@ enum dp_step_verdict dp_steps_push(const struct dp_steps *steps, const struct dp
     if (steps->view.mode != DP_SYNC)
         return DP_STEP_GO;
     uint64_t next = steps->next[member->rank];
-    if (member->step == next)
+    if (member->step == next && member->step >= steps->open)
         return DP_STEP_KEEP;
     (void)dp_fail(err, DP_INVALID,
                   "push of step %" PRIu64 ": the next of worker %" PRIu32 " is step %" PRIu64
