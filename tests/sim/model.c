@@ -241,6 +241,11 @@ void sim_model_pulled_in_step(struct sim_model *model, uint32_t table, uint64_t 
                  step, table, key);
 }
 
+void sim_model_left(struct sim_model *model, uint32_t worker)
+{
+    model->left[worker] = true;
+}
+
 /* A close whose rows cannot be read, or whose journal has failed, makes nobody wait. */
 static bool may_be_late(const struct sim_plan *plan)
 {
@@ -255,7 +260,7 @@ uint64_t sim_model_closed_steps(const struct sim_model *model)
     const struct sim_plan *plan = &model->world->plan;
     uint64_t closed = plan->steps;
     for (uint32_t i = 0; i < plan->workers; i++)
-        if (model->pushed[i] < sim_pushes_of(plan, i) && model->pushed[i] < closed)
+        if (!model->left[i] && model->pushed[i] < closed)
             closed = model->pushed[i];
     return may_be_late(plan) ? 0 : closed;
 }

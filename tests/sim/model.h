@@ -72,6 +72,8 @@ void sim_model_pulled(struct sim_model *model, uint32_t table, uint64_t key, uin
 /* It was asked for as a member's for this step: in sync these are the weights before it, exactly. */
 void sim_model_pulled_in_step(struct sim_model *model, uint32_t table, uint64_t key, uint64_t step,
                               const float *weights);
+/* A worker has left its run, and all shards know. */
+void sim_model_left(struct sim_model *model, uint32_t worker);
 /* In sync: the steps that a pull on nobody's behalf must show which is asked for now, all of whose pushes were acknowledged; and whether it
  * shows the weights before one of the steps from there on. */
 uint64_t sim_model_closed_steps(const struct sim_model *model);

@@ -54,6 +54,7 @@ struct sim_model {
     struct sim_model_shard shard[SIM_SERVERS_MAX];
     struct sim_members members;
     uint64_t pushed[SIM_WORKERS_MAX]; /* by each worker, as it was told */
+    bool left[SIM_WORKERS_MAX];       /* likewise */
     struct sim_close *close;          /* scratch */
     struct sim_sent_sums *sent;
     struct {

@@ -99,7 +99,7 @@ static uint64_t budget_bytes(const struct sim_plan *plan)
     uint64_t row = 0;
     for (uint32_t t = 0; t < plan->tables; t++)
         row = 8 + 4 * plan->table[t].dim > row ? 8 + 4 * plan->table[t].dim : row;
-    uint64_t step = plan->workers * (1024 + SIM_ROWS_MAX * 2 * row);
+    uint64_t step = plan->workers * (8192 + SIM_ROWS_MAX * 2 * row); /* a push takes a page at least */
     uint64_t least = (8 * step + plan->segment_bytes - 1) / plan->segment_bytes * plan->segment_bytes;
     if (plan->mode != DP_SYNC)
         return plan->budget_bytes;

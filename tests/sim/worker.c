@@ -299,6 +299,8 @@ static void leave(struct sim_worker *worker)
     struct dp_error err = {0};
     uint64_t until = step_of(worker, sim_pushes_of(&worker->world->plan, worker->index));
     must(worker, dp_client_leave(worker->client, until, WAIT_MS, &err), &err);
+    if (!worker->life.dead)
+        sim_model_left(worker->world->model, worker->index);
 }
 
 static void take_part(struct sim_worker *worker)
