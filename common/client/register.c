@@ -20,8 +20,8 @@ static enum dp_status check(const struct dp_client *client, const char *name, si
     return DP_OK;
 }
 
-static enum dp_status keep_value(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
-                                 struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
+enum dp_status dp_call_keep_value(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
+                                  struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
 {
     (void)server;
     (void)parcel;
@@ -57,7 +57,7 @@ static enum dp_status ask(struct dp_client *client, struct dp_parcel **parcel, s
     struct dp_call *done = *call;
     *call = NULL;
     (void)snprintf(what, sizeof what, "register value '%s'", (*parcel)->request.name);
-    done->take = keep_value;
+    done->take = dp_call_keep_value;
     (*parcel)->call = done;
     enum dp_status st =
         dp_client_ask(client, &client->link[client->shards], parcel, what, timeout_ms, &done, err);

@@ -15,18 +15,6 @@ static bool is_held(const struct dp_client *client)
     return false;
 }
 
-static enum dp_status keep_value(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
-                                 struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
-{
-    (void)server;
-    (void)parcel;
-    (void)err;
-    call->kept = *reply;
-    call->message = *message;
-    *message = NULL;
-    return DP_OK;
-}
-
 /* What cannot be asked now for lack of memory is asked later. */
 static void ask(struct dp_client *client, uint64_t now_ns)
 {
@@ -44,7 +32,7 @@ static void ask(struct dp_client *client, uint64_t now_ns)
     parcel->wait_until_ns = now_ns + WAIT_NS;
     parcel->loose = true;
     parcel->call = call;
-    call->take = keep_value;
+    call->take = dp_call_keep_value;
     watch->asked = call;
     dp_client_adopt(client, call);
     dp_link_put(&client->link[client->shards], &parcel);
