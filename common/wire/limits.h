@@ -2,7 +2,7 @@
 #ifndef DP_WIRE_LIMITS_H
 #define DP_WIRE_LIMITS_H
 
-#define DP_PROTOCOL_VERSION         2u
+#define DP_PROTOCOL_VERSION         3u
 #define DP_SECTIONS_MAX             64u
 #define DP_FRAMES_MAX               (1u + 2u * DP_SECTIONS_MAX)
 #define DP_HEADER_BYTES_MAX         (64u << 10) /* of a reply: a status report is the longest */

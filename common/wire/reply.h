@@ -19,7 +19,7 @@ enum dp_reply_kind {
     DP_REPLY_VIEW,
 };
 
-#define DP_COUNTERS_MAX      64u
+#define DP_COUNTERS_MAX      128u
 #define DP_COUNTER_NAME_MAX  47u
 #define DP_STATUS_TABLES_MAX 256u
 

@@ -226,32 +226,32 @@ static void foreign_headers_are_refused(void **state)
     assert_refused(&message, DP_INVALID, "empty message");
     message = HAND("\x08\x01", 0);
     assert_refused(&message, DP_VERSION, "version 1");
-    message = HAND("\x08\x02\x52\x09\x09\x01\x00\x00\x00\x00\x00\x00\x00", 0); /* welcome, first 1, last 0 */
+    message = HAND("\x08\x03\x52\x09\x09\x01\x00\x00\x00\x00\x00\x00\x00", 0); /* welcome, first 1, last 0 */
     assert_refused(&message, DP_INVALID, "welcome");
-    message = HAND("\x08\x02", 1);
+    message = HAND("\x08\x03", 1);
     assert_refused(&message, DP_INVALID, "1 frames");
-    message = HAND("\x08\x02\x62\x00", DP_SECTIONS_MAX + 1); /* pulled */
+    message = HAND("\x08\x03\x62\x00", DP_SECTIONS_MAX + 1); /* pulled */
     assert_refused(&message, DP_INVALID, "65 frames");
-    message = HAND("\x08\x02\x7a\x03\x0a\x01n", 0); /* notes: a name without its frame */
+    message = HAND("\x08\x03\x7a\x03\x0a\x01n", 0); /* notes: a name without its frame */
     assert_refused(&message, DP_INVALID, "0 frames");
-    message = HAND("\x08\x02\x7a\x03\x0a\x01\n", 1);
+    message = HAND("\x08\x03\x7a\x03\x0a\x01\n", 1);
     assert_refused(&message, DP_INVALID, "notes.names");
-    message = HAND("\x08\x02\x72\x02\x0a\x00", 0); /* status report: a table without a spec */
+    message = HAND("\x08\x03\x72\x02\x0a\x00", 0); /* status report: a table without a spec */
     assert_refused(&message, DP_INVALID, "spec: absent");
-    message = HAND("\x08\x02\x72\x04\x12\x02\x10\x01", 0); /* a counter without a name */
+    message = HAND("\x08\x03\x72\x04\x12\x02\x10\x01", 0); /* a counter without a name */
     assert_refused(&message, DP_INVALID, "counters.name");
     message =
-        HAND("\x08\x02\x92\x01\x00", 0); /* register value: without its frame, then version 0 with bytes */
+        HAND("\x08\x03\x92\x01\x00", 0); /* register value: without its frame, then version 0 with bytes */
     assert_refused(&message, DP_INVALID, "0 frames");
-    message = HAND("\x08\x02\x92\x01\x00", 1);
+    message = HAND("\x08\x03\x92\x01\x00", 1);
     assert_refused(&message, DP_INVALID, "register_value has 4 bytes");
-    char reason[5 + DP_REASON_MAX + 1] = "\x08\x02\x2a\xf8\x03";
+    char reason[5 + DP_REASON_MAX + 1] = "\x08\x03\x2a\xf8\x03";
     memset(reason + 5, 'r', sizeof reason - 5);
     message = by_hand(reason, sizeof reason, 0);
     assert_refused(&message, DP_INVALID, "reason");
 
     struct dp_reply got;
-    message = HAND("\x08\x02\x20\xff\xff\xff\xff\x0f", 0); /* status 2^32 - 1 */
+    message = HAND("\x08\x03\x20\xff\xff\xff\xff\x0f", 0); /* status 2^32 - 1 */
     assert_int_equal(dp_reply_decode(message, &got, NULL), DP_OK);
     assert_int_equal(got.status, DP_INTERNAL);
     dp_message_free(&message);

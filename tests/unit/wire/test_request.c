@@ -336,8 +336,8 @@ static struct dp_message *message_of(const char *header, size_t size)
     return message;
 }
 
-/* What only another program writes: packed by hand. 08 02: protocol 2; 10 07: id 7; 38 64: timeout_ms 100. */
-#define HEAD     "\x08\x02\x10\x07\x38\x64"
+/* What only another program writes: packed by hand. 08 03: protocol 3; 10 07: id 7; 38 64: timeout_ms 100. */
+#define HEAD     "\x08\x03\x10\x07\x38\x64"
 #define HAND(by) message_of(by, sizeof(by) - 1)
 
 static void foreign_headers_are_refused(void **state)
