@@ -8,6 +8,7 @@
 #include "worker/loop/fetch_wait.h"
 #include "worker/loop/gradients.h"
 #include "worker/loop/rate.h"
+#include "worker/loop/sent.h"
 #include "worker/read/reader.h"
 #include "worker/telemetry/advice.h"
 
@@ -30,12 +31,6 @@ struct flight {
     uint32_t i; /* of the fetch */
     struct dp_gradients *gradients;
     float *const *written;
-};
-
-/* A push that is not answered. */
-struct sent {
-    struct dp_ticket ticket;
-    uint32_t examples;
 };
 
 struct dp_loop {
@@ -61,10 +56,9 @@ struct dp_loop {
     bool is_device; /* start only issues a step */
     bool flies;     /* a step is started before the one before it is finished */
     struct dp_reader *reader;
-    uint32_t examples;    /* of the push that is being gathered */
-    double loss_sum;      /* over these */
-    struct sent sent[64]; /* a ring of unanswered pushes, oldest first */
-    uint32_t sent_first, sent_len;
+    uint32_t examples; /* of the push that is being gathered */
+    double loss_sum;   /* over these */
+    struct dp_sent sent;
     uint32_t epoch;
     uint64_t begun_ns;          /* the epoch under way, */
     double seconds_before;      /* beside what an earlier process trained of it */
@@ -132,6 +126,7 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->job = job;
     loop->progress = progress;
     loop->stats = stats;
+    loop->sent = (struct dp_sent){.job = job, .progress = progress, .stats = stats};
     loop->position = position;
     loop->remember = remember;
     loop->training = training;
@@ -244,32 +239,11 @@ static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct d
     return st;
 }
 
-static enum dp_status wait_oldest_push(struct dp_loop *loop, struct dp_error *err)
-{
-    struct dp_outcome outcome = {0};
-    struct sent *oldest = &loop->sent[loop->sent_first];
-    enum dp_status st = dp_job_wait(loop->job, &oldest->ticket, &outcome, err);
-    if (st != DP_OK)
-        return dp_wrap(err, st, "push in epoch %" PRIu32, shown_epoch(loop));
-    loop->sent_first = (loop->sent_first + 1) % 64;
-    loop->sent_len--;
-    /* A measured push is new to some shard. */
-    if (outcome.repeated && outcome.measured == 0)
-        loop->stats->repeated_examples += oldest->examples;
-    else if (oldest->examples > 0) /* no empty step */
-        loop->stats->pushes++;
-    dp_staleness_add(&loop->stats->staleness, &outcome);
-    loop->progress->staleness_mean = dp_staleness_mean(&loop->stats->staleness);
-    return DP_OK;
-}
-
 static enum dp_status wait_pushes(struct dp_loop *loop, uint32_t leave, struct dp_error *err)
 {
-    enum dp_status st = DP_OK;
-    while (st == DP_OK && loop->sent_len > leave)
-        st = wait_oldest_push(loop, err);
+    enum dp_status st = dp_sent_wait(&loop->sent, leave, err);
     dp_step_timer_lap(&loop->watch, DP_PHASE_WAITING_PUSH);
-    return st;
+    return st == DP_OK ? st : dp_wrap(err, st, "push in epoch %" PRIu32, shown_epoch(loop));
 }
 
 static double seconds_of_epoch(const struct dp_loop *loop)
@@ -324,19 +298,17 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
         .in_step = loop->rounds.members > 0,
         .step = dp_rounds_step(&loop->rounds, loop->epoch, step),
         .examples = loop->examples};
-    struct sent *newest = &loop->sent[(loop->sent_first + loop->sent_len) % 64];
+    struct dp_ticket *ticket = dp_sent_next(&loop->sent);
     if (gradients)
-        st = push_gradients(loop, gradients, step, &options, &newest->ticket, err);
+        st = push_gradients(loop, gradients, step, &options, ticket, err);
     else
-        st = dp_client_push(loop->job->client, &options, NULL, 0, loop->training->timeout_ms, &newest->ticket,
-                            err);
+        st = dp_client_push(loop->job->client, &options, NULL, 0, loop->training->timeout_ms, ticket, err);
     dp_step_timer_lap(&loop->watch, DP_PHASE_PUSH);
     if (st != DP_OK)
         return st;
-    newest->examples = loop->examples;
+    dp_sent_added(&loop->sent, loop->examples);
     loop->examples = 0;
     loop->loss_sum = 0;
-    loop->sent_len++;
     return DP_OK;
 }
 
@@ -451,8 +423,7 @@ static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct d
     if (st != DP_OK)
         return st;
     for (uint32_t i = 0; i < fetch->count; i++) {
-        /* A push copies its gradients but borrows its keys, so all batches are released together at
-                 * the end. */
+        /* A push copies its gradients but borrows its keys, so all batches are released together at the end. */
         st = start(loop, fetch, i, err);
         if (st == DP_OK)
             st = settle(loop, err);

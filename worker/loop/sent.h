@@ -1,0 +1,34 @@
+/* Sent: the pushes of a worker that are not answered, oldest first, and what their answers add to its stats.
+ *     (wait for a place -> push to the ticket of `next` -> added)* -> wait for all
+ * Thread    The client's.
+ * Failure   A wait that fails leaves the push that it waited for as the oldest. */
+#ifndef DP_LOOP_SENT_H
+#define DP_LOOP_SENT_H
+
+#include "worker/job/job.h"
+#include "worker/telemetry/progress.h"
+#include "worker/telemetry/worker_stats.h"
+
+#define DP_SENT_MAX 64u
+
+struct dp_sent_push {
+    struct dp_ticket ticket;
+    uint32_t examples; /* 0: an empty step */
+};
+
+struct dp_sent {
+    struct dp_job *job;
+    struct dp_progress *progress;
+    struct dp_worker_stats *stats;
+    struct dp_sent_push push[DP_SENT_MAX]; /* a ring */
+    uint32_t first, count;
+};
+
+/* Waits until at most `leave` pushes are unanswered. */
+DP_MUST_USE
+enum dp_status dp_sent_wait(struct dp_sent *sent, uint32_t leave, struct dp_error *err);
+/* The place of the next push, of which there is one; it counts after dp_sent_added. */
+struct dp_ticket *dp_sent_next(struct dp_sent *sent);
+void dp_sent_added(struct dp_sent *sent, uint32_t examples);
+
+#endif
