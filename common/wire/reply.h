@@ -59,6 +59,7 @@ struct dp_reply {
     uint64_t applied;                   /* pulled: frames 1.. of the message are the sections' values */
     uint64_t lsn;                       /* pulled: of the shard's journal; the rows show all of it */
     uint32_t held_ms;                   /* pulled: how long the consistency mode held it */
+    uint64_t open;                      /* pulled, in a synchronous run: the step that the rows are of */
     uint64_t staleness;                 /* pushed */
     bool repeated;                      /* pushed */
     bool dropped;                       /* pushed: its step had been closed without it; nothing was applied */

@@ -99,6 +99,7 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
         out->applied = wire->pulled->applied;
         out->lsn = wire->pulled->lsn;
         out->held_ms = wire->pulled->held_ms;
+        out->open = wire->pulled->open;
         return DP_OK;
     case DOWNPOUR__REPLY__BODY_PUSHED:
         out->kind = DP_REPLY_PUSHED;

@@ -138,6 +138,7 @@ static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
         parts->body.pulled.applied = reply->applied;
         parts->body.pulled.lsn = reply->lsn;
         parts->body.pulled.held_ms = reply->held_ms;
+        parts->body.pulled.open = reply->open;
         parts->head.body_case = DOWNPOUR__REPLY__BODY_PULLED;
         parts->head.pulled = &parts->body.pulled;
         break;

@@ -51,8 +51,12 @@ static enum dp_status check(const struct dp_view *view, uint32_t mode, struct dp
                        view->number);
     if (mode > DP_SYNC)
         return dp_fail(err, DP_INVALID, "view: mode %" PRIu32 " is not known here", mode);
-    if (mode != DP_SSP && view->slack != 0)
-        return dp_fail(err, DP_INVALID, "view: slack %" PRIu32 ", but only ssp has one", view->slack);
+    if (mode == DP_ASYNC && view->slack != 0)
+        return dp_fail(err, DP_INVALID, "view: slack %" PRIu32 ", but async has none", view->slack);
+    if (mode == DP_SYNC && view->slack >= view->members)
+        return dp_fail(err, DP_INVALID,
+                       "view: %" PRIu32 " backup members of %" PRIu32 ", expected fewer than there are",
+                       view->slack, view->members);
     return DP_OK;
 }
 
@@ -92,8 +96,8 @@ enum dp_status dp_view_unpack(const void *bytes, size_t size, struct dp_view *ou
 
 void dp_consistency_text(enum dp_consistency mode, uint32_t slack, char *out, size_t size)
 {
-    if (mode == DP_SSP)
-        (void)snprintf(out, size, "ssp:%" PRIu32, slack);
+    if (mode != DP_ASYNC && (mode == DP_SSP || slack > 0))
+        (void)snprintf(out, size, "%s:%" PRIu32, mode == DP_SSP ? "ssp" : "sync", slack);
     else
         (void)snprintf(out, size, "%s", mode == DP_SYNC ? "sync" : "async");
 }

@@ -21,7 +21,8 @@
 enum dp_consistency {
     DP_ASYNC = 0, /* nobody waits */
     DP_SSP = 1,   /* a pull for step t sees at least t - slack steps of every member (Ho et al. 2013) */
-    DP_SYNC = 2,  /* a pull for step t sees exactly the steps before it */
+    DP_SYNC =
+        2, /* a pull for step t sees exactly the steps before it; each closes without up to slack members (Chen et al. 2016) */
 };
 
 struct dp_member {
@@ -33,7 +34,7 @@ struct dp_view {
     uint32_t run;
     uint64_t number; /* from 1 */
     enum dp_consistency mode;
-    uint32_t slack; /* ssp; else 0 */
+    uint32_t slack; /* ssp: S; sync: B, backup members, fewer than members; async: 0 */
     uint64_t first_step;
     uint32_t members;
     struct dp_member *member; /* [members], by rank; heap */
@@ -53,7 +54,7 @@ void dp_view_pack(const struct dp_view *view, void *to);
 DP_MUST_USE
 enum dp_status dp_view_unpack(const void *bytes, size_t size, struct dp_view *out, struct dp_error *err);
 
-/* "async", "ssp:3", "sync": size 16 is enough. */
+/* "async", "ssp:3", "sync", "sync:1": size 16 is enough. */
 void dp_consistency_text(enum dp_consistency mode, uint32_t slack, char *out, size_t size);
 
 #endif

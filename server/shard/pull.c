@@ -112,6 +112,14 @@ static enum dp_step_verdict ask_rule(struct dp_shard *shard, const struct dp_wai
     return DP_STEP_REFUSED;
 }
 
+/* The step that the rows of an answer are of. */
+static uint64_t step_of(const struct dp_shard *shard, enum dp_step_verdict verdict)
+{
+    if (shard->steps.view.mode != DP_SYNC)
+        return 0;
+    return verdict == DP_STEP_OLD ? shard->kept.old.step : shard->steps.open;
+}
+
 enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
 {
     const struct dp_request *request = &waiting->request;
@@ -169,7 +177,8 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
     struct dp_reply reply = {.kind = DP_REPLY_PULLED,
                              .applied = shard->applied,
                              .lsn = shard->journaling.lsn,
-                             .held_ms = held_ms(waiting)};
+                             .held_ms = held_ms(waiting),
+                             .open = step_of(shard, verdict)};
     struct dp_asker to = dp_asker_of(waiting);
     dp_replies_send(&shard->replies, &to, &reply, frames, request->sections);
     return DP_DONE;

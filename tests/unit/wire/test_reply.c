@@ -49,9 +49,11 @@ static void answers_to_pulls_and_pushes_come_back_as_they_went(void **state)
     want.applied = 1u << 31;
     want.lsn = UINT64_MAX;
     want.held_ms = UINT32_MAX;
+    want.open = UINT64_MAX - 1;
     struct dp_frame values[2] = {dp_frame_copy("abcd", 4), dp_frame_new(0)};
     got = round_trip(&want, values, 2);
     assert_true(got.applied == 1u << 31 && got.lsn == UINT64_MAX && got.held_ms == UINT32_MAX);
+    assert_true(got.open == UINT64_MAX - 1);
 
     want = reply_of(DP_REPLY_PUSHED);
     want.staleness = 3;

@@ -50,8 +50,15 @@ static void what_cannot_be_acted_on_is_refused(void **state)
         size_t at;
         uint32_t value;
         const char *why;
-    } cases[] = {{0, 2, "format 2"}, {4, 0, "run 0"},      {8, 0, "number 0"},   {16, 3, "mode 3"},
-                 {16, 2, "slack 3"}, {32, 0, "0 members"}, {32, 4, "4 members"}, {32, 1025, "1025 members"}};
+    } cases[] = {{0, 2, "format 2"},
+                 {4, 0, "run 0"},
+                 {8, 0, "number 0"},
+                 {16, 3, "mode 3"},
+                 {16, 0, "slack 3"},
+                 {32, 0, "0 members"},
+                 {32, 4, "4 members"},
+                 {32, 1025, "1025 members"},
+                 {16, 2, "3 backup members of 3"}};
     struct dp_view view = three();
     char bytes[DP_VIEW_HEAD + 3 * 16];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -64,6 +71,21 @@ static void what_cannot_be_acted_on_is_refused(void **state)
         refused(bytes, size, "view:");
 }
 
+static void backup_members_are_fewer_than_all(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    struct dp_view view = three(), got;
+    char bytes[DP_VIEW_HEAD + 3 * 16];
+    view.mode = DP_SYNC;
+    for (view.slack = 0; view.slack < 3; view.slack++) {
+        dp_view_pack(&view, bytes);
+        assert_int_equal(dp_view_unpack(bytes, sizeof bytes, &got, &err), DP_OK);
+        assert_true(got.mode == DP_SYNC && got.slack == view.slack);
+        dp_view_clear(&got);
+    }
+}
+
 static void the_mode_has_a_name(void **state)
 {
     (void)state;
@@ -72,6 +94,8 @@ static void the_mode_has_a_name(void **state)
     assert_string_equal(text, "ssp:4294967295");
     dp_consistency_text(DP_SYNC, 0, text, sizeof text);
     assert_string_equal(text, "sync");
+    dp_consistency_text(DP_SYNC, 1, text, sizeof text);
+    assert_string_equal(text, "sync:1");
     dp_consistency_text(DP_ASYNC, 0, text, sizeof text);
     assert_string_equal(text, "async");
 }
@@ -81,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_view_comes_back_as_it_went),
         cmocka_unit_test(what_cannot_be_acted_on_is_refused),
+        cmocka_unit_test(backup_members_are_fewer_than_all),
         cmocka_unit_test(the_mode_has_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

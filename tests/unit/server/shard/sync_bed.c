@@ -272,6 +272,7 @@ static void go_on(struct sync *s, uint32_t rank, const struct bed_reply *reply)
         if (member->pulled) {
             member->step++;
         } else {
+            assert_int_equal(reply->reply.open, member->step);
             sync_same(s, reply, member->step);
             unpack(s, reply, member->weights);
         }

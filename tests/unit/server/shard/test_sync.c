@@ -127,6 +127,7 @@ static void test_torn_step(void **state)
             uint64_t id = sync_pull(s, rank);
             bed_turn(&s->bed);
             sync_same(s, bed_expect(&s->bed, id, DP_OK), 1);
+            assert_int_equal(bed_expect(&s->bed, id, DP_OK)->reply.open, 1);
             member->sequence++;
             member->step = 0; /* too old */
             id = sync_pull(s, rank);
