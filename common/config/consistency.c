@@ -2,6 +2,7 @@
 
 #include "common/base/parse.h"
 #include "common/config/fields.h"
+#include "common/config/nearest.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,9 +11,10 @@
 enum dp_status dp_cluster_rule_parse(const char *text, const char *what, struct dp_cluster_rule *out,
                                      struct dp_error *err)
 {
+    static const char *const forms[] = {"async", "ssp:S", "sync"};
     uint64_t slack = 0;
     *out = (struct dp_cluster_rule){.mode = DP_CLUSTER_ASYNC};
-    if (strcmp(text, "async") == 0 || text[0] == '\0')
+    if (strcmp(text, "async") == 0)
         return DP_OK;
     if (strcmp(text, "sync") == 0) {
         out->mode = DP_CLUSTER_SYNC;
@@ -23,10 +25,12 @@ enum dp_status dp_cluster_rule_parse(const char *text, const char *what, struct 
         *out = (struct dp_cluster_rule){.mode = DP_CLUSTER_SSP, .slack = (uint32_t)slack};
         return DP_OK;
     }
+    const char *near = dp_nearest(text, forms, sizeof forms / sizeof forms[0]);
     return dp_fail(err, DP_ARGUMENT,
                    "%s is \"%s\", but must be async, ssp:S (S: steps that a worker may be ahead of the "
-                   "slowest, 0 .. %u) or sync",
-                   what, text, DP_CLUSTER_SLACK_MAX);
+                   "slowest, 0 .. %u) or sync%s%s%s",
+                   what, text, DP_CLUSTER_SLACK_MAX, near ? "; did you mean '" : "", near ? near : "",
+                   near ? "'?" : "");
 }
 
 struct dp_cluster_rule dp_cluster_rule_of(const struct dp_cluster_training *training)

@@ -19,7 +19,7 @@ struct dp_cluster_rule {
     uint32_t slack; /* S of ssp */
 };
 
-/* An empty text is async. `what` names the setting in messages. DP_ARGUMENT lists the forms that there are. */
+/* `what` names the setting in messages. DP_ARGUMENT lists the forms that there are, and names the one that was most likely meant. */
 DP_MUST_USE
 enum dp_status dp_cluster_rule_parse(const char *text, const char *what, struct dp_cluster_rule *out,
                                      struct dp_error *err);

@@ -63,6 +63,8 @@ expect 2 "--rate-end is 0.1, but decay \"none\" does not end at a rate: give --d
 expect 2 "--precision is tf32, but the CPU computes in f32: give --device a GPU" "${ok[@]}" --precision tf32
 expect 2 "--consistency is \"bsp\", but must be async, ssp:S (S: steps that a worker may be ahead of the slowest, 0 .. 1000000) or sync" \
     "${ok[@]}" --consistency bsp
+expect 2 "--consistency is \"\", but must be async" "${ok[@]}" --consistency ''
+expect 2 "or sync; did you mean 'sync'?" "${ok[@]}" --consistency synch
 expect 2 "--consistency is \"sync:2\", but must be" "${ok[@]}" --consistency sync:2
 expect 2 "--fetch-every is 5, which pulls the weights of up to 5 steps at once, but --consistency is ssp:3: give it 4 steps or more" \
     "${ok[@]}" --consistency ssp:3 --fetch-every 5

@@ -40,7 +40,10 @@ static const struct bad wrong_files[] = {
     {TRAIN("accumulate = 0;"), ":6: ", "'training.accumulate'"},
     /* consistency */
     {TRAIN("consistency = \"bsp\";"), ".conf", "'training.consistency' is \"bsp\", but must be async, ssp:S"},
-    {TRAIN("consistency = \"ssp\";"), ".conf", "but must be async, ssp:S"},
+    {TRAIN("consistency = \"\";"), ".conf", "'training.consistency' is \"\", but must be async, ssp:S"},
+    {TRAIN("consistency = \"synch\";"), ".conf", "or sync; did you mean 'sync'?"},
+    {TRAIN("consistency = \"asnyc\";"), ".conf", "did you mean 'async'?"},
+    {TRAIN("consistency = \"ssp\";"), ".conf", "did you mean 'ssp:S'?"},
     {TRAIN("consistency = \"ssp:\";"), ".conf", "but must be async, ssp:S"},
     {TRAIN("consistency = \"ssp:-1\";"), ".conf", "but must be async, ssp:S"},
     {TRAIN("consistency = \"ssp:1000001\";"), ".conf", "0 .. 1000000) or sync"},
