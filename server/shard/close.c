@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PREFETCH_AHEAD 12u /* rows, as a pull does */
+
 #define AGAIN_NS   UINT64_C(10000000)   /* the journal had no room */
 #define NO_ROOM_NS UINT64_C(1000000000) /* so long it waits before that is told */
 #define FAILED_NS  UINT64_C(1000000000) /* its rows could not be read, or there was no memory */
@@ -172,8 +174,13 @@ static enum dp_status note_weights(struct dp_waiting *waiting, uint32_t s, const
         dp_message_add(message, weights);
     }
     char *to = message->frame[waiting->request.sections + s].data;
-    for (uint32_t i = 0; i < section->rows; i++, to += bytes)
+    for (uint32_t i = 0; i < section->rows; i++, to += bytes) {
+        if (i + PREFETCH_AHEAD < section->rows)
+            dp_prefetch((const char *)dp_row_cache_row(table->cache, rows[i + PREFETCH_AHEAD]) +
+                            DP_ROW_HEADER,
+                        bytes);
         memcpy(to, dp_row_weights_const(dp_row_cache_row(table->cache, rows[i])), bytes);
+    }
     section->values = message->frame[waiting->request.sections + s].data;
     section->value_bytes = section->rows * bytes;
     return DP_OK;
