@@ -14,6 +14,7 @@
 #include "deploy/cli/run_plan.h"
 #include "deploy/cli/servers.h"
 
+#include "common/config/consistency.h"
 #include "common/env/awake.h"
 #include "common/model/stream.h"
 
@@ -195,6 +196,20 @@ static const char *place_of(const struct cli_run *run, char text[DP_RUN_PLACE_BY
     return text;
 }
 
+/* No flag is needed for it, so it may be unmeant. */
+static void tell_other_mode(const struct cli_run *run)
+{
+    const struct dp_cluster *earlier = run->plan.earlier;
+    char then[DP_CLUSTER_RULE_BYTES], now[DP_CLUSTER_RULE_BYTES];
+    if (!run->plan.continues)
+        return;
+    dp_cluster_rule_text(dp_cluster_rule_of(&earlier->training), then);
+    dp_cluster_rule_text(dp_cluster_rule_of(&run->plan.cluster->training), now);
+    if (strcmp(then, now) != 0)
+        fprintf(stderr, "Its consistency mode is %s; that of run %" PRIu32 " was %s (--consistency).\n", now,
+                earlier->training.run, then);
+}
+
 static void tell_start(const struct cli_run *run)
 {
     const struct dp_cluster *c = run->plan.cluster;
@@ -219,6 +234,7 @@ static void tell_start(const struct cli_run *run)
                 "Resuming the store of the earlier run there; this is run %" PRIu32
                 ", its first epoch is epoch %" PRIu32 " (--fresh starts anew).\n",
                 c->training.run, c->training.first_epoch + 1);
+    tell_other_mode(run);
 }
 
 static enum dp_status tell_result(struct cli_run *run, struct dp_error *err)

@@ -1,5 +1,6 @@
 #include "deploy/cli/run_second.h"
 
+#include "common/config/consistency.h"
 #include "deploy/cli/run_differs.h"
 #include "server/layout.h"
 
@@ -180,12 +181,29 @@ enum dp_status dp_second_resumable(const struct dp_folder *folder, struct dp_clu
     return st;
 }
 
+/* Its other stores have closed the steps that a new one would need again. */
+static enum dp_status check_steps(const struct dp_second *second, const struct dp_cluster *earlier,
+                                  struct dp_error *err)
+{
+    if (!second->replaces || dp_cluster_rule_of(&earlier->training).mode != DP_CLUSTER_SYNC)
+        return DP_OK;
+    return dp_fail(
+        err, DP_ARGUMENT,
+        "--resume and --replace-store: run %" PRIu32
+        " is synchronous, and cannot go on where it was without one of its stores. If one is lost, "
+        "--continue --replace-store trains further from what is left, as a new run; else omit "
+        "--replace-store",
+        earlier->training.run);
+}
+
 enum dp_status dp_second_same(const struct dp_second *second, const struct dp_cluster *earlier,
                               const struct dp_cluster *cluster, struct dp_error *err)
 {
     struct dp_difference differences[DP_DIFFERENCES_MAX];
     const struct dp_run_state state = dp_run_state_read(second->folder, earlier->training.run);
-    enum dp_status st = check_fits(second->folder, earlier, cluster, err);
+    enum dp_status st = check_steps(second, earlier, err);
+    if (st == DP_OK)
+        st = check_fits(second->folder, earlier, cluster, err);
     if (st == DP_OK)
         st = check_stores(second, earlier, &state, err);
     size_t count = st == DP_OK ? dp_run_differs(earlier, &state, cluster, second->now, true, differences) : 0;

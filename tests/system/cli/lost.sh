@@ -222,3 +222,16 @@ expect 0 "What the replaced store does not have is trained again." "${half[@]:0:
 said "^ +1 +[0-9.]+ "
 said "^Note: +A store was replaced during this run: the figures of epochs 1 \.\. [0-9]+ are partly"
 [ "$(grep -Ec '^ +100 ' "$dir/out")" = 2 ] || fail "the last epoch is not in both tables"
+
+# ---- a synchronous run cannot go back to steps that its other stores have closed
+half=("$downpour" run --dir "$dir/sync" --servers 2 --workers 2 --consistency sync --journal-bytes 16MiB --cache-bytes 64MiB
+    --model mlp:64-32-10 --train "$dir/train.gz" --batch 32 --rate 0.005 --epochs 1000000)
+begin "${half[@]}"
+until_trained
+kill -INT $pid
+wait $pid
+gone
+rm -r "$dir/sync/store/server-1"
+expect 2 "run 1 is synchronous, and cannot go on where it was without one of its stores" "${half[@]:0:4}" --resume --replace-store
+[ ! -e "$dir/sync/store/server-1" ] || fail "a refused resume made a store"
+expect 0 "Report:" "${half[@]:0:4}" --continue --replace-store --epochs 1
