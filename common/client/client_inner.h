@@ -19,6 +19,7 @@ struct dp_client_place { /* in a run: member.c */
     bool seated;          /* the register has had the incarnation */
     bool joined;          /* and all shards were told */
     enum dp_consistency mode;
+    uint32_t slack;
 };
 
 struct dp_client;

@@ -143,6 +143,8 @@ struct dp_outcome {
     uint32_t gaps;    /* in a step: number of shards in the next two */
     uint64_t gap_sum; /* steps by which this member was ahead of the slowest one, summed over shards */
     uint64_t gap_max;
+    uint64_t
+        open; /* of a pull in a step of sync: the greatest step that a shard's rows are of (dp_client_pull_step) */
 };
 /* Waits for a request. DP_OK: every shard is done, and the ticket is used up. DP_TIMEOUT: not yet; err names
  * the shard, and the caller may wait again or close. Any other status: the request was refused, with the
@@ -154,7 +156,7 @@ enum dp_status dp_client_wait(struct dp_client *client, struct dp_ticket *ticket
  * during long computations. */
 void dp_client_progress(struct dp_client *client);
 
-/* ---- Workers that wait for each other (ssp, sync) ----
+/* ---- Workers that wait for each other (ssp, sync, sync with backups) ----
  *     join -> table -> (pull_step(t) -> wait -> ... -> push(t) -> wait)* -> leave
  * The members of a run are its ranks 0 .. members - 1. Each shard holds a member's pull of step t until the other members have come as
  * far as the mode asks: with ssp, each has finished the steps before t - slack; with sync, the shard has applied each step before t, all
@@ -162,13 +164,16 @@ void dp_client_progress(struct dp_client *client);
  * without rows if it has none. A process that is started again in its place finds what it has pushed by dp_client_pushed, if its pushes
  * have a stream and numbers of its choice: tests/system/example_sync.c is a whole program.
  * sync: all push a step at the same rate, one push a step and member. A push waits, as for a place in the window, until every shard has
- * answered the member's push before. Servers need a journal (durability machine or process), else joining is DP_UNSUPPORTED. */
+ * answered the member's push before. Servers need a journal (durability machine or process), else joining is DP_UNSUPPORTED.
+ * sync with slack B > 0 (backup workers, Chen et al. 2016): a shard applies a step when all but B members have pushed it. A push that
+ * comes later is not applied there, which dp_outcome.dropped tells; shards may do without different members. So a member may be behind
+ * the open step of a shard: dp_client_pull_step says how it goes on. A push does not wait for the one before it. */
 struct dp_join {
     uint32_t run;     /* from 1: later runs replace earlier ones */
     uint32_t rank;    /* this member's, below `members` */
     uint32_t members; /* 1 .. DP_MEMBERS_MAX */
     enum dp_consistency mode;
-    uint32_t slack;      /* ssp; else 0 */
+    uint32_t slack;      /* ssp: S; sync: B, below `members`; async: 0 */
     uint64_t first_step; /* of the run */
 };
 /* Joins a run: takes the rank's place in the register's list of members, which the first to join makes, and hands the list to all
@@ -186,7 +191,8 @@ enum dp_status dp_client_leave(struct dp_client *client, uint64_t until, uint32_
                                struct dp_error *err);
 /* Issues a pull for this member's step, as dp_client_pull, but to every shard, also those without rows of it. While shards hold it, its
  * wait's DP_TIMEOUT has err->wait.reason DP_WAIT_STEP, and the text names the member that is waited for, how far it is, and when it was
- * last heard. */
+ * last heard. In sync with backups a shard that has closed the step gives the rows of a later one, and the wait's dp_outcome.open is
+ * above `step`: do not use the rows, but push each of the steps below `open` without rows, since its number is used up, and pull `open`. */
 DP_MUST_USE
 enum dp_status dp_client_pull_step(struct dp_client *client, uint64_t step, const struct dp_pull_part *parts,
                                    uint32_t count, uint64_t *applied, uint32_t timeout_ms,

@@ -41,7 +41,8 @@ enum dp_status dp_client_member_check(const struct dp_client *client, const char
 enum dp_status dp_client_member_await_step(struct dp_client *client, uint32_t timeout_ms,
                                            struct dp_error *err)
 {
-    if (client->place.mode != DP_SYNC)
+    /* With backups no shard has to be near another: a pull says which step it is of. */
+    if (client->place.mode != DP_SYNC || client->place.slack > 0)
         return DP_OK;
     enum dp_status st = dp_client_await_pushes(client, timeout_ms, err);
     /* Refused by some shards only: another may not have heard of the new process yet. */
@@ -298,8 +299,13 @@ static enum dp_status check_join(const struct dp_client *client, const struct dp
                        "join: run %" PRIu32 ", worker %" PRIu32 " of %" PRIu32
                        ": runs start at 1, a run has 1 to %u members, and ranks are below their number",
                        join->run, join->rank, join->members, DP_MEMBERS_MAX);
-    if (join->mode != DP_SSP && join->slack != 0)
-        return dp_fail(err, DP_ARGUMENT, "join: slack %" PRIu32 ": only ssp has one", join->slack);
+    if (join->mode == DP_ASYNC && join->slack != 0)
+        return dp_fail(err, DP_ARGUMENT, "join: slack %" PRIu32 ": async has none", join->slack);
+    if (join->mode == DP_SYNC && join->slack >= join->members)
+        return dp_fail(err, DP_ARGUMENT,
+                       "join: slack %" PRIu32 ": in sync, of %" PRIu32
+                       " members, a step can do without %" PRIu32 " at most",
+                       join->slack, join->members, join->members - 1);
     return DP_OK;
 }
 
@@ -329,6 +335,7 @@ enum dp_status dp_client_join(struct dp_client *client, const struct dp_join *jo
     if (st == DP_OK)
         dp_client_view_watch_begin(client, take_news);
     place->mode = join->mode;
+    place->slack = join->slack;
     return st;
 }
 

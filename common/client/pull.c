@@ -67,6 +67,8 @@ static enum dp_status take_rows(struct dp_call *call, uint32_t server, const str
     }
     if (call->applied && parcel->request.sections > 0)
         call->applied[server] = reply->applied;
+    if (parcel->request.member.given && reply->open > call->outcome.open)
+        call->outcome.open = reply->open;
     return DP_OK;
 }
 

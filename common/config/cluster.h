@@ -93,7 +93,7 @@ struct dp_cluster_training {
     double rate_end; /* linear, cosine: rate at the end of the last epoch */
     struct dp_optimizer_spec optimizer;
     uint32_t fetch_every, push_every; /* n_fetch, n_push of Downpour SGD */
-    char consistency[32];             /* "async", "ssp:4" or "sync" (consistency.h) */
+    char consistency[32];             /* "async", "ssp:4", "sync", "sync:1" (consistency.h) */
     uint32_t accumulate; /* minibatches on the same weights, pushed as one; over 1: the former are 1 */
     bool overlap;        /* the next batch is pulled while this one is computed */
     uint32_t pushes_max; /* pushes under way without an answer, 1 .. 64 */

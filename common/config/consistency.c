@@ -11,7 +11,7 @@
 enum dp_status dp_cluster_rule_parse(const char *text, const char *what, struct dp_cluster_rule *out,
                                      struct dp_error *err)
 {
-    static const char *const forms[] = {"async", "ssp:S", "sync"};
+    static const char *const forms[] = {"async", "ssp:S", "sync", "sync:B"};
     uint64_t slack = 0;
     *out = (struct dp_cluster_rule){.mode = DP_CLUSTER_ASYNC};
     if (strcmp(text, "async") == 0)
@@ -25,12 +25,18 @@ enum dp_status dp_cluster_rule_parse(const char *text, const char *what, struct 
         *out = (struct dp_cluster_rule){.mode = DP_CLUSTER_SSP, .slack = (uint32_t)slack};
         return DP_OK;
     }
+    if (strncmp(text, "sync:", 5) == 0 &&
+        dp_parse_u64(text + 5, 1, DP_CLUSTER_MEMBERS_MAX - 1, what, &slack, NULL) == DP_OK) {
+        *out = (struct dp_cluster_rule){.mode = DP_CLUSTER_SYNC, .slack = (uint32_t)slack};
+        return DP_OK;
+    }
     const char *near = dp_nearest(text, forms, sizeof forms / sizeof forms[0]);
-    return dp_fail(err, DP_ARGUMENT,
-                   "%s is \"%s\", but must be async, ssp:S (S: steps that a worker may be ahead of the "
-                   "slowest, 0 .. %u) or sync%s%s%s",
-                   what, text, DP_CLUSTER_SLACK_MAX, near ? "; did you mean '" : "", near ? near : "",
-                   near ? "'?" : "");
+    return dp_fail(
+        err, DP_ARGUMENT,
+        "%s is \"%s\", but must be async, ssp:S (S: steps that a worker may be ahead of the "
+        "slowest, 0 .. %u), sync or sync:B (B: workers that a step does not wait for, 1 .. %u)%s%s%s",
+        what, text, DP_CLUSTER_SLACK_MAX, DP_CLUSTER_MEMBERS_MAX - 1, near ? "; did you mean '" : "",
+        near ? near : "", near ? "'?" : "");
 }
 
 struct dp_cluster_rule dp_cluster_rule_of(const struct dp_cluster_training *training)
@@ -43,8 +49,9 @@ struct dp_cluster_rule dp_cluster_rule_of(const struct dp_cluster_training *trai
 
 const char *dp_cluster_rule_text(struct dp_cluster_rule rule, char out[DP_CLUSTER_RULE_BYTES])
 {
-    if (rule.mode == DP_CLUSTER_SSP)
-        (void)snprintf(out, DP_CLUSTER_RULE_BYTES, "ssp:%" PRIu32, rule.slack);
+    if (rule.mode == DP_CLUSTER_SSP || rule.slack > 0)
+        (void)snprintf(out, DP_CLUSTER_RULE_BYTES, "%s:%" PRIu32,
+                       rule.mode == DP_CLUSTER_SSP ? "ssp" : "sync", rule.slack);
     else
         (void)snprintf(out, DP_CLUSTER_RULE_BYTES, "%s", rule.mode == DP_CLUSTER_SYNC ? "sync" : "async");
     return out;
@@ -88,15 +95,20 @@ enum dp_status dp_cluster_rule_check(const struct dp_cluster *cluster, const str
                        training->workers);
     if (rule.mode == DP_CLUSTER_SYNC && training->fetch_every > 1)
         return dp_fail(err, DP_ARGUMENT,
-                       "%s is sync, which pulls the weights of each step, but %s is %" PRIu32
-                       ": leave it out",
-                       what, dp_setting_name(names, "training.fetch_every", other), training->fetch_every);
+                       "%s is %s, which pulls the weights of each step, but %s is %" PRIu32 ": leave it out",
+                       what, text, dp_setting_name(names, "training.fetch_every", other),
+                       training->fetch_every);
     if (rule.mode == DP_CLUSTER_SYNC && cluster->durability == DP_CLUSTER_NONE)
-        return dp_fail(
-            err, DP_ARGUMENT,
-            "%s is sync, whose pushes are kept in a journal until a step is whole, but %s is none: "
-            "give it machine or process",
-            what, dp_setting_name(names, "durability", other));
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s is %s, whose pushes are kept in a journal until a step is whole, but %s is none: "
+                       "give it machine or process",
+                       what, text, dp_setting_name(names, "durability", other));
+    if (rule.mode == DP_CLUSTER_SYNC && rule.slack >= training->workers)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s is %s, whose steps do not wait for the slowest %" PRIu32 ", but %s is %" PRIu32
+                       ": give it more workers, or wait for more of them",
+                       what, text, rule.slack, dp_setting_name(names, "training.workers", other),
+                       training->workers);
     if (rule.mode == DP_CLUSTER_SSP && steps > (uint64_t)rule.slack + 1)
         return dp_fail(err, DP_ARGUMENT,
                        "%s is %" PRIu32 ", which pulls the weights of up to %" PRIu64

@@ -1,8 +1,10 @@
-/* Consistency: how far the workers of a run may be apart, as people write it: "async", "ssp:4", "sync".
+/* Consistency: how far the workers of a run may be apart, as people write it: "async", "ssp:4", "sync", "sync:1".
  *     async   nobody waits for anybody
  *     ssp:S   a pull of step t waits until every worker has finished step t - S - 1 (stale synchronous
  *             parallel, Ho et al. 2013); a step is what a worker pushes together
  *     sync    the servers apply one step of all workers at a time, as their mean weighted by examples
+ *     sync:B  the same, but a step does not wait for the slowest B workers: what they push of it later is
+ *             dropped (backup workers, Chen et al. 2016)
  * Thread    Any: plain functions. */
 #ifndef DP_CONFIG_CONSISTENCY_H
 #define DP_CONFIG_CONSISTENCY_H
@@ -16,7 +18,7 @@ enum dp_cluster_consistency { DP_CLUSTER_ASYNC, DP_CLUSTER_SSP, DP_CLUSTER_SYNC 
 
 struct dp_cluster_rule {
     enum dp_cluster_consistency mode;
-    uint32_t slack; /* S of ssp */
+    uint32_t slack; /* S of ssp, B of sync; else 0 */
 };
 
 /* `what` names the setting in messages. DP_ARGUMENT lists the forms that there are, and names the one that was most likely meant. */

@@ -61,11 +61,13 @@ expect 2 "--validation-negatives names a file" "${ok[@]}" --validation-share 0.1
 expect 2 "--validation and --validation-share: give one of them" "${ok[@]}" --validation-share 0.1 --validation "$dir/file"
 expect 2 "--rate-end is 0.1, but decay \"none\" does not end at a rate: give --decay" "${ok[@]}" --rate-end 0.1
 expect 2 "--precision is tf32, but the CPU computes in f32: give --device a GPU" "${ok[@]}" --precision tf32
-expect 2 "--consistency is \"bsp\", but must be async, ssp:S (S: steps that a worker may be ahead of the slowest, 0 .. 1000000) or sync" \
+expect 2 "--consistency is \"bsp\", but must be async, ssp:S (S: steps that a worker may be ahead of the slowest, 0 .. 1000000), sync or sync:B (B: workers that a step does not wait for, 1 .. 1023)" \
     "${ok[@]}" --consistency bsp
 expect 2 "--consistency is \"\", but must be async" "${ok[@]}" --consistency ''
-expect 2 "or sync; did you mean 'sync'?" "${ok[@]}" --consistency synch
-expect 2 "--consistency is \"sync:2\", but must be" "${ok[@]}" --consistency sync:2
+expect 2 "did you mean 'sync'?" "${ok[@]}" --consistency synch
+expect 2 "--consistency is \"sync:0\", but must be" "${ok[@]}" --consistency sync:0
+expect 2 "--consistency is sync:2, whose steps do not wait for the slowest 2, but --workers is 2: give it more" \
+    "${ok[@]}" --consistency sync:2 --workers 2
 expect 2 "--fetch-every is 5, which pulls the weights of up to 5 steps at once, but --consistency is ssp:3: give it 4 steps or more" \
     "${ok[@]}" --consistency ssp:3 --fetch-every 5
 expect 2 "--consistency is sync, which pulls the weights of each step, but --fetch-every is 2: leave it out" \

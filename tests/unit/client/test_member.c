@@ -108,6 +108,13 @@ static void other_settings_are_refused_with_both_sides(void **state)
     assert_true(b.net->value.version == 1 && b.net->shard[0].view_puts == 1);
     other.rank = 3;
     assert_int_equal(join(&b, &other), DP_ARGUMENT);
+    other = as_one;
+    other.mode = DP_SYNC;
+    other.slack = 3;
+    assert_int_equal(join(&b, &other), DP_ARGUMENT);
+    text_has(&b, "slack 3: in sync, of 3 members, a step can do without 2 at most");
+    other.mode = DP_ASYNC;
+    assert_int_equal(join(&b, &other), DP_ARGUMENT);
     done(&b);
 }
 
@@ -286,6 +293,55 @@ static void in_sync_a_push_waits_for_that_of_the_step_before(void **state)
     assert_int_equal(dp_client_wait(b.client, &second, WAIT_MS, NULL, &b.err), DP_OK);
     assert_int_equal(dp_client_wait(b.client, &first, WAIT_MS, NULL, &b.err), DP_OK);
     assert_true(b.net->shard[0].pushes == 2 && b.net->shard[1].pushes == 2);
+    done(&b);
+}
+
+/* Planted: it waits as without backups. */
+static void with_backups_a_push_waits_for_none(void **state)
+{
+    (void)state;
+    static const struct dp_join sync = {.run = 3, .rank = 1, .members = 3, .mode = DP_SYNC, .slack = 1};
+    struct bench b = opened(2, false);
+    struct dp_ticket first, second;
+    assert_int_equal(join(&b, &sync), DP_OK);
+    b.net->dead[1] = true;
+    assert_int_equal(push_step(&b, 0, &first), DP_OK);
+    assert_int_equal(push_step(&b, 1, &second), DP_OK);
+    b.net->dead[1] = false;
+    assert_int_equal(dp_client_wait(b.client, &first, WAIT_MS, NULL, &b.err), DP_OK);
+    assert_int_equal(dp_client_wait(b.client, &second, WAIT_MS, NULL, &b.err), DP_OK);
+    assert_true(b.net->shard[0].pushes == 2 && b.net->shard[1].pushes == 2);
+    done(&b);
+}
+
+static void tells_a_later_step(void *context, uint32_t shard, struct dp_reply *reply, struct dp_frame *frames,
+                               uint32_t *frame_count)
+{
+    static const uint64_t open[] = {6, 9, 7};
+    (void)context;
+    (void)frames;
+    (void)frame_count;
+    if (reply->kind == DP_REPLY_PULLED)
+        reply->open = open[shard];
+}
+
+/* Goal    shards may be at different steps: it is the latest that the member goes on at.
+ * Planted that of the last shard to answer. */
+static void a_pull_tells_the_greatest_open_step(void **state)
+{
+    (void)state;
+    static const struct dp_join sync = {.run = 3, .rank = 1, .members = 3, .mode = DP_SYNC, .slack = 1};
+    struct bench b = opened(3, false);
+    struct dp_outcome outcome;
+    struct dp_ticket ticket;
+    assert_int_equal(join(&b, &sync), DP_OK);
+    b.net->tamper = tells_a_later_step;
+    assert_int_equal(dp_client_pull_step(b.client, 6, NULL, 0, NULL, WAIT_MS, &ticket, &b.err), DP_OK);
+    assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, &outcome, &b.err), DP_OK);
+    assert_true(outcome.open == 9);
+    assert_int_equal(dp_client_pull(b.client, NULL, 0, NULL, WAIT_MS, &ticket, &b.err), DP_OK);
+    assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, &outcome, &b.err), DP_OK);
+    assert_true(outcome.open == 0);
     done(&b);
 }
 
@@ -506,6 +562,8 @@ int main(void)
         cmocka_unit_test(a_join_that_timed_out_is_repeated),
         cmocka_unit_test(requests_say_who_asks_and_outcomes_what_came_of_it),
         cmocka_unit_test(in_sync_a_push_waits_for_that_of_the_step_before),
+        cmocka_unit_test(with_backups_a_push_waits_for_none),
+        cmocka_unit_test(a_pull_tells_the_greatest_open_step),
         cmocka_unit_test(in_sync_a_replaced_member_goes_no_step_further),
         cmocka_unit_test(leaving_ends_its_part),
         cmocka_unit_test(a_client_whose_place_was_taken_is_no_member_any_more),
