@@ -7,6 +7,7 @@
 #include "worker/loop/train.h"
 #include "worker/score/predict.h"
 #include "worker/score/top.h"
+#include "worker/telemetry/progress.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -143,6 +144,10 @@ static enum dp_status train(const struct dp_cluster *cluster, const struct flags
         /* Until here a signal ends the process at once: nothing was pushed. */
         catch_signals();
         st = dp_train(&job, err);
+    } else {
+        struct dp_progress progress; /* others may wait for this worker */
+        dp_progress_init(&progress, &job, 0);
+        dp_progress_end(&progress, &job, st);
     }
     dp_job_close(&job);
     return st;

@@ -269,6 +269,28 @@ static void more_workers_than_minibatches_end_well(void **state)
     }
 }
 
+/* Worker 1 cannot be of this run, and ends; worker 0 says so of whom it waits for. Planted: the note is not read. */
+static void a_worker_that_failed_at_its_start_is_named(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {
+        .file = "good", .workers = 2, .epochs = 2, .training = "consistency = \"sync\";", .top = "id = 77;"};
+    const char *good = dp_place_conf(place, &cluster);
+    struct dp_process *server = dp_place_server(place, good, 0);
+    struct dp_process *first = dp_place_worker(place, good, 0), *other;
+    cluster.file = "other";
+    cluster.training = "consistency = \"ssp:1\";";
+    dp_place_awaits(first, "waits for worker 1, which has not joined yet");
+    other = dp_place_worker(place, dp_place_conf(place, &cluster), 1);
+    dp_place_ended(other, 2);
+    dp_place_says(other, "consistency ssp:1");
+    dp_place_awaits(first, "; worker 1 has failed, and its own messages say why");
+    other = dp_place_worker(place, good, 1);
+    dp_place_ended(other, 0);
+    dp_place_ended(first, 0);
+    dp_place_stops_cleanly(server);
+}
+
 /* Longer than any limit of a silent server: it is said who is waited for,
  * another process may take the place, a signal ends it. */
 static void is_waited_for(struct dp_place *place, const char *file, const char *training)
@@ -320,6 +342,7 @@ int main(void)
         DP_CONSISTENCY_TEST(ssp_keeps_workers_together),
         DP_CONSISTENCY_TEST(more_workers_than_minibatches_end_well),
         DP_CONSISTENCY_TEST(a_worker_that_is_away_is_waited_for),
+        DP_CONSISTENCY_TEST(a_worker_that_failed_at_its_start_is_named),
     };
     return cmocka_run_group_tests_name("consistency", tests, NULL, NULL);
 }

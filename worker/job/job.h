@@ -51,6 +51,7 @@ struct dp_job {
     /* Called during a wait, so that others see that this worker lives; or NULL. */
     void (*alive)(void *of);
     void *alive_of;
+    uint64_t awaited_ns;         /* when a line last said whom this worker waits for (loop/awaited.h) */
     uint64_t process;            /* differs from that of earlier processes of this worker, for its notes */
     struct dp_batch_shape worst; /* the minibatches that the program was made for */
 };

@@ -93,7 +93,8 @@ bool dp_retry_more(struct dp_retry *retry, enum dp_status *st, struct dp_error *
     }
     if (now - retry->told_ns >= DP_RETRY_TELL_MS * MS_NS) {
         retry->told_ns = now;
-        tell(retry, waited / 1000 / MS_NS, rule, err);
+        if (!rule || !retry->rule_told)
+            tell(retry, waited / 1000 / MS_NS, rule, err);
     }
     dp_job_alive(job);
     return true;

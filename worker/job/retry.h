@@ -26,6 +26,7 @@ struct dp_retry {
     uint64_t limit_ns;           /* since when DP_RETRY_MOST counts */
     uint64_t told_ns, asked_ns;  /* asked: when a signal was seen; 0: none was */
     struct dp_wait heard;        /* the last of sign MOVES */
+    bool rule_told;              /* the caller itself tells of waits for another worker; false after begin */
 };
 
 struct dp_retry dp_retry_begin(const struct dp_job *job);

@@ -1,6 +1,7 @@
 #include "worker/loop/fetch_wait.h"
 
 #include "worker/job/retry.h"
+#include "worker/loop/awaited.h"
 
 #define SLICE_MS 200u
 
@@ -18,11 +19,15 @@ enum dp_status dp_fetch_wait(struct dp_job *job, struct dp_ticket *ticket, struc
     enum dp_status st;
     if (ticket->id == 0)
         return DP_OK;
+    struct dp_awaited awaited = {0};
     struct dp_retry retry = dp_retry_begin(job);
+    retry.rule_told = true;
     do {
         enum dp_step_phase phase = dp_fetch_wait_phase(&told);
         st = dp_client_wait(job->client, ticket, dp_retry_slice_ms(&retry, slice_ms), NULL, &told);
         dp_step_timer_lap(watch, phase);
+        if (st != DP_OK)
+            dp_awaited_hear(&awaited, job, dp_awake_ns(&retry.clock), &told);
         slice_ms = slice_ms < SLICE_MS / 2 ? slice_ms * 2 : SLICE_MS;
     } while (dp_retry_more(&retry, &st, &told));
     if (st != DP_OK && err)
