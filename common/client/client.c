@@ -105,6 +105,8 @@ void dp_client_progress(struct dp_client *client)
     take_in(client, now_ns);
     if (client->watch.look)
         client->watch.look(client, now_ns);
+    if (client->beats.look)
+        client->beats.look(client, now_ns);
     pump(client, now_ns);
 }
 

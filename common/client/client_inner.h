@@ -13,7 +13,7 @@ struct dp_client_table {
 };
 
 struct dp_client_place { /* in a run: member.c */
-    uint32_t run, rank;
+    uint32_t run, rank, members;
     uint64_t incarnation; /* 0: none was drawn */
     uint64_t view;        /* number of the newest view that this client knows */
     bool seated;          /* the register has had the incarnation */
@@ -31,10 +31,17 @@ struct dp_client_watch { /* of the view, while pulls are held: view_watch.c */
     struct dp_call *asked;
 };
 
+struct dp_client_beats {                                     /* of a member: beats.c */
+    void (*look)(struct dp_client *client, uint64_t now_ns); /* NULL: it does not beat */
+    uint64_t every_ns, due_ns;
+    struct dp_call *sent;
+};
+
 struct dp_client {
     struct dp_client_session session;
     struct dp_client_place place;
     struct dp_client_watch watch;
+    struct dp_client_beats beats;
     uint32_t shards;
     bool has_control;
     bool (*gives_up)(void *context);

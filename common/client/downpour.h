@@ -176,6 +176,15 @@ struct dp_join {
     uint32_t slack;      /* ssp: S; sync: B, below `members`; async: 0 */
     uint64_t first_step; /* of the run */
 };
+/* Before joining: this member tells the first server that it lives, several times within timeout_ms (once a second at least; 0: not at
+ * all), from calls that wait and from dp_client_progress: who computes for longer calls that meanwhile. */
+void dp_client_beats(struct dp_client *client, uint32_t timeout_ms);
+/* Asks for how long the first server has not heard of each member: silent_ms[members of the join], by rank. It counts while it serves
+ * and is not suspended, and everybody as just heard when it starts. Who has not joined yet counts, too: the register's
+ * view (run/<run>/view) tells who has. DP_TIMEOUT: it is away, and nobody knows. */
+DP_MUST_USE
+enum dp_status dp_client_silences(struct dp_client *client, uint64_t *silent_ms, uint32_t timeout_ms,
+                                  struct dp_error *err);
 /* Joins a run: takes the rank's place in the register's list of members, which the first to join makes, and hands the list to all
  * shards. Needs the control endpoint. A process that joins again in the place of an earlier one replaces it; if that one had left,
  * its end stays.

@@ -5,6 +5,7 @@
  * Holds     A call that was cut short may be repeated: the incarnation is drawn once for a place, so a view that has it needs no change. */
 #include "common/client/member.h"
 
+#include "common/client/beats.h"
 #include "common/client/view_watch.h"
 
 #include "common/model/mix.h"
@@ -330,7 +331,10 @@ enum dp_status dp_client_join(struct dp_client *client, const struct dp_join *jo
     if (place->incarnation == 0 || place->run != join->run || place->rank != join->rank)
         *place = (struct dp_client_place){
             .run = join->run, .rank = join->rank, .incarnation = draw_incarnation(client)};
-    st = carry_out(client, &change, err);
+    place->members = join->members;
+    st = place->seated ? DP_OK : dp_client_beats_begin(client, timeout_ms, err);
+    if (st == DP_OK)
+        st = carry_out(client, &change, err);
     place->joined |= st == DP_OK;
     if (st == DP_OK)
         dp_client_view_watch_begin(client, take_news);

@@ -17,6 +17,7 @@ enum dp_reply_kind {
     DP_REPLY_SNAPSHOT,
     DP_REPLY_REGISTER, /* frame 1: the value's bytes */
     DP_REPLY_VIEW,
+    DP_REPLY_SILENCES, /* frame 1: u64[members], ms */
 };
 
 #define DP_COUNTERS_MAX      128u

@@ -133,6 +133,9 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
         out->kind = DP_REPLY_VIEW;
         out->version = wire->view_state->number;
         return DP_OK;
+    case DOWNPOUR__REPLY__BODY_SILENCES:
+        out->kind = DP_REPLY_SILENCES;
+        return DP_OK;
     default:
         out->kind = DP_REPLY_NONE;
         return DP_OK;
@@ -143,7 +146,8 @@ static enum dp_status check_frames(const struct dp_message *message, const struc
                                    struct dp_error *err)
 {
     uint32_t frames = message->frames - 1;
-    bool one = reply->kind == DP_REPLY_POSITIONS || reply->kind == DP_REPLY_REGISTER;
+    bool one = reply->kind == DP_REPLY_POSITIONS || reply->kind == DP_REPLY_REGISTER ||
+               reply->kind == DP_REPLY_SILENCES;
     uint32_t least = reply->kind == DP_REPLY_NOTES ? reply->notes : one ? 1 : 0;
     uint32_t most = reply->kind == DP_REPLY_PULLED ? DP_SECTIONS_MAX : least;
     if (frames < least || frames > most)

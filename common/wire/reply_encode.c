@@ -19,6 +19,7 @@ struct reply_parts {
         Downpour__SnapshotState snapshot;
         Downpour__RegisterValue register_value;
         Downpour__ViewState view_state;
+        Downpour__Silences silences;
     } body;
     struct lists *lists;
 };
@@ -174,6 +175,11 @@ static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
         parts->head.body_case = DOWNPOUR__REPLY__BODY_VIEW_STATE;
         parts->head.view_state = &parts->body.view_state;
         break;
+    case DP_REPLY_SILENCES:
+        downpour__silences__init(&parts->body.silences);
+        parts->head.body_case = DOWNPOUR__REPLY__BODY_SILENCES;
+        parts->head.silences = &parts->body.silences;
+        break;
     }
 }
 
@@ -209,6 +215,7 @@ enum dp_status dp_reply_encode(const struct dp_reply *reply, struct dp_frame *fr
                           : reply->kind == DP_REPLY_NOTES     ? reply->notes
                           : reply->kind == DP_REPLY_POSITIONS ? 1
                           : reply->kind == DP_REPLY_REGISTER  ? 1
+                          : reply->kind == DP_REPLY_SILENCES  ? 1
                                                               : 0;
     DP_ASSERT(frame_count <= frames_max && (reply->kind == DP_REPLY_PULLED || frame_count == frames_max));
     downpour__reply__init(&parts.head);

@@ -35,6 +35,7 @@ enum dp_request_kind {
     DP_REQUEST_REGISTER_GET,
     DP_REQUEST_REGISTER_SET,
     DP_REQUEST_VIEW_PUT,
+    DP_REQUEST_BEAT,
     DP_REQUEST_CLOSE, /* a shard's own, never on the wire: the end of a synchronous step */
 };
 
@@ -54,6 +55,11 @@ struct dp_membership {
     uint64_t view; /* number of the view that it knows */
     uint64_t incarnation, step;
     uint64_t examples; /* push */
+};
+
+/* A member of a run lives, and asks who else does. */
+struct dp_beat {
+    uint32_t run, rank, members; /* from 1; below members; 1 .. DP_MEMBERS_MAX */
 };
 
 struct dp_request {
@@ -86,6 +92,8 @@ struct dp_request {
     uint64_t version; /* register_get: above it; register_set: the one expected */
     uint32_t wait_ms; /* register_get: DP_TIMEOUT_MS_MAX at most */
     uint64_t nonce;   /* register_set: not 0 */
+
+    struct dp_beat beat;
 };
 
 /* message: what came from the socket, without the peer's identity. */

@@ -18,6 +18,7 @@ struct request_parts {
         Downpour__RegisterGet register_get;
         Downpour__RegisterSet register_set;
         Downpour__ViewPut view_put;
+        Downpour__Beat beat;
     } body;
     Downpour__TableSpec spec;
     Downpour__Member member;
@@ -127,6 +128,17 @@ static void put_snapshot(const struct dp_request *request, struct request_parts 
     parts->head.snapshot = snapshot;
 }
 
+static void put_beat(const struct dp_request *request, struct request_parts *parts)
+{
+    Downpour__Beat *beat = &parts->body.beat;
+    downpour__beat__init(beat);
+    beat->run = request->beat.run;
+    beat->rank = request->beat.rank;
+    beat->members = request->beat.members;
+    parts->head.body_case = DOWNPOUR__REQUEST__BODY_BEAT;
+    parts->head.beat = beat;
+}
+
 static void put_register_get(const struct dp_request *request, struct request_parts *parts)
 {
     Downpour__RegisterGet *get = &parts->body.register_get;
@@ -199,6 +211,9 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
         parts->head.body_case = DOWNPOUR__REQUEST__BODY_VIEW_PUT;
         parts->head.view_put = &parts->body.view_put;
         return 1;
+    case DP_REQUEST_BEAT:
+        put_beat(request, parts);
+        return 0;
     case DP_REQUEST_NONE:
     case DP_REQUEST_CLOSE:
         break;

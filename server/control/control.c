@@ -1,8 +1,10 @@
 #include "server/control/control.h"
 
 #include "common/base/log.h"
+#include "common/env/awake.h"
 #include "common/env/clock.h"
 #include "common/env/read_only_disk.h"
+#include "server/control/beats.h"
 #include "server/control/board.h"
 #include "server/control/register_service.h"
 
@@ -34,7 +36,9 @@ struct dp_control {
     int register_lock;   /* locked descriptor of its directory; -1: none */
     struct dp_control_register *values;
     struct dp_control_register_service *service;
+    struct dp_control_beats *beats; /* NULL: not the first server */
     struct dp_clock clock;
+    struct dp_awake awake; /* the thread's, for the beats */
     pthread_t thread;
     int wake_fd;
     atomic_bool stop;
@@ -159,6 +163,11 @@ static enum dp_status do_request(struct dp_control *control, const struct dp_pee
                            control->first_server);
         return dp_control_register_service_take(control->service, dp_clock_ns(&control->clock), from, request,
                                                 err);
+    case DP_REQUEST_BEAT:
+        if (!control->beats)
+            return dp_fail(err, DP_UNSUPPORTED, "beats go to the first server, at %s; this is another server",
+                           control->first_server);
+        return dp_control_beats_take(control->beats, dp_awake_ns(&control->awake), from, request, err);
     default:
         return dp_fail(err, DP_UNSUPPORTED,
                        "this is a control endpoint: send requests for rows to a shard's endpoint");
@@ -240,20 +249,27 @@ static enum dp_status open_register(struct dp_control *control, struct dp_error 
         .values = control->values, .answer = send_reply, .context = control};
     if (st == DP_OK)
         st = dp_control_register_service_new(&service, &control->service, err);
+    control->beats = calloc(1, sizeof *control->beats);
+    if (st == DP_OK && !control->beats)
+        st = dp_fail(err, DP_NOMEM, "no memory for the members' beats");
+    control->awake = dp_awake_over(&control->clock, DP_BEATS_LOOK_MS * MS_NS);
     return st == DP_OK ? DP_OK : dp_wrap(err, st, "%s", directory);
 }
 
-/* Answers the register's waiters that are due. Returns how long the thread may sleep. */
-static uint32_t tick(struct dp_control *control)
+/* Answers the register's waiters that are due, and, when no message waits, the beats. Returns how long the thread may sleep. */
+static uint32_t tick(struct dp_control *control, bool all_heard)
 {
     if (!control->service)
         return WAIT_MS;
+    if (all_heard)
+        dp_control_beats_answer(control->beats, dp_awake_ns(&control->awake), send_reply, control);
+    uint32_t wait_ms = control->beats->run ? DP_BEATS_LOOK_MS : WAIT_MS;
     uint64_t now_ns = dp_clock_ns(&control->clock);
     dp_control_register_service_tick(control->service, now_ns);
     uint64_t due_ns = dp_control_register_service_due_ns(control->service);
     DP_ASSERT(due_ns > now_ns);
     uint64_t ms = (due_ns - now_ns - 1) / MS_NS + 1;
-    return ms < WAIT_MS ? (uint32_t)ms : WAIT_MS;
+    return ms < wait_ms ? (uint32_t)ms : wait_ms;
 }
 
 static void *serve(void *arg)
@@ -280,7 +296,7 @@ static void *serve(void *arg)
             do_message(control, &from, message);
             dp_message_free(&message);
         }
-        uint32_t wait_ms = tick(control);
+        uint32_t wait_ms = tick(control, n <= RECEIVE_MAX);
         if (n <= RECEIVE_MAX)
             dp_listener_wait(control->listener, control->wake_fd, wait_ms);
     }
@@ -291,6 +307,7 @@ static void *serve(void *arg)
 static void control_free(struct dp_control **control)
 {
     dp_board_free(&(*control)->board);
+    free((*control)->beats);
     dp_control_register_service_free(&(*control)->service);
     dp_control_register_close(&(*control)->values);
     if ((*control)->disk.close)

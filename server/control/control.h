@@ -1,8 +1,8 @@
-/* Control: one thread of a server that answers the requests that do not concern rows: the register (on the
- * first server only), notes, and the sum of the shards' counters.
- * Promise   Answers hello, status, note_put, notes_get, register_get and register_set; refuses anything else
- *           with a reason. It never touches a shard's rows, so no request to it delays a push. A server that
- *           is not the first refuses register requests and names the first server.
+/* Control: one thread of a server that answers the requests that do not concern rows: the register and
+ * the members' beats (on the first server only), notes, and the sum of the shards' counters.
+ * Promise   Answers hello, status, note_put, notes_get, register_get, register_set and beat; refuses anything
+ *           else with a reason. It never touches a shard's rows, so no request to it delays a push. A server that
+ *           is not the first refuses register requests and beats and names the first server.
  * Thread    The server's main thread calls start and stop. One thread inside owns the socket, the board and
  *           the register. */
 #ifndef DP_CONTROL_CONTROL_H

@@ -103,6 +103,10 @@ static void short_kinds_come_back_as_they_went(void **state)
     struct dp_frame bits = dp_frame_copy("12345678", 8);
     (void)round_trip(&want, &bits, 1);
 
+    want = reply_of(DP_REPLY_SILENCES);
+    struct dp_frame silences = dp_frame_copy("12345678", 8);
+    (void)round_trip(&want, &silences, 1);
+
     want = reply_of(DP_REPLY_REGISTER);
     want.version = 1;
     want.register_id = UINT64_MAX;

@@ -271,6 +271,25 @@ static void an_endpoint_in_use_is_named(void **state)
     assert_int_equal(put(bed, "n", "x"), DP_OK); /* the first goes on */
 }
 
+static void beats_are_answered_by_the_first_server_alone(void **state)
+{
+    struct bed *bed = *state;
+    struct dp_request request = {.kind = DP_REQUEST_BEAT, .beat = {.run = 1, .rank = 0, .members = 3}};
+    const struct dp_reply *reply = ask(bed, request, NULL, 0);
+    assert_true(reply->kind == DP_REPLY_SILENCES && bed->message->frame[1].size == 3 * 8);
+    dp_control_stop(&bed->control);
+    struct dp_error err = {0};
+    char directory[sizeof bed->directory];
+    memcpy(directory, bed->directory, sizeof directory);
+    bed->directory[0] = '\0';
+    assert_int_equal(start_control(bed, &bed->control, &err), DP_OK);
+    memcpy(bed->directory, directory, sizeof directory);
+    dp_connection_close(&bed->connection);
+    assert_int_equal(dp_connection_open(bed->net, bed->endpoint, &bed->connection, &err), DP_OK);
+    assert_int_equal(ask(bed, request, NULL, 0)->status, DP_UNSUPPORTED);
+    assert_non_null(strstr(bed->reply.reason, "tcp://first:1"));
+}
+
 /* ---- the register ---- */
 
 static const struct dp_reply *set_value(struct bed *bed, uint64_t expected, uint64_t nonce, const char *text)
@@ -450,6 +469,7 @@ int main(void)
         IN_BED(strangers_and_wrong_requests_are_refused),
         IN_BED(rubbish_is_passed_over),
         IN_BED(an_endpoint_in_use_is_named),
+        IN_BED(beats_are_answered_by_the_first_server_alone),
         IN_BED(stop_ends_in_time),
         IN_BED(the_register_survives_a_restart),
         IN_BED(a_get_waits_for_its_value_or_its_time),

@@ -1,0 +1,40 @@
+/* Beats: for how long the first server has not heard of each member of a run.
+ *     take* -> (the socket is empty) -> answer: to all who asked, the silence of every member
+ * Promise   Whoever beat before anything is answered counts as heard: after a pause of this server, what has come meanwhile is heard
+ *           first. Of the newest run only; who has never beaten counts from when that run was first heard of, and so does everybody
+ *           after a start of this server.
+ * Why       No member counts the silence of another: it cannot know whether that one or the server between them was away. Nothing
+ *           is decided here (worker/loop/stand_in.h).
+ * Clock     Passed in: time in which this server ran (common/env/awake.h), so that its own pauses are nobody's silence.
+ * Thread    The control thread. In memory alone. */
+#ifndef DP_CONTROL_BEATS_H
+#define DP_CONTROL_BEATS_H
+
+#include "common/wire/reply.h"
+
+/* Between two looks at the clock, while a run beats. */
+#define DP_BEATS_LOOK_MS 250u
+
+struct dp_control_beats {
+    uint32_t run; /* 0: none was heard of */
+    uint64_t heard_ns[DP_MEMBERS_MAX];
+    uint32_t asked; /* who waits for an answer */
+    struct dp_beats_asker {
+        struct dp_peer peer;
+        uint64_t session, id;
+        uint32_t members;
+    } asker[DP_MEMBERS_MAX];
+};
+
+/* DP_INVALID: its run is over. Where too many wait for an answer it is heard and not answered. */
+DP_MUST_USE
+enum dp_status dp_control_beats_take(struct dp_control_beats *beats, uint64_t now_ns,
+                                     const struct dp_peer *from, const struct dp_request *request,
+                                     struct dp_error *err);
+/* send: of a reply whose id and session are set; it takes the frames over. */
+void dp_control_beats_answer(struct dp_control_beats *beats, uint64_t now_ns,
+                             void (*send)(void *context, const struct dp_peer *to, struct dp_reply *reply,
+                                          struct dp_frame *frames, uint32_t frame_count),
+                             void *context);
+
+#endif
