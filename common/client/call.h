@@ -29,6 +29,7 @@ struct dp_call {
     uint64_t *applied;                   /* pull: the caller's, or NULL */
     uint64_t *bits;                      /* pushed: the caller's */
     struct dp_snapshot_state *snapshots; /* snapshot: the caller's, of each shard */
+    uint64_t *view;                      /* view: the caller's, the greatest number that a shard acts on */
     struct dp_reply kept;                /* status, notes, register: the answer, with its heap parts */
     struct dp_message *message;          /* notes, register */
     uint32_t parts;

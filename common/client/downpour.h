@@ -188,7 +188,8 @@ enum dp_status dp_client_silences(struct dp_client *client, uint64_t *silent_ms,
 /* Joins a run: takes the rank's place in the register's list of members, which the first to join makes, and hands the list to all
  * shards. Needs the control endpoint. A process that joins again in the place of an earlier one replaces it; if that one had left,
  * its end stays.
- * DP_EXISTS: the other members mean another mode, or other members or steps. After DP_TIMEOUT, join again. DP_REPLACED, of this call and
+ * DP_EXISTS: the other members mean another mode, or other members or steps. DP_DATA: the register is older than what the shards know of the
+ * run: its store was lost, or is an old copy. After DP_TIMEOUT, join again. DP_REPLACED, of this call and
  * of all below: another process joined in this place; this client is no member any more and cannot become one. */
 DP_MUST_USE
 enum dp_status dp_client_join(struct dp_client *client, const struct dp_join *join, uint32_t timeout_ms,

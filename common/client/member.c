@@ -156,7 +156,12 @@ static enum dp_status apply(struct dp_client *client, const struct dp_register_v
 {
     struct dp_client_place *place = &client->place;
     enum dp_status st;
-    if (value->version == 0 && !place->seated)
+    if (value->version == 0 && place->seated)
+        st = dp_fail(err, DP_DATA,
+                     "the register no longer has the members of run %" PRIu32
+                     ": was the first server's store replaced?",
+                     place->run);
+    else if (value->version == 0)
         st = make_view(change->join, view, err);
     else
         st = read_view(value, place->run, view, err);
@@ -219,9 +224,9 @@ static enum dp_status agree(struct dp_client *client, const struct seat_change *
 static enum dp_status take_view(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
                                 struct dp_reply *reply, struct dp_message **message, struct dp_error *err)
 {
-    (void)call;
     (void)server;
     (void)message;
+    *call->view = reply->version > *call->view ? reply->version : *call->view;
     if (reply->version < parcel->request.version)
         return dp_fail(err, DP_INVALID,
                        "acts on view %" PRIu64 " of the run's members, though it was given %" PRIu64,
@@ -245,10 +250,32 @@ static enum dp_status keep(struct dp_client *client, const struct dp_view *view,
     return DP_OK;
 }
 
+/* A shard that acts on a newer view had it from the register: what the register has now is no older. */
+static enum dp_status check_register(struct dp_client *client, const struct seat_change *change,
+                                     uint64_t acts_on, struct dp_error *err)
+{
+    char name[32];
+    struct dp_register_value value;
+    dp_client_view_name(client->place.run, name, sizeof name);
+    enum dp_status st =
+        dp_client_register_get(client, name, 0, 0, left_ms(client, change->end_ns), &value, err);
+    if (st == DP_OK && value.version < acts_on)
+        st = dp_fail(
+            err, DP_DATA,
+            "the register has view %" PRIu64 " of run %" PRIu32 ", but the shards act on view %" PRIu64
+            ": the first server's store was lost or is an old copy, and with it who takes part in the run. "
+            "Bring the right one back, or train further under a higher run number (downpour run "
+            "--continue)",
+            value.version, client->place.run, acts_on);
+    dp_register_value_clear(&value);
+    return st;
+}
+
 static enum dp_status hand_over(struct dp_client *client, const struct seat_change *change,
                                 const struct dp_view *view, struct dp_error *err)
 {
     uint32_t timeout_ms = left_ms(client, change->end_ns);
+    uint64_t acts_on = 0;
     enum dp_status st = keep(client, view, err);
     if (st != DP_OK)
         return st;
@@ -257,9 +284,12 @@ static enum dp_status hand_over(struct dp_client *client, const struct seat_chan
         dp_parcel_add(client->draft[i], client->session.view, 0, client->session.view_bytes);
         client->draft[i]->request.version = view->number;
     }
-    if (call)
+    if (call) {
         call->take = take_view;
-    return dp_client_ask_all(client, &call, "the members of the run", timeout_ms, err);
+        call->view = &acts_on;
+    }
+    st = dp_client_ask_all(client, &call, "the members of the run", timeout_ms, err);
+    return st == DP_OK && acts_on > view->number ? check_register(client, change, acts_on, err) : st;
 }
 
 static enum dp_status carry_out(struct dp_client *client, const struct seat_change *change,

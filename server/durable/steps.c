@@ -41,6 +41,15 @@ static enum dp_status check_leavers(const struct dp_steps *steps, const struct d
     return DP_OK;
 }
 
+static bool has_same_members(const struct dp_view *a, const struct dp_view *b)
+{
+    for (uint32_t rank = 0; rank < a->members; rank++)
+        if (a->member[rank].incarnation != b->member[rank].incarnation ||
+            a->member[rank].until != b->member[rank].until)
+            return false;
+    return true;
+}
+
 enum dp_view_news dp_steps_look(const struct dp_steps *steps, const struct dp_view *view,
                                 struct dp_error *err)
 {
@@ -64,6 +73,14 @@ enum dp_view_news dp_steps_look(const struct dp_steps *steps, const struct dp_vi
                       ", but the run began with %" PRIu32 " members, %s, from step %" PRIu64
                       "; these do not change within a run",
                       view->run, view->members, other, view->first_step, own->members, mine, own->first_step);
+        return DP_VIEW_REFUSED;
+    }
+    if (view->number == own->number && !has_same_members(own, view)) {
+        (void)dp_fail(
+            err, DP_INVALID,
+            "view %" PRIu64 " of run %" PRIu32
+            " is known here with other members: the first server's register is an old copy, or another's",
+            view->number, view->run);
         return DP_VIEW_REFUSED;
     }
     if (view->number <= own->number)

@@ -192,6 +192,9 @@ static void what_is_no_view_is_refused(void **state)
     view.view.number = 2;
     bed_expect(&bed, member_bed_put(&bed, &view), DP_INVALID); /* ssp:1, but the run began with ssp:0 */
     view = member_bed_view(DP_SSP, 0, 2);
+    view.member[1].incarnation = 555; /* of a register that is not the one which numbered view 1 */
+    bed_expect(&bed, member_bed_put(&bed, &view), DP_INVALID);
+    view = member_bed_view(DP_SSP, 0, 2);
     view.view.run = 2;
     bed_expect(&bed, member_bed_put(&bed, &view), DP_REPLACED);
     uint64_t pulled = member_bed_pull_step(&bed, 2, 0, 0);
