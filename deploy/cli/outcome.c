@@ -201,6 +201,24 @@ static void print_gap(const json_t *root, FILE *file)
                 number_in(gap, "mean"), number_in(gap, "max"), 100 * waited / seconds);
 }
 
+/* Of backups. */
+static void print_dropped(const json_t *root, FILE *file)
+{
+    const json_t *dropped = json_object_get(root, "dropped"), *workers = json_object_get(root, "workers");
+    double pushes = 0, examples = 0;
+    for (size_t w = 0; w < json_array_size(workers); w++) {
+        pushes += number_in(json_array_get(workers, w), "pushes");
+        examples += number_in(json_array_get(workers, w), "examples");
+    }
+    if (dropped && examples > 0)
+        fprintf(file,
+                "Dropped:   %.0f of %.0f pushes came too late for their step, with %.1f%% of the examples; "
+                "%.0f more "
+                "were used in part\n",
+                number_in(dropped, "pushes"), pushes, 100 * number_in(dropped, "examples") / examples,
+                number_in(dropped, "partly"));
+}
+
 static void print_throughput(const json_t *root, FILE *file)
 {
     const json_t *throughput = json_object_get(root, "throughput"),
@@ -218,6 +236,7 @@ static void print_throughput(const json_t *root, FILE *file)
                 json_number_value(mean), alone ? "" : " of others",
                 json_number_value(json_object_get(staleness, "max")));
     print_gap(root, file);
+    print_dropped(root, file);
 }
 
 enum dp_status dp_outcome_print(const char *report, bool shown, FILE *file, struct dp_error *err)

@@ -112,8 +112,9 @@ static const struct dp_option options[] = {
      "training.accumulate", NULL},
     {"--consistency", "MODE",
      "how far workers may be apart: async (they never wait for each other), ssp:S (no worker is more than S "
-     "steps ahead of the slowest; a step is one push) or sync (the mean gradient of all workers, one step "
-     "at a time: equal bits in each run); default async",
+     "steps ahead of the slowest; a step is one push), sync (the mean gradient of all workers, one step "
+     "at a time: equal bits in each run) or sync:B (a step does not wait for the slowest B workers, whose "
+     "gradients are dropped); default async",
      "training.consistency", NULL},
     {"--no-overlap", NULL, "do not read and pull the next minibatch while the current one is computed",
      "training.overlap", "false"},

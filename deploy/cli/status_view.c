@@ -88,6 +88,7 @@ static bool gather_worker(const struct dp_asks_note *note, struct dp_status_work
         .examples = dp_json_get_u64(root, "examples"),
         .examples_total = dp_json_get_u64(root, "examples_total"),
         .examples_per_s = dp_json_get_real(root, "examples_per_s"),
+        .dropped = dp_json_get_u64(root, "dropped"),
         .loss = dp_json_get_real(root, "loss"),
         .staleness = dp_json_get_real(root, "staleness_mean")};
     (void)snprintf(w->name, sizeof w->name, "%.31s", slash ? slash + 1 : note->name);
@@ -221,6 +222,9 @@ static void print_worker(const struct dp_status_worker *w, FILE *to)
             share > 100 ? 100 : floor(share), left,
             trains ? short_number(w->examples_per_s, 1000, "", rate) : "-",
             short_number(w->staleness, 1000, "", stale), loss);
+    if (w->dropped > 0)
+        fprintf(to, "%*s%" PRIu64 " of its examples came too late for their step and were dropped\n", INDENT,
+                "", w->dropped);
 }
 
 void dp_status_view_print(const struct dp_status_view *view, FILE *to)
@@ -286,10 +290,10 @@ static json_t *server_of(const struct dp_status_server *s, uint32_t number)
 
 static json_t *worker_of(const struct dp_status_worker *w)
 {
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "worker", w->name, "state", w->state,
-                     "epoch", dp_json_u64(w->epoch), "epochs", dp_json_u64(w->epochs), "examples",
-                     dp_json_u64(w->examples), "examples_total", dp_json_u64(w->examples_total),
-                     "examples_per_s", dp_json_real(w->examples_per_s), "staleness",
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "worker", w->name, "state",
+                     w->state, "epoch", dp_json_u64(w->epoch), "epochs", dp_json_u64(w->epochs), "examples",
+                     dp_json_u64(w->examples), "examples_total", dp_json_u64(w->examples_total), "dropped",
+                     dp_json_u64(w->dropped), "examples_per_s", dp_json_real(w->examples_per_s), "staleness",
                      dp_json_real(w->staleness), "loss", dp_json_real(w->loss));
 }
 

@@ -5,14 +5,15 @@
 
 #define SLICE_MS 200u
 
-enum dp_step_phase dp_fetch_wait_phase(const struct dp_error *told)
+enum dp_step_phase dp_fetch_wait_phase(const struct dp_job *job, const struct dp_error *told)
 {
-    return told->wait.reason == DP_WAIT_STEP ? DP_PHASE_WAITING_RULE : DP_PHASE_WAITING_PULL;
+    return told->wait.reason == DP_WAIT_STEP && told->wait.subject != job->worker ? DP_PHASE_WAITING_RULE
+                                                                                  : DP_PHASE_WAITING_PULL;
 }
 
 /* The slices are short at first: only between two is it seen what the shards said. */
 enum dp_status dp_fetch_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_step_timer *watch,
-                             struct dp_error *err)
+                             struct dp_outcome *outcome, struct dp_error *err)
 {
     struct dp_error told = {0};
     uint32_t slice_ms = 1;
@@ -23,8 +24,8 @@ enum dp_status dp_fetch_wait(struct dp_job *job, struct dp_ticket *ticket, struc
     struct dp_retry retry = dp_retry_begin(job);
     retry.rule_told = true;
     do {
-        enum dp_step_phase phase = dp_fetch_wait_phase(&told);
-        st = dp_client_wait(job->client, ticket, dp_retry_slice_ms(&retry, slice_ms), NULL, &told);
+        enum dp_step_phase phase = dp_fetch_wait_phase(job, &told);
+        st = dp_client_wait(job->client, ticket, dp_retry_slice_ms(&retry, slice_ms), outcome, &told);
         dp_step_timer_lap(watch, phase);
         if (st != DP_OK)
             dp_awaited_hear(&awaited, job, dp_awake_ns(&retry.clock), &told);

@@ -9,11 +9,12 @@
 #include "worker/job/job.h"
 #include "worker/telemetry/step_timer.h"
 
-/* The phase of a wait that was last told this; {0}: nothing yet. */
-enum dp_step_phase dp_fetch_wait_phase(const struct dp_error *told);
-/* Waits for the ticket (not at all for {0}) and adds the time to the phases. */
+/* The phase of a wait that was last told this; {0}: nothing yet. A step that waits for this worker's own push, or until it is
+ * closed, waits for no rule. */
+enum dp_step_phase dp_fetch_wait_phase(const struct dp_job *job, const struct dp_error *told);
+/* Waits for the ticket (not at all for {0}) and adds the time to the phases. outcome: as dp_job_wait. */
 DP_MUST_USE
 enum dp_status dp_fetch_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_step_timer *watch,
-                             struct dp_error *err);
+                             struct dp_outcome *outcome, struct dp_error *err);
 
 #endif

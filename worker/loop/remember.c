@@ -172,6 +172,7 @@ static void learn_totals(struct dp_worker_stats *stats, const void *bytes, size_
     stats->staleness = totals.staleness;
     stats->times = totals.times;
     stats->repeated_examples = totals.repeated_examples;
+    stats->dropped = totals.dropped;
     dp_worker_stats_clear(&totals);
 }
 
@@ -254,7 +255,7 @@ static void get_log(struct dp_remember *remember, const struct dp_remembered *ou
 /* Counts the examples that are done but in no sum: their losses are lost. */
 static uint64_t count_lost(const struct dp_remember *remember, const struct dp_remembered *out)
 {
-    uint64_t known = 0;
+    uint64_t known = out->stats->dropped.passed;
     for (uint32_t e = 0; e < out->stats->epochs; e++)
         known += out->stats->epoch[e].examples;
     for (size_t i = remember->found_next; i < remember->found_len; i++)

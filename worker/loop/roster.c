@@ -35,6 +35,12 @@ enum dp_status dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds
     const struct dp_join begins = {.run = job->cluster->training.run, .members = 1, .mode = DP_ASYNC};
     if (rounds->members == 0)
         return job->worker == 0 ? join(job, &begins, err) : DP_OK;
+    if (rounds->rule.mode == DP_CLUSTER_SYNC && rounds->rule.slack >= rounds->members)
+        return dp_fail(err, DP_ARGUMENT,
+                       "consistency is %s, whose steps do not wait for the slowest %" PRIu32
+                       " workers, but only %" PRIu32
+                       " have minibatches: give smaller minibatches, or wait for more",
+                       dp_cluster_rule_text(rounds->rule, text), rounds->rule.slack, rounds->members);
     enum dp_status st = join(job, &how, err);
     if (st != DP_OK)
         return st;

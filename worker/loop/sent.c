@@ -1,14 +1,32 @@
 #include "worker/loop/sent.h"
 
-static void settle(struct dp_sent *sent, const struct dp_sent_push *push, const struct dp_outcome *outcome)
+/* A step without any of its gradients was used by nobody. */
+static void count_dropped(struct dp_dropped *dropped, const struct dp_sent_push *push, uint32_t shards,
+                          const struct dp_outcome *outcome)
+{
+    bool all = push->examples == 0 || outcome->dropped == shards;
+    dropped->pushes += all;
+    dropped->partly += !all && (outcome->dropped > 0 || push->passed > 0);
+    dropped->examples += push->passed + (all ? push->examples : 0);
+    dropped->passed += push->passed;
+}
+
+static void settle(struct dp_sent *sent, const struct dp_sent_push *push, struct dp_outcome *outcome)
 {
     struct dp_worker_stats *stats = sent->stats;
-    /* A measured push is new to some shard. */
-    if (outcome->repeated && outcome->measured == 0)
+    bool has_minibatches =
+        push->examples + push->passed > 0; /* unlike the empty round at the end of an epoch */
+    /* What is measured, or has a clock gap, is new to some shard. */
+    if (outcome->repeated && outcome->measured == 0 && outcome->gaps == 0)
         stats->repeated_examples += push->examples;
-    else if (push->examples > 0) /* no empty step */
-        stats->pushes++;
+    else
+        stats->pushes += has_minibatches;
+    if (has_minibatches)
+        count_dropped(&stats->dropped, push, sent->job->shards, outcome);
+    if (push->examples == 0) /* no weights were read for it: nobody's read was as stale as that */
+        outcome->gaps = 0, outcome->gap_sum = 0, outcome->gap_max = 0;
     dp_staleness_add(&stats->staleness, outcome);
+    sent->progress->dropped = stats->dropped.examples;
     sent->progress->staleness_mean = dp_staleness_mean(&stats->staleness);
 }
 
@@ -39,9 +57,11 @@ struct dp_ticket *dp_sent_next(struct dp_sent *sent)
     return &sent->push[(sent->first + sent->count) % DP_SENT_MAX].ticket;
 }
 
-void dp_sent_added(struct dp_sent *sent, uint32_t examples)
+void dp_sent_added(struct dp_sent *sent, uint32_t examples, uint32_t passed)
 {
     DP_ASSERT(sent->count < DP_SENT_MAX);
-    sent->push[(sent->first + sent->count) % DP_SENT_MAX].examples = examples;
+    struct dp_sent_push *newest = &sent->push[(sent->first + sent->count) % DP_SENT_MAX];
+    newest->examples = examples;
+    newest->passed = passed;
     sent->count++;
 }

@@ -13,7 +13,8 @@
 
 struct dp_sent_push {
     struct dp_ticket ticket;
-    uint32_t examples; /* 0: an empty step */
+    uint32_t examples; /* behind its gradients; 0: it has none */
+    uint32_t passed;   /* of its minibatches that were passed over (behind.h) */
 };
 
 struct dp_sent {
@@ -29,6 +30,6 @@ DP_MUST_USE
 enum dp_status dp_sent_wait(struct dp_sent *sent, uint32_t leave, struct dp_error *err);
 /* The place of the next push, of which there is one; it counts after dp_sent_added. */
 struct dp_ticket *dp_sent_next(struct dp_sent *sent);
-void dp_sent_added(struct dp_sent *sent, uint32_t examples);
+void dp_sent_added(struct dp_sent *sent, uint32_t examples, uint32_t passed);
 
 #endif

@@ -1,75 +1,13 @@
-#include "worker/loop/step.h"
+#include "worker/loop/step_inner.h"
 
-#include "worker/job/group.h"
-#include "worker/job/next_batch.h"
 #include "worker/job/push_id.h"
-#include "worker/job/rounds.h"
-#include "worker/job/weights.h"
 #include "worker/loop/fetch_wait.h"
-#include "worker/loop/gradients.h"
-#include "worker/loop/rate.h"
-#include "worker/loop/sent.h"
-#include "worker/read/reader.h"
 #include "worker/telemetry/advice.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
-
-/* F minibatches whose parameters were pulled together. */
-struct fetch {
-    struct dp_weights *weights;
-    struct dp_batch **batch; /* [fetch_every] */
-    uint32_t count;
-    struct dp_ticket ticket;
-};
-
-/* A minibatch that was started and is not settled (finished and pushed) yet. */
-struct flight {
-    struct fetch *fetch;
-    uint32_t i; /* of the fetch */
-    struct dp_gradients *gradients;
-    float *const *written;
-};
-
-struct dp_loop {
-    struct dp_job *job;
-    struct dp_progress *progress;
-    struct dp_worker_stats *stats;
-    const struct dp_cluster_training *training;
-    struct dp_share share;
-    struct dp_rounds rounds;
-    struct dp_rate rate;
-    uint64_t positions, examples_all; /* examples: of all workers */
-    uint32_t fetch_every, push_every; /* at most `positions` */
-    bool accumulates;                 /* no local step between the minibatches of a fetch */
-    struct fetch fetch[2];
-    const struct dp_position *position;
-    struct dp_remember *remember;
-    enum dp_status (*first_push)(void *context, struct dp_error *err); /* NULL: it was called, or is none */
-    void *first_push_of;
-    struct dp_push_part extra;         /* of the push at hand, where the job has an extra part */
-    struct dp_gradients *gradients[2]; /* the second where steps overlap on a device */
-    struct flight flight[2];           /* oldest first */
-    uint32_t flying;
-    bool is_device; /* start only issues a step */
-    bool flies;     /* a step is started before the one before it is finished */
-    struct dp_reader *reader;
-    uint32_t examples; /* of the push that is being gathered */
-    double loss_sum;   /* over these */
-    struct dp_sent sent;
-    uint32_t epoch;
-    uint64_t begun_ns;          /* the epoch under way, */
-    double seconds_before;      /* beside what an earlier process trained of it */
-    struct dp_step_timer watch; /* of the epoch under way */
-};
-
-/* As shown to users. */
-static uint32_t shown_epoch(const struct dp_loop *loop)
-{
-    return loop->training->first_epoch + loop->epoch + 1;
-}
 
 static uint32_t at_most(uint32_t value, uint64_t max)
 {
@@ -104,14 +42,6 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
             st = dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " minibatches", loop->fetch_every);
     }
     return st;
-}
-
-/* Whether an earlier process of this worker made the push of a minibatch. The reader's thread calls this too:
- * nothing that it reads changes after open. */
-static bool is_done(const void *of, uint32_t epoch, uint64_t number)
-{
-    const struct dp_loop *loop = of;
-    return dp_position_done(loop->position, epoch, dp_share_position(loop->share, number) / loop->push_every);
 }
 
 enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, struct dp_progress *progress,
@@ -154,7 +84,7 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
                                             .before = training->first_epoch,
                                             .offset = job->worker,
                                             .stride = training->workers,
-                                            .skip = is_done,
+                                            .skip = dp_loop_needs_no_reading,
                                             .of = loop};
         st = dp_reader_start(data, &plan, 2 * loop->fetch_every + 2, 2 * loop->fetch_every, &loop->reader,
                              err);
@@ -165,13 +95,6 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     return st;
 }
 
-static void fetch_release(struct dp_loop *loop, struct fetch *fetch)
-{
-    for (uint32_t i = 0; i < fetch->count; i++)
-        dp_reader_give_back(loop->reader, &fetch->batch[i]);
-    fetch->count = 0;
-}
-
 void dp_loop_close(struct dp_loop **loop)
 {
     struct dp_loop *l = *loop;
@@ -180,7 +103,7 @@ void dp_loop_close(struct dp_loop **loop)
         return;
     dp_program_drain(l->job->program); /* it may still access the buffers freed below */
     for (int i = 0; i < 2; i++)
-        fetch_release(l, &l->fetch[i]);
+        dp_loop_fetch_release(l, &l->fetch[i]);
     dp_reader_stop(&l->reader);
     for (int i = 0; i < 2; i++) {
         dp_weights_free(&l->fetch[i].weights);
@@ -191,59 +114,11 @@ void dp_loop_close(struct dp_loop **loop)
     free(l);
 }
 
-/* Skips a minibatch whose push is already done. */
-static void leave(struct dp_loop *loop, uint64_t number)
-{
-    uint64_t before = number * loop->training->batch, left = loop->examples_all - before;
-    uint64_t examples = left < loop->training->batch ? left : loop->training->batch;
-    loop->progress->examples += examples;
-    dp_progress_tick(loop->progress);
-}
-
-/* Reads the minibatches of fetch `index` of this epoch that are not done, and issues their pull. */
-static enum dp_status fetch_start(struct dp_loop *loop, uint64_t index, struct dp_error *err)
-{
-    struct fetch *fetch = &loop->fetch[index % 2];
-    struct dp_group group = dp_group_at(loop->positions, loop->fetch_every, index);
-    uint32_t timeout_ms = loop->training->timeout_ms;
-    DP_ASSERT(fetch->count == 0);
-    dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
-    for (uint32_t i = 0; i < group.count; i++) {
-        uint64_t number = dp_share_number(loop->share, group.first + i);
-        struct dp_batch *batch;
-        if (is_done(loop, loop->epoch, number)) {
-            leave(loop, number);
-            continue;
-        }
-        enum dp_status st = dp_next_batch(loop->job, loop->reader, &batch, err);
-        if (st != DP_OK)
-            return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, shown_epoch(loop), number);
-        DP_ASSERT(batch->epoch == loop->training->first_epoch + loop->epoch && batch->number == number);
-        fetch->batch[fetch->count++] = batch;
-    }
-    dp_step_timer_lap(&loop->watch, DP_PHASE_READ);
-    if (fetch->count == 0) /* nothing later in this fetch checks for a signal */
-        return dp_job_stopped(loop->job) ? dp_fail(err, DP_STOPPING,
-                                                   "stopped by a signal in epoch %" PRIu32
-                                                   ", while skipping minibatches that are already done",
-                                                   shown_epoch(loop))
-                                         : DP_OK;
-    /* A fetch of minibatches of several steps waits until its last step may begin. */
-    uint64_t last = (group.first + group.count - 1) / loop->push_every;
-    uint64_t step = dp_rounds_step(&loop->rounds, loop->epoch, last);
-    enum dp_status st = dp_weights_take(fetch->weights, fetch->batch, fetch->count, err);
-    if (st == DP_OK)
-        st = dp_weights_issue(fetch->weights, loop->job->client, DP_WEIGHTS_ALL,
-                              loop->rounds.members ? &step : NULL, timeout_ms, &fetch->ticket, err);
-    dp_step_timer_lap(&loop->watch, DP_PHASE_PULL);
-    return st;
-}
-
 static enum dp_status wait_pushes(struct dp_loop *loop, uint32_t leave, struct dp_error *err)
 {
     enum dp_status st = dp_sent_wait(&loop->sent, leave, err);
     dp_step_timer_lap(&loop->watch, DP_PHASE_WAITING_PUSH);
-    return st == DP_OK ? st : dp_wrap(err, st, "push in epoch %" PRIu32, shown_epoch(loop));
+    return st == DP_OK ? st : dp_wrap(err, st, "push in epoch %" PRIu32, dp_loop_shown_epoch(loop));
 }
 
 static double seconds_of_epoch(const struct dp_loop *loop)
@@ -259,18 +134,23 @@ void dp_loop_before_first_push(struct dp_loop *loop,
     loop->first_push_of = context;
 }
 
-/* Notes the push for the stats, and gives it to the client. */
-static enum dp_status push_gradients(struct dp_loop *loop, struct dp_gradients *gradients, uint64_t step,
-                                     const struct dp_push_options *options, struct dp_ticket *ticket,
-                                     struct dp_error *err)
+/* Notes the push for the stats, where it has minibatches. */
+static void remember(struct dp_loop *loop, uint64_t step)
 {
     const struct dp_step made = {.epoch = loop->epoch,
                                  .examples = loop->examples,
                                  .group = step,
                                  .loss_sum = loop->loss_sum,
                                  .seconds = seconds_of_epoch(loop)};
+    if (loop->examples + loop->passed > 0)
+        dp_remember_push(loop->remember, &made, loop->stats);
+}
+
+static enum dp_status push_gradients(struct dp_loop *loop, struct dp_gradients *gradients,
+                                     const struct dp_push_options *options, struct dp_ticket *ticket,
+                                     struct dp_error *err)
+{
     enum dp_status st = DP_OK;
-    dp_remember_push(loop->remember, &made, loop->stats);
     if (loop->job->extra)
         st = loop->job->extra->part(loop->job, loop->epoch, options, &loop->extra, err);
     return st == DP_OK ? dp_gradients_push(gradients, loop->job->client, options, loop->training->timeout_ms,
@@ -278,14 +158,14 @@ static enum dp_status push_gradients(struct dp_loop *loop, struct dp_gradients *
                        : st;
 }
 
-/* step: of this epoch. gradients: NULL for an empty step. */
+/* step: of this epoch. gradients: NULL for an empty push. */
 static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients, uint64_t step, float rate,
                            struct dp_error *err)
 {
     dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
     /* In sync the client lets no shard get two steps ahead of another; here the wait has the retry policy. */
-    bool sync = loop->rounds.rule.mode == DP_CLUSTER_SYNC;
-    enum dp_status st = wait_pushes(loop, sync ? 0 : loop->training->pushes_max - 1, err);
+    bool alone = loop->rounds.rule.mode == DP_CLUSTER_SYNC && loop->rounds.rule.slack == 0;
+    enum dp_status st = wait_pushes(loop, alone ? 0 : loop->training->pushes_max - 1, err);
     if (st == DP_OK && loop->first_push)
         st = loop->first_push(loop->first_push_of, err);
     if (st != DP_OK)
@@ -299,15 +179,16 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
         .step = dp_rounds_step(&loop->rounds, loop->epoch, step),
         .examples = loop->examples};
     struct dp_ticket *ticket = dp_sent_next(&loop->sent);
+    remember(loop, step);
     if (gradients)
-        st = push_gradients(loop, gradients, step, &options, ticket, err);
+        st = push_gradients(loop, gradients, &options, ticket, err);
     else
         st = dp_client_push(loop->job->client, &options, NULL, 0, loop->training->timeout_ms, ticket, err);
     dp_step_timer_lap(&loop->watch, DP_PHASE_PUSH);
     if (st != DP_OK)
         return st;
-    dp_sent_added(&loop->sent, loop->examples);
-    loop->examples = 0;
+    dp_sent_added(&loop->sent, loop->examples, loop->passed);
+    loop->examples = loop->passed = 0;
     loop->loss_sum = 0;
     return DP_OK;
 }
@@ -328,14 +209,15 @@ static enum dp_status push_empty(struct dp_loop *loop, struct dp_error *err)
 }
 
 /* Starts minibatch i of a fetch whose weights have arrived. */
-static enum dp_status start(struct dp_loop *loop, struct fetch *fetch, uint32_t i, struct dp_error *err)
+static enum dp_status start(struct dp_loop *loop, struct dp_loop_fetch *fetch, uint32_t i,
+                            struct dp_error *err)
 {
     const struct dp_batch *batch = fetch->batch[i];
-    struct flight *flight = &loop->flight[loop->flying];
+    struct dp_loop_flight *flight = &loop->flight[loop->flying];
     struct dp_gradients *gradients = loop->gradients[0];
     if (loop->flies && loop->flying > 0 && loop->flight[0].gradients == gradients)
         gradients = loop->gradients[1];
-    *flight = (struct flight){.fetch = fetch, .i = i, .gradients = gradients};
+    *flight = (struct dp_loop_flight){.fetch = fetch, .i = i, .gradients = gradients};
     flight->written = dp_gradients_next(gradients, batch, dp_weights_applied(fetch->weights));
     enum dp_status st =
         dp_program_start(loop->job->program, batch, dp_weights_of(fetch->weights, i), flight->written, err);
@@ -356,8 +238,8 @@ static void add_times(struct dp_loop *loop, const struct dp_device_times *times)
 /* Waits for the oldest minibatch that was started, and pushes at the end of a group. */
 static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
 {
-    const struct flight flight = loop->flight[0];
-    struct fetch *fetch = flight.fetch;
+    const struct dp_loop_flight flight = loop->flight[0];
+    struct dp_loop_fetch *fetch = flight.fetch;
     const struct dp_batch *batch = fetch->batch[flight.i];
     uint64_t position = dp_share_position(loop->share, batch->number);
     uint64_t step = position / loop->push_every;
@@ -393,11 +275,12 @@ static enum dp_status explain(const struct dp_loop *loop, const struct dp_batch 
                               struct dp_error *err)
 {
     if (st != DP_NOT_FINITE)
-        return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, shown_epoch(loop), batch->number);
+        return dp_wrap(err, st, "epoch %" PRIu32 ", minibatch %" PRIu64, dp_loop_shown_epoch(loop),
+                       batch->number);
     return dp_wrap(err, st,
                    "training has diverged in epoch %" PRIu32 ", minibatch %" PRIu64
                    " (try a lower --rate than %g, more --warmup, " DP_ADVICE_SCALE ")",
-                   shown_epoch(loop), batch->number, loop->training->rate);
+                   dp_loop_shown_epoch(loop), batch->number, loop->training->rate);
 }
 
 static enum dp_status stop_here(const struct dp_loop *loop, uint64_t number, struct dp_error *err)
@@ -405,23 +288,39 @@ static enum dp_status stop_here(const struct dp_loop *loop, uint64_t number, str
     return dp_job_stopped(loop->job)
                ? dp_fail(err, DP_STOPPING,
                          "stopped by a signal in epoch %" PRIu32 ", after minibatch %" PRIu64,
-                         shown_epoch(loop), number)
+                         dp_loop_shown_epoch(loop), number)
                : DP_OK;
 }
 
-static enum dp_status wait_pull(struct dp_loop *loop, struct fetch *fetch, struct dp_error *err)
+/* Passes over a fetch of a step that was closed without this worker. Its push has what was computed of the step before that was
+ * known: other shards may take it. */
+static enum dp_status pass_over(struct dp_loop *loop, uint64_t index, struct dp_error *err)
 {
-    dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
-    enum dp_status st = dp_fetch_wait(loop->job, &fetch->ticket, &loop->watch, err);
-    return st == DP_OK ? st : dp_wrap(err, st, "pull in epoch %" PRIu32, shown_epoch(loop));
+    struct dp_group group = dp_group_at(loop->positions, loop->fetch_every, index);
+    uint64_t number = 0;
+    enum dp_status st = DP_OK;
+    dp_loop_fetch_release(loop, &loop->fetch[index % 2]);
+    for (uint32_t i = 0; st == DP_OK && i < group.count; i++) {
+        uint64_t position = group.first + i, step = position / loop->push_every;
+        number = dp_share_number(loop->share, position);
+        if (dp_loop_is_done(loop, loop->epoch, number))
+            continue;
+        loop->passed += dp_loop_leave(loop, number);
+        if (dp_group_ends(loop->positions, loop->push_every, position))
+            st = push(loop, loop->examples ? loop->gradients[0] : NULL, step, rate_of(loop, step, number),
+                      err);
+    }
+    return st == DP_OK ? stop_here(loop, number, err) : st;
 }
 
 static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct dp_error *err)
 {
-    struct fetch *fetch = &loop->fetch[index % 2];
-    enum dp_status st = wait_pull(loop, fetch, err);
+    struct dp_loop_fetch *fetch = &loop->fetch[index % 2];
+    enum dp_status st = dp_loop_fetch_wait(loop, fetch, err);
     if (st != DP_OK)
         return st;
+    if (dp_behind_is(&loop->behind, fetch->step))
+        return pass_over(loop, index, err);
     for (uint32_t i = 0; i < fetch->count; i++) {
         /* A push copies its gradients but borrows its keys, so all batches are released together at the end. */
         st = start(loop, fetch, i, err);
@@ -435,7 +334,7 @@ static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct d
         if (st != DP_OK)
             return st;
     }
-    fetch_release(loop, fetch);
+    dp_loop_fetch_release(loop, fetch);
     return DP_OK;
 }
 
@@ -443,17 +342,17 @@ static enum dp_status train_fetches(struct dp_loop *loop, struct dp_error *err)
 {
     uint64_t fetches = dp_groups(loop->positions, loop->fetch_every);
     bool overlap = loop->training->overlap;
-    enum dp_status st = fetches ? fetch_start(loop, 0, err) : DP_OK;
+    enum dp_status st = fetches ? dp_loop_fetch_start(loop, 0, err) : DP_OK;
     for (uint64_t i = 0; st == DP_OK && i < fetches; i++) {
         bool more = i + 1 < fetches;
         if (overlap && more)
-            st = fetch_start(loop, i + 1, err);
+            st = dp_loop_fetch_start(loop, i + 1, err);
         if (st == DP_OK)
             st = train_fetch(loop, i, err);
         if (st == DP_OK && !overlap && more)
             st = wait_pushes(loop, 0, err);
         if (st == DP_OK && !overlap && more)
-            st = fetch_start(loop, i + 1, err);
+            st = dp_loop_fetch_start(loop, i + 1, err);
     }
     return st;
 }
@@ -461,12 +360,12 @@ static enum dp_status train_fetches(struct dp_loop *loop, struct dp_error *err)
 /* Settles the oldest flight and returns its minibatch to the reader. */
 static enum dp_status land(struct dp_loop *loop, struct dp_error *err)
 {
-    struct fetch *fetch = loop->flight[0].fetch;
+    struct dp_loop_fetch *fetch = loop->flight[0].fetch;
     enum dp_status st = settle(loop, err);
     if (st != DP_OK)
         return explain(loop, fetch->batch[0], st, err);
     uint64_t number = fetch->batch[0]->number;
-    fetch_release(loop, fetch);
+    dp_loop_fetch_release(loop, fetch);
     dp_progress_tick(loop->progress);
     dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
     return stop_here(loop, number, err);
@@ -474,9 +373,10 @@ static enum dp_status land(struct dp_loop *loop, struct dp_error *err)
 
 /* Waits for the rows of a fetch, and lands a flight as soon as the device is done, since others may wait for
  * its push. */
-static enum dp_status wait_flying(struct dp_loop *loop, struct fetch *fetch, struct dp_error *err)
+static enum dp_status wait_flying(struct dp_loop *loop, struct dp_loop_fetch *fetch, struct dp_error *err)
 {
     struct dp_error told = {0};
+    struct dp_outcome outcome = {0};
     enum dp_status st = DP_TIMEOUT;
     dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
     while (loop->flying > 0 && fetch->ticket.id != 0) {
@@ -486,15 +386,16 @@ static enum dp_status wait_flying(struct dp_loop *loop, struct fetch *fetch, str
                 return st;
             break;
         }
-        enum dp_step_phase phase = dp_fetch_wait_phase(&told);
-        st = dp_client_wait(loop->job->client, &fetch->ticket, 1, NULL, &told);
+        enum dp_step_phase phase = dp_fetch_wait_phase(loop->job, &told);
+        st = dp_client_wait(loop->job->client, &fetch->ticket, 1, &outcome, &told);
         dp_step_timer_lap(&loop->watch, phase);
         if (st == DP_OK)
             fetch->ticket = (struct dp_ticket){0};
         else if (st != DP_TIMEOUT && st != DP_UNAVAILABLE)
-            return dp_fail(err, st, "pull in epoch %" PRIu32 ": %s", shown_epoch(loop), told.text);
+            return dp_fail(err, st, "pull in epoch %" PRIu32 ": %s", dp_loop_shown_epoch(loop), told.text);
     }
-    return wait_pull(loop, fetch, err);
+    dp_behind_hears(&loop->behind, fetch->step, outcome.open, &loop->job->clock);
+    return dp_loop_fetch_wait(loop, fetch, err);
 }
 
 /* As train_fetches with overlap, on a device that copies while it computes: while minibatch n computes, the
@@ -503,10 +404,15 @@ static enum dp_status wait_flying(struct dp_loop *loop, struct fetch *fetch, str
 static enum dp_status train_flying(struct dp_loop *loop, struct dp_error *err)
 {
     uint64_t fetches = loop->positions;
-    enum dp_status st = fetches ? fetch_start(loop, 0, err) : DP_OK;
+    enum dp_status st = fetches ? dp_loop_fetch_start(loop, 0, err) : DP_OK;
     for (uint64_t i = 0; st == DP_OK && i < fetches; i++) {
-        struct fetch *fetch = &loop->fetch[i % 2];
+        struct dp_loop_fetch *fetch = &loop->fetch[i % 2];
         st = wait_flying(loop, fetch, err);
+        if (st == DP_OK && dp_behind_is(&loop->behind, fetch->step)) {
+            st = loop->flying > 0 ? land(loop, err) : DP_OK;
+            if (st == DP_OK)
+                st = pass_over(loop, i, err);
+        }
         if (st == DP_OK && fetch->count > 0) {
             st = start(loop, fetch, 0, err);
             if (st != DP_OK)
@@ -515,7 +421,7 @@ static enum dp_status train_flying(struct dp_loop *loop, struct dp_error *err)
         if (st == DP_OK && loop->flying > (fetch->count > 0 ? 1 : 0))
             st = land(loop, err);
         if (st == DP_OK && i + 1 < fetches)
-            st = fetch_start(loop, i + 1, err);
+            st = dp_loop_fetch_start(loop, i + 1, err);
     }
     /* Also after a signal: a minibatch that was started is finished. */
     struct dp_error late = {0};
@@ -542,7 +448,7 @@ enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_err
     loop->begun_ns = dp_clock_ns(&loop->job->clock);
     loop->watch = dp_step_timer_start(&loop->job->clock, &loop->stats->times);
     loop->epoch = epoch;
-    loop->examples = 0; /* drops those of a push that was never made */
+    loop->examples = loop->passed = 0; /* drops those of a push that was never made */
     loop->loss_sum = 0;
     loop->seconds_before = stats->seconds;
     stats->begun = unix_seconds() - stats->seconds; /* as if the epoch had run without interruption */

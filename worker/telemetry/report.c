@@ -260,6 +260,19 @@ static void staleness_json(const struct dp_staleness *staleness, json_t *root)
     }
 }
 
+/* With backups only. What is used is the rest of pushes and examples. */
+static void dropped_json(const struct dp_report *report, const struct dp_dropped *dropped, json_t *root)
+{
+    const struct dp_cluster_rule rule = dp_cluster_rule_of(&report->cluster->training);
+    if (rule.mode != DP_CLUSTER_SYNC || rule.slack == 0)
+        return;
+    json_t *out = object_in(root, "dropped");
+    dp_json_set_u64(out, "pushes", dropped->pushes);
+    dp_json_set_u64(out, "partly", dropped->partly);
+    dp_json_set_u64(out, "examples", dropped->examples);
+    dp_json_set_u64(out, "not_computed", dropped->passed);
+}
+
 /* Seconds by kind; "waiting" is the sum of those that wait. */
 static void times_json(const struct dp_step_times *times, json_t *root)
 {
@@ -286,6 +299,7 @@ static void workers_json(const struct dp_report *report, json_t *root)
         dp_json_set_real(worker, "examples_per_s",
                          seconds > 0 ? (double)new_examples / seconds : (double)NAN);
         dp_json_set_u64(worker, "pushes", stats->pushes);
+        dropped_json(report, &stats->dropped, worker);
         string(worker, "device", stats->device);
         staleness_json(&stats->staleness, worker);
         times_json(&stats->times, worker);
@@ -319,10 +333,16 @@ enum dp_status dp_report_text(const struct dp_report *report, char **text, struc
     dp_json_set_real(throughput, "seconds", speed.seconds);
     struct dp_staleness all = {0};
     struct dp_step_times times = {0};
+    struct dp_dropped dropped = {0};
     for (uint32_t w = 0; w < report->cluster->training.workers; w++) {
         dp_staleness_merge(&all, &report->workers[w].staleness);
         dp_step_times_merge(&times, &report->workers[w].times);
+        dropped.pushes += report->workers[w].dropped.pushes;
+        dropped.partly += report->workers[w].dropped.partly;
+        dropped.examples += report->workers[w].dropped.examples;
+        dropped.passed += report->workers[w].dropped.passed;
     }
+    dropped_json(report, &dropped, root);
     staleness_json(&all, root);
     times_json(&times, root);
     workers_json(report, root);

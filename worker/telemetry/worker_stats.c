@@ -21,7 +21,7 @@ void dp_worker_stats_clear(struct dp_worker_stats *stats)
 
 uint64_t dp_worker_stats_examples(const struct dp_worker_stats *stats)
 {
-    uint64_t n = stats->found_examples;
+    uint64_t n = stats->found_examples + stats->dropped.passed;
     for (uint32_t e = 0; e < stats->epochs; e++)
         n += stats->epoch[e].examples;
     return n;
@@ -30,7 +30,8 @@ uint64_t dp_worker_stats_examples(const struct dp_worker_stats *stats)
 uint64_t dp_worker_stats_new_examples(const struct dp_worker_stats *stats)
 {
     uint64_t n = dp_worker_stats_examples(stats) - stats->found_examples;
-    return n > stats->repeated_examples ? n - stats->repeated_examples : 0;
+    uint64_t lost = stats->repeated_examples + stats->dropped.examples;
+    return n > lost ? n - lost : 0;
 }
 
 double dp_worker_stats_seconds(const struct dp_worker_stats *stats)
@@ -62,6 +63,10 @@ enum dp_status dp_worker_stats_pack(const struct dp_worker_stats *stats, char **
     bad |= json_object_set_new(root, "pushes", dp_json_u64(stats->pushes));
     bad |= json_object_set_new(root, "found_examples", dp_json_u64(stats->found_examples));
     bad |= json_object_set_new(root, "repeated_examples", dp_json_u64(stats->repeated_examples));
+    bad |= json_object_set_new(root, "dropped_pushes", dp_json_u64(stats->dropped.pushes));
+    bad |= json_object_set_new(root, "dropped_partly", dp_json_u64(stats->dropped.partly));
+    bad |= json_object_set_new(root, "dropped_examples", dp_json_u64(stats->dropped.examples));
+    bad |= json_object_set_new(root, "passed_examples", dp_json_u64(stats->dropped.passed));
     bad |= json_object_set_new(root, "measured_pushes", dp_json_u64(s->pushes));
     bad |= json_object_set_new(root, "repeated", dp_json_u64(s->repeated));
     bad |= json_object_set_new(root, "measured", dp_json_u64(s->measured));
@@ -88,6 +93,16 @@ static bool read_u64(const json_t *object, const char *key, uint64_t *out)
         return false;
     *out = (uint64_t)json_integer_value(value);
     return true;
+}
+
+/* Text of an earlier version has no backups. */
+static bool read_dropped(const json_t *root, struct dp_dropped *out)
+{
+    *out = (struct dp_dropped){0};
+    return !json_object_get(root, "dropped_pushes") || (read_u64(root, "dropped_pushes", &out->pushes) &&
+                                                        read_u64(root, "dropped_partly", &out->partly) &&
+                                                        read_u64(root, "dropped_examples", &out->examples) &&
+                                                        read_u64(root, "passed_examples", &out->passed));
 }
 
 static bool read_epochs(const json_t *array, struct dp_worker_stats *out)
@@ -129,7 +144,7 @@ static bool read_stats(const json_t *root, struct dp_worker_stats *out)
     if (!read_u64(root, "worker", &worker) || worker > UINT32_MAX || !read_u64(root, "ended", &ended) ||
         ended > out->epochs || !read_u64(root, "pushes", &out->pushes) ||
         !read_u64(root, "found_examples", &out->found_examples) ||
-        !read_u64(root, "repeated_examples", &out->repeated_examples) ||
+        !read_u64(root, "repeated_examples", &out->repeated_examples) || !read_dropped(root, &out->dropped) ||
         !read_u64(root, "measured_pushes", &s->pushes) || !read_u64(root, "repeated", &s->repeated) ||
         !read_u64(root, "measured", &s->measured) || !read_u64(root, "sum", &s->sum) ||
         !read_u64(root, "max", &s->max) || !read_u64(root, "gaps", &s->gaps) ||

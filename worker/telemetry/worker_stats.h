@@ -15,12 +15,21 @@ struct dp_epoch_stats {
     double seconds; /* training, without evaluation */
 };
 
+/* With backups (sync:B): what the servers did without. */
+struct dp_dropped {
+    uint64_t pushes;   /* that no shard used, */
+    uint64_t partly;   /* or that some shards did not, or without some of their minibatches */
+    uint64_t examples; /* that no shard used, */
+    uint64_t passed;   /* those of them that were not computed */
+};
+
 struct dp_worker_stats {
     uint32_t worker, epochs;
     uint32_t ended;             /* how many epochs have all their pushes answered */
-    uint64_t pushes;            /* that were new to some shard */
+    uint64_t pushes;            /* that were new to some shard, used or dropped */
     uint64_t found_examples;    /* done by an earlier process of this worker, whose stats are lost */
     uint64_t repeated_examples; /* of pushes that every shard had already: trained again for nothing */
+    struct dp_dropped dropped;  /* as far as the answers of this worker's processes told it */
     struct dp_staleness staleness;
     struct dp_step_times times;   /* of all epochs */
     char device[64];              /* the last one that it computed on (job.h) */
@@ -31,8 +40,9 @@ DP_MUST_USE
 enum dp_status dp_worker_stats_init(struct dp_worker_stats *stats, uint32_t worker, uint32_t epochs,
                                     struct dp_error *err);
 void dp_worker_stats_clear(struct dp_worker_stats *stats);
+/* All that its pushes stand for. */
 uint64_t dp_worker_stats_examples(const struct dp_worker_stats *stats);
-/* Without those that were repeated, or done by an earlier process. */
+/* Without those that were repeated, dropped, or done by an earlier process. */
 uint64_t dp_worker_stats_new_examples(const struct dp_worker_stats *stats);
 double dp_worker_stats_seconds(const struct dp_worker_stats *stats);
 

@@ -198,6 +198,23 @@ static void workers_that_wait_are_told_what_it_cost(void **state)
     assert_non_null(
         strstr(text, "Clock gap: 0.25 steps ahead of the slowest worker, on average; 3 at most; 25% of the "
                      "workers' time went into waiting for others\n"));
+    assert_null(strstr(text, "Dropped"));
+    free(text);
+    (void)unlink(report);
+}
+
+static void what_backups_dropped_is_told(void **state)
+{
+    (void)state;
+    FILE *file = fopen(report, "we");
+    assert_non_null(file);
+    fprintf(file, "{\"workers\": [{\"seconds\": 3, \"pushes\": 7, \"examples\": 70}, {\"pushes\": 3, "
+                  "\"examples\": 30}], "
+                  "\"dropped\": {\"pushes\": 2, \"partly\": 1, \"examples\": 25}, \"epochs\": []}\n");
+    assert_int_equal(fclose(file), 0);
+    char *text = outcome(true);
+    assert_non_null(strstr(text, "Dropped:   2 of 10 pushes came too late for their step, with 25.0% of the "
+                                 "examples; 1 more were used in part\n"));
     free(text);
     (void)unlink(report);
 }
@@ -232,6 +249,7 @@ int main(void)
                                        cmocka_unit_test(items_ranked_among_all_have_their_columns),
                                        cmocka_unit_test(a_long_table_is_cut),
                                        cmocka_unit_test(workers_that_wait_are_told_what_it_cost),
+                                       cmocka_unit_test(what_backups_dropped_is_told),
                                        cmocka_unit_test(the_time_left_is_not_guessed)};
     return cmocka_run_group_tests_name("epochs", tests, make_place, remove_place);
 }

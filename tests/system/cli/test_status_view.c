@@ -183,7 +183,7 @@ static void workers_are_lines_in_their_order(void **state)
     set_note(s, 0, "run/1/progress/10.",
              "{\"state\":\"training\",\"first_epoch\":5,\"epoch\":2,\"epochs\":10,\"examples\":430,"
              "\"examples_total\":1000,"
-             "\"examples_per_s\":10.0,\"loss\":0.25,\"staleness_mean\":1.5}");
+             "\"examples_per_s\":10.0,\"loss\":0.25,\"staleness_mean\":1.5,\"dropped\":48}");
     set_note(s, 1, "run/1/progress/2.",
              "{\"state\":\"waiting\\u001b[2J, and a state longer than anybody's\"}");
     set_note(s, 2, "run/1/progress/3.", "no JSON at all");
@@ -193,7 +193,8 @@ static void workers_are_lines_in_their_order(void **state)
     char *text = print(&view);
     assert_null(strchr(text, '\033'));
     assert_non_null(strstr(
-        text, "    10  training            7/15    43%     0:00:57            10       1.50        0.25\n"));
+        text, "    10  training            7/15    43%     0:00:57            10       1.50        0.25\n"
+              "        48 of its examples came too late for their step and were dropped\n"));
     free(text);
     dp_status_view_clear(&view);
     free(s);

@@ -190,6 +190,34 @@ static void test_speed(void **state)
     assert_true(speed_of(&m).examples == 200);
 }
 
+/* Planted: in every mode; the sum is that of the last worker. */
+static void test_dropped(void **state)
+{
+    (void)state;
+    struct made m;
+    char *text;
+    make(&m);
+    assert_int_equal(dp_report_text(&m.report, &text, NULL), DP_OK);
+    assert_null(strstr(text, "\"dropped\""));
+    free(text);
+    (void)strcpy(m.cluster.training.consistency, "sync:1");
+    m.workers[0].dropped = (struct dp_dropped){.pushes = 2, .partly = 1, .examples = 20, .passed = 8};
+    m.workers[1].dropped = (struct dp_dropped){.pushes = 1, .examples = 10};
+    assert_int_equal(dp_report_text(&m.report, &text, NULL), DP_OK);
+    json_t *root = json_loads(text, 0, NULL);
+    free(text);
+    assert_true(number_at(root, "dropped", "pushes") == 3 && number_at(root, "dropped", "partly") == 1);
+    assert_true(number_at(root, "dropped", "examples") == 30 &&
+                number_at(root, "dropped", "not_computed") == 8);
+    const json_t *one = json_array_get(json_object_get(root, "workers"), 1);
+    assert_true(number_at(one, "dropped", "pushes") == 1 && number_at(one, "dropped", "examples") == 10);
+    assert_true(json_number_value(json_object_get(one, "examples")) == 100);
+    one = json_array_get(json_object_get(root, "workers"), 0);
+    assert_true(json_number_value(json_object_get(one, "examples")) == 208);
+    assert_true(number_at(root, "throughput", "examples_per_s") == (300 + 8 - 30) / 4.0);
+    json_decref(root);
+}
+
 /* No worker had anything: no loss, no speed, and still JSON. */
 static void test_nothing_measured(void **state)
 {
@@ -214,6 +242,7 @@ static void test_nothing_measured(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(while_it_goes_on),
-                                       cmocka_unit_test(test_speed), cmocka_unit_test(test_nothing_measured)};
+                                       cmocka_unit_test(test_speed), cmocka_unit_test(test_dropped),
+                                       cmocka_unit_test(test_nothing_measured)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@ static void test_round(void **state)
     (void)snprintf(have.device, sizeof have.device, "cuda:0, tf32");
     have.repeated_examples = 24;
     have.found_examples = 100;
+    have.dropped = (struct dp_dropped){.pushes = 4, .partly = 3, .examples = 60, .passed = 50};
     have.staleness = (struct dp_staleness){.pushes = 68,
                                            .repeated = 2,
                                            .measured = 136,
@@ -39,11 +40,13 @@ static void test_round(void **state)
     assert_int_equal(back.ended, 2);
     assert_string_equal(back.device, "cuda:0, tf32");
     assert_int_equal(back.repeated_examples, 24);
-    assert_int_equal(dp_worker_stats_new_examples(&back), 1000);
+    assert_int_equal(dp_worker_stats_new_examples(&back),
+                     990); /* without the 10 that were computed and dropped */
+    assert_memory_equal(&back.dropped, &have.dropped, sizeof have.dropped);
     assert_memory_equal(&back.staleness, &have.staleness, sizeof have.staleness);
     assert_memory_equal(&back.times, &have.times, sizeof have.times);
     assert_memory_equal(back.epoch, have.epoch, 2 * sizeof *have.epoch);
-    assert_int_equal(dp_worker_stats_examples(&back), 1124);
+    assert_int_equal(dp_worker_stats_examples(&back), 1174);
     assert_true(dp_worker_stats_seconds(&back) == 1.25);
     dp_worker_stats_clear(&back);
 

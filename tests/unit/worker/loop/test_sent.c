@@ -1,0 +1,103 @@
+/* Goal    what an answer says of a push is counted once, in the place that the report shows; totals add up.
+ * Method  a client whose answers a script gives. */
+#include "tests/lib/test.h"
+#include "worker/loop/sent.h"
+
+static struct dp_outcome said;
+
+enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
+                                  struct dp_error *err);
+enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
+                                  struct dp_error *err)
+{
+    (void)job;
+    (void)err;
+    ticket->id = 0;
+    *outcome = said;
+    return DP_OK;
+}
+
+struct bed {
+    struct dp_job job;
+    struct dp_progress progress;
+    struct dp_worker_stats stats;
+    struct dp_sent sent;
+};
+
+static void set_up(struct bed *b)
+{
+    *b = (struct bed){.job.shards = 2};
+    b->sent = (struct dp_sent){.job = &b->job, .progress = &b->progress, .stats = &b->stats};
+}
+
+static void answered(struct bed *b, uint32_t examples, uint32_t passed, struct dp_outcome outcome)
+{
+    said = outcome;
+    dp_sent_next(&b->sent)->id = 1;
+    dp_sent_added(&b->sent, examples, passed);
+    assert_int_equal(dp_sent_wait(&b->sent, 0, NULL), DP_OK);
+    assert_int_equal(b->sent.count, 0);
+}
+
+/* Planted: a push that one shard of two used is dropped; the empty round is a push; what was passed over is counted twice. */
+static void what_was_dropped_is_counted(void **state)
+{
+    (void)state;
+    struct bed b;
+    set_up(&b);
+    const struct dp_dropped *d = &b.stats.dropped;
+    answered(&b, 16, 0, (struct dp_outcome){.gaps = 2});
+    assert_true(b.stats.pushes == 1 && d->pushes == 0 && d->partly == 0 && d->examples == 0);
+    answered(&b, 16, 0, (struct dp_outcome){.gaps = 2, .dropped = 1});
+    assert_true(b.stats.pushes == 2 && d->pushes == 0 && d->partly == 1 && d->examples == 0);
+    answered(&b, 16, 0, (struct dp_outcome){.gaps = 2, .dropped = 2});
+    assert_true(b.stats.pushes == 3 && d->pushes == 1 && d->partly == 1 && d->examples == 16);
+    /* Passed over: the one shard that was not as far kept an empty push. */
+    answered(&b, 0, 13, (struct dp_outcome){.gaps = 2, .dropped = 1});
+    assert_true(b.stats.pushes == 4 && d->pushes == 2 && d->partly == 1 && d->examples == 29);
+    assert_true(d->passed == 13 && b.progress.dropped == 29);
+    /* In the middle of a step: a part of it was computed. */
+    answered(&b, 16, 16, (struct dp_outcome){.gaps = 2});
+    assert_true(b.stats.pushes == 5 && d->pushes == 2 && d->partly == 2 && d->examples == 45 &&
+                d->passed == 29);
+    /* The empty round at the end of an epoch is no push of minibatches. */
+    answered(&b, 0, 0, (struct dp_outcome){.gaps = 2, .dropped = 2});
+    assert_true(b.stats.pushes == 5 && d->pushes == 2 && d->partly == 2);
+    assert_true(b.stats.repeated_examples == 0);
+}
+
+/* A worker that has no minibatch in the last round pushes it at once, one step further than it has read.
+ * Planted: it counts. */
+static void an_empty_push_has_no_clock_gap(void **state)
+{
+    (void)state;
+    struct bed b;
+    set_up(&b);
+    answered(&b, 16, 0, (struct dp_outcome){.gaps = 2, .gap_sum = 3, .gap_max = 2});
+    answered(&b, 0, 0, (struct dp_outcome){.gaps = 2, .gap_sum = 6, .gap_max = 3});
+    assert_true(b.stats.staleness.gaps == 2 && b.stats.staleness.gap_sum == 3);
+    assert_true(b.stats.staleness.gap_max == 2);
+}
+
+/* Planted: a push of a member that is new to one shard is repeated. */
+static void a_push_that_all_shards_had_is_no_new_one(void **state)
+{
+    (void)state;
+    struct bed b;
+    set_up(&b);
+    answered(&b, 16, 0, (struct dp_outcome){.repeated = true});
+    assert_true(b.stats.pushes == 0 && b.stats.repeated_examples == 16);
+    answered(&b, 16, 0, (struct dp_outcome){.repeated = true, .measured = 1});
+    answered(&b, 16, 0, (struct dp_outcome){.repeated = true, .gaps = 1});
+    assert_true(b.stats.pushes == 2 && b.stats.repeated_examples == 16);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_dropped_is_counted),
+        cmocka_unit_test(an_empty_push_has_no_clock_gap),
+        cmocka_unit_test(a_push_that_all_shards_had_is_no_new_one),
+    };
+    return cmocka_run_group_tests_name("sent", tests, NULL, NULL);
+}

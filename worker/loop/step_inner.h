@@ -1,0 +1,87 @@
+/* Step, from inside: what step.c (what a worker computes and pushes) and step_fetch.c (what it reads and pulls for that) share. */
+#ifndef DP_LOOP_STEP_INNER_H
+#define DP_LOOP_STEP_INNER_H
+
+#include "worker/job/group.h"
+#include "worker/job/rounds.h"
+#include "worker/job/weights.h"
+#include "worker/loop/behind.h"
+#include "worker/loop/gradients.h"
+#include "worker/loop/rate.h"
+#include "worker/loop/sent.h"
+#include "worker/loop/step.h"
+#include "worker/read/reader.h"
+
+/* F minibatches whose parameters were pulled together. */
+struct dp_loop_fetch {
+    struct dp_weights *weights;
+    struct dp_batch **batch; /* [fetch_every] */
+    uint32_t count;
+    uint64_t step; /* of the run, the last of them */
+    struct dp_ticket ticket;
+};
+
+/* A minibatch that was started and is not settled (finished and pushed) yet. */
+struct dp_loop_flight {
+    struct dp_loop_fetch *fetch;
+    uint32_t i; /* of the fetch */
+    struct dp_gradients *gradients;
+    float *const *written;
+};
+
+struct dp_loop {
+    struct dp_job *job;
+    struct dp_progress *progress;
+    struct dp_worker_stats *stats;
+    const struct dp_cluster_training *training;
+    struct dp_share share;
+    struct dp_rounds rounds;
+    struct dp_behind behind;
+    struct dp_rate rate;
+    uint64_t positions, examples_all; /* examples: of all workers */
+    uint32_t fetch_every, push_every; /* at most `positions` */
+    bool accumulates;                 /* no local step between the minibatches of a fetch */
+    struct dp_loop_fetch fetch[2];
+    const struct dp_position *position;
+    struct dp_remember *remember;
+    enum dp_status (*first_push)(void *context, struct dp_error *err); /* NULL: it was called, or is none */
+    void *first_push_of;
+    struct dp_push_part extra;         /* of the push at hand, where the job has an extra part */
+    struct dp_gradients *gradients[2]; /* the second where steps overlap on a device */
+    struct dp_loop_flight flight[2];   /* oldest first */
+    uint32_t flying;
+    bool is_device; /* start only issues a step */
+    bool flies;     /* a step is started before the one before it is finished */
+    struct dp_reader *reader;
+    uint32_t examples; /* of the push that is being gathered, */
+    uint32_t passed;   /* and of its minibatches that are not computed (behind.h) */
+    double loss_sum;   /* over `examples` */
+    struct dp_sent sent;
+    uint32_t epoch;
+    uint64_t begun_ns;          /* the epoch under way, */
+    double seconds_before;      /* beside what an earlier process trained of it */
+    struct dp_step_timer watch; /* of the epoch under way */
+};
+
+/* As shown to users. */
+static inline uint32_t dp_loop_shown_epoch(const struct dp_loop *loop)
+{
+    return loop->training->first_epoch + loop->epoch + 1;
+}
+
+/* Whether an earlier process of this worker made the push of a minibatch. */
+bool dp_loop_is_done(const struct dp_loop *loop, uint32_t epoch, uint64_t number);
+/* Whether a minibatch is done or passed over. Of a loop; called by the reader's thread. */
+bool dp_loop_needs_no_reading(const void *loop, uint32_t epoch, uint64_t number);
+/* Skips a minibatch, and returns how many examples it has. */
+uint32_t dp_loop_leave(struct dp_loop *loop, uint64_t number);
+/* Reads the minibatches of fetch `index` of this epoch that are neither done nor passed over, and issues their pull. */
+DP_MUST_USE
+enum dp_status dp_loop_fetch_start(struct dp_loop *loop, uint64_t index, struct dp_error *err);
+/* Waits for its rows; hears where the servers are (behind.h). */
+DP_MUST_USE
+enum dp_status dp_loop_fetch_wait(struct dp_loop *loop, struct dp_loop_fetch *fetch, struct dp_error *err);
+/* Gives its minibatches back to the reader. */
+void dp_loop_fetch_release(struct dp_loop *loop, struct dp_loop_fetch *fetch);
+
+#endif
