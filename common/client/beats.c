@@ -1,6 +1,7 @@
 #include "common/client/beats.h"
 
 #include "common/base/bytes.h"
+#include "common/client/ask_one.h"
 
 #define MS_NS       UINT64_C(1000000)
 #define IN_TIMEOUT  8u /* beats within the timeout, so that some may be lost */

@@ -275,22 +275,6 @@ enum dp_status dp_client_wait(struct dp_client *client, struct dp_ticket *ticket
     return st;
 }
 
-enum dp_status dp_client_ask(struct dp_client *client, struct dp_link *link, struct dp_parcel **parcel,
-                             const char *what, uint32_t timeout_ms, struct dp_call **out,
-                             struct dp_error *err)
-{
-    struct dp_call *call = (*parcel)->call;
-    (*parcel)->loose = true;
-    dp_client_adopt(client, call);
-    dp_link_put(link, parcel);
-    enum dp_status st = dp_client_await(client, call, what, timeout_ms, err);
-    if (st != DP_OK)
-        dp_client_end(client, call);
-    else
-        *out = call;
-    return st;
-}
-
 /* ---- open and close ---- */
 
 static enum dp_status check_options(const struct dp_client_options *options, struct dp_error *err)

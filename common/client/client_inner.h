@@ -92,11 +92,5 @@ void dp_client_end(struct dp_client *client, struct dp_call *call);
 DP_MUST_USE
 enum dp_status dp_client_finish(struct dp_client *client, struct dp_ticket *ticket, const char *what,
                                 uint32_t timeout_ms, struct dp_error *err);
-/* Issues one loose parcel (consumed, with its new call) to a link, waits, and gives the call: read what it
- * kept, then dp_client_end. */
-DP_MUST_USE
-enum dp_status dp_client_ask(struct dp_client *client, struct dp_link *link, struct dp_parcel **parcel,
-                             const char *what, uint32_t timeout_ms, struct dp_call **out,
-                             struct dp_error *err);
 
 #endif

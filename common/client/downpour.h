@@ -29,6 +29,7 @@ extern "C" {
 
 #include "common/base/status.h"
 #include "common/model/table.h"
+#include "common/wire/lease.h"
 #include "common/wire/snapshot.h"
 #include "common/wire/view.h"
 
@@ -217,6 +218,37 @@ enum dp_status dp_client_pull_step(struct dp_client *client, uint64_t step, cons
 DP_MUST_USE
 enum dp_status dp_client_pushed(struct dp_client *client, uint64_t stream, uint64_t from, size_t count,
                                 uint64_t *bits, uint32_t timeout_ms, struct dp_error *err);
+
+/* ---- Workers that take their work from a common list (leases) ----
+ *     lease -> (pull -> push under the number -> wait -> ... -> lease)* until OVER
+ * The push numbers 0 .. total - 1 of an epoch are handed out by the first server, so that a fast worker does more, and what a worker that
+ * died had taken is done by others. A number may be given to several workers: push it under the stream of the run and epoch
+ * (dp_stream_of_run), and each shard counts one of them. The list is in the first server's memory only: after DP_LEASE_TELL, which comes first in each epoch,
+ * ask again with what dp_client_pushed says. */
+struct dp_lease {
+    uint32_t run, epoch; /* run: from 1 */
+    uint64_t total;      /* 1 .. DP_LEASE_TOTAL_MAX; the same from all workers */
+    uint32_t rank;       /* another process of this rank takes this one's place: DP_REPLACED from then on */
+    uint32_t want;       /* how many numbers more, up to DP_LEASE_WANT_MAX */
+    /* The numbers that this process holds and has not finished: all others are given to others. And those whose pushes were
+     * waited for since the last call that returned DP_OK. Up to DP_LEASE_HELD_MAX each. */
+    const uint64_t *held, *done;
+    uint32_t held_count, done_count;
+    const uint64_t *
+        pushed; /* after DP_LEASE_TELL: bits[(total + 63) / 64] of dp_client_pushed for all numbers (all set after DP_TOO_OLD); else NULL */
+};
+struct dp_leased {
+    enum dp_lease_state state;
+    uint32_t wait_ms; /* with DP_LEASE_WAIT */
+    uint64_t done;    /* numbers of the epoch that are done, as far as the first server knows */
+    uint32_t count;   /* with DP_LEASE_GIVEN */
+    uint64_t number[DP_LEASE_WANT_MAX];
+};
+/* Asks for push numbers. Needs the control endpoint. Whoever holds none may be given one that another worker holds, too. DP_INVALID: another
+ * total is known for this epoch: two trainings share a run, or their workers differ in settings. */
+DP_MUST_USE
+enum dp_status dp_client_lease(struct dp_client *client, const struct dp_lease *ask, uint32_t timeout_ms,
+                               struct dp_leased *out, struct dp_error *err);
 
 /* A shard's state of snapshots: rows of the end of an epoch, kept beside its store (proto/README.md). */
 struct dp_snapshot_state {

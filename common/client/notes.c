@@ -1,4 +1,4 @@
-#include "common/client/client_inner.h"
+#include "common/client/ask_one.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -18,6 +18,7 @@ enum dp_reply_kind {
     DP_REPLY_REGISTER, /* frame 1: the value's bytes */
     DP_REPLY_VIEW,
     DP_REPLY_SILENCES, /* frame 1: u64[members], ms */
+    DP_REPLY_LEASED, /* frame 1: the numbers, u64s */
 };
 
 #define DP_COUNTERS_MAX      128u
@@ -69,6 +70,9 @@ struct dp_reply {
     uint32_t run, epoch;                /* snapshot: the last that was reverted to; 0, 0: none */
     uint64_t version;                   /* register: 0: never set; view: the number the shard acts on */
     bool won;                           /* register: of a set (downpour.proto) */
+    enum dp_lease_state lease;          /* leased */
+    uint32_t wait_ms;                   /* leased */
+    uint64_t done;                      /* leased */
     struct dp_status_report report;     /* status */
     uint32_t notes;                     /* notes: frames 1.. are their bytes */
     char (*note)[DP_NOTE_NAME_MAX + 1]; /* heap: dp_reply_clear */

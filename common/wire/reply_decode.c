@@ -76,6 +76,17 @@ static enum dp_status take_notes(const Downpour__Notes *wire, struct dp_reply *o
     return DP_OK;
 }
 
+static enum dp_status take_leased(const Downpour__Leased *wire, struct dp_reply *out, struct dp_error *err)
+{
+    out->kind = DP_REPLY_LEASED;
+    out->wait_ms = wire->wait_ms;
+    out->done = wire->done;
+    if (wire->state > DOWNPOUR__LEASE_STATE__LEASE_TELL)
+        return dp_fail(err, DP_INVALID, "leased.state: %d is none that is known here", (int)wire->state);
+    out->lease = (enum dp_lease_state)wire->state;
+    return DP_OK;
+}
+
 static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *out, struct dp_error *err)
 {
     switch (wire->body_case) {
@@ -136,6 +147,8 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
     case DOWNPOUR__REPLY__BODY_SILENCES:
         out->kind = DP_REPLY_SILENCES;
         return DP_OK;
+    case DOWNPOUR__REPLY__BODY_LEASED:
+        return take_leased(wire->leased, out, err);
     default:
         out->kind = DP_REPLY_NONE;
         return DP_OK;
@@ -147,7 +160,7 @@ static enum dp_status check_frames(const struct dp_message *message, const struc
 {
     uint32_t frames = message->frames - 1;
     bool one = reply->kind == DP_REPLY_POSITIONS || reply->kind == DP_REPLY_REGISTER ||
-               reply->kind == DP_REPLY_SILENCES;
+               reply->kind == DP_REPLY_SILENCES || reply->kind == DP_REPLY_LEASED;
     uint32_t least = reply->kind == DP_REPLY_NOTES ? reply->notes : one ? 1 : 0;
     uint32_t most = reply->kind == DP_REPLY_PULLED ? DP_SECTIONS_MAX : least;
     if (frames < least || frames > most)
@@ -157,6 +170,11 @@ static enum dp_status check_frames(const struct dp_message *message, const struc
         if (message->frame[i].size > DP_FRAME_BYTES_MAX)
             return dp_fail(err, DP_INVALID, "frame %u of a reply has %zu bytes, the limit is %u", i,
                            message->frame[i].size, DP_FRAME_BYTES_MAX);
+    size_t numbers = reply->kind == DP_REPLY_LEASED ? message->frame[1].size : 0;
+    if (numbers % 8 != 0 || numbers > DP_LEASE_WANT_MAX * 8 ||
+        (reply->kind == DP_REPLY_LEASED && (numbers > 0) != (reply->lease == DP_LEASE_GIVEN)))
+        return dp_fail(err, DP_INVALID, "leased has %zu bytes of numbers in state %d", numbers,
+                       (int)reply->lease);
     size_t value_max = reply->version > 0 ? DP_REGISTER_VALUE_BYTES_MAX : 0;
     if (reply->kind == DP_REPLY_REGISTER && message->frame[1].size > value_max)
         return dp_fail(err, DP_INVALID, "register_value has %zu bytes, the limit is %zu",

@@ -20,6 +20,7 @@ struct reply_parts {
         Downpour__RegisterValue register_value;
         Downpour__ViewState view_state;
         Downpour__Silences silences;
+        Downpour__Leased leased;
     } body;
     struct lists *lists;
 };
@@ -110,6 +111,17 @@ static void put_register(const struct dp_reply *reply, struct reply_parts *parts
     parts->head.register_value = value;
 }
 
+static void put_leased(const struct dp_reply *reply, struct reply_parts *parts)
+{
+    Downpour__Leased *leased = &parts->body.leased;
+    downpour__leased__init(leased);
+    leased->state = (Downpour__LeaseState)reply->lease;
+    leased->wait_ms = reply->wait_ms;
+    leased->done = reply->done;
+    parts->head.body_case = DOWNPOUR__REPLY__BODY_LEASED;
+    parts->head.leased = leased;
+}
+
 static void put_wait(const struct dp_wait *wait, struct reply_parts *parts)
 {
     downpour__wait__init(&parts->wait);
@@ -180,6 +192,9 @@ static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
         parts->head.body_case = DOWNPOUR__REPLY__BODY_SILENCES;
         parts->head.silences = &parts->body.silences;
         break;
+    case DP_REPLY_LEASED:
+        put_leased(reply, parts);
+        break;
     }
 }
 
@@ -216,6 +231,7 @@ enum dp_status dp_reply_encode(const struct dp_reply *reply, struct dp_frame *fr
                           : reply->kind == DP_REPLY_POSITIONS ? 1
                           : reply->kind == DP_REPLY_REGISTER  ? 1
                           : reply->kind == DP_REPLY_SILENCES  ? 1
+                          : reply->kind == DP_REPLY_LEASED    ? 1
                                                               : 0;
     DP_ASSERT(frame_count <= frames_max && (reply->kind == DP_REPLY_PULLED || frame_count == frames_max));
     downpour__reply__init(&parts.head);

@@ -7,6 +7,7 @@
 #define DP_WIRE_REQUEST_H
 
 #include "common/model/table.h"
+#include "common/wire/lease.h"
 #include "common/wire/limits.h"
 #include "common/wire/message.h"
 #include "common/wire/snapshot.h"
@@ -36,6 +37,7 @@ enum dp_request_kind {
     DP_REQUEST_REGISTER_SET,
     DP_REQUEST_VIEW_PUT,
     DP_REQUEST_BEAT,
+    DP_REQUEST_LEASE,
     DP_REQUEST_CLOSE, /* a shard's own, never on the wire: the end of a synchronous step */
 };
 
@@ -82,7 +84,8 @@ struct dp_request {
     struct dp_section section[DP_SECTIONS_MAX];
 
     enum dp_snapshot_action action; /* snapshot */
-    uint32_t run, epoch, keeps;     /* snapshot: from 1, drop: epoch 0; keeps: 0 none */
+    uint32_t run, epoch,
+        keeps; /* snapshot: from 1, drop: epoch 0; keeps: 0 none; lease: run from 1, epoch from 0 */
 
     char name[DP_NOTE_NAME_MAX +
               1];     /* note_put, register_get, register_set: the name; notes_get: the prefix */
@@ -94,6 +97,7 @@ struct dp_request {
     uint64_t nonce;   /* register_set: not 0 */
 
     struct dp_beat beat;
+    struct dp_lease_ask lease; /* its pointers are lent */
 };
 
 /* message: what came from the socket, without the peer's identity. */

@@ -214,6 +214,60 @@ static enum dp_status take_beat(const Downpour__Beat *wire, struct dp_request *o
     return DP_OK;
 }
 
+static enum dp_status check_lease(const struct dp_request *request, struct dp_error *err)
+{
+    const struct dp_lease_ask *lease = &request->lease;
+    if (request->run == 0)
+        return dp_fail(err, DP_INVALID, "run: 0, expected 1 or more");
+    if (lease->total == 0 || lease->total > DP_LEASE_TOTAL_MAX)
+        return dp_fail(err, DP_INVALID, "total: %" PRIu64 ", expected 1 to %u", lease->total,
+                       DP_LEASE_TOTAL_MAX);
+    if (lease->rank >= DP_LEASE_RANKS_MAX)
+        return dp_fail(err, DP_INVALID, "rank: %u, the limit is %u", lease->rank, DP_LEASE_RANKS_MAX - 1);
+    if (lease->want > DP_LEASE_WANT_MAX || lease->held > DP_LEASE_HELD_MAX || lease->done > DP_LEASE_HELD_MAX)
+        return dp_fail(err, DP_INVALID, "want, held, done: %u, %u, %u, the limits are %u, %u, %u",
+                       lease->want, lease->held, lease->done, DP_LEASE_WANT_MAX, DP_LEASE_HELD_MAX,
+                       DP_LEASE_HELD_MAX);
+    return DP_OK;
+}
+
+static enum dp_status take_lease(const struct dp_message *message, const Downpour__Lease *wire,
+                                 struct dp_request *out, struct dp_error *err)
+{
+    struct dp_lease_ask *lease = &out->lease;
+    out->run = wire->run;
+    out->epoch = wire->epoch;
+    *lease = (struct dp_lease_ask){.total = wire->total,
+                                   .rank = wire->rank,
+                                   .want = wire->want,
+                                   .held = wire->held,
+                                   .done = wire->done,
+                                   .tells = wire->tells};
+    enum dp_status st = check_lease(out, err);
+    uint32_t frames = lease->tells ? 3 : 2, numbers = lease->held + lease->done;
+    if (st == DP_OK && message->frames != frames)
+        st = dp_fail(err, DP_INVALID, "message has %u frames, expected %u", message->frames, frames);
+    if (st == DP_OK && message->frame[1].size != (size_t)numbers * 8)
+        st = dp_fail(err, DP_INVALID, "numbers frame has %zu bytes, expected %zu for %u held and %u done",
+                     message->frame[1].size, (size_t)numbers * 8, lease->held, lease->done);
+    size_t bits = (size_t)(lease->total + 63) / 64 * 8;
+    if (st == DP_OK && lease->tells && message->frame[2].size != bits)
+        st = dp_fail(err, DP_INVALID, "bits frame has %zu bytes, expected %zu for %" PRIu64 " numbers",
+                     message->frame[2].size, bits, lease->total);
+    if (st != DP_OK)
+        return st;
+    lease->numbers = message->frame[1].data;
+    lease->bits = lease->tells ? message->frame[2].data : NULL;
+    for (uint32_t i = 0; i < numbers; i++) {
+        uint64_t number = dp_load_u64le((const char *)lease->numbers + (size_t)i * 8);
+        if (number >= lease->total)
+            return dp_fail(err, DP_INVALID, "%s[%u]: %" PRIu64 ", expected below the total, %" PRIu64,
+                           i < lease->held ? "held" : "done", i < lease->held ? i : i - lease->held, number,
+                           lease->total);
+    }
+    return DP_OK;
+}
+
 /* Bodies that are all in the header. */
 static enum dp_status take_short(const struct dp_message *message, const Downpour__Request *wire,
                                  struct dp_request *out, struct dp_error *err)
@@ -289,6 +343,9 @@ static enum dp_status take_body(const struct dp_message *message, const Downpour
     case DOWNPOUR__REQUEST__BODY_VIEW_PUT:
         out->kind = DP_REQUEST_VIEW_PUT;
         return take_bytes(message, "view", DP_VIEW_BYTES_MAX, out, err);
+    case DOWNPOUR__REQUEST__BODY_LEASE:
+        out->kind = DP_REQUEST_LEASE;
+        return take_lease(message, wire->lease, out, err);
     default:
         return dp_fail(err, DP_INVALID, "body: absent, or of a kind not known here");
     }

@@ -19,6 +19,7 @@ struct request_parts {
         Downpour__RegisterSet register_set;
         Downpour__ViewPut view_put;
         Downpour__Beat beat;
+        Downpour__Lease lease;
     } body;
     Downpour__TableSpec spec;
     Downpour__Member member;
@@ -161,6 +162,22 @@ static void put_register_set(const struct dp_request *request, struct request_pa
     parts->head.register_set = set;
 }
 
+static void put_lease(const struct dp_request *request, struct request_parts *parts)
+{
+    Downpour__Lease *lease = &parts->body.lease;
+    downpour__lease__init(lease);
+    lease->run = request->run;
+    lease->epoch = request->epoch;
+    lease->total = request->lease.total;
+    lease->rank = request->lease.rank;
+    lease->want = request->lease.want;
+    lease->held = request->lease.held;
+    lease->done = request->lease.done;
+    lease->tells = request->lease.tells;
+    parts->head.body_case = DOWNPOUR__REQUEST__BODY_LEASE;
+    parts->head.lease = lease;
+}
+
 /* Returns how many frames must follow. */
 static uint32_t put_body(const struct dp_request *request, struct request_parts *parts)
 {
@@ -214,6 +231,9 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
     case DP_REQUEST_BEAT:
         put_beat(request, parts);
         return 0;
+    case DP_REQUEST_LEASE:
+        put_lease(request, parts);
+        return request->lease.tells ? 2 : 1;
     case DP_REQUEST_NONE:
     case DP_REQUEST_CLOSE:
         break;

@@ -1,11 +1,13 @@
 #include "server/control/control.h"
 
+#include "common/base/bytes.h"
 #include "common/base/log.h"
 #include "common/env/awake.h"
 #include "common/env/clock.h"
 #include "common/env/read_only_disk.h"
 #include "server/control/beats.h"
 #include "server/control/board.h"
+#include "server/control/leases.h"
 #include "server/control/register_service.h"
 
 #include <errno.h>
@@ -32,13 +34,14 @@ struct dp_control {
     char first_server[320];
     struct dp_listener *listener;
     struct dp_board *board;
+    struct dp_leases *leases;
     struct dp_disk disk; /* the register's; without functions: this server has no register */
     int register_lock;   /* locked descriptor of its directory; -1: none */
     struct dp_control_register *values;
     struct dp_control_register_service *service;
     struct dp_control_beats *beats; /* NULL: not the first server */
     struct dp_clock clock;
-    struct dp_awake awake; /* the thread's, for the beats */
+    struct dp_awake awake; /* the thread's, for beats and leases */
     pthread_t thread;
     int wake_fd;
     atomic_bool stop;
@@ -117,6 +120,29 @@ static void send_status(struct dp_control *control, const struct dp_peer *to,
     answer(control, to, request, &reply, NULL, 0);
 }
 
+/* The table is one for all workers: the first server's. */
+static enum dp_status lease(struct dp_control *control, const struct dp_peer *to,
+                            const struct dp_request *request, struct dp_error *err)
+{
+    struct dp_lease_answer given;
+    if (!control->service)
+        return dp_fail(err, DP_UNSUPPORTED,
+                       "leases are given by the first server, at %s; this is another server",
+                       control->first_server);
+    enum dp_status st = dp_leases_take(control->leases, dp_awake_ns(&control->awake), request, &given, err);
+    if (st != DP_OK)
+        return st;
+    struct dp_frame numbers = dp_frame_new(given.count * sizeof given.number[0]);
+    if (!numbers.data && given.count > 0)
+        return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " leases", given.count);
+    for (uint32_t i = 0; i < given.count; i++)
+        dp_store_u64le((char *)numbers.data + i * sizeof given.number[0], given.number[i]);
+    struct dp_reply reply = {
+        .kind = DP_REPLY_LEASED, .lease = given.state, .wait_ms = given.wait_ms, .done = given.done};
+    answer(control, to, request, &reply, &numbers, 1);
+    return DP_OK;
+}
+
 static enum dp_status check_cluster(const struct dp_control *control, const struct dp_request *request,
                                     struct dp_error *err)
 {
@@ -168,6 +194,8 @@ static enum dp_status do_request(struct dp_control *control, const struct dp_pee
             return dp_fail(err, DP_UNSUPPORTED, "beats go to the first server, at %s; this is another server",
                            control->first_server);
         return dp_control_beats_take(control->beats, dp_awake_ns(&control->awake), from, request, err);
+    case DP_REQUEST_LEASE:
+        return lease(control, from, request, err);
     default:
         return dp_fail(err, DP_UNSUPPORTED,
                        "this is a control endpoint: send requests for rows to a shard's endpoint");
@@ -308,6 +336,7 @@ static void control_free(struct dp_control **control)
 {
     dp_board_free(&(*control)->board);
     free((*control)->beats);
+    dp_leases_free(&(*control)->leases);
     dp_control_register_service_free(&(*control)->service);
     dp_control_register_close(&(*control)->values);
     if ((*control)->disk.close)
@@ -340,6 +369,8 @@ enum dp_status dp_control_start(const struct dp_control_options *options, struct
         control->wake_fd < 0 ? dp_fail(err, DP_IO, "cannot create the control thread's eventfd") : DP_OK;
     if (st == DP_OK)
         st = dp_board_new(&control->board, err);
+    if (st == DP_OK)
+        st = dp_leases_new(&control->leases, err);
     if (st == DP_OK && pthread_create(&control->thread, NULL, serve, control) != 0)
         st = dp_fail(err, DP_NOMEM, "cannot start the control thread");
     if (st != DP_OK) {
