@@ -51,6 +51,18 @@ static enum dp_status act(const struct dp_view_requests *requests, const struct 
     return DP_OK;
 }
 
+static bool is_durable(const struct dp_view_requests *requests, struct dp_error *err)
+{
+    const struct dp_journaling *j = requests->journaling;
+    if (j->view_lsn <= j->durable)
+        return true;
+    if (!dp_journaling_lost(j, err))
+        (void)dp_fail_wait(err, DP_AGAIN, (struct dp_wait){.reason = DP_WAIT_DISK},
+                           "shard %" PRIu32 " makes view %" PRIu64 " of run %" PRIu32 " durable",
+                           requests->base->index, requests->steps->view.number, requests->steps->view.run);
+    return false;
+}
+
 void dp_view_requests_put(const struct dp_view_requests *requests, const struct dp_waiting *waiting,
                           struct dp_error *err)
 {
@@ -60,6 +72,8 @@ void dp_view_requests_put(const struct dp_view_requests *requests, const struct 
         st = act(requests, &waiting->request, &view, err);
     dp_view_clear(&view);
     if (st != DP_OK)
+        return;
+    if (!is_durable(requests, err))
         return;
     struct dp_reply reply = {.kind = DP_REPLY_VIEW, .version = requests->steps->view.number};
     struct dp_asker to = dp_asker_of(waiting);

@@ -1,8 +1,11 @@
 /* View requests: a client hands a shard the view that the shard lacks.
- *     view_put -> it is one of this run, or of a later one -> journaled -> acted on -> answered with the number acted on
+ *     view_put -> it is one of this run, or of a later one -> journaled -> acted on -> AGAIN, until the record is durable
+ *     -> answered with the number acted on
  * Promise   A shard acts on the newest view that it was given. An older one of the same run changes nothing, and is answered
  *           with the newer number; what cannot be of the same run, or is of an older one, is refused.
- *           Nobody waits until its record is durable: what depends on the view stands behind it in the journal.
+ *           Once it was answered, no crash takes it back: a process that has joined asks where to go on, and nothing that
+ *           the one before it sends is taken any more. Requests that name it go on at once: what they change stands behind
+ *           the view in the journal.
  * Thread    The shard's. */
 #ifndef DP_SHARD_VIEW_REQUESTS_H
 #define DP_SHARD_VIEW_REQUESTS_H

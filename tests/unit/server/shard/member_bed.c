@@ -15,13 +15,23 @@ struct member_bed_view member_bed_view(enum dp_consistency mode, uint32_t slack,
     return out;
 }
 
-uint64_t member_bed_put(struct bed *bed, struct member_bed_view *view)
+uint64_t member_bed_put_once(struct bed *bed, struct member_bed_view *view)
 {
     struct dp_request request = {.kind = DP_REQUEST_VIEW_PUT};
     view->view.member = view->member;
     struct dp_frame frame = dp_frame_new(dp_view_bytes(&view->view));
     dp_view_pack(&view->view, frame.data);
     return bed_send(bed, &request, &frame, 1);
+}
+
+uint64_t member_bed_put(struct bed *bed, struct member_bed_view *view)
+{
+    uint64_t id = member_bed_put_once(bed, view);
+    for (int tries = 0; tries < 9 && member_bed_count(bed, id, DP_AGAIN) > 0; tries++) {
+        bed_turn(bed);
+        id = member_bed_put_once(bed, view);
+    }
+    return id;
 }
 
 void member_bed_start(struct bed *bed, struct member_bed_view *view)

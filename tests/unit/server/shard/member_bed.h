@@ -18,6 +18,8 @@ struct member_bed_view {
 /* Of run 3, number 1, from step 0; nobody has left. */
 struct member_bed_view member_bed_view(enum dp_consistency mode, uint32_t slack, uint32_t members);
 /* Sent: answered at once. Returns the id. */
+uint64_t member_bed_put_once(struct bed *bed, struct member_bed_view *view);
+/* As a client does: again after a turn while it hears AGAIN. */
 uint64_t member_bed_put(struct bed *bed, struct member_bed_view *view);
 /* Opened as bed_start does, with a session for each member (sequences start at 1, but at 2 in session 1), and this view. */
 void member_bed_start(struct bed *bed, struct member_bed_view *view);
