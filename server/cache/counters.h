@@ -25,8 +25,9 @@
     X(clock_gap_sum) /* of pushes of members: steps ahead of the slowest one */                                    \
     X(clock_gap_pushes)                                                                                            \
     X(clock_gap_max)                                                                                               \
-    X(steps_closed) /* synchronous ones */                                                                         \
-    X(pulls_held)   /* by the consistency mode */                                                                  \
+    X(pushes_dropped) /* whose synchronous step was closed without them */                                         \
+    X(steps_closed)   /* synchronous ones */                                                                       \
+    X(pulls_held)     /* by the consistency mode */                                                                \
     X(pulls_held_now)                                                                                              \
     X(pulls_held_ms)                                                                                               \
     X(cache_rows)                                                                                                  \

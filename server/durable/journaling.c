@@ -112,7 +112,7 @@ static enum dp_appended append_record(struct dp_journaling *j, const struct dp_r
                                              : DP_APPEND_REFUSED;
 }
 
-/* All but `refused`. tables: NULL: a refused push, which has no sections. (Dims of other sections are not cleared: each
+/* All but `refused` and `dropped`. tables: NULL: a push without sections. (Dims of other sections are not cleared: each
  * push would take longer.) */
 static void describe(struct dp_record *record, enum dp_record_kind kind, const struct dp_request *push,
                      struct dp_cached_table *const *tables)
@@ -137,6 +137,7 @@ enum dp_appended dp_journaling_append(struct dp_journaling *j, const struct dp_r
     DP_ASSERT(tables || refused != DP_OK);
     describe(&record, DP_RECORD_PUSH, push, refused == DP_OK ? tables : NULL);
     record.refused = refused;
+    record.dropped = false;
     return append_record(j, &record, push, err);
 }
 
@@ -147,6 +148,18 @@ enum dp_appended dp_journaling_append_kept(struct dp_journaling *j, const struct
     DP_ASSERT(push->member.given && tables);
     describe(&record, DP_RECORD_KEPT_PUSH, push, tables);
     record.refused = DP_OK;
+    record.dropped = false;
+    return append_record(j, &record, push, err);
+}
+
+enum dp_appended dp_journaling_append_dropped(struct dp_journaling *j, const struct dp_request *push,
+                                              struct dp_error *err)
+{
+    struct dp_record record;
+    DP_ASSERT(push->member.given);
+    describe(&record, DP_RECORD_PUSH, push, NULL);
+    record.refused = DP_OK;
+    record.dropped = true;
     return append_record(j, &record, push, err);
 }
 

@@ -69,6 +69,10 @@ enum dp_appended dp_journaling_append(struct dp_journaling *journaling, const st
 DP_MUST_USE
 enum dp_appended dp_journaling_append_kept(struct dp_journaling *journaling, const struct dp_request *push,
                                            struct dp_cached_table *const *tables, struct dp_error *err);
+/* Appends only the number of a push whose synchronous step was closed without it. */
+DP_MUST_USE
+enum dp_appended dp_journaling_append_dropped(struct dp_journaling *journaling, const struct dp_request *push,
+                                              struct dp_error *err);
 /* Appends the close of a synchronous step: the rows that it changes, with their weights from before. step: its run, step,
  * members, examples and view. */
 DP_MUST_USE

@@ -16,7 +16,7 @@ struct dp_asker {
 
 struct dp_pending_reply {
     uint64_t lsn, staleness, gap;
-    bool repeated;
+    bool repeated, dropped;
     struct dp_asker asker;
     struct dp_error *refused; /* malloc'd; NULL: applied */
 };

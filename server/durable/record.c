@@ -36,7 +36,7 @@ uint32_t dp_record_encode(const struct dp_record *record, const struct dp_reques
     DP_ASSERT((record->kind == DP_RECORD_VIEW) == !push);
     if (!push)
         return encode_view(record, head, pieces);
-    uint32_t sections = record->refused == DP_OK ? push->sections : 0, n = 1;
+    uint32_t sections = record->refused == DP_OK && !record->dropped ? push->sections : 0, n = 1;
     encode_head(record, sections, head);
     dp_store_u64le(head + 8, push->stream);
     dp_store_u64le(head + 16, push->number);

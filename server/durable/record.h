@@ -4,7 +4,7 @@
  *     sections times: table u32 | rows u32 | type u32 (0 f32, 1 bf16) | dim u32
  *     then for each section: keys u64[rows] | values [rows][dim] of type
  * kind      1 PUSH: applied at once. status: 0, or the status of a push that was refused for good: the record
- *           then has no sections and only uses up the push's number.
+ *           then has no sections and only uses up the push's number; nor has one whose synchronous step was closed without it.
  *           2 KEPT_PUSH: of a synchronous step; applied by the step's CLOSE.
  *           3 VIEW: the members from now on. No sections; behind the head the view's bytes (common/wire/view.h).
  *           4 CLOSE: the kept pushes of run and step are applied, as one. members: how many they are; examples:
@@ -27,6 +27,7 @@ enum dp_record_kind { DP_RECORD_PUSH = 1, DP_RECORD_KEPT_PUSH, DP_RECORD_VIEW, D
 struct dp_record {
     enum dp_record_kind kind;
     enum dp_status refused;      /* PUSH; else DP_OK */
+    bool dropped;                /* PUSH, to be encoded: it has no sections, though it was not refused */
     uint32_t members, run, rank; /* all 0 in a VIEW, whose bytes say it */
     uint64_t step, examples, view;
     uint32_t dims[DP_SECTIONS_MAX]; /* width of each section's table */

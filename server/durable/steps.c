@@ -1,6 +1,9 @@
 #include "server/durable/steps.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+
+#define NAMED_MAX 3u /* of the members that are missing */
 
 static bool is_finished(const struct dp_steps *steps, uint32_t rank)
 {
@@ -19,6 +22,22 @@ static void find_least(struct dp_steps *steps)
         steps->least_rank = rank;
     }
     steps->changes += steps->least != before;
+}
+
+/* Kept likewise: who takes part in the open step, and has pushed it. */
+static void count_open(struct dp_steps *steps)
+{
+    uint32_t members = 0, backups = steps->view.slack;
+    steps->wanted = steps->pushed = 0;
+    if (steps->view.mode != DP_SYNC)
+        return;
+    for (uint32_t rank = 0; rank < steps->view.members; rank++) {
+        if (!dp_steps_takes_part(steps, rank, steps->open))
+            continue;
+        members++;
+        steps->pushed += steps->next[rank] > steps->open;
+    }
+    steps->wanted = members > backups ? members - backups : members > 0;
 }
 
 /* ---- the view */
@@ -108,6 +127,7 @@ void dp_steps_take(struct dp_steps *steps, struct dp_view *view, uint64_t now_ns
     *view = (struct dp_view){0};
     steps->changes++;
     find_least(steps);
+    count_open(steps);
 }
 
 void dp_steps_restore(struct dp_steps *steps, struct dp_view *view, uint64_t open, const uint64_t *next,
@@ -121,6 +141,7 @@ void dp_steps_restore(struct dp_steps *steps, struct dp_view *view, uint64_t ope
     }
     steps->open = open;
     find_least(steps);
+    count_open(steps);
 }
 
 void dp_steps_clear(struct dp_steps *steps)
@@ -184,7 +205,7 @@ enum dp_step_verdict dp_steps_pull(const struct dp_steps *steps, const struct dp
     DP_ASSERT(member->run == view->run && member->rank < view->members);
     if (view->mode == DP_SSP)
         return step > view->slack && steps->least < step - view->slack ? DP_STEP_HELD : DP_STEP_GO;
-    if (view->mode != DP_SYNC || step == steps->open)
+    if (view->mode != DP_SYNC || step == steps->open || (step < steps->open && dp_steps_has_backups(steps)))
         return DP_STEP_GO;
     if (step > steps->open && steps->stuck.status != DP_OK) {
         if (err)
@@ -211,11 +232,83 @@ enum dp_step_verdict dp_steps_push(const struct dp_steps *steps, const struct dp
     uint64_t next = steps->next[member->rank];
     if (member->step == next && member->step >= steps->open)
         return DP_STEP_KEEP;
+    if (member->step == next && dp_steps_has_backups(steps))
+        return DP_STEP_DROP;
     (void)dp_fail(err, DP_INVALID,
                   "push of step %" PRIu64 ": the next of worker %" PRIu32 " is step %" PRIu64
                   ", as each step is pushed once, in order",
                   member->step, member->rank, next);
     return DP_STEP_REFUSED;
+}
+
+static uint64_t silent_ms(const struct dp_steps *steps, uint32_t rank, uint64_t now_ns)
+{
+    uint64_t heard = steps->heard_ns[rank];
+    return now_ns > heard ? (now_ns - heard) / 1000000u : 0;
+}
+
+/* sync:B: who takes part in the open step and has not pushed it. */
+static bool is_missing(const struct dp_steps *steps, uint32_t rank)
+{
+    return dp_steps_takes_part(steps, rank, steps->open) && steps->next[rank] <= steps->open;
+}
+
+/* Of the missing ones the one that is waited for: who joined first, then the longest silent. */
+static uint32_t longest_silent(const struct dp_steps *steps)
+{
+    uint32_t found = UINT32_MAX;
+    for (uint32_t rank = 0; rank < steps->view.members; rank++) {
+        if (!is_missing(steps, rank))
+            continue;
+        bool joined = steps->view.member[rank].incarnation != 0;
+        bool before = found != UINT32_MAX && steps->view.member[found].incarnation != 0;
+        if (found == UINT32_MAX || joined > before ||
+            (joined == before && steps->heard_ns[rank] < steps->heard_ns[found]))
+            found = rank;
+    }
+    DP_ASSERT(found != UINT32_MAX);
+    return found;
+}
+
+/* "worker 2 (last heard 1.2 s ago), worker 3 (not joined yet)", NAMED_MAX at most. */
+static void name_missing(const struct dp_steps *steps, uint64_t now_ns, char *out, size_t size)
+{
+    uint32_t named = 0, missing = 0;
+    size_t used = 0;
+    out[0] = 0;
+    for (uint32_t rank = 0; rank < steps->view.members; rank++) {
+        if (!is_missing(steps, rank) || missing++ >= NAMED_MAX || used >= size)
+            continue;
+        uint64_t ms = silent_ms(steps, rank, now_ns);
+        const char *between = named++ > 0 ? ", " : "";
+        int n =
+            steps->view.member[rank].incarnation == 0
+                ? snprintf(out + used, size - used, "%sworker %" PRIu32 " (not joined yet)", between, rank)
+                : snprintf(out + used, size - used,
+                           "%sworker %" PRIu32 " (last heard %" PRIu64 ".%" PRIu64 " s ago)", between, rank,
+                           ms / 1000, ms / 100 % 10);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    if (missing > named && used < size)
+        (void)snprintf(out + used, size - used, " and %" PRIu32 " more", missing - named);
+}
+
+/* Of sync:B, where the open step is not gathered. */
+static uint64_t say_missing(const struct dp_steps *steps, const struct dp_membership *member, uint64_t now_ns,
+                            struct dp_error *err)
+{
+    char missing[300];
+    uint32_t rank = longest_silent(steps), members = 0;
+    struct dp_wait wait = {
+        .reason = DP_WAIT_STEP, .subject = rank, .done = steps->next[rank], .total = member->step};
+    for (uint32_t r = 0; r < steps->view.members; r++)
+        members += dp_steps_takes_part(steps, r, steps->open);
+    name_missing(steps, now_ns, missing, sizeof missing);
+    (void)dp_fail_wait(err, DP_HELD, wait,
+                       "step %" PRIu64 " waits until all but %" PRIu32 " of %" PRIu32
+                       " workers have pushed step %" PRIu64 ": missing are %s",
+                       member->step, members - steps->wanted, members, steps->open, missing);
+    return silent_ms(steps, rank, now_ns);
 }
 
 uint64_t dp_steps_say_held(const struct dp_steps *steps, const struct dp_membership *member, uint64_t now_ns,
@@ -224,9 +317,11 @@ uint64_t dp_steps_say_held(const struct dp_steps *steps, const struct dp_members
     const struct dp_view *view = &steps->view;
     uint64_t must = view->mode == DP_SSP ? member->step - view->slack : member->step;
     struct dp_wait wait = {.reason = DP_WAIT_STEP, .total = must};
-    bool closes = view->mode == DP_SYNC && steps->least > steps->open;
+    bool closes = dp_steps_is_gathered(steps);
+    if (!closes && dp_steps_has_backups(steps))
+        return say_missing(steps, member, now_ns, err);
     uint32_t rank = closes ? member->rank : steps->least_rank;
-    uint64_t heard = steps->heard_ns[rank], silent_ms = now_ns > heard ? (now_ns - heard) / 1000000u : 0;
+    uint64_t ms = silent_ms(steps, rank, now_ns);
     DP_ASSERT(rank < view->members);
     wait.subject = rank;
     wait.done = closes ? must : steps->least;
@@ -243,8 +338,8 @@ uint64_t dp_steps_say_held(const struct dp_steps *steps, const struct dp_members
         (void)dp_fail_wait(err, DP_HELD, wait,
                            "step %" PRIu64 " waits for worker %" PRIu32 ", which has finished %" PRIu64
                            " steps and was last heard %" PRIu64 ".%" PRIu64 " s ago",
-                           member->step, rank, steps->least, silent_ms / 1000, silent_ms / 100 % 10);
-    return silent_ms;
+                           member->step, rank, steps->least, ms / 1000, ms / 100 % 10);
+    return ms;
 }
 
 void dp_steps_pushed(struct dp_steps *steps, uint32_t rank, uint64_t step)
@@ -252,6 +347,8 @@ void dp_steps_pushed(struct dp_steps *steps, uint32_t rank, uint64_t step)
     DP_ASSERT(rank < steps->view.members && step < UINT64_MAX);
     if (step < steps->next[rank])
         return;
+    bool opened = steps->next[rank] <= steps->open && step >= steps->open;
+    steps->pushed += steps->view.mode == DP_SYNC && opened && dp_steps_takes_part(steps, rank, steps->open);
     steps->next[rank] = step + 1;
     if (rank == steps->least_rank || steps->least == UINT64_MAX)
         find_least(steps);
@@ -268,19 +365,6 @@ bool dp_steps_has_open(const struct dp_steps *steps)
     return false;
 }
 
-bool dp_steps_is_gathered(const struct dp_steps *steps)
-{
-    bool any = false;
-    for (uint32_t rank = 0; rank < steps->view.members; rank++) {
-        if (!dp_steps_takes_part(steps, rank, steps->open))
-            continue;
-        if (steps->next[rank] <= steps->open)
-            return false;
-        any = true;
-    }
-    return any;
-}
-
 void dp_steps_set_stuck(struct dp_steps *steps, const struct dp_error *why)
 {
     DP_ASSERT(why->status != DP_OK);
@@ -294,4 +378,5 @@ void dp_steps_closed(struct dp_steps *steps)
     steps->open++;
     steps->stuck = (struct dp_error){0};
     steps->changes++;
+    count_open(steps);
 }

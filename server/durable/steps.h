@@ -1,12 +1,14 @@
 /* Steps: what a shard knows of the members of a run: who they are (the view), how many steps each has finished on this shard, and
  * what the consistency mode lets each do next. Pure state and rules: no I/O, no clock.
  *     look at a view -> (the journal has it) -> take -> check a member -> pull: go, held, old weights; push: go, keep -> pushed
- *     sync: ... -> all have pushed the open step -> closed -> the next step is open
+ *     sync: ... -> all, or all but B, have pushed the open step -> closed -> the next step is open
  * Finished  A member has finished the steps below next[rank]; where that is not below its `until`, all that ever come.
  * async     Nobody waits.
  * ssp:S     A pull for step t goes once every member has finished t - S steps: it sees them all (Ho et al. 2013).
  * sync      `open` is the step whose pushes are gathered: kept, not applied. A pull for it goes; one for a later step is held; one for
  *           the step before, by a process that starts again within it, gets the weights of then.
+ * sync:B    The open step is gathered once all of its members but B have pushed it (Chen et al. 2016, backup workers). A push of a step
+ *           that was closed without it is dropped; a pull for a closed step goes, and sees the open one.
  * Promise   A verdict changes only where `changes` does, or with the member's own requests.
  * Why here  Marks keep this state and replay restores it, as they do the push ids.
  * Thread    The shard's. Memory: the view's members. Failure: what is refused changed nothing. */
@@ -16,7 +18,7 @@
 #include "common/wire/request.h"
 #include "common/wire/view.h"
 
-/* Only steps.c changes the fields; others may read view, open, changes and next. */
+/* Only steps.c changes the fields; others may read view, open, changes, next, wanted and pushed. */
 struct dp_steps {
     struct dp_view view; /* run 0: none was taken yet */
     uint64_t open;       /* sync: the step being gathered; else first_step */
@@ -24,6 +26,8 @@ struct dp_steps {
     uint64_t
         least; /* the fewest steps finished by a member that has not finished all; UINT64_MAX: there is none */
     uint32_t least_rank; /* whose; the lowest rank of several */
+    uint32_t wanted;     /* sync: so many pushes of the open step close it; 0: nobody takes part in it */
+    uint32_t pushed;     /* sync: members that take part in the open step and have pushed it */
     struct dp_error
         stuck; /* why the open step, which was gathered, cannot be closed now; DP_OK: nothing is known */
     uint64_t next[DP_MEMBERS_MAX];     /* by rank: steps finished, counted from 0 as steps are */
@@ -60,9 +64,10 @@ void dp_steps_heard(struct dp_steps *steps, const struct dp_membership *member, 
 
 enum dp_step_verdict {
     DP_STEP_GO,
-    DP_STEP_HELD,    /* a pull waits for others: dp_steps_say_held */
-    DP_STEP_OLD,     /* a pull of the step closed last: it gets the weights from before that */
-    DP_STEP_KEEP,    /* a push of a synchronous step: applied when the step is closed */
+    DP_STEP_HELD, /* a pull waits for others: dp_steps_say_held */
+    DP_STEP_OLD,  /* a pull of the step closed last: it gets the weights from before that */
+    DP_STEP_KEEP, /* a push of a synchronous step: applied when the step is closed */
+    DP_STEP_DROP, /* a push of a step that was closed without it: its number is used up, nothing is applied */
     DP_STEP_REFUSED, /* why in err */
 };
 /* Of a member that was checked. */
@@ -71,10 +76,11 @@ enum dp_step_verdict dp_steps_pull(const struct dp_steps *steps, const struct dp
 /* Of a push that is new by its id. */
 enum dp_step_verdict dp_steps_push(const struct dp_steps *steps, const struct dp_membership *member,
                                    struct dp_error *err);
-/* For whom a held pull waits: err has HELD, wait STEP and the text. Returns how many ms that member has been silent. */
+/* For whom a held pull waits: err has HELD, wait STEP and the text. Of several members of sync:B it is the one that joined and was
+ * silent longest. Returns how many ms that member has been silent. */
 uint64_t dp_steps_say_held(const struct dp_steps *steps, const struct dp_membership *member, uint64_t now_ns,
                            struct dp_error *err);
-/* A push of this step was applied, kept, or found applied before; in replay too. */
+/* A push of this step was applied, kept, dropped, or found applied before; in replay too. */
 void dp_steps_pushed(struct dp_steps *steps, uint32_t rank, uint64_t step);
 /* By how many steps whoever pushes `step` is ahead of the slowest member that has not finished all. */
 static inline uint64_t dp_steps_gap(const struct dp_steps *steps, uint64_t step)
@@ -90,8 +96,16 @@ static inline bool dp_steps_takes_part(const struct dp_steps *steps, uint32_t ra
 }
 /* Whether any member takes part in the open step. */
 bool dp_steps_has_open(const struct dp_steps *steps);
-/* Whether all who take part in the open step, and somebody does, have pushed it. */
-bool dp_steps_is_gathered(const struct dp_steps *steps);
+/* Whether as many as it takes have pushed the open step. */
+static inline bool dp_steps_is_gathered(const struct dp_steps *steps)
+{
+    return steps->wanted > 0 && steps->pushed >= steps->wanted;
+}
+/* Whether a step may close without some of its members (sync:B, B above 0): which of them, its close decides. */
+static inline bool dp_steps_has_backups(const struct dp_steps *steps)
+{
+    return steps->view.mode == DP_SYNC && steps->view.slack > 0;
+}
 /* It was gathered and cannot be closed now: whoever waits for the next one is refused. */
 void dp_steps_set_stuck(struct dp_steps *steps, const struct dp_error *why);
 /* The open step was closed; it must have been gathered. */

@@ -115,10 +115,13 @@ static enum dp_status end_step(const struct dp_steps_replay *r, const struct dp_
     memcpy(section, rows->section, rows->sections * sizeof section[0]);
     move(section, rows->sections, bytes, copy);
     dp_kept_close(r->kept, close->run, close->step, rows->sections, section, close->dims, &copy);
+    if (close->run == r->steps->view.run && dp_steps_has_backups(r->steps))
+        dp_kept_forget_old(r->kept); /* nobody asks for them */
     if (close->run != r->steps->view.run || close->step != r->steps->open)
         return DP_OK; /* the marks tell it, or a later run has begun */
     if (r->steps->view.mode != DP_SYNC || !dp_steps_is_gathered(r->steps))
-        return dp_fail(err, DP_CORRUPT, "step %" PRIu64 " was closed before all had pushed it", close->step);
+        return dp_fail(err, DP_CORRUPT, "step %" PRIu64 " was closed before enough had pushed it",
+                       close->step);
     dp_steps_closed(r->steps);
     return DP_OK;
 }

@@ -19,29 +19,47 @@
 
 /* ---- when */
 
-/* The step that can be closed: all its pushes are here and durable, as is the view by which they are all. NULL: none. */
-static const struct dp_kept_step *gathered(const struct dp_close *close)
+/* The step that is complete and may be closed once it is durable. NULL: none. */
+static const struct dp_kept_step *complete(const struct dp_close *close)
 {
     const struct dp_steps *steps = close->steps;
-    const struct dp_journaling *j = close->journaling;
-    if (steps->view.mode != DP_SYNC || steps->least <= steps->open || close->read_only ||
-        j->failed.status != DP_OK)
+    if (!dp_steps_is_gathered(steps) || close->read_only || close->journaling->failed.status != DP_OK)
         return NULL;
-    const struct dp_kept_step *step = dp_kept_step(close->kept, steps->view.run, steps->open);
+    return dp_kept_step(close->kept, steps->view.run, steps->open);
+}
+
+/* The step that can be closed: it is complete, and its pushes are durable, as is the view by which it is complete. NULL: none. */
+static const struct dp_kept_step *gathered(const struct dp_close *close)
+{
+    const struct dp_journaling *j = close->journaling;
+    const struct dp_kept_step *step = complete(close);
     return step && step->last_lsn <= j->durable && j->view_lsn <= j->durable ? step : NULL;
 }
 
 bool dp_close_is_due(const struct dp_close *close)
 {
-    return close->steps->view.mode == DP_SYNC && close->steps->stuck.status == DP_OK && gathered(close);
+    return close->steps->stuck.status == DP_OK && gathered(close);
 }
 
-enum dp_status dp_close_say_due(const struct dp_close *close, struct dp_error *err)
+bool dp_close_is_coming(const struct dp_close *close)
 {
-    struct dp_wait wait = {
-        .reason = DP_WAIT_STEP, .done = close->steps->open, .total = close->steps->open + 1};
+    struct dp_error ignored;
+    return close->steps->stuck.status == DP_OK && complete(close) &&
+           !dp_journaling_lost(close->journaling, &ignored);
+}
+
+bool dp_close_is_hidden(const struct dp_close *close)
+{
+    return dp_steps_has_backups(close->steps) && close->lsn > close->journaling->durable;
+}
+
+enum dp_status dp_close_say(const struct dp_close *close, struct dp_error *err)
+{
+    const struct dp_steps *steps = close->steps;
+    uint64_t step = steps->open - dp_close_is_hidden(close);
+    struct dp_wait wait = {.reason = DP_WAIT_STEP, .done = step, .total = step + 1};
     return dp_fail_wait(err, DP_AGAIN, wait, "shard %" PRIu32 " is closing step %" PRIu64 " of run %" PRIu32,
-                        close->base->index, close->steps->open, close->steps->view.run);
+                        close->base->index, step, steps->view.run);
 }
 
 static bool is_under_way(const struct dp_close *close)
@@ -49,7 +67,19 @@ static bool is_under_way(const struct dp_close *close)
     return close->session.first != NULL;
 }
 
-static void wake_pulls(struct dp_close *close)
+bool dp_close_holds_push(const struct dp_close *close)
+{
+    return dp_close_is_due(close) || is_under_way(close);
+}
+
+bool dp_close_will_wake(const struct dp_close *close)
+{
+    struct dp_error ignored;
+    return dp_close_holds_push(close) ||
+           (dp_close_is_hidden(close) && !dp_journaling_lost(close->journaling, &ignored));
+}
+
+static void wake_all(struct dp_close *close)
 {
     for (struct dp_session *session = dp_schedule_first(close->schedule, DP_WAIT_STEP); session;
          session = session->next_waiting)
@@ -115,7 +145,7 @@ static void fail(struct dp_close *close, const struct dp_error *err)
         dp_log(DP_LOG_ERROR, "%s; it tries again each second", why.text);
     dp_steps_set_stuck(close->steps, &why);
     close->again_ns = dp_shard_now(close->base) + FAILED_NS;
-    wake_pulls(close);
+    wake_all(close);
 }
 
 static void begin(struct dp_close *close, const struct dp_kept_step *step)
@@ -143,8 +173,8 @@ void dp_close_turn(struct dp_close *close, bool draining)
     if (close->steps->view.mode != DP_SYNC && !dp_schedule_first(close->schedule, DP_WAIT_STEP))
         return;
     const struct dp_kept_step *step = gathered(close);
-    if (!dp_close_is_due(close))
-        wake_pulls(close);
+    if (!dp_close_will_wake(close))
+        wake_all(close);
     bool gives_up = draining && close->steps->stuck.status != DP_OK;
     if (step && !is_under_way(close) && !gives_up && dp_shard_now(close->base) >= close->again_ns)
         begin(close, step);
@@ -232,10 +262,11 @@ static void end_step(struct dp_close *close, struct dp_waiting *waiting, const s
     dp_kept_close(close->kept, step->run, step->step, waiting->request.sections, waiting->request.section,
                   dims, &waiting->message);
     dp_steps_closed(close->steps);
+    close->lsn = close->journaling->lsn;
     *close->applied += count;
     DP_ASSERT(*close->applied <= close->journaling->lsn);
-    if (!dp_steps_has_open(close->steps))
-        dp_kept_forget_old(close->kept);
+    if (!dp_steps_has_open(close->steps) || dp_steps_has_backups(close->steps))
+        dp_kept_forget_old(close->kept); /* nobody asks for them */
     DP_COUNT(&close->base->counters, steps_closed, 1);
     close->again_ns = close->no_room_ns = 0;
 }
@@ -306,7 +337,7 @@ enum dp_done dp_close_do(struct dp_close *close, struct dp_waiting *waiting)
     }
     if (appended == DP_APPENDED) {
         end_step(close, waiting, step);
-        wake_pulls(close);
+        wake_all(close);
     } else if (appended == DP_APPEND_REFUSED) {
         fail(close, &err);
     } else {

@@ -1,9 +1,13 @@
-/* Close: ends synchronous steps on a shard. When the pushes of the open step are durable, all of them, they become one change:
+/* Close: ends synchronous steps on a shard. When the pushes of the open step are durable, all of them or, with B backup members, all
+ * but B, they become one change:
  *     due -> a request of the shard's own: rows found -> a close record, with their weights of before -> sums applied -> next step
  * Why       As a request it goes through the schedule like a push: its rows may have to be read, the cache may have no room, the
  *           journal's disk may be behind. It is never refused: where the journal has no room it comes again.
  * Order     While it is due all pulls wait (wait STEP): whoever was told that his push is done sees it. It is not waited for to be
  *           durable: the kept pushes are, and make the same close again.
+ * Backups   Which pushes a step takes is decided by its close: those kept when it begins. Others of the step wait while it is due or
+ *           under way (wait STEP) and are dropped then. Until the close is durable nothing shows it: all pulls wait, snapshots
+ *           and views come again.
  * Failure   Rows that cannot be read: the members that wait for the next step, and pulls of nobody, hear why, and it is tried
  *           again each second. The same where the journal has no room for a second, or at once while the shard drains.
  * Thread    The shard's. */
@@ -25,6 +29,7 @@ struct dp_close {
     struct dp_journaling *journaling;
     struct dp_write_back *write_back;
     uint64_t *applied; /* the shard's: pushes applied */
+    uint64_t lsn;      /* of the last close since the opening; 0: none */
     bool read_only;
     struct dp_session session; /* of its requests: one at a time */
     uint64_t again_ns;         /* it is not tried again before */
@@ -34,8 +39,17 @@ struct dp_close {
 
 /* Whether a step is to be closed, and pulls have to wait for that. */
 bool dp_close_is_due(const struct dp_close *close);
-/* What a request hears that would end the run meanwhile: the step is complete, other shards may have closed it. AGAIN. */
-enum dp_status dp_close_say_due(const struct dp_close *close, struct dp_error *err);
+/* Whether the open step is complete and will be closed: it is due, or will be once its pushes, and the view by which they are
+ * complete, are durable. */
+bool dp_close_is_coming(const struct dp_close *close);
+/* Whether a step was closed whose close nothing may show yet, as it is not durable (sync with backup members). */
+bool dp_close_is_hidden(const struct dp_close *close);
+/* Whether a push of the open step comes too late for the close that is due or under way, and has to wait for it. */
+bool dp_close_holds_push(const struct dp_close *close);
+/* Whether those who wait for a step will be woken: by a close, or when one is durable. */
+bool dp_close_will_wake(const struct dp_close *close);
+/* What a request hears that would end the run, or show a close, meanwhile. AGAIN. */
+enum dp_status dp_close_say(const struct dp_close *close, struct dp_error *err);
 /* Begins one that is due; wakes the pulls where none is. draining: one that failed is left to the next opening. */
 void dp_close_turn(struct dp_close *close, bool draining);
 /* Its request. */

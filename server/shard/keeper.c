@@ -82,8 +82,6 @@ enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_w
     const struct dp_request *request = &waiting->request;
     const struct dp_membership *member = &request->member;
     const struct dp_kept_step *step = dp_kept_step(keeper->kept, member->run, member->step);
-    if (dp_steps_push(keeper->steps, member, err) == DP_STEP_REFUSED)
-        return err->status;
     if (!keeper->journaling->journal)
         return dp_fail(err, DP_UNSUPPORTED,
                        "shard %" PRIu32 " has no journal, which keeps the pushes of synchronous steps: set "
@@ -114,6 +112,15 @@ enum dp_status dp_keeper_check_other(const struct dp_keeper *keeper, struct dp_e
                         "shard %" PRIu32 ": half of its journal is full until step %" PRIu64
                         " is closed, and the rest is for the pushes of that",
                         keeper->base->index, keeper->steps->open);
+}
+
+enum dp_appended dp_keeper_drop(const struct dp_keeper *keeper, const struct dp_waiting *waiting,
+                                struct dp_error *err)
+{
+    enum dp_appended appended = dp_journaling_append_dropped(keeper->journaling, &waiting->request, err);
+    if (appended == DP_APPEND_NO_ROOM)
+        dp_write_back_make_journal_room(keeper->write_back, err);
+    return appended;
 }
 
 enum dp_appended dp_keeper_keep(const struct dp_keeper *keeper, struct dp_waiting *waiting,

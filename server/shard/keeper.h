@@ -1,5 +1,5 @@
 /* Keeper: keeps the pushes of synchronous steps until their step is closed (close.h).
- *     new by its id -> check: the next step of its member, one rate, bounds of the step -> memory -> append to the journal -> kept
+ *     new by its id, next of its member -> check: the open step, one rate, bounds of the step -> memory -> append to the journal -> kept
  * Why       The bounds of a step are checked as its pushes come: its close is a request that may take half of the cache, and a
  *           record that must fit into a segment of the journal, of which the pushes and closes of two steps and more are needed
  *           at a time (kept.h). What was answered is never given up.
@@ -24,13 +24,17 @@ struct dp_keeper {
     struct dp_write_back *write_back;
 };
 
-/* Whether it fits into its step. What breaks that uses up no number: whoever mends it pushes the step under the same. */
+/* Whether a push that its rule lets be kept fits into its step. What breaks that uses up no number: whoever mends it pushes the step under the same. */
 DP_MUST_USE
 enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_waiting *push,
                                struct dp_error *err);
 /* A push of nobody while a step is open: half of the journal is left for what closes it, as no room can be made there. */
 DP_MUST_USE
 enum dp_status dp_keeper_check_other(const struct dp_keeper *keeper, struct dp_error *err);
+/* Of a push whose step was closed without it: APPENDED: its number is used up. Else why in err. */
+DP_MUST_USE
+enum dp_appended dp_keeper_drop(const struct dp_keeper *keeper, const struct dp_waiting *push,
+                                struct dp_error *err);
 /* Of a push that was checked, with its tables. APPENDED: its message is kept, too. Else why in err, and nothing changed. */
 DP_MUST_USE
 enum dp_appended dp_keeper_keep(const struct dp_keeper *keeper, struct dp_waiting *push,

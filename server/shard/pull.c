@@ -1,8 +1,8 @@
 /* Pull: rows of a request into one frame a section.
  *     find the rows (misses.c) -> gather, a few rows ahead of the memory -> answer
  * A key without a row anywhere has its initial value: computed, not stored.
- * A pull waits while a synchronous step is to be closed (close.h). One of that step, from a member that does it again, gets
- * the weights from before. A pull of a member that the consistency mode holds leaves its session's order first (held.h).
+ * A pull waits while a synchronous step is to be closed, and where its members had backups, until its close is durable (close.h). One
+ * of that step, from a member that does it again, gets the weights from before, but with backups those of the open step. A pull of a member that the consistency mode holds leaves its session's order first (held.h).
  * A pull that waits is tried again from the top; its sections are checked once (waiting->checked). */
 #include "server/shard/requests.h"
 #include "server/shard/sections.h"
@@ -125,6 +125,12 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
     const struct dp_request *request = &waiting->request;
     struct dp_frame frames[DP_SECTIONS_MAX];
     struct dp_error err = {0};
+    if (dp_close_is_hidden(&shard->close) && dp_journaling_lost(&shard->journaling, &err))
+        return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
+    if (dp_close_is_hidden(&shard->close)) {
+        waiting->waits_for = DP_WAIT_STEP;
+        return DP_DONE_WAIT;
+    }
     if (dp_close_is_due(&shard->close)) {
         waiting->waits_for = DP_WAIT_STEP;
         return DP_DONE_WAIT;

@@ -154,12 +154,13 @@ static enum dp_appended append(struct dp_shard *shard, const struct dp_waiting *
     return DP_APPENDED;
 }
 
-/* Applies it, or keeps it until its step is closed (keeper.h). BEHIND: it is to wait for the disk. */
-static enum dp_appended put(struct dp_shard *shard, struct dp_waiting *waiting, bool keeps,
+/* Applies it, keeps it until its step is closed (keeper.h), or only uses up its number. BEHIND: it is to wait for the disk. */
+static enum dp_appended put(struct dp_shard *shard, struct dp_waiting *waiting, enum dp_step_verdict verdict,
                             struct dp_error *err)
 {
-    enum dp_appended appended =
-        keeps ? dp_keeper_keep(&shard->keeper, waiting, err) : append(shard, waiting, err);
+    enum dp_appended appended = verdict == DP_STEP_KEEP   ? dp_keeper_keep(&shard->keeper, waiting, err)
+                                : verdict == DP_STEP_DROP ? dp_keeper_drop(&shard->keeper, waiting, err)
+                                                          : append(shard, waiting, err);
     if (appended != DP_APPEND_BEHIND || dp_journaling_may_wait(&shard->journaling))
         return appended;
     err->status = DP_AGAIN;
@@ -230,10 +231,36 @@ static void count_push(struct dp_shard *shard, const struct dp_request *push, ui
     DP_COUNT(&shard->base.counters, staleness_pushes, 1);
 }
 
+/* What becomes of a member's push of a synchronous step. False: it waits for a close that takes no more pushes, or is refused: why in
+ * err. */
+static bool ask_rule(struct dp_shard *shard, struct dp_waiting *waiting, enum dp_step_verdict *verdict,
+                     struct dp_error *err)
+{
+    const struct dp_membership *member = &waiting->request.member;
+    *verdict = dp_steps_push(&shard->steps, member, err);
+    if (*verdict == DP_STEP_KEEP && member->step == shard->steps.open && dp_close_holds_push(&shard->close))
+        waiting->waits_for = DP_WAIT_STEP;
+    else if (*verdict == DP_STEP_KEEP)
+        return dp_keeper_check(&shard->keeper, waiting, err) == DP_OK;
+    return *verdict != DP_STEP_REFUSED && waiting->waits_for == DP_WAIT_NONE;
+}
+
+/* A push whose step was closed without it has used up its number. */
+static enum dp_done dropped(struct dp_shard *shard, const struct dp_waiting *waiting)
+{
+    const struct dp_request *request = &waiting->request;
+    dp_push_ids_add(shard->ids, request->stream, request->number, DP_OK);
+    dp_steps_pushed(&shard->steps, request->member.rank, request->member.step);
+    DP_COUNT(&shard->base.counters, pushes_dropped, 1);
+    dp_push_replies_hold(&shard->push_replies, waiting, &(struct dp_pushed){.dropped = true});
+    return DP_DONE;
+}
+
 enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
 {
     const struct dp_request *request = &waiting->request;
     struct dp_error err = {0};
+    enum dp_step_verdict verdict = DP_STEP_GO;
     if (!dp_schedule_is_first(&shard->schedule, DP_WAIT_DISK, waiting)) {
         waiting->waits_for = DP_WAIT_DISK;
         return DP_DONE_WAIT;
@@ -246,28 +273,30 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
     enum looked looked = look_id(shard, request, &err);
     if (looked == LOOKED_REPEATED)
         return repeated(shard, waiting);
-    bool keeps = request->member.given && shard->steps.view.mode == DP_SYNC;
-    if (looked == LOOKED_NEW && keeps && dp_keeper_check(&shard->keeper, waiting, &err) != DP_OK)
-        return dp_replies_refuse_waiting(&shard->replies, waiting, &err);
-    if (looked == LOOKED_NEW && !keeps && shard->steps.view.mode == DP_SYNC &&
+    bool in_step = request->member.given && shard->steps.view.mode == DP_SYNC;
+    if (looked == LOOKED_NEW && in_step && !ask_rule(shard, waiting, &verdict, &err))
+        return err.status == DP_OK ? DP_DONE_WAIT : dp_replies_refuse_waiting(&shard->replies, waiting, &err);
+    if (looked == LOOKED_NEW && !in_step && shard->steps.view.mode == DP_SYNC &&
         dp_keeper_check_other(&shard->keeper, &err) != DP_OK)
         return dp_shard_refuse_push(shard, waiting, &err);
-    if (looked == LOOKED_NEW && !keeps) {
+    if (looked == LOOKED_NEW && !in_step) {
         enum dp_found found = dp_sections_find(&shard->misses, &shard->schedule, waiting, &err);
         if (found == DP_FOUND_READING || found == DP_FOUND_PARK)
             return DP_DONE_WAIT;
     }
-    if (err.status == DP_OK && put(shard, waiting, keeps, &err) == DP_APPEND_BEHIND) {
+    if (err.status == DP_OK && put(shard, waiting, verdict, &err) == DP_APPEND_BEHIND) {
         waiting->waits_for = DP_WAIT_DISK;
         return DP_DONE_WAIT;
     }
     if (err.status != DP_OK)
         return dp_shard_refuse_push(shard, waiting, &err);
+    if (verdict == DP_STEP_DROP)
+        return dropped(shard, waiting);
 
     struct dp_pushed pushed = {0};
     if (request->measured && request->pulled_at <= shard->applied)
         pushed.staleness = shard->applied - request->pulled_at;
-    if (!keeps)
+    if (!in_step)
         shard->applied++;
     DP_ASSERT(shard->applied <= shard->journaling.lsn); /* refusals are journaled, too */
     dp_push_ids_add(shard->ids, request->stream, request->number, DP_OK);

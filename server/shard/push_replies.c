@@ -15,7 +15,8 @@ static void answer(const struct dp_push_replies *held, struct dp_pending_reply *
     struct dp_reply reply = {.kind = DP_REPLY_PUSHED,
                              .staleness = pending->staleness,
                              .gap = pending->gap,
-                             .repeated = pending->repeated};
+                             .repeated = pending->repeated,
+                             .dropped = pending->dropped};
     dp_replies_send(held->replies, &pending->asker, &reply, NULL, 0);
 }
 
@@ -38,8 +39,10 @@ static void hold(struct dp_push_replies *held, const struct dp_waiting *waiting,
 void dp_push_replies_hold(struct dp_push_replies *held, const struct dp_waiting *waiting,
                           const struct dp_pushed *pushed)
 {
-    struct dp_pending_reply pending = {
-        .staleness = pushed->staleness, .gap = pushed->gap, .repeated = pushed->repeated};
+    struct dp_pending_reply pending = {.staleness = pushed->staleness,
+                                       .gap = pushed->gap,
+                                       .repeated = pushed->repeated,
+                                       .dropped = pushed->dropped};
     hold(held, waiting, &pending);
 }
 

@@ -19,7 +19,7 @@ struct dp_push_replies {
 /* What the answer to a push tells (reply.h). */
 struct dp_pushed {
     uint64_t staleness, gap;
-    bool repeated;
+    bool repeated, dropped;
 };
 
 void dp_push_replies_hold(struct dp_push_replies *held, const struct dp_waiting *waiting,

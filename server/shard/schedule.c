@@ -35,10 +35,11 @@ static const struct rule {
          .late_text = "its journal's disk is behind: this push waited for it until its deadline, and was not "
                       "applied",
          .woken_by = "journaling.c, the first: the disk took more, the journal failed, or a second passed"},
-    [DP_WAIT_STEP] = {.known = true,
-                      .ends_late = true,
-                      .late = DP_TIMEOUT,
-                      .woken_by = "close.c: the step was closed, or cannot be closed now"},
+    [DP_WAIT_STEP] =
+        {.known = true,
+         .ends_late = true,
+         .late = DP_TIMEOUT,
+         .woken_by = "close.c: the step was closed, its close became durable, or it cannot be closed now"},
     [DP_WAIT_STREAMS] = {.known = true,
                          .late = DP_TIMEOUT,
                          .woken_by = "hello.c: the job that reserves streams"},

@@ -36,6 +36,8 @@ static void take(struct dp_shard *shard, const struct dp_waiting *waiting, struc
                       "shard %" PRIu32 ": a later epoch has pushed since epoch %" PRIu32 " of run %" PRIu32
                       ": its rows are not those of then",
                       shard->base.index, named.epoch, named.run);
+    else if (dp_close_is_hidden(&shard->close))
+        (void)dp_close_say(&shard->close, err);
     else if (dp_kept_count(&shard->kept) >
              0) /* its rows are those of the epoch's end only when they are applied */
         (void)dp_fail_wait(err, DP_AGAIN, dp_snapshots_progress(&shard->snapshots),

@@ -190,7 +190,7 @@ static void will_wake(const struct dp_shard *shard, bool out[DP_SCHEDULE_QUEUES]
     out[DP_WAIT_MARK] = shard->jobs.under_way > 0;
     out[DP_WAIT_STREAMS] = shard->reserving > 0;
     out[DP_WAIT_DISK] = shard->journaling.behind_ns > 0;
-    out[DP_WAIT_STEP] = dp_close_is_due(&shard->close);
+    out[DP_WAIT_STEP] = dp_close_will_wake(&shard->close);
     /* It goes on by itself, or waits for a change: a read that ends, rows that become clean, the urgent one's end. */
     out[DP_WAIT_ROOM] = reads || budget->wants_clean || budget->urgent || shard->jobs.under_way > 0 ||
                         dp_write_back_is_busy(&shard->write_back) ||

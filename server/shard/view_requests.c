@@ -36,8 +36,9 @@ static enum dp_status act(const struct dp_view_requests *requests, const struct 
         return err->status;
     if (news == DP_VIEW_KNOWN)
         return DP_OK;
-    if (news == DP_VIEW_NEW_RUN && dp_close_is_due(requests->close))
-        return dp_close_say_due(requests->close, err);
+    if (dp_close_is_hidden(requests->close) ||
+        (news == DP_VIEW_NEW_RUN && dp_close_is_coming(requests->close)))
+        return dp_close_say(requests->close, err);
     if (view->mode == DP_SYNC && !requests->journaling->journal)
         return dp_fail(err, DP_UNSUPPORTED,
                        "shard %" PRIu32 " has no journal, which keeps the pushes of synchronous steps: set "

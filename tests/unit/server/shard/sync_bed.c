@@ -57,15 +57,20 @@ static void gradient_of(const float *weights, uint32_t dim, uint32_t rank, uint6
 
 /* ---- the plain loop */
 
+static bool counts(const struct sync *s, uint32_t rank, uint64_t step)
+{
+    return step < s->until[rank] && s->counted[step] >> rank & 1;
+}
+
 static bool sum_of(const struct sync *s, uint64_t step, uint32_t t, uint32_t key, float *sum)
 {
     uint64_t all = 0;
     bool any = false;
     for (uint32_t rank = 0; rank < s->members; rank++)
-        all += step < s->until[rank] ? examples_of(rank, step) : 0;
+        all += counts(s, rank, step) ? examples_of(rank, step) : 0;
     for (uint32_t rank = 0; rank < s->members && all > 0; rank++) {
         float gradient[SYNC_DIM], factor = (float)examples_of(rank, step) / (float)all;
-        if (step >= s->until[rank] || !has_row(rank, step, t, key))
+        if (!counts(s, rank, step) || !has_row(rank, step, t, key))
             continue;
         gradient_of(s->before[step][t][key], s->spec[t].dim, rank, step, key, gradient);
         for (uint32_t d = 0; d < s->spec[t].dim; d++) {
@@ -129,6 +134,8 @@ struct sync *sync_new(uint32_t members, uint64_t steps, uint64_t seed, enum dp_d
     s->view = member_bed_view(DP_SYNC, 0, members);
     for (uint32_t rank = 0; rank < members; rank++)
         s->until[rank] = UINT64_MAX;
+    for (uint64_t step = 0; step < SYNC_STEPS; step++)
+        s->counted[step] = UINT32_MAX;
     s->spec[0] =
         (struct dp_table_spec){.name = "a", .dim = 3, .optimizer = dp_optimizer_defaults(DP_OPT_ADAM)};
     s->spec[1] = bed_sgd("s", 2);
@@ -136,6 +143,14 @@ struct sync *sync_new(uint32_t members, uint64_t steps, uint64_t seed, enum dp_d
     plain_loop(s);
     bed_open_shard(&s->bed);
     make_tables(s);
+    return s;
+}
+
+struct sync *sync_new_with_backups(uint32_t members, uint32_t backups, uint64_t steps, uint64_t seed,
+                                   enum dp_durability durability)
+{
+    struct sync *s = sync_new(members, steps, seed, durability, 0);
+    s->backups = s->view.view.slack = backups;
     return s;
 }
 
@@ -230,6 +245,19 @@ uint64_t sync_push(struct sync *s, uint32_t rank)
     return sync_push_with(s, rank, step * s->members + rank, rate_of(step), step);
 }
 
+uint64_t sync_push_empty(struct sync *s, uint32_t rank)
+{
+    struct sync_member *member = &s->member[rank];
+    struct dp_request request = {.kind = DP_REQUEST_PUSH,
+                                 .session = 2 + rank,
+                                 .sequence = member->sequence,
+                                 .member = member_of(s, rank, member->step),
+                                 .stream = MEMBER_BED_STREAM,
+                                 .number = member->step * s->members + rank,
+                                 .rate = rate_of(member->step)};
+    return bed_send(&s->bed, &request, NULL, 0);
+}
+
 const struct bed_reply *sync_reply(const struct sync *s, uint64_t id)
 {
     const struct bed *bed = &s->bed;
@@ -250,10 +278,47 @@ static void unpack(const struct sync *s, const struct bed_reply *reply, sync_wei
     assert_int_equal(at, reply->values);
 }
 
-void sync_same(const struct sync *s, const struct bed_reply *reply, uint64_t step)
+static bool is_same(const struct sync *s, sync_weights weights, uint64_t step)
+{
+    for (uint32_t t = 0; t < SYNC_TABLES; t++)
+        for (uint32_t key = 0; key < SYNC_KEYS; key++)
+            if (memcmp(weights[t][key], s->before[step][t][key], s->spec[t].dim * 4) != 0)
+                return false;
+    return true;
+}
+
+/* Which members the step before this one took, whose weights are seen for the first time. */
+static void find_counted(struct sync *s, sync_weights weights, uint64_t step)
+{
+    uint64_t last = step - 1;
+    uint32_t part = 0;
+    for (uint32_t rank = 0; rank < s->members; rank++)
+        part |= (uint32_t)(last < s->until[rank]) << rank;
+    int least = __builtin_popcount(part) - (int)s->backups;
+    if (last != s->known)
+        bed_fail(&s->bed, "crash %u: step %llu is shown, and step %llu never was", s->crashes,
+                 (unsigned long long)step, (unsigned long long)last);
+    for (uint32_t set = 1; set < 1u << s->members; set++) {
+        if ((set & ~part) || (s->kept[last] & ~set) || (s->dropped[last] & set) ||
+            __builtin_popcount(set) < (least > 1 ? least : 1))
+            continue;
+        s->counted[last] = set;
+        plain_loop(s);
+        if (is_same(s, weights, step)) {
+            s->known = step;
+            return;
+        }
+    }
+    bed_fail(&s->bed, "step %llu, crash %u: no members' pushes make these weights", (unsigned long long)step,
+             s->crashes);
+}
+
+void sync_same(struct sync *s, const struct bed_reply *reply, uint64_t step)
 {
     sync_weights weights;
     unpack(s, reply, weights);
+    if (s->backups > 0 && step > s->known)
+        find_counted(s, weights, step);
     for (uint32_t t = 0; t < SYNC_TABLES; t++)
         for (uint32_t key = 0; key < SYNC_KEYS; key++)
             if (memcmp(weights[t][key], s->before[step][t][key], s->spec[t].dim * 4) != 0)
@@ -264,6 +329,17 @@ void sync_same(const struct sync *s, const struct bed_reply *reply, uint64_t ste
 
 /* ---- members */
 
+/* Whether its push counts is known now, unless the answer is to a copy. */
+static void pushed(struct sync *s, uint32_t rank, const struct dp_reply *reply)
+{
+    uint64_t step = s->member[rank].step;
+    assert_true(!reply->dropped || s->backups > 0);
+    if (!reply->repeated)
+        *(reply->dropped ? &s->dropped[step] : &s->kept[step]) |= 1u << rank;
+    if (step < s->known)
+        assert_true((s->kept[step] & ~s->counted[step]) == 0 && (s->dropped[step] & s->counted[step]) == 0);
+}
+
 static void go_on(struct sync *s, uint32_t rank, const struct bed_reply *reply)
 {
     struct sync_member *member = &s->member[rank];
@@ -271,8 +347,18 @@ static void go_on(struct sync *s, uint32_t rank, const struct bed_reply *reply)
     switch (reply->reply.status) {
     case DP_OK:
         member->sequence++;
-        if (member->pulled) {
+        if (member->step < member->open) {
+            assert_true(reply->reply.dropped || reply->reply.repeated);
             member->step++;
+            break;
+        }
+        if (member->pulled) {
+            pushed(s, rank, &reply->reply);
+            member->step++;
+        } else if (s->backups > 0 && reply->reply.open > member->step) {
+            sync_same(s, reply, reply->reply.open);
+            member->open = reply->reply.open;
+            break;
         } else {
             assert_int_equal(reply->reply.open, member->step);
             sync_same(s, reply, member->step);
@@ -307,7 +393,9 @@ static bool move(struct sync *s, uint32_t rank, uint64_t steps)
         moved = true;
     }
     if (member->id == 0 && member->step < steps && member->step < s->until[rank]) {
-        member->id = member->pulled ? sync_push(s, rank) : sync_pull(s, rank);
+        member->id = member->step < member->open ? sync_push_empty(s, rank)
+                     : member->pulled            ? sync_push(s, rank)
+                                                 : sync_pull(s, rank);
         moved = true;
     }
     return moved;
@@ -369,6 +457,22 @@ static void begin_again(struct sync *s, bool with_workers)
     s->sequence = 1;
 }
 
+/* A shard that only reads closes nothing: it shows what is durable. */
+static void look_at_what_is_durable(struct sync *s)
+{
+    s->bed.host.options.read_only = true;
+    begin_again(s, false);
+    uint64_t id = pull_all(s, 1, s->sequence++, (struct dp_membership){0});
+    for (uint32_t i = 0; i < 10; i++)
+        bed_turn(&s->bed);
+    const struct dp_reply *reply = &bed_expect(&s->bed, id, DP_OK)->reply;
+    if (reply->open < s->known)
+        bed_fail(&s->bed, "crash %u: step %llu was shown, and step %llu is open after it", s->crashes,
+                 (unsigned long long)s->known, (unsigned long long)reply->open);
+    shard_bed_close(&s->bed.host);
+    s->bed.host.options.read_only = false;
+}
+
 void sync_crash(struct sync *s, enum dp_sim_survival survival, bool with_workers)
 {
     s->crashes++;
@@ -378,6 +482,8 @@ void sync_crash(struct sync *s, enum dp_sim_survival survival, bool with_workers
     shard_bed_close(&s->bed.host);
     dp_sim_disk_restart(s->bed.host.sim, survival);
     s->bed.host.options.recovers = true;
+    if (s->known > 0)
+        look_at_what_is_durable(s);
     begin_again(s, with_workers);
 }
 

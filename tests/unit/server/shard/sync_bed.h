@@ -3,6 +3,9 @@
  * some rows come from one member, some from several, some pushes are empty, some are bf16.
  *     sync_new -> sync_train ... sync_crash -> sync_train ... -> sync_check -> sync_free
  * Each answer to a pull is compared with the plain loop's weights of that step, bit for bit.
+ * Backups   With them the shard chooses whose pushes a step takes. The loop takes, when weights of the next step are seen first, those
+ *           members whose sum gives them: enough of them, all whose push was answered, none whose push was dropped. From then on
+ *           this is what the step was. What was seen must be durable: each crash is looked at by a shard that only reads.
  * Failure   The test fails, with the seed. */
 #ifndef DP_TESTS_UNIT_SERVER_SHARD_SYNC_BED_H
 #define DP_TESTS_UNIT_SERVER_SHARD_SYNC_BED_H
@@ -20,6 +23,7 @@ typedef float sync_weights[SYNC_TABLES][SYNC_KEYS][SYNC_DIM];
 struct sync_member {
     uint64_t step, id; /* id: of the request that is not answered; 0: none */
     uint64_t sequence;
+    uint64_t open; /* backups: steps below it were closed without it: it pushes them empty */
     bool pulled, met;
     sync_weights weights; /* what it pulled for its step */
 };
@@ -35,12 +39,18 @@ struct sync {
     struct sync_member member[SYNC_MEMBERS];
     uint64_t sequence; /* of session 1, which is no member's */
     uint32_t crashes;
+    uint32_t backups;
+    uint64_t known; /* with backups: before[] stands up to this step */
+    uint32_t counted[SYNC_STEPS], kept[SYNC_STEPS], dropped[SYNC_STEPS]; /* sets of members, a bit each */
     bool writes_back; /* time passes, so that there are write-back cycles; and each member has its own turn */
 };
 
 /* Opened, tables made; the view is not handed over yet. cache_bytes 0: all that it wants. */
 struct sync *sync_new(uint32_t members, uint64_t steps, uint64_t seed, enum dp_durability durability,
                       uint64_t cache_bytes);
+/* The same; each step closes without up to so many members. */
+struct sync *sync_new_with_backups(uint32_t members, uint32_t backups, uint64_t steps, uint64_t seed,
+                                   enum dp_durability durability);
 void sync_free(struct sync *s); /* open or closed */
 /* Each member goes on as far as it can until all have done `steps` steps, or the disk is off. */
 void sync_train(struct sync *s, uint64_t steps);
@@ -65,10 +75,12 @@ uint64_t sync_pull(struct sync *s, uint32_t rank);
 uint64_t sync_push(struct sync *s, uint32_t rank);
 /* The push of a step with these fields instead. */
 uint64_t sync_push_with(struct sync *s, uint32_t rank, uint64_t number, float rate, uint64_t step);
+/* That of a step which was closed without it. */
+uint64_t sync_push_empty(struct sync *s, uint32_t rank);
 /* The last reply to this request but HELD; NULL: none. */
 const struct bed_reply *sync_reply(const struct sync *s, uint64_t id);
 void sync_view(struct sync *s);
 /* The weights in an answer are the plain loop's before this step. */
-void sync_same(const struct sync *s, const struct bed_reply *reply, uint64_t step);
+void sync_same(struct sync *s, const struct bed_reply *reply, uint64_t step);
 
 #endif
