@@ -7,10 +7,15 @@
 
 static struct dp_cluster usual(void)
 {
-    return (struct dp_cluster){
-        .model = "deepfm:16-256-128",
-        .training = {.batch = 128, .workers = 4, .push_every = 2, .epochs = 10, .seed = 5, .run = 3},
-        .data = {.negatives = 4, .window = 5}};
+    return (struct dp_cluster){.model = "deepfm:16-256-128",
+                               .training = {.batch = 128,
+                                            .workers = 4,
+                                            .push_every = 2,
+                                            .epochs = 10,
+                                            .seed = 5,
+                                            .run = 3,
+                                            .consistency = "async"},
+                               .data = {.negatives = 4, .window = 5}};
 }
 
 static const struct dp_agreed_set judged = {.digest = 0xdef, .examples = 700, .lists = 7};
@@ -119,6 +124,7 @@ static void texts_of_any_kind(void **state)
     memset(more, 'x', sizeof more);
     assert_int_equal(dp_agreed_check(text, more, sizeof more, 3, &err), DP_EXISTS);
     now.training = (struct dp_cluster_training){.batch = UINT32_MAX,
+                                                .consistency = "async",
                                                 .workers = UINT32_MAX,
                                                 .epochs = UINT32_MAX,
                                                 .seed = UINT64_MAX,
