@@ -95,14 +95,19 @@ static bool read_u64(const json_t *object, const char *key, uint64_t *out)
     return true;
 }
 
-/* Text of an earlier version has no backups. */
+/* What an earlier version did not count yet: a run that it began is finished by this one. */
+static bool read_later_u64(const json_t *object, const char *key, uint64_t *out)
+{
+    *out = 0;
+    return !json_object_get(object, key) || read_u64(object, key, out);
+}
+
 static bool read_dropped(const json_t *root, struct dp_dropped *out)
 {
-    *out = (struct dp_dropped){0};
-    return !json_object_get(root, "dropped_pushes") || (read_u64(root, "dropped_pushes", &out->pushes) &&
-                                                        read_u64(root, "dropped_partly", &out->partly) &&
-                                                        read_u64(root, "dropped_examples", &out->examples) &&
-                                                        read_u64(root, "passed_examples", &out->passed));
+    return read_later_u64(root, "dropped_pushes", &out->pushes) &&
+           read_later_u64(root, "dropped_partly", &out->partly) &&
+           read_later_u64(root, "dropped_examples", &out->examples) &&
+           read_later_u64(root, "passed_examples", &out->passed);
 }
 
 static bool read_epochs(const json_t *array, struct dp_worker_stats *out)
@@ -126,10 +131,15 @@ static bool read_epochs(const json_t *array, struct dp_worker_stats *out)
 
 static bool read_spent(const json_t *array, struct dp_step_times *out)
 {
-    if (!json_is_array(array) || json_array_size(array) != DP_PHASE_KINDS)
+    size_t at = 0, size = json_array_size(array);
+    bool has_rule = size == DP_PHASE_KINDS; /* an earlier version had no wait for others */
+    *out = (struct dp_step_times){0};
+    if (!json_is_array(array) || (!has_rule && size != DP_PHASE_KINDS - 1))
         return false;
     for (int i = 0; i < DP_PHASE_KINDS; i++) {
-        const json_t *seconds = json_array_get(array, (size_t)i);
+        if (i == DP_PHASE_WAITING_RULE && !has_rule)
+            continue;
+        const json_t *seconds = json_array_get(array, at++);
         if (!json_is_real(seconds))
             return false;
         out->seconds[i] = json_real_value(seconds);
@@ -147,8 +157,8 @@ static bool read_stats(const json_t *root, struct dp_worker_stats *out)
         !read_u64(root, "repeated_examples", &out->repeated_examples) || !read_dropped(root, &out->dropped) ||
         !read_u64(root, "measured_pushes", &s->pushes) || !read_u64(root, "repeated", &s->repeated) ||
         !read_u64(root, "measured", &s->measured) || !read_u64(root, "sum", &s->sum) ||
-        !read_u64(root, "max", &s->max) || !read_u64(root, "gaps", &s->gaps) ||
-        !read_u64(root, "gap_sum", &s->gap_sum) || !read_u64(root, "gap_max", &s->gap_max))
+        !read_u64(root, "max", &s->max) || !read_later_u64(root, "gaps", &s->gaps) ||
+        !read_later_u64(root, "gap_sum", &s->gap_sum) || !read_later_u64(root, "gap_max", &s->gap_max))
         return false;
     out->worker = (uint32_t)worker;
     out->ended = (uint32_t)ended;

@@ -75,8 +75,34 @@ static void test_round(void **state)
     dp_worker_stats_clear(&have);
 }
 
+/* As the version before ssp and sync wrote them. Planted: a key that it lacks is rubbish. */
+static void test_earlier_version(void **state)
+{
+    (void)state;
+    static const char before[] =
+        "{\"worker\":1,\"ended\":1,\"pushes\":70,\"found_examples\":5,\"repeated_examples\":24,"
+        "\"measured_pushes\":68,\"repeated\":2,\"measured\":136,\"sum\":99,\"max\":5,\"histogram\":[%s0],"
+        "\"spent\":[0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1.0,1.1],\"device\":\"cpu\",\"epochs\":"
+        "[[0.5,1000,1.7e9,2.0]]%s}";
+    char zeros[2 * DP_STALENESS_BUCKETS + 1] = "", text[1024];
+    struct dp_worker_stats back;
+    for (uint32_t i = 1; i < DP_STALENESS_BUCKETS; i++)
+        (void)strcat(zeros, "0,");
+    (void)snprintf(text, sizeof text, before, zeros, "");
+    assert_int_equal(dp_worker_stats_unpack(text, strlen(text), 2, &back, NULL), DP_OK);
+    assert_true(back.staleness.sum == 99 && back.staleness.gaps == 0 && back.dropped.pushes == 0);
+    assert_true(back.times.seconds[DP_PHASE_WAITING_PULL] == 0.5 &&
+                back.times.seconds[DP_PHASE_WAITING_RULE] == 0);
+    assert_true(back.times.seconds[DP_PHASE_WAITING_PUSH] == 0.6 &&
+                back.times.seconds[DP_PHASE_DEVICE_COPY_OUT] == 1.1);
+    dp_worker_stats_clear(&back);
+    /* What is there is as it has to be. */
+    (void)snprintf(text, sizeof text, before, zeros, ",\"gaps\":\"many\"");
+    assert_int_equal(dp_worker_stats_unpack(text, strlen(text), 2, &back, NULL), DP_DATA);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round), cmocka_unit_test(test_earlier_version)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
