@@ -26,7 +26,7 @@ struct dp_call {
     enum dp_status (*take)(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
                            struct dp_reply *reply, struct dp_message **message, struct dp_error *err);
     struct dp_outcome outcome;           /* push */
-    uint64_t *applied;                   /* pull: the caller's, or NULL */
+    struct dp_pulled_at *pulled_at;      /* pull: the caller's, or NULL */
     uint64_t *bits;                      /* pushed: the caller's */
     struct dp_snapshot_state *snapshots; /* snapshot: the caller's, of each shard */
     uint64_t *view;                      /* view: the caller's, the greatest number that a shard acts on */

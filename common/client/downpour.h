@@ -9,7 +9,7 @@
  *           waited for. A deadline counts the time in which the process ran: a suspension of it (Ctrl-Z, a
  *           laptop that sleeps), wherever in a wait it begins, counts as a quarter of a second at most.
  * Thread    A client and its tickets belong to one thread. Several clients may be used by several threads.
- * Memory    The keys and weights of a pull, and its applied array, must live until its wait has returned a
+ * Memory    The keys and weights of a pull, and its pulled_at array, must live until its wait has returned a
  *           result other than DP_TIMEOUT. A push copies its arguments.
  * Failure   Every call returns a status; *err has the cause and the remedy (err may be NULL). When a deadline
  *           passed, err->wait says why the server makes the request wait, if it said so recently
@@ -106,15 +106,19 @@ struct dp_ticket {
     uint64_t id;
 };
 
-/* In an applied array: no row of that shard was pulled. */
+/* How far a shard had come when it answered a pull. */
+struct dp_pulled_at {
+    uint64_t applied; /* pushes that it had applied; DP_NOT_MEASURED: no row of it was pulled */
+    uint64_t lsn;     /* of its journal: the rows show all of it */
+};
 #define DP_NOT_MEASURED UINT64_MAX
 
-/* Issues a pull. timeout_ms: how long the call may wait for a place in the window. applied: NULL, or an array
- * [shards] that receives how many pushes each shard had applied; pass it to the push that is computed from
- * this pull to measure the push's staleness. */
+/* Issues a pull. timeout_ms: how long the call may wait for a place in the window. pulled_at: NULL, or an array
+ * [shards] to be filled; pass it to the push that is computed from this pull, and its outcome measures how many
+ * pushes came in between and how many of its rows they changed. */
 DP_MUST_USE
 enum dp_status dp_client_pull(struct dp_client *client, const struct dp_pull_part *parts, uint32_t count,
-                              uint64_t *applied, uint32_t timeout_ms, struct dp_ticket *out,
+                              struct dp_pulled_at *pulled_at, uint32_t timeout_ms, struct dp_ticket *out,
                               struct dp_error *err);
 
 struct dp_push_options {
@@ -123,8 +127,11 @@ struct dp_push_options {
      * new one; the refused push may have been applied on some shards. */
     uint64_t stream;
     uint64_t number; /* if stream is not 0: use each number once; a number beyond the server's window waits */
-    const uint64_t *applied; /* [shards], of the pull that the push was computed from, or NULL */
-    bool in_step;            /* the push is this member's for `step` (dp_client_join) */
+    const struct dp_pulled_at *pulled_at; /* [shards], of the pull that the push was computed from, or NULL */
+    /* Each shard divides the rate by the push's staleness in pushes, if that is over 1 (Zhang et al. 2016, "Staleness-aware
+     * async-SGD"). Needs pulled_at; a shard of which no row was pulled takes the rate as it is. Not in sync. */
+    bool by_staleness;
+    bool in_step; /* the push is this member's for `step` (dp_client_join) */
     uint64_t step;
     uint64_t examples; /* behind the gradients: their weight in a synchronous step */
 };
@@ -139,7 +146,12 @@ struct dp_outcome {
     uint32_t measured;      /* number of shards in the next two */
     uint64_t staleness_sum; /* pushes applied between the pull and this push, summed over shards */
     uint64_t staleness_max;
-    bool repeated;    /* a shard had applied this number before */
+    /* Of the shards that measured it and applied it at once (all modes but sync): its rows, and those of them that any push, this
+     * client's own included, had changed since the pull. */
+    uint64_t rows, changed_rows;
+    uint32_t divided;   /* by_staleness: number of shards in the next one */
+    double divisor_sum; /* by which shards divided the rate, summed over them */
+    bool repeated;      /* a shard had applied this number before */
     uint32_t dropped; /* in a step: shards that had closed the step without this push and did not apply it */
     uint32_t gaps;    /* in a step: number of shards in the next two */
     uint64_t gap_sum; /* steps by which this member was ahead of the slowest one, summed over shards */
@@ -206,7 +218,7 @@ enum dp_status dp_client_leave(struct dp_client *client, uint64_t until, uint32_
  * above `step`: do not use the rows, but push each of the steps below `open` without rows, since its number is used up, and pull `open`. */
 DP_MUST_USE
 enum dp_status dp_client_pull_step(struct dp_client *client, uint64_t step, const struct dp_pull_part *parts,
-                                   uint32_t count, uint64_t *applied, uint32_t timeout_ms,
+                                   uint32_t count, struct dp_pulled_at *pulled_at, uint32_t timeout_ms,
                                    struct dp_ticket *out, struct dp_error *err);
 
 /* Finds which of a stream's numbers from .. from + count - 1 every shard has applied: bit i of bits[(count +

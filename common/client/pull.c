@@ -65,8 +65,8 @@ static enum dp_status take_rows(struct dp_call *call, uint32_t server, const str
         scatter(pull->part.keys, parcel->slice[i].from, section->rows, (*message)->frame[1 + i].data,
                 pull->dim, section->type, pull->part.weights);
     }
-    if (call->applied && parcel->request.sections > 0)
-        call->applied[server] = reply->applied;
+    if (call->pulled_at && parcel->request.sections > 0)
+        call->pulled_at[server] = (struct dp_pulled_at){.applied = reply->applied, .lsn = reply->lsn};
     if (parcel->request.member.given && reply->open > call->outcome.open)
         call->outcome.open = reply->open;
     return DP_OK;
@@ -92,8 +92,8 @@ static enum dp_status make(struct dp_client *client, struct dp_partition *partit
 
 /* step: NULL, or that of the member that this client is. */
 static enum dp_status issue(struct dp_client *client, const uint64_t *step, const struct dp_pull_part *parts,
-                            uint32_t count, uint64_t *applied, uint32_t timeout_ms, struct dp_ticket *out,
-                            struct dp_error *err)
+                            uint32_t count, struct dp_pulled_at *pulled_at, uint32_t timeout_ms,
+                            struct dp_ticket *out, struct dp_error *err)
 {
     struct dp_partition cut = {0};
     struct dp_call *call = NULL;
@@ -106,7 +106,7 @@ static enum dp_status issue(struct dp_client *client, const uint64_t *step, cons
     if (!call)
         return dp_fail(err, DP_NOMEM, "pull: no memory");
     call->take = take_rows;
-    call->applied = applied;
+    call->pulled_at = pulled_at;
     /* A member asks every shard, also one without rows of it, as its push goes to every shard: else it could push steps there
      * that others have not come to. */
     st = make(client, &cut, parts, step != NULL, call, err);
@@ -119,8 +119,8 @@ static enum dp_status issue(struct dp_client *client, const uint64_t *step, cons
         goto done;
     if (step)
         dp_client_member_sign(client, call, *step, 0);
-    for (uint32_t i = 0; applied && i < client->shards; i++)
-        applied[i] = DP_NOT_MEASURED;
+    for (uint32_t i = 0; pulled_at && i < client->shards; i++)
+        pulled_at[i] = (struct dp_pulled_at){.applied = DP_NOT_MEASURED};
     dp_client_issue(client, &call, out);
 done:
     dp_client_drop_draft(client);
@@ -130,19 +130,19 @@ done:
 }
 
 enum dp_status dp_client_pull(struct dp_client *client, const struct dp_pull_part *parts, uint32_t count,
-                              uint64_t *applied, uint32_t timeout_ms, struct dp_ticket *out,
+                              struct dp_pulled_at *pulled_at, uint32_t timeout_ms, struct dp_ticket *out,
                               struct dp_error *err)
 {
-    return issue(client, NULL, parts, count, applied, timeout_ms, out, err);
+    return issue(client, NULL, parts, count, pulled_at, timeout_ms, out, err);
 }
 
 enum dp_status dp_client_pull_step(struct dp_client *client, uint64_t step, const struct dp_pull_part *parts,
-                                   uint32_t count, uint64_t *applied, uint32_t timeout_ms,
+                                   uint32_t count, struct dp_pulled_at *pulled_at, uint32_t timeout_ms,
                                    struct dp_ticket *out, struct dp_error *err)
 {
     out->id = 0;
     enum dp_status st = dp_client_member_check(client, "pull", err);
-    return st == DP_OK ? issue(client, &step, parts, count, applied, timeout_ms, out, err) : st;
+    return st == DP_OK ? issue(client, &step, parts, count, pulled_at, timeout_ms, out, err) : st;
 }
 
 enum dp_status dp_client_pull_rows(struct dp_client *client, struct dp_client_table *table,

@@ -159,6 +159,12 @@ static enum dp_status take_pushed(struct dp_call *call, uint32_t server, const s
     outcome->staleness_sum += reply->staleness;
     if (reply->staleness > outcome->staleness_max)
         outcome->staleness_max = reply->staleness;
+    outcome->rows += reply->rows;
+    outcome->changed_rows += reply->changed_rows;
+    if (parcel->request.by_staleness && reply->rate > 0) {
+        outcome->divided++;
+        outcome->divisor_sum += (double)parcel->request.rate / (double)reply->rate;
+    }
     return DP_OK;
 }
 
@@ -188,8 +194,11 @@ static void number(struct dp_client *client, const struct dp_push_options *optio
         r->stream = own ? client->session.stream : options->stream;
         r->number = own ? client->next_number : options->number;
         r->rate = options->rate;
-        r->measured = options->applied && options->applied[i] != DP_NOT_MEASURED;
-        r->pulled_at = r->measured ? options->applied[i] : 0;
+        const struct dp_pulled_at *at = options->pulled_at ? &options->pulled_at[i] : NULL;
+        r->measured = at && at->applied != DP_NOT_MEASURED;
+        r->pulled_at = r->measured ? at->applied : 0;
+        r->pulled_lsn = r->measured ? at->lsn : 0;
+        r->by_staleness = r->measured && options->by_staleness;
     }
     client->next_number += own;
     client->session.stream_used |= own;
@@ -209,6 +218,12 @@ static enum dp_status issue(struct dp_client *client, const struct dp_push_optio
     if (options->in_step && options->examples > DP_EXAMPLES_MAX)
         return dp_fail(err, DP_ARGUMENT, "push: %" PRIu64 " examples, the limit is %llu", options->examples,
                        DP_EXAMPLES_MAX);
+    if (options->by_staleness && !options->pulled_at)
+        return dp_fail(err, DP_ARGUMENT,
+                       "push: by_staleness, but without pulled_at its staleness is not measured");
+    if (options->by_staleness && options->in_step && client->place.mode == DP_SYNC)
+        return dp_fail(err, DP_ARGUMENT,
+                       "push: by_staleness: in sync one rate applies a step, whose pushes are not stale");
     st = options->in_step ? dp_client_member_check(client, "push", err) : DP_OK;
     if (st == DP_OK)
         st = make(client, &cut, parts, count, err);

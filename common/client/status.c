@@ -57,6 +57,7 @@ void dp_client_status_free(struct dp_status_report **report)
     if (*report) {
         free((*report)->table);
         free((*report)->counter);
+        free((*report)->histogram);
     }
     free(*report);
     *report = NULL;

@@ -3,6 +3,7 @@
 #ifndef DP_WIRE_REPLY_H
 #define DP_WIRE_REPLY_H
 
+#include "common/base/histogram.h"
 #include "common/wire/request.h"
 
 enum dp_reply_kind {
@@ -18,12 +19,13 @@ enum dp_reply_kind {
     DP_REPLY_REGISTER, /* frame 1: the value's bytes */
     DP_REPLY_VIEW,
     DP_REPLY_SILENCES, /* frame 1: u64[members], ms */
-    DP_REPLY_LEASED, /* frame 1: the numbers, u64s */
+    DP_REPLY_LEASED,   /* frame 1: the numbers, u64s */
 };
 
 #define DP_COUNTERS_MAX      128u
 #define DP_COUNTER_NAME_MAX  47u
 #define DP_STATUS_TABLES_MAX 256u
+#define DP_HISTOGRAMS_MAX    8u
 
 struct dp_counter {
     char name[DP_COUNTER_NAME_MAX + 1];
@@ -41,6 +43,8 @@ struct dp_status_report {
     uint32_t tables, counters;
     struct dp_table_status *table;
     struct dp_counter *counter;
+    uint32_t histograms;
+    struct dp_histogram *histogram;
     uint64_t store; /* id of the shard's store; 0: it has none */
 };
 
@@ -55,24 +59,26 @@ struct dp_reply {
 
     uint64_t first, last, boot, stream; /* welcome */
     uint32_t window;
-    uint64_t store;                     /* welcome: of a shard; 0: none */
-    uint64_t register_id;               /* welcome: 0: none; register */
-    bool existed;                       /* table_created */
-    uint64_t applied;                   /* pulled: frames 1.. of the message are the sections' values */
-    uint64_t lsn;                       /* pulled: of the shard's journal; the rows show all of it */
-    uint32_t held_ms;                   /* pulled: how long the consistency mode held it */
-    uint64_t open;                      /* pulled, in a synchronous run: the step that the rows are of */
-    uint64_t staleness;                 /* pushed */
-    bool repeated;                      /* pushed */
-    bool dropped;                       /* pushed: its step had been closed without it; nothing was applied */
-    uint64_t gap;                       /* pushed: steps ahead of the slowest member */
-    bool held;                          /* snapshot: it is there */
-    uint32_t run, epoch;                /* snapshot: the last that was reverted to; 0, 0: none */
-    uint64_t version;                   /* register: 0: never set; view: the number the shard acts on */
-    bool won;                           /* register: of a set (downpour.proto) */
-    enum dp_lease_state lease;          /* leased */
-    uint32_t wait_ms;                   /* leased */
-    uint64_t done;                      /* leased */
+    uint64_t store;              /* welcome: of a shard; 0: none */
+    uint64_t register_id;        /* welcome: 0: none; register */
+    bool existed;                /* table_created */
+    uint64_t applied;            /* pulled: frames 1.. of the message are the sections' values */
+    uint64_t lsn;                /* pulled: of the shard's journal; the rows show all of it */
+    uint32_t held_ms;            /* pulled: how long the consistency mode held it */
+    uint64_t open;               /* pulled, in a synchronous run: the step that the rows are of */
+    uint64_t staleness;          /* pushed */
+    bool repeated;               /* pushed */
+    bool dropped;                /* pushed: its step had been closed without it; nothing was applied */
+    uint64_t gap;                /* pushed: steps ahead of the slowest member */
+    uint64_t rows, changed_rows; /* pushed: of its rows, those changed since the pull; 0, 0: not measured */
+    float rate;                  /* pushed: at which it was applied; 0: it was not, or not yet */
+    bool held;                   /* snapshot: it is there */
+    uint32_t run, epoch;         /* snapshot: the last that was reverted to; 0, 0: none */
+    uint64_t version;            /* register: 0: never set; view: the number the shard acts on */
+    bool won;                    /* register: of a set (downpour.proto) */
+    enum dp_lease_state lease;   /* leased */
+    uint32_t wait_ms;            /* leased */
+    uint64_t done;               /* leased */
     struct dp_status_report report;     /* status */
     uint32_t notes;                     /* notes: frames 1.. are their bytes */
     char (*note)[DP_NOTE_NAME_MAX + 1]; /* heap: dp_reply_clear */

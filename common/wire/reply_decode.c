@@ -4,6 +4,8 @@
 #include "common/wire/reply.h"
 #include "common/wire/spec.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +13,7 @@ void dp_reply_clear(struct dp_reply *reply)
 {
     free(reply->report.table);
     free(reply->report.counter);
+    free(reply->report.histogram);
     free(reply->note);
     reply->report = (struct dp_status_report){0};
     reply->note = NULL;
@@ -29,20 +32,42 @@ static enum dp_status take_reason(const char *reason, struct dp_reply *out, stru
     return DP_OK;
 }
 
+static enum dp_status take_histogram(const Downpour__Histogram *wire, struct dp_histogram *out,
+                                     struct dp_error *err)
+{
+    if (wire->n_upper == 0 || wire->n_upper > DP_HISTOGRAM_BUCKETS_MAX || wire->n_counts != wire->n_upper)
+        return dp_fail(err, DP_INVALID,
+                       "histograms: %zu bounds and %zu counts, expected as many of both, 1 to %u",
+                       wire->n_upper, wire->n_counts, DP_HISTOGRAM_BUCKETS_MAX);
+    out->buckets = (uint32_t)wire->n_upper;
+    for (uint32_t b = 0; b < out->buckets; b++) {
+        out->upper[b] = wire->upper[b];
+        out->count[b] = wire->counts[b];
+        if (isnan(wire->upper[b]) || (b > 0 && !(wire->upper[b] > wire->upper[b - 1])))
+            return dp_fail(err, DP_INVALID, "histograms.upper[%u]: %g is not above the bound before it", b,
+                           wire->upper[b]);
+    }
+    return dp_header_name("histograms.name", wire->name, 1, DP_HISTOGRAM_NAME_MAX, out->name, err);
+}
+
 static enum dp_status take_report(const Downpour__StatusReport *wire, struct dp_status_report *out,
                                   struct dp_error *err)
 {
     enum dp_status st = DP_OK;
-    if (wire->n_tables > DP_STATUS_TABLES_MAX || wire->n_counters > DP_COUNTERS_MAX)
-        return dp_fail(err, DP_INVALID,
-                       "status_report: %zu tables and %zu counters, the limits are %u and %u", wire->n_tables,
-                       wire->n_counters, DP_STATUS_TABLES_MAX, DP_COUNTERS_MAX);
+    if (wire->n_tables > DP_STATUS_TABLES_MAX || wire->n_counters > DP_COUNTERS_MAX ||
+        wire->n_histograms > DP_HISTOGRAMS_MAX)
+        return dp_fail(
+            err, DP_INVALID,
+            "status_report: %zu tables, %zu counters and %zu histograms, the limits are %u, %u and %u",
+            wire->n_tables, wire->n_counters, wire->n_histograms, DP_STATUS_TABLES_MAX, DP_COUNTERS_MAX,
+            DP_HISTOGRAMS_MAX);
     out->shard = wire->shard;
     out->shards = wire->shards;
     out->store = wire->store;
     out->table = calloc(wire->n_tables + 1, sizeof out->table[0]);
     out->counter = calloc(wire->n_counters + 1, sizeof out->counter[0]);
-    if (!out->table || !out->counter)
+    out->histogram = calloc(wire->n_histograms + 1, sizeof out->histogram[0]);
+    if (!out->table || !out->counter || !out->histogram)
         return dp_fail(err, DP_NOMEM, "out of memory for a status report of %zu tables", wire->n_tables);
     for (size_t i = 0; i < wire->n_tables && st == DP_OK; i++) {
         out->table[i].rows = wire->tables[i]->rows;
@@ -54,6 +79,9 @@ static enum dp_status take_report(const Downpour__StatusReport *wire, struct dp_
         st = dp_header_name("counters.name", wire->counters[i]->name, 1, DP_COUNTER_NAME_MAX,
                             out->counter[i].name, err);
     }
+    for (size_t i = 0; i < wire->n_histograms && st == DP_OK; i++)
+        st = take_histogram(wire->histograms[i], &out->histogram[i], err);
+    out->histograms = (uint32_t)wire->n_histograms;
     out->tables = (uint32_t)wire->n_tables;
     out->counters = (uint32_t)wire->n_counters;
     return st;
@@ -87,6 +115,22 @@ static enum dp_status take_leased(const Downpour__Leased *wire, struct dp_reply 
     return DP_OK;
 }
 
+static enum dp_status take_pushed(const Downpour__Pushed *wire, struct dp_reply *out, struct dp_error *err)
+{
+    out->kind = DP_REPLY_PUSHED;
+    out->staleness = wire->staleness;
+    out->repeated = wire->repeated;
+    out->dropped = wire->dropped;
+    out->gap = wire->gap;
+    out->rows = wire->rows;
+    out->changed_rows = wire->changed_rows;
+    out->rate = wire->rate;
+    return out->changed_rows <= out->rows && isfinite(out->rate)
+               ? DP_OK
+               : dp_fail(err, DP_INVALID, "pushed: %" PRIu64 " changed rows of %" PRIu64 ", rate %g",
+                         out->changed_rows, out->rows, (double)out->rate);
+}
+
 static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *out, struct dp_error *err)
 {
     switch (wire->body_case) {
@@ -113,12 +157,7 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
         out->open = wire->pulled->open;
         return DP_OK;
     case DOWNPOUR__REPLY__BODY_PUSHED:
-        out->kind = DP_REPLY_PUSHED;
-        out->staleness = wire->pushed->staleness;
-        out->repeated = wire->pushed->repeated;
-        out->dropped = wire->pushed->dropped;
-        out->gap = wire->pushed->gap;
-        return DP_OK;
+        return take_pushed(wire->pushed, out, err);
     case DOWNPOUR__REPLY__BODY_STATUS_REPORT:
         out->kind = DP_REPLY_STATUS;
         return take_report(wire->status_report, &out->report, err);

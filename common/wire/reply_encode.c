@@ -29,6 +29,7 @@ struct lists {
     Downpour__TableStatus table[DP_STATUS_TABLES_MAX], *tables[DP_STATUS_TABLES_MAX];
     Downpour__TableSpec spec[DP_STATUS_TABLES_MAX];
     Downpour__Counter counter[DP_COUNTERS_MAX], *counters[DP_COUNTERS_MAX];
+    Downpour__Histogram histogram[DP_HISTOGRAMS_MAX], *histograms[DP_HISTOGRAMS_MAX];
     char *names[DP_NOTES_MAX];
 };
 
@@ -67,6 +68,18 @@ static void put_report(const struct dp_status_report *report, struct reply_parts
         lists->counter[i].value = report->counter[i].value;
         lists->counters[i] = &lists->counter[i];
     }
+    for (uint32_t i = 0; i < report->histograms; i++) {
+        const struct dp_histogram *from = &report->histogram[i];
+        downpour__histogram__init(&lists->histogram[i]);
+        lists->histogram[i].name = (char *)from->name;
+        lists->histogram[i].upper = (double *)from->upper;
+        lists->histogram[i].n_upper = from->buckets;
+        lists->histogram[i].counts = (uint64_t *)from->count;
+        lists->histogram[i].n_counts = from->buckets;
+        lists->histograms[i] = &lists->histogram[i];
+    }
+    to->histograms = lists->histograms;
+    to->n_histograms = report->histograms;
     to->tables = lists->tables;
     to->n_tables = report->tables;
     to->counters = lists->counters;
@@ -161,6 +174,9 @@ static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
         parts->body.pushed.repeated = reply->repeated;
         parts->body.pushed.dropped = reply->dropped;
         parts->body.pushed.gap = reply->gap;
+        parts->body.pushed.rows = reply->rows;
+        parts->body.pushed.changed_rows = reply->changed_rows;
+        parts->body.pushed.rate = reply->rate;
         parts->head.body_case = DOWNPOUR__REPLY__BODY_PUSHED;
         parts->head.pushed = &parts->body.pushed;
         break;
@@ -204,10 +220,13 @@ static enum dp_status make_lists(const struct dp_reply *reply, struct lists **ou
     bool notes = reply->kind == DP_REPLY_NOTES;
     if (!report && !notes)
         return DP_OK;
-    if (report && (reply->report.tables > DP_STATUS_TABLES_MAX || reply->report.counters > DP_COUNTERS_MAX))
-        return dp_fail(err, DP_ARGUMENT,
-                       "status report of %u tables and %u counters, the limits are %u and %u",
-                       reply->report.tables, reply->report.counters, DP_STATUS_TABLES_MAX, DP_COUNTERS_MAX);
+    if (report && (reply->report.tables > DP_STATUS_TABLES_MAX || reply->report.counters > DP_COUNTERS_MAX ||
+                   reply->report.histograms > DP_HISTOGRAMS_MAX))
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "status report of %u tables, %u counters and %u histograms, the limits are %u, %u and %u",
+            reply->report.tables, reply->report.counters, reply->report.histograms, DP_STATUS_TABLES_MAX,
+            DP_COUNTERS_MAX, DP_HISTOGRAMS_MAX);
     if (notes && reply->notes > DP_NOTES_MAX)
         return dp_fail(err, DP_ARGUMENT, "%u notes in one reply, the limit is %u", reply->notes,
                        DP_NOTES_MAX);

@@ -79,6 +79,8 @@ struct dp_request {
     uint32_t numbers;                   /* positions_get: 1 .. DP_POSITIONS_MAX */
     float rate;                         /* push: finite, >= FLT_MIN */
     bool measured;
+    uint64_t pulled_lsn;         /* push: measured */
+    bool by_staleness;           /* push: measured; its rate is divided by the staleness */
     struct dp_membership member; /* pull, push */
     uint32_t sections;           /* pull, push */
     struct dp_section section[DP_SECTIONS_MAX];

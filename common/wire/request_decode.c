@@ -126,11 +126,16 @@ static enum dp_status take_push(const struct dp_message *message, const Downpour
     out->number = wire->number;
     out->pulled_at = wire->pulled_at;
     out->measured = wire->measured;
+    out->pulled_lsn = wire->pulled_lsn;
+    out->by_staleness = wire->by_staleness;
     out->rate = wire->rate;
     /* Optimizers divide by it: 1 over a subnormal number may be infinite, and the row with it. */
     if (!isfinite(wire->rate) || !(wire->rate >= FLT_MIN))
         return dp_fail(err, DP_INVALID, "rate: %g, expected a finite number of %g or more",
                        (double)wire->rate, (double)FLT_MIN);
+    if (wire->by_staleness && !wire->measured)
+        return dp_fail(err, DP_INVALID,
+                       "by_staleness: true, but the push is not measured, so its staleness is not known");
     enum dp_status st = take_member(wire->member, out, err);
     if (st != DP_OK)
         return st;

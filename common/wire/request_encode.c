@@ -80,6 +80,8 @@ static void put_push(const struct dp_request *request, struct request_parts *par
     push->rate = request->rate;
     push->pulled_at = request->pulled_at;
     push->measured = request->measured;
+    push->pulled_lsn = request->pulled_lsn;
+    push->by_staleness = request->by_staleness;
     push->member = put_member(&request->member, parts);
     parts->head.body_case = DOWNPOUR__REQUEST__BODY_PUSH;
     parts->head.push = push;

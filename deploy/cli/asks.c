@@ -142,6 +142,7 @@ void dp_asks_clear(struct dp_asks *asks)
     for (uint32_t i = 0; asks->shard && i < asks->shards; i++) {
         free(asks->shard[i].report.table);
         free(asks->shard[i].report.counter);
+        free(asks->shard[i].report.histogram);
     }
     for (uint32_t i = 0; i < asks->notes; i++)
         free(asks->note[i].text);

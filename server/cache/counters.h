@@ -22,6 +22,8 @@
     X(pushes_over_budget)                                                                                          \
     X(staleness_sum)                                                                                               \
     X(staleness_pushes)                                                                                            \
+    X(measured_rows) /* of measured pushes that were applied at once, */                                           \
+    X(changed_rows)  /* and those of them that any push had changed since the pull */                              \
     X(clock_gap_sum) /* of pushes of members: steps ahead of the slowest one */                                    \
     X(clock_gap_pushes)                                                                                            \
     X(clock_gap_max)                                                                                               \

@@ -32,9 +32,10 @@ static const void *widen(const char *halves, uint32_t dim, float *scratch)
     return scratch;
 }
 
-void dp_apply(const struct dp_section *section, struct dp_cached_table *table, const uint32_t *rows,
-              float rate, uint64_t lsn, float *scratch)
+uint32_t dp_apply(const struct dp_section *section, struct dp_cached_table *table, const uint32_t *rows,
+                  float rate, uint64_t lsn, uint64_t seen, float *scratch)
 {
+    uint32_t changed = 0;
     uint32_t dim = table->spec.dim;
     size_t bytes = (size_t)dim * dp_value_bytes(section->type);
     const char *gradient = section->values;
@@ -43,12 +44,15 @@ void dp_apply(const struct dp_section *section, struct dp_cached_table *table, c
         if (i + PREFETCH_AHEAD < section->rows)
             dp_row_cache_prefetch(table->cache, rows[i + PREFETCH_AHEAD]);
         void *row = dp_row_cache_row(table->cache, rows[i]);
-        if (dp_row_lsn(row) >= lsn)
+        uint64_t before = dp_row_lsn(row);
+        if (before >= lsn)
             continue; /* replay: the stored row has it already */
-        table->fresh += dp_row_lsn(row) == 0;
+        table->fresh += before == 0;
+        changed += before > seen;
         dp_optimizer_apply(table->optimizer, row,
                            section->type == DP_F32 ? gradient : widen(gradient, dim, scratch), rate);
         dp_row_set_lsn(row, lsn);
         dp_row_cache_set_dirty(table->cache, rows[i]);
     }
+    return changed;
 }

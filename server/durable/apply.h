@@ -14,8 +14,9 @@
 DP_MUST_USE
 enum dp_status dp_apply_make_rows(struct dp_shard_base *base, const struct dp_section *section,
                                   struct dp_cached_table *table, uint32_t *rows, struct dp_error *err);
-/* scratch: one row of gradients, DP_TABLE_DIM_MAX, aligned; NULL where they are f32. */
-void dp_apply(const struct dp_section *section, struct dp_cached_table *table, const uint32_t *rows,
-              float rate, uint64_t lsn, float *scratch);
+/* Returns how many of the rows had an lsn above `seen`: changed since a pull that showed the journal up to it (UINT64_MAX: nobody
+ * asks). scratch: one row of gradients, DP_TABLE_DIM_MAX, aligned; NULL where they are f32. */
+uint32_t dp_apply(const struct dp_section *section, struct dp_cached_table *table, const uint32_t *rows,
+                  float rate, uint64_t lsn, uint64_t seen, float *scratch);
 
 #endif

@@ -125,19 +125,21 @@ static void describe(struct dp_record *record, enum dp_record_kind kind, const s
     record->step = member->step;
     record->examples = member->examples;
     record->view = member->view;
+    record->rate = push->rate;
     for (uint32_t s = 0; tables && s < push->sections; s++)
         record->dims[s] = tables[s]->spec.dim;
 }
 
 enum dp_appended dp_journaling_append(struct dp_journaling *j, const struct dp_request *push,
-                                      struct dp_cached_table *const *tables, enum dp_status refused,
-                                      struct dp_error *err)
+                                      struct dp_cached_table *const *tables, float rate,
+                                      enum dp_status refused, struct dp_error *err)
 {
     struct dp_record record;
     DP_ASSERT(tables || refused != DP_OK);
     describe(&record, DP_RECORD_PUSH, push, refused == DP_OK ? tables : NULL);
     record.refused = refused;
     record.dropped = false;
+    record.rate = rate;
     return append_record(j, &record, push, err);
 }
 

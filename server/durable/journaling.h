@@ -59,12 +59,12 @@ enum dp_appended {
     DP_APPEND_BEHIND, /* the disk is behind: park the push */
     DP_APPEND_REFUSED,
 };
-/* Appends a push with its rows, or only its number if it is refused. If it is not appended, err has the
- * reason. */
+/* Appends a push with its rows and the rate at which they are applied, or only its number if it is refused. If it is not
+ * appended, err has the reason. */
 DP_MUST_USE
 enum dp_appended dp_journaling_append(struct dp_journaling *journaling, const struct dp_request *push,
-                                      struct dp_cached_table *const *tables, enum dp_status refused,
-                                      struct dp_error *err);
+                                      struct dp_cached_table *const *tables, float rate,
+                                      enum dp_status refused, struct dp_error *err);
 /* Appends a push of a synchronous step, which its close applies. */
 DP_MUST_USE
 enum dp_appended dp_journaling_append_kept(struct dp_journaling *journaling, const struct dp_request *push,

@@ -45,7 +45,7 @@ bool dp_kept_apply(struct dp_kept_apply *apply, uint32_t s, const struct dp_sect
         some.rows = n;
         some.values = apply->gradients;
         some.value_bytes = (size_t)n * dim * sizeof(float);
-        dp_apply(&some, table, rows + done, rate, lsn, NULL);
+        (void)dp_apply(&some, table, rows + done, rate, lsn, UINT64_MAX, NULL);
     }
     return !dp_kept_sum_next(&apply->sum[s], &mixed, NULL);
 }

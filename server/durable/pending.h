@@ -16,6 +16,8 @@ struct dp_asker {
 
 struct dp_pending_reply {
     uint64_t lsn, staleness, gap;
+    uint32_t rows, changed_rows;
+    float rate;
     bool repeated, dropped;
     struct dp_asker asker;
     struct dp_error *refused; /* malloc'd; NULL: applied */

@@ -40,7 +40,7 @@ uint32_t dp_record_encode(const struct dp_record *record, const struct dp_reques
     encode_head(record, sections, head);
     dp_store_u64le(head + 8, push->stream);
     dp_store_u64le(head + 16, push->number);
-    memcpy(head + 24, &push->rate, 4);
+    memcpy(head + 24, &record->rate, 4);
     for (uint32_t s = 0; s < sections; s++) {
         const struct dp_section *section = &push->section[s];
         char *at = head + HEAD + s * SECTION;
@@ -94,6 +94,7 @@ enum dp_status dp_record_decode(const void *bytes, size_t size, struct dp_record
     out->stream = dp_load_u64le(head + 8);
     out->number = dp_load_u64le(head + 16);
     memcpy(&out->rate, head + 24, 4);
+    record->rate = out->rate;
     const char *at = head + fixed + out->sections * SECTION;
     size_t left = size - (size_t)(at - head);
     if (record->kind == DP_RECORD_VIEW) {

@@ -30,12 +30,13 @@ struct dp_record {
     bool dropped;                /* PUSH, to be encoded: it has no sections, though it was not refused */
     uint32_t members, run, rank; /* all 0 in a VIEW, whose bytes say it */
     uint64_t step, examples, view;
+    float rate;                     /* at which it is applied; encode takes it from here, not from the push */
     uint32_t dims[DP_SECTIONS_MAX]; /* width of each section's table */
     const void *bytes;              /* VIEW */
     size_t size;
 };
 
-/* push: stream, number, rate, sections; of a VIEW NULL. head: DP_RECORD_HEAD_MAX bytes that pieces[0] points to.
+/* push: stream, number, sections; of a VIEW NULL. head: DP_RECORD_HEAD_MAX bytes that pieces[0] points to.
  * Returns the number of pieces. */
 uint32_t dp_record_encode(const struct dp_record *record, const struct dp_request *push, char *head,
                           struct dp_journal_piece pieces[DP_RECORD_PIECES_MAX]);

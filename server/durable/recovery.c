@@ -227,7 +227,7 @@ static enum dp_status apply_section(struct recovery *r, const struct dp_section 
     if (st == DP_OK)
         st = dp_apply_make_rows(r->o->base, section, table, r->numbers, err);
     if (st == DP_OK)
-        dp_apply(section, table, r->numbers, rate, lsn, r->scratch);
+        (void)dp_apply(section, table, r->numbers, rate, lsn, UINT64_MAX, r->scratch);
     DP_COUNT(&r->o->base->counters, rows_replayed, section->rows);
     return st;
 }

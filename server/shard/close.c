@@ -240,7 +240,8 @@ static enum dp_appended append(struct dp_close *close, const struct dp_waiting *
                                .run = step->run,
                                .step = step->step,
                                .examples = step->examples,
-                               .view = close->steps->view.number};
+                               .view = close->steps->view.number,
+                               .rate = waiting->request.rate};
     for (uint32_t s = 0; s < waiting->request.sections; s++)
         record.dims[s] = waiting->lookup.section[s].table->spec.dim;
     enum dp_appended appended =

@@ -93,6 +93,13 @@ enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_w
         err->status = DP_AGAIN;
         return DP_AGAIN;
     }
+    if (request->by_staleness)
+        return dp_fail(
+            err, DP_INVALID,
+            "push of step %" PRIu64
+            ": its rate is to be divided by its staleness, but in sync one rate applies a step, whose "
+            "pushes are not stale",
+            member->step);
     if (step && memcmp(&step->push[0]->rate, &request->rate, sizeof request->rate) != 0)
         return dp_fail(err, DP_INVALID,
                        "push of step %" PRIu64 ": rate %g, but that of worker %" PRIu32

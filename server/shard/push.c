@@ -14,7 +14,9 @@
 
 #include "server/durable/apply.h"
 
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 
 static enum dp_status check_values(struct dp_shard *shard, const struct dp_section *section,
                                    const struct dp_cached_table *table, struct dp_error *err)
@@ -82,7 +84,8 @@ enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waitin
     if (dp_push_ids_look(shard->ids, request->stream, request->number, &before) == DP_PUSH_NEW) {
         enum dp_appended appended = DP_APPEND_REFUSED;
         if (find_room(shard, request, &ignored) == DP_OK)
-            appended = dp_journaling_append(&shard->journaling, request, NULL, err->status, &ignored);
+            appended =
+                dp_journaling_append(&shard->journaling, request, NULL, request->rate, err->status, &ignored);
         if (appended == DP_APPEND_NO_ROOM)
             dp_write_back_make_journal_room(&shard->write_back, &ignored);
         if (appended == DP_APPENDED) {
@@ -129,9 +132,10 @@ static enum looked look_id(struct dp_shard *shard, const struct dp_request *requ
     return LOOKED_REFUSED;
 }
 
-/* Appends the push and applies it: rows never hold a push that the journal's order does not know. NO_ROOM, REFUSED: why in
- * err. */
-static enum dp_appended append(struct dp_shard *shard, const struct dp_waiting *waiting, struct dp_error *err)
+/* Appends the push and applies it, at pushed->rate: rows never hold a push that the journal's order does not know. NO_ROOM,
+ * REFUSED: why in err. */
+static enum dp_appended append(struct dp_shard *shard, const struct dp_waiting *waiting,
+                               struct dp_pushed *pushed, struct dp_error *err)
 {
     const struct dp_request *request = &waiting->request;
     struct dp_cached_table *tables[DP_SECTIONS_MAX];
@@ -141,14 +145,18 @@ static enum dp_appended append(struct dp_shard *shard, const struct dp_waiting *
         if (dp_apply_make_rows(&shard->base, &request->section[s], tables[s], rows, err) != DP_OK)
             return DP_APPEND_REFUSED;
     }
-    enum dp_appended appended = dp_journaling_append(&shard->journaling, request, tables, DP_OK, err);
+    enum dp_appended appended =
+        dp_journaling_append(&shard->journaling, request, tables, pushed->rate, DP_OK, err);
     if (appended == DP_APPEND_NO_ROOM)
         dp_write_back_make_journal_room(&shard->write_back, err);
     if (appended != DP_APPENDED)
         return appended;
+    uint64_t seen = request->measured ? request->pulled_lsn : UINT64_MAX;
     rows = shard->misses.rows;
     for (uint32_t s = 0; s < request->sections; rows += request->section[s++].rows) {
-        dp_apply(&request->section[s], tables[s], rows, request->rate, shard->journaling.lsn, shard->scratch);
+        pushed->changed_rows += dp_apply(&request->section[s], tables[s], rows, pushed->rate,
+                                         shard->journaling.lsn, seen, shard->scratch);
+        pushed->rows += request->measured ? request->section[s].rows : 0;
         DP_COUNT(&shard->base.counters, push_rows, request->section[s].rows);
     }
     return DP_APPENDED;
@@ -156,11 +164,11 @@ static enum dp_appended append(struct dp_shard *shard, const struct dp_waiting *
 
 /* Applies it, keeps it until its step is closed (keeper.h), or only uses up its number. BEHIND: it is to wait for the disk. */
 static enum dp_appended put(struct dp_shard *shard, struct dp_waiting *waiting, enum dp_step_verdict verdict,
-                            struct dp_error *err)
+                            struct dp_pushed *pushed, struct dp_error *err)
 {
     enum dp_appended appended = verdict == DP_STEP_KEEP   ? dp_keeper_keep(&shard->keeper, waiting, err)
                                 : verdict == DP_STEP_DROP ? dp_keeper_drop(&shard->keeper, waiting, err)
-                                                          : append(shard, waiting, err);
+                                                          : append(shard, waiting, pushed, err);
     if (appended != DP_APPEND_BEHIND || dp_journaling_may_wait(&shard->journaling))
         return appended;
     err->status = DP_AGAIN;
@@ -210,25 +218,14 @@ static enum dp_status check_member(struct dp_shard *shard, const struct dp_waiti
     return DP_OK;
 }
 
-static uint64_t count_step(struct dp_shard *shard, const struct dp_membership *member)
+/* How stale it is, and the rate at which it is applied: nothing that applying it changes. */
+static void measure(const struct dp_shard *shard, const struct dp_request *push, struct dp_pushed *out)
 {
-    struct dp_counters *counters = &shard->base.counters;
-    dp_steps_pushed(&shard->steps, member->rank, member->step);
-    uint64_t gap = dp_steps_gap(&shard->steps, member->step);
-    DP_COUNT(counters, clock_gap_sum, gap);
-    DP_COUNT(counters, clock_gap_pushes, 1);
-    if (gap > atomic_load_explicit(&counters->clock_gap_max, memory_order_relaxed))
-        DP_COUNT_SET(counters, clock_gap_max, gap);
-    return gap;
-}
-
-static void count_push(struct dp_shard *shard, const struct dp_request *push, uint64_t staleness)
-{
-    DP_COUNT(&shard->base.counters, pushes, 1);
-    if (!push->measured)
-        return;
-    DP_COUNT(&shard->base.counters, staleness_sum, staleness);
-    DP_COUNT(&shard->base.counters, staleness_pushes, 1);
+    *out = (struct dp_pushed){.rate = push->rate};
+    if (push->measured && push->pulled_at <= shard->applied)
+        out->staleness = shard->applied - push->pulled_at;
+    if (push->by_staleness && out->staleness > 1)
+        out->rate = fmaxf(push->rate / (float)out->staleness, FLT_MIN);
 }
 
 /* What becomes of a member's push of a synchronous step. False: it waits for a close that takes no more pushes, or is refused: why in
@@ -284,7 +281,9 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
         if (found == DP_FOUND_READING || found == DP_FOUND_PARK)
             return DP_DONE_WAIT;
     }
-    if (err.status == DP_OK && put(shard, waiting, verdict, &err) == DP_APPEND_BEHIND) {
+    struct dp_pushed pushed;
+    measure(shard, request, &pushed);
+    if (err.status == DP_OK && put(shard, waiting, verdict, &pushed, &err) == DP_APPEND_BEHIND) {
         waiting->waits_for = DP_WAIT_DISK;
         return DP_DONE_WAIT;
     }
@@ -293,16 +292,17 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
     if (verdict == DP_STEP_DROP)
         return dropped(shard, waiting);
 
-    struct dp_pushed pushed = {0};
-    if (request->measured && request->pulled_at <= shard->applied)
-        pushed.staleness = shard->applied - request->pulled_at;
-    if (!in_step)
+    if (in_step)
+        pushed.rate = 0; /* its step's close applies it */
+    else
         shard->applied++;
     DP_ASSERT(shard->applied <= shard->journaling.lsn); /* refusals are journaled, too */
     dp_push_ids_add(shard->ids, request->stream, request->number, DP_OK);
-    count_push(shard, request, pushed.staleness);
-    if (request->member.given)
-        pushed.gap = count_step(shard, &request->member);
+    if (request->member.given) {
+        dp_steps_pushed(&shard->steps, request->member.rank, request->member.step);
+        pushed.gap = dp_steps_gap(&shard->steps, request->member.step);
+    }
+    dp_measures_push(&shard->measures, &shard->base.counters, request, &pushed);
     dp_push_replies_hold(&shard->push_replies, waiting, &pushed);
     return DP_DONE;
 }

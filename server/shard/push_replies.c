@@ -15,6 +15,9 @@ static void answer(const struct dp_push_replies *held, struct dp_pending_reply *
     struct dp_reply reply = {.kind = DP_REPLY_PUSHED,
                              .staleness = pending->staleness,
                              .gap = pending->gap,
+                             .rows = pending->rows,
+                             .changed_rows = pending->changed_rows,
+                             .rate = pending->rate,
                              .repeated = pending->repeated,
                              .dropped = pending->dropped};
     dp_replies_send(held->replies, &pending->asker, &reply, NULL, 0);
@@ -41,6 +44,9 @@ void dp_push_replies_hold(struct dp_push_replies *held, const struct dp_waiting 
 {
     struct dp_pending_reply pending = {.staleness = pushed->staleness,
                                        .gap = pushed->gap,
+                                       .rows = pushed->rows,
+                                       .changed_rows = pushed->changed_rows,
+                                       .rate = pushed->rate,
                                        .repeated = pushed->repeated,
                                        .dropped = pushed->dropped};
     hold(held, waiting, &pending);

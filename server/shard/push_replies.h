@@ -19,6 +19,8 @@ struct dp_push_replies {
 /* What the answer to a push tells (reply.h). */
 struct dp_pushed {
     uint64_t staleness, gap;
+    uint32_t rows, changed_rows;
+    float rate;
     bool repeated, dropped;
 };
 

@@ -63,6 +63,7 @@ static bool cleaner_is_busy(void *context)
 /* What has to do with members and steps. */
 static void join_steps(struct dp_shard *shard)
 {
+    dp_measures_init(&shard->measures);
     const struct dp_shard_options *o = &shard->options;
     struct dp_shard_base *base = &shard->base;
     shard->views = (struct dp_view_requests){.base = base,

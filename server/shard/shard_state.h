@@ -10,6 +10,7 @@
 #include "server/shard/close.h"
 #include "server/shard/held.h"
 #include "server/shard/keeper.h"
+#include "server/shard/measures.h"
 #include "server/shard/positions.h"
 #include "server/shard/push_replies.h"
 #include "server/shard/schedule.h"
@@ -46,6 +47,7 @@ struct dp_shard {
     struct dp_held held;
     struct dp_keeper keeper;
     struct dp_close close;
+    struct dp_measures measures;
     uint64_t reserving; /* streams up to this, by a job under way; 0: none is */
 
     float *scratch;      /* one row of gradients, DP_TABLE_DIM_MAX */

@@ -93,6 +93,8 @@ void dp_shard_status(struct dp_shard *shard, const struct dp_waiting *waiting)
                    .store = shard->options.store_id,
                    .tables = shard->tables.count,
                    .counters = dp_counters_list_all(&shard->base.counters, &stats, counters),
+                   .histograms = DP_MEASURES,
+                   .histogram = shard->measures.histogram,
                    .table = tables,
                    .counter = counters}};
     struct dp_asker to = dp_asker_of(waiting);

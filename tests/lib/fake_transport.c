@@ -180,6 +180,8 @@ static void do_push(struct dp_fake_net *net, uint32_t index, const struct dp_req
                                                          .rate = r->rate,
                                                          .member = r->member};
     reply->staleness = r->measured ? shard->applied - r->pulled_at : 0;
+    reply->rate = r->by_staleness && reply->staleness > 1 ? r->rate / (float)reply->staleness : r->rate;
+    shard->push[shard->pushes - 1].rate = reply->rate;
     shard->applied++;
     for (uint32_t s = 0; s < r->sections; s++) {
         const struct dp_section *section = &r->section[s];
@@ -189,6 +191,9 @@ static void do_push(struct dp_fake_net *net, uint32_t index, const struct dp_req
             uint64_t mixed = dp_load_u64le((const char *)section->keys + 8 * (size_t)i);
             DP_ASSERT(dp_range_has(dp_range_of_shard(index, net->shards), mixed));
             struct dp_fake_row *row = add_row(shard, section->table, mixed);
+            reply->rows += r->measured;
+            reply->changed_rows += r->measured && row->lsn > r->pulled_lsn;
+            row->lsn = DP_FAKE_LSN_FIRST + shard->applied;
             for (uint32_t c = 0; c < dim; c++)
                 row->sum[c] += value_at(section, (size_t)i * dim + c);
         }
@@ -202,6 +207,7 @@ static void do_pull(struct dp_fake_net *net, uint32_t index, const struct dp_req
     struct dp_fake_shard *shard = &net->shard[index];
     reply->kind = DP_REPLY_PULLED;
     reply->applied = shard->applied;
+    reply->lsn = DP_FAKE_LSN_FIRST + shard->applied;
     shard->pulls++;
     for (uint32_t s = 0; s < r->sections; s++) {
         const struct dp_section *section = &r->section[s];

@@ -24,10 +24,12 @@ struct dp_fake_faults {                      /* of 1,000 */
     uint32_t slow_ms, hold_ms;
 };
 
+#define DP_FAKE_LSN_FIRST 1000u /* before the first push; each has the next */
+
 struct dp_fake_push {
     uint64_t session, sequence, stream, number, pulled_at;
     bool measured;
-    float rate;
+    float rate; /* at which it was applied */
     struct dp_membership member;
 };
 
@@ -35,6 +37,7 @@ struct dp_fake_row {
     uint32_t table;
     uint64_t mixed;
     float sum[DP_FAKE_DIM_MAX];
+    uint64_t lsn; /* of the last push */
 };
 
 struct dp_fake_shard {

@@ -21,7 +21,8 @@ struct pull {
     struct dp_keys *keys[SIM_BATCH_PARTS];
     float weights[SIM_BATCH_PARTS][SIM_BATCH_ROWS * SIM_BATCH_DIM];
     uint32_t floor[SIM_BATCH_PARTS][SIM_BATCH_ROWS];
-    uint64_t applied[SIM_SERVERS_MAX], step;
+    struct dp_pulled_at at[SIM_SERVERS_MAX];
+    uint64_t step;
     uint64_t closed; /* of nobody's: the steps that it must show */
 };
 
@@ -104,7 +105,7 @@ static void pull_issue(struct sim_worker *worker, struct pull *pull, uint64_t nu
         number != NO_STEP && sim_has_members(&worker->world->plan) ? step_of(worker, number) : NO_STEP;
     pull->closed = sim_model_closed_steps(worker->world->model);
     for (uint32_t i = 0; i < worker->world->plan.servers; i++)
-        pull->applied[i] = DP_NOT_MEASURED;
+        pull->at[i] = (struct dp_pulled_at){.applied = DP_NOT_MEASURED};
     for (uint32_t p = 0; p < pull->batch.parts; p++) {
         uint32_t table = pull->batch.part[p].table;
         must(worker, dp_keys_set(pull->keys[p], pull->batch.part[p].key, pull->batch.part[p].rows, &err),
@@ -119,11 +120,11 @@ static void pull_issue(struct sim_worker *worker, struct pull *pull, uint64_t nu
         memset(pull->weights, 0, sizeof pull->weights);
         return;
     }
-    enum dp_status st = pull->step == NO_STEP
-                            ? dp_client_pull(worker->client, parts, pull->batch.parts, pull->applied, WAIT_MS,
-                                             &pull->ticket, &err)
-                            : dp_client_pull_step(worker->client, pull->step, parts, pull->batch.parts,
-                                                  pull->applied, WAIT_MS, &pull->ticket, &err);
+    enum dp_status st =
+        pull->step == NO_STEP
+            ? dp_client_pull(worker->client, parts, pull->batch.parts, pull->at, WAIT_MS, &pull->ticket, &err)
+            : dp_client_pull_step(worker->client, pull->step, parts, pull->batch.parts, pull->at, WAIT_MS,
+                                  &pull->ticket, &err);
     must(worker, st, &err);
 }
 
@@ -181,7 +182,7 @@ static void push_issue(struct sim_worker *worker, const struct pull *pull, uint6
     struct sim_sent sent[SIM_BATCH_PARTS];
     struct dp_push_part parts[SIM_BATCH_PARTS];
     struct dp_error err = {0};
-    struct dp_push_options options = {.rate = pull->batch.rate, .applied = pull->applied};
+    struct dp_push_options options = {.rate = pull->batch.rate, .pulled_at = pull->at};
     options.stream = worker->own ? 0 : training_stream(worker);
     options.number = worker->own ? worker->client->next_number : number;
     options.in_step = sim_has_members(&worker->world->plan);

@@ -37,7 +37,7 @@ struct dp_weights {
     const float *shown[DP_GRAPH_PARAMETERS_MAX];
     struct dp_pull_part parts[DP_GRAPH_PARAMETERS_MAX];
     struct united united[DP_BATCH_GROUPS_MAX];
-    uint64_t *applied;
+    struct dp_pulled_at *pulled_at;
 
     struct dp_batch *const *batches;
     uint32_t count;
@@ -170,8 +170,8 @@ enum dp_status dp_weights_new(const struct dp_weights_options *options, struct d
         st = held_new(weights, options, err);
     if (st != DP_OK)
         goto done;
-    weights->applied = calloc(options->shards, sizeof *weights->applied);
-    if (!weights->applied)
+    weights->pulled_at = calloc(options->shards, sizeof *weights->pulled_at);
+    if (!weights->pulled_at)
         st = dp_fail(err, DP_NOMEM, "no memory for the figures of %u shards", options->shards);
 done:
     if (st != DP_OK)
@@ -201,7 +201,7 @@ void dp_weights_free(struct dp_weights **weights)
         free(w->united[g].spare);
         free(w->united[g].place);
     }
-    free(w->applied);
+    free(w->pulled_at);
     free(w);
 }
 
@@ -269,14 +269,14 @@ enum dp_status dp_weights_issue(struct dp_weights *weights, struct dp_client *cl
     }
     if (parts == 0)
         return DP_OK;
-    return step ? dp_client_pull_step(client, *step, weights->parts, parts, weights->applied, timeout_ms,
+    return step ? dp_client_pull_step(client, *step, weights->parts, parts, weights->pulled_at, timeout_ms,
                                       ticket, err)
-                : dp_client_pull(client, weights->parts, parts, weights->applied, timeout_ms, ticket, err);
+                : dp_client_pull(client, weights->parts, parts, weights->pulled_at, timeout_ms, ticket, err);
 }
 
-const uint64_t *dp_weights_applied(const struct dp_weights *weights)
+const struct dp_pulled_at *dp_weights_pulled_at(const struct dp_weights *weights)
 {
-    return weights->applied;
+    return weights->pulled_at;
 }
 
 /* Finds the batch's keys in the union: both ascend, so one pass finds all. */

@@ -48,8 +48,8 @@ DP_MUST_USE
 enum dp_status dp_weights_issue(struct dp_weights *weights, struct dp_client *client,
                                 enum dp_weights_which which, const uint64_t *step, uint32_t timeout_ms,
                                 struct dp_ticket *ticket, struct dp_error *err);
-/* [shards]: the pushes that each shard had applied at the pull. */
-const uint64_t *dp_weights_applied(const struct dp_weights *weights);
+/* [shards]: how far each had come at the pull. */
+const struct dp_pulled_at *dp_weights_pulled_at(const struct dp_weights *weights);
 
 /* The weights for a program and batch i of those taken: [parameters]. Lent until the next `of`. */
 const float *const *dp_weights_of(struct dp_weights *weights, uint32_t i);

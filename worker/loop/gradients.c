@@ -35,7 +35,7 @@ struct dp_gradients {
     struct dp_push_part parts[DP_GRAPH_PARAMETERS_MAX + 1];
     const struct dp_push_part *also;
     struct gathered gathered[DP_BATCH_GROUPS_MAX];
-    uint64_t *applied;
+    struct dp_pulled_at *pulled_at;
     const struct dp_batch *batch; /* between next and add; with one batch until the push */
     uint32_t count;               /* batches in the sum */
 };
@@ -130,8 +130,8 @@ enum dp_status dp_gradients_new(const struct dp_gradients_options *options, stru
         st = summed_new(gradients, dp_graph_parameter(options->graph, p), &gradients->summed[p], err);
     if (st != DP_OK)
         goto done;
-    gradients->applied = calloc(options->shards, sizeof *gradients->applied);
-    if (!gradients->applied)
+    gradients->pulled_at = calloc(options->shards, sizeof *gradients->pulled_at);
+    if (!gradients->pulled_at)
         st = dp_fail(err, DP_NOMEM, "no memory for the positions of %u shards", options->shards);
 done:
     if (st != DP_OK)
@@ -155,16 +155,16 @@ void dp_gradients_free(struct dp_gradients **gradients)
         dp_keys_free(&g->gathered[i].keys);
         free(g->gathered[i].user);
     }
-    free(g->applied);
+    free(g->pulled_at);
     free(g);
 }
 
 float *const *dp_gradients_next(struct dp_gradients *gradients, const struct dp_batch *batch,
-                                const uint64_t *applied)
+                                const struct dp_pulled_at *pulled_at)
 {
     DP_ASSERT(gradients->count < gradients->batches_max);
     if (gradients->count == 0) {
-        memcpy(gradients->applied, applied, gradients->shards * sizeof *applied);
+        memcpy(gradients->pulled_at, pulled_at, gradients->shards * sizeof *pulled_at);
         for (uint32_t g = 0; g < gradients->groups; g++)
             gradients->gathered[g].keys_len = 0;
     }
@@ -225,7 +225,7 @@ enum dp_status dp_gradients_push(struct dp_gradients *gradients, struct dp_clien
             .gradients = summed->sum};
     }
     struct dp_push_options full = *options;
-    full.applied = gradients->applied;
+    full.pulled_at = gradients->pulled_at;
     uint32_t count = (uint32_t)gradients->parameters;
     if (gradients->also)
         gradients->parts[count++] = *gradients->also;

@@ -32,15 +32,15 @@ enum dp_status dp_gradients_new(const struct dp_gradients_options *options, stru
                                 struct dp_error *err);
 void dp_gradients_free(struct dp_gradients **gradients);
 
-/* Returns where the backward pass of this batch writes: [parameters], readable until the next call. applied:
+/* Returns where the backward pass of this batch writes: [parameters], readable until the next call. pulled_at:
  * [shards], from the batch's pull. */
 float *const *dp_gradients_next(struct dp_gradients *gradients, const struct dp_batch *batch,
-                                const uint64_t *applied);
+                                const struct dp_pulled_at *pulled_at);
 /* Adds what the backward pass wrote to the sum. */
 void dp_gradients_add(struct dp_gradients *gradients);
 /* Sets one more part for the next pushes; NULL: none. Lent. */
 void dp_gradients_also(struct dp_gradients *gradients, const struct dp_push_part *part);
-/* Sends the sum; options->applied is filled in here. The sum is empty afterwards, also on failure. */
+/* Sends the sum; options->pulled_at is filled in here. The sum is empty afterwards, also on failure. */
 DP_MUST_USE
 enum dp_status dp_gradients_push(struct dp_gradients *gradients, struct dp_client *client,
                                  const struct dp_push_options *options, uint32_t timeout_ms,

@@ -218,7 +218,7 @@ static enum dp_status start(struct dp_loop *loop, struct dp_loop_fetch *fetch, u
     if (loop->flies && loop->flying > 0 && loop->flight[0].gradients == gradients)
         gradients = loop->gradients[1];
     *flight = (struct dp_loop_flight){.fetch = fetch, .i = i, .gradients = gradients};
-    flight->written = dp_gradients_next(gradients, batch, dp_weights_applied(fetch->weights));
+    flight->written = dp_gradients_next(gradients, batch, dp_weights_pulled_at(fetch->weights));
     enum dp_status st =
         dp_program_start(loop->job->program, batch, dp_weights_of(fetch->weights, i), flight->written, err);
     if (st == DP_OK)

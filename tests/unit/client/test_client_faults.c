@@ -21,7 +21,7 @@ struct step { /* one pull or push under way */
     size_t n;
     bool pull;
     float value[ROWS_MAX][DIM], least[ROWS_MAX][DIM];
-    uint64_t applied[DP_FAKE_SHARDS_MAX];
+    struct dp_pulled_at at[DP_FAKE_SHARDS_MAX];
 };
 
 struct run {
@@ -63,10 +63,10 @@ static void start(struct run *run, struct step *step)
         for (size_t i = 0; i < step->n; i++)
             memcpy(step->least[i], run->expected[step->key[i]], sizeof step->least[i]);
         if (run->member && dp_fake_net_random(run->net, 4))
-            MUST(run, dp_client_pull_step(run->client, run->pushes, &part, 1, step->applied, WAIT_MS,
+            MUST(run, dp_client_pull_step(run->client, run->pushes, &part, 1, step->at, WAIT_MS,
                                           &step->ticket, &err));
         else
-            MUST(run, dp_client_pull(run->client, &part, 1, step->applied, WAIT_MS, &step->ticket, &err));
+            MUST(run, dp_client_pull(run->client, &part, 1, step->at, WAIT_MS, &step->ticket, &err));
         return;
     }
     const struct dp_push_part part = {run->table, step->keys, step->value[0]};

@@ -260,16 +260,15 @@ static void it_goes_to_shards_without_rows_of_it_too(void **state)
     struct held h;
     set_up(&h, 2, 0);
     const uint64_t first = 0;
-    uint64_t applied[2] = {7, 7};
+    struct dp_pulled_at at[2] = {{7, 7}, {7, 7}};
     assert_int_equal(dp_keys_lend(h.keys, &first, 1, &h.b.err), DP_OK);
     const struct dp_pull_part part = {h.table, h.keys, h.weights};
     h.hold[1] = true;
-    assert_int_equal(dp_client_pull_step(h.b.client, 7, &part, 1, applied, WAIT_MS, &h.pull, &h.b.err),
-                     DP_OK);
+    assert_int_equal(dp_client_pull_step(h.b.client, 7, &part, 1, at, WAIT_MS, &h.pull, &h.b.err), DP_OK);
     assert_int_equal(dp_client_wait(h.b.client, &h.pull, 1000, NULL, &h.b.err), DP_TIMEOUT);
     assert_int_equal(h.b.err.wait.reason, DP_WAIT_STEP);
     is_pulled(&h, 0);
-    assert_true(applied[0] == 0 && applied[1] == DP_NOT_MEASURED);
+    assert_true(at[0].applied == 0 && at[1].applied == DP_NOT_MEASURED);
     tear_down(&h);
 }
 

@@ -5,6 +5,7 @@
 
 #include "common/model/mix.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static void wait_names_the_silent_shard_and_may_be_repeated(void **state)
@@ -123,7 +124,8 @@ static void staleness_is_measured(void **state)
     (void)state;
     struct bench b = opened(2, false);
     struct dp_client_table *t = table(&b, "t", 4);
-    uint64_t key = 0, applied[2]; /* mixed 0: shard 0 */
+    uint64_t key = 0; /* mixed 0: shard 0 */
+    struct dp_pulled_at at[2];
     float w[4];
     struct dp_keys *keys;
     struct dp_ticket ticket;
@@ -134,24 +136,64 @@ static void staleness_is_measured(void **state)
     assert_int_equal(push_one(&b, t, 0, WAIT_MS, &ticket), DP_OK);
     assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, &outcome, &b.err), DP_OK);
     assert_int_equal(outcome.measured, 0);
-    assert_int_equal(dp_client_pull(b.client, &pull, 1, applied, WAIT_MS, &ticket, &b.err), DP_OK);
+    assert_int_equal(dp_client_pull(b.client, &pull, 1, at, WAIT_MS, &ticket, &b.err), DP_OK);
     assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_OK);
-    assert_int_equal(applied[0], 1);
-    assert_true(applied[1] == DP_NOT_MEASURED);
+    assert_true(at[0].applied == 1 && at[0].lsn == DP_FAKE_LSN_FIRST + 1);
+    assert_true(at[1].applied == DP_NOT_MEASURED);
     assert_true(b.net->shard[0].pulls == 1 && b.net->shard[1].pulls == 0);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(push_one(&b, t, 0, WAIT_MS, &ticket), DP_OK);
         assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_OK);
     }
     const struct dp_push_part push = {t, keys, w};
-    struct dp_push_options options = {.rate = 1, .applied = applied};
+    struct dp_push_options options = {.rate = 1, .pulled_at = at};
     assert_int_equal(dp_client_push(b.client, &options, &push, 1, WAIT_MS, &ticket, &b.err), DP_OK);
     assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, &outcome, &b.err), DP_OK);
     assert_true(outcome.measured == 1 && outcome.staleness_sum == 2 && outcome.staleness_max == 2);
-    applied[1] = 0;
+    assert_true(outcome.rows == 1 && outcome.changed_rows == 1 && outcome.divided == 0);
+    at[1].applied = 0;
     assert_int_equal(dp_client_push(b.client, &options, &push, 1, WAIT_MS, &ticket, &b.err), DP_OK);
     assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, &outcome, &b.err), DP_OK);
     assert_true(outcome.measured == 2 && outcome.staleness_sum == 3 + 4 && outcome.staleness_max == 4);
+    assert_int_equal(dp_client_pull(b.client, &pull, 1, at, WAIT_MS, &ticket, &b.err), DP_OK);
+    assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_OK);
+    assert_int_equal(dp_client_push(b.client, &options, &push, 1, WAIT_MS, &ticket, &b.err), DP_OK);
+    assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, &outcome, &b.err), DP_OK);
+    assert_true(outcome.rows == 1 && outcome.changed_rows == 0 && outcome.staleness_max == 0);
+    dp_keys_free(&keys);
+    done(&b);
+}
+
+/* Only the shard that was pulled from knows how stale the push is. */
+static void the_rate_may_be_divided_by_the_staleness(void **state)
+{
+    (void)state;
+    struct bench b = opened(2, false);
+    struct dp_client_table *t = table(&b, "t", 4);
+    uint64_t key = 0; /* mixed 0: shard 0 */
+    float w[4];
+    struct dp_pulled_at at[2];
+    struct dp_keys *keys;
+    struct dp_ticket ticket;
+    struct dp_outcome outcome;
+    assert_int_equal(dp_keys_new(&keys, &b.err), DP_OK);
+    assert_int_equal(dp_keys_set(keys, &key, 1, &b.err), DP_OK);
+    const struct dp_pull_part pull = {t, keys, w};
+    const struct dp_push_part push = {t, keys, w};
+    struct dp_push_options options = {.rate = 0.5f, .by_staleness = true};
+    assert_int_equal(dp_client_push(b.client, &options, &push, 1, WAIT_MS, &ticket, &b.err), DP_ARGUMENT);
+    text_has(&b, "without pulled_at");
+    assert_int_equal(dp_client_pull(b.client, &pull, 1, at, WAIT_MS, &ticket, &b.err), DP_OK);
+    assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_OK);
+    options.pulled_at = at;
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_int_equal(dp_client_push(b.client, &options, &push, 1, WAIT_MS, &ticket, &b.err), DP_OK);
+        assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, &outcome, &b.err), DP_OK);
+        assert_int_equal(outcome.divided, 1);
+        assert_true(fabs(outcome.divisor_sum - (i > 1 ? i : 1)) < 1e-6);
+        assert_true(b.net->shard[0].push[i].rate == 0.5f / (float)(i > 1 ? i : 1));
+        assert_true(b.net->shard[1].push[i].rate == 0.5f);
+    }
     dp_keys_free(&keys);
     done(&b);
 }
@@ -366,6 +408,7 @@ int main(void)
         cmocka_unit_test(a_shard_that_is_heard_is_not_hurried),
         cmocka_unit_test(the_window_is_respected),
         cmocka_unit_test(staleness_is_measured),
+        cmocka_unit_test(the_rate_may_be_divided_by_the_staleness),
         cmocka_unit_test(a_number_of_ones_own_counts_once),
         cmocka_unit_test(a_simple_push_whose_number_was_taken_is_an_error),
         cmocka_unit_test(keys_that_change_under_a_pull_are_noticed),

@@ -4,6 +4,7 @@
 #include "common/wire/reply.h"
 #include "tests/unit/wire/frames.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -58,8 +59,12 @@ static void answers_to_pulls_and_pushes_come_back_as_they_went(void **state)
     want = reply_of(DP_REPLY_PUSHED);
     want.staleness = 3;
     want.repeated = true;
+    want.rows = UINT64_MAX;
+    want.changed_rows = UINT64_MAX - 1;
+    want.rate = 0.25f;
     got = round_trip(&want, NULL, 0);
     assert_true(got.staleness == 3 && got.repeated && !got.dropped && got.gap == 0);
+    assert_true(got.rows == UINT64_MAX && got.changed_rows == UINT64_MAX - 1 && got.rate == 0.25f);
     want = reply_of(DP_REPLY_PUSHED);
     want.dropped = true;
     want.gap = UINT64_MAX;
@@ -147,6 +152,20 @@ static void why_a_request_waits_comes_back_as_data(void **state)
     assert_int_equal(got.status, DP_AGAIN);
 }
 
+/* As large as they may be. */
+static void fill_histograms(struct dp_histogram histograms[DP_HISTOGRAMS_MAX])
+{
+    for (uint32_t i = 0; i < DP_HISTOGRAMS_MAX; i++) {
+        dp_histogram_init_numbers(&histograms[i], "histogram_");
+        memset(histograms[i].name + 10, 'a' + (int)i, DP_HISTOGRAM_NAME_MAX - 10);
+        histograms[i].buckets = DP_HISTOGRAM_BUCKETS_MAX;
+        for (uint32_t b = 0; b < DP_HISTOGRAM_BUCKETS_MAX; b++) {
+            histograms[i].upper[b] = b + 1 < DP_HISTOGRAM_BUCKETS_MAX ? i + 1e9 * b : INFINITY;
+            histograms[i].count[b] = UINT64_MAX - b;
+        }
+    }
+}
+
 static void lists_come_back_as_they_went(void **state)
 {
     (void)state;
@@ -167,8 +186,17 @@ static void lists_come_back_as_they_went(void **state)
         counters[i].value = UINT64_MAX - i;
     }
     struct dp_reply want = reply_of(DP_REPLY_STATUS);
-    want.report =
-        (struct dp_status_report){1, 2, DP_STATUS_TABLES_MAX, DP_COUNTERS_MAX, tables, counters, 99};
+    struct dp_histogram histograms[DP_HISTOGRAMS_MAX];
+    fill_histograms(histograms);
+    want.report = (struct dp_status_report){.shard = 1,
+                                            .shards = 2,
+                                            .tables = DP_STATUS_TABLES_MAX,
+                                            .counters = DP_COUNTERS_MAX,
+                                            .table = tables,
+                                            .counter = counters,
+                                            .histograms = DP_HISTOGRAMS_MAX,
+                                            .histogram = histograms,
+                                            .store = 99};
     struct dp_reply got = round_trip(&want, NULL, 0);
     assert_int_equal(got.report.tables, DP_STATUS_TABLES_MAX);
     assert_int_equal(got.report.counters, DP_COUNTERS_MAX);
@@ -179,11 +207,18 @@ static void lists_come_back_as_they_went(void **state)
     }
     assert_string_equal(got.report.counter[63].name, counters[63].name);
     assert_true(got.report.counter[63].value == UINT64_MAX - 63);
+    assert_int_equal(got.report.histograms, DP_HISTOGRAMS_MAX);
+    for (uint32_t i = 0; i < DP_HISTOGRAMS_MAX; i++)
+        assert_memory_equal(&got.report.histogram[i], &histograms[i], sizeof histograms[i]);
     dp_reply_clear(&got);
     assert_null(got.report.table);
+    assert_null(got.report.histogram);
 
     struct dp_message *message = NULL;
     want.report.tables = DP_STATUS_TABLES_MAX + 1;
+    assert_int_equal(dp_reply_encode(&want, NULL, 0, &message, &err), DP_ARGUMENT);
+    want.report.tables = 0;
+    want.report.histograms = DP_HISTOGRAMS_MAX + 1;
     assert_int_equal(dp_reply_encode(&want, NULL, 0, &message, &err), DP_ARGUMENT);
     free(tables);
 
@@ -210,7 +245,7 @@ static void assert_refused(struct dp_message **message, enum dp_status why, cons
     if (st != why || !strstr(err.text, field))
         fail_msg("expected %s with '%s', got %s: %s", dp_status_name((int)why), field,
                  dp_status_name((int)st), err.text);
-    assert_true(!got.note && !got.report.table && !got.report.counter);
+    assert_true(!got.note && !got.report.table && !got.report.counter && !got.report.histogram);
     dp_message_free(message);
 }
 
@@ -251,6 +286,18 @@ static void foreign_headers_are_refused(void **state)
     assert_refused(&message, DP_INVALID, "0 frames");
     message = HAND("\x08\x03\x92\x01\x00", 1);
     assert_refused(&message, DP_INVALID, "register_value has 4 bytes");
+    message = HAND("\x08\x03\x6a\x02\x28\x01", 0); /* pushed: one changed row of none */
+    assert_refused(&message, DP_INVALID, "1 changed rows of 0");
+    message = HAND("\x08\x03\x72\x05\x32\x03\x0a\x01n", 0); /* a histogram without buckets */
+    assert_refused(&message, DP_INVALID, "histograms: 0 bounds");
+#define BOUND(b6, b7) "\x00\x00\x00\x00\x00\x00" b6 b7
+    message = HAND("\x08\x03\x72\x1b\x32\x19\x0a\x01n\x12\x10" BOUND("\xf0", "\x3f")
+                       BOUND("\xf0", "\x3f") "\x1a\x02\x01\x01",
+                   0); /* 1, then 1 */
+    assert_refused(&message, DP_INVALID, "histograms.upper[1]");
+    message =
+        HAND("\x08\x03\x72\x12\x32\x10\x0a\x01n\x12\x08" BOUND("\xf8", "\x7f") "\x1a\x01\x01", 0); /* NaN */
+    assert_refused(&message, DP_INVALID, "histograms.upper[0]");
     char reason[5 + DP_REASON_MAX + 1] = "\x08\x03\x2a\xf8\x03";
     memset(reason + 5, 'r', sizeof reason - 5);
     message = by_hand(reason, sizeof reason, 0);
@@ -284,7 +331,15 @@ static void damaged_headers_do_no_harm(void **state)
     table.spec.optimizer = dp_optimizer_defaults(DP_OPT_ADAGRAD);
     want.status = DP_AGAIN;
     (void)snprintf(want.reason, sizeof want.reason, "full");
-    want.report = (struct dp_status_report){0, 1, 1, 1, &table, &counter, 0};
+    struct dp_histogram histogram;
+    dp_histogram_init_shares(&histogram, "changed");
+    want.report = (struct dp_status_report){.shards = 1,
+                                            .tables = 1,
+                                            .counters = 1,
+                                            .table = &table,
+                                            .counter = &counter,
+                                            .histograms = 1,
+                                            .histogram = &histogram};
     struct dp_message *message = encode(&want, NULL, 0);
     size_t size = message->frame[0].size;
     for (size_t cut = 0; cut < size; cut++) {

@@ -23,6 +23,8 @@ static struct dp_message *sections_message(enum dp_request_kind kind, uint32_t r
     request->number = 99;
     request->pulled_at = 1234567890123u;
     request->measured = true;
+    request->pulled_lsn = UINT64_MAX - 7;
+    request->by_staleness = true;
     request->rate = 0.125f;
     request->member = (struct dp_membership){.given = true,
                                              .run = 12,
@@ -165,6 +167,7 @@ static void sections_lend_the_frames(void **state)
         if (push) {
             assert_true(got.stream == 0xabcdefu && got.number == 99 && got.pulled_at == 1234567890123u);
             assert_true(got.measured && got.rate == 0.125f);
+            assert_true(got.pulled_lsn == UINT64_MAX - 7 && got.by_staleness);
         }
         dp_message_free(&message);
     }
@@ -454,6 +457,15 @@ static void encode_takes_the_frames_over_even_when_it_refuses(void **state)
     assert_int_equal(released, 2);
 }
 
+static void a_rate_is_divided_by_what_was_measured(void **state)
+{
+    (void)state;
+    struct dp_request request = request_of(DP_REQUEST_PUSH);
+    request.rate = 1;
+    request.by_staleness = true;
+    assert_request_refused(&request, DP_INVALID, "by_staleness");
+}
+
 static void the_fullest_push_fits(void **state)
 {
     (void)state;
@@ -461,7 +473,8 @@ static void the_fullest_push_fits(void **state)
     struct dp_frame frames[2 * DP_SECTIONS_MAX];
     request.rate = 1;
     request.id = request.generation = request.sequence = request.number = request.pulled_at = UINT64_MAX;
-    request.measured = true;
+    request.measured = request.by_staleness = true;
+    request.pulled_lsn = UINT64_MAX;
     request.sections = DP_SECTIONS_MAX;
     for (uint32_t i = 0; i < DP_SECTIONS_MAX; i++) {
         request.section[i] = (struct dp_section){.table = UINT32_MAX - i, .rows = 1, .type = DP_BF16};
@@ -489,6 +502,7 @@ int main(void)
         cmocka_unit_test(damaged_headers_do_no_harm),
         cmocka_unit_test(random_messages_do_no_harm),
         cmocka_unit_test(encode_takes_the_frames_over_even_when_it_refuses),
+        cmocka_unit_test(a_rate_is_divided_by_what_was_measured),
         cmocka_unit_test(the_fullest_push_fits),
     };
     return cmocka_run_group_tests_name("request", tests, NULL, NULL);

@@ -36,6 +36,9 @@ static void take_reply(void *context, const struct dp_peer *to, struct dp_messag
     }
     out->tables = out->reply.report.tables;
     out->table_rows = out->tables ? out->reply.report.table[0].rows : 0;
+    out->histograms = out->reply.report.histograms;
+    if (out->histograms)
+        memcpy(out->histogram, out->reply.report.histogram, out->histograms * sizeof out->histogram[0]);
     dp_reply_clear(&out->reply);
     dp_message_free(message);
 }

@@ -20,6 +20,8 @@ struct bed_reply {
     struct dp_reply reply; /* report and notes are cleared */
     uint32_t tables;       /* of a status report */
     uint64_t table_rows;   /* of its first table */
+    uint32_t histograms;   /* of a status report */
+    struct dp_histogram histogram[DP_HISTOGRAMS_MAX];
     union {
         float value[1024];                    /* of pulled: all sections' values, one after the other (f32) */
         uint64_t word[DP_POSITIONS_MAX / 64]; /* of positions */

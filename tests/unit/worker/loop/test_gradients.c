@@ -36,7 +36,7 @@ static void test_several(void **state)
     struct dp_gradients *gradients = gradients_new(graph, 3);
     uint64_t a[] = {dp_mix(7), dp_mix(8)}, b[] = {dp_mix(8)};
     struct dp_batch batch[] = {fixture_batch(a, 2), fixture_batch(b, 1), fixture_batch(NULL, 0)};
-    const uint64_t applied[2] = {1, 2};
+    const struct dp_pulled_at applied[2] = {{1, 0}, {2, 0}};
     for (uint32_t i = 0; i < 3; i++) {
         backward(graph, dp_gradients_next(gradients, &batch[i], applied), &batch[i], (float)(1u << i));
         dp_gradients_add(gradients);
@@ -61,7 +61,7 @@ static void test_one_lends_its_keys(void **state)
     struct dp_gradients *gradients = gradients_new(graph, 1);
     uint64_t a[] = {3, 4};
     struct dp_batch batch = fixture_batch(a, 2);
-    const uint64_t applied[2] = {0};
+    const struct dp_pulled_at applied[2] = {{0}};
     float *const *out = dp_gradients_next(gradients, &batch, applied);
     for (int p = 0; p < FIX_PARAMETERS; p++)
         assert_ptr_equal(out[p], dp_gradients_sum(gradients, p));
