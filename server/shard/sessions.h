@@ -8,8 +8,8 @@
 #include "common/wire/request.h"
 #include "server/cache/lookup.h"
 
-#define DP_SESSIONS_MAX   1024u
-#define DP_SESSION_WINDOW 64u /* requests of one session that wait at most */
+#define DP_SESSIONS_MAX   2048u /* members of a run that all wait, and who takes their places */
+#define DP_SESSION_WINDOW 64u   /* requests of one session that wait at most */
 
 /* A request that was received and is not answered yet. */
 struct dp_waiting {
@@ -43,6 +43,8 @@ struct dp_session {
     struct dp_session *next_runnable, *next_waiting;
     char client[DP_CLIENT_NAME_MAX + 1];
 };
+
+_Static_assert(DP_SESSIONS_MAX >= 2 * DP_MEMBERS_MAX, "a dead member's held pull keeps its session");
 
 struct dp_sessions;
 

@@ -79,6 +79,20 @@ static void none_that_waits_makes_room(void **state)
     dp_sessions_free(&sessions); /* with all that waits: the leak checker looks */
 }
 
+/* As many members as a run can have, all of them held, some of them dead: the processes that take their places come in. */
+static void all_members_may_be_held_and_have_successors(void **state)
+{
+    (void)state;
+    struct dp_sessions *sessions = NULL;
+    assert_int_equal(dp_sessions_new(&sessions), DP_OK);
+    for (uint64_t i = 0; i < 2 * DP_MEMBERS_MAX; i++) {
+        struct dp_session *session = dp_sessions_add(sessions, id_of(i));
+        assert_non_null(session);
+        session->held = 1;
+    }
+    dp_sessions_free(&sessions);
+}
+
 static void requests_wait_in_order(void **state)
 {
     (void)state;
@@ -107,6 +121,7 @@ int main(void)
         cmocka_unit_test(the_longest_silent_makes_room),
         cmocka_unit_test(one_whose_pull_is_held_is_kept),
         cmocka_unit_test(none_that_waits_makes_room),
+        cmocka_unit_test(all_members_may_be_held_and_have_successors),
         cmocka_unit_test(requests_wait_in_order),
     };
     return cmocka_run_group_tests_name("sessions", tests, NULL, NULL);
