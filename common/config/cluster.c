@@ -41,6 +41,7 @@ void dp_cluster_defaults(struct dp_cluster *out)
                 .pushes_max = 4,
                 .run = 1,
                 .threads = 1,
+                .blas_threads = 1,
                 .device = "cpu",
                 .precision = DP_CLUSTER_F32,
                 .top_k = 20,
@@ -298,6 +299,52 @@ static enum dp_status check_rates(const struct dp_cluster_training *t, const str
     return DP_OK;
 }
 
+/* What threads that share a fetch do not go with. */
+static enum dp_status check_threads(const struct dp_cluster_training *t, const struct dp_setting_names *names,
+                                    struct dp_error *err)
+{
+    char threads[DP_SETTING_NAME_BYTES], blas[DP_SETTING_NAME_BYTES], other[DP_SETTING_NAME_BYTES],
+        push[DP_SETTING_NAME_BYTES];
+    const char *what = dp_setting_name(names, "training.threads", threads);
+    const char *products = dp_setting_name(names, "training.blas_threads", blas);
+    if (t->threads <= 1)
+        return DP_OK;
+    if (dp_cluster_rule_of(t).mode == DP_CLUSTER_SYNC)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s is %" PRIu32 ", threads that share weights without locks, so that no two runs are "
+                       "equal, but %s is %s, whose bits are: leave one out (%s: threads of matrix products)",
+                       what, t->threads, dp_setting_name(names, "training.consistency", other),
+                       t->consistency, products);
+    if (strcmp(t->device, "cpu") != 0)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s is %" PRIu32 ", threads that compute on the CPU, but %s is %s: leave one out",
+                       what, t->threads, dp_setting_name(names, "training.device", other), t->device);
+    if (t->accumulate > 1)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s is %" PRIu32 ", threads that move the weights that they share, but %s is %" PRIu32
+                       ", minibatches on weights that do not move: leave one out (%s: threads of matrix "
+                       "products)",
+                       what, t->threads, dp_setting_name(names, "training.accumulate", other), t->accumulate,
+                       products);
+    if (t->blas_threads > 1)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s is %" PRIu32 ", and %s is %" PRIu32
+                       ": give the first for sparse models, or the second for large matrix products",
+                       what, t->threads, products, t->blas_threads);
+    if (t->fetch_every > 1 && t->push_every > 1 && t->fetch_every != t->push_every)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s is %" PRIu32 ", threads that pull and push together, but %s is %" PRIu32
+                       " and %s is %" PRIu32 ": give one of them",
+                       what, t->threads, dp_setting_name(names, "training.fetch_every", other),
+                       t->fetch_every, dp_setting_name(names, "training.push_every", push), t->push_every);
+    if (dp_cluster_fetched_together(t) < t->threads)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s is %" PRIu32 ", but only %" PRIu32 " minibatches are fetched together: raise %s",
+                       what, t->threads, dp_cluster_fetched_together(t),
+                       dp_setting_name(names, "training.fetch_every", other));
+    return DP_OK;
+}
+
 enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
                                          const struct dp_setting_names *names, struct dp_error *err)
 {
@@ -326,6 +373,8 @@ enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
         st = check_rates(&cluster->training, names, err);
     if (st == DP_OK)
         st = check_device(&cluster->training, names, err);
+    if (st == DP_OK)
+        st = check_threads(&cluster->training, names, err);
     if (st == DP_OK)
         st = check_optimizer(cluster, names, err);
     return st;

@@ -98,9 +98,10 @@ struct dp_cluster_training {
     bool overlap;        /* the next batch is pulled while this one is computed */
     uint32_t pushes_max; /* pushes under way without an answer, 1 .. 64 */
     bool bf16_values;
-    uint32_t run;     /* number of this training run, part of its push ids: 1 .. 2^31-1 */
-    uint32_t threads; /* of one worker's matrix products */
-    char device[16];  /* "cpu", "cuda", "cuda:N", "cuda:each" or "auto" */
+    uint32_t run;          /* number of this training run, part of its push ids: 1 .. 2^31-1 */
+    uint32_t threads;      /* of one worker, that share the weights of a fetch (worker/loop/hogwild.h) */
+    uint32_t blas_threads; /* of one worker's matrix products */
+    char device[16];       /* "cpu", "cuda", "cuda:N", "cuda:each" or "auto" */
     enum dp_cluster_precision precision;
     char stop_at[32];         /* "auc:0.8": the training ends with the epoch that reaches it; empty: none */
     uint32_t patience;        /* it ends after so many epochs without a better figure; 0: it does not */
@@ -167,10 +168,21 @@ enum dp_status dp_cluster_set(struct dp_cluster *cluster, const char *key, const
 bool dp_cluster_keeps_best(const struct dp_cluster *cluster);
 bool dp_cluster_has_best(
     const struct dp_cluster *cluster); /* something is looked at that tells which epoch is the best */
-/* Minibatches whose gradients are one push. */
+/* Minibatches whose gradients are one push, and those that are pulled together. With several threads both are
+ * the same; where neither is given they are so many that threads seldom wait for each other. */
+#define DP_CLUSTER_SHARED 16u
 static inline uint32_t dp_cluster_pushed_together(const struct dp_cluster_training *training)
 {
-    return training->accumulate > 1 ? training->accumulate : training->push_every;
+    const struct dp_cluster_training *t = training;
+    if (t->accumulate > 1 || t->threads <= 1)
+        return t->accumulate > 1 ? t->accumulate : t->push_every;
+    uint32_t given = t->fetch_every > t->push_every ? t->fetch_every : t->push_every;
+    return given > 1 ? given : t->threads > DP_CLUSTER_SHARED ? t->threads : DP_CLUSTER_SHARED;
+}
+static inline uint32_t dp_cluster_fetched_together(const struct dp_cluster_training *training)
+{
+    return training->accumulate > 1 || training->threads > 1 ? dp_cluster_pushed_together(training)
+                                                             : training->fetch_every;
 }
 /* "adam"; "momentum" (SGD with it) and "adamw" (Adam with decay) too. */
 const char *dp_cluster_optimizer_name(const struct dp_optimizer_spec *spec);

@@ -71,7 +71,7 @@ static uint32_t divisor(uint32_t a, uint32_t b)
  * greatest common divisor. */
 uint64_t dp_cluster_steps_of_fetch(const struct dp_cluster_training *training)
 {
-    uint64_t fetch = training->accumulate > 1 ? training->accumulate : training->fetch_every;
+    uint64_t fetch = dp_cluster_fetched_together(training);
     uint64_t push = dp_cluster_pushed_together(training);
     uint64_t into = push - divisor((uint32_t)fetch, (uint32_t)push);
     return (into + fetch - 1) / push + 1;

@@ -32,8 +32,8 @@ static bool is_among(const char *key, const char *const *keys)
 static bool counts(const struct dp_fields *fields, const struct dp_field *field, bool same)
 {
     static const char *const never[] = {
-        "name", "id",          "generation", "relative_to", "cache_bytes", "durability", "journal_bytes",
-        "run",  "first_epoch", "timeout_ms", "threads",     "device",      NULL};
+        "name", "id",          "generation", "relative_to", "cache_bytes",  "durability", "journal_bytes",
+        "run",  "first_epoch", "timeout_ms", "threads",     "blas_threads", "device",     NULL};
     static const char *const to_its_end[] = {"epochs", "stop_at", "patience",    "patience_metric",
                                              "keep",   "workers", "consistency", NULL};
     static const char *const evaluated[] = {"test",       "test_labels",       "test_negatives",
@@ -120,6 +120,20 @@ static void compare_file(struct list *list, const char *key, const char *before,
     }
 }
 
+/* More threads are the same training as long as a push has the same minibatches. */
+static void add_threads(struct list *list, const struct dp_cluster_training *before,
+                        const struct dp_cluster_training *now, bool same)
+{
+    char a[16], b[16];
+    bool given = before->push_every != now->push_every || before->fetch_every != now->fetch_every ||
+                 before->accumulate != now->accumulate; /* these are named */
+    if (!same || given || dp_cluster_pushed_together(before) == dp_cluster_pushed_together(now))
+        return;
+    (void)snprintf(a, sizeof a, "%" PRIu32, before->threads);
+    (void)snprintf(b, sizeof b, "%" PRIu32, now->threads);
+    add(list, "training.", "threads", a, b);
+}
+
 size_t dp_run_differs(const struct dp_cluster *before, const struct dp_run_state *before_state,
                       const struct dp_cluster *now, const struct dp_run_state *now_state, bool same,
                       struct dp_difference out[DP_DIFFERENCES_MAX])
@@ -133,6 +147,7 @@ size_t dp_run_differs(const struct dp_cluster *before, const struct dp_run_state
                  now->data.train_labels, &now_state->train_labels);
     compare(&list, &dp_fields_top, before, now, same);
     compare(&list, &dp_fields_training, &before->training, &now->training, same);
+    add_threads(&list, &before->training, &now->training, same);
     if (a->kind != b->kind)
         add(&list, "training.optimizer.", "kind", dp_cluster_optimizer_name(a), dp_cluster_optimizer_name(b));
     else

@@ -124,7 +124,12 @@ static const struct dp_option options[] = {
     {"--servers", "N", "server processes; default 1", NULL, NULL},
     {"--workers", "N", "worker processes; default 1", "training.workers", NULL},
     {"--shards", "N", "shards (threads) of each server; default 1", NULL, NULL},
-    {"--threads", "N", "threads for the matrix products of each worker; default 1", "training.threads", NULL},
+    {"--threads", "N",
+     "threads of each worker that share its weights without locks (Hogwild!), for sparse models on the CPU; "
+     "16 minibatches (or --fetch-every) are then pulled and pushed together; default 1",
+     "training.threads", NULL},
+    {"--blas-threads", "N", "threads for the matrix products of each worker; default 1",
+     "training.blas_threads", NULL},
     {"--device", "NAME",
      "where workers compute: cpu, cuda:N (that GPU), cuda:each (worker number modulo number of GPUs) or auto "
      "(the first GPU if there is one); default cpu",

@@ -10,7 +10,7 @@
  *           A slot's operations begin when its copies in are done, its copies out when its operations are
  *           done; the operations of two steps do not overlap. Until wait the caller neither changes host
  *           memory that is copied in nor reads host memory that is copied out.
- * Thread    One thread uses one backend.
+ * Thread    One thread uses one backend; the CPU's has no state, and any number may.
  * Failure   A device's error is translated where it occurs. alloc returns DP_NOMEM. Operations return
  *           nothing: `finish` reports their failure; on the CPU they do not fail. Every wait ends: a device
  *           that does not answer has failed. */

@@ -60,7 +60,7 @@ static enum dp_status device_open(struct dp_job *job, struct dp_error *err)
     const struct dp_device_options options = {.device = training->device,
                                               .worker = job->worker,
                                               .precision = dp_cluster_precision_name(training->precision),
-                                              .threads = training->threads};
+                                              .threads = training->blas_threads};
     enum dp_status st = dp_device_open(&options, &job->backend, job->device, err);
     if (st != DP_OK)
         return st;

@@ -29,8 +29,13 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
                                              .worst = &job->worst,
                                              .batches_max = loop->push_every,
                                              .backend = &job->backend};
-    enum dp_status st = DP_OK;
-    for (int i = 0; st == DP_OK && i < (loop->flies ? 2 : 1); i++) {
+    const struct dp_hogwild_options threads = {.job = job,
+                                               .threads = loop->training->threads,
+                                               .batches_max = loop->fetch_every,
+                                               .also = job->extra ? &loop->extra : NULL};
+    bool shared = threads.threads > 1 && loop->fetch_every > 1; /* else there is one minibatch at most */
+    enum dp_status st = shared ? dp_hogwild_open(&threads, &loop->hogwild, err) : DP_OK;
+    for (int i = 0; st == DP_OK && !shared && i < (loop->flies ? 2 : 1); i++) {
         st = dp_gradients_new(&gradients, &loop->gradients[i], err);
         if (st == DP_OK && job->extra)
             dp_gradients_also(loop->gradients[i], &loop->extra);
@@ -68,8 +73,7 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->rate = dp_rate_of(training, loop->share.batches * training->epochs);
     /* Groups never cross epochs, so a group has at most the minibatches of one epoch. */
     loop->accumulates = training->accumulate > 1;
-    loop->fetch_every =
-        at_most(loop->accumulates ? training->accumulate : training->fetch_every, loop->positions);
+    loop->fetch_every = at_most(dp_cluster_fetched_together(training), loop->positions);
     loop->push_every = at_most(dp_cluster_pushed_together(training), loop->positions);
 
     /* Within a group a step depends on the one before: on its local weights, or on its place in the
@@ -109,6 +113,7 @@ void dp_loop_close(struct dp_loop **loop)
         dp_weights_free(&l->fetch[i].weights);
         free(l->fetch[i].batch);
     }
+    dp_hogwild_close(&l->hogwild);
     dp_gradients_free(&l->gradients[0]);
     dp_gradients_free(&l->gradients[1]);
     free(l);
@@ -235,6 +240,13 @@ static void add_times(struct dp_loop *loop, const struct dp_device_times *times)
     seconds[DP_PHASE_DEVICE_COPY_OUT] += times->copy_out;
 }
 
+static void count(struct dp_loop *loop, const struct dp_batch *batch, float loss)
+{
+    loop->loss_sum += (double)loss * batch->examples;
+    loop->examples += batch->examples;
+    dp_progress_add(loop->progress, (double)loss, batch->examples);
+}
+
 /* Waits for the oldest minibatch that was started, and pushes at the end of a group. */
 static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
 {
@@ -262,9 +274,7 @@ static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
         dp_weights_step(fetch->weights, rate, flight.written);
     dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
 
-    loop->loss_sum += (double)loss * batch->examples;
-    loop->examples += batch->examples;
-    dp_progress_add(loop->progress, (double)loss, batch->examples);
+    count(loop, batch, loss);
     if (dp_group_ends(loop->positions, loop->push_every, position))
         st = push(loop, flight.gradients, step, rate, err);
     return st;
@@ -313,6 +323,28 @@ static enum dp_status pass_over(struct dp_loop *loop, uint64_t index, struct dp_
     return st == DP_OK ? stop_here(loop, number, err) : st;
 }
 
+/* Several threads: the minibatches of a fetch are one push. */
+static enum dp_status train_shared(struct dp_loop *loop, struct dp_loop_fetch *fetch, struct dp_error *err)
+{
+    uint64_t step = dp_share_position(loop->share, fetch->batch[0]->number) / loop->push_every;
+    float *rates = dp_hogwild_rates(loop->hogwild), rate = 0;
+    for (uint32_t i = 0; i < fetch->count; i++)
+        rates[i] = rate = rate_of(loop, step, fetch->batch[i]->number);
+    uint32_t at;
+    dp_hogwild_start(loop->hogwild, fetch->weights, fetch->batch, fetch->count);
+    enum dp_status st = dp_hogwild_finish(loop->hogwild, &at, err);
+    dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
+    for (uint32_t i = 0; st == DP_OK && i < fetch->count; i++)
+        count(loop, fetch->batch[i], dp_hogwild_losses(loop->hogwild)[i]);
+    if (st == DP_OK)
+        st = push(loop, dp_hogwild_sum(loop->hogwild), step, rate, err);
+    if (st != DP_OK)
+        return explain(loop, fetch->batch[at], st, err);
+    uint64_t number = fetch->batch[fetch->count - 1]->number;
+    dp_loop_fetch_release(loop, fetch);
+    return stop_here(loop, number, err);
+}
+
 static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct dp_error *err)
 {
     struct dp_loop_fetch *fetch = &loop->fetch[index % 2];
@@ -321,6 +353,8 @@ static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct d
         return st;
     if (dp_behind_is(&loop->behind, fetch->step))
         return pass_over(loop, index, err);
+    if (loop->hogwild && fetch->count > 0)
+        return train_shared(loop, fetch, err);
     for (uint32_t i = 0; i < fetch->count; i++) {
         /* A push copies its gradients but borrows its keys, so all batches are released together at the end. */
         st = start(loop, fetch, i, err);

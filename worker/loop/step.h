@@ -6,7 +6,8 @@
  * P: Downpour SGD (Dean et al. 2012, algorithm 7.1): parameters are fetched every F minibatches, between two
  * fetches the local copy moves by w -= rate g; gradients of P minibatches are summed and pushed. Groups of F
  * and P never cross epochs. accumulate N: N minibatches are fetched together and pushed together, and the
- * local copy does not move between them.
+ * local copy does not move between them. threads: the minibatches of a fetch are computed by several threads
+ * and are one push (hogwild.h).
  * Promise   When an epoch returns every push of it is answered: no request crosses the boundary of an epoch.
  *           Each group is pushed under its push id (push_id.h), even if it has no rows. Minibatches whose
  *           push is already done are skipped: not read, not computed, not pushed; their examples count as

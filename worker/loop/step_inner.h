@@ -7,6 +7,7 @@
 #include "worker/job/weights.h"
 #include "worker/loop/behind.h"
 #include "worker/loop/gradients.h"
+#include "worker/loop/hogwild.h"
 #include "worker/loop/rate.h"
 #include "worker/loop/sent.h"
 #include "worker/loop/step.h"
@@ -48,6 +49,7 @@ struct dp_loop {
     void *first_push_of;
     struct dp_push_part extra;         /* of the push at hand, where the job has an extra part */
     struct dp_gradients *gradients[2]; /* the second where steps overlap on a device */
+    struct dp_hogwild *hogwild;        /* NULL: one thread computes */
     struct dp_loop_flight flight[2];   /* oldest first */
     uint32_t flying;
     bool is_device; /* start only issues a step */

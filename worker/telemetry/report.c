@@ -112,6 +112,7 @@ static void settings_json(const struct dp_report *report, json_t *root)
     dp_json_set_u64(out, "shards", dp_cluster_shards(cluster));
     dp_json_set_u64(out, "workers", t->workers);
     dp_json_set_u64(out, "threads", t->threads);
+    dp_json_set_u64(out, "blas_threads", t->blas_threads);
     string(out, "device", t->device);
     string(out, "precision", dp_cluster_precision_name(t->precision));
     dp_json_set_u64(out, "batch", t->batch);
@@ -124,8 +125,8 @@ static void settings_json(const struct dp_report *report, json_t *root)
     string(out, "decay", dp_decay_name(t->decay));
     dp_json_set_real(out, "rate_end", t->rate_end);
     optimizer_json(&t->optimizer, out);
-    dp_json_set_u64(out, "fetch_every", t->fetch_every);
-    dp_json_set_u64(out, "push_every", t->push_every);
+    dp_json_set_u64(out, "fetch_every", t->threads > 1 ? dp_cluster_fetched_together(t) : t->fetch_every);
+    dp_json_set_u64(out, "push_every", t->threads > 1 ? dp_cluster_pushed_together(t) : t->push_every);
     dp_json_set_u64(out, "accumulate", t->accumulate);
     string(out, "consistency", dp_cluster_rule_text(dp_cluster_rule_of(t), consistency));
     (void)json_object_set_new(out, "overlap", json_boolean(t->overlap));

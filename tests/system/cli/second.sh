@@ -94,7 +94,7 @@ for how in INT ALL; do
     said "--rate +0.005 then, 0.2 now"
     expect 2 "omit what would change it (--epochs)" "${run[@]}" --resume --epochs 2
 done
-begin "${run[@]}" --resume --threads 2 --timeout 20 --restarts 0
+begin "${run[@]}" --resume --blas-threads 2 --timeout 20 --restarts 0
 left downpour-worker | xargs -r kill -TERM
 wait "$pid"
 [ $? = 2 ] || fail "a worker that was asked to end did not end the run with 2"

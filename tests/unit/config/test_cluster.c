@@ -97,6 +97,7 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_string_equal(s->consistency, t->consistency);
     assert_true(s->overlap == t->overlap && s->bf16_values == t->bf16_values);
     assert_true(s->pushes_max == t->pushes_max && s->run == t->run && s->threads == t->threads);
+    assert_int_equal(s->blas_threads, t->blas_threads);
     assert_true(s->timeout_ms == t->timeout_ms && s->patience == t->patience);
     assert_string_equal(s->stop_at, t->stop_at);
     assert_string_equal(s->patience_metric, t->patience_metric);
@@ -144,6 +145,7 @@ static void written_reads_back_equal(void **state)
         c->training.patience = 1000000;
         c->training.overlap = false;
         c->training.accumulate = 12;
+        c->training.blas_threads = 9;
         (void)snprintf(c->training.consistency, sizeof c->training.consistency, "ssp:1000000");
         c->training.precision = DP_CLUSTER_BF16;
         (void)snprintf(c->training.device, sizeof c->training.device, "cuda:12");
@@ -351,6 +353,25 @@ static void endpoints_follow_the_order_of_the_file(void **state)
     dp_cluster_free(&c);
 }
 
+static void threads_fetch_and_push_together(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t threads, fetch, push, accumulate, fetched, pushed;
+    } cases[] = {
+        {1, 1, 1, 1, 1, 1}, {1, 3, 2, 1, 3, 2},    {1, 1, 1, 5, 5, 5},    {2, 1, 1, 1, 16, 16},
+        {2, 4, 1, 1, 4, 4}, {2, 1, 32, 1, 32, 32}, {20, 1, 1, 1, 20, 20}, {3, 6, 6, 1, 6, 6},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct dp_cluster_training t = {.threads = cases[i].threads,
+                                              .fetch_every = cases[i].fetch,
+                                              .push_every = cases[i].push,
+                                              .accumulate = cases[i].accumulate};
+        assert_int_equal(dp_cluster_fetched_together(&t), cases[i].fetched);
+        assert_int_equal(dp_cluster_pushed_together(&t), cases[i].pushed);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +382,7 @@ int main(void)
         cmocka_unit_test(struct_without_an_id_gets_that_of_its_name),
         cmocka_unit_test(paths_below_the_file_move_with_it),
         cmocka_unit_test(example_file_is_read_and_has_every_key),
+        cmocka_unit_test(threads_fetch_and_push_together),
         cmocka_unit_test(keys_are_set_from_text_with_the_checks_of_the_file),
         cmocka_unit_test(endpoints_follow_the_order_of_the_file),
     };

@@ -1,0 +1,34 @@
+/* Weights view: what one thread has of weights that several threads use at once (Hogwild!, Niu et al. 2011).
+ *     of (batch)  ->  the thread computes  ->  step
+ * `of` copies the rows of a minibatch, and all dense parameters, out of the local copy of a fetch; `step` moves
+ * the local copy by w -= rate * g, without locks.
+ * Promise   Alone, a view gives the bits of dp_weights_of and dp_weights_step. Among others each component is
+ *           read and written as a whole, by relaxed atomic loads and stores, and nothing more: `of` may see a
+ *           part of another's step, and of two steps of one component at the same time one may be lost. That
+ *           costs the local copy little where minibatches seldom meet in a component (the paper's condition),
+ *           and servers nothing: each thread sums its own gradients.
+ * Why       A load and a store, not a compare-and-swap: in sparse models it is many times as fast.
+ * Thread    One thread uses one view; dp_weights_take and what fills the weights happen before.
+ * Memory    All buffers are allocated by new; of these weights it needs the same options. */
+#ifndef DP_JOB_WEIGHTS_VIEW_H
+#define DP_JOB_WEIGHTS_VIEW_H
+
+#include "worker/job/weights.h"
+
+struct dp_weights_view;
+
+/* options: batches_max is above 1; tables, shards and backend are not used. */
+DP_MUST_USE
+enum dp_status dp_weights_view_new(const struct dp_weights_options *options, struct dp_weights_view **out,
+                                   struct dp_error *err);
+void dp_weights_view_free(struct dp_weights_view **view);
+
+/* The weights for a program and a batch that `weights` has taken: [parameters]. Lent until the next `of`. */
+const float *const *dp_weights_view_of(struct dp_weights_view *view, struct dp_weights *weights,
+                                       const struct dp_batch *batch);
+/* Of the batch of the last `of`: for each distinct key of a group its index in the group's union. */
+const uint32_t *dp_weights_view_places(const struct dp_weights_view *view, uint32_t group);
+/* gradients: as a program computes them for the batch of the last `of`. */
+void dp_weights_view_step(struct dp_weights_view *view, float rate, float *const *gradients);
+
+#endif

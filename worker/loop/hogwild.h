@@ -1,0 +1,57 @@
+/* Hogwild!: threads of one worker that share the local copy of one fetch without locks (Niu, Recht, Re and Wright
+ * 2011, "Hogwild!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent").
+ *     each thread, while there are any:  next minibatch -> copy its rows -> compute -> step the local copy
+ *                                        -> add to its own sum
+ *     then                               the sums of all threads, in their order, are one push
+ * Promise   Every minibatch is computed once, and its whole gradient is in the sum, whatever the local copy loses
+ *           (weights_view.h). One thread gives the bits of a worker without threads.
+ * Why       Each thread has a program of its own, and BLAS one thread: where an example has few features, a
+ *           minibatch is too little work to be divided, and minibatches seldom meet in a weight.
+ * Thread    The client's, which computes too; options.threads - 1 others inside, between start and finish. Until
+ *           finish nobody else touches the weights and batches of the work.
+ * Failure   DP_NOT_FINITE: a loss is NaN or infinite. DP_STOPPING: a signal came, and some minibatches were not
+ *           computed. Threads then take no further minibatch, and the sum is not to be pushed. */
+#ifndef DP_LOOP_HOGWILD_H
+#define DP_LOOP_HOGWILD_H
+
+#include "worker/job/job.h"
+#include "worker/job/weights.h"
+#include "worker/loop/gradients.h"
+
+struct dp_hogwild;
+
+/* A seam: called around every access to the local copy; the bench compares with a lock. */
+struct dp_hogwild_gate {
+    void (*enter)(void *of);
+    void (*leave)(void *of);
+    void *of;
+};
+
+struct dp_hogwild_options {
+    const struct dp_job *job;           /* with a program, which the calling thread uses, on the CPU */
+    uint32_t threads, batches_max;      /* of a fetch: above 1 */
+    const struct dp_push_part *also;    /* dp_gradients_also */
+    const struct dp_hogwild_gate *gate; /* or NULL */
+};
+
+DP_MUST_USE
+enum dp_status dp_hogwild_open(const struct dp_hogwild_options *options, struct dp_hogwild **out,
+                               struct dp_error *err);
+void dp_hogwild_close(struct dp_hogwild **hogwild);
+
+/* The rates of the steps on the local copy, [batches_max], for the caller to set before start; and the losses,
+ * which finish leaves. */
+float *dp_hogwild_rates(struct dp_hogwild *hogwild);
+const float *dp_hogwild_losses(const struct dp_hogwild *hogwild);
+
+/* The other threads begin with `count` minibatches that `weights` has taken and whose rows have arrived. */
+void dp_hogwild_start(struct dp_hogwild *hogwild, struct dp_weights *weights, struct dp_batch *const *batches,
+                      uint32_t count);
+/* Computes too, and returns when all threads have ended. Call it once after each start. *at: the first minibatch
+ * that failed, else the last that this thread computed. */
+DP_MUST_USE
+enum dp_status dp_hogwild_finish(struct dp_hogwild *hogwild, uint32_t *at, struct dp_error *err);
+/* The sum of all threads after a finish, to be pushed. */
+struct dp_gradients *dp_hogwild_sum(struct dp_hogwild *hogwild);
+
+#endif
