@@ -182,7 +182,8 @@ static void ssp_goes_on_over_kills(void **state)
 {
     struct setup s = {"2", "1", "3", "ssp:1", "60", {0}};
     killed(*state, &s);
-    assert_true(number(*state, "killed", "staleness.clock_gap.max") <= 2);
+    assert_true(number(*state, "killed", "staleness.clock_gap.max") <=
+                2); /* a server that is killed may take a last push back */
 }
 
 /* Stopped twice, and finished. */
@@ -244,8 +245,8 @@ static void ssp_keeps_workers_together(void **state)
         s.more[2] = "--push-every", s.more[3] = cases[i].push;
         const char *dir = dp_place_text(place, "run-%zu", i);
         dp_place_ended(start(place, dir, &s), 0);
-        assert_true(number(place, dir, "staleness.clock_gap.max") <= cases[i].slack + 1);
-        assert_true(number(place, dir, "staleness.clock_gap.mean") <= cases[i].slack + 1);
+        assert_true(number(place, dir, "staleness.clock_gap.max") <= cases[i].slack);
+        assert_true(number(place, dir, "staleness.clock_gap.mean") <= cases[i].slack);
         if (i < 2)
             all_is_trained(place, dir, 4, 6);
     }
@@ -326,6 +327,38 @@ static void a_worker_that_is_away_is_waited_for(void **state)
     is_waited_for(*state, "sync", "consistency = \"sync\";");
 }
 
+/* Started again and again in the same place, beside a process that trains: only what was pushed before the new one joined counts.
+ * Planted: it goes on where the run was before it joined. */
+static void is_replaced(struct dp_place *place, const char *file, const char *training)
+{
+    struct dp_place_cluster cluster = {.file = file, .workers = 2, .epochs = 60, .training = training};
+    const char *conf = dp_place_conf(place, &cluster);
+    struct dp_process *server = dp_place_server(place, conf, 0), *other = dp_place_worker(place, conf, 1);
+    struct dp_process *now = dp_place_worker(place, conf, 0);
+    dp_place_awaits(now, "epoch 1 of");
+    for (int i = 0; i < 4; i++) {
+        struct dp_process *next = dp_place_worker(place, conf, 0);
+        dp_place_ended(now, 2);
+        dp_place_says(now, "another process");
+        dp_place_says(next, "continues at ");
+        now = next;
+    }
+    dp_place_ended(now, 0);
+    dp_place_ended(other, 0);
+    double pushes = 0;
+    for (unsigned w = 0; w < 2; w++)
+        pushes += dp_place_number(place, dp_place_path(place, "%s.json", file),
+                                  dp_place_text(place, "workers.%u.pushes", w));
+    assert_true(pushes == 60.0 * BATCHES);
+    dp_place_stops_cleanly(server);
+}
+
+static void a_process_is_replaced_while_it_trains(void **state)
+{
+    is_replaced(*state, "ssp", "consistency = \"ssp:1\";");
+    is_replaced(*state, "sync", "consistency = \"sync\";");
+}
+
 int main(void)
 {
 #define DP_CONSISTENCY_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
@@ -342,6 +375,7 @@ int main(void)
         DP_CONSISTENCY_TEST(ssp_keeps_workers_together),
         DP_CONSISTENCY_TEST(more_workers_than_minibatches_end_well),
         DP_CONSISTENCY_TEST(a_worker_that_is_away_is_waited_for),
+        DP_CONSISTENCY_TEST(a_process_is_replaced_while_it_trains),
         DP_CONSISTENCY_TEST(a_worker_that_failed_at_its_start_is_named),
     };
     return cmocka_run_group_tests_name("consistency", tests, NULL, NULL);

@@ -8,7 +8,7 @@
 #include "worker/loop/columns_file.h"
 #include "worker/loop/defaults.h"
 #include "worker/loop/evaluation.h"
-#include "worker/loop/names_file.h"
+#include "worker/loop/files.h"
 #include "worker/loop/position.h"
 #include "worker/loop/remember.h"
 #include "worker/loop/roster.h"
@@ -23,8 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#define FULL_PAUSE_NS 500000000L /* between two attempts to write a file to a full disk */
 
 struct training {
     struct dp_job *job;
@@ -242,8 +240,7 @@ static enum dp_status agree(struct training *t, struct dp_error *err)
     return st == DP_OK ? dp_training_plan_join(t->job, text, begun, err) : st;
 }
 
-/* Finds where an earlier process of this worker was when it was killed. */
-static enum dp_status find_position(struct training *t, struct dp_error *err)
+static enum dp_status ask_position(const struct training *t, struct dp_position *out, struct dp_error *err)
 {
     const struct dp_position_plan plan = {.run = t->settings->run,
                                           .epochs = t->settings->epochs,
@@ -252,7 +249,13 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
                                           .groups = t->rounds.count,
                                           .ask = ask,
                                           .context = t->job};
-    enum dp_status st = dp_position_find(&plan, &t->position, err);
+    return dp_position_find(&plan, out, err);
+}
+
+/* Finds where an earlier process of this worker was when it was killed. */
+static enum dp_status find_position(struct training *t, struct dp_error *err)
+{
+    enum dp_status st = ask_position(t, &t->position, err);
     if (st == DP_OK)
         st = agree(t, err);
     if (st != DP_OK || !dp_position_begun(&t->position))
@@ -269,69 +272,6 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
     return DP_OK;
 }
 
-/* A full disk must not cost a training or its report: like a push, the write is retried for timeout_ms. */
-static enum dp_status
-put_file(struct training *t, enum dp_status (*put)(const void *what, const char *path, struct dp_error *err),
-         const void *what, const char *path, struct dp_error *err)
-{
-    const struct timespec pause = {.tv_nsec = FULL_PAUSE_NS};
-    uint64_t until_ns = dp_clock_ns(&t->job->clock) + (uint64_t)t->settings->timeout_ms * 1000000u;
-    bool told = false;
-    enum dp_status st;
-    while ((st = put(what, path, err)) == DP_FULL && dp_clock_ns(&t->job->clock) < until_ns &&
-           !dp_job_stopped(t->job)) {
-        if (!told)
-            dp_log(DP_LOG_WARN, "%s; retrying for %" PRIu32 " s (--timeout, training.timeout_ms)", err->text,
-                   t->settings->timeout_ms / 1000);
-        told = true;
-        dp_progress_tick(&t->progress);
-        (void)nanosleep(&pause, NULL);
-    }
-    return st;
-}
-
-static enum dp_status put_columns(const void *text, const char *path, struct dp_error *err)
-{
-    return dp_columns_file_put(text, path, err);
-}
-
-/* Called before the first push, by every worker: a store never has weights without the file that says how
- * their features were read. */
-static enum dp_status keep_columns(struct training *t, struct dp_error *err)
-{
-    const struct dp_cluster_data *data = &t->job->cluster->data;
-    char *text = NULL;
-    if (!data->columns[0])
-        return DP_OK;
-    bool counted = strcmp(data->label_base, "auto") != 0;
-    enum dp_status st = t->job->model.labels == DP_LABELS_ANY
-                            ? DP_OK
-                            : dp_columns_file_check(dp_dataset_schema(t->train), counted, data->columns, err);
-    if (st != DP_OK)
-        return dp_wrap(err, st, "%s", data->train);
-    st = dp_schema_write(dp_dataset_schema(t->train), &text, err);
-    if (st == DP_OK)
-        st = put_file(t, put_columns, text, data->columns, err);
-    free(text);
-    return st;
-}
-
-static enum dp_status put_names(const void *source, const char *path, struct dp_error *err)
-{
-    return dp_names_file_put(source, path, err);
-}
-
-/* By one worker, since it may read the whole file a second time; the other machines need no names. */
-static enum dp_status keep_names(struct training *t, struct dp_error *err)
-{
-    const struct dp_cluster_data *data = &t->job->cluster->data;
-    const struct dp_dataset_options options = dp_job_data(t->job, data->train, data->train_labels, true);
-    const struct dp_names_source source = {.data = t->train, .options = &options, .run = t->settings->run};
-    if (!data->names[0] || t->job->worker != 0)
-        return DP_OK;
-    return put_file(t, put_names, &source, data->names, err);
-}
-
 static enum dp_status begin_plan(void *training, struct dp_error *err)
 {
     struct training *t = training;
@@ -341,6 +281,11 @@ static enum dp_status begin_plan(void *training, struct dp_error *err)
 static void tell_alive(void *progress)
 {
     dp_progress_tick(progress);
+}
+
+static enum dp_status loop_open(struct training *t, struct dp_error *err)
+{
+    return dp_loop_open(t->job, t->train, &t->progress, &t->stats, &t->position, &t->remember, &t->loop, err);
 }
 
 static enum dp_status training_open(struct training *t, struct dp_error *err)
@@ -367,14 +312,14 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
     if (st == DP_OK)
         st = find_position(t, err);
     if (st == DP_OK)
-        st = keep_columns(t, err);
+        st = dp_files_columns(job, &t->progress, t->train, err);
     if (st == DP_OK)
-        st = keep_names(t, err);
+        st = dp_files_names(job, &t->progress, t->train, err);
     (void)snprintf(t->stats.device, sizeof t->stats.device, "%s", job->device);
     if (st == DP_OK && job->worker == 0)
         st = dp_interim_init(&t->interim, job, err);
     if (st == DP_OK)
-        st = dp_loop_open(job, t->train, &t->progress, &t->stats, &t->position, &t->remember, &t->loop, err);
+        st = loop_open(t, err);
     if (st == DP_OK && !dp_position_begun(&t->position) && t->rounds.members == 0)
         dp_loop_before_first_push(t->loop, begin_plan, t);
     return st;
@@ -441,32 +386,53 @@ static void log_epoch(const struct training *t, uint32_t epoch)
                (double)stats->examples / stats->seconds);
 }
 
+/* An earlier process in this place may have trained until this one joined. */
+static enum dp_status look_again(struct training *t, struct dp_error *err)
+{
+    struct dp_position now = {0};
+    enum dp_status st = ask_position(t, &now, err);
+    bool same = now.epoch == t->position.epoch && now.done == t->position.done;
+    dp_position_clear(&now);
+    if (st != DP_OK || same)
+        return st;
+    dp_loop_close(&t->loop);
+    dp_remember_close(&t->remember);
+    dp_position_clear(&t->position);
+    st = dp_remember_open(&t->remember, t->job, err);
+    if (st == DP_OK)
+        st = find_position(t, err);
+    return st == DP_OK ? loop_open(t, err) : st;
+}
+
 /* Members are of one plan: from here on it is not replaced. */
 static enum dp_status join(struct training *t, struct dp_error *err)
 {
-    enum dp_status st = DP_OK;
-    if (t->rounds.members > 0 && !dp_position_begun(&t->position))
-        st = begin_plan(t, err);
+    enum dp_status st = dp_position_begun(&t->position) ? DP_OK : begin_plan(t, err);
     if (st == DP_OK)
         st = dp_roster_join(t->job, &t->rounds, err);
     t->joined = st == DP_OK;
-    return st;
+    return st == DP_OK ? look_again(t, err) : st;
 }
 
 static enum dp_status train_epochs(struct training *t, struct dp_error *err)
 {
-    bool stop = false, rests = t->evaluation.data != NULL;
+    bool stop = false, rests = t->evaluation.data != NULL, member = t->rounds.members > 0;
+    uint32_t epochs = t->settings->epochs;
+    enum dp_status st = DP_OK;
     t->began = true;
+    if (member && t->position.epoch < epochs)
+        st = join(t, err);
+    if (st != DP_OK)
+        return st;
     if (dp_position_begun(&t->position)) /* the stats are put before the stage that says an epoch has ended */
         dp_remember_put(&t->remember, t->job, &t->stats, rests);
     else /* replaces the report of an earlier training */
         report_so_far(t, NULL, NULL);
-    enum dp_status st =
-        dp_evaluation_begin(&t->evaluation, &t->peers, &t->remember, &t->position, &stop, err);
+    st = dp_evaluation_begin(&t->evaluation, &t->peers, &t->remember, &t->position, &stop, err);
     uint32_t e = t->position.epoch;
-    if (st == DP_OK && e < t->settings->epochs && !stop)
-        st = join(t, err);
-    while (st == DP_OK && e < t->settings->epochs && !stop) {
+    if (st == DP_OK && !member && e < epochs && !stop)
+        st = dp_roster_join(t->job, &t->rounds, err);
+    while (st == DP_OK && e < epochs && !stop) {
         st = dp_loop_epoch(t->loop, e, err);
         if (st != DP_OK)
             return st;
@@ -519,7 +485,7 @@ static enum dp_status write_report(struct training *t, const struct dp_shared_no
             dp_log(DP_LOG_INFO, "trained %" PRIu32 " epochs in %.1f s, %.0f examples/s", t->epochs,
                    speed.seconds, speed.examples_per_s);
         if (st == DP_OK && t->settings->report[0])
-            st = put_file(t, put_report, &report, t->settings->report, err);
+            st = dp_files_put(t->job, &t->progress, put_report, &report, t->settings->report, err);
     }
     for (uint32_t w = 0; w < workers; w++)
         dp_worker_stats_clear(&stats[w]);

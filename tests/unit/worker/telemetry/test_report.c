@@ -200,6 +200,10 @@ static void test_dropped(void **state)
     assert_int_equal(dp_report_text(&m.report, &text, NULL), DP_OK);
     assert_null(strstr(text, "\"dropped\""));
     free(text);
+    (void)strcpy(m.cluster.training.consistency, "sync");
+    assert_int_equal(dp_report_text(&m.report, &text, NULL), DP_OK);
+    assert_null(strstr(text, "\"dropped\""));
+    free(text);
     (void)strcpy(m.cluster.training.consistency, "sync:1");
     m.workers[0].dropped = (struct dp_dropped){.pushes = 2, .partly = 1, .examples = 20, .passed = 8};
     m.workers[1].dropped = (struct dp_dropped){.pushes = 1, .examples = 10};
