@@ -5,6 +5,8 @@
 
 #define NAMED_MAX 3u /* of the members that are missing */
 
+#define UNDER_WAY_MAX 128u
+
 static bool is_finished(const struct dp_steps *steps, uint32_t rank)
 {
     return steps->next[rank] >= steps->view.member[rank].until;
@@ -216,10 +218,13 @@ enum dp_step_verdict dp_steps_pull(const struct dp_steps *steps, const struct dp
         return DP_STEP_HELD;
     if (step + 1 == steps->open)
         return DP_STEP_OLD;
-    (void)dp_fail(err, DP_INVALID,
-                  "pull for step %" PRIu64 ": step %" PRIu64
-                  " is the open one, and weights are kept for the one before it only",
-                  step, steps->open);
+    (void)dp_fail(
+        err, DP_INVALID,
+        "pull for step %" PRIu64 ": step %" PRIu64
+        " is the open one, and weights are kept for the one before it only. If the store of another "
+        "shard was lost, this run cannot go on: train further under a higher run number (downpour "
+        "run --continue)",
+        step, steps->open);
     return DP_STEP_REFUSED;
 }
 
@@ -311,6 +316,14 @@ static uint64_t say_missing(const struct dp_steps *steps, const struct dp_member
     return silent_ms(steps, rank, now_ns);
 }
 
+/* Though the member who pulls must have pushed some here: more steps back than a client has pushes under way. */
+static bool knows_no_step(const struct dp_steps *steps, const struct dp_membership *member)
+{
+    const struct dp_view *view = &steps->view;
+    return steps->least == view->first_step && steps->next[member->rank] == view->first_step &&
+           member->step - view->first_step > (uint64_t)view->slack + UNDER_WAY_MAX;
+}
+
 uint64_t dp_steps_say_held(const struct dp_steps *steps, const struct dp_membership *member, uint64_t now_ns,
                            struct dp_error *err)
 {
@@ -330,6 +343,14 @@ uint64_t dp_steps_say_held(const struct dp_steps *steps, const struct dp_members
                            "step %" PRIu64 " waits until step %" PRIu64
                            " is closed: all its pushes are there",
                            member->step, steps->open);
+    else if (knows_no_step(steps, member))
+        (void)dp_fail_wait(
+            err, DP_HELD, wait,
+            "step %" PRIu64 " waits for worker %" PRIu32
+            "; but this shard knows no step of the run, of worker %" PRIu32
+            " either, which pulls: was its store replaced? Then end this run, and train further "
+            "under a higher run number (downpour run --continue)",
+            member->step, rank, member->rank);
     else if (view->member[rank].incarnation == 0)
         (void)dp_fail_wait(err, DP_HELD, wait,
                            "step %" PRIu64 " waits for worker %" PRIu32 ", which has not joined yet",

@@ -101,10 +101,12 @@ enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_w
             "pushes are not stale",
             member->step);
     if (step && memcmp(&step->push[0]->rate, &request->rate, sizeof request->rate) != 0)
-        return dp_fail(err, DP_INVALID,
-                       "push of step %" PRIu64 ": rate %g, but that of worker %" PRIu32
-                       " is %g: one rate applies the sum of a step; give all workers the same",
-                       member->step, (double)request->rate, step->push[0]->rank, (double)step->push[0]->rate);
+        return dp_fail(
+            err, DP_INVALID,
+            "push of step %" PRIu64 ": rate %g, but that of worker %" PRIu32
+            " is %g: one rate applies the sum of a step. Give all workers the same; if the rate was "
+            "changed between two starts, start all with the earlier one until this step is closed",
+            member->step, (double)request->rate, step->push[0]->rank, (double)step->push[0]->rate);
     const struct step_size size = size_with(keeper, step, waiting);
     if (check_size(keeper, &size, member->step, err) != DP_OK)
         return err->status;

@@ -214,10 +214,12 @@ static enum dp_status judge_sign(const struct dp_peers *peers, uint32_t worker, 
     if (strcmp(seen.state, "reading") == 0)
         timeout_ms *= DP_RETRY_MOST;
     if (sign->looked_ns - sign->since_ns > timeout_ms * 1000000u)
-        return dp_fail(err, DP_TIMEOUT,
-                       "worker %" PRIu32 " has given no sign for %" PRIu64 " ms (its last state: %s) "
-                       "and its part \"%s\" is missing: is it running?",
-                       worker, timeout_ms, seen.state, what);
+        return dp_fail(
+            err, DP_TIMEOUT,
+            "worker %" PRIu32 " has given no sign for %" PRIu64 " ms (its last state: %s) "
+            "and its part \"%s\" is missing: is it running? Where workers meet (the end of an epoch "
+            "that is evaluated, the report) they wait for --timeout, training.timeout_ms",
+            worker, timeout_ms, seen.state, what);
     return DP_OK;
 }
 

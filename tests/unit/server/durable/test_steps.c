@@ -317,6 +317,27 @@ static void a_held_pull_says_for_whom(void **state)
     end(steps);
 }
 
+/* Planted: said of the first steps, too; said of a shard that has steps of the member. */
+static void a_shard_that_lost_the_run_says_so(void **state)
+{
+    (void)state;
+    struct dp_steps *steps = steps_of(DP_SSP, 1, 2);
+    struct dp_membership who = member(0, 10 + 1 + 128);
+    struct dp_error err = {0};
+    (void)dp_steps_say_held(steps, &who, NOW, &err);
+    assert_null(strstr(err.text, "replaced"));
+    who = member(0, 10 + 1 + 128 + 1);
+    (void)dp_steps_say_held(steps, &who, NOW, &err);
+    assert_non_null(
+        strstr(err.text, "step 140 waits for worker 0; but this shard knows no step of the run, of worker 0 "
+                         "either, which pulls: was its store replaced?"));
+    dp_steps_pushed(steps, 0, 10);
+    (void)dp_steps_say_held(steps, &who, NOW, &err);
+    assert_string_equal(
+        err.text, "step 140 waits for worker 1, which has finished 10 steps and was last heard 0.0 s ago");
+    end(steps);
+}
+
 static void no_step_is_too_small_to_go(void **state)
 {
     (void)state;
@@ -435,6 +456,7 @@ int main(void)
         cmocka_unit_test(who_has_left_takes_part_in_no_later_step),
         cmocka_unit_test(a_pull_waits_for_the_slowest_member),
         cmocka_unit_test(a_held_pull_says_for_whom),
+        cmocka_unit_test(a_shard_that_lost_the_run_says_so),
         cmocka_unit_test(no_step_is_too_small_to_go),
         cmocka_unit_test(a_step_pushed_again_takes_nothing_back),
         cmocka_unit_test(async_holds_nobody),
