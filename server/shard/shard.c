@@ -71,7 +71,8 @@ static void join_steps(struct dp_shard *shard)
                                              .journaling = &shard->journaling,
                                              .write_back = &shard->write_back,
                                              .replies = &shard->replies,
-                                             .close = &shard->close};
+                                             .close = &shard->close,
+                                             .admission = &shard->admission};
     shard->held = (struct dp_held){.base = base,
                                    .steps = &shard->steps,
                                    .replies = &shard->replies,

@@ -1,8 +1,11 @@
 #include "server/shard/view_requests.h"
 
 #include "common/base/log.h"
+#include "common/model/stream.h"
 
 #include <inttypes.h>
+
+#define JUMP_MAX (UINT64_C(1) << 20)
 
 static void say_begins(const struct dp_view_requests *requests)
 {
@@ -27,6 +30,23 @@ static enum dp_status append(const struct dp_view_requests *requests, const stru
     return err->status;
 }
 
+/* A join or leave is one number. */
+static enum dp_status check_reach(const struct dp_view_requests *requests, const struct dp_view *view,
+                                  struct dp_error *err)
+{
+    const struct dp_view *own = &requests->steps->view;
+    uint64_t known = view->run == own->run ? own->number : 0;
+    if (view->run > DP_RUN_MAX)
+        return dp_fail(err, DP_INVALID, "view of run %" PRIu32 ": runs end at %u", view->run, DP_RUN_MAX);
+    if (view->number > known && view->number - known > JUMP_MAX)
+        return dp_fail(err, DP_INVALID,
+                       "view %" PRIu64 " of run %" PRIu32 ": the last one known here is %" PRIu64
+                       ", and nobody can have made more than %" PRIu64 " since",
+                       view->number, view->run, known, JUMP_MAX);
+    return view->run > own->run ? dp_admission_check(requests->admission, dp_stream_of_run(view->run, 0), err)
+                                : DP_OK;
+}
+
 /* Takes the view over where it acts on it. */
 static enum dp_status act(const struct dp_view_requests *requests, const struct dp_request *request,
                           struct dp_view *view, struct dp_error *err)
@@ -36,6 +56,8 @@ static enum dp_status act(const struct dp_view_requests *requests, const struct 
         return err->status;
     if (news == DP_VIEW_KNOWN)
         return DP_OK;
+    if (check_reach(requests, view, err) != DP_OK)
+        return err->status;
     if (dp_close_is_hidden(requests->close) ||
         (news == DP_VIEW_NEW_RUN && dp_close_is_coming(requests->close)))
         return dp_close_say(requests->close, err);

@@ -3,6 +3,8 @@
  *     -> answered with the number acted on
  * Promise   A shard acts on the newest view that it was given. An older one of the same run changes nothing, and is answered
  *           with the newer number; what cannot be of the same run, or is of an older one, is refused.
+ *           So is a run that nobody can have begun (as of pushes: admission.h), and a number that no register has come to:
+ *           else one peer's rubbish would shut out all later runs and views.
  *           Once it was answered, no crash takes it back: a process that has joined asks where to go on, and nothing that
  *           the one before it sends is taken any more. Requests that name it go on at once: what they change stands behind
  *           the view in the journal.
@@ -12,6 +14,7 @@
 
 #include "server/durable/steps.h"
 #include "server/durable/write_back.h"
+#include "server/shard/admission.h"
 #include "server/shard/close.h"
 #include "server/shard/replies.h"
 
@@ -22,6 +25,7 @@ struct dp_view_requests {
     struct dp_write_back *write_back;
     const struct dp_replies *replies;
     const struct dp_close *close;
+    const struct dp_admission *admission;
 };
 
 /* err: set where it is refused; the caller answers that. */

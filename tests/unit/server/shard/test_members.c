@@ -206,6 +206,32 @@ static void what_is_no_view_is_refused(void **state)
     bed_close(&bed);
 }
 
+/* Planted: any run; any number. */
+static void no_view_shuts_out_later_ones(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t run;
+        uint64_t number;
+    } rubbish[] = {{UINT32_MAX, 1}, {INT32_MAX + UINT32_C(1), 1}, {INT32_MAX, 1},
+                   {3, UINT64_MAX}, {3, 2 + (1 << 20)},           {4, UINT64_MAX}};
+    struct bed bed;
+    struct member_bed_view view = member_bed_view(DP_SSP, 0, 2);
+    member_bed_start_two(&bed);
+    for (size_t i = 0; i < sizeof rubbish / sizeof rubbish[0]; i++) {
+        view.view.run = rubbish[i].run;
+        view.view.number = rubbish[i].number;
+        bed_expect(&bed, member_bed_put(&bed, &view), DP_INVALID);
+    }
+    view.view.run = 3;
+    view.view.number = 1 + (1 << 20);
+    bed_expect(&bed, member_bed_put(&bed, &view), DP_OK);
+    view.view.run = 4;
+    view.view.number = 1;
+    bed_expect(&bed, member_bed_put(&bed, &view), DP_OK);
+    bed_close(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +243,7 @@ int main(void)
         cmocka_unit_test(who_was_replaced_is_so_after_a_crash),
         cmocka_unit_test(a_newer_view_is_asked_for),
         cmocka_unit_test(what_is_no_view_is_refused),
+        cmocka_unit_test(no_view_shuts_out_later_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
