@@ -17,6 +17,22 @@ static void say_begins(const struct dp_view_requests *requests)
            requests->base->index, view->run, view->first_step, view->members, mode);
 }
 
+/* Of one that was heard a moment ago it is likely that it still runs: then somebody started the worker twice. */
+static void say_replaced(const struct dp_view_requests *requests, const struct dp_view *view)
+{
+    const struct dp_steps *steps = requests->steps;
+    uint64_t now_ns = dp_shard_now(requests->base);
+    for (uint32_t rank = 0; rank < view->members; rank++) {
+        uint64_t before = steps->view.member[rank].incarnation;
+        if (before == 0 || before == view->member[rank].incarnation)
+            continue;
+        dp_log(DP_LOG_INFO,
+               "shard %" PRIu32 ": run %" PRIu32 ": another process joined as worker %" PRIu32
+               "; the one before was last heard %.1f s ago, and ends if it still runs",
+               requests->base->index, view->run, rank, (double)(now_ns - steps->heard_ns[rank]) / 1e9);
+    }
+}
+
 static enum dp_status append(const struct dp_view_requests *requests, const struct dp_request *request,
                              struct dp_error *err)
 {
@@ -68,6 +84,8 @@ static enum dp_status act(const struct dp_view_requests *requests, const struct 
                        requests->base->index);
     if (append(requests, request, err) != DP_OK)
         return err->status;
+    if (news == DP_VIEW_NEWER)
+        say_replaced(requests, view);
     dp_steps_take(requests->steps, view, dp_shard_now(requests->base));
     if (news == DP_VIEW_NEW_RUN)
         say_begins(requests);

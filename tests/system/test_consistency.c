@@ -306,6 +306,7 @@ static void is_waited_for(struct dp_place *place, const char *file, const char *
     worker[0] = dp_place_worker(place, conf, 0);
     dp_place_ended(first, 2);
     dp_place_says(first, "another process");
+    dp_place_says(server, "another process joined as worker 0; the one before was last heard");
     dp_place_awaits(worker[0], "continues at epoch 1, minibatch 2 of 45");
     dp_place_awaits(worker[0], "without a limit: ");
     dp_process_signal(worker[0], SIGTERM);
