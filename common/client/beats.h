@@ -6,7 +6,7 @@
 #ifndef DP_CLIENT_BEATS_H
 #define DP_CLIENT_BEATS_H
 
-#include "common/client/client_inner.h"
+#include "common/client/downpour.h"
 
 /* Before a place is taken, so that its silence counts from then: waits until the first server has heard of it. Nothing to do without
  * beats. */

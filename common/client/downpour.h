@@ -231,6 +231,12 @@ DP_MUST_USE
 enum dp_status dp_client_pushed(struct dp_client *client, uint64_t stream, uint64_t from, size_t count,
                                 uint64_t *bits, uint32_t timeout_ms, struct dp_error *err);
 
+/* The same, of the numbers that any shard has applied: what another process pushed last may be on some shards only. */
+DP_MUST_USE
+enum dp_status dp_client_pushed_anywhere(struct dp_client *client, uint64_t stream, uint64_t from,
+                                         size_t count, uint64_t *bits, uint32_t timeout_ms,
+                                         struct dp_error *err);
+
 /* ---- Workers that take their work from a common list (leases) ----
  *     lease -> (pull -> push under the number -> wait -> ... -> lease)* until OVER
  * The push numbers 0 .. total - 1 of an epoch are handed out by the first server, so that a fast worker does more, and what a worker that

@@ -109,6 +109,7 @@ struct dp_cluster_training {
     enum dp_cluster_keep keep;
     uint32_t top_k;               /* of items ranked among all: recall and NDCG at this place */
     uint32_t timeout_ms;          /* any wait of a worker for a server */
+    uint32_t worker_timeout;      /* s after which a silent worker leaves (ssp, sync); 0: never */
     char report[DP_PATH_MAX + 1]; /* JSON, written by worker 0; empty: none */
     /* Worker N keeps what it needs to go on exactly where it was in the file STEPS-N.log; empty: only the
      * servers do */

@@ -86,6 +86,11 @@ enum dp_status dp_cluster_rule_check(const struct dp_cluster *cluster, const str
     struct dp_cluster_rule rule;
     enum dp_status st = dp_cluster_rule_parse(training->consistency, what, &rule, err);
     uint64_t steps = dp_cluster_steps_of_fetch(training);
+    if (st == DP_OK && rule.mode == DP_CLUSTER_ASYNC && training->worker_timeout > 0)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s is %" PRIu32 " s, but %s is async, where nobody waits for a worker: leave it out",
+                       dp_setting_name(names, "training.worker_timeout", other), training->worker_timeout,
+                       what);
     if (st != DP_OK || rule.mode == DP_CLUSTER_ASYNC)
         return st;
     dp_cluster_rule_text(rule, text);

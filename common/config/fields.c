@@ -142,6 +142,7 @@ static const struct dp_field training[] = {
     INTEGER(dp_cluster_training, top_k, DP_FIELD_U32, 1, 10000),
     NAMES(dp_cluster_training, keep, keeps),
     INTEGER(dp_cluster_training, timeout_ms, DP_FIELD_U32, 100, 600000),
+    INTEGER(dp_cluster_training, worker_timeout, DP_FIELD_U32, 0, 86400),
     PATH(dp_cluster_training, report),
     PATH(dp_cluster_training, steps),
     INTEGER(dp_cluster_training, first_epoch, DP_FIELD_U32, 0, INT32_MAX),

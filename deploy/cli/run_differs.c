@@ -32,8 +32,9 @@ static bool is_among(const char *key, const char *const *keys)
 static bool counts(const struct dp_fields *fields, const struct dp_field *field, bool same)
 {
     static const char *const never[] = {
-        "name", "id",          "generation", "relative_to", "cache_bytes",  "durability", "journal_bytes",
-        "run",  "first_epoch", "timeout_ms", "threads",     "blas_threads", "device",     NULL};
+        "name",          "id",     "generation",  "relative_to", "cache_bytes",    "durability",
+        "journal_bytes", "run",    "first_epoch", "timeout_ms",  "worker_timeout", "threads",
+        "blas_threads",  "device", NULL};
     static const char *const to_its_end[] = {"epochs", "stop_at", "patience",    "patience_metric",
                                              "keep",   "workers", "consistency", NULL};
     static const char *const evaluated[] = {"test",       "test_labels",       "test_negatives",

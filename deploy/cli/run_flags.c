@@ -146,6 +146,11 @@ static const struct dp_option options[] = {
     {"--port", "N", "control port of the first server, the next ports follow; default: free ports", NULL,
      NULL},
     {"--timeout", "SECONDS", "longest wait for a server without progress, 1 .. 600; default 30", NULL, NULL},
+    {"--worker-timeout", "SECONDS",
+     "with ssp and sync: a worker other than the first that is silent for so long leaves, and the others go "
+     "on without it; default 0: "
+     "they wait for it",
+     "training.worker_timeout", NULL},
     {"--restarts", "N",
      "restart processes that crash or are killed up to N times within 10 minutes, 0 .. 10000; default 20",
      NULL, NULL},

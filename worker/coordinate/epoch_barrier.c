@@ -84,12 +84,24 @@ static enum dp_status give_part(struct dp_epoch_barrier *b, uint32_t epoch, stru
 {
     void *bytes = NULL;
     size_t size = 0;
-    enum dp_status st = b->ops.part(b->context, epoch, &bytes, &size, err);
+    enum dp_status st = b->ops.part(b->context, b->peers->job->worker, epoch, &bytes, &size, err);
     dp_progress_enter(b->peers->progress, "waiting");
     if (st == DP_OK)
         st = dp_peers_reach(b->peers, DP_PEERS_PART, epoch, bytes, size, err);
     free(bytes);
     b->evaluated = epoch;
+    return st;
+}
+
+/* Of workers that have left. */
+static enum dp_status make_up(struct dp_epoch_barrier *b, uint32_t epoch, struct dp_shared_note *parts,
+                              struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (uint32_t w = 0; st == DP_OK && w < b->peers->job->cluster->training.workers; w++)
+        if (dp_job_is_gone(b->peers->job, w) && !parts[w].bytes)
+            st = b->ops.part(b->context, w, epoch, &parts[w].bytes, &parts[w].size, err);
+    dp_progress_enter(b->peers->progress, "waiting");
     return st;
 }
 
@@ -126,6 +138,8 @@ static enum dp_status decide(struct dp_epoch_barrier *b, uint32_t epoch, uint32_
     if (st == DP_OK && all)
         st = dp_peers_fetch(b->peers, DP_PEERS_PART, epoch, parts, &all, err);
     if (st == DP_OK && all)
+        st = make_up(b, epoch, parts, err);
+    if (st == DP_OK && all)
         st = judge(b, epoch, parts, err);
     else if (st == DP_OK)
         st = dp_peers_check(b->peers, DP_PEERS_PART, epoch, NOBODY, err);
@@ -148,8 +162,9 @@ static enum dp_status await_decider(struct dp_epoch_barrier *b, uint32_t epoch, 
     st = dp_peers_look(b->peers, DP_PEERS_PART, epoch, &all, err);
     if (st != DP_OK)
         return st;
-    st = dp_peers_check(b->peers, DP_PEERS_PART, epoch, b->decision.decider, err);
-    if (st == DP_OK || !all)
+    bool gone = dp_job_is_gone(b->peers->job, b->decision.decider);
+    st = dp_peers_check(b->peers, DP_PEERS_PART, epoch, gone ? NOBODY : b->decision.decider, err);
+    if (!all || (st == DP_OK && !gone))
         return st;
     dp_log(DP_LOG_WARN, "this worker judges epoch %" PRIu32 " in place of worker %" PRIu32, epoch,
            b->decision.decider);

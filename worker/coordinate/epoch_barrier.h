@@ -20,11 +20,13 @@
 #include "worker/coordinate/decision.h"
 #include "worker/coordinate/peers.h"
 
-/* What a worker does at the barrier. part: evaluates its share, into malloc'd bytes. merge: parts[workers] ->
+/* What a worker does at the barrier. part: evaluates a worker's share (its own, and the decider those of workers that
+ * have left), into malloc'd bytes. merge: parts[workers] ->
  * metrics. keep: keeps the weights of an epoch that is the best so far, before that is decided, and sets
  * state->kept; NULL: no weights are kept. */
 struct dp_epoch_barrier_ops {
-    enum dp_status (*part)(void *context, uint32_t epoch, void **bytes, size_t *size, struct dp_error *err);
+    enum dp_status (*part)(void *context, uint32_t worker, uint32_t epoch, void **bytes, size_t *size,
+                           struct dp_error *err);
     enum dp_status (*merge)(void *context, uint32_t epoch, const struct dp_shared_note *parts,
                             struct dp_figures *out, struct dp_error *err);
     enum dp_status (*keep)(void *context, uint32_t epoch, struct dp_early_stop *state, struct dp_error *err);

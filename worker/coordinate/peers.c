@@ -157,6 +157,7 @@ enum dp_status dp_peers_look(struct dp_peers *peers, enum dp_peers_kind kind, ui
     uint32_t workers = workers_of(peers);
     enum dp_status st = DP_OK;
     memset(peers->seen, 0, workers * sizeof *peers->seen);
+    st = dp_job_waits(peers->job, err);
     for (uint32_t g = 0; st == DP_OK && g * GROUP < workers; g++) {
         char what[32];
         (void)snprintf(what, sizeof what, "stage/%" PRIu32, g);
@@ -166,7 +167,7 @@ enum dp_status dp_peers_look(struct dp_peers *peers, enum dp_peers_kind kind, ui
         st = put_lost(peers, err);
     *all = st == DP_OK;
     for (uint32_t w = 0; w < workers; w++)
-        *all &= peers->seen[w].reached[kind] >= epoch;
+        *all &= peers->seen[w].reached[kind] >= epoch || dp_job_is_gone(peers->job, w);
     return st;
 }
 
@@ -206,7 +207,10 @@ static enum dp_status judge_sign(const struct dp_peers *peers, uint32_t worker, 
     uint64_t timeout_ms = peers->job->cluster->training.timeout_ms;
     struct dp_progress_seen seen;
     dp_progress_read(&sign->note, &seen);
-    if (seen.ended_early && !sign->before)
+    /* It leaves when it has been silent for so long, however it ended; then it is not waited for any more. */
+    bool leaves = peers->job->waits && worker != 0;
+    timeout_ms += leaves ? peers->job->cluster->training.worker_timeout * UINT64_C(1000) : 0;
+    if (seen.ended_early && !sign->before && !leaves)
         return dp_fail(err, DP_UNAVAILABLE,
                        "worker %" PRIu32 " %s before it delivered its part \"%s\": see its own message",
                        worker, strcmp(seen.state, "failed") == 0 ? "failed" : "was stopped", what);
@@ -227,6 +231,8 @@ enum dp_status dp_peers_check_one(struct dp_peers *peers, uint32_t worker, const
                                   struct dp_error *err)
 {
     enum dp_status st = hear(peers, worker, err);
+    if (st == DP_OK && dp_job_is_gone(peers->job, worker))
+        return dp_fail(err, DP_UNAVAILABLE, "worker %" PRIu32 " has left", worker);
     return st == DP_OK ? judge_sign(peers, worker, what, err) : st;
 }
 
@@ -235,7 +241,7 @@ enum dp_status dp_peers_check(struct dp_peers *peers, enum dp_peers_kind kind, u
 {
     enum dp_status st = DP_OK;
     for (uint32_t w = 0; st == DP_OK && w < workers_of(peers); w++) {
-        if (w == peers->job->worker)
+        if (w == peers->job->worker || (w != also && dp_job_is_gone(peers->job, w)))
             continue;
         if (w == also || peers->seen[w].reached[kind] < epoch)
             st = dp_peers_check_one(peers, w, names[kind], err);
@@ -252,6 +258,8 @@ enum dp_status dp_peers_fetch(struct dp_peers *peers, enum dp_peers_kind kind, u
     *all = true;
     for (uint32_t w = 0; st == DP_OK && w < workers_of(peers); w++) {
         struct dp_shared_note *note = &notes[w];
+        if (dp_job_is_gone(peers->job, w))
+            continue;
         st = dp_shared_one(peers->job, names[kind], w, note, err);
         if (st != DP_OK)
             break;

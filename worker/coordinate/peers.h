@@ -10,7 +10,8 @@
  *           for training.timeout_ms (10 times that while it reads its data); that worker is named. A worker
  *           that is still training may take as long as it needs. A failure that was there before this process
  *           began belongs to an earlier process of that worker, which may have been restarted too: it has
- *           timeout_ms to show so.
+ *           timeout_ms to show so. A worker that has left for its silence (dp_job_is_gone) is not waited for, and hands
+ *           nothing over: what it would have is its reader's to make up for.
  * Thread    The client's. */
 #ifndef DP_COORDINATE_PEERS_H
 #define DP_COORDINATE_PEERS_H
@@ -66,7 +67,7 @@ DP_MUST_USE
 enum dp_status dp_peers_check_one(struct dp_peers *peers, uint32_t worker, const char *what,
                                   struct dp_error *err);
 /* Fetches what all workers handed over for the epoch into notes[workers] of {0}, without the epoch in front.
- * *all: none is missing. */
+ * *all: none is missing. The notes of those that have left stay {0}. */
 DP_MUST_USE
 enum dp_status dp_peers_fetch(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
                               struct dp_shared_note *notes, bool *all, struct dp_error *err);

@@ -7,12 +7,20 @@
 #include "worker/job/retry.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ENDPOINT_BYTES (DP_HOST_MAX + 32)
 /* The length of one wait between two checks for a signal. */
 #define SLICE_MS 200u
+
+/* Never, but the other client's replies are taken in, and its beats sent. */
+static bool tend(void *client)
+{
+    dp_client_progress(client);
+    return false;
+}
 
 static enum dp_status client_open(struct dp_job *job, const char *name, struct dp_error *err)
 {
@@ -41,6 +49,8 @@ static enum dp_status client_open(struct dp_job *job, const char *name, struct d
         /* Enough for two fetches and every unanswered push, so that issuing one never waits. */
         .window = training->pushes_max + 4,
         .bf16_values = training->bf16_values,
+        .gives_up = job->beside ? tend : NULL,
+        .gives_up_context = job->beside,
     };
     struct dp_retry retry = dp_retry_begin(job);
     do {
@@ -102,6 +112,26 @@ void dp_job_close(struct dp_job *job)
     dp_program_close(&job->program);
     dp_backend_close(&job->backend);
     dp_model_close(&job->model);
+}
+
+enum dp_status dp_job_act_for(const struct dp_job *job, uint32_t worker, struct dp_job *out,
+                              struct dp_error *err)
+{
+    char name[DP_CLIENT_NAME_MAX + 1];
+    (void)snprintf(name, sizeof name, "worker %" PRIu32 " for worker %" PRIu32, job->worker, worker);
+    *out = *job;
+    out->worker = worker;
+    out->client = NULL;
+    out->beside = job->client;
+    out->waits = NULL;
+    out->is_gone = NULL;
+    enum dp_status st = client_open(out, name, err);
+    out->shared.self = NULL;
+    if (st == DP_OK)
+        st = dp_job_tables(out, false, err);
+    if (st != DP_OK)
+        dp_job_disconnect(out);
+    return st;
 }
 
 /* Whether the first shard, and so each, has the table. */

@@ -51,8 +51,14 @@ struct dp_job {
     /* Called during a wait, so that others see that this worker lives; or NULL. */
     void (*alive)(void *of);
     void *alive_of;
-    uint64_t awaited_ns;         /* when a line last said whom this worker waits for (loop/awaited.h) */
-    uint64_t process;            /* differs from that of earlier processes of this worker, for its notes */
+    /* Where a worker that is silent for long leaves (worker/loop/stand_in.h), else NULL. waits: called during a wait
+     * for other workers; looks after those that are gone. is_gone: whether it has left, and nobody waits for it. */
+    enum dp_status (*waits)(void *of, struct dp_error *err);
+    bool (*is_gone)(const void *of, uint32_t worker);
+    void *waits_of;
+    uint64_t awaited_ns;      /* when a line last said whom this worker waits for (loop/awaited.h) */
+    struct dp_client *beside; /* another client of this thread, which goes on while this job waits; or NULL */
+    uint64_t process;         /* differs from that of earlier processes of this worker, for its notes */
     struct dp_batch_shape worst; /* the minibatches that the program was made for */
 };
 
@@ -63,6 +69,12 @@ enum dp_status dp_job_open(const struct dp_cluster *cluster, uint32_t worker, co
                            const atomic_int *stop, struct dp_job *out, struct dp_error *err);
 void dp_job_close(struct dp_job *job);
 void dp_job_disconnect(struct dp_job *job);
+
+/* What acts for another worker of the same run: this job's model, program and data over a client of its own, to which its tables belong.
+ * It puts no notes. Close it by dp_job_disconnect. */
+DP_MUST_USE
+enum dp_status dp_job_act_for(const struct dp_job *job, uint32_t worker, struct dp_job *out,
+                              struct dp_error *err);
 
 /* Opens the model's tables, and creates missing ones; with must_exist a missing one is DP_NOT_FOUND. */
 DP_MUST_USE
@@ -88,6 +100,14 @@ static inline void dp_job_alive(const struct dp_job *job)
 {
     if (job->alive)
         job->alive(job->alive_of);
+}
+static inline enum dp_status dp_job_waits(const struct dp_job *job, struct dp_error *err)
+{
+    return job->waits ? job->waits(job->waits_of, err) : DP_OK;
+}
+static inline bool dp_job_is_gone(const struct dp_job *job, uint32_t worker)
+{
+    return job->is_gone && job->is_gone(job->waits_of, worker);
 }
 static inline bool dp_job_stopped(const struct dp_job *job)
 {

@@ -119,10 +119,13 @@ void dp_evaluation_close(struct dp_evaluation *v)
 
 /* ---- the end of an epoch */
 
-static enum dp_status part(void *context, uint32_t epoch, void **bytes, size_t *size, struct dp_error *err)
+static enum dp_status part(void *context, uint32_t worker, uint32_t epoch, void **bytes, size_t *size,
+                           struct dp_error *err)
 {
     struct dp_evaluation *v = context;
-    return dp_evaluate_part(v->job, v->peers->progress, v->data, epoch, bytes, size, err);
+    struct dp_job job = *v->job;
+    job.worker = worker;
+    return dp_evaluate_part(&job, v->peers->progress, v->data, epoch, bytes, size, err);
 }
 
 static enum dp_status merge(void *context, uint32_t epoch, const struct dp_shared_note *parts,
@@ -231,6 +234,21 @@ static enum dp_status leave_best(struct dp_evaluation *v, uint32_t epochs, struc
     return st;
 }
 
+/* The shares of workers that have left. */
+static enum dp_status make_up_test(struct dp_evaluation *v, uint32_t epochs, struct dp_shared_note *parts,
+                                   struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    struct dp_job job = *v->job;
+    for (uint32_t w = 0; st == DP_OK && w < v->job->cluster->training.workers; w++) {
+        job.worker = w;
+        if (dp_job_is_gone(v->job, w) && !parts[w].bytes)
+            st = dp_evaluate_part(&job, v->peers->progress, v->test, epochs, &parts[w].bytes, &parts[w].size,
+                                  err);
+    }
+    return st;
+}
+
 /* Evaluates a test set beside a validation set, with the weights that stay: this worker's share; worker 0
  * merges all shares. */
 static enum dp_status evaluate_test(struct dp_evaluation *v, uint32_t epochs, struct dp_error *err)
@@ -248,6 +266,8 @@ static enum dp_status evaluate_test(struct dp_evaluation *v, uint32_t epochs, st
         st = dp_peers_reach(v->peers, DP_PEERS_TEST, epochs, bytes, size, err);
     if (st == DP_OK && v->job->worker == 0) {
         st = dp_peers_collect(v->peers, DP_PEERS_TEST, epochs, parts, err);
+        if (st == DP_OK)
+            st = make_up_test(v, epochs, parts, err);
         if (st == DP_OK)
             st = dp_evaluate_merge(v->job, v->test, epochs, parts, &tested->figures, err);
         tested->known = st == DP_OK;

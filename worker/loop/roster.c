@@ -60,10 +60,35 @@ enum dp_status dp_roster_leave(struct dp_job *job, const struct dp_rounds *round
         st = dp_roster_join(job, rounds, err);
     if (st != DP_OK)
         return st;
+    return dp_roster_leave_before(job, until, err);
+}
+
+enum dp_status dp_roster_leave_before(struct dp_job *job, uint64_t until, struct dp_error *err)
+{
     struct dp_retry retry = dp_retry_begin(job);
+    enum dp_status st;
     do
         st = dp_client_leave(job->client, until, dp_retry_slice_ms(&retry, SLICE_MS), err);
     while (dp_retry_more(&retry, &st, err));
     return st == DP_OK ? st
                        : dp_wrap(err, st, "leaving the workers of run %" PRIu32, job->cluster->training.run);
+}
+
+enum dp_status dp_roster_check_stays(struct dp_job *job, struct dp_error *err)
+{
+    struct dp_register_value value = {0};
+    struct dp_view view = {0};
+    enum dp_status st = dp_shared_get(job, "view", 0, 0, &value, err);
+    if (st == DP_OK)
+        st = dp_view_unpack(value.bytes, value.size, &view, err);
+    if (st == DP_OK && job->worker < view.members && view.member[job->worker].until != UINT64_MAX)
+        st = dp_fail(err, DP_REPLACED,
+                     "worker %" PRIu32 " has left run %" PRIu32 " before step %" PRIu64
+                     ": it was silent for longer than --worker-timeout (training.worker_timeout), and the "
+                     "others go on "
+                     "without it; its place is free again in the next run",
+                     job->worker, view.run, view.member[job->worker].until);
+    dp_view_clear(&view);
+    dp_register_value_clear(&value);
+    return st;
 }

@@ -1,17 +1,17 @@
 #include "worker/loop/train.h"
 
 #include "common/base/log.h"
-#include "common/wire/limits.h"
 #include "worker/coordinate/keep.h"
 #include "worker/coordinate/training_plan.h"
 #include "worker/job/rounds.h"
+#include "worker/loop/asked_position.h"
 #include "worker/loop/columns_file.h"
 #include "worker/loop/defaults.h"
 #include "worker/loop/evaluation.h"
 #include "worker/loop/files.h"
-#include "worker/loop/position.h"
 #include "worker/loop/remember.h"
 #include "worker/loop/roster.h"
+#include "worker/loop/stand_in.h"
 #include "worker/loop/step.h"
 #include "worker/score/constant.h"
 #include "worker/score/sets.h"
@@ -42,6 +42,7 @@ struct training {
     bool over;    /* and finished it */
     struct dp_share share;
     struct dp_rounds rounds;
+    struct dp_stand_in stand_in;
     struct dp_position position;
     struct dp_remember remember;
     struct dp_interim interim;    /* worker 0 */
@@ -170,14 +171,6 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     return st;
 }
 
-_Static_assert(DP_POSITION_PIECE <= DP_POSITIONS_MAX, "a piece is one request");
-
-static enum dp_status ask(void *context, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
-                          struct dp_error *err)
-{
-    return dp_job_pushed(context, stream, from, count, bits, err);
-}
-
 static void tell_position(const struct training *t)
 {
     const struct dp_position *p = &t->position;
@@ -240,22 +233,10 @@ static enum dp_status agree(struct training *t, struct dp_error *err)
     return st == DP_OK ? dp_training_plan_join(t->job, text, begun, err) : st;
 }
 
-static enum dp_status ask_position(const struct training *t, struct dp_position *out, struct dp_error *err)
-{
-    const struct dp_position_plan plan = {.run = t->settings->run,
-                                          .epochs = t->settings->epochs,
-                                          .worker = t->job->worker,
-                                          .workers = t->settings->workers,
-                                          .groups = t->rounds.count,
-                                          .ask = ask,
-                                          .context = t->job};
-    return dp_position_find(&plan, out, err);
-}
-
 /* Finds where an earlier process of this worker was when it was killed. */
 static enum dp_status find_position(struct training *t, struct dp_error *err)
 {
-    enum dp_status st = ask_position(t, &t->position, err);
+    enum dp_status st = dp_asked_position(t->job, &t->rounds, &t->position, err);
     if (st == DP_OK)
         st = agree(t, err);
     if (st != DP_OK || !dp_position_begun(&t->position))
@@ -301,10 +282,12 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
     t->share = (struct dp_share){
         .batches = dp_dataset_batches(t->train), .worker = job->worker, .workers = t->settings->workers};
     t->rounds = dp_rounds_of(t->settings, t->share);
+    st = dp_stand_in_open(&t->stand_in, job, t->train, &t->rounds, err);
     t->progress.examples_total =
         t->settings->epochs * dp_share_examples(t->share, dp_dataset_examples(t->train), t->settings->batch);
     t->epochs = t->settings->epochs;
-    st = dp_worker_stats_init(&t->stats, job->worker, t->settings->epochs, err);
+    if (st == DP_OK)
+        st = dp_worker_stats_init(&t->stats, job->worker, t->settings->epochs, err);
     if (st == DP_OK)
         st = dp_keep_settle(job, true, err);
     if (st == DP_OK)
@@ -328,6 +311,7 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
 static void training_close(struct training *t)
 {
     t->job->alive = NULL;
+    dp_stand_in_close(&t->stand_in);
     dp_loop_close(&t->loop);
     dp_remember_close(&t->remember);
     dp_position_clear(&t->position);
@@ -390,7 +374,7 @@ static void log_epoch(const struct training *t, uint32_t epoch)
 static enum dp_status look_again(struct training *t, struct dp_error *err)
 {
     struct dp_position now = {0};
-    enum dp_status st = ask_position(t, &now, err);
+    enum dp_status st = dp_asked_position(t->job, &t->rounds, &now, err);
     bool same = now.epoch == t->position.epoch && now.done == t->position.done;
     dp_position_clear(&now);
     if (st != DP_OK || same)
@@ -411,6 +395,8 @@ static enum dp_status join(struct training *t, struct dp_error *err)
     if (st == DP_OK)
         st = dp_roster_join(t->job, &t->rounds, err);
     t->joined = st == DP_OK;
+    if (st == DP_OK && t->stand_in.job)
+        st = dp_roster_check_stays(t->job, err);
     return st == DP_OK ? look_again(t, err) : st;
 }
 
@@ -471,7 +457,9 @@ static enum dp_status write_report(struct training *t, const struct dp_shared_no
         return dp_fail(err, DP_NOMEM, "no memory for the stats of %" PRIu32 " workers", workers);
     enum dp_status st = DP_OK;
     for (uint32_t w = 0; st == DP_OK && w < workers; w++)
-        st = dp_worker_stats_unpack(trained[w].bytes, trained[w].size, t->settings->epochs, &stats[w], err);
+        st = dp_job_is_gone(t->job, w) ? dp_stand_in_stats(&t->stand_in, w, t->epochs, &stats[w], err)
+                                       : dp_worker_stats_unpack(trained[w].bytes, trained[w].size,
+                                                                t->settings->epochs, &stats[w], err);
     if (st == DP_OK) {
         struct dp_speed speed;
         struct dp_report report = report_of(t);

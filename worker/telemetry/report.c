@@ -134,6 +134,7 @@ static void settings_json(const struct dp_report *report, json_t *root)
     (void)json_object_set_new(out, "bf16_values", json_boolean(t->bf16_values));
     dp_json_set_u64(out, "run", t->run);
     dp_json_set_u64(out, "timeout_ms", t->timeout_ms);
+    dp_json_set_u64(out, "worker_timeout", t->worker_timeout);
 }
 
 static void epochs_json(const struct dp_report *report, json_t *root)
@@ -285,6 +286,16 @@ static void times_json(const struct dp_step_times *times, json_t *root)
                          times->seconds[DP_PHASE_WAITING_PUSH] + times->seconds[DP_PHASE_WAITING_DEVICE]);
 }
 
+static void left_json(const struct dp_report *report, const struct dp_worker_left *left, json_t *worker)
+{
+    if (!left->is)
+        return;
+    json_t *out = object_in(worker, "left");
+    dp_json_set_u64(out, "step", left->step);
+    dp_json_set_u64(out, "epoch", report->cluster->training.first_epoch + left->epoch);
+    dp_json_set_u64(out, "minibatches", left->undone);
+}
+
 static void workers_json(const struct dp_report *report, json_t *root)
 {
     json_t *workers = json_array();
@@ -304,6 +315,7 @@ static void workers_json(const struct dp_report *report, json_t *root)
         string(worker, "device", stats->device);
         staleness_json(&stats->staleness, worker);
         times_json(&stats->times, worker);
+        left_json(report, &stats->left, worker);
         (void)json_array_append_new(workers, worker);
     }
 }

@@ -23,6 +23,14 @@ struct dp_dropped {
     uint64_t passed;   /* those of them that were not computed */
 };
 
+/* A worker that left before its end (worker/loop/stand_in.h). Not packed: whoever merges the stats of all knows it. */
+struct dp_worker_left {
+    bool is;
+    uint64_t step;   /* it took part in the steps of the run below */
+    uint32_t epoch;  /* counted from 1 */
+    uint64_t undone; /* minibatches */
+};
+
 struct dp_worker_stats {
     uint32_t worker, epochs;
     uint32_t ended;             /* how many epochs have all their pushes answered */
@@ -31,8 +39,9 @@ struct dp_worker_stats {
     uint64_t repeated_examples; /* of pushes that every shard had already: trained again for nothing */
     struct dp_dropped dropped;  /* as far as the answers of this worker's processes told it */
     struct dp_staleness staleness;
-    struct dp_step_times times;   /* of all epochs */
-    char device[64];              /* the last one that it computed on (job.h) */
+    struct dp_step_times times; /* of all epochs */
+    char device[64];            /* the last one that it computed on (job.h) */
+    struct dp_worker_left left;
     struct dp_epoch_stats *epoch; /* [epochs], heap */
 };
 

@@ -99,6 +99,7 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_true(s->pushes_max == t->pushes_max && s->run == t->run && s->threads == t->threads);
     assert_int_equal(s->blas_threads, t->blas_threads);
     assert_true(s->timeout_ms == t->timeout_ms && s->patience == t->patience);
+    assert_int_equal(s->worker_timeout, t->worker_timeout);
     assert_string_equal(s->stop_at, t->stop_at);
     assert_string_equal(s->patience_metric, t->patience_metric);
     assert_string_equal(s->device, t->device);
@@ -147,6 +148,7 @@ static void written_reads_back_equal(void **state)
         c->training.accumulate = 12;
         c->training.blas_threads = 9;
         (void)snprintf(c->training.consistency, sizeof c->training.consistency, "ssp:1000000");
+        c->training.worker_timeout = 86400;
         c->training.precision = DP_CLUSTER_BF16;
         (void)snprintf(c->training.device, sizeof c->training.device, "cuda:12");
         c->training.optimizer.l2 = nextafterf(0.1f, 1);

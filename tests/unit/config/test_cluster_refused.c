@@ -77,6 +77,9 @@ static const struct bad wrong_files[] = {
      "'training.fetch_every' is 4, which pulls the weights of up to 4 steps at once, but "
      "'training.consistency' is ssp:2: give it 3 steps or more"},
     {TRAIN("consistency = \"ssp:0\"; fetch_every = 2; push_every = 3;"), ".conf", "up to 2 steps at once"},
+    {TRAIN("worker_timeout = 5;"), ".conf",
+     "'training.worker_timeout' is 5 s, but 'training.consistency' is async, where nobody waits for a "
+     "worker"},
     {TRAIN("consistency = \"sync\"; workers = 1025;"), ".conf",
      "'training.consistency' is sync, which takes 1024 workers at most, but 'training.workers' is 1025"},
     {"durability = \"none\";\n" TRAIN("consistency = \"sync\";"), ".conf",

@@ -81,11 +81,13 @@ static uint64_t short_or(const struct run *run, uint64_t most)
 
 /* ---- what a worker does at the barrier */
 
-static enum dp_status part(void *context, uint32_t epoch, void **bytes, size_t *size, struct dp_error *err)
+static enum dp_status part(void *context, uint32_t worker, uint32_t epoch, void **bytes, size_t *size,
+                           struct dp_error *err)
 {
     const struct dp_epoch_barrier *b = context;
     struct run *run = life()->trainee->run;
     uint64_t span[2] = {run->pushed, 0};
+    (void)worker;
     (void)epoch;
     for (int i = 0; i < 3; i++) {
         uint64_t slow = b->peers->job->worker > 0 ? run->scan_ms : 0;

@@ -1,0 +1,25 @@
+#include "worker/loop/asked_position.h"
+
+#include "common/wire/limits.h"
+
+_Static_assert(DP_POSITION_PIECE <= DP_POSITIONS_MAX, "a piece is one request");
+
+static enum dp_status ask(void *context, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
+                          struct dp_error *err)
+{
+    return dp_job_pushed(context, stream, from, count, bits, err);
+}
+
+enum dp_status dp_asked_position(struct dp_job *job, const struct dp_rounds *rounds, struct dp_position *out,
+                                 struct dp_error *err)
+{
+    const struct dp_cluster_training *training = &job->cluster->training;
+    const struct dp_position_plan plan = {.run = training->run,
+                                          .epochs = training->epochs,
+                                          .worker = job->worker,
+                                          .workers = training->workers,
+                                          .groups = rounds->count,
+                                          .ask = ask,
+                                          .context = job};
+    return dp_position_find(&plan, out, err);
+}

@@ -1,0 +1,14 @@
+/* Asked position: where the job's worker is in its run (position.h), as its servers know it.
+ * Thread    The client's. Waits follow the retry policy. */
+#ifndef DP_LOOP_ASKED_POSITION_H
+#define DP_LOOP_ASKED_POSITION_H
+
+#include "worker/job/job.h"
+#include "worker/job/rounds.h"
+#include "worker/loop/position.h"
+
+DP_MUST_USE
+enum dp_status dp_asked_position(struct dp_job *job, const struct dp_rounds *rounds, struct dp_position *out,
+                                 struct dp_error *err);
+
+#endif

@@ -1,0 +1,339 @@
+#include "worker/loop/stand_in.h"
+
+#include "common/base/log.h"
+#include "worker/job/push_id.h"
+#include "worker/job/retry.h"
+#include "worker/loop/asked_position.h"
+#include "worker/loop/rate.h"
+#include "worker/loop/roster.h"
+#include "worker/loop/step.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MS_NS    UINT64_C(1000000)
+#define ASK_MS   1000u
+#define LOOKS    8u /* within the timeout */
+#define SLICE_MS 10000u
+/* Groups behind the first that some shard lacks: more pushes are never unanswered (training.pushes_max). */
+#define TORN_MAX 64u
+
+static struct dp_rounds rounds_of(const struct dp_job *job, const struct dp_dataset *data, uint32_t worker)
+{
+    const struct dp_cluster_training *training = &job->cluster->training;
+    const struct dp_share share = {
+        .batches = dp_dataset_batches(data), .worker = worker, .workers = training->workers};
+    return dp_rounds_of(training, share);
+}
+
+uint64_t dp_stand_in_undone(const struct dp_rounds *rounds, uint64_t until, uint32_t epochs)
+{
+    uint64_t epoch = until / rounds->count, mine = dp_share_positions(rounds->share);
+    uint64_t done = until % rounds->count * rounds->every;
+    if (epoch >= epochs)
+        return 0;
+    return mine - (done < mine ? done : mine) + (epochs - epoch - 1) * mine;
+}
+
+/* ---- where it was */
+
+/* bits: those of the groups first .. first + count - 1. */
+static enum dp_status ask_anywhere(struct dp_job *second, const struct dp_position *at, uint64_t count,
+                                   uint64_t *bits, struct dp_error *err)
+{
+    const struct dp_cluster_training *training = &second->cluster->training;
+    uint64_t numbers = (count - 1) * training->workers + 1;
+    uint64_t *all = calloc((size_t)(numbers + 63) / 64, sizeof *all);
+    enum dp_status st;
+    if (!all)
+        return dp_fail(err, DP_NOMEM, "no memory for %" PRIu64 " push numbers", numbers);
+    struct dp_retry retry = dp_retry_begin(second);
+    do
+        st = dp_client_pushed_anywhere(second->client, dp_push_stream(training->run, at->epoch),
+                                       dp_push_number(second->worker, training->workers, at->first),
+                                       (size_t)numbers, all, dp_retry_slice_ms(&retry, SLICE_MS), err);
+    while (dp_retry_more(&retry, &st, err));
+    for (uint64_t g = 0; st == DP_OK && g < count; g++) {
+        uint64_t n = g * training->workers;
+        bits[g / 64] |= (all[n / 64] >> n % 64 & 1) << g % 64;
+    }
+    free(all);
+    return st;
+}
+
+/* *end: the first group of position->epoch from which on no shard has any. */
+static enum dp_status find_end(struct dp_job *second, const struct dp_position *position, uint64_t *end,
+                               struct dp_error *err)
+{
+    uint64_t left = position->groups - position->first, bits[(TORN_MAX + 63) / 64] = {0};
+    uint64_t count = left < TORN_MAX ? left : TORN_MAX;
+    *end = position->first;
+    if (position->epoch == second->cluster->training.epochs || count == 0)
+        return DP_OK;
+    enum dp_status st = ask_anywhere(second, position, count, bits, err);
+    for (uint64_t g = 0; st == DP_OK && g < count; g++)
+        if (bits[g / 64] >> g % 64 & 1)
+            *end = position->first + g + 1;
+    return st;
+}
+
+/* ---- what some shards lack */
+
+/* To the loop of an epoch, what is not to be made is done. */
+static enum dp_status make_again(struct dp_job *second, const struct dp_dataset *data,
+                                 struct dp_position *position, uint64_t end, struct dp_error *err)
+{
+    struct dp_progress progress;
+    struct dp_worker_stats stats = {0};
+    struct dp_remember remember = {0};
+    struct dp_loop *loop = NULL;
+    for (uint64_t g = end; g < position->groups; g++)
+        position->bits[g / 64] |= UINT64_C(1) << g % 64;
+    dp_progress_init(&progress, second, 0);
+    enum dp_status st = dp_worker_stats_init(&stats, second->worker, second->cluster->training.epochs, err);
+    if (st == DP_OK)
+        st = dp_loop_open(second, data, &progress, &stats, position, &remember, &loop, err);
+    if (st == DP_OK)
+        st = dp_loop_epoch(loop, position->epoch, err);
+    if (st != DP_OK) /* before its buffers go: a pull may be unanswered */
+        dp_job_disconnect(second);
+    dp_loop_close(&loop);
+    dp_remember_close(&remember);
+    dp_worker_stats_clear(&stats);
+    return st;
+}
+
+static enum dp_status push_empty(struct dp_job *second, const struct dp_rounds *rounds,
+                                 const struct dp_position *position, uint64_t end, struct dp_error *err)
+{
+    const struct dp_cluster_training *training = &second->cluster->training;
+    struct dp_rate rate = dp_rate_of(training, rounds->share.batches * training->epochs);
+    enum dp_status st = DP_OK;
+    for (uint64_t g = position->first; st == DP_OK && g < end; g++) {
+        uint64_t rated = position->epoch * rounds->share.batches + dp_rounds_rated(rounds, g, 0);
+        const struct dp_push_options options = {.rate = dp_rate_at(&rate, rated),
+                                                .stream = dp_push_stream(training->run, position->epoch),
+                                                .number =
+                                                    dp_push_number(second->worker, training->workers, g),
+                                                .in_step = true,
+                                                .step = dp_rounds_step(rounds, position->epoch, g)};
+        struct dp_ticket ticket = {0};
+        st = dp_client_push(second->client, &options, NULL, 0, training->timeout_ms, &ticket, err);
+        if (st == DP_OK)
+            st = dp_job_wait(second, &ticket, NULL, err);
+    }
+    return st;
+}
+
+/* ---- standing in */
+
+static enum dp_status act(struct dp_stand_in *s, struct dp_job *second, const struct dp_rounds *rounds,
+                          struct dp_error *err)
+{
+    struct dp_position position = {0};
+    uint64_t end = 0;
+    bool drops = rounds->rule.mode == DP_CLUSTER_SYNC && rounds->rule.slack > 0;
+    enum dp_status st = dp_roster_join(second, rounds, err);
+    if (st == DP_OK) /* now that no push of its process is taken any more */
+        st = dp_asked_position(second, rounds, &position, err);
+    if (st == DP_OK)
+        st = find_end(second, &position, &end, err);
+    uint64_t until = dp_rounds_step(rounds, position.epoch, end);
+    if (st == DP_OK && end > position.first) {
+        dp_log(DP_LOG_WARN,
+               "worker %" PRIu32 " for worker %" PRIu32 ": some shards have its pushes up to step %" PRIu64
+               ", others lack %" PRIu64 " of them: making those again",
+               s->job->worker, second->worker, until, end - position.first);
+        st = drops ? push_empty(second, rounds, &position, end, err)
+                   : make_again(second, s->data, &position, end, err);
+    }
+    dp_position_clear(&position);
+    if (st == DP_OK)
+        st = dp_roster_leave_before(second, until, err);
+    if (st == DP_OK)
+        s->gone[second->worker] = (struct dp_gone){.is = true, .until = until};
+    return st;
+}
+
+static void tell_gone(const struct dp_stand_in *s, uint32_t worker)
+{
+    const struct dp_gone *gone = &s->gone[worker];
+    const struct dp_rounds rounds = rounds_of(s->job, s->data, worker);
+    const struct dp_cluster_training *training = &s->job->cluster->training;
+    uint64_t undone = dp_stand_in_undone(&rounds, gone->until, training->epochs);
+    if (undone > 0)
+        dp_log(DP_LOG_WARN,
+               "worker %" PRIu32 " has left before step %" PRIu64 ", in epoch %" PRIu64 ": %" PRIu64
+               " of its minibatches will not be trained",
+               worker, gone->until, training->first_epoch + gone->until / rounds.count + 1, undone);
+}
+
+static enum dp_status stand_in(struct dp_stand_in *s, uint32_t worker, struct dp_error *err)
+{
+    const struct dp_rounds rounds = rounds_of(s->job, s->data, worker);
+    struct dp_job second;
+    struct dp_error why = {0};
+    dp_log(DP_LOG_WARN,
+           "worker %" PRIu32 " has been silent for %" PRIu64 ".%" PRIu64
+           " s, longer than --worker-timeout (training.worker_timeout): this worker lets it leave",
+           worker, s->silent_ms[worker] / 1000, s->silent_ms[worker] / 100 % 10);
+    enum dp_status st = dp_job_act_for(s->job, worker, &second, &why);
+    if (st == DP_OK)
+        st = act(s, &second, &rounds, &why);
+    dp_job_disconnect(&second);
+    switch (st) {
+    case DP_OK:
+        tell_gone(s, worker);
+        return DP_OK;
+    case DP_REPLACED:
+        dp_log(DP_LOG_WARN, "another process came in the place of worker %" PRIu32 ": it stays", worker);
+        return DP_OK;
+    case DP_TIMEOUT:
+    case DP_UNAVAILABLE:
+        dp_log(DP_LOG_WARN, "worker %" PRIu32 " could not leave, another attempt follows: %s", worker,
+               why.text);
+        return DP_OK;
+    default:
+        return dp_fail(err, st, "letting worker %" PRIu32 " leave: %s", worker, why.text);
+    }
+}
+
+enum dp_status dp_stand_in_stats(const struct dp_stand_in *s, uint32_t worker, uint32_t epochs,
+                                 struct dp_worker_stats *stats, struct dp_error *err)
+{
+    const struct dp_rounds rounds = rounds_of(s->job, s->data, worker);
+    uint32_t all = s->job->cluster->training.epochs;
+    uint64_t until = s->gone[worker].until;
+    struct dp_shared_note note = {0};
+    struct dp_error unread = {0};
+    enum dp_status st = dp_remember_of(s->job, worker, &note, err);
+    if (st == DP_OK &&
+        (!note.bytes || dp_worker_stats_unpack(note.bytes, note.size, all, stats, &unread) != DP_OK)) {
+        dp_worker_stats_clear(stats);
+        st = dp_worker_stats_init(stats, worker, all, err);
+    }
+    dp_shared_note_clear(&note);
+    stats->left = (struct dp_worker_left){.is = true,
+                                          .step = until,
+                                          .epoch = (uint32_t)(until / rounds.count) + 1,
+                                          .undone = dp_stand_in_undone(&rounds, until, epochs)};
+    return st;
+}
+
+/* ---- who is silent */
+
+static bool get_view(const struct dp_stand_in *s, struct dp_view *view)
+{
+    struct dp_register_value value = {0};
+    struct dp_error unheard = {0};
+    char name[32];
+    (void)snprintf(name, sizeof name, "run/%" PRIu32 "/view", s->job->cluster->training.run);
+    bool known = dp_client_register_get(s->job->client, name, 0, 0, ASK_MS, &value, &unheard) == DP_OK &&
+                 value.version > 0 && dp_view_unpack(value.bytes, value.size, view, &unheard) == DP_OK;
+    dp_register_value_clear(&value);
+    return known && view->members == s->rounds.members;
+}
+
+static bool is_silent(const struct dp_stand_in *s, uint32_t worker)
+{
+    return worker != s->job->worker && s->silent_ms[worker] > s->timeout_ms;
+}
+
+/* Of the ranks below this worker's, a live one acts first. */
+static bool is_lowest(const struct dp_stand_in *s, const struct dp_view *view)
+{
+    for (uint32_t w = 0; w < s->job->worker; w++)
+        if (view->member[w].incarnation != 0 && !is_silent(s, w))
+            return false;
+    return true;
+}
+
+static void tell_first(struct dp_stand_in *s)
+{
+    if (!s->told)
+        dp_log(DP_LOG_WARN,
+               "worker 0 is silent for longer than --worker-timeout (training.worker_timeout), but it "
+               "writes the report and does not leave: start it again");
+    s->told = true;
+}
+
+/* At most one a look: what was heard of the others may have changed meanwhile. */
+static enum dp_status judge(struct dp_stand_in *s, const struct dp_view *view, struct dp_error *err)
+{
+    for (uint32_t w = 0; w < s->rounds.members; w++) {
+        if (s->gone[w].is || !is_silent(s, w) || view->member[w].incarnation == 0)
+            continue;
+        if (view->member[w].until != UINT64_MAX) {
+            s->gone[w] = (struct dp_gone){.is = true, .until = view->member[w].until};
+            tell_gone(s, w);
+        } else if (w == 0) {
+            tell_first(s);
+        } else if (is_lowest(s, view)) {
+            return stand_in(s, w, err);
+        }
+    }
+    return DP_OK;
+}
+
+static bool anybody_is_silent(const struct dp_stand_in *s)
+{
+    for (uint32_t w = 0; w < s->rounds.members; w++)
+        if (is_silent(s, w) && !s->gone[w].is)
+            return true;
+    return false;
+}
+
+static enum dp_status look(void *of, struct dp_error *err)
+{
+    struct dp_stand_in *s = of;
+    struct dp_view view = {0};
+    struct dp_error unheard = {0};
+    enum dp_status st = DP_OK;
+    uint64_t now_ns = dp_clock_ns(&s->job->clock);
+    if (now_ns < s->due_ns)
+        return DP_OK;
+    s->due_ns = now_ns + s->timeout_ms / LOOKS * MS_NS;
+    if (dp_client_silences(s->job->client, s->silent_ms, ASK_MS, &unheard) != DP_OK || !anybody_is_silent(s))
+        return DP_OK;
+    if (get_view(s, &view))
+        st = judge(s, &view, err);
+    dp_view_clear(&view);
+    return st;
+}
+
+static bool is_gone(const void *of, uint32_t worker)
+{
+    const struct dp_stand_in *s = of;
+    return worker < s->rounds.members && s->gone[worker].is;
+}
+
+enum dp_status dp_stand_in_open(struct dp_stand_in *s, struct dp_job *job, const struct dp_dataset *data,
+                                const struct dp_rounds *rounds, struct dp_error *err)
+{
+    uint32_t timeout_ms = job->cluster->training.worker_timeout * 1000;
+    *s = (struct dp_stand_in){0};
+    if (timeout_ms == 0 || rounds->members == 0)
+        return DP_OK;
+    *s = (struct dp_stand_in){.job = job, .data = data, .rounds = *rounds, .timeout_ms = timeout_ms};
+    s->silent_ms = calloc(rounds->members, sizeof *s->silent_ms);
+    s->gone = calloc(rounds->members, sizeof *s->gone);
+    if (!s->silent_ms || !s->gone)
+        return dp_fail(err, DP_NOMEM, "no memory for the silences of %" PRIu32 " workers", rounds->members);
+    dp_client_beats(job->client, timeout_ms);
+    job->waits = look;
+    job->is_gone = is_gone;
+    job->waits_of = s;
+    return DP_OK;
+}
+
+void dp_stand_in_close(struct dp_stand_in *s)
+{
+    if (s->job) {
+        s->job->waits = NULL;
+        s->job->is_gone = NULL;
+    }
+    free(s->silent_ms);
+    free(s->gone);
+    *s = (struct dp_stand_in){0};
+}

@@ -1,0 +1,50 @@
+/* Stand-in: a member that is silent for longer than training.worker_timeout leaves, so that the others go on without it.
+ *     (this worker waits for others) -> ask the first server who is silent -> nobody: back to the wait
+ *     -> the register shows that it has left: nobody waits for it any more
+ *     -> else the lowest live rank stands in, over a client of its own:
+ *        join in its place (its process, if it lives, hears DP_REPLACED) -> its position -> pushes that some shard has are made again,
+ *        from their minibatches and under their ids, so that every shard has them -> leave at the first step that no shard has
+ * Promise   Of its pushes each is on all shards or on none. Its remaining minibatches stay undone, and the report says how many. While the
+ *           first server is away nothing is decided. Whoever comes back in its place before it has left keeps the place: the
+ *           stand-in gives up. A stand-in that dies is followed by the next, which finds the position anew. Two that stand in at
+ *           once (the silences that they heard differ) are two processes in one place: the first one hears DP_REPLACED and gives up.
+ * But       Worker 0 does not leave: it writes the report and leaves the best weights. Who has not joined yet is waited for, too.
+ * sync:B    A shard may have closed a step without this member, so there its unfinished pushes are ended by empty ones.
+ * Thread    The client's. */
+#ifndef DP_LOOP_STAND_IN_H
+#define DP_LOOP_STAND_IN_H
+
+#include "worker/job/job.h"
+#include "worker/job/rounds.h"
+#include "worker/telemetry/worker_stats.h"
+
+struct dp_gone {
+    bool is;
+    uint64_t until; /* it took part in the steps of the run below */
+};
+
+struct dp_stand_in {
+    struct dp_job *job; /* NULL: nobody leaves */
+    const struct dp_dataset *data;
+    struct dp_rounds rounds;
+    uint64_t timeout_ms, due_ns;
+    uint64_t *silent_ms;  /* [rounds.members], heap */
+    struct dp_gone *gone; /* [rounds.members], heap */
+    bool told;            /* that worker 0 is silent */
+};
+
+/* Sets the job's `waits` and `is_gone`, if the run has members and a timeout; the client beats from its next joining on. */
+DP_MUST_USE
+enum dp_status dp_stand_in_open(struct dp_stand_in *stand_in, struct dp_job *job,
+                                const struct dp_dataset *data, const struct dp_rounds *rounds,
+                                struct dp_error *err);
+void dp_stand_in_close(struct dp_stand_in *stand_in); /* accepts {0} */
+/* Of a worker that is gone, into {0}: what it told at the end of its last epoch, if the first server still has that, and what it left
+ * undone of `epochs` epochs. */
+DP_MUST_USE
+enum dp_status dp_stand_in_stats(const struct dp_stand_in *stand_in, uint32_t worker, uint32_t epochs,
+                                 struct dp_worker_stats *stats, struct dp_error *err);
+/* How many minibatches of a worker that took part in the steps below `until` were left undone in `epochs` epochs. */
+uint64_t dp_stand_in_undone(const struct dp_rounds *rounds, uint64_t until, uint32_t epochs);
+
+#endif
