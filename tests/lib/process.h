@@ -12,18 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#if defined(__SANITIZE_THREAD__)
-#define DP_PATIENCE 6u
-#elif defined(__SANITIZE_ADDRESS__)
-#define DP_PATIENCE 3u
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define DP_PATIENCE 6u
-#endif
-#endif
-#ifndef DP_PATIENCE
-#define DP_PATIENCE 1u
-#endif
+#include "tests/lib/patience.h"
 
 struct dp_process;
 

@@ -14,6 +14,8 @@
  * no minibatch in the last step of an epoch. */
 #define MODEL   "mlp:64-32-10"
 #define BATCHES 90u
+/* Of a run whose processes are killed until epoch 10. */
+#define LONG (DP_PATIENCE > 1 ? "24" : "60")
 
 struct setup {
     const char *servers, *shards, *workers, *consistency, *epochs;
@@ -166,13 +168,13 @@ static void killed(struct dp_place *place, const struct setup *s)
     kill_one(place, run, "killed", "server", 0);
     kill_one(place, run, "killed", "worker", 2);
     dp_place_ended(run, 0);
-    all_is_trained(place, "killed", 3, 60);
+    all_is_trained(place, "killed", 3, (uint32_t)strtoul(LONG, NULL, 10));
 }
 
 static void kills_do_not_change_sync(void **state)
 {
     struct dp_place *place = *state;
-    struct setup s = {"2", "1", "3", "sync", "60", {0}};
+    struct setup s = {"2", "1", "3", "sync", LONG, {0}};
     const char *calm = digest(place, "calm", &s);
     killed(place, &s);
     assert_string_equal(digest_of(place, "killed", "2"), calm);
@@ -180,7 +182,7 @@ static void kills_do_not_change_sync(void **state)
 
 static void ssp_goes_on_over_kills(void **state)
 {
-    struct setup s = {"2", "1", "3", "ssp:1", "60", {0}};
+    struct setup s = {"2", "1", "3", "ssp:1", LONG, {0}};
     killed(*state, &s);
     assert_true(number(*state, "killed", "staleness.clock_gap.max") <=
                 2); /* a server that is killed may take a last push back */

@@ -326,10 +326,14 @@ static struct reached train_gowalla(struct dp_place *place, const char *model, c
  * 40,981 items are 0.0005. */
 static void gowalla_alone(void **state)
 {
+    if (DP_PATIENCE > 1) {
+        print_message("skipped with sanitizers: all_items_are_ranked and ratings_alone go the same way\n");
+        skip();
+    }
     struct dp_place *place = *state;
     const char *data = getenv("DOWNPOUR_DATA"), *report = dp_place_path(place, "run/report.json");
     const char *train = dp_place_text(place, "%s/gowalla.ncf.train.pairs.zst", data ? data : "");
-    bool full = getenv("DP_LONG") && DP_PATIENCE == 1;
+    bool full = getenv("DP_LONG") != NULL;
     if (access(train, R_OK) != 0) {
         print_message("skipped: DOWNPOUR_DATA names no directory with gowalla.ncf.train.pairs.zst\n");
         skip();

@@ -74,10 +74,12 @@ static void a_second_training_under_one_number_is_told_so(void **state)
     dp_place_ended(worker, 2);
     dp_place_says(worker, "nothing was trained: run 1 is already complete for worker 0");
     dp_place_says(worker, "give training.run a higher number");
-    dp_place_stops_cleanly(server);
     /* Also when it is tried again. */
     worker = dp_place_worker(place, conf, 0);
     dp_place_ended(worker, 2);
+    dp_place_says(worker, "worker 0 has already finished run 1 on these servers");
+    dp_place_says(worker, "give training.run a higher number");
+    dp_place_stops_cleanly(server);
     /* A longer training under it is another one. */
     cluster.epochs = 2;
     conf = dp_place_conf(place, &cluster);

@@ -8,6 +8,7 @@
  * Checked   ssp: a pull for step t sees all pushes of the steps below t - S of every member. sync: exactly those below t. Every request is answered in the end, the
  *           members' last steps too; each push counts once; nothing is held any more.
  * Step s pushes to key s % KEYS, by SGD at rate 1, so that a row tells how many pushes it has had. */
+#include "tests/lib/patience.h"
 #include "tests/unit/server/shard/member_bed.h"
 
 #include "common/base/log.h"
@@ -24,7 +25,7 @@
 #define OPS_MAX     (2u * STEPS)
 #define STORM       900u
 #define EVENTS_MAX  40000u
-#define SEEDS       300u
+#define SEEDS       DP_SEEDS(300u)
 #define SENT_MAX    65536u
 
 struct op {

@@ -5,6 +5,7 @@
  *           a later one, as a write-back that did not come to its marks leaves them. It is opened, stopped or cut short at
  *           any progress, opened again; then it is drained, and the store must hold the model's rows, lsns and counts.
  * Seeds     DP_TEST_SEED=n runs one, DP_TEST_SEEDS=n so many. */
+#include "tests/lib/patience.h"
 #include "tests/unit/server/shard/recovery_bed.h"
 
 static const uint64_t budgets[] = {64u << 20, 1u << 20, 250u << 10};
@@ -58,7 +59,7 @@ static void rows_are_those_of_the_journal(void **state)
 {
     (void)state;
     const char *one = getenv("DP_TEST_SEED"), *many = getenv("DP_TEST_SEEDS");
-    uint64_t seeds = many ? strtoull(many, NULL, 10) : 150;
+    uint64_t seeds = many ? strtoull(many, NULL, 10) : DP_SEEDS(150);
     if (one) {
         run_seed(strtoull(one, NULL, 10));
         return;

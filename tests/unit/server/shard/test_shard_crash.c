@@ -9,6 +9,7 @@
  *           all its gradients.
  *           When nothing goes on the shard must rest (rest.h).
  * Seeds     DP_TEST_SEED=n runs one, DP_TEST_SEEDS=n so many of each variant, behind those that once failed. */
+#include "tests/lib/patience.h"
 #include "tests/unit/server/shard/crash_bed.h"
 
 #include "common/model/mix.h"
@@ -343,49 +344,50 @@ static void run_seeds(struct variant variant, uint64_t usual)
 static void power_is_lost(void **state)
 {
     (void)state;
-    run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE}, 200);
+    run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE}, DP_SEEDS(200));
 }
 
 static void the_process_dies(void **state)
 {
     (void)state;
-    run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS}, 200);
+    run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS}, DP_SEEDS(200));
 }
 
 static void power_is_lost_in_mode_process(void **state)
 {
     (void)state;
-    run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS, .power_too = true}, 200);
+    run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS, .power_too = true}, DP_SEEDS(200));
 }
 
 static void store_and_disk_fail(void **state)
 {
     (void)state;
-    run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE, .failures = true}, 200);
+    run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE, .failures = true}, DP_SEEDS(200));
 }
 
 static void store_and_disk_fail_in_mode_process(void **state)
 {
     (void)state;
-    run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS, .failures = true}, 200);
+    run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS, .failures = true}, DP_SEEDS(200));
 }
 
 static void power_is_lost_with_a_small_cache(void **state)
 {
     (void)state;
-    run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE, .small = true}, 200);
+    run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE, .small = true}, DP_SEEDS(200));
 }
 
 static void the_process_dies_with_a_small_cache(void **state)
 {
     (void)state;
-    run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS, .small = true}, 100);
+    run_seeds((struct variant){.durability = DP_DURABILITY_PROCESS, .small = true}, DP_SEEDS(100));
 }
 
 static void store_and_disk_fail_with_a_small_cache(void **state)
 {
     (void)state;
-    run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE, .failures = true, .small = true}, 200);
+    run_seeds((struct variant){.durability = DP_DURABILITY_MACHINE, .failures = true, .small = true},
+              DP_SEEDS(200));
 }
 
 static void a_partition_is_many_portions(void **state)

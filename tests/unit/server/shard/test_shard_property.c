@@ -7,6 +7,7 @@
  * Checked   Every request is answered in the end. Each row is the exact sum of the pushes that were answered OK,
  *           each once. A pull sees all that its client pushed before it, nothing that it pushed behind it.
  * Client c of the script pushes small whole numbers into column c with SGD at rate 1: sums are exact in f32. */
+#include "tests/lib/patience.h"
 #include "tests/unit/server/shard/bed.h"
 
 #include "common/model/mix.h"
@@ -21,7 +22,7 @@
 #define SHARDS_MAX 4u
 #define STORM      1200u  /* events with trouble; then without */
 #define EVENTS_MAX 40000u /* by then all must be answered */
-#define SEEDS      300u
+#define SEEDS      DP_SEEDS(300u)
 #define WINDOW     6u
 #define SESSION(c) ((c) + 1)
 

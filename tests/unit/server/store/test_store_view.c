@@ -1,4 +1,5 @@
 /* Inspect: what real stores and journals hold is seen, damage is named, nothing is changed; the digest is of contents. */
+#include "tests/lib/patience.h"
 #include "tests/unit/server/store/view_bed.h"
 
 #define DIM       8u
@@ -320,7 +321,7 @@ static void flipped_bits_in_files_of_rows_are_named(void **state)
     assert_int_equal(look(form->directory).rows, FILES * FILE_ROWS);
 }
 
-/* Every header's bits and some of the rest, of the manifest and of the log of marks: no row is lost without a word. */
+/* Every header's bits and some of the rest (of fewer bytes with sanitizers), of the manifest and of the log of marks: no row is lost without a word. */
 static void flipped_bits_in_rocksdbs_logs_are_refused(void **state)
 {
     struct form *form = *state;
@@ -341,6 +342,8 @@ static void flipped_bits_in_rocksdbs_logs_are_refused(void **state)
                 }
                 bool told =
                     at - record >= 4 && at - record < 7; /* length and type: no checksum covers the length */
+                if (!told && at % DP_PATIENCE != 0)
+                    continue;
                 for (unsigned bit = told ? 0 : (unsigned)at % 8; bit < 8; bit += told ? 1 : 8) {
                     flip(path, (long)at, bit);
                     struct seen seen = look(form->directory);

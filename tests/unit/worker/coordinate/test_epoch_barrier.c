@@ -9,6 +9,7 @@
 #include "tests/lib/test.h"
 
 #include "common/base/log.h"
+#include "tests/lib/patience.h"
 #include "tests/unit/worker/coordinate/world.h"
 #include "worker/coordinate/epoch_barrier.h"
 
@@ -448,7 +449,7 @@ static void nobody_waits_and_all_stop_together(void **state)
     const char *one = getenv("DP_TEST_SEED"), *many = getenv("DP_TEST_SEEDS");
     uint64_t first = one ? strtoull(one, NULL, 10) : 1, last = one    ? first
                                                                : many ? strtoull(many, NULL, 10)
-                                                                      : 600;
+                                                                      : DP_SEEDS(600);
     for (uint64_t seed = first; seed <= last; seed++)
         (void)run_seed(seed, run_seed(seed, 0));
 }
