@@ -18,6 +18,16 @@ json_t *dp_json_real(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+json_t *dp_json_histogram(const struct dp_histogram *histogram)
+{
+    json_t *upper = json_array(), *counts = json_array();
+    for (uint32_t b = 0; b < histogram->buckets; b++) {
+        (void)json_array_append_new(upper, dp_json_real(histogram->upper[b]));
+        (void)json_array_append_new(counts, dp_json_u64(histogram->count[b]));
+    }
+    return json_pack("{s:s, s:o, s:o}", "name", histogram->name, "upper", upper, "counts", counts);
+}
+
 void dp_json_set_u64(json_t *object, const char *key, uint64_t value)
 {
     (void)json_object_set_new(object, key, dp_json_u64(value));

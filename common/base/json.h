@@ -4,11 +4,15 @@
 #ifndef DP_BASE_JSON_H
 #define DP_BASE_JSON_H
 
+#include "common/base/histogram.h"
+
 #include <jansson.h>
 #include <stdint.h>
 
 json_t *dp_json_u64(uint64_t value);
 json_t *dp_json_real(double value);
+/* {"name": "staleness", "upper": [0, 1, 3, null], "counts": [5, 0, 2, 0]}; null: no bound. */
+json_t *dp_json_histogram(const struct dp_histogram *histogram);
 /* Set the key; a real that is not finite: nothing. */
 void dp_json_set_u64(json_t *object, const char *key, uint64_t value);
 void dp_json_set_real(json_t *object, const char *key, double value);

@@ -98,10 +98,11 @@ struct dp_cluster_training {
     bool overlap;        /* the next batch is pulled while this one is computed */
     uint32_t pushes_max; /* pushes under way without an answer, 1 .. 64 */
     bool bf16_values;
-    uint32_t run;          /* number of this training run, part of its push ids: 1 .. 2^31-1 */
-    uint32_t threads;      /* of one worker, that share the weights of a fetch (worker/loop/hogwild.h) */
-    uint32_t blas_threads; /* of one worker's matrix products */
-    char device[16];       /* "cpu", "cuda", "cuda:N", "cuda:each" or "auto" */
+    bool rate_by_staleness; /* servers divide the rate of a push by its staleness; not in sync */
+    uint32_t run;           /* number of this training run, part of its push ids: 1 .. 2^31-1 */
+    uint32_t threads;       /* of one worker, that share the weights of a fetch (worker/loop/hogwild.h) */
+    uint32_t blas_threads;  /* of one worker's matrix products */
+    char device[16];        /* "cpu", "cuda", "cuda:N", "cuda:each" or "auto" */
     enum dp_cluster_precision precision;
     char stop_at[32];         /* "auc:0.8": the training ends with the epoch that reaches it; empty: none */
     uint32_t patience;        /* it ends after so many epochs without a better figure; 0: it does not */

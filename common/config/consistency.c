@@ -114,6 +114,11 @@ enum dp_status dp_cluster_rule_check(const struct dp_cluster *cluster, const str
                        ": give it more workers, or wait for more of them",
                        what, text, rule.slack, dp_setting_name(names, "training.workers", other),
                        training->workers);
+    if (rule.mode == DP_CLUSTER_SYNC && training->rate_by_staleness)
+        return dp_fail(err, DP_ARGUMENT,
+                       "%s is %s, which applies a step at one rate and has no stale pushes, but %s is true: "
+                       "leave it out",
+                       what, text, dp_setting_name(names, "training.rate_by_staleness", other));
     if (rule.mode == DP_CLUSTER_SSP && steps > (uint64_t)rule.slack + 1)
         return dp_fail(err, DP_ARGUMENT,
                        "%s is %" PRIu32 ", which pulls the weights of up to %" PRIu64

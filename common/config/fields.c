@@ -131,6 +131,7 @@ static const struct dp_field training[] = {
     BOOL(dp_cluster_training, overlap),
     INTEGER(dp_cluster_training, pushes_max, DP_FIELD_U32, 1, 64),
     BOOL(dp_cluster_training, bf16_values),
+    BOOL(dp_cluster_training, rate_by_staleness),
     INTEGER(dp_cluster_training, run, DP_FIELD_U32, 1, INT32_MAX),
     INTEGER(dp_cluster_training, threads, DP_FIELD_U32, 1, 256),
     INTEGER(dp_cluster_training, blas_threads, DP_FIELD_U32, 1, 1024),

@@ -219,6 +219,17 @@ static void print_dropped(const json_t *root, FILE *file)
                 number_in(dropped, "partly"));
 }
 
+static void print_changed(const json_t *staleness, FILE *file)
+{
+    const json_t *changed = json_object_get(staleness, "changed"),
+                 *divisor = json_object_get(staleness, "rate_divided_by");
+    if (json_is_number(changed))
+        fprintf(file, "Changed:   %.1f%% of the rows of a push had been changed since its pull\n",
+                100 * json_number_value(changed));
+    if (json_is_number(divisor))
+        fprintf(file, "Rate:      divided by %.2f for staleness, on average\n", json_number_value(divisor));
+}
+
 static void print_throughput(const json_t *root, FILE *file)
 {
     const json_t *throughput = json_object_get(root, "throughput"),
@@ -235,6 +246,7 @@ static void print_throughput(const json_t *root, FILE *file)
         fprintf(file, "Staleness: %.2f pushes%s between a pull and its push, on average; %.0f at most\n",
                 json_number_value(mean), alone ? "" : " of others",
                 json_number_value(json_object_get(staleness, "max")));
+    print_changed(staleness, file);
     print_gap(root, file);
     print_dropped(root, file);
 }

@@ -116,6 +116,11 @@ static const struct dp_option options[] = {
      "at a time: equal bits in each run) or sync:B (a step does not wait for the slowest B workers, whose "
      "gradients are dropped); default async",
      "training.consistency", NULL},
+    {"--rate-by-staleness", NULL,
+     "divide the learning rate of a push by the number of pushes that a shard applied since its pull, if "
+     "over "
+     "1; not with sync",
+     "training.rate_by_staleness", "true"},
     {"--no-overlap", NULL, "do not read and pull the next minibatch while the current one is computed",
      "training.overlap", "false"},
     {"--bf16", NULL, "send values as bf16: half the bytes, 8 bits of precision", "training.bf16_values",

@@ -130,6 +130,7 @@ enum dp_status dp_status_view_gather(const struct dp_cluster *cluster, const str
     }
     for (uint32_t i = 0; i < asks->notes; i++)
         out->workers += gather_worker(&asks->note[i], &out->worker[out->workers]);
+    dp_status_measures_gather(asks, earlier ? &earlier->measures : NULL, &out->measures);
     qsort(out->worker, out->workers, sizeof *out->worker, by_number);
     return DP_OK;
 }
@@ -233,6 +234,7 @@ void dp_status_view_print(const struct dp_status_view *view, FILE *to)
             "pulled/s", "pushed/s", "staleness", "journal", "on disk", "free");
     for (uint32_t i = 0; i < view->servers; i++)
         print_server(&view->server[i], i, to);
+    dp_status_measures_print(&view->measures, to);
     if (view->workers > 0)
         fprintf(to, "%6s  %-12s %11s %6s %11s %13s %10s %11s\n", "worker", "state", "epoch", "done", "left",
                 "examples/s", "staleness", "loss");
@@ -264,8 +266,9 @@ static json_t *shards_of(const struct dp_asks *asks, uint32_t first, uint32_t co
         if (r->store != 0)
             (void)snprintf(store, sizeof store, "0x%016" PRIx64, r->store);
         (void)json_array_append_new(shards,
-                                    json_pack("{s:o, s:s, s:o, s:o}", "shard", dp_json_u64(k), "store", store,
-                                              "tables", tables, "counters", counters));
+                                    json_pack("{s:o, s:s, s:o, s:o, s:o}", "shard", dp_json_u64(k), "store",
+                                              store, "tables", tables, "counters", counters, "histograms",
+                                              dp_status_measures_list(r->histogram, r->histograms)));
     }
     return shards;
 }
@@ -310,10 +313,10 @@ char *dp_status_view_json(const struct dp_status_view *view, const struct dp_ask
     }
     for (uint32_t i = 0; i < view->workers; i++)
         (void)json_array_append_new(workers, worker_of(&view->worker[i]));
-    json_t *root =
-        json_pack("{s:b, s:o, s:b, s:o}", "all_serve", (int)dp_status_view_all_serve(view), "servers",
-                  servers, "workers_known", (int)view->workers_known, "workers", workers);
-    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_t *root = json_pack("{s:b, s:o, s:b, s:o, s:o}", "all_serve", (int)dp_status_view_all_serve(view),
+                             "servers", servers, "workers_known", (int)view->workers_known, "workers",
+                             workers, "histograms", dp_status_measures_json(&view->measures));
+    char *text = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
     json_decref(root);
     return text;
 }

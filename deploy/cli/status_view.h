@@ -5,7 +5,7 @@
 #ifndef DP_CLI_STATUS_VIEW_H
 #define DP_CLI_STATUS_VIEW_H
 
-#include "deploy/cli/asks.h"
+#include "deploy/cli/status_measures.h"
 
 #include <stdio.h>
 
@@ -39,10 +39,11 @@ struct dp_status_view {
     struct dp_status_server *server;
     bool workers_known;
     struct dp_status_worker *worker; /* by number */
+    struct dp_status_measures measures;
 };
 
-/* at_ms: of a clock that only rises. earlier: NULL, or the view of the same cluster before; without it rates are those since each shard
- * opened. */
+/* at_ms: of a clock that only rises. earlier: NULL, or the view of the same cluster before; without it rates and measures are those since
+ * each shard opened. */
 DP_MUST_USE
 enum dp_status dp_status_view_gather(const struct dp_cluster *cluster, const struct dp_asks *asks,
                                      uint64_t at_ms, const struct dp_status_view *earlier,

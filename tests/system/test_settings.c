@@ -54,6 +54,22 @@ static void bf16_values_do(void **state)
                 0.78 - SLACK);
 }
 
+/* One worker pushes four times for each pull, without overlap: 0, 1, 2 and 3 pushes of its own came in between, which changed all
+ * rows of a dense model. 90 minibatches are 22 times four, and two. */
+static void the_rate_is_divided_by_the_staleness(void **state)
+{
+    struct dp_place *place = *state;
+    const char *report = dp_place_path(place, "run/report.json");
+    (void)dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--no-overlap",
+                       "--model", "mlp:64-32-10", "--train", DP_DIGITS_TRAIN, "--scale", "0.0625", "--batch",
+                       "16", "--epochs", "1", "--fetch-every", "4", "--rate-by-staleness");
+    assert_true(fabs(dp_place_number(place, report, "staleness.mean") - (22 * 6 + 1) / 90.0) < 1e-6);
+    assert_true(fabs(dp_place_number(place, report, "staleness.rate_divided_by") - (22 * 7 + 2) / 90.0) <
+                1e-6);
+    assert_true(fabs(dp_place_number(place, report, "staleness.changed") - (22 * 3 + 1) / 90.0) < 1e-6);
+    assert_true(dp_place_number(place, report, "staleness.changed_histogram.counts.12") == 22 * 3 + 1);
+}
+
 static void rates_rise_and_fall(void **state)
 {
     struct dp_place *place = *state;
@@ -146,6 +162,7 @@ int main(void)
         DP_SETTINGS_TEST(each_optimizer_learns),
         DP_SETTINGS_TEST(fetches_and_pushes_now_and_then),
         DP_SETTINGS_TEST(bf16_values_do),
+        DP_SETTINGS_TEST(the_rate_is_divided_by_the_staleness),
         DP_SETTINGS_TEST(rates_rise_and_fall),
         DP_SETTINGS_TEST(other_activations_learn),
         DP_SETTINGS_TEST(regression_finds_a_line),

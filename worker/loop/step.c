@@ -180,6 +180,7 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
         .rate = rate,
         .stream = dp_push_stream(loop->training->run, loop->epoch),
         .number = dp_push_number(loop->job->worker, loop->training->workers, step),
+        .by_staleness = gradients && loop->training->rate_by_staleness,
         .in_step = loop->rounds.members > 0,
         .step = dp_rounds_step(&loop->rounds, loop->epoch, step),
         .examples = loop->examples};

@@ -132,6 +132,7 @@ static void settings_json(const struct dp_report *report, json_t *root)
     (void)json_object_set_new(out, "overlap", json_boolean(t->overlap));
     dp_json_set_u64(out, "pushes_max", t->pushes_max);
     (void)json_object_set_new(out, "bf16_values", json_boolean(t->bf16_values));
+    (void)json_object_set_new(out, "rate_by_staleness", json_boolean(t->rate_by_staleness));
     dp_json_set_u64(out, "run", t->run);
     dp_json_set_u64(out, "timeout_ms", t->timeout_ms);
     dp_json_set_u64(out, "worker_timeout", t->worker_timeout);
@@ -259,7 +260,14 @@ static void staleness_json(const struct dp_staleness *staleness, json_t *root)
         json_t *gap = object_in(out, "clock_gap");
         dp_json_set_real(gap, "mean", dp_staleness_gap(staleness));
         dp_json_set_u64(gap, "max", staleness->gap_max);
+        (void)json_object_set_new(gap, "histogram", dp_json_histogram(&staleness->gap));
     }
+    if (staleness->rows) {
+        dp_json_set_real(out, "changed", dp_staleness_changed(staleness));
+        (void)json_object_set_new(out, "changed_histogram", dp_json_histogram(&staleness->changed));
+    }
+    if (staleness->divided)
+        dp_json_set_real(out, "rate_divided_by", dp_staleness_divisor(staleness));
 }
 
 /* With backups only. What is used is the rest of pushes and examples. */

@@ -5,15 +5,32 @@ static uint32_t bucket_of(uint64_t value)
     return value ? 64u - (uint32_t)__builtin_clzll(value) : 0;
 }
 
+void dp_staleness_begin(struct dp_staleness *staleness)
+{
+    if (staleness->gap.buckets > 0)
+        return;
+    dp_histogram_init_numbers(&staleness->gap, "clock_gap");
+    dp_histogram_init_shares(&staleness->changed, "changed");
+}
+
 void dp_staleness_add(struct dp_staleness *staleness, const struct dp_outcome *outcome)
 {
+    dp_staleness_begin(staleness);
     staleness->repeated += outcome->repeated;
     staleness->gaps += outcome->gaps;
     staleness->gap_sum += outcome->gap_sum;
     if (outcome->gap_max > staleness->gap_max)
         staleness->gap_max = outcome->gap_max;
+    if (outcome->gaps > 0)
+        dp_histogram_add(&staleness->gap, (double)outcome->gap_max);
     if (outcome->measured == 0)
         return;
+    staleness->divided += outcome->divided;
+    staleness->divisor_sum += outcome->divisor_sum;
+    staleness->rows += outcome->rows;
+    staleness->changed_rows += outcome->changed_rows;
+    if (outcome->rows > 0)
+        dp_histogram_add(&staleness->changed, (double)outcome->changed_rows / (double)outcome->rows);
     staleness->pushes++;
     staleness->measured += outcome->measured;
     staleness->sum += outcome->staleness_sum;
@@ -34,8 +51,27 @@ void dp_staleness_merge(struct dp_staleness *into, const struct dp_staleness *fr
     into->gap_sum += from->gap_sum;
     if (from->gap_max > into->gap_max)
         into->gap_max = from->gap_max;
+    into->rows += from->rows;
+    into->changed_rows += from->changed_rows;
+    into->divided += from->divided;
+    into->divisor_sum += from->divisor_sum;
     for (uint32_t i = 0; i < DP_STALENESS_BUCKETS; i++)
         into->histogram[i] += from->histogram[i];
+    if (from->gap.buckets == 0)
+        return;
+    dp_staleness_begin(into);
+    dp_histogram_merge(&into->gap, &from->gap);
+    dp_histogram_merge(&into->changed, &from->changed);
+}
+
+double dp_staleness_changed(const struct dp_staleness *staleness)
+{
+    return staleness->rows ? (double)staleness->changed_rows / (double)staleness->rows : 0.0;
+}
+
+double dp_staleness_divisor(const struct dp_staleness *staleness)
+{
+    return staleness->divided ? staleness->divisor_sum / (double)staleness->divided : 0.0;
 }
 
 double dp_staleness_mean(const struct dp_staleness *staleness)

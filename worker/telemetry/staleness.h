@@ -1,14 +1,17 @@
 /* Staleness: how many pushes the servers applied between a pull and the push that is computed from it, summed
  * over a training. Bucket 0 of the histogram counts the pushes whose worst shard applied none, bucket b those
  * with 2^(b-1) .. 2^b - 1. Where workers wait for each other, also the clock gap: how many steps a worker was
- * ahead of the slowest member when a shard applied its push. */
+ * ahead of the slowest member when a shard applied its push. In all modes but sync also how many of the rows of a push any push,
+ * the worker's own included, had changed since its pull. */
 #ifndef DP_TELEMETRY_STALENESS_H
 #define DP_TELEMETRY_STALENESS_H
 
+#include "common/base/histogram.h"
 #include "common/client/downpour.h"
 
 #define DP_STALENESS_BUCKETS 65
 
+/* {0}: nothing was counted; its histograms have buckets from the first count, or dp_staleness_begin, on. */
 struct dp_staleness {
     uint64_t pushes;   /* with a measured staleness */
     uint64_t repeated; /* that a shard had already applied, and did not apply again */
@@ -16,14 +19,24 @@ struct dp_staleness {
     uint64_t sum, max; /* over measured shards */
     uint64_t histogram[DP_STALENESS_BUCKETS];
     uint64_t gaps, gap_sum, gap_max; /* gaps: how many shards told one, over all pushes */
+    struct dp_histogram gap;         /* of each push's largest */
+    uint64_t rows, changed_rows;     /* of measured shards */
+    struct dp_histogram changed;     /* of each push's share */
+    uint64_t divided;                /* shards that divided the rate, over all pushes, */
+    double divisor_sum;              /* and by what */
 };
 
+void dp_staleness_begin(struct dp_staleness *staleness);
 void dp_staleness_add(struct dp_staleness *staleness, const struct dp_outcome *outcome);
 void dp_staleness_merge(struct dp_staleness *into, const struct dp_staleness *from);
 /* The mean staleness of a push on one shard; 0 when nothing was measured. */
 double dp_staleness_mean(const struct dp_staleness *staleness);
 /* The mean clock gap of a push on one shard; 0 when there is none. */
 double dp_staleness_gap(const struct dp_staleness *staleness);
+/* The share of rows that had changed; 0 when none was measured. */
+double dp_staleness_changed(const struct dp_staleness *staleness);
+/* By what a shard divided the rate, on average; 0 when none did. */
+double dp_staleness_divisor(const struct dp_staleness *staleness);
 /* Buckets up to the last that is not 0. */
 uint32_t dp_staleness_buckets(const struct dp_staleness *staleness);
 

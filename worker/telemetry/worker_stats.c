@@ -42,6 +42,14 @@ double dp_worker_stats_seconds(const struct dp_worker_stats *stats)
     return seconds;
 }
 
+static json_t *counts_of(const struct dp_histogram *histogram)
+{
+    json_t *counts = json_array();
+    for (uint32_t b = 0; b < histogram->buckets; b++)
+        (void)json_array_append_new(counts, dp_json_u64(histogram->count[b]));
+    return counts;
+}
+
 enum dp_status dp_worker_stats_pack(const struct dp_worker_stats *stats, char **text, struct dp_error *err)
 {
     const struct dp_staleness *s = &stats->staleness;
@@ -76,6 +84,12 @@ enum dp_status dp_worker_stats_pack(const struct dp_worker_stats *stats, char **
     bad |= json_object_set_new(root, "gaps", dp_json_u64(s->gaps));
     bad |= json_object_set_new(root, "gap_sum", dp_json_u64(s->gap_sum));
     bad |= json_object_set_new(root, "gap_max", dp_json_u64(s->gap_max));
+    bad |= json_object_set_new(root, "gap_counts", counts_of(&s->gap));
+    bad |= json_object_set_new(root, "rows", dp_json_u64(s->rows));
+    bad |= json_object_set_new(root, "changed_rows", dp_json_u64(s->changed_rows));
+    bad |= json_object_set_new(root, "changed_counts", counts_of(&s->changed));
+    bad |= json_object_set_new(root, "divided", dp_json_u64(s->divided));
+    bad |= json_object_set_new(root, "divisor_sum", json_real(s->divisor_sum));
     for (int i = 0; i < DP_PHASE_KINDS; i++)
         bad |= json_array_append_new(spent, json_real(stats->times.seconds[i]));
     bad |= json_object_set_new(root, "spent", spent);
@@ -108,6 +122,33 @@ static bool read_dropped(const json_t *root, struct dp_dropped *out)
            read_later_u64(root, "dropped_partly", &out->partly) &&
            read_later_u64(root, "dropped_examples", &out->examples) &&
            read_later_u64(root, "passed_examples", &out->passed);
+}
+
+/* None: nothing was counted, or an earlier version did not. */
+static bool read_counts(const json_t *counts, struct dp_histogram *out)
+{
+    size_t size = json_array_size(counts);
+    if (counts && (!json_is_array(counts) || (size > 0 && size != out->buckets)))
+        return false;
+    for (uint32_t b = 0; b < size; b++) {
+        const json_t *count = json_array_get(counts, b);
+        if (!json_is_integer(count) || json_integer_value(count) < 0)
+            return false;
+        out->count[b] = (uint64_t)json_integer_value(count);
+    }
+    return true;
+}
+
+static bool read_measures(const json_t *root, struct dp_staleness *out)
+{
+    const json_t *divisors = json_object_get(root, "divisor_sum");
+    dp_staleness_begin(out);
+    out->divisor_sum = json_is_real(divisors) ? json_real_value(divisors) : 0;
+    return read_later_u64(root, "rows", &out->rows) &&
+           read_later_u64(root, "changed_rows", &out->changed_rows) &&
+           read_later_u64(root, "divided", &out->divided) &&
+           read_counts(json_object_get(root, "gap_counts"), &out->gap) &&
+           read_counts(json_object_get(root, "changed_counts"), &out->changed);
 }
 
 static bool read_epochs(const json_t *array, struct dp_worker_stats *out)
@@ -171,7 +212,7 @@ static bool read_stats(const json_t *root, struct dp_worker_stats *out)
     if (!json_is_string(device))
         return false;
     (void)snprintf(out->device, sizeof out->device, "%s", json_string_value(device));
-    return read_spent(json_object_get(root, "spent"), &out->times) &&
+    return read_measures(root, s) && read_spent(json_object_get(root, "spent"), &out->times) &&
            read_epochs(json_object_get(root, "epochs"), out);
 }
 

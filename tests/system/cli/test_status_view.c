@@ -20,6 +20,7 @@ struct scene {
     struct dp_ask shard[4];
     struct dp_table_status table[2];
     struct dp_counter counter[4][COUNTERS];
+    struct dp_histogram histogram[2][4]; /* of shards 0 and 1 */
     struct dp_asks_note note[3];
     char text[3][256];
 };
@@ -176,6 +177,65 @@ static void rates_are_of_the_interval(void **state)
     free(s);
 }
 
+static void set_histograms(struct scene *s, uint32_t shard)
+{
+    struct dp_histogram *h = s->histogram[shard];
+    dp_histogram_init_numbers(&h[0], "staleness");
+    dp_histogram_init_numbers(&h[1], "clock_gap");
+    dp_histogram_init_shares(&h[2], "changed");
+    h[3] = (struct dp_histogram){.name = "later", .buckets = 2, .upper = {-1e300, INFINITY}};
+    s->shard[shard].report.histograms = 4;
+    s->shard[shard].report.histogram = h;
+}
+
+/* Of all shards, or of the interval; what another version measures is shown, too. */
+static void pushes_are_measured(void **state)
+{
+    (void)state;
+    struct scene *s = scene();
+    set_histograms(s, 0);
+    set_histograms(s, 1);
+    struct dp_status_view before = gather(s, 5000, NULL);
+    char *text = print(&before);
+    assert_null(strstr(text, "p50"));
+    free(text);
+    s->histogram[0][0].count[0] = 60; /* 0, 4 to 7, 2^15 and more */
+    s->histogram[1][0].count[3] = 39;
+    s->histogram[1][0].count[16] = 1;
+    s->histogram[0][2].count[1] = 1;
+    s->histogram[1][3].count[0] = 5;
+    struct dp_status_view view = gather(s, 6000, NULL);
+    text = print(&view);
+    assert_non_null(strstr(text, "\nStaleness in pushes: p50 0, p99 4 to 7 (100 pushes)\n"
+                                 "Changed rows of a push: p50 0 to 1%, p99 0 to 1% (1 pushes)\n"
+                                 "later: p50 up to -1e+300, p99 up to -1e+300 (5 pushes)\n"));
+    assert_null(strstr(text, "Clock gap"));
+    free(text);
+    text = dp_status_view_json(&view, NULL);
+    assert_non_null(strstr(text, "\"histograms\":[{\"name\":\"staleness\",\"upper\":[0.0,1.0,3.0,7.0,"));
+    assert_non_null(strstr(text, "32767.0,null],\"counts\":[60,0,0,39,"));
+    free(text);
+    text = dp_status_view_json(&view, &s->asks);
+    assert_non_null(strstr(text, "\"counts\":[0,0,0,39,")); /* shard 1's own */
+    free(text);
+    s->histogram[0][0].count[16] = 3;
+    struct dp_status_view later = gather(s, 7000, &view);
+    text = print(&later);
+    assert_non_null(strstr(text, "\nStaleness in pushes: p50 32768 or more, p99 32768 or more (3 pushes)\n"));
+    assert_null(strstr(text, "Changed"));
+    free(text);
+    s->histogram[0][0].count[0] = 1; /* shard 0 was started again */
+    dp_status_view_clear(&later);
+    later = gather(s, 8000, &view);
+    text = print(&later);
+    assert_non_null(strstr(text, "(44 pushes)"));
+    free(text);
+    dp_status_view_clear(&before);
+    dp_status_view_clear(&view);
+    dp_status_view_clear(&later);
+    free(s);
+}
+
 static void workers_are_lines_in_their_order(void **state)
 {
     (void)state;
@@ -243,6 +303,7 @@ int main(void)
         cmocka_unit_test(states_and_figures_are_those_of_all_shards),
         cmocka_unit_test(held_pulls_are_told),
         cmocka_unit_test(rates_are_of_the_interval),
+        cmocka_unit_test(pushes_are_measured),
         cmocka_unit_test(workers_are_lines_in_their_order),
         cmocka_unit_test(long_reasons_are_wrapped),
         cmocka_unit_test(json_has_the_same),

@@ -96,6 +96,7 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_int_equal(s->accumulate, t->accumulate);
     assert_string_equal(s->consistency, t->consistency);
     assert_true(s->overlap == t->overlap && s->bf16_values == t->bf16_values);
+    assert_int_equal(s->rate_by_staleness, t->rate_by_staleness);
     assert_true(s->pushes_max == t->pushes_max && s->run == t->run && s->threads == t->threads);
     assert_int_equal(s->blas_threads, t->blas_threads);
     assert_true(s->timeout_ms == t->timeout_ms && s->patience == t->patience);
@@ -147,6 +148,7 @@ static void written_reads_back_equal(void **state)
         c->training.overlap = false;
         c->training.accumulate = 12;
         c->training.blas_threads = 9;
+        c->training.rate_by_staleness = true;
         (void)snprintf(c->training.consistency, sizeof c->training.consistency, "ssp:1000000");
         c->training.worker_timeout = 86400;
         c->training.precision = DP_CLUSTER_BF16;

@@ -85,6 +85,9 @@ static const struct bad wrong_files[] = {
     {"durability = \"none\";\n" TRAIN("consistency = \"sync\";"), ".conf",
      "'training.consistency' is sync, whose pushes are kept in a journal until a step is whole, but "
      "'durability' is none"},
+    {TRAIN("consistency = \"sync\"; rate_by_staleness = true;"), ".conf",
+     "'training.consistency' is sync, which applies a step at one rate and has no stale pushes, but "
+     "'training.rate_by_staleness' is true"},
     /* devices */
     {TRAIN("device = \"gpu\";"), ".conf", "'training.device' is \"gpu\", but must be cpu, cuda, cuda:N"},
     {TRAIN("device = \"cuda:\";"), ".conf", "'training.device'"},

@@ -41,6 +41,15 @@ static void make(struct made *m)
                                                         .gap_sum = 15 * w,
                                                         .gap_max = 3 * w};
         m->workers[w].staleness.histogram[w] = 5;
+        if (w == 1) {
+            dp_staleness_begin(&m->workers[w].staleness);
+            m->workers[w].staleness.rows = 200;
+            m->workers[w].staleness.changed_rows = 50;
+            m->workers[w].staleness.changed.count[5] = 5;
+            m->workers[w].staleness.gap.count[2] = 5;
+            m->workers[w].staleness.divided = 4;
+            m->workers[w].staleness.divisor_sum = 10;
+        }
         m->workers[w].times.seconds[DP_PHASE_COMPUTE] = 1.5;
         m->workers[w].times.seconds[DP_PHASE_WAITING_PULL] = 0.25;
         m->workers[w].times.seconds[DP_PHASE_WAITING_DEVICE] = w;
@@ -113,6 +122,14 @@ static void test_text(void **state)
     assert_true(number_at(staleness, "clock_gap", "mean") == 1.5);
     assert_true(number_at(staleness, "clock_gap", "max") == 3);
     assert_null(json_object_get(json_object_get(one, "staleness"), "clock_gap"));
+    const json_t *gaps = json_object_get(json_object_get(staleness, "clock_gap"), "histogram");
+    assert_true(json_integer_value(json_array_get(json_object_get(gaps, "counts"), 2)) == 5);
+    assert_true(number_at(root, "staleness", "changed") == 0.25);
+    const json_t *shares = json_object_get(json_object_get(staleness, "changed_histogram"), "counts");
+    assert_true(json_integer_value(json_array_get(shares, 5)) == 5 && json_array_size(shares) == 13);
+    assert_true(number_at(root, "staleness", "rate_divided_by") == 2.5);
+    assert_null(json_object_get(json_object_get(one, "staleness"), "changed"));
+    assert_null(json_object_get(json_object_get(one, "staleness"), "rate_divided_by"));
     assert_true(number_at(root, "staleness", "mean") == 0.5);
     assert_true(number_at(root, "staleness", "max") == 4);
     assert_true(number_at(root, "staleness", "pushes") == 10);

@@ -13,7 +13,11 @@ static void test_add(void **state)
                                            .staleness_max = worst[i],
                                            .gaps = i < 2 ? 2 : 0,
                                            .gap_sum = i < 2 ? 3 : 0,
-                                           .gap_max = i < 2 ? 3 - i : 0};
+                                           .gap_max = i < 2 ? 3 - i : 0,
+                                           .rows = i < 4 ? 100 : 0,
+                                           .changed_rows = i < 4 ? 2 * i : 0,
+                                           .divided = i < 2 ? 2 : 0,
+                                           .divisor_sum = i < 2 ? 2 * (double)(i + 1) : 0};
         dp_staleness_add(&s, &outcome);
     }
     const struct dp_outcome silent = {.repeated = true};
@@ -24,6 +28,9 @@ static void test_add(void **state)
     assert_true(dp_staleness_mean(&s) == 25.0 / 14.0);
     assert_int_equal(s.gap_max, 3);
     assert_true(dp_staleness_gap(&s) == 6.0 / 4.0);
+    assert_true(dp_staleness_changed(&s) == 12.0 / 400.0 && dp_staleness_divisor(&s) == 1.5);
+    assert_true(s.gap.count[2] == 2 && dp_histogram_total(&s.gap) == 2);
+    assert_true(s.changed.count[0] == 1 && s.changed.count[2] == 2 && s.changed.count[3] == 1);
     const uint64_t want[] = {1, 1, 2, 2, 1};
     assert_int_equal(dp_staleness_buckets(&s), 5);
     assert_memory_equal(s.histogram, want, sizeof want);
@@ -37,6 +44,8 @@ static void test_add(void **state)
     assert_int_equal(other.gap_max, 3);
     assert_true(dp_staleness_gap(&other) == 2);
     assert_int_equal(other.histogram[3], 2);
+    assert_true(other.gap.count[2] == 2 && other.changed.count[2] == 2 && other.rows == 400);
+    assert_true(dp_staleness_changed(&other) == 0.03 && dp_staleness_divisor(&other) == 1.5);
     assert_int_equal(dp_staleness_buckets(&other), 33);
 }
 
@@ -50,6 +59,7 @@ static void test_largest_has_a_bucket(void **state)
     const struct dp_staleness none = {0};
     assert_int_equal(dp_staleness_buckets(&none), 0);
     assert_true(dp_staleness_mean(&none) == 0 && dp_staleness_gap(&none) == 0);
+    assert_true(dp_staleness_changed(&none) == 0 && dp_staleness_divisor(&none) == 0);
 }
 
 int main(void)

@@ -6,6 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void count_measures(struct dp_staleness *staleness)
+{
+    dp_staleness_begin(staleness);
+    staleness->gap.count[2] = 7;
+    staleness->rows = 1000;
+    staleness->changed_rows = 10;
+    staleness->changed.count[12] = 68;
+    staleness->divided = 6;
+    staleness->divisor_sum = 9.5;
+}
+
 static void test_round(void **state)
 {
     (void)state;
@@ -27,6 +38,7 @@ static void test_round(void **state)
                                            .gap_sum = 11,
                                            .gap_max = 3};
     have.staleness.histogram[64] = 9;
+    count_measures(&have.staleness);
     for (int i = 0; i < DP_PHASE_KINDS; i++)
         have.times.seconds[i] = 0.1 * i;
     have.epoch[0] =
