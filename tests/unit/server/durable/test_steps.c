@@ -444,6 +444,111 @@ static void who_has_left_is_not_waited_for(void **state)
     end(steps);
 }
 
+/* ---- sync:B */
+
+static void a_step_is_gathered_without_its_backups(void **state)
+{
+    (void)state;
+    for (uint32_t members = 2; members <= MEMBERS_MAX; members++)
+        for (uint32_t backups = 0; backups < members; backups++) {
+            struct dp_steps *steps = steps_of(DP_SYNC, backups, members);
+            for (uint32_t rank = 0; rank < members; rank++) {
+                assert_true(dp_steps_is_gathered(steps) == (rank >= members - backups));
+                dp_steps_pushed(steps, rank, 10);
+                dp_steps_pushed(steps, rank, 10); /* again: counts once */
+            }
+            dp_steps_closed(steps);
+            assert_true(steps->open == 11 && !dp_steps_is_gathered(steps));
+            end(steps);
+        }
+}
+
+static void what_comes_late_is_dropped(void **state)
+{
+    (void)state;
+    struct dp_steps *steps = steps_of(DP_SYNC, 1, 2);
+    dp_steps_pushed(steps, 0, 10);
+    dp_steps_closed(steps);
+    dp_steps_pushed(steps, 0, 11);
+    dp_steps_closed(steps);
+    assert_int_equal(pull(steps, 1, 10), DP_STEP_GO); /* and sees the open one */
+    assert_int_equal(pull(steps, 1, 11), DP_STEP_GO);
+    assert_int_equal(pull(steps, 1, 12), DP_STEP_GO);
+    assert_int_equal(pull(steps, 1, 13), DP_STEP_HELD);
+    assert_int_equal(push(steps, 1, 11), DP_STEP_REFUSED); /* in order */
+    assert_int_equal(push(steps, 1, 10), DP_STEP_DROP);
+    dp_steps_pushed(steps, 1, 10);
+    assert_false(dp_steps_is_gathered(steps));
+    assert_int_equal(push(steps, 1, 10), DP_STEP_REFUSED);
+    assert_int_equal(push(steps, 1, 11), DP_STEP_DROP);
+    dp_steps_pushed(steps, 1, 11);
+    assert_false(dp_steps_is_gathered(steps));
+    assert_int_equal(push(steps, 1, 12), DP_STEP_KEEP);
+    dp_steps_pushed(steps, 1, 12);
+    assert_true(dp_steps_is_gathered(steps));
+    end(steps);
+}
+
+static void fewer_members_want_fewer_pushes(void **state)
+{
+    (void)state;
+    struct dp_steps *steps = steps_of(DP_SYNC, 2, 4);
+    struct dp_view view = view_of(DP_SYNC, 2, 4);
+    uint64_t next[4] = {11, 10, 10, 10};
+    dp_steps_pushed(steps, 0, 10);
+    assert_false(dp_steps_is_gathered(steps));
+    view.number = 3;
+    view.member[3].until = 10;
+    dp_steps_take(steps, &view, NOW);
+    assert_true(dp_steps_is_gathered(steps)); /* one of three */
+    assert_int_equal(dp_view_copy(&steps->view, &view, NULL), DP_OK);
+    end(steps);
+    steps = calloc(1, sizeof *steps); /* as marks tell it */
+    assert_non_null(steps);
+    dp_steps_restore(steps, &view, 10, next, NOW);
+    assert_true(dp_steps_is_gathered(steps) && steps->wanted == 1 && steps->pushed == 1);
+    view = view_of(DP_SYNC, 2, 4);
+    view.number = 4;
+    for (uint32_t rank = 1; rank < 4; rank++)
+        view.member[rank].until = 10;
+    dp_steps_take(steps, &view, NOW);
+    assert_true(steps->wanted == 1 && dp_steps_is_gathered(steps)); /* never fewer than one */
+    end(steps);
+}
+
+static void who_is_missing_is_named(void **state)
+{
+    (void)state;
+    struct dp_steps *steps = steps_of(DP_SYNC, 1, 5);
+    struct dp_view view = view_of(DP_SYNC, 1, 5);
+    struct dp_membership who = member(1, 10);
+    struct dp_error err = {0};
+    view.number = 3;
+    view.member[2].incarnation = 0;
+    dp_steps_take(steps, &view, NOW);
+    dp_steps_heard(steps, &who, NOW + UINT64_C(3000000000));
+    dp_steps_pushed(steps, 0, 10);
+    who = member(0, 11);
+    assert_int_equal(dp_steps_say_held(steps, &who, NOW + UINT64_C(4200000000), &err), 4200);
+    assert_string_equal(
+        err.text, "step 11 waits until all but 1 of 5 workers have pushed step 10: missing are worker 1 "
+                  "(last heard 1.2 s ago), worker 2 (not joined yet), worker 3 (last heard 4.2 s ago) and "
+                  "1 more");
+    assert_true(err.status == DP_HELD && err.wait.reason == DP_WAIT_STEP && err.wait.subject == 3 &&
+                err.wait.done == 10 && err.wait.total == 11);
+    for (uint32_t rank = 3; rank < 5; rank++)
+        dp_steps_pushed(steps, rank, 10);
+    (void)dp_steps_say_held(steps, &who, NOW + UINT64_C(4200000000), &err);
+    assert_string_equal(
+        err.text, "step 11 waits until all but 1 of 5 workers have pushed step 10: missing are worker 1 "
+                  "(last heard 1.2 s ago), worker 2 (not joined yet)");
+    assert_true(err.wait.subject == 1);
+    dp_steps_pushed(steps, 1, 10);
+    (void)dp_steps_say_held(steps, &who, NOW, &err);
+    assert_string_equal(err.text, "step 11 waits until step 10 is closed: all its pushes are there");
+    end(steps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +568,10 @@ int main(void)
         cmocka_unit_test(a_synchronous_pull_sees_the_steps_before_it_only),
         cmocka_unit_test(each_synchronous_step_is_pushed_once_in_order),
         cmocka_unit_test(who_has_left_is_not_waited_for),
+        cmocka_unit_test(a_step_is_gathered_without_its_backups),
+        cmocka_unit_test(what_comes_late_is_dropped),
+        cmocka_unit_test(fewer_members_want_fewer_pushes),
+        cmocka_unit_test(who_is_missing_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

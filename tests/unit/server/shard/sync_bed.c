@@ -482,7 +482,7 @@ void sync_crash(struct sync *s, enum dp_sim_survival survival, bool with_workers
     shard_bed_close(&s->bed.host);
     dp_sim_disk_restart(s->bed.host.sim, survival);
     s->bed.host.options.recovers = true;
-    if (s->known > 0)
+    if (s->known > 0 && !s->holds_reads)
         look_at_what_is_durable(s);
     begin_again(s, with_workers);
 }
@@ -499,6 +499,18 @@ bool sync_restart(struct sync *s)
     s->bed.host.options.recovers = keeps;
     begin_again(s, false);
     return keeps;
+}
+
+void sync_fill(struct sync *s)
+{
+    static uint64_t keys[3000];
+    bed_keys(&s->bed, 1000, 3000, keys);
+    for (uint64_t i = 0; i < 3; i++) {
+        uint64_t id = bed_push(&s->bed, 1, s->sequence++, "s", keys + i * 1000, 1000, 2, 1, MEMBER_BED_STREAM,
+                               60000 + i);
+        bed_turn(&s->bed);
+        bed_expect(&s->bed, id, DP_OK);
+    }
 }
 
 void sync_will_leave(struct sync *s, uint32_t rank, uint64_t until)

@@ -42,6 +42,7 @@ struct sync {
     uint32_t backups;
     uint64_t known; /* with backups: before[] stands up to this step */
     uint32_t counted[SYNC_STEPS], kept[SYNC_STEPS], dropped[SYNC_STEPS]; /* sets of members, a bit each */
+    bool holds_reads; /* of the store: who only reads cannot look after a crash */
     bool writes_back; /* time passes, so that there are write-back cycles; and each member has its own turn */
 };
 
@@ -61,6 +62,8 @@ void sync_let(struct sync *s, uint32_t members, uint64_t steps);
 void sync_crash(struct sync *s, enum dp_sim_survival survival, bool with_workers);
 /* Drained and opened again. Returns whether the journal was kept. */
 bool sync_restart(struct sync *s);
+/* So many other rows in the store that an opening does not read them all. */
+void sync_fill(struct sync *s);
 /* All leave after their last step. */
 void sync_leave(struct sync *s);
 /* This one will leave after the step before: for the plain loop, from the beginning. */

@@ -7,25 +7,12 @@
 
 #define ALL 0xfu
 
-/* So many other rows in the store that an opening does not read them all. */
-static void fill(struct sync *s)
-{
-    static uint64_t keys[3000];
-    bed_keys(&s->bed, 1000, 3000, keys);
-    for (uint64_t i = 0; i < 3; i++) {
-        uint64_t id = bed_push(&s->bed, 1, s->sequence++, "s", keys + i * 1000, 1000, 2, 1, MEMBER_BED_STREAM,
-                               60000 + i);
-        bed_turn(&s->bed);
-        bed_expect(&s->bed, id, DP_OK);
-    }
-}
-
 /* All have pushed this step, whose rows are in the store only, and it is not closed: opened again before that. */
 static struct sync *gathered(uint64_t step)
 {
     struct sync *s = sync_new(2, SYNC_STEPS, 3, DP_DURABILITY_MACHINE, 0);
     uint64_t id[2];
-    fill(s);
+    sync_fill(s);
     sync_train(s, step);
     s->bed.now_ns += UINT64_C(31000000000);
     bed_turn(&s->bed);
