@@ -334,12 +334,12 @@ static void a_worker_that_is_away_is_waited_for(void **state)
  * Planted: it goes on where the run was before it joined. */
 static void is_replaced(struct dp_place *place, const char *file, const char *training)
 {
-    struct dp_place_cluster cluster = {.file = file, .workers = 2, .epochs = 60, .training = training};
+    struct dp_place_cluster cluster = {.file = file, .workers = 2, .epochs = 40, .training = training};
     const char *conf = dp_place_conf(place, &cluster);
     struct dp_process *server = dp_place_server(place, conf, 0), *other = dp_place_worker(place, conf, 1);
     struct dp_process *now = dp_place_worker(place, conf, 0);
-    dp_place_awaits(now, "epoch 1 of");
-    for (int i = 0; i < 4; i++) {
+    dp_place_awaits(now, "epoch 3 of");
+    for (int i = 0; i < 3; i++) {
         struct dp_process *next = dp_place_worker(place, conf, 0);
         dp_place_ended(now, 2);
         dp_place_says(now, "another process");
@@ -352,7 +352,7 @@ static void is_replaced(struct dp_place *place, const char *file, const char *tr
     for (unsigned w = 0; w < 2; w++)
         pushes += dp_place_number(place, dp_place_path(place, "%s.json", file),
                                   dp_place_text(place, "workers.%u.pushes", w));
-    assert_true(pushes == 60.0 * BATCHES);
+    assert_true(pushes == 40.0 * BATCHES);
     dp_place_stops_cleanly(server);
 }
 
@@ -360,6 +360,51 @@ static void a_process_is_replaced_while_it_trains(void **state)
 {
     is_replaced(*state, "ssp", "consistency = \"ssp:1\";");
     is_replaced(*state, "sync", "consistency = \"sync\";");
+    is_replaced(*state, "backup", "consistency = \"sync:1\";");
+}
+
+/* Goal    with a backup a worker that stands still holds nobody up; what it pushes too late is dropped, and counted once: by the
+ *         servers, in its answers, in the report.
+ * Method  one of three stops while the others train to their end. Shares are equal: no empty steps.
+ * Planted a worker that is behind pushes its gradients for the open step; passed examples are not counted. */
+static void a_backup_takes_a_stopped_workers_place(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {
+        .file = "backup", .test = "", .workers = 3, .epochs = 40, .training = "consistency = \"sync:1\";"};
+    const char *conf = dp_place_conf(place, &cluster), *report = dp_place_path(place, "backup.json");
+    struct dp_process *server = dp_place_server(place, conf, 0), *worker[3];
+    worker[0] = dp_place_worker(place, conf, 0);
+    dp_place_awaits(worker[0], "waits until all but 1 of 3 workers have pushed step 0");
+    dp_place_says(worker[0], "worker 1 (not joined yet)");
+    worker[1] = dp_place_worker(place, conf, 1);
+    dp_place_awaits(worker[1], "epoch 3 of 40");
+    worker[2] = dp_place_worker(place, conf, 2);
+    dp_place_awaits(worker[2], "was closed without this worker: it goes on at step");
+    dp_process_signal(worker[2], SIGSTOP);
+    dp_place_awaits(worker[0], "epoch 40 of 40");
+    dp_place_awaits(worker[1], "epoch 40 of 40");
+    dp_process_signal(worker[2], SIGCONT);
+    for (uint32_t w = 0; w < 3; w++)
+        dp_place_ended(worker[w], 0);
+    double pushes = 0, examples = 0, passed = dp_place_number(place, report, "dropped.not_computed");
+    for (unsigned w = 0; w < 3; w++) {
+        pushes += dp_place_number(place, report, dp_place_text(place, "workers.%u.pushes", w));
+        examples += dp_place_number(place, report, dp_place_text(place, "workers.%u.examples", w));
+    }
+    assert_true(pushes == 40.0 * BATCHES && examples == 40.0 * 1437);
+    double dropped = dp_place_number(place, report, "dropped.pushes");
+    assert_true(dropped == dp_place_counter(place, conf, "pushes_dropped"));
+    assert_true(dp_place_number(place, report, "dropped.partly") == 0); /* on one shard */
+    assert_true(dropped > 3 * 30 && passed > 3 * 30 * 15);
+    assert_true(dp_place_number(place, report, "dropped.examples") >= passed);
+    dp_place_stops_cleanly(server);
+}
+
+static void sync_with_a_backup_goes_on_over_kills(void **state)
+{
+    struct setup s = {"2", "1", "3", "sync:1", "60", {0}};
+    killed(*state, &s);
 }
 
 int main(void)
@@ -379,6 +424,8 @@ int main(void)
         DP_CONSISTENCY_TEST(more_workers_than_minibatches_end_well),
         DP_CONSISTENCY_TEST(a_worker_that_is_away_is_waited_for),
         DP_CONSISTENCY_TEST(a_process_is_replaced_while_it_trains),
+        DP_CONSISTENCY_TEST(a_backup_takes_a_stopped_workers_place),
+        DP_CONSISTENCY_TEST(sync_with_a_backup_goes_on_over_kills),
         DP_CONSISTENCY_TEST(a_worker_that_failed_at_its_start_is_named),
     };
     return cmocka_run_group_tests_name("consistency", tests, NULL, NULL);
