@@ -65,6 +65,14 @@ static enum dp_status find_room(struct dp_shard *shard, const struct dp_request 
                         request->stream, shard->base.index);
 }
 
+/* Room for the record of a number that is used up, which is that of a push like others. */
+static bool has_room(struct dp_shard *shard, const struct dp_request *request, struct dp_error *err)
+{
+    bool in_step = request->member.given || shard->steps.view.mode != DP_SYNC;
+    return find_room(shard, request, err) == DP_OK &&
+           (in_step || dp_keeper_check_other(&shard->keeper, err) == DP_OK);
+}
+
 /* Refuses a push. For good (its contents, or a row that is damaged): its number is used up, so that its stream does
  * not stall on it and it cannot take effect later, behind what came after it; when it is sent again it hears the
  * same. One of a stream that was given to nobody uses up nothing. What this server lacks refuses nobody for good
@@ -83,7 +91,7 @@ enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waitin
         return dp_replies_refuse_waiting(&shard->replies, waiting, &answer);
     if (dp_push_ids_look(shard->ids, request->stream, request->number, &before) == DP_PUSH_NEW) {
         enum dp_appended appended = DP_APPEND_REFUSED;
-        if (find_room(shard, request, &ignored) == DP_OK)
+        if (has_room(shard, request, &ignored))
             appended =
                 dp_journaling_append(&shard->journaling, request, NULL, request->rate, err->status, &ignored);
         if (appended == DP_APPEND_NO_ROOM)

@@ -3,6 +3,7 @@
  * Method  The members of sync_bed.h, on a store that holds or fails its reads. */
 #include "tests/unit/server/shard/sync_bed.h"
 
+#include <math.h>
 #include <string.h>
 
 #define ALL 0xfu
@@ -172,6 +173,31 @@ static void test_journal_that_others_fill(void **state)
     }
 }
 
+/* Nor to the numbers that pushes without members use up by being refused. */
+static void test_journal_that_refused_pushes_fill(void **state)
+{
+    (void)state;
+    struct sync *s = sync_new(2, SYNC_STEPS, 1, DP_DURABILITY_MACHINE, 0);
+    uint32_t refused = 0, pushes = 0;
+    sync_let(s, 1u, 1);
+    bed_expect(&s->bed, bed_hello(&s->bed, 99, 1, false), DP_OK);
+    for (; pushes < 300; pushes++) {
+        uint64_t id =
+            bed_push(&s->bed, 99, refused + 1, "s", s->mixed, 1, 2, NAN, MEMBER_BED_STREAM, 40000 + refused);
+        bed_turn(&s->bed);
+        const struct bed_reply *reply = sync_reply(s, id);
+        assert_non_null(reply);
+        if (reply->reply.status == DP_AGAIN)
+            break;
+        assert_int_equal(reply->reply.status, DP_NOT_FINITE);
+        refused++;
+    }
+    assert_true(refused > 10 && pushes < 300);
+    sync_train(s, SYNC_STEPS);
+    sync_check(s, SYNC_STEPS);
+    sync_free(s);
+}
+
 /* Read-only: what was closed, and no trace on the disk. */
 static void test_read_only(void **state)
 {
@@ -227,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_rows_cannot_be_read),
         cmocka_unit_test(test_drain_while_it_is_due),
         cmocka_unit_test(test_journal_that_others_fill),
+        cmocka_unit_test(test_journal_that_refused_pushes_fill),
 
         cmocka_unit_test(test_read_only),
         cmocka_unit_test(test_snapshots),
