@@ -52,15 +52,21 @@ static const struct dp_command command = {
     .summary =
         "Several clients pull and push steps (Adam) at one server process on this machine in the modes "
         "async, "
-        "ssp and sync, in turns.\n"
-        "Shows, for each mode, the rows pushed per second, the ratio to async, and how long after the last "
-        "acknowledged push of a\n"
-        "step the clients had the rows of the next one.",
+        "ssp, sync and (several clients) sync:1, in turns.\n"
+        "Shows, for each mode, the rows pushed per second and not dropped, the ratio to async, and how long "
+        "after "
+        "the last\n"
+        "acknowledged push that a step waits for the clients had the rows of the next one.",
     .options = flags,
     .count = FLAGS,
 };
 
-enum { MODES = 3 };
+enum { MODES = 4 };
+
+static const struct {
+    enum dp_consistency mode;
+    uint32_t backups; /* of sync */
+} modes[MODES] = {{DP_ASYNC, 0}, {DP_SSP, 0}, {DP_SYNC, 0}, {DP_SYNC, 1}};
 
 struct modes_run {
     const char *values[FLAGS];
@@ -81,10 +87,11 @@ struct modes_worker {
     const struct modes_run *run;
     uint32_t rank, number; /* number: of the run */
     enum dp_consistency mode;
+    uint32_t slack;
     struct dp_client *client; /* open between turns too */
     struct dp_client_table *table;
     float *weights, *gradients;
-    uint64_t *pulled_ns, *pushed_ns; /* [steps]: when step t's pull, and push, was answered */
+    uint64_t *pulled_ns, *pushed_ns; /* [steps]: when step t's pull, and push, was answered; 0: never */
     uint64_t rows, began_ns, ended_ns;
     pthread_t thread;
     struct dp_error err;
@@ -158,54 +165,74 @@ static enum dp_status open_all(struct modes_run *run, struct dp_error *err)
     return st;
 }
 
+/* One client has no backup. */
+static uint32_t modes_of(const struct modes_run *run)
+{
+    return run->workers > 1 ? MODES : MODES - 1;
+}
+
 /* ---- one client */
 
-static enum dp_status do_pull(struct modes_worker *w, uint64_t step, const struct dp_keys *keys)
+/* *open: the step that is open, with backups; 0: others. */
+static enum dp_status do_pull(struct modes_worker *w, uint64_t step, const struct dp_keys *keys,
+                              uint64_t *open)
 {
+    struct dp_outcome outcome = {0};
     const struct dp_pull_part part = {.table = w->table, .keys = keys, .weights = w->weights};
     struct dp_ticket ticket;
     enum dp_status st =
         w->mode == DP_ASYNC
             ? dp_client_pull(w->client, &part, 1, NULL, DP_BENCH_WAIT_MS, &ticket, &w->err)
             : dp_client_pull_step(w->client, step, &part, 1, NULL, DP_BENCH_WAIT_MS, &ticket, &w->err);
-    return st == DP_OK ? dp_client_wait(w->client, &ticket, DP_BENCH_WAIT_MS, NULL, &w->err) : st;
+    if (st == DP_OK)
+        st = dp_client_wait(w->client, &ticket, DP_BENCH_WAIT_MS, &outcome, &w->err);
+    *open = outcome.open;
+    return st;
 }
 
+/* keys: NULL: without rows. Counts those that no shard dropped. */
 static enum dp_status do_push(struct modes_worker *w, uint64_t step, const struct dp_keys *keys)
 {
+    struct dp_outcome outcome = {0};
     const struct dp_push_part part = {.table = w->table, .keys = keys, .gradients = w->gradients};
     const struct dp_push_options options = {.rate = RATE,
                                             .stream = dp_stream_of_run(w->number, 0),
                                             .number = w->rank + (uint64_t)w->run->workers * step,
                                             .in_step = w->mode != DP_ASYNC,
                                             .step = step,
-                                            .examples = 1};
+                                            .examples = keys != NULL};
     struct dp_ticket ticket;
-    enum dp_status st = dp_client_push(w->client, &options, &part, 1, DP_BENCH_WAIT_MS, &ticket, &w->err);
-    return st == DP_OK ? dp_client_wait(w->client, &ticket, DP_BENCH_WAIT_MS, NULL, &w->err) : st;
+    enum dp_status st =
+        dp_client_push(w->client, &options, &part, keys != NULL, DP_BENCH_WAIT_MS, &ticket, &w->err);
+    if (st == DP_OK)
+        st = dp_client_wait(w->client, &ticket, DP_BENCH_WAIT_MS, &outcome, &w->err);
+    if (st == DP_OK && keys && outcome.dropped == 0)
+        w->rows += dp_keys_distinct(keys);
+    return st;
 }
 
 static void *work(void *context)
 {
     struct modes_worker *w = context;
     const struct modes_run *run = w->run;
-    const struct dp_join join = {.run = w->number,
-                                 .rank = w->rank,
-                                 .members = run->workers,
-                                 .mode = w->mode,
-                                 .slack = w->mode == DP_SSP ? run->slack : 0};
+    const struct dp_join join = {
+        .run = w->number, .rank = w->rank, .members = run->workers, .mode = w->mode, .slack = w->slack};
     enum dp_status st =
         w->mode == DP_ASYNC ? DP_OK : dp_client_join(w->client, &join, DP_BENCH_WAIT_MS, &w->err);
     w->rows = 0;
     w->began_ns = dp_bench_now_ns();
-    for (uint64_t step = 0; st == DP_OK && step < run->steps; step++) {
+    for (uint64_t step = 0, open = 0; st == DP_OK && step < run->steps;) {
         const struct dp_keys *keys = run->drawn.keys[(step * run->workers + w->rank) % SETS];
-        st = do_pull(w, step, keys);
+        st = do_pull(w, step, keys, &open);
+        if (st == DP_OK && open > step) { /* closed without this one, which goes on at the open one */
+            while (st == DP_OK && step < open)
+                st = do_push(w, step++, NULL);
+            continue;
+        }
         w->pulled_ns[step] = dp_bench_now_ns();
         if (st == DP_OK)
             st = do_push(w, step, keys);
-        w->pushed_ns[step] = dp_bench_now_ns();
-        w->rows += dp_keys_distinct(keys);
+        w->pushed_ns[step++] = dp_bench_now_ns();
     }
     w->ended_ns = dp_bench_now_ns();
     if (st == DP_OK && w->mode != DP_ASYNC)
@@ -253,7 +280,24 @@ static enum dp_status make_times(const struct modes_run *run, struct modes_worke
                : dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " times", run->steps);
 }
 
-/* From the last acknowledged push of a step until a client had its rows of the next one. */
+/* When the last push that a step waits for was acknowledged: with backups, of the first so many. UINT64_MAX: there were fewer. */
+static uint64_t complete_ns(const struct modes_run *run, const struct modes_worker *workers, uint32_t step,
+                            uint32_t backups)
+{
+    uint64_t ns[WORKERS_MAX];
+    uint32_t count = 0;
+    for (uint32_t w = 0; w < run->workers; w++) {
+        uint64_t at = workers[w].pushed_ns[step];
+        uint32_t i = at ? count++ : 0;
+        for (; at && i > 0 && ns[i - 1] > at; i--)
+            ns[i] = ns[i - 1];
+        if (at)
+            ns[i] = at;
+    }
+    return count >= run->workers - backups ? ns[run->workers - backups - 1] : UINT64_MAX;
+}
+
+/* From then until a client had its rows of the next step. */
 static enum dp_status add_after(struct modes_run *run, const struct modes_worker *workers, uint32_t mode,
                                 struct dp_error *err)
 {
@@ -262,9 +306,7 @@ static enum dp_status add_after(struct modes_run *run, const struct modes_worker
     if (!ns)
         return dp_fail(err, DP_NOMEM, "no memory for times");
     for (uint32_t t = 0; t + 1 < run->steps; t++) {
-        uint64_t last = 0;
-        for (uint32_t w = 0; w < run->workers; w++)
-            last = workers[w].pushed_ns[t] > last ? workers[w].pushed_ns[t] : last;
+        uint64_t last = complete_ns(run, workers, t, modes[mode].backups);
         for (uint32_t w = 0; w < run->workers; w++)
             if (workers[w].pulled_ns[t + 1] > last)
                 ns[n++] = workers[w].pulled_ns[t + 1] - last;
@@ -289,15 +331,21 @@ static enum dp_status start_threads(struct modes_run *run, struct modes_worker *
     return st;
 }
 
-/* *rate: rows pushed per second, from the first client's first pull to the last one's last push. */
-static enum dp_status turn(struct modes_run *run, struct modes_worker *workers, enum dp_consistency mode,
-                           double *rate, struct dp_error *err)
+static uint32_t slack_of(const struct modes_run *run, uint32_t mode)
+{
+    return modes[mode].mode == DP_SSP ? run->slack : modes[mode].backups;
+}
+
+/* *rate: rows pushed and not dropped per second, from the first client's first pull to the last one's last push. */
+static enum dp_status turn(struct modes_run *run, struct modes_worker *workers, uint32_t mode, double *rate,
+                           struct dp_error *err)
 {
     uint64_t began = UINT64_MAX, ended = 0, rows = 0;
     uint32_t started = 0;
     enum dp_status st = DP_OK;
     for (uint32_t w = 0; st == DP_OK && w < run->workers; w++) {
-        workers[w].mode = mode;
+        workers[w].mode = modes[mode].mode;
+        workers[w].slack = slack_of(run, mode);
         workers[w].number = run->next_run;
         st = make_times(run, &workers[w], err);
     }
@@ -322,7 +370,7 @@ static enum dp_status choose_steps(struct modes_run *run, struct modes_worker *w
 {
     double rate = 0, steps;
     run->steps = STEPS_FIRST;
-    enum dp_status st = turn(run, workers, DP_ASYNC, &rate, err);
+    enum dp_status st = turn(run, workers, 0, &rate, err);
     steps = rate / run->drawn.rows_mean / run->workers * run->slice_ms / 1e3;
     run->steps = steps < 2 ? 2 : steps > STEPS_MAX ? STEPS_MAX : (uint32_t)steps;
     return st;
@@ -330,12 +378,11 @@ static enum dp_status choose_steps(struct modes_run *run, struct modes_worker *w
 
 static enum dp_status measure(struct modes_run *run, struct modes_worker *workers, struct dp_error *err)
 {
-    static const enum dp_consistency modes[MODES] = {DP_ASYNC, DP_SSP, DP_SYNC};
     enum dp_status st = choose_steps(run, workers, err);
     for (uint32_t i = 0; st == DP_OK && i < run->repeats; i++) {
         double async = 0, rate = 0;
-        for (uint32_t m = 0; st == DP_OK && m < MODES; m++) {
-            st = turn(run, workers, modes[m], &rate, err);
+        for (uint32_t m = 0; st == DP_OK && m < modes_of(run); m++) {
+            st = turn(run, workers, m, &rate, err);
             async = m == 0 ? rate : async;
             dp_bench_add(&run->rate[m], rate);
             dp_bench_add(&run->ratio[m], rate / async);
@@ -348,7 +395,6 @@ static enum dp_status measure(struct modes_run *run, struct modes_worker *worker
 
 static void show(const struct modes_run *run)
 {
-    static const enum dp_consistency modes[MODES] = {DP_ASYNC, DP_SSP, DP_SYNC};
     char name[16];
     if (!run->json)
         printf("%" PRIu32 " clients, %" PRIu64 " rows of width %" PRIu32 ", %" PRIu64
@@ -357,8 +403,8 @@ static void show(const struct modes_run *run)
                run->workers, run->rows, run->dim, run->keys, run->options.shards,
                dp_cluster_durability_name(run->options.durability), run->steps, run->repeats, "mode",
                "M rows/s", "/async", "spread", "next rows after the last push of a step: p50, p99 in us");
-    for (uint32_t m = 0; m < MODES; m++) {
-        dp_consistency_text(modes[m], modes[m] == DP_SSP ? run->slack : 0, name, sizeof name);
+    for (uint32_t m = 0; m < modes_of(run); m++) {
+        dp_consistency_text(modes[m].mode, slack_of(run, m), name, sizeof name);
         double rate = dp_bench_median(&run->rate[m]), ratio = dp_bench_median(&run->ratio[m]);
         double p50 = dp_bench_median(&run->after_p50[m]), p99 = dp_bench_median(&run->after_p99[m]);
         if (run->json)
