@@ -345,6 +345,21 @@ static enum dp_status check_threads(const struct dp_cluster_training *t, const s
     return DP_OK;
 }
 
+/* Members of a run that wait for each other take part in each step: work cannot move between them. */
+static enum dp_status check_work(const struct dp_cluster_training *t, const struct dp_setting_names *names,
+                                 struct dp_error *err)
+{
+    char work[DP_SETTING_NAME_BYTES], mode[DP_SETTING_NAME_BYTES];
+    if (t->work == DP_CLUSTER_FIXED || dp_cluster_rule_of(t).mode == DP_CLUSTER_ASYNC)
+        return DP_OK;
+    return dp_fail(err, DP_ARGUMENT,
+                   "%s is leased, where each worker trains what it comes to, but %s is %s, where all take "
+                   "part in each step: "
+                   "leave one of them out",
+                   dp_setting_name(names, "training.work", work),
+                   dp_setting_name(names, "training.consistency", mode), t->consistency);
+}
+
 enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
                                          const struct dp_setting_names *names, struct dp_error *err)
 {
@@ -369,6 +384,8 @@ enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
                      dp_setting_name(names, "training.push_every", push));
     if (st == DP_OK)
         st = dp_cluster_rule_check(cluster, names, err);
+    if (st == DP_OK)
+        st = check_work(&cluster->training, names, err);
     if (st == DP_OK)
         st = check_rates(&cluster->training, names, err);
     if (st == DP_OK)

@@ -83,6 +83,12 @@ struct dp_cluster_data {
  * is (dp_cluster_keeps_best). */
 enum dp_cluster_keep { DP_KEEP_AUTO, DP_KEEP_BEST, DP_KEEP_LAST };
 
+/* Which minibatches of an epoch a worker trains. */
+enum dp_cluster_work {
+    DP_CLUSTER_FIXED, /* its share: those whose number is the worker's, modulo the workers */
+    DP_CLUSTER_LEASED /* those that it takes from the first server's list, one portion after the other */
+};
+
 struct dp_cluster_training {
     uint32_t workers;
     uint32_t batch, epochs; /* 0: by the size of the training set and the model (worker/loop/defaults.h) */
@@ -94,9 +100,10 @@ struct dp_cluster_training {
     struct dp_optimizer_spec optimizer;
     uint32_t fetch_every, push_every; /* n_fetch, n_push of Downpour SGD */
     char consistency[32];             /* "async", "ssp:4", "sync", "sync:1" (consistency.h) */
-    uint32_t accumulate; /* minibatches on the same weights, pushed as one; over 1: the former are 1 */
-    bool overlap;        /* the next batch is pulled while this one is computed */
-    uint32_t pushes_max; /* pushes under way without an answer, 1 .. 64 */
+    uint32_t accumulate;       /* minibatches on the same weights, pushed as one; over 1: the former are 1 */
+    enum dp_cluster_work work; /* leased: async only */
+    bool overlap;              /* the next batch is pulled while this one is computed */
+    uint32_t pushes_max;       /* pushes under way without an answer, 1 .. 64 */
     bool bf16_values;
     bool rate_by_staleness; /* servers divide the rate of a push by its staleness; not in sync */
     uint32_t run;           /* number of this training run, part of its push ids: 1 .. 2^31-1 */
@@ -190,6 +197,7 @@ static inline uint32_t dp_cluster_fetched_together(const struct dp_cluster_train
 const char *dp_cluster_optimizer_name(const struct dp_optimizer_spec *spec);
 /* NULL: no such. */
 const char *dp_decay_name(enum dp_decay decay);
+const char *dp_cluster_work_name(enum dp_cluster_work work);
 const char *dp_cluster_precision_name(enum dp_cluster_precision precision);
 const char *dp_cluster_durability_name(enum dp_cluster_durability durability);
 

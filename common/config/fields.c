@@ -54,9 +54,10 @@ static const char *const durabilities[] = {"machine", "process", "none"};
 static const char *const relatives[] = {"start", "file"};
 static const char *const keeps[] = {"auto", "best", "last"};
 static const char *const precisions[] = {"f32", "tf32", "bf16"};
+static const char *const works[] = {"fixed", "leased"};
 static_assert(sizeof(enum dp_decay) == 4 && sizeof(enum dp_cluster_durability) == 4 &&
                   sizeof(enum dp_cluster_precision) == 4 && sizeof(enum dp_cluster_relative) == 4 &&
-                  sizeof(enum dp_cluster_keep) == 4,
+                  sizeof(enum dp_cluster_keep) == 4 && sizeof(enum dp_cluster_work) == 4,
               "NAME fields are u32");
 
 static const struct dp_field top[] = {
@@ -128,6 +129,7 @@ static const struct dp_field training[] = {
     INTEGER(dp_cluster_training, push_every, DP_FIELD_U32, 1, 1000000),
     INTEGER(dp_cluster_training, accumulate, DP_FIELD_U32, 1, 1000000),
     TEXT(dp_cluster_training, consistency, sizeof((struct dp_cluster_training *)0)->consistency - 1),
+    NAMES(dp_cluster_training, work, works),
     BOOL(dp_cluster_training, overlap),
     INTEGER(dp_cluster_training, pushes_max, DP_FIELD_U32, 1, 64),
     BOOL(dp_cluster_training, bf16_values),
@@ -275,6 +277,11 @@ const struct dp_field *dp_fields_find(const struct dp_fields *fields, const char
 const char *dp_decay_name(enum dp_decay decay)
 {
     return (size_t)decay < COUNT(decays) ? decays[decay] : NULL;
+}
+
+const char *dp_cluster_work_name(enum dp_cluster_work work)
+{
+    return (size_t)work < COUNT(works) ? works[work] : NULL;
 }
 
 const char *dp_cluster_precision_name(enum dp_cluster_precision precision)

@@ -116,6 +116,11 @@ static const struct dp_option options[] = {
      "at a time: equal bits in each run) or sync:B (a step does not wait for the slowest B workers, whose "
      "gradients are dropped); default async",
      "training.consistency", NULL},
+    {"--work", "fixed|leased",
+     "which minibatches a worker trains: a fixed share, or those that it takes from a common list, so that "
+     "fast "
+     "workers do more and others do what a dead one left (async only); default fixed",
+     "training.work", NULL},
     {"--rate-by-staleness", NULL,
      "divide the learning rate of a push by the number of pushes that a shard applied since its pull, if "
      "over "

@@ -4,7 +4,7 @@
 
 #include "deploy/cli/options.h"
 
-#define DP_RUN_FLAGS 76 /* headings included */
+#define DP_RUN_FLAGS 77 /* headings included */
 
 extern const struct dp_command dp_run_command;
 

@@ -19,6 +19,7 @@
 #define SERVERS       2u
 #define SHARDS        2u /* of each */
 #define WORKERS       2u
+#define WORKERS_MAX   4u
 #define BATCH         8u
 #define BATCHES       180u /* of 1,437 digits */
 #define LEDGER_WORKER DP_TESTS_BIN "/ledger_worker"
@@ -28,7 +29,8 @@ struct run {
     struct dp_place *place;
     struct dp_place_cluster cluster;
     const char *conf;
-    struct dp_process *server[SERVERS], *worker[WORKERS];
+    struct dp_process *server[SERVERS], *worker[WORKERS_MAX]; /* NULL: killed for good */
+    uint32_t workers, timeout_ms; /* timeout: 0: a minute */
     const char *late; /* NULL, or a worker that has a device that copies while it computes */
     uint32_t numbers; /* pushes of an epoch, of all workers */
     uint64_t random;
@@ -67,17 +69,17 @@ static void start_all(struct run *run, const char *training)
     uint32_t times = getenv("DP_LONG") ? 6 : BATCHES / run->numbers;
     run->cluster = (struct dp_place_cluster){.servers = SERVERS,
                                              .shards = SHARDS,
-                                             .workers = WORKERS,
+                                             .workers = run->workers,
                                              .epochs = (APART * 2 * kills() + 30) * times,
                                              .batch = BATCH,
                                              .rate = "0.0078125",
-                                             .timeout_ms = 60000,
+                                             .timeout_ms = run->timeout_ms ? run->timeout_ms : 60000,
                                              .training = training,
                                              .top = "journal_bytes = \"16MiB\";"};
     run->conf = dp_place_conf(run->place, &run->cluster);
     for (uint32_t i = 0; i < SERVERS; i++)
         run->server[i] = dp_place_server(run->place, run->conf, i);
-    for (uint32_t i = 0; i < WORKERS; i++)
+    for (uint32_t i = 0; i < run->workers; i++)
         start_worker(run, i);
 }
 
@@ -169,6 +171,17 @@ static void check_ledger(struct run *run)
     dp_cluster_free(&cluster);
 }
 
+static void all_end(struct run *run)
+{
+    for (uint32_t i = 0; i < run->workers; i++) {
+        if (!run->worker[i])
+            continue;
+        (void)dp_process_wait(run->worker[i],
+                              REST_MS); /* all epochs that are left, on a machine that others use, too */
+        dp_place_ended(run->worker[i], 0);
+    }
+}
+
 static void storm(struct run *run)
 {
     seed(run);
@@ -179,11 +192,7 @@ static void storm(struct run *run)
         wait_for(run, (i + 1) % WORKERS, epoch + APART);
         kill_server(run, i % SERVERS);
     }
-    for (uint32_t i = 0; i < WORKERS; i++) {
-        (void)dp_process_wait(run->worker[i],
-                              REST_MS); /* all epochs that are left, on a machine that others use, too */
-        dp_place_ended(run->worker[i], 0);
-    }
+    all_end(run);
     check_ledger(run);
     /* And it was counted right: whoever computed a minibatch, it is an example and a push of its worker. */
     const char *report = dp_place_path(run->place, "c.json");
@@ -205,21 +214,21 @@ static void storm(struct run *run)
 
 static void every_minibatch_counts_once_on_every_shard(void **state)
 {
-    struct run run = {.place = *state, .numbers = BATCHES};
+    struct run run = {.place = *state, .workers = WORKERS, .numbers = BATCHES};
     start_all(&run, "");
     storm(&run);
 }
 
 static void so_does_every_group(void **state)
 {
-    struct run run = {.place = *state, .numbers = BATCHES / 3};
+    struct run run = {.place = *state, .workers = WORKERS, .numbers = BATCHES / 3};
     start_all(&run, "push_every = 3; fetch_every = 2;");
     storm(&run);
 }
 
 static void so_do_accumulated_ones(void **state)
 {
-    struct run run = {.place = *state, .numbers = BATCHES / 3};
+    struct run run = {.place = *state, .workers = WORKERS, .numbers = BATCHES / 3};
     start_all(&run, "accumulate = 3;");
     storm(&run);
 }
@@ -227,13 +236,49 @@ static void so_do_accumulated_ones(void **state)
 /* Killed with one step on the device and another one's push under way. */
 static void so_does_every_step_of_a_device(void **state)
 {
-    struct run run = {.place = *state, .numbers = BATCHES};
+    struct run run = {.place = *state, .workers = WORKERS, .numbers = BATCHES};
     run.late = dp_place_text(*state, DP_LATE "/downpour-worker-%ld", (long)getpid());
     (void)unlink(run.late);
     assert_int_equal(link(LEDGER_WORKER, run.late), 0);
     start_all(&run, "");
     storm(&run);
     (void)unlink(run.late);
+}
+
+/* Four workers take minibatches from one list, two of them and both servers are killed, the list's too. */
+static void leased(void **state, const char *training, uint32_t numbers)
+{
+    struct run run = {.place = *state, .workers = 4, .timeout_ms = 10000, .numbers = numbers};
+    start_all(&run, training);
+    seed(&run);
+    for (uint32_t i = 0; i < kills(); i++) {
+        wait_for(&run, 1, 1 + 2 * APART * i);
+        kill_worker(&run, 1);
+        wait_for(&run, 0, 1 + 2 * APART * i + APART);
+        kill_server(&run, i % SERVERS);
+    }
+    wait_for(&run, 2, 1 + 2 * APART * kills());
+    kill_worker(&run, 2);
+    all_end(&run);
+    check_ledger(&run);
+    double portions = 0;
+    for (uint32_t i = 0; i < run.workers; i++)
+        portions += dp_place_number(run.place, dp_place_path(run.place, "c.json"),
+                                    dp_place_text(run.place, "workers.%u.pushes", (unsigned)i));
+    assert_true(portions > 0);
+    for (uint32_t i = 0; i < SERVERS; i++)
+        dp_place_stops_cleanly(run.server[i]);
+}
+
+static void so_does_every_leased_minibatch(void **state)
+{
+    leased(state, "work = \"leased\";", BATCHES);
+}
+
+static void so_does_every_leased_group(void **state)
+{
+    leased(state, "work = \"leased\"; push_every = 7; fetch_every = 3;",
+           4 * 7); /* of 45 minibatches: 6 groups and one of 3 */
 }
 
 int main(void)
@@ -244,6 +289,8 @@ int main(void)
         DP_TRAIN_TEST(so_does_every_group),
         DP_TRAIN_TEST(so_do_accumulated_ones),
         DP_TRAIN_TEST(so_does_every_step_of_a_device),
+        DP_TRAIN_TEST(so_does_every_leased_minibatch),
+        DP_TRAIN_TEST(so_does_every_leased_group),
     };
     cmocka_set_test_filter(getenv("DP_TEST"));
     return cmocka_run_group_tests_name("ledger of a training", tests, NULL, NULL);

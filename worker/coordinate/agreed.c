@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define CONSISTENCY "consistency "
+#define WORK        "work "
 #define SHOWN       44 /* characters of a line that a message shows */
 
 /* Writes parsed numbers, not their text, so that the notation of the cluster file does not matter. */
@@ -36,11 +37,13 @@ static int add_end(const struct dp_cluster *cluster, const struct dp_agreed_set 
                     judged->lists, top, keep);
 }
 
-/* No line says async: so does the text of runs that an earlier version began. */
+/* No line says async, and fixed shares: so does the text of runs that an earlier version began. */
 static int add_consistency(const struct dp_cluster *cluster, char *text, size_t size)
 {
     const struct dp_cluster_rule rule = dp_cluster_rule_of(&cluster->training);
     char name[DP_CLUSTER_RULE_BYTES];
+    if (cluster->training.work == DP_CLUSTER_LEASED)
+        return snprintf(text, size, WORK "%s\n", dp_cluster_work_name(cluster->training.work));
     if (rule.mode == DP_CLUSTER_ASYNC)
         return 0;
     return snprintf(text, size, CONSISTENCY "%s\n", dp_cluster_rule_text(rule, name));
@@ -97,8 +100,8 @@ struct difference {
     char mine[SHOWN + 4], theirs[SHOWN + 4];
 };
 
-/* Shortens a long line to its name and the text around the first difference. */
-static void show(const char *line, size_t len, size_t same, char out[SHOWN + 4])
+/* Shortens a long line to its name and the text around the first difference. other: the line that it differs from. */
+static void show(const char *line, size_t len, size_t same, const char *other, char out[SHOWN + 4])
 {
     const char *blank = len ? memchr(line, ' ', len) : NULL;
     size_t name = blank ? (size_t)(blank - line) + 1 : 0, skip = 0;
@@ -106,7 +109,8 @@ static void show(const char *line, size_t len, size_t same, char out[SHOWN + 4])
         skip = same - name - SHOWN / 4;
     size_t rest = len - name - skip, room = SHOWN - name;
     if (len == 0) /* the text ends before the line of add_consistency */
-        (void)snprintf(out, SHOWN + 4, CONSISTENCY "async");
+        (void)snprintf(out, SHOWN + 4,
+                       strncmp(other, WORK, strlen(WORK)) == 0 ? WORK "fixed" : CONSISTENCY "async");
     else
         (void)snprintf(out, SHOWN + 4, "%.*s%s%.*s", (int)name, line, skip ? "..." : "",
                        (int)(rest < room ? rest : room), line + name + skip);
@@ -121,8 +125,8 @@ static bool differ(const char *text, const char *theirs, size_t size, bool head,
         while (same < a && same < b && mine[same] == theirs[same])
             same++;
         if (same < a || same < b) {
-            show(mine, a, same, out->mine);
-            show(theirs, b, same, out->theirs);
+            show(mine, a, same, theirs, out->mine);
+            show(theirs, b, same, mine, out->theirs);
             return true;
         }
         mine += a, mine_left -= a;

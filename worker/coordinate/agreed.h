@@ -6,8 +6,8 @@
  *           epoch stands for, so a worker that restarts with other settings would skip the wrong minibatches
  *           without notice. Workers that evaluate other metrics would stop after different epochs, or wait
  *           for each other.
- * Promise   One line "name value" for each setting that matters; the model as written; consistency is the
- *           last line, and absent if it is async, as in the texts of earlier versions. Settings that may
+ * Promise   One line "name value" for each setting that matters; the model as written; consistency or work is
+ *           the last line, and absent if they are async and fixed, as in the texts of earlier versions. Settings that may
  *           change between two starts (rate, fetch_every, threads, timeouts, paths) are left out.
  * Thread    Any: plain functions. */
 #ifndef DP_COORDINATE_AGREED_H

@@ -20,6 +20,12 @@ uint64_t dp_share_position(struct dp_share share, uint64_t number)
     return number / share.workers;
 }
 
+struct dp_share dp_share_with(struct dp_share share, uint64_t number)
+{
+    share.worker = (uint32_t)(number % share.workers);
+    return share;
+}
+
 uint64_t dp_share_examples(struct dp_share share, uint64_t examples, uint32_t batch)
 {
     uint64_t positions = dp_share_positions(share);
@@ -44,6 +50,13 @@ uint64_t dp_share_examples_of(struct dp_share share, uint64_t examples, uint32_t
 uint64_t dp_groups(uint64_t positions, uint32_t every)
 {
     return positions / every + (positions % every != 0);
+}
+
+/* Shares are of two sizes, which differ by one; the first ones are the larger. */
+uint64_t dp_groups_of_all(struct dp_share share, uint32_t every)
+{
+    uint64_t larger = share.batches % share.workers, smaller = share.batches / share.workers;
+    return larger * dp_groups(smaller + 1, every) + (share.workers - larger) * dp_groups(smaller, every);
 }
 
 struct dp_group dp_group_at(uint64_t positions, uint32_t every, uint64_t index)

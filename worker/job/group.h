@@ -22,6 +22,8 @@ struct dp_group {
 uint64_t dp_share_positions(struct dp_share share);
 uint64_t dp_share_number(struct dp_share share, uint64_t position);
 uint64_t dp_share_position(struct dp_share share, uint64_t number); /* the inverse */
+/* The share that has the minibatch. */
+struct dp_share dp_share_with(struct dp_share share, uint64_t number);
 /* This worker's examples in an epoch of `examples`, in minibatches of `batch`, the last one possibly
  * short. */
 uint64_t dp_share_examples(struct dp_share share, uint64_t examples, uint32_t batch);
@@ -31,6 +33,8 @@ uint64_t dp_share_examples_of(struct dp_share share, uint64_t examples, uint32_t
                               uint64_t count);
 
 uint64_t dp_groups(uint64_t positions, uint32_t every);
+/* Of all shares, which are the push numbers of an epoch: 0 .. that - 1 (push_id.h). */
+uint64_t dp_groups_of_all(struct dp_share share, uint32_t every);
 /* index < dp_groups */
 struct dp_group dp_group_at(uint64_t positions, uint32_t every, uint64_t index);
 /* Whether a group ends with this position. */

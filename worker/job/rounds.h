@@ -20,6 +20,7 @@ struct dp_rounds {
     uint32_t members; /* 0: async, or this worker is none; it is else number share.worker of these */
     uint64_t own;     /* this worker's steps with minibatches in an epoch */
     uint64_t count;   /* its steps in an epoch */
+    uint64_t listed;  /* pushes of an epoch that all workers take from one list; 0: each has its share */
 };
 
 struct dp_rounds dp_rounds_of(const struct dp_cluster_training *training, struct dp_share share);

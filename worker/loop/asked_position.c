@@ -16,9 +16,10 @@ enum dp_status dp_asked_position(struct dp_job *job, const struct dp_rounds *rou
     const struct dp_cluster_training *training = &job->cluster->training;
     const struct dp_position_plan plan = {.run = training->run,
                                           .epochs = training->epochs,
-                                          .worker = job->worker,
-                                          .workers = training->workers,
-                                          .groups = rounds->count,
+                                          .worker = rounds->listed ? 0 : job->worker,
+                                          .workers = rounds->listed ? 1 : training->workers,
+                                          .groups = rounds->listed ? rounds->listed : rounds->count,
+                                          .any_order = rounds->listed > 0,
                                           .ask = ask,
                                           .context = job};
     return dp_position_find(&plan, out, err);

@@ -10,14 +10,47 @@ static bool bit(const uint64_t *bits, uint64_t i)
     return bits[i / 64] >> i % 64 & 1;
 }
 
+/* An answered piece keeps its answer while later pieces are asked again. */
+static enum dp_status ask_pieces(const struct dp_position_plan *plan, uint32_t epoch, uint64_t count,
+                                 uint64_t *bits, struct dp_error *err)
+{
+    uint64_t first = dp_push_number(plan->worker, plan->workers, 0);
+    enum dp_status st = DP_OK;
+    for (uint64_t at = 0; st == DP_OK && at < count; at += DP_POSITION_PIECE) {
+        uint64_t n = count - at < DP_POSITION_PIECE ? count - at : DP_POSITION_PIECE;
+        st = plan->ask(plan->context, dp_push_stream(plan->run, epoch), first + at, (size_t)n, bits + at / 64,
+                       err);
+    }
+    return st;
+}
+
+/* Where pushes come in any order: whether all of the epoch are there. */
+static enum dp_status has_all(const struct dp_position_plan *plan, uint32_t epoch, bool *all,
+                              struct dp_error *err)
+{
+    uint64_t *bits = calloc((size_t)(plan->groups + 63) / 64, sizeof *bits);
+    enum dp_status st =
+        bits ? ask_pieces(plan, epoch, plan->groups, bits, err)
+             : dp_fail(err, DP_NOMEM, "no memory for the numbers of %" PRIu64 " pushes", plan->groups);
+    *all = st == DP_OK;
+    for (uint64_t n = 0; *all && n < plan->groups; n++)
+        *all = bit(bits, n);
+    free(bits);
+    return st;
+}
+
 static enum dp_status is_over(const struct dp_position_plan *plan, uint32_t epoch, bool *over,
                               struct dp_error *err)
 {
     uint64_t bits = 0, last = dp_push_number(plan->worker, plan->workers, plan->groups - 1);
     enum dp_status st = plan->ask(plan->context, dp_push_stream(plan->run, epoch), last, 1, &bits, err);
-    *over = st == DP_TOO_OLD || (bits & 1);
+    if (st == DP_OK && (bits & 1) && plan->any_order)
+        st = has_all(plan, epoch, over, err);
+    else
+        *over = bits & 1;
     if (st != DP_TOO_OLD)
         return st;
+    *over = true;
     if (err)
         *err = (struct dp_error){0};
     return DP_OK;
@@ -38,20 +71,6 @@ static enum dp_status find_epoch(const struct dp_position_plan *plan, uint32_t *
             high = middle;
     }
     *epoch = low;
-    return st;
-}
-
-/* An answered piece keeps its answer while later pieces are asked again. */
-static enum dp_status ask_pieces(const struct dp_position_plan *plan, uint32_t epoch, uint64_t count,
-                                 uint64_t *bits, struct dp_error *err)
-{
-    uint64_t first = dp_push_number(plan->worker, plan->workers, 0);
-    enum dp_status st = DP_OK;
-    for (uint64_t at = 0; st == DP_OK && at < count; at += DP_POSITION_PIECE) {
-        uint64_t n = count - at < DP_POSITION_PIECE ? count - at : DP_POSITION_PIECE;
-        st = plan->ask(plan->context, dp_push_stream(plan->run, epoch), first + at, (size_t)n, bits + at / 64,
-                       err);
-    }
     return st;
 }
 

@@ -7,6 +7,8 @@
  *           pushes of the previous one are answered. So the last push of an epoch shows whether the epoch is
  *           done, and a binary search finds the first one that is not. An epoch whose stream the servers have
  *           forgotten is over: newer ones took its place.
+ *           Where all workers take from one list (portions.h), an epoch begins when all pushes of the one before are
+ *           on all shards, whoever made them; all are asked for then (worker 0 of 1, in any order).
  * Thread    Any: plain functions of the answers of `ask`. */
 #ifndef DP_LOOP_POSITION_H
 #define DP_LOOP_POSITION_H
@@ -24,6 +26,7 @@ struct dp_position_plan {
     uint32_t run, epochs;
     uint32_t worker, workers;
     uint64_t groups; /* pushes of this worker in an epoch */
+    bool any_order;  /* pushes are made in any order: an epoch is over when all of them are there */
     /* As dp_client_pushed, for DP_POSITION_PIECE numbers at most. */
     enum dp_status (*ask)(void *context, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
                           struct dp_error *err);

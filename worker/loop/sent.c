@@ -35,11 +35,18 @@ static enum dp_status wait_oldest(struct dp_sent *sent, struct dp_error *err)
     struct dp_outcome outcome = {0};
     struct dp_sent_push *oldest = &sent->push[sent->first];
     enum dp_status st = dp_job_wait(sent->job, &oldest->ticket, &outcome, err);
+    /* The epoch is over, and the servers have forgotten it for later ones: others had pushed this, too (portions.h). */
+    if (st == DP_TOO_OLD && sent->answered) {
+        outcome = (struct dp_outcome){.repeated = true};
+        st = DP_OK;
+    }
     if (st != DP_OK)
         return st;
     sent->first = (sent->first + 1) % DP_SENT_MAX;
     sent->count--;
     settle(sent, oldest, &outcome);
+    if (sent->answered)
+        sent->answered(sent->answered_of, oldest->number);
     return DP_OK;
 }
 
@@ -57,10 +64,11 @@ struct dp_ticket *dp_sent_next(struct dp_sent *sent)
     return &sent->push[(sent->first + sent->count) % DP_SENT_MAX].ticket;
 }
 
-void dp_sent_added(struct dp_sent *sent, uint32_t examples, uint32_t passed)
+void dp_sent_added(struct dp_sent *sent, uint64_t number, uint32_t examples, uint32_t passed)
 {
     DP_ASSERT(sent->count < DP_SENT_MAX);
     struct dp_sent_push *newest = &sent->push[(sent->first + sent->count) % DP_SENT_MAX];
+    newest->number = number;
     newest->examples = examples;
     newest->passed = passed;
     sent->count++;

@@ -13,6 +13,7 @@
 
 struct dp_sent_push {
     struct dp_ticket ticket;
+    uint64_t number;
     uint32_t examples; /* behind its gradients; 0: it has none */
     uint32_t passed;   /* of its minibatches that were passed over (behind.h) */
 };
@@ -23,6 +24,9 @@ struct dp_sent {
     struct dp_worker_stats *stats;
     struct dp_sent_push push[DP_SENT_MAX]; /* a ring */
     uint32_t first, count;
+    void (*answered)(void *of,
+                     uint64_t number); /* called after each push that every shard has answered; or NULL */
+    void *answered_of;
 };
 
 /* Waits until at most `leave` pushes are unanswered. */
@@ -30,6 +34,6 @@ DP_MUST_USE
 enum dp_status dp_sent_wait(struct dp_sent *sent, uint32_t leave, struct dp_error *err);
 /* The place of the next push, of which there is one; it counts after dp_sent_added. */
 struct dp_ticket *dp_sent_next(struct dp_sent *sent);
-void dp_sent_added(struct dp_sent *sent, uint32_t examples, uint32_t passed);
+void dp_sent_added(struct dp_sent *sent, uint64_t number, uint32_t examples, uint32_t passed);
 
 #endif

@@ -49,6 +49,24 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
     return st;
 }
 
+static void answered(void *portions, uint64_t number)
+{
+    dp_portions_answered(portions, number);
+}
+
+static enum dp_status portions_open(struct dp_loop *loop, struct dp_error *err)
+{
+    const struct dp_portions_options options = {.source = dp_portions_of_job(loop->job),
+                                                .clock = loop->job->clock,
+                                                .run = loop->training->run,
+                                                .share = loop->share,
+                                                .every = dp_cluster_pushed_together(loop->training)};
+    enum dp_status st = dp_portions_open(&options, &loop->portions, err);
+    loop->sent.answered = answered;
+    loop->sent.answered_of = loop->portions;
+    return st;
+}
+
 enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, struct dp_progress *progress,
                             struct dp_worker_stats *stats, const struct dp_position *position,
                             struct dp_remember *remember, struct dp_loop **out, struct dp_error *err)
@@ -68,20 +86,27 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->share = (struct dp_share){
         .batches = dp_dataset_batches(data), .worker = job->worker, .workers = training->workers};
     loop->rounds = dp_rounds_of(training, loop->share);
-    loop->positions = dp_share_positions(loop->share);
+    bool leased = training->work == DP_CLUSTER_LEASED;
+    /* Of what is leased the first share has the longest groups. */
+    loop->positions = dp_share_positions(leased ? dp_share_with(loop->share, 0) : loop->share);
+    loop->owner = job->worker;
     loop->examples_all = dp_dataset_examples(data);
     loop->rate = dp_rate_of(training, loop->share.batches * training->epochs);
     /* Groups never cross epochs, so a group has at most the minibatches of one epoch. */
     loop->accumulates = training->accumulate > 1;
-    loop->fetch_every = at_most(dp_cluster_fetched_together(training), loop->positions);
-    loop->push_every = at_most(dp_cluster_pushed_together(training), loop->positions);
+    uint32_t fetched = dp_cluster_fetched_together(training), pushed = dp_cluster_pushed_together(training);
+    loop->fetch_every = at_most(fetched, leased && fetched != pushed ? loop->share.batches : loop->positions);
+    loop->push_every = at_most(pushed, loop->positions);
 
     /* Within a group a step depends on the one before: on its local weights, or on its place in the
          * sum. */
     loop->is_device = dp_program_depth(job->program) > 1;
-    loop->flies = loop->is_device && training->overlap && loop->fetch_every == 1 && loop->push_every == 1;
+    loop->flies =
+        loop->is_device && training->overlap && !leased && loop->fetch_every == 1 && loop->push_every == 1;
 
     enum dp_status st = buffers_open(loop, err);
+    if (st == DP_OK && leased)
+        st = portions_open(loop, err);
     if (st == DP_OK && loop->positions > 0) {
         const struct dp_reader_plan plan = {.first_epoch = position->epoch,
                                             .epochs = training->epochs - position->epoch,
@@ -89,7 +114,8 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
                                             .offset = job->worker,
                                             .stride = training->workers,
                                             .skip = dp_loop_needs_no_reading,
-                                            .of = loop};
+                                            .of = loop,
+                                            .asked = leased};
         st = dp_reader_start(data, &plan, 2 * loop->fetch_every + 2, 2 * loop->fetch_every, &loop->reader,
                              err);
     }
@@ -109,6 +135,7 @@ void dp_loop_close(struct dp_loop **loop)
     for (int i = 0; i < 2; i++)
         dp_loop_fetch_release(l, &l->fetch[i]);
     dp_reader_stop(&l->reader);
+    dp_portions_close(&l->portions);
     for (int i = 0; i < 2; i++) {
         dp_weights_free(&l->fetch[i].weights);
         free(l->fetch[i].batch);
@@ -117,13 +144,6 @@ void dp_loop_close(struct dp_loop **loop)
     dp_gradients_free(&l->gradients[0]);
     dp_gradients_free(&l->gradients[1]);
     free(l);
-}
-
-static enum dp_status wait_pushes(struct dp_loop *loop, uint32_t leave, struct dp_error *err)
-{
-    enum dp_status st = dp_sent_wait(&loop->sent, leave, err);
-    dp_step_timer_lap(&loop->watch, DP_PHASE_WAITING_PUSH);
-    return st == DP_OK ? st : dp_wrap(err, st, "push in epoch %" PRIu32, dp_loop_shown_epoch(loop));
 }
 
 static double seconds_of_epoch(const struct dp_loop *loop)
@@ -140,11 +160,11 @@ void dp_loop_before_first_push(struct dp_loop *loop,
 }
 
 /* Notes the push for the stats, where it has minibatches. */
-static void remember(struct dp_loop *loop, uint64_t step)
+static void remember(struct dp_loop *loop, uint64_t step, uint64_t number)
 {
     const struct dp_step made = {.epoch = loop->epoch,
                                  .examples = loop->examples,
-                                 .group = step,
+                                 .group = loop->portions ? number : step,
                                  .loss_sum = loop->loss_sum,
                                  .seconds = seconds_of_epoch(loop)};
     if (loop->examples + loop->passed > 0)
@@ -170,7 +190,7 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
     dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
     /* In sync the client lets no shard get two steps ahead of another; here the wait has the retry policy. */
     bool alone = loop->rounds.rule.mode == DP_CLUSTER_SYNC && loop->rounds.rule.slack == 0;
-    enum dp_status st = wait_pushes(loop, alone ? 0 : loop->training->pushes_max - 1, err);
+    enum dp_status st = dp_loop_wait_pushes(loop, alone ? 0 : loop->training->pushes_max - 1, err);
     if (st == DP_OK && loop->first_push)
         st = loop->first_push(loop->first_push_of, err);
     if (st != DP_OK)
@@ -179,13 +199,13 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
     const struct dp_push_options options = {
         .rate = rate,
         .stream = dp_push_stream(loop->training->run, loop->epoch),
-        .number = dp_push_number(loop->job->worker, loop->training->workers, step),
+        .number = dp_push_number(loop->owner, loop->training->workers, step),
         .by_staleness = gradients && loop->training->rate_by_staleness,
         .in_step = loop->rounds.members > 0,
         .step = dp_rounds_step(&loop->rounds, loop->epoch, step),
         .examples = loop->examples};
     struct dp_ticket *ticket = dp_sent_next(&loop->sent);
-    remember(loop, step);
+    remember(loop, step, options.number);
     if (gradients)
         st = push_gradients(loop, gradients, &options, ticket, err);
     else
@@ -193,7 +213,7 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
     dp_step_timer_lap(&loop->watch, DP_PHASE_PUSH);
     if (st != DP_OK)
         return st;
-    dp_sent_added(&loop->sent, loop->examples, loop->passed);
+    dp_sent_added(&loop->sent, options.number, loop->examples, loop->passed);
     loop->examples = loop->passed = 0;
     loop->loss_sum = 0;
     return DP_OK;
@@ -254,7 +274,8 @@ static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
     const struct dp_loop_flight flight = loop->flight[0];
     struct dp_loop_fetch *fetch = flight.fetch;
     const struct dp_batch *batch = fetch->batch[flight.i];
-    uint64_t position = dp_share_position(loop->share, batch->number);
+    struct dp_share share = dp_share_with(loop->share, batch->number);
+    uint64_t position = dp_share_position(share, batch->number);
     uint64_t step = position / loop->push_every;
     float rate = rate_of(loop, step, batch->number);
     struct dp_device_times times;
@@ -276,7 +297,8 @@ static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
     dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
 
     count(loop, batch, loss);
-    if (dp_group_ends(loop->positions, loop->push_every, position))
+    loop->owner = share.worker;
+    if (dp_group_ends(dp_share_positions(share), loop->push_every, position))
         st = push(loop, flight.gradients, step, rate, err);
     return st;
 }
@@ -327,7 +349,8 @@ static enum dp_status pass_over(struct dp_loop *loop, uint64_t index, struct dp_
 /* Several threads: the minibatches of a fetch are one push. */
 static enum dp_status train_shared(struct dp_loop *loop, struct dp_loop_fetch *fetch, struct dp_error *err)
 {
-    uint64_t step = dp_share_position(loop->share, fetch->batch[0]->number) / loop->push_every;
+    struct dp_share share = dp_share_with(loop->share, fetch->batch[0]->number);
+    uint64_t step = dp_share_position(share, fetch->batch[0]->number) / loop->push_every;
     float *rates = dp_hogwild_rates(loop->hogwild), rate = 0;
     for (uint32_t i = 0; i < fetch->count; i++)
         rates[i] = rate = rate_of(loop, step, fetch->batch[i]->number);
@@ -337,6 +360,7 @@ static enum dp_status train_shared(struct dp_loop *loop, struct dp_loop_fetch *f
     dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
     for (uint32_t i = 0; st == DP_OK && i < fetch->count; i++)
         count(loop, fetch->batch[i], dp_hogwild_losses(loop->hogwild)[i]);
+    loop->owner = share.worker;
     if (st == DP_OK)
         st = push(loop, dp_hogwild_sum(loop->hogwild), step, rate, err);
     if (st != DP_OK)
@@ -385,9 +409,34 @@ static enum dp_status train_fetches(struct dp_loop *loop, struct dp_error *err)
         if (st == DP_OK)
             st = train_fetch(loop, i, err);
         if (st == DP_OK && !overlap && more)
-            st = wait_pushes(loop, 0, err);
+            st = dp_loop_wait_pushes(loop, 0, err);
         if (st == DP_OK && !overlap && more)
             st = dp_loop_fetch_start(loop, i + 1, err);
+    }
+    return st;
+}
+
+/* As train_fetches, of what the first server gives. */
+static enum dp_status train_leased(struct dp_loop *loop, struct dp_error *err)
+{
+    bool overlap = loop->training->overlap, over = false;
+    enum dp_status st = DP_OK;
+    dp_loop_leased_begin(loop);
+    for (uint64_t i = 0; st == DP_OK; i++) {
+        struct dp_loop_fetch *fetch = &loop->fetch[i % 2];
+        while (st == DP_OK && fetch->count == 0 && !over) {
+            st = dp_loop_leased_start(loop, fetch, err);
+            if (st == DP_OK && fetch->count == 0)
+                st = dp_loop_leased_await(loop, &over, err);
+        }
+        if (st != DP_OK || over)
+            break;
+        if (overlap)
+            st = dp_loop_leased_start(loop, &loop->fetch[(i + 1) % 2], err);
+        if (st == DP_OK)
+            st = train_fetch(loop, i, err);
+        if (st == DP_OK && !overlap)
+            st = dp_loop_wait_pushes(loop, 0, err);
     }
     return st;
 }
@@ -488,13 +537,15 @@ enum dp_status dp_loop_epoch(struct dp_loop *loop, uint32_t epoch, struct dp_err
     loop->seconds_before = stats->seconds;
     stats->begun = unix_seconds() - stats->seconds; /* as if the epoch had run without interruption */
     dp_progress_epoch(loop->progress, epoch + 1, stats->loss_sum, stats->examples);
-    enum dp_status st = loop->flies ? train_flying(loop, err) : train_fetches(loop, err);
+    enum dp_status st = loop->portions ? train_leased(loop, err)
+                        : loop->flies  ? train_flying(loop, err)
+                                       : train_fetches(loop, err);
     if (st == DP_OK)
         st = push_empty(loop, err);
     /* Also after a signal: the worker waits until its pushes are answered before it ends. */
     struct dp_error late = {0};
     if (st == DP_OK || st == DP_STOPPING) {
-        enum dp_status drained = wait_pushes(loop, 0, &late);
+        enum dp_status drained = dp_loop_wait_pushes(loop, 0, &late);
         if (drained != DP_OK) {
             if (err)
                 *err = late;

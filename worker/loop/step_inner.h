@@ -1,4 +1,5 @@
-/* Step, from inside: what step.c (what a worker computes and pushes) and step_fetch.c (what it reads and pulls for that) share. */
+/* Step, from inside: what step.c (what a worker computes and pushes), step_fetch.c (what it reads and pulls for that) and step_leased.c
+ * (the same, of what the first server gives) share. */
 #ifndef DP_LOOP_STEP_INNER_H
 #define DP_LOOP_STEP_INNER_H
 
@@ -8,6 +9,7 @@
 #include "worker/loop/behind.h"
 #include "worker/loop/gradients.h"
 #include "worker/loop/hogwild.h"
+#include "worker/loop/portions.h"
 #include "worker/loop/rate.h"
 #include "worker/loop/sent.h"
 #include "worker/loop/step.h"
@@ -40,6 +42,10 @@ struct dp_loop {
     struct dp_behind behind;
     struct dp_rate rate;
     uint64_t positions, examples_all; /* examples: of all workers */
+    struct dp_portions *portions;     /* NULL: this worker has a share of its own */
+    uint64_t wanted;                  /* of them: minibatches that the reader has or reads */
+    uint64_t ask_at_ns;               /* for more, not before */
+    uint32_t owner;                   /* the worker whose share has the minibatches of the push at hand */
     uint32_t fetch_every, push_every; /* at most `positions` */
     bool accumulates;                 /* no local step between the minibatches of a fetch */
     struct dp_loop_fetch fetch[2];
@@ -83,6 +89,17 @@ enum dp_status dp_loop_fetch_start(struct dp_loop *loop, uint64_t index, struct 
 /* Waits for its rows; hears where the servers are (behind.h). */
 DP_MUST_USE
 enum dp_status dp_loop_fetch_wait(struct dp_loop *loop, struct dp_loop_fetch *fetch, struct dp_error *err);
+/* Where the first server gives minibatches (step_leased.c). An epoch begins. */
+void dp_loop_leased_begin(struct dp_loop *loop);
+/* Reads up to fetch_every minibatches, as many as are held, and issues their pull; may ask for more. */
+DP_MUST_USE
+enum dp_status dp_loop_leased_start(struct dp_loop *loop, struct dp_loop_fetch *fetch, struct dp_error *err);
+/* Nothing is left to begin: waits until there is again, or the epoch is over. */
+DP_MUST_USE
+enum dp_status dp_loop_leased_await(struct dp_loop *loop, bool *over, struct dp_error *err);
+/* Waits until at most `leave` pushes are unanswered. */
+DP_MUST_USE
+enum dp_status dp_loop_wait_pushes(struct dp_loop *loop, uint32_t leave, struct dp_error *err);
 /* Gives its minibatches back to the reader. */
 void dp_loop_fetch_release(struct dp_loop *loop, struct dp_loop_fetch *fetch);
 

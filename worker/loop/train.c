@@ -9,6 +9,7 @@
 #include "worker/loop/defaults.h"
 #include "worker/loop/evaluation.h"
 #include "worker/loop/files.h"
+#include "worker/loop/position_text.h"
 #include "worker/loop/remember.h"
 #include "worker/loop/roster.h"
 #include "worker/loop/stand_in.h"
@@ -82,20 +83,6 @@ static void tell_repeated(const struct training *t)
                t->stats.staleness.repeated);
 }
 
-/* 1,234 */
-static const char *grouped(uint64_t value, char out[32])
-{
-    char digits[24];
-    int n = snprintf(digits, sizeof digits, "%" PRIu64, value), to = 0;
-    for (int i = 0; i < n; i++) {
-        out[to++] = digits[i];
-        if ((n - 1 - i) % 3 == 0 && i + 1 < n)
-            out[to++] = ',';
-    }
-    out[to] = '\0';
-    return out;
-}
-
 /* Settles what the cluster file leaves to the size of the training set. */
 static enum dp_status settle_defaults(struct training *t, struct dp_error *err)
 {
@@ -107,7 +94,7 @@ static enum dp_status settle_defaults(struct training *t, struct dp_error *err)
     if (given->epochs == 0 || given->batch == 0)
         dp_log(DP_LOG_INFO, "%" PRIu32 " epochs (%s), minibatches of %" PRIu32 " (%s), %s examples",
                settled->epochs, given->epochs ? "given" : "chosen by the number of examples", settled->batch,
-               given->batch ? "given" : "chosen by the number of examples", grouped(examples, of));
+               given->batch ? "given" : "chosen by the number of examples", dp_grouped(examples, of));
     return given->batch ? DP_OK : dp_dataset_set_batch(t->train, settled->batch, t->settled.data.train, err);
 }
 
@@ -171,20 +158,18 @@ static enum dp_status data_open(struct training *t, struct dp_error *err)
     return st;
 }
 
-static void tell_position(const struct training *t)
+/* Where workers take from one list, what this one did before is known by its step log alone. */
+static void take_own(struct training *t)
 {
     const struct dp_position *p = &t->position;
-    char at[32], of[32];
-    if (p->epoch == t->settings->epochs)
-        dp_log(DP_LOG_INFO, "continues after its last epoch: the servers have every push");
-    else if (p->first == t->rounds.own)
-        dp_log(DP_LOG_INFO, "continues at the end of epoch %" PRIu32 ", after its last minibatch",
-               t->settings->first_epoch + p->epoch + 1);
-    else
-        dp_log(DP_LOG_INFO, "continues at epoch %" PRIu32 ", minibatch %s of %s%s",
-               t->settings->first_epoch + p->epoch + 1,
-               grouped(p->first * dp_cluster_pushed_together(t->settings) + 1, at),
-               grouped(dp_share_positions(t->share), of), t->settings->workers > 1 ? " of its share" : "");
+    bool first = t->job->worker == 0;
+    const struct dp_remembered out = {.position = p,
+                                      .stats = &t->stats,
+                                      .tested = first && t->test ? t->evaluation.tested : NULL,
+                                      .valid = first && t->valid ? t->evaluation.validated : NULL};
+    dp_remember_get(&t->remember, t->job, &out);
+    t->progress.examples = dp_worker_stats_examples(&t->stats);
+    t->stats.ended = p->epoch;
 }
 
 /* Counts what is already done, so that the stats are those of the whole training. */
@@ -222,7 +207,8 @@ static struct dp_agreed_set set_of(const struct dp_dataset *data)
 /* Checks that this training has the settings of the run, and of what was already done in it. */
 static enum dp_status agree(struct training *t, struct dp_error *err)
 {
-    const struct dp_step_log_plan plan = {.epochs = t->settings->epochs, .groups = t->rounds.own};
+    const struct dp_step_log_plan plan = {.epochs = t->settings->epochs,
+                                          .groups = t->rounds.listed ? t->rounds.listed : t->rounds.own};
     const struct dp_dataset *data = t->evaluation.data;
     const struct dp_agreed_set train = set_of(t->train), judged = set_of(data ? data : t->train);
     bool begun = dp_position_begun(&t->position);
@@ -248,8 +234,11 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
                        "; to train again, give training.run a higher number; a worker that was killed after "
                        "its last push continues with --resume",
                        t->settings->run, t->job->worker);
-    take_found(t);
-    tell_position(t);
+    if (t->rounds.listed)
+        take_own(t);
+    else
+        take_found(t);
+    dp_position_tell(&t->position, t->settings, &t->rounds);
     return DP_OK;
 }
 

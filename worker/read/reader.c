@@ -20,6 +20,7 @@ struct dp_reader {
     size_t batches_len;
     size_t lent; /* the consumer's thread only */
     struct dp_queue *empty, *full;
+    struct dp_queue *wanted; /* empty, with the epoch and number to fill in */
     atomic_bool stopping;
     bool started;
     pthread_t thread;
@@ -49,11 +50,30 @@ static void fill(const struct dp_reader *reader, uint32_t epoch, uint64_t number
     batch->scratch = own;
 }
 
+static void fill_wanted(struct dp_reader *reader)
+{
+    void *item = NULL;
+    while (!atomic_load(&reader->stopping)) {
+        enum dp_status st = dp_queue_take(reader->wanted, &item, LOOK_MS);
+        struct dp_batch *batch = item;
+        if (st == DP_STOPPING)
+            return;
+        if (st != DP_OK)
+            continue;
+        fill(reader, batch->epoch, batch->number, batch);
+        DP_ASSERT(dp_queue_put(reader->full, batch, 0) == DP_OK);
+    }
+}
+
 static void *run(void *self)
 {
     struct dp_reader *reader = self;
     const struct dp_reader_plan *plan = &reader->plan;
     uint64_t batches = dp_dataset_batches(reader->dataset);
+    if (plan->asked) {
+        fill_wanted(reader);
+        goto done;
+    }
     for (uint32_t e = 0; e < plan->epochs; e++)
         for (uint64_t n = plan->offset; n < batches; n += plan->stride) {
             if (plan->skip && plan->skip(plan->of, plan->first_epoch + e, n))
@@ -91,6 +111,8 @@ static enum dp_status check_plan(const struct dp_reader_plan *plan, uint32_t ahe
 static uint64_t plan_len(const struct dp_reader *reader, uint64_t most)
 {
     uint64_t batches = dp_dataset_batches(reader->dataset), offset = reader->plan.offset;
+    if (reader->plan.asked)
+        return most;
     uint64_t an_epoch = batches > offset ? (batches - offset - 1) / reader->plan.stride + 1 : 0;
     if (an_epoch == 0 || reader->plan.epochs == 0)
         return 0;
@@ -105,6 +127,8 @@ static enum dp_status make_batches(struct dp_reader *reader, size_t count, struc
     enum dp_status st = dp_queue_new(count + 1, &reader->empty, err);
     if (st == DP_OK)
         st = dp_queue_new(count + 1, &reader->full, err);
+    if (st == DP_OK)
+        st = dp_queue_new(count + 1, &reader->wanted, err);
     for (; reader->batches_len < count && st == DP_OK; reader->batches_len += st == DP_OK) {
         struct dp_batch **batch = &reader->batches[reader->batches_len];
         st = dp_batch_new(reader->dataset, batch, err);
@@ -160,12 +184,14 @@ void dp_reader_stop(struct dp_reader **reader)
     atomic_store(&r->stopping, true);
     if (r->started) {
         dp_queue_close(r->empty);
+        dp_queue_close(r->wanted);
         DP_ASSERT(pthread_join(r->thread, NULL) == 0);
     }
     for (size_t i = 0; i < r->batches_len; i++)
         dp_batch_free(&r->batches[i]);
     dp_queue_free(&r->empty);
     dp_queue_free(&r->full);
+    dp_queue_free(&r->wanted);
     free(r->batches);
     free(r);
     *reader = NULL;
@@ -179,6 +205,22 @@ enum dp_status dp_reader_next(struct dp_reader *reader, uint32_t timeout_ms, str
     if (st == DP_OK)
         reader->lent++;
     return st == DP_STOPPING ? DP_OK : st; /* closed and empty: the end */
+}
+
+bool dp_reader_has_room(const struct dp_reader *reader)
+{
+    return dp_queue_len(reader->empty) > 0;
+}
+
+void dp_reader_want(struct dp_reader *reader, uint32_t epoch, uint64_t number)
+{
+    void *item = NULL;
+    DP_ASSERT(reader->plan.asked && number < dp_dataset_batches(reader->dataset));
+    DP_ASSERT(dp_queue_take(reader->empty, &item, 0) == DP_OK);
+    struct dp_batch *batch = item;
+    batch->epoch = epoch;
+    batch->number = number;
+    DP_ASSERT(dp_queue_put(reader->wanted, batch, 0) == DP_OK);
 }
 
 void dp_reader_give_back(struct dp_reader *reader, struct dp_batch **batch)

@@ -129,6 +129,7 @@ static void settings_json(const struct dp_report *report, json_t *root)
     dp_json_set_u64(out, "push_every", t->threads > 1 ? dp_cluster_pushed_together(t) : t->push_every);
     dp_json_set_u64(out, "accumulate", t->accumulate);
     string(out, "consistency", dp_cluster_rule_text(dp_cluster_rule_of(t), consistency));
+    string(out, "work", dp_cluster_work_name(t->work));
     (void)json_object_set_new(out, "overlap", json_boolean(t->overlap));
     dp_json_set_u64(out, "pushes_max", t->pushes_max);
     (void)json_object_set_new(out, "bf16_values", json_boolean(t->bf16_values));

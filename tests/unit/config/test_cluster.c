@@ -95,6 +95,7 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_true(s->fetch_every == t->fetch_every && s->push_every == t->push_every);
     assert_int_equal(s->accumulate, t->accumulate);
     assert_string_equal(s->consistency, t->consistency);
+    assert_int_equal(s->work, t->work);
     assert_true(s->overlap == t->overlap && s->bf16_values == t->bf16_values);
     assert_int_equal(s->rate_by_staleness, t->rate_by_staleness);
     assert_true(s->pushes_max == t->pushes_max && s->run == t->run && s->threads == t->threads);
@@ -149,8 +150,12 @@ static void written_reads_back_equal(void **state)
         c->training.accumulate = 12;
         c->training.blas_threads = 9;
         c->training.rate_by_staleness = true;
-        (void)snprintf(c->training.consistency, sizeof c->training.consistency, "ssp:1000000");
-        c->training.worker_timeout = 86400;
+        if (k % 2) {
+            c->training.work = DP_CLUSTER_LEASED;
+        } else {
+            (void)snprintf(c->training.consistency, sizeof c->training.consistency, "ssp:1000000");
+            c->training.worker_timeout = 86400;
+        }
         c->training.precision = DP_CLUSTER_BF16;
         (void)snprintf(c->training.device, sizeof c->training.device, "cuda:12");
         c->training.optimizer.l2 = nextafterf(0.1f, 1);

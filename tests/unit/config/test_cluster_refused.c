@@ -53,6 +53,12 @@ static const struct bad wrong_files[] = {
     {TRAIN("threads = 4; push_every = 3;"), ".conf",
      "'training.threads' is 4, but only 3 minibatches are fetched together: raise 'training.fetch_every'"},
     /* consistency */
+    {TRAIN("work = \"lent\";"), ".conf", "'training.work'"},
+    {TRAIN("work = \"leased\"; consistency = \"ssp:3\";"), ".conf",
+     "'training.work' is leased, where each worker trains what it comes to, but 'training.consistency' is "
+     "ssp:3"},
+    {TRAIN("work = \"leased\"; consistency = \"sync:1\"; workers = 3;"), ".conf",
+     "is sync:1, where all take part"},
     {TRAIN("consistency = \"bsp\";"), ".conf", "'training.consistency' is \"bsp\", but must be async, ssp:S"},
     {TRAIN("consistency = \"\";"), ".conf", "'training.consistency' is \"\", but must be async, ssp:S"},
     {TRAIN("consistency = \"synch\";"), ".conf", "did you mean 'sync'?"},

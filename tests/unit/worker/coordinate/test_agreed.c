@@ -63,6 +63,8 @@ static void what_decides_is_compared(void **state)
     expect(&now, "model deepfm:16-256-128", "model deepfm:16-256-128,dropout=0.5");
     (void)strcpy(now.training.consistency, "ssp:03");
     expect(&now, "consistency async", "consistency ssp:3");
+    now.training.work = DP_CLUSTER_LEASED;
+    expect(&now, "work fixed", "work leased");
     (void)strcpy(now.data.label, "clicked");
     expect(&now, "label (none)", "label clicked");
     (void)strcpy(now.data.categories, "town,day");

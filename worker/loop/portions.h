@@ -1,0 +1,60 @@
+/* Portions: what this worker has taken of an epoch's work, where workers have no shares of their own (training.work "leased").
+ * A portion is what is pushed together under one push number: the same minibatches as with fixed shares (group.h, push_id.h),
+ * whoever trains them.
+ *     begin (epoch) -> ask -> (next minibatch)* -> ... -> answered (portion) -> ask -> ... -> OVER
+ * Promise   Each ask tells the first server all portions that this worker holds, and those that were answered since the last ask
+ *           that succeeded. Minibatches come portion by portion, each in ascending order. As many portions are asked for as take
+ *           about DP_PORTIONS_AHEAD_NS, so that one asks seldom, and holds little when the epoch ends. When the first server does not
+ *           know what is done, the shards are asked, and it is told.
+ * Thread    The client's.
+ * Failure   ask: those of dp_client_lease, by the retry policy (retry.h) if it is patient; else a first server that is away is
+ *           DP_LEASE_WAIT: training goes on with what is held. */
+#ifndef DP_LOOP_PORTIONS_H
+#define DP_LOOP_PORTIONS_H
+
+#include "worker/job/group.h"
+#include "worker/job/job.h"
+
+#define DP_PORTIONS_AHEAD_NS UINT64_C(100000000)
+
+/* A seam: the first server and the shards, over the job's client; tests put their own. */
+struct dp_portions_source {
+    /* patient: until it is answered, by the retry policy; else DP_TIMEOUT or DP_UNAVAILABLE soon. */
+    enum dp_status (*lease)(void *of, const struct dp_lease *ask, bool patient, struct dp_leased *out,
+                            struct dp_error *err);
+    /* Which numbers 0 .. total - 1 every shard has; DP_TOO_OLD: the stream was forgotten, all have. */
+    enum dp_status (*pushed)(void *of, uint64_t stream, uint64_t total, uint64_t *bits, struct dp_error *err);
+    void *of;
+};
+struct dp_portions_source dp_portions_of_job(struct dp_job *job);
+
+struct dp_portions_options {
+    struct dp_portions_source source;
+    struct dp_clock clock;
+    uint32_t run;
+    struct dp_share share; /* this worker's */
+    uint32_t every;        /* minibatches in a portion */
+};
+
+struct dp_portions;
+
+/* DP_ARGUMENT: more portions than can be leased, with the remedy. */
+DP_MUST_USE
+enum dp_status dp_portions_open(const struct dp_portions_options *options, struct dp_portions **out,
+                                struct dp_error *err);
+void dp_portions_close(struct dp_portions **portions); /* accepts NULL inside */
+
+/* Every portion of the epoch before was answered. */
+void dp_portions_begin(struct dp_portions *portions, uint32_t epoch);
+/* Asks for portions, `least` or more if there are so many. *state: never DP_LEASE_TELL. *wait_ms: when to ask again, with DP_LEASE_WAIT. */
+DP_MUST_USE
+enum dp_status dp_portions_ask(struct dp_portions *portions, uint32_t least, bool patient,
+                               enum dp_lease_state *state, uint32_t *wait_ms, struct dp_error *err);
+/* Minibatches that next has not given yet. */
+uint64_t dp_portions_left(const struct dp_portions *portions);
+/* The next minibatch; there is one left. */
+uint64_t dp_portions_next(struct dp_portions *portions);
+/* Every shard has answered the push of the oldest portion. */
+void dp_portions_answered(struct dp_portions *portions, uint64_t number);
+
+#endif

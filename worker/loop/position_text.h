@@ -1,0 +1,14 @@
+/* Position text: how the log tells where a restarted worker continues.
+ * Thread    Any: plain functions. */
+#ifndef DP_LOOP_POSITION_TEXT_H
+#define DP_LOOP_POSITION_TEXT_H
+
+#include "worker/job/rounds.h"
+#include "worker/loop/position.h"
+
+/* 1234 as "1,234". */
+const char *dp_grouped(uint64_t value, char out[32]);
+void dp_position_tell(const struct dp_position *position, const struct dp_cluster_training *training,
+                      const struct dp_rounds *rounds);
+
+#endif

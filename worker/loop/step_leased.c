@@ -1,0 +1,104 @@
+/* What a worker reads and pulls of an epoch whose minibatches it takes from the first server's list (portions.h), as many as it comes to.
+ *     ask -> read -> pull -> (step.c: compute -> push -> answered) -> ask ... until the epoch is over
+ * It asks before it begins the last that it holds, so that reading and pulling go on meanwhile. When nothing is left to
+ * begin, it waits for its own pushes first: whoever holds nothing may be given what others are slow with. */
+#include "worker/loop/step_inner.h"
+
+#include "worker/job/next_batch.h"
+
+#include <inttypes.h>
+
+#define MS_NS UINT64_C(1000000)
+
+static void want(struct dp_loop *loop)
+{
+    while (dp_portions_left(loop->portions) > 0 && dp_reader_has_room(loop->reader)) {
+        dp_reader_want(loop->reader, loop->training->first_epoch + loop->epoch,
+                       dp_portions_next(loop->portions));
+        loop->wanted++;
+    }
+}
+
+/* Minibatches that are held and not begun. */
+static uint64_t stock(const struct dp_loop *loop)
+{
+    return loop->wanted + dp_portions_left(loop->portions);
+}
+
+static enum dp_status ask(struct dp_loop *loop, bool patient, enum dp_lease_state *state, uint32_t *wait_ms,
+                          struct dp_error *err)
+{
+    uint32_t least = (2 * loop->fetch_every + loop->push_every - 1) / loop->push_every;
+    enum dp_status st = dp_portions_ask(loop->portions, least, patient, state, wait_ms, err);
+    if (st != DP_OK)
+        return dp_wrap(err, st, "epoch %" PRIu32, dp_loop_shown_epoch(loop));
+    loop->ask_at_ns = dp_clock_ns(&loop->job->clock) + *wait_ms * MS_NS;
+    want(loop);
+    return DP_OK;
+}
+
+void dp_loop_leased_begin(struct dp_loop *loop)
+{
+    dp_portions_begin(loop->portions, loop->epoch);
+    loop->ask_at_ns = 0;
+}
+
+/* Two fetches in stock. The answer may say that the epoch is over while this worker still has some of it: others did it too. */
+static enum dp_status keep_stock(struct dp_loop *loop, struct dp_error *err)
+{
+    enum dp_lease_state state;
+    uint32_t wait_ms;
+    if (stock(loop) >= 2 * (uint64_t)loop->fetch_every || dp_clock_ns(&loop->job->clock) < loop->ask_at_ns)
+        return DP_OK;
+    return ask(loop, false, &state, &wait_ms, err);
+}
+
+/* Where a fetch is as long as a portion, it is one: what is accumulated or computed by several threads is pushed as one. */
+static bool fetch_ends(const struct dp_loop *loop, uint64_t number)
+{
+    struct dp_share share = dp_share_with(loop->share, number);
+    return loop->fetch_every == loop->push_every &&
+           dp_group_ends(dp_share_positions(share), loop->push_every, dp_share_position(share, number));
+}
+
+enum dp_status dp_loop_leased_start(struct dp_loop *loop, struct dp_loop_fetch *fetch, struct dp_error *err)
+{
+    enum dp_status st = keep_stock(loop, err);
+    DP_ASSERT(fetch->count == 0);
+    dp_step_timer_lap(&loop->watch, DP_PHASE_OTHER);
+    for (bool ends = false; st == DP_OK && !ends && loop->wanted > 0 && fetch->count < loop->fetch_every;) {
+        struct dp_batch *batch;
+        st = dp_next_batch(loop->job, loop->reader, &batch, err);
+        if (st != DP_OK)
+            return dp_wrap(err, st, "epoch %" PRIu32, dp_loop_shown_epoch(loop));
+        fetch->batch[fetch->count++] = batch;
+        ends = fetch_ends(loop, batch->number);
+        loop->wanted--;
+        want(loop);
+    }
+    dp_step_timer_lap(&loop->watch, DP_PHASE_READ);
+    if (st != DP_OK || fetch->count == 0)
+        return st;
+    st = dp_weights_take(fetch->weights, fetch->batch, fetch->count, err);
+    if (st == DP_OK)
+        st = dp_weights_issue(fetch->weights, loop->job->client, DP_WEIGHTS_ALL, NULL,
+                              loop->training->timeout_ms, &fetch->ticket, err);
+    dp_step_timer_lap(&loop->watch, DP_PHASE_PULL);
+    return st;
+}
+
+enum dp_status dp_loop_leased_await(struct dp_loop *loop, bool *over, struct dp_error *err)
+{
+    enum dp_lease_state state = DP_LEASE_WAIT;
+    uint32_t wait_ms = 0;
+    enum dp_status st = dp_loop_wait_pushes(loop, 0, err);
+    while (st == DP_OK && state == DP_LEASE_WAIT) {
+        st = ask(loop, true, &state, &wait_ms, err);
+        if (st == DP_OK && state == DP_LEASE_WAIT)
+            st = dp_shared_pause(loop->job, wait_ms, err);
+        dp_progress_tick(loop->progress);
+    }
+    dp_step_timer_lap(&loop->watch, DP_PHASE_WAITING_RULE);
+    *over = st == DP_OK && state == DP_LEASE_OVER;
+    return st;
+}
