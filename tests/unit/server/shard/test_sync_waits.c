@@ -139,6 +139,56 @@ static void test_drain_while_it_is_due(void **state)
     }
 }
 
+/* As bed_turn; but a full disk is tried again in a turn that nothing called for. */
+static void some_turns(struct sync *s)
+{
+    for (uint32_t i = 0; i < 20; i++)
+        (void)bed_one_turn(&s->bed);
+}
+
+/* Pushes without rows take what room is left in the journal, on a disk that has no more. */
+static void fill_disk(struct sync *s)
+{
+    struct dp_request request = {
+        .kind = DP_REQUEST_PUSH, .session = 500, .stream = MEMBER_BED_STREAM, .number = 50000, .rate = 1};
+    const struct bed_reply *reply = NULL;
+    bed_expect(&s->bed, bed_hello(&s->bed, 500, 1, false), DP_OK);
+    dp_sim_disk_capacity(s->bed.host.sim, dp_sim_disk_used(s->bed.host.sim));
+    while (!reply || reply->reply.status == DP_OK) { /* none: its answer waits for a mark */
+        request.sequence++;
+        request.number++;
+        uint64_t id = bed_send(&s->bed, &request, NULL, 0);
+        some_turns(s);
+        reply = sync_reply(s, id);
+        assert_true(request.sequence < 1000);
+    }
+    assert_int_equal(reply->reply.status, DP_AGAIN);
+}
+
+/* On a full disk: the close has no room, and nothing brings any. It is left to the next opening. Planted: a drain waits for room. */
+static void test_drain_without_room(void **state)
+{
+    (void)state;
+    struct sync *s = gathered(6);
+    struct dp_error err = {0};
+    fill_disk(s);
+    dp_fake_store_hold(s->bed.fake, false);
+    some_turns(s);
+    assert_int_equal(bed_counter(&s->bed, "steps_closed"), 0);
+    dp_shard_drain(s->bed.host.shard);
+    for (uint32_t ms = 0; ms < 500 && dp_shard_drained(s->bed.host.shard, &err) == DP_AGAIN; ms += 10) {
+        s->bed.now_ns += UINT64_C(10000000);
+        some_turns(s);
+    }
+    assert_int_not_equal(dp_shard_drained(s->bed.host.shard, &err), DP_AGAIN);
+    assert_int_equal(bed_counter(&s->bed, "steps_closed"), 0);
+    dp_sim_disk_capacity(s->bed.host.sim, UINT64_MAX);
+    sync_crash(s, DP_SIM_PROCESS, false);
+    sync_train(s, 9);
+    sync_check(s, 9);
+    sync_free(s);
+}
+
 /* Something else that the journal has to take; or not, AGAIN. */
 static void push_much(struct sync *s, uint64_t *pushes)
 {
@@ -252,9 +302,9 @@ int main(void)
         cmocka_unit_test(test_next_run_waits),
         cmocka_unit_test(test_rows_cannot_be_read),
         cmocka_unit_test(test_drain_while_it_is_due),
+        cmocka_unit_test(test_drain_without_room),
         cmocka_unit_test(test_journal_that_others_fill),
         cmocka_unit_test(test_journal_that_refused_pushes_fill),
-
         cmocka_unit_test(test_read_only),
         cmocka_unit_test(test_snapshots),
     };
