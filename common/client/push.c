@@ -153,7 +153,7 @@ static enum dp_status take_pushed(struct dp_call *call, uint32_t server, const s
         outcome->gap_sum += reply->gap;
         outcome->gap_max = reply->gap > outcome->gap_max ? reply->gap : outcome->gap_max;
     }
-    if (!parcel->request.measured)
+    if (!parcel->request.measured || reply->dropped)
         return DP_OK;
     outcome->measured++;
     outcome->staleness_sum += reply->staleness;

@@ -237,7 +237,9 @@ static void a_join_that_timed_out_is_repeated(void **state)
 
 static enum dp_status push_step(struct bench *b, uint64_t step, struct dp_ticket *ticket)
 {
-    const struct dp_push_options options = {.rate = 1, .in_step = true, .step = step, .examples = 8};
+    static const struct dp_pulled_at at[3];
+    const struct dp_push_options options = {
+        .rate = 1, .pulled_at = at, .in_step = true, .step = step, .examples = 8};
     return dp_client_push(b->client, &options, NULL, 0, WAIT_MS, ticket, &b->err);
 }
 
@@ -263,6 +265,7 @@ static void requests_say_who_asks_and_outcomes_what_came_of_it(void **state)
     assert_int_equal(push_step(&b, 6, &ticket), DP_OK);
     assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, &outcome, &b.err), DP_OK);
     assert_true(outcome.dropped == 1 && outcome.gaps == 3 && outcome.gap_sum == 9 && outcome.gap_max == 4);
+    assert_int_equal(outcome.measured, 2); /* what was dropped was not applied to anything */
     const struct dp_membership *member = &b.net->shard[2].push[0].member;
     assert_true(member->given && member->run == 3 && member->rank == 1 && member->view == 1);
     assert_true(member->step == 6 && member->examples == 8);
