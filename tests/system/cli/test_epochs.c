@@ -183,7 +183,22 @@ static void a_long_table_is_cut(void **state)
     assert_null(strstr(text, "epoch"));
     assert_non_null(strstr(text, "Staleness: 0.50 pushes between a pull and its push")); /* of no others */
     assert_null(strstr(text, "Clock gap"));
+    assert_true(!strstr(text, "Changed") && !strstr(text, "Rate:"));
     free(text);
+}
+
+static void changed_rows_and_divided_rates_are_told(void **state)
+{
+    (void)state;
+    FILE *file = fopen(report, "we");
+    assert_non_null(file);
+    fprintf(file, "{\"staleness\": {\"changed\": 0.0625, \"rate_divided_by\": 1.75}, \"epochs\": []}\n");
+    assert_int_equal(fclose(file), 0);
+    char *text = outcome(true);
+    assert_non_null(strstr(text, "Changed:   6.2% of the rows of a push had been changed since its pull\n"
+                                 "Rate:      divided by 1.75 for staleness, on average\n"));
+    free(text);
+    (void)unlink(report);
 }
 
 static void workers_that_wait_are_told_what_it_cost(void **state)
@@ -248,6 +263,7 @@ int main(void)
                                        cmocka_unit_test(notes_are_shown_once),
                                        cmocka_unit_test(items_ranked_among_all_have_their_columns),
                                        cmocka_unit_test(a_long_table_is_cut),
+                                       cmocka_unit_test(changed_rows_and_divided_rates_are_told),
                                        cmocka_unit_test(workers_that_wait_are_told_what_it_cost),
                                        cmocka_unit_test(what_backups_dropped_is_told),
                                        cmocka_unit_test(the_time_left_is_not_guessed)};
