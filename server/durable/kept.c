@@ -5,6 +5,7 @@
 #include "common/base/bf16.h"
 #include "common/base/bytes.h"
 #include "common/base/memory.h"
+#include "server/durable/kept_union.h"
 
 #include <stdlib.h>
 
@@ -101,9 +102,9 @@ void dp_kept_add(struct dp_kept *kept, struct dp_kept_push **push, uint64_t lsn,
 }
 
 /* (A step may be here without a push: the journal had no room for its first.) */
-const struct dp_kept_step *dp_kept_step(const struct dp_kept *kept, uint32_t run, uint64_t step)
+struct dp_kept_step *dp_kept_step(const struct dp_kept *kept, uint32_t run, uint64_t step)
 {
-    for (const struct dp_kept_step *at = kept->first; at; at = at->next)
+    for (struct dp_kept_step *at = kept->first; at; at = at->next)
         if (is_step(at, run, step))
             return at->count > 0 ? at : NULL;
     return NULL;
@@ -136,6 +137,7 @@ static uint32_t drop_first(struct dp_kept *kept)
     kept->first = step->next;
     for (uint32_t i = 0; i < count; i++)
         dp_kept_push_free(&step->push[i]);
+    dp_kept_union_free(&step->unions);
     free(step->push);
     free(step);
     DP_ASSERT(kept->first || kept->bytes == 0);

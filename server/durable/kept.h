@@ -32,9 +32,10 @@ struct dp_kept_step {
     size_t bytes;
     uint32_t count, room;
     struct dp_kept_push **push;
+    struct dp_kept_union *unions; /* kept_union.h's */
 };
 
-/* Only kept.c changes the fields; others may read first, bytes and old. */
+/* Only kept.c changes the fields but where another file is named; others may read first, bytes and old. */
 struct dp_kept {
     struct dp_kept_step *first;
     size_t bytes;
@@ -63,7 +64,7 @@ enum dp_status dp_kept_reserve(struct dp_kept *kept, const struct dp_kept_push *
 /* Its record has this lsn. Takes both over. Its rank has no push in this step yet. */
 void dp_kept_add(struct dp_kept *kept, struct dp_kept_push **push, uint64_t lsn, struct dp_message **message);
 /* NULL: nothing of it is kept. */
-const struct dp_kept_step *dp_kept_step(const struct dp_kept *kept, uint32_t run, uint64_t step);
+struct dp_kept_step *dp_kept_step(const struct dp_kept *kept, uint32_t run, uint64_t step);
 const struct dp_kept_push *dp_kept_find(const struct dp_kept *kept, uint32_t run, uint64_t step,
                                         uint32_t rank);
 /* Of all steps. */
@@ -74,7 +75,7 @@ void dp_kept_clear(struct dp_kept *kept);
 
 /* ---- a step's sum */
 
-/* What a step touches: its tables, ascending by id, and of each so many rows at most (as if no key came twice). */
+/* What a step touches: its tables, ascending by id, and of each so many rows at most (as if no key came twice: kept_union.h). */
 struct dp_kept_tables {
     uint32_t count; /* above DP_SECTIONS_MAX: more than that */
     uint32_t table[DP_SECTIONS_MAX];

@@ -95,20 +95,23 @@ static enum dp_status gather_keys(const struct dp_close *close, const struct dp_
     struct dp_request *request = &waiting->request;
     for (uint32_t t = 0; t < tables->count; t++) {
         const struct dp_cached_table *table = dp_cached_tables_find(close->tables, tables->table[t]);
-        struct dp_frame keys = dp_frame_new((size_t)tables->rows[t] * 8);
+        uint64_t most = tables->rows[t] < DP_ROWS_MAX ? tables->rows[t] : DP_ROWS_MAX;
+        struct dp_frame keys = dp_frame_new((size_t)most * 8);
         struct dp_kept_sum sum;
         uint64_t mixed;
         uint32_t rows = 0;
-        DP_ASSERT(table && tables->rows[t] <= DP_ROWS_MAX);
+        DP_ASSERT(table);
         if (!keys.data)
             return DP_NOMEM;
         dp_message_add(waiting->message, keys);
         if (dp_kept_sum_init(&sum, step, table->id, table->spec.dim) != DP_OK)
             return DP_NOMEM;
-        while (dp_kept_sum_next(&sum, &mixed, NULL))
+        while (dp_kept_sum_next(&sum, &mixed, NULL)) {
+            DP_ASSERT(rows < most); /* counted when its pushes came */
             dp_store_u64le((char *)keys.data + (size_t)rows++ * 8, mixed);
+        }
         dp_kept_sum_clear(&sum);
-        DP_ASSERT(rows > 0 && rows <= tables->rows[t]);
+        DP_ASSERT(rows > 0);
         request->section[request->sections++] =
             (struct dp_section){.table = table->id, .rows = rows, .keys = keys.data};
     }

@@ -1,5 +1,7 @@
 #include "server/shard/keeper.h"
 
+#include "server/durable/kept_union.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,12 +13,26 @@
 #define SEGMENT_DEFAULT ((uint64_t)256 << 20)
 #define SEGMENT_HEADS   ((uint64_t)8192) /* of a segment, and of a record */
 
-/* What a step comes to with one push more, as if no row came twice. */
+/* What a step comes to with one push more. */
 struct step_size {
     struct dp_kept_tables tables;
     uint64_t rows, cache_bytes, pushes_bytes, close_bytes, journal_bytes;
 };
 
+static void add_rows(const struct dp_keeper *keeper, struct step_size *size)
+{
+    size->rows = size->cache_bytes = size->close_bytes = 0;
+    for (uint32_t t = 0; t < size->tables.count && t < DP_SECTIONS_MAX; t++) {
+        const struct dp_cached_table *table = dp_cached_tables_find(keeper->tables, size->tables.table[t]);
+        uint64_t rows = size->tables.rows[t];
+        size->rows = rows > size->rows ? rows : size->rows;
+        size->cache_bytes += rows * (table->cache->row_bytes + DP_ROW_SLOT_COST);
+        size->close_bytes += rows * (8 + (uint64_t)table->spec.dim * 4);
+    }
+    size->journal_bytes = size->pushes_bytes + size->close_bytes;
+}
+
+/* As if no row came twice. */
 static struct step_size size_with(const struct dp_keeper *keeper, const struct dp_kept_step *step,
                                   const struct dp_waiting *waiting)
 {
@@ -25,15 +41,21 @@ static struct step_size size_with(const struct dp_keeper *keeper, const struct d
     if (step)
         dp_kept_tables(step, &size.tables);
     dp_kept_tables_add(&size.tables, request->sections, request->section);
-    for (uint32_t t = 0; t < size.tables.count && t < DP_SECTIONS_MAX; t++) {
-        const struct dp_cached_table *table = dp_cached_tables_find(keeper->tables, size.tables.table[t]);
-        uint64_t rows = size.tables.rows[t];
-        size.rows = rows > size.rows ? rows : size.rows;
-        size.cache_bytes += rows * (table->cache->row_bytes + DP_ROW_SLOT_COST);
-        size.close_bytes += rows * (8 + (uint64_t)table->spec.dim * 4);
-    }
-    size.journal_bytes = size.pushes_bytes + size.close_bytes;
+    add_rows(keeper, &size);
     return size;
+}
+
+/* Each row once. */
+static enum dp_status count_once(const struct dp_keeper *keeper, struct dp_kept_step *step,
+                                 const struct dp_request *push, struct step_size *size, struct dp_error *err)
+{
+    for (uint32_t t = 0; t < size->tables.count && t < DP_SECTIONS_MAX; t++)
+        if (dp_kept_union_rows(step, size->tables.table[t], push->sections, push->section,
+                               &size->tables.rows[t]) != DP_OK)
+            return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": no memory to count the rows of a step",
+                           keeper->base->index);
+    add_rows(keeper, size);
+    return DP_OK;
 }
 
 /* Bounds that no wait helps with. */
@@ -81,7 +103,7 @@ enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_w
 {
     const struct dp_request *request = &waiting->request;
     const struct dp_membership *member = &request->member;
-    const struct dp_kept_step *step = dp_kept_step(keeper->kept, member->run, member->step);
+    struct dp_kept_step *step = dp_kept_step(keeper->kept, member->run, member->step);
     if (!keeper->journaling->journal)
         return dp_fail(err, DP_UNSUPPORTED,
                        "shard %" PRIu32 " has no journal, which keeps the pushes of synchronous steps: set "
@@ -107,10 +129,13 @@ enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_w
             " is %g: one rate applies the sum of a step. Give all workers the same; if the rate was "
             "changed between two starts, start all with the earlier one until this step is closed",
             member->step, (double)request->rate, step->push[0]->rank, (double)step->push[0]->rate);
-    const struct step_size size = size_with(keeper, step, waiting);
-    if (check_size(keeper, &size, member->step, err) != DP_OK)
+    struct step_size size = size_with(keeper, step, waiting);
+    struct dp_error ignored;
+    if (check_size(keeper, &size, member->step, &ignored) == DP_OK)
+        return DP_OK;
+    if (step && count_once(keeper, step, request, &size, err) != DP_OK)
         return err->status;
-    return DP_OK;
+    return check_size(keeper, &size, member->step, err);
 }
 
 enum dp_status dp_keeper_check_other(const struct dp_keeper *keeper, struct dp_error *err)

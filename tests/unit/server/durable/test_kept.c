@@ -1,7 +1,7 @@
 /* Goal    The sum of a step is that of a plain loop over its pushes in order of rank, bit for bit, whatever the order in which they
  *         came; steps and pushes are found and dropped as kept.h says; old weights are found by ascending keys; the floor.
  * Method  Random pushes to three tables, f32 and bf16, of 1 to 9 members; sums key by key against arrays. */
-#include "server/durable/kept.h"
+#include "server/durable/kept_union.h"
 #include "tests/lib/test.h"
 
 #include "common/base/bf16.h"
@@ -255,6 +255,50 @@ static void test_tables(void **state)
     assert_true(tables.count > DP_SECTIONS_MAX);
 }
 
+static void mark(bool *seen, uint32_t table, uint32_t sections, const struct dp_section *section)
+{
+    for (uint32_t s = 0; s < sections; s++)
+        for (uint32_t i = 0; section[s].table == table && i < section[s].rows; i++)
+            seen[dp_load_u64le((const char *)section[s].keys + (size_t)i * 8)] = true;
+}
+
+/* Of what is kept and one push more, which may be kept then or not; asked each time, or now and then. */
+static void test_rows_counted_once(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct dp_kept kept = {0};
+        bool seen[4][KEYS] = {{false}};
+        state_of_random = seed;
+        for (uint32_t rank = 0; rank < MEMBERS; rank++) {
+            struct dp_message *message;
+            struct dp_kept_push *push = draw_push(rank, 5, &message);
+            struct dp_kept_step *step = dp_kept_step(&kept, 1, 5);
+            for (uint32_t t = 1; step && t <= 3 && draw(seed % 4 + 1) == 0; t++) {
+                bool with[KEYS];
+                uint64_t rows = 0, want = 0;
+                memcpy(with, seen[t], sizeof with);
+                mark(with, t * 10, push->sections, push->section);
+                for (uint32_t key = 0; key < KEYS; key++)
+                    want += with[key];
+                assert_int_equal(dp_kept_union_rows(step, t * 10, push->sections, push->section, &rows),
+                                 DP_OK);
+                assert_int_equal(rows, want);
+            }
+            if (draw(3) == 0) { /* refused */
+                dp_kept_push_free(&push);
+                dp_message_free(&message);
+                continue;
+            }
+            for (uint32_t t = 1; t <= 3; t++)
+                mark(seen[t], t * 10, push->sections, push->section);
+            assert_int_equal(dp_kept_reserve(&kept, push), DP_OK);
+            dp_kept_add(&kept, &push, 100 + rank, &message);
+        }
+        dp_kept_clear(&kept);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_steps_and_floor),
         cmocka_unit_test(test_old_weights),
         cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_rows_counted_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

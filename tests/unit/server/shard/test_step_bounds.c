@@ -128,6 +128,17 @@ static void rows_of_a_step_are_bounded(void **state)
     scene_free(s);
 }
 
+/* Each row counts once, whoever pushes it. */
+static void rows_of_all_members_count_once(void **state)
+{
+    (void)state;
+    struct scene *s = scene_of(1, 10, MIB, MIB, 64 * MIB);
+    uint32_t rows = 5000;
+    assert_int_equal(push(s, 0, 0, 1, 1, rows)->reply.status, DP_OK);
+    is_closed_by(s, push(s, 1, 0, 1, 11, rows)); /* and ten more */
+    scene_free(s);
+}
+
 /* The same rows, so that only the pushes themselves are many. */
 static void bytes_that_are_kept_are_bounded(void **state)
 {
@@ -156,6 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_of_a_step_are_bounded),
         cmocka_unit_test(rows_of_a_step_are_bounded),
+        cmocka_unit_test(rows_of_all_members_count_once),
         cmocka_unit_test(bytes_that_are_kept_are_bounded),
         cmocka_unit_test(bytes_in_the_journal_are_bounded),
     };
