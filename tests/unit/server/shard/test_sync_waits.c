@@ -3,6 +3,8 @@
  * Method  The members of sync_bed.h, on a store that holds or fails its reads. */
 #include "tests/unit/server/shard/sync_bed.h"
 
+#include "server/shard/shard_state.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -137,6 +139,58 @@ static void test_drain_while_it_is_due(void **state)
         sync_check(s, 9);
         sync_free(s);
     }
+}
+
+static void release_all_but_reads(struct sync *s)
+{
+    for (uint32_t at = 0; at < dp_fake_store_held(s->bed.fake);)
+        if (dp_fake_store_held_job(s->bed.fake, at)->kind != DP_STORE_READ)
+            dp_fake_store_release(s->bed.fake, at);
+        else
+            at++;
+    (void)bed_one_turn(&s->bed);
+}
+
+/* A pull whose rows were read again and again has the row cache for itself; then it waits for the step, and the step for room.
+ * Planted: it keeps the room while it waits. */
+static void test_pull_that_has_the_room(void **state)
+{
+    (void)state;
+    struct sync *s = sync_new(2, SYNC_STEPS, 3, DP_DURABILITY_MACHINE, 0);
+    uint64_t others[SYNC_KEYS];
+    sync_fill(s);
+    sync_train(s, 6);
+    s->bed.now_ns += UINT64_C(31000000000);
+    bed_turn(&s->bed);
+    sync_let(s, 1u, 7);
+    uint64_t id = sync_pull(s, 1);
+    s->member[1].sequence++;
+    bed_turn(&s->bed);
+    sync_same(s, sync_reply(s, id), 6);
+    memcpy(s->member[1].weights, s->before[6], sizeof(sync_weights));
+    dp_fake_store_hold(s->bed.fake, true);
+    sync_crash(s, DP_SIM_NOTHING, false); /* so that no row is in the cache */
+    struct dp_shard *shard = s->bed.host.shard;
+    bed_keys(&s->bed, 1000, SYNC_KEYS, others);
+    uint64_t nobody = bed_pull(&s->bed, 1, s->sequence++, "s", others, SYNC_KEYS);
+    bed_turn(&s->bed);
+    struct dp_session *reads = dp_schedule_first(&shard->schedule, DP_WAIT_STORE);
+    assert_non_null(reads);
+    dp_cache_budget_make_urgent(&shard->budget, &reads->first->lookup);
+    bed_expect(&s->bed, bed_hello(&s->bed, 3, 1, false), DP_OK);
+    s->member[1].sequence = 1;
+    id = sync_push(s, 1);
+    for (uint32_t i = 0; i < 9; i++)
+        release_all_but_reads(s);
+    bed_expect(&s->bed, id, DP_OK);
+    dp_fake_store_hold(s->bed.fake, false);
+    for (uint32_t i = 0; i < 4; i++)
+        bed_turn(&s->bed);
+    bed_expect(&s->bed, nobody, DP_OK);
+    assert_int_equal(bed_counter(&s->bed, "steps_closed"), 1);
+    s->member[1].step++;
+    sync_check(s, 7);
+    sync_free(s);
 }
 
 /* As bed_turn; but a full disk is tried again in a turn that nothing called for. */
@@ -302,6 +356,7 @@ int main(void)
         cmocka_unit_test(test_next_run_waits),
         cmocka_unit_test(test_rows_cannot_be_read),
         cmocka_unit_test(test_drain_while_it_is_due),
+        cmocka_unit_test(test_pull_that_has_the_room),
         cmocka_unit_test(test_drain_without_room),
         cmocka_unit_test(test_journal_that_others_fill),
         cmocka_unit_test(test_journal_that_refused_pushes_fill),
