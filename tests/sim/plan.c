@@ -144,6 +144,7 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
         plan->bf16 = false;
     }
     make_mode(world, plan);
+    plan->stales = world->seed % 3 == 0 && !plan->fixed && plan->mode != DP_SYNC;
     if (small)
         plan->cache_bytes = cache_bytes(world, plan);
     plan->blind = sim_draw(world, 3) ? 0 : up_to(world, 1000);

@@ -58,6 +58,7 @@ struct sim_plan {
     uint64_t segment_bytes, budget_bytes, cache_bytes;
     bool fixed;   /* one worker that waits for each push: the rows at the end are known beforehand */
     bool bf16;    /* values travel so */
+    bool stales;  /* rates are divided by staleness; not in sync */
     bool process; /* only processes die, power stays */
     bool sectors; /* records of one sector each, and storm: what a torn write leaves of the one before */
     bool storm;   /* a server that starts is soon gone again */

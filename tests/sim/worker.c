@@ -182,7 +182,8 @@ static void push_issue(struct sim_worker *worker, const struct pull *pull, uint6
     struct sim_sent sent[SIM_BATCH_PARTS];
     struct dp_push_part parts[SIM_BATCH_PARTS];
     struct dp_error err = {0};
-    struct dp_push_options options = {.rate = pull->batch.rate, .pulled_at = pull->at};
+    struct dp_push_options options = {
+        .rate = pull->batch.rate, .pulled_at = pull->at, .by_staleness = worker->world->plan.stales};
     options.stream = worker->own ? 0 : training_stream(worker);
     options.number = worker->own ? worker->client->next_number : number;
     options.in_step = sim_has_members(&worker->world->plan);
