@@ -68,14 +68,14 @@ static enum dp_status find_room(struct dp_shard *shard, const struct dp_request 
 /* Room for the record of a number that is used up, which is that of a push like others. */
 static bool has_room(struct dp_shard *shard, const struct dp_request *request, struct dp_error *err)
 {
-    bool in_step = request->member.given || shard->steps.view.mode != DP_SYNC;
     return find_room(shard, request, err) == DP_OK &&
-           (in_step || dp_keeper_check_other(&shard->keeper, err) == DP_OK);
+           (shard->steps.view.mode != DP_SYNC || dp_keeper_check_other(&shard->keeper, err) == DP_OK);
 }
 
 /* Refuses a push. For good (its contents, or a row that is damaged): its number is used up, so that its stream does
  * not stall on it and it cannot take effect later, behind what came after it; when it is sent again it hears the
- * same. One of a stream that was given to nobody uses up nothing. What this server lacks refuses nobody for good
+ * same. One of a stream that was given to nobody uses up nothing; nor does one of a synchronous step, which is closed
+ * only with a push of this member: its steps keep the order. What this server lacks refuses nobody for good
  * (dp_shard_refuse). */
 enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waiting *waiting,
                                   const struct dp_error *err)
@@ -85,8 +85,9 @@ enum dp_done dp_shard_refuse_push(struct dp_shard *shard, const struct dp_waitin
     enum dp_status before;
     answer.status = dp_status_answered(err->status);
     answer.wait = dp_wait_answered(err);
+    bool in_step = request->member.given && shard->steps.view.mode == DP_SYNC;
     bool for_good = dp_status_class((int)answer.status) != DP_CLASS_RETRY && request->stream != 0 &&
-                    dp_admission_check(&shard->admission, request->stream, &ignored) == DP_OK;
+                    !in_step && dp_admission_check(&shard->admission, request->stream, &ignored) == DP_OK;
     if (!for_good)
         return dp_replies_refuse_waiting(&shard->replies, waiting, &answer);
     if (dp_push_ids_look(shard->ids, request->stream, request->number, &before) == DP_PUSH_NEW) {

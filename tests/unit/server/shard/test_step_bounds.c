@@ -3,6 +3,7 @@
  * Method  Two members and one step; each bound is broken by both together, never by one. */
 #include "tests/unit/server/shard/member_bed.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +163,32 @@ static void bytes_in_the_journal_are_bounded(void **state)
     scene_free(s);
 }
 
+/* A step lacks a push whose contents were refused until the same number brings another. Planted: it is refused for good. */
+static void a_refused_push_uses_up_no_number(void **state)
+{
+    (void)state;
+    struct scene *s = scene_of(1, 1, 0, MIB, 64 * MIB);
+    struct dp_request request = {.kind = DP_REQUEST_PUSH,
+                                 .session = 2,
+                                 .sequence = s->sequence[1]++,
+                                 .stream = MEMBER_BED_STREAM,
+                                 .number = 1,
+                                 .rate = 1,
+                                 .member = member_bed_member(1, 0),
+                                 .sections = 1,
+                                 .section = {{.table = dp_table_id("t0"), .rows = 1}}};
+    const float gradient = NAN;
+    uint64_t key;
+    bed_keys(&s->bed, 1, 1, &key);
+    struct dp_frame frames[2] = {dp_frame_copy(&key, sizeof key), dp_frame_copy(&gradient, sizeof gradient)};
+    assert_int_equal(push(s, 0, 0, 1, 1, 1)->reply.status, DP_OK);
+    uint64_t id = bed_send(&s->bed, &request, frames, 2);
+    bed_turn(&s->bed);
+    bed_expect(&s->bed, id, DP_NOT_FINITE);
+    is_closed_by(s, push(s, 1, 0, 1, 1, 1));
+    scene_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +197,7 @@ int main(void)
         cmocka_unit_test(rows_of_all_members_count_once),
         cmocka_unit_test(bytes_that_are_kept_are_bounded),
         cmocka_unit_test(bytes_in_the_journal_are_bounded),
+        cmocka_unit_test(a_refused_push_uses_up_no_number),
     };
     return cmocka_run_group_tests_name("step bounds", tests, NULL, NULL);
 }
