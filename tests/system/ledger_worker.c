@@ -10,6 +10,7 @@
 
 /* Of the one training of this process. */
 static struct {
+    const struct dp_client *client; /* the table's: a worker that acts for another has two */
     struct dp_client_table *table;
     struct dp_keys *keys;
     uint64_t *mixed; /* [shards], ascending as the shards do */
@@ -19,19 +20,23 @@ static struct {
 static enum dp_status ledger_open(struct dp_job *job, struct dp_error *err)
 {
     const struct dp_table_spec spec = dp_train_ledger_spec();
+    if (ledger.keys) {
+        ledger.client = job->client;
+        return dp_job_table(job, &spec, &ledger.table, err);
+    }
     ledger.mixed = calloc(job->shards, sizeof *ledger.mixed);
     ledger.gradient = calloc(job->shards, sizeof *ledger.gradient);
     if (!ledger.mixed || !ledger.gradient)
         return dp_fail(err, DP_NOMEM, "no memory for a ledger of %u shards", job->shards);
     enum dp_status st = dp_keys_new(&ledger.keys, err);
-    return st == DP_OK ? dp_job_table(job, &spec, &ledger.table, err) : st;
+    return st == DP_OK ? ledger_open(job, err) : st;
 }
 
 static enum dp_status add_one(struct dp_job *job, uint32_t epoch, const struct dp_push_options *push,
                               struct dp_push_part *out, struct dp_error *err)
 {
     int exponent;
-    enum dp_status st = ledger.table ? DP_OK : ledger_open(job, err);
+    enum dp_status st = ledger.client == job->client ? DP_OK : ledger_open(job, err);
     if (st != DP_OK)
         return st;
     if (frexpf(push->rate, &exponent) != 0.5f)

@@ -1,83 +1,214 @@
-/* Workers that are gone for good (training.worker_timeout), as real processes: the others let them leave, and finish. */
+/* Workers that are gone for good (training.worker_timeout), as real processes: the others let them leave, and finish. What a worker that
+ * left has pushed is on all shards or on none (train_ledger.h), up to where it left and no further. */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
+#include "tests/system/train_ledger_read.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define LEDGER_WORKER DP_TESTS_BIN "/ledger_worker"
+
 /* Of 90 minibatches, 30 each. */
 #define WORKERS 3u
+#define BATCHES 90u
 #define MINE    30u
-#define EPOCHS  30u
+#define EPOCHS  20u
+#define TIMEOUT "worker_timeout = 2;"
+/* Longer than that. */
+#define AWAY_MS 3500
 
 struct cast {
-    const char *conf;
+    struct dp_place *place;
+    const char *file, *conf;
     struct dp_process *server[2], *worker[WORKERS];
+    uint64_t left[WORKERS]; /* steps that it took part in */
 };
 
-static struct cast start(struct dp_place *place, const char *file, const char *training, const char *test)
+static void start_worker(struct cast *cast, uint32_t w)
+{
+    cast->worker[w] = dp_place_start(cast->place, LEDGER_WORKER, "--cluster", cast->conf, "--worker",
+                                     dp_place_text(cast->place, "%u", w), "--resume", NULL);
+}
+
+static struct cast start(struct dp_place *place, const char *file, const char *consistency)
 {
     struct dp_place_cluster cluster = {
-        .file = file, .servers = 2, .workers = WORKERS, .epochs = EPOCHS, .training = training, .test = test};
-    struct cast cast = {.conf = dp_place_conf(place, &cluster)};
+        .file = file,
+        .servers = 2,
+        .workers = WORKERS,
+        .epochs = EPOCHS,
+        .rate = "0.0078125",
+        .training = dp_place_text(place, "consistency = \"%s\"; " TIMEOUT, consistency),
+        .top = "journal_bytes = \"16MiB\";"};
+    struct cast cast = {.place = place, .file = file, .conf = dp_place_conf(place, &cluster)};
     for (uint32_t i = 0; i < 2; i++)
         cast.server[i] = dp_place_server(place, cast.conf, i);
-    for (uint32_t w = 0; w < WORKERS; w++)
-        cast.worker[w] = dp_place_worker(place, cast.conf, w);
+    for (uint32_t w = 0; w < WORKERS; w++) {
+        cast.left[w] = (uint64_t)EPOCHS * MINE;
+        start_worker(&cast, w);
+    }
     return cast;
 }
 
-static double number(struct dp_place *place, const char *file, const char *where)
+static double number(const struct cast *cast, const char *where)
 {
-    return dp_place_number(place, dp_place_path(place, "%s.json", file), where);
+    return dp_place_number(cast->place, dp_place_path(cast->place, "%s.json", cast->file), where);
 }
 
-static void closes(struct cast *cast)
+/* In sync a push counts for its share of its step, else 1. */
+static void check_push(void *context, uint32_t epoch, uint32_t push, const float *counts, uint32_t shards)
 {
+    const struct cast *cast = context;
+    bool made = (uint64_t)epoch * MINE + push / WORKERS < cast->left[push % WORKERS];
+    for (uint32_t s = 0; s < shards; s++)
+        if ((counts[s] > 0) != made || counts[s] > 1 || counts[s] < counts[0] || counts[s] > counts[0])
+            fail_msg("push %u of epoch %u was counted %g times on shard %u, %g times on shard 0; worker %u "
+                     "took part in %u "
+                     "steps",
+                     push, epoch + 1, (double)counts[s], s, (double)counts[0], push % WORKERS,
+                     (unsigned)cast->left[push % WORKERS]);
+}
+
+static void finished(struct cast *cast)
+{
+    assert_true(number(cast, "final.test.accuracy") > 0.8);
+    dp_train_ledger_read(cast->conf, EPOCHS, BATCHES, check_push, cast);
     for (uint32_t i = 0; i < 2; i++)
         dp_place_stops_cleanly(cast->server[i]);
 }
 
 /* What the report says of a worker that left adds up with where it was. */
-static void is_told(struct dp_place *place, const char *file, uint32_t worker)
+static void has_left(struct cast *cast, uint32_t w)
 {
-    double step = number(place, file, dp_place_text(place, "workers.%u.left.step", worker));
-    double undone = number(place, file, dp_place_text(place, "workers.%u.left.minibatches", worker));
-    assert_true(step > MINE && undone > 0);
-    assert_true(step + undone == EPOCHS * MINE);
+    double step = number(cast, dp_place_text(cast->place, "workers.%u.left.step", w));
+    double undone = number(cast, dp_place_text(cast->place, "workers.%u.left.minibatches", w));
+    assert_true(step >= MINE && undone > 0 && step + undone == EPOCHS * MINE);
+    cast->left[w] = (uint64_t)step;
 }
 
-static void the_others_finish(struct dp_place *place, const char *file, const char *training)
+static void nobody_has_left(const struct cast *cast)
 {
-    struct cast cast = start(place, file, training, NULL);
+    char *report = dp_place_read(cast->place, dp_place_path(cast->place, "%s.json", cast->file), NULL);
+    assert_null(strstr(report, "\"left\""));
+}
+
+static void wait_ms(uint64_t ms)
+{
+    for (uint64_t end = dp_process_now_ms() + ms; dp_process_now_ms() < end;)
+        dp_process_pause();
+}
+
+static void killed(struct cast *cast, uint32_t w)
+{
+    dp_process_signal(cast->worker[w], SIGKILL);
+    dp_place_ended(cast->worker[w], -SIGKILL);
+}
+
+/* What it pushed while one server was away is on the other's shards alone. */
+static void what_is_torn_is_made_again(void **state)
+{
+    static const char *const modes[] = {"sync", "ssp:3"};
+    unsigned torn = 0;
+    for (size_t i = 0; i < 8 && torn < 2; i++) {
+        struct cast cast = start(*state, dp_place_text(*state, "torn-%zu", i), modes[i % 2]);
+        dp_place_awaits(cast.worker[0], "epoch 2 of");
+        wait_ms(20 + 15 * i); /* the end of an epoch, with its evaluation, is behind them */
+        dp_process_signal(cast.worker[2], SIGSTOP);
+        wait_ms(100); /* the rows of its next step are there now, from both */
+        dp_process_signal(cast.server[1], SIGKILL);
+        dp_place_ended(cast.server[1], -SIGKILL);
+        dp_process_signal(cast.worker[2], SIGCONT);
+        wait_ms(200);
+        killed(&cast, 2);
+        cast.server[1] = dp_place_server(cast.place, cast.conf, 1);
+        for (uint32_t w = 0; w < 2; w++)
+            dp_place_ended(cast.worker[w], 0);
+        dp_place_says(cast.worker[0], "worker 2 has been silent for");
+        dp_place_says(cast.worker[0], "worker 2 has left before step");
+        torn += strstr(dp_process_err(cast.worker[0]), "making those again") != NULL;
+        has_left(&cast, 2);
+        finished(&cast);
+    }
+    assert_true(torn > 0);
+}
+
+static void two_leave(void **state)
+{
+    struct cast cast = start(*state, "two", "sync");
     dp_place_awaits(cast.worker[0], "epoch 2 of");
-    dp_process_signal(cast.worker[2], SIGKILL);
+    killed(&cast, 1);
+    killed(&cast, 2);
+    dp_place_ended(cast.worker[0], 0);
+    has_left(&cast, 1);
+    has_left(&cast, 2);
+    finished(&cast);
+}
+
+/* Its silence is no worker's, however long it lasts, and whether it was suspended or started again. */
+static void the_first_server_is_away_and_nobody_leaves(void **state)
+{
+    struct cast cast = start(*state, "away", "sync");
+    dp_place_awaits(cast.worker[0], "epoch 2 of");
+    dp_process_signal(cast.server[0], SIGSTOP);
+    wait_ms(AWAY_MS);
+    dp_process_signal(cast.server[0], SIGCONT);
+    dp_place_awaits(cast.worker[0], "epoch 4 of");
+    dp_process_signal(cast.server[0], SIGKILL);
+    dp_place_ended(cast.server[0], -SIGKILL);
+    wait_ms(AWAY_MS);
+    cast.server[0] = dp_place_server(cast.place, cast.conf, 0);
+    for (uint32_t w = 0; w < WORKERS; w++)
+        dp_place_ended(cast.worker[w], 0);
+    nobody_has_left(&cast);
+    finished(&cast);
+}
+
+/* It was suspended, the others let it leave, and it wakes; then it is started again. */
+static void who_comes_back_to_a_place_that_has_left_ends(void **state)
+{
+    struct cast cast = start(*state, "back", "ssp:1");
+    dp_place_awaits(cast.worker[0], "epoch 2 of");
+    dp_process_signal(cast.worker[2], SIGSTOP);
+    dp_place_awaits(cast.worker[0], "worker 2 has left before step");
+    dp_process_signal(cast.worker[2], SIGCONT);
+    dp_place_ended(cast.worker[2], 2);
+    dp_place_says(cast.worker[2], "another process");
+    start_worker(&cast, 2);
+    dp_place_ended(cast.worker[2], 2);
+    dp_place_says(cast.worker[2], "has left run 1 before step");
     for (uint32_t w = 0; w < 2; w++)
         dp_place_ended(cast.worker[w], 0);
-    dp_place_says(cast.worker[0], "worker 2 has been silent for");
-    dp_place_says(cast.worker[0], "worker 2 has left before step");
-    is_told(place, file, 2);
-    assert_true(number(place, file, "final.test.accuracy") > 0.8);
-    closes(&cast);
+    has_left(&cast, 2);
+    finished(&cast);
 }
 
-static void in_sync(void **state)
+/* In the middle of it, and is started again; whoever is the lowest then does it anew. */
+static void a_stand_in_dies(void **state)
 {
-    the_others_finish(*state, "sync", "consistency = \"sync\"; worker_timeout = 2;");
-}
-
-static void in_ssp(void **state)
-{
-    the_others_finish(*state, "ssp", "consistency = \"ssp:2\"; worker_timeout = 2;");
+    struct cast cast = start(*state, "dies", "sync");
+    dp_place_awaits(cast.worker[0], "epoch 2 of");
+    killed(&cast, 2);
+    dp_place_awaits(cast.worker[0], "this worker lets it leave");
+    killed(&cast, 0);
+    start_worker(&cast, 0);
+    for (uint32_t w = 0; w < 2; w++)
+        dp_place_ended(cast.worker[w], 0);
+    has_left(&cast, 2);
+    finished(&cast);
 }
 
 int main(void)
 {
 #define DP_LEAVES_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
-        DP_LEAVES_TEST(in_sync),
-        DP_LEAVES_TEST(in_ssp),
+        DP_LEAVES_TEST(what_is_torn_is_made_again),
+        DP_LEAVES_TEST(two_leave),
+        DP_LEAVES_TEST(the_first_server_is_away_and_nobody_leaves),
+        DP_LEAVES_TEST(who_comes_back_to_a_place_that_has_left_ends),
+        DP_LEAVES_TEST(a_stand_in_dies),
     };
+    cmocka_set_test_filter(getenv("DP_TEST"));
     return cmocka_run_group_tests_name("leaves", tests, NULL, NULL);
 }

@@ -3,11 +3,7 @@
  * DP_LONG=1: 10 kills of workers and 10 of servers instead of 2 and 2; DP_TEST_SEED: other moments. */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
-#include "tests/system/train_ledger.h"
-
-#include "common/client/downpour.h"
-#include "common/config/cluster.h"
-#include "common/model/mix.h"
+#include "tests/system/train_ledger_read.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -124,51 +120,20 @@ static void kill_server(struct run *run, uint32_t server)
     run->server[server] = dp_place_server(run->place, run->conf, server);
 }
 
-/* Every row of the ledger: all workers' pushes of all epochs, on every shard, and one number more, which nobody pushed. */
+static void check_push(void *context, uint32_t epoch, uint32_t number, const float *counts, uint32_t shards)
+{
+    const struct run *run = context;
+    float want = number < run->numbers ? 1.0f : 0.0f;
+    for (uint32_t s = 0; s < shards; s++)
+        if (counts[s] < want || counts[s] > want)
+            fail_msg("push %u of epoch %u was counted %g times on shard %u", (unsigned)number,
+                     (unsigned)epoch + 1, (double)counts[s], (unsigned)s);
+}
+
+/* All workers' pushes of all epochs, on every shard, and one number more, which nobody pushed. */
 static void check_ledger(struct run *run)
 {
-    struct dp_cluster *cluster = NULL;
-    struct dp_client *client = NULL;
-    struct dp_client_table *table = NULL;
-    struct dp_error err = {0};
-    char endpoint[SERVERS * SHARDS][DP_HOST_MAX + 32];
-    const char *endpoints[SERVERS * SHARDS];
-    assert_int_equal(dp_cluster_read(run->conf, &cluster, &err), DP_OK);
-    uint32_t shards = dp_cluster_shards(cluster);
-    for (uint32_t s = 0; s < shards; s++) {
-        dp_cluster_shard_endpoint(cluster, s, endpoint[s], sizeof endpoint[s]);
-        endpoints[s] = endpoint[s];
-    }
-    const struct dp_client_options options = {.name = "test",
-                                              .cluster = cluster->id,
-                                              .generation = cluster->generation,
-                                              .shards = endpoints,
-                                              .shard_count = shards,
-                                              .open_timeout_ms = DP_SOON_MS * DP_PATIENCE};
-    struct dp_table_spec spec = dp_train_ledger_spec();
-    if (dp_client_open(&options, &client, &err) != DP_OK ||
-        dp_client_table(client, &spec, DP_SOON_MS * DP_PATIENCE, &table, &err) != DP_OK)
-        fail_msg("%s", err.text);
-    size_t n = (size_t)shards * (run->numbers + 1);
-    uint64_t *keys = calloc(n, sizeof *keys);
-    float *rows = calloc(n, sizeof *rows);
-    assert_true(keys && rows);
-    for (uint32_t e = 0; e < run->cluster.epochs; e++) {
-        for (size_t i = 0; i < n; i++)
-            keys[i] = dp_unmix(dp_train_ledger_row((uint32_t)i % shards, shards, e, i / shards));
-        if (dp_client_pull_rows(client, table, keys, n, rows, DP_SOON_MS * DP_PATIENCE, &err) != DP_OK)
-            fail_msg("%s", err.text);
-        for (size_t i = 0; i < n; i++) {
-            float want = i / shards < run->numbers ? 1.0f : 0.0f;
-            if (rows[i] < want || rows[i] > want)
-                fail_msg("push %u of epoch %u was counted %g times on shard %u", (unsigned)(i / shards),
-                         (unsigned)e + 1, (double)rows[i], (unsigned)(i % shards));
-        }
-    }
-    free(keys);
-    free(rows);
-    dp_client_close(&client);
-    dp_cluster_free(&cluster);
+    dp_train_ledger_read(run->conf, run->cluster.epochs, run->numbers + 1, check_push, run);
 }
 
 static void all_end(struct run *run)
