@@ -308,7 +308,7 @@ static void is_waited_for(struct dp_place *place, const char *file, const char *
     worker[0] = dp_place_worker(place, conf, 0);
     dp_place_ended(first, 2);
     dp_place_says(first, "another process");
-    dp_place_says(server, "another process joined as worker 0; the one before was last heard");
+    dp_place_awaits(server, "another process joined as worker 0; the one before was last heard");
     dp_place_awaits(worker[0], "continues at epoch 1, minibatch 2 of 45");
     dp_place_awaits(worker[0], "without a limit: ");
     dp_process_signal(worker[0], SIGTERM);
@@ -401,6 +401,23 @@ static void a_backup_takes_a_stopped_workers_place(void **state)
     dp_place_stops_cleanly(server);
 }
 
+/* A pull in the middle of a step may hear that it was closed: what was computed of it is pushed all the same. */
+static void backups_and_steps_of_several_minibatches(void **state)
+{
+    struct dp_place *place = *state;
+    static const char *const together[] = {"--accumulate", "--push-every"};
+    for (size_t i = 0; i < 2; i++) {
+        struct setup s = {"2", "1", "4", "sync:2", "8", {together[i], "4", "--decay", "cosine"}};
+        const char *dir = dp_place_text(place, "run-%zu", i);
+        double examples = 0;
+        dp_place_ended(start(place, dir, &s), 0);
+        for (unsigned w = 0; w < 4; w++)
+            examples += number(place, dir, dp_place_text(place, "workers.%u.examples", w));
+        assert_true(examples == 8 * 1437);
+        assert_true(number(place, dir, "dropped.not_computed") <= number(place, dir, "dropped.examples"));
+    }
+}
+
 static void sync_with_a_backup_goes_on_over_kills(void **state)
 {
     struct setup s = {"2", "1", "3", "sync:1", "60", {0}};
@@ -425,6 +442,7 @@ int main(void)
         DP_CONSISTENCY_TEST(a_worker_that_is_away_is_waited_for),
         DP_CONSISTENCY_TEST(a_process_is_replaced_while_it_trains),
         DP_CONSISTENCY_TEST(a_backup_takes_a_stopped_workers_place),
+        DP_CONSISTENCY_TEST(backups_and_steps_of_several_minibatches),
         DP_CONSISTENCY_TEST(sync_with_a_backup_goes_on_over_kills),
         DP_CONSISTENCY_TEST(a_worker_that_failed_at_its_start_is_named),
     };

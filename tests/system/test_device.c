@@ -3,6 +3,7 @@
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -67,6 +68,42 @@ static void rows_are_those_of_the_cpu(void **state)
     (void)unlink(late);
 }
 
+/* With a backup, beside two others: whatever it has started when it hears that it is behind, each of its minibatches is pushed or
+ * passed over, once. Planted: what is under way is not landed before the steps behind it are passed over. */
+static void a_device_that_is_behind_passes_over(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_place_cluster cluster = {
+        .file = "behind", .test = "", .workers = 3, .epochs = 60, .training = "consistency = \"sync:1\";"};
+    const char *conf = dp_place_conf(place, &cluster), *late = late_worker(place);
+    const char *report = dp_place_path(place, "behind.json");
+    struct dp_process *server = dp_place_server(place, conf, 0), *worker[3];
+    worker[0] = dp_place_worker(place, conf, 0);
+    worker[1] = dp_place_worker(place, conf, 1);
+    dp_place_awaits(worker[0], "epoch 1 of");
+    worker[2] = dp_place_start(place, late, "--cluster", conf, "--worker", "2", "--device", "cuda:0", NULL);
+    dp_place_awaits(worker[2], "was closed without this worker");
+    for (int i = 0; i < 3; i++) {
+        dp_process_signal(worker[2], SIGSTOP);
+        dp_process_pause();
+        dp_process_signal(worker[2], SIGCONT);
+        dp_process_pause();
+    }
+    for (uint32_t w = 0; w < 3; w++)
+        dp_place_ended(worker[w], 0);
+    double pushes = 0, examples = 0;
+    for (unsigned w = 0; w < 3; w++) {
+        pushes += dp_place_number(place, report, dp_place_text(place, "workers.%u.pushes", w));
+        examples += dp_place_number(place, report, dp_place_text(place, "workers.%u.examples", w));
+    }
+    assert_true(pushes == 60 * 90 && examples == 60 * 1437);
+    assert_true(dp_place_number(place, report, "dropped.pushes") ==
+                dp_place_counter(place, conf, "pushes_dropped"));
+    assert_true(dp_place_number(place, report, "workers.2.dropped.not_computed") > 0);
+    dp_place_stops_cleanly(server);
+    (void)unlink(late);
+}
+
 /* The times of a step are all of its time. */
 static void time_is_spent_once(void **state)
 {
@@ -104,6 +141,7 @@ int main(void)
 #define DP_DEVICE_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
         DP_DEVICE_TEST(rows_are_those_of_the_cpu),
+        DP_DEVICE_TEST(a_device_that_is_behind_passes_over),
         DP_DEVICE_TEST(time_is_spent_once),
         DP_DEVICE_TEST(what_is_missing_is_said),
     };
