@@ -29,8 +29,8 @@ static const struct dp_option options[] = {
      "2",
      NULL, NULL},
     {"--watch", "[SECONDS]",
-     "repeat every SECONDS (1 .. 3600; default 2) until Ctrl-C; rates are then those of the last interval, "
-     "otherwise of the time since each server started",
+     "repeat every SECONDS (1 .. 3600; default 2) until Ctrl-C; rates and pushes are then those of the last "
+     "interval, otherwise of the time since each server started",
      NULL, NULL},
     {"--json", NULL, "print one JSON object on one line", NULL, NULL},
     {"--all", NULL, "also show the tables and counters of each shard", NULL, NULL},
@@ -43,8 +43,11 @@ static const struct dp_command command = {
     .summary =
         "Shows the state of a running cluster. For each server: its state, rows pulled and pushed per "
         "second, staleness in pushes,\njournal bytes that a restart after a crash would replay, bytes "
-        "of rows on disk, free disk space. For each worker: its\nstate and progress. With --dir, when "
-        "nothing is running: whether the run is finished.\nExit code: 0 if all servers serve; 1 if one "
+        "of rows on disk, free disk space. For each worker: its\nstate and progress. Of all pushes: how "
+        "stale they were, how far ahead of the slowest worker, which share of their rows\nhad changed since "
+        "their "
+        "pull (median and 99th percentile; with --json the histograms). With --dir, when "
+        "nothing is\nrunning: whether the run is finished.\nExit code: 0 if all servers serve; 1 if one "
         "does not (stopped, as after a finished run, down,\nrecovering, waiting for disk space); 2 if the "
         "cluster could not be asked.",
     .options = options,

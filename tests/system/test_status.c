@@ -18,9 +18,12 @@ static void await_training(struct dp_place *place, const char *conf)
     uint64_t deadline = dp_process_now_ms() + (uint64_t)DP_SOON_MS * DP_PATIENCE;
     for (bool trains = false; !trains;) {
         assert_true(dp_process_now_ms() < deadline);
-        struct dp_process *status = dp_place_try(place, 0, "downpour", "status", "--cluster", conf);
-        trains = strstr(dp_process_out(status), "/5000") != NULL;
+        struct dp_process *status = dp_place_try(place, 0, "downpour", "status", "--cluster", conf, "--json");
+        const char *json =
+            dp_place_file(place, "trains.json", dp_process_out(status), strlen(dp_process_out(status)));
         dp_place_drop(place, &status);
+        trains = dp_place_number(place, json, "servers.0.rows_pushed") > 0 &&
+                 dp_place_number(place, json, "servers.1.rows_pushed") > 0;
     }
 }
 
