@@ -198,6 +198,13 @@ static void so_do_accumulated_ones(void **state)
     storm(&run);
 }
 
+static void so_do_those_of_threads(void **state)
+{
+    struct run run = {.place = *state, .workers = WORKERS, .numbers = BATCHES / 3};
+    start_all(&run, "threads = 2; push_every = 3;");
+    storm(&run);
+}
+
 /* Killed with one step on the device and another one's push under way. */
 static void so_does_every_step_of_a_device(void **state)
 {
@@ -253,6 +260,7 @@ int main(void)
         DP_TRAIN_TEST(every_minibatch_counts_once_on_every_shard),
         DP_TRAIN_TEST(so_does_every_group),
         DP_TRAIN_TEST(so_do_accumulated_ones),
+        DP_TRAIN_TEST(so_do_those_of_threads),
         DP_TRAIN_TEST(so_does_every_step_of_a_device),
         DP_TRAIN_TEST(so_does_every_leased_minibatch),
         DP_TRAIN_TEST(so_does_every_leased_group),

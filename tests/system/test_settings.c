@@ -143,6 +143,32 @@ static void accumulated_minibatches_are_a_large_one(void **state)
     assert_true(loss[2] == loss[1]);
 }
 
+/* The test loss after `epochs` of sgd, and the pushes. */
+static double shared_loss(struct dp_place *place, const char *threads, const char *workers, const char *mode,
+                          const char *epochs)
+{
+    const char *report = dp_place_path(place, "run/report.json");
+    (void)dp_place_try(place, 0, "downpour", "run", "--dir", dp_place_path(place, "run"), "--fresh",
+                       "--model", "mlp:64-32-10", "--train", DP_DIGITS_TRAIN, "--test", DP_DIGITS_TEST,
+                       "--scale", "0.0625", "--batch", "16", "--optimizer", "sgd", "--rate", "0.02",
+                       "--push-every", "15", "--fetch-every", "15", "--workers", workers, "--consistency",
+                       mode, "--threads", threads, "--epochs", epochs);
+    assert_true(dp_place_number(place, report, "settings.threads") == strtod(threads, NULL));
+    /* 90 minibatches are 6 groups of 15. */
+    assert_true(dp_place_number(place, report, "staleness.pushes") == 6 * strtod(epochs, NULL));
+    return dp_place_number(place, report, "final.test.loss");
+}
+
+static void threads_reach_what_one_reaches(void **state)
+{
+    double one = shared_loss(*state, "1", "1", "async", EPOCHS);
+    double three = shared_loss(*state, "3", "1", "async", EPOCHS);
+    double both = shared_loss(*state, "2", "2", "ssp:0", EPOCHS);
+    print_message("test loss of one thread %.4f, of three %.4f, of two in two workers %.4f\n", one, three,
+                  both);
+    assert_true(three < 1.1 * one && both < 1.3 * one);
+}
+
 static void settings_from_a_cluster_file(void **state)
 {
     struct dp_place *place = *state;
@@ -167,7 +193,9 @@ int main(void)
         DP_SETTINGS_TEST(other_activations_learn),
         DP_SETTINGS_TEST(regression_finds_a_line),
         DP_SETTINGS_TEST(accumulated_minibatches_are_a_large_one),
+        DP_SETTINGS_TEST(threads_reach_what_one_reaches),
         DP_SETTINGS_TEST(settings_from_a_cluster_file),
     };
+    cmocka_set_test_filter(getenv("DP_TEST"));
     return cmocka_run_group_tests_name("settings", tests, NULL, NULL);
 }

@@ -20,7 +20,8 @@ struct dp_weights_view {
     struct viewed viewed[DP_GRAPH_PARAMETERS_MAX];
     const float *shown[DP_GRAPH_PARAMETERS_MAX];
     uint32_t *place[DP_BATCH_GROUPS_MAX];
-    const struct dp_batch *batch; /* of the last `of` */
+    const uint32_t *lent[DP_BATCH_GROUPS_MAX];
+    const struct dp_batch *batch; /* of the last `at` */
 };
 
 static float load(const float *from)
@@ -122,28 +123,30 @@ static void copy_rows(const struct viewed *viewed, const uint32_t *place, uint32
     }
 }
 
-const float *const *dp_weights_view_of(struct dp_weights_view *view, struct dp_weights *weights,
-                                       const struct dp_batch *batch)
+const uint32_t *const *dp_weights_view_at(struct dp_weights_view *view, struct dp_weights *weights,
+                                          const struct dp_batch *batch)
 {
     view->batch = batch;
     for (uint32_t g = 0; g < view->groups; g++) {
         size_t n;
         find_places(dp_weights_keys(weights, g, &n), &batch->group[g], view->place[g]);
+        view->lent[g] = view->place[g];
     }
+    for (int p = 0; p < view->parameters; p++)
+        view->viewed[p].shared = dp_weights_local(weights, p);
+    return view->lent;
+}
+
+const float *const *dp_weights_view_of(struct dp_weights_view *view)
+{
     for (int p = 0; p < view->parameters; p++) {
-        struct viewed *viewed = &view->viewed[p];
-        viewed->shared = dp_weights_local(weights, p);
+        const struct viewed *viewed = &view->viewed[p];
         if (viewed->sparse)
-            copy_rows(viewed, view->place[viewed->group], batch->group[viewed->group].distinct);
+            copy_rows(viewed, view->place[viewed->group], view->batch->group[viewed->group].distinct);
         for (size_t i = 0; i < viewed->floats; i++)
             viewed->copy[i] = load(viewed->shared + i);
     }
     return view->shown;
-}
-
-const uint32_t *dp_weights_view_places(const struct dp_weights_view *view, uint32_t group)
-{
-    return view->place[group];
 }
 
 static void descend(float *w, const float *g, size_t n, float rate)

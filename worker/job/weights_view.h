@@ -1,7 +1,7 @@
 /* Weights view: what one thread has of weights that several threads use at once (Hogwild!, Niu et al. 2011).
- *     of (batch)  ->  the thread computes  ->  step
- * `of` copies the rows of a minibatch, and all dense parameters, out of the local copy of a fetch; `step` moves
- * the local copy by w -= rate * g, without locks.
+ *     at (batch)  ->  of  ->  the thread computes  ->  step
+ * `at` finds where the rows of a minibatch are; `of` copies them, and all dense parameters, out of the local copy
+ * of a fetch; `step` moves the local copy by w -= rate * g, without locks.
  * Promise   Alone, a view gives the bits of dp_weights_of and dp_weights_step. Among others each component is
  *           read and written as a whole, by relaxed atomic loads and stores, and nothing more: `of` may see a
  *           part of another's step, and of two steps of one component at the same time one may be lost. That
@@ -23,12 +23,13 @@ enum dp_status dp_weights_view_new(const struct dp_weights_options *options, str
                                    struct dp_error *err);
 void dp_weights_view_free(struct dp_weights_view **view);
 
-/* The weights for a program and a batch that `weights` has taken: [parameters]. Lent until the next `of`. */
-const float *const *dp_weights_view_of(struct dp_weights_view *view, struct dp_weights *weights,
-                                       const struct dp_batch *batch);
-/* Of the batch of the last `of`: for each distinct key of a group its index in the group's union. */
-const uint32_t *dp_weights_view_places(const struct dp_weights_view *view, uint32_t group);
-/* gradients: as a program computes them for the batch of the last `of`. */
+/* batch: one that `weights` has taken. Returns for each group, and each distinct key of it, the index in the group's
+ * union: [groups], lent until the next `at`. */
+const uint32_t *const *dp_weights_view_at(struct dp_weights_view *view, struct dp_weights *weights,
+                                          const struct dp_batch *batch);
+/* The weights for a program: [parameters]. Lent until the next `of`. */
+const float *const *dp_weights_view_of(struct dp_weights_view *view);
+/* gradients: as a program computes them for the batch of the last `at`. */
 void dp_weights_view_step(struct dp_weights_view *view, float rate, float *const *gradients);
 
 #endif

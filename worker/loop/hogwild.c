@@ -19,7 +19,6 @@ struct lane {
     struct dp_program *program; /* the first one's is the job's */
     struct dp_weights_view *view;
     struct dp_gradients *gradients;
-    const uint32_t *place[DP_BATCH_GROUPS_MAX];
     enum dp_status status;
     struct dp_error err;
     uint32_t at; /* the minibatch under way */
@@ -62,8 +61,9 @@ static enum dp_status compute(struct lane *lane, uint32_t i)
     const struct dp_hogwild *pool = lane->pool;
     const struct dp_batch *batch = pool->batches[i];
     float *const *written = dp_gradients_next(lane->gradients, batch, NULL);
+    const uint32_t *const *place = dp_weights_view_at(lane->view, pool->weights, batch);
     gate_enter(pool);
-    const float *const *weights = dp_weights_view_of(lane->view, pool->weights, batch);
+    const float *const *weights = dp_weights_view_of(lane->view);
     gate_leave(pool);
     enum dp_status st = dp_program_start(lane->program, batch, weights, written, &lane->err);
     if (st == DP_OK)
@@ -75,7 +75,7 @@ static enum dp_status compute(struct lane *lane, uint32_t i)
     gate_enter(pool);
     dp_weights_view_step(lane->view, pool->rates[i], written);
     gate_leave(pool);
-    dp_gradients_add_at(lane->gradients, lane->place);
+    dp_gradients_add_at(lane->gradients, place);
     return DP_OK;
 }
 
@@ -141,8 +141,6 @@ static enum dp_status lane_open(struct lane *lane, const struct dp_hogwild_optio
         lane->program = job->program;
     else if (st == DP_OK)
         st = dp_program_open(job->model.graph, &job->backend, &job->worst, &lane->program, err);
-    for (uint32_t g = 0; st == DP_OK && g < job->worst.groups; g++)
-        lane->place[g] = dp_weights_view_places(lane->view, g);
     return st;
 }
 

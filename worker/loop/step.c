@@ -1,5 +1,6 @@
 #include "worker/loop/step_inner.h"
 
+#include "common/base/log.h"
 #include "worker/job/push_id.h"
 #include "worker/loop/fetch_wait.h"
 #include "worker/telemetry/advice.h"
@@ -35,6 +36,11 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
                                                .also = job->extra ? &loop->extra : NULL};
     bool shared = threads.threads > 1 && loop->fetch_every > 1; /* else there is one minibatch at most */
     enum dp_status st = shared ? dp_hogwild_open(&threads, &loop->hogwild, err) : DP_OK;
+    if (loop->hogwild)
+        dp_log(DP_LOG_INFO,
+               "%" PRIu32 " threads share the weights of %" PRIu32 " minibatches, which are pulled "
+               "and pushed together",
+               threads.threads, loop->fetch_every);
     for (int i = 0; st == DP_OK && !shared && i < (loop->flies ? 2 : 1); i++) {
         st = dp_gradients_new(&gradients, &loop->gradients[i], err);
         if (st == DP_OK && job->extra)
@@ -196,14 +202,14 @@ static enum dp_status push(struct dp_loop *loop, struct dp_gradients *gradients,
     if (st != DP_OK)
         return st;
     loop->first_push = NULL;
-    const struct dp_push_options options = {
-        .rate = rate,
-        .stream = dp_push_stream(loop->training->run, loop->epoch),
-        .number = dp_push_number(loop->owner, loop->training->workers, step),
-        .by_staleness = gradients && loop->training->rate_by_staleness,
-        .in_step = loop->rounds.members > 0,
-        .step = dp_rounds_step(&loop->rounds, loop->epoch, step),
-        .examples = loop->examples};
+    const struct dp_push_options options = {.rate = rate,
+                                            .stream = dp_push_stream(loop->training->run, loop->epoch),
+                                            .number =
+                                                dp_push_number(loop->owner, loop->training->workers, step),
+                                            .by_staleness = gradients && loop->training->rate_by_staleness,
+                                            .in_step = loop->rounds.members > 0,
+                                            .step = dp_rounds_step(&loop->rounds, loop->epoch, step),
+                                            .examples = loop->examples};
     struct dp_ticket *ticket = dp_sent_next(&loop->sent);
     remember(loop, step, options.number);
     if (gradients)
@@ -346,28 +352,43 @@ static enum dp_status pass_over(struct dp_loop *loop, uint64_t index, struct dp_
     return st == DP_OK ? stop_here(loop, number, err) : st;
 }
 
-/* Several threads: the minibatches of a fetch are one push. */
-static enum dp_status train_shared(struct dp_loop *loop, struct dp_loop_fetch *fetch, struct dp_error *err)
+/* Several threads: the minibatches of a fetch are one push. While the others compute this one reads and pulls the next
+ * fetch. */
+static enum dp_status train_shared(struct dp_loop *loop, uint64_t index, struct dp_error *err)
 {
-    struct dp_share share = dp_share_with(loop->share, fetch->batch[0]->number);
-    uint64_t step = dp_share_position(share, fetch->batch[0]->number) / loop->push_every;
+    struct dp_loop_fetch *fetch = &loop->fetch[index % 2];
+    bool more = loop->training->overlap && !loop->portions &&
+                index + 1 < dp_groups(loop->positions, loop->fetch_every);
     float *rates = dp_hogwild_rates(loop->hogwild), rate = 0;
-    for (uint32_t i = 0; i < fetch->count; i++)
-        rates[i] = rate = rate_of(loop, step, fetch->batch[i]->number);
-    uint32_t at;
-    dp_hogwild_start(loop->hogwild, fetch->weights, fetch->batch, fetch->count);
-    enum dp_status st = dp_hogwild_finish(loop->hogwild, &at, err);
-    dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
-    for (uint32_t i = 0; st == DP_OK && i < fetch->count; i++)
-        count(loop, fetch->batch[i], dp_hogwild_losses(loop->hogwild)[i]);
-    loop->owner = share.worker;
-    if (st == DP_OK)
-        st = push(loop, dp_hogwild_sum(loop->hogwild), step, rate, err);
-    if (st != DP_OK)
-        return explain(loop, fetch->batch[at], st, err);
-    uint64_t number = fetch->batch[fetch->count - 1]->number;
-    dp_loop_fetch_release(loop, fetch);
-    return stop_here(loop, number, err);
+    uint64_t step = 0, number = 0; /* of this epoch */
+    struct dp_error late = {0};
+    DP_ASSERT(loop->push_every == loop->fetch_every);
+    for (uint32_t i = 0; i < fetch->count; i++) {
+        number = fetch->batch[i]->number;
+        struct dp_share share = dp_share_with(loop->share, number);
+        loop->owner = share.worker;
+        step = dp_share_position(share, number) / loop->push_every;
+        rates[i] = rate = rate_of(loop, step, number);
+    }
+    if (fetch->count > 0)
+        dp_hogwild_start(loop->hogwild, fetch->weights, fetch->batch, fetch->count);
+    enum dp_status next = more ? dp_loop_fetch_start(loop, index + 1, &late) : DP_OK, st = DP_OK;
+    if (fetch->count > 0) {
+        uint32_t at;
+        st = dp_hogwild_finish(loop->hogwild, &at, err);
+        dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
+        for (uint32_t i = 0; st == DP_OK && i < fetch->count; i++)
+            count(loop, fetch->batch[i], dp_hogwild_losses(loop->hogwild)[i]);
+        if (st == DP_OK)
+            st = push(loop, dp_hogwild_sum(loop->hogwild), step, rate, err);
+        if (st != DP_OK)
+            return explain(loop, fetch->batch[at], st, err);
+        dp_loop_fetch_release(loop, fetch);
+        st = stop_here(loop, number, err);
+    }
+    if (st == DP_OK && next != DP_OK && err)
+        *err = late;
+    return st == DP_OK ? next : st;
 }
 
 static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct dp_error *err)
@@ -378,8 +399,8 @@ static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct d
         return st;
     if (dp_behind_is(&loop->behind, fetch->step))
         return pass_over(loop, index, err);
-    if (loop->hogwild && fetch->count > 0)
-        return train_shared(loop, fetch, err);
+    if (loop->hogwild)
+        return train_shared(loop, index, err);
     for (uint32_t i = 0; i < fetch->count; i++) {
         /* A push copies its gradients but borrows its keys, so all batches are released together at the end. */
         st = start(loop, fetch, i, err);
@@ -404,7 +425,7 @@ static enum dp_status train_fetches(struct dp_loop *loop, struct dp_error *err)
     enum dp_status st = fetches ? dp_loop_fetch_start(loop, 0, err) : DP_OK;
     for (uint64_t i = 0; st == DP_OK && i < fetches; i++) {
         bool more = i + 1 < fetches;
-        if (overlap && more)
+        if (overlap && more && !loop->hogwild)
             st = dp_loop_fetch_start(loop, i + 1, err);
         if (st == DP_OK)
             st = train_fetch(loop, i, err);

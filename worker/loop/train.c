@@ -287,7 +287,11 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
         st = dp_files_columns(job, &t->progress, t->train, err);
     if (st == DP_OK)
         st = dp_files_names(job, &t->progress, t->train, err);
-    (void)snprintf(t->stats.device, sizeof t->stats.device, "%s", job->device);
+    if (t->settings->threads > 1) /* the device's own figure is of matrix products */
+        (void)snprintf(t->stats.device, sizeof t->stats.device, "cpu, %" PRIu32 " threads",
+                       t->settings->threads);
+    else
+        (void)snprintf(t->stats.device, sizeof t->stats.device, "%s", job->device);
     if (st == DP_OK && job->worker == 0)
         st = dp_interim_init(&t->interim, job, err);
     if (st == DP_OK)

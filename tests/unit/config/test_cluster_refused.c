@@ -41,7 +41,8 @@ static const struct bad wrong_files[] = {
     /* threads */
     {TRAIN("threads = 0;"), ":6: ", "'training.threads' is 0, but must be 1 .. 256"},
     {TRAIN("threads = 2; consistency = \"sync\";"), ".conf",
-     "'training.consistency' is sync, whose bits are: leave one out ('training.blas_threads': threads of"},
+     "'training.consistency' is sync, which computes a step on the weights that were pulled: leave one out "
+     "('training.blas_threads': threads of"},
     {TRAIN("threads = 2; device = \"auto\";"), ".conf",
      "'training.threads' is 2, threads that compute on the CPU, but 'training.device' is auto"},
     {TRAIN("threads = 2; accumulate = 4;"), ".conf",
