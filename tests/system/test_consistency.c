@@ -184,8 +184,8 @@ static void ssp_goes_on_over_kills(void **state)
 {
     struct setup s = {"2", "1", "3", "ssp:1", LONG, {0}};
     killed(*state, &s);
-    assert_true(number(*state, "killed", "staleness.clock_gap.max") <=
-                2); /* a server that is killed may take a last push back */
+    /* A server that is killed may take back what the slowest had pushed without an answer: four pushes. */
+    assert_true(number(*state, "killed", "staleness.clock_gap.max") <= 1 + 4);
 }
 
 /* Stopped twice, and finished. */
@@ -299,13 +299,14 @@ static void a_worker_that_failed_at_its_start_is_named(void **state)
 static void is_waited_for(struct dp_place *place, const char *file, const char *training)
 {
     struct dp_place_cluster cluster = {
-        .file = file, .workers = 2, .epochs = 2, .timeout_ms = 500, .training = training};
+        .file = file, .workers = 2, .epochs = 2, .timeout_ms = 1500, .training = training};
     const char *conf = dp_place_conf(place, &cluster);
     struct dp_process *server = dp_place_server(place, conf, 0), *worker[2];
     struct dp_process *first = dp_place_worker(place, conf, 0);
     dp_place_awaits(first, "without a limit: ");
     dp_place_says(first, "waits for worker 1, which has not joined yet");
     worker[0] = dp_place_worker(place, conf, 0);
+    dp_place_awaits(worker[0], "steps in an epoch");
     dp_place_ended(first, 2);
     dp_place_says(first, "another process");
     dp_place_awaits(server, "another process joined as worker 0; the one before was last heard");
