@@ -1,6 +1,7 @@
 #include "deploy/cli/local.h"
 
 #include "common/base/deadline.h"
+#include "deploy/cli/last_words.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +16,6 @@
 #include <unistd.h>
 
 #define CHILDREN_MAX  1024
-#define TAIL_LINES    8
-#define TAIL_BYTES    4096
 #define LOG_BYTES_MAX (16l << 20) /* a longer one makes room when the next run begins */
 #define CLOSE_WORKERS 5000
 #define CLOSE_SERVERS 60000
@@ -51,6 +50,7 @@ struct dp_local {
     sigset_t before;
     int asked; /* the first of SIGINT, SIGTERM, SIGHUP */
     unsigned asked_count;
+    bool spares; /* dp_local_spare_workers */
     bool ending; /* since a stop, until the next start: who dies is not started again */
     uint32_t restarts_max;
     uint32_t restarts;    /* ever */
@@ -359,6 +359,34 @@ static uint32_t until_due(const struct dp_local *local, uint32_t timeout_ms)
     return (uint32_t)left;
 }
 
+static const struct child *first_worker(const struct dp_local *local)
+{
+    uint32_t i = 0;
+    while (i < local->children && local->child[i].role != DP_LOCAL_WORKER)
+        i++;
+    return i < local->children ? &local->child[i] : NULL;
+}
+
+static bool ended_badly(const struct child *child)
+{
+    if (child->running || child->waits || child->stopping)
+        return false;
+    return child->role == DP_LOCAL_SERVER || !WIFEXITED(child->status) || WEXITSTATUS(child->status) != 0;
+}
+
+static bool is_spared(const struct dp_local *local, const struct child *child)
+{
+    return local->spares && child->role == DP_LOCAL_WORKER && child != first_worker(local);
+}
+
+static void tell_spared(struct dp_local *local, const struct child *child)
+{
+    char text[160], line[256];
+    how_it_ended(child, text, sizeof text);
+    (void)snprintf(line, sizeof line, "%s; the others go on without it (--worker-timeout)", text);
+    tell(local, line);
+}
+
 static void reap(struct dp_local *local)
 {
     for (uint32_t i = 0; i < local->children; i++) {
@@ -375,6 +403,8 @@ static void reap(struct dp_local *local)
             child->stopping = true; /* then the stop of its role tells how it ended */
         else
             consider(local, child);
+        if (is_spared(local, child) && ended_badly(child))
+            tell_spared(local, child);
     }
 }
 
@@ -428,19 +458,23 @@ uint32_t dp_local_running(const struct dp_local *local, enum dp_local_role role)
     return n;
 }
 
-static bool ended_badly(const struct child *child)
-{
-    if (child->running || child->waits || child->stopping)
-        return false;
-    return child->role == DP_LOCAL_SERVER || !WIFEXITED(child->status) || WEXITSTATUS(child->status) != 0;
-}
-
 static const struct child *first_failed(const struct dp_local *local)
 {
     for (uint32_t i = 0; i < local->children; i++)
-        if (ended_badly(&local->child[i]))
+        if (ended_badly(&local->child[i]) && !is_spared(local, &local->child[i]))
             return &local->child[i];
     return NULL;
+}
+
+void dp_local_spare_workers(struct dp_local *local)
+{
+    local->spares = true;
+}
+
+bool dp_local_first_worker_ended(const struct dp_local *local)
+{
+    const struct child *first = first_worker(local);
+    return first && !first->running && !first->waits && !ended_badly(first);
 }
 
 bool dp_local_failed(const struct dp_local *local)
@@ -454,59 +488,12 @@ bool dp_local_server_failed(const struct dp_local *local)
     return child && child->role == DP_LOCAL_SERVER; /* servers were started first, and so stand first */
 }
 
-/* Of this run's part. */
-static void show_tail(const char *path, long begin, FILE *file)
-{
-    char text[TAIL_BYTES + 1];
-    FILE *log = fopen(path, "re");
-    if (!log)
-        return;
-    (void)fseek(log, 0, SEEK_END);
-    long size = ftell(log);
-    (void)fseek(log, size - begin > TAIL_BYTES ? size - TAIL_BYTES : begin, SEEK_SET);
-    size_t n = fread(text, 1, TAIL_BYTES, log);
-    (void)fclose(log);
-    while (n > 0 && text[n - 1] == '\n')
-        n--;
-    text[n] = '\0';
-    size_t from = n;
-    for (int lines = 0; from > 0; from--)
-        if (text[from - 1] == '\n' && ++lines == TAIL_LINES)
-            break;
-    for (char *line = text + from; line && *line;) {
-        char *end = strchr(line, '\n');
-        fprintf(file, "    %.*s\n", (int)strcspn(line, "\n"), line);
-        line = end ? end + 1 : NULL;
-    }
-}
-
-/* Where in a line of its log a child says why it ends; NULL: the line is another. */
-static const char *why_it_ends(const struct child *child, const char *line)
-{
-    char prefix[64]; /* as dp_log writes it, behind the time */
-    size_t time = sizeof "2000-01-01T00:00:00.000Z" - 1;
-    size_t len = (size_t)snprintf(prefix, sizeof prefix, " error %s: ", child->name);
-    return strlen(line) > time && strncmp(line + time, prefix, len) == 0 ? line + time + len : NULL;
-}
-
-/* The last line in which a child that ended by itself, with code 2, said why. */
+/* In which a child that ended by itself, with code 2, said why. */
 static bool last_words(const struct child *child, char *out, size_t size)
 {
-    char line[TAIL_BYTES];
     bool by_itself = WIFEXITED(child->status) && WEXITSTATUS(child->status) == 2;
-    FILE *log = by_itself ? fopen(child->log, "re") : NULL;
     out[0] = '\0';
-    if (!log)
-        return false;
-    (void)fseek(log, child->log_from, SEEK_SET);
-    while (fgets(line, sizeof line, log)) {
-        line[strcspn(line, "\n")] = '\0';
-        const char *why = why_it_ends(child, line);
-        if (why)
-            (void)snprintf(out, size, "%s", why);
-    }
-    (void)fclose(log);
-    return out[0] != '\0';
+    return by_itself && dp_last_words(child->log, child->log_from, child->name, out, size);
 }
 
 static void explain_one(const struct child *child, FILE *file)
@@ -518,7 +505,7 @@ static void explain_one(const struct child *child, FILE *file)
     }
     how_it_ended(child, text, sizeof text);
     fprintf(file, "downpour: %s; its log, %s, ends with:\n", text, child->log);
-    show_tail(child->log, child->log_from, file);
+    dp_last_lines(child->log, child->log_from, file);
 }
 
 void dp_local_explain(const struct dp_local *local, FILE *file)

@@ -219,6 +219,20 @@ static void print_dropped(const json_t *root, FILE *file)
                 number_in(dropped, "partly"));
 }
 
+/* Of workers that were gone for good. */
+static void print_left(const json_t *root, FILE *file)
+{
+    const json_t *workers = json_object_get(root, "workers");
+    for (size_t w = 0; w < json_array_size(workers); w++) {
+        const json_t *left = json_object_get(json_array_get(workers, w), "left");
+        if (left)
+            fprintf(file,
+                    "Left:      worker %zu before step %.0f, in epoch %.0f: %.0f of its minibatches were not "
+                    "trained\n",
+                    w, number_in(left, "step"), number_in(left, "epoch"), number_in(left, "minibatches"));
+    }
+}
+
 static void print_changed(const json_t *staleness, FILE *file)
 {
     const json_t *changed = json_object_get(staleness, "changed"),
@@ -249,6 +263,7 @@ static void print_throughput(const json_t *root, FILE *file)
     print_changed(staleness, file);
     print_gap(root, file);
     print_dropped(root, file);
+    print_left(root, file);
 }
 
 enum dp_status dp_outcome_print(const char *report, bool shown, FILE *file, struct dp_error *err)

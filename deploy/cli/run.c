@@ -14,6 +14,7 @@
 #include "deploy/cli/run_plan.h"
 #include "deploy/cli/servers.h"
 
+#include "common/base/deadline.h"
 #include "common/config/consistency.h"
 #include "common/env/awake.h"
 #include "common/model/stream.h"
@@ -36,10 +37,11 @@ struct cli_run {
     struct dp_client *client;
     struct dp_cli_line line;
     struct dp_cli_epochs epochs;
-    bool accepted; /* some worker has trained: the earlier run's place is this one's */
-    bool trained;  /* some worker has said so */
-    bool replaces; /* --replace-store gives up something */
-    bool served;   /* all servers have: what was replaced stays so */
+    bool accepted;           /* some worker has trained: the earlier run's place is this one's */
+    bool trained;            /* some worker has said so */
+    bool replaces;           /* --replace-store gives up something */
+    bool served;             /* all servers have: what was replaced stays so */
+    uint64_t first_ended_ms; /* worker 0, where others may have left; 0: not yet */
 };
 
 /* Whether the servers refuse this number as too old (*next: the first that they accept), or have a push of it. */
@@ -149,6 +151,22 @@ static void watch(struct cli_run *run)
         accept(run);
 }
 
+/* Worker 0, which writes the report, has ended, and others that left have not: they hang, or were suspended. */
+static bool is_left_alone(struct cli_run *run)
+{
+    const uint32_t timeout = run->plan.cluster->training.worker_timeout;
+    if (timeout == 0 || !dp_local_first_worker_ended(run->local))
+        return false;
+    if (run->first_ended_ms == 0)
+        run->first_ended_ms = dp_now_ms();
+    if (dp_now_ms() - run->first_ended_ms < 1000 * (uint64_t)timeout + WORKER_STOP_MS)
+        return false;
+    dp_cli_line_end(&run->line);
+    fprintf(stderr, "downpour: the training is finished; workers that left it and still run are killed\n");
+    (void)dp_local_stop(run->local, DP_LOCAL_WORKER, 0);
+    return true;
+}
+
 /* DP_STOPPING: a signal, or a process ended as it should not have. */
 static enum dp_status train(struct cli_run *run, struct dp_error *err)
 {
@@ -169,9 +187,13 @@ static enum dp_status train(struct cli_run *run, struct dp_error *err)
         st = choose_run(run, err);
     if (st == DP_OK)
         st = start_workers(run, err);
+    if (st == DP_OK && run->plan.cluster->training.worker_timeout > 0)
+        dp_local_spare_workers(run->local);
     while (st == DP_OK && dp_local_running(run->local, DP_LOCAL_WORKER) > 0) {
         dp_local_wait(run->local, LOOK_MS);
         tell_news(run);
+        if (is_left_alone(run))
+            break;
         if (dp_local_signal(run->local) || dp_local_failed(run->local))
             return dp_fail(err, DP_STOPPING, "stopped before the end of the training");
         watch(run);

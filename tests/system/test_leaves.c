@@ -199,6 +199,33 @@ static void a_stand_in_dies(void **state)
     finished(&cast);
 }
 
+static pid_t worker_of(struct dp_place *place, struct dp_process *run, unsigned w)
+{
+    const char *conf = dp_place_path(place, "run/cluster.conf");
+    pid_t pid =
+        dp_process_find(run, dp_place_text(place, "/downpour-worker --cluster %s --worker %u", conf, w));
+    assert_true(pid > 0);
+    return pid;
+}
+
+/* One is dead and not started again, one hangs for ever: `downpour run` ends well, and says so. */
+static void a_run_ends_without_them(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_process *run = dp_place_start(
+        place, "downpour", "run", "--dir", dp_place_path(place, "run"), "--workers", "3", "--consistency",
+        "sync", "--worker-timeout", "2", "--restarts", "0", "--model", "mlp:64-32-10", "--train",
+        DP_DIGITS_TRAIN, "--scale", "0.0625", "--batch", "16", "--epochs", "200", NULL);
+    dp_place_awaits(run, "epoch ");
+    assert_int_equal(kill(worker_of(place, run, 1), SIGSTOP), 0);
+    assert_int_equal(kill(worker_of(place, run, 2), SIGKILL), 0);
+    dp_place_ended(run, 0);
+    dp_place_says(run, "worker 2 was killed by signal 9 (Killed); the others go on without it");
+    dp_place_says(run, "workers that left it and still run are killed");
+    dp_place_says(run, "Left:      worker 1 before step ");
+    dp_place_says(run, "Left:      worker 2 before step ");
+}
+
 int main(void)
 {
 #define DP_LEAVES_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
@@ -208,6 +235,7 @@ int main(void)
         DP_LEAVES_TEST(the_first_server_is_away_and_nobody_leaves),
         DP_LEAVES_TEST(who_comes_back_to_a_place_that_has_left_ends),
         DP_LEAVES_TEST(a_stand_in_dies),
+        DP_LEAVES_TEST(a_run_ends_without_them),
     };
     cmocka_set_test_filter(getenv("DP_TEST"));
     return cmocka_run_group_tests_name("leaves", tests, NULL, NULL);

@@ -28,10 +28,20 @@ void dp_remember_put(struct dp_remember *remember, struct dp_job *job, const str
     remember->next_ns = now + (now - begun) * (SHARE - 1);
 }
 
-enum dp_status dp_remember_of(struct dp_job *job, uint32_t worker, struct dp_shared_note *note,
+enum dp_status dp_remember_of(struct dp_job *job, uint32_t worker, struct dp_worker_stats *stats,
                               struct dp_error *err)
 {
-    return dp_shared_one(job, "figures", worker, note, err);
+    uint32_t epochs = job->cluster->training.epochs;
+    struct dp_shared_note note = {0};
+    struct dp_error unread = {0};
+    enum dp_status st = dp_shared_one(job, "figures", worker, &note, err);
+    if (st == DP_OK &&
+        (!note.bytes || dp_worker_stats_unpack(note.bytes, note.size, epochs, stats, &unread) != DP_OK)) {
+        dp_worker_stats_clear(stats);
+        st = dp_worker_stats_init(stats, worker, epochs, err);
+    }
+    dp_shared_note_clear(&note);
+    return st;
 }
 
 static void get_note(struct dp_job *job, struct dp_worker_stats *stats)
@@ -39,7 +49,7 @@ static void get_note(struct dp_job *job, struct dp_worker_stats *stats)
     struct dp_shared_note note = {0};
     struct dp_error err = {0};
     struct dp_worker_stats before = {0};
-    enum dp_status st = dp_remember_of(job, job->worker, &note, &err);
+    enum dp_status st = dp_shared_one(job, "figures", job->worker, &note, &err);
     if (st == DP_OK && note.bytes)
         st = dp_worker_stats_unpack(note.bytes, note.size, stats->epochs, &before, &err);
     if (st != DP_OK)

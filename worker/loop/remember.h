@@ -65,9 +65,9 @@ void dp_remember_end(struct dp_remember *remember, const struct dp_worker_stats 
 void dp_remember_tested(struct dp_remember *remember, enum dp_step_note kind, uint32_t epoch,
                         const struct dp_tested *tested);
 
-/* The note of any worker. */
+/* Of any worker, into {0}, by its note: what it told at the end of its last epoch, if the first server still has that. */
 DP_MUST_USE
-enum dp_status dp_remember_of(struct dp_job *job, uint32_t worker, struct dp_shared_note *note,
+enum dp_status dp_remember_of(struct dp_job *job, uint32_t worker, struct dp_worker_stats *stats,
                               struct dp_error *err);
 /* Puts the note. rests: the workers rest after this epoch. */
 void dp_remember_put(struct dp_remember *remember, struct dp_job *job, const struct dp_worker_stats *stats,

@@ -199,26 +199,17 @@ static enum dp_status stand_in(struct dp_stand_in *s, uint32_t worker, struct dp
     }
 }
 
-enum dp_status dp_stand_in_stats(const struct dp_stand_in *s, uint32_t worker, uint32_t epochs,
-                                 struct dp_worker_stats *stats, struct dp_error *err)
+void dp_stand_in_say(const struct dp_stand_in *s, uint32_t worker, uint32_t epochs,
+                     struct dp_worker_stats *stats)
 {
+    if (!s->job)
+        return;
     const struct dp_rounds rounds = rounds_of(s->job, s->data, worker);
-    uint32_t all = s->job->cluster->training.epochs;
     uint64_t until = s->gone[worker].until;
-    struct dp_shared_note note = {0};
-    struct dp_error unread = {0};
-    enum dp_status st = dp_remember_of(s->job, worker, &note, err);
-    if (st == DP_OK &&
-        (!note.bytes || dp_worker_stats_unpack(note.bytes, note.size, all, stats, &unread) != DP_OK)) {
-        dp_worker_stats_clear(stats);
-        st = dp_worker_stats_init(stats, worker, all, err);
-    }
-    dp_shared_note_clear(&note);
     stats->left = (struct dp_worker_left){.is = true,
                                           .step = until,
                                           .epoch = (uint32_t)(until / rounds.count) + 1,
                                           .undone = dp_stand_in_undone(&rounds, until, epochs)};
-    return st;
 }
 
 /* ---- who is silent */

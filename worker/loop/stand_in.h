@@ -39,11 +39,9 @@ enum dp_status dp_stand_in_open(struct dp_stand_in *stand_in, struct dp_job *job
                                 const struct dp_dataset *data, const struct dp_rounds *rounds,
                                 struct dp_error *err);
 void dp_stand_in_close(struct dp_stand_in *stand_in); /* accepts {0} */
-/* Of a worker that is gone, into {0}: what it told at the end of its last epoch, if the first server still has that, and what it left
- * undone of `epochs` epochs. */
-DP_MUST_USE
-enum dp_status dp_stand_in_stats(const struct dp_stand_in *stand_in, uint32_t worker, uint32_t epochs,
-                                 struct dp_worker_stats *stats, struct dp_error *err);
+/* Into the stats of a worker that is gone: what it left undone of `epochs` epochs. Nothing for {0}. */
+void dp_stand_in_say(const struct dp_stand_in *stand_in, uint32_t worker, uint32_t epochs,
+                     struct dp_worker_stats *stats);
 /* How many minibatches of a worker that took part in the steps below `until` were left undone in `epochs` epochs. */
 uint64_t dp_stand_in_undone(const struct dp_rounds *rounds, uint64_t until, uint32_t epochs);
 

@@ -449,10 +449,14 @@ static enum dp_status write_report(struct training *t, const struct dp_shared_no
     if (!stats)
         return dp_fail(err, DP_NOMEM, "no memory for the stats of %" PRIu32 " workers", workers);
     enum dp_status st = DP_OK;
-    for (uint32_t w = 0; st == DP_OK && w < workers; w++)
-        st = dp_job_is_gone(t->job, w) ? dp_stand_in_stats(&t->stand_in, w, t->epochs, &stats[w], err)
-                                       : dp_worker_stats_unpack(trained[w].bytes, trained[w].size,
-                                                                t->settings->epochs, &stats[w], err);
+    for (uint32_t w = 0; st == DP_OK && w < workers; w++) {
+        bool gone = dp_job_is_gone(t->job, w);
+        st = gone ? dp_remember_of(t->job, w, &stats[w], err)
+                  : dp_worker_stats_unpack(trained[w].bytes, trained[w].size, t->settings->epochs, &stats[w],
+                                           err);
+        if (gone)
+            dp_stand_in_say(&t->stand_in, w, t->epochs, &stats[w]);
+    }
     if (st == DP_OK) {
         struct dp_speed speed;
         struct dp_report report = report_of(t);

@@ -1,0 +1,16 @@
+/* Last words: what the log of a child says at its end.
+ * from: where this run's part of the log begins. A log that cannot be read says nothing.
+ * Thread    Any: plain functions. */
+#ifndef DP_CLI_LAST_WORDS_H
+#define DP_CLI_LAST_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* The last error that the child of this name logged, without time and name; false: none. */
+bool dp_last_words(const char *log, long from, const char *name, char *out, size_t size);
+/* Its last lines, indented. */
+void dp_last_lines(const char *log, long from, FILE *file);
+
+#endif
