@@ -34,7 +34,7 @@ static void answered(struct bed *b, uint32_t examples, uint32_t passed, struct d
 {
     said = outcome;
     dp_sent_next(&b->sent)->id = 1;
-    dp_sent_added(&b->sent, examples, passed);
+    dp_sent_added(&b->sent, 7, examples, passed);
     assert_int_equal(dp_sent_wait(&b->sent, 0, NULL), DP_OK);
     assert_int_equal(b->sent.count, 0);
 }
