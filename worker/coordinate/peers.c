@@ -35,6 +35,12 @@ static uint32_t workers_of(const struct dp_peers *peers)
     return peers->job->cluster->training.workers;
 }
 
+static bool is_absent(const void *of, uint32_t worker)
+{
+    const struct dp_peers *peers = of;
+    return peers->absent[worker];
+}
+
 enum dp_status dp_peers_open(struct dp_peers *peers, struct dp_job *job, struct dp_progress *progress,
                              struct dp_error *err)
 {
@@ -45,6 +51,13 @@ enum dp_status dp_peers_open(struct dp_peers *peers, struct dp_job *job, struct 
     peers->sign = calloc(workers, sizeof *peers->sign);
     if (!peers->seen || !peers->sign)
         return dp_fail(err, DP_NOMEM, "no memory for the notes of %" PRIu32 " workers", workers);
+    if (job->cluster->training.work == DP_CLUSTER_LEASED &&
+        !(peers->absent = calloc(workers, sizeof *peers->absent)))
+        return dp_fail(err, DP_NOMEM, "no memory for the signs of %" PRIu32 " workers", workers);
+    if (peers->absent) {
+        job->is_gone = is_absent;
+        job->waits_of = peers;
+    }
     for (uint32_t w = 0; st == DP_OK && w < workers; w++) {
         struct dp_progress_seen seen;
         struct dp_shared_note *note = &peers->sign[w].note;
@@ -68,6 +81,9 @@ void dp_peers_close(struct dp_peers *peers)
     for (uint32_t w = 0; peers->sign && w < workers_of(peers); w++)
         dp_shared_note_clear(&peers->sign[w].note);
     dp_peers_clear(peers->kept, DP_PEERS_KINDS);
+    if (peers->absent)
+        peers->job->is_gone = NULL;
+    free(peers->absent);
     free(peers->sign);
     free(peers->seen);
     *peers = (struct dp_peers){0};
@@ -166,8 +182,11 @@ enum dp_status dp_peers_look(struct dp_peers *peers, enum dp_peers_kind kind, ui
     if (st == DP_OK)
         st = put_lost(peers, err);
     *all = st == DP_OK;
-    for (uint32_t w = 0; w < workers; w++)
+    for (uint32_t w = 0; w < workers; w++) {
+        if (peers->absent && epoch > 0 && peers->seen[w].reached[kind] >= epoch)
+            peers->absent[w] = false; /* it came back */
         *all &= peers->seen[w].reached[kind] >= epoch || dp_job_is_gone(peers->job, w);
+    }
     return st;
 }
 
@@ -230,10 +249,19 @@ static enum dp_status judge_sign(const struct dp_peers *peers, uint32_t worker, 
 enum dp_status dp_peers_check_one(struct dp_peers *peers, uint32_t worker, const char *what,
                                   struct dp_error *err)
 {
+    struct dp_error why = {0};
     enum dp_status st = hear(peers, worker, err);
-    if (st == DP_OK && dp_job_is_gone(peers->job, worker))
+    if (st != DP_OK)
+        return st;
+    if (dp_job_is_gone(peers->job, worker))
         return dp_fail(err, DP_UNAVAILABLE, "worker %" PRIu32 " has left", worker);
-    return st == DP_OK ? judge_sign(peers, worker, what, err) : st;
+    if (!peers->absent || worker == 0)
+        return judge_sign(peers, worker, what, err);
+    peers->absent[worker] = judge_sign(peers, worker, what, &why) != DP_OK;
+    if (peers->absent[worker])
+        dp_log(DP_LOG_WARN, "training goes on without worker %" PRIu32 ", whose work others do: %s", worker,
+               why.text);
+    return DP_OK;
 }
 
 enum dp_status dp_peers_check(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch, uint32_t also,

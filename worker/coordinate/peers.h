@@ -12,6 +12,9 @@
  *           began belongs to an earlier process of that worker, which may have been restarted too: it has
  *           timeout_ms to show so. A worker that has left for its silence (dp_job_is_gone) is not waited for, and hands
  *           nothing over: what it would have is its reader's to make up for.
+ *           Where workers take their work from one list (training.work "leased"), others do what a worker does not: one that
+ *           failed, was stopped or gives no sign for so long is absent (dp_job_is_gone) until it shows that it has reached what
+ *           is waited for. Worker 0 writes the report: it is waited for.
  * Thread    The client's. */
 #ifndef DP_COORDINATE_PEERS_H
 #define DP_COORDINATE_PEERS_H
@@ -36,6 +39,8 @@ struct dp_peers {
     struct dp_peers_stage own, *seen;           /* seen: [workers], by the last look; heap */
     struct dp_shared_note kept[DP_PEERS_KINDS]; /* what this worker handed over last */
     struct dp_peers_sign *sign;                 /* [workers], heap */
+    bool *
+        absent; /* [workers], heap: it gave no sign, and is not waited for; NULL: nobody does another's work */
     uint32_t pause_ms;
 };
 

@@ -76,11 +76,15 @@ static enum dp_status look_back(struct training *t, struct dp_error *err)
 
 static void tell_repeated(const struct training *t)
 {
-    if (t->stats.staleness.repeated)
+    uint64_t repeated = t->stats.staleness.repeated;
+    if (repeated && t->rounds.listed)
+        dp_log(DP_LOG_INFO, "%" PRIu64 " of the pushes were made by another worker, too: each counts once",
+               repeated);
+    else if (repeated)
         dp_log(DP_LOG_WARN,
                "the servers had already applied %" PRIu64
                " of the pushes, and applied none twice: the run was begun on these servers before",
-               t->stats.staleness.repeated);
+               repeated);
 }
 
 /* Settles what the cluster file leaves to the size of the training set. */
@@ -227,7 +231,8 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
         st = agree(t, err);
     if (st != DP_OK || !dp_position_begun(&t->position))
         return st;
-    t->over = t->position.epoch == t->settings->epochs && !t->resumed;
+    /* Others may have done all of a list before this worker came to it. */
+    t->over = t->position.epoch == t->settings->epochs && !t->resumed && !t->rounds.listed;
     if (t->over)
         return dp_fail(err, DP_EXISTS,
                        "nothing was trained: run %" PRIu32 " is already complete for worker %" PRIu32
@@ -454,6 +459,7 @@ static enum dp_status write_report(struct training *t, const struct dp_shared_no
         st = gone ? dp_remember_of(t->job, w, &stats[w], err)
                   : dp_worker_stats_unpack(trained[w].bytes, trained[w].size, t->settings->epochs, &stats[w],
                                            err);
+        stats[w].absent = gone && t->rounds.listed > 0;
         if (gone)
             dp_stand_in_say(&t->stand_in, w, t->epochs, &stats[w]);
     }

@@ -325,6 +325,8 @@ static void workers_json(const struct dp_report *report, json_t *root)
         staleness_json(&stats->staleness, worker);
         times_json(&stats->times, worker);
         left_json(report, &stats->left, worker);
+        if (stats->absent)
+            (void)json_object_set_new(worker, "absent", json_true());
         (void)json_array_append_new(workers, worker);
     }
 }

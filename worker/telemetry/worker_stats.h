@@ -42,6 +42,7 @@ struct dp_worker_stats {
     struct dp_step_times times; /* of all epochs */
     char device[64];            /* the last one that it computed on (job.h) */
     struct dp_worker_left left;
+    bool absent; /* it gave no sign at the end: what it trained since its last note is not in (not packed) */
     struct dp_epoch_stats *epoch; /* [epochs], heap */
 };
 
