@@ -172,6 +172,14 @@ enum dp_appended dp_journaling_append_close(struct dp_journaling *j, const struc
     return append_record(j, step, rows, err);
 }
 
+enum dp_appended dp_journaling_append_step(struct dp_journaling *j, const struct dp_record *record,
+                                           const struct dp_request *rows, struct dp_error *err)
+{
+    DP_ASSERT(record->kind == DP_RECORD_KEPT_PUSH ||
+              (record->kind == DP_RECORD_CLOSE && record->members == 0));
+    return append_record(j, record, rows, err);
+}
+
 enum dp_appended dp_journaling_append_view(struct dp_journaling *j, const void *bytes, size_t size,
                                            struct dp_error *err)
 {

@@ -78,6 +78,10 @@ enum dp_appended dp_journaling_append_dropped(struct dp_journaling *journaling, 
 DP_MUST_USE
 enum dp_appended dp_journaling_append_close(struct dp_journaling *journaling, const struct dp_record *step,
                                             const struct dp_request *rows, struct dp_error *err);
+/* Appends anew what is kept of synchronous steps (kept_again.h): a push, or the weights of a close that was applied. */
+DP_MUST_USE
+enum dp_appended dp_journaling_append_step(struct dp_journaling *journaling, const struct dp_record *record,
+                                           const struct dp_request *rows, struct dp_error *err);
 /* Appends the members from now on (common/wire/view.h), which take effect when it is appended. */
 DP_MUST_USE
 enum dp_appended dp_journaling_append_view(struct dp_journaling *journaling, const void *bytes, size_t size,

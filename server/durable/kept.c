@@ -19,18 +19,25 @@ static uint64_t key_at(const struct dp_section *section, uint32_t i)
 struct dp_kept_push *dp_kept_push_new(const struct dp_request *push, const struct dp_record *record,
                                       size_t bytes)
 {
-    struct dp_kept_push *kept = malloc(sizeof *kept + push->sections * sizeof kept->section[0]);
+    size_t sections = push->sections * (sizeof(struct dp_section) + sizeof(uint32_t));
+    struct dp_kept_push *kept = malloc(sizeof *kept + sections);
     if (!kept)
         return NULL;
     *kept = (struct dp_kept_push){.run = record->run,
                                   .rank = record->rank,
                                   .step = record->step,
                                   .examples = record->examples,
+                                  .view = record->view,
+                                  .stream = push->stream,
+                                  .number = push->number,
                                   .rate = push->rate,
-                                  .bytes = bytes + sizeof *kept + push->sections * sizeof kept->section[0],
+                                  .bytes = bytes + sizeof *kept + sections,
                                   .sections = push->sections};
-    if (push->sections > 0)
+    kept->dim = (uint32_t *)(void *)(kept->section + push->sections);
+    if (push->sections > 0) {
         memcpy(kept->section, push->section, push->sections * sizeof kept->section[0]);
+        memcpy(kept->dim, record->dims, push->sections * sizeof kept->dim[0]);
+    }
     return kept;
 }
 
@@ -118,6 +125,49 @@ const struct dp_kept_push *dp_kept_find(const struct dp_kept *kept, uint32_t run
         if (of->push[i]->rank == rank)
             return of->push[i];
     return NULL;
+}
+
+static void find_ends(struct dp_kept_step *step)
+{
+    step->first_lsn = UINT64_MAX;
+    step->last_lsn = 0;
+    for (uint32_t i = 0; i < step->count; i++) {
+        uint64_t lsn = step->push[i]->lsn;
+        step->first_lsn = lsn < step->first_lsn ? lsn : step->first_lsn;
+        step->last_lsn = lsn > step->last_lsn ? lsn : step->last_lsn;
+    }
+}
+
+void dp_kept_found_again(struct dp_kept *kept, uint32_t run, uint64_t step, uint32_t rank, uint64_t lsn)
+{
+    struct dp_kept_step *of = dp_kept_step(kept, run, step);
+    DP_ASSERT(of && lsn > of->last_lsn);
+    for (uint32_t i = 0; i < of->count; i++)
+        if (of->push[i]->rank == rank)
+            of->push[i]->lsn = lsn;
+    find_ends(of);
+}
+
+/* The close of each step that is kept asks for pushes from behind it. */
+static void set_closed(struct dp_kept *kept, uint64_t lsn)
+{
+    kept->closed_lsn = lsn;
+    for (const struct dp_kept_step *step = kept->first; step; step = step->next)
+        if (step->count > 0 && step->first_lsn <= kept->closed_lsn)
+            kept->closed_lsn = step->first_lsn - 1;
+}
+
+void dp_kept_moved(struct dp_kept *kept, uint64_t first_lsn)
+{
+    uint64_t lsn = first_lsn;
+    for (struct dp_kept_step *step = kept->first; step; step = step->next) {
+        for (uint32_t i = 0; i < step->count; i++)
+            step->push[i]->lsn = lsn++;
+        if (step->count > 0)
+            find_ends(step);
+    }
+    if (kept->old.run > 0)
+        set_closed(kept, lsn);
 }
 
 uint32_t dp_kept_count(const struct dp_kept *kept)
@@ -286,15 +336,10 @@ void dp_kept_sum_clear(struct dp_kept_sum *sum)
 
 /* ---- closing */
 
-void dp_kept_close(struct dp_kept *kept, uint32_t run, uint64_t step, uint32_t sections,
-                   const struct dp_section *section, const uint32_t *dims, struct dp_message **message)
+static void set_old(struct dp_kept *kept, uint32_t run, uint64_t step, uint32_t sections,
+                    const struct dp_section *section, const uint32_t *dims, struct dp_message **message)
 {
-    const struct dp_kept_step *closed = dp_kept_step(kept, run, step);
-    DP_ASSERT(closed && sections <= DP_SECTIONS_MAX && closed->first_lsn > kept->closed_lsn);
-    uint64_t first_lsn = closed->first_lsn;
-    (void)dp_kept_drop_below(kept, run, step + 1);
     drop_old(kept);
-    kept->closed_lsn = first_lsn;
     kept->old.run = run;
     kept->old.step = step;
     kept->old.message = *message;
@@ -304,6 +349,25 @@ void dp_kept_close(struct dp_kept *kept, uint32_t run, uint64_t step, uint32_t s
         kept->old.section[s] = section[s];
         kept->old.dim[s] = dims[s];
     }
+}
+
+void dp_kept_close(struct dp_kept *kept, uint32_t run, uint64_t step, uint32_t sections,
+                   const struct dp_section *section, const uint32_t *dims, struct dp_message **message)
+{
+    const struct dp_kept_step *closed = dp_kept_step(kept, run, step);
+    DP_ASSERT(closed && sections <= DP_SECTIONS_MAX && closed->first_lsn > kept->closed_lsn);
+    uint64_t first_lsn = closed->first_lsn;
+    (void)dp_kept_drop_below(kept, run, step + 1);
+    kept->closed_lsn = first_lsn;
+    set_old(kept, run, step, sections, section, dims, message);
+}
+
+void dp_kept_restore_old(struct dp_kept *kept, uint32_t run, uint64_t step, uint32_t sections,
+                         const struct dp_section *section, const uint32_t *dims, struct dp_message **message,
+                         uint64_t lsn)
+{
+    set_old(kept, run, step, sections, section, dims, message);
+    set_closed(kept, lsn);
 }
 
 void dp_kept_forget_old(struct dp_kept *kept)

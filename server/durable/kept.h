@@ -4,7 +4,7 @@
  * Sum       For each key, over the step's pushes in order of rank: (float)examples of the push / (float)examples of all,
  *           times its gradient; f32, multiply, then add. The sum of one push is its gradient, bit for bit.
  * Floor     The journal is needed from the first push of the step closed last: its replay brings the old weights back. So
- *           marks tell no lsn at or past it, while a step is open in which somebody takes part.
+ *           marks tell no lsn at or past it, while a step is open in which somebody takes part. (kept_again.h moves it.)
  * Holds     Steps ascend by (run, step), a step's pushes by rank. bytes = those of all pushes, without the old weights.
  * Thread    The shard's. Memory: a push keeps the message that its sections lend from; old weights keep theirs. */
 #ifndef DP_DURABLE_KEPT_H
@@ -15,11 +15,12 @@
 
 struct dp_kept_push {
     uint32_t run, rank;
-    uint64_t step, examples, lsn;
+    uint64_t step, examples, view, stream, number, lsn;
     float rate;
     size_t bytes;
     struct dp_message *message;
     uint32_t sections;
+    uint32_t *dim; /* [sections]: width of each one's table; behind them */
     struct dp_section section[];
 };
 
@@ -40,7 +41,7 @@ struct dp_kept {
     struct dp_kept_step *first;
     size_t bytes;
     uint64_t
-        closed_lsn; /* of the first push of the step closed last; 0: its old weights are needed no more, or none was */
+        closed_lsn; /* of the first push of the step closed last, or before its weights as they were appended anew; 0: its old weights are needed no more, or none was */
     struct dp_kept_old {
         uint32_t run; /* 0: there are none */
         uint64_t step;
@@ -69,6 +70,10 @@ const struct dp_kept_push *dp_kept_find(const struct dp_kept *kept, uint32_t run
                                         uint32_t rank);
 /* Of all steps. */
 uint32_t dp_kept_count(const struct dp_kept *kept);
+/* It was found in the journal again, with this lsn. */
+void dp_kept_found_again(struct dp_kept *kept, uint32_t run, uint64_t step, uint32_t rank, uint64_t lsn);
+/* All pushes, in their order, and then the old weights, where there are any, were appended anew, the first with this lsn. */
+void dp_kept_moved(struct dp_kept *kept, uint64_t first_lsn);
 /* Drops what is of an earlier run, or of this one's steps below `open`. Returns how many pushes. */
 uint32_t dp_kept_drop_below(struct dp_kept *kept, uint32_t run, uint64_t open);
 void dp_kept_clear(struct dp_kept *kept);
@@ -111,6 +116,10 @@ void dp_kept_sum_clear(struct dp_kept_sum *sum);
  * message, which is taken over, as are the keys. */
 void dp_kept_close(struct dp_kept *kept, uint32_t run, uint64_t step, uint32_t sections,
                    const struct dp_section *section, const uint32_t *dims, struct dp_message **message);
+/* These are the weights from before the step closed last, found again in the journal with this lsn. */
+void dp_kept_restore_old(struct dp_kept *kept, uint32_t run, uint64_t step, uint32_t sections,
+                         const struct dp_section *section, const uint32_t *dims, struct dp_message **message,
+                         uint64_t lsn);
 /* Nobody takes part in the open step: nobody asks for the weights from before the last one. */
 void dp_kept_forget_old(struct dp_kept *kept);
 /* Weights from before the last closed step of a key that it changed, and NULL for one that it did not. *at: 0 for the first

@@ -8,7 +8,8 @@
  *           2 KEPT_PUSH: of a synchronous step; applied by the step's CLOSE.
  *           3 VIEW: the members from now on. No sections; behind the head the view's bytes (common/wire/view.h).
  *           4 CLOSE: the kept pushes of run and step are applied, as one. members: how many they are; examples:
- *           of all of them; view: by which it closed; the sections' values: the rows' weights before.
+ *           of all of them; view: by which it closed; the sections' values: the rows' weights before. members 0: a close
+ *           that was applied before, of which only these weights are told again.
  *           members of a push: 1: run, rank, step, examples and view are those of its member; 0: it named none.
  * Format 1, of builds before this one: a PUSH without a member, and without the second line.
  * Memory    Encoded pieces point into the request and the view; what is decoded points into the record. */
@@ -35,6 +36,12 @@ struct dp_record {
     const void *bytes;              /* VIEW */
     size_t size;
 };
+
+/* Whether its sections are rows that it changes. */
+static inline bool dp_record_changes_rows(const struct dp_record *record)
+{
+    return record->kind == DP_RECORD_PUSH || (record->kind == DP_RECORD_CLOSE && record->members > 0);
+}
 
 /* push: stream, number, sections; of a VIEW NULL. head: DP_RECORD_HEAD_MAX bytes that pieces[0] points to.
  * Returns the number of pieces. */

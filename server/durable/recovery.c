@@ -279,7 +279,7 @@ static enum dp_status each_record(struct recovery *r, bool apply, struct dp_erro
             struct dp_cached_table *table = find_table(r, section->table);
             if (apply && record.kind == DP_RECORD_PUSH)
                 st = apply_section(r, section, table, push->rate, lsn, err);
-            else if (!apply && record.kind != DP_RECORD_KEPT_PUSH)
+            else if (!apply && dp_record_changes_rows(&record))
                 st = list_unknown(r, section, table, err);
         }
         if (st == DP_OK && apply) {
@@ -454,7 +454,7 @@ static enum dp_status replay(void *context, uint64_t lsn, const void *record, si
     enum dp_status st = dp_record_decode(record, bytes, &decoded, r->push, err);
     for (uint32_t s = 0; st == DP_OK && s < r->push->sections; s++) {
         st = check_section(r, &r->push->section[s], decoded.dims[s], err);
-        if (decoded.kind == DP_RECORD_KEPT_PUSH)
+        if (!dp_record_changes_rows(&decoded))
             continue; /* its close has its rows */
         rows += r->push->section[s].rows;
         if (st == DP_OK)
@@ -470,7 +470,7 @@ static enum dp_status replay(void *context, uint64_t lsn, const void *record, si
         if (st == DP_OK) /* again: the batch was decoded into the same scratch */
             st = dp_record_decode(record, bytes, &decoded, r->push, err);
     }
-    for (uint32_t s = 0; st == DP_OK && s < r->push->sections && decoded.kind != DP_RECORD_KEPT_PUSH; s++)
+    for (uint32_t s = 0; st == DP_OK && s < r->push->sections && dp_record_changes_rows(&decoded); s++)
         count_section(r, &r->push->section[s]);
     return st == DP_OK ? add_record(r, lsn, record, bytes, err) : st;
 }

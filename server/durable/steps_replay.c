@@ -51,11 +51,23 @@ static void move(struct dp_section *section, uint32_t sections, const void *byte
     }
 }
 
+/* The same record, appended anew (kept_again.h). */
+static bool is_same(const struct dp_kept_push *before, const void *bytes, size_t size)
+{
+    const struct dp_frame *frame = &before->message->frame[0];
+    return frame->size == size && memcmp(frame->data, bytes, size) == 0;
+}
+
 enum dp_status dp_steps_replay_kept(const struct dp_steps_replay *r, const struct dp_record *record,
                                     const struct dp_request *push, uint64_t lsn, const void *bytes,
                                     size_t size, struct dp_error *err)
 {
-    if (dp_kept_find(r->kept, record->run, record->step, record->rank))
+    const struct dp_kept_push *before = dp_kept_find(r->kept, record->run, record->step, record->rank);
+    if (before && is_same(before, bytes, size)) {
+        dp_kept_found_again(r->kept, record->run, record->step, record->rank, lsn);
+        return DP_OK;
+    }
+    if (before)
         return dp_fail(err, DP_CORRUPT, "a second push of worker %" PRIu32 " in step %" PRIu64, record->rank,
                        record->step);
     struct dp_message *copy = copy_of(bytes, size);
@@ -103,6 +115,23 @@ static enum dp_status apply_section(const struct dp_steps_replay *r, struct dp_k
     return st;
 }
 
+/* Its rows have it, and the steps tell so: only the weights from before are told again. */
+static enum dp_status restore_old(const struct dp_steps_replay *r, const struct dp_record *close,
+                                  const struct dp_request *rows, uint64_t lsn, const void *bytes, size_t size,
+                                  struct dp_error *err)
+{
+    struct dp_section section[DP_SECTIONS_MAX];
+    if (close->run != r->steps->view.run || close->step + 1 != r->steps->open)
+        return DP_OK; /* a later close comes */
+    struct dp_message *copy = copy_of(bytes, size);
+    if (!copy)
+        return dp_fail(err, DP_NOMEM, "no memory for the weights from before a step");
+    memcpy(section, rows->section, rows->sections * sizeof section[0]);
+    move(section, rows->sections, bytes, copy);
+    dp_kept_restore_old(r->kept, close->run, close->step, rows->sections, section, close->dims, &copy, lsn);
+    return DP_OK;
+}
+
 /* Its rows have it. */
 static enum dp_status end_step(const struct dp_steps_replay *r, const struct dp_record *close,
                                const struct dp_request *rows, const void *bytes, size_t size,
@@ -132,6 +161,8 @@ enum dp_status dp_steps_replay_close(const struct dp_steps_replay *r, const stru
 {
     struct dp_cached_table *tables[DP_SECTIONS_MAX];
     struct dp_kept_apply apply;
+    if (close->members == 0)
+        return restore_old(r, close, rows, lsn, bytes, size, err);
     const struct dp_kept_step *step = find_step(r, close, err);
     if (!step)
         return err->status;

@@ -1,5 +1,7 @@
 #include "server/shard/keeper.h"
 
+#include "common/base/log.h"
+#include "server/durable/kept_again.h"
 #include "server/durable/kept_union.h"
 
 #include <inttypes.h>
@@ -11,7 +13,8 @@
 #define JOURNAL_SHARE   8u /* of the journal's budget: the pushes of a step with its close */
 #define JOURNAL_DEFAULT ((uint64_t)4 << 30)
 #define SEGMENT_DEFAULT ((uint64_t)256 << 20)
-#define SEGMENT_HEADS   ((uint64_t)8192) /* of a segment, and of a record */
+#define AGAIN_NS        UINT64_C(10000000000) /* between two attempts to append anew */
+#define SEGMENT_HEADS   ((uint64_t)8192)      /* of a segment, and of a record */
 
 /* What a step comes to with one push more. */
 struct step_size {
@@ -148,6 +151,32 @@ enum dp_status dp_keeper_check_other(const struct dp_keeper *keeper, struct dp_e
                         keeper->base->index, keeper->steps->open);
 }
 
+bool dp_keeper_goes_on(const struct dp_keeper *keeper)
+{
+    return keeper->steps->view.mode == DP_SYNC && !dp_steps_is_gathered(keeper->steps) &&
+           dp_kept_again_is_due(keeper->kept, keeper->journaling, keeper->write_back->marked_lsn) &&
+           keeper->journaling->failed.status == DP_OK && dp_shard_now(keeper->base) >= keeper->again_ns;
+}
+
+void dp_keeper_turn(struct dp_keeper *keeper)
+{
+    struct dp_error err = {0};
+    if (!dp_keeper_goes_on(keeper))
+        return;
+    if (dp_kept_again(keeper->kept, keeper->journaling, &err) == DP_APPENDED) {
+        dp_log(DP_LOG_INFO,
+               "shard %" PRIu32 ": half of its journal is full and step %" PRIu64 " is open: its %" PRIu32
+               " pushes were appended anew, so that the rest can go",
+               keeper->base->index, keeper->steps->open, dp_kept_count(keeper->kept));
+        return;
+    }
+    dp_log(DP_LOG_WARN,
+           "shard %" PRIu32 ": half of its journal is full and step %" PRIu64
+           " is open, whose pushes could not be appended anew: %s; raise journal_bytes in the cluster file",
+           keeper->base->index, keeper->steps->open, err.text);
+    keeper->again_ns = dp_shard_now(keeper->base) + AGAIN_NS;
+}
+
 enum dp_appended dp_keeper_drop(const struct dp_keeper *keeper, const struct dp_waiting *waiting,
                                 struct dp_error *err)
 {
@@ -162,9 +191,14 @@ enum dp_appended dp_keeper_keep(const struct dp_keeper *keeper, struct dp_waitin
 {
     const struct dp_request *request = &waiting->request;
     const struct dp_membership *member = &request->member;
-    const struct dp_record of = {
-        .run = member->run, .rank = member->rank, .step = member->step, .examples = member->examples};
+    struct dp_record of = {.run = member->run,
+                           .rank = member->rank,
+                           .step = member->step,
+                           .examples = member->examples,
+                           .view = member->view};
     struct dp_cached_table *tables[DP_SECTIONS_MAX];
+    for (uint32_t s = 0; s < request->sections; s++)
+        of.dims[s] = waiting->lookup.section[s].table->spec.dim;
     struct dp_kept_push *push = dp_kept_push_new(request, &of, waiting->bytes);
     enum dp_appended appended = DP_APPEND_REFUSED;
     for (uint32_t s = 0; s < request->sections; s++)

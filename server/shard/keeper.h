@@ -22,6 +22,7 @@ struct dp_keeper {
     struct dp_kept *kept;
     struct dp_journaling *journaling;
     struct dp_write_back *write_back;
+    uint64_t again_ns; /* what is kept is not appended anew before */
 };
 
 /* Whether a push that its rule lets be kept fits into its step. What breaks that uses up no number: whoever mends it pushes the step under the same. */
@@ -31,6 +32,10 @@ enum dp_status dp_keeper_check(const struct dp_keeper *keeper, const struct dp_w
 /* A push of nobody while a step is open: half of the journal is left for what closes it, as no room can be made there. */
 DP_MUST_USE
 enum dp_status dp_keeper_check_other(const struct dp_keeper *keeper, struct dp_error *err);
+/* Sees to it that a step which stays open does not fill the journal (kept_again.h). Not while the shard drains. */
+void dp_keeper_turn(struct dp_keeper *keeper);
+/* Whether its next turn has something to do. */
+bool dp_keeper_goes_on(const struct dp_keeper *keeper);
 /* Of a push whose step was closed without it: APPENDED: its number is used up. Else why in err. */
 DP_MUST_USE
 enum dp_appended dp_keeper_drop(const struct dp_keeper *keeper, const struct dp_waiting *push,

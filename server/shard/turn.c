@@ -176,7 +176,8 @@ static bool goes_on(const struct dp_shard *shard)
 {
     const struct dp_session *head = room_head(shard);
     return shard->schedule.run_first || shard->misses.first || dp_write_back_goes_on(&shard->write_back) ||
-           dp_held_goes_on(&shard->held) || (shard->draining && shard->held.count > 0) ||
+           (!shard->draining && dp_keeper_goes_on(&shard->keeper)) || dp_held_goes_on(&shard->held) ||
+           (shard->draining && shard->held.count > 0) ||
            dp_cache_budget_goes_on(&shard->budget, head ? &head->first->lookup : NULL);
 }
 
@@ -254,6 +255,8 @@ bool dp_shard_turn(struct dp_shard *shard)
     room_turn(shard);
     dp_close_turn(&shard->close, shard->draining);
     held_turn(shard);
+    if (!shard->draining)
+        dp_keeper_turn(&shard->keeper);
     do_requests(shard);
     dp_journaling_commit(&shard->journaling);
     journal_turn(shard);

@@ -63,6 +63,7 @@ static void test_kinds(void **state)
                                          .step = UINT64_C(1) << 40,
                                          .examples = UINT64_C(3) << 33,
                                          .view = 6,
+                                         .rate = 0.5f,
                                          .dims = {2, 8}};
         struct dp_record back;
         struct dp_error err = {0};
@@ -97,6 +98,22 @@ static void test_refused(void **state)
     assert_int_equal(out.sections, 0);
 }
 
+/* Only its number, with all that it says of its member. */
+static void test_dropped(void **state)
+{
+    const struct dp_record record = {
+        .kind = DP_RECORD_PUSH, .dropped = true, .members = 1, .run = 4, .rank = 1, .step = 9};
+    struct dp_record back;
+    struct dp_error err = {0};
+    (void)state;
+    fill();
+    assert_int_equal(dp_record_decode(bytes, encode(&record, &push), &back, &out, &err), DP_OK);
+    assert_int_equal(back.refused, DP_OK);
+    assert_true(back.members == 1 && back.run == 4 && back.rank == 1 && back.step == 9);
+    assert_int_equal(out.number, 11);
+    assert_int_equal(out.sections, 0);
+}
+
 static void test_view(void **state)
 {
     const struct dp_record record = {.kind = DP_RECORD_VIEW, .bytes = "members", .size = 7};
@@ -120,7 +137,7 @@ static void test_view(void **state)
 
 static void test_format_1(void **state)
 {
-    struct dp_record record = {.kind = DP_RECORD_PUSH, .dims = {2, 8}}, back;
+    struct dp_record record = {.kind = DP_RECORD_PUSH, .rate = 0.5f, .dims = {2, 8}}, back;
     struct dp_error err = {0};
     (void)state;
     fill();
@@ -139,10 +156,8 @@ static void test_format_1(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_view),
-        cmocka_unit_test(test_format_1),
+        cmocka_unit_test(test_kinds), cmocka_unit_test(test_refused),  cmocka_unit_test(test_dropped),
+        cmocka_unit_test(test_view),  cmocka_unit_test(test_format_1),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -272,6 +272,80 @@ static void test_bounds(void **state)
     sync_free(s);
 }
 
+/* Members 0 and 1 may have pushed step 2; the third does step 1 again, which is closed: the weights of then are there. */
+static void go_on_within_step_2(struct sync *s)
+{
+    bed_expect(&s->bed, bed_hello(&s->bed, 4, 1, false), DP_OK);
+    s->member[2].met = true;
+    s->member[2].sequence = 1;
+    s->member[2].step = 1;
+    s->member[2].pulled = false;
+    sync_view(s);
+    uint64_t id = sync_pull(s, 2);
+    for (uint32_t i = 0; i < 3; i++) /* its rows may have to be read */
+        bed_turn(&s->bed);
+    sync_same(s, bed_expect(&s->bed, id, DP_OK), 1);
+    s->member[2].sequence++;
+    s->member[2].step = 2;
+    sync_train(s, 6);
+    sync_check(s, 6);
+    sync_leave(s);
+    assert_false(sync_restart(s));
+    sync_check(s, 6);
+    sync_free(s);
+}
+
+/* Each opening that a record came to takes a segment of the journal: here a view, as of a worker that joins again. However often a shard is opened within a step, there is room to close it. */
+static void test_many_openings_within_a_step(void **state)
+{
+    (void)state;
+    for (uint32_t how = 0; how < 8; how++) {
+        struct sync *s = sync_new(3, 6, 1 + how, DP_DURABILITY_MACHINE, 0);
+        sync_train(s, 2);
+        sync_let(s, how & 1 ? 3u : 0, 3);
+        for (uint32_t i = 0; i < 30; i++) {
+            if (how & 2)
+                assert_true(sync_restart(s));
+            else
+                sync_crash(s, i % 3 ? DP_SIM_NOTHING : DP_SIM_ALL, how & 4);
+            sync_check(s, 2);
+            s->view.view.number++;
+            sync_view(s);
+            if (how & 4)
+                s->bed.now_ns += UINT64_C(31000000000);
+            bed_turn(&s->bed);
+        }
+        go_on_within_step_2(s);
+    }
+}
+
+/* Within one opening views fill it. False: nothing was cut. */
+static bool crash_while_views_come(uint64_t operation)
+{
+    struct sync *s = sync_new(3, 6, operation, DP_DURABILITY_MACHINE, 0);
+    sync_train(s, 2);
+    sync_let(s, operation & 1 ? 3u : 0, 3);
+    dp_sim_disk_cut_at(s->bed.host.sim, operation);
+    for (uint32_t i = 0; i < 150 && !dp_sim_disk_is_off(s->bed.host.sim); i++) {
+        s->view.view.number++;
+        (void)member_bed_put(&s->bed, &s->view);
+        bed_turn(&s->bed);
+    }
+    bool cut = dp_sim_disk_is_off(s->bed.host.sim);
+    sync_crash(s, (enum dp_sim_survival)(operation % 3), operation & 2);
+    go_on_within_step_2(s);
+    return cut;
+}
+
+static void test_crashes_while_it_is_appended_anew(void **state)
+{
+    uint64_t operation = 100; /* half of the journal is full somewhat later */
+    (void)state;
+    while (crash_while_views_come(operation))
+        operation += 3;
+    assert_true(operation > 300);
+}
+
 /* Of a later run nothing of the one before is left. */
 static void test_later_run(void **state)
 {
@@ -295,12 +369,20 @@ static void test_later_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equals_a_plain_loop), cmocka_unit_test(test_power_goes),
-        cmocka_unit_test(test_process_dies),        cmocka_unit_test(test_crashes_again_and_again),
-        cmocka_unit_test(test_torn_step),           cmocka_unit_test(test_drain_within_a_step),
-        cmocka_unit_test(test_repeated_push),       cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_early_push),          cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_later_run),           cmocka_unit_test(test_one_leaves),
+        cmocka_unit_test(test_equals_a_plain_loop),
+        cmocka_unit_test(test_power_goes),
+        cmocka_unit_test(test_process_dies),
+        cmocka_unit_test(test_crashes_again_and_again),
+        cmocka_unit_test(test_torn_step),
+        cmocka_unit_test(test_drain_within_a_step),
+        cmocka_unit_test(test_repeated_push),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_early_push),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_later_run),
+        cmocka_unit_test(test_many_openings_within_a_step),
+        cmocka_unit_test(test_crashes_while_it_is_appended_anew),
+        cmocka_unit_test(test_one_leaves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
