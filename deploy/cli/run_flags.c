@@ -136,7 +136,8 @@ static const struct dp_option options[] = {
     {"--shards", "N", "shards (threads) of each server; default 1", NULL, NULL},
     {"--threads", "N",
      "threads of each worker that share its weights without locks (Hogwild!), for sparse models on the CPU; "
-     "16 minibatches (or --fetch-every) are then pulled and pushed together; default 1",
+     "16 minibatches (or --fetch-every) are then pulled and pushed together, for which optimizers other than "
+     "sgd take one step; default 1",
      "training.threads", NULL},
     {"--blas-threads", "N", "threads for the matrix products of each worker; default 1",
      "training.blas_threads", NULL},

@@ -15,6 +15,20 @@ static uint32_t at_most(uint32_t value, uint64_t max)
     return max < 1 ? 1 : value < max ? value : (uint32_t)max;
 }
 
+static void tell_threads(const struct dp_loop *loop)
+{
+    const struct dp_optimizer_spec *optimizer = &loop->training->optimizer;
+    dp_log(DP_LOG_INFO,
+           "%" PRIu32 " threads share the weights of %" PRIu32
+           " minibatches, which are pulled and pushed together",
+           loop->training->threads, loop->fetch_every);
+    if (optimizer->kind != DP_OPT_SGD)
+        dp_log(DP_LOG_WARN,
+               "%s takes one step for a push, of %" PRIu32
+               " minibatches: it may want a higher --rate or a lower --fetch-every than with one thread",
+               dp_cluster_optimizer_name(optimizer), loop->push_every);
+}
+
 static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
 {
     struct dp_job *job = loop->job;
@@ -37,10 +51,7 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
     bool shared = threads.threads > 1 && loop->fetch_every > 1; /* else there is one minibatch at most */
     enum dp_status st = shared ? dp_hogwild_open(&threads, &loop->hogwild, err) : DP_OK;
     if (loop->hogwild)
-        dp_log(DP_LOG_INFO,
-               "%" PRIu32 " threads share the weights of %" PRIu32 " minibatches, which are pulled "
-               "and pushed together",
-               threads.threads, loop->fetch_every);
+        tell_threads(loop);
     for (int i = 0; st == DP_OK && !shared && i < (loop->flies ? 2 : 1); i++) {
         st = dp_gradients_new(&gradients, &loop->gradients[i], err);
         if (st == DP_OK && job->extra)

@@ -94,6 +94,7 @@ for how in INT ALL; do
     said "--rate +0.005 then, 0.2 now"
     expect 2 "omit what would change it (--epochs)" "${run[@]}" --resume --epochs 2
 done
+expect 2 "omit what would change it (--threads)" "${run[@]}" --resume --threads 2
 begin "${run[@]}" --resume --blas-threads 2 --timeout 20 --restarts 0
 left downpour-worker | xargs -r kill -TERM
 wait "$pid"
