@@ -23,7 +23,8 @@ static struct {
                {"requests_postponed", 0},
                {"requests_parked", 0},
                {"pulls_held", 0},
-               {"steps_closed", 0}};
+               {"steps_closed", 0},
+               {"pushes_dropped", 0}};
 
 void sim_counts_add(enum sim_count what, uint64_t number)
 {

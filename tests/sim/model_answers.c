@@ -48,6 +48,47 @@ static bool shows_old(struct sim_model *model, uint32_t shard, const struct sim_
     return verdict == SIM_STEP_OLD;
 }
 
+/* In sync it says of which step its rows are; and with backups no crash takes back what it shows. */
+static void check_open(struct sim_model *model, uint32_t shard, const struct sim_asked *asked, uint64_t open)
+{
+    struct sim_model_shard *s = &model->shard[shard];
+    const struct sim_plan *plan = &model->world->plan;
+    if (plan->mode != DP_SYNC || s->steps.view == 0)
+        return;
+    uint64_t want = shows_old(model, shard, asked) ? asked->member.step : s->steps.open;
+    if (open != want)
+        sim_fail(model->world,
+                 "shard %" PRIu32 " answers a pull with rows of step %" PRIu64 " as those of step %" PRIu64,
+                 shard, want, open);
+    if (!sim_model_may_be_late(plan) &&
+        sim_steps_must_close(model->world, &model->members, &s->steps, s->answered))
+        sim_fail(model->world,
+                 "shard %" PRIu32 " answers a pull, and step %" PRIu64
+                 ", whose pushes it has answered, is not closed",
+                 shard, s->steps.open);
+    if (sim_has_backups(plan) && s->steps.close > s->answered)
+        s->answered = s->steps.close;
+}
+
+static void check_pushed(struct sim_model *model, uint32_t shard, const struct sim_asked *asked,
+                         const struct dp_reply *reply)
+{
+    struct sim_model_shard *s = &model->shard[shard];
+    uint64_t lsn = sim_model_find(model, shard, asked->stream, asked->number);
+    if (lsn == 0)
+        sim_fail(model->world,
+                 "shard %" PRIu32 " answers push %" PRIu64 " of stream %016" PRIx64
+                 ", which it does not have",
+                 shard, asked->number, asked->stream);
+    bool dropped = asked->member.given && model->world->plan.mode == DP_SYNC &&
+                   s->record[lsn - 1].kind == DP_RECORD_PUSH;
+    if (!reply->repeated && reply->dropped != dropped)
+        sim_fail(model->world, "shard %" PRIu32 " answers push %" PRIu64 " of stream %016" PRIx64 " as %s",
+                 shard, asked->number, asked->stream,
+                 dropped ? "kept, and dropped it" : "dropped, and kept it");
+    s->answered = lsn > s->answered ? lsn : s->answered;
+}
+
 static void check_held(struct sim_model *model, uint32_t shard, const struct sim_asked *asked)
 {
     const struct sim_steps *steps = &model->shard[shard].steps;
@@ -108,19 +149,14 @@ void sim_model_answered(struct sim_model *model, uint32_t shard, const struct dp
         if (s->asked[(i - 1) % SIM_ASKED].id == reply->id &&
             s->asked[(i - 1) % SIM_ASKED].session == reply->session)
             asked = &s->asked[(i - 1) % SIM_ASKED];
-    if (asked && reply->kind == DP_REPLY_PULLED && reply->status == DP_OK)
+    if (asked && reply->kind == DP_REPLY_PULLED && reply->status == DP_OK) {
         check_pull(model, shard, asked, answer);
+        check_open(model, shard, asked, reply->open);
+    }
     if (asked && reply->status == DP_HELD)
         check_held(model, shard, asked);
-    if (asked && reply->kind == DP_REPLY_PUSHED && reply->status == DP_OK) {
-        uint64_t lsn = sim_model_find(model, shard, asked->stream, asked->number);
-        if (lsn == 0)
-            sim_fail(model->world,
-                     "shard %" PRIu32 " answers push %" PRIu64 " of stream %016" PRIx64
-                     ", which it does not have",
-                     shard, asked->number, asked->stream);
-        s->answered = lsn > s->answered ? lsn : s->answered;
-    }
+    if (asked && reply->kind == DP_REPLY_PUSHED && reply->status == DP_OK)
+        check_pushed(model, shard, asked, reply);
     dp_reply_clear(reply);
 }
 

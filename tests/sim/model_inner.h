@@ -85,6 +85,8 @@ void sim_model_close(struct sim_model *model, uint32_t shard, uint64_t lsn, bool
 /* One row's gradient; `new`: its value is one of its history from now on. */
 void sim_model_apply(struct sim_model *model, uint32_t table, uint32_t key, const float *gradient, float rate,
                      uint64_t lsn, bool new);
+/* A close whose rows cannot be read, or whose journal has failed, makes nobody wait. */
+bool sim_model_may_be_late(const struct sim_plan *plan);
 /* The lsn of the push; 0: it is not there. */
 uint64_t sim_model_find(const struct sim_model *model, uint32_t shard, uint64_t stream, uint64_t number);
 

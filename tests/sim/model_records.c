@@ -152,7 +152,12 @@ static void check_push(struct sim_model *model, uint32_t shard, const struct sim
     else if ((head->members > 0) != sim_has_members(&model->world->plan))
         sim_fail(model->world, "shard %" PRIu32 ": push %" PRIu64 " of stream %016" PRIx64 " is %s member's",
                  shard, record->number, record->stream, head->members > 0 ? "a" : "no");
-    else
+    else if (head->kind == DP_RECORD_PUSH && model->world->plan.mode == DP_SYNC) {
+        if (model->request.sections > 0)
+            sim_fail(model->world,
+                     "shard %" PRIu32 " drops push %" PRIu64 " of stream %016" PRIx64 " with its rows", shard,
+                     record->number, record->stream);
+    } else
         check_contents(model, shard, record);
 }
 

@@ -51,6 +51,7 @@ static void fold_view(struct sim_world *world, const struct sim_members *members
     for (uint32_t rank = 0; steps->view == 0 && rank < world->plan.workers; rank++)
         steps->next[rank] = steps->open = world->plan.first_step;
     steps->view = number;
+    steps->viewed = place.lsn;
 }
 
 /* ---- pushes */
@@ -75,14 +76,23 @@ static void check_member(struct sim_world *world, const struct sim_members *memb
                  place.shard, record->step, record->rank);
 }
 
+/* A step that was closed without it has dropped it. */
+static bool is_dropped(const struct sim_world *world, const struct sim_steps *steps,
+                       const struct dp_record *record)
+{
+    return sim_has_backups(&world->plan) && record->step < steps->open;
+}
+
 static void fold_push(struct sim_world *world, const struct sim_members *members, struct sim_steps *steps,
                       const struct dp_record *record, const struct dp_request *push,
                       struct sim_record_place place)
 {
     uint64_t index = index_of(world, record->step);
+    bool dropped = is_dropped(world, steps, record);
     check_member(world, members, steps, record, place);
-    if ((record->kind == DP_RECORD_KEPT_PUSH) != (world->plan.mode == DP_SYNC))
-        sim_fail(world, "shard %" PRIu32 ", lsn %" PRIu64 ": a push that is %s", place.shard, place.lsn,
+    if ((record->kind == DP_RECORD_KEPT_PUSH) != (world->plan.mode == DP_SYNC && !dropped))
+        sim_fail(world, "shard %" PRIu32 ", lsn %" PRIu64 ": a push of step %" PRIu64 " that is %s",
+                 place.shard, place.lsn, record->step,
                  record->kind == DP_RECORD_KEPT_PUSH ? "kept" : "not kept");
     if (record->step != steps->next[record->rank])
         sim_fail(world,
@@ -90,6 +100,8 @@ static void fold_push(struct sim_world *world, const struct sim_members *members
                  " would be its next",
                  place.shard, record->rank, record->step, steps->next[record->rank]);
     steps->next[record->rank]++;
+    if (dropped)
+        return;
     steps->step[index].push[record->rank] = place.lsn;
     steps->step[index].rate = push->rate;
 }
@@ -107,26 +119,47 @@ static uint32_t members_of(const struct sim_world *world, const struct sim_membe
     return bits;
 }
 
+/* Whose pushes of it are there, likewise. */
+static uint32_t pushed_of(const struct sim_world *world, const struct sim_steps *steps, uint64_t index)
+{
+    uint32_t bits = 0;
+    for (uint32_t rank = 0; rank < world->plan.workers; rank++)
+        bits |= (steps->step[index].push[rank] > 0 ? 1u : 0u) << rank;
+    return bits;
+}
+
+/* How many of them a step takes at least. */
+static int least_of(const struct sim_plan *plan, uint32_t members)
+{
+    int count = __builtin_popcount(members), backups = plan->mode == DP_SYNC ? (int)plan->slack : 0;
+    return count > backups ? count - backups : 1;
+}
+
 static void check_close(struct sim_world *world, const struct sim_members *members,
                         const struct sim_steps *steps, const struct dp_record *close,
                         struct sim_record_place place)
 {
     uint64_t index = index_of(world, close->step);
-    uint32_t bits = members_of(world, members, steps->view, close->step);
+    uint32_t bits = members_of(world, members, steps->view, close->step),
+             pushed = pushed_of(world, steps, index);
     if (close->step != steps->open || close->run != SIM_RUN || world->plan.mode != DP_SYNC)
         sim_fail(world, "shard %" PRIu32 " closes step %" PRIu64 ", and %" PRIu64 " is open", place.shard,
                  close->step, steps->open);
-    if (close->view != steps->view || close->members != (uint32_t)__builtin_popcount(bits) || bits == 0)
+    if (close->view != steps->view || close->members != (uint32_t)__builtin_popcount(pushed) || bits == 0)
         sim_fail(world,
                  "shard %" PRIu32 " closes step %" PRIu64 " with %" PRIu32 " members of view %" PRIu64
-                 ", and there are %d of view %" PRIu64,
-                 place.shard, close->step, close->members, close->view, __builtin_popcount(bits),
-                 steps->view);
+                 ", and %d of %d have pushed it in view %" PRIu64,
+                 place.shard, close->step, close->members, close->view, __builtin_popcount(pushed),
+                 __builtin_popcount(bits), steps->view);
+    if (__builtin_popcount(pushed) < least_of(&world->plan, bits))
+        sim_fail(world, "shard %" PRIu32 " closes step %" PRIu64 " of members %x with the pushes of %x",
+                 place.shard, close->step, bits, pushed);
     for (uint32_t rank = 0; rank < world->plan.workers; rank++) {
         uint64_t lsn = steps->step[index].push[rank];
-        if ((bits >> rank & 1) != (lsn > 0))
-            sim_fail(world, "shard %" PRIu32 " closes step %" PRIu64 ", and worker %" PRIu32 "%s",
-                     place.shard, close->step, rank, lsn ? " takes no part in it" : "'s push is missing");
+        if (lsn > 0 && !(bits >> rank & 1))
+            sim_fail(world,
+                     "shard %" PRIu32 " closes step %" PRIu64 ", and worker %" PRIu32 " takes no part in it",
+                     place.shard, close->step, rank);
         if (lsn > place.durable)
             sim_fail(world,
                      "shard %" PRIu32 " closes step %" PRIu64 ", and worker %" PRIu32
@@ -141,15 +174,15 @@ static void fold_close(struct sim_world *world, struct sim_members *members, str
 {
     check_close(world, members, steps, close, place);
     uint64_t index = index_of(world, close->step);
-    uint32_t bits = members_of(world, members, steps->view, close->step);
-    if (members->closed[index] != 0 && members->closed[index] != bits)
+    uint32_t bits = pushed_of(world, steps, index);
+    if (!sim_has_backups(&world->plan) && members->closed[index] != 0 && members->closed[index] != bits)
         sim_fail(world, "step %" PRIu64 " is closed with members %x on shard %" PRIu32 ", %x elsewhere",
                  close->step, bits, place.shard, members->closed[index]);
     if (memcmp(&push->rate, &steps->step[index].rate, sizeof push->rate) != 0)
         sim_fail(world, "shard %" PRIu32 " closes step %" PRIu64 " with another rate", place.shard,
                  close->step);
     members->closed[index] = bits;
-    steps->step[index].close = place.lsn;
+    steps->close = place.lsn;
     steps->open++;
 }
 
@@ -180,6 +213,8 @@ enum sim_step_verdict sim_steps_pull(struct sim_world *world, const struct sim_m
     const struct sim_plan *plan = &world->plan;
     (void)index_of(world, step);
     if (plan->mode == DP_SYNC) {
+        if (step <= steps->open && sim_has_backups(plan))
+            return SIM_STEP_NOW;
         if (step + 1 < steps->open)
             sim_fail(world, "a pull of step %" PRIu64 ", and step %" PRIu64 " is open", step, steps->open);
         return step > steps->open ? SIM_STEP_HELD : step == steps->open ? SIM_STEP_NOW : SIM_STEP_OLD;
@@ -189,6 +224,20 @@ enum sim_step_verdict sim_steps_pull(struct sim_world *world, const struct sim_m
             steps->next[rank] + plan->slack < step)
             return SIM_STEP_HELD;
     return SIM_STEP_NOW;
+}
+
+bool sim_steps_must_close(const struct sim_world *world, const struct sim_members *members,
+                          const struct sim_steps *steps, uint64_t answered)
+{
+    uint64_t index = steps->open - world->plan.first_step;
+    uint32_t bits = members_of(world, members, steps->view, steps->open), pushed;
+    if (index >= world->plan.steps || bits == 0 || steps->viewed > answered)
+        return false;
+    for (uint32_t rank = 0; rank < world->plan.workers; rank++)
+        if (steps->step[index].push[rank] > answered)
+            return false;
+    pushed = pushed_of(world, steps, index);
+    return __builtin_popcount(pushed) >= least_of(&world->plan, bits);
 }
 
 bool sim_steps_are_done(const struct sim_world *world, const struct sim_members *members,

@@ -11,12 +11,11 @@
 #define SIM_VIEWS_MAX 128u
 
 struct sim_steps {
-    uint64_t view;                  /* number; 0: none yet */
+    uint64_t view, viewed;          /* number, 0: none yet; and its lsn */
     uint64_t next[SIM_WORKERS_MAX]; /* steps finished; from first_step */
-    uint64_t open;                  /* sync */
+    uint64_t open, close;           /* sync: the step, and the lsn of the last close */
     struct {
         uint64_t push[SIM_WORKERS_MAX]; /* lsns; 0: not there */
-        uint64_t close;
         float rate;
     } step[SIM_STEPS_MAX]; /* by step - first_step; sync */
 };
@@ -47,9 +46,13 @@ void sim_steps_fold(struct sim_world *world, struct sim_members *members, struct
                     struct sim_record_place place);
 
 enum sim_step_verdict { SIM_STEP_NOW, SIM_STEP_OLD, SIM_STEP_HELD };
-/* Which rows a pull of this step is shown. */
+/* Which rows a pull of this step is shown. (With backups NOW may be those of a later step.) */
 enum sim_step_verdict sim_steps_pull(struct sim_world *world, const struct sim_members *members,
                                      const struct sim_steps *steps, uint64_t step);
+/* Whether the open step is to be closed before any pull is answered: enough have pushed it, and shards have answered all up to this
+ * lsn. */
+bool sim_steps_must_close(const struct sim_world *world, const struct sim_members *members,
+                          const struct sim_steps *steps, uint64_t answered);
 /* Whether all that members took part in is finished; and closed, in sync. */
 bool sim_steps_are_done(const struct sim_world *world, const struct sim_members *members,
                         const struct sim_steps *steps);

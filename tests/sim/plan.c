@@ -46,6 +46,8 @@ static void make_faults(struct sim_world *world, struct sim_plan *plan)
     uint64_t events = 300 + (uint64_t)plan->workers * plan->steps * plan->servers * 12;
     plan->calm_event = events;
     plan->faults = sim_draw(world, 16) == 0 ? 0 : up_to(world, SIM_FAULTS_MAX);
+    if (plan->mode == DP_SYNC) /* who does a step again asks for the weights from before it */
+        kinds |= 1u << SIM_WORKER_DIES;
     if (plan->fixed)
         kinds &= ~(1u << SIM_WORKER_DIES);
     if (kinds == 0)
@@ -85,7 +87,9 @@ static void make_mode(const struct sim_world *world, struct sim_plan *plan)
         return;
     plan->mode = chance % 3 == 1 ? DP_SSP : DP_SYNC;
     chance /= 3;
-    plan->slack = plan->mode == DP_SSP ? (uint32_t)(chance % 4) : 0;
+    plan->slack = plan->mode == DP_SSP                  ? (uint32_t)(chance % 4)
+                  : chance % 8 / 4 && plan->workers > 1 ? 1 + (uint32_t)(chance / 8 % (plan->workers - 1))
+                                                        : 0;
     plan->first_step = chance % 5 * 1000;
     plan->leaves = chance % 2;
     for (uint32_t i = 1; i < SIM_WORKERS_MAX; i++)

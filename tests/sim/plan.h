@@ -82,6 +82,11 @@ static inline bool sim_has_members(const struct sim_plan *plan)
 {
     return plan->mode != DP_ASYNC;
 }
+/* Whether steps close without some of their members (sync:B). */
+static inline bool sim_has_backups(const struct sim_plan *plan)
+{
+    return plan->mode == DP_SYNC && plan->slack > 0;
+}
 /* How many pushes a worker makes. */
 static inline uint32_t sim_pushes_of(const struct sim_plan *plan, uint32_t worker)
 {

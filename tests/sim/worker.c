@@ -23,6 +23,7 @@ struct pull {
     uint32_t floor[SIM_BATCH_PARTS][SIM_BATCH_ROWS];
     struct dp_pulled_at at[SIM_SERVERS_MAX];
     uint64_t step;
+    uint64_t open;   /* the greatest step that a shard's rows are of */
     uint64_t closed; /* of nobody's: the steps that it must show */
 };
 
@@ -132,12 +133,15 @@ static void pull_issue(struct sim_worker *worker, struct pull *pull, uint64_t nu
 static bool pull_wait(struct sim_worker *worker, struct pull *pull)
 {
     struct dp_error err = {0};
+    struct dp_outcome outcome = {0};
+    pull->open = 0;
     if (pull->batch.blind)
         return !worker->life.dead;
-    enum dp_status st = dp_client_wait(worker->client, &pull->ticket, WAIT_MS, NULL, &err);
+    enum dp_status st = dp_client_wait(worker->client, &pull->ticket, WAIT_MS, &outcome, &err);
     must(worker, st, &err); /* a disk's read that fails is AGAIN, and read once more */
     if (worker->life.dead)
         return false;
+    pull->open = outcome.open;
     for (uint32_t p = 0; p < pull->batch.parts; p++) {
         uint32_t table = pull->batch.part[p].table, dim = worker->world->plan.table[table].dim;
         for (uint32_t i = 0; i < pull->batch.part[p].rows; i++) {
@@ -246,14 +250,35 @@ static void wait_pushes(struct sim_worker *worker, uint32_t most)
         push_wait(worker);
 }
 
-/* As an evaluation does: what is pulled on nobody's behalf. */
-static void look(struct sim_worker *worker, const struct sim_batch *batch)
+/* As an evaluation does: what is pulled on nobody's behalf; what somebody pushes in this step. */
+static void look(struct sim_worker *worker, uint32_t number)
 {
     struct pull *pull = &worker->pull[2];
-    pull->batch = *batch;
+    sim_batch_make(worker->world, (uint32_t)sim_draw(worker->world, worker->world->plan.workers), number,
+                   &pull->batch);
     pull->batch.blind = false;
     pull_issue(worker, pull, NO_STEP);
     (void)pull_wait(worker, pull);
+}
+
+/* Steps that some shard has closed without this worker: their numbers are used up. False: there are none. */
+static bool pass_over(struct sim_worker *worker, struct pull *pull)
+{
+    uint64_t first = worker->world->plan.first_step;
+    uint32_t steps = sim_pushes_of(&worker->world->plan, worker->index);
+    if (pull->open <= first + worker->next)
+        return false;
+    if (!sim_has_backups(&worker->world->plan))
+        sim_fail(worker->world,
+                 "worker %" PRIu32 " is told that step %" PRIu64 " is open in its step %" PRIu64,
+                 worker->index, pull->open, first + worker->next);
+    while (worker->next < steps && first + worker->next < pull->open && !worker->life.dead) {
+        sim_batch_make(worker->world, worker->index, worker->next, &pull->batch);
+        pull->batch.parts = pull->batch.examples = 0;
+        push_issue(worker, pull, worker->next++);
+        wait_pushes(worker, worker->world->plan.in_flight - 1);
+    }
+    return true;
 }
 
 /* As a worker's loop does it: pulls one ahead, where the plan has pushes overlap. */
@@ -268,6 +293,10 @@ static void train(struct sim_worker *worker)
             fetch(worker, worker->next, now);
         if (worker->life.dead || !pull_wait(worker, now))
             return;
+        if (pass_over(worker, now)) {
+            ahead = false;
+            continue;
+        }
         sim_life_think(&worker->life, sim_draw(worker->world, plan->think_ms + 1));
         ahead = plan->in_flight > 1 && worker->next + 1 < steps && !worker->life.dead;
         if (ahead)
@@ -276,8 +305,8 @@ static void train(struct sim_worker *worker)
             push_issue(worker, now, worker->next);
         worker->next++;
         wait_pushes(worker, plan->in_flight - 1);
-        if (sim_has_members(plan) && !worker->life.dead && sim_draw(worker->world, 8) == 0)
-            look(worker, &now->batch);
+        if (sim_has_members(plan) && !worker->life.dead && sim_draw(worker->world, 3) == 0)
+            look(worker, worker->next - 1);
     }
     wait_pushes(worker, 0);
 }
