@@ -228,7 +228,7 @@ static void append(struct bench *bench, uint64_t after, uint64_t incarnation)
     check(dp_journal_open(&options, &journal, &err), &err);
     for (uint64_t done = 0; done < bench->updates; done += RECORD) {
         char head[DP_RECORD_HEAD_MAX];
-        struct dp_record record = {.kind = DP_RECORD_PUSH, .dims = {bench->spec.dim}};
+        struct dp_record record = {.kind = DP_RECORD_PUSH, .rate = 0.01f, .dims = {bench->spec.dim}};
         struct dp_journal_piece pieces[DP_RECORD_PIECES_MAX];
         uint32_t n = 0;
         for (uint32_t i = 0; i < RECORD; i++)

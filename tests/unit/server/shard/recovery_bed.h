@@ -71,7 +71,7 @@ static void make_push(struct recovery *r, uint64_t lsn)
     static uint64_t keys[TABLES][ROWS];
     static float values[TABLES][ROWS * DIM];
     struct dp_request *push = calloc(1, sizeof *push);
-    struct dp_record record = {.kind = DP_RECORD_PUSH};
+    struct dp_record record = {.kind = DP_RECORD_PUSH, .rate = 1};
     uint32_t n_pieces;
     char head[DP_RECORD_HEAD_MAX];
     struct dp_journal_piece pieces[DP_RECORD_PIECES_MAX];
