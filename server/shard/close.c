@@ -260,15 +260,13 @@ static enum dp_appended append(struct dp_close *close, const struct dp_waiting *
 /* Its rows have it from now on. */
 static void end_step(struct dp_close *close, struct dp_waiting *waiting, const struct dp_kept_step *step)
 {
-    uint32_t dims[DP_SECTIONS_MAX], count = step->count;
+    uint32_t dims[DP_SECTIONS_MAX];
     for (uint32_t s = 0; s < waiting->request.sections; s++)
         dims[s] = waiting->lookup.section[s].table->spec.dim;
     dp_kept_close(close->kept, step->run, step->step, waiting->request.sections, waiting->request.section,
                   dims, &waiting->message);
     dp_steps_closed(close->steps);
     close->lsn = close->journaling->lsn;
-    *close->applied += count;
-    DP_ASSERT(*close->applied <= close->journaling->lsn);
     if (!dp_steps_has_open(close->steps) || dp_steps_has_backups(close->steps))
         dp_kept_forget_old(close->kept); /* nobody asks for them */
     DP_COUNT(&close->base->counters, steps_closed, 1);

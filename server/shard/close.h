@@ -28,8 +28,7 @@ struct dp_close {
     struct dp_kept *kept;
     struct dp_journaling *journaling;
     struct dp_write_back *write_back;
-    uint64_t *applied; /* the shard's: pushes applied */
-    uint64_t lsn;      /* of the last close since the opening; 0: none */
+    uint64_t lsn; /* of the last close since the opening; 0: none */
     bool read_only;
     struct dp_session session; /* of its requests: one at a time */
     uint64_t again_ns;         /* it is not tried again before */

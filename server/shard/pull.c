@@ -181,7 +181,7 @@ enum dp_done dp_shard_pull(struct dp_shard *shard, struct dp_waiting *waiting)
     DP_COUNT(&shard->base.counters, pull_rows, pulled);
     DP_COUNT(&shard->base.counters, pull_rows_initial, initial);
     struct dp_reply reply = {.kind = DP_REPLY_PULLED,
-                             .applied = shard->applied,
+                             .applied = dp_shard_applied(shard),
                              .lsn = shard->journaling.lsn,
                              .held_ms = held_ms(waiting),
                              .open = step_of(shard, verdict)};

@@ -231,8 +231,9 @@ static enum dp_status check_member(struct dp_shard *shard, const struct dp_waiti
 static void measure(const struct dp_shard *shard, const struct dp_request *push, struct dp_pushed *out)
 {
     *out = (struct dp_pushed){.rate = push->rate};
-    if (push->measured && push->pulled_at <= shard->applied)
-        out->staleness = shard->applied - push->pulled_at;
+    uint64_t applied = dp_shard_applied(shard);
+    if (push->measured && push->pulled_at <= applied)
+        out->staleness = applied - push->pulled_at;
     if (push->by_staleness && out->staleness > 1)
         out->rate = fmaxf(push->rate / (float)out->staleness, FLT_MIN);
 }
@@ -303,9 +304,6 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
 
     if (in_step)
         pushed.rate = 0; /* its step's close applies it */
-    else
-        shard->applied++;
-    DP_ASSERT(shard->applied <= shard->journaling.lsn); /* refusals are journaled, too */
     dp_push_ids_add(shard->ids, request->stream, request->number, DP_OK);
     if (request->member.given) {
         dp_steps_pushed(&shard->steps, request->member.rank, request->member.step);

@@ -95,7 +95,6 @@ static void join_steps(struct dp_shard *shard)
                                      .kept = &shard->kept,
                                      .journaling = &shard->journaling,
                                      .write_back = &shard->write_back,
-                                     .applied = &shard->applied,
                                      .read_only = o->read_only};
 }
 
@@ -204,7 +203,6 @@ static enum dp_status recover(struct dp_shard *shard, struct dp_error *err)
         st = dp_recovery_run(&recovery, err);
     if (st == DP_OK)
         st = dp_row_count_start_if_due(&shard->count, err);
-    shard->applied = shard->journaling.lsn - dp_kept_count(&shard->kept); /* these are not applied yet */
     dp_row_count_say(&shard->count);
     return st;
 }

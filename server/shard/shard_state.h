@@ -51,10 +51,16 @@ struct dp_shard {
     uint64_t reserving; /* streams up to this, by a job under way; 0: none is */
 
     float *scratch;      /* one row of gradients, DP_TABLE_DIM_MAX */
-    uint64_t applied;    /* pushes applied: what staleness is counted in */
     uint64_t turn_bytes; /* gathered in this turn */
     uint64_t opened_ns;
     bool draining;
 };
+
+/* What staleness is counted in: records, but pushes that are kept for their step. Of the journal's numbers, so that a restart of the
+ * server between a pull and its push counts as nothing. (A close, a view or a refusal is one too.) */
+static inline uint64_t dp_shard_applied(const struct dp_shard *shard)
+{
+    return shard->journaling.lsn - dp_kept_count(&shard->kept);
+}
 
 #endif

@@ -124,7 +124,7 @@ static void the_rate_is_divided_by_the_staleness(void **state)
     struct member_bed_view none = member_bed_view(DP_SSP, UINT32_C(1) << 20, 2);
     member_bed_start_journaled(&bed, &none);
     bed_keys(&bed, 10, 1, &key);
-    struct measured m = {.by_staleness = true};
+    struct measured m = {.by_staleness = true, .pulled_at = 1}; /* behind the view */
     uint64_t id = 0, sequence = 2;
     for (uint64_t i = 0; i < 6; i++) {
         m.sequence = sequence++;

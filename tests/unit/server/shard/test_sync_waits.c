@@ -193,6 +193,24 @@ static void test_pull_that_has_the_room(void **state)
     sync_free(s);
 }
 
+/* What staleness is counted in goes on after a crash. Planted: closes count in replay only. */
+static void test_staleness_after_a_crash(void **state)
+{
+    (void)state;
+    struct sync *s = sync_new(2, SYNC_STEPS, 3, DP_DURABILITY_MACHINE, 0);
+    uint64_t applied[2];
+    sync_train(s, 6);
+    sync_let(s, 1u, 7); /* one push is kept */
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t id = pull_of_nobody(s);
+        applied[i] = bed_expect(&s->bed, id, DP_OK)->reply.applied;
+        if (i == 0)
+            sync_crash(s, DP_SIM_NOTHING, false);
+    }
+    assert_int_equal(applied[0], applied[1]);
+    sync_free(s);
+}
+
 /* As bed_turn; but a full disk is tried again in a turn that nothing called for. */
 static void some_turns(struct sync *s)
 {
@@ -357,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_rows_cannot_be_read),
         cmocka_unit_test(test_drain_while_it_is_due),
         cmocka_unit_test(test_pull_that_has_the_room),
+        cmocka_unit_test(test_staleness_after_a_crash),
         cmocka_unit_test(test_drain_without_room),
         cmocka_unit_test(test_journal_that_others_fill),
         cmocka_unit_test(test_journal_that_refused_pushes_fill),
