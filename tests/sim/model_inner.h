@@ -15,6 +15,7 @@
 struct sim_record {
     enum dp_record_kind kind;
     uint64_t stream, number; /* of a push */
+    bool again;              /* of an open step, and appended before */
     size_t bytes;
     char *data;
 };

@@ -109,7 +109,8 @@ uint64_t sim_model_find(const struct sim_model *model, uint32_t shard, uint64_t 
     const struct sim_model_shard *s = &model->shard[shard];
     for (uint64_t lsn = s->last; lsn > 0; lsn--)
         if (s->record[lsn - 1].stream == stream && s->record[lsn - 1].number == number &&
-            s->record[lsn - 1].kind != DP_RECORD_VIEW && s->record[lsn - 1].kind != DP_RECORD_CLOSE)
+            !s->record[lsn - 1].again && s->record[lsn - 1].kind != DP_RECORD_VIEW &&
+            s->record[lsn - 1].kind != DP_RECORD_CLOSE)
             return lsn;
     return 0;
 }
@@ -126,14 +127,57 @@ static void check_strange(struct sim_model *model, uint32_t shard, const struct 
                  before);
 }
 
+/* The same weights, of the same rows, as in the step's close. */
+static void check_old(struct sim_model *model, uint32_t shard, const struct sim_record *close)
+{
+    struct dp_request *first = calloc(1, sizeof *first);
+    struct dp_record head;
+    struct dp_error err = {0};
+    DP_ASSERT(first);
+    bool same = dp_record_decode(close->data, close->bytes, &head, first, &err) == DP_OK &&
+                first->sections == model->request.sections;
+    for (uint32_t s = 0; same && s < first->sections; s++) {
+        const struct dp_section *a = &first->section[s], *b = &model->request.section[s];
+        same = a->table == b->table && a->rows == b->rows && a->type == b->type &&
+               a->value_bytes == b->value_bytes && memcmp(a->keys, b->keys, (size_t)a->rows * 8) == 0 &&
+               memcmp(a->values, b->values, a->value_bytes) == 0;
+    }
+    free(first);
+    if (!same)
+        sim_fail(model->world,
+                 "shard %" PRIu32 " appends other weights from before step %" PRIu64 " than its close has",
+                 shard, head.step);
+}
+
+/* It is decoded into model->request. */
+static bool is_again(struct sim_model *model, uint32_t shard, const struct sim_record *record,
+                     const struct dp_record *head)
+{
+    const struct sim_model_shard *s = &model->shard[shard];
+    if (head->kind == DP_RECORD_KEPT_PUSH) {
+        uint64_t lsn = sim_model_find(model, shard, record->stream, record->number);
+        const struct sim_record *before = lsn > 0 ? &s->record[lsn - 1] : NULL;
+        return before && before->bytes == record->bytes &&
+               memcmp(before->data, record->data, record->bytes) == 0;
+    }
+    if (head->kind != DP_RECORD_CLOSE || head->members > 0 || s->steps.close == 0)
+        return false;
+    check_old(model, shard, &s->record[s->steps.close - 1]);
+    return true;
+}
+
 /* What follows from a record; it is decoded into model->request. durable: UINT64_MAX, of one that was there before. */
 static void fold(struct sim_model *model, uint32_t shard, uint64_t lsn, const struct dp_record *head,
                  uint64_t durable)
 {
+    const struct sim_record_place place = {shard, lsn, durable};
     bool new = durable != UINT64_MAX;
+    if (model->shard[shard].record[lsn - 1].again) {
+        sim_steps_again(model->world, &model->shard[shard].steps, head, place);
+        return;
+    }
     count_record(model, shard, lsn);
-    sim_steps_fold(model->world, &model->members, &model->shard[shard].steps, head, &model->request,
-                   (struct sim_record_place){shard, lsn, durable});
+    sim_steps_fold(model->world, &model->members, &model->shard[shard].steps, head, &model->request, place);
     if (head->kind == DP_RECORD_PUSH)
         apply_push(model, lsn, new);
     else if (head->kind == DP_RECORD_CLOSE)
@@ -172,7 +216,10 @@ static void say_record(const struct sim_model *model, uint32_t shard, uint64_t l
         sim_say(model->world, "s%" PRIu32 ": lsn %" PRIu64 " closes step %" PRIu64, shard, lsn, head->step);
     else
         sim_say(model->world, "s%" PRIu32 ": lsn %" PRIu64 " is push %" PRIu64 " of %016" PRIx64 "%s", shard,
-                lsn, record->number, record->stream, head->kind == DP_RECORD_KEPT_PUSH ? ", kept" : "");
+                lsn, record->number, record->stream,
+                record->again                       ? ", again"
+                : head->kind == DP_RECORD_KEPT_PUSH ? ", kept"
+                                                    : "");
 }
 
 void sim_model_appended(struct sim_model *model, uint32_t shard, uint64_t lsn, uint64_t durable,
@@ -193,7 +240,8 @@ void sim_model_appended(struct sim_model *model, uint32_t shard, uint64_t lsn, u
     record.kind = head.kind;
     record.stream = model->request.stream;
     record.number = model->request.number;
-    if (head.kind == DP_RECORD_PUSH || head.kind == DP_RECORD_KEPT_PUSH)
+    record.again = is_again(model, shard, &record, &head);
+    if (!record.again && (head.kind == DP_RECORD_PUSH || head.kind == DP_RECORD_KEPT_PUSH))
         check_push(model, shard, &record, &head);
     if (s->last == s->room) {
         s->room = s->room ? 2 * s->room : 64;

@@ -205,6 +205,20 @@ void sim_steps_fold(struct sim_world *world, struct sim_members *members, struct
     }
 }
 
+void sim_steps_again(struct sim_world *world, struct sim_steps *steps, const struct dp_record *record,
+                     struct sim_record_place place)
+{
+    uint64_t index = index_of(world, record->step);
+    bool push = record->kind == DP_RECORD_KEPT_PUSH;
+    if (push ? record->step < steps->open : record->step + 1 != steps->open || sim_has_backups(&world->plan))
+        sim_fail(world,
+                 "shard %" PRIu32 ", lsn %" PRIu64 ": %s step %" PRIu64 " anew, and step %" PRIu64 " is open",
+                 place.shard, place.lsn, push ? "a push of" : "the weights from before", record->step,
+                 steps->open);
+    if (push)
+        steps->step[index].push[record->rank] = place.lsn;
+}
+
 /* ---- the rules */
 
 enum sim_step_verdict sim_steps_pull(struct sim_world *world, const struct sim_members *members,

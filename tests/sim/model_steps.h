@@ -45,6 +45,10 @@ void sim_steps_fold(struct sim_world *world, struct sim_members *members, struct
                     const struct dp_record *record, const struct dp_request *push,
                     struct sim_record_place place);
 
+/* A kept push, or the weights from before the last close, appended anew. */
+void sim_steps_again(struct sim_world *world, struct sim_steps *steps, const struct dp_record *record,
+                     struct sim_record_place place);
+
 enum sim_step_verdict { SIM_STEP_NOW, SIM_STEP_OLD, SIM_STEP_HELD };
 /* Which rows a pull of this step is shown. (With backups NOW may be those of a later step.) */
 enum sim_step_verdict sim_steps_pull(struct sim_world *world, const struct sim_members *members,
