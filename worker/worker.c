@@ -113,6 +113,8 @@ static enum dp_status parse_flags(int argc, char **argv, struct flags *out, stru
 static enum dp_status set_device(struct dp_cluster *cluster, const struct flags *flags, struct dp_error *err)
 {
     enum dp_status st = DP_OK;
+    if (!flags->worker)
+        cluster->training.threads = 1; /* they train; scores may be computed on any device */
     if (flags->device)
         st = dp_cluster_set(cluster, "training.device", flags->device, "--device", err);
     if (st == DP_OK && flags->precision)

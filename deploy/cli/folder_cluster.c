@@ -174,6 +174,7 @@ enum dp_status dp_folder_cluster(const struct dp_folder *folder, struct dp_clust
         return st;
     }
     (*out)->data.cache[0] = (*out)->training.report[0] = '\0';
+    (*out)->training.threads = 1; /* nothing is trained, and threads would refuse a device that scores */
     return DP_OK;
 }
 
