@@ -15,6 +15,8 @@
 #define MEAN_OF        8u
 #define WAIT_MAX_MS    20u
 #define WAITERS        16u /* that ask again in one millisecond */
+#define WAITS          8u  /* for a lease of mean length */
+#define WANT_LEAST     16u /* the part of what a process wants that it is given at least, if there is as much */
 
 struct holder {
     uint64_t session;
@@ -42,6 +44,8 @@ struct table {
     uint64_t leased;  /* numbers that somebody holds */
     uint64_t mean_ns; /* of a number's time from being given to being done; 0: unknown */
     bool told;
+    bool
+        ended_here; /* its last number was done after it was told: nobody can have begun the next epoch before */
     uint64_t teller, teller_ns; /* who was asked what is done, and when */
     struct slot slot[DP_LEASES_SPAN];
     struct holder *holder;
@@ -113,6 +117,15 @@ static void forget_last(struct dp_leases *leases)
     leases->tables--;
 }
 
+/* Whether nothing of an epoch can be done: the one before ended while this server served. */
+static bool is_untouched(const struct dp_leases *leases, uint32_t run, uint32_t epoch)
+{
+    for (const struct table *table = leases->first; table; table = table->next)
+        if (table->run == run && epoch > 0 && table->epoch == epoch - 1)
+            return table->ended_here;
+    return false;
+}
+
 /* The table of the request's epoch, in front of the others. */
 static enum dp_status find_table(struct dp_leases *leases, const struct dp_request *request,
                                  struct table **out, struct dp_error *err)
@@ -144,6 +157,7 @@ static enum dp_status find_table(struct dp_leases *leases, const struct dp_reque
         table->epoch = request->epoch;
         table->total = request->lease.total;
         table->done = done;
+        table->told = is_untouched(leases, table->run, table->epoch);
         leases->tables++;
     }
     table->next = leases->first;
@@ -300,12 +314,15 @@ static void learn_bits(struct table *table, const void *bits, uint64_t now_ns)
 
 static void learn_done(struct table *table, const struct dp_lease_ask *ask, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < ask->done; i++)
-        count_done(table, number_at(ask, ask->held + i), now_ns);
+    bool was_told = table->told;
     if (ask->tells) {
         learn_bits(table, ask->bits, now_ns);
         table->told = true;
     }
+    bool was_over = table->done_count == table->total;
+    for (uint32_t i = 0; i < ask->done; i++)
+        count_done(table, number_at(ask, ask->held + i), now_ns);
+    table->ended_here |= was_told && !was_over && table->done_count == table->total;
     raise_low(table);
 }
 
@@ -344,6 +361,7 @@ static uint32_t portion(const struct table *table, uint32_t want)
     uint64_t free_left = table->total - table->done_count - table->leased, processes = living(table);
     uint64_t most = (free_left + 2 * processes - 1) / (2 * processes),
              of_window = DP_LEASES_SPAN / (4 * processes);
+    most = most > want / WANT_LEAST ? most : want / WANT_LEAST;
     most = most < of_window ? most : of_window;
     most = most > 1 ? most : 1;
     return want < most ? want : (uint32_t)most;
@@ -393,6 +411,8 @@ static uint32_t wait_ms(const struct table *table, uint64_t now_ns, uint64_t due
 {
     uint64_t ms = due_ns > now_ns ? (due_ns - now_ns + MS_NS - 1) / MS_NS : 1,
              least = 1 + living(table) / WAITERS;
+    uint64_t most = table->mean_ns / WAITS / MS_NS + 1;
+    ms = ms < most ? ms : most;
     ms = ms < WAIT_MAX_MS ? ms : WAIT_MAX_MS;
     return (uint32_t)(ms > least ? ms : least);
 }

@@ -43,12 +43,13 @@ void dp_loop_leased_begin(struct dp_loop *loop)
     loop->ask_at_ns = 0;
 }
 
-/* Two fetches in stock. The answer may say that the epoch is over while this worker still has some of it: others did it too. */
+/* Two fetches in stock, and as many for the reader to go on with. The answer may say that the epoch is over while this worker still has some of it: others did it too. */
 static enum dp_status keep_stock(struct dp_loop *loop, struct dp_error *err)
 {
     enum dp_lease_state state;
     uint32_t wait_ms;
-    if (stock(loop) >= 2 * (uint64_t)loop->fetch_every || dp_clock_ns(&loop->job->clock) < loop->ask_at_ns)
+    if (stock(loop) >= 4 * (uint64_t)loop->fetch_every + 2 ||
+        dp_clock_ns(&loop->job->clock) < loop->ask_at_ns)
         return DP_OK;
     return ask(loop, false, &state, &wait_ms, err);
 }

@@ -461,6 +461,31 @@ static void numbers_stay_within_the_span(void **state)
     dp_leases_free(&leases);
 }
 
+/* The server that saw an epoch end knows that nothing of the next is done; one that was told so does not. */
+static void what_is_done_is_asked_once(void **state)
+{
+    (void)state;
+    struct dp_leases *leases;
+    struct dp_lease_answer answer;
+    told(&leases, 2);
+    const struct asked two = {.want = 2, .total = 2};
+    assert_int_equal(take(leases, 6000, 1, 10, &two, &answer), DP_OK);
+    const struct asked all = {.want = 2, .total = 2, .done = 2, .number = {0, 1}};
+    assert_int_equal(take(leases, 6001, 1, 11, &all, &answer), DP_OK);
+    assert_int_equal(answer.state, DP_LEASE_OVER);
+    const struct asked next = {.epoch = 1, .want = 2, .total = 2};
+    assert_int_equal(take(leases, 6002, 1, 12, &next, &answer), DP_OK);
+    assert_int_equal(answer.state, DP_LEASE_GIVEN);
+    dp_leases_free(&leases);
+    told(&leases, 2);
+    const struct asked over = {.want = 2, .total = 2, .tells = true, .bits = {1}, .done = 1, .number = {1}};
+    assert_int_equal(take(leases, 6003, 1, 13, &over, &answer), DP_OK);
+    assert_int_equal(answer.state, DP_LEASE_OVER);
+    assert_int_equal(take(leases, 6004, 1, 14, &next, &answer), DP_OK);
+    assert_int_equal(answer.state, DP_LEASE_TELL);
+    dp_leases_free(&leases);
+}
+
 static void old_epochs_are_forgotten(void **state)
 {
     (void)state;
@@ -487,6 +512,7 @@ int main(void)
         cmocka_unit_test(a_new_process_of_a_rank_frees_the_old_ones),
         cmocka_unit_test(old_leases_are_given_again_once),
         cmocka_unit_test(numbers_stay_within_the_span),
+        cmocka_unit_test(what_is_done_is_asked_once),
         cmocka_unit_test(old_epochs_are_forgotten),
     };
     return cmocka_run_group_tests_name("leases", tests, NULL, NULL);

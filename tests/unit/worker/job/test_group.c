@@ -56,8 +56,32 @@ static void test_groups(void **state)
     }
 }
 
+/* The push numbers of all shares are those below their sum, each once. */
+static void test_numbers_of_all(void **state)
+{
+    (void)state;
+    for (uint64_t batches = 0; batches <= 30; batches++)
+        for (uint32_t workers = 1; workers <= 7; workers++)
+            for (uint32_t every = 1; every <= 9; every++) {
+                struct dp_share share = {.batches = batches, .workers = workers};
+                uint64_t all = dp_groups_of_all(share, every), seen = 0, sum = 0;
+                for (uint32_t w = 0; w < workers; w++) {
+                    share.worker = w;
+                    uint64_t groups = dp_groups(dp_share_positions(share), every);
+                    for (uint64_t g = 0; g < groups; g++, sum++) {
+                        assert_true(w + workers * g < all);
+                        seen |= UINT64_C(1) << (w + workers * g);
+                    }
+                }
+                assert_true(sum == all && all < 64 && seen == (UINT64_C(1) << all) - 1);
+            }
+    struct dp_share share = {.batches = 30, .worker = 1, .workers = 4};
+    assert_int_equal(dp_share_with(share, 11).worker, 3);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shares), cmocka_unit_test(test_groups)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shares), cmocka_unit_test(test_groups),
+                                       cmocka_unit_test(test_numbers_of_all)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,9 +165,38 @@ static void nothing_to_skip(void **state)
     assert_string_equal(err.text, "finding the position to resume at: shard 1 is gone");
 }
 
+/* Where all take from one list: the epoch goes on whose numbers are not all there, whichever is missing. */
+static void pushes_in_any_order(void **state)
+{
+    (void)state;
+    static struct servers servers;
+    struct dp_position position;
+    struct dp_error err = {0};
+    for (uint64_t missing = 0; missing < 20; missing++) {
+        servers = (struct servers){.forgotten = 1};
+        for (uint32_t e = 1; e < 4; e++)
+            for (uint64_t n = 0; n < 20; n++)
+                servers.applied[e][n] = e < 3 || n != missing;
+        struct dp_position_plan plan = plan_of(&servers, 10, 0, 1, 20);
+        plan.any_order = true;
+        assert_int_equal(dp_position_find(&plan, &position, &err), DP_OK);
+        assert_true(position.epoch == 3 && position.done == 19 && position.first == missing);
+        for (uint64_t n = 0; n < 20; n++)
+            assert_int_equal(dp_position_done(&position, 3, n), n != missing);
+        dp_position_clear(&position);
+        servers.applied[3][missing] = true;
+        assert_int_equal(dp_position_find(&plan, &position, &err), DP_OK);
+        assert_true(position.epoch == 4 && position.done == 0);
+        dp_position_clear(&position);
+        servers.fails = DP_UNAVAILABLE;
+        assert_int_equal(dp_position_find(&plan, &position, &err), DP_UNAVAILABLE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pushes_in_any_order),
         cmocka_unit_test(goes_on_behind_what_is_done),
         cmocka_unit_test(many_epochs_are_halved_and_forgotten_ones_are_over),
         cmocka_unit_test(a_long_epoch_is_asked_in_pieces),

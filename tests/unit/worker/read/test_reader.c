@@ -69,6 +69,32 @@ static void check_plan(const struct fixture *f, struct dp_reader_plan of, uint32
     dp_batch_free(&own);
 }
 
+/* In the order wanted, whatever that is; also twice, and of other epochs. */
+static void what_is_wanted_comes_in_that_order(void **state)
+{
+    const struct fixture *f = *state;
+    const struct dp_reader_plan of = {.stride = 1, .asked = true};
+    struct dp_reader *reader = start(f, of, 2, 1);
+    struct dp_batch *batch, *own = NULL;
+    struct dp_error err = {0};
+    uint64_t batches = dp_dataset_batches(f->dataset);
+    assert_int_equal(dp_batch_new(f->dataset, &own, &err), DP_OK);
+    for (uint32_t i = 0, asked = 0; i < 40; i++) {
+        for (; asked < 40 && dp_reader_has_room(reader); asked++)
+            dp_reader_want(reader, asked / 7, asked * 13 % batches);
+        assert_true(asked > i && asked <= i + 4);
+        assert_int_equal(dp_reader_next(reader, WAIT_MS, &batch), DP_OK);
+        assert_true(batch->epoch == i / 7 && batch->number == i * 13 % batches);
+        dp_dataset_fill(f->dataset, i / 7, i * 13 % batches, own);
+        assert_memory_equal(batch->labels, own->labels, own->examples * sizeof *own->labels);
+        dp_reader_give_back(reader, &batch);
+    }
+    assert_int_equal(dp_reader_next(reader, 0, &batch), DP_TIMEOUT);
+    dp_reader_want(reader, 0, 0); /* stopped while it is read */
+    dp_reader_stop(&reader);
+    dp_batch_free(&own);
+}
+
 static void plans_in_order(void **state)
 {
     for (uint32_t ahead = 1; ahead < 40; ahead += 13)
@@ -206,11 +232,10 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_in_order),
-                                       cmocka_unit_test(some_are_skipped),
-                                       cmocka_unit_test(several_held),
-                                       cmocka_unit_test(stop_at_any_moment),
-                                       cmocka_unit_test(thread_takes_no_signals),
-                                       cmocka_unit_test(bad_plans)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plans_in_order),     cmocka_unit_test(what_is_wanted_comes_in_that_order),
+        cmocka_unit_test(some_are_skipped),   cmocka_unit_test(several_held),
+        cmocka_unit_test(stop_at_any_moment), cmocka_unit_test(thread_takes_no_signals),
+        cmocka_unit_test(bad_plans)};
     return cmocka_run_group_tests_name("reader", tests, setup, teardown);
 }
