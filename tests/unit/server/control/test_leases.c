@@ -477,7 +477,8 @@ static void what_is_done_is_asked_once(void **state)
     assert_int_equal(take(leases, 6002, 1, 12, &next, &answer), DP_OK);
     assert_int_equal(answer.state, DP_LEASE_GIVEN);
     dp_leases_free(&leases);
-    told(&leases, 2);
+    struct dp_error err = {0};
+    assert_int_equal(dp_leases_new(&leases, &err), DP_OK);
     const struct asked over = {.want = 2, .total = 2, .tells = true, .bits = {1}, .done = 1, .number = {1}};
     assert_int_equal(take(leases, 6003, 1, 13, &over, &answer), DP_OK);
     assert_int_equal(answer.state, DP_LEASE_OVER);
