@@ -163,7 +163,7 @@ static enum dp_status await_decider(struct dp_epoch_barrier *b, uint32_t epoch, 
     if (st != DP_OK)
         return st;
     bool gone = dp_job_is_gone(b->peers->job, b->decision.decider);
-    st = dp_peers_check(b->peers, DP_PEERS_PART, epoch, gone ? NOBODY : b->decision.decider, err);
+    st = dp_peers_check(b->peers, DP_PEERS_PART, epoch, b->decision.decider, err);
     if (!all || (st == DP_OK && !gone))
         return st;
     dp_log(DP_LOG_WARN, "this worker judges epoch %" PRIu32 " in place of worker %" PRIu32, epoch,

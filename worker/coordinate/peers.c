@@ -251,10 +251,8 @@ enum dp_status dp_peers_check_one(struct dp_peers *peers, uint32_t worker, const
 {
     struct dp_error why = {0};
     enum dp_status st = hear(peers, worker, err);
-    if (st != DP_OK)
+    if (st != DP_OK || dp_job_is_gone(peers->job, worker))
         return st;
-    if (dp_job_is_gone(peers->job, worker))
-        return dp_fail(err, DP_UNAVAILABLE, "worker %" PRIu32 " has left", worker);
     if (!peers->absent || worker == 0)
         return judge_sign(peers, worker, what, err);
     peers->absent[worker] = judge_sign(peers, worker, what, &why) != DP_OK;
@@ -269,7 +267,7 @@ enum dp_status dp_peers_check(struct dp_peers *peers, enum dp_peers_kind kind, u
 {
     enum dp_status st = DP_OK;
     for (uint32_t w = 0; st == DP_OK && w < workers_of(peers); w++) {
-        if (w == peers->job->worker || (w != also && dp_job_is_gone(peers->job, w)))
+        if (w == peers->job->worker || dp_job_is_gone(peers->job, w))
             continue;
         if (w == also || peers->seen[w].reached[kind] < epoch)
             st = dp_peers_check_one(peers, w, names[kind], err);
@@ -286,8 +284,6 @@ enum dp_status dp_peers_fetch(struct dp_peers *peers, enum dp_peers_kind kind, u
     *all = true;
     for (uint32_t w = 0; st == DP_OK && w < workers_of(peers); w++) {
         struct dp_shared_note *note = &notes[w];
-        if (dp_job_is_gone(peers->job, w))
-            continue;
         st = dp_shared_one(peers->job, names[kind], w, note, err);
         if (st != DP_OK)
             break;
@@ -297,6 +293,8 @@ enum dp_status dp_peers_fetch(struct dp_peers *peers, enum dp_peers_kind kind, u
             continue;
         }
         dp_shared_note_clear(note);
+        if (dp_job_is_gone(peers->job, w))
+            continue;
         *all = false;
         peers->seen[w].reached[kind] = 0;
         st = put_stage(peers, w, &peers->seen[w], err);

@@ -72,7 +72,7 @@ DP_MUST_USE
 enum dp_status dp_peers_check_one(struct dp_peers *peers, uint32_t worker, const char *what,
                                   struct dp_error *err);
 /* Fetches what all workers handed over for the epoch into notes[workers] of {0}, without the epoch in front.
- * *all: none is missing. The notes of those that have left stay {0}. */
+ * *all: none is missing. Of one that has left a note may be missing: it stays {0}. */
 DP_MUST_USE
 enum dp_status dp_peers_fetch(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch,
                               struct dp_shared_note *notes, bool *all, struct dp_error *err);

@@ -206,10 +206,9 @@ void dp_stand_in_say(const struct dp_stand_in *s, uint32_t worker, uint32_t epoc
         return;
     const struct dp_rounds rounds = rounds_of(s->job, s->data, worker);
     uint64_t until = s->gone[worker].until;
-    stats->left = (struct dp_worker_left){.is = true,
-                                          .step = until,
-                                          .epoch = (uint32_t)(until / rounds.count) + 1,
-                                          .undone = dp_stand_in_undone(&rounds, until, epochs)};
+    uint64_t undone = dp_stand_in_undone(&rounds, until, epochs);
+    stats->left = (struct dp_worker_left){
+        .is = undone > 0, .step = until, .epoch = (uint32_t)(until / rounds.count) + 1, .undone = undone};
 }
 
 /* ---- who is silent */

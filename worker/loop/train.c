@@ -455,7 +455,7 @@ static enum dp_status write_report(struct training *t, const struct dp_shared_no
         return dp_fail(err, DP_NOMEM, "no memory for the stats of %" PRIu32 " workers", workers);
     enum dp_status st = DP_OK;
     for (uint32_t w = 0; st == DP_OK && w < workers; w++) {
-        bool gone = dp_job_is_gone(t->job, w);
+        bool gone = dp_job_is_gone(t->job, w) && !trained[w].bytes;
         st = gone ? dp_remember_of(t->job, w, &stats[w], err)
                   : dp_worker_stats_unpack(trained[w].bytes, trained[w].size, t->settings->epochs, &stats[w],
                                            err);

@@ -32,6 +32,9 @@ static void a_number_counts_when_every_shard_has_it(void **state)
     assert_int_equal(dp_client_pushed(b.client, STREAM, 4, 66, bits, WAIT_MS, &b.err), DP_OK);
     for (size_t i = 0; i < 128; i++)
         assert_int_equal(bit(bits, i), i == 0 || i == 65);
+    assert_int_equal(dp_client_pushed_anywhere(b.client, STREAM, 4, 66, bits, WAIT_MS, &b.err), DP_OK);
+    for (size_t i = 0; i < 128; i++)
+        assert_int_equal(bit(bits, i), i <= 2 || i == 65);
     assert_int_equal(dp_client_pushed(b.client, STREAM, 0, 0, NULL, WAIT_MS, &b.err), DP_OK);
     assert_int_equal(dp_client_pushed(b.client, 0, 0, 1, bits, WAIT_MS, &b.err), DP_ARGUMENT);
     assert_int_equal(dp_client_pushed(b.client, STREAM, UINT64_MAX, 2, bits, WAIT_MS, &b.err), DP_ARGUMENT);

@@ -56,6 +56,9 @@ struct run {
     uint64_t scan_ms,
         fetched; /* scan_ms: of others than worker 0; 0: by chance; fetched: parts, by anybody */
     uint32_t blows;
+    uint32_t leaver;    /* without pushes; 0: nobody leaves */
+    uint64_t leaver_at; /* the step at which it dies for good */
+    uint64_t left_ns;   /* when the others know that it has left; 0: it lives */
     struct blow blow[BLOWS_MAX];
     struct trainee trainee[WORKERS];
     struct dp_decision decided; /* as it was set last */
@@ -253,6 +256,19 @@ static enum dp_status train(struct dp_job *job, struct dp_peers *peers, struct d
     return finish(peers, b, err);
 }
 
+/* As a worker that stood in has found it. */
+static bool is_gone(const void *of, uint32_t worker)
+{
+    const struct run *run = of;
+    return run->leaver == worker && run->left_ns > 0 && world_now(run->world) >= run->left_ns;
+}
+
+static enum dp_status looks_after(void *of, struct dp_error *err)
+{
+    (void)of, (void)err;
+    return DP_OK;
+}
+
 static void tell_alive(void *progress)
 {
     dp_progress_tick(progress);
@@ -274,8 +290,13 @@ static void process(struct world_seat *seat)
                          .shared = world_shared(seat),
                          .alive = tell_alive,
                          .alive_of = &progress,
+                         .waits = run->leaver ? looks_after : NULL,
+                         .is_gone = run->leaver ? is_gone : NULL,
+                         .waits_of = run,
                          .process = ++run->processes};
     seat->own = &mine;
+    if (run->left_ns > 0 && seat->number % WORKERS == run->leaver)
+        return;
     dp_progress_init(&progress, &job, 0);
     enum dp_status st = train(&job, &peers, &barrier, &err);
     if (st == DP_OK)
@@ -425,6 +446,8 @@ static void check(struct run *run, uint64_t seed, bool all)
                  (unsigned long long)seed);
     for (uint32_t w = 0; w < run->workers; w++) {
         const struct trainee *r = &run->trainee[w];
+        if (run->left_ns > 0 && w == run->leaver)
+            continue;
         if (r->stopped != want || (r->pushes && (r->ended != want || r->done)))
             fail_msg("seed %llu: worker %u stops after epoch %u, %u is right", (unsigned long long)seed, w,
                      r->stopped, want);
@@ -518,6 +541,35 @@ static void another_judges_in_place_of_one_that_is_gone(void **state)
     assert_true(done > 10);
 }
 
+static void take_leaver(void *context, struct world *world, uint64_t step)
+{
+    struct run *run = context;
+    if (step != run->leaver_at || !world_runs(world, run->leaver))
+        return;
+    world_kill(world, run->leaver, 100000); /* its next process does nothing */
+    run->left_ns = world_now(world) + UINT64_C(5000000000);
+}
+
+/* Whenever it dies: before its part, behind it, or as the decider. Its part is made up for by whoever judges. */
+static void who_has_left_is_not_waited_for(void **state)
+{
+    (void)state;
+    uint32_t left = 0;
+    for (uint64_t seed = 1; seed <= DP_SEEDS(300); seed++) {
+        struct run *run = begin(seed);
+        run->leaver = 1 + (uint32_t)(seed % (WORKERS - 1));
+        run->leaver_at = seed * 7 % 400;
+        if (run->leaver < run->workers) {
+            run->each -= run->trainee[run->leaver].pushes;
+            run->trainee[run->leaver].pushes = 0;
+            check(run, seed, world_run(run->world, FOR_EVER, take_leaver, run));
+            left += run->left_ns > 0;
+        }
+        end(run);
+    }
+    assert_true(left > 30);
+}
+
 /* Stopped in epoch 4, or at its beginning, by all; resumed by this version, whose register has nothing of it. */
 static void a_run_of_an_earlier_version_goes_on(void **state)
 {
@@ -576,6 +628,7 @@ int main(void)
         cmocka_unit_test(nobody_waits_and_all_stop_together),
         cmocka_unit_test(parts_are_fetched_once),
         cmocka_unit_test(another_judges_in_place_of_one_that_is_gone),
+        cmocka_unit_test(who_has_left_is_not_waited_for),
         cmocka_unit_test(a_run_of_an_earlier_version_goes_on),
         cmocka_unit_test(what_leaves_a_long_training_is_told),
     };

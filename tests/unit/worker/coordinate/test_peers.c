@@ -26,11 +26,25 @@ struct scene {
     struct dp_clock real; /* worker 0's, where it is late */
     bool gives;           /* it puts its note, */
     bool sees;            /* when it has seen all that worker 0 keeps */
+    uint64_t leaves_ms;   /* worker 1 has left for its silence, then; 0: nobody does */
+    bool made_up;         /* it handed nothing over */
     uint64_t lost[2];     /* the steps at which the server loses all notes */
     enum dp_status st;
     struct dp_error err;
     uint64_t waited_ms;
 };
+
+static bool is_gone(const void *of, uint32_t worker)
+{
+    const struct scene *scene = of;
+    return worker == 1 && world_now(world_here()->world) >= scene->leaves_ms * MS;
+}
+
+static enum dp_status looks_after(void *of, struct dp_error *err)
+{
+    (void)of, (void)err;
+    return DP_OK;
+}
 
 static void open_job(struct world_seat *seat, struct dp_job *job, struct dp_progress *progress)
 {
@@ -40,6 +54,11 @@ static void open_job(struct world_seat *seat, struct dp_job *job, struct dp_prog
                            .stop = &scene->never,
                            .clock = world_clock(seat),
                            .shared = world_shared(seat)};
+    if (scene->leaves_ms) {
+        job->waits = looks_after;
+        job->is_gone = is_gone;
+        job->waits_of = scene;
+    }
     dp_progress_init(progress, job, 0);
 }
 
@@ -75,7 +94,8 @@ static void waits(struct world_seat *seat)
         scene->st = dp_peers_reach(&peers, DP_PEERS_TRAINED, 3, "0", 1, &scene->err);
     if (scene->st == DP_OK)
         scene->st = dp_peers_collect(&peers, DP_PEERS_TRAINED, 3, notes, &scene->err);
-    if (scene->st == DP_OK && (notes[1].size != 1 || *(const char *)notes[1].bytes != '1'))
+    scene->made_up = scene->leaves_ms && !notes[1].bytes;
+    if (scene->st == DP_OK && !scene->made_up && (notes[1].size != 1 || *(const char *)notes[1].bytes != '1'))
         world_fail(seat->world, "what worker 1 handed over has %zu bytes", notes[1].size);
     scene->waited_ms = (world_now(seat->world) - begun) / MS;
     dp_peers_clear(notes, 2);
@@ -252,6 +272,27 @@ static void who_looks_late_each_time_still_misses_one(void **state)
     }
 }
 
+/* However it ended, and what it handed over before is taken. */
+static void who_has_left_is_waited_for_no_more(void **state)
+{
+    (void)state;
+    static struct scene silent, fails, gives, late;
+    silent = (struct scene){.leaves_ms = 20000};
+    play(&silent);
+    assert_true(silent.st == DP_OK && silent.made_up);
+    assert_in_range(silent.waited_ms, 15000, 21000);
+    fails = (struct scene){.then = "failed", .leaves_ms = 20000};
+    play(&fails);
+    assert_true(fails.st == DP_OK && fails.made_up);
+    gives = (struct scene){.then = "training", .gives = true, .leaves_ms = 20000};
+    play(&gives);
+    assert_true(gives.st == DP_OK && !gives.made_up && gives.waited_ms < 15000);
+    /* One that never leaves is not waited for without a limit. */
+    late = (struct scene){.leaves_ms = UINT64_C(3600) * 24 * 1000};
+    play(&late);
+    assert_int_equal(late.st, DP_TIMEOUT);
+}
+
 /* Also where it loses them again while they are being put. */
 static void lost_notes_are_put_again(void **state)
 {
@@ -277,6 +318,7 @@ int main(void)
         cmocka_unit_test(who_fails_meanwhile_ends_it_at_once),
         cmocka_unit_test(who_looks_late_each_time_still_misses_one),
         cmocka_unit_test(lost_notes_are_put_again),
+        cmocka_unit_test(who_has_left_is_waited_for_no_more),
     };
     return cmocka_run_group_tests_name("peers", tests, NULL, NULL);
 }
