@@ -108,7 +108,7 @@ struct dp_ticket {
 
 /* How far a shard had come when it answered a pull. */
 struct dp_pulled_at {
-    uint64_t applied; /* pushes that it had applied; DP_NOT_MEASURED: no row of it was pulled */
+    uint64_t applied; /* what staleness counts from; DP_NOT_MEASURED: no row of it was pulled */
     uint64_t lsn;     /* of its journal: the rows show all of it */
 };
 #define DP_NOT_MEASURED UINT64_MAX

@@ -16,6 +16,7 @@ static void check_again(const struct dp_reply *reply, const struct dp_message *m
     DP_ASSERT(dp_reply_decode(again, &got, &err) == DP_OK);
     DP_ASSERT(got.kind == reply->kind && got.status == reply->status && got.notes == reply->notes);
     DP_ASSERT(got.report.tables == reply->report.tables && got.report.counters == reply->report.counters);
+    DP_ASSERT(got.report.histograms == reply->report.histograms);
     dp_reply_clear(&got);
     dp_message_free(&again);
 }
@@ -29,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         check_again(&reply, message);
     } else {
         DP_ASSERT(err.text[0] != '\0');
-        DP_ASSERT(!reply.note && !reply.report.table && !reply.report.counter);
+        DP_ASSERT(!reply.note && !reply.report.table && !reply.report.counter && !reply.report.histogram);
     }
     dp_reply_clear(&reply);
     dp_message_free(&message);

@@ -145,6 +145,33 @@ static void the_rate_is_divided_by_the_staleness(void **state)
     bed_close(&bed);
 }
 
+/* What was pulled before power was lost is as stale as if it had not been. */
+static void a_restart_is_no_staleness(void **state)
+{
+    (void)state;
+    struct bed bed;
+    uint64_t key;
+    struct member_bed_view none = member_bed_view(DP_SSP, UINT32_C(1) << 20, 2);
+    member_bed_start_journaled(&bed, &none);
+    bed_keys(&bed, 10, 1, &key);
+    uint64_t sequence = 2;
+    for (uint64_t i = 0; i < 3; i++)
+        (void)bed_push(&bed, 1, sequence++, "t", &key, 1, 2, 1, STREAM, i);
+    bed_turn(&bed);
+    uint64_t id = bed_pull(&bed, 1, sequence, "t", &key, 1);
+    bed_turn(&bed);
+    const struct dp_reply *pulled = &bed_expect(&bed, id, DP_OK)->reply;
+    struct measured m = {.number = 3, .pulled_at = pulled->applied, .pulled_lsn = pulled->lsn};
+    member_bed_crash(&bed);
+    for (m.sequence = 1; m.sequence < 4; m.sequence++, m.number++) {
+        id = push(&bed, &m, &key, 1);
+        bed_turn(&bed);
+        const struct dp_reply *reply = &bed_expect(&bed, id, DP_OK)->reply;
+        assert_true(reply->staleness == m.sequence - 1 && reply->changed_rows == (m.sequence > 1));
+    }
+    bed_close(&bed);
+}
+
 /* One rate applies a synchronous step. */
 static void a_synchronous_push_has_no_rate_of_its_own(void **state)
 {
@@ -173,6 +200,7 @@ int main(void)
         cmocka_unit_test(rows_that_changed_since_the_pull_are_counted),
         cmocka_unit_test(the_clock_gap_has_a_histogram),
         cmocka_unit_test(the_rate_is_divided_by_the_staleness),
+        cmocka_unit_test(a_restart_is_no_staleness),
         cmocka_unit_test(a_synchronous_push_has_no_rate_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
