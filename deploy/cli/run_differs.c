@@ -35,8 +35,8 @@ static bool counts(const struct dp_fields *fields, const struct dp_field *field,
         "name",          "id",     "generation",  "relative_to", "cache_bytes",    "durability",
         "journal_bytes", "run",    "first_epoch", "timeout_ms",  "worker_timeout", "threads",
         "blas_threads",  "device", NULL};
-    static const char *const to_its_end[] = {"epochs", "stop_at", "patience",    "patience_metric",
-                                             "keep",   "workers", "consistency", "work", NULL};
+    static const char *const to_its_end[] = {
+        "epochs", "stop_at", "patience", "patience_metric", "keep", "workers", "consistency", "work", NULL};
     static const char *const evaluated[] = {"test",       "test_labels",       "test_negatives",
                                             "validation", "validation_labels", "validation_negatives",
                                             NULL};
@@ -52,10 +52,14 @@ static bool counts(const struct dp_fields *fields, const struct dp_field *field,
 
 static void value_text(const struct dp_field *field, const void *base, char *out, size_t size)
 {
+    static const char *const by_size[] = {"batch", "epochs", NULL}; /* where they are 0 */
     const void *at = (const char *)base + field->offset;
     switch (field->type) {
     case DP_FIELD_U32:
-        (void)snprintf(out, size, "%" PRIu32, *(const uint32_t *)at);
+        if (*(const uint32_t *)at == 0 && is_among(field->key, by_size))
+            (void)snprintf(out, size, "by size");
+        else
+            (void)snprintf(out, size, "%" PRIu32, *(const uint32_t *)at);
         break;
     case DP_FIELD_U64:
     case DP_FIELD_BYTES:

@@ -202,6 +202,10 @@ enum dp_status dp_second_same(const struct dp_second *second, const struct dp_cl
     struct dp_difference differences[DP_DIFFERENCES_MAX];
     const struct dp_run_state state = dp_run_state_read(second->folder, earlier->training.run);
     enum dp_status st = check_steps(second, earlier, err);
+    if (st == DP_OK && strcmp(earlier->model, cluster->model) != 0)
+        st = dp_fail(err, DP_EXISTS,
+                     "--resume finishes the run that is there, of model '%s', not '%s': omit --model",
+                     earlier->model, cluster->model);
     if (st == DP_OK)
         st = check_fits(second->folder, earlier, cluster, err);
     if (st == DP_OK)

@@ -93,6 +93,9 @@ for how in INT ALL; do
     expect 2 "omit what would change it (--rate)" "${run[@]}" --resume --rate 0.2
     said "--rate +0.005 then, 0.2 now"
     expect 2 "omit what would change it (--epochs)" "${run[@]}" --resume --epochs 2
+    expect 2 "omit what would change it (--batch)" "${run[@]}" --resume --batch 0
+    said "--batch +32 then, by size now"
+    expect 2 "the run that is there, of model 'mlp:64-32-10', not 'mlp:64-16-10': omit --model" "${run[@]}" --resume --model mlp:64-16-10
 done
 expect 2 "omit what would change it (--threads)" "${run[@]}" --resume --threads 2
 begin "${run[@]}" --resume --blas-threads 2 --timeout 20 --restarts 0
