@@ -421,7 +421,7 @@ static void backups_and_steps_of_several_minibatches(void **state)
 
 static void sync_with_a_backup_goes_on_over_kills(void **state)
 {
-    struct setup s = {"2", "1", "3", "sync:1", "60", {0}};
+    struct setup s = {"2", "1", "3", "sync:1", LONG, {0}};
     killed(*state, &s);
 }
 

@@ -16,8 +16,8 @@ static void settle(struct dp_sent *sent, const struct dp_sent_push *push, struct
     struct dp_worker_stats *stats = sent->stats;
     bool has_minibatches =
         push->examples + push->passed > 0; /* unlike the empty round at the end of an epoch */
-    /* What is measured, or has a clock gap, is new to some shard. */
-    if (outcome->repeated && outcome->measured == 0 && outcome->gaps == 0)
+    /* What is measured is new to some shard. A member's push to a shard whose answer was lost tells nothing. */
+    if (outcome->repeated && outcome->measured == 0 && !sent->member)
         stats->repeated_examples += push->examples;
     else
         stats->pushes += has_minibatches;

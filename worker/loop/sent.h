@@ -22,6 +22,8 @@ struct dp_sent {
     struct dp_job *job;
     struct dp_progress *progress;
     struct dp_worker_stats *stats;
+    bool
+        member; /* it asked what is done after it had joined: each push is new to some shard, whatever the answers say */
     struct dp_sent_push push[DP_SENT_MAX]; /* a ring */
     uint32_t first, count;
     void (*answered)(void *of,

@@ -96,13 +96,14 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->job = job;
     loop->progress = progress;
     loop->stats = stats;
-    loop->sent = (struct dp_sent){.job = job, .progress = progress, .stats = stats};
     loop->position = position;
     loop->remember = remember;
     loop->training = training;
     loop->share = (struct dp_share){
         .batches = dp_dataset_batches(data), .worker = job->worker, .workers = training->workers};
     loop->rounds = dp_rounds_of(training, loop->share);
+    loop->sent = (struct dp_sent){
+        .job = job, .progress = progress, .stats = stats, .member = loop->rounds.members > 0};
     bool leased = training->work == DP_CLUSTER_LEASED;
     /* Of what is leased the first share has the longest groups. */
     loop->positions = dp_share_positions(leased ? dp_share_with(loop->share, 0) : loop->share);
