@@ -31,9 +31,8 @@ uint64_t dp_stand_in_undone(const struct dp_rounds *rounds, uint64_t until, uint
 {
     uint64_t epoch = until / rounds->count, mine = dp_share_positions(rounds->share);
     uint64_t done = until % rounds->count * rounds->every;
-    if (epoch >= epochs)
-        return 0;
-    return mine - (done < mine ? done : mine) + (epochs - epoch - 1) * mine;
+    DP_ASSERT(done <= mine); /* a step without minibatches is the last of its epoch (rounds.h) */
+    return epoch < epochs ? mine - done + (epochs - epoch - 1) * mine : 0;
 }
 
 /* ---- where it was */
