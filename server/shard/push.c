@@ -303,7 +303,7 @@ enum dp_done dp_shard_push(struct dp_shard *shard, struct dp_waiting *waiting)
         return dropped(shard, waiting);
 
     if (in_step)
-        pushed.rate = 0; /* its step's close applies it */
+        pushed.rate = 0, pushed.staleness = 0; /* its step's close applies it, to the weights that it is of */
     dp_push_ids_add(shard->ids, request->stream, request->number, DP_OK);
     if (request->member.given) {
         dp_steps_pushed(&shard->steps, request->member.rank, request->member.step);

@@ -190,7 +190,7 @@ static void a_synchronous_push_has_no_rate_of_its_own(void **state)
     id = push(&bed, &m, &key, 1);
     bed_turn(&bed);
     const struct dp_reply *reply = &bed_expect(&bed, id, DP_OK)->reply;
-    assert_true(!reply->repeated && reply->rate == 0 && reply->rows == 0);
+    assert_true(!reply->repeated && reply->rate == 0 && reply->rows == 0 && reply->staleness == 0);
     bed_close(&bed);
 }
 
