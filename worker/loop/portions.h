@@ -15,7 +15,7 @@
 #include "worker/job/group.h"
 #include "worker/job/job.h"
 
-#define DP_PORTIONS_AHEAD_NS UINT64_C(100000000)
+#define DP_PORTIONS_AHEAD_NS UINT64_C(50000000)
 
 /* A seam: the first server and the shards, over the job's client; tests put their own. */
 struct dp_portions_source {

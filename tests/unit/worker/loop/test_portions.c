@@ -168,7 +168,7 @@ static void a_server_that_knows_nothing_is_told(void **state)
     dp_portions_close(&portions);
 }
 
-/* About 100 ms of work. */
+/* About 50 ms of work. */
 static void as_many_are_asked_for_as_are_needed(void **state)
 {
     (void)state;
@@ -185,13 +185,13 @@ static void as_many_are_asked_for_as_are_needed(void **state)
     dp_portions_answered(portions, 2);
     server.now_ns += 20000000; /* 10 ms each */
     assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_GIVEN);
-    assert_true(server.last.want == 10);
+    assert_true(server.last.want == 5);
     while (dp_portions_left(portions) > 0)
         (void)dp_portions_next(portions);
     dp_portions_answered(portions, 0);
     server.now_ns += 1000; /* a microsecond */
     assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_WAIT);
-    assert_true(server.last.want > 10 && server.last.want <= DP_LEASE_WANT_MAX);
+    assert_true(server.last.want > 5 && server.last.want <= DP_LEASE_WANT_MAX);
     dp_portions_close(&portions);
 }
 
