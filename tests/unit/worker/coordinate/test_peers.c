@@ -28,6 +28,7 @@ struct scene {
     bool sees;            /* when it has seen all that worker 0 keeps */
     uint64_t leaves_ms;   /* worker 1 has left for its silence, then; 0: nobody does */
     bool made_up;         /* it handed nothing over */
+    bool leased;          /* others do its work */
     uint64_t lost[2];     /* the steps at which the server loses all notes */
     enum dp_status st;
     struct dp_error err;
@@ -94,7 +95,9 @@ static void waits(struct world_seat *seat)
         scene->st = dp_peers_reach(&peers, DP_PEERS_TRAINED, 3, "0", 1, &scene->err);
     if (scene->st == DP_OK)
         scene->st = dp_peers_collect(&peers, DP_PEERS_TRAINED, 3, notes, &scene->err);
-    scene->made_up = scene->leaves_ms && !notes[1].bytes;
+    scene->made_up = (scene->leaves_ms || scene->leased) && !notes[1].bytes;
+    if (scene->leased && dp_job_is_gone(&job, 1) != scene->made_up)
+        world_fail(seat->world, "worker 1 is %s", scene->made_up ? "not absent" : "absent");
     if (scene->st == DP_OK && !scene->made_up && (notes[1].size != 1 || *(const char *)notes[1].bytes != '1'))
         world_fail(seat->world, "what worker 1 handed over has %zu bytes", notes[1].size);
     scene->waited_ms = (world_now(seat->world) - begun) / MS;
@@ -179,7 +182,11 @@ static void lose(void *context, struct world *world, uint64_t step)
 static void play(struct scene *scene)
 {
     void *contexts[2] = {scene, scene};
-    scene->cluster.training = (struct dp_cluster_training){.workers = 2, .run = 1, .timeout_ms = TIMEOUT_MS};
+    scene->cluster.training =
+        (struct dp_cluster_training){.workers = 2,
+                                     .run = 1,
+                                     .timeout_ms = TIMEOUT_MS,
+                                     .work = scene->leased ? DP_CLUSTER_LEASED : DP_CLUSTER_FIXED};
     struct world *world = world_new(7, 2, process, contexts);
     if (scene->before) {
         char text[64];
@@ -293,6 +300,23 @@ static void who_has_left_is_waited_for_no_more(void **state)
     assert_int_equal(late.st, DP_TIMEOUT);
 }
 
+/* Where others do its work, one that fails or gives no sign is absent; one that gives its part late is not. */
+static void who_is_away_from_leased_work_is_not_waited_for(void **state)
+{
+    (void)state;
+    static struct scene silent, fails, gives;
+    silent = (struct scene){.leased = true};
+    play(&silent);
+    assert_true(silent.st == DP_OK && silent.made_up);
+    assert_in_range(silent.waited_ms, TIMEOUT_MS, TIMEOUT_MS + 5000);
+    fails = (struct scene){.leased = true, .then = "failed"};
+    play(&fails);
+    assert_true(fails.st == DP_OK && fails.made_up && fails.waited_ms < TIMEOUT_MS);
+    gives = (struct scene){.leased = true, .then = "training", .gives = true};
+    play(&gives);
+    assert_true(gives.st == DP_OK && !gives.made_up);
+}
+
 /* Also where it loses them again while they are being put. */
 static void lost_notes_are_put_again(void **state)
 {
@@ -319,6 +343,7 @@ int main(void)
         cmocka_unit_test(who_looks_late_each_time_still_misses_one),
         cmocka_unit_test(lost_notes_are_put_again),
         cmocka_unit_test(who_has_left_is_waited_for_no_more),
+        cmocka_unit_test(who_is_away_from_leased_work_is_not_waited_for),
     };
     return cmocka_run_group_tests_name("peers", tests, NULL, NULL);
 }
