@@ -19,7 +19,8 @@
  *   REGISTER    all requests: the server waits for the register
  *   FAULT       a request: what the server lacks and time alone does not bring: memory, a disk that works
  *   STEP        a pull that the consistency mode holds, beside HELD; a push   subject: rank of the member waited for; steps that it
- *               of a synchronous step that is not open yet                    has finished, and must have
+ *               of a synchronous step that is not open yet or is being closed; has finished, and must have
+ *               what would show a close that is not durable yet
  *   VIEW        a pull or push: its view, which the shard does not have yet   subject: run; the shard's view, and the one named */
 #ifndef DP_BASE_WAIT_H
 #define DP_BASE_WAIT_H

@@ -65,7 +65,8 @@ static void revert(struct dp_shard *shard, struct dp_store_snapshot named, struc
                       "shard %" PRIu32 ": run %" PRIu32 " has pushed since: the rows of run %" PRIu32
                       ", epoch %" PRIu32 " would take it back",
                       index, last_run, named.run, named.epoch);
-    } else if (dp_kept_floor(&shard->kept) < shard->journaling.lsn) {
+    } else if (dp_kept_floor(&shard->kept) < shard->journaling.lsn ||
+               (dp_steps_has_backups(&shard->steps) && dp_steps_has_open(&shard->steps))) {
         (void)dp_fail_wait(err, DP_AGAIN,
                            (struct dp_wait){.reason = DP_WAIT_STEP,
                                             .subject = shard->steps.least_rank,

@@ -345,26 +345,28 @@ static void test_read_only(void **state)
 static void test_snapshots(void **state)
 {
     (void)state;
-    struct sync *s = sync_new(2, SYNC_STEPS, 2, DP_DURABILITY_MACHINE, 0);
-    sync_train(s, 3);
-    uint64_t id = bed_snapshot(&s->bed, DP_SNAPSHOT_TAKE, 3, 1, 0);
-    for (uint32_t i = 0; i < 4; i++)
+    for (uint32_t backups = 0; backups < 2; backups++) {
+        struct sync *s = sync_new_with_backups(2, backups, SYNC_STEPS, 2, DP_DURABILITY_MACHINE);
+        sync_train(s, 3);
+        uint64_t id = bed_snapshot(&s->bed, DP_SNAPSHOT_TAKE, 3, 1, 0);
+        for (uint32_t i = 0; i < 4; i++)
+            bed_turn(&s->bed);
+        assert_true(bed_expect(&s->bed, id, DP_OK)->reply.held);
+        sync_train(s, 5);
+        sync_let(s, 1u, 6);
+        id = bed_snapshot(&s->bed, DP_SNAPSHOT_REVERT, 3, 1, 0);
         bed_turn(&s->bed);
-    assert_true(bed_expect(&s->bed, id, DP_OK)->reply.held);
-    sync_train(s, 5);
-    sync_let(s, 1u, 6);
-    id = bed_snapshot(&s->bed, DP_SNAPSHOT_REVERT, 3, 1, 0);
-    bed_turn(&s->bed);
-    assert_non_null(strstr(bed_expect(&s->bed, id, DP_AGAIN)->reply.reason, "worker 1 still takes part"));
-    sync_train(s, 6);
-    sync_leave(s);
-    id = bed_snapshot(&s->bed, DP_SNAPSHOT_REVERT, 3, 1, 0);
-    bed_expect(&s->bed, id, DP_STOPPING);
-    bed_go_back(&s->bed);
-    bed_expect(&s->bed, bed_hello(&s->bed, 1, 1, false), DP_OK);
-    s->sequence = 1;
-    sync_check(s, 3);
-    sync_free(s);
+        assert_non_null(strstr(bed_expect(&s->bed, id, DP_AGAIN)->reply.reason, "worker 1 still takes part"));
+        sync_train(s, 6);
+        sync_leave(s);
+        id = bed_snapshot(&s->bed, DP_SNAPSHOT_REVERT, 3, 1, 0);
+        bed_expect(&s->bed, id, DP_STOPPING);
+        bed_go_back(&s->bed);
+        bed_expect(&s->bed, bed_hello(&s->bed, 1, 1, false), DP_OK);
+        s->sequence = 1;
+        sync_check(s, 3);
+        sync_free(s);
+    }
 }
 
 int main(void)
