@@ -43,15 +43,20 @@ void dp_loop_leased_begin(struct dp_loop *loop)
     loop->ask_at_ns = 0;
 }
 
-/* Two fetches in stock, and as many for the reader to go on with. The answer may say that the epoch is over while this worker still has some of it: others did it too. */
+/* Two fetches in stock, and as many for the reader to go on with; one at least, as long as some are given. The answer may say that the
+ * epoch is over while this worker still has some of it: others did it too. */
 static enum dp_status keep_stock(struct dp_loop *loop, struct dp_error *err)
 {
-    enum dp_lease_state state;
+    uint64_t fetch = loop->fetch_every;
+    enum dp_lease_state state = DP_LEASE_GIVEN;
     uint32_t wait_ms;
-    if (stock(loop) >= 4 * (uint64_t)loop->fetch_every + 2 ||
-        dp_clock_ns(&loop->job->clock) < loop->ask_at_ns)
+    enum dp_status st = DP_OK;
+    if (stock(loop) >= 4 * fetch + 2 || dp_clock_ns(&loop->job->clock) < loop->ask_at_ns)
         return DP_OK;
-    return ask(loop, false, &state, &wait_ms, err);
+    do
+        st = ask(loop, false, &state, &wait_ms, err);
+    while (st == DP_OK && state == DP_LEASE_GIVEN && stock(loop) < fetch);
+    return st;
 }
 
 /* Where a fetch is as long as a portion, it is one: what is accumulated or computed by several threads is pushed as one. */

@@ -325,6 +325,9 @@ static void workers_json(const struct dp_report *report, json_t *root)
         staleness_json(&stats->staleness, worker);
         times_json(&stats->times, worker);
         left_json(report, &stats->left, worker);
+        if (report->cluster->training.work ==
+            DP_CLUSTER_LEASED) /* by another worker, too, which was first on every shard */
+            dp_json_set_u64(worker, "examples_done_twice", stats->repeated_examples);
         if (stats->absent)
             (void)json_object_set_new(worker, "absent", json_true());
         (void)json_array_append_new(workers, worker);
