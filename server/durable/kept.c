@@ -157,15 +157,31 @@ static void set_closed(struct dp_kept *kept, uint64_t lsn)
             kept->closed_lsn = step->first_lsn - 1;
 }
 
-void dp_kept_moved(struct dp_kept *kept, uint64_t first_lsn)
+void dp_kept_begin_again(struct dp_kept *kept, uint64_t lsn)
 {
-    uint64_t lsn = first_lsn;
+    if (kept->again_from == 0)
+        kept->again_from = lsn + 1;
+}
+
+void dp_kept_appended_again(struct dp_kept_push *push, uint64_t lsn)
+{
+    DP_ASSERT(push->again_lsn == 0 && lsn > push->lsn);
+    push->again_lsn = lsn;
+}
+
+void dp_kept_end_again(struct dp_kept *kept, uint64_t lsn)
+{
     for (struct dp_kept_step *step = kept->first; step; step = step->next) {
-        for (uint32_t i = 0; i < step->count; i++)
-            step->push[i]->lsn = lsn++;
+        for (uint32_t i = 0; i < step->count; i++) {
+            struct dp_kept_push *push = step->push[i];
+            DP_ASSERT(!dp_kept_lacks_again(kept, push));
+            push->lsn = push->again_lsn > 0 ? push->again_lsn : push->lsn;
+            push->again_lsn = 0;
+        }
         if (step->count > 0)
             find_ends(step);
     }
+    kept->again_from = 0;
     if (kept->old.run > 0)
         set_closed(kept, lsn);
 }
@@ -359,6 +375,7 @@ void dp_kept_close(struct dp_kept *kept, uint32_t run, uint64_t step, uint32_t s
     uint64_t first_lsn = closed->first_lsn;
     (void)dp_kept_drop_below(kept, run, step + 1);
     kept->closed_lsn = first_lsn;
+    kept->again_from = 0; /* they are other ones now */
     set_old(kept, run, step, sections, section, dims, message);
 }
 

@@ -16,6 +16,7 @@
 struct dp_kept_push {
     uint32_t run, rank;
     uint64_t step, examples, view, stream, number, lsn;
+    uint64_t again_lsn; /* of its record appended anew, until all are; 0: not yet */
     float rate;
     size_t bytes;
     struct dp_message *message;
@@ -42,6 +43,7 @@ struct dp_kept {
     size_t bytes;
     uint64_t
         closed_lsn; /* of the first push of the step closed last, or before its weights as they were appended anew; 0: its old weights are needed no more, or none was */
+    uint64_t again_from; /* pushes below this lsn are being appended anew; 0: none are */
     struct dp_kept_old {
         uint32_t run; /* 0: there are none */
         uint64_t step;
@@ -72,8 +74,15 @@ const struct dp_kept_push *dp_kept_find(const struct dp_kept *kept, uint32_t run
 uint32_t dp_kept_count(const struct dp_kept *kept);
 /* It was found in the journal again, with this lsn. */
 void dp_kept_found_again(struct dp_kept *kept, uint32_t run, uint64_t step, uint32_t rank, uint64_t lsn);
-/* All pushes, in their order, and then the old weights, where there are any, were appended anew, the first with this lsn. */
-void dp_kept_moved(struct dp_kept *kept, uint64_t first_lsn);
+/* What is kept is appended anew, or goes on to be: pushes below the lsn of now, each once, and then the old weights. */
+void dp_kept_begin_again(struct dp_kept *kept, uint64_t lsn);
+static inline bool dp_kept_lacks_again(const struct dp_kept *kept, const struct dp_kept_push *push)
+{
+    return push->again_lsn == 0 && push->lsn < kept->again_from;
+}
+void dp_kept_appended_again(struct dp_kept_push *push, uint64_t lsn);
+/* All was, as the last record the one with this lsn: the floor moves. */
+void dp_kept_end_again(struct dp_kept *kept, uint64_t lsn);
 /* Drops what is of an earlier run, or of this one's steps below `open`. Returns how many pushes. */
 uint32_t dp_kept_drop_below(struct dp_kept *kept, uint32_t run, uint64_t open);
 void dp_kept_clear(struct dp_kept *kept);

@@ -52,18 +52,23 @@ enum dp_appended dp_kept_again(struct dp_kept *kept, struct dp_journaling *journ
 {
     struct dp_request *request = calloc(1, sizeof *request);
     enum dp_appended appended = DP_APPENDED;
-    uint64_t first_lsn = journaling->lsn + 1;
     if (!request) {
         (void)dp_fail(err, DP_NOMEM, "no memory for a record");
         return DP_APPEND_REFUSED;
     }
+    dp_kept_begin_again(kept, journaling->lsn);
     for (const struct dp_kept_step *step = kept->first; appended == DP_APPENDED && step; step = step->next)
-        for (uint32_t i = 0; appended == DP_APPENDED && i < step->count; i++)
+        for (uint32_t i = 0; appended == DP_APPENDED && i < step->count; i++) {
+            if (!dp_kept_lacks_again(kept, step->push[i]))
+                continue;
             appended = append_push(journaling, step->push[i], request, err);
+            if (appended == DP_APPENDED)
+                dp_kept_appended_again(step->push[i], journaling->lsn);
+        }
     if (appended == DP_APPENDED && kept->old.run > 0)
         appended = append_old(journaling, &kept->old, request, err);
     if (appended == DP_APPENDED)
-        dp_kept_moved(kept, first_lsn);
+        dp_kept_end_again(kept, journaling->lsn);
     free(request);
     return appended;
 }

@@ -12,10 +12,11 @@
 #include "server/durable/journaling.h"
 #include "server/durable/kept.h"
 
+/* Not APPENDED: why in err; the next call goes on behind what was appended. */
+DP_MUST_USE
+enum dp_appended dp_kept_again(struct dp_kept *kept, struct dp_journaling *journaling, struct dp_error *err);
 /* marked_lsn: the store's marks tell so much. Not for a step that is complete: it would have to wait until it is durable anew. */
 bool dp_kept_again_is_due(const struct dp_kept *kept, const struct dp_journaling *journaling,
                           uint64_t marked_lsn);
-DP_MUST_USE
-enum dp_appended dp_kept_again(struct dp_kept *kept, struct dp_journaling *journaling, struct dp_error *err);
 
 #endif

@@ -13,8 +13,10 @@
 #define JOURNAL_SHARE   8u /* of the journal's budget: the pushes of a step with its close */
 #define JOURNAL_DEFAULT ((uint64_t)4 << 30)
 #define SEGMENT_DEFAULT ((uint64_t)256 << 20)
-#define AGAIN_NS        UINT64_C(10000000000) /* between two attempts to append anew */
-#define SEGMENT_HEADS   ((uint64_t)8192)      /* of a segment, and of a record */
+#define AGAIN_NS                                                                                             \
+    UINT64_C(10000000) /* between two attempts to append anew: the disk is behind, or has no segment yet */
+#define TELL_NS       UINT64_C(10000000000) /* for so long that may be */
+#define SEGMENT_HEADS ((uint64_t)8192)      /* of a segment, and of a record */
 
 /* What a step comes to with one push more. */
 struct step_size {
@@ -168,13 +170,19 @@ void dp_keeper_turn(struct dp_keeper *keeper)
                "shard %" PRIu32 ": half of its journal is full and step %" PRIu64 " is open: its %" PRIu32
                " pushes were appended anew, so that the rest can go",
                keeper->base->index, keeper->steps->open, dp_kept_count(keeper->kept));
+        keeper->failing_ns = 0;
         return;
     }
+    uint64_t now = dp_shard_now(keeper->base);
+    keeper->again_ns = now + AGAIN_NS;
+    keeper->failing_ns = keeper->failing_ns ? keeper->failing_ns : now;
+    if (now - keeper->failing_ns < TELL_NS)
+        return;
+    keeper->failing_ns = now;
     dp_log(DP_LOG_WARN,
            "shard %" PRIu32 ": half of its journal is full and step %" PRIu64
            " is open, whose pushes could not be appended anew: %s; raise journal_bytes in the cluster file",
            keeper->base->index, keeper->steps->open, err.text);
-    keeper->again_ns = dp_shard_now(keeper->base) + AGAIN_NS;
 }
 
 enum dp_appended dp_keeper_drop(const struct dp_keeper *keeper, const struct dp_waiting *waiting,

@@ -22,7 +22,8 @@ struct dp_keeper {
     struct dp_kept *kept;
     struct dp_journaling *journaling;
     struct dp_write_back *write_back;
-    uint64_t again_ns; /* what is kept is not appended anew before */
+    uint64_t again_ns;   /* what is kept is not appended anew before */
+    uint64_t failing_ns; /* since when it could not be, or when that was told; 0: it could */
 };
 
 /* Whether a push that its rule lets be kept fits into its step. What breaks that uses up no number: whoever mends it pushes the step under the same. */
