@@ -229,6 +229,7 @@ static void get_epoch(struct dp_remember *remember, uint32_t epoch, const struct
                "cannot read the step log of the earlier process: %s; the report will lack its losses",
                err.text);
     remember->found_next = 0;
+    remember->made += sum.groups + remember->found_len;
     if (sum.examples == 0 && remember->found_len == 0)
         return;
     set_epoch(stats, &sum);
@@ -258,10 +259,12 @@ static void get_log(struct dp_remember *remember, const struct dp_remembered *ou
     }
     dp_step_log_sums(remember->log, sums, over);
     for (uint32_t e = 0; e < over; e++)
-        if (sums[e].groups > 0)
+        if (sums[e].groups > 0) {
             set_epoch(&out->stats->epoch[e], &sums[e]);
-        else
+            remember->made += sums[e].groups;
+        } else {
             get_epoch(remember, e, out);
+        }
     if (over < epochs)
         get_epoch(remember, over, out);
     dp_step_log_visit(remember->log, learn_note, (void *)(uintptr_t)out);

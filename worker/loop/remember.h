@@ -27,6 +27,7 @@ struct dp_remember {
     /* Earlier pushes of the epoch in which this process began that are not in its sums yet, ascending. */
     struct dp_step *found;
     size_t found_len, found_next;
+    uint64_t made;  /* earlier pushes that the log knows, of all epochs */
     uint32_t epoch; /* the epoch under way, and how many pushes are in its sums */
     uint64_t groups;
 };

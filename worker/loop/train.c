@@ -173,6 +173,9 @@ static void take_own(struct training *t)
                                       .valid = first && t->valid ? t->evaluation.validated : NULL};
     dp_remember_get(&t->remember, t->job, &out);
     t->progress.examples = dp_worker_stats_examples(&t->stats);
+    uint64_t repeated = t->stats.staleness.repeated;
+    if (t->remember.made > repeated)
+        t->stats.pushes = t->remember.made - repeated;
     t->stats.ended = p->epoch;
 }
 
