@@ -13,6 +13,7 @@ static struct {
                {"appends_behind", 0},
                {"journal_claims", 0},
                {"journals_ended", 0},
+               {"kept_again", 0},
                {"pushes", 0},
                {"pushes_repeated", 0},
                {"pushes_replayed", 0},

@@ -5,7 +5,7 @@
 
 #include "server/shard/shard.h"
 
-enum sim_count { SIM_DEATHS, SIM_POWER_CUTS, SIM_BEHIND, SIM_CLAIMS, SIM_ENDED };
+enum sim_count { SIM_DEATHS, SIM_POWER_CUTS, SIM_BEHIND, SIM_CLAIMS, SIM_ENDED, SIM_AGAIN };
 
 void sim_counts_add(enum sim_count what, uint64_t number);
 /* What its counters say, at its end. */

@@ -5,6 +5,7 @@
 #include "common/model/mix.h"
 #include "common/model/range.h"
 #include "common/model/row.h"
+#include "tests/sim/counts.h"
 #include "tests/sim/stranger.h"
 
 #include <inttypes.h>
@@ -241,6 +242,7 @@ void sim_model_appended(struct sim_model *model, uint32_t shard, uint64_t lsn, u
     record.stream = model->request.stream;
     record.number = model->request.number;
     record.again = is_again(model, shard, &record, &head);
+    sim_counts_add(SIM_AGAIN, record.again);
     if (!record.again && (head.kind == DP_RECORD_PUSH || head.kind == DP_RECORD_KEPT_PUSH))
         check_push(model, shard, &record, &head);
     if (s->last == s->room) {
