@@ -57,6 +57,8 @@ enum dp_status dp_close_say(const struct dp_close *close, struct dp_error *err)
 {
     const struct dp_steps *steps = close->steps;
     uint64_t step = steps->open - dp_close_is_hidden(close);
+    if (dp_journaling_lost(close->journaling, err)) /* it never will be durable */
+        return err->status;
     struct dp_wait wait = {.reason = DP_WAIT_STEP, .done = step, .total = step + 1};
     return dp_fail_wait(err, DP_AGAIN, wait, "shard %" PRIu32 " is closing step %" PRIu64 " of run %" PRIu32,
                         close->base->index, step, steps->view.run);

@@ -47,7 +47,7 @@ bool dp_close_is_hidden(const struct dp_close *close);
 bool dp_close_holds_push(const struct dp_close *close);
 /* Whether those who wait for a step will be woken: by a close, or when one is durable. */
 bool dp_close_will_wake(const struct dp_close *close);
-/* What a request hears that would end the run, or show a close, meanwhile. AGAIN. */
+/* What a request hears that would end the run, or show a close, meanwhile; of a journal that failed, that. AGAIN. */
 enum dp_status dp_close_say(const struct dp_close *close, struct dp_error *err);
 /* Begins one that is due; wakes the pulls where none is. draining: one that failed is left to the next opening. */
 void dp_close_turn(struct dp_close *close, bool draining);
