@@ -21,11 +21,12 @@ enum dp_status dp_control_beats_take(struct dp_control_beats *beats, uint64_t no
     const struct dp_beat *beat = &request->beat;
     DP_ASSERT(request->kind == DP_REQUEST_BEAT && beat->rank < beat->members &&
               beat->members <= DP_MEMBERS_MAX);
-    if (beat->run < beats->run)
+    if (beat->run < beats->run && now_ns - beats->last_ns < DP_BEATS_OVER_NS)
         return dp_fail(err, DP_INVALID, "beat: run %" PRIu32 " is over: run %" PRIu32 " has begun", beat->run,
                        beats->run);
-    if (beat->run > beats->run)
+    if (beat->run != beats->run)
         begin(beats, beat->run, now_ns);
+    beats->last_ns = now_ns;
     DP_ASSERT(now_ns >= beats->heard_ns[beat->rank]);
     beats->heard_ns[beat->rank] = now_ns;
     if (beats->asked < DP_MEMBERS_MAX)

@@ -1,8 +1,9 @@
 /* Beats: for how long the first server has not heard of each member of a run.
  *     take* -> (the socket is empty) -> answer: to all who asked, the silence of every member
  * Promise   Whoever beat before anything is answered counts as heard: after a pause of this server, what has come meanwhile is heard
- *           first. Of the newest run only; who has never beaten counts from when that run was first heard of, and so does everybody
- *           after a start of this server.
+ *           first. Of the newest run only, until it is silent for DP_BEATS_OVER_NS: a process that was refused may have beaten for a
+ *           run that nobody began. Who has never beaten counts from when that run was first heard of, and so does everybody after a
+ *           start of this server.
  * Why       No member counts the silence of another: it cannot know whether that one or the server between them was away. Nothing
  *           is decided here (worker/loop/stand_in.h).
  * Clock     Passed in: time in which this server ran (common/env/awake.h), so that its own pauses are nobody's silence.
@@ -14,9 +15,11 @@
 
 /* Between two looks at the clock, while a run beats. */
 #define DP_BEATS_LOOK_MS 250u
+#define DP_BEATS_OVER_NS (UINT64_C(60) * 1000000000u)
 
 struct dp_control_beats {
-    uint32_t run; /* 0: none was heard of */
+    uint32_t run;     /* 0: none was heard of */
+    uint64_t last_ns; /* when it was heard of last */
     uint64_t heard_ns[DP_MEMBERS_MAX];
     uint32_t asked; /* who waits for an answer */
     struct dp_beats_asker {

@@ -89,6 +89,18 @@ static void a_newer_run_begins_anew_and_an_older_one_is_over(void **state)
     assert_true(a.count == 1 && a.ms[0] == 2000 && a.ms[1] == 2000);
 }
 
+static void a_run_that_nobody_began_is_over_when_it_is_silent(void **state)
+{
+    struct dp_control_beats *beats = *state;
+    assert_int_equal(beat(beats, 10 * S_NS, 7, 0, 2), DP_OK);
+    assert_int_equal(beat(beats, 11 * S_NS, 1, 0, 3), DP_INVALID);
+    assert_int_equal(beat(beats, 69 * S_NS, 1, 0, 3), DP_INVALID);
+    assert_int_equal(beat(beats, 71 * S_NS, 1, 0, 3), DP_OK);
+    assert_int_equal(beat(beats, 72 * S_NS, 1, 1, 3), DP_OK);
+    struct answers a = answers_at(beats, 73 * S_NS);
+    assert_true(a.members == 3 && a.ms[0] == 2000 && a.ms[1] == 1000 && a.ms[2] == 2000);
+}
+
 static void a_flood_is_heard_and_answered_in_part(void **state)
 {
     struct dp_control_beats *beats = *state;
@@ -117,6 +129,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(silence_counts_from_the_last_beat, make, drop),
         cmocka_unit_test_setup_teardown(all_that_waits_is_heard_before_anything_is_told, make, drop),
         cmocka_unit_test_setup_teardown(a_newer_run_begins_anew_and_an_older_one_is_over, make, drop),
+        cmocka_unit_test_setup_teardown(a_run_that_nobody_began_is_over_when_it_is_silent, make, drop),
         cmocka_unit_test_setup_teardown(a_flood_is_heard_and_answered_in_part, make, drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
