@@ -158,7 +158,8 @@ static const struct dp_option options[] = {
      NULL},
     {"--timeout", "SECONDS", "longest wait for a server without progress, 1 .. 600; default 30", NULL, NULL},
     {"--worker-timeout", "SECONDS",
-     "with ssp and sync: a worker other than the first that is silent for so long (longer than a restart takes) leaves, and the others go "
+     "with ssp and sync: a worker other than the first that is silent for so long (longer than a restart "
+     "takes) leaves, and the others go "
      "on without it; default 0: "
      "they wait for it",
      "training.worker_timeout", NULL},
