@@ -238,25 +238,50 @@ static enum dp_status new_holder(struct table *table, uint32_t *out, struct dp_e
     return DP_OK;
 }
 
-static enum dp_status seat(struct table *table, const struct dp_request *request, uint64_t now_ns,
-                           uint32_t *out, struct dp_error *err)
+static uint32_t find_holder(const struct table *table, uint64_t session)
 {
-    uint32_t rank = request->lease.rank, at = 0;
-    while (at < table->holders && table->holder[at].session != request->session)
+    uint32_t at = 0;
+    while (at < table->holders && table->holder[at].session != session)
         at++;
+    return at;
+}
+
+/* Of any epoch: where a process was replaced it may have been in an earlier one. */
+static bool was_retired(const struct dp_leases *leases, const struct dp_request *request)
+{
+    for (const struct table *table = leases->first; table; table = table->next) {
+        uint32_t at = table->run == request->run ? find_holder(table, request->session) : table->holders;
+        if (at < table->holders && table->holder[at].retired)
+            return true;
+    }
+    return false;
+}
+
+static void retire_others(struct dp_leases *leases, const struct dp_request *request)
+{
+    for (struct table *table = leases->first; table; table = table->next)
+        for (uint32_t i = 0; table->run == request->run && i < table->holders; i++) {
+            struct holder *holder = &table->holder[i];
+            if (holder->rank != request->lease.rank || holder->session == request->session || holder->retired)
+                continue;
+            holder->retired = true;
+            release(table, i);
+        }
+}
+
+static enum dp_status seat(struct dp_leases *leases, struct table *table, const struct dp_request *request,
+                           uint64_t now_ns, uint32_t *out, struct dp_error *err)
+{
+    uint32_t rank = request->lease.rank, at = find_holder(table, request->session);
+    if (at < table->holders ? table->holder[at].retired : was_retired(leases, request))
+        return dp_fail(err, DP_REPLACED, "another process has taken the place of worker %" PRIu32, rank);
     if (at < table->holders) {
         struct holder *known = &table->holder[at];
         if (known->rank != rank)
             return dp_fail(err, DP_INVALID, "rank: %" PRIu32 ", but this session has been worker %" PRIu32,
                            rank, known->rank);
-        if (known->retired)
-            return dp_fail(err, DP_REPLACED, "another process has taken the place of worker %" PRIu32, rank);
     } else {
-        for (uint32_t i = 0; i < table->holders; i++)
-            if (table->holder[i].rank == rank && !table->holder[i].retired) {
-                table->holder[i].retired = true;
-                release(table, i);
-            }
+        retire_others(leases, request);
         enum dp_status st = new_holder(table, &at, err);
         if (st != DP_OK)
             return st;
@@ -455,7 +480,7 @@ enum dp_status dp_leases_take(struct dp_leases *leases, uint64_t now_ns, const s
     if (st != DP_OK)
         return st;
     learn_done(table, ask, now_ns); /* a fact, whoever says it, and however late */
-    st = seat(table, request, now_ns, &at, err);
+    st = seat(leases, table, request, now_ns, &at, err);
     if (st != DP_OK)
         return st;
     struct holder *holder = &table->holder[at];

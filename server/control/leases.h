@@ -11,8 +11,9 @@
  *           DP_LEASES_SPAN or more above the lowest that is not done: the window of push numbers on the shards
  *           (push_ids.h) never fills, and their streams stay narrow.
  *           A process is a session. What it says it holds is all that it holds; other leases of its are free. A new
- *           process of a rank frees those of the one before, which hears REPLACED from then on. The same request (session and id)
- *           has the same answer; an older one than the last changes nothing but what is done.
+ *           process of a rank frees those of the one before, which hears REPLACED from then on, in every epoch of the run. The same
+ *           request (session and id) has the same answer; an older one than the last changes nothing but what is done.
+ * But       After a restart, or where all its tables are forgotten, an earlier process counts as new: of two in one place stays who asks last.
  * Bounds    DP_LEASES_TABLES_MAX epochs of all runs; the one that was asked for least recently is forgotten, as after a restart.
  *           Of each: two bits a number, and DP_LEASES_HOLDERS_MAX processes.
  * Thread    The control thread's. No clock: times are the caller's.

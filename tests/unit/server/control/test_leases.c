@@ -404,6 +404,29 @@ static void a_new_process_of_a_rank_frees_the_old_ones(void **state)
     dp_leases_free(&leases);
 }
 
+/* Stopped in an epoch that ended without it, and replaced in the next: it wakes, and asks of either. Planted: a process is replaced in
+ * the epoch of the request only; who was replaced in an earlier epoch is new in the next. */
+static void a_replaced_process_stays_so_in_every_epoch(void **state)
+{
+    (void)state;
+    struct dp_leases *leases;
+    struct dp_lease_answer answer;
+    told(&leases, 2);
+    const struct asked old = {.want = 2, .total = 2}, next = {.epoch = 1, .want = 2, .total = 2};
+    assert_int_equal(take(leases, 6000, 1, 10, &old, &answer), DP_OK);
+    const struct asked all = {.rank = 1, .want = 1, .total = 2, .done = 2, .number = {0, 1}};
+    assert_int_equal(take(leases, 6001, 2, 11, &all, &answer), DP_OK);
+    assert_int_equal(answer.state, DP_LEASE_OVER);
+    assert_int_equal(take(leases, 6002, 9, 1, &next, &answer), DP_OK); /* worker 0 again */
+    assert_true(answer.count == 1 && answer.number[0] == 0);
+    assert_int_equal(take(leases, 6003, 1, 12, &next, &answer), DP_REPLACED);
+    assert_int_equal(take(leases, 6004, 1, 13, &old, &answer), DP_REPLACED);
+    assert_int_equal(take(leases, 6005, 1, 14, &next, &answer), DP_REPLACED);
+    const struct asked mine = {.epoch = 1, .want = 2, .total = 2, .held = 1, .number = {0}};
+    assert_int_equal(take(leases, 6006, 9, 2, &mine, &answer), DP_OK);
+    dp_leases_free(&leases);
+}
+
 /* The last numbers of an epoch, held by a process that is not heard of any more. */
 static void old_leases_are_given_again_once(void **state)
 {
@@ -511,6 +534,7 @@ int main(void)
         cmocka_unit_test(backups_are_few),
         cmocka_unit_test(a_request_has_one_answer),
         cmocka_unit_test(a_new_process_of_a_rank_frees_the_old_ones),
+        cmocka_unit_test(a_replaced_process_stays_so_in_every_epoch),
         cmocka_unit_test(old_leases_are_given_again_once),
         cmocka_unit_test(numbers_stay_within_the_span),
         cmocka_unit_test(what_is_done_is_asked_once),
