@@ -123,9 +123,7 @@ static enum dp_status part(void *context, uint32_t worker, uint32_t epoch, void 
                            struct dp_error *err)
 {
     struct dp_evaluation *v = context;
-    struct dp_job job = *v->job;
-    job.worker = worker;
-    return dp_evaluate_part(&job, v->peers->progress, v->data, epoch, bytes, size, err);
+    return dp_evaluate_part(v->job, v->peers->progress, worker, v->data, epoch, bytes, size, err);
 }
 
 static enum dp_status merge(void *context, uint32_t epoch, const struct dp_shared_note *parts,
@@ -239,13 +237,10 @@ static enum dp_status make_up_test(struct dp_evaluation *v, uint32_t epochs, str
                                    struct dp_error *err)
 {
     enum dp_status st = DP_OK;
-    struct dp_job job = *v->job;
-    for (uint32_t w = 0; st == DP_OK && w < v->job->cluster->training.workers; w++) {
-        job.worker = w;
+    for (uint32_t w = 0; st == DP_OK && w < v->job->cluster->training.workers; w++)
         if (dp_job_is_gone(v->job, w) && !parts[w].bytes)
-            st = dp_evaluate_part(&job, v->peers->progress, v->test, epochs, &parts[w].bytes, &parts[w].size,
-                                  err);
-    }
+            st = dp_evaluate_part(v->job, v->peers->progress, w, v->test, epochs, &parts[w].bytes,
+                                  &parts[w].size, err);
     return st;
 }
 
@@ -259,7 +254,8 @@ static enum dp_status evaluate_test(struct dp_evaluation *v, uint32_t epochs, st
     void *bytes = NULL;
     size_t size = 0;
     enum dp_status st =
-        parts ? dp_evaluate_part(v->job, v->peers->progress, v->test, epochs, &bytes, &size, err)
+        parts ? dp_evaluate_part(v->job, v->peers->progress, v->job->worker, v->test, epochs, &bytes, &size,
+                                 err)
               : dp_fail(err, DP_NOMEM, "no memory for the parts of %" PRIu32 " workers", workers);
     dp_progress_enter(v->peers->progress, "waiting");
     if (st == DP_OK)

@@ -83,7 +83,7 @@ static enum dp_status add(void *context, const struct dp_batch *batch, const flo
     return st;
 }
 
-enum dp_status dp_evaluate_part(struct dp_job *job, struct dp_progress *progress,
+enum dp_status dp_evaluate_part(struct dp_job *job, struct dp_progress *progress, uint32_t worker,
                                 const struct dp_dataset *data, uint32_t epoch, void **bytes, size_t *size,
                                 struct dp_error *err)
 {
@@ -94,14 +94,14 @@ enum dp_status dp_evaluate_part(struct dp_job *job, struct dp_progress *progress
         goto done;
     const struct dp_scan scan = {.job = job,
                                  .data = data,
-                                 .offset = job->worker,
+                                 .offset = worker,
                                  .stride = job->cluster->training.workers,
                                  .progress = progress,
                                  .visit = add,
                                  .context = &share};
     const struct dp_rank_set *ranked = dp_dataset_ranked(data);
     struct dp_rank_sums sums;
-    st = ranked ? dp_ranking(job, progress, ranked, &sums, err) : dp_scan(&scan, err);
+    st = ranked ? dp_ranking(job, progress, worker, ranked, &sums, err) : dp_scan(&scan, err);
     if (st == DP_OK && ranked)
         dp_metrics_add_ranks(share.metrics, &sums);
     if (st == DP_OK)

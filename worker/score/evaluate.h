@@ -16,9 +16,9 @@ enum dp_status dp_evaluate_fits(const struct dp_job *job, const struct dp_datase
 DP_MUST_USE
 enum dp_status dp_evaluate_notes_fit(uint32_t workers, uint64_t part_bytes_max, uint64_t all_bytes,
                                      struct dp_error *err);
-/* Computes this worker's part, malloc'd. epoch: counted from 1. */
+/* Computes a worker's part, malloc'd: this one's, or that of one that has left. epoch: counted from 1. */
 DP_MUST_USE
-enum dp_status dp_evaluate_part(struct dp_job *job, struct dp_progress *progress,
+enum dp_status dp_evaluate_part(struct dp_job *job, struct dp_progress *progress, uint32_t worker,
                                 const struct dp_dataset *data, uint32_t epoch, void **bytes, size_t *size,
                                 struct dp_error *err);
 /* Merges parts[workers] into metrics. DP_DATA when one is not a part. */

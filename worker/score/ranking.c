@@ -17,6 +17,7 @@ _Static_assert(DP_RANKING_PAIRS_MAX == 100000000, "dp_early_stop_fits says so");
 
 struct ranking {
     struct dp_job *job;
+    uint32_t worker; /* whose part */
     struct dp_progress *progress;
     const struct dp_rank_set *set;
     struct dp_rank_sums *sums;
@@ -325,19 +326,23 @@ static enum dp_status run(struct ranking *r, struct dp_error *err)
         st = pull_dense(r, err);
     if (st == DP_OK)
         st = pull_group(r, DP_FORM_ITEMS, set->items, set->item_count, err);
-    for (uint64_t u = r->job->worker; st == DP_OK && u < set->user_count; u += (uint64_t)r->block * workers) {
+    for (uint64_t u = r->worker; st == DP_OK && u < set->user_count; u += (uint64_t)r->block * workers) {
         uint64_t left = (set->user_count - u - 1) / workers + 1;
         st = rank_block(r, (uint32_t)u, workers, left < r->block ? (uint32_t)left : r->block, err);
     }
     return st;
 }
 
-enum dp_status dp_ranking(struct dp_job *job, struct dp_progress *progress, const struct dp_rank_set *set,
-                          struct dp_rank_sums *out, struct dp_error *err)
+enum dp_status dp_ranking(struct dp_job *job, struct dp_progress *progress, uint32_t worker,
+                          const struct dp_rank_set *set, struct dp_rank_sums *out, struct dp_error *err)
 {
     uint32_t top = job->cluster->training.top_k;
-    struct ranking r = {
-        .job = job, .progress = progress, .set = set, .sums = out, .all = dp_ranking_is_of_all(job, set)};
+    struct ranking r = {.job = job,
+                        .worker = worker,
+                        .progress = progress,
+                        .set = set,
+                        .sums = out,
+                        .all = dp_ranking_is_of_all(job, set)};
     *out = (struct dp_rank_sums){.top = {top < 10 ? top : 10, top}, .items = r.all ? set->item_count : 0};
     dp_program_evaluate(job->program, true);
     enum dp_status st = run(&r, err);

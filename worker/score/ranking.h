@@ -1,4 +1,4 @@
-/* Ranking: this worker's part of a rank set (read/rank_set.h): every workers-th user.
+/* Ranking: a worker's part of a rank set (read/rank_set.h): every workers-th user.
  *     pull all items once  ->  for a block of users: pull them -> scores -> places, sums
  * Scores    A model of factors is scored by one matrix product on the CPU, whatever the device. Any other
  *           model is scored by its program, a minibatch of items for each user; beyond DP_RANKING_PAIRS_MAX
@@ -20,7 +20,7 @@
 /* Whether this model scores all items for the users of the set. */
 bool dp_ranking_is_of_all(const struct dp_job *job, const struct dp_rank_set *set);
 DP_MUST_USE
-enum dp_status dp_ranking(struct dp_job *job, struct dp_progress *progress, const struct dp_rank_set *set,
-                          struct dp_rank_sums *out, struct dp_error *err);
+enum dp_status dp_ranking(struct dp_job *job, struct dp_progress *progress, uint32_t worker,
+                          const struct dp_rank_set *set, struct dp_rank_sums *out, struct dp_error *err);
 
 #endif
