@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define LEDGER_WORKER DP_TESTS_BIN "/ledger_worker"
 
@@ -18,6 +20,7 @@
 #define TIMEOUT "worker_timeout = 2;"
 /* Longer than that. */
 #define AWAY_MS 3500
+#define LONG    100u
 
 struct cast {
     struct dp_place *place;
@@ -32,15 +35,18 @@ static void start_worker(struct cast *cast, uint32_t w)
                                      dp_place_text(cast->place, "%u", w), "--resume", NULL);
 }
 
-static struct cast start(struct dp_place *place, const char *file, const char *consistency)
+/* test: NULL: the digits'. training: more of its settings. */
+static struct cast start_with(struct dp_place *place, const char *file, const char *consistency,
+                              const char *test, const char *training)
 {
     struct dp_place_cluster cluster = {
         .file = file,
         .servers = 2,
         .workers = WORKERS,
         .epochs = EPOCHS,
+        .test = test,
         .rate = "0.0078125",
-        .training = dp_place_text(place, "consistency = \"%s\"; " TIMEOUT, consistency),
+        .training = dp_place_text(place, "consistency = \"%s\"; " TIMEOUT "%s", consistency, training),
         .top = "journal_bytes = \"16MiB\";"};
     struct cast cast = {.place = place, .file = file, .conf = dp_place_conf(place, &cluster)};
     for (uint32_t i = 0; i < 2; i++)
@@ -50,6 +56,11 @@ static struct cast start(struct dp_place *place, const char *file, const char *c
         start_worker(&cast, w);
     }
     return cast;
+}
+
+static struct cast start(struct dp_place *place, const char *file, const char *consistency)
+{
+    return start_with(place, file, consistency, NULL, "");
 }
 
 static double number(const struct cast *cast, const char *where)
@@ -199,6 +210,60 @@ static void a_stand_in_dies(void **state)
     finished(&cast);
 }
 
+/* All left before their last epoch; the report could not be written. */
+static void after_an_early_stop_a_worker_comes_back(void **state)
+{
+    struct dp_place *place = *state;
+    const char *report = dp_place_path(place, "early.json");
+    assert_int_equal(mkdir(report, 0700), 0); /* in its place */
+    struct cast cast =
+        start_with(place, "early", "sync", NULL, "stop_at = \"accuracy:0.85\"; keep = \"last\";");
+    dp_place_awaits(cast.worker[0], "stops after epoch");
+    assert_int_not_equal(dp_process_wait(cast.worker[0], DP_SOON_MS), 0);
+    assert_int_equal(rmdir(report), 0);
+    start_worker(&cast, 0);
+    for (uint32_t w = 0; w < WORKERS; w++)
+        dp_place_ended(cast.worker[w], 0);
+    uint64_t epoch = (uint64_t)number(&cast, "stop.epoch");
+    assert_true(epoch < EPOCHS);
+    for (uint32_t w = 0; w < WORKERS; w++)
+        cast.left[w] = epoch * MINE;
+    nobody_has_left(&cast);
+    finished(&cast);
+}
+
+/* The digits' test set, many times over: its evaluation takes longer than a look at a worker's output. */
+static const char *long_test(struct dp_place *place)
+{
+    size_t size;
+    const char *text = dp_place_read(place, DP_DIGITS_TEST, &size);
+    char *all = malloc(size * LONG);
+    assert_non_null(all);
+    for (size_t i = 0; i < LONG; i++)
+        memcpy(all + i * size, text, size);
+    const char *path = dp_place_file(place, "long.libsvm", all, size * LONG);
+    free(all);
+    return path;
+}
+
+/* One had left; the others had made all their pushes, and no verdict of the last epoch. */
+static void all_come_back_at_the_end(void **state)
+{
+    struct cast cast = start_with(*state, "end", "sync", long_test(*state), "");
+    dp_place_awaits(cast.worker[0], "epoch 2 of");
+    killed(&cast, 2);
+    dp_place_awaits(cast.worker[0], dp_place_text(*state, "epoch %u of %u, own share", EPOCHS, EPOCHS));
+    dp_place_awaits(cast.worker[1], dp_place_text(*state, "epoch %u of %u, own share", EPOCHS, EPOCHS));
+    killed(&cast, 0);
+    killed(&cast, 1);
+    for (uint32_t w = 0; w < 2; w++)
+        start_worker(&cast, w);
+    for (uint32_t w = 0; w < 2; w++)
+        dp_place_ended(cast.worker[w], 0);
+    has_left(&cast, 2);
+    finished(&cast);
+}
+
 static pid_t worker_of(struct dp_place *place, struct dp_process *run, unsigned w)
 {
     const char *conf = dp_place_path(place, "run/cluster.conf");
@@ -235,6 +300,8 @@ int main(void)
         DP_LEAVES_TEST(the_first_server_is_away_and_nobody_leaves),
         DP_LEAVES_TEST(who_comes_back_to_a_place_that_has_left_ends),
         DP_LEAVES_TEST(a_stand_in_dies),
+        DP_LEAVES_TEST(after_an_early_stop_a_worker_comes_back),
+        DP_LEAVES_TEST(all_come_back_at_the_end),
         DP_LEAVES_TEST(a_run_ends_without_them),
     };
     cmocka_set_test_filter(getenv("DP_TEST"));

@@ -20,7 +20,7 @@ DP_MUST_USE
 enum dp_status dp_roster_leave(struct dp_job *job, const struct dp_rounds *rounds, bool joined,
                                uint32_t epochs, struct dp_error *err);
 
-/* After joining, with steps left to train: DP_REPLACED if the others have let this worker leave meanwhile (stand_in.h). */
+/* After joining, and once it is known that there are steps left to train: DP_REPLACED if the others have let this worker leave meanwhile (stand_in.h). */
 DP_MUST_USE
 enum dp_status dp_roster_check_stays(struct dp_job *job, struct dp_error *err);
 /* As the member that joined: it has taken part in the steps below `until`. */

@@ -396,8 +396,6 @@ static enum dp_status join(struct training *t, struct dp_error *err)
     if (st == DP_OK)
         st = dp_roster_join(t->job, &t->rounds, err);
     t->joined = st == DP_OK;
-    if (st == DP_OK && t->stand_in.job)
-        st = dp_roster_check_stays(t->job, err);
     return st == DP_OK ? look_again(t, err) : st;
 }
 
@@ -407,8 +405,12 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     uint32_t epochs = t->settings->epochs;
     enum dp_status st = DP_OK;
     t->began = true;
-    if (member && t->position.epoch < epochs)
+    if (member && t->position.epoch < epochs) {
         st = join(t, err);
+    } else if (member && t->stand_in.job) { /* only members hear who is gone */
+        st = dp_roster_join(t->job, &t->rounds, err);
+        t->joined = st == DP_OK;
+    }
     if (st != DP_OK)
         return st;
     if (dp_position_begun(&t->position)) /* the stats are put before the stage that says an epoch has ended */
@@ -417,6 +419,9 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
         report_so_far(t, NULL, NULL);
     st = dp_evaluation_begin(&t->evaluation, &t->peers, &t->remember, &t->position, &stop, err);
     uint32_t e = t->position.epoch;
+    /* After an early stop all have left before the last epoch. */
+    if (st == DP_OK && member && e < epochs && !stop)
+        st = dp_roster_check_stays(t->job, err);
     if (st == DP_OK && !member && e < epochs && !stop)
         st = dp_roster_join(t->job, &t->rounds, err);
     while (st == DP_OK && e < epochs && !stop) {
