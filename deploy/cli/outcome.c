@@ -230,6 +230,11 @@ static void print_left(const json_t *root, FILE *file)
                     "Left:      worker %zu before step %.0f, in epoch %.0f: %.0f of its minibatches were not "
                     "trained\n",
                     w, number_in(left, "step"), number_in(left, "epoch"), number_in(left, "minibatches"));
+        if (json_is_true(json_object_get(json_array_get(workers, w), "absent")))
+            fprintf(file,
+                    "Left out:  worker %zu, which gave no sign at the end: others did its work. The figures "
+                    "lack what it trained in the epoch in which it fell silent\n",
+                    w);
     }
 }
 

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #define WORKER_STOP_MS 10000u
+#define LEFT_STOP_MS   1000u
 #define SERVER_STOP_MS 120000u
 #define LOOK_MS        500u
 #define ASK_MS         500u
@@ -41,7 +42,7 @@ struct cli_run {
     bool trained;            /* some worker has said so */
     bool replaces;           /* --replace-store gives up something */
     bool served;             /* all servers have: what was replaced stays so */
-    uint64_t first_ended_ms; /* worker 0, where others may have left; 0: not yet */
+    uint64_t first_ended_ms; /* worker 0; 0: not yet */
 };
 
 /* Whether the servers refuse this number as too old (*next: the first that they accept), or have a push of it. */
@@ -151,19 +152,18 @@ static void watch(struct cli_run *run)
         accept(run);
 }
 
-/* Worker 0, which writes the report, has ended, and others that left have not: they hang, or were suspended. */
+/* Worker 0, which writes the report, has ended, and others have not, for which nobody waits any more: they hang, or were suspended. */
 static bool is_left_alone(struct cli_run *run)
 {
-    const uint32_t timeout = run->plan.cluster->training.worker_timeout;
-    if (timeout == 0 || !dp_local_first_worker_ended(run->local))
+    if (!dp_local_first_worker_ended(run->local))
         return false;
     if (run->first_ended_ms == 0)
         run->first_ended_ms = dp_now_ms();
-    if (dp_now_ms() - run->first_ended_ms < 1000 * (uint64_t)timeout + WORKER_STOP_MS)
+    if (dp_now_ms() - run->first_ended_ms < WORKER_STOP_MS)
         return false;
     dp_cli_line_end(&run->line);
-    fprintf(stderr, "downpour: the training is finished; workers that left it and still run are killed\n");
-    (void)dp_local_stop(run->local, DP_LOCAL_WORKER, 0);
+    fprintf(stderr, "downpour: the training is finished; workers that still run are ended\n");
+    (void)dp_local_stop(run->local, DP_LOCAL_WORKER, LEFT_STOP_MS); /* names those that do not hear it */
     return true;
 }
 

@@ -286,9 +286,25 @@ static void a_run_ends_without_them(void **state)
     assert_int_equal(kill(worker_of(place, run, 2), SIGKILL), 0);
     dp_place_ended(run, 0);
     dp_place_says(run, "worker 2 was killed by signal 9 (Killed); the others go on without it");
-    dp_place_says(run, "workers that left it and still run are killed");
+    dp_place_says(run, "worker 1 did not stop on request and is killed");
     dp_place_says(run, "Left:      worker 1 before step ");
     dp_place_says(run, "Left:      worker 2 before step ");
+}
+
+/* Others take what a worker that hangs would have done, and nobody waits for its end. */
+static void a_leased_run_ends_without_one_that_hangs(void **state)
+{
+    struct dp_place *place = *state;
+    struct dp_process *run =
+        dp_place_start(place, "downpour", "run", "--dir", dp_place_path(place, "run"), "--workers", "3",
+                       "--work", "leased", "--timeout", "3", "--model", "mlp:64-32-10", "--train",
+                       DP_DIGITS_TRAIN, "--scale", "0.0625", "--batch", "16", "--epochs", "100", NULL);
+    dp_place_awaits(run, "epoch ");
+    assert_int_equal(kill(worker_of(place, run, 1), SIGSTOP), 0);
+    dp_place_ended(run, 0);
+    dp_place_says(run, "the training is finished; workers that still run are ended");
+    dp_place_says(run, "worker 1 did not stop on request and is killed");
+    dp_place_says(run, "Left out:  worker 1, which gave no sign at the end");
 }
 
 int main(void)
@@ -303,6 +319,7 @@ int main(void)
         DP_LEAVES_TEST(after_an_early_stop_a_worker_comes_back),
         DP_LEAVES_TEST(all_come_back_at_the_end),
         DP_LEAVES_TEST(a_run_ends_without_them),
+        DP_LEAVES_TEST(a_leased_run_ends_without_one_that_hangs),
     };
     cmocka_set_test_filter(getenv("DP_TEST"));
     return cmocka_run_group_tests_name("leaves", tests, NULL, NULL);
