@@ -176,6 +176,26 @@ static void the_first_server_is_away_and_nobody_leaves(void **state)
     finished(&cast);
 }
 
+/* All workers were suspended together; one wakes a little before the others. */
+static void all_workers_were_suspended_and_nobody_leaves(void **state)
+{
+    struct cast cast = start(*state, "asleep", "sync");
+    dp_place_awaits(cast.worker[0], "epoch 2 of");
+    dp_process_signal(cast.worker[1], SIGSTOP);
+    dp_process_signal(cast.worker[2], SIGSTOP);
+    wait_ms(300); /* the first one waits for them now */
+    dp_process_signal(cast.worker[0], SIGSTOP);
+    wait_ms(AWAY_MS);
+    dp_process_signal(cast.worker[0], SIGCONT);
+    wait_ms(100);
+    dp_process_signal(cast.worker[1], SIGCONT);
+    dp_process_signal(cast.worker[2], SIGCONT);
+    for (uint32_t w = 0; w < WORKERS; w++)
+        dp_place_ended(cast.worker[w], 0);
+    nobody_has_left(&cast);
+    finished(&cast);
+}
+
 /* It was suspended, the others let it leave, and it wakes; then it is started again. */
 static void who_comes_back_to_a_place_that_has_left_ends(void **state)
 {
@@ -314,6 +334,7 @@ int main(void)
         DP_LEAVES_TEST(what_is_torn_is_made_again),
         DP_LEAVES_TEST(two_leave),
         DP_LEAVES_TEST(the_first_server_is_away_and_nobody_leaves),
+        DP_LEAVES_TEST(all_workers_were_suspended_and_nobody_leaves),
         DP_LEAVES_TEST(who_comes_back_to_a_place_that_has_left_ends),
         DP_LEAVES_TEST(a_stand_in_dies),
         DP_LEAVES_TEST(after_an_early_stop_a_worker_comes_back),

@@ -14,7 +14,8 @@
 
 #define MS_NS    UINT64_C(1000000)
 #define ASK_MS   1000u
-#define LOOKS    8u /* within the timeout */
+#define LOOKS    8u /* within the timeout, as often as members beat at least (common/client/beats.c) */
+#define IN_A_ROW 3u
 #define SLICE_MS 10000u
 /* Groups behind the first that some shard lacks: more pushes are never unanswered (training.pushes_max). */
 #define TORN_MAX 64u
@@ -224,9 +225,21 @@ static bool get_view(const struct dp_stand_in *s, struct dp_view *view)
     return known && view->members == s->rounds.members;
 }
 
+/* Looks are in a row if none was missing for so long that all may have been suspended. */
+static void count_looks(struct dp_stand_in *s, uint64_t now_ns)
+{
+    bool goes_on = now_ns - s->looked_ns <= (s->timeout_ms + ASK_MS) * MS_NS;
+    s->looked_ns = now_ns;
+    for (uint32_t w = 0; w < s->rounds.members; w++) {
+        uint32_t before = goes_on ? s->in_a_row[w] : 0;
+        bool silent = w != s->job->worker && s->silent_ms[w] > s->timeout_ms;
+        s->in_a_row[w] = !silent ? 0 : before < IN_A_ROW ? before + 1 : before;
+    }
+}
+
 static bool is_silent(const struct dp_stand_in *s, uint32_t worker)
 {
-    return worker != s->job->worker && s->silent_ms[worker] > s->timeout_ms;
+    return s->in_a_row[worker] == IN_A_ROW;
 }
 
 /* Of the ranks below this worker's, a live one acts first. */
@@ -283,9 +296,10 @@ static enum dp_status look(void *of, struct dp_error *err)
     if (now_ns < s->due_ns)
         return DP_OK;
     s->due_ns = now_ns + s->timeout_ms / LOOKS * MS_NS;
-    if (dp_client_silences(s->job->client, s->silent_ms, ASK_MS, &unheard) != DP_OK || !anybody_is_silent(s))
+    if (dp_client_silences(s->job->client, s->silent_ms, ASK_MS, &unheard) != DP_OK)
         return DP_OK;
-    if (get_view(s, &view))
+    count_looks(s, now_ns);
+    if (anybody_is_silent(s) && get_view(s, &view))
         st = judge(s, &view, err);
     dp_view_clear(&view);
     return st;
@@ -306,8 +320,9 @@ enum dp_status dp_stand_in_open(struct dp_stand_in *s, struct dp_job *job, const
         return DP_OK;
     *s = (struct dp_stand_in){.job = job, .data = data, .rounds = *rounds, .timeout_ms = timeout_ms};
     s->silent_ms = calloc(rounds->members, sizeof *s->silent_ms);
+    s->in_a_row = calloc(rounds->members, sizeof *s->in_a_row);
     s->gone = calloc(rounds->members, sizeof *s->gone);
-    if (!s->silent_ms || !s->gone)
+    if (!s->silent_ms || !s->in_a_row || !s->gone)
         return dp_fail(err, DP_NOMEM, "no memory for the silences of %" PRIu32 " workers", rounds->members);
     dp_client_beats(job->client, timeout_ms);
     job->waits = look;
@@ -323,6 +338,7 @@ void dp_stand_in_close(struct dp_stand_in *s)
         s->job->is_gone = NULL;
     }
     free(s->silent_ms);
+    free(s->in_a_row);
     free(s->gone);
     *s = (struct dp_stand_in){0};
 }

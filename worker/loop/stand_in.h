@@ -1,5 +1,5 @@
 /* Stand-in: a member that is silent for longer than training.worker_timeout leaves, so that the others go on without it.
- *     (this worker waits for others) -> ask the first server who is silent -> nobody: back to the wait
+ *     (this worker waits for others) -> ask the first server who is silent -> nobody at three looks in a row: back to the wait
  *     -> the register shows that it has left: nobody waits for it any more
  *     -> else the lowest live rank stands in, over a client of its own:
  *        join in its place (its process, if it lives, hears DP_REPLACED) -> its position -> pushes that some shard has are made again,
@@ -8,6 +8,8 @@
  *           first server is away nothing is decided. Whoever comes back in its place before it has left keeps the place: the
  *           stand-in gives up. A stand-in that dies is followed by the next, which finds the position anew. Two that stand in at
  *           once (the silences that they heard differ) are two processes in one place: the first one hears DP_REPLACED and gives up.
+ * Why three Where all workers were suspended and the first server was not, all are silent at the first look, which may come before their
+ *           first beats; these are no further apart than two looks.
  * But       Worker 0 does not leave: it writes the report and leaves the best weights. Who has not joined yet is waited for, too.
  * sync:B    A shard may have closed a step without this member, so there its unfinished pushes are ended by empty ones.
  * Thread    The client's. */
@@ -28,7 +30,9 @@ struct dp_stand_in {
     const struct dp_dataset *data;
     struct dp_rounds rounds;
     uint64_t timeout_ms, due_ns;
+    uint64_t looked_ns;
     uint64_t *silent_ms;  /* [rounds.members], heap */
+    uint32_t *in_a_row;   /* [rounds.members], heap: looks at which it was silent */
     struct dp_gone *gone; /* [rounds.members], heap */
     bool told;            /* that worker 0 is silent */
 };

@@ -1,7 +1,13 @@
-/* Stand-in: what a worker that left has not trained. (Leaving itself: tests/system/test_leaves.c.) */
+/* Goal    what a worker that left has not trained; who is silent long enough to be let leave. (Leaving itself: tests/system/test_leaves.c.)
+ * Method  a first server that tells the silences of a script, and a clock that goes from look to look. */
 #include "tests/lib/test.h"
 
+#include "worker/loop/roster.h"
 #include "worker/loop/stand_in.h"
+
+#include <stdlib.h>
+
+#define MS UINT64_C(1000000)
 
 static struct dp_rounds rounds_of(uint64_t batches, uint32_t worker, uint32_t workers, uint32_t every)
 {
@@ -33,10 +39,161 @@ static void what_is_undone_is_counted_to_the_minibatch(void **state)
     assert_int_equal(dp_stand_in_undone(&r, 3, 2), 11);
 }
 
+/* ---- looks */
+
+#define MEMBERS    3u
+#define TIMEOUT_MS 8000u
+#define LOOK_MS    1000u
+
+static struct {
+    uint64_t now_ns, silent_ms[MEMBERS];
+    uint64_t until; /* of worker 2, in the register */
+    uint32_t acted; /* times that somebody stood in */
+} world;
+
+void __wrap_dp_client_beats(struct dp_client *client, uint32_t timeout_ms);
+void __wrap_dp_client_beats(struct dp_client *client, uint32_t timeout_ms)
+{
+    (void)client;
+    assert_int_equal(timeout_ms, TIMEOUT_MS);
+}
+
+enum dp_status __wrap_dp_client_silences(struct dp_client *client, uint64_t *silent_ms, uint32_t timeout_ms,
+                                         struct dp_error *err);
+enum dp_status __wrap_dp_client_silences(struct dp_client *client, uint64_t *silent_ms, uint32_t timeout_ms,
+                                         struct dp_error *err)
+{
+    (void)client;
+    (void)timeout_ms;
+    (void)err;
+    for (uint32_t w = 0; w < MEMBERS; w++)
+        silent_ms[w] = world.silent_ms[w];
+    return DP_OK;
+}
+
+enum dp_status __wrap_dp_client_register_get(struct dp_client *client, const char *name, uint64_t newer,
+                                             uint32_t wait_ms, uint32_t timeout_ms,
+                                             struct dp_register_value *out, struct dp_error *err);
+enum dp_status __wrap_dp_client_register_get(struct dp_client *client, const char *name, uint64_t newer,
+                                             uint32_t wait_ms, uint32_t timeout_ms,
+                                             struct dp_register_value *out, struct dp_error *err)
+{
+    struct dp_member member[MEMBERS] = {{1, UINT64_MAX}, {2, UINT64_MAX}, {3, world.until}};
+    const struct dp_view view = {
+        .number = 4, .run = 1, .mode = DP_SYNC, .members = MEMBERS, .member = member};
+    (void)client, (void)name, (void)newer, (void)wait_ms, (void)timeout_ms, (void)err;
+    *out = (struct dp_register_value){
+        .version = 4, .bytes = malloc(dp_view_bytes(&view)), .size = dp_view_bytes(&view)};
+    assert_non_null(out->bytes);
+    dp_view_pack(&view, out->bytes);
+    return DP_OK;
+}
+
+uint64_t __wrap_dp_dataset_batches(const struct dp_dataset *data);
+uint64_t __wrap_dp_dataset_batches(const struct dp_dataset *data)
+{
+    (void)data;
+    return 90;
+}
+
+enum dp_status __wrap_dp_job_act_for(const struct dp_job *job, uint32_t worker, struct dp_job *out,
+                                     struct dp_error *err);
+enum dp_status __wrap_dp_job_act_for(const struct dp_job *job, uint32_t worker, struct dp_job *out,
+                                     struct dp_error *err)
+{
+    assert_int_equal(worker, 2);
+    *out = *job;
+    world.acted++;
+    return dp_fail(err, DP_UNAVAILABLE, "no servers here");
+}
+
+void __wrap_dp_job_disconnect(struct dp_job *job);
+void __wrap_dp_job_disconnect(struct dp_job *job)
+{
+    (void)job;
+}
+
+static uint64_t now_of(void *self)
+{
+    (void)self;
+    return world.now_ns;
+}
+
+struct scene {
+    struct dp_cluster cluster;
+    struct dp_job job; /* worker 0's */
+    struct dp_stand_in stand_in;
+};
+
+static void scene_open(struct scene *scene)
+{
+    const struct dp_rounds rounds = rounds_of(90, 0, MEMBERS, 1);
+    world.now_ns = MS;
+    world.until = UINT64_MAX;
+    world.acted = 0;
+    for (uint32_t w = 0; w < MEMBERS; w++)
+        world.silent_ms[w] = 0;
+    *scene = (struct scene){.cluster.training = {.run = 1,
+                                                 .workers = MEMBERS,
+                                                 .consistency = "sync",
+                                                 .push_every = 1,
+                                                 .fetch_every = 1,
+                                                 .accumulate = 1,
+                                                 .epochs = 5,
+                                                 .worker_timeout = TIMEOUT_MS / 1000}};
+    scene->job = (struct dp_job){.cluster = &scene->cluster, .clock = {now_of, NULL}};
+    assert_int_equal(dp_stand_in_open(&scene->stand_in, &scene->job, NULL, &rounds, NULL), DP_OK);
+}
+
+/* After so long; silent_ms: worker 2's. */
+static enum dp_status look(struct scene *scene, uint64_t after_ms, uint64_t silent_ms)
+{
+    struct dp_error err = {0};
+    world.now_ns += after_ms * MS;
+    world.silent_ms[2] = silent_ms;
+    return dp_job_waits(&scene->job, &err);
+}
+
+static void who_was_suspended_with_all_others_is_heard_first(void **state)
+{
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    assert_int_equal(look(&scene, LOOK_MS, 500), DP_OK);
+    world.silent_ms[1] = 600000;
+    assert_int_equal(look(&scene, 600000, 600000), DP_OK); /* both are behind this one */
+    assert_int_equal(look(&scene, LOOK_MS, 601000), DP_OK);
+    world.silent_ms[1] = 10;
+    assert_int_equal(look(&scene, LOOK_MS, 10), DP_OK);
+    assert_int_equal(world.acted, 0);
+    dp_stand_in_close(&scene.stand_in);
+}
+
+static void who_is_silent_at_three_looks_in_a_row_is_let_leave(void **state)
+{
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
+    assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + LOOK_MS), DP_OK);
+    assert_int_equal(look(&scene, 1, TIMEOUT_MS + LOOK_MS + 1), DP_OK); /* no look: it is too soon */
+    assert_int_equal(look(&scene, 600000, 600000), DP_OK); /* not in a row: a suspension is between */
+    assert_int_equal(look(&scene, LOOK_MS, 601000), DP_OK);
+    assert_int_equal(world.acted, 0);
+    assert_int_equal(look(&scene, LOOK_MS, 602000), DP_OK);
+    assert_int_equal(world.acted, 1);
+    assert_int_equal(look(&scene, LOOK_MS, 603000),
+                     DP_OK); /* an attempt that failed is followed by another */
+    assert_int_equal(world.acted, 2);
+    dp_stand_in_close(&scene.stand_in);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_undone_is_counted_to_the_minibatch),
+        cmocka_unit_test(who_was_suspended_with_all_others_is_heard_first),
+        cmocka_unit_test(who_is_silent_at_three_looks_in_a_row_is_let_leave),
     };
     return cmocka_run_group_tests_name("stand-in", tests, NULL, NULL);
 }
