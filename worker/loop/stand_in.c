@@ -128,13 +128,26 @@ static enum dp_status push_empty(struct dp_job *second, const struct dp_rounds *
 
 /* ---- standing in */
 
+/* Meanwhile a process may have come in its place: that beats before it joins (common/client/beats.h). */
+static enum dp_status ask_once_more(struct dp_stand_in *s, uint32_t worker, struct dp_error *err)
+{
+    struct dp_error unheard = {0};
+    if (dp_client_silences(s->job->client, s->silent_ms, ASK_MS, &unheard) != DP_OK)
+        return dp_fail(err, DP_UNAVAILABLE, "%s", unheard.text);
+    if (s->silent_ms[worker] <= s->timeout_ms)
+        return dp_fail(err, DP_REPLACED, "worker %" PRIu32 " is heard again", worker);
+    return DP_OK;
+}
+
 static enum dp_status act(struct dp_stand_in *s, struct dp_job *second, const struct dp_rounds *rounds,
                           struct dp_error *err)
 {
     struct dp_position position = {0};
     uint64_t end = 0;
     bool drops = rounds->rule.mode == DP_CLUSTER_SYNC && rounds->rule.slack > 0;
-    enum dp_status st = dp_roster_join(second, rounds, err);
+    enum dp_status st = ask_once_more(s, second->worker, err);
+    if (st == DP_OK)
+        st = dp_roster_join(second, rounds, err);
     if (st == DP_OK) /* now that no push of its process is taken any more */
         st = dp_asked_position(second, rounds, &position, err);
     if (st == DP_OK)
@@ -187,7 +200,8 @@ static enum dp_status stand_in(struct dp_stand_in *s, uint32_t worker, struct dp
         tell_gone(s, worker);
         return DP_OK;
     case DP_REPLACED:
-        dp_log(DP_LOG_WARN, "another process came in the place of worker %" PRIu32 ": it stays", worker);
+        dp_log(DP_LOG_WARN,
+               "worker %" PRIu32 " is heard again, or another process came in its place: it stays", worker);
         return DP_OK;
     case DP_TIMEOUT:
     case DP_UNAVAILABLE:

@@ -47,8 +47,11 @@ static void what_is_undone_is_counted_to_the_minibatch(void **state)
 
 static struct {
     uint64_t now_ns, silent_ms[MEMBERS];
-    uint64_t until; /* of worker 2, in the register */
-    uint32_t acted; /* times that somebody stood in */
+    uint64_t until;       /* of worker 2, in the register */
+    uint32_t acted;       /* times that somebody stood in */
+    enum dp_status opens; /* a client to act over */
+    uint64_t opened_ms;   /* and worker 2's silence then */
+    uint32_t joined;      /* times that its place was taken */
 } world;
 
 void __wrap_dp_client_beats(struct dp_client *client, uint32_t timeout_ms);
@@ -103,7 +106,19 @@ enum dp_status __wrap_dp_job_act_for(const struct dp_job *job, uint32_t worker, 
 {
     assert_int_equal(worker, 2);
     *out = *job;
+    out->worker = worker;
     world.acted++;
+    world.silent_ms[2] = world.opened_ms;
+    return world.opens == DP_OK ? DP_OK : dp_fail(err, world.opens, "no servers here");
+}
+
+enum dp_status __wrap_dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds,
+                                     struct dp_error *err);
+enum dp_status __wrap_dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds, struct dp_error *err)
+{
+    (void)rounds;
+    assert_int_equal(job->worker, 2);
+    world.joined++;
     return dp_fail(err, DP_UNAVAILABLE, "no servers here");
 }
 
@@ -130,7 +145,9 @@ static void scene_open(struct scene *scene)
     const struct dp_rounds rounds = rounds_of(90, 0, MEMBERS, 1);
     world.now_ns = MS;
     world.until = UINT64_MAX;
-    world.acted = 0;
+    world.acted = world.joined = 0;
+    world.opens = DP_UNAVAILABLE;
+    world.opened_ms = 0;
     for (uint32_t w = 0; w < MEMBERS; w++)
         world.silent_ms[w] = 0;
     *scene = (struct scene){.cluster.training = {.run = 1,
@@ -188,12 +205,30 @@ static void who_is_silent_at_three_looks_in_a_row_is_let_leave(void **state)
     dp_stand_in_close(&scene.stand_in);
 }
 
+static void who_comes_back_while_a_client_is_opened_keeps_its_place(void **state)
+{
+    struct scene scene;
+    (void)state;
+    for (uint32_t comes = 0; comes < 2; comes++) {
+        scene_open(&scene);
+        world.opens = DP_OK;
+        world.opened_ms = comes ? TIMEOUT_MS : TIMEOUT_MS + 1;
+        for (uint32_t i = 0; i < 3; i++)
+            assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
+        assert_int_equal(world.acted, 1);
+        assert_int_equal(world.joined, !comes);
+        assert_false(dp_job_is_gone(&scene.job, 2));
+        dp_stand_in_close(&scene.stand_in);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_undone_is_counted_to_the_minibatch),
         cmocka_unit_test(who_was_suspended_with_all_others_is_heard_first),
         cmocka_unit_test(who_is_silent_at_three_looks_in_a_row_is_let_leave),
+        cmocka_unit_test(who_comes_back_while_a_client_is_opened_keeps_its_place),
     };
     return cmocka_run_group_tests_name("stand-in", tests, NULL, NULL);
 }
