@@ -10,6 +10,8 @@
 
 #define DP_STREAM_TRAINING ((uint64_t)1 << 63)
 #define DP_RUN_MAX         INT32_MAX
+/* A shard takes no push of a stream that is so far, or further, above the lowest number that is missing (push_ids.h). */
+#define DP_PUSH_WINDOW 65536u
 
 static inline uint64_t dp_stream_of_run(uint32_t run, uint32_t epoch)
 {

@@ -45,7 +45,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DP_PUSH_WINDOW      65536u
 #define DP_PUSH_NARROW      4096u
 #define DP_PUSH_WIDE_MAX    256u
 #define DP_PUSH_CLIENTS_MAX 8192u

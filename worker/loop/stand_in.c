@@ -1,6 +1,7 @@
 #include "worker/loop/stand_in.h"
 
 #include "common/base/log.h"
+#include "common/model/stream.h"
 #include "worker/job/push_id.h"
 #include "worker/job/retry.h"
 #include "worker/loop/asked_position.h"
@@ -325,11 +326,39 @@ static bool is_gone(const void *of, uint32_t worker)
     return worker < s->rounds.members && s->gone[worker].is;
 }
 
+enum dp_status dp_stand_in_check(const struct dp_cluster_training *training, const struct dp_rounds *rounds,
+                                 struct dp_error *err)
+{
+    const struct dp_share *share = &rounds->share;
+    uint64_t pushes = rounds->count * training->workers;
+    if (training->worker_timeout == 0 || rounds->rule.mode == DP_CLUSTER_ASYNC)
+        return DP_OK;
+    if (share->batches < share->workers)
+        return dp_fail(err, DP_ARGUMENT,
+                       "--worker-timeout (training.worker_timeout) is %" PRIu32 " s, but %" PRIu32
+                       " workers are more than the %" PRIu64
+                       " minibatches, and who has none cannot go on without one that left: give "
+                       "fewer workers (--workers), smaller minibatches (--batch), or no --worker-timeout",
+                       training->worker_timeout, share->workers, share->batches);
+    if (pushes > DP_PUSH_WINDOW)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "--worker-timeout (training.worker_timeout) is %" PRIu32 " s, but an epoch has %" PRIu64
+            " pushes, more than %u: servers take none so far ahead of those that a worker that left has "
+            "not made: give larger minibatches (--batch), more of them a push (--push-every), or no "
+            "--worker-timeout",
+            training->worker_timeout, pushes, DP_PUSH_WINDOW);
+    return DP_OK;
+}
+
 enum dp_status dp_stand_in_open(struct dp_stand_in *s, struct dp_job *job, const struct dp_dataset *data,
                                 const struct dp_rounds *rounds, struct dp_error *err)
 {
     uint32_t timeout_ms = job->cluster->training.worker_timeout * 1000;
     *s = (struct dp_stand_in){0};
+    enum dp_status st = dp_stand_in_check(&job->cluster->training, rounds, err);
+    if (st != DP_OK)
+        return st;
     if (timeout_ms == 0 || rounds->members == 0)
         return DP_OK;
     *s = (struct dp_stand_in){.job = job, .data = data, .rounds = *rounds, .timeout_ms = timeout_ms};

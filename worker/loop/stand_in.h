@@ -12,7 +12,8 @@
  *           first beats; these are no further apart than two looks.
  * But       Worker 0 does not leave: it writes the report and leaves the best weights. Who has not joined yet is waited for, too.
  * sync:B    A shard may have closed a step without this member, so there its unfinished pushes are ended by empty ones.
- * Thread    The client's. */
+ * Thread    The client's.
+ * Failure   Of open: DP_ARGUMENT of the check, DP_NOMEM. */
 #ifndef DP_LOOP_STAND_IN_H
 #define DP_LOOP_STAND_IN_H
 
@@ -37,6 +38,11 @@ struct dp_stand_in {
     bool told;            /* that worker 0 is silent */
 };
 
+/* DP_ARGUMENT names what is too many, and the remedy: a worker without minibatches is no member and cannot do without one that has left; and
+ * the push numbers of one that has left stay missing, so those of an epoch must not pass the servers' window. */
+DP_MUST_USE
+enum dp_status dp_stand_in_check(const struct dp_cluster_training *training, const struct dp_rounds *rounds,
+                                 struct dp_error *err);
 /* Sets the job's `waits` and `is_gone`, if the run has members and a timeout; the client beats from its next joining on. */
 DP_MUST_USE
 enum dp_status dp_stand_in_open(struct dp_stand_in *stand_in, struct dp_job *job,

@@ -6,6 +6,7 @@
 #include "worker/loop/stand_in.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define MS UINT64_C(1000000)
 
@@ -222,10 +223,35 @@ static void who_comes_back_while_a_client_is_opened_keeps_its_place(void **state
     }
 }
 
+static void refused(uint64_t batches, uint32_t worker, uint32_t workers, uint32_t every, const char *why)
+{
+    struct dp_cluster_training training = {.workers = workers, .worker_timeout = 5};
+    struct dp_rounds r = rounds_of(batches, worker, workers, every);
+    struct dp_error err = {0};
+    assert_int_equal(dp_stand_in_check(&training, &r, &err), why ? DP_ARGUMENT : DP_OK);
+    if (why && !strstr(err.text, why))
+        fail_msg("'%s' lacks '%s'", err.text, why);
+    training.worker_timeout = 0;
+    assert_int_equal(dp_stand_in_check(&training, &r, NULL), DP_OK);
+}
+
+/* Planted: only members are refused; a window of one more. */
+static void what_it_cannot_keep_is_refused(void **state)
+{
+    (void)state;
+    refused(3, 0, 3, 1, NULL);
+    for (uint32_t w = 0; w < 4; w++)
+        refused(3, w, 4, 1, "4 workers are more than the 3 minibatches");
+    refused(65536, 1, 4, 1, NULL);
+    refused(65537, 1, 4, 1, "an epoch has 65540 pushes, more than 65536: ");
+    refused(65537, 1, 4, 2, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_undone_is_counted_to_the_minibatch),
+        cmocka_unit_test(what_it_cannot_keep_is_refused),
         cmocka_unit_test(who_was_suspended_with_all_others_is_heard_first),
         cmocka_unit_test(who_is_silent_at_three_looks_in_a_row_is_let_leave),
         cmocka_unit_test(who_comes_back_while_a_client_is_opened_keeps_its_place),
