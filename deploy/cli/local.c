@@ -33,6 +33,7 @@ struct child {
     bool running;
     bool stopping; /* it was asked to end */
     bool told;     /* how it ended has been said */
+    bool spared;   /* dp_local_spare_worker */
     bool waits;    /* it died, and is started again at due_ms */
     uint64_t started_ms, due_ms;
     uint32_t pause_ms;
@@ -50,7 +51,6 @@ struct dp_local {
     sigset_t before;
     int asked; /* the first of SIGINT, SIGTERM, SIGHUP */
     unsigned asked_count;
-    bool spares; /* dp_local_spare_workers */
     bool ending; /* since a stop, until the next start: who dies is not started again */
     uint32_t restarts_max;
     uint32_t restarts;    /* ever */
@@ -374,14 +374,11 @@ static bool ended_badly(const struct child *child)
     return child->role == DP_LOCAL_SERVER || !WIFEXITED(child->status) || WEXITSTATUS(child->status) != 0;
 }
 
-static bool is_spared(const struct dp_local *local, const struct child *child)
-{
-    return local->spares && child->role == DP_LOCAL_WORKER && child != first_worker(local);
-}
-
 static void tell_spared(struct dp_local *local, const struct child *child)
 {
     char text[160], line[256];
+    if (!child->spared || !ended_badly(child))
+        return;
     how_it_ended(child, text, sizeof text);
     (void)snprintf(line, sizeof line, "%s; the others go on without it (--worker-timeout)", text);
     tell(local, line);
@@ -403,8 +400,7 @@ static void reap(struct dp_local *local)
             child->stopping = true; /* then the stop of its role tells how it ended */
         else
             consider(local, child);
-        if (is_spared(local, child) && ended_badly(child))
-            tell_spared(local, child);
+        tell_spared(local, child);
     }
 }
 
@@ -461,14 +457,21 @@ uint32_t dp_local_running(const struct dp_local *local, enum dp_local_role role)
 static const struct child *first_failed(const struct dp_local *local)
 {
     for (uint32_t i = 0; i < local->children; i++)
-        if (ended_badly(&local->child[i]) && !is_spared(local, &local->child[i]))
+        if (ended_badly(&local->child[i]) && !local->child[i].spared)
             return &local->child[i];
     return NULL;
 }
 
-void dp_local_spare_workers(struct dp_local *local)
+void dp_local_spare_worker(struct dp_local *local, uint32_t worker)
 {
-    local->spares = true;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < local->children; i++) {
+        struct child *child = &local->child[i];
+        if (child->role != DP_LOCAL_WORKER || n++ != worker || child->spared || worker == 0)
+            continue;
+        child->spared = true;
+        tell_spared(local, child);
+    }
 }
 
 bool dp_local_first_worker_ended(const struct dp_local *local)

@@ -56,8 +56,9 @@ void dp_local_wait(struct dp_local *local, uint32_t timeout_ms);
 int dp_local_signal(const struct dp_local *local);
 /* Those that will be started again are among them. */
 uint32_t dp_local_running(const struct dp_local *local, enum dp_local_role role);
-/* From now on a worker other than the first may end as it should not have, or not at all: that is news, and no failure. */
-void dp_local_spare_workers(struct dp_local *local);
+/* This worker, in the order of their starts, may end as it should not have, or not at all, or has: that is news, and no failure. Never the
+ * first one (0). */
+void dp_local_spare_worker(struct dp_local *local, uint32_t worker);
 /* Whether the first worker has ended with 0. */
 bool dp_local_first_worker_ended(const struct dp_local *local);
 /* Whether a child ended as it should not have. If so, dp_local_explain tells a person which, and why: the error that

@@ -41,6 +41,7 @@ struct cli_run {
     bool accepted;           /* some worker has trained: the earlier run's place is this one's */
     bool trained;            /* some worker has said so */
     bool replaces;           /* --replace-store gives up something */
+    bool all_joined;         /* with --worker-timeout: every worker has, once */
     bool served;             /* all servers have: what was replaced stays so */
     uint64_t first_ended_ms; /* worker 0; 0: not yet */
 };
@@ -152,6 +153,30 @@ static void watch(struct cli_run *run)
         accept(run);
 }
 
+/* Who has joined may die: the others let it leave. Who has not is waited for (stand_in.h), so if it fails, its end is that of the run. */
+static void spare_joined(struct cli_run *run)
+{
+    const struct dp_cluster_training *training = &run->plan.cluster->training;
+    struct dp_register_value value = {0};
+    struct dp_view view = {0};
+    struct dp_error unheard = {0};
+    char name[64];
+    if (training->worker_timeout == 0 || run->all_joined)
+        return;
+    (void)snprintf(name, sizeof name, "run/%" PRIu32 "/view", training->run);
+    enum dp_status st = dp_client_register_get(run->client, name, 0, 0, ASK_MS, &value, &unheard);
+    if (st == DP_OK && value.version > 0)
+        st = dp_view_unpack(value.bytes, value.size, &view, &unheard);
+    run->all_joined = view.members > 0;
+    for (uint32_t w = 0; w < view.members; w++) {
+        run->all_joined &= view.member[w].incarnation > 0;
+        if (view.member[w].incarnation > 0)
+            dp_local_spare_worker(run->local, w);
+    }
+    dp_view_clear(&view);
+    dp_register_value_clear(&value);
+}
+
 /* Worker 0, which writes the report, has ended, and others have not, for which nobody waits any more: they hang, or were suspended. */
 static bool is_left_alone(struct cli_run *run)
 {
@@ -187,10 +212,9 @@ static enum dp_status train(struct cli_run *run, struct dp_error *err)
         st = choose_run(run, err);
     if (st == DP_OK)
         st = start_workers(run, err);
-    if (st == DP_OK && run->plan.cluster->training.worker_timeout > 0)
-        dp_local_spare_workers(run->local);
     while (st == DP_OK && dp_local_running(run->local, DP_LOCAL_WORKER) > 0) {
         dp_local_wait(run->local, LOOK_MS);
+        spare_joined(run);
         tell_news(run);
         if (is_left_alone(run))
             break;

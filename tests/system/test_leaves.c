@@ -327,6 +327,23 @@ static void a_leased_run_ends_without_one_that_hangs(void **state)
     dp_place_says(run, "Left out:  worker 1, which gave no sign at the end");
 }
 
+/* One that cannot begin is waited for, so the run ends at once with its cause. */
+static void who_has_not_joined_ends_the_run(void **state)
+{
+    struct dp_place *place = *state;
+    const char *dir = dp_place_path(place, "run");
+    struct dp_process *run = dp_place_start(place, "downpour", "run", "--dir", dir, "--workers", "3",
+                                            "--consistency", "sync", "--model", "mlp:64-32-10", "--train",
+                                            DP_DIGITS_TRAIN, "--scale", "0.0625", "--epochs", "1", NULL);
+    dp_place_ended(run, 0);
+    assert_int_equal(mkdir(dp_place_path(place, "run/store/steps-2-1.log"), 0777), 0);
+    run = dp_place_start(place, "downpour", "run", "--dir", dir, "--workers", "3", "--consistency", "sync",
+                         "--worker-timeout", "2", "--model", "mlp:64-32-10", "--train", DP_DIGITS_TRAIN,
+                         "--scale", "0.0625", "--epochs", "200", NULL);
+    dp_place_ended(run, 2);
+    dp_place_says(run, "steps-2-1.log");
+}
+
 int main(void)
 {
 #define DP_LEAVES_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
@@ -341,6 +358,7 @@ int main(void)
         DP_LEAVES_TEST(all_come_back_at_the_end),
         DP_LEAVES_TEST(a_run_ends_without_them),
         DP_LEAVES_TEST(a_leased_run_ends_without_one_that_hangs),
+        DP_LEAVES_TEST(who_has_not_joined_ends_the_run),
     };
     cmocka_set_test_filter(getenv("DP_TEST"));
     return cmocka_run_group_tests_name("leaves", tests, NULL, NULL);

@@ -83,6 +83,36 @@ static void worker_may_end_with_0_only(void **state)
     dp_local_close(&local);
 }
 
+/* Planted: all workers are spared with one; the first is. */
+static void who_is_spared_may_end_anyhow(void **state)
+{
+    (void)state;
+    struct dp_local *local = opened();
+    char text[256];
+    start(local, DP_LOCAL_WORKER, "exit 0");
+    start(local, DP_LOCAL_WORKER, "exit 3");
+    start(local, DP_LOCAL_WORKER, "exit 4");
+    await(local, DP_LOCAL_WORKER);
+    assert_false(dp_local_news(local, text, sizeof text));
+    dp_local_spare_worker(local, 1);
+    assert_true(dp_local_news(local, text, sizeof text));
+    assert_non_null(strstr(text, "ended with status 3; the others go on without it (--worker-timeout)"));
+    assert_true(dp_local_failed(local));
+    assert_non_null(strstr(explained(local), "ended with status 4"));
+    dp_local_spare_worker(local, 2);
+    assert_false(dp_local_failed(local));
+    assert_true(dp_local_news(local, text, sizeof text));
+    dp_local_spare_worker(local, 2);
+    assert_false(dp_local_news(local, text, sizeof text));
+    dp_local_close(&local);
+    local = opened();
+    start(local, DP_LOCAL_WORKER, "exit 3");
+    await(local, DP_LOCAL_WORKER);
+    dp_local_spare_worker(local, 0);
+    assert_true(dp_local_failed(local));
+    dp_local_close(&local);
+}
+
 static void server_may_not_end_by_itself(void **state)
 {
     (void)state;
@@ -362,6 +392,7 @@ int main(void)
         cmocka_unit_test(who_says_why_is_quoted),
         cmocka_unit_test(stopping_ends_the_wait_for_a_restart),
         cmocka_unit_test(who_dies_during_a_stop_stays_dead),
+        cmocka_unit_test(who_is_spared_may_end_anyhow),
         cmocka_unit_test(server_may_not_end_by_itself),
         cmocka_unit_test(stop_asks_first),
         cmocka_unit_test(the_deaf_are_killed_with_all_they_started),
