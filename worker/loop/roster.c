@@ -22,14 +22,19 @@ static enum dp_status join(struct dp_job *job, const struct dp_join *how, struct
     return st == DP_OK ? st : dp_wrap(err, st, "joining the workers of run %" PRIu32, how->run);
 }
 
-enum dp_status dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds, struct dp_error *err)
+enum dp_status dp_roster_hand_over(struct dp_job *job, const struct dp_rounds *rounds, struct dp_error *err)
 {
-    char text[DP_CLUSTER_RULE_BYTES];
     const struct dp_join how = {.run = job->cluster->training.run,
                                 .rank = job->worker,
                                 .members = rounds->members,
                                 .mode = mode_of(rounds),
                                 .slack = rounds->rule.slack};
+    return join(job, &how, err); /* who has joined already hands over what the register has */
+}
+
+enum dp_status dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds, struct dp_error *err)
+{
+    char text[DP_CLUSTER_RULE_BYTES];
     /* Nobody waits for anybody. But shards may still keep the open step of an earlier run that was given up: they hear that another
      * one has begun. */
     const struct dp_join begins = {.run = job->cluster->training.run, .members = 1, .mode = DP_ASYNC};
@@ -41,7 +46,7 @@ enum dp_status dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds
                        " workers, but only %" PRIu32
                        " have minibatches: give smaller minibatches, or wait for more",
                        dp_cluster_rule_text(rounds->rule, text), rounds->rule.slack, rounds->members);
-    enum dp_status st = join(job, &how, err);
+    enum dp_status st = dp_roster_hand_over(job, rounds, err);
     if (st != DP_OK)
         return st;
     dp_log(DP_LOG_INFO, "consistency %s: %" PRIu64 " steps in an epoch, each of %" PRIu32 " workers",

@@ -20,6 +20,9 @@ DP_MUST_USE
 enum dp_status dp_roster_leave(struct dp_job *job, const struct dp_rounds *rounds, bool joined,
                                uint32_t epochs, struct dp_error *err);
 
+/* As the member that joined: until every shard acts on the members that the register has now. */
+DP_MUST_USE
+enum dp_status dp_roster_hand_over(struct dp_job *job, const struct dp_rounds *rounds, struct dp_error *err);
 /* After joining, and once it is known that there are steps left to train: DP_REPLACED if the others have let this worker leave meanwhile (stand_in.h). */
 DP_MUST_USE
 enum dp_status dp_roster_check_stays(struct dp_job *job, struct dp_error *err);

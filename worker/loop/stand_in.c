@@ -275,22 +275,33 @@ static void tell_first(struct dp_stand_in *s)
     s->told = true;
 }
 
-/* At most one a look: what was heard of the others may have changed meanwhile. */
+/* An evaluation that does without it pulls as nobody who is held: every shard has to have closed the steps that waited for it. */
+static enum dp_status let_go(struct dp_stand_in *s, uint32_t worker, uint64_t until, struct dp_error *err)
+{
+    enum dp_status st = dp_roster_hand_over(s->job, &s->rounds, err);
+    if (st != DP_OK)
+        return st;
+    s->gone[worker] = (struct dp_gone){.is = true, .until = until};
+    tell_gone(s, worker);
+    return DP_OK;
+}
+
+/* At most one stands in at a look: what was heard of the others may have changed meanwhile. */
 static enum dp_status judge(struct dp_stand_in *s, const struct dp_view *view, struct dp_error *err)
 {
-    for (uint32_t w = 0; w < s->rounds.members; w++) {
+    enum dp_status st = DP_OK;
+    for (uint32_t w = 0; st == DP_OK && w < s->rounds.members; w++) {
         if (s->gone[w].is || !is_silent(s, w) || view->member[w].incarnation == 0)
             continue;
         if (view->member[w].until != UINT64_MAX) {
-            s->gone[w] = (struct dp_gone){.is = true, .until = view->member[w].until};
-            tell_gone(s, w);
+            st = let_go(s, w, view->member[w].until, err);
         } else if (w == 0) {
             tell_first(s);
         } else if (is_lowest(s, view)) {
             return stand_in(s, w, err);
         }
     }
-    return DP_OK;
+    return st;
 }
 
 static bool anybody_is_silent(const struct dp_stand_in *s)

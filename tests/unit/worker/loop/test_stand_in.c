@@ -53,6 +53,7 @@ static struct {
     enum dp_status opens; /* a client to act over */
     uint64_t opened_ms;   /* and worker 2's silence then */
     uint32_t joined;      /* times that its place was taken */
+    enum dp_status hands; /* the view over to the shards */
 } world;
 
 void __wrap_dp_client_beats(struct dp_client *client, uint32_t timeout_ms);
@@ -129,6 +130,17 @@ void __wrap_dp_job_disconnect(struct dp_job *job)
     (void)job;
 }
 
+enum dp_status __wrap_dp_roster_hand_over(struct dp_job *job, const struct dp_rounds *rounds,
+                                          struct dp_error *err);
+enum dp_status __wrap_dp_roster_hand_over(struct dp_job *job, const struct dp_rounds *rounds,
+                                          struct dp_error *err)
+{
+    assert_int_equal(job->worker, 0);
+    assert_int_equal(rounds->members, MEMBERS);
+    assert_false(dp_job_is_gone(job, 2));
+    return world.hands == DP_OK ? DP_OK : dp_fail(err, world.hands, "a shard is away");
+}
+
 static uint64_t now_of(void *self)
 {
     (void)self;
@@ -148,6 +160,7 @@ static void scene_open(struct scene *scene)
     world.until = UINT64_MAX;
     world.acted = world.joined = 0;
     world.opens = DP_UNAVAILABLE;
+    world.hands = DP_OK;
     world.opened_ms = 0;
     for (uint32_t w = 0; w < MEMBERS; w++)
         world.silent_ms[w] = 0;
@@ -247,6 +260,24 @@ static void what_it_cannot_keep_is_refused(void **state)
     refused(65537, 1, 4, 2, NULL);
 }
 
+static void who_has_left_is_gone_when_every_shard_knows_it(void **state)
+{
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    world.until = 31;
+    world.hands = DP_TIMEOUT;
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
+    assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_TIMEOUT);
+    assert_false(dp_job_is_gone(&scene.job, 2));
+    world.hands = DP_OK;
+    assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
+    assert_true(dp_job_is_gone(&scene.job, 2));
+    assert_int_equal(world.acted, 0);
+    dp_stand_in_close(&scene.stand_in);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +286,7 @@ int main(void)
         cmocka_unit_test(who_was_suspended_with_all_others_is_heard_first),
         cmocka_unit_test(who_is_silent_at_three_looks_in_a_row_is_let_leave),
         cmocka_unit_test(who_comes_back_while_a_client_is_opened_keeps_its_place),
+        cmocka_unit_test(who_has_left_is_gone_when_every_shard_knows_it),
     };
     return cmocka_run_group_tests_name("stand-in", tests, NULL, NULL);
 }
