@@ -263,6 +263,11 @@ enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct 
     return st;
 }
 
+bool dp_job_run_forgotten(const struct dp_job *job, uint32_t run)
+{
+    return dp_client_too_old(job->client) >= dp_stream_of_run(run, UINT32_MAX);
+}
+
 enum dp_status dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from, size_t count, uint64_t *bits,
                              struct dp_error *err)
 {
@@ -272,12 +277,11 @@ enum dp_status dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from,
         st = dp_client_pushed(job->client, stream, from, count, bits,
                               dp_retry_slice_ms(&retry, DP_RETRY_TELL_MS), err);
     while (dp_retry_more(&retry, &st, err));
-    uint64_t too_old = st == DP_TOO_OLD ? dp_client_too_old(job->client) : 0;
-    if (too_old >= dp_stream_of_run(dp_stream_run(stream), UINT32_MAX))
+    if (st == DP_TOO_OLD && dp_job_run_forgotten(job, dp_stream_run(stream)))
         return dp_fail(err, DP_ARGUMENT,
                        "run %" PRIu32
                        " cannot be told from one that the servers have forgotten: to train, set "
                        "training.run to %" PRIu32 " or higher",
-                       dp_stream_run(stream), dp_stream_run(too_old) + 1);
+                       dp_stream_run(stream), dp_stream_run(dp_client_too_old(job->client)) + 1);
     return st;
 }

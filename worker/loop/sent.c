@@ -36,7 +36,8 @@ static enum dp_status wait_oldest(struct dp_sent *sent, struct dp_error *err)
     struct dp_sent_push *oldest = &sent->push[sent->first];
     enum dp_status st = dp_job_wait(sent->job, &oldest->ticket, &outcome, err);
     /* The epoch is over, and the servers have forgotten it for later ones: others had pushed this, too (portions.h). */
-    if (st == DP_TOO_OLD && sent->answered) {
+    if (st == DP_TOO_OLD && sent->answered &&
+        !dp_job_run_forgotten(sent->job, sent->job->cluster->training.run)) {
         outcome = (struct dp_outcome){.repeated = true};
         st = DP_OK;
     }

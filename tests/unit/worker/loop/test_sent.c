@@ -1,9 +1,12 @@
 /* Goal    what an answer says of a push is counted once, in the place that the report shows; totals add up.
  * Method  a client whose answers a script gives. */
+#include "common/model/stream.h"
 #include "tests/lib/test.h"
 #include "worker/loop/sent.h"
 
 static struct dp_outcome said;
+static enum dp_status status;
+static uint64_t too_old;
 
 enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
                                   struct dp_error *err);
@@ -14,7 +17,14 @@ enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, 
     (void)err;
     ticket->id = 0;
     *outcome = said;
-    return DP_OK;
+    return status;
+}
+
+uint64_t __wrap_dp_client_too_old(const struct dp_client *client);
+uint64_t __wrap_dp_client_too_old(const struct dp_client *client)
+{
+    (void)client;
+    return too_old;
 }
 
 struct bed {
@@ -94,12 +104,44 @@ static void a_push_that_all_shards_had_is_no_new_one(void **state)
     assert_true(b.stats.pushes == 2 && b.stats.repeated_examples == 16);
 }
 
+static void count_answered(void *of, uint64_t number)
+{
+    (void)number;
+    ++*(uint32_t *)of;
+}
+
+/* Of leased work: others had pushed it, if its epoch is over; a worker that woke when its run was forgotten may not say that it is done.
+ * Planted: whatever is too old was pushed by others. */
+static void what_is_too_old_was_pushed_only_if_the_run_is_known(void **state)
+{
+    (void)state;
+    static struct dp_cluster cluster;
+    struct bed b;
+    uint32_t answers = 0;
+    set_up(&b);
+    cluster.training.run = 7;
+    b.job.cluster = &cluster;
+    b.sent.answered = count_answered;
+    b.sent.answered_of = &answers;
+    status = DP_TOO_OLD;
+    too_old = dp_stream_of_run(7, 3);
+    answered(&b, 16, 0, (struct dp_outcome){.gaps = 2});
+    assert_true(answers == 1 && b.stats.repeated_examples == 16);
+    too_old = dp_stream_of_run(9, UINT32_MAX);
+    dp_sent_next(&b.sent)->id = 1;
+    dp_sent_added(&b.sent, 8, 16, 0);
+    assert_int_equal(dp_sent_wait(&b.sent, 0, NULL), DP_TOO_OLD);
+    assert_true(answers == 1 && b.sent.count == 1 && b.stats.repeated_examples == 16);
+    status = DP_OK;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_dropped_is_counted),
         cmocka_unit_test(an_empty_push_has_no_clock_gap),
         cmocka_unit_test(a_push_that_all_shards_had_is_no_new_one),
+        cmocka_unit_test(what_is_too_old_was_pushed_only_if_the_run_is_known),
     };
     return cmocka_run_group_tests_name("sent", tests, NULL, NULL);
 }
