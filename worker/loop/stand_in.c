@@ -175,7 +175,7 @@ static void tell_gone(const struct dp_stand_in *s, uint32_t worker)
     const struct dp_gone *gone = &s->gone[worker];
     const struct dp_rounds rounds = rounds_of(s->job, s->data, worker);
     const struct dp_cluster_training *training = &s->job->cluster->training;
-    uint64_t undone = dp_stand_in_undone(&rounds, gone->until, training->epochs);
+    uint64_t undone = dp_stand_in_undone(&rounds, gone->until, s->epochs);
     if (undone > 0)
         dp_log(DP_LOG_WARN,
                "worker %" PRIu32 " has left before step %" PRIu64 ", in epoch %" PRIu64 ": %" PRIu64
@@ -214,14 +214,13 @@ static enum dp_status stand_in(struct dp_stand_in *s, uint32_t worker, struct dp
     }
 }
 
-void dp_stand_in_say(const struct dp_stand_in *s, uint32_t worker, uint32_t epochs,
-                     struct dp_worker_stats *stats)
+void dp_stand_in_say(const struct dp_stand_in *s, uint32_t worker, struct dp_worker_stats *stats)
 {
     if (!s->job)
         return;
     const struct dp_rounds rounds = rounds_of(s->job, s->data, worker);
     uint64_t until = s->gone[worker].until;
-    uint64_t undone = dp_stand_in_undone(&rounds, until, epochs);
+    uint64_t undone = dp_stand_in_undone(&rounds, until, s->epochs);
     stats->left = (struct dp_worker_left){
         .is = undone > 0, .step = until, .epoch = (uint32_t)(until / rounds.count) + 1, .undone = undone};
 }
@@ -372,7 +371,11 @@ enum dp_status dp_stand_in_open(struct dp_stand_in *s, struct dp_job *job, const
         return st;
     if (timeout_ms == 0 || rounds->members == 0)
         return DP_OK;
-    *s = (struct dp_stand_in){.job = job, .data = data, .rounds = *rounds, .timeout_ms = timeout_ms};
+    *s = (struct dp_stand_in){.job = job,
+                              .data = data,
+                              .rounds = *rounds,
+                              .timeout_ms = timeout_ms,
+                              .epochs = job->cluster->training.epochs};
     s->silent_ms = calloc(rounds->members, sizeof *s->silent_ms);
     s->in_a_row = calloc(rounds->members, sizeof *s->in_a_row);
     s->gone = calloc(rounds->members, sizeof *s->gone);

@@ -35,6 +35,7 @@ struct dp_stand_in {
     uint64_t *silent_ms;  /* [rounds.members], heap */
     uint32_t *in_a_row;   /* [rounds.members], heap: looks at which it was silent */
     struct dp_gone *gone; /* [rounds.members], heap */
+    uint32_t epochs;      /* trained: after early stopping fewer than in the settings */
     bool told;            /* that worker 0 is silent */
 };
 
@@ -49,9 +50,13 @@ enum dp_status dp_stand_in_open(struct dp_stand_in *stand_in, struct dp_job *job
                                 const struct dp_dataset *data, const struct dp_rounds *rounds,
                                 struct dp_error *err);
 void dp_stand_in_close(struct dp_stand_in *stand_in); /* accepts {0} */
-/* Into the stats of a worker that is gone: what it left undone of `epochs` epochs. Nothing for {0}. */
-void dp_stand_in_say(const struct dp_stand_in *stand_in, uint32_t worker, uint32_t epochs,
-                     struct dp_worker_stats *stats);
+/* Call when early stopping has ended the training. Accepts {0}. */
+static inline void dp_stand_in_ends(struct dp_stand_in *stand_in, uint32_t epochs)
+{
+    stand_in->epochs = epochs;
+}
+/* Into the stats of a worker that is gone: what it left undone. Nothing for {0}. */
+void dp_stand_in_say(const struct dp_stand_in *stand_in, uint32_t worker, struct dp_worker_stats *stats);
 /* How many minibatches of a worker that took part in the steps below `until` were left undone in `epochs` epochs. */
 uint64_t dp_stand_in_undone(const struct dp_rounds *rounds, uint64_t until, uint32_t epochs);
 

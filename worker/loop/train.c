@@ -438,6 +438,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     if (st != DP_OK)
         return st;
     t->epochs = e;
+    dp_stand_in_ends(&t->stand_in, e);
     st = dp_roster_leave(t->job, &t->rounds, t->joined, e, err);
     if (st != DP_OK)
         return st;
@@ -469,7 +470,7 @@ static enum dp_status write_report(struct training *t, const struct dp_shared_no
                                            err);
         stats[w].absent = gone && t->rounds.listed > 0;
         if (gone)
-            dp_stand_in_say(&t->stand_in, w, t->epochs, &stats[w]);
+            dp_stand_in_say(&t->stand_in, w, &stats[w]);
     }
     if (st == DP_OK) {
         struct dp_speed speed;

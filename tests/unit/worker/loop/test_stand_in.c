@@ -2,6 +2,7 @@
  * Method  a first server that tells the silences of a script, and a clock that goes from look to look. */
 #include "tests/lib/test.h"
 
+#include "common/base/log.h"
 #include "worker/loop/roster.h"
 #include "worker/loop/stand_in.h"
 
@@ -53,6 +54,7 @@ static struct {
     enum dp_status opens; /* a client to act over */
     uint64_t opened_ms;   /* and worker 2's silence then */
     uint32_t joined;      /* times that its place was taken */
+    uint32_t told;        /* lines in the log */
     enum dp_status hands; /* the view over to the shards */
 } world;
 
@@ -139,6 +141,14 @@ enum dp_status __wrap_dp_roster_hand_over(struct dp_job *job, const struct dp_ro
     assert_int_equal(rounds->members, MEMBERS);
     assert_false(dp_job_is_gone(job, 2));
     return world.hands == DP_OK ? DP_OK : dp_fail(err, world.hands, "a shard is away");
+}
+
+void __wrap_dp_log(enum dp_log_level level, const char *format, ...);
+void __wrap_dp_log(enum dp_log_level level, const char *format, ...)
+{
+    (void)level;
+    (void)format;
+    world.told++;
 }
 
 static uint64_t now_of(void *self)
@@ -278,6 +288,28 @@ static void who_has_left_is_gone_when_every_shard_knows_it(void **state)
     dp_stand_in_close(&scene.stand_in);
 }
 
+/* They left before the last epoch, and nothing of them is undone. */
+static void after_an_early_stop_the_epochs_that_were_trained_count(void **state)
+{
+    struct scene scene;
+    (void)state;
+    for (uint32_t epochs = 2; epochs <= 3; epochs++) {
+        struct dp_worker_stats stats = {0};
+        scene_open(&scene);
+        world.until = 60; /* two epochs */
+        dp_stand_in_ends(&scene.stand_in, epochs);
+        world.told = 0;
+        for (uint32_t i = 0; i < 3; i++)
+            assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
+        assert_true(dp_job_is_gone(&scene.job, 2));
+        assert_int_equal(world.told, epochs - 2);
+        dp_stand_in_say(&scene.stand_in, 2, &stats);
+        assert_int_equal(stats.left.undone, epochs == 2 ? 0 : 30);
+        assert_true(stats.left.is == (epochs == 3));
+        dp_stand_in_close(&scene.stand_in);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +319,7 @@ int main(void)
         cmocka_unit_test(who_is_silent_at_three_looks_in_a_row_is_let_leave),
         cmocka_unit_test(who_comes_back_while_a_client_is_opened_keeps_its_place),
         cmocka_unit_test(who_has_left_is_gone_when_every_shard_knows_it),
+        cmocka_unit_test(after_an_early_stop_the_epochs_that_were_trained_count),
     };
     return cmocka_run_group_tests_name("stand-in", tests, NULL, NULL);
 }
