@@ -10,6 +10,7 @@
 
 #define CONSISTENCY "consistency "
 #define WORK        "work "
+#define PUSH_EVERY  "push_every "
 #define SHOWN       44 /* characters of a line that a message shows */
 
 /* Writes parsed numbers, not their text, so that the notation of the cluster file does not matter. */
@@ -71,15 +72,14 @@ void dp_agreed_text(const struct dp_cluster *cluster, const struct dp_agreed_set
     const struct dp_cluster_training *t = &cluster->training;
     dp_agreed_head(cluster, text);
     size_t at = strlen(text);
-    int n = snprintf(text + at, DP_AGREED_BYTES - at,
-                     "data %016" PRIx64 "\nexamples %" PRIu64 "\nbatch %" PRIu32 "\nworkers %" PRIu32
-                     "\npush_every %" PRIu32 "\nepochs %" PRIu32 "\nseed %" PRIu64 "\nnegatives %" PRIu32
-                     "\nwindow %" PRIu32 "\nscale %.17g\nindex_base %" PRIu32 "\nfirst_epoch %" PRIu32
-                     "\nstandardize %d\nlabel_base %s\n",
-                     train->digest, train->examples, t->batch, t->workers, dp_cluster_pushed_together(t),
-                     t->epochs, t->seed, cluster->data.negatives, cluster->data.window, cluster->data.scale,
-                     cluster->data.index_base, t->first_epoch, cluster->data.standardize,
-                     cluster->data.label_base);
+    int n = snprintf(
+        text + at, DP_AGREED_BYTES - at,
+        "data %016" PRIx64 "\nexamples %" PRIu64 "\nbatch %" PRIu32 "\nworkers %" PRIu32 "\n" PUSH_EVERY
+        "%" PRIu32 "\nepochs %" PRIu32 "\nseed %" PRIu64 "\nnegatives %" PRIu32 "\nwindow %" PRIu32
+        "\nscale %.17g\nindex_base %" PRIu32 "\nfirst_epoch %" PRIu32 "\nstandardize %d\nlabel_base %s\n",
+        train->digest, train->examples, t->batch, t->workers, dp_cluster_pushed_together(t), t->epochs,
+        t->seed, cluster->data.negatives, cluster->data.window, cluster->data.scale, cluster->data.index_base,
+        t->first_epoch, cluster->data.standardize, cluster->data.label_base);
     DP_ASSERT(n > 0 && at + (size_t)n < DP_AGREED_BYTES);
     at += (size_t)n;
     n = add_end(cluster, judged, text + at, DP_AGREED_BYTES - at);
@@ -139,6 +139,14 @@ static bool differ(const char *text, const char *theirs, size_t size, bool head,
     return false;
 }
 
+/* Where the line has not the name of the setting that was changed. */
+static const char *hint(const struct difference *d)
+{
+    return strncmp(d->mine, PUSH_EVERY, strlen(PUSH_EVERY)) == 0
+               ? " (--push-every, or what --threads or --accumulate push together)"
+               : "";
+}
+
 enum dp_status dp_agreed_check(const char *text, const char *before, size_t size, uint32_t run,
                                struct dp_error *err)
 {
@@ -147,9 +155,9 @@ enum dp_status dp_agreed_check(const char *text, const char *before, size_t size
         return DP_OK;
     return dp_fail(err, DP_EXISTS,
                    "run %" PRIu32
-                   " was begun with '%s', this is '%s': its pushes belong to another training; "
+                   " was begun with '%s', this is '%s'%s: its pushes belong to another training; "
                    "give training.run a higher number, or restore the old settings and data",
-                   run, d.theirs, d.mine);
+                   run, d.theirs, d.mine, hint(&d));
 }
 
 enum dp_status dp_agreed_same(const char *text, const char *theirs, size_t size, uint32_t run,
@@ -160,8 +168,8 @@ enum dp_status dp_agreed_same(const char *text, const char *theirs, size_t size,
         return DP_OK;
     return dp_fail(err, DP_ARGUMENT,
                    "worker %" PRIu32 " trains run %" PRIu32
-                   " with '%s', this one with '%s': give all workers the same settings and data",
-                   worker, run, d.theirs, d.mine);
+                   " with '%s', this one with '%s'%s: give all workers the same settings and data",
+                   worker, run, d.theirs, d.mine, hint(&d));
 }
 
 enum dp_status dp_agreed_scores(const char *head, const char *trained, size_t size, uint32_t run,
