@@ -242,18 +242,45 @@ static const char *place_of(const struct cli_run *run, char text[DP_RUN_PLACE_BY
     return text;
 }
 
-/* No flag is needed for it, so it may be unmeant. */
-static void tell_other_mode(const struct cli_run *run)
+static void tell_other(uint32_t *told, uint32_t run, const char *flag, const char *now, const char *then)
 {
-    const struct dp_cluster *earlier = run->plan.earlier;
-    char then[DP_CLUSTER_RULE_BYTES], now[DP_CLUSTER_RULE_BYTES];
+    if (strcmp(now, then) == 0)
+        return;
+    if ((*told)++ == 0)
+        fprintf(stderr, "Other than in run %" PRIu32 ": ", run);
+    else
+        fprintf(stderr, ", ");
+    fprintf(stderr, "%s %s (%s then)", flag, now, then);
+}
+
+static void tell_other_count(uint32_t *told, uint32_t run, const char *flag, uint32_t now, uint32_t then)
+{
+    char now_text[16], then_text[16];
+    (void)snprintf(now_text, sizeof now_text, "%" PRIu32, now);
+    (void)snprintf(then_text, sizeof then_text, "%" PRIu32, then);
+    tell_other(told, run, flag, now_text, then_text);
+}
+
+/* No flag is needed to train on with them, so it may be unmeant. */
+static void tell_others(const struct cli_run *run)
+{
+    static const char *const works[] = {[DP_CLUSTER_FIXED] = "fixed", [DP_CLUSTER_LEASED] = "leased"};
+    char then_rule[DP_CLUSTER_RULE_BYTES], now_rule[DP_CLUSTER_RULE_BYTES];
+    uint32_t told = 0;
     if (!run->plan.continues)
         return;
-    dp_cluster_rule_text(dp_cluster_rule_of(&earlier->training), then);
-    dp_cluster_rule_text(dp_cluster_rule_of(&run->plan.cluster->training), now);
-    if (strcmp(then, now) != 0)
-        fprintf(stderr, "Its consistency mode is %s; that of run %" PRIu32 " was %s (--consistency).\n", now,
-                earlier->training.run, then);
+    const struct dp_cluster_training *then = &run->plan.earlier->training,
+                                     *now = &run->plan.cluster->training;
+    dp_cluster_rule_text(dp_cluster_rule_of(then), then_rule);
+    dp_cluster_rule_text(dp_cluster_rule_of(now), now_rule);
+    tell_other(&told, then->run, "--consistency", now_rule, then_rule);
+    tell_other(&told, then->run, "--work", works[now->work], works[then->work]);
+    tell_other_count(&told, then->run, "--workers", now->workers, then->workers);
+    tell_other_count(&told, then->run, "--threads", now->threads, then->threads);
+    if (told > 0)
+        fprintf(stderr,
+                ". It trains on from those weights: to compare the two, give each a --dir of its own, or "
+                "--fresh.\n");
 }
 
 static void tell_start(const struct cli_run *run)
@@ -280,7 +307,7 @@ static void tell_start(const struct cli_run *run)
                 "Resuming the store of the earlier run there; this is run %" PRIu32
                 ", its first epoch is epoch %" PRIu32 " (--fresh starts anew).\n",
                 c->training.run, c->training.first_epoch + 1);
-    tell_other_mode(run);
+    tell_others(run);
 }
 
 static enum dp_status tell_result(struct cli_run *run, struct dp_error *err)

@@ -169,7 +169,8 @@ static const struct dp_option options[] = {
     DP_OPTION_HEADING("Files"),
     {"--dir", "DIR",
      "directory for cluster file, logs, store and report; default ./downpour-run. An existing store there is "
-     "resumed if data, model and settings are the same",
+     "trained further if data, model and settings are the same (another --workers, --threads, --work or "
+     "--consistency is told, not refused)",
      NULL, NULL},
     {"--resume", NULL,
      "finish the run in DIR that was stopped, was killed or failed, from exactly where it was; no other flag "

@@ -70,16 +70,19 @@ expect 0 "this is run 3, its first epoch is epoch 6" "${same[@]}" --batch 32 --r
 # What is not given is that run's: only the names of what replaces it are needed.
 expect 2 "--model MODEL is required; or, to take it from the run in '$dir/run': --continue" "${run[@]}"
 expect 0 "this is run 4, its first epoch is epoch 7" "${run[@]}" --continue
-unsaid "consistency mode"
+unsaid "Other than in run"
 grep -q "run = 4;" "$dir/run/cluster.conf" && grep -q '"rate": 0.001,' "$dir/run/report.json" &&
     grep -q '"batch": 32,' "$dir/run/report.json" || fail "--continue forgot settings of the run"
 expect 2 "sgd was asked for" "${run[@]}" --continue --optimizer sgd
 said "nothing was trained: $dir/run still holds run 4 as it was. To train further .*add --fresh"
 # Another mode is no other training, but is said.
 expect 0 "Validation set: " "${run[@]}" --continue --validation "$data/digits.test.libsvm.gz" --consistency ssp:2
-said "Its consistency mode is ssp:2; that of run 4 was async \(--consistency\)"
+said "^Other than in run 4: --consistency ssp:2 \(async then\)\. It trains on"
 expect 0 "Validation set: " "${run[@]}" --continue --validation-share 0.2 --consistency async
-said "Its consistency mode is async; that of run [0-9]+ was ssp:2"
+said "^Other than in run [0-9]+: --consistency async \(ssp:2 then\)\. "
+expect 0 "Report:" "${run[@]}" --continue --epochs 1 --work leased --workers 3 --threads 2
+said "^Other than in run [0-9]+: --work leased \(fixed then\), --workers 3 \([0-9] then\), --threads 2 \(1 then\)\. It trains on"
+expect 0 "Report:" "${run[@]}" --continue --epochs 1 --work fixed --workers 1 --threads 1
 
 # --- an unfinished run: Ctrl-C, kill -9 of all, SIGTERM of one of its processes
 for how in INT ALL; do
