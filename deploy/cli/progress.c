@@ -9,10 +9,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define PLAIN_MS  5000u
-#define FIRST_MS  1000u /* to the second line: the first one says only that it begins */
-#define NOTES_MS  1000u
-#define STEADY_MS 5000u /* of progress, before somebody can say when it ends */
+#define PLAIN_MS       5000u
+#define FIRST_MS       1000u /* to the second line: the first one says only that it begins */
+#define NOTES_MS       1000u
+#define STILL_MS       10000u
+#define STILL_AGAIN_MS 30000u
+#define STEADY_MS      5000u /* of progress, before somebody can say when it ends */
 
 /* As the report has it: over the examples of one epoch, whichever worker had them. */
 static void add_loss(struct dp_cli_progress *progress, uint32_t epoch, double loss, uint64_t examples)
@@ -54,6 +56,9 @@ void dp_cli_progress_add(struct dp_cli_progress *progress, const void *json, siz
         progress->rate += json_number_value(rate);
     if (json_is_number(loss))
         add_loss(progress, (uint32_t)epoch, json_number_value(loss), dp_json_get_u64(root, "loss_examples"));
+    const char *awaited = json_string_value(json_object_get(root, "awaited"));
+    if (awaited && !progress->awaited[0])
+        (void)snprintf(progress->awaited, sizeof progress->awaited, "%.255s", awaited);
 done:
     json_decref(root);
 }
@@ -169,6 +174,39 @@ void dp_cli_line_end(struct dp_cli_line *line)
     line->open = false;
 }
 
+const char *dp_cli_still(struct dp_cli_still *still, const struct dp_cli_progress *seen, uint64_t now_ms)
+{
+    bool moves = seen && (seen->examples != still->examples || seen->done != still->done ||
+                          seen->evaluating != still->evaluating);
+    if (moves || still->since_ms == 0)
+        *still = (struct dp_cli_still){.since_ms = now_ms, .told_ms = now_ms};
+    if (seen) {
+        still->examples = seen->examples;
+        still->done = seen->done;
+        still->evaluating = seen->evaluating;
+    }
+    if (now_ms - still->told_ms < (still->told ? STILL_AGAIN_MS : STILL_MS) || (seen && !seen->awaited[0]))
+        return NULL;
+    still->told_ms = now_ms;
+    still->told = true;
+    (void)snprintf(still->text, sizeof still->text, "nothing has moved for %" PRIu64 " s: %s",
+                   (now_ms - still->since_ms) / 1000,
+                   seen ? seen->awaited : "the first server, to which workers report, does not answer");
+    for (char *c = still->text; *c; c++) /* a note is anybody's text */
+        *c = *c >= ' ' && *c <= '~' ? *c : '?';
+    return still->text;
+}
+
+/* A line of its own, between those that show the progress. */
+static void say(struct dp_cli_line *line, const char *text)
+{
+    if (!line->file)
+        return;
+    dp_cli_line_end(line);
+    fprintf(line->file, "downpour: %s\n", text);
+    fflush(line->file);
+}
+
 static void visit(void *context, const char *name, const void *bytes, size_t size)
 {
     (void)name;
@@ -180,9 +218,13 @@ struct dp_cli_progress dp_cli_progress_watch(struct dp_client *client, uint32_t 
     struct dp_cli_progress progress = {0};
     char prefix[64], text[160];
     (void)snprintf(prefix, sizeof prefix, "run/%" PRIu32 "/progress/", run);
-    if (dp_client_notes(client, prefix, visit, &progress, NOTES_MS, NULL) != DP_OK)
-        return (struct dp_cli_progress){0};
+    bool heard = dp_client_notes(client, prefix, visit, &progress, NOTES_MS, NULL) == DP_OK;
     uint64_t now_ms = dp_now_ms();
+    const char *still = dp_cli_still(&line->still, heard ? &progress : NULL, now_ms);
+    if (still)
+        say(line, still);
+    if (!heard)
+        return (struct dp_cli_progress){0};
     progress.left_s = dp_cli_pace_left(&line->pace, progress.examples, progress.total, now_ms);
     dp_cli_progress_text(&progress, text, sizeof text);
     dp_cli_line_show(line, text, now_ms);

@@ -1,9 +1,9 @@
 /* Progress: what the workers say of themselves, as one line for a person.
  * Notes     run/<run>/progress/<worker>. : a JSON object with state, epoch, epochs, examples, examples_total
- *           (of that worker), loss and loss_examples (of the epoch so far), examples_per_s. One that cannot be read counts as none: watching never
+ *           (of that worker), loss and loss_examples (of the epoch so far), examples_per_s, awaited. One that cannot be read counts as none: watching never
  *           stops a training.
  * Line      On a terminal it is written over itself; elsewhere a new one comes every few seconds, if it
- *           differs.                                                                                     */
+ *           differs. Where nothing moves for 10 s, a line that stays says for whom or what is waited.                                                                                     */
 #ifndef DP_CLI_PROGRESS_H
 #define DP_CLI_PROGRESS_H
 
@@ -22,6 +22,8 @@ struct dp_cli_progress {
     double loss_sum;     /* over the examples of it so far, of all workers in it */
     uint64_t loss_examples;
     double left_s; /* 0: not known yet */
+    char awaited
+        [256]; /* what one of them says of its wait for others, or for a server; "": nobody waits for long */
 };
 
 void dp_cli_progress_add(struct dp_cli_progress *progress, const void *json, size_t size);
@@ -36,6 +38,17 @@ struct dp_cli_pace {
 /* Seconds until `total`, or 0: for the first seconds, and where nothing moves, nobody knows. */
 double dp_cli_pace_left(struct dp_cli_pace *pace, uint64_t examples, uint64_t total, uint64_t now_ms);
 
+/* Since when nothing was trained or evaluated. {0} before the first look. */
+struct dp_cli_still {
+    uint64_t since_ms, told_ms, examples;
+    uint32_t done, evaluating;
+    bool told;
+    char text[320];
+};
+/* Why, once nothing has moved for 10 s and somebody waits, and again every 30 s; else NULL. seen: NULL if the first server does not answer.
+ * The text lives until the next call. */
+const char *dp_cli_still(struct dp_cli_still *still, const struct dp_cli_progress *seen, uint64_t now_ms);
+
 struct dp_cli_line {
     FILE *file;       /* NULL: nothing is shown any more */
     bool moving;      /* a terminal */
@@ -45,6 +58,7 @@ struct dp_cli_line {
     uint64_t next_ms; /* when the next plain line is due */
     char last[160];
     struct dp_cli_pace pace;
+    struct dp_cli_still still;
 };
 
 void dp_cli_line_init(struct dp_cli_line *line, FILE *file);

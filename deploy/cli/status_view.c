@@ -76,11 +76,19 @@ static void gather_server(const struct dp_cluster *cluster, const struct dp_asks
     s->staleness = stale_pushes ? (double)stale_sum / (double)stale_pushes : (double)NAN;
 }
 
+/* A note is anybody's text. */
+static void keep_printable(char *text)
+{
+    for (char *c = text; *c; c++)
+        *c = *c >= ' ' && *c <= '~' ? *c : '?';
+}
+
 /* False: what cannot be read counts as none. */
 static bool gather_worker(const struct dp_asks_note *note, struct dp_status_worker *w)
 {
     json_t *root = json_loadb(note->text, note->bytes, 0, NULL);
     const char *state = json_string_value(json_object_get(root, "state"));
+    const char *awaited = json_string_value(json_object_get(root, "awaited"));
     const char *slash = strrchr(note->name, '/');
     *w = (struct dp_status_worker){
         .epoch = dp_json_get_u64(root, "first_epoch") + dp_json_get_u64(root, "epoch"),
@@ -94,8 +102,9 @@ static bool gather_worker(const struct dp_asks_note *note, struct dp_status_work
     (void)snprintf(w->name, sizeof w->name, "%.31s", slash ? slash + 1 : note->name);
     w->name[strcspn(w->name, ".")] = '\0'; /* it ends the number */
     (void)snprintf(w->state, sizeof w->state, "%.23s", state ? state : "");
-    for (char *c = w->state; *c; c++) /* a note is anybody's text */
-        *c = *c >= ' ' && *c <= '~' ? *c : '?';
+    (void)snprintf(w->awaited, sizeof w->awaited, "%.255s", awaited ? awaited : "");
+    keep_printable(w->state);
+    keep_printable(w->awaited);
     json_decref(root);
     return state != NULL;
 }
@@ -208,7 +217,7 @@ static void print_worker(const struct dp_status_worker *w, FILE *to)
 {
     char epoch[48], rate[24], loss[24] = "-", left[32] = "-", stale[24];
     double share = w->examples_total ? 100.0 * (double)w->examples / (double)w->examples_total : 0;
-    bool trains = strcmp(w->state, "training") == 0 && w->examples_per_s > 0;
+    bool trains = strcmp(w->state, "training") == 0 && w->examples_per_s > 0 && !w->awaited[0];
     double seconds = trains && w->examples_total > w->examples
                          ? (double)(w->examples_total - w->examples) / w->examples_per_s
                          : 0;
@@ -219,10 +228,12 @@ static void print_worker(const struct dp_status_worker *w, FILE *to)
         unsigned long n = (unsigned long)ceil(seconds);
         (void)snprintf(left, sizeof left, "%lu:%02lu:%02lu", n / 3600, n / 60 % 60, n % 60);
     }
-    fprintf(to, "%6.6s  %-12.12s %11.16s %5.0f%% %11s %13s %10s %11s\n", w->name, w->state, epoch,
-            share > 100 ? 100 : floor(share), left,
+    fprintf(to, "%6.6s  %-12.12s %11.16s %5.0f%% %11s %13s %10s %11s\n", w->name,
+            w->awaited[0] ? "waiting" : w->state, epoch, share > 100 ? 100 : floor(share), left,
             trains ? short_number(w->examples_per_s, 1000, "", rate) : "-",
             short_number(w->staleness, 1000, "", stale), loss);
+    if (w->awaited[0])
+        print_why(w->awaited, (size_t)fprintf(to, "%*s", INDENT, ""), to);
     if (w->dropped > 0)
         fprintf(to, "%*s%" PRIu64 " of its examples came too late for their step and were dropped\n", INDENT,
                 "", w->dropped);
@@ -293,11 +304,12 @@ static json_t *server_of(const struct dp_status_server *s, uint32_t number)
 
 static json_t *worker_of(const struct dp_status_worker *w)
 {
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "worker", w->name, "state",
-                     w->state, "epoch", dp_json_u64(w->epoch), "epochs", dp_json_u64(w->epochs), "examples",
-                     dp_json_u64(w->examples), "examples_total", dp_json_u64(w->examples_total), "dropped",
-                     dp_json_u64(w->dropped), "examples_per_s", dp_json_real(w->examples_per_s), "staleness",
-                     dp_json_real(w->staleness), "loss", dp_json_real(w->loss));
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "worker", w->name, "state",
+                     w->state, "awaited", w->awaited, "epoch", dp_json_u64(w->epoch), "epochs",
+                     dp_json_u64(w->epochs), "examples", dp_json_u64(w->examples), "examples_total",
+                     dp_json_u64(w->examples_total), "dropped", dp_json_u64(w->dropped), "examples_per_s",
+                     dp_json_real(w->examples_per_s), "staleness", dp_json_real(w->staleness), "loss",
+                     dp_json_real(w->loss));
 }
 
 char *dp_status_view_json(const struct dp_status_view *view, const struct dp_asks *asks)

@@ -29,6 +29,7 @@ struct dp_status_server {
 struct dp_status_worker {
     char name[32]; /* its number */
     char state[24];
+    char awaited[256]; /* for whom or what it waits; "": for nobody, or not for long */
     uint64_t epoch, epochs, examples, examples_total, dropped;
     double examples_per_s, loss, staleness; /* NaN: it said none */
 };

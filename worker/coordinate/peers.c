@@ -15,12 +15,21 @@
 /* Poll interval: starts short, since most notes arrive within milliseconds, and doubles to PAUSE_MS. */
 #define PAUSE_FIRST_MS 2u
 #define PAUSE_MS       100u
+#define SILENT_NS      UINT64_C(2000000000) /* is told */
 #define ASLEEP_NS      UINT64_C(2000000000) /* without a look for so long: this process was suspended */
 
 static const char *const names[DP_PEERS_KINDS] = {[DP_PEERS_ENDED] = "ended",
                                                   [DP_PEERS_PART] = "part",
                                                   [DP_PEERS_TEST] = "test",
                                                   [DP_PEERS_TRAINED] = "trained"};
+
+/* In words: where workers wait for each other. */
+static const char *const meetings[DP_PEERS_KINDS] = {
+    [DP_PEERS_ENDED] = "the end of an epoch",
+    [DP_PEERS_PART] = "the evaluation after an epoch",
+    [DP_PEERS_TEST] = "the evaluation of the test set",
+    [DP_PEERS_TRAINED] = "the end of the training",
+};
 
 /* The last sign of life of one worker. */
 struct dp_peers_sign {
@@ -197,6 +206,17 @@ static bool same(const struct dp_shared_note *a, const struct dp_shared_note *b)
     return a->size == b->size && (a->size == 0 || memcmp(a->bytes, b->bytes, a->size) == 0);
 }
 
+/* For the progress note of this worker. */
+static void tell_awaited(struct dp_peers *peers, uint32_t worker, const char *what)
+{
+    const struct dp_peers_sign *sign = &peers->sign[worker];
+    uint64_t silent_ns = sign->looked_ns - sign->since_ns;
+    if (silent_ns >= SILENT_NS && !peers->job->awaited[0])
+        (void)snprintf(peers->job->awaited, sizeof peers->job->awaited,
+                       "%s: waiting for worker %" PRIu32 ", which was last heard %" PRIu64 " s ago", what,
+                       worker, silent_ns / UINT64_C(1000000000));
+}
+
 /* Reads the worker's progress note and updates peers->sign[worker]. */
 static enum dp_status hear(struct dp_peers *peers, uint32_t worker, struct dp_error *err)
 {
@@ -266,13 +286,17 @@ enum dp_status dp_peers_check(struct dp_peers *peers, enum dp_peers_kind kind, u
                               struct dp_error *err)
 {
     enum dp_status st = DP_OK;
+    peers->job->awaited[0] = '\0';
     for (uint32_t w = 0; st == DP_OK && w < workers_of(peers); w++) {
         if (w == peers->job->worker || dp_job_is_gone(peers->job, w))
             continue;
-        if (w == also || peers->seen[w].reached[kind] < epoch)
-            st = dp_peers_check_one(peers, w, names[kind], err);
-        else
+        if (w != also && peers->seen[w].reached[kind] >= epoch) {
             peers->sign[w].looked_ns = 0; /* silence counts from when it is waited for */
+            continue;
+        }
+        st = dp_peers_check_one(peers, w, names[kind], err);
+        if (st == DP_OK && !dp_job_is_gone(peers->job, w))
+            tell_awaited(peers, w, meetings[kind]);
     }
     return st;
 }
@@ -354,7 +378,9 @@ enum dp_status dp_peers_wait_first(struct dp_peers *peers, struct dp_error *err)
             dp_log(DP_LOG_WARN, "this worker has finished, but the report may be missing: %s", why.text);
             break;
         }
+        tell_awaited(peers, 0, "the report");
         st = pause_between(peers, err);
+        peers->job->awaited[0] = '\0';
         if (st == DP_OK) /* puts again what worker 0 may need */
             st = dp_peers_look(peers, DP_PEERS_TRAINED, 0, &all, err);
         if (st != DP_OK)

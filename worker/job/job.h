@@ -56,7 +56,9 @@ struct dp_job {
     enum dp_status (*waits)(void *of, struct dp_error *err);
     bool (*is_gone)(const void *of, uint32_t worker);
     void *waits_of;
-    uint64_t awaited_ns;      /* when a line last said whom this worker waits for (loop/awaited.h) */
+    uint64_t awaited_ns; /* when a line last said whom this worker waits for (loop/awaited.h) */
+    char awaited
+        [256]; /* for whom or what it has waited for 2 s and more, for its progress note; "": for nobody */
     struct dp_client *beside; /* another client of this thread, which goes on while this job waits; or NULL */
     uint64_t process;         /* differs from that of earlier processes of this worker, for its notes */
     struct dp_batch_shape worst; /* the minibatches that the program was made for */

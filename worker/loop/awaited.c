@@ -52,6 +52,10 @@ static void tell(const struct dp_job *job, uint64_t waited_s, const struct dp_er
 void dp_awaited_hear(struct dp_awaited *awaited, struct dp_job *job, uint64_t now_ns,
                      const struct dp_error *told)
 {
+    if (awaited->begun_ns == 0)
+        awaited->begun_ns = now_ns;
+    if (now_ns - awaited->begun_ns >= FIRST_NS)
+        (void)snprintf(job->awaited, sizeof job->awaited, "%.255s", told->text);
     if (told->wait.reason != DP_WAIT_STEP) {
         awaited->since_ns = 0;
         return;
@@ -63,4 +67,9 @@ void dp_awaited_hear(struct dp_awaited *awaited, struct dp_job *job, uint64_t no
         return;
     job->awaited_ns = now_ns;
     tell(job, held_ns / 1000 / MS_NS, told);
+}
+
+void dp_awaited_end(struct dp_job *job)
+{
+    job->awaited[0] = '\0';
 }

@@ -31,10 +31,13 @@ enum dp_status dp_fetch_wait(struct dp_job *job, struct dp_ticket *ticket, struc
             dp_awaited_hear(&awaited, job, dp_awake_ns(&retry.clock), &told);
         enum dp_status looked =
             st == DP_TIMEOUT && told.wait.reason == DP_WAIT_STEP ? dp_job_waits(job, err) : DP_OK;
-        if (looked != DP_OK)
+        if (looked != DP_OK) {
+            dp_awaited_end(job);
             return looked;
+        }
         slice_ms = slice_ms < SLICE_MS / 2 ? slice_ms * 2 : SLICE_MS;
     } while (dp_retry_more(&retry, &st, &told));
+    dp_awaited_end(job);
     if (st != DP_OK && err)
         *err = told;
     return st;

@@ -40,6 +40,8 @@ char *dp_progress_text(const struct dp_progress *progress, double seconds)
         (void)json_object_set_new(root, "loss_examples", json_integer((json_int_t)progress->loss_examples));
     }
     json_decref(loss);
+    if (root && progress->job->awaited[0])
+        (void)json_object_set_new(root, "awaited", json_string(progress->job->awaited));
     char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
     return text;
@@ -71,12 +73,14 @@ static void tell(struct dp_progress *progress)
 void dp_progress_enter(struct dp_progress *progress, const char *state)
 {
     progress->state = state;
+    progress->job->awaited[0] = '\0';
     tell(progress);
 }
 
 void dp_progress_epoch(struct dp_progress *progress, uint32_t epoch, double loss_sum, uint64_t examples)
 {
     progress->state = "training";
+    progress->job->awaited[0] = '\0';
     progress->epoch = epoch;
     progress->loss_sum = loss_sum;
     progress->loss_examples = examples;

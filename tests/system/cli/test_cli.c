@@ -153,6 +153,31 @@ static void progress_sums_the_workers(void **state)
     assert_string_equal(text, "epoch 4/4   95%  loss 1e-07  evaluating");
 }
 
+/* Planted: said while something moves; said once; nothing said when the first server is away. */
+static void who_is_waited_for_is_said_when_nothing_moves(void **state)
+{
+    (void)state;
+    struct dp_cli_still still = {0};
+    struct dp_cli_progress p = {0};
+    add(&p, "{\"state\":\"training\",\"epoch\":1,\"epochs\":4,\"examples\":5}");
+    assert_null(dp_cli_still(&still, &p, 1000));
+    assert_null(dp_cli_still(&still, &p, 12000)); /* long evaluations: nobody waits */
+    add(&p, "{\"state\":\"training\",\"epoch\":1,\"epochs\":4,\"examples\":5,\"awaited\":\"step 3 waits for "
+            "worker 1\"}");
+    assert_null(dp_cli_still(&still, &p, 13000)); /* this is news: 5 examples more */
+    assert_null(dp_cli_still(&still, &p, 22900));
+    assert_string_equal(dp_cli_still(&still, &p, 23000),
+                        "nothing has moved for 10 s: step 3 waits for worker 1");
+    assert_null(dp_cli_still(&still, &p, 52000));
+    assert_non_null(dp_cli_still(&still, &p, 53000));
+    p.examples++;
+    assert_null(dp_cli_still(&still, &p, 83000));
+    assert_null(dp_cli_still(&still, NULL, 92000));
+    assert_string_equal(
+        dp_cli_still(&still, NULL, 93000),
+        "nothing has moved for 10 s: the first server, to which workers report, does not answer");
+}
+
 static void notes_that_make_no_sense_change_nothing(void **state)
 {
     (void)state;
@@ -366,6 +391,7 @@ int main(void)
         cmocka_unit_test(wrong_flags_are_named_with_the_nearest),
         cmocka_unit_test(help_lists_every_flag),
         cmocka_unit_test(progress_sums_the_workers),
+        cmocka_unit_test(who_is_waited_for_is_said_when_nothing_moves),
         cmocka_unit_test(notes_that_make_no_sense_change_nothing),
         cmocka_unit_test(numbers_have_their_thousands_apart),
         cmocka_unit_test(plain_lines_come_seldom_and_only_when_new),

@@ -156,6 +156,28 @@ static void held_pulls_are_told(void **state)
     free(s);
 }
 
+/* Planted: the state stays "training". A line is no longer than others, and a note is anybody's text. */
+static void whom_a_worker_waits_for_is_told(void **state)
+{
+    (void)state;
+    struct scene *s = scene();
+    set_note(s, 0, "run/1/progress/0.",
+             "{\"state\":\"training\",\"epoch\":2,\"epochs\":5,\"examples_per_s\":7.0,\"awaited\":\"step 323 "
+             "waits "
+             "for worker 1, which has finished 321 steps and\\u0007was last heard 12.0 s ago\"}");
+    struct dp_status_view view = gather(s, 0, NULL);
+    char *text = print(&view);
+    assert_non_null(strstr(text, "     0  waiting "));
+    assert_non_null(
+        strstr(text, "\n        step 323 waits for worker 1, which has finished 321 steps and?was"));
+    free(text);
+    text = dp_status_view_json(&view, NULL);
+    assert_non_null(strstr(text, "\"awaited\":\"step 323 waits for worker 1"));
+    free(text);
+    dp_status_view_clear(&view);
+    free(s);
+}
+
 /* Between two looks; a server that was started again meanwhile counts anew. */
 static void rates_are_of_the_interval(void **state)
 {
@@ -302,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_and_figures_are_those_of_all_shards),
         cmocka_unit_test(held_pulls_are_told),
+        cmocka_unit_test(whom_a_worker_waits_for_is_told),
         cmocka_unit_test(rates_are_of_the_interval),
         cmocka_unit_test(pushes_are_measured),
         cmocka_unit_test(workers_are_lines_in_their_order),

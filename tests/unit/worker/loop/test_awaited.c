@@ -71,9 +71,13 @@ static void it_is_said_soon_and_then_now_and_then(void **state)
     for (uint64_t ms = 1000; ms < 3000; ms += 200) {
         dp_awaited_hear(&awaited, &job, ms * 1000000, &held);
         assert_int_equal(world.lines, 0);
+        assert_string_equal(job.awaited, "");
     }
     dp_awaited_hear(&awaited, &job, 3 * S, &held);
     assert_int_equal(world.lines, 1);
+    assert_string_equal(job.awaited, "step 4 waits"); /* for the progress note */
+    dp_awaited_end(&job);
+    assert_string_equal(job.awaited, "");
     assert_string_equal(world.line, "waiting for 2 s, without a limit: step 4 waits");
     dp_awaited_hear(&awaited, &job, 12 * S, &held);
     assert_int_equal(world.lines, 1);
