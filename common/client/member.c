@@ -139,12 +139,16 @@ static enum dp_status give_seat(const struct dp_client_place *place, struct dp_v
     return DP_OK;
 }
 
-static void lose_place(struct dp_client *client)
+static void lose_place(struct dp_client *client, const struct dp_view *view)
 {
     const struct dp_client_place *place = &client->place;
     struct dp_error replaced = {0};
+    bool left = place->rank < view->members && view->member[place->rank].until != UINT64_MAX;
     (void)dp_fail(&replaced, DP_REPLACED,
-                  "run %" PRIu32 ": another process joined as worker %" PRIu32 "; this process ends",
+                  left ? "run %" PRIu32 " goes on without worker %" PRIu32
+                         ", as it was silent for longer than --worker-timeout (training.worker_timeout); "
+                         "this process ends"
+                       : "run %" PRIu32 ": another process joined as worker %" PRIu32 "; this process ends",
                   place->run, place->rank);
     dp_client_session_replace(&client->session, &replaced);
 }
@@ -169,7 +173,7 @@ static enum dp_status apply(struct dp_client *client, const struct dp_register_v
         return st;
     if (place->seated &&
         (place->rank >= view->members || view->member[place->rank].incarnation != place->incarnation)) {
-        lose_place(client);
+        lose_place(client, view);
         return dp_client_session_check_place(&client->session, change->what, err);
     }
     return change->join ? take_seat(client, view, change, changes, err)
@@ -313,7 +317,7 @@ static void take_news(struct dp_client *client, const struct dp_view *view)
     if (view->run != place->run || place->rank >= view->members)
         return;
     if (view->member[place->rank].incarnation != place->incarnation)
-        lose_place(client);
+        lose_place(client, view);
     else if (keep(client, view, NULL) == DP_OK)
         for (uint32_t i = 0; i < client->shards; i++)
             dp_link_put_view(&client->link[i]);

@@ -4,14 +4,34 @@
 #include "common/config/fields.h"
 #include "common/config/nearest.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+/* What can be typed: where a number is needed, the least that is commonly taken. NULL: the name is right and its number is not, or none is like it. */
+static const char *nearest_mode(const char *text)
+{
+    static const char *const names[] = {"async", "ssp", "sync"};
+    char name[16], *c;
+    size_t length = strcspn(text, ":=");
+    if (strcmp(text, "sync:0") == 0)
+        return "sync";
+    if (length >= sizeof name)
+        return NULL;
+    memcpy(name, text, length);
+    name[length] = '\0';
+    for (c = name; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    const char *near = dp_nearest(name, names, sizeof names / sizeof names[0]);
+    if (!near || (text[length] != '\0' && strncmp(text, near, length) == 0))
+        return NULL;
+    return strcmp(near, "ssp") == 0 ? "ssp:3" : near;
+}
+
 enum dp_status dp_cluster_rule_parse(const char *text, const char *what, struct dp_cluster_rule *out,
                                      struct dp_error *err)
 {
-    static const char *const forms[] = {"async", "ssp:S", "sync", "sync:B"};
     uint64_t slack = 0;
     *out = (struct dp_cluster_rule){.mode = DP_CLUSTER_ASYNC};
     if (strcmp(text, "async") == 0)
@@ -30,7 +50,7 @@ enum dp_status dp_cluster_rule_parse(const char *text, const char *what, struct 
         *out = (struct dp_cluster_rule){.mode = DP_CLUSTER_SYNC, .slack = (uint32_t)slack};
         return DP_OK;
     }
-    const char *near = dp_nearest(text, forms, sizeof forms / sizeof forms[0]);
+    const char *near = nearest_mode(text);
     return dp_fail(
         err, DP_ARGUMENT,
         "%s is \"%s\", but must be async, ssp:S (S: steps that a worker may be ahead of the "

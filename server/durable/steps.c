@@ -178,6 +178,13 @@ enum dp_status dp_steps_check(const struct dp_steps *steps, const struct dp_memb
     if (member->rank >= view->members)
         return dp_fail(err, DP_INVALID, "member: rank %" PRIu32 ", run %" PRIu32 " has %" PRIu32 " members",
                        member->rank, view->run, view->members);
+    if (member->incarnation != view->member[member->rank].incarnation &&
+        view->member[member->rank].until != UINT64_MAX)
+        return dp_fail(err, DP_REPLACED,
+                       "run %" PRIu32 " goes on without worker %" PRIu32 " from step %" PRIu64
+                       ", as it was silent for longer than --worker-timeout (training.worker_timeout); this "
+                       "process ends",
+                       view->run, member->rank, view->member[member->rank].until);
     if (member->incarnation != view->member[member->rank].incarnation)
         return dp_fail(err, DP_REPLACED,
                        "another process joined run %" PRIu32 " as worker %" PRIu32 "; this process ends",

@@ -205,7 +205,7 @@ static void who_comes_back_to_a_place_that_has_left_ends(void **state)
     dp_place_awaits(cast.worker[0], "worker 2 has left before step");
     dp_process_signal(cast.worker[2], SIGCONT);
     dp_place_ended(cast.worker[2], 2);
-    dp_place_says(cast.worker[2], "another process");
+    dp_place_says(cast.worker[2], "goes on without worker 2");
     start_worker(&cast, 2);
     dp_place_ended(cast.worker[2], 2);
     dp_place_says(cast.worker[2], "has left run 1 before step");

@@ -56,7 +56,7 @@ static void who_was_stopped_comes_back_later(void **state)
     dp_place_awaits(worker[1], "epoch 3 of");
     dp_process_signal(worker[1], SIGTERM);
     dp_place_ended(worker[1], 143);
-    ends_refused(worker[0], "worker 1 was stopped before it delivered its part");
+    ends_refused(worker[0], "worker 1 was stopped before the e");
     /* With another patience its end is not that of before. */
     cluster.training = "stop_at = \"loss:0.000001\"; patience = 36;";
     (void)dp_place_conf(place, &cluster);
@@ -83,7 +83,7 @@ static void all_look_for_the_same(void **state)
     (void)dp_place_conf(place, &cluster);
     ends_refused(dp_place_worker(place, conf, 1),
                  "worker 0 trains run 1 with 'stop_at loss:1e-06', this one with 'stop_at loss:2e-06'");
-    ends_refused(worker[0], "worker 1 failed before it delivered its part");
+    ends_refused(worker[0], "worker 1 failed before the e");
     /* What one meant that ended before it had done anything is no matter to those that come then. */
     cluster.training = "stop_at = \"loss:0.000001\";";
     (void)dp_place_conf(place, &cluster);
@@ -100,8 +100,11 @@ static void only_a_set_is_rested_for(void **state)
     static const struct {
         const char *file, *test, *missing;
         bool goes_on;
-    } kinds[] = {{"c", DP_DIGITS_TEST, "its part \"ended\" is missing", false},
-                 {"d", "", "its part \"trained\" is missing", true}};
+    } kinds[] = {{"c", DP_DIGITS_TEST,
+                  "waited at the end of an epoch for worker 1, which has not joined the run for 2 s", false},
+                 {"d", "",
+                  "waited at the end of the training for worker 1, which has not joined the run for 2 s",
+                  true}};
     for (size_t k = 0; k < 2; k++) {
         struct dp_place_cluster cluster = {
             .file = kinds[k].file, .test = kinds[k].test, .workers = 2, .epochs = 3, .timeout_ms = 2000};

@@ -246,7 +246,7 @@ enum dp_status dp_epoch_barrier_await_left(struct dp_epoch_barrier *b, struct dp
         if (st == DP_OK && b->decision.left == 0)
             st = dp_peers_look(b->peers, DP_PEERS_ENDED, 0, &all, err);
         if (st == DP_OK && b->decision.left == 0)
-            st = dp_peers_check_one(b->peers, 0, "kept", err);
+            st = dp_peers_check_one(b->peers, 0, "the end of the training", err);
     }
     return st;
 }

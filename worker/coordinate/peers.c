@@ -15,6 +15,7 @@
 /* Poll interval: starts short, since most notes arrive within milliseconds, and doubles to PAUSE_MS. */
 #define PAUSE_FIRST_MS 2u
 #define PAUSE_MS       100u
+#define TELL_NS        (DP_RETRY_TELL_MS * UINT64_C(1000000))
 #define SILENT_NS      UINT64_C(2000000000) /* is told */
 #define ASLEEP_NS      UINT64_C(2000000000) /* without a look for so long: this process was suspended */
 
@@ -206,15 +207,20 @@ static bool same(const struct dp_shared_note *a, const struct dp_shared_note *b)
     return a->size == b->size && (a->size == 0 || memcmp(a->bytes, b->bytes, a->size) == 0);
 }
 
-/* For the progress note of this worker. */
+/* For the log and the progress note of this worker. */
 static void tell_awaited(struct dp_peers *peers, uint32_t worker, const char *what)
 {
     const struct dp_peers_sign *sign = &peers->sign[worker];
     uint64_t silent_ns = sign->looked_ns - sign->since_ns;
-    if (silent_ns >= SILENT_NS && !peers->job->awaited[0])
-        (void)snprintf(peers->job->awaited, sizeof peers->job->awaited,
-                       "%s: waiting for worker %" PRIu32 ", which was last heard %" PRIu64 " s ago", what,
-                       worker, silent_ns / UINT64_C(1000000000));
+    if (silent_ns < SILENT_NS || peers->job->awaited[0])
+        return;
+    (void)snprintf(peers->job->awaited, sizeof peers->job->awaited,
+                   "%s: waiting for worker %" PRIu32 ", which was last heard %" PRIu64 " s ago", what, worker,
+                   silent_ns / UINT64_C(1000000000));
+    if (peers->job->awaited_ns != 0 && sign->looked_ns - peers->job->awaited_ns < TELL_NS)
+        return;
+    peers->job->awaited_ns = sign->looked_ns;
+    dp_log(DP_LOG_WARN, "%s", peers->job->awaited);
 }
 
 /* Reads the worker's progress note and updates peers->sign[worker]. */
@@ -250,20 +256,25 @@ static enum dp_status judge_sign(const struct dp_peers *peers, uint32_t worker, 
     bool leaves = peers->job->waits && worker != 0;
     timeout_ms += leaves ? peers->job->cluster->training.worker_timeout * UINT64_C(1000) : 0;
     if (seen.ended_early && !sign->before && !leaves)
-        return dp_fail(err, DP_UNAVAILABLE,
-                       "worker %" PRIu32 " %s before it delivered its part \"%s\": see its own message",
-                       worker, strcmp(seen.state, "failed") == 0 ? "failed" : "was stopped", what);
+        return dp_fail(err, DP_UNAVAILABLE, "worker %" PRIu32 " %s before %s: see its own message", worker,
+                       strcmp(seen.state, "failed") == 0 ? "failed" : "was stopped", what);
     /* A worker has one thread, which reports nothing while it reads. */
     if (strcmp(seen.state, "reading") == 0)
         timeout_ms *= DP_RETRY_MOST;
-    if (sign->looked_ns - sign->since_ns > timeout_ms * 1000000u)
-        return dp_fail(
-            err, DP_TIMEOUT,
-            "worker %" PRIu32 " has given no sign for %" PRIu64 " ms (its last state: %s) "
-            "and its part \"%s\" is missing: is it running? Where workers meet (the end of an epoch "
-            "that is evaluated, the report) they wait for --timeout, training.timeout_ms",
-            worker, timeout_ms, seen.state, what);
-    return DP_OK;
+    if (sign->looked_ns - sign->since_ns <= timeout_ms * 1000000u)
+        return DP_OK;
+    const char *leased = ". With --work leased others do the work of one that is missing";
+    if (strcmp(seen.state, "none") == 0)
+        return dp_fail(err, DP_TIMEOUT,
+                       "waited at %s for worker %" PRIu32 ", which has not joined the run for %.4g s "
+                       "(--timeout, training.timeout_ms, sets how long): start it, then this one again with "
+                       "--resume%s",
+                       what, worker, (double)timeout_ms / 1000, peers->absent ? "" : leased);
+    return dp_fail(err, DP_TIMEOUT,
+                   "waited at %s for worker %" PRIu32 ", which was last heard %.4g s ago (%s; --timeout, "
+                   "training.timeout_ms, sets how long): see whether it hangs, and start both again with "
+                   "--resume%s",
+                   what, worker, (double)timeout_ms / 1000, seen.state, peers->absent ? "" : leased);
 }
 
 enum dp_status dp_peers_check_one(struct dp_peers *peers, uint32_t worker, const char *what,
@@ -275,10 +286,13 @@ enum dp_status dp_peers_check_one(struct dp_peers *peers, uint32_t worker, const
         return st;
     if (!peers->absent || worker == 0)
         return judge_sign(peers, worker, what, err);
-    peers->absent[worker] = judge_sign(peers, worker, what, &why) != DP_OK;
-    if (peers->absent[worker])
-        dp_log(DP_LOG_WARN, "training goes on without worker %" PRIu32 ", whose work others do: %s", worker,
-               why.text);
+    st = judge_sign(peers, worker, what, &why);
+    peers->absent[worker] = st != DP_OK;
+    if (st != DP_OK)
+        dp_log(DP_LOG_WARN, "training goes on without worker %" PRIu32 ", whose work others do: it %s",
+               worker,
+               st == DP_TIMEOUT ? "has given no sign for as long as --timeout, training.timeout_ms, says"
+                                : "failed or was stopped, and its own messages say why");
     return DP_OK;
 }
 
@@ -294,7 +308,7 @@ enum dp_status dp_peers_check(struct dp_peers *peers, enum dp_peers_kind kind, u
             peers->sign[w].looked_ns = 0; /* silence counts from when it is waited for */
             continue;
         }
-        st = dp_peers_check_one(peers, w, names[kind], err);
+        st = dp_peers_check_one(peers, w, meetings[kind], err);
         if (st == DP_OK && !dp_job_is_gone(peers->job, w))
             tell_awaited(peers, w, meetings[kind]);
     }
@@ -374,7 +388,7 @@ enum dp_status dp_peers_wait_first(struct dp_peers *peers, struct dp_error *err)
         dp_progress_read(&peers->sign[0].note, &seen);
         if (seen.done)
             break;
-        if (judge_sign(peers, 0, "report", &why) != DP_OK) {
+        if (judge_sign(peers, 0, "the report", &why) != DP_OK) {
             dp_log(DP_LOG_WARN, "this worker has finished, but the report may be missing: %s", why.text);
             break;
         }
