@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WORSE   1e-4 /* relative: ignores rounding */
-#define RISEN   1.05
-#define FALLING 0.02
-#define LAST    3u /* the fall is averaged over the last epochs */
+#define WORSE      1e-4 /* relative: ignores rounding */
+#define RISEN      1.05
+#define FALLING    0.02
+#define FEW_PUSHES 100u /* in the whole training */
+#define LAST       3u   /* the fall is averaged over the last epochs */
 
 /* The loss that the advice judges, epoch by epoch. */
 struct course {
@@ -151,6 +152,26 @@ static bool falls(const struct course *c, char text[DP_ADVICE_BYTES])
     return true;
 }
 
+/* Threads of a worker train on weights of one pull, and their gradients are one push. */
+static bool pushed_seldom(const struct dp_report *report, char text[DP_ADVICE_BYTES])
+{
+    const struct dp_cluster_training *t = &report->cluster->training;
+    uint32_t together = dp_cluster_pushed_together(t);
+    uint64_t pushes = 0;
+    for (uint32_t w = 0; w < t->workers; w++)
+        pushes += report->workers[w].pushes;
+    if (t->threads <= 1 || together <= t->threads || pushes == 0 || pushes >= FEW_PUSHES)
+        return false;
+    (void)snprintf(
+        text, DP_ADVICE_BYTES,
+        "With --threads %" PRIu32 " a push has the gradients of %" PRIu32
+        " minibatches, so the whole training made %" PRIu64
+        " pushes. If it has learned little: --fetch-every %" PRIu32
+        " makes them of as many as there are threads, and a higher --rate (it was %g) makes more of each.",
+        t->threads, together, pushes, t->threads, t->rate);
+    return true;
+}
+
 uint32_t dp_advice_of(const struct dp_report *report, char text[DP_ADVICE_MAX][DP_ADVICE_BYTES])
 {
     const struct course c = course_of(report);
@@ -160,5 +181,6 @@ uint32_t dp_advice_of(const struct dp_report *report, char text[DP_ADVICE_MAX][D
     n += below_constant(report, text[n]);
     n += fits_noise(&c, text[n]);
     n += falls(&c, text[n]);
+    n += pushed_seldom(report, text[n]);
     return n;
 }

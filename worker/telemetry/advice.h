@@ -2,6 +2,7 @@
  *     the loss is above the best constant's, or not finite nothing was learned, or outputs are too extreme
  *     the evaluated loss rose by 5% or more from its best         the model fits noise
  *     the loss was falling by 2% an epoch or more at the end      more epochs may help
+ *     --threads made fewer than 100 pushes in all           fewer minibatches in a push, or a higher rate
  * It judges the loss of the validation set, or else of the test set, or else of the training set.
  * Thread    Any: a plain function. */
 #ifndef DP_TELEMETRY_ADVICE_H
@@ -9,7 +10,7 @@
 
 #include "worker/telemetry/report.h"
 
-#define DP_ADVICE_MAX   3
+#define DP_ADVICE_MAX   4
 #define DP_ADVICE_BYTES 400
 
 /* A remedy for a loss that is not finite or far too high, for errors and advice. */

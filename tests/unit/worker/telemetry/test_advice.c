@@ -114,11 +114,48 @@ static void a_stop_is_no_early_end(void **state)
     assert_int_equal(advice_of(&falling, DP_EARLY_STOP_REACHED, text), 0);
 }
 
+/* Planted: no matter how many pushes, how many threads. */
+static void few_pushes_of_threads_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t threads, fetch_every;
+        uint64_t pushes;
+        const char *wanted;
+    } cases[] = {
+        {2, 1, 7, "gradients of 16 minibatches, so the whole training made 15 pushes"},
+        {2, 1, 91, "made 99 pushes. If it has learned little: --fetch-every 2 makes"},
+        {2, 1, 92, NULL}, /* with the 8 of the other worker */
+        {1, 16, 7, NULL}, /* no threads */
+        {4, 4, 7, NULL},  /* fewer minibatches are not possible */
+        {4, 64, 7, "of 64 minibatches"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[DP_ADVICE_MAX][DP_ADVICE_BYTES];
+        struct dp_cluster cluster;
+        struct dp_tested tested = {.known = true, .figures = {.examples = 2, .loss = 0.5}};
+        struct dp_epoch_stats epoch = {.examples = 2, .loss_sum = 1};
+        const struct dp_worker_stats workers[] = {{.epochs = 1, .epoch = &epoch, .pushes = cases[i].pushes},
+                                                  {.epochs = 1, .epoch = &epoch, .pushes = 8}};
+        dp_cluster_defaults(&cluster);
+        cluster.training.epochs = 1;
+        cluster.training.workers = 2;
+        cluster.training.threads = cases[i].threads;
+        cluster.training.fetch_every = cases[i].fetch_every;
+        const struct dp_report report = {
+            .cluster = &cluster, .workers = workers, .tested = &tested, .epochs = 1, .finished = true};
+        uint32_t n = dp_advice_of(&report, text);
+        if ((n == 1) != (cases[i].wanted != NULL) || (n == 1 && !strstr(text[0], cases[i].wanted)))
+            fail_msg("case %zu: '%s'", i, n ? text[0] : "none");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_course_has_its_words),
         cmocka_unit_test(a_stop_is_no_early_end),
+        cmocka_unit_test(few_pushes_of_threads_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
