@@ -264,7 +264,6 @@ static void tell_other_count(uint32_t *told, uint32_t run, const char *flag, uin
 /* No flag is needed to train on with them, so it may be unmeant. */
 static void tell_others(const struct cli_run *run)
 {
-    static const char *const works[] = {[DP_CLUSTER_FIXED] = "fixed", [DP_CLUSTER_LEASED] = "leased"};
     char then_rule[DP_CLUSTER_RULE_BYTES], now_rule[DP_CLUSTER_RULE_BYTES];
     uint32_t told = 0;
     if (!run->plan.continues)
@@ -274,7 +273,7 @@ static void tell_others(const struct cli_run *run)
     dp_cluster_rule_text(dp_cluster_rule_of(then), then_rule);
     dp_cluster_rule_text(dp_cluster_rule_of(now), now_rule);
     tell_other(&told, then->run, "--consistency", now_rule, then_rule);
-    tell_other(&told, then->run, "--work", works[now->work], works[then->work]);
+    tell_other(&told, then->run, "--work", dp_cluster_work_name(now->work), dp_cluster_work_name(then->work));
     tell_other_count(&told, then->run, "--workers", now->workers, then->workers);
     tell_other_count(&told, then->run, "--threads", now->threads, then->threads);
     if (told > 0)
