@@ -380,7 +380,7 @@ static void tell_spared(struct dp_local *local, const struct child *child)
     if (!child->spared || !ended_badly(child))
         return;
     how_it_ended(child, text, sizeof text);
-    (void)snprintf(line, sizeof line, "%s; the others go on without it (--worker-timeout)", text);
+    (void)snprintf(line, sizeof line, "%s; the others go on without it", text);
     tell(local, line);
 }
 

@@ -153,7 +153,8 @@ static void watch(struct cli_run *run)
         accept(run);
 }
 
-/* Who has joined may die: the others let it leave. Who has not is waited for (stand_in.h), so if it fails, its end is that of the run. */
+/* Who has joined may die: the others let it leave. Who has not is waited for (stand_in.h), so if it fails, its end is that of the run.
+ * Of leased work others do what one that ends leaves; before any is done, the cause is likely to be everybody's. */
 static void spare_joined(struct cli_run *run)
 {
     const struct dp_cluster_training *training = &run->plan.cluster->training;
@@ -161,6 +162,8 @@ static void spare_joined(struct cli_run *run)
     struct dp_view view = {0};
     struct dp_error unheard = {0};
     char name[64];
+    for (uint32_t w = 0; training->work == DP_CLUSTER_LEASED && run->trained && w < training->workers; w++)
+        dp_local_spare_worker(run->local, w);
     if (training->worker_timeout == 0 || run->all_joined)
         return;
     (void)snprintf(name, sizeof name, "run/%" PRIu32 "/view", training->run);
