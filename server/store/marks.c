@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char key_format[] = DP_STORE_MARKS_OWN "format", key_cluster[] = DP_STORE_MARKS_OWN "cluster",
@@ -29,14 +30,22 @@ static struct dp_store_mark mark_of(const char *key, const void *value, size_t b
     return (struct dp_store_mark){key, value, strlen(key), bytes};
 }
 
+static void put_one(struct dp_rocks_db *db, rocksdb_writebatch_t *batch, const struct dp_store_mark *mark)
+{
+    rocksdb_column_family_handle_t *family = db->families[DP_ROCKS_MARKS];
+    if (mark->value)
+        rocksdb_writebatch_put_cf(batch, family, mark->key, mark->key_bytes, mark->value, mark->value_bytes);
+    else
+        rocksdb_writebatch_delete_cf(batch, family, mark->key, mark->key_bytes);
+}
+
 enum dp_status dp_marks_put(struct dp_rocks_db *db, const struct dp_store_mark *marks, uint32_t count,
                             struct dp_error *err)
 {
     char *text = NULL;
     rocksdb_writebatch_t *batch = rocksdb_writebatch_create();
     for (uint32_t i = 0; i < count; i++)
-        rocksdb_writebatch_put_cf(batch, db->families[DP_ROCKS_MARKS], marks[i].key, marks[i].key_bytes,
-                                  marks[i].value, marks[i].value_bytes);
+        put_one(db, batch, &marks[i]);
     rocksdb_write(db->db, db->write_sync, batch, &text);
     rocksdb_writebatch_destroy(batch);
     return dp_rocks_error_take(&text, db->directory, "write marks", err);
@@ -224,23 +233,39 @@ static enum dp_status check_own(const struct own *own, const struct dp_rocks_sto
     return DP_OK;
 }
 
+#define OWN_MARKS 6u
+
+/* The own marks of a store, with the bytes that they point to. */
+struct own_marks {
+    char format[4], cluster[8], generation[8], range[16], identity[DP_STORE_ID_BYTES];
+    struct dp_store_mark mark[OWN_MARKS];
+};
+
+static void fill_own(const struct dp_rocks_store_options *options, const struct dp_store_id *id,
+                     enum state state, struct own_marks *out)
+{
+    dp_store_u32le(out->format, DP_MARKS_FORMAT);
+    dp_store_u64le(out->cluster, options->cluster);
+    dp_store_u64le(out->generation, options->generation);
+    dp_store_u64le(out->range, options->range.first);
+    dp_store_u64le(out->range + 8, options->range.last);
+    dp_store_id_encode(id, out->identity);
+    const struct dp_store_mark marks[OWN_MARKS] = {
+        mark_of(key_format, out->format, sizeof out->format),
+        mark_of(key_cluster, out->cluster, sizeof out->cluster),
+        mark_of(key_generation, out->generation, sizeof out->generation),
+        mark_of(key_range, out->range, sizeof out->range),
+        mark_of(key_identity, out->identity, sizeof out->identity),
+        mark_of(key_state, state_texts[state], strlen(state_texts[state]))};
+    memcpy(out->mark, marks, sizeof marks);
+}
+
 static enum dp_status put_own(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
                               const struct dp_store_id *id, enum state state, struct dp_error *err)
 {
-    char format[4], cluster[8], generation[8], range[16], identity[DP_STORE_ID_BYTES];
-    dp_store_u32le(format, DP_MARKS_FORMAT);
-    dp_store_u64le(cluster, options->cluster);
-    dp_store_u64le(generation, options->generation);
-    dp_store_u64le(range, options->range.first);
-    dp_store_u64le(range + 8, options->range.last);
-    dp_store_id_encode(id, identity);
-    const struct dp_store_mark marks[] = {mark_of(key_format, format, sizeof format),
-                                          mark_of(key_cluster, cluster, sizeof cluster),
-                                          mark_of(key_generation, generation, sizeof generation),
-                                          mark_of(key_range, range, sizeof range),
-                                          mark_of(key_identity, identity, sizeof identity),
-                                          mark_of(key_state, state_texts[state], strlen(state_texts[state]))};
-    return dp_marks_put(db, marks, sizeof marks / sizeof marks[0], err);
+    struct own_marks own;
+    fill_own(options, id, state, &own);
+    return dp_marks_put(db, own.mark, OWN_MARKS, err);
 }
 
 /* *is_new: the store was never opened successfully. *id: if it is not 0, the gate was asked already, and it
@@ -284,6 +309,16 @@ enum dp_status dp_marks_enter(struct dp_rocks_db *db, const struct dp_rocks_stor
     return st;
 }
 
+/* Flushes the marks into a file that the manifest names: even without RocksDB's log they are there. */
+static enum dp_status flush(struct dp_rocks_db *db, struct dp_error *err)
+{
+    char *text = NULL;
+    rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
+    rocksdb_flush_cf(db->db, options, db->families[DP_ROCKS_MARKS], &text);
+    rocksdb_flushoptions_destroy(options);
+    return dp_rocks_error_take(&text, db->directory, "flush marks", err);
+}
+
 enum dp_status dp_marks_begin(struct dp_rocks_db *db, const struct dp_store_id *id, bool journaled,
                               struct dp_error *err)
 {
@@ -293,16 +328,59 @@ enum dp_status dp_marks_begin(struct dp_rocks_db *db, const struct dp_store_id *
     const struct dp_store_mark marks[] = {mark_of(key_identity, identity, sizeof identity),
                                           mark_of(key_state, state, strlen(state))};
     enum dp_status st = dp_marks_put(db, marks, 2, err);
-    /* Flushes the mark into a file that the manifest names: even without RocksDB's log the store is not taken
-     * for a clean one. */
-    if (st == DP_OK) {
-        char *text = NULL;
-        rocksdb_flushoptions_t *flush = rocksdb_flushoptions_create();
-        rocksdb_flush_cf(db->db, flush, db->families[DP_ROCKS_MARKS], &text);
-        rocksdb_flushoptions_destroy(flush);
-        st = dp_rocks_error_take(&text, db->directory, "write the open mark", err);
-    }
-    return st;
+    return st == DP_OK ? flush(db, err) : st;
+}
+
+/* Which store the copy is of: what a checkpoint lists may have been swapped by hand. */
+static enum dp_status check_copy(const struct own *own, const struct dp_rocks_adoption *adoption,
+                                 struct dp_error *err)
+{
+    const char *directory = adoption->store.directory;
+    if (own->format != DP_MARKS_FORMAT)
+        return dp_fail(err, DP_UNSUPPORTED, "store %s has format %" PRIu32 ", this build reads format %u",
+                       directory, own->format, DP_MARKS_FORMAT);
+    if (own->id.id != adoption->of)
+        return dp_fail(err, DP_CORRUPT,
+                       "store %s is a copy of store %08" PRIx32 ", not of %08" PRIx32
+                       ": its files were swapped",
+                       directory, DP_STORE_ID_SHORT(own->id.id), DP_STORE_ID_SHORT(adoption->of));
+    if (own->first != adoption->store.range.first || own->last != adoption->store.range.last)
+        return dp_fail(err, DP_CORRUPT,
+                       "store %s holds the range 0x%016" PRIx64 "..0x%016" PRIx64 ", not 0x%016" PRIx64
+                       "..0x%016" PRIx64 ": its files were swapped",
+                       directory, own->first, own->last, adoption->store.range.first,
+                       adoption->store.range.last);
+    return DP_OK;
+}
+
+enum dp_status dp_marks_adopt(struct dp_rocks_db *db, const struct dp_rocks_adoption *adoption,
+                              struct dp_error *err)
+{
+    struct own own = {0};
+    struct own_marks put;
+    struct dp_store_id id = {0};
+    enum dp_status st = load_own(db, &own, err);
+    if (st == DP_NOT_FOUND)
+        st = dp_fail(err, DP_CORRUPT, "store %s has no mark %s: no server has served it",
+                     adoption->store.directory, key_state);
+    if (st == DP_OK)
+        st = check_copy(&own, adoption, err);
+    if (st != DP_OK)
+        return st;
+    struct dp_store_mark *marks = malloc((OWN_MARKS + adoption->count) * sizeof *marks);
+    if (!marks)
+        return dp_fail(err, DP_NOMEM, "store %s: no memory for %" PRIu32 " marks", adoption->store.directory,
+                       adoption->count);
+    dp_store_id_draw(&id.id);
+    fill_own(&adoption->store, &id, adoption->store.journaled ? STATE_OPEN_JOURNALED : STATE_CLEAN, &put);
+    memcpy(marks, put.mark, sizeof put.mark);
+    if (adoption->count > 0)
+        memcpy(marks + OWN_MARKS, adoption->marks, adoption->count * sizeof *marks);
+    for (uint32_t i = 0; i < adoption->count; i++)
+        DP_ASSERT(!dp_store_mark_is_own(&adoption->marks[i]));
+    st = dp_marks_put(db, marks, OWN_MARKS + adoption->count, err);
+    free(marks);
+    return st == DP_OK ? flush(db, err) : st;
 }
 
 enum dp_status dp_marks_leave(struct dp_rocks_db *db, struct dp_error *err)

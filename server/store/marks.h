@@ -7,11 +7,12 @@
 #ifndef DP_STORE_MARKS_H
 #define DP_STORE_MARKS_H
 
+#include "server/store/rocks_adopt.h"
 #include "server/store/rocks_db.h"
-#include "server/store/rocks_store.h"
 
 #define DP_MARKS_FORMAT 1u
 
+/* A mark whose value is NULL is removed. */
 DP_MUST_USE
 enum dp_status dp_marks_put(struct dp_rocks_db *db, const struct dp_store_mark *marks, uint32_t count,
                             struct dp_error *err);
@@ -42,6 +43,11 @@ enum dp_status dp_marks_look(struct dp_rocks_db *db, const struct dp_rocks_store
 DP_MUST_USE
 enum dp_status dp_marks_copy(struct dp_rocks_db *from, struct dp_rocks_db *to,
                              const struct dp_store_mark *more, struct dp_error *err);
+/* Gives a copy of a store its own marks as a store of its own, with a new id, and the adoption's marks, atomically. Checks first of
+ * which store it is a copy (DP_CORRUPT). */
+DP_MUST_USE
+enum dp_status dp_marks_adopt(struct dp_rocks_db *db, const struct dp_rocks_adoption *adoption,
+                              struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_marks_leave(struct dp_rocks_db *db, struct dp_error *err);
 
