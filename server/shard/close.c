@@ -153,11 +153,38 @@ static void fail(struct dp_close *close, const struct dp_error *err)
     wake_all(close);
 }
 
-static void begin(struct dp_close *close, const struct dp_kept_step *step)
+/* With backups a push more may have come since it was made. */
+static bool is_ready(const struct dp_close *close, const struct dp_kept_step *step)
+{
+    const struct dp_waiting *ready = close->ready;
+    return ready && ready->request.member.run == step->run && ready->request.member.step == step->step &&
+           close->ready_pushes == step->count;
+}
+
+/* Without memory: when it is due. */
+static void get_ready(struct dp_close *close)
+{
+    const struct dp_kept_step *step = complete(close);
+    if (!step || is_under_way(close) || is_ready(close, step))
+        return;
+    dp_waiting_free(&close->ready);
+    close->ready = make(close, step);
+    close->ready_pushes = step->count;
+}
+
+static struct dp_waiting *take_ready(struct dp_close *close)
+{
+    struct dp_waiting *ready = close->ready;
+    close->ready = NULL;
+    return ready;
+}
+
+static void begin(struct dp_close *close)
 {
     struct dp_session *session = &close->session;
     struct dp_error err = {0};
-    struct dp_waiting *waiting = make(close, step);
+    get_ready(close);
+    struct dp_waiting *waiting = take_ready(close);
     if (!waiting || dp_sections_check(close->base, close->tables, waiting, &err) != DP_OK) {
         if (!waiting)
             (void)dp_fail(&err, DP_NOMEM, "no memory for its rows");
@@ -182,7 +209,9 @@ void dp_close_turn(struct dp_close *close, bool draining)
         wake_all(close);
     bool gives_up = draining && close->steps->stuck.status != DP_OK;
     if (step && !is_under_way(close) && !gives_up && dp_shard_now(close->base) >= close->again_ns)
-        begin(close, step);
+        begin(close);
+    else if (close->steps->stuck.status == DP_OK)
+        get_ready(close);
 }
 
 uint32_t dp_close_rest_ms(const struct dp_close *close)
@@ -356,6 +385,7 @@ void dp_close_clear(struct dp_close *close)
         struct dp_waiting *waiting = dp_session_take_first(&close->session);
         dp_waiting_free(&waiting);
     }
+    dp_waiting_free(&close->ready);
 }
 
 /* ---- views */
@@ -364,6 +394,7 @@ void dp_close_view(struct dp_close *close)
 {
     const struct dp_steps *steps = close->steps;
     uint32_t dropped = dp_kept_drop_below(close->kept, steps->view.run, 0);
+    dp_waiting_free(&close->ready); /* its step may be dropped */
     if (steps->view.mode == DP_SYNC && !dp_steps_has_open(steps)) {
         dropped += dp_kept_drop_below(close->kept, steps->view.run, UINT64_MAX);
         dp_kept_forget_old(close->kept);

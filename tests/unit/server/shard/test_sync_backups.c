@@ -178,6 +178,46 @@ static void test_push_beside_the_close(void **state)
     sync_free(s);
 }
 
+/* While the pushes of a complete step become durable, its close is got ready; what comes meanwhile is taken, too. */
+static void test_push_before_the_others_are_durable(void **state)
+{
+    (void)state;
+    struct sync *s = sync_new_with_backups(3, 1, SYNC_STEPS, 3, DP_DURABILITY_MACHINE);
+    uint64_t id[3];
+    sync_fill(s);
+    sync_train(s, 6);
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        id[rank] = sync_pull(s, rank);
+        s->member[rank].sequence++;
+    }
+    bed_turn(&s->bed);
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        sync_same(s, sync_reply(s, id[rank]), 6);
+        memcpy(s->member[rank].weights, s->before[6], sizeof(sync_weights));
+    }
+    uint64_t closed = bed_counter(&s->bed, "steps_closed");
+    stuck = true;
+    for (uint32_t rank = 0; rank < 2; rank++)
+        id[rank] = sync_push(s, rank);
+    bed_turn(&s->bed);
+    id[2] = sync_push(s, 2);
+    bed_turn(&s->bed);
+    assert_int_equal(bed_counter(&s->bed, "steps_closed"), closed);
+    stuck = false;
+    bed_turn(&s->bed);
+    bed_turn(&s->bed);
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        assert_false(bed_expect(&s->bed, id[rank], DP_OK)->reply.dropped);
+        s->kept[6] |= 1u << rank;
+        s->member[rank].step++;
+        s->member[rank].sequence++;
+    }
+    assert_int_equal(bed_counter(&s->bed, "steps_closed"), closed + 1);
+    sync_check(s, 7);
+    assert_int_equal(s->counted[6], 7);
+    sync_free(s);
+}
+
 /* One that cannot be closed now takes what comes meanwhile. */
 static void test_push_before_it_is_tried_again(void **state)
 {
@@ -393,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_power_goes),
         cmocka_unit_test(test_process_dies),
         cmocka_unit_test(test_push_beside_the_close),
+        cmocka_unit_test(test_push_before_the_others_are_durable),
         cmocka_unit_test(test_push_before_it_is_tried_again),
         cmocka_unit_test(test_late_push),
         cmocka_unit_test(test_close_that_is_not_durable),
