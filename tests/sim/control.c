@@ -1,5 +1,7 @@
 #include "tests/sim/control.h"
 
+#include "common/base/bytes.h"
+#include "server/control/leases.h"
 #include "server/control/register_service.h"
 #include "tests/lib/sim_disk.h"
 #include "tests/sim/model.h"
@@ -15,6 +17,7 @@ struct sim_control {
     struct dp_disk disk;
     struct dp_control_register *values; /* NULL: it is down */
     struct dp_control_register_service *service;
+    struct dp_leases *leases;
     bool made; /* it was open once */
 };
 
@@ -41,6 +44,27 @@ static void tell_model(struct sim_control *control)
         sim_model_view(control->world->model, entry.bytes, entry.size);
 }
 
+static enum dp_status lease(struct sim_control *control, const struct dp_peer *to,
+                            const struct dp_request *request, struct dp_error *err)
+{
+    struct dp_lease_answer given;
+    enum dp_status st = dp_leases_take(control->leases, control->world->now_ns, request, &given, err);
+    sim_model_leased(control->world->model, request, st, &given);
+    if (st != DP_OK)
+        return st;
+    struct dp_frame numbers = dp_frame_new(given.count * sizeof given.number[0]);
+    for (uint32_t i = 0; i < given.count; i++)
+        dp_store_u64le((char *)numbers.data + i * sizeof given.number[0], given.number[i]);
+    struct dp_reply reply = {.id = request->id,
+                             .session = request->session,
+                             .kind = DP_REPLY_LEASED,
+                             .lease = given.state,
+                             .wait_ms = given.wait_ms,
+                             .done = given.done};
+    answer(control, to, &reply, &numbers, 1);
+    return DP_OK;
+}
+
 void sim_control_receive(struct sim_control *control, const struct dp_peer *from, struct dp_message **message)
 {
     static struct dp_request request; /* large */
@@ -52,7 +76,9 @@ void sim_control_receive(struct sim_control *control, const struct dp_peer *from
         return;
     }
     enum dp_status st = dp_request_decode(taken, &request, &err);
-    if (st == DP_OK)
+    if (st == DP_OK && request.kind == DP_REQUEST_LEASE)
+        st = lease(control, from, &request, &err);
+    else if (st == DP_OK)
         st = dp_control_register_service_take(control->service, control->world->now_ns, from, &request, &err);
     if (dp_sim_disk_is_off(control->sim)) {
         dp_message_free(&taken);
@@ -87,6 +113,8 @@ bool sim_control_up(struct sim_control *control)
         .values = control->values, .answer = answer, .context = control};
     st = dp_control_register_service_new(&service, &control->service, &err);
     DP_ASSERT(st == DP_OK);
+    st = dp_leases_new(&control->leases, &err);
+    DP_ASSERT(st == DP_OK);
     tell_model(control);
     return true;
 }
@@ -98,12 +126,14 @@ void sim_control_down(struct sim_control *control, bool power)
         return;
     dp_control_register_service_free(&control->service);
     dp_control_register_close(&control->values);
+    dp_leases_free(&control->leases);
+    sim_model_leases_lost(control->world->model);
     dp_sim_disk_restart(control->sim, power ? survivals[sim_draw(control->world, 3)] : DP_SIM_PROCESS);
 }
 
 struct sim_control *sim_control_new(struct sim_world *world)
 {
-    if (!sim_has_members(&world->plan))
+    if (!sim_has_members(&world->plan) && !world->plan.leased)
         return NULL;
     struct sim_control *control = calloc(1, sizeof *control);
     DP_ASSERT(control);
@@ -121,6 +151,7 @@ void sim_control_free(struct sim_control **out)
         return;
     dp_control_register_service_free(&control->service);
     dp_control_register_close(&control->values);
+    dp_leases_free(&control->leases);
     dp_sim_disk_free(&control->sim);
     free(control);
 }

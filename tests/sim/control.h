@@ -1,7 +1,7 @@
-/* Control: the first server's control thread: the register of the cluster, by the real service on a simulated disk. It is up while the
- * first server is, and dies and loses power with it.
+/* Control: the first server's control thread: the register of the cluster, by the real service on a simulated disk, and the real table
+ * of leases. It is up while the first server is, and dies and loses power with it.
  *     new -> (up -> receive ... -> down)* -> free
- * Promise   What it has lost power in is said to nobody. The model is told of each view that the register has.
+ * Promise   What it has lost power in is said to nobody. The model is told of each view that the register has, and of each lease.
  * Thread    One. */
 #ifndef DP_TESTS_SIM_CONTROL_H
 #define DP_TESTS_SIM_CONTROL_H
@@ -11,7 +11,7 @@
 
 struct sim_control;
 
-/* NULL: the plan has no members, and nobody asks for it. All functions below accept that. */
+/* NULL: the plan has no members and no leases, and nobody asks for it. All functions below accept that. */
 struct sim_control *sim_control_new(struct sim_world *world);
 void sim_control_free(struct sim_control **control);
 /* False: its power went meanwhile, and the server's with it. */

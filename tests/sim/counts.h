@@ -5,7 +5,19 @@
 
 #include "server/shard/shard.h"
 
-enum sim_count { SIM_DEATHS, SIM_POWER_CUTS, SIM_BEHIND, SIM_CLAIMS, SIM_ENDED, SIM_AGAIN };
+enum sim_count {
+    SIM_DEATHS,
+    SIM_POWER_CUTS,
+    SIM_BEHIND,
+    SIM_CLAIMS,
+    SIM_ENDED,
+    SIM_AGAIN,
+    SIM_LEASED,
+    SIM_LEASED_TWICE,
+    SIM_TOLD,
+    SIM_REPLACED,
+    SIM_GONE
+};
 
 void sim_counts_add(enum sim_count what, uint64_t number);
 /* What its counters say, at its end. */

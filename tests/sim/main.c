@@ -1,4 +1,5 @@
 /* sim: a cluster in one thread, from a seed: the real shard, journal and client on simulated disks, network and clock.
+ *     sim [leases] ...
  * seeds.h has its command line, README.md what is checked. */
 #include "tests/sim/control.h"
 #include "tests/sim/counts.h"
@@ -10,7 +11,10 @@
 #include "tests/sim/stranger.h"
 #include "tests/sim/worker.h"
 
-#define PATIENCE_NS (3000 * SIM_S) /* after the last fault */
+#include <string.h>
+
+/* After the last fault. (Who waits for leases asks again every 20 ms.) */
+#define PATIENCE_NS ((sim_scene == SIM_LEASES ? 1200 : 3000) * SIM_S)
 
 static void fault(struct sim_world *world, const struct sim_fault *f)
 {
@@ -161,7 +165,16 @@ static uint64_t play(uint64_t seed)
     return events;
 }
 
+/* The scene, if there is one, stands before the options. */
 int main(int argc, char **argv)
 {
-    return sim_seeds_main(argc, argv, "sim", play, sim_counts_print);
+    const char *program = "sim";
+    if (argc > 1 && strcmp(argv[1], "leases") == 0) {
+        sim_scene = SIM_LEASES;
+        program = "sim leases";
+        argv[1] = argv[0];
+        argc--;
+        argv++;
+    }
+    return sim_seeds_main(argc, argv, program, play, sim_counts_print);
 }

@@ -101,7 +101,7 @@ bool sim_model_is_settled(const struct sim_model *model)
         if (sim_has_members(&model->world->plan) &&
             !sim_steps_are_done(model->world, &model->members, &model->shard[i].steps))
             return false;
-    return true;
+    return sim_model_leases_are_over(model);
 }
 
 /* ---- the workers' side */
@@ -328,6 +328,8 @@ void sim_model_end(struct sim_model *model)
                          "push %" PRIu64 " of stream %016" PRIx64 " was acknowledged, and shard %" PRIu32
                          " has lost it",
                          model->acknowledged[i].number, model->acknowledged[i].stream, shard);
+    if (!sim_model_leases_are_over(model))
+        sim_fail(model->world, "workers are done, and some shard lacks a number that was to be leased");
     for (uint32_t t = 0; t < model->world->plan.tables; t++)
         if (sim_is_integers(&model->world->plan.table[t]) && model->world->plan.mode != DP_SYNC &&
             !model->world->plan.stales) /* divided rates are rounded */

@@ -13,6 +13,8 @@
  *                     the steps that the mode says, and are held as long as it says; a synchronous step is closed once, in
  *                     order, with the same members on each shard and the durable pushes of all of them, and its rows
  *                     are what these give (model_steps.h, model_close.c).
+ *           leases   a process whose place was taken is told so, and no other; no number counts as done, and no epoch as
+ *                     over, that some shard lacks; none is given that is too far above the lowest such.
  *           at the end  the store's rows are those of the records, all bytes of them; every push that was
  *                     acknowledged is there; sums of integer tables by plain addition; and where the order is fixed the
  *                     rows of an undisturbed run (worker.h).
@@ -21,6 +23,7 @@
 #define DP_TESTS_SIM_MODEL_H
 
 #include "common/wire/reply.h"
+#include "server/control/leases.h"
 #include "server/journal/journal.h"
 #include "tests/sim/sim_store.h"
 
@@ -45,7 +48,11 @@ void sim_model_drained(struct sim_model *model, uint32_t shard, const struct sim
 
 /* The register has this view. */
 void sim_model_view(struct sim_model *model, const void *bytes, size_t size);
-/* Whether each shard has finished, and in sync closed, all that members took part in. */
+/* The first server answers a request for leases; its table is lost. */
+void sim_model_leased(struct sim_model *model, const struct dp_request *ask, enum dp_status st,
+                      const struct dp_lease_answer *answer);
+void sim_model_leases_lost(struct sim_model *model);
+/* Whether each shard has finished, and in sync closed, all that members took part in; and has all that was to be leased. */
 bool sim_model_is_settled(const struct sim_model *model);
 
 /* ---- the workers' side */
@@ -62,6 +69,8 @@ void sim_model_sends(struct sim_model *model, uint64_t stream, uint64_t number,
 void sim_model_acknowledged(struct sim_model *model, uint64_t stream, uint64_t number);
 /* Servers told a worker that they have all numbers below `count`. */
 void sim_model_told(struct sim_model *model, uint64_t stream, uint64_t count);
+/* Somebody was told that every shard has this leased number. */
+void sim_model_told_of(struct sim_model *model, uint64_t stream, uint64_t number);
 bool sim_model_is_acknowledged(const struct sim_model *model, uint64_t stream, uint64_t number);
 /* The state of a row of now: nothing older may be shown once all is at rest. */
 uint32_t sim_model_newest(struct sim_model *model, uint32_t table, uint64_t key);

@@ -1,5 +1,5 @@
 /* Model, inside: what its files share. Records and rows: model_records.c; what shards are asked and answer: model_answers.c; what
- * workers do, and the end: model.c; how a step's pushes become one: model_close.c. */
+ * workers do, and the end: model.c; how a step's pushes become one: model_close.c; leases: model_leases.c. */
 #ifndef DP_TESTS_SIM_MODEL_INNER_H
 #define DP_TESTS_SIM_MODEL_INNER_H
 
@@ -9,8 +9,9 @@
 #include "tests/sim/model.h"
 #include "tests/sim/model_steps.h"
 
-#define SIM_STREAMS 64u
-#define SIM_ASKED   256u
+#define SIM_STREAMS   64u
+#define SIM_ASKED     256u
+#define SIM_SEATS_MAX 128u
 
 struct sim_record {
     enum dp_record_kind kind;
@@ -42,9 +43,21 @@ struct sim_model_shard {
         uint64_t stream, next;
     } stream[SIM_STREAMS];
     uint32_t streams;
+    uint64_t leased[SIM_EPOCHS_MAX][SIM_LEASED_MAX]; /* lsns of pushes; 0: not there */
     struct sim_steps steps;
     struct sim_asked asked[SIM_ASKED]; /* a ring */
     uint64_t asks;
+};
+
+/* The first server's leases, since it was started last. */
+struct sim_leases {
+    struct sim_seat {
+        uint64_t session;
+        uint32_t rank;
+        bool replaced;
+    } seat[SIM_SEATS_MAX]; /* processes that asked */
+    uint32_t seats;
+    uint64_t given[SIM_EPOCHS_MAX][SIM_LEASED_MAX]; /* how often */
 };
 
 struct sim_model {
@@ -54,6 +67,7 @@ struct sim_model {
     struct sim_history history[SIM_TABLES_MAX][SIM_KEYS_MAX];
     struct sim_model_shard shard[SIM_SERVERS_MAX];
     struct sim_members members;
+    struct sim_leases leases;
     uint64_t pushed[SIM_WORKERS_MAX]; /* by each worker, as it was told */
     bool left[SIM_WORKERS_MAX];       /* likewise */
     struct sim_close *close;          /* scratch */
@@ -80,6 +94,10 @@ void sim_model_values_at(const struct dp_section *section, uint32_t row, uint32_
 void sim_model_decode(struct sim_model *model, const struct sim_record *record, struct dp_record *out);
 /* Of a row as it was sent, to be added up. */
 uint64_t sim_model_row_sum(uint32_t table, uint64_t key, const void *values, size_t bytes);
+/* A push was appended, or was there, where work is leased. */
+void sim_model_leased_push(struct sim_model *model, uint32_t shard, uint64_t lsn);
+/* Whether every number of every epoch is on each shard; also where no work is leased. */
+bool sim_model_leases_are_over(const struct sim_model *model);
 struct sim_close *sim_model_close_new(void); /* free */
 /* Adds up the pushes of the step that this record closes, checks the record, and applies them. */
 void sim_model_close(struct sim_model *model, uint32_t shard, uint64_t lsn, bool new);

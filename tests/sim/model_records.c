@@ -74,6 +74,10 @@ static void count_record(struct sim_model *model, uint32_t shard, uint64_t lsn)
     bool push = record->kind == DP_RECORD_PUSH || record->kind == DP_RECORD_KEPT_PUSH;
     if (!push || sim_is_strange(model->world, record->stream))
         return;
+    if (model->world->plan.leased) {
+        sim_model_leased_push(model, shard, lsn);
+        return;
+    }
     uint64_t *next = next_of(model, shard, record->stream);
     if (record->number != *next)
         sim_fail(model->world,
@@ -278,6 +282,7 @@ void sim_model_opened(struct sim_model *model, uint32_t shard, uint64_t last)
     while (s->last > last)
         free(s->record[--s->last].data);
     s->streams = 0;
+    memset(s->leased, 0, sizeof s->leased);
     s->steps = (struct sim_steps){0};
     for (uint32_t t = 0; t < model->world->plan.tables; t++)
         for (uint32_t k = 0; k < model->world->plan.keys; k++)

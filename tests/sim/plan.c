@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum sim_scene sim_scene = SIM_MIXED;
+
 static uint32_t up_to(struct sim_world *world, uint32_t most)
 {
     return (uint32_t)sim_draw(world, most + 1);
@@ -46,7 +48,8 @@ static void make_faults(struct sim_world *world, struct sim_plan *plan)
     uint64_t events = 300 + (uint64_t)plan->workers * plan->steps * plan->servers * 12;
     plan->calm_event = events;
     plan->faults = sim_draw(world, 16) == 0 ? 0 : up_to(world, SIM_FAULTS_MAX);
-    if (plan->mode == DP_SYNC) /* who does a step again asks for the weights from before it */
+    /* Who does a step again asks for the weights from before it; a dead worker's leases are others'. */
+    if (plan->mode == DP_SYNC || plan->leased)
         kinds |= 1u << SIM_WORKER_DIES;
     if (plan->fixed)
         kinds &= ~(1u << SIM_WORKER_DIES);
@@ -83,7 +86,7 @@ static void make_mode(const struct sim_world *world, struct sim_plan *plan)
     uint64_t chance = world->seed / 12;
     for (uint32_t i = 0; i < SIM_WORKERS_MAX; i++)
         plan->minibatches[i] = plan->steps;
-    if (chance % 3 == 0 || plan->sectors)
+    if (chance % 3 == 0 || plan->sectors || plan->leased)
         return;
     plan->mode = chance % 3 == 1 ? DP_SSP : DP_SYNC;
     chance /= 3;
@@ -94,6 +97,18 @@ static void make_mode(const struct sim_world *world, struct sim_plan *plan)
     plan->leaves = chance % 2;
     for (uint32_t i = 1; i < SIM_WORKERS_MAX; i++)
         plan->minibatches[i] -= (uint32_t)((chance + i) % 4);
+}
+
+/* About as many pushes as workers that are no members make. A third has more numbers in an epoch than may be under way. */
+static void make_leases(const struct sim_world *world, struct sim_plan *plan)
+{
+    uint64_t chance = world->seed / 12;
+    plan->leased = true;
+    plan->epochs = chance % 3 == 0 ? 1 : 1 + (uint32_t)(chance / 3 % SIM_EPOCHS_MAX);
+    plan->total = chance % 3 == 0 ? SIM_SPAN + 1 + (uint32_t)(chance / 3 % (SIM_LEASED_MAX - SIM_SPAN))
+                                  : 2 + (uint32_t)(chance / 9 % SIM_SPAN);
+    plan->slow = chance % 2;
+    plan->steps = (plan->epochs * plan->total + plan->workers - 1) / plan->workers;
 }
 
 /* A synchronous step and its close may take an eighth of the journal (server/shard/keeper.c), and some seeds have no more than that.
@@ -133,7 +148,7 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
         plan->servers = plan->tables = 1;
         plan->workers = SIM_WORKERS_MAX;
     }
-    plan->fixed = plan->workers == 1 && sim_draw(world, 2);
+    plan->fixed = plan->workers == 1 && sim_draw(world, 2) && sim_scene == SIM_MIXED;
     plan->bf16 = !plan->fixed && sim_draw(world, 4) == 0;
     plan->in_flight = plan->fixed ? 1 : 1 + up_to(world, 3);
     bool small = sim_draw(world, 4) == 0;
@@ -147,6 +162,8 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
         plan->in_flight = 4;
         plan->bf16 = false;
     }
+    if (sim_scene == SIM_LEASES)
+        make_leases(world, plan);
     make_mode(world, plan);
     plan->stales = world->seed % 3 == 0 && !plan->fixed && plan->mode != DP_SYNC;
     if (small)

@@ -18,6 +18,16 @@
 #define SIM_STEPS_MAX   64u  /* of a worker */
 #define SIM_ROWS_MAX    12u  /* of a push */
 #define SIM_RUN         1u   /* that its members join */
+#define SIM_EPOCHS_MAX  3u
+#define SIM_LEASED_MAX  192u /* numbers of an epoch: whole words of bits */
+#define SIM_SPAN        64u  /* DP_LEASES_SPAN, as it is compiled for the simulator */
+
+/* What kind of clusters seeds make: the program's first argument. */
+enum sim_scene {
+    SIM_MIXED,
+    SIM_LEASES /* work is leased ("leases") */
+};
+extern enum sim_scene sim_scene;
 
 enum sim_fault_kind {
     SIM_PROCESS_DIES, /* of a server */
@@ -52,6 +62,9 @@ struct sim_plan {
     uint32_t slack;
     uint64_t first_step;
     uint32_t minibatches[SIM_WORKERS_MAX]; /* of each worker, at most `steps` */
+    bool leased;                           /* the first server hands the numbers of each epoch out, */
+    bool slow;                             /* the first worker is slow with its own, */
+    uint32_t epochs, total;                /* total: of an epoch */
     bool leaves;                           /* a member with fewer leaves early; else it pushes empty steps */
     struct dp_table_spec table[SIM_TABLES_MAX];
     enum dp_durability durability;

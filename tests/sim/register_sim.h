@@ -2,6 +2,18 @@
  *     register_sim   seeds, the plan, faults, the network, the server (register, its service, its disk)
  *     register_client   processes that get, set and wait, each on a stack of its own, over the real client library
  *     register_model    what must hold
+ * Fails     1 to 5 clients increment, set what they guess, set anew what they saw, and wait for values, up to 35 times each; one may be there to
+ *           wait only. Messages are lost, doubled and overtaken; clients die. The server's process dies and its power goes, at any event
+ *           and at any disk operation, also while it opens, and soon again after it opened; syncs of file and directory, renames and
+ *           writes fail; the disk is full for a while.
+ * Checked   At each answer that leaves the server and each that arrives: no version goes back; each version has one maker and one
+ *           content, and each set makes one version at most; a set that won made its version, one that was told it lost never makes one;
+ *           what a client is shown is not older than what anybody was shown before it asked; the register stays the same one. Waits end
+ *           with a newer version or not before their time; in an eighth of the seeds nothing fails, and each wait ends when its reason
+ *           is there. At the end the power goes once more: as many versions stand as sets won, and those of which nobody knows.
+ * Bugs      No sync of the temp file, of the directory, or of what was found; an old temp file written over; the answer before the write;
+ *           a failed write that is shown; nonces forgotten, of the last set only, or drawn anew; a set told that it lost while a copy
+ *           of it may still be stored; waiters that nobody wakes or answers in time.
  * Thread    One. */
 #ifndef DP_TESTS_SIM_REGISTER_SIM_H
 #define DP_TESTS_SIM_REGISTER_SIM_H

@@ -1,55 +1,12 @@
-#include "tests/sim/worker.h"
-
-#include "common/client/client_inner.h"
-#include "tests/sim/batch.h"
-#include "tests/sim/life.h"
-#include "tests/sim/model.h"
+#include "common/model/stream.h"
+#include "tests/sim/counts.h"
 #include "tests/sim/net.h"
+#include "tests/sim/worker_inner.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define FLIGHT_MAX 4u
-#define WAIT_MS    600000u
-#define NO_STEP    UINT64_MAX
-
-struct pull {
-    struct sim_batch batch;
-    struct dp_ticket ticket;
-    struct dp_keys *keys[SIM_BATCH_PARTS];
-    float weights[SIM_BATCH_PARTS][SIM_BATCH_ROWS * SIM_BATCH_DIM];
-    uint32_t floor[SIM_BATCH_PARTS][SIM_BATCH_ROWS];
-    struct dp_pulled_at at[SIM_SERVERS_MAX];
-    uint64_t step;
-    uint64_t open;   /* the greatest step that a shard's rows are of */
-    uint64_t closed; /* of nobody's: the steps that it must show */
-};
-
-struct push {
-    struct dp_ticket ticket;
-    uint64_t stream, number;
-};
-
-struct sim_worker {
-    struct sim_world *world;
-    struct sim_life life;
-    uint32_t index, resets[SIM_SERVERS_MAX + 1]; /* the last: of the control endpoint, none */
-    bool audits, done;
-    bool joined;               /* in this life */
-    struct sim_worker *before; /* an earlier process in its place, that has yet to hear of it; NULL: none */
-    bool own;                  /* pushes under a stream that shard 0 gives */
-    uint64_t sessions;         /* opened */
-    uint32_t next,
-        acknowledged; /* numbers of minibatches: the next; below which all were (training stream) */
-    uint32_t told;    /* below which this life was told that all are there */
-    struct dp_client *client;
-    struct dp_client_table *table[SIM_TABLES_MAX];
-    struct pull pull[3]; /* two of its minibatches, one of nobody's */
-    struct push push[FLIGHT_MAX];
-    uint32_t pushes;
-};
 
 static void send_message(void *context, uint32_t server, struct dp_message *message)
 {
@@ -62,153 +19,6 @@ void sim_worker_receive(struct sim_worker *worker, uint32_t server, struct dp_me
     sim_life_receive(&worker->life, server, message);
 }
 
-static float gradients[SIM_BATCH_PARTS]
-                      [SIM_BATCH_ROWS * SIM_BATCH_DIM]; /* of the push at hand: nobody waits meanwhile */
-
-static void compute(const struct sim_worker *worker, const struct pull *pull, uint64_t number)
-{
-    for (uint32_t p = 0; p < pull->batch.parts; p++) {
-        uint32_t table = pull->batch.part[p].table, dim = worker->world->plan.table[table].dim;
-        for (uint32_t i = 0; i < pull->batch.part[p].rows; i++)
-            sim_batch_gradient(worker->world, worker->index, table, pull->batch.part[p].key[i], number,
-                               pull->weights[p] + (size_t)i * dim, gradients[p] + (size_t)i * dim);
-    }
-}
-
-/* ---- a step */
-
-/* A process whose place was taken hears so, and ends. */
-static void must(struct sim_worker *worker, enum dp_status st, const struct dp_error *err)
-{
-    if (st == DP_REPLACED && worker->world->worker[worker->index] != worker) {
-        sim_say(worker->world, "w%" PRIu32 ": life %" PRIu32 " is replaced: %s", worker->index,
-                worker->life.number, err->text);
-        worker->life.dead = true;
-    }
-    if (st != DP_OK && !worker->life.dead)
-        sim_fail(worker->world, "worker %" PRIu32 ": %s: %s", worker->index, dp_status_name((int)st),
-                 err->text);
-}
-
-static uint64_t step_of(const struct sim_worker *worker, uint64_t number)
-{
-    return worker->world->plan.first_step + number;
-}
-
-/* The minibatch of this number, as a member's for its step; NO_STEP: for nobody. */
-static void pull_issue(struct sim_worker *worker, struct pull *pull, uint64_t number)
-{
-    struct dp_pull_part parts[SIM_BATCH_PARTS];
-    struct dp_error err = {0};
-    bool newest = worker->audits;
-    pull->ticket.id = 0;
-    pull->step =
-        number != NO_STEP && sim_has_members(&worker->world->plan) ? step_of(worker, number) : NO_STEP;
-    pull->closed = sim_model_closed_steps(worker->world->model);
-    for (uint32_t i = 0; i < worker->world->plan.servers; i++)
-        pull->at[i] = (struct dp_pulled_at){.applied = DP_NOT_MEASURED};
-    for (uint32_t p = 0; p < pull->batch.parts; p++) {
-        uint32_t table = pull->batch.part[p].table;
-        must(worker, dp_keys_set(pull->keys[p], pull->batch.part[p].key, pull->batch.part[p].rows, &err),
-             &err);
-        parts[p] = (struct dp_pull_part){worker->table[table], pull->keys[p], pull->weights[p]};
-        for (uint32_t i = 0; i < pull->batch.part[p].rows; i++)
-            pull->floor[p][i] =
-                newest ? sim_model_newest(worker->world->model, table, pull->batch.part[p].key[i])
-                       : sim_model_floor(worker->world->model, table, pull->batch.part[p].key[i]);
-    }
-    if (pull->batch.blind) {
-        memset(pull->weights, 0, sizeof pull->weights);
-        return;
-    }
-    enum dp_status st =
-        pull->step == NO_STEP
-            ? dp_client_pull(worker->client, parts, pull->batch.parts, pull->at, WAIT_MS, &pull->ticket, &err)
-            : dp_client_pull_step(worker->client, pull->step, parts, pull->batch.parts, pull->at, WAIT_MS,
-                                  &pull->ticket, &err);
-    must(worker, st, &err);
-}
-
-/* False: this worker is dead. */
-static bool pull_wait(struct sim_worker *worker, struct pull *pull)
-{
-    struct dp_error err = {0};
-    struct dp_outcome outcome = {0};
-    pull->open = 0;
-    if (pull->batch.blind)
-        return !worker->life.dead;
-    enum dp_status st = dp_client_wait(worker->client, &pull->ticket, WAIT_MS, &outcome, &err);
-    must(worker, st, &err); /* a disk's read that fails is AGAIN, and read once more */
-    if (worker->life.dead)
-        return false;
-    pull->open = outcome.open;
-    for (uint32_t p = 0; p < pull->batch.parts; p++) {
-        uint32_t table = pull->batch.part[p].table, dim = worker->world->plan.table[table].dim;
-        for (uint32_t i = 0; i < pull->batch.part[p].rows; i++) {
-            const float *weights = pull->weights[p] + (size_t)i * dim;
-            sim_model_pulled(worker->world->model, table, pull->batch.part[p].key[i], pull->floor[p][i],
-                             weights);
-            if (pull->step != NO_STEP)
-                sim_model_pulled_in_step(worker->world->model, table, pull->batch.part[p].key[i], pull->step,
-                                         weights);
-            else
-                sim_model_pulled_between_steps(worker->world->model, table, pull->batch.part[p].key[i],
-                                               pull->closed, weights);
-        }
-    }
-    return true;
-}
-
-static void push_wait(struct sim_worker *worker)
-{
-    struct dp_error err = {0};
-    struct dp_outcome outcome;
-    struct push *push = &worker->push[0];
-    enum dp_status st = dp_client_wait(worker->client, &push->ticket, WAIT_MS, &outcome, &err);
-    must(worker, st, &err);
-    if (worker->life.dead)
-        return;
-    sim_say(worker->world, "w%" PRIu32 ": push %" PRIu64 " of %016" PRIx64 " is acknowledged", worker->index,
-            push->number, push->stream);
-    sim_model_acknowledged(worker->world->model, push->stream, push->number);
-    worker->acknowledged = worker->own || push->number < worker->acknowledged ? worker->acknowledged
-                                                                              : (uint32_t)push->number + 1;
-    memmove(&worker->push[0], &worker->push[1], --worker->pushes * sizeof worker->push[0]);
-}
-
-static uint64_t training_stream(const struct sim_worker *worker)
-{
-    return UINT64_C(1) << 63 | (worker->index + 1);
-}
-
-static void push_issue(struct sim_worker *worker, const struct pull *pull, uint64_t number)
-{
-    struct sim_sent sent[SIM_BATCH_PARTS];
-    struct dp_push_part parts[SIM_BATCH_PARTS];
-    struct dp_error err = {0};
-    struct dp_push_options options = {
-        .rate = pull->batch.rate, .pulled_at = pull->at, .by_staleness = worker->world->plan.stales};
-    options.stream = worker->own ? 0 : training_stream(worker);
-    options.number = worker->own ? worker->client->next_number : number;
-    options.in_step = sim_has_members(&worker->world->plan);
-    options.step = options.in_step ? step_of(worker, number) : 0;
-    options.examples = options.in_step ? pull->batch.examples : 0;
-    for (uint32_t p = 0; p < pull->batch.parts; p++) {
-        sent[p] = (struct sim_sent){pull->batch.part[p].table, pull->batch.part[p].rows,
-                                    pull->batch.part[p].key, gradients[p]};
-        parts[p] = (struct dp_push_part){worker->table[sent[p].table], pull->keys[p], gradients[p]};
-    }
-    struct push *push = &worker->push[worker->pushes];
-    push->stream = worker->own ? worker->client->session.stream : options.stream;
-    push->number = options.number;
-    compute(worker, pull, number);
-    sim_model_sends(worker->world->model, push->stream, push->number, sent, pull->batch.parts);
-    must(worker,
-         dp_client_push(worker->client, &options, parts, pull->batch.parts, WAIT_MS, &push->ticket, &err),
-         &err);
-    worker->pushes++;
-}
-
 /* A training stream goes on where the servers say, or some numbers before: those are then pushed again. */
 static void find_position(struct sim_worker *worker)
 {
@@ -216,8 +26,9 @@ static void find_position(struct sim_worker *worker)
     uint32_t steps = sim_pushes_of(&worker->world->plan, worker->index), told = 0,
              back = (uint32_t)sim_draw(worker->world, 3);
     struct dp_error err = {0};
-    must(worker, dp_client_pushed(worker->client, training_stream(worker), 0, steps, bits, WAIT_MS, &err),
-         &err);
+    sim_worker_must(
+        worker,
+        dp_client_pushed(worker->client, sim_worker_stream(worker), 0, steps, bits, SIM_WAIT_MS, &err), &err);
     if (worker->life.dead)
         return;
     while (told < steps && bits[told / 64] >> told % 64 & 1)
@@ -231,38 +42,32 @@ static void find_position(struct sim_worker *worker)
                  "worker %" PRIu32 " is told of %" PRIu32 " pushes, %" PRIu32 " were acknowledged",
                  worker->index, told, worker->acknowledged);
     sim_say(worker->world, "w%" PRIu32 ": %" PRIu32 " pushes are there", worker->index, told);
-    sim_model_told(worker->world->model, training_stream(worker), told);
+    sim_model_told(worker->world->model, sim_worker_stream(worker), told);
     worker->told = told;
     worker->next = told > back ? told - back : 0;
 }
 
 /* What is known to be done is pushed again without a pull in sync, where nobody is shown the weights of then any more. */
-static void fetch(struct sim_worker *worker, uint32_t number, struct pull *pull)
+static void fetch(struct sim_worker *worker, uint32_t number, struct sim_pull *pull)
 {
     sim_batch_make(worker->world, worker->index, number, &pull->batch);
     pull->batch.blind |= worker->world->plan.mode == DP_SYNC && number < worker->told;
-    pull_issue(worker, pull, number);
-}
-
-static void wait_pushes(struct sim_worker *worker, uint32_t most)
-{
-    while (!worker->life.dead && worker->pushes > most)
-        push_wait(worker);
+    sim_worker_pull(worker, pull, number);
 }
 
 /* As an evaluation does: what is pulled on nobody's behalf; what somebody pushes in this step. */
 static void look(struct sim_worker *worker, uint32_t number)
 {
-    struct pull *pull = &worker->pull[2];
+    struct sim_pull *pull = &worker->pull[2];
     sim_batch_make(worker->world, (uint32_t)sim_draw(worker->world, worker->world->plan.workers), number,
                    &pull->batch);
     pull->batch.blind = false;
-    pull_issue(worker, pull, NO_STEP);
-    (void)pull_wait(worker, pull);
+    sim_worker_pull(worker, pull, SIM_NO_STEP);
+    (void)sim_worker_wait_pull(worker, pull);
 }
 
 /* Steps that some shard has closed without this worker: their numbers are used up. False: there are none. */
-static bool pass_over(struct sim_worker *worker, struct pull *pull)
+static bool pass_over(struct sim_worker *worker, struct sim_pull *pull)
 {
     uint64_t first = worker->world->plan.first_step;
     uint32_t steps = sim_pushes_of(&worker->world->plan, worker->index);
@@ -275,8 +80,8 @@ static bool pass_over(struct sim_worker *worker, struct pull *pull)
     while (worker->next < steps && first + worker->next < pull->open && !worker->life.dead) {
         sim_batch_make(worker->world, worker->index, worker->next, &pull->batch);
         pull->batch.parts = pull->batch.examples = 0;
-        push_issue(worker, pull, worker->next++);
-        wait_pushes(worker, worker->world->plan.in_flight - 1);
+        sim_worker_push(worker, pull, worker->next++);
+        sim_worker_wait_pushes(worker, worker->world->plan.in_flight - 1);
     }
     return true;
 }
@@ -288,10 +93,10 @@ static void train(struct sim_worker *worker)
     uint32_t steps = sim_pushes_of(plan, worker->index);
     bool ahead = false;
     while (worker->next < steps && !worker->life.dead) {
-        struct pull *now = &worker->pull[worker->next % 2], *then = &worker->pull[(worker->next + 1) % 2];
+        struct sim_pull *now = &worker->pull[worker->next % 2], *then = &worker->pull[(worker->next + 1) % 2];
         if (!ahead)
             fetch(worker, worker->next, now);
-        if (worker->life.dead || !pull_wait(worker, now))
+        if (worker->life.dead || !sim_worker_wait_pull(worker, now))
             return;
         if (pass_over(worker, now)) {
             ahead = false;
@@ -302,13 +107,13 @@ static void train(struct sim_worker *worker)
         if (ahead)
             fetch(worker, worker->next + 1, then);
         if (!worker->life.dead)
-            push_issue(worker, now, worker->next);
+            sim_worker_push(worker, now, worker->next);
         worker->next++;
-        wait_pushes(worker, plan->in_flight - 1);
+        sim_worker_wait_pushes(worker, plan->in_flight - 1);
         if (sim_has_members(plan) && !worker->life.dead && sim_draw(worker->world, 3) == 0)
             look(worker, worker->next - 1);
     }
-    wait_pushes(worker, 0);
+    sim_worker_wait_pushes(worker, 0);
 }
 
 static void join(struct sim_worker *worker)
@@ -321,15 +126,15 @@ static void join(struct sim_worker *worker)
                                     .slack = plan->slack,
                                     .first_step = plan->first_step};
     struct dp_error err = {0};
-    must(worker, dp_client_join(worker->client, &options, WAIT_MS, &err), &err);
+    sim_worker_must(worker, dp_client_join(worker->client, &options, SIM_WAIT_MS, &err), &err);
     worker->joined = !worker->life.dead;
 }
 
 static void leave(struct sim_worker *worker)
 {
     struct dp_error err = {0};
-    uint64_t until = step_of(worker, sim_pushes_of(&worker->world->plan, worker->index));
-    must(worker, dp_client_leave(worker->client, until, WAIT_MS, &err), &err);
+    uint64_t until = sim_worker_step(worker, sim_pushes_of(&worker->world->plan, worker->index));
+    sim_worker_must(worker, dp_client_leave(worker->client, until, SIM_WAIT_MS, &err), &err);
     if (!worker->life.dead)
         sim_model_left(worker->world->model, worker->index);
 }
@@ -349,20 +154,45 @@ static void take_part(struct sim_worker *worker)
     worker->done = !worker->life.dead;
 }
 
+static void start(void *context, uint64_t what);
+
+/* A process that heard it was replaced has ended. Where the other one has ended, too, and has not finished, somebody starts a new one. */
+static void look_after_place(void *context, uint64_t what)
+{
+    struct sim_worker *worker = context;
+    (void)what;
+    if (worker->life.runs || worker->done || worker->gone)
+        return;
+    if (worker->before && worker->before->life.runs)
+        sim_at(worker->world, SIM_S, look_after_place, worker, 0);
+    else if (worker->before && worker->before->done)
+        worker->done = true;
+    else
+        start(worker, 0);
+}
+
+static void take_leased(struct sim_worker *worker)
+{
+    sim_worker_train_leased(worker);
+    worker->done = !worker->life.dead;
+    if (worker->replaced && worker->world->worker[worker->index] == worker)
+        sim_at(worker->world, SIM_S, look_after_place, worker, 0);
+}
+
 /* ---- the audit */
 
 static void audit_rows(struct sim_worker *worker)
 {
     const struct sim_plan *plan = &worker->world->plan;
-    struct pull *pull = &worker->pull[0];
+    struct sim_pull *pull = &worker->pull[0];
     for (uint32_t t = 0; t < plan->tables && !worker->life.dead; t++)
         for (uint32_t k = 0; k < plan->keys && !worker->life.dead; k += SIM_BATCH_ROWS) {
             pull->batch = (struct sim_batch){.parts = 1};
             pull->batch.part[0].table = t;
             for (uint32_t i = 0; i < SIM_BATCH_ROWS && k + i < plan->keys; i++)
                 pull->batch.part[0].key[pull->batch.part[0].rows++] = k + i;
-            pull_issue(worker, pull, NO_STEP);
-            (void)pull_wait(worker, pull);
+            sim_worker_pull(worker, pull, SIM_NO_STEP);
+            (void)sim_worker_wait_pull(worker, pull);
         }
 }
 
@@ -372,14 +202,18 @@ static void audit_repeats(struct sim_worker *worker)
     for (uint32_t i = 0; i < 4; i++) {
         struct dp_outcome outcome = {0};
         struct dp_ticket ticket;
+        const struct sim_plan *plan = &worker->world->plan;
         struct dp_push_options options = {
             .rate = 1,
-            .stream = training_stream(worker),
-            .number = sim_draw(worker->world, sim_pushes_of(&worker->world->plan, 0))};
+            .stream = plan->leased
+                          ? dp_stream_of_run(SIM_RUN, (uint32_t)sim_draw(worker->world, plan->epochs))
+                          : sim_worker_stream(worker),
+            .number = sim_draw(worker->world, plan->leased ? plan->total : sim_pushes_of(plan, 0))};
         if (!sim_model_is_acknowledged(worker->world->model, options.stream, options.number))
             continue;
-        must(worker, dp_client_push(worker->client, &options, NULL, 0, WAIT_MS, &ticket, &err), &err);
-        must(worker, dp_client_wait(worker->client, &ticket, WAIT_MS, &outcome, &err), &err);
+        sim_worker_must(worker, dp_client_push(worker->client, &options, NULL, 0, SIM_WAIT_MS, &ticket, &err),
+                        &err);
+        sim_worker_must(worker, dp_client_wait(worker->client, &ticket, SIM_WAIT_MS, &outcome, &err), &err);
         if (!outcome.repeated)
             sim_fail(worker->world, "push %" PRIu64 " of stream %016" PRIx64 " was taken a second time",
                      options.number, options.stream);
@@ -398,10 +232,10 @@ static void live(void *context)
                                         .generation = 1,
                                         .shards = endpoints,
                                         .shard_count = plan->servers,
-                                        .control = sim_has_members(plan) ? "control" : NULL,
+                                        .control = sim_has_members(plan) || plan->leased ? "control" : NULL,
                                         .window = plan->window,
                                         .retry_ms = plan->retry_ms,
-                                        .open_timeout_ms = WAIT_MS,
+                                        .open_timeout_ms = SIM_WAIT_MS,
                                         .bf16_values = plan->bf16,
                                         .gives_up = sim_life_is_dead,
                                         .gives_up_context = &worker->life};
@@ -412,17 +246,20 @@ static void live(void *context)
     enum dp_status st =
         dp_client_open_over(&options, &transport, &clock,
                             1 + worker->sessions++ * SIM_WORKERS_MAX + worker->index, &worker->client, &err);
-    must(worker, st, &err);
+    sim_worker_must(worker, st, &err);
     for (uint32_t t = 0; t < plan->tables && st == DP_OK; t++) {
-        st = dp_client_table(worker->client, &plan->table[t], WAIT_MS, &worker->table[t], &err);
-        must(worker, st, &err);
+        st = dp_client_table(worker->client, &plan->table[t], SIM_WAIT_MS, &worker->table[t], &err);
+        sim_worker_must(worker, st, &err);
     }
     for (uint32_t i = 0; i < 3 * SIM_BATCH_PARTS; i++)
-        must(worker, dp_keys_new(&worker->pull[i / SIM_BATCH_PARTS].keys[i % SIM_BATCH_PARTS], &err), &err);
+        sim_worker_must(
+            worker, dp_keys_new(&worker->pull[i / SIM_BATCH_PARTS].keys[i % SIM_BATCH_PARTS], &err), &err);
     if (worker->audits && !worker->life.dead) {
         audit_rows(worker);
         audit_repeats(worker);
         worker->done = true;
+    } else if (!worker->life.dead && plan->leased) {
+        take_leased(worker);
     } else if (!worker->life.dead) {
         take_part(worker);
     }
@@ -436,7 +273,7 @@ static void start(void *context, uint64_t what)
 {
     struct sim_worker *worker = context;
     (void)what;
-    worker->done = false;
+    worker->done = worker->replaced = false;
     sim_say(worker->world, "w%" PRIu32 ": begins life %" PRIu32 " at minibatch %" PRIu32, worker->index,
             worker->life.number + 1, worker->next);
     sim_life_begin(&worker->life);
@@ -457,7 +294,8 @@ static struct sim_worker *make(struct sim_world *world, uint32_t index, uint32_t
 struct sim_worker *sim_worker_new(struct sim_world *world, uint32_t index)
 {
     struct sim_worker *worker = make(world, index, index);
-    worker->own = !world->plan.fixed && sim_draw(world, 4) == 0 && !sim_has_members(&world->plan);
+    worker->own = !world->plan.fixed && sim_draw(world, 4) == 0 && !sim_has_members(&world->plan) &&
+                  !world->plan.leased;
     sim_at(world, sim_draw(world, SIM_S), start, worker, 0);
     return worker;
 }
@@ -489,18 +327,35 @@ static void take_place(struct sim_worker *old)
     sim_at(world, SIM_MS * (1 + sim_draw(world, 100)), start, worker, 0);
 }
 
+static bool others_live(const struct sim_worker *worker)
+{
+    const struct sim_world *world = worker->world;
+    for (uint32_t i = 0; i < world->plan.workers; i++)
+        if (i != worker->index && !world->worker[i]->gone)
+            return true;
+    return false;
+}
+
 void sim_worker_dies(struct sim_worker *worker)
 {
+    struct sim_world *world = worker->world;
     if (!worker->life.runs || worker->audits)
         return;
-    if (worker->joined && sim_draw(worker->world, 2)) {
+    if (worker->joined && sim_draw(world, 2)) {
         take_place(worker);
         return;
     }
-    sim_say(worker->world, "w%" PRIu32 ": dies", worker->index);
+    worker->gone = world->plan.leased && others_live(worker) && sim_draw(world, 3) == 0;
+    sim_say(world, "w%" PRIu32 ": dies%s", worker->index, worker->gone ? " for good" : "");
     sim_life_end(&worker->life);
     worker->joined = false;
-    sim_at(worker->world, SIM_MS * (1 + sim_draw(worker->world, 2000)), start, worker, 0);
+    if (worker->gone) {
+        sim_counts_add(SIM_GONE, 1);
+        if (worker->before)
+            sim_life_end(&worker->before->life);
+        return;
+    }
+    sim_at(world, SIM_MS * (1 + sim_draw(world, 2000)), start, worker, 0);
 }
 
 void sim_worker_reset(struct sim_worker *worker, uint32_t server)
@@ -511,7 +366,7 @@ void sim_worker_reset(struct sim_worker *worker, uint32_t server)
 void sim_worker_audit(struct sim_worker *worker)
 {
     worker->audits = true;
-    worker->done = false;
+    worker->done = worker->gone = false;
     worker->own = false;
     start(worker, 0);
 }
@@ -544,5 +399,5 @@ bool sim_worker_has_own_stream(const struct sim_worker *worker)
 
 bool sim_worker_is_done(const struct sim_worker *worker)
 {
-    return worker->done && (!worker->before || !worker->before->life.runs);
+    return (worker->done || worker->gone) && (!worker->before || !worker->before->life.runs);
 }
