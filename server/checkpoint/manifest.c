@@ -1,0 +1,311 @@
+#include "server/checkpoint/manifest.h"
+
+#include "common/env/atomic_file.h"
+#include "common/env/read_only_disk.h"
+#include "server/checkpoint/manifest_json.h"
+#include "server/durable/table_mark.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TEXT_MAX ((off_t)1 << 30)
+
+/* ---- memory */
+
+void dp_manifest_files_clear(struct dp_manifest_files *files)
+{
+    for (size_t i = 0; i < files->count; i++)
+        free(files->file[i].name);
+    free(files->file);
+    *files = (struct dp_manifest_files){0};
+}
+
+void dp_manifest_shard_clear(struct dp_manifest_shard *shard)
+{
+    dp_manifest_files_clear(&shard->files);
+    dp_manifest_files_clear(&shard->tail.files);
+    free(shard->tables.table);
+    *shard = (struct dp_manifest_shard){0};
+}
+
+void dp_manifest_clear(struct dp_manifest *manifest)
+{
+    for (uint32_t i = 0; i < manifest->shards; i++)
+        dp_manifest_shard_clear(&manifest->shard[i]);
+    free(manifest->shard);
+    free(manifest->tables.table);
+    free(manifest->made);
+    free(manifest->cluster_name);
+    free(manifest->ids.name);
+    free(manifest->steps.name);
+    free(manifest->register_file.name);
+    free(manifest->cluster_file.name);
+    *manifest = (struct dp_manifest){0};
+}
+
+enum dp_status dp_manifest_files_add(struct dp_manifest_files *files, const char *name, uint64_t bytes,
+                                     const char *checksum, struct dp_error *err)
+{
+    DP_ASSERT(strlen(checksum) == DP_CHECKSUM_TEXT - 1);
+    bool full = (files->count & (files->count - 1)) == 0; /* the room is a power of two */
+    size_t room = files->count > 0 ? 2 * files->count : 1;
+    struct dp_manifest_file *list = full ? realloc(files->file, room * sizeof list[0]) : files->file;
+    char *copy = strdup(name);
+    if (list)
+        files->file = list;
+    if (!list || !copy) {
+        free(copy);
+        return dp_fail(err, DP_NOMEM, "no memory for the list of a checkpoint's files");
+    }
+    struct dp_manifest_file *file = &files->file[files->count++];
+    *file = (struct dp_manifest_file){.name = copy, .bytes = bytes};
+    memcpy(file->checksum, checksum, sizeof file->checksum);
+    return DP_OK;
+}
+
+/* ---- sums */
+
+static uint64_t bytes_of(const struct dp_manifest_files *files)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < files->count; i++)
+        bytes += files->file[i].bytes;
+    return bytes;
+}
+
+static int by_table(const void *a, const void *b)
+{
+    const struct dp_manifest_table *x = a, *y = b;
+    return strcmp(x->spec.name, y->spec.name);
+}
+
+static enum dp_status unite(struct dp_manifest *manifest, struct dp_error *err)
+{
+    struct dp_manifest_tables *all = &manifest->tables;
+    size_t room = 0, n = 0;
+    for (uint32_t i = 0; i < manifest->shards; i++)
+        room += manifest->shard[i].tables.count;
+    struct dp_manifest_table *table = calloc(room + 1, sizeof table[0]);
+    if (!table)
+        return dp_fail(err, DP_NOMEM, "no memory for %zu tables", room);
+    for (uint32_t i = 0; i < manifest->shards; i++)
+        for (size_t t = 0; t < manifest->shard[i].tables.count; t++)
+            table[n++] = manifest->shard[i].tables.table[t];
+    qsort(table, n, sizeof table[0], by_table);
+    free(all->table);
+    *all = (struct dp_manifest_tables){.table = table};
+    for (size_t i = 0; i < n; i++) {
+        table[i].rows = DP_TABLE_ROWS_UNKNOWN;
+        if (all->count == 0 || strcmp(table[all->count - 1].spec.name, table[i].spec.name) != 0)
+            table[all->count++] = table[i];
+        else if (dp_table_same(&table[all->count - 1].spec, &table[i].spec, err) != DP_OK)
+            return dp_wrap(err, DP_CORRUPT, "shards have different tables of one name");
+    }
+    return DP_OK;
+}
+
+enum dp_status dp_manifest_sum(struct dp_manifest *manifest, struct dp_error *err)
+{
+    uint64_t own = manifest->ids.bytes + manifest->steps.bytes + manifest->register_file.bytes +
+                   manifest->cluster_file.bytes;
+    manifest->bytes = manifest->bytes_new = own;
+    for (uint32_t i = 0; i < manifest->shards; i++) {
+        const struct dp_manifest_shard *shard = &manifest->shard[i];
+        manifest->bytes += bytes_of(&shard->files) + bytes_of(&shard->tail.files);
+        manifest->bytes_new += shard->bytes_new;
+    }
+    return unite(manifest, err);
+}
+
+/* ---- text */
+
+static json_t *put_file(const struct dp_manifest_file *file)
+{
+    if (!file->name)
+        return json_null();
+    json_t *out = json_object();
+    json_object_set_new(out, "name", json_string(file->name));
+    dp_json_set_u64(out, "bytes", file->bytes);
+    json_object_set_new(out, "blake2b", json_string(file->checksum));
+    return out;
+}
+
+static json_t *put_files(const struct dp_manifest_files *files)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < files->count; i++)
+        json_array_append_new(out, put_file(&files->file[i]));
+    return out;
+}
+
+static json_t *put_table(const struct dp_manifest_table *table)
+{
+    char bytes[DP_TABLE_MARK_BYTES], hex[2 * DP_TABLE_MARK_BYTES + 1];
+    const struct dp_store_mark mark = dp_table_mark_encode(&table->spec, table->rows, bytes);
+    const unsigned char *value = mark.value;
+    for (size_t i = 0; i < mark.value_bytes; i++) {
+        hex[2 * i] = "0123456789abcdef"[value[i] >> 4];
+        hex[2 * i + 1] = "0123456789abcdef"[value[i] & 15];
+    }
+    hex[2 * mark.value_bytes] = '\0';
+    json_t *out = json_object();
+    json_object_set_new(out, "name", json_string(table->spec.name));
+    dp_json_set_u64(out, "dim", table->spec.dim);
+    json_object_set_new(out, "optimizer", json_string(dp_optimizer_name(table->spec.optimizer.kind)));
+    json_object_set_new(out, "mark", json_string(hex));
+    if (table->rows != DP_TABLE_ROWS_UNKNOWN)
+        dp_json_set_u64(out, "rows", table->rows);
+    return out;
+}
+
+static json_t *put_tables(const struct dp_manifest_tables *tables)
+{
+    json_t *out = json_array();
+    for (size_t i = 0; i < tables->count; i++)
+        json_array_append_new(out, put_table(&tables->table[i]));
+    return out;
+}
+
+static json_t *put_shard(const struct dp_manifest_shard *shard)
+{
+    json_t *out = json_object(), *tail = json_object();
+    dp_json_set_u64(out, "index", shard->index);
+    dp_json_set_u64(out, "shards", shard->shards);
+    dp_manifest_json_put_hex(out, "first", shard->range.first);
+    dp_manifest_json_put_hex(out, "last", shard->range.last);
+    dp_manifest_json_put_hex(out, "store", shard->store);
+    dp_json_set_u64(out, "lsn", shard->lsn);
+    dp_json_set_u64(out, "after", shard->after);
+    dp_json_set_u64(tail, "last_lsn", shard->tail.last_lsn);
+    dp_json_set_u64(tail, "incarnation", shard->tail.incarnation);
+    dp_json_set_u64(tail, "records", shard->tail.records);
+    dp_json_set_u64(tail, "bytes", shard->tail.bytes);
+    json_object_set_new(tail, "files", put_files(&shard->tail.files));
+    json_object_set_new(out, "tail", tail);
+    json_object_set_new(out, "tables", put_tables(&shard->tables));
+    json_object_set_new(out, "files", put_files(&shard->files));
+    dp_json_set_u64(out, "bytes_new", shard->bytes_new);
+    return out;
+}
+
+static json_t *put_position(const struct dp_manifest_position *position)
+{
+    if (!position->known)
+        return json_null();
+    json_t *out = json_object();
+    dp_json_set_u64(out, "run", position->run);
+    dp_json_set_u64(out, "epoch", position->epoch);
+    dp_json_set_u64(out, "step", position->step);
+    dp_json_set_real(out, "loss", position->loss);
+    return out;
+}
+
+static json_t *put_all(const struct dp_manifest *manifest)
+{
+    json_t *out = json_object(), *cluster = json_object(), *shards = json_array();
+    dp_json_set_u64(out, "format", DP_MANIFEST_FORMAT);
+    dp_json_set_u64(out, "number", manifest->number);
+    dp_manifest_json_put_hex(out, "order", manifest->order);
+    json_object_set_new(out, "made", json_string(manifest->made));
+    dp_manifest_json_put_hex(cluster, "id", manifest->cluster);
+    json_object_set_new(cluster, "name", json_string(manifest->cluster_name));
+    json_object_set_new(out, "cluster", cluster);
+    dp_json_set_u64(out, "generation", manifest->generation);
+    dp_manifest_json_put_hex(out, "history", manifest->history);
+    for (uint32_t i = 0; i < manifest->shards; i++)
+        json_array_append_new(shards, put_shard(&manifest->shard[i]));
+    json_object_set_new(out, "tables", put_tables(&manifest->tables));
+    json_object_set_new(out, "ids", put_file(&manifest->ids));
+    json_object_set_new(out, "steps", put_file(&manifest->steps));
+    json_object_set_new(out, "register", put_file(&manifest->register_file));
+    json_object_set_new(out, "cluster_file", put_file(&manifest->cluster_file));
+    json_object_set_new(out, "position", put_position(&manifest->position));
+    dp_json_set_u64(out, "bytes", manifest->bytes);
+    dp_json_set_u64(out, "bytes_new", manifest->bytes_new);
+    json_object_set_new(out, "shards", shards);
+    return out;
+}
+
+/* jansson's setters ignore a value that no memory was left for: what is printed is parsed once more before it counts
+ * (dp_manifest_write). */
+static char *text_of(json_t *object)
+{
+    char *text = object ? json_dumps(object, JSON_INDENT(1)) : NULL;
+    json_decref(object);
+    return text;
+}
+
+char *dp_manifest_text(const struct dp_manifest *manifest)
+{
+    return text_of(put_all(manifest));
+}
+
+char *dp_manifest_shard_text(const struct dp_manifest_shard *shard)
+{
+    return text_of(put_shard(shard));
+}
+
+/* ---- files */
+
+enum dp_status dp_manifest_write(const char *path, const struct dp_manifest *manifest, struct dp_error *err)
+{
+    struct dp_manifest again = {0};
+    struct dp_atomic_file file = {0};
+    char *text = dp_manifest_text(manifest);
+    if (!text)
+        return dp_fail(err, DP_NOMEM, "no memory for manifest %s", path);
+    enum dp_status st = dp_manifest_parse(text, strlen(text), &again, err);
+    dp_manifest_clear(&again);
+    if (st == DP_OK)
+        st = dp_atomic_file_open(path, &file, err);
+    if (st == DP_OK) {
+        (void)fputs(text, file.stream);
+        (void)fputc('\n', file.stream);
+        st = dp_atomic_file_commit(&file, err);
+    }
+    free(text);
+    return st == DP_OK ? st : dp_wrap(err, st, "%s", path);
+}
+
+static enum dp_status read_all(int fd, char **text, size_t *size, struct dp_error *err)
+{
+    struct stat found;
+    if (fstat(fd, &found) != 0)
+        return dp_fail(err, DP_IO, "%s", strerror(errno));
+    if (found.st_size > TEXT_MAX)
+        return dp_fail(err, DP_CORRUPT, "it is too large for a manifest");
+    *size = 0;
+    *text = malloc((size_t)found.st_size + 1);
+    while (*text && *size < (size_t)found.st_size) {
+        ssize_t got = read(fd, *text + *size, (size_t)found.st_size - *size);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return dp_fail(err, DP_IO, "%s", strerror(errno));
+        if (got == 0)
+            break;
+        *size += (size_t)got;
+    }
+    return *text ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for a manifest");
+}
+
+enum dp_status dp_manifest_read(const char *path, struct dp_manifest *out, struct dp_error *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    int fd;
+    *out = (struct dp_manifest){0};
+    enum dp_status st = dp_read_only_disk_file(AT_FDCWD, path, &fd, err);
+    if (st == DP_OK) {
+        st = read_all(fd, &text, &size, err);
+        (void)close(fd);
+    }
+    if (st == DP_OK)
+        st = dp_manifest_parse(text, size, out, err);
+    free(text);
+    return st == DP_OK ? st : dp_wrap(err, st, "%s", path);
+}
