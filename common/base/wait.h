@@ -21,7 +21,8 @@
  *   STEP        a pull that the consistency mode holds, beside HELD; a push   subject: rank of the member waited for; steps that it
  *               of a synchronous step that is not open yet or is being closed; has finished, and must have
  *               what would show a close that is not durable yet
- *   VIEW        a pull or push: its view, which the shard does not have yet   subject: run; the shard's view, and the one named */
+ *   VIEW        a pull or push: its view, which the shard does not have yet;  subject: run; the shard's view, and the one named
+ *               beside REPLACED: a view that has the member again, which left */
 #ifndef DP_BASE_WAIT_H
 #define DP_BASE_WAIT_H
 

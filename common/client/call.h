@@ -13,6 +13,13 @@ struct dp_call_pull {
     uint64_t keys_version;
 };
 
+/* What shards answered that were given a view. */
+struct dp_call_view {
+    uint64_t acts_on; /* the greatest number that one acts on */
+    bool begun;       /* to a member that returns: all have accepted its first step */
+    uint64_t begin;   /* and the least one that all would accept */
+};
+
 struct dp_call {
     struct dp_call *next;
     uint64_t id;
@@ -29,7 +36,7 @@ struct dp_call {
     struct dp_pulled_at *pulled_at;      /* pull: the caller's, or NULL */
     uint64_t *bits;                      /* pushed: the caller's */
     struct dp_snapshot_state *snapshots; /* snapshot: the caller's, of each shard */
-    uint64_t *view;                      /* view: the caller's, the greatest number that a shard acts on */
+    struct dp_call_view *view;           /* view: the caller's */
     struct dp_reply kept;                /* status, notes, register: the answer, with its heap parts */
     struct dp_message *message;          /* notes, register */
     uint32_t parts;

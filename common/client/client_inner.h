@@ -16,6 +16,8 @@ struct dp_client_place { /* in a run: member.c */
     uint32_t run, rank, members;
     uint64_t incarnation; /* 0: none was drawn */
     uint64_t view;        /* number of the newest view that this client knows */
+    uint64_t from;        /* this member's in that view, as is */
+    uint64_t missed;      /* this */
     bool seated;          /* the register has had the incarnation */
     bool joined;          /* and all shards were told */
     enum dp_consistency mode;

@@ -23,7 +23,8 @@ struct dp_client_session {
     uint32_t register_from; /* by this shard, first */
     struct dp_block *view;  /* of a member of a run, packed: for shards that lack it; NULL: none */
     size_t view_bytes;
-    struct dp_error replaced; /* another process took this member's place; DP_OK: none did */
+    struct dp_error
+        replaced; /* another process took this member's place; wait VIEW: to let it leave; DP_OK: none did */
     char name[DP_CLIENT_NAME_MAX + 1];
 };
 
@@ -60,7 +61,8 @@ static inline enum dp_status dp_client_session_check_place(const struct dp_clien
 {
     return session->replaced.status == DP_OK
                ? DP_OK
-               : dp_fail(err, session->replaced.status, "%s: %s", what, session->replaced.text);
+               : dp_fail_wait(err, session->replaced.status, session->replaced.wait, "%s: %s", what,
+                              session->replaced.text);
 }
 
 static inline uint64_t dp_client_session_next_id(struct dp_client_session *session)

@@ -188,6 +188,9 @@ struct dp_join {
     enum dp_consistency mode;
     uint32_t slack;      /* ssp: S; sync: B, below `members`; async: 0 */
     uint64_t first_step; /* of the run */
+    /* Where the member in this place has left, this one takes part again, from a step on that no shard has reached; false: its end
+     * stays. It chooses the step: dp_client_joined_at. The others do without it in those between, and so do shards' rows. */
+    bool returns;
 };
 /* Before joining: this member tells the first server that it lives, several times within timeout_ms (once a second at least; 0: not at
  * all), from calls that wait and from dp_client_progress: who computes for longer calls that meanwhile. */
@@ -200,13 +203,21 @@ enum dp_status dp_client_silences(struct dp_client *client, uint64_t *silent_ms,
                                   struct dp_error *err);
 /* Joins a run: takes the rank's place in the register's list of members, which the first to join makes, and hands the list to all
  * shards. Needs the control endpoint. A process that joins again in the place of an earlier one replaces it; if that one had left,
- * its end stays.
+ * its end stays, unless this one `returns`. It waits for all shards: one that is away makes it DP_TIMEOUT.
  * DP_EXISTS: the other members mean another mode, or other members or steps. DP_DATA: the register is older than what the shards know of the
  * run: its store was lost, or is an old copy. After DP_TIMEOUT, join again. DP_REPLACED, of this call and
- * of all below: another process joined in this place; this client is no member any more and cannot become one. */
+ * of all below: another process joined in this place, if only to let it leave (dp_client_was_let_leave); this client is no member any
+ * more and cannot become one. */
 DP_MUST_USE
 enum dp_status dp_client_join(struct dp_client *client, const struct dp_join *join, uint32_t timeout_ms,
                               struct dp_error *err);
+/* Of a client that has joined: the first step in which it takes part, first_step or where it returned. */
+uint64_t dp_client_joined_at(const struct dp_client *client);
+/* Likewise: in how many steps of the run before that this member took no part, in all, as it had left. */
+uint64_t dp_client_missed(const struct dp_client *client);
+/* After DP_REPLACED: whether the others go on without this member, as it was silent for long. It may join again as a new client with
+ * `returns`. False: another process is in its place. */
+bool dp_client_was_let_leave(const struct dp_client *client);
 /* Ends this member's part: it has taken part in the steps before `until`, and nobody waits for it in those from there on. All of its
  * pushes must have been waited for (else DP_ARGUMENT). After DP_TIMEOUT, call it again. */
 DP_MUST_USE

@@ -283,7 +283,9 @@ void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_messag
     if (reply->status != DP_OK)
         (void)dp_fail(&why, reply->status, "%s",
                       reply->reason[0] ? reply->reason : dp_status_text((int)reply->status));
-    if (reply->status == DP_REPLACED)
+    if (reply->status == DP_REPLACED) {
+        why.wait = reply->wait;
         dp_client_session_replace(link->session, &why);
+    }
     finish(link, parcel, reply, message, reply->status != DP_OK ? &why : NULL);
 }

@@ -1,7 +1,10 @@
 /* Member: joining a run and leaving it.
  *     the register's view -> changed in one slot -> compare-and-set (again if another won) -> handed to every shard
+ * Returning, where the seat has left: the view in which it has -> handed to every shard, which say where they are -> `from` a little
+ *     later, compare-and-set, handed over -> all have accepted it: joined; else `from` is moved further, and so on
  * Why       The register decides: whoever it shows in a place has it. A shard acts on the newest view that it was given, so the order in
  *           which members hand theirs over does not matter.
+ *           Before a view says that a member returns, every shard knows that it left: so each knows which steps it had before.
  * Holds     A call that was cut short may be repeated: the incarnation is drawn once for a place, so a view that has it needs no change. */
 #include "common/client/member.h"
 
@@ -16,12 +19,26 @@
 
 #define MS_NS UINT64_C(1000000)
 
+/* Steps that the shards may go on by, while the view is agreed on and handed over. */
+#define MARGIN_MIN 2u
+#define MARGIN_MAX 1024u
+
+#define STEP_MAX (UINT64_MAX / 2)
+
+/* Of a seat that returns: all shards know it with this `from` and `until`, and would accept it from step `to` on. */
+struct seat_return {
+    bool known;
+    uint64_t from, until, to;
+    uint64_t margin;
+};
+
 /* What is to become of the slot: joined (by whom), or left (when). */
 struct seat_change {
     const char *what;
     const struct dp_join *join; /* NULL: leaves */
     uint64_t until;
     uint64_t end_ns; /* deadline */
+    struct seat_return back;
 };
 
 static uint32_t left_ms(struct dp_client *client, uint64_t end_ns)
@@ -75,7 +92,7 @@ static enum dp_status make_view(const struct dp_join *join, struct dp_view *view
     if (!member)
         return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " members", join->members);
     for (uint32_t i = 0; i < join->members; i++)
-        member[i].until = UINT64_MAX;
+        member[i] = (struct dp_member){.until = UINT64_MAX, .from = join->first_step};
     *view = (struct dp_view){.run = join->run,
                              .mode = join->mode,
                              .slack = join->slack,
@@ -117,10 +134,21 @@ static enum dp_status take_seat(struct dp_client *client, struct dp_view *view,
 {
     struct dp_client_place *place = &client->place;
     struct dp_member *member = &view->member[place->rank];
+    const struct seat_return *back = &change->back;
+    bool left = member->until != UINT64_MAX;
+    bool returns = back->known && back->from == member->from && back->until == member->until;
     enum dp_status st = compare(view, change->join, err);
     if (st != DP_OK)
         return st;
-    *changes = member->incarnation != place->incarnation;
+    *changes = false;
+    if (change->join->returns && left && !returns)
+        return DP_OK; /* first every shard has to know that it left */
+    if (returns) {
+        member->missed += back->to - (left ? member->until : member->from);
+        member->from = back->to;
+        member->until = UINT64_MAX;
+    }
+    *changes = returns || member->incarnation != place->incarnation;
     member->incarnation = place->incarnation;
     return DP_OK;
 }
@@ -134,6 +162,11 @@ static enum dp_status give_seat(const struct dp_client_place *place, struct dp_v
                        "worker %" PRIu32 " left run %" PRIu32 " before step %" PRIu64
                        " already, and not before step %" PRIu64,
                        place->rank, view->run, member->until, change->until);
+    if (change->until < member->from)
+        return dp_fail(err, DP_ARGUMENT,
+                       "worker %" PRIu32 " takes part in run %" PRIu32 " from step %" PRIu64
+                       " on, and cannot leave before step %" PRIu64,
+                       place->rank, view->run, member->from, change->until);
     *changes = member->until != change->until;
     member->until = change->until;
     return DP_OK;
@@ -144,12 +177,16 @@ static void lose_place(struct dp_client *client, const struct dp_view *view)
     const struct dp_client_place *place = &client->place;
     struct dp_error replaced = {0};
     bool left = place->rank < view->members && view->member[place->rank].until != UINT64_MAX;
-    (void)dp_fail(&replaced, DP_REPLACED,
-                  left ? "run %" PRIu32 " goes on without worker %" PRIu32
-                         ", as it was silent for longer than --worker-timeout (training.worker_timeout); "
-                         "this process ends"
-                       : "run %" PRIu32 ": another process joined as worker %" PRIu32 "; this process ends",
-                  place->run, place->rank);
+    if (left) /* as a shard says it (server/durable/steps.c) */
+        replaced.wait = (struct dp_wait){
+            .reason = DP_WAIT_VIEW, .subject = view->run, .done = view->number, .total = view->number + 1};
+    (void)dp_fail_wait(
+        &replaced, DP_REPLACED, replaced.wait,
+        left ? "run %" PRIu32 " goes on without worker %" PRIu32
+               ", as it was silent for longer than --worker-timeout (training.worker_timeout): it has to "
+               "join again"
+             : "run %" PRIu32 ": another process joined as worker %" PRIu32 "; this process ends",
+        place->run, place->rank);
     dp_client_session_replace(&client->session, &replaced);
 }
 
@@ -218,7 +255,8 @@ static enum dp_status agree(struct dp_client *client, const struct seat_change *
             break;
         st = store(client, name, view, &value, left_ms(client, change->end_ns), &won, err);
     }
-    client->place.seated |= st == DP_OK;
+    client->place.seated |=
+        st == DP_OK && view->member[client->place.rank].incarnation == client->place.incarnation;
     dp_register_value_clear(&value);
     return st;
 }
@@ -230,7 +268,12 @@ static enum dp_status take_view(struct dp_call *call, uint32_t server, const str
 {
     (void)server;
     (void)message;
-    *call->view = reply->version > *call->view ? reply->version : *call->view;
+    struct dp_call_view *all = call->view;
+    all->acts_on = reply->version > all->acts_on ? reply->version : all->acts_on;
+    all->begin = reply->begin > all->begin ? reply->begin : all->begin;
+    all->begun &= reply->begun;
+    if (reply->begin > STEP_MAX)
+        return dp_fail(err, DP_INVALID, "is at step %" PRIu64 ", which no run comes to", reply->begin);
     if (reply->version < parcel->request.version)
         return dp_fail(err, DP_INVALID,
                        "acts on view %" PRIu64 " of the run's members, though it was given %" PRIu64,
@@ -251,6 +294,8 @@ static enum dp_status keep(struct dp_client *client, const struct dp_view *view,
     session->view = block;
     session->view_bytes = size;
     client->place.view = view->number;
+    client->place.from = view->member[client->place.rank].from;
+    client->place.missed = view->member[client->place.rank].missed;
     return DP_OK;
 }
 
@@ -275,11 +320,12 @@ static enum dp_status check_register(struct dp_client *client, const struct seat
     return st;
 }
 
+/* all: what they answered. */
 static enum dp_status hand_over(struct dp_client *client, const struct seat_change *change,
-                                const struct dp_view *view, struct dp_error *err)
+                                const struct dp_view *view, struct dp_call_view *all, struct dp_error *err)
 {
     uint32_t timeout_ms = left_ms(client, change->end_ns);
-    uint64_t acts_on = 0;
+    *all = (struct dp_call_view){.begun = true};
     enum dp_status st = keep(client, view, err);
     if (st != DP_OK)
         return st;
@@ -287,24 +333,56 @@ static enum dp_status hand_over(struct dp_client *client, const struct seat_chan
     for (uint32_t i = 0; i < client->shards && call; i++) {
         dp_parcel_add(client->draft[i], client->session.view, 0, client->session.view_bytes);
         client->draft[i]->request.version = view->number;
+        client->draft[i]->request.returns = change->join && change->join->returns;
+        client->draft[i]->request.rank = client->place.rank;
     }
     if (call) {
         call->take = take_view;
-        call->view = &acts_on;
+        call->view = all;
     }
     st = dp_client_ask_all(client, &call, "the members of the run", timeout_ms, err);
-    return st == DP_OK && acts_on > view->number ? check_register(client, change, acts_on, err) : st;
+    return st == DP_OK && all->acts_on > view->number ? check_register(client, change, all->acts_on, err)
+                                                      : st;
 }
 
-static enum dp_status carry_out(struct dp_client *client, const struct seat_change *change,
-                                struct dp_error *err)
+/* Whether all shards have accepted the view's `from` of the seat. Else says what is to be tried next. */
+static bool is_back(struct seat_change *change, const struct dp_member *seat, uint64_t number,
+                    const struct dp_call_view *all)
 {
-    struct dp_view view = {0};
+    struct seat_return *back = &change->back;
+    bool left = seat->until != UINT64_MAX;
+    if (all->acts_on > number) /* what they answered is of another view */
+        return false;
+    if (!left && all->begun)
+        return true;
+    uint64_t least = left && seat->until > seat->from ? seat->until : seat->from + 1;
+    least = all->begin > least ? all->begin : least;
+    if (!left && back->known && back->margin < MARGIN_MAX) /* it was too little */
+        back->margin *= 2;
+    back->known = true;
+    back->from = seat->from;
+    back->until = seat->until;
+    back->to = least < UINT64_MAX - back->margin ? least + back->margin : UINT64_MAX - 1;
+    return false;
+}
+
+static enum dp_status carry_out(struct dp_client *client, struct seat_change *change, struct dp_error *err)
+{
     struct dp_error why = {0};
-    enum dp_status st = agree(client, change, &view, &why);
-    if (st == DP_OK)
-        st = hand_over(client, change, &view, &why);
-    dp_view_clear(&view);
+    enum dp_status st;
+    bool done = false;
+    change->back = (struct seat_return){.margin = MARGIN_MIN};
+    do {
+        struct dp_view view = {0};
+        struct dp_call_view all;
+        st = agree(client, change, &view, &why);
+        if (st == DP_OK)
+            st = hand_over(client, change, &view, &all, &why);
+        if (st == DP_OK)
+            done = !change->join || !change->join->returns ||
+                   is_back(change, &view.member[client->place.rank], view.number, &all);
+        dp_view_clear(&view);
+    } while (st == DP_OK && !done);
     return st == DP_OK ? DP_OK : dp_fail_wait(err, st, why.wait, "%s: %s", change->what, why.text);
 }
 
@@ -390,4 +468,20 @@ enum dp_status dp_client_leave(struct dp_client *client, uint64_t until, uint32_
     if (dp_client_pushing(client))
         return dp_fail(err, DP_ARGUMENT, "leave: a push is not answered yet: wait for it first");
     return carry_out(client, &change, err);
+}
+
+uint64_t dp_client_joined_at(const struct dp_client *client)
+{
+    return client->place.from;
+}
+
+uint64_t dp_client_missed(const struct dp_client *client)
+{
+    return client->place.missed;
+}
+
+bool dp_client_was_let_leave(const struct dp_client *client)
+{
+    const struct dp_error *replaced = &client->session.replaced;
+    return replaced->status == DP_REPLACED && replaced->wait.reason == DP_WAIT_VIEW;
 }

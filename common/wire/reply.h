@@ -53,9 +53,9 @@ struct dp_reply {
     uint64_t id, session, generation, cluster, sequence;
     enum dp_status status;
     char reason[DP_REASON_MAX + 1]; /* of a status other than OK */
-    struct dp_wait wait;            /* of AGAIN, STOPPING, TIMEOUT, HELD */
-    uint64_t silent_ms;             /* of HELD: since the shard last heard of the member that is waited for */
-    uint64_t too_old;               /* of DP_TOO_OLD, and welcome: all unknown streams up to this */
+    struct dp_wait wait; /* of AGAIN, STOPPING, TIMEOUT, HELD; of REPLACED: VIEW, it was let leave */
+    uint64_t silent_ms;  /* of HELD: since the shard last heard of the member that is waited for */
+    uint64_t too_old;    /* of DP_TOO_OLD, and welcome: all unknown streams up to this */
 
     uint64_t first, last, boot, stream; /* welcome */
     uint32_t window;
@@ -75,6 +75,8 @@ struct dp_reply {
     bool held;                   /* snapshot: it is there */
     uint32_t run, epoch;         /* snapshot: the last that was reverted to; 0, 0: none */
     uint64_t version;            /* register: 0: never set; view: the number the shard acts on */
+    bool begun;                  /* view: of a member that returns (downpour.proto) */
+    uint64_t begin;              /* view: likewise */
     bool won;                    /* register: of a set (downpour.proto) */
     enum dp_lease_state lease;   /* leased */
     uint32_t wait_ms;            /* leased */

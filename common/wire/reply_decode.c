@@ -182,6 +182,8 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
     case DOWNPOUR__REPLY__BODY_VIEW_STATE:
         out->kind = DP_REPLY_VIEW;
         out->version = wire->view_state->number;
+        out->begun = wire->view_state->begun;
+        out->begin = wire->view_state->begin;
         return DP_OK;
     case DOWNPOUR__REPLY__BODY_SILENCES:
         out->kind = DP_REPLY_SILENCES;

@@ -200,6 +200,8 @@ static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
     case DP_REPLY_VIEW:
         downpour__view_state__init(&parts->body.view_state);
         parts->body.view_state.number = reply->version;
+        parts->body.view_state.begun = reply->begun;
+        parts->body.view_state.begin = reply->begin;
         parts->head.body_case = DOWNPOUR__REPLY__BODY_VIEW_STATE;
         parts->head.view_state = &parts->body.view_state;
         break;

@@ -94,6 +94,9 @@ struct dp_request {
     const void *note; /* note_put, register_set, view_put: lent */
     size_t note_bytes;
 
+    bool returns;  /* view_put: the member asks whether it takes part from its first step on */
+    uint32_t rank; /* view_put, with returns */
+
     uint64_t version; /* register_get: above it; register_set: the one expected */
     uint32_t wait_ms; /* register_get: DP_TIMEOUT_MS_MAX at most */
     uint64_t nonce;   /* register_set: not 0 */

@@ -347,6 +347,8 @@ static enum dp_status take_body(const struct dp_message *message, const Downpour
         return take_short(message, wire, out, err);
     case DOWNPOUR__REQUEST__BODY_VIEW_PUT:
         out->kind = DP_REQUEST_VIEW_PUT;
+        out->returns = wire->view_put->returns;
+        out->rank = wire->view_put->rank;
         return take_bytes(message, "view", DP_VIEW_BYTES_MAX, out, err);
     case DOWNPOUR__REQUEST__BODY_LEASE:
         out->kind = DP_REQUEST_LEASE;

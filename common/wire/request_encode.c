@@ -227,6 +227,8 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
         return 1;
     case DP_REQUEST_VIEW_PUT:
         downpour__view_put__init(&parts->body.view_put);
+        parts->body.view_put.returns = request->returns;
+        parts->body.view_put.rank = request->rank;
         parts->head.body_case = DOWNPOUR__REQUEST__BODY_VIEW_PUT;
         parts->head.view_put = &parts->body.view_put;
         return 1;

@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORMAT 1u
+#define FORMAT 2u
+
+/* Format 1: members without `from` and `missed`. */
+#define FORMAT_1 1u
+#define MEMBER_1 16u
 
 enum dp_status dp_view_copy(const struct dp_view *view, struct dp_view *out, struct dp_error *err)
 {
@@ -37,9 +41,12 @@ void dp_view_pack(const struct dp_view *view, void *to)
     dp_store_u64le(at + 24, view->first_step);
     dp_store_u32le(at + 32, view->members);
     dp_store_u32le(at + 36, 0);
-    for (uint32_t i = 0; i < view->members; i++) {
-        dp_store_u64le(at + DP_VIEW_HEAD + i * 16, view->member[i].incarnation);
-        dp_store_u64le(at + DP_VIEW_HEAD + i * 16 + 8, view->member[i].until);
+    at += DP_VIEW_HEAD;
+    for (uint32_t i = 0; i < view->members; i++, at += DP_VIEW_MEMBER) {
+        dp_store_u64le(at, view->member[i].incarnation);
+        dp_store_u64le(at + 8, view->member[i].until);
+        dp_store_u64le(at + 16, view->member[i].from);
+        dp_store_u64le(at + 24, view->member[i].missed);
     }
 }
 
@@ -60,19 +67,41 @@ static enum dp_status check(const struct dp_view *view, uint32_t mode, struct dp
     return DP_OK;
 }
 
+/* at: the members. */
+static enum dp_status take_members(const char *at, size_t each, struct dp_view *view, struct dp_error *err)
+{
+    for (uint32_t i = 0; i < view->members; i++, at += each) {
+        struct dp_member *member = &view->member[i];
+        *member = (struct dp_member){
+            .incarnation = dp_load_u64le(at), .until = dp_load_u64le(at + 8), .from = view->first_step};
+        if (each == MEMBER_1)
+            continue;
+        member->from = dp_load_u64le(at + 16);
+        member->missed = dp_load_u64le(at + 24);
+        if (member->from < view->first_step)
+            return dp_fail(err, DP_INVALID,
+                           "view: worker %" PRIu32 " takes part from step %" PRIu64 ", expected %" PRIu64
+                           ", the run's first, or later",
+                           i, member->from, view->first_step);
+    }
+    return DP_OK;
+}
+
 enum dp_status dp_view_unpack(const void *bytes, size_t size, struct dp_view *out, struct dp_error *err)
 {
     const char *at = bytes;
     *out = (struct dp_view){0};
     uint32_t format = size >= 4 ? dp_load_u32le(at) : 0;
     uint32_t members = size >= DP_VIEW_HEAD ? dp_load_u32le(at + 32) : 0;
-    if (format != FORMAT)
-        return dp_fail(err, DP_INVALID, "view: format %" PRIu32 ", expected %u", format, FORMAT);
-    if (members == 0 || members > DP_MEMBERS_MAX || size != DP_VIEW_HEAD + (size_t)members * 16)
+    size_t each = format == FORMAT_1 ? MEMBER_1 : DP_VIEW_MEMBER;
+    if (format != FORMAT && format != FORMAT_1)
+        return dp_fail(err, DP_INVALID, "view: format %" PRIu32 ", expected %u or %u", format, FORMAT_1,
+                       FORMAT);
+    if (members == 0 || members > DP_MEMBERS_MAX || size != DP_VIEW_HEAD + members * each)
         return dp_fail(err, DP_INVALID,
                        "view: %zu bytes for %" PRIu32
-                       " members, expected 1 to %u members, %u bytes and 16 of each",
-                       size, members, DP_MEMBERS_MAX, DP_VIEW_HEAD);
+                       " members, expected 1 to %u members, %u bytes and %zu of each",
+                       size, members, DP_MEMBERS_MAX, DP_VIEW_HEAD, each);
     uint32_t mode = dp_load_u32le(at + 16);
     struct dp_view view = {.run = dp_load_u32le(at + 4),
                            .number = dp_load_u64le(at + 8),
@@ -86,12 +115,12 @@ enum dp_status dp_view_unpack(const void *bytes, size_t size, struct dp_view *ou
     view.member = calloc(members, sizeof *view.member);
     if (!view.member)
         return dp_fail(err, DP_NOMEM, "no memory for the %" PRIu32 " members of a view", members);
-    for (uint32_t i = 0; i < members; i++) {
-        view.member[i].incarnation = dp_load_u64le(at + DP_VIEW_HEAD + i * 16);
-        view.member[i].until = dp_load_u64le(at + DP_VIEW_HEAD + i * 16 + 8);
-    }
-    *out = view;
-    return DP_OK;
+    st = take_members(at + DP_VIEW_HEAD, each, &view, err);
+    if (st == DP_OK)
+        *out = view;
+    else
+        dp_view_clear(&view);
+    return st;
 }
 
 void dp_consistency_text(enum dp_consistency mode, uint32_t slack, char *out, size_t size)

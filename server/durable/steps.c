@@ -9,6 +9,8 @@
 
 static bool is_finished(const struct dp_steps *steps, uint32_t rank)
 {
+    if (!dp_steps_has_begun(steps, rank))
+        return true;
     return steps->next[rank] >= steps->view.member[rank].until;
 }
 
@@ -42,31 +44,94 @@ static void count_open(struct dp_steps *steps)
     steps->wanted = members > backups ? members - backups : members > 0;
 }
 
+/* Nobody takes part in the open step, and somebody does in a later one: that is the next to be gathered. */
+static void skip_empty(struct dp_steps *steps)
+{
+    uint64_t first = UINT64_MAX;
+    if (steps->view.mode != DP_SYNC || dp_steps_has_open(steps))
+        return;
+    for (uint32_t rank = 0; rank < steps->view.members; rank++)
+        if (steps->start[rank] < steps->view.member[rank].until && steps->start[rank] > steps->open &&
+            steps->start[rank] < first)
+            first = steps->start[rank];
+    if (first == UINT64_MAX)
+        return;
+    steps->open = first;
+    steps->stuck = (struct dp_error){0};
+}
+
 /* ---- the view */
 
 /* When a member leaves is said once, and not of steps that it has pushed: what is kept of it, and what was dropped, depends on it. */
-static enum dp_status check_leavers(const struct dp_steps *steps, const struct dp_view *view,
+static enum dp_status check_leaver(const struct dp_steps *steps, const struct dp_view *view, uint32_t rank,
+                                   struct dp_error *err)
+{
+    uint64_t was = steps->view.member[rank].until, until = view->member[rank].until;
+    uint64_t least = view->member[rank].from;
+    if (dp_steps_has_begun(steps, rank) && steps->next[rank] > least)
+        least = steps->next[rank];
+    if (until == was || (was == UINT64_MAX && until >= least))
+        return DP_OK;
+    return dp_fail(err, DP_INVALID,
+                   "view %" PRIu64 " of run %" PRIu32 ": worker %" PRIu32
+                   " takes part in the steps below %" PRIu64 ", but it %s %" PRIu64,
+                   view->number, view->run, rank, until,
+                   was == UINT64_MAX ? "has finished steps below" : "has left before step",
+                   was == UINT64_MAX ? least : was);
+}
+
+static enum dp_status refuse_return(const struct dp_view *view, uint32_t rank, const char *but, uint64_t step,
                                     struct dp_error *err)
 {
-    for (uint32_t rank = 0; rank < view->members; rank++) {
-        uint64_t was = steps->view.member[rank].until, until = view->member[rank].until;
-        if (until == was || (was == UINT64_MAX && until >= steps->next[rank]))
-            continue;
-        return dp_fail(err, DP_INVALID,
-                       "view %" PRIu64 " of run %" PRIu32 ": worker %" PRIu32
-                       " takes part in the steps below %" PRIu64 ", but it %s %" PRIu64,
-                       view->number, view->run, rank, until,
-                       was == UINT64_MAX ? "has finished steps below" : "has left before step",
-                       was == UINT64_MAX ? steps->next[rank] : was);
-    }
+    return dp_fail(err, DP_INVALID,
+                   "view %" PRIu64 " of run %" PRIu32 ": worker %" PRIu32 " takes part from step %" PRIu64
+                   " on, but %s %" PRIu64,
+                   view->number, view->run, rank, view->member[rank].from, but, step);
+}
+
+/* It returns, or its return is moved to a later step. A member that has pushed since it began does not move; one that returns has
+ * pushed all that it had to: else what a step is closed with would depend on when a shard hears of it. */
+static enum dp_status check_return(const struct dp_steps *steps, const struct dp_view *view, uint32_t rank,
+                                   struct dp_error *err)
+{
+    const struct dp_member *was = &steps->view.member[rank], *member = &view->member[rank];
+    uint64_t start = steps->start[rank], next = steps->next[rank];
+    bool begun = dp_steps_has_begun(steps, rank), left = was->until != UINT64_MAX;
+    if (left && member->from < was->until)
+        return refuse_return(view, rank, "it has left before step", was->until, err);
+    if (begun && (member->from < next || (!left && next > start)))
+        return refuse_return(view, rank, "it has finished the steps below", next, err);
+    if (begun && left && view->mode == DP_SYNC && next < was->until)
+        return refuse_return(view, rank, "it has not pushed all of its steps: the next is", next, err);
+    if (begun && left && view->mode == DP_SYNC && start < was->until && steps->former[rank] > steps->open)
+        return refuse_return(view, rank, "it left twice since the open step, which is", steps->open, err);
+    if (member->until < member->from)
+        return refuse_return(view, rank, "it leaves before step", member->until, err);
     return DP_OK;
+}
+
+static enum dp_status check_members(const struct dp_steps *steps, const struct dp_view *view,
+                                    struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (uint32_t rank = 0; st == DP_OK && rank < view->members; rank++) {
+        const struct dp_member *was = &steps->view.member[rank], *member = &view->member[rank];
+        if (member->from < was->from)
+            st = refuse_return(view, rank, "it began at step", was->from, err);
+        else if (member->from > was->from)
+            st = check_return(steps, view, rank, err);
+        else
+            st = check_leaver(steps, view, rank, err);
+    }
+    return st;
 }
 
 static bool has_same_members(const struct dp_view *a, const struct dp_view *b)
 {
     for (uint32_t rank = 0; rank < a->members; rank++)
         if (a->member[rank].incarnation != b->member[rank].incarnation ||
-            a->member[rank].until != b->member[rank].until)
+            a->member[rank].until != b->member[rank].until || a->member[rank].from != b->member[rank].from ||
+            a->member[rank].missed != b->member[rank].missed)
             return false;
     return true;
 }
@@ -106,7 +171,39 @@ enum dp_view_news dp_steps_look(const struct dp_steps *steps, const struct dp_vi
     }
     if (view->number <= own->number)
         return DP_VIEW_KNOWN;
-    return check_leavers(steps, view, err) == DP_OK ? DP_VIEW_NEWER : DP_VIEW_REFUSED;
+    return check_members(steps, view, err) == DP_OK ? DP_VIEW_NEWER : DP_VIEW_REFUSED;
+}
+
+static uint64_t greatest_next(const struct dp_steps *steps)
+{
+    uint64_t greatest = steps->view.first_step;
+    for (uint32_t rank = 0; rank < steps->view.members; rank++)
+        greatest = steps->next[rank] > greatest ? steps->next[rank] : greatest;
+    return greatest;
+}
+
+uint64_t dp_steps_begin(const struct dp_steps *steps)
+{
+    switch (steps->view.mode) {
+    case DP_SYNC:
+        return steps->open + 1;
+    case DP_SSP: /* nobody has been told that all have finished more */
+        return steps->least != UINT64_MAX ? steps->least : greatest_next(steps);
+    case DP_ASYNC:
+    default:
+        return steps->view.first_step;
+    }
+}
+
+/* The steps as they are, with the view of before: accepted here, or passed. */
+static void take_return(struct dp_steps *steps, const struct dp_view *view, uint32_t rank, uint64_t begin)
+{
+    const struct dp_member *was = &steps->view.member[rank], *member = &view->member[rank];
+    if (was->until != UINT64_MAX && steps->start[rank] < was->until)
+        steps->former[rank] = was->until;
+    steps->start[rank] = member->from >= begin ? member->from : UINT64_MAX;
+    if (dp_steps_has_begun(steps, rank))
+        steps->next[rank] = member->from;
 }
 
 void dp_steps_take(struct dp_steps *steps, struct dp_view *view, uint64_t now_ns)
@@ -114,9 +211,14 @@ void dp_steps_take(struct dp_steps *steps, struct dp_view *view, uint64_t now_ns
     enum dp_view_news news = dp_steps_look(steps, view, NULL);
     bool begins = news == DP_VIEW_NEW_RUN;
     DP_ASSERT((begins || news == DP_VIEW_NEWER) && view->members > 0 && view->members <= DP_MEMBERS_MAX);
+    uint64_t begin = begins ? 0 : dp_steps_begin(steps);
     for (uint32_t rank = 0; rank < view->members; rank++) {
-        if (begins)
-            steps->next[rank] = view->first_step;
+        if (begins) {
+            steps->next[rank] = steps->start[rank] = view->member[rank].from;
+            steps->former[rank] = 0;
+        } else if (view->member[rank].from > steps->view.member[rank].from) {
+            take_return(steps, view, rank, begin);
+        }
         if (begins || view->member[rank].incarnation != steps->view.member[rank].incarnation)
             steps->heard_ns[rank] = now_ns;
     }
@@ -128,18 +230,21 @@ void dp_steps_take(struct dp_steps *steps, struct dp_view *view, uint64_t now_ns
     steps->view = *view;
     *view = (struct dp_view){0};
     steps->changes++;
+    skip_empty(steps);
     find_least(steps);
     count_open(steps);
 }
 
-void dp_steps_restore(struct dp_steps *steps, struct dp_view *view, uint64_t open, const uint64_t *next,
-                      uint64_t now_ns)
+void dp_steps_restore(struct dp_steps *steps, struct dp_view *view, uint64_t open,
+                      const struct dp_steps_place *place, uint64_t now_ns)
 {
     DP_ASSERT(steps->view.run == 0 && view->run > 0 && open >= view->first_step);
     dp_steps_take(steps, view, now_ns);
     for (uint32_t rank = 0; rank < steps->view.members; rank++) {
-        DP_ASSERT(next[rank] >= steps->view.first_step);
-        steps->next[rank] = next[rank];
+        DP_ASSERT(place[rank].next >= steps->view.first_step);
+        steps->next[rank] = place[rank].next;
+        steps->start[rank] = place[rank].start;
+        steps->former[rank] = place[rank].former;
     }
     steps->open = open;
     find_least(steps);
@@ -164,6 +269,29 @@ static enum dp_status lacks_view(const struct dp_steps *steps, const struct dp_m
                         member->view, member->run, has);
 }
 
+/* It may join again: what it waits for is a view that has it. */
+static enum dp_status let_leave(const struct dp_view *view, uint32_t rank, struct dp_error *err)
+{
+    struct dp_wait wait = {
+        .reason = DP_WAIT_VIEW, .subject = view->run, .done = view->number, .total = view->number + 1};
+    return dp_fail_wait(err, DP_REPLACED, wait,
+                        "run %" PRIu32 " goes on without worker %" PRIu32 " from step %" PRIu64
+                        ", as it was silent for longer than --worker-timeout (training.worker_timeout): it "
+                        "has to join again",
+                        view->run, rank, view->member[rank].until);
+}
+
+static enum dp_status not_yet(const struct dp_steps *steps, const struct dp_membership *member,
+                              struct dp_error *err)
+{
+    return dp_fail(err, DP_INVALID,
+                   "member: step %" PRIu64 ", but worker %" PRIu32 " takes part from step %" PRIu64 " on%s",
+                   member->step, member->rank, steps->view.member[member->rank].from,
+                   dp_steps_has_begun(steps, member->rank)
+                       ? ""
+                       : ", which this shard has passed: it has to join from a later one");
+}
+
 enum dp_status dp_steps_check(const struct dp_steps *steps, const struct dp_membership *member,
                               struct dp_error *err)
 {
@@ -180,11 +308,7 @@ enum dp_status dp_steps_check(const struct dp_steps *steps, const struct dp_memb
                        member->rank, view->run, view->members);
     if (member->incarnation != view->member[member->rank].incarnation &&
         view->member[member->rank].until != UINT64_MAX)
-        return dp_fail(err, DP_REPLACED,
-                       "run %" PRIu32 " goes on without worker %" PRIu32 " from step %" PRIu64
-                       ", as it was silent for longer than --worker-timeout (training.worker_timeout); this "
-                       "process ends",
-                       view->run, member->rank, view->member[member->rank].until);
+        return let_leave(view, member->rank, err);
     if (member->incarnation != view->member[member->rank].incarnation)
         return dp_fail(err, DP_REPLACED,
                        "another process joined run %" PRIu32 " as worker %" PRIu32 "; this process ends",
@@ -192,7 +316,9 @@ enum dp_status dp_steps_check(const struct dp_steps *steps, const struct dp_memb
     if (member->step < view->first_step)
         return dp_fail(err, DP_INVALID, "member: step %" PRIu64 ", run %" PRIu32 " begins at step %" PRIu64,
                        member->step, view->run, view->first_step);
-    if (!dp_steps_takes_part(steps, member->rank, member->step))
+    if (member->step < steps->start[member->rank])
+        return not_yet(steps, member, err);
+    if (member->step >= view->member[member->rank].until)
         return dp_fail(err, DP_INVALID,
                        "member: step %" PRIu64 ", but worker %" PRIu32
                        " has left: it takes part in the steps below %" PRIu64,
@@ -406,5 +532,6 @@ void dp_steps_closed(struct dp_steps *steps)
     steps->open++;
     steps->stuck = (struct dp_error){0};
     steps->changes++;
+    skip_empty(steps);
     count_open(steps);
 }

@@ -2,6 +2,10 @@
  * what the consistency mode lets each do next. Pure state and rules: no I/O, no clock.
  *     look at a view -> (the journal has it) -> take -> check a member -> pull: go, held, old weights; push: go, keep -> pushed
  *     sync: ... -> all, or all but B, have pushed the open step -> closed -> the next step is open
+ * Returns   A view may let a member that has left take part again, from a later step on. The shard accepts that where it has not passed
+ *           the step; else the member takes part in nothing here until a view names a later one. Who returns pushes nothing before all
+ *           shards have accepted: so no step is closed with it on one shard and without it on another. What it pushed before it left
+ *           still counts for the steps below `former`.
  * Finished  A member has finished the steps below next[rank]; where that is not below its `until`, all that ever come.
  * async     Nobody waits.
  * ssp:S     A pull for step t goes once every member has finished t - S steps: it sees them all (Ho et al. 2013).
@@ -9,6 +13,7 @@
  *           the step before, by a process that starts again within it, gets the weights of then.
  * sync:B    The open step is gathered once all of its members but B have pushed it (Chen et al. 2016, backup workers). A push of a step
  *           that was closed without it is dropped; a pull for a closed step goes, and sees the open one.
+ * Skipped   sync: steps that nobody takes part in, between those of members that left and of one that returns, are never open.
  * Promise   A verdict changes only where `changes` does, or with the member's own requests.
  * Why here  Marks keep this state and replay restores it, as they do the push ids.
  * Thread    The shard's. Memory: the view's members. Failure: what is refused changed nothing. */
@@ -30,7 +35,11 @@ struct dp_steps {
     uint32_t pushed;     /* sync: members that take part in the open step and have pushed it */
     struct dp_error
         stuck; /* why the open step, which was gathered, cannot be closed now; DP_OK: nothing is known */
-    uint64_t next[DP_MEMBERS_MAX];     /* by rank: steps finished, counted from 0 as steps are */
+    uint64_t next[DP_MEMBERS_MAX]; /* by rank: steps finished, counted from 0 as steps are */
+    uint64_t start
+        [DP_MEMBERS_MAX]; /* by rank: from this step on it takes part here, until it leaves; UINT64_MAX: from none */
+    uint64_t former
+        [DP_MEMBERS_MAX]; /* by rank: before it last left, it took part in the steps below; 0: it never left */
     uint64_t heard_ns[DP_MEMBERS_MAX]; /* by rank: its last request, or since when it is expected here */
 };
 
@@ -47,9 +56,20 @@ enum dp_view_news dp_steps_look(const struct dp_steps *steps, const struct dp_vi
                                 struct dp_error *err);
 /* Acts on it from now on. NEWER or NEW_RUN only; takes it over and leaves {0}. */
 void dp_steps_take(struct dp_steps *steps, struct dp_view *view, uint64_t now_ns);
-/* At an opening: what the marks tell. Takes the view over; next: [view->members]. */
-void dp_steps_restore(struct dp_steps *steps, struct dp_view *view, uint64_t open, const uint64_t *next,
-                      uint64_t now_ns);
+/* What the marks tell of a member. */
+struct dp_steps_place {
+    uint64_t next, start, former;
+};
+/* At an opening. Takes the view over; place: [view->members]. */
+void dp_steps_restore(struct dp_steps *steps, struct dp_view *view, uint64_t open,
+                      const struct dp_steps_place *place, uint64_t now_ns);
+/* Whether this shard accepted the step from which the member takes part, of its view. */
+static inline bool dp_steps_has_begun(const struct dp_steps *steps, uint32_t rank)
+{
+    return steps->start[rank] != UINT64_MAX;
+}
+/* The least step from which it would accept a member now. */
+uint64_t dp_steps_begin(const struct dp_steps *steps);
 void dp_steps_clear(struct dp_steps *steps);
 
 /* ---- members */
@@ -92,7 +112,8 @@ static inline uint64_t dp_steps_gap(const struct dp_steps *steps, uint64_t step)
 
 static inline bool dp_steps_takes_part(const struct dp_steps *steps, uint32_t rank, uint64_t step)
 {
-    return step < steps->view.member[rank].until;
+    return step < steps->former[rank] ||
+           (step >= steps->start[rank] && step < steps->view.member[rank].until);
 }
 /* Whether any member takes part in the open step. */
 bool dp_steps_has_open(const struct dp_steps *steps);

@@ -33,6 +33,23 @@ static void say_replaced(const struct dp_view_requests *requests, const struct d
     }
 }
 
+/* Said once: as the view is acted on. */
+static void say_returned(const struct dp_view_requests *requests, uint32_t rank)
+{
+    const struct dp_steps *steps = requests->steps;
+    const struct dp_view *view = &steps->view;
+    if (dp_steps_has_begun(steps, rank))
+        dp_log(DP_LOG_INFO,
+               "shard %" PRIu32 ": run %" PRIu32 ": worker %" PRIu32 " takes part again, from step %" PRIu64
+               " on",
+               requests->base->index, view->run, rank, view->member[rank].from);
+    else
+        dp_log(DP_LOG_INFO,
+               "shard %" PRIu32 ": run %" PRIu32 ": worker %" PRIu32 " is to take part from step %" PRIu64
+               " on, which is over here: it has to join from a later one",
+               requests->base->index, view->run, rank, view->member[rank].from);
+}
+
 static enum dp_status append(const struct dp_view_requests *requests, const struct dp_request *request,
                              struct dp_error *err)
 {
@@ -63,6 +80,22 @@ static enum dp_status check_reach(const struct dp_view_requests *requests, const
                                 : DP_OK;
 }
 
+/* Takes the view over. */
+static void take(const struct dp_view_requests *requests, struct dp_view *view, enum dp_view_news news)
+{
+    bool returns[DP_MEMBERS_MAX] = {false};
+    for (uint32_t rank = 0; news == DP_VIEW_NEWER && rank < view->members; rank++)
+        returns[rank] = view->member[rank].from > requests->steps->view.member[rank].from;
+    if (news == DP_VIEW_NEWER)
+        say_replaced(requests, view);
+    dp_steps_take(requests->steps, view, dp_shard_now(requests->base));
+    if (news == DP_VIEW_NEW_RUN)
+        say_begins(requests);
+    for (uint32_t rank = 0; rank < requests->steps->view.members; rank++)
+        if (returns[rank])
+            say_returned(requests, rank);
+}
+
 /* Takes the view over where it acts on it. */
 static enum dp_status act(const struct dp_view_requests *requests, const struct dp_request *request,
                           struct dp_view *view, struct dp_error *err)
@@ -84,11 +117,7 @@ static enum dp_status act(const struct dp_view_requests *requests, const struct 
                        requests->base->index);
     if (append(requests, request, err) != DP_OK)
         return err->status;
-    if (news == DP_VIEW_NEWER)
-        say_replaced(requests, view);
-    dp_steps_take(requests->steps, view, dp_shard_now(requests->base));
-    if (news == DP_VIEW_NEW_RUN)
-        say_begins(requests);
+    take(requests, view, news);
     return DP_OK;
 }
 
@@ -107,16 +136,24 @@ static bool is_durable(const struct dp_view_requests *requests, struct dp_error 
 void dp_view_requests_put(const struct dp_view_requests *requests, const struct dp_waiting *waiting,
                           struct dp_error *err)
 {
+    const struct dp_request *request = &waiting->request;
     struct dp_view view;
-    enum dp_status st = dp_view_unpack(waiting->request.note, waiting->request.note_bytes, &view, err);
+    enum dp_status st = dp_view_unpack(request->note, request->note_bytes, &view, err);
+    if (st == DP_OK && request->returns && request->rank >= view.members)
+        st = dp_fail(err, DP_INVALID, "view: worker %" PRIu32 " asks, of %" PRIu32 " members", request->rank,
+                     view.members);
     if (st == DP_OK)
-        st = act(requests, &waiting->request, &view, err);
+        st = act(requests, request, &view, err);
     dp_view_clear(&view);
     if (st != DP_OK)
         return;
     if (!is_durable(requests, err))
         return;
     struct dp_reply reply = {.kind = DP_REPLY_VIEW, .version = requests->steps->view.number};
+    if (request->returns && request->rank < requests->steps->view.members) {
+        reply.begun = dp_steps_has_begun(requests->steps, request->rank);
+        reply.begin = dp_steps_begin(requests->steps);
+    }
     struct dp_asker to = dp_asker_of(waiting);
     dp_replies_send(requests->replies, &to, &reply, NULL, 0);
 }

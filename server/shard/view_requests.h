@@ -1,6 +1,6 @@
 /* View requests: a client hands a shard the view that the shard lacks.
  *     view_put -> it is one of this run, or of a later one -> journaled -> acted on -> AGAIN, until the record is durable
- *     -> answered with the number acted on
+ *     -> answered with the number acted on, and to a member that returns, with whether it takes part here
  * Promise   A shard acts on the newest view that it was given. An older one of the same run changes nothing, and is answered
  *           with the newer number; what cannot be of the same run, or is of an older one, is refused.
  *           So is a run that nobody can have begun (as of pushes: admission.h), and a number that no register has come to:

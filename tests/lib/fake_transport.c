@@ -286,6 +286,9 @@ static void do_view_put(struct dp_fake_shard *shard, const struct dp_request *r,
     struct dp_error err = {0};
     DP_ASSERT(dp_view_unpack(r->note, r->note_bytes, &view, &err) == DP_OK);
     shard->view_puts++;
+    if (view.run == shard->view.run && view.number > shard->view.number && r->returns &&
+        view.member[r->rank].from > shard->view.member[r->rank].from)
+        shard->passed = view.member[r->rank].from < shard->begins;
     if (view.run > shard->view.run || view.number > shard->view.number) {
         dp_view_clear(&shard->view);
         shard->view = view;
@@ -294,6 +297,9 @@ static void do_view_put(struct dp_fake_shard *shard, const struct dp_request *r,
     }
     reply->kind = DP_REPLY_VIEW;
     reply->version = shard->view.number;
+    reply->begun = r->returns && !shard->passed;
+    reply->begin = r->returns ? shard->begins : 0;
+    shard->begins += shard->hurries;
 }
 
 static enum dp_status check_member(const struct dp_fake_shard *shard, const struct dp_membership *member,
@@ -311,6 +317,8 @@ static enum dp_status check_member(const struct dp_fake_shard *shard, const stru
     }
     if (shard->view.member[member->rank].incarnation == member->incarnation)
         return DP_OK;
+    if (shard->view.member[member->rank].until != UINT64_MAX)
+        reply->wait.reason = DP_WAIT_VIEW;
     (void)snprintf(reply->reason, sizeof reply->reason, "run %u: another process joined as worker %u",
                    member->run, member->rank);
     return DP_REPLACED;

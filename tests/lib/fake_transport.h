@@ -45,6 +45,9 @@ struct dp_fake_shard {
     uint64_t boot, stream, applied;
     uint32_t tables, rows, pushes, hellos, pulls;
     struct dp_view view; /* {0}: none */
+    uint64_t begins;     /* the least step from which it lets a member return */
+    uint64_t hurries;    /* by so much `begins` grows with each view put */
+    bool passed;         /* the member's first step, of the view that it has */
     uint32_t view_puts;
     struct dp_table_spec table[8];
     struct dp_fake_row *row;

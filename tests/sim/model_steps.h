@@ -27,7 +27,7 @@ struct sim_members {
             uint64_t incarnation, until;
         } member[SIM_WORKERS_MAX];
         size_t size;
-        char bytes[DP_VIEW_HEAD + 16 * SIM_WORKERS_MAX];
+        char bytes[DP_VIEW_HEAD + DP_VIEW_MEMBER * SIM_WORKERS_MAX];
     } view[SIM_VIEWS_MAX];          /* by number */
     uint32_t closed[SIM_STEPS_MAX]; /* by step - first_step: the members, a bit each; 0: nowhere closed */
 };

@@ -65,9 +65,10 @@ static void a_later_one_takes_its_place_and_leaves_the_others(void **state)
 {
     (void)state;
     struct bench b = joined(1);
-    others_set(b.net, 0, (struct dp_member){.incarnation = 17, .until = UINT64_MAX});
-    others_set(b.net, 1,
-               (struct dp_member){.incarnation = 18, .until = 40}); /* one before us, which has left */
+    others_set(b.net, 0, (struct dp_member){.incarnation = 17, .until = UINT64_MAX, .from = 5});
+    others_set(
+        b.net, 1,
+        (struct dp_member){.incarnation = 18, .until = 40, .from = 5}); /* one before us, which has left */
     dp_client_close(&b.client);
     b.net->closed = false;
     struct dp_transport transport = dp_fake_net_transport(b.net);
@@ -168,7 +169,8 @@ static enum dp_status rival_sets(void *context, uint32_t shard, const struct dp_
     (void)reply;
     if (r->kind != DP_REQUEST_REGISTER_SET || rivals->left == 0)
         return DP_OK;
-    others_set(rivals->net, 2, (struct dp_member){.incarnation = rivals->left--, .until = UINT64_MAX});
+    others_set(rivals->net, 2,
+               (struct dp_member){.incarnation = rivals->left--, .until = UINT64_MAX, .from = 5});
     return rivals->left == 2 ? DP_TOO_OLD : DP_OK; /* as if that one had been the 33rd meanwhile */
 }
 
@@ -405,7 +407,7 @@ static void a_client_whose_place_was_taken_is_no_member_any_more(void **state)
             assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_REPLACED);
             text_has(&b, "shard 1 at tcp://f1: run 3: another process joined as worker 1");
         } else {
-            others_set(b.net, 1, (struct dp_member){.incarnation = 4, .until = UINT64_MAX});
+            others_set(b.net, 1, (struct dp_member){.incarnation = 4, .until = UINT64_MAX, .from = 5});
             assert_int_equal(join(&b, &as_one), DP_REPLACED);
         }
         text_has(&b, "run 3: another process joined as worker 1");
@@ -471,7 +473,7 @@ static void who_is_held_hands_a_newer_view_over(void **state)
         assert_true(b.err.wait.reason == DP_WAIT_STEP && b.net->value.gets == 1);
         assert_int_equal(dp_client_wait(b.client, &ticket, 3000, NULL, &b.err), DP_TIMEOUT);
         assert_true(b.net->value.gets >= 2 && b.net->shard[0].view_puts == 1);
-        others_set(b.net, replaced, (struct dp_member){.incarnation = 17, .until = 9});
+        others_set(b.net, replaced, (struct dp_member){.incarnation = 17, .until = 9, .from = 5});
         if (replaced) {
             assert_int_equal(dp_client_wait(b.client, &ticket, WAIT_MS, NULL, &b.err), DP_REPLACED);
         } else {
@@ -496,7 +498,7 @@ static void a_shard_that_lost_the_newest_view_is_given_it(void **state)
     b.net->dead[0] = true;
     assert_int_equal(push_step(&b, 5, &ticket), DP_OK); /* names view 1 */
     b.net->dead[0] = false;
-    others_set(b.net, 0, (struct dp_member){.incarnation = 17, .until = 9});
+    others_set(b.net, 0, (struct dp_member){.incarnation = 17, .until = 9, .from = 5});
     assert_int_equal(join(&b, &as_one), DP_OK);
     assert_true(b.net->shard[0].view.number == 2);
     dp_fake_net_restart(b.net, 0);

@@ -73,7 +73,12 @@ static void answers_to_pulls_and_pushes_come_back_as_they_went(void **state)
 
     want = reply_of(DP_REPLY_VIEW);
     want.version = UINT64_MAX;
-    assert_true(round_trip(&want, NULL, 0).version == UINT64_MAX);
+    got = round_trip(&want, NULL, 0);
+    assert_true(got.version == UINT64_MAX && !got.begun && got.begin == 0);
+    want.begun = true;
+    want.begin = UINT64_MAX - 1;
+    got = round_trip(&want, NULL, 0);
+    assert_true(got.version == UINT64_MAX && got.begun && got.begin == UINT64_MAX - 1);
 
     want = reply_of(DP_REPLY_NONE);
     want.status = DP_HELD;

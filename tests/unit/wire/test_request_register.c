@@ -67,6 +67,15 @@ static void a_view_lends_its_frame(void **state)
     assert_head(&got, &want);
     assert_ptr_equal(got.note, message->frame[1].data);
     assert_int_equal(got.note_bytes, DP_VIEW_BYTES_MAX);
+    assert_true(!got.returns && got.rank == 0);
+    dp_message_free(&message);
+    want.returns = true; /* and who asks */
+    want.rank = 7;
+    bytes = dp_frame_new(DP_VIEW_HEAD);
+    memset(bytes.data, 7, bytes.size);
+    message = encode(&want, &bytes, 1);
+    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
+    assert_true(got.returns && got.rank == 7);
     dp_message_free(&message);
     bytes = dp_frame_new(DP_VIEW_BYTES_MAX + 1);
     message = encode(&want, &bytes, 1);

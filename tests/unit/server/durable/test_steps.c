@@ -22,7 +22,7 @@ static struct dp_view view_of(enum dp_consistency mode, uint32_t slack, uint32_t
                            .member = calloc(members, sizeof *view.member)};
     assert_non_null(view.member);
     for (uint32_t r = 0; r < members; r++)
-        view.member[r] = (struct dp_member){.incarnation = 100 + r, .until = UINT64_MAX};
+        view.member[r] = (struct dp_member){.incarnation = 100 + r, .until = UINT64_MAX, .from = 10};
     return view;
 }
 
@@ -108,6 +108,8 @@ static void a_later_run_begins_anew(void **state)
     view.run = 4;
     view.number = 1;
     view.first_step = 2;
+    for (uint32_t r = 0; r < 3; r++)
+        view.member[r].from = 2;
     assert_int_equal(dp_steps_look(steps, &view, NULL), DP_VIEW_NEW_RUN);
     dp_steps_take(steps, &view, NOW);
     assert_int_equal(steps->open, 2);
@@ -168,13 +170,14 @@ static void marks_restore_what_was(void **state)
 {
     (void)state;
     struct dp_steps *steps = calloc(1, sizeof *steps);
-    const uint64_t next[] = {17, 15, 16};
+    const struct dp_steps_place place[] = {{17, 10, 0}, {15, 10, 0}, {16, 10, 0}};
     struct dp_view view = view_of(DP_SSP, 1, 3);
     view.number = 8;
     assert_non_null(steps);
-    dp_steps_restore(steps, &view, 12, next, NOW);
+    dp_steps_restore(steps, &view, 12, place, NOW);
     assert_true(steps->view.number == 8 && steps->open == 12);
-    assert_memory_equal(steps->next, next, sizeof next);
+    for (uint32_t r = 0; r < 3; r++)
+        assert_int_equal(steps->next[r], place[r].next);
     assert_true(steps->least == 15 && steps->least_rank == 1);
     assert_int_equal(pull(steps, 0, 17), DP_STEP_HELD);
     assert_int_equal(pull(steps, 0, 16), DP_STEP_GO);
@@ -343,7 +346,7 @@ static void no_step_is_too_small_to_go(void **state)
     (void)state;
     struct dp_steps *steps = calloc(1, sizeof *steps);
     struct dp_view view = view_of(DP_SSP, 4, 1);
-    view.first_step = 0;
+    view.first_step = view.member[0].from = 0;
     assert_non_null(steps);
     dp_steps_take(steps, &view, NOW);
     for (uint64_t step = 0; step < 8; step++)
@@ -494,7 +497,7 @@ static void fewer_members_want_fewer_pushes(void **state)
     (void)state;
     struct dp_steps *steps = steps_of(DP_SYNC, 2, 4);
     struct dp_view view = view_of(DP_SYNC, 2, 4);
-    uint64_t next[4] = {11, 10, 10, 10};
+    const struct dp_steps_place place[4] = {{11, 10, 0}, {10, 10, 0}, {10, 10, 0}, {10, 10, 0}};
     dp_steps_pushed(steps, 0, 10);
     assert_false(dp_steps_is_gathered(steps));
     view.number = 3;
@@ -505,7 +508,7 @@ static void fewer_members_want_fewer_pushes(void **state)
     end(steps);
     steps = calloc(1, sizeof *steps); /* as marks tell it */
     assert_non_null(steps);
-    dp_steps_restore(steps, &view, 10, next, NOW);
+    dp_steps_restore(steps, &view, 10, place, NOW);
     assert_true(dp_steps_is_gathered(steps) && steps->wanted == 1 && steps->pushed == 1);
     view = view_of(DP_SYNC, 2, 4);
     view.number = 4;

@@ -85,7 +85,9 @@ enum dp_status __wrap_dp_client_register_get(struct dp_client *client, const cha
                                              uint32_t wait_ms, uint32_t timeout_ms,
                                              struct dp_register_value *out, struct dp_error *err)
 {
-    struct dp_member member[MEMBERS] = {{1, UINT64_MAX}, {2, UINT64_MAX}, {3, world.until}};
+    struct dp_member member[MEMBERS] = {{.incarnation = 1, .until = UINT64_MAX},
+                                        {.incarnation = 2, .until = UINT64_MAX},
+                                        {.incarnation = 3, .until = world.until}};
     const struct dp_view view = {
         .number = 4, .run = 1, .mode = DP_SYNC, .members = MEMBERS, .member = member};
     (void)client, (void)name, (void)newer, (void)wait_ms, (void)timeout_ms, (void)err;
