@@ -21,6 +21,7 @@ static void encode_head(const struct dp_record *record, uint32_t sections, char 
     dp_store_u64le(head + 64, record->view);
 }
 
+/* Of a VOID, bytes and size are none. */
 static uint32_t encode_view(const struct dp_record *record, char *head, struct dp_journal_piece *pieces)
 {
     memset(head, 0, HEAD);
@@ -33,7 +34,8 @@ static uint32_t encode_view(const struct dp_record *record, char *head, struct d
 uint32_t dp_record_encode(const struct dp_record *record, const struct dp_request *push, char *head,
                           struct dp_journal_piece pieces[DP_RECORD_PIECES_MAX])
 {
-    DP_ASSERT((record->kind == DP_RECORD_VIEW) == !push);
+    DP_ASSERT((record->kind == DP_RECORD_VIEW || record->kind == DP_RECORD_VOID) == !push);
+    DP_ASSERT(record->kind != DP_RECORD_VOID || record->size == 0);
     if (!push)
         return encode_view(record, head, pieces);
     uint32_t sections = record->refused == DP_OK && !record->dropped ? push->sections : 0, n = 1;
@@ -76,9 +78,9 @@ static size_t decode_head(const char *head, size_t size, struct dp_record *recor
     record->step = dp_load_u64le(head + 48);
     record->examples = dp_load_u64le(head + 56);
     record->view = dp_load_u64le(head + 64);
-    bool right = kind >= DP_RECORD_PUSH && kind <= DP_RECORD_CLOSE &&
+    bool right = kind >= DP_RECORD_PUSH && kind <= DP_RECORD_VOID &&
                  (kind == DP_RECORD_PUSH || record->refused == DP_OK) &&
-                 (kind != DP_RECORD_VIEW || dp_load_u32le(head + 4) == 0);
+                 ((kind != DP_RECORD_VIEW && kind != DP_RECORD_VOID) || dp_load_u32le(head + 4) == 0);
     return right ? HEAD : 0;
 }
 

@@ -10,6 +10,8 @@
  *           4 CLOSE: the kept pushes of run and step are applied, as one. members: how many they are; examples:
  *           of all of them; view: by which it closed; the sections' values: the rows' weights before. members 0: a close
  *           that was applied before, of which only these weights are told again.
+ *           5 VOID: nothing. It takes the place of a record that is left out of a copied journal (server/checkpoint), so
+ *           that the lsns of the others stay. Only its head.
  *           members of a push: 1: run, rank, step, examples and view are those of its member; 0: it named none.
  * Format 1, of builds before this one: a PUSH without a member, and without the second line.
  * Memory    Encoded pieces point into the request and the view; what is decoded points into the record. */
@@ -22,7 +24,13 @@
 #define DP_RECORD_PIECES_MAX (1u + 2u * DP_SECTIONS_MAX)
 #define DP_RECORD_HEAD_MAX   (72u + 16u * DP_SECTIONS_MAX)
 
-enum dp_record_kind { DP_RECORD_PUSH = 1, DP_RECORD_KEPT_PUSH, DP_RECORD_VIEW, DP_RECORD_CLOSE };
+enum dp_record_kind {
+    DP_RECORD_PUSH = 1,
+    DP_RECORD_KEPT_PUSH,
+    DP_RECORD_VIEW,
+    DP_RECORD_CLOSE,
+    DP_RECORD_VOID
+};
 
 /* What a record has beside the fields of a push. */
 struct dp_record {
@@ -43,11 +51,11 @@ static inline bool dp_record_changes_rows(const struct dp_record *record)
     return record->kind == DP_RECORD_PUSH || (record->kind == DP_RECORD_CLOSE && record->members > 0);
 }
 
-/* push: stream, number, sections; of a VIEW NULL. head: DP_RECORD_HEAD_MAX bytes that pieces[0] points to.
+/* push: stream, number, sections; of a VIEW or VOID NULL. head: DP_RECORD_HEAD_MAX bytes that pieces[0] points to.
  * Returns the number of pieces. */
 uint32_t dp_record_encode(const struct dp_record *record, const struct dp_request *push, char *head,
                           struct dp_journal_piece pieces[DP_RECORD_PIECES_MAX]);
-/* Fills those fields of a request (kind: PUSH; of a VIEW: no sections). DP_CORRUPT: the bytes are not a record,
+/* Fills those fields of a request (kind: PUSH; of a VIEW or VOID: no sections). DP_CORRUPT: the bytes are not a record,
  * although their CRC fits (another program's journal). */
 DP_MUST_USE
 enum dp_status dp_record_decode(const void *bytes, size_t size, struct dp_record *record,

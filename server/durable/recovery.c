@@ -261,6 +261,8 @@ static enum dp_status apply_rest(struct recovery *r, const struct dp_record *rec
     case DP_RECORD_CLOSE:
         st = dp_steps_replay_close(&r->steps, record, r->push, lsn, bytes, size, err);
         break;
+    case DP_RECORD_VOID:
+        break;
     }
     return st == DP_OK ? restore_id(r, record, err) : st;
 }

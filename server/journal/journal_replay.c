@@ -130,10 +130,11 @@ static enum dp_status next_record(struct window *w, const struct dp_journal_page
 
 static uint64_t limit_of(const struct dp_journal_found *found, size_t i)
 {
+    uint64_t limit = found->read_until > 0 ? found->read_until + 1 : UINT64_MAX;
     for (size_t k = i + 1; k < found->count; k++)
         if (found->files[k].valid)
-            return found->files[k].page.first_lsn;
-    return UINT64_MAX;
+            return found->files[k].page.first_lsn < limit ? found->files[k].page.first_lsn : limit;
+    return limit;
 }
 
 static struct replay_cursor cursor_at_start(const struct dp_journal_found *found, size_t i)
@@ -208,8 +209,12 @@ static enum dp_status look_at_page(const struct dp_disk *disk, struct dp_journal
     if (file->page.secret)
         found->secret = file->page.secret;
     claim(found, file->page.synced_lsn, file->page.incarnation);
-    /* A segment's size is durable before it has a page, so no crash leaves it shorter. */
-    if (file->valid && file->segment.bytes < file->page.bytes)
+    /* A segment's size is durable before it has a page, so no crash leaves it shorter. Beside its writer the size may be from
+     * before the page. */
+    bool is_short = file->valid && file->segment.bytes < file->page.bytes;
+    if (is_short && found->read_until > 0)
+        file->valid = false;
+    else if (is_short)
         return dp_fail(err, DP_CORRUPT,
                        "journal: segment %016" PRIx64 " has %" PRIu64 " of its %" PRIu64
                        " bytes: it was cut short, perhaps by an incomplete copy; restore the whole file",
@@ -233,10 +238,14 @@ static enum dp_status find_files(const struct dp_journal_options *options, struc
     }
     for (size_t i = 0; st == DP_OK && i < names.count; i++) {
         char name[DP_JOURNAL_NAME_BYTES];
-        struct dp_journal_found_file *file = &found->files[i];
+        struct dp_journal_found_file *file = &found->files[found->count];
         file->segment.number = names.numbers[i];
         dp_journal_segment_name(name, names.numbers[i]);
         st = disk->open(disk->self, name, false, &file->segment.file, err);
+        if (st == DP_NOT_FOUND && options->read_until > 0) { /* its writer recycled it meanwhile */
+            st = DP_OK;
+            continue;
+        }
         if (st == DP_OK)
             found->count++;
         if (st == DP_OK)
@@ -398,7 +407,9 @@ enum dp_status dp_journal_look(const struct dp_journal_options *options, struct 
 {
     struct window w = window_of(options, DP_JOURNAL_CHECKING);
     bool closed = false;
+    bool is_live = options->read_until > 0;
     found->released = options->released;
+    found->read_until = options->read_until;
     enum dp_status st = find_files(options, found, err);
     if (st != DP_OK)
         goto done;
@@ -409,10 +420,19 @@ enum dp_status dp_journal_look(const struct dp_journal_options *options, struct 
         st = walk(&w, found, &closed, err);
     else
         found->chain_lsn = options->replay_after;
-    if (st == DP_OK)
+    if (st == DP_OK && !is_live)
         st = scan_rest(&w, found, closed, err);
     if (st != DP_OK)
         goto done;
+    if (is_live) /* what is claimed and written behind it changes meanwhile */
+        found->claimed = options->read_until;
+    if (is_live && found->chain_lsn < options->read_until) {
+        st = dp_fail(err, DP_CORRUPT,
+                     "journal: record lsn %" PRIu64
+                     ", which was durable, cannot be read beside its writer: it was released, or is damaged",
+                     found->chain_lsn + 1);
+        goto done;
+    }
     if (found->claimed > found->chain_lsn) {
         st = refuse(found, found->chain_lsn + 1, err);
         goto done;

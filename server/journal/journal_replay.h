@@ -25,13 +25,13 @@ struct dp_journal_found {
     struct dp_journal_cut cut;           /* what follows the chain */
     struct dp_journal_found_file *files; /* ascending number */
     size_t count;
-    size_t start, stop;   /* the chain: the valid files in [start, stop) */
-    uint64_t last_lsn;    /* at least replay_after */
-    uint64_t chain_lsn;   /* last lsn of the chain; 0: no chain */
-    uint64_t claimed;     /* highest synced lsn seen anywhere */
-    uint64_t incarnation; /* highest one seen */
-    uint64_t secret;      /* of the newest page that has one */
-    uint64_t released;    /* from the options */
+    size_t start, stop;            /* the chain: the valid files in [start, stop) */
+    uint64_t last_lsn;             /* at least replay_after */
+    uint64_t chain_lsn;            /* last lsn of the chain; 0: no chain */
+    uint64_t claimed;              /* highest synced lsn seen anywhere */
+    uint64_t incarnation;          /* highest one seen */
+    uint64_t secret;               /* of the newest page that has one */
+    uint64_t released, read_until; /* from the options */
     uint64_t replayed_records, replayed_bytes;
 };
 

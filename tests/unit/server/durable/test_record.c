@@ -129,10 +129,28 @@ static void test_view(void **state)
     dp_store_u32le(bytes + 4, 1); /* it has no sections */
     assert_int_equal(dp_record_decode(bytes, size, &back, &out, &err), DP_CORRUPT);
     (void)encode(&record, NULL);
-    dp_store_u32le(bytes + 32, 5); /* a kind of later builds */
+    dp_store_u32le(bytes + 32, 6); /* a kind of later builds */
     assert_int_equal(dp_record_decode(bytes, size, &back, &out, &err), DP_CORRUPT);
     dp_store_u32le(bytes + 32, 0);
     assert_int_equal(dp_record_decode(bytes, size, &back, &out, &err), DP_CORRUPT);
+}
+
+static void test_void(void **state)
+{
+    const struct dp_record record = {.kind = DP_RECORD_VOID};
+    struct dp_record back;
+    struct dp_error err = {0};
+    (void)state;
+    size_t size = encode(&record, NULL);
+    assert_int_equal(size, 72);
+    assert_int_equal(dp_record_decode(bytes, size, &back, &out, &err), DP_OK);
+    assert_int_equal(back.kind, DP_RECORD_VOID);
+    assert_int_equal(out.sections, 0);
+    assert_false(dp_record_changes_rows(&back));
+    assert_int_equal(dp_record_decode(bytes, size + 1, &back, &out, &err), DP_CORRUPT);
+    dp_store_u32le(bytes + 4, 1);
+    memset(bytes + size, 0, 16); /* a section without rows */
+    assert_int_equal(dp_record_decode(bytes, size + 16, &back, &out, &err), DP_CORRUPT);
 }
 
 static void test_format_1(void **state)
@@ -156,8 +174,8 @@ static void test_format_1(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds), cmocka_unit_test(test_refused),  cmocka_unit_test(test_dropped),
-        cmocka_unit_test(test_view),  cmocka_unit_test(test_format_1),
+        cmocka_unit_test(test_kinds), cmocka_unit_test(test_refused), cmocka_unit_test(test_dropped),
+        cmocka_unit_test(test_view),  cmocka_unit_test(test_void),    cmocka_unit_test(test_format_1),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
