@@ -14,6 +14,7 @@
 #define DP_NOTE_BYTES_MAX           (64u << 20)
 #define DP_NOTE_NAME_MAX            255u
 #define DP_REGISTER_VALUE_BYTES_MAX (64u << 10)
+#define DP_REGISTER_COPY_BYTES_MAX  (4u << 20) /* of the whole register */
 #define DP_CLIENT_NAME_MAX          63u
 #define DP_NOTES_MAX                (DP_FRAMES_MAX - 1u)
 #define DP_POSITIONS_MAX            4096u /* numbers asked for at once */

@@ -18,8 +18,9 @@ enum dp_reply_kind {
     DP_REPLY_SNAPSHOT,
     DP_REPLY_REGISTER, /* frame 1: the value's bytes */
     DP_REPLY_VIEW,
-    DP_REPLY_SILENCES, /* frame 1: u64[members], ms */
-    DP_REPLY_LEASED,   /* frame 1: the numbers, u64s */
+    DP_REPLY_SILENCES,   /* frame 1: u64[members], ms */
+    DP_REPLY_LEASED,     /* frame 1: the numbers, u64s */
+    DP_REPLY_CHECKPOINT, /* dp_checkpoint_frames */
 };
 
 #define DP_COUNTERS_MAX      128u
@@ -78,9 +79,11 @@ struct dp_reply {
     bool begun;                  /* view: of a member that returns (downpour.proto) */
     uint64_t begin;              /* view: likewise */
     bool won;                    /* register: of a set (downpour.proto) */
+    bool whole;                  /* register: a copy of all of it */
     enum dp_lease_state lease;   /* leased */
     uint32_t wait_ms;            /* leased */
     uint64_t done;               /* leased */
+    struct dp_checkpoint_state checkpoint;
     struct dp_status_report report;     /* status */
     uint32_t notes;                     /* notes: frames 1.. are their bytes */
     char (*note)[DP_NOTE_NAME_MAX + 1]; /* heap: dp_reply_clear */

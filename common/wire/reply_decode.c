@@ -21,14 +21,15 @@ void dp_reply_clear(struct dp_reply *reply)
 }
 
 /* A server's reason ends in a person's terminal: control characters do not. */
-static enum dp_status take_reason(const char *reason, struct dp_reply *out, struct dp_error *err)
+static enum dp_status take_words(const char *field, const char *from, char to[DP_REASON_MAX + 1],
+                                 struct dp_error *err)
 {
-    size_t len = strnlen(reason, DP_REASON_MAX + 1);
+    size_t len = strnlen(from, DP_REASON_MAX + 1);
     if (len > DP_REASON_MAX)
-        return dp_fail(err, DP_INVALID, "reason: over %u bytes", DP_REASON_MAX);
+        return dp_fail(err, DP_INVALID, "%s: over %u bytes", field, DP_REASON_MAX);
     for (size_t i = 0; i < len; i++)
-        out->reason[i] = (unsigned char)reason[i] < 0x20 || reason[i] == 0x7f ? '?' : reason[i];
-    out->reason[len] = '\0';
+        to[i] = (unsigned char)from[i] < 0x20 || from[i] == 0x7f ? '?' : from[i];
+    to[len] = '\0';
     return DP_OK;
 }
 
@@ -115,6 +116,33 @@ static enum dp_status take_leased(const Downpour__Leased *wire, struct dp_reply 
     return DP_OK;
 }
 
+static enum dp_status take_checkpoint(const Downpour__CheckpointState *wire, struct dp_reply *out,
+                                      struct dp_error *err)
+{
+    struct dp_checkpoint_state *state = &out->checkpoint;
+    out->kind = DP_REPLY_CHECKPOINT;
+    if (wire->stage > DOWNPOUR__CHECKPOINT_STAGE__CHECKPOINT_ABANDONED)
+        return dp_fail(err, DP_INVALID, "checkpoint_state.stage: %d is none that is known here",
+                       (int)wire->stage);
+    state->stage = (enum dp_checkpoint_stage)wire->stage;
+    state->order = wire->order;
+    state->lsn = wire->lsn;
+    state->after = wire->after;
+    state->open = wire->open;
+    state->mode = wire->mode;
+    state->run = wire->run;
+    state->done_bytes = wire->done_bytes;
+    state->all_bytes = wire->all_bytes;
+    state->cut = wire->cut;
+    state->lacking = wire->lacking;
+    state->lack_stream = wire->lack_stream;
+    state->lack_number = wire->lack_number;
+    if (state->after > state->lsn)
+        return dp_fail(err, DP_INVALID, "checkpoint_state: after %" PRIu64 " is above lsn %" PRIu64,
+                       state->after, state->lsn);
+    return take_words("why", wire->why, state->why, err);
+}
+
 static enum dp_status take_pushed(const Downpour__Pushed *wire, struct dp_reply *out, struct dp_error *err)
 {
     out->kind = DP_REPLY_PUSHED;
@@ -178,6 +206,7 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
         out->version = wire->register_value->version;
         out->register_id = wire->register_value->register_id;
         out->won = wire->register_value->won;
+        out->whole = wire->register_value->whole;
         return DP_OK;
     case DOWNPOUR__REPLY__BODY_VIEW_STATE:
         out->kind = DP_REPLY_VIEW;
@@ -188,6 +217,8 @@ static enum dp_status take_body(const Downpour__Reply *wire, struct dp_reply *ou
     case DOWNPOUR__REPLY__BODY_SILENCES:
         out->kind = DP_REPLY_SILENCES;
         return DP_OK;
+    case DOWNPOUR__REPLY__BODY_CHECKPOINT_STATE:
+        return take_checkpoint(wire->checkpoint_state, out, err);
     case DOWNPOUR__REPLY__BODY_LEASED:
         return take_leased(wire->leased, out, err);
     default:
@@ -203,6 +234,8 @@ static enum dp_status check_frames(const struct dp_message *message, const struc
     bool one = reply->kind == DP_REPLY_POSITIONS || reply->kind == DP_REPLY_REGISTER ||
                reply->kind == DP_REPLY_SILENCES || reply->kind == DP_REPLY_LEASED;
     uint32_t least = reply->kind == DP_REPLY_NOTES ? reply->notes : one ? 1 : 0;
+    if (reply->kind == DP_REPLY_CHECKPOINT)
+        least = dp_checkpoint_frames(reply->checkpoint.stage);
     uint32_t most = reply->kind == DP_REPLY_PULLED ? DP_SECTIONS_MAX : least;
     if (frames < least || frames > most)
         return dp_fail(err, DP_INVALID, "reply has %u frames behind its header, expected %u to %u", frames,
@@ -216,7 +249,9 @@ static enum dp_status check_frames(const struct dp_message *message, const struc
         (reply->kind == DP_REPLY_LEASED && (numbers > 0) != (reply->lease == DP_LEASE_GIVEN)))
         return dp_fail(err, DP_INVALID, "leased has %zu bytes of numbers in state %d", numbers,
                        (int)reply->lease);
-    size_t value_max = reply->version > 0 ? DP_REGISTER_VALUE_BYTES_MAX : 0;
+    size_t value_max = reply->whole         ? DP_REGISTER_COPY_BYTES_MAX
+                       : reply->version > 0 ? DP_REGISTER_VALUE_BYTES_MAX
+                                            : 0;
     if (reply->kind == DP_REPLY_REGISTER && message->frame[1].size > value_max)
         return dp_fail(err, DP_INVALID, "register_value has %zu bytes, the limit is %zu",
                        message->frame[1].size, value_max);
@@ -250,7 +285,7 @@ enum dp_status dp_reply_decode(const struct dp_message *message, struct dp_reply
                      "server speaks protocol version %u, this build %u: use programs of one release",
                      wire->protocol, DP_PROTOCOL_VERSION);
     else
-        st = take_reason(wire->reason, out, err);
+        st = take_words("reason", wire->reason, out->reason, err);
     if (st == DP_OK)
         st = take_body(wire, out, err);
     if (st == DP_OK)

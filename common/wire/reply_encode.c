@@ -21,6 +21,7 @@ struct reply_parts {
         Downpour__ViewState view_state;
         Downpour__Silences silences;
         Downpour__Leased leased;
+        Downpour__CheckpointState checkpoint;
     } body;
     struct lists *lists;
 };
@@ -120,6 +121,7 @@ static void put_register(const struct dp_reply *reply, struct reply_parts *parts
     value->version = reply->version;
     value->register_id = reply->register_id;
     value->won = reply->won;
+    value->whole = reply->whole;
     parts->head.body_case = DOWNPOUR__REPLY__BODY_REGISTER_VALUE;
     parts->head.register_value = value;
 }
@@ -133,6 +135,28 @@ static void put_leased(const struct dp_reply *reply, struct reply_parts *parts)
     leased->done = reply->done;
     parts->head.body_case = DOWNPOUR__REPLY__BODY_LEASED;
     parts->head.leased = leased;
+}
+
+static void put_checkpoint(const struct dp_checkpoint_state *from, struct reply_parts *parts)
+{
+    Downpour__CheckpointState *state = &parts->body.checkpoint;
+    downpour__checkpoint_state__init(state);
+    state->stage = (Downpour__CheckpointStage)from->stage;
+    state->order = from->order;
+    state->lsn = from->lsn;
+    state->after = from->after;
+    state->open = from->open;
+    state->mode = from->mode;
+    state->run = from->run;
+    state->done_bytes = from->done_bytes;
+    state->all_bytes = from->all_bytes;
+    state->cut = from->cut;
+    state->why = (char *)from->why;
+    state->lacking = from->lacking;
+    state->lack_stream = from->lack_stream;
+    state->lack_number = from->lack_number;
+    parts->head.body_case = DOWNPOUR__REPLY__BODY_CHECKPOINT_STATE;
+    parts->head.checkpoint_state = state;
 }
 
 static void put_wait(const struct dp_wait *wait, struct reply_parts *parts)
@@ -213,6 +237,9 @@ static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
     case DP_REPLY_LEASED:
         put_leased(reply, parts);
         break;
+    case DP_REPLY_CHECKPOINT:
+        put_checkpoint(&reply->checkpoint, parts);
+        break;
     }
 }
 
@@ -236,6 +263,25 @@ static enum dp_status make_lists(const struct dp_reply *reply, struct lists **ou
     return *out ? DP_OK : dp_fail(err, DP_NOMEM, "out of memory for a reply's lists");
 }
 
+static uint32_t frames_of(const struct dp_reply *reply)
+{
+    switch (reply->kind) {
+    case DP_REPLY_PULLED:
+        return DP_SECTIONS_MAX;
+    case DP_REPLY_NOTES:
+        return reply->notes;
+    case DP_REPLY_POSITIONS:
+    case DP_REPLY_REGISTER:
+    case DP_REPLY_SILENCES:
+    case DP_REPLY_LEASED:
+        return 1;
+    case DP_REPLY_CHECKPOINT:
+        return dp_checkpoint_frames(reply->checkpoint.stage);
+    default:
+        return 0;
+    }
+}
+
 enum dp_status dp_reply_encode(const struct dp_reply *reply, struct dp_frame *frames, uint32_t frame_count,
                                struct dp_message **out, struct dp_error *err)
 {
@@ -247,13 +293,7 @@ enum dp_status dp_reply_encode(const struct dp_reply *reply, struct dp_frame *fr
             dp_frame_release(&frames[i]);
         return st;
     }
-    uint32_t frames_max = reply->kind == DP_REPLY_PULLED      ? DP_SECTIONS_MAX
-                          : reply->kind == DP_REPLY_NOTES     ? reply->notes
-                          : reply->kind == DP_REPLY_POSITIONS ? 1
-                          : reply->kind == DP_REPLY_REGISTER  ? 1
-                          : reply->kind == DP_REPLY_SILENCES  ? 1
-                          : reply->kind == DP_REPLY_LEASED    ? 1
-                                                              : 0;
+    uint32_t frames_max = frames_of(reply);
     DP_ASSERT(frame_count <= frames_max && (reply->kind == DP_REPLY_PULLED || frame_count == frames_max));
     downpour__reply__init(&parts.head);
     parts.head.protocol = DP_PROTOCOL_VERSION;

@@ -7,6 +7,7 @@
 #define DP_WIRE_REQUEST_H
 
 #include "common/model/table.h"
+#include "common/wire/checkpoint.h"
 #include "common/wire/lease.h"
 #include "common/wire/limits.h"
 #include "common/wire/message.h"
@@ -38,6 +39,8 @@ enum dp_request_kind {
     DP_REQUEST_VIEW_PUT,
     DP_REQUEST_BEAT,
     DP_REQUEST_LEASE,
+    DP_REQUEST_CHECKPOINT,
+    DP_REQUEST_REGISTER_COPY,
     DP_REQUEST_CLOSE, /* a shard's own, never on the wire: the end of a synchronous step */
 };
 
@@ -103,6 +106,7 @@ struct dp_request {
 
     struct dp_beat beat;
     struct dp_lease_ask lease; /* its pointers are lent */
+    struct dp_checkpoint_ask checkpoint;
 };
 
 /* message: what came from the socket, without the peer's identity. */

@@ -273,6 +273,65 @@ static enum dp_status take_lease(const struct dp_message *message, const Downpou
     return DP_OK;
 }
 
+static enum dp_status check_checkpoint(const struct dp_checkpoint_ask *ask, struct dp_error *err)
+{
+    bool names_cut = ask->action == DP_CHECKPOINT_CUT || ask->action == DP_CHECKPOINT_FINISH;
+    if (ask->action > DP_CHECKPOINT_ABANDON)
+        return dp_fail(err, DP_INVALID, "action: %d is none that is known here", (int)ask->action);
+    if (ask->order == 0)
+        return dp_fail(err, DP_INVALID, "order: 0, expected a random number");
+    if (ask->action == DP_CHECKPOINT_BEGIN && ask->directory[0] != '/')
+        return dp_fail(err, DP_INVALID, "directory: '%.100s', expected an absolute path", ask->directory);
+    if (names_cut != (ask->cut > 0) || ask->cut > DP_CHECKPOINT_CUTS_MAX)
+        return dp_fail(err, DP_INVALID, "cut: %u, expected %s, and %u at most", ask->cut,
+                       names_cut ? "1 or more" : "0", DP_CHECKPOINT_CUTS_MAX);
+    if (ask->missing > (ask->action == DP_CHECKPOINT_FINISH ? DP_CHECKPOINT_MISSING_MAX : 0))
+        return dp_fail(err, DP_INVALID, "missing: %u, the limit is %u, and 0 unless it finishes a cut",
+                       ask->missing, DP_CHECKPOINT_MISSING_MAX);
+    return DP_OK;
+}
+
+static enum dp_status check_missing(const struct dp_checkpoint_ask *ask, struct dp_error *err)
+{
+    const char *at = ask->pushes;
+    for (uint32_t i = 0; i < ask->missing; i++, at += 16) {
+        uint64_t stream = dp_load_u64le(at), number = dp_load_u64le(at + 8);
+        bool ascends = i == 0 || stream > dp_load_u64le(at - 16) ||
+                       (stream == dp_load_u64le(at - 16) && number > dp_load_u64le(at - 8));
+        if (stream == 0 || !ascends)
+            return dp_fail(err, DP_INVALID, "missing[%u]: push %" PRIu64 " of stream %" PRIx64 " %s", i,
+                           number, stream, stream == 0 ? "is nobody's" : "is not above the one before it");
+    }
+    return DP_OK;
+}
+
+static enum dp_status take_checkpoint(const struct dp_message *message, const Downpour__Checkpoint *wire,
+                                      struct dp_request *out, struct dp_error *err)
+{
+    struct dp_checkpoint_ask *ask = &out->checkpoint;
+    ask->action = (enum dp_checkpoint_action)wire->action;
+    ask->order = wire->order;
+    ask->cut = wire->cut;
+    ask->step = wire->step;
+    ask->full = wire->full;
+    ask->rate = wire->rate;
+    ask->missing = wire->missing;
+    enum dp_status st =
+        dp_header_name("directory", wire->directory, 0, DP_CHECKPOINT_DIRECTORY_MAX, ask->directory, err);
+    if (st == DP_OK)
+        st = check_checkpoint(ask, err);
+    uint32_t frames = ask->action == DP_CHECKPOINT_FINISH ? 2 : 1;
+    if (st == DP_OK && message->frames != frames)
+        st = dp_fail(err, DP_INVALID, "message has %u frames, expected %u", message->frames, frames);
+    if (st == DP_OK && frames == 2 && message->frame[1].size != (size_t)ask->missing * 16)
+        st = dp_fail(err, DP_INVALID, "frame has %zu bytes, expected %zu for %u missing pushes",
+                     message->frame[1].size, (size_t)ask->missing * 16, ask->missing);
+    if (st != DP_OK || frames == 1)
+        return st;
+    ask->pushes = message->frame[1].data;
+    return check_missing(ask, err);
+}
+
 /* Bodies that are all in the header. */
 static enum dp_status take_short(const struct dp_message *message, const Downpour__Request *wire,
                                  struct dp_request *out, struct dp_error *err)
@@ -350,6 +409,12 @@ static enum dp_status take_body(const struct dp_message *message, const Downpour
         out->returns = wire->view_put->returns;
         out->rank = wire->view_put->rank;
         return take_bytes(message, "view", DP_VIEW_BYTES_MAX, out, err);
+    case DOWNPOUR__REQUEST__BODY_CHECKPOINT:
+        out->kind = DP_REQUEST_CHECKPOINT;
+        return take_checkpoint(message, wire->checkpoint, out, err);
+    case DOWNPOUR__REQUEST__BODY_REGISTER_COPY:
+        out->kind = DP_REQUEST_REGISTER_COPY;
+        return take_short(message, wire, out, err);
     case DOWNPOUR__REQUEST__BODY_LEASE:
         out->kind = DP_REQUEST_LEASE;
         return take_lease(message, wire->lease, out, err);

@@ -20,6 +20,8 @@ struct request_parts {
         Downpour__ViewPut view_put;
         Downpour__Beat beat;
         Downpour__Lease lease;
+        Downpour__Checkpoint checkpoint;
+        Downpour__RegisterCopy register_copy;
     } body;
     Downpour__TableSpec spec;
     Downpour__Member member;
@@ -180,6 +182,23 @@ static void put_lease(const struct dp_request *request, struct request_parts *pa
     parts->head.lease = lease;
 }
 
+static void put_checkpoint(const struct dp_request *request, struct request_parts *parts)
+{
+    const struct dp_checkpoint_ask *ask = &request->checkpoint;
+    Downpour__Checkpoint *checkpoint = &parts->body.checkpoint;
+    downpour__checkpoint__init(checkpoint);
+    checkpoint->action = (Downpour__CheckpointAction)ask->action;
+    checkpoint->order = ask->order;
+    checkpoint->directory = (char *)ask->directory;
+    checkpoint->cut = ask->cut;
+    checkpoint->step = ask->step;
+    checkpoint->full = ask->full;
+    checkpoint->rate = ask->rate;
+    checkpoint->missing = ask->missing;
+    parts->head.body_case = DOWNPOUR__REQUEST__BODY_CHECKPOINT;
+    parts->head.checkpoint = checkpoint;
+}
+
 /* Returns how many frames must follow. */
 static uint32_t put_body(const struct dp_request *request, struct request_parts *parts)
 {
@@ -238,6 +257,14 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
     case DP_REQUEST_LEASE:
         put_lease(request, parts);
         return request->lease.tells ? 2 : 1;
+    case DP_REQUEST_CHECKPOINT:
+        put_checkpoint(request, parts);
+        return request->checkpoint.action == DP_CHECKPOINT_FINISH;
+    case DP_REQUEST_REGISTER_COPY:
+        downpour__register_copy__init(&parts->body.register_copy);
+        parts->head.body_case = DOWNPOUR__REQUEST__BODY_REGISTER_COPY;
+        parts->head.register_copy = &parts->body.register_copy;
+        return 0;
     case DP_REQUEST_NONE:
     case DP_REQUEST_CLOSE:
         break;

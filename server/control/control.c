@@ -183,6 +183,7 @@ static enum dp_status do_request(struct dp_control *control, const struct dp_pee
         return st;
     case DP_REQUEST_REGISTER_GET:
     case DP_REQUEST_REGISTER_SET:
+    case DP_REQUEST_REGISTER_COPY:
         if (!control->service)
             return dp_fail(err, DP_UNSUPPORTED,
                            "the register is kept by the first server, at %s; this is another server",

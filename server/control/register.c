@@ -18,6 +18,7 @@
 struct dp_control_register {
     struct dp_disk disk;
     bool read_only;
+    uint64_t changes; /* since the opening */
     struct dp_control_register_content content;
 };
 
@@ -273,6 +274,7 @@ static void adopt(struct dp_control_register *values, const struct dp_control_re
             free(old->item[i]);
     free(old->item);
     *old = *next;
+    values->changes++;
     check_holds(values);
 }
 
@@ -344,4 +346,17 @@ enum dp_status dp_control_register_set(struct dp_control_register *values,
     }
     fill(item, out);
     return st;
+}
+
+enum dp_status dp_control_register_copy(const struct dp_control_register *values, void **bytes, size_t *size,
+                                        uint64_t *changes, struct dp_error *err)
+{
+    *bytes = NULL;
+    *size = dp_control_register_file_bytes(&values->content);
+    *changes = values->changes + 1;
+    if (values->content.id == 0)
+        return dp_fail(err, DP_NOT_FOUND,
+                       "there is no register, and this server was started with --read-only");
+    *bytes = dp_control_register_file_pack(&values->content);
+    return *bytes ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for a copy of the register");
 }

@@ -69,4 +69,10 @@ enum dp_status dp_control_register_set(struct dp_control_register *values,
                                        const struct dp_control_register_change *change,
                                        struct dp_control_register_entry *out, struct dp_error *err);
 
+/* Makes *bytes, which the caller frees: all values, as the file has them. *changes: 1, and how many sets took effect
+ * since the opening. DP_NOT_FOUND: read-only, and there is no register. */
+DP_MUST_USE
+enum dp_status dp_control_register_copy(const struct dp_control_register *values, void **bytes, size_t *size,
+                                        uint64_t *changes, struct dp_error *err);
+
 #endif

@@ -116,16 +116,24 @@ static enum dp_status write_temp(const struct dp_disk *disk, const void *data, s
     return st;
 }
 
+void *dp_control_register_file_pack(const struct dp_control_register_content *content)
+{
+    size_t bytes = dp_control_register_file_bytes(content);
+    unsigned char *data = malloc(bytes);
+    if (data)
+        put_all(data, bytes, content);
+    return data;
+}
+
 enum dp_status dp_control_register_file_write(const struct dp_disk *disk,
                                               const struct dp_control_register_content *content,
                                               struct dp_error *err)
 {
     struct dp_error ignored;
     size_t bytes = dp_control_register_file_bytes(content);
-    unsigned char *data = malloc(bytes);
+    void *data = dp_control_register_file_pack(content);
     if (!data)
         return dp_fail(err, DP_NOMEM, "register: no memory to write %zu bytes", bytes);
-    put_all(data, bytes, content);
     enum dp_status st = write_temp(disk, data, bytes, err);
     free(data);
     if (st == DP_OK)

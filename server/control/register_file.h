@@ -50,6 +50,8 @@ size_t dp_control_register_item_bytes(const struct dp_control_register_item *ite
 /* Bytes of the file with all its items. */
 size_t dp_control_register_file_bytes(const struct dp_control_register_content *content);
 
+/* The file's bytes, dp_control_register_file_bytes of them, that the caller frees. NULL: out of memory. */
+void *dp_control_register_file_pack(const struct dp_control_register_content *content);
 /* Fills *out with heap memory that the caller releases with dp_control_register_content_clear, also after a
  * failure. */
 DP_MUST_USE

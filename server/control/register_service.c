@@ -153,10 +153,33 @@ static enum dp_status set(struct dp_control_register_service *service, const str
     return st;
 }
 
+static enum dp_status copy(const struct dp_control_register_service *service, const struct dp_peer *to,
+                           const struct dp_request *request, struct dp_error *err)
+{
+    const struct dp_control_register *values = service->options.values;
+    struct dp_reply reply = {.kind = DP_REPLY_REGISTER,
+                             .id = request->id,
+                             .session = request->session,
+                             .register_id = dp_control_register_id(values),
+                             .whole = true};
+    void *bytes = NULL;
+    size_t size = 0;
+    enum dp_status st = dp_control_register_copy(values, &bytes, &size, &reply.version, err);
+    struct dp_frame frame = st == DP_OK ? dp_frame_copy(bytes, size) : (struct dp_frame){0};
+    free(bytes);
+    if (st == DP_OK && !frame.data)
+        st = dp_fail(err, DP_NOMEM, "no memory for a copy of the register");
+    if (st == DP_OK)
+        service->options.answer(service->options.context, to, &reply, &frame, 1);
+    return st;
+}
+
 enum dp_status dp_control_register_service_take(struct dp_control_register_service *service, uint64_t now_ns,
                                                 const struct dp_peer *from, const struct dp_request *request,
                                                 struct dp_error *err)
 {
+    if (request->kind == DP_REQUEST_REGISTER_COPY)
+        return copy(service, from, request, err);
     DP_ASSERT(request->name[0] && request->wait_ms <= DP_TIMEOUT_MS_MAX);
     DP_ASSERT(request->kind == DP_REQUEST_REGISTER_GET || request->kind == DP_REQUEST_REGISTER_SET);
     return request->kind == DP_REQUEST_REGISTER_GET ? get(service, now_ns, from, request, err)

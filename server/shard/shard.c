@@ -396,6 +396,10 @@ static void do_at_once(struct dp_shard *shard, struct dp_waiting *waiting)
                       shard->base.index);
     else if (kind == DP_REQUEST_VIEW_PUT)
         put_view(shard, waiting, &err);
+    else if (kind == DP_REQUEST_CHECKPOINT)
+        (void)dp_fail(&err, DP_UNSUPPORTED,
+                      "shard %" PRIu32 " cannot take part in a checkpoint: its server has no copier",
+                      shard->base.index);
     else
         (void)dp_fail(&err, DP_UNSUPPORTED, "notes are kept by the control socket of the first server");
     if (err.status != DP_OK) {

@@ -22,7 +22,7 @@ struct bed {
     uint32_t answers;
     struct dp_reply reply; /* the last */
     struct dp_peer to;
-    char bytes[16];
+    char bytes[1024];
     uint64_t answered_ids; /* a sum */
 };
 
@@ -265,6 +265,28 @@ static void a_set_that_fails_wakes_nobody(void **state)
     assert_int_equal(bed->answers, 2);
 }
 
+static void a_copy_is_the_file_as_it_stands(void **state)
+{
+    struct bed *bed = *state;
+    struct dp_request request = {.kind = DP_REQUEST_REGISTER_COPY, .session = 3, .id = 4};
+    const struct dp_peer from = {.size = 1, .id = {1}};
+    char before[sizeof bed->bytes];
+    assert_int_equal(dp_control_register_service_take(bed->service, bed->now_ns, &from, &request, &bed->err),
+                     DP_OK);
+    assert_true(bed->reply.whole && bed->reply.version == 1 && bed->reply.id == 4 && bed->reply.session == 3);
+    assert_memory_equal(bed->bytes, "DPREGIST", 8);
+    memcpy(before, bed->bytes, sizeof before);
+    assert_int_equal(set_as(bed, 5, "x", 0, "one"), DP_OK);
+    assert_int_equal(dp_control_register_service_take(bed->service, bed->now_ns, &from, &request, &bed->err),
+                     DP_OK);
+    assert_int_equal(bed->reply.version, 2);
+    assert_memory_not_equal(before, bed->bytes, 48);
+    assert_int_equal(set_as(bed, 5, "x", 0, "one"), DP_OK); /* a resend changes nothing */
+    assert_int_equal(dp_control_register_service_take(bed->service, bed->now_ns, &from, &request, &bed->err),
+                     DP_OK);
+    assert_int_equal(bed->reply.version, 2);
+}
+
 int main(void)
 {
 #define IN_BED(test) cmocka_unit_test_setup_teardown(test, open_bed, close_bed)
@@ -276,6 +298,7 @@ int main(void)
         IN_BED(a_client_that_is_gone_is_forgotten),
         IN_BED(waiters_are_bounded),
         IN_BED(a_waiter_hears_that_its_run_has_left),
+        IN_BED(a_copy_is_the_file_as_it_stands),
         IN_BED(a_set_that_fails_wakes_nobody),
     };
     return cmocka_run_group_tests_name("register_service", tests, NULL, NULL);
