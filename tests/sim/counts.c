@@ -19,6 +19,8 @@ static struct {
                {"tables_told", 0},
                {"processes_replaced", 0},
                {"workers_gone", 0},
+               {"members_let_leave", 0},
+               {"pushes_made_again", 0},
                {"pushes", 0},
                {"pushes_repeated", 0},
                {"pushes_replayed", 0},

@@ -16,7 +16,9 @@ enum sim_count {
     SIM_LEASED_TWICE,
     SIM_TOLD,
     SIM_REPLACED,
-    SIM_GONE
+    SIM_GONE,
+    SIM_LEFT,
+    SIM_MADE_AGAIN
 };
 
 void sim_counts_add(enum sim_count what, uint64_t number);

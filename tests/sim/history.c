@@ -33,6 +33,14 @@ const float *sim_history_weights(const struct sim_history *history, const struct
     return scratch;
 }
 
+const float *sim_history_before(const struct sim_history *history, uint64_t lsn)
+{
+    uint32_t at = history->values - 1;
+    while (history->value[at].lsn >= lsn) /* the first has lsn 0 */
+        at--;
+    return history->value[at].weights;
+}
+
 uint64_t sim_history_lsn(const struct sim_history *history)
 {
     return history->row ? dp_row_lsn(history->row) : 0;

@@ -37,6 +37,8 @@ void sim_history_add(struct sim_history *history, const struct dp_table_spec *sp
 void sim_history_touch(struct sim_history *history, const struct dp_table_spec *spec, uint32_t key);
 void sim_history_apply(struct sim_history *history, const struct sim_history_table *table, uint32_t key,
                        const float *gradient, float rate, uint64_t lsn);
+/* The weights from before the record with this lsn, which is among those of now. */
+const float *sim_history_before(const struct sim_history *history, uint64_t lsn);
 /* The lsn of the row of now. 0: never pushed. */
 uint64_t sim_history_lsn(const struct sim_history *history);
 /* The push with this lsn was acknowledged: nothing older is shown to who asks later. */

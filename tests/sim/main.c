@@ -1,5 +1,5 @@
 /* sim: a cluster in one thread, from a seed: the real shard, journal and client on simulated disks, network and clock.
- *     sim [leases] ...
+ *     sim [leases | away] ...
  * seeds.h has its command line, README.md what is checked. */
 #include "tests/sim/control.h"
 #include "tests/sim/counts.h"
@@ -172,9 +172,10 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "leases") == 0) {
         sim_scene = SIM_LEASES;
         program = "sim leases";
-        argv[1] = argv[0];
-        argc--;
-        argv++;
+    } else if (argc > 1 && strcmp(argv[1], "away") == 0) {
+        sim_scene = SIM_AWAY;
+        program = "sim away";
     }
-    return sim_seeds_main(argc, argv, program, play, sim_counts_print);
+    int scene = sim_scene != SIM_MIXED;
+    return sim_seeds_main(argc - scene, argv + scene, program, play, sim_counts_print);
 }

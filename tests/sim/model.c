@@ -95,6 +95,15 @@ void sim_model_view(struct sim_model *model, const void *bytes, size_t size)
     sim_members_set(model->world, &model->members, bytes, size);
 }
 
+bool sim_model_has_left(const struct sim_model *model, uint32_t rank)
+{
+    uint32_t at = SIM_VIEWS_MAX - 1;
+    while (at > 0 && !model->members.view[at].known)
+        at--;
+    return model->members.view[at].member[rank].until <
+           model->world->plan.first_step + sim_pushes_of(&model->world->plan, rank);
+}
+
 bool sim_model_is_settled(const struct sim_model *model)
 {
     for (uint32_t i = 0; i < model->world->plan.servers; i++)
@@ -234,7 +243,7 @@ void sim_model_pulled_in_step(struct sim_model *model, uint32_t table, uint64_t 
                               const float *weights)
 {
     const struct sim_plan *plan = &model->world->plan;
-    if (plan->mode == DP_SYNC && !sim_has_backups(plan) &&
+    if (plan->mode == DP_SYNC && model->world->sequential &&
         !is_before(model, table, key, step - plan->first_step, weights))
         sim_fail(model->world,
                  "a pull of step %" PRIu64 " shows table %" PRIu32 ", key %" PRIu64
@@ -269,7 +278,7 @@ void sim_model_pulled_between_steps(struct sim_model *model, uint32_t table, uin
                                     const float *weights)
 {
     const struct sim_plan *plan = &model->world->plan;
-    bool found = plan->mode != DP_SYNC || sim_has_backups(plan); /* (a shard's own steps) */
+    bool found = plan->mode != DP_SYNC || !model->world->sequential; /* (with backups a shard's own steps) */
     for (uint64_t index = closed; !found && index <= plan->steps; index++)
         found = is_before(model, table, key, index, weights);
     if (!found)
@@ -318,8 +327,26 @@ static void check_sums(struct sim_model *model, uint32_t t)
                      (double)dp_row_weights_const(model->history[t][k].row)[0], sum[k]);
 }
 
+/* Also of a member that has left: each of its pushes is on all shards or on none. */
+static void check_all_or_none(const struct sim_model *model)
+{
+    for (uint32_t shard = 0; shard < model->world->plan.servers; shard++)
+        for (uint64_t i = 0; i < model->shard[shard].last; i++) {
+            const struct sim_record *record = &model->shard[shard].record[i];
+            bool push = record->kind == DP_RECORD_PUSH || record->kind == DP_RECORD_KEPT_PUSH;
+            for (uint32_t other = 0; push && other < model->world->plan.servers; other++)
+                if (sim_model_find(model, other, record->stream, record->number) == 0)
+                    sim_fail(model->world,
+                             "shard %" PRIu32 " has push %" PRIu64 " of stream %016" PRIx64
+                             ", and shard %" PRIu32 " has not",
+                             shard, record->number, record->stream, other);
+        }
+}
+
 void sim_model_end(struct sim_model *model)
 {
+    if (model->world->plan.away)
+        check_all_or_none(model);
     for (uint32_t i = 0; i < model->acks; i++)
         for (uint32_t shard = 0; shard < model->world->plan.servers; shard++)
             if (sim_model_find(model, shard, model->acknowledged[i].stream, model->acknowledged[i].number) ==

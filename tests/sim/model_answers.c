@@ -115,9 +115,10 @@ static void check_pull(struct sim_model *model, uint32_t shard, const struct sim
             before = t;
             at = 0;
         }
+        if (old)
+            sim_history_touch(&model->history[t][k], &model->world->plan.table[t], k);
         const void *want =
-            old ? sim_sequential_weights(model->world->sequential, t, k,
-                                         asked->member.step - model->world->plan.first_step)
+            old ? sim_history_before(&model->history[t][k], model->shard[shard].steps.close)
                 : sim_history_weights(&model->history[t][k], &model->world->plan.table[t], k, scratch);
         if (asked->type == DP_BF16) {
             dp_bf16_put(want, halves, model->world->plan.table[t].dim);

@@ -60,6 +60,7 @@ static void make_faults(struct sim_world *world, struct sim_plan *plan)
         do
             fault->kind = (enum sim_fault_kind)sim_draw(world, SIM_FAULT_KINDS);
         while (!(kinds >> fault->kind & 1));
+        fault->kind = plan->away && i % 2 == 0 ? SIM_WORKER_DIES : fault->kind;
         fault->event = 20 + sim_draw(world, events);
         fault->choice = sim_draw(world, 1u << 20);
     }
@@ -84,6 +85,8 @@ static uint64_t cache_bytes(struct sim_world *world, const struct sim_plan *plan
 static void make_mode(const struct sim_world *world, struct sim_plan *plan)
 {
     uint64_t chance = world->seed / 12;
+    if (plan->away)
+        chance = world->seed / 2 * 3 + 1 + world->seed % 2;
     for (uint32_t i = 0; i < SIM_WORKERS_MAX; i++)
         plan->minibatches[i] = plan->steps;
     if (chance % 3 == 0 || plan->sectors || plan->leased)
@@ -127,6 +130,16 @@ static uint64_t budget_bytes(const struct sim_world *world, const struct sim_pla
     return least > plan->budget_bytes ? least : plan->budget_bytes;
 }
 
+/* Many pushes wait for one write. */
+static void make_writes_late(struct sim_world *world, struct sim_plan *plan)
+{
+    plan->sync_ms = 20 + up_to(world, 60);
+    plan->think_ms = plan->mail.slow = 0;
+    plan->blind = 1000;
+    plan->window = 8;
+    plan->retry_ms = 100;
+}
+
 void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
 {
     static const uint32_t keys[] = {12, 30, 60, 96};
@@ -137,12 +150,15 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
                               .steps = 8 + up_to(world, SIM_STEPS_MAX - 8),
                               .segment_bytes = 64u << 10,
                               .cache_bytes = 64u << 20};
-    plan->steps = plan->workers > 1 ? plan->steps / 2 + 4 : plan->steps;
+    plan->away = sim_scene == SIM_AWAY;
+    if (plan->away) /* somebody stays */
+        plan->workers = 2 + plan->workers % (SIM_WORKERS_MAX - 1);
+    plan->steps = plan->workers > 1 && !plan->away ? plan->steps / 2 + 4 : plan->steps;
     plan->durability = sim_draw(world, 4) ? DP_DURABILITY_MACHINE : DP_DURABILITY_PROCESS;
     plan->process = plan->durability == DP_DURABILITY_PROCESS || sim_draw(world, 5) == 0;
     plan->storm = !plan->process && sim_draw(world, 4) == 0;
     plan->budget_bytes = plan->segment_bytes * (3 + up_to(world, 2));
-    plan->sectors = !plan->process && sim_draw(world, 4) == 0;
+    plan->sectors = !plan->process && sim_draw(world, 4) == 0 && sim_scene != SIM_AWAY;
     plan->storm |= plan->sectors;
     if (plan->sectors) {
         plan->servers = plan->tables = 1;
@@ -173,7 +189,7 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
     plan->mail.twice = maybe(world, 150);
     plan->mail.slow = maybe(world, 300);
     plan->mail.slow_ms = 1 + up_to(world, 800);
-    plan->think_ms = maybe(world, 1500);
+    plan->think_ms = plan->away && world->seed % 4 > 0 ? up_to(world, 1500) : maybe(world, 1500);
     plan->sync_ms = maybe(world, sim_draw(world, 2) ? 5 : 200);
     plan->job_ms = maybe(world, sim_draw(world, 2) ? 5 : 500);
     plan->turn_us = maybe(world, sim_draw(world, 2) ? 200 : 20000);
@@ -181,13 +197,8 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
     plan->requests_max = sim_draw(world, 4) ? 64 : 3;
     plan->window = 1 + up_to(world, 15);
     plan->retry_ms = 100 + up_to(world, 900);
-    if (plan->sectors) { /* many pushes wait for one write */
-        plan->sync_ms = 20 + up_to(world, 60);
-        plan->think_ms = plan->mail.slow = 0;
-        plan->blind = 1000;
-        plan->window = 8;
-        plan->retry_ms = 100;
-    }
+    if (plan->sectors)
+        make_writes_late(world, plan);
     make_faults(world, plan);
     plan->budget_bytes = budget_bytes(world, plan);
     plan->taken_rows =

@@ -25,7 +25,8 @@
 /* What kind of clusters seeds make: the program's first argument. */
 enum sim_scene {
     SIM_MIXED,
-    SIM_LEASES /* work is leased ("leases") */
+    SIM_LEASES, /* work is leased ("leases") */
+    SIM_AWAY    /* members leave, let by others ("away") */
 };
 extern enum sim_scene sim_scene;
 
@@ -65,6 +66,7 @@ struct sim_plan {
     bool leased;                           /* the first server hands the numbers of each epoch out, */
     bool slow;                             /* the first worker is slow with its own, */
     uint32_t epochs, total;                /* total: of an epoch */
+    bool away;                             /* members but the first leave, let by others */
     bool leaves;                           /* a member with fewer leaves early; else it pushes empty steps */
     struct dp_table_spec table[SIM_TABLES_MAX];
     enum dp_durability durability;

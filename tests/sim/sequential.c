@@ -93,7 +93,7 @@ static void step(struct sim_sequential *sequential, uint32_t number)
 
 static bool is_fixed(const struct sim_plan *plan)
 {
-    return plan->fixed || (plan->mode == DP_SYNC && !sim_has_backups(plan));
+    return plan->fixed || (plan->mode == DP_SYNC && !sim_has_backups(plan) && !plan->away);
 }
 
 struct sim_sequential *sim_sequential_new(struct sim_world *world)

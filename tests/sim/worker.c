@@ -19,141 +19,6 @@ void sim_worker_receive(struct sim_worker *worker, uint32_t server, struct dp_me
     sim_life_receive(&worker->life, server, message);
 }
 
-/* A training stream goes on where the servers say, or some numbers before: those are then pushed again. */
-static void find_position(struct sim_worker *worker)
-{
-    uint64_t bits[(SIM_STEPS_MAX + 63) / 64] = {0};
-    uint32_t steps = sim_pushes_of(&worker->world->plan, worker->index), told = 0,
-             back = (uint32_t)sim_draw(worker->world, 3);
-    struct dp_error err = {0};
-    sim_worker_must(
-        worker,
-        dp_client_pushed(worker->client, sim_worker_stream(worker), 0, steps, bits, SIM_WAIT_MS, &err), &err);
-    if (worker->life.dead)
-        return;
-    while (told < steps && bits[told / 64] >> told % 64 & 1)
-        told++;
-    for (uint32_t i = told; i < steps; i++)
-        if (bits[i / 64] >> i % 64 & 1)
-            sim_fail(worker->world, "worker %" PRIu32 " is told of push %" PRIu32 ", and not of %" PRIu32,
-                     worker->index, i, told);
-    if (told < worker->acknowledged)
-        sim_fail(worker->world,
-                 "worker %" PRIu32 " is told of %" PRIu32 " pushes, %" PRIu32 " were acknowledged",
-                 worker->index, told, worker->acknowledged);
-    sim_say(worker->world, "w%" PRIu32 ": %" PRIu32 " pushes are there", worker->index, told);
-    sim_model_told(worker->world->model, sim_worker_stream(worker), told);
-    worker->told = told;
-    worker->next = told > back ? told - back : 0;
-}
-
-/* What is known to be done is pushed again without a pull in sync, where nobody is shown the weights of then any more. */
-static void fetch(struct sim_worker *worker, uint32_t number, struct sim_pull *pull)
-{
-    sim_batch_make(worker->world, worker->index, number, &pull->batch);
-    pull->batch.blind |= worker->world->plan.mode == DP_SYNC && number < worker->told;
-    sim_worker_pull(worker, pull, number);
-}
-
-/* As an evaluation does: what is pulled on nobody's behalf; what somebody pushes in this step. */
-static void look(struct sim_worker *worker, uint32_t number)
-{
-    struct sim_pull *pull = &worker->pull[2];
-    sim_batch_make(worker->world, (uint32_t)sim_draw(worker->world, worker->world->plan.workers), number,
-                   &pull->batch);
-    pull->batch.blind = false;
-    sim_worker_pull(worker, pull, SIM_NO_STEP);
-    (void)sim_worker_wait_pull(worker, pull);
-}
-
-/* Steps that some shard has closed without this worker: their numbers are used up. False: there are none. */
-static bool pass_over(struct sim_worker *worker, struct sim_pull *pull)
-{
-    uint64_t first = worker->world->plan.first_step;
-    uint32_t steps = sim_pushes_of(&worker->world->plan, worker->index);
-    if (pull->open <= first + worker->next)
-        return false;
-    if (!sim_has_backups(&worker->world->plan))
-        sim_fail(worker->world,
-                 "worker %" PRIu32 " is told that step %" PRIu64 " is open in its step %" PRIu64,
-                 worker->index, pull->open, first + worker->next);
-    while (worker->next < steps && first + worker->next < pull->open && !worker->life.dead) {
-        sim_batch_make(worker->world, worker->index, worker->next, &pull->batch);
-        pull->batch.parts = pull->batch.examples = 0;
-        sim_worker_push(worker, pull, worker->next++);
-        sim_worker_wait_pushes(worker, worker->world->plan.in_flight - 1);
-    }
-    return true;
-}
-
-/* As a worker's loop does it: pulls one ahead, where the plan has pushes overlap. */
-static void train(struct sim_worker *worker)
-{
-    const struct sim_plan *plan = &worker->world->plan;
-    uint32_t steps = sim_pushes_of(plan, worker->index);
-    bool ahead = false;
-    while (worker->next < steps && !worker->life.dead) {
-        struct sim_pull *now = &worker->pull[worker->next % 2], *then = &worker->pull[(worker->next + 1) % 2];
-        if (!ahead)
-            fetch(worker, worker->next, now);
-        if (worker->life.dead || !sim_worker_wait_pull(worker, now))
-            return;
-        if (pass_over(worker, now)) {
-            ahead = false;
-            continue;
-        }
-        sim_life_think(&worker->life, sim_draw(worker->world, plan->think_ms + 1));
-        ahead = plan->in_flight > 1 && worker->next + 1 < steps && !worker->life.dead;
-        if (ahead)
-            fetch(worker, worker->next + 1, then);
-        if (!worker->life.dead)
-            sim_worker_push(worker, now, worker->next);
-        worker->next++;
-        sim_worker_wait_pushes(worker, plan->in_flight - 1);
-        if (sim_has_members(plan) && !worker->life.dead && sim_draw(worker->world, 3) == 0)
-            look(worker, worker->next - 1);
-    }
-    sim_worker_wait_pushes(worker, 0);
-}
-
-static void join(struct sim_worker *worker)
-{
-    const struct sim_plan *plan = &worker->world->plan;
-    const struct dp_join options = {.run = SIM_RUN,
-                                    .rank = worker->index,
-                                    .members = plan->workers,
-                                    .mode = plan->mode,
-                                    .slack = plan->slack,
-                                    .first_step = plan->first_step};
-    struct dp_error err = {0};
-    sim_worker_must(worker, dp_client_join(worker->client, &options, SIM_WAIT_MS, &err), &err);
-    worker->joined = !worker->life.dead;
-}
-
-static void leave(struct sim_worker *worker)
-{
-    struct dp_error err = {0};
-    uint64_t until = sim_worker_step(worker, sim_pushes_of(&worker->world->plan, worker->index));
-    sim_worker_must(worker, dp_client_leave(worker->client, until, SIM_WAIT_MS, &err), &err);
-    if (!worker->life.dead)
-        sim_model_left(worker->world->model, worker->index);
-}
-
-static void take_part(struct sim_worker *worker)
-{
-    bool member = sim_has_members(&worker->world->plan);
-    worker->told = 0;
-    if (member)
-        join(worker);
-    if (!worker->own && worker->life.number > 1 && !worker->life.dead)
-        find_position(worker);
-    if (!worker->life.dead)
-        train(worker);
-    if (member && !worker->life.dead)
-        leave(worker);
-    worker->done = !worker->life.dead;
-}
-
 static void start(void *context, uint64_t what);
 
 /* A process that heard it was replaced has ended. Where the other one has ended, too, and has not finished, somebody starts a new one. */
@@ -222,11 +87,19 @@ static void audit_repeats(struct sim_worker *worker)
 
 /* ---- a life */
 
+/* The member has left. */
+static void stay_away(struct sim_worker *worker)
+{
+    worker->stands_in = worker->joined = false;
+    worker->done = true;
+}
+
 static void live(void *context)
 {
     struct sim_worker *worker = context;
     static const char *const endpoints[] = {"s0", "s1", "s2"};
     const struct sim_plan *plan = &worker->world->plan;
+    bool left = false;
     struct dp_client_options options = {.name = "sim",
                                         .cluster = 7,
                                         .generation = 1,
@@ -260,13 +133,18 @@ static void live(void *context)
         worker->done = true;
     } else if (!worker->life.dead && plan->leased) {
         take_leased(worker);
+    } else if (!worker->life.dead && worker->stands_in) {
+        sim_worker_stand_in(worker);
+        left = !worker->life.dead;
     } else if (!worker->life.dead) {
-        take_part(worker);
+        sim_worker_take_part(worker);
     }
     dp_client_close(&worker->client);
     for (uint32_t i = 0; i < 3 * SIM_BATCH_PARTS; i++)
         dp_keys_free(&worker->pull[i / SIM_BATCH_PARTS].keys[i % SIM_BATCH_PARTS]);
     worker->pushes = 0;
+    if (left)
+        stay_away(worker);
 }
 
 static void start(void *context, uint64_t what)
@@ -310,8 +188,9 @@ void sim_worker_free(struct sim_worker **out)
     *out = NULL;
 }
 
-/* Somebody starts another process in the place of one that lives: the register and the shards tell them apart. */
-static void take_place(struct sim_worker *old)
+/* Somebody starts another process in the place of one that lives: the register and the shards tell them apart. Or another worker stands in
+ * for it. */
+static void take_place(struct sim_worker *old, bool stands_in)
 {
     struct sim_world *world = old->world;
     uint32_t slot = old->life.slot < SIM_WORKERS_MAX ? old->index + SIM_WORKERS_MAX : old->index;
@@ -323,7 +202,8 @@ static void take_place(struct sim_worker *old)
     worker->sessions = old->sessions;
     worker->acknowledged = old->acknowledged;
     memcpy(worker->resets, old->resets, sizeof worker->resets);
-    sim_say(world, "w%" PRIu32 ": is to be replaced", worker->index);
+    worker->stands_in = stands_in;
+    sim_say(world, "w%" PRIu32 ": is to %s", worker->index, stands_in ? "leave" : "be replaced");
     sim_at(world, SIM_MS * (1 + sim_draw(world, 100)), start, worker, 0);
 }
 
@@ -341,10 +221,18 @@ void sim_worker_dies(struct sim_worker *worker)
     struct sim_world *world = worker->world;
     if (!worker->life.runs || worker->audits)
         return;
-    if (worker->joined && sim_draw(world, 2)) {
-        take_place(worker);
+    if (worker->joined && world->plan.away && worker->index > 0 && sim_draw(world, 2)) {
+        if (sim_draw(world, 2))
+            sim_life_end(&worker->life); /* else it was silent, and goes on until it hears of it */
+        take_place(worker, true);
         return;
     }
+    if (worker->joined && sim_draw(world, 2)) {
+        take_place(worker, false);
+        return;
+    }
+    if (worker->stands_in) /* another one follows, or it is back in time */
+        worker->stands_in = sim_draw(world, 2);
     worker->gone = world->plan.leased && others_live(worker) && sim_draw(world, 3) == 0;
     sim_say(world, "w%" PRIu32 ": dies%s", worker->index, worker->gone ? " for good" : "");
     sim_life_end(&worker->life);

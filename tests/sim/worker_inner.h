@@ -1,5 +1,5 @@
-/* Worker, inside: what its files share. Lives, joining and the audit: worker.c; pulls and pushes: worker_step.c; work that the first server
- * hands out: worker_leased.c.
+/* Worker, inside: what its files share. Lives and the audit: worker.c; pulls and pushes: worker_step.c; what a member does: worker_member.c;
+ * for one that is silent: worker_stand_in.c; work that the first server hands out: worker_leased.c.
  * Thread    One. */
 #ifndef DP_TESTS_SIM_WORKER_INNER_H
 #define DP_TESTS_SIM_WORKER_INNER_H
@@ -44,6 +44,8 @@ struct sim_worker {
     uint64_t sessions;         /* opened */
     uint32_t next,
         acknowledged; /* numbers of minibatches: the next; below which all were (training stream) */
+    uint32_t from;    /* the first number that this life takes part in */
+    bool stands_in;   /* this life is another worker's, which lets this one leave */
     uint32_t told;    /* below which this life was told that all are there */
     struct dp_client *client;
     struct dp_client_table *table[SIM_TABLES_MAX];
@@ -68,6 +70,18 @@ bool sim_worker_wait_pull(struct sim_worker *worker, struct sim_pull *pull);
 void sim_worker_push(struct sim_worker *worker, const struct sim_pull *pull, uint64_t number);
 /* Until no more than `most` are unanswered. */
 void sim_worker_wait_pushes(struct sim_worker *worker, uint32_t most);
+
+/* A run's member, or a worker with a stream of its own: all that it has to do in its life. */
+void sim_worker_take_part(struct sim_worker *worker);
+/* In the place of a member that is silent: what some shards have of its pushes is made again, so that every shard has it; then it leaves. */
+void sim_worker_stand_in(struct sim_worker *worker);
+void sim_worker_join(struct sim_worker *worker);
+/* The numbers from worker->next to `steps`. */
+void sim_worker_train(struct sim_worker *worker, uint32_t steps);
+/* Likewise, without rows. */
+void sim_worker_push_empty(struct sim_worker *worker, uint32_t until);
+/* It takes no part from this number on. */
+void sim_worker_leave(struct sim_worker *worker, uint32_t before);
 
 /* Trains what the first server gives it, until that says that every epoch is over. */
 void sim_worker_train_leased(struct sim_worker *worker);
