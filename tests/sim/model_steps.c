@@ -191,6 +191,8 @@ void sim_steps_fold(struct sim_world *world, struct sim_members *members, struct
                     struct sim_record_place place)
 {
     switch (record->kind) {
+    case DP_RECORD_VOID: /* of a restore */
+        break;
     case DP_RECORD_VIEW:
         fold_view(world, members, steps, record, place);
         break;
