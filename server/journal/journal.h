@@ -57,9 +57,10 @@ struct dp_journal_options {
      * or are an older copy. */
     uint64_t incarnation;
     bool must_be_there;
-    /* dp_journal_read only; 0: all there is. Reads records up to this lsn beside the journal's writer. The caller knows that
-     * they were durable and that nothing above replay_after is released meanwhile; if one of them is missing all
-     * the same, that is DP_CORRUPT. What lies behind is not looked at. */
+    /* dp_journal_read only: reads records up to the lsn read_until beside the journal's writer. The caller knows that they
+     * were durable and that nothing above replay_after is released meanwhile; if one of them is missing all the same, that is
+     * DP_CORRUPT. What lies behind is not looked at. */
+    bool beside_writer;
     uint64_t read_until;
     /* Openings up to this one are over: the store has durably recorded that it has all that they journaled.
      * Nothing in their segments counts, neither records nor claims, and an opening removes them. 0: none. */

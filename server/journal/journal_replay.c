@@ -130,7 +130,7 @@ static enum dp_status next_record(struct window *w, const struct dp_journal_page
 
 static uint64_t limit_of(const struct dp_journal_found *found, size_t i)
 {
-    uint64_t limit = found->read_until > 0 ? found->read_until + 1 : UINT64_MAX;
+    uint64_t limit = found->is_live ? found->read_until + 1 : UINT64_MAX;
     for (size_t k = i + 1; k < found->count; k++)
         if (found->files[k].valid)
             return found->files[k].page.first_lsn < limit ? found->files[k].page.first_lsn : limit;
@@ -212,7 +212,7 @@ static enum dp_status look_at_page(const struct dp_disk *disk, struct dp_journal
     /* A segment's size is durable before it has a page, so no crash leaves it shorter. Beside its writer the size may be from
      * before the page. */
     bool is_short = file->valid && file->segment.bytes < file->page.bytes;
-    if (is_short && found->read_until > 0)
+    if (is_short && found->is_live)
         file->valid = false;
     else if (is_short)
         return dp_fail(err, DP_CORRUPT,
@@ -242,7 +242,7 @@ static enum dp_status find_files(const struct dp_journal_options *options, struc
         file->segment.number = names.numbers[i];
         dp_journal_segment_name(name, names.numbers[i]);
         st = disk->open(disk->self, name, false, &file->segment.file, err);
-        if (st == DP_NOT_FOUND && options->read_until > 0) { /* its writer recycled it meanwhile */
+        if (st == DP_NOT_FOUND && found->is_live) { /* its writer recycled it meanwhile */
             st = DP_OK;
             continue;
         }
@@ -407,8 +407,8 @@ enum dp_status dp_journal_look(const struct dp_journal_options *options, struct 
 {
     struct window w = window_of(options, DP_JOURNAL_CHECKING);
     bool closed = false;
-    bool is_live = options->read_until > 0;
     found->released = options->released;
+    found->is_live = options->beside_writer;
     found->read_until = options->read_until;
     enum dp_status st = find_files(options, found, err);
     if (st != DP_OK)
@@ -420,13 +420,13 @@ enum dp_status dp_journal_look(const struct dp_journal_options *options, struct 
         st = walk(&w, found, &closed, err);
     else
         found->chain_lsn = options->replay_after;
-    if (st == DP_OK && !is_live)
+    if (st == DP_OK && !found->is_live)
         st = scan_rest(&w, found, closed, err);
     if (st != DP_OK)
         goto done;
-    if (is_live) /* what is claimed and written behind it changes meanwhile */
+    if (found->is_live) /* what is claimed and written behind it changes meanwhile */
         found->claimed = options->read_until;
-    if (is_live && found->chain_lsn < options->read_until) {
+    if (found->is_live && found->chain_lsn < options->read_until) {
         st = dp_fail(err, DP_CORRUPT,
                      "journal: record lsn %" PRIu64
                      ", which was durable, cannot be read beside its writer: it was released, or is damaged",

@@ -96,6 +96,7 @@ static enum dp_status read_range(const struct writing *w, uint64_t after, uint64
     assert_int_equal(dp_read_only_disk_open(w->path, &disk, err), DP_OK);
     const struct dp_journal_options options = {.disk = &disk,
                                                .replay_after = after,
+                                               .beside_writer = true,
                                                .read_until = until,
                                                .replay = check,
                                                .replay_context = replayed};

@@ -1,0 +1,32 @@
+/* Pace: how fast a copy goes, how far it has come, and whether it shall stop.
+ * Promise   Over any time the bytes that were stepped are at most rate_bytes a second, plus a tenth of a second's.
+ *           A copy that was cancelled stops at its next step, within some milliseconds also where it waits.
+ * Thread    step: the copying one. done and cancelled: any. */
+#ifndef DP_CHECKPOINT_PACE_H
+#define DP_CHECKPOINT_PACE_H
+
+#include "common/base/status.h"
+#include "common/env/clock.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct dp_pace {
+    struct dp_clock clock;
+    uint64_t rate_bytes;          /* a second; 0: no limit */
+    _Atomic uint64_t *done_bytes; /* NULL: nobody asks */
+    const atomic_bool *cancelled; /* NULL: never */
+    /* Lets so much time pass; dp_pace_real's sleeps. */
+    void (*wait)(void *context, uint64_t ns);
+    void *wait_context;
+    uint64_t due_ns; /* when all that was stepped may have been */
+};
+
+/* With the real clock, without limits. */
+struct dp_pace dp_pace_real(void);
+/* So many bytes were read. pace NULL: nothing. DP_STOPPING: cancelled. */
+DP_MUST_USE
+enum dp_status dp_pace_step(struct dp_pace *pace, uint64_t bytes, struct dp_error *err);
+
+#endif
