@@ -138,7 +138,7 @@ static enum dp_status remove_name(void *context, const char *name, struct dp_err
 }
 
 /* Removes the directory with its files; it has no subdirectories. */
-static enum dp_status remove_directory(const char *directory, const char *name, struct dp_error *err)
+enum dp_status dp_rocks_snapshot_remove(const char *directory, const char *name, struct dp_error *err)
 {
     struct path path;
     if (!path_of(directory, name, &path))
@@ -163,10 +163,10 @@ static enum dp_status move(const char *directory, const char *from, const char *
 /* Renames the snapshot first, so that a directory with a snapshot's name is always complete. */
 static enum dp_status drop_one(const char *directory, const char *name, struct dp_error *err)
 {
-    enum dp_status st = remove_directory(directory, DROP, err);
+    enum dp_status st = dp_rocks_snapshot_remove(directory, DROP, err);
     if (st == DP_OK)
         st = move(directory, name, DROP, err);
-    return st == DP_OK ? remove_directory(directory, DROP, err) : st;
+    return st == DP_OK ? dp_rocks_snapshot_remove(directory, DROP, err) : st;
 }
 
 static bool is_same(struct dp_store_snapshot a, struct dp_store_snapshot b)
@@ -203,10 +203,19 @@ static enum dp_status checkpoint(const struct dp_rocks_db *db, const char *path,
     return dp_rocks_error_take(&text, db->directory, "take a snapshot", err);
 }
 
+enum dp_status dp_rocks_snapshot_copy(const struct dp_rocks_db *db, const char *path, struct dp_error *err)
+{
+    enum dp_status st = dp_space_check(db->directory, TAKE_BYTES, DP_SPACE_ROWS, err);
+    if (st == DP_OK)
+        st = checkpoint(db, path, err);
+    return st == DP_OK ? dp_store_directory_sync(path, err) : st;
+}
+
 static enum dp_status sweep_tmp(const char *directory, struct dp_error *err)
 {
-    enum dp_status st = remove_directory(directory, TMP ".tmp", err); /* RocksDB's own temporary name */
-    return st == DP_OK ? remove_directory(directory, TMP, err) : st;
+    enum dp_status st =
+        dp_rocks_snapshot_remove(directory, TMP ".tmp", err); /* RocksDB's own temporary name */
+    return st == DP_OK ? dp_rocks_snapshot_remove(directory, TMP, err) : st;
 }
 
 enum dp_status dp_rocks_snapshot_take(const struct dp_rocks_db *db, struct dp_store_snapshot snapshot,
@@ -219,13 +228,9 @@ enum dp_status dp_rocks_snapshot_take(const struct dp_rocks_db *db, struct dp_st
         return too_long(db->directory, err);
     if (access(path.text, F_OK) == 0)
         return DP_OK;
-    enum dp_status st = dp_space_check(db->directory, TAKE_BYTES, DP_SPACE_ROWS, err);
+    enum dp_status st = sweep_tmp(db->directory, err);
     if (st == DP_OK)
-        st = sweep_tmp(db->directory, err);
-    if (st == DP_OK)
-        st = checkpoint(db, tmp.text, err);
-    if (st == DP_OK)
-        st = dp_store_directory_sync(tmp.text, err);
+        st = dp_rocks_snapshot_copy(db, tmp.text, err);
     /* Last, on purpose: a directory with a snapshot's name is complete. */
     if (st == DP_OK)
         st = move(db->directory, TMP, name, err);
@@ -398,5 +403,5 @@ enum dp_status dp_rocks_snapshot_settle(const char *directory, struct dp_error *
     }
     if (st == DP_OK)
         st = sweep_tmp(directory, err);
-    return st == DP_OK ? remove_directory(directory, DROP, err) : st;
+    return st == DP_OK ? dp_rocks_snapshot_remove(directory, DROP, err) : st;
 }

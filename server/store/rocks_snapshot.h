@@ -51,6 +51,12 @@ enum dp_status dp_rocks_snapshot_revert(const char *directory, struct dp_store_s
 /* Completes a revert if there is one, and removes the directories of interrupted work. */
 DP_MUST_USE
 enum dp_status dp_rocks_snapshot_settle(const char *directory, struct dp_error *err);
+/* For rocks_link.c. copy: makes the directory at `path`, complete and durable but for its name. remove: a directory of files
+ * inside `directory`, if it is there. */
+DP_MUST_USE
+enum dp_status dp_rocks_snapshot_copy(const struct dp_rocks_db *db, const char *path, struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_rocks_snapshot_remove(const char *directory, const char *name, struct dp_error *err);
 /* The directory to read RocksDB's files from: `directory`, or a revert in it. */
 void dp_rocks_snapshot_place(const char *directory, char out[DP_ROCKS_PLACE_BYTES]);
 

@@ -7,6 +7,7 @@
 #include "server/store/marks.h"
 #include "server/store/read_lock.h"
 #include "server/store/rocks_batch.h"
+#include "server/store/rocks_link.h"
 #include "server/store/rocks_snapshot.h"
 #include "server/store/rocks_stats.h"
 #include "server/store/rows.h"
@@ -87,7 +88,7 @@ struct rocks_store {
 /* Whether the writer does the job. */
 static bool changes(const struct dp_store_job *job)
 {
-    return job->kind == DP_STORE_WRITE || job->kind == DP_STORE_MARKS || job->kind == DP_STORE_SNAPSHOT;
+    return dp_store_kind_is_ordered(job->kind);
 }
 
 static enum dp_status fail_again(const struct rocks_store *store, struct dp_error *err)
@@ -153,13 +154,17 @@ static void change(struct rocks_store *store, const struct ticket_batch *all)
     struct dp_error err = {0};
     enum dp_status st = DP_OK;
     const struct dp_store_job *first = all->batch.job[0];
-    if (store->failed.status != DP_OK)
+    if (first->kind == DP_STORE_UNLINK)
+        st = dp_rocks_link_remove(store->db.directory, first->link_name, &err);
+    else if (store->failed.status != DP_OK)
         st = fail_again(store, &err);
+    else if (first->kind == DP_STORE_LINK)
+        st = dp_rocks_link_make(&store->db, first->link_name, &err);
     else if (first->kind == DP_STORE_SNAPSHOT)
         st = take_snapshot(store, first, &err);
     else
         st = dp_rocks_batch_write(&store->db, &all->batch, &err);
-    if (st != DP_OK && st != DP_FULL && first->kind != DP_STORE_SNAPSHOT && store->failed.status == DP_OK)
+    if (st != DP_OK && st != DP_FULL && dp_store_kind_poisons(first->kind) && store->failed.status == DP_OK)
         store->failed = err;
     for (uint32_t i = 0; i < all->batch.count; i++)
         finish_part(store, all->ticket[i], st, &err);
@@ -443,6 +448,8 @@ static enum dp_status open_db(struct rocks_store *store, const char *directory, 
         st = dp_rocks_snapshot_settle(directory, err);
         if (st == DP_OK)
             st = dp_rocks_db_open(directory, &store->db, err);
+        if (st == DP_OK) /* behind RocksDB's lock: those of a server that runs stay */
+            st = dp_rocks_link_sweep(directory, err);
     }
     return st == DP_OK ? dp_rocks_snapshot_list(directory, &store->snapshots, err) : st;
 }

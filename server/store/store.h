@@ -62,7 +62,29 @@ enum dp_store_job_kind {
      * removed. snapshot.run 0: takes none. A failure leaves the store and its snapshots unchanged and fails
      * no later job. */
     DP_STORE_SNAPSHOT,
+    /* Makes `link_name`: a hard-linked copy of the store, of its own directory, as all writes and marks submitted before
+     * have left it, with none submitted after it; durable when completed. No link outlives an opening. A failure leaves the
+     * store unchanged and fails no later job. */
+    DP_STORE_LINK,
+    DP_STORE_UNLINK, /* removes it, as far as it is there; a failure is as that of a LINK */
 };
+
+/* With this each link's name begins; it has no '/'. */
+#define DP_STORE_LINK_PREFIX "cut-"
+#define DP_STORE_LINK_BYTES  64u
+
+/* Whether jobs of this kind are done in the order of their submission. */
+static inline bool dp_store_kind_is_ordered(enum dp_store_job_kind kind)
+{
+    return kind == DP_STORE_WRITE || kind == DP_STORE_MARKS || kind == DP_STORE_SNAPSHOT ||
+           kind == DP_STORE_LINK || kind == DP_STORE_UNLINK;
+}
+
+/* Whether a failure of such a job, other than FULL, fails all later ones. */
+static inline bool dp_store_kind_poisons(enum dp_store_job_kind kind)
+{
+    return kind == DP_STORE_WRITE || kind == DP_STORE_MARKS;
+}
 
 struct dp_store_job {
     enum dp_store_job_kind kind;
@@ -76,6 +98,7 @@ struct dp_store_job {
     const struct dp_store_mark *marks;        /* [count]: MARKS */
     uint64_t *counts;                         /* [count]: COUNT; a row of a table not named is CORRUPT */
     struct dp_store_snapshot snapshot, keeps; /* SNAPSHOT; keeps.run 0: none */
+    char link_name[DP_STORE_LINK_BYTES];      /* LINK, UNLINK */
     /* COUNT: a count gives way to all reads and may take long. Once the submitter sets this, the job
      * completes soon, with STOPPING. */
     atomic_bool cancelled;

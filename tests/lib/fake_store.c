@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define KINDS     (DP_STORE_SNAPSHOT + 1)
+#define KINDS     (DP_STORE_UNLINK + 1)
 #define KEY_BYTES 12u
 
 /* A sorted array of (key, value), keys in the order of their bytes. */
@@ -22,10 +22,18 @@ struct snapshot {
     struct map rows;
 };
 
+#define LINKS_MAX 8u
+
+struct link {
+    char name[DP_STORE_LINK_BYTES]; /* "": none */
+    struct map rows, marks;
+};
+
 struct dp_fake_store {
     uint64_t l0_files;
     struct map rows, marks;
     struct snapshot snapshot[DP_STORE_SNAPSHOTS_MAX];
+    struct link link[LINKS_MAX];
     uint32_t jobs_max, under_way;
     bool open, hold, read_at_submit;
     enum dp_status poisoned; /* what the first failed write or marks job failed with */
@@ -125,7 +133,7 @@ static void put_key(unsigned char bytes[KEY_BYTES], struct dp_store_key key)
 
 static bool changes(const struct dp_store_job *job)
 {
-    return job->kind == DP_STORE_WRITE || job->kind == DP_STORE_MARKS || job->kind == DP_STORE_SNAPSHOT;
+    return dp_store_kind_is_ordered(job->kind);
 }
 
 /* ---- snapshots */
@@ -174,6 +182,42 @@ bool dp_fake_store_revert(struct dp_fake_store *fake, struct dp_store_snapshot n
     return true;
 }
 
+/* ---- links */
+
+static struct link *find_link(const struct dp_fake_store *fake, const char *name)
+{
+    for (uint32_t i = 0; i < LINKS_MAX; i++)
+        if (strcmp(fake->link[i].name, name) == 0)
+            return (struct link *)&fake->link[i];
+    return NULL;
+}
+
+static void remove_link(struct link *link)
+{
+    map_clear(&link->rows);
+    map_clear(&link->marks);
+    link->name[0] = '\0';
+}
+
+static enum dp_status make_link(struct dp_fake_store *fake, struct dp_store_job *job)
+{
+    if (find_link(fake, job->link_name))
+        return dp_fail(&job->error, DP_EXISTS, "fake store: it has a link %s", job->link_name);
+    struct link *link = find_link(fake, "");
+    DP_ASSERT(link && strncmp(job->link_name, DP_STORE_LINK_PREFIX, strlen(DP_STORE_LINK_PREFIX)) == 0);
+    *link = (struct link){.rows = map_copy(&fake->rows), .marks = map_copy(&fake->marks)};
+    memcpy(link->name, job->link_name, sizeof link->name);
+    return DP_OK;
+}
+
+static void change_links(struct dp_fake_store *fake, struct dp_store_job *job)
+{
+    if (job->kind == DP_STORE_LINK)
+        job->status = make_link(fake, job);
+    else if (job->kind == DP_STORE_UNLINK && find_link(fake, job->link_name))
+        remove_link(find_link(fake, job->link_name));
+}
+
 static void check(const struct dp_store_job *job)
 {
     for (uint32_t i = 0; i < job->count && job->kind == DP_STORE_MARKS; i++)
@@ -217,13 +261,13 @@ static void execute(struct dp_fake_store *fake, struct dp_store_job *job)
         job->status = dp_fail(&job->error, DP_STOPPING, "fake store: the count was cancelled");
         return;
     }
-    if (changes(job) && fake->poisoned != DP_OK) {
+    if (changes(job) && job->kind != DP_STORE_UNLINK && fake->poisoned != DP_OK) {
         job->status = dp_fail(&job->error, fake->poisoned, "fake store: an earlier write failed");
         return;
     }
     if (fake->fail_in[job->kind] > 0 && --fake->fail_in[job->kind] == 0) {
         job->status = dp_fail(&job->error, fake->fail_why[job->kind], "fake store: failure asked for");
-        if (changes(job) && job->status != DP_FULL && job->kind != DP_STORE_SNAPSHOT)
+        if (dp_store_kind_poisons(job->kind) && job->status != DP_FULL)
             fake->poisoned = job->status;
         return;
     }
@@ -232,6 +276,7 @@ static void execute(struct dp_fake_store *fake, struct dp_store_job *job)
         job->status = read_rows(fake, job);
     if (job->kind == DP_STORE_SNAPSHOT)
         take_snapshot(fake, job);
+    change_links(fake, job);
     for (uint32_t i = 0; i < job->count && changes(job); i++) {
         if (job->kind == DP_STORE_WRITE)
             dp_fake_store_put_row(fake, job->keys[i], job->rows[i], job->row_bytes[i]);
@@ -367,6 +412,8 @@ void dp_fake_store_free(struct dp_fake_store **fake)
     map_clear(&(*fake)->marks);
     for (uint32_t i = 0; i < DP_STORE_SNAPSHOTS_MAX; i++)
         map_clear(&(*fake)->snapshot[i].rows);
+    for (uint32_t i = 0; i < LINKS_MAX; i++)
+        remove_link(&(*fake)->link[i]);
     free(*fake);
     *fake = NULL;
 }
@@ -375,6 +422,8 @@ struct dp_store dp_fake_store_open(struct dp_fake_store *fake)
 {
     DP_ASSERT(!fake->open);
     fake->open = true;
+    for (uint32_t i = 0; i < LINKS_MAX; i++)
+        remove_link(&fake->link[i]);
     return (struct dp_store){.submit = fake_submit,
                              .completed = fake_completed,
                              .wait = fake_wait,
@@ -495,4 +544,33 @@ void dp_fake_store_put_row(struct dp_fake_store *fake, struct dp_store_key key, 
 void dp_fake_store_put_mark(struct dp_fake_store *fake, const struct dp_store_mark *mark)
 {
     map_put(&fake->marks, mark);
+}
+
+uint32_t dp_fake_store_links(const struct dp_fake_store *fake)
+{
+    uint32_t links = 0;
+    for (uint32_t i = 0; i < LINKS_MAX; i++)
+        links += fake->link[i].name[0] != '\0';
+    return links;
+}
+
+bool dp_fake_store_has_link(const struct dp_fake_store *fake, const char *name)
+{
+    return name[0] && find_link(fake, name);
+}
+
+const void *dp_fake_store_link_row(const struct dp_fake_store *fake, const char *name,
+                                   struct dp_store_key key, size_t *bytes)
+{
+    unsigned char key_bytes[KEY_BYTES];
+    DP_ASSERT(dp_fake_store_has_link(fake, name));
+    put_key(key_bytes, key);
+    return value_of(map_find(&find_link(fake, name)->rows, key_bytes, sizeof key_bytes), bytes);
+}
+
+const void *dp_fake_store_link_mark(const struct dp_fake_store *fake, const char *name, const char *key,
+                                    size_t *bytes)
+{
+    DP_ASSERT(dp_fake_store_has_link(fake, name));
+    return value_of(map_find(&find_link(fake, name)->marks, key, strlen(key)), bytes);
 }

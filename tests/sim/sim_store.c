@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define KINDS (DP_STORE_SNAPSHOT + 1)
+#define KINDS (DP_STORE_UNLINK + 1)
 
 struct row {
     struct dp_store_key key;
@@ -40,6 +40,7 @@ struct sim_store {
     struct pending *pending; /* in order of submission */
     uint32_t count, room, under_way;
     uint64_t number, change_due_ns;
+    int links; /* how many there are; what is in them is not kept */
     struct dp_store_job *completed, **completed_end;
     bool open, fails[KINDS];
     void (*died[KINDS])(void *context);
@@ -160,7 +161,7 @@ static void put_mark(struct sim_store *store, const struct dp_store_mark *put)
 
 static bool changes(const struct dp_store_job *job)
 {
-    return job->kind == DP_STORE_WRITE || job->kind == DP_STORE_MARKS;
+    return dp_store_kind_is_ordered(job->kind);
 }
 
 /* Row i of a read, as it is now. */
@@ -206,11 +207,13 @@ static void execute(struct sim_store *store, struct dp_store_job *job, uint64_t 
     } else if (store->fails[job->kind]) {
         store->fails[job->kind] = false;
         job->status = dp_fail(&job->error, store->why[job->kind], "simulated store: failure asked for");
-        if (changes(job) && job->status != DP_FULL)
+        if (dp_store_kind_poisons(job->kind) && job->status != DP_FULL)
             store->poisoned = job->status;
     } else if (job->kind == DP_STORE_COUNT) {
         if (atomic_load(&job->cancelled))
             job->status = dp_fail(&job->error, DP_STOPPING, "simulated store: the count was cancelled");
+    } else if (job->kind == DP_STORE_LINK || job->kind == DP_STORE_UNLINK) {
+        store->links += job->kind == DP_STORE_LINK ? 1 : store->links > 0 ? -1 : 0;
     } else if (changes(job)) {
         change(store, job, number);
     } else {

@@ -1,6 +1,8 @@
 /* The contract of store.h, on both forms: counts, what outlasts a close, and snapshots. */
 #include "tests/unit/server/store/both_forms.h"
 
+#include <unistd.h>
+
 static void rows_and_marks_outlast_a_close(void **state)
 {
     struct form *form = *state;
@@ -159,6 +161,127 @@ static void no_such_snapshot_is_not_found(void **state)
     expect_marks(form, "back", "");
 }
 
+static struct dp_store_job link_job(enum dp_store_job_kind kind, const char *name)
+{
+    struct dp_store_job job = {.kind = kind};
+    (void)snprintf(job.link_name, sizeof job.link_name, "%s", name);
+    return job;
+}
+
+struct linked_rows {
+    struct batch *expected;
+    uint32_t seen;
+};
+
+static enum dp_status see_row(void *context, struct dp_store_key key, const void *row, size_t row_bytes,
+                              struct dp_error *err)
+{
+    struct linked_rows *rows = context;
+    (void)err;
+    assert_true(rows->seen < rows->expected->count && key.mixed == rows->expected->keys[rows->seen].mixed);
+    assert_int_equal(row_bytes, ROW);
+    assert_memory_equal(row, rows->expected->rows[rows->seen], ROW);
+    rows->seen++;
+    return DP_OK;
+}
+
+/* What a link's rows and mark "t" are, from a store of its own on it. */
+static void expect_link(struct form *form, const char *name, uint32_t count, uint32_t version,
+                        const char *marks)
+{
+    if (form->fake) {
+        struct batch *batch = batch_new(count, ROW);
+        size_t bytes = 0;
+        batch_fill(batch, 1, 0, 3, version);
+        for (uint32_t i = 0; i < count; i++) {
+            const void *row = dp_fake_store_link_row(form->fake, name, batch->keys[i], &bytes);
+            assert_non_null(row);
+            assert_int_equal(bytes, ROW);
+            assert_memory_equal(row, batch->rows[i], ROW);
+        }
+        batch_free(batch);
+        return;
+    }
+    struct form copy = {.options = form->options};
+    struct linked_rows rows = {.expected = batch_new(count, ROW)};
+    struct dp_error err = {0};
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/%s", form->directory, name);
+    copy.options.directory = path;
+    copy.options.journaled = true; /* it was open when it was linked */
+    copy.options.read_only = true;
+    batch_fill(rows.expected, 1, 0, 3, version);
+    if (dp_rocks_store_open(&copy.options, &copy.store, &err) != DP_OK)
+        fail_msg("%s", err.text);
+    expect_marks(&copy, "t", marks);
+    assert_int_equal(copy.store.visit_rows(copy.store.self, see_row, &rows, &err), DP_OK);
+    assert_int_equal(rows.seen, count);
+    copy.store.close(copy.store.self);
+    batch_free(rows.expected);
+}
+
+static bool has_link(const struct form *form, const char *name)
+{
+    char path[512];
+    if (form->fake)
+        return dp_fake_store_has_link(form->fake, name);
+    (void)snprintf(path, sizeof path, "%s/%s", form->directory, name);
+    return access(path, F_OK) == 0;
+}
+
+/* A link has all that was submitted before it and nothing of what was submitted behind it, whatever is written later. */
+static void a_link_is_as_of_its_place_among_writes(void **state)
+{
+    struct form *form = *state;
+    const struct dp_store_mark first = mark_text("t", "1"), second = mark_text("t", "2");
+    struct dp_store_job before = marks_job(&first, 1), behind = marks_job(&second, 1),
+                        link = link_job(DP_STORE_LINK, "cut-1-1");
+    struct batch *old = batch_new(500, ROW), *new = batch_new(600, ROW);
+    struct dp_error err = {0};
+    form_close(form, true);
+    form->options.journaled = true; /* else a copy of an open store is refused */
+    assert_int_equal(form_open(form, &err), DP_OK);
+    batch_fill(old, 1, 0, 3, 1);
+    batch_fill(new, 1, 0, 3, 2);
+    if (form->fake)
+        dp_fake_store_hold(form->fake, true);
+    form_submit(form, batch_job(old, DP_STORE_WRITE));
+    form_submit(form, &before);
+    form_submit(form, &link);
+    form_submit(form, batch_job(new, DP_STORE_WRITE));
+    form_submit(form, &behind);
+    if (form->fake)
+        dp_fake_store_hold(form->fake, false);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(form_wait(form)->status, DP_OK);
+    expect_rows(form, 600, 1, 0, 2);
+    expect_link(form, "cut-1-1", 500, 1, "t=1 ");
+    batch_free(old);
+    batch_free(new);
+}
+
+static void a_link_goes_when_asked_and_at_an_opening(void **state)
+{
+    struct form *form = *state;
+    struct dp_error err = {0};
+    struct dp_store_job one = link_job(DP_STORE_LINK, "cut-1-1"), two = link_job(DP_STORE_LINK, "cut-1-2"),
+                        drop = link_job(DP_STORE_UNLINK, "cut-1-1"), again = one;
+    form->options.journaled = true;
+    write_rows(form, 10, 1, 0, 1);
+    assert_int_equal(form_do(form, &one), DP_OK);
+    assert_int_equal(form_do(form, &again), DP_EXISTS);
+    write_rows(form, 10, 1, 0, 2); /* which fails no later job */
+    assert_int_equal(form_do(form, &two), DP_OK);
+    assert_true(has_link(form, "cut-1-1") && has_link(form, "cut-1-2"));
+    assert_int_equal(form_do(form, &drop), DP_OK);
+    assert_int_equal(form_do(form, &drop), DP_OK); /* there is none */
+    assert_true(!has_link(form, "cut-1-1") && has_link(form, "cut-1-2"));
+    form_close(form, true);
+    assert_int_equal(form_open(form, &err), DP_OK);
+    assert_false(has_link(form, "cut-1-2"));
+    expect_rows(form, 10, 1, 0, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +292,8 @@ int main(void)
         ON_BOTH(a_snapshot_that_is_there_stays_as_it_is),
         ON_BOTH(snapshots_stay_that_are_kept),
         ON_BOTH(no_such_snapshot_is_not_found),
+        ON_BOTH(a_link_is_as_of_its_place_among_writes),
+        ON_BOTH(a_link_goes_when_asked_and_at_an_opening),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
