@@ -250,17 +250,34 @@ enum dp_status dp_job_program(struct dp_job *job, const struct dp_dataset *a, co
     return dp_program_open(job->model.graph, &job->backend, &job->worst, &job->program, err);
 }
 
-enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
-                           struct dp_error *err)
+static enum dp_status wait_for(struct dp_job *job, struct dp_ticket *ticket, bool looks,
+                               struct dp_outcome *outcome, struct dp_error *err)
 {
+    struct dp_error why = {0};
+    enum dp_status st, looked = DP_OK;
     if (ticket->id == 0)
         return DP_OK;
     struct dp_retry retry = dp_retry_begin(job);
-    enum dp_status st;
-    do
+    do {
         st = dp_client_wait(job->client, ticket, dp_retry_slice_ms(&retry, SLICE_MS), outcome, err);
-    while (dp_retry_more(&retry, &st, err));
+        if (looks && st == DP_TIMEOUT)
+            looked = dp_job_waits(job, &why);
+        if (looked != DP_OK)
+            return dp_fail(err, looked, "%s", why.text);
+    } while (dp_retry_more(&retry, &st, err));
     return st;
+}
+
+enum dp_status dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
+                           struct dp_error *err)
+{
+    return wait_for(job, ticket, false, outcome, err);
+}
+
+enum dp_status dp_job_wait_and_look(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
+                                    struct dp_error *err)
+{
+    return wait_for(job, ticket, true, outcome, err);
 }
 
 bool dp_job_run_forgotten(const struct dp_job *job, uint32_t run)

@@ -34,7 +34,9 @@ static enum dp_status wait_oldest(struct dp_sent *sent, struct dp_error *err)
 {
     struct dp_outcome outcome = {0};
     struct dp_sent_push *oldest = &sent->push[sent->first];
-    enum dp_status st = dp_job_wait(sent->job, &oldest->ticket, &outcome, err);
+    bool flies = sent->flying && *sent->flying > 0;
+    enum dp_status st = flies ? dp_job_wait(sent->job, &oldest->ticket, &outcome, err)
+                              : dp_job_wait_and_look(sent->job, &oldest->ticket, &outcome, err);
     /* The epoch is over, and the servers have forgotten it for later ones: others had pushed this, too (portions.h). */
     if (st == DP_TOO_OLD && sent->answered &&
         !dp_job_run_forgotten(sent->job, sent->job->cluster->training.run)) {

@@ -26,6 +26,7 @@ struct dp_sent {
         member; /* it asked what is done after it had joined: each push is new to some shard, whatever the answers say */
     struct dp_sent_push push[DP_SENT_MAX]; /* a ring */
     uint32_t first, count;
+    const uint32_t *flying; /* minibatches that a device computes: meanwhile nobody can stand in; or NULL */
     void (*answered)(void *of,
                      uint64_t number); /* called after each push that every shard has answered; or NULL */
     void *answered_of;

@@ -102,8 +102,11 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->share = (struct dp_share){
         .batches = dp_dataset_batches(data), .worker = job->worker, .workers = training->workers};
     loop->rounds = dp_rounds_of(training, loop->share);
-    loop->sent = (struct dp_sent){
-        .job = job, .progress = progress, .stats = stats, .member = loop->rounds.members > 0};
+    loop->sent = (struct dp_sent){.job = job,
+                                  .progress = progress,
+                                  .stats = stats,
+                                  .member = loop->rounds.members > 0,
+                                  .flying = &loop->flying};
     bool leased = training->work == DP_CLUSTER_LEASED;
     /* Of what is leased the first share has the longest groups. */
     loop->positions = dp_share_positions(leased ? dp_share_with(loop->share, 0) : loop->share);

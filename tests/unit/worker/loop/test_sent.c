@@ -7,6 +7,7 @@
 static struct dp_outcome said;
 static enum dp_status status;
 static uint64_t too_old;
+static uint32_t looks; /* waits in which others are looked after */
 
 enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, struct dp_outcome *outcome,
                                   struct dp_error *err);
@@ -18,6 +19,15 @@ enum dp_status __wrap_dp_job_wait(struct dp_job *job, struct dp_ticket *ticket, 
     ticket->id = 0;
     *outcome = said;
     return status;
+}
+
+enum dp_status __wrap_dp_job_wait_and_look(struct dp_job *job, struct dp_ticket *ticket,
+                                           struct dp_outcome *outcome, struct dp_error *err);
+enum dp_status __wrap_dp_job_wait_and_look(struct dp_job *job, struct dp_ticket *ticket,
+                                           struct dp_outcome *outcome, struct dp_error *err)
+{
+    looks++;
+    return __wrap_dp_job_wait(job, ticket, outcome, err);
 }
 
 uint64_t __wrap_dp_client_too_old(const struct dp_client *client);
@@ -135,9 +145,26 @@ static void what_is_too_old_was_pushed_only_if_the_run_is_known(void **state)
     status = DP_OK;
 }
 
+/* Whoever stands in uses the program. */
+static void others_are_looked_after_unless_a_device_computes(void **state)
+{
+    struct bed b;
+    uint32_t flying = 0;
+    (void)state;
+    set_up(&b);
+    b.sent.flying = &flying;
+    looks = 0;
+    answered(&b, 16, 0, (struct dp_outcome){0});
+    assert_int_equal(looks, 1);
+    flying = 1;
+    answered(&b, 16, 0, (struct dp_outcome){0});
+    assert_int_equal(looks, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(others_are_looked_after_unless_a_device_computes),
         cmocka_unit_test(what_was_dropped_is_counted),
         cmocka_unit_test(an_empty_push_has_no_clock_gap),
         cmocka_unit_test(a_push_that_all_shards_had_is_no_new_one),
