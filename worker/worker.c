@@ -122,9 +122,38 @@ static enum dp_status set_device(struct dp_cluster *cluster, const struct flags 
     return st == DP_OK ? dp_cluster_check(cluster, err) : st;
 }
 
+/* *again: the others let this worker leave, and it may come back. */
+static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t worker, bool resumes,
+                                 const struct dp_push_extra *extra, bool *again, struct dp_error *err)
+{
+    char name[32];
+    struct dp_job job;
+    *again = false;
+    (void)snprintf(name, sizeof name, "worker %" PRIu32, worker);
+    enum dp_status st = dp_job_open(cluster, worker, name, &stop_signal, &job, err);
+    if (st != DP_OK)
+        return st;
+    job.resumes = resumes;
+    job.extra = extra;
+    st = dp_job_tables(&job, false, err);
+    if (st == DP_OK) {
+        /* Until here a signal ends the process at once: nothing was pushed. */
+        catch_signals();
+        st = dp_train(&job, err);
+        *again = job.let_leave && !dp_job_stopped(&job);
+    } else {
+        struct dp_progress progress; /* others may wait for this worker */
+        dp_progress_init(&progress, &job, 0);
+        dp_progress_end(&progress, &job, st);
+    }
+    dp_job_close(&job);
+    return st;
+}
+
 static enum dp_status train(const struct dp_cluster *cluster, const struct flags *flags,
                             const struct dp_push_extra *extra, struct dp_error *err)
 {
+    bool resumes = flags->resume, again = false;
     uint64_t worker;
     enum dp_status st =
         dp_parse_u64(flags->worker, 0, cluster->training.workers - 1, "--worker", &worker, err);
@@ -135,23 +164,17 @@ static enum dp_status train(const struct dp_cluster *cluster, const struct flags
     char name[32];
     (void)snprintf(name, sizeof name, "worker %" PRIu64, worker);
     dp_log_start(name, DP_LOG_INFO);
-    struct dp_job job;
-    st = dp_job_open(cluster, (uint32_t)worker, name, &stop_signal, &job, err);
-    if (st != DP_OK)
-        return st;
-    job.resumes = flags->resume;
-    job.extra = extra;
-    st = dp_job_tables(&job, false, err);
-    if (st == DP_OK) {
-        /* Until here a signal ends the process at once: nothing was pushed. */
-        catch_signals();
-        st = dp_train(&job, err);
-    } else {
-        struct dp_progress progress; /* others may wait for this worker */
-        dp_progress_init(&progress, &job, 0);
-        dp_progress_end(&progress, &job, st);
+    st = train_once(cluster, (uint32_t)worker, resumes, extra, &again, err);
+    /* Each round is of one more silence. */
+    while (again) {
+        dp_log(DP_LOG_WARN,
+               "was silent for longer than %" PRIu32
+               " s (--worker-timeout, training.worker_timeout), and the others went on without it: it joins "
+               "them again",
+               cluster->training.worker_timeout);
+        *err = (struct dp_error){0};
+        st = train_once(cluster, (uint32_t)worker, true, extra, &again, err);
     }
-    dp_job_close(&job);
     return st;
 }
 

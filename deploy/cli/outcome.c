@@ -219,18 +219,21 @@ static void print_dropped(const json_t *root, FILE *file)
                 number_in(dropped, "partly"));
 }
 
-/* Of workers that were gone for good. */
+/* Of workers that were away, and that were gone for good. */
 static void print_left(const json_t *root, FILE *file)
 {
     const json_t *workers = json_object_get(root, "workers");
     for (size_t w = 0; w < json_array_size(workers); w++) {
-        const json_t *left = json_object_get(json_array_get(workers, w), "left");
+        const json_t *worker = json_array_get(workers, w), *left = json_object_get(worker, "left");
+        if (json_object_get(worker, "missed_steps") && !left)
+            fprintf(file, "Away:      worker %zu for %.0f steps: %.0f of its examples were not trained\n", w,
+                    number_in(worker, "missed_steps"), number_in(worker, "missed_examples"));
         if (left)
             fprintf(file,
                     "Left:      worker %zu before step %.0f, in epoch %.0f: %.0f of its minibatches were not "
                     "trained\n",
                     w, number_in(left, "step"), number_in(left, "epoch"), number_in(left, "minibatches"));
-        if (json_is_true(json_object_get(json_array_get(workers, w), "absent")))
+        if (json_is_true(json_object_get(worker, "absent")))
             fprintf(file,
                     "Left out:  worker %zu, which gave no sign at the end: others did its work. The figures "
                     "lack what it trained in the epoch in which it fell silent\n",

@@ -160,7 +160,7 @@ static const struct dp_option options[] = {
     {"--worker-timeout", "SECONDS",
      "with ssp and sync: a worker other than the first that is silent for so long (longer than a restart "
      "takes) leaves, and the others go "
-     "on without it; default 0: "
+     "on without it until it comes back; what it misses is not trained; default 0: "
      "they wait for it",
      "training.worker_timeout", NULL},
     {"--restarts", "N",

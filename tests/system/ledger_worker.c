@@ -10,7 +10,9 @@
 
 /* Of the one training of this process. */
 static struct {
-    const struct dp_client *client; /* the table's: a worker that acts for another has two */
+    /* The table's: a worker that acts for another has two clients, and one that comes back has one after the other. */
+    const struct dp_client *client;
+    uint64_t process;
     struct dp_client_table *table;
     struct dp_keys *keys;
     uint64_t *mixed; /* [shards], ascending as the shards do */
@@ -22,6 +24,7 @@ static enum dp_status ledger_open(struct dp_job *job, struct dp_error *err)
     const struct dp_table_spec spec = dp_train_ledger_spec();
     if (ledger.keys) {
         ledger.client = job->client;
+        ledger.process = job->process;
         return dp_job_table(job, &spec, &ledger.table, err);
     }
     ledger.mixed = calloc(job->shards, sizeof *ledger.mixed);
@@ -36,7 +39,8 @@ static enum dp_status add_one(struct dp_job *job, uint32_t epoch, const struct d
                               struct dp_push_part *out, struct dp_error *err)
 {
     int exponent;
-    enum dp_status st = ledger.client == job->client ? DP_OK : ledger_open(job, err);
+    bool is_open = ledger.client == job->client && ledger.process == job->process;
+    enum dp_status st = is_open ? DP_OK : ledger_open(job, err);
     if (st != DP_OK)
         return st;
     if (frexpf(push->rate, &exponent) != 0.5f)

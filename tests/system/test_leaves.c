@@ -1,4 +1,4 @@
-/* Workers that are gone for good (training.worker_timeout), as real processes: the others let them leave, and finish. What a worker that
+/* Workers that are gone (training.worker_timeout), as real processes: the others let them leave, and finish; or that come back. What a worker that
  * left has pushed is on all shards or on none (train_ledger.h), up to where it left and no further. */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
@@ -21,12 +21,16 @@
 /* Longer than that. */
 #define AWAY_MS 3500
 #define LONG    100u
+#define GAPS    2u /* that a worker was away at most */
 
 struct cast {
     struct dp_place *place;
     const char *file, *conf;
     struct dp_process *server[2], *worker[WORKERS];
-    uint64_t left[WORKERS]; /* steps that it took part in */
+    uint64_t left[WORKERS]; /* it took part in the steps below, */
+    struct gap {
+        uint64_t out, back;
+    } gap[WORKERS][GAPS]; /* but for these, from out on below back */
 };
 
 static void start_worker(struct cast *cast, uint32_t w)
@@ -68,18 +72,28 @@ static double number(const struct cast *cast, const char *where)
     return dp_place_number(cast->place, dp_place_path(cast->place, "%s.json", cast->file), where);
 }
 
+static bool was_away(const struct cast *cast, uint32_t w, uint64_t step)
+{
+    for (uint32_t g = 0; g < GAPS; g++)
+        if (step >= cast->gap[w][g].out && step < cast->gap[w][g].back)
+            return true;
+    return false;
+}
+
 /* In sync a push counts for its share of its step, else 1. */
 static void check_push(void *context, uint32_t epoch, uint32_t push, const float *counts, uint32_t shards)
 {
     const struct cast *cast = context;
-    bool made = (uint64_t)epoch * MINE + push / WORKERS < cast->left[push % WORKERS];
+    uint64_t step = (uint64_t)epoch * MINE + push / WORKERS;
+    bool made = step < cast->left[push % WORKERS] && !was_away(cast, push % WORKERS, step);
     for (uint32_t s = 0; s < shards; s++)
         if ((counts[s] > 0) != made || counts[s] > 1 || counts[s] < counts[0] || counts[s] > counts[0])
             fail_msg("push %u of epoch %u was counted %g times on shard %u, %g times on shard 0; worker %u "
-                     "took part in %u "
-                     "steps",
+                     "took part in the steps below %u, but for %u .. %u and %u .. %u",
                      push, epoch + 1, (double)counts[s], s, (double)counts[0], push % WORKERS,
-                     (unsigned)cast->left[push % WORKERS]);
+                     (unsigned)cast->left[push % WORKERS], (unsigned)cast->gap[push % WORKERS][0].out,
+                     (unsigned)cast->gap[push % WORKERS][0].back, (unsigned)cast->gap[push % WORKERS][1].out,
+                     (unsigned)cast->gap[push % WORKERS][1].back);
 }
 
 static void finished(struct cast *cast)
@@ -196,23 +210,89 @@ static void all_workers_were_suspended_and_nobody_leaves(void **state)
     finished(&cast);
 }
 
-/* It was suspended, the others let it leave, and it wakes; then it is started again. */
-static void who_comes_back_to_a_place_that_has_left_ends(void **state)
+static uint32_t times(struct dp_process *process, const char *text)
 {
-    struct cast cast = start(*state, "back", "ssp:1");
-    dp_place_awaits(cast.worker[0], "epoch 2 of");
-    dp_process_signal(cast.worker[2], SIGSTOP);
-    dp_place_awaits(cast.worker[0], "worker 2 has left before step");
-    dp_process_signal(cast.worker[2], SIGCONT);
-    dp_place_ended(cast.worker[2], 2);
-    dp_place_says(cast.worker[2], "goes on without worker 2");
-    start_worker(&cast, 2);
-    dp_place_ended(cast.worker[2], 2);
-    dp_place_says(cast.worker[2], "has left run 1 before step");
-    for (uint32_t w = 0; w < 2; w++)
-        dp_place_ended(cast.worker[w], 0);
-    has_left(&cast, 2);
-    finished(&cast);
+    uint32_t n = 0;
+    for (const char *at = dp_process_err(process); (at = strstr(at, text)); at++)
+        n++;
+    return n;
+}
+
+static void awaits_times(struct dp_process *process, const char *text, uint32_t n)
+{
+    for (uint64_t end = dp_process_now_ms() + DP_SOON_MS; times(process, text) < n; dp_process_pause())
+        if (dp_process_now_ms() > end)
+            fail_msg("'%s' is said %u times, not %u:\n%s", text, times(process, text), n,
+                     dp_process_err(process));
+}
+
+/* Worker 0 says when each one left, and when it was back. */
+static void find_gaps(struct cast *cast, uint32_t w)
+{
+    const char *left = dp_place_text(cast->place, "worker %u has left before step ", w),
+               *back = dp_place_text(cast->place, "worker %u is back from step ", w);
+    const char *at = dp_process_err(cast->worker[0]);
+    for (uint32_t g = 0; g < GAPS && (at = strstr(at, left)); g++) {
+        struct gap *gap = &cast->gap[w][g];
+        gap->out = strtoull(at + strlen(left), NULL, 10);
+        at = strstr(at, back);
+        assert_non_null(at);
+        gap->back = strtoull(at + strlen(back), NULL, 10);
+        assert_true(gap->back >= gap->out);
+    }
+}
+
+/* What the report says of a worker that was away is what the steps say. Of the digits the last minibatch, worker 2's, has 13 examples. */
+static void has_come_back(struct cast *cast, uint32_t w)
+{
+    struct dp_place *place = cast->place;
+    uint64_t missed = 0, examples = 0, share = (uint64_t)EPOCHS * (MINE * 16 - (w == 2 ? 3 : 0));
+    find_gaps(cast, w);
+    for (uint64_t step = 0; step < (uint64_t)EPOCHS * MINE; step++)
+        if (was_away(cast, w, step)) {
+            missed++;
+            examples += w == 2 && step % MINE == MINE - 1 ? 13 : 16;
+        }
+    assert_true(missed > 0);
+    assert_true(number(cast, dp_place_text(place, "workers.%u.missed_steps", w)) == (double)missed);
+    assert_true(number(cast, dp_place_text(place, "workers.%u.missed_examples", w)) == (double)examples);
+    assert_true(number(cast, dp_place_text(place, "workers.%u.examples", w)) == (double)(share - examples));
+    assert_true(number(cast, dp_place_text(place, "workers.%u.pushes", w)) ==
+                (double)((uint64_t)EPOCHS * MINE - missed));
+}
+
+/* One is suspended and one is killed; the others let both leave. The one wakes, the other is started again, and both take their shares from a
+ * later step on; and once more, the other way round. Meanwhile worker 0 stands still, so that the training is not over before. */
+static void who_comes_back_takes_its_share_again(void **state)
+{
+    static const char *const modes[] = {"sync", "ssp:1"};
+    for (size_t i = 0; i < 2; i++) {
+        struct cast cast = start(*state, dp_place_text(*state, "back-%zu", i), modes[i]);
+        dp_place_awaits(cast.worker[0], "epoch 2 of");
+        for (uint32_t round = 1; round <= 2; round++) {
+            uint32_t held = round, dead = WORKERS - round;
+            dp_process_signal(cast.worker[held], SIGSTOP);
+            killed(&cast, dead);
+            for (uint32_t w = 1; w < WORKERS; w++)
+                awaits_times(cast.worker[0], dp_place_text(*state, "worker %u has left before step", w),
+                             round);
+            dp_process_signal(cast.worker[0], SIGSTOP);
+            dp_process_signal(cast.worker[held], SIGCONT);
+            start_worker(&cast, dead);
+            awaits_times(cast.worker[held], "it joins them again", 1);
+            awaits_times(cast.worker[held], "takes part from step ", round);
+            dp_place_awaits(cast.worker[dead], "takes part from step ");
+            dp_process_signal(cast.worker[0], SIGCONT);
+            for (uint32_t w = 1; w < WORKERS; w++)
+                awaits_times(cast.worker[0], dp_place_text(*state, "worker %u is back from step", w), round);
+        }
+        for (uint32_t w = 0; w < WORKERS; w++)
+            dp_place_ended(cast.worker[w], 0);
+        for (uint32_t w = 1; w < WORKERS; w++)
+            has_come_back(&cast, w);
+        nobody_has_left(&cast);
+        finished(&cast);
+    }
 }
 
 /* In the middle of it, and is started again; whoever is the lowest then does it anew. */
@@ -355,7 +435,7 @@ int main(void)
         DP_LEAVES_TEST(two_leave),
         DP_LEAVES_TEST(the_first_server_is_away_and_nobody_leaves),
         DP_LEAVES_TEST(all_workers_were_suspended_and_nobody_leaves),
-        DP_LEAVES_TEST(who_comes_back_to_a_place_that_has_left_ends),
+        DP_LEAVES_TEST(who_comes_back_takes_its_share_again),
         DP_LEAVES_TEST(a_stand_in_dies),
         DP_LEAVES_TEST(after_an_early_stop_a_worker_comes_back),
         DP_LEAVES_TEST(all_come_back_at_the_end),

@@ -177,6 +177,23 @@ static enum dp_status put_lost(struct dp_peers *peers, struct dp_error *err)
     return lost && st == DP_OK ? put_stage(peers, peers->job->worker, own, err) : st;
 }
 
+/* All who are waited for. */
+static bool all_reached(const struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch)
+{
+    for (uint32_t w = 0; w < workers_of(peers); w++)
+        if (peers->seen[w].reached[kind] < epoch && !dp_job_is_gone(peers->job, w))
+            return false;
+    return true;
+}
+
+static bool anybody_is_gone(const struct dp_peers *peers)
+{
+    for (uint32_t w = 0; w < workers_of(peers); w++)
+        if (dp_job_is_gone(peers->job, w))
+            return true;
+    return false;
+}
+
 enum dp_status dp_peers_look(struct dp_peers *peers, enum dp_peers_kind kind, uint32_t epoch, bool *all,
                              struct dp_error *err)
 {
@@ -191,11 +208,14 @@ enum dp_status dp_peers_look(struct dp_peers *peers, enum dp_peers_kind kind, ui
     }
     if (st == DP_OK)
         st = put_lost(peers, err);
-    *all = st == DP_OK;
-    for (uint32_t w = 0; w < workers; w++) {
-        if (peers->absent && epoch > 0 && peers->seen[w].reached[kind] >= epoch)
+    for (uint32_t w = 0; peers->absent && w < workers; w++)
+        if (epoch > 0 && peers->seen[w].reached[kind] >= epoch)
             peers->absent[w] = false; /* it came back */
-        *all &= peers->seen[w].reached[kind] >= epoch || dp_job_is_gone(peers->job, w);
+    *all = st == DP_OK && all_reached(peers, kind, epoch);
+    /* Asked after the stages: who comes back later finds all steps of these epochs finished, and begins behind them. */
+    if (*all && epoch > 0 && anybody_is_gone(peers)) {
+        st = dp_job_recheck_gone(peers->job, err);
+        *all = st == DP_OK && all_reached(peers, kind, epoch);
     }
     return st;
 }

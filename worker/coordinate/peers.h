@@ -11,7 +11,8 @@
  *           that is still training may take as long as it needs. A failure that was there before this process
  *           began belongs to an earlier process of that worker, which may have been restarted too: it has
  *           timeout_ms to show so. A worker that has left for its silence (dp_job_is_gone) is not waited for, and hands
- *           nothing over: what it would have is its reader's to make up for.
+ *           nothing over: what it would have is its reader's to make up for. Once all others have reached what is waited for, the first
+ *           server is asked whether it came back; then it is waited for.
  *           Where workers take their work from one list (training.work "leased"), others do what a worker does not: one that
  *           failed, was stopped or gives no sign for so long is absent (dp_job_is_gone) until it shows that it has reached what
  *           is waited for. Worker 0 writes the report: it is waited for.

@@ -125,6 +125,7 @@ enum dp_status dp_job_act_for(const struct dp_job *job, uint32_t worker, struct 
     out->beside = job->client;
     out->waits = NULL;
     out->is_gone = NULL;
+    out->recheck = NULL;
     enum dp_status st = client_open(out, name, err);
     out->shared.self = NULL;
     if (st == DP_OK)

@@ -55,7 +55,11 @@ struct dp_job {
      * for other workers; looks after those that are gone. is_gone: whether it has left, and nobody waits for it. */
     enum dp_status (*waits)(void *of, struct dp_error *err);
     bool (*is_gone)(const void *of, uint32_t worker);
+    /* Asks the first server whether those that are gone still are; who came back is not any more. */
+    enum dp_status (*recheck)(void *of, struct dp_error *err);
     void *waits_of;
+    bool
+        let_leave; /* after DP_REPLACED of a training: the others let this process leave, and it may join again */
     uint64_t awaited_ns; /* when a line last said whom this worker waits for (loop/awaited.h) */
     char awaited
         [256]; /* for whom or what it has waited for 2 s and more, for its progress note; "": for nobody */
@@ -110,6 +114,10 @@ static inline enum dp_status dp_job_waits(const struct dp_job *job, struct dp_er
 static inline bool dp_job_is_gone(const struct dp_job *job, uint32_t worker)
 {
     return job->is_gone && job->is_gone(job->waits_of, worker);
+}
+static inline enum dp_status dp_job_recheck_gone(const struct dp_job *job, struct dp_error *err)
+{
+    return job->recheck ? job->recheck(job->waits_of, err) : DP_OK;
 }
 static inline bool dp_job_stopped(const struct dp_job *job)
 {

@@ -10,7 +10,8 @@ static enum dp_status ask(void *context, uint64_t stream, uint64_t from, size_t 
     return dp_job_pushed(context, stream, from, count, bits, err);
 }
 
-enum dp_status dp_asked_position(struct dp_job *job, const struct dp_rounds *rounds, struct dp_position *out,
+enum dp_status dp_asked_position(struct dp_job *job, const struct dp_rounds *rounds,
+                                 const struct dp_roster_seat *seat, struct dp_position *out,
                                  struct dp_error *err)
 {
     const struct dp_cluster_training *training = &job->cluster->training;
@@ -20,6 +21,8 @@ enum dp_status dp_asked_position(struct dp_job *job, const struct dp_rounds *rou
                                           .workers = rounds->listed ? 1 : training->workers,
                                           .groups = rounds->listed ? rounds->listed : rounds->count,
                                           .any_order = rounds->listed > 0,
+                                          .from = seat->from,
+                                          .missed = seat->missed,
                                           .ask = ask,
                                           .context = job};
     return dp_position_find(&plan, out, err);

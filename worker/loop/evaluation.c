@@ -173,7 +173,7 @@ static void learn_before(struct dp_evaluation *v)
 
 enum dp_status dp_evaluation_begin(struct dp_evaluation *v, struct dp_peers *peers,
                                    struct dp_remember *remember, const struct dp_position *position,
-                                   bool *stop, struct dp_error *err)
+                                   bool away, bool *stop, struct dp_error *err)
 {
     struct dp_epoch_barrier *b = &v->barrier;
     v->peers = peers;
@@ -185,12 +185,19 @@ enum dp_status dp_evaluation_begin(struct dp_evaluation *v, struct dp_peers *pee
     b->ops = (struct dp_epoch_barrier_ops){
         .part = part, .merge = merge, .keep = dp_cluster_keeps_best(v->job->cluster) ? keep_best : NULL};
     b->context = v;
-    enum dp_status st = dp_epoch_barrier_open(b, v->job->cluster->training.epochs, position->epoch,
-                                              position->epoch + (position->done > 0), err);
-    if (st == DP_OK)
-        learn_before(v);
+    uint32_t ended = away ? 0 : position->epoch, begun = away ? 0 : position->epoch + (position->made > 0);
+    enum dp_status st = dp_epoch_barrier_open(b, v->job->cluster->training.epochs, ended, begun, err);
+    if (st != DP_OK)
+        return st;
+    learn_before(v);
+    const struct dp_early_stop *judged = &b->decision.state;
+    if (away && judged->why != DP_EARLY_STOP_NO)
+        return dp_evaluation_epoch(v, judged->epoch, stop, err);
     /* An earlier process may have been killed before it read what was decided. */
-    return st == DP_OK && position->epoch > 0 ? dp_evaluation_epoch(v, position->epoch, stop, err) : st;
+    uint32_t e = away ? judged->epoch + 1 : position->epoch;
+    for (; st == DP_OK && !*stop && e > 0 && e <= position->epoch; e++)
+        st = dp_evaluation_epoch(v, e, stop, err);
+    return st;
 }
 
 enum dp_status dp_evaluation_epoch(struct dp_evaluation *v, uint32_t epoch, bool *stop, struct dp_error *err)

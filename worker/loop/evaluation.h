@@ -29,12 +29,13 @@ enum dp_status dp_evaluation_plan(struct dp_evaluation *evaluation, struct dp_jo
                                   const struct dp_dataset *test, const struct dp_dataset *valid,
                                   struct dp_error *err);
 void dp_evaluation_close(struct dp_evaluation *evaluation); /* accepts {0} */
-/* Call before the first epoch of this process: reads the decisions of earlier epochs. *stop: the training is
- * over. */
+/* Call before the first epoch of this process: reads the decisions of earlier epochs. away: the worker was, and came back; the others may
+ * still be in epochs before its own, where it rests and evaluates with them. *stop: the training is
+ * over, after the epoch that was judged last. */
 DP_MUST_USE
 enum dp_status dp_evaluation_begin(struct dp_evaluation *evaluation, struct dp_peers *peers,
                                    struct dp_remember *remember, const struct dp_position *position,
-                                   bool *stop, struct dp_error *err);
+                                   bool away, bool *stop, struct dp_error *err);
 /* Call when epoch `epoch`, counted from 1, has ended. *stop: it was the last. */
 DP_MUST_USE
 enum dp_status dp_evaluation_epoch(struct dp_evaluation *evaluation, uint32_t epoch, bool *stop,

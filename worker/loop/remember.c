@@ -204,9 +204,9 @@ static void learn_note(void *context, enum dp_step_note kind, uint32_t epoch, co
         (void)dp_tested_unpack(bytes, size, 1, &tested[epoch - 1]);
 }
 
-static bool is_done(const void *of, uint32_t epoch, uint64_t group)
+static bool is_made(const void *of, uint32_t epoch, uint64_t group)
 {
-    return dp_position_done(of, epoch, group);
+    return dp_position_made(of, epoch, group);
 }
 
 static void set_epoch(struct dp_epoch_stats *epoch, const struct dp_step_sum *sum)
@@ -223,7 +223,7 @@ static void get_epoch(struct dp_remember *remember, uint32_t epoch, const struct
     struct dp_step_sum sum = dp_step_log_sum(remember->log, epoch);
     struct dp_error err = {0};
     free(remember->found);
-    if (dp_step_log_steps(remember->log, epoch, is_done, out->position, &remember->found,
+    if (dp_step_log_steps(remember->log, epoch, is_made, out->position, &remember->found,
                           &remember->found_len, &err) != DP_OK)
         dp_log(DP_LOG_WARN,
                "cannot read the step log of the earlier process: %s; the report will lack its losses",

@@ -5,7 +5,9 @@
 
 #include <inttypes.h>
 
-#define SLICE_MS 10000u
+#define SLICE_MS          10000u
+#define STOOD_IN_NS       UINT64_C(10000000000)
+#define STOOD_IN_SLICE_MS 500u
 
 static enum dp_consistency mode_of(const struct dp_rounds *rounds)
 {
@@ -22,22 +24,44 @@ static enum dp_status join(struct dp_job *job, const struct dp_join *how, struct
     return st == DP_OK ? st : dp_wrap(err, st, "joining the workers of run %" PRIu32, how->run);
 }
 
+static struct dp_join join_of(const struct dp_job *job, const struct dp_rounds *rounds, bool returns)
+{
+    return (struct dp_join){.run = job->cluster->training.run,
+                            .rank = job->worker,
+                            .members = rounds->members,
+                            .mode = mode_of(rounds),
+                            .slack = rounds->rule.slack,
+                            .returns = returns};
+}
+
 enum dp_status dp_roster_hand_over(struct dp_job *job, const struct dp_rounds *rounds, struct dp_error *err)
 {
-    const struct dp_join how = {.run = job->cluster->training.run,
-                                .rank = job->worker,
-                                .members = rounds->members,
-                                .mode = mode_of(rounds),
-                                .slack = rounds->rule.slack};
+    const struct dp_join how = join_of(job, rounds, false);
     return join(job, &how, err); /* who has joined already hands over what the register has */
 }
 
-enum dp_status dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds, struct dp_error *err)
+static void tell(const struct dp_job *job, const struct dp_rounds *rounds, bool returns)
+{
+    char text[DP_CLUSTER_RULE_BYTES];
+    struct dp_roster_seat seat = dp_roster_seat_of(job);
+    dp_log(DP_LOG_INFO, "consistency %s: %" PRIu64 " steps in an epoch, each of %" PRIu32 " workers",
+           dp_cluster_rule_text(rounds->rule, text), rounds->count, rounds->members);
+    if (returns && seat.missed > 0)
+        dp_log(DP_LOG_WARN,
+               "takes part from step %" PRIu64 ", in epoch %" PRIu64
+               ": the others went on without it for %" PRIu64
+               " steps in all, and what it missed is not trained",
+               seat.from, job->cluster->training.first_epoch + seat.from / rounds->count + 1, seat.missed);
+}
+
+enum dp_status dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds, bool returns,
+                              struct dp_error *err)
 {
     char text[DP_CLUSTER_RULE_BYTES];
     /* Nobody waits for anybody. But shards may still keep the open step of an earlier run that was given up: they hear that another
      * one has begun. */
-    const struct dp_join begins = {.run = job->cluster->training.run, .members = 1, .mode = DP_ASYNC};
+    const struct dp_join begins = {.run = job->cluster->training.run, .members = 1, .mode = DP_ASYNC},
+                         how = join_of(job, rounds, returns);
     if (rounds->members == 0)
         return job->worker == 0 ? join(job, &begins, err) : DP_OK;
     if (rounds->rule.mode == DP_CLUSTER_SYNC && rounds->rule.slack >= rounds->members)
@@ -46,26 +70,25 @@ enum dp_status dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds
                        " workers, but only %" PRIu32
                        " have minibatches: give smaller minibatches, or wait for more",
                        dp_cluster_rule_text(rounds->rule, text), rounds->rule.slack, rounds->members);
-    enum dp_status st = dp_roster_hand_over(job, rounds, err);
-    if (st != DP_OK)
-        return st;
-    dp_log(DP_LOG_INFO, "consistency %s: %" PRIu64 " steps in an epoch, each of %" PRIu32 " workers",
-           dp_cluster_rule_text(rounds->rule, text), rounds->count, rounds->members);
-    return DP_OK;
+    enum dp_status st = join(job, &how, err);
+    if (st == DP_OK)
+        tell(job, rounds, returns);
+    return st;
 }
 
 enum dp_status dp_roster_leave(struct dp_job *job, const struct dp_rounds *rounds, bool joined,
                                uint32_t epochs, struct dp_error *err)
 {
-    uint64_t until = dp_rounds_step(rounds, epochs, 0);
+    uint64_t end = dp_rounds_step(rounds, epochs, 0);
     enum dp_status st = DP_OK;
     if (rounds->members == 0)
         return DP_OK;
     if (!joined)
-        st = dp_roster_join(job, rounds, err);
+        st = dp_roster_join(job, rounds, false, err);
     if (st != DP_OK)
         return st;
-    return dp_roster_leave_before(job, until, err);
+    uint64_t from = dp_roster_seat_of(job).from; /* of one that came back when all was over */
+    return dp_roster_leave_before(job, end > from ? end : from, err);
 }
 
 enum dp_status dp_roster_leave_before(struct dp_job *job, uint64_t until, struct dp_error *err)
@@ -79,21 +102,54 @@ enum dp_status dp_roster_leave_before(struct dp_job *job, uint64_t until, struct
                        : dp_wrap(err, st, "leaving the workers of run %" PRIu32, job->cluster->training.run);
 }
 
-enum dp_status dp_roster_check_stays(struct dp_job *job, struct dp_error *err)
+struct dp_roster_seat dp_roster_seat_of(const struct dp_job *job)
+{
+    return (struct dp_roster_seat){.from = dp_client_joined_at(job->client),
+                                   .missed = dp_client_missed(job->client)};
+}
+
+/* The register's, of this run's members; {0}: there is none. `above`, wait_ms: as of dp_shared_get. *version may be NULL. */
+static enum dp_status get_view(struct dp_job *job, const struct dp_rounds *rounds, uint64_t above,
+                               uint32_t wait_ms, struct dp_view *view, uint64_t *version,
+                               struct dp_error *err)
 {
     struct dp_register_value value = {0};
-    struct dp_view view = {0};
-    enum dp_status st = dp_shared_get(job, "view", 0, 0, &value, err);
-    if (st == DP_OK)
-        st = dp_view_unpack(value.bytes, value.size, &view, err);
-    if (st == DP_OK && job->worker < view.members && view.member[job->worker].until != UINT64_MAX)
-        st = dp_fail(err, DP_REPLACED,
-                     "worker %" PRIu32 " has left run %" PRIu32 " before step %" PRIu64
-                     ": it was silent for longer than --worker-timeout (training.worker_timeout), and the "
-                     "others go on "
-                     "without it; its place is free again in the next run",
-                     job->worker, view.run, view.member[job->worker].until);
-    dp_view_clear(&view);
+    *view = (struct dp_view){0};
+    enum dp_status st = dp_shared_get(job, "view", above, wait_ms, &value, err);
+    if (st == DP_OK && value.version > 0)
+        st = dp_view_unpack(value.bytes, value.size, view, err);
+    if (st == DP_OK && view->members != rounds->members) /* other settings: joining refuses them */
+        dp_view_clear(view);
+    if (version)
+        *version = value.version;
     dp_register_value_clear(&value);
     return st;
+}
+
+enum dp_status dp_roster_look(struct dp_job *job, const struct dp_rounds *rounds, struct dp_roster_seat *out,
+                              struct dp_error *err)
+{
+    struct dp_view view = {0};
+    enum dp_status st = rounds->members > 0 ? get_view(job, rounds, 0, 0, &view, NULL, err) : DP_OK;
+    *out = (struct dp_roster_seat){0};
+    if (view.members > 0)
+        *out = (struct dp_roster_seat){.from = view.member[job->worker].from,
+                                       .missed = view.member[job->worker].missed};
+    dp_view_clear(&view);
+    return st;
+}
+
+bool dp_roster_was_let_leave(struct dp_job *job, const struct dp_rounds *rounds)
+{
+    uint64_t until_ns = dp_clock_ns(&job->clock) + STOOD_IN_NS, version = 0;
+    struct dp_error unheard = {0};
+    bool left = job->client && dp_client_was_let_leave(job->client), waits = job->waits && job->client;
+    while (!left && waits) {
+        struct dp_view view = {0};
+        waits = get_view(job, rounds, version, STOOD_IN_SLICE_MS, &view, &version, &unheard) == DP_OK &&
+                dp_clock_ns(&job->clock) < until_ns && !dp_job_stopped(job);
+        left = view.members > 0 && view.member[job->worker].until != UINT64_MAX;
+        dp_view_clear(&view);
+    }
+    return left;
 }

@@ -8,6 +8,7 @@
 #include "worker/loop/rate.h"
 #include "worker/loop/roster.h"
 #include "worker/loop/step.h"
+#include "worker/loop/tally.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -144,16 +145,21 @@ static enum dp_status act(struct dp_stand_in *s, struct dp_job *second, const st
                           struct dp_error *err)
 {
     struct dp_position position = {0};
+    struct dp_roster_seat seat = {0};
     uint64_t end = 0;
     bool drops = rounds->rule.mode == DP_CLUSTER_SYNC && rounds->rule.slack > 0;
     enum dp_status st = ask_once_more(s, second->worker, err);
     if (st == DP_OK)
-        st = dp_roster_join(second, rounds, err);
+        st = dp_roster_join(second, rounds, false, err);
+    if (st == DP_OK)
+        seat = dp_roster_seat_of(second);
     if (st == DP_OK) /* now that no push of its process is taken any more */
-        st = dp_asked_position(second, rounds, &position, err);
+        st = dp_asked_position(second, rounds, &seat, &position, err);
     if (st == DP_OK)
         st = find_end(second, &position, &end, err);
     uint64_t until = dp_rounds_step(rounds, position.epoch, end);
+    if (until < seat.from) /* it came back when all was over, and had not left yet */
+        until = seat.from;
     if (st == DP_OK && end > position.first) {
         dp_log(DP_LOG_WARN,
                "worker %" PRIu32 " for worker %" PRIu32 ": some shards have its pushes up to step %" PRIu64
@@ -166,7 +172,7 @@ static enum dp_status act(struct dp_stand_in *s, struct dp_job *second, const st
     if (st == DP_OK)
         st = dp_roster_leave_before(second, until, err);
     if (st == DP_OK)
-        s->gone[second->worker] = (struct dp_gone){.is = true, .until = until};
+        s->gone[second->worker] = (struct dp_gone){.is = true, .until = until, .missed = seat.missed};
     return st;
 }
 
@@ -179,7 +185,7 @@ static void tell_gone(const struct dp_stand_in *s, uint32_t worker)
     if (undone > 0)
         dp_log(DP_LOG_WARN,
                "worker %" PRIu32 " has left before step %" PRIu64 ", in epoch %" PRIu64 ": %" PRIu64
-               " of its minibatches will not be trained",
+               " of its minibatches will not be trained, unless it comes back",
                worker, gone->until, training->first_epoch + gone->until / rounds.count + 1, undone);
 }
 
@@ -214,18 +220,55 @@ static enum dp_status stand_in(struct dp_stand_in *s, uint32_t worker, struct dp
     }
 }
 
-void dp_stand_in_say(const struct dp_stand_in *s, uint32_t worker, struct dp_worker_stats *stats)
+/* What it made in all, by its push numbers. */
+static enum dp_status made_by(const struct dp_stand_in *s, uint32_t worker, const struct dp_rounds *rounds,
+                              uint64_t *minibatches, struct dp_error *err)
+{
+    const struct dp_gone *gone = &s->gone[worker];
+    const struct dp_roster_seat seat = {.from = gone->until, .missed = gone->missed};
+    struct dp_job its = *s->job; /* asks for its numbers */
+    struct dp_position position = {0};
+    its.worker = worker;
+    enum dp_status st = dp_asked_position(&its, rounds, &seat, &position, err);
+    if (st != DP_OK)
+        return st;
+    const struct dp_tally tally = dp_tally_of(&position, rounds, 0, 1);
+    *minibatches = tally.before.minibatches + tally.here.minibatches;
+    dp_position_clear(&position);
+    return DP_OK;
+}
+
+enum dp_status dp_stand_in_say(const struct dp_stand_in *s, uint32_t worker, struct dp_worker_stats *stats,
+                               struct dp_error *err)
 {
     if (!s->job)
-        return;
+        return DP_OK;
     const struct dp_rounds rounds = rounds_of(s->job, s->data, worker);
-    uint64_t until = s->gone[worker].until;
-    uint64_t undone = dp_stand_in_undone(&rounds, until, s->epochs);
-    stats->left = (struct dp_worker_left){
-        .is = undone > 0, .step = until, .epoch = (uint32_t)(until / rounds.count) + 1, .undone = undone};
+    const struct dp_gone *gone = &s->gone[worker];
+    uint64_t undone = dp_stand_in_undone(&rounds, gone->until, s->epochs), made = 0;
+    if (gone->missed > 0) {
+        enum dp_status st = made_by(s, worker, &rounds, &made, err);
+        if (st != DP_OK)
+            return st;
+        undone = s->epochs * dp_share_positions(rounds.share) - made;
+    }
+    stats->left = (struct dp_worker_left){.is = undone > 0,
+                                          .step = gone->until,
+                                          .epoch = (uint32_t)(gone->until / rounds.count) + 1,
+                                          .undone = undone};
+    return DP_OK;
 }
 
 /* ---- who is silent */
+
+/* False: it is no view of this run's members. Clears the value. */
+static bool take_view(const struct dp_stand_in *s, struct dp_register_value *value, struct dp_view *view)
+{
+    struct dp_error unread = {0};
+    bool known = value->version > 0 && dp_view_unpack(value->bytes, value->size, view, &unread) == DP_OK;
+    dp_register_value_clear(value);
+    return known && view->members == s->rounds.members;
+}
 
 static bool get_view(const struct dp_stand_in *s, struct dp_view *view)
 {
@@ -233,14 +276,12 @@ static bool get_view(const struct dp_stand_in *s, struct dp_view *view)
     struct dp_error unheard = {0};
     char name[32];
     (void)snprintf(name, sizeof name, "run/%" PRIu32 "/view", s->job->cluster->training.run);
-    bool known = dp_client_register_get(s->job->client, name, 0, 0, ASK_MS, &value, &unheard) == DP_OK &&
-                 value.version > 0 && dp_view_unpack(value.bytes, value.size, view, &unheard) == DP_OK;
-    dp_register_value_clear(&value);
-    return known && view->members == s->rounds.members;
+    return dp_client_register_get(s->job->client, name, 0, 0, ASK_MS, &value, &unheard) == DP_OK &&
+           take_view(s, &value, view);
 }
 
-/* Looks are in a row if none was missing for so long that all may have been suspended. */
-static void count_looks(struct dp_stand_in *s, uint64_t now_ns)
+/* Looks are in a row if none was missing for so long that all may have been suspended. False: this one is not. */
+static bool count_looks(struct dp_stand_in *s, uint64_t now_ns)
 {
     bool goes_on = now_ns - s->looked_ns <= (s->timeout_ms + ASK_MS) * MS_NS;
     s->looked_ns = now_ns;
@@ -249,6 +290,7 @@ static void count_looks(struct dp_stand_in *s, uint64_t now_ns)
         bool silent = w != s->job->worker && s->silent_ms[w] > s->timeout_ms;
         s->in_a_row[w] = !silent ? 0 : before < IN_A_ROW ? before + 1 : before;
     }
+    return goes_on;
 }
 
 static bool is_silent(const struct dp_stand_in *s, uint32_t worker)
@@ -275,14 +317,30 @@ static void tell_first(struct dp_stand_in *s)
 }
 
 /* An evaluation that does without it pulls as nobody who is held: every shard has to have closed the steps that waited for it. */
-static enum dp_status let_go(struct dp_stand_in *s, uint32_t worker, uint64_t until, struct dp_error *err)
+static enum dp_status let_go(struct dp_stand_in *s, uint32_t worker, const struct dp_member *member,
+                             struct dp_error *err)
 {
     enum dp_status st = dp_roster_hand_over(s->job, &s->rounds, err);
     if (st != DP_OK)
         return st;
-    s->gone[worker] = (struct dp_gone){.is = true, .until = until};
+    s->gone[worker] = (struct dp_gone){.is = true, .until = member->until, .missed = member->missed};
     tell_gone(s, worker);
     return DP_OK;
+}
+
+/* Of those that are gone: who came back since is not, and who left anew is looked at anew. */
+static void find_back(struct dp_stand_in *s, const struct dp_view *view)
+{
+    for (uint32_t w = 0; w < s->rounds.members; w++) {
+        const struct dp_member *member = &view->member[w];
+        if (!s->gone[w].is || member->until == s->gone[w].until)
+            continue;
+        s->gone[w] = (struct dp_gone){0};
+        s->in_a_row[w] = 0;
+        if (member->until == UINT64_MAX)
+            dp_log(DP_LOG_INFO, "worker %" PRIu32 " is back from step %" PRIu64 ", in epoch %" PRIu64, w,
+                   member->from, s->job->cluster->training.first_epoch + member->from / s->rounds.count + 1);
+    }
 }
 
 /* At most one stands in at a look: what was heard of the others may have changed meanwhile. */
@@ -293,7 +351,7 @@ static enum dp_status judge(struct dp_stand_in *s, const struct dp_view *view, s
         if (s->gone[w].is || !is_silent(s, w) || view->member[w].incarnation == 0)
             continue;
         if (view->member[w].until != UINT64_MAX) {
-            st = let_go(s, w, view->member[w].until, err);
+            st = let_go(s, w, &view->member[w], err);
         } else if (w == 0) {
             tell_first(s);
         } else if (is_lowest(s, view)) {
@@ -303,12 +361,20 @@ static enum dp_status judge(struct dp_stand_in *s, const struct dp_view *view, s
     return st;
 }
 
-static bool anybody_is_silent(const struct dp_stand_in *s)
+/* Who is gone may be back, and silent again. */
+static bool needs_view(const struct dp_stand_in *s)
 {
     for (uint32_t w = 0; w < s->rounds.members; w++)
-        if (is_silent(s, w) && !s->gone[w].is)
+        if (is_silent(s, w) || s->gone[w].is)
             return true;
     return false;
+}
+
+/* The client finds its place taken, if it was. */
+static enum dp_status check_own(const struct dp_stand_in *s, const struct dp_view *view, struct dp_error *err)
+{
+    bool left = view->member[s->job->worker].until != UINT64_MAX && !s->ended;
+    return left ? dp_roster_hand_over(s->job, &s->rounds, err) : DP_OK;
 }
 
 static enum dp_status look(void *of, struct dp_error *err)
@@ -323,9 +389,25 @@ static enum dp_status look(void *of, struct dp_error *err)
     s->due_ns = now_ns + s->timeout_ms / LOOKS * MS_NS;
     if (dp_client_silences(s->job->client, s->silent_ms, ASK_MS, &unheard) != DP_OK)
         return DP_OK;
-    count_looks(s, now_ns);
-    if (anybody_is_silent(s) && get_view(s, &view))
-        st = judge(s, &view, err);
+    bool slept = !count_looks(s, now_ns);
+    if ((slept || needs_view(s)) && get_view(s, &view)) {
+        find_back(s, &view);
+        st = check_own(s, &view, err);
+        if (st == DP_OK)
+            st = judge(s, &view, err);
+    }
+    dp_view_clear(&view);
+    return st;
+}
+
+static enum dp_status recheck(void *of, struct dp_error *err)
+{
+    struct dp_stand_in *s = of;
+    struct dp_register_value value = {0};
+    struct dp_view view = {0};
+    enum dp_status st = dp_shared_get(s->job, "view", 0, 0, &value, err);
+    if (st == DP_OK && take_view(s, &value, &view))
+        find_back(s, &view);
     dp_view_clear(&view);
     return st;
 }
@@ -384,6 +466,7 @@ enum dp_status dp_stand_in_open(struct dp_stand_in *s, struct dp_job *job, const
     dp_client_beats(job->client, timeout_ms);
     job->waits = look;
     job->is_gone = is_gone;
+    job->recheck = recheck;
     job->waits_of = s;
     return DP_OK;
 }
@@ -393,6 +476,7 @@ void dp_stand_in_close(struct dp_stand_in *s)
     if (s->job) {
         s->job->waits = NULL;
         s->job->is_gone = NULL;
+        s->job->recheck = NULL;
     }
     free(s->silent_ms);
     free(s->in_a_row);

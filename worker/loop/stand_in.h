@@ -4,10 +4,13 @@
  *     -> else the lowest live rank stands in, over a client of its own:
  *        join in its place (its process, if it lives, hears DP_REPLACED) -> its position -> pushes that some shard has are made again,
  *        from their minibatches and under their ids, so that every shard has them -> leave at the first step that no shard has
- * Promise   Of its pushes each is on all shards or on none. Its remaining minibatches stay undone, and the report says how many. While the
+ * Promise   Of its pushes each is on all shards or on none. Its minibatches stay undone until it comes back (roster.h), and the report says
+ *           how many. Who came back is waited for again: it is seen here, and asked for (dp_job_recheck_gone) where nobody may be
+ *           overlooked, as before an evaluation. While the
  *           first server is away nothing is decided. Whoever comes back in its place before it has left keeps the place: the
  *           stand-in gives up. A stand-in that dies is followed by the next, which finds the position anew. Two that stand in at
  *           once (the silences that they heard differ) are two processes in one place: the first one hears DP_REPLACED and gives up.
+ *           A process that stood still itself hears here that it was let leave (DP_REPLACED), where it waits at a barrier and pulls nothing.
  * Why three Where all workers were suspended and the first server was not, all are silent at the first look, which may come before their
  *           first beats; these are no further apart than two looks.
  * But       Worker 0 does not leave: it writes the report and leaves the best weights. Who has not joined yet is waited for, too.
@@ -23,7 +26,8 @@
 
 struct dp_gone {
     bool is;
-    uint64_t until; /* it took part in the steps of the run below */
+    uint64_t until;  /* it took part in the steps of the run below, */
+    uint64_t missed; /* but for so many in which it was away before */
 };
 
 struct dp_stand_in {
@@ -36,6 +40,7 @@ struct dp_stand_in {
     uint32_t *in_a_row;   /* [rounds.members], heap: looks at which it was silent */
     struct dp_gone *gone; /* [rounds.members], heap */
     uint32_t epochs;      /* trained: after early stopping fewer than in the settings */
+    bool ended;           /* this worker leaves by itself, or has */
     bool told;            /* that worker 0 is silent */
 };
 
@@ -44,19 +49,22 @@ struct dp_stand_in {
 DP_MUST_USE
 enum dp_status dp_stand_in_check(const struct dp_cluster_training *training, const struct dp_rounds *rounds,
                                  struct dp_error *err);
-/* Sets the job's `waits` and `is_gone`, if the run has members and a timeout; the client beats from its next joining on. */
+/* Sets the job's `waits`, `is_gone` and `recheck`, if the run has members and a timeout; the client beats from its next joining on. */
 DP_MUST_USE
 enum dp_status dp_stand_in_open(struct dp_stand_in *stand_in, struct dp_job *job,
                                 const struct dp_dataset *data, const struct dp_rounds *rounds,
                                 struct dp_error *err);
 void dp_stand_in_close(struct dp_stand_in *stand_in); /* accepts {0} */
-/* Call when early stopping has ended the training. Accepts {0}. */
+/* Call when the training has ended, before leaving. Accepts {0}. */
 static inline void dp_stand_in_ends(struct dp_stand_in *stand_in, uint32_t epochs)
 {
     stand_in->epochs = epochs;
+    stand_in->ended = true;
 }
-/* Into the stats of a worker that is gone: what it left undone. Nothing for {0}. */
-void dp_stand_in_say(const struct dp_stand_in *stand_in, uint32_t worker, struct dp_worker_stats *stats);
+/* Into the stats of a worker that is gone: what it left undone, also when it was away before. Nothing for {0}. */
+DP_MUST_USE
+enum dp_status dp_stand_in_say(const struct dp_stand_in *stand_in, uint32_t worker,
+                               struct dp_worker_stats *stats, struct dp_error *err);
 /* How many minibatches of a worker that took part in the steps below `until` were left undone in `epochs` epochs. */
 uint64_t dp_stand_in_undone(const struct dp_rounds *rounds, uint64_t until, uint32_t epochs);
 

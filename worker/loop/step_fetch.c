@@ -11,6 +11,13 @@ bool dp_loop_is_done(const struct dp_loop *loop, uint32_t epoch, uint64_t number
     return dp_position_done(loop->position, epoch, dp_share_position(loop->share, number) / loop->push_every);
 }
 
+/* What is done and was not made was missed while this worker was away: it is no progress. */
+static bool was_made(const struct dp_loop *loop, uint64_t number)
+{
+    return dp_position_made(loop->position, loop->epoch,
+                            dp_share_position(loop->share, number) / loop->push_every);
+}
+
 static uint64_t step_of(const struct dp_loop *loop, uint32_t epoch, uint64_t number)
 {
     return dp_rounds_step(&loop->rounds, epoch, dp_share_position(loop->share, number) / loop->push_every);
@@ -63,7 +70,8 @@ enum dp_status dp_loop_fetch_start(struct dp_loop *loop, uint64_t index, struct 
         uint64_t number = dp_share_number(loop->share, group.first + i);
         struct dp_batch *batch;
         if (dp_loop_is_done(loop, loop->epoch, number)) {
-            (void)dp_loop_leave(loop, number);
+            if (was_made(loop, number))
+                (void)dp_loop_leave(loop, number);
             continue;
         }
         if (dp_behind_is(&loop->behind, fetch->step))

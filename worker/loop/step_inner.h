@@ -77,7 +77,7 @@ static inline uint32_t dp_loop_shown_epoch(const struct dp_loop *loop)
     return loop->training->first_epoch + loop->epoch + 1;
 }
 
-/* Whether an earlier process of this worker made the push of a minibatch. */
+/* Whether the push of a minibatch is not to be made any more: an earlier process of this worker made it, or the steps went on without it. */
 bool dp_loop_is_done(const struct dp_loop *loop, uint32_t epoch, uint64_t number);
 /* Whether a minibatch is done or passed over. Of a loop; called by the reader's thread. */
 bool dp_loop_needs_no_reading(const void *loop, uint32_t epoch, uint64_t number);

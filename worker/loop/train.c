@@ -14,6 +14,7 @@
 #include "worker/loop/roster.h"
 #include "worker/loop/stand_in.h"
 #include "worker/loop/step.h"
+#include "worker/loop/tally.h"
 #include "worker/score/constant.h"
 #include "worker/score/sets.h"
 #include "worker/telemetry/interim.h"
@@ -43,6 +44,7 @@ struct training {
     bool over;    /* and finished it */
     struct dp_share share;
     struct dp_rounds rounds;
+    struct dp_roster_seat seat; /* as known when `position` was asked for */
     struct dp_stand_in stand_in;
     struct dp_position position;
     struct dp_remember remember;
@@ -179,27 +181,29 @@ static void take_own(struct training *t)
     t->stats.ended = p->epoch;
 }
 
+/* This worker's examples in `epochs` epochs. */
+static uint64_t share_of(const struct training *t, uint32_t epochs)
+{
+    return epochs * dp_share_examples(t->share, dp_dataset_examples(t->train), t->settings->batch);
+}
+
 /* Counts what is already done, so that the stats are those of the whole training. */
 static void take_found(struct training *t)
 {
     const struct dp_position *p = &t->position;
-    uint64_t found =
-        p->epoch * dp_share_examples(t->share, dp_dataset_examples(t->train), t->settings->batch);
-    t->progress.examples = found;              /* those of the epoch under way are added as it skips them */
-    uint64_t steps = p->epoch * t->rounds.own; /* with minibatches */
-    for (uint64_t g = 0; p->done > 0 && g < t->rounds.own; g++)
-        if (dp_position_done(p, p->epoch, g)) {
-            found += dp_rounds_examples(&t->rounds, dp_dataset_examples(t->train), t->settings->batch, g);
-            steps++;
-        }
+    const struct dp_tally tally =
+        dp_tally_of(p, &t->rounds, dp_dataset_examples(t->train), t->settings->batch);
+    t->progress.examples =
+        tally.before.examples; /* those of the epoch under way are added as it skips them */
+    t->progress.examples_total = share_of(t, t->settings->epochs) - tally.missed.examples;
     bool first = t->job->worker == 0;
     const struct dp_remembered out = {.position = p,
-                                      .found_examples = found,
+                                      .found_examples = dp_tally_examples(&tally),
                                       .stats = &t->stats,
                                       .tested = first && t->test ? t->evaluation.tested : NULL,
                                       .valid = first && t->valid ? t->evaluation.validated : NULL};
     dp_remember_get(&t->remember, t->job, &out);
-    t->stats.pushes = steps;
+    t->stats.pushes = tally.before.steps + tally.here.steps;
     t->stats.ended = p->epoch;
 }
 
@@ -229,7 +233,13 @@ static enum dp_status agree(struct training *t, struct dp_error *err)
 /* Finds where an earlier process of this worker was when it was killed. */
 static enum dp_status find_position(struct training *t, struct dp_error *err)
 {
-    enum dp_status st = dp_asked_position(t->job, &t->rounds, &t->position, err);
+    enum dp_status st = DP_OK;
+    if (t->joined)
+        t->seat = dp_roster_seat_of(t->job);
+    else
+        st = dp_roster_look(t->job, &t->rounds, &t->seat, err);
+    if (st == DP_OK)
+        st = dp_asked_position(t->job, &t->rounds, &t->seat, &t->position, err);
     if (st == DP_OK)
         st = agree(t, err);
     if (st != DP_OK || !dp_position_begun(&t->position))
@@ -280,8 +290,7 @@ static enum dp_status training_open(struct training *t, struct dp_error *err)
         .batches = dp_dataset_batches(t->train), .worker = job->worker, .workers = t->settings->workers};
     t->rounds = dp_rounds_of(t->settings, t->share);
     st = dp_stand_in_open(&t->stand_in, job, t->train, &t->rounds, err);
-    t->progress.examples_total =
-        t->settings->epochs * dp_share_examples(t->share, dp_dataset_examples(t->train), t->settings->batch);
+    t->progress.examples_total = share_of(t, t->settings->epochs);
     t->epochs = t->settings->epochs;
     if (st == DP_OK)
         st = dp_worker_stats_init(&t->stats, job->worker, t->settings->epochs, err);
@@ -371,12 +380,13 @@ static void log_epoch(const struct training *t, uint32_t epoch)
                (double)stats->examples / stats->seconds);
 }
 
-/* An earlier process in this place may have trained until this one joined. */
+/* An earlier process in this place may have trained until this one joined; or the others had let it leave, and it came back. */
 static enum dp_status look_again(struct training *t, struct dp_error *err)
 {
+    const struct dp_roster_seat seat = dp_roster_seat_of(t->job);
     struct dp_position now = {0};
-    enum dp_status st = dp_asked_position(t->job, &t->rounds, &now, err);
-    bool same = now.epoch == t->position.epoch && now.done == t->position.done;
+    enum dp_status st = dp_asked_position(t->job, &t->rounds, &seat, &now, err);
+    bool same = dp_position_same(&now, &t->position);
     dp_position_clear(&now);
     if (st != DP_OK || same)
         return st;
@@ -394,9 +404,19 @@ static enum dp_status join(struct training *t, struct dp_error *err)
 {
     enum dp_status st = dp_position_begun(&t->position) ? DP_OK : begin_plan(t, err);
     if (st == DP_OK)
-        st = dp_roster_join(t->job, &t->rounds, err);
+        st = dp_roster_join(t->job, &t->rounds, true, err);
     t->joined = st == DP_OK;
     return st == DP_OK ? look_again(t, err) : st;
+}
+
+/* It came back from a step behind the last where all was over by then: of those nobody took any. */
+static void count_missed(struct training *t)
+{
+    uint64_t end = dp_rounds_step(&t->rounds, t->epochs, 0);
+    uint64_t behind = t->joined && t->seat.from > end ? t->seat.from - end : 0;
+    uint64_t all = share_of(t, t->epochs), trained = dp_worker_stats_examples(&t->stats);
+    t->stats.missed = t->seat.missed > behind ? t->seat.missed - behind : 0;
+    t->stats.missed_examples = t->stats.missed > 0 && all > trained ? all - trained : 0;
 }
 
 static enum dp_status train_epochs(struct training *t, struct dp_error *err)
@@ -408,7 +428,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     if (member && t->position.epoch < epochs) {
         st = join(t, err);
     } else if (member && t->stand_in.job) { /* only members hear who is gone */
-        st = dp_roster_join(t->job, &t->rounds, err);
+        st = dp_roster_join(t->job, &t->rounds, false, err);
         t->joined = st == DP_OK;
     }
     if (st != DP_OK)
@@ -417,13 +437,13 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
         dp_remember_put(&t->remember, t->job, &t->stats, rests);
     else /* replaces the report of an earlier training */
         report_so_far(t, NULL, NULL);
-    st = dp_evaluation_begin(&t->evaluation, &t->peers, &t->remember, &t->position, &stop, err);
-    uint32_t e = t->position.epoch;
-    /* After an early stop all have left before the last epoch. */
-    if (st == DP_OK && member && e < epochs && !stop)
-        st = dp_roster_check_stays(t->job, err);
+    st = dp_evaluation_begin(&t->evaluation, &t->peers, &t->remember, &t->position, t->seat.missed > 0, &stop,
+                             err);
+    /* One that was away may come back behind an early stop. */
+    uint32_t e = stop ? t->evaluation.barrier.decision.state.epoch : t->position.epoch;
+    t->stats.ended = e;
     if (st == DP_OK && !member && e < epochs && !stop)
-        st = dp_roster_join(t->job, &t->rounds, err);
+        st = dp_roster_join(t->job, &t->rounds, false, err);
     while (st == DP_OK && e < epochs && !stop) {
         st = dp_loop_epoch(t->loop, e, err);
         if (st != DP_OK)
@@ -447,6 +467,7 @@ static enum dp_status train_epochs(struct training *t, struct dp_error *err)
     if (spent[0])
         dp_log(DP_LOG_INFO, "step times: %s", spent);
     tell_repeated(t);
+    count_missed(t);
     return DP_OK;
 }
 
@@ -469,8 +490,8 @@ static enum dp_status write_report(struct training *t, const struct dp_shared_no
                   : dp_worker_stats_unpack(trained[w].bytes, trained[w].size, t->settings->epochs, &stats[w],
                                            err);
         stats[w].absent = gone && t->rounds.listed > 0;
-        if (gone)
-            dp_stand_in_say(&t->stand_in, w, &stats[w]);
+        if (st == DP_OK && gone)
+            st = dp_stand_in_say(&t->stand_in, w, &stats[w], err);
     }
     if (st == DP_OK) {
         struct dp_speed speed;
@@ -547,6 +568,7 @@ enum dp_status dp_train(struct dp_job *job, struct dp_error *err)
         st = finish(&t, err);
     if (st != DP_OK && !t.over && t.began && st != DP_REPLACED)
         report_end(&t, st, err);
+    job->let_leave = st == DP_REPLACED && dp_roster_was_let_leave(job, &t.rounds);
     if (st == DP_OK || t.over)
         dp_progress_enter(&t.progress, "done");
     if (st == DP_OK)

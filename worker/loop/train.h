@@ -5,7 +5,8 @@
  * others still need puts it again (peers.h), so every worker stays until worker 0 has written the report.
  * evaluation.h says what is evaluated, when, and which weights stay. Worker 0 logs the metrics and, at the
  * end, writes the report.
- * Failure   DP_STOPPING after a signal, when the pushes are answered. DP_EXISTS when this run is already
+ * Failure   DP_REPLACED with job->let_leave: the others let this worker leave for its silence; it may join again (roster.h).
+ *           DP_STOPPING after a signal, when the pushes are answered. DP_EXISTS when this run is already
  *           complete; DP_OK instead with job->resumes. */
 #ifndef DP_LOOP_TRAIN_H
 #define DP_LOOP_TRAIN_H

@@ -295,8 +295,14 @@ static void times_json(const struct dp_step_times *times, json_t *root)
                          times->seconds[DP_PHASE_WAITING_PUSH] + times->seconds[DP_PHASE_WAITING_DEVICE]);
 }
 
-static void left_json(const struct dp_report *report, const struct dp_worker_left *left, json_t *worker)
+/* Of one that was away and came back; and of one that left. */
+static void left_json(const struct dp_report *report, const struct dp_worker_stats *stats, json_t *worker)
 {
+    const struct dp_worker_left *left = &stats->left;
+    if (stats->missed > 0) {
+        dp_json_set_u64(worker, "missed_steps", stats->missed);
+        dp_json_set_u64(worker, "missed_examples", stats->missed_examples);
+    }
     if (!left->is)
         return;
     json_t *out = object_in(worker, "left");
@@ -324,7 +330,7 @@ static void workers_json(const struct dp_report *report, json_t *root)
         string(worker, "device", stats->device);
         staleness_json(&stats->staleness, worker);
         times_json(&stats->times, worker);
-        left_json(report, &stats->left, worker);
+        left_json(report, stats, worker);
         if (report->cluster->training.work ==
             DP_CLUSTER_LEASED) /* by another worker, too, which was first on every shard */
             dp_json_set_u64(worker, "examples_done_twice", stats->repeated_examples);

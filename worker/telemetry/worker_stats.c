@@ -75,6 +75,8 @@ enum dp_status dp_worker_stats_pack(const struct dp_worker_stats *stats, char **
     bad |= json_object_set_new(root, "dropped_partly", dp_json_u64(stats->dropped.partly));
     bad |= json_object_set_new(root, "dropped_examples", dp_json_u64(stats->dropped.examples));
     bad |= json_object_set_new(root, "passed_examples", dp_json_u64(stats->dropped.passed));
+    bad |= json_object_set_new(root, "missed_steps", dp_json_u64(stats->missed));
+    bad |= json_object_set_new(root, "missed_examples", dp_json_u64(stats->missed_examples));
     bad |= json_object_set_new(root, "measured_pushes", dp_json_u64(s->pushes));
     bad |= json_object_set_new(root, "repeated", dp_json_u64(s->repeated));
     bad |= json_object_set_new(root, "measured", dp_json_u64(s->measured));
@@ -196,6 +198,8 @@ static bool read_stats(const json_t *root, struct dp_worker_stats *out)
         ended > out->epochs || !read_u64(root, "pushes", &out->pushes) ||
         !read_u64(root, "found_examples", &out->found_examples) ||
         !read_u64(root, "repeated_examples", &out->repeated_examples) || !read_dropped(root, &out->dropped) ||
+        !read_later_u64(root, "missed_steps", &out->missed) ||
+        !read_later_u64(root, "missed_examples", &out->missed_examples) ||
         !read_u64(root, "measured_pushes", &s->pushes) || !read_u64(root, "repeated", &s->repeated) ||
         !read_u64(root, "measured", &s->measured) || !read_u64(root, "sum", &s->sum) ||
         !read_u64(root, "max", &s->max) || !read_later_u64(root, "gaps", &s->gaps) ||

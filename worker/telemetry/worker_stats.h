@@ -41,6 +41,8 @@ struct dp_worker_stats {
     struct dp_staleness staleness;
     struct dp_step_times times; /* of all epochs */
     char device[64];            /* the last one that it computed on (job.h) */
+    uint64_t missed,
+        missed_examples; /* steps of the run in which it took no part as it was away, and what that left untrained */
     struct dp_worker_left left;
     bool absent; /* it gave no sign at the end: what it trained since its last note is not in (not packed) */
     struct dp_epoch_stats *epoch; /* [epochs], heap */

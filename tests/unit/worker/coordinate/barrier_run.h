@@ -46,6 +46,9 @@ struct run {
     uint32_t leaver;    /* without pushes; 0: nobody leaves */
     uint64_t leaver_at; /* the step at which it dies for good */
     uint64_t left_ns;   /* when the others know that it has left; 0: it lives */
+    uint32_t brings;    /* pushes of an epoch with which it comes back; 0: it does not */
+    bool back;          /* as the register has it */
+    uint32_t back_at;   /* the epoch, from 0, from which it takes part then */
     struct blow blow[BLOWS_MAX];
     struct trainee trainee[WORKERS];
     struct dp_decision decided; /* as it was set last */
@@ -55,6 +58,7 @@ struct run {
 /* One process. */
 struct life {
     struct trainee *trainee;
+    bool gone;  /* it knows that the leaver is */
     bool mixed; /* what it merged last */
     uint64_t at;
 };

@@ -10,7 +10,7 @@
 
 #include "common/base/log.h"
 #include "tests/lib/patience.h"
-#include "tests/unit/worker/coordinate/barrier_run.h"
+#include "tests/unit/worker/coordinate/barrier_leaver.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ static enum dp_status merge(void *context, uint32_t epoch, const struct dp_share
     uint64_t span[2];
     (void)context, (void)err;
     life()->mixed = false;
-    life()->at = (uint64_t)epoch * run->each;
+    life()->at = leaver_due(run, epoch);
     for (uint32_t w = 0; w < run->workers; w++) {
         if (parts[w].size != sizeof span)
             return dp_fail(err, DP_DATA, "a part has %zu bytes", parts[w].size);
@@ -84,7 +84,7 @@ static enum dp_status keep(void *context, uint32_t epoch, struct dp_early_stop *
     (void)context;
     if (!world_step(world_here(), short_or(run, 300)))
         return dp_fail(err, DP_STOPPING, "killed");
-    if (run->pushed == (uint64_t)epoch * run->each) {
+    if (run->pushed == leaver_due(run, epoch)) {
         run->kept[epoch] = true;
         state->kept = epoch;
     }
@@ -117,7 +117,7 @@ static void decided(struct world_seat *seat, const char *name, const void *bytes
         world_fail(run->world, "epoch %u is judged behind epoch %u", s->epoch, before->epoch);
     else if (s->epoch == before->epoch && (s->why != before->why || s->best_epoch != before->best_epoch))
         world_fail(run->world, "epoch %u is judged a second time", s->epoch);
-    else if (next.resting > s->epoch && run->pushed != (uint64_t)next.resting * run->each)
+    else if (next.resting > s->epoch && run->pushed != leaver_due(run, next.resting))
         world_fail(run->world, "all rest after epoch %u, and have pushed %llu times", next.resting,
                    (unsigned long long)run->pushed);
     else if (s->epoch > before->epoch && s->epoch > run->unknown && s->kept != s->best_epoch)
@@ -183,11 +183,20 @@ static enum dp_status train(struct dp_job *job, struct dp_peers *peers, struct d
     if (st == DP_OK && !world_step(world_here(), short_or(r->run, 2000)))
         return dp_fail(err, DP_STOPPING, "killed");
     uint32_t e = r->ended, begun = e + (r->done > 0);
+    if (st == DP_OK && leaver_comes_back(r)) {
+        leaver_come_back(r);
+        e = r->ended;
+    }
+    bool away = r->run->back && job->worker == r->run->leaver;
     if (st == DP_OK)
-        st = dp_epoch_barrier_open(b, r->run->epochs, e, begun, err);
-    if (st == DP_OK && e > 0) {
-        st = dp_epoch_barrier_wait(b, e, err);
-        stopped = dp_epoch_barrier_stops(b, e) ? e : 0;
+        st = dp_epoch_barrier_open(b, r->run->epochs, away ? 0 : e, away ? 0 : begun, err);
+    /* As dp_evaluation_begin. */
+    if (st == DP_OK && away && b->decision.state.why != DP_EARLY_STOP_NO)
+        stopped = b->decision.state.epoch;
+    for (uint32_t k = away ? b->decision.state.epoch + 1 : e; st == DP_OK && !stopped && k > 0 && k <= e;
+         k++) {
+        st = dp_epoch_barrier_wait(b, k, err);
+        stopped = st == DP_OK && dp_epoch_barrier_stops(b, k) ? k : 0;
     }
     while (st == DP_OK && e < r->run->epochs && !stopped) {
         st = epoch_of(peers->progress, e++, err);
@@ -199,19 +208,6 @@ static enum dp_status train(struct dp_job *job, struct dp_peers *peers, struct d
         return st;
     r->stopped = stopped ? stopped : r->run->epochs;
     return finish(peers, b, err);
-}
-
-/* As a worker that stood in has found it. */
-static bool is_gone(const void *of, uint32_t worker)
-{
-    const struct run *run = of;
-    return run->leaver == worker && run->left_ns > 0 && world_now(run->world) >= run->left_ns;
-}
-
-static enum dp_status looks_after(void *of, struct dp_error *err)
-{
-    (void)of, (void)err;
-    return DP_OK;
 }
 
 static void tell_alive(void *progress)
@@ -235,12 +231,13 @@ static void process(struct world_seat *seat)
                          .shared = world_shared(seat),
                          .alive = tell_alive,
                          .alive_of = &progress,
-                         .waits = run->leaver ? looks_after : NULL,
-                         .is_gone = run->leaver ? is_gone : NULL,
+                         .waits = run->leaver ? leaver_look : NULL,
+                         .is_gone = run->leaver ? leaver_is_gone : NULL,
+                         .recheck = run->leaver ? leaver_recheck : NULL,
                          .waits_of = run,
                          .process = ++run->processes};
     seat->own = &mine;
-    if (run->left_ns > 0 && seat->number % WORKERS == run->leaver)
+    if (run->left_ns > 0 && seat->number % WORKERS == run->leaver && run->brings == 0)
         return;
     dp_progress_init(&progress, &job, 0);
     enum dp_status st = train(&job, &peers, &barrier, &err);
@@ -391,9 +388,10 @@ static void check(struct run *run, uint64_t seed, bool all)
                  (unsigned long long)seed);
     for (uint32_t w = 0; w < run->workers; w++) {
         const struct trainee *r = &run->trainee[w];
-        if (run->left_ns > 0 && w == run->leaver)
+        bool left = run->left_ns > 0 && w == run->leaver;
+        if (left && run->brings == 0)
             continue;
-        if (r->stopped != want || (r->pushes && (r->ended != want || r->done)))
+        if (r->stopped != want || (r->pushes && (left ? r->ended < want : r->ended != want)) || r->done)
             fail_msg("seed %llu: worker %u stops after epoch %u, %u is right", (unsigned long long)seed, w,
                      r->stopped, want);
     }
@@ -486,15 +484,6 @@ static void another_judges_in_place_of_one_that_is_gone(void **state)
     assert_true(done > 10);
 }
 
-static void take_leaver(void *context, struct world *world, uint64_t step)
-{
-    struct run *run = context;
-    if (step != run->leaver_at || !world_runs(world, run->leaver))
-        return;
-    world_kill(world, run->leaver, 100000); /* its next process does nothing */
-    run->left_ns = world_now(world) + UINT64_C(5000000000);
-}
-
 /* Whenever it dies: before its part, behind it, or as the decider. Its part is made up for by whoever judges. */
 static void who_has_left_is_not_waited_for(void **state)
 {
@@ -507,12 +496,36 @@ static void who_has_left_is_not_waited_for(void **state)
         if (run->leaver < run->workers) {
             run->each -= run->trainee[run->leaver].pushes;
             run->trainee[run->leaver].pushes = 0;
-            check(run, seed, world_run(run->world, FOR_EVER, take_leaver, run));
+            check(run, seed, world_run(run->world, FOR_EVER, leaver_take, run));
             left += run->left_ns > 0;
         }
         end(run);
     }
     assert_true(left > DP_SEEDS(300) / 4); /* about half of them */
+}
+
+/* From an epoch that nobody has begun: it is at the barriers before it, too, and waited for at those behind. Planted: it is not asked
+ * whether who is gone came back; it is asked before all others are seen to have ended the epoch; it begins with the barrier of its epoch. */
+static void who_comes_back_is_waited_for(void **state)
+{
+    (void)state;
+    uint32_t back = 0, early = 0;
+    for (uint64_t seed = 1; seed <= DP_SEEDS(900); seed++) {
+        struct run *run = begin(seed);
+        run->leaver = 1 + (uint32_t)(seed % (WORKERS - 1));
+        run->leaver_at = seed * 7 % 400;
+        if (run->leaver < run->workers) {
+            run->brings = 1 + (uint32_t)(seed % 3);
+            run->each -= run->trainee[run->leaver].pushes;
+            run->trainee[run->leaver].pushes = 0;
+            check(run, seed, world_run(run->world, FOR_EVER, leaver_take, run));
+            back += run->back;
+            early += run->back && run->back_at < run->decided.state.epoch;
+        }
+        end(run);
+    }
+    assert_true(back > DP_SEEDS(900) / 4);
+    assert_true(early > back / 4);
 }
 
 /* Stopped in epoch 4, or at its beginning, by all; resumed by this version, whose register has nothing of it. */
@@ -574,6 +587,7 @@ int main(void)
         cmocka_unit_test(parts_are_fetched_once),
         cmocka_unit_test(another_judges_in_place_of_one_that_is_gone),
         cmocka_unit_test(who_has_left_is_not_waited_for),
+        cmocka_unit_test(who_comes_back_is_waited_for),
         cmocka_unit_test(a_run_of_an_earlier_version_goes_on),
         cmocka_unit_test(what_leaves_a_long_training_is_told),
     };

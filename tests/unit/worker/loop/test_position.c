@@ -84,7 +84,7 @@ static void check(uint32_t epochs, uint32_t worker, uint32_t workers, uint64_t g
             left += !*applied;
         }
     uint64_t done = killed - (lacking < killed);
-    assert_int_equal(position.epoch * groups + position.done, done);
+    assert_int_equal(position.epoch * groups + position.made, done);
     assert_int_equal(left, epochs * groups - done);
     assert_int_equal(dp_position_begun(&position), done > 0);
     if (position.epoch < epochs)
@@ -122,7 +122,7 @@ static void many_epochs_are_halved_and_forgotten_ones_are_over(void **state)
     const struct dp_position_plan plan = plan_of(&servers, 40, 0, 1, 5);
     struct dp_error err = {0};
     assert_int_equal(dp_position_find(&plan, &position, &err), DP_OK);
-    assert_true(position.epoch == 33 && position.done == 1 && position.first == 1);
+    assert_true(position.epoch == 33 && position.made == 1 && position.first == 1);
     assert_true(servers.asked <= 8 && err.status == DP_OK);
     assert_true(dp_position_done(&position, 3, 4) && !dp_position_done(&position, 34, 0));
     dp_position_clear(&position);
@@ -141,7 +141,7 @@ static void a_long_epoch_is_asked_in_pieces(void **state)
         servers = (struct servers){.first_missing = missing};
         assert_int_equal(dp_position_find(&plan, &position, NULL), DP_OK);
         assert_int_equal(position.first, missing / 2);
-        assert_int_equal(position.done, missing / 2);
+        assert_int_equal(position.made, missing / 2);
         assert_int_equal(servers.asked, 1 + 7);
         dp_position_clear(&position);
     }
@@ -165,6 +165,78 @@ static void nothing_to_skip(void **state)
     assert_string_equal(err.text, "finding the position to resume at: shard 1 is gone");
 }
 
+/* It took part in the steps below left[0], and from back[0] on below left[1], and from back[1] on: `pushed` of them. */
+static void check_away(uint32_t epochs, uint64_t groups, const uint64_t left[2], const uint64_t back[2],
+                       uint64_t pushed)
+{
+    static struct servers servers;
+    struct dp_position position;
+    struct dp_error err = {0};
+    uint64_t all = epochs * groups, n = 0;
+    servers = (struct servers){0};
+    for (uint64_t step = 0; step < all; step++)
+        servers.applied[step / groups][dp_push_number(1, 2, step % groups)] =
+            step < left[0] || (step >= back[0] && step < left[1]) || (step >= back[1] && n++ < pushed);
+    struct dp_position_plan plan = plan_of(&servers, epochs, 1, 2, groups);
+    plan.from = back[1];
+    plan.missed = back[0] - left[0] + back[1] - left[1];
+    assert_int_equal(dp_position_find(&plan, &position, &err), DP_OK);
+    assert_true(dp_position_begun(&position) == (back[1] > 0 || pushed > 0));
+    uint64_t first = back[1] + pushed < all ? back[1] + pushed : all;
+    assert_int_equal(position.epoch * groups + (position.epoch < epochs ? position.first : 0), first);
+    for (uint64_t step = 0; step < all; step++) {
+        uint32_t e = (uint32_t)(step / groups);
+        bool applied = servers.applied[e][dp_push_number(1, 2, step % groups)];
+        assert_int_equal(dp_position_made(&position, e, step % groups), applied);
+        assert_int_equal(dp_position_done(&position, e, step % groups), applied || step < back[1]);
+    }
+    dp_position_clear(&position);
+}
+
+/* Planted: the search begins at the first epoch; what is below `from` counts as made; the walk back ends at the first epoch without a gap. */
+static void who_was_away_goes_on_where_it_came_back(void **state)
+{
+    const uint32_t epochs = 4;
+    (void)state;
+    for (uint64_t groups = 1; groups <= 3; groups++) {
+        const uint64_t all = epochs * groups, most = all + 2; /* it may come back behind the end */
+        for (uint64_t a = 0; a <= all; a++)
+            for (uint64_t b = a; b <= all; b++)
+                for (uint64_t c = b; c <= all; c++)
+                    for (uint64_t d = c; d <= most; d++)
+                        for (uint64_t pushed = 0; pushed <= (d < all ? all - d : 0); pushed++)
+                            check_away(epochs, groups, (const uint64_t[]){a, c}, (const uint64_t[]){b, d},
+                                       pushed);
+    }
+}
+
+/* As far back as it missed anything; what the servers have forgotten is not known to the step. */
+static void it_asks_no_further_back_than_it_must(void **state)
+{
+    (void)state;
+    static struct servers servers;
+    struct dp_position position;
+    struct dp_error err = {0};
+    for (uint32_t forgotten = 0; forgotten < 2; forgotten++) {
+        servers = (struct servers){.forgotten = forgotten * 12};
+        for (uint32_t e = 0; e < 10; e++)
+            for (uint32_t n = 0; n < 5; n++)
+                servers.applied[e][n] = e * 5 + n < 48; /* left before step 48 */
+        struct dp_position_plan plan = plan_of(&servers, 40, 0, 1, 5);
+        plan.from = 67; /* of epoch 13 */
+        plan.missed = 67 - 48;
+        assert_int_equal(dp_position_find(&plan, &position, &err), DP_OK);
+        assert_int_equal(position.epoch, 13);
+        assert_int_equal(position.first, 2);
+        assert_int_equal(position.gap_epochs, forgotten ? 1 : 4);
+        assert_int_equal(position.unknown, forgotten ? 19 - 2 - 5 : 0);
+        assert_true(err.status == DP_OK && servers.asked <= 8);
+        assert_true(dp_position_made(&position, 3, 0) && !dp_position_made(&position, 12, 4));
+        assert_int_equal(dp_position_made(&position, 10, 0), forgotten);
+        dp_position_clear(&position);
+    }
+}
+
 /* Where all take from one list: the epoch goes on whose numbers are not all there, whichever is missing. */
 static void pushes_in_any_order(void **state)
 {
@@ -180,13 +252,13 @@ static void pushes_in_any_order(void **state)
         struct dp_position_plan plan = plan_of(&servers, 10, 0, 1, 20);
         plan.any_order = true;
         assert_int_equal(dp_position_find(&plan, &position, &err), DP_OK);
-        assert_true(position.epoch == 3 && position.done == 19 && position.first == missing);
+        assert_true(position.epoch == 3 && position.made == 19 && position.first == missing);
         for (uint64_t n = 0; n < 20; n++)
             assert_int_equal(dp_position_done(&position, 3, n), n != missing);
         dp_position_clear(&position);
         servers.applied[3][missing] = true;
         assert_int_equal(dp_position_find(&plan, &position, &err), DP_OK);
-        assert_true(position.epoch == 4 && position.done == 0);
+        assert_true(position.epoch == 4 && position.made == 0);
         dp_position_clear(&position);
         servers.fails = DP_UNAVAILABLE;
         assert_int_equal(dp_position_find(&plan, &position, &err), DP_UNAVAILABLE);
@@ -201,6 +273,8 @@ int main(void)
         cmocka_unit_test(many_epochs_are_halved_and_forgotten_ones_are_over),
         cmocka_unit_test(a_long_epoch_is_asked_in_pieces),
         cmocka_unit_test(nothing_to_skip),
+        cmocka_unit_test(who_was_away_goes_on_where_it_came_back),
+        cmocka_unit_test(it_asks_no_further_back_than_it_must),
     };
     return cmocka_run_group_tests_name("position", tests, NULL, NULL);
 }

@@ -49,13 +49,14 @@ static void what_is_undone_is_counted_to_the_minibatch(void **state)
 
 static struct {
     uint64_t now_ns, silent_ms[MEMBERS];
-    uint64_t until;       /* of worker 2, in the register */
-    uint32_t acted;       /* times that somebody stood in */
-    enum dp_status opens; /* a client to act over */
-    uint64_t opened_ms;   /* and worker 2's silence then */
-    uint32_t joined;      /* times that its place was taken */
-    uint32_t told;        /* lines in the log */
-    enum dp_status hands; /* the view over to the shards */
+    uint64_t until, from, missed; /* of worker 2, in the register */
+    uint64_t own_until;           /* of worker 0, there */
+    uint32_t acted;               /* times that somebody stood in */
+    enum dp_status opens;         /* a client to act over */
+    uint64_t opened_ms;           /* and worker 2's silence then */
+    uint32_t joined;              /* times that its place was taken */
+    uint32_t told;                /* lines in the log */
+    enum dp_status hands;         /* the view over to the shards */
 } world;
 
 void __wrap_dp_client_beats(struct dp_client *client, uint32_t timeout_ms);
@@ -81,20 +82,37 @@ enum dp_status __wrap_dp_client_silences(struct dp_client *client, uint64_t *sil
 enum dp_status __wrap_dp_client_register_get(struct dp_client *client, const char *name, uint64_t newer,
                                              uint32_t wait_ms, uint32_t timeout_ms,
                                              struct dp_register_value *out, struct dp_error *err);
-enum dp_status __wrap_dp_client_register_get(struct dp_client *client, const char *name, uint64_t newer,
-                                             uint32_t wait_ms, uint32_t timeout_ms,
-                                             struct dp_register_value *out, struct dp_error *err)
+static void give_view(struct dp_register_value *out)
 {
-    struct dp_member member[MEMBERS] = {{.incarnation = 1, .until = UINT64_MAX},
-                                        {.incarnation = 2, .until = UINT64_MAX},
-                                        {.incarnation = 3, .until = world.until}};
+    struct dp_member member[MEMBERS] = {
+        {.incarnation = 1, .until = world.own_until},
+        {.incarnation = 2, .until = UINT64_MAX},
+        {.incarnation = 3, .until = world.until, .from = world.from, .missed = world.missed}};
     const struct dp_view view = {
         .number = 4, .run = 1, .mode = DP_SYNC, .members = MEMBERS, .member = member};
-    (void)client, (void)name, (void)newer, (void)wait_ms, (void)timeout_ms, (void)err;
     *out = (struct dp_register_value){
         .version = 4, .bytes = malloc(dp_view_bytes(&view)), .size = dp_view_bytes(&view)};
     assert_non_null(out->bytes);
     dp_view_pack(&view, out->bytes);
+}
+
+enum dp_status __wrap_dp_client_register_get(struct dp_client *client, const char *name, uint64_t newer,
+                                             uint32_t wait_ms, uint32_t timeout_ms,
+                                             struct dp_register_value *out, struct dp_error *err)
+{
+    (void)client, (void)name, (void)newer, (void)wait_ms, (void)timeout_ms, (void)err;
+    give_view(out);
+    return DP_OK;
+}
+
+enum dp_status __wrap_dp_shared_get(struct dp_job *job, const char *what, uint64_t above, uint32_t wait_ms,
+                                    struct dp_register_value *value, struct dp_error *err);
+enum dp_status __wrap_dp_shared_get(struct dp_job *job, const char *what, uint64_t above, uint32_t wait_ms,
+                                    struct dp_register_value *value, struct dp_error *err)
+{
+    (void)job, (void)above, (void)wait_ms, (void)err;
+    assert_string_equal(what, "view");
+    give_view(value);
     return DP_OK;
 }
 
@@ -118,11 +136,13 @@ enum dp_status __wrap_dp_job_act_for(const struct dp_job *job, uint32_t worker, 
     return world.opens == DP_OK ? DP_OK : dp_fail(err, world.opens, "no servers here");
 }
 
-enum dp_status __wrap_dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds,
+enum dp_status __wrap_dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds, bool returns,
                                      struct dp_error *err);
-enum dp_status __wrap_dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds, struct dp_error *err)
+enum dp_status __wrap_dp_roster_join(struct dp_job *job, const struct dp_rounds *rounds, bool returns,
+                                     struct dp_error *err)
 {
     (void)rounds;
+    assert_false(returns); /* it lets it leave */
     assert_int_equal(job->worker, 2);
     world.joined++;
     return dp_fail(err, DP_UNAVAILABLE, "no servers here");
@@ -169,7 +189,8 @@ static void scene_open(struct scene *scene)
 {
     const struct dp_rounds rounds = rounds_of(90, 0, MEMBERS, 1);
     world.now_ns = MS;
-    world.until = UINT64_MAX;
+    world.until = world.own_until = UINT64_MAX;
+    world.from = world.missed = 0;
     world.acted = world.joined = 0;
     world.opens = DP_UNAVAILABLE;
     world.hands = DP_OK;
@@ -305,11 +326,85 @@ static void after_an_early_stop_the_epochs_that_were_trained_count(void **state)
             assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
         assert_true(dp_job_is_gone(&scene.job, 2));
         assert_int_equal(world.told, epochs - 2);
-        dp_stand_in_say(&scene.stand_in, 2, &stats);
+        assert_int_equal(dp_stand_in_say(&scene.stand_in, 2, &stats, NULL), DP_OK);
         assert_int_equal(stats.left.undone, epochs == 2 ? 0 : 30);
         assert_true(stats.left.is == (epochs == 3));
         dp_stand_in_close(&scene.stand_in);
     }
+}
+
+static void leaves(struct scene *scene, uint64_t until)
+{
+    world.until = until;
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(look(scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
+    assert_true(dp_job_is_gone(&scene->job, 2));
+}
+
+/* Planted: who is gone is not looked at; it is taken for silent at the look that finds it; a recheck that asks nobody. */
+static void who_comes_back_is_waited_for_again(void **state)
+{
+    struct scene scene;
+    (void)state;
+    for (uint32_t asked = 0; asked < 2; asked++) {
+        scene_open(&scene);
+        leaves(&scene, 31);
+        assert_int_equal(dp_job_recheck_gone(&scene.job, NULL), DP_OK);
+        assert_true(dp_job_is_gone(&scene.job, 2));
+        world.until = UINT64_MAX;
+        world.from = 40;
+        world.missed = 9;
+        world.told = 0;
+        if (asked)
+            assert_int_equal(dp_job_recheck_gone(&scene.job, NULL), DP_OK);
+        else /* what is told of its silence may be older than its return */
+            assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
+        assert_false(dp_job_is_gone(&scene.job, 2));
+        assert_int_equal(world.told, 1);
+        assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
+        assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
+        assert_int_equal(world.acted, 0);
+        assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK); /* silent again */
+        assert_int_equal(world.acted, 1);
+        dp_stand_in_close(&scene.stand_in);
+    }
+}
+
+/* It came back and left again, all between two looks. */
+static void who_left_anew_has_left_later(void **state)
+{
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    leaves(&scene, 31);
+    world.until = 50;
+    world.missed = 9;
+    world.hands = DP_TIMEOUT;
+    assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
+    assert_false(dp_job_is_gone(&scene.job, 2)); /* shards have to hear of it, too */
+    world.hands = DP_OK;
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(look(&scene, LOOK_MS, TIMEOUT_MS + 1), DP_OK);
+    assert_true(dp_job_is_gone(&scene.job, 2));
+    assert_int_equal(scene.stand_in.gone[2].until, 50);
+    assert_int_equal(scene.stand_in.gone[2].missed, 9);
+    dp_stand_in_close(&scene.stand_in);
+}
+
+/* At a barrier, where no shard would tell it. Planted: whenever it has left. */
+static void who_stood_still_hears_that_it_was_let_leave(void **state)
+{
+    struct scene scene;
+    (void)state;
+    scene_open(&scene);
+    world.hands = DP_REPLACED;
+    assert_int_equal(look(&scene, LOOK_MS, 0), DP_OK);
+    world.own_until = 31;
+    assert_int_equal(look(&scene, LOOK_MS, 0), DP_OK); /* it did not stand still */
+    assert_int_equal(look(&scene, 3 * TIMEOUT_MS, 0), DP_REPLACED);
+    dp_stand_in_ends(&scene.stand_in, 5);
+    assert_int_equal(look(&scene, 3 * TIMEOUT_MS, 0), DP_OK);
+    dp_stand_in_close(&scene.stand_in);
 }
 
 int main(void)
@@ -322,6 +417,9 @@ int main(void)
         cmocka_unit_test(who_comes_back_while_a_client_is_opened_keeps_its_place),
         cmocka_unit_test(who_has_left_is_gone_when_every_shard_knows_it),
         cmocka_unit_test(after_an_early_stop_the_epochs_that_were_trained_count),
+        cmocka_unit_test(who_comes_back_is_waited_for_again),
+        cmocka_unit_test(who_left_anew_has_left_later),
+        cmocka_unit_test(who_stood_still_hears_that_it_was_let_leave),
     };
     return cmocka_run_group_tests_name("stand-in", tests, NULL, NULL);
 }

@@ -239,6 +239,25 @@ static void test_dropped(void **state)
     json_decref(root);
 }
 
+/* Planted: where nothing was missed, too. */
+static void what_was_missed_is_told(void **state)
+{
+    (void)state;
+    struct made m;
+    char *text;
+    make(&m);
+    m.workers[1].missed = 12;
+    m.workers[1].missed_examples = 190;
+    assert_int_equal(dp_report_text(&m.report, &text, NULL), DP_OK);
+    json_t *root = json_loads(text, 0, NULL);
+    free(text);
+    const json_t *workers = json_object_get(root, "workers"), *one = json_array_get(workers, 1);
+    assert_null(json_object_get(json_array_get(workers, 0), "missed_steps"));
+    assert_true(json_number_value(json_object_get(one, "missed_steps")) == 12);
+    assert_true(json_number_value(json_object_get(one, "missed_examples")) == 190);
+    json_decref(root);
+}
+
 /* No worker had anything: no loss, no speed, and still JSON. */
 static void test_nothing_measured(void **state)
 {
@@ -262,8 +281,11 @@ static void test_nothing_measured(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(while_it_goes_on),
-                                       cmocka_unit_test(test_speed), cmocka_unit_test(test_dropped),
-                                       cmocka_unit_test(test_nothing_measured)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_text),
+                                       cmocka_unit_test(while_it_goes_on),
+                                       cmocka_unit_test(test_speed),
+                                       cmocka_unit_test(test_dropped),
+                                       cmocka_unit_test(test_nothing_measured),
+                                       cmocka_unit_test(what_was_missed_is_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,6 +87,23 @@ static void test_round(void **state)
     dp_worker_stats_clear(&have);
 }
 
+/* Of a worker that was away. */
+static void what_was_missed_is_kept(void **state)
+{
+    struct dp_worker_stats have, back = {0};
+    char *text;
+    (void)state;
+    assert_int_equal(dp_worker_stats_init(&have, 1, 2, NULL), DP_OK);
+    have.missed = 12;
+    have.missed_examples = 190;
+    assert_int_equal(dp_worker_stats_pack(&have, &text, NULL), DP_OK);
+    assert_int_equal(dp_worker_stats_unpack(text, strlen(text), 2, &back, NULL), DP_OK);
+    assert_true(back.missed == 12 && back.missed_examples == 190);
+    free(text);
+    dp_worker_stats_clear(&have);
+    dp_worker_stats_clear(&back);
+}
+
 /* As the version before ssp and sync wrote them. Planted: a key that it lacks is rubbish. */
 static void test_earlier_version(void **state)
 {
@@ -102,7 +119,8 @@ static void test_earlier_version(void **state)
         (void)strcat(zeros, "0,");
     (void)snprintf(text, sizeof text, before, zeros, "");
     assert_int_equal(dp_worker_stats_unpack(text, strlen(text), 2, &back, NULL), DP_OK);
-    assert_true(back.staleness.sum == 99 && back.staleness.gaps == 0 && back.dropped.pushes == 0);
+    assert_true(back.staleness.sum == 99 && back.staleness.gaps == 0 && back.dropped.pushes == 0 &&
+                back.missed == 0);
     assert_true(back.times.seconds[DP_PHASE_WAITING_PULL] == 0.5 &&
                 back.times.seconds[DP_PHASE_WAITING_RULE] == 0);
     assert_true(back.times.seconds[DP_PHASE_WAITING_PUSH] == 0.6 &&
@@ -115,6 +133,8 @@ static void test_earlier_version(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round), cmocka_unit_test(test_earlier_version)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round),
+                                       cmocka_unit_test(what_was_missed_is_kept),
+                                       cmocka_unit_test(test_earlier_version)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
