@@ -135,6 +135,13 @@ static void wake(void *context)
     DP_ASSERT(write(server->opened_fd, &one, sizeof one) == sizeof one);
 }
 
+/* Control is there before the shards are. */
+static void know_generation(void *context, uint64_t generation, uint64_t history)
+{
+    const struct server *server = context;
+    dp_control_tell(server->control, generation, history);
+}
+
 static struct dp_layout layout_of(const struct server *server)
 {
     struct dp_layout layout = {.count = server->self->shards, .total = dp_cluster_shards(server->cluster)};
@@ -164,7 +171,6 @@ static enum dp_status start_shards(struct server *server, struct dp_error *err)
             .index = index,
             .shards = dp_cluster_shards(server->cluster),
             .cluster = server->cluster->id,
-            .generation = server->cluster->generation,
             .boot = server->boot,
             .salt = server->salt,
             .cache_bytes = server->cluster->cache_bytes,
@@ -190,7 +196,6 @@ static enum dp_status start_control(struct server *server, struct dp_error *err)
     struct dp_control_options options = {.net = server->net,
                                          .endpoint = endpoint,
                                          .cluster = server->cluster->id,
-                                         .generation = server->cluster->generation,
                                          .boot = server->boot,
                                          .counters = sum_counters,
                                          .context = server,
@@ -208,13 +213,13 @@ static enum dp_status make_registration(struct server *server, struct dp_error *
     dp_cluster_control_endpoint(server->cluster, 0, first, sizeof first);
     const struct dp_registration_options options = {.control = first,
                                                     .cluster = server->cluster->id,
-                                                    .generation = server->cluster->generation,
                                                     .opening = server->boot,
                                                     .first = layout.first,
                                                     .count = layout.count,
                                                     .total = layout.total,
                                                     .read_only = server->read_only,
                                                     .replaces = server->replaces,
+                                                    .known = know_generation,
                                                     .lost = wake,
                                                     .context = server};
     return dp_registration_new(&options, &server->registration, err);
@@ -293,7 +298,7 @@ static enum dp_status get_ready(struct server *server, struct dp_error *err)
     if (st != DP_OK)
         return st;
     dp_log(DP_LOG_INFO, "ready: %" PRIu32 " shards of cluster '%s', generation %" PRIu64 "%s",
-           server->started, server->cluster->name, server->cluster->generation,
+           server->started, server->cluster->name, dp_registration_generation(server->registration),
            server->read_only ? ", read-only" : "");
     return DP_OK;
 }

@@ -27,6 +27,7 @@ struct registration_place { /* of one shard */
     uint32_t shard;
     char directory[DIRECTORY_MAX];
     struct dp_store_gate gate;
+    bool told;                /* of its generation, or that it is new */
     struct dp_client *client; /* while it opens */
     uint64_t version;         /* of the value that `stores` is */
     struct dp_stores *stores;
@@ -44,7 +45,11 @@ struct dp_registration {
     struct dp_stores *watched; /* the watcher's */
     bool watches;
     pthread_mutex_t lock;
-    struct dp_error lost; /* under the lock */
+    struct dp_error lost;         /* under the lock, as what follows */
+    uint64_t generation, history; /* of this server's stores; 0, 0: not known */
+    uint32_t of;                  /* by this shard */
+    uint32_t fresh;               /* stores that are new */
+    bool known;                   /* options.known was called */
     struct registration_place place[];
 };
 
@@ -60,7 +65,6 @@ static enum dp_status connect_to(struct dp_registration *r, struct dp_client **c
 {
     const struct dp_client_options options = {.name = "server",
                                               .cluster = r->options.cluster,
-                                              .generation = r->options.generation,
                                               .control = r->control,
                                               .gives_up = gives_up,
                                               .gives_up_context = r};
@@ -113,6 +117,68 @@ static enum dp_status read_stores(struct registration_place *place, struct dp_er
     if (st != DP_OK)
         return atomic_load(&place->all->stops) ? dp_fail(err, DP_STOPPING, "stopped while it opened") : st;
     return take(place, &value, err);
+}
+
+/* ---- the generation of this server's stores */
+
+static enum dp_status refuse_mixed(const struct registration_place *place, uint64_t generation,
+                                   uint64_t history, const char *whose, uint64_t other,
+                                   uint64_t other_history, struct dp_error *err)
+{
+    return dp_fail(
+        err, DP_GENERATION,
+        "shard %" PRIu32 ": its store %.120s is of generation %" PRIu64 " (history %016" PRIx64
+        "), and %s of generation %" PRIu64 " (history %016" PRIx64
+        "): a restore did not reach all servers. Restore the same checkpoint on each server, or put "
+        "back stores of one time",
+        place->shard, place->directory, generation, history, whose, other, other_history);
+}
+
+/* What this shard's store tells: 0, 0: it is new. Whoever is first to know what all have, says it. */
+static enum dp_status tell(struct registration_place *place, uint64_t generation, uint64_t history,
+                           struct dp_error *err)
+{
+    struct dp_registration *r = place->all;
+    char whose[48];
+    DP_ASSERT(pthread_mutex_lock(&r->lock) == 0);
+    bool agrees =
+        generation == 0 || r->generation == 0 || (r->generation == generation && r->history == history);
+    if (agrees && generation != 0 && r->generation == 0) {
+        r->generation = generation;
+        r->history = history;
+        r->of = place->shard;
+    }
+    r->fresh += generation == 0 && !place->told;
+    place->told = true;
+    bool all_fresh = r->fresh == r->options.count && r->options.first == 0;
+    bool says = !r->known && (r->generation != 0 || all_fresh);
+    r->known = r->known || says;
+    uint64_t all_generation = r->generation, all_history = r->history;
+    uint32_t of = r->of;
+    DP_ASSERT(pthread_mutex_unlock(&r->lock) == 0);
+    (void)snprintf(whose, sizeof whose, "that of shard %" PRIu32 " is", of);
+    if (!agrees)
+        return refuse_mixed(place, generation, history, whose, all_generation, all_history, err);
+    if (says)
+        r->options.known(r->options.context, all_generation, all_history);
+    return DP_OK;
+}
+
+/* What the first server said, with its register: its generation is that of new stores, and must be that of others. */
+static enum dp_status compare_with_first(struct registration_place *place, const struct dp_store_id *found,
+                                         bool is_new, struct dp_store_id *put, struct dp_error *err)
+{
+    dp_client_generation(place->client, &put->generation, &put->history);
+    bool differs = !is_new && (put->generation != found->generation || put->history != found->history);
+    if (differs && !place->all->options.replaces)
+        return refuse_mixed(place, found->generation, found->history, "the first server is", put->generation,
+                            put->history, err);
+    if (differs)
+        dp_log(DP_LOG_WARN,
+               "shard %" PRIu32 ": its store in %s is of generation %" PRIu64
+               " and takes that of the first server, %" PRIu64 " (--replace-store)",
+               place->shard, place->directory, found->generation, put->generation);
+    return tell(place, put->generation, put->history, err);
 }
 
 /* ---- the gate of a shard */
@@ -170,7 +236,13 @@ static enum dp_status admit(void *context, const struct dp_store_id *found, bool
     if (place->id != 0 && found->id == place->id && found->opening == o->opening)
         return DP_OK; /* opened again by this process */
     place->said_ns = clock_ns();
-    enum dp_status st = read_stores(place, err);
+    /* The first server's control answers once the stores beside it have told. */
+    enum dp_status st =
+        o->first == 0 ? tell(place, is_new ? 0 : found->generation, found->history, err) : DP_OK;
+    if (st == DP_OK)
+        st = read_stores(place, err);
+    if (st == DP_OK)
+        st = compare_with_first(place, found, is_new, put, err);
     if (st != DP_OK)
         return st;
     struct dp_identity_case it = case_of(place, found, is_new);
@@ -191,8 +263,11 @@ static enum dp_status admit(void *context, const struct dp_store_id *found, bool
                ": its store in %s takes another's place (--replace-store): %s; there is no way "
                "back",
                place->shard, place->directory, dp_identity_loss(verdict));
+    const struct dp_store_id of = *put;
     if (!o->read_only)
         *put = dp_identity_next(&it, verdict, o->opening);
+    put->generation = of.generation;
+    put->history = of.history;
     return DP_OK;
 }
 
@@ -246,6 +321,18 @@ static enum dp_status check_places(const struct dp_registration *r, const struct
     return DP_OK;
 }
 
+/* Of the first server, which may have been restored before this watcher asked it first. */
+static enum dp_status check_generation(const struct dp_registration *r, const struct dp_client *client,
+                                       struct dp_error *err)
+{
+    uint64_t generation, history;
+    dp_client_generation(client, &generation, &history);
+    return generation == r->generation && history == r->history
+               ? DP_OK
+               : refuse_mixed(&r->place[0], r->generation, r->history, "the first server is", generation,
+                              history, err);
+}
+
 /* Whether the watcher asks again. What this process lacks for a moment (memory, files) says nothing of its stores. */
 static bool passes(enum dp_status st)
 {
@@ -268,6 +355,8 @@ static void *watch(void *context)
         if (st == DP_OK)
             st = dp_client_register_get(client, DP_STORES_NAME, version, version == 0 ? 0 : WATCH_MS,
                                         WATCH_MS, &value, &err);
+        if (st == DP_OK)
+            st = check_generation(r, client, &err);
         if (st == DP_OK)
             st = dp_stores_decode(value.bytes, value.size, r->options.total, stores, &err);
         if (st == DP_OK) {
@@ -301,6 +390,14 @@ enum dp_status dp_registration_watch(struct dp_registration *r, struct dp_error 
         return dp_fail(err, DP_NOMEM, "watching the register");
     r->watches = pthread_create(&r->watcher, NULL, watch, r) == 0;
     return r->watches ? DP_OK : dp_fail(err, DP_NOMEM, "starting the thread that watches the register");
+}
+
+uint64_t dp_registration_generation(struct dp_registration *r)
+{
+    DP_ASSERT(pthread_mutex_lock(&r->lock) == 0);
+    uint64_t generation = r->generation;
+    DP_ASSERT(pthread_mutex_unlock(&r->lock) == 0);
+    return generation;
 }
 
 enum dp_status dp_registration_check(struct dp_registration *r, struct dp_error *err)

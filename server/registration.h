@@ -4,6 +4,8 @@
  *           waits, and the log says for whom. Once all serve, a change of the register (another server opened a copy of a store
  *           here, the register is another one) is told: `lost`.
  *           A server that only reads registers nothing, and watches nothing.
+ *           All stores of a server are of one generation, and of that of the first server's: a store that a restore missed
+ *           is refused by name. A new store gets theirs.
  * Thread    new, watch, stop, free: main's. gate: used by the thread that opens that shard. lost, endings: any.
  * Failure   DP_GENERATION: a store that the register does not know as this shard's (identity.h). DP_STOPPING after stop. */
 #ifndef DP_SERVER_REGISTRATION_H
@@ -13,10 +15,13 @@
 
 struct dp_registration_options {
     const char *control; /* endpoint of the first server's control; copied */
-    uint64_t cluster, generation;
+    uint64_t cluster;
     uint64_t opening;             /* random, of this process */
     uint32_t first, count, total; /* this server's shards, of the cluster's */
     bool read_only;
+    /* Once, from a thread that opens a shard: the generation of this server's stores. 0, 0: all of them are new, and this
+     * is the first server. */
+    void (*known)(void *context, uint64_t generation, uint64_t history);
     bool replaces; /* a store that would be refused takes the place, and it is said what is lost */
     void (*lost)(void *context); /* from the watching thread */
     void *context;
@@ -35,6 +40,8 @@ enum dp_status dp_registration_new(const struct dp_registration_options *options
 /* Of the shard first + at, whose store is there; directory: copied. Lives as long as the registration. */
 const struct dp_store_gate *dp_registration_gate(struct dp_registration *registration, uint32_t at,
                                                  const char *directory);
+/* Of its stores, once one has entered. */
+uint64_t dp_registration_generation(struct dp_registration *registration);
 /* All have entered. */
 DP_MUST_USE
 enum dp_status dp_registration_watch(struct dp_registration *registration, struct dp_error *err);

@@ -105,7 +105,8 @@ static enum dp_status open_shard(struct dp_shard_parts *parts, const struct dp_s
         .index = o->index,
         .shards = o->shards,
         .cluster = o->cluster,
-        .generation = o->generation,
+        .generation = parts->id.generation,
+        .history = parts->id.history,
         .boot = o->boot,
         .store_id = parts->id.id,
         .register_id = parts->id.register_id,
@@ -145,7 +146,6 @@ enum dp_status dp_shard_parts_open(struct dp_shard_parts *parts, const struct dp
     uint64_t began_ns = dp_clock_ns(&clock);
     struct dp_rocks_store_options store = {.directory = options->directory,
                                            .cluster = o->cluster,
-                                           .generation = o->generation,
                                            .range = dp_range_of_shard(o->index, o->shards),
                                            .journaled = o->journal.journaled,
                                            .read_only = o->read_only,

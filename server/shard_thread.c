@@ -152,7 +152,6 @@ static void refuse(struct dp_shard_thread *thread, const struct dp_peer *to, con
                                  .id = request->id,
                                  .session = request->session,
                                  .cluster = thread->options.cluster,
-                                 .generation = thread->options.generation,
                                  .status = DP_AGAIN};
         struct dp_message *answer = NULL;
         dp_shard_thread_say(thread, &err);

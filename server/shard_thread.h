@@ -23,7 +23,7 @@ struct dp_shard_thread_options {
     struct dp_net *net;
     const char *endpoint, *directory; /* of this shard; copied */
     uint32_t index, shards;           /* in the cluster */
-    uint64_t cluster, generation, boot, cache_bytes;
+    uint64_t cluster, boot, cache_bytes;
     struct dp_shard_thread_journal journal;
     uint64_t salt;                    /* shard.h */
     bool read_only;                   /* nothing in `directory` is written (shard.h, rocks_store.h) */

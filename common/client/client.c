@@ -314,7 +314,7 @@ static enum dp_status fill(struct dp_client *client, const struct dp_client_opti
     s->id = session;
     s->random = session;
     s->cluster = options->cluster;
-    s->generation = options->generation;
+    s->wants = options->generation;
     s->retry_ns = retry_ms * MS_NS;
     s->shards = options->shard_count;
     (void)snprintf(s->name, sizeof s->name, "%s", options->name ? options->name : "client");
@@ -462,6 +462,12 @@ void dp_client_close(struct dp_client **client)
 uint64_t dp_client_too_old(const struct dp_client *client)
 {
     return client->session.too_old;
+}
+
+void dp_client_generation(const struct dp_client *client, uint64_t *generation, uint64_t *history)
+{
+    *generation = client->session.generation;
+    *history = client->session.history;
 }
 
 uint32_t dp_client_shards(const struct dp_client *client)

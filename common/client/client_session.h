@@ -10,11 +10,14 @@
 struct dp_client_session {
     struct dp_transport transport;
     struct dp_awake clock; /* the time of all that this client does */
-    uint64_t id, cluster, generation;
-    uint64_t stream;       /* 0: shard 0 has not given it yet */
-    uint64_t stream_above; /* what a shard refuses as too old: another is wanted, above it */
-    bool stream_used;      /* shards know it: what they say at a greeting of others means nothing for it */
-    uint64_t too_old;      /* of the last answer TOO_OLD: streams up to this one are */
+    uint64_t id, cluster;
+    uint64_t wants;               /* generation of the options; 0: any */
+    uint64_t generation, history; /* as the servers told; 0, 0: not yet */
+    uint32_t generation_from;     /* by this shard, first; shards: by control */
+    uint64_t stream;              /* 0: shard 0 has not given it yet */
+    uint64_t stream_above;        /* what a shard refuses as too old: another is wanted, above it */
+    bool stream_used; /* shards know it: what they say at a greeting of others means nothing for it */
+    uint64_t too_old; /* of the last answer TOO_OLD: streams up to this one are */
     uint64_t last_request;
     uint64_t random; /* of jitter; not 0 */
     uint64_t retry_ns;
@@ -45,6 +48,12 @@ static inline bool dp_client_session_lacks_stream(const struct dp_client_session
 static inline void dp_client_session_refuse_streams(struct dp_client_session *session, uint64_t too_old)
 {
     session->stream_above = too_old > session->stream_above ? too_old : session->stream_above;
+}
+
+static inline bool dp_client_session_has_generation(const struct dp_client_session *session,
+                                                    uint64_t generation, uint64_t history)
+{
+    return session->generation == generation && session->history == history;
 }
 
 /* Another process took this member's place: the first that says so is believed, for good. */

@@ -37,7 +37,9 @@ struct dp_client;
 
 struct dp_client_options {
     const char *name; /* names the client in the servers' logs: "worker 0" */
-    uint64_t cluster; /* the cluster's id and generation, as its servers have them */
+    uint64_t cluster; /* the cluster's id, as its servers have it */
+    /* 0: the one that the servers have. Another number: a cluster that is at another generation, since it was restored,
+     * is refused (DP_GENERATION). */
     uint64_t generation;
     /* endpoints of all the cluster's shards, in shard order: "tcp://10.0.0.5:5701" */
     const char *const *shards;
@@ -60,6 +62,10 @@ enum dp_status dp_client_open(const struct dp_client_options *options, struct dp
  * NULL. */
 void dp_client_close(struct dp_client **client);
 uint32_t dp_client_shards(const struct dp_client *client);
+/* Of which restore the servers' rows are: a number that each restore raises (1: never restored), and random bits that tell
+ * restores apart. They stay the same for a client: once the cluster is restored, its requests fail with DP_GENERATION and
+ * change nothing; close it and open another one. 0, 0: no server has told yet (a client without shards). */
+void dp_client_generation(const struct dp_client *client, uint64_t *generation, uint64_t *history);
 
 /* Opens a table of the cluster. Each shard creates the table if it is missing, and otherwise checks it
  * against the spec. DP_EXISTS names the field that differs: use the table's settings, or another name.

@@ -159,7 +159,6 @@ void dp_link_put(struct dp_link *link, struct dp_parcel **parcel)
     *parcel = NULL;
     p->request.id = dp_client_session_next_id(link->session);
     p->request.cluster = link->session->cluster;
-    p->request.generation = link->session->generation;
     p->request.session = link->session->id;
     if (p->call)
         p->call->waiting++;
@@ -203,6 +202,8 @@ static bool send_parcel(struct dp_link *link, struct dp_parcel *parcel, uint64_t
     struct dp_message *message = NULL;
     struct dp_error err = {0};
     parcel->request.timeout_ms = timeout_of(link, parcel, now_ns);
+    parcel->request.generation = link->session->generation;
+    parcel->request.history = link->session->history;
     if (parcel->wait_until_ns)
         parcel->request.wait_ms = (uint32_t)dp_link_sooner(
             parcel->wait_until_ns > now_ns ? (parcel->wait_until_ns - now_ns + MS_NS - 1) / MS_NS : 0,
@@ -238,7 +239,7 @@ static void send_hello(struct dp_link *link, uint64_t now_ns)
     struct dp_request *r = &hello->request;
     r->id = link->hello_id;
     r->cluster = session->cluster;
-    r->generation = session->generation;
+    link->hello_asks = session->generation == 0;
     r->session = session->id;
     r->next_sequence = link->hello_sequence;
     r->want_stream = wants;

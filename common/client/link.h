@@ -38,6 +38,7 @@ struct dp_link {
 
     uint64_t hello_id, hello_sequence; /* of the greeting now under way */
     bool hello_wants;                  /* a stream */
+    bool hello_asks;                   /* for the generation */
     uint64_t hello_due_ns;
     uint64_t boot;
     uint64_t store; /* id of the shard's store; 0: none was told */

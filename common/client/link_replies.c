@@ -113,6 +113,15 @@ void dp_link_put_view(struct dp_link *link)
     dp_link_put(link, &parcel);
 }
 
+/* Whether the server refused because the request could not name its generation, and that is known now: to be sent
+ * again. */
+static bool tells_generation(struct dp_link *link, const struct dp_reply *reply, bool asked)
+{
+    struct dp_error err = {0};
+    return asked && reply->status == DP_GENERATION && reply->cluster == link->session->cluster &&
+           reply->generation != 0 && dp_link_learn_generation(link, reply, &err) == DP_OK;
+}
+
 static void take_welcome(struct dp_link *link, const struct dp_reply *reply, uint64_t now_ns)
 {
     struct dp_error err = {0};
@@ -120,6 +129,12 @@ static void take_welcome(struct dp_link *link, const struct dp_reply *reply, uin
         remember(link, reply);
         link->hello_due_ns = now_ns + dp_client_session_jitter(link->session, link->pause_ns);
         link->pause_ns = dp_link_sooner(link->pause_ns * 2, link->session->retry_ns);
+        return;
+    }
+    if (tells_generation(link, reply,
+                         link->hello_asks)) { /* one of an earlier version takes no greeting without it */
+        link->hello_id = 0;
+        link->hello_due_ns = now_ns;
         return;
     }
     if (dp_link_check_welcome(link, reply, &err) != DP_OK) {
@@ -259,6 +274,10 @@ void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_messag
     }
     if (reply->status == DP_HELD && !parcel->loose) {
         take_held(link, parcel, reply, now_ns);
+        return;
+    }
+    if (parcel->loose && tells_generation(link, reply, parcel->request.generation == 0)) {
+        parcel->due_ns = now_ns;
         return;
     }
     note_overtaking(link, parcel, now_ns);

@@ -3,6 +3,7 @@
 #include "common/model/range.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 /* The stores of all shards belong together, and a shard's does not become another one meanwhile. One that no
  * register knows, of an earlier version and opened to be read, belongs to any. */
@@ -34,9 +35,46 @@ static enum dp_status check_store(struct dp_link *link, const struct dp_reply *r
     return DP_OK;
 }
 
+enum dp_status dp_link_learn_generation(struct dp_link *link, const struct dp_reply *reply,
+                                        struct dp_error *err)
+{
+    struct dp_client_session *session = link->session;
+    if (session->wants != 0 && reply->generation != session->wants)
+        return dp_fail(err, DP_GENERATION,
+                       "is at generation %" PRIu64 ", this client is for generation %" PRIu64
+                       ": the cluster was restored",
+                       reply->generation, session->wants);
+    if (session->generation == 0) {
+        session->generation = reply->generation;
+        session->history = reply->history;
+        session->generation_from = link->server;
+    }
+    if (dp_client_session_has_generation(session, reply->generation, reply->history))
+        return DP_OK;
+    if (link->boot != 0) /* it has welcomed this client before */
+        return dp_fail(err, DP_GENERATION,
+                       "is at generation %" PRIu64 " (history %016" PRIx64 "), and was at %" PRIu64
+                       ": the cluster was restored since this client opened; open it anew",
+                       reply->generation, reply->history, session->generation);
+    char other[32];
+    bool control = session->generation_from == session->shards;
+    (void)snprintf(other, sizeof other, control ? "control" : "shard %" PRIu32, session->generation_from);
+    return dp_fail(
+        err, DP_GENERATION,
+        "is at generation %" PRIu64 " (history %016" PRIx64 "), %s at %" PRIu64 " (history %016" PRIx64
+        "): a restore did not reach all servers. Restore the same checkpoint on each server, or put "
+        "back stores of one time",
+        reply->generation, reply->history, other, session->generation, session->history);
+}
+
 enum dp_status dp_link_check_welcome(struct dp_link *link, const struct dp_reply *reply, struct dp_error *err)
 {
     struct dp_client_session *session = link->session;
+    if (reply->status == DP_GENERATION && reply->cluster == session->cluster && reply->generation != 0) {
+        enum dp_status st = dp_link_learn_generation(link, reply, err);
+        if (st != DP_OK)
+            return st;
+    }
     if (reply->status != DP_OK) {
         /* Another shard than the first refuses to give a stream before it can tell us which one it is. */
         bool misplaced = reply->status == DP_INVALID && link->hello_wants && session->stream == 0;
@@ -54,7 +92,9 @@ enum dp_status dp_link_check_welcome(struct dp_link *link, const struct dp_reply
                        " owns %016" PRIx64 "-%016" PRIx64
                        ": the list of shards is in another order or not complete",
                        reply->first, reply->last, link->server, session->shards, range.first, range.last);
-    enum dp_status st = check_store(link, reply, err);
+    enum dp_status st = reply->generation != 0 ? dp_link_learn_generation(link, reply, err) : DP_OK;
+    if (st == DP_OK)
+        st = check_store(link, reply, err);
     if (st != DP_OK)
         return st;
     if (link->hello_wants) {

@@ -1,6 +1,6 @@
 /* Welcome: whether the shard that answers a greeting is the one that is meant.
  * Promise   Refused: another place in the list of shards (DP_ARGUMENT), another store than before, one that does not belong with those
- *           of the other shards (DP_GENERATION), an answer that is none (DP_INVALID), or what the shard itself says. Else the link
+ *           of the other shards, or of another generation than these (DP_GENERATION), an answer that is none (DP_INVALID), or what the shard itself says. Else the link
  *           and its session remember what it told: its store and register, the stream that it gave.
  * Thread    The client's. */
 #ifndef DP_CLIENT_WELCOME_H
@@ -8,6 +8,11 @@
 
 #include "common/client/link.h"
 
+/* A server's generation, from any of its answers that has one: the first becomes the session's, and others must be the
+ * same. */
+DP_MUST_USE
+enum dp_status dp_link_learn_generation(struct dp_link *link, const struct dp_reply *reply,
+                                        struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_link_check_welcome(struct dp_link *link, const struct dp_reply *reply,
                                      struct dp_error *err);

@@ -15,7 +15,7 @@
 void dp_cluster_defaults(struct dp_cluster *out)
 {
     *out = (struct dp_cluster){
-        .generation = 1,
+        .obsolete_generation = 1,
         .cache_bytes = UINT64_C(1) << 30,
         .durability = DP_CLUSTER_MACHINE,
         .journal_bytes = UINT64_C(1) << 30,

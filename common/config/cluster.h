@@ -128,9 +128,9 @@ struct dp_cluster_training {
 
 struct dp_cluster {
     char name[DP_TABLE_NAME_MAX + 1];
-    uint64_t id; /* hash of name, unless the file gives one */
-    uint64_t generation;
-    uint64_t cache_bytes; /* of one shard */
+    uint64_t id;                  /* hash of name, unless the file gives one */
+    uint64_t obsolete_generation; /* of files of earlier versions: stores keep it now */
+    uint64_t cache_bytes;         /* of one shard */
     enum dp_cluster_durability durability;
     uint64_t journal_bytes; /* budget of one shard's journal */
     enum dp_cluster_relative relative_to;

@@ -3,6 +3,7 @@
 #include "common/config/fields.h"
 
 #include "common/base/hash.h"
+#include "common/base/log.h"
 #include "common/base/parse.h"
 #include "common/config/cluster_paths.h"
 #include "common/config/cluster_text.h"
@@ -337,6 +338,9 @@ static enum dp_status read_tree(const struct cluster_reader *reader, const confi
         return st;
     if (out->id == 0)
         out->id = id_of_name(out->name);
+    if (out->obsolete_generation > 1) /* 1 was written into every file */
+        dp_log(DP_LOG_INFO, "%s: the key 'generation' decides nothing any more: stores keep it",
+               reader->path);
     st = dp_cluster_check(out, reader->err);
     if (st == DP_OK && out->relative_to == DP_CLUSTER_FILE)
         st = dp_cluster_paths_resolve(out, reader->path, reader->err);

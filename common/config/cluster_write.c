@@ -85,7 +85,8 @@ static void put_cluster(FILE *file, const struct dp_cluster *cluster)
     const struct dp_optimizer_spec *optimizer = &cluster->training.optimizer;
     fputs("// Cluster of Downpour; deploy/cluster.example.conf explains every key.\n", file);
     for (size_t i = 0; i < dp_fields_top.count; i++)
-        if (dp_fields_top.field[i].offset != offsetof(struct dp_cluster, id) || cluster->id != 0)
+        if (!dp_fields_top.field[i].obsolete &&
+            (dp_fields_top.field[i].offset != offsetof(struct dp_cluster, id) || cluster->id != 0))
             put_field(file, "", &dp_fields_top.field[i], cluster);
     fputs("servers = (\n", file);
     for (uint32_t i = 0; i < cluster->server_count; i++) {

@@ -63,7 +63,12 @@ static_assert(sizeof(enum dp_decay) == 4 && sizeof(enum dp_cluster_durability) =
 static const struct dp_field top[] = {
     TEXT_REQUIRED(dp_cluster, name, DP_TABLE_NAME_MAX),
     INTEGER(dp_cluster, id, DP_FIELD_U64, 1, UINT64_MAX),
-    INTEGER(dp_cluster, generation, DP_FIELD_U64, 1, UINT64_MAX),
+    {.key = "generation", /* the stores keep it */
+     .type = DP_FIELD_U64,
+     .offset = offsetof(struct dp_cluster, obsolete_generation),
+     .obsolete = true,
+     .min = 1,
+     .max = UINT64_MAX},
     INTEGER(dp_cluster, cache_bytes, DP_FIELD_BYTES, UINT64_C(1) << 20, UINT64_C(1) << 50),
     NAMES(dp_cluster, durability, durabilities),
     INTEGER(dp_cluster, journal_bytes, DP_FIELD_BYTES, UINT64_C(16) << 20, UINT64_C(1) << 40),

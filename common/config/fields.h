@@ -22,9 +22,10 @@ struct dp_field {
     enum dp_field_type type;
     size_t offset;
     bool required;
-    bool path;                /* TEXT: of a file or directory; empty: none */
-    bool list;                /* TEXT: an array of strings too, which become one with commas between */
-    uint64_t min, max;        /* numbers and lengths */
+    bool obsolete;     /* of earlier versions' files: read and checked, not written; it decides nothing */
+    bool path;         /* TEXT: of a file or directory; empty: none */
+    bool list;         /* TEXT: an array of strings too, which become one with commas between */
+    uint64_t min, max; /* numbers and lengths */
     double min_f64, max_f64;  /* F64, F32 */
     const char *const *names; /* NAME: [max + 1] */
     unsigned kinds;           /* of an optimizer's field: bit k for each dp_optimizer_kind k that has it */

@@ -51,7 +51,8 @@ struct dp_status_report {
 
 struct dp_reply {
     enum dp_reply_kind kind;
-    uint64_t id, session, generation, cluster, sequence;
+    uint64_t id, session, cluster, sequence;
+    uint64_t generation, history; /* of the server's stores; 0, 0: not known yet */
     enum dp_status status;
     char reason[DP_REASON_MAX + 1]; /* of a status other than OK */
     struct dp_wait wait; /* of AGAIN, STOPPING, TIMEOUT, HELD; of REPLACED: VIEW, it was let leave */

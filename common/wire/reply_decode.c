@@ -270,6 +270,7 @@ enum dp_status dp_reply_decode(const struct dp_message *message, struct dp_reply
     out->id = wire->id;
     out->session = wire->session;
     out->generation = wire->generation;
+    out->history = wire->history;
     out->cluster = wire->cluster;
     out->sequence = wire->sequence;
     out->too_old = wire->too_old;

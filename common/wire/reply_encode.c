@@ -301,6 +301,7 @@ enum dp_status dp_reply_encode(const struct dp_reply *reply, struct dp_frame *fr
     parts.head.session = reply->session;
     parts.head.status = (uint32_t)reply->status;
     parts.head.generation = reply->generation;
+    parts.head.history = reply->history;
     parts.head.cluster = reply->cluster;
     parts.head.sequence = reply->sequence;
     parts.head.too_old = reply->status == DP_TOO_OLD ? reply->too_old : 0;

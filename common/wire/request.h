@@ -69,8 +69,9 @@ struct dp_beat {
 
 struct dp_request {
     enum dp_request_kind kind;
-    uint64_t id, cluster, generation, session, sequence;
-    uint32_t timeout_ms; /* 1 .. DP_TIMEOUT_MS_MAX */
+    uint64_t id, cluster, session, sequence;
+    uint64_t generation, history; /* of the servers' stores; 0, 0: not known yet */
+    uint32_t timeout_ms;          /* 1 .. DP_TIMEOUT_MS_MAX */
 
     char client[DP_CLIENT_NAME_MAX + 1]; /* hello */
     bool want_stream;

@@ -436,6 +436,7 @@ enum dp_status dp_request_decode(const struct dp_message *message, struct dp_req
     out->id = wire->id;
     out->cluster = wire->cluster;
     out->generation = wire->generation;
+    out->history = wire->history;
     out->session = wire->session;
     out->sequence = wire->sequence;
     out->timeout_ms = wire->timeout_ms < DP_TIMEOUT_MS_MAX ? wire->timeout_ms : DP_TIMEOUT_MS_MAX;

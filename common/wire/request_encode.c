@@ -283,6 +283,7 @@ enum dp_status dp_request_encode(const struct dp_request *request, struct dp_fra
     parts.head.id = request->id;
     parts.head.cluster = request->cluster;
     parts.head.generation = request->generation;
+    parts.head.history = request->history;
     parts.head.session = request->session;
     parts.head.sequence = request->sequence;
     parts.head.timeout_ms = request->timeout_ms;

@@ -129,7 +129,6 @@ static enum dp_status open_client(struct dp_bench_server *server, bool bf16, str
     struct dp_client_options options = {
         .name = "downpour bench",
         .cluster = server->cluster->id,
-        .generation = server->cluster->generation,
         .shards = shards,
         .shard_count = server->options.shards,
         .window = DP_BENCH_IN_FLIGHT_MAX,

@@ -31,7 +31,6 @@ static enum dp_status send_one(struct asking *a, uint32_t i, uint32_t timeout_ms
     request->id = i + 1;
     request->session = SESSION;
     request->cluster = a->cluster->id;
-    request->generation = a->cluster->generation;
     request->timeout_ms = timeout_ms;
     (void)snprintf(request->name, sizeof request->name, "%s", control ? a->prefix : "");
     if (control)

@@ -58,7 +58,10 @@ static void show_own(const struct dp_inspect_view *view)
     if (own->id.id != 0)
         printf("  id          %08" PRIx32 ", of register %08" PRIx32 "\n", DP_STORE_ID_SHORT(own->id.id),
                DP_STORE_ID_SHORT(own->id.register_id));
-    printf("  cluster     0x%016" PRIx64 ", generation %" PRIu64 "\n", own->cluster, own->generation);
+    printf("  cluster     0x%016" PRIx64 ", generation %" PRIu64, own->cluster, own->id.generation);
+    if (own->id.history != 0)
+        printf(", history %016" PRIx64, own->id.history);
+    printf("\n");
     printf("  range       0x%016" PRIx64 "..0x%016" PRIx64 " of mixed keys (%.4g%% of all)\n",
            own->range.first, own->range.last,
            ((double)(own->range.last - own->range.first) + 1) / 0x1p64 * 100);

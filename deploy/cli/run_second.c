@@ -148,7 +148,6 @@ enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cl
         return dp_fail(err, DP_FULL, "'%s' has seen 2^31-1 epochs: use another --dir", dir);
     memcpy(cluster->name, earlier->name, sizeof cluster->name);
     cluster->id = earlier->id;
-    cluster->generation = earlier->generation;
     cluster->training.run = run_before + 1;
     cluster->training.first_epoch = earlier->training.first_epoch + epochs;
     return DP_OK;

@@ -77,7 +77,6 @@ enum dp_status dp_servers_client(const struct dp_cluster *cluster, const char *n
     struct dp_client_options options = {
         .name = name,
         .cluster = cluster->id,
-        .generation = cluster->generation,
         .shards = endpoints,
         .shard_count = shards,
         .control = control,

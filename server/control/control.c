@@ -7,6 +7,7 @@
 #include "common/env/read_only_disk.h"
 #include "server/control/beats.h"
 #include "server/control/board.h"
+#include "server/control/generation.h"
 #include "server/control/leases.h"
 #include "server/control/register_service.h"
 
@@ -39,7 +40,8 @@ struct dp_control {
     int register_lock;   /* locked descriptor of its directory; -1: none */
     struct dp_control_register *values;
     struct dp_control_register_service *service;
-    struct dp_control_beats *beats; /* NULL: not the first server */
+    struct dp_control_beats *beats;          /* NULL: not the first server */
+    struct dp_control_generation generation; /* the thread's */
     struct dp_clock clock;
     struct dp_awake awake; /* the thread's, for beats and leases */
     pthread_t thread;
@@ -51,6 +53,8 @@ struct dp_control {
     bool started;
     enum dp_status started_status;
     struct dp_error started_error;
+    bool told; /* under the lock, as what follows */
+    struct dp_control_generation found;
 };
 
 static void send_reply(void *context, const struct dp_peer *to, struct dp_reply *reply,
@@ -60,7 +64,8 @@ static void send_reply(void *context, const struct dp_peer *to, struct dp_reply 
     struct dp_message *message = NULL;
     struct dp_error err = {0};
     reply->cluster = control->options.cluster;
-    reply->generation = control->options.generation;
+    reply->generation = control->generation.number;
+    reply->history = control->generation.history;
     if (dp_reply_encode(reply, frames, frame_count, &message, &err) != DP_OK)
         dp_log(DP_LOG_WARN, "control: a reply was dropped: %s", err.text);
     else
@@ -146,13 +151,12 @@ static enum dp_status lease(struct dp_control *control, const struct dp_peer *to
 static enum dp_status check_cluster(const struct dp_control *control, const struct dp_request *request,
                                     struct dp_error *err)
 {
-    if (request->cluster == control->options.cluster && request->generation == control->options.generation)
-        return DP_OK;
-    return dp_fail(
-        err, DP_GENERATION,
-        "this server belongs to cluster %016" PRIx64 " at generation %" PRIu64
-        ", the request names %016" PRIx64 " at %" PRIu64 ": server and client use different cluster files",
-        control->options.cluster, control->options.generation, request->cluster, request->generation);
+    if (request->cluster != control->options.cluster)
+        return dp_fail(err, DP_GENERATION,
+                       "this server belongs to cluster %016" PRIx64 ", the request names %016" PRIx64
+                       ": server and client use different cluster files",
+                       control->options.cluster, request->cluster);
+    return dp_control_generation_check(&control->generation, request, err);
 }
 
 static enum dp_status do_request(struct dp_control *control, const struct dp_peer *from,
@@ -301,6 +305,32 @@ static uint32_t tick(struct dp_control *control, bool all_heard)
     return ms < wait_ms ? (uint32_t)ms : wait_ms;
 }
 
+/* Known once the stores have told. */
+static void settle_generation(struct dp_control *control)
+{
+    DP_ASSERT(pthread_mutex_lock(&control->lock) == 0);
+    bool told = control->told;
+    struct dp_control_generation found = control->found;
+    DP_ASSERT(pthread_mutex_unlock(&control->lock) == 0);
+    if (!told)
+        return;
+    uint64_t count;
+    control->generation = dp_control_generation_settle(control->values, found);
+    if (read(control->wake_fd, &count, sizeof count) < 0)
+        return; /* nothing there: the options had it */
+}
+
+void dp_control_tell(struct dp_control *control, uint64_t generation, uint64_t history)
+{
+    uint64_t one = 1;
+    DP_ASSERT(pthread_mutex_lock(&control->lock) == 0);
+    DP_ASSERT(!control->told);
+    control->told = true;
+    control->found = (struct dp_control_generation){generation, history};
+    DP_ASSERT(pthread_mutex_unlock(&control->lock) == 0);
+    DP_ASSERT(write(control->wake_fd, &one, sizeof one) == sizeof one);
+}
+
 static void *serve(void *arg)
 {
     struct dp_control *control = arg;
@@ -321,12 +351,14 @@ static void *serve(void *arg)
         struct dp_peer from;
         struct dp_message *message = NULL;
         uint32_t n = 0;
+        if (control->generation.number == 0)
+            settle_generation(control);
         while (n++ < RECEIVE_MAX && dp_listener_receive(control->listener, &from, &message)) {
             do_message(control, &from, message);
             dp_message_free(&message);
         }
         uint32_t wait_ms = tick(control, n <= RECEIVE_MAX);
-        if (n <= RECEIVE_MAX)
+        if (n <= RECEIVE_MAX && !atomic_load(&control->stop)) /* its wake may have been read above */
             dp_listener_wait(control->listener, control->wake_fd, wait_ms);
     }
     dp_listener_close(&control->listener);
@@ -360,6 +392,8 @@ enum dp_status dp_control_start(const struct dp_control_options *options, struct
         return dp_fail(err, DP_NOMEM, "no memory for the control thread");
     control->options = *options;
     control->register_lock = -1;
+    control->told = options->generation != 0;
+    control->found = (struct dp_control_generation){options->generation, options->history};
     if (options->first_server)
         (void)snprintf(control->first_server, sizeof control->first_server, "%s", options->first_server);
     control->clock = dp_clock_real();

@@ -15,7 +15,8 @@
 struct dp_control_options {
     struct dp_net *net;
     const char *endpoint;
-    uint64_t cluster, generation, boot;
+    uint64_t cluster, boot;
+    uint64_t generation, history; /* of its stores; 0, 0: dp_control_tell tells them later */
     /* The server's counters, summed over its shards; called on the control thread. */
     uint32_t (*counters)(void *context, struct dp_counter counters[DP_COUNTERS_MAX]);
     void *context;
@@ -32,6 +33,9 @@ struct dp_control;
 DP_MUST_USE
 enum dp_status dp_control_start(const struct dp_control_options *options, struct dp_control **out,
                                 struct dp_error *err);
+/* What the server's stores say of their generation; 0, 0: all of them are new (the register may know it, or it is the
+ * first one). Once, from any thread; not if the options had it. */
+void dp_control_tell(struct dp_control *control, uint64_t generation, uint64_t history);
 void dp_control_stop(struct dp_control **control); /* accepts NULL inside */
 
 #endif

@@ -21,6 +21,7 @@ void dp_replies_send(const struct dp_replies *replies, const struct dp_asker *to
     reply->id = to->id;
     reply->session = to->session;
     reply->generation = replies->generation;
+    reply->history = replies->history;
     reply->cluster = replies->cluster;
     struct dp_message *message = NULL;
     struct dp_error err = {0};

@@ -13,7 +13,7 @@
 struct dp_replies {
     struct dp_shard_base *base;
     const struct dp_push_ids *ids;
-    uint64_t cluster, generation;
+    uint64_t cluster, generation, history;
     void (*reply)(void *context, const struct dp_peer *to, struct dp_message **message);
     void *context;
 };

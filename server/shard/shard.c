@@ -143,6 +143,7 @@ static void join(struct dp_shard *shard)
                                          .ids = shard->ids,
                                          .cluster = o->cluster,
                                          .generation = o->generation,
+                                         .history = o->history,
                                          .reply = o->reply,
                                          .context = o->reply_context};
     shard->push_replies =
@@ -286,12 +287,18 @@ static enum dp_status check_cluster(const struct dp_shard *shard, const struct d
                        "this server belongs to cluster %016" PRIx64 ", the request names %016" PRIx64
                        ": the two read different cluster files",
                        shard->options.cluster, request->cluster);
-    if (request->generation != shard->options.generation)
-        return dp_fail(err, DP_GENERATION,
-                       "this server is at generation %" PRIu64 " of its cluster, the request at %" PRIu64
-                       ": start the client with today's cluster file",
-                       shard->options.generation, request->generation);
-    return DP_OK;
+    /* Who says that it does not know the generation yet may ask for it, and for what changes nothing. */
+    bool asks = request->generation == 0 && request->history == 0 &&
+                (request->kind == DP_REQUEST_HELLO || request->kind == DP_REQUEST_STATUS);
+    if (asks ||
+        (request->generation == shard->options.generation && request->history == shard->options.history))
+        return DP_OK;
+    return dp_fail(err, DP_GENERATION,
+                   "shard %" PRIu32 " is at generation %" PRIu64 " (history %016" PRIx64
+                   "), the request at %" PRIu64 " (history %016" PRIx64
+                   "): the cluster was restored since this client opened; open it anew",
+                   shard->base.index, shard->options.generation, shard->options.history, request->generation,
+                   request->history);
 }
 
 /* A session's next request in its order, or a resend of an earlier one; else what to answer. *sequence: the

@@ -24,7 +24,8 @@
 
 struct dp_shard_options {
     uint32_t index, shards; /* of the whole cluster */
-    uint64_t cluster, generation, boot;
+    uint64_t cluster, boot;
+    uint64_t generation, history; /* of its store (store_id.h) */
     uint64_t store_id,
         register_id; /* of its store, and of the register that knows it: told to clients; 0: none */
     /* Counts from 1970: other shards and live clients may know streams of a store that was thrown away, so this one's begin

@@ -11,8 +11,8 @@
 
 static const char key_format[] = DP_STORE_MARKS_OWN "format", key_cluster[] = DP_STORE_MARKS_OWN "cluster",
                   key_generation[] = DP_STORE_MARKS_OWN "generation",
-                  key_range[] = DP_STORE_MARKS_OWN "range", key_state[] = DP_STORE_MARKS_OWN "state",
-                  key_identity[] = DP_STORE_MARKS_OWN "identity";
+                  key_history[] = DP_STORE_MARKS_OWN "history", key_range[] = DP_STORE_MARKS_OWN "range",
+                  key_state[] = DP_STORE_MARKS_OWN "state", key_identity[] = DP_STORE_MARKS_OWN "identity";
 
 enum state { STATE_OPEN, STATE_OPEN_JOURNALED, STATE_CLEAN, STATES };
 static const char *const state_texts[STATES] = {"open", "open-journaled", "clean"};
@@ -20,7 +20,7 @@ static const char *const state_texts[STATES] = {"open", "open-journaled", "clean
 /* The store's own marks: numbers are little endian, the range is first | last. */
 struct own {
     uint32_t format;
-    uint64_t cluster, generation, first, last;
+    uint64_t cluster, first, last;
     struct dp_store_id id;
     enum state state;
 };
@@ -152,6 +152,26 @@ static enum dp_status load_state(struct dp_rocks_db *db, enum state *state, stru
                    db->directory, key_state);
 }
 
+/* A store of a build before histories has no such mark: it was never restored. */
+static enum dp_status load_generation(struct dp_rocks_db *db, struct dp_store_id *id, struct dp_error *err)
+{
+    char value[8];
+    size_t bytes = 0;
+    enum dp_status st = get_number(db, key_generation, &id->generation, sizeof id->generation, err);
+    if (st == DP_OK && id->generation == 0)
+        st = dp_fail(err, DP_CORRUPT, "store %s: the mark %s is 0", db->directory, key_generation);
+    if (st != DP_OK)
+        return st;
+    st = get(db, key_history, value, sizeof value, &bytes, err);
+    if (st == DP_NOT_FOUND)
+        return DP_OK;
+    if (st == DP_OK && bytes != sizeof value)
+        return dp_fail(err, DP_CORRUPT, "store %s: the mark %s has %zu bytes", db->directory, key_history,
+                       bytes);
+    id->history = st == DP_OK ? dp_load_u64le(value) : 0;
+    return st;
+}
+
 /* All 0: the store has no id yet. */
 static enum dp_status load_id(struct dp_rocks_db *db, struct dp_store_id *id, struct dp_error *err)
 {
@@ -178,14 +198,14 @@ static enum dp_status load_own(struct dp_rocks_db *db, struct own *own, struct d
     if (st == DP_OK && own->format == DP_MARKS_FORMAT) { /* else the others may mean something else */
         st = get_number(db, key_cluster, &own->cluster, sizeof own->cluster, err);
         if (st == DP_OK)
-            st = get_number(db, key_generation, &own->generation, sizeof own->generation, err);
-        if (st == DP_OK)
             st = get_number(db, key_range, range, sizeof range, err);
         if (st == DP_OK) {
             own->first = dp_load_u64le(range);
             own->last = dp_load_u64le(range + 8);
             st = load_id(db, &own->id, err);
         }
+        if (st == DP_OK)
+            st = load_generation(db, &own->id, err);
     }
     return st;
 }
@@ -207,11 +227,6 @@ static enum dp_status check_own(const struct own *own, const struct dp_rocks_sto
                        "store %s belongs to cluster 0x%016" PRIx64 ", not to 0x%016" PRIx64
                        "; put the right one back, or use another directory",
                        directory, own->cluster, options->cluster);
-    if (own->generation != options->generation)
-        return dp_fail(err, DP_GENERATION,
-                       "store %s belongs to generation %" PRIu64 " of the cluster, not to %" PRIu64
-                       "; put the right one back, or use another directory",
-                       directory, own->generation, options->generation);
     if (own->first != options->range.first || own->last != options->range.last)
         return dp_fail(
             err, DP_EXISTS,
@@ -233,11 +248,11 @@ static enum dp_status check_own(const struct own *own, const struct dp_rocks_sto
     return DP_OK;
 }
 
-#define OWN_MARKS 6u
+#define OWN_MARKS 7u
 
 /* The own marks of a store, with the bytes that they point to. */
 struct own_marks {
-    char format[4], cluster[8], generation[8], range[16], identity[DP_STORE_ID_BYTES];
+    char format[4], cluster[8], generation[8], history[8], range[16], identity[DP_STORE_ID_BYTES];
     struct dp_store_mark mark[OWN_MARKS];
 };
 
@@ -246,7 +261,8 @@ static void fill_own(const struct dp_rocks_store_options *options, const struct 
 {
     dp_store_u32le(out->format, DP_MARKS_FORMAT);
     dp_store_u64le(out->cluster, options->cluster);
-    dp_store_u64le(out->generation, options->generation);
+    dp_store_u64le(out->generation, id->generation);
+    dp_store_u64le(out->history, id->history);
     dp_store_u64le(out->range, options->range.first);
     dp_store_u64le(out->range + 8, options->range.last);
     dp_store_id_encode(id, out->identity);
@@ -254,6 +270,7 @@ static void fill_own(const struct dp_rocks_store_options *options, const struct 
         mark_of(key_format, out->format, sizeof out->format),
         mark_of(key_cluster, out->cluster, sizeof out->cluster),
         mark_of(key_generation, out->generation, sizeof out->generation),
+        mark_of(key_history, out->history, sizeof out->history),
         mark_of(key_range, out->range, sizeof out->range),
         mark_of(key_identity, out->identity, sizeof out->identity),
         mark_of(key_state, state_texts[state], strlen(state_texts[state]))};
@@ -266,6 +283,18 @@ static enum dp_status put_own(struct dp_rocks_db *db, const struct dp_rocks_stor
     struct own_marks own;
     fill_own(options, id, state, &own);
     return dp_marks_put(db, own.mark, OWN_MARKS, err);
+}
+
+/* What the gate puts, else what the store has, else what the options say of new ones. */
+static void set_generation(const struct dp_store_id *found, const struct dp_rocks_store_options *options,
+                           struct dp_store_id *id)
+{
+    const struct dp_store_id fresh = {.generation =
+                                          options->generation ? options->generation : DP_GENERATION_FIRST,
+                                      .history = options->history};
+    const struct dp_store_id *from = id->generation ? id : found->generation ? found : &fresh;
+    id->generation = from->generation;
+    id->history = from->history;
 }
 
 /* *is_new: the store was never opened successfully. *id: if it is not 0, the gate was asked already, and it
@@ -283,6 +312,7 @@ static enum dp_status look(struct dp_rocks_db *db, const struct dp_rocks_store_o
         st = check_new(db, err);
     if (st == DP_OK && !(*is_new && (options->read_only || id->id != 0)))
         st = dp_store_gate_admit(options->gate, &own.id, *is_new, id, err);
+    set_generation(&own.id, options, id);
     *recovers = was_there && own.state == STATE_OPEN_JOURNALED;
     return st;
 }
@@ -372,6 +402,7 @@ enum dp_status dp_marks_adopt(struct dp_rocks_db *db, const struct dp_rocks_adop
         return dp_fail(err, DP_NOMEM, "store %s: no memory for %" PRIu32 " marks", adoption->store.directory,
                        adoption->count);
     dp_store_id_draw(&id.id);
+    set_generation(&(struct dp_store_id){0}, &adoption->store, &id);
     fill_own(&adoption->store, &id, adoption->store.journaled ? STATE_OPEN_JOURNALED : STATE_CLEAN, &put);
     memcpy(marks, put.mark, sizeof put.mark);
     if (adoption->count > 0)
@@ -380,6 +411,27 @@ enum dp_status dp_marks_adopt(struct dp_rocks_db *db, const struct dp_rocks_adop
         DP_ASSERT(!dp_store_mark_is_own(&adoption->marks[i]));
     st = dp_marks_put(db, marks, OWN_MARKS + adoption->count, err);
     free(marks);
+    return st == DP_OK ? flush(db, err) : st;
+}
+
+enum dp_status dp_marks_set_history(struct dp_rocks_db *db, uint64_t generation, uint64_t history,
+                                    struct dp_error *err)
+{
+    struct own own = {0};
+    char number[8], random[8];
+    enum dp_status st = load_own(db, &own, err);
+    if (st == DP_NOT_FOUND)
+        return dp_fail(err, DP_NOT_FOUND, "store %s is empty: no server has served it yet", db->directory);
+    if (st == DP_OK && own.format != DP_MARKS_FORMAT)
+        st = dp_fail(err, DP_UNSUPPORTED, "store %s has format %" PRIu32 ", this build reads format %u",
+                     db->directory, own.format, DP_MARKS_FORMAT);
+    if (st != DP_OK)
+        return st;
+    dp_store_u64le(number, generation);
+    dp_store_u64le(random, history);
+    const struct dp_store_mark marks[] = {mark_of(key_generation, number, sizeof number),
+                                          mark_of(key_history, random, sizeof random)};
+    st = dp_marks_put(db, marks, 2, err);
     return st == DP_OK ? flush(db, err) : st;
 }
 

@@ -38,6 +38,10 @@ enum dp_status dp_marks_begin(struct dp_rocks_db *db, const struct dp_store_id *
 DP_MUST_USE
 enum dp_status dp_marks_look(struct dp_rocks_db *db, const struct dp_rocks_store_options *options,
                              struct dp_store_id *id, bool *recovers, struct dp_error *err);
+/* The store's rows are of another history from now on. DP_NOT_FOUND: the store was never opened. */
+DP_MUST_USE
+enum dp_status dp_marks_set_history(struct dp_rocks_db *db, uint64_t generation, uint64_t history,
+                                    struct dp_error *err);
 /* Copies all marks of one store, its own included, and one more mark into another, atomically. DP_UNCLEAN:
  * `from` was not closed cleanly. */
 DP_MUST_USE

@@ -1,8 +1,9 @@
 /* Rocks store: implements store.h on RocksDB. Each shard has one database directory with two column families:
  * rows (key: table u32 | mixed u64, both big endian; value: the row record) and marks. Rows are written only
  * by ingesting sorted SST files. Only this room sees rocksdb/c.h.
- * Promise   See store.h. The marks record the cluster, generation and range of a directory: opening it as
- *           another one is refused by name (DP_GENERATION, DP_EXISTS). A directory in use is refused
+ * Promise   See store.h. The marks record the cluster and range of a directory: opening it as another one is
+ *           refused by name (DP_GENERATION, DP_EXISTS). They also record the generation and history of its
+ *           rows, which each opening tells (options.id). A directory in use is refused
  *           (DP_IN_USE). A directory that was not closed cleanly holds less than was pushed. It is opened
  *           only if it had a journal and has one again (options.journaled); *recovers then says that the
  *           journal must be replayed. Otherwise it is refused with what to do (DP_UNCLEAN). With
@@ -21,7 +22,9 @@
 
 struct dp_rocks_store_options {
     const char *directory; /* created if missing, with its parents */
-    uint64_t cluster, generation;
+    uint64_t cluster;
+    /* Of a new store, unless the gate puts others; 0, 0: the first. An existing store has its own. */
+    uint64_t generation, history;
     struct dp_range range;
     bool journaled; /* a journal beside the store keeps what is not written back yet */
     /* Nothing in the directory is written, created or renamed. Other readers may have it open, but no server
@@ -55,6 +58,12 @@ enum dp_status dp_rocks_store_begin(struct dp_store *store, const struct dp_rock
 DP_MUST_USE
 enum dp_status dp_rocks_store_revert(const char *directory, struct dp_store_snapshot snapshot,
                                      const struct dp_store_mark *mark, struct dp_error *err);
+/* Gives the rows of a closed store, however it was closed, another generation and history, durably and both at
+ * once: who served or trained on the earlier history is refused from then on. Its rows, its id and its journal stay
+ * as they are. DP_NOT_FOUND: there is no store. DP_IN_USE: a server has it open. A failure changes nothing. */
+DP_MUST_USE
+enum dp_status dp_rocks_store_set_history(const char *directory, uint64_t generation, uint64_t history,
+                                          struct dp_error *err);
 /* Records durably that everything is written; only then is the next close a clean one. All jobs must have
  * completed. */
 DP_MUST_USE

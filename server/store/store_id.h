@@ -23,12 +23,17 @@ struct dp_store_id {
     uint64_t register_id; /* the register that knows the store; 0: none does */
     uint64_t opening;     /* random number of the last opening that wrote */
     uint64_t before;      /* the opening that the register named then; 0: it did not know the store */
+    /* Of which restore its rows are: the marks "store/generation" and "store/history". 0, 0: the store has none. */
+    uint64_t generation, history;
 };
+
+#define DP_GENERATION_FIRST 1u /* of a store that was never restored; its history is 0 */
 
 /* Decides whether a store may be opened. Called by the thread that opens it. */
 struct dp_store_gate {
     /* Called before anything in the directory is created or changed. is_new: there is no store. *put is a
-     * copy of *found; an opening that writes stores it as the new id. A status other than DP_OK ends the
+     * copy of *found; an opening that writes stores it as the new id. generation 0: an
+     * existing store keeps its own, a new one gets the first. A status other than DP_OK ends the
      * opening. */
     enum dp_status (*admit)(void *context, const struct dp_store_id *found, bool is_new,
                             struct dp_store_id *put, struct dp_error *err);

@@ -256,7 +256,8 @@ static enum dp_status read_own(struct dp_store_view *view, struct dp_error *err)
 {
     struct dp_store_view_own *own = &view->own;
     const char *directory = view->db.directory;
-    char range[16], format[4], number[8], id[DP_STORE_ID_BYTES];
+    char range[16], format[4], number[8], history[8], id[DP_STORE_ID_BYTES];
+    uint64_t generation;
     size_t bytes = 0;
     enum dp_status st = read_state(view, &own->state, err);
     if (st != DP_OK || own->state == DP_STORE_VIEW_NEW)
@@ -272,7 +273,7 @@ static enum dp_status read_own(struct dp_store_view *view, struct dp_error *err)
     own->cluster = whole ? dp_load_u64le(number) : 0;
     whole = whole && get_own(view, "generation", number, sizeof number, &bytes, &st, err) &&
             bytes == sizeof number;
-    own->generation = whole ? dp_load_u64le(number) : 0;
+    generation = whole ? dp_load_u64le(number) : 0;
     whole = whole && get_own(view, "range", range, sizeof range, &bytes, &st, err) && bytes == sizeof range;
     if (st == DP_OK && !whole)
         return dp_fail(
@@ -284,6 +285,9 @@ static enum dp_status read_own(struct dp_store_view *view, struct dp_error *err)
         own->range = (struct dp_range){dp_load_u64le(range), dp_load_u64le(range + 8)};
     if (get_own(view, "identity", id, sizeof id, &bytes, &st, err) && bytes == sizeof id)
         own->id = dp_store_id_decode(id);
+    own->id.generation = generation;
+    if (get_own(view, "history", history, sizeof history, &bytes, &st, err) && bytes == sizeof history)
+        own->id.history = dp_load_u64le(history);
     return st;
 }
 

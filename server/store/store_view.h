@@ -31,9 +31,10 @@ const char *dp_store_view_state_name(enum dp_store_view_state state);
 struct dp_store_view_own {
     enum dp_store_view_state state;
     uint32_t format;
-    uint64_t cluster, generation;
+    uint64_t cluster;
     struct dp_range range;
-    struct dp_store_id id; /* all 0: the store is of a build before store ids */
+    struct dp_store_id
+        id; /* without generation and history all 0: the store is of a build before store ids */
 };
 
 /* An SST file. */

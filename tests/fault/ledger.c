@@ -31,12 +31,8 @@ enum dp_status dp_ledger_open(const struct dp_cluster *cluster, uint32_t number,
     spec.optimizer = dp_optimizer_defaults(DP_OPT_SGD);
     dp_cluster_shard_endpoint(cluster, 0, endpoint, sizeof endpoint);
     (void)snprintf(name, sizeof name, "ledger %" PRIu32, number);
-    struct dp_client_options options = {.name = name,
-                                        .cluster = cluster->id,
-                                        .generation = cluster->generation,
-                                        .shards = shards,
-                                        .shard_count = 1,
-                                        .retry_ms = 200};
+    struct dp_client_options options = {
+        .name = name, .cluster = cluster->id, .shards = shards, .shard_count = 1, .retry_ms = 200};
     enum dp_status st = dp_client_open(&options, client, err);
     return st == DP_OK ? dp_client_table(*client, &spec, wait_ms, table, err) : st;
 }

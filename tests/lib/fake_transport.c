@@ -258,6 +258,9 @@ static void do_hello(struct dp_fake_net *net, uint32_t index, const struct dp_re
     *reply = (struct dp_reply){.kind = DP_REPLY_WELCOME,
                                .id = r->id,
                                .session = r->session,
+                               .cluster = net->cluster,
+                               .generation = net->generation,
+                               .history = net->history,
                                .first = range.first,
                                .last = range.last,
                                .boot = shard->boot,
@@ -367,7 +370,7 @@ static void do_in_order(struct dp_fake_net *net, uint32_t index, const struct dp
 {
     struct dp_fake_shard *shard = &net->shard[index];
     reply->status = random_refusal(net, shard);
-    if (reply->status == DP_OK && (r->session != shard->session || r->generation != net->generation))
+    if (reply->status == DP_OK && r->session != shard->session)
         reply->status = DP_SESSION;
     if (reply->status == DP_OK &&
         (r->sequence > shard->expected || (net->faults.order && happens(net, net->faults.order))))
@@ -447,6 +450,19 @@ static void read_request(struct dp_fake_net *net, uint32_t index, const struct d
     DP_ASSERT(st == DP_OK); /* what the client sends is always right */
     *reply = (struct dp_reply){.id = r->id, .session = r->session, .cluster = net->cluster};
     reply->generation = net->generation;
+    reply->history = net->history;
+}
+
+static enum dp_status check_generation(const struct dp_fake_net *net, const struct dp_request *r,
+                                       struct dp_reply *reply)
+{
+    bool names_none = r->generation == 0 && r->history == 0;
+    bool looks = r->kind == DP_REQUEST_HELLO || r->kind == DP_REQUEST_STATUS;
+    if ((names_none && looks && !net->is_old) ||
+        (r->generation == net->generation && (net->is_old || r->history == net->history)))
+        return DP_OK;
+    (void)snprintf(reply->reason, sizeof reply->reason, "this is generation %d", (int)net->generation);
+    return DP_GENERATION;
 }
 
 static void serve(struct dp_fake_net *net, uint32_t index, struct dp_message *message)
@@ -459,6 +475,8 @@ static void serve(struct dp_fake_net *net, uint32_t index, struct dp_message *me
     reply.status = net->refuse ? net->refuse(net->context, index, &r, &reply) : DP_OK;
     if (reply.status == DP_TIMEOUT)
         return;
+    if (reply.status == DP_OK)
+        reply.status = check_generation(net, &r, &reply);
     if (reply.status == DP_OK && !serve_request(net, index, message, &r, &reply, frames, &frame_count))
         return;
     if (reply.kind == DP_REPLY_PULLED)

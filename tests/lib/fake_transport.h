@@ -59,7 +59,8 @@ struct dp_fake_net {
     uint64_t random, now_ns;
     struct dp_fake_faults faults;
     bool dead[DP_FAKE_SHARDS_MAX + 1]; /* takes messages and says nothing */
-    uint64_t cluster, generation;
+    uint64_t cluster, generation, history;
+    bool is_old;     /* of a version that takes no greeting without its generation, and knows no history */
     uint32_t window; /* in welcomes; 0: none */
     struct dp_fake_shard shard[DP_FAKE_SHARDS_MAX];
     uint32_t sent, sent_to[DP_FAKE_SHARDS_MAX + 1];

@@ -1,7 +1,7 @@
 /* A program of a user's own: opens a cluster, makes a table, pulls rows, pushes gradients, waits.
  *     example_client tcp://127.0.0.1:5701 tcp://127.0.0.1:5702        (all shards, in order)
  * Prints one weight before and after: plain SGD at rate 0.5 with gradient 1 lowers it by 0.5 a push. Each run
- * takes its table a step further. The cluster's id and generation: EXAMPLE_CLUSTER, EXAMPLE_GENERATION. */
+ * takes its table a step further. The cluster's id: EXAMPLE_CLUSTER. */
 #ifdef DOWNPOUR_INSTALLED
 #include <downpour/downpour.h>
 #else
@@ -51,7 +51,6 @@ int main(int argc, char **argv)
     struct dp_error err = {0};
     struct dp_client_options options = {.name = "example",
                                         .cluster = number_from("EXAMPLE_CLUSTER", 1),
-                                        .generation = number_from("EXAMPLE_GENERATION", 1),
                                         .shards = (const char *const *)(argv + 1),
                                         .shard_count = (uint32_t)(argc - 1)};
     enum dp_status st = dp_client_open(&options, &client, &err);

@@ -251,7 +251,6 @@ static void fill_in(struct dp_place_cluster *c)
     DP_OTHERWISE(epochs, 2);
     DP_OTHERWISE(batch, 16);
     DP_OTHERWISE(run, 1);
-    DP_OTHERWISE(generation, 1);
     DP_OTHERWISE(timeout_ms, 30000);
     DP_OTHERWISE(port, dp_place_ports(c->servers * (1 + c->shards)));
     DP_OTHERWISE(rate, "0.005");
@@ -267,8 +266,7 @@ const char *dp_place_conf(struct dp_place *place, struct dp_place_cluster *c)
     const char *path = dp_place_path(place, "%s.conf", c->file);
     FILE *file = fopen(path, "we");
     assert_non_null(file);
-    fprintf(file, "name = \"%s\";\ngeneration = %" PRIu32 ";\nmodel = \"%s\";\n%s\nservers = (\n", c->file,
-            c->generation, c->model, c->top);
+    fprintf(file, "name = \"%s\";\nmodel = \"%s\";\n%s\nservers = (\n", c->file, c->model, c->top);
     for (uint32_t i = 0; i < c->servers; i++)
         fprintf(file,
                 "  { host = \"127.0.0.1\"; port = %" PRIu32 "; shards = %" PRIu32 "; store = \"%s/%s-%" PRIu32

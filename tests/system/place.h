@@ -55,7 +55,7 @@ struct dp_place_cluster {
     uint32_t servers, shards; /* 1, 1 */
     uint32_t workers;         /* 1 */
     uint32_t epochs, batch;   /* 2, 16 */
-    uint32_t run, generation; /* 1, 1 */
+    uint32_t run;             /* 1 */
     uint32_t timeout_ms;      /* 30,000 */
     uint32_t port;            /* 0: chosen here */
     const char *rate;         /* "0.005" */

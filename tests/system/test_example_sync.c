@@ -20,7 +20,7 @@ struct cluster {
 
 static void start(struct cluster *c, struct dp_place *place, const char *name)
 {
-    struct dp_place_cluster settings = {.file = name, .servers = 2, .top = "id = 7;", .generation = 3};
+    struct dp_place_cluster settings = {.file = name, .servers = 2, .top = "id = 7;"};
     *c = (struct cluster){.place = place, .conf = dp_place_conf(place, &settings), .port = settings.port};
     for (uint32_t i = 0; i < 2; i++)
         c->server[i] = dp_place_server(place, c->conf, i);
@@ -33,7 +33,7 @@ static struct dp_process *copy(const struct cluster *c, uint32_t rank)
         at[i] = dp_place_text(c->place, "tcp://127.0.0.1:%u", (unsigned)(c->port + i));
     return dp_place_start(c->place, DP_TESTS_BIN "/example_sync",
                           dp_place_text(c->place, "%u", (unsigned)rank),
-                          dp_place_text(c->place, "%d", COPIES), "7", "3", at[0], at[1], at[3], NULL);
+                          dp_place_text(c->place, "%d", COPIES), "7", "1", at[0], at[1], at[3], NULL);
 }
 
 /* All copies print the same; given back, and the servers stop. */

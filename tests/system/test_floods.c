@@ -40,7 +40,6 @@ static void say(struct stranger *s, struct dp_request *request)
     struct dp_error err = {0};
     request->id = s->next_id++;
     request->cluster = s->cluster->id;
-    request->generation = s->cluster->generation;
     request->session = s->session;
     request->timeout_ms = 10000;
     if (dp_request_encode(request, NULL, 0, &message, &err) != DP_OK)
@@ -182,11 +181,8 @@ static void a_new_client_is_served(const struct dp_cluster *cluster)
         dp_cluster_shard_endpoint(cluster, i, text[i], sizeof text[i]);
         endpoints[i] = text[i];
     }
-    struct dp_client_options options = {.name = "newcomer",
-                                        .cluster = cluster->id,
-                                        .generation = cluster->generation,
-                                        .shards = endpoints,
-                                        .shard_count = SHARDS};
+    struct dp_client_options options = {
+        .name = "newcomer", .cluster = cluster->id, .shards = endpoints, .shard_count = SHARDS};
     enum dp_status st = dp_client_open(&options, &client, &err);
     if (st == DP_OK)
         st = dp_client_table(client, &spec, wait_ms, &table, &err);

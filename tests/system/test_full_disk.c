@@ -198,7 +198,6 @@ static enum dp_status open_another(const struct disk *disk, uint32_t timeout_ms,
     char endpoint[DP_HOST_MAX + 32];
     const char *const shards[] = {endpoint};
     struct dp_client_options options = {.cluster = disk->cluster->id,
-                                        .generation = disk->cluster->generation,
                                         .shards = shards,
                                         .shard_count = 1,
                                         .retry_ms = 200,

@@ -23,12 +23,12 @@ static void install(struct dp_place *place)
  * 0.5 from where it was. */
 static void client_works(struct dp_place *place, const char *program)
 {
-    struct dp_place_cluster cluster = {.servers = 2, .top = "id = 7;", .generation = 3};
+    struct dp_place_cluster cluster = {.servers = 2, .top = "id = 7;"};
     const char *conf = dp_place_conf(place, &cluster);
     const char *line = dp_place_text(
         place,
         "LD_LIBRARY_PATH=$(dirname %s/lib*/libdownpour.so %s/lib/*/libdownpour.so 2>/dev/null | "
-        "tr '\\n' :) EXAMPLE_CLUSTER=7 EXAMPLE_GENERATION=3 exec %s tcp://127.0.0.1:%u "
+        "tr '\\n' :) EXAMPLE_CLUSTER=7 exec %s tcp://127.0.0.1:%u "
         "tcp://127.0.0.1:%u",
         dp_place_path(place, "prefix"), dp_place_path(place, "prefix"), program, (unsigned)cluster.port + 1,
         (unsigned)cluster.port + 3);

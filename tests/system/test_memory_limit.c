@@ -97,11 +97,8 @@ static void begin(struct world *world)
     hold(world);
     wants(dp_cluster_read(conf, &cluster, &err), &err, world);
     dp_cluster_shard_endpoint(cluster, 0, endpoint, sizeof endpoint);
-    struct dp_client_options options = {.name = "memory",
-                                        .cluster = cluster->id,
-                                        .generation = cluster->generation,
-                                        .shards = shards,
-                                        .shard_count = 1};
+    struct dp_client_options options = {
+        .name = "memory", .cluster = cluster->id, .shards = shards, .shard_count = 1};
     dp_cluster_free(&cluster);
     spec.optimizer = dp_optimizer_defaults(DP_OPT_SGD);
     wants(dp_client_open(&options, &world->client, &err), &err, world);

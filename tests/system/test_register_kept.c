@@ -14,7 +14,7 @@
 
 struct cluster {
     const char *conf;
-    uint64_t id, generation;
+    uint64_t id;
     char shard[2][DP_HOST_MAX + 32], control[2][DP_HOST_MAX + 32];
 };
 
@@ -27,7 +27,6 @@ static struct cluster make_cluster(struct dp_place *place)
     if (dp_cluster_read(c.conf, &cluster, &err) != DP_OK)
         fail_msg("%s", err.text);
     c.id = cluster->id;
-    c.generation = cluster->generation;
     for (uint32_t i = 0; i < 2; i++) {
         dp_cluster_shard_endpoint(cluster, i, c.shard[i], sizeof c.shard[i]);
         dp_cluster_control_endpoint(cluster, i, c.control[i], sizeof c.control[i]);
@@ -42,7 +41,6 @@ static struct dp_client *open_client(const struct cluster *c, uint32_t server)
     const char *const shards[] = {c->shard[0], c->shard[1]};
     struct dp_client_options options = {.name = "register",
                                         .cluster = c->id,
-                                        .generation = c->generation,
                                         .shards = shards,
                                         .shard_count = 2,
                                         .control = c->control[server],

@@ -25,7 +25,6 @@ static struct dp_client *connect_to(const struct dp_cluster *cluster)
     }
     const struct dp_client_options options = {.name = "test",
                                               .cluster = cluster->id,
-                                              .generation = cluster->generation,
                                               .shards = endpoints,
                                               .shard_count = shards,
                                               .open_timeout_ms = DP_SOON_MS * DP_PATIENCE};

@@ -42,7 +42,6 @@ static enum dp_status client_open(struct dp_job *job, const char *name, struct d
     struct dp_client_options options = {
         .name = name,
         .cluster = cluster->id,
-        .generation = cluster->generation,
         .shards = endpoints,
         .shard_count = job->shards,
         .control = control,

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CLUSTER = 5, GENERATION = 2, SHARDS = 2, WAIT_MS = 10000 };
+enum { CLUSTER = 5, GENERATION = 2, HISTORY = 1234567, SHARDS = 2, WAIT_MS = 10000 };
 
 struct bed {
     struct dp_net *net;
@@ -35,11 +35,23 @@ static uint32_t count(void *context, struct dp_counter counters[DP_COUNTERS_MAX]
 }
 
 static atomic_int short_of_memory, watched, lost;
+static struct {
+    int times;
+    uint64_t generation, history;
+} known; /* what the server was told of its stores */
 
 static void hears_lost(void *context)
 {
     (void)context;
     atomic_fetch_add(&lost, 1);
+}
+
+static void hears_generation(void *context, uint64_t generation, uint64_t history)
+{
+    (void)context;
+    known.times++;
+    known.generation = generation;
+    known.history = history;
 }
 
 static void start_first_server(struct bed *bed)
@@ -49,6 +61,7 @@ static void start_first_server(struct bed *bed)
                                                .endpoint = bed->endpoint,
                                                .cluster = CLUSTER,
                                                .generation = GENERATION,
+                                               .history = HISTORY,
                                                .boot = 77,
                                                .counters = count,
                                                .register_directory = bed->directory,
@@ -57,19 +70,28 @@ static void start_first_server(struct bed *bed)
         fail_msg("%s", err.text);
 }
 
-static void begin(struct bed *bed, uint64_t opening)
+/* Of the server that has `count` shards from `first` on. */
+static void begin_at(struct bed *bed, uint64_t opening, uint32_t first, uint32_t count, bool replaces)
 {
     struct dp_error err = {0};
     const struct dp_registration_options options = {.control = bed->endpoint,
                                                     .cluster = CLUSTER,
-                                                    .generation = GENERATION,
                                                     .opening = opening,
-                                                    .count = 1,
+                                                    .first = first,
+                                                    .count = count,
+                                                    .replaces = replaces,
+                                                    .known = hears_generation,
                                                     .total = SHARDS,
                                                     .lost = hears_lost};
     dp_registration_free(&bed->process);
     assert_int_equal(dp_registration_new(&options, &bed->process, &err), DP_OK);
+    known.times = 0;
     bed->gate = dp_registration_gate(bed->process, 0, "/stores/shard-0000");
+}
+
+static void begin(struct bed *bed, uint64_t opening)
+{
+    begin_at(bed, opening, 0, 1, false);
 }
 
 /* Another register, and who reads it. */
@@ -80,8 +102,7 @@ static void restart_first_server(struct bed *bed)
     dp_control_stop(&bed->control);
     (void)unlink(bed->file);
     start_first_server(bed);
-    const struct dp_client_options wire = {
-        .cluster = CLUSTER, .generation = GENERATION, .control = bed->endpoint};
+    const struct dp_client_options wire = {.cluster = CLUSTER, .control = bed->endpoint};
     assert_int_equal(dp_client_open(&wire, &bed->wire, &err), DP_OK);
 }
 
@@ -117,6 +138,10 @@ static int close_bed(void **state)
 /* The gate's first half: what the store says from then on. */
 static struct dp_store_id admitted(struct bed *bed, struct dp_store_id found, bool is_new)
 {
+    if (!is_new && found.generation == 0) {
+        found.generation = GENERATION;
+        found.history = HISTORY;
+    }
     struct dp_store_id put = found;
     struct dp_error err = {0};
     if (bed->gate->admit(bed->gate->context, &found, is_new, &put, &err) != DP_OK)
@@ -291,14 +316,66 @@ static void a_watch_that_is_short_of_memory(void **state)
     assert_int_equal(dp_registration_check(bed->process, &err), DP_GENERATION);
 }
 
+static void assert_known(uint64_t generation, uint64_t history)
+{
+    assert_int_equal(known.times, 1);
+    assert_true(known.generation == generation && known.history == history);
+}
+
+/* What a server tells its control, and what a new store gets. */
+static void new_stores_get_the_first_servers_generation(void **state)
+{
+    struct bed *bed = *state;
+    for (uint32_t first = 0; first < SHARDS; first++) {
+        begin_at(bed, 31, first, 1, false);
+        struct dp_store_id id = admitted(bed, (struct dp_store_id){0}, true);
+        assert_true(id.generation == GENERATION && id.history == HISTORY);
+        if (first == 0)
+            assert_known(0, 0); /* its control knows best */
+        else
+            assert_known(GENERATION, HISTORY);
+        assert_int_equal(dp_registration_generation(bed->process), GENERATION);
+    }
+    /* One beside it is there: that one says it, without the first server. */
+    begin_at(bed, 32, 0, 2, false);
+    bed->gate = dp_registration_gate(bed->process, 1, "/stores/shard-0001");
+    (void)admitted(bed, (struct dp_store_id){0}, true);
+    assert_known(GENERATION, HISTORY);
+}
+
+/* A restore that missed a store of this server, or the whole server. */
+static void stores_of_two_restores_do_not_mix(void **state)
+{
+    struct bed *bed = *state;
+    struct dp_error err = {0};
+    const struct dp_store_id missed = {.id = 9, .generation = GENERATION, .history = 1};
+    struct dp_store_id put = missed;
+    begin_at(bed, 31, 1, 1, false);
+    assert_int_equal(bed->gate->admit(bed->gate->context, &missed, false, &put, &err), DP_GENERATION);
+    assert_non_null(strstr(err.text, "a restore did not reach all servers"));
+    assert_int_equal(known.times, 0);
+    begin_at(bed, 31, 0, 2, false);
+    put = (struct dp_store_id){.generation = GENERATION, .history = HISTORY};
+    (void)admitted(bed, put, false);
+    bed->gate = dp_registration_gate(bed->process, 1, "/stores/shard-0001");
+    assert_int_equal(bed->gate->admit(bed->gate->context, &missed, false, &put, &err), DP_GENERATION);
+    assert_non_null(strstr(err.text, "that of shard 0 is of generation 2 (history 000000000012d687)"));
+    /* Where the first server lost all that it had, its stores begin anew, and others may follow. */
+    begin_at(bed, 32, 1, 1, true);
+    struct dp_store_id id = admitted(bed, missed, false);
+    assert_true(id.generation == GENERATION && id.history == HISTORY);
+    assert_known(GENERATION, HISTORY);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, open_bed, close_bed)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_late_opening_of_a_known_store), TEST(a_late_opening_of_a_new_store),
-        TEST(one_that_is_not_so_late),         TEST(another_register_while_it_opens),
-        TEST(a_watch_that_is_short_of_memory),
+        TEST(a_late_opening_of_a_known_store),   TEST(a_late_opening_of_a_new_store),
+        TEST(one_that_is_not_so_late),           TEST(another_register_while_it_opens),
+        TEST(a_watch_that_is_short_of_memory),   TEST(new_stores_get_the_first_servers_generation),
+        TEST(stores_of_two_restores_do_not_mix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

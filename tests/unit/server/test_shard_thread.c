@@ -137,7 +137,6 @@ static void start(struct scene *s)
         .index = 0,
         .shards = 1,
         .cluster = 7,
-        .generation = 1,
         .boot = 9,
         .cache_bytes = 64u << 20,
         .journal = {.journaled = true, .synced = true, .budget_bytes = 16u << 20},

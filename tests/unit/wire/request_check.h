@@ -14,6 +14,7 @@ static inline struct dp_request request_of(enum dp_request_kind kind)
                                .id = 7,
                                .cluster = 0xfedcba9876543210u,
                                .generation = 3,
+                               .history = 0xfedcba9876543210,
                                .session = 0x1122334455667788u,
                                .sequence = 42,
                                .timeout_ms = 1500};
@@ -31,7 +32,8 @@ static inline void assert_head(const struct dp_request *got, const struct dp_req
 {
     assert_int_equal(got->kind, want->kind);
     assert_true(got->id == want->id && got->cluster == want->cluster && got->session == want->session);
-    assert_true(got->generation == want->generation && got->sequence == want->sequence);
+    assert_true(got->generation == want->generation && got->history == want->history);
+    assert_true(got->sequence == want->sequence);
     assert_int_equal(got->timeout_ms, want->timeout_ms);
 }
 

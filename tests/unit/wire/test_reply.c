@@ -14,6 +14,7 @@ static struct dp_reply reply_of(enum dp_reply_kind kind)
                              .id = 9,
                              .session = 0x8877665544332211u,
                              .generation = 4,
+                             .history = 0xfedcba9876543210,
                              .cluster = 0xc0ffee,
                              .sequence = 12};
 }
@@ -37,7 +38,8 @@ static struct dp_reply round_trip(const struct dp_reply *want, struct dp_frame *
     assert_int_equal(message->frames, n + 1);
     assert_int_equal(got.kind, want->kind);
     assert_int_equal(got.status, want->status);
-    assert_true(got.id == want->id && got.session == want->session && got.generation == want->generation);
+    assert_true(got.id == want->id && got.session == want->session);
+    assert_true(got.generation == want->generation && got.history == want->history);
     assert_true(got.cluster == want->cluster && got.sequence == want->sequence);
     dp_message_free(&message);
     return got;

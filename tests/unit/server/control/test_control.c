@@ -227,6 +227,8 @@ static void strangers_and_wrong_requests_are_refused(void **state)
     assert_int_equal(ask(bed, request, NULL, 0)->status, DP_GENERATION);
     request = (struct dp_request){.kind = DP_REQUEST_NOTES_GET, .generation = 9};
     assert_int_equal(ask(bed, request, NULL, 0)->status, DP_GENERATION);
+    request = (struct dp_request){.kind = DP_REQUEST_NOTES_GET, .generation = GENERATION, .history = 1};
+    assert_int_equal(ask(bed, request, NULL, 0)->status, DP_GENERATION);
     assert_int_equal(atomic_load(&bed->asked), 0);
     uint64_t key = 1;
     request = (struct dp_request){

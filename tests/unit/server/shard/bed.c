@@ -56,6 +56,7 @@ void bed_init(struct bed *bed, uint32_t jobs_max)
                                  .options = {.shards = 1,
                                              .cluster = BED_CLUSTER,
                                              .generation = BED_GENERATION,
+                                             .history = BED_HISTORY,
                                              .boot = 99,
                                              .wall = {bed_wall, bed},
                                              .cache_bytes = 64u << 20,
@@ -215,8 +216,13 @@ uint64_t bed_send(struct bed *bed, struct dp_request *request, struct dp_frame *
     request->id = bed->next_id++;
     if (request->cluster == 0)
         request->cluster = BED_CLUSTER;
-    if (request->generation == 0)
+    if (request->generation == 0 && !bed->names.given) {
         request->generation = BED_GENERATION;
+        request->history = BED_HISTORY;
+    } else if (request->generation == 0) {
+        request->generation = bed->names.generation;
+        request->history = bed->names.history;
+    }
     if (request->timeout_ms == 0)
         request->timeout_ms = bed->timeout_ms;
     if (dp_request_encode(request, frames, count, &message, &err) != DP_OK)

@@ -14,6 +14,7 @@
 
 #define BED_CLUSTER    7u
 #define BED_GENERATION 3u
+#define BED_HISTORY    UINT64_C(0x1234567890abcdef)
 #define BED_REPLIES    256u
 
 struct bed_reply {
@@ -37,6 +38,10 @@ struct bed {
     uint64_t now_ns;
     uint64_t wall_s; /* dp_shard_options.wall shows it when now_ns is 0 */
     uint64_t next_id;
+    struct {
+        bool given;
+        uint64_t generation, history;
+    } names;             /* given: by the requests that are sent, instead of the shard's own */
     uint32_t timeout_ms; /* of the next requests */
     uint32_t replies;
     uint64_t answered;       /* replies, of all that came */

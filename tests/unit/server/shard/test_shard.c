@@ -108,7 +108,11 @@ static void strangers_are_refused(void **state)
     struct dp_request other = {.kind = DP_REQUEST_STATUS, .session = 1, .cluster = 8};
     const struct bed_reply *reply = bed_expect(&bed, bed_send(&bed, &other, NULL, 0), DP_GENERATION);
     assert_non_null(strstr(reply->reply.reason, "cluster"));
-    other = (struct dp_request){.kind = DP_REQUEST_STATUS, .session = 1, .generation = 2};
+    other =
+        (struct dp_request){.kind = DP_REQUEST_STATUS, .session = 1, .generation = 2, .history = BED_HISTORY};
+    reply = bed_expect(&bed, bed_send(&bed, &other, NULL, 0), DP_GENERATION);
+    assert_true(reply->reply.generation == BED_GENERATION && reply->reply.history == BED_HISTORY);
+    other = (struct dp_request){.kind = DP_REQUEST_STATUS, .session = 1, .generation = BED_GENERATION};
     bed_expect(&bed, bed_send(&bed, &other, NULL, 0), DP_GENERATION);
     other = (struct dp_request){.kind = DP_REQUEST_NOTES_GET, .session = 1};
     bed_expect(&bed, bed_send(&bed, &other, NULL, 0), DP_UNSUPPORTED);

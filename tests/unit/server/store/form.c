@@ -56,6 +56,7 @@ struct form *form_new(bool rocks)
     form->options = (struct dp_rocks_store_options){.directory = form->directory,
                                                     .cluster = 0x1122334455667788u,
                                                     .generation = 3,
+                                                    .history = 0x0123456789abcdef,
                                                     .range = {1u << 20, UINT64_MAX / 2},
                                                     .wake = wake,
                                                     .wake_context = form};

@@ -1,6 +1,8 @@
 /* What RocksDB's form adds to store.h: whose a directory is, how it was left, and a disk that fails. */
 #include "tests/unit/server/store/rocks_bed.h"
 
+#include "server/store/store_view.h"
+
 /* Names, sizes and times of all files below a directory, added up; what changes changes it. */
 static uint64_t fingerprint(const char *directory)
 {
@@ -200,9 +202,6 @@ static void another_identity_is_refused(void **state)
     form->options.cluster = 0xabcdu;
     EXPECT_REFUSAL(form, DP_GENERATION, "0x1122334455667788", "0x000000000000abcd");
     form->options = right;
-    form->options.generation = 4;
-    EXPECT_REFUSAL(form, DP_GENERATION, "generation 3", "to 4");
-    form->options = right;
     form->options.range.first--;
     EXPECT_REFUSAL(form, DP_EXISTS, "0x0000000000100000..0x7fffffffffffffff", "0x00000000000fffff..");
     form->options = right;
@@ -212,8 +211,64 @@ static void another_identity_is_refused(void **state)
     open_it(form);
     expect_rows(form, 10, 0, 1);
     form_close(form, false);
-    form->options.generation = 4; /* whose it is comes before how it was left */
-    EXPECT_REFUSAL(form, DP_GENERATION, "generation 3");
+    form->options.cluster = 0xabcdu; /* whose it is comes before how it was left */
+    EXPECT_REFUSAL(form, DP_GENERATION, "0x000000000000abcd");
+}
+
+static void expect_generation(struct form *form, uint64_t generation, uint64_t history)
+{
+    struct dp_store_id id = {0};
+    struct dp_store_view *view = NULL;
+    struct dp_error err = {0};
+    assert_int_equal(dp_store_view_open(form->directory, NULL, &view, &err), DP_OK);
+    const struct dp_store_id *seen = &dp_store_view_own(view)->id;
+    assert_true(seen->generation == generation && seen->history == history);
+    dp_store_view_close(&view);
+    form->options.id = &id;
+    open_it(form);
+    assert_true(id.generation == generation && id.history == history);
+    form->options.id = NULL;
+    form_close(form, true);
+}
+
+/* The options count for a new store only; after that the store says what it is, until a restore says otherwise. */
+static void the_generation_is_the_stores_own(void **state)
+{
+    struct form *form = *state;
+    struct dp_error err = {0};
+    const uint64_t first = form->options.history;
+    assert_int_equal(dp_rocks_store_set_history(form->directory, 4, 5, &err), DP_NOT_FOUND);
+    open_it(form);
+    assert_int_equal(dp_rocks_store_set_history(form->directory, 4, 5, &err), DP_IN_USE);
+    write_rows(form, 10, 0, 1);
+    form_close(form, true);
+    form->options.generation = 9;
+    form->options.history = 9;
+    expect_generation(form, 3, first);
+    assert_int_equal(dp_rocks_store_set_history(form->directory, 4, UINT64_MAX, &err), DP_OK);
+    expect_generation(form, 4, UINT64_MAX);
+    open_it(form);
+    expect_rows(form, 10, 0, 1);
+    form_close(form, false);
+    /* How it was closed stays. */
+    assert_int_equal(dp_rocks_store_set_history(form->directory, 5, 6, &err), DP_OK);
+    EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly");
+}
+
+/* Stores of builds before histories have the mark store/generation alone. */
+static void a_store_without_a_history_was_never_restored(void **state)
+{
+    struct form *form = *state;
+    struct dp_rocks_db db;
+    struct dp_error err = {0};
+    char *text = NULL;
+    open_it(form);
+    form_close(form, true);
+    assert_int_equal(dp_rocks_db_open(form->directory, &db, &err), DP_OK);
+    rocksdb_delete_cf(db.db, db.write_sync, db.families[DP_ROCKS_MARKS], "store/history", 13, &text);
+    assert_null(text);
+    dp_rocks_db_close(&db);
+    expect_generation(form, 3, 0);
 }
 
 static void directory_in_use_is_refused(void **state)
@@ -388,6 +443,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(unclean_close_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(clean_mark_holds_for_one_close, set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_identity_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_generation_is_the_stores_own, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_store_without_a_history_was_never_restored, set_up, tear_down),
         cmocka_unit_test_setup_teardown(directory_in_use_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_opened_to_read_stays_as_it_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_not_there_is_not_made_to_be_read, set_up, tear_down),

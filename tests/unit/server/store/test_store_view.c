@@ -154,7 +154,7 @@ static void all_is_seen_and_nothing_changed(void **state)
     const struct dp_store_view_own *own = dp_store_view_own(inspect);
     assert_int_equal(own->state, DP_STORE_VIEW_CLEAN);
     assert_int_equal(own->format, DP_MARKS_FORMAT);
-    assert_true(own->cluster == form->options.cluster && own->generation == form->options.generation);
+    assert_true(own->cluster == form->options.cluster && own->id.generation == form->options.generation);
     assert_true(own->range.first == 0 && own->range.last == UINT64_MAX);
     must(dp_store_view_marks(inspect, DP_TABLE_MARK_PREFIX, count_marks, &marks, &err), &err);
     assert_int_equal(marks, FILES);
