@@ -80,13 +80,6 @@ static const struct dp_push_ids_run *known_run_of(const struct dp_push_ids *ids,
     return run_of((struct dp_push_ids *)ids, stream);
 }
 
-/* number: low or above. */
-static bool is_set(const struct dp_push_ids_stream *s, uint64_t number)
-{
-    uint64_t numbers = (uint64_t)s->words * 64;
-    return number - s->low < numbers && (s->bits[number % numbers / 64] >> number % 64 & 1);
-}
-
 /* ---- looking */
 
 static enum dp_push_seen used_up(const struct dp_push_ids *ids, uint64_t stream, uint64_t number,
@@ -122,7 +115,7 @@ enum dp_push_seen dp_push_ids_look(const struct dp_push_ids *ids, uint64_t strea
         return used_up(ids, stream, number, status);
     if (number - low >= DP_PUSH_WINDOW)
         return DP_PUSH_ABOVE;
-    return s && is_set(s, number) ? used_up(ids, stream, number, status) : DP_PUSH_NEW;
+    return s && dp_push_ids_is_set(s, number) ? used_up(ids, stream, number, status) : DP_PUSH_NEW;
 }
 
 bool dp_push_ids_knows(const struct dp_push_ids *ids, uint64_t stream)
@@ -342,7 +335,7 @@ enum dp_status dp_push_ids_widen(struct dp_push_ids *ids, struct dp_push_ids_str
     if (!wider.bits)
         return DP_NOMEM;
     for (uint64_t n = s->low; wider.set < s->set; n++)
-        if (is_set(s, n))
+        if (dp_push_ids_is_set(s, n))
             dp_push_ids_set(&wider, n);
     free(s->bits);
     *s = wider;
@@ -373,17 +366,37 @@ enum dp_push_room dp_push_ids_reserve(struct dp_push_ids *ids, uint64_t stream, 
     return reserve(ids, stream, number, &now_ns);
 }
 
+static void pass_bit(struct dp_push_ids_stream *s)
+{
+    s->bits[s->low / 64 % s->words] &= ~((uint64_t)1 << s->low % 64);
+    s->low++;
+    s->set--;
+}
+
+void dp_push_ids_raise_low(struct dp_push_ids *ids, struct dp_push_ids_stream *s, uint64_t low)
+{
+    DP_ASSERT(low >= s->low);
+    while (s->set > 0 && s->low < low) {
+        if (dp_push_ids_is_set(s, s->low))
+            pass_bit(s);
+        else
+            s->low++;
+    }
+    s->low = s->low < low ? low : s->low;
+    while (dp_push_ids_is_set(s, s->low))
+        pass_bit(s);
+    if (s->set == 0)
+        drop_bits(ids, s);
+}
+
 void dp_push_ids_add(struct dp_push_ids *ids, uint64_t stream, uint64_t number, enum dp_status status)
 {
     struct dp_push_ids_stream *s = dp_push_ids_find(ids, stream);
-    DP_ASSERT(s && number >= s->low && number - s->low < DP_PUSH_WINDOW && !is_set(s, number));
+    DP_ASSERT(s && number >= s->low && number - s->low < DP_PUSH_WINDOW && !dp_push_ids_is_set(s, number));
     if (number != s->low)
         dp_push_ids_set(s, number);
     else
-        for (s->low++; is_set(s, s->low); s->low++, s->set--)
-            s->bits[s->low / 64 % s->words] &= ~((uint64_t)1 << s->low % 64);
-    if (s->set == 0)
-        drop_bits(ids, s);
+        dp_push_ids_raise_low(ids, s, number + 1);
     if (status != DP_OK)
         ids->refused[ids->refusals++ % DP_REFUSED_MAX] = (struct dp_push_ids_refused){stream, number, status};
 }
@@ -417,7 +430,7 @@ void dp_push_ids_visit(
         const struct dp_push_ids_stream *s = ids->stream[i];
         uint64_t greatest = s->low;
         for (uint64_t n = s->low; n - s->low < (uint64_t)s->words * 64; n++)
-            greatest = is_set(s, n) ? n : greatest;
+            greatest = dp_push_ids_is_set(s, n) ? n : greatest;
         struct dp_push_stream one = {.stream = s->id,
                                      .low = s->low,
                                      .used_above = s->set,

@@ -1,4 +1,5 @@
-/* Push ids, inner: the structures behind push_ids.h, shared by push_ids.c and push_ids_pack.c only. */
+/* Push ids, inner: the structures behind push_ids.h, shared by push_ids.c, push_ids_pack.c and
+ * push_ids_union.c only. */
 #ifndef DP_DURABLE_PUSH_IDS_INNER_H
 #define DP_DURABLE_PUSH_IDS_INNER_H
 
@@ -64,5 +65,13 @@ void dp_push_ids_raise_floor(uint64_t *floor, uint64_t forgotten);
 /* Gives the stream bits for the numbers up to this one. */
 enum dp_status dp_push_ids_widen(struct dp_push_ids *ids, struct dp_push_ids_stream *s, uint64_t number);
 void dp_push_ids_set(struct dp_push_ids_stream *s, uint64_t number);
+/* All numbers below low are used up, and those that follow it without a gap. */
+void dp_push_ids_raise_low(struct dp_push_ids *ids, struct dp_push_ids_stream *s, uint64_t low);
+/* number: low or above. */
+static inline bool dp_push_ids_is_set(const struct dp_push_ids_stream *s, uint64_t number)
+{
+    uint64_t numbers = (uint64_t)s->words * 64;
+    return number - s->low < numbers && (s->bits[number % numbers / 64] >> number % 64 & 1);
+}
 
 #endif

@@ -1,0 +1,229 @@
+#include "server/checkpoint/union.h"
+
+#include "server/durable/push_ids_union.h"
+#include "server/durable/steps_mark.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- ids */
+
+static enum dp_status unpack_ids(const struct dp_cut_part *part, uint32_t shard, struct dp_push_ids **out,
+                                 struct dp_error *err)
+{
+    if (dp_push_ids_new(out) != DP_OK)
+        return dp_fail(err, DP_NOMEM, "no memory for push ids");
+    enum dp_status st = dp_push_ids_unpack(*out, part->ids, part->ids_bytes, err);
+    if (st == DP_OK)
+        return DP_OK;
+    dp_push_ids_free(out);
+    return dp_wrap(err, st, "shard %" PRIu32, shard);
+}
+
+static enum dp_status unite_ids(const struct dp_cut_part *parts, uint32_t shards, struct dp_push_ids **all,
+                                struct dp_error *err)
+{
+    enum dp_status st = unpack_ids(&parts[0], 0, all, err);
+    for (uint32_t i = 1; i < shards && st == DP_OK; i++) {
+        struct dp_push_ids *own = NULL;
+        st = unpack_ids(&parts[i], i, &own, err);
+        if (st == DP_OK && dp_push_ids_merge(*all, own) != DP_OK)
+            st = dp_fail(err, DP_NOMEM, "no memory for push ids");
+        dp_push_ids_free(&own);
+    }
+    return st;
+}
+
+struct gathering {
+    struct dp_cut_lacking *to;
+    uint32_t size;
+    bool no_memory, too_many;
+};
+
+static bool gather(void *context, uint64_t stream, uint64_t number)
+{
+    struct gathering *g = context;
+    g->too_many = g->to->count == DP_CUT_LACKING_MAX;
+    if (g->too_many)
+        return false;
+    if (g->to->count == g->size) {
+        uint32_t size = g->size ? 2 * g->size : 64;
+        struct dp_copy_push *more = realloc(g->to->push, size * sizeof *more);
+        g->no_memory = !more;
+        if (!more)
+            return false;
+        g->to->push = more;
+        g->size = size;
+    }
+    g->to->push[g->to->count++] = (struct dp_copy_push){stream, number};
+    return true;
+}
+
+static enum dp_status find_lacking(const struct dp_cut_part *part, uint32_t shard,
+                                   const struct dp_push_ids *all, struct dp_cut_lacking *out,
+                                   struct dp_error *err)
+{
+    struct dp_push_ids *own = NULL;
+    struct gathering gathering = {.to = out};
+    enum dp_status st = unpack_ids(part, shard, &own, err);
+    if (st != DP_OK)
+        return st;
+    dp_push_ids_lacking(own, all, gather, &gathering);
+    dp_push_ids_free(&own);
+    if (gathering.no_memory)
+        return dp_fail(err, DP_NOMEM, "no memory for the pushes that shard %" PRIu32 " lacks", shard);
+    if (gathering.too_many)
+        return dp_fail(err, DP_DATA,
+                       "shard %" PRIu32
+                       " lacks more than %u pushes that other shards have, the first one is number %" PRIu64
+                       " of stream %016" PRIx64 ": its store is an older one than theirs, or was replaced",
+                       shard, DP_CUT_LACKING_MAX, out->push[0].number, out->push[0].stream);
+    return DP_OK;
+}
+
+static enum dp_status make_ids(const struct dp_cut_part *parts, struct dp_cut_union *out,
+                               struct dp_error *err)
+{
+    struct dp_push_ids *all = NULL;
+    enum dp_status st = unite_ids(parts, out->shards, &all, err);
+    for (uint32_t i = 0; i < out->shards && st == DP_OK; i++)
+        st = find_lacking(&parts[i], i, all, &out->lacking[i], err);
+    if (st == DP_OK) {
+        out->ids = dp_push_ids_pack(all, &out->ids_bytes);
+        if (!out->ids)
+            st = dp_fail(err, DP_NOMEM, "no memory for push ids");
+    }
+    dp_push_ids_free(&all);
+    return st;
+}
+
+/* ---- steps */
+
+/* What the shards' steps have in common: the newest view, the greatest open step, what each member has finished. */
+struct uniting {
+    struct dp_steps *one;
+    struct dp_view view;
+    uint64_t open;
+    struct dp_steps_place place[DP_MEMBERS_MAX];
+};
+
+static uint64_t greater(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static enum dp_status add_steps(struct uniting *u, uint32_t shard, struct dp_error *err)
+{
+    const struct dp_view *view = &u->one->view;
+    if (u->view.run != 0 && (view->run != u->view.run || view->members != u->view.members))
+        return dp_fail(err, DP_AGAIN,
+                       "a run begins: shard %" PRIu32 " is in run %" PRIu32 ", others in run %" PRIu32, shard,
+                       view->run, u->view.run);
+    bool newer = view->number > u->view.number;
+    if (newer) {
+        struct dp_view copy;
+        enum dp_status st = dp_view_copy(view, &copy, err);
+        if (st != DP_OK)
+            return st;
+        dp_view_clear(&u->view);
+        u->view = copy;
+    }
+    u->open = greater(u->open, u->one->open);
+    for (uint32_t rank = 0; rank < view->members; rank++) {
+        struct dp_steps_place *place = &u->place[rank];
+        place->next = greater(place->next, u->one->next[rank]);
+        if (newer) /* those who knew less had not decided about the member yet */
+            place->start = place->former = 0;
+        if (view->number == u->view.number) {
+            place->start = greater(place->start, u->one->start[rank]);
+            place->former = greater(place->former, u->one->former[rank]);
+        }
+    }
+    return DP_OK;
+}
+
+/* Pushes of the open step of a synchronous run, and what members have finished by them, are not in the checkpoint. */
+static void drop_open_step(struct uniting *u)
+{
+    for (uint32_t rank = 0; rank < u->view.members; rank++) {
+        struct dp_steps_place *place = &u->place[rank];
+        uint64_t last = place->start == UINT64_MAX ? u->open : greater(u->open, place->start);
+        place->next = place->next < last ? place->next : last;
+    }
+}
+
+static enum dp_status pack_steps(struct uniting *u, struct dp_cut_union *out, struct dp_error *err)
+{
+    out->run = u->view.run;
+    out->has_sync = u->view.mode == DP_SYNC;
+    out->step = out->has_sync ? u->open : 0;
+    if (out->has_sync)
+        drop_open_step(u);
+    memset(u->one, 0, sizeof *u->one);
+    dp_steps_restore(u->one, &u->view, u->open, u->place, 0);
+    out->steps_bytes = dp_steps_mark_bytes(u->one);
+    out->steps = malloc(out->steps_bytes);
+    if (out->steps)
+        dp_steps_mark_pack(u->one, out->steps);
+    dp_steps_clear(u->one);
+    return out->steps ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the steps of a cut");
+}
+
+static enum dp_status make_steps(const struct dp_cut_part *parts, struct dp_cut_union *out,
+                                 struct dp_error *err)
+{
+    struct uniting *u = calloc(1, sizeof *u);
+    if (u)
+        u->one = malloc(sizeof *u->one);
+    enum dp_status st = u && u->one ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the steps of a cut");
+    uint32_t with = 0;
+    for (uint32_t i = 0; i < out->shards && st == DP_OK; i++) {
+        if (parts[i].steps_bytes == 0)
+            continue;
+        memset(u->one, 0, sizeof *u->one);
+        if (dp_steps_mark_unpack(parts[i].steps, parts[i].steps_bytes, u->one, 0, err) != DP_OK) {
+            st = dp_wrap(err, DP_CORRUPT, "shard %" PRIu32, i);
+            break;
+        }
+        with++;
+        st = add_steps(u, i, err);
+        dp_steps_clear(u->one);
+    }
+    if (st == DP_OK && with > 0 && with < out->shards)
+        st = dp_fail(err, DP_AGAIN, "a run begins: %" PRIu32 " of %" PRIu32 " shards are in it", with,
+                     out->shards);
+    if (st == DP_OK && with > 0)
+        st = pack_steps(u, out, err);
+    if (u) {
+        dp_view_clear(&u->view);
+        free(u->one);
+    }
+    free(u);
+    return st;
+}
+
+/* ---- all */
+
+enum dp_status dp_cut_union_make(const struct dp_cut_part *parts, uint32_t shards, struct dp_cut_union *out,
+                                 struct dp_error *err)
+{
+    DP_ASSERT(shards > 0);
+    *out = (struct dp_cut_union){.shards = shards, .lacking = calloc(shards, sizeof *out->lacking)};
+    enum dp_status st =
+        out->lacking ? make_steps(parts, out, err) : dp_fail(err, DP_NOMEM, "no memory for a cut");
+    if (st == DP_OK)
+        st = make_ids(parts, out, err);
+    if (st != DP_OK)
+        dp_cut_union_clear(out);
+    return st;
+}
+
+void dp_cut_union_clear(struct dp_cut_union *cut)
+{
+    for (uint32_t i = 0; i < cut->shards && cut->lacking; i++)
+        free(cut->lacking[i].push);
+    free(cut->lacking);
+    free(cut->ids);
+    free(cut->steps);
+    *cut = (struct dp_cut_union){0};
+}

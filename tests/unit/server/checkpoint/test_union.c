@@ -1,0 +1,333 @@
+/* Cut union against sets of numbers: random streams of pushes of which each shard has counted others, as many shards, united; what a
+ * shard lacks; streams that a shard has forgotten; steps of shards that are at different ones. */
+#include "tests/lib/test.h"
+
+#include "server/checkpoint/union.h"
+#include "server/durable/push_ids.h"
+#include "server/durable/push_ids_union.h"
+#include "server/durable/steps_mark.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHARDS  4u
+#define STREAMS 6u
+#define NUMBERS 9000u /* beyond DP_PUSH_NARROW */
+#define SEEDS   40u
+
+static uint64_t state;
+
+static uint32_t draw(uint32_t below)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(state >> 33) % below;
+}
+
+static uint64_t stream_of(uint32_t i)
+{
+    return i % 2 ? dp_stream_of_run(1 + i / 4, i) : 1000 + i;
+}
+
+static struct dp_push_ids *start(void)
+{
+    struct dp_push_ids *ids = NULL;
+    assert_int_equal(dp_push_ids_new(&ids), DP_OK);
+    return ids;
+}
+
+static void put(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
+{
+    assert_int_equal(dp_push_ids_restore(ids, stream, number, DP_OK), DP_OK);
+}
+
+static struct dp_cut_part part_of(struct dp_push_ids **ids)
+{
+    struct dp_cut_part part = {0};
+    part.ids = dp_push_ids_pack(*ids, &part.ids_bytes);
+    assert_non_null(part.ids);
+    dp_push_ids_free(ids);
+    return part;
+}
+
+static void free_parts(struct dp_cut_part *parts, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        free((void *)(uintptr_t)parts[i].ids);
+        free((void *)(uintptr_t)parts[i].steps);
+    }
+}
+
+static bool has(const struct dp_push_ids *ids, uint64_t stream, uint64_t number)
+{
+    enum dp_status status;
+    enum dp_push_seen seen = dp_push_ids_look(ids, stream, number, &status);
+    return seen == DP_PUSH_REPEATED || seen == DP_PUSH_REFUSED;
+}
+
+static bool used[SHARDS][STREAMS][NUMBERS];
+
+/* Numbers up to a stream's end were pushed; each shard lacks some of the last ones. */
+static void draw_pushes(void)
+{
+    memset(used, 0, sizeof used);
+    for (uint32_t s = 0; s < STREAMS; s++) {
+        uint32_t end = 1 + draw(draw(3) == 0 ? NUMBERS - 1 : 100), tail = 1 + draw(draw(2) ? 40 : end);
+        for (uint32_t shard = 0; shard < SHARDS; shard++)
+            for (uint32_t n = 0; n < end; n++)
+                used[shard][s][n] = n + tail < end || draw(2) == 0;
+    }
+}
+
+static void fill_parts(struct dp_cut_part *parts)
+{
+    for (uint32_t shard = 0; shard < SHARDS; shard++) {
+        struct dp_push_ids *ids = start();
+        for (uint32_t s = 0; s < STREAMS; s++)
+            for (uint32_t n = 0; n < NUMBERS; n++)
+                if (used[shard][s][n])
+                    put(ids, stream_of(s), n);
+        parts[shard] = part_of(&ids);
+    }
+}
+
+static bool used_anywhere(uint32_t s, uint32_t n)
+{
+    bool any = false;
+    for (uint32_t shard = 0; shard < SHARDS; shard++)
+        any = any || used[shard][s][n];
+    return any;
+}
+
+static uint32_t stream_at(uint64_t stream)
+{
+    uint32_t s = 0;
+    while (s < STREAMS && stream_of(s) != stream)
+        s++;
+    assert_true(s < STREAMS);
+    return s;
+}
+
+static void check_lacking(const struct dp_cut_union *cut)
+{
+    for (uint32_t shard = 0; shard < SHARDS; shard++) {
+        uint32_t wanted = 0;
+        const struct dp_cut_lacking *lacking = &cut->lacking[shard];
+        for (uint32_t s = 0; s < STREAMS; s++)
+            for (uint32_t n = 0; n < NUMBERS; n++)
+                wanted += used_anywhere(s, n) && !used[shard][s][n];
+        assert_int_equal(lacking->count, wanted);
+        for (uint32_t i = 0; i < lacking->count; i++) {
+            const struct dp_copy_push *push = &lacking->push[i], *before = push - 1;
+            uint32_t s = stream_at(push->stream);
+            assert_true(used_anywhere(s, (uint32_t)push->number) && !used[shard][s][push->number]);
+            if (i > 0)
+                assert_true(before->stream < push->stream ||
+                            (before->stream == push->stream && before->number < push->number));
+        }
+    }
+}
+
+static void test_random_pushes(void **unused)
+{
+    (void)unused;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct dp_cut_part parts[SHARDS] = {{0}};
+        struct dp_cut_union cut;
+        struct dp_error err = {0};
+        struct dp_push_ids *all = start();
+        print_message("seed %u\n", (unsigned)seed);
+        state = seed;
+        draw_pushes();
+        fill_parts(parts);
+        assert_int_equal(dp_cut_union_make(parts, SHARDS, &cut, &err), DP_OK);
+        assert_int_equal(dp_push_ids_unpack(all, cut.ids, cut.ids_bytes, &err), DP_OK);
+        for (uint32_t s = 0; s < STREAMS; s++)
+            for (uint32_t n = 0; n < NUMBERS; n++)
+                assert_int_equal(has(all, stream_of(s), n), used_anywhere(s, n));
+        check_lacking(&cut);
+        assert_null(cut.steps);
+        dp_push_ids_free(&all);
+        dp_cut_union_clear(&cut);
+        free_parts(parts, SHARDS);
+    }
+}
+
+/* A stream that one shard forgot for the newer ones is below its floor: it lacks nothing of it. */
+static void test_forgotten_stream(void **unused)
+{
+    (void)unused;
+    struct dp_push_ids *ids[2] = {start(), start()}, *all = start();
+    struct dp_cut_part parts[2];
+    struct dp_cut_union cut;
+    struct dp_error err = {0};
+    for (uint32_t i = 1; i <= DP_PUSH_CLIENTS_MAX; i++)
+        for (uint32_t shard = 0; shard < 2; shard++)
+            put(ids[shard], i, 0);
+    put(ids[1], DP_PUSH_CLIENTS_MAX + 1, 0); /* forgets stream 1 */
+    parts[0] = part_of(&ids[0]);
+    parts[1] = part_of(&ids[1]);
+    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_OK);
+    assert_int_equal(cut.lacking[1].count, 0);
+    assert_int_equal(cut.lacking[0].count, 1);
+    assert_int_equal(cut.lacking[0].push[0].stream, DP_PUSH_CLIENTS_MAX + 1);
+    assert_int_equal(dp_push_ids_unpack(all, cut.ids, cut.ids_bytes, &err), DP_OK);
+    assert_int_equal(dp_push_ids_floors(all).clients, 2);
+    dp_push_ids_free(&all);
+    dp_cut_union_clear(&cut);
+    free_parts(parts, 2);
+}
+
+static void test_refusals_are_united(void **unused)
+{
+    (void)unused;
+    struct dp_push_ids *ids[2] = {start(), start()}, *all = start();
+    struct dp_cut_part parts[2];
+    struct dp_cut_union cut;
+    struct dp_error err = {0};
+    enum dp_status status = DP_OK;
+    for (uint32_t shard = 0; shard < 2; shard++)
+        assert_int_equal(dp_push_ids_restore(ids[shard], 7, 0, DP_NOT_FINITE), DP_OK);
+    assert_int_equal(dp_push_ids_restore(ids[1], 7, 2, DP_INVALID), DP_OK);
+    parts[0] = part_of(&ids[0]);
+    parts[1] = part_of(&ids[1]);
+    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_OK);
+    assert_int_equal(dp_push_ids_unpack(all, cut.ids, cut.ids_bytes, &err), DP_OK);
+    assert_int_equal(dp_push_ids_look(all, 7, 0, &status), DP_PUSH_REFUSED);
+    assert_int_equal(status, DP_NOT_FINITE);
+    assert_int_equal(dp_push_ids_look(all, 7, 1, &status), DP_PUSH_NEW);
+    assert_int_equal(dp_push_ids_look(all, 7, 2, &status), DP_PUSH_REFUSED);
+    assert_int_equal(status, DP_INVALID);
+    dp_push_ids_free(&all);
+    dp_cut_union_clear(&cut);
+    free_parts(parts, 2);
+}
+
+static void test_shard_that_lacks_too_much(void **unused)
+{
+    (void)unused;
+    struct dp_push_ids *ids[2] = {start(), start()};
+    struct dp_cut_part parts[2];
+    struct dp_cut_union cut;
+    struct dp_error err = {0};
+    for (uint32_t n = 0; n <= DP_CUT_LACKING_MAX; n++)
+        put(ids[0], 7, n);
+    put(ids[1], 8, 0);
+    parts[0] = part_of(&ids[0]);
+    parts[1] = part_of(&ids[1]);
+    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_DATA);
+    assert_non_null(strstr(err.text, "shard 1 lacks more than"));
+    assert_null(cut.lacking);
+    free_parts(parts, 2);
+}
+
+static void test_ids_that_are_none(void **unused)
+{
+    (void)unused;
+    struct dp_push_ids *ids = start();
+    struct dp_cut_part parts[2] = {part_of(&ids), {.ids = "rubbish", .ids_bytes = 7}};
+    struct dp_cut_union cut;
+    struct dp_error err = {0};
+    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_CORRUPT);
+    assert_non_null(strstr(err.text, "shard 1"));
+    free_parts(parts, 1);
+}
+
+/* ---- steps */
+
+static void put_steps(struct dp_cut_part *part, uint32_t run, uint64_t number, enum dp_consistency mode,
+                      uint64_t open, const uint64_t next[2])
+{
+    static struct dp_steps steps;
+    struct dp_member member[2] = {{.incarnation = 5, .until = UINT64_MAX, .from = 3},
+                                  {.incarnation = 6, .until = UINT64_MAX, .from = 3}};
+    const struct dp_view view = {.run = run,
+                                 .number = number,
+                                 .mode = mode,
+                                 .slack = mode == DP_SSP,
+                                 .first_step = 3,
+                                 .members = 2,
+                                 .member = member};
+    struct dp_steps_place place[2] = {{next[0], 3, 0}, {next[1], 3, 0}};
+    struct dp_view own;
+    struct dp_push_ids *ids = start();
+    *part = part_of(&ids);
+    memset(&steps, 0, sizeof steps);
+    assert_int_equal(dp_view_copy(&view, &own, NULL), DP_OK);
+    dp_steps_restore(&steps, &own, open, place, 0);
+    void *packed = malloc(part->steps_bytes = dp_steps_mark_bytes(&steps));
+    assert_non_null(packed);
+    dp_steps_mark_pack(&steps, packed);
+    part->steps = packed;
+    dp_steps_clear(&steps);
+}
+
+static void take_steps(const struct dp_cut_union *cut, struct dp_steps *out)
+{
+    memset(out, 0, sizeof *out);
+    assert_int_equal(dp_steps_mark_unpack(cut->steps, cut->steps_bytes, out, 0, NULL), DP_OK);
+}
+
+/* Shard 1 has closed step 11 and has a push of the open one; shard 0 is behind with the close and the view. */
+static void test_sync_steps(void **unused)
+{
+    (void)unused;
+    static struct dp_steps all;
+    struct dp_cut_part parts[2];
+    struct dp_cut_union cut;
+    struct dp_error err = {0};
+    put_steps(&parts[1], 4, 9, DP_SYNC, 12, (uint64_t[]){13, 12});
+    put_steps(&parts[0], 4, 8, DP_SYNC, 11, (uint64_t[]){12, 11});
+    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_OK);
+    assert_true(cut.has_sync && cut.run == 4 && cut.step == 12);
+    take_steps(&cut, &all);
+    assert_true(all.open == 12 && all.view.number == 9 && all.next[0] == 12 && all.next[1] == 12);
+    dp_steps_clear(&all);
+    dp_cut_union_clear(&cut);
+    free_parts(parts, 2);
+}
+
+static void test_ssp_steps(void **unused)
+{
+    (void)unused;
+    static struct dp_steps all;
+    struct dp_cut_part parts[2];
+    struct dp_cut_union cut;
+    struct dp_error err = {0};
+    put_steps(&parts[0], 4, 9, DP_SSP, 3, (uint64_t[]){13, 11});
+    put_steps(&parts[1], 4, 9, DP_SSP, 3, (uint64_t[]){12, 14});
+    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_OK);
+    assert_true(!cut.has_sync && cut.run == 4 && cut.step == 0);
+    take_steps(&cut, &all);
+    assert_true(all.open == 3 && all.next[0] == 13 && all.next[1] == 14);
+    dp_steps_clear(&all);
+    dp_cut_union_clear(&cut);
+    free_parts(parts, 2);
+}
+
+static void test_shards_in_different_runs(void **unused)
+{
+    (void)unused;
+    struct dp_cut_part parts[2];
+    struct dp_cut_union cut;
+    struct dp_error err = {0};
+    put_steps(&parts[0], 4, 9, DP_SYNC, 12, (uint64_t[]){12, 12});
+    put_steps(&parts[1], 5, 1, DP_SYNC, 3, (uint64_t[]){3, 3});
+    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_AGAIN);
+    free((void *)(uintptr_t)parts[1].steps);
+    parts[1].steps = NULL;
+    parts[1].steps_bytes = 0; /* it has had no run yet */
+    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_AGAIN);
+    free_parts(parts, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_pushes),       cmocka_unit_test(test_forgotten_stream),
+        cmocka_unit_test(test_refusals_are_united), cmocka_unit_test(test_shard_that_lacks_too_much),
+        cmocka_unit_test(test_ids_that_are_none),   cmocka_unit_test(test_sync_steps),
+        cmocka_unit_test(test_ssp_steps),           cmocka_unit_test(test_shards_in_different_runs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
