@@ -114,6 +114,17 @@ static void put_snapshot(const struct dp_reply *reply, struct reply_parts *parts
     parts->head.snapshot_state = state;
 }
 
+static void put_view(const struct dp_reply *reply, struct reply_parts *parts)
+{
+    Downpour__ViewState *state = &parts->body.view_state;
+    downpour__view_state__init(state);
+    state->number = reply->version;
+    state->begun = reply->begun;
+    state->begin = reply->begin;
+    parts->head.body_case = DOWNPOUR__REPLY__BODY_VIEW_STATE;
+    parts->head.view_state = state;
+}
+
 static void put_register(const struct dp_reply *reply, struct reply_parts *parts)
 {
     Downpour__RegisterValue *value = &parts->body.register_value;
@@ -222,12 +233,7 @@ static void put_body(const struct dp_reply *reply, struct reply_parts *parts)
         put_register(reply, parts);
         break;
     case DP_REPLY_VIEW:
-        downpour__view_state__init(&parts->body.view_state);
-        parts->body.view_state.number = reply->version;
-        parts->body.view_state.begun = reply->begun;
-        parts->body.view_state.begin = reply->begin;
-        parts->head.body_case = DOWNPOUR__REPLY__BODY_VIEW_STATE;
-        parts->head.view_state = &parts->body.view_state;
+        put_view(reply, parts);
         break;
     case DP_REPLY_SILENCES:
         downpour__silences__init(&parts->body.silences);

@@ -2,6 +2,7 @@
  * back the same through encode and decode. */
 #include "common/base/bytes.h"
 #include "common/wire/request.h"
+#include "common/wire/view.h"
 #include "tests/fuzz/split.h"
 
 #include <math.h>
@@ -33,6 +34,26 @@ static void check_again(const struct dp_request *request, const struct dp_messag
     dp_message_free(&again);
 }
 
+/* What a shard acts on, and gives to its journal. */
+static void check_view(const struct dp_request *request)
+{
+    static char packed[DP_VIEW_BYTES_MAX];
+    struct dp_view view, again;
+    struct dp_error err = {0};
+    if (dp_view_unpack(request->note, request->note_bytes, &view, &err) != DP_OK) {
+        DP_ASSERT(err.text[0] != '\0');
+        return;
+    }
+    DP_ASSERT(view.members > 0 && view.members <= DP_MEMBERS_MAX && view.run > 0 && view.number > 0);
+    dp_view_pack(&view, packed);
+    DP_ASSERT(dp_view_unpack(packed, dp_view_bytes(&view), &again, &err) == DP_OK);
+    for (uint32_t i = 0; i < view.members; i++)
+        DP_ASSERT(view.member[i].from >= view.first_step && again.member[i].from == view.member[i].from &&
+                  again.member[i].until == view.member[i].until);
+    dp_view_clear(&view);
+    dp_view_clear(&again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     struct dp_message *message = split_message(bytes, size);
@@ -46,6 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         for (uint32_t i = 0; i < request.sections; i++)
             check_section(&request, &request.section[i]);
         check_again(&request, message);
+        if (request.kind == DP_REQUEST_VIEW_PUT)
+            check_view(&request);
     } else {
         DP_ASSERT(err.text[0] != '\0');
     }
