@@ -168,6 +168,8 @@ static void two_leave(void **state)
     dp_place_ended(cast.worker[0], 0);
     has_left(&cast, 1);
     has_left(&cast, 2);
+    start_worker(&cast, 2); /* all is over */
+    dp_place_ended(cast.worker[2], 0);
     finished(&cast);
 }
 
@@ -346,22 +348,30 @@ static const char *long_test(struct dp_place *place)
     return path;
 }
 
-/* One had left; the others had made all their pushes, and no verdict of the last epoch. */
+/* One had left; the others had made all their pushes, and no verdict of the last epoch. They come back, and then the one, too: for that
+ * verdict, as nothing is left for it to train. */
 static void all_come_back_at_the_end(void **state)
 {
-    struct cast cast = start_with(*state, "end", "sync", long_test(*state), "");
-    dp_place_awaits(cast.worker[0], "epoch 2 of");
-    killed(&cast, 2);
-    dp_place_awaits(cast.worker[0], dp_place_text(*state, "epoch %u of %u, own share", EPOCHS, EPOCHS));
-    dp_place_awaits(cast.worker[1], dp_place_text(*state, "epoch %u of %u, own share", EPOCHS, EPOCHS));
-    killed(&cast, 0);
-    killed(&cast, 1);
-    for (uint32_t w = 0; w < 2; w++)
-        start_worker(&cast, w);
-    for (uint32_t w = 0; w < 2; w++)
-        dp_place_ended(cast.worker[w], 0);
-    has_left(&cast, 2);
-    finished(&cast);
+    for (uint32_t back = 2; back <= WORKERS; back++) {
+        struct cast cast =
+            start_with(*state, dp_place_text(*state, "end-%u", back), "sync", long_test(*state), "");
+        dp_place_awaits(cast.worker[0], "epoch 2 of");
+        killed(&cast, 2);
+        for (uint32_t w = 0; w < 2; w++)
+            dp_place_awaits(cast.worker[w],
+                            dp_place_text(*state, "epoch %u of %u, own share", EPOCHS, EPOCHS));
+        killed(&cast, 0);
+        killed(&cast, 1);
+        for (uint32_t w = 0; w < back; w++)
+            start_worker(&cast, w);
+        for (uint32_t w = 0; w < back; w++)
+            dp_place_ended(cast.worker[w], 0);
+        if (back == 2)
+            has_left(&cast, 2);
+        else
+            cast.left[2] = (uint64_t)EPOCHS * MINE - (uint64_t)number(&cast, "workers.2.missed_steps");
+        finished(&cast);
+    }
 }
 
 static pid_t worker_of(struct dp_place *place, struct dp_process *run, unsigned w)
@@ -389,6 +399,28 @@ static void a_run_ends_without_them(void **state)
     dp_place_says(run, "worker 1 did not stop on request and is killed");
     dp_place_says(run, "Left:      worker 1 before step ");
     dp_place_says(run, "Left:      worker 2 before step ");
+}
+
+/* One had left when the run was stopped. It is resumed without a timeout, so that nobody would do without it. */
+static void a_resumed_run_brings_back_who_had_left(void **state)
+{
+    struct dp_place *place = *state;
+#define RUN                                                                                                  \
+    "downpour", "run", "--dir", dp_place_path(place, "run"), "--workers", "3", "--consistency", "sync",      \
+        "--model", "mlp:64-32-10", "--train", DP_DIGITS_TRAIN, "--test", DP_DIGITS_TEST, "--scale",          \
+        "0.0625", "--batch", "16", "--epochs", "200"
+    struct dp_process *run = dp_place_start(place, RUN, "--restarts", "0", "--worker-timeout", "2", NULL);
+    dp_place_awaits(run, "epoch ");
+    assert_int_equal(kill(worker_of(place, run, 2), SIGKILL), 0);
+    const char *log = dp_place_path(place, "run/log/worker-0.log");
+    for (uint64_t end = dp_process_now_ms() + DP_SOON_MS;
+         !strstr(dp_place_read(place, log, NULL), "worker 2 has left before step"); dp_process_pause())
+        assert_true(dp_process_now_ms() < end);
+    dp_process_signal(run, SIGINT);
+    dp_place_ended(run, 128 + SIGINT);
+    run = dp_place_try(place, 0, RUN, "--resume");
+#undef RUN
+    dp_place_says(run, "Away:      worker 2 for ");
 }
 
 /* Others take what a worker that hangs or is dead would have done, and nobody waits for its end. */
@@ -440,6 +472,7 @@ int main(void)
         DP_LEAVES_TEST(after_an_early_stop_a_worker_comes_back),
         DP_LEAVES_TEST(all_come_back_at_the_end),
         DP_LEAVES_TEST(a_run_ends_without_them),
+        DP_LEAVES_TEST(a_resumed_run_brings_back_who_had_left),
         DP_LEAVES_TEST(a_leased_run_ends_without_them),
         DP_LEAVES_TEST(who_has_not_joined_ends_the_run),
     };

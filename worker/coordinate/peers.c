@@ -2,6 +2,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/log.h"
+#include "common/config/consistency.h"
 #include "worker/job/retry.h"
 
 #include <inttypes.h>
@@ -265,6 +266,18 @@ static enum dp_status hear(struct dp_peers *peers, uint32_t worker, struct dp_er
     return DP_OK;
 }
 
+/* How the others could go on without one that is missing; "" where they do already. */
+static const char *remedy_of(const struct dp_peers *peers)
+{
+    const struct dp_cluster_training *training = &peers->job->cluster->training;
+    if (peers->absent || training->worker_timeout > 0)
+        return "";
+    return dp_cluster_rule_of(training).mode == DP_CLUSTER_ASYNC
+               ? ". With --work leased others do the work of one that is missing"
+               : ". With --worker-timeout (training.worker_timeout) the others go on without one that is "
+                 "missing";
+}
+
 static enum dp_status judge_sign(const struct dp_peers *peers, uint32_t worker, const char *what,
                                  struct dp_error *err)
 {
@@ -283,18 +296,18 @@ static enum dp_status judge_sign(const struct dp_peers *peers, uint32_t worker, 
         timeout_ms *= DP_RETRY_MOST;
     if (sign->looked_ns - sign->since_ns <= timeout_ms * 1000000u)
         return DP_OK;
-    const char *leased = ". With --work leased others do the work of one that is missing";
+    const char *without = remedy_of(peers);
     if (strcmp(seen.state, "none") == 0)
         return dp_fail(err, DP_TIMEOUT,
                        "waited at %s for worker %" PRIu32 ", which has not joined the run for %.4g s "
                        "(--timeout, training.timeout_ms, sets how long): start it, then this one again with "
                        "--resume%s",
-                       what, worker, (double)timeout_ms / 1000, peers->absent ? "" : leased);
+                       what, worker, (double)timeout_ms / 1000, without);
     return dp_fail(err, DP_TIMEOUT,
                    "waited at %s for worker %" PRIu32 ", which was last heard %.4g s ago (%s; --timeout, "
                    "training.timeout_ms, sets how long): see whether it hangs, and start both again with "
                    "--resume%s",
-                   what, worker, (double)timeout_ms / 1000, seen.state, peers->absent ? "" : leased);
+                   what, worker, (double)timeout_ms / 1000, seen.state, without);
 }
 
 enum dp_status dp_peers_check_one(struct dp_peers *peers, uint32_t worker, const char *what,

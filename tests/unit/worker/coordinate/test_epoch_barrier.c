@@ -312,7 +312,7 @@ static struct run *begin_long(uint64_t seed, uint32_t epochs)
     struct world *draws = run->world;
     run->workers = 1 + (uint32_t)world_random(draws, WORKERS);
     run->cluster.training = (struct dp_cluster_training){
-        .workers = run->workers, .epochs = epochs, .run = 1, .timeout_ms = 30000};
+        .workers = run->workers, .epochs = epochs, .run = 1, .timeout_ms = 30000, .consistency = "async"};
     run->hasty = world_random(draws, 2);
     run->push_ms = short_or(run, 600);
     run->rule.patience = (uint32_t)world_random(draws, 4);

@@ -29,6 +29,7 @@ struct scene {
     uint64_t leaves_ms;   /* worker 1 has left for its silence, then; 0: nobody does */
     bool made_up;         /* it handed nothing over */
     bool leased;          /* others do its work */
+    bool in_steps;        /* they wait for each other */
     uint64_t lost[2];     /* the steps at which the server loses all notes */
     enum dp_status st;
     struct dp_error err;
@@ -186,7 +187,10 @@ static void play(struct scene *scene)
         (struct dp_cluster_training){.workers = 2,
                                      .run = 1,
                                      .timeout_ms = TIMEOUT_MS,
+                                     .consistency = "async",
                                      .work = scene->leased ? DP_CLUSTER_LEASED : DP_CLUSTER_FIXED};
+    if (scene->in_steps)
+        (void)strcpy(scene->cluster.training.consistency, "ssp:2");
     struct world *world = world_new(7, 2, process, contexts);
     if (scene->before) {
         char text[64];
@@ -213,6 +217,11 @@ static void what_was_said_before_does_not_end_a_wait(void **state)
         assert_int_equal(stays_away.st, DP_TIMEOUT);
         assert_in_range(stays_away.waited_ms, TIMEOUT_MS, TIMEOUT_MS + 10000);
         assert_non_null(strstr(stays_away.err.text, states[i]));
+        assert_non_null(strstr(stays_away.err.text, "With --work leased others"));
+        stays_away = (struct scene){.before = states[i], .in_steps = true};
+        play(&stays_away);
+        assert_non_null(
+            strstr(stays_away.err.text, "With --worker-timeout (training.worker_timeout) the others"));
         /* Nor does it hide what is said now. */
         ends = (struct scene){.before = states[i], .then = states[i]};
         play(&ends);
