@@ -9,6 +9,8 @@
 #include "server/control/control.h"
 #include "server/layout.h"
 #include "server/registration.h"
+#include "server/restore/restore.h"
+#include "server/restore/restore_place.h"
 #include "server/shard_thread.h"
 
 #include <errno.h>
@@ -37,7 +39,8 @@ struct server {
     uint32_t number;
     uint64_t boot, salt;
     struct dp_net *net;
-    bool read_only, replaces, existing;
+    bool read_only, replaces, existing, overwrite;
+    const char *restores, *history; /* a checkpoint, and the word of that restore; NULL: it serves */
     struct dp_registration *registration;
     atomic_uint started; /* control counts them meanwhile */
     struct dp_shard_thread *shard[DP_SHARDS_MAX];
@@ -54,19 +57,26 @@ static const char usage[] =
     "start without a store that was lost: its shard starts empty, and the log says what is lost; or\n        "
     "          accept another store, or register, in place of the one that the cluster knew\n"
     "  --existing-store  refuse to start where a shard has no store, also on the very first start\n"
+    "  --restore CHECKPOINT  build this server's store from a checkpoint (DIR/checkpoint-N), and exit; the "
+    "cluster\n"
+    "                  file may have other servers and shards than the checkpoint. Restore every server, "
+    "then start\n"
+    "  --overwrite     with --restore: replace the store that is there\n"
+    "  --history WORD  with --restore, the same for all servers: another one for each restore, so that no "
+    "worker\n"
+    "                  and no store of before is taken for one of it\n"
     "  --help          this text\nOn SIGTERM the server finishes pending requests, writes its rows back and "
     "exits.\n";
 
 static enum dp_status read_flags(int argc, char **argv, struct server *server, bool *help,
                                  struct dp_error *err)
 {
-    static const struct option flags[] = {{"cluster", required_argument, NULL, 'c'},
-                                          {"server", required_argument, NULL, 's'},
-                                          {"read-only", no_argument, NULL, 'r'},
-                                          {"replace-store", no_argument, NULL, 'p'},
-                                          {"existing-store", no_argument, NULL, 'e'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option flags[] = {
+        {"cluster", required_argument, NULL, 'c'},  {"server", required_argument, NULL, 's'},
+        {"read-only", no_argument, NULL, 'r'},      {"replace-store", no_argument, NULL, 'p'},
+        {"existing-store", no_argument, NULL, 'e'}, {"restore", required_argument, NULL, 'R'},
+        {"overwrite", no_argument, NULL, 'o'},      {"history", required_argument, NULL, 'H'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
     const char *path = NULL, *number = NULL;
     uint64_t n = 0;
     opterr = 0;
@@ -81,6 +91,12 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
             server->replaces = true;
         else if (c == 'e')
             server->existing = true;
+        else if (c == 'R')
+            server->restores = optarg;
+        else if (c == 'o')
+            server->overwrite = true;
+        else if (c == 'H')
+            server->history = optarg;
         else if (c == 'h')
             *help = true;
         else
@@ -95,6 +111,12 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
         return dp_fail(err, DP_ARGUMENT, "--cluster and --server are required; see --help");
     if (server->read_only && server->replaces)
         return dp_fail(err, DP_ARGUMENT, "--read-only and --replace-store: give one of them");
+    if (server->restores && (server->read_only || server->replaces || server->existing))
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "--restore builds a store and serves nothing: of the other flags it takes only --overwrite");
+    if ((server->overwrite || server->history) && !server->restores)
+        return dp_fail(err, DP_ARGUMENT, "--overwrite and --history go with --restore");
     enum dp_status st = dp_cluster_read(path, &server->cluster, err);
     if (st == DP_OK)
         st = dp_parse_u64(number, 0, server->cluster->server_count - 1, "--server", &n, err);
@@ -362,6 +384,8 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
     if (st == DP_OK)
         st = dp_net_open(1, &server->net, err);
     if (st == DP_OK)
+        st = dp_restore_place_check(server->self->store, err);
+    if (st == DP_OK)
         st = dp_layout_check(server->self->store, &layout, server->replaces, &server->layout_known, err);
     if (st == DP_OK && server->existing)
         st = dp_layout_check_stores(server->self->store, &layout, err);
@@ -427,7 +451,12 @@ int main(int argc, char **argv)
         (void)snprintf(who, sizeof who, "server %" PRIu32, server.number);
         dp_log_start(who, DP_LOG_INFO);
         raise_files_max();
-        st = serve(&server, &err);
+        const struct dp_restore_options restore = {.checkpoint = server.restores,
+                                                   .cluster = server.cluster,
+                                                   .server = server.number,
+                                                   .overwrite = server.overwrite,
+                                                   .history = server.history};
+        st = server.restores ? dp_restore(&restore, &err) : serve(&server, &err);
     }
     if (st != DP_OK)
         dp_log(DP_LOG_ERROR, "%s", err.text);

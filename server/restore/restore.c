@@ -1,0 +1,249 @@
+#include "server/restore/restore.h"
+
+#include "common/base/bytes.h"
+#include "common/base/log.h"
+#include "common/env/clock.h"
+#include "server/checkpoint/checksum.h"
+#include "server/control/register_file.h"
+#include "server/layout.h"
+#include "server/restore/restore_copy.h"
+#include "server/restore/restore_from.h"
+#include "server/restore/restore_place.h"
+#include "server/restore/restore_register.h"
+#include "server/restore/restore_split.h"
+#include "server/store/store_id.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#define STORE_ROOM (8u << 20) /* a store's opening takes about half of that beside its rows */
+
+struct restoring {
+    const struct dp_restore_options *o;
+    struct dp_restore_from from;
+    struct dp_restore_own own;
+    struct dp_layout layout;
+    struct dp_restore_place place;
+};
+
+static struct dp_layout layout_of(const struct dp_restore_options *o)
+{
+    struct dp_layout layout = {.count = o->cluster->server[o->server].shards,
+                               .total = dp_cluster_shards(o->cluster)};
+    for (uint32_t i = 0; i < o->server; i++)
+        layout.first += o->cluster->server[i].shards;
+    return layout;
+}
+
+static bool is_same_layout(const struct restoring *r)
+{
+    return r->layout.total == r->from.manifest.shards;
+}
+
+/* ---- before anything is made */
+
+static enum dp_status check(const struct restoring *r, struct dp_error *err)
+{
+    const struct dp_manifest *m = &r->from.manifest;
+    DP_ASSERT(r->o->server < r->o->cluster->server_count);
+    if (r->o->cluster->durability == DP_CLUSTER_NONE)
+        return dp_fail(
+            err, DP_UNSUPPORTED,
+            "a restore needs a journal: set servers.durability to \"machine\" or \"process\" for it; "
+            "once the servers have stopped cleanly, \"none\" works again");
+    if (m->cluster != r->own.cluster)
+        dp_log(DP_LOG_WARN,
+               "the checkpoint is of cluster '%s' (0x%016" PRIx64
+               "), and is restored into '%s' (0x%016" PRIx64 ")",
+               m->cluster_name ? m->cluster_name : "", m->cluster, r->o->cluster->name, r->own.cluster);
+    if (r->o->server == 0 && (!m->register_file.name || strcmp(m->register_file.name, DP_REGISTER_FILE) != 0))
+        return dp_fail(err, DP_CORRUPT, "the checkpoint %s has no register", r->from.checkpoint);
+    return DP_OK;
+}
+
+static bool is_number(const char *text)
+{
+    return strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
+}
+
+static uint64_t number_of(const char *digits)
+{
+    char text[17];
+    (void)snprintf(text, sizeof text, "%.16s", digits);
+    return strtoull(text, NULL, 16);
+}
+
+/* The servers are restored by processes that know nothing of each other. */
+static enum dp_status choose_history(struct restoring *r, struct dp_error *err)
+{
+    const char *word = r->o->history;
+    r->own.generation = r->from.manifest.generation + 1;
+    if (!word && r->o->cluster->server_count > 1)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "the cluster has %" PRIu32
+            " servers, which must know that they are of one restore: give all of them --history with the "
+            "same word, another one for each restore (`downpour restore` does that)",
+            r->o->cluster->server_count);
+    if (!word) {
+        dp_store_id_draw(&r->own.history);
+    } else if (is_number(word)) {
+        r->own.history = number_of(word);
+    } else {
+        char order[8], text[DP_CHECKSUM_TEXT];
+        struct dp_checksum sum;
+        dp_store_u64le(order, r->from.manifest.order);
+        dp_checksum_begin(&sum);
+        dp_checksum_put(&sum, order, sizeof order);
+        dp_checksum_put(&sum, word, strlen(word));
+        dp_checksum_end(&sum, text);
+        r->own.history = number_of(text);
+    }
+    return r->own.history != 0
+               ? DP_OK
+               : dp_fail(err, DP_ARGUMENT, "--history 0 is that of a cluster that was never restored");
+}
+
+static uint64_t bytes_of(const struct dp_manifest_files *files)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < files->count; i++)
+        bytes += files->file[i].bytes;
+    return bytes;
+}
+
+static bool on_one_disk(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev;
+}
+
+/* An estimate, from above but for rows that merge badly. Told before hours of copying. */
+static uint64_t bytes_needed(const struct restoring *r)
+{
+    const struct dp_manifest *m = &r->from.manifest;
+    bool links = on_one_disk(r->place.building, r->from.pool), same = is_same_layout(r);
+    uint64_t bytes = (uint64_t)STORE_ROOM * r->layout.count, most = 0, all = 0;
+    for (uint32_t i = 0; i < m->shards; i++) {
+        uint64_t tail = bytes_of(&m->shard[i].tail.files), rows = bytes_of(&m->shard[i].files);
+        uint64_t copy = 2 * tail + (links ? 0 : rows);
+        bool ours = i - r->layout.first < r->layout.count;
+        bytes += same && ours ? copy : 0;
+        most = copy > most ? copy : most;
+        all += rows + tail;
+    }
+    /* The new rows, and one old shard at a time. */
+    return same ? bytes : bytes + most + all / r->layout.total * r->layout.count;
+}
+
+static enum dp_status check_room(const struct restoring *r, struct dp_error *err)
+{
+    struct statvfs disk;
+    uint64_t bytes = bytes_needed(r);
+    if (statvfs(r->place.building, &disk) != 0 || (uint64_t)disk.f_bavail * disk.f_frsize >= bytes)
+        return DP_OK; /* what is written tells, too */
+    return dp_fail(err, DP_FULL,
+                   "the disk of %s has %" PRIu64 " MB left, and the restore takes about %" PRIu64
+                   " MB: make room on that disk",
+                   r->place.store, (uint64_t)disk.f_bavail * disk.f_frsize / 1000000, bytes / 1000000 + 1);
+}
+
+/* ---- shards */
+
+static enum dp_status copy_shards(const struct restoring *r, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (uint32_t i = r->layout.first; st == DP_OK && i < r->layout.first + r->layout.count; i++) {
+        char name[32], path[DP_RESTORE_PATH_BYTES];
+        (void)snprintf(name, sizeof name, "shard-%04" PRIu32, i);
+        st = dp_restore_path(path, r->place.building, name, err);
+        if (st == DP_OK)
+            st = dp_restore_copy(&r->from, i, &r->own, path, err);
+        if (st != DP_OK)
+            return dp_wrap(err, st, "shard %" PRIu32, i);
+        dp_log(DP_LOG_INFO,
+               "shard %" PRIu32 ": restored; its next start replays %" PRIu64 " records of the journal", i,
+               r->from.manifest.shard[i].tail.records);
+    }
+    return st;
+}
+
+static enum dp_status split_shards(const struct restoring *r, struct dp_error *err)
+{
+    const struct dp_restore_split split = {.from = &r->from,
+                                           .own = &r->own,
+                                           .building = r->place.building,
+                                           .first = r->layout.first,
+                                           .count = r->layout.count,
+                                           .total = r->layout.total,
+                                           .cache_bytes = r->o->cluster->cache_bytes,
+                                           .journal_bytes = r->o->cluster->journal_bytes};
+    return dp_restore_split(&split, err);
+}
+
+/* Its bytes were checked for their sum before they are read as a register. */
+static enum dp_status restore_register(const struct restoring *r, struct dp_error *err)
+{
+    const struct dp_manifest_file *file = &r->from.manifest.register_file;
+    char path[DP_RESTORE_PATH_BYTES];
+    void *bytes = NULL;
+    if (r->o->server != 0)
+        return DP_OK;
+    enum dp_status st = dp_restore_path(path, r->from.checkpoint, file->name, err);
+    const struct dp_restore_file small = {.from = path, .bytes = file->bytes, .checksum = file->checksum};
+    if (st == DP_OK)
+        st = dp_restore_file_read(&small, &bytes, err);
+    free(bytes);
+    return st == DP_OK ? dp_restore_register(r->from.checkpoint, r->place.building, err) : st;
+}
+
+static enum dp_status build(struct restoring *r, struct dp_error *err)
+{
+    enum dp_status st = check_room(r, err);
+    if (st == DP_OK)
+        st = is_same_layout(r) ? copy_shards(r, err) : split_shards(r, err);
+    if (st == DP_OK)
+        st = restore_register(r, err);
+    if (st == DP_OK)
+        st = dp_layout_put(r->place.building, &r->layout, err);
+    /* Last, on purpose: until here STORE is what it was, and what was built is swept by whoever tries again. */
+    return st == DP_OK ? dp_restore_place_end(&r->place, err) : st;
+}
+
+static enum dp_status restore(struct restoring *r, struct dp_error *err)
+{
+    const struct dp_restore_options *o = r->o;
+    char shards[DP_LAYOUT_NAME_BYTES];
+    enum dp_status st = dp_restore_from_open(&r->from, o->checkpoint, err);
+    if (st == DP_OK)
+        st = check(r, err);
+    if (st == DP_OK)
+        st = choose_history(r, err);
+    if (st != DP_OK)
+        return st;
+    dp_layout_name(&r->layout, shards);
+    dp_log(DP_LOG_INFO, "restoring %s (made %s, %" PRIu32 " shards) as %s in %s", r->from.checkpoint,
+           r->from.manifest.made ? r->from.manifest.made : "", r->from.manifest.shards, shards,
+           o->cluster->server[o->server].store);
+    st = dp_restore_place_begin(&r->place, o->cluster->server[o->server].store, o->overwrite, err);
+    return st == DP_OK ? build(r, err) : st;
+}
+
+enum dp_status dp_restore(const struct dp_restore_options *o, struct dp_error *err)
+{
+    struct restoring r = {
+        .o = o, .own = {.cluster = o->cluster->id}, .layout = layout_of(o), .place = {.lock = -1}};
+    struct dp_clock clock = dp_clock_real();
+    uint64_t began_ns = dp_clock_ns(&clock);
+    enum dp_status st = restore(&r, err);
+    dp_restore_place_give_up(&r.place);
+    dp_restore_from_close(&r.from);
+    if (st == DP_OK)
+        dp_log(DP_LOG_INFO, "restored in %.1f s: generation %" PRIu64 ", history %016" PRIx64,
+               (double)(dp_clock_ns(&clock) - began_ns) / 1e9, r.own.generation, r.own.history);
+    return st;
+}

@@ -1,0 +1,167 @@
+#include "server/restore/restore_copy.h"
+
+#include "common/base/log.h"
+#include "common/env/clock.h"
+#include "server/durable/table_mark.h"
+#include "server/store/rocks_adopt.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define SAY_NS UINT64_C(10000000000)
+
+void dp_restore_put_common(struct dp_restore_marks *marks, const struct dp_restore_from *from)
+{
+    dp_restore_marks_put_bytes(marks, "ids", from->ids, (size_t)from->manifest.ids.bytes);
+    dp_restore_marks_put_bytes(marks, "steps", from->steps,
+                               from->steps ? (size_t)from->manifest.steps.bytes : 0);
+}
+
+/* ---- files */
+
+static enum dp_status make_directory(const char *path, struct dp_error *err)
+{
+    if (mkdir(path, 0777) == 0)
+        return DP_OK;
+    return dp_fail(err, errno == ENOSPC || errno == EDQUOT ? DP_FULL : DP_IO, "cannot make %s: %s", path,
+                   strerror(errno));
+}
+
+/* A table is never written into once it is made; the others are, by RocksDB or by us. */
+static bool may_link(const char *name)
+{
+    size_t len = strlen(name);
+    return len > 4 && strcmp(name + len - 4, ".sst") == 0;
+}
+
+/* Each SAY_NS. */
+static void say_progress(const struct dp_manifest_shard *shard, uint64_t done_bytes, uint64_t *said_ns)
+{
+    struct dp_clock clock = dp_clock_real();
+    uint64_t now_ns = dp_clock_ns(&clock), all_bytes = 0;
+    if (now_ns - *said_ns < SAY_NS)
+        return;
+    *said_ns = now_ns;
+    for (size_t i = 0; i < shard->files.count; i++)
+        all_bytes += shard->files.file[i].bytes;
+    dp_log(DP_LOG_INFO, "shard %" PRIu32 " of the checkpoint: %" PRIu64 " of %" PRIu64 " MB read",
+           shard->index, done_bytes / 1000000, all_bytes / 1000000);
+}
+
+static enum dp_status bring_rows(const struct dp_restore_from *from, const struct dp_manifest_shard *shard,
+                                 const char *directory, struct dp_error *err)
+{
+    struct dp_clock clock = dp_clock_real();
+    uint64_t said_ns = dp_clock_ns(&clock), done_bytes = 0;
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < shard->files.count; i++) {
+        const struct dp_manifest_file *file = &shard->files.file[i];
+        char name[DP_RESTORE_PATH_BYTES], source[DP_RESTORE_PATH_BYTES], target[DP_RESTORE_PATH_BYTES];
+        (void)snprintf(name, sizeof name, "%016" PRIx64 "/%s-%s", shard->store, file->name, file->checksum);
+        st = dp_restore_path(source, from->pool, name, err);
+        if (st == DP_OK)
+            st = dp_restore_path(target, directory, file->name, err);
+        const struct dp_restore_file one = {.from = source,
+                                            .to = target,
+                                            .bytes = file->bytes,
+                                            .checksum = file->checksum,
+                                            .may_link = may_link(file->name)};
+        if (st == DP_OK)
+            st = dp_restore_file_bring(&one, err);
+        done_bytes += file->bytes;
+        say_progress(shard, done_bytes, &said_ns);
+    }
+    return st;
+}
+
+static enum dp_status bring_tail(const struct dp_restore_from *from, const struct dp_manifest_shard *shard,
+                                 const char *directory, struct dp_error *err)
+{
+    char journal[DP_RESTORE_PATH_BYTES], tail[DP_RESTORE_PATH_BYTES];
+    enum dp_status st = dp_restore_path(journal, directory, "journal", err);
+    (void)snprintf(tail, sizeof tail, "%.*s/tail-%04" PRIu32, (int)sizeof tail - 32, from->checkpoint,
+                   shard->index);
+    if (st == DP_OK)
+        st = make_directory(journal, err);
+    for (size_t i = 0; st == DP_OK && i < shard->tail.files.count; i++) {
+        const struct dp_manifest_file *file = &shard->tail.files.file[i];
+        char source[DP_RESTORE_PATH_BYTES], target[DP_RESTORE_PATH_BYTES];
+        st = dp_restore_path(source, tail, file->name, err);
+        if (st == DP_OK)
+            st = dp_restore_path(target, journal, file->name, err);
+        const struct dp_restore_file one = {
+            .from = source, .to = target, .bytes = file->bytes, .checksum = file->checksum};
+        if (st == DP_OK)
+            st = dp_restore_file_bring(&one, err);
+    }
+    return st == DP_OK ? dp_restore_directory_sync(journal, err) : st;
+}
+
+/* ---- marks */
+
+static bool has_table(const struct dp_manifest_shard *shard, const char *name)
+{
+    for (size_t i = 0; i < shard->tables.count; i++)
+        if (strcmp(shard->tables.table[i].spec.name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A table may have come to this shard after the cut, and to another one before: pushes to it are in the tail here. */
+static void put_tables(struct dp_restore_marks *marks, const struct dp_restore_from *from,
+                       const struct dp_manifest_shard *shard)
+{
+    for (uint32_t i = 0; i < from->tables; i++) {
+        char bytes[DP_TABLE_MARK_BYTES];
+        if (has_table(shard, from->table[i].spec.name))
+            continue;
+        const struct dp_store_mark mark = dp_table_mark_encode(&from->table[i].spec, 0, bytes);
+        dp_restore_marks_put(marks, &mark);
+    }
+}
+
+static enum dp_status adopt(const struct dp_restore_from *from, const struct dp_manifest_shard *shard,
+                            const struct dp_restore_own *own, const char *directory, struct dp_error *err)
+{
+    struct dp_restore_marks *marks = calloc(1, sizeof *marks);
+    if (!marks)
+        return dp_fail(err, DP_NOMEM, "the marks of %s", directory);
+    dp_restore_put_common(marks, from);
+    put_tables(marks, from, shard);
+    /* The tail is a journal of its own: none of its openings is over, and without its last one it was lost. */
+    dp_restore_marks_put_u64(marks, "journal", shard->tail.incarnation);
+    dp_restore_marks_put_bytes(marks, "released", NULL, 0);
+    const struct dp_rocks_adoption adoption = {.store = {.directory = directory,
+                                                         .cluster = own->cluster,
+                                                         .generation = own->generation,
+                                                         .history = own->history,
+                                                         .range = shard->range,
+                                                         .journaled = true},
+                                               .of = shard->store,
+                                               .marks = marks->mark,
+                                               .count = marks->count};
+    enum dp_status st = marks->failed ? dp_fail(err, DP_NOMEM, "the marks of %s", directory)
+                                      : dp_rocks_store_adopt(&adoption, err);
+    dp_restore_marks_clear(marks);
+    free(marks);
+    return st;
+}
+
+enum dp_status dp_restore_copy(const struct dp_restore_from *from, uint32_t index,
+                               const struct dp_restore_own *own, const char *directory, struct dp_error *err)
+{
+    DP_ASSERT(index < from->manifest.shards);
+    const struct dp_manifest_shard *shard = &from->manifest.shard[index];
+    enum dp_status st = make_directory(directory, err);
+    if (st == DP_OK)
+        st = bring_rows(from, shard, directory, err);
+    if (st == DP_OK)
+        st = bring_tail(from, shard, directory, err);
+    if (st == DP_OK)
+        st = adopt(from, shard, own, directory, err);
+    return st == DP_OK ? dp_restore_directory_sync(directory, err) : st;
+}

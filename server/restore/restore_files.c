@@ -1,0 +1,216 @@
+#include "server/restore/restore_files.h"
+
+#include "server/checkpoint/checksum.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define COPY_BYTES (1u << 20)
+
+static enum dp_status failed(struct dp_error *err, const char *what, const char *path)
+{
+    int why = errno;
+    if (why == ENOSPC || why == EDQUOT)
+        return dp_fail(err, DP_FULL, "%s %s: %s; make room on that disk", what, path, strerror(why));
+    return dp_fail(err, DP_IO, "%s %s: %s", what, path, strerror(why));
+}
+
+enum dp_status dp_restore_path(char out[DP_RESTORE_PATH_BYTES], const char *directory, const char *name,
+                               struct dp_error *err)
+{
+    int n = snprintf(out, DP_RESTORE_PATH_BYTES, "%s/%s", directory, name);
+    return n >= 0 && n < (int)DP_RESTORE_PATH_BYTES
+               ? DP_OK
+               : dp_fail(err, DP_ARGUMENT, "the path %.200s... is too long", directory);
+}
+
+/* ---- bringing */
+
+struct hashing {
+    const struct dp_restore_file *file;
+    struct dp_checksum sum;
+    uint64_t bytes;
+};
+
+static enum dp_status see_end(struct hashing *h, struct dp_error *err)
+{
+    char text[DP_CHECKSUM_TEXT];
+    const struct dp_restore_file *file = h->file;
+    dp_checksum_end(&h->sum, text);
+    if (h->bytes != file->bytes)
+        return dp_fail(err, DP_CORRUPT,
+                       "%s has %" PRIu64 " bytes, and the checkpoint's manifest says %" PRIu64
+                       ": the checkpoint is damaged; use another one",
+                       file->from, h->bytes, file->bytes);
+    if (strcmp(text, file->checksum) != 0)
+        return dp_fail(err, DP_CORRUPT,
+                       "%s does not have the checksum that the checkpoint's manifest says: the checkpoint "
+                       "is damaged; use another one",
+                       file->from);
+    return DP_OK;
+}
+
+static enum dp_status put_all(int to, const struct dp_restore_file *file, const char *bytes, size_t count,
+                              struct dp_error *err)
+{
+    for (size_t at = 0; at < count;) {
+        ssize_t n = write(to, bytes + at, count - at);
+        if (n < 0)
+            return failed(err, "cannot write", file->to);
+        at += (size_t)n;
+    }
+    return DP_OK;
+}
+
+/* to: -1: it is read only. */
+static enum dp_status read_all(int from, int to, struct hashing *h, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    char *bytes = malloc(COPY_BYTES);
+    ssize_t n = 0;
+    if (!bytes)
+        return dp_fail(err, DP_NOMEM, "no memory to read %s", h->file->from);
+    while (st == DP_OK && (n = read(from, bytes, COPY_BYTES)) > 0) {
+        h->bytes += (uint64_t)n;
+        dp_checksum_put(&h->sum, bytes, (size_t)n);
+        if (to >= 0)
+            st = put_all(to, h->file, bytes, (size_t)n, err);
+    }
+    free(bytes);
+    if (st == DP_OK && n < 0)
+        st = failed(err, "cannot read", h->file->from);
+    return st == DP_OK ? see_end(h, err) : st;
+}
+
+static enum dp_status open_from(const struct dp_restore_file *file, int *from, struct dp_error *err)
+{
+    struct stat found;
+    *from = open(file->from, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (*from < 0)
+        return errno == ENOENT
+                   ? dp_fail(err, DP_CORRUPT, "%s is missing: the checkpoint is damaged; use another one",
+                             file->from)
+                   : failed(err, "cannot open", file->from);
+    if (fstat(*from, &found) != 0 || !S_ISREG(found.st_mode))
+        return dp_fail(err, DP_CORRUPT, "%s is no file: the checkpoint is damaged; use another one",
+                       file->from);
+    return DP_OK;
+}
+
+/* *to: -1: linked. */
+static enum dp_status make_to(const struct dp_restore_file *file, int *to, struct dp_error *err)
+{
+    if (file->may_link && link(file->from, file->to) == 0)
+        return DP_OK;
+    /* Any other reason is met again by what follows. */
+    *to = open(file->to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return *to >= 0 ? DP_OK : failed(err, "cannot make", file->to);
+}
+
+enum dp_status dp_restore_file_bring(const struct dp_restore_file *file, struct dp_error *err)
+{
+    struct hashing h = {.file = file};
+    int from = -1, to = -1;
+    dp_checksum_begin(&h.sum);
+    enum dp_status st = open_from(file, &from, err);
+    if (st == DP_OK)
+        st = make_to(file, &to, err);
+    if (st == DP_OK)
+        st = read_all(from, to, &h, err);
+    if (st == DP_OK && to >= 0 && fsync(to) != 0)
+        st = failed(err, "cannot sync", file->to);
+    if (to >= 0 && close(to) != 0 && st == DP_OK)
+        st = failed(err, "cannot close", file->to);
+    if (from >= 0)
+        (void)close(from);
+    return st;
+}
+
+enum dp_status dp_restore_file_read(const struct dp_restore_file *file, void **bytes, struct dp_error *err)
+{
+    struct hashing h = {.file = file};
+    int from = -1;
+    ssize_t n = 0;
+    *bytes = NULL;
+    dp_checksum_begin(&h.sum);
+    enum dp_status st = open_from(file, &from, err);
+    char *to = st == DP_OK ? malloc((size_t)file->bytes + 1) : NULL;
+    if (st == DP_OK && !to)
+        st = dp_fail(err, DP_NOMEM, "no memory to read %s", file->from);
+    /* One byte more: a file that is too long is seen. */
+    while (st == DP_OK && h.bytes <= file->bytes &&
+           (n = read(from, to + h.bytes, (size_t)(file->bytes + 1 - h.bytes))) > 0) {
+        dp_checksum_put(&h.sum, to + h.bytes, (size_t)n);
+        h.bytes += (uint64_t)n;
+    }
+    if (st == DP_OK && n < 0)
+        st = failed(err, "cannot read", file->from);
+    if (st == DP_OK)
+        st = see_end(&h, err);
+    if (from >= 0)
+        (void)close(from);
+    if (st == DP_OK)
+        *bytes = to;
+    else
+        free(to);
+    return st;
+}
+
+/* ---- directories */
+
+enum dp_status dp_restore_directory_sync(const char *path, struct dp_error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum dp_status st = fd < 0 || fsync(fd) != 0 ? failed(err, "cannot sync", path) : DP_OK;
+    if (fd >= 0)
+        (void)close(fd);
+    return st;
+}
+
+enum dp_status dp_restore_each_name(const char *directory,
+                                    enum dp_status (*visit)(void *context, const char *directory,
+                                                            const char *name, struct dp_error *err),
+                                    void *context, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    DIR *list = opendir(directory);
+    if (!list)
+        return errno == ENOENT ? dp_fail(err, DP_NOT_FOUND, "there is no directory %s", directory)
+                               : failed(err, "cannot list", directory);
+    for (struct dirent *entry = readdir(list); st == DP_OK && entry; entry = readdir(list))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            st = visit(context, directory, entry->d_name, err);
+    (void)closedir(list);
+    return st;
+}
+
+static enum dp_status remove_name(void *context, const char *directory, const char *name,
+                                  struct dp_error *err)
+{
+    char path[DP_RESTORE_PATH_BYTES];
+    struct stat found;
+    enum dp_status st = dp_restore_path(path, directory, name, err);
+    (void)context;
+    if (st != DP_OK)
+        return st;
+    if (lstat(path, &found) == 0 && S_ISDIR(found.st_mode))
+        return dp_restore_remove(path, true, err);
+    return unlink(path) == 0 || errno == ENOENT ? DP_OK : failed(err, "cannot remove", path);
+}
+
+enum dp_status dp_restore_remove(const char *path, bool itself, struct dp_error *err)
+{
+    enum dp_status st = dp_restore_each_name(path, remove_name, NULL, err);
+    if (st == DP_NOT_FOUND)
+        return DP_OK;
+    if (st == DP_OK && itself && rmdir(path) != 0 && errno != ENOENT)
+        st = failed(err, "cannot remove", path);
+    return st;
+}

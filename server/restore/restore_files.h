@@ -1,0 +1,47 @@
+/* Restore files: brings a checkpoint's files into a directory that is being built, and removes such a directory.
+ * Promise   A file that was brought was read in full, and has the size and checksum given (BLAKE2b-128). Its bytes are
+ *           durable; its name is once dp_restore_directory_sync returns for its directory.
+ * Thread    Any.
+ * Failure   DP_CORRUPT: missing, of another size, or damaged, naming the file. DP_FULL, DP_IO, naming the path. */
+#ifndef DP_RESTORE_RESTORE_FILES_H
+#define DP_RESTORE_RESTORE_FILES_H
+
+#include "common/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DP_RESTORE_PATH_BYTES 1600u
+
+struct dp_restore_file {
+    const char *from, *to; /* `to` must not exist */
+    uint64_t bytes;
+    const char *checksum; /* in 32 hex digits */
+    bool
+        may_link; /* a hard link will do where both are on one file system: nobody ever writes into the file */
+};
+
+DP_MUST_USE
+enum dp_status dp_restore_file_bring(const struct dp_restore_file *file, struct dp_error *err);
+/* Reads a small file into heap memory that the caller frees, with the same checks. */
+DP_MUST_USE
+enum dp_status dp_restore_file_read(const struct dp_restore_file *file, void **bytes, struct dp_error *err);
+
+/* Joins the parts with '/'; DP_ARGUMENT: too long. */
+DP_MUST_USE
+enum dp_status dp_restore_path(char out[DP_RESTORE_PATH_BYTES], const char *directory, const char *name,
+                               struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_restore_directory_sync(const char *path, struct dp_error *err);
+/* Visits all names but "." and "..". DP_NOT_FOUND: there is no such directory. */
+DP_MUST_USE
+enum dp_status dp_restore_each_name(const char *directory,
+                                    enum dp_status (*visit)(void *context, const char *directory,
+                                                            const char *name, struct dp_error *err),
+                                    void *context, struct dp_error *err);
+/* Removes what is in the directory and, with `itself`, the directory. One that is not there is no failure. Links are not followed. */
+DP_MUST_USE
+enum dp_status dp_restore_remove(const char *path, bool itself, struct dp_error *err);
+
+#endif

@@ -1,0 +1,28 @@
+/* Restore from: a checkpoint as a restore reads it: its manifest, and the small files that all shards need.
+ * Promise   What open gives is complete: the manifest is consistent (manifest.h), ids and steps have their checksums and can
+ *           be read. The files of rows are checked as they are brought.
+ * Memory    close frees it; accepts {0}.
+ * Failure   DP_NOT_FOUND: this is no checkpoint. DP_UNSUPPORTED: of another format. DP_CORRUPT, DP_IO, naming the file. */
+#ifndef DP_RESTORE_RESTORE_FROM_H
+#define DP_RESTORE_RESTORE_FROM_H
+
+#include "server/checkpoint/manifest.h"
+#include "server/restore/restore_files.h"
+#include "server/restore/restore_rows.h"
+
+struct dp_restore_from {
+    char checkpoint[DP_RESTORE_PATH_BYTES]; /* its directory */
+    char pool[DP_RESTORE_PATH_BYTES];       /* of its stores' files */
+    struct dp_manifest manifest;
+    void *ids, *steps;              /* as in the marks; steps NULL: no run of workers that joined */
+    struct dp_restore_table *table; /* of all shards, ascending by id */
+    uint32_t tables;
+    uint64_t lsn_max; /* no shard of it has a greater one */
+};
+
+DP_MUST_USE
+enum dp_status dp_restore_from_open(struct dp_restore_from *from, const char *checkpoint,
+                                    struct dp_error *err);
+void dp_restore_from_close(struct dp_restore_from *from);
+
+#endif

@@ -1,0 +1,26 @@
+/* Restore split: a checkpoint of one number of shards becomes the stores of another.
+ *     for each old shard whose range meets one of ours: copied (restore_copy.h), recovered (restore_source.h), its rows written into
+ *     our stores by range, removed -> marks
+ * Promise   The stores are clean and durable but their names in `building`: they have every row of their ranges, each counted, all tables,
+ *           and the ids and steps of all shards. Their journals begin behind the greatest lsn of all old shards, so that a push is newer
+ *           than any row.
+ * Room      Beside the new stores, that of one old shard at a time (linked where that is possible).
+ * Thread    One.
+ * Failure   As those. What was made stays: the caller removes `building`. */
+#ifndef DP_RESTORE_RESTORE_SPLIT_H
+#define DP_RESTORE_RESTORE_SPLIT_H
+
+#include "server/restore/restore_copy.h"
+
+struct dp_restore_split {
+    const struct dp_restore_from *from;
+    const struct dp_restore_own *own;
+    const char *building;
+    uint32_t first, count, total;        /* the shards that are made, of the new number of all */
+    uint64_t cache_bytes, journal_bytes; /* of one shard */
+};
+
+DP_MUST_USE
+enum dp_status dp_restore_split(const struct dp_restore_split *split, struct dp_error *err);
+
+#endif

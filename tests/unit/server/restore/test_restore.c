@@ -1,0 +1,406 @@
+/* A checkpoint restored. Goal: the restored shards have its rows, ids and register, whatever their number; a push of before is known,
+ * and a new one is applied. Method: shards on RocksDB and real journals train and are killed; a checkpoint is made of what they
+ * left; it is restored, and the rows' digest compared with that of the shards themselves. */
+#include "common/model/mix.h"
+#include "common/model/row.h"
+#include "server/control/register_file.h"
+#include "server/layout.h"
+#include "server/restore/restore_place.h"
+#include "server/store/store_view.h"
+#include "tests/lib/test.h"
+#include "tests/unit/server/restore/restore_world.h"
+
+#include "common/env/directory.h"
+#include "common/env/read_only_disk.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int set_up(void **state)
+{
+    *state = world_new(2);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    world_free(*state);
+    return 0;
+}
+
+/* The shards that own a key push it anew: its row changes by the rate times the gradient. */
+static void expect_push_counts(struct world *world, uint64_t key, uint64_t number)
+{
+    uint32_t shards = dp_cluster_shards(&world->cluster);
+    for (uint32_t i = 0; i < shards; i++) {
+        struct live *live = world_live(world, i);
+        bool own = dp_range_has(live->range, dp_mix(key));
+        assert_true(live_push(live, &world->sgd, key, 1, 0, 1)); /* of before: known */
+        assert_true(live_push(live, &world->sgd, key, 1, WORLD_PUSHES - 1, 1));
+        assert_true(live_push(live, &world->sgd, key, 1, WORLD_ELSEWHERE, 1));
+        float before = own ? live_value(live, &world->sgd, key) : 0;
+        assert_false(live_push(live, &world->sgd, key, 1, number, 2));
+        if (own)
+            assert_true(live_value(live, &world->sgd, key) < before - 1.9f);
+        assert_true(live_push(live, &world->sgd, key, 1, number, 2));
+        live_close(&live, i % 2 ? LIVE_KILLED : LIVE_CLEAN);
+        live = world_live(world, i); /* and it lasts */
+        if (own)
+            assert_true(live_value(live, &world->sgd, key) < before - 1.9f);
+        live_close(&live, LIVE_CLEAN);
+    }
+}
+
+static void expect_register(struct world *world)
+{
+    struct dp_disk disk;
+    struct dp_error err = {0};
+    struct dp_control_register_content content;
+    assert_int_equal(dp_read_only_disk_open(world->server[0].store, &disk, &err), DP_OK);
+    assert_int_equal(dp_control_register_file_read(&disk, true, &content, &err), DP_OK);
+    dp_read_only_disk_close(&disk);
+    assert_int_equal(content.count, 3);
+    assert_string_equal(content.item[0]->name, "members");
+    assert_string_equal(content.item[1]->name, "run/1/plan");
+    assert_string_equal(content.item[2]->name, "zero");
+    assert_true(content.id != 77);
+    dp_control_register_content_clear(&content);
+}
+
+static void expect_layout(struct world *world)
+{
+    struct dp_layout layout = {.total = dp_cluster_shards(&world->cluster)};
+    for (uint32_t i = 0; i < world->cluster.server_count; i++) {
+        bool known = false;
+        struct dp_error err = {0};
+        layout.count = world->server[i].shards;
+        assert_int_equal(dp_layout_check(world->server[i].store, &layout, false, &known, &err), DP_OK);
+        assert_true(known);
+        layout.first += layout.count;
+    }
+}
+
+static void the_same_number_of_shards(void **state)
+{
+    struct world *world = *state;
+    world_restore(world, "same", WORLD_AS(2));
+    expect_layout(world);
+    expect_register(world);
+    world_expect_restored(world);
+    expect_push_counts(world, 3, WORLD_PUSHES);
+}
+
+static void the_same_shards_on_other_servers(void **state)
+{
+    struct world *world = *state;
+    world_restore(world, "two", WORLD_AS(1, 1));
+    expect_layout(world);
+    world_expect_restored(world);
+}
+
+static void more_shards_and_fewer(void **state)
+{
+    struct world *world = *state;
+    world_restore(world, "more", WORLD_AS(1, 2));
+    expect_layout(world);
+    expect_register(world);
+    world_expect_restored(world);
+    expect_push_counts(world, 3, WORLD_PUSHES);
+    expect_push_counts(world, 4, WORLD_PUSHES + 1);
+    expect_push_counts(world, 9, WORLD_PUSHES + 2);
+    world_digest(world, world->digest);
+    /* 3 shards become 1. */
+    for (uint32_t i = 0; i < 3; i++)
+        (void)world_shard(world, i, world->made.shard[i]);
+    world->made.shards = 3;
+    world->made.number = 2;
+    for (uint32_t number = 0; number < 3; number++)
+        assert_int_equal(dp_push_ids_restore(world->ids, LIVE_STREAM, WORLD_PUSHES + number, DP_OK), DP_OK);
+    made_checkpoint(&world->made);
+    (void)snprintf(world->checkpoint, sizeof world->checkpoint, "%s/checkpoint-000002", world->directory);
+    world_restore(world, "one", WORLD_AS(1));
+    world_expect_restored(world);
+    expect_push_counts(world, 3, WORLD_PUSHES + 3);
+    expect_push_counts(world, 380, WORLD_PUSHES + 4);
+}
+
+/* A table came to one shard before the cut, and to the other one behind its link, whose tail has pushes to it all the same. */
+static void a_table_that_a_link_lacks(void **state)
+{
+    struct world *world = *state;
+    char early[512];
+    const struct dp_table_spec late = world_table("late", 3, DP_OPT_SGD);
+    world_cluster(world, "trained", WORLD_AS(2));
+    for (uint32_t i = 0; i < 2; i++) {
+        char path[700];
+        (void)snprintf(world->made.shard[i], sizeof world->made.shard[i], "%.480s",
+                       world_shard(world, i, path));
+        struct live *live = world_live(world, i);
+        live_table(live, &world->sgd);
+        live_table(live, &world->adam);
+        if (i == 0)
+            live_table(live, &late);
+        assert_false(live_push(live, &world->sgd, 0, WORLD_KEYS, 0, 1));
+        live_close(&live, LIVE_CLEAN);
+        if (i == 1) {
+            (void)snprintf(early, sizeof early, "%.400s/early", world->directory);
+            made_copy_rows(world->made.shard[1], early);
+        }
+        live = world_live(world, i);
+        if (i == 1)
+            live_table(live, &late);
+        assert_false(live_push(live, &late, 0, WORLD_KEYS, 1, 1));
+        live_close(&live, LIVE_KILLED);
+    }
+    world->made.link[1] = early;
+    world->made.number = 2;
+    made_checkpoint(&world->made);
+    (void)snprintf(world->checkpoint, sizeof world->checkpoint, "%.400s/checkpoint-000002", world->directory);
+    for (uint32_t as = 2; as <= 3; as++) {
+        world_restore(world, as == 2 ? "late2" : "late3", as == 2 ? WORLD_AS(2) : WORLD_AS(3));
+        for (uint32_t i = 0; i < as; i++) {
+            struct live *live = world_live(world, i);
+            for (uint64_t key = 0; key < 20; key++)
+                if (dp_range_has(live->range, dp_mix(key)))
+                    assert_true(live_value(live, &late, key) < -0.9f);
+            live_close(&live, LIVE_CLEAN);
+        }
+    }
+}
+
+/* The ids of the restored stores are new: an old store is never taken for one of them. */
+static void the_stores_are_others(void **state)
+{
+    struct world *world = *state;
+    uint64_t ids[4] = {0};
+    world_restore(world, "first", WORLD_AS(2));
+    for (uint32_t i = 0; i < 4; i++) {
+        struct dp_store_view *view = NULL;
+        struct dp_error err = {0};
+        char path[700];
+        assert_int_equal(dp_store_view_open(i < 2 ? world_shard(world, i, path) : world->made.shard[i - 2],
+                                            NULL, &view, &err),
+                         DP_OK);
+        ids[i] = dp_store_view_own(view)->id.id;
+        assert_int_equal(dp_store_view_own(view)->id.generation, DP_GENERATION_FIRST + (i < 2));
+        assert_true((dp_store_view_own(view)->id.history != 0) == (i < 2));
+        assert_true(ids[i] != 0);
+        if (i < 2)
+            assert_true(dp_store_view_own(view)->id.register_id == 0 &&
+                        dp_store_view_own(view)->id.before == 0);
+        for (uint32_t other = 0; other < i; other++)
+            assert_true(ids[i] != ids[other]);
+        dp_store_view_close(&view);
+    }
+}
+
+static struct dp_store_id id_of(struct world *world, uint32_t shard)
+{
+    struct dp_store_view *view = NULL;
+    struct dp_error err = {0};
+    char path[700];
+    assert_int_equal(dp_store_view_open(world_shard(world, shard, path), NULL, &view, &err), DP_OK);
+    struct dp_store_id id = dp_store_view_own(view)->id;
+    dp_store_view_close(&view);
+    return id;
+}
+
+/* One history for all servers of a restore, another one for the next restore. */
+static void the_history_is_one_for_all_servers(void **state)
+{
+    struct world *world = *state;
+    struct dp_error err = {0};
+    uint64_t before = 0;
+    world_cluster(world, "history", WORLD_AS(1, 2));
+    world->history = NULL;
+    assert_int_equal(world_restore_one(world, 0, false, &err), DP_ARGUMENT);
+    assert_non_null(strstr(err.text, "--history"));
+    static const char *const words[] = {"monday", "tuesday", "00000000000000ab"};
+    for (size_t i = 0; i < 3; i++) {
+        world->history = words[i];
+        for (uint32_t server = 0; server < 2; server++)
+            assert_int_equal(world_restore_one(world, server, true, &err), DP_OK);
+        for (uint32_t shard = 0; shard < 3; shard++) {
+            assert_int_equal(id_of(world, shard).generation, DP_GENERATION_FIRST + 1);
+            assert_true(id_of(world, shard).history == id_of(world, 0).history);
+        }
+        assert_true(id_of(world, 0).history != before);
+        before = id_of(world, 0).history;
+    }
+    assert_true(before == 0xab);
+    world->history = "0000000000000000";
+    assert_int_equal(world_restore_one(world, 0, true, &err), DP_ARGUMENT);
+    world_cluster(world, "alone", WORLD_AS(2)); /* it can draw one */
+    world->history = NULL;
+    assert_int_equal(world_restore_one(world, 0, false, &err), DP_OK);
+    assert_true(id_of(world, 0).history != 0 && id_of(world, 0).history != before);
+}
+
+/* ---- what is there */
+
+static void expect_refused(struct world *world, bool overwrite, enum dp_status why, const char *text)
+{
+    struct dp_error err = {0};
+    enum dp_status st = world_restore_one(world, 0, overwrite, &err);
+    if (st != why || !strstr(err.text, text))
+        fail_msg("%s: %s", dp_status_name((int)st), err.text);
+}
+
+static void expect_nothing_built(const struct world *world)
+{
+    char path[1300];
+    (void)snprintf(path, sizeof path, "%s.restoring", world->server[0].store);
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+/* Another process, with the lock that a server has on its shard's store. */
+static pid_t use(const char *directory)
+{
+    char path[800];
+    int ends[2];
+    (void)snprintf(path, sizeof path, "%s/LOCK", directory);
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        if (fd < 0 || fcntl(fd, F_SETLK, &lock) != 0 || write(ends[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            (void)pause();
+    }
+    char x;
+    assert_int_equal(read(ends[0], &x, 1), 1);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    return child;
+}
+
+static void a_store_is_replaced_only_when_told(void **state)
+{
+    struct world *world = *state;
+    struct dp_error err = {0};
+    char path[700];
+    world_restore(world, "there", WORLD_AS(2));
+    struct live *live = world_live(world, 1);
+    assert_false(live_push(live, &world->sgd, 0, WORLD_KEYS, WORLD_PUSHES, 5));
+    live_close(&live, LIVE_CLEAN);
+    pid_t other = use(world_shard(world, 1, path));
+    expect_refused(world, true, DP_IN_USE, "in use");
+    assert_int_equal(kill(other, SIGKILL), 0);
+    assert_int_equal(waitpid(other, NULL, 0), other);
+    expect_refused(world, false, DP_EXISTS, "--overwrite");
+    expect_nothing_built(world);
+    live = world_live(world, 1);
+    assert_true(live_push(live, &world->sgd, 0, WORLD_KEYS, WORLD_PUSHES, 5));
+    live_close(&live, LIVE_CLEAN);
+    assert_int_equal(world_restore_one(world, 0, true, &err), DP_OK);
+    expect_nothing_built(world);
+    world_expect_restored(world);
+}
+
+static void other_things_are_not_removed(void **state)
+{
+    struct world *world = *state;
+    char path[1300];
+    struct dp_error err = {0};
+    world_cluster(world, "others", WORLD_AS(2));
+    assert_int_equal(dp_directory_make(world->server[0].store, &err), DP_OK);
+    (void)snprintf(path, sizeof path, "%s/notes.txt", world->server[0].store);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    (void)fclose(file);
+    expect_refused(world, true, DP_EXISTS, "notes.txt");
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(unlink(path), 0);
+    (void)snprintf(path, sizeof path, "%s.restoring/mine", world->server[0].store);
+    assert_int_equal(dp_directory_make(path, &err), DP_OK);
+    expect_refused(world, true, DP_EXISTS, "mine");
+    assert_int_equal(rmdir(path), 0);
+    world_restore(world, "others", WORLD_AS(2)); /* an empty directory is in nobody's way */
+    world_expect_restored(world);
+}
+
+static void a_directory_that_is_none_is_refused(void **state)
+{
+    struct world *world = *state;
+    char path[512];
+    world_cluster(world, "none", WORLD_AS(2));
+    memcpy(path, world->checkpoint, sizeof path);
+    (void)snprintf(world->checkpoint, sizeof world->checkpoint, "%s", world->directory);
+    expect_refused(world, false, DP_NOT_FOUND, "no checkpoint");
+    (void)snprintf(world->checkpoint, sizeof world->checkpoint, "%s/making-0000000000001234",
+                   world->directory);
+    assert_int_equal(rename(path, world->checkpoint), 0);
+    expect_refused(world, false, DP_NOT_FOUND, "not completed");
+    world->cluster.durability = DP_CLUSTER_NONE;
+    assert_int_equal(rename(world->checkpoint, path), 0);
+    memcpy(world->checkpoint, path, sizeof path);
+    expect_refused(world, false, DP_UNSUPPORTED, "durability");
+}
+
+/* ---- damage */
+
+static void flip(const char *path, long at)
+{
+    FILE *file = fopen(path, "r+be");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    int byte = fgetc(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    assert_true(fputc(byte ^ 4, file) != EOF);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void damage_is_named(void **state)
+{
+    struct world *world = *state;
+    static const char *const files[] = {".sst", "CURRENT", "ids", "register",
+                                        "tail-0001/journal-0000000000000001"};
+    for (uint32_t as = 2; as <= 3; as++) {
+        world_cluster(world, "damaged", as == 2 ? WORLD_AS(2) : WORLD_AS(3));
+        for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+            char path[900], away[910];
+            if (i < 2)
+                made_pool_file(&world->made, 1, files[i], path, sizeof path);
+            else
+                (void)snprintf(path, sizeof path, "%s/%s", world->checkpoint, files[i]);
+            (void)snprintf(away, sizeof away, "%s.away", path);
+            const char *name = strrchr(path, '/') + 1;
+            flip(path, 3);
+            expect_refused(world, false, DP_CORRUPT, name);
+            flip(path, 3);
+            assert_int_equal(rename(path, away), 0);
+            expect_refused(world, false, DP_CORRUPT, name);
+            assert_int_equal(rename(away, path), 0);
+            expect_nothing_built(world);
+            assert_int_not_equal(access(world->server[0].store, F_OK), 0);
+        }
+    }
+    world_restore(world, "damaged", WORLD_AS(3));
+    world_expect_restored(world);
+}
+
+int main(void)
+{
+#define RESTORE_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        RESTORE_TEST(the_same_number_of_shards),
+        RESTORE_TEST(the_same_shards_on_other_servers),
+        RESTORE_TEST(more_shards_and_fewer),
+        RESTORE_TEST(a_table_that_a_link_lacks),
+        RESTORE_TEST(the_stores_are_others),
+        RESTORE_TEST(the_history_is_one_for_all_servers),
+        RESTORE_TEST(a_store_is_replaced_only_when_told),
+        RESTORE_TEST(other_things_are_not_removed),
+        RESTORE_TEST(a_directory_that_is_none_is_refused),
+        RESTORE_TEST(damage_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
