@@ -401,7 +401,7 @@ static void a_run_ends_without_them(void **state)
     dp_place_says(run, "Left:      worker 2 before step ");
 }
 
-/* One had left when the run was stopped. It is resumed without a timeout, so that nobody would do without it. */
+/* One had left when the run was stopped. It is resumed without a timeout: nobody would do without it. */
 static void a_resumed_run_brings_back_who_had_left(void **state)
 {
     struct dp_place *place = *state;
@@ -418,7 +418,7 @@ static void a_resumed_run_brings_back_who_had_left(void **state)
         assert_true(dp_process_now_ms() < end);
     dp_process_signal(run, SIGINT);
     dp_place_ended(run, 128 + SIGINT);
-    run = dp_place_try(place, 0, RUN, "--resume");
+    run = dp_place_try(place, 0, RUN, "--resume", "--worker-timeout", "0");
 #undef RUN
     dp_place_says(run, "Away:      worker 2 for ");
 }
