@@ -21,6 +21,8 @@ static struct {
                {"workers_gone", 0},
                {"members_let_leave", 0},
                {"pushes_made_again", 0},
+               {"members_returned", 0},
+               {"returns_passed", 0},
                {"pushes", 0},
                {"pushes_repeated", 0},
                {"pushes_replayed", 0},

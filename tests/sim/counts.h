@@ -18,7 +18,9 @@ enum sim_count {
     SIM_REPLACED,
     SIM_GONE,
     SIM_LEFT,
-    SIM_MADE_AGAIN
+    SIM_MADE_AGAIN,
+    SIM_RETURNED,
+    SIM_PASSED
 };
 
 void sim_counts_add(enum sim_count what, uint64_t number);

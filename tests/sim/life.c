@@ -18,7 +18,9 @@ static void resume(struct sim_life *life)
 static void wake(void *context, uint64_t wait)
 {
     struct sim_life *life = context;
-    if (life->runs && wait == life->wake) {
+    if (life->runs && wait == life->wake && life->asleep_ns > life->world->now_ns) {
+        sim_at(life->world, life->asleep_ns - life->world->now_ns, wake, life, wait);
+    } else if (life->runs && wait == life->wake) {
         life->wake = 0;
         resume(life);
     }
@@ -33,6 +35,11 @@ static void leave(struct sim_life *life, uint64_t ns)
     sim_at(life->world, ns, wake, life, life->wake);
     if (swapcontext(&life->stack, &scheduler) != 0)
         abort();
+}
+
+void sim_life_suspend(struct sim_life *life, uint64_t ns)
+{
+    life->asleep_ns = life->world->now_ns + ns;
 }
 
 void sim_life_think(struct sim_life *life, uint64_t ms)
@@ -139,7 +146,7 @@ void sim_life_begin(struct sim_life *life)
     life->number++;
     life->runs = true;
     life->dead = false;
-    life->wake = 0;
+    life->wake = life->asleep_ns = 0;
     if (getcontext(&life->stack) != 0)
         abort();
     life->stack.uc_stack.ss_sp = stacks[life->slot];

@@ -23,6 +23,7 @@ struct sim_life {
     /* Its own. */
     uint32_t number;      /* of this life, from 1 */
     bool runs, dead;      /* dead: killed, and not at its end yet */
+    uint64_t asleep_ns;   /* suspended until then */
     uint64_t waits, wake; /* the number of the wait that the next event ends */
     struct sim_inbox inbox;
     ucontext_t stack;
@@ -31,6 +32,8 @@ struct sim_life {
 void sim_life_begin(struct sim_life *life);
 /* Kills it, if it runs. */
 void sim_life_end(struct sim_life *life);
+/* Suspends it, if it runs: it does nothing for so long. */
+void sim_life_suspend(struct sim_life *life, uint64_t ns);
 /* From within live(). */
 void sim_life_think(struct sim_life *life, uint64_t ms);
 struct dp_transport sim_life_transport(struct sim_life *life);

@@ -95,20 +95,10 @@ void sim_model_view(struct sim_model *model, const void *bytes, size_t size)
     sim_members_set(model->world, &model->members, bytes, size);
 }
 
-bool sim_model_has_left(const struct sim_model *model, uint32_t rank)
-{
-    uint32_t at = SIM_VIEWS_MAX - 1;
-    while (at > 0 && !model->members.view[at].known)
-        at--;
-    return model->members.view[at].member[rank].until <
-           model->world->plan.first_step + sim_pushes_of(&model->world->plan, rank);
-}
-
 bool sim_model_is_settled(const struct sim_model *model)
 {
     for (uint32_t i = 0; i < model->world->plan.servers; i++)
-        if (sim_has_members(&model->world->plan) &&
-            !sim_steps_are_done(model->world, &model->members, &model->shard[i].steps))
+        if (sim_has_members(&model->world->plan) && !sim_steps_are_done(model->world, &model->shard[i].steps))
             return false;
     return sim_model_leases_are_over(model);
 }

@@ -52,8 +52,6 @@ void sim_model_view(struct sim_model *model, const void *bytes, size_t size);
 void sim_model_leased(struct sim_model *model, const struct dp_request *ask, enum dp_status st,
                       const struct dp_lease_answer *answer);
 void sim_model_leases_lost(struct sim_model *model);
-/* Before its last step, in the register. */
-bool sim_model_has_left(const struct sim_model *model, uint32_t rank);
 /* Whether each shard has finished, and in sync closed, all that members took part in; and has all that was to be leased. */
 bool sim_model_is_settled(const struct sim_model *model);
 

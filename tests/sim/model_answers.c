@@ -38,8 +38,7 @@ static bool shows_old(struct sim_model *model, uint32_t shard, const struct sim_
     const struct dp_membership *member = &asked->member;
     if (!member->given)
         return false;
-    enum sim_step_verdict verdict =
-        sim_steps_pull(model->world, &model->members, &model->shard[shard].steps, member->step);
+    enum sim_step_verdict verdict = sim_steps_pull(model->world, &model->shard[shard].steps, member->step);
     if (verdict == SIM_STEP_HELD)
         sim_fail(model->world,
                  "shard %" PRIu32 " answers worker %" PRIu32 "'s pull of step %" PRIu64
@@ -61,7 +60,7 @@ static void check_open(struct sim_model *model, uint32_t shard, const struct sim
                  "shard %" PRIu32 " answers a pull with rows of step %" PRIu64 " as those of step %" PRIu64,
                  shard, want, open);
     if (!asked->member.given && !sim_model_may_be_late(plan) &&
-        sim_steps_must_close(model->world, &model->members, &s->steps, s->answered))
+        sim_steps_must_close(model->world, &s->steps, s->answered))
         sim_fail(model->world,
                  "shard %" PRIu32 " answers a pull of nobody, and step %" PRIu64
                  ", whose pushes it has answered, is not closed",
@@ -92,8 +91,7 @@ static void check_pushed(struct sim_model *model, uint32_t shard, const struct s
 static void check_held(struct sim_model *model, uint32_t shard, const struct sim_asked *asked)
 {
     const struct sim_steps *steps = &model->shard[shard].steps;
-    if (!asked->member.given ||
-        sim_steps_pull(model->world, &model->members, steps, asked->member.step) != SIM_STEP_HELD)
+    if (!asked->member.given || sim_steps_pull(model->world, steps, asked->member.step) != SIM_STEP_HELD)
         sim_fail(model->world, "shard %" PRIu32 " holds a pull of step %" PRIu64 " that may go", shard,
                  asked->member.step);
 }

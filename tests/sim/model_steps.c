@@ -1,5 +1,7 @@
 #include "tests/sim/model_steps.h"
 
+#include "tests/sim/worker.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,6 +14,29 @@ static uint64_t index_of(struct sim_world *world, uint64_t step)
 }
 
 /* ---- views */
+
+/* A member begins later than it did only when it returns, or its return is moved; `missed` adds up what it was away. */
+static void check_seat(struct sim_world *world, const struct sim_members *members, uint64_t number,
+                       uint32_t rank)
+{
+    if (number < 2 || !members->view[number - 1].known)
+        return;
+    uint64_t until = members->view[number - 1].member[rank].until,
+             was = members->view[number - 1].member[rank].from,
+             from = members->view[number].member[rank].from,
+             missed = members->view[number - 1].member[rank].missed;
+    if (from != was)
+        missed += from - (until < UINT64_MAX ? until : was);
+    if (from < was || (from > was && until < UINT64_MAX && from < until) ||
+        (from == was && until < UINT64_MAX && members->view[number].member[rank].until != until) ||
+        members->view[number].member[rank].missed != missed)
+        sim_fail(world,
+                 "view %" PRIu64 ": worker %" PRIu32 " begins at step %" PRIu64 ", ends at %" PRIu64
+                 ", missed %" PRIu64 "; before it began at %" PRIu64 " and ended at %" PRIu64
+                 ": it missed %" PRIu64,
+                 number, rank, from, members->view[number].member[rank].until,
+                 members->view[number].member[rank].missed, was, until, missed);
+}
 
 void sim_members_set(struct sim_world *world, struct sim_members *members, const void *bytes, size_t size)
 {
@@ -28,8 +53,109 @@ void sim_members_set(struct sim_world *world, struct sim_members *members, const
     for (uint32_t rank = 0; rank < view.members; rank++) {
         members->view[view.number].member[rank].incarnation = view.member[rank].incarnation;
         members->view[view.number].member[rank].until = view.member[rank].until;
+        members->view[view.number].member[rank].from = view.member[rank].from;
+        members->view[view.number].member[rank].missed = view.member[rank].missed;
+        check_seat(world, members, view.number, rank);
     }
     dp_view_clear(&view);
+}
+
+/* ---- when a member takes part */
+
+static struct sim_stint *stint_of(struct sim_steps *steps, uint32_t rank)
+{
+    return &steps->stint[rank][steps->stints[rank] - 1];
+}
+
+static bool takes_part(const struct sim_steps *steps, uint32_t rank, uint64_t step)
+{
+    for (uint32_t i = 0; i < steps->stints[rank]; i++)
+        if (step >= steps->stint[rank][i].from && step < steps->stint[rank][i].until)
+            return true;
+    return false;
+}
+
+/* It does nothing more until another view says so. */
+static bool is_finished(const struct sim_steps *steps, uint32_t rank)
+{
+    if (steps->view == 0)
+        return true;
+    const struct sim_stint *now = &steps->stint[rank][steps->stints[rank] - 1];
+    return now->from == UINT64_MAX || steps->next[rank] >= now->until;
+}
+
+/* From which step on the shard takes a member, which it has not passed. */
+static uint64_t begin_of(const struct sim_world *world, const struct sim_steps *steps)
+{
+    uint64_t least = UINT64_MAX, greatest = 0;
+    if (world->plan.mode == DP_SYNC)
+        return steps->open + 1;
+    for (uint32_t rank = 0; rank < world->plan.workers; rank++) {
+        if (!is_finished(steps, rank) && steps->next[rank] < least)
+            least = steps->next[rank];
+        greatest = steps->next[rank] > greatest ? steps->next[rank] : greatest;
+    }
+    return least < UINT64_MAX ? least : greatest;
+}
+
+/* In sync a step that nobody takes part in is never open, if somebody begins later. */
+static void skip_empty(const struct sim_world *world, struct sim_steps *steps)
+{
+    uint64_t first = UINT64_MAX;
+    for (uint32_t rank = 0; rank < world->plan.workers; rank++) {
+        const struct sim_stint *now = stint_of(steps, rank);
+        if (takes_part(steps, rank, steps->open))
+            return;
+        if (now->from > steps->open && now->from < now->until && now->from < first)
+            first = now->from;
+    }
+    if (world->plan.mode == DP_SYNC && first < UINT64_MAX)
+        steps->open = first;
+}
+
+static void take_return(struct sim_world *world, struct sim_steps *steps, uint32_t rank, uint64_t from,
+                        uint64_t begin, struct sim_record_place place)
+{
+    struct sim_stint *before = stint_of(steps, rank);
+    bool left = before->until < UINT64_MAX;
+    if (before->from < UINT64_MAX && (left ? from < before->until : steps->next[rank] > before->from))
+        sim_fail(world,
+                 "shard %" PRIu32 ", lsn %" PRIu64 ": worker %" PRIu32 " returns at step %" PRIu64
+                 ", and took part from step %" PRIu64 " to %" PRIu64 " and has finished those below %" PRIu64,
+                 place.shard, place.lsn, rank, from, before->from, before->until, steps->next[rank]);
+    if (before->from < UINT64_MAX && left && steps->next[rank] < before->until)
+        sim_fail(world,
+                 "shard %" PRIu32 ", lsn %" PRIu64 ": worker %" PRIu32
+                 " returns, and its pushes of before are not all there: %" PRIu64 " of %" PRIu64,
+                 place.shard, place.lsn, rank, steps->next[rank], before->until);
+    if (before->from < UINT64_MAX && left)
+        steps->stints[rank]++; /* else its return is moved */
+    DP_ASSERT(steps->stints[rank] <= SIM_STINTS_MAX);
+    bool accepted = from >= begin;
+    *stint_of(steps, rank) = (struct sim_stint){accepted ? from : UINT64_MAX, UINT64_MAX};
+    steps->next[rank] = accepted ? from : steps->next[rank];
+    sim_say(world, "s%" PRIu32 ": worker %" PRIu32 " is to begin at step %" PRIu64 ": %s", place.shard, rank,
+            from, accepted ? "accepted" : "passed");
+    if (!accepted && place.durable < UINT64_MAX)
+        sim_worker_was_passed(world, rank, place.shard);
+}
+
+/* The members of now have changed. */
+static void take_members(struct sim_world *world, const struct sim_members *members, struct sim_steps *steps,
+                         uint64_t number, struct sim_record_place place)
+{
+    uint64_t begin = steps->view > 0 ? begin_of(world, steps) : 0;
+    for (uint32_t rank = 0; rank < world->plan.workers; rank++) {
+        uint64_t from = members->view[number].member[rank].from;
+        if (steps->view == 0) {
+            steps->next[rank] = steps->open = world->plan.first_step;
+            steps->stints[rank] = 1;
+            *stint_of(steps, rank) = (struct sim_stint){from, UINT64_MAX};
+        } else if (from > members->view[steps->view].member[rank].from) {
+            take_return(world, steps, rank, from, begin, place);
+        }
+        stint_of(steps, rank)->until = members->view[number].member[rank].until;
+    }
 }
 
 static void fold_view(struct sim_world *world, const struct sim_members *members, struct sim_steps *steps,
@@ -48,10 +174,10 @@ static void fold_view(struct sim_world *world, const struct sim_members *members
         members->view[number].size != record->size ||
         memcmp(members->view[number].bytes, record->bytes, record->size) != 0)
         sim_fail(world, "shard %" PRIu32 "'s view %" PRIu64 " is not the register's", place.shard, number);
-    for (uint32_t rank = 0; steps->view == 0 && rank < world->plan.workers; rank++)
-        steps->next[rank] = steps->open = world->plan.first_step;
+    take_members(world, members, steps, number, place);
     steps->view = number;
     steps->viewed = place.lsn;
+    skip_empty(world, steps);
 }
 
 /* ---- pushes */
@@ -71,8 +197,11 @@ static void check_member(struct sim_world *world, const struct sim_members *memb
                  "shard %" PRIu32 ", lsn %" PRIu64 ": a push of worker %" PRIu32 " as it was in view %" PRIu64
                  ", and its place was taken by view %" PRIu64,
                  place.shard, place.lsn, record->rank, record->view, steps->view);
-    if (record->step >= members->view[steps->view].member[record->rank].until)
-        sim_fail(world, "shard %" PRIu32 ": a push of step %" PRIu64 " of worker %" PRIu32 ", who has left",
+    const struct sim_stint *now = &steps->stint[record->rank][steps->stints[record->rank] - 1];
+    if (record->step < now->from || record->step >= now->until)
+        sim_fail(world,
+                 "shard %" PRIu32 ": a push of step %" PRIu64 " of worker %" PRIu32
+                 ", who takes no part in it",
                  place.shard, record->step, record->rank);
 }
 
@@ -109,13 +238,11 @@ static void fold_push(struct sim_world *world, const struct sim_members *members
 /* ---- closes */
 
 /* Who takes part, by the shard's view, a bit each. */
-static uint32_t members_of(const struct sim_world *world, const struct sim_members *members, uint64_t view,
-                           uint64_t step)
+static uint32_t members_of(const struct sim_world *world, const struct sim_steps *steps, uint64_t step)
 {
     uint32_t bits = 0;
     for (uint32_t rank = 0; rank < world->plan.workers; rank++)
-        if (step < members->view[view].member[rank].until)
-            bits |= 1u << rank;
+        bits |= (takes_part(steps, rank, step) ? 1u : 0u) << rank;
     return bits;
 }
 
@@ -135,13 +262,11 @@ static int least_of(const struct sim_plan *plan, uint32_t members)
     return count > backups ? count - backups : 1;
 }
 
-static void check_close(struct sim_world *world, const struct sim_members *members,
-                        const struct sim_steps *steps, const struct dp_record *close,
+static void check_close(struct sim_world *world, const struct sim_steps *steps, const struct dp_record *close,
                         struct sim_record_place place)
 {
     uint64_t index = index_of(world, close->step);
-    uint32_t bits = members_of(world, members, steps->view, close->step),
-             pushed = pushed_of(world, steps, index);
+    uint32_t bits = members_of(world, steps, close->step), pushed = pushed_of(world, steps, index);
     if (close->step != steps->open || close->run != SIM_RUN || world->plan.mode != DP_SYNC)
         sim_fail(world, "shard %" PRIu32 " closes step %" PRIu64 ", and %" PRIu64 " is open", place.shard,
                  close->step, steps->open);
@@ -172,7 +297,7 @@ static void fold_close(struct sim_world *world, struct sim_members *members, str
                        const struct dp_record *close, const struct dp_request *push,
                        struct sim_record_place place)
 {
-    check_close(world, members, steps, close, place);
+    check_close(world, steps, close, place);
     uint64_t index = index_of(world, close->step);
     uint32_t bits = pushed_of(world, steps, index);
     if (!sim_has_backups(&world->plan) && members->closed[index] != 0 && members->closed[index] != bits)
@@ -184,6 +309,7 @@ static void fold_close(struct sim_world *world, struct sim_members *members, str
     members->closed[index] = bits;
     steps->close = place.lsn;
     steps->open++;
+    skip_empty(world, steps);
 }
 
 void sim_steps_fold(struct sim_world *world, struct sim_members *members, struct sim_steps *steps,
@@ -223,8 +349,7 @@ void sim_steps_again(struct sim_world *world, struct sim_steps *steps, const str
 
 /* ---- the rules */
 
-enum sim_step_verdict sim_steps_pull(struct sim_world *world, const struct sim_members *members,
-                                     const struct sim_steps *steps, uint64_t step)
+enum sim_step_verdict sim_steps_pull(struct sim_world *world, const struct sim_steps *steps, uint64_t step)
 {
     const struct sim_plan *plan = &world->plan;
     (void)index_of(world, step);
@@ -236,17 +361,15 @@ enum sim_step_verdict sim_steps_pull(struct sim_world *world, const struct sim_m
         return step > steps->open ? SIM_STEP_HELD : step == steps->open ? SIM_STEP_NOW : SIM_STEP_OLD;
     }
     for (uint32_t rank = 0; rank < plan->workers; rank++)
-        if (steps->next[rank] < members->view[steps->view].member[rank].until &&
-            steps->next[rank] + plan->slack < step)
+        if (!is_finished(steps, rank) && steps->next[rank] + plan->slack < step)
             return SIM_STEP_HELD;
     return SIM_STEP_NOW;
 }
 
-bool sim_steps_must_close(const struct sim_world *world, const struct sim_members *members,
-                          const struct sim_steps *steps, uint64_t answered)
+bool sim_steps_must_close(const struct sim_world *world, const struct sim_steps *steps, uint64_t answered)
 {
     uint64_t index = steps->open - world->plan.first_step;
-    uint32_t bits = members_of(world, members, steps->view, steps->open), pushed;
+    uint32_t bits = members_of(world, steps, steps->open), pushed;
     if (index >= world->plan.steps || bits == 0 || steps->viewed > answered)
         return false;
     for (uint32_t rank = 0; rank < world->plan.workers; rank++)
@@ -256,11 +379,10 @@ bool sim_steps_must_close(const struct sim_world *world, const struct sim_member
     return __builtin_popcount(pushed) >= least_of(&world->plan, bits);
 }
 
-bool sim_steps_are_done(const struct sim_world *world, const struct sim_members *members,
-                        const struct sim_steps *steps)
+bool sim_steps_are_done(const struct sim_world *world, const struct sim_steps *steps)
 {
     for (uint32_t rank = 0; rank < world->plan.workers; rank++)
-        if (steps->next[rank] < members->view[steps->view].member[rank].until)
+        if (!is_finished(steps, rank))
             return false;
-    return world->plan.mode != DP_SYNC || members_of(world, members, steps->view, steps->open) == 0;
+    return world->plan.mode != DP_SYNC || members_of(world, steps, steps->open) == 0;
 }

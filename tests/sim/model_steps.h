@@ -8,12 +8,20 @@
 #include "server/durable/record.h"
 #include "tests/sim/world.h"
 
-#define SIM_VIEWS_MAX 128u
+#define SIM_VIEWS_MAX  512u
+#define SIM_STINTS_MAX 48u
+
+/* The steps in which a member takes part on a shard, from one return to when it leaves. */
+struct sim_stint {
+    uint64_t from, until; /* from: UINT64_MAX: the shard had passed the step, so in none */
+};
 
 struct sim_steps {
     uint64_t view, viewed;          /* number, 0: none yet; and its lsn */
     uint64_t next[SIM_WORKERS_MAX]; /* steps finished; from first_step */
-    uint64_t open, close;           /* sync: the step, and the lsn of the last close */
+    struct sim_stint stint[SIM_WORKERS_MAX][SIM_STINTS_MAX];
+    uint32_t stints[SIM_WORKERS_MAX]; /* the last is the one of now */
+    uint64_t open, close;             /* sync: the step, and the lsn of the last close */
     struct {
         uint64_t push[SIM_WORKERS_MAX]; /* lsns; 0: not there */
         float rate;
@@ -24,7 +32,7 @@ struct sim_members {
     struct {
         bool known;
         struct {
-            uint64_t incarnation, until;
+            uint64_t incarnation, until, from, missed;
         } member[SIM_WORKERS_MAX];
         size_t size;
         char bytes[DP_VIEW_HEAD + DP_VIEW_MEMBER * SIM_WORKERS_MAX];
@@ -51,14 +59,11 @@ void sim_steps_again(struct sim_world *world, struct sim_steps *steps, const str
 
 enum sim_step_verdict { SIM_STEP_NOW, SIM_STEP_OLD, SIM_STEP_HELD };
 /* Which rows a pull of this step is shown. (With backups NOW may be those of a later step.) */
-enum sim_step_verdict sim_steps_pull(struct sim_world *world, const struct sim_members *members,
-                                     const struct sim_steps *steps, uint64_t step);
+enum sim_step_verdict sim_steps_pull(struct sim_world *world, const struct sim_steps *steps, uint64_t step);
 /* Whether the open step is to be closed before any pull is answered: enough have pushed it, and shards have answered all up to this
  * lsn. */
-bool sim_steps_must_close(const struct sim_world *world, const struct sim_members *members,
-                          const struct sim_steps *steps, uint64_t answered);
+bool sim_steps_must_close(const struct sim_world *world, const struct sim_steps *steps, uint64_t answered);
 /* Whether all that members took part in is finished; and closed, in sync. */
-bool sim_steps_are_done(const struct sim_world *world, const struct sim_members *members,
-                        const struct sim_steps *steps);
+bool sim_steps_are_done(const struct sim_world *world, const struct sim_steps *steps);
 
 #endif

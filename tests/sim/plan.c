@@ -125,7 +125,7 @@ static uint64_t budget_bytes(const struct sim_world *world, const struct sim_pla
     uint64_t least = (8 * step + plan->segment_bytes - 1) / plan->segment_bytes * plan->segment_bytes;
     if (plan->mode != DP_SYNC)
         return plan->budget_bytes;
-    if ((plan->storm || plan->faults > 1) && world->seed % 25 != 3)
+    if ((plan->storm || plan->faults > 1) && (world->seed % 25 != 3 || plan->away))
         return 2 * plan->budget_bytes;
     return least > plan->budget_bytes ? least : plan->budget_bytes;
 }

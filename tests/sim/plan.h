@@ -26,7 +26,7 @@
 enum sim_scene {
     SIM_MIXED,
     SIM_LEASES, /* work is leased ("leases") */
-    SIM_AWAY    /* members leave, let by others ("away") */
+    SIM_AWAY /* members leave, let by others, and return ("away") */
 };
 extern enum sim_scene sim_scene;
 
@@ -66,7 +66,7 @@ struct sim_plan {
     bool leased;                           /* the first server hands the numbers of each epoch out, */
     bool slow;                             /* the first worker is slow with its own, */
     uint32_t epochs, total;                /* total: of an epoch */
-    bool away;                             /* members but the first leave, let by others */
+    bool away;                             /* members but the first leave, let by others, and return */
     bool leaves;                           /* a member with fewer leaves early; else it pushes empty steps */
     struct dp_table_spec table[SIM_TABLES_MAX];
     enum dp_durability durability;

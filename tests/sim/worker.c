@@ -1,6 +1,7 @@
 #include "common/model/stream.h"
 #include "tests/sim/counts.h"
 #include "tests/sim/net.h"
+#include "tests/sim/server.h"
 #include "tests/sim/worker_inner.h"
 
 #include <inttypes.h>
@@ -87,11 +88,19 @@ static void audit_repeats(struct sim_worker *worker)
 
 /* ---- a life */
 
-/* The member has left. */
+static void start(void *context, uint64_t what);
+
+/* The member has left. (Another process may have come for it meanwhile.) */
 static void stay_away(struct sim_worker *worker)
 {
+    if (worker->world->worker[worker->index] != worker)
+        return;
     worker->stands_in = worker->joined = false;
-    worker->done = true;
+    worker->done = sim_draw(worker->world, 4) == 0; /* for good */
+    if (!worker->done)
+        sim_at(worker->world,
+               SIM_MS * (1 + sim_draw(worker->world, sim_draw(worker->world, 2) ? 20000 : 500)), start,
+               worker, 0);
 }
 
 static void live(void *context)
@@ -201,10 +210,80 @@ static void take_place(struct sim_worker *old, bool stands_in)
     worker->life.number = old->life.number;
     worker->sessions = old->sessions;
     worker->acknowledged = old->acknowledged;
+    worker->from = old->from;
     memcpy(worker->resets, old->resets, sizeof worker->resets);
     worker->stands_in = stands_in;
     sim_say(world, "w%" PRIu32 ": is to %s", worker->index, stands_in ? "leave" : "be replaced");
     sim_at(world, SIM_MS * (1 + sim_draw(world, 100)), start, worker, 0);
+}
+
+static void suspend(struct sim_worker *worker)
+{
+    uint64_t ms = 1 + sim_draw(worker->world, 20000);
+    sim_say(worker->world, "w%" PRIu32 ": sleeps for %" PRIu64 " ms", worker->index, ms);
+    sim_life_suspend(&worker->life, ms * SIM_MS);
+}
+
+/* It is dead, or sleeps, or was unheard, and goes on until it hears of it. */
+static void let_leave(struct sim_worker *worker)
+{
+    uint64_t how = sim_draw(worker->world, 4);
+    if (how < 2)
+        sim_life_end(&worker->life);
+    else if (how == 2)
+        suspend(worker);
+    take_place(worker, true);
+}
+
+static void leaves_again(void *context, uint64_t life)
+{
+    struct sim_worker *worker = context;
+    if (!worker->world->calm && worker->life.runs && worker->life.number == life && worker->joined &&
+        !worker->stands_in && worker->world->worker[worker->index] == worker)
+        let_leave(worker);
+}
+
+void sim_worker_returned(struct sim_worker *worker)
+{
+    sim_counts_add(SIM_RETURNED, 1);
+    if (sim_draw(worker->world, 4) == 0)
+        sim_at(worker->world, sim_draw(worker->world, 1500) * SIM_MS, leaves_again, worker,
+               worker->life.number);
+}
+
+static void sleeps(void *context, uint64_t life)
+{
+    struct sim_worker *worker = context;
+    if (!worker->world->calm && worker->life.runs && worker->life.number == life)
+        suspend(worker);
+}
+
+void sim_worker_joins(struct sim_worker *worker)
+{
+    struct sim_world *world = worker->world;
+    if (world->plan.away && sim_draw(world, 2))
+        sim_at(world, sim_draw(world, 2) ? 1000 * sim_draw(world, 3000) : sim_draw(world, 300) * SIM_MS,
+               sleeps, worker, worker->life.number);
+}
+
+void sim_worker_was_passed(struct sim_world *world, uint32_t rank, uint32_t server)
+{
+    struct sim_worker *worker = world->worker[rank];
+    sim_counts_add(SIM_PASSED, 1);
+    if (world->calm || sim_draw(world, 2))
+        return;
+    if (worker->life.runs)
+        suspend(worker);
+    sim_server_loses_power_at_job(world->server[server], true);
+}
+
+/* The step that is open stays so meanwhile, and another member's push of it is there. */
+static void another_leaves(const struct sim_worker *worker)
+{
+    struct sim_world *world = worker->world;
+    struct sim_worker *other = world->worker[1 + sim_draw(world, world->plan.workers - 1)];
+    if (other != worker)
+        sim_at(world, sim_draw(world, 3000) * SIM_MS, leaves_again, other, other->life.number);
 }
 
 static bool others_live(const struct sim_worker *worker)
@@ -221,10 +300,13 @@ void sim_worker_dies(struct sim_worker *worker)
     struct sim_world *world = worker->world;
     if (!worker->life.runs || worker->audits)
         return;
+    if (world->plan.away && sim_draw(world, 4) == 0) {
+        suspend(worker);
+        another_leaves(worker);
+        return;
+    }
     if (worker->joined && world->plan.away && worker->index > 0 && sim_draw(world, 2)) {
-        if (sim_draw(world, 2))
-            sim_life_end(&worker->life); /* else it was silent, and goes on until it hears of it */
-        take_place(worker, true);
+        let_leave(worker);
         return;
     }
     if (worker->joined && sim_draw(world, 2)) {
@@ -243,7 +325,8 @@ void sim_worker_dies(struct sim_worker *worker)
             sim_life_end(&worker->before->life);
         return;
     }
-    sim_at(world, SIM_MS * (1 + sim_draw(world, 2000)), start, worker, 0);
+    uint64_t down_ms = world->plan.away && sim_draw(world, 4) == 0 ? 60000 : 2000;
+    sim_at(world, SIM_MS * (1 + sim_draw(world, down_ms)), start, worker, 0);
 }
 
 void sim_worker_reset(struct sim_worker *worker, uint32_t server)

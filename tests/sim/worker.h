@@ -21,6 +21,8 @@ uint32_t sim_worker_life(const struct sim_worker *worker);
 uint32_t sim_worker_resets(const struct sim_worker *worker, uint32_t server);
 /* Or is replaced. */
 void sim_worker_dies(struct sim_worker *worker);
+/* A member returns at a step that this server's shard has passed. */
+void sim_worker_was_passed(struct sim_world *world, uint32_t rank, uint32_t server);
 /* Its connection to a server is lost, with all that is under way on it. */
 void sim_worker_reset(struct sim_worker *worker, uint32_t server);
 /* It pushes under a stream that shard 0 gives. */

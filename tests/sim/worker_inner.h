@@ -73,6 +73,10 @@ void sim_worker_wait_pushes(struct sim_worker *worker, uint32_t most);
 
 /* A run's member, or a worker with a stream of its own: all that it has to do in its life. */
 void sim_worker_take_part(struct sim_worker *worker);
+/* It is about to join. It may be suspended meanwhile, so that others go on. */
+void sim_worker_joins(struct sim_worker *worker);
+/* It takes part again. It may leave again soon. */
+void sim_worker_returned(struct sim_worker *worker);
 /* In the place of a member that is silent: what some shards have of its pushes is made again, so that every shard has it; then it leaves. */
 void sim_worker_stand_in(struct sim_worker *worker);
 void sim_worker_join(struct sim_worker *worker);

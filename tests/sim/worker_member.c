@@ -17,7 +17,9 @@ static void find_position(struct sim_worker *worker)
         return;
     while (told < steps && bits[told / 64] >> told % 64 & 1)
         told++;
-    for (uint32_t i = told; i < steps; i++)
+    /* (One that slept does not know yet that it has left, and another process has returned.) */
+    bool is_member = worker->world->worker[worker->index] == worker;
+    for (uint32_t i = told; is_member && i < steps; i++)
         if (bits[i / 64] >> i % 64 & 1)
             sim_fail(worker->world, "worker %" PRIu32 " is told of push %" PRIu32 ", and not of %" PRIu32,
                      worker->index, i, told);
@@ -117,10 +119,16 @@ void sim_worker_join(struct sim_worker *worker)
                                     .members = plan->workers,
                                     .mode = plan->mode,
                                     .slack = plan->slack,
-                                    .first_step = plan->first_step};
+                                    .first_step = plan->first_step,
+                                    .returns = plan->away && !worker->stands_in};
     struct dp_error err = {0};
+    uint32_t was = worker->from;
+    sim_worker_joins(worker);
     sim_worker_must(worker, dp_client_join(worker->client, &options, SIM_WAIT_MS, &err), &err);
     worker->joined = !worker->life.dead;
+    worker->from = (uint32_t)(dp_client_joined_at(worker->client) - plan->first_step);
+    if (worker->joined && !worker->stands_in && worker->from > was)
+        sim_worker_returned(worker);
 }
 
 void sim_worker_leave(struct sim_worker *worker, uint32_t before)
@@ -136,18 +144,14 @@ void sim_worker_take_part(struct sim_worker *worker)
 {
     bool member = sim_has_members(&worker->world->plan);
     uint32_t steps = sim_pushes_of(&worker->world->plan, worker->index);
-    worker->told = worker->from = 0;
+    worker->told = 0;
     if (member)
         sim_worker_join(worker);
-    if (member && !worker->life.dead && sim_model_has_left(worker->world->model, worker->index)) {
-        worker->done = true;
-        return;
-    }
     if (!worker->own && worker->life.number > 1 && !worker->life.dead)
         find_position(worker);
     if (!worker->life.dead)
         sim_worker_train(worker, steps);
     if (member && !worker->life.dead)
-        sim_worker_leave(worker, steps);
+        sim_worker_leave(worker, steps > worker->from ? steps : worker->from);
     worker->done = !worker->life.dead;
 }

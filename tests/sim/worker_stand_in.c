@@ -31,7 +31,6 @@ static uint32_t find_end(struct sim_worker *worker)
 void sim_worker_stand_in(struct sim_worker *worker)
 {
     uint32_t end = 0;
-    worker->from = 0;
     sim_worker_join(worker);
     if (!worker->life.dead)
         end = find_end(worker);
