@@ -133,6 +133,16 @@ static void put_snapshot(const struct dp_request *request, struct request_parts 
     parts->head.snapshot = snapshot;
 }
 
+static void put_view(const struct dp_request *request, struct request_parts *parts)
+{
+    Downpour__ViewPut *put = &parts->body.view_put;
+    downpour__view_put__init(put);
+    put->returns = request->returns;
+    put->rank = request->rank;
+    parts->head.body_case = DOWNPOUR__REQUEST__BODY_VIEW_PUT;
+    parts->head.view_put = put;
+}
+
 static void put_beat(const struct dp_request *request, struct request_parts *parts)
 {
     Downpour__Beat *beat = &parts->body.beat;
@@ -245,11 +255,7 @@ static uint32_t put_body(const struct dp_request *request, struct request_parts 
         put_register_set(request, parts);
         return 1;
     case DP_REQUEST_VIEW_PUT:
-        downpour__view_put__init(&parts->body.view_put);
-        parts->body.view_put.returns = request->returns;
-        parts->body.view_put.rank = request->rank;
-        parts->head.body_case = DOWNPOUR__REQUEST__BODY_VIEW_PUT;
-        parts->head.view_put = &parts->body.view_put;
+        put_view(request, parts);
         return 1;
     case DP_REQUEST_BEAT:
         put_beat(request, parts);

@@ -185,7 +185,7 @@ static uint64_t greatest_next(const struct dp_steps *steps)
 uint64_t dp_steps_begin(const struct dp_steps *steps)
 {
     switch (steps->view.mode) {
-    case DP_SYNC:
+    case DP_SYNC: /* the open one may be about to be closed */
         return steps->open + 1;
     case DP_SSP: /* nobody has been told that all have finished more */
         return steps->least != UINT64_MAX ? steps->least : greatest_next(steps);
@@ -193,6 +193,30 @@ uint64_t dp_steps_begin(const struct dp_steps *steps)
     default:
         return steps->view.first_step;
     }
+}
+
+enum dp_status dp_steps_check_left(const struct dp_steps *steps, uint32_t rank, struct dp_error *err)
+{
+    const struct dp_view *view = &steps->view;
+    uint64_t until = view->member[rank].until;
+    struct dp_wait wait = {.reason = DP_WAIT_STEP,
+                           .subject = steps->least_rank,
+                           .done = steps->open,
+                           .total = steps->former[rank]};
+    if (view->mode != DP_SYNC || until == UINT64_MAX || steps->start[rank] >= until)
+        return DP_OK;
+    if (steps->next[rank] < until)
+        return dp_fail(err, DP_INVALID,
+                       "worker %" PRIu32 " has left run %" PRIu32 " before step %" PRIu64
+                       ", but pushed only the steps below %" PRIu64
+                       ": join without `returns`, and push the others first",
+                       rank, view->run, until, steps->next[rank]);
+    if (steps->former[rank] > steps->open)
+        return dp_fail_wait(err, DP_AGAIN, wait,
+                            "worker %" PRIu32 " has left run %" PRIu32 " twice since step %" PRIu64
+                            ", which is open: it may return when that is closed",
+                            rank, view->run, steps->open);
+    return DP_OK;
 }
 
 /* The steps as they are, with the view of before: accepted here, or passed. */

@@ -68,6 +68,10 @@ static inline bool dp_steps_has_begun(const struct dp_steps *steps, uint32_t ran
 {
     return steps->start[rank] != UINT64_MAX;
 }
+/* Of a member that is to return: whether a later view may say so, where its own says that it has left. INVALID: it had not pushed all
+ * of its steps, and nobody would. AGAIN (wait STEP): the open step is still one of those before it left last but once. */
+DP_MUST_USE
+enum dp_status dp_steps_check_left(const struct dp_steps *steps, uint32_t rank, struct dp_error *err);
 /* The least step from which it would accept a member now. */
 uint64_t dp_steps_begin(const struct dp_steps *steps);
 void dp_steps_clear(struct dp_steps *steps);

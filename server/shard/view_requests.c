@@ -149,8 +149,10 @@ void dp_view_requests_put(const struct dp_view_requests *requests, const struct 
         return;
     if (!is_durable(requests, err))
         return;
+    if (request->returns && dp_steps_check_left(requests->steps, request->rank, err) != DP_OK)
+        return;
     struct dp_reply reply = {.kind = DP_REPLY_VIEW, .version = requests->steps->view.number};
-    if (request->returns && request->rank < requests->steps->view.members) {
+    if (request->returns) {
         reply.begun = dp_steps_has_begun(requests->steps, request->rank);
         reply.begin = dp_steps_begin(requests->steps);
     }

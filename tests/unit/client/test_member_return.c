@@ -163,6 +163,51 @@ static void a_seat_that_all_shards_know_stays_as_it_is(void **state)
     done(&b);
 }
 
+/* Another joins while the views are handed over: a shard that acts on that one has not been asked about this one. */
+struct rival {
+    struct bench *b;
+    uint32_t puts;
+};
+
+static enum dp_status joins_meanwhile(void *context, uint32_t shard, const struct dp_request *r,
+                                      struct dp_reply *reply)
+{
+    struct rival *rival = context;
+    struct bench *b = rival->b;
+    (void)reply;
+    if (r->kind != DP_REQUEST_VIEW_PUT || ++rival->puts != 3 || shard == 9)
+        return DP_OK;
+    struct dp_view view = registered(b);
+    view.member[0].incarnation = 99;
+    view.number = ++b->net->value.version;
+    b->net->value.nonce = 0;
+    dp_view_pack(&view, b->net->value.bytes);
+    for (uint32_t i = 0; i < 2; i++) {
+        dp_view_clear(&b->net->shard[i].view);
+        assert_int_equal(dp_view_copy(&view, &b->net->shard[i].view, NULL), DP_OK);
+        b->net->shard[i].passed = true;
+        b->net->shard[i].begins = 70;
+    }
+    dp_view_clear(&view);
+    return DP_OK;
+}
+
+static void an_answer_of_a_newer_view_is_not_taken_for_this_one(void **state)
+{
+    (void)state;
+    struct bench b = left();
+    struct rival rival = {.b = &b};
+    b.net->refuse = joins_meanwhile;
+    b.net->context = &rival;
+    assert_int_equal(join(&b), DP_OK);
+    assert_is_back(&b);
+    struct dp_view view = registered(&b);
+    assert_true(view.member[0].incarnation == 99 && view.member[1].from > 70);
+    assert_true(rival.puts >= 7);
+    dp_view_clear(&view);
+    done(&b);
+}
+
 static void it_may_be_repeated_after_a_shard_was_away(void **state)
 {
     (void)state;
@@ -249,6 +294,7 @@ int main(void)
         cmocka_unit_test(it_moves_on_while_a_shard_passes_its_step),
         cmocka_unit_test(who_comes_after_one_that_moved_on_moves_on),
         cmocka_unit_test(a_seat_that_all_shards_know_stays_as_it_is),
+        cmocka_unit_test(an_answer_of_a_newer_view_is_not_taken_for_this_one),
         cmocka_unit_test(it_may_be_repeated_after_a_shard_was_away),
         cmocka_unit_test(who_does_not_return_leaves_the_end_as_it_is),
         cmocka_unit_test(nobody_leaves_before_it_takes_part),

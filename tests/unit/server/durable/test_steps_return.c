@@ -170,6 +170,7 @@ static void nonsense_is_refused(void **state)
     close_with(&s, 7);
     refused(&s, 2, 9, NEVER);  /* before the run */
     refused(&s, 2, 20, NEVER); /* it has pushed, and not left */
+    assert_int_equal(dp_steps_check_left(s.steps, 2, NULL), DP_OK);
     refused(&s, 2, 11, 11);
     assert_int_equal(set(&s, 2, 10, 14), DP_VIEW_NEWER); /* it still has to push two */
     refused(&s, 2, 13, NEVER);
@@ -177,7 +178,9 @@ static void nonsense_is_refused(void **state)
     refused(&s, 2, 10, NEVER);
     close_with(&s, 7);
     refused(&s, 2, 20, NEVER);
+    assert_int_equal(dp_steps_check_left(s.steps, 2, NULL), DP_INVALID); /* who would ask hears it before */
     close_with(&s, 7);
+    assert_int_equal(dp_steps_check_left(s.steps, 2, NULL), DP_OK);
     refused(&s, 2, 13, NEVER);
     accepted(&s, 2, 20);
     refused(&s, 2, 19, NEVER); /* taken back */
@@ -200,7 +203,9 @@ static void nonsense_is_refused(void **state)
     dp_steps_pushed(s.steps, 2, 12);
     assert_int_equal(set(&s, 2, 12, 13), DP_VIEW_NEWER);
     refused(&s, 2, 20, NEVER); /* only the last end is remembered, and step 10 is open */
+    assert_int_equal(dp_steps_check_left(s.steps, 2, NULL), DP_AGAIN);
     close_with(&s, 3);
+    assert_int_equal(dp_steps_check_left(s.steps, 2, NULL), DP_OK);
     accepted(&s, 2, 20);
     end(&s);
 }

@@ -59,7 +59,7 @@ static void gradient_of(const float *weights, uint32_t dim, uint32_t rank, uint6
 
 static bool counts(const struct sync *s, uint32_t rank, uint64_t step)
 {
-    return step < s->until[rank] && s->counted[step] >> rank & 1;
+    return (step < s->until[rank] || step >= s->back[rank]) && s->counted[step] >> rank & 1;
 }
 
 static bool sum_of(const struct sync *s, uint64_t step, uint32_t t, uint32_t key, float *sum)
@@ -133,7 +133,7 @@ struct sync *sync_new(uint32_t members, uint64_t steps, uint64_t seed, enum dp_d
     shard_bed_journal(&s->bed.host, dp_sim_disk_new(seed), durability, 64u << 10, 512u << 10);
     s->view = member_bed_view(DP_SYNC, 0, members);
     for (uint32_t rank = 0; rank < members; rank++)
-        s->until[rank] = UINT64_MAX;
+        s->until[rank] = s->back[rank] = UINT64_MAX;
     for (uint64_t step = 0; step < SYNC_STEPS; step++)
         s->counted[step] = UINT32_MAX;
     s->spec[0] =
@@ -531,6 +531,21 @@ void sync_leave_one(struct sync *s, uint32_t rank)
     assert_int_equal(s->member[rank].step, s->until[rank]);
     s->view.view.number++;
     s->view.member[rank].until = s->until[rank];
+    sync_view(s);
+}
+
+void sync_will_return(struct sync *s, uint32_t rank, uint64_t from)
+{
+    s->back[rank] = from;
+    plain_loop(s);
+}
+
+void sync_return_one(struct sync *s, uint32_t rank)
+{
+    s->view.view.number++;
+    s->view.member[rank].from = s->member[rank].step = s->back[rank];
+    s->view.member[rank].until = s->until[rank] = UINT64_MAX;
+    s->member[rank].pulled = false;
     sync_view(s);
 }
 

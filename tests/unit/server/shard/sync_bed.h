@@ -32,6 +32,7 @@ struct sync {
     struct bed bed;
     uint32_t members;
     uint64_t steps, until[SYNC_MEMBERS]; /* until: it takes part in the steps below */
+    uint64_t back[SYNC_MEMBERS];         /* and from here on */
     struct member_bed_view view;
     struct dp_table_spec spec[SYNC_TABLES];
     uint64_t mixed[SYNC_KEYS];
@@ -70,6 +71,9 @@ void sync_leave(struct sync *s);
 void sync_will_leave(struct sync *s, uint32_t rank, uint64_t until);
 /* It leaves. */
 void sync_leave_one(struct sync *s, uint32_t rank);
+/* And takes part again from this step on, likewise. */
+void sync_will_return(struct sync *s, uint32_t rank, uint64_t from);
+void sync_return_one(struct sync *s, uint32_t rank);
 /* What is pulled by nobody's order is what the plain loop has before this step. */
 void sync_check(struct sync *s, uint64_t step);
 

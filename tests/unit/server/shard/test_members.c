@@ -158,6 +158,101 @@ static void who_was_replaced_is_so_after_a_crash(void **state)
     bed_close(&bed);
 }
 
+static uint64_t ask_to_return(struct bed *bed, struct member_bed_view *view, uint32_t rank)
+{
+    struct dp_request request = {.kind = DP_REQUEST_VIEW_PUT, .returns = true, .rank = rank};
+    view->view.member = view->member;
+    struct dp_frame frame = dp_frame_new(dp_view_bytes(&view->view));
+    dp_view_pack(&view->view, frame.data);
+    return bed_send(bed, &request, &frame, 1);
+}
+
+static const struct dp_reply *returned(struct bed *bed, struct member_bed_view *view, uint32_t rank)
+{
+    uint64_t id = ask_to_return(bed, view, rank);
+    for (int tries = 0; tries < 9 && member_bed_count(bed, id, DP_AGAIN) > 0; tries++) {
+        bed_turn(bed);
+        id = ask_to_return(bed, view, rank);
+    }
+    return &bed_expect(bed, id, DP_OK)->reply;
+}
+
+/* It hears whether the shard has passed its step, also after a crash; and where the shard is. */
+static void who_returns_hears_whether_it_takes_part(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct member_bed_view view = member_bed_view(DP_SSP, 0, 2);
+    member_bed_start_journaled(&bed, &view);
+    (void)member_bed_push_step(&bed, 1, 0, 0);
+    (void)member_bed_push_step(&bed, 2, 0, 1);
+    bed_turn(&bed);
+    bed_turn(&bed);
+    view.view.number = 2;
+    view.member[1].until = 0;
+    const struct dp_reply *reply = returned(&bed, &view, 1);
+    assert_true(reply->version == 2 && reply->begun && reply->begin == 2);
+    view.view.number = 3;
+    view.member[1] = (struct dp_member){.incarnation = 555, .until = UINT64_MAX, .from = 1};
+    uint64_t first = ask_to_return(&bed, &view, 1);
+    assert_int_equal(bed_expect(&bed, first, DP_AGAIN)->reply.wait.reason,
+                     DP_WAIT_DISK); /* not durable yet */
+    reply = returned(&bed, &view, 1);
+    assert_true(reply->version == 3 && !reply->begun && reply->begin == 2);
+    member_bed_crash(&bed);
+    reply = returned(&bed, &view, 1);
+    assert_true(reply->version == 3 && !reply->begun && reply->begin == 2);
+    assert_true(returned(&bed, &view, 0)->begun);
+    view.view.number = 4;
+    view.member[1].from = 3;
+    reply = returned(&bed, &view, 1);
+    assert_true(reply->version == 4 && reply->begun && reply->begin == 2);
+    view.view.number = 3; /* an older one: what is said is of the newest */
+    view.member[1].from = 1;
+    reply = returned(&bed, &view, 1);
+    assert_true(reply->version == 4 && reply->begun);
+    bed_expect(&bed, ask_to_return(&bed, &view, 2), DP_INVALID);
+    const struct bed_reply *plain = bed_expect(&bed, member_bed_put(&bed, &view), DP_OK);
+    assert_true(!plain->reply.begun && plain->reply.begin == 0);
+    bed_close(&bed);
+}
+
+/* By a field: what a process does that hears it depends on it. */
+static void who_was_let_leave_hears_that_it_may_join_again(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct member_bed_view view = member_bed_view(DP_SSP, 0, 2);
+    member_bed_start(&bed, &view);
+    for (uint64_t number = 2; number < 4; number++) {
+        view.view.number = number;
+        view.member[1].incarnation = 555;
+        view.member[1].until = number == 2 ? UINT64_MAX : 7;
+        bed_expect(&bed, member_bed_put(&bed, &view), DP_OK);
+        uint64_t gone = member_bed_push_step(&bed, number - 1, 1, 0);
+        bed_turn(&bed);
+        const struct dp_wait *wait = &bed_expect(&bed, gone, DP_REPLACED)->reply.wait;
+        assert_int_equal(wait->reason, number == 2 ? DP_WAIT_NONE : DP_WAIT_VIEW);
+        assert_true(number == 2 || (wait->subject == 3 && wait->done == 3 && wait->total == 4));
+    }
+    bed_close(&bed);
+}
+
+/* Before the register has a view that no shard takes. */
+static void who_has_not_pushed_all_does_not_return(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct member_bed_view view = member_bed_view(DP_SYNC, 0, 2);
+    member_bed_start_journaled(&bed, &view);
+    view.view.number = 2;
+    view.member[1].until = 3;
+    bed_expect(&bed, member_bed_put(&bed, &view), DP_OK);
+    bed_expect(&bed, ask_to_return(&bed, &view, 1), DP_INVALID);
+    assert_true(returned(&bed, &view, 0)->begun);
+    bed_close(&bed);
+}
+
 static void a_newer_view_is_asked_for(void **state)
 {
     (void)state;
@@ -241,6 +336,9 @@ int main(void)
         cmocka_unit_test(what_a_member_finished_survives_a_crash),
         cmocka_unit_test(a_push_that_was_refused_finishes_no_step),
         cmocka_unit_test(who_was_replaced_is_so_after_a_crash),
+        cmocka_unit_test(who_returns_hears_whether_it_takes_part),
+        cmocka_unit_test(who_was_let_leave_hears_that_it_may_join_again),
+        cmocka_unit_test(who_has_not_pushed_all_does_not_return),
         cmocka_unit_test(a_newer_view_is_asked_for),
         cmocka_unit_test(what_is_no_view_is_refused),
         cmocka_unit_test(no_view_shuts_out_later_ones),

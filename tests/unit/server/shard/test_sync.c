@@ -261,6 +261,61 @@ static void test_one_leaves(void **state)
     }
 }
 
+/* It may have pushed the open step before it left: then that has it, though it is back by a later view when the step closes. */
+static void test_one_returns(void **state)
+{
+    (void)state;
+    for (uint32_t how = 0; how < 16; how++) {
+        struct sync *s = sync_new(3, SYNC_STEPS, 1 + how, DP_DURABILITY_MACHINE, 0);
+        sync_will_leave(s, 1, 5);
+        sync_will_return(s, 1, 8);
+        sync_train(s, 4);
+        sync_let(s, how & 1 ? 2u : 7u, 5);
+        assert_int_equal(bed_counter(&s->bed, "steps_closed"), how & 1 ? 4 : 5);
+        sync_leave_one(s, 1);
+        sync_return_one(s, 1);
+        if (how & 2)
+            assert_true(sync_restart(s)); /* by the marks */
+        if (how & 4)
+            sync_crash(s, DP_SIM_NOTHING, how & 8);
+        sync_let(s, 5, SYNC_STEPS);
+        assert_int_equal(s->member[0].step, 9); /* step 8 waits for it */
+        sync_train(s, SYNC_STEPS);
+        sync_check(s, SYNC_STEPS);
+        sync_leave(s);
+        assert_false(sync_restart(s));
+        sync_check(s, SYNC_STEPS);
+        sync_free(s);
+    }
+}
+
+/* All others leave: what is nobody's step is skipped, after a crash too. */
+static void test_one_returns_alone(void **state)
+{
+    (void)state;
+    for (uint32_t how = 0; how < 8; how++) {
+        struct sync *s = sync_new(2, SYNC_STEPS, 1 + how, DP_DURABILITY_MACHINE, 0);
+        sync_will_leave(s, 0, 5);
+        sync_will_leave(s, 1, 4);
+        sync_will_return(s, 1, 8);
+        sync_train(s, 4);
+        sync_leave_one(s, 1);
+        sync_return_one(s, 1);
+        sync_let(s, 1, 5);
+        if (how & 1)
+            sync_crash(s, DP_SIM_NOTHING, false);
+        sync_leave_one(s, 0);
+        if (how & 2)
+            sync_crash(s, DP_SIM_NOTHING, false);
+        if (how & 4)
+            (void)sync_restart(s);
+        sync_train(s, SYNC_STEPS);
+        sync_check(s, SYNC_STEPS);
+        assert_int_equal(s->member[1].step, SYNC_STEPS);
+        sync_free(s);
+    }
+}
+
 /* Bounds of a step, checked as its pushes come. */
 static void test_bounds(void **state)
 {
@@ -383,6 +438,8 @@ int main(void)
         cmocka_unit_test(test_many_openings_within_a_step),
         cmocka_unit_test(test_crashes_while_it_is_appended_anew),
         cmocka_unit_test(test_one_leaves),
+        cmocka_unit_test(test_one_returns),
+        cmocka_unit_test(test_one_returns_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
