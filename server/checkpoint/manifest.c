@@ -241,7 +241,11 @@ static char *text_of(json_t *object)
 
 char *dp_manifest_text(const struct dp_manifest *manifest)
 {
-    return text_of(put_all(manifest));
+    json_t *object = put_all(manifest);
+    if (!object || dp_manifest_json_seal(object))
+        return text_of(object);
+    json_decref(object);
+    return NULL;
 }
 
 char *dp_manifest_shard_text(const struct dp_manifest_shard *shard)

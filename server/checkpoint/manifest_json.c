@@ -134,6 +134,30 @@ char *dp_manifest_json_copy(struct dp_manifest_json *json, const char *text)
     return copy;
 }
 
+bool dp_manifest_json_sum(const json_t *object, char text[DP_CHECKSUM_TEXT])
+{
+    struct dp_checksum sum;
+    json_t *rest = json_copy((json_t *)(uintptr_t)object);
+    if (rest)
+        (void)json_object_del(rest, "checksum");
+    char *dump = rest ? json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    json_decref(rest);
+    if (!dump)
+        return false;
+    dp_checksum_begin(&sum);
+    dp_checksum_put(&sum, dump, strlen(dump));
+    dp_checksum_end(&sum, text);
+    free(dump);
+    return true;
+}
+
+bool dp_manifest_json_seal(json_t *object)
+{
+    char text[DP_CHECKSUM_TEXT];
+    return dp_manifest_json_sum(object, text) &&
+           json_object_set_new(object, "checksum", json_string(text)) == 0;
+}
+
 void dp_manifest_json_put_hex(json_t *object, const char *field, uint64_t value)
 {
     char text[17];

@@ -6,7 +6,7 @@
 #define DP_CHECKPOINT_MANIFEST_JSON_H
 
 #include "common/base/json.h"
-#include "common/base/status.h"
+#include "server/checkpoint/checksum.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,6 +38,11 @@ const json_t *dp_manifest_json_object(struct dp_manifest_json *json, const json_
 char *dp_manifest_json_copy(struct dp_manifest_json *json, const char *text);
 /* Whether all of text is lower-case hex digits, so many. */
 bool dp_manifest_json_is_hex(const char *text, size_t digits);
+
+/* The checksum of the object without its field "checksum": of its compact text with sorted keys. false: out of memory. */
+bool dp_manifest_json_sum(const json_t *object, char text[DP_CHECKSUM_TEXT]);
+/* Sets that field. */
+bool dp_manifest_json_seal(json_t *object);
 
 void dp_manifest_json_put_hex(json_t *object, const char *field, uint64_t value);
 

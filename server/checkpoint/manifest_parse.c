@@ -246,6 +246,18 @@ static void take_all(struct dp_manifest_json *json, const json_t *from, struct d
         (void)dp_manifest_json_fail(json, "ids", "a file");
 }
 
+/* A bit that was flipped in what the checks above let pass. */
+static void check_sum(struct dp_manifest_json *json, const json_t *from)
+{
+    char sum[DP_CHECKSUM_TEXT];
+    const char *said = dp_manifest_json_text(json, from, "checksum", DP_CHECKSUM_TEXT - 1);
+    if (json->status == DP_OK && !dp_manifest_json_sum(from, sum))
+        json->status = dp_fail(json->err, DP_NOMEM, "no memory for a manifest's checksum");
+    if (json->status == DP_OK && strcmp(said, sum) != 0)
+        json->status = dp_fail(json->err, DP_CORRUPT,
+                               "the manifest fails its checksum: it says %s, and its text has %s", said, sum);
+}
+
 static json_t *load(const char *text, size_t size, struct dp_error *err)
 {
     json_error_t why;
@@ -268,6 +280,7 @@ enum dp_status dp_manifest_parse(const char *text, size_t size, struct dp_manife
     if (!root)
         return DP_CORRUPT;
     take_all(&json, root, out);
+    check_sum(&json, root);
     json_decref(root);
     if (json.status != DP_OK)
         dp_manifest_clear(out);

@@ -1,6 +1,7 @@
 /* Manifests. Goal: what is written is read again, field by field; any text that is damaged or says what cannot be is refused, by
  * the name of the field. Method: one manifest with everything in it; then each of its fields is removed and replaced in turn. */
 #include "server/checkpoint/manifest.h"
+#include "server/checkpoint/manifest_json.h"
 #include "server/durable/table_mark.h"
 #include "tests/lib/test.h"
 
@@ -190,6 +191,8 @@ static json_t *as_json(void)
 static enum dp_status parse(json_t *root, struct dp_error *err)
 {
     struct dp_manifest out;
+    assert_true(!json_object_get(root, "checksum") ||
+                dp_manifest_json_seal(root)); /* it is right for what is there */
     char *text = json_dumps(root, 0);
     enum dp_status st = dp_manifest_parse(text, strlen(text), &out, err);
     dp_manifest_clear(&out);
@@ -199,8 +202,9 @@ static enum dp_status parse(json_t *root, struct dp_error *err)
 
 static bool is_optional(const char *field)
 {
-    static const char *const names[] = {"steps", "register", "cluster_file", "position",
-                                        "loss",  "rows",     "optimizer"}; /* of a table: for people */
+    static const char *const names[] = {
+        "steps", "register",  "cluster_file", "position", "loss",
+        "rows",  "optimizer", "checksum"}; /* rows, optimizer: of a table, for people; the last: below */
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(field, names[i]) == 0)
             return true;
@@ -348,6 +352,33 @@ static void tables_of_one_name_must_be_one_table(void **state)
     dp_manifest_clear(&m);
 }
 
+/* Whatever it changes, it is refused, or it changed nothing but space between the fields. */
+static void each_flipped_bit_is_found(void **state)
+{
+    struct dp_manifest m = whole();
+    char *text = dp_manifest_text(&m), *again;
+    size_t size = strlen(text), harmless = 0;
+    (void)state;
+    for (size_t bit = 0; bit < 8 * size; bit++) {
+        struct dp_manifest out;
+        struct dp_error err = {0};
+        text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+        if (dp_manifest_parse(text, size, &out, &err) == DP_OK) {
+            again = dp_manifest_text(&out);
+            text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+            assert_string_equal(again, text);
+            free(again);
+            harmless++;
+        } else
+            text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+        dp_manifest_clear(&out);
+    }
+    print_message("%zu of %zu bits are space\n", harmless, 8 * size);
+    assert_true(harmless < size);
+    free(text);
+    dp_manifest_clear(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +388,7 @@ int main(void)
         cmocka_unit_test(each_field_must_be_there_and_right),
         cmocka_unit_test(another_format_is_refused_by_its_number),
         cmocka_unit_test(what_does_not_fit_together_is_refused),
+        cmocka_unit_test(each_flipped_bit_is_found),
         cmocka_unit_test(shards_stand_in_order_and_lsns_ascend),
         cmocka_unit_test(tables_of_one_name_must_be_one_table),
     };

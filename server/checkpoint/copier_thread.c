@@ -1,0 +1,198 @@
+#include "server/checkpoint/copier_thread.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct copying_shard {
+    struct dp_copier_thread *thread;
+    struct dp_copier_thread_place to;
+    char *directory;
+    struct dp_copy_job *waiting, *running, *completed; /* lists by `next`, oldest first */
+    struct copying_shard *next;
+};
+
+struct dp_copier_thread {
+    pthread_mutex_t lock; /* of all that follows, and of the shards' lists */
+    pthread_cond_t changed;
+    pthread_t thread;
+    bool stop;
+    struct copying_shard *shards;
+};
+
+static void put_last(struct dp_copy_job **list, struct dp_copy_job *job)
+{
+    job->next = NULL;
+    while (*list)
+        list = &(*list)->next;
+    *list = job;
+}
+
+static struct dp_copy_job *take_first(struct dp_copy_job **list)
+{
+    struct dp_copy_job *job = *list;
+    if (job)
+        *list = job->next;
+    return job;
+}
+
+/* ---- the thread */
+
+/* Lock held. */
+static struct copying_shard *next_shard(const struct dp_copier_thread *thread)
+{
+    struct copying_shard *shard = thread->shards;
+    while (shard && !shard->waiting)
+        shard = shard->next;
+    return shard;
+}
+
+/* The wake comes under the lock, so that a shard that was removed hears none. */
+static void *run(void *context)
+{
+    struct dp_copier_thread *thread = context;
+    (void)pthread_mutex_lock(&thread->lock);
+    while (!thread->stop) {
+        struct copying_shard *shard = next_shard(thread);
+        if (!shard) {
+            (void)pthread_cond_wait(&thread->changed, &thread->lock);
+            continue;
+        }
+        shard->running = take_first(&shard->waiting);
+        (void)pthread_mutex_unlock(&thread->lock);
+        dp_copy_run(shard->running, &shard->to.place);
+        (void)pthread_mutex_lock(&thread->lock);
+        put_last(&shard->completed, shard->running);
+        shard->running = NULL;
+        if (shard->to.wake)
+            shard->to.wake(shard->to.wake_context);
+        (void)pthread_cond_broadcast(&thread->changed);
+    }
+    (void)pthread_mutex_unlock(&thread->lock);
+    return NULL;
+}
+
+enum dp_status dp_copier_thread_open(struct dp_copier_thread **out, struct dp_error *err)
+{
+    struct dp_copier_thread *thread = calloc(1, sizeof *thread);
+    if (!thread || pthread_mutex_init(&thread->lock, NULL) != 0) {
+        free(thread);
+        return dp_fail(err, DP_NOMEM, "no memory for the thread that copies checkpoints");
+    }
+    bool made = pthread_cond_init(&thread->changed, NULL) == 0;
+    if (made && pthread_create(&thread->thread, NULL, run, thread) == 0) {
+        *out = thread;
+        return DP_OK;
+    }
+    if (made)
+        (void)pthread_cond_destroy(&thread->changed);
+    (void)pthread_mutex_destroy(&thread->lock);
+    free(thread);
+    return dp_fail(err, DP_NOMEM, "cannot start the thread that copies checkpoints");
+}
+
+void dp_copier_thread_close(struct dp_copier_thread **out)
+{
+    struct dp_copier_thread *thread = *out;
+    if (!thread)
+        return;
+    (void)pthread_mutex_lock(&thread->lock);
+    DP_ASSERT(!thread->shards);
+    thread->stop = true;
+    (void)pthread_cond_broadcast(&thread->changed);
+    (void)pthread_mutex_unlock(&thread->lock);
+    (void)pthread_join(thread->thread, NULL);
+    (void)pthread_cond_destroy(&thread->changed);
+    (void)pthread_mutex_destroy(&thread->lock);
+    free(thread);
+    *out = NULL;
+}
+
+/* ---- a shard's copier */
+
+static void submit(void *self, struct dp_copy_job *job)
+{
+    struct copying_shard *shard = self;
+    (void)pthread_mutex_lock(&shard->thread->lock);
+    put_last(&shard->waiting, job);
+    (void)pthread_cond_broadcast(&shard->thread->changed);
+    (void)pthread_mutex_unlock(&shard->thread->lock);
+}
+
+static struct dp_copy_job *completed(void *self)
+{
+    struct copying_shard *shard = self;
+    (void)pthread_mutex_lock(&shard->thread->lock);
+    struct dp_copy_job *job = take_first(&shard->completed);
+    (void)pthread_mutex_unlock(&shard->thread->lock);
+    return job;
+}
+
+/* What still waits behind other shards' jobs is completed at once. */
+static void cancel(void *self, struct dp_copy_job *job)
+{
+    struct copying_shard *shard = self;
+    atomic_store(&job->cancelled, true);
+    (void)pthread_mutex_lock(&shard->thread->lock);
+    struct dp_copy_job **at = &shard->waiting;
+    while (*at && *at != job)
+        at = &(*at)->next;
+    if (*at) {
+        *at = job->next;
+        job->status = dp_fail(&job->error, DP_STOPPING, "the copy was cancelled");
+        put_last(&shard->completed, job);
+        if (shard->to.wake)
+            shard->to.wake(shard->to.wake_context);
+    }
+    (void)pthread_mutex_unlock(&shard->thread->lock);
+}
+
+enum dp_status dp_copier_thread_add(struct dp_copier_thread *thread,
+                                    const struct dp_copier_thread_place *place, struct dp_copier *out,
+                                    struct dp_error *err)
+{
+    struct copying_shard *shard = calloc(1, sizeof *shard);
+    char *directory = strdup(place->place.directory);
+    if (!shard || !directory) {
+        free(shard);
+        free(directory);
+        return dp_fail(err, DP_NOMEM, "no memory for the copier of a shard");
+    }
+    shard->thread = thread;
+    shard->to = *place;
+    shard->to.place.directory = shard->directory = directory;
+    (void)pthread_mutex_lock(&thread->lock);
+    shard->next = thread->shards;
+    thread->shards = shard;
+    (void)pthread_mutex_unlock(&thread->lock);
+    *out = (struct dp_copier){submit, completed, cancel, shard};
+    return DP_OK;
+}
+
+static void free_all(struct dp_copy_job **list)
+{
+    for (struct dp_copy_job *job; (job = take_first(list));)
+        dp_copy_job_free(&job);
+}
+
+void dp_copier_thread_remove(struct dp_copier *copier)
+{
+    struct copying_shard *shard = copier->self;
+    *copier = (struct dp_copier){0};
+    if (!shard)
+        return;
+    (void)pthread_mutex_lock(&shard->thread->lock);
+    free_all(&shard->waiting);
+    if (shard->running)
+        atomic_store(&shard->running->cancelled, true);
+    while (shard->running)
+        (void)pthread_cond_wait(&shard->thread->changed, &shard->thread->lock);
+    struct copying_shard **at = &shard->thread->shards;
+    while (*at != shard)
+        at = &(*at)->next;
+    *at = shard->next;
+    (void)pthread_mutex_unlock(&shard->thread->lock);
+    free_all(&shard->completed);
+    free(shard->directory);
+    free(shard);
+}

@@ -1,0 +1,172 @@
+#include "server/checkpoint/making.h"
+
+#include "common/env/atomic_file.h"
+#include "common/env/directory.h"
+#include "server/checkpoint/checksum.h"
+#include "server/checkpoint/listing.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define TRIES 100u
+
+enum dp_status dp_checkpoint_begin(const char *directory, uint64_t order, struct dp_error *err)
+{
+    struct dp_checkpoint_path making, pool;
+    enum dp_status st = dp_checkpoint_place_check(directory, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_path_making(directory, order, &making, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_path(&pool, err, "%s/" DP_CHECKPOINT_POOL, directory);
+    if (st == DP_OK)
+        st = dp_directory_make(pool.text, err);
+    return st == DP_OK ? dp_directory_make(making.text, err) : st;
+}
+
+enum dp_status dp_checkpoint_put(const char *directory, uint64_t order, const char *name, const void *bytes,
+                                 size_t size, struct dp_manifest_file *out, struct dp_error *err)
+{
+    struct dp_checkpoint_path making, path;
+    struct dp_atomic_file file = {0};
+    struct dp_checksum of;
+    char sum[DP_CHECKSUM_TEXT], again[DP_CHECKSUM_TEXT];
+    uint64_t read = 0;
+    *out = (struct dp_manifest_file){0};
+    enum dp_status st = dp_checkpoint_path_making(directory, order, &making, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_path(&path, err, "%s/%s", making.text, name);
+    if (st == DP_OK)
+        st = dp_atomic_file_open(path.text, &file, err);
+    if (st == DP_OK) {
+        if (size > 0)
+            (void)fwrite(bytes, 1, size, file.stream);
+        st = dp_atomic_file_commit(&file, err);
+    }
+    if (st == DP_OK)
+        st = dp_checksum_file(path.text, NULL, &read, again, err);
+    if (st != DP_OK)
+        return st;
+    dp_checksum_begin(&of);
+    dp_checksum_put(&of, bytes, size);
+    dp_checksum_end(&of, sum);
+    if (read != size || strcmp(sum, again) != 0)
+        return dp_fail(err, DP_CORRUPT, "%s reads back differently; check that disk's health", path.text);
+    out->name = strdup(name);
+    out->bytes = size;
+    memcpy(out->checksum, sum, sizeof sum);
+    return out->name ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for a manifest");
+}
+
+/* One try: *taken: there is a directory of that number already. */
+static enum dp_status publish_as(const char *directory, uint32_t number, struct dp_manifest *manifest,
+                                 const char *making, bool *taken, struct dp_error *err)
+{
+    struct dp_checkpoint_path path, to;
+    manifest->number = number;
+    *taken = false;
+    enum dp_status st = dp_checkpoint_path(&path, err, "%s/" DP_MANIFEST_NAME, making);
+    if (st == DP_OK)
+        st = dp_checkpoint_path_of(directory, number, &to, err);
+    if (st == DP_OK)
+        st = dp_manifest_write(path.text, manifest, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_sync_directory(making, err);
+    if (st != DP_OK)
+        return st;
+    if (rename(making, to.text) == 0) /* fails where a directory is that is not empty */
+        return dp_checkpoint_sync_directory(directory, err);
+    *taken = errno == EEXIST || errno == ENOTEMPTY;
+    return dp_checkpoint_failed(err, "rename", making);
+}
+
+enum dp_status dp_checkpoint_publish(const char *directory, struct dp_manifest *manifest,
+                                     struct dp_error *err)
+{
+    struct dp_checkpoint_path making;
+    struct dp_checkpoint_list list;
+    bool taken = true;
+    enum dp_status st = dp_checkpoint_path_making(directory, manifest->order, &making, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_list_read(directory, &list, err);
+    if (st != DP_OK)
+        return st;
+    uint32_t number = list.greatest;
+    dp_checkpoint_list_clear(&list);
+    for (uint32_t i = 0; taken && i < TRIES; i++) {
+        if (number >= DP_CHECKPOINT_NUMBER_MAX)
+            return dp_fail(err, DP_ARGUMENT,
+                           "%s has a checkpoint of the greatest number; name another directory", directory);
+        st = publish_as(directory, ++number, manifest, making.text, &taken, err);
+    }
+    return st;
+}
+
+enum dp_status dp_checkpoint_abandon(const char *directory, uint64_t order, struct dp_error *err)
+{
+    struct dp_checkpoint_path making;
+    enum dp_status st = dp_checkpoint_path_making(directory, order, &making, err);
+    return st == DP_OK ? dp_checkpoint_remove_directory(making.text, err) : st;
+}
+
+/* ---- sweep */
+
+struct sweeping {
+    const char *directory;
+    uint64_t but_order, wall_s;
+    uint32_t removed;
+};
+
+struct newest {
+    const char *path;
+    uint64_t changed_s;
+    uint32_t depth;
+};
+
+static enum dp_status see_change(void *context, const char *name, struct dp_error *err)
+{
+    struct newest *newest = context;
+    struct dp_checkpoint_path path;
+    struct stat is;
+    if (dp_checkpoint_path(&path, err, "%s/%s", newest->path, name) != DP_OK || lstat(path.text, &is) != 0)
+        return DP_OK; /* it goes */
+    if ((uint64_t)is.st_mtime > newest->changed_s)
+        newest->changed_s = (uint64_t)is.st_mtime;
+    if (!S_ISDIR(is.st_mode) || newest->depth > 0)
+        return DP_OK;
+    struct newest below = {path.text, newest->changed_s, 1};
+    enum dp_status st = dp_checkpoint_visit(path.text, see_change, &below, err);
+    newest->changed_s = below.changed_s;
+    return st == DP_NOT_FOUND ? DP_OK : st;
+}
+
+static enum dp_status sweep_one(void *context, const char *name, struct dp_error *err)
+{
+    struct sweeping *sweeping = context;
+    struct dp_checkpoint_path path;
+    struct stat is;
+    uint64_t order;
+    if (!dp_checkpoint_name_order(name, &order) || order == sweeping->but_order)
+        return DP_OK;
+    enum dp_status st = dp_checkpoint_path(&path, err, "%s/%s", sweeping->directory, name);
+    if (st != DP_OK || lstat(path.text, &is) != 0)
+        return st;
+    struct newest newest = {path.text, (uint64_t)is.st_mtime, 0};
+    st = dp_checkpoint_visit(path.text, see_change, &newest, err);
+    if (st != DP_OK || newest.changed_s + DP_CHECKPOINT_SWEEP_S > sweeping->wall_s)
+        return st;
+    st = dp_checkpoint_remove_directory(path.text, err);
+    sweeping->removed += st == DP_OK;
+    return st;
+}
+
+enum dp_status dp_checkpoint_sweep(const char *directory, uint64_t but_order, uint64_t wall_s,
+                                   uint32_t *removed, struct dp_error *err)
+{
+    struct sweeping sweeping = {directory, but_order, wall_s, 0};
+    enum dp_status st = dp_checkpoint_visit(directory, sweep_one, &sweeping, err);
+    *removed = sweeping.removed;
+    return st;
+}

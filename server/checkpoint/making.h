@@ -1,0 +1,36 @@
+/* Making: a checkpoint's directory while the checkpoint is made, and its end as one that counts.
+ *     begin -> (the servers copy into it) -> put ... -> publish | abandon
+ * Promise   publish writes the manifest into making-<order>, durable, and then renames that directory to checkpoint-N, where N
+ *           is one above all that were there: until then nothing of it counts, and from then on all of it does. Who is
+ *           killed anywhere before leaves a directory that sweep removes.
+ * Lock      The caller holds dp_checkpoint_lock.
+ * Thread    One.
+ * Failure   DP_FULL, DP_IO, DP_ARGUMENT, DP_CORRUPT (what was put reads back differently; a manifest that is not consistent). */
+#ifndef DP_CHECKPOINT_MAKING_H
+#define DP_CHECKPOINT_MAKING_H
+
+#include "server/checkpoint/manifest.h"
+#include "server/checkpoint/paths.h"
+
+/* A directory of another order in which nothing changed for so long is of one that ended. */
+#define DP_CHECKPOINT_SWEEP_S 600u
+
+DP_MUST_USE
+enum dp_status dp_checkpoint_begin(const char *directory, uint64_t order, struct dp_error *err);
+/* A file of the checkpoint itself ("ids", "steps", "register", "cluster.conf"): written, synced, read back. Fills *out, whose
+ * name is on the heap. */
+DP_MUST_USE
+enum dp_status dp_checkpoint_put(const char *directory, uint64_t order, const char *name, const void *bytes,
+                                 size_t size, struct dp_manifest_file *out, struct dp_error *err);
+/* Sets manifest->number. The manifest's order is that of the directory. */
+DP_MUST_USE
+enum dp_status dp_checkpoint_publish(const char *directory, struct dp_manifest *manifest,
+                                     struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_checkpoint_abandon(const char *directory, uint64_t order, struct dp_error *err);
+/* Removes directories of other orders that nobody makes any more. wall_s: the time, since 1970. *removed: how many. */
+DP_MUST_USE
+enum dp_status dp_checkpoint_sweep(const char *directory, uint64_t but_order, uint64_t wall_s,
+                                   uint32_t *removed, struct dp_error *err);
+
+#endif

@@ -1,0 +1,212 @@
+#define _GNU_SOURCE /* realpath */
+#include "server/checkpoint/paths.h"
+
+#include "server/checkpoint/manifest_json.h"
+#include "server/store/store_view.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEPTH_MAX 3u
+
+/* ---- names */
+
+enum dp_status dp_checkpoint_path(struct dp_checkpoint_path *out, struct dp_error *err, const char *format,
+                                  ...)
+{
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(out->text, sizeof out->text, format, args);
+    va_end(args);
+    return len >= 0 && len < (int)sizeof out->text
+               ? DP_OK
+               : dp_fail(err, DP_ARGUMENT, "the path %.200s... is too long", out->text);
+}
+
+enum dp_status dp_checkpoint_path_of(const char *directory, uint32_t number, struct dp_checkpoint_path *out,
+                                     struct dp_error *err)
+{
+    return dp_checkpoint_path(out, err, "%s/checkpoint-%06" PRIu32, directory, number);
+}
+
+enum dp_status dp_checkpoint_path_making(const char *directory, uint64_t order,
+                                         struct dp_checkpoint_path *out, struct dp_error *err)
+{
+    return dp_checkpoint_path(out, err, "%s/making-%016" PRIx64, directory, order);
+}
+
+enum dp_status dp_checkpoint_path_pool(const char *directory, uint64_t store, const char *name,
+                                       const char *checksum, struct dp_checkpoint_path *out,
+                                       struct dp_error *err)
+{
+    if (!name)
+        return dp_checkpoint_path(out, err, "%s/" DP_CHECKPOINT_POOL "/%016" PRIx64, directory, store);
+    return dp_checkpoint_path(out, err, "%s/" DP_CHECKPOINT_POOL "/%016" PRIx64 "/%s-%s", directory, store,
+                              name, checksum);
+}
+
+bool dp_checkpoint_name_number(const char *name, uint32_t *number)
+{
+    char same[32];
+    if (strncmp(name, "checkpoint-", 11) != 0 || strspn(name + 11, "0123456789") > 9)
+        return false;
+    *number = (uint32_t)strtoul(name + 11, NULL, 10);
+    (void)snprintf(same, sizeof same, "checkpoint-%06" PRIu32, *number);
+    return strcmp(name, same) == 0 && *number > 0;
+}
+
+bool dp_checkpoint_name_order(const char *name, uint64_t *order)
+{
+    if (strncmp(name, "making-", 7) != 0 || !dp_manifest_json_is_hex(name + 7, 16))
+        return false;
+    *order = strtoull(name + 7, NULL, 16);
+    return true;
+}
+
+/* ---- directories */
+
+enum dp_status dp_checkpoint_failed(struct dp_error *err, const char *what, const char *path)
+{
+    bool full = errno == ENOSPC || errno == EDQUOT;
+    return dp_fail(err, full ? DP_FULL : DP_IO, "%s %s: %s%s", what, path, strerror(errno),
+                   full ? "; make room on that disk, or keep fewer checkpoints" : "");
+}
+
+enum dp_status dp_checkpoint_sync_directory(const char *path, struct dp_error *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return dp_checkpoint_failed(err, "open directory", path);
+    enum dp_status st = fsync(fd) == 0 ? DP_OK : dp_checkpoint_failed(err, "sync directory", path);
+    (void)close(fd);
+    return st;
+}
+
+enum dp_status dp_checkpoint_visit(const char *path,
+                                   enum dp_status (*visit)(void *context, const char *name,
+                                                           struct dp_error *err),
+                                   void *context, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    DIR *dir = opendir(path);
+    if (!dir && errno == ENOENT)
+        return dp_fail(err, DP_NOT_FOUND, "there is no directory %s", path);
+    if (!dir)
+        return dp_checkpoint_failed(err, "list directory", path);
+    errno = 0;
+    for (struct dirent *entry; st == DP_OK && (entry = readdir(dir)); errno = 0)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            st = visit(context, entry->d_name, err);
+    if (st == DP_OK && errno != 0)
+        st = dp_checkpoint_failed(err, "list directory", path);
+    (void)closedir(dir);
+    return st;
+}
+
+struct removal {
+    const char *path;
+    uint32_t depth;
+};
+
+static enum dp_status remove_at(const char *path, uint32_t depth, struct dp_error *err);
+
+static enum dp_status remove_name(void *context, const char *name, struct dp_error *err)
+{
+    const struct removal *removal = context;
+    struct dp_checkpoint_path below;
+    struct stat is;
+    enum dp_status st = dp_checkpoint_path(&below, err, "%s/%s", removal->path, name);
+    if (st != DP_OK)
+        return st;
+    if (lstat(below.text, &is) != 0)
+        return errno == ENOENT ? DP_OK : dp_checkpoint_failed(err, "look at", below.text);
+    if (S_ISDIR(is.st_mode))
+        return remove_at(below.text, removal->depth + 1, err);
+    return unlink(below.text) == 0 || errno == ENOENT ? DP_OK
+                                                      : dp_checkpoint_failed(err, "remove", below.text);
+}
+
+static enum dp_status remove_at(const char *path, uint32_t depth, struct dp_error *err)
+{
+    struct removal removal = {path, depth};
+    if (depth >= DEPTH_MAX)
+        return dp_fail(err, DP_IO, "remove %s: there are directories in it that no checkpoint has", path);
+    enum dp_status st = dp_checkpoint_visit(path, remove_name, &removal, err);
+    if (st == DP_NOT_FOUND)
+        return DP_OK;
+    if (st == DP_OK && rmdir(path) != 0 && errno != ENOENT)
+        st = dp_checkpoint_failed(err, "remove directory", path);
+    return st;
+}
+
+enum dp_status dp_checkpoint_remove_directory(const char *path, struct dp_error *err)
+{
+    return remove_at(path, 0, err);
+}
+
+/* ---- where checkpoints may lie */
+
+static enum dp_status see_shard(void *context, const char *name, struct dp_error *err)
+{
+    const char *server = context;
+    struct dp_checkpoint_path path;
+    (void)err;
+    bool shard = strncmp(name, "shard-", 6) == 0 && strspn(name + 6, "0123456789") == strlen(name) - 6;
+    if (!shard || dp_checkpoint_path(&path, NULL, "%s/%s", server, name) != DP_OK)
+        return DP_OK;
+    return dp_store_view_is_store(path.text) ? DP_EXISTS : DP_OK; /* ends the visit */
+}
+
+static bool holds_a_store(const char *path)
+{
+    char copy[4096];
+    (void)snprintf(copy, sizeof copy, "%s", path);
+    return dp_store_view_is_store(path) || dp_checkpoint_visit(path, see_shard, copy, NULL) == DP_EXISTS;
+}
+
+/* Heap: of the directory, or of the nearest one above it that is there; NULL: why in errno. */
+static char *nearest(const char *directory)
+{
+    char *part = strdup(directory), *real = NULL;
+    while (part && !(real = realpath(part, NULL)) && errno == ENOENT) {
+        char *slash = strrchr(part, '/');
+        if (slash && slash != part) {
+            *slash = '\0';
+            continue;
+        }
+        real = realpath(slash ? "/" : ".", NULL);
+        break;
+    }
+    free(part);
+    return real;
+}
+
+enum dp_status dp_checkpoint_place_check(const char *directory, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    char *path = nearest(directory), *slash = path;
+    if (!path)
+        return dp_checkpoint_failed(err, "look at", directory);
+    while (st == DP_OK && slash) {
+        if (holds_a_store(path))
+            st = dp_fail(
+                err, DP_ARGUMENT,
+                "%.180s lies inside %.180s, which holds a store: what removes or restores the store would "
+                "take its checkpoints with it; name a directory elsewhere",
+                directory, path);
+        slash = strrchr(path, '/');
+        if (slash == path) /* the root */
+            break;
+        if (slash)
+            *slash = '\0';
+    }
+    free(path);
+    return st;
+}

@@ -1,0 +1,197 @@
+#include "server/checkpoint/prune.h"
+
+#include "server/checkpoint/listing.h"
+#include "server/checkpoint/manifest.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A file's place in the pool, as "<store>/<name>-<checksum>". */
+struct named {
+    char **place;
+    size_t count, room;
+};
+
+static void named_clear(struct named *named)
+{
+    for (size_t i = 0; i < named->count; i++)
+        free(named->place[i]);
+    free(named->place);
+    *named = (struct named){0};
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum dp_status add(struct named *named, uint64_t store, const struct dp_manifest_file *file,
+                          struct dp_error *err)
+{
+    struct dp_checkpoint_path place;
+    if (named->count == named->room) {
+        size_t room = named->room ? 2 * named->room : 256;
+        char **more = realloc(named->place, room * sizeof more[0]);
+        if (!more)
+            return dp_fail(err, DP_NOMEM, "no memory for a list of %zu files", room);
+        named->place = more;
+        named->room = room;
+    }
+    enum dp_status st =
+        dp_checkpoint_path(&place, err, "%016" PRIx64 "/%s-%s", store, file->name, file->checksum);
+    char *copy = st == DP_OK ? strdup(place.text) : NULL;
+    if (copy)
+        named->place[named->count++] = copy;
+    return copy || st != DP_OK ? st : dp_fail(err, DP_NOMEM, "no memory for a list of files");
+}
+
+static enum dp_status name_all(const char *directory, const struct dp_checkpoint_list *list,
+                               struct named *named, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < list->count; i++) {
+        struct dp_manifest manifest = {0};
+        struct dp_checkpoint_path at, path;
+        st = dp_checkpoint_path_of(directory, list->number[i], &at, err);
+        if (st == DP_OK)
+            st = dp_checkpoint_path(&path, err, "%s/" DP_MANIFEST_NAME, at.text);
+        if (st == DP_OK)
+            st = dp_manifest_read(path.text, &manifest, err);
+        for (uint32_t s = 0; st == DP_OK && s < manifest.shards; s++)
+            for (size_t f = 0; st == DP_OK && f < manifest.shard[s].files.count; f++)
+                st = add(named, manifest.shard[s].store, &manifest.shard[s].files.file[f], err);
+        dp_manifest_clear(&manifest);
+    }
+    if (named->count > 0)
+        qsort(named->place, named->count, sizeof named->place[0], by_text);
+    return st;
+}
+
+/* ---- checkpoints */
+
+static enum dp_status remove_checkpoint(const char *directory, uint32_t number, struct dp_error *err)
+{
+    struct dp_checkpoint_path at, path;
+    enum dp_status st = dp_checkpoint_path_of(directory, number, &at, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_path(&path, err, "%s/" DP_MANIFEST_NAME, at.text);
+    if (st == DP_OK && unlink(path.text) != 0 && errno != ENOENT)
+        st = dp_checkpoint_failed(err, "remove", path.text);
+    if (st == DP_OK) /* before anything that it names goes */
+        st = dp_checkpoint_sync_directory(at.text, err);
+    return st == DP_OK ? dp_checkpoint_remove_directory(at.text, err) : st;
+}
+
+/* Of a prune that died: no manifest, so no checkpoint. */
+static enum dp_status remove_rest(void *context, const char *name, struct dp_error *err)
+{
+    const char *directory = context;
+    struct dp_checkpoint_path at, manifest;
+    uint32_t number;
+    if (!dp_checkpoint_name_number(name, &number))
+        return DP_OK;
+    enum dp_status st = dp_checkpoint_path(&at, err, "%s/%s", directory, name);
+    if (st == DP_OK)
+        st = dp_checkpoint_path(&manifest, err, "%s/" DP_MANIFEST_NAME, at.text);
+    if (st != DP_OK || access(manifest.text, F_OK) == 0)
+        return st;
+    return errno == ENOENT ? dp_checkpoint_remove_directory(at.text, err)
+                           : dp_checkpoint_failed(err, "look at", manifest.text);
+}
+
+/* ---- files */
+
+struct pruning {
+    const char *pool, *store; /* store: the directory that is visited */
+    const struct named *named;
+    struct dp_prune *out;
+};
+
+static enum dp_status prune_file(void *context, const char *name, struct dp_error *err)
+{
+    const struct pruning *pruning = context;
+    struct dp_checkpoint_path place, path;
+    struct stat is;
+    const char *key = place.text;
+    enum dp_status st = dp_checkpoint_path(&place, err, "%s/%s", pruning->store, name);
+    if (st == DP_OK)
+        st = dp_checkpoint_path(&path, err, "%s/%s", pruning->pool, place.text);
+    const struct named *named = pruning->named;
+    bool is_named =
+        named->count > 0 && bsearch(&key, named->place, named->count, sizeof named->place[0], by_text);
+    if (st != DP_OK || is_named || lstat(path.text, &is) != 0 || !S_ISREG(is.st_mode))
+        return st;
+    if (unlink(path.text) != 0 && errno != ENOENT)
+        return dp_checkpoint_failed(err, "remove", path.text);
+    pruning->out->files++;
+    pruning->out->bytes += (uint64_t)is.st_size;
+    return DP_OK;
+}
+
+static enum dp_status prune_store(void *context, const char *name, struct dp_error *err)
+{
+    struct pruning pruning = *(const struct pruning *)context;
+    struct dp_checkpoint_path path;
+    struct stat is;
+    enum dp_status st = dp_checkpoint_path(&path, err, "%s/%s", pruning.pool, name);
+    if (st != DP_OK || lstat(path.text, &is) != 0 || !S_ISDIR(is.st_mode))
+        return st;
+    pruning.store = name;
+    st = dp_checkpoint_visit(path.text, prune_file, &pruning, err);
+    if (st == DP_OK && rmdir(path.text) != 0 && errno != ENOTEMPTY && errno != EEXIST && errno != ENOENT)
+        st = dp_checkpoint_failed(err, "remove directory", path.text);
+    return st;
+}
+
+static enum dp_status prune_pool(const char *directory, const struct dp_checkpoint_list *list,
+                                 struct dp_prune *out, struct dp_error *err)
+{
+    struct named named = {0};
+    struct dp_checkpoint_path pool;
+    enum dp_status st = name_all(directory, list, &named, err);
+    if (st != DP_OK)
+        st = dp_wrap(err, st,
+                     "no file of the pool was removed, since nobody knows what this checkpoint names (mend "
+                     "it, or remove its "
+                     "directory)");
+    if (st == DP_OK)
+        st = dp_checkpoint_path(&pool, err, "%s/" DP_CHECKPOINT_POOL, directory);
+    struct pruning pruning = {.pool = pool.text, .named = &named, .out = out};
+    if (st == DP_OK) {
+        st = dp_checkpoint_visit(pool.text, prune_store, &pruning, err);
+        st = st == DP_NOT_FOUND ? DP_OK : st;
+    }
+    named_clear(&named);
+    return st;
+}
+
+enum dp_status dp_checkpoint_prune(const char *directory, uint32_t keep, struct dp_prune *out,
+                                   struct dp_error *err)
+{
+    struct dp_checkpoint_list list;
+    DP_ASSERT(keep > 0);
+    *out = (struct dp_prune){0};
+    enum dp_status st = dp_checkpoint_list_read(directory, &list, err);
+    if (st != DP_OK)
+        return st;
+    size_t go = list.count > keep ? list.count - keep : 0;
+    for (size_t i = 0; st == DP_OK && i < go; i++) {
+        st = remove_checkpoint(directory, list.number[i], err);
+        out->checkpoints += st == DP_OK;
+    }
+    if (st == DP_OK)
+        st = dp_checkpoint_visit(directory, remove_rest, (void *)(uintptr_t)directory, err);
+    if (st == DP_OK && go > 0)
+        st = dp_checkpoint_sync_directory(directory, err);
+    list.count -= go;
+    for (size_t i = 0; i < list.count; i++)
+        list.number[i] = list.number[i + go];
+    if (st == DP_OK)
+        st = prune_pool(directory, &list, out, err);
+    dp_checkpoint_list_clear(&list);
+    return st;
+}

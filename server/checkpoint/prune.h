@@ -1,0 +1,24 @@
+/* Prune: removes checkpoints, and then files of the pool that none names any more.
+ *     for each one, oldest first:  its manifest (durable)  ->  its directory  ...  ->  files that no manifest names
+ * Promise   Whatever dies in between, what is left that has a manifest is whole; the next prune removes the rest.
+ * Unread    While any manifest in the directory cannot be read, no file of the pool is removed, since nobody knows what it
+ *           names: its status and text tell which one.
+ * Lock      The caller holds dp_checkpoint_lock, so that no file is removed that a checkpoint in the making took as known.
+ * Thread    One.
+ * Failure   DP_IO; DP_CORRUPT, DP_UNSUPPORTED: of a manifest. */
+#ifndef DP_CHECKPOINT_PRUNE_H
+#define DP_CHECKPOINT_PRUNE_H
+
+#include "server/checkpoint/paths.h"
+
+struct dp_prune {
+    uint32_t checkpoints;  /* removed */
+    uint64_t files, bytes; /* of the pool, removed */
+};
+
+/* Keeps the last `keep`, at least 1. */
+DP_MUST_USE
+enum dp_status dp_checkpoint_prune(const char *directory, uint32_t keep, struct dp_prune *out,
+                                   struct dp_error *err);
+
+#endif
