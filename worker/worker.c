@@ -122,38 +122,92 @@ static enum dp_status set_device(struct dp_cluster *cluster, const struct flags 
     return st == DP_OK ? dp_cluster_check(cluster, err) : st;
 }
 
-/* *again: the others let this worker leave, and it may come back. */
+/* One process's part of a training ends early, and it may begin anew, as one that was killed and started again with
+ * --resume would. */
+enum again {
+    AGAIN_NOT,
+    AGAIN_LEFT, /* the others let it leave */
+    AGAIN_RESTORED, /* the servers' rows are of another history: what was under way is refused, and nothing of it counts */
+};
+
+/* What the round before this one heard. */
+struct round {
+    enum again again;
+    uint64_t generation, history; /* of the servers */
+    struct dp_error why;
+};
+
+static enum again comes_again(const struct dp_job *job, enum dp_status st)
+{
+    if (dp_job_stopped(job))
+        return AGAIN_NOT;
+    return job->let_leave ? AGAIN_LEFT : st == DP_GENERATION ? AGAIN_RESTORED : AGAIN_NOT;
+}
+
+/* Servers that are of no other history after all were lost, swapped or mixed up: a person must see to that. */
+static enum dp_status check_history(const struct round *before, const struct round *now, struct dp_error *err)
+{
+    if (before->again != AGAIN_RESTORED || now->generation != before->generation ||
+        now->history != before->history)
+        return DP_OK;
+    *err = before->why;
+    return before->why.status;
+}
+
 static enum dp_status train_once(const struct dp_cluster *cluster, uint32_t worker, bool resumes,
-                                 const struct dp_push_extra *extra, bool *again, struct dp_error *err)
+                                 const struct dp_push_extra *extra, struct round *round, struct dp_error *err)
 {
     char name[32];
     struct dp_job job;
-    *again = false;
+    struct round before = *round;
     (void)snprintf(name, sizeof name, "worker %" PRIu32, worker);
+    *round = (struct round){0};
     enum dp_status st = dp_job_open(cluster, worker, name, &stop_signal, &job, err);
     if (st != DP_OK)
         return st;
+    dp_client_generation(job.client, &round->generation, &round->history);
     job.resumes = resumes;
     job.extra = extra;
-    st = dp_job_tables(&job, false, err);
+    st = check_history(&before, round, err);
+    bool is_known = st != DP_OK;
+    if (st == DP_OK)
+        st = dp_job_tables(&job, false, err);
     if (st == DP_OK) {
         /* Until here a signal ends the process at once: nothing was pushed. */
         catch_signals();
         st = dp_train(&job, err);
-        *again = job.let_leave && !dp_job_stopped(&job);
     } else {
         struct dp_progress progress; /* others may wait for this worker */
         dp_progress_init(&progress, &job, 0);
         dp_progress_end(&progress, &job, st);
     }
+    round->again = is_known ? AGAIN_NOT : comes_again(&job, st);
+    round->why = *err;
     dp_job_close(&job);
     return st;
+}
+
+static void tell_again(const struct dp_cluster *cluster, const struct round *round)
+{
+    if (round->again == AGAIN_LEFT)
+        dp_log(DP_LOG_WARN,
+               "was silent for longer than %" PRIu32
+               " s (--worker-timeout, training.worker_timeout), and the others went on without it: it joins "
+               "them again",
+               cluster->training.worker_timeout);
+    else
+        dp_log(
+            DP_LOG_WARN,
+            "the servers are of another generation than %" PRIu64
+            ", at which this worker trained: it drops what was under way, asks for its position and goes on "
+            "from there (%s)",
+            round->generation, round->why.text);
 }
 
 static enum dp_status train(const struct dp_cluster *cluster, const struct flags *flags,
                             const struct dp_push_extra *extra, struct dp_error *err)
 {
-    bool resumes = flags->resume, again = false;
+    struct round round = {0};
     uint64_t worker;
     enum dp_status st =
         dp_parse_u64(flags->worker, 0, cluster->training.workers - 1, "--worker", &worker, err);
@@ -164,16 +218,12 @@ static enum dp_status train(const struct dp_cluster *cluster, const struct flags
     char name[32];
     (void)snprintf(name, sizeof name, "worker %" PRIu64, worker);
     dp_log_start(name, DP_LOG_INFO);
-    st = train_once(cluster, (uint32_t)worker, resumes, extra, &again, err);
-    /* Each round is of one more silence. */
-    while (again) {
-        dp_log(DP_LOG_WARN,
-               "was silent for longer than %" PRIu32
-               " s (--worker-timeout, training.worker_timeout), and the others went on without it: it joins "
-               "them again",
-               cluster->training.worker_timeout);
+    st = train_once(cluster, (uint32_t)worker, flags->resume, extra, &round, err);
+    /* Each round is of one more silence, or of one more restore. */
+    while (round.again != AGAIN_NOT) {
+        tell_again(cluster, &round);
         *err = (struct dp_error){0};
-        st = train_once(cluster, (uint32_t)worker, true, extra, &again, err);
+        st = train_once(cluster, (uint32_t)worker, true, extra, &round, err);
     }
     return st;
 }

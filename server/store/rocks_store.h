@@ -58,12 +58,6 @@ enum dp_status dp_rocks_store_begin(struct dp_store *store, const struct dp_rock
 DP_MUST_USE
 enum dp_status dp_rocks_store_revert(const char *directory, struct dp_store_snapshot snapshot,
                                      const struct dp_store_mark *mark, struct dp_error *err);
-/* Gives the rows of a closed store, however it was closed, another generation and history, durably and both at
- * once: who served or trained on the earlier history is refused from then on. Its rows, its id and its journal stay
- * as they are. DP_NOT_FOUND: there is no store. DP_IN_USE: a server has it open. A failure changes nothing. */
-DP_MUST_USE
-enum dp_status dp_rocks_store_set_history(const char *directory, uint64_t generation, uint64_t history,
-                                          struct dp_error *err);
 /* Records durably that everything is written; only then is the next close a clean one. All jobs must have
  * completed. */
 DP_MUST_USE
