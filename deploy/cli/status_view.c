@@ -6,8 +6,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#define INDENT 8 /* behind a server's number */
+#define INDENT   8 /* behind a server's number */
+#define SILENT_S 10.0
 
 static const char *const state_names[] = {"serving", "not serving", "down"};
 
@@ -83,6 +85,18 @@ static void keep_printable(char *text)
         *c = *c >= ' ' && *c <= '~' ? *c : '?';
 }
 
+/* One that works puts a note twice a second, but for one that reads its data. */
+static double silence_of(const json_t *note, const char *state)
+{
+    static const char *const quiet[] = {"reading", "done", "failed", "stopped"};
+    const json_t *at = json_object_get(note, "at");
+    bool works = json_is_number(at) && state;
+    for (size_t i = 0; works && i < sizeof quiet / sizeof quiet[0]; i++)
+        works = strcmp(state, quiet[i]) != 0;
+    double s = works ? (double)time(NULL) - json_number_value(at) : 0;
+    return s > SILENT_S ? s : 0;
+}
+
 /* False: what cannot be read counts as none. */
 static bool gather_worker(const struct dp_asks_note *note, struct dp_status_worker *w)
 {
@@ -98,7 +112,8 @@ static bool gather_worker(const struct dp_asks_note *note, struct dp_status_work
         .examples_per_s = dp_json_get_real(root, "examples_per_s"),
         .dropped = dp_json_get_u64(root, "dropped"),
         .loss = dp_json_get_real(root, "loss"),
-        .staleness = dp_json_get_real(root, "staleness_mean")};
+        .staleness = dp_json_get_real(root, "staleness_mean"),
+        .silent_s = silence_of(root, state)};
     (void)snprintf(w->name, sizeof w->name, "%.31s", slash ? slash + 1 : note->name);
     w->name[strcspn(w->name, ".")] = '\0'; /* it ends the number */
     (void)snprintf(w->state, sizeof w->state, "%.23s", state ? state : "");
@@ -217,7 +232,8 @@ static void print_worker(const struct dp_status_worker *w, FILE *to)
 {
     char epoch[48], rate[24], loss[24] = "-", left[32] = "-", stale[24];
     double share = w->examples_total ? 100.0 * (double)w->examples / (double)w->examples_total : 0;
-    bool trains = strcmp(w->state, "training") == 0 && w->examples_per_s > 0 && !w->awaited[0];
+    bool silent = w->silent_s > 0;
+    bool trains = strcmp(w->state, "training") == 0 && w->examples_per_s > 0 && !w->awaited[0] && !silent;
     double seconds = trains && w->examples_total > w->examples
                          ? (double)(w->examples_total - w->examples) / w->examples_per_s
                          : 0;
@@ -229,10 +245,16 @@ static void print_worker(const struct dp_status_worker *w, FILE *to)
         (void)snprintf(left, sizeof left, "%lu:%02lu:%02lu", n / 3600, n / 60 % 60, n % 60);
     }
     fprintf(to, "%6.6s  %-12.12s %11.16s %5.0f%% %11s %13s %10s %11s\n", w->name,
-            w->awaited[0] ? "waiting" : w->state, epoch, share > 100 ? 100 : floor(share), left,
+            silent          ? "silent"
+            : w->awaited[0] ? "waiting"
+                            : w->state,
+            epoch, share > 100 ? 100 : floor(share), left,
             trains ? short_number(w->examples_per_s, 1000, "", rate) : "-",
             short_number(w->staleness, 1000, "", stale), loss);
-    if (w->awaited[0])
+    if (silent)
+        fprintf(to, "%*slast heard %.0f s ago, by its clock: %s\n", INDENT, "", w->silent_s,
+                w->awaited[0] ? "waiting" : w->state);
+    else if (w->awaited[0])
         print_why(w->awaited, (size_t)fprintf(to, "%*s", INDENT, ""), to);
     if (w->dropped > 0)
         fprintf(to, "%*s%" PRIu64 " of its examples came too late for their step and were dropped\n", INDENT,
@@ -304,12 +326,12 @@ static json_t *server_of(const struct dp_status_server *s, uint32_t number)
 
 static json_t *worker_of(const struct dp_status_worker *w)
 {
-    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "worker", w->name, "state",
-                     w->state, "awaited", w->awaited, "epoch", dp_json_u64(w->epoch), "epochs",
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "worker", w->name,
+                     "state", w->state, "awaited", w->awaited, "epoch", dp_json_u64(w->epoch), "epochs",
                      dp_json_u64(w->epochs), "examples", dp_json_u64(w->examples), "examples_total",
                      dp_json_u64(w->examples_total), "dropped", dp_json_u64(w->dropped), "examples_per_s",
                      dp_json_real(w->examples_per_s), "staleness", dp_json_real(w->staleness), "loss",
-                     dp_json_real(w->loss));
+                     dp_json_real(w->loss), "silent_s", dp_json_real(w->silent_s));
 }
 
 char *dp_status_view_json(const struct dp_status_view *view, const struct dp_asks *asks)

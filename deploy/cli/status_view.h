@@ -32,6 +32,8 @@ struct dp_status_worker {
     char awaited[256]; /* for whom or what it waits; "": for nobody, or not for long */
     uint64_t epoch, epochs, examples, examples_total, dropped;
     double examples_per_s, loss, staleness; /* NaN: it said none */
+    double
+        silent_s; /* since its note, where that is longer than one that works takes; else 0. By its clock and this machine's */
 };
 
 struct dp_status_view {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define COUNTERS 9u
 
@@ -178,6 +179,37 @@ static void whom_a_worker_waits_for_is_told(void **state)
     free(s);
 }
 
+static void tell_at(struct scene *s, uint32_t worker, const char *state, double ago_s)
+{
+    char name[32], text[128];
+    (void)snprintf(name, sizeof name, "run/1/progress/%u.", worker);
+    (void)snprintf(text, sizeof text, "{\"state\":\"%s\",\"epoch\":2,\"epochs\":5,\"at\":%.1f}", state,
+                   (double)time(NULL) - ago_s);
+    set_note(s, worker, name, text);
+}
+
+/* It was suspended or killed, and its note stays. Planted: whoever reads or is done is silent, too. */
+static void who_says_nothing_for_long_is_silent(void **state)
+{
+    (void)state;
+    struct scene *s = scene();
+    tell_at(s, 0, "training", 2);
+    tell_at(s, 1, "training", 75);
+    tell_at(s, 2, "reading", 75);
+    struct dp_status_view view = gather(s, 0, NULL);
+    char *text = print(&view);
+    assert_non_null(strstr(text, "     0  training "));
+    assert_non_null(strstr(text, "     1  silent "));
+    assert_non_null(strstr(text, "\n        last heard 7")); /* it may take a second or more to here */
+    assert_non_null(strstr(text, " s ago, by its clock: training\n"));
+    assert_non_null(strstr(text, "     2  reading "));
+    free(text);
+    assert_true(view.worker[0].silent_s == 0 && view.worker[1].silent_s >= 75 &&
+                view.worker[2].silent_s == 0);
+    dp_status_view_clear(&view);
+    free(s);
+}
+
 /* Between two looks; a server that was started again meanwhile counts anew. */
 static void rates_are_of_the_interval(void **state)
 {
@@ -325,6 +357,7 @@ int main(void)
         cmocka_unit_test(states_and_figures_are_those_of_all_shards),
         cmocka_unit_test(held_pulls_are_told),
         cmocka_unit_test(whom_a_worker_waits_for_is_told),
+        cmocka_unit_test(who_says_nothing_for_long_is_silent),
         cmocka_unit_test(rates_are_of_the_interval),
         cmocka_unit_test(pushes_are_measured),
         cmocka_unit_test(workers_are_lines_in_their_order),
