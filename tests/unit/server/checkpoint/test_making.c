@@ -82,6 +82,7 @@ static void goes_on(struct area *area)
     if (area_make(area, &number, &err) != DP_OK)
         fail_msg("%s", err.text);
     assert_int_equal(area_expect_whole(area), before + 1);
+    assert_int_equal(area_count(area, "files", "tmp-"), 0);
     assert_int_equal(area_prune(area, 1, &pruned, &err), DP_OK);
     assert_int_equal(area_expect_whole(area), 1);
     assert_int_equal(area_count(area, "files", ""), AREA_SHARDS * 3); /* what the last one names */

@@ -1,0 +1,223 @@
+/* The real copier. Goal: jobs of several shards come back to the shard that submitted them, each once and woken for; a cancelled one
+ * soon, whether it waits or runs; a shard can be removed at any time; the tables are those of the link's RocksDB.
+ * Method: the shards of an area; a job of one byte a second runs until it is cancelled. */
+#include "server/checkpoint/copier_thread.h"
+
+#include "server/durable/table_mark.h"
+#include "tests/unit/server/checkpoint/area.h"
+#include "tests/unit/server/store/form.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WAIT_S 20
+
+struct woken {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint32_t times;
+};
+
+static void wake(void *context)
+{
+    struct woken *woken = context;
+    (void)pthread_mutex_lock(&woken->lock);
+    woken->times++;
+    (void)pthread_cond_signal(&woken->changed);
+    (void)pthread_mutex_unlock(&woken->lock);
+}
+
+static void await(struct woken *woken, uint32_t times)
+{
+    struct timespec until;
+    int waited = 0;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_S;
+    (void)pthread_mutex_lock(&woken->lock);
+    while (woken->times < times && waited != ETIMEDOUT)
+        waited = pthread_cond_timedwait(&woken->changed, &woken->lock, &until);
+    (void)pthread_mutex_unlock(&woken->lock);
+    assert_int_equal(waited, 0);
+}
+
+struct bed {
+    struct area *area;
+    struct dp_copier_thread *thread;
+    struct dp_copier copier[AREA_SHARDS];
+    struct woken woken[AREA_SHARDS];
+    struct dp_error err;
+};
+
+static enum dp_status no_tables(void *context, const char *link, struct dp_manifest_tables *out,
+                                struct dp_error *err)
+{
+    (void)context, (void)link, (void)out, (void)err;
+    return DP_OK;
+}
+
+static void bed_init(struct bed *bed)
+{
+    *bed = (struct bed){.area = area_new()};
+    assert_int_equal(dp_copier_thread_open(&bed->thread, &bed->err), DP_OK);
+    for (uint32_t i = 0; i < AREA_SHARDS; i++) {
+        bed->woken[i] = (struct woken){PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+        const struct dp_copier_thread_place place = {
+            {.directory = bed->area->shard[i], .tables = no_tables}, wake, &bed->woken[i]};
+        assert_int_equal(dp_copier_thread_add(bed->thread, &place, &bed->copier[i], &bed->err), DP_OK);
+    }
+    assert_int_equal(dp_checkpoint_begin(bed->area->directory, bed->area->order, &bed->err), DP_OK);
+}
+
+static void bed_clear(struct bed *bed)
+{
+    for (uint32_t i = 0; i < AREA_SHARDS; i++)
+        dp_copier_thread_remove(&bed->copier[i]);
+    dp_copier_thread_close(&bed->thread);
+    area_free(bed->area);
+}
+
+static struct dp_copy_job *submit(struct bed *bed, uint32_t shard, uint64_t rate)
+{
+    struct dp_copy_job *job = area_job(bed->area, shard);
+    job->rate_bytes = rate;
+    bed->copier[shard].submit(bed->copier[shard].self, job);
+    return job;
+}
+
+static void await_begin(const struct dp_copy_job *job)
+{
+    const time_t until = time(NULL) + WAIT_S;
+    while (job->done_bytes == 0 && time(NULL) < until)
+        (void)sched_yield();
+    assert_true(job->done_bytes > 0);
+}
+
+static void expect(struct bed *bed, uint32_t shard, struct dp_copy_job *job, enum dp_status status)
+{
+    struct dp_copy_job *got = bed->copier[shard].completed(bed->copier[shard].self);
+    assert_ptr_equal(got, job);
+    if (job->status != status)
+        fail_msg("%s", job->error.text);
+    assert_int_equal(job->manifest != NULL, status == DP_OK);
+    dp_copy_job_free(&got);
+}
+
+static void jobs_come_back_to_their_shard(void **state)
+{
+    struct bed bed;
+    struct dp_manifest_shard shard;
+    struct dp_copy_job *job[AREA_SHARDS];
+    (void)state;
+    bed_init(&bed);
+    for (uint32_t i = 0; i < AREA_SHARDS; i++)
+        job[i] = submit(&bed, i, 0);
+    for (uint32_t i = 0; i < AREA_SHARDS; i++) {
+        await(&bed.woken[i], 1);
+        assert_non_null(job[i]->manifest);
+        assert_int_equal(
+            dp_manifest_shard_parse(job[i]->manifest, strlen(job[i]->manifest), &shard, &bed.err), DP_OK);
+        assert_int_equal(shard.index, i);
+        assert_true(job[i]->done_bytes > 100000 && job[i]->done_bytes <= job[i]->all_bytes);
+        dp_manifest_shard_clear(&shard);
+        expect(&bed, i, job[i], DP_OK);
+        assert_null(bed.copier[i].completed(bed.copier[i].self));
+    }
+    bed_clear(&bed);
+}
+
+static void cancelled_ones_come_back_soon(void **state)
+{
+    struct bed bed;
+    (void)state;
+    bed_init(&bed);
+    struct dp_copy_job *runs = submit(&bed, 0, 1);
+    await_begin(runs);
+    struct dp_copy_job *waits = submit(&bed, 1, 0);
+    bed.copier[1].cancel(bed.copier[1].self, waits);
+    await(&bed.woken[1], 1);
+    expect(&bed, 1, waits, DP_STOPPING);
+    assert_null(bed.copier[0].completed(bed.copier[0].self));
+    bed.copier[0].cancel(bed.copier[0].self, runs);
+    await(&bed.woken[0], 1);
+    expect(&bed, 0, runs, DP_STOPPING);
+    struct dp_copy_job *next = submit(&bed, 1, 0); /* the thread goes on */
+    await(&bed.woken[1], 2);
+    bed.copier[1].cancel(bed.copier[1].self, next); /* too late */
+    expect(&bed, 1, next, DP_OK);
+    bed_clear(&bed);
+}
+
+static void a_shard_is_removed_with_its_jobs(void **state)
+{
+    struct bed bed;
+    (void)state;
+    bed_init(&bed);
+    struct dp_copy_job *runs = submit(&bed, 0, 1);
+    await_begin(runs);
+    (void)submit(&bed, 0, 0);
+    struct dp_copy_job *other = submit(&bed, 1, 0);
+    dp_copier_thread_remove(&bed.copier[0]);
+    assert_null(bed.copier[0].self);
+    await(&bed.woken[1], 1);
+    expect(&bed, 1, other, DP_OK);
+    (void)submit(&bed, 1, 0); /* never taken back */
+    bed_clear(&bed);
+}
+
+/* A store's own directory stands for its link. */
+static void tables_are_those_of_the_links_marks(void **state)
+{
+    struct bed bed;
+    struct dp_copier copier;
+    struct dp_manifest_shard shard;
+    struct dp_table_spec spec = {.name = "users", .dim = 24, .seed = 5};
+    char bytes[DP_TABLE_MARK_BYTES], link[200], name[DP_COPY_LINK_BYTES];
+    (void)state;
+    bed_init(&bed);
+    struct form *form = form_new(true);
+    assert_int_equal(form_open(form, &bed.err), DP_OK);
+    spec.optimizer = dp_optimizer_defaults(DP_OPT_SGD);
+    const struct dp_store_mark mark = dp_table_mark_encode(&spec, 7, bytes);
+    struct dp_store_job marks = marks_job(&mark, 1);
+    assert_int_equal(form_do(form, &marks), DP_OK);
+    form_close(form, true);
+    struct dp_copy_job *job = area_job(bed.area, 0);
+    job->cut = 2;
+    dp_copy_link_name(job->order, job->cut, name);
+    (void)snprintf(link, sizeof link, "%s/%s", bed.area->shard[0], name);
+    assert_int_equal(symlink(form->directory, link), 0);
+    const struct dp_copier_thread_place place = {{.directory = bed.area->shard[0]}, wake, &bed.woken[0]};
+    assert_int_equal(dp_copier_thread_add(bed.thread, &place, &copier, &bed.err), DP_OK);
+    copier.submit(copier.self, job);
+    await(&bed.woken[0], 1);
+    assert_ptr_equal(copier.completed(copier.self), job);
+    if (job->status != DP_OK)
+        fail_msg("%s", job->error.text);
+    assert_int_equal(dp_manifest_shard_parse(job->manifest, strlen(job->manifest), &shard, &bed.err), DP_OK);
+    assert_int_equal(shard.tables.count, 1);
+    assert_int_equal(dp_table_same(&shard.tables.table[0].spec, &spec, &bed.err), DP_OK);
+    assert_true(shard.tables.table[0].rows == DP_TABLE_ROWS_UNKNOWN);
+    assert_true(shard.files.count >= 4); /* CURRENT, MANIFEST, OPTIONS, a file or log of marks, ... */
+    dp_manifest_shard_clear(&shard);
+    dp_copy_job_free(&job);
+    dp_copier_thread_remove(&copier);
+    assert_int_equal(unlink(link), 0);
+    form_free(form);
+    bed_clear(&bed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(jobs_come_back_to_their_shard),
+        cmocka_unit_test(cancelled_ones_come_back_soon),
+        cmocka_unit_test(a_shard_is_removed_with_its_jobs),
+        cmocka_unit_test(tables_are_those_of_the_links_marks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
