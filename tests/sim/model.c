@@ -95,6 +95,21 @@ void sim_model_view(struct sim_model *model, const void *bytes, size_t size)
     sim_members_set(model->world, &model->members, bytes, size);
 }
 
+void sim_model_lost_its_place(const struct sim_model *model, uint32_t rank, uint64_t incarnation,
+                              bool was_let_leave)
+{
+    bool was_in_place = false, found = false;
+    for (uint32_t number = 1; number < SIM_VIEWS_MAX && model->members.view[number].known; number++) {
+        bool left = model->members.view[number].member[rank].until < UINT64_MAX,
+             own = model->members.view[number].member[rank].incarnation == incarnation;
+        was_in_place |= own;
+        found |= was_in_place && !own && left == was_let_leave;
+    }
+    if (!found)
+        sim_fail(model->world, "worker %" PRIu32 " is told that %s, as no view says", rank,
+                 was_let_leave ? "it was let leave" : "another process has its place");
+}
+
 bool sim_model_is_settled(const struct sim_model *model)
 {
     for (uint32_t i = 0; i < model->world->plan.servers; i++)

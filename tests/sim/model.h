@@ -48,6 +48,9 @@ void sim_model_drained(struct sim_model *model, uint32_t shard, const struct sim
 
 /* The register has this view. */
 void sim_model_view(struct sim_model *model, const void *bytes, size_t size);
+/* The process with this incarnation heard that its place was lost: to one that let it leave, or to another one. */
+void sim_model_lost_its_place(const struct sim_model *model, uint32_t rank, uint64_t incarnation,
+                              bool was_let_leave);
 /* The first server answers a request for leases; its table is lost. */
 void sim_model_leased(struct sim_model *model, const struct dp_request *ask, enum dp_status st,
                       const struct dp_lease_answer *answer);

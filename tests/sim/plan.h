@@ -26,7 +26,7 @@
 enum sim_scene {
     SIM_MIXED,
     SIM_LEASES, /* work is leased ("leases") */
-    SIM_AWAY /* members leave, let by others, and return ("away") */
+    SIM_AWAY    /* members leave, let by others, and return ("away") */
 };
 extern enum sim_scene sim_scene;
 

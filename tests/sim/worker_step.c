@@ -25,6 +25,9 @@ void sim_worker_must(struct sim_worker *worker, enum dp_status st, const struct 
         sim_say(worker->world, "w%" PRIu32 ": life %" PRIu32 " is replaced: %s", worker->index,
                 worker->life.number, err->text);
         worker->life.dead = worker->replaced = true;
+        if (worker->world->plan.away)
+            sim_model_lost_its_place(worker->world->model, worker->index, worker->client->place.incarnation,
+                                     dp_client_was_let_leave(worker->client));
     }
     if (st != DP_OK && !worker->life.dead)
         sim_fail(worker->world, "worker %" PRIu32 ": %s: %s", worker->index, dp_status_name((int)st),
