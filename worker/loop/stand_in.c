@@ -222,7 +222,7 @@ static enum dp_status stand_in(struct dp_stand_in *s, uint32_t worker, struct dp
 
 /* What it made in all, by its push numbers. */
 static enum dp_status made_by(const struct dp_stand_in *s, uint32_t worker, const struct dp_rounds *rounds,
-                              uint64_t *minibatches, struct dp_error *err)
+                              struct dp_tally *tally, struct dp_error *err)
 {
     const struct dp_gone *gone = &s->gone[worker];
     const struct dp_roster_seat seat = {.from = gone->until, .missed = gone->missed};
@@ -230,11 +230,32 @@ static enum dp_status made_by(const struct dp_stand_in *s, uint32_t worker, cons
     struct dp_position position = {0};
     its.worker = worker;
     enum dp_status st = dp_asked_position(&its, rounds, &seat, &position, err);
+    if (st == DP_OK)
+        *tally = dp_tally_of(&position, rounds, dp_dataset_examples(s->data), dp_job_batch(s->job));
+    dp_position_clear(&position);
+    return st;
+}
+
+/* It had come back before it left, or before the end. */
+static enum dp_status say_missed(const struct dp_stand_in *s, uint32_t worker, const struct dp_rounds *rounds,
+                                 struct dp_worker_stats *stats, struct dp_error *err)
+{
+    const struct dp_gone *gone = &s->gone[worker];
+    uint64_t end = dp_rounds_step(rounds, s->epochs, 0);
+    struct dp_tally tally = {0};
+    enum dp_status st = made_by(s, worker, rounds, &tally, err);
     if (st != DP_OK)
         return st;
-    const struct dp_tally tally = dp_tally_of(&position, rounds, 0, 1);
-    *minibatches = tally.before.minibatches + tally.here.minibatches;
-    dp_position_clear(&position);
+    uint64_t made = tally.before.minibatches + tally.here.minibatches;
+    if (gone->until < end) {
+        stats->left.undone = s->epochs * dp_share_positions(rounds->share) - made;
+        return DP_OK;
+    }
+    uint64_t behind = gone->until - end; /* it came back when all was over */
+    uint64_t all =
+        s->epochs * dp_share_examples(rounds->share, dp_dataset_examples(s->data), dp_job_batch(s->job));
+    stats->missed = gone->missed > behind ? gone->missed - behind : 0;
+    stats->missed_examples = all - dp_tally_examples(&tally);
     return DP_OK;
 }
 
@@ -245,18 +266,12 @@ enum dp_status dp_stand_in_say(const struct dp_stand_in *s, uint32_t worker, str
         return DP_OK;
     const struct dp_rounds rounds = rounds_of(s->job, s->data, worker);
     const struct dp_gone *gone = &s->gone[worker];
-    uint64_t undone = dp_stand_in_undone(&rounds, gone->until, s->epochs), made = 0;
-    if (gone->missed > 0) {
-        enum dp_status st = made_by(s, worker, &rounds, &made, err);
-        if (st != DP_OK)
-            return st;
-        undone = s->epochs * dp_share_positions(rounds.share) - made;
-    }
+    uint64_t undone = dp_stand_in_undone(&rounds, gone->until, s->epochs);
     stats->left = (struct dp_worker_left){.is = undone > 0,
                                           .step = gone->until,
                                           .epoch = (uint32_t)(gone->until / rounds.count) + 1,
                                           .undone = undone};
-    return DP_OK;
+    return gone->missed > 0 ? say_missed(s, worker, &rounds, stats, err) : DP_OK;
 }
 
 /* ---- who is silent */

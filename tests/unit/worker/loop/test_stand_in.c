@@ -3,6 +3,7 @@
 #include "tests/lib/test.h"
 
 #include "common/base/log.h"
+#include "worker/job/push_id.h"
 #include "worker/loop/roster.h"
 #include "worker/loop/stand_in.h"
 
@@ -123,6 +124,30 @@ uint64_t __wrap_dp_dataset_batches(const struct dp_dataset *data)
     return 90;
 }
 
+/* 3 in each but the last minibatch, worker 2's: 2. */
+uint64_t __wrap_dp_dataset_examples(const struct dp_dataset *data);
+uint64_t __wrap_dp_dataset_examples(const struct dp_dataset *data)
+{
+    (void)data;
+    return 269;
+}
+
+/* Worker 2 was away from step 29 on below 40; it made the others below `until`. */
+enum dp_status __wrap_dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from, size_t count,
+                                    uint64_t *bits, struct dp_error *err);
+enum dp_status __wrap_dp_job_pushed(struct dp_job *job, uint64_t stream, uint64_t from, size_t count,
+                                    uint64_t *bits, struct dp_error *err)
+{
+    (void)err;
+    assert_int_equal(job->worker, 2);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t step = (stream - dp_push_stream(1, 0)) * 30 + (from + i) / 3;
+        bool made = step < 29 || (step >= 40 && step < world.until);
+        bits[i / 64] |= (uint64_t)((from + i) % 3 == 2 && made) << i % 64;
+    }
+    return DP_OK;
+}
+
 enum dp_status __wrap_dp_job_act_for(const struct dp_job *job, uint32_t worker, struct dp_job *out,
                                      struct dp_error *err);
 enum dp_status __wrap_dp_job_act_for(const struct dp_job *job, uint32_t worker, struct dp_job *out,
@@ -204,6 +229,7 @@ static void scene_open(struct scene *scene)
                                                  .fetch_every = 1,
                                                  .accumulate = 1,
                                                  .epochs = 5,
+                                                 .batch = 3,
                                                  .worker_timeout = TIMEOUT_MS / 1000}};
     scene->job = (struct dp_job){.cluster = &scene->cluster, .clock = {now_of, NULL}};
     assert_int_equal(dp_stand_in_open(&scene->stand_in, &scene->job, NULL, &rounds, NULL), DP_OK);
@@ -391,6 +417,29 @@ static void who_left_anew_has_left_later(void **state)
     dp_stand_in_close(&scene.stand_in);
 }
 
+/* It had been away, and left again: in the middle, at the end, or behind it. Planted: what it left is what is behind its end. */
+static void what_it_missed_before_is_told(void **state)
+{
+    static const struct {
+        uint64_t until, left, missed, missed_examples;
+    } cases[] = {{100, 50 + 11, 0, 0}, {150, 0, 11, 10 * 3 + 2}, {153, 0, 11, 10 * 3 + 2}};
+    struct scene scene;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct dp_worker_stats stats = {0};
+        struct dp_error err = {0};
+        scene_open(&scene);
+        world.missed = cases[i].until > 150 ? 11 + cases[i].until - 150 : 11;
+        leaves(&scene, cases[i].until);
+        assert_int_equal(dp_stand_in_say(&scene.stand_in, 2, &stats, &err), DP_OK);
+        assert_true(stats.left.is == (cases[i].left > 0));
+        assert_int_equal(stats.left.undone, cases[i].left);
+        assert_int_equal(stats.missed, cases[i].missed);
+        assert_int_equal(stats.missed_examples, cases[i].missed_examples);
+        dp_stand_in_close(&scene.stand_in);
+    }
+}
+
 /* At a barrier, where no shard would tell it. Planted: whenever it has left. */
 static void who_stood_still_hears_that_it_was_let_leave(void **state)
 {
@@ -419,6 +468,7 @@ int main(void)
         cmocka_unit_test(after_an_early_stop_the_epochs_that_were_trained_count),
         cmocka_unit_test(who_comes_back_is_waited_for_again),
         cmocka_unit_test(who_left_anew_has_left_later),
+        cmocka_unit_test(what_it_missed_before_is_told),
         cmocka_unit_test(who_stood_still_hears_that_it_was_let_leave),
     };
     return cmocka_run_group_tests_name("stand-in", tests, NULL, NULL);
