@@ -14,8 +14,14 @@
 #define FILLS_SHARE                                                                                          \
     2u /* of the journal's budget: the later a cycle, the more pushes a row written stands for */
 
+/* The part of the journal's budget at which a hold is to end. */
+#define HOLD_PARTS 4u
+#define HOLD_MOST  3u
+
 static void check(const struct dp_journaling *j)
 {
+    DP_ASSERT(!j->holds || j->held <= j->lsn);
+    DP_ASSERT(j->put_off == 0 || (j->holds && j->put_off > j->held));
     DP_ASSERT(j->durable <= j->lsn && j->synced <= j->lsn && j->on_disk <= j->lsn);
     DP_ASSERT(!j->mark_again || j->mark_full.status != DP_OK);
 }
@@ -271,8 +277,39 @@ void dp_journaling_release(struct dp_journaling *j, uint64_t lsn)
     DP_ASSERT(lsn <= j->synced || !j->journal);
     if (!j->journal)
         return;
+    if (j->holds && lsn > j->held) {
+        j->put_off = lsn;
+        return;
+    }
     dp_journal_release(j->journal, lsn + 1);
     dp_journal_commit(j->journal); /* a round recycles the released segments */
+}
+
+void dp_journaling_hold(struct dp_journaling *j, uint64_t lsn)
+{
+    DP_ASSERT(j->journal && lsn <= j->lsn && !j->holds);
+    j->holds = true;
+    j->held = lsn;
+    check(j);
+}
+
+void dp_journaling_end_hold(struct dp_journaling *j)
+{
+    uint64_t put_off = j->put_off;
+    j->holds = false;
+    j->put_off = 0;
+    if (put_off > 0)
+        dp_journaling_release(j, put_off);
+    check(j);
+}
+
+bool dp_journaling_hold_fills(const struct dp_journaling *j)
+{
+    struct dp_journal_figures figures;
+    if (!j->journal || j->put_off == 0)
+        return false;
+    dp_journal_figures(j->journal, &figures);
+    return figures.bytes_kept / HOLD_MOST > figures.bytes_budget / HOLD_PARTS;
 }
 
 void dp_journaling_begin_cycle(struct dp_journaling *j)
@@ -285,7 +322,7 @@ void dp_journaling_begin_cycle(struct dp_journaling *j)
 bool dp_journaling_fills(const struct dp_journaling *j)
 {
     struct dp_journal_figures figures;
-    if (!j->journal) /* during replay */
+    if (!j->journal || j->put_off > 0) /* during replay; or a cycle would not help */
         return false;
     dp_journal_figures(j->journal, &figures);
     return figures.bytes_kept > figures.bytes_budget / FILLS_SHARE;

@@ -45,6 +45,8 @@ struct dp_journaling {
     bool no_segment;            /* logged: the disk has no space for another segment */
     uint64_t no_segment_ns;     /* when it was last logged; 0: never */
     uint64_t behind_ns;         /* since when pushes wait for a disk without progress; 0: none wait */
+    bool holds;                 /* nothing above `held` is released */
+    uint64_t held, put_off;     /* put_off: the release that waits for that; 0: none */
 };
 
 /* At the opening, before replay: rows and marks in the store have all pushes up to `lsn`. */
@@ -101,6 +103,13 @@ void dp_journaling_sync(struct dp_journaling *journaling, uint64_t lsn);
 void dp_journaling_put_again(struct dp_journaling *journaling);
 /* The store has all pushes up to this lsn: their segments may be recycled. */
 void dp_journaling_release(struct dp_journaling *journaling, uint64_t lsn);
+/* For a checkpoint: what is above lsn stays in the journal, whatever is released, until the hold ends. There is none yet, and nothing
+ * above lsn was released. */
+void dp_journaling_hold(struct dp_journaling *journaling, uint64_t lsn);
+void dp_journaling_end_hold(
+    struct dp_journaling *journaling); /* releases what was put off; nothing where none is held */
+/* Whether a hold keeps so much that the journal will soon be full. */
+bool dp_journaling_hold_fills(const struct dp_journaling *journaling);
 /* A write-back cycle begins. */
 void dp_journaling_begin_cycle(struct dp_journaling *journaling);
 
@@ -108,7 +117,7 @@ void dp_journaling_begin_cycle(struct dp_journaling *journaling);
  * cannot be answered, and err has the reason (DP_AGAIN). */
 bool dp_journaling_lost(const struct dp_journaling *journaling, struct dp_error *err);
 /* Whether half of the journal's budget holds pushes that are not in the store. This includes replayed
- * records, and the padding of small commits and of segments. */
+ * records, and the padding of small commits and of segments. Not while a hold keeps what the store has: a cycle would not help. */
 bool dp_journaling_fills(const struct dp_journaling *journaling);
 /* The number of this opening; 0: no journal. */
 uint64_t dp_journaling_opening(const struct dp_journaling *journaling);

@@ -415,6 +415,57 @@ enum dp_status dp_push_ids_restore(struct dp_push_ids *ids, uint64_t stream, uin
     return DP_OK;
 }
 
+/* ---- taking back */
+
+static uint64_t greatest_used(const struct dp_push_ids_stream *s)
+{
+    uint64_t greatest = s->low - 1, seen = 0;
+    for (uint64_t n = s->low; seen < s->set; n++)
+        if (dp_push_ids_is_set(s, n)) {
+            greatest = n;
+            seen++;
+        }
+    return greatest;
+}
+
+/* number: below low. All from there to low - 1 were used up. */
+static enum dp_status lower(struct dp_push_ids *ids, struct dp_push_ids_stream *s, uint64_t number)
+{
+    struct dp_push_ids_stream lowered = *s;
+    uint64_t greatest = greatest_used(s);
+    if (greatest - number >= DP_PUSH_WINDOW)
+        return DP_AGAIN;
+    lowered.low = number;
+    lowered.set = lowered.words = 0;
+    lowered.bits = NULL;
+    if (greatest > number) {
+        lowered.words = greatest - number < DP_PUSH_NARROW ? NARROW_WORDS : WIDE_WORDS;
+        lowered.bits = calloc(lowered.words, sizeof lowered.bits[0]);
+        if (!lowered.bits)
+            return DP_NOMEM;
+    }
+    for (uint64_t n = number + 1; n <= greatest; n++)
+        if (n < s->low || dp_push_ids_is_set(s, n))
+            dp_push_ids_set(&lowered, n);
+    drop_bits(ids, s);
+    *s = lowered;
+    ids->wide += s->words == WIDE_WORDS;
+    return DP_OK;
+}
+
+enum dp_status dp_push_ids_take_back(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
+{
+    struct dp_push_ids_stream *s = dp_push_ids_find(ids, stream);
+    if (!s || (number >= s->low && !dp_push_ids_is_set(s, number)))
+        return DP_OK;
+    if (number < s->low)
+        return lower(ids, s, number);
+    s->bits[number / 64 % s->words] &= ~((uint64_t)1 << number % 64);
+    if (--s->set == 0)
+        drop_bits(ids, s);
+    return DP_OK;
+}
+
 /* ---- inspection */
 
 struct dp_push_floors dp_push_ids_floors(const struct dp_push_ids *ids)

@@ -107,6 +107,11 @@ DP_MUST_USE
 enum dp_status dp_push_ids_restore(struct dp_push_ids *ids, uint64_t stream, uint64_t number,
                                    enum dp_status status);
 
+/* Of a copy that will be packed: the number counts as new again. One that is not used up stays so. DP_AGAIN: a number of its stream
+ * is used up that would be beyond the window then. */
+DP_MUST_USE
+enum dp_status dp_push_ids_take_back(struct dp_push_ids *ids, uint64_t stream, uint64_t number);
+
 /* Returns bytes that the caller frees; NULL: out of memory. */
 void *dp_push_ids_pack(const struct dp_push_ids *ids, size_t *size);
 /* Unpacks into new, empty ids. DP_CORRUPT: the bytes are not packed ids. */

@@ -80,6 +80,16 @@ bool dp_write_back_has_all(const struct dp_write_back *w)
     return w->written_lsn == w->journaling->lsn && w->stored_lsn == target(w);
 }
 
+void dp_write_back_wish(struct dp_write_back *w)
+{
+    w->wanted = w->wanted || target(w) != w->marked_lsn;
+}
+
+bool dp_write_back_is_past(const struct dp_write_back *w, uint64_t lsn)
+{
+    return w->written_lsn >= lsn || (target(w) == w->marked_lsn && w->cycle == DP_CYCLE_IDLE);
+}
+
 /* For a snapshot, which must have all that was pushed. */
 static bool must_store(const struct dp_write_back *w)
 {

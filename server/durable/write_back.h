@@ -76,6 +76,10 @@ bool dp_write_back_goes_on(const struct dp_write_back *write_back);
 /* Asks for a cycle, since the journal has no space for a push (err has its reason). If no cycle can run, adds
  * why to err. */
 void dp_write_back_make_journal_room(struct dp_write_back *write_back, struct dp_error *err);
+/* Asks for a cycle now, if marks can tell more than they do. */
+void dp_write_back_wish(struct dp_write_back *write_back);
+/* Whether the store has the rows and marks of what had come up to `lsn`, as far as marks can tell that. */
+bool dp_write_back_is_past(const struct dp_write_back *write_back, uint64_t lsn);
 /* Whether the store has the rows of now, and marks of all that they can tell. */
 bool dp_write_back_has_all(const struct dp_write_back *write_back);
 /* Why rows cannot be written back now (failed for good, disk full, journal lost); NULL: they can be. */

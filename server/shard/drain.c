@@ -21,7 +21,8 @@ enum dp_status dp_shard_drained(const struct dp_shard *shard, struct dp_error *e
     const struct dp_write_back *w = &shard->write_back;
     const struct dp_error *why = w->failed.status != DP_OK ? &w->failed : &shard->journaling.failed;
     if (!shard->draining || shard->schedule.requests > 0 || shard->held.count > 0 ||
-        shard->jobs.under_way > 0 || shard->misses.untaken > 0)
+        shard->jobs.under_way > 0 || shard->misses.untaken > 0 ||
+        dp_cut_requests_is_busy(&shard->cut_requests) || shard->cut.gone_count > 0)
         return DP_AGAIN;
     if (shard->options.read_only)
         return DP_OK; /* there is nothing to write */

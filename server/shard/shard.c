@@ -98,6 +98,28 @@ static void join_steps(struct dp_shard *shard)
                                      .read_only = o->read_only};
 }
 
+static void join_cut(struct dp_shard *shard)
+{
+    const struct dp_shard_options *o = &shard->options;
+    shard->cut = (struct dp_cut){.base = &shard->base,
+                                 .jobs = &shard->jobs,
+                                 .journaling = &shard->journaling,
+                                 .write_back = &shard->write_back,
+                                 .ids = shard->ids,
+                                 .steps = &shard->steps,
+                                 .kept = &shard->kept};
+    shard->cut_requests = (struct dp_cut_requests){.base = &shard->base,
+                                                   .replies = &shard->replies,
+                                                   .cut = &shard->cut,
+                                                   .write_back = &shard->write_back,
+                                                   .journaling = &shard->journaling,
+                                                   .ids = shard->ids,
+                                                   .steps = &shard->steps,
+                                                   .copier = o->copier,
+                                                   .store = o->store_id,
+                                                   .read_only = o->read_only};
+}
+
 static void join(struct dp_shard *shard)
 {
     const struct dp_shard_options *o = &shard->options;
@@ -153,6 +175,7 @@ static void join(struct dp_shard *shard)
         .replies = &shard->replies, .admission = &shard->admission, .journaling = &shard->journaling};
     shard->askers = (struct dp_snapshot_askers){.replies = &shard->replies, .snapshots = &shard->snapshots};
     join_steps(shard);
+    join_cut(shard);
 }
 
 /* What the store's marks tell. */
@@ -262,6 +285,8 @@ void dp_shard_close(struct dp_shard **shard)
     dp_schedule_clear(&s->schedule);
     dp_held_clear(&s->held);
     dp_close_clear(&s->close);
+    dp_cut_requests_clear(&s->cut_requests);
+    dp_cut_clear(&s->cut);
     dp_journaling_clear(&s->journaling);
     dp_pending_clear(&s->push_replies.pending);
     dp_positions_clear(&s->positions);
@@ -404,9 +429,7 @@ static void do_at_once(struct dp_shard *shard, struct dp_waiting *waiting)
     else if (kind == DP_REQUEST_VIEW_PUT)
         put_view(shard, waiting, &err);
     else if (kind == DP_REQUEST_CHECKPOINT)
-        (void)dp_fail(&err, DP_UNSUPPORTED,
-                      "shard %" PRIu32 " cannot take part in a checkpoint: its server has no copier",
-                      shard->base.index);
+        dp_cut_requests_do(&shard->cut_requests, waiting, shard->draining, &err);
     else
         (void)dp_fail(&err, DP_UNSUPPORTED, "notes are kept by the control socket of the first server");
     if (err.status != DP_OK) {
@@ -454,6 +477,8 @@ void dp_shard_receive(struct dp_shard *shard, const struct dp_peer *from, struct
 uint32_t dp_shard_rest_ms(const struct dp_shard *shard)
 {
     uint32_t held_ms = dp_held_rest_ms(&shard->held), close_ms = dp_close_rest_ms(&shard->close);
+    uint32_t cut_ms = dp_cut_requests_rest_ms(&shard->cut_requests);
+    held_ms = held_ms < cut_ms ? held_ms : cut_ms;
     return held_ms < close_ms ? held_ms : close_ms;
 }
 

@@ -19,6 +19,7 @@
 #include "common/env/clock.h"
 #include "common/model/range.h"
 #include "common/wire/reply.h"
+#include "server/checkpoint/copier.h"
 #include "server/journal/journal.h"
 #include "server/store/store.h"
 
@@ -50,6 +51,8 @@ struct dp_shard_options {
     /* Called by dp_shard_open once it has recovered; a status other than DP_OK ends the opening. NULL: nothing is. */
     enum dp_status (*recovered)(void *context, struct dp_error *err);
     void *recovered_context;
+    /* Copies the shard's part of a checkpoint; outlives the shard. NULL: an order for a checkpoint is refused. */
+    struct dp_copier *copier;
     struct dp_clock clock;
     void (*reply)(void *context, const struct dp_peer *to, struct dp_message **message);
     void *reply_context;

@@ -8,6 +8,7 @@
 #include "server/durable/snapshots.h"
 #include "server/shard/admission.h"
 #include "server/shard/close.h"
+#include "server/shard/cut_requests.h"
 #include "server/shard/held.h"
 #include "server/shard/keeper.h"
 #include "server/shard/measures.h"
@@ -35,6 +36,7 @@ struct dp_shard {
     struct dp_write_back write_back;
     struct dp_row_count count;
     struct dp_snapshots snapshots;
+    struct dp_cut cut;
 
     struct dp_sessions *sessions; /* requests */
     struct dp_schedule schedule;
@@ -43,6 +45,7 @@ struct dp_shard {
     struct dp_admission admission;
     struct dp_positions positions;
     struct dp_snapshot_askers askers;
+    struct dp_cut_requests cut_requests;
     struct dp_view_requests views;
     struct dp_held held;
     struct dp_keeper keeper;

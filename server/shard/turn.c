@@ -265,6 +265,7 @@ bool dp_shard_turn(struct dp_shard *shard)
     journal_turn(shard); /* its sync may have shown progress */
     dp_close_turn(&shard->close, shard->draining);
     snapshot_turn(shard);
+    dp_cut_requests_turn(&shard->cut_requests, shard->draining);
     check(shard);
     (void)dp_blocking_set(before);
     dp_journaling_count(&shard->journaling, shard->write_back.marked_lsn);

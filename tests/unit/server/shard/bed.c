@@ -34,6 +34,13 @@ static void take_reply(void *context, const struct dp_peer *to, struct dp_messag
         memcpy(out->value + out->values, (*message)->frame[f].data, n * 4);
         out->values += n;
     }
+    for (uint32_t f = 1, at = 0; f < (*message)->frames && out->reply.kind == DP_REPLY_CHECKPOINT; f++) {
+        const struct dp_frame *frame = &(*message)->frame[f];
+        assert_true(at + frame->size <= sizeof out->bytes);
+        memcpy(out->bytes + at, frame->data, frame->size);
+        out->frame_bytes[f - 1] = (uint32_t)frame->size;
+        at += (uint32_t)frame->size;
+    }
     out->tables = out->reply.report.tables;
     out->table_rows = out->tables ? out->reply.report.table[0].rows : 0;
     out->histograms = out->reply.report.histograms;

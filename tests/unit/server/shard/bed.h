@@ -24,10 +24,12 @@ struct bed_reply {
     uint32_t histograms;   /* of a status report */
     struct dp_histogram histogram[DP_HISTOGRAMS_MAX];
     union {
+        char bytes[4096];                     /* of a checkpoint's state: the same, of any length */
         float value[1024];                    /* of pulled: all sections' values, one after the other (f32) */
         uint64_t word[DP_POSITIONS_MAX / 64]; /* of positions */
     };
-    size_t values; /* of four bytes each */
+    size_t values;           /* of four bytes each */
+    uint32_t frame_bytes[2]; /* of the first two */
 };
 
 struct bed {

@@ -1,0 +1,164 @@
+#include "server/durable/cut.h"
+
+#include "common/base/log.h"
+#include "server/checkpoint/copier.h"
+#include "server/durable/steps_mark.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(DP_COPY_LINK_BYTES <= DP_STORE_LINK_BYTES, "a link's name fits into its job");
+
+static void check(const struct dp_cut *cut)
+{
+    DP_ASSERT(cut->number == 0 || (cut->after <= cut->lsn && cut->lsn <= cut->journaling->lsn));
+    DP_ASSERT((cut->number > 0) == (cut->ids_bytes != NULL));
+    DP_ASSERT(cut->number == 0 || (cut->journaling->holds && cut->journaling->held == cut->after));
+    DP_ASSERT(cut->gone_count <= DP_CUT_GONE_MAX);
+}
+
+/* ---- links */
+
+static enum dp_status submit_link(struct dp_cut *cut, enum dp_store_job_kind kind, const char *name,
+                                  void (*done)(void *context, struct dp_io_job *job))
+{
+    struct dp_io_job *job = dp_io_job_new(done, cut, NULL);
+    if (!job)
+        return DP_NOMEM;
+    job->store.kind = kind;
+    (void)snprintf(job->store.link_name, sizeof job->store.link_name, "%s", name);
+    return dp_io_jobs_submit_or_free(cut->jobs, job);
+}
+
+static void unlinked(void *context, struct dp_io_job *job)
+{
+    const struct dp_cut *cut = context;
+    if (job->store.status != DP_OK)
+        dp_log(DP_LOG_WARN,
+               "shard %" PRIu32 ": a checkpoint's copy of its store stays until the next opening: %s",
+               cut->base->index, job->store.error.text);
+    dp_io_job_free(job);
+}
+
+static void link_made(void *context, struct dp_io_job *job)
+{
+    struct dp_cut *cut = context;
+    char name[DP_COPY_LINK_BYTES];
+    dp_copy_link_name(cut->order, cut->number, name);
+    if (cut->number > 0 && strcmp(name, job->store.link_name) == 0) { /* else it was dropped meanwhile */
+        cut->linked = job->store.status == DP_OK;
+        cut->failed = job->store.error;
+    }
+    dp_io_job_free(job);
+}
+
+/* ---- what is noted */
+
+/* A copy without the pushes that are kept: they will be applied when their step closes. */
+static enum dp_status pack_without_kept(struct dp_cut *cut, struct dp_error *err)
+{
+    struct dp_push_ids *copy = NULL;
+    enum dp_status st = dp_push_ids_new(&copy);
+    if (st == DP_OK)
+        st = dp_push_ids_unpack(copy, cut->ids_bytes, cut->ids_size, err);
+    for (const struct dp_kept_step *step = cut->kept->first; st == DP_OK && step; step = step->next)
+        for (uint32_t i = 0; i < step->count && st == DP_OK; i++)
+            st = dp_push_ids_take_back(copy, step->push[i]->stream, step->push[i]->number);
+    free(cut->ids_bytes);
+    cut->ids_bytes = st == DP_OK ? dp_push_ids_pack(copy, &cut->ids_size) : NULL;
+    dp_push_ids_free(&copy);
+    return st == DP_OK && !cut->ids_bytes ? DP_NOMEM : st;
+}
+
+static enum dp_status note(struct dp_cut *cut, struct dp_error *err)
+{
+    const struct dp_steps *steps = cut->steps;
+    enum dp_status st = DP_OK;
+    cut->lsn = cut->journaling->lsn;
+    cut->after = cut->write_back->stored_lsn;
+    cut->run = steps->view.run;
+    cut->mode = steps->view.run > 0 ? (uint32_t)steps->view.mode : (uint32_t)DP_ASYNC;
+    cut->open = cut->mode == DP_SYNC ? steps->open : 0;
+    cut->steps_size = dp_steps_mark_bytes(steps);
+    cut->steps_bytes = cut->steps_size > 0 ? malloc(cut->steps_size) : NULL;
+    cut->ids_bytes = dp_push_ids_pack(cut->ids, &cut->ids_size);
+    if (cut->steps_bytes)
+        dp_steps_mark_pack(steps, cut->steps_bytes);
+    if (!cut->ids_bytes || (cut->steps_size > 0 && !cut->steps_bytes))
+        st = DP_NOMEM;
+    else if (dp_kept_count(cut->kept) > 0)
+        st = pack_without_kept(cut, err);
+    return st == DP_OK ? st
+                       : dp_fail(err, st, "shard %" PRIu32 " cannot note its push ids for a checkpoint",
+                                 cut->base->index);
+}
+
+static void forget(struct dp_cut *cut)
+{
+    free(cut->ids_bytes);
+    free(cut->steps_bytes);
+    cut->ids_bytes = cut->steps_bytes = NULL;
+    cut->ids_size = cut->steps_size = 0;
+    cut->number = 0;
+    cut->linked = false;
+    cut->failed = (struct dp_error){0};
+}
+
+/* ---- */
+
+enum dp_status dp_cut_take(struct dp_cut *cut, uint64_t order, uint32_t number, struct dp_error *err)
+{
+    char name[DP_COPY_LINK_BYTES];
+    DP_ASSERT(order > 0 && number > 0 && cut->journaling->journal);
+    dp_cut_drop(cut);
+    if (cut->gone_count == DP_CUT_GONE_MAX)
+        return dp_fail(err, DP_AGAIN, "shard %" PRIu32 ": its store is busy", cut->base->index);
+    enum dp_status st = note(cut, err);
+    dp_copy_link_name(order, number, name);
+    /* In this turn: rows of later turns are given to the store behind it. */
+    if (st == DP_OK && submit_link(cut, DP_STORE_LINK, name, link_made) != DP_OK)
+        st = dp_fail(err, DP_AGAIN, "shard %" PRIu32 ": its store is busy", cut->base->index);
+    if (st != DP_OK) {
+        forget(cut);
+        return st;
+    }
+    cut->order = order;
+    cut->number = number;
+    dp_journaling_hold(cut->journaling, cut->after);
+    check(cut);
+    return DP_OK;
+}
+
+bool dp_cut_is_made(const struct dp_cut *cut)
+{
+    return cut->number > 0 && cut->linked && cut->lsn <= cut->journaling->durable;
+}
+
+void dp_cut_drop(struct dp_cut *cut)
+{
+    check(cut);
+    if (cut->number == 0)
+        return;
+    DP_ASSERT(cut->gone_count < DP_CUT_GONE_MAX);
+    dp_copy_link_name(cut->order, cut->number, cut->gone[cut->gone_count++]);
+    forget(cut);
+    dp_journaling_end_hold(cut->journaling);
+    dp_cut_turn(cut);
+}
+
+void dp_cut_turn(struct dp_cut *cut)
+{
+    check(cut);
+    while (cut->gone_count > 0) {
+        if (submit_link(cut, DP_STORE_UNLINK, cut->gone[cut->gone_count - 1], unlinked) != DP_OK)
+            return;
+        cut->gone_count--;
+    }
+}
+
+void dp_cut_clear(struct dp_cut *cut)
+{
+    forget(cut);
+    cut->gone_count = 0;
+}

@@ -1,0 +1,52 @@
+/* Cut: what a shard's part of a checkpoint is made from: all that it had in one turn.
+ *     take: lsn, push ids and steps noted, the journal held, a link ordered at the store -> linked, and durable up to lsn -> drop
+ * Promise   No row of the link is newer than `lsn`, and it has every push up to `after`: what the store was given before the turn is in
+ *           the link, what it is given later is not, and `after` is what its marks told before. The journal keeps all above `after`
+ *           until the cut is dropped. Ids and steps are those of the turn; the ids without the pushes that are kept for the open
+ *           step, which are no part of the rows.
+ * Again     A cut may be taken anew, under a higher number: the one before is dropped.
+ * Hidden    A close that nothing may show yet (sync with backup members) is within lsn: a cut is not made before it is durable.
+ * Thread    The shard's. Memory: ids and steps, until the cut is dropped.
+ * Failure   `failed`: why the store could not make the link; the cut is to be dropped. A link that could not be removed is logged: the
+ *           next opening removes it. */
+#ifndef DP_DURABLE_CUT_H
+#define DP_DURABLE_CUT_H
+
+#include "server/durable/write_back.h"
+
+#define DP_CUT_GONE_MAX 8u
+
+/* Only cut.c changes the fields. */
+struct dp_cut {
+    struct dp_shard_base *base;
+    struct dp_io_jobs *jobs;
+    struct dp_journaling *journaling;
+    const struct dp_write_back *write_back;
+    const struct dp_push_ids *ids;
+    const struct dp_steps *steps;
+    const struct dp_kept *kept;
+    uint64_t order;
+    uint32_t number; /* 0: there is none */
+    bool linked;
+    struct dp_error failed;
+    uint64_t lsn, after;
+    uint32_t mode, run; /* enum dp_consistency; run 0: none */
+    uint64_t open;
+    void *ids_bytes, *steps_bytes; /* push_ids.h, steps_mark.h; steps_size 0: no run */
+    size_t ids_size, steps_size;
+    char gone[DP_CUT_GONE_MAX][DP_STORE_LINK_BYTES]; /* links whose removal could not be ordered yet */
+    uint32_t gone_count;
+};
+
+/* DP_AGAIN, DP_NOMEM: it cannot be taken in this turn; a cut that was there is dropped all the same. With a journal only. */
+DP_MUST_USE
+enum dp_status dp_cut_take(struct dp_cut *cut, uint64_t order, uint32_t number, struct dp_error *err);
+/* Whether the link is there and the cut is durable. */
+bool dp_cut_is_made(const struct dp_cut *cut);
+/* Accepts one that was not taken. */
+void dp_cut_drop(struct dp_cut *cut);
+/* Orders removals that the store had no room for. */
+void dp_cut_turn(struct dp_cut *cut);
+void dp_cut_clear(struct dp_cut *cut);
+
+#endif

@@ -1,0 +1,58 @@
+/* Cut requests: a shard's part of a checkpoint (proto/README.md, server/checkpoint/README.md). One order at a time:
+ *     begin: a write-back cycle -> cut: in a turn (server/durable/cut.h) -> finish: pushes that other shards have come here, too
+ *     -> the copier copies link and journal -> copied: its part of the manifest -> end
+ * Answers   Each request is answered at once, with how far the order is: whoever ordered asks again (look). All may be sent again.
+ * Given up  An order of which nobody was heard for DP_CUT_SILENT_NS; one whose hold would fill the journal, or keeps space that a full
+ *           disk lacks; one whose link, copy or journal failed; one that a drain, or a later run, overtakes. Its link goes and the journal
+ *           is released, when the copier has let go of them; why is told until the next begins.
+ * Holds     stage says what is there: a cut from IS_CUT to COPYING, a job of the copier's in COPYING (or an order that ended then, until it
+ *           is given back), a manifest in COPIED.
+ * Thread    The shard's. */
+#ifndef DP_SHARD_CUT_REQUESTS_H
+#define DP_SHARD_CUT_REQUESTS_H
+
+#include "server/checkpoint/copier.h"
+#include "server/durable/cut.h"
+#include "server/shard/replies.h"
+
+#define DP_CUT_SILENT_NS UINT64_C(60000000000)
+
+struct dp_cut_requests {
+    const struct dp_shard_base *base;
+    const struct dp_replies *replies;
+    struct dp_cut *cut;
+    struct dp_write_back *write_back;
+    const struct dp_journaling *journaling;
+    const struct dp_push_ids *ids;
+    const struct dp_steps *steps;
+    struct dp_copier *copier; /* NULL: none */
+    uint64_t store;           /* its id */
+    bool read_only;
+    enum dp_checkpoint_stage stage;
+    uint64_t order; /* 0: there was none */
+    uint64_t heard_ns, began_ns;
+    uint64_t begin_lsn; /* of the order: preparing writes back all up to it */
+    uint32_t number;    /* of the cut that was ordered last */
+    char directory[DP_CHECKPOINT_DIRECTORY_MAX + 1];
+    bool full;
+    uint64_t rate;
+    uint64_t step;                 /* t* */
+    struct dp_copy_push *missing;  /* ascending */
+    uint32_t missing_count, found; /* found: of the first ones, all are here */
+    uint64_t until;                /* waiting: all is here when the journal is durable up to it; 0: not yet */
+    struct dp_copy_job *job;       /* at the copier, or copied */
+    bool job_ended;                /* it is back */
+    struct dp_error why;           /* abandoned */
+};
+
+void dp_cut_requests_do(struct dp_cut_requests *requests, const struct dp_waiting *waiting, bool draining,
+                        struct dp_error *err);
+/* draining: an order is given up. */
+void dp_cut_requests_turn(struct dp_cut_requests *requests, bool draining);
+/* Whether the copier still reads what is here: the shard cannot be closed. */
+bool dp_cut_requests_is_busy(const struct dp_cut_requests *requests);
+/* In how many ms it wants another turn; UINT32_MAX: it does not. */
+uint32_t dp_cut_requests_rest_ms(const struct dp_cut_requests *requests);
+void dp_cut_requests_clear(struct dp_cut_requests *requests);
+
+#endif
