@@ -42,7 +42,8 @@ struct server {
     bool read_only, replaces, existing, overwrite;
     const char *restores, *history; /* a checkpoint, and the word of that restore; NULL: it serves */
     struct dp_registration *registration;
-    atomic_uint started; /* control counts them meanwhile */
+    struct dp_copier_thread *copier; /* NULL: read-only */
+    atomic_uint started;             /* control counts them meanwhile */
     struct dp_shard_thread *shard[DP_SHARDS_MAX];
     bool layout_known;          /* its directory says which shards are there */
     bool serves[DP_SHARDS_MAX]; /* it was told of */
@@ -197,6 +198,7 @@ static enum dp_status start_shards(struct server *server, struct dp_error *err)
             .salt = server->salt,
             .cache_bytes = server->cluster->cache_bytes,
             .read_only = server->read_only,
+            .copier = server->copier,
             .gate = dp_registration_gate(server->registration, server->started, directory),
             .opened = wake,
             .opened_context = server,
@@ -271,6 +273,7 @@ static enum dp_status stop(struct server *server, bool *all_clean, struct dp_err
             *err = one;
         }
     }
+    dp_copier_thread_close(&server->copier);
     dp_registration_free(&server->registration);
     dp_net_close(&server->net);
     return first;
@@ -396,6 +399,8 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
         st = make_registration(server, err);
     if (st == DP_OK) /* before the shards: they ask the first server's for their stores */
         st = start_control(server, err);
+    if (st == DP_OK && !server->read_only)
+        st = dp_copier_thread_open(&server->copier, err);
     if (st == DP_OK)
         st = start_shards(server, err);
     if (st == DP_OK)

@@ -84,6 +84,18 @@ static enum dp_status open_disk(struct dp_shard_parts *parts, const char *direct
                             : dp_disk_open(path, &parts->disk, err);
 }
 
+/* What only reads a store, or has no journal, takes no checkpoint. */
+static enum dp_status open_copier(struct dp_shard_parts *parts, const struct dp_shard_parts_options *options,
+                                  struct dp_error *err)
+{
+    const struct dp_copier_thread_place place = {
+        .place = {.directory = options->directory}, .wake = options->wake, .wake_context = options->context};
+    const struct dp_shard_thread_options *o = options->thread;
+    return o->copier && !o->read_only && o->journal.journaled
+               ? dp_copier_thread_add(o->copier, &place, &parts->copier, err)
+               : DP_OK;
+}
+
 /* The store of an opening. */
 struct opening {
     struct dp_shard_parts *parts;
@@ -114,6 +126,7 @@ static enum dp_status open_shard(struct dp_shard_parts *parts, const struct dp_s
         .cache_bytes = o->cache_bytes,
         .salt = o->salt,
         .store = &parts->store,
+        .copier = parts->copier.self ? &parts->copier : NULL,
         .revert_failed = options->revert_failed,
         .journaled = o->journal.journaled,
         .recovers = *store->recovers,
@@ -163,6 +176,8 @@ enum dp_status dp_shard_parts_open(struct dp_shard_parts *parts, const struct dp
     if (st == DP_OK && o->journal.journaled && (recovers || !o->read_only))
         st = open_disk(parts, options->directory, err);
     if (st == DP_OK)
+        st = open_copier(parts, options, err);
+    if (st == DP_OK)
         st = open_shard(parts, options, &store, err);
     if (st == DP_OK && recovers)
         say_recovered(parts, o->index, dp_clock_ns(&clock) - began_ns);
@@ -171,7 +186,8 @@ enum dp_status dp_shard_parts_open(struct dp_shard_parts *parts, const struct dp
 
 void dp_shard_parts_close(struct dp_shard_parts *parts)
 {
-    dp_shard_close(&parts->shard);
+    dp_shard_close(&parts->shard); /* which cancels what the copier still does for it */
+    dp_copier_thread_remove(&parts->copier);
     if (parts->store.close)
         parts->store.close(parts->store.self);
     if (parts->disk.self && parts->read_only)

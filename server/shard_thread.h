@@ -11,6 +11,7 @@
 
 #include "common/net/net.h"
 #include "common/wire/reply.h"
+#include "server/checkpoint/copier_thread.h"
 #include "server/store/store_id.h"
 
 /* The journal of a shard (server/journal/journal.h); not journaled: durability none. */
@@ -28,6 +29,7 @@ struct dp_shard_thread_options {
     uint64_t salt;                    /* shard.h */
     bool read_only;                   /* nothing in `directory` is written (shard.h, rocks_store.h) */
     const struct dp_store_gate *gate; /* of its store (store_id.h); outlives the thread */
+    struct dp_copier_thread *copier;  /* of the server; outlives the thread. NULL: no checkpoint is taken */
     void (*opened)(void *context);    /* from the shard's thread, once: it does not open any more */
     void *opened_context;
 };
