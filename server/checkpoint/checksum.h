@@ -4,8 +4,11 @@
 #ifndef DP_CHECKPOINT_CHECKSUM_H
 #define DP_CHECKPOINT_CHECKSUM_H
 
-#include "server/checkpoint/manifest.h"
 #include "server/checkpoint/pace.h"
+
+#include <stddef.h>
+
+#define DP_CHECKSUM_TEXT 33u /* 32 hex digits */
 
 struct dp_checksum {
     _Alignas(64) unsigned char state[384];

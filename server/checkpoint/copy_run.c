@@ -1,6 +1,7 @@
 #include "server/checkpoint/copy_run.h"
 
 #include "common/model/range.h"
+#include "server/checkpoint/manifest.h"
 #include "server/checkpoint/pool.h"
 #include "server/checkpoint/tail.h"
 #include "server/durable/table_mark.h"

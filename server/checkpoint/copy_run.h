@@ -7,7 +7,7 @@
 #define DP_CHECKPOINT_COPY_RUN_H
 
 #include "server/checkpoint/copier.h"
-#include "server/checkpoint/manifest.h"
+#include "server/checkpoint/manifest_data.h"
 
 struct dp_copy_place {
     const char *directory; /* the shard's: its store, with the link and the journal in it */

@@ -1,7 +1,6 @@
 #include "server/checkpoint/listing.h"
 
 #include "common/env/directory.h"
-#include "server/checkpoint/manifest.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,6 +4,7 @@
 #include "common/env/directory.h"
 #include "server/checkpoint/checksum.h"
 #include "server/checkpoint/listing.h"
+#include "server/checkpoint/manifest.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #ifndef DP_CHECKPOINT_MAKING_H
 #define DP_CHECKPOINT_MAKING_H
 
-#include "server/checkpoint/manifest.h"
+#include "server/checkpoint/manifest_data.h"
 #include "server/checkpoint/paths.h"
 
 /* A directory of another order in which nothing changed for so long is of one that ended. */

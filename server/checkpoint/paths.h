@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define DP_MANIFEST_NAME         "manifest.json"
 #define DP_CHECKPOINT_POOL       "files"
 #define DP_CHECKPOINT_NUMBER_MAX 999999999u
 

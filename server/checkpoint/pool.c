@@ -5,6 +5,7 @@
 #include "common/env/read_only_disk.h"
 #include "server/checkpoint/checksum.h"
 #include "server/checkpoint/listing.h"
+#include "server/checkpoint/manifest.h"
 
 #include <errno.h>
 #include <fcntl.h>

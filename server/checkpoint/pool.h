@@ -13,7 +13,7 @@
 #ifndef DP_CHECKPOINT_POOL_H
 #define DP_CHECKPOINT_POOL_H
 
-#include "server/checkpoint/manifest.h"
+#include "server/checkpoint/manifest_data.h"
 #include "server/checkpoint/pace.h"
 #include "server/checkpoint/paths.h"
 

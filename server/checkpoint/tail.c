@@ -7,9 +7,9 @@
 #include "server/durable/record.h"
 #include "server/journal/journal_record.h"
 #include "server/journal/journal_replay.h"
+#include "server/store/store_id.h"
 
 #include <inttypes.h>
-#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,8 +191,7 @@ static enum dp_status open_journal(struct tail *t, struct dp_error *err)
                                          .incarnation = t->incarnation,
                                          .room = room,
                                          .room_context = t};
-    while (options.secret == 0)
-        randombytes_buf(&options.secret, sizeof options.secret);
+    dp_store_id_draw(&options.secret);
     return dp_journal_open(&options, &t->journal, err);
 }
 

@@ -17,7 +17,7 @@
 #define DP_CHECKPOINT_TAIL_H
 
 #include "server/checkpoint/copier.h"
-#include "server/checkpoint/manifest.h"
+#include "server/checkpoint/manifest_data.h"
 #include "server/checkpoint/pace.h"
 
 struct dp_tail_options {

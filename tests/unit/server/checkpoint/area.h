@@ -8,6 +8,7 @@
 #include "server/checkpoint/copy_run.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/making.h"
+#include "server/checkpoint/manifest.h"
 #include "server/checkpoint/prune.h"
 #include "server/checkpoint/verify.h"
 #include "tests/lib/test.h"
