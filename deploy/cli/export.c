@@ -2,8 +2,8 @@
  *     run_tables.h -> one table into a file | all into a directory, the manifest last
  * Why       The manifest comes last, and an earlier one goes first: a directory with a manifest is a whole export. */
 #include "deploy/cli/commands.h"
-#include "deploy/cli/copy.h"
 #include "deploy/cli/export_file.h"
+#include "deploy/cli/file_copy.h"
 #include "deploy/cli/options_words.h"
 
 #include "common/env/atomic_file.h"
@@ -189,7 +189,7 @@ static enum dp_status copy_columns(const struct export *e, char *out, struct dp_
         st = dp_atomic_file_open(out, &file, err);
     if (st != DP_OK)
         return st;
-    st = dp_copy_file(data->columns, false, file.stream, out, err);
+    st = dp_file_copy(data->columns, false, file.stream, out, err);
     if (st == DP_OK)
         return dp_atomic_file_commit(&file, err);
     dp_atomic_file_drop(&file);
@@ -327,7 +327,7 @@ static enum dp_status export(struct export *e, struct dp_error *err) {
     if (st == DP_OK && e->table) st = dp_run_tables_find(&e->run, e->table, &parameter, err);
     if (st == DP_OK) st = parameter ? export_one(e, parameter, path, &exported, err)
                                     : export_text(e, path, err);
-    return st == DP_OK && !e->out[0] ? dp_copy_file(path, true, stdout, "standard output", err) : st;
+    return st == DP_OK && !e->out[0] ? dp_file_copy(path, true, stdout, "standard output", err) : st;
 }
 
 int dp_command_export(int argc, char *const *argv)

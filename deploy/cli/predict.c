@@ -3,7 +3,7 @@
  *     stopped -> what goes to a pipe or a device is copied there
  * Promise   Nothing in the run's directory is written (served.h). */
 #include "deploy/cli/commands.h"
-#include "deploy/cli/copy.h"
+#include "deploy/cli/file_copy.h"
 #include "deploy/cli/options_words.h"
 #include "deploy/cli/served.h"
 #include "deploy/cli/servers.h"
@@ -272,7 +272,7 @@ static enum dp_status score(struct predict *p, struct dp_error *err)
 static enum dp_status copy_out(struct predict *p, struct dp_error *err)
 {
     const char *name = flag(p, "--out") ? flag(p, "--out") : "standard output";
-    enum dp_status st = dp_copy_file(p->out, true, p->direct.path ? p->direct.stream : stdout, name, err);
+    enum dp_status st = dp_file_copy(p->out, true, p->direct.path ? p->direct.stream : stdout, name, err);
     return st == DP_OK && p->direct.path ? dp_atomic_file_commit(&p->direct, err) : st;
 }
 

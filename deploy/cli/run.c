@@ -5,8 +5,8 @@
  *       store is. That of an earlier run on the same store is kept until a worker has told its first
  *       progress: by then the servers have accepted its tables. If none ever does, it comes back. */
 #include "deploy/cli/commands.h"
-#include "deploy/cli/copy.h"
 #include "deploy/cli/epochs.h"
+#include "deploy/cli/file_copy.h"
 #include "deploy/cli/local.h"
 #include "deploy/cli/outcome.h"
 #include "deploy/cli/progress.h"
@@ -330,7 +330,7 @@ static enum dp_status tell_result(struct cli_run *run, struct dp_error *err)
     if (fflush(stdout) != 0 && st == DP_OK)
         st = dp_fail(err, DP_IO, "cannot write to standard output: %s", strerror(errno));
     if (run->plan.report.path && st == DP_OK)
-        st = dp_copy_file(run->plan.cluster->training.report, false, run->plan.report.stream,
+        st = dp_file_copy(run->plan.cluster->training.report, false, run->plan.report.stream,
                           dp_run_plan_flag(&run->plan, "--report"), err);
     return run->plan.report.path && st == DP_OK ? dp_atomic_file_commit(&run->plan.report, err) : st;
 }

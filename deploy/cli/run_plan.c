@@ -1,7 +1,7 @@
 #include "deploy/cli/run_plan.h"
 
 #include "common/base/parse.h"
-#include "deploy/cli/copy.h"
+#include "deploy/cli/file_copy.h"
 #include "deploy/cli/ports.h"
 #include "deploy/cli/run_second.h"
 #include "deploy/cli/spool.h"
@@ -356,7 +356,7 @@ static enum dp_status copy_columns(const struct dp_run_plan *plan, struct dp_err
         return DP_OK;
     enum dp_status st = dp_atomic_file_open(to, &file, err);
     if (st == DP_OK)
-        st = dp_copy_file(from, false, file.stream, to, err);
+        st = dp_file_copy(from, false, file.stream, to, err);
     if (st == DP_OK)
         st = dp_atomic_file_commit(&file, err);
     dp_atomic_file_drop(&file);

@@ -1,7 +1,7 @@
 /* Copy: a file's bytes into a stream that is open: how what was written whole goes to a pipe or a device.
  * Failure   DP_IO naming the file, or `name`, which is what the stream goes to ("standard output"). */
-#ifndef DP_CLI_COPY_H
-#define DP_CLI_COPY_H
+#ifndef DP_CLI_FILE_COPY_H
+#define DP_CLI_FILE_COPY_H
 
 #include "common/base/status.h"
 
@@ -10,6 +10,6 @@
 
 /* Flushed at the end. removed: the file loses its name as soon as it is open, since a closed pipe may end this process. */
 DP_MUST_USE
-enum dp_status dp_copy_file(const char *path, bool removed, FILE *to, const char *name, struct dp_error *err);
+enum dp_status dp_file_copy(const char *path, bool removed, FILE *to, const char *name, struct dp_error *err);
 
 #endif

@@ -1,10 +1,10 @@
-#include "deploy/cli/copy.h"
+#include "deploy/cli/file_copy.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-enum dp_status dp_copy_file(const char *path, bool removed, FILE *to, const char *name, struct dp_error *err)
+enum dp_status dp_file_copy(const char *path, bool removed, FILE *to, const char *name, struct dp_error *err)
 {
     char bytes[65536];
     FILE *from = fopen(path, "re");
