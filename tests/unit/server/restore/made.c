@@ -254,6 +254,30 @@ static struct dp_manifest_file small_file(const char *checkpoint, const char *na
     return file;
 }
 
+struct steps_mark {
+    const char *checkpoint;
+    struct dp_manifest *manifest;
+};
+
+static enum dp_status take_steps(void *context, const struct dp_store_mark *mark, struct dp_error *err)
+{
+    const struct steps_mark *steps = context;
+    (void)err;
+    steps->manifest->steps = small_file(steps->checkpoint, "steps", mark->value, mark->value_bytes);
+    return DP_OK;
+}
+
+static void make_steps(const struct made *made, const char *checkpoint, struct dp_manifest *manifest)
+{
+    struct steps_mark steps = {checkpoint, manifest};
+    struct dp_store_view *view = NULL;
+    struct dp_error err = {0};
+    assert_int_equal(dp_store_view_open(made->shard[0], NULL, &view, &err), DP_OK);
+    assert_int_equal(dp_store_view_marks(view, "steps", take_steps, &steps, &err), DP_OK);
+    assert_non_null(manifest->steps.name);
+    dp_store_view_close(&view);
+}
+
 void made_checkpoint(const struct made *made)
 {
     char checkpoint[PATH], path[PATH];
@@ -272,6 +296,8 @@ void made_checkpoint(const struct made *made)
     void *ids = dp_push_ids_pack(made->ids, &size);
     manifest.ids = small_file(checkpoint, "ids", ids, size);
     free(ids);
+    if (made->has_steps)
+        make_steps(made, checkpoint, &manifest);
     path_of(path, "%s/register", made->register_directory);
     char *bytes = slurp(path, &size);
     manifest.register_file = small_file(checkpoint, "register", bytes, size);

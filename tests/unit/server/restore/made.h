@@ -7,6 +7,7 @@
 
 #include "server/durable/push_ids.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct made {
     /* NULL: the store itself. Else a copy of its rows and marks from before, while the journal is the store's. */
     const char *link[MADE_SHARDS_MAX];
     const struct dp_push_ids *ids;  /* of all shards */
+    bool has_steps;                 /* the mark "steps" of shard 0 is that of all */
     const char *register_directory; /* has a file `register` */
 };
 
