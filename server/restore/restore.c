@@ -61,7 +61,7 @@ static enum dp_status check(const struct restoring *r, struct dp_error *err)
                "), and is restored into '%s' (0x%016" PRIx64 ")",
                m->cluster_name ? m->cluster_name : "", m->cluster, r->o->cluster->name, r->own.cluster);
     if (r->o->server == 0 && (!m->register_file.name || strcmp(m->register_file.name, DP_REGISTER_FILE) != 0))
-        return dp_fail(err, DP_CORRUPT, "the checkpoint %s has no register", r->from.checkpoint);
+        return dp_fail(err, DP_CORRUPT, "the checkpoint %s has no register", r->from.checkpoint.text);
     return DP_OK;
 }
 
@@ -126,7 +126,7 @@ static bool on_one_disk(const char *a, const char *b)
 static uint64_t bytes_needed(const struct restoring *r)
 {
     const struct dp_manifest *m = &r->from.manifest;
-    bool links = on_one_disk(r->place.building, r->from.pool), same = is_same_layout(r);
+    bool links = on_one_disk(r->place.building, r->from.directory.text), same = is_same_layout(r);
     uint64_t bytes = (uint64_t)STORE_ROOM * r->layout.count, most = 0, all = 0;
     for (uint32_t i = 0; i < m->shards; i++) {
         uint64_t tail = bytes_of(&m->shard[i].tail.files), rows = bytes_of(&m->shard[i].files);
@@ -158,11 +158,12 @@ static enum dp_status copy_shards(const struct restoring *r, struct dp_error *er
 {
     enum dp_status st = DP_OK;
     for (uint32_t i = r->layout.first; st == DP_OK && i < r->layout.first + r->layout.count; i++) {
-        char name[32], path[DP_RESTORE_PATH_BYTES];
+        char name[32];
+        struct dp_checkpoint_path path;
         (void)snprintf(name, sizeof name, "shard-%04" PRIu32, i);
-        st = dp_restore_path(path, r->place.building, name, err);
+        st = dp_checkpoint_path(&path, err, "%s/%s", r->place.building, name);
         if (st == DP_OK)
-            st = dp_restore_copy(&r->from, i, &r->own, path, err);
+            st = dp_restore_copy(&r->from, i, &r->own, path.text, err);
         if (st != DP_OK)
             return dp_wrap(err, st, "shard %" PRIu32, i);
         dp_log(DP_LOG_INFO,
@@ -189,16 +190,17 @@ static enum dp_status split_shards(const struct restoring *r, struct dp_error *e
 static enum dp_status restore_register(const struct restoring *r, struct dp_error *err)
 {
     const struct dp_manifest_file *file = &r->from.manifest.register_file;
-    char path[DP_RESTORE_PATH_BYTES];
+    struct dp_checkpoint_path path;
     void *bytes = NULL;
     if (r->o->server != 0)
         return DP_OK;
-    enum dp_status st = dp_restore_path(path, r->from.checkpoint, file->name, err);
-    const struct dp_restore_file small = {.from = path, .bytes = file->bytes, .checksum = file->checksum};
+    enum dp_status st = dp_checkpoint_path(&path, err, "%s/%s", r->from.checkpoint.text, file->name);
+    const struct dp_restore_file small = {
+        .from = path.text, .bytes = file->bytes, .checksum = file->checksum};
     if (st == DP_OK)
         st = dp_restore_file_read(&small, &bytes, err);
     free(bytes);
-    return st == DP_OK ? dp_restore_register(r->from.checkpoint, r->place.building, err) : st;
+    return st == DP_OK ? dp_restore_register(r->from.checkpoint.text, r->place.building, err) : st;
 }
 
 static enum dp_status build(struct restoring *r, struct dp_error *err)
@@ -226,7 +228,7 @@ static enum dp_status restore(struct restoring *r, struct dp_error *err)
     if (st != DP_OK)
         return st;
     dp_layout_name(&r->layout, shards);
-    dp_log(DP_LOG_INFO, "restoring %s (made %s, %" PRIu32 " shards) as %s in %s", r->from.checkpoint,
+    dp_log(DP_LOG_INFO, "restoring %s (made %s, %" PRIu32 " shards) as %s in %s", r->from.checkpoint.text,
            r->from.manifest.made ? r->from.manifest.made : "", r->from.manifest.shards, shards,
            o->cluster->server[o->server].store);
     st = dp_restore_place_begin(&r->place, o->cluster->server[o->server].store, o->overwrite, err);

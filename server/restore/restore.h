@@ -15,7 +15,7 @@
 #include "common/config/cluster.h"
 
 struct dp_restore_options {
-    const char *checkpoint; /* DIR/checkpoint-N */
+    const char *checkpoint; /* DIR/checkpoint-N, or DIR: its last one */
     const struct dp_cluster *cluster;
     uint32_t server;
     bool overwrite; /* a store that is there is replaced */

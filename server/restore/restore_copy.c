@@ -60,13 +60,13 @@ static enum dp_status bring_rows(const struct dp_restore_from *from, const struc
     enum dp_status st = DP_OK;
     for (size_t i = 0; st == DP_OK && i < shard->files.count; i++) {
         const struct dp_manifest_file *file = &shard->files.file[i];
-        char name[DP_RESTORE_PATH_BYTES], source[DP_RESTORE_PATH_BYTES], target[DP_RESTORE_PATH_BYTES];
-        (void)snprintf(name, sizeof name, "%016" PRIx64 "/%s-%s", shard->store, file->name, file->checksum);
-        st = dp_restore_path(source, from->pool, name, err);
+        struct dp_checkpoint_path source, target;
+        st = dp_checkpoint_path_pool(from->directory.text, shard->store, file->name, file->checksum, &source,
+                                     err);
         if (st == DP_OK)
-            st = dp_restore_path(target, directory, file->name, err);
-        const struct dp_restore_file one = {.from = source,
-                                            .to = target,
+            st = dp_checkpoint_path(&target, err, "%s/%s", directory, file->name);
+        const struct dp_restore_file one = {.from = source.text,
+                                            .to = target.text,
                                             .bytes = file->bytes,
                                             .checksum = file->checksum,
                                             .may_link = may_link(file->name)};
@@ -81,24 +81,23 @@ static enum dp_status bring_rows(const struct dp_restore_from *from, const struc
 static enum dp_status bring_tail(const struct dp_restore_from *from, const struct dp_manifest_shard *shard,
                                  const char *directory, struct dp_error *err)
 {
-    char journal[DP_RESTORE_PATH_BYTES], tail[DP_RESTORE_PATH_BYTES];
-    enum dp_status st = dp_restore_path(journal, directory, "journal", err);
-    (void)snprintf(tail, sizeof tail, "%.*s/tail-%04" PRIu32, (int)sizeof tail - 32, from->checkpoint,
-                   shard->index);
+    struct dp_checkpoint_path journal;
+    enum dp_status st = dp_checkpoint_path(&journal, err, "%s/%s", directory, "journal");
     if (st == DP_OK)
-        st = make_directory(journal, err);
+        st = make_directory(journal.text, err);
     for (size_t i = 0; st == DP_OK && i < shard->tail.files.count; i++) {
         const struct dp_manifest_file *file = &shard->tail.files.file[i];
-        char source[DP_RESTORE_PATH_BYTES], target[DP_RESTORE_PATH_BYTES];
-        st = dp_restore_path(source, tail, file->name, err);
+        struct dp_checkpoint_path source, target;
+        st = dp_checkpoint_path(&source, err, "%s/tail-%04" PRIu32 "/%s", from->checkpoint.text, shard->index,
+                                file->name);
         if (st == DP_OK)
-            st = dp_restore_path(target, journal, file->name, err);
+            st = dp_checkpoint_path(&target, err, "%s/%s", journal.text, file->name);
         const struct dp_restore_file one = {
-            .from = source, .to = target, .bytes = file->bytes, .checksum = file->checksum};
+            .from = source.text, .to = target.text, .bytes = file->bytes, .checksum = file->checksum};
         if (st == DP_OK)
             st = dp_restore_file_bring(&one, err);
     }
-    return st == DP_OK ? dp_restore_directory_sync(journal, err) : st;
+    return st == DP_OK ? dp_checkpoint_sync_directory(journal.text, err) : st;
 }
 
 /* ---- marks */
@@ -163,5 +162,5 @@ enum dp_status dp_restore_copy(const struct dp_restore_from *from, uint32_t inde
         st = bring_tail(from, shard, directory, err);
     if (st == DP_OK)
         st = adopt(from, shard, own, directory, err);
-    return st == DP_OK ? dp_restore_directory_sync(directory, err) : st;
+    return st == DP_OK ? dp_checkpoint_sync_directory(directory, err) : st;
 }

@@ -1,8 +1,8 @@
 #include "server/restore/restore_files.h"
 
 #include "server/checkpoint/checksum.h"
+#include "server/checkpoint/paths.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,23 +13,6 @@
 #include <unistd.h>
 
 #define COPY_BYTES (1u << 20)
-
-static enum dp_status failed(struct dp_error *err, const char *what, const char *path)
-{
-    int why = errno;
-    if (why == ENOSPC || why == EDQUOT)
-        return dp_fail(err, DP_FULL, "%s %s: %s; make room on that disk", what, path, strerror(why));
-    return dp_fail(err, DP_IO, "%s %s: %s", what, path, strerror(why));
-}
-
-enum dp_status dp_restore_path(char out[DP_RESTORE_PATH_BYTES], const char *directory, const char *name,
-                               struct dp_error *err)
-{
-    int n = snprintf(out, DP_RESTORE_PATH_BYTES, "%s/%s", directory, name);
-    return n >= 0 && n < (int)DP_RESTORE_PATH_BYTES
-               ? DP_OK
-               : dp_fail(err, DP_ARGUMENT, "the path %.200s... is too long", directory);
-}
 
 /* ---- bringing */
 
@@ -63,7 +46,7 @@ static enum dp_status put_all(int to, const struct dp_restore_file *file, const 
     for (size_t at = 0; at < count;) {
         ssize_t n = write(to, bytes + at, count - at);
         if (n < 0)
-            return failed(err, "cannot write", file->to);
+            return dp_checkpoint_failed(err, "cannot write", file->to);
         at += (size_t)n;
     }
     return DP_OK;
@@ -85,7 +68,7 @@ static enum dp_status read_all(int from, int to, struct hashing *h, struct dp_er
     }
     free(bytes);
     if (st == DP_OK && n < 0)
-        st = failed(err, "cannot read", h->file->from);
+        st = dp_checkpoint_failed(err, "cannot read", h->file->from);
     return st == DP_OK ? see_end(h, err) : st;
 }
 
@@ -97,7 +80,7 @@ static enum dp_status open_from(const struct dp_restore_file *file, int *from, s
         return errno == ENOENT
                    ? dp_fail(err, DP_CORRUPT, "%s is missing: the checkpoint is damaged; use another one",
                              file->from)
-                   : failed(err, "cannot open", file->from);
+                   : dp_checkpoint_failed(err, "cannot open", file->from);
     if (fstat(*from, &found) != 0 || !S_ISREG(found.st_mode))
         return dp_fail(err, DP_CORRUPT, "%s is no file: the checkpoint is damaged; use another one",
                        file->from);
@@ -111,7 +94,7 @@ static enum dp_status make_to(const struct dp_restore_file *file, int *to, struc
         return DP_OK;
     /* Any other reason is met again by what follows. */
     *to = open(file->to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    return *to >= 0 ? DP_OK : failed(err, "cannot make", file->to);
+    return *to >= 0 ? DP_OK : dp_checkpoint_failed(err, "cannot make", file->to);
 }
 
 enum dp_status dp_restore_file_bring(const struct dp_restore_file *file, struct dp_error *err)
@@ -125,9 +108,9 @@ enum dp_status dp_restore_file_bring(const struct dp_restore_file *file, struct 
     if (st == DP_OK)
         st = read_all(from, to, &h, err);
     if (st == DP_OK && to >= 0 && fsync(to) != 0)
-        st = failed(err, "cannot sync", file->to);
+        st = dp_checkpoint_failed(err, "cannot sync", file->to);
     if (to >= 0 && close(to) != 0 && st == DP_OK)
-        st = failed(err, "cannot close", file->to);
+        st = dp_checkpoint_failed(err, "cannot close", file->to);
     if (from >= 0)
         (void)close(from);
     return st;
@@ -151,7 +134,7 @@ enum dp_status dp_restore_file_read(const struct dp_restore_file *file, void **b
         h.bytes += (uint64_t)n;
     }
     if (st == DP_OK && n < 0)
-        st = failed(err, "cannot read", file->from);
+        st = dp_checkpoint_failed(err, "cannot read", file->from);
     if (st == DP_OK)
         st = see_end(&h, err);
     if (from >= 0)
@@ -163,54 +146,29 @@ enum dp_status dp_restore_file_read(const struct dp_restore_file *file, void **b
     return st;
 }
 
-/* ---- directories */
+/* ---- removing */
 
-enum dp_status dp_restore_directory_sync(const char *path, struct dp_error *err)
+static enum dp_status remove_name(void *context, const char *name, struct dp_error *err)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    enum dp_status st = fd < 0 || fsync(fd) != 0 ? failed(err, "cannot sync", path) : DP_OK;
-    if (fd >= 0)
-        (void)close(fd);
-    return st;
-}
-
-enum dp_status dp_restore_each_name(const char *directory,
-                                    enum dp_status (*visit)(void *context, const char *directory,
-                                                            const char *name, struct dp_error *err),
-                                    void *context, struct dp_error *err)
-{
-    enum dp_status st = DP_OK;
-    DIR *list = opendir(directory);
-    if (!list)
-        return errno == ENOENT ? dp_fail(err, DP_NOT_FOUND, "there is no directory %s", directory)
-                               : failed(err, "cannot list", directory);
-    for (struct dirent *entry = readdir(list); st == DP_OK && entry; entry = readdir(list))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            st = visit(context, directory, entry->d_name, err);
-    (void)closedir(list);
-    return st;
-}
-
-static enum dp_status remove_name(void *context, const char *directory, const char *name,
-                                  struct dp_error *err)
-{
-    char path[DP_RESTORE_PATH_BYTES];
+    struct dp_checkpoint_path path;
     struct stat found;
-    enum dp_status st = dp_restore_path(path, directory, name, err);
-    (void)context;
+    enum dp_status st = dp_checkpoint_path(&path, err, "%s/%s", (const char *)context, name);
     if (st != DP_OK)
         return st;
-    if (lstat(path, &found) == 0 && S_ISDIR(found.st_mode))
-        return dp_restore_remove(path, true, err);
-    return unlink(path) == 0 || errno == ENOENT ? DP_OK : failed(err, "cannot remove", path);
+    if (lstat(path.text, &found) == 0 && S_ISDIR(found.st_mode))
+        return dp_restore_remove(path.text, true, err);
+    return unlink(path.text) == 0 || errno == ENOENT ? DP_OK
+                                                     : dp_checkpoint_failed(err, "cannot remove", path.text);
 }
 
 enum dp_status dp_restore_remove(const char *path, bool itself, struct dp_error *err)
 {
-    enum dp_status st = dp_restore_each_name(path, remove_name, NULL, err);
+    char directory[1400];
+    (void)snprintf(directory, sizeof directory, "%s", path);
+    enum dp_status st = dp_checkpoint_visit(path, remove_name, directory, err);
     if (st == DP_NOT_FOUND)
         return DP_OK;
     if (st == DP_OK && itself && rmdir(path) != 0 && errno != ENOENT)
-        st = failed(err, "cannot remove", path);
+        st = dp_checkpoint_failed(err, "cannot remove", path);
     return st;
 }

@@ -1,6 +1,6 @@
 /* Restore files: brings a checkpoint's files into a directory that is being built, and removes such a directory.
  * Promise   A file that was brought was read in full, and has the size and checksum given (BLAKE2b-128). Its bytes are
- *           durable; its name is once dp_restore_directory_sync returns for its directory.
+ *           durable; its name is once its directory is synced (server/checkpoint/paths.h).
  * Thread    Any.
  * Failure   DP_CORRUPT: missing, of another size, or damaged, naming the file. DP_FULL, DP_IO, naming the path. */
 #ifndef DP_RESTORE_RESTORE_FILES_H
@@ -11,8 +11,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define DP_RESTORE_PATH_BYTES 1600u
 
 struct dp_restore_file {
     const char *from, *to; /* `to` must not exist */
@@ -28,18 +26,6 @@ enum dp_status dp_restore_file_bring(const struct dp_restore_file *file, struct 
 DP_MUST_USE
 enum dp_status dp_restore_file_read(const struct dp_restore_file *file, void **bytes, struct dp_error *err);
 
-/* Joins the parts with '/'; DP_ARGUMENT: too long. */
-DP_MUST_USE
-enum dp_status dp_restore_path(char out[DP_RESTORE_PATH_BYTES], const char *directory, const char *name,
-                               struct dp_error *err);
-DP_MUST_USE
-enum dp_status dp_restore_directory_sync(const char *path, struct dp_error *err);
-/* Visits all names but "." and "..". DP_NOT_FOUND: there is no such directory. */
-DP_MUST_USE
-enum dp_status dp_restore_each_name(const char *directory,
-                                    enum dp_status (*visit)(void *context, const char *directory,
-                                                            const char *name, struct dp_error *err),
-                                    void *context, struct dp_error *err);
 /* Removes what is in the directory and, with `itself`, the directory. One that is not there is no failure. Links are not followed. */
 DP_MUST_USE
 enum dp_status dp_restore_remove(const char *path, bool itself, struct dp_error *err);

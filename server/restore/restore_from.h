@@ -7,12 +7,12 @@
 #define DP_RESTORE_RESTORE_FROM_H
 
 #include "server/checkpoint/manifest.h"
+#include "server/checkpoint/paths.h"
 #include "server/restore/restore_files.h"
 #include "server/restore/restore_rows.h"
 
 struct dp_restore_from {
-    char checkpoint[DP_RESTORE_PATH_BYTES]; /* its directory */
-    char pool[DP_RESTORE_PATH_BYTES];       /* of its stores' files */
+    struct dp_checkpoint_path checkpoint, directory; /* its directory, and that of all checkpoints */
     struct dp_manifest manifest;
     void *ids, *steps;              /* as in the marks; steps NULL: no run of workers that joined */
     struct dp_restore_table *table; /* of all shards, ascending by id */
@@ -20,6 +20,7 @@ struct dp_restore_from {
     uint64_t lsn_max; /* no shard of it has a greater one */
 };
 
+/* checkpoint: DIR/checkpoint-N, or DIR: its last one. */
 DP_MUST_USE
 enum dp_status dp_restore_from_open(struct dp_restore_from *from, const char *checkpoint,
                                     struct dp_error *err);

@@ -3,7 +3,9 @@
 
 #include "common/base/log.h"
 #include "common/env/directory.h"
+#include "server/checkpoint/paths.h"
 #include "server/control/register_file.h"
+#include "server/restore/restore_files.h"
 #include "server/store/store_view.h"
 
 #include <errno.h>
@@ -20,23 +22,16 @@
 #define BUILDING ".restoring"
 #define BEFORE   ".before"
 
-static enum dp_status failed(struct dp_error *err, const char *what, const char *path)
-{
-    int why = errno;
-    enum dp_status st = why == ENOSPC || why == EDQUOT ? DP_FULL : DP_IO;
-    return dp_fail(err, st, "%s %s: %s", what, path, strerror(why));
-}
-
 /* ---- names */
 
 static enum dp_status name_places(struct dp_restore_place *place, const char *store, struct dp_error *err)
 {
-    char real[4096], copy[DP_RESTORE_PATH_BYTES];
+    char real[4096], copy[DP_RESTORE_PLACE_BYTES];
     const char *from = realpath(store, real) ? real : store;
     size_t len = strlen(from);
     while (len > 1 && from[len - 1] == '/')
         len--;
-    if (len == 0 || len + sizeof BUILDING > DP_RESTORE_PATH_BYTES - 200)
+    if (len == 0 || len + sizeof BUILDING > DP_RESTORE_PLACE_BYTES - 100)
         return dp_fail(err, DP_ARGUMENT, "the store's path '%.200s' is empty or too long", store);
     (void)snprintf(place->store, sizeof place->store, "%.*s", (int)len, from);
     (void)snprintf(place->building, sizeof place->building, "%.*s" BUILDING, (int)len, from);
@@ -65,12 +60,11 @@ static bool is_ours(const char *name)
 
 /* ---- what is there */
 
-static enum dp_status look_at_name(void *context, const char *directory, const char *name,
-                                   struct dp_error *err)
+static enum dp_status look_at_name(void *context, const char *name, struct dp_error *err)
 {
     struct dp_restore_place *place = context;
-    char path[DP_RESTORE_PATH_BYTES];
-    enum dp_status st = dp_restore_path(path, directory, name, err);
+    struct dp_checkpoint_path path;
+    enum dp_status st = dp_checkpoint_path(&path, err, "%s/%s", place->store, name);
     if (st != DP_OK)
         return st;
     place->empty = false;
@@ -78,11 +72,12 @@ static enum dp_status look_at_name(void *context, const char *directory, const c
         return dp_fail(err, DP_EXISTS,
                        "%s is not part of a store, and a restore replaces its whole directory: move it away, "
                        "or give servers.store another directory",
-                       path);
-    place->replaces = place->replaces || strcmp(name, DP_REGISTER_FILE) == 0 || dp_store_view_is_store(path);
-    pid_t user = dp_store_view_in_use(path);
+                       path.text);
+    place->replaces =
+        place->replaces || strcmp(name, DP_REGISTER_FILE) == 0 || dp_store_view_is_store(path.text);
+    pid_t user = dp_store_view_in_use(path.text);
     if (user != 0)
-        return dp_fail(err, DP_IN_USE, "%s is in use by process %ld: stop that server first", path,
+        return dp_fail(err, DP_IN_USE, "%s is in use by process %ld: stop that server first", path.text,
                        (long)user);
     return DP_OK;
 }
@@ -94,13 +89,13 @@ static enum dp_status look_at_store(struct dp_restore_place *place, bool overwri
     place->replaces = false;
     place->empty = true;
     if (stat(place->store, &store) != 0)
-        return errno == ENOENT ? DP_OK : failed(err, "cannot look at", place->store);
+        return errno == ENOENT ? DP_OK : dp_checkpoint_failed(err, "cannot look at", place->store);
     if (stat(place->parent, &parent) == 0 && parent.st_dev != store.st_dev)
         return dp_fail(
             err, DP_ARGUMENT,
             "%s is a mount point, which cannot be replaced: give servers.store a directory below it",
             place->store);
-    enum dp_status st = dp_restore_each_name(place->store, look_at_name, place, err);
+    enum dp_status st = dp_checkpoint_visit(place->store, look_at_name, place, err);
     if (st == DP_OK && place->replaces && !overwrite)
         st = dp_fail(err, DP_EXISTS,
                      "%s holds a store: move it away, or let the restore replace it with --overwrite: what "
@@ -119,35 +114,34 @@ static enum dp_status bring_back(const struct dp_restore_place *place, struct dp
                        "%s is in the way: it is the store that an earlier restore replaced; remove it",
                        place->before);
     if (rename(place->before, place->store) != 0)
-        return failed(err, "cannot rename", place->before);
+        return dp_checkpoint_failed(err, "cannot rename", place->before);
     dp_log(DP_LOG_INFO, "a restore was interrupted: %s is again what it was before", place->store);
-    return dp_restore_directory_sync(place->parent, err);
+    return dp_checkpoint_sync_directory(place->parent, err);
 }
 
-static enum dp_status see_only_ours(void *context, const char *directory, const char *name,
-                                    struct dp_error *err)
+static enum dp_status see_only_ours(void *context, const char *name, struct dp_error *err)
 {
-    (void)context;
+    const struct dp_restore_place *place = context;
     return is_ours(name)
                ? DP_OK
                : dp_fail(err, DP_EXISTS, "%s/%s is not of a restore, which would build there: move it away",
-                         directory, name);
+                         place->building, name);
 }
 
 static enum dp_status make_building(struct dp_restore_place *place, struct dp_error *err)
 {
     if (mkdir(place->building, 0777) != 0 && errno != EEXIST)
-        return failed(err, "cannot make", place->building);
+        return dp_checkpoint_failed(err, "cannot make", place->building);
     place->lock = open(place->building, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (place->lock < 0)
-        return failed(err, "cannot open", place->building);
+        return dp_checkpoint_failed(err, "cannot open", place->building);
     if (flock(place->lock, LOCK_EX | LOCK_NB) != 0) {
         enum dp_status st = dp_fail(err, DP_IN_USE, "another restore is under way in %s", place->building);
         (void)close(place->lock);
         place->lock = -1; /* so nobody removes it */
         return st;
     }
-    enum dp_status st = dp_restore_each_name(place->building, see_only_ours, NULL, err);
+    enum dp_status st = dp_checkpoint_visit(place->building, see_only_ours, place, err);
     if (st == DP_OK)
         st = dp_restore_remove(place->building, false, err);
     if (st != DP_OK) {
@@ -178,18 +172,19 @@ static enum dp_status take_place(const struct dp_restore_place *place, const cha
 {
     *old = NULL;
     if (place->empty)
-        return rename(place->building, place->store) == 0 ? DP_OK
-                                                          : failed(err, "cannot rename", place->building);
+        return rename(place->building, place->store) == 0
+                   ? DP_OK
+                   : dp_checkpoint_failed(err, "cannot rename", place->building);
     if (renameat2(AT_FDCWD, place->building, AT_FDCWD, place->store, RENAME_EXCHANGE) == 0) {
         *old = place->building;
         return DP_OK;
     }
     if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
-        return failed(err, "cannot exchange", place->building);
+        return dp_checkpoint_failed(err, "cannot exchange", place->building);
     if (rename(place->store, place->before) != 0)
-        return failed(err, "cannot rename", place->store);
+        return dp_checkpoint_failed(err, "cannot rename", place->store);
     if (rename(place->building, place->store) != 0) {
-        enum dp_status st = failed(err, "cannot rename", place->building);
+        enum dp_status st = dp_checkpoint_failed(err, "cannot rename", place->building);
         (void)rename(place->before, place->store);
         return st;
     }
@@ -203,7 +198,7 @@ enum dp_status dp_restore_place_end(struct dp_restore_place *place, struct dp_er
     struct dp_error removing;
     bool replaces = place->replaces;
     DP_ASSERT(place->lock >= 0);
-    enum dp_status st = dp_restore_directory_sync(place->building, err);
+    enum dp_status st = dp_checkpoint_sync_directory(place->building, err);
     if (st == DP_OK) /* a server may have been started meanwhile */
         st = look_at_store(place, replaces, err);
     if (st == DP_OK)
@@ -211,7 +206,7 @@ enum dp_status dp_restore_place_end(struct dp_restore_place *place, struct dp_er
     if (st != DP_OK)
         return st;
     /* It cannot be told any more which of the two a loss of power would leave; either is whole. */
-    st = dp_restore_directory_sync(place->parent, err);
+    st = dp_checkpoint_sync_directory(place->parent, err);
     (void)close(place->lock);
     place->lock = -1;
     if (st == DP_OK && old && dp_restore_remove(old, true, &removing) != DP_OK)

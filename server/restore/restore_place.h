@@ -11,11 +11,15 @@
 #ifndef DP_RESTORE_RESTORE_PLACE_H
 #define DP_RESTORE_RESTORE_PLACE_H
 
-#include "server/restore/restore_files.h"
+#include "common/base/status.h"
+
+#include <stdbool.h>
+
+#define DP_RESTORE_PLACE_BYTES 1300u
 
 struct dp_restore_place {
-    char store[DP_RESTORE_PATH_BYTES]; /* links followed */
-    char building[DP_RESTORE_PATH_BYTES], before[DP_RESTORE_PATH_BYTES], parent[DP_RESTORE_PATH_BYTES];
+    char store[DP_RESTORE_PLACE_BYTES]; /* links followed */
+    char building[DP_RESTORE_PLACE_BYTES], before[DP_RESTORE_PLACE_BYTES], parent[DP_RESTORE_PLACE_BYTES];
     bool replaces; /* there is a store */
     bool empty;    /* at most an empty directory is there */
     int lock;      /* of `building`; -1: none */

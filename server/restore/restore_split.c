@@ -27,12 +27,10 @@ static void wake(void *context)
     (void)context; /* its jobs are waited for (store.h, wait) */
 }
 
-static enum dp_status path_of(char path[DP_RESTORE_PATH_BYTES], const struct dp_restore_split *o,
+static enum dp_status path_of(struct dp_checkpoint_path *path, const struct dp_restore_split *o,
                               const char *prefix, uint32_t index, struct dp_error *err)
 {
-    char name[32];
-    (void)snprintf(name, sizeof name, "%s-%04" PRIu32, prefix, index);
-    return dp_restore_path(path, o->building, name, err);
+    return dp_checkpoint_path(path, err, "%s/%s-%04" PRIu32, o->building, prefix, index);
 }
 
 static enum dp_status open_targets(struct splitting *s, struct dp_error *err)
@@ -40,14 +38,14 @@ static enum dp_status open_targets(struct splitting *s, struct dp_error *err)
     const struct dp_restore_split *o = s->o;
     enum dp_status st = DP_OK;
     for (uint32_t i = 0; st == DP_OK && i < o->count; i++) {
-        char path[DP_RESTORE_PATH_BYTES];
-        const struct dp_rocks_store_options store = {.directory = path,
+        struct dp_checkpoint_path path;
+        const struct dp_rocks_store_options store = {.directory = path.text,
                                                      .cluster = o->own->cluster,
                                                      .generation = o->own->generation,
                                                      .history = o->own->history,
                                                      .range = dp_range_of_shard(o->first + i, o->total),
                                                      .wake = wake};
-        st = path_of(path, o, "shard", o->first + i, err);
+        st = path_of(&path, o, "shard", o->first + i, err);
         if (st == DP_OK)
             st = dp_rocks_store_open(&store, &s->store[i], err);
         s->target[i] = (struct dp_restore_target){.range = store.range, .store = &s->store[i]};
@@ -107,16 +105,16 @@ static enum dp_status take_shard(struct splitting *s, uint32_t index, struct dp_
     const struct dp_restore_split *o = s->o;
     const struct dp_manifest_shard *shard = &o->from->manifest.shard[index];
     struct dp_restore_source *source = NULL;
-    char path[DP_RESTORE_PATH_BYTES];
-    enum dp_status st = path_of(path, o, "source", index, err);
-    const struct dp_restore_source_options options = {.directory = path,
+    struct dp_checkpoint_path path;
+    enum dp_status st = path_of(&path, o, "source", index, err);
+    const struct dp_restore_source_options options = {.directory = path.text,
                                                       .index = index,
                                                       .shards = shard->shards,
                                                       .cluster = o->own->cluster,
                                                       .cache_bytes = o->cache_bytes,
                                                       .journal_bytes = o->journal_bytes};
     if (st == DP_OK)
-        st = dp_restore_copy(o->from, index, o->own, path, err);
+        st = dp_restore_copy(o->from, index, o->own, path.text, err);
     if (st == DP_OK)
         st = dp_restore_source_open(&options, &source, err);
     struct dp_store *store = st == DP_OK ? dp_restore_source_store(source) : NULL;
@@ -126,7 +124,7 @@ static enum dp_status take_shard(struct splitting *s, uint32_t index, struct dp_
         st = dp_restore_rows_take(s->rows, store, shard->range, err);
     dp_restore_source_close(&source);
     if (st == DP_OK)
-        st = dp_restore_remove(path, true, err);
+        st = dp_restore_remove(path.text, true, err);
     if (st == DP_OK)
         dp_log(DP_LOG_INFO, "shard %" PRIu32 " of the checkpoint's %" PRIu32 ": its rows are restored", index,
                shard->shards);
@@ -221,10 +219,10 @@ enum dp_status dp_restore_split(const struct dp_restore_split *o, struct dp_erro
         if (s.store[i].close)
             s.store[i].close(s.store[i].self);
     for (uint32_t i = 0; st == DP_OK && i < o->count; i++) {
-        char path[DP_RESTORE_PATH_BYTES];
-        st = path_of(path, o, "shard", o->first + i, err);
+        struct dp_checkpoint_path path;
+        st = path_of(&path, o, "shard", o->first + i, err);
         if (st == DP_OK)
-            st = dp_restore_directory_sync(path, err);
+            st = dp_checkpoint_sync_directory(path.text, err);
     }
     free(s.store);
     free(s.target);

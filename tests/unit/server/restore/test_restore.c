@@ -333,16 +333,19 @@ static void a_directory_that_is_none_is_refused(void **state)
     char path[512];
     world_cluster(world, "none", WORLD_AS(2));
     memcpy(path, world->checkpoint, sizeof path);
-    (void)snprintf(world->checkpoint, sizeof world->checkpoint, "%s", world->directory);
+    (void)snprintf(world->checkpoint, sizeof world->checkpoint, "%s/trained-2", world->directory);
     expect_refused(world, false, DP_NOT_FOUND, "no checkpoint");
     (void)snprintf(world->checkpoint, sizeof world->checkpoint, "%s/making-0000000000001234",
                    world->directory);
     assert_int_equal(rename(path, world->checkpoint), 0);
-    expect_refused(world, false, DP_NOT_FOUND, "not completed");
-    world->cluster.durability = DP_CLUSTER_NONE;
+    expect_refused(world, false, DP_NOT_FOUND, "no checkpoint");
     assert_int_equal(rename(world->checkpoint, path), 0);
     memcpy(world->checkpoint, path, sizeof path);
+    world->cluster.durability = DP_CLUSTER_NONE;
     expect_refused(world, false, DP_UNSUPPORTED, "durability");
+    (void)snprintf(world->checkpoint, sizeof world->checkpoint, "%s/", world->directory);
+    world_restore(world, "none", WORLD_AS(2)); /* the last one of the directory */
+    world_expect_restored(world);
 }
 
 /* ---- damage */

@@ -2,6 +2,7 @@
  * the restore can be run again. Method: each of our own file calls is the last one in turn (all behind it fail, as in a process that is
  * dead), or the only one that finds the disk full; then the stores are opened, and the restore is run again. */
 #define _GNU_SOURCE /* renameat2 */
+#include "server/restore/restore_files.h"
 #include "server/restore/restore_place.h"
 #include "tests/lib/test.h"
 #include "tests/unit/server/restore/restore_world.h"
