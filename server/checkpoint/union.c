@@ -8,7 +8,7 @@
 
 /* ---- ids */
 
-static enum dp_status unpack_ids(const struct dp_cut_part *part, uint32_t shard, struct dp_push_ids **out,
+static enum dp_status unpack_ids(const struct dp_union_part *part, uint32_t shard, struct dp_push_ids **out,
                                  struct dp_error *err)
 {
     if (dp_push_ids_new(out) != DP_OK)
@@ -20,7 +20,7 @@ static enum dp_status unpack_ids(const struct dp_cut_part *part, uint32_t shard,
     return dp_wrap(err, st, "shard %" PRIu32, shard);
 }
 
-static enum dp_status unite_ids(const struct dp_cut_part *parts, uint32_t shards, struct dp_push_ids **all,
+static enum dp_status unite_ids(const struct dp_union_part *parts, uint32_t shards, struct dp_push_ids **all,
                                 struct dp_error *err)
 {
     enum dp_status st = unpack_ids(&parts[0], 0, all, err);
@@ -35,7 +35,7 @@ static enum dp_status unite_ids(const struct dp_cut_part *parts, uint32_t shards
 }
 
 struct gathering {
-    struct dp_cut_lacking *to;
+    struct dp_union_lacking *to;
     uint32_t size;
     bool no_memory, too_many;
 };
@@ -43,7 +43,7 @@ struct gathering {
 static bool gather(void *context, uint64_t stream, uint64_t number)
 {
     struct gathering *g = context;
-    g->too_many = g->to->count == DP_CUT_LACKING_MAX;
+    g->too_many = g->to->count == DP_UNION_LACKING_MAX;
     if (g->too_many)
         return false;
     if (g->to->count == g->size) {
@@ -59,8 +59,8 @@ static bool gather(void *context, uint64_t stream, uint64_t number)
     return true;
 }
 
-static enum dp_status find_lacking(const struct dp_cut_part *part, uint32_t shard,
-                                   const struct dp_push_ids *all, struct dp_cut_lacking *out,
+static enum dp_status find_lacking(const struct dp_union_part *part, uint32_t shard,
+                                   const struct dp_push_ids *all, struct dp_union_lacking *out,
                                    struct dp_error *err)
 {
     struct dp_push_ids *own = NULL;
@@ -77,18 +77,43 @@ static enum dp_status find_lacking(const struct dp_cut_part *part, uint32_t shar
                        "shard %" PRIu32
                        " lacks more than %u pushes that other shards have, the first one is number %" PRIu64
                        " of stream %016" PRIx64 ": its store is an older one than theirs, or was replaced",
-                       shard, DP_CUT_LACKING_MAX, out->push[0].number, out->push[0].stream);
+                       shard, DP_UNION_LACKING_MAX, out->push[0].number, out->push[0].stream);
     return DP_OK;
 }
 
-static enum dp_status make_ids(const struct dp_cut_part *parts, struct dp_cut_union *out,
-                               struct dp_error *err)
+static void count_stream(void *context, const struct dp_push_stream *stream)
+{
+    struct dp_union *out = context;
+    if (dp_stream_is_training(stream->stream) && dp_stream_run(stream->stream) == out->last_run)
+        out->pushes += stream->low + stream->used_above;
+}
+
+static void ignore_refused(void *context, uint64_t stream, uint64_t number, enum dp_status status)
+{
+    (void)context;
+    (void)stream;
+    (void)number;
+    (void)status;
+}
+
+static void find_last(const struct dp_push_ids *all, struct dp_union *out)
+{
+    uint64_t last = dp_push_ids_last_training(all);
+    if (last == 0)
+        return;
+    out->last_run = dp_stream_run(last);
+    out->last_epoch = dp_stream_epoch(last);
+    dp_push_ids_visit(all, count_stream, ignore_refused, out);
+}
+
+static enum dp_status make_ids(const struct dp_union_part *parts, struct dp_union *out, struct dp_error *err)
 {
     struct dp_push_ids *all = NULL;
     enum dp_status st = unite_ids(parts, out->shards, &all, err);
     for (uint32_t i = 0; i < out->shards && st == DP_OK; i++)
         st = find_lacking(&parts[i], i, all, &out->lacking[i], err);
     if (st == DP_OK) {
+        find_last(all, out);
         out->ids = dp_push_ids_pack(all, &out->ids_bytes);
         if (!out->ids)
             st = dp_fail(err, DP_NOMEM, "no memory for push ids");
@@ -142,17 +167,28 @@ static enum dp_status add_steps(struct uniting *u, uint32_t shard, struct dp_err
     return DP_OK;
 }
 
-/* Pushes of the open step of a synchronous run, and what members have finished by them, are not in the checkpoint. */
+/* Pushes of the open step of a synchronous run, and what members have finished by them, are not in the checkpoint. Whoever has left
+ * behind that step is not waited for in it: nobody pushes it again. */
 static void drop_open_step(struct uniting *u)
 {
     for (uint32_t rank = 0; rank < u->view.members; rank++) {
+        const struct dp_member *member = &u->view.member[rank];
         struct dp_steps_place *place = &u->place[rank];
+        bool has_left = member->until != UINT64_MAX && place->next >= member->until;
+        if (has_left && member->until > u->open)
+            place->start = UINT64_MAX; /* takes part in nothing more, until a later view brings it back */
+        /* Taken back on one shard and passed on another: without backups, steps below the open one were closed without it. */
+        bool is_passed = u->view.slack == 0 && place->start != UINT64_MAX && place->next < u->open &&
+                         place->next < member->until;
+        if (is_passed)
+            place->start = UINT64_MAX;
+        place->former = place->former < u->open ? place->former : u->open;
         uint64_t last = place->start == UINT64_MAX ? u->open : greater(u->open, place->start);
         place->next = place->next < last ? place->next : last;
     }
 }
 
-static enum dp_status pack_steps(struct uniting *u, struct dp_cut_union *out, struct dp_error *err)
+static enum dp_status pack_steps(struct uniting *u, struct dp_union *out, struct dp_error *err)
 {
     out->run = u->view.run;
     out->has_sync = u->view.mode == DP_SYNC;
@@ -169,7 +205,7 @@ static enum dp_status pack_steps(struct uniting *u, struct dp_cut_union *out, st
     return out->steps ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for the steps of a cut");
 }
 
-static enum dp_status make_steps(const struct dp_cut_part *parts, struct dp_cut_union *out,
+static enum dp_status make_steps(const struct dp_union_part *parts, struct dp_union *out,
                                  struct dp_error *err)
 {
     struct uniting *u = calloc(1, sizeof *u);
@@ -204,26 +240,26 @@ static enum dp_status make_steps(const struct dp_cut_part *parts, struct dp_cut_
 
 /* ---- all */
 
-enum dp_status dp_cut_union_make(const struct dp_cut_part *parts, uint32_t shards, struct dp_cut_union *out,
-                                 struct dp_error *err)
+enum dp_status dp_union_make(const struct dp_union_part *parts, uint32_t shards, struct dp_union *out,
+                             struct dp_error *err)
 {
     DP_ASSERT(shards > 0);
-    *out = (struct dp_cut_union){.shards = shards, .lacking = calloc(shards, sizeof *out->lacking)};
+    *out = (struct dp_union){.shards = shards, .lacking = calloc(shards, sizeof *out->lacking)};
     enum dp_status st =
         out->lacking ? make_steps(parts, out, err) : dp_fail(err, DP_NOMEM, "no memory for a cut");
     if (st == DP_OK)
         st = make_ids(parts, out, err);
     if (st != DP_OK)
-        dp_cut_union_clear(out);
+        dp_union_clear(out);
     return st;
 }
 
-void dp_cut_union_clear(struct dp_cut_union *cut)
+void dp_union_clear(struct dp_union *cut)
 {
     for (uint32_t i = 0; i < cut->shards && cut->lacking; i++)
         free(cut->lacking[i].push);
     free(cut->lacking);
     free(cut->ids);
     free(cut->steps);
-    *cut = (struct dp_cut_union){0};
+    *cut = (struct dp_union){0};
 }

@@ -1,12 +1,12 @@
-/* Cut union: of what the shards say of a cut, what the checkpoint has: the pushes that any of them had counted, and
+/* Union: of what the shards say of a cut, what the checkpoint has: the pushes that any of them had counted, and
  * which of those each one lacks and must add from its journal.
  *     make(parts of all shards) -> ids, steps, t*, what each shard lacks
  * Promise   ids is the union of the shards' ids; a shard's ids and what it lacks are the union. In a synchronous run
  *           `step` (t*) is the greatest step that a shard has open: steps below it are in the checkpoint.
  * Thread    Any, each with its own.
- * Memory    Heap: dp_cut_union_clear.
+ * Memory    Heap: dp_union_clear.
  * Failure   DP_CORRUPT: a shard's ids or steps are none, naming the shard. DP_AGAIN: the shards are in different runs: cut again.
- *           DP_DATA: a shard lacks more than DP_CUT_LACKING_MAX pushes. DP_NOMEM. */
+ *           DP_DATA: a shard lacks more than DP_UNION_LACKING_MAX pushes. DP_NOMEM. */
 #ifndef DP_CHECKPOINT_UNION_H
 #define DP_CHECKPOINT_UNION_H
 
@@ -14,32 +14,35 @@
 #include "server/checkpoint/copier.h"
 
 /* Pushes under way are at most a window a client; a shard that lacks more has lost some. */
-#define DP_CUT_LACKING_MAX 65536u
+#define DP_UNION_LACKING_MAX 65536u
 
 /* As a shard's cut gave them: packed push ids (push_ids.h), steps mark (steps_mark.h; size 0: it has had no run). */
-struct dp_cut_part {
+struct dp_union_part {
     const void *ids, *steps;
     size_t ids_bytes, steps_bytes;
 };
 
-struct dp_cut_lacking {
+struct dp_union_lacking {
     struct dp_copy_push *push; /* ascending by (stream, number) */
     uint32_t count;
 };
 
-struct dp_cut_union {
+struct dp_union {
     void *ids, *steps; /* steps NULL: no shard has had a run */
     size_t ids_bytes, steps_bytes;
     bool has_sync; /* the run is synchronous */
     uint32_t run;  /* 0: none */
     uint64_t step; /* t*, with has_sync */
+    /* For a person: the last run that pushed, its last epoch, its pushes; 0: there was none. */
+    uint32_t last_run, last_epoch;
+    uint64_t pushes;
     uint32_t shards;
-    struct dp_cut_lacking *lacking; /* [shards] */
+    struct dp_union_lacking *lacking; /* [shards] */
 };
 
 DP_MUST_USE
-enum dp_status dp_cut_union_make(const struct dp_cut_part *parts, uint32_t shards, struct dp_cut_union *out,
-                                 struct dp_error *err);
-void dp_cut_union_clear(struct dp_cut_union *cut); /* accepts {0} */
+enum dp_status dp_union_make(const struct dp_union_part *parts, uint32_t shards, struct dp_union *out,
+                             struct dp_error *err);
+void dp_union_clear(struct dp_union *cut); /* accepts {0} */
 
 #endif

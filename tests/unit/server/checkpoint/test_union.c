@@ -1,4 +1,4 @@
-/* Cut union against sets of numbers: random streams of pushes of which each shard has counted others, as many shards, united; what a
+/* Union against sets of numbers: random streams of pushes of which each shard has counted others, as many shards, united; what a
  * shard lacks; streams that a shard has forgotten; steps of shards that are at different ones. */
 #include "tests/lib/test.h"
 
@@ -41,16 +41,16 @@ static void put(struct dp_push_ids *ids, uint64_t stream, uint64_t number)
     assert_int_equal(dp_push_ids_restore(ids, stream, number, DP_OK), DP_OK);
 }
 
-static struct dp_cut_part part_of(struct dp_push_ids **ids)
+static struct dp_union_part part_of(struct dp_push_ids **ids)
 {
-    struct dp_cut_part part = {0};
+    struct dp_union_part part = {0};
     part.ids = dp_push_ids_pack(*ids, &part.ids_bytes);
     assert_non_null(part.ids);
     dp_push_ids_free(ids);
     return part;
 }
 
-static void free_parts(struct dp_cut_part *parts, uint32_t count)
+static void free_parts(struct dp_union_part *parts, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         free((void *)(uintptr_t)parts[i].ids);
@@ -79,7 +79,7 @@ static void draw_pushes(void)
     }
 }
 
-static void fill_parts(struct dp_cut_part *parts)
+static void fill_parts(struct dp_union_part *parts)
 {
     for (uint32_t shard = 0; shard < SHARDS; shard++) {
         struct dp_push_ids *ids = start();
@@ -108,11 +108,11 @@ static uint32_t stream_at(uint64_t stream)
     return s;
 }
 
-static void check_lacking(const struct dp_cut_union *cut)
+static void check_lacking(const struct dp_union *cut)
 {
     for (uint32_t shard = 0; shard < SHARDS; shard++) {
         uint32_t wanted = 0;
-        const struct dp_cut_lacking *lacking = &cut->lacking[shard];
+        const struct dp_union_lacking *lacking = &cut->lacking[shard];
         for (uint32_t s = 0; s < STREAMS; s++)
             for (uint32_t n = 0; n < NUMBERS; n++)
                 wanted += used_anywhere(s, n) && !used[shard][s][n];
@@ -128,27 +128,42 @@ static void check_lacking(const struct dp_cut_union *cut)
     }
 }
 
+/* stream_of(5): epoch 5 of run 2; no other stream is of run 2. */
+static void check_last(const struct dp_union *cut)
+{
+    uint64_t pushes = 0;
+    bool any = false;
+    for (uint32_t n = 0; n < NUMBERS; n++)
+        pushes += used_anywhere(5, n);
+    any = pushes > 0;
+    assert_int_equal(cut->last_run, any ? 2 : 1);
+    assert_int_equal(cut->last_epoch, any ? 5 : 3);
+    if (any)
+        assert_int_equal(cut->pushes, pushes);
+}
+
 static void test_random_pushes(void **unused)
 {
     (void)unused;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        struct dp_cut_part parts[SHARDS] = {{0}};
-        struct dp_cut_union cut;
+        struct dp_union_part parts[SHARDS] = {{0}};
+        struct dp_union cut;
         struct dp_error err = {0};
         struct dp_push_ids *all = start();
         print_message("seed %u\n", (unsigned)seed);
         state = seed;
         draw_pushes();
         fill_parts(parts);
-        assert_int_equal(dp_cut_union_make(parts, SHARDS, &cut, &err), DP_OK);
+        assert_int_equal(dp_union_make(parts, SHARDS, &cut, &err), DP_OK);
         assert_int_equal(dp_push_ids_unpack(all, cut.ids, cut.ids_bytes, &err), DP_OK);
         for (uint32_t s = 0; s < STREAMS; s++)
             for (uint32_t n = 0; n < NUMBERS; n++)
                 assert_int_equal(has(all, stream_of(s), n), used_anywhere(s, n));
         check_lacking(&cut);
+        check_last(&cut);
         assert_null(cut.steps);
         dp_push_ids_free(&all);
-        dp_cut_union_clear(&cut);
+        dp_union_clear(&cut);
         free_parts(parts, SHARDS);
     }
 }
@@ -158,8 +173,8 @@ static void test_forgotten_stream(void **unused)
 {
     (void)unused;
     struct dp_push_ids *ids[2] = {start(), start()}, *all = start();
-    struct dp_cut_part parts[2];
-    struct dp_cut_union cut;
+    struct dp_union_part parts[2];
+    struct dp_union cut;
     struct dp_error err = {0};
     for (uint32_t i = 1; i <= DP_PUSH_CLIENTS_MAX; i++)
         for (uint32_t shard = 0; shard < 2; shard++)
@@ -167,14 +182,14 @@ static void test_forgotten_stream(void **unused)
     put(ids[1], DP_PUSH_CLIENTS_MAX + 1, 0); /* forgets stream 1 */
     parts[0] = part_of(&ids[0]);
     parts[1] = part_of(&ids[1]);
-    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_OK);
+    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_OK);
     assert_int_equal(cut.lacking[1].count, 0);
     assert_int_equal(cut.lacking[0].count, 1);
     assert_int_equal(cut.lacking[0].push[0].stream, DP_PUSH_CLIENTS_MAX + 1);
     assert_int_equal(dp_push_ids_unpack(all, cut.ids, cut.ids_bytes, &err), DP_OK);
     assert_int_equal(dp_push_ids_floors(all).clients, 2);
     dp_push_ids_free(&all);
-    dp_cut_union_clear(&cut);
+    dp_union_clear(&cut);
     free_parts(parts, 2);
 }
 
@@ -182,8 +197,8 @@ static void test_refusals_are_united(void **unused)
 {
     (void)unused;
     struct dp_push_ids *ids[2] = {start(), start()}, *all = start();
-    struct dp_cut_part parts[2];
-    struct dp_cut_union cut;
+    struct dp_union_part parts[2];
+    struct dp_union cut;
     struct dp_error err = {0};
     enum dp_status status = DP_OK;
     for (uint32_t shard = 0; shard < 2; shard++)
@@ -191,7 +206,7 @@ static void test_refusals_are_united(void **unused)
     assert_int_equal(dp_push_ids_restore(ids[1], 7, 2, DP_INVALID), DP_OK);
     parts[0] = part_of(&ids[0]);
     parts[1] = part_of(&ids[1]);
-    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_OK);
+    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_OK);
     assert_int_equal(dp_push_ids_unpack(all, cut.ids, cut.ids_bytes, &err), DP_OK);
     assert_int_equal(dp_push_ids_look(all, 7, 0, &status), DP_PUSH_REFUSED);
     assert_int_equal(status, DP_NOT_FINITE);
@@ -199,7 +214,7 @@ static void test_refusals_are_united(void **unused)
     assert_int_equal(dp_push_ids_look(all, 7, 2, &status), DP_PUSH_REFUSED);
     assert_int_equal(status, DP_INVALID);
     dp_push_ids_free(&all);
-    dp_cut_union_clear(&cut);
+    dp_union_clear(&cut);
     free_parts(parts, 2);
 }
 
@@ -207,15 +222,15 @@ static void test_shard_that_lacks_too_much(void **unused)
 {
     (void)unused;
     struct dp_push_ids *ids[2] = {start(), start()};
-    struct dp_cut_part parts[2];
-    struct dp_cut_union cut;
+    struct dp_union_part parts[2];
+    struct dp_union cut;
     struct dp_error err = {0};
-    for (uint32_t n = 0; n <= DP_CUT_LACKING_MAX; n++)
+    for (uint32_t n = 0; n <= DP_UNION_LACKING_MAX; n++)
         put(ids[0], 7, n);
     put(ids[1], 8, 0);
     parts[0] = part_of(&ids[0]);
     parts[1] = part_of(&ids[1]);
-    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_DATA);
+    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_DATA);
     assert_non_null(strstr(err.text, "shard 1 lacks more than"));
     assert_null(cut.lacking);
     free_parts(parts, 2);
@@ -225,17 +240,17 @@ static void test_ids_that_are_none(void **unused)
 {
     (void)unused;
     struct dp_push_ids *ids = start();
-    struct dp_cut_part parts[2] = {part_of(&ids), {.ids = "rubbish", .ids_bytes = 7}};
-    struct dp_cut_union cut;
+    struct dp_union_part parts[2] = {part_of(&ids), {.ids = "rubbish", .ids_bytes = 7}};
+    struct dp_union cut;
     struct dp_error err = {0};
-    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_CORRUPT);
+    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_CORRUPT);
     assert_non_null(strstr(err.text, "shard 1"));
     free_parts(parts, 1);
 }
 
 /* ---- steps */
 
-static void put_steps(struct dp_cut_part *part, uint32_t run, uint64_t number, enum dp_consistency mode,
+static void put_steps(struct dp_union_part *part, uint32_t run, uint64_t number, enum dp_consistency mode,
                       uint64_t open, const uint64_t next[2])
 {
     static struct dp_steps steps;
@@ -262,7 +277,7 @@ static void put_steps(struct dp_cut_part *part, uint32_t run, uint64_t number, e
     dp_steps_clear(&steps);
 }
 
-static void take_steps(const struct dp_cut_union *cut, struct dp_steps *out)
+static void take_steps(const struct dp_union *cut, struct dp_steps *out)
 {
     memset(out, 0, sizeof *out);
     assert_int_equal(dp_steps_mark_unpack(cut->steps, cut->steps_bytes, out, 0, NULL), DP_OK);
@@ -273,61 +288,114 @@ static void test_sync_steps(void **unused)
 {
     (void)unused;
     static struct dp_steps all;
-    struct dp_cut_part parts[2];
-    struct dp_cut_union cut;
+    struct dp_union_part parts[2];
+    struct dp_union cut;
     struct dp_error err = {0};
     put_steps(&parts[1], 4, 9, DP_SYNC, 12, (uint64_t[]){13, 12});
     put_steps(&parts[0], 4, 8, DP_SYNC, 11, (uint64_t[]){12, 11});
-    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_OK);
+    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_OK);
     assert_true(cut.has_sync && cut.run == 4 && cut.step == 12);
     take_steps(&cut, &all);
     assert_true(all.open == 12 && all.view.number == 9 && all.next[0] == 12 && all.next[1] == 12);
     dp_steps_clear(&all);
-    dp_cut_union_clear(&cut);
+    dp_union_clear(&cut);
     free_parts(parts, 2);
+}
+
+/* What the union tells of member 1 of two, where the open step is 12: `next` and its interval as the one shard has them. */
+static struct dp_steps_place place_of(struct dp_member member, struct dp_steps_place place)
+{
+    static struct dp_steps steps, all;
+    struct dp_member members[2] = {{.incarnation = 5, .until = UINT64_MAX, .from = 3}, member};
+    const struct dp_view view = {
+        .run = 4, .number = 9, .mode = DP_SYNC, .first_step = 3, .members = 2, .member = members};
+    struct dp_steps_place places[2] = {{13, 3, 0}, place};
+    struct dp_view own;
+    struct dp_push_ids *ids = start();
+    struct dp_union_part part = part_of(&ids);
+    struct dp_union cut;
+    struct dp_error err = {0};
+    memset(&steps, 0, sizeof steps);
+    assert_int_equal(dp_view_copy(&view, &own, NULL), DP_OK);
+    dp_steps_restore(&steps, &own, 12, places, 0);
+    void *packed = malloc(part.steps_bytes = dp_steps_mark_bytes(&steps));
+    assert_non_null(packed);
+    dp_steps_mark_pack(&steps, packed);
+    part.steps = packed;
+    dp_steps_clear(&steps);
+    assert_int_equal(dp_union_make(&part, 1, &cut, &err), DP_OK);
+    take_steps(&cut, &all);
+    struct dp_steps_place found = {all.next[1], all.start[1], all.former[1]};
+    dp_steps_clear(&all);
+    dp_union_clear(&cut);
+    free_parts(&part, 1);
+    return found;
+}
+
+static void test_members_that_left_the_open_step(void **unused)
+{
+    (void)unused;
+    /* It pushed step 12 and left behind it: the push is not in the checkpoint, and nobody makes it again. */
+    struct dp_steps_place place =
+        place_of((struct dp_member){6, 13, 3, 0}, (struct dp_steps_place){13, 3, 0});
+    assert_true(place.start == UINT64_MAX && place.next == 12);
+    /* It came back from step 15 on: before, it took part in the steps below 12 now. */
+    place = place_of((struct dp_member){6, UINT64_MAX, 15, 2}, (struct dp_steps_place){15, 15, 13});
+    assert_true(place.start == 15 && place.next == 15 && place.former == 12);
+    /* It left before: nothing changes. */
+    place = place_of((struct dp_member){6, 10, 3, 0}, (struct dp_steps_place){10, 3, 0});
+    assert_true(place.start == 3 && place.next == 10);
+    /* Taken back from step 9 on by one shard, and passed by the one that closed 11 without it. */
+    place = place_of((struct dp_member){6, UINT64_MAX, 9, 2}, (struct dp_steps_place){9, 9, 5});
+    assert_true(place.start == UINT64_MAX);
 }
 
 static void test_ssp_steps(void **unused)
 {
     (void)unused;
     static struct dp_steps all;
-    struct dp_cut_part parts[2];
-    struct dp_cut_union cut;
+    struct dp_union_part parts[2];
+    struct dp_union cut;
     struct dp_error err = {0};
     put_steps(&parts[0], 4, 9, DP_SSP, 3, (uint64_t[]){13, 11});
     put_steps(&parts[1], 4, 9, DP_SSP, 3, (uint64_t[]){12, 14});
-    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_OK);
+    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_OK);
     assert_true(!cut.has_sync && cut.run == 4 && cut.step == 0);
     take_steps(&cut, &all);
     assert_true(all.open == 3 && all.next[0] == 13 && all.next[1] == 14);
     dp_steps_clear(&all);
-    dp_cut_union_clear(&cut);
+    dp_union_clear(&cut);
     free_parts(parts, 2);
 }
 
 static void test_shards_in_different_runs(void **unused)
 {
     (void)unused;
-    struct dp_cut_part parts[2];
-    struct dp_cut_union cut;
+    struct dp_union_part parts[2];
+    struct dp_union cut;
     struct dp_error err = {0};
     put_steps(&parts[0], 4, 9, DP_SYNC, 12, (uint64_t[]){12, 12});
     put_steps(&parts[1], 5, 1, DP_SYNC, 3, (uint64_t[]){3, 3});
-    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_AGAIN);
+    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_AGAIN);
     free((void *)(uintptr_t)parts[1].steps);
     parts[1].steps = NULL;
     parts[1].steps_bytes = 0; /* it has had no run yet */
-    assert_int_equal(dp_cut_union_make(parts, 2, &cut, &err), DP_AGAIN);
+    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_AGAIN);
     free_parts(parts, 2);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_pushes),       cmocka_unit_test(test_forgotten_stream),
-        cmocka_unit_test(test_refusals_are_united), cmocka_unit_test(test_shard_that_lacks_too_much),
-        cmocka_unit_test(test_ids_that_are_none),   cmocka_unit_test(test_sync_steps),
-        cmocka_unit_test(test_ssp_steps),           cmocka_unit_test(test_shards_in_different_runs),
+        cmocka_unit_test(test_random_pushes),
+        cmocka_unit_test(test_forgotten_stream),
+        cmocka_unit_test(test_refusals_are_united),
+        cmocka_unit_test(test_shard_that_lacks_too_much),
+        cmocka_unit_test(test_ids_that_are_none),
+        cmocka_unit_test(test_sync_steps),
+        cmocka_unit_test(test_members_that_left_the_open_step),
+        cmocka_unit_test(test_ssp_steps),
+        cmocka_unit_test(test_shards_in_different_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
