@@ -32,13 +32,14 @@ struct dp_call {
      */
     enum dp_status (*take)(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
                            struct dp_reply *reply, struct dp_message **message, struct dp_error *err);
-    struct dp_outcome outcome;           /* push */
-    struct dp_pulled_at *pulled_at;      /* pull: the caller's, or NULL */
-    uint64_t *bits;                      /* pushed: the caller's */
-    struct dp_snapshot_state *snapshots; /* snapshot: the caller's, of each shard */
-    struct dp_call_view *view;           /* view: the caller's */
-    struct dp_reply kept;                /* status, notes, register: the answer, with its heap parts */
-    struct dp_message *message;          /* notes, register */
+    struct dp_outcome outcome;                /* push */
+    struct dp_pulled_at *pulled_at;           /* pull: the caller's, or NULL */
+    uint64_t *bits;                           /* pushed: the caller's */
+    struct dp_checkpoint_answer *checkpoints; /* checkpoint: the caller's, of each shard */
+    struct dp_snapshot_state *snapshots;      /* snapshot: the caller's, of each shard */
+    struct dp_call_view *view;                /* view: the caller's */
+    struct dp_reply kept;                     /* status, notes, register: the answer, with its heap parts */
+    struct dp_message *message;               /* notes, register */
     uint32_t parts;
     struct dp_call_pull part[];
 };

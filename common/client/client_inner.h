@@ -65,6 +65,9 @@ void dp_call_free(struct dp_call **call); /* accepts NULL inside, leaves NULL */
 /* A call's `take` for a register value: reply and message stay in the call. */
 enum dp_status dp_call_keep_value(struct dp_call *call, uint32_t server, const struct dp_parcel *parcel,
                                   struct dp_reply *reply, struct dp_message **message, struct dp_error *err);
+/* What it kept, for the caller. */
+enum dp_status dp_call_copy_value(const struct dp_call *call, struct dp_register_value *out,
+                                  struct dp_error *err);
 /* The call is among the client's from now on: dp_client_end. */
 void dp_client_adopt(struct dp_client *client, struct dp_call *call);
 /* The first shard that has not answered a push; NULL: all have answered all. */

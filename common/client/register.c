@@ -32,8 +32,8 @@ enum dp_status dp_call_keep_value(struct dp_call *call, uint32_t server, const s
     return DP_OK;
 }
 
-static enum dp_status copy_value(const struct dp_call *call, struct dp_register_value *out,
-                                 struct dp_error *err)
+enum dp_status dp_call_copy_value(const struct dp_call *call, struct dp_register_value *out,
+                                  struct dp_error *err)
 {
     DP_ASSERT(call->message && call->message->frames == 2 && call->kept.kind == DP_REPLY_REGISTER);
     const struct dp_frame *frame = &call->message->frame[1];
@@ -66,7 +66,7 @@ static enum dp_status ask(struct dp_client *client, struct dp_parcel **parcel, s
     if (won)
         *won = done->kept.won;
     if (out)
-        st = copy_value(done, out, err);
+        st = dp_call_copy_value(done, out, err);
     dp_client_end(client, done);
     return st;
 }

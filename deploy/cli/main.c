@@ -1,5 +1,6 @@
 /* downpour: the command. Each subcommand is a file of its own. */
 #include "deploy/bench/bench.h"
+#include "deploy/checkpoint/checkpoint_commands.h"
 #include "deploy/cli/commands.h"
 
 #include "common/config/nearest.h"
@@ -18,6 +19,11 @@ static const char usage[] =
     "the state of a running cluster, or whether a run is finished\n  generate    write clicks from a hidden "
     "model, and print the best result that "
     "is possible\n  inspect     show or verify what a store on disk holds, or print a digest of its rows\n  "
+    "checkpoint  make a checkpoint of a running cluster, once or every so often\n  checkpoints list "
+    "checkpoints\n  "
+    "verify      read checkpoints and compare every file with its checksum\n  restore     build stores from "
+    "a checkpoint, for "
+    "any number of servers\n  "
     "bench       compare one server on this machine with bare sockets, and measure how fast each model "
     "trains\n\n  "
     "--help      this text; with a command: its flags, their units and defaults\n  --version   the "
@@ -39,12 +45,22 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(int argc, char *const *argv);
     } commands[] = {
-        {"run", dp_command_run},       {"predict", dp_command_predict},       {"status", dp_command_status},
-        {"export", dp_command_export}, {"neighbours", dp_command_neighbours}, {"inspect", dp_command_inspect},
-        {"bench", dp_bench},           {"generate", dp_command_generate},
+        {"run", dp_command_run},
+        {"predict", dp_command_predict},
+        {"status", dp_command_status},
+        {"export", dp_command_export},
+        {"neighbours", dp_command_neighbours},
+        {"inspect", dp_command_inspect},
+        {"bench", dp_bench},
+        {"generate", dp_command_generate},
+        {"checkpoint", dp_deploy_checkpoint},
+        {"checkpoints", dp_deploy_checkpoints},
+        {"verify", dp_deploy_verify},
+        {"restore", dp_deploy_restore},
     };
-    static const char *const words[] = {"run",     "predict", "status",   "export", "neighbours",
-                                        "inspect", "bench",   "generate", "--help", "--version"};
+    static const char *const words[] = {"run",     "predict", "status",   "export",     "neighbours",
+                                        "inspect", "bench",   "generate", "checkpoint", "checkpoints",
+                                        "verify",  "restore", "--help",   "--version"};
     const char *word = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(word, commands[i].name) == 0)

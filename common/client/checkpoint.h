@@ -1,0 +1,32 @@
+/* Checkpoint, over a client: orders of a checkpoint to all shards at once, and a copy of the register. For programs that drive a
+ * checkpoint; not part of the public API.
+ * Memory    Answers' frames are the caller's: dp_client_checkpoint_clear, also after a failure.
+ * Thread    The client's.
+ * Failure   The first shard's that refuses or does not answer, named. The others may have done what they were asked: all orders can be
+ *           sent again (proto/README.md). */
+#ifndef DP_CLIENT_CHECKPOINT_H
+#define DP_CLIENT_CHECKPOINT_H
+
+#include "common/client/downpour.h"
+#include "common/wire/checkpoint.h"
+
+struct dp_checkpoint_answer {
+    bool answered;
+    struct dp_checkpoint_state state;
+    void *frame[2]; /* dp_checkpoint_frames(state.stage) of them, each with a 0 behind its end */
+    size_t bytes[2];
+};
+
+/* asks, answers: [shards]. answers are overwritten: clear what they hold first. */
+DP_MUST_USE
+enum dp_status dp_client_checkpoint(struct dp_client *client, const struct dp_checkpoint_ask *asks,
+                                    struct dp_checkpoint_answer *answers, uint32_t timeout_ms,
+                                    struct dp_error *err);
+void dp_client_checkpoint_clear(struct dp_checkpoint_answer *answers, uint32_t shards);
+
+/* All of the first server's register, as its file has it; version counts its changes. */
+DP_MUST_USE
+enum dp_status dp_client_register_copy(struct dp_client *client, uint32_t timeout_ms,
+                                       struct dp_register_value *out, struct dp_error *err);
+
+#endif

@@ -1,0 +1,251 @@
+/* checkpoint: makes a checkpoint of a running cluster, once or again and again, while training goes on.
+ *     client -> course (checkpoint_course.h) -> prune -> (--every: wait) -> again */
+#include "deploy/checkpoint/amounts.h"
+#include "deploy/checkpoint/checkpoint_commands.h"
+#include "deploy/checkpoint/course.h"
+#include "deploy/cli/folder.h"
+#include "deploy/cli/options.h"
+#include "deploy/cli/progress.h"
+#include "deploy/cli/servers.h"
+
+#include "common/base/deadline.h"
+#include "common/base/parse.h"
+#include "common/base/text.h"
+#include "server/checkpoint/listing.h"
+#include "server/checkpoint/prune.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#define OPEN_MS      10000u
+#define WAIT_DEFAULT 10u
+#define FAILURES_MAX 3u
+
+static const struct dp_option options[] = {
+    {"--cluster", "FILE", "cluster file that the servers were started with", NULL, NULL},
+    {"--dir", "RUN", "directory of a run ('downpour run --dir RUN'), instead of --cluster", NULL, NULL},
+    {"--to", "DIR",
+     "directory for checkpoints; all servers must reach it under this name; it is made if missing; files "
+     "that an "
+     "earlier checkpoint in it has are not written again",
+     NULL, NULL},
+    {"--every", "TIME",
+     "go on making checkpoints, one each TIME (\"90s\", \"10min\", \"2h\"), until Ctrl-C; a failed one is "
+     "reported, three "
+     "failures in a row end the command",
+     NULL, NULL},
+    {"--keep", "N", "after each checkpoint remove all but the last N in DIR; default: all are kept", NULL,
+     NULL},
+    {"--full", NULL, "write every file anew, also those that an earlier checkpoint has", NULL, NULL},
+    {"--rate", "BYTES", "read at most so many bytes a second on each server (\"100MiB\"); default: no limit",
+     NULL, NULL},
+    {"--wait", "TIME",
+     "how long to wait for pushes that only some shards have; default 10s; after that no checkpoint is made",
+     NULL, NULL},
+};
+#define OPTIONS (sizeof options / sizeof options[0])
+
+static const struct dp_command command = {
+    .name = "checkpoint",
+    .usage = "--cluster FILE | --dir RUN --to DIR [FLAGS]",
+    .summary = "Makes a checkpoint of a running cluster in DIR/checkpoint-N: all rows with optimizer state, "
+               "which pushes they have, "
+               "the register and\nthe cluster file, all as of one moment. Training goes on meanwhile. It "
+               "needs a journal "
+               "(durability machine or process).\nCtrl-C and failures leave no checkpoint. Then: downpour "
+               "checkpoints, verify, restore.",
+    .options = options,
+    .count = OPTIONS,
+};
+
+struct checkpoint_asked {
+    const char *file;
+    char conf[DP_PATH_MAX + 1], to[DP_PATH_MAX + 1];
+    struct dp_cluster *cluster;
+    uint64_t every_s, wait_s, keep, rate;
+    bool full;
+};
+
+static volatile sig_atomic_t stop_signal;
+
+static void stop(int signal)
+{
+    stop_signal = signal;
+}
+
+static bool is_stopped(void)
+{
+    return stop_signal != 0;
+}
+
+static void show(void *context, const struct dp_course_progress *progress)
+{
+    struct dp_cli_line *line = context;
+    char text[160];
+    dp_amount_progress(progress->what, progress->done_bytes, progress->all_bytes, &line->pace, text,
+                       sizeof text);
+    dp_cli_line_show(line, text, dp_now_ms());
+}
+
+static void tell(const struct checkpoint_asked *a, const struct dp_course_result *made)
+{
+    char all[32], new[32], at[64] = "";
+    if (made->run > 0)
+        (void)snprintf(at, sizeof at, " of run %" PRIu32 ", epoch %" PRIu32, made->run, made->epoch + 1);
+    printf("checkpoint %" PRIu32 "%s: %s, %s new, in %.1f s (cut in %.2f s)  %s/checkpoint-%06" PRIu32 "\n",
+           made->number, at, dp_amount_bytes(made->bytes, all), dp_amount_bytes(made->bytes_new, new),
+           (double)made->took_ms / 1000, (double)made->cut_ms / 1000, a->to, made->number);
+    (void)fflush(stdout);
+}
+
+static enum dp_status prune(const struct checkpoint_asked *a, struct dp_error *err)
+{
+    struct dp_prune pruned;
+    int lock;
+    if (a->keep == 0)
+        return DP_OK;
+    enum dp_status st = dp_checkpoint_lock(a->to, &lock, err);
+    if (st != DP_OK)
+        return st;
+    st = dp_checkpoint_prune(a->to, (uint32_t)a->keep, &pruned, err);
+    dp_checkpoint_unlock(&lock);
+    return st == DP_OK ? st : dp_wrap(err, st, "the checkpoint was made, but earlier ones cannot be removed");
+}
+
+static enum dp_status make_one(const struct checkpoint_asked *a, struct dp_error *err)
+{
+    struct dp_client *client = NULL;
+    struct dp_course_result made;
+    struct dp_cli_line line;
+    enum dp_status st = dp_servers_client(a->cluster, "downpour checkpoint", OPEN_MS, &client, err);
+    for (uint32_t i = 0; st == DP_OK && i < dp_cluster_shards(a->cluster); i++)
+        st = dp_folder_check_live(a->file, a->cluster, i,
+                                  err); /* a copied directory names another run's servers */
+    if (st != DP_OK) {
+        dp_client_close(&client);
+        return st;
+    }
+    dp_cli_line_init(&line, stderr);
+    const struct dp_course_options course = {.client = client,
+                                             .cluster = a->cluster,
+                                             .file = a->file,
+                                             .directory = a->to,
+                                             .full = a->full,
+                                             .rate = a->rate,
+                                             .wait_ms = (uint32_t)a->wait_s * 1000,
+                                             .stopped = is_stopped,
+                                             .show = line.moving ? show : NULL,
+                                             .context = &line};
+    st = dp_course_run(&course, &made, err);
+    dp_cli_line_clear(&line);
+    dp_client_close(&client);
+    if (st == DP_OK)
+        tell(a, &made);
+    return st == DP_OK ? prune(a, err) : st;
+}
+
+static void wait_until(uint64_t at_ms)
+{
+    for (uint64_t now = dp_now_ms(); now < at_ms && !stop_signal; now = dp_now_ms()) {
+        uint64_t left = at_ms - now;
+        const struct timespec pause = {(time_t)(left / 1000), (long)(left % 1000) * 1000000};
+        (void)nanosleep(&pause, NULL); /* a signal ends it */
+    }
+}
+
+static enum dp_status make_all(const struct checkpoint_asked *a, struct dp_error *err)
+{
+    uint32_t failures = 0;
+    for (;;) {
+        uint64_t begun_ms = dp_now_ms();
+        enum dp_status st = make_one(a, err);
+        if (a->every_s == 0)
+            return st;
+        if (stop_signal) /* between two: it ends well */
+            return DP_OK;
+        failures = st == DP_OK ? 0 : failures + 1;
+        if (failures == FAILURES_MAX)
+            return dp_wrap(err, st, "%u checkpoints in a row failed", FAILURES_MAX);
+        if (st != DP_OK) {
+            dp_text_clean(err->text);
+            fprintf(stderr, "downpour: checkpoint: %s; the next one is tried in %" PRIu64 " s\n", err->text,
+                    a->every_s);
+        }
+        wait_until(begun_ms + a->every_s * 1000);
+        if (stop_signal)
+            return DP_OK;
+    }
+}
+
+static enum dp_status take_numbers(const char *const *values, struct checkpoint_asked *a,
+                                   struct dp_error *err)
+{
+    const char *every = dp_options_value(&command, values, "--every"),
+               *wait = dp_options_value(&command, values, "--wait"),
+               *keep = dp_options_value(&command, values, "--keep"),
+               *rate = dp_options_value(&command, values, "--rate");
+    enum dp_status st = DP_OK;
+    a->wait_s = WAIT_DEFAULT;
+    if (every)
+        st = dp_amount_time(every, "--every", &a->every_s, err);
+    if (st == DP_OK && wait)
+        st = dp_amount_time(wait, "--wait", &a->wait_s, err);
+    if (st == DP_OK && keep)
+        st = dp_parse_u64(keep, 1, 1000000, "--keep", &a->keep, err);
+    if (st == DP_OK && rate)
+        st = dp_parse_bytes(rate, "--rate", &a->rate, err);
+    if (st == DP_OK && rate && a->rate == 0)
+        st = dp_fail(err, DP_ARGUMENT, "--rate 0 would never end; without --rate there is no limit");
+    return st;
+}
+
+static enum dp_status take_flags(const char *const *values, struct checkpoint_asked *a, struct dp_error *err)
+{
+    const char *file = dp_options_value(&command, values, "--cluster"),
+               *dir = dp_options_value(&command, values, "--dir"),
+               *to = dp_options_value(&command, values, "--to");
+    if (!file == !dir)
+        return dp_fail(
+            err, DP_ARGUMENT,
+            "give either --cluster FILE or --dir RUN; 'downpour checkpoint --help' lists all flags");
+    if (!to)
+        return dp_fail(err, DP_ARGUMENT, "--to DIR is required: the directory for checkpoints");
+    if (dir && snprintf(a->conf, sizeof a->conf, "%s/cluster.conf", dir) > DP_PATH_MAX)
+        return dp_fail(err, DP_ARGUMENT, "--dir: the path is too long");
+    a->file = dir ? a->conf : file;
+    a->full = dp_options_value(&command, values, "--full") != NULL;
+    enum dp_status st = take_numbers(values, a, err);
+    if (st == DP_OK)
+        st = dp_path_absolute(to, a->to, err);
+    if (st == DP_OK)
+        st = dp_cluster_read(a->file, &a->cluster, err);
+    return st;
+}
+
+int dp_deploy_checkpoint(int argc, char *const *argv)
+{
+    const char *values[OPTIONS];
+    struct dp_error err = {0};
+    struct checkpoint_asked a = {0};
+    bool help;
+    enum dp_status st = dp_options_parse(&command, argc, argv, values, &help, &err);
+    if (st == DP_OK && help)
+        return dp_options_show_help(&command);
+    if (st == DP_OK)
+        st = take_flags(values, &a, &err);
+    /* Not restarted: a wait ends. Once: a second one ends this process, and the servers let go by themselves. */
+    const struct sigaction act = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
+    (void)sigaction(SIGINT, &act, NULL);
+    (void)sigaction(SIGTERM, &act, NULL);
+    if (st == DP_OK)
+        st = make_all(&a, &err);
+    dp_cluster_free(&a.cluster);
+    if (st == DP_OK)
+        return 0;
+    dp_text_clean(err.text);
+    fprintf(stderr, "downpour: checkpoint: %s\n", err.text);
+    return stop_signal ? 128 + stop_signal : 2;
+}

@@ -1,0 +1,427 @@
+#include "deploy/checkpoint/course.h"
+
+#include "common/base/deadline.h"
+#include "common/client/checkpoint.h"
+#include "common/model/stream.h"
+#include "deploy/cli/progress.h"
+#include "server/checkpoint/listing.h"
+#include "server/checkpoint/making.h"
+#include "server/checkpoint/manifest.h"
+#include "server/checkpoint/union.h"
+#include "server/checkpoint/verify.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#define ASK_MS     20000u /* until a shard answers an order */
+#define ABANDON_MS 5000u
+#define LOOK_MS    50u
+#define STILL_MS   120000u /* nothing moves: a disk or a server hangs */
+#define PREPARE_MS 600000u /* nobody tells how far a write-back is */
+#define CUTS_MAX   10u
+#define NOTES_MS   2000u
+
+struct checkpoint_course {
+    const struct dp_course_options *o;
+    uint64_t order;
+    uint32_t shards, cut;
+    struct dp_checkpoint_ask *asks;
+    struct dp_checkpoint_answer *answers;
+    struct dp_register_value registered;
+    struct dp_union cut_of_all;
+    struct dp_manifest manifest;
+};
+
+/* ---- one order to all shards */
+
+static enum dp_status check_answers(const struct checkpoint_course *c, struct dp_error *err)
+{
+    for (uint32_t i = 0; i < c->shards; i++) {
+        const struct dp_checkpoint_state *state = &c->answers[i].state;
+        if (state->stage == DP_CHECKPOINT_ABANDONED)
+            return dp_fail(err, DP_UNAVAILABLE, "shard %" PRIu32 " gave the checkpoint up: %s", i,
+                           state->why);
+        if (state->stage == DP_CHECKPOINT_NONE)
+            return dp_fail(err, DP_UNAVAILABLE,
+                           "shard %" PRIu32
+                           " does not know the checkpoint any more: its server was started again; try again",
+                           i);
+    }
+    return DP_OK;
+}
+
+static enum dp_status order(struct checkpoint_course *c, enum dp_checkpoint_action action,
+                            struct dp_error *err)
+{
+    for (uint32_t i = 0; i < c->shards; i++) {
+        struct dp_checkpoint_ask *ask = &c->asks[i];
+        memset(ask, 0, sizeof *ask);
+        ask->action = action;
+        ask->order = c->order;
+        ask->cut = action == DP_CHECKPOINT_CUT || action == DP_CHECKPOINT_FINISH ? c->cut : 0;
+        if (action == DP_CHECKPOINT_BEGIN) {
+            (void)snprintf(ask->directory, sizeof ask->directory, "%s", c->o->directory);
+            ask->full = c->o->full;
+            ask->rate = c->o->rate;
+        } else if (action == DP_CHECKPOINT_FINISH) {
+            ask->step = c->cut_of_all.step;
+            ask->missing = c->cut_of_all.lacking[i].count;
+            ask->pushes = c->cut_of_all.lacking[i].push; /* as the wire has it: pairs of u64, little endian */
+        }
+    }
+    bool ends = action == DP_CHECKPOINT_END || action == DP_CHECKPOINT_ABANDON;
+    dp_client_checkpoint_clear(c->answers, c->shards);
+    enum dp_status st =
+        dp_client_checkpoint(c->o->client, c->asks, c->answers, ends ? ABANDON_MS : ASK_MS, err);
+    return st == DP_OK && !ends ? check_answers(c, err) : st;
+}
+
+/* ---- waiting */
+
+static void show(const struct checkpoint_course *c, const char *what)
+{
+    struct dp_course_progress progress = {.what = what};
+    for (uint32_t i = 0; i < c->shards; i++) {
+        progress.done_bytes += c->answers[i].state.done_bytes;
+        progress.all_bytes += c->answers[i].state.all_bytes;
+    }
+    if (c->o->show)
+        c->o->show(c->o->context, &progress);
+}
+
+static enum dp_status look(struct checkpoint_course *c, const char *what, struct dp_error *err)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
+    show(c, what);
+    (void)nanosleep(&pause, NULL);
+    if (c->o->stopped())
+        return dp_fail(err, DP_STOPPING, "interrupted while %s", what);
+    return order(c, DP_CHECKPOINT_LOOK, err);
+}
+
+/* The first shard that is not there yet; shards: none. */
+static uint32_t find_behind(const struct checkpoint_course *c, enum dp_checkpoint_stage stage)
+{
+    uint32_t i = 0;
+    while (i < c->shards && c->answers[i].state.stage >= stage &&
+           (stage != DP_CHECKPOINT_IS_CUT || c->answers[i].state.cut == c->cut))
+        i++;
+    return i;
+}
+
+/* What changes as long as anything goes on. */
+static uint64_t movement(const struct checkpoint_course *c)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < c->shards; i++)
+        sum += c->answers[i].state.done_bytes + c->answers[i].state.stage;
+    return sum;
+}
+
+static enum dp_status await(struct checkpoint_course *c, enum dp_checkpoint_stage stage, const char *what,
+                            struct dp_error *err)
+{
+    uint64_t moved_ms = dp_now_ms(), moved = movement(c);
+    uint32_t still_ms = stage == DP_CHECKPOINT_PREPARED ? PREPARE_MS : STILL_MS;
+    uint32_t behind;
+    enum dp_status st = DP_OK;
+    while (st == DP_OK && (behind = find_behind(c, stage)) < c->shards) {
+        uint64_t now_ms = dp_now_ms();
+        if (movement(c) != moved) {
+            moved = movement(c);
+            moved_ms = now_ms;
+        }
+        if (now_ms - moved_ms > still_ms)
+            return dp_fail(err, DP_TIMEOUT,
+                           "shard %" PRIu32 " has not come further for %" PRIu32
+                           " s while %s: look at its server's log and disk",
+                           behind, still_ms / 1000, what);
+        st = look(c, what, err);
+    }
+    return st;
+}
+
+static void name_push(uint64_t stream, uint64_t number, char *out, size_t size)
+{
+    if (dp_stream_is_training(stream))
+        (void)snprintf(out, size, "push %" PRIu64 " of epoch %" PRIu32 " of run %" PRIu32, number,
+                       dp_stream_epoch(stream), dp_stream_run(stream));
+    else
+        (void)snprintf(out, size, "push %" PRIu64 " of client stream %016" PRIx64, number, stream);
+}
+
+/* Every push is on all shards or on none: those that only some shards had at the cut arrive within moments, unless who made
+ * them is gone. */
+static enum dp_status await_missing(struct checkpoint_course *c, struct dp_error *err)
+{
+    uint64_t began_ms = dp_now_ms();
+    uint32_t behind;
+    enum dp_status st = DP_OK;
+    while (st == DP_OK && (behind = find_behind(c, DP_CHECKPOINT_COPYING)) < c->shards) {
+        const struct dp_checkpoint_state *state = &c->answers[behind].state;
+        char push[96] = "the close of a step";
+        if (state->lacking > 0)
+            name_push(state->lack_stream, state->lack_number, push, sizeof push);
+        if (dp_now_ms() - began_ms > c->o->wait_ms)
+            return dp_fail(err, DP_TIMEOUT,
+                           "shard %" PRIu32 " waited %" PRIu32
+                           " s for %s%s, which other shards have: is the worker that sent it gone? "
+                           "Start it again, or raise --wait",
+                           behind, c->o->wait_ms / 1000, push, state->lacking > 1 ? " and others" : "");
+        st = look(c, "waiting for pushes under way", err);
+    }
+    return st;
+}
+
+/* ---- the cut */
+
+static enum dp_status unite(struct checkpoint_course *c, struct dp_error *err)
+{
+    struct dp_union_part *parts = calloc(c->shards, sizeof *parts);
+    if (!parts)
+        return dp_fail(err, DP_NOMEM, "no memory for a cut");
+    for (uint32_t i = 0; i < c->shards; i++)
+        parts[i] = (struct dp_union_part){.ids = c->answers[i].frame[0],
+                                          .ids_bytes = c->answers[i].bytes[0],
+                                          .steps = c->answers[i].frame[1],
+                                          .steps_bytes = c->answers[i].bytes[1]};
+    dp_union_clear(&c->cut_of_all);
+    enum dp_status st = dp_union_make(parts, c->shards, &c->cut_of_all, err);
+    free(parts);
+    return st;
+}
+
+/* DP_AGAIN: the register changed meanwhile, or a run begins. */
+static enum dp_status cut_once(struct checkpoint_course *c, struct dp_error *err)
+{
+    struct dp_register_value after = {0};
+    dp_register_value_clear(&c->registered);
+    c->cut++;
+    enum dp_status st = dp_client_register_copy(c->o->client, ASK_MS, &c->registered, err);
+    if (st == DP_OK)
+        st = order(c, DP_CHECKPOINT_CUT, err);
+    if (st == DP_OK)
+        st = await(c, DP_CHECKPOINT_IS_CUT, "cutting", err);
+    if (st == DP_OK)
+        st = dp_client_register_copy(c->o->client, ASK_MS, &after, err);
+    if (st == DP_OK &&
+        (after.size != c->registered.size || memcmp(after.bytes, c->registered.bytes, after.size) != 0))
+        st = dp_fail(err, DP_AGAIN, "the register changed");
+    if (st == DP_OK)
+        st = unite(c, err);
+    dp_register_value_clear(&after);
+    return st;
+}
+
+static enum dp_status cut(struct checkpoint_course *c, struct dp_error *err)
+{
+    enum dp_status st = DP_AGAIN;
+    while (st == DP_AGAIN && c->cut < CUTS_MAX)
+        st = cut_once(c, err);
+    if (st == DP_AGAIN)
+        return dp_wrap(err, DP_AGAIN, "each of %u cuts came while the cluster changed; try again", CUTS_MAX);
+    return st;
+}
+
+/* ---- the manifest */
+
+static enum dp_status take_shards(struct checkpoint_course *c, struct dp_error *err)
+{
+    struct dp_manifest *m = &c->manifest;
+    m->shard = calloc(c->shards, sizeof *m->shard);
+    if (!m->shard)
+        return dp_fail(err, DP_NOMEM, "no memory for a manifest");
+    for (uint32_t i = 0; i < c->shards; i++) {
+        m->shards = i + 1;
+        if (dp_manifest_shard_parse(c->answers[i].frame[0], c->answers[i].bytes[0], &m->shard[i], err) !=
+            DP_OK)
+            return dp_wrap(err, DP_INVALID, "shard %" PRIu32, i);
+        if (m->shard[i].index != i || m->shard[i].shards != c->shards)
+            return dp_fail(err, DP_INVALID, "shard %" PRIu32 " calls itself %" PRIu32 " of %" PRIu32, i,
+                           m->shard[i].index, m->shard[i].shards);
+    }
+    return DP_OK;
+}
+
+static enum dp_status read_file(const char *path, char **bytes, size_t *size, struct dp_error *err)
+{
+    FILE *file = fopen(path, "rbe");
+    *bytes = NULL;
+    *size = 0;
+    if (!file)
+        return dp_fail(err, DP_IO, "open %s: %s", path, strerror(errno));
+    FILE *to = open_memstream(bytes, size);
+    char part[4096];
+    for (size_t n; to && (n = fread(part, 1, sizeof part, file)) > 0;)
+        (void)fwrite(part, 1, n, to);
+    bool bad = ferror(file) || !to;
+    (void)fclose(file);
+    if (to && fclose(to) != 0)
+        bad = true;
+    return bad ? dp_fail(err, DP_IO, "read %s: %s", path, strerror(errno)) : DP_OK;
+}
+
+static enum dp_status put_files(struct checkpoint_course *c, struct dp_error *err)
+{
+    const struct dp_union *of = &c->cut_of_all;
+    const char *to = c->o->directory;
+    struct dp_manifest *m = &c->manifest;
+    char *text = NULL;
+    size_t size = 0;
+    enum dp_status st = dp_checkpoint_put(to, c->order, "ids", of->ids, of->ids_bytes, &m->ids, err);
+    if (st == DP_OK && of->steps)
+        st = dp_checkpoint_put(to, c->order, "steps", of->steps, of->steps_bytes, &m->steps, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_put(to, c->order, "register", c->registered.bytes, c->registered.size,
+                               &m->register_file, err);
+    if (st == DP_OK)
+        st = read_file(c->o->file, &text, &size, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_put(to, c->order, "cluster.conf", text, size, &m->cluster_file, err);
+    free(text);
+    return st;
+}
+
+static void visit_note(void *context, const char *name, const void *bytes, size_t size)
+{
+    (void)name;
+    dp_cli_progress_add(context, bytes, size);
+}
+
+/* For a person: where training stood. */
+static void take_position(struct checkpoint_course *c)
+{
+    struct dp_manifest_position *at = &c->manifest.position;
+    struct dp_cli_progress seen = {0};
+    char prefix[64];
+    *at = (struct dp_manifest_position){.known = c->cut_of_all.last_run > 0,
+                                        .run = c->cut_of_all.last_run,
+                                        .epoch = c->cut_of_all.last_epoch,
+                                        .step = c->cut_of_all.pushes,
+                                        .loss = NAN};
+    (void)snprintf(prefix, sizeof prefix, "run/%" PRIu32 "/progress/", at->run);
+    if (at->known && dp_client_notes(c->o->client, prefix, visit_note, &seen, NOTES_MS, NULL) == DP_OK &&
+        seen.loss_examples > 0)
+        at->loss = seen.loss_sum / (double)seen.loss_examples;
+}
+
+static enum dp_status fill_manifest(struct checkpoint_course *c, struct dp_error *err)
+{
+    struct dp_manifest *m = &c->manifest;
+    char made[32];
+    struct tm tm;
+    time_t now = time(NULL);
+    (void)strftime(made, sizeof made, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+    m->order = c->order;
+    m->made = strdup(made);
+    m->cluster = c->o->cluster->id;
+    m->cluster_name = strdup(c->o->cluster->name);
+    dp_client_generation(c->o->client, &m->generation, &m->history);
+    if (!m->made || !m->cluster_name)
+        return dp_fail(err, DP_NOMEM, "no memory for a manifest");
+    enum dp_status st = take_shards(c, err);
+    if (st == DP_OK)
+        st = put_files(c, err);
+    if (st == DP_OK)
+        st = dp_manifest_sum(m, err);
+    take_position(c);
+    return st;
+}
+
+static enum dp_status publish(struct checkpoint_course *c, struct dp_error *err)
+{
+    struct dp_verify seen;
+    enum dp_status st = fill_manifest(c, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_publish(c->o->directory, &c->manifest, err);
+    if (st != DP_OK)
+        return st;
+    /* Checksums were read back as each file was written. */
+    const struct dp_verify_options verify = {.directory = c->o->directory, .number = c->manifest.number};
+    st = dp_checkpoint_verify(&verify, &seen, err);
+    return st == DP_OK ? st : dp_wrap(err, st, "checkpoint %" PRIu32, c->manifest.number);
+}
+
+/* ---- all */
+
+static enum dp_status go(struct checkpoint_course *c, struct dp_course_result *out, struct dp_error *err)
+{
+    uint32_t removed;
+    enum dp_status st = dp_checkpoint_begin(c->o->directory, c->order, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_sweep(c->o->directory, c->order, (uint64_t)time(NULL), &removed, err);
+    if (st == DP_OK)
+        st = order(c, DP_CHECKPOINT_BEGIN, err);
+    if (st == DP_OK)
+        st = await(c, DP_CHECKPOINT_PREPARED, "writing back changed rows", err);
+    uint64_t cut_ms = dp_now_ms();
+    if (st == DP_OK)
+        st = cut(c, err);
+    out->cut_ms = dp_now_ms() - cut_ms;
+    if (st == DP_OK)
+        st = order(c, DP_CHECKPOINT_FINISH, err);
+    if (st == DP_OK)
+        st = await_missing(c, err);
+    if (st == DP_OK)
+        st = await(c, DP_CHECKPOINT_COPIED, "copying", err);
+    if (st == DP_OK)
+        st = publish(c, err);
+    return st;
+}
+
+static enum dp_status make(struct checkpoint_course *c, struct dp_course_result *out, struct dp_error *err)
+{
+    struct dp_error ignored;
+    enum dp_status st = go(c, out, err);
+    if (st ==
+        DP_OK) { /* an order that is not ended here ends by itself: the checkpoint is there all the same */
+        (void)order(c, DP_CHECKPOINT_END, &ignored);
+        return DP_OK;
+    }
+    (void)order(c, DP_CHECKPOINT_ABANDON, &ignored);
+    if (c->manifest.number == 0 && dp_checkpoint_abandon(c->o->directory, c->order, &ignored) != DP_OK)
+        return st; /* the next checkpoint sweeps it */
+    return st;
+}
+
+enum dp_status dp_course_run(const struct dp_course_options *options, struct dp_course_result *out,
+                             struct dp_error *err)
+{
+    struct checkpoint_course c = {.o = options, .shards = dp_client_shards(options->client)};
+    uint64_t began_ms = dp_now_ms();
+    int lock = -1;
+    *out = (struct dp_course_result){0};
+    DP_ASSERT(getrandom(&c.order, sizeof c.order, 0) == (ssize_t)sizeof c.order);
+    c.order |= 1; /* not 0 */
+    c.asks = calloc(c.shards, sizeof *c.asks);
+    c.answers = calloc(c.shards, sizeof *c.answers);
+    c.cut_of_all.lacking = calloc(c.shards, sizeof *c.cut_of_all.lacking);
+    c.cut_of_all.shards = c.shards;
+    enum dp_status st = c.asks && c.answers && c.cut_of_all.lacking
+                            ? dp_checkpoint_place_check(options->directory, err)
+                            : dp_fail(err, DP_NOMEM, "no memory for a checkpoint");
+    if (st == DP_OK)
+        st = dp_checkpoint_lock(options->directory, &lock, err);
+    if (st == DP_OK)
+        st = make(&c, out, err);
+    out->number = c.manifest.number;
+    out->bytes = c.manifest.bytes;
+    out->bytes_new = c.manifest.bytes_new;
+    out->run = c.manifest.position.run;
+    out->epoch = c.manifest.position.epoch;
+    out->took_ms = dp_now_ms() - began_ms;
+    dp_checkpoint_unlock(&lock);
+    dp_manifest_clear(&c.manifest);
+    dp_union_clear(&c.cut_of_all);
+    dp_register_value_clear(&c.registered);
+    if (c.answers)
+        dp_client_checkpoint_clear(c.answers, c.shards);
+    free(c.answers);
+    free(c.asks);
+    return st;
+}
