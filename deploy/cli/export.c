@@ -1,8 +1,9 @@
 /* export: the weights of a run as files for other programs, with the names that keys had.
- *     run_tables.h -> one table into a file | all into a directory, the manifest last
+ *     run_tables.h -> one table into a file | all into a directory, the manifest last | all into one file of tensors
  * Why       The manifest comes last, and an earlier one goes first: a directory with a manifest is a whole export. */
 #include "deploy/cli/commands.h"
 #include "deploy/cli/export_file.h"
+#include "deploy/cli/export_tensors.h"
 #include "deploy/cli/file_copy.h"
 #include "deploy/cli/options_words.h"
 
@@ -21,28 +22,35 @@
 
 static const struct dp_option options[] = {
     {"--out", "FILE",
-     "output (required): a file FILE.npy or FILE.txt, - for text on standard output, or a directory for all "
-     "tables",
+     "output (required): a file FILE.npy, FILE.txt or FILE.safetensors, - for text on standard output, or a "
+     "directory for all tables",
      NULL, NULL},
     {"--table", "NAME",
-     "table to write, or all; default: all into a directory; into FILE.txt the weights of logistic or the "
+     "table to write, or all; default: all into a directory or FILE.safetensors; into FILE.txt the weights "
+     "of logistic or the "
      "word vectors of skipgram",
      NULL, NULL},
-    {"--format", "FORMAT", "npy or text; default: from the ending of FILE, npy in a directory", NULL, NULL},
+    {"--format", "FORMAT", "npy, text or safetensors; default: from the ending of FILE, npy in a directory",
+     NULL, NULL},
+    {"--slots", NULL, "safetensors: also what the optimizer keeps, and the rows' step counts", NULL, NULL},
     {"--no-names", NULL, "write keys as numbers if the names of the run are missing", NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
 static const struct dp_command command = {
     .name = "export",
-    .usage = "DIR --out FILE [--table NAME] [--format npy|text]",
-    .summary = "Writes the weights of a run (DIR: its --dir), which may have been moved, copied or made "
-               "read-only.\nnpy: a matrix of f32 for NumPy; FILE.names.tsv has the name, key and further "
-               "names of each row.\ntext: lines 'NAME WEIGHT WEIGHT ...'; for skipgram in word2vec's form, "
-               "with 'ROWS WIDTH' first. A blank in a name is written as \\x20.\nRows are in the order of "
-               "the names (words by frequency, ids "
-               "ascending, features as in the file), then\nkeys without a name. A word, user or item that "
-               "was never pushed has its initial weights. Dense layers have\nthe shape [inputs, outputs].",
+    .usage = "DIR --out FILE [--table NAME] [--format npy|text|safetensors] [--slots]",
+    .summary =
+        "Writes the weights of a run (DIR: its --dir), which may have been moved, copied or made "
+        "read-only.\nnpy: a matrix of f32 for NumPy; FILE.names.tsv has the name, key and further "
+        "names of each row.\ntext: lines 'NAME WEIGHT WEIGHT ...'; for skipgram in word2vec's form, "
+        "with 'ROWS WIDTH' first. A blank in a name is written as \\x20.\nsafetensors: all tables in one "
+        "file: layers by name; of a table with keys TABLE.keys (ascending, of rows that\nwere pushed) and "
+        "TABLE.weights; with --slots TABLE.step, .m and .v (Adam), .velocity, .squares (Adagrad), .z "
+        "and .n (FTRL).\nRows are in the order of "
+        "the names (words by frequency, ids "
+        "ascending, features as in the file), then\nkeys without a name. A word, user or item that "
+        "was never pushed has its initial weights. Dense layers have\nthe shape [inputs, outputs].",
     .options = options,
     .count = OPTIONS,
 };
@@ -55,9 +63,9 @@ struct export
     char out[DP_PATH_MAX + 1];
     const char *table; /* NULL: what the model's text is */
     enum dp_export_format format;
-    bool all;
-    bool directory; /* all, into a directory */
-    json_t *tables; /* of the manifest */
+    bool all, tensors; /* tensors: one file of them */
+    bool directory;    /* all, into a directory */
+    json_t *tables;    /* of the manifest */
 };
 
 static const char *flag(const struct export *e, const char *name)
@@ -77,14 +85,22 @@ static enum dp_status settle_format(struct export *e, struct dp_error *err)
 {
     const char *format = flag(e, "--format"), *out = flag(e, "--out");
     bool text = ends(out, ".txt") || ends(out, ".tsv") || strcmp(out, "-") == 0;
-    if (format && strcmp(format, "npy") != 0 && strcmp(format, "text") != 0)
-        return dp_fail(err, DP_ARGUMENT, "--format: '%.32s' is unknown: use npy or text", format);
+    if (format && strcmp(format, "npy") != 0 && strcmp(format, "text") != 0 &&
+        strcmp(format, "safetensors") != 0)
+        return dp_fail(err, DP_ARGUMENT, "--format: '%.32s' is unknown: use npy, text or safetensors",
+                       format);
+    e->tensors = format ? strcmp(format, "safetensors") == 0 : ends(out, ".safetensors");
+    if (e->tensors && strcmp(out, "-") == 0)
+        return dp_fail(err, DP_ARGUMENT,
+                       "--out -: standard output takes text only; name a file for --format safetensors");
+    if (!e->tensors && flag(e, "--slots"))
+        return dp_fail(err, DP_ARGUMENT, "--slots needs a file of tensors: name --out FILE.safetensors");
     if (format && strcmp(format, "npy") == 0 && strcmp(out, "-") == 0)
         return dp_fail(err, DP_ARGUMENT,
                        "--out -: standard output takes text only; name a file for --format npy");
     e->format = (format ? strcmp(format, "text") == 0 : text) ? DP_EXPORT_TEXT : DP_EXPORT_NPY;
     e->all = !flag(e, "--table") || strcmp(flag(e, "--table"), "all") == 0;
-    e->directory = e->all && (flag(e, "--table") || (!text && !ends(out, ".npy")));
+    e->directory = e->all && !e->tensors && (flag(e, "--table") || (!text && !ends(out, ".npy")));
     e->table = e->all ? NULL : flag(e, "--table");
     return DP_OK;
 }
@@ -317,17 +333,44 @@ static enum dp_status export_text(struct export *e, const char *path, struct dp_
     return st == DP_OK ? export_one(e, words, path, &exported, err) : st;
 }
 
+/* All, or one table, in one file. */
+static enum dp_status export_tensors(struct export *e, struct dp_error *err)
+{
+    const struct dp_parameter *parameter = NULL;
+    size_t tensors = 0;
+    enum dp_status st = e->table ? dp_run_tables_find(&e->run, e->table, &parameter, err) : DP_OK;
+    if (st == DP_OK)
+        st = dp_export_tensors(&e->run, parameter, flag(e, "--slots") != NULL, e->out, &tensors, err);
+    if (st == DP_OK)
+        printf("%s: %zu tensors\n", e->out, tensors);
+    return st;
+}
+
 static enum dp_status export(struct export *e, struct dp_error *err) {
     const struct dp_parameter *parameter = NULL; struct dp_exported exported; char scratch[DP_PATH_MAX + 1];
     enum dp_status st = check_place(e, err);
     if (st != DP_OK) return st;
     if (e->directory) return export_all(e, err);
+    if (e->tensors) return export_tensors(e, err);
     if (!e->out[0]) st = dp_folder_path(&e->run.served.scratch, scratch, err, "export");
     const char *path = e->out[0] ? e->out : scratch;
     if (st == DP_OK && e->table) st = dp_run_tables_find(&e->run, e->table, &parameter, err);
     if (st == DP_OK) st = parameter ? export_one(e, parameter, path, &exported, err)
                                     : export_text(e, path, err);
     return st == DP_OK && !e->out[0] ? dp_file_copy(path, true, stdout, "standard output", err) : st;
+}
+
+static enum dp_status check_run(const char *path, struct dp_error *err)
+{
+    char manifest[DP_PATH_MAX + 32], conf[DP_PATH_MAX + 32];
+    (void)snprintf(manifest, sizeof manifest, "%.*s/" MANIFEST, DP_PATH_MAX, path);
+    (void)snprintf(conf, sizeof conf, "%.*s/cluster.conf", DP_PATH_MAX, path);
+    return access(manifest, F_OK) == 0 && access(conf, F_OK) == 0
+               ? dp_fail(err, DP_UNSUPPORTED,
+                         "'%s' is a checkpoint: restore it first (downpour-server --restore), and export the "
+                         "run's directory",
+                         path)
+               : DP_OK;
 }
 
 int dp_command_export(int argc, char *const *argv)
@@ -341,7 +384,9 @@ int dp_command_export(int argc, char *const *argv)
         return dp_options_show_help(&command);
     }
     if (st == DP_OK)
-        st = dp_run_tables_open(e.words.word[0], !flag(&e, "--no-names"), &e.run, &err);
+        st = check_run(e.words.word[0], &err);
+    if (st == DP_OK)
+        st = dp_run_tables_open(e.words.word[0], !flag(&e, "--no-names") && !e.tensors, &e.run, &err);
     if (st == DP_OK)
         st = export(&e, &err);
     int code = dp_run_tables_end(&e.run, st, &err);

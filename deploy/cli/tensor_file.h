@@ -1,0 +1,60 @@
+/* Tensor file: named tensors in one file of the safetensors format, as other programs read them.
+ *     add (each tensor) -> open (layout, header) -> put (any part, in any order) -> commit | drop
+ * Format    u64 bytes of the header, little endian | header: JSON, padded with blanks to a multiple of 8 | data. The header has
+ *           for each tensor {"dtype", "shape", "data_offsets": [begin, end)} and "__metadata__", texts by name. Tensors lie one
+ *           behind the other without gaps, those of 8 bytes an element first, so each is aligned to its elements.
+ * Promise   As atomic_file.h: the file is there whole or not at all. Its disk space is reserved by open.
+ * Thread    One.
+ * Failure   DP_FULL, DP_IO naming the file; DP_ARGUMENT: not a regular file. */
+#ifndef DP_CLI_TENSOR_FILE_H
+#define DP_CLI_TENSOR_FILE_H
+
+#include "common/env/atomic_file.h"
+#include "common/model/table.h"
+
+#include <stddef.h>
+
+enum dp_tensor_type { DP_TENSOR_F32, DP_TENSOR_I64, DP_TENSOR_U64 };
+
+struct dp_tensor {
+    char name[DP_TABLE_NAME_MAX + 16];
+    enum dp_tensor_type type;
+    uint64_t rows, width; /* width 0: it has one dimension */
+    uint64_t begin;       /* in the data; set by open */
+};
+
+struct dp_tensors { /* {0}: none */
+    struct dp_tensor *one;
+    size_t count, room;
+};
+
+struct dp_tensor_text {
+    const char *name, *value;
+};
+
+struct dp_tensor_file {
+    const struct dp_tensors *tensors;
+    struct dp_atomic_file file;
+    uint64_t data; /* where it begins in the file */
+};
+
+/* *index: by which it is put. */
+DP_MUST_USE
+enum dp_status dp_tensors_add(struct dp_tensors *tensors, const struct dp_tensor *tensor, size_t *index,
+                              struct dp_error *err);
+void dp_tensors_clear(struct dp_tensors *tensors);
+
+/* tensors: outlive the file. What is not put is 0. */
+DP_MUST_USE
+enum dp_status dp_tensor_file_open(const char *path, struct dp_tensors *tensors,
+                                   const struct dp_tensor_text *metadata, size_t texts,
+                                   struct dp_tensor_file *out, struct dp_error *err);
+/* Elements at .. at + count - 1 of a tensor, row-major, little endian. */
+DP_MUST_USE
+enum dp_status dp_tensor_file_put(struct dp_tensor_file *file, size_t index, uint64_t at,
+                                  const void *elements, uint64_t count, struct dp_error *err);
+DP_MUST_USE
+enum dp_status dp_tensor_file_commit(struct dp_tensor_file *file, struct dp_error *err);
+void dp_tensor_file_drop(struct dp_tensor_file *file); /* accepts a cleared struct */
+
+#endif
