@@ -2,6 +2,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/log.h"
+#include "server/shard/requests.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

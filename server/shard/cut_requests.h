@@ -13,7 +13,9 @@
 
 #include "server/checkpoint/copier.h"
 #include "server/durable/cut.h"
-#include "server/shard/replies.h"
+
+struct dp_replies;
+struct dp_waiting;
 
 #define DP_CUT_SILENT_NS UINT64_C(60000000000)
 

@@ -9,6 +9,7 @@
 #include "common/wire/request.h"
 #include "common/wire/view.h"
 #include "server/checkpoint/making.h"
+#include "server/checkpoint/manifest.h"
 #include "server/shard_parts.h"
 #include "server/shard_thread.h"
 #include "server/store/rocks_store.h"
@@ -416,13 +417,14 @@ static struct dp_checkpoint_state order(struct scene *s, const struct dp_checkpo
                                         size_t text_bytes)
 {
     struct dp_request *request = calloc(1, sizeof *request);
-    struct dp_frame none = dp_frame_new(0);
+    bool finishes = ask->action == DP_CHECKPOINT_FINISH;
+    struct dp_frame none = finishes ? dp_frame_new(0) : (struct dp_frame){0};
     assert_non_null(request);
     request->kind = DP_REQUEST_CHECKPOINT;
     request->timeout_ms = 1000;
     request->checkpoint = *ask;
     request->checkpoint.order = ORDER;
-    send_request(s, request, ask->action == DP_CHECKPOINT_FINISH ? &none : NULL);
+    send_request(s, request, finishes ? &none : NULL);
     free(request);
     struct dp_reply reply = take_reply_with(s, text, text_bytes);
     if (reply.status != DP_OK)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void cut_bed_start(struct cut_bed *c)
+void cut_bed_start_as(struct cut_bed *c, uint32_t index, uint32_t shards)
 {
     struct dp_table_spec spec = bed_sgd("t", 2);
     *c = (struct cut_bed){.sequence = 2, .number = 1};
@@ -14,6 +14,8 @@ void cut_bed_start(struct cut_bed *c)
     c->copier = dp_fake_copier_seam(c->fake);
     bed_init(&c->bed, 16);
     shard_bed_journal(&c->bed.host, dp_sim_disk_new(1), DP_DURABILITY_MACHINE, 64u << 10, 512u << 10);
+    c->bed.host.options.index = index;
+    c->bed.host.options.shards = shards;
     c->bed.host.options.copier = &c->copier;
     c->bed.host.options.store_id = 77;
     bed_open_shard(&c->bed);
@@ -21,6 +23,11 @@ void cut_bed_start(struct cut_bed *c)
     bed_meet(&c->bed, 1);
     bed_meet(&c->bed, 2);
     bed_make_table(&c->bed, 1, 1, &spec);
+}
+
+void cut_bed_start(struct cut_bed *c)
+{
+    cut_bed_start_as(c, 0, 1);
 }
 
 void cut_bed_stop(struct cut_bed *c)
@@ -118,8 +125,8 @@ const struct dp_checkpoint_state *cut_bed_cut(struct cut_bed *c, uint32_t number
 void cut_bed_finish(struct cut_bed *c, uint32_t number, uint64_t step, const struct dp_copy_push *missing,
                     uint32_t count)
 {
-    char bytes[16 * 8];
-    assert_true(count <= 8);
+    char bytes[16 * 128];
+    assert_true(count <= 128);
     for (uint32_t i = 0; i < count; i++) {
         dp_store_u64le(bytes + i * 16, missing[i].stream);
         dp_store_u64le(bytes + i * 16 + 8, missing[i].number);

@@ -21,6 +21,8 @@ struct cut_bed {
 
 /* Segments of 64 KiB, a budget of 512 KiB. */
 void cut_bed_start(struct cut_bed *c);
+/* One of several shards. */
+void cut_bed_start_as(struct cut_bed *c, uint32_t index, uint32_t shards);
 void cut_bed_stop(struct cut_bed *c);
 /* The store's and the copier's answers, too, and what follows from them. */
 void cut_bed_turns(struct cut_bed *c);
