@@ -152,6 +152,7 @@ static void a_shards_part_stands_alone(void **state)
     assert_non_null(text);
     assert_int_equal(dp_manifest_shard_parse(text, strlen(text), &again, &err), DP_OK);
     expect_shard(&again, 1);
+    dp_manifest_shard_clear(&again);
     assert_int_equal(dp_manifest_shard_parse(text, strlen(text) - 3, &again, &err), DP_CORRUPT);
     free(text);
     dp_manifest_shard_clear(&shard);

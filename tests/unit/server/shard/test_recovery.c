@@ -132,12 +132,46 @@ static void a_row_ahead_of_the_journal_is_refused(void **state)
     }
 }
 
+/* Of a copied journal: a row may be as of a push that was left out of it. */
+static void a_void_record_changes_nothing_and_keeps_the_lsns(void **state)
+{
+    (void)state;
+    struct dp_error err = {0};
+    struct recovery *r = new_of(1);
+    const struct dp_record record = {.kind = DP_RECORD_VOID};
+    struct dp_journal_piece pieces[DP_RECORD_PIECES_MAX];
+    struct dp_journal *journal = NULL;
+    char head[DP_RECORD_HEAD_MAX];
+    uint32_t key = 0;
+    uint64_t lsn;
+    r->bed.host.options.cache_bytes = 64u << 20;
+    r->stored_lsn = PUSHES / 4;
+    put_marks(r);
+    assert_int_equal(dp_journal_open(&r->bed.host.options.journal, &journal, &err), DP_OK);
+    assert_int_equal(
+        dp_journal_append(journal, pieces, dp_record_encode(&record, NULL, head, pieces), &lsn, &err), DP_OK);
+    assert_int_equal(lsn, PUSHES + 1);
+    dp_journal_close(&journal);
+    while (r->lsn[0][key] < PUSHES - 10)
+        key++;
+    r->lsn[0][key] = PUSHES + 1;
+    put_row(r, 0, key);
+    if (try_to_open(r, &err) != DP_OK)
+        bed_fail(&r->bed, "%s", err.text);
+    assert_int_equal(counter(r, "pushes_replayed"), PUSHES - r->stored_lsn);
+    drain(r);
+    close_shard(r);
+    check_rows(r);
+    free_all(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_those_of_the_journal),
         cmocka_unit_test(large_shares_are_loaded_small_ones_asked_for),
         cmocka_unit_test(a_row_ahead_of_the_journal_is_refused),
+        cmocka_unit_test(a_void_record_changes_nothing_and_keeps_the_lsns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
