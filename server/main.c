@@ -129,7 +129,14 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
     return st;
 }
 
-/* The server's counters: those of its shards that serve, added up, but the longest turn. */
+/* Of what is the greatest that was seen the name ends so. */
+static bool is_greatest(const char *name)
+{
+    size_t length = strlen(name);
+    return length > 4 && strcmp(name + length - 4, "_max") == 0;
+}
+
+/* The server's counters: those of its shards that serve, added up, but the greatest of what is one. */
 static uint32_t sum_counters(void *context, struct dp_counter counters[DP_COUNTERS_MAX])
 {
     const struct server *server = context;
@@ -139,7 +146,7 @@ static uint32_t sum_counters(void *context, struct dp_counter counters[DP_COUNTE
         struct dp_counter one[DP_COUNTERS_MAX];
         uint32_t these = dp_shard_thread_counters(server->shard[i], one);
         for (uint32_t c = 0; c < these && n > 0; c++) {
-            bool is_max = strcmp(one[c].name, "turn_ns_max") == 0;
+            bool is_max = is_greatest(one[c].name);
             uint64_t sum = counters[c].value + one[c].value;
             uint64_t max = counters[c].value > one[c].value ? counters[c].value : one[c].value;
             counters[c].value = is_max ? max : sum;

@@ -182,8 +182,16 @@ static void take_back_job(struct dp_cut_requests *r)
 static void cut_now(struct dp_cut_requests *r)
 {
     struct dp_error ignored;
-    if (r->cut->number != r->number && dp_cut_take(r->cut, r->order, r->number, &ignored) != DP_OK)
-        return; /* in a later turn */
+    struct dp_counters *counters = &r->base->counters;
+    uint64_t began_ns = dp_shard_now(r->base);
+    if (r->cut->number != r->number) {
+        if (dp_cut_take(r->cut, r->order, r->number, &ignored) != DP_OK)
+            return; /* in a later turn */
+        uint64_t ns = dp_shard_now(r->base) - began_ns;
+        DP_COUNT(counters, checkpoint_cuts, 1);
+        if (ns > atomic_load_explicit(&counters->checkpoint_cut_ns_max, memory_order_relaxed))
+            DP_COUNT_SET(counters, checkpoint_cut_ns_max, ns);
+    }
     if (dp_cut_is_made(r->cut))
         r->stage = DP_CHECKPOINT_IS_CUT;
 }
@@ -233,15 +241,15 @@ static enum dp_status check_begin(const struct dp_cut_requests *r, const struct 
         return dp_fail(err, DP_UNSUPPORTED,
                        "shard %" PRIu32 " serves its store read-only: start its server without --read-only",
                        index);
-    if (!r->copier)
-        return dp_fail(err, DP_UNSUPPORTED,
-                       "shard %" PRIu32 " cannot take part in a checkpoint: its server has no copier", index);
     if (!r->journaling->journal)
         return dp_fail(err, DP_UNSUPPORTED,
                        "shard %" PRIu32
                        " has no journal (durability none), which a checkpoint is made from: set "
                        "durability to process or machine",
                        index);
+    if (!r->copier)
+        return dp_fail(err, DP_UNSUPPORTED,
+                       "shard %" PRIu32 " cannot take part in a checkpoint: its server has no copier", index);
     if (is_under_way(r))
         return dp_fail(err, DP_IN_USE,
                        "shard %" PRIu32 " takes part in checkpoint order %016" PRIx64 " since %" PRIu64

@@ -20,7 +20,7 @@ struct dp_waiting;
 #define DP_CUT_SILENT_NS UINT64_C(60000000000)
 
 struct dp_cut_requests {
-    const struct dp_shard_base *base;
+    struct dp_shard_base *base;
     const struct dp_replies *replies;
     struct dp_cut *cut;
     struct dp_write_back *write_back;

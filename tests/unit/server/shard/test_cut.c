@@ -97,6 +97,7 @@ static void a_link_has_nothing_newer_than_its_cut(void **state)
     uint32_t ahead = 0, checked = 0;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct cut_bed c;
+        const uint32_t cuts_max = 16;
         uint64_t random = seed * 0x9e3779b97f4a7c15u, model[256] = {0}, lsn = 0;
         cut_bed_start(&c);
         c.bed.seed = seed;
@@ -119,7 +120,7 @@ static void a_link_has_nothing_newer_than_its_cut(void **state)
             } else if (what < 15 && dp_fake_store_held(c.bed.fake) > 0) {
                 dp_fake_store_release(c.bed.fake, 0);
                 (void)bed_one_turn(&c.bed);
-            } else if (cuts < DP_CHECKPOINT_CUTS_MAX &&
+            } else if (cuts < cuts_max &&
                        cut_bed_at_once(
                            &c, &(struct dp_checkpoint_ask){.action = DP_CHECKPOINT_LOOK, .order = CUT_ORDER})
                                ->stage != DP_CHECKPOINT_CUTTING) {
@@ -327,6 +328,7 @@ static void a_cut_may_be_taken_again(void **state)
     (void)cut_bed_push(&c, 10);
     assert_int_equal(cut_bed_cut(&c, 2)->lsn, 2);
     assert_true(!cut_bed_has_link(&c, 1) && cut_bed_has_link(&c, 2));
+    assert_int_equal(bed_counter(&c.bed, "checkpoint_cuts"), 2);
     struct dp_push_ids *ids = cut_bed_ids(&c);
     assert_int_equal(look(ids, 2), DP_PUSH_REPEATED);
     dp_push_ids_free(&ids);
@@ -411,8 +413,7 @@ static void a_shard_that_cannot_says_why(void **state)
         strstr(bed_expect(&bed, bed_send(&bed, &request, NULL, 0), DP_UNSUPPORTED)->reply.reason, "copier"));
     bed_close(&bed);
     bed_init(&bed, 16);
-    bed.host.options.copier = &copier;
-    bed_open_shard(&bed); /* without a journal */
+    bed_open_shard(&bed); /* without a journal; which a server gives no copier */
     assert_non_null(
         strstr(bed_expect(&bed, bed_send(&bed, &request, NULL, 0), DP_UNSUPPORTED)->reply.reason, "journal"));
     bed_close(&bed);
