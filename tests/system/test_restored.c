@@ -197,6 +197,69 @@ static void two_servers_of_two_shards(void **state)
     expect_trains_on(&r);
 }
 
+/* ---- a checkpoint of a training that goes on */
+
+static void start_workers(const struct restored *r, const char *conf, struct dp_process *worker[2])
+{
+    for (uint32_t i = 0; i < 2; i++)
+        worker[i] = dp_place_worker(r->place, conf, i);
+}
+
+static void as_two_workers(struct restored *r, const char *file, uint32_t servers, uint32_t shards)
+{
+    r->cluster = cluster_of(r->place, file, servers, shards);
+    r->cluster.workers = 2;
+    r->cluster.epochs = 40;
+    r->conf = dp_place_conf(r->place, &r->cluster);
+}
+
+/* The checkpoint is made within an epoch; the training that it is of goes on to its end. */
+static struct restored checkpointed(void **state)
+{
+    struct restored r = {.place = *state};
+    struct dp_process *server[2], *worker[2];
+    as_two_workers(&r, "c", 2, 1);
+    for (uint32_t i = 0; i < 2; i++)
+        server[i] = dp_place_server(r.place, r.conf, i);
+    start_workers(&r, r.conf, worker);
+    dp_place_awaits(worker[0], "epoch 3 of");
+    r.checkpoint = dp_place_path(r.place, "checkpoints");
+    (void)dp_place_try(r.place, 0, "downpour", "checkpoint", "--cluster", r.conf, "--to", r.checkpoint);
+    assert_int_equal(dp_process_wait(worker[0], 0), DP_PROCESS_RUNS); /* else it shows nothing */
+    for (uint32_t i = 0; i < 2; i++)
+        dp_place_ended(worker[i], 0);
+    for (uint32_t i = 0; i < 2; i++)
+        dp_place_stops_cleanly(server[i]);
+    r.end = dp_place_digest(r.place, store(&r, 0), store(&r, 1));
+    return r;
+}
+
+static void goes_on_as(struct restored *r, const char *file, uint32_t servers, uint32_t shards)
+{
+    struct dp_process *server[2], *worker[2];
+    as_two_workers(r, file, servers, shards);
+    (void)dp_place_try(r->place, 0, "downpour", "restore", "--cluster", r->conf, "--from", r->checkpoint);
+    for (uint32_t i = 0; i < servers; i++)
+        server[i] = dp_place_server(r->place, r->conf, i);
+    start_workers(r, r->conf, worker);
+    for (uint32_t i = 0; i < 2; i++)
+        dp_place_ended(worker[i], 0);
+    dp_place_says(worker[0], "continues at epoch");
+    for (uint32_t i = 0; i < servers; i++)
+        dp_place_stops_cleanly(server[i]);
+    assert_string_equal(dp_place_digest(r->place, store(r, 0), servers > 1 ? store(r, 1) : NULL), r->end);
+}
+
+/* Training that goes on from a checkpoint equals training that was never stopped, bit for bit, on any number of shards. */
+static void taken_while_it_trains(void **state)
+{
+    struct restored r = checkpointed(state);
+    goes_on_as(&r, "same", 2, 1);
+    goes_on_as(&r, "three", 1, 3);
+    goes_on_as(&r, "four", 2, 2);
+    goes_on_as(&r, "one", 1, 1);
+}
+
 /* A server that was not restored is refused: its store is of another history. */
 static void every_server_is_restored(void **state)
 {
@@ -291,12 +354,19 @@ int main(void)
         .teardown_func = dp_place_teardown                                                                   \
     }
     const struct CMUnitTest tests[] = {
-        RESTORE_TEST(the_same_servers, async),          RESTORE_TEST(the_same_servers, ssp),
-        RESTORE_TEST(the_same_servers, sync),           RESTORE_TEST(one_server_of_three_shards, async),
-        RESTORE_TEST(one_server_of_three_shards, ssp),  RESTORE_TEST(one_server_of_three_shards, sync),
-        RESTORE_TEST(two_servers_of_two_shards, async), RESTORE_TEST(two_servers_of_two_shards, sync),
-        RESTORE_TEST(every_server_is_restored, async),  RESTORE_TEST(what_is_in_the_way_is_said, async),
-        RESTORE_TEST(killed_at_any_moment, async),      RESTORE_TEST(a_small_disk, async),
+        RESTORE_TEST(the_same_servers, async),
+        RESTORE_TEST(the_same_servers, ssp),
+        RESTORE_TEST(the_same_servers, sync),
+        RESTORE_TEST(one_server_of_three_shards, async),
+        RESTORE_TEST(one_server_of_three_shards, ssp),
+        RESTORE_TEST(one_server_of_three_shards, sync),
+        RESTORE_TEST(two_servers_of_two_shards, async),
+        RESTORE_TEST(two_servers_of_two_shards, sync),
+        RESTORE_TEST(taken_while_it_trains, sync),
+        RESTORE_TEST(every_server_is_restored, async),
+        RESTORE_TEST(what_is_in_the_way_is_said, async),
+        RESTORE_TEST(killed_at_any_moment, async),
+        RESTORE_TEST(a_small_disk, async),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
