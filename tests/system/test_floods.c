@@ -40,6 +40,7 @@ static void say(struct stranger *s, struct dp_request *request)
     struct dp_error err = {0};
     request->id = s->next_id++;
     request->cluster = s->cluster->id;
+    request->generation = 1; /* of stores that were never restored */
     request->session = s->session;
     request->timeout_ms = 10000;
     if (dp_request_encode(request, NULL, 0, &message, &err) != DP_OK)
