@@ -337,6 +337,27 @@ static void a_push_kept_for_the_open_step_becomes_void(void **state)
     source_free(s);
 }
 
+/* The shard was behind: another one had closed the step when this one, which kept its push, was cut. Its ids did not count the push, so it
+ * is missing. */
+static void a_push_kept_before_the_cut_of_a_step_closed_behind_it_is_found(void **state)
+{
+    struct source *s = source_new();
+    (void)state;
+    (void)keep(s, 1, 11);    /* 1: L */
+    (void)push(s, 5, 1);     /* 2 */
+    (void)close_step(s, 11); /* 3 */
+    s->job->has_sync = true;
+    s->job->run = RUN;
+    s->job->step = 12;
+    lacks(s, 77, 1);
+    cut(s, 0, 1, 3);
+    want(s, 1);
+    want(s, 3);
+    assert_int_equal(copy(s), DP_OK);
+    expect_copy(s);
+    source_free(s);
+}
+
 static void a_run_that_is_not_synchronous_keeps_what_it_has(void **state)
 {
     struct source *s = source_new();
@@ -446,6 +467,7 @@ int main(void)
         cmocka_unit_test(up_to_the_cut_nothing_moves_and_behind_it_only_what_is_missing_comes),
         cmocka_unit_test(an_open_step_leaves_void_and_closed_ones_come),
         cmocka_unit_test(a_push_kept_for_the_open_step_becomes_void),
+        cmocka_unit_test(a_push_kept_before_the_cut_of_a_step_closed_behind_it_is_found),
         cmocka_unit_test(a_run_that_is_not_synchronous_keeps_what_it_has),
         cmocka_unit_test(a_push_that_is_not_there_is_named),
         cmocka_unit_test(a_tail_may_be_empty),
