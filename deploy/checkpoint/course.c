@@ -23,7 +23,7 @@
 #define LOOK_MS    50u
 #define STILL_MS   120000u /* nothing moves: a disk or a server hangs */
 #define PREPARE_MS 600000u /* nobody tells how far a write-back is */
-#define CUTS_MAX   10u
+#define CUTS_MAX   5u
 #define NOTES_MS   2000u
 
 struct checkpoint_course {
@@ -196,7 +196,8 @@ static enum dp_status unite(struct checkpoint_course *c, struct dp_error *err)
     return st;
 }
 
-/* DP_AGAIN: the register changed meanwhile, or a run begins. */
+/* DP_AGAIN: the register changed meanwhile, or a run begins. The last time a register that changed is taken as it is behind the cut: what
+ * it decided meanwhile, workers find decided when they come there again. An older one would lack what shards know. */
 static enum dp_status cut_once(struct checkpoint_course *c, struct dp_error *err)
 {
     struct dp_register_value after = {0};
@@ -209,9 +210,15 @@ static enum dp_status cut_once(struct checkpoint_course *c, struct dp_error *err
         st = await(c, DP_CHECKPOINT_IS_CUT, "cutting", err);
     if (st == DP_OK)
         st = dp_client_register_copy(c->o->client, ASK_MS, &after, err);
-    if (st == DP_OK &&
-        (after.size != c->registered.size || memcmp(after.bytes, c->registered.bytes, after.size) != 0))
+    bool changed = st == DP_OK && (after.size != c->registered.size ||
+                                   memcmp(after.bytes, c->registered.bytes, after.size) != 0);
+    if (changed && c->cut < CUTS_MAX)
         st = dp_fail(err, DP_AGAIN, "the register changed");
+    if (st == DP_OK && changed) {
+        dp_register_value_clear(&c->registered);
+        c->registered = after;
+        after = (struct dp_register_value){0};
+    }
     if (st == DP_OK)
         st = unite(c, err);
     dp_register_value_clear(&after);

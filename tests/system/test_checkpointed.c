@@ -1,0 +1,327 @@
+/* Checkpoints from the command line, of servers under load: made while a worker trains, verified, restored onto the same and another number of
+ * servers, and trained on to the bits of the run that was never stopped; and what is in the way of one. */
+#include "tests/lib/test.h"
+#include "tests/system/place.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EPOCHS       12u
+#define SILENT_MS    90000u /* shards give an order up of which nobody was heard for 60 s */
+#define ALONE        "overlap = false; pushes_max = 1;"
+#define IN_STEP      "consistency = \"sync\";"
+#define SERVERS_MOST 3u
+
+struct saved {
+    struct dp_place *place;
+    struct dp_place_cluster cluster;
+    const char *conf, *to;
+    struct dp_process *server[SERVERS_MOST], *worker[2];
+};
+
+static void as(struct saved *s, const char *file, uint32_t servers, uint32_t shards, uint32_t workers,
+               const char *training)
+{
+    s->cluster = (struct dp_place_cluster){.file = file,
+                                           .servers = servers,
+                                           .shards = shards,
+                                           .workers = workers,
+                                           .epochs = EPOCHS,
+                                           .batch = 8,
+                                           .timeout_ms = 60000,
+                                           .training = training,
+                                           .top = "id = 77; journal_bytes = \"512MiB\";"};
+    s->conf = dp_place_conf(s->place, &s->cluster);
+}
+
+static void start_servers(struct saved *s)
+{
+    for (uint32_t i = 0; i < s->cluster.servers; i++)
+        s->server[i] = dp_place_server(s->place, s->conf, i);
+}
+
+static void start_workers(struct saved *s)
+{
+    for (uint32_t i = 0; i < s->cluster.workers; i++)
+        s->worker[i] = dp_place_worker(s->place, s->conf, i);
+}
+
+static void end_workers(struct saved *s)
+{
+    for (uint32_t i = 0; i < s->cluster.workers; i++)
+        dp_place_ended(s->worker[i], 0);
+}
+
+static void stop_servers(struct saved *s)
+{
+    for (uint32_t i = 0; i < s->cluster.servers; i++)
+        dp_place_stops_cleanly(s->server[i]);
+}
+
+static const char *digest(const struct saved *s)
+{
+    return dp_place_digest(s->place, dp_place_path(s->place, "%s-0", s->cluster.file),
+                           s->cluster.servers > 1 ? dp_place_path(s->place, "%s-1", s->cluster.file) : NULL);
+}
+
+/* A cluster that trains. */
+static struct saved training(void **state, uint32_t workers, const char *how)
+{
+    struct saved s = {.place = *state, .to = NULL};
+    s.to = dp_place_path(s.place, "checkpoints");
+    as(&s, "c", 2, 1, workers, how);
+    start_servers(&s);
+    start_workers(&s);
+    dp_place_awaits(s.worker[0], "epoch 2 of");
+    return s;
+}
+
+static struct dp_process *checkpoint(const struct saved *s, const char *to, const char *flag,
+                                     const char *value)
+{
+    return dp_place_start(s->place, "downpour", "checkpoint", "--cluster", s->conf, "--to", to, flag, value,
+                          NULL);
+}
+
+/* Names in a directory that begin so. */
+static uint32_t count_names(const char *directory, const char *begin)
+{
+    uint32_t count = 0;
+    DIR *d = opendir(directory);
+    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
+        count += strncmp(e->d_name, begin, strlen(begin)) == 0;
+    if (d)
+        (void)closedir(d);
+    return count;
+}
+
+static bool await_names(const char *directory, const char *begin, bool there, uint32_t timeout_ms)
+{
+    uint64_t until_ms = dp_process_now_ms() + timeout_ms;
+    while ((count_names(directory, begin) > 0) != there) {
+        if (dp_process_now_ms() > until_ms)
+            return false;
+        dp_process_pause();
+    }
+    return true;
+}
+
+/* A checkpoint so slow that it is seen between its cut and its end. */
+static struct dp_process *slow_checkpoint(const struct saved *s)
+{
+    struct dp_process *slow = checkpoint(s, s->to, "--rate", "1KB");
+    assert_true(await_names(dp_place_path(s->place, "c-0/shard-0000"), "cut-", true, DP_SOON_MS));
+    return slow;
+}
+
+/* ---- made, restored, trained on */
+
+static void expect_same_end(struct saved *s, const char *file, uint32_t servers, uint32_t shards,
+                            uint32_t workers, const char *how, const char *end)
+{
+    as(s, file, servers, shards, workers, how);
+    struct dp_process *restored =
+        dp_place_try(s->place, 0, "downpour", "restore", "--from", s->to, "--cluster", s->conf);
+    dp_place_says(restored, "restored checkpoint 2");
+    start_servers(s);
+    start_workers(s);
+    end_workers(s);
+    dp_place_says(s->worker[0], "continues at epoch");
+    stop_servers(s);
+    assert_string_equal(digest(s), end);
+}
+
+static void trained_on(void **state, uint32_t workers, const char *how)
+{
+    struct saved s = training(state, workers, how);
+    dp_place_says(dp_place_ended_in(s.place, 0, checkpoint(&s, s.to, NULL, NULL)), "checkpoint 1 of run 1");
+    dp_place_says(dp_place_ended_in(s.place, 0, checkpoint(&s, s.to, "--wait", "20s")),
+                  "checkpoint 2 of run 1");
+    assert_int_equal(dp_process_wait(s.worker[0], 0), DP_PROCESS_RUNS); /* or nothing was under way */
+    end_workers(&s);
+    stop_servers(&s);
+    const char *end = digest(&s);
+    dp_place_says(dp_place_try(s.place, 0, "downpour", "verify", s.to), "all as their manifests say");
+    expect_same_end(&s, "same", 2, 1, workers, how, end);
+    expect_same_end(&s, "one", 1, 3, workers, how, end);
+}
+
+static void one_worker(void **state)
+{
+    trained_on(state, 1, ALONE);
+}
+
+static void workers_in_step(void **state)
+{
+    trained_on(state, 2, IN_STEP);
+}
+
+/* The servers' stores are replaced beside their cluster file, after a kill of all. */
+static void all_killed(void **state)
+{
+    struct saved s = training(state, 1, ALONE);
+    dp_place_ended(checkpoint(&s, s.to, NULL, NULL), 0);
+    dp_process_signal(s.worker[0], SIGKILL);
+    dp_place_ended(s.worker[0], -SIGKILL);
+    for (uint32_t i = 0; i < 2; i++) {
+        dp_process_signal(s.server[i], SIGKILL);
+        dp_place_ended(s.server[i], -SIGKILL);
+    }
+    struct dp_process *refused =
+        dp_place_try(s.place, 2, "downpour", "restore", "--from", s.to, "--cluster", s.conf);
+    dp_place_says(refused, "--overwrite");
+    (void)dp_place_try(s.place, 0, "downpour", "restore", "--from", s.to, "--cluster", s.conf, "--overwrite");
+    start_servers(&s);
+    start_workers(&s);
+    end_workers(&s);
+    stop_servers(&s);
+    const char *end = digest(&s);
+    as(&s, "undisturbed", 2, 1, 1, ALONE);
+    start_servers(&s);
+    start_workers(&s);
+    end_workers(&s);
+    stop_servers(&s);
+    assert_string_equal(digest(&s), end);
+}
+
+static void only_the_last_are_kept(void **state)
+{
+    struct saved s = training(state, 2, "");
+    for (uint32_t i = 0; i < 3; i++)
+        dp_place_ended(checkpoint(&s, s.to, "--keep", "2"), 0);
+    end_workers(&s);
+    assert_int_equal(count_names(s.to, "checkpoint-"), 2);
+    assert_int_equal(count_names(s.to, "making-"), 0);
+    struct dp_process *list = dp_place_try(s.place, 0, "downpour", "checkpoints", s.to, "--json");
+    dp_place_says(list, "\"number\":3,\"whole\":true");
+    (void)dp_place_try(s.place, 0, "downpour", "verify", s.to, "2");
+    dp_place_says(dp_place_try(s.place, 2, "downpour", "verify", s.to, "1"), "no checkpoint 1");
+    stop_servers(&s);
+}
+
+/* ---- what is in the way */
+
+static void two_at_once(void **state)
+{
+    struct saved s = training(state, 1, ALONE);
+    struct dp_process *slow = slow_checkpoint(&s);
+    struct dp_process *other =
+        dp_place_ended_in(s.place, 2, checkpoint(&s, dp_place_path(s.place, "elsewhere"), NULL, NULL));
+    dp_place_says(other, "takes part in checkpoint order");
+    other = dp_place_ended_in(s.place, 2, checkpoint(&s, s.to, NULL, NULL));
+    dp_place_says(other, "another process makes or removes checkpoints");
+    dp_process_signal(slow, SIGINT);
+    dp_place_ended(slow, 128 + SIGINT);
+    assert_true(await_names(dp_place_path(s.place, "c-0/shard-0000"), "cut-", false, DP_SOON_MS));
+    assert_int_equal(count_names(s.to, "making-") + count_names(s.to, "checkpoint-"), 0);
+    dp_place_ended(checkpoint(&s, s.to, NULL, NULL), 0);
+    end_workers(&s);
+    stop_servers(&s);
+}
+
+/* Nothing is held for longer than 60 s, and training does not notice. */
+static void killed_command(void **state)
+{
+    struct saved s = training(state, 1, ALONE);
+    struct dp_process *slow = slow_checkpoint(&s);
+    dp_process_signal(slow, SIGKILL);
+    dp_place_ended(slow, -SIGKILL);
+    end_workers(&s);
+    assert_true(dp_process_await(s.server[0], "nobody asked about it for 60 s", SILENT_MS));
+    assert_true(await_names(dp_place_path(s.place, "c-0/shard-0000"), "cut-", false, DP_SOON_MS));
+    dp_place_says(dp_place_ended_in(s.place, 0, checkpoint(&s, s.to, NULL, NULL)), "checkpoint 1 of run 1");
+    stop_servers(&s);
+}
+
+/* The order ends with its servers: what they left is swept when they start. */
+static void killed_server(void **state)
+{
+    struct saved s = training(state, 1, ALONE);
+    struct dp_process *slow = slow_checkpoint(&s);
+    dp_process_signal(s.server[0], SIGKILL);
+    dp_place_ended(s.server[0], -SIGKILL);
+    s.server[0] = dp_place_server(s.place, s.conf, 0);
+    assert_int_equal(count_names(dp_place_path(s.place, "c-0/shard-0000"), "cut-"), 0);
+    dp_place_ended(slow, 2);
+    dp_place_says(slow, "shard 0 does not know the checkpoint any more");
+    assert_int_equal(count_names(s.to, "checkpoint-"), 0);
+    dp_place_ended(checkpoint(&s, s.to, NULL, NULL), 0);
+    end_workers(&s);
+    stop_servers(&s);
+}
+
+static void directories_that_cannot_be(void **state)
+{
+    struct saved s = training(state, 1, ALONE);
+    dp_place_says(dp_place_ended_in(s.place, 2, checkpoint(&s, dp_place_path(s.place, "c-0/x"), NULL, NULL)),
+                  "holds a store");
+    dp_place_says(
+        dp_place_ended_in(s.place, 2, checkpoint(&s, dp_place_path(s.place, "c-0/shard-0000"), NULL, NULL)),
+        "holds a store");
+    end_workers(&s);
+    stop_servers(&s);
+    dp_place_says(dp_place_ended_in(s.place, 2, checkpoint(&s, s.to, NULL, NULL)), "shard 0");
+}
+
+static void no_journal(void **state)
+{
+    struct saved s = {.place = *state};
+    s.to = dp_place_path(s.place, "checkpoints");
+    as(&s, "c", 2, 1, 1, ALONE);
+    s.cluster.top = "id = 77; durability = \"none\";";
+    s.conf = dp_place_conf(s.place, &s.cluster);
+    start_servers(&s);
+    dp_place_says(dp_place_ended_in(s.place, 2, checkpoint(&s, s.to, NULL, NULL)), "has no journal");
+    stop_servers(&s);
+}
+
+static void flip_byte(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    char byte;
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, &byte, 1, 100), 1);
+    byte ^= 4;
+    assert_int_equal(pwrite(fd, &byte, 1, 100), 1);
+    (void)close(fd);
+}
+
+static void a_flipped_bit(void **state)
+{
+    struct saved s = training(state, 1, ALONE);
+    dp_place_ended(checkpoint(&s, s.to, NULL, NULL), 0);
+    end_workers(&s);
+    stop_servers(&s);
+    const char *ids = dp_place_path(s.place, "checkpoints/checkpoint-000001/ids");
+    flip_byte(ids);
+    struct dp_process *damaged = dp_place_try(s.place, 2, "downpour", "verify", s.to);
+    dp_place_says(damaged, "checkpoint-000001/ids");
+    as(&s, "again", 2, 1, 1, ALONE);
+    dp_place_says(dp_place_try(s.place, 2, "downpour", "restore", "--from", s.to, "--cluster", s.conf),
+                  "ids");
+    flip_byte(ids);
+    (void)dp_place_try(s.place, 0, "downpour", "verify", s.to);
+}
+
+int main(void)
+{
+#define CHECKPOINT_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
+    const struct CMUnitTest tests[] = {
+        CHECKPOINT_TEST(one_worker),
+        CHECKPOINT_TEST(workers_in_step),
+        CHECKPOINT_TEST(all_killed),
+        CHECKPOINT_TEST(only_the_last_are_kept),
+        CHECKPOINT_TEST(two_at_once),
+        CHECKPOINT_TEST(killed_server),
+        CHECKPOINT_TEST(directories_that_cannot_be),
+        CHECKPOINT_TEST(no_journal),
+        CHECKPOINT_TEST(a_flipped_bit),
+        CHECKPOINT_TEST(killed_command),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
