@@ -82,6 +82,11 @@ static void tell_room(struct dp_journaling *j, enum dp_status appended, const st
     }
 }
 
+bool dp_journaling_lacks_segment(const struct dp_journaling *j)
+{
+    return j->no_segment && dp_shard_now(j->base) - j->no_segment_ns < 2 * TELL_NS;
+}
+
 static enum dp_appended append_record(struct dp_journaling *j, const struct dp_record *record,
                                       const struct dp_request *push, struct dp_error *err)
 {

@@ -97,6 +97,8 @@ void dp_journaling_turn(struct dp_journaling *journaling);
 bool dp_journaling_take_progress(struct dp_journaling *journaling);
 /* Call it at the end of a turn. */
 void dp_journaling_commit(struct dp_journaling *journaling);
+/* Whether the disk lately had no space for another segment: pushes hear so, and come again. */
+bool dp_journaling_lacks_segment(const struct dp_journaling *journaling);
 /* Asks for a sync up to this lsn, since rows or marks wait for it; in mode process nothing else would. */
 void dp_journaling_sync(struct dp_journaling *journaling, uint64_t lsn);
 /* Submits the journal's mark again, if the store had no space for it and it is time. */

@@ -74,7 +74,7 @@ static enum dp_status look_for_end(const struct dp_cut_requests *r, bool drainin
         full = &r->journaling->failed;
     if (full)
         return dp_fail(why, full->status, "%s", full->text);
-    if (r->journaling->no_segment)
+    if (dp_journaling_lacks_segment(r->journaling))
         return dp_fail(why, DP_FULL, "the disk has no space for its journal");
     if (dp_journaling_hold_fills(r->journaling))
         return dp_fail(why, DP_FULL,

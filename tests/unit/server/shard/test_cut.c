@@ -290,6 +290,32 @@ static void a_failure_ends_it(void **state)
     cut_bed_stop(&c);
 }
 
+/* Once the disk had no space for the journal's next segment; an order that begins when nobody has pushed for a while is taken. */
+static void a_disk_without_a_segment_ends_it(void **state)
+{
+    struct cut_bed c;
+    const struct dp_checkpoint_ask look = {.action = DP_CHECKPOINT_LOOK, .order = CUT_ORDER};
+    (void)state;
+    cut_bed_start(&c);
+    (void)cut_bed_push(&c, 10);
+    cut_bed_begin(&c);
+    (void)cut_bed_cut(&c, 1);
+    dp_sim_disk_capacity(c.bed.host.sim, dp_sim_disk_used(c.bed.host.sim));
+    for (int i = 0; i < 40 && cut_bed_at_once(&c, &look)->stage == DP_CHECKPOINT_IS_CUT; i++) {
+        uint64_t keys[256];
+        for (uint64_t k = 0; k < 256; k++)
+            keys[k] = 1000 + k;
+        (void)bed_push(&c.bed, 1, c.sequence++, "t", keys, 256, 2, 1, CUT_STREAM, c.number++);
+        cut_bed_turns(&c);
+    }
+    expect_given_up(&c, "no space for its journal");
+    dp_sim_disk_capacity(c.bed.host.sim, UINT64_MAX);
+    c.bed.now_ns += 20 * CUT_SECOND;
+    cut_bed_begin(&c);
+    (void)cut_bed_cut(&c, 1);
+    cut_bed_stop(&c);
+}
+
 /* The shard is not done before the copier lets go. */
 static void a_drain_ends_it(void **state)
 {
@@ -469,6 +495,7 @@ int main(void)
         cmocka_unit_test(a_journal_nearly_full_ends_it),
         cmocka_unit_test(silence_ends_it),
         cmocka_unit_test(a_failure_ends_it),
+        cmocka_unit_test(a_disk_without_a_segment_ends_it),
         cmocka_unit_test(a_drain_ends_it),
         cmocka_unit_test(a_cut_may_be_taken_again),
         cmocka_unit_test(what_other_shards_have_is_waited_for),
