@@ -125,7 +125,9 @@ static uint64_t budget_bytes(const struct sim_world *world, const struct sim_pla
     uint64_t least = (8 * step + plan->segment_bytes - 1) / plan->segment_bytes * plan->segment_bytes;
     if (plan->mode != DP_SYNC)
         return plan->budget_bytes;
-    if ((plan->storm || plan->faults > 1) && (world->seed % 25 != 3 || plan->away))
+    if (plan->away) /* a step stays open for as long as members sleep */
+        return 4 * plan->budget_bytes;
+    if ((plan->storm || plan->faults > 1) && world->seed % 25 != 3)
         return 2 * plan->budget_bytes;
     return least > plan->budget_bytes ? least : plan->budget_bytes;
 }
