@@ -288,6 +288,8 @@ static enum dp_status read_back(struct tail *t, struct dp_manifest_tail *out, st
         return st;
     const struct dp_journal_options options = {.disk = &disk, .replay_after = t->job->after};
     st = dp_journal_look(&options, &found, err);
+    if (st != DP_OK)
+        (void)dp_wrap(err, st, "the journal in %s reads back differently", t->o->to);
     if (st == DP_OK)
         st = take_files(t, &found, out, err);
     if (st == DP_OK && (found.last_lsn != t->job->after + t->records || found.claimed != found.last_lsn ||
