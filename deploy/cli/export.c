@@ -367,9 +367,9 @@ static enum dp_status check_run(const char *path, struct dp_error *err)
     (void)snprintf(conf, sizeof conf, "%.*s/cluster.conf", DP_PATH_MAX, path);
     return access(manifest, F_OK) == 0 && access(conf, F_OK) == 0
                ? dp_fail(err, DP_UNSUPPORTED,
-                         "'%s' is a checkpoint: restore it first (downpour-server --restore), and export the "
-                         "run's directory",
-                         path)
+                         "'%s' is a checkpoint: restore it into a copy of the run's directory ('downpour "
+                         "restore --from %.*s --dir COPY --overwrite'), and export that",
+                         path, 100, path)
                : DP_OK;
 }
 

@@ -202,6 +202,29 @@ static void a_worker_goes_on_from_the_restored_rows(void **state)
     assert_string_equal(digest(&bed), wanted);
 }
 
+/* The same by the commands that a user has, onto the stores that are there. */
+static void a_worker_goes_on_after_a_restore(void **state)
+{
+    const char *wanted = undisturbed(state);
+    struct bed bed = made(state, "c");
+    const char *to = dp_place_path(bed.place, "checkpoints");
+    struct dp_process *worker = dp_place_worker(bed.place, bed.conf, 0);
+    dp_place_awaits(worker, "epoch 1 of");
+    (void)dp_place_try(bed.place, 0, "downpour", "checkpoint", "--cluster", bed.conf, "--to", to);
+    dp_place_awaits(worker, "epoch 4 of");
+    dp_process_signal(worker, SIGSTOP);
+    stop(&bed);
+    (void)dp_place_try(bed.place, 0, "downpour", "restore", "--from", to, "--cluster", bed.conf,
+                       "--overwrite");
+    start(&bed);
+    dp_place_says(bed.server[1], "generation 2");
+    dp_process_signal(worker, SIGCONT);
+    dp_place_ended(worker, 0);
+    dp_place_says(worker, "the servers are of another generation than 1");
+    stop(&bed);
+    assert_string_equal(digest(&bed), wanted);
+}
+
 /* Of the same history: rows are missing, and a person must see to it. */
 static void a_worker_ends_where_the_store_is_another_one(void **state)
 {
@@ -251,6 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         DP_GENERATIONS_TEST(a_client_of_before_changes_nothing),
         DP_GENERATIONS_TEST(a_worker_goes_on_from_the_restored_rows),
+        DP_GENERATIONS_TEST(a_worker_goes_on_after_a_restore),
         DP_GENERATIONS_TEST(a_worker_ends_where_the_store_is_another_one),
         DP_GENERATIONS_TEST(stores_that_a_restore_missed_are_refused),
     };

@@ -56,7 +56,7 @@ expect 2 "use npy, text or safetensors" "$downpour" export "$dir/M" --out "$dir/
 expect 2 "is no regular file" "$downpour" export "$dir/M" --out /dev/null --format safetensors
 mkdir "$dir/checkpoint-000001"
 touch "$dir/checkpoint-000001/manifest.json" "$dir/checkpoint-000001/cluster.conf"
-expect 2 "is a checkpoint: restore it first" "$downpour" export "$dir/checkpoint-000001" --out "$dir/x.safetensors"
+expect 2 "is a checkpoint: restore it into a copy" "$downpour" export "$dir/checkpoint-000001" --out "$dir/x.safetensors"
 begin "$downpour" run --dir "$dir/K" --journal-bytes 16MiB --model mf:4 --train "$dir/pairs" --epochs 100000 --batch 4 --restarts 0
 until_trained
 left | xargs -r kill -KILL
