@@ -28,6 +28,10 @@ void dp_amount_progress(const char *what, uint64_t done, uint64_t all, struct dp
         (void)snprintf(out, size, "%s", what);
         return;
     }
+    if (done > all) { /* nobody knows yet how long the journal's part is */
+        (void)snprintf(out, size, "%s: %s", what, dp_amount_bytes(done, is));
+        return;
+    }
     double left_s = dp_cli_pace_left(pace, done, all, now_ms);
     int len = snprintf(out, size, "%s: %s of %s", what, dp_amount_bytes(done, is), dp_amount_bytes(all, of));
     if (left_s > 0 && done < all && len > 0 && (size_t)len < size)

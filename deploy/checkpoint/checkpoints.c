@@ -65,12 +65,11 @@ static uint64_t rows_of(const struct dp_manifest *m, bool *known)
 {
     uint64_t rows = 0;
     *known = true;
-    for (uint32_t i = 0; i < m->shards; i++)
-        for (size_t t = 0; t < m->shard[i].tables.count; t++) {
-            uint64_t one = m->shard[i].tables.table[t].rows;
-            *known = *known && one != DP_TABLE_ROWS_UNKNOWN;
-            rows += one != DP_TABLE_ROWS_UNKNOWN ? one : 0;
-        }
+    for (size_t t = 0; t < m->tables.count; t++) {
+        uint64_t one = m->tables.table[t].rows;
+        *known = *known && one != DP_TABLE_ROWS_UNKNOWN;
+        rows += one != DP_TABLE_ROWS_UNKNOWN ? one : 0;
+    }
     return rows;
 }
 

@@ -3,6 +3,7 @@
 #include "common/base/deadline.h"
 #include "common/client/checkpoint.h"
 #include "common/model/stream.h"
+#include "common/wire/reply.h"
 #include "deploy/cli/progress.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/making.h"
@@ -317,6 +318,27 @@ static void take_position(struct checkpoint_course *c)
         at->loss = seen.loss_sum / (double)seen.loss_examples;
 }
 
+/* For a person, too: as the servers count now, with the rows of pushes behind the cut. A table that one does not tell of stays uncounted. */
+static void take_rows(struct checkpoint_course *c)
+{
+    struct dp_manifest_tables *tables = &c->manifest.tables;
+    struct dp_status_report *report = NULL;
+    uint64_t *rows = calloc(tables->count + 1, sizeof *rows);
+    bool known = rows != NULL;
+    for (uint32_t i = 0; i < c->shards && known; i++) {
+        known = dp_client_status(c->o->client, i, NOTES_MS, &report, NULL) == DP_OK;
+        for (uint32_t k = 0; known && k < report->tables; k++)
+            for (size_t t = 0; t < tables->count; t++)
+                if (strcmp(tables->table[t].spec.name, report->table[k].spec.name) == 0)
+                    rows[t] += report->table[k].rows;
+        if (known)
+            dp_client_status_free(&report);
+    }
+    for (size_t t = 0; known && t < tables->count; t++)
+        tables->table[t].rows = rows[t];
+    free(rows);
+}
+
 static enum dp_status fill_manifest(struct checkpoint_course *c, struct dp_error *err)
 {
     struct dp_manifest *m = &c->manifest;
@@ -336,6 +358,7 @@ static enum dp_status fill_manifest(struct checkpoint_course *c, struct dp_error
         st = put_files(c, err);
     if (st == DP_OK)
         st = dp_manifest_sum(m, err);
+    take_rows(c);
     take_position(c);
     return st;
 }
