@@ -122,54 +122,6 @@ static void the_window_ends_where_it_ends(void **state)
     dp_push_ids_free(&ids);
 }
 
-/* Numbers are used up and taken back at random; then the same, packed and unpacked. */
-static void what_is_taken_back_is_new_again(void **state)
-{
-    (void)state;
-    enum { SPAN = 9000 };
-    struct dp_push_ids *ids = start();
-    uint8_t *seen = calloc(SPAN, 1);
-    uint64_t seed = 5, lowered = 0;
-    for (uint32_t op = 0; op < 60000; op++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        uint64_t front = op / 7, number = (front + (seed >> 24) % 300) % SPAN;
-        if ((seed >> 40) % 16 == 0) {
-            lowered += seen[number] && number < front;
-            assert_int_equal(dp_push_ids_take_back(ids, TRAINING(4), number), DP_OK);
-            seen[number] = 0;
-        } else if (!seen[number]) {
-            add(ids, TRAINING(4), number);
-            seen[number] = 1;
-        }
-    }
-    assert_int_equal(dp_push_ids_take_back(ids, TRAINING(5), 1), DP_OK); /* of a stream that is not known */
-    for (uint32_t again = 0; again < 2; again++) {
-        for (uint64_t number = 0; number < SPAN; number++)
-            assert_int_equal(look(ids, TRAINING(4), number), seen[number] ? DP_PUSH_REPEATED : DP_PUSH_NEW);
-        ids = packed_and_unpacked(ids);
-    }
-    free(seen);
-    dp_push_ids_free(&ids);
-}
-
-static void a_number_beyond_the_window_is_not_taken_back(void **state)
-{
-    (void)state;
-    struct dp_push_ids *ids = start();
-    const uint64_t w = DP_PUSH_WINDOW;
-    for (uint64_t n = 0; n <= w; n++)
-        add(ids, 1, n);
-    assert_int_equal(dp_push_ids_take_back(ids, 1, 0), DP_AGAIN);
-    assert_int_equal(look(ids, 1, 0), DP_PUSH_REPEATED);
-    assert_int_equal(dp_push_ids_take_back(ids, 1, 1), DP_OK);
-    assert_int_equal(look(ids, 1, 1), DP_PUSH_NEW);
-    assert_int_equal(look(ids, 1, w), DP_PUSH_REPEATED);
-    add(ids, 1, 1);
-    assert_int_equal(look(ids, 1, 2 * w), DP_PUSH_NEW);
-    assert_int_equal(look(ids, 1, 2 * w + 1), DP_PUSH_ABOVE);
-    dp_push_ids_free(&ids);
-}
-
 /* Full of clients 1000.. and runs 1000.., each used once, in this order. */
 static struct dp_push_ids *full(void)
 {
@@ -612,8 +564,6 @@ int main(void)
         cmocka_unit_test(what_was_forgotten_is_never_new),
         cmocka_unit_test(the_order_of_use_rests_in_bytes),
         cmocka_unit_test(format_2_is_read),
-        cmocka_unit_test(what_is_taken_back_is_new_again),
-        cmocka_unit_test(a_number_beyond_the_window_is_not_taken_back),
         cmocka_unit_test(what_is_remembered_can_be_visited),
     };
     return cmocka_run_group_tests_name("push_ids", tests, NULL, NULL);
