@@ -239,6 +239,7 @@ begin "$downpour" run --dir "$dir/K" --journal-bytes 16MiB --model mf:4 --train 
     --servers 2 --restarts 0
 expect 2 "is in use by another downpour command" "$downpour" export "$dir/K" --out "$dir/x.npy"
 until_trained
+left | xargs -r kill -STOP # at once: a server whose parent dies first would close
 left | xargs -r kill -KILL
 wait "$pid" 2>/dev/null
 gone

@@ -59,6 +59,7 @@ touch "$dir/checkpoint-000001/manifest.json" "$dir/checkpoint-000001/cluster.con
 expect 2 "is a checkpoint: restore it into a copy" "$downpour" export "$dir/checkpoint-000001" --out "$dir/x.safetensors"
 begin "$downpour" run --dir "$dir/K" --journal-bytes 16MiB --model mf:4 --train "$dir/pairs" --epochs 100000 --batch 4 --restarts 0
 until_trained
+left | xargs -r kill -STOP # at once: a server whose parent dies first would close
 left | xargs -r kill -KILL
 wait "$pid" 2>/dev/null
 gone
