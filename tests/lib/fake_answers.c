@@ -105,3 +105,38 @@ bool dp_fake_answer_register(struct dp_fake_net *net, const struct dp_request *r
     frames[0] = dp_frame_copy(net->value.bytes, net->value.size);
     return true;
 }
+
+uint32_t dp_fake_answer_checkpoint(uint32_t index, const struct dp_request *r, struct dp_reply *reply,
+                                   struct dp_frame *frames)
+{
+    const struct dp_checkpoint_ask *ask = &r->checkpoint;
+    struct dp_checkpoint_state *state = &reply->checkpoint;
+    char ids[32];
+    reply->kind = DP_REPLY_CHECKPOINT;
+    *state =
+        (struct dp_checkpoint_state){.stage = DP_CHECKPOINT_PREPARED, .order = ask->order, .cut = ask->cut};
+    if (ask->action == DP_CHECKPOINT_FINISH) {
+        state->stage = DP_CHECKPOINT_WAITING;
+        state->lacking = ask->missing;
+        state->lack_stream = ask->missing ? dp_load_u64le(ask->pushes) : 0;
+        state->lack_number = ask->missing ? dp_load_u64le((const char *)ask->pushes + 8) : 0;
+    }
+    if (ask->action != DP_CHECKPOINT_CUT)
+        return 0;
+    state->stage = DP_CHECKPOINT_IS_CUT;
+    (void)snprintf(ids, sizeof ids, "ids of shard %u", (unsigned)index);
+    frames[0] = dp_frame_copy(ids, strlen(ids));
+    frames[1] = dp_frame_copy("", 0);
+    return 2;
+}
+
+uint32_t dp_fake_answer_register_copy(const struct dp_fake_net *net, struct dp_reply *reply,
+                                      struct dp_frame *frames)
+{
+    reply->kind = DP_REPLY_REGISTER;
+    reply->whole = true;
+    reply->version = net->value.version;
+    reply->register_id = 99;
+    frames[0] = dp_frame_copy(net->value.bytes, net->value.size);
+    return 1;
+}

@@ -15,5 +15,11 @@ uint32_t dp_fake_answer_notes(struct dp_fake_net *net, const struct dp_request *
 /* false: no answer. */
 bool dp_fake_answer_register(struct dp_fake_net *net, const struct dp_request *r, struct dp_reply *reply,
                              struct dp_frame *frames);
+/* A cut has the ids "ids of shard N" and no steps; a finish waits for all that is missing; other orders are prepared. */
+uint32_t dp_fake_answer_checkpoint(uint32_t index, const struct dp_request *r, struct dp_reply *reply,
+                                   struct dp_frame *frames);
+/* The one value, as the whole register. */
+uint32_t dp_fake_answer_register_copy(const struct dp_fake_net *net, struct dp_reply *reply,
+                                      struct dp_frame *frames);
 
 #endif

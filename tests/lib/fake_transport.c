@@ -418,6 +418,12 @@ static bool serve_request(struct dp_fake_net *net, uint32_t index, const struct 
     case DP_REQUEST_BEAT:
         *frame_count = dp_fake_answer_beat(net, r, reply, frames);
         return true;
+    case DP_REQUEST_CHECKPOINT:
+        *frame_count = dp_fake_answer_checkpoint(index, r, reply, frames);
+        return true;
+    case DP_REQUEST_REGISTER_COPY:
+        *frame_count = dp_fake_answer_register_copy(net, reply, frames);
+        return true;
     case DP_REQUEST_VIEW_PUT:
         do_view_put(&net->shard[index], r, reply);
         return true;

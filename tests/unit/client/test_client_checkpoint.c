@@ -1,0 +1,114 @@
+/* client: orders of a checkpoint to all shards at once, whatever is lost; what a shard refuses; a copy of the register. */
+#include "common/client/checkpoint.h"
+#include "tests/unit/client/bench.h"
+
+#define SHARDS 3u
+
+static struct dp_checkpoint_ask asks[SHARDS];
+static struct dp_checkpoint_answer answers[SHARDS];
+
+static enum dp_status order(struct bench *b, enum dp_checkpoint_action action)
+{
+    dp_client_checkpoint_clear(answers, SHARDS);
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        asks[i].action = action;
+        asks[i].order = 8;
+        asks[i].cut = action == DP_CHECKPOINT_CUT || action == DP_CHECKPOINT_FINISH ? 2 : 0;
+        (void)snprintf(asks[i].directory, sizeof asks[i].directory, "%s",
+                       action == DP_CHECKPOINT_BEGIN ? "/checkpoints" : "");
+    }
+    return dp_client_checkpoint(b->client, asks, answers, WAIT_MS, &b->err);
+}
+
+static void all_shards_answer_whatever_is_lost(void **state)
+{
+    (void)state;
+    struct bench b = opened(SHARDS, false);
+    b.net->faults.lose = 300;
+    b.net->faults.twice = 300;
+    for (uint32_t round = 0; round < 50; round++) {
+        assert_int_equal(order(&b, DP_CHECKPOINT_BEGIN), DP_OK);
+        assert_int_equal(order(&b, DP_CHECKPOINT_CUT), DP_OK);
+        for (uint32_t i = 0; i < SHARDS; i++) {
+            char ids[32];
+            (void)snprintf(ids, sizeof ids, "ids of shard %u", (unsigned)i);
+            assert_true(answers[i].answered && answers[i].state.stage == DP_CHECKPOINT_IS_CUT);
+            assert_true(answers[i].state.order == 8 && answers[i].state.cut == 2);
+            assert_string_equal(answers[i].frame[0], ids);
+            assert_int_equal(answers[i].bytes[0], strlen(ids));
+            assert_non_null(answers[i].frame[1]);
+            assert_int_equal(answers[i].bytes[1], 0);
+        }
+    }
+    dp_client_checkpoint_clear(answers, SHARDS);
+    done(&b);
+}
+
+static void each_shard_hears_what_it_lacks(void **state)
+{
+    (void)state;
+    struct bench b = opened(SHARDS, false);
+    const uint64_t pushes[4] = {70, 1, 71, 4};
+    asks[1].missing = 2;
+    asks[1].pushes = pushes;
+    assert_int_equal(order(&b, DP_CHECKPOINT_FINISH), DP_OK);
+    assert_int_equal(answers[0].state.lacking, 0);
+    assert_int_equal(answers[1].state.lacking, 2);
+    assert_true(answers[1].state.lack_stream == 70 && answers[1].state.lack_number == 1);
+    memset(asks, 0, sizeof asks);
+    dp_client_checkpoint_clear(answers, SHARDS);
+    done(&b);
+}
+
+static enum dp_status second_refuses(void *context, uint32_t shard, const struct dp_request *r,
+                                     struct dp_reply *reply)
+{
+    (void)context;
+    if (r->kind != DP_REQUEST_CHECKPOINT || shard != 1)
+        return DP_OK;
+    (void)snprintf(reply->reason, sizeof reply->reason, "order 7 is under way");
+    return DP_IN_USE;
+}
+
+static void a_refusal_and_a_silence_name_the_shard(void **state)
+{
+    (void)state;
+    struct bench b = opened(SHARDS, false);
+    b.net->refuse = second_refuses;
+    assert_int_equal(order(&b, DP_CHECKPOINT_BEGIN), DP_IN_USE);
+    assert_non_null(strstr(b.err.text, "shard 1"));
+    assert_non_null(strstr(b.err.text, "order 7 is under way"));
+    b.net->refuse = NULL;
+    b.net->dead[2] = true;
+    assert_int_not_equal(order(&b, DP_CHECKPOINT_LOOK), DP_OK);
+    assert_non_null(strstr(b.err.text, "shard 2"));
+    dp_client_checkpoint_clear(answers, SHARDS);
+    done(&b);
+}
+
+static void the_register_is_copied(void **state)
+{
+    (void)state;
+    struct bench b = opened(1, false);
+    struct dp_register_value value = {0};
+    bool won = false;
+    b.net->faults.lose = 300;
+    assert_int_equal(
+        dp_client_register_set(b.client, "run/1/view", 0, "members", 7, WAIT_MS, &won, NULL, &b.err), DP_OK);
+    assert_int_equal(dp_client_register_copy(b.client, WAIT_MS, &value, &b.err), DP_OK);
+    assert_true(value.version == 1 && value.size == 7);
+    assert_string_equal(value.bytes, "members");
+    dp_register_value_clear(&value);
+    done(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_shards_answer_whatever_is_lost),
+        cmocka_unit_test(each_shard_hears_what_it_lacks),
+        cmocka_unit_test(a_refusal_and_a_silence_name_the_shard),
+        cmocka_unit_test(the_register_is_copied),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
