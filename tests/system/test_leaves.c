@@ -98,7 +98,8 @@ static void check_push(void *context, uint32_t epoch, uint32_t push, const float
 
 static void finished(struct cast *cast)
 {
-    assert_true(number(cast, "final.test.accuracy") > 0.8);
+    /* How much of it was trained depends on how long they were away; chance is 0.1. */
+    assert_true(number(cast, "final.test.accuracy") > 0.5);
     dp_train_ledger_read(cast->conf, EPOCHS, BATCHES, check_push, cast);
     for (uint32_t i = 0; i < 2; i++)
         dp_place_stops_cleanly(cast->server[i]);
