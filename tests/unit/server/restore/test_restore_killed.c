@@ -1,6 +1,7 @@
 /* A restore that is killed, or that fails. Goal: wherever it ends, the store is the old one or the whole restored one, never a part; and
- * the restore can be run again. Method: each of our own file calls is the last one in turn (all behind it fail, as in a process that is
- * dead), or the only one that finds the disk full; then the stores are opened, and the restore is run again. */
+ * the restore can be run again. Method: one of our own file calls is the last one (all behind it fail, as in a process that is dead), or
+ * the only one that finds the disk full; then the stores are opened, and the restore is run again. Calls around the change of places and
+ * some of the others; with DP_LONG=1 each. */
 #define _GNU_SOURCE /* renameat2 */
 #include "server/restore/restore_files.h"
 #include "server/restore/restore_place.h"
@@ -20,7 +21,7 @@
 static uint32_t calls, fails_at; /* 0: none fails */
 static bool fails_once;          /* with a full disk; else that one and all behind it */
 static bool no_exchange, no_links;
-static uint32_t exchanges;
+static uint32_t exchanges, place_call; /* place_call: of the last time that STORE.restoring became STORE */
 
 /* takes_room: it is one that a full disk lets fail. */
 static bool fails(bool takes_room)
@@ -41,12 +42,21 @@ static bool fails(bool takes_room)
     {                                                                                                        \
         return fails(room) ? -1 : __real_##name arguments;                                                   \
     }
-WRAPPED(int, rename, true, (const char *from, const char *to), (from, to))
 WRAPPED(int, unlink, false, (const char *path), (path))
 WRAPPED(int, rmdir, false, (const char *path), (path))
 WRAPPED(int, mkdir, true, (const char *path, mode_t mode), (path, mode))
 WRAPPED(int, fsync, false, (int fd), (fd))
 WRAPPED(int, fdatasync, false, (int fd), (fd))
+
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to)
+{
+    const char *end = strrchr(from, '.');
+    if (end && strcmp(end, ".restoring") == 0)
+        place_call = calls + 1;
+    return fails(true) ? -1 : __real_rename(from, to);
+}
 
 ssize_t __real_write(int fd, const void *bytes, size_t count);
 ssize_t __wrap_write(int fd, const void *bytes, size_t count);
@@ -74,6 +84,7 @@ int __wrap_renameat2(int at, const char *from, int to_at, const char *to, unsign
 int __wrap_renameat2(int at, const char *from, int to_at, const char *to, unsigned flags)
 {
     exchanges++;
+    place_call = calls + 1;
     if (no_exchange) {
         errno = EINVAL;
         return -1;
@@ -164,12 +175,17 @@ static bool ends_at(struct world *world, bool has_old, uint32_t at)
     return came;
 }
 
-/* The first calls and the last ones each (the change of places, the old store's end), in between every `stride`-th. */
+/* Those around the change of places, the first one, and every `stride`-th. */
+static bool is_swept(uint32_t at, uint32_t place, uint32_t stride)
+{
+    return getenv("DP_LONG") || at == 1 || at % stride == 0 || (at + 1 >= place && at <= place + 2);
+}
+
 static void sweep(struct world *world, const char *name, const uint32_t *shards, bool has_old,
                   uint32_t stride)
 {
     struct dp_error err = {0};
-    uint32_t all;
+    uint32_t all, place, cases = 0;
     world_cluster(world, name, shards);
     if (has_old) {
         char digest[DP_DIGEST_TEXT];
@@ -179,49 +195,53 @@ static void sweep(struct world *world, const char *name, const uint32_t *shards,
     calls = 0;
     assert_int_equal(world_restore_one(world, 0, has_old, &err), DP_OK);
     all = calls;
-    print_message("%s: %u calls\n", name, all);
-    assert_true(all > 10);
-    for (uint32_t at = 1; at <= all + 3; at += at < 12 || at + 60 > all ? 1 : stride) {
+    place = place_call;
+    assert_true(all > 10 && place > 1 && place <= all);
+    for (uint32_t at = 1; at <= all + 3; at++) {
+        if (!is_swept(at, place, stride))
+            continue;
         if (!has_old)
             assert_int_equal(dp_restore_remove(world->server[0].store, true, &err), DP_OK);
+        cases++;
         if (!ends_at(world, has_old, at))
             break;
     }
+    print_message("%s: %u of %u calls\n", name, cases, all);
 }
 
 static void the_first_store(void **state)
 {
-    sweep(*state, "first", WORLD_AS(2), false, 3);
+    sweep(*state, "first", WORLD_AS(2), false, 31);
 }
 
 static void in_place_of_another(void **state)
 {
     exchanges = 0;
-    sweep(*state, "other", WORLD_AS(2), true, 5);
+    sweep(*state, "other", WORLD_AS(2), true, 41);
     assert_true(exchanges > 0);
 }
 
 static void in_place_of_another_without_exchange(void **state)
 {
     no_exchange = true;
-    sweep(*state, "plain", WORLD_AS(2), true, 9);
+    sweep(*state, "plain", WORLD_AS(2), true, 53);
 }
 
 static void copied(void **state)
 {
     no_links = true;
-    sweep(*state, "copied", WORLD_AS(2), false, 7);
+    sweep(*state, "copied", WORLD_AS(2), false, 37);
 }
 
 static void other_shards(void **state)
 {
-    sweep(*state, "split", WORLD_AS(3), true, 23);
+    sweep(*state, "split", WORLD_AS(3), true, 83);
 }
 
 static void a_full_disk(void **state)
 {
     fails_once = true;
-    sweep(*state, "full", WORLD_AS(2), false, 7);
+    sweep(*state, "full", WORLD_AS(2), false, 19);
 }
 
 int main(void)
