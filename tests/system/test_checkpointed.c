@@ -189,6 +189,39 @@ static void all_killed(void **state)
     assert_string_equal(digest(&s), end);
 }
 
+static struct dp_process *run_in(const struct saved *s, const char *dir)
+{
+    return dp_place_start(s->place, "downpour", "run", "--dir", dir, "--model", "mlp:64-64-10", "--train",
+                          DP_DIGITS_TRAIN, "--test", DP_DIGITS_TEST, "--scale", "0.0625", "--servers", "2",
+                          "--workers", "1", "--no-overlap", "--batch", "4", "--epochs", "40", NULL);
+}
+
+/* A run that has ended goes back to its checkpoint, and ends as it did. */
+static void a_run_in_its_directory(void **state)
+{
+    struct saved s = {.place = *state, .to = NULL};
+    const char *dir = dp_place_path(s.place, "run"), *again = dp_place_path(s.place, "run/store");
+    s.to = dp_place_path(s.place, "checkpoints");
+    struct dp_process *run = run_in(&s, dir);
+    dp_place_awaits(run, "\n    2 ");
+    (void)dp_place_try(s.place, 0, "downpour", "checkpoint", "--dir", dir, "--to", s.to);
+    struct dp_process *refused =
+        dp_place_try(s.place, 2, "downpour", "restore", "--from", s.to, "--dir", dir, "--overwrite");
+    dp_place_says(refused, "restore: ");
+    dp_place_ended(run, 0);
+    const char *end = dp_place_digest(s.place, dp_place_path(s.place, "run/store/server-0"),
+                                      dp_place_path(s.place, "run/store/server-1"));
+    dp_place_says(
+        dp_place_try(s.place, 0, "downpour", "restore", "--from", s.to, "--dir", dir, "--overwrite"),
+        "To go on: downpour run --dir");
+    assert_int_equal(count_names(again, "server-0."), 0);
+    dp_place_says(dp_place_try(s.place, 0, "downpour", "run", "--dir", dir, "--resume"),
+                  "replaced or restored");
+    assert_string_equal(dp_place_digest(s.place, dp_place_path(s.place, "run/store/server-0"),
+                                        dp_place_path(s.place, "run/store/server-1")),
+                        end);
+}
+
 static void only_the_last_are_kept(void **state)
 {
     struct saved s = training(state, 2, "");
@@ -315,6 +348,7 @@ int main(void)
         CHECKPOINT_TEST(one_worker),
         CHECKPOINT_TEST(workers_in_step),
         CHECKPOINT_TEST(all_killed),
+        CHECKPOINT_TEST(a_run_in_its_directory),
         CHECKPOINT_TEST(only_the_last_are_kept),
         CHECKPOINT_TEST(two_at_once),
         CHECKPOINT_TEST(killed_server),
