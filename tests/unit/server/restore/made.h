@@ -17,7 +17,7 @@ struct made {
     const char *directory; /* DIR */
     uint32_t number;
     uint32_t shards;
-    char shard[MADE_SHARDS_MAX][512]; /* their stores' directories */
+    char shard[MADE_SHARDS_MAX][700]; /* their stores' directories */
     /* NULL: the store itself. Else a copy of its rows and marks from before, while the journal is the store's. */
     const char *link[MADE_SHARDS_MAX];
     const struct dp_push_ids *ids;  /* of all shards */

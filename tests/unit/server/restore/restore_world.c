@@ -104,6 +104,9 @@ void world_free(struct world *world)
 
 void world_cluster(struct world *world, const char *name, const uint32_t *shards)
 {
+    char directory[sizeof world->directory];
+    memcpy(directory, world->directory,
+           sizeof directory); /* GCC 12 sees an overlap of the fields otherwise */
     world->history = "word";
     world->cluster = (struct dp_cluster){.name = "test",
                                          .id = LIVE_CLUSTER,
@@ -113,8 +116,8 @@ void world_cluster(struct world *world, const char *name, const uint32_t *shards
                                          .server = world->server};
     for (uint32_t i = 0; shards[i] > 0; i++) {
         world->server[i] = (struct dp_cluster_server){.shards = shards[i]};
-        (void)snprintf(world->server[i].store, sizeof world->server[i].store, "%s/%s-%u", world->directory,
-                       name, (unsigned)i);
+        (void)snprintf(world->server[i].store, sizeof world->server[i].store, "%s/%s-%u", directory, name,
+                       (unsigned)i);
         world->cluster.server_count++;
     }
 }
