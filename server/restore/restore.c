@@ -65,11 +65,6 @@ static enum dp_status check(const struct restoring *r, struct dp_error *err)
     return DP_OK;
 }
 
-static bool is_number(const char *text)
-{
-    return strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
-}
-
 static uint64_t number_of(const char *digits)
 {
     char text[17];
@@ -91,21 +86,19 @@ static enum dp_status choose_history(struct restoring *r, struct dp_error *err)
             r->o->cluster->server_count);
     if (!word) {
         dp_store_id_draw(&r->own.history);
-    } else if (is_number(word)) {
-        r->own.history = number_of(word);
-    } else {
-        char order[8], text[DP_CHECKSUM_TEXT];
-        struct dp_checksum sum;
-        dp_store_u64le(order, r->from.manifest.order);
-        dp_checksum_begin(&sum);
-        dp_checksum_put(&sum, order, sizeof order);
-        dp_checksum_put(&sum, word, strlen(word));
-        dp_checksum_end(&sum, text);
-        r->own.history = number_of(text);
+        return DP_OK;
     }
-    return r->own.history != 0
-               ? DP_OK
-               : dp_fail(err, DP_ARGUMENT, "--history 0 is that of a cluster that was never restored");
+    /* Of the checkpoint, too: servers that were restored from two of them must not take each other for one cluster. */
+    char order[8], text[DP_CHECKSUM_TEXT];
+    struct dp_checksum sum;
+    dp_store_u64le(order, r->from.manifest.order);
+    dp_checksum_begin(&sum);
+    dp_checksum_put(&sum, order, sizeof order);
+    dp_checksum_put(&sum, word, strlen(word));
+    dp_checksum_end(&sum, text);
+    r->own.history = number_of(text);
+    r->own.history += r->own.history == 0; /* 0: never restored */
+    return DP_OK;
 }
 
 static uint64_t bytes_of(const struct dp_manifest_files *files)

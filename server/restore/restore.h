@@ -19,8 +19,8 @@ struct dp_restore_options {
     const struct dp_cluster *cluster;
     uint32_t server;
     bool overwrite; /* a store that is there is replaced */
-    /* The history of all servers of this restore: 16 hex digits, or a word, from which and the checkpoint it is derived. NULL: one is
-     * drawn, which only a cluster of one server allows. The generation is the checkpoint's + 1. */
+    /* A word, from which and the checkpoint the history of all servers of this restore is derived. NULL: one is drawn, which only a
+     * cluster of one server allows. The generation is the checkpoint's + 1. */
     const char *history;
 };
 
