@@ -20,11 +20,12 @@ static struct dp_parcel *beat_of(const struct dp_client *client)
     return parcel;
 }
 
-/* What cannot be sent now for lack of memory is sent later. */
+/* From when the register has it in its place, though a shard may keep it waiting before it has joined. What cannot be sent now for lack
+ * of memory is sent later. */
 static void look(struct dp_client *client, uint64_t now_ns)
 {
     struct dp_client_beats *beats = &client->beats;
-    if (!client->place.joined || now_ns < beats->due_ns || client->session.replaced.status != DP_OK)
+    if (!client->place.seated || now_ns < beats->due_ns || client->session.replaced.status != DP_OK)
         return;
     struct dp_parcel *parcel = beat_of(client);
     struct dp_call *call = dp_call_new(client, 0, 0);
@@ -89,7 +90,11 @@ done:
 
 enum dp_status dp_client_beats_begin(struct dp_client *client, uint32_t timeout_ms, struct dp_error *err)
 {
-    return client->beats.every_ns > 0 ? ask(client, NULL, timeout_ms, err) : DP_OK;
+    if (client->beats.every_ns == 0)
+        return DP_OK;
+    enum dp_status st = ask(client, NULL, timeout_ms, err);
+    client->beats.due_ns = dp_awake_ns(&client->session.clock) + client->beats.every_ns;
+    return st;
 }
 
 enum dp_status dp_client_silences(struct dp_client *client, uint64_t *silent_ms, uint32_t timeout_ms,

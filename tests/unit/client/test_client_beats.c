@@ -41,6 +41,24 @@ static void a_member_beats_from_before_it_has_a_place(void **state)
     done(&b);
 }
 
+/* Goal    a member that joins while a shard is away, perhaps for longer than the others wait for a silent one, keeps its place.
+ * Planted it beats only once every shard has heard of it. */
+static void a_member_beats_while_a_shard_does_not_answer_its_join(void **state)
+{
+    (void)state;
+    struct bench b = opened(1, false);
+    dp_client_beats(b.client, 8000);
+    b.net->dead[0] = true;
+    assert_int_equal(dp_client_join(b.client, &as_one, 10000, &b.err), DP_TIMEOUT);
+    assert_int_equal(b.net->value.version, 1); /* the register has it in its place */
+    assert_in_range(b.net->beats, 9, 12);
+    assert_int_equal(dp_client_join(b.client, &as_one, 5000, &b.err), DP_TIMEOUT);
+    assert_in_range(b.net->beats, 13, 17);
+    b.net->dead[0] = false;
+    assert_int_equal(dp_client_join(b.client, &as_one, WAIT_MS, &b.err), DP_OK);
+    done(&b);
+}
+
 /* Goal    a server that was away for a minute hears all members within a beat of its return, not when a pause that grew with its
  *         silence is over.
  * Planted the same request is sent again and again. */
@@ -85,6 +103,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_member_beats_from_before_it_has_a_place),
+        cmocka_unit_test(a_member_beats_while_a_shard_does_not_answer_its_join),
         cmocka_unit_test(a_server_that_comes_back_hears_of_it_at_once),
         cmocka_unit_test(silences_come_from_the_first_server),
     };
