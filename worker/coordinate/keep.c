@@ -13,9 +13,17 @@ static enum dp_status give_order(struct dp_job *job, const struct dp_snapshot_or
 {
     struct dp_retry retry = dp_retry_begin(job);
     enum dp_status st;
-    do
+    do {
         st = dp_client_snapshot(job->client, order, states, dp_retry_slice_ms(&retry, SLICE_MS), err);
-    while (dp_retry_more(&retry, &st, err));
+        /* A shard may wait for a member to leave that is gone. */
+        struct dp_error why = {0};
+        enum dp_status looked =
+            st == DP_TIMEOUT && err->wait.reason == DP_WAIT_STEP ? dp_job_waits(job, &why) : DP_OK;
+        if (looked != DP_OK) {
+            *err = why;
+            return looked;
+        }
+    } while (dp_retry_more(&retry, &st, err));
     return st;
 }
 

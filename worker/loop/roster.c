@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #define SLICE_MS          10000u
-#define STOOD_IN_NS       UINT64_C(10000000000)
+#define STOOD_IN_MS       10000u /* at least */
 #define STOOD_IN_SLICE_MS 500u
 
 static enum dp_consistency mode_of(const struct dp_rounds *rounds)
@@ -141,9 +141,18 @@ enum dp_status dp_roster_look(struct dp_job *job, const struct dp_rounds *rounds
 
 bool dp_roster_was_let_leave(struct dp_job *job, const struct dp_rounds *rounds)
 {
-    uint64_t until_ns = dp_clock_ns(&job->clock) + STOOD_IN_NS, version = 0;
+    /* A stand-in may be slow, or die: then the next one needs the timeout to see it, and its own to answer. */
+    const struct dp_cluster_training *training = &job->cluster->training;
+    uint64_t patience_ms = training->worker_timeout * UINT64_C(1000) + training->timeout_ms, version = 0;
+    uint64_t ms = patience_ms > STOOD_IN_MS ? patience_ms : STOOD_IN_MS;
+    uint64_t until_ns = dp_clock_ns(&job->clock) + ms * UINT64_C(1000000);
     struct dp_error unheard = {0};
     bool left = job->client && dp_client_was_let_leave(job->client), waits = job->waits && job->client;
+    if (!left && waits)
+        dp_log(DP_LOG_WARN,
+               "another process joined as worker %" PRIu32 "; for up to %" PRIu64
+               " s this one waits to see whether that only lets it leave",
+               job->worker, ms / 1000);
     while (!left && waits) {
         struct dp_view view = {0};
         waits = get_view(job, rounds, version, STOOD_IN_SLICE_MS, &view, &version, &unheard) == DP_OK &&
