@@ -3,14 +3,14 @@
  * Seam      One copier is bound to one shard. The real one (copier_thread.h) has one thread for all shards of a
  *           server; tests/lib/fake_copier.h completes jobs when a test wants.
  * Job       Reads the link (the hard-linked copy of the shard's store, dp_copy_link_name, in the shard's
- *           directory) and the journal's records after + 1 .. until beside the running shard. Until the job is
- *           completed the shard must keep both: it does not release the journal past `after`, and does not
- *           remove the link.
+ *           directory) and the journal's records after + 1 .. until beside the running shard. The shard must
+ *           keep both: it does not release the journal past `after` before has_tail, or the job's end, and does
+ *           not remove the link before the job's end. The tail is copied first.
  * Promise   DP_OK: every file of the part is in the directory, durable, and was read back with the checksum that
  *           the manifest names. Anything else: no manifest names what was written; the next checkpoint sweeps it.
  * Memory    A job and all it points to belong to the copier from submit to completed. manifest is on the heap,
  *           the caller's.
- * Thread    The shard's thread calls all functions. done_bytes, all_bytes: any thread.
+ * Thread    The shard's thread calls all functions. done_bytes, all_bytes, has_tail: any thread.
  * Failure   The job's status and error: FULL (no room in the directory), IO, CORRUPT (a file reads back
  *           differently, or the journal lacks a record that it must have), STOPPING (cancelled), ARGUMENT (the
  *           directory is not there, or lies inside a store's directory), NOMEM. */
@@ -51,6 +51,7 @@ struct dp_copy_job {
     uint64_t rate_bytes; /* a second, read from the link and the journal; 0: no limit */
 
     atomic_bool cancelled;                  /* set by cancel */
+    atomic_bool has_tail;                   /* set by the copier: it reads the journal no more */
     _Atomic uint64_t done_bytes, all_bytes; /* all: grows while the job finds out what there is */
 
     enum dp_status status; /* set when completed */

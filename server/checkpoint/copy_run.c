@@ -179,6 +179,8 @@ void dp_copy_run(struct dp_copy_job *job, const struct dp_copy_place *place)
     if (st == DP_OK)
         st = copy_tail(&run, err);
     if (st == DP_OK)
+        atomic_store(&job->has_tail, true);
+    if (st == DP_OK)
         st = copy_files(&run, err);
     if (st == DP_OK) /* last: RocksDB may leave files of its own in what it reads */
         st = take_tables(&run, err);

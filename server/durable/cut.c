@@ -14,7 +14,8 @@ static void check(const struct dp_cut *cut)
 {
     DP_ASSERT(cut->number == 0 || (cut->after <= cut->lsn && cut->lsn <= cut->journaling->lsn));
     DP_ASSERT((cut->number > 0) == (cut->ids_bytes != NULL));
-    DP_ASSERT(cut->number == 0 || (cut->journaling->holds && cut->journaling->held == cut->after));
+    DP_ASSERT(!cut->holds || cut->number > 0);
+    DP_ASSERT(!cut->holds || (cut->journaling->holds && cut->journaling->held == cut->after));
     DP_ASSERT(cut->gone_count <= DP_CUT_GONE_MAX);
 }
 
@@ -101,7 +102,7 @@ static void forget(struct dp_cut *cut)
     cut->ids_bytes = cut->steps_bytes = NULL;
     cut->ids_size = cut->steps_size = 0;
     cut->number = 0;
-    cut->linked = false;
+    cut->linked = cut->holds = false;
     cut->failed = (struct dp_error){0};
 }
 
@@ -126,6 +127,7 @@ enum dp_status dp_cut_take(struct dp_cut *cut, uint64_t order, uint32_t number, 
     cut->order = order;
     cut->number = number;
     dp_journaling_hold(cut->journaling, cut->after);
+    cut->holds = true;
     check(cut);
     return DP_OK;
 }
@@ -135,6 +137,14 @@ bool dp_cut_is_made(const struct dp_cut *cut)
     return cut->number > 0 && cut->linked && cut->lsn <= cut->journaling->durable;
 }
 
+void dp_cut_let_journal_go(struct dp_cut *cut)
+{
+    check(cut);
+    if (cut->holds)
+        dp_journaling_end_hold(cut->journaling);
+    cut->holds = false;
+}
+
 void dp_cut_drop(struct dp_cut *cut)
 {
     check(cut);
@@ -142,8 +152,8 @@ void dp_cut_drop(struct dp_cut *cut)
         return;
     DP_ASSERT(cut->gone_count < DP_CUT_GONE_MAX);
     dp_copy_link_name(cut->order, cut->number, cut->gone[cut->gone_count++]);
+    dp_cut_let_journal_go(cut);
     forget(cut);
-    dp_journaling_end_hold(cut->journaling);
     dp_cut_turn(cut);
 }
 

@@ -2,7 +2,7 @@
  *     take: lsn, push ids and steps noted, the journal held, a link ordered at the store -> linked, and durable up to lsn -> drop
  * Promise   No row of the link is newer than `lsn`, and it has every push up to `after`: what the store was given before the turn is in
  *           the link, what it is given later is not, and `after` is what its marks told before. The journal keeps all above `after`
- *           until the cut is dropped. Ids and steps are those of the turn; the ids without the pushes that are kept for the open
+ *           until it is let go, or the cut is dropped. Ids and steps are those of the turn; the ids without the pushes that are kept for the open
  *           step, which are no part of the rows.
  * Again     A cut may be taken anew, under a higher number: the one before is dropped.
  * Hidden    A close that nothing may show yet (sync with backup members) is within lsn: a cut is not made before it is durable.
@@ -26,8 +26,8 @@ struct dp_cut {
     const struct dp_steps *steps;
     const struct dp_kept *kept;
     uint64_t order;
-    uint32_t number; /* 0: there is none */
-    bool linked;
+    uint32_t number;    /* 0: there is none */
+    bool linked, holds; /* holds: the journal */
     struct dp_error failed;
     uint64_t lsn, after;
     uint32_t mode, run; /* enum dp_consistency; run 0: none */
@@ -43,6 +43,8 @@ DP_MUST_USE
 enum dp_status dp_cut_take(struct dp_cut *cut, uint64_t order, uint32_t number, struct dp_error *err);
 /* Whether the link is there and the cut is durable. */
 bool dp_cut_is_made(const struct dp_cut *cut);
+/* The journal is not needed any more; the link is. Accepts a cut that was not taken. */
+void dp_cut_let_journal_go(struct dp_cut *cut);
 /* Accepts one that was not taken. */
 void dp_cut_drop(struct dp_cut *cut);
 /* Orders removals that the store had no room for. */

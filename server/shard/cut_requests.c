@@ -179,6 +179,14 @@ static void take_back_job(struct dp_cut_requests *r)
     }
 }
 
+/* A copy takes long, its tail does not. One that was given up and does not end, as its disk hangs, must not fill the journal. */
+static void let_journal_go(struct dp_cut_requests *r)
+{
+    bool is_idle = r->stage != DP_CHECKPOINT_COPYING && dp_journaling_hold_fills(r->journaling);
+    if (dp_cut_requests_is_busy(r) && (is_idle || atomic_load(&r->job->has_tail)))
+        dp_cut_let_journal_go(r->cut);
+}
+
 static void cut_now(struct dp_cut_requests *r)
 {
     struct dp_error ignored;
@@ -200,8 +208,11 @@ void dp_cut_requests_turn(struct dp_cut_requests *r, bool draining)
 {
     struct dp_error why = {0};
     take_back_job(r);
-    if (is_under_way(r) && look_for_end(r, draining, &why) != DP_OK)
+    let_journal_go(r);
+    if (is_under_way(r) && look_for_end(r, draining, &why) != DP_OK) {
         give_up(r, &why);
+        let_journal_go(r);
+    }
     if (r->stage == DP_CHECKPOINT_PREPARING && dp_write_back_is_past(r->write_back, r->begin_lsn))
         r->stage = DP_CHECKPOINT_PREPARED;
     if (r->stage == DP_CHECKPOINT_CUTTING)

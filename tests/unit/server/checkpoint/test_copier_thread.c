@@ -123,6 +123,7 @@ static void jobs_come_back_to_their_shard(void **state)
             dp_manifest_shard_parse(job[i]->manifest, strlen(job[i]->manifest), &shard, &bed.err), DP_OK);
         assert_int_equal(shard.index, i);
         assert_true(job[i]->done_bytes > 100000 && job[i]->done_bytes <= job[i]->all_bytes);
+        assert_true(job[i]->has_tail);
         dp_manifest_shard_clear(&shard);
         expect(&bed, i, job[i], DP_OK);
         assert_null(bed.copier[i].completed(bed.copier[i].self));

@@ -213,6 +213,60 @@ static void the_journal_is_held_until_the_copy_is_done(void **state)
     cut_bed_stop(&c);
 }
 
+/* Far more than its budget. */
+static void fill_journal(struct cut_bed *c)
+{
+    for (uint64_t i = 0; i < 200; i++) {
+        cut_bed_push_many(c, 1000);
+        if (i % 8 == 7)
+            cut_bed_write_back(c);
+        (void)cut_bed_at_once(c,
+                              &(struct dp_checkpoint_ask){.action = DP_CHECKPOINT_LOOK, .order = CUT_ORDER});
+    }
+}
+
+/* However long its files take. */
+static void a_copied_tail_lets_the_journal_go(void **state)
+{
+    struct cut_bed c;
+    (void)state;
+    cut_bed_start(&c);
+    cut_bed_begin(&c);
+    (void)cut_bed_push(&c, 10);
+    struct dp_checkpoint_state cut = *cut_bed_cut(&c, 1);
+    cut_bed_finish(&c, 1, 0, NULL, 0);
+    assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_COPYING);
+    atomic_store(&dp_fake_copier_job(c.fake, 0)->has_tail, true);
+    fill_journal(&c);
+    assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_COPYING);
+    assert_false(cut_bed_journal_has(&c, cut.after, cut.lsn));
+    assert_true(cut_bed_has_link(&c, 1));
+    dp_fake_copier_end(c.fake, 0, DP_OK);
+    assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_COPIED);
+    assert_false(cut_bed_has_link(&c, 1));
+    cut_bed_stop(&c);
+}
+
+/* Its disk hangs: the order is given up, and pushes go on. */
+static void a_copy_that_hangs_fills_no_journal(void **state)
+{
+    struct cut_bed c;
+    (void)state;
+    cut_bed_start(&c);
+    cut_bed_begin(&c);
+    (void)cut_bed_push(&c, 10);
+    struct dp_checkpoint_state cut = *cut_bed_cut(&c, 1);
+    cut_bed_finish(&c, 1, 0, NULL, 0);
+    fill_journal(&c);
+    assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_ABANDONED);
+    assert_int_equal(dp_fake_copier_waiting(c.fake), 1);
+    assert_false(cut_bed_journal_has(&c, cut.after, cut.lsn));
+    assert_true(cut_bed_has_link(&c, 1));
+    dp_fake_copier_end(c.fake, 0, DP_OK);
+    expect_given_up(&c, "journal would get full");
+    cut_bed_stop(&c);
+}
+
 static void a_journal_nearly_full_ends_it(void **state)
 {
     struct cut_bed c;
@@ -221,13 +275,7 @@ static void a_journal_nearly_full_ends_it(void **state)
     cut_bed_begin(&c);
     (void)cut_bed_push(&c, 10);
     (void)cut_bed_cut(&c, 1);
-    for (uint64_t i = 0; i < 200; i++) { /* none of which is refused */
-        cut_bed_push_many(&c, 1000);
-        if (i % 8 == 7)
-            cut_bed_write_back(&c);
-        (void)cut_bed_at_once(&c,
-                              &(struct dp_checkpoint_ask){.action = DP_CHECKPOINT_LOOK, .order = CUT_ORDER});
-    }
+    fill_journal(&c); /* no push is refused */
     expect_given_up(&c, "journal would get full");
     cut_bed_stop(&c);
 }
@@ -492,6 +540,8 @@ int main(void)
         cmocka_unit_test(a_link_has_nothing_newer_than_its_cut),
         cmocka_unit_test(a_cut_within_a_cycle_is_as_of_the_one_before),
         cmocka_unit_test(the_journal_is_held_until_the_copy_is_done),
+        cmocka_unit_test(a_copied_tail_lets_the_journal_go),
+        cmocka_unit_test(a_copy_that_hangs_fills_no_journal),
         cmocka_unit_test(a_journal_nearly_full_ends_it),
         cmocka_unit_test(silence_ends_it),
         cmocka_unit_test(a_failure_ends_it),
