@@ -5,6 +5,7 @@
 #include "server/checkpoint/checksum.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/manifest.h"
+#include "server/checkpoint/prune.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -108,8 +109,11 @@ enum dp_status dp_checkpoint_publish(const char *directory, struct dp_manifest *
 enum dp_status dp_checkpoint_abandon(const char *directory, uint64_t order, struct dp_error *err)
 {
     struct dp_checkpoint_path making;
+    struct dp_prune pruned;
     enum dp_status st = dp_checkpoint_path_making(directory, order, &making, err);
-    return st == DP_OK ? dp_checkpoint_remove_directory(making.text, err) : st;
+    if (st == DP_OK)
+        st = dp_checkpoint_remove_directory(making.text, err);
+    return st == DP_OK ? dp_checkpoint_prune(directory, UINT32_MAX, &pruned, err) : st;
 }
 
 /* ---- sweep */

@@ -26,6 +26,7 @@ enum dp_status dp_checkpoint_put(const char *directory, uint64_t order, const ch
 DP_MUST_USE
 enum dp_status dp_checkpoint_publish(const char *directory, struct dp_manifest *manifest,
                                      struct dp_error *err);
+/* Its directory goes, and all files of the pool that no manifest names: on a full disk the next one finds room. */
 DP_MUST_USE
 enum dp_status dp_checkpoint_abandon(const char *directory, uint64_t order, struct dp_error *err);
 /* Removes directories of other orders that nobody makes any more. wall_s: the time, since 1970. *removed: how many. */
