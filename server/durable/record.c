@@ -27,6 +27,8 @@ static uint32_t encode_view(const struct dp_record *record, char *head, struct d
     memset(head, 0, HEAD);
     encode_head(record, 0, head);
     pieces[0] = (struct dp_journal_piece){head, HEAD};
+    if (record->size == 0) /* no piece without bytes: their address may be NULL */
+        return 1;
     pieces[1] = (struct dp_journal_piece){record->bytes, record->size};
     return 2;
 }
