@@ -30,7 +30,9 @@ static const struct dp_command list_command = {
     .summary =
         "Lists the checkpoints in DIR: number, when it was made, training run, epoch and push, loss, rows, "
         "bytes, bytes that "
-        "were\nnew, and whether its files are there, in the right sizes ('downpour verify' reads them all).",
+        "were\nnew, and whether its files are there, in the right sizes ('downpour verify' reads them all). "
+        "Exit code 2 if one's "
+        "are not.",
     .options = list_options,
     .count = sizeof list_options / sizeof list_options[0],
 };
@@ -206,6 +208,11 @@ static enum dp_status show_all(struct checkpoint_listing *l, uint32_t number, st
         return dp_fail(err, DP_NOT_FOUND,
                        "there is no checkpoint %" PRIu32 " in %s: 'downpour checkpoints' lists them", number,
                        l->directory);
+    if (l->checksums && shown == 0)
+        return dp_fail(err, DP_NOT_FOUND,
+                       "there is no checkpoint in %s: one is a directory checkpoint-N in it, with a "
+                       "manifest.json",
+                       l->directory);
     if (l->json)
         return show_json(l, err);
     if (shown == 0)
@@ -253,7 +260,7 @@ static enum dp_status run(const struct dp_command *command, int argc, char *cons
         st = show_all(&l, (uint32_t)number, err);
     if (st == DP_OK && verifies && !l.json && l.damaged == 0)
         printf("%" PRIu64 " files, %" PRIu64 " bytes: all as their manifests say\n", l.files, l.bytes);
-    if (st == DP_OK && verifies && l.damaged > 0) {
+    if (st == DP_OK && l.damaged > 0) {
         *err = l.first;
         st = l.first.status;
     }
