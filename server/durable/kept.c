@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#define CURSORS_FEW 8u
+
 static uint64_t key_at(const struct dp_section *section, uint32_t i)
 {
     return dp_load_u64le((const char *)section->keys + (size_t)i * 8);
@@ -269,6 +271,17 @@ static bool is_before(const struct dp_kept_cursor *a, const struct dp_kept_curso
     return a->mixed < b->mixed || (a->mixed == b->mixed && a->rank < b->rank);
 }
 
+static void sort_by_rank(struct dp_kept_sum *sum)
+{
+    for (uint32_t i = 1; i < sum->count; i++) {
+        struct dp_kept_cursor moved = sum->heap[i];
+        uint32_t at = i;
+        for (; at > 0 && sum->heap[at - 1].rank > moved.rank; at--)
+            sum->heap[at] = sum->heap[at - 1];
+        sum->heap[at] = moved;
+    }
+}
+
 static void sift_down(struct dp_kept_sum *sum, uint32_t at)
 {
     struct dp_kept_cursor *heap = sum->heap, moved = heap[at];
@@ -305,7 +318,10 @@ enum dp_status dp_kept_sum_init(struct dp_kept_sum *sum, const struct dp_kept_st
                                         .section = &push->section[s]};
         }
     }
-    for (uint32_t at = sum->count / 2; at > 0; at--)
+    sum->few = sum->count <= CURSORS_FEW;
+    if (sum->few)
+        sort_by_rank(sum);
+    for (uint32_t at = sum->few ? 0 : sum->count / 2; at > 0; at--)
         sift_down(sum, at - 1);
     return DP_OK;
 }
@@ -324,10 +340,40 @@ static void add(struct dp_kept_sum *sum, const struct dp_kept_cursor *cursor, bo
         to[d] += cursor->factor * sum->wide[d];
 }
 
+/* Looking at all is faster than a heap. */
+static void next_of_few(struct dp_kept_sum *sum, uint64_t *mixed, float *to)
+{
+    uint64_t least = sum->heap[0].mixed;
+    uint32_t left = 0;
+    bool is_first = true;
+    for (uint32_t i = 1; i < sum->count; i++)
+        least = sum->heap[i].mixed < least ? sum->heap[i].mixed : least;
+    for (uint32_t i = 0; i < sum->count; i++) {
+        struct dp_kept_cursor *cursor = &sum->heap[i];
+        bool has_more = true;
+        if (cursor->mixed == least) {
+            if (to)
+                add(sum, cursor, is_first, to);
+            is_first = false;
+            has_more = ++cursor->at < cursor->section->rows;
+            cursor->mixed = has_more ? key_at(cursor->section, cursor->at) : 0;
+        }
+        if (left < i && has_more)
+            sum->heap[left] = *cursor;
+        left += has_more;
+    }
+    sum->count = left;
+    *mixed = least;
+}
+
 bool dp_kept_sum_next(struct dp_kept_sum *sum, uint64_t *mixed, float *to)
 {
     if (sum->count == 0)
         return false;
+    if (sum->few) {
+        next_of_few(sum, mixed, to);
+        return true;
+    }
     *mixed = sum->heap[0].mixed;
     for (bool is_first = true; sum->count > 0 && sum->heap[0].mixed == *mixed; is_first = false) {
         struct dp_kept_cursor *cursor = &sum->heap[0];

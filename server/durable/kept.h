@@ -109,7 +109,8 @@ struct dp_kept_sum {
         uint32_t rank, at;
         float factor;
         const struct dp_section *section;
-    } * heap; /* the least (mixed, rank) first */
+    } * heap; /* the least (mixed, rank) first; few: ascending by rank */
+    bool few;
 };
 /* dim: of the table. */
 DP_MUST_USE

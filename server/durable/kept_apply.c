@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#define ROWS_AT_ONCE 64u
+#define ROWS_AT_ONCE 256u
 
 enum dp_status dp_kept_apply_init(struct dp_kept_apply *apply, const struct dp_kept_step *step,
                                   uint32_t sections, struct dp_cached_table *const *tables)

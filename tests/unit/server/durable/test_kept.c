@@ -1,6 +1,6 @@
 /* Goal    The sum of a step is that of a plain loop over its pushes in order of rank, bit for bit, whatever the order in which they
  *         came; steps and pushes are found and dropped as kept.h says; old weights are found by ascending keys; the floor.
- * Method  Random pushes to three tables, f32 and bf16, of 1 to 9 members; sums key by key against arrays. */
+ * Method  Random pushes to three tables, f32 and bf16, of 1 to 24 members: few cursors, and a heap of them; sums key by key against arrays. */
 #include "server/durable/kept_union.h"
 #include "tests/lib/test.h"
 
@@ -12,7 +12,7 @@
 
 #define KEYS    200u
 #define DIM     3u
-#define MEMBERS 9u
+#define MEMBERS 24u
 
 static uint64_t state_of_random;
 
