@@ -8,9 +8,11 @@
 #include "common/base/parse.h"
 #include "common/model/row.h"
 #include "common/model/stream.h"
+#include "deploy/bench/bench_jitter.h"
 #include "deploy/bench/bench_rows.h"
 #include "deploy/bench/bench_server.h"
 #include "deploy/bench/bench_show.h"
+#include "deploy/bench/bench_turns.h"
 #include "deploy/cli/options.h"
 
 #include <inttypes.h>
@@ -29,6 +31,8 @@
 #define CACHE_BYTES   ((uint64_t)1 << 45)
 #define JOURNAL_BYTES ((uint64_t)4 << 30)
 #define RATE          1e-6f
+#define TIMER_MINUTES 600u
+#define OVER_50MS     5u /* of dp_bench_turn_bounds */
 
 static const struct dp_option flags[] = {
     {"--workers", "N", "clients at a time, each in a thread, 1 .. 64; default 4", NULL, NULL},
@@ -56,7 +60,10 @@ static const struct dp_command command = {
         "Shows, for each mode, the rows pushed per second and not dropped, the ratio to async, and how long "
         "after "
         "the last\n"
-        "acknowledged push that a step waits for the clients had the rows of the next one.",
+        "acknowledged push that a step waits for the clients had the rows of the next one. Also how long the "
+        "server's\n"
+        "turns took: those over 50 ms, and the bound (1, 2, 5, 10, .. 500 ms) that at most one in 10,000 "
+        "exceeds.",
     .options = flags,
     .count = FLAGS,
 };
@@ -80,6 +87,8 @@ struct modes_run {
     uint32_t next_run; /* number of the next turn's run */
     uint32_t steps;
     struct dp_bench_figure rate[MODES], ratio[MODES], after_p50[MODES], after_p99[MODES];
+    struct dp_bench_turns turns[MODES]; /* of the server, while the mode had its turns */
+    double timer_p9999_ms;              /* how late a thread that only sleeps woke meanwhile */
 };
 
 /* One client. */
@@ -376,13 +385,43 @@ static enum dp_status choose_steps(struct modes_run *run, struct modes_worker *w
     return st;
 }
 
+static enum dp_status read_turns(struct modes_run *run, struct dp_bench_turns *out, struct dp_error *err)
+{
+    struct dp_status_report *report = NULL;
+    enum dp_status st = dp_bench_server_counters(&run->server, &report, err);
+    if (st != DP_OK)
+        return st;
+    *out = dp_bench_turns_read(report);
+    dp_client_status_free(&report);
+    return DP_OK;
+}
+
+static enum dp_status counted_turn(struct modes_run *run, struct modes_worker *workers, uint32_t mode,
+                                   double *rate, struct dp_error *err)
+{
+    struct dp_bench_turns before, after;
+    enum dp_status st = read_turns(run, &before, err);
+    if (st == DP_OK)
+        st = turn(run, workers, mode, rate, err);
+    if (st == DP_OK)
+        st = read_turns(run, &after, err);
+    if (st == DP_OK)
+        dp_bench_turns_add_between(&run->turns[mode], &before, &after);
+    return st;
+}
+
 static enum dp_status measure(struct modes_run *run, struct modes_worker *workers, struct dp_error *err)
 {
+    const struct dp_pin pin = dp_pin_choose(DP_PIN_NONE);
+    struct dp_jitter *timer = NULL;
+    uint64_t *late;
     enum dp_status st = choose_steps(run, workers, err);
+    if (st == DP_OK)
+        st = dp_jitter_start(TIMER_MINUTES, &pin, &timer, err);
     for (uint32_t i = 0; st == DP_OK && i < run->repeats; i++) {
         double async = 0, rate = 0;
         for (uint32_t m = 0; st == DP_OK && m < modes_of(run); m++) {
-            st = turn(run, workers, m, &rate, err);
+            st = counted_turn(run, workers, m, &rate, err);
             async = m == 0 ? rate : async;
             dp_bench_add(&run->rate[m], rate);
             dp_bench_add(&run->ratio[m], rate / async);
@@ -390,6 +429,11 @@ static enum dp_status measure(struct modes_run *run, struct modes_worker *worker
                 st = add_after(run, workers, m, err);
         }
     }
+    if (st == DP_OK) {
+        size_t n = dp_jitter_stop(timer, &late);
+        run->timer_p9999_ms = dp_bench_quantile(late, n, 0.9999) / 1e6;
+    }
+    dp_jitter_free(&timer);
     return st;
 }
 
@@ -399,10 +443,11 @@ static void show(const struct modes_run *run)
     if (!run->json)
         printf("%" PRIu32 " clients, %" PRIu64 " rows of width %" PRIu32 ", %" PRIu64
                " keys a request, %" PRIu32 " shards, durability %s, %" PRIu32 " steps a turn, %" PRIu32
-               " turns of each mode\n%-8s %10s %8s %8s   %s\n",
+               " turns of each mode\n%-8s %10s %8s %8s %8s %8s %8s   %s\n",
                run->workers, run->rows, run->dim, run->keys, run->options.shards,
                dp_cluster_durability_name(run->options.durability), run->steps, run->repeats, "mode",
-               "M rows/s", "/async", "spread", "next rows after the last push of a step: p50, p99 in us");
+               "M rows/s", "/async", "spread", "turns", "> 50 ms", "p99.99",
+               "next rows after the last push of a step: p50, p99 in us");
     for (uint32_t m = 0; m < modes_of(run); m++) {
         dp_consistency_text(modes[m].mode, slack_of(run, m), name, sizeof name);
         double rate = dp_bench_median(&run->rate[m]), ratio = dp_bench_median(&run->ratio[m]);
@@ -411,13 +456,18 @@ static void show(const struct modes_run *run)
             printf("{\"measure\":\"modes\",\"mode\":\"%s\",\"workers\":%" PRIu32 ",\"dim\":%" PRIu32
                    ",\"keys\":%" PRIu64
                    ",\"rows_per_s\":%.0f,\"of_async\":%.3f,\"spread\":%.3f,\"next_p50_us\":%.0f,"
-                   "\"next_p99_us\":%.0f}\n",
+                   "\"next_p99_us\":%.0f,\"turns\":%" PRIu64 ",\"turns_over_50ms\":%" PRIu64
+                   ",\"turn_p9999_under_ms\":%" PRIu32 ",\"timer_p9999_ms\":%.2f}\n",
                    name, run->workers, run->dim, run->keys, rate, ratio, dp_bench_spread(&run->rate[m]), p50,
-                   p99);
+                   p99, run->turns[m].turns, run->turns[m].over[OVER_50MS],
+                   dp_bench_turns_p9999_ms(&run->turns[m]), run->timer_p9999_ms);
         else
-            printf("%-8s %10.2f %8.2f %7.0f%%   %.0f, %.0f\n", name, rate / 1e6, ratio,
-                   100 * dp_bench_spread(&run->rate[m]), p50, p99);
+            printf("%-8s %10.2f %8.2f %7.0f%% %8" PRIu64 " %8" PRIu64 " %5" PRIu32 " ms   %.0f, %.0f\n", name,
+                   rate / 1e6, ratio, 100 * dp_bench_spread(&run->rate[m]), run->turns[m].turns,
+                   run->turns[m].over[OVER_50MS], dp_bench_turns_p9999_ms(&run->turns[m]), p50, p99);
     }
+    if (!run->json)
+        printf("a timer alone woke up to %.2f ms late (p99.99)\n", run->timer_p9999_ms);
 }
 
 static int finish(struct modes_run *run, enum dp_status st, const struct dp_error *err)

@@ -8,6 +8,7 @@
 #include "deploy/bench/bench_rows.h"
 #include "deploy/bench/bench_server.h"
 #include "deploy/bench/bench_show.h"
+#include "deploy/bench/bench_turns.h"
 #include "deploy/cli/options.h"
 
 #include <inttypes.h>
@@ -57,11 +58,12 @@ static const struct dp_command command = {
     .count = FLAGS,
 };
 
-static const uint32_t turn_ms[] = {1, 2, 5, 10, 20, 50, 100, 200, 500};
-#define TURNS (sizeof turn_ms / sizeof turn_ms[0])
+#define OVER_10MS 3u /* of dp_bench_turn_bounds */
+#define OVER_50MS 5u
 
 struct figures {
-    uint64_t turns, over[TURNS], turn_ns_max, written, cycles, l0_files, debt, postponed;
+    struct dp_bench_turns turns;
+    uint64_t turn_ns_max, written, cycles, l0_files, debt, postponed;
 };
 
 struct sustained_run {
@@ -180,12 +182,7 @@ static enum dp_status take_figures(struct sustained_run *run, struct figures *ou
     enum dp_status st = dp_bench_server_counters(&run->server, &report, err);
     if (st != DP_OK)
         return st;
-    for (size_t i = 0; i < TURNS; i++) {
-        char name[32];
-        (void)snprintf(name, sizeof name, "turns_over_%" PRIu32 "ms", turn_ms[i]);
-        out->over[i] = dp_bench_counter(report, name);
-    }
-    out->turns = dp_bench_counter(report, "turns");
+    out->turns = dp_bench_turns_read(report);
     out->turn_ns_max = dp_bench_counter(report, "turn_ns_max");
     out->written = dp_bench_counter(report, "rows_written_back");
     out->cycles = dp_bench_counter(report, "write_back_cycles");
@@ -221,30 +218,22 @@ static void show_interval(const struct sustained_run *run, double seconds, doubl
                           const struct figures *a, const struct figures *b)
 {
     double written = (double)(b->written - a->written) / took;
+    struct dp_bench_turns between = {0};
+    dp_bench_turns_add_between(&between, &a->turns, &b->turns);
     if (run->json)
         printf("{\"measure\":\"sustained\",\"seconds\":%.0f,\"rows_per_s\":%.0f,\"of_peak\":%.3f,"
                "\"written_back_per_s\":%.0f,\"cycles\":%" PRIu64 ",\"l0_files\":%" PRIu64
                ",\"compaction_debt\":%" PRIu64 ",\"postponed\":%" PRIu64 ",\"turns\":%" PRIu64
                ",\"over_10ms\":%" PRIu64 ",\"over_50ms\":%" PRIu64 "}\n",
                seconds, rate, rate / run->peak, written, b->cycles - a->cycles, b->l0_files, b->debt,
-               b->postponed - a->postponed, b->turns - a->turns, b->over[3] - a->over[3],
-               b->over[5] - a->over[5]);
+               b->postponed - a->postponed, between.turns, between.over[OVER_10MS], between.over[OVER_50MS]);
     else
         printf("%7.0f %8.2f %7.2f %10.2f %7" PRIu64 " %5" PRIu64 " %9.0f %9" PRIu64 " %9" PRIu64 " %7" PRIu64
                " %7" PRIu64 "\n",
                seconds, rate / 1e6, rate / run->peak, written / 1e6, b->cycles - a->cycles, b->l0_files,
-               (double)b->debt / 1e6, b->postponed - a->postponed, b->turns - a->turns,
-               b->over[3] - a->over[3], b->over[5] - a->over[5]);
+               (double)b->debt / 1e6, b->postponed - a->postponed, between.turns, between.over[OVER_10MS],
+               between.over[OVER_50MS]);
     (void)fflush(stdout);
-}
-
-/* The smallest bound that at most one turn in 10,000 exceeds; 0: none. */
-static uint32_t bound_ms(const struct figures *a, const struct figures *b)
-{
-    for (size_t i = 0; i < TURNS; i++)
-        if ((b->over[i] - a->over[i]) * 10000 <= b->turns - a->turns)
-            return turn_ms[i];
-    return 0;
 }
 
 static void show_end(struct sustained_run *run, const struct dp_bench_figure *rates, double mean,
@@ -253,6 +242,8 @@ static void show_end(struct sustained_run *run, const struct dp_bench_figure *ra
     uint64_t *late;
     size_t n = dp_jitter_stop(run->jitter, &late);
     double best = 0, median = dp_bench_median(rates);
+    struct dp_bench_turns between = {0};
+    dp_bench_turns_add_between(&between, &a->turns, &b->turns);
     for (uint32_t i = 0; i < rates->n; i++)
         best = rates->value[i] > best ? rates->value[i] : best;
     double late9999 = dp_bench_quantile(late, n, 0.9999) / 1e6, latest = n ? (double)late[n - 1] / 1e6 : 0;
@@ -264,7 +255,7 @@ static void show_end(struct sustained_run *run, const struct dp_bench_figure *ra
                ",\"turn_max_ms\":%.2f,\"timer_p9999_ms\":%.2f,"
                "\"timer_max_ms\":%.2f,\"rows_written_back\":%" PRIu64 ",\"fill_written_back_per_s\":%.0f}\n",
                run->zipf ? "zipf" : "uniform", run->dim, run->rows, run->peak, mean, mean / run->peak,
-               median / run->peak, median / best, b->turns - a->turns, bound_ms(a, b),
+               median / run->peak, median / best, between.turns, dp_bench_turns_p9999_ms(&between),
                (double)b->turn_ns_max / 1e6, late9999, latest, b->written - a->written,
                run->server.written_back_per_s);
     else
@@ -273,8 +264,8 @@ static void show_end(struct sustained_run *run, const struct dp_bench_figure *ra
                " ms (0: over 500), longest %.2f ms; a timer alone: p99.99 %.2f ms late, "
                "at most %.2f; %.1f M rows written back\n",
                mean / 1e6, mean / run->peak, run->peak / 1e6, median / run->peak, median / best,
-               b->turns - a->turns, bound_ms(a, b), (double)b->turn_ns_max / 1e6, late9999, latest,
-               (double)(b->written - a->written) / 1e6);
+               between.turns, dp_bench_turns_p9999_ms(&between), (double)b->turn_ns_max / 1e6, late9999,
+               latest, (double)(b->written - a->written) / 1e6);
 }
 
 static enum dp_status sustain(struct sustained_run *run, struct dp_error *err)
