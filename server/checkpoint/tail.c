@@ -2,12 +2,9 @@
  * segment gets exactly one; the second appends. Then what is in the directory is read as a restore will read it. */
 #include "server/checkpoint/tail.h"
 
-#include "common/env/read_only_disk.h"
-#include "server/checkpoint/checksum.h"
 #include "server/durable/record.h"
 #include "server/journal/journal_record.h"
 #include "server/journal/journal_replay.h"
-#include "server/store/store_id.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,11 +17,10 @@
 enum tail_choice { TAIL_TAKE, TAIL_VOID, TAIL_SKIP };
 
 struct tail {
-    const struct dp_tail_options *o;
+    const struct dp_tail_journal *o;
     const struct dp_copy_job *job;
     struct dp_request *push; /* scratch: a decoded record */
     bool *found;             /* [missing_count] */
-    struct dp_disk disk;     /* the destination */
     struct dp_journal *journal;
     bool more_segments;              /* the next segment may be made */
     uint64_t uncommitted;            /* bytes */
@@ -136,20 +132,15 @@ static enum dp_status read_source(struct tail *t,
                                                            size_t size, struct dp_error *err),
                                   struct dp_error *err)
 {
-    struct dp_disk disk = {0};
     struct dp_journal_figures found;
-    enum dp_status st = dp_read_only_disk_open(t->o->from, &disk, err);
-    if (st != DP_OK)
-        return st;
-    const struct dp_journal_options options = {.disk = &disk,
+    const struct dp_journal_options options = {.disk = t->o->from,
                                                .replay_after = t->job->after,
                                                .beside_writer = true,
                                                .read_until = t->job->until,
                                                .replay = record,
                                                .replay_context = t};
-    st = dp_journal_read(&options, &found, err);
+    enum dp_status st = dp_journal_read(&options, &found, err);
     t->incarnation = found.incarnation;
-    dp_read_only_disk_close(&disk);
     return st == DP_OK || st == DP_STOPPING ? st : dp_wrap(err, st, "the shard's journal");
 }
 
@@ -184,15 +175,15 @@ static enum dp_status open_journal(struct tail *t, struct dp_error *err)
     uint64_t segment = whole < SEGMENT_MIN ? SEGMENT_MIN : whole;
     uint64_t most = t->o->segment_bytes ? t->o->segment_bytes : DP_JOURNAL_RECORD_MAX;
     segment = segment < most ? segment : most;
-    struct dp_journal_options options = {.disk = &t->disk,
-                                         .segment_bytes = segment,
-                                         .first_bytes = segment,
-                                         .budget_bytes = (2 * (whole / segment) + 8) * segment,
-                                         .replay_after = t->job->after,
-                                         .incarnation = t->incarnation,
-                                         .room = room,
-                                         .room_context = t};
-    dp_store_id_draw(&options.secret);
+    const struct dp_journal_options options = {.disk = t->o->to,
+                                               .segment_bytes = segment,
+                                               .first_bytes = segment,
+                                               .budget_bytes = (2 * (whole / segment) + 8) * segment,
+                                               .replay_after = t->job->after,
+                                               .incarnation = t->incarnation,
+                                               .secret = t->o->secret,
+                                               .room = room,
+                                               .room_context = t};
     return dp_journal_open(&options, &t->journal, err);
 }
 
@@ -255,64 +246,50 @@ static enum dp_status write_all(struct tail *t, struct dp_error *err)
 
 /* ---- what is there */
 
-static enum dp_status add_file(struct tail *t, const char *name, struct dp_manifest_tail *out,
-                               struct dp_error *err)
-{
-    char path[DP_COPY_DIRECTORY_BYTES + 200], sum[DP_CHECKSUM_TEXT];
-    uint64_t bytes;
-    if (snprintf(path, sizeof path, "%s/%s", t->o->to, name) >= (int)sizeof path)
-        return dp_fail(err, DP_ARGUMENT, "the path %.200s... is too long", t->o->to);
-    enum dp_status st = dp_checksum_file(path, t->o->pace, &bytes, sum, err);
-    return st == DP_OK ? dp_manifest_files_add(&out->files, name, bytes, sum, err) : st;
-}
-
 /* A segment that was made ahead, and in which nothing is, goes. */
-static enum dp_status take_files(struct tail *t, const struct dp_journal_found *found,
-                                 struct dp_manifest_tail *out, struct dp_error *err)
+static enum dp_status take_files(struct tail *t, const struct dp_journal_found *found, struct dp_error *err)
 {
+    const struct dp_disk *to = t->o->to;
     enum dp_status st = DP_OK;
     for (size_t i = 0; st == DP_OK && i < found->count; i++) {
         char name[DP_JOURNAL_NAME_BYTES];
         dp_journal_segment_name(name, found->files[i].segment.number);
-        st = found->files[i].valid ? add_file(t, name, out, err) : t->disk.remove(t->disk.self, name, err);
+        if (!found->files[i].valid)
+            st = to->remove(to->self, name, err);
+        else if (t->o->file)
+            st = t->o->file(t->o->context, name, err);
     }
-    return st == DP_OK ? t->disk.sync_directory(t->disk.self, err) : st;
+    return st == DP_OK ? to->sync_directory(to->self, err) : st;
 }
 
 static enum dp_status read_back(struct tail *t, struct dp_manifest_tail *out, struct dp_error *err)
 {
-    struct dp_disk disk = {0};
     struct dp_journal_found found = {0};
-    enum dp_status st = dp_read_only_disk_open(t->o->to, &disk, err);
+    const struct dp_journal_options options = {.disk = t->o->to, .replay_after = t->job->after};
+    enum dp_status st = dp_journal_look(&options, &found, err);
     if (st != DP_OK)
-        return st;
-    const struct dp_journal_options options = {.disk = &disk, .replay_after = t->job->after};
-    st = dp_journal_look(&options, &found, err);
-    if (st != DP_OK)
-        (void)dp_wrap(err, st, "the journal in %s reads back differently", t->o->to);
+        (void)dp_wrap(err, st, "the tail's journal reads back differently");
     if (st == DP_OK)
-        st = take_files(t, &found, out, err);
+        st = take_files(t, &found, err);
     if (st == DP_OK && (found.last_lsn != t->job->after + t->records || found.claimed != found.last_lsn ||
                         found.incarnation <= t->incarnation))
         st = dp_fail(err, DP_CORRUPT,
-                     "the journal in %s reads back up to record %" PRIu64 " instead of %" PRIu64
-                     "; check that disk's health",
-                     t->o->to, found.last_lsn, t->job->after + t->records);
+                     "the tail's journal reads back up to record %" PRIu64 " instead of %" PRIu64
+                     "; check the health of its disk",
+                     found.last_lsn, t->job->after + t->records);
     out->last_lsn = found.last_lsn;
     out->incarnation = found.incarnation;
     out->records = t->records;
     out->bytes = t->bytes;
     dp_journal_found_clear(&options, &found);
-    dp_read_only_disk_close(&disk);
     return st;
 }
 
-enum dp_status dp_tail_copy(const struct dp_tail_options *options, struct dp_manifest_tail *out,
-                            struct dp_error *err)
+enum dp_status dp_tail_write(const struct dp_tail_journal *options, struct dp_manifest_tail *out,
+                             struct dp_error *err)
 {
     struct tail t = {.o = options, .job = options->job};
     DP_ASSERT(t.job->after <= t.job->lsn && t.job->lsn <= t.job->until);
-    *out = (struct dp_manifest_tail){0};
     t.push = calloc(1, sizeof *t.push);
     t.found = calloc((size_t)t.job->missing_count + 1, sizeof t.found[0]);
     enum dp_status st =
@@ -322,18 +299,10 @@ enum dp_status dp_tail_copy(const struct dp_tail_options *options, struct dp_man
     if (st == DP_OK)
         st = all_found(&t, err);
     if (st == DP_OK)
-        st = dp_disk_open(options->to, &t.disk, err);
-    if (st == DP_OK) {
         st = write_all(&t, err);
-        if (st == DP_OK)
-            st = read_back(&t, out, err);
-        dp_disk_close(&t.disk);
-    }
+    if (st == DP_OK)
+        st = read_back(&t, out, err);
     free(t.push);
     free(t.found);
-    if (st != DP_OK)
-        dp_manifest_files_clear(&out->files);
-    if (st != DP_OK)
-        *out = (struct dp_manifest_tail){0};
     return st;
 }

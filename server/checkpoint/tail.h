@@ -16,18 +16,37 @@
 #ifndef DP_CHECKPOINT_TAIL_H
 #define DP_CHECKPOINT_TAIL_H
 
+#include "common/env/disk.h"
 #include "server/checkpoint/copier.h"
 #include "server/checkpoint/manifest_data.h"
 #include "server/checkpoint/pace.h"
 
-struct dp_tail_options {
-    const char *from, *to;         /* the shard's journal; a directory that is made, empty */
+/* Over disks: the simulator has others. */
+struct dp_tail_journal {
+    struct dp_disk *from;          /* of the shard's journal; is only read */
+    struct dp_disk *to;            /* empty */
     const struct dp_copy_job *job; /* lsn, after, until; has_sync, run, step; missing */
     uint64_t segment_bytes; /* the tail's largest segment; 0: 256 MiB. Every record must fit into one */
+    uint64_t secret;        /* journal.h */
     struct dp_pace *pace;   /* may be NULL */
+    /* Called for each of its files; NULL: it is not. */
+    enum dp_status (*file)(void *context, const char *name, struct dp_error *err);
+    void *context;
 };
 
-/* *out is {0} after a failure. */
+/* Fills *out, but for its files. */
+DP_MUST_USE
+enum dp_status dp_tail_write(const struct dp_tail_journal *options, struct dp_manifest_tail *out,
+                             struct dp_error *err);
+
+struct dp_tail_options {
+    const char *from, *to;         /* the shard's journal; a directory that is made, empty */
+    const struct dp_copy_job *job; /* as above */
+    uint64_t segment_bytes;
+    struct dp_pace *pace;
+};
+
+/* With its files. *out is {0} after a failure. */
 DP_MUST_USE
 enum dp_status dp_tail_copy(const struct dp_tail_options *options, struct dp_manifest_tail *out,
                             struct dp_error *err);
