@@ -2,7 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/env/clock.h"
-#include "server/durable/table_mark.h"
+#include "server/restore/restore_put.h"
 #include "server/store/rocks_adopt.h"
 
 #include <errno.h>
@@ -13,13 +13,6 @@
 #include <sys/stat.h>
 
 #define SAY_NS UINT64_C(10000000000)
-
-void dp_restore_put_common(struct dp_restore_marks *marks, const struct dp_restore_from *from)
-{
-    dp_restore_marks_put_bytes(marks, "ids", from->ids, (size_t)from->manifest.ids.bytes);
-    dp_restore_marks_put_bytes(marks, "steps", from->steps,
-                               from->steps ? (size_t)from->manifest.steps.bytes : 0);
-}
 
 /* ---- files */
 
@@ -102,38 +95,13 @@ static enum dp_status bring_tail(const struct dp_restore_from *from, const struc
 
 /* ---- marks */
 
-static bool has_table(const struct dp_manifest_shard *shard, const char *name)
-{
-    for (size_t i = 0; i < shard->tables.count; i++)
-        if (strcmp(shard->tables.table[i].spec.name, name) == 0)
-            return true;
-    return false;
-}
-
-/* A table may have come to this shard after the cut, and to another one before: pushes to it are in the tail here. */
-static void put_tables(struct dp_restore_marks *marks, const struct dp_restore_from *from,
-                       const struct dp_manifest_shard *shard)
-{
-    for (uint32_t i = 0; i < from->tables; i++) {
-        char bytes[DP_TABLE_MARK_BYTES];
-        if (has_table(shard, from->table[i].spec.name))
-            continue;
-        const struct dp_store_mark mark = dp_table_mark_encode(&from->table[i].spec, 0, bytes);
-        dp_restore_marks_put(marks, &mark);
-    }
-}
-
 static enum dp_status adopt(const struct dp_restore_from *from, const struct dp_manifest_shard *shard,
                             const struct dp_restore_own *own, const char *directory, struct dp_error *err)
 {
     struct dp_restore_marks *marks = calloc(1, sizeof *marks);
     if (!marks)
         return dp_fail(err, DP_NOMEM, "the marks of %s", directory);
-    dp_restore_put_common(marks, from);
-    put_tables(marks, from, shard);
-    /* The tail is a journal of its own: none of its openings is over, and without its last one it was lost. */
-    dp_restore_marks_put_u64(marks, "journal", shard->tail.incarnation);
-    dp_restore_marks_put_bytes(marks, "released", NULL, 0);
+    dp_restore_put_copied(marks, from, shard);
     const struct dp_rocks_adoption adoption = {.store = {.directory = directory,
                                                          .cluster = own->cluster,
                                                          .generation = own->generation,

@@ -9,7 +9,6 @@
 #define DP_RESTORE_RESTORE_COPY_H
 
 #include "server/restore/restore_from.h"
-#include "server/restore/restore_marks.h"
 
 /* Which cluster, and which history of it, the restored stores are of. */
 struct dp_restore_own {
@@ -20,7 +19,5 @@ struct dp_restore_own {
 DP_MUST_USE
 enum dp_status dp_restore_copy(const struct dp_restore_from *from, uint32_t shard,
                                const struct dp_restore_own *own, const char *directory, struct dp_error *err);
-/* The marks that are the same in all restored stores: push ids and steps. */
-void dp_restore_put_common(struct dp_restore_marks *marks, const struct dp_restore_from *from);
 
 #endif

@@ -1,9 +1,7 @@
 #include "server/restore/restore_split.h"
 
-#include "common/base/bytes.h"
 #include "common/base/log.h"
-#include "server/durable/snapshots.h"
-#include "server/durable/table_mark.h"
+#include "server/restore/restore_put.h"
 #include "server/restore/restore_source.h"
 #include "server/store/rocks_store.h"
 
@@ -16,10 +14,7 @@ struct splitting {
     struct dp_store *store; /* [count] */
     struct dp_restore_target *target;
     struct dp_restore_rows *rows;
-    uint64_t streams; /* no stream from this one on was given out */
-    /* What the old shards that were read last reverted to (server/durable/snapshots.h), if all say the same. */
-    uint32_t read, reverted;
-    char reverted_mark[DP_SNAPSHOT_MARK_BYTES];
+    struct dp_restore_seen seen;
 };
 
 static void wake(void *context)
@@ -68,38 +63,6 @@ static bool is_needed(const struct dp_restore_split *o, struct dp_range range)
     return false;
 }
 
-static enum dp_status see_streams(void *context, const struct dp_store_mark *mark, struct dp_error *err)
-{
-    struct splitting *s = context;
-    uint64_t streams = mark->value_bytes == 8 ? dp_load_u64le(mark->value) : 0;
-    (void)err;
-    s->streams = streams > s->streams ? streams : s->streams;
-    return DP_OK;
-}
-
-/* Its lsn is the old shard's: 0 says that pushes came since. */
-static enum dp_status see_reverted(void *context, const struct dp_store_mark *mark, struct dp_error *err)
-{
-    struct splitting *s = context;
-    (void)err;
-    if (mark->value_bytes != DP_SNAPSHOT_MARK_BYTES ||
-        (s->reverted > 0 && memcmp(s->reverted_mark, mark->value, 8) != 0))
-        return DP_OK;
-    memcpy(s->reverted_mark, mark->value, 8);
-    s->reverted++;
-    return DP_OK;
-}
-
-static enum dp_status see_marks(struct splitting *s, const struct dp_store *store, struct dp_error *err)
-{
-    s->read++;
-    enum dp_status st = store->visit_marks(store->self, "streams", 7, see_streams, s, err);
-    if (st == DP_OK)
-        st = store->visit_marks(store->self, DP_SNAPSHOT_MARK, sizeof DP_SNAPSHOT_MARK - 1, see_reverted, s,
-                                err);
-    return st;
-}
-
 static enum dp_status take_shard(struct splitting *s, uint32_t index, struct dp_error *err)
 {
     const struct dp_restore_split *o = s->o;
@@ -119,7 +82,7 @@ static enum dp_status take_shard(struct splitting *s, uint32_t index, struct dp_
         st = dp_restore_source_open(&options, &source, err);
     struct dp_store *store = st == DP_OK ? dp_restore_source_store(source) : NULL;
     if (st == DP_OK)
-        st = see_marks(s, store, err);
+        st = dp_restore_see(&s->seen, store, err);
     if (st == DP_OK)
         st = dp_restore_rows_take(s->rows, store, shard->range, err);
     dp_restore_source_close(&source);
@@ -132,17 +95,6 @@ static enum dp_status take_shard(struct splitting *s, uint32_t index, struct dp_
 }
 
 /* ---- marks */
-
-static void put_tables(struct dp_restore_marks *marks, const struct splitting *s, uint32_t target)
-{
-    const struct dp_restore_from *from = s->o->from;
-    for (uint32_t i = 0; i < from->tables; i++) {
-        char bytes[DP_TABLE_MARK_BYTES];
-        const struct dp_store_mark mark =
-            dp_table_mark_encode(&from->table[i].spec, dp_restore_rows_count(s->rows, target, i), bytes);
-        dp_restore_marks_put(marks, &mark);
-    }
-}
 
 /* Durable when it returns. */
 static enum dp_status put_marks(struct dp_store *store, const struct dp_restore_marks *marks,
@@ -164,17 +116,7 @@ static enum dp_status finish(struct splitting *s, uint32_t target, struct dp_err
     struct dp_restore_marks *marks = calloc(1, sizeof *marks);
     if (!marks)
         return dp_fail(err, DP_NOMEM, "the marks of shard %" PRIu32, s->o->first + target);
-    /* The journal goes on behind every row, whichever shard it is from. One that began lower would give a push an lsn that its row
-     * has already: it would be answered, and skipped. */
-    dp_restore_marks_put_u64(marks, "lsn", from->lsn_max);
-    dp_restore_marks_put_bytes(marks, "ids", from->ids, (size_t)from->manifest.ids.bytes);
-    if (from->steps)
-        dp_restore_marks_put_bytes(marks, "steps", from->steps, (size_t)from->manifest.steps.bytes);
-    if (s->streams > 0)
-        dp_restore_marks_put_u64(marks, "streams", s->streams);
-    if (s->reverted > 0 && s->reverted == s->read)
-        dp_restore_marks_put_bytes(marks, DP_SNAPSHOT_MARK, s->reverted_mark, sizeof s->reverted_mark);
-    put_tables(marks, s, target);
+    dp_restore_put_new(marks, from, &s->seen, s->rows, target);
     enum dp_status st = marks->failed
                             ? dp_fail(err, DP_NOMEM, "the marks of shard %" PRIu32, s->o->first + target)
                             : put_marks(&s->store[target], marks, err);
