@@ -18,8 +18,21 @@
 #define HOLD_PARTS 4u
 #define HOLD_MOST  3u
 
+/* NULL, too: it is there for a checkpoint that has failed. */
+static struct dp_journal *journal_of(const struct dp_journaling *j)
+{
+    return j->order_failed.status == DP_OK ? j->journal : NULL;
+}
+
+bool dp_journaling_lasts(const struct dp_journaling *j)
+{
+    return j->journal && !j->on_order;
+}
+
 static void check(const struct dp_journaling *j)
 {
+    DP_ASSERT(!j->on_order || j->journal);
+    DP_ASSERT(j->on_order || j->order_failed.status == DP_OK);
     DP_ASSERT(!j->holds || j->held <= j->lsn);
     DP_ASSERT(j->put_off == 0 || (j->holds && j->put_off > j->held));
     DP_ASSERT(j->durable <= j->lsn && j->synced <= j->lsn && j->on_disk <= j->lsn);
@@ -87,15 +100,55 @@ bool dp_journaling_lacks_segment(const struct dp_journaling *j)
     return j->no_segment && dp_shard_now(j->base) - j->no_segment_ns < 2 * TELL_NS;
 }
 
+/* Whoever waits for a journal that is not used any more goes on. */
+static void count_as_durable(struct dp_journaling *j)
+{
+    j->durable = j->synced = j->lsn;
+    j->behind_ns = 0;
+    j->progressed = true;
+}
+
+static void fail_order(struct dp_journaling *j, const struct dp_error *err)
+{
+    DP_ASSERT(j->on_order && j->order_failed.status == DP_OK && err->status != DP_OK);
+    j->order_failed = *err;
+    count_as_durable(j);
+}
+
+static enum dp_appended append_nowhere(struct dp_journaling *j)
+{
+    DP_ASSERT(j->durable == j->lsn && j->synced == j->lsn);
+    j->durable = j->synced = ++j->lsn;
+    return DP_APPENDED;
+}
+
+/* Its next segment may not be made yet, or its disk be behind for a moment. */
+static enum dp_appended append_on_order(struct dp_journaling *j, const struct dp_record *record,
+                                        const struct dp_request *push, struct dp_error *err)
+{
+    enum dp_status st = append(j, record, push, err);
+    check(j);
+    if (st == DP_AGAIN || (st == DP_BEHIND && dp_journaling_may_wait(j))) {
+        err->wait.reason = DP_WAIT_DISK;
+        return st == DP_AGAIN ? DP_APPEND_NO_ROOM : DP_APPEND_BEHIND;
+    }
+    if (st == DP_OK) { /* nobody waits for it: after a crash the store is refused, whatever the journal has */
+        j->durable = j->synced = j->lsn;
+        return DP_APPENDED;
+    }
+    fail_order(j, err);
+    *err = (struct dp_error){0};
+    return append_nowhere(j);
+}
+
 static enum dp_appended append_record(struct dp_journaling *j, const struct dp_record *record,
                                       const struct dp_request *push, struct dp_error *err)
 {
     DP_ASSERT(!j->replays);
-    if (!j->journal) {
-        DP_ASSERT(j->durable == j->lsn && j->synced == j->lsn);
-        j->durable = j->synced = ++j->lsn;
-        return DP_APPENDED;
-    }
+    if (!journal_of(j))
+        return append_nowhere(j);
+    if (j->on_order)
+        return append_on_order(j, record, push, err);
     if (j->failed.status != DP_OK || j->mark_full.status != DP_OK) {
         bool failed = j->failed.status != DP_OK;
         *err = failed ? j->failed : j->mark_full;
@@ -235,21 +288,25 @@ static void fail(struct dp_journaling *j, const struct dp_error *err)
 
 void dp_journaling_turn(struct dp_journaling *j)
 {
-    if (!j->journal || j->failed.status != DP_OK)
+    if (!journal_of(j) || j->failed.status != DP_OK)
         return;
     enum dp_status st = DP_OK;
     struct dp_error err = {0};
     uint64_t before = j->on_disk, synced = j->synced;
     j->on_disk = dp_journal_durable(j->journal, &st, &err);
-    j->durable = j->incarnation_put ? j->on_disk : j->durable;
-    j->synced = dp_journal_synced(j->journal);
+    if (!j->on_order) {
+        j->durable = j->incarnation_put ? j->on_disk : j->durable;
+        j->synced = dp_journal_synced(j->journal);
+    }
     DP_ASSERT(j->on_disk >= before && j->synced >= synced);
     check(j);
     if (j->on_disk > before) {
         j->progressed = true;
         j->behind_ns = 0;
     }
-    if (st != DP_OK)
+    if (st != DP_OK && j->on_order)
+        fail_order(j, &err);
+    else if (st != DP_OK)
         fail(j, &err);
 }
 
@@ -260,9 +317,14 @@ bool dp_journaling_take_progress(struct dp_journaling *j)
     return progressed;
 }
 
+uint64_t dp_journaling_readable(const struct dp_journaling *j)
+{
+    return j->on_order && journal_of(j) ? j->on_disk : j->durable;
+}
+
 void dp_journaling_commit(struct dp_journaling *j)
 {
-    if (!j->journal || j->failed.status != DP_OK || j->durable >= j->lsn)
+    if (!journal_of(j) || j->failed.status != DP_OK || dp_journaling_readable(j) >= j->lsn)
         return;
     dp_journal_commit(j->journal);
     dp_journaling_turn(j); /* mode process: it is durable already, and no wake will come */
@@ -271,7 +333,7 @@ void dp_journaling_commit(struct dp_journaling *j)
 void dp_journaling_sync(struct dp_journaling *j, uint64_t lsn)
 {
     DP_ASSERT(lsn <= j->lsn);
-    if (!j->journal || j->failed.status != DP_OK || j->synced >= lsn)
+    if (!journal_of(j) || j->failed.status != DP_OK || j->synced >= lsn)
         return;
     dp_journal_sync(j->journal);
     dp_journaling_turn(j);
@@ -280,7 +342,7 @@ void dp_journaling_sync(struct dp_journaling *j, uint64_t lsn)
 void dp_journaling_release(struct dp_journaling *j, uint64_t lsn)
 {
     DP_ASSERT(lsn <= j->synced || !j->journal);
-    if (!j->journal)
+    if (!journal_of(j))
         return;
     if (j->holds && lsn > j->held) {
         j->put_off = lsn;
@@ -311,7 +373,7 @@ void dp_journaling_end_hold(struct dp_journaling *j)
 bool dp_journaling_hold_fills(const struct dp_journaling *j)
 {
     struct dp_journal_figures figures;
-    if (!j->journal || j->put_off == 0)
+    if (!journal_of(j) || j->put_off == 0)
         return false;
     dp_journal_figures(j->journal, &figures);
     return figures.bytes_kept / HOLD_MOST > figures.bytes_budget / HOLD_PARTS;
@@ -327,7 +389,7 @@ void dp_journaling_begin_cycle(struct dp_journaling *j)
 bool dp_journaling_fills(const struct dp_journaling *j)
 {
     struct dp_journal_figures figures;
-    if (!j->journal || j->put_off > 0) /* during replay; or a cycle would not help */
+    if (!journal_of(j) || j->put_off > 0) /* during replay; or a cycle would not help */
         return false;
     dp_journal_figures(j->journal, &figures);
     return figures.bytes_kept > figures.bytes_budget / FILLS_SHARE;
@@ -336,16 +398,16 @@ bool dp_journaling_fills(const struct dp_journaling *j)
 uint64_t dp_journaling_opening(const struct dp_journaling *j)
 {
     struct dp_journal_figures figures = {0};
-    if (j->journal)
+    if (journal_of(j))
         dp_journal_figures(j->journal, &figures);
-    DP_ASSERT(!j->journal || figures.last_lsn == j->lsn);
+    DP_ASSERT(!journal_of(j) || figures.last_lsn == j->lsn);
     return figures.incarnation;
 }
 
 void dp_journaling_count(struct dp_journaling *j, uint64_t stored_lsn)
 {
     struct dp_journal_figures figures = {0};
-    if (j->journal && j->lsn > stored_lsn)
+    if (journal_of(j) && j->lsn > stored_lsn)
         dp_journal_figures(j->journal, &figures);
     DP_COUNT_SET(&j->base->counters, journal_kept_bytes, figures.bytes_kept);
 }
@@ -427,6 +489,30 @@ enum dp_status dp_journaling_release_old(struct dp_journaling *j, struct dp_erro
     }
     j->released = j->incarnation;
     return DP_OK;
+}
+
+/* The store needs no mark of it: after a crash it is refused. */
+void dp_journaling_take_over(struct dp_journaling *j, struct dp_journal **journal)
+{
+    enum dp_status ignored;
+    DP_ASSERT(!j->journal && !j->replays && *journal && dp_journal_last(*journal) == j->lsn);
+    j->journal = *journal;
+    *journal = NULL;
+    j->on_order = true;
+    j->on_disk = dp_journal_durable(j->journal, &ignored, NULL);
+    j->incarnation = dp_journaling_opening(j);
+    check(j);
+}
+
+void dp_journaling_give_back(struct dp_journaling *j, struct dp_journal **journal)
+{
+    DP_ASSERT(j->on_order && !j->holds && !*journal);
+    *journal = j->journal;
+    j->journal = NULL;
+    j->on_order = false;
+    j->order_failed = (struct dp_error){0};
+    count_as_durable(j);
+    check(j);
 }
 
 enum dp_status dp_journaling_end(struct dp_journaling *j, struct dp_error *err)

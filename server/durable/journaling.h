@@ -2,7 +2,8 @@
  *     append -> (the caller applies) -> commit, at the end of a turn -> ... -> turn: durable, synced
  * Promise   The store has a mark of this opening of the journal before anything counts as durable. So the
  *           next opening refuses a missing journal or an older copy instead of taking it for an empty one.
- *           Without a journal (durability none) every push counts as durable at once.
+ *           Without a journal (durability none) every push counts as durable at once. It has one while a checkpoint is taken
+ *           (order_journal.h), which no push is refused for: what that one cannot take ends the checkpoint, not the push.
  * Holds     durable <= lsn; synced <= lsn; on_disk <= lsn.
  * Thread    The shard's.
  * Failure   lost() is called when the journal failed for good, and when the store has no space for its mark.
@@ -23,9 +24,11 @@ struct dp_journaling {
     void (*lost)(void *context);
     void *context;
     struct dp_journal *journal; /* NULL: durability none, or during replay */
-    bool replays;               /* pushes that are applied are in the journal already */
-    uint64_t lsn;               /* of the last push appended; continues after a restart */
-    uint64_t durable;           /* pushes up to this lsn are durable; without a journal, all */
+    bool on_order; /* it is there for a checkpoint alone: pushes count as durable at once all the same */
+    struct dp_error order_failed; /* why that one is of no use any more: pushes go on without it */
+    bool replays;                 /* pushes that are applied are in the journal already */
+    uint64_t lsn;                 /* of the last push appended; continues after a restart */
+    uint64_t durable;             /* pushes up to this lsn are durable; without a journal, all */
     /* pushes up to this lsn survive a loss of power: rows and marks wait for it */
     uint64_t synced;
     uint64_t on_disk;  /* the journal is durable up to this lsn, whether or not its mark is */
@@ -93,6 +96,8 @@ enum dp_appended dp_journaling_append_view(struct dp_journaling *journaling, con
 bool dp_journaling_may_wait(struct dp_journaling *journaling);
 /* Updates what is durable and synced. */
 void dp_journaling_turn(struct dp_journaling *journaling);
+/* A checkpoint's copier may read the journal up to this lsn. */
+uint64_t dp_journaling_readable(const struct dp_journaling *journaling);
 /* Whether the disk has made progress since the last call. */
 bool dp_journaling_take_progress(struct dp_journaling *journaling);
 /* Call it at the end of a turn. */
@@ -138,6 +143,13 @@ enum dp_status dp_journaling_release_old(struct dp_journaling *journaling, struc
 DP_MUST_USE
 enum dp_status dp_journaling_open(struct dp_journaling *journaling, struct dp_journal **journal,
                                   uint64_t stored_lsn, struct dp_error *err);
+/* Whether pushes are journaled for good: not without a journal, nor with one that is there for a checkpoint alone. */
+bool dp_journaling_lasts(const struct dp_journaling *journaling);
+/* Of a store of durability none: takes ownership of an open journal whose last record has the lsn of the last push. What is pushed from now
+ * on is in it, unless it fails (order_failed). */
+void dp_journaling_take_over(struct dp_journaling *journaling, struct dp_journal **journal);
+/* Gives it back. Nothing may be held. */
+void dp_journaling_give_back(struct dp_journaling *journaling, struct dp_journal **journal);
 /* Removes the journal's segments, once the store has everything and has recorded that. After a crash or a
  * failure the next opening removes those that are left. */
 DP_MUST_USE

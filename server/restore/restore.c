@@ -39,9 +39,11 @@ static struct dp_layout layout_of(const struct dp_restore_options *o)
     return layout;
 }
 
-static bool is_same_layout(const struct restoring *r)
+/* Else rows are written by range into stores that are clean: of another layout, and without a journal, which would have to be
+ * replayed once. */
+static bool copies_shards(const struct restoring *r)
 {
-    return r->layout.total == r->from.manifest.shards;
+    return r->layout.total == r->from.manifest.shards && r->o->cluster->durability != DP_CLUSTER_NONE;
 }
 
 /* ---- before anything is made */
@@ -50,11 +52,6 @@ static enum dp_status check(const struct restoring *r, struct dp_error *err)
 {
     const struct dp_manifest *m = &r->from.manifest;
     DP_ASSERT(r->o->server < r->o->cluster->server_count);
-    if (r->o->cluster->durability == DP_CLUSTER_NONE)
-        return dp_fail(
-            err, DP_UNSUPPORTED,
-            "a restore needs a journal: set servers.durability to \"machine\" or \"process\" for it; "
-            "once the servers have stopped cleanly, \"none\" works again");
     if (m->cluster != r->own.cluster)
         dp_log(DP_LOG_WARN,
                "the checkpoint is of cluster '%s' (0x%016" PRIx64
@@ -119,7 +116,7 @@ static bool on_one_disk(const char *a, const char *b)
 static uint64_t bytes_needed(const struct restoring *r)
 {
     const struct dp_manifest *m = &r->from.manifest;
-    bool links = on_one_disk(r->place.building, r->from.directory.text), same = is_same_layout(r);
+    bool links = on_one_disk(r->place.building, r->from.directory.text), same = copies_shards(r);
     uint64_t bytes = (uint64_t)STORE_ROOM * r->layout.count, most = 0, all = 0;
     for (uint32_t i = 0; i < m->shards; i++) {
         uint64_t tail = bytes_of(&m->shard[i].tail.files), rows = bytes_of(&m->shard[i].files);
@@ -200,7 +197,7 @@ static enum dp_status build(struct restoring *r, struct dp_error *err)
 {
     enum dp_status st = check_room(r, err);
     if (st == DP_OK)
-        st = is_same_layout(r) ? copy_shards(r, err) : split_shards(r, err);
+        st = copies_shards(r) ? copy_shards(r, err) : split_shards(r, err);
     if (st == DP_OK)
         st = restore_register(r, err);
     if (st == DP_OK)

@@ -266,6 +266,7 @@ bool dp_shard_turn(struct dp_shard *shard)
     dp_close_turn(&shard->close, shard->draining);
     snapshot_turn(shard);
     dp_cut_requests_turn(&shard->cut_requests, shard->draining);
+    journal_turn(shard); /* who waits for a journal that was dropped goes on */
     check(shard);
     (void)dp_blocking_set(before);
     dp_journaling_count(&shard->journaling, shard->write_back.marked_lsn);

@@ -305,18 +305,6 @@ static void directories_that_cannot_be(void **state)
     dp_place_says(dp_place_ended_in(s.place, 2, checkpoint(&s, s.to, NULL, NULL)), "shard 0");
 }
 
-static void no_journal(void **state)
-{
-    struct saved s = {.place = *state};
-    s.to = dp_place_path(s.place, "checkpoints");
-    as(&s, "c", 2, 1, 1, ALONE);
-    s.cluster.top = "id = 77; durability = \"none\";";
-    s.conf = dp_place_conf(s.place, &s.cluster);
-    start_servers(&s);
-    dp_place_says(dp_place_ended_in(s.place, 2, checkpoint(&s, s.to, NULL, NULL)), "has no journal");
-    stop_servers(&s);
-}
-
 static void flip_byte(const char *path)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -359,7 +347,6 @@ int main(void)
         CHECKPOINT_TEST(two_at_once),
         CHECKPOINT_TEST(killed_server),
         CHECKPOINT_TEST(directories_that_cannot_be),
-        CHECKPOINT_TEST(no_journal),
         CHECKPOINT_TEST(a_flipped_bit),
         CHECKPOINT_TEST(killed_command),
     };

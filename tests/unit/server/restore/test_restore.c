@@ -99,6 +99,26 @@ static void the_same_number_of_shards(void **state)
     expect_push_counts(world, 3, WORLD_PUSHES);
 }
 
+/* Servers without a journal could not replay one: the stores are whole when they are there. */
+static void onto_durability_none(void **state)
+{
+    struct world *world = *state;
+    struct dp_error err = {0};
+    char path[700];
+    world_cluster(world, "none", WORLD_AS(2));
+    world->cluster.durability = DP_CLUSTER_NONE;
+    assert_int_equal(world_restore_one(world, 0, false, &err), DP_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct dp_store_view *view = NULL;
+        assert_int_equal(dp_store_view_open(world_shard(world, i, path), NULL, &view, &err), DP_OK);
+        assert_int_equal(dp_store_view_own(view)->state, DP_STORE_VIEW_CLEAN);
+        dp_store_view_close(&view);
+    }
+    expect_layout(world);
+    world_expect_restored(world);
+    expect_push_counts(world, 3, WORLD_PUSHES);
+}
+
 static void the_same_shards_on_other_servers(void **state)
 {
     struct world *world = *state;
@@ -417,8 +437,6 @@ static void a_directory_that_is_none_is_refused(void **state)
     expect_refused(world, false, DP_NOT_FOUND, "no checkpoint");
     assert_int_equal(rename(world->checkpoint, path), 0);
     memcpy(world->checkpoint, path, sizeof path);
-    world->cluster.durability = DP_CLUSTER_NONE;
-    expect_refused(world, false, DP_UNSUPPORTED, "durability");
     (void)snprintf(world->checkpoint, sizeof world->checkpoint, "%s/", world->directory);
     world_restore(world, "none", WORLD_AS(2)); /* the last one of the directory */
     world_expect_restored(world);
@@ -471,6 +489,7 @@ int main(void)
 #define RESTORE_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         RESTORE_TEST(the_same_number_of_shards),
+        RESTORE_TEST(onto_durability_none),
         RESTORE_TEST(the_same_shards_on_other_servers),
         RESTORE_TEST(more_shards_and_fewer),
         RESTORE_TEST(a_table_that_a_link_lacks),

@@ -2,11 +2,12 @@
 
 #include "common/base/bytes.h"
 #include "common/model/row.h"
+#include "server/durable/record.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void cut_bed_start_as(struct cut_bed *c, uint32_t index, uint32_t shards)
+static void start(struct cut_bed *c, uint32_t index, uint32_t shards, bool journaled)
 {
     struct dp_table_spec spec = bed_sgd("t", 2);
     *c = (struct cut_bed){.sequence = 2, .number = 1};
@@ -14,6 +15,7 @@ void cut_bed_start_as(struct cut_bed *c, uint32_t index, uint32_t shards)
     c->copier = dp_fake_copier_seam(c->fake);
     bed_init(&c->bed, 16);
     shard_bed_journal(&c->bed.host, dp_sim_disk_new(1), DP_DURABILITY_MACHINE, 64u << 10, 512u << 10);
+    c->bed.host.options.journaled = journaled;
     c->bed.host.options.index = index;
     c->bed.host.options.shards = shards;
     c->bed.host.options.copier = &c->copier;
@@ -25,9 +27,19 @@ void cut_bed_start_as(struct cut_bed *c, uint32_t index, uint32_t shards)
     bed_make_table(&c->bed, 1, 1, &spec);
 }
 
+void cut_bed_start_as(struct cut_bed *c, uint32_t index, uint32_t shards)
+{
+    start(c, index, shards, true);
+}
+
 void cut_bed_start(struct cut_bed *c)
 {
-    cut_bed_start_as(c, 0, 1);
+    start(c, 0, 1, true);
+}
+
+void cut_bed_start_unjournaled(struct cut_bed *c)
+{
+    start(c, 0, 1, false);
 }
 
 void cut_bed_stop(struct cut_bed *c)
@@ -183,7 +195,20 @@ static enum dp_status count_one(void *context, uint64_t lsn, const void *record,
     return DP_OK;
 }
 
-bool cut_bed_journal_has(struct cut_bed *c, uint64_t after, uint64_t until)
+static enum dp_status count_push(void *context, uint64_t lsn, const void *record, size_t bytes,
+                                 struct dp_error *err)
+{
+    struct dp_record decoded;
+    struct dp_request *push = calloc(1, sizeof *push);
+    assert_non_null(push);
+    enum dp_status st = dp_record_decode(record, bytes, &decoded, push, err);
+    free(push);
+    return decoded.kind == DP_RECORD_PUSH ? count_one(context, lsn, record, bytes, err) : st;
+}
+
+static bool journal_has(struct cut_bed *c, uint64_t after, uint64_t until,
+                        enum dp_status (*count)(void *context, uint64_t lsn, const void *record, size_t bytes,
+                                                struct dp_error *err))
 {
     uint64_t records = 0;
     struct dp_journal_options options = c->bed.host.options.journal;
@@ -192,7 +217,17 @@ bool cut_bed_journal_has(struct cut_bed *c, uint64_t after, uint64_t until)
     options.replay_after = after;
     options.read_until = until;
     options.beside_writer = true;
-    options.replay = count_one;
+    options.replay = count;
     options.replay_context = &records;
     return dp_journal_read(&options, &figures, &err) == DP_OK && records == until - after;
+}
+
+bool cut_bed_journal_has(struct cut_bed *c, uint64_t after, uint64_t until)
+{
+    return journal_has(c, after, until, count_one);
+}
+
+bool cut_bed_journal_has_pushes(struct cut_bed *c, uint64_t after, uint64_t until)
+{
+    return journal_has(c, after, until, count_push);
 }

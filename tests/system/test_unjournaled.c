@@ -1,0 +1,96 @@
+/* Servers of durability none: checkpointed while a worker trains, restored onto the same and another number of shards, and trained on to the
+ * bits of the run that was never stopped; killed, they name their last checkpoint, and start empty only when told. */
+#include "tests/lib/test.h"
+#include "tests/system/place.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ALONE "overlap = false; pushes_max = 1;"
+
+struct unsaved {
+    struct dp_place *place;
+    struct dp_place_cluster cluster;
+    const char *conf, *to;
+    struct dp_process *server[2], *worker;
+};
+
+static void as(struct unsaved *u, const char *file, uint32_t servers, uint32_t shards)
+{
+    u->cluster = (struct dp_place_cluster){.file = file,
+                                           .servers = servers,
+                                           .shards = shards,
+                                           .epochs = 12,
+                                           .batch = 8,
+                                           .timeout_ms = 60000,
+                                           .training = ALONE,
+                                           .top = "id = 77; durability = \"none\";"};
+    u->conf = dp_place_conf(u->place, &u->cluster);
+}
+
+static void start(struct unsaved *u)
+{
+    for (uint32_t i = 0; i < u->cluster.servers; i++)
+        u->server[i] = dp_place_server(u->place, u->conf, i);
+    u->worker = dp_place_worker(u->place, u->conf, 0);
+}
+
+/* The worker ends by itself. */
+static const char *digest_of_the_end(struct unsaved *u)
+{
+    const char *file = u->cluster.file;
+    dp_place_ended(u->worker, 0);
+    for (uint32_t i = 0; i < u->cluster.servers; i++)
+        dp_place_stops_cleanly(u->server[i]);
+    return dp_place_digest(u->place, dp_place_path(u->place, "%s-0", file),
+                           u->cluster.servers > 1 ? dp_place_path(u->place, "%s-1", file) : NULL);
+}
+
+static struct dp_process *checkpoint(const struct unsaved *u)
+{
+    return dp_place_try(u->place, 0, "downpour", "checkpoint", "--cluster", u->conf, "--to", u->to);
+}
+
+static struct unsaved training(void **state)
+{
+    struct unsaved u = {.place = *state, .to = NULL};
+    u.to = dp_place_path(u.place, "checkpoints");
+    as(&u, "c", 2, 1);
+    start(&u);
+    dp_place_awaits(u.worker, "epoch 2 of");
+    return u;
+}
+
+static void expect_same_end(struct unsaved *u, const char *file, uint32_t servers, uint32_t shards,
+                            const char *end)
+{
+    as(u, file, servers, shards);
+    (void)dp_place_try(u->place, 0, "downpour", "restore", "--from", u->to, "--cluster", u->conf);
+    start(u);
+    const char *again = digest_of_the_end(u);
+    dp_place_says(u->worker, "continues at epoch");
+    assert_string_equal(again, end);
+}
+
+static void checkpointed_while_it_trains(void **state)
+{
+    struct unsaved u = training(state);
+    dp_place_says(checkpoint(&u), "checkpoint 1 of run 1");
+    dp_place_says(checkpoint(&u), "checkpoint 2 of run 1");
+    assert_int_equal(dp_process_wait(u.worker, 0), DP_PROCESS_RUNS); /* or nothing was under way */
+    const char *end = digest_of_the_end(&u);
+    dp_place_says(dp_place_try(u.place, 0, "downpour", "verify", u.to), "all as their manifests say");
+    expect_same_end(&u, "same", 2, 1, end);
+    expect_same_end(&u, "three", 1, 3, end);
+}
+
+int main(void)
+{
+#define UNJOURNALED_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
+    const struct CMUnitTest tests[] = {
+        UNJOURNALED_TEST(checkpointed_while_it_trains),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
