@@ -276,8 +276,10 @@ void dp_link_take(struct dp_link *link, struct dp_reply *reply, struct dp_messag
         take_held(link, parcel, reply, now_ns);
         return;
     }
-    if (parcel->loose && tells_generation(link, reply, parcel->request.generation == 0)) {
-        parcel->due_ns = now_ns;
+    if (parcel->loose && tells_generation(link, reply, true)) {
+        /* Else it refuses an earlier copy, sent before the generation was known. */
+        if (parcel->request.generation == 0)
+            parcel->due_ns = now_ns;
         return;
     }
     note_overtaking(link, parcel, now_ns);

@@ -58,6 +58,24 @@ static void it_is_learned_from_control(void **state)
     done(&b);
 }
 
+/* Both copies of the first request are refused; the second refusal comes when the request was sent again. */
+static void a_late_refusal_of_an_earlier_copy_is_ignored(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct bench b = restored(0);
+        struct dp_register_value value;
+        b.net->random += seed;
+        b.net->faults = (struct dp_fake_faults){.twice = 500, .slow = 500, .slow_ms = 400};
+        assert_int_equal(open_client(&b), DP_OK);
+        if (dp_client_register_get(b.client, "v", 0, 0, WAIT_MS, &value, &b.err) != DP_OK)
+            fail_msg("seed %u: %s", (unsigned)seed, b.err.text);
+        dp_register_value_clear(&value);
+        is_at(&b, 3, UINT64_MAX);
+        done(&b);
+    }
+}
+
 static void servers_of_an_earlier_version_are_greeted_again(void **state)
 {
     (void)state;
@@ -134,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_learned_from_the_shards),
         cmocka_unit_test(it_is_learned_from_control),
+        cmocka_unit_test(a_late_refusal_of_an_earlier_copy_is_ignored),
         cmocka_unit_test(servers_of_an_earlier_version_are_greeted_again),
         cmocka_unit_test(another_one_than_wanted_is_refused),
         cmocka_unit_test(shards_of_two_histories_are_refused),
