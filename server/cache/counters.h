@@ -66,6 +66,7 @@
     X(turns_over_500ms)                                                                                            \
     X(checkpoint_cuts)       /* taken, */                                                                          \
     X(checkpoint_cut_ns_max) /* and how long the longest one took of a turn */                                     \
+    X(checkpoint_delays)     /* records for which the journal had no room while a checkpoint held it */            \
     X(turn_ns_max)                                                                                                 \
     X(l0_files) /* of the store, as it is when a status is asked for */                                            \
     X(compaction_debt_bytes)

@@ -160,6 +160,8 @@ static enum dp_appended append_record(struct dp_journaling *j, const struct dp_r
     enum dp_status st = append(j, record, push, err);
     tell_room(j, st, err);
     check(j);
+    if ((st == DP_AGAIN || st == DP_FULL) && j->put_off > 0)
+        DP_COUNT(&j->base->counters, checkpoint_delays, 1);
     if (st == DP_AGAIN || st == DP_FULL || st == DP_BEHIND)
         err->wait.reason = DP_WAIT_DISK;
     if (st == DP_ARGUMENT) {

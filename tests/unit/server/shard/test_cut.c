@@ -277,6 +277,7 @@ static void a_journal_nearly_full_ends_it(void **state)
     (void)cut_bed_cut(&c, 1);
     fill_journal(&c); /* no push is refused */
     expect_given_up(&c, "journal would get full");
+    assert_int_equal(bed_counter(&c.bed, "checkpoint_delays"), 0);
     cut_bed_stop(&c);
 }
 
