@@ -126,8 +126,11 @@ static enum dp_status open_client(struct dp_bench_server *server, bool bf16, str
         dp_cluster_shard_endpoint(server->cluster, i, endpoint[i], sizeof endpoint[i]);
         shards[i] = endpoint[i];
     }
+    char control[DP_HOST_MAX + 32];
+    dp_cluster_control_endpoint(server->cluster, 0, control, sizeof control);
     struct dp_client_options options = {
         .name = "downpour bench",
+        .control = control,
         .cluster = server->cluster->id,
         .shards = shards,
         .shard_count = server->options.shards,
@@ -194,6 +197,13 @@ enum dp_status dp_bench_server_revive(struct dp_bench_server *server, uint64_t *
     return st;
 }
 
+static void add_counter(struct dp_counter *counter, uint64_t value)
+{
+    size_t len = strlen(counter->name);
+    bool is_max = len > 4 && strcmp(counter->name + len - 4, "_max") == 0;
+    counter->value = !is_max ? counter->value + value : counter->value > value ? counter->value : value;
+}
+
 enum dp_status dp_bench_server_counters(struct dp_bench_server *server, struct dp_status_report **out,
                                         struct dp_error *err)
 {
@@ -202,7 +212,7 @@ enum dp_status dp_bench_server_counters(struct dp_bench_server *server, struct d
         struct dp_status_report *more = NULL;
         st = dp_client_status(server->client[0], shard, DP_BENCH_WAIT_MS, &more, err);
         for (uint32_t i = 0; st == DP_OK && i < (*out)->counters; i++)
-            (*out)->counter[i].value += dp_bench_counter(more, (*out)->counter[i].name);
+            add_counter(&(*out)->counter[i], dp_bench_counter(more, (*out)->counter[i].name));
         dp_client_status_free(&more);
     }
     if (st != DP_OK)

@@ -45,7 +45,7 @@ struct dp_table_spec dp_bench_server_table(const struct dp_bench_server *server)
  * hello and knows the table. */
 DP_MUST_USE
 enum dp_status dp_bench_server_revive(struct dp_bench_server *server, uint64_t *ns, struct dp_error *err);
-/* Sums over its shards. */
+/* Sums over its shards; of counters of a maximum (..._max) the greatest. */
 DP_MUST_USE
 enum dp_status dp_bench_server_counters(struct dp_bench_server *server, struct dp_status_report **out,
                                         struct dp_error *err);
