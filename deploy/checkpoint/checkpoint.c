@@ -76,8 +76,9 @@ static void stop(int signal)
     stop_signal = signal;
 }
 
-static bool is_stopped(void)
+static bool is_stopped(void *context)
 {
+    (void)context;
     return stop_signal != 0;
 }
 

@@ -100,7 +100,7 @@ static enum dp_status look(struct checkpoint_course *c, const char *what, struct
     const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
     show(c, what);
     (void)nanosleep(&pause, NULL);
-    if (c->o->stopped())
+    if (c->o->stopped(c->o->context))
         return dp_fail(err, DP_STOPPING, "interrupted while %s", what);
     return order(c, DP_CHECKPOINT_LOOK, err);
 }
@@ -379,9 +379,17 @@ static enum dp_status publish(struct checkpoint_course *c, struct dp_error *err)
 
 /* ---- all */
 
+static uint64_t lap(uint64_t *since_ms)
+{
+    uint64_t before = *since_ms;
+    *since_ms = dp_now_ms();
+    return *since_ms - before;
+}
+
 static enum dp_status go(struct checkpoint_course *c, struct dp_course_result *out, struct dp_error *err)
 {
     uint32_t removed;
+    uint64_t since_ms = dp_now_ms();
     enum dp_status st = dp_checkpoint_begin(c->o->directory, c->order, err);
     if (st == DP_OK)
         st = dp_checkpoint_sweep(c->o->directory, c->order, (uint64_t)time(NULL), &removed, err);
@@ -389,16 +397,18 @@ static enum dp_status go(struct checkpoint_course *c, struct dp_course_result *o
         st = order(c, DP_CHECKPOINT_BEGIN, err);
     if (st == DP_OK)
         st = await(c, DP_CHECKPOINT_PREPARED, "writing back changed rows", err);
-    uint64_t cut_ms = dp_now_ms();
+    out->prepare_ms = lap(&since_ms);
     if (st == DP_OK)
         st = cut(c, err);
-    out->cut_ms = dp_now_ms() - cut_ms;
+    out->cut_ms = lap(&since_ms);
     if (st == DP_OK)
         st = order(c, DP_CHECKPOINT_FINISH, err);
     if (st == DP_OK)
         st = await_missing(c, err);
+    out->wait_ms = lap(&since_ms);
     if (st == DP_OK)
         st = await(c, DP_CHECKPOINT_COPIED, "copying", err);
+    out->copy_ms = lap(&since_ms);
     if (st == DP_OK)
         st = publish(c, err);
     return st;

@@ -24,7 +24,7 @@ struct dp_course_options {
     bool full;
     uint64_t rate;    /* bytes a second of a server; 0: no limit */
     uint32_t wait_ms; /* for pushes that a shard lacks */
-    bool (*stopped)(void);
+    bool (*stopped)(void *context);
     void (*show)(void *context,
                  const struct dp_course_progress *progress); /* several times a second; may be NULL */
     void *context;
@@ -34,7 +34,9 @@ struct dp_course_result {
     uint32_t number;
     uint64_t bytes, bytes_new;
     uint32_t run, epoch; /* run 0: none */
-    uint64_t took_ms, cut_ms;
+    uint64_t took_ms;
+    /* until rows were written back; the order of the cut to the last answer; until no shard lacked a push; until all was copied */
+    uint64_t prepare_ms, cut_ms, wait_ms, copy_ms;
 };
 
 DP_MUST_USE
