@@ -4,6 +4,7 @@
  *           each repeat takes a slice of downpour, of raw and of memcpy, one after the other. */
 #include "deploy/bench/bench.h"
 
+#include "deploy/bench/bench_checkpoint.h"
 #include "deploy/bench/bench_inner.h"
 #include "deploy/bench/bench_modes.h"
 #include "deploy/bench/bench_sustained.h"
@@ -448,6 +449,8 @@ int dp_bench_main(int argc, char *const *argv, const struct dp_bench_store *stor
         return dp_bench_modes(argc - 1, argv + 1);
     if (argc > 0 && strcmp(argv[0], "train") == 0)
         return dp_bench_train(argc - 1, argv + 1);
+    if (argc > 0 && strcmp(argv[0], "checkpoint") == 0)
+        return dp_bench_checkpoint(argc - 1, argv + 1, store);
     struct bench bench = {.store = store};
     struct dp_error err = {0};
     bool help;

@@ -58,7 +58,8 @@ const struct dp_command dp_bench_command = {
         "outside the timing. Lists of durabilities, transports and caches are measured in turns.\n"
         "'downpour bench sustained' pushes for minutes; 'downpour bench modes' compares the consistency "
         "modes; "
-        "'downpour bench train' measures how fast each model trains.",
+        "'downpour bench train' measures how fast each model trains; 'downpour bench checkpoint' what "
+        "checkpoints cost, and restores.",
     .options = options,
     .count = OPTIONS,
 };

@@ -3,7 +3,11 @@
 #include "server/store/rocks_error.h"
 #include "server/store/rows.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+#define SCAN_BYTES (64u << 20)
 
 struct dp_bare {
     struct dp_rocks_db db;
@@ -65,4 +69,72 @@ enum dp_status dp_bare_read(const struct dp_bare *bare, struct dp_bare_scratch *
             rocksdb_pinnableslice_destroy(s->values[i]);
     }
     return st;
+}
+
+/* ---- scan */
+
+struct bare_scan {
+    const struct dp_rocks_db *db;
+    const char *to;
+    rocksdb_sstfilewriter_t *writer; /* NULL: none is open */
+    size_t bytes;                    /* in its file */
+    uint64_t *rows;
+};
+
+static enum dp_status end_file(struct bare_scan *scan, struct dp_error *err)
+{
+    char *text = NULL;
+    if (!scan->writer)
+        return DP_OK;
+    rocksdb_sstfilewriter_finish(scan->writer, &text);
+    rocksdb_sstfilewriter_destroy(scan->writer);
+    scan->writer = NULL;
+    scan->bytes = 0;
+    return dp_rocks_error_take(&text, scan->to, "end a file", err);
+}
+
+static enum dp_status begin_file(struct bare_scan *scan, struct dp_error *err)
+{
+    char path[4096], *text = NULL;
+    (void)snprintf(path, sizeof path, "%s/rows-%" PRIu64 ".sst", scan->to,
+                   *scan->rows); /* of several scans, too */
+    scan->writer = rocksdb_sstfilewriter_create(scan->db->env, scan->db->options[DP_ROCKS_ROWS]);
+    rocksdb_sstfilewriter_open(scan->writer, path, &text);
+    return dp_rocks_error_take(&text, scan->to, "make a file", err);
+}
+
+static enum dp_status put_row(struct bare_scan *scan, rocksdb_iterator_t *at, struct dp_error *err)
+{
+    char *text = NULL;
+    size_t key_bytes = 0, row_bytes = 0;
+    const char *key = rocksdb_iter_key(at, &key_bytes), *row = rocksdb_iter_value(at, &row_bytes);
+    enum dp_status st = scan->bytes > SCAN_BYTES ? end_file(scan, err) : DP_OK;
+    if (st == DP_OK && !scan->writer)
+        st = begin_file(scan, err);
+    if (st != DP_OK)
+        return st;
+    rocksdb_sstfilewriter_put(scan->writer, key, key_bytes, row, row_bytes, &text);
+    scan->bytes += key_bytes + row_bytes;
+    ++*scan->rows;
+    return dp_rocks_error_take(&text, scan->to, "write rows", err);
+}
+
+enum dp_status dp_bare_scan(const char *directory, const char *to, uint64_t *rows, struct dp_error *err)
+{
+    struct dp_rocks_db db;
+    enum dp_status st = dp_rocks_db_open_beside(directory, &db, err);
+    if (st != DP_OK)
+        return st;
+    struct bare_scan scan = {.db = &db, .to = to, .rows = rows};
+    rocksdb_readoptions_t *read = dp_rocks_db_read_options();
+    rocksdb_readoptions_set_readahead_size(read, 2u << 20); /* as a restore's */
+    rocksdb_readoptions_set_fill_cache(read, 0);
+    rocksdb_iterator_t *at = rocksdb_create_iterator_cf(db.db, read, db.families[DP_ROCKS_ROWS]);
+    for (rocksdb_iter_seek_to_first(at); st == DP_OK && rocksdb_iter_valid(at); rocksdb_iter_next(at))
+        st = put_row(&scan, at, err);
+    enum dp_status ended = end_file(&scan, st == DP_OK ? err : &(struct dp_error){0});
+    rocksdb_iter_destroy(at);
+    rocksdb_readoptions_destroy(read);
+    dp_rocks_db_close(&db);
+    return st == DP_OK ? ended : st;
 }

@@ -22,5 +22,9 @@ DP_MUST_USE
 enum dp_status dp_bare_read(const struct dp_bare *bare, struct dp_bare_scratch *scratch,
                             const struct dp_store_key *keys, uint32_t n, uint64_t *missing,
                             struct dp_error *err);
+/* All rows of a store that nobody has open, in the order of their keys: an iterator beside SstFileWriter, each file of 64 MB and synced.
+ * to: a directory. *rows: grows by their number. */
+DP_MUST_USE
+enum dp_status dp_bare_scan(const char *directory, const char *to, uint64_t *rows, struct dp_error *err);
 
 #endif

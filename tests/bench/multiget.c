@@ -196,4 +196,5 @@ static struct dp_load load(void *self, const struct dp_bench_keys *keys, double 
     return (struct dp_load){.issue = issue, .finish = finish, .rows = rows_of, .self = m};
 }
 
-const struct dp_bench_store dp_multiget = {.start = start_reading, .stop = stop_reading, .load = load};
+const struct dp_bench_store dp_multiget = {
+    .start = start_reading, .stop = stop_reading, .load = load, .scan = dp_bare_scan};
