@@ -4,6 +4,7 @@
 #include "common/client/checkpoint.h"
 #include "common/model/stream.h"
 #include "common/wire/reply.h"
+#include "deploy/checkpoint/dead_orders.h"
 #include "deploy/cli/progress.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/making.h"
@@ -390,11 +391,16 @@ static enum dp_status go(struct checkpoint_course *c, struct dp_course_result *o
 {
     uint32_t removed;
     uint64_t since_ms = dp_now_ms();
-    enum dp_status st = dp_checkpoint_begin(c->o->directory, c->order, err);
+    struct dp_dead_orders dead;
+    enum dp_status st = dp_dead_orders_end(c->o->client, c->o->directory, &dead, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_begin(c->o->directory, c->order, err);
     if (st == DP_OK)
         st = dp_checkpoint_sweep(c->o->directory, c->order, (uint64_t)time(NULL), &removed, err);
     if (st == DP_OK)
         st = order(c, DP_CHECKPOINT_BEGIN, err);
+    if (st == DP_OK)
+        st = dp_dead_orders_sweep(&dead, c->o->directory, err);
     if (st == DP_OK)
         st = await(c, DP_CHECKPOINT_PREPARED, "writing back changed rows", err);
     out->prepare_ms = lap(&since_ms);

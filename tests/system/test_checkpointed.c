@@ -257,21 +257,26 @@ static void two_at_once(void **state)
     stop_servers(&s);
 }
 
-/* Training does not notice, and with DP_LONG=1: nothing is held for longer than 60 s. (tests/unit/server/shard/test_cut waits for that,
- * too, by a clock of its own.) */
+/* Training does not notice. The next checkpoint in the directory ends its order at once, and leaves nothing of it; with DP_LONG=1: without
+ * one, nothing is held for longer than 60 s. (tests/unit/server/shard/test_cut waits for that, too, by a clock of its own.) */
 static void killed_command(void **state)
 {
     struct saved s = training(state, 1, ALONE);
-    struct dp_process *slow = slow_checkpoint(&s);
-    dp_process_signal(slow, SIGKILL);
-    dp_place_ended(slow, -SIGKILL);
-    end_workers(&s);
-    if (getenv("DP_LONG")) {
-        assert_true(dp_process_await(s.server[0], "nobody asked about it for 60 s", SILENT_MS));
-        assert_true(await_names(dp_place_path(s.place, "c-0/shard-0000"), "cut-", false, DP_SOON_MS));
+    for (uint32_t i = 0; i < (getenv("DP_LONG") ? 2 : 1); i++) {
+        struct dp_process *slow = slow_checkpoint(&s);
+        dp_process_signal(slow, SIGKILL);
+        dp_place_ended(slow, -SIGKILL);
+        assert_int_equal(count_names(s.to, "making-"), 1);
+        if (i > 0) {
+            assert_true(dp_process_await(s.server[0], "nobody asked about it for 60 s", SILENT_MS));
+            assert_true(await_names(dp_place_path(s.place, "c-0/shard-0000"), "cut-", false, DP_SOON_MS));
+        }
         dp_place_says(dp_place_ended_in(s.place, 0, checkpoint(&s, s.to, NULL, NULL)),
-                      "checkpoint 1 of run 1");
+                      dp_place_text(s.place, "checkpoint %u", (unsigned)i + 1));
+        assert_int_equal(count_names(s.to, "making-"), 0);
+        assert_true(await_names(dp_place_path(s.place, "c-0/shard-0000"), "cut-", false, DP_SOON_MS));
     }
+    end_workers(&s);
     stop_servers(&s);
 }
 
