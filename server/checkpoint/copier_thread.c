@@ -9,6 +9,8 @@ struct copying_shard {
     struct dp_copier_thread_place to;
     char *directory;
     struct dp_copy_job *waiting, *running, *completed; /* lists by `next`, oldest first */
+    struct dp_copy_run *half;                          /* the tail of half_job is copied, its files are not */
+    struct dp_copy_job *half_job;
     struct copying_shard *next;
 };
 
@@ -38,13 +40,48 @@ static struct dp_copy_job *take_first(struct dp_copy_job **list)
 
 /* ---- the thread */
 
-/* Lock held. */
+/* Lock held. Tails come first: each shard's journal is held until its own is copied. */
 static struct copying_shard *next_shard(const struct dp_copier_thread *thread)
 {
     struct copying_shard *shard = thread->shards;
-    while (shard && !shard->waiting)
+    while (shard && (!shard->waiting || shard->half))
+        shard = shard->next;
+    if (shard)
+        return shard;
+    shard = thread->shards;
+    while (shard && !shard->half)
         shard = shard->next;
     return shard;
+}
+
+/* Lock held. */
+static void complete(struct copying_shard *shard, struct dp_copy_job *job)
+{
+    put_last(&shard->completed, job);
+    if (shard->to.wake)
+        shard->to.wake(shard->to.wake_context);
+}
+
+/* Lock held, and let go while it works. */
+static void work(struct dp_copier_thread *thread, struct copying_shard *shard)
+{
+    struct dp_copy_run *half = shard->half;
+    struct dp_copy_job *job = half ? shard->half_job : take_first(&shard->waiting);
+    DP_ASSERT(!shard->running && job);
+    shard->running = job;
+    shard->half = NULL;
+    (void)pthread_mutex_unlock(&thread->lock);
+    if (half)
+        dp_copy_run_end(&half);
+    else
+        half = dp_copy_run_begin(job, &shard->to.place);
+    (void)pthread_mutex_lock(&thread->lock);
+    shard->running = NULL;
+    shard->half = half;
+    shard->half_job = job;
+    if (!half)
+        complete(shard, job);
+    (void)pthread_cond_broadcast(&thread->changed);
 }
 
 /* The wake comes under the lock, so that a shard that was removed hears none. */
@@ -58,15 +95,7 @@ static void *run(void *context)
             (void)pthread_cond_wait(&thread->changed, &thread->lock);
             continue;
         }
-        shard->running = take_first(&shard->waiting);
-        (void)pthread_mutex_unlock(&thread->lock);
-        dp_copy_run(shard->running, &shard->to.place);
-        (void)pthread_mutex_lock(&thread->lock);
-        put_last(&shard->completed, shard->running);
-        shard->running = NULL;
-        if (shard->to.wake)
-            shard->to.wake(shard->to.wake_context);
-        (void)pthread_cond_broadcast(&thread->changed);
+        work(thread, shard);
     }
     (void)pthread_mutex_unlock(&thread->lock);
     return NULL;
@@ -128,6 +157,12 @@ static struct dp_copy_job *completed(void *self)
     return job;
 }
 
+static void complete_cancelled(struct copying_shard *shard, struct dp_copy_job *job)
+{
+    job->status = dp_fail(&job->error, DP_STOPPING, "the copy was cancelled");
+    complete(shard, job);
+}
+
 /* What still waits behind other shards' jobs is completed at once. */
 static void cancel(void *self, struct dp_copy_job *job)
 {
@@ -139,10 +174,10 @@ static void cancel(void *self, struct dp_copy_job *job)
         at = &(*at)->next;
     if (*at) {
         *at = job->next;
-        job->status = dp_fail(&job->error, DP_STOPPING, "the copy was cancelled");
-        put_last(&shard->completed, job);
-        if (shard->to.wake)
-            shard->to.wake(shard->to.wake_context);
+        complete_cancelled(shard, job);
+    } else if (shard->half && shard->half_job == job) {
+        dp_copy_run_drop(&shard->half);
+        complete_cancelled(shard, job);
     }
     (void)pthread_mutex_unlock(&shard->thread->lock);
 }
@@ -187,6 +222,10 @@ void dp_copier_thread_remove(struct dp_copier *copier)
         atomic_store(&shard->running->cancelled, true);
     while (shard->running)
         (void)pthread_cond_wait(&shard->thread->changed, &shard->thread->lock);
+    if (shard->half) {
+        dp_copy_run_drop(&shard->half);
+        dp_copy_job_free(&shard->half_job);
+    }
     struct copying_shard **at = &shard->thread->shards;
     while (*at != shard)
         at = &(*at)->next;

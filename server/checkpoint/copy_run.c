@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct copy_run {
+struct dp_copy_run {
     struct dp_copy_job *job;
     const struct dp_copy_place *place;
     struct dp_checkpoint_path making, link;
@@ -24,7 +24,7 @@ struct copy_run {
 
 /* ---- places */
 
-static enum dp_status check_places(struct copy_run *run, struct dp_error *err)
+static enum dp_status check_places(struct dp_copy_run *run, struct dp_error *err)
 {
     struct stat is;
     char name[DP_COPY_LINK_BYTES];
@@ -44,7 +44,7 @@ static enum dp_status check_places(struct copy_run *run, struct dp_error *err)
 static enum dp_status see_file(void *context, const char *name, struct dp_error *err)
 {
     static const char none[] = "00000000000000000000000000000000";
-    struct copy_run *run = context;
+    struct dp_copy_run *run = context;
     struct dp_checkpoint_path path;
     struct stat is;
     enum dp_status st = dp_checkpoint_path(&path, err, "%s/%s", run->link.text, name);
@@ -58,7 +58,7 @@ static enum dp_status see_file(void *context, const char *name, struct dp_error 
 
 /* ---- parts */
 
-static enum dp_status copy_tail(struct copy_run *run, struct dp_error *err)
+static enum dp_status copy_tail(struct dp_copy_run *run, struct dp_error *err)
 {
     struct dp_checkpoint_path from, to;
     enum dp_status st = dp_checkpoint_path(&from, err, "%s/journal", run->place->directory);
@@ -80,7 +80,7 @@ static enum dp_status copy_tail(struct copy_run *run, struct dp_error *err)
     return st;
 }
 
-static enum dp_status copy_files(struct copy_run *run, struct dp_error *err)
+static enum dp_status copy_files(struct dp_copy_run *run, struct dp_error *err)
 {
     struct dp_pool pool = {.directory = run->job->directory,
                            .store = run->job->store,
@@ -137,7 +137,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* The counts are as of A, or unknown: the tail changes them. */
-static enum dp_status take_tables(struct copy_run *run, struct dp_error *err)
+static enum dp_status take_tables(struct dp_copy_run *run, struct dp_error *err)
 {
     struct dp_manifest_tables *tables = &run->shard.tables;
     enum dp_status st = run->place->tables
@@ -152,49 +152,85 @@ static enum dp_status take_tables(struct copy_run *run, struct dp_error *err)
 
 /* ---- all */
 
-static struct copy_run run_of(struct dp_copy_job *job, const struct dp_copy_place *place)
+static void free_run(struct dp_copy_run **run)
 {
-    struct copy_run run = {.job = job, .place = place, .pace = dp_pace_real()};
-    run.pace.rate_bytes = job->rate_bytes;
-    run.pace.done_bytes = &job->done_bytes;
-    run.pace.cancelled = &job->cancelled;
-    run.shard.index = job->shard;
-    run.shard.shards = job->shards;
-    run.shard.range = dp_range_of_shard(job->shard, job->shards);
-    run.shard.store = job->store;
-    run.shard.lsn = job->lsn;
-    run.shard.after = job->after;
+    dp_manifest_files_clear(&(*run)->link_files);
+    dp_manifest_shard_clear(&(*run)->shard);
+    free(*run);
+    *run = NULL;
+}
+
+/* Sets the job's status: the run is over. */
+static void set_status(struct dp_copy_job *job, enum dp_status st)
+{
+    job->status = st;
+    if (st == DP_OK)
+        job->error = (struct dp_error){0};
+    else
+        (void)dp_wrap(&job->error, st, "copying shard %" PRIu32, job->shard);
+}
+
+static struct dp_copy_run *run_of(struct dp_copy_job *job, const struct dp_copy_place *place)
+{
+    struct dp_copy_run *run = calloc(1, sizeof *run);
+    if (!run)
+        return NULL;
+    run->job = job;
+    run->place = place;
+    run->pace = dp_pace_real();
+    run->pace.rate_bytes = job->rate_bytes;
+    run->pace.done_bytes = &job->done_bytes;
+    run->pace.cancelled = &job->cancelled;
+    run->shard.index = job->shard;
+    run->shard.shards = job->shards;
+    run->shard.range = dp_range_of_shard(job->shard, job->shards);
+    run->shard.store = job->store;
+    run->shard.lsn = job->lsn;
+    run->shard.after = job->after;
     return run;
 }
 
-void dp_copy_run(struct dp_copy_job *job, const struct dp_copy_place *place)
+struct dp_copy_run *dp_copy_run_begin(struct dp_copy_job *job, const struct dp_copy_place *place)
 {
-    struct copy_run run = run_of(job, place);
     struct dp_error *err = &job->error;
-    enum dp_status st = dp_pace_step(&run.pace, 0, err);
+    struct dp_copy_run *run = run_of(job, place);
+    enum dp_status st =
+        run ? dp_pace_step(&run->pace, 0, err) : dp_fail(err, DP_NOMEM, "no memory for a copy");
     if (st == DP_OK)
-        st = check_places(&run, err);
+        st = check_places(run, err);
     if (st == DP_OK)
-        st = dp_checkpoint_visit(run.link.text, see_file, &run, err);
+        st = dp_checkpoint_visit(run->link.text, see_file, run, err);
     if (st == DP_OK)
-        st = copy_tail(&run, err);
-    if (st == DP_OK)
-        atomic_store(&job->has_tail, true);
-    if (st == DP_OK)
-        st = copy_files(&run, err);
-    if (st == DP_OK) /* last: RocksDB may leave files of its own in what it reads */
-        st = take_tables(&run, err);
+        st = copy_tail(run, err);
     if (st == DP_OK) {
-        job->manifest = dp_manifest_shard_text(&run.shard);
+        atomic_store(&job->has_tail, true);
+        return run;
+    }
+    set_status(job, st);
+    if (run)
+        free_run(&run);
+    return NULL;
+}
+
+void dp_copy_run_end(struct dp_copy_run **run)
+{
+    struct dp_copy_job *job = (*run)->job;
+    struct dp_error *err = &job->error;
+    enum dp_status st = copy_files(*run, err);
+    if (st == DP_OK) /* last: RocksDB may leave files of its own in what it reads */
+        st = take_tables(*run, err);
+    if (st == DP_OK) {
+        job->manifest = dp_manifest_shard_text(&(*run)->shard);
         st = job->manifest
                  ? DP_OK
                  : dp_fail(err, DP_NOMEM, "no memory for the manifest of shard %" PRIu32, job->shard);
     }
-    dp_manifest_files_clear(&run.link_files);
-    dp_manifest_shard_clear(&run.shard);
-    job->status = st;
-    if (st == DP_OK)
-        *err = (struct dp_error){0};
-    else
-        (void)dp_wrap(err, st, "copying shard %" PRIu32, job->shard);
+    free_run(run);
+    set_status(job, st);
+}
+
+void dp_copy_run_drop(struct dp_copy_run **run)
+{
+    if (*run)
+        free_run(run);
 }

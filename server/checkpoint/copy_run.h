@@ -2,7 +2,10 @@
  *     check the places -> tail -> the link's files into the pool -> tables of the link's marks -> the shard's part of the manifest
  * Places    The shard's directory has the link (dp_copy_link_name) and `journal`. DIR/making-<order> must be there: the command
  *           made it, so a server that does not see it has another directory of that name (it is not shared, or not mounted).
- * Thread    One at a time for a store. */
+ * Parts     The tail is one, for which the shard's journal is held; all else is the other. The tails of all shards of a server can come
+ *           first, so that no journal fills up while another shard's files are copied.
+ * Thread    One at a time for a store.
+ * Memory    begin makes a run, which end or drop frees. The job and the place are lent until then. */
 #ifndef DP_CHECKPOINT_COPY_RUN_H
 #define DP_CHECKPOINT_COPY_RUN_H
 
@@ -17,7 +20,13 @@ struct dp_copy_place {
     void *context;
 };
 
-/* Sets the job's status, error and manifest. */
-void dp_copy_run(struct dp_copy_job *job, const struct dp_copy_place *place);
+struct dp_copy_run;
+
+/* Up to the tail. NULL: it failed, and the job's status and error say why. */
+struct dp_copy_run *dp_copy_run_begin(struct dp_copy_job *job, const struct dp_copy_place *place);
+/* The rest; sets the job's status, error and manifest, and leaves NULL. */
+void dp_copy_run_end(struct dp_copy_run **run);
+/* Instead of end: the job was cancelled, and its status and error are set. */
+void dp_copy_run_drop(struct dp_copy_run **run);
 
 #endif

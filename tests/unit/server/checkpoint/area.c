@@ -148,7 +148,9 @@ static enum dp_status tables(void *context, const char *link, struct dp_manifest
 void area_copy(const struct area *area, struct dp_copy_job *job)
 {
     const struct dp_copy_place place = {.directory = area->shard[job->shard], .tables = tables};
-    dp_copy_run(job, &place);
+    struct dp_copy_run *run = dp_copy_run_begin(job, &place);
+    if (run)
+        dp_copy_run_end(&run);
 }
 
 static enum dp_status copy_all(struct area *area, struct dp_manifest *manifest, struct dp_error *err)

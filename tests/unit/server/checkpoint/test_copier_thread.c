@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,60 @@ static void jobs_come_back_to_their_shard(void **state)
     bed_clear(&bed);
 }
 
+/* Asked for at the end of each job's files. */
+struct gate {
+    atomic_bool open;
+    atomic_uint asked;
+    const struct dp_copy_job *job[2];
+    atomic_bool tails; /* whether both had theirs when the second one's files were copied */
+};
+
+static enum dp_status wait_at_gate(void *context, const char *link, struct dp_manifest_tables *out,
+                                   struct dp_error *err)
+{
+    struct gate *gate = context;
+    (void)link, (void)out, (void)err;
+    if (atomic_fetch_add(&gate->asked, 1) == 1)
+        atomic_store(&gate->tails,
+                     atomic_load(&gate->job[0]->has_tail) && atomic_load(&gate->job[1]->has_tail));
+    while (!atomic_load(&gate->open))
+        (void)sched_yield();
+    return DP_OK;
+}
+
+/* No shard's journal is held while another one's files are copied. */
+static void tails_come_first(void **state)
+{
+    struct bed bed;
+    struct gate gate = {.open = false};
+    const time_t until = time(NULL) + WAIT_S;
+    (void)state;
+    bed_init(&bed);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct dp_copier_thread_place place = {
+            {.directory = bed.area->shard[i], .tables = wait_at_gate, .context = &gate}, wake, &bed.woken[i]};
+        dp_copier_thread_remove(&bed.copier[i]);
+        assert_int_equal(dp_copier_thread_add(bed.thread, &place, &bed.copier[i], &bed.err), DP_OK);
+    }
+    struct dp_copy_job *first = submit(&bed, 0, 0);
+    while (atomic_load(&gate.asked) == 0 && time(NULL) < until)
+        (void)sched_yield();
+    assert_true(atomic_load(&gate.asked) > 0);
+    for (uint32_t i = 0; i < 2; i++)
+        gate.job[i] = submit(&bed, i, 0);
+    atomic_store(&gate.open, true);
+    await(&bed.woken[0], 2);
+    await(&bed.woken[1], 1);
+    assert_true(atomic_load(&gate.tails));
+    expect(&bed, 0, first, DP_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct dp_copy_job *job = bed.copier[i].completed(bed.copier[i].self);
+        assert_ptr_equal(job, gate.job[i]);
+        dp_copy_job_free(&job);
+    }
+    bed_clear(&bed);
+}
+
 static void cancelled_ones_come_back_soon(void **state)
 {
     struct bed bed;
@@ -216,6 +271,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_come_back_to_their_shard),
+        cmocka_unit_test(tails_come_first),
         cmocka_unit_test(cancelled_ones_come_back_soon),
         cmocka_unit_test(a_shard_is_removed_with_its_jobs),
         cmocka_unit_test(tables_are_those_of_the_links_marks),
