@@ -196,7 +196,8 @@ static int remove_one(const char *path, const struct stat *info, int type, struc
 static bool is_ours(const char *directory, const char *name)
 {
     if (strcmp(directory, "store") == 0)
-        return is_numbered(name, "server-", "") || is_kept(name);
+        return is_numbered(name, "server-", "") || is_numbered(name, "server-", ".restoring") ||
+               is_kept(name);
     return is_numbered(name, "server-", ".log") || is_numbered(name, "worker-", ".log") ||
            is_numbered(name, "server-", ".log.1") || is_numbered(name, "worker-", ".log.1") ||
            is_numbered(name, "predict-server-", ".log") || strcmp(name, "predict-worker.log") == 0;
@@ -234,7 +235,8 @@ enum dp_status dp_folder_clear_logs(const struct dp_folder *folder, struct dp_er
 enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err)
 {
     static const char *const files[] = {"predict.conf", "report.json", DP_FOLDER_EARLIER,
-                                        "predict.out",  RUN,           "cluster.conf"};
+                                        "predict.out",  RUN,           "restoring.conf",
+                                        "cluster.conf"};
     char path[DP_PATH_MAX + 1];
     if (access(folder->conf, F_OK) != 0)
         return DP_OK; /* no run was ever here: nothing in it can be ours */

@@ -11,6 +11,7 @@
 #include "deploy/cli/outcome.h"
 #include "deploy/cli/progress.h"
 #include "deploy/cli/replaced.h"
+#include "deploy/cli/run_from.h"
 #include "deploy/cli/run_plan.h"
 #include "deploy/cli/servers.h"
 
@@ -288,7 +289,7 @@ static void tell_others(const struct cli_run *run)
 static void tell_start(const struct cli_run *run)
 {
     const struct dp_cluster *c = run->plan.cluster;
-    char place[DP_RUN_PLACE_BYTES];
+    char place[DP_RUN_PLACE_BYTES], from[DP_RUN_FROM_BYTES];
     uint32_t shards = dp_cluster_shards(c), workers = c->training.workers;
     fprintf(stderr, "Training %s: %" PRIu32 " server%s, %" PRIu32 " shard%s, %" PRIu32 " worker%s, in %s\n",
             c->model, c->server_count, c->server_count == 1 ? "" : "s", shards, shards == 1 ? "" : "s",
@@ -296,7 +297,11 @@ static void tell_start(const struct cli_run *run)
     if (c->training.epochs == 0 && !run->plan.resumes)
         fprintf(stderr, "The number of epochs is chosen for the model and the size of the training set "
                         "(--epochs N sets it).\n");
-    if (run->plan.replaces)
+    if (run->plan.from.number > 0)
+        dp_run_from_text(&run->plan, from);
+    if (run->plan.from.number > 0 && run->plan.resumes)
+        fprintf(stderr, "Run %" PRIu32 " goes on from %s.\n", c->training.run, from);
+    else if (run->plan.replaces)
         fprintf(stderr,
                 "Resuming run %" PRIu32
                 " there, which was %s. What the replaced store does not have is trained "
@@ -428,6 +433,7 @@ static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
     dp_folder_close(&run->plan.folder);
     dp_cluster_free(&run->plan.cluster);
     dp_cluster_free(&run->plan.earlier);
+    dp_restored_clear(&run->plan.from);
     return code;
 }
 

@@ -3,6 +3,7 @@
 #include "common/base/parse.h"
 #include "deploy/cli/file_copy.h"
 #include "deploy/cli/ports.h"
+#include "deploy/cli/run_from.h"
 #include "deploy/cli/run_second.h"
 #include "deploy/cli/spool.h"
 #include "worker/compute/models/model.h"
@@ -208,6 +209,12 @@ static enum dp_status begin_continued(struct dp_run_plan *plan, struct dp_error 
 
 static enum dp_status begin(struct dp_run_plan *plan, struct dp_error *err)
 {
+    if (dp_run_plan_flag(plan, "--from")) {
+        enum dp_status st = dp_run_from_begin(plan, err);
+        if (st == DP_OK && !plan->resumes)
+            forget_replaced(plan);
+        return st;
+    }
     if (dp_run_plan_flag(plan, "--resume"))
         return begin_resumed(plan, err);
     if (dp_run_plan_flag(plan, "--continue") && !dp_run_plan_flag(plan, "--cluster"))
@@ -406,6 +413,8 @@ static enum dp_status settle_earlier(struct dp_run_plan *plan, struct dp_error *
                                      .now = &plan->state,
                                      .continues = dp_run_plan_flag(plan, "--continue") != NULL,
                                      .replaces = dp_run_plan_flag(plan, "--replace-store") != NULL};
+    if (dp_run_plan_flag(plan, "--from"))
+        return dp_run_from_settle(plan, err);
     if (plan->resumes)
         settle_mixed(plan);
     if (plan->resumes)
@@ -456,6 +465,8 @@ static enum dp_status settle_folder(struct dp_run_plan *plan, struct dp_error *e
     }
     if (st == DP_OK)
         st = dp_run_plan_set_number(plan, plan->cluster->training.run, err);
+    if (st == DP_OK && dp_run_plan_flag(plan, "--from"))
+        st = dp_run_from_restore(plan, err);
     if (st == DP_OK && plan->continues)
         st = dp_folder_keep(&plan->folder, err);
     if (st == DP_OK)

@@ -8,6 +8,7 @@
 
 #include "common/env/atomic_file.h"
 #include "deploy/cli/folder.h"
+#include "deploy/cli/restored.h"
 #include "deploy/cli/run_flags.h"
 #include "deploy/cli/run_state.h"
 
@@ -24,6 +25,7 @@ struct dp_run_plan {
     struct dp_cluster *earlier; /* the run there, where there is one */
     bool continues;             /* on an earlier run's store */
     bool resumes;               /* it is the earlier run */
+    struct dp_restored from;    /* --from: what its stores are restored of; else {0} */
     bool replaces;              /* that, after a store of it was lost: some of it is trained again */
 };
 

@@ -29,7 +29,11 @@ static const char *value_of(const struct dp_option *flag, const char *value)
 static void show(const struct dp_second *second, const struct dp_difference *differences, size_t count)
 {
     size_t shown = count < DP_DIFFERENCES_MAX ? count : DP_DIFFERENCES_MAX;
-    (void)fprintf(stderr, "downpour: the earlier run in '%s' was another training:\n", second->folder->path);
+    if (second->restores)
+        (void)fprintf(stderr, "downpour: the checkpoint is of another training:\n");
+    else
+        (void)fprintf(stderr, "downpour: the earlier run in '%s' was another training:\n",
+                      second->folder->path);
     for (size_t i = 0; i < shown; i++) {
         const struct dp_option *flag = flag_of(second->command, differences[i].key);
         (void)fprintf(stderr, "    %-20s %s then, %s now\n", flag ? flag->name : differences[i].key,
@@ -72,6 +76,8 @@ static enum dp_status check_stores(const struct dp_second *second, const struct 
     struct dp_layout layout = {.total = dp_cluster_shards(earlier)};
     enum dp_status st = DP_OK;
     bool known;
+    if (second->restores)
+        return DP_OK;
     if (state->known && !state->finished && !dp_run_place(second->folder, earlier).known)
         return DP_OK;
     for (uint32_t i = 0; st == DP_OK && i < earlier->server_count; i++) {
@@ -135,7 +141,8 @@ enum dp_status dp_second_join(const struct dp_second *second, const struct dp_cl
     if (st == DP_OK)
         st = check_meant(second, earlier, &state, cluster, err);
     /* Its own may be lower: the cluster file of a run that was given a number and failed is not kept. */
-    uint32_t run_before = 0, epochs = epochs_of(second->folder, earlier, &state);
+    uint32_t run_before = 0,
+             epochs = second->restores ? second->whole : epochs_of(second->folder, earlier, &state);
     if (st == DP_OK)
         st = dp_folder_run(second->folder, &run_before, err);
     if (st != DP_OK)
@@ -202,8 +209,9 @@ enum dp_status dp_second_same(const struct dp_second *second, const struct dp_cl
     const struct dp_run_state state = dp_run_state_read(second->folder, earlier->training.run);
     enum dp_status st = check_steps(second, earlier, err);
     if (st == DP_OK && strcmp(earlier->model, cluster->model) != 0)
-        st = dp_fail(err, DP_EXISTS,
-                     "--resume finishes the run that is there, of model '%s', not '%s': omit --model",
+        st = dp_fail(err, DP_EXISTS, "%s, of model '%s', not '%s': omit --model",
+                     second->restores ? "--from goes on with the run that the checkpoint is of"
+                                      : "--resume finishes the run that is there",
                      earlier->model, cluster->model);
     if (st == DP_OK)
         st = check_fits(second->folder, earlier, cluster, err);
@@ -215,7 +223,8 @@ enum dp_status dp_second_same(const struct dp_second *second, const struct dp_cl
     show(second, differences, count);
     const struct dp_option *flag = flag_of(second->command, differences[0].key);
     return dp_fail(err, DP_EXISTS,
-                   "--resume finishes the run that is there: omit what would change it (%s), or train "
-                   "further from its weights with --continue",
+                   "%s: omit what would change it (%s), or train further from its weights with --continue",
+                   second->restores ? "--from goes on with the run that the checkpoint is of"
+                                    : "--resume finishes the run that is there",
                    flag ? flag->name : differences[0].key);
 }

@@ -16,6 +16,8 @@ struct dp_second {
     const struct dp_run_state *now;   /* of the run to be */
     bool continues;                   /* --continue */
     bool replaces;                    /* --replace-store */
+    bool restores;                    /* --from: its stores and its files are still to come */
+    uint32_t whole;                   /* with restores: epochs that it has ended */
 };
 
 /* Makes `cluster` the next run on the store that lies there: its name, id, number, and how many epochs were trained before. */

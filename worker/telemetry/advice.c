@@ -172,12 +172,28 @@ static bool pushed_seldom(const struct dp_report *report, char text[DP_ADVICE_BY
     return true;
 }
 
+/* A run that was restored from a checkpoint of its end. */
+static bool had_ended(const struct dp_report *report, char text[DP_ADVICE_BYTES])
+{
+    for (uint32_t w = 0; w < report->cluster->training.workers; w++)
+        for (uint32_t e = 0; e < report->epochs; e++)
+            if (report->workers[w].epoch[e].examples > 0)
+                return false;
+    (void)snprintf(text, DP_ADVICE_BYTES,
+                   "Nothing was left to train: the stores had every push of run %" PRIu32
+                   " before. --continue --epochs N trains further from its weights.",
+                   report->cluster->training.run);
+    return true;
+}
+
 uint32_t dp_advice_of(const struct dp_report *report, char text[DP_ADVICE_MAX][DP_ADVICE_BYTES])
 {
     const struct course c = course_of(report);
     uint32_t n = 0;
     if (c.epochs == 0)
         return 0;
+    if (had_ended(report, text[0]))
+        return 1;
     n += below_constant(report, text[n]);
     n += fits_noise(&c, text[n]);
     n += falls(&c, text[n]);

@@ -3,6 +3,7 @@
  *     the evaluated loss rose by 5% or more from its best         the model fits noise
  *     the loss was falling by 2% an epoch or more at the end      more epochs may help
  *     --threads made fewer than 100 pushes in all           fewer minibatches in a push, or a higher rate
+ *     no example was trained                                nothing was left to train, and nothing else is said
  * It judges the loss of the validation set, or else of the test set, or else of the training set.
  * Thread    Any: a plain function. */
 #ifndef DP_TELEMETRY_ADVICE_H

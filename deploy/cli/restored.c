@@ -1,0 +1,235 @@
+#include "deploy/cli/restored.h"
+
+#include "deploy/cli/local.h"
+#include "deploy/cli/ports.h"
+#include "deploy/cli/scratch.h"
+#include "deploy/cli/servers.h"
+
+#include "server/checkpoint/listing.h"
+#include "server/checkpoint/manifest.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOOK_MS 500u
+#define STOP_MS 10000u
+
+/* ---- the checkpoint */
+
+static bool has(const char *path, const char *name)
+{
+    struct dp_checkpoint_path file;
+    return dp_checkpoint_path(&file, NULL, "%s/%s", path, name) == DP_OK && access(file.text, F_OK) == 0;
+}
+
+bool dp_restored_is_checkpoint(const char *path)
+{
+    struct dp_checkpoint_path directory;
+    uint32_t number;
+    if (has(path, DP_MANIFEST_NAME))
+        return true;
+    return !has(path, "cluster.conf") && dp_checkpoint_find(path, &directory, &number, NULL) == DP_OK;
+}
+
+enum dp_status dp_restored_find(const char *from, struct dp_restored *out, struct dp_error *err)
+{
+    char path[DP_PATH_MAX + 1];
+    struct dp_checkpoint_path directory, manifest;
+    *out = (struct dp_restored){0};
+    enum dp_status st = dp_path_absolute(from, path, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_find(path, &directory, &out->number, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_path_of(directory.text, out->number, &out->checkpoint, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_path(&manifest, err, "%s/" DP_MANIFEST_NAME, out->checkpoint.text);
+    return st == DP_OK ? dp_manifest_read(manifest.text, &out->manifest, err) : st;
+}
+
+void dp_restored_clear(struct dp_restored *restored)
+{
+    dp_manifest_clear(&restored->manifest);
+}
+
+enum dp_status dp_restored_cluster(const struct dp_restored *restored, struct dp_cluster **out,
+                                   struct dp_error *err)
+{
+    struct dp_checkpoint_path path;
+    const char *name = restored->manifest.cluster_file.name;
+    *out = NULL;
+    if (!name)
+        return dp_fail(err, DP_NOT_FOUND,
+                       "the checkpoint %s has no cluster file, which says what was trained: restore it with "
+                       "'downpour restore --cluster FILE'",
+                       restored->checkpoint.text);
+    enum dp_status st = dp_checkpoint_path(&path, err, "%s/%s", restored->checkpoint.text, name);
+    if (st == DP_OK)
+        st = dp_cluster_read(path.text, out, err);
+    if (st != DP_OK)
+        return st;
+    char *const kept[] = {(*out)->training.report, (*out)->training.steps, (*out)->data.names,
+                          (*out)->data.columns};
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+        kept[i][0] = '\0';
+    size_t len = strlen(restored->checkpoint.text);
+    if (strncmp((*out)->data.cache, restored->checkpoint.text, len) == 0)
+        (*out)->data.cache[0] = '\0';
+    return DP_OK;
+}
+
+/* ---- the stores */
+
+/* Then, and only then, a socket can be bound to it. */
+bool dp_restored_is_local(const char *host)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    bool local = strncmp(host, "ipc://", 6) == 0;
+    if (local || getaddrinfo(host, "0", &hints, &found) != 0)
+        return local;
+    for (const struct addrinfo *a = found; a && !local; a = a->ai_next) {
+        int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        local = fd >= 0 && bind(fd, a->ai_addr, a->ai_addrlen) == 0;
+        if (fd >= 0)
+            (void)close(fd);
+    }
+    freeaddrinfo(found);
+    return local;
+}
+
+struct restored_order {
+    const struct dp_restored *of;
+    const char *file, *logs;
+    bool overwrite;
+    int lock;
+};
+
+static enum dp_status start_one(const struct restored_order *o, struct dp_local *local, uint32_t server,
+                                struct dp_error *err)
+{
+    char program[DP_PATH_MAX + 1], log[DP_PATH_MAX + 64], number[16], name[32];
+    enum dp_status st = dp_servers_program("downpour-server", program, err);
+    (void)snprintf(number, sizeof number, "%" PRIu32, server);
+    (void)snprintf(name, sizeof name, "restoring server %" PRIu32, server);
+    (void)snprintf(log, sizeof log, "%s/log/server-%" PRIu32 ".log", o->logs, server);
+    const char *const argv[] = {program,
+                                "--cluster",
+                                o->file,
+                                "--server",
+                                number,
+                                "--restore",
+                                o->of->checkpoint.text,
+                                "--history",
+                                o->of->history,
+                                o->overwrite ? "--overwrite" : NULL,
+                                NULL};
+    return st == DP_OK ? dp_local_start(local, DP_LOCAL_WORKER, name, argv, log, o->lock, err) : st;
+}
+
+static enum dp_status await(struct dp_local *local, struct dp_error *err)
+{
+    while (dp_local_running(local, DP_LOCAL_WORKER) > 0 && !dp_local_failed(local) && !dp_local_signal(local))
+        dp_local_wait(local, LOOK_MS);
+    if (dp_local_signal(local))
+        return dp_fail(err, DP_STOPPING, "interrupted; a store that is not whole yet is as it was before");
+    if (!dp_local_failed(local))
+        return DP_OK;
+    char words[400];
+    if (dp_local_last_words(local, words, sizeof words))
+        return dp_fail(err, DP_DATA, "%s", words);
+    dp_local_explain(local, stderr);
+    return dp_fail(err, DP_DATA, "a server could not be restored");
+}
+
+enum dp_status dp_restored_stores(struct dp_restored *restored, const char *file,
+                                  const struct dp_cluster *cluster, bool overwrite, int lock, uint32_t *done,
+                                  struct dp_error *err)
+{
+    char logs[DP_PATH_MAX + 1] = "";
+    struct dp_local *local = NULL;
+    uint64_t history;
+    DP_ASSERT(getrandom(&history, sizeof history, 0) == (ssize_t)sizeof history);
+    (void)snprintf(restored->history, sizeof restored->history, "%016" PRIx64, history | 1);
+    const struct restored_order order = {
+        .of = restored, .file = file, .logs = logs, .overwrite = overwrite, .lock = lock};
+    *done = 0;
+    enum dp_status st = dp_scratch_make(logs, err);
+    if (st == DP_OK)
+        st = dp_local_open(&local, err);
+    for (uint32_t i = 0; st == DP_OK && i < cluster->server_count; i++) {
+        if (!dp_restored_is_local(cluster->server[i].host))
+            continue;
+        st = start_one(&order, local, i, err);
+        *done += st == DP_OK;
+    }
+    if (st == DP_OK)
+        st = await(local, err);
+    if (local)
+        (void)dp_local_stop(local, DP_LOCAL_WORKER, STOP_MS);
+    int signal = local ? dp_local_signal(local) : 0;
+    dp_local_close(&local);
+    dp_scratch_remove(logs);
+    return signal && st == DP_OK ? dp_fail(err, DP_STOPPING, "interrupted") : st;
+}
+
+/* ---- to be read */
+
+/* Another number of shards than the checkpoint's: rows are then written into new stores, and no journal is left beside them. */
+static enum dp_status lay_out(const struct dp_folder *folder, const struct dp_restored *restored,
+                              struct dp_cluster *cluster, struct dp_error *err)
+{
+    struct dp_cluster_server *server = calloc(1, sizeof *server);
+    if (!server)
+        return dp_fail(err, DP_NOMEM, "no memory for a server");
+    free(cluster->server);
+    cluster->server = server;
+    cluster->server_count = 1;
+    cluster->relative_to = DP_CLUSTER_FILE;
+    cluster->data.cache[0] = '\0';
+    server->shards = restored->manifest.shards == 1 ? 2 : 1;
+    (void)snprintf(server->host, sizeof server->host, "127.0.0.1");
+    enum dp_status st = dp_folder_path(folder, server->store, err, "store/server-0");
+    if (st == DP_OK)
+        st = dp_folder_names(folder, cluster->training.run, cluster->data.names, err);
+    if (st == DP_OK)
+        st = dp_folder_columns(folder, cluster->training.run, cluster->data.columns, err);
+    if (st == DP_OK)
+        st = dp_ports_choose(cluster, 0, err);
+    return st == DP_OK ? dp_cluster_write(cluster, folder->conf, err) : st;
+}
+
+enum dp_status dp_restored_scratch(const char *from, char *path, struct dp_error *err)
+{
+    struct dp_restored restored;
+    struct dp_cluster *cluster = NULL;
+    struct dp_folder folder = {.lock = -1};
+    char store[DP_PATH_MAX + 1];
+    uint32_t done;
+    path[0] = '\0';
+    enum dp_status st = dp_restored_find(from, &restored, err);
+    if (st == DP_OK)
+        st = dp_restored_cluster(&restored, &cluster, err);
+    if (st == DP_OK)
+        st = dp_scratch_make(path, err);
+    (void)snprintf(folder.path, sizeof folder.path, "%s", path);
+    if (st == DP_OK)
+        st = dp_folder_path(&folder, folder.conf, err, "cluster.conf");
+    if (st == DP_OK)
+        st = dp_folder_path(&folder, store, err, "store");
+    if (st == DP_OK && mkdir(store, 0777) != 0)
+        st = dp_fail(err, DP_IO, "cannot make a directory '%s': %s", store, strerror(errno));
+    if (st == DP_OK)
+        st = lay_out(&folder, &restored, cluster, err);
+    if (st == DP_OK)
+        st = dp_restored_stores(&restored, folder.conf, cluster, false, -1, &done, err);
+    dp_cluster_free(&cluster);
+    dp_restored_clear(&restored);
+    return st;
+}

@@ -1,0 +1,47 @@
+/* Restored: the stores of a cluster, built from a checkpoint by `downpour-server --restore`: by one process for each server of this
+ * machine, all at once.
+ *     find (checkpoint, manifest) -> [cluster: its cluster file] -> stores -> clear
+ * Promise   The checkpoint is only read. All servers of one call of `stores` get one history. Ctrl-C ends it; a store that is not whole
+ *           yet is as it was before.
+ * Thread    One.
+ * Failure   DP_NOT_FOUND: no checkpoint there. DP_DATA: what a server said when it failed. DP_STOPPING: interrupted. */
+#ifndef DP_CLI_RESTORED_H
+#define DP_CLI_RESTORED_H
+
+#include "common/config/cluster.h"
+#include "server/checkpoint/manifest_data.h"
+#include "server/checkpoint/paths.h"
+
+struct dp_restored {
+    struct dp_checkpoint_path checkpoint; /* DIR/checkpoint-N, absolute */
+    uint32_t number;
+    struct dp_manifest manifest;
+    char history[17]; /* of the stores */
+};
+
+/* Whether a path is a checkpoint or a directory of checkpoints, and not a run's directory. */
+bool dp_restored_is_checkpoint(const char *path);
+/* from: DIR/checkpoint-N, or DIR: its last one. */
+DP_MUST_USE
+enum dp_status dp_restored_find(const char *from, struct dp_restored *out, struct dp_error *err);
+/* The cluster file that the checkpoint keeps, without what belonged to the directory in which it lay: report, steps, names, columns,
+ * and a cache there. */
+DP_MUST_USE
+enum dp_status dp_restored_cluster(const struct dp_restored *restored, struct dp_cluster **out,
+                                   struct dp_error *err);
+/* Builds the stores of those servers of the cluster, whose file is `file`, that are on this machine. lock: for the processes to hold;
+ * -1: none. *done: how many. */
+DP_MUST_USE
+enum dp_status dp_restored_stores(struct dp_restored *restored, const char *file,
+                                  const struct dp_cluster *cluster, bool overwrite, int lock, uint32_t *done,
+                                  struct dp_error *err);
+/* Whether the address is one of this machine's. */
+bool dp_restored_is_local(const char *host);
+void dp_restored_clear(struct dp_restored *restored); /* accepts {0} */
+
+/* A run's directory in a directory of its own (scratch.h), to be read: one server, whose stores were closed cleanly. path:
+ * DP_PATH_MAX + 1; the caller gives it to dp_scratch_remove, after a failure too ("" then, or what is left). */
+DP_MUST_USE
+enum dp_status dp_restored_scratch(const char *from, char *path, struct dp_error *err);
+
+#endif

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# `downpour run --from CHECKPOINT`: a run goes on in another directory, on other servers and shards, and ends with the bits of the one that
+# was never stopped; with --continue it trains further with other settings. What cannot be meant is refused before anything is restored.
+# usage: from.sh PATH/TO/downpour
+. "$(dirname "$0")/lib.sh"
+
+digest() {
+    "$downpour" inspect "$1" --digest 2>/dev/null | grep "^digest .* of all"
+}
+train=(--journal-bytes 16MiB --model mlp:64-33-10 --train "$data/digits.train.libsvm.gz" --no-overlap)
+
+# A checkpoint of the middle, while the run goes on to its end.
+begin "$downpour" run --dir "$dir/R" "${train[@]}" --test "$data/digits.test.libsvm.gz" --epochs 40 --servers 2
+until_trained
+expect 0 "checkpoint 1 of run 1" "$downpour" checkpoint --dir "$dir/R" --to "$dir/C"
+wait "$pid" || fail "the run that was checkpointed failed"
+(cd "$dir/C" && find . -type f -print0 | sort -z | xargs -0 md5sum) >"$dir/before"
+
+expect 0 "Run 1 goes on from checkpoint 1 (run 1, epoch " "$downpour" run --from "$dir/C" --dir "$dir/F" --servers 3 --shards 2
+[ -n "$(digest "$dir/R")" ] && [ "$(digest "$dir/F")" = "$(digest "$dir/R")" ] || fail "another end than that of the run that was never stopped"
+grep -q "continues at epoch" "$dir/F/log/worker-0.log" || fail "the run began anew"
+grep -q '"finished": true' "$dir/F/store/run-1.json" || fail "the run is not finished"
+[ -e "$dir/F/restoring.conf" ] && fail "restoring.conf is left"
+# It is a run's directory as any other.
+expect 0 "" "$downpour" predict --from "$dir/F" --data "$data/digits.test.libsvm.gz" --out "$dir/scores"
+[ "$(wc -l <"$dir/scores")" = 360 ] || fail "no scores"
+expect 2 "is finished, so there is nothing to resume" "$downpour" run --dir "$dir/F" --resume
+
+# Trained further, on the same number of shards; a restore that was cut short there gives way.
+mkdir -p "$dir/G/store/server-0/shard-0000" "$dir/G/store/server-1.restoring"
+touch "$dir/G/restoring.conf"
+expect 0 "this is run 2" "$downpour" run --from "$dir/C/checkpoint-000001" --dir "$dir/G" --continue --epochs 2 --workers 2 --shards 1
+said "^ +[0-9]+ +[0-9.]+ "
+[ -e "$dir/G/store/server-1.restoring" ] && fail "what a restore left that was cut short is there"
+
+# The run's end is in the checkpoint, and nothing else is left to do.
+expect 0 "" "$downpour" run --dir "$dir/E" "${train[@]}" --epochs 2
+"${downpour%/*}/downpour-server" --cluster "$dir/E/cluster.conf" --server 0 2>"$dir/server.log" &
+server=$!
+wait_until 30 "$downpour" status --dir "$dir/E" >"$dir/out" 2>"$dir/err" || fail "a server does not serve"
+expect 0 "of run 1, epoch 2" "$downpour" checkpoint --cluster "$dir/E/cluster.conf" --to "$dir/C.end"
+kill "$server"
+wait "$server"
+expect 0 "Nothing was left to train" "$downpour" run --from "$dir/C.end" --dir "$dir/E.again"
+[ "$(digest "$dir/E.again")" = "$(digest "$dir/E")" ] || fail "other rows than at the end"
+expect 0 "its first epoch is epoch 3" "$downpour" run --dir "$dir/E.again" --continue --epochs 1
+
+# What is refused, and what a refusal leaves: nothing, or the run that was there.
+before=$(digest "$dir/E")
+expect 2 "--from begins a directory of its own, and '$dir/E' has a run" "$downpour" run --from "$dir/C" --dir "$dir/E"
+expect 2 "omit what would change it (--epochs)" "$downpour" run --from "$dir/C" --dir "$dir/E" --fresh --epochs 3
+[ "$(digest "$dir/E")" = "$before" ] || fail "a refusal took the run that was there"
+expect 2 "omit --resume" "$downpour" run --from "$dir/C" --dir "$dir/X" --resume
+expect 2 "omit --cluster" "$downpour" run --from "$dir/C" --dir "$dir/X" --cluster "$dir/E/cluster.conf"
+expect 2 "cannot read '$dir/none'" "$downpour" run --from "$dir/C" --dir "$dir/X" --train "$dir/none"
+expect 2 "has no checkpoint" "$downpour" run --from "$dir/E" --dir "$dir/X"
+[ -e "$dir/X" ] && fail "a refusal left a directory"
+# Of a checkpoint that is damaged nothing is left, and the directory is free.
+cp -a "$dir/C" "$dir/C.bad"
+file=$(find "$dir/C.bad/files" -name '*.sst-*' | sort | head -1)
+printf 'x' | dd of="$file" bs=1 seek=100 conv=notrunc 2>/dev/null
+expect 2 "$(basename "$file")" "$downpour" run --from "$dir/C.bad" --dir "$dir/Y"
+[ -e "$dir/Y/cluster.conf" ] || [ -n "$(ls "$dir/Y/store")" ] && fail "a run is left of a damaged checkpoint"
+expect 0 "Nothing was left to train" "$downpour" run --from "$dir/C.end" --dir "$dir/Y" --train "$data/digits.train.libsvm.gz"
+expect 0 "Nothing was left to train" "$downpour" run --from "$dir/C.end" --dir "$dir/Y" --fresh
+
+(cd "$dir/C" && find . -type f -print0 | sort -z | xargs -0 md5sum) >"$dir/after"
+cmp "$dir/before" "$dir/after" || fail "the checkpoint was written into"
+rest=$(ls "$TMPDIR")
+[ -z "$rest" ] || fail "left in TMPDIR: $rest"
