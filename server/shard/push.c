@@ -1,6 +1,7 @@
 /* Push: gradients into rows, all of a request or nothing, once for each (stream, number).
- *     member may push? -> check values -> stream admitted? -> (stream, number) seen? -> find the rows, room for new ones (misses.c, room.c) -> new rows ->
- *     append to the journal -> apply -> remember the number -> hold the answer until it is durable
+ *     member may push? -> check values -> stream admitted? -> keys that are here already passed over (exceptions.h) ->
+ *     (stream, number) seen? -> find the rows, room for new ones (misses.c, room.c) -> new rows -> append to the journal ->
+ *     apply -> remember the number -> hold the answer until it is durable
  *                                                                                    (this order, always)
  * Why       A push that is refused for good has used up its number: a stream would stall on it, and it must
  *           not take effect behind what came after it. Room before rows: nothing is half applied. A new row
@@ -8,6 +9,7 @@
  *           hold a push that the journal's order does not know.
  * Again     A push that waits is tried again from the top. Its values, tables and stream are checked once (waiting->checked); its
  *           number and its rows are looked for each time, as others' pushes and reads have changed them meanwhile. */
+#include "server/shard/exceptions.h"
 #include "server/shard/requests.h"
 #include "server/shard/sections.h"
 #include "server/shard/shard_state.h"
@@ -186,6 +188,14 @@ static enum dp_appended put(struct dp_shard *shard, struct dp_waiting *waiting, 
     return DP_APPEND_REFUSED;
 }
 
+/* Behind the checks of all that was sent: what it has too much is not refused, but what is wrong with it is. */
+static enum dp_status pass_over(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err)
+{
+    bool changed;
+    enum dp_status st = dp_exceptions_pass_over(shard->ids, waiting, &changed, err);
+    return st == DP_OK && changed ? dp_sections_check(&shard->base, &shard->tables, waiting, err) : st;
+}
+
 /* What of a push can be said before its rows are looked at, and does not change while it waits. */
 static enum dp_status check(struct dp_shard *shard, struct dp_waiting *waiting, struct dp_error *err)
 {
@@ -199,6 +209,8 @@ static enum dp_status check(struct dp_shard *shard, struct dp_waiting *waiting, 
         st = dp_sections_check(&shard->base, &shard->tables, waiting, err);
     for (uint32_t s = 0; s < request->sections && st == DP_OK; s++)
         st = check_values(shard, &request->section[s], waiting->lookup.section[s].table, err);
+    if (st == DP_OK)
+        st = pass_over(shard, waiting, err);
     waiting->checked = st == DP_OK;
     return st;
 }
