@@ -43,7 +43,8 @@ static const struct dp_option options[] = {
     {"--rate", "BYTES", "read at most so many bytes a second on each server (\"100MiB\"); default: no limit",
      NULL, NULL},
     {"--wait", "TIME",
-     "how long to wait for pushes that only some shards have; default 10s; after that no checkpoint is made",
+     "how long to wait for pushes that only some shards have; default 10s. What has not come then, as its "
+     "worker is gone, is left out: a restore passes over the keys that have it when it is pushed again",
      NULL, NULL},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
@@ -99,6 +100,11 @@ static void tell(const struct checkpoint_asked *a, const struct dp_course_result
     printf("checkpoint %" PRIu32 "%s: %s, %s new, in %.1f s (cut in %.2f s)  %s/checkpoint-%06" PRIu32 "\n",
            made->number, at, dp_amount_bytes(made->bytes, all), dp_amount_bytes(made->bytes_new, new),
            (double)made->took_ms / 1000, (double)made->cut_ms / 1000, a->to, made->number);
+    if (made->partial > 0)
+        printf("%" PRIu32
+               " pushes are on some shards only, as who sent them is gone: a restored cluster takes "
+               "the rest of each when it is pushed again\n",
+               made->partial);
     (void)fflush(stdout);
 }
 

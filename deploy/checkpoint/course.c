@@ -27,6 +27,7 @@
 #define PREPARE_MS 600000u /* nobody tells how far a write-back is */
 #define CUTS_MAX   5u
 #define NOTES_MS   2000u
+#define LEAVE_MS   10000u /* a shard that leaves pushes out syncs its journal */
 
 struct checkpoint_course {
     const struct dp_course_options *o;
@@ -157,25 +158,50 @@ static void name_push(uint64_t stream, uint64_t number, char *out, size_t size)
         (void)snprintf(out, size, "push %" PRIu64 " of client stream %016" PRIx64, number, stream);
 }
 
+/* The shards end to wait for pushes whose sender is gone: what has come until then is in the checkpoint. */
+static enum dp_status leave_out(struct checkpoint_course *c, struct dp_error *err)
+{
+    for (uint32_t i = 0; i < c->shards; i++)
+        if (c->answers[i].state.lacking > DP_PUSH_EXCEPTIONS_MAX)
+            return dp_fail(err, DP_DATA,
+                           "shard %" PRIu32 " lacks %" PRIu32 " pushes that other shards have, after %" PRIu32
+                           " s; %u can be left out at most: are workers connected to some servers only?",
+                           i, c->answers[i].state.lacking, c->o->wait_ms / 1000, DP_PUSH_EXCEPTIONS_MAX);
+    return order(c, DP_CHECKPOINT_LEAVE_OUT, err);
+}
+
+static enum dp_status fail_waiting(const struct checkpoint_course *c, uint32_t shard, struct dp_error *err)
+{
+    const struct dp_checkpoint_state *state = &c->answers[shard].state;
+    char push[96] = "";
+    if (state->lacking > 0)
+        name_push(state->lack_stream, state->lack_number, push, sizeof push);
+    return dp_fail(
+        err, DP_TIMEOUT,
+        "shard %" PRIu32 " waited %" PRIu32
+        " s for the close of a synchronous step that other shards have closed%s%s: is a worker gone? "
+        "Start it again, or let it leave (--worker-timeout)",
+        shard, c->o->wait_ms / 1000, state->lacking > 0 ? ", and for " : "", push);
+}
+
 /* Every push is on all shards or on none: those that only some shards had at the cut arrive within moments, unless who made
- * them is gone. */
+ * them is gone. Then they are left out. But a synchronous step that a shard has closed is closed on all, or there is no cut. */
 static enum dp_status await_missing(struct checkpoint_course *c, struct dp_error *err)
 {
-    uint64_t began_ms = dp_now_ms();
+    uint64_t end_ms = dp_now_ms() + c->o->wait_ms;
     uint32_t behind;
+    bool leaves_out = false;
     enum dp_status st = DP_OK;
     while (st == DP_OK && (behind = find_behind(c, DP_CHECKPOINT_COPYING)) < c->shards) {
-        const struct dp_checkpoint_state *state = &c->answers[behind].state;
-        char push[96] = "the close of a step";
-        if (state->lacking > 0)
-            name_push(state->lack_stream, state->lack_number, push, sizeof push);
-        if (dp_now_ms() - began_ms > c->o->wait_ms)
-            return dp_fail(err, DP_TIMEOUT,
-                           "shard %" PRIu32 " waited %" PRIu32
-                           " s for %s%s, which other shards have: is the worker that sent it gone? "
-                           "Start it again, or raise --wait",
-                           behind, c->o->wait_ms / 1000, push, state->lacking > 1 ? " and others" : "");
-        st = look(c, "waiting for pushes under way", err);
+        if (dp_now_ms() >= end_ms && leaves_out)
+            return fail_waiting(c, behind, err);
+        if (dp_now_ms() >= end_ms) {
+            leaves_out = true;
+            end_ms = dp_now_ms() + LEAVE_MS;
+            st = leave_out(c, err);
+        }
+        if (st == DP_OK)
+            st = look(c, "waiting for pushes under way", err);
     }
     return st;
 }
@@ -255,6 +281,23 @@ static enum dp_status take_shards(struct checkpoint_course *c, struct dp_error *
                            m->shard[i].index, m->shard[i].shards);
     }
     return DP_OK;
+}
+
+/* The ids are those of the pushes that all shards have, and the manifest lists what else there is. */
+static enum dp_status take_left_out(struct checkpoint_course *c, struct dp_error *err)
+{
+    struct dp_union_left_out *left_out = calloc(c->shards, sizeof *left_out);
+    if (!left_out)
+        return dp_fail(err, DP_NOMEM, "no memory for a manifest");
+    for (uint32_t i = 0; i < c->shards; i++)
+        left_out[i] = (struct dp_union_left_out){c->answers[i].frame[1], c->answers[i].bytes[1]};
+    enum dp_status st = dp_union_leave_out(&c->cut_of_all, left_out, err);
+    free(left_out);
+    if (st == DP_OK) {
+        c->manifest.exceptions = c->cut_of_all.exceptions;
+        c->cut_of_all.exceptions = (struct dp_push_exceptions){0};
+    }
+    return st;
 }
 
 static enum dp_status read_file(const char *path, char **bytes, size_t *size, struct dp_error *err)
@@ -356,6 +399,8 @@ static enum dp_status fill_manifest(struct checkpoint_course *c, struct dp_error
         return dp_fail(err, DP_NOMEM, "no memory for a manifest");
     enum dp_status st = take_shards(c, err);
     if (st == DP_OK)
+        st = take_left_out(c, err);
+    if (st == DP_OK)
         st = put_files(c, err);
     if (st == DP_OK)
         st = dp_manifest_sum(m, err);
@@ -456,6 +501,7 @@ enum dp_status dp_course_run(const struct dp_course_options *options, struct dp_
     if (st == DP_OK)
         st = make(&c, out, err);
     out->number = c.manifest.number;
+    out->partial = dp_push_exceptions_pushes(&c.manifest.exceptions);
     out->bytes = c.manifest.bytes;
     out->bytes_new = c.manifest.bytes_new;
     out->run = c.manifest.position.run;

@@ -97,6 +97,21 @@ static json_t *put_position(const struct dp_manifest_position *position)
     return out;
 }
 
+static json_t *put_exceptions(const struct dp_push_exceptions *exceptions)
+{
+    json_t *out = json_array();
+    for (uint32_t i = 0; i < exceptions->count; i++) {
+        const struct dp_push_exception *one = &exceptions->one[i];
+        json_t *object = json_object();
+        dp_manifest_json_put_hex(object, "stream", one->stream);
+        dp_json_set_u64(object, "number", one->number);
+        dp_manifest_json_put_hex(object, "first", one->has.first);
+        dp_manifest_json_put_hex(object, "last", one->has.last);
+        json_array_append_new(out, object);
+    }
+    return out;
+}
+
 static json_t *put_all(const struct dp_manifest *manifest)
 {
     json_t *out = json_object(), *cluster = json_object(), *shards = json_array();
@@ -112,6 +127,8 @@ static json_t *put_all(const struct dp_manifest *manifest)
     for (uint32_t i = 0; i < manifest->shards; i++)
         json_array_append_new(shards, put_shard(&manifest->shard[i]));
     json_object_set_new(out, "tables", put_tables(&manifest->tables));
+    if (manifest->exceptions.count > 0)
+        json_object_set_new(out, "exceptions", put_exceptions(&manifest->exceptions));
     json_object_set_new(out, "ids", put_file(&manifest->ids));
     json_object_set_new(out, "steps", put_file(&manifest->steps));
     json_object_set_new(out, "register", put_file(&manifest->register_file));

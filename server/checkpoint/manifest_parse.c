@@ -195,6 +195,34 @@ static void take_shards(struct dp_manifest_json *json, const json_t *from, struc
 
 /* ---- all */
 
+static void take_exception(struct dp_manifest_json *json, const json_t *from, struct dp_push_exceptions *out)
+{
+    const struct dp_push_exception one = {
+        .stream = dp_manifest_json_hex(json, from, "stream"),
+        .number = dp_manifest_json_u64(json, from, "number", UINT64_MAX),
+        .has = {dp_manifest_json_hex(json, from, "first"), dp_manifest_json_hex(json, from, "last")}};
+    const struct dp_push_exception *before = out->count > 0 ? &out->one[out->count - 1] : NULL;
+    if (json->status == DP_OK && !dp_push_exceptions_may_follow(before, &one))
+        (void)dp_manifest_json_fail(
+            json, "first", "where a range begins, which is not the whole key space, behind the one before");
+    if (json->status == DP_OK)
+        json->status = dp_push_exceptions_append(out, &one, json->err);
+}
+
+/* Absent: there are none. */
+static void take_exceptions(struct dp_manifest_json *json, const json_t *from, struct dp_push_exceptions *out)
+{
+    if (json->status != DP_OK || !json_object_get(from, "exceptions"))
+        return;
+    const json_t *list = dp_manifest_json_array(json, from, "exceptions", DP_PUSH_EXCEPTIONS_MAX);
+    size_t count = list ? json_array_size(list) : 0;
+    for (size_t i = 0; json->status == DP_OK && i < count; i++) {
+        size_t before = dp_manifest_json_enter(json, "exceptions", i);
+        take_exception(json, json_array_get(list, i), out);
+        dp_manifest_json_leave(json, before);
+    }
+}
+
 static void take_position(struct dp_manifest_json *json, const json_t *from, struct dp_manifest_position *out)
 {
     out->loss = NAN;
@@ -235,6 +263,7 @@ static void take_all(struct dp_manifest_json *json, const json_t *from, struct d
     out->history = dp_manifest_json_hex(json, from, "history");
     take_shards(json, from, out);
     take_tables(json, from, &out->tables);
+    take_exceptions(json, from, &out->exceptions);
     take_own(json, from, "ids", &out->ids);
     take_own(json, from, "steps", &out->steps);
     take_own(json, from, "register", &out->register_file);

@@ -1,5 +1,6 @@
 #include "server/checkpoint/union.h"
 
+#include "server/checkpoint/union_settle.h"
 #include "server/durable/push_ids_union.h"
 #include "server/durable/steps_mark.h"
 
@@ -20,14 +21,26 @@ static enum dp_status unpack_ids(const struct dp_union_part *part, uint32_t shar
     return dp_wrap(err, st, "shard %" PRIu32, shard);
 }
 
-static enum dp_status unite_ids(const struct dp_union_part *parts, uint32_t shards, struct dp_push_ids **all,
-                                struct dp_error *err)
+static enum dp_status copy_exceptions(const struct dp_push_ids *ids, struct dp_push_exceptions *out,
+                                      struct dp_error *err)
 {
-    enum dp_status st = unpack_ids(&parts[0], 0, all, err);
-    for (uint32_t i = 1; i < shards && st == DP_OK; i++) {
+    const struct dp_push_exceptions *from = dp_push_ids_exceptions(ids);
+    enum dp_status st = DP_OK;
+    for (uint32_t i = 0; i < from->count && st == DP_OK; i++)
+        st = dp_push_exceptions_append(out, &from->one[i], err);
+    return st;
+}
+
+static enum dp_status unite_ids(const struct dp_union_part *parts, struct dp_union *out, struct dp_error *err)
+{
+    enum dp_status st =
+        dp_push_ids_new(&out->all) == DP_OK ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for push ids");
+    for (uint32_t i = 0; i < out->shards && st == DP_OK; i++) {
         struct dp_push_ids *own = NULL;
         st = unpack_ids(&parts[i], i, &own, err);
-        if (st == DP_OK && dp_push_ids_merge(*all, own) != DP_OK)
+        if (st == DP_OK)
+            st = copy_exceptions(own, &out->had[i], err);
+        if (st == DP_OK && dp_push_ids_merge(out->all, own) != DP_OK)
             st = dp_fail(err, DP_NOMEM, "no memory for push ids");
         dp_push_ids_free(&own);
     }
@@ -108,17 +121,13 @@ static void find_last(const struct dp_push_ids *all, struct dp_union *out)
 
 static enum dp_status make_ids(const struct dp_union_part *parts, struct dp_union *out, struct dp_error *err)
 {
-    struct dp_push_ids *all = NULL;
-    enum dp_status st = unite_ids(parts, out->shards, &all, err);
+    enum dp_status st = unite_ids(parts, out, err);
     for (uint32_t i = 0; i < out->shards && st == DP_OK; i++)
-        st = find_lacking(&parts[i], i, all, &out->lacking[i], err);
+        st = find_lacking(&parts[i], i, out->all, &out->lacking[i], err);
     if (st == DP_OK) {
-        find_last(all, out);
-        out->ids = dp_push_ids_pack(all, &out->ids_bytes);
-        if (!out->ids)
-            st = dp_fail(err, DP_NOMEM, "no memory for push ids");
+        find_last(out->all, out);
+        st = dp_union_settle(out, NULL, err);
     }
-    dp_push_ids_free(&all);
     return st;
 }
 
@@ -244,9 +253,11 @@ enum dp_status dp_union_make(const struct dp_union_part *parts, uint32_t shards,
                              struct dp_error *err)
 {
     DP_ASSERT(shards > 0);
-    *out = (struct dp_union){.shards = shards, .lacking = calloc(shards, sizeof *out->lacking)};
-    enum dp_status st =
-        out->lacking ? make_steps(parts, out, err) : dp_fail(err, DP_NOMEM, "no memory for a cut");
+    *out = (struct dp_union){.shards = shards,
+                             .lacking = calloc(shards, sizeof *out->lacking),
+                             .had = calloc(shards, sizeof *out->had)};
+    enum dp_status st = out->lacking && out->had ? make_steps(parts, out, err)
+                                                 : dp_fail(err, DP_NOMEM, "no memory for a cut");
     if (st == DP_OK)
         st = make_ids(parts, out, err);
     if (st != DP_OK)
@@ -258,7 +269,12 @@ void dp_union_clear(struct dp_union *cut)
 {
     for (uint32_t i = 0; i < cut->shards && cut->lacking; i++)
         free(cut->lacking[i].push);
+    for (uint32_t i = 0; i < cut->shards && cut->had; i++)
+        dp_push_exceptions_clear(&cut->had[i]);
     free(cut->lacking);
+    free(cut->had);
+    dp_push_exceptions_clear(&cut->exceptions);
+    dp_push_ids_free(&cut->all);
     free(cut->ids);
     free(cut->steps);
     *cut = (struct dp_union){0};

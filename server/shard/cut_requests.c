@@ -40,6 +40,8 @@ static void check(const struct dp_cut_requests *r)
     DP_ASSERT(r->stage != DP_CHECKPOINT_COPYING || is_copied_from(r));
     DP_ASSERT(r->stage != DP_CHECKPOINT_COPIED || (r->job && r->job_ended));
     DP_ASSERT(r->found <= r->missing_count && (is_under_way(r) || r->missing_count == 0));
+    DP_ASSERT(r->left_out_count == 0 ||
+              (r->leaves_out && r->stage >= DP_CHECKPOINT_WAITING && is_under_way(r)));
 }
 
 /* ---- how an order ends */
@@ -49,7 +51,10 @@ static void let_go(struct dp_cut_requests *r)
 {
     free(r->missing);
     r->missing = NULL;
-    r->missing_count = r->found = 0;
+    free(r->left_out);
+    r->left_out = NULL;
+    r->missing_count = r->found = r->left_out_count = 0;
+    r->leaves_out = false;
     r->until = 0;
     if (is_copied_from(r)) {
         r->copier->cancel(r->copier->self, r->job);
@@ -125,11 +130,27 @@ static bool has_steps(const struct dp_cut_requests *r)
     return !is_sync(r) || (r->steps->view.mode == DP_SYNC && r->steps->open >= r->step);
 }
 
+/* What is not here in this turn is not in the copy, wherever it comes later: `until` is this turn's. Not before the steps are closed: a
+ * push of one of them, which comes yet, is in the copy with its close. */
+static void leave_out_missing(struct dp_cut_requests *r)
+{
+    uint32_t kept = r->found;
+    for (uint32_t at = r->found; at < r->missing_count; at++) {
+        if (is_here(r, &r->missing[at]))
+            r->missing[kept++] = r->missing[at];
+        else
+            r->left_out[r->left_out_count++] = r->missing[at];
+    }
+    r->found = r->missing_count = kept;
+}
+
 /* All that is asked for is durable once the journal of the turn in which it was seen is. */
 static void look_for_missing(struct dp_cut_requests *r)
 {
     while (r->found < r->missing_count && is_here(r, &r->missing[r->found]))
         r->found++;
+    if (r->found < r->missing_count && r->leaves_out && has_steps(r))
+        leave_out_missing(r);
     if (r->found == r->missing_count && has_steps(r) && r->until == 0)
         r->until = r->journaling->lsn;
 }
@@ -276,8 +297,9 @@ uint32_t dp_cut_requests_rest_ms(const struct dp_cut_requests *r)
 void dp_cut_requests_clear(struct dp_cut_requests *r)
 {
     free(r->missing);
-    r->missing = NULL;
-    r->missing_count = r->found = 0;
+    free(r->left_out);
+    r->missing = r->left_out = NULL;
+    r->missing_count = r->found = r->left_out_count = 0;
     if (is_copied_from(r)) { /* it stays the copier's */
         r->copier->cancel(r->copier->self, r->job);
         r->job = NULL;
@@ -374,7 +396,8 @@ static enum dp_status finish(struct dp_cut_requests *r, const struct dp_checkpoi
                        " in stage %d",
                        ask->cut, r->base->index, r->number, (int)r->stage);
     r->missing = calloc(ask->missing + 1u, sizeof r->missing[0]);
-    if (!r->missing)
+    r->left_out = calloc(ask->missing + 1u, sizeof r->left_out[0]);
+    if (!r->missing || !r->left_out)
         return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": no memory for %" PRIu32 " missing pushes",
                        r->base->index, ask->missing);
     const char *at = ask->pushes;
@@ -385,6 +408,21 @@ static enum dp_status finish(struct dp_cut_requests *r, const struct dp_checkpoi
     r->until = 0;
     r->step = ask->step;
     r->stage = DP_CHECKPOINT_WAITING;
+    return DP_OK;
+}
+
+static enum dp_status leave_out(struct dp_cut_requests *r, const struct dp_checkpoint_ask *ask,
+                                struct dp_error *err)
+{
+    if (r->stage == DP_CHECKPOINT_NONE)
+        return unknown(r, ask, err);
+    if (r->stage < DP_CHECKPOINT_WAITING)
+        return dp_fail(err, DP_INVALID,
+                       "nothing can be left out: the cut of shard %" PRIu32
+                       " is not finished, it is in stage %d",
+                       r->base->index, (int)r->stage);
+    if (r->stage == DP_CHECKPOINT_WAITING) /* else sent again, or all has come */
+        r->leaves_out = true;
     return DP_OK;
 }
 
@@ -410,6 +448,16 @@ static void tell_cut(const struct dp_cut_requests *r, struct dp_checkpoint_state
     }
 }
 
+static struct dp_frame frame_of(const struct dp_copy_push *push, uint32_t count)
+{
+    struct dp_frame frame = dp_frame_new((size_t)count * 16);
+    for (uint32_t i = 0; frame.data && i < count; i++) {
+        dp_store_u64le((char *)frame.data + (size_t)i * 16, push[i].stream);
+        dp_store_u64le((char *)frame.data + (size_t)i * 16 + 8, push[i].number);
+    }
+    return frame;
+}
+
 static bool tell_frames(const struct dp_cut_requests *r, struct dp_frame frame[2])
 {
     if (r->stage == DP_CHECKPOINT_IS_CUT) {
@@ -417,9 +465,10 @@ static bool tell_frames(const struct dp_cut_requests *r, struct dp_frame frame[2
         frame[1] = dp_frame_copy(r->cut->steps_bytes, r->cut->steps_size);
     } else if (r->stage == DP_CHECKPOINT_COPIED) {
         frame[0] = dp_frame_copy(r->job->manifest, strlen(r->job->manifest));
+        frame[1] = frame_of(r->left_out, r->left_out_count);
     }
-    bool there = (dp_checkpoint_frames(r->stage) < 1 || frame[0].data) &&
-                 (dp_checkpoint_frames(r->stage) < 2 || frame[1].data || r->cut->steps_size == 0);
+    bool may_lack = r->stage == DP_CHECKPOINT_IS_CUT && r->cut->steps_size == 0;
+    bool there = dp_checkpoint_frames(r->stage) == 0 || (frame[0].data && (frame[1].data || may_lack));
     for (uint32_t i = 0; !there && i < 2; i++)
         dp_frame_release(&frame[i]);
     return there;
@@ -468,6 +517,9 @@ void dp_cut_requests_do(struct dp_cut_requests *r, const struct dp_waiting *wait
         break;
     case DP_CHECKPOINT_FINISH:
         st = known ? finish(r, ask, err) : unknown(r, ask, err);
+        break;
+    case DP_CHECKPOINT_LEAVE_OUT:
+        st = known ? leave_out(r, ask, err) : unknown(r, ask, err);
         break;
     case DP_CHECKPOINT_END:
     case DP_CHECKPOINT_ABANDON:
