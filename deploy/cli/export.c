@@ -5,7 +5,9 @@
 #include "deploy/cli/export_file.h"
 #include "deploy/cli/export_tensors.h"
 #include "deploy/cli/file_copy.h"
-#include "deploy/cli/options_words.h"
+#include "deploy/cli/options.h"
+#include "deploy/cli/restored.h"
+#include "deploy/cli/scratch.h"
 
 #include "common/env/atomic_file.h"
 
@@ -21,7 +23,12 @@
 #define MANIFEST "manifest.json"
 
 static const struct dp_option options[] = {
-    {"--out", "FILE",
+    {"--from", "DIR",
+     "what to export (required): a run's directory (its --dir), a checkpoint (DIR/checkpoint-N), or a "
+     "directory "
+     "of checkpoints: its last one",
+     NULL, NULL},
+    {"--to", "FILE",
      "output (required): a file FILE.npy, FILE.txt or FILE.safetensors, - for text on standard output, or a "
      "directory for all tables",
      NULL, NULL},
@@ -39,10 +46,11 @@ static const struct dp_option options[] = {
 
 static const struct dp_command command = {
     .name = "export",
-    .usage = "DIR --out FILE [--table NAME] [--format npy|text|safetensors] [--slots]",
+    .usage = "--from DIR --to FILE [--table NAME] [--format npy|text|safetensors] [--slots]",
     .summary =
-        "Writes the weights of a run (DIR: its --dir), which may have been moved, copied or made "
-        "read-only.\nnpy: a matrix of f32 for NumPy; FILE.names.tsv has the name, key and further "
+        "Writes the weights of a run, whose directory may have been moved, copied or made read-only, or of a "
+        "checkpoint, which has\nno names (--no-names).\nnpy: a matrix of f32 for NumPy; FILE.names.tsv has "
+        "the name, key and further "
         "names of each row.\ntext: lines 'NAME WEIGHT WEIGHT ...'; for skipgram in word2vec's form, "
         "with 'ROWS WIDTH' first. A blank in a name is written as \\x20.\nsafetensors: all tables in one "
         "file: layers by name; of a table with keys TABLE.keys (ascending, of rows that\nwere pushed) and "
@@ -58,7 +66,7 @@ static const struct dp_command command = {
 struct export
 {
     const char *values[OPTIONS];
-    struct dp_words words;
+    char restored[DP_PATH_MAX + 1]; /* of a checkpoint: its stores, as a run's directory; else "" */
     struct dp_run_tables run;
     char out[DP_PATH_MAX + 1];
     const char *table; /* NULL: what the model's text is */
@@ -83,7 +91,7 @@ static bool ends(const char *text, const char *ending)
 
 static enum dp_status settle_format(struct export *e, struct dp_error *err)
 {
-    const char *format = flag(e, "--format"), *out = flag(e, "--out");
+    const char *format = flag(e, "--format"), *out = flag(e, "--to");
     bool text = ends(out, ".txt") || ends(out, ".tsv") || strcmp(out, "-") == 0;
     if (format && strcmp(format, "npy") != 0 && strcmp(format, "text") != 0 &&
         strcmp(format, "safetensors") != 0)
@@ -92,12 +100,12 @@ static enum dp_status settle_format(struct export *e, struct dp_error *err)
     e->tensors = format ? strcmp(format, "safetensors") == 0 : ends(out, ".safetensors");
     if (e->tensors && strcmp(out, "-") == 0)
         return dp_fail(err, DP_ARGUMENT,
-                       "--out -: standard output takes text only; name a file for --format safetensors");
+                       "--to -: standard output takes text only; name a file for --format safetensors");
     if (!e->tensors && flag(e, "--slots"))
-        return dp_fail(err, DP_ARGUMENT, "--slots needs a file of tensors: name --out FILE.safetensors");
+        return dp_fail(err, DP_ARGUMENT, "--slots needs a file of tensors: name --to FILE.safetensors");
     if (format && strcmp(format, "npy") == 0 && strcmp(out, "-") == 0)
         return dp_fail(err, DP_ARGUMENT,
-                       "--out -: standard output takes text only; name a file for --format npy");
+                       "--to -: standard output takes text only; name a file for --format npy");
     e->format = (format ? strcmp(format, "text") == 0 : text) ? DP_EXPORT_TEXT : DP_EXPORT_NPY;
     e->all = !flag(e, "--table") || strcmp(flag(e, "--table"), "all") == 0;
     e->directory = e->all && !e->tensors && (flag(e, "--table") || (!text && !ends(out, ".npy")));
@@ -107,19 +115,16 @@ static enum dp_status settle_format(struct export *e, struct dp_error *err)
 
 static enum dp_status parse(struct export *e, int argc, char *const *argv, bool *help, struct dp_error *err)
 {
-    enum dp_status st = dp_words_split(&command, NULL, argc, argv, &e->words, err);
-    if (st == DP_OK)
-        st = dp_options_parse(&command, e->words.rest_count, e->words.rest, e->values, help, err);
+    enum dp_status st = dp_options_parse(&command, argc, argv, e->values, help, err);
     if (st != DP_OK || *help)
         return st;
-    if (e->words.words != 1 || !flag(e, "--out"))
-        return dp_fail(err, DP_ARGUMENT, "%s; 'downpour export --help' lists all flags",
-                       e->words.words == 0  ? "give the directory of a run (its --dir)"
-                       : e->words.words > 1 ? "name one directory of a run, and what to write with --out"
-                                            : "--out FILE is required");
+    if (!flag(e, "--from") || !flag(e, "--to"))
+        return dp_fail(err, DP_ARGUMENT, "%s is required; 'downpour export --help' lists all flags",
+                       flag(e, "--from") ? "--to FILE"
+                                         : "--from DIR, the directory of a run or a checkpoint,");
     st = settle_format(e, err);
-    if (st == DP_OK && strcmp(flag(e, "--out"), "-") != 0)
-        st = dp_path_absolute(flag(e, "--out"), e->out, err);
+    if (st == DP_OK && strcmp(flag(e, "--to"), "-") != 0)
+        st = dp_path_absolute(flag(e, "--to"), e->out, err);
     return st;
 }
 
@@ -130,16 +135,16 @@ static enum dp_status make_place(struct export *e, struct dp_error *err)
     size_t others = 0;
     (void)snprintf(manifest, sizeof manifest, "%s/" MANIFEST, e->out);
     if (mkdir(e->out, 0777) != 0 && errno != EEXIST)
-        return dp_fail(err, DP_IO, "--out: cannot make the directory '%s': %s", e->out, strerror(errno));
+        return dp_fail(err, DP_IO, "--to: cannot make the directory '%s': %s", e->out, strerror(errno));
     DIR *dir = opendir(e->out);
     if (!dir)
-        return dp_fail(err, DP_IO, "--out: '%s' must be a directory: %s", e->out, strerror(errno));
+        return dp_fail(err, DP_IO, "--to: '%s' must be a directory: %s", e->out, strerror(errno));
     for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
         others += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
     (void)closedir(dir);
     if (others > 0 && access(manifest, F_OK) != 0)
         return dp_fail(err, DP_ARGUMENT,
-                       "--out: the directory '%s' has other files: name an empty or a new directory, or a "
+                       "--to: the directory '%s' has other files: name an empty or a new directory, or a "
                        "file with --table",
                        e->out);
     if (unlink(manifest) != 0 && errno != ENOENT)
@@ -156,12 +161,12 @@ static enum dp_status check_place(const struct export *e, struct dp_error *err)
                                   cluster->data.columns, cluster->data.names};
     for (size_t i = 0; e->out[0] && i < sizeof needed / sizeof needed[0]; i++)
         if (needed[i][0] && dp_path_same(e->out, needed[i]))
-            return dp_fail(err, DP_ARGUMENT, "--out: '%s' is a file of the run: name another", e->out);
+            return dp_fail(err, DP_ARGUMENT, "--to: '%s' is a file of the run: name another", e->out);
     enum dp_status st = dp_folder_path(&e->run.served.folder, store, err, "store");
     (void)snprintf(parent, sizeof parent, "%s", e->out);
     for (char *slash = strrchr(parent, '/'); st == DP_OK && slash; slash = strrchr(parent, '/')) {
         if (dp_path_same(parent, store))
-            return dp_fail(err, DP_ARGUMENT, "--out: '%s' lies in the run's store: name another place",
+            return dp_fail(err, DP_ARGUMENT, "--to: '%s' lies in the run's store: name another place",
                            e->out);
         *slash = '\0';
     }
@@ -178,7 +183,7 @@ static enum dp_status columns_path(const struct export *e, char *out, struct dp_
     len -= !e->directory && (ends(e->out, ".txt") || ends(e->out, ".tsv")) ? 4 : 0;
     return snprintf(out, DP_PATH_MAX + 1, "%.*s%s", (int)len, e->out, name) <= DP_PATH_MAX
                ? DP_OK
-               : dp_fail(err, DP_ARGUMENT, "--out: the path is too long");
+               : dp_fail(err, DP_ARGUMENT, "--to: the path is too long");
 }
 
 /* What the columns of a CSV file were, with the means and deviations that numbers were standardized by; "": it was none. */
@@ -271,7 +276,7 @@ static enum dp_status export_all(struct export *e, struct dp_error *err)
         (void)snprintf(file, sizeof file, "%s.%s", parameter->table.name,
                        e->format == DP_EXPORT_TEXT ? "txt" : "npy");
         if (snprintf(path, sizeof path, "%s/%s", e->out, file) > DP_PATH_MAX)
-            return dp_fail(err, DP_ARGUMENT, "--out: the path is too long");
+            return dp_fail(err, DP_ARGUMENT, "--to: the path is too long");
         st = export_one(e, parameter, path, &exported, err);
         if (st == DP_OK)
             st = note(e, parameter, file, &exported, err);
@@ -328,7 +333,7 @@ static enum dp_status export_text(struct export *e, const char *path, struct dp_
     if (strncmp(model, "skipgram", 8) != 0)
         return dp_fail(
             err, DP_ARGUMENT,
-            "%s has several tables: name one with --table, or a directory for all of them with --out", model);
+            "%s has several tables: name one with --table, or a directory for all of them with --to", model);
     enum dp_status st = dp_run_tables_find(&e->run, "skipgram.word", &words, err);
     return st == DP_OK ? export_one(e, words, path, &exported, err) : st;
 }
@@ -360,17 +365,15 @@ static enum dp_status export(struct export *e, struct dp_error *err) {
     return st == DP_OK && !e->out[0] ? dp_file_copy(path, true, stdout, "standard output", err) : st;
 }
 
-static enum dp_status check_run(const char *path, struct dp_error *err)
+/* A checkpoint is restored beside, so that it is only read. */
+static enum dp_status open_tables(struct export *e, struct dp_error *err)
 {
-    char manifest[DP_PATH_MAX + 32], conf[DP_PATH_MAX + 32];
-    (void)snprintf(manifest, sizeof manifest, "%.*s/" MANIFEST, DP_PATH_MAX, path);
-    (void)snprintf(conf, sizeof conf, "%.*s/cluster.conf", DP_PATH_MAX, path);
-    return access(manifest, F_OK) == 0 && access(conf, F_OK) == 0
-               ? dp_fail(err, DP_UNSUPPORTED,
-                         "'%s' is a checkpoint: restore it into a copy of the run's directory ('downpour "
-                         "restore --from %.*s --dir COPY --overwrite'), and export that",
-                         path, 100, path)
-               : DP_OK;
+    const char *from = flag(e, "--from");
+    bool is_checkpoint = dp_restored_is_checkpoint(from);
+    enum dp_status st = is_checkpoint ? dp_restored_scratch(from, e->restored, err) : DP_OK;
+    return st == DP_OK ? dp_run_tables_open(is_checkpoint ? e->restored : from,
+                                            !flag(e, "--no-names") && !e->tensors, &e->run, err)
+                       : st;
 }
 
 int dp_command_export(int argc, char *const *argv)
@@ -379,19 +382,15 @@ int dp_command_export(int argc, char *const *argv)
     struct dp_error err = {0};
     bool help = false;
     enum dp_status st = parse(&e, argc, argv, &help, &err);
-    if (st == DP_OK && help) {
-        dp_words_clear(&e.words);
+    if (st == DP_OK && help)
         return dp_options_show_help(&command);
-    }
     if (st == DP_OK)
-        st = check_run(e.words.word[0], &err);
-    if (st == DP_OK)
-        st = dp_run_tables_open(e.words.word[0], !flag(&e, "--no-names") && !e.tensors, &e.run, &err);
+        st = open_tables(&e, &err);
     if (st == DP_OK)
         st = export(&e, &err);
     int code = dp_run_tables_end(&e.run, st, &err);
     dp_run_tables_clear(&e.run);
     json_decref(e.tables);
-    dp_words_clear(&e.words);
+    dp_scratch_remove(e.restored);
     return code;
 }

@@ -115,7 +115,7 @@ enum dp_status dp_export_names_path(const char *path, char *out, struct dp_error
     size_t len = strlen(path), end = strlen(ENDING);
     len -= len > end && strcmp(path + len - end, ENDING) == 0 ? end : 0;
     if (snprintf(out, DP_PATH_MAX + 1, "%.*s.names.tsv", (int)len, path) > DP_PATH_MAX)
-        return dp_fail(err, DP_ARGUMENT, "--out: the path is too long");
+        return dp_fail(err, DP_ARGUMENT, "--to: the path is too long");
     return DP_OK;
 }
 

@@ -19,7 +19,7 @@
 struct tensor_part {
     struct dp_run_rows rows;
     uint64_t floats; /* of its weights; behind them is padding */
-    size_t keys, weights, step, slot[SLOTS_MAX];
+    size_t keys, weights, step, slot[SLOTS_MAX], padding;
 };
 
 struct tensor_export {
@@ -44,6 +44,13 @@ static enum dp_status add(struct tensor_export *e, const struct tensor_part *par
     return dp_tensors_add(&e->tensors, &tensor, index, err);
 }
 
+/* Floats of the last block behind the model's shape. */
+static uint64_t padding_of(const struct tensor_part *part)
+{
+    const struct dp_parameter *p = part->rows.parameter;
+    return p->sparse ? 0 : (uint64_t)part->rows.count * p->table.dim - part->floats;
+}
+
 static enum dp_status add_part(struct tensor_export *e, const struct dp_parameter *p, struct dp_error *err)
 {
     struct tensor_part *part = &e->part[e->parts++];
@@ -64,7 +71,10 @@ static enum dp_status add_part(struct tensor_export *e, const struct dp_paramete
     for (uint32_t s = 0; st == DP_OK && s < slots; s++)
         st = add(e, part, dp_show_slot_name(&p->table.optimizer, s), DP_TENSOR_F32, rows, p->width,
                  &part->slot[s], err);
-    return st;
+    uint64_t behind = padding_of(part);
+    return st == DP_OK && behind > 0 && e->slots
+               ? add(e, part, "padding", DP_TENSOR_F32, slots + 1, behind, &part->padding, err)
+               : st;
 }
 
 /* ---- what is in it */
@@ -138,10 +148,13 @@ static enum dp_status take_row(void *context, struct dp_store_key key, const voi
     char step[8];
     dp_store_u64le(step, dp_row_step(row));
     enum dp_status st = dp_tensor_file_put(&e->file, part->step, index, step, 1, err);
-    const char *slot = (const char *)row + DP_ROW_HEADER;
-    for (uint32_t s = 0; st == DP_OK && s < dp_row_slots(&spec->optimizer); s++) {
-        slot += (size_t)4 * spec->dim;
-        st = dp_tensor_file_put(&e->file, part->slot[s], at, slot, floats, err);
+    uint64_t behind = spec->dim - floats;
+    for (uint32_t s = 0; st == DP_OK && s <= dp_row_slots(&spec->optimizer); s++) { /* 0: the weights */
+        const char *values = (const char *)row + DP_ROW_HEADER + (size_t)4 * spec->dim * s;
+        if (s > 0)
+            st = dp_tensor_file_put(&e->file, part->slot[s - 1], at, values, floats, err);
+        if (st == DP_OK && behind > 0)
+            st = dp_tensor_file_put(&e->file, part->padding, behind * s, values + 4 * floats, behind, err);
     }
     return st;
 }

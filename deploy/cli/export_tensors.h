@@ -4,6 +4,8 @@
  *     slots   TABLE.step: how many pushes were applied to each row (dense: to each block of `dim` elements, the last one may
  *             reach past the end), and what the optimizer keeps, in the shape of the weights: TABLE.m and .v (Adam),
  *             .velocity (SGD with momentum), .squares (Adagrad), .z and .n (FTRL)
+ *             dense, where its last block reaches past the end: TABLE.padding, [1 + slots, floats]: what lies there, in the order of
+ *             weights and slots. No model reads it; an import needs it for equal bits
  * Keys are I64 where all are below 2^63, else U64.
  * Slots     are read off the stores, which must have been closed cleanly: what only a journal has is in no store.
  * Failure   As run_tables.h and tensor_file.h. DP_UNCLEAN: slots of a store that was not closed cleanly. */

@@ -309,6 +309,6 @@ void dp_outcome_uses(const char *model, const char *dir, FILE *file)
         fprintf(file, "Best items of a user:    downpour predict --from %s --top 10 --user ID\n", dir);
     if (!words)
         fprintf(file, "Scores of further data:  downpour predict --from %s --data FILE\n", dir);
-    fprintf(file, "Weights, with names:     downpour export %s --out %s\n", dir,
+    fprintf(file, "Weights, with names:     downpour export --from %s --to %s\n", dir,
             words || strcmp(model, "logistic") == 0 ? "weights.txt" : "weights/");
 }

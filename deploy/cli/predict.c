@@ -129,10 +129,11 @@ static void tell_meaning(const struct predict *p)
 {
     const char *model = p->served.cluster->model;
     if (strncmp(model, "skipgram", 8) == 0)
-        fprintf(stderr,
-                "downpour: skipgram scores each pair of near words in the file; words most similar to "
-                "another: 'downpour neighbours %s WORD'; vectors: 'downpour export %s --out vectors.txt'\n",
-                flag(p, "--from"), flag(p, "--from"));
+        fprintf(
+            stderr,
+            "downpour: skipgram scores each pair of near words in the file; words most similar to "
+            "another: 'downpour neighbours %s WORD'; vectors: 'downpour export --from %s --to vectors.txt'\n",
+            flag(p, "--from"), flag(p, "--from"));
     if (strncmp(model, "lstm", 4) == 0)
         fprintf(stderr,
                 "downpour: a line has the probability that each byte, 0 to the last, follows one window of "

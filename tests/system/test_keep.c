@@ -346,8 +346,9 @@ static void half_of_a_return_is_not_read(void **state)
     register_half(place, dp_place_path(place, "cut/cluster.conf"));
     const char *says =
         "shard 1 still has the last weights of run 1, while others have those of its best epoch";
-    dp_place_says(dp_place_try(place, 2, "downpour", "export", dir, "--out", dp_place_path(place, "weights")),
-                  says);
+    dp_place_says(
+        dp_place_try(place, 2, "downpour", "export", "--from", dir, "--to", dp_place_path(place, "weights")),
+        says);
     dp_place_says(dp_place_try(place, 2, "downpour", "predict", "--from", dir, "--data", data), says);
 }
 
@@ -355,7 +356,7 @@ static void half_of_a_return_is_not_read(void **state)
 static void is_read(struct dp_place *place, const char *dir)
 {
     (void)scores(place, dir);
-    (void)dp_place_try(place, 0, "downpour", "export", dp_place_path(place, "%s", dir), "--out",
+    (void)dp_place_try(place, 0, "downpour", "export", "--from", dp_place_path(place, "%s", dir), "--to",
                        dp_place_path(place, "%s.weights", dir));
 }
 

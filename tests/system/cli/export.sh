@@ -40,12 +40,12 @@ BEGIN {
 
 # ---- logistic: names in the order of the columns, and the weights are those that predict by
 train "$dir/L" --model logistic --label label --train "$dir/table.csv" --epochs 5 --rate 0.05 --servers 2
-grep -q "downpour export $dir/L --out weights.txt" "$dir/out" || fail "run does not say how weights are taken out"
-expect 0 "" "$downpour" export "$dir/L" --out "$dir/L.txt"
+grep -q "downpour export --from $dir/L --to weights.txt" "$dir/out" || fail "run does not say how weights are taken out"
+expect 0 "" "$downpour" export --from "$dir/L" --to "$dir/L.txt"
 grep -v '^#' "$dir/L.txt" | cut -d' ' -f1 | tr '\n' ' ' >"$dir/out"
 grep -qx 'age \(city=[^ ]* \)\{4\}odd,\\x20name bias ' "$dir/out" || fail "names of features: $(cat "$dir/out")"
 grep -q '^city=New\\x20York ' "$dir/L.txt" && grep -q '^city=a,\\x20b ' "$dir/L.txt" || fail "names of categories"
-expect 0 "" "$downpour" export "$dir/L" --table logistic.w --out "$dir/w.npy"
+expect 0 "" "$downpour" export --from "$dir/L" --table logistic.w --to "$dir/w.npy"
 # Each named row is the stored one.
 row=0
 while IFS=$'\t' read -r name key; do
@@ -75,15 +75,15 @@ same "$dir/L.columns.csv" "$dir/L/store/columns-1.csv" "the columns beside the w
 digest() {
     "$downpour" inspect "$1" --digest 2>/dev/null | grep "of all"
 }
-expect 0 "" "$downpour" export "$dir/L" --out "$dir/all"
+expect 0 "" "$downpour" export --from "$dir/L" --to "$dir/all"
 cp -a "$dir/L" "$dir/copy"
 tree "$dir/copy" >"$dir/before"
-expect 0 "" "$downpour" export "$dir/copy" --out "$dir/all.copy"
+expect 0 "" "$downpour" export --from "$dir/copy" --to "$dir/all.copy"
 chmod -R a-w "$dir/copy"
-expect 0 "" "$downpour" export "$dir/copy" --out "$dir/all.readonly"
+expect 0 "" "$downpour" export --from "$dir/copy" --to "$dir/all.readonly"
 chmod -R u+w "$dir/copy"
 cp -a "$dir/copy" "$dir/other place" && rm -rf "$dir/copy"
-expect 0 "" "$downpour" export "$dir/other place" --out "$dir/all.moved"
+expect 0 "" "$downpour" export --from "$dir/other place" --to "$dir/all.moved"
 mv "$dir/other place" "$dir/copy"
 for kind in copy readonly moved; do
     for file in "$dir"/all/*; do
@@ -93,45 +93,44 @@ done
 cp -a "$dir/copy" "$dir/watched"
 mkdir "$dir/elsewhere"
 tree "$dir/watched" >"$dir/before"
-expect 0 "" "$downpour" export "$dir/watched" --out "$dir/elsewhere/L.txt"
+expect 0 "" "$downpour" export --from "$dir/watched" --to "$dir/elsewhere/L.txt"
 tree "$dir/watched" >"$dir/after"
 diff "$dir/before" "$dir/after" >"$dir/out" || fail "the directory was changed"
 same "$dir/L.txt" "$dir/elsewhere/L.txt" "text of a copy"
 same "$dir/all/columns.csv" "$dir/L/store/columns-1.csv" "the columns in a directory"
 grep -q '"columns": "columns.csv"' "$dir/all/manifest.json" && grep -q '"shape": \[' "$dir/all/manifest.json" || fail "no manifest"
-expect 0 "" "$downpour" export "$dir/L" --out "$dir/all" # again, over its own
+expect 0 "" "$downpour" export --from "$dir/L" --to "$dir/all" # again, over its own
 echo x >"$dir/mine"
 mkdir "$dir/full" && echo x >"$dir/full/mine"
-expect 2 "has other files" "$downpour" export "$dir/L" --out "$dir/full"
+expect 2 "has other files" "$downpour" export --from "$dir/L" --to "$dir/full"
 [ "$(ls "$dir/full")" = mine ] || fail "something was written beside other files"
-expect 2 "lies in the run's store" "$downpour" export "$dir/L" --out "$dir/L/store/w.txt"
-expect 2 "is a file of the run" "$downpour" export "$dir/L" --out "$dir/table.csv" --table logistic.w
-expect 2 "it has logistic.w, logistic.b" "$downpour" export "$dir/L" --table w --out "$dir/x.npy"
-expect 2 "give the directory of a run" "$downpour" export --out "$dir/x.npy"
-expect 2 "--out FILE is required" "$downpour" export "$dir/L"
-expect 2 "name one directory of a run, and what to write with --out" "$downpour" export "$dir/L" "$dir/x.npy"
-expect 2 "is not the directory of a run" "$downpour" export "$dir/full" --out "$dir/x.npy"
+expect 2 "lies in the run's store" "$downpour" export --from "$dir/L" --to "$dir/L/store/w.txt"
+expect 2 "is a file of the run" "$downpour" export --from "$dir/L" --to "$dir/table.csv" --table logistic.w
+expect 2 "it has logistic.w, logistic.b" "$downpour" export --from "$dir/L" --table w --to "$dir/x.npy"
+expect 2 "--from DIR, the directory of a run or a checkpoint, is required" "$downpour" export --to "$dir/x.npy"
+expect 2 "--to FILE is required" "$downpour" export --from "$dir/L"
+expect 2 "is not the directory of a run" "$downpour" export --from "$dir/full" --to "$dir/x.npy"
 [ -e "$dir/x.npy" ] && fail "a file of what was refused"
 
 # What is missing, damaged or another's is refused by name.
 names=$(ls "$dir/L/store/"names-*.tsv)
 cp -a "$dir/L" "$dir/gone" && rm "$dir/gone/store/${names##*/}"
-expect 2 "${names##*/}" "$downpour" export "$dir/gone" --out "$dir/x.txt"
-expect 2 "--no-names" "$downpour" export "$dir/gone" --out "$dir/x.txt"
-expect 0 "" "$downpour" export "$dir/gone" --out "$dir/x.txt" --no-names
+expect 2 "${names##*/}" "$downpour" export --from "$dir/gone" --to "$dir/x.txt"
+expect 2 "--no-names" "$downpour" export --from "$dir/gone" --to "$dir/x.txt"
+expect 0 "" "$downpour" export --from "$dir/gone" --to "$dir/x.txt" --no-names
 [ "$(grep -c '^[0-9]* [-0-9.e]*$' "$dir/x.txt")" = 6 ] || fail "weights without names"
 cp -a "$dir/L" "$dir/damaged"
 sed -i 's/city=Rome/city=Roma/' "$dir/damaged/store/${names##*/}"
-expect 2 "is damaged" "$downpour" export "$dir/damaged" --out "$dir/x.npy"
+expect 2 "is damaged" "$downpour" export --from "$dir/damaged" --to "$dir/x.npy"
 sed 's/run 1/run 2/' "$names" >"$dir/damaged/store/${names##*/}"
-expect 2 "${names##*/}" "$downpour" export "$dir/damaged" --out "$dir/x.npy"
+expect 2 "${names##*/}" "$downpour" export --from "$dir/damaged" --to "$dir/x.npy"
 cp -a "$dir/L" "$dir/partial" && rm -rf "$dir/partial/store/server-1"
-expect 2 "server-1" "$downpour" export "$dir/partial" --out "$dir/x.npy"
+expect 2 "server-1" "$downpour" export --from "$dir/partial" --to "$dir/x.npy"
 [ -e "$dir/x.npy" ] && fail "a file of what was refused"
 
 # Categories that share a key: one row under the first name, the others behind it.
 train "$dir/H" --model logistic --label label --train "$dir/table.csv" --epochs 1 --hash-bits 1
-expect 0 "" "$downpour" export "$dir/H" --table logistic.w --out "$dir/h.npy"
+expect 0 "" "$downpour" export --from "$dir/H" --table logistic.w --to "$dir/h.npy"
 [ "$(cut -f2 "$dir/h.names.tsv" | sort | tr '\n' ' ')" = "0 1 " ] || fail "keys of one bit: $(cat "$dir/h.names.tsv")"
 [ "$(tr '\t' '\n' <"$dir/h.names.tsv" | grep -c '^age$\|^odd, name$\|^city=')" = 6 ] || fail "names that share a key"
 [ "$(stat -c %s "$dir/h.npy")" = 136 ] || fail "two rows"
@@ -139,11 +138,11 @@ expect 0 "" "$downpour" export "$dir/H" --table logistic.w --out "$dir/h.npy"
 # Layers have their shape, without what fills their last block; the rows of the first are the columns.
 sed 's/,[^,"]*,\([01]\),/,\1,/; s/,"[^"]*",\([01]\),/,\1,/; s/,city//' "$dir/table.csv" >"$dir/numbers.csv"
 train "$dir/M" --model mlp:2-150-1,loss=logistic --label label --train "$dir/numbers.csv" --epochs 1
-expect 0 "" "$downpour" export "$dir/M" --out "$dir/layers"
+expect 0 "" "$downpour" export --from "$dir/M" --to "$dir/layers"
 [ "$(stat -c %s "$dir/layers/mlp.w1.npy")" = $((128 + 4 * 300)) ] || fail "size of mlp.w1"
 printf 'age\t0\nodd, name\t1\n' | cmp -s - "$dir/layers/mlp.w1.names.tsv" || fail "names of the first layer's rows"
 [ -e "$dir/layers/mlp.w2.names.tsv" ] && fail "names of a hidden layer's rows"
-expect 0 "" "$downpour" export "$dir/M" --table mlp.w2 --out -
+expect 0 "" "$downpour" export --from "$dir/M" --table mlp.w2 --to -
 [ "$(wc -l <"$dir/out")" = 150 ] || fail "rows of mlp.w2"
 awk '{ print $2 }' "$dir/out" >"$dir/w2"
 od -An -v -tf4 -w4 -j128 "$dir/layers/mlp.w2.npy" | paste - "$dir/w2" | awk '($1 - $2) ^ 2 > 1e-14 { bad = 1 } END { exit bad || NR != 150 }' || fail "mlp.w2 as text and as bytes"
@@ -151,12 +150,12 @@ od -An -v -tf4 -w4 -j128 "$dir/layers/mlp.w2.npy" | paste - "$dir/w2" | awk '($1
 # ---- text as words
 train "$dir/S" --model skipgram:6 --train "$dir/text" --epochs 2 --batch 64
 grep -q "downpour neighbours $dir/S WORD" "$dir/out" || fail "run does not say what words can be asked"
-expect 0 "" "$downpour" export "$dir/S" --out "$dir/S.txt"
+expect 0 "" "$downpour" export --from "$dir/S" --to "$dir/S.txt"
 tr -s ' \n' '\n' <"$dir/text" | grep . | awk '!($0 in first) { first[$0] = NR } { n[$0]++ } END { for (w in n) print n[w], first[w], w }' |
     sort -k1,1nr -k2,2n | awk '{ print $3 }' >"$dir/words"
 [ "$(head -1 "$dir/S.txt")" = "$(wc -l <"$dir/words") 6" ] || fail "first line of word2vec's form: $(head -1 "$dir/S.txt")"
 tail -n +2 "$dir/S.txt" | cut -d' ' -f1 | cmp -s - "$dir/words" || fail "words by how often they occur"
-expect 0 "" "$downpour" export "$dir/S" --out -
+expect 0 "" "$downpour" export --from "$dir/S" --to -
 cp "$dir/out" "$dir/S.out"
 same "$dir/S.out" "$dir/S.txt" "standard output"
 # By brute force from the vectors.
@@ -172,14 +171,14 @@ expect 2 "there is 'w1'" "$downpour" neighbours "$dir/S" W1
 expect 2 "is not in the training file" "$downpour" neighbours "$dir/S" elephant
 expect 2 "has no words or items" "$downpour" neighbours "$dir/L" age
 rm "$dir/text" # what was kept is enough
-expect 0 "" "$downpour" export "$dir/S" --table skipgram.near --out "$dir/near.npy"
+expect 0 "" "$downpour" export --from "$dir/S" --table skipgram.near --to "$dir/near.npy"
 [ "$(stat -c %s "$dir/near.npy")" = $((128 + 24 * $(wc -l <"$dir/words"))) ] || fail "size of near.npy"
 cut -f1 "$dir/near.names.tsv" | cmp -s - "$dir/words" || fail "names of the second table"
 
 # ---- a user's best items, by brute force from the exported weights: user . item and the biases
 sed 's/^\([0-9]*\) /user \1,/; 1i someone,something' "$dir/pairs" >"$dir/named"
 train "$dir/R" --model mf:4 --train "$dir/named" --epochs 4 --rate 0.05 --batch 16 --servers 2
-expect 0 "" "$downpour" export "$dir/R" --out "$dir/R.text" --format text
+expect 0 "" "$downpour" export --from "$dir/R" --to "$dir/R.text" --format text
 awk -v wanted='user\\x203' '
 FILENAME ~ /pairs$/ { if ($1 == 3) seen[$2] = 1; next }
 FILENAME ~ /mf.user.txt/ && $1 == wanted { for (i = 2; i <= 5; i++) p[i] = $i }
@@ -237,23 +236,23 @@ expect 0 "downpour neighbours $dir/S WORD" "$downpour" predict --from "$dir/S" -
 # ---- killed in the middle: the journal's pushes count, and what a clean stop leaves is the same
 begin "$downpour" run --dir "$dir/K" --journal-bytes 16MiB --model mf:4 --train "$dir/pairs" --epochs 100000 --batch 4 \
     --servers 2 --restarts 0
-expect 2 "is in use by another downpour command" "$downpour" export "$dir/K" --out "$dir/x.npy"
+expect 2 "is in use by another downpour command" "$downpour" export --from "$dir/K" --to "$dir/x.npy"
 until_trained
 left | xargs -r kill -STOP # at once: a server whose parent dies first would close
 left | xargs -r kill -KILL
 wait "$pid" 2>/dev/null
 gone
 expect 0 "open-journaled" "$downpour" inspect "$dir/K"
-expect 0 "" "$downpour" export "$dir/K" --out "$dir/killed"
-expect 0 "" "$downpour" export "$dir/K" --out "$dir/killed/numbers.npy" --table mf.item --no-names
+expect 0 "" "$downpour" export --from "$dir/K" --to "$dir/killed"
+expect 0 "" "$downpour" export --from "$dir/K" --to "$dir/killed/numbers.npy" --table mf.item --no-names
 for server in 0 1; do
     "${downpour%/*}/downpour-server" --cluster "$dir/K/cluster.conf" --server $server >"$dir/server.$server" 2>&1 &
     pids[server]=$!
 done
 wait_until 60 "$downpour" status --cluster "$dir/K/cluster.conf" >"$dir/out" 2>&1 || fail "the servers do not serve"
 kill "${pids[@]}" && wait "${pids[@]}"
-expect 0 "" "$downpour" export "$dir/K" --out "$dir/closed"
-expect 0 "" "$downpour" export "$dir/K" --out "$dir/closed/numbers.npy" --table mf.item --no-names
+expect 0 "" "$downpour" export --from "$dir/K" --to "$dir/closed"
+expect 0 "" "$downpour" export --from "$dir/K" --to "$dir/closed/numbers.npy" --table mf.item --no-names
 for file in "$dir"/killed/*; do
     same "$file" "$dir/closed/${file##*/}" "killed and recovered: ${file##*/}"
 done

@@ -45,6 +45,18 @@ expect 0 "Nothing was left to train" "$downpour" run --from "$dir/C.end" --dir "
 [ "$(digest "$dir/E.again")" = "$(digest "$dir/E")" ] || fail "other rows than at the end"
 expect 0 "its first epoch is epoch 3" "$downpour" run --dir "$dir/E.again" --continue --epochs 1
 
+# Taken out of a checkpoint: what the run itself gives, and the checkpoint needs no run beside it.
+expect 0 "18 tensors" "$downpour" export --from "$dir/E" --to "$dir/run.safetensors" --slots
+expect 0 "18 tensors" "$downpour" export --from "$dir/C.end" --to "$dir/end.safetensors" --slots
+cmp "$dir/run.safetensors" "$dir/end.safetensors" || fail "other tensors out of the checkpoint than out of the run"
+expect 0 "4 tensors" "$downpour" export --from "$dir/C/checkpoint-000001" --to "$dir/middle.safetensors"
+expect 0 "" "$downpour" export --from "$dir/C" --to "$dir/middle" --no-names
+expect 2 "the names of its keys are missing" "$downpour" export --from "$dir/C" --to "$dir/x"
+[ "$(tail -c 40 "$dir/middle/mlp.b2.npy" | od -tx1 -An)" = "$(tail -c 40 "$dir/middle.safetensors" | od -tx1 -An)" ] ||
+    fail "other weights as .npy"
+mkdir "$dir/empty"
+expect 2 "is not the directory of a run" "$downpour" export --from "$dir/empty" --to "$dir/x.npy"
+
 # What is refused, and what a refusal leaves: nothing, or the run that was there.
 before=$(digest "$dir/E")
 expect 2 "--from begins a directory of its own, and '$dir/E' has a run" "$downpour" run --from "$dir/C" --dir "$dir/E"

@@ -25,7 +25,7 @@ refused() {
 # unread TEXT: by what reads a run's weights, and nothing stays behind
 unread() {
     expect 2 "$1" "${predict[@]}"
-    expect 2 "$1" "$downpour" export "$r" --out "$dir/export"
+    expect 2 "$1" "$downpour" export --from "$r" --to "$dir/export"
     expect 2 "$1" "$downpour" neighbours "$r" 1
     [ -z "$(ls -A "$TMPDIR")" ] || fail "something was left in TMPDIR"
 }

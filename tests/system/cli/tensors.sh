@@ -20,7 +20,7 @@ BEGIN { seed = 7; for (u = 0; u < 20; u++) for (i = 0; i < 8; i++) print u " " 1
 for optimizer in sgd:- momentum:velocity adagrad:squares adam:m,v ftrl:n,z; do
     kind=${optimizer%:*} slots=${optimizer#*:}
     train "$dir/$kind" --model mf:4 --train "$dir/pairs" --epochs 2 --servers 2 --optimizer "$kind" --rate 0.01
-    expect 0 "tensors" "$downpour" export "$dir/$kind" --out "$dir/$kind.safetensors" --slots
+    expect 0 "tensors" "$downpour" export --from "$dir/$kind" --to "$dir/$kind.safetensors" --slots
     tensors "$dir/$kind.safetensors" library
     tensors "$dir/$kind.safetensors" names
     wanted=$(printf '%s\n' keys weights step ${slots//[,-]/ } | sort | sed 's/^/mf.item./' | tr '\n' ' ')
@@ -33,9 +33,9 @@ done
 
 # Layers have the shape of the model, without what fills their last block; without --slots there are weights alone.
 train "$dir/M" --model mlp:64-33-10 --train tests/data/digits.train.libsvm.gz --epochs 1 --shards 3
-expect 0 "" "$downpour" export "$dir/M" --out "$dir/layers"
-expect 0 "4 tensors" "$downpour" export "$dir/M" --out "$dir/M.safetensors"
-expect 0 "16 tensors" "$downpour" export "$dir/M" --out "$dir/M.all" --format safetensors --slots
+expect 0 "" "$downpour" export --from "$dir/M" --to "$dir/layers"
+expect 0 "4 tensors" "$downpour" export --from "$dir/M" --to "$dir/M.safetensors"
+expect 0 "18 tensors" "$downpour" export --from "$dir/M" --to "$dir/M.all" --format safetensors --slots
 for layer in w1 b1 w2 b2; do
     for file in M.safetensors M.all; do
         tensors "$dir/$file" npy mlp.$layer "$dir/layers/mlp.$layer.npy"
@@ -44,28 +44,25 @@ done
 tensors "$dir/M.safetensors" library
 tensors "$dir/M.all" library
 cp "$dir/M.all" "$dir/M.again"
-expect 0 "" "$downpour" export "$dir/M" --out "$dir/M.all" --format safetensors --slots
+expect 0 "" "$downpour" export --from "$dir/M" --to "$dir/M.all" --format safetensors --slots
 cmp "$dir/M.all" "$dir/M.again" || fail "another export of the same run has other bytes"
-expect 0 "1 tensors" "$downpour" export "$dir/M" --out "$dir/one.safetensors" --table mlp.w2
+expect 0 "1 tensors" "$downpour" export --from "$dir/M" --to "$dir/one.safetensors" --table mlp.w2
 tensors "$dir/one.safetensors" npy mlp.w2 "$dir/layers/mlp.w2.npy"
 
 # What cannot be.
-expect 2 "standard output takes text only" "$downpour" export "$dir/M" --out - --format safetensors
-expect 2 "slots needs a file of tensors" "$downpour" export "$dir/M" --out "$dir/x.npy" --table mlp.w1 --slots
-expect 2 "use npy, text or safetensors" "$downpour" export "$dir/M" --out "$dir/x" --format tensors
-expect 2 "is no regular file" "$downpour" export "$dir/M" --out /dev/null --format safetensors
-mkdir "$dir/checkpoint-000001"
-touch "$dir/checkpoint-000001/manifest.json" "$dir/checkpoint-000001/cluster.conf"
-expect 2 "is a checkpoint: restore it into a copy" "$downpour" export "$dir/checkpoint-000001" --out "$dir/x.safetensors"
+expect 2 "standard output takes text only" "$downpour" export --from "$dir/M" --to - --format safetensors
+expect 2 "slots needs a file of tensors" "$downpour" export --from "$dir/M" --to "$dir/x.npy" --table mlp.w1 --slots
+expect 2 "use npy, text or safetensors" "$downpour" export --from "$dir/M" --to "$dir/x" --format tensors
+expect 2 "is no regular file" "$downpour" export --from "$dir/M" --to /dev/null --format safetensors
 begin "$downpour" run --dir "$dir/K" --journal-bytes 16MiB --model mf:4 --train "$dir/pairs" --epochs 100000 --batch 4 --restarts 0
 until_trained
 left | xargs -r kill -STOP # at once: a server whose parent dies first would close
 left | xargs -r kill -KILL
 wait "$pid" 2>/dev/null
 gone
-expect 2 "was not closed cleanly, and its journal has what it lacks" "$downpour" export "$dir/K" --out "$dir/K.safetensors" --slots
+expect 2 "was not closed cleanly, and its journal has what it lacks" "$downpour" export --from "$dir/K" --to "$dir/K.safetensors" --slots
 [ -e "$dir/K.safetensors" ] && fail "a file of what was refused"
-expect 0 "" "$downpour" export "$dir/K" --out "$dir/K.safetensors" # weights, with the journal's pushes
+expect 0 "" "$downpour" export --from "$dir/K" --to "$dir/K.safetensors" # weights, with the journal's pushes
 tensors "$dir/K.safetensors" library
 
 rest=$(ls "$TMPDIR")
