@@ -7,6 +7,7 @@
 #include "common/base/parse.h"
 #include "common/config/cluster.h"
 #include "server/control/control.h"
+#include "server/discard.h"
 #include "server/layout.h"
 #include "server/registration.h"
 #include "server/restore/restore.h"
@@ -39,7 +40,7 @@ struct server {
     uint32_t number;
     uint64_t boot, salt;
     struct dp_net *net;
-    bool read_only, replaces, existing, overwrite;
+    bool read_only, replaces, discards, existing, overwrite;
     const char *restores, *history; /* a checkpoint, and the word of that restore; NULL: it serves */
     struct dp_registration *registration;
     struct dp_copier_thread *copier; /* NULL: read-only */
@@ -52,11 +53,14 @@ struct server {
 };
 
 static const char usage[] =
-    "usage: downpour-server --cluster FILE --server N [--read-only | --replace-store]\n  --cluster FILE  "
+    "usage: downpour-server --cluster FILE --server N [--read-only | --replace-store | --discard]\n  "
+    "--cluster FILE  "
     "cluster file that all servers and workers read\n  --server N      number of this server, counted from "
     "0\n  --read-only     answer pulls only, and change nothing in the store's directory\n  --replace-store "
     "start without a store that was lost: its shard starts empty, and the log says what is lost; or\n        "
     "          accept another store, or register, in place of the one that the cluster knew\n"
+    "  --discard       start empty where a store was not closed cleanly and has no journal (durability "
+    "none), or is gone\n"
     "  --existing-store  refuse to start where a shard has no store, also on the very first start\n"
     "  --restore CHECKPOINT  build this server's store from DIR/checkpoint-N, or from the last one of DIR, "
     "and exit; the "
@@ -73,12 +77,17 @@ static const char usage[] =
 static enum dp_status read_flags(int argc, char **argv, struct server *server, bool *help,
                                  struct dp_error *err)
 {
-    static const struct option flags[] = {
-        {"cluster", required_argument, NULL, 'c'},  {"server", required_argument, NULL, 's'},
-        {"read-only", no_argument, NULL, 'r'},      {"replace-store", no_argument, NULL, 'p'},
-        {"existing-store", no_argument, NULL, 'e'}, {"restore", required_argument, NULL, 'R'},
-        {"overwrite", no_argument, NULL, 'o'},      {"history", required_argument, NULL, 'H'},
-        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
+    static const struct option flags[] = {{"cluster", required_argument, NULL, 'c'},
+                                          {"server", required_argument, NULL, 's'},
+                                          {"read-only", no_argument, NULL, 'r'},
+                                          {"replace-store", no_argument, NULL, 'p'},
+                                          {"discard", no_argument, NULL, 'd'},
+                                          {"existing-store", no_argument, NULL, 'e'},
+                                          {"restore", required_argument, NULL, 'R'},
+                                          {"overwrite", no_argument, NULL, 'o'},
+                                          {"history", required_argument, NULL, 'H'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     const char *path = NULL, *number = NULL;
     uint64_t n = 0;
     opterr = 0;
@@ -91,6 +100,8 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
             server->read_only = true;
         else if (c == 'p')
             server->replaces = true;
+        else if (c == 'd')
+            server->discards = true;
         else if (c == 'e')
             server->existing = true;
         else if (c == 'R')
@@ -111,9 +122,9 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
         return dp_fail(err, DP_ARGUMENT, "'%s' is not a flag; see --help", argv[optind]);
     if (!path || !number)
         return dp_fail(err, DP_ARGUMENT, "--cluster and --server are required; see --help");
-    if (server->read_only && server->replaces)
-        return dp_fail(err, DP_ARGUMENT, "--read-only and --replace-store: give one of them");
-    if (server->restores && (server->read_only || server->replaces || server->existing))
+    if (server->read_only + server->replaces + server->discards > 1)
+        return dp_fail(err, DP_ARGUMENT, "--read-only, --replace-store, --discard: give one of them");
+    if (server->restores && (server->read_only || server->replaces || server->discards || server->existing))
         return dp_fail(
             err, DP_ARGUMENT,
             "--restore builds a store and serves nothing: of the other flags it takes only --overwrite");
@@ -251,6 +262,7 @@ static enum dp_status make_registration(struct server *server, struct dp_error *
                                                     .total = layout.total,
                                                     .read_only = server->read_only,
                                                     .replaces = server->replaces,
+                                                    .discards = server->discards,
                                                     .known = know_generation,
                                                     .lost = wake,
                                                     .context = server};
@@ -397,7 +409,10 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
     if (st == DP_OK)
         st = dp_restore_place_check(server->self->store, err);
     if (st == DP_OK)
-        st = dp_layout_check(server->self->store, &layout, server->replaces, &server->layout_known, err);
+        st = dp_layout_check(server->self->store, &layout, server->replaces || server->discards,
+                             &server->layout_known, err);
+    if (st == DP_OK && server->discards)
+        st = dp_discard(server->self->store, &layout, server->cluster->id, err);
     if (st == DP_OK && server->existing)
         st = dp_layout_check_stores(server->self->store, &layout, err);
     if (st == DP_OK && server->number == 0 && !server->read_only)

@@ -255,14 +255,15 @@ static enum dp_status admit(void *context, const struct dp_store_id *found, bool
         verdict = dp_identity_judge(&it);
     }
     place->replaces = dp_identity_is_refused(verdict);
-    if (place->replaces && !o->replaces)
+    bool begins = o->discards && verdict == DP_IDENTITY_LOST;
+    if (place->replaces && !o->replaces && !begins)
         return dp_identity_refuse(&it, verdict, place->directory, err);
     if (place->replaces)
         dp_log(DP_LOG_WARN,
-               "shard %" PRIu32
-               ": its store in %s takes another's place (--replace-store): %s; there is no way "
+               "shard %" PRIu32 ": its store in %s takes another's place (%s): %s; there is no way "
                "back",
-               place->shard, place->directory, dp_identity_loss(verdict));
+               place->shard, place->directory, begins ? "--discard" : "--replace-store",
+               dp_identity_loss(verdict));
     const struct dp_store_id of = *put;
     if (!o->read_only)
         *put = dp_identity_next(&it, verdict, o->opening);

@@ -22,6 +22,7 @@ struct dp_registration_options {
     /* Once, from a thread that opens a shard: the generation of this server's stores. 0, 0: all of them are new, and this
      * is the first server. */
     void (*known)(void *context, uint64_t generation, uint64_t history);
+    bool discards; /* a store that is gone begins anew: --discard threw it away */
     bool replaces; /* a store that would be refused takes the place, and it is said what is lost */
     void (*lost)(void *context); /* from the watching thread */
     void *context;

@@ -45,6 +45,7 @@ struct dp_checkpoint_ask {
     uint64_t step;    /* finish: of a synchronous run, steps below it are in */
     bool full;        /* begin: every file is written anew */
     uint64_t rate;    /* begin: bytes a second; 0: no limit */
+    uint32_t number;  /* end: of the checkpoint that was made; 0: none was */
     uint32_t missing; /* finish: up to DP_CHECKPOINT_MISSING_MAX */
     const void
         *pushes; /* finish: {stream u64, number u64}[missing], ascending, little endian, any alignment */

@@ -288,6 +288,8 @@ static enum dp_status check_checkpoint(const struct dp_checkpoint_ask *ask, stru
     if (ask->missing > (ask->action == DP_CHECKPOINT_FINISH ? DP_CHECKPOINT_MISSING_MAX : 0))
         return dp_fail(err, DP_INVALID, "missing: %u, the limit is %u, and 0 unless it finishes a cut",
                        ask->missing, DP_CHECKPOINT_MISSING_MAX);
+    if (ask->number > 0 && ask->action != DP_CHECKPOINT_END)
+        return dp_fail(err, DP_INVALID, "number: %u, expected 0 unless the order has ended", ask->number);
     return DP_OK;
 }
 
@@ -316,6 +318,7 @@ static enum dp_status take_checkpoint(const struct dp_message *message, const Do
     ask->full = wire->full;
     ask->rate = wire->rate;
     ask->missing = wire->missing;
+    ask->number = wire->number;
     enum dp_status st =
         dp_header_name("directory", wire->directory, 0, DP_CHECKPOINT_DIRECTORY_MAX, ask->directory, err);
     if (st == DP_OK)

@@ -205,6 +205,7 @@ static void put_checkpoint(const struct dp_request *request, struct request_part
     checkpoint->full = ask->full;
     checkpoint->rate = ask->rate;
     checkpoint->missing = ask->missing;
+    checkpoint->number = ask->number;
     parts->head.body_case = DOWNPOUR__REQUEST__BODY_CHECKPOINT;
     parts->head.checkpoint = checkpoint;
 }

@@ -71,6 +71,8 @@ static enum dp_status order(struct checkpoint_course *c, enum dp_checkpoint_acti
             (void)snprintf(ask->directory, sizeof ask->directory, "%s", c->o->directory);
             ask->full = c->o->full;
             ask->rate = c->o->rate;
+        } else if (action == DP_CHECKPOINT_END) {
+            ask->number = c->manifest.number;
         } else if (action == DP_CHECKPOINT_FINISH) {
             ask->step = c->cut_of_all.step;
             ask->missing = c->cut_of_all.lacking[i].count;

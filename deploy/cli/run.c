@@ -201,17 +201,18 @@ static enum dp_status train(struct cli_run *run, struct dp_error *err)
 {
     set_title(run);
     const char *replace = dp_run_plan_flag(&run->plan, "--replace-store") ? "--replace-store" : NULL;
+    const char *gives_up = dp_run_plan_flag(&run->plan, "--discard") ? "--discard" : replace;
     if (replace && (run->plan.continues || run->plan.resumes))
         run->replaces = dp_replaced_tell(run->plan.folder.path, run->plan.cluster, stderr) > 0;
     enum dp_status st = dp_servers_start(run->local, &run->plan.folder, run->plan.cluster,
-                                         run->plan.folder.conf, "server", replace, err);
+                                         run->plan.folder.conf, "server", gives_up, err);
     if (st == DP_OK)
         st = dp_servers_await(run->local, run->plan.cluster, run->plan.cluster->training.timeout_ms,
                               &run->client, err);
     /* All stores are there now: one that is lost from now on is made by nobody, whatever was said of them at the start. */
     run->served = st == DP_OK;
     if (st == DP_OK)
-        dp_local_start_again_with(run->local, "--replace-store", "--existing-store");
+        dp_local_start_again_with(run->local, gives_up ? gives_up : "", "--existing-store");
     if (st == DP_OK)
         st = choose_run(run, err);
     if (st == DP_OK)
@@ -366,8 +367,10 @@ static void after_failure(struct cli_run *run, bool failed, bool back)
                 "anew, add --fresh\n",
                 run->plan.folder.path, run->plan.earlier->training.run);
     else if (failed && run->plan.cluster->durability == DP_CLUSTER_NONE && dp_local_server_failed(run->local))
-        fprintf(stderr, "downpour: without a journal (--durability none) the updates of a killed server are "
-                        "lost: --fresh removes the store and starts anew\n");
+        fprintf(stderr,
+                "downpour: without a journal (--durability none) the updates of a killed server are "
+                "lost: go back to a checkpoint (downpour restore --dir), or train again: --resume --discard "
+                "this run, --fresh another one\n");
     else if (run->plan.resumes || run->plan.continues || trained)
         fprintf(stderr, "downpour: run %" PRIu32 " is not finished: %s. To finish it: %s%s%s\n",
                 run->plan.cluster->training.run, place_of(run, place), resume,

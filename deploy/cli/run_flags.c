@@ -196,6 +196,11 @@ static const struct dp_option options[] = {
      "is "
      "said first, and there is no way back",
      NULL, NULL},
+    {"--discard", NULL,
+     "with --resume: stores without a journal (--durability none) that were not closed cleanly start empty, "
+     "and "
+     "what they had is trained again",
+     NULL, NULL},
     {"--report", "FILE",
      "JSON report, rewritten after each epoch; - for standard output, at the end; default DIR/report.json",
      NULL, NULL},

@@ -395,13 +395,18 @@ static enum dp_status settle_ports(struct dp_run_plan *plan, struct dp_error *er
     return st == DP_OK ? dp_ports_choose(plan->cluster, port, err) : st;
 }
 
+static bool gives_up_stores(const struct dp_run_plan *plan)
+{
+    return dp_run_plan_flag(plan, "--replace-store") || dp_run_plan_flag(plan, "--discard");
+}
+
 /* The epochs before the store was lost are trained again by those who have it no more; others keep what they have. */
 static void settle_mixed(struct dp_run_plan *plan)
 {
     const struct dp_run_place place = dp_run_place(&plan->folder, plan->earlier);
     uint32_t begun = place.whole + (place.whole < place.epochs),
              before = dp_run_state_read(&plan->folder, plan->earlier->training.run).mixed;
-    plan->replaces = dp_run_plan_flag(plan, "--replace-store") && place.known;
+    plan->replaces = gives_up_stores(plan) && place.known;
     plan->state.mixed = plan->replaces && begun > before ? begun : before;
 }
 
@@ -412,9 +417,11 @@ static enum dp_status settle_earlier(struct dp_run_plan *plan, struct dp_error *
                                      .command = &dp_run_command,
                                      .now = &plan->state,
                                      .continues = dp_run_plan_flag(plan, "--continue") != NULL,
-                                     .replaces = dp_run_plan_flag(plan, "--replace-store") != NULL};
+                                     .replaces = gives_up_stores(plan)};
     if (dp_run_plan_flag(plan, "--from"))
         return dp_run_from_settle(plan, err);
+    if (dp_run_plan_flag(plan, "--discard") && (!plan->resumes || dp_run_plan_flag(plan, "--replace-store")))
+        return dp_fail(err, DP_ARGUMENT, "--discard goes with --resume, and without --replace-store");
     if (plan->resumes)
         settle_mixed(plan);
     if (plan->resumes)

@@ -43,20 +43,34 @@ enum dp_status dp_io_jobs_submit_or_free(struct dp_io_jobs *jobs, struct dp_io_j
     return st;
 }
 
-enum dp_status dp_io_jobs_put_number(struct dp_io_jobs *jobs, const char *key, uint64_t number,
-                                     void (*done)(void *context, struct dp_io_job *job), void *context)
+static enum dp_status put_bytes(struct dp_io_jobs *jobs, const char *key, const void *bytes, size_t size,
+                                void (*done)(void *context, struct dp_io_job *job), void *context)
 {
-    struct dp_store_mark *mark = calloc(1, sizeof *mark + 8);
+    struct dp_store_mark *mark = calloc(1, sizeof *mark + size);
     struct dp_io_job *job = mark ? dp_io_job_new(done, context, mark) : NULL;
     if (!job)
         return DP_NOMEM;
-    char *value = (char *)(mark + 1);
-    dp_store_u64le(value, number);
-    *mark = (struct dp_store_mark){.key = key, .key_bytes = strlen(key), .value = value, .value_bytes = 8};
+    memcpy(mark + 1, bytes, size);
+    *mark =
+        (struct dp_store_mark){.key = key, .key_bytes = strlen(key), .value = mark + 1, .value_bytes = size};
     job->store.kind = DP_STORE_MARKS;
     job->store.count = 1;
     job->store.marks = mark;
     return dp_io_jobs_submit_or_free(jobs, job);
+}
+
+enum dp_status dp_io_jobs_put_number(struct dp_io_jobs *jobs, const char *key, uint64_t number,
+                                     void (*done)(void *context, struct dp_io_job *job), void *context)
+{
+    char value[8];
+    dp_store_u64le(value, number);
+    return put_bytes(jobs, key, value, sizeof value, done, context);
+}
+
+enum dp_status dp_io_jobs_put_text(struct dp_io_jobs *jobs, const char *key, const char *text,
+                                   void (*done)(void *context, struct dp_io_job *job), void *context)
+{
+    return put_bytes(jobs, key, text, strlen(text), done, context);
 }
 
 void dp_io_jobs_take(struct dp_io_jobs *jobs)

@@ -37,6 +37,9 @@ enum dp_status dp_io_jobs_submit_or_free(struct dp_io_jobs *jobs, struct dp_io_j
 /* One job with one mark, a number, put under `key` (not copied). DP_NOMEM, or what submit gives. */
 enum dp_status dp_io_jobs_put_number(struct dp_io_jobs *jobs, const char *key, uint64_t number,
                                      void (*done)(void *context, struct dp_io_job *job), void *context);
+/* The same, with a text. */
+enum dp_status dp_io_jobs_put_text(struct dp_io_jobs *jobs, const char *key, const char *text,
+                                   void (*done)(void *context, struct dp_io_job *job), void *context);
 /* All that the store completed goes to its submitters. */
 void dp_io_jobs_take(struct dp_io_jobs *jobs);
 /* The same, when the store has completed one, or none is under way: at an opening only. */

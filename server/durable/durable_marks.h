@@ -9,6 +9,7 @@
  *     (written by the
  *                  last cycle of a drain)
  *     "reverted"   snapshots.h
+ *     "checkpoint" the last checkpoint (store.h); put when the order ends
  * A write-back cycle ends by putting all of them atomically, except "streams", "journal" and "reverted", and
  * "released" unless it is the last cycle.
  * Thread    The shard's. */

@@ -83,12 +83,20 @@ static void put_lacking(struct dp_restore_marks *marks, const struct dp_restore_
     }
 }
 
+/* The one that it is restored from, and whose rows it has. */
+static void put_checkpoint(struct dp_restore_marks *marks, const struct dp_restore_from *from)
+{
+    const char *name = from->checkpoint.text;
+    dp_restore_marks_put_bytes(marks, DP_STORE_MARK_CHECKPOINT, name, strlen(name));
+}
+
 void dp_restore_put_copied(struct dp_restore_marks *marks, const struct dp_restore_from *from,
                            const struct dp_manifest_shard *shard)
 {
     put_ids(marks, from, shard->range);
     dp_restore_marks_put_bytes(marks, "steps", from->steps,
                                from->steps ? (size_t)from->manifest.steps.bytes : 0);
+    put_checkpoint(marks, from);
     put_lacking(marks, from, shard);
     /* The tail is a journal of its own: none of its openings is over, and without its last one it was lost. */
     dp_restore_marks_put_u64(marks, "journal", shard->tail.incarnation);
@@ -151,6 +159,7 @@ void dp_restore_put_new(struct dp_restore_marks *marks, const struct dp_restore_
     put_ids(marks, from, dp_restore_rows_range(rows, target));
     if (from->steps)
         dp_restore_marks_put_bytes(marks, "steps", from->steps, (size_t)from->manifest.steps.bytes);
+    put_checkpoint(marks, from);
     if (seen->streams > 0)
         dp_restore_marks_put_u64(marks, "streams", seen->streams);
     if (seen->reverted > 0 && seen->reverted == seen->read)

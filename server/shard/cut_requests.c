@@ -71,6 +71,24 @@ static void end(struct dp_cut_requests *r)
     let_go(r);
 }
 
+static void checkpoint_put(void *context, struct dp_io_job *job)
+{
+    const struct dp_cut_requests *r = context;
+    if (job->store.status != DP_OK)
+        dp_log(DP_LOG_WARN, "shard %" PRIu32 ": its store does not name its last checkpoint: %s",
+               r->base->index, job->store.error.text);
+    dp_io_job_free(job);
+}
+
+/* For the day on which the store is lost. Where the store is busy it names an earlier one. */
+static void note_checkpoint(const struct dp_cut_requests *r, uint32_t number)
+{
+    char name[DP_CHECKPOINT_DIRECTORY_MAX + 32];
+    (void)snprintf(name, sizeof name, "%s/checkpoint-%06" PRIu32, r->directory, number);
+    (void)dp_io_jobs_put_text(r->cut->jobs, DP_STORE_MARK_CHECKPOINT, name, checkpoint_put,
+                              (void *)(uintptr_t)r);
+}
+
 static void give_up(struct dp_cut_requests *r, const struct dp_error *why)
 {
     DP_ASSERT(is_under_way(r) && why->status != DP_OK);
@@ -523,6 +541,8 @@ void dp_cut_requests_do(struct dp_cut_requests *r, const struct dp_waiting *wait
         break;
     case DP_CHECKPOINT_END:
     case DP_CHECKPOINT_ABANDON:
+        if (known && ask->number > 0 && !draining)
+            note_checkpoint(r, ask->number);
         if (known)
             end(r);
         break;

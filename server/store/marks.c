@@ -210,10 +210,32 @@ static enum dp_status load_own(struct dp_rocks_db *db, struct own *own, struct d
     return st;
 }
 
+/* Durability none: what is left of it. */
+static enum dp_status refuse_lost(struct dp_rocks_db *db, const char *directory, struct dp_error *err)
+{
+    char checkpoint[1200] = "";
+    size_t bytes = 0;
+    struct dp_error unheard = {0};
+    static const char lost[] =
+        "was not closed cleanly, and without a journal (durability none) the pushes since its last "
+        "clean close are lost";
+    if (get(db, DP_STORE_MARK_CHECKPOINT, checkpoint, sizeof checkpoint - 1, &bytes, &unheard) != DP_OK)
+        return dp_fail(
+            err, DP_UNCLEAN,
+            "store %.200s %s. No checkpoint of it is known: start empty with --discard (of downpour-server, "
+            "or of downpour run --resume)",
+            directory, lost);
+    return dp_fail(
+        err, DP_UNCLEAN,
+        "store %.120s %s. Go back to its last checkpoint, with all servers (downpour restore --overwrite "
+        "--from %.*s), or start empty with --discard",
+        directory, lost, (int)bytes, checkpoint);
+}
+
 /* Checks which store it is before how it was closed: a user who gave the wrong directory must not be told to
  * empty it. */
-static enum dp_status check_own(const struct own *own, const struct dp_rocks_store_options *options,
-                                struct dp_error *err)
+static enum dp_status check_own(struct dp_rocks_db *db, const struct own *own,
+                                const struct dp_rocks_store_options *options, struct dp_error *err)
 {
     const char *directory = options->directory;
     if (own->format != DP_MARKS_FORMAT)
@@ -241,10 +263,7 @@ static enum dp_status check_own(const struct own *own, const struct dp_rocks_sto
             "once with durability machine or process, which replays the journal",
             directory);
     if (own->state == STATE_OPEN)
-        return dp_fail(err, DP_UNCLEAN,
-                       "store %s was not closed cleanly: pushes since the last clean close are lost; start "
-                       "with an empty directory (servers.store; downpour run: --fresh)",
-                       directory);
+        return refuse_lost(db, directory, err);
     return DP_OK;
 }
 
@@ -307,7 +326,7 @@ static enum dp_status look(struct dp_rocks_db *db, const struct dp_rocks_store_o
     bool was_there = st == DP_OK;
     *is_new = st == DP_NOT_FOUND;
     if (was_there)
-        st = check_own(&own, options, err);
+        st = check_own(db, &own, options, err);
     else if (st == DP_NOT_FOUND)
         st = check_new(db, err);
     if (st == DP_OK && !(*is_new && (options->read_only || id->id != 0)))

@@ -35,6 +35,9 @@ struct dp_store_mark {
     size_t key_bytes, value_bytes;
 };
 
+/* Its value, a text, names the last checkpoint that has the store's rows (DIR/checkpoint-N). A store that is refused names it. */
+#define DP_STORE_MARK_CHECKPOINT "checkpoint"
+
 /* Prefix of the store's own marks: no job may put them (asserted), no visit shows them. */
 #define DP_STORE_MARKS_OWN "store/"
 

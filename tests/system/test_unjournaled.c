@@ -86,11 +86,74 @@ static void checkpointed_while_it_trains(void **state)
     expect_same_end(&u, "three", 1, 3, end);
 }
 
+static void kill_all(struct unsaved *u)
+{
+    dp_process_signal(u->worker, SIGKILL);
+    dp_place_ended(u->worker, -SIGKILL);
+    for (uint32_t i = 0; i < u->cluster.servers; i++) {
+        dp_process_signal(u->server[i], SIGKILL);
+        dp_place_ended(u->server[i], -SIGKILL);
+    }
+}
+
+static void expect_refused(const struct unsaved *u, const char *names)
+{
+    for (uint32_t i = 0; i < u->cluster.servers; i++) {
+        struct dp_process *refused = dp_place_try(u->place, 2, "downpour-server", "--cluster", u->conf,
+                                                  "--server", dp_place_text(u->place, "%u", (unsigned)i));
+        dp_place_says(refused, "was not closed cleanly");
+        dp_place_says(refused, names);
+        dp_place_says(refused, "--discard");
+    }
+}
+
+static void start_with_discard(struct unsaved *u)
+{
+    for (uint32_t i = 0; i < u->cluster.servers; i++) {
+        u->server[i] = dp_place_start(u->place, "downpour-server", "--cluster", u->conf, "--server",
+                                      dp_place_text(u->place, "%u", (unsigned)i), "--discard", NULL);
+        dp_place_awaits(u->server[i], "ready:");
+    }
+}
+
+static void killed_it_names_its_checkpoint_or_starts_empty(void **state)
+{
+    struct unsaved u = training(state);
+    kill_all(&u);
+    expect_refused(&u, "No checkpoint of it is known");
+    start_with_discard(&u);
+    u.worker = dp_place_worker(u.place, u.conf, 0);
+    dp_place_awaits(u.worker, "epoch 2 of");
+    (void)checkpoint(&u);
+    kill_all(&u);
+    expect_refused(&u, dp_place_path(u.place, "checkpoints/checkpoint-000001"));
+    (void)dp_place_try(u.place, 0, "downpour", "restore", "--from", u.to, "--cluster", u.conf, "--overwrite");
+    start(&u);
+    dp_place_awaits(u.worker, "continues at epoch");
+    kill_all(&u);
+    expect_refused(
+        &u, dp_place_path(u.place, "checkpoints/checkpoint-000001")); /* the one it was restored from */
+    start_with_discard(&u);
+    for (uint32_t i = 0; i < 2; i++)
+        dp_place_says(u.server[i], "is thrown away (--discard); what is left of it is checkpoint");
+    u.worker = dp_place_worker(u.place, u.conf, 0);
+    const char *end = digest_of_the_end(&u);
+    start_with_discard(&u); /* what was closed cleanly stays */
+    for (uint32_t i = 0; i < 2; i++)
+        dp_place_stops_cleanly(u.server[i]);
+    assert_string_equal(
+        dp_place_digest(u.place, dp_place_path(u.place, "c-0"), dp_place_path(u.place, "c-1")), end);
+    as(&u, "undisturbed", 2, 1);
+    start(&u);
+    assert_string_equal(digest_of_the_end(&u), end);
+}
+
 int main(void)
 {
 #define UNJOURNALED_TEST(test) cmocka_unit_test_setup_teardown(test, dp_place_setup, dp_place_teardown)
     const struct CMUnitTest tests[] = {
         UNJOURNALED_TEST(checkpointed_while_it_trains),
+        UNJOURNALED_TEST(killed_it_names_its_checkpoint_or_starts_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -308,6 +308,14 @@ grep -q "^downpour: server 1: store $dir/run/store/server-1/" "$dir/run.err" || 
 gone "a killed server"
 grep -q "without a journal (--durability none) the updates of a killed server are lost" "$dir/run.err" || fail "that weights are lost was not said"
 expect 2 "anew, add --fresh" "${train[@]}" --durability none --epochs 1 --continue
+expect 2 "No checkpoint of it is known: start empty with --discard" "$downpour" run --dir "$dir/run" --resume
+expect 2 "--discard goes with --resume" "${train[@]}" --durability none --epochs 1 --continue --discard
+begin "$downpour" run --dir "$dir/run" --resume --discard
+grep -q "What the replaced store does not have is trained again" "$dir/run.err" || fail "what is trained again was not said"
+kill -INT "$pid"
+ended "$pid"
+[ $? = 130 ] || fail "a run whose lost store was discarded did not end as it was asked to"
+gone "a run whose lost store was discarded"
 echo mine >"$dir/run/store/mine"
 expect 0 "Report:" "${train[@]}" --epochs 1 --fresh
 [ -e "$dir/run/store/mine" ] || fail "--fresh removed what was not its own"

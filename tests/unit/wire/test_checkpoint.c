@@ -58,6 +58,12 @@ static void requests_come_back_as_they_went(void **state)
         assert_int_equal(got.checkpoint.action, action);
         dp_message_free(&message);
     }
+    want = ask_of(DP_CHECKPOINT_END);
+    want.checkpoint.number = 7;
+    message = encode(&want, NULL, 0);
+    assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
+    assert_int_equal(got.checkpoint.number, 7);
+    dp_message_free(&message);
     want = request_of(DP_REQUEST_REGISTER_COPY);
     message = encode(&want, NULL, 0);
     assert_int_equal(dp_request_decode(message, &got, &err), DP_OK);
@@ -94,6 +100,8 @@ static void what_breaks_a_limit_is_refused(void **state)
     refused(&r, NULL, 0, "cut");
     r = ask_of(DP_CHECKPOINT_LOOK), r.checkpoint.cut = 1;
     refused(&r, NULL, 0, "cut");
+    r = ask_of(DP_CHECKPOINT_ABANDON), r.checkpoint.number = 1;
+    refused(&r, NULL, 0, "number");
     r = ask_of(DP_CHECKPOINT_END), r.checkpoint.missing = 1;
     refused(&r, NULL, 0, "missing");
     r = ask_of(DP_CHECKPOINT_FINISH), r.checkpoint.missing = DP_CHECKPOINT_MISSING_MAX + 1;

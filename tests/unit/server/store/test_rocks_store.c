@@ -177,7 +177,24 @@ static void unclean_close_is_refused(void **state)
     open_it(form);
     form_close(form, false);
     for (int i = 0; i < 2; i++) /* a refusal does not heal it */
-        EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly", "lost", "empty directory", "servers.store");
+        EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly", "lost", "No checkpoint", "--discard");
+}
+
+static void what_is_refused_names_its_checkpoint(void **state)
+{
+    struct form *form = *state;
+    static const char where[] = "/there/checkpoint-000007";
+    const struct dp_store_mark mark = {DP_STORE_MARK_CHECKPOINT, where, sizeof DP_STORE_MARK_CHECKPOINT - 1,
+                                       sizeof where - 1};
+    struct dp_rocks_db db;
+    struct dp_error err = {0};
+    open_it(form);
+    form_close(form, false);
+    assert_int_equal(dp_rocks_db_open(form->directory, &db, &err), DP_OK);
+    assert_int_equal(dp_marks_put(&db, &mark, 1, &err), DP_OK);
+    dp_rocks_db_close(&db);
+    EXPECT_REFUSAL(form, DP_UNCLEAN, "not closed cleanly", "lost",
+                   "restore --overwrite --from /there/checkpoint-000007)", "--discard");
 }
 
 /* Clean once is not clean for ever: each open takes the mark away again. */
@@ -442,6 +459,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(rows_without_marks_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damaged_own_marks_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unclean_close_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_refused_names_its_checkpoint, set_up, tear_down),
         cmocka_unit_test_setup_teardown(clean_mark_holds_for_one_close, set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_identity_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_generation_is_the_stores_own, set_up, tear_down),

@@ -1,0 +1,16 @@
+/* Discard: stores that were not closed cleanly and have no journal, thrown away because the user says so (--discard).
+ *     a store of this cluster, open without a journal -> renamed aside -> removed; what is there then is no store
+ * Promise   No other store is touched: what is clean, has a journal, is in use, is of another cluster or cannot be read stays, and its opening
+ *           says what is wrong with it. Killed in between, the same call goes on.
+ * Thread    Any, before the shards open. */
+#ifndef DP_SERVER_DISCARD_H
+#define DP_SERVER_DISCARD_H
+
+#include "server/layout.h"
+
+/* directory: the server's. */
+DP_MUST_USE
+enum dp_status dp_discard(const char *directory, const struct dp_layout *layout, uint64_t cluster,
+                          struct dp_error *err);
+
+#endif
