@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,4 +57,26 @@ enum dp_status dp_parse_bytes(const char *text, const char *what, uint64_t *out,
             return DP_OK;
         }
     return dp_fail(err, DP_ARGUMENT, "%s: '%.64s' is not a size such as 4096, 64MiB or 4GiB", what, text);
+}
+
+enum dp_status dp_parse_time(const char *text, uint64_t max_ns, const char *what, uint64_t *out_ns,
+                             struct dp_error *err)
+{
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"", 0}};
+    char *end = NULL;
+    errno = 0;
+    double v = isdigit((unsigned char)text[0]) ? strtod(text, &end) : 0;
+    bool plain = end == text + strspn(text, "0123456789."); /* no exponent, no hexadecimal digits */
+    for (size_t i = 0; plain && errno == 0 && i < sizeof units / sizeof units[0]; i++)
+        if (strcmp(end, units[i].unit) == 0 && v * units[i].ns <= (double)max_ns &&
+            (v == 0 || units[i].ns > 0)) {
+            *out_ns = (uint64_t)(v * units[i].ns + 0.5);
+            return DP_OK;
+        }
+    return dp_fail(err, DP_ARGUMENT,
+                   "%s: '%.64s' is not a time with a unit, such as 20ms, 1.5s or 250us, of %g s at most",
+                   what, text, (double)max_ns / 1e9);
 }

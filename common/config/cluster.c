@@ -5,6 +5,7 @@
 #include "common/config/fields.h"
 #include "common/config/goal.h"
 #include "common/config/holdout_spec.h"
+#include "common/config/injection.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -394,6 +395,8 @@ enum dp_status dp_cluster_check_settings(const struct dp_cluster *cluster,
         st = check_device(&cluster->training, names, err);
     if (st == DP_OK)
         st = check_threads(&cluster->training, names, err);
+    if (st == DP_OK)
+        st = dp_injection_check(&cluster->training, names, err);
     if (st == DP_OK)
         st = check_optimizer(cluster, names, err);
     return st;

@@ -89,6 +89,9 @@ enum dp_cluster_work {
     DP_CLUSTER_LEASED /* those that it takes from the first server's list, one portion after the other */
 };
 
+/* By what training.pace is multiplied, minibatch by minibatch (injection.h). */
+enum dp_cluster_jitter { DP_JITTER_NONE, DP_JITTER_EXP, DP_JITTER_UNIFORM };
+
 struct dp_cluster_training {
     uint32_t workers;
     uint32_t batch, epochs; /* 0: by the size of the training set and the model (worker/loop/defaults.h) */
@@ -115,9 +118,12 @@ struct dp_cluster_training {
     uint32_t patience;        /* it ends after so many epochs without a better figure; 0: it does not */
     char patience_metric[16]; /* which figure; empty: stop_at's, else the loss */
     enum dp_cluster_keep keep;
-    uint32_t top_k;               /* of items ranked among all: recall and NDCG at this place */
-    uint32_t timeout_ms;          /* any wait of a worker for a server */
-    uint32_t worker_timeout;      /* s after which a silent worker leaves (ssp, sync); 0: never */
+    uint32_t top_k;          /* of items ranked among all: recall and NDCG at this place */
+    uint32_t timeout_ms;     /* any wait of a worker for a server */
+    uint32_t worker_timeout; /* s after which a silent worker leaves (ssp, sync); 0: never */
+    char pace[16];           /* "20ms": least time of a minibatch (injection.h); empty: none */
+    enum dp_cluster_jitter jitter;
+    char straggler[256];          /* "3:10x,1:50ms"; empty: none */
     char report[DP_PATH_MAX + 1]; /* JSON, written by worker 0; empty: none */
     /* Worker N keeps what it needs to go on exactly where it was in the file STEPS-N.log; empty: only the
      * servers do */
@@ -198,6 +204,7 @@ const char *dp_cluster_optimizer_name(const struct dp_optimizer_spec *spec);
 /* NULL: no such. */
 const char *dp_decay_name(enum dp_decay decay);
 const char *dp_cluster_work_name(enum dp_cluster_work work);
+const char *dp_cluster_jitter_name(enum dp_cluster_jitter jitter);
 const char *dp_cluster_precision_name(enum dp_cluster_precision precision);
 const char *dp_cluster_durability_name(enum dp_cluster_durability durability);
 

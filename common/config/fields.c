@@ -55,9 +55,11 @@ static const char *const relatives[] = {"start", "file"};
 static const char *const keeps[] = {"auto", "best", "last"};
 static const char *const precisions[] = {"f32", "tf32", "bf16"};
 static const char *const works[] = {"fixed", "leased"};
+static const char *const jitters[] = {"none", "exp", "uniform"};
 static_assert(sizeof(enum dp_decay) == 4 && sizeof(enum dp_cluster_durability) == 4 &&
                   sizeof(enum dp_cluster_precision) == 4 && sizeof(enum dp_cluster_relative) == 4 &&
-                  sizeof(enum dp_cluster_keep) == 4 && sizeof(enum dp_cluster_work) == 4,
+                  sizeof(enum dp_cluster_keep) == 4 && sizeof(enum dp_cluster_work) == 4 &&
+                  sizeof(enum dp_cluster_jitter) == 4,
               "NAME fields are u32");
 
 static const struct dp_field top[] = {
@@ -151,6 +153,13 @@ static const struct dp_field training[] = {
     NAMES(dp_cluster_training, keep, keeps),
     INTEGER(dp_cluster_training, timeout_ms, DP_FIELD_U32, 100, 600000),
     INTEGER(dp_cluster_training, worker_timeout, DP_FIELD_U32, 0, 86400),
+    TEXT(dp_cluster_training, pace, sizeof((struct dp_cluster_training *)0)->pace - 1),
+    NAMES(dp_cluster_training, jitter, jitters),
+    {.key = "straggler",
+     .type = DP_FIELD_TEXT,
+     .offset = offsetof(struct dp_cluster_training, straggler),
+     .list = true,
+     .max = sizeof((struct dp_cluster_training *)0)->straggler - 1},
     PATH(dp_cluster_training, report),
     PATH(dp_cluster_training, steps),
     INTEGER(dp_cluster_training, first_epoch, DP_FIELD_U32, 0, INT32_MAX),
@@ -287,6 +296,11 @@ const char *dp_decay_name(enum dp_decay decay)
 const char *dp_cluster_work_name(enum dp_cluster_work work)
 {
     return (size_t)work < COUNT(works) ? works[work] : NULL;
+}
+
+const char *dp_cluster_jitter_name(enum dp_cluster_jitter jitter)
+{
+    return (size_t)jitter < COUNT(jitters) ? jitters[jitter] : NULL;
 }
 
 const char *dp_cluster_precision_name(enum dp_cluster_precision precision)

@@ -17,6 +17,7 @@
 
 #include "common/base/deadline.h"
 #include "common/config/consistency.h"
+#include "common/config/injection.h"
 #include "common/env/awake.h"
 #include "common/model/stream.h"
 
@@ -290,7 +291,7 @@ static void tell_others(const struct cli_run *run)
 static void tell_start(const struct cli_run *run)
 {
     const struct dp_cluster *c = run->plan.cluster;
-    char place[DP_RUN_PLACE_BYTES], from[DP_RUN_FROM_BYTES];
+    char place[DP_RUN_PLACE_BYTES], from[DP_RUN_FROM_BYTES], injected[DP_INJECTION_TEXT_BYTES];
     uint32_t shards = dp_cluster_shards(c), workers = c->training.workers;
     fprintf(stderr, "Training %s: %" PRIu32 " server%s, %" PRIu32 " shard%s, %" PRIu32 " worker%s, in %s\n",
             c->model, c->server_count, c->server_count == 1 ? "" : "s", shards, shards == 1 ? "" : "s",
@@ -316,6 +317,8 @@ static void tell_start(const struct cli_run *run)
                 ", its first epoch is epoch %" PRIu32 " (--fresh starts anew).\n",
                 c->training.run, c->training.first_epoch + 1);
     tell_others(run);
+    if (dp_injection_text(&c->training, injected)[0])
+        fprintf(stderr, "Delays are injected, so its times are not those of this machine: %s.\n", injected);
 }
 
 static enum dp_status tell_result(struct cli_run *run, struct dp_error *err)

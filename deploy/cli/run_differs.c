@@ -35,8 +35,9 @@ static bool counts(const struct dp_fields *fields, const struct dp_field *field,
         "name",          "id",     "generation",  "relative_to", "cache_bytes",    "durability",
         "journal_bytes", "run",    "first_epoch", "timeout_ms",  "worker_timeout", "threads",
         "blas_threads",  "device", NULL};
-    static const char *const to_its_end[] = {
-        "epochs", "stop_at", "patience", "patience_metric", "keep", "workers", "consistency", "work", NULL};
+    static const char *const to_its_end[] = {"epochs", "stop_at", "patience",    "patience_metric",
+                                             "keep",   "workers", "consistency", "work",
+                                             "pace",   "jitter",  "straggler",   NULL};
     static const char *const evaluated[] = {"test",       "test_labels",       "test_negatives",
                                             "validation", "validation_labels", "validation_negatives",
                                             NULL};

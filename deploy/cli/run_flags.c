@@ -166,6 +166,23 @@ static const struct dp_option options[] = {
     {"--restarts", "N",
      "restart processes that crash or are killed up to N times within 10 minutes, 0 .. 10000; default 20",
      NULL, NULL},
+    DP_OPTION_HEADING("Injected delays, to compare modes under stragglers"),
+    {"--pace", "TIME",
+     "least time of a minibatch (20ms), so that two processors carry four workers: a wait that counts as "
+     "computing and changes no weights of a sync run. A minibatch that is computed in c takes max(c, TIME x "
+     "draw) x FACTOR + "
+     "TIME of --straggler; default 0: none",
+     "training.pace", NULL},
+    {"--jitter", "exp|uniform",
+     "multiply --pace by a draw of mean 1 for each minibatch: with --pace 20ms exp is the exponential "
+     "distribution of "
+     "mean 20 ms, uniform is 0 .. 40 ms; drawn from seed, epoch and number of the minibatch, so equal in all "
+     "modes; default none",
+     "training.jitter", NULL},
+    {"--straggler", "W:10x|W:TIME",
+     "worker W's minibatches take 10 times as long, or TIME longer (3:50ms); several with commas between; "
+     "default none",
+     "training.straggler", NULL},
     DP_OPTION_HEADING("Files"),
     {"--dir", "DIR",
      "directory for cluster file, logs, store and report; default ./downpour-run. An existing store there is "

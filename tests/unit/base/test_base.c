@@ -76,6 +76,44 @@ static void numbers_are_the_whole_string_or_refused(void **state)
         assert_int_equal(dp_parse_bytes(bad_bytes[i], "--cache", &u, &err), DP_ARGUMENT);
 }
 
+/* Planted: a time without a unit is one of milliseconds; no upper bound. */
+static void times_have_a_unit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t ns;
+    } good[] = {
+        {"20ms", 20000000}, {"1.5s", 1500000000},          {"250us", 250000}, {"0.5us", 500}, {"0", 0},
+        {"0ms", 0},         {"60s", UINT64_C(60000000000)}};
+    static const char *const bad[] = {"",
+                                      "20",
+                                      "ms",
+                                      "-1ms",
+                                      " 1ms",
+                                      "1 ms",
+                                      "1msec",
+                                      "1e3ms",
+                                      "0x1ms",
+                                      "60.1s",
+                                      "nans",
+                                      "1.2.3s",
+                                      "99999999999999999999999s"};
+    struct dp_error err = {0};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        uint64_t ns = 7;
+        assert_int_equal(dp_parse_time(good[i].text, UINT64_C(60000000000), "--pace", &ns, &err), DP_OK);
+        assert_true(ns == good[i].ns);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        uint64_t ns = 7;
+        assert_int_equal(dp_parse_time(bad[i], UINT64_C(60000000000), "--pace", &ns, &err), DP_ARGUMENT);
+        assert_true(ns == 7);
+        assert_non_null(strstr(err.text, "--pace"));
+        assert_non_null(strstr(err.text, "20ms, 1.5s or 250us, of 60 s at most"));
+    }
+}
+
 static void bf16_rounds_to_nearest_even(void **state)
 {
     (void)state;
@@ -325,6 +363,7 @@ int main(void)
         cmocka_unit_test(error_text_keeps_cause_behind_context),
         cmocka_unit_test(statuses_have_names_and_classes),
         cmocka_unit_test(numbers_are_the_whole_string_or_refused),
+        cmocka_unit_test(times_have_a_unit),
         cmocka_unit_test(bf16_rounds_to_nearest_even),
         cmocka_unit_test(bf16_arrays_equal_single_values),
         cmocka_unit_test(big_endian_order_is_numeric_order),

@@ -108,6 +108,9 @@ static void assert_same(const struct dp_cluster *a, const struct dp_cluster *b)
     assert_string_equal(s->device, t->device);
     assert_int_equal(s->precision, t->precision);
     assert_string_equal(s->report, t->report);
+    assert_string_equal(s->pace, t->pace);
+    assert_string_equal(s->straggler, t->straggler);
+    assert_int_equal(s->jitter, t->jitter);
     assert_true(memcmp(&s->optimizer, &t->optimizer, sizeof s->optimizer) == 0);
 }
 
@@ -157,6 +160,9 @@ static void written_reads_back_equal(void **state)
             (void)snprintf(c->training.consistency, sizeof c->training.consistency, "ssp:1000000");
             c->training.worker_timeout = 86400;
         }
+        c->training.jitter = DP_JITTER_UNIFORM;
+        (void)snprintf(c->training.pace, sizeof c->training.pace, "1.25ms");
+        (void)snprintf(c->training.straggler, sizeof c->training.straggler, "0:10x");
         c->training.precision = DP_CLUSTER_BF16;
         (void)snprintf(c->training.device, sizeof c->training.device, "cuda:12");
         c->training.optimizer.l2 = nextafterf(0.1f, 1);

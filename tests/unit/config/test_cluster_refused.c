@@ -98,6 +98,35 @@ static const struct bad wrong_files[] = {
     {TRAIN("consistency = \"sync\"; rate_by_staleness = true;"), ".conf",
      "'training.consistency' is sync, which applies a step at one rate and has no stale pushes, but "
      "'training.rate_by_staleness' is true"},
+    /* injected delays */
+    {TRAIN("pace = \"20\";"), ".conf",
+     "'training.pace': '20' is not a time with a unit, such as 20ms, 1.5s or 250us, of 60 s at most"},
+    {TRAIN("pace = \"-20ms\";"), ".conf", "'training.pace': '-20ms' is not a time"},
+    {TRAIN("pace = \"61s\";"), ".conf", "of 60 s at most"},
+    {TRAIN("jitter = \"gauss\";"), ":6: ", "but must be none, exp or uniform"},
+    {TRAIN("jitter = \"exp\";"), ".conf",
+     "'training.jitter' is exp, by which the time of a minibatch is multiplied, but 'training.pace' gives "
+     "none: "
+     "give it one (20ms)"},
+    {TRAIN("jitter = \"exp\"; pace = \"0\";"), ".conf", "but 'training.pace' gives none"},
+    {TRAIN("straggler = \"2:10x\"; workers = 2;"), ".conf",
+     "'training.straggler' has \"2:10x\", but the workers are 0 .. 1: name one of them, or raise "
+     "'training.workers'"},
+    {TRAIN("straggler = \"1:0x\"; workers = 2;"), ".conf",
+     "'training.straggler' has \"1:0x\", but must be WORKER:FACTORx, a factor of 1 .. 1000"},
+    {TRAIN("straggler = \"1:0.5x\"; workers = 2;"), ".conf", "a factor of 1 .. 1000"},
+    {TRAIN("straggler = \"1:-2x\"; workers = 2;"), ".conf", "a factor of 1 .. 1000"},
+    {TRAIN("straggler = \"1:1001x\"; workers = 2;"), ".conf", "a factor of 1 .. 1000"},
+    {TRAIN("straggler = \"1:x\"; workers = 2;"), ".conf", "a factor of 1 .. 1000"},
+    {TRAIN("straggler = \"1:601s\"; workers = 2;"), ".conf", "or WORKER:TIME, up to 600s"},
+    {TRAIN("straggler = \"1:50\"; workers = 2;"), ".conf", "or WORKER:TIME"},
+    {TRAIN("straggler = \"-1:2x\"; workers = 2;"), ".conf", "must be WORKER:FACTORx"},
+    {TRAIN("straggler = \"10x\"; workers = 2;"), ".conf", "must be WORKER:FACTORx"},
+    {TRAIN("straggler = \"0:2x,,1:3x\"; workers = 2;"), ".conf", "has \"\", but must be WORKER:FACTORx"},
+    {TRAIN("straggler = [\"0:2x\", \"1:3x\", \"0:1ms\"]; workers = 2;"), ".conf",
+     "'training.straggler' names worker 0 twice: leave one out"},
+    {TRAIN("straggler = \"1:11x\"; workers = 2; pace = \"60s\";"), ".conf",
+     "and 'training.pace' is 60s: a minibatch of worker 1 would take 660 s, over 600: lower one of them"},
     /* devices */
     {TRAIN("device = \"gpu\";"), ".conf", "'training.device' is \"gpu\", but must be cpu, cuda, cuda:N"},
     {TRAIN("device = \"cuda:\";"), ".conf", "'training.device'"},
