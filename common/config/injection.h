@@ -1,6 +1,6 @@
 /* Injection: delays that a user asks for, to compare consistency modes under stragglers on one machine.
  *     pace       "20ms": a minibatch takes at least this time
- *     jitter     by what the pace is multiplied, minibatch by minibatch; mean 1 (worker/loop/pace.h has the formula):
+ *     jitter     by what the pace is multiplied, minibatch by minibatch; mean 1 (worker/loop/delays.h has the formula):
  *                exp: the exponential distribution; uniform: 0 .. 2
  *     straggler  "3:10x,1:50ms": worker 3's minibatches take 10 times as long, worker 1's 50 ms longer
  * Thread    Any: plain functions. */

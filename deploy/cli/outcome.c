@@ -258,12 +258,15 @@ static void print_throughput(const json_t *root, FILE *file)
                  *staleness = json_object_get(root, "staleness");
     const json_t *rate = json_object_get(throughput, "examples_per_s");
     const json_t *mean = json_object_get(staleness, "mean");
+    const char *injected = json_string_value(json_object_get(root, "injected"));
     bool alone = json_array_size(json_object_get(root, "workers")) == 1; /* then it has its own in flight */
     char number[32];
     if (json_is_number(rate))
         fprintf(file, "Throughput: %s examples/s over %.2f s of training\n",
                 dp_cli_number(json_number_value(rate), number, sizeof number),
                 json_number_value(json_object_get(throughput, "seconds")));
+    if (injected)
+        fprintf(file, "Injected:  %s\n", injected);
     if (json_is_number(mean))
         fprintf(file, "Staleness: %.2f pushes%s between a pull and its push, on average; %.0f at most\n",
                 json_number_value(mean), alone ? "" : " of others",

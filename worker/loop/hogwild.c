@@ -21,13 +21,15 @@ struct lane {
     struct dp_gradients *gradients;
     enum dp_status status;
     struct dp_error err;
-    uint32_t at; /* the minibatch under way */
+    uint32_t at;          /* the minibatch under way */
+    uint64_t injected_ns; /* in the round */
     pthread_t thread;
 };
 
 struct dp_hogwild {
     const struct dp_job *job;
     const struct dp_hogwild_gate *gate;
+    const struct dp_delays *delays;
     uint32_t threads, started;  /* started: without the caller */
     struct lane *lane;          /* [threads] */
     struct dp_weights *weights; /* of the round */
@@ -60,6 +62,7 @@ static enum dp_status compute(struct lane *lane, uint32_t i)
 {
     const struct dp_hogwild *pool = lane->pool;
     const struct dp_batch *batch = pool->batches[i];
+    uint64_t begun_ns = pool->delays ? dp_clock_ns(&pool->job->clock) : 0;
     float *const *written = dp_gradients_next(lane->gradients, batch, NULL);
     const uint32_t *const *place = dp_weights_view_at(lane->view, pool->weights, batch);
     gate_enter(pool);
@@ -72,6 +75,9 @@ static enum dp_status compute(struct lane *lane, uint32_t i)
         return st;
     if (!isfinite(pool->losses[i]))
         return dp_fail(&lane->err, DP_NOT_FINITE, "the loss is %f", (double)pool->losses[i]);
+    if (pool->delays)
+        lane->injected_ns +=
+            dp_delays_wait(pool->delays, batch->epoch, batch->number, begun_ns, lane == pool->lane);
     gate_enter(pool);
     dp_weights_view_step(lane->view, pool->rates[i], written);
     gate_leave(pool);
@@ -84,6 +90,7 @@ static void take_part(struct lane *lane)
 {
     struct dp_hogwild *pool = lane->pool;
     lane->at = 0;
+    lane->injected_ns = 0;
     lane->status = dp_gradients_begin(lane->gradients, pool->weights, &lane->err);
     while (lane->status == DP_OK && !atomic_load_explicit(&pool->halts, memory_order_relaxed) &&
            !dp_job_stopped(pool->job)) {
@@ -183,6 +190,7 @@ enum dp_status dp_hogwild_open(const struct dp_hogwild_options *options, struct 
         return dp_fail(err, DP_NOMEM, "no memory for %" PRIu32 " threads", options->threads);
     pool->job = options->job;
     pool->gate = options->gate;
+    pool->delays = options->delays;
     pool->threads = options->threads;
     tools_open(pool);
     pool->batches_max = options->batches_max;
@@ -261,7 +269,7 @@ void dp_hogwild_start(struct dp_hogwild *hogwild, struct dp_weights *weights, st
     DP_ASSERT(pthread_mutex_unlock(&hogwild->lock) == 0);
 }
 
-/* A thread ends by itself: a minibatch on the CPU takes its time and waits for nothing. */
+/* A thread ends by itself: a minibatch on the CPU takes its time, and an injected delay ends at a signal. */
 static void wait_others(struct dp_hogwild *pool)
 {
     DP_ASSERT(pthread_mutex_lock(&pool->lock) == 0);
@@ -303,6 +311,11 @@ enum dp_status dp_hogwild_finish(struct dp_hogwild *hogwild, uint32_t *at, struc
     for (uint32_t t = 1; t < hogwild->threads; t++)
         dp_gradients_merge(sum, hogwild->lane[t].gradients);
     return DP_OK;
+}
+
+uint64_t dp_hogwild_injected_ns(const struct dp_hogwild *hogwild)
+{
+    return hogwild->lane[0].injected_ns;
 }
 
 struct dp_gradients *dp_hogwild_sum(struct dp_hogwild *hogwild)

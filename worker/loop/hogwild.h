@@ -16,6 +16,7 @@
 
 #include "worker/job/job.h"
 #include "worker/job/weights.h"
+#include "worker/loop/delays.h"
 #include "worker/loop/gradients.h"
 
 struct dp_hogwild;
@@ -28,9 +29,10 @@ struct dp_hogwild_gate {
 };
 
 struct dp_hogwild_options {
-    const struct dp_job *job;           /* with a program, which the calling thread uses, on the CPU */
-    uint32_t threads, batches_max;      /* of a fetch: above 1 */
-    const struct dp_push_part *also;    /* dp_gradients_also */
+    const struct dp_job *job;        /* with a program, which the calling thread uses, on the CPU */
+    uint32_t threads, batches_max;   /* of a fetch: above 1 */
+    const struct dp_push_part *also; /* dp_gradients_also */
+    const struct dp_delays *delays;  /* or NULL: of injected delays, each thread waits for its minibatches */
     const struct dp_hogwild_gate *gate; /* or NULL */
 };
 
@@ -51,6 +53,8 @@ void dp_hogwild_start(struct dp_hogwild *hogwild, struct dp_weights *weights, st
  * that failed, else the last that this thread computed. */
 DP_MUST_USE
 enum dp_status dp_hogwild_finish(struct dp_hogwild *hogwild, uint32_t *at, struct dp_error *err);
+/* What the calling thread waited for injected delays, in the round that was finished. */
+uint64_t dp_hogwild_injected_ns(const struct dp_hogwild *hogwild);
 /* The sum of all threads after a finish, to be pushed. */
 struct dp_gradients *dp_hogwild_sum(struct dp_hogwild *hogwild);
 

@@ -106,7 +106,8 @@ static enum dp_status start(struct dp_loop *loop, struct dp_loop_fetch *fetch, u
     struct dp_gradients *gradients = loop->gradients[0];
     if (loop->flies && loop->flying > 0 && loop->flight[0].gradients == gradients)
         gradients = loop->gradients[1];
-    *flight = (struct dp_loop_flight){.fetch = fetch, .i = i, .gradients = gradients};
+    *flight = (struct dp_loop_flight){
+        .fetch = fetch, .i = i, .gradients = gradients, .begun_ns = dp_clock_ns(&loop->job->clock)};
     flight->written = dp_gradients_next(gradients, batch, dp_weights_pulled_at(fetch->weights));
     enum dp_status st =
         dp_program_start(loop->job->program, batch, dp_weights_of(fetch->weights, i), flight->written, err);
@@ -129,6 +130,17 @@ static void count(struct dp_loop *loop, const struct dp_batch *batch, float loss
     loop->loss_sum += (double)loss * batch->examples;
     loop->examples += batch->examples;
     dp_progress_add(loop->progress, (double)loss, batch->examples);
+}
+
+/* Injected delays. Of two on a device the later one begins when the earlier one has ended. */
+static void delay(struct dp_loop *loop, const struct dp_loop_flight *flight, const struct dp_batch *batch)
+{
+    if (!loop->delays.is)
+        return;
+    uint64_t begun_ns = flight->begun_ns > loop->settled_ns ? flight->begun_ns : loop->settled_ns;
+    (void)dp_delays_wait(&loop->delays, batch->epoch, batch->number, begun_ns, true);
+    loop->settled_ns = dp_clock_ns(&loop->job->clock);
+    dp_step_timer_lap(&loop->watch, DP_PHASE_INJECTED);
 }
 
 /* Waits for the oldest minibatch that was started, and pushes at the end of a group. */
@@ -158,6 +170,7 @@ static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
     if (flight.i + 1 < fetch->count && !loop->accumulates)
         dp_weights_step(fetch->weights, rate, flight.written);
     dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
+    delay(loop, &flight, batch);
 
     count(loop, batch, loss);
     loop->owner = share.worker;
@@ -234,6 +247,8 @@ static enum dp_status train_shared(struct dp_loop *loop, uint64_t index, struct 
         uint32_t at;
         st = dp_hogwild_finish(loop->hogwild, &at, err);
         dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
+        dp_step_timer_move(&loop->watch, dp_hogwild_injected_ns(loop->hogwild), DP_PHASE_COMPUTE,
+                           DP_PHASE_INJECTED);
         for (uint32_t i = 0; st == DP_OK && i < fetch->count; i++)
             count(loop, fetch->batch[i], dp_hogwild_losses(loop->hogwild)[i]);
         if (st == DP_OK)

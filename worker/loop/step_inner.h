@@ -7,6 +7,7 @@
 #include "worker/job/rounds.h"
 #include "worker/job/weights.h"
 #include "worker/loop/behind.h"
+#include "worker/loop/delays.h"
 #include "worker/loop/gradients.h"
 #include "worker/loop/hogwild.h"
 #include "worker/loop/portions.h"
@@ -30,6 +31,7 @@ struct dp_loop_flight {
     uint32_t i; /* of the fetch */
     struct dp_gradients *gradients;
     float *const *written;
+    uint64_t begun_ns;
 };
 
 struct dp_loop {
@@ -56,7 +58,9 @@ struct dp_loop {
     struct dp_push_part extra;         /* of the push at hand, where the job has an extra part */
     struct dp_gradients *gradients[2]; /* the second where steps overlap on a device */
     struct dp_hogwild *hogwild;        /* NULL: one thread computes */
-    struct dp_loop_flight flight[2];   /* oldest first */
+    struct dp_delays delays;
+    uint64_t settled_ns;             /* the last minibatch */
+    struct dp_loop_flight flight[2]; /* oldest first */
     uint32_t flying;
     bool is_device; /* start only issues a step */
     bool flies;     /* a step is started before the one before it is finished */

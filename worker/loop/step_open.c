@@ -25,6 +25,13 @@ static void tell_threads(const struct dp_loop *loop)
                dp_cluster_optimizer_name(optimizer), loop->push_every);
 }
 
+static void tell_delays(const struct dp_cluster_training *training)
+{
+    char injected[DP_INJECTION_TEXT_BYTES];
+    if (dp_injection_text(training, injected)[0])
+        dp_log(DP_LOG_INFO, "delays are injected: %s", injected);
+}
+
 static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
 {
     struct dp_job *job = loop->job;
@@ -43,6 +50,7 @@ static enum dp_status buffers_open(struct dp_loop *loop, struct dp_error *err)
     const struct dp_hogwild_options threads = {.job = job,
                                                .threads = loop->training->threads,
                                                .batches_max = loop->fetch_every,
+                                               .delays = &loop->delays,
                                                .also = job->extra ? &loop->extra : NULL};
     bool shared = threads.threads > 1 && loop->fetch_every > 1; /* else there is one minibatch at most */
     enum dp_status st = shared ? dp_hogwild_open(&threads, &loop->hogwild, err) : DP_OK;
@@ -120,6 +128,9 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->is_device = dp_program_depth(job->program) > 1;
     loop->flies =
         loop->is_device && training->overlap && !leased && loop->fetch_every == 1 && loop->push_every == 1;
+
+    loop->delays = dp_delays_of(job);
+    tell_delays(training);
 
     enum dp_status st = buffers_open(loop, err);
     if (st == DP_OK && leased)

@@ -2,6 +2,7 @@
 
 #include "common/base/json.h"
 #include "common/config/consistency.h"
+#include "common/config/injection.h"
 #include "common/env/atomic_file.h"
 #include "worker/telemetry/advice.h"
 
@@ -137,6 +138,9 @@ static void settings_json(const struct dp_report *report, json_t *root)
     dp_json_set_u64(out, "run", t->run);
     dp_json_set_u64(out, "timeout_ms", t->timeout_ms);
     dp_json_set_u64(out, "worker_timeout", t->worker_timeout);
+    string(out, "pace", t->pace);
+    string(out, "jitter", t->jitter == DP_JITTER_NONE ? NULL : dp_cluster_jitter_name(t->jitter));
+    string(out, "straggler", t->straggler);
 }
 
 static void epochs_json(const struct dp_report *report, json_t *root)
@@ -343,6 +347,7 @@ static void workers_json(const struct dp_report *report, json_t *root)
 enum dp_status dp_report_text(const struct dp_report *report, char **text, struct dp_error *err)
 {
     struct dp_speed speed;
+    char injected[DP_INJECTION_TEXT_BYTES];
     enum dp_status st = dp_report_speed(report, &speed, err);
     if (st != DP_OK)
         return st;
@@ -350,6 +355,7 @@ enum dp_status dp_report_text(const struct dp_report *report, char **text, struc
     (void)json_object_set_new(root, "finished", json_boolean(report->finished));
     string(root, "ended", report->ended);
     string(root, "error", report->error);
+    string(root, "injected", dp_injection_text(&report->cluster->training, injected));
     string(root, "model", report->cluster->model);
     string(root, "cluster", report->cluster->name);
     dp_json_set_u64(root, "run", report->cluster->training.run);

@@ -5,8 +5,9 @@
 const char *dp_step_phase_name(enum dp_step_phase on)
 {
     static const char *const names[DP_PHASE_KINDS] = {
-        "read",         "pull",           "compute", "push",           "waiting_pull",   "waiting_rule",
-        "waiting_push", "waiting_device", "other",   "device_copy_in", "device_compute", "device_copy_out"};
+        "read",           "pull",           "compute",        "injected",       "push",
+        "waiting_pull",   "waiting_rule",   "waiting_push",   "waiting_device", "other",
+        "device_copy_in", "device_compute", "device_copy_out"};
     return names[on];
 }
 

@@ -3,9 +3,10 @@
  *     read        for the reader's minibatch
  *     pull        keys, and requests sent            waiting_pull     for the rows of a minibatch
  *     compute     operations, on the host            waiting_rule     for another worker (ssp, sync), by the
- *     push        gradients gathered, checked, sent                   rule that holds the rows back
- *     other       progress, and what is between      waiting_push     for an answer, with pushes_max unanswered
- *                                                    waiting_device   for a device that has not finished
+ *     injected    delays that the user asked for,                     rule that holds the rows back
+ *                 as if computing took longer        waiting_push     for an answer, with pushes_max unanswered
+ *     push        gradients gathered, checked, sent  waiting_device   for a device that has not finished
+ *     other       progress, and what is between
  * The device's own clock also measures copy_in, compute and copy_out. They overlap each other and the host's
  * phases, so they are not part of the sum; without a device they are 0, as nothing is copied.
  * Costs     A reading of the clock a lap: 25 ns.
@@ -22,6 +23,7 @@ enum dp_step_phase {
     DP_PHASE_READ,
     DP_PHASE_PULL,
     DP_PHASE_COMPUTE,
+    DP_PHASE_INJECTED,
     DP_PHASE_PUSH,
     DP_PHASE_WAITING_PULL,
     DP_PHASE_WAITING_RULE,
@@ -65,6 +67,14 @@ static inline void dp_step_timer_lap(struct dp_step_timer *watch, enum dp_step_p
     uint64_t now = dp_clock_ns(watch->clock);
     watch->times->seconds[on] += (double)(now - watch->at_ns) / 1e9;
     watch->at_ns = now;
+}
+
+/* Of what laps have added to `from`, ns was `to`. */
+static inline void dp_step_timer_move(struct dp_step_timer *watch, uint64_t ns, enum dp_step_phase from,
+                                      enum dp_step_phase to)
+{
+    watch->times->seconds[from] -= (double)ns / 1e9;
+    watch->times->seconds[to] += (double)ns / 1e9;
 }
 
 #endif

@@ -175,12 +175,13 @@ static bool read_epochs(const json_t *array, struct dp_worker_stats *out)
 static bool read_spent(const json_t *array, struct dp_step_times *out)
 {
     size_t at = 0, size = json_array_size(array);
-    bool has_rule = size == DP_PHASE_KINDS; /* an earlier version had no wait for others */
+    /* Earlier versions had no delays, and those before them no wait for others. */
+    bool has_delays = size == DP_PHASE_KINDS, has_rule = has_delays || size == DP_PHASE_KINDS - 1;
     *out = (struct dp_step_times){0};
-    if (!json_is_array(array) || (!has_rule && size != DP_PHASE_KINDS - 1))
+    if (!json_is_array(array) || (!has_rule && size != DP_PHASE_KINDS - 2))
         return false;
     for (int i = 0; i < DP_PHASE_KINDS; i++) {
-        if (i == DP_PHASE_WAITING_RULE && !has_rule)
+        if ((i == DP_PHASE_WAITING_RULE && !has_rule) || (i == DP_PHASE_INJECTED && !has_delays))
             continue;
         const json_t *seconds = json_array_get(array, at++);
         if (!json_is_real(seconds))

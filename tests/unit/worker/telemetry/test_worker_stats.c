@@ -122,7 +122,7 @@ static void test_earlier_version(void **state)
     assert_true(back.staleness.sum == 99 && back.staleness.gaps == 0 && back.dropped.pushes == 0 &&
                 back.missed == 0);
     assert_true(back.times.seconds[DP_PHASE_WAITING_PULL] == 0.5 &&
-                back.times.seconds[DP_PHASE_WAITING_RULE] == 0);
+                back.times.seconds[DP_PHASE_WAITING_RULE] == 0 && back.times.seconds[DP_PHASE_INJECTED] == 0);
     assert_true(back.times.seconds[DP_PHASE_WAITING_PUSH] == 0.6 &&
                 back.times.seconds[DP_PHASE_DEVICE_COPY_OUT] == 1.1);
     dp_worker_stats_clear(&back);

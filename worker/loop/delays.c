@@ -1,0 +1,72 @@
+#include "worker/loop/delays.h"
+
+#include "common/base/hash.h"
+
+#include <math.h>
+#include <time.h>
+
+/* Short, so that replies are taken in and a signal is seen soon. */
+#define SLICE_NS UINT64_C(5000000)
+
+static void sleep_ns(uint64_t ns)
+{
+    const struct timespec pause = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    (void)nanosleep(&pause, NULL);
+}
+
+struct dp_delays dp_delays_of(const struct dp_job *job)
+{
+    const struct dp_cluster_training *training = &job->cluster->training;
+    const struct dp_injection injection = dp_injection_of(training, job->worker);
+    return (struct dp_delays){.job = job,
+                              .injection = injection,
+                              .seed = training->seed,
+                              .is = injection.pace_ns > 0 || injection.times > 1 || injection.longer_ns > 0,
+                              .sleep = sleep_ns};
+}
+
+double dp_delays_draw(enum dp_cluster_jitter jitter, uint64_t seed, uint64_t epoch, uint64_t number)
+{
+    uint64_t h = dp_hash_mix(DP_HASH_GOLDEN + seed);
+    h = dp_hash_mix(DP_HASH_GOLDEN + epoch + h);
+    h = dp_hash_mix(DP_HASH_GOLDEN + number + h);
+    double u = ((double)(h >> 11) + 0.5) * 0x1p-53;
+    switch (jitter) {
+    case DP_JITTER_NONE:
+        return 1;
+    case DP_JITTER_EXP:
+        return -log(u);
+    case DP_JITTER_UNIFORM:
+        return 2 * u;
+    }
+    return 1;
+}
+
+uint64_t dp_delays_takes_ns(const struct dp_delays *delays, uint64_t epoch, uint64_t number,
+                            uint64_t computed_ns)
+{
+    const struct dp_injection *i = &delays->injection;
+    double least = (double)i->pace_ns * dp_delays_draw(i->jitter, delays->seed, epoch, number);
+    return (uint64_t)(fmax((double)computed_ns, least) * i->times) + i->longer_ns;
+}
+
+uint64_t dp_delays_wait(const struct dp_delays *delays, uint64_t epoch, uint64_t number, uint64_t begun_ns,
+                        bool tends)
+{
+    const struct dp_job *job = delays->job;
+    if (!delays->is)
+        return 0;
+    uint64_t from = dp_clock_ns(&job->clock), now = from;
+    uint64_t until = begun_ns + dp_delays_takes_ns(delays, epoch, number, from - begun_ns);
+    while (now < until && !dp_job_stopped(job)) {
+        if (tends) {
+            dp_client_progress(job->client);
+            dp_job_alive(job);
+            now = dp_clock_ns(&job->clock);
+        }
+        if (now < until)
+            delays->sleep(until - now < SLICE_NS ? until - now : SLICE_NS);
+        now = dp_clock_ns(&job->clock);
+    }
+    return now - from;
+}
