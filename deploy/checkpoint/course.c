@@ -17,7 +17,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #define ASK_MS     20000u /* until a shard answers an order */
@@ -439,7 +438,7 @@ static enum dp_status go(struct checkpoint_course *c, struct dp_course_result *o
     uint32_t removed;
     uint64_t since_ms = dp_now_ms();
     struct dp_dead_orders dead;
-    enum dp_status st = dp_dead_orders_end(c->o->client, c->o->directory, &dead, err);
+    enum dp_status st = dp_dead_orders_end(c->o->client, c->o->cluster->id, c->o->directory, &dead, err);
     if (st == DP_OK)
         st = dp_checkpoint_begin(c->o->directory, c->order, err);
     if (st == DP_OK)
@@ -489,8 +488,7 @@ enum dp_status dp_course_run(const struct dp_course_options *options, struct dp_
     uint64_t began_ms = dp_now_ms();
     int lock = -1;
     *out = (struct dp_course_result){0};
-    DP_ASSERT(getrandom(&c.order, sizeof c.order, 0) == (ssize_t)sizeof c.order);
-    c.order |= 1; /* not 0 */
+    c.order = dp_dead_orders_draw(options->cluster->id);
     c.asks = calloc(c.shards, sizeof *c.asks);
     c.answers = calloc(c.shards, sizeof *c.answers);
     c.cut_of_all.lacking = calloc(c.shards, sizeof *c.cut_of_all.lacking);
