@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "common/env/clock.h"
+#include "server/restore/restore_check.h"
 #include "server/restore/restore_put.h"
 #include "server/store/rocks_adopt.h"
 
@@ -31,43 +32,66 @@ static bool may_link(const char *name)
     return len > 4 && strcmp(name + len - 4, ".sst") == 0;
 }
 
+struct restore_progress {
+    const struct dp_manifest_shard *shard;
+    uint64_t said_ns;
+};
+
 /* Each SAY_NS. */
-static void say_progress(const struct dp_manifest_shard *shard, uint64_t done_bytes, uint64_t *said_ns)
+static void say_progress(void *context, uint64_t done_bytes)
 {
+    struct restore_progress *progress = context;
+    const struct dp_manifest_shard *shard = progress->shard;
     struct dp_clock clock = dp_clock_real();
     uint64_t now_ns = dp_clock_ns(&clock), all_bytes = 0;
-    if (now_ns - *said_ns < SAY_NS)
+    if (now_ns - progress->said_ns < SAY_NS)
         return;
-    *said_ns = now_ns;
+    progress->said_ns = now_ns;
     for (size_t i = 0; i < shard->files.count; i++)
         all_bytes += shard->files.file[i].bytes;
     dp_log(DP_LOG_INFO, "shard %" PRIu32 " of the checkpoint: %" PRIu64 " of %" PRIu64 " MB read",
            shard->index, done_bytes / 1000000, all_bytes / 1000000);
 }
 
+/* What is linked is checked later. *copied: grows by the bytes of what is not. */
+static enum dp_status bring_row_file(const struct dp_restore_from *from,
+                                     const struct dp_manifest_shard *shard,
+                                     const struct dp_manifest_file *file, const char *directory,
+                                     struct dp_restore_check *check, uint64_t *copied, struct dp_error *err)
+{
+    struct dp_checkpoint_path source, target;
+    enum dp_status st =
+        dp_checkpoint_path_pool(from->directory.text, shard->store, file->name, file->checksum, &source, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_path(&target, err, "%s/%s", directory, file->name);
+    if (st != DP_OK)
+        return st;
+    const struct dp_restore_file one = {.from = source.text,
+                                        .to = target.text,
+                                        .bytes = file->bytes,
+                                        .checksum = file->checksum,
+                                        .may_link = may_link(file->name)};
+    if (dp_restore_file_link(&one))
+        return dp_restore_check_add(check, &one, err);
+    *copied += file->bytes;
+    return dp_restore_file_bring(&one, err);
+}
+
 static enum dp_status bring_rows(const struct dp_restore_from *from, const struct dp_manifest_shard *shard,
                                  const char *directory, struct dp_error *err)
 {
     struct dp_clock clock = dp_clock_real();
-    uint64_t said_ns = dp_clock_ns(&clock), done_bytes = 0;
-    enum dp_status st = DP_OK;
+    struct restore_progress progress = {shard, dp_clock_ns(&clock)};
+    struct dp_restore_check *check = NULL;
+    uint64_t copied = 0;
+    enum dp_status st = dp_restore_check_new(say_progress, &progress, &check, err);
     for (size_t i = 0; st == DP_OK && i < shard->files.count; i++) {
-        const struct dp_manifest_file *file = &shard->files.file[i];
-        struct dp_checkpoint_path source, target;
-        st = dp_checkpoint_path_pool(from->directory.text, shard->store, file->name, file->checksum, &source,
-                                     err);
-        if (st == DP_OK)
-            st = dp_checkpoint_path(&target, err, "%s/%s", directory, file->name);
-        const struct dp_restore_file one = {.from = source.text,
-                                            .to = target.text,
-                                            .bytes = file->bytes,
-                                            .checksum = file->checksum,
-                                            .may_link = may_link(file->name)};
-        if (st == DP_OK)
-            st = dp_restore_file_bring(&one, err);
-        done_bytes += file->bytes;
-        say_progress(shard, done_bytes, &said_ns);
+        st = bring_row_file(from, shard, &shard->files.file[i], directory, check, &copied, err);
+        say_progress(&progress, copied);
     }
+    if (st == DP_OK)
+        st = dp_restore_check_end(check, err);
+    dp_restore_check_free(&check);
     return st;
 }
 

@@ -60,6 +60,7 @@ static enum dp_status read_all(int from, int to, struct hashing *h, struct dp_er
     ssize_t n = 0;
     if (!bytes)
         return dp_fail(err, DP_NOMEM, "no memory to read %s", h->file->from);
+    (void)posix_fadvise(from, 0, 0, POSIX_FADV_SEQUENTIAL); /* it reads further ahead */
     while (st == DP_OK && (n = read(from, bytes, COPY_BYTES)) > 0) {
         h->bytes += (uint64_t)n;
         dp_checksum_put(&h->sum, bytes, (size_t)n);
@@ -90,7 +91,7 @@ static enum dp_status open_from(const struct dp_restore_file *file, int *from, s
 /* *to: -1: linked. */
 static enum dp_status make_to(const struct dp_restore_file *file, int *to, struct dp_error *err)
 {
-    if (file->may_link && link(file->from, file->to) == 0)
+    if (dp_restore_file_link(file))
         return DP_OK;
     /* Any other reason is met again by what follows. */
     *to = open(file->to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -111,6 +112,24 @@ enum dp_status dp_restore_file_bring(const struct dp_restore_file *file, struct 
         st = dp_checkpoint_failed(err, "cannot sync", file->to);
     if (to >= 0 && close(to) != 0 && st == DP_OK)
         st = dp_checkpoint_failed(err, "cannot close", file->to);
+    if (from >= 0)
+        (void)close(from);
+    return st;
+}
+
+bool dp_restore_file_link(const struct dp_restore_file *file)
+{
+    return file->may_link && link(file->from, file->to) == 0;
+}
+
+enum dp_status dp_restore_file_check(const struct dp_restore_file *file, struct dp_error *err)
+{
+    struct hashing h = {.file = file};
+    int from = -1;
+    dp_checksum_begin(&h.sum);
+    enum dp_status st = open_from(file, &from, err);
+    if (st == DP_OK)
+        st = read_all(from, -1, &h, err);
     if (from >= 0)
         (void)close(from);
     return st;

@@ -22,6 +22,10 @@ struct dp_restore_file {
 
 DP_MUST_USE
 enum dp_status dp_restore_file_bring(const struct dp_restore_file *file, struct dp_error *err);
+/* In two steps: a link whose file is still to be checked; false: none was made, and bring says why or copies. */
+bool dp_restore_file_link(const struct dp_restore_file *file);
+DP_MUST_USE
+enum dp_status dp_restore_file_check(const struct dp_restore_file *file, struct dp_error *err);
 /* Reads a small file into heap memory that the caller frees, with the same checks. */
 DP_MUST_USE
 enum dp_status dp_restore_file_read(const struct dp_restore_file *file, void **bytes, struct dp_error *err);
