@@ -1,13 +1,18 @@
 #include "deploy/cli/epochs.h"
 
+#include "deploy/cli/epoch_choice.h"
+
 #include <string.h>
+#include <unistd.h>
 
 void dp_cli_epochs_init(struct dp_cli_epochs *epochs, const char *report, bool resumes, FILE *file)
 {
     *epochs = (struct dp_cli_epochs){.report = report, .table.file = file};
     json_t *root = resumes ? json_load_file(report, 0, NULL) : NULL;
     epochs->shown = (uint32_t)json_array_size(json_object_get(root, "epochs"));
+    epochs->first = epochs->shown;
     epochs->noted = resumes;
+    epochs->lines_max = isatty(fileno(file)) == 1 ? DP_EPOCH_LINES_MAX : 0;
     json_decref(root);
     if (stat(report, &epochs->seen) != 0)
         memset(&epochs->seen, 0, sizeof epochs->seen);
@@ -39,6 +44,41 @@ static void show_notes(struct dp_cli_epochs *epochs, const json_t *root, struct 
         (void)fprintf(line->file, "downpour: %s\n", json_string_value(json_array_get(notes, i)));
 }
 
+/* By the number of epochs that the training is to have: whether it ends before is not known yet. */
+static bool is_chosen(const struct dp_cli_epochs *epochs, const json_t *root, size_t i)
+{
+    json_int_t of = json_integer_value(json_object_get(json_object_get(root, "settings"), "epochs"));
+    size_t count = of > 0 && (size_t)of > i ? (size_t)of : i + 1;
+    return epochs->lines_max == 0 || dp_epoch_chosen(i, count, epochs->lines_max);
+}
+
+static void show(struct dp_cli_epochs *epochs, const json_t *all, size_t i)
+{
+    dp_epoch_table_add(&epochs->table, json_array_get(all, i));
+    epochs->lines++;
+    epochs->last = (uint32_t)i + 1;
+}
+
+bool dp_cli_epochs_end(struct dp_cli_epochs *epochs)
+{
+    json_t *root = epochs->lines_max ? json_load_file(epochs->report, 0, NULL) : NULL;
+    const json_t *all = json_object_get(root, "epochs");
+    size_t count = json_array_size(all), best = dp_epoch_best(all);
+    bool cut = count >= epochs->first && epochs->lines < count - epochs->first;
+    FILE *file = epochs->table.file;
+    if (cut && epochs->last < count)
+        show(epochs, all, count - 1);
+    if (cut && best + 1 < count && !is_chosen(epochs, root, best)) {
+        (void)fprintf(file, "the best one:\n");
+        show(epochs, all, best);
+    }
+    if (cut)
+        (void)fprintf(file, "(%u of %zu epochs; all are in %s)\n", (unsigned)epochs->lines, count,
+                      epochs->report);
+    json_decref(root);
+    return cut;
+}
+
 void dp_cli_epochs_look(struct dp_cli_epochs *epochs, struct dp_cli_line *line)
 {
     if (!epochs->report || !is_new(epochs))
@@ -49,7 +89,8 @@ void dp_cli_epochs_look(struct dp_cli_epochs *epochs, struct dp_cli_line *line)
     if (epochs->shown < json_array_size(all))
         dp_cli_line_clear(line);
     for (; epochs->shown < json_array_size(all); epochs->shown++)
-        dp_epoch_table_add(&epochs->table, json_array_get(all, epochs->shown));
+        if (is_chosen(epochs, root, epochs->shown))
+            show(epochs, all, epochs->shown);
     (void)fflush(epochs->table.file);
     json_decref(root);
 }

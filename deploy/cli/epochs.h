@@ -1,6 +1,7 @@
 /* Epochs: those of a run as they end, read in its report while worker 0 writes it, a line each (epoch_table.h).
- *     init (before a worker starts) -> look, look, ...
- * Promise   What the report notes before the end (of the data) is shown once, on the stream of the line. Each epoch has one line, and what stands there is what the report says. A report that is not there, or still that of
+ *     init (before a worker starts) -> look, look, ... -> end
+ * Promise   What the report notes before the end (of the data) is shown once, on the stream of the line. What stands in a line is what the report says. Each epoch
+ *           has one; on a terminal, of a long training, those of epoch_choice.h have, and the end adds the last and the best. A report that is not there, or still that of
  *           before init, has none: watching never stops a training. */
 #ifndef DP_CLI_EPOCHS_H
 #define DP_CLI_EPOCHS_H
@@ -11,10 +12,13 @@
 #include <sys/stat.h>
 
 struct dp_cli_epochs {
-    const char *report; /* lent */
-    struct stat seen;   /* the file that was looked at last, or before this training */
-    uint32_t shown;
-    bool noted; /* what the first report notes was shown */
+    const char *report;   /* lent */
+    struct stat seen;     /* the file that was looked at last, or before this training */
+    uint32_t shown;       /* the epochs before this one had their turn, with a line or without */
+    uint32_t first;       /* of those: the first that was not shown by an earlier process */
+    uint32_t lines_max;   /* of a longer training so many lines are shown, 20 on a terminal; 0: all are */
+    uint32_t lines, last; /* that were shown; counted from 1, the epoch of the last one */
+    bool noted;           /* what the first report notes was shown */
     struct dp_epoch_table table;
 };
 
@@ -22,5 +26,8 @@ struct dp_cli_epochs {
 void dp_cli_epochs_init(struct dp_cli_epochs *epochs, const char *report, bool resumes, FILE *file);
 /* line: what stands there gives way, and comes again when it is shown next. */
 void dp_cli_epochs_look(struct dp_cli_epochs *epochs, struct dp_cli_line *line);
+/* Behind the last look: of a table that has some epochs only, the last and the best if they are not among them, and how many there are.
+ * false: the table has all. */
+bool dp_cli_epochs_end(struct dp_cli_epochs *epochs);
 
 #endif

@@ -1,14 +1,12 @@
 #include "deploy/cli/outcome.h"
 #include "deploy/cli/path.h"
 
+#include "deploy/cli/epoch_choice.h"
 #include "deploy/cli/epoch_table.h"
 #include "deploy/cli/progress.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <string.h>
-
-#define LINES_MAX 20u /* of the table; of more epochs the first, the last, the best, and some between */
 
 static void print_number(FILE *file, const char *format, double value)
 {
@@ -20,38 +18,16 @@ static void print_number(FILE *file, const char *format, double value)
     fputs(text, file);
 }
 
-/* What an epoch is judged by: the loss of the validation set, else of the test set, else in training. */
-static double loss_of(const json_t *epoch)
-{
-    const json_t *set = json_object_get(epoch, "validation");
-    if (!set)
-        set = json_object_get(epoch, "test");
-    const json_t *loss = set ? json_object_get(set, "loss") : json_object_get(epoch, "train_loss");
-    return json_is_number(loss) ? json_number_value(loss) : HUGE_VAL;
-}
-
-static size_t best_of(const json_t *epochs)
-{
-    size_t best = 0;
-    for (size_t i = 1; i < json_array_size(epochs); i++)
-        if (loss_of(json_array_get(epochs, i)) < loss_of(json_array_get(epochs, best)))
-            best = i;
-    return best;
-}
-
 static void print_epochs(const json_t *root, const char *report, FILE *file)
 {
     const json_t *epochs = json_object_get(root, "epochs");
     struct dp_epoch_table table = {.file = file};
-    size_t n = json_array_size(epochs), best = best_of(epochs), shown = 0;
-    size_t steps = n <= LINES_MAX ? n - 1 : LINES_MAX - 2; /* one line more than steps, and the best */
+    size_t n = json_array_size(epochs), best = dp_epoch_best(epochs), shown = 0;
     for (size_t i = 0; i < n; i++)
         (void)dp_epoch_table_see(&table, json_array_get(epochs, i));
     dp_epoch_table_head(&table);
-    for (size_t i = 0, k = 0; i < n; i++) {
-        bool due = steps == 0 || i == k * (n - 1) / steps;
-        k += due;
-        if (!due && i != best)
+    for (size_t i = 0; i < n; i++) {
+        if (i != best && !dp_epoch_chosen(i, n, DP_EPOCH_LINES_MAX))
             continue;
         dp_epoch_table_add(&table, json_array_get(epochs, i));
         shown++;
@@ -277,14 +253,15 @@ static void print_throughput(const json_t *root, FILE *file)
     print_left(root, file);
 }
 
-enum dp_status dp_outcome_print(const char *report, bool shown, FILE *file, struct dp_error *err)
+enum dp_status dp_outcome_print(const char *report, enum dp_outcome_epochs epochs, FILE *file,
+                                struct dp_error *err)
 {
     json_error_t why;
     json_t *root = json_load_file(report, 0, &why);
     if (!root)
         return dp_fail(err, DP_DATA, "cannot read report '%s': %s", report, why.text);
-    const json_t *epochs = json_object_get(root, "epochs");
-    if (json_array_size(epochs) > (shown ? LINES_MAX : 0))
+    size_t count = json_array_size(json_object_get(root, "epochs"));
+    if (epochs != DP_OUTCOME_NO_EPOCHS && count > (epochs == DP_OUTCOME_LONG_TABLE ? DP_EPOCH_LINES_MAX : 0))
         print_epochs(root, report, file);
     print_chosen(root, file);
     print_stop(root, file);

@@ -5,12 +5,17 @@
 
 #include "common/base/status.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 
-/* shown: every epoch's line stands above already; only a long table is then shown again, cut. */
+/* Which epochs have lines of their own above the rest. */
+enum dp_outcome_epochs {
+    DP_OUTCOME_EPOCHS,     /* all, of many some 20 */
+    DP_OUTCOME_LONG_TABLE, /* each has a line above already: of many some 20 once more */
+    DP_OUTCOME_NO_EPOCHS   /* what stands above is cut already */
+};
 DP_MUST_USE
-enum dp_status dp_outcome_print(const char *report, bool shown, FILE *file, struct dp_error *err);
+enum dp_status dp_outcome_print(const char *report, enum dp_outcome_epochs epochs, FILE *file,
+                                struct dp_error *err);
 
 /* Which commands take what out of a run in `dir`, whose model is of this kind. */
 void dp_outcome_uses(const char *model, const char *dir, FILE *file);

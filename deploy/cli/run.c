@@ -325,7 +325,9 @@ static enum dp_status tell_result(struct cli_run *run, struct dp_error *err)
 {
     FILE *to = run->plan.tables;
     uint32_t first = run->plan.cluster->training.first_epoch + 1;
-    enum dp_status st = dp_outcome_print(run->plan.cluster->training.report, true, to, err);
+    bool cut = dp_cli_epochs_end(&run->epochs);
+    enum dp_status st = dp_outcome_print(run->plan.cluster->training.report,
+                                         cut ? DP_OUTCOME_NO_EPOCHS : DP_OUTCOME_LONG_TABLE, to, err);
     if (run->plan.state.mixed > 0)
         fprintf(to,
                 "Note:      A store was replaced or restored during this run: the figures of epochs %" PRIu32

@@ -149,7 +149,8 @@ static char *outcome(bool lines_shown)
     char *text = NULL;
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
-    assert_int_equal(dp_outcome_print(report, lines_shown, file, NULL), DP_OK);
+    assert_int_equal(
+        dp_outcome_print(report, lines_shown ? DP_OUTCOME_LONG_TABLE : DP_OUTCOME_EPOCHS, file, NULL), DP_OK);
     assert_int_equal(fclose(file), 0);
     return text;
 }
@@ -185,6 +186,59 @@ static void a_long_table_is_cut(void **state)
     assert_null(strstr(text, "Clock gap"));
     assert_true(!strstr(text, "Changed") && !strstr(text, "Rate:"));
     free(text);
+}
+
+/* Of `has` epochs where `wants` were asked for, on a terminal; the loss is least in epoch `best`. */
+static char *terminal(unsigned wants, unsigned has, unsigned best, bool *cut)
+{
+    char *text = NULL, draft[sizeof report + 4];
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    struct dp_cli_line line = {0};
+    struct dp_cli_epochs epochs;
+    (void)unlink(report);
+    (void)snprintf(draft, sizeof draft, "%s.d", report);
+    dp_cli_epochs_init(&epochs, report, false, file);
+    assert_int_equal(epochs.lines_max, 0); /* no terminal */
+    epochs.lines_max = 20;
+    for (unsigned n = 1; n <= has; n++) {
+        write_report(n, false, best);
+        json_t *root = json_load_file(report, 0, NULL);
+        assert_int_equal(json_object_set_new(root, "settings", json_pack("{s:i}", "epochs", (int)wants)), 0);
+        assert_int_equal(json_dump_file(root, draft, 0), 0);
+        assert_int_equal(rename(draft, report), 0);
+        json_decref(root);
+        dp_cli_epochs_look(&epochs, &line);
+    }
+    *cut = dp_cli_epochs_end(&epochs);
+    assert_int_equal(fclose(file), 0);
+    return text;
+}
+
+/* The first, the last, the best and some between, once each, and how many there are. */
+static void a_terminal_is_not_filled(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned wants, has, best, lines;
+    } cases[] = {{20, 20, 7, 20},     {60, 60, 2, 20}, {60, 60, 1, 19}, {60, 60, 60, 19},
+                 {300, 300, 101, 20}, {60, 15, 9, 7},  {60, 1, 1, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool cut;
+        char line[32], *text = terminal(cases[i].wants, cases[i].has, cases[i].best, &cut);
+        if (count(text, "    0.50000") != cases[i].lines)
+            print_message("%u of %u, best %u:\n%s", cases[i].has, cases[i].wants, cases[i].best, text);
+        assert_int_equal(count(text, "    0.50000"), cases[i].lines);
+        assert_true(cut == (cases[i].lines < cases[i].has));
+        (void)snprintf(line, sizeof line, "\n%5u ", cases[i].has);
+        assert_int_equal(count(text, line), 1);
+        (void)snprintf(line, sizeof line, "\n%5u ", cases[i].best);
+        assert_int_equal(count(text, line), 1);
+        assert_int_equal(count(text, " epochs; all are in "), cut);
+        (void)snprintf(line, sizeof line, "\n(%u of %u epochs", cases[i].lines, cases[i].has);
+        assert_int_equal(count(text, line), cut);
+        free(text);
+    }
 }
 
 static void changed_rows_and_divided_rates_are_told(void **state)
@@ -263,6 +317,7 @@ int main(void)
                                        cmocka_unit_test(notes_are_shown_once),
                                        cmocka_unit_test(items_ranked_among_all_have_their_columns),
                                        cmocka_unit_test(a_long_table_is_cut),
+                                       cmocka_unit_test(a_terminal_is_not_filled),
                                        cmocka_unit_test(changed_rows_and_divided_rates_are_told),
                                        cmocka_unit_test(workers_that_wait_are_told_what_it_cost),
                                        cmocka_unit_test(what_backups_dropped_is_told),
