@@ -54,7 +54,7 @@ static uint32_t run_of_steps(const char *name)
 /* What runs keep beside the servers' stores, a file for each run. */
 static const struct kept {
     const char *stem, *suffix;
-} kept[] = {{"columns-", ".csv"}, {"names-", ".tsv"}, {"run-", ".json"}};
+} kept[] = {{"columns-", ".csv"}, {"names-", ".tsv"}, {"run-", ".json"}, {"origin-", ".json"}};
 #define KEPT (sizeof kept / sizeof kept[0])
 
 static bool is_kept(const char *name)
@@ -234,9 +234,8 @@ enum dp_status dp_folder_clear_logs(const struct dp_folder *folder, struct dp_er
 
 enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err)
 {
-    static const char *const files[] = {"predict.conf", "report.json", DP_FOLDER_EARLIER,
-                                        "predict.out",  RUN,           "restoring.conf",
-                                        "cluster.conf"};
+    static const char *const files[] = {"predict.conf", "report.json",    DP_FOLDER_EARLIER,
+                                        "predict.out",  RUN,           "restoring.conf", "cluster.conf"};
     char path[DP_PATH_MAX + 1];
     if (access(folder->conf, F_OK) != 0)
         return DP_OK; /* no run was ever here: nothing in it can be ours */

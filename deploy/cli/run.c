@@ -12,6 +12,7 @@
 #include "deploy/cli/progress.h"
 #include "deploy/cli/replaced.h"
 #include "deploy/cli/run_from.h"
+#include "deploy/cli/run_origin.h"
 #include "deploy/cli/run_plan.h"
 #include "deploy/cli/servers.h"
 
@@ -35,6 +36,8 @@
 #define RESTARTS       20u
 
 struct cli_run {
+    int argc; /* of the command, for the run's origin */
+    char *const *argv;
     struct dp_run_plan plan;
     struct dp_local *local;
     struct dp_client *client;
@@ -101,6 +104,18 @@ static void set_title(struct cli_run *run)
     char title[32];
     (void)snprintf(title, sizeof title, "run %" PRIu32, run->plan.cluster->training.run);
     dp_local_title(run->local, title);
+}
+
+/* For people; a run does not fail for it. That of a run that goes on in its directory stays. */
+static void keep_origin(const struct cli_run *run)
+{
+    const char *directory = run->plan.folder.path;
+    uint32_t number = run->plan.cluster->training.run;
+    struct dp_error why = {0};
+    json_t *first = run->plan.resumes ? dp_run_origin_read(directory, number) : NULL;
+    if (!first && dp_run_origin_write(directory, number, run->argc, run->argv, &why) != DP_OK)
+        fprintf(stderr, "downpour: how the run was begun is not kept: %s\n", why.text);
+    json_decref(first);
 }
 
 static enum dp_status start_workers(struct cli_run *run, struct dp_error *err)
@@ -216,6 +231,8 @@ static enum dp_status train(struct cli_run *run, struct dp_error *err)
         dp_local_start_again_with(run->local, gives_up ? gives_up : "", "--existing-store");
     if (st == DP_OK)
         st = choose_run(run, err);
+    if (st == DP_OK)
+        keep_origin(run);
     if (st == DP_OK)
         st = start_workers(run, err);
     while (st == DP_OK && dp_local_running(run->local, DP_LOCAL_WORKER) > 0) {
@@ -447,7 +464,7 @@ static int finish(struct cli_run *run, enum dp_status st, struct dp_error *err)
 
 int dp_command_run(int argc, char *const *argv)
 {
-    struct cli_run run = {.plan = {.folder.lock = -1, .restarts = RESTARTS}};
+    struct cli_run run = {.argc = argc, .argv = argv, .plan = {.folder.lock = -1, .restarts = RESTARTS}};
     struct dp_error err = {0};
     bool help;
     run.plan.tables = stdout;
