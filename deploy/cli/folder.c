@@ -234,7 +234,7 @@ enum dp_status dp_folder_clear_logs(const struct dp_folder *folder, struct dp_er
 
 enum dp_status dp_folder_clear(const struct dp_folder *folder, bool logs, struct dp_error *err)
 {
-    static const char *const files[] = {"predict.conf", "report.json",    DP_FOLDER_EARLIER,
+    static const char *const files[] = {"predict.conf", "report.json", "report.html",    DP_FOLDER_EARLIER,
                                         "predict.out",  RUN,           "restoring.conf", "cluster.conf"};
     char path[DP_PATH_MAX + 1];
     if (access(folder->conf, F_OK) != 0)

@@ -1,6 +1,6 @@
 /* Folder: the directory of a local run, and what this command has made in it.
  *     lock  cluster.conf  cluster.earlier.conf  run  log/  store/server-0/ ...  store/columns-1.csv  store/names-1.tsv
- *     store/steps-1-0.log ...  store/run-1.json  store/origin-1.json  cache/  report.json
+ *     store/steps-1-0.log ...  store/run-1.json  store/origin-1.json  cache/  report.json  report.html
  * Promise   One command at a time works in it: the lock is held until this process and every server that
  *           inherited it have ended. Clearing removes what runs have made, by name, and nothing else.
  *           cluster.conf is always that of a run that the store was trained by: an earlier run's is kept as

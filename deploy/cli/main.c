@@ -2,6 +2,7 @@
 #include "deploy/bench/bench.h"
 #include "deploy/checkpoint/checkpoint_commands.h"
 #include "deploy/cli/commands.h"
+#include "deploy/compare/compare_commands.h"
 
 #include "common/config/nearest.h"
 
@@ -16,7 +17,8 @@ static const char usage[] =
     "of users\n  export      write the weights of a run as files for other programs, with the names of "
     "words, "
     "users, features\n  neighbours  show the words or items most similar to a given one\n  status      show "
-    "the state of a running cluster, or whether a run is finished\n  generate    write clicks from a hidden "
+    "the state of a running cluster, or whether a run is finished\n  report      make a page (HTML) of a "
+    "training: plots, numbers, settings\n  generate    write clicks from a hidden "
     "model, and print the best result that "
     "is possible\n  inspect     show or verify what a store on disk holds, or print a digest of its rows\n  "
     "checkpoint  make a checkpoint of a running cluster, once or every so often\n  checkpoints list "
@@ -57,10 +59,11 @@ int main(int argc, char **argv)
         {"checkpoints", dp_deploy_checkpoints},
         {"verify", dp_deploy_verify},
         {"restore", dp_deploy_restore},
+        {"report", dp_compare_report},
     };
     static const char *const words[] = {"run",     "predict", "status",   "export",     "neighbours",
                                         "inspect", "bench",   "generate", "checkpoint", "checkpoints",
-                                        "verify",  "restore", "--help",   "--version"};
+                                        "verify",  "restore", "report",   "--help",     "--version"};
     const char *word = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(word, commands[i].name) == 0)

@@ -283,6 +283,7 @@ void dp_outcome_uses(const char *model, const char *dir, FILE *file)
     bool words = strncmp(model, "skipgram", 8) == 0;
     char quoted[DP_PATH_QUOTED];
     dir = dp_path_quote(dir, quoted);
+    fprintf(file, "A page with plots:       downpour report %s\n", dir);
     if (words)
         fprintf(file, "Words most like another: downpour neighbours %s WORD\n", dir);
     if (strncmp(model, "mf", 2) == 0 || strncmp(model, "neumf", 5) == 0)

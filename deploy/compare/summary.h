@@ -1,0 +1,13 @@
+/* Summary: what a training's report says, in some sentences for people. Each number in them is the report's.
+ * Failure   "" where there is no memory. */
+#ifndef DP_COMPARE_SUMMARY_H
+#define DP_COMPARE_SUMMARY_H
+
+#include "deploy/compare/training.h"
+
+/* malloc'd */
+char *dp_summary_text(const struct dp_training *training);
+/* Why nothing, or not all, of it may be final: an unfinished, failed or mixed run, workers that left; malloc'd, "" if nothing is. */
+char *dp_summary_warnings(const struct dp_training *training);
+
+#endif

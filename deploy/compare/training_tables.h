@@ -1,0 +1,21 @@
+/* Training tables: the numbers of a training's page. open: they stand for plots, which are missing; else those behind a plot are
+ * folded away. */
+#ifndef DP_COMPARE_TRAINING_TABLES_H
+#define DP_COMPARE_TRAINING_TABLES_H
+
+#include "deploy/compare/training.h"
+
+#include <stdio.h>
+
+/* Each metric at the end, beside a constant's. */
+void dp_training_table_final(const struct dp_training *training, FILE *to);
+/* Of very many epochs some (epoch_choice.h). */
+void dp_training_table_epochs(const struct dp_training *training, bool open, FILE *to);
+void dp_training_table_histogram(const struct dp_training_histogram *histogram, const char *what,
+                                 const char *bucket, bool open, FILE *to);
+void dp_training_table_shares(const struct dp_training *training, bool open, FILE *to);
+void dp_training_table_workers(const struct dp_training *training, FILE *to);
+/* All settings and facts of the data that the report has, whatever their names. */
+void dp_training_table_settings(const struct dp_training *training, FILE *to);
+
+#endif

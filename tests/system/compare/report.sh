@@ -1,0 +1,161 @@
+#!/usr/bin/env bash
+# A page of a training: with and without gnuplot, from whole, unfinished, damaged and missing reports; it is well-formed, needs nothing
+# from elsewhere, and takes the place of an earlier one in one step.
+# usage: report.sh PATH/TO/downpour
+. "$(dirname "$0")/../cli/lib.sh"
+
+# page FILE: what each page must be. The tags are counted by python3, where it is installed.
+page() {
+    local size
+    size=$(stat -c %s "$1") || fail "there is no page $1"
+    [ "$size" -lt 1000000 ] || fail "$1 has $size bytes"
+    head -c 15 "$1" | grep -q '^<!DOCTYPE html>' || fail "$1 does not begin as HTML"
+    tail -c 8 "$1" | grep -q '</html>' || fail "$1 has no end"
+    grep -niE '(https?:|src=|href=|url\(|@import|<script|<link|<img|<iframe| on[a-z]+=|javascript:)' "$1" &&
+        fail "$1 names something outside of it, or runs something"
+    ! grep -nE '\b-?(nan|inf)\b' "$1" || fail "$1 shows a number that is none"
+    command -v python3 >/dev/null || return 0
+    python3 - "$1" >"$dir/tags" <<'EOF' || fail "$1 is not well-formed: $(cat "$dir/tags")"
+import sys
+from html.parser import HTMLParser
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.bad, self.ids, self.rows = [], [], set(), 0
+    def handle_startendtag(self, tag, attrs):
+        self.see(tag, attrs)
+    def handle_starttag(self, tag, attrs):
+        self.see(tag, attrs)
+        if tag != "meta":
+            self.open.append(tag)
+    def see(self, tag, attrs):
+        names = [a for a, _ in attrs]
+        self.rows += tag == "tr"
+        self.bad += [f"{tag} {a}" for a in names if names.count(a) > 1]
+        for a, v in attrs:
+            if a == "id" and v in self.ids:
+                self.bad.append("id " + v)
+            self.ids.add(v if a == "id" else None)
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.bad.append(f"</{tag}> at {self.getpos()}")
+tags = Tags()
+tags.feed(open(sys.argv[1], encoding="utf-8").read())
+tags.close()
+print(tags.bad, tags.open, tags.rows)
+sys.exit(bool(tags.bad or tags.open or tags.rows < 10))
+EOF
+}
+
+has() { # FILE TEXT
+    grep -qF -e "$2" "$1" || fail "'$2' is not in $1"
+}
+
+lacks() {
+    ! grep -qF -e "$2" "$1" || fail "'$2' is in $1"
+}
+
+no_gnuplot=$dir/empty
+mkdir "$no_gnuplot"
+
+# --- what is no run
+expect 2 "give the directory of one run" "$downpour" report
+expect 2 "there is no directory '$dir/none'" "$downpour" report "$dir/none"
+expect 2 "there is no report in '$no_gnuplot'" "$downpour" report "$no_gnuplot"
+
+# --- a run whose names are markup, and commands
+run="$dir/a <b>&'q\"\`id\`"
+expect 0 "A page with plots:       downpour report " "$downpour" run --dir "$run" --workers 2 --model mlp:64-8-10 --epochs 3 \
+    --batch 32 --journal-bytes 16MiB --cache-bytes 64MiB --train tests/data/digits.train.libsvm.gz --test tests/data/digits.test.libsvm.gz
+[ ! -e "$run/report.html" ] || fail "the run itself made a page"
+page=$run/report.html
+expect 0 "Page:      $page" env PATH="$no_gnuplot" "$downpour" report "$run"
+said "tables instead of plots: gnuplot is not installed"
+page "$page"
+lacks "$page" "<svg"
+has "$page" "There are no plots, as gnuplot is not installed; their numbers are in the tables."
+has "$page" "<details open>"
+lacks "$page" "<b>"
+has "$page" "a &lt;b&gt;&amp;&#39;q&quot;\`id\`"
+has "$page" "mlp:64-8-10 was trained for 3 epochs on 1,437 examples by 2 workers with 1 server, asynchronously."
+has "$page" "downpour run --dir"
+has "$page" "GiB of memory"
+# The words' numbers are the report's.
+for key in examples_per_s accuracy loss; do
+    number=$(sed -n "/\"$([ $key = examples_per_s ] && echo throughput || echo final)\"/,/}/s/.*\"$key\": \([0-9.e-]*\).*/\1/p" "$run/report.json" | head -n 1)
+    case $key in
+    examples_per_s) shown=$(printf '%.0f' "$number" | sed ':a;s/\([0-9]\)\([0-9]\{3\}\)\($\|,\)/\1,\2\3/;ta') ;;
+    accuracy) shown=$(printf 'accuracy %.4f' "$number") ;;
+    loss) shown=$(printf 'loss %.5f on the test set' "$number") ;;
+    esac
+    has "$page" "$shown"
+done
+# The command makes it again, from anywhere.
+grep '^<pre>' "$page" | sed "s/<[^>]*>//g; s/&lt;/</g; s/&gt;/>/g; s/&quot;/\"/g; s/&#39;/'/g; s/&amp;/\&/g" >"$dir/again"
+sed -i "s|&& downpour \(.*\)|\&\& $downpour \1 --fresh|" "$dir/again"
+(cd / && bash -e "$dir/again" >"$dir/out" 2>"$dir/err") || fail "the command on the page does not run: $(cat "$dir/again")"
+[ ! -e "$page" ] || fail "--fresh kept the page of the run that it replaced"
+[ "$(ls "$run"/store/origin-*)" = "$run/store/origin-1.json" ] || fail "how the run was begun is not kept as its own"
+
+# --- with gnuplot, where it is installed
+if command -v gnuplot >/dev/null; then
+    expect 0 "Page:      $page" "$downpour" report "$run"
+    unsaid "instead of plots"
+    page "$page"
+    [ "$(grep -c '<svg viewBox="0 0 520 300"' "$page")" -ge 7 ] || fail "there are fewer than 7 plots"
+    lacks "$page" "<details open>"
+    has "$page" "plots by gnuplot"
+    has "$page" "Loss over time"
+else
+    echo "skipped: the plots, as gnuplot is not installed"
+    expect 0 "Page:" "$downpour" report "$run"
+fi
+
+# --- where it goes
+expect 0 "" env PATH="$no_gnuplot" "$downpour" report "$run" --out -
+page "$dir/out"
+cp "$dir/out" "$dir/whole.html"
+expect 2 "is the report itself" "$downpour" report "$run" --out "$run/report.json"
+expect 2 "$dir/none/x.html" "$downpour" report "$run" --out "$dir/none/x.html"
+# Whoever reads the page while it is replaced reads the old one: it is there until the new one is whole. A plotter that never ends:
+mkdir "$dir/hangs"
+printf '#!/bin/sh\n: >"%s/begun"\nexec tail -f "%s/begun"\n' "$dir" "$dir" >"$dir/hangs/gnuplot"
+chmod +x "$dir/hangs/gnuplot"
+echo "an earlier page" >"$dir/x.html"
+PATH="$dir/hangs:$PATH" "$downpour" report "$run" --out "$dir/x.html" >"$dir/run.out" 2>"$dir/run.err" &
+pid=$!
+wait_until 20 [ -e "$dir/begun" ] || fail "no plot was begun"
+[ "$(cat "$dir/x.html")" = "an earlier page" ] || fail "a page was replaced before the new one was whole"
+kill -KILL "$pid" && wait "$pid" 2>/dev/null
+[ "$(cat "$dir/x.html")" = "an earlier page" ] || fail "a killed command left its page"
+expect 0 "Page:" env PATH="$no_gnuplot" "$downpour" report "$run" --out "$dir/x.html"
+cmp -s "$dir/x.html" "$dir/whole.html" || fail "another page than on standard output"
+ls "$dir"/x.html.new* 2>/dev/null && fail "the killed command's temp file is still there"
+[ "$(stat -c %h "$dir/x.html")" = 1 ] || fail "the page has two names"
+
+# --- reports that are not whole
+mkdir "$dir/part"
+report=$dir/part/report.json
+for bytes in 0 1 100 1000; do
+    head -c "$bytes" "$run/report.json" >"$report"
+    expect 2 "$report" "$downpour" report "$dir/part"
+    said "is damaged"
+done
+[ ! -e "$dir/part/report.html" ] || fail "a damaged report made a page"
+echo '{"finished": false, "model": "<script>", "epochs": []}' >"$report"
+expect 0 "Page:" "$downpour" report "$dir/part"
+page=$dir/part/report.html
+has "$page" "This training is not finished"
+has "$page" "No epoch has ended yet."
+has "$page" "The directory does not keep the command"
+lacks "$page" "<script"
+echo '{"epochs": [{}, 1, {"train_loss": 1e308, "seconds": 1e-300}, {"train_loss": -1e308, "test": []}], "settings": {"x": [1], "rate": 1e400}}' >"$report"
+expect 2 "is damaged" "$downpour" report "$dir/part"
+sed -i 's/, "rate": 1e400//' "$report"
+expect 0 "Page:" "$downpour" report "$dir/part"
+has "$page" "was trained for 4 epochs"
+# What a run that was stopped has left.
+sed 's/"finished": true/"finished": false, "ended": "stopped"/; s/"epochs": 3/"epochs": 9/' "$run/report.json" >"$report"
+expect 0 "Page:" env PATH="$no_gnuplot" "$downpour" report "$dir/part"
+page "$page"
+has "$page" "This training is not finished: it was stopped after 3 of 9 epochs."

@@ -1,0 +1,228 @@
+/* Goal    no text is a command of gnuplot's; a gnuplot that is absent, fails or hangs costs the plot, in bounded time.
+ * Method  scripts read as text; programs of that name in a PATH of the test's own; where it is installed, the real one. */
+#include "tests/lib/test.h"
+
+#include "deploy/compare/gnuplot.h"
+#include "deploy/compare/plot.h"
+#include "tests/lib/patience.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char place[] = "/tmp/dp_plot_XXXXXX";
+static char program[sizeof place + 16];
+static char *usual_path;
+
+static int make_place(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(place));
+    (void)snprintf(program, sizeof program, "%s/gnuplot", place);
+    usual_path = strdup(getenv("PATH") ? getenv("PATH") : "/usr/bin:/bin");
+    return 0;
+}
+
+static int remove_place(void **state)
+{
+    (void)state;
+    (void)unlink(program);
+    free(usual_path);
+    return rmdir(place);
+}
+
+static char *script_of(const struct dp_plot *plot)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    dp_plot_script(plot, to);
+    assert_int_equal(fclose(to), 0);
+    return text;
+}
+
+static void texts_are_quoted(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    dp_plot_quote(to, "it's `rm` \"$x\"\nquit @m");
+    assert_int_equal(fclose(to), 0);
+    assert_string_equal(text, "'it''s `rm` \"$x\"?quit @m'");
+    free(text);
+    static const char *const categories[] = {"5%", "a'b"};
+    static const double y[] = {1, 2};
+    const struct dp_plot_series series = {.name = "n", .points = 2, .y = y};
+    const struct dp_plot plot = {.kind = DP_PLOT_BARS,
+                                 .caption = "c",
+                                 .x_label = "x'\n!touch /tmp/x",
+                                 .y_label = "y",
+                                 .category = categories,
+                                 .series = &series,
+                                 .count = 1};
+    text = script_of(&plot);
+    assert_non_null(strstr(text, "set xtics ('5%%' 0, 'a''b' 1)\n"));
+    assert_non_null(strstr(text, "set xlabel 'x''?!touch /tmp/x' "));
+    free(text);
+}
+
+static unsigned lines_of(const char *text, const char *from)
+{
+    unsigned n = 0;
+    const char *at = strstr(text, from);
+    assert_non_null(at);
+    for (at = strchr(at, '\n') + 1; strncmp(at, "END_OF_SERIES", 13) != 0; at = strchr(at, '\n') + 1)
+        n++;
+    return n;
+}
+
+static void points_are_chosen_and_gaps_left_out(void **state)
+{
+    (void)state;
+    double x[5000], y[5000];
+    for (int i = 0; i < 5000; i++) {
+        x[i] = i + 1;
+        y[i] = 1.0 / (i + 1);
+    }
+    struct dp_plot_series series = {.name = "n", .points = 5000, .x = x, .y = y};
+    const struct dp_plot plot = {
+        .caption = "c", .x_label = "x", .y_label = "y", .series = &series, .count = 1};
+    char *text = script_of(&plot);
+    assert_int_equal(lines_of(text, "$s0 <<"), DP_PLOT_POINTS_MAX);
+    assert_non_null(strstr(text, "\n1 1\n"));
+    assert_non_null(strstr(text, "\n5000 0.0002\n"));
+    assert_non_null(strstr(text, "set logscale y\n"));
+    free(text);
+    series.points = 4;
+    y[1] = (double)NAN;
+    y[2] = HUGE_VAL;
+    text = script_of(&plot);
+    assert_int_equal(lines_of(text, "$s0 <<"), 2);
+    assert_null(strstr(text, "set logscale y\n"));
+    assert_null(strstr(text, "inf"));
+    assert_null(strstr(text, "nan"));
+    free(text);
+}
+
+static void bars_are_stacked(void **state)
+{
+    (void)state;
+    static const char *const categories[] = {"0", "1"};
+    static const double low[] = {30, 40}, high[] = {70, 60};
+    static const struct dp_plot_series series[] = {{.name = "a", .points = 2, .y = low},
+                                                   {.name = "b", .points = 2, .y = high}};
+    struct dp_plot plot = {.kind = DP_PLOT_STACKED,
+                           .caption = "c",
+                           .x_label = "x",
+                           .y_label = "y",
+                           .category = categories,
+                           .series = series,
+                           .count = 2};
+    char *text = script_of(&plot);
+    assert_non_null(strstr(text, "0.000000 30 -0.400000 0.400000 30 100\n"));
+    assert_non_null(strstr(text, "1.000000 40 0.600000 1.400000 40 100\n"));
+    free(text);
+    plot.kind = DP_PLOT_BARS; /* beside each other */
+    text = script_of(&plot);
+    assert_non_null(strstr(text, "0.200000 0 0.000000 0.400000 0 70\n"));
+    free(text);
+}
+
+/* What a program called gnuplot that does this makes of a plot. */
+static enum dp_status draw_with(const char *does, uint32_t timeout_ms, struct dp_error *err)
+{
+    static const double x[] = {1, 2}, y[] = {3, 4};
+    static const struct dp_plot_series series = {.name = "n", .points = 2, .x = x, .y = y};
+    static const struct dp_plot plot = {
+        .caption = "c", .x_label = "x", .y_label = "y", .series = &series, .count = 1};
+    char *svg = NULL, path[4096];
+    (void)unlink(program);
+    if (does) {
+        FILE *file = fopen(program, "we");
+        assert_non_null(file);
+        assert_true(fprintf(file, "#!/bin/sh\n%s\n", does) > 0);
+        assert_int_equal(fclose(file), 0);
+        assert_int_equal(chmod(program, 0755), 0);
+    }
+    (void)snprintf(path, sizeof path, "%s%s%s", place, does ? ":" : "", does ? usual_path : "");
+    assert_int_equal(setenv("PATH", path, 1), 0);
+    *err = (struct dp_error){0};
+    enum dp_status st = dp_gnuplot_draw(&plot, timeout_ms, &svg, err);
+    assert_true((st == DP_OK) == (svg != NULL));
+    free(svg);
+    assert_int_equal(setenv("PATH", usual_path, 1), 0);
+    return st;
+}
+
+#define LONG_MS (30000u * DP_PATIENCE)
+
+static void whatever_gnuplot_does(void **state)
+{
+    (void)state;
+    struct dp_error err;
+    assert_int_equal(draw_with(NULL, LONG_MS, &err), DP_NOT_FOUND);
+    assert_string_equal(err.text, "gnuplot is not installed");
+    assert_int_equal(draw_with("echo '   ' >&2; echo 'bad font' >&2; exit 3", LONG_MS, &err), DP_DATA);
+    assert_string_equal(err.text, "gnuplot failed (exit code 3): bad font");
+    assert_int_equal(draw_with("kill -SEGV $$", LONG_MS, &err), DP_DATA);
+    assert_non_null(strstr(err.text, "signal 11"));
+    assert_int_equal(draw_with("echo hello", LONG_MS, &err), DP_DATA);
+    assert_int_equal(draw_with("exec cat", LONG_MS, &err), DP_DATA); /* its input is no drawing */
+    assert_int_equal(draw_with("exec sleep 600", 200, &err), DP_TIMEOUT);
+    assert_int_equal(draw_with("exec >&-; exec sleep 600", 200, &err), DP_TIMEOUT); /* its output has ended */
+    assert_int_equal(draw_with("exec cat /dev/zero", LONG_MS, &err), DP_FULL);
+    assert_int_equal(draw_with("echo \"<svg viewBox='0 0 1 1'></svg>\"", LONG_MS, &err), DP_OK);
+}
+
+/* Each kind; with a band, with texts that would be commands, with one point, with equal values. */
+static void the_real_one_draws(void **state)
+{
+    (void)state;
+    static const double x[] = {1, 2, 3}, y[] = {3, 4, 4.5}, same[] = {2, 2, 2}, low[] = {2, 3, 4},
+                        high[] = {4, 5, 6};
+    static const char *const categories[] = {"10%", "`x`", "it's <b>"};
+    struct dp_plot_series series = {.name = "a", .points = 3, .x = x, .y = y, .low = low, .high = high};
+    struct dp_plot plot = {.caption = "a <c>",
+                           .x_label = "`touch x` $y {z}_1",
+                           .y_label = "it's 100%",
+                           .category = categories,
+                           .series = &series,
+                           .count = 1};
+    struct dp_error err = {0};
+    for (int i = 0; i < 6; i++) {
+        char *svg = NULL;
+        plot.kind = i < 4 ? DP_PLOT_LINES : i == 4 ? DP_PLOT_BARS : DP_PLOT_STACKED;
+        series.points = i == 3 ? 1 : 3;
+        series.y = i == 2 ? same : y;
+        series.low = i == 0 ? low : NULL;
+        enum dp_status st = dp_gnuplot_draw(&plot, LONG_MS, &svg, &err);
+        if (st == DP_NOT_FOUND) {
+            print_message("skipped: gnuplot is not installed\n");
+            skip();
+        }
+        if (st != DP_OK)
+            print_message("plot %d: %s\n", i, err.text);
+        assert_int_equal(st, DP_OK);
+        assert_non_null(strstr(svg, ">`touch x` $y {z}_1</text>"));
+        assert_non_null(strstr(svg, ">it's 100%</text>"));
+        assert_non_null(strstr(svg, "#0072b2"));
+        assert_true((strstr(svg, "fill-opacity=\"0.2") != NULL) == (i == 0));
+        assert_true(i < 4 || strstr(svg, ">it's &lt;b&gt;</text>"));
+        assert_true(i < 4 || strstr(svg, ">10%</text>"));
+        assert_true(!strstr(svg, "http") && !strstr(svg, "href") && !strstr(svg, " id="));
+        free(svg);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_are_quoted), cmocka_unit_test(points_are_chosen_and_gaps_left_out),
+        cmocka_unit_test(bars_are_stacked), cmocka_unit_test(whatever_gnuplot_does),
+        cmocka_unit_test(the_real_one_draws)};
+    return cmocka_run_group_tests_name("plot", tests, make_place, remove_place);
+}
