@@ -1,4 +1,4 @@
-/* Checkpoint commands: the subcommands `downpour checkpoint`, `checkpoints`, `verify` and `restore`. argv and what they return: as those
+/* Checkpoint commands: the subcommands `downpour checkpoint`, `checkpoints`, `verify`, `restore` and `import`. argv and what they return: as those
  * of deploy/cli/commands.h. */
 #ifndef DP_CHECKPOINT_CHECKPOINT_COMMANDS_H
 #define DP_CHECKPOINT_CHECKPOINT_COMMANDS_H
@@ -7,5 +7,6 @@ int dp_deploy_checkpoint(int argc, char *const *argv);
 int dp_deploy_checkpoints(int argc, char *const *argv);
 int dp_deploy_verify(int argc, char *const *argv);
 int dp_deploy_restore(int argc, char *const *argv);
+int dp_deploy_import(int argc, char *const *argv);
 
 #endif

@@ -1,4 +1,5 @@
 #include "deploy/checkpoint/course.h"
+#include "deploy/checkpoint/file_bytes.h"
 
 #include "common/base/deadline.h"
 #include "common/client/checkpoint.h"
@@ -301,24 +302,6 @@ static enum dp_status take_left_out(struct checkpoint_course *c, struct dp_error
     return st;
 }
 
-static enum dp_status read_file(const char *path, char **bytes, size_t *size, struct dp_error *err)
-{
-    FILE *file = fopen(path, "rbe");
-    *bytes = NULL;
-    *size = 0;
-    if (!file)
-        return dp_fail(err, DP_IO, "open %s: %s", path, strerror(errno));
-    FILE *to = open_memstream(bytes, size);
-    char part[4096];
-    for (size_t n; to && (n = fread(part, 1, sizeof part, file)) > 0;)
-        (void)fwrite(part, 1, n, to);
-    bool bad = ferror(file) || !to;
-    (void)fclose(file);
-    if (to && fclose(to) != 0)
-        bad = true;
-    return bad ? dp_fail(err, DP_IO, "read %s: %s", path, strerror(errno)) : DP_OK;
-}
-
 static enum dp_status put_files(struct checkpoint_course *c, struct dp_error *err)
 {
     const struct dp_union *of = &c->cut_of_all;
@@ -333,7 +316,7 @@ static enum dp_status put_files(struct checkpoint_course *c, struct dp_error *er
         st = dp_checkpoint_put(to, c->order, "register", c->registered.bytes, c->registered.size,
                                &m->register_file, err);
     if (st == DP_OK)
-        st = read_file(c->o->file, &text, &size, err);
+        st = dp_file_bytes_read(c->o->file, &text, &size, err);
     if (st == DP_OK)
         st = dp_checkpoint_put(to, c->order, "cluster.conf", text, size, &m->cluster_file, err);
     free(text);

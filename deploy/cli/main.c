@@ -14,7 +14,8 @@ static const char usage[] =
     "Usage: downpour COMMAND [FLAGS]\n\n  run         train on this machine: start servers and workers, stop "
     "them, print the result\n  predict     score the examples in a file with a trained model, or list the "
     "best items "
-    "of users\n  export      write the weights of a run as files for other programs, with the names of "
+    "of users\n  export      write the weights of a run or a checkpoint as files for other programs, with "
+    "the names of "
     "words, "
     "users, features\n  neighbours  show the words or items most similar to a given one\n  status      show "
     "the state of a running cluster, or whether a run is finished\n  report      make a page (HTML) of a "
@@ -25,7 +26,7 @@ static const char usage[] =
     "checkpoints\n  "
     "verify      read checkpoints and compare every file with its checksum\n  restore     build stores from "
     "a checkpoint, for "
-    "any number of servers\n  "
+    "any number of servers\n  import      make a checkpoint of a file of tensors, of 'export' or PyTorch\n  "
     "bench       compare one server on this machine with bare sockets, and measure how fast each model "
     "trains\n\n  "
     "--help      this text; with a command: its flags, their units and defaults\n  --version   the "
@@ -60,10 +61,11 @@ int main(int argc, char **argv)
         {"verify", dp_deploy_verify},
         {"restore", dp_deploy_restore},
         {"report", dp_compare_report},
+        {"import", dp_deploy_import},
     };
-    static const char *const words[] = {"run",     "predict", "status",   "export",     "neighbours",
-                                        "inspect", "bench",   "generate", "checkpoint", "checkpoints",
-                                        "verify",  "restore", "report",   "--help",     "--version"};
+    static const char *const words[] = {
+        "run",        "predict",     "status", "export",  "neighbours", "inspect", "bench",  "generate",
+        "checkpoint", "checkpoints", "verify", "restore", "report",     "import",  "--help", "--version"};
     const char *word = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(word, commands[i].name) == 0)

@@ -1,0 +1,174 @@
+/* import: a checkpoint made of a file of tensors.
+ *     --like: cluster file, model -> tensors checked against it -> checkpoint (server/import)
+ * Why --like   The file says neither what was trained nor how: a file of PyTorch's has no metadata, and no file of tensors has data,
+ *              label, batch size or optimizer, without which nobody could go on. A run or a checkpoint has all of it, in one place. */
+#include "deploy/checkpoint/amounts.h"
+#include "deploy/checkpoint/checkpoint_commands.h"
+#include "deploy/checkpoint/file_bytes.h"
+#include "deploy/checkpoint/import_tables.h"
+#include "deploy/cli/options.h"
+#include "deploy/cli/restored.h"
+
+#include "common/base/deadline.h"
+#include "common/base/text.h"
+#include "deploy/cli/path.h"
+#include "worker/compute/models/model.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct dp_option options[] = {
+    {"--from", "FILE",
+     "file of tensors (safetensors; required), as 'downpour export' or PyTorch writes it, with every layer "
+     "and table "
+     "of the model and no others",
+     NULL, NULL},
+    {"--to", "DIR", "directory for checkpoints (required); it is made if missing", NULL, NULL},
+    {"--like", "DIR",
+     "what it is a model of (required): the directory of a run, or a checkpoint, whose model, optimizer, "
+     "seed and "
+     "other settings it gets; it is only read",
+     NULL, NULL},
+};
+#define OPTIONS (sizeof options / sizeof options[0])
+
+static const struct dp_command command = {
+    .name = "import",
+    .usage = "--from FILE --to DIR --like DIR",
+    .summary = "Makes a checkpoint DIR/checkpoint-N of a file of tensors. Layers: TABLE, F32, in the shape "
+               "that 'downpour "
+               "export' gives them;\ntables with keys: TABLE.keys (I64 or U64, ascending) and TABLE.weights "
+               "(F32 [keys, "
+               "width]). With slots (export --slots) the\nrows are those of before, bit for bit; without, "
+               "the optimizer "
+               "begins anew. Then: downpour run --from DIR, or restore.",
+    .options = options,
+    .count = OPTIONS,
+};
+
+struct import_asked {
+    const char *from;
+    char to[DP_PATH_MAX + 1];
+    char *text; /* of the cluster file */
+    size_t text_bytes;
+    struct dp_cluster *cluster;
+    struct dp_model model;
+    struct dp_tensor_set set;
+    struct dp_import_tables tables;
+};
+
+/* The path of the cluster file. */
+static enum dp_status find_like(const char *like, struct dp_checkpoint_path *path, struct dp_error *err)
+{
+    struct dp_restored checkpoint = {0};
+    if (!dp_restored_is_checkpoint(like)) {
+        enum dp_status st = dp_checkpoint_path(path, err, "%s/cluster.conf", like);
+        return st == DP_OK && access(path->text, R_OK) != 0
+                   ? dp_fail(err, DP_NOT_FOUND, "--like: '%.200s' is no run's directory and no checkpoint",
+                             like)
+                   : st;
+    }
+    enum dp_status st = dp_restored_find(like, &checkpoint, err);
+    if (st == DP_OK && !checkpoint.manifest.cluster_file.name)
+        st = dp_fail(err, DP_NOT_FOUND, "--like: the checkpoint %s has no cluster file",
+                     checkpoint.checkpoint.text);
+    if (st == DP_OK)
+        st = dp_checkpoint_path(path, err, "%s/%s", checkpoint.checkpoint.text,
+                                checkpoint.manifest.cluster_file.name);
+    dp_restored_clear(&checkpoint);
+    return st;
+}
+
+static enum dp_status read_like(struct import_asked *a, const char *like, struct dp_error *err)
+{
+    struct dp_checkpoint_path path;
+    enum dp_status st = find_like(like, &path, err);
+    if (st == DP_OK)
+        st = dp_file_bytes_read(path.text, &a->text, &a->text_bytes, err);
+    if (st == DP_OK)
+        st = dp_cluster_read(path.text, &a->cluster, err);
+    if (st == DP_OK)
+        st = dp_model_open(a->cluster->model, &a->model, err);
+    if (st == DP_OK)
+        dp_graph_set_optimizer(a->model.graph, &a->cluster->training.optimizer, a->cluster->training.seed);
+    return st;
+}
+
+static enum dp_status take_flags(struct import_asked *a, const char *const *values, const char **like,
+                                 struct dp_error *err)
+{
+    static const char *const needed[] = {"--from", "--to", "--like"};
+    for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++)
+        if (!dp_options_value(&command, values, needed[i]))
+            return dp_fail(err, DP_ARGUMENT, "%s is required; 'downpour import --help' lists all flags",
+                           needed[i]);
+    a->from = dp_options_value(&command, values, "--from");
+    *like = dp_options_value(&command, values, "--like");
+    return dp_path_absolute(dp_options_value(&command, values, "--to"), a->to, err);
+}
+
+static enum dp_status import(struct import_asked *a, struct dp_error *err)
+{
+    uint64_t began_ms = dp_now_ms();
+    struct dp_imported made;
+    char bytes[32];
+    enum dp_status st = dp_tensor_read_open(a->from, &a->set, err);
+    if (st == DP_OK) {
+        st = dp_import_tables_make(a->model.graph, &a->set, &a->tables, err);
+        if (st != DP_OK)
+            st = dp_wrap(err, st, "'%.200s'", a->from);
+    }
+    const struct dp_import_options o = {.directory = a->to,
+                                        .table = a->tables.table,
+                                        .tables = a->tables.count,
+                                        .cluster = a->cluster->id,
+                                        .cluster_name = a->cluster->name,
+                                        .cluster_file = a->text,
+                                        .cluster_file_bytes = a->text_bytes};
+    if (st == DP_OK)
+        st = dp_import(&o, &made, err);
+    if (st != DP_OK)
+        return st;
+    printf("checkpoint %" PRIu32 " of %s: %" PRIu32 " tables, %" PRIu64
+           " rows, %s, %s, in %.1f s  %s/checkpoint-%06" PRIu32 "\n",
+           made.number, a->cluster->model, a->tables.count, made.rows,
+           a->tables.slots ? "the optimizer's slots included" : "the optimizer begins anew",
+           dp_amount_bytes(made.bytes, bytes), (double)(dp_now_ms() - began_ms) / 1000, a->to, made.number);
+    if (!a->tables.slots && a->cluster->training.optimizer.kind == DP_OPT_FTRL)
+        fprintf(stderr, "downpour: import: ftrl makes its weights of its slots: without them a training "
+                        "begins with none of "
+                        "these weights; predictions have them\n");
+    return DP_OK;
+}
+
+int dp_deploy_import(int argc, char *const *argv)
+{
+    const char *values[OPTIONS], *like = NULL;
+    struct dp_error err = {0};
+    struct import_asked a = {0};
+    bool help;
+    enum dp_status st = dp_options_parse(&command, argc, argv, values, &help, &err);
+    if (st == DP_OK && help)
+        return dp_options_show_help(&command);
+    if (st == DP_OK)
+        st = take_flags(&a, values, &like, &err);
+    if (st == DP_OK)
+        st = read_like(&a, like, &err);
+    if (st == DP_OK)
+        st = import(&a, &err);
+    dp_import_tables_clear(&a.tables);
+    dp_tensor_read_close(&a.set);
+    dp_model_close(&a.model);
+    dp_cluster_free(&a.cluster);
+    free(a.text);
+    if (fflush(stdout) != 0 && st == DP_OK)
+        st = dp_fail(&err, DP_IO, "cannot write to standard output");
+    if (st == DP_OK)
+        return 0;
+    dp_text_clean(err.text);
+    fprintf(stderr, "downpour: import: %s\n", err.text);
+    return 2;
+}

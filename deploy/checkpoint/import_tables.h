@@ -1,0 +1,32 @@
+/* Import tables: the tables of a model, filled from a file of tensors (cli/tensor_read.h), as cli/export_tensors.h writes them and as PyTorch
+ * or NumPy do through the public library.
+ *     dense   TABLE: F32, the model's shape; of one row also a vector
+ *     sparse  TABLE.keys: I64 or U64, ascending, each once; TABLE.weights: F32 [keys, width]
+ *     slots   of all tables or of none: TABLE.step (I64) and the optimizer's slots, F32; TABLE.padding may be missing
+ * Without slots each row begins as before its first push: step 0, fresh slots. A dense block of step 0 that has the model's initial
+ * weights is not stored, as in a store that was trained.
+ * Promise   Every tensor of the file is a table's, every table is there, and each number is finite, or it is refused by name.
+ * Memory    The tables lend the set's data. */
+#ifndef DP_CHECKPOINT_IMPORT_TABLES_H
+#define DP_CHECKPOINT_IMPORT_TABLES_H
+
+#include "deploy/cli/tensor_read.h"
+#include "server/import/import.h"
+#include "worker/compute/graph.h"
+
+struct dp_import_part;
+
+struct dp_import_tables {
+    struct dp_import_table *table; /* [count] */
+    struct dp_import_part *part;
+    uint32_t count;
+    bool slots; /* the file has them */
+};
+
+/* graph: with optimizer and seed (dp_graph_set_optimizer). */
+DP_MUST_USE
+enum dp_status dp_import_tables_make(const struct dp_graph *graph, const struct dp_tensor_set *set,
+                                     struct dp_import_tables *out, struct dp_error *err);
+void dp_import_tables_clear(struct dp_import_tables *tables); /* accepts {0} */
+
+#endif

@@ -1,0 +1,74 @@
+/* Any bytes as a file of tensors: refused with a text, or tensors that lie within the bytes as tensor_read.h promises. What is accepted is
+ * then taken for a model with dense and sparse tables (import_tables.h), and each row is filled. */
+#include "deploy/checkpoint/import_tables.h"
+
+#include "common/model/init.h"
+#include "common/model/row.h"
+#include "worker/compute/models/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static void check_places(const struct dp_tensor_set *set, const uint8_t *bytes, size_t size)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const struct dp_tensor_in *t = &set->one[i];
+        char shape[DP_TENSOR_SHAPE_BYTES];
+        DP_ASSERT(t->data >= bytes + 8 && t->end - t->begin <= (size_t)(bytes + size - t->data));
+        DP_ASSERT(t->begin == (i > 0 ? set->one[i - 1].end : 0) && t->elements <= t->end - t->begin);
+        DP_ASSERT(strlen(dp_tensor_read_shape(t, shape)) < sizeof shape);
+        DP_ASSERT(dp_tensor_read_find(set, t->name) == t);
+    }
+}
+
+static void fill_rows(const struct dp_import_table *t)
+{
+    char row[DP_ROW_HEADER + 4u * 3 * 64];
+    uint64_t before = 0;
+    DP_ASSERT(dp_row_bytes(&t->spec) <= sizeof row);
+    for (uint64_t i = 0; i < t->rows; i++) {
+        uint64_t key = t->key(t->of, i);
+        DP_ASSERT(i == 0 || key > before);
+        before = key;
+        _Alignas(4) char fresh[sizeof row];
+        dp_init_row(&t->spec, key, fresh);
+        if (t->fill(t->of, i, fresh))
+            DP_ASSERT(dp_row_format(fresh) == DP_ROW_FORMAT && dp_row_lsn(fresh) == 0);
+    }
+}
+
+static void try_model(const char *text, const struct dp_tensor_set *set)
+{
+    const struct dp_optimizer_spec adam = dp_optimizer_defaults(DP_OPT_ADAM);
+    struct dp_import_tables tables;
+    struct dp_model model;
+    struct dp_error err = {0};
+    for (size_t i = 0; i < set->count; i++)
+        set->one[i].taken = false;
+    DP_ASSERT(dp_model_open(text, &model, &err) == DP_OK);
+    dp_graph_set_optimizer(model.graph, &adam, 1);
+    if (dp_import_tables_make(model.graph, set, &tables, &err) != DP_OK)
+        DP_ASSERT(err.text[0] != '\0');
+    else
+        for (uint32_t i = 0; i < tables.count; i++)
+            fill_rows(&tables.table[i]);
+    dp_import_tables_clear(&tables);
+    dp_model_close(&model);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    struct dp_tensor_set set;
+    struct dp_error err = {0};
+    if (dp_tensor_read_parse(bytes, size, &set, &err) != DP_OK) {
+        DP_ASSERT(err.text[0] != '\0' && !set.one && !set.header);
+        return 0;
+    }
+    check_places(&set, bytes, size);
+    try_model("mf:2", &set);
+    try_model("mlp:3-2", &set);
+    dp_tensor_read_close(&set);
+    return 0;
+}
