@@ -91,6 +91,16 @@ static void leased_work_goes_to_the_fast(void **state)
     assert_true(number(place, "leased", "workers.2.pushes") < number(place, "leased", "workers.0.pushes"));
 }
 
+/* Its own first step takes longer than the epoch. Planted: it computes all that it holds, seven steps. */
+static void a_slow_worker_gives_up_what_others_did(void **state)
+{
+    struct dp_place *place = *state;
+    static const char *const flags[8] = {"--work", "leased", "--pace", "10ms", "--straggler", "2:700ms"};
+    dp_place_ended(start(place, "given-up", flags), 0);
+    assert_true(number(place, "given-up", "throughput.seconds") < 4 * 0.7 * DP_PATIENCE);
+    assert_true(number(place, "given-up", "throughput.seconds") > 0.7);
+}
+
 /* Each thread waits for its own. */
 static void threads_wait_each_for_their_own(void **state)
 {
@@ -162,6 +172,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sync_has_the_rows_of_no_delay, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(leased_work_goes_to_the_fast, dp_place_setup, dp_place_teardown),
+        cmocka_unit_test_setup_teardown(a_slow_worker_gives_up_what_others_did, dp_place_setup,
+                                        dp_place_teardown),
         cmocka_unit_test_setup_teardown(threads_wait_each_for_their_own, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(a_delay_is_no_silence, dp_place_setup, dp_place_teardown),
         cmocka_unit_test_setup_teardown(a_signal_ends_a_delay, dp_place_setup, dp_place_teardown),

@@ -115,6 +115,19 @@ static struct dp_group group_of(const struct dp_portions *portions, uint64_t num
     return dp_group_at(dp_share_positions(*share), portions->options.every, number / share->workers);
 }
 
+uint64_t dp_portions_ahead(const struct dp_portions *portions)
+{
+    return portions->each_ns ? DP_PORTIONS_AHEAD_NS / portions->each_ns * portions->options.every : 0;
+}
+
+void dp_portions_give_up(struct dp_portions *portions, uint32_t keep)
+{
+    DP_ASSERT(keep <= portions->at);
+    portions->held_count = portions->at = keep;
+    portions->into = 0;
+    portions->left = 0;
+}
+
 uint64_t dp_portions_left(const struct dp_portions *portions)
 {
     return portions->left;
@@ -148,7 +161,9 @@ void dp_portions_answered(struct dp_portions *portions, uint64_t number)
 static void learn_time(struct dp_portions *portions)
 {
     uint64_t now = dp_clock_ns(&portions->options.clock);
-    if (portions->asked_ns != 0 && portions->answered > 0) {
+    if (portions->asked_ns != 0 && portions->answered == 0)
+        return; /* the next answer has taken since then */
+    if (portions->asked_ns != 0) {
         uint64_t each_ns = (now - portions->asked_ns) / portions->answered;
         portions->each_ns = portions->each_ns ? (portions->each_ns + each_ns) / 2 : each_ns;
     }

@@ -50,6 +50,11 @@ void dp_portions_begin(struct dp_portions *portions, uint32_t epoch);
 DP_MUST_USE
 enum dp_status dp_portions_ask(struct dp_portions *portions, uint32_t least, bool patient,
                                enum dp_lease_state *state, uint32_t *wait_ms, struct dp_error *err);
+/* Minibatches that this worker trains in DP_PORTIONS_AHEAD_NS; 0: in more, or unknown. */
+uint64_t dp_portions_ahead(const struct dp_portions *portions);
+/* The epoch is over, by the others: gives up all but the oldest `keep`, whose pushes are under way. Minibatches that next gave of the
+ * rest are not to be pushed. */
+void dp_portions_give_up(struct dp_portions *portions, uint32_t keep);
 /* Minibatches that next has not given yet. */
 uint64_t dp_portions_left(const struct dp_portions *portions);
 /* The next minibatch; there is one left. */

@@ -326,6 +326,8 @@ static enum dp_status train_leased(struct dp_loop *loop, struct dp_error *err)
             break;
         if (overlap)
             st = dp_loop_leased_start(loop, &loop->fetch[(i + 1) % 2], err);
+        if (st == DP_OK && dp_loop_leased_ended(loop))
+            return dp_loop_leased_give_up(loop, err);
         if (st == DP_OK)
             st = train_fetch(loop, i, err);
         if (st == DP_OK && !overlap)

@@ -47,6 +47,7 @@ struct dp_loop {
     struct dp_portions *portions;     /* NULL: this worker has a share of its own */
     uint64_t wanted;                  /* of them: minibatches that the reader has or reads */
     uint64_t ask_at_ns;               /* for more, not before */
+    bool others_ended;                /* all of the epoch is done, what this worker holds included */
     uint32_t owner;                   /* the worker whose share has the minibatches of the push at hand */
     uint32_t fetch_every, push_every; /* at most `positions` */
     bool accumulates;                 /* no local step between the minibatches of a fetch */
@@ -98,6 +99,11 @@ void dp_loop_leased_begin(struct dp_loop *loop);
 /* Reads up to fetch_every minibatches, as many as are held, and issues their pull; may ask for more. */
 DP_MUST_USE
 enum dp_status dp_loop_leased_start(struct dp_loop *loop, struct dp_loop_fetch *fetch, struct dp_error *err);
+/* Whether what is held of the epoch was done by others, and none of it is half done here. */
+bool dp_loop_leased_ended(const struct dp_loop *loop);
+/* Then: computes none of it. */
+DP_MUST_USE
+enum dp_status dp_loop_leased_give_up(struct dp_loop *loop, struct dp_error *err);
 /* Nothing is left to begin: waits until there is again, or the epoch is over. */
 DP_MUST_USE
 enum dp_status dp_loop_leased_await(struct dp_loop *loop, bool *over, struct dp_error *err);

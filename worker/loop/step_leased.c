@@ -25,13 +25,23 @@ static uint64_t stock(const struct dp_loop *loop)
     return loop->wanted + dp_portions_left(loop->portions);
 }
 
+/* One fetch to be pulled and one to be read, and of quick ones more, so that one asks seldom. What a slow worker holds, others come to do at
+ * the end of the epoch: it holds no more. */
+static uint64_t enough(const struct dp_loop *loop)
+{
+    uint64_t fetch = loop->fetch_every, ahead = dp_portions_ahead(loop->portions);
+    return ahead < 2 * fetch ? 2 * fetch : ahead < 4 * fetch + 2 ? ahead : 4 * fetch + 2;
+}
+
 static enum dp_status ask(struct dp_loop *loop, bool patient, enum dp_lease_state *state, uint32_t *wait_ms,
                           struct dp_error *err)
 {
-    uint32_t least = (2 * loop->fetch_every + loop->push_every - 1) / loop->push_every;
-    enum dp_status st = dp_portions_ask(loop->portions, least, patient, state, wait_ms, err);
+    uint64_t has = stock(loop), wants = enough(loop);
+    uint64_t least = wants > has ? (wants - has + loop->push_every - 1) / loop->push_every : 1;
+    enum dp_status st = dp_portions_ask(loop->portions, (uint32_t)least, patient, state, wait_ms, err);
     if (st != DP_OK)
         return dp_wrap(err, st, "epoch %" PRIu32, dp_loop_shown_epoch(loop));
+    loop->others_ended = *state == DP_LEASE_OVER;
     loop->ask_at_ns = dp_clock_ns(&loop->job->clock) + *wait_ms * MS_NS;
     want(loop);
     return DP_OK;
@@ -41,17 +51,44 @@ void dp_loop_leased_begin(struct dp_loop *loop)
 {
     dp_portions_begin(loop->portions, loop->epoch);
     loop->ask_at_ns = 0;
+    loop->others_ended = false;
 }
 
-/* Two fetches in stock, and as many for the reader to go on with; one at least, as long as some are given. The answer may say that the
- * epoch is over while this worker still has some of it: others did it too. */
+bool dp_loop_leased_ended(const struct dp_loop *loop)
+{
+    return loop->others_ended && loop->examples + loop->passed == 0; /* no portion is half computed */
+}
+
+enum dp_status dp_loop_leased_give_up(struct dp_loop *loop, struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (int i = 0; st == DP_OK && i < 2; i++) {
+        if (loop->fetch[i].count > 0)
+            st = dp_loop_fetch_wait(loop, &loop->fetch[i], err);
+        if (st == DP_OK)
+            dp_loop_fetch_release(loop, &loop->fetch[i]);
+    }
+    while (st == DP_OK && loop->wanted > 0) {
+        struct dp_batch *batch;
+        st = dp_next_batch(loop->job, loop->reader, &batch, err);
+        if (st == DP_OK)
+            dp_reader_give_back(loop->reader, &batch);
+        loop->wanted--;
+    }
+    if (st == DP_OK)
+        dp_portions_give_up(loop->portions, loop->sent.count);
+    return st;
+}
+
+/* As much as is enough; one fetch at least, as long as some are given. The answer may say that the epoch is over while this worker
+ * still has some of it: others did it too. */
 static enum dp_status keep_stock(struct dp_loop *loop, struct dp_error *err)
 {
     uint64_t fetch = loop->fetch_every;
     enum dp_lease_state state = DP_LEASE_GIVEN;
     uint32_t wait_ms;
     enum dp_status st = DP_OK;
-    if (stock(loop) >= 4 * fetch + 2 || dp_clock_ns(&loop->job->clock) < loop->ask_at_ns)
+    if (stock(loop) >= enough(loop) || dp_clock_ns(&loop->job->clock) < loop->ask_at_ns)
         return DP_OK;
     do
         st = ask(loop, false, &state, &wait_ms, err);

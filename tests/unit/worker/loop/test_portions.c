@@ -195,6 +195,54 @@ static void as_many_are_asked_for_as_are_needed(void **state)
     dp_portions_close(&portions);
 }
 
+/* Planted: an ask that no answer came before begins the time anew, so that a slow worker counts as quick and takes much. */
+static void asks_in_between_make_no_worker_quick(void **state)
+{
+    (void)state;
+    struct server server = {.answer = {{.state = DP_LEASE_GIVEN, .count = 2, .number = {1, 2}},
+                                       {.state = DP_LEASE_WAIT, .wait_ms = 1},
+                                       {.state = DP_LEASE_WAIT, .wait_ms = 1},
+                                       {.state = DP_LEASE_WAIT, .wait_ms = 1}}};
+    struct dp_portions *portions = open_portions(&server);
+    uint32_t wait_ms;
+    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_GIVEN);
+    assert_true(dp_portions_ahead(portions) == 0);
+    while (dp_portions_left(portions) > 0)
+        (void)dp_portions_next(portions);
+    for (int i = 0; i < 2; i++) {
+        server.now_ns += 5000000;
+        assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_WAIT);
+    }
+    dp_portions_answered(portions, 1);
+    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_WAIT);
+    assert_true(server.last.want == 5);                              /* 10 ms */
+    assert_true(dp_portions_ahead(portions) == (uint64_t)5 * EVERY); /* minibatches */
+    dp_portions_close(&portions);
+}
+
+/* Planted: what was given to the reader is still held. */
+static void the_rest_of_an_epoch_is_given_up(void **state)
+{
+    (void)state;
+    struct server server = {.answer = {{.state = DP_LEASE_GIVEN, .count = 4, .number = {1, 0, 3, 2}},
+                                       {.state = DP_LEASE_OVER},
+                                       {.state = DP_LEASE_OVER}}};
+    struct dp_portions *portions = open_portions(&server);
+    uint32_t wait_ms;
+    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_GIVEN);
+    for (int i = 0; i < 5; i++) /* the first is pushed, the second is being read */
+        (void)dp_portions_next(portions);
+    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_OVER);
+    assert_true(server.last.held_count == 4);
+    dp_portions_give_up(portions, 1);
+    assert_true(dp_portions_left(portions) == 0);
+    assert_int_equal(ask(portions, true, &wait_ms), DP_LEASE_OVER);
+    assert_true(server.last.held_count == 1 && server.held[0] == 1);
+    dp_portions_answered(portions, 1);
+    dp_portions_begin(portions, 3);
+    dp_portions_close(&portions);
+}
+
 static void too_many_portions_are_refused(void **state)
 {
     (void)state;
@@ -216,6 +264,8 @@ int main(void)
         cmocka_unit_test(a_server_that_is_away_is_told_later),
         cmocka_unit_test(a_server_that_knows_nothing_is_told),
         cmocka_unit_test(as_many_are_asked_for_as_are_needed),
+        cmocka_unit_test(asks_in_between_make_no_worker_quick),
+        cmocka_unit_test(the_rest_of_an_epoch_is_given_up),
         cmocka_unit_test(too_many_portions_are_refused),
     };
     return cmocka_run_group_tests_name("portions", tests, NULL, NULL);
