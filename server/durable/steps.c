@@ -394,7 +394,8 @@ enum dp_step_verdict dp_steps_push(const struct dp_steps *steps, const struct dp
     uint64_t next = steps->next[member->rank];
     if (member->step == next && member->step >= steps->open)
         return DP_STEP_KEEP;
-    if (member->step == next && dp_steps_has_backups(steps))
+    /* Below next: after a restore, of a step that closed here with a push that no other shard had counted at the cut. */
+    if (member->step <= next && member->step < steps->open && dp_steps_has_backups(steps))
         return DP_STEP_DROP;
     (void)dp_fail(err, DP_INVALID,
                   "push of step %" PRIu64 ": the next of worker %" PRIu32 " is step %" PRIu64
