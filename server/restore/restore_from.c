@@ -79,20 +79,25 @@ static enum dp_status list_tables(struct dp_restore_from *from, struct dp_error 
     return DP_OK;
 }
 
+enum dp_status dp_restore_from_complete(struct dp_restore_from *from, struct dp_error *err)
+{
+    for (uint32_t i = 0; i < from->manifest.shards; i++) {
+        uint64_t last = from->manifest.shard[i].tail.last_lsn;
+        from->lsn_max = last > from->lsn_max ? last : from->lsn_max;
+    }
+    return list_tables(from, err);
+}
+
 enum dp_status dp_restore_from_open(struct dp_restore_from *from, const char *checkpoint,
                                     struct dp_error *err)
 {
     *from = (struct dp_restore_from){0};
     enum dp_status st = read_manifest(from, checkpoint, err);
-    for (uint32_t i = 0; st == DP_OK && i < from->manifest.shards; i++) {
-        uint64_t last = from->manifest.shard[i].tail.last_lsn;
-        from->lsn_max = last > from->lsn_max ? last : from->lsn_max;
-    }
     if (st == DP_OK)
         st = read_ids(from, err);
     if (st == DP_OK)
         st = read_steps(from, err);
-    return st == DP_OK ? list_tables(from, err) : st;
+    return st == DP_OK ? dp_restore_from_complete(from, err) : st;
 }
 
 void dp_restore_from_close(struct dp_restore_from *from)

@@ -25,6 +25,9 @@ struct dp_restore_from {
 DP_MUST_USE
 enum dp_status dp_restore_from_open(struct dp_restore_from *from, const char *checkpoint,
                                     struct dp_error *err);
+/* What follows from its manifest: tables, lsn_max. */
+DP_MUST_USE
+enum dp_status dp_restore_from_complete(struct dp_restore_from *from, struct dp_error *err);
 void dp_restore_from_close(struct dp_restore_from *from);
 
 #endif

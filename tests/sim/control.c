@@ -28,7 +28,8 @@ static void answer(void *context, const struct dp_peer *to, struct dp_reply *rep
     struct dp_message *message = NULL;
     struct dp_error err = {0};
     reply->cluster = 7;
-    reply->generation = 1;
+    reply->generation = control->world->generation;
+    reply->history = control->world->history;
     if (dp_reply_encode(reply, frames, frame_count, &message, &err) != DP_OK)
         sim_fail(control->world, "the register's answer: %s", err.text);
     sim_net_to_worker(control->world, control->world->plan.servers, to, message);
@@ -133,7 +134,7 @@ void sim_control_down(struct sim_control *control, bool power)
 
 struct sim_control *sim_control_new(struct sim_world *world)
 {
-    if (!sim_has_members(&world->plan) && !world->plan.leased)
+    if (!sim_has_members(&world->plan) && !world->plan.leased && !world->plan.checkpoints)
         return NULL;
     struct sim_control *control = calloc(1, sizeof *control);
     DP_ASSERT(control);
@@ -154,6 +155,15 @@ void sim_control_free(struct sim_control **out)
     dp_leases_free(&control->leases);
     dp_sim_disk_free(&control->sim);
     free(control);
+}
+
+void sim_control_restore(struct sim_control *control, struct dp_sim_disk *sim)
+{
+    DP_ASSERT(!control->made);
+    dp_sim_disk_free(&control->sim);
+    control->sim = sim;
+    control->disk = dp_sim_disk_interface(sim);
+    control->made = true;
 }
 
 void sim_control_loses_power_at(struct sim_control *control, uint64_t operation)

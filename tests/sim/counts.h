@@ -20,7 +20,11 @@ enum sim_count {
     SIM_LEFT,
     SIM_MADE_AGAIN,
     SIM_RETURNED,
-    SIM_PASSED
+    SIM_PASSED,
+    SIM_CHECKPOINTS,
+    SIM_GIVEN_UP,
+    SIM_RESTORED,
+    SIM_RESTORED_ANEW
 };
 
 void sim_counts_add(enum sim_count what, uint64_t number);

@@ -12,7 +12,7 @@
 
 #include <ucontext.h>
 
-#define SIM_LIVES_MAX 6u /* at once */
+#define SIM_LIVES_MAX 8u /* at once */
 
 struct sim_life {
     struct sim_world *world;

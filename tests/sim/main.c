@@ -1,10 +1,12 @@
 /* sim: a cluster in one thread, from a seed: the real shard, journal and client on simulated disks, network and clock.
- *     sim [leases | away] ...
+ *     sim [leases | away | checkpoint] ...
  * seeds.h has its command line, README.md what is checked. */
+#include "tests/sim/command.h"
 #include "tests/sim/control.h"
 #include "tests/sim/counts.h"
 #include "tests/sim/mail.h"
 #include "tests/sim/model.h"
+#include "tests/sim/restore.h"
 #include "tests/sim/seeds.h"
 #include "tests/sim/sequential.h"
 #include "tests/sim/server.h"
@@ -81,6 +83,24 @@ static bool workers_are_done(const struct sim_world *world)
     return sim_model_is_settled(world->model);
 }
 
+/* It is due, or all is done. False: there is no checkpoint, or nothing is to be restored any more. */
+static bool restore(struct sim_world *world, bool all_done)
+{
+    struct sim_plan *plan = &world->plan;
+    if (plan->restores == 0 ||
+        (!all_done && (world->calm || world->events < plan->restore_event[plan->restores - 1])))
+        return false;
+    const struct sim_checkpoint *from = sim_checkpoints_pick(world);
+    if (!from)
+        return false;
+    uint32_t servers = from->from.manifest.shards;
+    if (sim_draw(world, 2))
+        servers = 1 + (uint32_t)sim_draw(world, SIM_SERVERS_MAX);
+    plan->restores--;
+    sim_restore(world, from, servers);
+    return true;
+}
+
 static void heal(struct sim_world *world)
 {
     world->calm = true;
@@ -91,7 +111,9 @@ static void heal(struct sim_world *world)
 static void run(struct sim_world *world)
 {
     uint64_t deadline_ns = UINT64_MAX;
-    for (uint32_t next = 0; !workers_are_done(world);) {
+    for (uint32_t next = 0;
+         !workers_are_done(world) || !sim_commands_are_done(world) || restore(world, true);) {
+        (void)restore(world, false);
         for (; next < world->plan.faults && world->plan.fault[next].event <= world->events; next++)
             fault(world, &world->plan.fault[next]);
         if (!world->calm && next == world->plan.faults && world->events > world->plan.calm_event) {
@@ -137,6 +159,8 @@ static uint64_t play(uint64_t seed)
     world->model = sim_model_new(world);
     world->sequential = sim_sequential_new(world);
     world->control = sim_control_new(world);
+    world->checkpoints = sim_checkpoints_new(world);
+    world->commands = sim_commands_new(world);
     for (uint32_t i = 0; i < world->plan.servers; i++)
         (void)sim_server_new(world, i);
     for (uint32_t i = 0; i < world->plan.workers; i++)
@@ -144,7 +168,9 @@ static uint64_t play(uint64_t seed)
     (void)sim_stranger_new(world);
     for (uint32_t i = 0; i < world->plan.servers; i++)
         sim_server_start(world->server[i]);
+    sim_commands_begin(world);
     run(world);
+    sim_commands_end(world);
     if (world->sequential)
         sim_sequential_compare(world->sequential);
     stop_all(world);
@@ -158,9 +184,11 @@ static uint64_t play(uint64_t seed)
         sim_server_free(&world->server[i]);
     sim_stranger_free(&world->stranger);
     sim_control_free(&world->control);
+    sim_commands_free(&world->commands);
     sim_sequential_free(&world->sequential);
     sim_mail_clear(world);
     sim_model_free(&world->model);
+    sim_checkpoints_free(&world->checkpoints);
     sim_world_free(&world);
     return events;
 }
@@ -175,6 +203,9 @@ int main(int argc, char **argv)
     } else if (argc > 1 && strcmp(argv[1], "away") == 0) {
         sim_scene = SIM_AWAY;
         program = "sim away";
+    } else if (argc > 1 && strcmp(argv[1], "checkpoint") == 0) {
+        sim_scene = SIM_CHECKPOINT;
+        program = "sim checkpoint";
     }
     int scene = sim_scene != SIM_MIXED;
     return sim_seeds_main(argc - scene, argv + scene, program, play, sim_counts_print);

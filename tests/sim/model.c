@@ -6,6 +6,7 @@
 #include "common/model/optimizer.h"
 #include "common/model/range.h"
 #include "common/model/row.h"
+#include "tests/sim/model_image.h"
 #include "tests/sim/sequential.h"
 
 #include <inttypes.h>
@@ -27,6 +28,16 @@ struct sim_model *sim_model_new(struct sim_world *world)
     return model;
 }
 
+void sim_model_shard_clear(struct sim_model *model, uint32_t shard)
+{
+    struct sim_model_shard *s = &model->shard[shard];
+    for (uint64_t i = 0; i < s->last; i++)
+        free(s->record[i].data);
+    free(s->record);
+    sim_model_closed(model, shard);
+    *s = (struct sim_model_shard){0};
+}
+
 void sim_model_free(struct sim_model **out)
 {
     struct sim_model *model = *out;
@@ -35,12 +46,9 @@ void sim_model_free(struct sim_model **out)
         for (uint32_t k = 0; k < SIM_KEYS_MAX; k++)
             sim_history_clear(&model->history[t][k]);
     }
-    for (uint32_t s = 0; s < SIM_SERVERS_MAX; s++) {
-        for (uint64_t i = 0; i < model->shard[s].last; i++)
-            free(model->shard[s].record[i].data);
-        free(model->shard[s].record);
-        sim_model_closed(model, s);
-    }
+    for (uint32_t s = 0; s < SIM_SERVERS_MAX; s++)
+        sim_model_shard_clear(model, s);
+    sim_image_free(&model->base);
     free(model->close);
     free(model->sent);
     free(model->acknowledged);
@@ -64,7 +72,8 @@ uint32_t sim_model_key_of(const struct sim_model *model, uint64_t mixed)
     return (uint32_t)key;
 }
 
-void sim_model_drained(struct sim_model *model, uint32_t shard, const struct sim_store *store)
+void sim_model_compare(const struct sim_model *model, uint32_t shard, uint32_t shards,
+                       const struct sim_store *store, const char *whose)
 {
     const struct sim_world *world = model->world;
     uint32_t rows = 0;
@@ -72,20 +81,24 @@ void sim_model_drained(struct sim_model *model, uint32_t shard, const struct sim
         for (uint32_t k = 0; k < world->plan.keys; k++) {
             size_t bytes = 0;
             const void *row = model->history[t][k].row;
-            if (dp_shard_of(dp_mix(k), world->plan.servers) != shard || !row)
+            if (dp_shard_of(dp_mix(k), shards) != shard || !row)
                 continue;
             const void *stored = sim_store_row(store, (struct dp_store_key){model->id[t], dp_mix(k)}, &bytes);
             rows++;
             if (!stored || bytes != dp_row_bytes(&world->plan.table[t]) || memcmp(stored, row, bytes) != 0)
                 sim_fail(world,
-                         "shard %" PRIu32 ", table %" PRIu32 ", key %" PRIu32
-                         ": the store's row, of lsn %" PRIu64
+                         "shard %" PRIu32 ", table %" PRIu32 ", key %" PRIu32 ": %s row, of lsn %" PRIu64
                          ", is not what its records give, of lsn %" PRIu64,
-                         shard, t, k, stored ? dp_row_lsn(stored) : 0, dp_row_lsn(row));
+                         shard, t, k, whose, stored ? dp_row_lsn(stored) : 0, dp_row_lsn(row));
         }
     if (rows != sim_store_rows(store))
-        sim_fail(world, "shard %" PRIu32 ": the store has %" PRIu32 " rows, its records give %" PRIu32, shard,
+        sim_fail(world, "shard %" PRIu32 ": %s rows are %" PRIu32 ", its records give %" PRIu32, shard, whose,
                  sim_store_rows(store), rows);
+}
+
+void sim_model_drained(struct sim_model *model, uint32_t shard, const struct sim_store *store)
+{
+    sim_model_compare(model, shard, model->world->plan.servers, store, "the store's");
 }
 
 /* ---- members */
@@ -167,7 +180,7 @@ void sim_model_acknowledged(struct sim_model *model, uint64_t stream, uint64_t n
                      "push %" PRIu64 " of stream %016" PRIx64 " was acknowledged, and shard %" PRIu32
                      " does not have it",
                      number, stream, shard);
-        if (model->shard[shard].record[lsn - 1].kind == DP_RECORD_PUSH)
+        if (model->shard[shard].record[lsn - 1].kind == DP_RECORD_PUSH && lsn > model->shard[shard].base)
             acknowledge_rows(model, shard, lsn);
     }
     if (model->acks == model->acks_room) {
@@ -306,9 +319,10 @@ static void check_sums(struct sim_model *model, uint32_t t)
 {
     static double sum[SIM_KEYS_MAX];
     struct dp_record head;
-    memset(sum, 0, sizeof sum);
+    for (uint32_t k = 0; k < model->world->plan.keys; k++)
+        sum[k] = sim_model_base_sum(model, t, k);
     for (uint32_t shard = 0; shard < model->world->plan.servers; shard++)
-        for (uint64_t lsn = 1; lsn <= model->shard[shard].last; lsn++) {
+        for (uint64_t lsn = model->shard[shard].base + 1; lsn <= model->shard[shard].last; lsn++) {
             if (model->shard[shard].record[lsn - 1].kind != DP_RECORD_PUSH)
                 continue;
             sim_model_decode(model, &model->shard[shard].record[lsn - 1], &head);

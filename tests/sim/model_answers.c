@@ -14,6 +14,8 @@ void sim_model_asked(struct sim_model *model, uint32_t shard, const struct dp_me
     struct dp_error err = {0};
     if (dp_request_decode(message, request, &err) != DP_OK)
         sim_fail(model->world, "a worker's request: %s", err.text);
+    if (request->kind == DP_REQUEST_CHECKPOINT)
+        return;
     struct sim_asked *asked = &s->asked[s->asks++ % SIM_ASKED];
     free(asked->key);
     *asked = (struct sim_asked){.session = request->session,

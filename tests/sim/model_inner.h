@@ -17,6 +17,9 @@ struct sim_record {
     enum dp_record_kind kind;
     uint64_t stream, number; /* of a push */
     bool again;              /* of an open step, and appended before */
+    bool restored;           /* of before a restore: what is in it is not kept */
+    bool closes;             /* a close, not appended anew */
+    uint64_t step, view;     /* of a member's push, and a close; of a view */
     size_t bytes;
     char *data;
 };
@@ -39,6 +42,7 @@ struct sim_asked {
 struct sim_model_shard {
     struct sim_record *record; /* [lsn - 1] */
     uint64_t last, room, answered;
+    uint64_t base; /* of a restore: the last lsn of before it */
     struct {
         uint64_t stream, next;
     } stream[SIM_STREAMS];
@@ -60,8 +64,11 @@ struct sim_leases {
     uint64_t given[SIM_EPOCHS_MAX][SIM_LEASED_MAX]; /* how often */
 };
 
+struct sim_image;
+
 struct sim_model {
     struct sim_world *world;
+    struct sim_image *base; /* what it was restored from; NULL: it was not */
     uint32_t id[SIM_TABLES_MAX];
     struct dp_optimizer *optimizer[SIM_TABLES_MAX];
     struct sim_history history[SIM_TABLES_MAX][SIM_KEYS_MAX];
@@ -94,6 +101,17 @@ void sim_model_values_at(const struct dp_section *section, uint32_t row, uint32_
 void sim_model_decode(struct sim_model *model, const struct sim_record *record, struct dp_record *out);
 /* Of a row as it was sent, to be added up. */
 uint64_t sim_model_row_sum(uint32_t table, uint64_t key, const void *values, size_t bytes);
+/* What follows from a record, which is decoded into model->request. durable: UINT64_MAX, of one that was there before. */
+void sim_model_fold(struct sim_model *model, uint32_t shard, uint64_t lsn, const struct dp_record *head,
+                    uint64_t durable);
+/* A push of before a restore. */
+void sim_model_count_restored(struct sim_model *model, uint32_t shard, const struct sim_record *record);
+void sim_model_shard_clear(struct sim_model *model, uint32_t shard);
+/* The store of one of so many shards has the rows that its records give. */
+void sim_model_compare(const struct sim_model *model, uint32_t shard, uint32_t shards,
+                       const struct sim_store *store, const char *whose);
+/* What was pushed before a restore, of a table of integers: its first element. */
+double sim_model_base_sum(const struct sim_model *model, uint32_t table, uint32_t key);
 /* A push was appended, or was there, where work is leased. */
 void sim_model_leased_push(struct sim_model *model, uint32_t shard, uint64_t lsn);
 /* Whether every number of every epoch is on each shard; also where no work is leased. */

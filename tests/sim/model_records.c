@@ -6,6 +6,7 @@
 #include "common/model/range.h"
 #include "common/model/row.h"
 #include "tests/sim/counts.h"
+#include "tests/sim/model_image.h"
 #include "tests/sim/stranger.h"
 
 #include <inttypes.h>
@@ -68,7 +69,20 @@ static uint64_t *next_of(struct sim_model *model, uint32_t shard, uint64_t strea
     return &s->stream[s->streams++].next;
 }
 
-static void count_record(struct sim_model *model, uint32_t shard, uint64_t lsn)
+/* With backup members a restored shard may have a later push of a step that it closed with it, and lack earlier ones, which it drops. */
+static void pass_over_restored(const struct sim_model *model, uint32_t shard, uint64_t stream, uint64_t *next)
+{
+    const struct sim_model_shard *s = &model->shard[shard];
+    for (uint64_t i = 0; i < s->base && sim_has_backups(&model->world->plan); i++)
+        if (s->record[i].stream == stream && s->record[i].number == *next &&
+            s->record[i].kind == DP_RECORD_KEPT_PUSH) {
+            ++*next;
+            i = 0;
+        }
+}
+
+/* new: it was not counted before; a checkpoint's records (model_image.h) were. */
+static void count_record(struct sim_model *model, uint32_t shard, uint64_t lsn, bool new)
 {
     const struct sim_record *record = &model->shard[shard].record[lsn - 1];
     bool push = record->kind == DP_RECORD_PUSH || record->kind == DP_RECORD_KEPT_PUSH;
@@ -79,8 +93,10 @@ static void count_record(struct sim_model *model, uint32_t shard, uint64_t lsn)
         return;
     }
     uint64_t *next = next_of(model, shard, record->stream);
+    pass_over_restored(model, shard, record->stream, next);
+    bool gaps = model->world->plan.away || (!new &&sim_has_backups(&model->world->plan));
     /* (Steps in which a member was away are left out: model_steps.h says which.) */
-    if (model->world->plan.away ? record->number < *next : record->number != *next)
+    if (gaps ? record->number < *next : record->number != *next)
         sim_fail(model->world,
                  "shard %" PRIu32 " appended push %" PRIu64 " of stream %016" PRIx64 " as lsn %" PRIu64
                  ", %s: %" PRIu64 " would be next",
@@ -166,15 +182,22 @@ static bool is_again(struct sim_model *model, uint32_t shard, const struct sim_r
         return before && before->bytes == record->bytes &&
                memcmp(before->data, record->data, record->bytes) == 0;
     }
-    if (head->kind != DP_RECORD_CLOSE || head->members > 0 || s->steps.close == 0)
+    if (head->kind != DP_RECORD_CLOSE || head->members > 0 || (s->steps.close == 0 && s->base == 0))
         return false;
+    if (s->steps.close == 0) /* its close was before a restore */
+        return true;
     check_old(model, shard, &s->record[s->steps.close - 1]);
     return true;
 }
 
-/* What follows from a record; it is decoded into model->request. durable: UINT64_MAX, of one that was there before. */
-static void fold(struct sim_model *model, uint32_t shard, uint64_t lsn, const struct dp_record *head,
-                 uint64_t durable)
+void sim_model_count_restored(struct sim_model *model, uint32_t shard, const struct sim_record *record)
+{
+    uint64_t *next = next_of(model, shard, record->stream);
+    *next += record->number == *next;
+}
+
+void sim_model_fold(struct sim_model *model, uint32_t shard, uint64_t lsn, const struct dp_record *head,
+                    uint64_t durable)
 {
     const struct sim_record_place place = {shard, lsn, durable};
     bool new = durable != UINT64_MAX;
@@ -182,7 +205,7 @@ static void fold(struct sim_model *model, uint32_t shard, uint64_t lsn, const st
         sim_steps_again(model->world, &model->shard[shard].steps, head, place);
         return;
     }
-    count_record(model, shard, lsn);
+    count_record(model, shard, lsn, new);
     sim_steps_fold(model->world, &model->members, &model->shard[shard].steps, head, &model->request, place);
     if (head->kind == DP_RECORD_PUSH)
         apply_push(model, lsn, new);
@@ -246,6 +269,8 @@ void sim_model_appended(struct sim_model *model, uint32_t shard, uint64_t lsn, u
     record.kind = head.kind;
     record.stream = model->request.stream;
     record.number = model->request.number;
+    record.step = head.step;
+    record.closes = head.kind == DP_RECORD_CLOSE && head.members > 0;
     record.again = is_again(model, shard, &record, &head);
     sim_counts_add(SIM_AGAIN, record.again);
     if (!record.again && (head.kind == DP_RECORD_PUSH || head.kind == DP_RECORD_KEPT_PUSH))
@@ -255,7 +280,9 @@ void sim_model_appended(struct sim_model *model, uint32_t shard, uint64_t lsn, u
         s->record = sim_resized(s->record, s->room * sizeof s->record[0]);
     }
     s->record[s->last++] = record;
-    fold(model, shard, lsn, &head, durable);
+    sim_model_fold(model, shard, lsn, &head, durable);
+    if (head.kind == DP_RECORD_VIEW)
+        s->record[lsn - 1].view = s->steps.view;
     say_record(model, shard, lsn, &head);
 }
 
@@ -263,6 +290,8 @@ void sim_model_replayed(struct sim_model *model, uint32_t shard, uint64_t lsn, c
                         size_t bytes)
 {
     const struct sim_model_shard *s = &model->shard[shard];
+    if (lsn <= s->base) /* compared by its rows (model_image.h) */
+        return;
     if (lsn > s->last || s->record[lsn - 1].bytes != bytes ||
         memcmp(s->record[lsn - 1].data, record, bytes) != 0)
         sim_fail(model->world, "shard %" PRIu32 " replays a record %" PRIu64 " that it never appended%s",
@@ -282,19 +311,11 @@ void sim_model_opened(struct sim_model *model, uint32_t shard, uint64_t last)
         return;
     while (s->last > last)
         free(s->record[--s->last].data);
-    s->streams = 0;
-    memset(s->leased, 0, sizeof s->leased);
-    s->steps = (struct sim_steps){0};
-    for (uint32_t t = 0; t < model->world->plan.tables; t++)
-        for (uint32_t k = 0; k < model->world->plan.keys; k++)
-            if (dp_shard_of(dp_mix(k), model->world->plan.servers) == shard) {
-                free(model->history[t][k].row);
-                model->history[t][k].row = NULL;
-            }
-    for (uint64_t lsn = 1; lsn <= last; lsn++) {
+    sim_model_rewind(model, shard);
+    for (uint64_t lsn = s->base + 1; lsn <= last; lsn++) {
         struct dp_record head;
         sim_model_decode(model, &s->record[lsn - 1], &head);
-        fold(model, shard, lsn, &head, UINT64_MAX);
+        sim_model_fold(model, shard, lsn, &head, UINT64_MAX);
     }
     for (uint32_t t = 0; t < model->world->plan.tables; t++)
         for (uint32_t k = 0; k < model->world->plan.keys; k++) {

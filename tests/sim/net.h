@@ -11,6 +11,9 @@
 /* To a server, from the worker's connection of now (its life and the number of resets). */
 void sim_net_to_server(struct sim_world *world, const struct sim_worker *from, uint32_t server,
                        struct dp_message *message);
+/* From a command, which has no resets. */
+void sim_net_from(struct sim_world *world, uint32_t index, uint32_t life, uint32_t server,
+                  struct dp_message *message);
 /* `to`: SIM_PEER_BYTES. */
 void sim_net_to_worker(struct sim_world *world, uint32_t server, const struct dp_peer *to,
                        struct dp_message *message);

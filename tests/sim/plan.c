@@ -132,6 +132,19 @@ static uint64_t budget_bytes(const struct sim_world *world, const struct sim_pla
     return least > plan->budget_bytes ? least : plan->budget_bytes;
 }
 
+/* Orders of checkpoints are events, too. */
+static void make_restores(struct sim_world *world, struct sim_plan *plan)
+{
+    plan->checkpoints = true;
+    plan->restores = 1 + up_to(world, SIM_RESTORES_MAX - 1);
+    plan->calm_event *= 3;
+    for (uint32_t i = 0; i < plan->faults; i++)
+        plan->fault[i].event *= 1 + i % 3;
+    qsort(plan->fault, plan->faults, sizeof plan->fault[0], by_event);
+    for (uint32_t i = 0; i < plan->restores; i++)
+        plan->restore_event[i] = sim_draw(world, plan->calm_event);
+}
+
 /* Many pushes wait for one write. */
 static void make_writes_late(struct sim_world *world, struct sim_plan *plan)
 {
@@ -160,13 +173,15 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
     plan->process = plan->durability == DP_DURABILITY_PROCESS || sim_draw(world, 5) == 0;
     plan->storm = !plan->process && sim_draw(world, 4) == 0;
     plan->budget_bytes = plan->segment_bytes * (3 + up_to(world, 2));
-    plan->sectors = !plan->process && sim_draw(world, 4) == 0 && sim_scene != SIM_AWAY;
+    plan->sectors =
+        !plan->process && sim_draw(world, 4) == 0 && sim_scene != SIM_AWAY && sim_scene != SIM_CHECKPOINT;
     plan->storm |= plan->sectors;
     if (plan->sectors) {
         plan->servers = plan->tables = 1;
         plan->workers = SIM_WORKERS_MAX;
     }
-    plan->fixed = plan->workers == 1 && sim_draw(world, 2) && sim_scene == SIM_MIXED;
+    plan->fixed =
+        plan->workers == 1 && sim_draw(world, 2) && (sim_scene == SIM_MIXED || sim_scene == SIM_CHECKPOINT);
     plan->bf16 = !plan->fixed && sim_draw(world, 4) == 0;
     plan->in_flight = plan->fixed ? 1 : 1 + up_to(world, 3);
     bool small = sim_draw(world, 4) == 0;
@@ -202,6 +217,8 @@ void sim_plan_make(struct sim_world *world, struct sim_plan *plan)
     if (plan->sectors)
         make_writes_late(world, plan);
     make_faults(world, plan);
+    if (sim_scene == SIM_CHECKPOINT)
+        make_restores(world, plan);
     plan->budget_bytes = budget_bytes(world, plan);
     plan->taken_rows =
         world->seed % 3 ? 1 + (uint32_t)(world->seed / 3 % 4) : 0; /* not drawn: old seeds stay */

@@ -10,23 +10,25 @@
 
 #include <stdbool.h>
 
-#define SIM_SERVERS_MAX 3u
-#define SIM_WORKERS_MAX 3u
-#define SIM_TABLES_MAX  4u
-#define SIM_FAULTS_MAX  24u
-#define SIM_KEYS_MAX    192u /* of a table */
-#define SIM_STEPS_MAX   64u  /* of a worker */
-#define SIM_ROWS_MAX    12u  /* of a push */
-#define SIM_RUN         1u   /* that its members join */
-#define SIM_EPOCHS_MAX  3u
-#define SIM_LEASED_MAX  192u /* numbers of an epoch: whole words of bits */
-#define SIM_SPAN        64u  /* DP_LEASES_SPAN, as it is compiled for the simulator */
+#define SIM_SERVERS_MAX  3u
+#define SIM_WORKERS_MAX  3u
+#define SIM_TABLES_MAX   4u
+#define SIM_FAULTS_MAX   24u
+#define SIM_KEYS_MAX     192u /* of a table */
+#define SIM_STEPS_MAX    64u  /* of a worker */
+#define SIM_ROWS_MAX     12u  /* of a push */
+#define SIM_RUN          1u   /* that its members join */
+#define SIM_EPOCHS_MAX   3u
+#define SIM_LEASED_MAX   192u /* numbers of an epoch: whole words of bits */
+#define SIM_RESTORES_MAX 2u
+#define SIM_SPAN         64u /* DP_LEASES_SPAN, as it is compiled for the simulator */
 
 /* What kind of clusters seeds make: the program's first argument. */
 enum sim_scene {
     SIM_MIXED,
-    SIM_LEASES, /* work is leased ("leases") */
-    SIM_AWAY    /* members leave, let by others, and return ("away") */
+    SIM_LEASES,    /* work is leased ("leases") */
+    SIM_AWAY,      /* members leave, let by others, and return ("away") */
+    SIM_CHECKPOINT /* checkpoints are made, and restored ("checkpoint") */
 };
 extern enum sim_scene sim_scene;
 
@@ -67,7 +69,11 @@ struct sim_plan {
     bool slow;                             /* the first worker is slow with its own, */
     uint32_t epochs, total;                /* total: of an epoch */
     bool away;                             /* members but the first leave, let by others, and return */
-    bool leaves;                           /* a member with fewer leaves early; else it pushes empty steps */
+    bool checkpoints;                      /* they are made */
+    uint32_t restores;                     /* still to be done, at most */
+    uint64_t
+        restore_event[SIM_RESTORES_MAX]; /* the number of events from which on a checkpoint is restored */
+    bool leaves;                         /* a member with fewer leaves early; else it pushes empty steps */
     struct dp_table_spec table[SIM_TABLES_MAX];
     enum dp_durability durability;
     uint64_t segment_bytes, budget_bytes, cache_bytes;

@@ -27,17 +27,17 @@ static void restart_disk(struct sim_server *server, bool power);
 struct sim_server *sim_server_of_disk(const struct dp_disk *disk)
 {
     for (uint32_t i = 0; i < playing->plan.servers; i++)
-        if (disk == &playing->server[i]->bed.disk)
+        if (playing->server[i] && disk == &playing->server[i]->bed.disk)
             return playing->server[i];
-    sim_fail(playing, "a disk that no server has");
+    return NULL;
 }
 
 struct sim_server *sim_server_of_journal(const struct dp_journal *journal)
 {
     for (uint32_t i = 0; i < playing->plan.servers; i++)
-        if (playing->server[i]->journal == journal)
+        if (playing->server[i] && playing->server[i]->journal == journal)
             return playing->server[i];
-    sim_fail(playing, "a journal that no server has");
+    return NULL;
 }
 
 static void dies_by_hand(void *context, uint64_t life)
@@ -93,6 +93,8 @@ static void close_all(struct sim_server *server)
     server->commit_asked = server->sync_asked = server->claim_asked = false;
     sim_inbox_clear(&server->inbox);
     shard_bed_close(&server->bed);
+    if (server->copier)
+        sim_copier_crash(server->copier);
     server->journal = NULL;
     sim_model_closed(server->world->model, server->index);
 }
@@ -163,6 +165,9 @@ static void drained(struct sim_server *server)
     if (off)
         restart_disk(server, true);
     dp_sim_disk_cut_at(server->bed.sim, 0);
+    if (st == DP_OK && sim_store_links(server->rows) > 0)
+        sim_fail(server->world, "shard %" PRIu32 " is drained, and a checkpoint's link is there",
+                 server->index);
     if (st == DP_OK)
         sim_model_drained(server->world->model, server->index, server->rows);
     server->stopped = server->stops && st == DP_OK;
@@ -350,7 +355,9 @@ struct sim_server *sim_server_new(struct sim_world *world, uint32_t index)
                                      .options = {.index = index,
                                                  .shards = plan->servers,
                                                  .cluster = 7,
-                                                 .generation = 1,
+                                                 .generation = world->generation,
+                                                 .history = world->history,
+                                                 .store_id = 77 + index,
                                                  .wall = {wall_ns, NULL},
                                                  .cache_bytes = plan->cache_bytes,
                                                  .requests_max = plan->requests_max,
@@ -361,6 +368,11 @@ struct sim_server *sim_server_new(struct sim_world *world, uint32_t index)
     shard_bed_journal(&server->bed, dp_sim_disk_new(sim_draw(world, UINT64_C(1) << 40)), plan->durability,
                       plan->segment_bytes, plan->budget_bytes);
     server->rows = sim_store_new(world, wake, wrote, server);
+    if (plan->checkpoints) {
+        const struct sim_copier_options copier = {world, &server->bed.disk, server->rows, wake, server};
+        server->copier = sim_copier_new(&copier);
+        server->bed.options.copier = sim_copier_seam(server->copier);
+    }
     return server;
 }
 
@@ -374,8 +386,22 @@ void sim_server_free(struct sim_server **out)
     sim_inbox_clear(&server->inbox);
     dp_sim_disk_free(&server->bed.sim);
     sim_store_free(&server->rows);
+    sim_copier_free(&server->copier);
     free(server);
     *out = NULL;
+}
+
+struct sim_store *sim_server_store(struct sim_server *server)
+{
+    return server->rows;
+}
+
+void sim_server_adopt(struct sim_server *server, struct dp_sim_disk *journal)
+{
+    const struct sim_plan *plan = &server->world->plan;
+    dp_sim_disk_free(&server->bed.sim);
+    shard_bed_journal(&server->bed, journal, plan->durability, plan->segment_bytes, plan->budget_bytes);
+    server->clean = false;
 }
 
 bool sim_server_is_up(const struct sim_server *server)

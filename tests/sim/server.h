@@ -11,6 +11,8 @@
 #include "tests/sim/world.h"
 
 struct sim_server;
+struct sim_store;
+struct dp_sim_disk;
 
 struct sim_server *sim_server_new(struct sim_world *world, uint32_t index);
 void sim_server_free(struct sim_server **server);
@@ -30,6 +32,9 @@ void sim_server_restart(struct sim_server *server); /* drained first */
 void sim_server_stop(struct sim_server *server);
 bool sim_server_is_stopped(const struct sim_server *server);
 void sim_server_start(struct sim_server *server); /* a stopped one */
+/* Before it is started: what a restore puts into its store; and that its journal is on this disk, taken over. */
+struct sim_store *sim_server_store(struct sim_server *server);
+void sim_server_adopt(struct sim_server *server, struct dp_sim_disk *journal);
 /* Nothing fails any more. */
 void sim_server_heal(struct sim_server *server);
 

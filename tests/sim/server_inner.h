@@ -3,6 +3,7 @@
 #define DP_TESTS_SIM_SERVER_INNER_H
 
 #include "tests/lib/shard_bed.h"
+#include "tests/sim/copier.h"
 #include "tests/sim/mail.h"
 #include "tests/sim/server.h"
 #include "tests/sim/sim_store.h"
@@ -16,6 +17,7 @@ struct sim_server {
     bool sick; /* an operation of its disk is to fail */
     struct shard_bed bed;
     struct sim_store *rows;
+    struct sim_copier *copier; /* NULL: no checkpoints are made */
     struct dp_journal *journal;
     struct sim_inbox inbox;
     uint64_t turn_at; /* the earliest that is asked for; UINT64_MAX: none */
@@ -25,7 +27,7 @@ struct sim_server {
     struct dp_journal_options given; /* of the opening under way */
 };
 
-/* Of the world of now: what a shard calls knows nothing of the simulation. Always one. */
+/* Of the world of now: what a shard calls knows nothing of the simulation. NULL: of a restore. */
 struct sim_server *sim_server_of_disk(const struct dp_disk *disk);
 struct sim_server *sim_server_of_journal(const struct dp_journal *journal);
 /* A turn of its shard so soon, if none comes sooner. */

@@ -17,6 +17,8 @@ enum dp_status dp_seam_journal_open(const struct dp_journal_options *options, st
 {
     struct dp_journal_options watched = *options;
     struct sim_server *server = sim_server_of_disk(options->disk);
+    if (!server) /* of a restore */
+        return dp_journal_open(options, out, err);
     server->given = *options;
     watched.replay = replay;
     watched.replay_context = server;
@@ -97,7 +99,8 @@ static void ask_commit(struct sim_server *server, bool sync)
 void dp_seam_journal_commit(struct dp_journal *journal)
 {
     struct sim_server *server = sim_server_of_journal(journal);
-    if (server->world->plan.durability == DP_DURABILITY_PROCESS || server->world->plan.sync_ms == 0)
+    if (!server || server->world->plan.durability == DP_DURABILITY_PROCESS ||
+        server->world->plan.sync_ms == 0)
         dp_journal_commit(journal);
     else
         ask_commit(server, false);
@@ -106,7 +109,7 @@ void dp_seam_journal_commit(struct dp_journal *journal)
 void dp_seam_journal_sync(struct dp_journal *journal)
 {
     struct sim_server *server = sim_server_of_journal(journal);
-    if (server->world->plan.sync_ms == 0)
+    if (!server || server->world->plan.sync_ms == 0)
         dp_journal_sync(journal);
     else
         ask_commit(server, true);
@@ -114,8 +117,10 @@ void dp_seam_journal_sync(struct dp_journal *journal)
 
 void dp_seam_journal_release(struct dp_journal *journal, uint64_t keep_from)
 {
+    struct sim_server *server = sim_server_of_journal(journal);
     dp_journal_release(journal, keep_from);
-    ask_commit(sim_server_of_journal(journal), false); /* the thread makes a segment of what it can have */
+    if (server)
+        ask_commit(server, false); /* the thread makes a segment of what it can have */
 }
 
 /* A disk that has not taken yet what was appended before: this push may be too large for what is left, another not. */
@@ -133,6 +138,8 @@ enum dp_status dp_seam_journal_append(struct dp_journal *journal, const struct d
                                       uint32_t count, uint64_t *lsn, struct dp_error *err)
 {
     struct sim_server *server = sim_server_of_journal(journal);
+    if (!server)
+        return dp_journal_append(journal, pieces, count, lsn, err);
     if (is_behind(server)) {
         sim_counts_add(SIM_BEHIND, 1);
         ask_commit(server, false);

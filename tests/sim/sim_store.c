@@ -1,73 +1,8 @@
-#include "tests/sim/sim_store.h"
+#include "tests/sim/sim_store_inner.h"
 
 #include "common/model/row.h"
 
 #include <stdlib.h>
-
-#define KINDS (DP_STORE_UNLINK + 1)
-
-struct row {
-    struct dp_store_key key;
-    size_t bytes;
-    char *data;
-};
-
-struct mark {
-    size_t key_bytes, value_bytes;
-    char *data; /* key, then value */
-};
-
-/* A row as it was before a write that no marks followed yet. */
-struct undo {
-    uint64_t job;
-    struct row old; /* data NULL: was not there */
-};
-
-struct pending {
-    struct dp_store_job *job;
-    uint64_t number;
-};
-
-struct sim_store {
-    struct sim_world *world;
-    void (*wake)(void *context);
-    void (*wrote)(void *context, uint64_t lsn);
-    void *context;
-    struct row *row; /* by key */
-    struct mark *mark;
-    struct undo *undo;
-    uint32_t rows, rows_room, marks, marks_room, undos, undos_room;
-    struct pending *pending; /* in order of submission */
-    uint32_t count, room, under_way;
-    uint64_t number, change_due_ns;
-    int links; /* how many there are; what is in them is not kept */
-    struct dp_store_job *completed, **completed_end;
-    bool open, fails[KINDS];
-    void (*died[KINDS])(void *context);
-    enum dp_status why[KINDS], poisoned;
-};
-
-static void *resized(void *old, size_t bytes)
-{
-    void *block = realloc(old, bytes ? bytes : 1);
-    DP_ASSERT(block);
-    return block;
-}
-
-static char *copied(const void *bytes, size_t n)
-{
-    char *copy = resized(NULL, n);
-    memcpy(copy, bytes, n);
-    return copy;
-}
-
-#define GROW(array, count, room)                                                                             \
-    do {                                                                                                     \
-        if ((count) == (room)) {                                                                             \
-            (room) = (room) ? 2 * (room) : 64;                                                               \
-            (array) = resized((array), (room) * sizeof((array)[0]));                                         \
-        }                                                                                                    \
-    } while (0)
 
 /* ---- rows and marks */
 
@@ -85,7 +20,7 @@ static uint32_t place_of(const struct sim_store *store, struct dp_store_key key)
     return low;
 }
 
-static struct row *find_row(const struct sim_store *store, struct dp_store_key key)
+static struct sim_row *find_row(const struct sim_store *store, struct dp_store_key key)
 {
     uint32_t at = place_of(store, key);
     if (at == store->rows || store->row[at].key.table != key.table || store->row[at].key.mixed != key.mixed)
@@ -96,19 +31,19 @@ static struct row *find_row(const struct sim_store *store, struct dp_store_key k
 static void put_row(struct sim_store *store, uint64_t job, struct dp_store_key key, const void *data,
                     size_t bytes)
 {
-    struct row *row = find_row(store, key);
-    GROW(store->undo, store->undos, store->undos_room);
-    struct undo *undo = &store->undo[store->undos++];
-    *undo = (struct undo){.job = job, .old = {.key = key}};
+    struct sim_row *row = find_row(store, key);
+    SIM_GROW(store->undo, store->undos, store->undos_room);
+    struct sim_undo *undo = &store->undo[store->undos++];
+    *undo = (struct sim_undo){.job = job, .old = {.key = key}};
     if (row) {
         undo->old = *row;
     } else {
-        GROW(store->row, store->rows, store->rows_room);
+        SIM_GROW(store->row, store->rows, store->rows_room);
         uint32_t at = place_of(store, key);
         row = &store->row[at];
         memmove(row + 1, row, (store->rows++ - at) * sizeof *row);
     }
-    *row = (struct row){.key = key, .bytes = bytes, .data = copied(data, bytes)};
+    *row = (struct sim_row){.key = key, .bytes = bytes, .data = sim_store_copied(data, bytes)};
 }
 
 static void forget_undo(struct sim_store *store)
@@ -121,8 +56,8 @@ static void forget_undo(struct sim_store *store)
 static void take_back(struct sim_store *store, uint64_t upto)
 {
     while (store->undos > 0 && store->undo[store->undos - 1].job > upto) {
-        struct undo *undo = &store->undo[--store->undos];
-        struct row *row = find_row(store, undo->old.key);
+        struct sim_undo *undo = &store->undo[--store->undos];
+        struct sim_row *row = find_row(store, undo->old.key);
         free(row->data);
         if (undo->old.data)
             *row = undo->old;
@@ -137,7 +72,7 @@ static int compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
     return order ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
 }
 
-static void put_mark(struct sim_store *store, const struct dp_store_mark *put)
+void sim_store_put_mark(struct sim_store *store, const struct dp_store_mark *put)
 {
     uint32_t at = 0;
     int order = 1;
@@ -145,12 +80,17 @@ static void put_mark(struct sim_store *store, const struct dp_store_mark *put)
            (order = compare(store->mark[at].data, store->mark[at].key_bytes, put->key, put->key_bytes)) < 0)
         at++;
     if (at == store->marks || order != 0) {
-        GROW(store->mark, store->marks, store->marks_room);
+        SIM_GROW(store->mark, store->marks, store->marks_room);
         memmove(&store->mark[at + 1], &store->mark[at], (store->marks++ - at) * sizeof store->mark[0]);
         store->mark[at].data = NULL;
     }
-    struct mark *mark = &store->mark[at];
-    mark->data = resized(mark->data, put->key_bytes + put->value_bytes);
+    struct sim_mark *mark = &store->mark[at];
+    if (!put->value) {
+        free(mark->data);
+        memmove(mark, mark + 1, (--store->marks - at) * sizeof *mark);
+        return;
+    }
+    mark->data = sim_store_resized(mark->data, put->key_bytes + put->value_bytes);
     memcpy(mark->data, put->key, put->key_bytes);
     memcpy(mark->data + put->key_bytes, put->value, put->value_bytes);
     mark->key_bytes = put->key_bytes;
@@ -167,7 +107,7 @@ static bool changes(const struct dp_store_job *job)
 /* Row i of a read, as it is now. */
 static void read_row(struct sim_store *store, struct dp_store_job *job, uint32_t i)
 {
-    const struct row *row = find_row(store, job->keys[i]);
+    const struct sim_row *row = find_row(store, job->keys[i]);
     job->found[i] = row != NULL;
     if (row && row->bytes != job->row_bytes[i])
         job->status = dp_fail(&job->error, DP_CORRUPT, "simulated store: a row of another length");
@@ -194,7 +134,7 @@ static void change(struct sim_store *store, struct dp_store_job *job, uint64_t n
         if (job->kind == DP_STORE_WRITE)
             put_row(store, number, job->keys[i], job->rows[i], job->row_bytes[i]);
         else
-            put_mark(store, &job->marks[i]);
+            sim_store_put_mark(store, &job->marks[i]);
     }
     if (job->kind == DP_STORE_MARKS)
         forget_undo(store);
@@ -212,8 +152,10 @@ static void execute(struct sim_store *store, struct dp_store_job *job, uint64_t 
     } else if (job->kind == DP_STORE_COUNT) {
         if (atomic_load(&job->cancelled))
             job->status = dp_fail(&job->error, DP_STOPPING, "simulated store: the count was cancelled");
-    } else if (job->kind == DP_STORE_LINK || job->kind == DP_STORE_UNLINK) {
-        store->links += job->kind == DP_STORE_LINK ? 1 : store->links > 0 ? -1 : 0;
+    } else if (job->kind == DP_STORE_LINK) {
+        sim_store_link(store, job->link_name);
+    } else if (job->kind == DP_STORE_UNLINK) {
+        sim_store_unlink(store, job->link_name);
     } else if (changes(job)) {
         change(store, job, number);
     } else {
@@ -248,6 +190,16 @@ static void is_due(void *context, uint64_t number)
     }
 }
 
+/* At opening: what is under way comes to its end without the world's time. */
+static void wait_for_job(void *self)
+{
+    struct sim_store *store = self;
+    if ((store->completed && !store->at_once) || store->count == 0)
+        return;
+    execute(store, store->pending[0].job, store->pending[0].number);
+    complete(store, 0);
+}
+
 static enum dp_status submit(void *self, struct dp_store_job *job)
 {
     struct sim_store *store = self;
@@ -262,8 +214,12 @@ static enum dp_status submit(void *self, struct dp_store_job *job)
         read_row(store, job, i);
     if (job->kind == DP_STORE_COUNT)
         count_rows(store, job); /* of this moment */
-    GROW(store->pending, store->count, store->room);
-    store->pending[store->count++] = (struct pending){job, ++store->number};
+    SIM_GROW(store->pending, store->count, store->room);
+    store->pending[store->count++] = (struct sim_pending){job, ++store->number};
+    if (store->at_once) {
+        wait_for_job(store);
+        return DP_OK;
+    }
     uint64_t delay_ns = 1000 * (1 + sim_draw(world, 1000 * (uint64_t)world->plan.job_ms + 1));
     if (changes(job)) { /* in order */
         uint64_t due_ns = world->now_ns + delay_ns;
@@ -287,16 +243,6 @@ static struct dp_store_job *completed(void *self)
     return job;
 }
 
-/* At opening: what is under way comes to its end without the world's time. */
-static void wait_for_job(void *self)
-{
-    struct sim_store *store = self;
-    if (store->completed || store->count == 0)
-        return;
-    execute(store, store->pending[0].job, store->pending[0].number);
-    complete(store, 0);
-}
-
 static void tell_stats(void *self, struct dp_store_stats *out)
 {
     struct sim_store *store = self;
@@ -311,7 +257,7 @@ static enum dp_status visit_marks(void *self, const void *prefix, size_t prefix_
     struct sim_store *store = self;
     enum dp_status st = DP_OK;
     for (uint32_t i = 0; i < store->marks && st == DP_OK; i++) {
-        const struct mark *mark = &store->mark[i];
+        const struct sim_mark *mark = &store->mark[i];
         struct dp_store_mark lent = {mark->data, mark->data + mark->key_bytes, mark->key_bytes,
                                      mark->value_bytes};
         if (mark->key_bytes >= prefix_bytes && memcmp(mark->data, prefix, prefix_bytes) == 0)
@@ -345,7 +291,7 @@ static void close_store(void *self)
 struct sim_store *sim_store_new(struct sim_world *world, void (*wake)(void *context),
                                 void (*wrote)(void *context, uint64_t lsn), void *context)
 {
-    struct sim_store *store = resized(NULL, sizeof *store);
+    struct sim_store *store = sim_store_resized(NULL, sizeof *store);
     *store = (struct sim_store){.world = world, .wake = wake, .wrote = wrote, .context = context};
     store->completed_end = &store->completed;
     return store;
@@ -358,6 +304,8 @@ void sim_store_free(struct sim_store **out)
         free(store->row[i].data);
     for (uint32_t i = 0; i < store->marks; i++)
         free(store->mark[i].data);
+    while (store->links > 0)
+        sim_store_unlink(store, store->link[0].name);
     forget_undo(store);
     free(store->row);
     free(store->mark);
@@ -373,6 +321,8 @@ struct dp_store sim_store_open(struct sim_store *store)
     store->open = true;
     store->poisoned = DP_OK;
     memset(store->fails, 0, sizeof store->fails);
+    while (store->links > 0)
+        sim_store_unlink(store, store->link[0].name);
     return (struct dp_store){.submit = submit,
                              .completed = completed,
                              .wait = wait_for_job,
@@ -430,7 +380,7 @@ uint32_t sim_store_rows(const struct sim_store *store)
 
 const void *sim_store_row(const struct sim_store *store, struct dp_store_key key, size_t *bytes)
 {
-    const struct row *row = find_row(store, key);
+    const struct sim_row *row = find_row(store, key);
     *bytes = row ? row->bytes : 0;
     return row ? row->data : NULL;
 }

@@ -34,4 +34,18 @@ uint32_t sim_store_rows(const struct sim_store *store);
 /* NULL: not there. Lent until the next change. */
 const void *sim_store_row(const struct sim_store *store, struct dp_store_key key, size_t *bytes);
 
+/* ---- links and copies */
+uint32_t sim_store_links(const struct sim_store *store);
+/* Rows and marks of a link, of a heap of its own; NULL: there is no such link. */
+struct sim_store_copy *sim_store_copy_link(const struct sim_store *store, const char *name);
+void sim_store_copy_free(struct sim_store_copy **copy); /* accepts NULL inside, leaves NULL */
+void sim_store_copy_marks(const struct sim_store_copy *copy,
+                          void (*visit)(void *context, const struct dp_store_mark *mark), void *context);
+/* Of a store that is closed and empty. */
+void sim_store_fill(struct sim_store *store, const struct sim_store_copy *copy);
+/* Without a job. Without a value it is removed. */
+void sim_store_put_mark(struct sim_store *store, const struct dp_store_mark *mark);
+/* Jobs take no time: done when they are submitted. */
+void sim_store_at_once(struct sim_store *store, bool at_once);
+
 #endif

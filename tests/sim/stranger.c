@@ -102,7 +102,7 @@ struct sim_stranger *sim_stranger_new(struct sim_world *world)
     for (uint32_t i = 0; i < world->plan.workers; i++)
         own |= sim_worker_has_own_stream(world->worker[i]);
     if (world->seed % 4 != 1 || own || world->plan.fixed || world->plan.sectors || world->plan.leased ||
-        world->plan.away)
+        world->plan.away || world->plan.checkpoints)
         return NULL;
     struct sim_stranger *stranger = calloc(1, sizeof *stranger);
     DP_ASSERT(stranger);

@@ -111,10 +111,10 @@ static void live(void *context)
     bool left = false;
     struct dp_client_options options = {.name = "sim",
                                         .cluster = 7,
-                                        .generation = 1,
+                                        .generation = worker->world->generation,
                                         .shards = endpoints,
                                         .shard_count = plan->servers,
-                                        .control = sim_has_members(plan) || plan->leased ? "control" : NULL,
+                                        .control = worker->world->control ? "control" : NULL,
                                         .window = plan->window,
                                         .retry_ms = plan->retry_ms,
                                         .open_timeout_ms = SIM_WAIT_MS,
@@ -182,7 +182,7 @@ struct sim_worker *sim_worker_new(struct sim_world *world, uint32_t index)
 {
     struct sim_worker *worker = make(world, index, index);
     worker->own = !world->plan.fixed && sim_draw(world, 4) == 0 && !sim_has_members(&world->plan) &&
-                  !world->plan.leased;
+                  !world->plan.leased && !world->plan.checkpoints;
     sim_at(world, sim_draw(world, SIM_S), start, worker, 0);
     return worker;
 }
@@ -332,6 +332,23 @@ void sim_worker_dies(struct sim_worker *worker)
 void sim_worker_reset(struct sim_worker *worker, uint32_t server)
 {
     worker->resets[server]++;
+}
+
+void sim_worker_end(struct sim_worker *worker)
+{
+    if (worker->before)
+        sim_worker_end(worker->before);
+    sim_life_end(&worker->life);
+    worker->joined = false;
+}
+
+/* It knows nothing of what it had done: the servers do. (An earlier process stays the world's.) */
+void sim_worker_restored(struct sim_worker *worker)
+{
+    worker->acknowledged = worker->next = worker->from = 0;
+    worker->done = false;
+    worker->life.number += worker->life.number == 0; /* it looks where to go on */
+    sim_at(worker->world, sim_draw(worker->world, SIM_S), start, worker, 0);
 }
 
 void sim_worker_audit(struct sim_worker *worker)

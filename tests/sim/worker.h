@@ -28,6 +28,9 @@ void sim_worker_reset(struct sim_worker *worker, uint32_t server);
 /* It pushes under a stream that shard 0 gives. */
 bool sim_worker_has_own_stream(const struct sim_worker *worker);
 bool sim_worker_is_done(const struct sim_worker *worker);
+/* With all processes in its place; and one follows, once the cluster was restored. */
+void sim_worker_end(struct sim_worker *worker);
+void sim_worker_restored(struct sim_worker *worker);
 /* It pulls every row, which must be the model's of now, and sends old pushes again, which must change nothing. */
 void sim_worker_audit(struct sim_worker *worker);
 

@@ -18,6 +18,7 @@ struct sim_world *sim_world_new(uint64_t seed)
     world->seed = seed;
     world->chance = seed * 0x9e3779b97f4a7c15u + 1;
     world->now_ns = SIM_S;
+    world->generation = 1;
     return world;
 }
 

@@ -32,8 +32,11 @@ struct sim_world {
     struct sim_model *model;
     struct sim_server *server[SIM_SERVERS_MAX];
     struct sim_worker *worker[SIM_WORKERS_MAX];
-    struct sim_stranger *stranger;     /* NULL: none */
-    struct sim_control *control;       /* NULL: workers are no members */
+    struct sim_stranger *stranger;       /* NULL: none */
+    struct sim_control *control;         /* NULL: workers are no members */
+    struct sim_checkpoints *checkpoints; /* NULL, likewise commands: none are made */
+    struct sim_commands *commands;
+    uint64_t generation, history;      /* of the stores */
     struct sim_sequential *sequential; /* NULL: the plan does not fix what the run gives */
 };
 
