@@ -48,6 +48,26 @@ static bool copies_shards(const struct restoring *r)
 
 /* ---- before anything is made */
 
+/* Workers of another model would be refused by the tables, or train others beside them. Who trains by a program of his own names none. */
+static enum dp_status check_model(const struct restoring *r, struct dp_error *err)
+{
+    struct dp_cluster *was = NULL;
+    struct dp_checkpoint_path path;
+    struct dp_error unheard;
+    enum dp_status st = dp_checkpoint_path(&path, err, "%s/cluster.conf", r->from.checkpoint.text);
+    if (st != DP_OK || dp_cluster_read(path.text, &was, &unheard) != DP_OK)
+        return st;
+    if (strcmp(was->model, r->o->cluster->model) != 0)
+        st = dp_fail(
+            err, DP_ARGUMENT,
+            "the checkpoint %.200s is of model '%.64s', and the cluster file is of model '%.64s', which has "
+            "other "
+            "tables: restore it by a cluster file of its own model (it has a copy of its own, cluster.conf)",
+            r->from.checkpoint.text, was->model, r->o->cluster->model);
+    dp_cluster_free(&was);
+    return st;
+}
+
 static enum dp_status check(const struct restoring *r, struct dp_error *err)
 {
     const struct dp_manifest *m = &r->from.manifest;
@@ -59,7 +79,7 @@ static enum dp_status check(const struct restoring *r, struct dp_error *err)
                m->cluster_name ? m->cluster_name : "", m->cluster, r->o->cluster->name, r->own.cluster);
     if (r->o->server == 0 && (!m->register_file.name || strcmp(m->register_file.name, DP_REGISTER_FILE) != 0))
         return dp_fail(err, DP_CORRUPT, "the checkpoint %s has no register", r->from.checkpoint.text);
-    return DP_OK;
+    return check_model(r, err);
 }
 
 static uint64_t number_of(const char *digits)
