@@ -6,7 +6,7 @@
  * Promise   The servers that start then have the checkpoint's rows, push ids, steps and register. Until the last step the old store is
  *           as it was; whatever ends the process, the old one or the whole new one is there, and the restore can be run again.
  *           The checkpoint is only read. Each server of the cluster must be restored.
- * Thread    One, which waits. Signals end the process, as a kill does.
+ * Thread    One, which waits, and a few that read checksums. Signals end the process, as a kill does.
  * Failure   DP_NOT_FOUND: no checkpoint there. DP_CORRUPT: damaged, with the file's name. DP_EXISTS: a store is there, without
  *           `overwrite`. DP_IN_USE, DP_FULL, DP_IO, DP_UNSUPPORTED, DP_ARGUMENT. */
 #ifndef DP_RESTORE_RESTORE_H
