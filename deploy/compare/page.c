@@ -23,7 +23,8 @@ static const char style[] =
     ".plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr));gap:12px "
     "28px;align-items:end;"
     "margin:.6em "
-    "0}\n.plots>div{align-self:center;min-width:0}\nfigure>svg{display:block;width:100%;max-width:680px;"
+    "0}\n.plots>div{align-self:center;min-width:0}.top>div{align-self:start}\nfigure>svg{display:block;width:"
+    "100%;max-width:680px;"
     "height:auto}\n"
     ".key{margin:.1em 0;font-size:.9em}\n.key span{margin-right:1.1em;white-space:nowrap}\n"
     ".key i{display:inline-block;width:.9em;height:.9em;margin-right:.35em;vertical-align:-.1em;"
@@ -186,6 +187,11 @@ void dp_page_fold_end(FILE *to)
 void dp_page_figures_begin(FILE *to)
 {
     fputs("<div class=\"plots\">\n", to);
+}
+
+void dp_page_columns_begin(FILE *to)
+{
+    fputs("<div class=\"plots top\">\n", to);
 }
 
 void dp_page_figure(FILE *to, const struct dp_plot *plot, const char *svg)

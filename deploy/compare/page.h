@@ -40,6 +40,7 @@ void dp_page_fold_end(FILE *to);
 
 /* begin -> figure... -> end: beside each other where there is room. svg: of dp_svg_take. */
 void dp_page_figures_begin(FILE *to);
+void dp_page_columns_begin(FILE *to); /* of tables, which begin at one height; ended by figures_end */
 void dp_page_figure(FILE *to, const struct dp_plot *plot, const char *svg);
 void dp_page_figures_end(FILE *to);
 

@@ -5,15 +5,17 @@
 #include <math.h>
 #include <string.h>
 
-#define WIDTH       520
-#define HEIGHT      300
-#define FONT        16
-#define BAR_SHARE   0.8 /* of the room of a category */
-#define LABELS_WIDE 40u /* letters of all categories that stand beside each other */
-#define BARS_LEAST  5u  /* so wide is the room of a bar at most: a share of the plot */
-#define LOG_FROM    30.0
-#define X_TICS      8.0
-#define Y_TICS      5.0
+#define WIDTH      520
+#define HEIGHT     300
+#define FONT       16
+#define BAR_SHARE  0.8   /* of the room of a category */
+#define NAMES_WIDE 390.0 /* of all bars together, about */
+#define LETTER     9.0
+#define NAME_GAP   7.0
+#define BARS_LEAST 5u /* so wide is the room of a bar at most: a share of the plot */
+#define LOG_FROM   30.0
+#define X_TICS     8.0
+#define Y_TICS     5.0
 
 /* twice: a character that has a meaning unless it stands there twice, besides the quote itself. */
 static void put_quoted(FILE *to, const char *text, char twice)
@@ -113,7 +115,10 @@ static double step_of(double range, double most)
 {
     double least = range / most, power = pow(10, floor(log10(least)));
     double times = least / power;
-    return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
+    return power * (times <= 1.0001   ? 1
+                    : times <= 2.0001 ? 2
+                    : times <= 5.0001 ? 5
+                                      : 10); /* sums are rounded */
 }
 
 static void put_axes(const struct dp_plot *plot, FILE *to)
@@ -195,20 +200,43 @@ static double top_of_bars(const struct dp_plot *plot)
     return top > 0 ? top : 1;
 }
 
+/* Of a name, about, with a space behind it. */
+static double room_of(const char *name)
+{
+    double room = NAME_GAP;
+    for (const char *c = name; *c; c++)
+        room += (*c & 0xc0) == 0x80 ? 0 : *c == '+' ? LETTER + 3 : LETTER;
+    return room;
+}
+
+/* Whether, of each so many bars one with its name, no name lies over the next. */
+static bool have_room(const struct dp_plot *plot, size_t count, double bar, size_t each)
+{
+    for (size_t i = 0; i + each < count; i += each)
+        if ((room_of(plot->category[i]) + room_of(plot->category[i + each])) / 2 > bar * (double)each)
+            return false;
+    return true;
+}
+
+/* The names of bars stand aslant where they have no room beside each other; of those that are an order some are left out instead. */
 static void put_categories(const struct dp_plot *plot, FILE *to)
 {
-    size_t count = plot->count ? plot->series[0].points : 0, letters = 0;
-    for (size_t i = 0; i < count; i++)
-        letters += strlen(plot->category[i]) + 2;
-    if (letters > LABELS_WIDE) /* room for labels that stand aslant, with the axis' below them */
+    size_t count = plot->count ? plot->series[0].points : 0;
+    double beside = 0.6 + (count < BARS_LEAST ? (double)(BARS_LEAST - count) / 2 : 0);
+    double bar = NAMES_WIDE / ((double)count - 1 + 2 * beside);
+    size_t each = 1;
+    while (!have_room(plot, count, bar, each))
+        each++;
+    if (each > 1 && !plot->ordered) {
         fputs("set bmargin 5\nset xlabel offset 0,-0.7\nset xtics rotate by 40 right offset 0.8,0.2\n", to);
-    fputs("set xtics (", to);
-    for (size_t i = 0; i < count; i++) {
+        each = 1;
+    }
+    fprintf(to, "set xtics font ',%d' (", FONT - 2);
+    for (size_t i = 0; i < count; i += each) {
         fputs(i ? ", " : "", to);
         put_quoted(to, plot->category[i], '%'); /* labels of tics are formats */
         fprintf(to, " %zu", i);
     }
-    double beside = 0.6 + (count < BARS_LEAST ? (double)(BARS_LEAST - count) / 2 : 0);
     fprintf(to, ")\nset xrange [%.1f:%.1f]\n", -beside, (double)count - 1 + beside);
     fprintf(to, "set ytics %.10g\nset style fill solid 1.0 noborder\n", step_of(top_of_bars(plot), Y_TICS));
 }

@@ -26,6 +26,7 @@ struct dp_plot {
     enum dp_plot_kind kind;
     const char *caption, *x_label, *y_label;
     bool x_whole, x_from_0, y_from_0; /* x has whole numbers only; an axis begins at 0 */
+    bool ordered;                     /* of bars: numbers that ascend, so that not each needs its name */
     const char *const *category;      /* of bars */
     const struct dp_plot_series *series;
     size_t count;

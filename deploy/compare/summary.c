@@ -12,7 +12,7 @@ static const char *plural(double count)
     return count == 1 ? "" : "s";
 }
 
-/* ", 3" behind "epoch"; and so on: a number as the page shows it. */
+/* As the page shows it. */
 static void put_number(FILE *to, double value, int digits)
 {
     char text[DP_PAGE_NUMBER_BYTES];
@@ -40,8 +40,9 @@ static void put_what(const struct dp_training *t, FILE *to)
     double examples = dp_training_number(t->report, "data", "examples", NULL),
            workers = dp_training_number(t->report, "settings", "workers", NULL),
            servers = dp_training_number(t->report, "settings", "servers", NULL);
-    fprintf(to, "%s was trained for %zu epoch%s", model[0] ? model : "A model", t->count,
-            plural((double)t->count));
+    fprintf(to, "%s was trained for ", model[0] ? model : "A model");
+    put_number(to, (double)t->count, -1);
+    fprintf(to, " epoch%s", plural((double)t->count));
     if (examples >= 0) {
         fputs(" on ", to);
         put_number(to, examples, -1);
@@ -81,7 +82,10 @@ static void put_result(const struct dp_training *t, FILE *to)
     double kept = dp_training_number(t->report, "kept_epoch", NULL);
     if (!last)
         return;
-    fputs(final ? "The trained model" : "After the last epoch it", to);
+    if (final)
+        fputs("The trained model", to);
+    else
+        fprintf(to, "After epoch %.0f it", t->number[t->count - 1]);
     if (final && kept >= 1 && kept != t->number[t->count - 1])
         fprintf(to, ", with the weights of epoch %.0f,", kept);
     fputs(" reached ", to);

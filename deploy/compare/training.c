@@ -281,7 +281,7 @@ bool dp_training_histogram(const json_t *histogram, bool percent, struct dp_trai
         const json_t *bound = json_array_get(upper, b);
         double to = json_number_value(bound) * (percent ? 100 : 1), from = percent ? before : before + 1;
         if (!json_is_number(bound))
-            (void)snprintf(out->label[b], sizeof out->label[b], "%.4g or more", from);
+            (void)snprintf(out->label[b], sizeof out->label[b], "%.9g or more", from);
         else if (b == 0 || (!percent && to <= from))
             (void)snprintf(out->label[b], sizeof out->label[b], "%.9g", to);
         else

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BARS_MAX 16u /* workers in the plot of shares of time */
+#define LABELS_WHOLE 8u  /* buckets whose names have both their ends */
+#define BARS_MAX     13u /* workers in the plot of shares of time */
 
 /* ---- plots */
 
@@ -115,9 +116,14 @@ static void draw_histogram(struct dp_training_page *page, const struct dp_traini
                            const char *caption, const char *x_label, enum dp_colour colour)
 {
     const char *category[DP_TRAINING_BUCKETS_MAX];
+    char from[DP_TRAINING_BUCKETS_MAX][48];
     double percent[DP_TRAINING_BUCKETS_MAX];
     for (size_t b = 0; b < h->count; b++) {
-        category[b] = h->label[b];
+        /* "4–7"; of many buckets "4+": from 4 on, up to the next. */
+        size_t digits = strspn(h->label[b], "0123456789.");
+        (void)snprintf(from[b], sizeof from[b], "%.*s%s", (int)digits, h->label[b],
+                       h->label[b][digits] ? "+" : "");
+        category[b] = h->count > LABELS_WHOLE ? from[b] : h->label[b];
         percent[b] = 100 * h->counts[b] / h->total;
     }
     const struct dp_plot_series series = {
@@ -126,6 +132,7 @@ static void draw_histogram(struct dp_training_page *page, const struct dp_traini
                                  .caption = caption,
                                  .x_label = x_label,
                                  .y_label = "% of the pushes",
+                                 .ordered = true,
                                  .category = category,
                                  .series = &series,
                                  .count = 1};
@@ -173,6 +180,7 @@ static void draw_shares(struct dp_training_page *page)
                                  .caption = "Shares of the workers' time",
                                  .x_label = "worker",
                                  .y_label = "% of its time",
+                                 .ordered = true,
                                  .category = category,
                                  .series = series,
                                  .count = count};
@@ -228,7 +236,7 @@ static void put_course(struct dp_training_page *page)
     draw_throughput(page);
     dp_training_table_final(page->training, page->to);
     dp_page_figures_end(page->to);
-    dp_training_table_epochs(page->training, page->no_plots, page->to);
+    dp_training_table_epochs(page->training, page->no_plots || page->training->count < 2, page->to);
 }
 
 static void put_distributions(struct dp_training_page *page)

@@ -28,6 +28,9 @@ void dp_training_table_final(const struct dp_training *training, FILE *to)
     fputs("<div>", to);
     dp_page_table_begin(to, headings, 4, 1);
     for (size_t i = 0; i < count; i++) {
+        if (isnan(dp_training_metric(final, "validation", metric[i].key)) &&
+            isnan(dp_training_metric(final, "test", metric[i].key)))
+            continue;
         dp_page_row(to);
         dp_page_text_cell(to, metric[i].name);
         dp_page_number_cell(to, dp_training_metric(final, "validation", metric[i].key), metric[i].digits);
@@ -260,9 +263,13 @@ static void put_settings(const char *within, const json_t *object, bool deeper, 
 
 void dp_training_table_settings(const struct dp_training *training, FILE *to)
 {
-    static const char *const headings[] = {"setting", "value"};
-    dp_page_table_begin(to, headings, 2, 2);
+    static const char *const settings[] = {"setting", "value"}, *const data[] = {"data", "value"};
+    dp_page_columns_begin(to);
+    dp_page_table_begin(to, settings, 2, 2);
     put_settings("", json_object_get(training->report, "settings"), true, to);
-    put_settings("data:", json_object_get(training->report, "data"), true, to);
     dp_page_table_end(to);
+    dp_page_table_begin(to, data, 2, 2);
+    put_settings("", json_object_get(training->report, "data"), true, to);
+    dp_page_table_end(to);
+    dp_page_figures_end(to);
 }

@@ -65,7 +65,7 @@ static void texts_are_quoted(void **state)
                                  .series = &series,
                                  .count = 1};
     text = script_of(&plot);
-    assert_non_null(strstr(text, "set xtics ('5%%' 0, 'a''b' 1)\n"));
+    assert_non_null(strstr(text, "set xtics font ',14' ('5%%' 0, 'a''b' 1)\n"));
     assert_non_null(strstr(text, "set xlabel 'x''?!touch /tmp/x' "));
     free(text);
 }
@@ -129,6 +129,33 @@ static void bars_are_stacked(void **state)
     plot.kind = DP_PLOT_BARS; /* beside each other */
     text = script_of(&plot);
     assert_non_null(strstr(text, "0.200000 0 0.000000 0.400000 0 70\n"));
+    free(text);
+}
+
+/* Categories that are an order may lack names where there is no room; others stand aslant. */
+static void names_of_bars_have_room(void **state)
+{
+    (void)state;
+    static const char *const categories[] = {"one-half",   "two-half",    "four-half",
+                                             "eight-half", "many-halves", "more"};
+    static const double y[] = {1, 2, 3, 4, 5, 6};
+    const struct dp_plot_series series = {.name = "n", .points = 6, .y = y};
+    struct dp_plot plot = {.kind = DP_PLOT_BARS,
+                           .caption = "c",
+                           .x_label = "x",
+                           .y_label = "y",
+                           .ordered = true,
+                           .category = categories,
+                           .series = &series,
+                           .count = 1};
+    char *text = script_of(&plot);
+    assert_null(strstr(text, "rotate"));
+    assert_non_null(strstr(text, "('one-half' 0, 'four-half' 2, 'many-halves' 4)\n"));
+    free(text);
+    plot.ordered = false;
+    text = script_of(&plot);
+    assert_non_null(strstr(text, "rotate"));
+    assert_non_null(strstr(text, "'two-half' 1, "));
     free(text);
 }
 
@@ -221,8 +248,8 @@ static void the_real_one_draws(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_quoted), cmocka_unit_test(points_are_chosen_and_gaps_left_out),
-        cmocka_unit_test(bars_are_stacked), cmocka_unit_test(whatever_gnuplot_does),
-        cmocka_unit_test(the_real_one_draws)};
+        cmocka_unit_test(texts_are_quoted),      cmocka_unit_test(points_are_chosen_and_gaps_left_out),
+        cmocka_unit_test(bars_are_stacked),      cmocka_unit_test(names_of_bars_have_room),
+        cmocka_unit_test(whatever_gnuplot_does), cmocka_unit_test(the_real_one_draws)};
     return cmocka_run_group_tests_name("plot", tests, make_place, remove_place);
 }

@@ -104,7 +104,7 @@ static void what_is_not_there_is_not_said(void **state)
         {"{\"finished\": false, \"ended\": \"failed\", \"error\": \"disk full\", \"settings\": {\"epochs\": "
          "9}, "
          "\"epochs\": [{\"train_loss\": 0.5, \"seconds\": 1}]}",
-         "A model was trained for 1 epoch. After the last epoch it reached loss 0.50000 on the training "
+         "A model was trained for 1 epoch. After epoch 1 it reached loss 0.50000 on the training "
          "set. ",
          "This training is not finished: it failed after 1 of 9 epochs. disk full. "}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
