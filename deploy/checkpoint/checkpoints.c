@@ -94,6 +94,7 @@ static void add_json(struct checkpoint_listing *l, uint32_t number, const struct
             dp_json_set_u64(one, "rows", rows);
         dp_json_set_u64(one, "bytes", m->bytes);
         dp_json_set_u64(one, "bytes_new", m->bytes_new);
+        dp_json_set_u64(one, "partial_pushes", dp_push_exceptions_pushes(&m->exceptions));
     }
     if (m->position.known) {
         dp_json_set_u64(one, "run", m->position.run);
@@ -107,7 +108,8 @@ static void add_json(struct checkpoint_listing *l, uint32_t number, const struct
 static void print_line(uint32_t number, const struct dp_manifest *m, const struct dp_error *why)
 {
     char bytes[32] = "?", new[32] = "?", rows[32] = "?", run[16] = "-", epoch[16] = "-", step[32] = "-",
-         loss[32] = "-";
+         loss[32] = "-", partial[40] = "";
+    uint32_t pushes = dp_push_exceptions_pushes(&m->exceptions);
     bool known = false;
     if (m->made) {
         uint64_t count = rows_of(m, &known);
@@ -123,8 +125,10 @@ static void print_line(uint32_t number, const struct dp_manifest *m, const struc
         if (isfinite(m->position.loss))
             (void)snprintf(loss, sizeof loss, "%.4f", m->position.loss);
     }
-    printf("%6" PRIu32 "  %-20s %4s %6s %12s %9s %14s %10s %10s  %s\n", number, m->made ? m->made : "?", run,
-           epoch, step, loss, rows, bytes, new, why->status == DP_OK ? "whole" : "DAMAGED");
+    if (pushes > 0)
+        (void)snprintf(partial, sizeof partial, ", %" PRIu32 " partial pushes", pushes);
+    printf("%6" PRIu32 "  %-20s %4s %6s %12s %9s %14s %10s %10s  %s%s\n", number, m->made ? m->made : "?",
+           run, epoch, step, loss, rows, bytes, new, why->status == DP_OK ? "whole" : "DAMAGED", partial);
 }
 
 static void note_damage(void *context, const struct dp_error *what)

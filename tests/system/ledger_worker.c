@@ -15,8 +15,8 @@ static struct {
     uint64_t process;
     struct dp_client_table *table;
     struct dp_keys *keys;
-    uint64_t *mixed; /* [shards], ascending as the shards do */
-    float *gradient; /* [shards] */
+    uint64_t mixed[DP_TRAIN_LEDGER_PLACES]; /* ascending, as the places do */
+    float gradient[DP_TRAIN_LEDGER_PLACES];
 } ledger;
 
 static enum dp_status ledger_open(struct dp_job *job, struct dp_error *err)
@@ -27,10 +27,8 @@ static enum dp_status ledger_open(struct dp_job *job, struct dp_error *err)
         ledger.process = job->process;
         return dp_job_table(job, &spec, &ledger.table, err);
     }
-    ledger.mixed = calloc(job->shards, sizeof *ledger.mixed);
-    ledger.gradient = calloc(job->shards, sizeof *ledger.gradient);
-    if (!ledger.mixed || !ledger.gradient)
-        return dp_fail(err, DP_NOMEM, "no memory for a ledger of %u shards", job->shards);
+    if (job->shards > DP_TRAIN_LEDGER_PLACES)
+        return dp_fail(err, DP_ARGUMENT, "the ledger has rows on %u shards at most", DP_TRAIN_LEDGER_PLACES);
     enum dp_status st = dp_keys_new(&ledger.keys, err);
     return st == DP_OK ? ledger_open(job, err) : st;
 }
@@ -48,12 +46,12 @@ static enum dp_status add_one(struct dp_job *job, uint32_t epoch, const struct d
                        (double)push->rate);
     if (epoch > UINT16_MAX || push->number > UINT32_MAX)
         return dp_fail(err, DP_ARGUMENT, "the ledger has rows for 2^16 epochs of 2^32 pushes");
-    for (uint32_t s = 0; s < job->shards; s++) {
-        ledger.mixed[s] = dp_train_ledger_row(s, job->shards, epoch, push->number);
-        ledger.gradient[s] = -1.0f / push->rate;
+    for (uint32_t i = 0; i < DP_TRAIN_LEDGER_PLACES; i++) {
+        ledger.mixed[i] = dp_train_ledger_row(i, epoch, push->number);
+        ledger.gradient[i] = -1.0f / push->rate;
     }
     *out = (struct dp_push_part){.table = ledger.table, .keys = ledger.keys, .gradients = ledger.gradient};
-    return dp_keys_lend(ledger.keys, ledger.mixed, job->shards, err);
+    return dp_keys_lend(ledger.keys, ledger.mixed, DP_TRAIN_LEDGER_PLACES, err);
 }
 
 int main(int argc, char **argv)
@@ -61,7 +59,5 @@ int main(int argc, char **argv)
     const struct dp_push_extra extra = {.part = add_one};
     int code = dp_worker_main(argc, argv, &extra);
     dp_keys_free(&ledger.keys);
-    free(ledger.mixed);
-    free(ledger.gradient);
     return code;
 }

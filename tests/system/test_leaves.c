@@ -2,6 +2,7 @@
  * left has pushed is on all shards or on none (train_ledger.h), up to where it left and no further. */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
+#include "tests/system/train_ledger.h"
 #include "tests/system/train_ledger_read.h"
 
 #include <signal.h>
@@ -81,14 +82,14 @@ static bool was_away(const struct cast *cast, uint32_t w, uint64_t step)
 }
 
 /* In sync a push counts for its share of its step, else 1. */
-static void check_push(void *context, uint32_t epoch, uint32_t push, const float *counts, uint32_t shards)
+static void check_push(void *context, uint32_t epoch, uint32_t push, const float *counts)
 {
     const struct cast *cast = context;
     uint64_t step = (uint64_t)epoch * MINE + push / WORKERS;
     bool made = step < cast->left[push % WORKERS] && !was_away(cast, push % WORKERS, step);
-    for (uint32_t s = 0; s < shards; s++)
+    for (uint32_t s = 0; s < DP_TRAIN_LEDGER_PLACES; s++)
         if ((counts[s] > 0) != made || counts[s] > 1 || counts[s] < counts[0] || counts[s] > counts[0])
-            fail_msg("push %u of epoch %u was counted %g times on shard %u, %g times on shard 0; worker %u "
+            fail_msg("push %u of epoch %u was counted %g times at place %u, %g times at place 0; worker %u "
                      "took part in the steps below %u, but for %u .. %u and %u .. %u",
                      push, epoch + 1, (double)counts[s], s, (double)counts[0], push % WORKERS,
                      (unsigned)cast->left[push % WORKERS], (unsigned)cast->gap[push % WORKERS][0].out,

@@ -1,8 +1,9 @@
-/* A training of two workers, with overlap, on two servers, under kill -9 of either: every minibatch counts exactly once on
- * every shard. Each push adds 1 to a row of its own on each shard (train_ledger.h); at the end each row is 1.
+/* A training of two workers, with overlap, on two servers, under kill -9 of either: every minibatch counts exactly once at
+ * every place of the key space. Each push adds 1 to a row of its own at each (train_ledger.h); at the end each row is 1.
  * DP_LONG=1: 10 kills of workers and 10 of servers instead of 2 and 2; DP_TEST_SEED: other moments. */
 #include "tests/lib/test.h"
 #include "tests/system/place.h"
+#include "tests/system/train_ledger.h"
 #include "tests/system/train_ledger_read.h"
 
 #include <signal.h>
@@ -122,17 +123,17 @@ static void kill_server(struct run *run, uint32_t server)
     run->server[server] = dp_place_server(run->place, run->conf, server);
 }
 
-static void check_push(void *context, uint32_t epoch, uint32_t number, const float *counts, uint32_t shards)
+static void check_push(void *context, uint32_t epoch, uint32_t number, const float *counts)
 {
     const struct run *run = context;
     float want = number < run->numbers ? 1.0f : 0.0f;
-    for (uint32_t s = 0; s < shards; s++)
-        if (counts[s] < want || counts[s] > want)
-            fail_msg("push %u of epoch %u was counted %g times on shard %u", (unsigned)number,
-                     (unsigned)epoch + 1, (double)counts[s], (unsigned)s);
+    for (uint32_t i = 0; i < DP_TRAIN_LEDGER_PLACES; i++)
+        if (counts[i] < want || counts[i] > want)
+            fail_msg("push %u of epoch %u was counted %g times at place %u", (unsigned)number,
+                     (unsigned)epoch + 1, (double)counts[i], (unsigned)i);
 }
 
-/* All workers' pushes of all epochs, on every shard, and one number more, which nobody pushed. */
+/* All workers' pushes of all epochs, at every place, and one number more, which nobody pushed. */
 static void check_ledger(struct run *run)
 {
     dp_train_ledger_read(run->conf, run->cluster.epochs, run->numbers + 1, check_push, run);

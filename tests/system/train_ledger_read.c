@@ -34,8 +34,7 @@ static struct dp_client *connect_to(const struct dp_cluster *cluster)
 }
 
 void dp_train_ledger_read(const char *conf, uint32_t epochs, uint32_t numbers,
-                          void (*visit)(void *context, uint32_t epoch, uint32_t number, const float *counts,
-                                        uint32_t shards),
+                          void (*visit)(void *context, uint32_t epoch, uint32_t number, const float *counts),
                           void *context)
 {
     const struct dp_table_spec spec = dp_train_ledger_spec();
@@ -44,8 +43,8 @@ void dp_train_ledger_read(const char *conf, uint32_t epochs, uint32_t numbers,
     struct dp_error err = {0};
     assert_int_equal(dp_cluster_read(conf, &cluster, &err), DP_OK);
     struct dp_client *client = connect_to(cluster);
-    uint32_t shards = dp_client_shards(client);
-    size_t n = (size_t)shards * numbers;
+    const uint32_t places = DP_TRAIN_LEDGER_PLACES;
+    size_t n = (size_t)places * numbers;
     uint64_t *keys = calloc(n, sizeof *keys);
     float *counts = calloc(n, sizeof *counts);
     assert_true(keys && counts);
@@ -53,11 +52,11 @@ void dp_train_ledger_read(const char *conf, uint32_t epochs, uint32_t numbers,
         fail_msg("%s", err.text);
     for (uint32_t e = 0; e < epochs; e++) {
         for (size_t i = 0; i < n; i++)
-            keys[i] = dp_unmix(dp_train_ledger_row((uint32_t)(i % shards), shards, e, i / shards));
+            keys[i] = dp_unmix(dp_train_ledger_row((uint32_t)(i % places), e, i / places));
         if (dp_client_pull_rows(client, table, keys, n, counts, DP_SOON_MS * DP_PATIENCE, &err) != DP_OK)
             fail_msg("%s", err.text);
         for (uint32_t number = 0; number < numbers; number++)
-            visit(context, e, number, counts + (size_t)number * shards, shards);
+            visit(context, e, number, counts + (size_t)number * places);
     }
     free(keys);
     free(counts);
