@@ -233,6 +233,17 @@ static void mark(const struct dp_program *program, enum dp_stage stage)
                                    (uint32_t)(program->at - program->plan.slot));
 }
 
+void dp_program_gives_up(struct dp_program *program, bool (*asked)(void *of), void *of)
+{
+    program->asked = program->backend.ops->host_memory ? asked : NULL;
+    program->asked_of = of;
+}
+
+static bool is_given_up(const struct dp_program *program)
+{
+    return program->asked && program->asked(program->asked_of);
+}
+
 /* Issues the forward pass up to the loss, in the buffers of a slot. */
 static enum dp_status issue_forward(struct dp_program *program, uint32_t slot, const struct dp_batch *batch,
                                     const float *const *weights, struct dp_error *err)
@@ -248,8 +259,11 @@ static enum dp_status issue_forward(struct dp_program *program, uint32_t slot, c
     if (st != DP_OK)
         return st;
     mark(program, DP_STAGE_COMPUTE);
-    for (int i = 0; i < dp_graph_nodes(program->graph); i++)
+    for (int i = 0; i < dp_graph_nodes(program->graph); i++) {
+        if (is_given_up(program))
+            return dp_fail(err, DP_STOPPING, "the step is given up");
         dp_forward_node(program, i);
+    }
     program->forwarded = !program->evaluates;
     return DP_OK;
 }
@@ -276,9 +290,12 @@ static enum dp_status issue_backward(struct dp_program *program, float *const *g
     const struct dp_node *loss = loss_node(program);
     for (int k = 0; k < loss->inputs; k++)
         program->node_written[loss->input[k]] = true;
-    for (int i = dp_graph_nodes(program->graph) - 2; i >= 0; i--)
+    for (int i = dp_graph_nodes(program->graph) - 2; i >= 0; i--) {
+        if (is_given_up(program))
+            return dp_fail(err, DP_STOPPING, "the step is given up");
         if (program->plan.nodes[i].needs_gradient)
             dp_backward_node(program, i);
+    }
     if (program->failed.status != DP_OK)
         return dp_fail(err, program->failed.status, "%s", program->failed.text);
     return DP_OK;

@@ -53,6 +53,9 @@ uint32_t dp_program_depth(const struct dp_program *program);
 DP_MUST_USE
 enum dp_status dp_program_start(struct dp_program *program, const struct dp_batch *batch,
                                 const float *const *weights, float *const *gradients, struct dp_error *err);
+/* Sets what start asks between two operations, where it computes itself (depth 1; NULL: nothing). Once `asked` returns true the step ends
+ * as DP_STOPPING; its gradients are undefined. */
+void dp_program_gives_up(struct dp_program *program, bool (*asked)(void *of), void *of);
 /* Whether finish would return at once. */
 bool dp_program_done(const struct dp_program *program);
 /* Finishes the oldest step. times: NULL, or the device's times (the CPU: zeros). After a failure no step is

@@ -11,6 +11,9 @@ struct dp_program {
     struct dp_batch_shape worst;
     struct dp_plan plan;
 
+    bool (*asked)(void *of); /* whether the step is given up; or NULL */
+    void *asked_of;
+
     const struct dp_plan_slot *at; /* of the step that was issued last */
     uint32_t under_way, oldest;    /* steps that were started and not finished; the slot of the oldest */
     float loss;                    /* of a step started, where a backend can use host memory */

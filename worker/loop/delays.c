@@ -62,11 +62,13 @@ uint64_t dp_delays_wait(const struct dp_delays *delays, uint64_t epoch, uint64_t
         if (tends) {
             dp_client_progress(job->client);
             dp_job_alive(job);
+            if (delays->ends && delays->ends(delays->ends_of))
+                break;
             now = dp_clock_ns(&job->clock);
         }
         if (now < until)
             delays->sleep(until - now < SLICE_NS ? until - now : SLICE_NS);
         now = dp_clock_ns(&job->clock);
     }
-    return now - from;
+    return dp_clock_ns(&job->clock) - from;
 }

@@ -6,7 +6,7 @@
  *           mix: dp_hash_mix, g: DP_HASH_GOLDEN (common/base/hash.h); epoch: counted from 0 over all runs of a store; number: of the
  *           minibatch in it. So d is the same for a minibatch in all modes, whoever computes it, and after a restart.
  * Promise   The wait changes nothing that is pushed. Meanwhile the client takes in replies and beats, and the progress note is
- *           renewed. A signal to stop ends it.
+ *           renewed. A signal to stop ends it, and `ends`.
  * Thread    Any; those with `tends` the client's. */
 #ifndef DP_LOOP_DELAYS_H
 #define DP_LOOP_DELAYS_H
@@ -18,7 +18,9 @@ struct dp_delays {
     const struct dp_job *job;
     struct dp_injection injection;
     uint64_t seed;
-    bool is;                    /* anything is injected into this worker */
+    bool is;                /* anything is injected into this worker */
+    bool (*ends)(void *of); /* asked by those with `tends`: true ends the wait; or NULL */
+    void *ends_of;
     void (*sleep)(uint64_t ns); /* a seam */
 };
 

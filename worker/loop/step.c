@@ -109,8 +109,11 @@ static enum dp_status start(struct dp_loop *loop, struct dp_loop_fetch *fetch, u
     *flight = (struct dp_loop_flight){
         .fetch = fetch, .i = i, .gradients = gradients, .begun_ns = dp_clock_ns(&loop->job->clock)};
     flight->written = dp_gradients_next(gradients, batch, dp_weights_pulled_at(fetch->weights));
+    struct dp_program *program = loop->job->program;
+    dp_program_gives_up(program, loop->late.pull ? dp_late_look : NULL, &loop->late);
     enum dp_status st =
-        dp_program_start(loop->job->program, batch, dp_weights_of(fetch->weights, i), flight->written, err);
+        dp_program_start(program, batch, dp_weights_of(fetch->weights, i), flight->written, err);
+    dp_program_gives_up(program, NULL, NULL);
     if (st == DP_OK)
         loop->flying++;
     dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
@@ -166,11 +169,14 @@ static enum dp_status settle(struct dp_loop *loop, struct dp_error *err)
         dp_step_timer_lap(&loop->watch, DP_PHASE_WAITING_DEVICE);
     if (!isfinite(loss))
         return dp_fail(err, DP_NOT_FINITE, "the loss is %f", (double)loss);
+    dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
+    delay(loop, &flight, batch);
+    if (dp_late_look(&loop->late)) /* nobody takes it */
+        return DP_OK;
     dp_gradients_add(flight.gradients);
     if (flight.i + 1 < fetch->count && !loop->accumulates)
         dp_weights_step(fetch->weights, rate, flight.written);
     dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
-    delay(loop, &flight, batch);
 
     count(loop, batch, loss);
     loop->owner = share.worker;
@@ -201,9 +207,9 @@ static enum dp_status stop_here(const struct dp_loop *loop, uint64_t number, str
                : DP_OK;
 }
 
-/* Passes over a fetch of a step that was closed without this worker. Its push has what was computed of the step before that was
- * known: other shards may take it. */
-static enum dp_status pass_over(struct dp_loop *loop, uint64_t index, struct dp_error *err)
+/* Passes over a fetch of a step that was closed without this worker, from a minibatch on. Its push has what was computed of the step
+ * before that was known: other shards may take it. */
+static enum dp_status pass_over(struct dp_loop *loop, uint64_t index, uint64_t from, struct dp_error *err)
 {
     struct dp_group group = dp_group_at(loop->positions, loop->fetch_every, index);
     uint64_t number = 0;
@@ -212,7 +218,7 @@ static enum dp_status pass_over(struct dp_loop *loop, uint64_t index, struct dp_
     for (uint32_t i = 0; st == DP_OK && i < group.count; i++) {
         uint64_t position = group.first + i, step = position / loop->push_every;
         number = dp_share_number(loop->share, position);
-        if (dp_loop_is_done(loop, loop->epoch, number))
+        if (number < from || dp_loop_is_done(loop, loop->epoch, number))
             continue;
         loop->passed += dp_loop_leave(loop, number);
         if (dp_group_ends(loop->positions, loop->push_every, position))
@@ -263,6 +269,30 @@ static enum dp_status train_shared(struct dp_loop *loop, uint64_t index, struct 
     return st == DP_OK ? next : st;
 }
 
+/* With backups the pull of the next step tells whether this one is closed. */
+static void await_later(struct dp_loop *loop, uint64_t index)
+{
+    struct dp_loop_fetch *fetch = &loop->fetch[index % 2], *next = &loop->fetch[(index + 1) % 2];
+    bool backups = loop->rounds.rule.mode == DP_CLUSTER_SYNC && loop->rounds.rule.slack > 0;
+    bool later = backups && next->count > 0 && next->step > fetch->step;
+    dp_late_begin(&loop->late, later ? &next->ticket : NULL, next->step);
+}
+
+/* What late.h is about, from this minibatch on. st: of its computing. */
+static enum dp_status give_up(struct dp_loop *loop, uint64_t index, const struct dp_batch *batch,
+                              enum dp_status st, struct dp_error *err)
+{
+    dp_step_timer_lap(&loop->watch, DP_PHASE_COMPUTE);
+    if (st != DP_OK && st != DP_STOPPING)
+        return explain(loop, batch, st, err);
+    if (loop->late.failed != DP_OK)
+        return dp_fail(err, loop->late.failed, "pull in epoch %" PRIu32 ": %s", dp_loop_shown_epoch(loop),
+                       loop->late.err.text);
+    if (err)
+        *err = (struct dp_error){0};
+    return pass_over(loop, index, batch->number, err);
+}
+
 static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct dp_error *err)
 {
     struct dp_loop_fetch *fetch = &loop->fetch[index % 2];
@@ -270,14 +300,17 @@ static enum dp_status train_fetch(struct dp_loop *loop, uint64_t index, struct d
     if (st != DP_OK)
         return st;
     if (dp_behind_is(&loop->behind, fetch->step))
-        return pass_over(loop, index, err);
+        return pass_over(loop, index, 0, err);
     if (loop->hogwild)
         return train_shared(loop, index, err);
+    await_later(loop, index);
     for (uint32_t i = 0; i < fetch->count; i++) {
         /* A push copies its gradients but borrows its keys, so all batches are released together at the end. */
         st = start(loop, fetch, i, err);
         if (st == DP_OK)
             st = settle(loop, err);
+        if (loop->late.is)
+            return give_up(loop, index, fetch->batch[i], st, err);
         if (st != DP_OK)
             return explain(loop, fetch->batch[i], st, err);
         dp_progress_tick(loop->progress);
@@ -390,7 +423,7 @@ static enum dp_status train_flying(struct dp_loop *loop, struct dp_error *err)
         if (st == DP_OK && dp_behind_is(&loop->behind, fetch->step)) {
             st = loop->flying > 0 ? land(loop, err) : DP_OK;
             if (st == DP_OK)
-                st = pass_over(loop, i, err);
+                st = pass_over(loop, i, 0, err);
         }
         if (st == DP_OK && fetch->count > 0) {
             st = start(loop, fetch, 0, err);

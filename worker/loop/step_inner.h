@@ -10,6 +10,7 @@
 #include "worker/loop/delays.h"
 #include "worker/loop/gradients.h"
 #include "worker/loop/hogwild.h"
+#include "worker/loop/late.h"
 #include "worker/loop/portions.h"
 #include "worker/loop/rate.h"
 #include "worker/loop/sent.h"
@@ -42,6 +43,7 @@ struct dp_loop {
     struct dp_share share;
     struct dp_rounds rounds;
     struct dp_behind behind;
+    struct dp_late late;
     struct dp_rate rate;
     uint64_t positions, examples_all; /* examples: of all workers */
     struct dp_portions *portions;     /* NULL: this worker has a share of its own */

@@ -129,7 +129,10 @@ enum dp_status dp_loop_open(struct dp_job *job, const struct dp_dataset *data, s
     loop->flies =
         loop->is_device && training->overlap && !leased && loop->fetch_every == 1 && loop->push_every == 1;
 
+    loop->late = (struct dp_late){.job = job, .behind = &loop->behind};
     loop->delays = dp_delays_of(job);
+    loop->delays.ends = dp_late_look;
+    loop->delays.ends_of = &loop->late;
     tell_delays(training);
 
     enum dp_status st = buffers_open(loop, err);

@@ -381,6 +381,39 @@ static void sizes_beyond_memory_are_said(void **state)
     dp_model_close(&m);
 }
 
+static bool after(void *left)
+{
+    uint32_t *operations = left;
+    return (*operations)-- == 0;
+}
+
+/* Given up before each of its operations, it ends there, and the next step has the bits of one before it. Planted: what is given up is
+ * under way; the backward pass does not ask. */
+static void a_step_that_is_given_up_leaves_nothing(void **state)
+{
+    (void)state;
+    struct dp_model m = model("mlp:7-5-3");
+    struct fixture f;
+    float before[8], loss;
+    uint32_t ends = 0;
+    fixture_open(&f, m.graph, cpu(), 9, 0.5f, 3);
+    fixture_run(&f);
+    memcpy(before, f.gradients[0], sizeof before);
+    for (enum dp_status st = DP_STOPPING; st == DP_STOPPING; ends++) {
+        uint32_t left = ends;
+        dp_program_gives_up(f.program, after, &left);
+        st = dp_program_start(f.program, &f.batch, (const float *const *)f.weights, f.gradients, NULL);
+        dp_program_gives_up(f.program, NULL, NULL);
+        if (st == DP_OK)
+            assert_int_equal(dp_program_finish(f.program, &loss, NULL, NULL), DP_OK);
+        assert_true(st == DP_OK || st == DP_STOPPING);
+    }
+    assert_true(ends > (uint32_t)dp_graph_nodes(m.graph) + 4); /* in both passes */
+    assert_true(loss == f.loss && memcmp(before, f.gradients[0], sizeof before) == 0);
+    fixture_close(&f);
+    dp_model_close(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +427,7 @@ int main(void)
         cmocka_unit_test(nan_is_seen_in_the_loss),
         cmocka_unit_test(batch_without_entries_is_computed),
         cmocka_unit_test(sizes_beyond_memory_are_said),
+        cmocka_unit_test(a_step_that_is_given_up_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

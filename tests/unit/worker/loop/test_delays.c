@@ -151,7 +151,13 @@ static void a_straggler_takes_longer(void **state)
     takes("", "3:50ms", 2, 3 * MS, 3 * MS);
 }
 
-/* It begins 7 ms after the computing. Planted: the time of the computing on top of the pace; no look at the stop. */
+static bool is_late(void *of)
+{
+    (void)of;
+    return world.now_ns >= 500 * MS;
+}
+
+/* It begins 7 ms after the computing. Planted: the time of the computing on top of the pace; no look at the stop; none at `ends`. */
 static void the_wait_is_what_is_left(void **state)
 {
     (void)state;
@@ -175,6 +181,10 @@ static void the_wait_is_what_is_left(void **state)
     world.stop_at_ns = 1000 * MS;
     assert_true(dp_delays_wait(&delays, 0, 0, 0, true) < 1010 * MS);
     assert_true(atomic_load(&world.stop) == 1);
+    delays = delays_of(&job, &cluster, 1); /* nobody takes it any more */
+    delays.ends = is_late;
+    assert_true(dp_delays_wait(&delays, 0, 0, 0, true) == 500 * MS);
+    assert_true(dp_delays_wait(&delays, 0, 0, 0, false) > 50000 * MS); /* another thread asks nobody */
     cluster.training.pace[0] = '\0';
     delays = delays_of(&job, &cluster, 1);
     assert_false(delays.is);
