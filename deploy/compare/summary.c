@@ -169,6 +169,38 @@ static void put_bound(const struct dp_training *t, FILE *to)
     fputs(".", to);
 }
 
+/* ", with 4 cores": nothing where it is not known. */
+static void put_part(FILE *to, const char **before, const char *format, const char *value)
+{
+    if (!value[0])
+        return;
+    fputs(*before, to);
+    for (const char *c = format; *c; c++)
+        if (*c == '*')
+            fputs(value, to);
+        else
+            fputc(*c, to);
+    *before = ", ";
+}
+
+static void put_origin(const struct dp_training *t, FILE *to)
+{
+    const json_t *machine = json_object_get(t->origin, "machine");
+    double cores = dp_training_number(machine, "cores", NULL),
+           memory = dp_training_number(machine, "memory_bytes", NULL);
+    char number[DP_PAGE_NUMBER_BYTES];
+    const char *before = "";
+    put_part(to, &before, "Made with Downpour *", dp_training_text(t->origin, "version"));
+    put_part(to, &before, "begun *", dp_training_text(t->origin, "began"));
+    put_part(to, &before, "on *", dp_training_text(machine, "processor"));
+    put_part(to, &before, "* cores", isnan(cores) ? "" : dp_page_number(cores, -1, number));
+    put_part(to, &before, "* GiB of memory",
+             isnan(memory) ? "" : dp_page_number(memory / (1 << 30), 1, number));
+    put_part(to, &before, "*", dp_training_text(machine, "system"));
+    if (before[0])
+        fputc('.', to);
+}
+
 static char *text_of(const struct dp_training *t, void (*const parts[])(const struct dp_training *, FILE *))
 {
     char *text = NULL;
@@ -180,6 +212,12 @@ static char *text_of(const struct dp_training *t, void (*const parts[])(const st
         return text;
     free(text);
     return strdup("");
+}
+
+char *dp_summary_origin(const struct dp_training *training)
+{
+    static void (*const parts[])(const struct dp_training *, FILE *) = {put_origin, NULL};
+    return text_of(training, parts);
 }
 
 char *dp_summary_text(const struct dp_training *training)

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define REPORT_MAX (64 << 20)
+#define REPORT_MAX  (64 << 20)
+#define SECONDS_MAX 1e12 /* what is more is no time of a training */
 
 double dp_training_number(const json_t *root, ...)
 {
@@ -226,7 +227,8 @@ bool dp_training_shares(const json_t *worker_or_report, double seconds[DP_SHARES
         enum dp_training_share share = DP_SHARE_OTHER;
         double s = json_number_value(value);
         /* "waiting" is the sum of others; the device's times run beside the host's. */
-        if (strcmp(key, "waiting") == 0 || strncmp(key, "device_", 7) == 0 || !isfinite(s) || s < 0)
+        if (strcmp(key, "waiting") == 0 || strncmp(key, "device_", 7) == 0 || !isfinite(s) || s < 0 ||
+            s > SECONDS_MAX)
             continue;
         for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
             if (strcmp(kinds[i].key, key) == 0)

@@ -291,10 +291,9 @@ static void put_time(struct dp_training_page *page)
 
 static void put_again(struct dp_training_page *page)
 {
-    const json_t *origin = page->training->origin, *machine = json_object_get(origin, "machine");
+    const json_t *origin = page->training->origin;
     const char *directory = dp_training_text(origin, "directory");
-    char *command = dp_run_origin_command(origin), quoted[DP_PATH_QUOTED], line[400];
-    double memory = dp_training_number(machine, "memory_bytes", NULL);
+    char *command = dp_run_origin_command(origin), quoted[DP_PATH_QUOTED];
     dp_page_section(page->to, "How to make it again");
     if (command) {
         char *text = malloc(strlen(command) + sizeof quoted + 16);
@@ -311,15 +310,7 @@ static void put_again(struct dp_training_page *page)
             "were started by hand. Its settings are below and in cluster.conf.");
     }
     free(command);
-    if (!origin)
-        return;
-    (void)snprintf(line, sizeof line,
-                   "Made with Downpour %.32s on %.120s%s%.0f cores, %.1f GiB of memory, %.80s; begun %.40s.",
-                   dp_training_text(origin, "version"), dp_training_text(machine, "processor"),
-                   dp_training_text(machine, "processor")[0] ? ", " : "",
-                   dp_training_number(machine, "cores", NULL), memory / (1 << 30),
-                   dp_training_text(machine, "system"), dp_training_text(origin, "began"));
-    dp_page_paragraph(page->to, NULL, line);
+    put_text(page, NULL, dp_summary_origin(page->training));
 }
 
 void dp_training_page_write(struct dp_training_page *page)

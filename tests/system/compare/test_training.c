@@ -116,6 +116,26 @@ static void what_is_not_there_is_not_said(void **state)
     }
 }
 
+static void what_is_known_of_the_origin_is_said(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{}", ""},
+        {"{\"machine\": {\"cores\": \"x\", \"memory_bytes\": null}, \"version\": 3}", ""},
+        {"{\"machine\": {\"cores\": 4}, \"began\": \"2026-01-01\"}", "begun 2026-01-01, 4 cores."},
+        {"{\"version\": \"1.0\", \"machine\": {\"processor\": \"x%s\", \"memory_bytes\": 2147483648, "
+         "\"system\": "
+         "\"Linux\"}}",
+         "Made with Downpour 1.0, on x%s, 2.0 GiB of memory, Linux."}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct dp_training training = {.origin = json_loads(cases[i][0], 0, NULL)};
+        char *text = dp_summary_origin(&training);
+        assert_string_equal(text, cases[i][1]);
+        free(text);
+        json_decref(training.origin);
+    }
+}
+
 static void refused(const char *text, enum dp_status why, const char *part)
 {
     struct dp_training training;
@@ -172,6 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_say_what_the_report_says), cmocka_unit_test(what_is_not_there_is_not_said),
-        cmocka_unit_test(what_is_no_report_is_refused), cmocka_unit_test(distributions_have_their_bounds)};
+        cmocka_unit_test(what_is_known_of_the_origin_is_said), cmocka_unit_test(what_is_no_report_is_refused),
+        cmocka_unit_test(distributions_have_their_bounds)};
     return cmocka_run_group_tests_name("training", tests, make_place, remove_place);
 }
