@@ -70,6 +70,10 @@ static struct dp_manifest whole(void)
     set_file(&m.steps, "steps", 60, SUM_B);
     set_file(&m.register_file, "register", 50, SUM_A);
     set_file(&m.cluster_file, "cluster.conf", 40, SUM_B);
+    const struct dp_push_exception parts[] = {
+        {1000, UINT64_MAX, {0, 7}}, {1000, UINT64_MAX, {9, UINT64_MAX}}, {UINT64_MAX, 0, {1, UINT64_MAX}}};
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(dp_push_exceptions_append(&m.exceptions, &parts[i], &err), DP_OK);
     assert_int_equal(dp_manifest_sum(&m, &err), DP_OK);
     return m;
 }
@@ -132,6 +136,9 @@ static void what_is_written_is_read_again(void **state)
     expect_file(&again.steps, "steps", 60, SUM_B);
     expect_file(&again.register_file, "register", 50, SUM_A);
     expect_file(&again.cluster_file, "cluster.conf", 40, SUM_B);
+    assert_int_equal(again.exceptions.count, 3);
+    assert_memory_equal(again.exceptions.one, m.exceptions.one, 3 * sizeof m.exceptions.one[0]);
+    assert_int_equal(dp_push_exceptions_pushes(&again.exceptions), 2);
     assert_true(again.position.known && again.position.loss == 0.125);
     assert_int_equal(again.position.step, 300);
     assert_int_equal(again.bytes, 250 + 2 * (1016 + 65536));
@@ -204,8 +211,8 @@ static enum dp_status parse(json_t *root, struct dp_error *err)
 static bool is_optional(const char *field)
 {
     static const char *const names[] = {
-        "steps", "register",  "cluster_file", "position", "loss",
-        "rows",  "optimizer", "checksum"}; /* rows, optimizer: of a table, for people; the last: below */
+        "steps",      "register", "cluster_file", "position", "loss",
+        "exceptions", "rows",     "optimizer",    "checksum"}; /* rows, optimizer: of a table, for people; the last: below */
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(field, names[i]) == 0)
             return true;
@@ -322,6 +329,12 @@ static void what_does_not_fit_together_is_refused(void **state)
     refuse_with("tables/0/dim", json_integer(15));
     refuse_with("tables/0/mark", json_string("00"));
     refuse_with("tables/0/mark", json_string("0"));
+    refuse_with("exceptions/0/stream", json_string("0000000000000000"));
+    refuse_with("exceptions/0/last", json_string("0000000000000008"));  /* touches the next */
+    refuse_with("exceptions/0/last", json_string("0000000000000009"));  /* meets it */
+    refuse_with("exceptions/1/first", json_string("0000000000000000")); /* all keys */
+    refuse_with("exceptions/2/stream", json_string("0000000000000001"));
+    refuse_with("exceptions/2/last", json_string("0000000000000000"));
     refuse_with("shards", json_array());
 }
 
