@@ -88,6 +88,7 @@ static enum dp_status place(struct dp_run_plan *plan, struct dp_error *err)
     earlier->server = server;
     earlier->server_count = now->server_count;
     earlier->relative_to = DP_CLUSTER_FILE;
+    earlier->durability = now->durability; /* without a journal the stores are built so that they need none */
     memcpy(earlier->data.cache, now->data.cache, sizeof now->data.cache);
     uint32_t run = earlier->training.run;
     enum dp_status st = dp_folder_path(folder, earlier->training.report, err, "report.json");

@@ -29,7 +29,7 @@ expect 2 "is finished, so there is nothing to resume" "$downpour" run --dir "$di
 # Trained further, on the same number of shards; a restore that was cut short there gives way.
 mkdir -p "$dir/G/store/server-0/shard-0000" "$dir/G/store/server-1.restoring"
 touch "$dir/G/restoring.conf"
-expect 0 "this is run 2" "$downpour" run --from "$dir/C/checkpoint-000001" --dir "$dir/G" --continue --epochs 2 --workers 2 --shards 1
+expect 0 "this is run 2" "$downpour" run --from "$dir/C/checkpoint-000001" --dir "$dir/G" --continue --epochs 2 --workers 2 --shards 1 --durability none
 said "^ +[0-9]+ +[0-9.]+ "
 [ -e "$dir/G/store/server-1.restoring" ] && fail "what a restore left that was cut short is there"
 
