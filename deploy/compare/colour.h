@@ -14,14 +14,15 @@ enum dp_colour {
     DP_COLOUR_SKY,
     DP_COLOUR_YELLOW,
     DP_COLOUR_GREY,
+    DP_COLOUR_INK, /* their black: that of the page's text */
     DP_COLOURS
 };
 
 /* 0xRRGGBB */
 static inline uint32_t dp_colour_rgb(enum dp_colour colour)
 {
-    static const uint32_t rgb[DP_COLOURS] = {0x0072B2, 0xD55E00, 0x009E73, 0xE69F00,
-                                             0xCC79A7, 0x56B4E9, 0xF0E442, 0x8C8C8C};
+    static const uint32_t rgb[DP_COLOURS] = {0x0072B2, 0xD55E00, 0x009E73, 0xE69F00, 0xCC79A7,
+                                             0x56B4E9, 0xF0E442, 0x8C8C8C, 0x010101};
     return rgb[colour];
 }
 

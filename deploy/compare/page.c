@@ -87,8 +87,9 @@ void dp_page_begin(FILE *to, const char *title)
           to);
     put_element(to, "title", NULL, title);
     fprintf(to, "<style>\n%s", style);
-    for (int c = 0; c < DP_COLOURS; c++)
+    for (int c = 0; c < DP_COLOUR_INK; c++)
         fprintf(to, ".c%d{background:#%06x}\n", c, (unsigned)dp_colour_rgb((enum dp_colour)c));
+    fprintf(to, ".c%d{background:var(--ink)}\n", DP_COLOUR_INK);
     fputs("</style>\n</head>\n<body>\n", to);
     put_element(to, "h1", NULL, title);
 }

@@ -136,6 +136,22 @@ static void put_staleness(const struct dp_training *t, FILE *to)
             alone ? "" : " of others", dp_training_quantile(&h, 0.5), dp_training_quantile(&h, 0.99));
 }
 
+/* Of backups. */
+static void put_dropped(const struct dp_training *t, FILE *to)
+{
+    const json_t *workers = json_object_get(t->report, "workers");
+    double dropped = dp_training_number(t->report, "dropped", "pushes", NULL), pushes = 0;
+    for (size_t w = 0; w < json_array_size(workers); w++)
+        pushes += dp_training_number(json_array_get(workers, w), "pushes", NULL);
+    if (!(dropped >= 0) || !(pushes > 0))
+        return;
+    fputs("Of ", to);
+    put_number(to, pushes, -1);
+    fputs(" pushes ", to);
+    put_number(to, dropped, -1);
+    fputs(" came too late for their step and were dropped. ", to);
+}
+
 /* What most of the workers' time went into, and what came next. */
 static void put_bound(const struct dp_training *t, FILE *to)
 {
@@ -151,6 +167,7 @@ static void put_bound(const struct dp_training *t, FILE *to)
               {"the servers and the network (requests, waiting for rows and answers)",
                s[DP_SHARE_REQUESTS] + s[DP_SHARE_PULL] + s[DP_SHARE_PUSH]},
               {"waiting for other workers", s[DP_SHARE_RULE]},
+              {"injected delays", s[DP_SHARE_INJECTED]},
               {"reading data", s[DP_SHARE_READ]},
               {"other work of the loop", s[DP_SHARE_OTHER]}};
     size_t first = 0, second = 1;
@@ -222,8 +239,8 @@ char *dp_summary_origin(const struct dp_training *training)
 
 char *dp_summary_text(const struct dp_training *training)
 {
-    static void (*const parts[])(const struct dp_training *, FILE *) = {put_what,      put_result, put_speed,
-                                                                        put_staleness, put_bound,  NULL};
+    static void (*const parts[])(const struct dp_training *, FILE *) = {
+        put_what, put_result, put_speed, put_staleness, put_dropped, put_bound, NULL};
     return text_of(training, parts);
 }
 

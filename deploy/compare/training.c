@@ -205,6 +205,7 @@ const char *dp_training_share_name(enum dp_training_share share)
                                                  "waiting for rows",
                                                  "waiting for answers to pushes",
                                                  "waiting for other workers",
+                                                 "injected delays",
                                                  "other"};
     return names[share];
 }
@@ -217,7 +218,8 @@ bool dp_training_shares(const json_t *worker_or_report, double seconds[DP_SHARES
     } kinds[] = {{"compute", DP_SHARE_COMPUTE},   {"waiting_device", DP_SHARE_DEVICE},
                  {"read", DP_SHARE_READ},         {"pull", DP_SHARE_REQUESTS},
                  {"push", DP_SHARE_REQUESTS},     {"waiting_pull", DP_SHARE_PULL},
-                 {"waiting_push", DP_SHARE_PUSH}, {"waiting_rule", DP_SHARE_RULE}};
+                 {"waiting_push", DP_SHARE_PUSH}, {"waiting_rule", DP_SHARE_RULE},
+                 {"injected", DP_SHARE_INJECTED}};
     json_t *spent = json_object_get(worker_or_report, "spent_s"), *value;
     const char *key;
     double sum = 0;

@@ -58,6 +58,7 @@ enum dp_training_share {
     DP_SHARE_PULL,
     DP_SHARE_PUSH,
     DP_SHARE_RULE,
+    DP_SHARE_INJECTED,
     DP_SHARE_OTHER,
     DP_SHARES
 };

@@ -142,8 +142,11 @@ static void draw_histogram(struct dp_training_page *page, const struct dp_traini
 static void draw_shares(struct dp_training_page *page)
 {
     static const enum dp_colour colours[DP_SHARES] = {
-        DP_COLOUR_BLUE,   DP_COLOUR_SKY,        DP_COLOUR_YELLOW, DP_COLOUR_GREEN,
-        DP_COLOUR_ORANGE, DP_COLOUR_VERMILLION, DP_COLOUR_PURPLE, DP_COLOUR_GREY};
+        [DP_SHARE_COMPUTE] = DP_COLOUR_BLUE, [DP_SHARE_DEVICE] = DP_COLOUR_SKY,
+        [DP_SHARE_READ] = DP_COLOUR_YELLOW,  [DP_SHARE_REQUESTS] = DP_COLOUR_GREEN,
+        [DP_SHARE_PULL] = DP_COLOUR_ORANGE,  [DP_SHARE_PUSH] = DP_COLOUR_VERMILLION,
+        [DP_SHARE_RULE] = DP_COLOUR_PURPLE,  [DP_SHARE_INJECTED] = DP_COLOUR_INK,
+        [DP_SHARE_OTHER] = DP_COLOUR_GREY};
     const json_t *workers = json_object_get(page->training->report, "workers");
     double percent[DP_SHARES][BARS_MAX] = {{0}};
     char label[BARS_MAX][16];

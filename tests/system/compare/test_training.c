@@ -58,7 +58,9 @@ static const char full[] =
     "{\"epoch\": 2, \"seconds\": 2, \"train_loss\": 0.3, \"validation\": {\"loss\": 0.25}},"
     "{\"epoch\": 3, \"seconds\": 1, \"train_loss\": 0.2, \"validation\": {\"loss\": 0.35}}],"
     "\"final\": {\"test\": {\"loss\": 0.26, \"accuracy\": 0.875}}, "
-    "\"throughput\": {\"examples_per_s\": 1234.4, \"seconds\": 2.9}, \"workers\": [{}, {}], "
+    "\"throughput\": {\"examples_per_s\": 1234.4, \"seconds\": 2.9}, \"workers\": [{\"pushes\": 900}, "
+    "{\"pushes\": 300}], "
+    "\"dropped\": {\"pushes\": 75}, "
     "\"staleness\": {\"histogram\": [10, 20, 50, 19, 1]}, "
     "\"spent_s\": {\"compute\": 1, \"waiting_rule\": 6, \"pull\": 1, \"waiting_pull\": 1, \"waiting_new\": "
     "1, "
@@ -79,7 +81,8 @@ static void words_say_what_the_report_says(void **state)
         "over 2.9 s "
         "of training. The staleness of a push, the number of pushes of others applied between its pull and "
         "itself, "
-        "was 2–3 at the median (p50) and 4–7 at p99. It was bounded by waiting for other workers: 60% of the "
+        "was 2–3 at the median (p50) and 4–7 at p99. Of 1,200 pushes 75 came too late for their step and "
+        "were dropped. It was bounded by waiting for other workers: 60% of the "
         "workers' time; next came the servers and the network (requests, waiting for rows and answers), "
         "20%.");
     assert_string_equal(warnings, "");
@@ -114,6 +117,28 @@ static void what_is_not_there_is_not_said(void **state)
         free(text);
         free(warnings);
     }
+}
+
+/* A kind of time that this build does not know is in "other"; sums, the device's own clock and what is no time are in none. */
+static void each_kind_of_time_has_its_place(void **state)
+{
+    (void)state;
+    static const double wanted[DP_SHARES] = {[DP_SHARE_COMPUTE] = 1,
+                                             [DP_SHARE_REQUESTS] = 5,
+                                             [DP_SHARE_RULE] = 4,
+                                             [DP_SHARE_INJECTED] = 8,
+                                             [DP_SHARE_OTHER] = 16.5};
+    double seconds[DP_SHARES];
+    json_t *one = json_loads(
+        "{\"spent_s\": {\"compute\": 1, \"pull\": 2, \"push\": 3, \"waiting_rule\": 4, \"injected\": "
+        "8, \"other\": 16, \"dreaming\": 0.5, \"waiting\": 4, \"device_compute\": 9, \"read\": -1, "
+        "\"waiting_pull\": \"1\", \"waiting_push\": 1e300}}",
+        0, NULL);
+    assert_true(dp_training_shares(one, seconds));
+    for (int k = 0; k < DP_SHARES; k++)
+        assert_true(seconds[k] == wanted[k]);
+    assert_false(dp_training_shares(NULL, seconds));
+    json_decref(one);
 }
 
 static void what_is_known_of_the_origin_is_said(void **state)
@@ -190,9 +215,11 @@ static void distributions_have_their_bounds(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_say_what_the_report_says), cmocka_unit_test(what_is_not_there_is_not_said),
-        cmocka_unit_test(what_is_known_of_the_origin_is_said), cmocka_unit_test(what_is_no_report_is_refused),
-        cmocka_unit_test(distributions_have_their_bounds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(words_say_what_the_report_says),
+                                       cmocka_unit_test(what_is_not_there_is_not_said),
+                                       cmocka_unit_test(each_kind_of_time_has_its_place),
+                                       cmocka_unit_test(what_is_known_of_the_origin_is_said),
+                                       cmocka_unit_test(what_is_no_report_is_refused),
+                                       cmocka_unit_test(distributions_have_their_bounds)};
     return cmocka_run_group_tests_name("training", tests, make_place, remove_place);
 }
