@@ -178,12 +178,13 @@ static void check(void *context, uint64_t order)
         for (uint32_t k = 0; k < c->from.manifest.shards; k++)
             cut[k] = (struct sim_cut){c->part[k]->lsn, c->part[k]->until};
         c->view = view_of(world, c);
-        c->image = sim_image_new(world->model, cut, c->from.ids, (size_t)c->from.manifest.ids.bytes);
+        c->image = sim_image_new(world->model, cut, c->from.ids, (size_t)c->from.manifest.ids.bytes,
+                                 &c->from.manifest.exceptions);
         sim_restore_check(world, c);
     }
 }
 
-void sim_checkpoints_finish(struct sim_world *world, uint64_t order, const struct dp_union *cut,
+void sim_checkpoints_finish(struct sim_world *world, uint64_t order, struct dp_union *cut,
                             const struct dp_register_value *registered)
 {
     struct sim_checkpoints *all = world->checkpoints;
@@ -199,6 +200,9 @@ void sim_checkpoints_finish(struct sim_world *world, uint64_t order, const struc
     c->from.manifest.ids.bytes = cut->ids_bytes;
     c->from.steps = cut->steps ? copy_of(cut->steps, cut->steps_bytes) : NULL;
     c->from.manifest.steps.bytes = cut->steps_bytes;
+    c->from.manifest.exceptions = cut->exceptions;
+    cut->exceptions = (struct dp_push_exceptions){0};
+    sim_counts_add(SIM_EXCEPTIONS, c->from.manifest.exceptions.count);
     c->registered = copy_of(registered->bytes, registered->size);
     c->registered_bytes = registered->size;
     fill_manifest(world, c, cut->shards);

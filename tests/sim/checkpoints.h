@@ -38,8 +38,8 @@ struct sim_checkpoints *sim_checkpoints_new(struct sim_world *world);
 void sim_checkpoints_free(struct sim_checkpoints **checkpoints);
 /* Takes the part over. One of the same order and shard that was there goes. */
 void sim_checkpoints_put(struct sim_world *world, struct sim_part **part);
-/* Every shard has copied its part. */
-void sim_checkpoints_finish(struct sim_world *world, uint64_t order, const struct dp_union *cut,
+/* Every shard has copied its part. Takes the exceptions of the cut. */
+void sim_checkpoints_finish(struct sim_world *world, uint64_t order, struct dp_union *cut,
                             const struct dp_register_value *registered);
 /* One that was checked. NULL: there is none. */
 const struct sim_checkpoint *sim_checkpoints_pick(struct sim_world *world);

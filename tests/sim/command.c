@@ -8,6 +8,7 @@
 #include "tests/sim/life.h"
 #include "tests/sim/net.h"
 #include "tests/sim/server.h"
+#include "tests/sim/worker.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #define ASK_MS   20000u
 #define LOOK_MS  200u
 #define WAIT_MS  10000u
+#define LEAVE_MS 10000u
 #define STILL_MS 120000u
 #define CUTS_MAX 5u
 
@@ -98,6 +100,12 @@ static enum dp_status await(struct command *c, enum dp_checkpoint_stage stage, u
 
 /* ---- the cut */
 
+/* Of asynchronous training: what members of a run are waited for has no exceptions here, nor what is compared with a sequential run. */
+static bool may_leave_out(const struct command *c)
+{
+    return c->world->plan.mode == DP_ASYNC && !c->world->sequential;
+}
+
 static enum dp_status unite(struct command *c, struct dp_error *err)
 {
     struct dp_union_part parts[SIM_SERVERS_MAX];
@@ -110,6 +118,22 @@ static enum dp_status unite(struct command *c, struct dp_error *err)
     return dp_union_make(parts, c->world->plan.servers, &c->cut_of_all, err);
 }
 
+/* (Not on the command's stack.) */
+static void worker_dies(void *context, uint64_t worker)
+{
+    struct sim_world *world = context;
+    if (!world->calm)
+        sim_worker_dies(world->worker[worker]);
+}
+
+/* So that a push which only some shards had at the cut does not come to the others soon. */
+static void kill_worker(struct command *c)
+{
+    struct sim_world *world = c->world;
+    if (may_leave_out(c) && !world->calm && !c->life.dead && sim_draw(world, 2))
+        sim_at(world, sim_draw(world, SIM_MS), worker_dies, world, sim_draw(world, world->plan.workers));
+}
+
 static enum dp_status cut_once(struct command *c, struct dp_error *err)
 {
     struct dp_register_value after = {0};
@@ -118,6 +142,7 @@ static enum dp_status cut_once(struct command *c, struct dp_error *err)
     enum dp_status st = dp_client_register_copy(c->client, ASK_MS, &c->registered, err);
     if (st == DP_OK)
         st = order(c, DP_CHECKPOINT_CUT, err);
+    kill_worker(c);
     if (st == DP_OK)
         st = await(c, DP_CHECKPOINT_IS_CUT, STILL_MS, err);
     if (st == DP_OK)
@@ -135,6 +160,24 @@ static enum dp_status cut_once(struct command *c, struct dp_error *err)
         st = unite(c, err);
     dp_register_value_clear(&after);
     return st;
+}
+
+static enum dp_status await_missing(struct command *c, struct dp_error *err)
+{
+    uint64_t ms = may_leave_out(c) && sim_draw(c->world, 4) ? sim_draw(c->world, 2) * 500 : WAIT_MS;
+    enum dp_status st = await(c, DP_CHECKPOINT_COPYING, ms, err);
+    if (st != DP_TIMEOUT || !may_leave_out(c))
+        return st;
+    st = order(c, DP_CHECKPOINT_LEAVE_OUT, err);
+    return st == DP_OK ? await(c, DP_CHECKPOINT_COPYING, LEAVE_MS, err) : st;
+}
+
+static enum dp_status leave_out(struct command *c, struct dp_error *err)
+{
+    struct dp_union_left_out left_out[SIM_SERVERS_MAX];
+    for (uint32_t i = 0; i < c->world->plan.servers; i++)
+        left_out[i] = (struct dp_union_left_out){c->answer[i].frame[1], c->answer[i].bytes[1]};
+    return dp_union_leave_out(&c->cut_of_all, left_out, err);
 }
 
 static enum dp_status make(struct command *c, struct dp_error *err)
@@ -157,9 +200,11 @@ static enum dp_status make(struct command *c, struct dp_error *err)
     if (st == DP_OK)
         st = order(c, DP_CHECKPOINT_FINISH, err);
     if (st == DP_OK)
-        st = await(c, DP_CHECKPOINT_COPYING, WAIT_MS, err);
+        st = await_missing(c, err);
     if (st == DP_OK)
         st = await(c, DP_CHECKPOINT_COPIED, STILL_MS, err);
+    if (st == DP_OK)
+        st = leave_out(c, err);
     return st;
 }
 

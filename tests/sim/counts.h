@@ -24,7 +24,8 @@ enum sim_count {
     SIM_CHECKPOINTS,
     SIM_GIVEN_UP,
     SIM_RESTORED,
-    SIM_RESTORED_ANEW
+    SIM_RESTORED_ANEW,
+    SIM_EXCEPTIONS
 };
 
 void sim_counts_add(enum sim_count what, uint64_t number);

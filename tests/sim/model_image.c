@@ -9,14 +9,20 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#define RANGES_MAX 16u
+
 struct sim_image {
     struct sim_model *model; /* with these records only; of each shard as they have it */
     uint32_t uses, shards;
     uint64_t open; /* sync */
     struct sim_steps steps;
-    struct {
+    struct sim_image_push {
         uint64_t stream, number;
-    } * push; /* that every shard has */
+        struct dp_range has[RANGES_MAX];
+        uint32_t ranges;
+        bool everywhere;
+        bool counted; /* by a shard, at its cut */
+    } * push;         /* that some shard had at its cut, or in part before */
     uint32_t pushes;
 };
 
@@ -25,10 +31,24 @@ static bool is_push(const struct sim_record *record)
     return !record->again && (record->kind == DP_RECORD_PUSH || record->kind == DP_RECORD_KEPT_PUSH);
 }
 
-static bool has(const struct sim_image *image, const struct sim_record *record)
+static struct sim_image_push *find(const struct sim_image *image, uint64_t stream, uint64_t number)
 {
     for (uint32_t i = 0; i < image->pushes; i++)
-        if (image->push[i].stream == record->stream && image->push[i].number == record->number)
+        if (image->push[i].stream == stream && image->push[i].number == number)
+            return &image->push[i];
+    return NULL;
+}
+
+static bool is_counted(const struct sim_image *image, const struct sim_record *record)
+{
+    const struct sim_image_push *push = find(image, record->stream, record->number);
+    return push && push->counted;
+}
+
+static bool has_key(const struct sim_image_push *push, uint64_t key)
+{
+    for (uint32_t i = 0; i < push->ranges; i++)
+        if (dp_range_has(push->has[i], dp_mix(key)))
             return true;
     return false;
 }
@@ -46,17 +66,95 @@ static uint64_t open_at(const struct sim_model *model, uint32_t shard, uint64_t 
     return open;
 }
 
+static void add_push(struct sim_image *image, uint64_t stream, uint64_t number)
+{
+    image->push = sim_resized(image->push, (image->pushes + 1) * sizeof image->push[0]);
+    image->push[image->pushes++] = (struct sim_image_push){.stream = stream, .number = number};
+}
+
 static void add_pushes(struct sim_image *image, const struct sim_model *model, uint32_t shard, uint64_t lsn,
                        uint64_t open)
 {
     for (uint64_t i = 0; i < lsn; i++) {
         const struct sim_record *record = &model->shard[shard].record[i];
         bool kept = record->kind == DP_RECORD_KEPT_PUSH && !record->restored;
-        if (!is_push(record) || (kept && record->step >= open) || has(image, record))
+        if (!is_push(record) || (kept && record->step >= open) || is_counted(image, record))
             continue;
-        image->push = sim_resized(image->push, (image->pushes + 1) * sizeof image->push[0]);
-        image->push[image->pushes].stream = record->stream;
-        image->push[image->pushes++].number = record->number;
+        add_push(image, record->stream, record->number);
+        image->push[image->pushes - 1].counted = true;
+    }
+}
+
+static bool is_here(const struct sim_model *model, uint32_t shard, uint64_t until,
+                    const struct sim_image_push *push)
+{
+    for (uint64_t i = 0; i < until; i++) {
+        const struct sim_record *record = &model->shard[shard].record[i];
+        if (is_push(record) && record->stream == push->stream && record->number == push->number)
+            return true;
+    }
+    return false;
+}
+
+/* Which key ranges have it: those of the shards where it has come, and what was there in part. */
+static void find_ranges(const struct sim_image *image, const struct sim_model *model,
+                        const struct sim_cut cut[SIM_SERVERS_MAX], struct sim_image_push *push)
+{
+    const struct sim_image_push *before = model->base ? find(model->base, push->stream, push->number) : NULL;
+    push->everywhere = true;
+    for (uint32_t shard = 0; shard < image->shards; shard++) {
+        struct dp_range range = dp_range_of_shard(shard, image->shards);
+        if (push->counted && is_here(model, shard, cut[shard].until, push)) {
+            push->has[push->ranges++] = range;
+            continue;
+        }
+        push->everywhere = false;
+        for (uint32_t i = 0; before && i < before->ranges; i++) {
+            struct dp_range part = before->has[i];
+            part.first = part.first > range.first ? part.first : range.first;
+            part.last = part.last < range.last ? part.last : range.last;
+            if (part.first <= part.last)
+                push->has[push->ranges++] = part;
+        }
+        DP_ASSERT(push->ranges <= RANGES_MAX - SIM_SERVERS_MAX);
+    }
+}
+
+static void find_parts(struct sim_image *image, const struct sim_model *model,
+                       const struct sim_cut cut[SIM_SERVERS_MAX])
+{
+    for (uint32_t i = 0; model->base && i < model->base->pushes; i++)
+        if (!find(image, model->base->push[i].stream, model->base->push[i].number))
+            add_push(image, model->base->push[i].stream, model->base->push[i].number);
+    for (uint32_t i = 0; i < image->pushes; i++)
+        if (model->world->plan.mode == DP_ASYNC)
+            find_ranges(image, model, cut, &image->push[i]);
+        else
+            image->push[i].everywhere = true;
+}
+
+static void check_exceptions(const struct sim_image *image, const struct sim_model *model,
+                             const struct dp_push_exceptions *list)
+{
+    for (uint32_t i = 0; i < image->pushes; i++) {
+        const struct sim_image_push *push = &image->push[i];
+        for (uint32_t k = 0; k < model->world->plan.keys && !push->everywhere; k++) {
+            bool there = false;
+            for (uint32_t e = 0; e < list->count; e++)
+                there |= list->one[e].stream == push->stream && list->one[e].number == push->number &&
+                         dp_range_has(list->one[e].has, dp_mix(k));
+            if (there != has_key(push, k))
+                sim_fail(model->world,
+                         "a checkpoint's exceptions say that key %" PRIu32 " of push %" PRIu64
+                         " of stream %016" PRIx64 " is %s in it, and by the records it is%s",
+                         k, push->number, push->stream, there ? "" : "not", there ? " not" : "");
+        }
+    }
+    for (uint32_t e = 0; e < list->count; e++) {
+        const struct sim_image_push *push = find(image, list->one[e].stream, list->one[e].number);
+        if (!push || push->everywhere)
+            sim_fail(model->world, "push %" PRIu64 " of stream %016" PRIx64 " is no exception",
+                     list->one[e].number, list->one[e].stream);
     }
 }
 
@@ -73,7 +171,9 @@ static void check_ids(const struct sim_image *image, const struct sim_model *mod
             enum dp_status status;
             bool there = is_push(record) &&
                          dp_push_ids_look(ids, record->stream, record->number, &status) == DP_PUSH_REPEATED;
-            if (is_push(record) && there != has(image, record))
+            const struct sim_image_push *push =
+                is_push(record) ? find(image, record->stream, record->number) : NULL;
+            if (is_push(record) && there != (push && push->everywhere))
                 sim_fail(model->world,
                          "a checkpoint's ids say that push %" PRIu64 " of stream %016" PRIx64
                          " is %s in it, and by the records it is%s",
@@ -87,7 +187,7 @@ static bool is_taken(const struct sim_image *image, const struct sim_record *rec
     bool sync = image->model->world->plan.mode == DP_SYNC;
     switch (record->kind) {
     case DP_RECORD_PUSH:
-        return !behind || has(image, record);
+        return !behind || is_counted(image, record);
     case DP_RECORD_KEPT_PUSH:
         return record->step < image->open;
     case DP_RECORD_CLOSE:
@@ -181,7 +281,8 @@ static void unite_steps(struct sim_image *image)
 }
 
 struct sim_image *sim_image_new(struct sim_model *model, const struct sim_cut cut[SIM_SERVERS_MAX],
-                                const void *ids, size_t ids_bytes)
+                                const void *ids, size_t ids_bytes,
+                                const struct dp_push_exceptions *exceptions)
 {
     struct sim_image *image = calloc(1, sizeof *image);
     uint64_t view = 0;
@@ -196,7 +297,9 @@ struct sim_image *sim_image_new(struct sim_model *model, const struct sim_cut cu
         view = own > view ? own : view;
         add_pushes(image, model, i, cut[i].lsn, open);
     }
+    find_parts(image, model, cut);
     check_ids(image, model, ids, ids_bytes);
+    check_exceptions(image, model, exceptions);
     for (uint32_t i = 0; i < image->shards; i++) {
         struct sim_model_shard *own = &image->model->shard[i];
         for (uint64_t k = 0; k < model->shard[i].base; k++) /* of a restore before */
@@ -244,6 +347,22 @@ static void put_push(struct sim_model *model, uint32_t shard, uint64_t *at, uint
     s->record[(*at)++].number = number;
 }
 
+/* The shard of this range has all of it. */
+static bool is_whole(const struct sim_image_push *push, struct dp_range range)
+{
+    uint64_t from = range.first;
+    if (push->everywhere)
+        return true;
+    for (uint32_t i = 0; i < push->ranges; i++) { /* they ascend */
+        if (push->has[i].first > from || push->has[i].last < from)
+            continue;
+        if (push->has[i].last >= range.last)
+            return true;
+        from = push->has[i].last + 1;
+    }
+    return false;
+}
+
 static void put_records(struct sim_model *model, uint32_t shard, const struct sim_image *image, uint64_t lsn,
                         bool same)
 {
@@ -255,7 +374,8 @@ static void put_records(struct sim_model *model, uint32_t shard, const struct si
     for (uint64_t i = 0; i < lsn; i++)
         s->record[i] = (struct sim_record){.kind = DP_RECORD_VOID, .restored = true};
     for (uint32_t i = 0; i < image->pushes && !same; i++)
-        put_push(model, shard, &at, image->push[i].stream, image->push[i].number);
+        if (is_whole(&image->push[i], dp_range_of_shard(shard, model->world->plan.servers)))
+            put_push(model, shard, &at, image->push[i].stream, image->push[i].number);
     for (uint64_t i = 0; same && i < old->last; i++)
         if (is_push(&old->record[i]))
             put_push(model, shard, &at, old->record[i].stream, old->record[i].number);
@@ -306,7 +426,8 @@ static void forget_acks(struct sim_model *model, const struct sim_image *image)
     for (uint32_t i = 0; i < model->acks; i++) {
         const struct sim_record as = {.stream = model->acknowledged[i].stream,
                                       .number = model->acknowledged[i].number};
-        if (has(image, &as))
+        const struct sim_image_push *push = find(image, as.stream, as.number);
+        if (push && push->everywhere)
             model->acknowledged[kept++] = model->acknowledged[i];
     }
     model->acks = kept;
@@ -339,6 +460,12 @@ void sim_model_restore(struct sim_model *model, struct sim_image *image, const u
                 sim_history_add(&model->history[t][k], &plan->table[t], k);
     forget_views(model, view, image->open);
     forget_acks(model, image);
+}
+
+bool sim_model_had_key(const struct sim_model *model, uint64_t stream, uint64_t number, uint64_t key)
+{
+    const struct sim_image_push *push = model->base ? find(model->base, stream, number) : NULL;
+    return push && !push->everywhere && has_key(push, key);
 }
 
 double sim_model_base_sum(const struct sim_model *model, uint32_t table, uint32_t key)

@@ -182,7 +182,7 @@ struct sim_worker *sim_worker_new(struct sim_world *world, uint32_t index)
 {
     struct sim_worker *worker = make(world, index, index);
     worker->own = !world->plan.fixed && sim_draw(world, 4) == 0 && !sim_has_members(&world->plan) &&
-                  !world->plan.leased && !world->plan.checkpoints;
+                  !world->plan.leased;
     sim_at(world, sim_draw(world, SIM_S), start, worker, 0);
     return worker;
 }
