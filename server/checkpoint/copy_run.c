@@ -1,6 +1,7 @@
 #include "server/checkpoint/copy_run.h"
 
 #include "common/model/range.h"
+#include "server/checkpoint/copy_snapshots.h"
 #include "server/checkpoint/manifest.h"
 #include "server/checkpoint/pool.h"
 #include "server/checkpoint/tail.h"
@@ -56,6 +57,16 @@ static enum dp_status see_file(void *context, const char *name, struct dp_error 
     return dp_manifest_files_add(&run->link_files, name, (uint64_t)is.st_size, none, err);
 }
 
+static enum dp_status see_link(struct dp_copy_run *run, struct dp_error *err)
+{
+    uint64_t bytes = 0;
+    enum dp_status st = dp_checkpoint_visit(run->link.text, see_file, run, err);
+    if (st == DP_OK)
+        st = dp_copy_snapshots_find(run->link.text, &run->shard, &bytes, err);
+    atomic_fetch_add(&run->job->all_bytes, bytes);
+    return st;
+}
+
 /* ---- parts */
 
 static enum dp_status copy_tail(struct dp_copy_run *run, struct dp_error *err)
@@ -95,6 +106,8 @@ static enum dp_status copy_files(struct dp_copy_run *run, struct dp_error *err)
         if (st == DP_OK)
             st = dp_pool_put(&pool, from.text, name, &run->shard.files, err);
     }
+    if (st == DP_OK)
+        st = dp_copy_snapshots_put(&pool, run->link.text, &run->shard, err);
     if (st == DP_OK)
         st = dp_pool_sync(&pool, err);
     run->shard.bytes_new += pool.bytes_new;
@@ -199,7 +212,7 @@ struct dp_copy_run *dp_copy_run_begin(struct dp_copy_job *job, const struct dp_c
     if (st == DP_OK)
         st = check_places(run, err);
     if (st == DP_OK)
-        st = dp_checkpoint_visit(run->link.text, see_file, run, err);
+        st = see_link(run, err);
     if (st == DP_OK)
         st = copy_tail(run, err);
     if (st == DP_OK) {

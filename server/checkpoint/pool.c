@@ -36,14 +36,25 @@ static enum dp_status sweep(void *context, const char *name, struct dp_error *er
     return st;
 }
 
-static enum dp_status know_shard(struct dp_pool *pool, const struct dp_manifest_shard *shard,
+static enum dp_status know_files(struct dp_pool *pool, const struct dp_manifest_files *files,
                                  struct dp_error *err)
 {
     enum dp_status st = DP_OK;
-    for (size_t i = 0; shard->store == pool->store && st == DP_OK && i < shard->files.count; i++) {
-        const struct dp_manifest_file *file = &shard->files.file[i];
+    for (size_t i = 0; st == DP_OK && i < files->count; i++) {
+        const struct dp_manifest_file *file = &files->file[i];
         st = dp_manifest_files_add(&pool->known, file->name, file->bytes, file->checksum, err);
     }
+    return st;
+}
+
+static enum dp_status know_shard(struct dp_pool *pool, const struct dp_manifest_shard *shard,
+                                 struct dp_error *err)
+{
+    if (shard->store != pool->store)
+        return DP_OK;
+    enum dp_status st = know_files(pool, &shard->files, err);
+    for (uint32_t i = 0; st == DP_OK && i < shard->snapshots; i++)
+        st = know_files(pool, &shard->snapshot[i].files, err);
     return st;
 }
 

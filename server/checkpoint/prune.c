@@ -49,6 +49,24 @@ static enum dp_status add(struct named *named, uint64_t store, const struct dp_m
     return copy || st != DP_OK ? st : dp_fail(err, DP_NOMEM, "no memory for a list of files");
 }
 
+static enum dp_status add_all(struct named *named, uint64_t store, const struct dp_manifest_files *files,
+                              struct dp_error *err)
+{
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < files->count; i++)
+        st = add(named, store, &files->file[i], err);
+    return st;
+}
+
+static enum dp_status name_shard(struct named *named, const struct dp_manifest_shard *shard,
+                                 struct dp_error *err)
+{
+    enum dp_status st = add_all(named, shard->store, &shard->files, err);
+    for (uint32_t i = 0; st == DP_OK && i < shard->snapshots; i++)
+        st = add_all(named, shard->store, &shard->snapshot[i].files, err);
+    return st;
+}
+
 static enum dp_status name_all(const char *directory, const struct dp_checkpoint_list *list,
                                struct named *named, struct dp_error *err)
 {
@@ -62,8 +80,7 @@ static enum dp_status name_all(const char *directory, const struct dp_checkpoint
         if (st == DP_OK)
             st = dp_manifest_read(path.text, &manifest, err);
         for (uint32_t s = 0; st == DP_OK && s < manifest.shards; s++)
-            for (size_t f = 0; st == DP_OK && f < manifest.shard[s].files.count; f++)
-                st = add(named, manifest.shard[s].store, &manifest.shard[s].files.file[f], err);
+            st = name_shard(named, &manifest.shard[s], err);
         dp_manifest_clear(&manifest);
     }
     if (named->count > 0)

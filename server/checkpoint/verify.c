@@ -161,6 +161,24 @@ static void check_surplus(struct verifying *v, const char *path, const struct dp
         tell(v, &what);
 }
 
+/* A file that `but` names, too, is checked with that. */
+static enum dp_status check_pool(struct verifying *v, const struct dp_manifest_shard *shard,
+                                 const struct dp_manifest_files *files, const struct dp_manifest_files *but,
+                                 struct dp_error *err)
+{
+    struct dp_checkpoint_path path;
+    enum dp_status st = DP_OK;
+    for (size_t i = 0; st == DP_OK && i < files->count; i++) {
+        const struct dp_manifest_file *file = &files->file[i];
+        if (but && dp_manifest_files_find(but, file->name, file->checksum))
+            continue;
+        st = dp_checkpoint_path_pool(v->o->directory, shard->store, file->name, file->checksum, &path, err);
+        if (st == DP_OK)
+            st = check_file(v, path.text, file, err);
+    }
+    return st;
+}
+
 static enum dp_status check_shard(struct verifying *v, const struct dp_manifest_shard *shard,
                                   struct dp_error *err)
 {
@@ -176,12 +194,10 @@ static enum dp_status check_shard(struct verifying *v, const struct dp_manifest_
         check_surplus(v, tail.text, &shard->tail.files);
     if (st == DP_OK && v->o->checksums && v->out->damages == before)
         check_journal(v, shard, tail.text);
-    for (size_t i = 0; st == DP_OK && i < shard->files.count; i++) {
-        const struct dp_manifest_file *file = &shard->files.file[i];
-        st = dp_checkpoint_path_pool(v->o->directory, shard->store, file->name, file->checksum, &path, err);
-        if (st == DP_OK)
-            st = check_file(v, path.text, file, err);
-    }
+    if (st == DP_OK)
+        st = check_pool(v, shard, &shard->files, NULL, err);
+    for (uint32_t i = 0; st == DP_OK && i < shard->snapshots; i++)
+        st = check_pool(v, shard, &shard->snapshot[i].files, &shard->files, err);
     return st;
 }
 

@@ -3,6 +3,7 @@
 #include "common/base/log.h"
 #include "server/store/marks.h"
 #include "server/store/rocks_error.h"
+#include "server/store/snapshot_name.h"
 #include "server/store/space.h"
 #include "server/store/store_directory.h"
 
@@ -13,13 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define TMP         "snapshot-tmp"
 #define DROP        "snapshot-drop"
 #define SNAPSHOT    "snapshot"
 #define REVERT      "revert"
-#define NAME_BYTES  64u
 #define NEW_CURRENT "CURRENT.dbtmp"
 #define TAKE_BYTES  ((uint64_t)4 << 20) /* RocksDB writes logs and a manifest for a snapshot or a revert */
 #define COPY_BYTES  (256u << 10)
@@ -42,28 +43,6 @@ static enum dp_status failed(struct dp_error *err, const char *what, const char 
 static enum dp_status too_long(const char *directory, struct dp_error *err)
 {
     return dp_fail(err, DP_IO, "store %s: its path is too long", directory);
-}
-
-/* ---- names */
-
-static void name_of(const char *stem, struct dp_store_snapshot snapshot, char out[NAME_BYTES])
-{
-    (void)snprintf(out, NAME_BYTES, "%s-%" PRIu32 "-%" PRIu32, stem, snapshot.run, snapshot.epoch);
-}
-
-/* Accepts exactly the form of name_of: no sign, no leading zero. */
-static bool parse_name(const char *name, const char *stem, struct dp_store_snapshot *out)
-{
-    char again[NAME_BYTES], *end;
-    size_t len = strlen(stem);
-    if (strncmp(name, stem, len) != 0 || name[len] != '-')
-        return false;
-    out->run = (uint32_t)strtoul(name + len + 1, &end, 10);
-    if (*end != '-')
-        return false;
-    out->epoch = (uint32_t)strtoul(end + 1, &end, 10);
-    name_of(stem, *out, again);
-    return strcmp(name, again) == 0;
 }
 
 /* A status other than DP_OK from visit ends the walk and is returned. */
@@ -95,7 +74,8 @@ static enum dp_status see(void *context, const char *name, struct dp_error *err)
     const struct snapshot_found *found = context;
     struct dp_store_snapshot snapshot;
     (void)err;
-    if (found->out->count < DP_STORE_SNAPSHOTS_MAX && parse_name(name, found->stem, &snapshot))
+    if (found->out->count < DP_STORE_SNAPSHOTS_MAX &&
+        dp_snapshot_name_parse_with(found->stem, name, &snapshot))
         found->out->snapshot[found->out->count++] = snapshot;
     return DP_OK;
 }
@@ -117,12 +97,12 @@ enum dp_status dp_rocks_snapshot_list(const char *directory, struct dp_rocks_sna
 void dp_rocks_snapshot_place(const char *directory, char out[DP_ROCKS_PLACE_BYTES])
 {
     struct dp_rocks_snapshots reverts;
-    char name[NAME_BYTES];
+    char name[DP_SNAPSHOT_NAME_BYTES];
     struct path path;
     (void)snprintf(out, DP_ROCKS_PLACE_BYTES, "%s", directory);
     if (find(directory, REVERT, &reverts, NULL) != DP_OK || reverts.count == 0)
         return;
-    name_of(REVERT, reverts.snapshot[0], name);
+    dp_snapshot_name_with(REVERT, reverts.snapshot[0], name);
     if (path_of(directory, name, &path))
         (void)snprintf(out, DP_ROCKS_PLACE_BYTES, "%s", path.text);
 }
@@ -178,12 +158,12 @@ enum dp_status dp_rocks_snapshot_drop(const char *directory, struct dp_store_sna
                                       struct dp_store_snapshot and_but, struct dp_error *err)
 {
     struct dp_rocks_snapshots there;
-    char name[NAME_BYTES];
+    char name[DP_SNAPSHOT_NAME_BYTES];
     enum dp_status st = dp_rocks_snapshot_list(directory, &there, err);
     for (uint32_t i = 0; st == DP_OK && i < there.count; i++) {
         if (is_same(there.snapshot[i], but) || is_same(there.snapshot[i], and_but))
             continue;
-        name_of(SNAPSHOT, there.snapshot[i], name);
+        dp_snapshot_name_with(SNAPSHOT, there.snapshot[i], name);
         st = drop_one(directory, name, err);
     }
     return st;
@@ -221,9 +201,9 @@ static enum dp_status sweep_tmp(const char *directory, struct dp_error *err)
 enum dp_status dp_rocks_snapshot_take(const struct dp_rocks_db *db, struct dp_store_snapshot snapshot,
                                       struct dp_error *err)
 {
-    char name[NAME_BYTES];
+    char name[DP_SNAPSHOT_NAME_BYTES];
     struct path tmp, path;
-    name_of(SNAPSHOT, snapshot, name);
+    dp_snapshot_name_with(SNAPSHOT, snapshot, name);
     if (!path_of(db->directory, TMP, &tmp) || !path_of(db->directory, name, &path))
         return too_long(db->directory, err);
     if (access(path.text, F_OK) == 0)
@@ -262,10 +242,10 @@ static enum dp_status bring_marks(const char *directory, const char *snapshot,
 enum dp_status dp_rocks_snapshot_revert(const char *directory, struct dp_store_snapshot snapshot,
                                         const struct dp_store_mark *mark, struct dp_error *err)
 {
-    char name[NAME_BYTES], to[NAME_BYTES];
+    char name[DP_SNAPSHOT_NAME_BYTES], to[DP_SNAPSHOT_NAME_BYTES];
     struct path path;
-    name_of(SNAPSHOT, snapshot, name);
-    name_of(REVERT, snapshot, to);
+    dp_snapshot_name_with(SNAPSHOT, snapshot, name);
+    dp_snapshot_name_with(REVERT, snapshot, to);
     if (!path_of(directory, name, &path))
         return too_long(directory, err);
     if (access(path.text, F_OK) != 0)
@@ -348,6 +328,26 @@ static enum dp_status bring_name(void *context, const char *name, struct dp_erro
     return is_of_database(name) && strcmp(name, "CURRENT") != 0 ? bring(context, name, name, err) : DP_OK;
 }
 
+static enum dp_status bring_any(void *context, const char *name, struct dp_error *err)
+{
+    return is_of_database(name) ? bring(context, name, name, err) : DP_OK;
+}
+
+enum dp_status dp_rocks_snapshot_link(const char *directory, struct dp_store_snapshot snapshot,
+                                      const char *into, struct dp_error *err)
+{
+    char name[DP_SNAPSHOT_NAME_BYTES];
+    struct path from, to;
+    dp_snapshot_name(snapshot, name);
+    if (!path_of(directory, name, &from) || !path_of(into, name, &to))
+        return too_long(into, err);
+    if (mkdir(to.text, 0777) != 0)
+        return failed(err, "make", to.text);
+    struct bringing way = {.from = from.text, .to = to.text};
+    enum dp_status st = each_name(from.text, bring_any, &way, err);
+    return st == DP_OK ? dp_store_directory_sync(to.text, err) : st;
+}
+
 /* Removes NEW_CURRENT at the end: when this is repeated, both names are links to one file, and rename then
  * keeps both. */
 static enum dp_status bring_current(const struct bringing *way, struct dp_error *err)
@@ -395,10 +395,10 @@ static enum dp_status settle_locked(const char *directory, const char *name, str
 enum dp_status dp_rocks_snapshot_settle(const char *directory, struct dp_error *err)
 {
     struct dp_rocks_snapshots reverts;
-    char name[NAME_BYTES];
+    char name[DP_SNAPSHOT_NAME_BYTES];
     enum dp_status st = find(directory, REVERT, &reverts, err);
     if (st == DP_OK && reverts.count > 0) {
-        name_of(REVERT, reverts.snapshot[0], name);
+        dp_snapshot_name_with(REVERT, reverts.snapshot[0], name);
         st = settle_locked(directory, name, err);
     }
     if (st == DP_OK)

@@ -66,7 +66,7 @@ enum dp_store_job_kind {
      * no later job. */
     DP_STORE_SNAPSHOT,
     /* Makes `link_name`: a hard-linked copy of the store, of its own directory, as all writes and marks submitted before
-     * have left it, with none submitted after it; durable when completed. No link outlives an opening. A failure leaves the
+     * have left it, with none submitted after it, and of the snapshots that it has then; durable when completed. No link outlives an opening. A failure leaves the
      * store unchanged and fails no later job. */
     DP_STORE_LINK,
     DP_STORE_UNLINK, /* removes it, as far as it is there; a failure is as that of a LINK */

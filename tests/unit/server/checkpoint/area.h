@@ -1,4 +1,4 @@
-/* Area: a directory of checkpoints, and a cluster of two shards without a server: their links are plain files and their journals real, so
+/* Area: a directory of checkpoints, and a cluster of two shards without a server: their links, each with a snapshot, are plain files and their journals real, so
  * that the room's files run as they do beside a shard.
  *     new -> change -> make ... -> free
  * Thread    The test's own. */

@@ -45,6 +45,15 @@ static void fill_shard(struct dp_manifest_shard *shard, uint32_t index, uint32_t
     assert_int_equal(dp_manifest_files_add(&shard->files, "CURRENT", 16, SUM_A, &err), DP_OK);
     assert_int_equal(
         dp_manifest_files_add(&shard->tail.files, "journal-0000000000000001", 65536, SUM_A, &err), DP_OK);
+    shard->snapshot = calloc(2, sizeof shard->snapshot[0]);
+    shard->snapshots = index == 0 ? 2 : 1; /* shard 1 has not taken the second one yet */
+    for (uint32_t i = 0; i < shard->snapshots; i++) {
+        struct dp_manifest_files *files = &shard->snapshot[i].files;
+        shard->snapshot[i].run = 1;
+        shard->snapshot[i].epoch = 4 + i;
+        assert_int_equal(dp_manifest_files_add(files, "000012.sst", 1000, SUM_B, &err), DP_OK);
+        assert_int_equal(dp_manifest_files_add(files, "CURRENT", 16, SUM_B, &err), DP_OK);
+    }
     shard->tables.table = calloc(2, sizeof shard->tables.table[0]);
     shard->tables.count = index == 0 ? 2 : 1; /* b: its first push came to shard 1 behind the cut */
     shard->tables.table[0] = (struct dp_manifest_table){spec_of("a", 16), 5};
@@ -103,6 +112,14 @@ static void expect_shard(const struct dp_manifest_shard *shard, uint32_t index)
     assert_int_equal(shard->files.count, 2);
     expect_file(&shard->files.file[0], "000012.sst", 1000, SUM_B);
     expect_file(&shard->files.file[1], "CURRENT", 16, SUM_A);
+    assert_int_equal(shard->snapshots, index == 0 ? 2 : 1);
+    for (uint32_t i = 0; i < shard->snapshots; i++) {
+        assert_int_equal(shard->snapshot[i].run, 1);
+        assert_int_equal(shard->snapshot[i].epoch, 4 + i);
+        assert_int_equal(shard->snapshot[i].files.count, 2);
+        expect_file(&shard->snapshot[i].files.file[0], "000012.sst", 1000, SUM_B);
+        expect_file(&shard->snapshot[i].files.file[1], "CURRENT", 16, SUM_B);
+    }
     assert_int_equal(shard->tail.files.count, 1);
     expect_file(&shard->tail.files.file[0], "journal-0000000000000001", 65536, SUM_A);
 }
@@ -141,7 +158,7 @@ static void what_is_written_is_read_again(void **state)
     assert_int_equal(dp_push_exceptions_pushes(&again.exceptions), 2);
     assert_true(again.position.known && again.position.loss == 0.125);
     assert_int_equal(again.position.step, 300);
-    assert_int_equal(again.bytes, 250 + 2 * (1016 + 65536));
+    assert_int_equal(again.bytes, 250 + 2 * (1016 + 65536 + 16)); /* each file once */
     assert_int_equal(again.bytes_new, 250 + 2 * 77);
     dp_manifest_clear(&again);
     dp_manifest_clear(&m);
@@ -228,7 +245,8 @@ static uint32_t sweep_field(json_t *root, json_t *object, const char *name)
     for (size_t i = 0; i < 5; i++) {
         struct dp_error err = {0};
         bool fits = (i == 3 && (strcmp(name, "made") == 0 || strcmp(name, "name") == 0)) ||
-                    (i == 4 && (strcmp(name, "tables") == 0 || strcmp(name, "files") == 0));
+                    (i == 4 && (strcmp(name, "tables") == 0 || strcmp(name, "files") == 0 ||
+                                strcmp(name, "snapshots") == 0));
         if (fits)
             continue;
         if (wrong[i])
@@ -323,6 +341,13 @@ static void what_does_not_fit_together_is_refused(void **state)
     refuse_with("shards/0/files/0/name", json_string(".."));
     refuse_with("shards/0/files/0/name", json_string("CURRENT"));
     refuse_with("shards/0/files/0/blake2b", json_string("00112233445566778899aabbccddeefg"));
+    refuse_with("shards/0/snapshots/0/run", json_integer(0));
+    refuse_with("shards/0/snapshots/0/epoch", json_integer(0));
+    refuse_with("shards/0/snapshots/0/epoch", json_integer(5)); /* as the next */
+    refuse_with("shards/0/snapshots/0/epoch", json_integer(6));
+    refuse_with("shards/0/snapshots/0/run", json_integer(2));
+    refuse_with("shards/0/snapshots/0/files/0/name", json_string("../escaped"));
+    refuse_with("shards/0/snapshots/0/files/0/name", json_string("CURRENT"));
     refuse_with("ids/name", json_string("/etc/passwd"));
     refuse_with("tables/0/name", json_string("b"));
     refuse_with("tables/1/name", json_string("c"));

@@ -37,7 +37,8 @@ static struct area *one_checkpoint(void)
     count = 0;
     assert_int_equal(nftw(area->directory, list_one, 16, FTW_PHYS), 0);
     assert_int_equal(
-        count, 1 + 2 + AREA_SHARDS * (1 + 3)); /* manifest; ids, register; tail and link of each shard */
+        count,
+        1 + 2 + AREA_SHARDS * (1 + 3 + 2)); /* manifest; ids, register; tail, link, snapshot of each shard */
     return area;
 }
 

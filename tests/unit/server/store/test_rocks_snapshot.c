@@ -365,6 +365,113 @@ static void other_names_are_no_snapshots(void **state)
     form_free(form);
 }
 
+/* ---- links */
+
+struct linked_snapshot {
+    struct batch *expected;
+    uint32_t seen;
+};
+
+static enum dp_status see_row(void *context, struct dp_store_key key, const void *row, size_t row_bytes,
+                              struct dp_error *err)
+{
+    struct linked_snapshot *linked = context;
+    (void)err;
+    assert_true(linked->seen < ROWS && key.mixed == linked->expected->keys[linked->seen].mixed);
+    assert_int_equal(row_bytes, ROW);
+    assert_memory_equal(row, linked->expected->rows[linked->seen++], ROW);
+    return DP_OK;
+}
+
+static void expect_in_link(const struct form *form, const char *name, uint32_t version)
+{
+    struct linked_snapshot linked = {.expected = batch_new(ROWS, ROW)};
+    struct dp_store_view *view = NULL;
+    struct dp_error err = {0};
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/cut-1-1/%s", form->directory, name);
+    batch_fill(linked.expected, 1, 0, 3, version);
+    assert_int_equal(dp_store_view_open(path, NULL, &view, &err), DP_OK);
+    assert_int_equal(dp_store_view_rows(view, NULL, see_row, &linked, &err), DP_OK);
+    assert_int_equal(linked.seen, ROWS);
+    dp_store_view_close(&view);
+    batch_free(linked.expected);
+}
+
+/* Whatever becomes of them in the store. */
+static void a_link_has_the_snapshots_of_its_moment(bool links)
+{
+    struct form *form = form_with_journal();
+    struct dp_store_job link = {.kind = DP_STORE_LINK, .link_name = "cut-1-1"};
+    const struct dp_store_snapshot later = {1, 3};
+    struct dp_error err = {0};
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/cut-1-1", form->directory);
+    write_rows(form, 1);
+    assert_int_equal(take(form, before, before), DP_OK);
+    write_rows(form, 2);
+    assert_int_equal(take(form, then, before), DP_OK);
+    write_rows(form, 3);
+    no_links = !links;
+    assert_int_equal(form_do(form, &link), DP_OK);
+    no_links = false;
+    assert_int_equal(take(form, later, later), DP_OK);
+    assert_false(holds(form, then));
+    expect_in_link(form, "snapshot-1-1", 1);
+    expect_in_link(form, "snapshot-1-2", 2);
+    assert_int_equal(access(path, F_OK), 0);
+    form_close(form, true);
+    assert_int_equal(form_open(form, &err), DP_OK); /* which sweeps it */
+    assert_int_not_equal(access(path, F_OK), 0);
+    assert_true(holds(form, later));
+    form_free(form);
+}
+
+static void a_link_has_snapshots(void **state)
+{
+    (void)state;
+    a_link_has_the_snapshots_of_its_moment(true);
+}
+
+static void a_link_has_snapshots_without_hard_links(void **state)
+{
+    (void)state;
+    a_link_has_the_snapshots_of_its_moment(false);
+}
+
+/* It fails, or is whole; what is left of it goes at the next opening. */
+static void linking_may_die_at_any_call(void **state)
+{
+    uint32_t died = 0;
+    (void)state;
+    for (uint32_t at = 1;; at++) {
+        struct form *form = form_with_journal();
+        struct dp_store_job link = {.kind = DP_STORE_LINK, .link_name = "cut-1-1"};
+        struct dp_error err = {0};
+        char path[512];
+        (void)snprintf(path, sizeof path, "%s/cut-1-1", form->directory);
+        write_rows(form, 1);
+        assert_int_equal(take(form, then, then), DP_OK);
+        calls = 0;
+        dies_at = at;
+        enum dp_status st = form_do(form, &link);
+        dies_at = 0;
+        bool over = calls < at;
+        died += st != DP_OK;
+        if (st == DP_OK)
+            expect_in_link(form, "snapshot-1-2", 1);
+        form_close(form, true);
+        assert_int_equal(form_open(form, &err), DP_OK);
+        assert_int_not_equal(access(path, F_OK), 0);
+        assert_true(holds(form, then));
+        form_free(form);
+        if (over)
+            break;
+    }
+    print_message("%u ends\n", died);
+    assert_true(died >= 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +483,9 @@ int main(void)
         cmocka_unit_test(a_reader_reads_from_a_revert_that_is_not_ended),
         cmocka_unit_test(a_store_that_was_not_closed_cleanly_is_not_reverted),
         cmocka_unit_test(other_names_are_no_snapshots),
+        cmocka_unit_test(a_link_has_snapshots),
+        cmocka_unit_test(a_link_has_snapshots_without_hard_links),
+        cmocka_unit_test(linking_may_die_at_any_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
