@@ -2,6 +2,7 @@
 
 #include "common/base/log.h"
 #include "server/restore/restore_put.h"
+#include "server/restore/restore_snapshots.h"
 #include "server/restore/restore_source.h"
 #include "server/store/rocks_store.h"
 
@@ -49,19 +50,6 @@ static enum dp_status open_targets(struct splitting *s, struct dp_error *err)
 }
 
 /* ---- old shards */
-
-static bool meets(struct dp_range a, struct dp_range b)
-{
-    return a.first <= b.last && b.first <= a.last;
-}
-
-static bool is_needed(const struct dp_restore_split *o, struct dp_range range)
-{
-    for (uint32_t i = 0; i < o->count; i++)
-        if (meets(dp_range_of_shard(o->first + i, o->total), range))
-            return true;
-    return false;
-}
 
 static enum dp_status take_shard(struct splitting *s, uint32_t index, struct dp_error *err)
 {
@@ -140,7 +128,7 @@ static enum dp_status split(struct splitting *s, struct dp_error *err)
     if (st == DP_OK)
         st = dp_restore_rows_new(&rows, &s->rows, err);
     for (uint32_t i = 0; st == DP_OK && i < m->shards; i++)
-        if (is_needed(o, m->shard[i].range))
+        if (dp_restore_split_needs(o, m->shard[i].range))
             st = take_shard(s, i, err);
     if (st == DP_OK)
         st = dp_restore_rows_end(s->rows, err);
@@ -160,6 +148,8 @@ enum dp_status dp_restore_split(const struct dp_restore_split *o, struct dp_erro
     for (uint32_t i = 0; s.store && i < o->count; i++)
         if (s.store[i].close)
             s.store[i].close(s.store[i].self);
+    if (st == DP_OK)
+        st = dp_restore_snapshots_split(o, err);
     for (uint32_t i = 0; st == DP_OK && i < o->count; i++) {
         struct dp_checkpoint_path path;
         st = path_of(&path, o, "shard", o->first + i, err);

@@ -1,6 +1,6 @@
 /* Restore split: a checkpoint of one number of shards becomes the stores of another.
  *     for each old shard whose range meets one of ours: copied (restore_copy.h), recovered (restore_source.h), its rows written into
- *     our stores by range, removed -> marks
+ *     our stores by range, removed -> marks -> snapshots (restore_snapshots.h)
  * Promise   The stores are clean and durable but their names in `building`: they have every row of their ranges, each counted, all tables,
  *           and the ids and steps of all shards. Their journals begin behind the greatest lsn of all old shards, so that a push is newer
  *           than any row.
@@ -19,6 +19,17 @@ struct dp_restore_split {
     uint32_t first, count, total;        /* the shards that are made, of the new number of all */
     uint64_t cache_bytes, journal_bytes; /* of one shard */
 };
+
+/* Whether a shard of the checkpoint has rows of ours. */
+static inline bool dp_restore_split_needs(const struct dp_restore_split *split, struct dp_range range)
+{
+    for (uint32_t i = 0; i < split->count; i++) {
+        const struct dp_range own = dp_range_of_shard(split->first + i, split->total);
+        if (own.first <= range.last && range.first <= own.last)
+            return true;
+    }
+    return false;
+}
 
 DP_MUST_USE
 enum dp_status dp_restore_split(const struct dp_restore_split *split, struct dp_error *err);

@@ -16,7 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATH 900u
+#define PATH            900u
+#define MADE_EPOCHS_MAX 9u
 
 static void path_of(char to[PATH], const char *format, ...) DP_PRINTF(2, 3);
 static void path_of(char to[PATH], const char *format, ...)
@@ -79,26 +80,42 @@ static void add_file(struct dp_manifest_files *files, const char *name, const vo
 
 /* ---- the pool */
 
-static void pool_rows(const struct made *made, const char *store, struct dp_manifest_shard *out)
+static void pool_files(const struct made *made, const char *store, uint64_t id,
+                       struct dp_manifest_files *files)
 {
     char from[PATH], to[PATH], pool[PATH], checksum[DP_CHECKSUM_TEXT];
     struct dp_error err = {0};
     size_t size;
     DIR *list = opendir(store);
     assert_non_null(list);
-    path_of(pool, "%s/files/%016" PRIx64, made->directory, out->store);
+    path_of(pool, "%s/files/%016" PRIx64, made->directory, id);
     assert_int_equal(dp_directory_make(pool, &err), DP_OK);
     for (struct dirent *entry = readdir(list); entry; entry = readdir(list)) {
         if (!is_of_database(entry->d_name))
             continue;
         path_of(from, "%s/%s", store, entry->d_name);
         char *bytes = slurp(from, &size);
-        add_file(&out->files, entry->d_name, bytes, size, checksum);
+        add_file(files, entry->d_name, bytes, size, checksum);
         path_of(to, "%s/%s-%s", pool, entry->d_name, checksum);
         spit(to, bytes, size);
         free(bytes);
     }
     (void)closedir(list);
+}
+
+static void pool_rows(const struct made *made, const char *store, struct dp_manifest_shard *out)
+{
+    char path[PATH];
+    pool_files(made, store, out->store, &out->files);
+    out->snapshot = calloc(MADE_EPOCHS_MAX, sizeof out->snapshot[0]);
+    for (uint32_t epoch = 1; epoch <= MADE_EPOCHS_MAX; epoch++) {
+        path_of(path, "%s/snapshot-1-%" PRIu32, store, epoch);
+        if (access(path, F_OK) != 0)
+            continue;
+        struct dp_manifest_snapshot *snapshot = &out->snapshot[out->snapshots++];
+        *snapshot = (struct dp_manifest_snapshot){.run = 1, .epoch = epoch};
+        pool_files(made, path, out->store, &snapshot->files);
+    }
 }
 
 /* ---- the tail */

@@ -97,6 +97,7 @@ static void the_same_number_of_shards(void **state)
     expect_register(world);
     world_expect_restored(world);
     expect_push_counts(world, 3, WORLD_PUSHES);
+    world_expect_kept(world);
 }
 
 /* Servers without a journal could not replay one: the stores are whole when they are there. */
@@ -151,6 +152,7 @@ static void more_shards_and_fewer(void **state)
     world_expect_restored(world);
     expect_push_counts(world, 3, WORLD_PUSHES + 3);
     expect_push_counts(world, 380, WORLD_PUSHES + 4);
+    world_expect_kept(world); /* from the snapshots of 3 shards, which were those of 2 */
 }
 
 /* A table came to one shard before the cut, and to the other one behind its link, whose tail has pushes to it all the same. */
