@@ -10,7 +10,7 @@ static enum dp_status path_of(const char *link, const struct dp_manifest_snapsho
                               struct dp_checkpoint_path *out, struct dp_error *err)
 {
     char name[DP_SNAPSHOT_NAME_BYTES];
-    dp_snapshot_name((struct dp_store_snapshot){snapshot->run, snapshot->epoch}, name);
+    dp_store_snapshot_name((struct dp_store_snapshot){snapshot->run, snapshot->epoch}, name);
     return dp_checkpoint_path(out, err, "%s/%s", link, name);
 }
 
@@ -29,7 +29,7 @@ static enum dp_status see_directory(void *context, const char *name, struct dp_e
 {
     struct dp_manifest_shard *shard = context;
     struct dp_store_snapshot is;
-    if (!dp_snapshot_name_parse(name, &is))
+    if (!dp_store_snapshot_name_parse(name, &is))
         return DP_OK;
     struct dp_manifest_snapshot *more =
         realloc(shard->snapshot, (shard->snapshots + 1) * sizeof shard->snapshot[0]);

@@ -197,7 +197,7 @@ enum dp_status dp_restore_copy_snapshots(const struct dp_restore_from *from, uin
     for (uint32_t i = 0; st == DP_OK && i < from->snapshots; i++) {
         struct dp_checkpoint_path path;
         char name[DP_SNAPSHOT_NAME_BYTES];
-        dp_snapshot_name(from->snapshot[i], name);
+        dp_store_snapshot_name(from->snapshot[i], name);
         st = dp_checkpoint_path(&path, err, "%s/%s", directory, name);
         if (st == DP_OK)
             st = dp_restore_copy_snapshot(from, index, from->snapshot[i], directory, path.text, err);

@@ -113,7 +113,7 @@ static enum dp_status move(const struct snapshot_splitting *s, uint32_t target, 
 {
     struct dp_checkpoint_path beside, shard, from, to;
     char name[DP_SNAPSHOT_NAME_BYTES];
-    dp_snapshot_name(s->is, name);
+    dp_store_snapshot_name(s->is, name);
     enum dp_status st = path_of(&beside, s->o, "keeping", s->o->first + target, err);
     if (st == DP_OK)
         st = path_of(&shard, s->o, "shard", s->o->first + target, err);

@@ -3,7 +3,6 @@
 #include "common/base/log.h"
 #include "server/store/rocks_snapshot.h"
 #include "server/store/snapshot_name.h"
-#include "server/store/store_directory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,16 +13,6 @@
 static bool is_link(const char *name)
 {
     return strncmp(name, DP_STORE_LINK_PREFIX, sizeof DP_STORE_LINK_PREFIX - 1) == 0;
-}
-
-/* The snapshots that the store has now: all orders about them before this one are done (store.h). */
-static enum dp_status link_snapshots(const struct dp_rocks_db *db, const char *path, struct dp_error *err)
-{
-    struct dp_rocks_snapshots there;
-    enum dp_status st = dp_rocks_snapshot_list(db->directory, &there, err);
-    for (uint32_t i = 0; st == DP_OK && i < there.count; i++)
-        st = dp_rocks_snapshot_link(db->directory, there.snapshot[i], path, err);
-    return st == DP_OK && there.count > 0 ? dp_store_directory_sync(path, err) : st;
 }
 
 enum dp_status dp_rocks_link_make(const struct dp_rocks_db *db, const char *name, struct dp_error *err)
@@ -37,7 +26,7 @@ enum dp_status dp_rocks_link_make(const struct dp_rocks_db *db, const char *name
         return dp_fail(err, DP_EXISTS, "store %s has a link %s", db->directory, name);
     enum dp_status st = dp_rocks_snapshot_copy(db, path, err);
     if (st == DP_OK)
-        st = link_snapshots(db, path, err);
+        st = dp_rocks_snapshot_link(db->directory, path, err);
     if (st != DP_OK && dp_rocks_link_remove(db->directory, name, &swept) != DP_OK)
         dp_log(DP_LOG_WARN, "%s; the next opening removes it", swept.text);
     return st;
@@ -52,7 +41,7 @@ static enum dp_status remove_one(const char *directory, const char *name, struct
         return dp_fail(err, DP_IO, "store %s: its path is too long", directory);
     enum dp_status st = dp_rocks_snapshot_list(path, &there, err);
     for (uint32_t i = 0; st == DP_OK && i < there.count; i++) {
-        dp_snapshot_name(there.snapshot[i], inner);
+        dp_store_snapshot_name(there.snapshot[i], inner);
         st = dp_rocks_snapshot_remove(path, inner, err);
     }
     return st == DP_OK ? dp_rocks_snapshot_remove(directory, name, err) : st;

@@ -75,7 +75,7 @@ static enum dp_status see(void *context, const char *name, struct dp_error *err)
     struct dp_store_snapshot snapshot;
     (void)err;
     if (found->out->count < DP_STORE_SNAPSHOTS_MAX &&
-        dp_snapshot_name_parse_with(found->stem, name, &snapshot))
+        dp_store_snapshot_name_parse_with(found->stem, name, &snapshot))
         found->out->snapshot[found->out->count++] = snapshot;
     return DP_OK;
 }
@@ -102,7 +102,7 @@ void dp_rocks_snapshot_place(const char *directory, char out[DP_ROCKS_PLACE_BYTE
     (void)snprintf(out, DP_ROCKS_PLACE_BYTES, "%s", directory);
     if (find(directory, REVERT, &reverts, NULL) != DP_OK || reverts.count == 0)
         return;
-    dp_snapshot_name_with(REVERT, reverts.snapshot[0], name);
+    dp_store_snapshot_name_with(REVERT, reverts.snapshot[0], name);
     if (path_of(directory, name, &path))
         (void)snprintf(out, DP_ROCKS_PLACE_BYTES, "%s", path.text);
 }
@@ -163,7 +163,7 @@ enum dp_status dp_rocks_snapshot_drop(const char *directory, struct dp_store_sna
     for (uint32_t i = 0; st == DP_OK && i < there.count; i++) {
         if (is_same(there.snapshot[i], but) || is_same(there.snapshot[i], and_but))
             continue;
-        dp_snapshot_name_with(SNAPSHOT, there.snapshot[i], name);
+        dp_store_snapshot_name_with(SNAPSHOT, there.snapshot[i], name);
         st = drop_one(directory, name, err);
     }
     return st;
@@ -203,7 +203,7 @@ enum dp_status dp_rocks_snapshot_take(const struct dp_rocks_db *db, struct dp_st
 {
     char name[DP_SNAPSHOT_NAME_BYTES];
     struct path tmp, path;
-    dp_snapshot_name_with(SNAPSHOT, snapshot, name);
+    dp_store_snapshot_name_with(SNAPSHOT, snapshot, name);
     if (!path_of(db->directory, TMP, &tmp) || !path_of(db->directory, name, &path))
         return too_long(db->directory, err);
     if (access(path.text, F_OK) == 0)
@@ -244,8 +244,8 @@ enum dp_status dp_rocks_snapshot_revert(const char *directory, struct dp_store_s
 {
     char name[DP_SNAPSHOT_NAME_BYTES], to[DP_SNAPSHOT_NAME_BYTES];
     struct path path;
-    dp_snapshot_name_with(SNAPSHOT, snapshot, name);
-    dp_snapshot_name_with(REVERT, snapshot, to);
+    dp_store_snapshot_name_with(SNAPSHOT, snapshot, name);
+    dp_store_snapshot_name_with(REVERT, snapshot, to);
     if (!path_of(directory, name, &path))
         return too_long(directory, err);
     if (access(path.text, F_OK) != 0)
@@ -333,12 +333,12 @@ static enum dp_status bring_any(void *context, const char *name, struct dp_error
     return is_of_database(name) ? bring(context, name, name, err) : DP_OK;
 }
 
-enum dp_status dp_rocks_snapshot_link(const char *directory, struct dp_store_snapshot snapshot,
-                                      const char *into, struct dp_error *err)
+static enum dp_status link_one(const char *directory, struct dp_store_snapshot snapshot, const char *into,
+                               struct dp_error *err)
 {
     char name[DP_SNAPSHOT_NAME_BYTES];
     struct path from, to;
-    dp_snapshot_name(snapshot, name);
+    dp_store_snapshot_name(snapshot, name);
     if (!path_of(directory, name, &from) || !path_of(into, name, &to))
         return too_long(into, err);
     if (mkdir(to.text, 0777) != 0)
@@ -346,6 +346,15 @@ enum dp_status dp_rocks_snapshot_link(const char *directory, struct dp_store_sna
     struct bringing way = {.from = from.text, .to = to.text};
     enum dp_status st = each_name(from.text, bring_any, &way, err);
     return st == DP_OK ? dp_store_directory_sync(to.text, err) : st;
+}
+
+enum dp_status dp_rocks_snapshot_link(const char *directory, const char *into, struct dp_error *err)
+{
+    struct dp_rocks_snapshots there;
+    enum dp_status st = dp_rocks_snapshot_list(directory, &there, err);
+    for (uint32_t i = 0; st == DP_OK && i < there.count; i++)
+        st = link_one(directory, there.snapshot[i], into, err);
+    return st == DP_OK && there.count > 0 ? dp_store_directory_sync(into, err) : st;
 }
 
 /* Removes NEW_CURRENT at the end: when this is repeated, both names are links to one file, and rename then
@@ -398,7 +407,7 @@ enum dp_status dp_rocks_snapshot_settle(const char *directory, struct dp_error *
     char name[DP_SNAPSHOT_NAME_BYTES];
     enum dp_status st = find(directory, REVERT, &reverts, err);
     if (st == DP_OK && reverts.count > 0) {
-        dp_snapshot_name_with(REVERT, reverts.snapshot[0], name);
+        dp_store_snapshot_name_with(REVERT, reverts.snapshot[0], name);
         st = settle_locked(directory, name, err);
     }
     if (st == DP_OK)

@@ -51,14 +51,12 @@ enum dp_status dp_rocks_snapshot_revert(const char *directory, struct dp_store_s
 /* Completes a revert if there is one, and removes the directories of interrupted work. */
 DP_MUST_USE
 enum dp_status dp_rocks_snapshot_settle(const char *directory, struct dp_error *err);
-/* For rocks_link.c. copy: makes the directory at `path`, complete and durable but for its name. link: makes a directory of that
- * snapshot's name in `into`, with links to its files, durable but for its name. remove: a directory of files inside `directory`, if
- * it is there. */
+/* For rocks_link.c. copy: makes the directory at `path`, complete and durable but for its name. link: makes a directory in `into` for each
+ * complete snapshot, of its name, with links to its files. remove: a directory of files inside `directory`, if it is there. */
 DP_MUST_USE
 enum dp_status dp_rocks_snapshot_copy(const struct dp_rocks_db *db, const char *path, struct dp_error *err);
 DP_MUST_USE
-enum dp_status dp_rocks_snapshot_link(const char *directory, struct dp_store_snapshot snapshot,
-                                      const char *into, struct dp_error *err);
+enum dp_status dp_rocks_snapshot_link(const char *directory, const char *into, struct dp_error *err);
 DP_MUST_USE
 enum dp_status dp_rocks_snapshot_remove(const char *directory, const char *name, struct dp_error *err);
 /* The directory to read RocksDB's files from: `directory`, or a revert in it. */
