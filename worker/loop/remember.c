@@ -209,6 +209,18 @@ static bool is_made(const void *of, uint32_t epoch, uint64_t group)
     return dp_position_made(of, epoch, group);
 }
 
+void dp_remember_cut(struct dp_remember *remember, const struct dp_position *position)
+{
+    struct dp_error err = {0};
+    const struct dp_step_log_cut cut = {.epoch = position->epoch,
+                                        .made = position->made,
+                                        .first = position->first,
+                                        .done = is_made,
+                                        .of = position};
+    if (remember->log && dp_step_log_cut(remember->log, &cut, &err) != DP_OK)
+        dp_log(DP_LOG_WARN, "the step log may tell of more than was trained: %s", err.text);
+}
+
 static void set_epoch(struct dp_epoch_stats *epoch, const struct dp_step_sum *sum)
 {
     *epoch = (struct dp_epoch_stats){

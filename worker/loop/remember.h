@@ -51,6 +51,8 @@ DP_MUST_USE
 enum dp_status dp_remember_begin(struct dp_remember *remember, const struct dp_job *job,
                                  const struct dp_step_log_plan *plan, const char *text, bool begun,
                                  struct dp_error *err);
+/* Call when the position is known, before begin: forgets what is logged of pushes that the servers, which were restored, do not have. */
+void dp_remember_cut(struct dp_remember *remember, const struct dp_position *position);
 /* Fills the empty `out` from the note and, where it has more, from the step log. */
 void dp_remember_get(struct dp_remember *remember, struct dp_job *job, const struct dp_remembered *out);
 

@@ -1,4 +1,4 @@
-#include "worker/loop/step_log.h"
+#include "worker/loop/step_log_inner.h"
 
 #include "common/base/log.h"
 #include "worker/loop/step_record.h"
@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -15,44 +14,9 @@
 #define DEAD_BYTES (64u << 10)
 #define DEAD_STEPS 65536u
 #define FILE_MAX   (UINT64_C(4) << 30)
-#define BEHIND     64u /* pushes that may be unanswered: no sum goes past them */
-#define NOTE_STOP  1u  /* early stopping's state, of an earlier version */
+#define NOTE_STOP  1u /* early stopping's state, of an earlier version */
 
-struct bytes {
-    unsigned char *at;
-    size_t size, room;
-};
-
-/* A push, and the sum before it. */
-struct recent {
-    struct dp_step step;
-    struct dp_step_sum before;
-};
-
-struct dp_step_log {
-    char path[PATH_MAX];
-    int fd;
-    struct dp_step_log_id id;
-    uint64_t seed;
-    struct dp_step_log_plan plan;
-    char *text;
-    struct bytes kept;     /* records: plan, sums of whole epochs, notes of each epoch */
-    struct bytes totals;   /* record: the last */
-    struct bytes part;     /* record: the sum of the epoch under way */
-    struct dp_step *steps; /* those read at open, in the order of the file */
-    size_t steps_len, steps_room;
-    uint64_t size, live; /* of the file; of what it would be, written anew */
-    uint64_t tidy_at;    /* not before the file has this size */
-    uint32_t since;      /* steps in this epoch since the last sum */
-    struct recent recent[BEHIND];
-    uint64_t recent_len;
-    uint32_t recent_epoch;
-    uint32_t last_epoch;
-    uint64_t last_groups;
-    bool told;
-};
-
-static bool reserve(struct bytes *bytes, size_t more)
+static bool reserve(struct dp_step_bytes *bytes, size_t more)
 {
     if (bytes->room - bytes->size >= more)
         return true;
@@ -65,7 +29,7 @@ static bool reserve(struct bytes *bytes, size_t more)
     return true;
 }
 
-static bool append(struct bytes *bytes, const void *more, size_t size)
+bool dp_step_log_append(struct dp_step_bytes *bytes, const void *more, size_t size)
 {
     if (!reserve(bytes, size))
         return false;
@@ -112,28 +76,27 @@ static void put(struct dp_step_log *log, const unsigned char *record, size_t siz
     (void)!ftruncate(log->fd, (off_t)log->size); /* half a record would end the reading there */
 }
 
-/* The file anew, of what is needed. */
-static void tidy(struct dp_step_log *log)
+void dp_step_log_rewrite(struct dp_step_log *log, uint32_t epoch, const struct dp_step_bytes *pushes)
 {
     char path[PATH_MAX + 8];
-    unsigned char head[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_ID],
-        record[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_STEP];
-    struct bytes all = {0};
-    bool good = append(&all, head, dp_step_record_put_head(&log->id, head)) &&
-                append(&all, log->kept.at, log->kept.size) &&
-                append(&all, log->totals.at, log->totals.size) && append(&all, log->part.at, log->part.size);
-    uint64_t n = log->recent_len < BEHIND ? log->recent_len : BEHIND;
-    for (uint64_t i = log->recent_len - n; good && log->since > 0 && i < log->recent_len; i++)
-        good =
-            append(&all, record, dp_step_record_put_step(&log->recent[i % BEHIND].step, log->seed, record));
+    unsigned char head[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_ID];
+    struct dp_step_bytes all = {0};
+    bool good = dp_step_log_append(&all, head, dp_step_record_put_head(&log->id, head)) &&
+                dp_step_log_append(&all, log->kept.at, log->kept.size) &&
+                dp_step_log_append(&all, log->totals.at, log->totals.size) &&
+                dp_step_log_append(&all, log->part.at, log->part.size);
+    size_t before = all.size;
+    good = good && dp_step_log_append(&all, pushes->at, pushes->size);
     log->tidy_at = log->size + DEAD_BYTES; /* for the next try, should this one fail */
     (void)snprintf(path, sizeof path, "%s.new", log->path);
-    int fd = good ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666) : -1;
+    int fd = good ? open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666) : -1;
     if (fd >= 0 && write_all(fd, all.at, all.size) && rename(path, log->path) == 0) {
         (void)close(log->fd);
         log->fd = fd;
         log->size = all.size;
         log->tidy_at = all.size * 2 + DEAD_BYTES;
+        log->steps_at = before;
+        log->steps_epoch = epoch;
     } else if (good) {
         tell(log, "cannot shorten");
         if (fd >= 0)
@@ -141,6 +104,23 @@ static void tidy(struct dp_step_log *log)
         (void)unlink(path);
     }
     free(all.at);
+}
+
+/* The records of the epoch's pushes in the file, as far as they are there. A training that is restored into the middle of the epoch
+ * needs them although it has ended. */
+static void read_steps(const struct dp_step_log *log, uint32_t epoch, struct dp_step_bytes *out)
+{
+    size_t size = log->steps_epoch == epoch ? (size_t)(log->size - log->steps_at) : 0;
+    unsigned char *bytes = size > 0 ? malloc(size) : NULL;
+    if (!bytes || pread(log->fd, bytes, size, (off_t)log->steps_at) != (ssize_t)size)
+        size = 0;
+    for (size_t at = 0; dp_step_record_is_sound(bytes + at, size - at, log->seed);) {
+        size_t record = DP_STEP_RECORD_HEAD + dp_step_record_payload(bytes + at);
+        if (dp_step_record_kind(bytes + at) == DP_STEP_KIND_STEP)
+            (void)dp_step_log_append(out, bytes + at, record);
+        at += record;
+    }
+    free(bytes);
 }
 
 void dp_step_log_set_plan(struct dp_step_log *log, const struct dp_step_log_plan *plan, const char *text)
@@ -154,7 +134,7 @@ void dp_step_log_set_plan(struct dp_step_log *log, const struct dp_step_log_plan
         dp_store_u64le(record + DP_STEP_RECORD_HEAD + 8, plan->groups);
         memcpy(record + DP_STEP_RECORD_HEAD + DP_STEP_RECORD_PLAN, text, size);
         size_t all = dp_step_record_seal(record, log->seed, DP_STEP_KIND_PLAN, DP_STEP_RECORD_PLAN + size);
-        (void)append(&log->kept, record, all);
+        (void)dp_step_log_append(&log->kept, record, all);
         put(log, record, all);
         free(log->text);
         log->text = copy;
@@ -169,26 +149,38 @@ void dp_step_log_set_plan(struct dp_step_log *log, const struct dp_step_log_plan
 static void sum_up(struct dp_step_log *log)
 {
     unsigned char record[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_SUM];
-    const struct recent *oldest = &log->recent[log->recent_len % BEHIND];
-    DP_ASSERT(log->recent_len >= BEHIND);
+    const struct dp_step_recent *oldest = &log->recent[log->recent_len % DP_STEP_BEHIND];
+    DP_ASSERT(log->recent_len >= DP_STEP_BEHIND);
     size_t size = dp_step_record_put_sum(log->recent_epoch, false, &oldest->before, log->seed, record);
     log->part.size = 0;
-    (void)append(&log->part, record, size);
-    tidy(log);
-    log->since = BEHIND;
+    (void)dp_step_log_append(&log->part, record, size);
+    struct dp_step_bytes pushes = {0};
+    for (uint64_t i = log->recent_len - DP_STEP_BEHIND; i < log->recent_len; i++) {
+        unsigned char step[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_STEP];
+        (void)dp_step_log_append(
+            &pushes, step, dp_step_record_put_step(&log->recent[i % DP_STEP_BEHIND].step, log->seed, step));
+    }
+    dp_step_log_rewrite(log, log->recent_epoch, &pushes);
+    free(pushes.at);
+    log->since = DP_STEP_BEHIND;
 }
 
 void dp_step_log_add(struct dp_step_log *log, const struct dp_step *step, const struct dp_step_sum *sum)
 {
     unsigned char record[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_STEP];
+    if (step->epoch != log->steps_epoch || log->steps_at == 0) {
+        log->steps_epoch = step->epoch;
+        log->steps_at = log->size;
+    }
     put(log, record, dp_step_record_put_step(step, log->seed, record));
     if (step->epoch != log->recent_epoch || sum->groups != step->group)
         log->recent_len = log->since =
             0; /* a sum is of all pushes before: not where some are found later on */
     log->recent_epoch = step->epoch;
     if (sum->groups == step->group)
-        log->recent[log->recent_len++ % BEHIND] = (struct recent){.step = *step, .before = *sum};
-    if (++log->since >= DEAD_STEPS && log->recent_len >= BEHIND)
+        log->recent[log->recent_len++ % DP_STEP_BEHIND] =
+            (struct dp_step_recent){.step = *step, .before = *sum};
+    if (++log->since >= DEAD_STEPS && log->recent_len >= DP_STEP_BEHIND)
         sum_up(log);
 }
 
@@ -196,12 +188,16 @@ void dp_step_log_epoch(struct dp_step_log *log, uint32_t epoch, const struct dp_
 {
     unsigned char record[DP_STEP_RECORD_HEAD + DP_STEP_RECORD_SUM];
     size_t size = dp_step_record_put_sum(epoch, true, sum, log->seed, record);
-    (void)append(&log->kept, record, size);
+    (void)dp_step_log_append(&log->kept, record, size);
     put(log, record, size);
     log->part.size = 0;
     log->recent_len = log->since = 0;
-    if (log->size > log->tidy_at)
-        tidy(log);
+    if (log->size > log->tidy_at) {
+        struct dp_step_bytes pushes = {0};
+        read_steps(log, epoch, &pushes);
+        dp_step_log_rewrite(log, epoch, &pushes);
+        free(pushes.at);
+    }
 }
 
 /* Keeps the record of a note. */
@@ -210,7 +206,7 @@ static void keep_note(struct dp_step_log *log, enum dp_step_note kind, const uns
 {
     if (kind == DP_STEP_TOTALS)
         log->totals.size = 0;
-    (void)append(kind == DP_STEP_TOTALS ? &log->totals : &log->kept, record, size);
+    (void)dp_step_log_append(kind == DP_STEP_TOTALS ? &log->totals : &log->kept, record, size);
 }
 
 void dp_step_log_note(struct dp_step_log *log, enum dp_step_note kind, uint32_t epoch, const void *bytes,
@@ -233,9 +229,13 @@ void dp_step_log_note(struct dp_step_log *log, enum dp_step_note kind, uint32_t 
 
 /* ---- reading */
 
-static void learn_step(struct dp_step_log *log, const unsigned char *record)
+static void learn_step(struct dp_step_log *log, const unsigned char *record, size_t at)
 {
     struct dp_step step = dp_step_record_get_step(record);
+    if (step.epoch != log->steps_epoch || log->steps_at == 0) {
+        log->steps_epoch = step.epoch;
+        log->steps_at = at;
+    }
     if (log->steps_len == log->steps_room) {
         size_t room = log->steps_room ? log->steps_room * 2 : 1024;
         struct dp_step *steps = realloc(log->steps, room * sizeof *steps);
@@ -256,19 +256,13 @@ static void learn_sum(struct dp_step_log *log, const unsigned char *record)
     const unsigned char *from = record + DP_STEP_RECORD_HEAD;
     uint32_t epoch = dp_load_u32le(from);
     bool whole = dp_load_u32le(from + 4) & 1;
-    size_t left = 0;
     if (whole) {
-        (void)append(&log->kept, record, DP_STEP_RECORD_HEAD + DP_STEP_RECORD_SUM);
+        (void)dp_step_log_append(&log->kept, record, DP_STEP_RECORD_HEAD + DP_STEP_RECORD_SUM);
         log->part.size = 0;
     } else {
         log->part.size = 0;
-        (void)append(&log->part, record, DP_STEP_RECORD_HEAD + DP_STEP_RECORD_SUM);
+        (void)dp_step_log_append(&log->part, record, DP_STEP_RECORD_HEAD + DP_STEP_RECORD_SUM);
     }
-    for (size_t i = 0; whole && i < log->steps_len; i++)
-        if (log->steps[i].epoch != epoch)
-            log->steps[left++] = log->steps[i];
-    if (whole)
-        log->steps_len = left;
     if (epoch > log->last_epoch || (epoch == log->last_epoch && dp_load_u64le(from + 8) > log->last_groups)) {
         log->last_epoch = epoch;
         log->last_groups = dp_load_u64le(from + 8);
@@ -284,15 +278,15 @@ static void learn_plan(struct dp_step_log *log, const unsigned char *record, siz
     free(log->text);
     log->text = text;
     log->plan = (struct dp_step_log_plan){.epochs = dp_load_u32le(from), .groups = dp_load_u64le(from + 8)};
-    (void)append(&log->kept, record, DP_STEP_RECORD_HEAD + payload);
+    (void)dp_step_log_append(&log->kept, record, DP_STEP_RECORD_HEAD + payload);
 }
 
 /* false: it is no record of this log. */
-static bool learn(struct dp_step_log *log, const unsigned char *record, size_t payload)
+static bool learn(struct dp_step_log *log, const unsigned char *record, size_t at, size_t payload)
 {
     enum dp_step_kind kind = dp_step_record_kind(record);
     if (kind == DP_STEP_KIND_STEP && payload == DP_STEP_RECORD_STEP) {
-        learn_step(log, record);
+        learn_step(log, record, at);
     } else if (kind == DP_STEP_KIND_SUM && payload == DP_STEP_RECORD_SUM) {
         learn_sum(log, record);
     } else if (kind == DP_STEP_KIND_PLAN && payload >= DP_STEP_RECORD_PLAN) {
@@ -318,14 +312,14 @@ static size_t parse(struct dp_step_log *log, const unsigned char *bytes, size_t 
     size_t at = DP_STEP_RECORD_HEAD + DP_STEP_RECORD_ID;
     while (dp_step_record_is_sound(bytes + at, size - at, log->seed)) {
         size_t payload = dp_step_record_payload(bytes + at);
-        if (!learn(log, bytes + at, payload))
+        if (!learn(log, bytes + at, at, payload))
             break;
         at += DP_STEP_RECORD_HEAD + payload;
     }
     return at;
 }
 
-static enum dp_status read_file(const char *path, struct bytes *out, struct dp_error *err)
+static enum dp_status read_file(const char *path, struct dp_step_bytes *out, struct dp_error *err)
 {
     struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -378,7 +372,7 @@ static void forget(struct dp_step_log *log)
 enum dp_status dp_step_log_read(const char *path, struct dp_step_log_id *id, struct dp_step_log **out,
                                 struct dp_error *err)
 {
-    struct bytes bytes = {0};
+    struct dp_step_bytes bytes = {0};
     enum dp_status st = make(path, out, err);
     if (st == DP_OK)
         st = read_file(path, &bytes, err);
@@ -410,7 +404,7 @@ static enum dp_status begin(struct dp_step_log *log, struct dp_error *err)
 enum dp_status dp_step_log_open(const char *path, const struct dp_step_log_id *id, struct dp_step_log **out,
                                 struct dp_error *err)
 {
-    struct bytes bytes = {0};
+    struct dp_step_bytes bytes = {0};
     struct dp_error missing = {0};
     size_t sound = 0;
     enum dp_status st = make(path, out, err), read = st == DP_OK ? read_file(path, &bytes, &missing) : st;
@@ -433,7 +427,7 @@ enum dp_status dp_step_log_open(const char *path, const struct dp_step_log_id *i
         goto done;
     log->id = *id;
     log->seed = dp_step_record_seed(id);
-    log->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    log->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (log->fd < 0 || ftruncate(log->fd, (off_t)sound) != 0)
         st = dp_fail(err, DP_IO, "cannot write '%.300s': %s", path, strerror(errno));
     log->size = sound;
@@ -456,108 +450,4 @@ void dp_step_log_close(struct dp_step_log **log)
         (void)close(l->fd);
     forget(l);
     free(l);
-}
-
-const char *dp_step_log_text(const struct dp_step_log *log)
-{
-    return log->text;
-}
-
-struct dp_step_log_plan dp_step_log_plan_of(const struct dp_step_log *log)
-{
-    return log->plan;
-}
-
-void dp_step_log_last(const struct dp_step_log *log, uint32_t *epoch, uint64_t *groups)
-{
-    *epoch = log->last_epoch;
-    *groups = log->last_groups;
-}
-
-struct dp_step_sum dp_step_log_sum(const struct dp_step_log *log, uint32_t epoch)
-{
-    struct dp_step_sum sum = {0};
-    for (size_t at = 0; at < log->kept.size;
-         at += DP_STEP_RECORD_HEAD + dp_step_record_payload(log->kept.at + at))
-        (void)dp_step_record_get_sum(log->kept.at + at, epoch, &sum);
-    if (sum.groups == 0 && log->part.size > 0)
-        (void)dp_step_record_get_sum(log->part.at, epoch, &sum);
-    return sum;
-}
-
-void dp_step_log_sums(const struct dp_step_log *log, struct dp_step_sum *sums, uint32_t epochs)
-{
-    for (size_t at = 0; at < log->kept.size;
-         at += DP_STEP_RECORD_HEAD + dp_step_record_payload(log->kept.at + at)) {
-        const unsigned char *record = log->kept.at + at;
-        uint32_t epoch = dp_load_u32le(record + DP_STEP_RECORD_HEAD);
-        if (dp_step_record_kind(record) == DP_STEP_KIND_SUM && epoch < epochs)
-            (void)dp_step_record_get_sum(record, epoch, &sums[epoch]);
-    }
-}
-
-struct placed {
-    struct dp_step step;
-    size_t at; /* in the file */
-};
-
-static int by_group(const void *a, const void *b)
-{
-    const struct placed *x = a, *y = b;
-    int order = (x->step.group > y->step.group) - (x->step.group < y->step.group);
-    return order ? order : (x->at > y->at) - (x->at < y->at);
-}
-
-enum dp_status dp_step_log_steps(const struct dp_step_log *log, uint32_t epoch,
-                                 bool (*done)(const void *of, uint32_t epoch, uint64_t group), const void *of,
-                                 struct dp_step **steps, size_t *count, struct dp_error *err)
-{
-    uint64_t from = dp_step_log_sum(log, epoch).groups;
-    struct placed *placed = calloc(log->steps_len + 1, sizeof *placed);
-    size_t n = 0;
-    *count = 0;
-    *steps = calloc(log->steps_len + 1, sizeof **steps);
-    if (!placed || !*steps) {
-        free(placed);
-        free(*steps);
-        *steps = NULL;
-        return dp_fail(err, DP_NOMEM, "no memory for the losses of %zu pushes", log->steps_len);
-    }
-    for (size_t i = 0; i < log->steps_len; i++)
-        if (log->steps[i].epoch == epoch && log->steps[i].group >= from &&
-            done(of, epoch, log->steps[i].group))
-            placed[n++] = (struct placed){.step = log->steps[i], .at = i};
-    qsort(placed, n, sizeof *placed, by_group);
-    for (size_t i = 0; i < n; i++) /* of a push that was made twice the later one */
-        if (i + 1 == n || placed[i + 1].step.group != placed[i].step.group)
-            (*steps)[(*count)++] = placed[i].step;
-    free(placed);
-    return DP_OK;
-}
-
-void dp_step_log_visit(const struct dp_step_log *log,
-                       void (*visit)(void *context, enum dp_step_note kind, uint32_t epoch, const void *bytes,
-                                     size_t size),
-                       void *context)
-{
-    const struct bytes *const both[] = {&log->kept, &log->totals};
-    for (int k = 0; k < 2; k++) {
-        const struct bytes *in = both[k];
-        for (size_t at = 0, payload; at < in->size; at += DP_STEP_RECORD_HEAD + payload) {
-            const unsigned char *record = in->at + at, *from = record + DP_STEP_RECORD_HEAD;
-            payload = dp_step_record_payload(record);
-            if (dp_step_record_kind(record) == DP_STEP_KIND_NOTE)
-                visit(context, (enum dp_step_note)dp_load_u32le(from), dp_load_u32le(from + 4),
-                      from + DP_STEP_RECORD_NOTE, payload - DP_STEP_RECORD_NOTE);
-        }
-    }
-}
-
-enum dp_status dp_step_log_path(const char *prefix, uint32_t worker, char *out, size_t size,
-                                struct dp_error *err)
-{
-    int n = snprintf(out, size, "%s-%" PRIu32 ".log", prefix, worker);
-    return n > 0 && (size_t)n < size
-               ? DP_OK
-               : dp_fail(err, DP_ARGUMENT, "path '%.200s...' (training.steps) is too long", prefix);
 }

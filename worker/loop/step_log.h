@@ -7,8 +7,8 @@
  * Promise   A record is written completely before add returns, so `kill -9` of this process loses none.
  *           Nothing is synced: a power failure may take the last ones. Reading ends at the first record that
  *           is damaged or truncated, and opening cuts the file there. A finished epoch needs one record: the
- *           records of its steps are removed when there are enough of them, and those of a long epoch are
- *           summed up on the way.
+ *           records of its steps are removed when there are enough of them and a later epoch has ended, and those
+ *           of a long epoch are summed up on the way.
  * Failure   Writing never stops a training: the first failure is logged, and unwritten records are missing
  *           after a restart. open: DP_IO, DP_NOMEM. A file of another run, cluster or worker is replaced.
  * Thread    One. */
@@ -72,6 +72,19 @@ void dp_step_log_set_plan(struct dp_step_log *log, const struct dp_step_log_plan
 /* NULL when none was set. Lent. */
 const char *dp_step_log_text(const struct dp_step_log *log);
 struct dp_step_log_plan dp_step_log_plan_of(const struct dp_step_log *log);
+
+/* What the servers have of this worker's pushes. */
+struct dp_step_log_cut {
+    uint32_t epoch;       /* the first that is not over, counted from 0 */
+    uint64_t made, first; /* of it: how many pushes they have, and the first that they lack */
+    bool (*done)(const void *of, uint32_t epoch, uint64_t group);
+    const void *of;
+};
+/* Call once after open. Where the servers were restored to before what is logged, the rest is forgotten, as it is trained again. The
+ * losses of single pushes are known back to the begin of the epoch that had ended last. */
+DP_MUST_USE
+enum dp_status dp_step_log_cut(struct dp_step_log *log, const struct dp_step_log_cut *cut,
+                               struct dp_error *err);
 
 /* Call before the push is sent. sum: of the pushes before it in this epoch. */
 void dp_step_log_add(struct dp_step_log *log, const struct dp_step *step, const struct dp_step_sum *sum);

@@ -241,6 +241,8 @@ static enum dp_status find_position(struct training *t, struct dp_error *err)
     if (st == DP_OK)
         st = dp_asked_position(t->job, &t->rounds, &t->seat, &t->position, err);
     if (st == DP_OK)
+        dp_remember_cut(&t->remember, &t->position);
+    if (st == DP_OK)
         st = agree(t, err);
     if (st != DP_OK || !dp_position_begun(&t->position))
         return st;

@@ -352,6 +352,126 @@ static void finished_epochs_shrink_and_long_ones_too(void **state)
     dp_step_log_close(&log);
 }
 
+/* ---- servers that were restored */
+
+struct restored_to {
+    uint32_t epoch;
+    uint64_t group; /* the first that they lack; they have all before it */
+};
+
+static bool has(const void *of, uint32_t epoch, uint64_t group)
+{
+    const struct restored_to *to = of;
+    return epoch < to->epoch || (epoch == to->epoch && group < to->group);
+}
+
+static void cut(struct dp_step_log *log, const struct restored_to *to)
+{
+    struct dp_error err = {0};
+    const struct dp_step_log_cut cut = {
+        .epoch = to->epoch, .made = to->group, .first = to->group, .done = has, .of = to};
+    assert_int_equal(dp_step_log_cut(log, &cut, &err), DP_OK);
+}
+
+static void count_kind(void *context, enum dp_step_note kind, uint32_t epoch, const void *bytes_of,
+                       size_t size_of)
+{
+    uint32_t *count = context;
+    (void)epoch, (void)bytes_of, (void)size_of;
+    count[kind]++;
+}
+
+/* Wherever the servers were put back to: what is known is that, and no more; and it ends as one that was never ahead. */
+static void what_is_ahead_of_restored_servers_is_forgotten(void **state)
+{
+    (void)state;
+    for (uint32_t e = 0; e < EPOCHS; e++)
+        for (uint64_t g = 0; g < GROUPS; g++) {
+            const struct restored_to to = {e, g};
+            (void)unlink(path);
+            struct dp_step_log *log = opened();
+            train(log, 0, 0);
+            for (uint32_t twice = 0; twice < 2; twice++) { /* the second time nothing is to be done */
+                dp_step_log_close(&log);
+                log = opened();
+                cut(log, &to);
+                for (uint32_t epoch = 0; epoch < EPOCHS; epoch++)
+                    assert_sum(known(log, epoch), epoch, epoch < e ? GROUPS : epoch == e ? g : 0);
+                uint32_t notes[4] = {0};
+                dp_step_log_visit(log, count_kind, notes);
+                assert_int_equal(notes[DP_STEP_TEST], e);
+                assert_int_equal(notes[DP_STEP_TOTALS], 0);
+            }
+            train(log, e, g);
+            dp_step_log_close(&log);
+            log = opened();
+            for (uint32_t epoch = 0; epoch < EPOCHS; epoch++)
+                assert_sum(known(log, epoch), epoch, GROUPS);
+            dp_step_log_close(&log);
+        }
+}
+
+static void what_is_not_ahead_stays(void **state)
+{
+    const struct restored_to all = {EPOCHS, 0}, within = {EPOCHS - 1, 3};
+    (void)state;
+    (void)unlink(path);
+    struct dp_step_log *log = opened();
+    train(log, 0, 0);
+    off_t before = file_size();
+    cut(log, &all);
+    assert_int_equal(file_size(), before);
+    dp_step_log_close(&log);
+    (void)unlink(path);
+    log = opened();
+    for (uint32_t e = 0; e < EPOCHS; e++) { /* the last two pushes did not reach the servers */
+        struct dp_step_sum sum = {0};
+        for (uint64_t g = 0; g < GROUPS; g++) {
+            struct dp_step step = step_of(e, g);
+            dp_step_log_add(log, &step, &sum);
+            add(&sum, &step);
+        }
+        if (e + 1 < EPOCHS)
+            dp_step_log_epoch(log, e, &sum);
+    }
+    before = file_size();
+    dp_step_log_close(&log);
+    log = opened();
+    cut(log, &within);
+    assert_int_equal(file_size(), before);
+    dp_step_log_close(&log);
+}
+
+/* Although the file was shortened: the pushes of the epoch that ended last are there. */
+static void back_into_the_last_epoch_of_a_shortened_log(void **state)
+{
+    const uint64_t groups = 3000;
+    const struct restored_to to = {2, 1234};
+    (void)state;
+    (void)unlink(path);
+    struct dp_step_log *log = opened();
+    for (uint32_t e = 0; e < 3; e++) {
+        struct dp_step_sum sum = {0};
+        for (uint64_t g = 0; g < groups; g++) {
+            struct dp_step step = step_of(e, g);
+            dp_step_log_add(log, &step, &sum);
+            add(&sum, &step);
+        }
+        dp_step_log_epoch(log, e, &sum);
+    }
+    assert_true(file_size() < (off_t)(2 * groups * 48)); /* of 3 epochs one has its pushes */
+    dp_step_log_close(&log);
+    log = opened();
+    cut(log, &to);
+    assert_sum(known(log, 1), 1, groups);
+    assert_sum(known(log, 2), 2, 1234);
+    const struct restored_to early = {1, 7}; /* those are gone */
+    cut(log, &early);
+    assert_int_equal(known(log, 1).groups, 0);
+    assert_sum(known(log, 0), 0, groups);
+    dp_step_log_close(&log);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -379,6 +499,9 @@ int main(void)
         cmocka_unit_test(files_of_others_are_not_taken),
         cmocka_unit_test(only_what_servers_have_counts_and_once),
         cmocka_unit_test(finished_epochs_shrink_and_long_ones_too),
+        cmocka_unit_test(what_is_ahead_of_restored_servers_is_forgotten),
+        cmocka_unit_test(what_is_not_ahead_stays),
+        cmocka_unit_test(back_into_the_last_epoch_of_a_shortened_log),
     };
     return cmocka_run_group_tests_name("step_log", tests, setup, teardown);
 }
