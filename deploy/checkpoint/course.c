@@ -6,6 +6,8 @@
 #include "common/model/stream.h"
 #include "common/wire/reply.h"
 #include "deploy/checkpoint/dead_orders.h"
+#include "deploy/checkpoint/judged.h"
+#include "deploy/checkpoint/saved_logs.h"
 #include "deploy/cli/progress.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/making.h"
@@ -37,6 +39,7 @@ struct checkpoint_course {
     struct dp_checkpoint_answer *answers;
     struct dp_register_value registered;
     struct dp_union cut_of_all;
+    struct dp_saved_logs logs;
     struct dp_manifest manifest;
 };
 
@@ -226,32 +229,26 @@ static enum dp_status unite(struct checkpoint_course *c, struct dp_error *err)
     return st;
 }
 
-/* DP_AGAIN: the register changed meanwhile, or a run begins. The last time a register that changed is taken as it is behind the cut: what
- * it decided meanwhile, workers find decided when they come there again. An older one would lack what shards know. */
+/* DP_AGAIN: the register changed meanwhile, or an epoch or a run begins. */
 static enum dp_status cut_once(struct checkpoint_course *c, struct dp_error *err)
 {
-    struct dp_register_value after = {0};
+    struct dp_register_value before = {0}, behind = {0};
     dp_register_value_clear(&c->registered);
     c->cut++;
-    enum dp_status st = dp_client_register_copy(c->o->client, ASK_MS, &c->registered, err);
+    enum dp_status st = dp_client_register_copy(c->o->client, ASK_MS, &before, err);
     if (st == DP_OK)
         st = order(c, DP_CHECKPOINT_CUT, err);
     if (st == DP_OK)
         st = await(c, DP_CHECKPOINT_IS_CUT, "cutting", err);
     if (st == DP_OK)
-        st = dp_client_register_copy(c->o->client, ASK_MS, &after, err);
-    bool changed = st == DP_OK && (after.size != c->registered.size ||
-                                   memcmp(after.bytes, c->registered.bytes, after.size) != 0);
-    if (changed && c->cut < CUTS_MAX)
-        st = dp_fail(err, DP_AGAIN, "the register changed");
-    if (st == DP_OK && changed) {
-        dp_register_value_clear(&c->registered);
-        c->registered = after;
-        after = (struct dp_register_value){0};
-    }
+        st = dp_client_register_copy(c->o->client, ASK_MS, &behind, err);
     if (st == DP_OK)
         st = unite(c, err);
-    dp_register_value_clear(&after);
+    const struct dp_judged_position position = {c->cut_of_all.last_run, c->cut_of_all.last_epoch};
+    if (st == DP_OK)
+        st = dp_judged_register(&before, &behind, &position, c->cut < CUTS_MAX, &c->registered, err);
+    dp_register_value_clear(&before);
+    dp_register_value_clear(&behind);
     return st;
 }
 
@@ -320,7 +317,7 @@ static enum dp_status put_files(struct checkpoint_course *c, struct dp_error *er
     if (st == DP_OK)
         st = dp_checkpoint_put(to, c->order, "cluster.conf", text, size, &m->cluster_file, err);
     free(text);
-    return st;
+    return st == DP_OK ? dp_saved_logs_put(&c->logs, to, c->order, m, err) : st;
 }
 
 static void visit_note(void *context, const char *name, const void *bytes, size_t size)
@@ -437,6 +434,8 @@ static enum dp_status go(struct checkpoint_course *c, struct dp_course_result *o
         st = cut(c, err);
     out->cut_ms = lap(&since_ms);
     if (st == DP_OK)
+        dp_saved_logs_read(c->o->cluster, &c->logs);
+    if (st == DP_OK)
         st = order(c, DP_CHECKPOINT_FINISH, err);
     if (st == DP_OK)
         st = await_missing(c, err);
@@ -491,6 +490,7 @@ enum dp_status dp_course_run(const struct dp_course_options *options, struct dp_
     out->epoch = c.manifest.position.epoch;
     out->took_ms = dp_now_ms() - began_ms;
     dp_checkpoint_unlock(&lock);
+    dp_saved_logs_clear(&c.logs);
     dp_manifest_clear(&c.manifest);
     dp_union_clear(&c.cut_of_all);
     dp_register_value_clear(&c.registered);

@@ -60,18 +60,14 @@ static void tell_others(const struct restore_asked *a)
                    a->overwrite ? " --overwrite" : "");
 }
 
-/* A run that had ended goes on from the checkpoint. What the workers logged of steps that are trained again counts in their figures
- * still, which the run says at its end. */
+/* A run that had ended goes on from the checkpoint. */
 static enum dp_status reopen_run(const struct restore_asked *a, struct dp_error *err)
 {
     uint32_t run = a->cluster->training.run;
     struct dp_run_state state = dp_run_state_read(&a->folder, run);
-    const struct dp_run_place place = dp_run_place(&a->folder, a->cluster);
-    uint32_t begun = place.known ? place.whole + (place.whole < place.epochs) : 0;
     if (!state.known)
         return DP_OK;
     state.finished = false;
-    state.mixed = begun > state.mixed ? begun : state.mixed;
     return dp_run_state_write(&a->folder, run, &state, err);
 }
 

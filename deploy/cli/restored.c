@@ -5,8 +5,11 @@
 #include "deploy/cli/scratch.h"
 #include "deploy/cli/servers.h"
 
+#include "common/env/atomic_file.h"
+#include "server/checkpoint/checksum.h"
 #include "server/checkpoint/listing.h"
 #include "server/checkpoint/manifest.h"
+#include "worker/loop/step_log.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -148,6 +151,63 @@ static enum dp_status await(struct dp_local *local, struct dp_error *err)
     return dp_fail(err, DP_DATA, "a server could not be restored");
 }
 
+/* ---- step logs */
+
+static enum dp_status copy_log(FILE *from, FILE *to, const char *path, const char *checksum,
+                               struct dp_error *err)
+{
+    struct dp_checksum of;
+    char part[4096], sum[DP_CHECKSUM_TEXT];
+    dp_checksum_begin(&of);
+    for (size_t n; (n = fread(part, 1, sizeof part, from)) > 0;) {
+        dp_checksum_put(&of, part, n);
+        (void)fwrite(part, 1, n, to);
+    }
+    dp_checksum_end(&of, sum);
+    if (ferror(from))
+        return dp_fail(err, DP_IO, "cannot read '%.300s': %s", path, strerror(errno));
+    return strcmp(sum, checksum) == 0 ? DP_OK : dp_fail(err, DP_CORRUPT, "'%.300s' fails its checksum", path);
+}
+
+static enum dp_status bring_log(const struct dp_restored *restored, const struct dp_manifest_file *file,
+                                const char *steps, struct dp_error *err)
+{
+    struct dp_checkpoint_path from;
+    struct dp_atomic_file to = {0};
+    char path[DP_PATH_MAX + 32];
+    uint32_t worker = 0;
+    DP_ASSERT(dp_checkpoint_name_step_log(file->name, &worker)); /* manifest.h */
+    enum dp_status st = dp_step_log_path(steps, worker, path, sizeof path, err);
+    if (st == DP_OK)
+        st = dp_checkpoint_path(&from, err, "%s/%s", restored->checkpoint.text, file->name);
+    FILE *stream = st == DP_OK ? fopen(from.text, "rbe") : NULL;
+    if (st == DP_OK && !stream)
+        st = dp_fail(err, DP_IO, "cannot read '%.300s': %s", from.text, strerror(errno));
+    if (st == DP_OK)
+        st = dp_atomic_file_open(path, &to, err);
+    if (st == DP_OK)
+        st = copy_log(stream, to.stream, from.text, file->checksum, err);
+    if (st == DP_OK)
+        st = dp_atomic_file_commit(&to, err);
+    dp_atomic_file_drop(&to);
+    if (stream)
+        (void)fclose(stream);
+    return st;
+}
+
+/* Figures alone depend on them. */
+static void bring_logs(const struct dp_restored *restored, const struct dp_cluster *cluster)
+{
+    const struct dp_manifest_files *logs = &restored->manifest.step_logs;
+    for (size_t i = 0; i < logs->count && cluster->training.steps[0]; i++) {
+        struct dp_error err = {0};
+        if (bring_log(restored, &logs->file[i], cluster->training.steps, &err) != DP_OK)
+            fprintf(stderr, "downpour: warning: %s; the report will lack its figures\n", err.text);
+    }
+}
+
+/* ---- all */
+
 enum dp_status dp_restored_stores(struct dp_restored *restored, const char *file,
                                   const struct dp_cluster *cluster, bool overwrite, int lock, uint32_t *done,
                                   struct dp_error *err)
@@ -171,6 +231,8 @@ enum dp_status dp_restored_stores(struct dp_restored *restored, const char *file
     }
     if (st == DP_OK)
         st = await(local, err);
+    if (st == DP_OK)
+        bring_logs(restored, cluster);
     if (local)
         (void)dp_local_stop(local, DP_LOCAL_WORKER, STOP_MS);
     int signal = local ? dp_local_signal(local) : 0;

@@ -29,7 +29,8 @@ enum dp_status dp_restored_find(const char *from, struct dp_restored *out, struc
 DP_MUST_USE
 enum dp_status dp_restored_cluster(const struct dp_restored *restored, struct dp_cluster **out,
                                    struct dp_error *err);
-/* Builds the stores of those servers of the cluster, whose file is `file`, that are on this machine. lock: for the processes to hold;
+/* Builds the stores of those servers of the cluster, whose file is `file`, that are on this machine, and puts the workers' step logs that the checkpoint has where the cluster file wants them (a failure of
+ * that is a warning). lock: for the processes to hold;
  * -1: none. *done: how many. */
 DP_MUST_USE
 enum dp_status dp_restored_stores(struct dp_restored *restored, const char *file,

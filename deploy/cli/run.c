@@ -347,7 +347,7 @@ static enum dp_status tell_result(struct cli_run *run, struct dp_error *err)
                                          cut ? DP_OUTCOME_NO_EPOCHS : DP_OUTCOME_LONG_TABLE, to, err);
     if (run->plan.state.mixed > 0)
         fprintf(to,
-                "Note:      A store was replaced or restored during this run: the figures of epochs %" PRIu32
+                "Note:      A store was replaced during this run: the figures of epochs %" PRIu32
                 " .. %" PRIu32
                 " are partly those of the lost weights. The final ones are of the weights that are there.\n",
                 first, first + run->plan.state.mixed - 1);

@@ -62,6 +62,20 @@ enum dp_status dp_checkpoint_put(const char *directory, uint64_t order, const ch
     return out->name ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for a manifest");
 }
 
+enum dp_status dp_checkpoint_put_step_log(const char *directory, uint64_t order, uint32_t worker,
+                                          const void *bytes, size_t size, struct dp_manifest *manifest,
+                                          struct dp_error *err)
+{
+    struct dp_manifest_file file;
+    char name[DP_CHECKPOINT_STEP_LOG_BYTES];
+    dp_checkpoint_step_log(worker, name);
+    enum dp_status st = dp_checkpoint_put(directory, order, name, bytes, size, &file, err);
+    if (st == DP_OK)
+        st = dp_manifest_files_add(&manifest->step_logs, name, size, file.checksum, err);
+    free(file.name);
+    return st;
+}
+
 /* One try: *taken: there is a directory of that number already. */
 static enum dp_status publish_as(const char *directory, uint32_t number, struct dp_manifest *manifest,
                                  const char *making, bool *taken, struct dp_error *err)

@@ -22,6 +22,11 @@ enum dp_status dp_checkpoint_begin(const char *directory, uint64_t order, struct
 DP_MUST_USE
 enum dp_status dp_checkpoint_put(const char *directory, uint64_t order, const char *name, const void *bytes,
                                  size_t size, struct dp_manifest_file *out, struct dp_error *err);
+/* A worker's step log, as a file of the checkpoint and in the manifest's list. */
+DP_MUST_USE
+enum dp_status dp_checkpoint_put_step_log(const char *directory, uint64_t order, uint32_t worker,
+                                          const void *bytes, size_t size, struct dp_manifest *manifest,
+                                          struct dp_error *err);
 /* Sets manifest->number. The manifest's order is that of the directory. */
 DP_MUST_USE
 enum dp_status dp_checkpoint_publish(const char *directory, struct dp_manifest *manifest,

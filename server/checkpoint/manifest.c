@@ -147,6 +147,7 @@ static json_t *put_all(const struct dp_manifest *manifest)
     json_object_set_new(out, "steps", put_file(&manifest->steps));
     json_object_set_new(out, "register", put_file(&manifest->register_file));
     json_object_set_new(out, "cluster_file", put_file(&manifest->cluster_file));
+    json_object_set_new(out, "step_logs", put_files(&manifest->step_logs));
     json_object_set_new(out, "position", put_position(&manifest->position));
     dp_json_set_u64(out, "bytes", manifest->bytes);
     dp_json_set_u64(out, "bytes_new", manifest->bytes_new);

@@ -42,9 +42,10 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static void take_files(struct dp_manifest_json *json, const json_t *from, struct dp_manifest_files *out)
+static void take_files(struct dp_manifest_json *json, const json_t *from, const char *field,
+                       struct dp_manifest_files *out)
 {
-    const json_t *list = dp_manifest_json_array(json, from, "files", FILES_MAX);
+    const json_t *list = dp_manifest_json_array(json, from, field, FILES_MAX);
     size_t count = list ? json_array_size(list) : 0;
     out->file = count > 0 ? calloc(count, sizeof out->file[0]) : NULL;
     if (count > 0 && !out->file) {
@@ -52,7 +53,7 @@ static void take_files(struct dp_manifest_json *json, const json_t *from, struct
         return;
     }
     for (size_t i = 0; json->status == DP_OK && i < count; i++) {
-        size_t before = dp_manifest_json_enter(json, "files", i);
+        size_t before = dp_manifest_json_enter(json, field, i);
         take_file(json, json_array_get(list, i), &out->file[i]);
         out->count++;
         dp_manifest_json_leave(json, before);
@@ -63,7 +64,7 @@ static void take_files(struct dp_manifest_json *json, const json_t *from, struct
         qsort(out->file, count, sizeof out->file[0], by_name);
     for (size_t i = 1; i < count; i++)
         if (strcmp(out->file[i - 1].name, out->file[i].name) == 0)
-            (void)dp_manifest_json_fail(json, "files", "a list that names each file once");
+            (void)dp_manifest_json_fail(json, field, "a list that names each file once");
 }
 
 /* A file of the checkpoint itself; null: there is none. */
@@ -141,7 +142,7 @@ static void take_tail(struct dp_manifest_json *json, const json_t *shard, struct
         out->incarnation = dp_manifest_json_u64(json, tail, "incarnation", UINT64_MAX);
         out->records = dp_manifest_json_u64(json, tail, "records", UINT64_MAX);
         out->bytes = dp_manifest_json_u64(json, tail, "bytes", INT64_MAX);
-        take_files(json, tail, &out->files);
+        take_files(json, tail, "files", &out->files);
     }
     dp_manifest_json_leave(json, before);
 }
@@ -155,7 +156,7 @@ static void take_snapshot(struct dp_manifest_json *json, const json_t *from, str
 {
     out->run = (uint32_t)dp_manifest_json_u64(json, from, "run", UINT32_MAX);
     out->epoch = (uint32_t)dp_manifest_json_u64(json, from, "epoch", UINT32_MAX);
-    take_files(json, from, &out->files);
+    take_files(json, from, "files", &out->files);
     if (json->status == DP_OK && (out->run == 0 || out->epoch == 0))
         (void)dp_manifest_json_fail(json, out->run == 0 ? "run" : "epoch", "counted from 1");
 }
@@ -190,7 +191,7 @@ static void take_shard(struct dp_manifest_json *json, const json_t *from, struct
     out->after = dp_manifest_json_u64(json, from, "after", UINT64_MAX);
     out->bytes_new = dp_manifest_json_u64(json, from, "bytes_new", INT64_MAX);
     take_tail(json, from, &out->tail);
-    take_files(json, from, &out->files);
+    take_files(json, from, "files", &out->files);
     take_snapshots(json, from, out);
     take_tables(json, from, &out->tables);
     if (json->status != DP_OK)
@@ -258,6 +259,16 @@ static void take_exceptions(struct dp_manifest_json *json, const json_t *from, s
     }
 }
 
+static void take_step_logs(struct dp_manifest_json *json, const json_t *from, struct dp_manifest_files *out)
+{
+    uint32_t worker;
+    take_files(json, from, "step_logs", out);
+    for (size_t i = 0; json->status == DP_OK && i < out->count; i++)
+        if (!dp_checkpoint_name_step_log(out->file[i].name, &worker))
+            (void)dp_manifest_json_fail(json, "step_logs",
+                                        "a list of step logs, with a worker's number each");
+}
+
 static void take_position(struct dp_manifest_json *json, const json_t *from, struct dp_manifest_position *out)
 {
     out->loss = NAN;
@@ -303,6 +314,7 @@ static void take_all(struct dp_manifest_json *json, const json_t *from, struct d
     take_own(json, from, "steps", &out->steps);
     take_own(json, from, "register", &out->register_file);
     take_own(json, from, "cluster_file", &out->cluster_file);
+    take_step_logs(json, from, &out->step_logs);
     take_position(json, from, &out->position);
     out->bytes = dp_manifest_json_u64(json, from, "bytes", INT64_MAX);
     out->bytes_new = dp_manifest_json_u64(json, from, "bytes_new", INT64_MAX);

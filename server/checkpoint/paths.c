@@ -70,6 +70,21 @@ bool dp_checkpoint_name_order(const char *name, uint64_t *order)
     return true;
 }
 
+void dp_checkpoint_step_log(uint32_t worker, char name[DP_CHECKPOINT_STEP_LOG_BYTES])
+{
+    (void)snprintf(name, DP_CHECKPOINT_STEP_LOG_BYTES, "step-log-%04" PRIu32, worker);
+}
+
+bool dp_checkpoint_name_step_log(const char *name, uint32_t *worker)
+{
+    char same[DP_CHECKPOINT_STEP_LOG_BYTES];
+    if (strncmp(name, "step-log-", 9) != 0 || strspn(name + 9, "0123456789") > 9)
+        return false;
+    *worker = (uint32_t)strtoul(name + 9, NULL, 10);
+    dp_checkpoint_step_log(*worker, same);
+    return strcmp(name, same) == 0;
+}
+
 /* ---- directories */
 
 enum dp_status dp_checkpoint_failed(struct dp_error *err, const char *what, const char *path)

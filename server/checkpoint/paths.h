@@ -38,6 +38,10 @@ enum dp_status dp_checkpoint_path_pool(const char *directory, uint64_t store, co
 /* The number in "checkpoint-000001", the order in "making-<order>"; false: it has another form. */
 bool dp_checkpoint_name_number(const char *name, uint32_t *number);
 bool dp_checkpoint_name_order(const char *name, uint64_t *order);
+/* "step-log-0003", of worker 3. */
+#define DP_CHECKPOINT_STEP_LOG_BYTES 24u
+void dp_checkpoint_step_log(uint32_t worker, char name[DP_CHECKPOINT_STEP_LOG_BYTES]);
+bool dp_checkpoint_name_step_log(const char *name, uint32_t *worker);
 
 /* DP_FULL or DP_IO, with the cause that errno tells. */
 enum dp_status dp_checkpoint_failed(struct dp_error *err, const char *what, const char *path);

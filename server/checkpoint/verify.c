@@ -140,6 +140,9 @@ static bool belongs(const struct surplus *surplus, const char *name)
         if (strcmp(tail, name) == 0)
             return true;
     }
+    for (size_t i = 0; i < m->step_logs.count; i++)
+        if (is_named(&m->step_logs.file[i], name))
+            return true;
     return strcmp(name, DP_MANIFEST_NAME) == 0 || is_named(&m->ids, name) || is_named(&m->steps, name) ||
            is_named(&m->register_file, name) || is_named(&m->cluster_file, name);
 }
@@ -241,6 +244,8 @@ static enum dp_status check_all(struct verifying *v, struct dp_error *err)
     const struct dp_manifest_file *own[] = {&m->ids, &m->steps, &m->register_file, &m->cluster_file};
     for (size_t i = 0; st == DP_OK && i < sizeof own / sizeof own[0]; i++)
         st = check_own(v, own[i], err);
+    for (size_t i = 0; st == DP_OK && i < m->step_logs.count; i++)
+        st = check_own(v, &m->step_logs.file[i], err);
     if (st == DP_OK)
         check_surplus(v, v->at.text, NULL);
     for (uint32_t i = 0; st == DP_OK && i < m->shards; i++)

@@ -221,9 +221,11 @@ static enum dp_status parse_items(struct register_cursor *cursor, uint32_t count
     return cursor->at == cursor->end ? DP_OK : damaged(err, "bytes after the last value");
 }
 
-static enum dp_status parse(unsigned char *data, size_t bytes, struct dp_control_register_content *out,
-                            struct dp_error *err)
+enum dp_status dp_control_register_file_unpack(void *of, size_t bytes,
+                                               struct dp_control_register_content *out, struct dp_error *err)
 {
+    unsigned char *data = of;
+    *out = (struct dp_control_register_content){0};
     struct register_cursor cursor = {data + HEADER_BYTES, data + bytes};
     if (bytes < HEADER_BYTES || memcmp(data, MAGIC, 8) != 0)
         return damaged(err, "wrong first bytes");
@@ -268,7 +270,7 @@ enum dp_status dp_control_register_file_read(const struct dp_disk *disk, bool re
     if (st == DP_OK && !read_only)
         st = disk->sync_directory(disk->self, err);
     if (st == DP_OK)
-        st = parse(data, (size_t)bytes, out, err);
+        st = dp_control_register_file_unpack(data, (size_t)bytes, out, err);
     free(data);
     return st;
 }

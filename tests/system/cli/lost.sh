@@ -220,7 +220,7 @@ grep -q '"finished": false' "$dir/half/store/run-1.json" || fail "the run was fi
 rm -r "$dir/half/store/server-1"
 expect 0 "What the replaced store does not have is trained again." "${half[@]:0:4}" --resume --replace-store
 said "^ +1 +[0-9.]+ "
-said "^Note: +A store was replaced or restored during this run: the figures of epochs 1 \.\. [0-9]+ are partly"
+said "^Note: +A store was replaced during this run: the figures of epochs 1 \.\. [0-9]+ are partly"
 [ "$(grep -Ec '^ +100 ' "$dir/out")" = 2 ] || fail "the last epoch is not in both tables"
 
 # ---- a synchronous run cannot go back to steps that its other stores have closed

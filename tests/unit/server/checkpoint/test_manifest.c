@@ -83,6 +83,8 @@ static struct dp_manifest whole(void)
         {1000, UINT64_MAX, {0, 7}}, {1000, UINT64_MAX, {9, UINT64_MAX}}, {UINT64_MAX, 0, {1, UINT64_MAX}}};
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(dp_push_exceptions_append(&m.exceptions, &parts[i], &err), DP_OK);
+    assert_int_equal(dp_manifest_files_add(&m.step_logs, "step-log-0000", 30, SUM_A, &err), DP_OK);
+    assert_int_equal(dp_manifest_files_add(&m.step_logs, "step-log-0003", 20, SUM_B, &err), DP_OK);
     assert_int_equal(dp_manifest_sum(&m, &err), DP_OK);
     return m;
 }
@@ -156,10 +158,13 @@ static void what_is_written_is_read_again(void **state)
     assert_int_equal(again.exceptions.count, 3);
     assert_memory_equal(again.exceptions.one, m.exceptions.one, 3 * sizeof m.exceptions.one[0]);
     assert_int_equal(dp_push_exceptions_pushes(&again.exceptions), 2);
+    assert_int_equal(again.step_logs.count, 2);
+    expect_file(&again.step_logs.file[0], "step-log-0000", 30, SUM_A);
+    expect_file(&again.step_logs.file[1], "step-log-0003", 20, SUM_B);
     assert_true(again.position.known && again.position.loss == 0.125);
     assert_int_equal(again.position.step, 300);
-    assert_int_equal(again.bytes, 250 + 2 * (1016 + 65536 + 16)); /* each file once */
-    assert_int_equal(again.bytes_new, 250 + 2 * 77);
+    assert_int_equal(again.bytes, 300 + 2 * (1016 + 65536 + 16)); /* each file once */
+    assert_int_equal(again.bytes_new, 300 + 2 * 77);
     dp_manifest_clear(&again);
     dp_manifest_clear(&m);
     assert_int_equal(unlink(path), 0);
@@ -246,7 +251,7 @@ static uint32_t sweep_field(json_t *root, json_t *object, const char *name)
         struct dp_error err = {0};
         bool fits = (i == 3 && (strcmp(name, "made") == 0 || strcmp(name, "name") == 0)) ||
                     (i == 4 && (strcmp(name, "tables") == 0 || strcmp(name, "files") == 0 ||
-                                strcmp(name, "snapshots") == 0));
+                                strcmp(name, "snapshots") == 0 || strcmp(name, "step_logs") == 0));
         if (fits)
             continue;
         if (wrong[i])
@@ -348,6 +353,9 @@ static void what_does_not_fit_together_is_refused(void **state)
     refuse_with("shards/0/snapshots/0/run", json_integer(2));
     refuse_with("shards/0/snapshots/0/files/0/name", json_string("../escaped"));
     refuse_with("shards/0/snapshots/0/files/0/name", json_string("CURRENT"));
+    refuse_with("step_logs/0/name", json_string("step-log-3")); /* not as it is written */
+    refuse_with("step_logs/0/name", json_string("step-log-0003"));
+    refuse_with("step_logs/0/name", json_string("ids"));
     refuse_with("ids/name", json_string("/etc/passwd"));
     refuse_with("tables/0/name", json_string("b"));
     refuse_with("tables/1/name", json_string("c"));

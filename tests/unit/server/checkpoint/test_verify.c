@@ -38,7 +38,9 @@ static struct area *one_checkpoint(void)
     assert_int_equal(nftw(area->directory, list_one, 16, FTW_PHYS), 0);
     assert_int_equal(
         count,
-        1 + 2 + AREA_SHARDS * (1 + 3 + 2)); /* manifest; ids, register; tail, link, snapshot of each shard */
+        1 + 3 +
+            AREA_SHARDS *
+                (1 + 3 + 2)); /* manifest; ids, register, a step log; tail, link, snapshot of each shard */
     return area;
 }
 

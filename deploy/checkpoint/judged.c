@@ -1,0 +1,106 @@
+#include "deploy/checkpoint/judged.h"
+
+#include "server/control/register_file.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t find(const struct dp_control_register_content *in, const char *name)
+{
+    uint32_t at = 0;
+    while (at < in->count && strcmp(in->item[at]->name, name) != 0)
+        at++;
+    return at;
+}
+
+/* How many epochs are judged. */
+static uint32_t epochs_of(const struct dp_control_register_content *in, const char *name)
+{
+    uint32_t at = find(in, name);
+    if (at == in->count)
+        return 0;
+    json_t *root = json_loadb((const char *)in->item[at]->bytes, in->item[at]->size, 0, NULL);
+    json_int_t epoch = json_integer_value(json_object_get(root, "epoch"));
+    json_decref(root);
+    return epoch > 0 && epoch < UINT32_MAX ? (uint32_t)epoch : 0;
+}
+
+/* But for the value of that name. */
+static bool are_same(const struct dp_control_register_content *a, const struct dp_control_register_content *b,
+                     const char *but)
+{
+    uint32_t i = 0, k = 0;
+    while (i < a->count || k < b->count) {
+        bool passes = false;
+        if (i < a->count && strcmp(a->item[i]->name, but) == 0)
+            passes = i++ < a->count;
+        if (k < b->count && strcmp(b->item[k]->name, but) == 0)
+            passes = k++ < b->count;
+        if (passes)
+            continue;
+        if (i == a->count || k == b->count || strcmp(a->item[i]->name, b->item[k]->name) != 0 ||
+            a->item[i]->version != b->item[k]->version)
+            return false;
+        i++;
+        k++;
+    }
+    return true;
+}
+
+/* The value of that name in `to` becomes that of `from`, which gives it away; both have it or `from` has it not. */
+static void take_value(struct dp_control_register_content *to, struct dp_control_register_content *from,
+                       const char *name)
+{
+    uint32_t at = find(to, name), there = find(from, name);
+    if (at == to->count)
+        return;
+    if (there < from->count) {
+        struct dp_control_register_item *item = to->item[at];
+        to->item[at] = from->item[there];
+        from->item[there] = item;
+        return;
+    }
+    free(to->item[at]);
+    to->count--;
+    memmove(&to->item[at], &to->item[at + 1], (to->count - at) * sizeof to->item[0]);
+}
+
+static enum dp_status choose(struct dp_control_register_content *before,
+                             struct dp_control_register_content *behind,
+                             const struct dp_judged_position *position, bool strict, struct dp_error *err)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "run/%" PRIu32 "/verdict", position->run);
+    bool judges = find(behind, name) < behind->count;
+    if (judges && epochs_of(before, name) < position->epoch)
+        return dp_fail(err, DP_AGAIN, "an epoch began");
+    if (strict && !are_same(before, behind, name))
+        return dp_fail(err, DP_AGAIN, "the register changed");
+    take_value(behind, before, name);
+    return DP_OK;
+}
+
+enum dp_status dp_judged_register(const struct dp_register_value *before,
+                                  const struct dp_register_value *behind,
+                                  const struct dp_judged_position *position, bool strict,
+                                  struct dp_register_value *out, struct dp_error *err)
+{
+    struct dp_control_register_content first = {0}, then = {0};
+    *out = (struct dp_register_value){.version = behind->version, .register_id = behind->register_id};
+    enum dp_status st = dp_control_register_file_unpack(before->bytes, before->size, &first, err);
+    if (st == DP_OK)
+        st = dp_control_register_file_unpack(behind->bytes, behind->size, &then, err);
+    if (st == DP_OK)
+        st = choose(&first, &then, position, strict, err);
+    if (st == DP_OK) {
+        out->size = dp_control_register_file_bytes(&then);
+        out->bytes = dp_control_register_file_pack(&then);
+        st = out->bytes ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for a register");
+    }
+    dp_control_register_content_clear(&first);
+    dp_control_register_content_clear(&then);
+    return st;
+}
