@@ -6,8 +6,8 @@
  * Thread    Any.
  * Failure   DP_AGAIN: an epoch began between the first copy and the cut, or `strict` and more than what the workers decided has changed: to
  *           be cut anew. DP_CORRUPT: a copy is no register. */
-#ifndef DP_CHECKPOINT_COMMANDS_JUDGED_H
-#define DP_CHECKPOINT_COMMANDS_JUDGED_H
+#ifndef DP_CHECKPOINT_JUDGED_H
+#define DP_CHECKPOINT_JUDGED_H
 
 #include "common/client/downpour.h"
 

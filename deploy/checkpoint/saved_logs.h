@@ -3,8 +3,8 @@
  * A worker logs a push before it sends it, so a log read behind the cut has all of the cut's pushes.
  * Promise   A log that is not there, as its worker runs on another machine, is left out; so is one that cannot be read, with a warning.
  * Thread    Any. Memory: clear, which accepts {0}. */
-#ifndef DP_CHECKPOINT_COMMANDS_SAVED_LOGS_H
-#define DP_CHECKPOINT_COMMANDS_SAVED_LOGS_H
+#ifndef DP_CHECKPOINT_SAVED_LOGS_H
+#define DP_CHECKPOINT_SAVED_LOGS_H
 
 #include "common/config/cluster.h"
 #include "server/checkpoint/manifest_data.h"

@@ -161,8 +161,11 @@ static void take_snapshot(struct dp_manifest_json *json, const json_t *from, str
         (void)dp_manifest_json_fail(json, out->run == 0 ? "run" : "epoch", "counted from 1");
 }
 
+/* Absent: there are none. */
 static void take_snapshots(struct dp_manifest_json *json, const json_t *from, struct dp_manifest_shard *out)
 {
+    if (json->status != DP_OK || !json_object_get(from, "snapshots"))
+        return;
     const json_t *list = dp_manifest_json_array(json, from, "snapshots", DP_STORE_SNAPSHOTS_MAX);
     size_t count = list ? json_array_size(list) : 0;
     out->snapshot = count > 0 ? calloc(count, sizeof out->snapshot[0]) : NULL;
@@ -262,7 +265,8 @@ static void take_exceptions(struct dp_manifest_json *json, const json_t *from, s
 static void take_step_logs(struct dp_manifest_json *json, const json_t *from, struct dp_manifest_files *out)
 {
     uint32_t worker;
-    take_files(json, from, "step_logs", out);
+    if (json_object_get(from, "step_logs")) /* absent: there are none */
+        take_files(json, from, "step_logs", out);
     for (size_t i = 0; json->status == DP_OK && i < out->count; i++)
         if (!dp_checkpoint_name_step_log(out->file[i].name, &worker))
             (void)dp_manifest_json_fail(json, "step_logs",

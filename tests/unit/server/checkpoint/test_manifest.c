@@ -232,9 +232,9 @@ static enum dp_status parse(json_t *root, struct dp_error *err)
 
 static bool is_optional(const char *field)
 {
-    static const char *const names[] = {
-        "steps",      "register", "cluster_file", "position", "loss",
-        "exceptions", "rows",     "optimizer",    "checksum"}; /* rows, optimizer: of a table, for people; the last: below */
+    static const char *const names[] = {"steps", "register",  "cluster_file", "position",
+                                        "loss",  "snapshots", "step_logs",    "exceptions",
+                                        "rows",  "optimizer", "checksum"}; /* rows, optimizer: of a table, for people; the last: below */
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(field, names[i]) == 0)
             return true;
