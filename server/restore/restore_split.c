@@ -40,7 +40,8 @@ static enum dp_status open_targets(struct splitting *s, struct dp_error *err)
                                                      .generation = o->own->generation,
                                                      .history = o->own->history,
                                                      .range = dp_range_of_shard(o->first + i, o->total),
-                                                     .wake = wake};
+                                                     .wake = wake,
+                                                     .writes_first = true};
         st = path_of(&path, o, "shard", o->first + i, err);
         if (st == DP_OK)
             st = dp_rocks_store_open(&store, &s->store[i], err);

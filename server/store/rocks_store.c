@@ -64,6 +64,7 @@ struct rocks_store {
     struct dp_rocks_stats stats; /* taken by the writer */
     void (*wake)(void *context);
     void *wake_context;
+    bool writes_first;
     /* Long enough for all tickets, so that a put never fails. */
     struct dp_queue *changes; /* of tickets: WRITE, MARKS */
     struct dp_queue *reads;   /* of parts */
@@ -183,7 +184,8 @@ static void *run_writer(void *context)
     void *item = NULL;
     /* Like compaction, write-back uses the time that the shard leaves. On Linux this changes the calling
      * thread only. */
-    (void)setpriority(PRIO_PROCESS, 0, WRITER_NICE);
+    if (!store->writes_first)
+        (void)setpriority(PRIO_PROCESS, 0, WRITER_NICE);
     (void)prctl(PR_SET_NAME, "store write");
     struct ticket *next = NULL; /* taken from the queue, but could not join the last batch */
     for (time_t stats_at = 0;;) {
@@ -508,6 +510,7 @@ static struct rocks_store *make(const struct dp_rocks_store_options *options)
     store->read_lock = -1;
     store->wake = options->wake;
     store->wake_context = options->wake_context;
+    store->writes_first = options->writes_first;
     store->completed_end = &store->completed;
     for (uint32_t i = 0; i < JOBS_MAX; i++) {
         store->tickets[i].next = store->unused;

@@ -36,6 +36,7 @@ struct dp_rocks_store_options {
     bool *recovers;
     void (*wake)(void *context);
     void *wake_context;
+    bool writes_first; /* somebody waits for what is written: the writing thread has no low priority */
     /* number of reader threads, at most DP_ROCKS_READERS_MAX (else DP_INVALID); 0: 2 threads */
     uint32_t readers;
     const struct dp_store_gate *gate; /* NULL: any store is admitted; one without an id gets a random one */
