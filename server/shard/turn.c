@@ -267,6 +267,8 @@ bool dp_shard_turn(struct dp_shard *shard)
     snapshot_turn(shard);
     dp_cut_requests_turn(&shard->cut_requests, shard->draining);
     journal_turn(shard); /* who waits for a journal that was dropped goes on */
+    dp_close_turn(&shard->close,
+                  shard->draining); /* a close that has just become durable hides nothing any more */
     check(shard);
     (void)dp_blocking_set(before);
     dp_journaling_count(&shard->journaling, shard->write_back.marked_lsn);
