@@ -66,7 +66,8 @@ struct dp_checkpoint_state {
 };
 
 /* is_cut: push ids (server/durable/push_ids.h), steps (steps_mark.h; empty: no run); copied: the shard's part of the
- * manifest, JSON; the pushes that were left out, as `pushes` of an ask. */
+ * manifest, JSON; the pushes that were left out, as `pushes` of an ask; in ssp, where there are any, 16 bytes 0 and the shard's steps without them
+ * (steps_mark.h). */
 static inline uint32_t dp_checkpoint_frames(enum dp_checkpoint_stage stage)
 {
     return stage == DP_CHECKPOINT_IS_CUT || stage == DP_CHECKPOINT_COPIED ? 2 : 0;

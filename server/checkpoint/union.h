@@ -4,7 +4,7 @@
  * Promise   all is the union of the shards' ids; a shard's ids and what it lacks are all. A push that a shard left out, as its
  *           sender is gone, is not in `ids`: it is an exception, with the key ranges of the shards that have it. So is one that the
  *           stores had as an exception already, and that no push has brought to all shards since. In a synchronous run
- *           `step` (t*) is the greatest step that a shard has open: steps below it are in the checkpoint. After make, ids and exceptions are what they are if
+ *           `step` (t*) is the greatest step that a shard has open: steps below it are in the checkpoint. In ssp a step of which a shard left pushes out is not finished in `steps`. After make, ids and exceptions are what they are if
  *           nothing is left out.
  * Thread    Any, each with its own.
  * Memory    Heap: dp_union_clear.
@@ -31,7 +31,7 @@ struct dp_union_lacking {
     uint32_t count;
 };
 
-/* What a shard left out: {stream u64, number u64}, ascending, little endian. */
+/* What a shard left out: {stream u64, number u64}, ascending, little endian. In ssp, behind a stream 0: its steps mark of then. */
 struct dp_union_left_out {
     const void *pushes;
     size_t bytes;

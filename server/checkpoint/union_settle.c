@@ -4,9 +4,11 @@
 
 #include "common/base/bytes.h"
 #include "server/durable/push_ids.h"
+#include "server/durable/steps_mark.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct settling {
     struct dp_union *cut;
@@ -83,8 +85,8 @@ static bool all_have(const struct settling *s, const struct dp_copy_push *push, 
     return shard == s->cut->shards;
 }
 
-static enum dp_status add_ranges(const struct settling *s, const struct dp_copy_push *push, enum standing standing,
-                                 struct dp_error *err)
+static enum dp_status add_ranges(const struct settling *s, const struct dp_copy_push *push,
+                                 enum standing standing, struct dp_error *err)
 {
     struct dp_union *cut = s->cut;
     enum dp_status st = DP_OK;
@@ -148,15 +150,24 @@ enum dp_status dp_union_settle(struct dp_union *cut, const struct dp_union_lacki
 
 /* ---- what shards say that they left out */
 
+/* Behind a stream 0 there are steps. */
+static size_t pushes_of(const struct dp_union_left_out *from)
+{
+    size_t count = 0;
+    while (count < from->bytes / 16 && dp_load_u64le((const char *)from->pushes + count * 16) != 0)
+        count++;
+    return count;
+}
+
 static enum dp_status read_one(const struct dp_union *cut, uint32_t shard,
                                const struct dp_union_left_out *from, struct dp_union_lacking *out,
                                struct dp_error *err)
 {
-    size_t count = from->bytes / 16;
+    size_t count = pushes_of(from);
     out->push = malloc((count + 1) * sizeof *out->push);
     if (!out->push)
         return dp_fail(err, DP_NOMEM, "no memory for pushes that only some shards have");
-    bool is_right = from->bytes % 16 == 0 && count <= cut->lacking[shard].count;
+    bool is_right = (from->bytes % 16 == 0 || count < from->bytes / 16) && count <= cut->lacking[shard].count;
     for (size_t i = 0; is_right && i < count; i++) {
         const char *at = (const char *)from->pushes + i * 16;
         out->push[i] = (struct dp_copy_push){dp_load_u64le(at), dp_load_u64le(at + 8)};
@@ -170,6 +181,74 @@ static enum dp_status read_one(const struct dp_union *cut, uint32_t shard,
                               shard, from->bytes);
 }
 
+/* What was left out of a step on one shard is not finished on any: a pull that needs the step waits until it is pushed again. One who
+ * comes back from `start` on pushes nothing below it. */
+static void lower(struct dp_steps_place *place, const struct dp_steps *all, const struct dp_steps *one)
+{
+    for (uint32_t rank = 0; rank < all->view.members; rank++) {
+        uint64_t next = all->next[rank], start = all->start[rank];
+        if (next > one->next[rank])
+            next = one->next[rank] > start ? one->next[rank] : start;
+        if (next < place[rank].next)
+            place[rank].next = next;
+    }
+}
+
+static enum dp_status read_steps(const void *bytes, size_t size, struct dp_steps **out, struct dp_error *err)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? dp_steps_mark_unpack(bytes, size, *out, 0, err)
+                : dp_fail(err, DP_NOMEM, "no memory for the steps of a cut");
+}
+
+static void free_steps(struct dp_steps **steps)
+{
+    if (*steps)
+        dp_steps_clear(*steps);
+    free(*steps);
+    *steps = NULL;
+}
+
+static enum dp_status lower_by(const struct dp_steps *all, struct dp_steps_place *place, uint32_t shard,
+                               const struct dp_union_left_out *from, struct dp_error *err)
+{
+    struct dp_steps *one = NULL;
+    size_t at = (pushes_of(from) + 1) * 16;
+    if (from->bytes <= at)
+        return DP_OK;
+    enum dp_status st = read_steps((const char *)from->pushes + at, from->bytes - at, &one, err);
+    if (st != DP_OK)
+        st = dp_wrap(err, st, "shard %" PRIu32, shard);
+    else if (one->view.run == all->view.run && one->view.members == all->view.members)
+        lower(place, all, one); /* else another run began meanwhile, and this one is over */
+    free_steps(&one);
+    return st;
+}
+
+static enum dp_status lower_steps(struct dp_union *cut, const struct dp_union_left_out *left_out,
+                                  struct dp_error *err)
+{
+    struct dp_steps *all = NULL;
+    struct dp_steps_place place[DP_MEMBERS_MAX];
+    if (!cut->steps || cut->has_sync)
+        return DP_OK;
+    enum dp_status st = read_steps(cut->steps, cut->steps_bytes, &all, err);
+    for (uint32_t rank = 0; st == DP_OK && rank < all->view.members; rank++)
+        place[rank] = (struct dp_steps_place){all->next[rank], all->start[rank], all->former[rank]};
+    for (uint32_t i = 0; i < cut->shards && st == DP_OK; i++)
+        st = lower_by(all, place, i, &left_out[i], err);
+    if (st == DP_OK) { /* of the same size */
+        struct dp_view view = all->view;
+        uint64_t open = all->open;
+        memset(all, 0, sizeof *all);
+        dp_steps_restore(all, &view, open, place, 0);
+        DP_ASSERT(dp_steps_mark_bytes(all) == cut->steps_bytes);
+        dp_steps_mark_pack(all, cut->steps);
+    }
+    free_steps(&all);
+    return st;
+}
+
 enum dp_status dp_union_leave_out(struct dp_union *cut, const struct dp_union_left_out *left_out,
                                   struct dp_error *err)
 {
@@ -178,6 +257,8 @@ enum dp_status dp_union_leave_out(struct dp_union *cut, const struct dp_union_le
         list ? DP_OK : dp_fail(err, DP_NOMEM, "no memory for pushes that only some shards have");
     for (uint32_t i = 0; i < cut->shards && st == DP_OK; i++)
         st = read_one(cut, i, &left_out[i], &list[i], err);
+    if (st == DP_OK)
+        st = lower_steps(cut, left_out, err);
     if (st == DP_OK)
         st = dp_union_settle(cut, list, err);
     for (uint32_t i = 0; i < cut->shards && list; i++)

@@ -2,6 +2,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/log.h"
+#include "server/durable/steps_mark.h"
 #include "server/shard/requests.h"
 
 #include <inttypes.h>
@@ -46,14 +47,21 @@ static void check(const struct dp_cut_requests *r)
 
 /* ---- how an order ends */
 
+static void free_pushes(struct dp_cut_requests *r)
+{
+    free(r->missing);
+    free(r->left_out);
+    free(r->left_steps);
+    r->missing = r->left_out = NULL;
+    r->left_steps = NULL;
+    r->missing_count = r->found = r->left_out_count = 0;
+    r->left_steps_bytes = 0;
+}
+
 /* What it holds goes, unless the copier still reads it. */
 static void let_go(struct dp_cut_requests *r)
 {
-    free(r->missing);
-    r->missing = NULL;
-    free(r->left_out);
-    r->left_out = NULL;
-    r->missing_count = r->found = r->left_out_count = 0;
+    free_pushes(r);
     r->leaves_out = false;
     r->until = 0;
     if (is_copied_from(r)) {
@@ -148,11 +156,26 @@ static bool has_steps(const struct dp_cut_requests *r)
     return !is_sync(r) || (r->steps->view.mode == DP_SYNC && r->steps->open >= r->step);
 }
 
+/* False: out of memory. */
+static bool note_steps(struct dp_cut_requests *r)
+{
+    if (r->steps->view.mode != DP_SSP)
+        return true;
+    r->left_steps = malloc(dp_steps_mark_bytes(r->steps));
+    if (!r->left_steps)
+        return false;
+    r->left_steps_bytes = dp_steps_mark_bytes(r->steps);
+    dp_steps_mark_pack(r->steps, r->left_steps);
+    return true;
+}
+
 /* What is not here in this turn is not in the copy, wherever it comes later: `until` is this turn's. Not before the steps are closed: a
  * push of one of them, which comes yet, is in the copy with its close. */
 static void leave_out_missing(struct dp_cut_requests *r)
 {
     uint32_t kept = r->found;
+    if (!note_steps(r))
+        return; /* in a later turn */
     for (uint32_t at = r->found; at < r->missing_count; at++) {
         if (is_here(r, &r->missing[at]))
             r->missing[kept++] = r->missing[at];
@@ -314,10 +337,7 @@ uint32_t dp_cut_requests_rest_ms(const struct dp_cut_requests *r)
 
 void dp_cut_requests_clear(struct dp_cut_requests *r)
 {
-    free(r->missing);
-    free(r->left_out);
-    r->missing = r->left_out = NULL;
-    r->missing_count = r->found = r->left_out_count = 0;
+    free_pushes(r);
     if (is_copied_from(r)) { /* it stays the copier's */
         r->copier->cancel(r->copier->self, r->job);
         r->job = NULL;
@@ -466,12 +486,20 @@ static void tell_cut(const struct dp_cut_requests *r, struct dp_checkpoint_state
     }
 }
 
-static struct dp_frame frame_of(const struct dp_copy_push *push, uint32_t count)
+/* What it left out, and in ssp its steps (common/wire/checkpoint.h). */
+static struct dp_frame left_out_frame(const struct dp_cut_requests *r)
 {
-    struct dp_frame frame = dp_frame_new((size_t)count * 16);
-    for (uint32_t i = 0; frame.data && i < count; i++) {
-        dp_store_u64le((char *)frame.data + (size_t)i * 16, push[i].stream);
-        dp_store_u64le((char *)frame.data + (size_t)i * 16 + 8, push[i].number);
+    bool has_steps = r->left_out_count > 0 && r->left_steps_bytes > 0;
+    struct dp_frame frame =
+        dp_frame_new((size_t)r->left_out_count * 16 + (has_steps ? 16 + r->left_steps_bytes : 0));
+    char *at = frame.data;
+    for (uint32_t i = 0; at && i < r->left_out_count; i++, at += 16) {
+        dp_store_u64le(at, r->left_out[i].stream);
+        dp_store_u64le(at + 8, r->left_out[i].number);
+    }
+    if (at && has_steps) {
+        memset(at, 0, 16);
+        memcpy(at + 16, r->left_steps, r->left_steps_bytes);
     }
     return frame;
 }
@@ -483,7 +511,7 @@ static bool tell_frames(const struct dp_cut_requests *r, struct dp_frame frame[2
         frame[1] = dp_frame_copy(r->cut->steps_bytes, r->cut->steps_size);
     } else if (r->stage == DP_CHECKPOINT_COPIED) {
         frame[0] = dp_frame_copy(r->job->manifest, strlen(r->job->manifest));
-        frame[1] = frame_of(r->left_out, r->left_out_count);
+        frame[1] = left_out_frame(r);
     }
     bool may_lack = r->stage == DP_CHECKPOINT_IS_CUT && r->cut->steps_size == 0;
     bool there = dp_checkpoint_frames(r->stage) == 0 || (frame[0].data && (frame[1].data || may_lack));

@@ -47,6 +47,8 @@ struct dp_cut_requests {
     bool leaves_out;               /* what is missing is waited for no more */
     struct dp_copy_push *left_out; /* ascending; [missing_count] of finish */
     uint32_t left_out_count;
+    void *left_steps; /* ssp: the steps mark of the turn in which pushes were left out */
+    size_t left_steps_bytes;
     uint64_t until;          /* waiting: all is here when the journal is durable up to it; 0: not yet */
     struct dp_copy_job *job; /* at the copier, or copied */
     bool job_ended;          /* it is back */

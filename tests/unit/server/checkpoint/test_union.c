@@ -525,6 +525,41 @@ static void test_ssp_steps(void **unused)
     free_parts(parts, 2);
 }
 
+/* Shard 1 left a push of member 0 out, while one of member 1 came: that member 0 has finished its step no shard may know. */
+static void test_steps_of_what_is_left_out(void **unused)
+{
+    (void)unused;
+    static struct dp_steps all;
+    static char told[4096];
+    struct dp_union_part parts[2], then;
+    struct dp_union cut;
+    struct dp_error err = {0};
+    struct dp_push_ids *ids = start();
+    put_steps(&parts[0], 4, 9, DP_SSP, 3, (uint64_t[]){13, 14});
+    put_steps(&parts[1], 4, 9, DP_SSP, 3, (uint64_t[]){12, 13});
+    put_steps(&then, 4, 9, DP_SSP, 3, (uint64_t[]){12, 15});
+    put(ids, LEFT, 0);
+    free((void *)(uintptr_t)parts[0].ids);
+    parts[0].ids = dp_push_ids_pack(ids, &parts[0].ids_bytes);
+    dp_push_ids_free(&ids);
+    assert_int_equal(dp_union_make(parts, 2, &cut, &err), DP_OK);
+    dp_store_u64le(told, LEFT);
+    memcpy(told + 32, then.steps, then.steps_bytes);
+    assert_int_equal(
+        dp_union_leave_out(&cut, (struct dp_union_left_out[]){{0}, {told, 32 + then.steps_bytes - 1}}, &err),
+        DP_CORRUPT);
+    assert_int_equal(
+        dp_union_leave_out(&cut, (struct dp_union_left_out[]){{0}, {told, 32 + then.steps_bytes}}, &err),
+        DP_OK);
+    assert_int_equal(cut.exceptions.count, 1);
+    take_steps(&cut, &all);
+    assert_true(all.open == 3 && all.next[0] == 12 && all.next[1] == 14);
+    dp_steps_clear(&all);
+    dp_union_clear(&cut);
+    free_parts(parts, 2);
+    free_parts(&then, 1);
+}
+
 static void test_shards_in_different_runs(void **unused)
 {
     (void)unused;
@@ -554,6 +589,7 @@ int main(void)
         cmocka_unit_test(test_sync_steps),
         cmocka_unit_test(test_members_that_left_the_open_step),
         cmocka_unit_test(test_ssp_steps),
+        cmocka_unit_test(test_steps_of_what_is_left_out),
         cmocka_unit_test(test_shards_in_different_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
