@@ -77,22 +77,22 @@ enum dp_status dp_checkpoint_put_step_log(const char *directory, uint64_t order,
 }
 
 /* One try: *taken: there is a directory of that number already. */
-static enum dp_status publish_as(const char *directory, uint32_t number, struct dp_manifest *manifest,
-                                 const char *making, bool *taken, struct dp_error *err)
+static enum dp_status publish_as(const char *directory, struct dp_manifest *manifest, const char *making,
+                                 bool *taken, bool *renamed, struct dp_error *err)
 {
     struct dp_checkpoint_path path, to;
-    manifest->number = number;
     *taken = false;
     enum dp_status st = dp_checkpoint_path(&path, err, "%s/" DP_MANIFEST_NAME, making);
     if (st == DP_OK)
-        st = dp_checkpoint_path_of(directory, number, &to, err);
+        st = dp_checkpoint_path_of(directory, manifest->number, &to, err);
     if (st == DP_OK)
         st = dp_manifest_write(path.text, manifest, err);
     if (st == DP_OK)
         st = dp_checkpoint_sync_directory(making, err);
     if (st != DP_OK)
         return st;
-    if (rename(making, to.text) == 0) /* fails where a directory is that is not empty */
+    *renamed = rename(making, to.text) == 0; /* fails where a directory is that is not empty */
+    if (*renamed)
         return dp_checkpoint_sync_directory(directory, err);
     *taken = errno == EEXIST || errno == ENOTEMPTY;
     return dp_checkpoint_failed(err, "rename", making);
@@ -103,7 +103,7 @@ enum dp_status dp_checkpoint_publish(const char *directory, struct dp_manifest *
 {
     struct dp_checkpoint_path making;
     struct dp_checkpoint_list list;
-    bool taken = true;
+    bool taken = true, renamed = false;
     enum dp_status st = dp_checkpoint_path_making(directory, manifest->order, &making, err);
     if (st == DP_OK)
         st = dp_checkpoint_list_read(directory, &list, err);
@@ -115,7 +115,10 @@ enum dp_status dp_checkpoint_publish(const char *directory, struct dp_manifest *
         if (number >= DP_CHECKPOINT_NUMBER_MAX)
             return dp_fail(err, DP_ARGUMENT,
                            "%s has a checkpoint of the greatest number; name another directory", directory);
-        st = publish_as(directory, ++number, manifest, making.text, &taken, err);
+        manifest->number = ++number;
+        st = publish_as(directory, manifest, making.text, &taken, &renamed, err);
+        if (!renamed)
+            manifest->number = 0;
     }
     return st;
 }

@@ -27,7 +27,7 @@ DP_MUST_USE
 enum dp_status dp_checkpoint_put_step_log(const char *directory, uint64_t order, uint32_t worker,
                                           const void *bytes, size_t size, struct dp_manifest *manifest,
                                           struct dp_error *err);
-/* Sets manifest->number. The manifest's order is that of the directory. */
+/* The manifest's order is that of the directory. manifest->number: the checkpoint's; 0: it was not renamed, abandon may follow. */
 DP_MUST_USE
 enum dp_status dp_checkpoint_publish(const char *directory, struct dp_manifest *manifest,
                                      struct dp_error *err);

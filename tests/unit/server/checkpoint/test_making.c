@@ -139,7 +139,7 @@ static bool make_dies_at(uint32_t at)
     uint32_t number;
     assert_int_equal(area_make(area, &number, &err), DP_OK);
     area_change(area);
-    calls = 0;
+    calls = number = 0;
     dies_at = at;
     enum dp_status st = area_make(area, &number, &err);
     bool died = calls >= at;
@@ -147,6 +147,7 @@ static bool make_dies_at(uint32_t at)
     assert_true(st == DP_OK || died);
     size_t whole = area_expect_whole(area);
     assert_true(whole == 2 || (whole == 1 && st != DP_OK));
+    assert_int_equal(number, whole == 2 ? 2 : 0);
     goes_on(area);
     area_free(area);
     return died;
@@ -203,7 +204,7 @@ static bool disk_is_full_at(uint32_t at)
     assert_int_equal(area_make(area, &number, &err), DP_OK);
     uint32_t files = area_count(area, "files", "");
     area_change(area);
-    calls = 0;
+    calls = number = 0;
     full_at = at;
     enum dp_status st = area_make(area, &number, &err);
     bool was_full = calls >= at;
@@ -211,6 +212,8 @@ static bool disk_is_full_at(uint32_t at)
     assert_true(st == DP_OK || st == DP_FULL || (st == DP_IO && was_full));
     assert_int_equal(area_expect_whole(area), st == DP_OK ? 2 : area_expect_whole(area));
     assert_int_equal(area_count(area, "files", "tmp-"), 0); /* a failure leaves no temp file */
+    assert_int_equal(number,
+                     area_expect_whole(area) == 2 ? 2 : 0); /* a command abandons what has no number */
     if (st != DP_OK)
         assert_int_equal(dp_checkpoint_abandon(area->directory, area->order, &err), DP_OK);
     if (st != DP_OK && area_expect_whole(area) == 1) /* what it wrote fills the disk no more */
