@@ -56,7 +56,7 @@ static void every_transition(void **state)
     } expected[LEFTS] = {
         [LEFT_NEW] = {{DP_OK, DP_OK}, false, {"", ""}},
         [LEFT_CLEAN] = {{DP_OK, DP_OK}, false, {"", ""}},
-        [LEFT_OPEN] = {{DP_UNCLEAN, DP_UNCLEAN}, false, {"empty directory", "empty directory"}},
+        [LEFT_OPEN] = {{DP_UNCLEAN, DP_UNCLEAN}, false, {"--discard", "--discard"}},
         [LEFT_JOURNALED] = {{DP_UNCLEAN, DP_OK}, true, {"durability machine or process", ""}},
     };
     (void)state;
