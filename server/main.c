@@ -124,6 +124,9 @@ static enum dp_status read_flags(int argc, char **argv, struct server *server, b
         return dp_fail(err, DP_ARGUMENT, "--cluster and --server are required; see --help");
     if (server->read_only + server->replaces + server->discards > 1)
         return dp_fail(err, DP_ARGUMENT, "--read-only, --replace-store, --discard: give one of them");
+    if (server->discards && server->existing)
+        return dp_fail(err, DP_ARGUMENT,
+                       "--discard starts empty, which --existing-store forbids: leave one of them out");
     if (server->restores && (server->read_only || server->replaces || server->discards || server->existing))
         return dp_fail(
             err, DP_ARGUMENT,
@@ -411,13 +414,14 @@ static enum dp_status serve(struct server *server, struct dp_error *err)
     if (st == DP_OK)
         st = dp_layout_check(server->self->store, &layout, server->replaces || server->discards,
                              &server->layout_known, err);
-    if (st == DP_OK && server->discards)
-        st = dp_discard(server->self->store, &layout, server->cluster->id, err);
     if (st == DP_OK && server->existing)
         st = dp_layout_check_stores(server->self->store, &layout, err);
     if (st == DP_OK && server->number == 0 && !server->read_only)
         st = dp_registration_may_begin(server->self->store, layout.count, layout.count < layout.total,
                                        server->replaces, err);
+    /* Last: a register that is missed is missed by what the stores say of it. */
+    if (st == DP_OK && server->discards)
+        st = dp_discard(server->self->store, &layout, server->cluster->id, err);
     if (st == DP_OK)
         st = make_registration(server, err);
     if (st == DP_OK) /* before the shards: they ask the first server's for their stores */

@@ -4,6 +4,7 @@
 #include "tests/system/place.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -116,11 +117,27 @@ static void start_with_discard(struct unsaved *u)
     }
 }
 
+/* What it would throw away shows that the register is missing. */
+static void expect_no_discard_without_register(const struct unsaved *u)
+{
+    const char *file = dp_place_path(u->place, "c-0/register"), *kept = dp_place_path(u->place, "register");
+    assert_int_equal(rename(file, kept), 0);
+    for (int i = 0; i < 2; i++)
+        dp_place_says(
+            dp_place_try(u->place, 2, "downpour-server", "--cluster", u->conf, "--server", "0", "--discard"),
+            "its file 'register' is gone");
+    assert_int_equal(rename(kept, file), 0);
+    dp_place_says(dp_place_try(u->place, 2, "downpour-server", "--cluster", u->conf, "--server", "0",
+                               "--discard", "--existing-store"),
+                  "leave one of them out");
+}
+
 static void killed_it_names_its_checkpoint_or_starts_empty(void **state)
 {
     struct unsaved u = training(state);
     kill_all(&u);
     expect_refused(&u, "No checkpoint of it is known");
+    expect_no_discard_without_register(&u);
     start_with_discard(&u);
     u.worker = dp_place_worker(u.place, u.conf, 0);
     dp_place_awaits(u.worker, "epoch 2 of");
