@@ -7,6 +7,7 @@
 #include "server/control/register_file.h"
 #include "server/layout.h"
 #include "server/restore/restore_copy.h"
+#include "server/restore/restore_files.h"
 #include "server/restore/restore_from.h"
 #include "server/restore/restore_place.h"
 #include "server/restore/restore_register.h"
@@ -51,10 +52,19 @@ static bool copies_shards(const struct restoring *r)
 /* Workers of another model would be refused by the tables, or train others beside them. Who trains by a program of his own names none. */
 static enum dp_status check_model(const struct restoring *r, struct dp_error *err)
 {
+    const struct dp_manifest_file *file = &r->from.manifest.cluster_file;
     struct dp_cluster *was = NULL;
     struct dp_checkpoint_path path;
     struct dp_error unheard;
-    enum dp_status st = dp_checkpoint_path(&path, err, "%s/cluster.conf", r->from.checkpoint.text);
+    void *bytes = NULL;
+    if (!file->name)
+        return DP_OK;
+    enum dp_status st = dp_checkpoint_path(&path, err, "%s/%s", r->from.checkpoint.text, file->name);
+    const struct dp_restore_file whole = {
+        .from = path.text, .bytes = file->bytes, .checksum = file->checksum};
+    if (st == DP_OK)
+        st = dp_restore_file_read(&whole, &bytes, err);
+    free(bytes);
     if (st != DP_OK || dp_cluster_read(path.text, &was, &unheard) != DP_OK)
         return st;
     if (strcmp(was->model, r->o->cluster->model) != 0)

@@ -89,8 +89,8 @@ static void a_file_is_missing(void **state)
 {
     struct bad b = unpacked(state);
     const char *kept = dp_place_path(b.place, "kept"), *pool = pool_file(&b, "1");
-    const char *files[] = {in(&b, "ids"), in(&b, "register"), in(&b, "tail-0001/journal-0000000000000001"),
-                           pool};
+    const char *files[] = {in(&b, "ids"), in(&b, "register"), in(&b, "cluster.conf"),
+                           in(&b, "tail-0001/journal-0000000000000001"), pool};
     for (uint32_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         move(files[i], kept);
         expect_refused(&b, files[i]);
