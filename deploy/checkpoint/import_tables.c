@@ -128,6 +128,26 @@ static enum dp_status take_numbers(const struct import_making *m, const char *wh
     return DP_OK;
 }
 
+/* Its root is taken at the next push: of Adam's v, Adagrad's squares, FTRL's n. */
+static bool is_of_squares(const struct dp_optimizer_spec *optimizer, uint32_t slot)
+{
+    return optimizer->kind == DP_OPT_ADAGRAD ||
+           (slot == 1 && (optimizer->kind == DP_OPT_ADAM || optimizer->kind == DP_OPT_FTRL));
+}
+
+static enum dp_status check_squares(const char *table, const char *slot, const unsigned char *data,
+                                    uint64_t elements, struct dp_error *err)
+{
+    for (uint64_t i = 0; i < elements; i++) {
+        uint32_t bits = dp_load_u32le(data + 4 * i);
+        if (bits > 0x80000000u) /* below -0 */
+            return dp_fail(err, DP_DATA,
+                           "tensor '%s.%s': element %" PRIu64 " is negative, and it is a sum of squares",
+                           table, slot, i);
+    }
+    return DP_OK;
+}
+
 static enum dp_status take_slots(const struct import_making *m, uint64_t rows, uint64_t width,
                                  struct dp_error *err)
 {
@@ -136,11 +156,18 @@ static enum dp_status take_slots(const struct import_making *m, uint64_t rows, u
     uint64_t behind = part->rows * part->spec.dim - part->floats;
     char padding[DP_TABLE_NAME_MAX + 32];
     enum dp_status st = take_numbers(m, "step", false, &part->rows, &part->step, err);
-    for (uint32_t s = 0; st == DP_OK && s < slots; s++)
-        st = take_floats(m, dp_show_slot_name(&part->spec.optimizer, s), rows, width, &part->slot[s], err);
+    for (uint32_t s = 0; st == DP_OK && s < slots; s++) {
+        const char *name = dp_show_slot_name(&part->spec.optimizer, s);
+        st = take_floats(m, name, rows, width, &part->slot[s], err);
+        if (st == DP_OK && is_of_squares(&part->spec.optimizer, s))
+            st = check_squares(part->spec.name, name, part->slot[s], rows * width, err);
+    }
     (void)snprintf(padding, sizeof padding, "%s.padding", part->spec.name);
     if (st == DP_OK && behind > 0 && dp_tensor_read_find(m->set, padding))
         st = take_floats(m, "padding", slots + 1, behind, &part->padding, err);
+    for (uint32_t s = 0; st == DP_OK && part->padding && s < slots; s++)
+        if (is_of_squares(&part->spec.optimizer, s))
+            st = check_squares(part->spec.name, "padding", part->padding + 4 * behind * (s + 1), behind, err);
     return st;
 }
 

@@ -39,10 +39,10 @@ def bad(tensors, directory):
     def with_(name, value):
         return pack({**tensors, name: value})
 
-    def floats(at, value):
-        values = bytearray(tensors[table][2])
+    def floats(at, value, name=table):
+        values = bytearray(tensors[name][2])
         struct.pack_into("<f", values, 4 * at, value)
-        return with_(table, ("F32", rows, bytes(values)))
+        return with_(name, ("F32", rows, bytes(values)))
 
     def ids(change):
         values = list(struct.unpack("<%dq" % number, tensors[keys][2]))
@@ -103,6 +103,7 @@ def bad(tensors, directory):
         "negative": (ids(negative), "element 0 is -7, which it cannot be"),
         "nan": (floats(5, float("nan")), "element 5 is not finite"),
         "infinite": (floats(6, float("-inf")), "element 6 is not finite"),
+        "squares": (floats(2, -1e-9, "mf.item.v"), "tensor 'mf.item.v': element 2 is negative, and it is a sum of squares"),
         "step": (with_("mf.item.step", ("I64", [number], struct.pack("<q", 2 ** 32) * number)), "element 0 is 4294967296"),
     }
     for name, (data, text) in files.items():
