@@ -435,9 +435,13 @@ static enum dp_status finish(struct dp_cut_requests *r, const struct dp_checkpoi
                        ask->cut, r->base->index, r->number, (int)r->stage);
     r->missing = calloc(ask->missing + 1u, sizeof r->missing[0]);
     r->left_out = calloc(ask->missing + 1u, sizeof r->left_out[0]);
-    if (!r->missing || !r->left_out)
+    if (!r->missing || !r->left_out) { /* asked again, both are made again */
+        free(r->missing);
+        free(r->left_out);
+        r->missing = r->left_out = NULL;
         return dp_fail(err, DP_NOMEM, "shard %" PRIu32 ": no memory for %" PRIu32 " missing pushes",
                        r->base->index, ask->missing);
+    }
     const char *at = ask->pushes;
     for (uint32_t i = 0; i < ask->missing; i++, at += 16)
         r->missing[i] = (struct dp_copy_push){dp_load_u64le(at), dp_load_u64le(at + 8)};
