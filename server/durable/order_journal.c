@@ -6,7 +6,8 @@
 
 #include <inttypes.h>
 
-#define FILL_MAX 65536u /* VOIDs in a turn: some ms */
+#define FILL_MAX 65536u                /* VOIDs in a turn: some ms */
+#define FILL_NS  UINT64_C(30000000000) /* all of them */
 
 static void check(const struct dp_order_journal *o)
 {
@@ -137,11 +138,13 @@ static void end_opening(struct dp_order_journal *o)
         return;
     }
     o->stage = DP_ORDER_JOURNAL_FILLING;
+    o->filling_ns = dp_shard_now(o->base);
     if (o->unwanted)
         dp_order_journal_drop(o);
 }
 
-/* The lsns that were given while it was opened are those of rows only. */
+/* The lsns that were given while it was opened are those of rows only. No cut needs their VOIDs, as none has an `after` below `from`: they
+ * must not use up the budget. */
 static enum dp_status fill(struct dp_order_journal *o, struct dp_error *err)
 {
     const struct dp_record record = {.kind = DP_RECORD_VOID};
@@ -153,21 +156,33 @@ static enum dp_status fill(struct dp_order_journal *o, struct dp_error *err)
     DP_ASSERT(lsn <= o->journaling->lsn);
     for (uint32_t i = 0; st == DP_OK && i < FILL_MAX && lsn < o->journaling->lsn; i++)
         st = dp_journal_append(o->journal, pieces, n, &lsn, err);
+    dp_journal_release(o->journal, lsn + 1);
     dp_journal_commit(o->journal);
-    return st == DP_AGAIN || st == DP_BEHIND ? DP_OK : st;
+    if (st == DP_AGAIN) /* released segments are recycled once they are synced */
+        dp_journal_sync(o->journal);
+    return st;
 }
 
 static bool filled(struct dp_order_journal *o)
 {
     struct dp_error err = {0};
-    if (fill(o, &err) != DP_OK) {
+    enum dp_status st = fill(o, &err);
+    uint64_t lacks = o->journaling->lsn - dp_journal_last(o->journal);
+    bool is_late = dp_shard_now(o->base) - o->filling_ns > FILL_NS;
+    bool goes_on = st == DP_OK || st == DP_AGAIN || st == DP_BEHIND;
+    if (lacks > 0 && goes_on && !is_late)
+        return false;
+    if (lacks > 0) {
         o->failed = err;
+        if (goes_on)
+            (void)dp_fail(&o->failed, DP_UNAVAILABLE,
+                          "%" PRIu64 " s after its opening it still lacks %" PRIu64
+                          " pushes that came meanwhile: its disk is too slow for them%s%s",
+                          FILL_NS / 1000000000u, lacks, st == DP_OK ? "" : ": ", err.text);
         o->stage = DP_ORDER_JOURNAL_ENDING;
         start(o);
         return false;
     }
-    if (dp_journal_last(o->journal) < o->journaling->lsn)
-        return false;
     o->from = o->journaling->lsn;
     dp_journaling_take_over(o->journaling, &o->journal);
     o->stage = DP_ORDER_JOURNAL_ON;

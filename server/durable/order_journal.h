@@ -7,7 +7,8 @@
  *           needed after a crash: such a store is refused then. Segments that an earlier one left are removed at the next begin.
  * Holds     OFF: no thread, no journal. ON: journaling has it.
  * Thread    The shard's. Without a commit thread (journal.h) all is done at once.
- * Failure   dp_order_journal_failed says why; then it is for its owner to drop. Segments that cannot be removed stay, which is logged. */
+ * Failure   dp_order_journal_failed says why, also where VOIDs are still missing after 30 s; then it is for its owner to drop. Segments that
+ *           cannot be removed stay, which is logged. */
 #ifndef DP_DURABLE_ORDER_JOURNAL_H
 #define DP_DURABLE_ORDER_JOURNAL_H
 
@@ -31,6 +32,7 @@ struct dp_order_journal {
     uint64_t secret;
     enum dp_order_journal_stage stage;
     bool unwanted;              /* dropped while it is opened */
+    uint64_t filling_ns;        /* FILLING: since when */
     uint64_t from;              /* ON */
     struct dp_error failed;     /* before it was on */
     struct dp_journal *journal; /* FILLING, ENDING */

@@ -1,12 +1,14 @@
 /* An order's journal with its threads, on a real disk: opened beside pushes that go on, used, removed; dropped and cleared at any moment. */
 #include "server/durable/order_journal.h"
 
+#include "tests/lib/patience.h"
 #include "tests/lib/test.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct ordered {
@@ -185,12 +187,59 @@ static void what_another_one_left_goes(void **state)
     until_on(t); /* torn down while it is on */
 }
 
+/* With a small budget, and pushes while it is opened whose VOIDs take four times as much. */
+static void begin_small(struct ordered *t)
+{
+    t->options.segment_bytes = t->options.first_bytes = 64u << 10;
+    t->options.budget_bytes = 256u << 10;
+    dp_order_journal_begin(&t->order);
+    for (int i = 0; i < 16384; i++)
+        push(t);
+}
+
+static void what_came_while_it_was_opened_does_not_fill_it(void **state)
+{
+    struct ordered *t = *state;
+    const time_t until = time(NULL) + 20 * DP_PATIENCE;
+    begin_small(t);
+    while (!dp_order_journal_turn(&t->order) && !dp_order_journal_failed(&t->order) && time(NULL) < until)
+        (void)sched_yield();
+    assert_true(dp_order_journal_is_on(&t->order));
+    assert_int_equal(t->order.from, 100 + 16384);
+    until_off(t);
+}
+
+static uint64_t read_ns(void *ns)
+{
+    return *(uint64_t *)ns;
+}
+
+static void one_that_is_not_filled_in_time_fails(void **state)
+{
+    struct ordered *t = *state;
+    uint64_t now_ns = 0;
+    t->base.clock = (struct dp_clock){read_ns, &now_ns};
+    begin_small(t);
+    while (t->order.stage == DP_ORDER_JOURNAL_OPENING) {
+        assert_false(dp_order_journal_turn(&t->order));
+        (void)sched_yield();
+    }
+    assert_null(dp_order_journal_failed(&t->order));
+    now_ns += UINT64_C(30000000001);
+    assert_false(dp_order_journal_turn(&t->order));
+    assert_non_null(dp_order_journal_failed(&t->order));
+    assert_non_null(strstr(dp_order_journal_failed(&t->order)->text, "still lacks"));
+    until_off(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_pushed_behind_it_is_in_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_may_be_dropped_while_it_is_opened, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_another_one_left_goes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_came_while_it_was_opened_does_not_fill_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_that_is_not_filled_in_time_fails, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
