@@ -11,6 +11,8 @@
 #define TELL_NS      UINT64_C(10000000000) /* between two warnings of a journal without space */
 /* How long a push waits for a disk that is behind before it is refused. */
 #define BEHIND_NS UINT64_C(1000000000)
+/* Between two attempts of a push that waits for room in an order's journal. */
+#define ROOM_NS UINT64_C(1000000)
 #define FILLS_SHARE                                                                                          \
     2u /* of the journal's budget: the later a cycle, the more pushes a row written stands for */
 
@@ -104,7 +106,7 @@ bool dp_journaling_lacks_segment(const struct dp_journaling *j)
 static void count_as_durable(struct dp_journaling *j)
 {
     j->durable = j->synced = j->lsn;
-    j->behind_ns = 0;
+    j->behind_ns = j->no_room_ns = 0;
     j->progressed = true;
 }
 
@@ -122,19 +124,25 @@ static enum dp_appended append_nowhere(struct dp_journaling *j)
     return DP_APPENDED;
 }
 
-/* Its next segment may not be made yet, or its disk be behind for a moment. */
+/* Its next segment may not be made yet, its disk be behind, or a cycle end that frees its budget: the push waits, but not for long. */
 static enum dp_appended append_on_order(struct dp_journaling *j, const struct dp_record *record,
                                         const struct dp_request *push, struct dp_error *err)
 {
     enum dp_status st = append(j, record, push, err);
     check(j);
-    if (st == DP_AGAIN || (st == DP_BEHIND && dp_journaling_may_wait(j))) {
+    if ((st == DP_AGAIN || st == DP_BEHIND) && dp_journaling_may_wait(j)) {
+        j->no_room_ns = st == DP_AGAIN ? dp_shard_now(j->base) : 0;
         err->wait.reason = DP_WAIT_DISK;
-        return st == DP_AGAIN ? DP_APPEND_NO_ROOM : DP_APPEND_BEHIND;
+        return DP_APPEND_BEHIND;
     }
     if (st == DP_OK) { /* nobody waits for it: after a crash the store is refused, whatever the journal has */
         j->durable = j->synced = j->lsn;
         return DP_APPENDED;
+    }
+    if (st == DP_AGAIN) {
+        struct dp_error why = *err;
+        (void)dp_fail(err, DP_FULL,
+                      "a push waited for room in it: %s; raise journal_bytes in the cluster file", why.text);
     }
     fail_order(j, err);
     *err = (struct dp_error){0};
@@ -305,6 +313,11 @@ void dp_journaling_turn(struct dp_journaling *j)
     if (j->on_disk > before) {
         j->progressed = true;
         j->behind_ns = 0;
+    }
+    if (j->no_room_ns > 0 &&
+        dp_shard_now(j->base) - j->no_room_ns >= ROOM_NS) { /* room is no progress of the disk */
+        j->progressed = true;
+        j->no_room_ns = 0;
     }
     if (st != DP_OK && j->on_order)
         fail_order(j, &err);

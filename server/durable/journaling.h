@@ -48,8 +48,10 @@ struct dp_journaling {
     bool no_segment;            /* logged: the disk has no space for another segment */
     uint64_t no_segment_ns;     /* when it was last logged; 0: never */
     uint64_t behind_ns;         /* since when pushes wait for a disk without progress; 0: none wait */
-    bool holds;                 /* nothing above `held` is released */
-    uint64_t held, put_off;     /* put_off: the release that waits for that; 0: none */
+    uint64_t
+        no_room_ns; /* when one that waits was last without room in an order's journal; 0: not since it went on */
+    bool holds;     /* nothing above `held` is released */
+    uint64_t held, put_off; /* put_off: the release that waits for that; 0: none */
 };
 
 /* At the opening, before replay: rows and marks in the store have all pushes up to `lsn`. */

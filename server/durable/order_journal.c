@@ -107,6 +107,12 @@ static enum dp_status no_record(void *context, uint64_t lsn, const void *record,
     return dp_fail(err, DP_CORRUPT, "record %" PRIu64 " in a journal that was begun anew", lsn);
 }
 
+void dp_order_journal_forget(struct dp_order_journal *o)
+{
+    DP_ASSERT(o->stage == DP_ORDER_JOURNAL_OFF);
+    o->failed = (struct dp_error){0};
+}
+
 void dp_order_journal_begin(struct dp_order_journal *o)
 {
     const struct dp_journaling *j = o->journaling;

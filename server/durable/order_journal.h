@@ -45,6 +45,8 @@ struct dp_order_journal {
 
 /* Whether the shard has what one is made of. */
 bool dp_order_journal_is_possible(const struct dp_order_journal *order);
+/* OFF: why the last one failed. */
+void dp_order_journal_forget(struct dp_order_journal *order);
 /* OFF, and pushes are not journaled. */
 void dp_order_journal_begin(struct dp_order_journal *order);
 /* Behind all that the turn pushed. Returns true when it came to be on. */

@@ -265,11 +265,22 @@ static void let_journal_go(struct dp_cut_requests *r)
         dp_cut_let_journal_go(r->cut);
 }
 
+/* Of durability none: begun behind a cycle without it, so that the one which a cut needs is short, however much had changed: pushes must not
+ * fill it meanwhile. */
+static bool order_journal_is_due(const struct dp_cut_requests *r)
+{
+    return is_under_way(r) && r->stage < DP_CHECKPOINT_IS_CUT && !dp_journaling_lasts(r->journaling) &&
+           dp_order_journal_is_off(r->order_journal) && !dp_order_journal_failed(r->order_journal) &&
+           dp_write_back_is_past(r->write_back, r->begin_lsn);
+}
+
 /* Of durability none: needed until the tail is copied. A copier whose order was given up is cancelled: it may miss it. */
 static void order_journal_turn(struct dp_cut_requests *r)
 {
     bool has_tail = r->stage == DP_CHECKPOINT_COPIED ||
                     (r->stage == DP_CHECKPOINT_COPYING && atomic_load(&r->job->has_tail));
+    if (order_journal_is_due(r))
+        dp_order_journal_begin(r->order_journal);
     if (dp_order_journal_turn(r->order_journal)) {
         r->begin_lsn = r->order_journal->from;
         dp_write_back_wish(r->write_back);
@@ -392,10 +403,9 @@ static enum dp_status begin(struct dp_cut_requests *r, const struct dp_checkpoin
     r->rate = ask->rate;
     memcpy(r->directory, ask->directory, sizeof r->directory);
     r->why = (struct dp_error){0};
-    if (dp_journaling_lasts(r->journaling))
-        dp_write_back_wish(r->write_back);
-    else
-        dp_order_journal_begin(r->order_journal);
+    if (!dp_journaling_lasts(r->journaling))
+        dp_order_journal_forget(r->order_journal);
+    dp_write_back_wish(r->write_back);
     return DP_OK;
 }
 

@@ -2,7 +2,8 @@
  *     begin: a write-back cycle -> cut: in a turn (server/durable/cut.h) -> finish: pushes that other shards have come here, too,
  *     or are left out, when whoever ordered says so: their sender is gone -> the copier copies link and journal -> copied: its part of the manifest -> end
  * Answers   Each request is answered at once, with how far the order is: whoever ordered asks again (look). All may be sent again.
- * Durability none: a journal is opened when an order begins, and dropped when its tail is copied (server/durable/order_journal.h).
+ * Durability none: a journal is opened after that cycle, which another one follows, and dropped when its tail is copied
+ *           (server/durable/order_journal.h).
  * Given up  An order of which nobody was heard for DP_CUT_SILENT_NS; one whose hold would fill the journal, or keeps space that a full
  *           disk lacks; one whose link, copy or journal failed; one that a drain, or a later run, overtakes. Its link goes and the journal
  *           is released, when the copier has let go of them; why is told until the next begins.

@@ -180,6 +180,67 @@ static void a_journal_nearly_full_ends_the_order(void **state)
     cut_bed_stop(&c);
 }
 
+/* However long that cycle takes, and however much is pushed meanwhile: else that would fill the journal before a cut. */
+static void a_cycle_is_over_before_the_journal_comes(void **state)
+{
+    struct cut_bed c;
+    (void)state;
+    cut_bed_start_unjournaled(&c);
+    cut_bed_push_many(&c, 1000);
+    dp_fake_store_hold(c.bed.fake, true);
+    (void)cut_bed_at_once(&c, &begin_it);
+    for (uint64_t i = 0; i < 200; i++) /* more than the journal's budget */
+        cut_bed_push_many(&c, 1000);
+    assert_int_equal(segments(&c), 0);
+    assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_PREPARING);
+    dp_fake_store_hold(c.bed.fake, false);
+    assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_PREPARED);
+    assert_true(segments(&c) > 0);
+    (void)cut_bed_cut(&c, 1);
+    cut_bed_stop(&c);
+}
+
+/* The cycle of before a cut does not end, and pushes go on until the budget is used up: they wait, for about a second, and the
+ * order ends. Or it ends in time, and they go on. */
+static void a_journal_that_is_full_before_a_cut_ends_the_order(void **state)
+{
+    static uint64_t keys[256];
+    for (uint32_t i = 0; i < 256; i++)
+        keys[i] = 1000 + i;
+    (void)state;
+    for (int in_time = 0; in_time < 2; in_time++) {
+        struct cut_bed c;
+        uint32_t waits = 0;
+        cut_bed_start_unjournaled(&c);
+        cut_bed_push_many(&c, 1000);
+        (void)cut_bed_at_once(&c, &begin_it);
+        for (uint32_t i = 0; segments(&c) == 0; i++) {
+            assert_true(i < 20);
+            (void)bed_one_turn(&c.bed);
+        }
+        dp_fake_store_hold(c.bed.fake, true);
+        for (uint64_t i = 0; i < 200; i++) {
+            uint64_t id = bed_push(&c.bed, 1, c.sequence++, "t", keys, 256, 2, 1, CUT_STREAM, c.number++);
+            cut_bed_turns(&c);
+            for (; !bed_reply_to(&c.bed, id); waits++) {
+                assert_true(waits < 20);
+                if (in_time && waits == 5)
+                    dp_fake_store_hold(c.bed.fake, false);
+                c.bed.now_ns += CUT_SECOND / 10;
+                cut_bed_turns(&c);
+            }
+            bed_expect(&c.bed, id, DP_OK);
+        }
+        assert_true(in_time ? waits >= 5 && waits < 10 : waits >= 9);
+        dp_fake_store_hold(c.bed.fake, false);
+        if (in_time)
+            assert_int_equal(cut_bed_look(&c)->stage, DP_CHECKPOINT_PREPARED);
+        else
+            expect_given_up(&c, "raise journal_bytes");
+        cut_bed_stop(&c);
+    }
+}
+
 static void silence_or_a_drain_ends_it(void **state)
 {
     struct cut_bed c;
@@ -206,6 +267,8 @@ int main(void)
         cmocka_unit_test(link_and_journal_have_all_between_them),
         cmocka_unit_test(a_journal_that_fails_ends_the_order_alone),
         cmocka_unit_test(a_journal_nearly_full_ends_the_order),
+        cmocka_unit_test(a_cycle_is_over_before_the_journal_comes),
+        cmocka_unit_test(a_journal_that_is_full_before_a_cut_ends_the_order),
         cmocka_unit_test(silence_or_a_drain_ends_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
