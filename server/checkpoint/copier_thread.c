@@ -50,12 +50,19 @@ static struct dp_copy_job *take_first(struct dp_copy_job **list)
 
 /* ---- the thread */
 
+/* Lock held. The next job whose tail is not copied. */
+static struct copying_shard *next_tail(const struct dp_copier_thread *thread)
+{
+    struct copying_shard *shard = thread->shards;
+    while (shard && (!shard->waiting || shard->half || shard->running))
+        shard = shard->next;
+    return shard;
+}
+
 /* Lock held. Tails come first: each shard's journal is held until its own is copied. */
 static struct copying_shard *next_shard(const struct dp_copier_thread *thread)
 {
-    struct copying_shard *shard = thread->shards;
-    while (shard && (!shard->waiting || shard->half))
-        shard = shard->next;
+    struct copying_shard *shard = next_tail(thread);
     if (shard)
         return shard;
     shard = thread->shards;
@@ -92,6 +99,17 @@ static void work(struct dp_copier_thread *thread, struct copying_shard *shard)
     if (!half)
         complete(shard, job);
     (void)pthread_cond_broadcast(&thread->changed);
+}
+
+/* While a shard's files are copied: a tail that was submitted meanwhile does not wait for their end. */
+static void copy_tails(void *context)
+{
+    struct dp_copier_thread *thread = context;
+    struct copying_shard *shard;
+    (void)pthread_mutex_lock(&thread->lock);
+    while ((shard = next_tail(thread)))
+        work(thread, shard);
+    (void)pthread_mutex_unlock(&thread->lock);
 }
 
 /* A copy takes what pushes leave of processors and disks. On Linux these change the calling thread only; where they have no effect, a copy
@@ -216,6 +234,8 @@ enum dp_status dp_copier_thread_add(struct dp_copier_thread *thread,
     shard->thread = thread;
     shard->to = *place;
     shard->to.place.directory = shard->directory = directory;
+    shard->to.place.between = copy_tails;
+    shard->to.place.between_context = thread;
     (void)pthread_mutex_lock(&thread->lock);
     shard->next = thread->shards;
     thread->shards = shard;

@@ -229,6 +229,8 @@ void dp_copy_run_end(struct dp_copy_run **run)
 {
     struct dp_copy_job *job = (*run)->job;
     struct dp_error *err = &job->error;
+    (*run)->pace.between = (*run)->place->between;
+    (*run)->pace.between_context = (*run)->place->between_context;
     enum dp_status st = copy_files(*run, err);
     if (st == DP_OK) /* last: RocksDB may leave files of its own in what it reads */
         st = take_tables(*run, err);

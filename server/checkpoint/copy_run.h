@@ -2,8 +2,8 @@
  *     check the places -> tail -> the link's files, and its snapshots', into the pool -> tables of the link's marks -> the shard's part of the manifest
  * Places    The shard's directory has the link (dp_copy_link_name) and `journal`. DIR/making-<order> must be there: the command
  *           made it, so a server that does not see it has another directory of that name (it is not shared, or not mounted).
- * Parts     The tail is one, for which the shard's journal is held; all else is the other. The tails of all shards of a server can come
- *           first, so that no journal fills up while another shard's files are copied.
+ * Parts     The tail is one, for which the shard's journal is held; all else is the other. Tails of other shards of a server can come first,
+ *           and `between` the files, so that no journal fills up while another shard's are copied.
  * Thread    One at a time for a store.
  * Memory    begin makes a run, which end or drop frees. The job and the place are lent until then. */
 #ifndef DP_CHECKPOINT_COPY_RUN_H
@@ -18,6 +18,8 @@ struct dp_copy_place {
     enum dp_status (*tables)(void *context, const char *link, struct dp_manifest_tables *out,
                              struct dp_error *err);
     void *context;
+    void (*between)(void *context); /* called often while end copies files; NULL: nothing */
+    void *between_context;
 };
 
 struct dp_copy_run;

@@ -23,12 +23,19 @@ static bool is_cancelled(const struct dp_pace *pace)
     return pace->cancelled && atomic_load(pace->cancelled);
 }
 
+static void do_between(const struct dp_pace *pace)
+{
+    if (pace->between && !is_cancelled(pace))
+        pace->between(pace->between_context);
+}
+
 enum dp_status dp_pace_step(struct dp_pace *pace, uint64_t bytes, struct dp_error *err)
 {
     if (!pace)
         return DP_OK;
     if (pace->done_bytes)
         atomic_fetch_add(pace->done_bytes, bytes);
+    do_between(pace);
     if (pace->rate_bytes > 0 && !is_cancelled(pace)) {
         uint64_t now_ns = dp_clock_ns(&pace->clock), least = now_ns > BURST_NS ? now_ns - BURST_NS : 0;
         pace->due_ns = pace->due_ns > least ? pace->due_ns : least; /* time that was not used is gone */
@@ -36,6 +43,7 @@ enum dp_status dp_pace_step(struct dp_pace *pace, uint64_t bytes, struct dp_erro
         while (now_ns < pace->due_ns && !is_cancelled(pace)) {
             uint64_t left = pace->due_ns - now_ns;
             pace->wait(pace->wait_context, left < SLICE_NS ? left : SLICE_NS);
+            do_between(pace);
             now_ns = dp_clock_ns(&pace->clock);
         }
     }

@@ -20,6 +20,10 @@ struct dp_pace {
     /* Lets so much time pass; dp_pace_real's sleeps. */
     void (*wait)(void *context, uint64_t ns);
     void *wait_context;
+    void (*between)(
+        void
+            *context); /* called at each step, and while one waits: what cannot wait so long. NULL: nothing */
+    void *between_context;
     uint64_t due_ns; /* when all that was stepped may have been */
 };
 

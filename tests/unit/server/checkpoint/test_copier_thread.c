@@ -16,7 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_S 20
+#define WAIT_S    20
+#define SLOW_RATE 20000u /* bytes a second */
 
 struct woken {
     pthread_mutex_t lock;
@@ -186,6 +187,30 @@ static void tails_come_first(void **state)
     bed_clear(&bed);
 }
 
+/* The files of shard 0 take seconds; shard 1 waited for a push, and is submitted in their midst. */
+static void a_tail_does_not_wait_for_files(void **state)
+{
+    struct bed bed;
+    const time_t until = time(NULL) + WAIT_S;
+    (void)state;
+    bed_init(&bed);
+    struct dp_copy_job *files = submit(&bed, 0, SLOW_RATE);
+    while (!atomic_load(&files->has_tail) && time(NULL) < until)
+        (void)sched_yield();
+    assert_true(atomic_load(&files->has_tail));
+    struct dp_copy_job *late = submit(&bed, 1, 0);
+    while (!atomic_load(&late->has_tail) && time(NULL) < until)
+        (void)sched_yield();
+    assert_true(atomic_load(&late->has_tail));
+    assert_null(bed.copier[0].completed(bed.copier[0].self));
+    bed.copier[0].cancel(bed.copier[0].self, files);
+    await(&bed.woken[0], 1);
+    expect(&bed, 0, files, DP_STOPPING);
+    await(&bed.woken[1], 1);
+    expect(&bed, 1, late, DP_OK);
+    bed_clear(&bed);
+}
+
 static void cancelled_ones_come_back_soon(void **state)
 {
     struct bed bed;
@@ -272,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jobs_come_back_to_their_shard),
         cmocka_unit_test(tails_come_first),
+        cmocka_unit_test(a_tail_does_not_wait_for_files),
         cmocka_unit_test(cancelled_ones_come_back_soon),
         cmocka_unit_test(a_shard_is_removed_with_its_jobs),
         cmocka_unit_test(tables_are_those_of_the_links_marks),
