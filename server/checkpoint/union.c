@@ -21,13 +21,22 @@ static enum dp_status unpack_ids(const struct dp_union_part *part, uint32_t shar
     return dp_wrap(err, st, "shard %" PRIu32, shard);
 }
 
-static enum dp_status copy_exceptions(const struct dp_push_ids *ids, struct dp_push_exceptions *out,
-                                      struct dp_error *err)
+static enum dp_status copy_exceptions(const struct dp_push_ids *ids, uint32_t shard, uint32_t shards,
+                                      struct dp_push_exceptions *out, struct dp_error *err)
 {
     const struct dp_push_exceptions *from = dp_push_ids_exceptions(ids);
+    const struct dp_range own = dp_range_of_shard(shard, shards);
     enum dp_status st = DP_OK;
-    for (uint32_t i = 0; i < from->count && st == DP_OK; i++)
-        st = dp_push_exceptions_append(out, &from->one[i], err);
+    for (uint32_t i = 0; i < from->count && st == DP_OK; i++) {
+        const struct dp_push_exception *one = &from->one[i];
+        st = one->has.first >= own.first && one->has.last <= own.last
+                 ? dp_push_exceptions_append(out, one, err)
+                 : dp_fail(err, DP_CORRUPT,
+                           "shard %" PRIu32 ": it has push %" PRIu64 " of stream %016" PRIx64
+                           " for keys %016" PRIx64 " to %016" PRIx64
+                           ", which are not all its own: its store is damaged; restore it from a checkpoint",
+                           shard, one->number, one->stream, one->has.first, one->has.last);
+    }
     return st;
 }
 
@@ -39,7 +48,7 @@ static enum dp_status unite_ids(const struct dp_union_part *parts, struct dp_uni
         struct dp_push_ids *own = NULL;
         st = unpack_ids(&parts[i], i, &own, err);
         if (st == DP_OK)
-            st = copy_exceptions(own, &out->had[i], err);
+            st = copy_exceptions(own, i, out->shards, &out->had[i], err);
         if (st == DP_OK && dp_push_ids_merge(out->all, own) != DP_OK)
             st = dp_fail(err, DP_NOMEM, "no memory for push ids");
         dp_push_ids_free(&own);

@@ -8,7 +8,7 @@
  *           nothing is left out.
  * Thread    Any, each with its own.
  * Memory    Heap: dp_union_clear.
- * Failure   DP_CORRUPT: a shard's ids or steps are none, naming the shard. DP_AGAIN: the shards are in different runs: cut again.
+ * Failure   DP_CORRUPT: a shard's ids or steps are none, or it has exceptions for keys that are not its own; naming the shard. DP_AGAIN: the shards are in different runs: cut again.
  *           DP_DATA: a shard lacks more than DP_UNION_LACKING_MAX pushes; there are too many exceptions. DP_NOMEM. */
 #ifndef DP_CHECKPOINT_UNION_H
 #define DP_CHECKPOINT_UNION_H
