@@ -55,7 +55,7 @@ static bool is_ours(const char *name)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
-    return is_numbered(name, "shard-") || is_numbered(name, "source-");
+    return is_numbered(name, "shard-") || is_numbered(name, "source-") || is_numbered(name, "keeping-");
 }
 
 /* ---- what is there */
