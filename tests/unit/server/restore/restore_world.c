@@ -4,6 +4,7 @@
 #include "common/model/stream.h"
 #include "server/control/register.h"
 #include "server/durable/snapshots.h"
+#include "server/durable/table_mark.h"
 #include "server/inspect/inspect_view.h"
 #include "server/store/rocks_store.h"
 #include "tests/lib/test.h"
@@ -214,8 +215,9 @@ void world_digest(struct world *world, char digest[DP_DIGEST_TEXT])
             fail_msg("%s", err.text);
         if (!dp_inspect_view_is_clean(&views[i]))
             fail_msg("shard %u: %s", (unsigned)i, views[i].damages ? views[i].damage[0].text : "unclean");
-        for (size_t t = 0; t < views[i].tables; t++)
-            assert_int_equal(views[i].table[t].marked_rows, views[i].table[t].rows);
+        for (size_t t = 0; t < views[i].tables; t++) /* a count that a close cuts short is not known */
+            if (views[i].table[t].marked_rows != DP_TABLE_ROWS_UNKNOWN)
+                assert_int_equal(views[i].table[t].marked_rows, views[i].table[t].rows);
     }
     struct dp_digest_table *sum = dp_inspect_view_sum(views, shards, &tables);
     assert_int_equal(tables, 2);
