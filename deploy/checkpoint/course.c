@@ -7,6 +7,7 @@
 #include "common/wire/reply.h"
 #include "deploy/checkpoint/dead_orders.h"
 #include "deploy/checkpoint/judged.h"
+#include "deploy/checkpoint/left_waiting.h"
 #include "deploy/checkpoint/saved_logs.h"
 #include "deploy/cli/progress.h"
 #include "server/checkpoint/listing.h"
@@ -29,7 +30,6 @@
 #define PREPARE_MS 600000u /* nobody tells how far a write-back is */
 #define CUTS_MAX   5u
 #define NOTES_MS   2000u
-#define LEAVE_MS   10000u /* a shard that leaves pushes out syncs its journal */
 
 struct checkpoint_course {
     const struct dp_course_options *o;
@@ -181,12 +181,7 @@ static enum dp_status fail_waiting(const struct checkpoint_course *c, uint32_t s
     char push[96] = "";
     if (state->lacking > 0)
         name_push(state->lack_stream, state->lack_number, push, sizeof push);
-    return dp_fail(
-        err, DP_TIMEOUT,
-        "shard %" PRIu32 " waited %" PRIu32
-        " s for the close of a synchronous step that other shards have closed%s%s: is a worker gone? "
-        "Start it again, or let it leave (--worker-timeout)",
-        shard, c->o->wait_ms / 1000, state->lacking > 0 ? ", and for " : "", push);
+    return dp_left_waiting_fail(c->cut_of_all.has_sync, shard, c->o->wait_ms, push, err);
 }
 
 /* Every push is on all shards or on none: those that only some shards had at the cut arrive within moments, unless who made
@@ -202,7 +197,7 @@ static enum dp_status await_missing(struct checkpoint_course *c, struct dp_error
             return fail_waiting(c, behind, err);
         if (dp_now_ms() >= end_ms) {
             leaves_out = true;
-            end_ms = dp_now_ms() + LEAVE_MS;
+            end_ms = dp_now_ms() + dp_left_waiting_ms(c->cut_of_all.has_sync);
             st = leave_out(c, err);
         }
         if (st == DP_OK)
