@@ -33,7 +33,7 @@
 
 struct checkpoint_course {
     const struct dp_course_options *o;
-    uint64_t order;
+    uint64_t order, machine;
     uint32_t shards, cut;
     struct dp_checkpoint_ask *asks;
     struct dp_checkpoint_answer *answers;
@@ -412,8 +412,12 @@ static enum dp_status go(struct checkpoint_course *c, struct dp_course_result *o
 {
     uint32_t removed;
     uint64_t since_ms = dp_now_ms();
-    struct dp_dead_orders dead;
-    enum dp_status st = dp_dead_orders_end(c->o->client, c->o->cluster->id, c->o->directory, &dead, err);
+    struct dp_dead_orders dead = {.cluster = c->o->cluster->id,
+                                  .machine = c->machine,
+                                  .directory = c->o->directory,
+                                  .stopped = c->o->stopped,
+                                  .context = c->o->context};
+    enum dp_status st = dp_dead_orders_end(&dead, c->o->client, err);
     if (st == DP_OK)
         st = dp_checkpoint_begin(c->o->directory, c->order, err);
     if (st == DP_OK)
@@ -421,7 +425,7 @@ static enum dp_status go(struct checkpoint_course *c, struct dp_course_result *o
     if (st == DP_OK)
         st = order(c, DP_CHECKPOINT_BEGIN, err);
     if (st == DP_OK)
-        st = dp_dead_orders_sweep(&dead, c->o->directory, err);
+        dp_dead_orders_sweep(&dead);
     if (st == DP_OK)
         st = await(c, DP_CHECKPOINT_PREPARED, "writing back changed rows", err);
     out->prepare_ms = lap(&since_ms);
@@ -465,7 +469,8 @@ enum dp_status dp_course_run(const struct dp_course_options *options, struct dp_
     uint64_t began_ms = dp_now_ms();
     int lock = -1;
     *out = (struct dp_course_result){0};
-    c.order = dp_dead_orders_draw(options->cluster->id);
+    c.machine = dp_dead_orders_machine();
+    c.order = dp_dead_orders_draw(options->cluster->id, c.machine);
     c.asks = calloc(c.shards, sizeof *c.asks);
     c.answers = calloc(c.shards, sizeof *c.answers);
     c.cut_of_all.lacking = calloc(c.shards, sizeof *c.cut_of_all.lacking);
